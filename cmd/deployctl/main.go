@@ -1,0 +1,4 @@
+// Command deployctl deploys infrastructure so that nothing that dies can hurt it.
+package main
+
+func main() {}
