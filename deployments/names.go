@@ -1,0 +1,118 @@
+package deployments
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// DefaultOrganization is the organization of the embedded service.
+const DefaultOrganization = "organization"
+
+// StackName names a stack: ORG/PROJECT/STACK.
+type StackName struct {
+	Organization string `json:"organization"`
+	Project      string `json:"project"`
+	Stack        string `json:"stack"`
+}
+
+// String gives ORG/PROJECT/STACK.
+func (s StackName) String() string { return s.Organization + "/" + s.Project + "/" + s.Stack }
+
+// MaxNameLength bounds each part of a stack's name, in bytes.
+const MaxNameLength = 100
+
+var validName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]*$`)
+
+// Validate reports the first part of the name that cannot be used, as CodeInvalid.
+func (s StackName) Validate() error {
+	for _, part := range []struct{ what, value string }{
+		{"organization", s.Organization}, {"project", s.Project}, {"stack", s.Stack},
+	} {
+		if err := ValidateName(part.what, part.value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ValidateName reports, as CodeInvalid, why value cannot be the name of a what.
+func ValidateName(what, value string) error {
+	switch {
+	case value == "":
+		return Errorf(CodeInvalid, "the %s needs a name", what)
+	case len(value) > MaxNameLength:
+		return Errorf(CodeInvalid, "the %s name is %d bytes long; at most %d are allowed", what, len(value), MaxNameLength)
+	case !validName.MatchString(value):
+		return Errorf(CodeInvalid, "%q cannot be the name of a %s: use letters, digits, '-', '_' and '.', and begin with a letter or digit", value, what)
+	}
+	return nil
+}
+
+// ParseStackName reads ORG/PROJECT/STACK, PROJECT/STACK or STACK; defaults fill the parts that are missing.
+func ParseStackName(s string, defaults StackName) (StackName, error) {
+	parts := strings.Split(s, "/")
+	name := defaults
+	switch len(parts) {
+	case 1:
+		name.Stack = parts[0]
+	case 2:
+		name.Project, name.Stack = parts[0], parts[1]
+		if defaults.Project != "" && defaults.Project != parts[0] {
+			// ORG/STACK is how the field writes a stack of the project at hand.
+			name.Organization, name.Project = parts[0], defaults.Project
+		}
+	case 3:
+		name = StackName{parts[0], parts[1], parts[2]}
+	default:
+		return name, Errorf(CodeInvalid, "%q is not a stack name; write STACK or ORG/PROJECT/STACK", s)
+	}
+	return name, name.Validate()
+}
+
+// UpdateName names one update of a stack: ORG/PROJECT/STACK/VERSION. Previews have versions of their own ("p" and a
+// request id), because they do not change the stack.
+type UpdateName struct {
+	StackName
+	Version string `json:"version"`
+}
+
+// String gives ORG/PROJECT/STACK/VERSION.
+func (u UpdateName) String() string { return u.StackName.String() + "/" + u.Version }
+
+// ParseUpdateName reads ORG/PROJECT/STACK/VERSION.
+func ParseUpdateName(s string) (UpdateName, error) {
+	i := strings.LastIndexByte(s, '/')
+	if i < 0 {
+		return UpdateName{}, Errorf(CodeInvalid, "%q is not an update; write ORG/PROJECT/STACK/VERSION", s)
+	}
+	stack, err := ParseStackName(s[:i], StackName{})
+	return UpdateName{stack, s[i+1:]}, err
+}
+
+// Number gives the stack version that the update makes; zero for a preview.
+func (u UpdateName) Number() int {
+	n, err := strconv.Atoi(u.Version)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// Workflow ids.
+
+// StackWorkflowID names the workflow that is the stack's lock and queue.
+func StackWorkflowID(s StackName) string { return "stack/" + s.String() }
+
+// UpdateWorkflowID names the workflow of one update.
+func UpdateWorkflowID(u UpdateName) string { return "update/" + u.String() }
+
+// RunWorkflowID names the workflow that drives the core of one update.
+func RunWorkflowID(u UpdateName) string { return "run/" + u.String() }
+
+// PrivateTaskQueue is the queue that one worker process alone polls.
+func PrivateTaskQueue(worker string) string { return fmt.Sprintf("deployctl-worker-%s", worker) }
+
+// SharedTaskQueue is the queue of every worker: workflows, and claims of updates.
+const SharedTaskQueue = "deployctl"

@@ -1,0 +1,207 @@
+package deployments
+
+import (
+	"context"
+	"time"
+
+	"github.com/deployctl/deployctl/engine"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
+)
+
+// OnBusy says what happens to an update when the stack has another one running.
+type OnBusy string
+
+// Queue waits, fail refuses at once, supersede takes the place of those that still wait.
+const (
+	OnBusyQueue     OnBusy = "queue"
+	OnBusyFail      OnBusy = "fail"
+	OnBusySupersede OnBusy = "supersede"
+)
+
+// UpdateRequest asks for an update or a preview.
+type UpdateRequest struct {
+	Stack StackName `json:"stack"`
+	// RequestID is made by the client; the same id submitted twice is one update.
+	RequestID string      `json:"requestID"`
+	Kind      engine.Kind `json:"kind"`
+	DryRun    bool        `json:"dryRun,omitempty"`
+	OnBusy    OnBusy      `json:"onBusy,omitempty"`
+	// Bundle is the digest of the uploaded project manifest; empty when the update needs no program.
+	Bundle string `json:"bundle,omitempty"`
+	// BaseVersion, if not zero, is the stack version that was previewed and confirmed; the update is refused with
+	// CodeConflict when the stack has moved on.
+	BaseVersion int `json:"baseVersion,omitempty"`
+
+	// Config is the stack's configuration, key by key ("project:name"), as its file has it.
+	Config map[string]ConfigValue `json:"config,omitempty"`
+	// Environment is what the program and the plugins get, as NAME=VALUE.
+	Environment []string `json:"environment,omitempty"`
+	// Secrets is the stack's secrets provider as its configuration file names it.
+	Secrets SecretsProvider `json:"secrets"`
+
+	Refresh          bool     `json:"refresh,omitempty"`
+	Targets          []string `json:"targets,omitempty"`
+	TargetDependents bool     `json:"targetDependents,omitempty"`
+	Replace          []string `json:"replace,omitempty"`
+	ContinueOnError  bool     `json:"continueOnError,omitempty"`
+	Parallel         int      `json:"parallel,omitempty"`
+	WaitOnUnknown    bool     `json:"waitOnUnknown,omitempty"`
+	Message          string   `json:"message,omitempty"`
+	Initiator        string   `json:"initiator,omitempty"` // who asked: a token's name or the local user's
+}
+
+// ConfigValue is one configuration value. Objects and lists are JSON text. A secret's Value is plain here (payloads
+// are sealed); it is never stored plain.
+type ConfigValue struct {
+	Value  string `json:"value"`
+	Secret bool   `json:"secret,omitempty"`
+	Object bool   `json:"object,omitempty"`
+}
+
+// SecretsProvider says how a stack's secrets are encrypted in its checkpoints.
+type SecretsProvider struct {
+	// Type is "service" (the service's own key for this stack) or "passphrase".
+	Type string `json:"type"`
+	// Salt is the passphrase provider's encryption salt, "v1:SALT:CHECK".
+	Salt string `json:"salt,omitempty"`
+	// Key is the passphrase provider's data key, unwrapped by the client; 32 bytes. Never stored.
+	Key []byte `json:"key,omitempty"`
+}
+
+// Accepted answers an UpdateRequest.
+type Accepted struct {
+	Update UpdateName `json:"update"`
+	// Position in the stack's queue: 0 when it runs, 1 when it is next.
+	Position int `json:"position"`
+	// BehindOf tells who runs, since when, when Position is not 0.
+	Behind *UpdateInfo `json:"behind,omitempty"`
+}
+
+// UpdateInfo describes an update, past or present.
+type UpdateInfo struct {
+	Update    UpdateName     `json:"update"`
+	Kind      engine.Kind    `json:"kind"`
+	DryRun    bool           `json:"dryRun,omitempty"`
+	Status    string         `json:"status"` // queued, running, succeeded, failed, cancelled
+	Message   string         `json:"message,omitempty"`
+	Initiator string         `json:"initiator,omitempty"`
+	Started   time.Time      `json:"started"`
+	Ended     time.Time      `json:"ended"`
+	Changes   map[string]int `json:"changes,omitempty"`
+	Resources int            `json:"resources,omitempty"`
+	Error     string         `json:"error,omitempty"`
+}
+
+// StackInfo describes a stack.
+type StackInfo struct {
+	Stack     StackName         `json:"stack"`
+	Version   int               `json:"version"` // 0: never updated
+	Updated   time.Time         `json:"updated"`
+	Resources int               `json:"resources"`
+	Active    *UpdateInfo       `json:"active,omitempty"`
+	Queued    []UpdateInfo      `json:"queued,omitempty"`
+	Tags      map[string]string `json:"tags,omitempty"`
+}
+
+// WatchEvent is one item of an update's event log, in order. Exactly one field is set.
+type WatchEvent struct {
+	// Event is an engine event as the field's displays know it; secrets are blinded.
+	Event *apitype.EngineEvent `json:"event,omitempty"`
+	// Progress is the state of running steps: attempts, last error, next retry, waits for a person.
+	Progress *Progress `json:"progress,omitempty"`
+	// End closes the log.
+	End *UpdateInfo `json:"end,omitempty"`
+}
+
+// Progress is a picture of an update at work.
+type Progress struct {
+	Position int            `json:"position"` // in the queue; 0 when it runs
+	Behind   *UpdateInfo    `json:"behind,omitempty"`
+	Running  []RunningStep  `json:"running,omitempty"`
+	Done     map[string]int `json:"done,omitempty"` // finished steps by kind
+	Waiting  []string       `json:"waiting,omitempty"`
+}
+
+// RunningStep is a step in flight.
+type RunningStep struct {
+	URN       string    `json:"urn"`
+	Step      string    `json:"step"`
+	Attempt   int       `json:"attempt"`
+	Started   time.Time `json:"started"`
+	LastError string    `json:"lastError,omitempty"`
+	NextRetry time.Time `json:"nextRetry,omitzero"`
+}
+
+// File is one file of a project bundle.
+type File struct {
+	Path   string `json:"path"` // relative, with '/'
+	Digest string `json:"digest"`
+	Mode   uint32 `json:"mode"`
+	Size   int64  `json:"size"`
+}
+
+// Manifest lists the files of a project bundle, sorted by path. Its digest names the bundle.
+type Manifest struct {
+	Files []File `json:"files"`
+	// Dir is the program's directory inside the bundle (where Pulumi.yaml is).
+	Dir string `json:"dir,omitempty"`
+}
+
+// Service is what a client of deployctl can ask for. Errors are *Error.
+// It is implemented on the service's side over Temporal and the state store, and by the client package over gRPC.
+type Service interface {
+	// Submit asks for an update. It returns as soon as the stack's queue has accepted it.
+	Submit(ctx context.Context, r UpdateRequest) (Accepted, error)
+	// Watch sends an update's events from the first one on until its End, or until fn or ctx stops it.
+	Watch(ctx context.Context, u UpdateName, fn func(WatchEvent) error) error
+	// Cancel asks a running or waiting update to end; forced also cancels its running steps.
+	Cancel(ctx context.Context, u UpdateName, forced bool) error
+	// Resolve answers an undecidable create: id is empty when there is no resource.
+	Resolve(ctx context.Context, u UpdateName, urn, id string) error
+
+	Stacks
+	Bundles
+	Tokens
+}
+
+// Stacks manages stacks and their state.
+type Stacks interface {
+	CreateStack(ctx context.Context, s StackName, tags map[string]string) error
+	ListStacks(ctx context.Context, organization, project string) ([]StackInfo, error)
+	Stack(ctx context.Context, s StackName) (StackInfo, error)
+	RemoveStack(ctx context.Context, s StackName, force bool) error
+	RenameStack(ctx context.Context, from, to StackName) error
+	TagStack(ctx context.Context, s StackName, tags map[string]string) error
+	// Export gives a stored deployment; version 0 is the latest. Secrets are ciphertexts, or plain when showSecrets.
+	Export(ctx context.Context, s StackName, version int, secrets SecretsProvider, showSecrets bool) (apitype.UntypedDeployment, error)
+	// Import replaces the stack's deployment after checking its invariants, and returns the new version.
+	Import(ctx context.Context, s StackName, d apitype.UntypedDeployment, secrets SecretsProvider) (int, error)
+	History(ctx context.Context, s StackName, limit int) ([]UpdateInfo, error)
+	// Encrypt and Decrypt serve the service's own secrets provider: texts are a stack's configuration values.
+	Encrypt(ctx context.Context, s StackName, plain []string) ([]string, error)
+	Decrypt(ctx context.Context, s StackName, sealed []string) ([]string, error)
+}
+
+// Bundles takes project files, by digest.
+type Bundles interface {
+	// Missing answers which of the manifest's files the service does not have yet.
+	Missing(ctx context.Context, s StackName, m Manifest) ([]string, error)
+	// PutFile stores one file's content under its digest ("sha256:HEX"); it refuses content that does not match.
+	PutFile(ctx context.Context, s StackName, digest string, content []byte) error
+	// PutManifest stores the manifest, once all its files are there, and returns the bundle's digest.
+	PutManifest(ctx context.Context, s StackName, m Manifest) (string, error)
+}
+
+// Token describes an access token; its text is known only when it is created.
+type Token struct {
+	Name    string    `json:"name"`
+	Created time.Time `json:"created"`
+	Used    time.Time `json:"used,omitzero"`
+}
+
+// Tokens manages access tokens, which are hashed at rest.
+type Tokens interface {
+	CreateToken(ctx context.Context, name string) (string, error)
+	ListTokens(ctx context.Context) ([]Token, error)
+	RemoveToken(ctx context.Context, name string) error
+}

@@ -1,0 +1,162 @@
+package engine
+
+import (
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/tokens"
+)
+
+// Command is something that may start now. See Run.Ready.
+type Command interface{ command() }
+
+// Provider says with which configured provider a call is made.
+type Provider struct {
+	// Ref is URN::ID. The package is the last part of the URN's type.
+	Ref    string `json:"ref"`
+	Inputs Bag    `json:"inputs"`
+}
+
+// Plan asks for Check and Diff of one resource, and in a preview for its previewed outputs. The driver gathers plans
+// into vectors. Answered by Planned.
+type Plan struct {
+	Op       int          `json:"op"`
+	URN      urn.URN      `json:"urn"`
+	Goal     Registration `json:"goal"`
+	Old      *State       `json:"old,omitempty"`
+	Provider *Provider    `json:"provider,omitempty"` // nil when the resource is itself a provider
+	Seed     []byte       `json:"seed"`
+	// Recreate means that the core has decided to replace: check without the olds, do not diff.
+	Recreate bool `json:"recreate,omitempty"`
+	// Preview asks for the previewed outputs of what the plan comes to.
+	Preview bool `json:"preview,omitempty"`
+}
+
+// Cascade asks which of the candidates must be replaced when Root is deleted before it is replaced: those whose Diff
+// says so when the properties that come from a member are unknown. Candidates are in dependency order. Answered by
+// CascadePlanned.
+type Cascade struct {
+	Op         int                 `json:"op"`
+	Root       State               `json:"root"`
+	Candidates []State             `json:"candidates"`
+	Providers  map[string]Provider `json:"providers"` // by reference
+}
+
+// Compare asks whether the new provider can go on managing what the old one made. Answered by ProviderDiffed.
+type Compare struct {
+	Op  int      `json:"op"`
+	Old Provider `json:"old"`
+	New Provider `json:"new"`
+}
+
+// StepKind names a step as the display and the stored operations do.
+type StepKind string
+
+// The kinds of steps. The first group calls a provider and is issued as a Step; the second is done by the core itself
+// and only shows in events.
+const (
+	StepCreate            StepKind = "create"
+	StepCreateReplacement StepKind = "create-replacement"
+	StepUpdate            StepKind = "update"
+	StepDelete            StepKind = "delete"
+	StepDeleteReplaced    StepKind = "delete-replaced"
+	StepRead              StepKind = "read"
+	StepReadReplacement   StepKind = "read-replacement"
+	StepRefresh           StepKind = "refresh"
+	StepImport            StepKind = "import"
+	StepImportReplacement StepKind = "import-replacement"
+
+	StepSame                 StepKind = "same"
+	StepReplace              StepKind = "replace"
+	StepReadDiscard          StepKind = "discard"
+	StepDiscardReplaced      StepKind = "discard-replaced"
+	StepRemovePendingReplace StepKind = "remove-pending-replace"
+)
+
+// Step asks for one call that may change the world, or for a read. Answered by StepFinished.
+type Step struct {
+	Op       int         `json:"op"`
+	Kind     StepKind    `json:"kind"`
+	URN      urn.URN     `json:"urn"`
+	Type     tokens.Type `json:"type"`
+	Old      *State      `json:"old,omitempty"`
+	New      *State      `json:"new,omitempty"`
+	Provider *Provider   `json:"provider,omitempty"` // nil when the resource is itself a provider
+	Seed     []byte      `json:"seed,omitempty"`
+	// Check means that New.Inputs are the program's and must be checked first: a resource without an old state needs
+	// no decision between Check and Create.
+	Check bool `json:"check,omitempty"`
+	// IgnoreChanges apply to an import, whose inputs are compared with the world.
+	IgnoreChanges []string `json:"ignoreChanges,omitempty"`
+	Preview       bool     `json:"preview,omitempty"`
+	// Timeout in seconds from customTimeouts; zero means none.
+	Timeout float64 `json:"timeout,omitempty"`
+}
+
+// Settle asks whether an attempt of the step, whose outcome is unknown, had its effect. Answered by StepFinished of
+// the same Op, with done, partial, absent or undecidable.
+type Settle struct {
+	Step Step `json:"step"`
+}
+
+// ResultKind tells the program how its registration went.
+type ResultKind string
+
+// The results of a registration.
+const (
+	ResultSuccess ResultKind = "success"
+	ResultFail    ResultKind = "fail"
+	ResultSkip    ResultKind = "skip"
+)
+
+// Reply answers a registration, a read or registered outputs.
+type Reply struct {
+	Epoch   int        `json:"epoch"`
+	Seq     int        `json:"seq"`
+	URN     urn.URN    `json:"urn,omitempty"`
+	ID      string     `json:"id,omitempty"`
+	Object  Bag        `json:"object"`
+	Stables []string   `json:"stables,omitempty"`
+	Result  ResultKind `json:"result"`
+	// Unknown: in a preview, the resource's outputs are not known; properties missing from Object are unknown.
+	Unknown bool `json:"unknown,omitempty"`
+	// Error refuses the call; it has been reported as a diagnostic.
+	Error string `json:"error,omitempty"`
+}
+
+// EmitKind names an event for people.
+type EmitKind string
+
+// What is emitted. The first three are about a step, the fourth about anything.
+const (
+	EmitPre        EmitKind = "pre"
+	EmitOutputs    EmitKind = "outputs"
+	EmitFailed     EmitKind = "failed"
+	EmitDiagnostic EmitKind = "diagnostic"
+)
+
+// Emit tells people something. Old and New are references; whoever writes the event log resolves and blinds them.
+type Emit struct {
+	Kind     EmitKind    `json:"kind"`
+	Op       int         `json:"op,omitempty"`
+	Step     StepKind    `json:"step,omitempty"`
+	URN      urn.URN     `json:"urn,omitempty"`
+	Type     tokens.Type `json:"type,omitempty"`
+	Old      *State      `json:"old,omitempty"`
+	New      *State      `json:"new,omitempty"`
+	Diff     *Diff       `json:"diff,omitempty"`
+	Severity string      `json:"severity,omitempty"` // info, warning, error
+	Message  string      `json:"message,omitempty"`
+}
+
+// Abandon asks to cancel a running step; only after a forced cancel.
+type Abandon struct {
+	Op int `json:"op"`
+}
+
+func (Plan) command()    {}
+func (Cascade) command() {}
+func (Compare) command() {}
+func (Step) command()    {}
+func (Settle) command()  {}
+func (Reply) command()   {}
+func (Emit) command()    {}
+func (Abandon) command() {}

@@ -1,0 +1,33 @@
+package engine
+
+// DeltaKind says what a Delta does to the snapshot.
+type DeltaKind string
+
+// The kinds of deltas.
+const (
+	// DeltaBegin records a pending operation (Pending).
+	DeltaBegin DeltaKind = "begin"
+	// DeltaEnd removes the pending operation Op.
+	DeltaEnd DeltaKind = "end"
+	// DeltaPut adds State at the end of the new list, and removes Removes.
+	DeltaPut DeltaKind = "put"
+	// DeltaKeep moves Count base states from index First on, unchanged, to the end of the new list.
+	DeltaKeep DeltaKind = "keep"
+	// DeltaSet replaces the state with the key of State where it stands.
+	DeltaSet DeltaKind = "set"
+	// DeltaRemove removes Removes.
+	DeltaRemove DeltaKind = "remove"
+)
+
+// Delta is one durable change of the snapshot. Applying the deltas of an update in order to its base gives its
+// snapshot: the new list in order of sequence, then what is left of the base.
+type Delta struct {
+	Seq     int               `json:"seq"`
+	Kind    DeltaKind         `json:"kind"`
+	Op      int               `json:"op,omitempty"`
+	State   *State            `json:"state,omitempty"`
+	Pending *PendingOperation `json:"pending,omitempty"`
+	Removes []Key             `json:"removes,omitempty"`
+	First   int               `json:"first,omitempty"`
+	Count   int               `json:"count,omitempty"`
+}

@@ -1,0 +1,225 @@
+package engine
+
+import (
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/tokens"
+)
+
+// Event is something that happened. See Run.Handle.
+type Event interface{ event() }
+
+// RunStarted opens an epoch: a new start of the program over the state reached so far. Epochs count from 1.
+type RunStarted struct {
+	Epoch int `json:"epoch"`
+}
+
+// Registration is a resource that the program declares, after transforms and before Check.
+type Registration struct {
+	Type                    tokens.Type          `json:"type"`
+	Name                    string               `json:"name"`
+	Custom                  bool                 `json:"custom,omitempty"`
+	Remote                  bool                 `json:"remote,omitempty"` // a component whose children its provider registers
+	Parent                  urn.URN              `json:"parent,omitempty"`
+	Provider                string               `json:"provider,omitempty"` // URN::ID
+	Inputs                  Bag                  `json:"inputs"`
+	Dependencies            []urn.URN            `json:"dependencies,omitempty"`
+	PropertyDependencies    []PropertyDependency `json:"propertyDependencies,omitempty"` // sorted by property
+	Aliases                 []Alias              `json:"aliases,omitempty"`
+	Protect                 *bool                `json:"protect,omitempty"`
+	RetainOnDelete          *bool                `json:"retainOnDelete,omitempty"`
+	DeleteBeforeReplace     *bool                `json:"deleteBeforeReplace,omitempty"`
+	IgnoreChanges           []string             `json:"ignoreChanges,omitempty"`
+	ReplaceOnChanges        []string             `json:"replaceOnChanges,omitempty"`
+	HideDiff                []string             `json:"hideDiff,omitempty"`
+	AdditionalSecretOutputs []string             `json:"additionalSecretOutputs,omitempty"`
+	Timeouts                *Timeouts            `json:"timeouts,omitempty"`
+	ImportID                string               `json:"importID,omitempty"`
+	DeletedWith             urn.URN              `json:"deletedWith,omitempty"`
+	ReplaceWith             []urn.URN            `json:"replaceWith,omitempty"`
+	Trigger                 Bag                  `json:"trigger"`
+	SourcePosition          string               `json:"sourcePosition,omitempty"`
+	// Digest covers everything above but SourcePosition; equal digests in two epochs are the same goal.
+	Digest string `json:"digest"`
+}
+
+// Alias is another name that a resource had: a URN, or the parts in which it differed.
+type Alias struct {
+	URN      urn.URN `json:"urn,omitempty"`
+	Name     string  `json:"name,omitempty"`
+	Type     string  `json:"type,omitempty"`
+	Stack    string  `json:"stack,omitempty"`
+	Project  string  `json:"project,omitempty"`
+	Parent   urn.URN `json:"parent,omitempty"`
+	NoParent bool    `json:"noParent,omitempty"`
+}
+
+// Registered says that the program asked for a resource. The answer is the Reply with the same epoch and sequence.
+type Registered struct {
+	Epoch int `json:"epoch"`
+	Seq   int `json:"seq"`
+	Registration
+}
+
+// OutputsRegistered attaches outputs to a component or to the stack. The answer is a Reply.
+type OutputsRegistered struct {
+	Epoch   int     `json:"epoch"`
+	Seq     int     `json:"seq"`
+	URN     urn.URN `json:"urn"`
+	Outputs Bag     `json:"outputs"`
+}
+
+// ReadRequested asks for an existing resource that this stack does not own. The answer is a Reply.
+type ReadRequested struct {
+	Epoch                   int         `json:"epoch"`
+	Seq                     int         `json:"seq"`
+	Type                    tokens.Type `json:"type"`
+	Name                    string      `json:"name"`
+	ID                      string      `json:"id"`
+	Parent                  urn.URN     `json:"parent,omitempty"`
+	Provider                string      `json:"provider,omitempty"`
+	Inputs                  Bag         `json:"inputs"`
+	Dependencies            []urn.URN   `json:"dependencies,omitempty"`
+	AdditionalSecretOutputs []string    `json:"additionalSecretOutputs,omitempty"`
+	SourcePosition          string      `json:"sourcePosition,omitempty"`
+	Digest                  string      `json:"digest"`
+}
+
+// ProgramExited closes an epoch.
+type ProgramExited struct {
+	Epoch int `json:"epoch"`
+	// Error is empty when the program ended well. Otherwise the update fails and nothing is deleted.
+	Error string `json:"error,omitempty"`
+	// Bailed means that the error has been reported to the user already.
+	Bailed bool `json:"bailed,omitempty"`
+}
+
+// ChangeKind is what a plan decided for a resource that exists.
+type ChangeKind string
+
+// What a provider's Diff, seen through the resource's options, came to.
+const (
+	ChangeNone    ChangeKind = "none"
+	ChangeUpdate  ChangeKind = "update"
+	ChangeReplace ChangeKind = "replace"
+)
+
+// PropertyDiff is one entry of a detailed diff. Kind is add, add-replace, delete, delete-replace, update or
+// update-replace.
+type PropertyDiff struct {
+	Path      string `json:"path"`
+	Kind      string `json:"kind"`
+	InputDiff bool   `json:"inputDiff,omitempty"`
+}
+
+// CheckFailure is an invalid input property, as its provider reports it.
+type CheckFailure struct {
+	Property string `json:"property,omitempty"`
+	Reason   string `json:"reason"`
+}
+
+// Diff is how a resource's goal differs from its stored state.
+type Diff struct {
+	Change              ChangeKind     `json:"change,omitempty"`
+	DeleteBeforeReplace bool           `json:"deleteBeforeReplace,omitempty"`
+	ReplaceKeys         []string       `json:"replaceKeys,omitempty"`
+	ChangedKeys         []string       `json:"changedKeys,omitempty"`
+	StableKeys          []string       `json:"stableKeys,omitempty"`
+	Detailed            []PropertyDiff `json:"detailed,omitempty"` // sorted by path
+}
+
+// Planned is the result of a Plan.
+type Planned struct {
+	Op int `json:"op"`
+	// Error is set when the provider could not answer (not started, not configured, call failed).
+	Error    string         `json:"error,omitempty"`
+	Failures []CheckFailure `json:"failures,omitempty"`
+	// Inputs are the checked inputs; of a replacement, those checked without the olds.
+	Inputs Bag  `json:"inputs"`
+	Diff   Diff `json:"diff"`
+	// Preview holds the outputs that a previewed create or update would have, with unknowns; only in a preview.
+	Preview   Bag    `json:"preview"`
+	PreviewID string `json:"previewID,omitempty"`
+}
+
+// Dependent is a member of a delete-before-replace cascade: a stored resource that must be replaced as well.
+type Dependent struct {
+	Key  Key      `json:"key"`
+	Keys []string `json:"keys,omitempty"` // the properties that force it
+}
+
+// CascadePlanned is the result of a Cascade, in dependency order (dependencies first).
+type CascadePlanned struct {
+	Op      int         `json:"op"`
+	Error   string      `json:"error,omitempty"`
+	Members []Dependent `json:"members,omitempty"`
+}
+
+// ProviderDiffed is the result of a Compare: whether the new provider can go on managing what the old one made.
+type ProviderDiffed struct {
+	Op      int    `json:"op"`
+	Error   string `json:"error,omitempty"`
+	Replace bool   `json:"replace,omitempty"`
+}
+
+// Outcome is what is known about a call.
+type Outcome string
+
+// The outcomes of a Step.
+const (
+	// OutcomeDone: answered; the effect is there.
+	OutcomeDone Outcome = "done"
+	// OutcomePartial: the resource exists but its initialisation failed; InitErrors say why.
+	OutcomePartial Outcome = "partial"
+	// OutcomeFailed: answered with an error; there was no effect.
+	OutcomeFailed Outcome = "failed"
+	// OutcomeUnknown: nobody can tell yet whether there was an effect.
+	OutcomeUnknown Outcome = "unknown"
+	// OutcomeAbsent: settling found, by the rule of the type, that there was no effect. Only of a Settle.
+	OutcomeAbsent Outcome = "absent"
+	// OutcomeUndecidable: there is no rule by which to tell. Only of a Settle.
+	OutcomeUndecidable Outcome = "undecidable"
+	// OutcomeCancelled: the call was cancelled before it was sent.
+	OutcomeCancelled Outcome = "cancelled"
+)
+
+// StepFinished is the result of a Step or of a Settle.
+type StepFinished struct {
+	Op       int            `json:"op"`
+	Outcome  Outcome        `json:"outcome"`
+	Error    string         `json:"error,omitempty"`
+	Failures []CheckFailure `json:"failures,omitempty"`
+	ID       string         `json:"id,omitempty"` // an empty ID after a read means that the resource is gone
+	// Inputs are set when the step checked them (Step.Check), read them, or imported them.
+	Inputs              *Bag     `json:"inputs,omitempty"`
+	Outputs             Bag      `json:"outputs"`
+	InitErrors          []string `json:"initErrors,omitempty"`
+	RefreshBeforeUpdate bool     `json:"refreshBeforeUpdate,omitempty"`
+	// At is when the effect happened, RFC 3339 in UTC with seconds' fraction.
+	At string `json:"at,omitempty"`
+	// Diff is what a refresh or an import found between state and world.
+	Diff *Diff `json:"diff,omitempty"`
+}
+
+// Cancelled asks the run to end: running steps finish, nothing new starts. Forced also cancels running steps.
+type Cancelled struct {
+	Forced bool `json:"forced,omitempty"`
+}
+
+// Resolved is a person's answer about an undecidable create.
+type Resolved struct {
+	URN urn.URN `json:"urn"`
+	// ID of the resource that was created; empty means that there is none.
+	ID string `json:"id,omitempty"`
+}
+
+func (RunStarted) event()        {}
+func (Registered) event()        {}
+func (OutputsRegistered) event() {}
+func (ReadRequested) event()     {}
+func (ProgramExited) event()     {}
+func (Planned) event()           {}
+func (CascadePlanned) event()    {}
+func (ProviderDiffed) event()    {}
+func (StepFinished) event()      {}
+func (Cancelled) event()         {}
+func (Resolved) event()          {}

@@ -1,0 +1,93 @@
+package engine
+
+import (
+	"encoding/json"
+
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/tokens"
+)
+
+// Bag refers to an immutable set of property values. The core hands bags on and compares digests; it never decodes one.
+type Bag struct {
+	// Digest is a keyed digest of the canonical plain form; empty only for an empty bag.
+	Digest string `json:"d,omitempty"`
+	// Inline is the value itself, when it is small. Its encoding belongs to the activities.
+	Inline json.RawMessage `json:"v,omitempty"`
+	// Ref says where the value is stored, when it is not inline: "base:INDEX/in", "base:INDEX/out" (index in the
+	// checkpoint the update started from), "op:N/in", "op:N/out" (in the update's own deltas) or "blob:HASH".
+	Ref string `json:"r,omitempty"`
+}
+
+// Same reports whether both bags hold equal values.
+func (b Bag) Same(o Bag) bool { return b.Digest == o.Digest }
+
+// Empty reports whether the bag holds no property at all.
+func (b Bag) Empty() bool { return b.Digest == "" }
+
+// Key identifies one stored state. A URN does not: several copies of one URN may wait for deletion.
+// "b17" is index 17 of the base, "o42" is what operation 42 of this update made.
+type Key string
+
+// PropertyDependency lists the URNs that one input property was computed from, in order of first mention.
+type PropertyDependency struct {
+	Property string    `json:"property"`
+	URNs     []urn.URN `json:"urns"`
+}
+
+// Timeouts are a resource's customTimeouts in seconds; zero means unset.
+type Timeouts struct {
+	Create float64 `json:"create,omitempty"`
+	Update float64 `json:"update,omitempty"`
+	Delete float64 `json:"delete,omitempty"`
+	Read   float64 `json:"read,omitempty"`
+}
+
+// State is the header of a stored resource: every field of it but its bags' contents.
+// Source: the deployment format version 3 (apitype.ResourceV3).
+type State struct {
+	Key                     Key                  `json:"key"`
+	URN                     urn.URN              `json:"urn"`
+	Type                    tokens.Type          `json:"type"`
+	Custom                  bool                 `json:"custom,omitempty"`
+	Delete                  bool                 `json:"delete,omitempty"`
+	ID                      string               `json:"id,omitempty"`
+	Parent                  urn.URN              `json:"parent,omitempty"`
+	Protect                 bool                 `json:"protect,omitempty"`
+	Taint                   bool                 `json:"taint,omitempty"`
+	External                bool                 `json:"external,omitempty"`
+	Dependencies            []urn.URN            `json:"dependencies,omitempty"`
+	PropertyDependencies    []PropertyDependency `json:"propertyDependencies,omitempty"`
+	InitErrors              []string             `json:"initErrors,omitempty"`
+	Provider                string               `json:"provider,omitempty"` // URN::ID, empty for components
+	PendingReplacement      bool                 `json:"pendingReplacement,omitempty"`
+	AdditionalSecretOutputs []string             `json:"additionalSecretOutputs,omitempty"`
+	Aliases                 []urn.URN            `json:"aliases,omitempty"`
+	Timeouts                *Timeouts            `json:"timeouts,omitempty"`
+	ImportID                string               `json:"importID,omitempty"`
+	RetainOnDelete          bool                 `json:"retainOnDelete,omitempty"`
+	DeletedWith             urn.URN              `json:"deletedWith,omitempty"`
+	ReplaceWith             []urn.URN            `json:"replaceWith,omitempty"`
+	IgnoreChanges           []string             `json:"ignoreChanges,omitempty"`
+	HideDiff                []string             `json:"hideDiff,omitempty"`
+	ReplaceOnChanges        []string             `json:"replaceOnChanges,omitempty"`
+	RefreshBeforeUpdate     bool                 `json:"refreshBeforeUpdate,omitempty"`
+	Created                 string               `json:"created,omitempty"`  // RFC 3339, UTC
+	Modified                string               `json:"modified,omitempty"` // RFC 3339, UTC
+	SourcePosition          string               `json:"sourcePosition,omitempty"`
+
+	Inputs  Bag `json:"inputs"`
+	Outputs Bag `json:"outputs"`
+	// Trigger is the replacementTrigger as a bag with one property, "value".
+	Trigger Bag `json:"trigger"`
+	// Rest refers to fields that only pass through (views, hooks, snippets, stack traces), as stored in the base.
+	Rest string `json:"rest,omitempty"`
+}
+
+// PendingOperation is a mutating call that was begun and whose outcome is not known.
+type PendingOperation struct {
+	Op    int    `json:"op"`
+	Kind  string `json:"kind"` // creating, updating, deleting, reading, importing
+	State State  `json:"state"`
+	// Seed is what made the physical name; a later attempt of the same create asks for the same name.
+	Seed []byte `json:"seed,omitempty"`
+}
