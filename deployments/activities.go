@@ -1,0 +1,141 @@
+package deployments
+
+import "github.com/deployctl/deployctl/engine"
+
+// Names of activities. Those of the first group run on any worker's shared queue; those of the second on the private
+// queue of the worker that hosts the update, because plugins, assets and callbacks live there.
+const (
+	ActivityHead    = "Head"    // StackName → Head
+	ActivityClaim   = "Claim"   // ClaimInput → Claimed
+	ActivityHeaders = "Headers" // HeadersInput → Headers
+	ActivitySave    = "Save"    // SaveInput → nothing
+	ActivitySettled = "Settled" // SettledInput → UpdateInfo
+
+	ActivityProgram = "Program" // ProgramInput → ProgramOutput
+	ActivityPlan    = "Plan"    // PlanInput → []engine.Planned
+	ActivityCascade = "Cascade" // CascadeInput → engine.CascadePlanned
+	ActivityCompare = "Compare" // CompareInput → engine.ProviderDiffed
+	ActivityStep    = "Step"    // StepInput → engine.StepFinished
+	ActivitySettle  = "Settle"  // SettleInput → engine.StepFinished
+	ActivityRelease = "Release" // ReleaseInput → nothing
+)
+
+// Head is what head.json says: where the stack stands, and which update moves it.
+type Head struct {
+	Version int         `json:"version"`
+	Active  *UpdateName `json:"active,omitempty"`
+	// Next is the next version to give out: greater than every version ever given out.
+	Next int `json:"next"`
+}
+
+// ClaimInput asks a worker to host an update. The worker stores the request, sealed, so that any worker can host the
+// update later, fences the head for it, and prepares the program's directory.
+type ClaimInput struct {
+	Update  UpdateName    `json:"update"`
+	Request UpdateRequest `json:"request"`
+	// Epoch counts the claims of this update from 1.
+	Epoch int `json:"epoch"`
+}
+
+// Claimed says who hosts the update and from what it starts.
+type Claimed struct {
+	Worker string      `json:"worker"` // private task queue
+	Base   int         `json:"base"`   // stack version it starts from; 0 when there is none
+	Goal   engine.Goal `json:"goal"`
+	// HasProgram: the update starts the program.
+	HasProgram bool `json:"hasProgram,omitempty"`
+}
+
+// HeadersInput asks for a part of the base's headers, or of the update's own deltas after continue-as-new.
+type HeadersInput struct {
+	Update UpdateName `json:"update"`
+	Base   int        `json:"base"`
+	From   int        `json:"from"`
+	Limit  int        `json:"limit"`
+}
+
+// Headers is a part of the base. Next is 0 after the last one.
+type Headers struct {
+	States  []engine.State            `json:"states"`
+	Pending []engine.PendingOperation `json:"pending,omitempty"` // with the first part
+	Next    int                       `json:"next,omitempty"`
+}
+
+// SaveInput makes deltas durable and events visible. Number counts the saves of an update from 1; saving the same
+// number twice writes the same objects.
+type SaveInput struct {
+	Update UpdateName     `json:"update"`
+	Base   int            `json:"base"`
+	Number int            `json:"number"`
+	Deltas []engine.Delta `json:"deltas,omitempty"`
+	Events []engine.Emit  `json:"events,omitempty"`
+}
+
+// SettledInput ends an update: base and deltas are compacted into the next checkpoint, the head moves, the event log
+// closes. Doing it twice is doing it once.
+type SettledInput struct {
+	Update UpdateName    `json:"update"`
+	Base   int           `json:"base"`
+	Saves  int           `json:"saves"` // number of the last save
+	Result engine.Result `json:"result"`
+}
+
+// ProgramInput runs the program once: one epoch.
+type ProgramInput struct {
+	Update UpdateName  `json:"update"`
+	Base   int         `json:"base"`
+	Goal   engine.Goal `json:"goal"`
+	Epoch  int         `json:"epoch"`
+}
+
+// ProgramOutput says how an epoch ended. The Run has been told everything that the program said before.
+type ProgramOutput struct {
+	// Lost means that the program or its host died without a verdict: another epoch may start.
+	Lost   bool   `json:"lost,omitempty"`
+	Error  string `json:"error,omitempty"`
+	Bailed bool   `json:"bailed,omitempty"`
+	// Messages is the number of messages that this epoch sent.
+	Messages int `json:"messages"`
+}
+
+// PlanInput is a vector of plans, of at most some dozens. Results have the same order.
+type PlanInput struct {
+	Update UpdateName    `json:"update"`
+	Base   int           `json:"base"`
+	Plans  []engine.Plan `json:"plans"`
+}
+
+// CascadeInput plans a delete-before-replace cascade.
+type CascadeInput struct {
+	Update  UpdateName     `json:"update"`
+	Base    int            `json:"base"`
+	Cascade engine.Cascade `json:"cascade"`
+}
+
+// CompareInput compares two providers.
+type CompareInput struct {
+	Update  UpdateName     `json:"update"`
+	Base    int            `json:"base"`
+	Compare engine.Compare `json:"compare"`
+}
+
+// StepInput is one call that may change the world.
+type StepInput struct {
+	Update UpdateName  `json:"update"`
+	Base   int         `json:"base"`
+	Step   engine.Step `json:"step"`
+	// Round counts how often the core has issued this step, from 1: a settled, absent step is issued again.
+	Round int `json:"round"`
+}
+
+// SettleInput asks what became of a step.
+type SettleInput struct {
+	Update UpdateName    `json:"update"`
+	Base   int           `json:"base"`
+	Settle engine.Settle `json:"settle"`
+}
+
+// ReleaseInput ends the update's plugin processes on its worker and forgets its session there.
+type ReleaseInput struct {
+	Update UpdateName `json:"update"`
+}
