@@ -1,5 +1,7 @@
 package engine
 
+import "github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
+
 // DeltaKind says what a Delta does to the snapshot.
 type DeltaKind string
 
@@ -17,6 +19,8 @@ const (
 	DeltaSet DeltaKind = "set"
 	// DeltaRemove removes Removes.
 	DeltaRemove DeltaKind = "remove"
+	// DeltaAlias renames From to To in every reference.
+	DeltaAlias DeltaKind = "alias"
 )
 
 // Delta is one durable change of the snapshot. Applying the deltas of an update in order to its base gives its
@@ -30,4 +34,6 @@ type Delta struct {
 	Removes []Key             `json:"removes,omitempty"`
 	First   int               `json:"first,omitempty"`
 	Count   int               `json:"count,omitempty"`
+	From    urn.URN           `json:"from,omitempty"`
+	To      urn.URN           `json:"to,omitempty"`
 }

@@ -1,19 +1,265 @@
 package engine
 
-// Snapshot is a base with deltas applied: what a checkpoint holds.
-// Invariant: see Verify.
-type Snapshot struct {
-	base    []State // with removed entries marked in gone
-	gone    map[int]bool
-	news    []State
-	removed map[int]bool // of news
-	where   map[Key]int  // index in news; base keys are their own index
-	pending []PendingOperation
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
+)
+
+// BaseKey is the key of the state at an index of the base.
+func BaseKey(index int) Key { return Key("b" + strconv.Itoa(index)) }
+
+// opKey is the key of the state that an operation of this update made.
+func opKey(op int) Key { return Key("o" + strconv.Itoa(op)) }
+
+// slot is a place in the base or in the new list.
+type slot struct {
+	State State `json:"s"`
+	Gone  bool  `json:"g,omitempty"`
 }
 
-// NewSnapshot starts from the states of a base in their stored order. Their keys must be BaseKey of their index.
+// Snapshot is a base with deltas applied: what a checkpoint holds. Maps are for look-up only; every order comes from
+// the two lists.
+type Snapshot struct {
+	base    []slot // in stored order; gone when removed or moved to the new list
+	news    []slot // in order of completion
+	place   map[Key]int
+	live    map[urn.URN]Key   // the one state of a URN that does not wait for deletion
+	copies  map[urn.URN][]Key // every state of a URN
+	pending []PendingOperation
+	renames map[urn.URN]urn.URN
+	aliases []Delta // the renames, in order
+}
+
+// NewSnapshot starts from the states of a base in their stored order; the snapshot gives them their keys.
 func NewSnapshot(base []State, pending []PendingOperation) *Snapshot {
-	return &Snapshot{
-		base: base, gone: map[int]bool{}, removed: map[int]bool{}, where: map[Key]int{}, pending: pending,
+	s := &Snapshot{
+		base:    make([]slot, len(base)),
+		place:   make(map[Key]int, len(base)),
+		live:    make(map[urn.URN]Key, len(base)),
+		copies:  make(map[urn.URN][]Key, len(base)),
+		pending: slices.Clone(pending),
+		renames: map[urn.URN]urn.URN{},
 	}
+	for i, state := range base {
+		state.Key = BaseKey(i)
+		s.base[i].State = state
+		s.index(state, i)
+	}
+	return s
+}
+
+// index makes a state findable. Base states are found at i, new ones at -1-i.
+func (s *Snapshot) index(state State, i int) {
+	s.place[state.Key] = i
+	s.copies[state.URN] = append(s.copies[state.URN], state.Key)
+	if !state.Delete {
+		s.live[state.URN] = state.Key
+	}
+}
+
+func (s *Snapshot) slot(k Key) *slot {
+	i, ok := s.place[k]
+	switch {
+	case !ok:
+		return nil
+	case i >= 0:
+		return &s.base[i]
+	default:
+		return &s.news[-1-i]
+	}
+}
+
+// Get gives the state with a key; nil when it is not there (any more).
+func (s *Snapshot) Get(k Key) *State {
+	if at := s.slot(k); at != nil && !at.Gone {
+		return &at.State
+	}
+	return nil
+}
+
+// Live gives the state of a URN that does not wait for deletion; nil when there is none.
+func (s *Snapshot) Live(u urn.URN) *State {
+	if k, ok := s.live[u]; ok {
+		return s.Get(k)
+	}
+	return nil
+}
+
+// Apply changes the snapshot by one delta. Applying is total: a delta about a state that is not there does nothing.
+func (s *Snapshot) Apply(d Delta) {
+	switch d.Kind {
+	case DeltaBegin:
+		s.pending = append(s.pending, *d.Pending)
+	case DeltaEnd:
+		s.pending = slices.DeleteFunc(s.pending, func(p PendingOperation) bool { return p.Op == d.Op })
+	case DeltaPut:
+		for _, k := range d.Removes {
+			s.remove(k)
+		}
+		s.put(*d.State)
+	case DeltaKeep:
+		for i := d.First; i < d.First+d.Count; i++ {
+			s.keep(BaseKey(i))
+		}
+	case DeltaSet:
+		s.set(*d.State)
+	case DeltaRemove:
+		for _, k := range d.Removes {
+			s.remove(k)
+		}
+	case DeltaAlias:
+		s.renames[d.From] = d.To
+		s.aliases = append(s.aliases, d)
+	}
+}
+
+func (s *Snapshot) put(state State) {
+	s.news = append(s.news, slot{State: state})
+	s.index(state, -len(s.news))
+}
+
+func (s *Snapshot) keep(k Key) {
+	at := s.slot(k)
+	if at == nil || at.Gone {
+		return
+	}
+	state := at.State
+	at.Gone = true
+	s.news = append(s.news, slot{State: state})
+	s.place[k] = -len(s.news)
+}
+
+func (s *Snapshot) set(state State) {
+	at := s.slot(state.Key)
+	if at == nil || at.Gone {
+		return
+	}
+	at.State = state
+	switch {
+	case !state.Delete:
+		s.live[state.URN] = state.Key
+	case s.live[state.URN] == state.Key:
+		delete(s.live, state.URN)
+	}
+}
+
+func (s *Snapshot) remove(k Key) {
+	at := s.slot(k)
+	if at == nil || at.Gone {
+		return
+	}
+	at.Gone = true
+	u := at.State.URN
+	if s.live[u] == k {
+		delete(s.live, u)
+	}
+	s.copies[u] = slices.DeleteFunc(s.copies[u], func(o Key) bool { return o == k })
+}
+
+// All visits every state in snapshot order: the new list, then what is left of the base.
+func (s *Snapshot) All(visit func(*State)) {
+	for _, list := range [][]slot{s.news, s.base} {
+		for i := range list {
+			if !list[i].Gone {
+				visit(&list[i].State)
+			}
+		}
+	}
+}
+
+// States gives the states in snapshot order, with renamed references, and the pending operations.
+func (s *Snapshot) States() ([]State, []PendingOperation) {
+	out := make([]State, 0, len(s.base)+len(s.news))
+	s.All(func(state *State) { out = append(out, s.renamed(*state)) })
+	return out, slices.Clone(s.pending)
+}
+
+// renamed gives a state whose references are normalised: an aliased resource is known by its new name everywhere.
+func (s *Snapshot) renamed(state State) State {
+	if len(s.renames) == 0 {
+		return state
+	}
+	state.Parent = s.current(state.Parent)
+	state.DeletedWith = s.current(state.DeletedWith)
+	state.Dependencies = s.currents(state.Dependencies)
+	state.ReplaceWith = s.currents(state.ReplaceWith)
+	if u, id := SplitReference(state.Provider); u != "" {
+		state.Provider = JoinReference(s.current(u), id)
+	}
+	if state.PropertyDependencies != nil {
+		state.PropertyDependencies = slices.Clone(state.PropertyDependencies)
+		for i, p := range state.PropertyDependencies {
+			state.PropertyDependencies[i].URNs = s.currents(p.URNs)
+		}
+	}
+	return state
+}
+
+func (s *Snapshot) current(u urn.URN) urn.URN {
+	if to, ok := s.renames[u]; ok {
+		return to
+	}
+	return u
+}
+
+func (s *Snapshot) currents(us []urn.URN) []urn.URN {
+	if us == nil {
+		return nil
+	}
+	out := make([]urn.URN, len(us))
+	for i, u := range us {
+		out[i] = s.current(u)
+	}
+	return out
+}
+
+// JoinReference makes a provider reference of a provider's URN and id.
+func JoinReference(u urn.URN, id string) string { return string(u) + "::" + id }
+
+// SplitReference takes a provider reference apart; the URN is empty when the reference is.
+func SplitReference(ref string) (urn.URN, string) {
+	i := strings.LastIndex(ref, "::")
+	if i < 0 {
+		return "", ""
+	}
+	return urn.URN(ref[:i]), ref[i+2:]
+}
+
+// provider gives the state that a provider reference means, waiting for deletion or not.
+func (s *Snapshot) provider(ref string) *State {
+	u, id := SplitReference(ref)
+	u = s.current(u)
+	for _, k := range s.copies[u] {
+		if state := s.Get(k); state != nil && state.ID == id {
+			return state
+		}
+	}
+	return nil
+}
+
+// IsProvider reports whether a type is that of a provider resource.
+func IsProvider(t fmt.Stringer) bool { return strings.HasPrefix(t.String(), "pulumi:providers:") }
+
+// References gives every URN that a state refers to, in a fixed order: parent, provider, dependencies, property
+// dependencies, deletedWith, replaceWith.
+func (s *State) References() []urn.URN {
+	out := make([]urn.URN, 0, 2+len(s.Dependencies))
+	if s.Parent != "" {
+		out = append(out, s.Parent)
+	}
+	if u, _ := SplitReference(s.Provider); u != "" {
+		out = append(out, u)
+	}
+	out = append(out, s.Dependencies...)
+	for _, p := range s.PropertyDependencies {
+		out = append(out, p.URNs...)
+	}
+	if s.DeletedWith != "" {
+		out = append(out, s.DeletedWith)
+	}
+	return append(out, s.ReplaceWith...)
 }

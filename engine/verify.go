@@ -1,0 +1,65 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
+)
+
+// Verify reports every invariant of a snapshot that the states break, joined; nil when they hold.
+//
+// Invariant: every state has a valid URN and a type, and they agree.
+// Invariant: components have no id; a managed custom resource has one.
+// Invariant: a provider reference resolves to a provider that stands earlier (a pending replacement may lack it).
+// Invariant: parent, dependencies, property dependencies, deletedWith and replaceWith stand earlier.
+// Invariant: at most one state per URN does not wait for deletion.
+func Verify(states []State) error {
+	var errs []error
+	report := func(s State, format string, args ...any) {
+		errs = append(errs, fmt.Errorf("resource %s: %s", s.URN, fmt.Sprintf(format, args...)))
+	}
+	earlier := make(map[urn.URN]bool, len(states))
+	live := make(map[urn.URN]bool, len(states))
+	providers := map[string]bool{}
+	for _, s := range states {
+		verifyShape(s, report)
+		if s.Provider != "" && !s.PendingReplacement && !providers[s.Provider] {
+			report(s, "its provider %s does not stand before it", s.Provider)
+		}
+		providerURN, _ := SplitReference(s.Provider)
+		for _, u := range s.References() {
+			if u != providerURN && !earlier[u] {
+				report(s, "it refers to %s, which does not stand before it", u)
+			}
+		}
+		if !s.Delete {
+			if live[s.URN] {
+				report(s, "it stands there twice")
+			}
+			live[s.URN] = true
+		}
+		earlier[s.URN] = true
+		if IsProvider(s.Type) {
+			providers[JoinReference(s.URN, s.ID)] = true
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func verifyShape(s State, report func(State, string, ...any)) {
+	switch {
+	case !s.URN.IsValid():
+		report(s, "its URN is not valid")
+	case s.Type == "":
+		report(s, "it has no type")
+	case s.URN.Type() != s.Type:
+		report(s, "its type is %s", s.Type)
+	case !s.Custom && s.ID != "":
+		report(s, "it is a component, yet it has the id %s", s.ID)
+	case s.Custom && s.ID == "" && !s.PendingReplacement:
+		report(s, "it has no id")
+	case s.Custom && !IsProvider(s.Type) && s.Provider == "":
+		report(s, "it has no provider")
+	}
+}
