@@ -1,0 +1,204 @@
+package provider
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
+)
+
+// Reconciler is what an author writes for a type of resource.
+type Reconciler[In, Out any] interface {
+	// Reconcile makes the resource as declared, whether it exists or not, and returns its id and outputs. It is never called in a
+	// preview. An error together with an id says that the resource exists but is not as declared; the next update tries again. See
+	// NotDone, Unknown and Foreign for errors with a meaning of their own.
+	Reconcile(ctx context.Context, r Request[In, Out]) (id string, out Out, err error)
+	// Delete removes the resource; that it is gone already is success.
+	Delete(ctx context.Context, r Existing[In, Out]) error
+}
+
+// Reader is a Reconciler whose resources can be observed: for refresh, import and settling.
+type Reader[In, Out any] interface {
+	Read(ctx context.Context, r Lookup[In, Out]) (Found[In, Out], error)
+}
+
+// Checker is a Reconciler with rules for its inputs beyond their types. It gets what could be decoded and reports every violation
+// at once; it judges only what is Known.
+type Checker[In any] interface {
+	Check(ctx context.Context, in Inputs[In]) []Failure
+}
+
+// Previewer is a Reconciler that can tell outputs before they exist. Fields left zero are unknown in the preview. Without it,
+// outputs named like an input are known when that input is.
+type Previewer[In, Out any] interface {
+	Preview(ctx context.Context, r Request[In, Out]) (Out, error)
+}
+
+// Differ is a Reconciler that decides itself what a change of inputs means, instead of by the tags of the fields.
+type Differ[In, Out any] interface {
+	Diff(ctx context.Context, r Request[In, Out]) (Change, error)
+}
+
+// Named is a Reconciler whose autoname field is named by the engine's seed under these rules.
+type Named interface {
+	Naming() Naming
+}
+
+// Settler is a Reconciler that does not converge on its own and says how lost outcomes are found out.
+type Settler interface {
+	Settling() Settle
+}
+
+// Described is anything with a text for the schema.
+type Described interface {
+	Describe() string
+}
+
+// Identity is who a resource is, independent of its physical name.
+type Identity struct {
+	URN urn.URN
+}
+
+// Owner is a short, stable token of the identity, to be put on the physical thing (a tag, metadata) so that a later attempt
+// knows it again.
+func (i Identity) Owner() string {
+	sum := sha256.Sum256([]byte(i.URN))
+	return hex.EncodeToString(sum[:16])
+}
+
+// Stack is PROJECT/STACK, for people.
+func (i Identity) Stack() string {
+	if !i.URN.IsValid() {
+		return ""
+	}
+	return string(i.URN.Project()) + "/" + string(i.URN.Stack())
+}
+
+// Name is the logical name that the program gave.
+func (i Identity) Name() string {
+	if !i.URN.IsValid() {
+		return ""
+	}
+	return i.URN.Name()
+}
+
+// unknowns are the names of inputs that have no value yet.
+type unknowns map[string]bool
+
+// Known says whether all the named inputs have a value yet; outside a preview it is always true.
+func (u unknowns) Known(names ...string) bool {
+	for _, name := range names {
+		if u[name] {
+			return false
+		}
+	}
+	return true
+}
+
+// Inputs are inputs under check; unknown ones are zero.
+type Inputs[In any] struct {
+	Identity
+	unknowns
+	Value In
+}
+
+// Request is what a resource shall become.
+type Request[In, Out any] struct {
+	Identity
+	unknowns
+	// ID is empty on a create, which may still find what a lost attempt made.
+	ID string
+	// News are the checked inputs.
+	News In
+	// Olds are the inputs of the last success; nil on a create and on an adoption.
+	Olds *In
+	// Output are the outputs of the last success; nil on a create.
+	Output *Out
+}
+
+// Existing is a resource that shall be gone.
+type Existing[In, Out any] struct {
+	Identity
+	ID     string
+	Inputs In
+	Output Out
+}
+
+// Lookup asks for a resource: by id (refresh, import) or, when ID is empty, by what its inputs say (settling).
+type Lookup[In, Out any] struct {
+	Identity
+	ID string
+	// Inputs and Output are what is remembered, nil when nothing is.
+	Inputs *In
+	Output *Out
+}
+
+// Ownership is the answer to a Lookup.
+type Ownership string
+
+const (
+	// Absent: there is no such thing.
+	Absent Ownership = "absent"
+	// Owned: it exists and was made for this identity.
+	Owned Ownership = "owned"
+	// Unowned: it exists and was made by or for somebody else.
+	Unowned Ownership = "unowned"
+	// Undecidable: the type has no way to tell. What was remembered stays.
+	Undecidable Ownership = "undecidable"
+)
+
+// Found is what a Read saw. When it is Absent or Undecidable the rest is ignored.
+type Found[In, Out any] struct {
+	Ownership Ownership
+	ID        string
+	// Inputs are the inputs that would produce what is there.
+	Inputs In
+	Output Out
+}
+
+// Failure is one violated rule of one input. Property may be a path.
+type Failure struct {
+	Property string
+	Reason   string
+}
+
+// Change is what a change of inputs means: names of properties that changed, and those among them that need a replacement.
+type Change struct {
+	Updates  []string
+	Replaces []string
+	// DeleteFirst asks that a replacement deletes the old one before it creates the new one.
+	DeleteFirst bool
+}
+
+// Resource is one resource type of a module; make one with NewResource.
+type Resource struct {
+	token       string
+	description string
+	in, out     *object
+	settle      Settle
+	naming      *Naming
+	ops         operations
+}
+
+// NewResource declares a resource type. The token has three parts, package:module:Type. It panics on types that have no schema, since
+// that is a mistake in the program.
+func NewResource[In, Out any](token string, r Reconciler[In, Out]) Resource {
+	t := typed[In, Out]{impl: r, in: objectOf[In](), out: objectOf[Out]()}
+	res := Resource{token: token, in: t.in, out: t.out, settle: SettleByReconcile, ops: t, description: describe(r)}
+	if s, ok := r.(Settler); ok {
+		res.settle = s.Settling()
+	}
+	if n, ok := r.(Named); ok {
+		naming := n.Naming()
+		res.naming = &naming
+	}
+	return res
+}
+
+func describe(v any) string {
+	if d, ok := v.(Described); ok {
+		return d.Describe()
+	}
+	return ""
+}
