@@ -1,0 +1,213 @@
+package devserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gofrs/flock"
+)
+
+// Options say how to start a service.
+type Options struct {
+	// Home is the directory of the service; empty is DefaultHome.
+	Home string
+	// S3Command is the command line by which this binary calls ServeS3 with that home. Required.
+	S3Command func(home string) []string
+	// Ports that are not zero take the place of those that the home has kept, from now on.
+	Ports Ports
+	// CodecEndpoint is the URL at which the user's browser decodes payloads for the Web UI, given the home's ports; nil or
+	// an empty URL for none. The caller serves it.
+	CodecEndpoint func(Ports) string
+	// Log hears of what a user of the service may want to know, such as a restart of the S3 server; nil for nobody. What the
+	// servers have to say goes to files below Home/logs.
+	Log *slog.Logger
+}
+
+// Server is a running service. Its fields do not change.
+type Server struct {
+	Status Status // as at the start; State and TokenFile are what Announce writes
+	Keys   Keys
+
+	home      home
+	lock      *flock.Flock
+	temporal  *Temporal
+	objects   *s3Child
+	objectLog *logFile
+	stopUI    func()
+
+	started bool // what Lost says has reached the caller
+	closing sync.Once
+	done    chan struct{}
+	err     error
+}
+
+// Start starts the service of a home in this process and returns once Temporal, its Web UI and the S3 server answer and the
+// namespace and the bucket are there. Others see it as Starting until Announce. It ends with ctx, or by Close: in both cases
+// after everything of the caller that uses it.
+//
+// Errors to tell apart: *RunningError, *PortTakenError.
+func Start(ctx context.Context, opts Options) (*Server, error) {
+	h, err := openHome(opts.Home)
+	if err != nil {
+		return nil, err
+	}
+	if opts.Log == nil {
+		opts.Log = slog.New(slog.DiscardHandler)
+	}
+	lock, err := acquire(ctx, h, lockService, time.Second)
+	if errors.Is(err, errHeld) {
+		status, err := h.readStatus()
+		return nil, errors.Join(err, &RunningError{status})
+	}
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{home: h, lock: lock, done: make(chan struct{})}
+	if err := s.start(ctx, opts); err != nil {
+		return nil, errors.Join(err, s.Close(context.WithoutCancel(ctx)))
+	}
+	s.started = true
+	context.AfterFunc(ctx, func() { _ = s.Close(context.WithoutCancel(ctx)) })
+	return s, nil
+}
+
+func (s *Server) start(ctx context.Context, opts Options) error {
+	h := s.home
+	var before Status
+	left, err := readJSON(h.status(), &before) // what a clean end would have removed
+	if err != nil {
+		return err
+	}
+	if left {
+		s.Status.Lost = before.Lost
+		if before.Instance != "" {
+			s.Status.Lost = append(s.Status.Lost, before.Instance)
+		}
+	}
+	s.Status.State, s.Status.Home = Starting, string(h)
+	s.Status.PID, s.Status.Since, s.Status.Instance = os.Getpid(), time.Now().UTC(), strings.ToLower(token(10))
+	if err := errors.Join(writeJSON(h.status(), s.Status), h.emptyTrash()); err != nil {
+		return err
+	}
+	keys, ports, err := ensureData(ctx, h, opts.Ports)
+	if err != nil {
+		return err
+	}
+	if err := awaitPredecessors(ctx, h); err != nil {
+		return err
+	}
+	if err := checkPorts(h, ports); err != nil {
+		return err
+	}
+	s.Keys = keys
+	s.Status.TemporalAddress, s.Status.Namespace = address(ports.Temporal), Namespace
+	s.Status.UIURL = "http://" + address(ports.UI)
+	s.Status.S3Endpoint, s.Status.Bucket = "http://"+address(ports.S3), Bucket
+	s.Status.APIAddress, s.Status.CodecAddress = address(ports.API), address(ports.Codec)
+
+	objects := make(chan error, 1)
+	go func() { objects <- s.startObjects(ctx, opts) }()
+	s.temporal, err = startTemporal(ctx, h, ports.Temporal)
+	if err := errors.Join(err, <-objects); err != nil {
+		return err
+	}
+	var codec string
+	if opts.CodecEndpoint != nil {
+		codec = opts.CodecEndpoint(ports)
+	}
+	s.stopUI, err = startWebUI(ctx, ports.UI, s.Status.TemporalAddress, codec)
+	return err
+}
+
+func (s *Server) startObjects(ctx context.Context, opts Options) (err error) {
+	if s.objectLog, err = openLog(s.home, "s3.log"); err != nil {
+		return err
+	}
+	s.objects = &s3Child{argv: opts.S3Command(string(s.home)), log: s.objectLog, note: opts.Log}
+	if err := startS3Child(ctx, s.objects, s3Client(s.Status.S3Endpoint, s.Keys)); err != nil {
+		return fmt.Errorf("start the S3 server (see %s): %w", s.objectLog.path, err)
+	}
+	return nil
+}
+
+// ensureData makes what a home keeps for good, its keys and ports, unless it is there.
+func ensureData(ctx context.Context, h home, wanted Ports) (keys Keys, ports Ports, err error) {
+	lock, err := acquire(ctx, h, lockHome, startPatience)
+	if err != nil {
+		return keys, ports, fmt.Errorf("make %s: %w", h.data(), err)
+	}
+	defer func() { _ = lock.Close() }()
+	if err := os.MkdirAll(h.temporal(), 0o700); err != nil {
+		return keys, ports, err
+	}
+	if keys, err = ensureKeys(h); err != nil {
+		return keys, ports, err
+	}
+	ports, err = ensurePorts(h, wanted)
+	return keys, ports, err
+}
+
+// awaitPredecessors waits until the parts of a service that was killed are gone: its S3 server notices a moment later.
+func awaitPredecessors(ctx context.Context, h home) error {
+	for _, name := range []string{lockTemporal, lockS3} {
+		lock, err := acquire(ctx, h, name, 10*time.Second)
+		if err != nil {
+			return fmt.Errorf("wait for the %s server of an earlier service in %s to end: %w", name, h, err)
+		}
+		if err := lock.Close(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Announce tells others that the service is Running, once the caller serves its API on Status.APIAddress; clients find a
+// bearer token for it in tokenFile, if it is not empty.
+func (s *Server) Announce(tokenFile string) error {
+	status := s.Status
+	status.State, status.TokenFile = Running, tokenFile
+	return writeJSON(s.home.status(), status)
+}
+
+// Done is closed when the service has ended.
+func (s *Server) Done() <-chan struct{} { return s.done }
+
+// Close ends the service and waits until it has ended. Nothing is lost if ctx ends that wait earlier. Every call returns the
+// result of the first.
+func (s *Server) Close(ctx context.Context) error {
+	s.closing.Do(func() {
+		defer close(s.done)
+		if s.stopUI != nil {
+			s.stopUI()
+		}
+		if s.temporal != nil {
+			s.err = s.temporal.Close(ctx)
+		}
+		if s.objects != nil {
+			s.objects.close(ctx)
+		}
+		if s.objectLog != nil {
+			s.err = errors.Join(s.err, s.objectLog.Close())
+		}
+		s.err = errors.Join(s.err, s.forget(), s.lock.Close())
+	})
+	<-s.done
+	return s.err
+}
+
+// forget removes the status file, or leaves in it what a start that failed knows of instances lost before it.
+func (s *Server) forget() error {
+	if !s.started && len(s.Status.Lost) > 0 {
+		return writeJSON(s.home.status(), Status{State: Stopped, Lost: s.Status.Lost})
+	}
+	if err := os.Remove(s.home.status()); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return nil
+}

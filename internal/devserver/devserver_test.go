@@ -1,0 +1,211 @@
+package devserver
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/operatorservice/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+)
+
+func TestAServiceAnswersInEveryPart(t *testing.T) {
+	began := time.Now()
+	s := start(t, newHome(t))
+	t.Logf("started in %s", time.Since(began).Round(time.Millisecond))
+
+	t.Run("the namespace keeps closed workflows for 30 days", func(t *testing.T) {
+		answer, err := frontend(t, s).DescribeNamespace(t.Context(), &workflowservice.DescribeNamespaceRequest{Namespace: Namespace})
+		must(t, err)
+		if got := answer.GetConfig().GetWorkflowExecutionRetentionTtl().AsDuration(); got != 30*24*time.Hour {
+			t.Errorf("retention is %s", got)
+		}
+	})
+	t.Run("updates can be searched by what the Web UI shows", func(t *testing.T) {
+		answer, err := operatorservice.NewOperatorServiceClient(dial(t, s)).ListSearchAttributes(t.Context(),
+			&operatorservice.ListSearchAttributesRequest{Namespace: Namespace})
+		must(t, err)
+		for _, name := range []string{"Org", "Project", "Stack", "Kind", "Result", "Initiator", "Drift"} {
+			if answer.GetCustomAttributes()[name] != enums.INDEXED_VALUE_TYPE_KEYWORD {
+				t.Errorf("no search attribute %s", name)
+			}
+		}
+	})
+	t.Run("the Web UI shows the namespace", func(t *testing.T) {
+		response, err := http.Get(s.Status.UIURL + "/namespaces/" + Namespace + "/workflows")
+		must(t, err)
+		defer func() { _ = response.Body.Close() }()
+		if response.StatusCode != http.StatusOK {
+			t.Errorf("it answers %s", response.Status)
+		}
+	})
+	t.Run("an object is replaced only by who has read it", func(t *testing.T) { compareAndSwap(t, s) })
+	t.Run("nobody else can read the home", func(t *testing.T) {
+		must(t, filepath.WalkDir(s.Status.Home, func(path string, entry os.DirEntry, err error) error {
+			must(t, err)
+			info, err := entry.Info()
+			if err == nil && info.Mode().Perm()&0o077 != 0 {
+				t.Errorf("%s has mode %s", path, info.Mode())
+			}
+			return nil
+		}))
+	})
+}
+
+func compareAndSwap(t *testing.T, s *Server) {
+	client := s3Client(s.Status.S3Endpoint, s.Keys)
+	put := func(text, ifMatch, ifNoneMatch string) (string, error) {
+		in := &s3.PutObjectInput{Bucket: aws.String(Bucket), Key: aws.String("stacks/head.json"), Body: strings.NewReader(text)}
+		if ifMatch != "" {
+			in.IfMatch = aws.String(ifMatch)
+		}
+		if ifNoneMatch != "" {
+			in.IfNoneMatch = aws.String(ifNoneMatch)
+		}
+		out, err := client.PutObject(t.Context(), in)
+		if err != nil {
+			return "", err
+		}
+		return aws.ToString(out.ETag), nil
+	}
+	first, err := put("one", "", "*")
+	must(t, err)
+	second, err := put("two", first, "")
+	must(t, err)
+	for _, stale := range []struct{ ifMatch, ifNoneMatch string }{{first, ""}, {"", "*"}} {
+		_, err := put("three", stale.ifMatch, stale.ifNoneMatch)
+		var answer interface{ HTTPStatusCode() int }
+		if !errors.As(err, &answer) || answer.HTTPStatusCode() != http.StatusPreconditionFailed {
+			t.Errorf("a stale put (%+v) got %v, not 412", stale, err)
+		}
+	}
+	if got, etag := readObject(t, s, "stacks/head.json"); got != "two" || etag != second {
+		t.Errorf("the object is %q %s, want two %s", got, etag, second)
+	}
+}
+
+func TestANewStartFindsWhatTheLastOneLeft(t *testing.T) {
+	home := newHome(t)
+	first := spawn(t, "service", home)
+	first.says(t, "running")
+	before, err := ReadStatus(home)
+	must(t, err)
+	if before.State != Running || before.PID != first.Process.Pid {
+		t.Fatalf("the status is %+v", before)
+	}
+	keys, err := ReadKeys(home)
+	must(t, err)
+	id := namespaceID(t, before.TemporalAddress)
+	writeObject(t, &Server{Status: before, Keys: keys}, "kept", "yes")
+
+	must(t, Stop(t.Context(), home))
+	if after, err := ReadStatus(home); err != nil || after.State != Stopped {
+		t.Errorf("after Stop the status is %+v, %v", after, err)
+	}
+	if err := Stop(t.Context(), home); !errors.Is(err, ErrNotRunning) {
+		t.Errorf("stopping twice says %v", err)
+	}
+	<-first.ended
+	if !first.ProcessState.Success() {
+		t.Errorf("the service ended with %s", first.ProcessState)
+	}
+
+	again := start(t, home)
+	if len(again.Status.Lost) != 0 {
+		t.Errorf("a clean end counts as lost: %v", again.Status.Lost)
+	}
+	if again.Status.TemporalAddress != before.TemporalAddress || again.Status.UIURL != before.UIURL ||
+		again.Status.S3Endpoint != before.S3Endpoint || again.Status.APIAddress != before.APIAddress {
+		t.Errorf("addresses moved from %+v to %+v", before, again.Status)
+	}
+	if string(again.Keys.Master) != string(keys.Master) || len(keys.Master) != 32 {
+		t.Error("the master key changed")
+	}
+	if namespaceID(t, again.Status.TemporalAddress) != id {
+		t.Error("the namespace is another one")
+	}
+	if text, _ := readObject(t, again, "kept"); text != "yes" {
+		t.Errorf("the object is %q", text)
+	}
+}
+
+func TestASecondServiceInOneHomeIsRefusedByNameOfTheFirst(t *testing.T) {
+	home := newHome(t)
+	s := start(t, home)
+	_, err := Start(t.Context(), options(home))
+	var running *RunningError
+	if !errors.As(err, &running) || running.Status.PID != os.Getpid() || !strings.Contains(err.Error(), "deployctl dev stop") {
+		t.Errorf("the second start says %v", err)
+	}
+	if err := Reset(home); !errors.As(err, &running) {
+		t.Errorf("a reset of a running service says %v", err)
+	}
+	must(t, s.Close(t.Context()))
+	must(t, Reset(home))
+	if exists(home + "/data") {
+		t.Error("data is left after a reset")
+	}
+}
+
+func TestATakenPortIsRefusedByNameOfItsOwner(t *testing.T) {
+	home := newHome(t)
+	h, err := openHome(home)
+	must(t, err)
+	_, ports, err := ensureData(t.Context(), h, Ports{})
+	must(t, err)
+	owner := spawn(t, "listener", address(ports.UI))
+	owner.says(t, "listening")
+	_, err = Start(t.Context(), options(home))
+	var taken *PortTakenError
+	if !errors.As(err, &taken) || taken.Port != ports.UI || taken.Use != "the Web UI" {
+		t.Fatalf("the start says %v", err)
+	}
+	if want := describe(owner.Process.Pid); taken.Owner != want {
+		t.Errorf("the owner is %q, want %q", taken.Owner, want)
+	}
+	owner.kill()
+	start(t, home)
+}
+
+func TestAServiceEndsWithItsContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	s, err := Start(ctx, options(newHome(t)))
+	must(t, err)
+	cancel()
+	<-s.Done()
+	if status, err := ReadStatus(s.Status.Home); err != nil || status.State != Stopped {
+		t.Errorf("the status is %+v, %v", status, err)
+	}
+}
+
+func dial(t *testing.T, s *Server) *grpc.ClientConn { return dialAddress(t, s.Status.TemporalAddress) }
+
+func dialAddress(t *testing.T, address string) *grpc.ClientConn {
+	t.Helper()
+	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	must(t, err)
+	t.Cleanup(func() { _ = conn.Close() })
+	return conn
+}
+
+func frontend(t *testing.T, s *Server) workflowservice.WorkflowServiceClient {
+	return workflowservice.NewWorkflowServiceClient(dial(t, s))
+}
+
+func namespaceID(t *testing.T, address string) string {
+	t.Helper()
+	answer, err := workflowservice.NewWorkflowServiceClient(dialAddress(t, address)).
+		DescribeNamespace(t.Context(), &workflowservice.DescribeNamespaceRequest{Namespace: Namespace})
+	must(t, err)
+	return answer.GetNamespaceInfo().GetId()
+}

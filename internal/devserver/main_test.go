@@ -1,0 +1,157 @@
+package devserver
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// The test binary is also the service and its S3 server: role says which one a process is, and testHome where.
+const (
+	role     = "DEVSERVER_TEST_ROLE"
+	testHome = "DEVSERVER_TEST_HOME"
+)
+
+func TestMain(m *testing.M) {
+	var err error
+	switch os.Getenv(role) {
+	case "":
+		os.Exit(m.Run())
+	case "s3":
+		err = ServeS3(context.Background(), os.Args[1])
+	case "service":
+		err = serve(os.Getenv(testHome))
+	case "listener":
+		err = listen(os.Getenv(testHome))
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// serve runs a service until it is asked to end, and prints a line once it runs.
+func serve(home string) error {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	s, err := Start(ctx, options(home))
+	if err != nil {
+		return err
+	}
+	if err := s.Announce(""); err != nil {
+		return err
+	}
+	fmt.Println("running")
+	<-s.Done()
+	return s.Close(context.Background())
+}
+
+// listen holds a port until its standard input ends, and prints a line once it does.
+func listen(address string) error {
+	if _, err := net.Listen("tcp", address); err != nil {
+		return err
+	}
+	fmt.Println("listening")
+	_, _ = bufio.NewReader(os.Stdin).ReadByte()
+	return nil
+}
+
+// options start a service whose S3 server is this binary.
+func options(home string) Options {
+	return Options{
+		Home: home,
+		S3Command: func(home string) []string {
+			return []string{"/usr/bin/env", role + "=s3", os.Args[0], home}
+		},
+		Log: slog.New(slog.NewTextHandler(os.Stderr, nil)),
+	}
+}
+
+// process is a child of the test in one of the roles.
+type process struct {
+	*exec.Cmd
+	lines *bufio.Reader
+	ended chan struct{}
+}
+
+func spawn(t *testing.T, as, home string) *process {
+	t.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), role+"="+as, testHome+"="+home)
+	cmd.Stderr = os.Stderr
+	stdin, err := cmd.StdinPipe()
+	must(t, err)
+	stdout, err := os.CreateTemp(t.TempDir(), "stdout")
+	must(t, err)
+	cmd.Stdout = stdout
+	must(t, cmd.Start())
+	p := &process{Cmd: cmd, lines: bufio.NewReader(stdout), ended: make(chan struct{})}
+	go func() {
+		_ = cmd.Wait()
+		close(p.ended)
+	}()
+	t.Cleanup(func() {
+		_ = stdin.Close()
+		p.kill()
+	})
+	return p
+}
+
+// kill is kill -9; it returns when the process is gone.
+func (p *process) kill() {
+	_ = p.Process.Kill()
+	<-p.ended
+}
+
+// says waits until the process has printed the line.
+func (p *process) says(t *testing.T, line string) {
+	t.Helper()
+	path := p.Stdout.(*os.File).Name()
+	until(t, "the process says "+line, func() bool {
+		select {
+		case <-p.ended:
+			t.Fatalf("the process ended before it said %q", line)
+		default:
+		}
+		text, _ := os.ReadFile(path)
+		return string(text) == line+"\n"
+	})
+}
+
+// until polls for what cannot be waited for; its deadline is only there to end a hanging test.
+func until(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(90 * time.Second); !done(); time.Sleep(2 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("never: %s", what)
+		}
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// start runs a service in this process until the test ends.
+func start(t *testing.T, home string) *Server {
+	t.Helper()
+	s, err := Start(t.Context(), options(home))
+	must(t, err)
+	t.Cleanup(func() { must(t, s.Close(context.Background())) })
+	return s
+}
+
+// newHome is a home whose name has every character that a file: URI gives a meaning to.
+func newHome(t *testing.T) string { return filepath.Join(t.TempDir(), "a home?#%20&é") }
