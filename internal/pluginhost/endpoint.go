@@ -1,0 +1,200 @@
+package pluginhost
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/deployctl/deployctl/internal/pluginhost/process"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/diag"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/test/bufconn"
+)
+
+// endpoint is a running plugin: a connection, and a process or a server in this process behind it.
+type endpoint struct {
+	name string
+	conn *grpc.ClientConn
+	proc *process.Process // nil: in this process
+	died chan struct{}    // closed when it cannot answer any more
+	tail *tail
+
+	stopping atomic.Bool // the end is wanted
+	shutdown func(grace time.Duration)
+}
+
+// stop ends the plugin, politely within the grace period, and returns when it is gone.
+func (e *endpoint) stop(grace time.Duration) {
+	e.stopping.Store(true)
+	e.shutdown(grace)
+}
+
+// launchSpec says how to start a plugin.
+type launchSpec struct {
+	name   string // for people
+	path   string
+	args   []string
+	dir    string
+	env    []string
+	output func(diag.Severity, string) // Info for stdout, Infoerr for stderr
+}
+
+// launch starts a plugin, reads from its first line of output where it listens, and connects.
+func launch(ctx context.Context, spec launchSpec) (*endpoint, error) {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+
+	e := &endpoint{name: spec.name, died: make(chan struct{}), tail: &tail{}}
+	first := make(chan string, 1)
+	listening := sync.Once{}
+	proc, err := process.Start(process.Command{
+		Path: spec.path, Args: spec.args, Dir: spec.dir, Env: spec.env,
+		Stdout: func(line string) {
+			said := false
+			listening.Do(func() { first <- line; said = true })
+			if !said {
+				e.tail.add(line)
+				spec.output(diag.Info, line)
+			}
+		},
+		Stderr: func(line string) { e.tail.add(line); spec.output(diag.Infoerr, line) },
+	})
+	if err != nil {
+		return nil, fmt.Errorf("starting %s: %w", spec.name, err)
+	}
+	e.proc = proc
+	e.shutdown = func(grace time.Duration) {
+		proc.Stop(grace)
+		if e.conn != nil {
+			_ = e.conn.Close()
+		}
+	}
+	go func() { <-proc.Ended(); close(e.died) }()
+
+	if err := e.connect(ctx, first); err != nil {
+		proc.Kill()
+		return nil, fmt.Errorf("starting %s (%s): %w%s", spec.name, filepath.Base(spec.path), err, e.tail.text())
+	}
+	return e, nil
+}
+
+// connect waits for the line that names the port, then for the connection.
+func (e *endpoint) connect(ctx context.Context, first <-chan string) error {
+	var line string
+	select {
+	case line = <-first:
+	case <-e.proc.Done():
+		return fmt.Errorf("it ended before it said where it listens (%s)", e.proc.Exit())
+	case <-ctx.Done():
+		return fmt.Errorf("it did not say where it listens: %w", context.Cause(ctx))
+	}
+	port, err := strconv.ParseUint(strings.TrimSpace(line), 10, 16)
+	if err != nil || port == 0 {
+		return fmt.Errorf("its first line of output must be the port that it listens on, and is %q", line)
+	}
+	return e.dial(ctx, "passthrough:///127.0.0.1:"+strconv.FormatUint(port, 10))
+}
+
+// dial connects and waits until the other side can take calls.
+func (e *endpoint) dial(ctx context.Context, target string, opts ...grpc.DialOption) error {
+	conn, err := grpc.NewClient(target, append(opts,
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithNoProxy(),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage), grpc.MaxCallSendMsgSize(maxMessage)),
+		grpc.WithStatsHandler(sendWatcher{}),
+		grpc.WithChainUnaryInterceptor(markUnsent),
+	)...)
+	if err != nil {
+		return err
+	}
+	e.conn = conn
+
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go func() {
+		select {
+		case <-e.died:
+			cancel(fmt.Errorf("it ended while it was being connected to"))
+		case <-ctx.Done():
+		}
+	}()
+	conn.Connect()
+	for state := conn.GetState(); state != connectivity.Ready; state = conn.GetState() {
+		if state == connectivity.Idle {
+			conn.Connect()
+		}
+		if !conn.WaitForStateChange(ctx, state) {
+			_ = conn.Close()
+			return fmt.Errorf("connecting to it: %w", context.Cause(ctx))
+		}
+	}
+	return nil
+}
+
+// embed runs a server in this process as if it were a plugin; register adds its services. It listens nowhere.
+func embed(name string, register func(*grpc.Server)) (*endpoint, error) {
+	listener := bufconn.Listen(1 << 20)
+	server := grpc.NewServer(grpc.MaxRecvMsgSize(maxMessage), grpc.MaxSendMsgSize(maxMessage))
+	register(server)
+	go func() { _ = server.Serve(listener) }() // ends by Stop
+
+	e := &endpoint{name: name, died: make(chan struct{}), tail: &tail{}}
+	stop := sync.OnceFunc(func() {
+		server.Stop()
+		_ = e.conn.Close()
+		close(e.died)
+	})
+	e.shutdown = func(time.Duration) { stop() }
+	dialer := grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
+		return listener.DialContext(ctx)
+	})
+	if err := e.dial(context.Background(), "passthrough:///"+name, dialer); err != nil {
+		server.Stop()
+		return nil, err
+	}
+	return e, nil
+}
+
+func (e *endpoint) alive() bool {
+	select {
+	case <-e.died:
+		return false
+	default:
+		return true
+	}
+}
+
+// tail keeps the last lines that a plugin wrote, to be shown when it dies.
+type tail struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+const tailLines = 20
+
+func (t *tail) add(line string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.lines = append(t.lines, line)
+	if len(t.lines) > tailLines {
+		t.lines = t.lines[len(t.lines)-tailLines:]
+	}
+}
+
+// text is the lines, indented below a message, or empty.
+func (t *tail) text() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.lines) == 0 {
+		return ""
+	}
+	return "; it wrote:\n    " + strings.Join(t.lines, "\n    ")
+}

@@ -1,0 +1,199 @@
+// Package pluginhost finds, starts, configures and stops what one update needs beside the service: the host of its
+// program's language and the providers of its packages.
+//
+// A Host belongs to one update and owns every process it starts: Cancel, handshake and parameterisation are per process,
+// so processes are never shared. They run in the program's directory with the environment of the update and nothing of
+// the service's own, each in a process group of its own, and none survives Close.
+package pluginhost
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/pulumi/pulumi/sdk/v3/go/common/workspace"
+	pulumirpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
+	codegenrpc "github.com/pulumi/pulumi/sdk/v3/proto/go/codegen"
+	"google.golang.org/grpc"
+)
+
+const (
+	// maxMessage is the largest message in bytes that is sent to or taken from a plugin, as in the rest of the ecosystem.
+	maxMessage = 400 << 20
+	// startTimeout bounds the time from starting a plugin to its first answer; slow disks and cold caches fit in.
+	startTimeout = 2 * time.Minute
+	// stopGrace is how long a plugin may take to end by itself once it is asked to.
+	stopGrace = 5 * time.Second
+	// claimedVersion is the version of the Pulumi CLI whose behaviour programs may rely on.
+	claimedVersion = "3.263.0"
+)
+
+// Options describe the update whose plugins a Host runs.
+type Options struct {
+	RootDir    string             // where Pulumi.yaml is
+	Project    *workspace.Project // names the program, its runtime and overrides of plugins; nil for none
+	PulumiHome string             // where plugins are installed; empty: PULUMI_HOME or HOME of Env
+	Env        []string           // the whole environment of plugins and program, as KEY=value
+	Config     map[string]string  // the stack's configuration in plain text, by "namespace:key"
+	Log        func(Message)      // receives everything said by plugins and program, from many goroutines
+	// Builtin are the packages that this process serves itself; each call makes one provider.
+	Builtin map[string]func() pulumirpc.ResourceProviderServer
+}
+
+// Host runs the plugins of one update. Its methods may be called from any goroutine. Close it.
+type Host struct {
+	opts    Options
+	env     environment
+	program program
+	finder  finder
+	engine  *engineServer
+	server  *grpc.Server
+	address string
+
+	ctx    context.Context // of every call to a plugin; ends with the Host
+	cancel context.CancelFunc
+
+	mu        sync.Mutex
+	closed    bool
+	providers map[providerKey]*providerSlot
+	languages []*Language
+	schemas   schemaCache
+}
+
+// New makes a Host and serves, on one loopback address, what plugins and programs call back: Engine, Loader and Mapper.
+// No plugin is started yet.
+func New(opts Options) (*Host, error) {
+	root, err := filepath.Abs(opts.RootDir)
+	if err != nil {
+		return nil, err
+	}
+	opts.RootDir = root
+	if opts.Log == nil {
+		opts.Log = func(Message) {}
+	}
+	prog, err := findProgram(root, opts.Project)
+	if err != nil {
+		return nil, err
+	}
+
+	h := &Host{
+		opts: opts, env: environment(opts.Env), program: prog,
+		providers: map[providerKey]*providerSlot{},
+		schemas:   schemaCache{known: map[string][]byte{}},
+	}
+	h.finder = finder{env: h.env, home: h.pulumiHome(), root: root, project: opts.Project}
+	h.ctx, h.cancel = context.WithCancel(context.Background())
+	if err := h.serve(); err != nil {
+		h.cancel()
+		return nil, fmt.Errorf("serving plugins: %w", err)
+	}
+	return h, nil
+}
+
+func (h *Host) serve() error {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	h.address = listener.Addr().String()
+	h.engine = &engineServer{log: h.opts.Log}
+	h.server = grpc.NewServer(grpc.MaxRecvMsgSize(maxMessage), grpc.MaxSendMsgSize(maxMessage))
+	pulumirpc.RegisterEngineServer(h.server, h.engine)
+	codegenrpc.RegisterLoaderServer(h.server, &loaderServer{schema: h.schema})
+	codegenrpc.RegisterMapperServer(h.server, mapperServer{})
+	go func() { _ = h.server.Serve(listener) }() // ends by Stop
+	return nil
+}
+
+// Address is where the Engine, Loader and Mapper services are, as host:port.
+func (h *Host) Address() string { return h.address }
+
+// ProgramDir is the directory that the program and all plugins run in.
+func (h *Host) ProgramDir() string { return h.program.dir }
+
+// RootResource is the URN of the stack as the program announced it, or empty.
+func (h *Host) RootResource() string { return h.engine.root() }
+
+// Cancel asks every provider to abort what it is doing (its Cancel RPC). It returns once all were asked; calls in flight
+// end by themselves, with an answer or an error.
+func (h *Host) Cancel(ctx context.Context) error {
+	var asking sync.WaitGroup
+	running := h.running()
+	errs := make([]error, len(running))
+	for i, p := range running {
+		asking.Go(func() { errs[i] = p.SignalCancellation(ctx) })
+	}
+	asking.Wait()
+	return errors.Join(errs...)
+}
+
+// Close stops the program and every plugin, gracefully if they let it, and returns when all their processes are gone.
+// The context bounds the polite part only: when it ends, what is left is killed.
+func (h *Host) Close(ctx context.Context) {
+	h.mu.Lock()
+	h.closed = true
+	languages := h.languages
+	h.mu.Unlock()
+
+	grace := stopGrace
+	if deadline, ok := ctx.Deadline(); ok {
+		grace = min(grace, max(0, time.Until(deadline)))
+	}
+	var stopping sync.WaitGroup
+	for _, l := range languages {
+		stopping.Go(func() { l.end.stop(grace) })
+	}
+	for _, slot := range h.slots() {
+		stopping.Go(func() {
+			<-slot.ready
+			if slot.provider != nil {
+				slot.provider.end.stop(grace)
+			}
+		})
+	}
+	h.cancel() // also ends providers that are still starting
+	stopping.Wait()
+	h.server.Stop()
+}
+
+func (h *Host) slots() []*providerSlot {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Collect(maps.Values(h.providers))
+}
+
+// running are the providers that have started and are alive.
+func (h *Host) running() []*Provider {
+	var running []*Provider
+	for _, slot := range h.slots() {
+		select {
+		case <-slot.ready:
+			if slot.provider != nil && slot.provider.Alive() {
+				running = append(running, slot.provider)
+			}
+		default:
+		}
+	}
+	return running
+}
+
+func (h *Host) pulumiHome() string {
+	if h.opts.PulumiHome != "" {
+		return h.opts.PulumiHome
+	}
+	if dir := h.env.get("PULUMI_HOME"); dir != "" {
+		return dir
+	}
+	home := h.env.get("HOME")
+	if home == "" {
+		home, _ = os.UserHomeDir()
+	}
+	return filepath.Join(home, ".pulumi")
+}

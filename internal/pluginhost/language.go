@@ -1,0 +1,230 @@
+package pluginhost
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"strings"
+
+	"github.com/deployctl/deployctl/internal/languagehost"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/diag"
+	pulumirpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/structpb"
+)
+
+// Language runs programs of one runtime: over a pulumi-language-RUNTIME process, or for nodejs and go, if there is no such
+// plugin, over the host of package languagehost in this process.
+type Language struct {
+	host    *Host
+	runtime string
+	end     *endpoint
+	client  pulumirpc.LanguageRuntimeClient
+	info    *pulumirpc.ProgramInfo
+}
+
+// Language starts the host of a runtime. What it and the program write is given to Options.Log line by line, as Info and
+// Infoerr. Each call starts another host; all end with the Host.
+func (h *Host) Language(ctx context.Context, runtime string) (*Language, error) {
+	options, err := structpb.NewStruct(h.program.options)
+	if err != nil {
+		return nil, fmt.Errorf("options of runtime %s in Pulumi.yaml: %w", runtime, err)
+	}
+	end, err := h.languageEndpoint(ctx, runtime)
+	if err != nil {
+		return nil, err
+	}
+	l := &Language{
+		host: h, runtime: runtime, end: end, client: pulumirpc.NewLanguageRuntimeClient(end.conn),
+		info: &pulumirpc.ProgramInfo{
+			RootDirectory: h.program.root, ProgramDirectory: h.program.dir,
+			EntryPoint: h.program.entry, Options: options,
+		},
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed {
+		go end.stop(0)
+		return nil, errClosed
+	}
+	h.languages = append(h.languages, l)
+	return l, l.handshake(ctx)
+}
+
+func (h *Host) languageEndpoint(ctx context.Context, runtime string) (*endpoint, error) {
+	output := func(severity diag.Severity, line string) {
+		h.opts.Log(Message{Severity: severity, Text: line, Source: runtime})
+	}
+	path, err := h.finder.find(apitype.LanguagePlugin, runtime, "")
+	if isMissing(err) {
+		builtin, ok := languagehost.New(runtime, languagehost.Options{
+			Engine: h.address, Env: h.env,
+			Stdout: func(line string) { output(diag.Info, line) },
+			Stderr: func(line string) { output(diag.Infoerr, line) },
+		})
+		if ok {
+			return embed(runtime, func(s *grpc.Server) { pulumirpc.RegisterLanguageRuntimeServer(s, builtin) })
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return launch(ctx, launchSpec{
+		name: "language host " + runtime, path: path, args: []string{h.address},
+		dir: h.program.dir, env: h.env.with(), output: output,
+	})
+}
+
+func (l *Language) handshake(ctx context.Context) error {
+	_, err := l.client.Handshake(ctx, &pulumirpc.LanguageHandshakeRequest{
+		EngineAddress: l.host.address, RootDirectory: &l.info.RootDirectory, ProgramDirectory: &l.info.ProgramDirectory,
+	})
+	if err != nil && status.Code(err) != codes.Unimplemented {
+		return fmt.Errorf("language host %s: handshake: %w", l.runtime, err)
+	}
+	return nil
+}
+
+// RequiredPackages are the packages that the program says it needs, as far as its language can tell before running it.
+func (l *Language) RequiredPackages(ctx context.Context) ([]Package, error) {
+	resp, err := l.client.GetRequiredPackages(ctx, &pulumirpc.GetRequiredPackagesRequest{Info: l.info})
+	if status.Code(err) == codes.Unimplemented {
+		return l.requiredPlugins(ctx)
+	}
+	if err != nil {
+		return nil, l.explain("GetRequiredPackages", err)
+	}
+	var packages []Package
+	for _, p := range resp.GetPackages() {
+		if p.GetKind() != string(apitype.ResourcePlugin) {
+			continue
+		}
+		pkg := Package{Name: p.GetName(), Version: strings.TrimPrefix(p.GetVersion(), "v"), DownloadURL: p.GetServer()}
+		if q := p.GetParameterization(); q != nil {
+			pkg.Parameter = &Parameter{Name: q.GetName(), Version: q.GetVersion(), Value: q.GetValue()}
+		}
+		packages = append(packages, pkg)
+	}
+	return packages, nil
+}
+
+// requiredPlugins asks in the way that older hosts understand. Hosts that understand neither need nothing.
+func (l *Language) requiredPlugins(ctx context.Context) ([]Package, error) {
+	resp, err := l.client.GetRequiredPlugins(ctx, &pulumirpc.GetRequiredPluginsRequest{ //nolint:staticcheck // older hosts
+		Project: "deprecated", Pwd: l.info.ProgramDirectory, Program: l.info.EntryPoint, Info: l.info,
+	})
+	if status.Code(err) == codes.Unimplemented {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, l.explain("GetRequiredPlugins", err)
+	}
+	var packages []Package
+	for _, p := range resp.GetPlugins() {
+		if p.GetKind() == string(apitype.ResourcePlugin) {
+			version := strings.TrimPrefix(p.GetVersion(), "v")
+			packages = append(packages, Package{Name: p.GetName(), Version: version, DownloadURL: p.GetServer()})
+		}
+	}
+	return packages, nil
+}
+
+// InstallDependencies installs what the program imports, with the tools of its language; their output is logged.
+func (l *Language) InstallDependencies(ctx context.Context) error {
+	stream, err := l.client.InstallDependencies(ctx, &pulumirpc.InstallDependenciesRequest{
+		Directory: l.info.ProgramDirectory, Info: l.info,
+	})
+	for err == nil {
+		var part *pulumirpc.InstallDependenciesResponse
+		if part, err = stream.Recv(); err == nil {
+			l.log(diag.Info, part.GetStdout())
+			l.log(diag.Infoerr, part.GetStderr())
+		}
+	}
+	if errors.Is(err, io.EOF) || status.Code(err) == codes.Unimplemented {
+		return nil
+	}
+	return l.explain("installing dependencies", err)
+}
+
+func (l *Language) log(severity diag.Severity, text []byte) {
+	if trimmed := strings.TrimRight(string(text), "\r\n"); trimmed != "" {
+		l.host.opts.Log(Message{Severity: severity, Text: trimmed, Source: l.runtime})
+	}
+}
+
+// RunRequest says for which stack to run the program, and where the ResourceMonitor is.
+type RunRequest struct {
+	Organization, Project, Stack string
+
+	Args           []string
+	SecretKeys     []string // keys of Options.Config whose values are secret
+	DryRun         bool
+	Parallel       int
+	MonitorAddress string
+}
+
+// ProgramError says that the program ran and failed: it threw, or it exited with a code other than 0.
+type ProgramError struct {
+	Message string // may be empty if Logged
+	Logged  bool   // the program has told the user already
+}
+
+func (e *ProgramError) Error() string {
+	if e.Message == "" {
+		return "the program failed"
+	}
+	return e.Message
+}
+
+// LostError says that the program did not come to an end of its own: its process or its host was killed. Running it again
+// may well succeed.
+type LostError struct{ Reason string }
+
+func (e *LostError) Error() string { return "the program was lost: " + e.Reason }
+
+// Run runs the program to its end: nil if it succeeded, *ProgramError if it failed, *LostError if it was killed. When the
+// context ends, the program is killed and the context's cause returned; the Language is of no use afterwards.
+func (l *Language) Run(ctx context.Context, req RunRequest) error {
+	resp, err := l.client.Run(ctx, &pulumirpc.RunRequest{
+		Organization: req.Organization, Project: req.Project, Stack: req.Stack,
+		Pwd: l.info.ProgramDirectory, Program: l.info.EntryPoint, Info: l.info, //nolint:staticcheck // older hosts read Program
+		Args: req.Args, Config: maps.Clone(l.host.opts.Config), ConfigSecretKeys: req.SecretKeys,
+		DryRun: req.DryRun, Parallel: int32(min(req.Parallel, 1<<30)), //nolint:gosec // bounded
+		MonitorAddress: req.MonitorAddress, LoaderTarget: l.host.address, MapperTarget: l.host.address,
+	})
+	if ctx.Err() != nil {
+		l.end.stop(0)
+		return context.Cause(ctx)
+	}
+	switch status.Code(err) {
+	case codes.OK:
+	case codes.Aborted, codes.Unavailable, codes.Canceled:
+		return &LostError{l.explain("run", err).Error()}
+	default:
+		return &ProgramError{Message: status.Convert(err).Message()}
+	}
+	switch message := resp.GetError(); {
+	case strings.HasSuffix(message, "exit code: -1"): // how hosts of the ecosystem report a signal
+		return &LostError{message}
+	case message != "" || resp.GetBail():
+		return &ProgramError{Message: message, Logged: resp.GetBail()}
+	}
+	return nil
+}
+
+// explain adds to an error of the host what became of its process.
+func (l *Language) explain(doing string, err error) error {
+	if l.end.alive() || l.end.proc == nil {
+		return fmt.Errorf("%s: %s", doing, status.Convert(err).Message())
+	}
+	return fmt.Errorf("%s: %s ended (%s)", doing, l.end.name, l.end.proc.Exit())
+}
+
+// Close stops the language host, and with it a program that still runs.
+func (l *Language) Close() { l.end.stop(stopGrace) }

@@ -1,0 +1,177 @@
+// Package process runs child processes that must never outlive their owner: each leads a process group of its own, dies
+// with this process where the system can arrange that, and is stopped as a whole group.
+package process
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"sync"
+	"time"
+)
+
+// drainTime bounds how long the output of a process that has ended is still read: a grandchild that escaped the group
+// may hold the pipe open for ever.
+const drainTime = 2 * time.Second
+
+// Command says what to run. Env is the whole environment: nothing is inherited, so that a child never sees credentials
+// of this process by accident. Stdout and Stderr are called with one line at a time, without its line end, each from a
+// goroutine of its own; nil discards.
+type Command struct {
+	Path   string
+	Args   []string
+	Dir    string
+	Env    []string
+	Stdout func(line string)
+	Stderr func(line string)
+}
+
+// Exit is how a process ended.
+type Exit struct {
+	Code   int    // exit status, -1 if a signal ended it
+	Signal string // name of the signal that ended it, or empty
+}
+
+// String says it in words: "exit status 7" or "signal: killed".
+func (e Exit) String() string {
+	if e.Signal != "" {
+		return "signal: " + e.Signal
+	}
+	return fmt.Sprintf("exit status %d", e.Code)
+}
+
+// Process is a running child. Its methods may be called from any goroutine, any number of times.
+type Process struct {
+	cmd   *exec.Cmd
+	stdin io.Closer
+	ended chan struct{}
+	done  chan struct{}
+	exit  Exit
+}
+
+// Start starts the command. The owner must see to it that Stop or Kill is called, or that the process ends by itself.
+func Start(c Command) (*Process, error) {
+	cmd := exec.Command(c.Path, c.Args...)
+	cmd.Dir, cmd.Env = c.Dir, c.Env
+	if cmd.Env == nil {
+		cmd.Env = []string{} // exec reads nil as "inherit"
+	}
+	ownGroup(cmd)
+
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	var streams pipes
+	if cmd.Stdout, err = streams.open(c.Stdout); err == nil {
+		cmd.Stderr, err = streams.open(c.Stderr)
+	}
+	if err == nil {
+		err = startProcess(cmd)
+	}
+	streams.started()
+	if err != nil {
+		streams.closeReaders()
+		return nil, errors.Join(err, stdin.Close())
+	}
+
+	p := &Process{cmd: cmd, stdin: stdin, ended: make(chan struct{}), done: make(chan struct{})}
+	go p.wait(&streams)
+	return p, nil
+}
+
+// wait reaps the process, ends what is left of its group, and lets the rest of its output through.
+func (p *Process) wait(streams *pipes) {
+	_ = p.cmd.Wait() // how it ended is in ProcessState
+	p.exit = exitOf(p.cmd.ProcessState)
+	close(p.ended)
+	killGroup(p.cmd.Process)
+	streams.drain()
+	close(p.done)
+}
+
+// Pid is the process id, and on Unix also that of its group.
+func (p *Process) Pid() int { return p.cmd.Process.Pid }
+
+// Done is closed when the process has ended, was reaped, and all its output was delivered.
+func (p *Process) Done() <-chan struct{} { return p.done }
+
+// Ended is closed as soon as the process has ended; output may still follow.
+func (p *Process) Ended() <-chan struct{} { return p.ended }
+
+// Exit is how the process ended. It waits for Ended.
+func (p *Process) Exit() Exit {
+	<-p.ended
+	return p.exit
+}
+
+// Stop asks the group to end (SIGTERM, end of stdin), kills it after the grace period, and returns when it is gone.
+func (p *Process) Stop(grace time.Duration) {
+	_ = p.stdin.Close()
+	p.signal(terminateGroup)
+	timer := time.NewTimer(grace)
+	defer timer.Stop()
+	select {
+	case <-p.done:
+		return
+	case <-timer.C:
+	}
+	p.Kill()
+}
+
+// Kill ends the whole group at once and returns when it is gone.
+func (p *Process) Kill() {
+	p.signal(killGroup)
+	<-p.done
+}
+
+// signal does nothing once the process has been reaped: its id may belong to another by then.
+func (p *Process) signal(send func(*os.Process)) {
+	select {
+	case <-p.ended:
+	default:
+		send(p.cmd.Process)
+	}
+}
+
+// pipes are the output streams of one process, read to their ends by a goroutine each.
+type pipes struct {
+	readers, writers []*os.File
+	sinks            []func(string)
+	reading          sync.WaitGroup
+}
+
+// open makes a stream whose lines go to sink. Real pipes are used, not the copying that exec offers, so that waiting for
+// the process does not wait for whoever inherited its output.
+func (s *pipes) open(sink func(string)) (*os.File, error) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	s.readers, s.writers, s.sinks = append(s.readers, r), append(s.writers, w), append(s.sinks, sink)
+	return w, nil
+}
+
+// started closes our copies of the ends that the child has now, and begins to read.
+func (s *pipes) started() {
+	for i, w := range s.writers {
+		_ = w.Close()
+		s.reading.Go(func() { Lines(s.readers[i], s.sinks[i]) })
+	}
+}
+
+// drain waits for the ends of the streams, within bounds.
+func (s *pipes) drain() {
+	timer := time.AfterFunc(drainTime, s.closeReaders)
+	s.reading.Wait()
+	timer.Stop()
+	s.closeReaders()
+}
+
+func (s *pipes) closeReaders() {
+	for _, r := range s.readers {
+		_ = r.Close() // closing twice is harmless
+	}
+}

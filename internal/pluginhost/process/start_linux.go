@@ -1,0 +1,37 @@
+package process
+
+import (
+	"os/exec"
+	"runtime"
+	"sync"
+	"syscall"
+)
+
+// ownGroup makes the child lead a group of its own and die with us.
+func ownGroup(cmd *exec.Cmd) {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+}
+
+type startRequest struct {
+	cmd *exec.Cmd
+	err chan<- error
+}
+
+// starter runs on a thread that lives as long as this process. The kernel sends the parent-death signal when the
+// *thread* that started the child ends, and Go ends threads whenever a goroutine exits while locked to one.
+var starter = sync.OnceValue(func() chan<- startRequest {
+	requests := make(chan startRequest)
+	go func() {
+		runtime.LockOSThread()
+		for r := range requests {
+			r.err <- r.cmd.Start()
+		}
+	}()
+	return requests
+})
+
+func startProcess(cmd *exec.Cmd) error {
+	err := make(chan error, 1)
+	starter() <- startRequest{cmd, err}
+	return <-err
+}

@@ -1,0 +1,64 @@
+package pluginhost
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"github.com/pulumi/pulumi/sdk/v3/go/common/workspace"
+)
+
+// program is where the program of a project is.
+type program struct {
+	root    string         // directory of Pulumi.yaml
+	dir     string         // directory to run in
+	entry   string         // file within dir, or "."
+	options map[string]any // runtime options of the project
+}
+
+// findProgram applies the "main" of a project: a directory or a file below the root.
+func findProgram(root string, project *workspace.Project) (program, error) {
+	p := program{root: root, dir: root, entry: "."}
+	if project == nil {
+		return p, nil
+	}
+	p.options = project.Runtime.Options()
+	if project.Main == "" {
+		return p, nil
+	}
+	if !filepath.IsLocal(project.Main) {
+		return p, fmt.Errorf("main is %q in Pulumi.yaml: it must be a path below the project", project.Main)
+	}
+	main := filepath.Join(root, project.Main)
+	info, err := os.Stat(main)
+	switch {
+	case err != nil:
+		return p, fmt.Errorf("main is %q in Pulumi.yaml: %w", project.Main, err)
+	case info.IsDir():
+		p.dir = main
+	default:
+		p.dir, p.entry = filepath.Split(main)
+		p.dir = filepath.Clean(p.dir)
+	}
+	return p, nil
+}
+
+// environment is a list of KEY=value; the last of equal keys counts.
+type environment []string
+
+func (e environment) get(key string) string {
+	for i := len(e) - 1; i >= 0; i-- {
+		k, value, _ := strings.Cut(e[i], "=")
+		if k == key || runtime.GOOS == "windows" && strings.EqualFold(k, key) {
+			return value
+		}
+	}
+	return ""
+}
+
+// with is a copy of the environment in which the given ones count.
+func (e environment) with(more ...string) environment {
+	return append(append(environment(nil), e...), more...)
+}

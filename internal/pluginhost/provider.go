@@ -1,0 +1,127 @@
+package pluginhost
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
+	pulumirpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
+	"google.golang.org/grpc"
+)
+
+// Package names a package and where its provider comes from.
+type Package struct {
+	Name        string
+	Version     string // empty: the newest that is installed
+	DownloadURL string
+	Parameter   *Parameter // makes one provider serve another package
+}
+
+// Parameter is the value of a parameterised package.
+type Parameter struct {
+	Name    string
+	Version string
+	Value   []byte
+}
+
+// Provider is a running provider plugin. Calls are those of plugin.Provider, with these differences:
+//   - Configure returns when the provider has answered; further calls of it return the first one's result;
+//   - an error is to be given to Classify before anything is decided on it;
+//   - a call is not cut off by its context: it runs until the provider answers or its process ends, so that no outcome is
+//     lost by losing interest. SignalCancellation asks for an early end, Close forces it.
+type Provider struct {
+	plugin.Provider
+	end  *endpoint
+	wire *wire
+
+	configuring sync.Once
+	configured  chan struct{}
+	configErr   error
+}
+
+// Died is closed when the provider cannot answer any more.
+func (p *Provider) Died() <-chan struct{} { return p.end.died }
+
+// Alive tells whether the provider can still answer.
+func (p *Provider) Alive() bool { return p.end.alive() }
+
+// Pid is the id of the provider's process, or 0 if it has none of its own.
+func (p *Provider) Pid() int {
+	if p.end.proc == nil {
+		return 0
+	}
+	return p.end.proc.Pid()
+}
+
+// Close stops the provider: politely, then by force.
+func (p *Provider) Close() error {
+	p.end.stop(stopGrace)
+	return nil
+}
+
+// spoiled tells whether Configure has failed: the process cannot be configured again.
+func (p *Provider) spoiled() bool {
+	select {
+	case <-p.configured:
+		return p.configErr != nil
+	default:
+		return false
+	}
+}
+
+// Configure configures the provider once, and waits for its answer. In a preview with unknown inputs the provider is not
+// called at all, and treated as unconfigured by all further calls, as the SDK documents.
+func (p *Provider) Configure(ctx context.Context, req plugin.ConfigureRequest) (plugin.ConfigureResponse, error) {
+	p.configuring.Do(func() {
+		go func() {
+			p.configErr = p.configure(ctx, req)
+			close(p.configured)
+		}()
+	})
+	select {
+	case <-p.configured:
+		return plugin.ConfigureResponse{}, p.configErr
+	case <-ctx.Done():
+		return plugin.ConfigureResponse{}, context.Cause(ctx)
+	}
+}
+
+func (p *Provider) configure(ctx context.Context, req plugin.ConfigureRequest) error {
+	if req.Type == nil {
+		return errors.New("configuring a provider: its type is missing")
+	}
+	answered := p.wire.awaitConfigure()
+	if _, err := p.Provider.Configure(context.WithoutCancel(ctx), req); err != nil || req.Inputs.ContainsUnknowns() {
+		return err
+	}
+	if <-answered == nil {
+		return nil
+	}
+	// The SDK keeps the explained error for the next call that needs the configuration; this one gets no further.
+	_, err := p.Read(ctx, plugin.ReadRequest{URN: "urn:pulumi:none::none::none::none", ID: "none"})
+	return err
+}
+
+// wire is the client below the SDK. It notes what the SDK's answers do not tell: when Configure was answered, and which
+// mutating calls were made.
+type wire struct {
+	pulumirpc.ResourceProviderClient
+
+	mu         sync.Mutex
+	sent       map[string]int // mutating calls by URN
+	configured chan error
+}
+
+func (w *wire) awaitConfigure() <-chan error {
+	w.configured = make(chan error, 1)
+	return w.configured
+}
+
+func (w *wire) Configure(
+	ctx context.Context, in *pulumirpc.ConfigureRequest, opts ...grpc.CallOption,
+) (*pulumirpc.ConfigureResponse, error) {
+	resp, err := w.ResourceProviderClient.Configure(ctx, in, opts...)
+	w.configured <- err
+	return resp, err
+}

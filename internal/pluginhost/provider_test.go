@@ -1,0 +1,260 @@
+package pluginhost
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/pulumi/pulumi/sdk/v3/go/common/diag"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/workspace"
+	pulumirpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+func TestAProviderIsStartedInTheProgramsDirectoryWithTheGivenEnvironmentOnly(t *testing.T) {
+	t.Setenv("SERVICE_SECRET", "hidden")
+	root := t.TempDir()
+	if err := os.Mkdir(filepath.Join(root, "program"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	h := open(t, Options{
+		RootDir: root, Env: []string{"PATH=" + bin(t, "pulumi-resource-tiny"), "COLOUR=blue"},
+		Project: &workspace.Project{Name: "web", Main: "program"},
+	})
+	resp, err := configured(t, h, "tiny", "a").Create(t.Context(), creating("env"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	env := resp.Properties["env"].StringValue()
+	if !strings.Contains(env, "COLOUR=blue") || !strings.Contains(env, "PULUMI_PROJECT=web") || strings.Contains(env, "SERVICE_SECRET") {
+		t.Errorf("environment of the plugin:\n%s", env)
+	}
+	if dir := resp.Properties["dir"].StringValue(); filepath.Base(dir) != "program" {
+		t.Errorf("the plugin runs in %s", dir)
+	}
+}
+
+func TestErrorsOfMutatingCallsAreReadAsWhatIsKnownOfTheirEffect(t *testing.T) {
+	h := open(t, Options{Env: []string{"PATH=" + bin(t, "pulumi-resource-tiny")}})
+	p := configured(t, h, "tiny", "a")
+	for _, c := range []struct {
+		do    string
+		want  Outcome
+		after time.Duration
+	}{
+		{"it", Answered, 0},
+		{"refuse", Failed, 0},
+		{"busy", NotDone, 7 * time.Second},
+		{"later", NotDone, 3 * time.Second},
+		{"gateway", Unknown, 0},
+		{"half", Exists, 0},
+		{"nameless", Unknown, 0},
+	} {
+		_, err := p.Create(t.Context(), creating(c.do))
+		if v := p.Classify(err); v.Outcome != c.want || v.RetryAfter != c.after || v.Died {
+			t.Errorf("%s: %+v of %v, want %v", c.do, v, err, c.want)
+		}
+	}
+}
+
+func TestAProviderKilledDuringACallLeavesTheOutcomeUnknownAndIsReplaced(t *testing.T) {
+	said := newJournal()
+	h := open(t, Options{Env: []string{"PATH=" + bin(t, "pulumi-resource-tiny")}, Log: said.log})
+	p := configured(t, h, "tiny", "a")
+	result := make(chan error, 1)
+	go func() {
+		_, err := p.Create(context.Background(), creating("hang"))
+		result <- err
+	}()
+	said.await(t, "hanging")
+	if err := syscall.Kill(p.Pid(), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	err := <-result
+	<-p.Died()
+	if v := p.Classify(err); v.Outcome != Unknown || !v.Died || !strings.Contains(v.Reason, "signal: killed") {
+		t.Errorf("%+v", v)
+	}
+	if m := said.await(t, "ended unexpectedly"); m.Severity != diag.Error || !strings.Contains(m.Text, "hanging") {
+		t.Errorf("%+v", m)
+	}
+
+	_, err = p.Create(t.Context(), creating("it"))
+	if v := p.Classify(err); v.Outcome != NotDone {
+		t.Errorf("a call to the dead provider: %+v of %v", v, err)
+	}
+	if q := configured(t, h, "tiny", "a"); q.Pid() == p.Pid() {
+		t.Error("the dead provider was returned again")
+	}
+}
+
+func TestAProviderThatExitsDuringACallLeavesTheOutcomeUnknown(t *testing.T) {
+	h := open(t, Options{Env: []string{"PATH=" + bin(t, "pulumi-resource-tiny")}})
+	p := configured(t, h, "tiny", "a")
+	_, err := p.Create(t.Context(), creating("die"))
+	<-p.Died()
+	if v := p.Classify(err); v.Outcome != Unknown || !strings.Contains(v.Reason, "exit status 9") {
+		t.Errorf("%+v", v)
+	}
+}
+
+func TestCancelReachesACallInFlight(t *testing.T) {
+	said := newJournal()
+	h := open(t, Options{Env: []string{"PATH=" + bin(t, "pulumi-resource-tiny")}, Log: said.log})
+	p := configured(t, h, "tiny", "a")
+	result := make(chan error, 1)
+	go func() {
+		_, err := p.Create(context.Background(), creating("hang"))
+		result <- err
+	}()
+	said.await(t, "hanging")
+	if err := h.Cancel(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if v := p.Classify(<-result); v.Outcome != Unknown || v.Died {
+		t.Errorf("%+v", v)
+	}
+}
+
+func TestEachInstanceHasItsOwnProcessAndTheFirstTakesOverTheOneThatServedTheSchema(t *testing.T) {
+	h := open(t, Options{Env: []string{"PATH=" + bin(t, "pulumi-resource-tiny")}})
+	if schema, err := h.schema(t.Context(), Package{Name: "tiny"}); err != nil || !strings.Contains(string(schema), "tiny:index:Thing") {
+		t.Fatalf("%s %v", schema, err)
+	}
+	spare, err := h.anyProvider(t.Context(), Package{Name: "tiny"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, b := configured(t, h, "tiny", "a"), configured(t, h, "tiny", "b")
+	if a != spare || b == a || configured(t, h, "tiny", "a") != a {
+		t.Errorf("schema %d, a %d, b %d", spare.Pid(), a.Pid(), b.Pid())
+	}
+}
+
+func TestAFailedConfigureIsReportedAndTheNextCallGetsAFreshProvider(t *testing.T) {
+	h := open(t, Options{Env: []string{"PATH=" + bin(t, "pulumi-resource-tiny")}})
+	p, err := h.Provider(t.Context(), Package{Name: "tiny"}, "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = p.Configure(t.Context(), configuration("tiny", map[string]any{"region": "nowhere"}))
+	if err == nil || !strings.Contains(err.Error(), "no region nowhere") {
+		t.Fatal(err)
+	}
+	if q := configured(t, h, "tiny", "a"); q == p {
+		t.Error("the provider that could not be configured was returned again")
+	}
+}
+
+func TestAProviderThatKnowsNoHandshakeNegotiatesInConfigure(t *testing.T) {
+	h := open(t, Options{Env: []string{"PATH=" + bin(t, "pulumi-resource-old")}})
+	if _, err := configured(t, h, "old", "").Create(t.Context(), creating("it")); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestABuiltInProviderNeedsNoProcess(t *testing.T) {
+	h := open(t, Options{Builtin: map[string]func() pulumirpc.ResourceProviderServer{
+		"deployctl": func() pulumirpc.ResourceProviderServer { return &tiny{shakes: true} },
+	}})
+	p := configured(t, h, "deployctl", "a")
+	if resp, err := p.Create(t.Context(), creating("it")); err != nil || resp.ID != "made" || p.Pid() != 0 || !p.Alive() {
+		t.Errorf("%+v %v", resp, err)
+	}
+	h.Close(t.Context())
+	if p.Alive() {
+		t.Error("alive after Close")
+	}
+	if _, err := h.Provider(t.Context(), Package{Name: "deployctl"}, "a"); err == nil {
+		t.Error("a closed host started a provider")
+	}
+}
+
+func TestCloseEndsEveryProcess(t *testing.T) {
+	h := open(t, Options{Env: []string{"PATH=" + bin(t, "pulumi-resource-tiny")}})
+	a, b := configured(t, h, "tiny", "a"), configured(t, h, "tiny", "b")
+	h.Close(t.Context())
+	for _, p := range []*Provider{a, b} {
+		if err := syscall.Kill(p.Pid(), 0); err == nil {
+			t.Errorf("process %d is still there", p.Pid())
+		}
+	}
+}
+
+func TestPluginsThatCannotStartAreExplained(t *testing.T) {
+	h := open(t, Options{Env: []string{"PATH=" + bin(t, "pulumi-resource-broken", "pulumi-resource-chatty")}})
+	for name, want := range map[string]string{
+		"broken": "exit status 3); it wrote:\n    no licence found",
+		"chatty": "must be the port that it listens on, and is \"hello, I am not a port\"",
+	} {
+		if _, err := h.Provider(t.Context(), Package{Name: name}, ""); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestAMissingPluginAndAWrongVersionSayWhatToDo(t *testing.T) {
+	home := t.TempDir()
+	install(t, home, "1.0.0")
+	h := open(t, Options{PulumiHome: home, Env: []string{"PATH=" + t.TempDir()}})
+	_, err := h.Provider(t.Context(), Package{Name: "aws", Version: "6.1.2"}, "")
+	want := "provider plugin pulumi-resource-aws v6.1.2 was not found on PATH or in " + filepath.Join(home, "plugins") +
+		"; install it with `pulumi plugin install resource aws 6.1.2`"
+	if err == nil || err.Error() != want {
+		t.Errorf("%v", err)
+	}
+	_, err = h.Provider(t.Context(), Package{Name: "tiny", Version: "2.0.0"}, "")
+	if err == nil || !strings.Contains(err.Error(), "(found there: v1.0.0); install it with `pulumi plugin install resource tiny 2.0.0`") {
+		t.Errorf("%v", err)
+	}
+	if _, err = h.Language(t.Context(), "cobol"); err == nil || !strings.Contains(err.Error(), "language host pulumi-language-cobol was not found") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestTheVersionThatIsAskedForIsFoundElseTheNewest(t *testing.T) {
+	home := t.TempDir()
+	for _, v := range []string{"1.2.0", "1.10.0", "1.9.0"} {
+		install(t, home, v)
+	}
+	f := finder{home: home, root: home}
+	for asked, want := range map[string]string{"": "1.10.0", "1.9.0": "1.9.0", "v1.2.0": "1.2.0"} {
+		if path, err := f.find("resource", "tiny", asked); err != nil || !strings.Contains(path, "-v"+want) {
+			t.Errorf("asked for %q: %s %v", asked, path, err)
+		}
+	}
+	dir := bin(t, "pulumi-resource-tiny")
+	f.project = &workspace.Project{Plugins: &workspace.Plugins{Providers: []workspace.PluginOptions{{Name: "tiny", Path: dir}}}}
+	if path, err := f.find("resource", "tiny", "1.9.0"); err != nil || filepath.Dir(path) != dir {
+		t.Errorf("the project's own plugin: %s %v", path, err)
+	}
+}
+
+// install puts the test binary into a Pulumi home as version v of the plugin tiny.
+func install(t *testing.T, home, v string) {
+	t.Helper()
+	plugins := filepath.Join(home, "plugins")
+	if err := os.MkdirAll(plugins, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(bin(t, "pulumi-resource-tiny"), filepath.Join(plugins, "resource-tiny-v"+v)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestClassifyKnowsTheCodesOfTheTransport(t *testing.T) {
+	for code, want := range map[codes.Code]Outcome{
+		codes.Unknown: Failed, codes.InvalidArgument: Failed, codes.PermissionDenied: Failed, codes.Unimplemented: Failed,
+		codes.Aborted: Unknown, codes.DeadlineExceeded: Unknown, codes.Internal: Unknown, codes.DataLoss: Unknown,
+		codes.Canceled: Unknown, codes.ResourceExhausted: NotDone,
+	} {
+		if v := classify(convert(status.Error(code, "x"))); v.Outcome != want {
+			t.Errorf("%v: %v, want %v", code, v.Outcome, want)
+		}
+	}
+}

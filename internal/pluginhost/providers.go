@@ -1,0 +1,226 @@
+package pluginhost
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/blang/semver"
+	"github.com/deployctl/deployctl/internal/languagehost"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/diag"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
+	pulumirpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// nodeDynamicProvider is the package whose resources are implemented by closures of a Node program.
+const nodeDynamicProvider = "pulumi-nodejs"
+
+// errClosed is what a Host says after Close.
+var errClosed = errors.New("the update's plugins have been stopped")
+
+type providerKey struct{ pkg, instance string }
+
+// providerSlot is a provider that is starting (ready is open), runs, has failed to start, or has died.
+type providerSlot struct {
+	ready    chan struct{}
+	provider *Provider
+	err      error
+}
+
+// usable tells whether a slot's provider can still be waited for or called.
+func (s *providerSlot) usable() bool {
+	select {
+	case <-s.ready:
+		return s.err == nil && s.provider.Alive() && !s.provider.spoiled()
+	default:
+		return true
+	}
+}
+
+// Provider returns the provider of a package that belongs to an instance, starting it if it does not run. An instance is
+// one provider resource (any string that names its URN and id): each has its own process, because a process is configured
+// once. If the process has died or could not be configured, the next call starts another, which is not configured yet.
+func (h *Host) Provider(ctx context.Context, pkg Package, instance string) (*Provider, error) {
+	h.mu.Lock()
+	key := providerKey{pkg.key(), instance}
+	slot, ok := h.providers[key]
+	unclaimed := providerKey{pkg: key.pkg}
+	if other, free := h.providers[unclaimed]; free && other.usable() && (!ok || !slot.usable()) {
+		slot, ok = other, true
+		delete(h.providers, unclaimed)
+		h.providers[key] = slot
+	}
+	return h.await(ctx, pkg, key, slot, ok)
+}
+
+// anyProvider returns any provider of a package, and starts an unclaimed one if there is none.
+func (h *Host) anyProvider(ctx context.Context, pkg Package) (*Provider, error) {
+	h.mu.Lock()
+	key := providerKey{pkg: pkg.key()}
+	slot, ok := h.providers[key]
+	for k, other := range h.providers {
+		if k.pkg == key.pkg && other.usable() {
+			slot, ok = other, true
+			break
+		}
+	}
+	return h.await(ctx, pkg, key, slot, ok)
+}
+
+// await waits for the slot, after filling it if it is empty or of no use. It takes over, and releases, the lock.
+func (h *Host) await(ctx context.Context, pkg Package, key providerKey, slot *providerSlot, ok bool) (*Provider, error) {
+	if h.closed {
+		h.mu.Unlock()
+		return nil, errClosed
+	}
+	if !ok || !slot.usable() {
+		if ok && slot.provider != nil {
+			go slot.provider.end.stop(stopGrace)
+		}
+		slot = &providerSlot{ready: make(chan struct{})}
+		h.providers[key] = slot
+		go func() {
+			slot.provider, slot.err = h.startProvider(pkg)
+			close(slot.ready)
+		}()
+	}
+	h.mu.Unlock()
+
+	select {
+	case <-slot.ready:
+		return slot.provider, slot.err
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+func (h *Host) startProvider(pkg Package) (*Provider, error) {
+	e, dir, err := h.providerEndpoint(pkg)
+	if err != nil {
+		return nil, err
+	}
+	p, err := h.openProvider(e, dir, pkg.Parameter)
+	if err != nil {
+		e.stop(0)
+		return nil, fmt.Errorf("provider %s: %w%s", pkg.Name, err, e.tail.text())
+	}
+	go p.mourn(h.ctx, h.opts.Log)
+	return p, nil
+}
+
+// providerEndpoint starts the plugin of a package and says in which directory its executable is.
+func (h *Host) providerEndpoint(pkg Package) (*endpoint, string, error) {
+	if serve, ok := h.opts.Builtin[pkg.Name]; ok {
+		e, err := embed(pkg.Name, func(s *grpc.Server) { pulumirpc.RegisterResourceProviderServer(s, serve()) })
+		return e, h.program.root, err
+	}
+	spec := launchSpec{name: "provider " + pkg.Name, dir: h.program.dir, env: h.providerEnv()}
+	path, err := h.finder.find(apitype.ResourcePlugin, pkg.Name, pkg.Version)
+	spec.path, spec.args = path, []string{h.address}
+	dynamic := pkg.Name == nodeDynamicProvider
+	if dynamic && isMissing(err) {
+		var script string
+		spec.path, script, err = languagehost.DynamicProvider(h.program.dir, h.env)
+		spec.args = []string{script, h.address}
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	spec.output = func(severity diag.Severity, line string) {
+		if !dynamic {
+			severity = diag.Debug // a dynamic provider's output is the program's, others' is noise
+		}
+		h.opts.Log(Message{Severity: severity, Text: line, Source: spec.name})
+	}
+	e, err := launch(h.ctx, spec)
+	return e, filepath.Dir(spec.path), err
+}
+
+// providerEnv is the environment of providers: dynamic ones learn the runtime's options, project and configuration here.
+func (h *Host) providerEnv() []string {
+	var own []string
+	for k, v := range h.program.options {
+		own = append(own, fmt.Sprintf("PULUMI_RUNTIME_%s=%v", strings.ToUpper(k), v))
+	}
+	if h.opts.Project != nil {
+		name := h.opts.Project.Name.String()
+		own = append(own, "PULUMI_PROJECT="+name, "PULUMI_NODEJS_PROJECT="+name)
+	}
+	if config, err := json.Marshal(h.opts.Config); err == nil && len(h.opts.Config) > 0 {
+		own = append(own, "PULUMI_CONFIG="+string(config))
+	}
+	return h.env.with(own...)
+}
+
+// openProvider shakes hands with a started plugin, and gives it its parameter.
+func (h *Host) openProvider(e *endpoint, dir string, parameter *Parameter) (*Provider, error) {
+	host := sdkHost{address: h.address, log: h.opts.Log}
+	pctx, err := plugin.NewContextWithHost(h.ctx, sink(h.opts.Log), sink(h.opts.Log), host, h.program.dir, h.program.root, nil)
+	if err != nil {
+		return nil, err
+	}
+	w := &wire{ResourceProviderClient: pulumirpc.NewResourceProviderClient(e.conn), sent: map[string]int{}}
+	p := &Provider{
+		Provider: plugin.NewProviderWithClient(pctx, w, false),
+		end:      e, wire: w, configured: make(chan struct{}),
+	}
+
+	ctx, cancel := context.WithTimeout(h.ctx, startTimeout)
+	defer cancel()
+	_, err = p.Handshake(ctx, plugin.ProviderHandshakeRequest{
+		EngineAddress: h.address, RootDirectory: &dir, ProgramDirectory: &dir,
+		ConfigureWithUrn: true, InvokeWithPreview: true, AcceptsByteString: true,
+		MapperTarget: &h.address, LoaderTarget: &h.address,
+	})
+	if err != nil && status.Code(err) != codes.Unimplemented { // then Configure negotiates, as it did before handshakes
+		return nil, fmt.Errorf("handshake: %w", err)
+	}
+	if parameter != nil {
+		return p, p.parameterize(ctx, *parameter)
+	}
+	return p, nil
+}
+
+func (p *Provider) parameterize(ctx context.Context, parameter Parameter) error {
+	version, err := semver.ParseTolerant(parameter.Version)
+	if err != nil {
+		return fmt.Errorf("parameter: %w", err)
+	}
+	_, err = p.Parameterize(ctx, plugin.ParameterizeRequest{Parameters: &plugin.ParameterizeValue{
+		Name: parameter.Name, Version: version, Value: parameter.Value,
+	}})
+	return err
+}
+
+// mourn reports the death of a process that nobody asked to end, with what it wrote last.
+func (p *Provider) mourn(host context.Context, log func(Message)) {
+	<-p.end.died
+	if p.end.proc == nil || host.Err() != nil || p.end.stopping.Load() {
+		return
+	}
+	<-p.end.proc.Done()
+	log(Message{
+		Severity: diag.Error, Source: p.end.name,
+		Text: fmt.Sprintf("%s ended unexpectedly (%s)%s", p.end.name, p.end.proc.Exit(), p.end.tail.text()),
+	})
+}
+
+// sdkHost is as much of a plugin.Host as the SDK needs to talk to a plugin that was started for it.
+type sdkHost struct {
+	plugin.Host
+	address string
+	log     func(Message)
+}
+
+func (h sdkHost) ServerAddr() string                                 { return h.address }
+func (sdkHost) Loader(*plugin.Context) (*plugin.GrpcServer, error)   { return nil, nil }
+func (sdkHost) Mapper(*plugin.Context) (*plugin.GrpcServer, error)   { return nil, nil }
+func (sdkHost) Resolver(*plugin.Context) (*plugin.GrpcServer, error) { return nil, nil }
+func (sdkHost) ReleaseContext(*plugin.Context) error                 { return nil }

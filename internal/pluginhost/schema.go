@@ -1,0 +1,79 @@
+package pluginhost
+
+import (
+	"context"
+	"strings"
+	"sync"
+
+	"github.com/blang/semver"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
+	codegenrpc "github.com/pulumi/pulumi/sdk/v3/proto/go/codegen"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// loaderServer serves the schemas of packages to language hosts.
+type loaderServer struct {
+	codegenrpc.UnimplementedLoaderServer
+	schema func(context.Context, Package) ([]byte, error)
+}
+
+func (s *loaderServer) GetSchema(
+	ctx context.Context, req *codegenrpc.GetSchemaRequest,
+) (*codegenrpc.GetSchemaResponse, error) {
+	pkg := Package{Name: req.GetPackage(), Version: req.GetVersion(), DownloadURL: req.GetDownloadUrl()}
+	if p := req.GetParameterization(); p != nil {
+		pkg.Parameter = &Parameter{Name: p.GetName(), Version: p.GetVersion(), Value: p.GetValue()}
+	}
+	schema, err := s.schema(ctx, pkg)
+	if err != nil {
+		return nil, status.Error(codes.Unknown, err.Error())
+	}
+	return &codegenrpc.GetSchemaResponse{Schema: schema}, nil
+}
+
+// schemaCache keeps what GetSchema answered: schemas are large, constant, and asked for once per resource type.
+type schemaCache struct {
+	mu    sync.Mutex
+	known map[string][]byte
+}
+
+// schema asks any provider of the package, and starts one if there is none; the first user of the package takes it over.
+func (h *Host) schema(ctx context.Context, pkg Package) ([]byte, error) {
+	key := pkg.key()
+	h.schemas.mu.Lock()
+	schema, ok := h.schemas.known[key]
+	h.schemas.mu.Unlock()
+	if ok {
+		return schema, nil
+	}
+	provider, err := h.anyProvider(ctx, pkg)
+	if err != nil {
+		return nil, err
+	}
+	var req plugin.GetSchemaRequest
+	if pkg.Parameter != nil {
+		version, err := semver.ParseTolerant(pkg.Parameter.Version)
+		if err != nil {
+			return nil, err
+		}
+		req.SubpackageName, req.SubpackageVersion = pkg.Parameter.Name, &version
+	}
+	resp, err := provider.GetSchema(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	h.schemas.mu.Lock()
+	defer h.schemas.mu.Unlock()
+	h.schemas.known[key] = resp.Schema
+	return resp.Schema, nil
+}
+
+// key tells packages apart: by name, version and parameter.
+func (p Package) key() string {
+	parts := []string{p.Name, strings.TrimPrefix(p.Version, "v")}
+	if p.Parameter != nil {
+		parts = append(parts, p.Parameter.Name, p.Parameter.Version, string(p.Parameter.Value))
+	}
+	return strings.Join(parts, "\x00")
+}

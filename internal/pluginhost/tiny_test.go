@@ -1,0 +1,237 @@
+package pluginhost
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/tokens"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/util/rpcutil/rpcerror"
+	pulumirpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/emptypb"
+	"google.golang.org/protobuf/types/known/structpb"
+)
+
+// TestMain makes the test binary a provider plugin when it is called by such a name.
+func TestMain(m *testing.M) {
+	name := strings.TrimSuffix(filepath.Base(os.Args[0]), ".exe")
+	switch {
+	case name == "pulumi-resource-tiny":
+		serveTiny(&tiny{shakes: true})
+	case name == "pulumi-resource-old":
+		serveTiny(&tiny{})
+	case name == "pulumi-resource-broken":
+		fmt.Fprintln(os.Stderr, "no licence found")
+		os.Exit(3)
+	case name == "pulumi-resource-chatty":
+		fmt.Println("hello, I am not a port")
+		time.Sleep(time.Hour)
+	default:
+		os.Exit(m.Run())
+	}
+}
+
+// tiny is a provider whose resources do what their input "do" says.
+type tiny struct {
+	pulumirpc.UnimplementedResourceProviderServer
+	shakes    bool
+	cancelled chan struct{}
+	env       string
+}
+
+func serveTiny(p *tiny) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		panic(err)
+	}
+	p.cancelled = make(chan struct{})
+	server := grpc.NewServer()
+	pulumirpc.RegisterResourceProviderServer(server, p)
+	fmt.Println(listener.Addr().(*net.TCPAddr).Port)
+	fmt.Println("listening now")
+	_ = server.Serve(listener)
+}
+
+func (p *tiny) Handshake(
+	_ context.Context, req *pulumirpc.ProviderHandshakeRequest,
+) (*pulumirpc.ProviderHandshakeResponse, error) {
+	if !p.shakes {
+		return nil, status.Error(codes.Unimplemented, "what is a handshake?")
+	}
+	if req.GetEngineAddress() != os.Args[1] && len(os.Args) > 1 && p.cancelled != nil {
+		return nil, fmt.Errorf("engine is %s and %s", req.GetEngineAddress(), os.Args[1])
+	}
+	return &pulumirpc.ProviderHandshakeResponse{AcceptSecrets: true, AcceptResources: true, AcceptOutputs: true}, nil
+}
+
+func (p *tiny) GetSchema(context.Context, *pulumirpc.GetSchemaRequest) (*pulumirpc.GetSchemaResponse, error) {
+	return &pulumirpc.GetSchemaResponse{Schema: `{"name": "tiny", "version": "1.0.0", "resources": {"tiny:index:Thing": {
+		"properties": {"do": {"type": "string"}, "size": {"type": "number"}},
+		"inputProperties": {"do": {"type": "string"}, "size": {"type": "number"}}
+	}}}`}, nil
+}
+
+func (p *tiny) Configure(_ context.Context, req *pulumirpc.ConfigureRequest) (*pulumirpc.ConfigureResponse, error) {
+	if region := req.GetArgs().GetFields()["region"].GetStringValue(); region == "nowhere" {
+		return nil, status.Error(codes.InvalidArgument, "there is no region nowhere")
+	}
+	return &pulumirpc.ConfigureResponse{AcceptSecrets: true, SupportsPreview: true}, nil
+}
+
+func (p *tiny) Check(_ context.Context, req *pulumirpc.CheckRequest) (*pulumirpc.CheckResponse, error) {
+	return &pulumirpc.CheckResponse{Inputs: req.GetNews()}, nil
+}
+
+func (p *tiny) Cancel(context.Context, *emptypb.Empty) (*emptypb.Empty, error) {
+	close(p.cancelled)
+	return &emptypb.Empty{}, nil
+}
+
+func (p *tiny) Create(ctx context.Context, req *pulumirpc.CreateRequest) (*pulumirpc.CreateResponse, error) {
+	switch do := req.GetProperties().GetFields()["do"].GetStringValue(); do {
+	case "env":
+		dir, _ := os.Getwd()
+		out, _ := structpb.NewStruct(map[string]any{"env": strings.Join(os.Environ(), "\n"), "dir": dir})
+		return &pulumirpc.CreateResponse{Id: "env", Properties: out}, nil
+	case "die":
+		os.Exit(9)
+	case "hang":
+		fmt.Println("hanging")
+		<-p.cancelled
+		return nil, status.Error(codes.Canceled, "told to stop")
+	case "refuse":
+		return nil, fmt.Errorf("size must be even")
+	case "busy":
+		st, _ := status.New(codes.ResourceExhausted, "slow down").WithDetails(
+			&errdetails.RetryInfo{RetryDelay: durationpb.New(7 * time.Second)})
+		return nil, st.Err()
+	case "gateway":
+		return nil, status.Error(codes.Unavailable, "502 bad gateway")
+	case "later":
+		st, _ := status.New(codes.Unavailable, "503").WithDetails(
+			&errdetails.RetryInfo{RetryDelay: durationpb.New(3 * time.Second)})
+		return nil, st.Err()
+	case "half":
+		st, _ := status.New(codes.Unknown, "half").WithDetails(
+			&pulumirpc.ErrorResourceInitFailed{Id: "half", Reasons: []string{"not ready"}})
+		return nil, st.Err()
+	case "nameless":
+		return &pulumirpc.CreateResponse{}, nil
+	}
+	return &pulumirpc.CreateResponse{Id: "made", Properties: req.GetProperties()}, nil
+}
+
+// bin is a directory with the test binary under the names of plugins.
+func bin(t *testing.T, names ...string) string {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	for _, name := range names {
+		if err := os.Symlink(self, filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// journal collects messages.
+type journal struct {
+	mu       sync.Mutex
+	messages []Message
+	news     chan struct{} // gets one, without blocking, on each message
+}
+
+func newJournal() *journal { return &journal{news: make(chan struct{}, 1)} }
+
+func (j *journal) log(m Message) {
+	j.mu.Lock()
+	j.messages = append(j.messages, m)
+	j.mu.Unlock()
+	select {
+	case j.news <- struct{}{}:
+	default:
+	}
+}
+
+// await returns the first message that contains the text, as soon as there is one.
+func (j *journal) await(t *testing.T, text string) Message {
+	t.Helper()
+	deadline := time.After(time.Minute)
+	for {
+		j.mu.Lock()
+		i := slices.IndexFunc(j.messages, func(m Message) bool { return strings.Contains(m.Text, text) })
+		if i >= 0 {
+			defer j.mu.Unlock()
+			return j.messages[i]
+		}
+		all := fmt.Sprint(j.messages)
+		j.mu.Unlock()
+		select {
+		case <-j.news:
+		case <-deadline:
+			t.Fatalf("nothing says %q: %s", text, all)
+		}
+	}
+}
+
+// open makes a host for a test, closed at its end.
+func open(t *testing.T, opts Options) *Host {
+	t.Helper()
+	if opts.RootDir == "" {
+		opts.RootDir = t.TempDir()
+	}
+	if opts.PulumiHome == "" {
+		opts.PulumiHome = t.TempDir()
+	}
+	h, err := New(opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { h.Close(context.Background()) })
+	return h
+}
+
+// configured is a running provider that has been configured.
+func configured(t *testing.T, h *Host, name, instance string) *Provider {
+	t.Helper()
+	p, err := h.Provider(t.Context(), Package{Name: name}, instance)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Configure(t.Context(), configuration(name, nil)); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func configuration(name string, inputs map[string]any) plugin.ConfigureRequest {
+	kind := tokens.Type("pulumi:providers:" + name)
+	return plugin.ConfigureRequest{Type: &kind, Inputs: resource.NewPropertyMapFromMap(inputs)}
+}
+
+func creating(do string) plugin.CreateRequest {
+	return plugin.CreateRequest{
+		URN:        resource.URN("urn:pulumi:dev::test::tiny:index:Thing::" + do),
+		Properties: resource.NewPropertyMapFromMap(map[string]any{"do": do}),
+	}
+}
+
+// convert makes an error what the SDK makes of it.
+func convert(err error) error { return rpcerror.Convert(err) }
