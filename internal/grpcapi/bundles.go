@@ -1,0 +1,64 @@
+package grpcapi
+
+import (
+	"context"
+
+	api "github.com/deployctl/deployctl/api/deployctl/v1"
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/grpcapi/wire"
+)
+
+type bundles struct {
+	api.UnimplementedBundlesServer
+	service deployments.Bundles
+}
+
+func (b *bundles) Missing(ctx context.Context, m *api.MissingRequest) (*api.MissingResponse, error) {
+	digests, err := b.service.Missing(ctx, wire.ToStack(m.GetStack()), wire.ToManifest(m.GetManifest()))
+	return &api.MissingResponse{Digests: digests}, err
+}
+
+func (b *bundles) PutFile(stream api.Bundles_PutFileServer) error {
+	first, err := stream.Recv()
+	if err != nil {
+		return err
+	}
+	content, err := gather(first.GetChunk(), func() ([]byte, error) {
+		m, err := stream.Recv()
+		return m.GetChunk(), err
+	})
+	if err != nil {
+		return err
+	}
+	if err := b.service.PutFile(stream.Context(), wire.ToStack(first.GetStack()), first.GetDigest(), content); err != nil {
+		return err
+	}
+	return stream.SendAndClose(&api.PutFileResponse{})
+}
+
+func (b *bundles) PutManifest(ctx context.Context, m *api.PutManifestRequest) (*api.PutManifestResponse, error) {
+	bundle, err := b.service.PutManifest(ctx, wire.ToStack(m.GetStack()), wire.ToManifest(m.GetManifest()))
+	return &api.PutManifestResponse{Bundle: bundle}, err
+}
+
+type tokens struct {
+	api.UnimplementedTokensServer
+	service deployments.Tokens
+}
+
+func (t *tokens) CreateToken(ctx context.Context, m *api.CreateTokenRequest) (*api.CreateTokenResponse, error) {
+	if err := deployments.ValidateName("token", m.GetName()); err != nil {
+		return nil, err
+	}
+	text, err := t.service.CreateToken(ctx, m.GetName())
+	return &api.CreateTokenResponse{Text: text}, err
+}
+
+func (t *tokens) ListTokens(ctx context.Context, _ *api.ListTokensRequest) (*api.ListTokensResponse, error) {
+	list, err := t.service.ListTokens(ctx)
+	return &api.ListTokensResponse{Tokens: wire.FromTokens(list)}, err
+}
+
+func (t *tokens) RemoveToken(ctx context.Context, m *api.RemoveTokenRequest) (*api.RemoveTokenResponse, error) {
+	return &api.RemoveTokenResponse{}, t.service.RemoveToken(ctx, m.GetName())
+}

@@ -1,0 +1,113 @@
+package grpcapi
+
+import (
+	"context"
+	"crypto/tls"
+	"log/slog"
+	"net"
+	"time"
+
+	api "github.com/deployctl/deployctl/api/deployctl/v1"
+	"github.com/deployctl/deployctl/deployments"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/health"
+	"google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/keepalive"
+)
+
+// Sizes of messages. Whatever may be larger travels in chunks.
+const (
+	MaxMessage = 16 << 20  // one message, either way
+	MaxContent = 256 << 20 // what the chunks of one call may add up to: a file, a deployment
+	chunkSize  = 1 << 20
+)
+
+// stopGrace is how long calls in flight may go on after a stop; streams end at once, their clients come back.
+const stopGrace = 5 * time.Second
+
+// Config says what is served.
+type Config struct {
+	Service deployments.Service
+	// Authority checks tokens; every call but health needs one.
+	Authority Authority
+	// TLS is nil only on loopback; see Listen.
+	TLS *tls.Config
+	// Log gets the errors whose text is not for callers.
+	Log *slog.Logger
+}
+
+// Listen opens the address. Tokens and secrets travel over it, so without TLS it must be on loopback (CodeInvalid).
+func Listen(address string, tlsConfig *tls.Config) (net.Listener, error) {
+	if tlsConfig == nil && !IsLoopback(address) {
+		return nil, deployments.Errorf(deployments.CodeInvalid,
+			"%s is not on loopback, so the service must use TLS: give a certificate (--tls-cert) and its key (--tls-key), or listen on 127.0.0.1", address)
+	}
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, deployments.Errorf(deployments.CodeUnavailable, "cannot listen on %s: %w", address, err)
+	}
+	return listener, nil
+}
+
+// IsLoopback says whether HOST:PORT can be reached from this machine only. A name is loopback only if it is localhost.
+func IsLoopback(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		host = address
+	}
+	if host == "localhost" {
+		return true
+	}
+	ip := net.ParseIP(host)
+	return ip != nil && ip.IsLoopback()
+}
+
+// Serve answers calls on the listener, which it closes, until ctx ends; then it ends streams and waits a little for the
+// calls in flight.
+func Serve(ctx context.Context, listener net.Listener, c Config) error {
+	streams, endStreams := context.WithCancel(context.Background())
+	defer endStreams()
+	server, healthy := newServer(c, streams)
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		<-ctx.Done()
+		healthy.Shutdown()
+		endStreams()
+		timer := time.AfterFunc(stopGrace, server.Stop)
+		defer timer.Stop()
+		server.GracefulStop()
+	}()
+	err := server.Serve(listener)
+	if ctx.Err() != nil {
+		<-stopped
+		return nil
+	}
+	return err
+}
+
+// newServer makes the server; streams ends all of its streams.
+func newServer(c Config, streams context.Context) (*grpc.Server, *health.Server) {
+	if c.Log == nil {
+		c.Log = slog.Default()
+	}
+	edge := &interceptors{authority: c.Authority, log: c.Log, streams: streams}
+	options := []grpc.ServerOption{
+		grpc.MaxRecvMsgSize(MaxMessage), grpc.MaxSendMsgSize(MaxMessage),
+		grpc.ChainUnaryInterceptor(edge.unary), grpc.ChainStreamInterceptor(edge.stream),
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 30 * time.Second, Timeout: 20 * time.Second}),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 10 * time.Second, PermitWithoutStream: true}),
+	}
+	if c.TLS != nil {
+		options = append(options, grpc.Creds(credentials.NewTLS(c.TLS)))
+	}
+	server := grpc.NewServer(options...)
+	api.RegisterDeploymentsServer(server, &updates{service: c.Service})
+	api.RegisterStacksServer(server, &stacks{service: c.Service})
+	api.RegisterBundlesServer(server, &bundles{service: c.Service})
+	api.RegisterTokensServer(server, &tokens{service: c.Service})
+	healthy := health.NewServer()
+	grpc_health_v1.RegisterHealthServer(server, healthy)
+	return server, healthy
+}

@@ -1,0 +1,129 @@
+package grpcapi
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+
+	api "github.com/deployctl/deployctl/api/deployctl/v1"
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/grpcapi/wire"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
+)
+
+type stacks struct {
+	api.UnimplementedStacksServer
+	service deployments.Service
+}
+
+func (s *stacks) CreateStack(ctx context.Context, m *api.CreateStackRequest) (*api.CreateStackResponse, error) {
+	name := wire.ToStack(m.GetStack())
+	if err := name.Validate(); err != nil {
+		return nil, err
+	}
+	return &api.CreateStackResponse{}, s.service.CreateStack(ctx, name, m.GetTags())
+}
+
+func (s *stacks) ListStacks(ctx context.Context, m *api.ListStacksRequest) (*api.ListStacksResponse, error) {
+	list, err := s.service.ListStacks(ctx, m.GetOrganization(), m.GetProject())
+	return &api.ListStacksResponse{Stacks: wire.FromStackInfos(list)}, err
+}
+
+func (s *stacks) GetStack(ctx context.Context, m *api.GetStackRequest) (*api.GetStackResponse, error) {
+	info, err := s.service.Stack(ctx, wire.ToStack(m.GetStack()))
+	return &api.GetStackResponse{Stack: wire.FromStackInfo(info)}, err
+}
+
+func (s *stacks) RemoveStack(ctx context.Context, m *api.RemoveStackRequest) (*api.RemoveStackResponse, error) {
+	return &api.RemoveStackResponse{}, s.service.RemoveStack(ctx, wire.ToStack(m.GetStack()), m.GetForce())
+}
+
+func (s *stacks) RenameStack(ctx context.Context, m *api.RenameStackRequest) (*api.RenameStackResponse, error) {
+	to := wire.ToStack(m.GetTo())
+	if err := to.Validate(); err != nil {
+		return nil, err
+	}
+	return &api.RenameStackResponse{}, s.service.RenameStack(ctx, wire.ToStack(m.GetFrom()), to)
+}
+
+func (s *stacks) TagStack(ctx context.Context, m *api.TagStackRequest) (*api.TagStackResponse, error) {
+	return &api.TagStackResponse{}, s.service.TagStack(ctx, wire.ToStack(m.GetStack()), m.GetTags())
+}
+
+func (s *stacks) Export(m *api.ExportRequest, stream api.Stacks_ExportServer) error {
+	deployment, err := s.service.Export(stream.Context(), wire.ToStack(m.GetStack()), int(m.GetVersion()),
+		wire.ToSecrets(m.GetSecrets()), m.GetShowSecrets())
+	if err != nil {
+		return err
+	}
+	text, err := json.Marshal(deployment)
+	if err != nil {
+		return err
+	}
+	for len(text) > 0 {
+		n := min(len(text), chunkSize)
+		if err := stream.Send(&api.ExportResponse{Chunk: text[:n]}); err != nil {
+			return err
+		}
+		text = text[n:]
+	}
+	return nil
+}
+
+func (s *stacks) Import(stream api.Stacks_ImportServer) error {
+	first, err := stream.Recv()
+	if err != nil {
+		return err
+	}
+	text, err := gather(first.GetChunk(), func() ([]byte, error) {
+		m, err := stream.Recv()
+		return m.GetChunk(), err
+	})
+	if err != nil {
+		return err
+	}
+	var deployment apitype.UntypedDeployment
+	if err := json.Unmarshal(text, &deployment); err != nil {
+		return deployments.Errorf(deployments.CodeInvalid, "this is not a deployment: %w", err)
+	}
+	version, err := s.service.Import(stream.Context(), wire.ToStack(first.GetStack()), deployment, wire.ToSecrets(first.GetSecrets()))
+	if err != nil {
+		return err
+	}
+	return stream.SendAndClose(&api.ImportResponse{Version: int64(version)})
+}
+
+func (s *stacks) History(ctx context.Context, m *api.HistoryRequest) (*api.HistoryResponse, error) {
+	list, err := s.service.History(ctx, wire.ToStack(m.GetStack()), int(m.GetLimit()))
+	return &api.HistoryResponse{Updates: wire.FromInfos(list)}, err
+}
+
+func (s *stacks) Encrypt(ctx context.Context, m *api.EncryptRequest) (*api.EncryptResponse, error) {
+	sealed, err := s.service.Encrypt(ctx, wire.ToStack(m.GetStack()), m.GetPlain())
+	return &api.EncryptResponse{Sealed: sealed}, err
+}
+
+func (s *stacks) Decrypt(ctx context.Context, m *api.DecryptRequest) (*api.DecryptResponse, error) {
+	plain, err := s.service.Decrypt(ctx, wire.ToStack(m.GetStack()), m.GetSealed())
+	return &api.DecryptResponse{Plain: plain}, err
+}
+
+// gather joins the chunks of a stream, up to MaxContent.
+func gather(first []byte, next func() ([]byte, error)) ([]byte, error) {
+	content := bytes.NewBuffer(first)
+	for {
+		chunk, err := next()
+		if errors.Is(err, io.EOF) {
+			return content.Bytes(), nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		if content.Len()+len(chunk) > MaxContent {
+			return nil, deployments.Errorf(deployments.CodeInvalid, "this is larger than %d MiB, which is the most that the service takes", MaxContent>>20)
+		}
+		content.Write(chunk)
+	}
+}

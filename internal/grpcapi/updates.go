@@ -1,0 +1,57 @@
+package grpcapi
+
+import (
+	"context"
+
+	api "github.com/deployctl/deployctl/api/deployctl/v1"
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/grpcapi/wire"
+)
+
+type updates struct {
+	api.UnimplementedDeploymentsServer
+	service deployments.Service
+}
+
+// Submit believes the token, before the client, about who asks.
+func (u *updates) Submit(ctx context.Context, m *api.SubmitRequest) (*api.SubmitResponse, error) {
+	request := wire.ToRequest(m)
+	if name := callerOf(ctx); name != "" {
+		request.Initiator = name
+	}
+	if request.RequestID == "" {
+		return nil, deployments.Errorf(deployments.CodeInvalid, "the request has no id")
+	}
+	if err := request.Stack.Validate(); err != nil {
+		return nil, err
+	}
+	accepted, err := u.service.Submit(ctx, request)
+	if err != nil {
+		return nil, err
+	}
+	return wire.FromAccepted(accepted), nil
+}
+
+// Watch leaves out the engine events that the client has already.
+func (u *updates) Watch(m *api.WatchRequest, stream api.Deployments_WatchServer) error {
+	skip := m.GetAfter()
+	return u.service.Watch(stream.Context(), wire.ToUpdate(m.GetUpdate()), func(e deployments.WatchEvent) error {
+		if e.Event != nil && skip > 0 {
+			skip--
+			return nil
+		}
+		item, err := wire.FromWatchEvent(e)
+		if err != nil {
+			return err
+		}
+		return stream.Send(item)
+	})
+}
+
+func (u *updates) Cancel(ctx context.Context, m *api.CancelRequest) (*api.CancelResponse, error) {
+	return &api.CancelResponse{}, u.service.Cancel(ctx, wire.ToUpdate(m.GetUpdate()), m.GetForced())
+}
+
+func (u *updates) Resolve(ctx context.Context, m *api.ResolveRequest) (*api.ResolveResponse, error) {
+	return &api.ResolveResponse{}, u.service.Resolve(ctx, wire.ToUpdate(m.GetUpdate()), m.GetUrn(), m.GetId())
+}

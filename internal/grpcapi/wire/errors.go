@@ -1,0 +1,92 @@
+package wire
+
+import (
+	"context"
+	"errors"
+
+	api "github.com/deployctl/deployctl/api/deployctl/v1"
+	"github.com/deployctl/deployctl/deployments"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// statusOf is the table of codes: what every deployments.Code is in gRPC.
+var statusOf = map[deployments.Code]codes.Code{
+	deployments.CodeInvalid:      codes.InvalidArgument,
+	deployments.CodeNotFound:     codes.NotFound,
+	deployments.CodeExists:       codes.AlreadyExists,
+	deployments.CodeConflict:     codes.FailedPrecondition,
+	deployments.CodeUnauthorized: codes.Unauthenticated,
+	deployments.CodeForbidden:    codes.PermissionDenied,
+	deployments.CodeUnavailable:  codes.Unavailable,
+	deployments.CodeFormat:       codes.DataLoss,
+	deployments.CodeInternal:     codes.Internal,
+	deployments.CodeCancelled:    codes.Aborted,
+	deployments.CodeUnknown:      codes.Unknown,
+}
+
+// codeOf reads a status that has no detail: one that gRPC or a proxy made itself.
+var codeOf = map[codes.Code]deployments.Code{
+	codes.InvalidArgument:    deployments.CodeInvalid,
+	codes.NotFound:           deployments.CodeNotFound,
+	codes.AlreadyExists:      deployments.CodeExists,
+	codes.FailedPrecondition: deployments.CodeConflict,
+	codes.Unauthenticated:    deployments.CodeUnauthorized,
+	codes.PermissionDenied:   deployments.CodeForbidden,
+	codes.Unavailable:        deployments.CodeUnavailable,
+	codes.DeadlineExceeded:   deployments.CodeUnavailable,
+	codes.ResourceExhausted:  deployments.CodeInvalid, // a message over the size limit
+	codes.DataLoss:           deployments.CodeFormat,
+	codes.Canceled:           deployments.CodeCancelled,
+	codes.Aborted:            deployments.CodeCancelled,
+	codes.Unimplemented:      deployments.CodeFormat,
+}
+
+// FromError makes the status of an error. An error without a code is a defect: its text goes to the service's log, not
+// over the wire, since it may name anything.
+func FromError(err error) error {
+	if err == nil {
+		return nil
+	}
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return status.FromContextError(err).Err()
+	}
+	if _, isStatus := status.FromError(err); isStatus {
+		return err
+	}
+	code, message := deployments.CodeInternal, "the service failed; its log says why"
+	var known *deployments.Error
+	if errors.As(err, &known) {
+		code, message = known.Code, err.Error()
+	}
+	grpcCode, ok := statusOf[code]
+	if !ok {
+		grpcCode = codes.Internal
+	}
+	detailed, detailErr := status.New(grpcCode, message).WithDetails(&api.ErrorDetail{Code: string(code)})
+	if detailErr != nil {
+		return status.Error(grpcCode, message)
+	}
+	return detailed.Err()
+}
+
+// ToError reads a status as a *deployments.Error.
+func ToError(err error) error {
+	if err == nil {
+		return nil
+	}
+	s, isStatus := status.FromError(err)
+	if !isStatus {
+		return err
+	}
+	code, ok := codeOf[s.Code()]
+	if !ok {
+		code = deployments.CodeInternal
+	}
+	for _, detail := range s.Details() {
+		if d, is := detail.(*api.ErrorDetail); is {
+			code = deployments.Code(d.GetCode())
+		}
+	}
+	return &deployments.Error{Code: code, Message: s.Message(), Err: err}
+}

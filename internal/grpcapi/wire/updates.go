@@ -1,0 +1,143 @@
+package wire
+
+import (
+	"encoding/json"
+
+	api "github.com/deployctl/deployctl/api/deployctl/v1"
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/engine"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
+)
+
+// FromRequest writes a request.
+func FromRequest(r deployments.UpdateRequest) *api.SubmitRequest {
+	config := make(map[string]*api.ConfigValue, len(r.Config))
+	for key, v := range r.Config {
+		config[key] = &api.ConfigValue{Value: v.Value, Secret: v.Secret, Object: v.Object}
+	}
+	return &api.SubmitRequest{
+		Stack: FromStack(r.Stack), RequestId: r.RequestID, Kind: string(r.Kind), DryRun: r.DryRun, OnBusy: string(r.OnBusy),
+		Bundle: r.Bundle, BaseVersion: int64(r.BaseVersion),
+		Config: config, Environment: r.Environment, Secrets: FromSecrets(r.Secrets),
+		Refresh: r.Refresh, Targets: r.Targets, TargetDependents: r.TargetDependents, Replace: r.Replace,
+		ContinueOnError: r.ContinueOnError, Parallel: int32(r.Parallel), WaitOnUnknown: r.WaitOnUnknown,
+		Message: r.Message, Initiator: r.Initiator,
+	}
+}
+
+// ToRequest reads a request.
+func ToRequest(m *api.SubmitRequest) deployments.UpdateRequest {
+	var config map[string]deployments.ConfigValue
+	if len(m.GetConfig()) > 0 {
+		config = make(map[string]deployments.ConfigValue, len(m.GetConfig()))
+	}
+	for key, v := range m.GetConfig() {
+		config[key] = deployments.ConfigValue{Value: v.GetValue(), Secret: v.GetSecret(), Object: v.GetObject()}
+	}
+	return deployments.UpdateRequest{
+		Stack: ToStack(m.GetStack()), RequestID: m.GetRequestId(), Kind: engine.Kind(m.GetKind()), DryRun: m.GetDryRun(),
+		OnBusy: deployments.OnBusy(m.GetOnBusy()), Bundle: m.GetBundle(), BaseVersion: int(m.GetBaseVersion()),
+		Config: config, Environment: m.GetEnvironment(), Secrets: ToSecrets(m.GetSecrets()),
+		Refresh: m.GetRefresh(), Targets: m.GetTargets(), TargetDependents: m.GetTargetDependents(), Replace: m.GetReplace(),
+		ContinueOnError: m.GetContinueOnError(), Parallel: int(m.GetParallel()), WaitOnUnknown: m.GetWaitOnUnknown(),
+		Message: m.GetMessage(), Initiator: m.GetInitiator(),
+	}
+}
+
+// FromAccepted writes the answer to a request.
+func FromAccepted(a deployments.Accepted) *api.SubmitResponse {
+	return &api.SubmitResponse{Update: FromUpdate(a.Update), Position: int32(a.Position), Behind: fromInfoPointer(a.Behind)}
+}
+
+// ToAccepted reads the answer to a request.
+func ToAccepted(m *api.SubmitResponse) deployments.Accepted {
+	return deployments.Accepted{Update: ToUpdate(m.GetUpdate()), Position: int(m.GetPosition()), Behind: toInfoPointer(m.GetBehind())}
+}
+
+// FromInfo writes what is known of an update.
+func FromInfo(u deployments.UpdateInfo) *api.UpdateInfo {
+	return &api.UpdateInfo{
+		Update: FromUpdate(u.Update), Kind: string(u.Kind), DryRun: u.DryRun, Status: u.Status, Message: u.Message,
+		Initiator: u.Initiator, Started: fromTime(u.Started), Ended: fromTime(u.Ended),
+		Changes: fromCounts(u.Changes), Resources: int64(u.Resources), Error: u.Error,
+	}
+}
+
+// ToInfo reads what is known of an update.
+func ToInfo(m *api.UpdateInfo) deployments.UpdateInfo {
+	return deployments.UpdateInfo{
+		Update: ToUpdate(m.GetUpdate()), Kind: engine.Kind(m.GetKind()), DryRun: m.GetDryRun(), Status: m.GetStatus(),
+		Message: m.GetMessage(), Initiator: m.GetInitiator(), Started: toTime(m.GetStarted()), Ended: toTime(m.GetEnded()),
+		Changes: toCounts(m.GetChanges()), Resources: int(m.GetResources()), Error: m.GetError(),
+	}
+}
+
+func fromInfoPointer(u *deployments.UpdateInfo) *api.UpdateInfo {
+	if u == nil {
+		return nil
+	}
+	return FromInfo(*u)
+}
+
+func toInfoPointer(m *api.UpdateInfo) *deployments.UpdateInfo {
+	if m == nil {
+		return nil
+	}
+	info := ToInfo(m)
+	return &info
+}
+
+// FromWatchEvent writes an item of an event log.
+func FromWatchEvent(e deployments.WatchEvent) (*api.WatchResponse, error) {
+	switch {
+	case e.Event != nil:
+		text, err := json.Marshal(e.Event)
+		return &api.WatchResponse{Item: &api.WatchResponse_EngineEvent{EngineEvent: text}}, err
+	case e.Progress != nil:
+		return &api.WatchResponse{Item: &api.WatchResponse_Progress{Progress: fromProgress(*e.Progress)}}, nil
+	default:
+		return &api.WatchResponse{Item: &api.WatchResponse_End{End: fromInfoPointer(e.End)}}, nil
+	}
+}
+
+// ToWatchEvent reads an item of an event log. An item of a kind that this client does not know reads as empty.
+func ToWatchEvent(m *api.WatchResponse) (deployments.WatchEvent, error) {
+	switch item := m.GetItem().(type) {
+	case *api.WatchResponse_EngineEvent:
+		event := &apitype.EngineEvent{}
+		if err := json.Unmarshal(item.EngineEvent, event); err != nil {
+			return deployments.WatchEvent{}, deployments.Errorf(deployments.CodeFormat,
+				"the service sent an event that this version of deployctl cannot read: %w", err)
+		}
+		return deployments.WatchEvent{Event: event}, nil
+	case *api.WatchResponse_Progress:
+		return deployments.WatchEvent{Progress: toProgress(item.Progress)}, nil
+	case *api.WatchResponse_End:
+		return deployments.WatchEvent{End: toInfoPointer(item.End)}, nil
+	}
+	return deployments.WatchEvent{}, nil
+}
+
+func fromProgress(p deployments.Progress) *api.Progress {
+	return &api.Progress{
+		Position: int32(p.Position), Behind: fromInfoPointer(p.Behind), Done: fromCounts(p.Done), Waiting: p.Waiting,
+		Running: each(p.Running, func(s deployments.RunningStep) *api.RunningStep {
+			return &api.RunningStep{
+				Urn: s.URN, Step: s.Step, Attempt: int32(s.Attempt), Started: fromTime(s.Started),
+				LastError: s.LastError, NextRetry: fromTime(s.NextRetry),
+			}
+		}),
+	}
+}
+
+func toProgress(m *api.Progress) *deployments.Progress {
+	return &deployments.Progress{
+		Position: int(m.GetPosition()), Behind: toInfoPointer(m.GetBehind()), Done: toCounts(m.GetDone()), Waiting: m.GetWaiting(),
+		Running: each(m.GetRunning(), func(s *api.RunningStep) deployments.RunningStep {
+			return deployments.RunningStep{
+				URN: s.GetUrn(), Step: s.GetStep(), Attempt: int(s.GetAttempt()), Started: toTime(s.GetStarted()),
+				LastError: s.GetLastError(), NextRetry: toTime(s.GetNextRetry()),
+			}
+		}),
+	}
+}
