@@ -1,0 +1,127 @@
+package client
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"net"
+	"os"
+	"time"
+
+	api "github.com/deployctl/deployctl/api/deployctl/v1"
+	"github.com/deployctl/deployctl/deployments"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/keepalive"
+)
+
+// Options say which service is spoken to, and how.
+type Options struct {
+	Address string // HOST:PORT
+	Token   string
+	// CAFile holds the certificates (PEM) that the service's is checked against; empty means the system's.
+	CAFile string
+	// Patience is how long a call goes on trying to reach the service; zero means one minute. A Watch that has begun
+	// goes on for as long as its context does.
+	Patience time.Duration
+	// Unreachable is told when the service has not been reached for a few seconds (true) and when it is back (false).
+	// It may be nil.
+	Unreachable func(bool)
+}
+
+// Client is a connection to the service. It may be used from several goroutines.
+type Client struct {
+	options    Options
+	connection *grpc.ClientConn
+	updates    api.DeploymentsClient
+	stacks     api.StacksClient
+	bundles    api.BundlesClient
+	tokens     api.TokensClient
+	silence    silence
+}
+
+var _ deployments.Service = (*Client)(nil)
+
+const maxMessage = 16 << 20
+
+// Dial makes a client. It does not wait for the service; the first call does.
+func Dial(o Options) (*Client, error) {
+	if o.Patience == 0 {
+		o.Patience = time.Minute
+	}
+	host, _, err := net.SplitHostPort(o.Address)
+	if err != nil {
+		return nil, deployments.Errorf(deployments.CodeInvalid, "%q is not the address of a service; write HOST:PORT", o.Address)
+	}
+	secure := !isLoopback(host)
+	dial := []grpc.DialOption{
+		grpc.WithPerRPCCredentials(bearer{o.Token, secure}),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage), grpc.MaxCallSendMsgSize(maxMessage)),
+		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 20 * time.Second, Timeout: 10 * time.Second, PermitWithoutStream: false}),
+		grpc.WithConnectParams(grpc.ConnectParams{
+			Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second},
+			MinConnectTimeout: 5 * time.Second,
+		}),
+	}
+	if secure {
+		roots, err := certificates(o.CAFile)
+		if err != nil {
+			return nil, err
+		}
+		dial = append(dial, grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12})))
+	} else {
+		dial = append(dial, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithNoProxy())
+	}
+	connection, err := grpc.NewClient(o.Address, dial...)
+	if err != nil {
+		return nil, deployments.Errorf(deployments.CodeInvalid, "%q is not the address of a service: %w", o.Address, err)
+	}
+	return &Client{
+		options: o, connection: connection,
+		updates: api.NewDeploymentsClient(connection), stacks: api.NewStacksClient(connection),
+		bundles: api.NewBundlesClient(connection), tokens: api.NewTokensClient(connection),
+		silence: silence{tell: o.Unreachable},
+	}, nil
+}
+
+// Close ends the connection, and with it every call.
+func (c *Client) Close() error { return c.connection.Close() }
+
+// isLoopback says whether a host is this machine: then the connection is plain and no proxy is used.
+func isLoopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// certificates reads the roots that the service's certificate is checked against.
+func certificates(file string) (*x509.CertPool, error) {
+	if file == "" {
+		return nil, nil // the system's
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, deployments.Errorf(deployments.CodeInvalid, "cannot read the service's CA certificate: %w", err)
+	}
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(text) {
+		return nil, deployments.Errorf(deployments.CodeInvalid, "%s holds no certificate in PEM form", file)
+	}
+	return roots, nil
+}
+
+// bearer sends the token with every call; off loopback only over TLS.
+type bearer struct {
+	token  string
+	secure bool
+}
+
+func (b bearer) GetRequestMetadata(context.Context, ...string) (map[string]string, error) {
+	if b.token == "" {
+		return nil, nil
+	}
+	return map[string]string{"authorization": "Bearer " + b.token}, nil
+}
+
+func (b bearer) RequireTransportSecurity() bool { return b.secure }

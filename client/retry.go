@@ -1,0 +1,127 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/grpcapi/wire"
+	"google.golang.org/grpc"
+)
+
+// Pauses between attempts, and how long the service may be silent before the user hears of it.
+const (
+	firstPause = 100 * time.Millisecond
+	lastPause  = 2 * time.Second
+	quiet      = 3 * time.Second
+)
+
+// unary is a generated method with a request to send.
+type unary[Req, Resp any] func(context.Context, Req, ...grpc.CallOption) (Resp, error)
+
+// repeat makes a call that may be made any number of times, until it is answered or patience ends.
+func repeat[Req, Resp any](ctx context.Context, c *Client, method unary[Req, Resp], req Req) (Resp, error) {
+	var resp Resp
+	err := c.patiently(ctx, func(ctx context.Context) (err error) {
+		resp, err = method(ctx, req)
+		return err
+	})
+	return resp, err
+}
+
+// once makes a call that must not be made twice: it waits for a connection, then sends once.
+func once[Req, Resp any](ctx context.Context, c *Client, method unary[Req, Resp], req Req) (Resp, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if err := c.reach(ctx); err != nil {
+		var none Resp
+		return none, err
+	}
+	resp, err := method(ctx, req)
+	return resp, wire.ToError(err)
+}
+
+// patiently runs attempt until it succeeds, fails for good, or the service has been unreachable for Options.Patience.
+func (c *Client) patiently(ctx context.Context, attempt func(context.Context) error) error {
+	giveUp := time.Now().Add(c.options.Patience)
+	for pause := firstPause; ; pause = min(2*pause, lastPause) {
+		err := wire.ToError(attempt(ctx))
+		if err == nil || deployments.CodeOf(err) != deployments.CodeUnavailable {
+			c.silence.reached()
+			return err
+		}
+		c.silence.failed()
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if time.Now().Add(pause).After(giveUp) {
+			return deployments.Errorf(deployments.CodeUnavailable, "the service at %s cannot be reached: %w", c.options.Address, err)
+		}
+		if err := sleep(ctx, pause); err != nil {
+			return err
+		}
+	}
+}
+
+// sleep waits, or until ctx ends.
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}
+
+// silence tells the user when the service has not been reached for a while, and when it is back, each once.
+type silence struct {
+	tell func(bool)
+
+	mu    sync.Mutex
+	since time.Time // zero while it is reached
+	told  bool
+}
+
+func (s *silence) failed() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.since.IsZero() {
+		s.since = time.Now()
+	}
+	if !s.told && time.Since(s.since) >= quiet {
+		s.told = true
+		if s.tell != nil {
+			s.tell(true)
+		}
+	}
+}
+
+func (s *silence) reached() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.told && s.tell != nil {
+		s.tell(false)
+	}
+	s.since, s.told = time.Time{}, false
+}
+
+// receive reads a stream to its end.
+func receive[T any](next func() (T, error), fn func(T) error) error {
+	for {
+		item, err := next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err == nil {
+			err = fn(item)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}

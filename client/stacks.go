@@ -1,0 +1,122 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+
+	api "github.com/deployctl/deployctl/api/deployctl/v1"
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/grpcapi/wire"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
+)
+
+// CreateStack makes an empty stack.
+func (c *Client) CreateStack(ctx context.Context, s deployments.StackName, tags map[string]string) error {
+	_, err := once(ctx, c, c.stacks.CreateStack, &api.CreateStackRequest{Stack: wire.FromStack(s), Tags: tags})
+	return err
+}
+
+// ListStacks lists the stacks of a project; an empty project means all.
+func (c *Client) ListStacks(ctx context.Context, organization, project string) ([]deployments.StackInfo, error) {
+	m, err := repeat(ctx, c, c.stacks.ListStacks, &api.ListStacksRequest{Organization: organization, Project: project})
+	return wire.ToStackInfos(m.GetStacks()), err
+}
+
+// Stack describes a stack.
+func (c *Client) Stack(ctx context.Context, s deployments.StackName) (deployments.StackInfo, error) {
+	m, err := repeat(ctx, c, c.stacks.GetStack, &api.GetStackRequest{Stack: wire.FromStack(s)})
+	return wire.ToStackInfo(m.GetStack()), err
+}
+
+// RemoveStack removes a stack and its history.
+func (c *Client) RemoveStack(ctx context.Context, s deployments.StackName, force bool) error {
+	_, err := once(ctx, c, c.stacks.RemoveStack, &api.RemoveStackRequest{Stack: wire.FromStack(s), Force: force})
+	return err
+}
+
+// RenameStack gives a stack another name.
+func (c *Client) RenameStack(ctx context.Context, from, to deployments.StackName) error {
+	_, err := once(ctx, c, c.stacks.RenameStack, &api.RenameStackRequest{From: wire.FromStack(from), To: wire.FromStack(to)})
+	return err
+}
+
+// TagStack merges tags into the stack's.
+func (c *Client) TagStack(ctx context.Context, s deployments.StackName, tags map[string]string) error {
+	_, err := repeat(ctx, c, c.stacks.TagStack, &api.TagStackRequest{Stack: wire.FromStack(s), Tags: tags})
+	return err
+}
+
+// Export gives a stored deployment.
+func (c *Client) Export(
+	ctx context.Context, s deployments.StackName, version int, secrets deployments.SecretsProvider, showSecrets bool,
+) (apitype.UntypedDeployment, error) {
+	var text []byte
+	err := c.patiently(ctx, func(ctx context.Context) error {
+		text = nil
+		stream, err := c.stacks.Export(ctx, &api.ExportRequest{
+			Stack: wire.FromStack(s), Version: int64(version), Secrets: wire.FromSecrets(secrets), ShowSecrets: showSecrets,
+		})
+		if err != nil {
+			return err
+		}
+		return receive(stream.Recv, func(m *api.ExportResponse) error {
+			text = append(text, m.GetChunk()...)
+			return nil
+		})
+	})
+	var deployment apitype.UntypedDeployment
+	if err != nil {
+		return deployment, err
+	}
+	if err := json.Unmarshal(text, &deployment); err != nil {
+		return deployment, deployments.Errorf(deployments.CodeFormat, "the service sent a deployment that cannot be read: %w", err)
+	}
+	return deployment, nil
+}
+
+// Import replaces the stack's deployment.
+func (c *Client) Import(
+	ctx context.Context, s deployments.StackName, d apitype.UntypedDeployment, secrets deployments.SecretsProvider,
+) (int, error) {
+	text, err := json.Marshal(d)
+	if err != nil {
+		return 0, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if err := c.reach(ctx); err != nil {
+		return 0, err
+	}
+	stream, err := c.stacks.Import(ctx)
+	if err != nil {
+		return 0, wire.ToError(err)
+	}
+	first := &api.ImportRequest{Stack: wire.FromStack(s), Secrets: wire.FromSecrets(secrets)}
+	for chunk := range chunks(text) {
+		first.Chunk = chunk
+		if stream.Send(first) != nil {
+			break // the answer says why
+		}
+		first = &api.ImportRequest{}
+	}
+	m, err := stream.CloseAndRecv()
+	return int(m.GetVersion()), wire.ToError(err)
+}
+
+// History lists a stack's updates, the latest first.
+func (c *Client) History(ctx context.Context, s deployments.StackName, limit int) ([]deployments.UpdateInfo, error) {
+	m, err := repeat(ctx, c, c.stacks.History, &api.HistoryRequest{Stack: wire.FromStack(s), Limit: int32(limit)})
+	return wire.ToInfos(m.GetUpdates()), err
+}
+
+// Encrypt seals texts with the service's own key for the stack.
+func (c *Client) Encrypt(ctx context.Context, s deployments.StackName, plain []string) ([]string, error) {
+	m, err := repeat(ctx, c, c.stacks.Encrypt, &api.EncryptRequest{Stack: wire.FromStack(s), Plain: plain})
+	return m.GetSealed(), err
+}
+
+// Decrypt opens what Encrypt sealed.
+func (c *Client) Decrypt(ctx context.Context, s deployments.StackName, sealed []string) ([]string, error) {
+	m, err := repeat(ctx, c, c.stacks.Decrypt, &api.DecryptRequest{Stack: wire.FromStack(s), Sealed: sealed})
+	return m.GetPlain(), err
+}

@@ -1,0 +1,91 @@
+package client
+
+import (
+	"context"
+	"errors"
+
+	api "github.com/deployctl/deployctl/api/deployctl/v1"
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/grpcapi/wire"
+	"google.golang.org/grpc/health/grpc_health_v1"
+)
+
+// Submit asks for an update. Lost answers are asked for again: the request id makes that harmless.
+func (c *Client) Submit(ctx context.Context, r deployments.UpdateRequest) (deployments.Accepted, error) {
+	m, err := repeat(ctx, c, c.updates.Submit, wire.FromRequest(r))
+	return wire.ToAccepted(m), err
+}
+
+// errEnded ends a stream from inside its callback.
+var errEnded = errors.New("the event log is complete")
+
+// Watch sends every event once, however often the connection is lost. Progress is sent as it is at the time.
+func (c *Client) Watch(ctx context.Context, u deployments.UpdateName, fn func(deployments.WatchEvent) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	seen := int64(0)
+	var stopped error // fn's verdict
+	follow := func(ctx context.Context) error {
+		stream, err := c.updates.Watch(ctx, &api.WatchRequest{Update: wire.FromUpdate(u), After: seen})
+		if err != nil {
+			return err
+		}
+		err = receive(stream.Recv, func(m *api.WatchResponse) error {
+			c.silence.reached()
+			e, err := wire.ToWatchEvent(m)
+			if err == nil {
+				err = fn(e)
+			}
+			if err != nil {
+				stopped = err
+				return err
+			}
+			if e.Event != nil {
+				seen++
+			}
+			if e.End != nil {
+				return errEnded
+			}
+			return nil
+		})
+		if err == nil { // a log without an end: whoever wrote it has gone
+			err = deployments.Errorf(deployments.CodeUnavailable, "the service closed the event log of %s before its end", u)
+		}
+		return err
+	}
+	for {
+		before := seen
+		err := c.patiently(ctx, follow)
+		switch {
+		case stopped != nil:
+			return stopped
+		case errors.Is(err, errEnded):
+			return nil
+		case deployments.CodeOf(err) == deployments.CodeUnavailable && (seen > 0 || before > 0):
+			continue // it has begun: it goes on for as long as ctx does
+		}
+		return err
+	}
+}
+
+// Cancel asks an update to end.
+func (c *Client) Cancel(ctx context.Context, u deployments.UpdateName, forced bool) error {
+	_, err := repeat(ctx, c, c.updates.Cancel, &api.CancelRequest{Update: wire.FromUpdate(u), Forced: forced})
+	return err
+}
+
+// Resolve answers an undecidable create.
+func (c *Client) Resolve(ctx context.Context, u deployments.UpdateName, urn, id string) error {
+	_, err := repeat(ctx, c, c.updates.Resolve, &api.ResolveRequest{Update: wire.FromUpdate(u), Urn: urn, Id: id})
+	return err
+}
+
+// Healthy returns once the service answers, or the error that says why it does not within Options.Patience.
+func (c *Client) Healthy(ctx context.Context) error { return c.reach(ctx) }
+
+// reach waits until the service answers its health check.
+func (c *Client) reach(ctx context.Context) error {
+	health := grpc_health_v1.NewHealthClient(c.connection)
+	_, err := repeat(ctx, c, health.Check, &grpc_health_v1.HealthCheckRequest{})
+	return err
+}
