@@ -10,6 +10,8 @@ const (
 	ActivityHeaders = "Headers" // HeadersInput → Headers
 	ActivitySave    = "Save"    // SaveInput → nothing
 	ActivitySettled = "Settled" // SettledInput → UpdateInfo
+	ActivityRecover = "Recover" // RecoverInput → UpdateInfo
+	ActivityEnded   = "Ended"   // UpdateName → nothing, once the update's workflow is closed or not known
 
 	ActivityProgram = "Program" // ProgramInput → ProgramOutput
 	ActivityPlan    = "Plan"    // PlanInput → []engine.Planned
@@ -18,6 +20,7 @@ const (
 	ActivityStep    = "Step"    // StepInput → engine.StepFinished
 	ActivitySettle  = "Settle"  // SettleInput → engine.StepFinished
 	ActivityRelease = "Release" // ReleaseInput → nothing
+	ActivityPing    = "Ping"    // nothing → nothing, if the worker is alive
 )
 
 // Head is what head.json says: where the stack stands, and which update moves it.
@@ -80,6 +83,13 @@ type SettledInput struct {
 	Result engine.Result `json:"result"`
 }
 
+// RecoverInput ends an update whose workflow was closed before it settled: what it saved and what its history tells of
+// steps that may have run becomes the next checkpoint. Doing it twice is doing it once.
+type RecoverInput struct {
+	Update UpdateName `json:"update"`
+	Error  string     `json:"error"` // what to tell of it
+}
+
 // ProgramInput runs the program once: one epoch.
 type ProgramInput struct {
 	Update UpdateName  `json:"update"`
@@ -139,3 +149,15 @@ type SettleInput struct {
 type ReleaseInput struct {
 	Update UpdateName `json:"update"`
 }
+
+// Types of application errors that activities return, besides the codes of Error, and that workflows look at.
+const (
+	// ErrorNotDone and ErrorThrottled: the call had no effect; the server retries it. NextRetryDelay may say when.
+	ErrorNotDone   = "NotDone"
+	ErrorThrottled = "Throttled"
+	// ErrorUnknownOutcome, not retryable: the call may or may not have had its effect.
+	ErrorUnknownOutcome = "UnknownOutcome"
+	// ErrorNotStarted, not retryable: the activity reached a worker that does not host the update (any more), and
+	// nothing was done.
+	ErrorNotStarted = "NotStarted"
+)

@@ -2,6 +2,7 @@ package deployments
 
 import (
 	"encoding/json"
+	"time"
 
 	"github.com/deployctl/deployctl/engine"
 )
@@ -13,12 +14,18 @@ const (
 	WorkflowRun    = "Run"
 
 	// Of Stack.
-	UpdateSubmit   = "submit"  // UpdateRequest → Accepted
-	SignalFinished = "settled" // UpdateFinished, from an Update workflow
+	UpdateSubmit   = "submit"   // UpdateRequest → Accepted
+	UpdateWithdraw = "withdraw" // Withdrawal → bool: it was waiting and now is not
+	SignalFinished = "settled"  // UpdateFinished, from an Update workflow
+	QueryQueue     = "queue"    // → StackInfo with Version, Active and Queued
 
 	// Of Update and Run.
 	SignalCancel  = "cancel"  // engine.Cancelled
 	SignalResolve = "resolve" // engine.Resolved
+
+	// Of Update, spoken by its Run.
+	SignalLost    = "lost"    // WorkerLost
+	SignalReached = "reached" // Reached
 
 	// Of Run, spoken by the program's host.
 	SignalMessages = "messages" // Messages
@@ -53,6 +60,23 @@ type StackInput struct {
 type QueuedUpdate struct {
 	Update  UpdateName    `json:"update"`
 	Request UpdateRequest `json:"request"`
+	// Since is when it was accepted, and from when it is active on, when it started.
+	Since time.Time `json:"since,omitzero"`
+}
+
+// Withdrawal takes a waiting update out of its stack's queue.
+type Withdrawal struct {
+	Update UpdateName `json:"update"`
+}
+
+// WorkerLost says that work could not be started on a worker, or was lost there.
+type WorkerLost struct {
+	Worker string `json:"worker"`
+}
+
+// Reached says, when an epoch begins, how much the update has done so far; epochs without progress are numbered.
+type Reached struct {
+	Steps int `json:"steps"`
 }
 
 // Answer remembers what a request id was answered.
@@ -71,23 +95,41 @@ type UpdateFinished struct {
 type UpdateInput struct {
 	Update  UpdateName    `json:"update"`
 	Request UpdateRequest `json:"request"`
+	// Withdrawn says why the update ends before it starts: it was cancelled, or superseded by a later one.
+	Withdrawn string `json:"withdrawn,omitempty"`
+}
+
+// RunOutput is what a Run came to, and the number of its last save, which Settled needs.
+type RunOutput struct {
+	Result engine.Result `json:"result"`
+	Saves  int           `json:"saves"`
 }
 
 // RunInput starts or continues a Run workflow.
 type RunInput struct {
-	Update  UpdateName    `json:"update"`
-	Request UpdateRequest `json:"request"`
+	Update UpdateName  `json:"update"`
+	Goal   engine.Goal `json:"goal"`
 	// Worker is the private task queue on which everything of this update runs.
 	Worker string `json:"worker"`
 	// Base is the stack version the update started from; 0 when there is none.
 	Base int `json:"base"`
 	// Suspended is the core, put away by continue-as-new; nil at the start.
 	Suspended json.RawMessage `json:"suspended,omitempty"`
-	// Unacknowledged replies, the cursor of the first of them, and the last event batch and delta written.
-	Replies   []engine.Reply `json:"replies,omitempty"`
-	Cursor    int            `json:"cursor,omitempty"`
-	LastDelta int            `json:"lastDelta,omitempty"`
-	LastEvent int            `json:"lastEvent,omitempty"`
+	// Epoch is that of the last message taken, Received its number, and Held are those that came before their turn.
+	Epoch    int        `json:"epoch,omitempty"`
+	Received int        `json:"received,omitempty"`
+	Held     []Messages `json:"held,omitempty"`
+	// Replies are not acknowledged yet; Cursor counts those of this epoch that are. Ended: the epoch's program exited.
+	Replies []engine.Reply `json:"replies,omitempty"`
+	Cursor  int            `json:"cursor,omitempty"`
+	Ended   bool           `json:"ended,omitempty"`
+	// Saves is the number of the last save.
+	Saves int `json:"saves,omitempty"`
+	// Rounds counts the issues of steps that were lost, by operation; all others are in their first.
+	Rounds map[int]int `json:"rounds,omitempty"`
+	// ForceContinue, if not zero, makes the Run continue as new at every quiet moment after so many events of the
+	// core; for tests.
+	ForceContinue int `json:"forceContinue,omitempty"`
 }
 
 // Message is one thing that the program's host tells the Run. Exactly one field is set.
