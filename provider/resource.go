@@ -115,6 +115,8 @@ type Request[In, Out any] struct {
 	Olds *In
 	// Output are the outputs of the last success; nil on a create.
 	Output *Out
+	// Secret says that some input is secret, so that nothing derived from them may be shown, in errors for example.
+	Secret bool
 }
 
 // Existing is a resource that shall be gone.
@@ -123,6 +125,8 @@ type Existing[In, Out any] struct {
 	ID     string
 	Inputs In
 	Output Out
+	// Secret says that some input is secret, so that nothing derived from them may be shown.
+	Secret bool
 }
 
 // Lookup asks for a resource: by id (refresh, import) or, when ID is empty, by what its inputs say (settling).

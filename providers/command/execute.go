@@ -1,0 +1,117 @@
+package command
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/deployctl/deployctl/provider"
+)
+
+const (
+	// grace is how long a command may take to end after it was told to, and how long what it left running may hold its output open.
+	grace = 5 * time.Second
+	// shownLines is how much of its error output a failed command shows.
+	shownLines = 10
+)
+
+// call is one command about to be run.
+type call struct {
+	line   Line
+	in     RunIn
+	last   *RunOut
+	secret bool
+}
+
+// run executes a command that has to succeed.
+func (r *Run) run(ctx context.Context, c call) (RunOut, error) {
+	out, err := r.execute(ctx, c)
+	if err != nil || out.ExitCode == 0 {
+		return out, err
+	}
+	said := lastLines(out.Stderr, shownLines)
+	switch {
+	case c.secret:
+		said = "(what it said is not shown, because some inputs are secret)"
+	case said == "":
+		said = "(it said nothing on standard error)"
+	}
+	return out, fmt.Errorf("the command exited with code %d:\n%s", out.ExitCode, said)
+}
+
+// execute runs a command in a process group of its own, to its end or that of the context, and returns its exit code whatever it is.
+func (r *Run) execute(ctx context.Context, c call) (RunOut, error) {
+	argv := c.line.argv
+	if argv == nil {
+		argv = append(slices.Clone(interpreter(c.in.Interpreter)), c.line.text)
+	}
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	cmd.Dir = provider.ProgramDir(ctx)
+	if filepath.IsAbs(c.in.Dir) {
+		cmd.Dir = c.in.Dir
+	} else if c.in.Dir != "" {
+		cmd.Dir = filepath.Join(cmd.Dir, c.in.Dir)
+	}
+	cmd.Env = r.environment(c)
+	cmd.Stdin = strings.NewReader(c.in.Stdin)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	cmd.WaitDelay = grace
+	ownGroup(cmd)
+
+	err := cmd.Run()
+	if ctx.Err() != nil {
+		killGroup(cmd)
+		return RunOut{}, fmt.Errorf("the command was stopped: %w", ctx.Err())
+	}
+	out := RunOut{Stdout: trimmed(stdout), Stderr: trimmed(stderr)}
+	var exit *exec.ExitError
+	switch {
+	case errors.As(err, &exit):
+		out.ExitCode = exit.ExitCode()
+	case err != nil && !errors.Is(err, exec.ErrWaitDelay):
+		return out, fmt.Errorf("the command could not be run: %w", err)
+	}
+	return out, nil
+}
+
+func interpreter(given []string) []string {
+	switch {
+	case len(given) > 0:
+		return given
+	case runtime.GOOS == "windows":
+		return []string{"cmd", "/C"}
+	}
+	return []string{"/bin/sh", "-c"}
+}
+
+func (r *Run) environment(c call) []string {
+	env := slices.Clone(r.config.Environment)
+	if r.config.Environment == nil {
+		env = os.Environ()
+	}
+	if c.last != nil {
+		env = append(env, "DEPLOYCTL_STDOUT="+c.last.Stdout, "DEPLOYCTL_STDERR="+c.last.Stderr)
+	}
+	for name, value := range c.in.Environment {
+		env = append(env, name+"="+value)
+	}
+	return env
+}
+
+func trimmed(b bytes.Buffer) string {
+	return strings.TrimSuffix(strings.TrimSuffix(strings.ToValidUTF8(b.String(), "�"), "\n"), "\r")
+}
+
+func lastLines(text string, n int) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	return strings.Join(lines[max(0, len(lines)-n):], "\n")
+}

@@ -1,0 +1,27 @@
+// Package providers assembles the first-party package, deployctl, of its modules.
+package providers
+
+import (
+	"github.com/deployctl/deployctl/provider"
+	"github.com/deployctl/deployctl/providers/command"
+	"github.com/deployctl/deployctl/providers/s3"
+)
+
+// Version is the package's version.
+const Version = "0.1.0"
+
+// Defaults are what the package falls back on where the user configures nothing.
+type Defaults struct {
+	S3      s3.Config
+	Command command.Config
+}
+
+// Package is the package deployctl. Each call returns one of its own, for one server.
+func Package(d Defaults) provider.Package {
+	return provider.Package{
+		Name: "deployctl", Version: Version, DisplayName: "deployctl",
+		Description: "The first-party resources of deployctl: S3 buckets, objects and directories, and commands.",
+		Homepage:    "https://github.com/deployctl/deployctl",
+		Modules:     []provider.Module{s3.Module(d.S3), command.Module(d.Command)},
+	}
+}

@@ -1,0 +1,274 @@
+package s3
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"regexp"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+	"github.com/deployctl/deployctl/provider"
+)
+
+// Bucket is deployctl:s3:Bucket.
+type Bucket struct{ conn *connection }
+
+// BucketIn declares a bucket.
+type BucketIn struct {
+	Name         string            `pulumi:"name,autoname,replace" doc:"The bucket's name. Left out, it is made of the resource's name and a suffix."`
+	PublicRead   bool              `pulumi:"publicRead,optional" doc:"Whether anyone may read its objects."`
+	ForceDestroy bool              `pulumi:"forceDestroy,optional" doc:"Whether a delete removes the objects that are still in it."`
+	Tags         map[string]string `pulumi:"tags,optional" doc:"Tags of the bucket."`
+}
+
+// BucketOut describes a bucket that exists.
+type BucketOut struct {
+	BucketIn
+	URL   string `pulumi:"url,stable" doc:"The URL below which its objects answer."`
+	ARN   string `pulumi:"arn,stable" doc:"Its Amazon resource name."`
+	Owner string `pulumi:"owner" doc:"The mark in its tags that makes it this resource's."`
+}
+
+const (
+	ownerTag = "deployctl:owner"
+	stackTag = "deployctl:stack"
+)
+
+// Describe is the type's text in the schema.
+func (b *Bucket) Describe() string { return "A bucket on an S3 endpoint." }
+
+// Naming are the rules of S3 without dots, which break TLS on AWS.
+func (b *Bucket) Naming() provider.Naming {
+	return provider.Naming{MaxLen: 63, Alphabet: "abcdefghijklmnopqrstuvwxyz0123456789-"}
+}
+
+var bucketName = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$`)
+
+// Check knows the rules for names and that the tags of the stamp are taken.
+func (b *Bucket) Check(_ context.Context, in provider.Inputs[BucketIn]) []provider.Failure {
+	var failures []provider.Failure
+	if name := in.Value.Name; name != "" && !bucketName.MatchString(name) {
+		failures = append(failures, provider.Failure{Property: "name", Reason: fmt.Sprintf(
+			"%q is not a bucket name: 3 to 63 lower-case letters, digits, dots and hyphens, a letter or digit at both ends", name)})
+	}
+	for _, tag := range []string{ownerTag, stackTag} {
+		if _, taken := in.Value.Tags[tag]; taken {
+			failures = append(failures, provider.Failure{Property: "tags", Reason: fmt.Sprintf("may not hold %q, which marks ownership", tag)})
+		}
+	}
+	return failures
+}
+
+func (o *opened) bucketOut(in BucketIn, owner string) BucketOut {
+	return BucketOut{BucketIn: in, URL: o.bucketURL(in.Name), ARN: "arn:aws:s3:::" + in.Name, Owner: owner}
+}
+
+// Preview knows everything once the name is known.
+func (b *Bucket) Preview(_ context.Context, r provider.Request[BucketIn, BucketOut]) (BucketOut, error) {
+	conn, err := b.conn.get()
+	if err != nil || !r.Known("name") {
+		return BucketOut{}, err
+	}
+	return conn.bucketOut(r.News, r.Owner()), nil
+}
+
+// Reconcile creates the bucket with its stamp in one request, then brings tags and policy to what is declared.
+func (b *Bucket) Reconcile(ctx context.Context, r provider.Request[BucketIn, BucketOut]) (string, BucketOut, error) {
+	conn, err := b.conn.get()
+	if err != nil {
+		return "", BucketOut{}, err
+	}
+	name := r.News.Name
+	want := stamped(r.News.Tags, r.Identity)
+	have, err := conn.ensureBucket(ctx, r, want)
+	if err != nil {
+		return "", BucketOut{}, fmt.Errorf("bucket %s: %w", name, outcome(err))
+	}
+	if !maps.Equal(have, want) {
+		if err := conn.putTags(ctx, name, want); err != nil {
+			return name, conn.bucketOut(r.News, r.Owner()), fmt.Errorf("tags of bucket %s: %w", name, outcome(err))
+		}
+	}
+	if err := conn.syncPublicRead(ctx, name, r.News.PublicRead); err != nil {
+		return name, conn.bucketOut(r.News, r.Owner()), fmt.Errorf("policy of bucket %s: %w", name, outcome(err))
+	}
+	return name, conn.bucketOut(r.News, r.Owner()), nil
+}
+
+func stamped(tags map[string]string, who provider.Identity) map[string]string {
+	out := maps.Clone(tags)
+	if out == nil {
+		out = map[string]string{}
+	}
+	out[ownerTag], out[stackTag] = who.Owner(), who.Stack()
+	return out
+}
+
+// ensureBucket returns the tags of the bucket, which exists afterwards and is ours.
+func (o *opened) ensureBucket(
+	ctx context.Context, r provider.Request[BucketIn, BucketOut], want map[string]string,
+) (map[string]string, error) {
+	name := r.News.Name
+	have, exists, err := o.observeBucket(ctx, name)
+	if err == nil && !exists {
+		err = o.createBucket(ctx, name, want)
+		if !is(err, "BucketAlreadyExists", "BucketAlreadyOwnedByYou") {
+			return want, err
+		}
+		have, exists, err = o.observeBucket(ctx, name)
+	}
+	mark := stampIn(have)
+	switch {
+	case forbidden(err), err == nil && exists && r.ID != name && !mark.admits(r.Identity):
+		return nil, mark.foreign("bucket "+name, name)
+	case err == nil && !exists:
+		return nil, &provider.Unknown{Err: fmt.Errorf("bucket %s comes and goes", name)}
+	}
+	return have, err
+}
+
+func stampIn(tags map[string]string) stamp { return stamp{tags[ownerTag], tags[stackTag]} }
+
+func (o *opened) observeBucket(ctx context.Context, name string) (tags map[string]string, exists bool, err error) {
+	if _, err := o.client.HeadBucket(ctx, &s3.HeadBucketInput{Bucket: &name}); err != nil {
+		if absent(err) {
+			return nil, false, nil
+		}
+		return nil, false, err
+	}
+	tagging, err := o.client.GetBucketTagging(ctx, &s3.GetBucketTaggingInput{Bucket: &name})
+	switch {
+	case is(err, "NoSuchTagSet"):
+		return map[string]string{}, true, nil
+	case absent(err):
+		return nil, false, nil
+	case err != nil:
+		return nil, false, err
+	}
+	tags = map[string]string{}
+	for _, tag := range tagging.TagSet {
+		tags[aws.ToString(tag.Key)] = aws.ToString(tag.Value)
+	}
+	return tags, true, nil
+}
+
+func (o *opened) createBucket(ctx context.Context, name string, tags map[string]string) error {
+	create := &types.CreateBucketConfiguration{Tags: tagSet(tags)}
+	if o.region != "us-east-1" {
+		create.LocationConstraint = types.BucketLocationConstraint(o.region)
+	}
+	_, err := o.client.CreateBucket(ctx, &s3.CreateBucketInput{Bucket: &name, CreateBucketConfiguration: create})
+	return err
+}
+
+func tagSet(tags map[string]string) []types.Tag {
+	var set []types.Tag
+	for key, value := range tags {
+		set = append(set, types.Tag{Key: aws.String(key), Value: aws.String(value)})
+	}
+	return set
+}
+
+func (o *opened) putTags(ctx context.Context, name string, tags map[string]string) error {
+	_, err := o.client.PutBucketTagging(ctx, &s3.PutBucketTaggingInput{Bucket: &name, Tagging: &types.Tagging{TagSet: tagSet(tags)}})
+	return err
+}
+
+// Read answers by the id, or by the name in the inputs when the id was never heard.
+func (b *Bucket) Read(ctx context.Context, r provider.Lookup[BucketIn, BucketOut]) (provider.Found[BucketIn, BucketOut], error) {
+	var none provider.Found[BucketIn, BucketOut]
+	conn, err := b.conn.get()
+	if err != nil {
+		return none, err
+	}
+	in, remembered := BucketIn{}, ""
+	if r.Inputs != nil {
+		in = *r.Inputs
+	}
+	if r.Output != nil {
+		remembered = r.Output.Owner
+	}
+	if r.ID != "" {
+		in.Name = r.ID
+	}
+	tags, exists, err := conn.observeBucket(ctx, in.Name)
+	switch {
+	case forbidden(err):
+		return provider.Found[BucketIn, BucketOut]{Ownership: provider.Unowned, ID: in.Name, Inputs: in}, nil
+	case err != nil:
+		return none, fmt.Errorf("bucket %s: %w", in.Name, outcome(err))
+	case !exists:
+		return provider.Found[BucketIn, BucketOut]{Ownership: provider.Absent}, nil
+	}
+	if in.PublicRead, err = conn.publicRead(ctx, in.Name); err != nil {
+		return none, fmt.Errorf("policy of bucket %s: %w", in.Name, outcome(err))
+	}
+	mark := stampIn(tags)
+	in.Tags = maps.Clone(tags)
+	maps.DeleteFunc(in.Tags, func(tag, _ string) bool { return strings.HasPrefix(tag, "deployctl:") })
+	return provider.Found[BucketIn, BucketOut]{
+		Ownership: mark.ownership(r.Identity, remembered), ID: in.Name, Inputs: in, Output: conn.bucketOut(in, mark.owner),
+	}, nil
+}
+
+// Delete leaves a bucket alone that another resource has taken over.
+func (b *Bucket) Delete(ctx context.Context, r provider.Existing[BucketIn, BucketOut]) error {
+	conn, err := b.conn.get()
+	if err != nil {
+		return err
+	}
+	tags, exists, err := conn.observeBucket(ctx, r.ID)
+	switch {
+	case err != nil:
+		return fmt.Errorf("bucket %s: %w", r.ID, outcome(err))
+	case !exists || stampIn(tags).lost(r.Output.Owner):
+		return nil
+	}
+	if r.Output.ForceDestroy {
+		if err := conn.empty(ctx, r.ID); err != nil {
+			return fmt.Errorf("emptying bucket %s: %w", r.ID, outcome(err))
+		}
+	}
+	_, err = conn.client.DeleteBucket(ctx, &s3.DeleteBucketInput{Bucket: &r.ID})
+	switch {
+	case err == nil, absent(err):
+		return nil
+	case is(err, "BucketNotEmpty"):
+		return fmt.Errorf("bucket %s is not empty; remove its objects, or set forceDestroy: true and update first", r.ID)
+	}
+	return fmt.Errorf("bucket %s: %w", r.ID, outcome(err))
+}
+
+// empty removes all objects and all their versions.
+func (o *opened) empty(ctx context.Context, bucket string) error {
+	for {
+		page, err := o.client.ListObjectVersions(ctx, &s3.ListObjectVersionsInput{Bucket: &bucket})
+		if absent(err) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		var ids []types.ObjectIdentifier
+		for _, v := range page.Versions {
+			ids = append(ids, types.ObjectIdentifier{Key: v.Key, VersionId: v.VersionId})
+		}
+		for _, m := range page.DeleteMarkers {
+			ids = append(ids, types.ObjectIdentifier{Key: m.Key, VersionId: m.VersionId})
+		}
+		if len(ids) == 0 {
+			return nil
+		}
+		gone, err := o.client.DeleteObjects(ctx, &s3.DeleteObjectsInput{Bucket: &bucket, Delete: &types.Delete{Objects: ids}})
+		if err != nil {
+			return err
+		}
+		if len(gone.Errors) > 0 {
+			first := gone.Errors[0]
+			return fmt.Errorf("object %s: %s", aws.ToString(first.Key), aws.ToString(first.Message))
+		}
+	}
+}

@@ -1,0 +1,124 @@
+// Package s3 provides buckets, objects and directories of files on any S3 endpoint, as convergent resources: deployctl:s3:Bucket,
+// deployctl:s3:Object and the component deployctl:s3:Directory.
+//
+// What it makes carries a stamp, in the tags of a bucket and the metadata of an object, that says which resource of which stack
+// it is. A create that finds its own stamp goes on where an earlier attempt stopped; one that finds the stamp of another resource
+// of the same stack takes over (a resource was renamed in the program), and that other one's delete then leaves it alone;
+// whatever else exists is refused.
+package s3
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"sync"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/deployctl/deployctl/provider"
+)
+
+// Config says where S3 is and who calls. With none of it set, the environment and files that the AWS SDK reads decide
+// (AWS_ENDPOINT_URL_S3, AWS_REGION, AWS_ACCESS_KEY_ID, …).
+type Config struct {
+	Endpoint  string `pulumi:"s3Endpoint,optional" doc:"The S3 endpoint's URL. Without it, AWS or what AWS_ENDPOINT_URL_S3 says."`
+	Region    string `pulumi:"s3Region,optional" doc:"The region; us-east-1 when nothing says otherwise."`
+	AccessKey string `pulumi:"s3AccessKey,optional" doc:"The access key's id."`
+	SecretKey string `pulumi:"s3SecretKey,optional,secret" doc:"The access key's secret."`
+}
+
+// Module is the s3 module. The defaults stand as a whole when the user configures nothing of it, and are dropped as a whole when the
+// user configures anything, so that credentials meant for one endpoint never reach another.
+func Module(defaults Config) provider.Module {
+	conn := &connection{}
+	return provider.Module{
+		Config: provider.Configured(func(ctx context.Context, c Config) error {
+			if c == (Config{}) {
+				c = defaults
+			}
+			return conn.open(ctx, c)
+		}),
+		Resources: []provider.Resource{
+			provider.NewResource("deployctl:s3:Bucket", &Bucket{conn}),
+			provider.NewResource("deployctl:s3:Object", &Object{conn}),
+		},
+		Components: []provider.Component{provider.NewComponent("deployctl:s3:Directory", &Directory{conn})},
+	}
+}
+
+// connection is the client that the last Configure made.
+type connection struct {
+	mu     sync.Mutex
+	opened *opened
+}
+
+type opened struct {
+	client   *s3.Client
+	endpoint string // without a slash at the end; empty is AWS
+	region   string
+}
+
+func (c *connection) open(ctx context.Context, cfg Config) error {
+	const fallbackRegion = "us-east-1"
+	if u, err := url.Parse(cfg.Endpoint); err != nil || cfg.Endpoint != "" && (u.Scheme == "" || u.Host == "") {
+		return fmt.Errorf("s3Endpoint %q is not a URL such as http://127.0.0.1:9000", cfg.Endpoint)
+	}
+	options := []func(*config.LoadOptions) error{
+		config.WithRequestChecksumCalculation(aws.RequestChecksumCalculationWhenRequired),
+		config.WithResponseChecksumValidation(aws.ResponseChecksumValidationWhenRequired),
+	}
+	if cfg.Region != "" {
+		options = append(options, config.WithRegion(cfg.Region))
+	}
+	if cfg.AccessKey != "" || cfg.SecretKey != "" {
+		options = append(options, config.WithCredentialsProvider(
+			credentials.NewStaticCredentialsProvider(cfg.AccessKey, cfg.SecretKey, "")))
+	}
+	awsConfig, err := config.LoadDefaultConfig(ctx, options...)
+	if err != nil {
+		return err
+	}
+	if awsConfig.Region == "" {
+		awsConfig.Region = fallbackRegion
+	}
+	client := s3.NewFromConfig(awsConfig, func(o *s3.Options) {
+		if cfg.Endpoint != "" {
+			o.BaseEndpoint = aws.String(cfg.Endpoint)
+		}
+		o.UsePathStyle = o.BaseEndpoint != nil
+	})
+	endpoint := strings.TrimRight(aws.ToString(client.Options().BaseEndpoint), "/")
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.opened = &opened{client: client, endpoint: endpoint, region: awsConfig.Region}
+	return nil
+}
+
+func (c *connection) get() (*opened, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.opened == nil {
+		return nil, errors.New("the provider is not configured yet")
+	}
+	return c.opened, nil
+}
+
+// bucketURL is where a bucket answers: below the endpoint, or on AWS at its own host.
+func (o *opened) bucketURL(bucket string) string {
+	if o.endpoint == "" {
+		return fmt.Sprintf("https://%s.s3.%s.amazonaws.com", bucket, o.region)
+	}
+	return o.endpoint + "/" + bucket
+}
+
+func (o *opened) objectURL(bucket, key string) string {
+	parts := strings.Split(key, "/")
+	for i, part := range parts {
+		parts[i] = url.PathEscape(part)
+	}
+	return o.bucketURL(bucket) + "/" + strings.Join(parts, "/")
+}

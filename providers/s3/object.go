@@ -1,0 +1,265 @@
+package s3
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/deployctl/deployctl/provider"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/asset"
+)
+
+// Object is deployctl:s3:Object.
+type Object struct{ conn *connection }
+
+// ObjectIn declares an object.
+type ObjectIn struct {
+	Bucket       string       `pulumi:"bucket,replace" doc:"The bucket's name."`
+	Key          string       `pulumi:"key,replace" doc:"The object's key."`
+	Source       *asset.Asset `pulumi:"source,optional" doc:"What it holds, as an asset. Either this or content."`
+	Content      *string      `pulumi:"content,optional" doc:"What it holds, as text. Either this or source."`
+	ContentType  string       `pulumi:"contentType,optional" doc:"Its media type; by default as the key's extension or else the content suggests."`
+	CacheControl string       `pulumi:"cacheControl,optional" doc:"The Cache-Control header that it is served with."`
+}
+
+// ObjectOut describes an object that exists.
+type ObjectOut struct {
+	Bucket       string `pulumi:"bucket" doc:"The bucket's name."`
+	Key          string `pulumi:"key" doc:"The object's key."`
+	ContentType  string `pulumi:"contentType" doc:"Its media type."`
+	CacheControl string `pulumi:"cacheControl,optional" doc:"The Cache-Control header that it is served with."`
+	URL          string `pulumi:"url,stable" doc:"The URL at which it answers."`
+	ETag         string `pulumi:"etag" doc:"The server's tag of the content."`
+	SHA256       string `pulumi:"sha256" doc:"The digest of the content, in hexadecimal."`
+	Size         int    `pulumi:"size" doc:"Its size in bytes."`
+	Owner        string `pulumi:"owner" doc:"The mark in its metadata that makes it this resource's."`
+}
+
+// The metadata of an object that hold its stamp and the digest of its content.
+const (
+	ownerMeta  = "deployctl-owner"
+	stackMeta  = "deployctl-stack"
+	digestMeta = "deployctl-sha256"
+)
+
+// Describe is the type's text in the schema.
+func (o *Object) Describe() string { return "An object in a bucket on an S3 endpoint." }
+
+// Check wants one content and a key that S3 takes.
+func (o *Object) Check(_ context.Context, in provider.Inputs[ObjectIn]) []provider.Failure {
+	var failures []provider.Failure
+	fail := func(property, reason string) {
+		failures = append(failures, provider.Failure{Property: property, Reason: reason})
+	}
+	if in.Known("source", "content") {
+		switch {
+		case in.Value.Source == nil && in.Value.Content == nil:
+			fail("source", "or content must be given")
+		case in.Value.Source != nil && in.Value.Content != nil:
+			fail("content", "may not be given together with source")
+		}
+	}
+	if key := in.Value.Key; len(key) > 1024 || strings.HasPrefix(key, "/") || in.Known("key") && key == "" {
+		fail("key", fmt.Sprintf("%q is not a key: 1 to 1024 bytes that do not start with a slash", key))
+	}
+	return failures
+}
+
+// digest is the SHA-256 of the content in hexadecimal, which assets carry with them.
+func (in ObjectIn) digest() string {
+	if in.Content != nil {
+		sum := sha256.Sum256([]byte(*in.Content))
+		return hex.EncodeToString(sum[:])
+	}
+	if in.Source != nil {
+		return in.Source.Hash
+	}
+	return ""
+}
+
+// Preview knows all but what only the server can tell of new content.
+func (o *Object) Preview(_ context.Context, r provider.Request[ObjectIn, ObjectOut]) (ObjectOut, error) {
+	conn, err := o.conn.get()
+	if err != nil {
+		return ObjectOut{}, err
+	}
+	out := ObjectOut{ContentType: r.News.ContentType, CacheControl: r.News.CacheControl, SHA256: r.News.digest(), Owner: r.Owner()}
+	if out.ContentType == "" && r.Known("key", "contentType") {
+		out.ContentType = typeByName(r.News.Key)
+	}
+	if r.Known("bucket", "key") {
+		out.URL = conn.objectURL(r.News.Bucket, r.News.Key)
+	}
+	if r.Output != nil && out.SHA256 != "" && r.Output.SHA256 == out.SHA256 {
+		out.ETag, out.Size = r.Output.ETag, r.Output.Size
+	}
+	return out, nil
+}
+
+// observed is an object as the server describes it.
+type observed struct {
+	exists                   bool
+	etag, mediaType, caching string
+	size                     int
+	mark                     stamp
+	digest                   string
+}
+
+func (o *opened) observeObject(ctx context.Context, bucket, key string) (observed, error) {
+	head, err := o.client.HeadObject(ctx, &s3.HeadObjectInput{Bucket: &bucket, Key: &key})
+	if absent(err) {
+		return observed{}, nil
+	}
+	if err != nil {
+		return observed{}, err
+	}
+	return observed{
+		exists: true, etag: aws.ToString(head.ETag), mediaType: aws.ToString(head.ContentType),
+		caching: aws.ToString(head.CacheControl), size: int(aws.ToInt64(head.ContentLength)),
+		mark: stamp{head.Metadata[ownerMeta], head.Metadata[stackMeta]}, digest: head.Metadata[digestMeta],
+	}, nil
+}
+
+func (seen observed) out(conn *opened, in ObjectIn) ObjectOut {
+	return ObjectOut{
+		Bucket: in.Bucket, Key: in.Key, ContentType: seen.mediaType, CacheControl: seen.caching,
+		URL: conn.objectURL(in.Bucket, in.Key), ETag: seen.etag, SHA256: seen.digest, Size: seen.size, Owner: seen.mark.owner,
+	}
+}
+
+// Reconcile writes the object unless it is there as declared already.
+func (o *Object) Reconcile(ctx context.Context, r provider.Request[ObjectIn, ObjectOut]) (string, ObjectOut, error) {
+	var none ObjectOut
+	conn, err := o.conn.get()
+	if err != nil {
+		return "", none, err
+	}
+	id := r.News.Bucket + "/" + r.News.Key
+	seen, err := conn.observeObject(ctx, r.News.Bucket, r.News.Key)
+	if err != nil {
+		return "", none, fmt.Errorf("object %s: %w", id, outcome(err))
+	}
+	if seen.exists && r.ID != id && !seen.mark.admits(r.Identity) {
+		return "", none, seen.mark.foreign("object "+id, id)
+	}
+	body, err := open(ctx, r.News)
+	if err != nil {
+		return "", none, fmt.Errorf("content of object %s: %w", id, err)
+	}
+	defer body.close()
+	want, err := wanted(r, body)
+	if err != nil {
+		return "", none, fmt.Errorf("content of object %s: %w", id, err)
+	}
+	want.exists, want.etag = seen.exists, seen.etag
+	if want == seen {
+		return id, seen.out(conn, r.News), nil
+	}
+	if want.etag, err = conn.put(ctx, r.News, body, want); err != nil {
+		return "", none, fmt.Errorf("object %s: %w", id, outcome(err))
+	}
+	return id, want.out(conn, r.News), nil
+}
+
+func wanted(r provider.Request[ObjectIn, ObjectOut], body *content) (observed, error) {
+	want := observed{
+		mediaType: r.News.ContentType, caching: r.News.CacheControl, size: int(body.size),
+		mark: stampOf(r.Identity), digest: r.News.digest(),
+	}
+	if want.mediaType == "" {
+		want.mediaType = typeByName(r.News.Key)
+	}
+	var err error
+	if want.mediaType == "" {
+		want.mediaType, err = body.sniff()
+	}
+	return want, err
+}
+
+// put writes the object with its stamp in one request. One that was absent a moment ago is not overwritten if it is there now.
+func (o *opened) put(ctx context.Context, in ObjectIn, body *content, want observed) (etag string, err error) {
+	req := &s3.PutObjectInput{
+		Bucket: &in.Bucket, Key: &in.Key, Body: body.reader, ContentLength: &body.size, ContentType: &want.mediaType,
+		Metadata: map[string]string{ownerMeta: want.mark.owner, stackMeta: want.mark.stack, digestMeta: want.digest},
+	}
+	if want.caching != "" {
+		req.CacheControl = &want.caching
+	}
+	if !want.exists {
+		req.IfNoneMatch = aws.String("*")
+	}
+	resp, err := o.client.PutObject(ctx, req)
+	if is(err, "PreconditionFailed", "ConditionalRequestConflict") {
+		return "", &provider.NotDone{Err: fmt.Errorf("somebody else is writing it: %w", err)}
+	}
+	if err != nil {
+		return "", err
+	}
+	return aws.ToString(resp.ETag), nil
+}
+
+// Read answers by the id, or by the inputs when the id was never heard. Content that was changed from outside is reported as no content,
+// so that the next update writes it again.
+func (o *Object) Read(ctx context.Context, r provider.Lookup[ObjectIn, ObjectOut]) (provider.Found[ObjectIn, ObjectOut], error) {
+	var none provider.Found[ObjectIn, ObjectOut]
+	conn, err := o.conn.get()
+	if err != nil {
+		return none, err
+	}
+	in, remembered := ObjectIn{}, ObjectOut{}
+	if r.Inputs != nil {
+		in = *r.Inputs
+	}
+	if r.Output != nil {
+		remembered = *r.Output
+	}
+	if r.ID != "" {
+		var ok bool
+		if in.Bucket, in.Key, ok = strings.Cut(r.ID, "/"); !ok {
+			return none, fmt.Errorf("%q is not the id of an object: it has the form BUCKET/KEY", r.ID)
+		}
+	}
+	seen, err := conn.observeObject(ctx, in.Bucket, in.Key)
+	if err != nil {
+		return none, fmt.Errorf("object %s/%s: %w", in.Bucket, in.Key, outcome(err))
+	}
+	if !seen.exists {
+		return provider.Found[ObjectIn, ObjectOut]{Ownership: provider.Absent}, nil
+	}
+	if seen.digest == "" || seen.digest != in.digest() {
+		in.Source, in.Content = nil, nil
+	}
+	if in.ContentType != "" || seen.mediaType != remembered.ContentType && remembered.ContentType != "" {
+		in.ContentType = seen.mediaType
+	}
+	in.CacheControl = seen.caching
+	return provider.Found[ObjectIn, ObjectOut]{
+		Ownership: seen.mark.ownership(r.Identity, remembered.Owner),
+		ID:        in.Bucket + "/" + in.Key, Inputs: in, Output: seen.out(conn, in),
+	}, nil
+}
+
+// Delete leaves an object alone that another resource has taken over.
+func (o *Object) Delete(ctx context.Context, r provider.Existing[ObjectIn, ObjectOut]) error {
+	conn, err := o.conn.get()
+	if err != nil {
+		return err
+	}
+	bucket, key, _ := strings.Cut(r.ID, "/")
+	seen, err := conn.observeObject(ctx, bucket, key)
+	if err != nil {
+		return fmt.Errorf("object %s: %w", r.ID, outcome(err))
+	}
+	if !seen.exists || seen.mark.lost(r.Output.Owner) {
+		return nil
+	}
+	_, err = conn.client.DeleteObject(ctx, &s3.DeleteObjectInput{Bucket: &bucket, Key: &key})
+	if err != nil && !absent(err) {
+		return fmt.Errorf("object %s: %w", r.ID, outcome(err))
+	}
+	return nil
+}

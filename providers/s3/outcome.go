@@ -1,0 +1,88 @@
+package s3
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"strconv"
+	"syscall"
+	"time"
+
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	"github.com/aws/smithy-go"
+	"github.com/deployctl/deployctl/provider"
+)
+
+// outcome says what an error of a call means for what the call asked for: see the errors of package provider.
+func outcome(err error) error {
+	var (
+		response *awshttp.ResponseError
+		dial     *net.OpError
+	)
+	switch {
+	case err == nil, errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return err
+	case errors.As(err, &response):
+		return byStatus(response, err)
+	case errors.Is(err, syscall.ECONNREFUSED), errors.As(err, &dial) && dial.Op == "dial":
+		return &provider.NotDone{Err: err}
+	case refusedByServer(err), !sent(err):
+		return err
+	}
+	return &provider.Unknown{Err: err}
+}
+
+func byStatus(response *awshttp.ResponseError, err error) error {
+	switch response.HTTPStatusCode() {
+	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
+		return &provider.NotDone{Err: err, RetryAfter: retryAfter(response)}
+	case http.StatusInternalServerError, http.StatusBadGateway, http.StatusGatewayTimeout:
+		return &provider.Unknown{Err: err}
+	}
+	return err
+}
+
+func retryAfter(response *awshttp.ResponseError) time.Duration {
+	if response.Response == nil {
+		return 0
+	}
+	seconds, err := strconv.Atoi(response.Response.Header.Get("Retry-After"))
+	if err != nil {
+		return 0
+	}
+	return time.Duration(seconds) * time.Second
+}
+
+// refusedByServer says whether the server answered with an error of its own.
+func refusedByServer(err error) bool {
+	var api smithy.APIError
+	return errors.As(err, &api)
+}
+
+// sent says whether the request may have left this machine: errors before that (no credentials, an invalid name) are no transport errors.
+func sent(err error) bool {
+	var transport *smithy.OperationError
+	var network net.Error
+	return errors.As(err, &transport) && errors.As(err, &network) || errors.Is(err, syscall.ECONNRESET)
+}
+
+// is says whether the server answered with one of the codes.
+func is(err error, codes ...string) bool {
+	var api smithy.APIError
+	if !errors.As(err, &api) {
+		return false
+	}
+	for _, code := range codes {
+		if api.ErrorCode() == code {
+			return true
+		}
+	}
+	return false
+}
+
+// absent says whether the server answered that there is no such bucket or object.
+func absent(err error) bool { return is(err, "NotFound", "NoSuchBucket", "NoSuchKey") }
+
+// forbidden says whether the server answered that this is none of the caller's business.
+func forbidden(err error) bool { return is(err, "Forbidden", "AccessDenied") }

@@ -1,0 +1,74 @@
+package s3
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+)
+
+// publicReadSid names the one statement of a bucket policy that is ours; all others are left alone.
+const publicReadSid = "DeployctlPublicRead"
+
+type policy struct {
+	Version   string
+	Statement []map[string]any
+}
+
+func (p policy) publicRead() int {
+	return slices.IndexFunc(p.Statement, func(s map[string]any) bool { return s["Sid"] == publicReadSid })
+}
+
+func (o *opened) policy(ctx context.Context, bucket string) (policy, error) {
+	p := policy{Version: "2012-10-17"}
+	got, err := o.client.GetBucketPolicy(ctx, &s3.GetBucketPolicyInput{Bucket: &bucket})
+	switch {
+	case is(err, "NoSuchBucketPolicy"):
+		return p, nil
+	case err != nil:
+		return p, err
+	}
+	if err := json.Unmarshal([]byte(aws.ToString(got.Policy)), &p); err != nil {
+		return p, fmt.Errorf("not understood: %w", err)
+	}
+	return p, nil
+}
+
+func (o *opened) publicRead(ctx context.Context, bucket string) (bool, error) {
+	p, err := o.policy(ctx, bucket)
+	return p.publicRead() >= 0, err
+}
+
+// syncPublicRead adds or removes our statement, when it is not as wanted.
+func (o *opened) syncPublicRead(ctx context.Context, bucket string, want bool) error {
+	p, err := o.policy(ctx, bucket)
+	if err != nil {
+		return err
+	}
+	at := p.publicRead()
+	switch {
+	case want == (at >= 0):
+		return nil
+	case want:
+		p.Statement = append(p.Statement, map[string]any{
+			"Sid": publicReadSid, "Effect": "Allow", "Principal": "*", "Action": "s3:GetObject", "Resource": "arn:aws:s3:::" + bucket + "/*",
+		})
+		// AWS refuses public policies until this is gone; other servers do not know it. If it matters, the next call says so.
+		_, _ = o.client.DeletePublicAccessBlock(ctx, &s3.DeletePublicAccessBlockInput{Bucket: &bucket})
+	default:
+		p.Statement = slices.Delete(p.Statement, at, at+1)
+	}
+	if len(p.Statement) == 0 {
+		_, err := o.client.DeleteBucketPolicy(ctx, &s3.DeleteBucketPolicyInput{Bucket: &bucket})
+		return err
+	}
+	text, err := json.Marshal(p)
+	if err != nil {
+		return err
+	}
+	_, err = o.client.PutBucketPolicy(ctx, &s3.PutBucketPolicyInput{Bucket: &bucket, Policy: aws.String(string(text))})
+	return err
+}

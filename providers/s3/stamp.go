@@ -1,0 +1,38 @@
+package s3
+
+import "github.com/deployctl/deployctl/provider"
+
+// stamp says which resource of which stack a physical thing is.
+type stamp struct {
+	owner string // Identity.Owner
+	stack string // PROJECT/STACK
+}
+
+func stampOf(who provider.Identity) stamp { return stamp{who.Owner(), who.Stack()} }
+
+// admits says whether a create of that identity may go on with the thing that carries the stamp: its own, or one of another resource of
+// the same stack, which it takes over.
+func (s stamp) admits(who provider.Identity) bool {
+	return s.owner != "" && (s.owner == who.Owner() || s.stack == who.Stack())
+}
+
+// ownership is the answer to a Read; remembered is the owner in the state, which an alias may have moved to another URN.
+func (s stamp) ownership(who provider.Identity, remembered string) provider.Ownership {
+	if s.owner != "" && (s.owner == who.Owner() || s.owner == remembered) {
+		return provider.Owned
+	}
+	return provider.Unowned
+}
+
+// lost says whether the thing has been taken over by another resource since it was remembered.
+func (s stamp) lost(remembered string) bool {
+	return s.owner != "" && remembered != "" && s.owner != remembered
+}
+
+func (s stamp) foreign(thing, id string) error {
+	owner := ""
+	if s.stack != "" {
+		owner = "stack " + s.stack
+	}
+	return &provider.Foreign{Thing: thing, Owner: owner, ID: id}
+}
