@@ -2,6 +2,7 @@ package devserver
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"os"
@@ -21,7 +22,11 @@ import (
 
 func TestAServiceAnswersInEveryPart(t *testing.T) {
 	began := time.Now()
-	s := start(t, newHome(t))
+	opts := options(newHome(t))
+	opts.CodecEndpoint = func(ports Ports) string { return "http://" + address(ports.Codec) + "/codec" }
+	s, err := Start(t.Context(), opts)
+	must(t, err)
+	defer func() { must(t, s.Close(context.Background())) }()
 	t.Logf("started in %s", time.Since(began).Round(time.Millisecond))
 
 	t.Run("the namespace keeps closed workflows for 30 days", func(t *testing.T) {
@@ -47,6 +52,16 @@ func TestAServiceAnswersInEveryPart(t *testing.T) {
 		defer func() { _ = response.Body.Close() }()
 		if response.StatusCode != http.StatusOK {
 			t.Errorf("it answers %s", response.Status)
+		}
+	})
+	t.Run("the Web UI decodes payloads at the codec endpoint", func(t *testing.T) {
+		response, err := http.Get(s.Status.UIURL + "/api/v1/settings")
+		must(t, err)
+		defer func() { _ = response.Body.Close() }()
+		var settings struct{ Codec struct{ Endpoint string } }
+		must(t, json.NewDecoder(response.Body).Decode(&settings))
+		if want := "http://" + s.Status.CodecAddress + "/codec"; settings.Codec.Endpoint != want {
+			t.Errorf("it decodes at %q, want %q", settings.Codec.Endpoint, want)
 		}
 	})
 	t.Run("an object is replaced only by who has read it", func(t *testing.T) { compareAndSwap(t, s) })

@@ -1,6 +1,7 @@
 package devserver
 
 import (
+	"context"
 	"io"
 	"os"
 	"path/filepath"
@@ -48,6 +49,60 @@ func TestTheS3ServerDiesWithItsParent(t *testing.T) {
 	if !slices.Equal(after.Status.Lost, []string{before.Instance}) {
 		t.Errorf("lost are %v, want %s", after.Status.Lost, before.Instance)
 	}
+}
+
+func TestTheS3ServerEndsWithThePipeOfItsParent(t *testing.T) {
+	home := newHome(t)
+	t.Setenv(parentPipe, "1") // without a parent that the kernel would tell of
+	p := spawn(t, "s3", home)
+	until(t, "the objects are served", func() bool {
+		_, ports, err := ensureData(t.Context(), mustOpen(t, home), Ports{})
+		must(t, err)
+		return listenable(ports.S3) != nil
+	})
+	must(t, p.stdin.Close())
+	<-p.ended
+	if !p.ProcessState.Success() {
+		t.Errorf("it ended with %s", p.ProcessState)
+	}
+}
+
+func TestThePartsStandAlone(t *testing.T) {
+	home := newHome(t)
+	server, err := StartTemporal(t.Context(), home)
+	must(t, err)
+	namespaceID(t, server.Address)
+	spawn(t, "s3", home)
+	keys, err := ReadKeys(home)
+	must(t, err)
+	_, ports, err := ensureData(t.Context(), mustOpen(t, home), Ports{})
+	must(t, err)
+	client := s3Client("http://"+address(ports.S3), keys)
+	must(t, eventually(t.Context(), func(ctx context.Context) error { return ensureBucket(ctx, client) }))
+	if err := Reset(home); err == nil {
+		t.Error("the home was reset under the running parts")
+	}
+	must(t, server.Close(t.Context()))
+}
+
+func TestAnInterruptedResetIsFinishedByTheNextStart(t *testing.T) {
+	home := newHome(t)
+	s := start(t, home)
+	writeObject(t, s, "key", "value")
+	must(t, s.Close(t.Context()))
+	must(t, os.Rename(filepath.Join(home, "data"), filepath.Join(home, "trash")))
+	s = start(t, home)
+	if exists(filepath.Join(home, "trash")) {
+		t.Error("the trash is still there")
+	}
+	writeObject(t, s, "key", "another")
+}
+
+func mustOpen(t *testing.T, path string) home {
+	t.Helper()
+	h, err := openHome(path)
+	must(t, err)
+	return h
 }
 
 func TestAKilledS3ServerIsStartedAgain(t *testing.T) {

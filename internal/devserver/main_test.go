@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"os"
@@ -27,7 +28,7 @@ func TestMain(m *testing.M) {
 	case "":
 		os.Exit(m.Run())
 	case "s3":
-		err = ServeS3(context.Background(), os.Args[1])
+		err = serveS3(os.Getenv(testHome))
 	case "service":
 		err = serve(os.Getenv(testHome))
 	case "listener":
@@ -55,6 +56,13 @@ func serve(home string) error {
 	return s.Close(context.Background())
 }
 
+// serveS3 serves the objects until it is asked to end, or its parent's pipe says so.
+func serveS3(home string) error {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	return ServeS3(ctx, home)
+}
+
 // listen holds a port until its standard input ends, and prints a line once it does.
 func listen(address string) error {
 	if _, err := net.Listen("tcp", address); err != nil {
@@ -70,7 +78,7 @@ func options(home string) Options {
 	return Options{
 		Home: home,
 		S3Command: func(home string) []string {
-			return []string{"/usr/bin/env", role + "=s3", os.Args[0], home}
+			return []string{"/usr/bin/env", role + "=s3", testHome + "=" + home, os.Args[0]}
 		},
 		Log: slog.New(slog.NewTextHandler(os.Stderr, nil)),
 	}
@@ -79,7 +87,7 @@ func options(home string) Options {
 // process is a child of the test in one of the roles.
 type process struct {
 	*exec.Cmd
-	lines *bufio.Reader
+	stdin io.Closer
 	ended chan struct{}
 }
 
@@ -94,7 +102,7 @@ func spawn(t *testing.T, as, home string) *process {
 	must(t, err)
 	cmd.Stdout = stdout
 	must(t, cmd.Start())
-	p := &process{Cmd: cmd, lines: bufio.NewReader(stdout), ended: make(chan struct{})}
+	p := &process{Cmd: cmd, stdin: stdin, ended: make(chan struct{})}
 	go func() {
 		_ = cmd.Wait()
 		close(p.ended)

@@ -8,6 +8,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/versity/versitygw/backend"
 	"github.com/versity/versitygw/backend/meta"
 	"github.com/versity/versitygw/backend/posix"
 	"github.com/versity/versitygw/embedgw"
@@ -81,7 +82,7 @@ func ServeS3(ctx context.Context, homePath string) error {
 
 // openObjects opens the folder of the objects. Their metadata is in extended attributes, or in a folder beside where the
 // file system has none; a home keeps to what it began with.
-func openObjects(h home) (*posix.Posix, error) {
+func openObjects(h home) (backend.Backend, error) {
 	var opts posix.PosixOpts
 	opts.SetNewDirPerm(0o700)
 	opts.SetNewFilePerm(0o600)
@@ -103,7 +104,11 @@ func openObjects(h home) (*posix.Posix, error) {
 	if err := os.MkdirAll(h.objects(), 0o700); err != nil {
 		return nil, err
 	}
-	return posix.New(h.objects(), attributes, opts)
+	store, err := posix.New(h.objects(), attributes, opts)
+	if err != nil {
+		return nil, err
+	}
+	return durable{store}, nil
 }
 
 // hasAttributes tries whether files in dir can have extended attributes.

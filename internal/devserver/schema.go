@@ -35,7 +35,8 @@ type schemaVersion struct {
 var currentSchema = schemaVersion{Executions: sqliteschema.Version, Visibility: sqliteschema.VisibilityVersion}
 
 // databaseConfig describes the database to Temporal. One connection: SQLite has one writer, and a second connection turns
-// waiting for it into errors.
+// waiting for it into errors. Temporal keeps it open, by its attributes, until the process ends; a server that is started once
+// more must not get the one of a database that Reset has removed, so each description is unlike all others.
 func databaseConfig(h home) *config.SQL {
 	return &config.SQL{
 		PluginName:   sqlite.PluginName,
@@ -46,13 +47,14 @@ func databaseConfig(h home) *config.SQL {
 			"synchronous":  "FULL",
 			"busy_timeout": "10000", // ms
 			"cache_size":   "-32768",
+			"setup":        "no, for start " + token(5), // only "true" means something
 		},
 	}
 }
 
 // ensureDatabase makes the database of h if there is none, and the namespace in it. A database appears with its whole
 // schema or not at all. The caller holds lockTemporal.
-func ensureDatabase(h home) error {
+func ensureDatabase(h home, database *config.SQL) error {
 	var version schemaVersion
 	recorded, err := readJSON(h.schema(), &version)
 	if err != nil {
@@ -75,7 +77,7 @@ func ensureDatabase(h home) error {
 		return err
 	}
 	namespace.Detail.Config.Retention = durationpb.New(retention)
-	return sqliteschema.CreateNamespaces(databaseConfig(h), namespace) // one insert, if it is not there
+	return sqliteschema.CreateNamespaces(database, namespace) // one insert, if it is not there
 }
 
 // createDatabase builds the schema in a temporary file and renames it once it is on disk.

@@ -35,8 +35,7 @@ type Temporal struct {
 }
 
 // StartTemporal runs the Temporal server of a home in this process and returns once it answers. It is a part of Start, and
-// stands alone for tests that kill the parts one by one. A process can start the server of a home again, but SQLite keeps the
-// database's file open until the process ends.
+// stands alone for tests that kill the parts one by one.
 func StartTemporal(ctx context.Context, homePath string) (*Temporal, error) {
 	h, err := openHome(homePath)
 	if err != nil {
@@ -49,25 +48,30 @@ func StartTemporal(ctx context.Context, homePath string) (*Temporal, error) {
 	return startTemporal(ctx, h, ports.Temporal)
 }
 
-func startTemporal(ctx context.Context, h home, port int) (t *Temporal, err error) {
-	t = &Temporal{Address: address(port)}
-	if t.lock, err = acquire(ctx, h, lockTemporal, 10*time.Second); err != nil {
+func startTemporal(ctx context.Context, h home, port int) (*Temporal, error) {
+	lock, err := acquire(ctx, h, lockTemporal, 10*time.Second)
+	if err != nil {
 		return nil, fmt.Errorf("open Temporal's database in %s: %w", h.temporal(), err)
 	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, t.Close(context.WithoutCancel(ctx)))
-		}
-	}()
-	if err := ensureDatabase(h); err != nil {
-		return nil, err
+	t := &Temporal{Address: address(port), lock: lock}
+	if err := t.start(ctx, h, port); err != nil {
+		return nil, errors.Join(err, t.Close(context.WithoutCancel(ctx)))
+	}
+	return t, nil
+}
+
+func (t *Temporal) start(ctx context.Context, h home, port int) error {
+	database := databaseConfig(h)
+	err := ensureDatabase(h, database)
+	if err != nil {
+		return err
 	}
 	if t.log, err = openLog(h, "temporal.log"); err != nil {
-		return nil, err
+		return err
 	}
-	settings, hosts, err := temporalConfig(h, port)
+	settings, hosts, err := temporalConfig(database, port)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	t.server, err = temporal.NewServer(
 		temporal.WithConfig(settings),
@@ -79,15 +83,15 @@ func startTemporal(ctx context.Context, h home, port int) (t *Temporal, err erro
 		temporal.WithClaimMapper(func(*config.Config) authorization.ClaimMapper { return authorization.NewNoopClaimMapper() }),
 	)
 	if err != nil {
-		return nil, fmt.Errorf("set up the Temporal server: %w", err)
+		return fmt.Errorf("set up the Temporal server: %w", err)
 	}
 	if err := t.server.Start(); err != nil {
-		return nil, fmt.Errorf("start the Temporal server (see %s): %w", t.log.path, err)
+		return fmt.Errorf("start the Temporal server (see %s): %w", t.log.path, err)
 	}
 	if err := t.prepare(ctx); err != nil {
-		return nil, fmt.Errorf("wait for the Temporal server (see %s): %w", t.log.path, err)
+		return fmt.Errorf("wait for the Temporal server (see %s): %w", t.log.path, err)
 	}
-	return t, nil
+	return nil
 }
 
 // Close ends the server. Workers and clients are to be closed before. It gives up waiting when ctx ends; what the server was
@@ -169,7 +173,7 @@ func eventually(ctx context.Context, try func(context.Context) error) error {
 }
 
 // temporalConfig is the server's static configuration: its four services in this process, found without gossip.
-func temporalConfig(h home, frontend int) (*config.Config, map[primitives.ServiceName]static.Hosts, error) {
+func temporalConfig(database *config.SQL, frontend int) (*config.Config, map[primitives.ServiceName]static.Hosts, error) {
 	taken := map[int]bool{frontend: true}
 	services := map[string]config.Service{}
 	hosts := map[primitives.ServiceName]static.Hosts{}
@@ -193,7 +197,7 @@ func temporalConfig(h home, frontend int) (*config.Config, map[primitives.Servic
 			DefaultStore:     sqlite.PluginName,
 			VisibilityStore:  sqlite.PluginName,
 			NumHistoryShards: 1,
-			DataStores:       map[string]config.DataStore{sqlite.PluginName: {SQL: databaseConfig(h)}},
+			DataStores:       map[string]config.DataStore{sqlite.PluginName: {SQL: database}},
 		},
 		ClusterMetadata: &cluster.Config{
 			FailoverVersionIncrement: 10,
