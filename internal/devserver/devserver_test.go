@@ -134,6 +134,9 @@ func TestANewStartFindsWhatTheLastOneLeft(t *testing.T) {
 	if !first.ProcessState.Success() {
 		t.Errorf("the service ended with %s", first.ProcessState)
 	}
+	if text := first.said(); text != "running\n" {
+		t.Errorf("the servers talked to the terminal: %q", text)
+	}
 
 	again := start(t, home)
 	if len(again.Status.Lost) != 0 {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -48,6 +49,47 @@ func TestTheS3ServerDiesWithItsParent(t *testing.T) {
 	after := start(t, home)
 	if !slices.Equal(after.Status.Lost, []string{before.Instance}) {
 		t.Errorf("lost are %v, want %s", after.Status.Lost, before.Instance)
+	}
+}
+
+func TestWhatWasAcknowledgedSurvivesEveryKill(t *testing.T) {
+	home := newHome(t)
+	written := 0
+	for round := range 5 {
+		p := spawn(t, "service", home)
+		p.says(t, "running")
+		status, err := ReadStatus(home)
+		must(t, err)
+		keys, err := ReadKeys(home)
+		must(t, err)
+		s := &Server{Status: status, Keys: keys}
+		client := s3Client(status.S3Endpoint, keys)
+		etag := ""
+		if round > 0 {
+			var text string
+			text, etag = readObject(t, s, "counter")
+			// One put may have been done and not acknowledged.
+			if found, _ := strconv.Atoi(text); found != written && found != written+1 {
+				t.Fatalf("the counter is %q after %d was acknowledged", text, written)
+			} else {
+				written = found
+			}
+		}
+		for enough := written + 50; ; written++ {
+			if written == enough {
+				go p.kill() // in the middle of what follows
+			}
+			in := &s3.PutObjectInput{Bucket: aws.String(Bucket), Key: aws.String("counter"), Body: strings.NewReader(strconv.Itoa(written + 1))}
+			if etag != "" {
+				in.IfMatch = aws.String(etag)
+			}
+			out, err := client.PutObject(t.Context(), in, func(o *s3.Options) { o.RetryMaxAttempts = 1 })
+			if err != nil {
+				break
+			}
+			etag = aws.ToString(out.ETag)
+		}
+		p.kill()
 	}
 }
 

@@ -95,12 +95,11 @@ func spawn(t *testing.T, as, home string) *process {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), role+"="+as, testHome+"="+home)
-	cmd.Stderr = os.Stderr
 	stdin, err := cmd.StdinPipe()
 	must(t, err)
 	stdout, err := os.CreateTemp(t.TempDir(), "stdout")
 	must(t, err)
-	cmd.Stdout = stdout
+	cmd.Stdout, cmd.Stderr = stdout, stdout // a server that talks to the terminal is found by says
 	must(t, cmd.Start())
 	p := &process{Cmd: cmd, stdin: stdin, ended: make(chan struct{})}
 	go func() {
@@ -120,18 +119,22 @@ func (p *process) kill() {
 	<-p.ended
 }
 
-// says waits until the process has printed the line.
+// said is all that the process has printed.
+func (p *process) said() string {
+	text, _ := os.ReadFile(p.Stdout.(*os.File).Name())
+	return string(text)
+}
+
+// says waits until the process has printed the line, and nothing else.
 func (p *process) says(t *testing.T, line string) {
 	t.Helper()
-	path := p.Stdout.(*os.File).Name()
 	until(t, "the process says "+line, func() bool {
 		select {
 		case <-p.ended:
-			t.Fatalf("the process ended before it said %q", line)
+			t.Fatalf("the process ended and said %q, not %q", p.said(), line)
 		default:
 		}
-		text, _ := os.ReadFile(path)
-		return string(text) == line+"\n"
+		return p.said() == line+"\n"
 	})
 }
 
