@@ -1,0 +1,54 @@
+// Command pulumi-language-scenario is the language host for scenarios. Its argument is the engine's address; it prints
+// its port and serves until the engine goes away.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"log"
+	"os"
+	"os/signal"
+	"time"
+
+	"github.com/pulumi/pulumi/sdk/v3/go/common/util/rpcutil"
+	rpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
+	"google.golang.org/grpc"
+
+	"github.com/deployctl/deployctl/e2e/scenario"
+)
+
+func main() {
+	log.SetFlags(0)
+	log.SetPrefix("pulumi-language-scenario: ")
+	flag.String("tracing", "", "accepted and not used")
+	flag.String("root", "", "accepted and not used")
+	flag.Parse()
+	if err := serve(flag.Arg(0)); err != nil {
+		log.Fatal(err)
+	}
+}
+
+func serve(engine string) error {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if engine != "" {
+		if err := rpcutil.Healthcheck(ctx, engine, 5*time.Minute, stop); err != nil {
+			return err
+		}
+	}
+	cancel := make(chan bool)
+	context.AfterFunc(ctx, func() { close(cancel) })
+	handle, err := rpcutil.ServeWithOptions(rpcutil.ServeOptions{
+		Cancel: cancel,
+		Init: func(s *grpc.Server) error {
+			rpc.RegisterLanguageRuntimeServer(s, scenario.NewHost(engine))
+			return nil
+		},
+	})
+	if err != nil {
+		return err
+	}
+	fmt.Println(handle.Port)
+	return <-handle.Done
+}
