@@ -1,25 +1,186 @@
-// Package languagehost serves the LanguageRuntime protocol for programs in Node.js and Go.
+// Package languagehost serves the LanguageRuntime protocol for programs in Node.js and Go: it installs what they import,
+// says which packages they need, and runs them. It is used in process by package pluginhost, and as a plugin process by
+// anything that speaks the protocol (Main).
 package languagehost
 
 import (
-	"errors"
+	"context"
+	"fmt"
+	"path/filepath"
+	"sync"
 
+	"github.com/deployctl/deployctl/internal/pluginhost/process"
 	pulumirpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/emptypb"
 )
+
+// version is what the host reports as its own.
+const version = "3.263.0"
+
+// exitLogged is the exit code by which programs say that they failed and have told the user why.
+const exitLogged = 32
 
 // Options say how programs are run.
 type Options struct {
 	Engine         string            // address of the Engine service, given to programs
-	Env            []string          // the whole environment of programs and tools
+	Env            []string          // the whole environment of programs and tools, as KEY=value
 	Stdout, Stderr func(line string) // receive what programs write
 }
 
-// New makes the host of a runtime, if there is one.
+// language is what the hosts of different languages do differently. Commands run in the returned directory, with the
+// host's environment before that of the command.
+type language interface {
+	// program prepares a program and returns the command that runs it. Tools it runs for that report to out.
+	program(ctx context.Context, req *pulumirpc.RunRequest, out output) (process.Command, error)
+	// installation is the command that installs dependencies; its Path is empty if there is nothing to install.
+	installation(info *pulumirpc.ProgramInfo) (process.Command, error)
+	// required are the packages with providers that the program imports.
+	required(ctx context.Context, info *pulumirpc.ProgramInfo) ([]*pulumirpc.PackageDependency, error)
+	// dependencies are the libraries that the program imports, direct ones only unless transitive.
+	dependencies(ctx context.Context, info *pulumirpc.ProgramInfo, transitive bool) ([]*pulumirpc.DependencyInfo, error)
+	// about is the tool that runs programs, and the arguments that make it print its version.
+	about() (path string, args []string, err error)
+}
+
+// output receives lines that tools and programs write.
+type output struct{ stdout, stderr func(line string) }
+
+// New makes the host of a runtime, if there is one: "nodejs" or "go".
 func New(runtime string, opts Options) (pulumirpc.LanguageRuntimeServer, bool) {
+	t := tools{env: opts.Env}
+	switch runtime {
+	case "nodejs":
+		return &server{opts: opts, tools: t, lang: node{tools: t, engine: opts.Engine}}, true
+	case "go":
+		return &server{opts: opts, tools: t, lang: golang{tools: t, engine: opts.Engine}}, true
+	}
 	return nil, false
 }
 
-// DynamicProvider ...
-func DynamicProvider(dir string, env []string) (node, script string, err error) {
-	return "", "", errors.New("not yet")
+// server is the protocol, the same for every language.
+type server struct {
+	pulumirpc.UnimplementedLanguageRuntimeServer
+	opts  Options
+	tools tools
+	lang  language
+}
+
+func (s *server) Handshake(
+	context.Context, *pulumirpc.LanguageHandshakeRequest,
+) (*pulumirpc.LanguageHandshakeResponse, error) {
+	return &pulumirpc.LanguageHandshakeResponse{}, nil
+}
+
+func (s *server) GetPluginInfo(context.Context, *emptypb.Empty) (*pulumirpc.PluginInfo, error) {
+	return &pulumirpc.PluginInfo{Version: version}, nil
+}
+
+// Run runs the program to its end. A program that a signal ended is an Aborted error: unlike one that failed, it may be
+// run again. When the call ends early, the program's process group is killed.
+func (s *server) Run(ctx context.Context, req *pulumirpc.RunRequest) (*pulumirpc.RunResponse, error) {
+	if req.GetInfo() == nil {
+		req.Info = &pulumirpc.ProgramInfo{
+			RootDirectory: req.GetPwd(), ProgramDirectory: req.GetPwd(), EntryPoint: req.GetProgram(), //nolint:staticcheck // older engines
+		}
+	}
+	cmd, err := s.lang.program(ctx, req, output{s.opts.Stdout, s.opts.Stderr})
+	if err != nil {
+		return &pulumirpc.RunResponse{Error: err.Error()}, nil
+	}
+	cmd.Stdout, cmd.Stderr = s.opts.Stdout, s.opts.Stderr
+	exit, err := s.tools.run(ctx, cmd)
+	switch {
+	case ctx.Err() != nil:
+		return nil, status.FromContextError(ctx.Err()).Err()
+	case err != nil:
+		return &pulumirpc.RunResponse{Error: err.Error()}, nil
+	case exit.Signal != "":
+		return nil, status.Errorf(codes.Aborted, "the program was killed (%s)", exit)
+	case exit.Code == exitLogged:
+		return &pulumirpc.RunResponse{Bail: true}, nil
+	case exit.Code != 0:
+		return &pulumirpc.RunResponse{Error: fmt.Sprintf("the program exited with code %d", exit.Code)}, nil
+	}
+	return &pulumirpc.RunResponse{}, nil
+}
+
+// InstallDependencies runs the language's package manager and streams what it writes.
+func (s *server) InstallDependencies(
+	req *pulumirpc.InstallDependenciesRequest,
+	stream grpc.ServerStreamingServer[pulumirpc.InstallDependenciesResponse],
+) error {
+	info := req.GetInfo()
+	if info == nil {
+		info = &pulumirpc.ProgramInfo{RootDirectory: req.GetDirectory(), ProgramDirectory: req.GetDirectory()} //nolint:staticcheck // older engines
+	}
+	cmd, err := s.lang.installation(info)
+	if err != nil || cmd.Path == "" {
+		return err
+	}
+	var sending sync.Mutex // stdout and stderr are read by two goroutines
+	send := func(part *pulumirpc.InstallDependenciesResponse) {
+		sending.Lock()
+		defer sending.Unlock()
+		_ = stream.Send(part) // nobody listens any more: the call's context tells
+	}
+	cmd.Stdout = func(line string) { send(&pulumirpc.InstallDependenciesResponse{Stdout: []byte(line + "\n")}) }
+	cmd.Stderr = func(line string) { send(&pulumirpc.InstallDependenciesResponse{Stderr: []byte(line + "\n")}) }
+	exit, err := s.tools.run(stream.Context(), cmd)
+	if err == nil && exit != (process.Exit{}) {
+		err = fmt.Errorf("%s failed (%s)", filepath.Base(cmd.Path), exit)
+	}
+	return err
+}
+
+func (s *server) GetRequiredPackages(
+	ctx context.Context, req *pulumirpc.GetRequiredPackagesRequest,
+) (*pulumirpc.GetRequiredPackagesResponse, error) {
+	packages, err := s.lang.required(ctx, req.GetInfo())
+	return &pulumirpc.GetRequiredPackagesResponse{Packages: packages}, err
+}
+
+func (s *server) GetRequiredPlugins( //nolint:staticcheck // older engines call it
+	ctx context.Context, req *pulumirpc.GetRequiredPluginsRequest,
+) (*pulumirpc.GetRequiredPluginsResponse, error) {
+	packages, err := s.lang.required(ctx, req.GetInfo())
+	var plugins []*pulumirpc.PluginDependency
+	for _, p := range packages {
+		plugins = append(plugins, &pulumirpc.PluginDependency{
+			Name: p.GetName(), Kind: p.GetKind(), Version: p.GetVersion(), Server: p.GetServer(),
+		})
+	}
+	return &pulumirpc.GetRequiredPluginsResponse{Plugins: plugins}, err
+}
+
+func (s *server) GetProgramDependencies(
+	ctx context.Context, req *pulumirpc.GetProgramDependenciesRequest,
+) (*pulumirpc.GetProgramDependenciesResponse, error) {
+	deps, err := s.lang.dependencies(ctx, req.GetInfo(), req.GetTransitiveDependencies())
+	return &pulumirpc.GetProgramDependenciesResponse{Dependencies: deps}, err
+}
+
+func (s *server) RuntimeOptionsPrompts(
+	context.Context, *pulumirpc.RuntimeOptionsRequest,
+) (*pulumirpc.RuntimeOptionsResponse, error) {
+	return &pulumirpc.RuntimeOptionsResponse{}, nil
+}
+
+func (s *server) About(ctx context.Context, _ *pulumirpc.AboutRequest) (*pulumirpc.AboutResponse, error) {
+	path, args, err := s.lang.about()
+	if err != nil {
+		return nil, err
+	}
+	said, err := s.tools.read(ctx, process.Command{Path: path, Args: args})
+	if err != nil {
+		return nil, err
+	}
+	return &pulumirpc.AboutResponse{Executable: path, Version: said}, nil
+}
+
+// Cancel has nothing to add: cancelling a call of Run ends its program.
+func (s *server) Cancel(context.Context, *emptypb.Empty) (*emptypb.Empty, error) {
+	return &emptypb.Empty{}, nil
 }

@@ -109,8 +109,8 @@ func (e *endpoint) dial(ctx context.Context, target string, opts ...grpc.DialOpt
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithNoProxy(),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage), grpc.MaxCallSendMsgSize(maxMessage)),
-		grpc.WithStatsHandler(sendWatcher{}),
-		grpc.WithChainUnaryInterceptor(markUnsent),
+		grpc.WithStatsHandler(callWatcher{}),
+		grpc.WithChainUnaryInterceptor(markFate),
 	)...)
 	if err != nil {
 		return err
@@ -140,9 +140,9 @@ func (e *endpoint) dial(ctx context.Context, target string, opts ...grpc.DialOpt
 }
 
 // embed runs a server in this process as if it were a plugin; register adds its services. It listens nowhere.
-func embed(name string, register func(*grpc.Server)) (*endpoint, error) {
+func embed(name string, register func(*grpc.Server), opts ...grpc.ServerOption) (*endpoint, error) {
 	listener := bufconn.Listen(1 << 20)
-	server := grpc.NewServer(grpc.MaxRecvMsgSize(maxMessage), grpc.MaxSendMsgSize(maxMessage))
+	server := grpc.NewServer(append(opts, grpc.MaxRecvMsgSize(maxMessage), grpc.MaxSendMsgSize(maxMessage))...)
 	register(server)
 	go func() { _ = server.Serve(listener) }() // ends by Stop
 
@@ -170,6 +170,27 @@ func (e *endpoint) alive() bool {
 	default:
 		return true
 	}
+}
+
+// deathTime bounds the wait for the end of a process whose connection has broken.
+const deathTime = 5 * time.Second
+
+// awaitDeath is for when the connection broke: mostly because the process is ending, but that is seen a little later.
+func (e *endpoint) awaitDeath() {
+	timer := time.NewTimer(deathTime)
+	defer timer.Stop()
+	select {
+	case <-e.died:
+	case <-timer.C:
+	}
+}
+
+// exit is how the process ended, in brackets after a space, or empty if there is none or it goes on.
+func (e *endpoint) exit() string {
+	if e.proc == nil || e.alive() {
+		return ""
+	}
+	return " (" + e.proc.Exit().String() + ")"
 }
 
 // tail keeps the last lines that a plugin wrote, to be shown when it dies.

@@ -68,7 +68,8 @@ func (h *Host) languageEndpoint(ctx context.Context, runtime string) (*endpoint,
 			Stderr: func(line string) { output(diag.Infoerr, line) },
 		})
 		if ok {
-			return embed(runtime, func(s *grpc.Server) { pulumirpc.RegisterLanguageRuntimeServer(s, builtin) })
+			register := func(s *grpc.Server) { pulumirpc.RegisterLanguageRuntimeServer(s, builtin) }
+			return embed(runtime, register, grpc.WaitForHandlers(true)) // stopping it waits for its program to be gone
 		}
 	}
 	if err != nil {
@@ -132,6 +133,11 @@ func (l *Language) requiredPlugins(ctx context.Context) ([]Package, error) {
 		}
 	}
 	return packages, nil
+}
+
+// NeedsInstall tells whether the program cannot run before InstallDependencies, as far as that can be seen from here.
+func (l *Language) NeedsInstall() bool {
+	return languagehost.NeedsInstall(l.runtime, l.info.ProgramDirectory)
 }
 
 // InstallDependencies installs what the program imports, with the tools of its language; their output is logged.
@@ -220,10 +226,13 @@ func (l *Language) Run(ctx context.Context, req RunRequest) error {
 
 // explain adds to an error of the host what became of its process.
 func (l *Language) explain(doing string, err error) error {
-	if l.end.alive() || l.end.proc == nil {
+	if status.Code(err) == codes.Unavailable {
+		l.end.awaitDeath()
+	}
+	if l.end.alive() {
 		return fmt.Errorf("%s: %s", doing, status.Convert(err).Message())
 	}
-	return fmt.Errorf("%s: %s ended (%s)", doing, l.end.name, l.end.proc.Exit())
+	return fmt.Errorf("%s: %s ended%s", doing, l.end.name, l.end.exit())
 }
 
 // Close stops the language host, and with it a program that still runs.

@@ -1,0 +1,176 @@
+package languagehost
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/deployctl/deployctl/internal/pluginhost/process"
+	pulumirpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
+)
+
+// golang runs programs in Go: it builds them and runs the binary.
+type golang struct {
+	tools  tools
+	engine string
+}
+
+// keepBinaries is how long a program's binary is kept after its last run. Building an unchanged program onto its binary
+// skips the linking, which takes most of the time.
+const keepBinaries = 7 * 24 * time.Hour
+
+func (g golang) program(ctx context.Context, req *pulumirpc.RunRequest, out output) (process.Command, error) {
+	info := req.GetInfo()
+	binary, prebuilt := option[string](info, "binary")
+	if prebuilt && !filepath.IsAbs(binary) {
+		binary = filepath.Join(info.GetRootDirectory(), binary)
+	}
+	if !prebuilt {
+		var err error
+		if binary, err = g.build(ctx, info, out); err != nil {
+			return process.Command{}, err
+		}
+	}
+	env := append(configEnv(req),
+		"PULUMI_ORGANIZATION="+req.GetOrganization(), "PULUMI_PROJECT="+req.GetProject(), "PULUMI_STACK="+req.GetStack(),
+		"PULUMI_ROOT_DIRECTORY="+info.GetRootDirectory(),
+		"PULUMI_DRY_RUN="+strconv.FormatBool(req.GetDryRun()), "PULUMI_PARALLEL="+strconv.Itoa(int(req.GetParallel())),
+		"PULUMI_MONITOR="+req.GetMonitorAddress(), "PULUMI_ENGINE="+g.engine)
+	return process.Command{Path: binary, Args: req.GetArgs(), Env: env, Dir: info.GetProgramDirectory()}, nil
+}
+
+// build builds the program in its directory and returns the path of the binary.
+func (g golang) build(ctx context.Context, info *pulumirpc.ProgramInfo, out output) (string, error) {
+	path, err := g.tools.look("go", "programs in Go")
+	if err != nil {
+		return "", err
+	}
+	dir, entry := info.GetProgramDirectory(), info.GetEntryPoint()
+	if entry == "" {
+		entry = "."
+	}
+	binary, ok := option[string](info, "buildTarget")
+	if ok && !filepath.IsAbs(binary) {
+		binary = filepath.Join(info.GetRootDirectory(), binary)
+	}
+	if !ok {
+		if binary, err = binaryPath(dir, entry); err != nil {
+			return "", err
+		}
+	}
+	exit, err := g.tools.run(ctx, process.Command{
+		Path: path, Args: []string{"build", "-o", binary, entry}, Dir: dir, Stdout: out.stdout, Stderr: out.stderr,
+	})
+	if err == nil && exit != (process.Exit{}) {
+		err = fmt.Errorf("the program does not compile: go build failed (%s)", exit)
+	}
+	return binary, err
+}
+
+// binaryPath is where the binary of a program is kept. Those of programs not run for long are removed on the way.
+func binaryPath(dir, entry string) (string, error) {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		cache = os.TempDir()
+	}
+	programs := filepath.Join(cache, "deployctl", "programs")
+	sum := sha256.Sum256([]byte(dir + "\x00" + entry))
+	home := filepath.Join(programs, hex.EncodeToString(sum[:12]))
+	if err := os.MkdirAll(home, 0o700); err != nil {
+		return "", err
+	}
+	now := time.Now()
+	_ = os.Chtimes(home, now, now) // at worst it is built anew
+	kept, _ := os.ReadDir(programs)
+	for _, k := range kept {
+		if at, err := k.Info(); err == nil && now.Sub(at.ModTime()) > keepBinaries {
+			_ = os.RemoveAll(filepath.Join(programs, k.Name()))
+		}
+	}
+	return filepath.Join(home, "program.exe"), nil
+}
+
+func (g golang) installation(info *pulumirpc.ProgramInfo) (process.Command, error) {
+	path, err := g.tools.look("go", "programs in Go")
+	return process.Command{Path: path, Args: []string{"mod", "download"}, Dir: info.GetProgramDirectory()}, err
+}
+
+// module is as much of the output of go list -m -json as matters here.
+type module struct {
+	Path, Version, Dir string
+	Main, Indirect     bool
+}
+
+func (g golang) modules(ctx context.Context, info *pulumirpc.ProgramInfo) ([]module, error) {
+	path, err := g.tools.look("go", "programs in Go")
+	if err != nil {
+		return nil, err
+	}
+	text, err := g.tools.read(ctx, process.Command{
+		Path: path, Args: []string{"list", "-m", "-json", "all"}, Dir: info.GetProgramDirectory(),
+	})
+	if err != nil {
+		return nil, err
+	}
+	var all []module
+	for dec := json.NewDecoder(strings.NewReader(text)); ; {
+		var m module
+		if err := dec.Decode(&m); errors.Is(err, io.EOF) {
+			return all, nil
+		} else if err != nil {
+			return nil, fmt.Errorf("reading the output of go list: %w", err)
+		}
+		all = append(all, m)
+	}
+}
+
+// required looks in the program's modules for the files that say they have a provider.
+func (g golang) required(ctx context.Context, info *pulumirpc.ProgramInfo) ([]*pulumirpc.PackageDependency, error) {
+	modules, err := g.modules(ctx, info)
+	if err != nil {
+		return nil, err
+	}
+	found := dependencySet{}
+	for _, m := range modules {
+		if m.Dir == "" || m.Main {
+			continue
+		}
+		for _, place := range []string{".", "*", "go", "go/*"} {
+			files, _ := filepath.Glob(filepath.Join(m.Dir, filepath.FromSlash(place), "pulumi-plugin.json"))
+			for _, file := range files {
+				var p pluginManifest
+				if text, err := os.ReadFile(file); err == nil && json.Unmarshal(text, &p) == nil {
+					found.add(&p, filepath.Base(filepath.Dir(file)), m.Version)
+				}
+			}
+		}
+	}
+	return found.sorted(), nil
+}
+
+func (g golang) dependencies(
+	ctx context.Context, info *pulumirpc.ProgramInfo, transitive bool,
+) ([]*pulumirpc.DependencyInfo, error) {
+	modules, err := g.modules(ctx, info)
+	var deps []*pulumirpc.DependencyInfo
+	for _, m := range modules {
+		if !m.Main && (transitive || !m.Indirect) {
+			deps = append(deps, &pulumirpc.DependencyInfo{Name: m.Path, Version: m.Version})
+		}
+	}
+	return deps, err
+}
+
+func (g golang) about() (string, []string, error) {
+	path, err := g.tools.look("go", "programs in Go")
+	return path, []string{"version"}, err
+}

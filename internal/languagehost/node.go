@@ -1,0 +1,237 @@
+package languagehost
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/deployctl/deployctl/internal/pluginhost/process"
+	pulumirpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
+)
+
+// node runs programs in JavaScript and TypeScript with the runner that comes with @pulumi/pulumi.
+type node struct {
+	tools  tools
+	engine string
+}
+
+// sdkModule is where a module of the Pulumi SDK is for a program in dir: in the nearest node_modules that has it.
+func sdkModule(dir, module string) (string, error) {
+	for at := dir; ; at = filepath.Dir(at) {
+		path := filepath.Join(at, "node_modules", "@pulumi", "pulumi", "cmd", module, "index.js")
+		if _, err := os.Stat(path); err == nil {
+			return path, nil
+		}
+		if at == filepath.Dir(at) {
+			return "", fmt.Errorf("the package @pulumi/pulumi is not installed for the program in %s; run `npm install` there", dir)
+		}
+	}
+}
+
+// NeedsInstall tells whether a program in dir cannot run before its dependencies are installed.
+func NeedsInstall(runtime, dir string) bool {
+	if runtime != "nodejs" {
+		return false // go fetches modules as it builds
+	}
+	_, err := sdkModule(dir, "run")
+	return err != nil
+}
+
+// DynamicProvider is the command of the provider whose resources are implemented in the Node program in dir: node with a
+// script. Its further argument is the address of the engine.
+func DynamicProvider(dir string, env []string) (path, script string, err error) {
+	if path, err = (tools{env}).look("node", "dynamic providers"); err != nil {
+		return "", "", err
+	}
+	script, err = sdkModule(dir, "dynamic-provider")
+	return path, script, err
+}
+
+func (n node) program(_ context.Context, req *pulumirpc.RunRequest, _ output) (process.Command, error) {
+	info := req.GetInfo()
+	path, err := n.tools.look("node", "programs in Node.js")
+	if err != nil {
+		return process.Command{}, err
+	}
+	runner, err := sdkModule(info.GetProgramDirectory(), "run")
+	if err != nil {
+		return process.Command{}, err
+	}
+	nodeArgs, _ := option[string](info, "nodeargs")
+	args := append(strings.Fields(nodeArgs), runner,
+		"--monitor", req.GetMonitorAddress(), "--engine", n.engine,
+		"--organization", req.GetOrganization(), "--project", req.GetProject(), "--stack", req.GetStack(),
+		"--root-directory", info.GetRootDirectory(), "--pwd", info.GetProgramDirectory(),
+		"--parallel", strconv.Itoa(int(req.GetParallel())))
+	if req.GetDryRun() {
+		args = append(args, "--dry-run")
+	}
+	entry := info.GetEntryPoint()
+	if entry == "" {
+		entry = "."
+	}
+	env := configEnv(req)
+	if typescript, set := option[bool](info, "typescript"); typescript || !set {
+		env = append(env, "PULUMI_NODEJS_TYPESCRIPT=true")
+	}
+	if tsconfig, set := option[string](info, "tsconfig"); set {
+		env = append(env, "PULUMI_NODEJS_TSCONFIG_PATH="+tsconfig)
+	}
+	return process.Command{
+		Path: path, Args: append(append(args, entry), req.GetArgs()...), Env: env, Dir: info.GetProgramDirectory(),
+	}, nil
+}
+
+// installation uses the package manager that the options name, or whose lock file is there, or npm.
+func (n node) installation(info *pulumirpc.ProgramInfo) (process.Command, error) {
+	dir := manifestDir(info)
+	if dir == "" {
+		return process.Command{}, nil
+	}
+	has := func(file string) bool {
+		_, err := os.Stat(filepath.Join(dir, file))
+		return err == nil
+	}
+	manager, _ := option[string](info, "packagemanager")
+	args := []string{"install"}
+	switch {
+	case manager == "pnpm" || manager == "" && has("pnpm-lock.yaml"):
+		manager = "pnpm"
+	case manager == "yarn" || manager == "" && has("yarn.lock"):
+		manager = "yarn"
+	case manager == "" || manager == "npm":
+		manager = "npm"
+		if has("package-lock.json") || has("npm-shrinkwrap.json") {
+			args = []string{"ci"}
+		}
+		args = append(args, "--loglevel=error", "--no-audit", "--no-fund")
+	default:
+		return process.Command{}, fmt.Errorf("unknown packagemanager %q in Pulumi.yaml: use npm, pnpm or yarn", manager)
+	}
+	path, err := n.tools.look(manager, "programs in Node.js")
+	return process.Command{Path: path, Args: args, Dir: dir}, err
+}
+
+// manifestDir is the nearest directory with a package.json, from the program up to the project's root, or empty.
+func manifestDir(info *pulumirpc.ProgramInfo) string {
+	for dir := info.GetProgramDirectory(); ; dir = filepath.Dir(dir) {
+		if _, err := os.Stat(filepath.Join(dir, "package.json")); err == nil {
+			return dir
+		}
+		if dir == info.GetRootDirectory() || dir == filepath.Dir(dir) {
+			return ""
+		}
+	}
+}
+
+// manifest is as much of a package.json as matters here.
+type manifest struct {
+	Name            string
+	Version         string
+	Dependencies    map[string]string
+	DevDependencies map[string]string
+	Pulumi          *pluginManifest
+}
+
+func readManifest(dir string) (m manifest, err error) {
+	text, err := os.ReadFile(filepath.Join(dir, "package.json"))
+	if err != nil {
+		return m, err
+	}
+	if err := json.Unmarshal(text, &m); err != nil {
+		return m, fmt.Errorf("%s: %w", filepath.Join(dir, "package.json"), err)
+	}
+	return m, nil
+}
+
+// required looks through the installed packages, those of packages included, for ones that say they have a provider.
+func (n node) required(_ context.Context, info *pulumirpc.ProgramInfo) ([]*pulumirpc.PackageDependency, error) {
+	found := dependencySet{}
+	visited := map[string]bool{}
+	for dir := info.GetProgramDirectory(); ; dir = filepath.Dir(dir) {
+		eachModule(filepath.Join(dir, "node_modules"), visited, func(m manifest) {
+			if m.Pulumi != nil {
+				found.add(m.Pulumi, m.Name[strings.LastIndex(m.Name, "/")+1:], m.Version)
+			}
+		})
+		if dir == info.GetRootDirectory() || dir == filepath.Dir(dir) {
+			return found.sorted(), nil
+		}
+	}
+}
+
+// eachModule visits the packages in a node_modules directory and in those within, each once. What cannot be read is not
+// a package.
+func eachModule(modules string, visited map[string]bool, visit func(manifest)) {
+	real, err := filepath.EvalSymlinks(modules)
+	if err != nil || visited[real] {
+		return
+	}
+	visited[real] = true
+	entries, _ := os.ReadDir(real)
+	for _, e := range entries {
+		path := filepath.Join(real, e.Name())
+		switch {
+		case e.Name() == ".pnpm": // where pnpm keeps what the links in other directories point to
+			stored, _ := filepath.Glob(filepath.Join(path, "*", "node_modules"))
+			for _, s := range stored {
+				eachModule(s, visited, visit)
+			}
+		case strings.HasPrefix(e.Name(), "."):
+		case strings.HasPrefix(e.Name(), "@"):
+			scoped, _ := os.ReadDir(path)
+			for _, s := range scoped {
+				visitModule(filepath.Join(path, s.Name()), visited, visit)
+			}
+		default:
+			visitModule(path, visited, visit)
+		}
+	}
+}
+
+func visitModule(dir string, visited map[string]bool, visit func(manifest)) {
+	real, err := filepath.EvalSymlinks(dir)
+	if err != nil || visited[real] {
+		return
+	}
+	visited[real] = true
+	if m, err := readManifest(real); err == nil {
+		visit(m)
+	}
+	eachModule(filepath.Join(real, "node_modules"), visited, visit)
+}
+
+func (n node) dependencies(
+	_ context.Context, info *pulumirpc.ProgramInfo, transitive bool,
+) ([]*pulumirpc.DependencyInfo, error) {
+	dir := manifestDir(info)
+	own, err := readManifest(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var deps []*pulumirpc.DependencyInfo
+	eachModule(filepath.Join(dir, "node_modules"), map[string]bool{}, func(m manifest) {
+		_, direct := own.Dependencies[m.Name]
+		_, dev := own.DevDependencies[m.Name]
+		if m.Name != "" && (transitive || direct || dev) {
+			deps = append(deps, &pulumirpc.DependencyInfo{Name: m.Name, Version: m.Version})
+		}
+	})
+	slices.SortFunc(deps, func(a, b *pulumirpc.DependencyInfo) int { return strings.Compare(a.GetName(), b.GetName()) })
+	return deps, nil
+}
+
+func (n node) about() (string, []string, error) {
+	path, err := n.tools.look("node", "programs in Node.js")
+	return path, []string{"--version"}, err
+}

@@ -1,0 +1,87 @@
+package pluginhost
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+
+	"github.com/pulumi/pulumi/sdk/v3/go/common/util/rpcutil/rpcerror"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/stats"
+	"google.golang.org/grpc/status"
+)
+
+// fate is how far a call that ended with an error got. The status code does not tell: an Unavailable of the provider, one
+// of a connection that broke, and one of a connection that could not be made look alike.
+type fate string
+
+const (
+	answeredFate fate = ""            // the error is the provider's own
+	unsentFate   fate = "CALL_UNSENT" // nothing was given to the transport: no effect
+	lostFate     fate = "CALL_LOST"   // sent, and no answer came back
+)
+
+const fateDomain = "deployctl" // of the detail that carries a fate
+
+// fateOf reads the mark of markFate.
+func fateOf(err error) fate {
+	var e *rpcerror.Error
+	if !errors.As(err, &e) {
+		return answeredFate
+	}
+	for _, detail := range e.Details() {
+		if d, ok := detail.(*errdetails.ErrorInfo); ok && d.GetDomain() == fateDomain {
+			return fate(d.GetReason())
+		}
+	}
+	return answeredFate
+}
+
+// progress is what the transport did for one call.
+type progress struct{ sent, answered atomic.Bool }
+
+type progressKey struct{}
+
+// markFate marks the errors of calls that the provider has not answered. The mark is a detail of the status, because that
+// is all of an error that comes through the SDK.
+func markFate(
+	ctx context.Context, method string, req, reply any, conn *grpc.ClientConn,
+	invoke grpc.UnaryInvoker, opts ...grpc.CallOption,
+) error {
+	p := new(progress)
+	err := invoke(context.WithValue(ctx, progressKey{}, p), method, req, reply, conn, opts...)
+	if err == nil || p.answered.Load() {
+		return err
+	}
+	reached := lostFate
+	if !p.sent.Load() {
+		reached = unsentFate
+	}
+	info := &errdetails.ErrorInfo{Reason: string(reached), Domain: fateDomain}
+	if marked, detailErr := status.Convert(err).WithDetails(info); detailErr == nil {
+		return marked.Err()
+	}
+	return err
+}
+
+// callWatcher notes the progress of calls: sent from when the headers are given to the transport, answered when the
+// status has come back.
+type callWatcher struct{}
+
+func (callWatcher) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context   { return ctx }
+func (callWatcher) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
+func (callWatcher) HandleConn(context.Context, stats.ConnStats)                       {}
+
+func (callWatcher) HandleRPC(ctx context.Context, event stats.RPCStats) {
+	p, ok := ctx.Value(progressKey{}).(*progress)
+	if !ok {
+		return
+	}
+	switch event.(type) {
+	case *stats.OutHeader:
+		p.sent.Store(true)
+	case *stats.InTrailer:
+		p.answered.Store(true)
+	}
+}

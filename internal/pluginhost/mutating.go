@@ -1,0 +1,84 @@
+package pluginhost
+
+import (
+	"context"
+	"errors"
+
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/util/rpcutil/rpcerror"
+	pulumirpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/types/known/emptypb"
+)
+
+// garbledAnswer is an error about an answer of the provider: the effect has happened or not, but the answer cannot be used.
+type garbledAnswer struct{ err error }
+
+func (e *garbledAnswer) Error() string { return e.err.Error() }
+func (e *garbledAnswer) Unwrap() error { return e.err }
+
+// Create makes a resource; see Classify about its errors.
+func (p *Provider) Create(ctx context.Context, req plugin.CreateRequest) (plugin.CreateResponse, error) {
+	before := p.wire.calls(req.URN)
+	resp, err := p.Provider.Create(ctx, req)
+	return resp, p.wire.explain(err, req.URN, before)
+}
+
+// Update changes a resource; see Classify about its errors.
+func (p *Provider) Update(ctx context.Context, req plugin.UpdateRequest) (plugin.UpdateResponse, error) {
+	before := p.wire.calls(req.URN)
+	resp, err := p.Provider.Update(ctx, req)
+	return resp, p.wire.explain(err, req.URN, before)
+}
+
+// Delete removes a resource; see Classify about its errors.
+func (p *Provider) Delete(ctx context.Context, req plugin.DeleteRequest) (plugin.DeleteResponse, error) {
+	before := p.wire.calls(req.URN)
+	resp, err := p.Provider.Delete(ctx, req)
+	return resp, p.wire.explain(err, req.URN, before)
+}
+
+// explain turns errors that the SDK made out of an answer into garbledAnswer: they come without a status, and after a call
+// was made for the URN. One made before the call has no effect and stays as it is.
+func (w *wire) explain(err error, urn resource.URN, before int) error {
+	var answer *rpcerror.Error
+	var initialisation *plugin.InitError
+	if err == nil || errors.As(err, &answer) || errors.As(err, &initialisation) || w.calls(urn) == before {
+		return err
+	}
+	return &garbledAnswer{err}
+}
+
+func (w *wire) calls(urn resource.URN) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.sent[string(urn)]
+}
+
+func (w *wire) note(urn string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.sent[urn]++
+}
+
+func (w *wire) Create(
+	ctx context.Context, in *pulumirpc.CreateRequest, opts ...grpc.CallOption,
+) (*pulumirpc.CreateResponse, error) {
+	w.note(in.GetUrn())
+	return w.ResourceProviderClient.Create(ctx, in, opts...)
+}
+
+func (w *wire) Update(
+	ctx context.Context, in *pulumirpc.UpdateRequest, opts ...grpc.CallOption,
+) (*pulumirpc.UpdateResponse, error) {
+	w.note(in.GetUrn())
+	return w.ResourceProviderClient.Update(ctx, in, opts...)
+}
+
+func (w *wire) Delete(
+	ctx context.Context, in *pulumirpc.DeleteRequest, opts ...grpc.CallOption,
+) (*emptypb.Empty, error) {
+	w.note(in.GetUrn())
+	return w.ResourceProviderClient.Delete(ctx, in, opts...)
+}
