@@ -23,8 +23,11 @@ var errEnded = errors.New("the event log is complete")
 func (c *Client) Watch(ctx context.Context, u deployments.UpdateName, fn func(deployments.WatchEvent) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	seen := int64(0)
-	var stopped error // fn's verdict
+	var (
+		seen    int64
+		begun   bool
+		stopped error // fn's verdict
+	)
 	follow := func(ctx context.Context) error {
 		stream, err := c.updates.Watch(ctx, &api.WatchRequest{Update: wire.FromUpdate(u), After: seen})
 		if err != nil {
@@ -32,13 +35,14 @@ func (c *Client) Watch(ctx context.Context, u deployments.UpdateName, fn func(de
 		}
 		err = receive(stream.Recv, func(m *api.WatchResponse) error {
 			c.silence.reached()
+			begun = true
 			e, err := wire.ToWatchEvent(m)
 			if err == nil {
 				err = fn(e)
 			}
 			if err != nil {
 				stopped = err
-				return err
+				return errEnded
 			}
 			if e.Event != nil {
 				seen++
@@ -54,15 +58,14 @@ func (c *Client) Watch(ctx context.Context, u deployments.UpdateName, fn func(de
 		return err
 	}
 	for {
-		before := seen
 		err := c.patiently(ctx, follow)
 		switch {
 		case stopped != nil:
 			return stopped
 		case errors.Is(err, errEnded):
 			return nil
-		case deployments.CodeOf(err) == deployments.CodeUnavailable && (seen > 0 || before > 0):
-			continue // it has begun: it goes on for as long as ctx does
+		case deployments.CodeOf(err) == deployments.CodeUnavailable && begun:
+			continue // for as long as ctx does
 		}
 		return err
 	}

@@ -1,0 +1,46 @@
+package display
+
+import "github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
+
+// operation says how a step is shown.
+type operation struct {
+	sign  string
+	color color
+	// present, past and plan: "creating", "created", "create".
+	present, past, plan string
+	// rank orders the steps of one resource: the highest is the one that its row shows.
+	rank int
+}
+
+// operations is the table of steps. Steps that are not in it are shown by their name.
+var operations = map[apitype.OpType]operation{
+	apitype.OpSame:                 {" ", none, "checking", "unchanged", "keep", 0},
+	apitype.OpCreate:               {"+", green, "creating", "created", "create", 3},
+	apitype.OpUpdate:               {"~", yellow, "updating", "updated", "update", 3},
+	apitype.OpDelete:               {"-", red, "deleting", "deleted", "delete", 3},
+	apitype.OpReplace:              {"±", magenta, "replacing", "replaced", "replace", 6},
+	apitype.OpCreateReplacement:    {"±", magenta, "creating replacement", "created replacement", "replace", 5},
+	apitype.OpDeleteReplaced:       {"±", magenta, "deleting original", "deleted original", "replace", 4},
+	apitype.OpRead:                 {"<", cyan, "reading", "read", "read", 2},
+	apitype.OpReadReplacement:      {"<", cyan, "reading replacement", "read replacement", "read", 5},
+	apitype.OpRefresh:              {"~", cyan, "refreshing", "refreshed", "refresh", 1},
+	apitype.OpReadDiscard:          {"-", red, "discarding", "discarded", "discard", 2},
+	apitype.OpDiscardReplaced:      {"-", red, "discarding original", "discarded original", "discard", 2},
+	apitype.OpRemovePendingReplace: {"-", red, "finishing replacement", "finished replacement", "finish replacement", 2},
+	apitype.OpImport:               {"=", cyan, "importing", "imported", "import", 3},
+	apitype.OpImportReplacement:    {"=", magenta, "importing replacement", "imported replacement", "import", 5},
+}
+
+func operationOf(op apitype.OpType) operation {
+	if known, ok := operations[op]; ok {
+		return known
+	}
+	name := string(op)
+	return operation{"*", none, name, name, name, 2}
+}
+
+// summaryOrder is how changes are listed at the end.
+var summaryOrder = []apitype.OpType{
+	apitype.OpCreate, apitype.OpUpdate, apitype.OpReplace, apitype.OpDelete,
+	apitype.OpImport, apitype.OpRead, apitype.OpRefresh, apitype.OpSame,
+}

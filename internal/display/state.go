@@ -1,0 +1,209 @@
+package display
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/diag/colors"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
+)
+
+// phase is where a step stands.
+type phase int
+
+const (
+	waiting phase = iota // known of only as a parent, or by a diagnostic
+	running
+	done
+	failed
+)
+
+// Row is one resource of an update.
+type Row struct {
+	URN      string
+	Type     string
+	Name     string
+	Parent   string // URN
+	Op       apitype.OpType
+	Phase    phase
+	Started  time.Time
+	Finished time.Time
+	// Attempt, LastError and NextRetry are of a step that is being retried.
+	Attempt   int
+	LastError string
+	NextRetry time.Time
+	Changes   []Change
+	Diags     []Diag
+
+	current  apitype.OpType // the step that Phase is about; Op is the most telling one so far
+	metadata apitype.StepEventMetadata
+}
+
+// Diag is one diagnostic.
+type Diag struct {
+	URN      string
+	Severity string // info, info#err, warning, error, debug
+	Message  string // without colours and without the newline at the end
+}
+
+// State is what an update's event log has said so far.
+type State struct {
+	Rows     []*Row // in order of first mention
+	Diags    []Diag // those of no resource
+	Outputs  map[string]any
+	Previous map[string]any // the outputs before
+	Progress deployments.Progress
+	End      *deployments.UpdateInfo
+	Planning bool // the events are a preview's
+
+	byURN map[string]*Row
+}
+
+// NewState gives the state of an update of which nothing is known.
+func NewState() *State { return &State{byURN: map[string]*Row{}} }
+
+const stackType = "pulumi:pulumi:Stack"
+
+// Apply takes in one item. It returns the row that the item is about, or nil.
+func (s *State) Apply(e deployments.WatchEvent) *Row {
+	switch {
+	case e.End != nil:
+		s.End = e.End
+	case e.Progress != nil:
+		s.progress(*e.Progress)
+	case e.Event != nil:
+		return s.event(*e.Event)
+	}
+	return nil
+}
+
+func (s *State) event(e apitype.EngineEvent) *Row {
+	at := time.Unix(int64(e.Timestamp), 0)
+	switch {
+	case e.ResourcePreEvent != nil:
+		s.Planning = e.ResourcePreEvent.Planning
+		return s.step(e.ResourcePreEvent.Metadata, running, at)
+	case e.ResOutputsEvent != nil:
+		s.Planning = e.ResOutputsEvent.Planning
+		row := s.step(e.ResOutputsEvent.Metadata, done, at)
+		if row.Type == stackType {
+			s.outputs(e.ResOutputsEvent.Metadata)
+		}
+		return row
+	case e.ResOpFailedEvent != nil:
+		return s.step(e.ResOpFailedEvent.Metadata, failed, at)
+	case e.DiagnosticEvent != nil:
+		return s.diagnostic(*e.DiagnosticEvent)
+	case e.ErrorEvent != nil:
+		s.Diags = append(s.Diags, Diag{Severity: "error", Message: plain(e.ErrorEvent.Error)})
+	case e.StdoutEvent != nil:
+		s.Diags = append(s.Diags, Diag{Severity: "info", Message: plain(e.StdoutEvent.Message)})
+	}
+	return nil
+}
+
+// outputs keeps the stack's outputs.
+func (s *State) outputs(m apitype.StepEventMetadata) {
+	if m.Old != nil {
+		s.Previous = m.Old.Outputs
+	}
+	if m.New != nil {
+		s.Outputs = m.New.Outputs
+	}
+	if m.Op == apitype.OpDelete {
+		s.Outputs = nil
+	}
+}
+
+// row finds or makes the row of a URN.
+func (s *State) row(id string) *Row {
+	if row, ok := s.byURN[id]; ok {
+		return row
+	}
+	row := &Row{URN: id, Name: id}
+	if u, err := urn.Parse(id); err == nil {
+		row.Type, row.Name = string(u.Type()), u.Name()
+	}
+	s.byURN[id] = row
+	s.Rows = append(s.Rows, row)
+	return row
+}
+
+func (s *State) step(m apitype.StepEventMetadata, p phase, at time.Time) *Row {
+	row := s.row(m.URN)
+	if operationOf(m.Op).rank >= operationOf(row.Op).rank || row.Op == "" {
+		row.Op = m.Op
+		row.metadata = m
+	}
+	if p == running {
+		row.Started, row.Finished = at, time.Time{}
+	} else {
+		row.Finished = at
+		row.Attempt, row.LastError, row.NextRetry = 0, "", time.Time{}
+	}
+	row.Phase, row.current = p, m.Op
+	for _, state := range []*apitype.StepEventStateMetadata{m.Old, m.New} {
+		if state != nil && state.Parent != "" {
+			row.Parent = state.Parent
+		}
+	}
+	if changes := changesOf(m); len(changes) > 0 {
+		row.Changes = changes
+	}
+	return row
+}
+
+// diagnostic keeps a diagnostic with its resource. Chatter that is meant to vanish is dropped.
+func (s *State) diagnostic(e apitype.DiagnosticEvent) *Row {
+	if e.Ephemeral || e.Severity == "debug" {
+		return nil
+	}
+	d := Diag{URN: e.URN, Severity: e.Severity, Message: plain(e.Prefix + e.Message)}
+	if e.URN == "" {
+		s.Diags = append(s.Diags, d)
+		return nil
+	}
+	row := s.row(e.URN)
+	row.Diags = append(row.Diags, d)
+	return row
+}
+
+// progress updates the rows of running steps.
+func (s *State) progress(p deployments.Progress) {
+	s.Progress = p
+	for _, step := range p.Running {
+		row, ok := s.byURN[step.URN]
+		if !ok || row.Phase != running {
+			continue
+		}
+		row.Attempt, row.LastError, row.NextRetry = step.Attempt, step.LastError, step.NextRetry
+		if !step.Started.IsZero() {
+			row.Started = step.Started
+		}
+	}
+}
+
+// Changed says whether any resource changes, or its outputs do.
+func (s *State) Changed() bool {
+	return slices.ContainsFunc(s.Rows, func(r *Row) bool { return r.changes() })
+}
+
+// changes says whether the row's step does anything.
+func (r *Row) changes() bool {
+	return r.Op != "" && r.Op != apitype.OpSame && r.Op != apitype.OpRefresh
+}
+
+// plain takes colour tags and terminal controls out of a message.
+func plain(text string) string {
+	text = colors.Never.Colorize(text)
+	text = strings.Map(func(r rune) rune {
+		if r < ' ' && r != '\n' && r != '\t' || r == 0x7f {
+			return -1
+		}
+		return r
+	}, text)
+	return strings.TrimRight(text, "\n")
+}

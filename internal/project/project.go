@@ -1,0 +1,63 @@
+// Package project is a project on the user's disk: Pulumi.yaml, the stacks' configuration files with their secrets, the
+// files that an update takes along, and which stack is selected. It speaks to a service through small interfaces.
+package project
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/tokens"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/workspace"
+)
+
+// Project is an ordinary Pulumi project.
+type Project struct {
+	File       string // path of Pulumi.yaml
+	Dir        string // absolute, without symbolic links
+	Definition *workspace.Project
+}
+
+// Name is the project's name.
+func (p *Project) Name() string { return string(p.Definition.Name) }
+
+// Find loads the project that dir belongs to: the one of the nearest Pulumi.yaml in dir or above it.
+func Find(dir string) (*Project, error) {
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		return nil, deployments.Errorf(deployments.CodeInvalid, "%s is not a directory", dir)
+	}
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, err
+	}
+	if dir, err = filepath.EvalSymlinks(dir); err != nil {
+		return nil, err
+	}
+	file, err := workspace.DetectProjectPathFrom(dir)
+	if errors.Is(err, workspace.ErrProjectNotFound) {
+		return nil, deployments.Errorf(deployments.CodeInvalid,
+			"there is no Pulumi.yaml in %s or in a directory above it; go to a project's directory or name one with --cwd", dir)
+	}
+	if err != nil {
+		return nil, deployments.Errorf(deployments.CodeInvalid, "cannot look for Pulumi.yaml: %w", err)
+	}
+	definition, err := workspace.LoadProject(file)
+	if err != nil {
+		return nil, deployments.Errorf(deployments.CodeInvalid, "the project file is not valid; correct it and try again: %w", err)
+	}
+	if err := deployments.ValidateName("project", string(definition.Name)); err != nil {
+		return nil, deployments.Errorf(deployments.CodeInvalid, "%s: %w", file, err)
+	}
+	return &Project{File: file, Dir: filepath.Dir(file), Definition: definition}, nil
+}
+
+// Stack loads the configuration file of one of the project's stacks; a file that does not exist reads as empty.
+func (p *Project) Stack(name string) (*Stack, error) {
+	path := workspace.ProjectStackPath(p.File, p.Definition, tokens.QName(name))
+	file, err := workspace.LoadProjectStack(nil, p.Definition, path)
+	if err != nil {
+		return nil, deployments.Errorf(deployments.CodeInvalid, "%s is not valid; correct it and try again: %w", path, err)
+	}
+	return &Stack{Path: path, project: p, name: name, file: file}, nil
+}

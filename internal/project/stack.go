@@ -1,0 +1,188 @@
+package project
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/config"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/workspace"
+)
+
+// Stack is the configuration file of a stack, Pulumi.STACK.yaml, in the form in which the field's tools write it.
+type Stack struct {
+	Path    string
+	project *Project
+	name    string
+	file    *workspace.ProjectStack
+}
+
+// Save writes the file; what it does not know of, comments included, stays.
+func (s *Stack) Save() error {
+	if err := s.file.Save(s.Path); err != nil {
+		return deployments.Errorf(deployments.CodeInvalid, "cannot write %s: %w", s.Path, err)
+	}
+	return nil
+}
+
+// Key reads a configuration key as users write it: NAME means PROJECT:NAME. With path, NAME may be a path into a value
+// ("servers[0].port").
+func (s *Stack) Key(text string, path bool) (config.Key, error) {
+	name, rest := text, ""
+	if i := strings.IndexAny(text, ".[\""); path && i >= 0 {
+		name, rest = text[:i], text[i:]
+	}
+	if !strings.Contains(name, ":") {
+		name = s.project.Name() + ":" + name
+	}
+	key, err := config.ParseKey(name + rest)
+	if err != nil || key.Name() == "" {
+		return config.Key{}, deployments.Errorf(deployments.CodeInvalid, "%q is not a configuration key; write NAME or NAMESPACE:NAME", text)
+	}
+	return key, nil
+}
+
+// Get finds a value; with path, the key's name is a path into it.
+func (s *Stack) Get(key config.Key, path bool) (config.Value, bool, error) {
+	v, ok, err := s.file.Config.Get(key, path)
+	if err != nil {
+		return v, false, deployments.Errorf(deployments.CodeInvalid, "cannot get %s: %w", key, err)
+	}
+	return v, ok, nil
+}
+
+// Set sets a value; it is not saved.
+func (s *Stack) Set(key config.Key, v config.Value, path bool) error {
+	if err := s.file.Config.Set(key, v, path); err != nil {
+		return deployments.Errorf(deployments.CodeInvalid, "cannot set %s: %w", key, err)
+	}
+	return nil
+}
+
+// Remove removes a value; it is not saved. It reports CodeNotFound when there is none.
+func (s *Stack) Remove(key config.Key, path bool) error {
+	if _, ok, err := s.Get(key, path); err != nil || !ok {
+		if err == nil {
+			err = deployments.Errorf(deployments.CodeNotFound, "%s is not set in %s", key, s.Path)
+		}
+		return err
+	}
+	if err := s.file.Config.Remove(key, path); err != nil {
+		return deployments.Errorf(deployments.CodeInvalid, "cannot remove %s: %w", key, err)
+	}
+	return nil
+}
+
+// Keys lists the keys that are set, sorted.
+func (s *Stack) Keys() []config.Key {
+	keys := make([]config.Key, 0, len(s.file.Config))
+	for key := range s.file.Config {
+		keys = append(keys, key)
+	}
+	slices.SortFunc(keys, func(a, b config.Key) int { return strings.Compare(a.String(), b.String()) })
+	return keys
+}
+
+// HasSecrets says whether anything in the file is encrypted.
+func (s *Stack) HasSecrets() bool { return s.file.Config.HasSecureValue() }
+
+// Plain decrypts one value.
+func (s *Stack) Plain(key config.Key, v config.Value, crypter config.Decrypter) (string, error) {
+	text, err := v.Value(crypter)
+	if err != nil {
+		return "", deployments.Errorf(deployments.CodeInvalid,
+			"cannot decrypt %s in %s: it was encrypted for another stack, by another service or with another passphrase; set it again with deployctl config set %s --secret (%w)",
+			key, s.Path, key, err)
+	}
+	return text, nil
+}
+
+// Values gives all that an update is configured with: what the file sets, decrypted, over what Pulumi.yaml declares.
+func (s *Stack) Values(ctx context.Context, crypter func(context.Context) (config.Crypter, error)) (map[string]deployments.ConfigValue, error) {
+	decrypter := config.NewPanicCrypter()
+	if s.HasSecrets() {
+		found, err := crypter(ctx)
+		if err != nil {
+			return nil, err
+		}
+		decrypter = found
+	}
+	values := map[string]deployments.ConfigValue{}
+	for _, key := range s.Keys() {
+		v := s.file.Config[key]
+		text, err := s.Plain(key, v, decrypter)
+		if err != nil {
+			return nil, err
+		}
+		values[key.String()] = deployments.ConfigValue{Value: text, Secret: v.Secure(), Object: v.Object()}
+	}
+	return values, s.declared(values)
+}
+
+// declared adds the values and defaults of Pulumi.yaml to values, and checks types and presence.
+func (s *Stack) declared(values map[string]deployments.ConfigValue) error {
+	var missing []string
+	for name, declaration := range s.project.Definition.Config {
+		key := name
+		if !strings.Contains(key, ":") {
+			key = s.project.Name() + ":" + name
+		}
+		if v, set := values[key]; set {
+			if err := checkType(key, v, declaration); err != nil {
+				return err
+			}
+			continue
+		}
+		given := declaration.Value
+		if given == nil {
+			given = declaration.Default
+		}
+		switch {
+		case given != nil:
+			v, err := declaredValue(given)
+			if err != nil {
+				return deployments.Errorf(deployments.CodeInvalid, "%s: config %s: %w", s.project.File, name, err)
+			}
+			v.Secret = declaration.Secret
+			values[key] = v
+		case declaration.IsExplicitlyTyped():
+			missing = append(missing, key)
+		}
+	}
+	if len(missing) > 0 {
+		slices.Sort(missing)
+		return deployments.Errorf(deployments.CodeInvalid, "stack %s needs a value for %s; set it with deployctl config set %s VALUE",
+			s.name, strings.Join(missing, ", "), missing[0])
+	}
+	return nil
+}
+
+func checkType(key string, v deployments.ConfigValue, declaration workspace.ProjectConfigType) error {
+	if !declaration.IsExplicitlyTyped() {
+		return nil
+	}
+	var value any = v.Value
+	if v.Object {
+		if err := json.Unmarshal([]byte(v.Value), &value); err != nil {
+			return err
+		}
+	}
+	if !workspace.ValidateConfigValue(*declaration.Type, declaration.Items, value) {
+		return deployments.Errorf(deployments.CodeInvalid, "%s must be of type %s", key,
+			workspace.InferFullTypeName(*declaration.Type, declaration.Items))
+	}
+	return nil
+}
+
+// declaredValue makes a configuration value of what YAML says: text of a scalar, JSON of a list or an object.
+func declaredValue(given any) (deployments.ConfigValue, error) {
+	switch given.(type) {
+	case []any, map[string]any:
+		text, err := json.Marshal(given)
+		return deployments.ConfigValue{Value: string(text), Object: true}, err
+	}
+	return deployments.ConfigValue{Value: fmt.Sprint(given)}, nil
+}

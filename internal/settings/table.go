@@ -1,0 +1,87 @@
+package settings
+
+// The settings.
+const (
+	Server       Key = "server"
+	Token        Key = "token"
+	TokenFile    Key = "token-file"
+	CACert       Key = "ca-cert"
+	Organization Key = "organization"
+	Home         Key = "home"
+
+	Listen  Key = "listen"
+	TLSCert Key = "tls-cert"
+	TLSKey  Key = "tls-key"
+	Metrics Key = "metrics-listen"
+	Master  Key = "key"
+	MasterF Key = "key-file"
+
+	TemporalAddress    Key = "temporal.address"
+	TemporalNamespace  Key = "temporal.namespace"
+	TemporalAPIKey     Key = "temporal.api-key"
+	TemporalAPIKeyFile Key = "temporal.api-key-file"
+	TemporalTLSCert    Key = "temporal.tls-cert"
+	TemporalTLSKey     Key = "temporal.tls-key"
+	TemporalCACert     Key = "temporal.ca-cert"
+
+	S3Endpoint      Key = "s3.endpoint"
+	S3Bucket        Key = "s3.bucket"
+	S3Prefix        Key = "s3.prefix"
+	S3Region        Key = "s3.region"
+	S3AccessKey     Key = "s3.access-key-id"
+	S3SecretKey     Key = "s3.secret-access-key"
+	S3SecretKeyFile Key = "s3.secret-access-key-file"
+)
+
+// Group says which commands a setting is for.
+type Group int
+
+// The groups: every command that speaks to a service; serve alone; serve and worker.
+const (
+	ForClient Group = iota
+	ForServe
+	ForService
+)
+
+// Definition describes a setting.
+type Definition struct {
+	Key     Key
+	Group   Group
+	Default string
+	// Secret settings have no flag, since arguments can be read by other users of the machine, and are never printed.
+	Secret bool
+	Usage  string
+}
+
+// Table lists every setting, in the order in which it is shown.
+var Table = []Definition{
+	{Server, ForClient, "", false, "HOST:PORT of the service; not set: the embedded service of this user, started when needed"},
+	{Token, ForClient, "", true, "access token for the service"},
+	{TokenFile, ForClient, "", false, "file that holds the access token"},
+	{CACert, ForClient, "", false, "certificates (PEM) to check the service's against; not set: the system's"},
+	{Organization, ForClient, "organization", false, "organization of stacks that are named without one"},
+	{Home, ForClient, "", false, "directory of the embedded service; not set: ${XDG_STATE_HOME}/deployctl"},
+
+	{Listen, ForServe, "127.0.0.1:7460", false, "HOST:PORT that the service listens on"},
+	{TLSCert, ForServe, "", false, "the service's certificate (PEM); required off loopback"},
+	{TLSKey, ForServe, "", false, "the certificate's key (PEM)"},
+	{Metrics, ForService, "", false, "HOST:PORT for Prometheus metrics; not set: none"},
+	{Master, ForService, "", true, "the key that everything is sealed with, 32 bytes in base64; the same for every serve and worker"},
+	{MasterF, ForService, "", false, "file that holds the key"},
+
+	{TemporalAddress, ForService, "127.0.0.1:7233", false, "HOST:PORT of Temporal"},
+	{TemporalNamespace, ForService, "default", false, "Temporal namespace"},
+	{TemporalAPIKey, ForService, "", true, "Temporal API key (Temporal Cloud)"},
+	{TemporalAPIKeyFile, ForService, "", false, "file that holds the Temporal API key"},
+	{TemporalTLSCert, ForService, "", false, "client certificate (PEM) for Temporal, with its key: mTLS"},
+	{TemporalTLSKey, ForService, "", false, "key (PEM) of the client certificate for Temporal"},
+	{TemporalCACert, ForService, "", false, "certificates (PEM) to check Temporal's against"},
+
+	{S3Endpoint, ForService, "", false, "URL of an S3 server; not set: AWS"},
+	{S3Bucket, ForService, "", false, "bucket for state; it must exist"},
+	{S3Prefix, ForService, "", false, "prefix of every key in the bucket"},
+	{S3Region, ForService, "us-east-1", false, "region of the bucket"},
+	{S3AccessKey, ForService, "", false, "access key id; not set: the AWS SDK's usual places are searched"},
+	{S3SecretKey, ForService, "", true, "secret access key"},
+	{S3SecretKeyFile, ForService, "", false, "file that holds the secret access key"},
+}
