@@ -150,8 +150,12 @@ func strict(node *yaml.Node, a action) error {
 	return d.Decode(a)
 }
 
-// at is a copy of a step in which {{i}} stands for an index and {{i-1}} for the one before.
+// at is a copy of a step in which {{i}} stands for an index and {{i-1}} for the one before: a number where it stands
+// alone, quoted or not.
 func at(node yaml.Node, index int) yaml.Node {
+	if node.Value == "{{i}}" || node.Value == "{{i-1}}" {
+		node.Tag, node.Style = "", 0
+	}
 	node.Value = strings.NewReplacer("{{i}}", strconv.Itoa(index), "{{i-1}}", strconv.Itoa(index-1)).Replace(node.Value)
 	content := node.Content
 	node.Content = make([]*yaml.Node, len(content))
