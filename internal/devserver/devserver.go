@@ -24,28 +24,30 @@ type Options struct {
 	// CodecEndpoint is the URL at which the user's browser decodes payloads for the Web UI, given the home's ports; nil or
 	// an empty URL for none. The caller serves it.
 	CodecEndpoint func(Ports) string
-	// Log hears of what a user of the service may want to know, such as a restart of the S3 server; nil for nobody. What the
-	// servers have to say goes to files below Home/logs.
-	Log *slog.Logger
 }
 
 // Server is a running service. Its fields do not change.
 type Server struct {
 	Status Status // as at the start; State and TokenFile are what Announce writes
 	Keys   Keys
+	// Log writes to service.log of the home, for the caller's own parts too, until Close.
+	Log *slog.Logger
 
-	home      home
-	lock      *flock.Flock
-	temporal  *Temporal
-	objects   *s3Child
-	objectLog *logFile
-	stopUI    func()
+	home     home
+	lock     *flock.Flock
+	temporal *Temporal
+	objects  *s3Child
+	logs     []*logFile
+	stopUI   func()
 
 	started bool // what Lost says has reached the caller
 	closing sync.Once
 	done    chan struct{}
 	err     error
 }
+
+// maxLost is how many lost instances are remembered. What the ones before them did is known to be lost by other ways by now.
+const maxLost = 50
 
 // Start starts the service of a home in this process and returns once Temporal, its Web UI and the S3 server answer and the
 // namespace and the bucket are there. Others see it as Starting until Announce. It ends with ctx, or by Close: in both cases
@@ -56,9 +58,6 @@ func Start(ctx context.Context, opts Options) (*Server, error) {
 	h, err := openHome(opts.Home)
 	if err != nil {
 		return nil, err
-	}
-	if opts.Log == nil {
-		opts.Log = slog.New(slog.DiscardHandler)
 	}
 	lock, err := acquire(ctx, h, lockService, time.Second)
 	if errors.Is(err, errHeld) {
@@ -78,31 +77,17 @@ func Start(ctx context.Context, opts Options) (*Server, error) {
 }
 
 func (s *Server) start(ctx context.Context, opts Options) error {
-	h := s.home
-	var before Status
-	left, err := readJSON(h.status(), &before) // what a clean end would have removed
+	if err := s.claim(); err != nil {
+		return err
+	}
+	keys, ports, err := ensureData(ctx, s.home, opts.Ports)
 	if err != nil {
 		return err
 	}
-	if left {
-		s.Status.Lost = before.Lost
-		if before.Instance != "" {
-			s.Status.Lost = append(s.Status.Lost, before.Instance)
-		}
-	}
-	s.Status.State, s.Status.Home = Starting, string(h)
-	s.Status.PID, s.Status.Since, s.Status.Instance = os.Getpid(), time.Now().UTC(), strings.ToLower(token(10))
-	if err := errors.Join(writeJSON(h.status(), s.Status), h.emptyTrash()); err != nil {
+	if err := awaitPredecessors(ctx, s.home); err != nil {
 		return err
 	}
-	keys, ports, err := ensureData(ctx, h, opts.Ports)
-	if err != nil {
-		return err
-	}
-	if err := awaitPredecessors(ctx, h); err != nil {
-		return err
-	}
-	if err := checkPorts(h, ports); err != nil {
+	if err := checkPorts(s.home, ports); err != nil {
 		return err
 	}
 	s.Keys = keys
@@ -113,7 +98,7 @@ func (s *Server) start(ctx context.Context, opts Options) error {
 
 	objects := make(chan error, 1)
 	go func() { objects <- s.startObjects(ctx, opts) }()
-	s.temporal, err = startTemporal(ctx, h, ports.Temporal)
+	s.temporal, err = startTemporal(ctx, s.home, ports.Temporal)
 	if err := errors.Join(err, <-objects); err != nil {
 		return err
 	}
@@ -125,13 +110,50 @@ func (s *Server) start(ctx context.Context, opts Options) error {
 	return err
 }
 
-func (s *Server) startObjects(ctx context.Context, opts Options) (err error) {
-	if s.objectLog, err = openLog(s.home, "s3.log"); err != nil {
+// claim finds out from what the last service left how it ended, and puts this one in its place. The caller holds lockService.
+func (s *Server) claim() error {
+	log, err := s.openLog("service.log")
+	if err != nil {
 		return err
 	}
-	s.objects = &s3Child{argv: opts.S3Command(string(s.home)), log: s.objectLog, note: opts.Log}
+	s.Log = slog.New(slog.NewTextHandler(log, nil))
+	var before Status
+	_, _ = readJSON(s.home.status(), &before) // a clean end has removed it; if it is damaged, heartbeats tell what was lost
+	s.Status = Status{
+		State:    Starting,
+		Home:     string(s.home),
+		PID:      os.Getpid(),
+		Since:    time.Now().UTC(),
+		Instance: strings.ToLower(token(10)),
+		Lost:     before.Lost,
+	}
+	if before.Instance != "" {
+		s.Status.Lost = append(s.Status.Lost, before.Instance)
+	}
+	if n := len(s.Status.Lost); n > maxLost {
+		s.Status.Lost = s.Status.Lost[n-maxLost:]
+	}
+	s.Log.Info("starting", "pid", s.Status.PID, "instance", s.Status.Instance, "lost", s.Status.Lost)
+	return errors.Join(writeJSON(s.home.status(), s.Status), s.home.emptyTrash())
+}
+
+// openLog starts a log that Close ends.
+func (s *Server) openLog(name string) (*logFile, error) {
+	log, err := openLog(s.home, name)
+	if err == nil {
+		s.logs = append(s.logs, log)
+	}
+	return log, err
+}
+
+func (s *Server) startObjects(ctx context.Context, opts Options) error {
+	log, err := s.openLog("s3.log")
+	if err != nil {
+		return err
+	}
+	s.objects = &s3Child{argv: opts.S3Command(string(s.home)), log: log, note: s.Log}
 	if err := startS3Child(ctx, s.objects, s3Client(s.Status.S3Endpoint, s.Keys)); err != nil {
-		return fmt.Errorf("start the S3 server (see %s): %w", s.objectLog.path, err)
+		return fmt.Errorf("start the S3 server (see %s): %w", log.path, err)
 	}
 	return nil
 }
@@ -192,8 +214,8 @@ func (s *Server) Close(ctx context.Context) error {
 		if s.objects != nil {
 			s.objects.close(ctx)
 		}
-		if s.objectLog != nil {
-			s.err = errors.Join(s.err, s.objectLog.Close())
+		for _, log := range s.logs {
+			s.err = errors.Join(s.err, log.Close())
 		}
 		s.err = errors.Join(s.err, s.forget(), s.lock.Close())
 	})

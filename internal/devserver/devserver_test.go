@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -65,6 +66,16 @@ func TestAServiceAnswersInEveryPart(t *testing.T) {
 		}
 	})
 	t.Run("an object is replaced only by who has read it", func(t *testing.T) { compareAndSwap(t, s) })
+	t.Run("every server has a log", func(t *testing.T) {
+		logs, err := Logs(s.Status.Home)
+		must(t, err)
+		for i := range logs {
+			logs[i] = filepath.Base(logs[i])
+		}
+		if want := []string{"s3.log", "service.log", "temporal.log"}; !slices.Equal(logs, want) {
+			t.Errorf("the logs are %v, want %v", logs, want)
+		}
+	})
 	t.Run("nobody else can read the home", func(t *testing.T) {
 		must(t, filepath.WalkDir(s.Status.Home, func(path string, entry os.DirEntry, err error) error {
 			must(t, err)

@@ -5,7 +5,7 @@
 //
 //	locks/        service, temporal, s3: who runs; home: who is making data/
 //	service.json  the service that holds locks/service, or the one that died holding it
-//	logs/         temporal.log, s3.log; rotated at every start and at 16 MiB
+//	logs/         service.log, temporal.log, s3.log; rotated at every start and at 16 MiB
 //	data/         everything that Reset removes, as one rename: keys.json, ports.json, temporal/, s3/, and s3meta/ where the
 //	              file system has no extended attributes
 //

@@ -10,6 +10,25 @@ import (
 // maxLogSize is how large a log file grows before it becomes NAME.1, which replaces the one before.
 const maxLogSize = 16 << 20
 
+// Logs are the paths of the logs of a home, the current one of each server.
+func Logs(path string) ([]string, error) {
+	h, err := findHome(path)
+	if err != nil {
+		return nil, err
+	}
+	entries, err := os.ReadDir(h.logs())
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	var logs []string
+	for _, entry := range entries {
+		if filepath.Ext(entry.Name()) == ".log" {
+			logs = append(logs, filepath.Join(h.logs(), entry.Name()))
+		}
+	}
+	return logs, err
+}
+
 // logFile is a log that a server writes to; safe for concurrent use.
 type logFile struct {
 	path string

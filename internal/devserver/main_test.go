@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"os"
 	"os/exec"
@@ -80,7 +79,6 @@ func options(home string) Options {
 		S3Command: func(home string) []string {
 			return []string{"/usr/bin/env", role + "=s3", testHome + "=" + home, os.Args[0]}
 		},
-		Log: slog.New(slog.NewTextHandler(os.Stderr, nil)),
 	}
 }
 
