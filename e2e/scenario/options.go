@@ -23,7 +23,7 @@ type options struct {
 	RetainOnDelete          *bool             `yaml:"retainOnDelete"`
 	DeletedWith             string            `yaml:"deletedWith"`
 	ReplaceWith             []string          `yaml:"replaceWith"`
-	ReplacementTrigger      *yaml.Node        `yaml:"replacementTrigger"`
+	ReplacementTrigger      yaml.Node         `yaml:"replacementTrigger"`
 	Aliases                 []aliasOption     `yaml:"aliases"`
 	Import                  string            `yaml:"import"`
 	CustomTimeouts          *timeouts         `yaml:"customTimeouts"`
@@ -90,10 +90,10 @@ func (o *options) apply(p *player, m *made, req *rpc.RegisterResourceRequest) er
 }
 
 func (o *options) trigger(p *player, req *rpc.RegisterResourceRequest) error {
-	if o.ReplacementTrigger == nil {
+	if o.ReplacementTrigger.IsZero() {
 		return nil
 	}
-	v, err := p.value(o.ReplacementTrigger)
+	v, err := p.value(&o.ReplacementTrigger)
 	if err != nil {
 		return err
 	}
