@@ -2,6 +2,8 @@ package languagehost
 
 import (
 	"context"
+	_ "embed" // the preload
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -21,6 +23,11 @@ type node struct {
 	tools  tools
 	engine string
 }
+
+// preload is run by node before the program.
+//
+//go:embed inspect.mjs
+var preload []byte
 
 // sdkModule is where a module of the Pulumi SDK is for a program in dir: in the nearest node_modules that has it.
 func sdkModule(dir, module string) (string, error) {
@@ -65,7 +72,8 @@ func (n node) program(_ context.Context, req *pulumirpc.RunRequest, _ output) (p
 		return process.Command{}, err
 	}
 	nodeArgs, _ := option[string](info, "nodeargs")
-	args := append(strings.Fields(nodeArgs), runner,
+	args := append(strings.Fields(nodeArgs),
+		"--import", "data:text/javascript;base64,"+base64.StdEncoding.EncodeToString(preload), runner,
 		"--monitor", req.GetMonitorAddress(), "--engine", n.engine,
 		"--organization", req.GetOrganization(), "--project", req.GetProject(), "--stack", req.GetStack(),
 		"--root-directory", info.GetRootDirectory(), "--pwd", info.GetProgramDirectory(),

@@ -19,8 +19,11 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// nodeDynamicProvider is the package whose resources are implemented by closures of a Node program.
-const nodeDynamicProvider = "pulumi-nodejs"
+// The packages whose resources are implemented by functions of a program, in Node and in Python.
+const (
+	nodeDynamicProvider   = "pulumi-nodejs"
+	pythonDynamicProvider = "pulumi-python"
+)
 
 // errClosed is what a Host says after Close.
 var errClosed = errors.New("the update's plugins have been stopped")
@@ -48,54 +51,72 @@ func (s *providerSlot) usable() bool {
 // one provider resource (any string that names its URN and id): each has its own process, because a process is configured
 // once. If the process has died or could not be configured, the next call starts another, which is not configured yet.
 func (h *Host) Provider(ctx context.Context, pkg Package, instance string) (*Provider, error) {
-	h.mu.Lock()
-	key := providerKey{pkg.key(), instance}
-	slot, ok := h.providers[key]
-	unclaimed := providerKey{pkg: key.pkg}
-	if other, free := h.providers[unclaimed]; free && other.usable() && (!ok || !slot.usable()) {
-		slot, ok = other, true
-		delete(h.providers, unclaimed)
-		h.providers[key] = slot
+	slot, err := h.claim(pkg, instance)
+	if err != nil {
+		return nil, err
 	}
-	return h.await(ctx, pkg, key, slot, ok)
+	return slot.wait(ctx)
 }
 
-// anyProvider returns any provider of a package, and starts an unclaimed one if there is none.
+// anyProvider returns any provider of a package, and starts one that is nobody's if there is none.
 func (h *Host) anyProvider(ctx context.Context, pkg Package) (*Provider, error) {
+	slot, err := h.share(pkg)
+	if err != nil {
+		return nil, err
+	}
+	return slot.wait(ctx)
+}
+
+// claim is the slot of an instance: its own, or the one that is nobody's, or a new one.
+func (h *Host) claim(pkg Package, instance string) (*providerSlot, error) {
 	h.mu.Lock()
-	key := providerKey{pkg: pkg.key()}
-	slot, ok := h.providers[key]
-	for k, other := range h.providers {
-		if k.pkg == key.pkg && other.usable() {
-			slot, ok = other, true
-			break
+	defer h.mu.Unlock()
+	key, nobody := providerKey{pkg.key(), instance}, providerKey{pkg: pkg.key()}
+	if slot, ok := h.providers[key]; ok && slot.usable() {
+		return slot, nil
+	}
+	if slot, ok := h.providers[nobody]; ok && slot.usable() {
+		delete(h.providers, nobody)
+		h.providers[key] = slot
+		return slot, nil
+	}
+	return h.fill(key, pkg)
+}
+
+// share is a slot of the package, whosever it is, or a new one that is nobody's.
+func (h *Host) share(pkg Package) (*providerSlot, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	nobody := providerKey{pkg: pkg.key()}
+	for key, slot := range h.providers {
+		if key.pkg == nobody.pkg && slot.usable() {
+			return slot, nil
 		}
 	}
-	return h.await(ctx, pkg, key, slot, ok)
+	return h.fill(nobody, pkg)
 }
 
-// await waits for the slot, after filling it if it is empty or of no use. It takes over, and releases, the lock.
-func (h *Host) await(ctx context.Context, pkg Package, key providerKey, slot *providerSlot, ok bool) (*Provider, error) {
+// fill starts a provider into a slot, in place of a useless one. The lock is held.
+func (h *Host) fill(key providerKey, pkg Package) (*providerSlot, error) {
 	if h.closed {
-		h.mu.Unlock()
 		return nil, errClosed
 	}
-	if !ok || !slot.usable() {
-		if ok && slot.provider != nil {
-			go slot.provider.end.stop(stopGrace)
-		}
-		slot = &providerSlot{ready: make(chan struct{})}
-		h.providers[key] = slot
-		go func() {
-			slot.provider, slot.err = h.startProvider(pkg)
-			close(slot.ready)
-		}()
+	if old, ok := h.providers[key]; ok && old.provider != nil {
+		go old.provider.end.stop(stopGrace)
 	}
-	h.mu.Unlock()
+	slot := &providerSlot{ready: make(chan struct{})}
+	h.providers[key] = slot
+	go func() {
+		slot.provider, slot.err = h.startProvider(pkg)
+		close(slot.ready)
+	}()
+	return slot, nil
+}
 
+func (s *providerSlot) wait(ctx context.Context) (*Provider, error) {
 	select {
-	case <-slot.ready:
-		return slot.provider, slot.err
+	case <-s.ready:
+		return s.provider, s.err
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
@@ -121,11 +142,11 @@ func (h *Host) providerEndpoint(pkg Package) (*endpoint, string, error) {
 		e, err := embed(pkg.Name, func(s *grpc.Server) { pulumirpc.RegisterResourceProviderServer(s, serve()) })
 		return e, h.program.root, err
 	}
-	spec := launchSpec{name: "provider " + pkg.Name, dir: h.program.dir, env: h.providerEnv()}
+	spec := launchSpec{name: "provider " + pkg.Name, dir: h.program.dir, env: h.providerEnv(pkg.Name)}
 	path, err := h.finder.find(apitype.ResourcePlugin, pkg.Name, pkg.Version)
 	spec.path, spec.args = path, []string{h.address}
-	dynamic := pkg.Name == nodeDynamicProvider
-	if dynamic && isMissing(err) {
+	dynamic := pkg.Name == nodeDynamicProvider || pkg.Name == pythonDynamicProvider
+	if pkg.Name == nodeDynamicProvider && isMissing(err) {
 		var script string
 		spec.path, script, err = languagehost.DynamicProvider(h.program.dir, h.env)
 		spec.args = []string{script, h.address}
@@ -143,18 +164,20 @@ func (h *Host) providerEndpoint(pkg Package) (*endpoint, string, error) {
 	return e, filepath.Dir(spec.path), err
 }
 
-// providerEnv is the environment of providers: dynamic ones learn the runtime's options, project and configuration here.
-func (h *Host) providerEnv() []string {
+// providerEnv is the environment of a provider. Only dynamic ones, which run the user's own code, get the configuration.
+func (h *Host) providerEnv(name string) []string {
 	var own []string
 	for k, v := range h.program.options {
 		own = append(own, fmt.Sprintf("PULUMI_RUNTIME_%s=%v", strings.ToUpper(k), v))
 	}
 	if h.opts.Project != nil {
-		name := h.opts.Project.Name.String()
-		own = append(own, "PULUMI_PROJECT="+name, "PULUMI_NODEJS_PROJECT="+name)
+		project := h.opts.Project.Name.String()
+		own = append(own, "PULUMI_PROJECT="+project, "PULUMI_NODEJS_PROJECT="+project)
 	}
-	if config, err := json.Marshal(h.opts.Config); err == nil && len(h.opts.Config) > 0 {
-		own = append(own, "PULUMI_CONFIG="+string(config))
+	if name == nodeDynamicProvider || name == pythonDynamicProvider {
+		if config, err := json.Marshal(h.opts.Config); err == nil && len(h.opts.Config) > 0 {
+			own = append(own, "PULUMI_CONFIG="+string(config))
+		}
 	}
 	return h.env.with(own...)
 }

@@ -1,0 +1,168 @@
+//go:build unix
+
+package process
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// TestMain makes the test binary an owner of a child when it is called by such a name.
+func TestMain(m *testing.M) {
+	if filepath.Base(os.Args[0]) == "owner" {
+		p, err := Start(Command{Path: "/bin/sleep", Args: []string{"3600"}})
+		fmt.Println(p.Pid(), err)
+		select {}
+	}
+	os.Exit(m.Run())
+}
+
+// sh starts a shell script whose lines of output go to a channel.
+func sh(t *testing.T, script string) (*Process, <-chan string) {
+	t.Helper()
+	lines := make(chan string, 100)
+	p, err := Start(Command{
+		Path: "/bin/sh", Args: []string{"-c", script}, Env: []string{"PATH=/usr/bin:/bin"},
+		Stdout: func(line string) { lines <- line }, Stderr: func(line string) { lines <- "stderr: " + line },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Kill)
+	return p, lines
+}
+
+// gone waits until there is no process of that id but perhaps an unreaped one.
+func gone(t *testing.T, pid string) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+		state, err := exec.Command("ps", "-o", "stat=", "-p", pid).Output()
+		if err != nil || strings.HasPrefix(string(state), "Z") {
+			return
+		}
+	}
+	t.Errorf("process %s is still there", pid)
+}
+
+func TestOutputIsCompleteWhenAProcessIsDone(t *testing.T) {
+	p, lines := sh(t, `echo one; echo two >&2; printf three; exit 7`)
+	<-p.Done()
+	var got []string
+	for range 3 {
+		got = append(got, <-lines)
+	}
+	slices.Sort(got)
+	if strings.Join(got, ",") != "one,stderr: two,three" || p.Exit().String() != "exit status 7" {
+		t.Errorf("%v %v", got, p.Exit())
+	}
+}
+
+func TestAProcessGetsOnlyTheEnvironmentThatItIsGiven(t *testing.T) {
+	t.Setenv("SERVICE_SECRET", "hidden")
+	p, err := Start(Command{Path: "/usr/bin/env", Stdout: func(line string) {
+		if strings.HasPrefix(line, "SERVICE_SECRET") {
+			t.Error(line)
+		}
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-p.Done()
+}
+
+func TestKillEndsTheWholeGroup(t *testing.T) {
+	p, lines := sh(t, `sleep 3600 & echo $!; wait`)
+	child := <-lines
+	p.Kill()
+	gone(t, child)
+	if p.Exit() != (Exit{Code: -1, Signal: "killed"}) {
+		t.Errorf("%+v", p.Exit())
+	}
+}
+
+func TestWhatAProcessLeavesBehindInItsGroupIsEnded(t *testing.T) {
+	p, lines := sh(t, `sleep 3600 & echo $!`)
+	<-p.Done()
+	gone(t, <-lines)
+}
+
+func TestStopLetsAProcessEndByItself(t *testing.T) {
+	p, lines := sh(t, `trap 'echo bye; exit 3' TERM; echo ready; while :; do sleep 0.01; done`)
+	<-lines
+	p.Stop(time.Minute)
+	for line := range lines { // the shell may say that its sleep was ended, too
+		if line == "bye" {
+			break
+		}
+	}
+	if p.Exit().Code != 3 {
+		t.Errorf("%v", p.Exit())
+	}
+}
+
+func TestStopKillsAProcessThatDoesNotListen(t *testing.T) {
+	p, lines := sh(t, `trap '' TERM; echo ready; while :; do sleep 0.01; done`)
+	<-lines
+	p.Stop(10 * time.Millisecond)
+	if p.Exit().Signal != "killed" {
+		t.Errorf("%v", p.Exit())
+	}
+	p.Stop(time.Minute) // again, which does nothing
+}
+
+func TestAProcessSeesTheEndOfItsStdinWhenItIsStopped(t *testing.T) {
+	p, lines := sh(t, `trap '' TERM; echo ready; cat; exit 5`)
+	<-lines
+	p.Stop(time.Minute)
+	if p.Exit().Code != 5 {
+		t.Errorf("%v", p.Exit())
+	}
+}
+
+func TestAProcessDiesWithAnOwnerThatIsKilled(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux tells a child of its parent's death")
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	owner := &exec.Cmd{Path: self, Args: []string{"owner"}}
+	out, err := owner.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := owner.Start(); err != nil {
+		t.Fatal(err)
+	}
+	said, _ := bufio.NewReader(out).ReadString('\n')
+	_ = owner.Process.Signal(syscall.SIGKILL)
+	_ = owner.Wait()
+	gone(t, strings.Fields(said)[0])
+}
+
+func TestAMissingExecutableIsAnError(t *testing.T) {
+	if _, err := Start(Command{Path: "/nowhere/tool"}); err == nil {
+		t.Error("no error")
+	}
+}
+
+func TestLinesComeWithoutTheirEndsAndLongOnesInPieces(t *testing.T) {
+	long := strings.Repeat("x", longestLine+5)
+	var got []string
+	Lines(io.MultiReader(strings.NewReader("a\r\n\nb\n"), strings.NewReader(long)), func(line string) { got = append(got, line) })
+	want := []string{"a", "", "b", long[:longestLine], "xxxxx"}
+	if !slices.Equal(got, want) {
+		t.Errorf("%d pieces", len(got))
+	}
+}
