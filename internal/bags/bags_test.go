@@ -107,7 +107,7 @@ func TestAValueHasOneDigestBeforeAndAfterItWasStored(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	back, err := FromStored(stored, func(s string) (string, error) { return strings.TrimPrefix(s, "sealed:"), nil })
+	back, err := FromStored(stored.JSON, func(s string) (string, error) { return strings.TrimPrefix(s, "sealed:"), nil })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -212,14 +212,14 @@ func TestRandomValuesComeBackFromBothForms(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		fromStored, err := FromStored(stored, func(s string) (string, error) { return s[1:], nil })
+		fromStored, err := FromStored(stored.JSON, func(s string) (string, error) { return s[1:], nil })
 		if err != nil {
 			t.Fatal(err)
 		}
 		a, _ := Digest(nil, values)
 		b, _ := Digest(nil, fromStored)
 		if a != b {
-			t.Fatalf("%s has another digest once stored as %s", plain, stored)
+			t.Fatalf("%s has another digest once stored as %s", plain, stored.JSON)
 		}
 	})
 }

@@ -28,12 +28,19 @@ func Plain(values resource.PropertyMap) (json.RawMessage, error) {
 // Encrypt makes a ciphertext of a secret's plain text.
 type Encrypt func(plain string) (string, error)
 
+// StoredValues is a stored form.
+type StoredValues struct {
+	JSON json.RawMessage
+	// ByteStrings: some string, maybe inside a secret, is no valid UTF-8. Readers must know the feature "byteString".
+	ByteStrings bool
+}
+
 // Stored writes the stored form: secrets become what encrypt makes of them, or stay readable when encrypt is nil.
 // The plain text of a secret is itself in stored form, with nothing inside it encrypted again.
-func Stored(values resource.PropertyMap, encrypt Encrypt) (json.RawMessage, error) {
+func Stored(values resource.PropertyMap, encrypt Encrypt) (StoredValues, error) {
 	w := writer{form: formStored, encrypt: encrypt}
 	err := w.object(values)
-	return w.buf, err
+	return StoredValues{w.buf, w.byteStrings}, err
 }
 
 type form int
@@ -51,6 +58,8 @@ type writer struct {
 	buf     []byte
 	// differs: the compared form of what was written is another one.
 	differs bool
+	// byteStrings: some string was no valid UTF-8.
+	byteStrings bool
 }
 
 func (w *writer) object(m resource.PropertyMap) error {
@@ -176,6 +185,7 @@ func (w *writer) secret(element resource.PropertyValue) error {
 	if err := inner.value(element); err != nil {
 		return err
 	}
+	w.byteStrings = w.byteStrings || inner.byteStrings
 	field, text := "plaintext", string(inner.buf)
 	if w.encrypt != nil {
 		field = "ciphertext"
@@ -249,6 +259,7 @@ func (w *writer) string(s string) {
 		w.text(s)
 		return
 	}
+	w.byteStrings = true
 	w.signed(sig.ByteString)
 	w.key(',', "value")
 	w.text(base64.StdEncoding.EncodeToString([]byte(s)))

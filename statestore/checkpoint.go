@@ -1,0 +1,328 @@
+package statestore
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/bags"
+	"github.com/klauspost/compress/zstd"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/config"
+)
+
+// Checkpoint is an opened checkpoint: the headers of its resources, and their values on request. It does not change, and
+// may be used concurrently. What its methods return is shared: do not change it.
+type Checkpoint struct {
+	// Version of the stack; 0 for the empty checkpoint of a stack that has none.
+	Version int
+
+	name      string // for errors
+	file      deploymentFile
+	resources []storedResource
+	states    []engine.State
+	pending   []engine.PendingOperation
+	dec       config.Decrypter
+	// foreign: not written by this service, so that secrets may stand there in plain text.
+	foreign bool
+	size    int
+}
+
+// States gives the headers in stored order, with keys "bN" and references "base:N/in", "base:N/out", "base:N/trigger".
+func (c *Checkpoint) States() []engine.State { return c.states }
+
+// Pending gives the operations that were pending. Their numbers are -1, -2 and so on, so that no operation of a new
+// update has one of them; their states have keys "pN" and references "base:pN/in" and so on.
+func (c *Checkpoint) Pending() []engine.PendingOperation { return c.pending }
+
+// Headers gives at most limit headers from index from on. Pending operations come with the first part.
+func (c *Checkpoint) Headers(from, limit int) deployments.Headers {
+	to := min(from+limit, len(c.states))
+	h := deployments.Headers{States: c.states[min(from, to):to]}
+	if from == 0 {
+		h.Pending = c.pending
+	}
+	if to < len(c.states) {
+		h.Next = to
+	}
+	return h
+}
+
+// Values gives what a "base:" reference refers to.
+func (c *Checkpoint) Values(ref string) (resource.PropertyMap, error) {
+	r, part, ok := c.find(ref)
+	if !ok {
+		return nil, deployments.Errorf(deployments.CodeInternal, "the checkpoint %s has no %s", c.name, ref)
+	}
+	values, err := c.decode(r, part)
+	if err != nil {
+		return nil, c.invalid(fmt.Errorf("resource %s: %w", r.URN, err))
+	}
+	return values, nil
+}
+
+// find gives the resource and the part that a reference such as "base:17/in" means.
+func (c *Checkpoint) find(ref string) (*storedResource, string, bool) {
+	where, part, ok := strings.Cut(strings.TrimPrefix(ref, "base:"), "/")
+	if !ok {
+		return nil, "", false
+	}
+	number, pending := strings.CutPrefix(where, "p")
+	i, err := strconv.Atoi(number)
+	switch {
+	case err != nil || i < 0:
+		return nil, "", false
+	case pending && i < len(c.file.Deployment.PendingOperations):
+		return &c.file.Deployment.PendingOperations[i].Resource, part, true
+	case !pending && i < len(c.resources):
+		return &c.resources[i], part, true
+	}
+	return nil, "", false
+}
+
+// raw gives the stored form of one part of a resource.
+func (r *storedResource) raw(part string) json.RawMessage {
+	switch part {
+	case "in":
+		return r.Inputs
+	case "out":
+		return r.Outputs
+	case "trigger":
+		if len(r.ReplacementTrigger) > 0 && string(r.ReplacementTrigger) != "null" {
+			return json.RawMessage(`{"value":` + string(r.ReplacementTrigger) + `}`)
+		}
+	}
+	return nil
+}
+
+func (c *Checkpoint) decode(r *storedResource, part string) (resource.PropertyMap, error) {
+	return bags.FromStored(r.raw(part), func(ciphertext string) (string, error) {
+		return c.dec.DecryptValue(context.Background(), ciphertext)
+	})
+}
+
+// invalid is the error about a checkpoint that somebody or something has damaged.
+func (c *Checkpoint) invalid(err error) error {
+	var e *deployments.Error
+	if errors.As(err, &e) {
+		return failed(err, c.name)
+	}
+	return deployments.Errorf(deployments.CodeFormat,
+		"%s is not a valid state: %w; repair it, or put a valid one in its place with `deployctl stack import`", c.name, err)
+}
+
+// openCheckpoint is one entry of the cache. It is opened once, by whoever comes first.
+type openCheckpoint struct {
+	once sync.Once
+	c    *Checkpoint
+	err  error
+}
+
+// Bounds of the cache of opened checkpoints: their number, and the bytes of JSON that they hold.
+const (
+	cachedCheckpoints = 16
+	cachedBytes       = 64 << 20
+)
+
+// Checkpoint opens the checkpoint of a version; 0 gives an empty one. The latest opened stay in memory, so that the parts of
+// one need a single read. Secrets is what the update's request says. CodeNotFound: there is no such version. CodeFormat: it
+// is damaged, or breaks an invariant.
+func (s *Store) Checkpoint(ctx context.Context, name deployments.StackName, version int, p deployments.SecretsProvider) (*Checkpoint, error) {
+	if version == 0 {
+		return &Checkpoint{name: "the empty state"}, nil
+	}
+	r, err := s.ringOf(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	id := fmt.Sprintf("%s/%d/%x", r.id, version, sha256.Sum256(append([]byte(p.Type+p.Salt), p.Key...)))
+	entry := s.cached(id)
+	entry.once.Do(func() { entry.c, entry.err = s.open(ctx, r, name, version, p) })
+	if entry.err != nil {
+		s.forget(id, entry)
+		return nil, entry.err
+	}
+	s.evict()
+	return entry.c, nil
+}
+
+func (s *Store) cached(id string) *openCheckpoint {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	entry, ok := s.opened[id]
+	if !ok {
+		entry = &openCheckpoint{}
+		s.opened[id] = entry
+		s.order = append(s.order, id)
+	}
+	return entry
+}
+
+func (s *Store) forget(id string, entry *openCheckpoint) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.opened[id] == entry {
+		delete(s.opened, id)
+	}
+}
+
+// evict drops the oldest checkpoints until the rest, but at least one, is within bounds.
+func (s *Store) evict() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	bytes := 0
+	for i := len(s.order) - 1; i >= 0; i-- {
+		entry, ok := s.opened[s.order[i]]
+		if ok && entry.c != nil {
+			bytes += entry.c.size
+		}
+		if n := len(s.order) - i; !ok || n > 1 && (bytes > cachedBytes || n > cachedCheckpoints) {
+			delete(s.opened, s.order[i])
+			s.order = append(s.order[:i], s.order[i+1:]...)
+		}
+	}
+}
+
+func checkpointKey(name deployments.StackName, version int) string {
+	return stackKey(name, fmt.Sprintf("checkpoints/%d.json.zst", version))
+}
+
+func (s *Store) open(ctx context.Context, r *ring, name deployments.StackName, version int, p deployments.SecretsProvider) (*Checkpoint, error) {
+	data, err := s.checkpointJSON(ctx, name, version)
+	if err != nil {
+		return nil, err
+	}
+	c := &Checkpoint{Version: version, name: checkpointKey(name, version)}
+	if err := c.parse(data, r, p); err != nil {
+		return nil, c.invalid(err)
+	}
+	return c, nil
+}
+
+// zstdReader is shared: DecodeAll may be called concurrently.
+var zstdReader, _ = zstd.NewReader(nil, zstd.WithDecoderMaxMemory(4<<30), zstd.WithDecoderConcurrency(0))
+
+// zstdMagic begins every zstd frame. A person who repairs a checkpoint may leave it uncompressed.
+var zstdMagic = []byte{0x28, 0xb5, 0x2f, 0xfd}
+
+func (s *Store) checkpointJSON(ctx context.Context, name deployments.StackName, version int) ([]byte, error) {
+	key := checkpointKey(name, version)
+	o, err := s.objects.Get(ctx, key)
+	if errors.Is(err, ErrAbsent) {
+		return nil, deployments.Errorf(deployments.CodeNotFound, "the stack %s has no version %d (no %s)", name, version, key)
+	}
+	if err != nil {
+		return nil, failed(err, "read "+key)
+	}
+	if !bytes.HasPrefix(o.Data, zstdMagic) {
+		return o.Data, nil
+	}
+	data, err := zstdReader.DecodeAll(o.Data, nil)
+	if err != nil {
+		return nil, damaged(key, err)
+	}
+	return data, nil
+}
+
+// parse reads deployment JSON, takes the digests of all values, and checks the invariants.
+func (c *Checkpoint) parse(data []byte, r *ring, p deployments.SecretsProvider) (err error) {
+	if c.file, c.resources, err = parseDeployment(data); err != nil {
+		return err
+	}
+	c.size = len(data)
+	c.dec = r.reader(c.file.Deployment.SecretsProviders, p)
+	c.states = make([]engine.State, len(c.resources))
+	err = parallel(len(c.states), func(i int) (err error) {
+		c.states[i], err = c.state(&c.resources[i], strconv.Itoa(i), r.digests)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for i := range c.file.Deployment.PendingOperations {
+		op := &c.file.Deployment.PendingOperations[i]
+		state, err := c.state(&op.Resource, "p"+strconv.Itoa(i), r.digests)
+		if err != nil {
+			return err
+		}
+		state.Key = engine.Key("p" + strconv.Itoa(i))
+		c.pending = append(c.pending, engine.PendingOperation{Op: -1 - i, Kind: op.Type, State: state, Seed: op.Seed})
+	}
+	if c.file.Deployment.Metadata.IntegrityErrorMetadata != nil {
+		return nil // written in spite of it, and known
+	}
+	return engine.Verify(c.states)
+}
+
+// state gives the header of a resource with keyed digests of its values.
+func (c *Checkpoint) state(r *storedResource, where string, key []byte) (engine.State, error) {
+	s := r.header()
+	s.Key = engine.Key("b" + where)
+	if !r.empty() {
+		s.Rest = "base:" + where
+	}
+	for _, part := range []struct {
+		name string
+		bag  *engine.Bag
+	}{{"in", &s.Inputs}, {"out", &s.Outputs}, {"trigger", &s.Trigger}} {
+		if len(r.raw(part.name)) == 0 {
+			continue
+		}
+		values, err := c.decode(r, part.name)
+		if err != nil {
+			return s, fmt.Errorf("resource %s: %w", r.URN, err)
+		}
+		digest, err := bags.Digest(key, values)
+		if err != nil {
+			return s, fmt.Errorf("resource %s: %w", r.URN, err)
+		}
+		if digest != "" {
+			*part.bag = engine.Bag{Digest: digest, Ref: "base:" + where + "/" + part.name}
+		}
+	}
+	return s, nil
+}
+
+// parallel calls f for 0 to n-1 on all processors, and gives the error of the lowest i among those that failed.
+func parallel(n int, f func(i int) error) error {
+	const chunk = 64
+	errs := make([]error, n)
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	for range min(runtime.GOMAXPROCS(0), n/chunk+1) {
+		wg.Go(func() {
+			for {
+				to := int(next.Add(chunk))
+				for i := to - chunk; i < min(to, n); i++ {
+					errs[i] = f(i)
+				}
+				if to >= n {
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func sha256Hex(data []byte) string {
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
+}

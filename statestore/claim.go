@@ -1,0 +1,134 @@
+package statestore
+
+import (
+	"context"
+	"slices"
+
+	"github.com/deployctl/deployctl/deployments"
+)
+
+// Claim is the right to move a stack's head, until somebody claims the stack after it. It can be passed on as JSON.
+type Claim struct {
+	Update deployments.UpdateName `json:"update"`
+	// Writer tells one claimant from another: the same writer claims the same update twice with the same result.
+	Writer string `json:"writer"`
+	Fence  int    `json:"fence"`
+	// Base is the version that the stack had.
+	Base int `json:"base"`
+}
+
+// Claimant is who asks for a claim.
+type Claimant struct {
+	Update    deployments.UpdateName
+	RequestID string
+	// Writer is unique to the claiming worker and attempt, such as a worker's name and the update's epoch.
+	Writer string
+}
+
+// Claim makes the claimant the one writer of the stack. An update that is active already is taken over: its earlier
+// writer has lost the stack. CodeConflict: another update is active, or the head has reached this update's version.
+func (s *Store) Claim(ctx context.Context, c Claimant) (Claim, error) {
+	number := c.Update.Number()
+	if number == 0 || c.Writer == "" {
+		return Claim{}, deployments.Errorf(deployments.CodeInvalid, "%s cannot claim its stack: only numbered updates change one", c.Update)
+	}
+	h, err := s.changeHead(ctx, c.Update.StackName, func(h *Head) (bool, error) {
+		switch {
+		case h.Active != nil && h.Active.Version == c.Update.Version && h.Active.Writer == c.Writer:
+			return false, nil
+		case h.Active != nil && h.Active.Version != c.Update.Version:
+			return false, busy(c.Update.StackName, h.Active)
+		case h.Version >= number:
+			return false, deployments.Errorf(deployments.CodeConflict, "the stack is at version %d already; update %s is over", h.Version, c.Update)
+		}
+		h.Fence++
+		h.Active = &Active{Version: c.Update.Version, RequestID: c.RequestID, Writer: c.Writer, Since: s.now().UTC()}
+		h.Next = max(h.Next, number+1)
+		h.remember(c.RequestID, number)
+		return true, nil
+	})
+	return Claim{Update: c.Update, Writer: c.Writer, Fence: h.Fence, Base: h.Version}, err
+}
+
+// Reserve makes sure that no version up to and including version is ever given out again.
+func (s *Store) Reserve(ctx context.Context, name deployments.StackName, version int) error {
+	_, err := s.changeHead(ctx, name, func(h *Head) (bool, error) {
+		write := h.Next <= version
+		h.Next = max(h.Next, version+1)
+		return write, nil
+	})
+	return err
+}
+
+// Settle ends the claim's update and moves the head to the checkpoint that w tells of; with a zero Written, the stack stays
+// where it is. Doing it twice is doing it once. CodeConflict: the claim was lost, and nothing was changed.
+func (s *Store) Settle(ctx context.Context, c Claim, w Written) error {
+	_, err := s.changeHead(ctx, c.Update.StackName, func(h *Head) (bool, error) {
+		if h.Active == nil || h.Active.Version != c.Update.Version || h.Active.Writer != c.Writer || h.Fence != c.Fence {
+			if w.Version != 0 && h.Version == w.Version && h.Digest == w.Digest {
+				return false, nil
+			}
+			if w.Version == 0 && (h.Active == nil || h.Active.Version != c.Update.Version) {
+				return false, nil
+			}
+			return false, lost(c)
+		}
+		h.Active = nil
+		h.moveTo(w, s)
+		return true, nil
+	})
+	return err
+}
+
+// Holds reports, as CodeConflict, that the claim was lost.
+func (s *Store) Holds(ctx context.Context, c Claim) error {
+	h, err := s.Head(ctx, c.Update.StackName)
+	if err != nil {
+		return err
+	}
+	if h.Active == nil || h.Active.Version != c.Update.Version || h.Active.Writer != c.Writer || h.Fence != c.Fence {
+		return lost(c)
+	}
+	return nil
+}
+
+// ClaimOf gives the claim that stands for an update, for whoever settles it without having claimed it.
+func (s *Store) ClaimOf(ctx context.Context, u deployments.UpdateName) (Claim, error) {
+	h, err := s.Head(ctx, u.StackName)
+	if err != nil {
+		return Claim{}, err
+	}
+	c := Claim{Update: u, Fence: h.Fence, Base: h.Version}
+	if h.Active == nil || h.Active.Version != u.Version {
+		return c, lost(c)
+	}
+	c.Writer = h.Active.Writer
+	return c, nil
+}
+
+func (h *Head) remember(requestID string, version int) {
+	if requestID == "" || slices.Contains(h.Requests, RequestVersion{requestID, version}) {
+		return
+	}
+	h.Requests = append(h.Requests, RequestVersion{requestID, version})
+	if n := len(h.Requests) - keptRequests; n > 0 {
+		h.Requests = h.Requests[n:]
+	}
+}
+
+func (h *Head) moveTo(w Written, s *Store) {
+	if w.Version == 0 {
+		return
+	}
+	h.Version, h.Digest, h.Resources, h.Updated = w.Version, w.Digest, w.Resources, s.now().UTC()
+	h.Next = max(h.Next, w.Version+1)
+}
+
+func busy(name deployments.StackName, a *Active) error {
+	return deployments.Errorf(deployments.CodeConflict, "update %s/%s has the stack since %s: wait for it, or end it with `deployctl cancel`",
+		name, a.Version, a.Since.Format("2006-01-02 15:04:05 MST"))
+}
+
+func lost(c Claim) error {
+	return deployments.Errorf(deployments.CodeConflict, "update %s has lost its stack to another worker or update; this worker stops writing", c.Update)
+}

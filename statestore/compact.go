@@ -1,0 +1,196 @@
+package statestore
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/bags"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
+)
+
+// Scope says whose bags a codec is for.
+type Scope struct {
+	Update deployments.UpdateName
+	// Base is the version that the update started from; 0 when there was none.
+	Base    int
+	Secrets deployments.SecretsProvider
+}
+
+// Bags gives the codec for the bags of one update: it knows the stack's key and its blobs, and finds what "base:" and "op:"
+// references mean. Make one per update and keep it as long as the update is hosted.
+func (s *Store) Bags(ctx context.Context, sc Scope) (*bags.Codec, error) {
+	r, err := s.ringOf(ctx, sc.Update.StackName)
+	if err != nil {
+		return nil, err
+	}
+	c := &bags.Codec{Key: r.digests, Blobs: blobs{s, r}}
+	made := &results{}
+	c.Resolve = func(ctx context.Context, ref string) (resource.PropertyMap, error) {
+		if strings.HasPrefix(ref, "base:") {
+			base, err := s.Checkpoint(ctx, sc.Update.StackName, sc.Base, sc.Secrets)
+			if err != nil {
+				return nil, err
+			}
+			return base.Values(ref)
+		}
+		bag, err := made.find(ctx, s, sc.Update, ref)
+		if err != nil {
+			return nil, err
+		}
+		return c.Decode(ctx, bag)
+	}
+	return c, nil
+}
+
+// results finds the values that an update's own operations made, in its deltas.
+type results struct {
+	mu     sync.Mutex
+	saves  int // read so far
+	states map[engine.Key]engine.State
+}
+
+// find gives the bag that an "op:N/in" or "op:N/out" reference means.
+func (m *results) find(ctx context.Context, s *Store, u deployments.UpdateName, ref string) (engine.Bag, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	op, part, _ := strings.Cut(strings.TrimPrefix(ref, "op:"), "/")
+	if _, ok := m.states[engine.Key("o"+op)]; !ok {
+		last, err := s.LastSave(ctx, u)
+		if err != nil {
+			return engine.Bag{}, err
+		}
+		deltas, err := s.LoadDeltas(ctx, u, m.saves, last)
+		if err != nil {
+			return engine.Bag{}, err
+		}
+		m.saves = last
+		m.add(deltas)
+	}
+	state, ok := m.states[engine.Key("o"+op)]
+	switch {
+	case ok && part == "in":
+		return state.Inputs, nil
+	case ok && part == "out":
+		return state.Outputs, nil
+	}
+	return engine.Bag{}, deployments.Errorf(deployments.CodeInternal, "update %s has not saved %s", u, ref)
+}
+
+func (m *results) add(deltas []engine.Delta) {
+	if m.states == nil {
+		m.states = map[engine.Key]engine.State{}
+	}
+	for _, d := range deltas {
+		if d.State != nil {
+			m.states[d.State.Key] = *d.State
+		}
+	}
+}
+
+// Finish is the end of an update.
+type Finish struct {
+	Scope
+	// Saves is the number of the last save.
+	Saves int
+	// Extra are deltas that were never saved; they come after those that were.
+	Extra []engine.Delta
+	// Integrity, when not empty, is an invariant that the snapshot is known to break beyond repair. The checkpoint says so.
+	Integrity string
+}
+
+// Finish compacts the update's base and deltas into its checkpoint and moves the head to it. Doing it twice is doing it
+// once. A snapshot that breaks an invariant is written nevertheless, with the error in its metadata: the results of
+// executed steps are never thrown away. CodeConflict: the update does not have the stack (any more).
+func (s *Store) Finish(ctx context.Context, f Finish) (Written, error) {
+	h, err := s.Head(ctx, f.Update.StackName)
+	if err != nil {
+		return Written{}, err
+	}
+	if n := f.Update.Number(); n > 0 && h.Version == n {
+		return Written{Version: n, Digest: h.Digest, Resources: h.Resources}, nil
+	}
+	claim, err := s.ClaimOf(ctx, f.Update)
+	if err != nil {
+		return Written{}, err
+	}
+	d, err := s.fold(ctx, f)
+	if err != nil {
+		return Written{}, err
+	}
+	w, err := s.write(ctx, claim, d)
+	if err != nil {
+		return Written{}, err
+	}
+	return w, s.Settle(ctx, claim, w)
+}
+
+// fold applies an update's deltas to its base.
+func (s *Store) fold(ctx context.Context, f Finish) (*draft, error) {
+	r, err := s.ringOf(ctx, f.Update.StackName)
+	if err != nil {
+		return nil, err
+	}
+	base, err := s.Checkpoint(ctx, f.Update.StackName, f.Base, f.Secrets)
+	if err != nil {
+		return nil, err
+	}
+	deltas, err := s.LoadDeltas(ctx, f.Update, 0, f.Saves)
+	if err != nil {
+		return nil, err
+	}
+	codec, err := s.Bags(ctx, f.Scope)
+	if err != nil {
+		return nil, err
+	}
+	d := &draft{base: base, codec: codec, integrity: f.Integrity}
+	if d.secrets, err = r.provider(f.Secrets); err != nil {
+		return nil, err
+	}
+	snap := engine.NewSnapshot(base.States(), slices.Clone(base.Pending()))
+	for _, delta := range append(deltas, f.Extra...) {
+		snap.Apply(delta)
+	}
+	d.states, d.pending = snap.States()
+	if err := engine.Verify(d.states); err != nil && d.integrity == "" {
+		d.integrity = err.Error()
+	}
+	return d, nil
+}
+
+// blobs keeps the large bags of one stack.
+type blobs struct {
+	s *Store
+	r *ring
+}
+
+// Put implements bags.BlobStore.
+func (b blobs) Put(ctx context.Context, data []byte) (string, error) {
+	hash := fmt.Sprintf("%x", b.r.box.Digest(data))
+	return "blob:" + hash, b.s.putBlob(ctx, b.r, hash, data)
+}
+
+// Get implements bags.BlobStore.
+func (b blobs) Get(ctx context.Context, ref string) ([]byte, error) {
+	return b.s.getBlob(ctx, b.r, strings.TrimPrefix(ref, "blob:"))
+}
+
+func blobKey(r *ring, hash string) string { return "blobs/" + r.id + "/" + hash }
+
+func (s *Store) putBlob(ctx context.Context, r *ring, hash string, data []byte) error {
+	_, err := s.objects.Put(ctx, blobKey(r, hash), r.box.Seal(data, "blob "+hash), Condition{})
+	return failed(err, "write a blob of "+strconv.Itoa(len(data))+" bytes")
+}
+
+func (s *Store) getBlob(ctx context.Context, r *ring, hash string) ([]byte, error) {
+	o, err := s.objects.Get(ctx, blobKey(r, hash))
+	if err != nil {
+		return nil, failed(err, "read the blob "+hash)
+	}
+	return r.box.Open(o.Data, "blob "+hash)
+}

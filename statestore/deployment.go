@@ -1,0 +1,229 @@
+package statestore
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sort"
+
+	"github.com/deployctl/deployctl/engine"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/tokens"
+)
+
+// Deployment versions: 3, or 4 when the deployment uses features that a reader must know.
+const (
+	deploymentVersion         = 3
+	deploymentVersionFeatures = 4
+)
+
+// Features of a deployment, by the names that the field gives them.
+const (
+	featureRefresh     = "refreshBeforeUpdate"
+	featureViews       = "views"
+	featureHooks       = "hooks"
+	featureTaint       = "taint"
+	featureReplaceWith = "replaceWith"
+	featureSnippets    = "snippets-prototype"
+	featureExtensions  = "extensionParameterization"
+	featureByteString  = "byteString"
+)
+
+var supportedFeatures = []string{
+	featureRefresh, featureViews, featureHooks, featureTaint, featureReplaceWith, featureSnippets, featureExtensions, featureByteString,
+}
+
+// deploymentFile is apitype.UntypedDeployment with the deployment in its place.
+type deploymentFile struct {
+	Version    int        `json:"version"`
+	Features   []string   `json:"features,omitempty"`
+	Deployment deployment `json:"deployment"`
+}
+
+// deployment is apitype.DeploymentV3 with resources unread.
+type deployment struct {
+	Manifest          apitype.ManifestV1          `json:"manifest"`
+	SecretsProviders  *apitype.SecretsProvidersV1 `json:"secrets_providers,omitempty"`
+	Resources         []json.RawMessage           `json:"resources,omitempty"`
+	PendingOperations []storedOperation           `json:"pending_operations,omitempty"`
+	Metadata          apitype.SnapshotMetadataV1  `json:"metadata"`
+	Snippets          json.RawMessage             `json:"snippets,omitempty"`
+	Extensions        json.RawMessage             `json:"extensions,omitempty"`
+}
+
+// storedOperation is apitype.OperationV2 and the seed of the resource's name, which is ours.
+type storedOperation struct {
+	Resource storedResource `json:"resource"`
+	Type     string         `json:"type"`
+	Seed     []byte         `json:"seed,omitempty"`
+}
+
+// storedResource is apitype.ResourceV3 with everything unread that no header has.
+type storedResource struct {
+	URN                     urn.URN              `json:"urn"`
+	Custom                  bool                 `json:"custom"`
+	Delete                  bool                 `json:"delete,omitempty"`
+	ID                      string               `json:"id,omitempty"`
+	Type                    tokens.Type          `json:"type"`
+	Inputs                  json.RawMessage      `json:"inputs,omitempty"`
+	Outputs                 json.RawMessage      `json:"outputs,omitempty"`
+	Parent                  urn.URN              `json:"parent,omitempty"`
+	Protect                 bool                 `json:"protect,omitempty"`
+	Taint                   bool                 `json:"taint,omitempty"`
+	External                bool                 `json:"external,omitempty"`
+	Dependencies            []urn.URN            `json:"dependencies,omitempty"`
+	InitErrors              []string             `json:"initErrors,omitempty"`
+	Provider                string               `json:"provider,omitempty"`
+	PropertyDependencies    map[string][]urn.URN `json:"propertyDependencies,omitempty"`
+	PendingReplacement      bool                 `json:"pendingReplacement,omitempty"`
+	AdditionalSecretOutputs []string             `json:"additionalSecretOutputs,omitempty"`
+	Aliases                 []urn.URN            `json:"aliases,omitempty"`
+	CustomTimeouts          *engine.Timeouts     `json:"customTimeouts,omitempty"`
+	ImportID                string               `json:"importID,omitempty"`
+	RetainOnDelete          bool                 `json:"retainOnDelete,omitempty"`
+	DeletedWith             urn.URN              `json:"deletedWith,omitempty"`
+	ReplaceWith             []urn.URN            `json:"replaceWith,omitempty"`
+	Created                 string               `json:"created,omitempty"`
+	Modified                string               `json:"modified,omitempty"`
+	SourcePosition          string               `json:"sourcePosition,omitempty"`
+	IgnoreChanges           []string             `json:"ignoreChanges,omitempty"`
+	HideDiff                []string             `json:"hideDiff,omitempty"`
+	ReplaceOnChanges        []string             `json:"replaceOnChanges,omitempty"`
+	ReplacementTrigger      json.RawMessage      `json:"replacementTrigger,omitempty"`
+	RefreshBeforeUpdate     bool                 `json:"refreshBeforeUpdate,omitempty"`
+	restFields
+}
+
+// restFields are what only passes through. See engine.State.Rest.
+type restFields struct {
+	StackTrace    json.RawMessage `json:"stackTrace,omitempty"`
+	ViewOf        urn.URN         `json:"viewOf,omitempty"`
+	ResourceHooks json.RawMessage `json:"resourceHooks,omitempty"`
+	ExtensionRef  string          `json:"extensionRef,omitempty"`
+	SnippetID     string          `json:"snippetID,omitempty"`
+}
+
+func (r restFields) empty() bool {
+	return r.StackTrace == nil && r.ViewOf == "" && r.ResourceHooks == nil && r.ExtensionRef == "" && r.SnippetID == ""
+}
+
+// header gives a resource as the engine knows it, without key and bags.
+func (r *storedResource) header() engine.State {
+	s := engine.State{
+		URN: r.URN, Type: r.Type, Custom: r.Custom, Delete: r.Delete, ID: r.ID, Parent: r.Parent, Protect: r.Protect,
+		Taint: r.Taint, External: r.External, Dependencies: some(r.Dependencies), InitErrors: some(r.InitErrors),
+		Provider: r.Provider, PendingReplacement: r.PendingReplacement,
+		AdditionalSecretOutputs: some(r.AdditionalSecretOutputs), Aliases: some(r.Aliases), Timeouts: r.CustomTimeouts,
+		ImportID: r.ImportID, RetainOnDelete: r.RetainOnDelete, DeletedWith: r.DeletedWith, ReplaceWith: some(r.ReplaceWith),
+		IgnoreChanges: some(r.IgnoreChanges), HideDiff: some(r.HideDiff), ReplaceOnChanges: some(r.ReplaceOnChanges),
+		RefreshBeforeUpdate: r.RefreshBeforeUpdate, Created: r.Created, Modified: r.Modified, SourcePosition: r.SourcePosition,
+	}
+	if s.Timeouts != nil && *s.Timeouts == (engine.Timeouts{}) {
+		s.Timeouts = nil
+	}
+	for property, urns := range r.PropertyDependencies {
+		s.PropertyDependencies = append(s.PropertyDependencies, engine.PropertyDependency{Property: property, URNs: urns})
+	}
+	sort.Slice(s.PropertyDependencies, func(i, j int) bool {
+		return s.PropertyDependencies[i].Property < s.PropertyDependencies[j].Property
+	})
+	return s
+}
+
+// storedHeader is the inverse of header.
+func storedHeader(s engine.State) storedResource {
+	r := storedResource{
+		URN: s.URN, Type: s.Type, Custom: s.Custom, Delete: s.Delete, ID: s.ID, Parent: s.Parent, Protect: s.Protect,
+		Taint: s.Taint, External: s.External, Dependencies: s.Dependencies, InitErrors: s.InitErrors,
+		Provider: s.Provider, PendingReplacement: s.PendingReplacement,
+		AdditionalSecretOutputs: s.AdditionalSecretOutputs, Aliases: s.Aliases, CustomTimeouts: s.Timeouts,
+		ImportID: s.ImportID, RetainOnDelete: s.RetainOnDelete, DeletedWith: s.DeletedWith, ReplaceWith: s.ReplaceWith,
+		IgnoreChanges: s.IgnoreChanges, HideDiff: s.HideDiff, ReplaceOnChanges: s.ReplaceOnChanges,
+		RefreshBeforeUpdate: s.RefreshBeforeUpdate, Created: s.Created, Modified: s.Modified, SourcePosition: s.SourcePosition,
+	}
+	if len(s.PropertyDependencies) > 0 {
+		r.PropertyDependencies = make(map[string][]urn.URN, len(s.PropertyDependencies))
+		for _, p := range s.PropertyDependencies {
+			urns := p.URNs
+			if urns == nil {
+				urns = []urn.URN{}
+			}
+			r.PropertyDependencies[p.Property] = urns
+		}
+	}
+	return r
+}
+
+// some gives nil for an empty list, as a header has it after it was sent.
+func some[T any](list []T) []T {
+	if len(list) == 0 {
+		return nil
+	}
+	return list
+}
+
+// features adds what a reader of the resource must know.
+func (r *storedResource) features(add func(string)) {
+	for _, f := range []struct {
+		name string
+		uses bool
+	}{
+		{featureRefresh, r.RefreshBeforeUpdate}, {featureViews, r.ViewOf != ""}, {featureHooks, len(r.ResourceHooks) > 0},
+		{featureTaint, r.Taint}, {featureReplaceWith, len(r.ReplaceWith) > 0}, {featureExtensions, r.ExtensionRef != ""},
+		{featureSnippets, r.SnippetID != ""},
+	} {
+		if f.uses {
+			add(f.name)
+		}
+	}
+}
+
+// parseDeployment reads deployment JSON of a version and with features that we know.
+func parseDeployment(data []byte) (deploymentFile, []storedResource, error) {
+	var version struct {
+		Version int `json:"version"`
+	}
+	var f deploymentFile
+	if err := json.Unmarshal(data, &version); err != nil {
+		return f, nil, jsonError(data, err)
+	}
+	switch {
+	case version.Version > deploymentVersionFeatures:
+		return f, nil, fmt.Errorf("it has deployment version %d; this deployctl knows up to %d: use a newer one", version.Version, deploymentVersionFeatures)
+	case version.Version < deploymentVersion:
+		return f, nil, fmt.Errorf("it has deployment version %d, which is too old; export it anew with a current pulumi", version.Version)
+	}
+	if err := json.Unmarshal(data, &f); err != nil {
+		return f, nil, jsonError(data, err)
+	}
+	for _, name := range f.Features {
+		if !slices.Contains(supportedFeatures, name) {
+			return f, nil, fmt.Errorf("it uses the feature %q, which this deployctl does not know: use a newer one", name)
+		}
+	}
+	resources := make([]storedResource, len(f.Deployment.Resources))
+	err := parallel(len(resources), func(i int) error {
+		if err := json.Unmarshal(f.Deployment.Resources[i], &resources[i]); err != nil {
+			return fmt.Errorf("resource %d: %w", i, err)
+		}
+		return nil
+	})
+	return f, resources, err
+}
+
+// jsonError says in which line the JSON is broken.
+func jsonError(data []byte, err error) error {
+	var syntax *json.SyntaxError
+	if errors.As(err, &syntax) {
+		line := 1
+		for _, c := range data[:min(int(syntax.Offset), len(data))] {
+			if c == '\n' {
+				line++
+			}
+		}
+		return fmt.Errorf("line %d: %w", line, err)
+	}
+	return err
+}

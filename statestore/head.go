@@ -1,0 +1,156 @@
+package statestore
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/deployctl/deployctl/deployments"
+)
+
+// Format is the version of the stored state that this code writes. It reads that one and all before.
+const Format = 1
+
+// migrations[n] makes format n+2 of a head's fields in format n+1.
+var migrations []func(fields map[string]json.RawMessage) error
+
+// Head says where a stack stands: the content of head.json.
+type Head struct {
+	Format int `json:"format"`
+	// ID is the stack's identity, made with it; its keys come from it and a rename keeps it.
+	ID string `json:"id"`
+	// Version of the latest checkpoint; 0 when there is none. Digest is that of its deployment JSON (SHA-256).
+	Version   int       `json:"version"`
+	Digest    string    `json:"digest,omitempty"`
+	Resources int       `json:"resources"`
+	Updated   time.Time `json:"updated,omitzero"`
+	// Next is the next version to give out: greater than every version ever given out.
+	Next int `json:"next"`
+	// Active is the update that moves the stack, and who carries it out.
+	Active *Active `json:"active,omitempty"`
+	// Fence counts the claims of this stack: each has a greater one.
+	Fence int `json:"fence"`
+	// Requests are the latest request ids and the versions they were given, the newest last.
+	Requests []RequestVersion  `json:"requests,omitempty"`
+	Tags     map[string]string `json:"tags,omitempty"`
+	// Nonce is another one with every write, so that a writer knows its own again.
+	Nonce string `json:"nonce"`
+}
+
+// Active is who may move a stack's head.
+type Active struct {
+	Version   string    `json:"version"`
+	RequestID string    `json:"requestID,omitempty"`
+	Writer    string    `json:"writer"`
+	Since     time.Time `json:"since"`
+}
+
+// RequestVersion remembers which version a request was given.
+type RequestVersion struct {
+	ID      string `json:"id"`
+	Version int    `json:"version"`
+}
+
+// keptRequests bounds Head.Requests.
+const keptRequests = 50
+
+// Contract gives the head as activities pass it on.
+func (h Head) Contract(name deployments.StackName) deployments.Head {
+	out := deployments.Head{Version: h.Version, Next: h.Next}
+	if h.Active != nil {
+		out.Active = &deployments.UpdateName{StackName: name, Version: h.Active.Version}
+	}
+	return out
+}
+
+// Head reads a stack's head; CodeNotFound when there is no such stack.
+func (s *Store) Head(ctx context.Context, name deployments.StackName) (Head, error) {
+	h, _, err := s.readHead(ctx, name)
+	return h, err
+}
+
+func (s *Store) readHead(ctx context.Context, name deployments.StackName) (Head, string, error) {
+	if err := name.Validate(); err != nil {
+		return Head{}, "", err
+	}
+	key := stackKey(name, "head.json")
+	o, err := s.objects.Get(ctx, key)
+	if errors.Is(err, ErrAbsent) {
+		s.know(name, "")
+		return Head{}, "", deployments.Errorf(deployments.CodeNotFound, "there is no stack %s: create it with `deployctl stack init %s`", name, name)
+	}
+	if err != nil {
+		return Head{}, "", failed(err, "read "+key)
+	}
+	h, err := parseHead(key, o.Data)
+	if err != nil {
+		return Head{}, "", err
+	}
+	s.know(name, h.ID)
+	return h, o.Tag, nil
+}
+
+// parseHead reads a head of any format up to ours.
+func parseHead(key string, data []byte) (Head, error) {
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(data, &fields); err != nil {
+		return Head{}, damaged(key, err)
+	}
+	var format int
+	if err := json.Unmarshal(fields["format"], &format); err != nil || format < 1 {
+		return Head{}, damaged(key, errors.New("it has no format number"))
+	}
+	if format > Format {
+		return Head{}, deployments.Errorf(deployments.CodeFormat,
+			"this state was written by a newer deployctl (format %d; this one reads up to %d): use that version (%s)", format, Format, key)
+	}
+	for _, migrate := range migrations[min(format-1, len(migrations)):] {
+		if err := migrate(fields); err != nil {
+			return Head{}, damaged(key, err)
+		}
+	}
+	data, err := json.Marshal(fields)
+	if err != nil {
+		return Head{}, damaged(key, err)
+	}
+	var h Head
+	if err := json.Unmarshal(data, &h); err != nil {
+		return Head{}, damaged(key, err)
+	}
+	if h.ID == "" || h.Version < 0 {
+		return Head{}, damaged(key, errors.New("it does not say which stack it is of"))
+	}
+	h.Format = Format
+	return h, nil
+}
+
+// changeHead changes a head by compare-and-swap: change gets the head as it is, and says whether it must be written. It
+// is called again when somebody else was faster.
+func (s *Store) changeHead(ctx context.Context, name deployments.StackName, change func(*Head) (write bool, err error)) (Head, error) {
+	for {
+		h, tag, err := s.readHead(ctx, name)
+		if err != nil {
+			return Head{}, err
+		}
+		write, err := change(&h)
+		if err != nil || !write {
+			return h, err
+		}
+		err = s.writeHead(ctx, name, h, Condition{Tag: tag})
+		if !errors.Is(err, ErrChanged) {
+			return h, err
+		}
+	}
+}
+
+func (s *Store) writeHead(ctx context.Context, name deployments.StackName, h Head, c Condition) error {
+	h.Nonce = rand.Text()
+	data, err := json.MarshalIndent(h, "", "  ")
+	if err != nil {
+		return deployments.Errorf(deployments.CodeInternal, "write the head of %s: %w", name, err)
+	}
+	_, err = s.objects.Put(ctx, stackKey(name, "head.json"), data, c)
+	return failed(err, "write the head of "+name.String())
+}

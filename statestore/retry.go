@@ -1,0 +1,109 @@
+package statestore
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/deployctl/deployctl/deployments"
+)
+
+// Patience is how long Retry goes on when nothing else is said.
+const Patience = 30 * time.Second
+
+// Retry is an Objects that tries again what failed with ErrTransient, quietly, for as long as its patience lasts. Then
+// it fails with CodeUnavailable and a sentence that says what to check.
+//
+// A conditional Put that finds the condition not to hold reads the object back: when it holds the very bytes of this Put,
+// an attempt whose reply was lost wrote them, and the Put has succeeded. So the bytes of every conditional Put must be
+// unique to the writer and to the call (sealed values are; a plain one needs a nonce).
+type Retry struct {
+	objects  Objects
+	patience time.Duration
+}
+
+// NewRetry decorates objects. A patience of zero means Patience.
+func NewRetry(objects Objects, patience time.Duration) *Retry {
+	if patience == 0 {
+		patience = Patience
+	}
+	return &Retry{objects, patience}
+}
+
+// Get implements Objects.
+func (r *Retry) Get(ctx context.Context, key string) (o Object, err error) {
+	err = r.persist(ctx, func(ctx context.Context) error { o, err = r.objects.Get(ctx, key); return err })
+	return o, err
+}
+
+// Put implements Objects.
+func (r *Retry) Put(ctx context.Context, key string, data []byte, c Condition) (tag string, err error) {
+	err = r.persist(ctx, func(ctx context.Context) error { tag, err = r.objects.Put(ctx, key, data, c); return err })
+	if !errors.Is(err, ErrChanged) {
+		return tag, err
+	}
+	there, getErr := r.Get(ctx, key)
+	switch {
+	case errors.Is(getErr, ErrAbsent):
+		return "", err
+	case getErr != nil:
+		return "", getErr
+	case bytes.Equal(there.Data, data):
+		return there.Tag, nil
+	}
+	return "", err
+}
+
+// Delete implements Objects.
+func (r *Retry) Delete(ctx context.Context, key string) error {
+	return r.persist(ctx, func(ctx context.Context) error { return r.objects.Delete(ctx, key) })
+}
+
+// List implements Objects.
+func (r *Retry) List(ctx context.Context, q Query) (l Listing, err error) {
+	err = r.persist(ctx, func(ctx context.Context) error { l, err = r.objects.List(ctx, q); return err })
+	return l, err
+}
+
+// Attempt times: each attempt gets a bounded time, so that a lost connection is noticed while patience lasts.
+const (
+	attemptTimeout = 15 * time.Second
+	firstPause     = 20 * time.Millisecond
+	longestPause   = 2 * time.Second
+)
+
+// persist calls f until it gives an answer that is not transient.
+func (r *Retry) persist(ctx context.Context, f func(context.Context) error) error {
+	giveUp := time.Now().Add(r.patience)
+	pause := firstPause
+	for {
+		attempt, end := context.WithTimeout(ctx, attemptTimeout)
+		err := f(attempt)
+		end()
+		if err == nil || ctx.Err() != nil || !errors.Is(err, ErrTransient) && !errors.Is(err, context.DeadlineExceeded) {
+			return err
+		}
+		if time.Now().Add(pause).After(giveUp) {
+			return unavailable(r.objects, r.patience, err)
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(pause/2 + rand.N(pause)):
+		}
+		pause = min(2*pause, longestPause)
+	}
+}
+
+func unavailable(objects Objects, waited time.Duration, err error) error {
+	what := "the object store"
+	if s, ok := objects.(fmt.Stringer); ok {
+		what = "the " + s.String()
+	}
+	return deployments.Errorf(deployments.CodeUnavailable,
+		"%s cannot be reached (tried for %s): check that the server runs, the address, and the network in between; then try again: %w",
+		what, waited.Round(time.Second), err)
+}

@@ -1,0 +1,236 @@
+package statestore
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/smithy-go"
+	"github.com/deployctl/deployctl/deployments"
+)
+
+// S3Options say which bucket to use.
+type S3Options struct {
+	// Endpoint is the server's URL; empty for AWS.
+	Endpoint string
+	Region   string
+	Bucket   string
+	// Prefix comes before every key; empty, or ending with '/'.
+	Prefix string
+	// AccessKey and SecretKey; when both are empty, what the AWS SDK finds in the environment.
+	AccessKey, SecretKey string
+}
+
+// S3 is an Objects in a bucket. It makes one attempt of every call; see Retry.
+type S3 struct {
+	client   *s3.Client
+	bucket   string
+	prefix   string
+	endpoint string
+}
+
+// OpenS3 prepares the use of a bucket. It does not call the server; see S3.Check.
+func OpenS3(ctx context.Context, o S3Options) (*S3, error) {
+	load := []func(*config.LoadOptions) error{config.WithRegion(o.Region)}
+	if o.AccessKey != "" || o.SecretKey != "" {
+		load = append(load, config.WithCredentialsProvider(credentials.NewStaticCredentialsProvider(o.AccessKey, o.SecretKey, "")))
+	}
+	cfg, err := config.LoadDefaultConfig(ctx, load...)
+	if err != nil {
+		return nil, deployments.Errorf(deployments.CodeInvalid, "the S3 settings cannot be used: %w", err)
+	}
+	transport := awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) {
+		t.MaxIdleConnsPerHost = 64 // events, deltas and blobs are written side by side
+	})
+	client := s3.NewFromConfig(cfg, func(so *s3.Options) {
+		so.UsePathStyle = true
+		so.Retryer = aws.NopRetryer{}
+		so.HTTPClient = transport
+		so.RequestChecksumCalculation = aws.RequestChecksumCalculationWhenRequired
+		so.ResponseChecksumValidation = aws.ResponseChecksumValidationWhenRequired
+		if o.Endpoint != "" {
+			so.BaseEndpoint = aws.String(o.Endpoint)
+		}
+	})
+	endpoint := o.Endpoint
+	if endpoint == "" {
+		endpoint = "AWS region " + o.Region
+	}
+	return &S3{client: client, bucket: o.Bucket, prefix: o.Prefix, endpoint: endpoint}, nil
+}
+
+// String names the bucket and its server.
+func (s *S3) String() string { return fmt.Sprintf("bucket %s at %s", s.bucket, s.endpoint) }
+
+// Check calls the server once and tells what is wrong: an error that wraps ErrTransient, or a deployments.Error about
+// the credentials or the bucket.
+func (s *S3) Check(ctx context.Context) error {
+	_, err := s.client.HeadBucket(ctx, &s3.HeadBucketInput{Bucket: &s.bucket})
+	if err == nil || status(err) == http.StatusOK {
+		return nil
+	}
+	if status(err) == http.StatusNotFound {
+		return s.noBucket(err)
+	}
+	return s.translate(err)
+}
+
+// Get implements Objects.
+func (s *S3) Get(ctx context.Context, key string) (Object, error) {
+	out, err := s.client.GetObject(ctx, &s3.GetObjectInput{Bucket: &s.bucket, Key: aws.String(s.prefix + key)})
+	if err != nil {
+		return Object{}, s.translate(err)
+	}
+	defer func() { _ = out.Body.Close() }()
+	data, err := io.ReadAll(out.Body)
+	if err != nil {
+		return Object{}, s.translate(err)
+	}
+	return Object{Data: data, Tag: aws.ToString(out.ETag)}, nil
+}
+
+// Put implements Objects.
+func (s *S3) Put(ctx context.Context, key string, data []byte, c Condition) (string, error) {
+	in := &s3.PutObjectInput{
+		Bucket: &s.bucket, Key: aws.String(s.prefix + key),
+		Body: bytes.NewReader(data), ContentLength: aws.Int64(int64(len(data))),
+	}
+	if c.Absent {
+		in.IfNoneMatch = aws.String("*")
+	}
+	if c.Tag != "" {
+		in.IfMatch = aws.String(c.Tag)
+	}
+	out, err := s.client.PutObject(ctx, in)
+	if err != nil {
+		err = s.translate(err)
+		if c.Tag != "" && errors.Is(err, ErrAbsent) { // how S3 refuses If-Match on an object that is gone
+			err = ErrChanged
+		}
+		return "", err
+	}
+	return aws.ToString(out.ETag), nil
+}
+
+// Delete implements Objects.
+func (s *S3) Delete(ctx context.Context, key string) error {
+	_, err := s.client.DeleteObject(ctx, &s3.DeleteObjectInput{Bucket: &s.bucket, Key: aws.String(s.prefix + key)})
+	if err = s.translate(err); errors.Is(err, ErrAbsent) {
+		return nil
+	}
+	return err
+}
+
+// List implements Objects.
+func (s *S3) List(ctx context.Context, q Query) (Listing, error) {
+	var l Listing
+	in := &s3.ListObjectsV2Input{Bucket: &s.bucket, Prefix: aws.String(s.prefix + q.Prefix)}
+	if q.Fold {
+		in.Delimiter = aws.String("/")
+	}
+	if q.After != "" {
+		in.StartAfter = aws.String(s.prefix + q.After)
+	}
+	if q.Limit > 0 && q.Limit < 1000 {
+		in.MaxKeys = aws.Int32(int32(q.Limit) + 1)
+	}
+	for {
+		out, err := s.client.ListObjectsV2(ctx, in)
+		if err != nil {
+			return Listing{}, s.translate(err)
+		}
+		l.Keys = append(l.Keys, s.page(out, q.After)...)
+		if q.Limit > 0 && len(l.Keys) > q.Limit {
+			l.Keys, l.More = l.Keys[:q.Limit], true
+			return l, nil
+		}
+		if !aws.ToBool(out.IsTruncated) {
+			return l, nil
+		}
+		in.ContinuationToken = out.NextContinuationToken
+	}
+}
+
+// page merges the keys and the folded beginnings of one answer, which are each in order.
+func (s *S3) page(out *s3.ListObjectsV2Output, after string) []string {
+	keys := make([]string, 0, len(out.Contents)+len(out.CommonPrefixes))
+	i, j := 0, 0
+	for i < len(out.Contents) || j < len(out.CommonPrefixes) {
+		var key string
+		if j == len(out.CommonPrefixes) ||
+			i < len(out.Contents) && aws.ToString(out.Contents[i].Key) < aws.ToString(out.CommonPrefixes[j].Prefix) {
+			key = aws.ToString(out.Contents[i].Key)
+			i++
+		} else {
+			key = aws.ToString(out.CommonPrefixes[j].Prefix)
+			j++
+		}
+		if key = key[len(s.prefix):]; key > after {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+// translate classes an error of the SDK.
+func (s *S3) translate(err error) error {
+	if err == nil {
+		return nil
+	}
+	if errors.Is(err, context.Canceled) {
+		return err
+	}
+	var api smithy.APIError
+	code := ""
+	if errors.As(err, &api) {
+		code = api.ErrorCode()
+	}
+	switch code {
+	case "NoSuchKey":
+		return ErrAbsent
+	case "PreconditionFailed":
+		return ErrChanged
+	case "NoSuchBucket":
+		return s.noBucket(err)
+	case "InvalidAccessKeyId", "SignatureDoesNotMatch", "AuthorizationHeaderMalformed":
+		return deployments.Errorf(deployments.CodeUnauthorized,
+			"the %s does not accept the credentials (%s): check the access key, the secret key and the region", s, code)
+	case "AccessDenied", "Forbidden":
+		return deployments.Errorf(deployments.CodeForbidden,
+			"the %s may not be used with these credentials: they need to get, put, delete and list its objects", s)
+	}
+	switch st := status(err); {
+	case st == http.StatusNotFound:
+		return ErrAbsent
+	case st == http.StatusPreconditionFailed:
+		return ErrChanged
+	case st == http.StatusUnauthorized, st == http.StatusForbidden:
+		return deployments.Errorf(deployments.CodeForbidden, "the %s does not accept the credentials (HTTP %d)", s, st)
+	case st >= 400 && st < 500 && st != http.StatusConflict && st != http.StatusRequestTimeout && st != http.StatusTooManyRequests &&
+		code != "RequestTimeout" && code != "SlowDown":
+		return deployments.Errorf(deployments.CodeInternal, "the %s refused a request: %w", s, err)
+	}
+	return fmt.Errorf("%w: the %s: %w", ErrTransient, s, err)
+}
+
+func (s *S3) noBucket(err error) error {
+	return deployments.Errorf(deployments.CodeInvalid,
+		"there is no %s: create it, or name another one in the settings (%w)", s, err)
+}
+
+// status gives the HTTP status of the reply that an error tells of; zero when there was none.
+func status(err error) int {
+	var r interface{ HTTPStatusCode() int }
+	if errors.As(err, &r) {
+		return r.HTTPStatusCode()
+	}
+	return 0
+}

@@ -1,0 +1,120 @@
+package statestore
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/config"
+)
+
+// The secrets providers that there are.
+const (
+	secretsService    = "service"
+	secretsPassphrase = "passphrase"
+)
+
+// secrets encrypts and decrypts the secrets in one stack's checkpoints, and says in them how.
+type secrets struct {
+	config.Crypter
+	section apitype.SecretsProvidersV1
+}
+
+// sameAs reports whether ciphertexts of both can stand in one checkpoint.
+func (s secrets) sameAs(section *apitype.SecretsProvidersV1) bool {
+	if section == nil || section.Type != s.section.Type {
+		return false
+	}
+	return s.section.Type == secretsService || salt(section) == salt(&s.section)
+}
+
+// passphraseState is the state of the field's passphrase provider.
+type passphraseState struct {
+	Salt string `json:"salt"`
+}
+
+// serviceState is the state of our own provider: the identity of the stack whose key it is.
+type serviceState struct {
+	Stack string `json:"stack,omitempty"`
+}
+
+// secrets gives what a request asks to encrypt a stack's secrets with.
+func (r *ring) provider(p deployments.SecretsProvider) (secrets, error) {
+	switch p.Type {
+	case "", secretsService:
+		state, err := json.Marshal(serviceState{r.id})
+		return secrets{config.NewSymmetricCrypter(r.secrets), apitype.SecretsProvidersV1{Type: secretsService, State: state}}, err
+	case secretsPassphrase:
+		if len(p.Key) != config.SymmetricCrypterKeyBytes {
+			return secrets{}, errNoPassphrase
+		}
+		state, err := json.Marshal(passphraseState{p.Salt})
+		return secrets{config.NewSymmetricCrypter(p.Key), apitype.SecretsProvidersV1{Type: secretsPassphrase, State: state}}, err
+	}
+	return secrets{}, deployments.Errorf(deployments.CodeInvalid,
+		"the secrets provider %q is not known: use %q or %q", p.Type, secretsService, secretsPassphrase)
+}
+
+var errNoPassphrase = deployments.Errorf(deployments.CodeInvalid,
+	"the stack's secrets are encrypted with a passphrase, and the request has no key: set PULUMI_CONFIG_PASSPHRASE")
+
+// reader gives what decrypts a stored deployment, whose provider may not be the one that the request names. It fails only
+// when it comes to a secret.
+func (r *ring) reader(section *apitype.SecretsProvidersV1, p deployments.SecretsProvider) config.Decrypter {
+	switch {
+	case section == nil:
+		return refusing{errors.New("the state has ciphertexts, and does not say of which secrets provider")}
+	case section.Type == secretsService:
+		var state serviceState
+		_ = json.Unmarshal(section.State, &state) // other services have other states
+		if state.Stack != "" && state.Stack != r.id {
+			return refusing{errors.New("the secrets belong to another stack: export it with --show-secrets")}
+		}
+		return config.NewSymmetricCrypter(r.secrets)
+	case section.Type == secretsPassphrase && len(p.Key) != config.SymmetricCrypterKeyBytes:
+		return refusing{errNoPassphrase}
+	case section.Type == secretsPassphrase && salt(section) != p.Salt:
+		return refusing{errors.New("the state's secrets were encrypted with another passphrase or salt than the stack's configuration names")}
+	case section.Type == secretsPassphrase:
+		return config.NewSymmetricCrypter(p.Key)
+	}
+	return refusing{errors.New("the state's secrets are encrypted by the provider " + section.Type +
+		", which is not supported: export it with --show-secrets")}
+}
+
+func salt(section *apitype.SecretsProvidersV1) string {
+	var state passphraseState
+	_ = json.Unmarshal(section.State, &state) // a state without salt equals no other
+	return state.Salt
+}
+
+// refusing decrypts nothing.
+type refusing struct{ err error }
+
+func (r refusing) DecryptValue(context.Context, string) (string, error)     { return "", r.err }
+func (r refusing) BatchDecrypt(context.Context, []string) ([]string, error) { return nil, r.err }
+
+// Encrypt encrypts configuration values with the service's own key for the stack.
+func (s *Store) Encrypt(ctx context.Context, name deployments.StackName, plain []string) ([]string, error) {
+	r, err := s.ringOf(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	return config.NewSymmetricCrypter(r.secrets).BatchEncrypt(ctx, plain)
+}
+
+// Decrypt gives what Encrypt encrypted for the same stack; CodeInvalid when one of the texts was not.
+func (s *Store) Decrypt(ctx context.Context, name deployments.StackName, sealed []string) ([]string, error) {
+	r, err := s.ringOf(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	plain, err := config.NewSymmetricCrypter(r.secrets).BatchDecrypt(ctx, sealed)
+	if err != nil {
+		return nil, deployments.Errorf(deployments.CodeInvalid,
+			"a secret value cannot be decrypted: it was not encrypted for the stack %s of this service; set it again", name)
+	}
+	return plain, nil
+}

@@ -1,0 +1,160 @@
+package statestore
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"slices"
+	"sort"
+	"strings"
+
+	"github.com/deployctl/deployctl/deployments"
+)
+
+// CreateStack makes an empty stack; CodeExists when there is one of this name.
+func (s *Store) CreateStack(ctx context.Context, name deployments.StackName, tags map[string]string) error {
+	if err := name.Validate(); err != nil {
+		return err
+	}
+	h := Head{Format: Format, ID: rand.Text(), Next: 1, Tags: tags}
+	err := s.writeHead(ctx, name, h, Condition{Absent: true})
+	if errors.Is(err, ErrChanged) {
+		return exists(name)
+	}
+	if err == nil {
+		s.know(name, h.ID)
+	}
+	return err
+}
+
+func exists(name deployments.StackName) error {
+	return deployments.Errorf(deployments.CodeExists, "there is a stack %s already: select it, or use another name", name)
+}
+
+// Stack describes a stack; CodeNotFound when there is none.
+func (s *Store) Stack(ctx context.Context, name deployments.StackName) (deployments.StackInfo, error) {
+	h, err := s.Head(ctx, name)
+	if err != nil {
+		return deployments.StackInfo{}, err
+	}
+	info := deployments.StackInfo{Stack: name, Version: h.Version, Updated: h.Updated, Resources: h.Resources, Tags: h.Tags}
+	if h.Active != nil {
+		u := deployments.UpdateName{StackName: name, Version: h.Active.Version}
+		active, err := s.Info(ctx, u)
+		if err != nil && !errors.Is(err, ErrAbsent) {
+			return info, err
+		}
+		if err != nil {
+			active = deployments.UpdateInfo{Update: u, Status: "running", Started: h.Active.Since}
+		}
+		info.Active = &active
+	}
+	return info, nil
+}
+
+// ListStacks describes the stacks of a project, or of an organization, sorted by name. An empty project means all; an
+// empty organization means all.
+func (s *Store) ListStacks(ctx context.Context, organization, project string) ([]deployments.StackInfo, error) {
+	folders := []string{"stacks/"}
+	for _, part := range []string{organization, project, ""} {
+		var err error
+		if folders, err = s.descend(ctx, folders, part); err != nil {
+			return nil, err
+		}
+	}
+	infos := make([]deployments.StackInfo, len(folders))
+	err := each(folders, func(folder string) error {
+		name, err := deployments.ParseStackName(strings.Trim(strings.TrimPrefix(folder, "stacks/"), "/"), deployments.StackName{})
+		if err != nil {
+			return err
+		}
+		info, err := s.Stack(ctx, name)
+		if deployments.CodeOf(err) == deployments.CodeNotFound {
+			return nil // removed meanwhile, or left over by a removal that did not end
+		}
+		i, _ := slices.BinarySearch(folders, folder)
+		infos[i] = info
+		return err
+	})
+	infos = slices.DeleteFunc(infos, func(i deployments.StackInfo) bool { return i.Stack.Stack == "" })
+	return infos, err
+}
+
+// descend gives the folders called name, or all when it is empty, in the given ones.
+func (s *Store) descend(ctx context.Context, folders []string, name string) ([]string, error) {
+	var below []string
+	for _, folder := range folders {
+		if name != "" {
+			below = append(below, folder+name+"/")
+			continue
+		}
+		l, err := s.objects.List(ctx, Query{Prefix: folder, Fold: true})
+		if err != nil {
+			return nil, failed(err, "list "+folder)
+		}
+		below = append(below, l.Keys...)
+	}
+	sort.Strings(below)
+	return below, nil
+}
+
+// TagStack replaces a stack's tags.
+func (s *Store) TagStack(ctx context.Context, name deployments.StackName, tags map[string]string) error {
+	_, err := s.changeHead(ctx, name, func(h *Head) (bool, error) {
+		h.Tags = tags
+		return true, nil
+	})
+	return err
+}
+
+// RemoveStack removes a stack with its history. CodeConflict when it has an update running, or, unless forced, resources.
+func (s *Store) RemoveStack(ctx context.Context, name deployments.StackName, force bool) error {
+	h, err := s.changeHead(ctx, name, func(h *Head) (bool, error) {
+		switch {
+		case h.Active != nil && h.Active.Version != removing:
+			return false, busy(name, h.Active)
+		case h.Resources > 0 && !force:
+			return false, deployments.Errorf(deployments.CodeConflict,
+				"the stack %s still has %s: destroy them first, or forget them with --force", name, plural(h.Resources, "resource"))
+		}
+		h.Fence++
+		h.Active = &Active{Version: removing, Writer: rand.Text(), Since: s.now().UTC()}
+		return true, nil
+	})
+	if err != nil {
+		return err
+	}
+	return s.deleteStack(ctx, name, h.ID)
+}
+
+// removing stands in a head for the update that a removal or a renaming is not.
+const removing = "removal"
+
+// deleteStack deletes a stack's objects, its head last, so that an interrupted removal can be done again.
+func (s *Store) deleteStack(ctx context.Context, name deployments.StackName, id string) error {
+	if id != "" {
+		if err := s.deleteAll(ctx, "blobs/"+id+"/"); err != nil {
+			return err
+		}
+	}
+	head := stackKey(name, "head.json")
+	l, err := s.objects.List(ctx, Query{Prefix: stackKey(name, "")})
+	if err != nil {
+		return failed(err, "list the stack "+name.String())
+	}
+	rest := slices.DeleteFunc(l.Keys, func(key string) bool { return key == head })
+	err = each(rest, func(key string) error { return failed(s.objects.Delete(ctx, key), "delete "+key) })
+	if err != nil {
+		return err
+	}
+	s.know(name, "")
+	return failed(s.objects.Delete(ctx, head), "delete "+head)
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}

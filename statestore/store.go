@@ -1,0 +1,243 @@
+// Package statestore keeps everything that outlives an update: stacks, checkpoints, deltas, event logs, outcomes, history,
+// project bundles and access tokens, in an object store such as an S3 bucket.
+//
+// The layout, under the bucket's prefix:
+//
+//	stacks/ORG/PROJECT/STACK/head.json                 where the stack stands; changed by compare-and-swap only
+//	stacks/…/checkpoints/VERSION.json.zst              immutable, Pulumi deployment JSON, secrets as ciphertexts
+//	stacks/…/updates/ID/{update,delta/N,events/STREAM/N,outcome/OP.ROUND}
+//	stacks/…/history/INVERSE                           one per numbered update; the newest sorts first
+//	blobs/STACK-ID/HASH                                large bags, project files and manifests of one stack
+//	tokens/NAME                                        access tokens, hashed
+//
+// Everything is sealed but heads and checkpoints (docs/adr/0002): a person must be able to read and repair those without
+// the service, and nothing secret is readable in them.
+//
+// All methods may be called concurrently, by any number of processes. Errors are *deployments.Error or end with the context.
+package statestore
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/seal"
+)
+
+// Options of a Store.
+type Options struct {
+	// Master is the service's master key, 32 bytes. Whatever was stored with another one cannot be read.
+	Master []byte
+	// Now is the clock; nil means time.Now.
+	Now func() time.Time
+}
+
+// Store is the typed store. See the package's description.
+type Store struct {
+	objects Objects
+	keys    *seal.Keyring
+	now     func() time.Time
+
+	mu     sync.Mutex
+	rings  map[string]*ring           // by stack id
+	names  map[string]known           // by stack name
+	opened map[string]*openCheckpoint // by stack id and version
+	order  []string                   // of opened, oldest first
+}
+
+// known is a stack's identity as last read.
+type known struct {
+	id   string
+	read time.Time
+}
+
+// knownFor is how long a stack's identity is taken for granted. It changes only when a stack is removed and another one
+// gets its name.
+const knownFor = 5 * time.Second
+
+// New makes a Store over objects, which should retry (see Retry).
+func New(objects Objects, o Options) (*Store, error) {
+	keys, err := seal.NewKeyring(o.Master)
+	if err != nil {
+		return nil, err
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	return &Store{
+		objects: objects, keys: keys, now: o.Now,
+		rings: map[string]*ring{}, names: map[string]known{},
+		opened: map[string]*openCheckpoint{},
+	}, nil
+}
+
+// ring holds the keys of one stack. They come from its identity, which a rename keeps.
+type ring struct {
+	id      string
+	box     *seal.Box // its objects
+	secrets []byte    // its secrets, with the service's own provider
+	digests []byte    // its bags
+}
+
+func (s *Store) ring(id string) *ring {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r, ok := s.rings[id]
+	if !ok {
+		r = &ring{
+			id:      id,
+			box:     s.keys.Box("stack/" + id),
+			secrets: s.keys.Key("stack/" + id + "/secrets"),
+			digests: s.keys.Key("stack/" + id + "/digests"),
+		}
+		s.rings[id] = r
+	}
+	return r
+}
+
+// ringOf gives the keys of a stack by its name, from memory or from its head.
+func (s *Store) ringOf(ctx context.Context, name deployments.StackName) (*ring, error) {
+	s.mu.Lock()
+	k, ok := s.names[name.String()]
+	s.mu.Unlock()
+	if ok && time.Since(k.read) < knownFor {
+		return s.ring(k.id), nil
+	}
+	h, _, err := s.readHead(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	return s.ring(h.ID), nil
+}
+
+// know remembers a stack's identity; an empty one forgets it.
+func (s *Store) know(name deployments.StackName, id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if id == "" {
+		delete(s.names, name.String())
+	} else {
+		s.names[name.String()] = known{id, time.Now()}
+	}
+}
+
+// Keys in the object store.
+
+func stackKey(name deployments.StackName, rest string) string {
+	return "stacks/" + name.String() + "/" + rest
+}
+
+func updateKey(u deployments.UpdateName, rest string) string {
+	return stackKey(u.StackName, "updates/"+u.Version+"/"+rest)
+}
+
+// about gives the context that an object of a stack is sealed with: its key, but for the stack's name, which may change.
+func about(name deployments.StackName, key string) string {
+	return key[len(stackKey(name, "")):]
+}
+
+// put seals a value and writes it.
+func (s *Store) put(ctx context.Context, name deployments.StackName, key string, plain []byte) error {
+	r, err := s.ringOf(ctx, name)
+	if err != nil {
+		return err
+	}
+	_, err = s.objects.Put(ctx, key, r.box.Seal(plain, about(name, key)), Condition{})
+	return failed(err, "write "+key)
+}
+
+// get reads a sealed value; ErrAbsent when there is none.
+func (s *Store) get(ctx context.Context, name deployments.StackName, key string) ([]byte, error) {
+	r, err := s.ringOf(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	o, err := s.objects.Get(ctx, key)
+	if err != nil {
+		return nil, failed(err, "read "+key)
+	}
+	return r.box.Open(o.Data, about(name, key))
+}
+
+func (s *Store) putJSON(ctx context.Context, name deployments.StackName, key string, v any) error {
+	plain, err := json.Marshal(v)
+	if err != nil {
+		return deployments.Errorf(deployments.CodeInternal, "write %s: %w", key, err)
+	}
+	return s.put(ctx, name, key, plain)
+}
+
+func (s *Store) getJSON(ctx context.Context, name deployments.StackName, key string, v any) error {
+	plain, err := s.get(ctx, name, key)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(plain, v); err != nil {
+		return damaged(key, err)
+	}
+	return nil
+}
+
+// deleteAll removes every object under a prefix.
+func (s *Store) deleteAll(ctx context.Context, prefix string) error {
+	l, err := s.objects.List(ctx, Query{Prefix: prefix})
+	if err != nil {
+		return failed(err, "list "+prefix)
+	}
+	return each(l.Keys, func(key string) error {
+		return failed(s.objects.Delete(ctx, key), "delete "+key)
+	})
+}
+
+// each calls f for every item, some at a time, and gives the first error.
+func each(items []string, f func(string) error) error {
+	var wg sync.WaitGroup
+	var once sync.Once
+	var first error
+	next := make(chan string)
+	for range min(16, len(items)) {
+		wg.Go(func() {
+			for item := range next {
+				if err := f(item); err != nil {
+					once.Do(func() { first = err })
+				}
+			}
+		})
+	}
+	for _, item := range items {
+		next <- item
+	}
+	close(next)
+	wg.Wait()
+	return first
+}
+
+// failed gives an error of the objects a code, and says what was being done. ErrAbsent and ErrChanged stay in the chain.
+func failed(err error, doing string) error {
+	if err == nil {
+		return nil
+	}
+	var e *deployments.Error
+	switch {
+	case errors.As(err, &e):
+		return &deployments.Error{Code: e.Code, Message: doing + ": " + e.Message, Err: err}
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("%s: %w", doing, err)
+	case errors.Is(err, ErrAbsent):
+		return deployments.Errorf(deployments.CodeNotFound, "%s: %w", doing, err)
+	case errors.Is(err, ErrChanged):
+		return deployments.Errorf(deployments.CodeConflict, "%s: %w", doing, err)
+	case errors.Is(err, ErrTransient):
+		return deployments.Errorf(deployments.CodeUnavailable, "%s: %w", doing, err)
+	}
+	return deployments.Errorf(deployments.CodeInternal, "%s: %w", doing, err)
+}
+
+// damaged is the error about an object that cannot be understood.
+func damaged(key string, err error) error {
+	return deployments.Errorf(deployments.CodeFormat, "%s is damaged: %w", key, err)
+}

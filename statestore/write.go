@@ -1,0 +1,232 @@
+package statestore
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/bags"
+	"github.com/klauspost/compress/zstd"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/sig"
+)
+
+// engineVersion is what a manifest says of who wrote it.
+const engineVersion = "deployctl/1"
+
+// draft is a checkpoint to be written.
+type draft struct {
+	base    *Checkpoint // what "base:" references mean; not nil
+	states  []engine.State
+	pending []engine.PendingOperation
+	codec   *bags.Codec
+	// secrets encrypts; with showSecrets nothing is encrypted, and the section says what would.
+	secrets     secrets
+	showSecrets bool
+	// integrity, when not empty, is an invariant that the states break and could not be repaired.
+	integrity string
+}
+
+// Written tells of a checkpoint that was written.
+type Written struct {
+	Version   int    `json:"version"`
+	Digest    string `json:"digest"` // SHA-256 of its JSON
+	Resources int    `json:"resources"`
+}
+
+// encode gives the deployment JSON of a draft. What has not changed since the base is copied as it stands there,
+// ciphertexts included.
+func (d *draft) encode(ctx context.Context, manifest apitype.ManifestV1) ([]byte, error) {
+	features := map[string]bool{}
+	for _, f := range d.base.file.Features { // of what is copied, this one does not show
+		if f == featureByteString {
+			features[f] = true
+		}
+	}
+	out := deploymentFile{Version: deploymentVersion, Deployment: deployment{
+		Manifest: manifest, SecretsProviders: &d.secrets.section,
+		Snippets: d.base.file.Deployment.Snippets, Extensions: d.base.file.Deployment.Extensions,
+	}}
+	if d.integrity != "" {
+		out.Deployment.Metadata.IntegrityErrorMetadata = &apitype.SnapshotIntegrityErrorMetadataV1{Version: engineVersion, Error: d.integrity}
+	}
+	resources, err := d.resources(ctx, features)
+	if err != nil {
+		return nil, err
+	}
+	for _, op := range d.pending {
+		r, err := d.resource(ctx, op.State, features)
+		if err != nil {
+			return nil, err
+		}
+		out.Deployment.PendingOperations = append(out.Deployment.PendingOperations, storedOperation{Resource: r, Type: op.Kind, Seed: op.Seed})
+	}
+	if out.Deployment.Snippets != nil {
+		features[featureSnippets] = true
+	}
+	if out.Features = slices.Sorted(maps.Keys(features)); len(out.Features) > 0 {
+		out.Version = deploymentVersionFeatures
+	}
+	return splice(out, resources)
+}
+
+// splice puts the resources, which are JSON already, into the rest: encoding/json would read them all once more.
+func splice(f deploymentFile, resources [][]byte) ([]byte, error) {
+	const mark = `"resources":[0]`
+	f.Deployment.Resources = []json.RawMessage{json.RawMessage("0")}
+	frame, err := json.Marshal(f)
+	if err != nil {
+		return nil, err
+	}
+	before, after, ok := bytes.Cut(frame, []byte(mark))
+	if !ok {
+		return nil, errors.New("the deployment has no place for resources")
+	}
+	size := len(frame)
+	for _, r := range resources {
+		size += len(r) + 2
+	}
+	out := append(make([]byte, 0, size), before...)
+	out = append(out, `"resources":[`...)
+	for i, r := range resources {
+		if i > 0 {
+			out = append(out, ",\n"...)
+		}
+		out = append(out, r...)
+	}
+	out = append(out, ']')
+	return append(out, after...), nil
+}
+
+func (d *draft) resources(ctx context.Context, features map[string]bool) ([][]byte, error) {
+	out := make([][]byte, len(d.states))
+	for i, s := range d.states {
+		if j, ok := d.unchanged(s); ok {
+			d.base.resources[j].features(func(f string) { features[f] = true })
+			out[i] = d.base.file.Deployment.Resources[j]
+			continue
+		}
+		r, err := d.resource(ctx, s, features)
+		if err != nil {
+			return nil, err
+		}
+		if out[i], err = json.Marshal(r); err != nil {
+			return nil, fmt.Errorf("resource %s: %w", s.URN, err)
+		}
+	}
+	return out, nil
+}
+
+// unchanged gives the index of the base's resource that a state is, to the last field.
+func (d *draft) unchanged(s engine.State) (int, bool) {
+	number, ok := strings.CutPrefix(string(s.Key), "b")
+	j, err := strconv.Atoi(number)
+	if !ok || err != nil || j < 0 || j >= len(d.base.states) || !d.copies(d.base.file.Deployment.Resources[j]) {
+		return 0, false
+	}
+	return j, reflect.DeepEqual(s, d.base.states[j])
+}
+
+// copies reports whether JSON of the base may stand in the draft as it is.
+func (d *draft) copies(raw []byte) bool {
+	if !bytes.Contains(raw, []byte(sig.Secret)) {
+		return true
+	}
+	if d.showSecrets || !d.secrets.sameAs(d.base.file.Deployment.SecretsProviders) {
+		return false
+	}
+	return !d.base.foreign || !bytes.Contains(raw, []byte(`"plaintext"`))
+}
+
+func (d *draft) resource(ctx context.Context, s engine.State, features map[string]bool) (storedResource, error) {
+	r := storedHeader(s)
+	if old, _, ok := d.base.find(s.Rest + "/"); ok && s.Rest != "" {
+		r.restFields = old.restFields
+	}
+	r.features(func(f string) { features[f] = true })
+	var err error
+	if r.Inputs, err = d.values(ctx, s.Inputs, features); err != nil {
+		return r, fmt.Errorf("the inputs of %s: %w", s.URN, err)
+	}
+	if r.Outputs, err = d.values(ctx, s.Outputs, features); err != nil {
+		return r, fmt.Errorf("the outputs of %s: %w", s.URN, err)
+	}
+	trigger, err := d.values(ctx, s.Trigger, features)
+	if err != nil {
+		return r, fmt.Errorf("the replacement trigger of %s: %w", s.URN, err)
+	}
+	var value struct {
+		Value json.RawMessage `json:"value"`
+	}
+	if trigger != nil {
+		err = json.Unmarshal(trigger, &value)
+		r.ReplacementTrigger = value.Value
+	}
+	return r, err
+}
+
+// values gives the stored form of a bag; nil when it is empty.
+func (d *draft) values(ctx context.Context, bag engine.Bag, features map[string]bool) (json.RawMessage, error) {
+	if strings.HasPrefix(bag.Ref, "base:") {
+		if r, part, ok := d.base.find(bag.Ref); ok {
+			if raw := r.raw(part); len(raw) > 0 && d.copies(raw) {
+				return raw, nil
+			}
+		}
+	}
+	values, err := d.codec.Decode(ctx, bag)
+	if err != nil || len(values) == 0 {
+		return nil, err
+	}
+	var encrypt bags.Encrypt
+	if !d.showSecrets {
+		encrypt = func(plain string) (string, error) { return d.secrets.EncryptValue(ctx, plain) }
+	}
+	stored, err := bags.Stored(values, encrypt)
+	if stored.ByteStrings {
+		features[featureByteString] = true
+	}
+	return stored.JSON, err
+}
+
+func (s *Store) manifest(base *Checkpoint) apitype.ManifestV1 {
+	m := apitype.ManifestV1{Time: s.now().UTC(), Version: engineVersion, Plugins: base.file.Deployment.Manifest.Plugins}
+	m.Magic = m.NewMagic()
+	return m
+}
+
+// zstdWriter is shared: EncodeAll may be called concurrently.
+var zstdWriter, _ = zstd.NewWriter(nil)
+
+// write stores a draft as the checkpoint of the claim's update. A checkpoint that is there already was written by an earlier
+// attempt, and is replaced only while the claim holds.
+func (s *Store) write(ctx context.Context, c Claim, d *draft) (Written, error) {
+	data, err := d.encode(ctx, s.manifest(d.base))
+	if err != nil {
+		return Written{}, deployments.Errorf(deployments.CodeOf(err), "write the state of %s: %w", c.Update, err)
+	}
+	w := Written{Version: c.Update.Number(), Digest: sha256Hex(data), Resources: len(d.states)}
+	key := checkpointKey(c.Update.StackName, w.Version)
+	packed := zstdWriter.EncodeAll(data, make([]byte, 0, len(data)/4))
+	_, err = s.objects.Put(ctx, key, packed, Condition{Absent: true})
+	for errors.Is(err, ErrChanged) {
+		if err := s.Holds(ctx, c); err != nil {
+			return Written{}, err
+		}
+		there, getErr := s.objects.Get(ctx, key)
+		if getErr != nil {
+			return Written{}, failed(getErr, "read "+key)
+		}
+		_, err = s.objects.Put(ctx, key, packed, Condition{Tag: there.Tag})
+	}
+	return w, failed(err, "write "+key)
+}
