@@ -29,11 +29,12 @@ func (r *repeat) play(p *player) error {
 		return fmt.Errorf("repeat: %w", err)
 	}
 	for i := range n {
-		for _, node := range r.Steps {
-			step := at(node, r.From+i)
-			if err := p.step(&step); err != nil {
-				return err
-			}
+		round := make([]yaml.Node, len(r.Steps))
+		for j, node := range r.Steps {
+			round[j] = at(node, r.From+i)
+		}
+		if err := p.play(round); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -68,7 +69,7 @@ func (a *await) play(p *player) error {
 	}
 	for _, name := range a.Names {
 		if _, err := p.await(name); err != nil {
-			return quiet(err)
+			return err
 		}
 	}
 	return nil
@@ -152,7 +153,7 @@ type printed struct {
 func (o *printed) play(p *player) error {
 	text, err := p.shown(o.Text)
 	if err != nil {
-		return quiet(err)
+		return err
 	}
 	if o.To == "stderr" {
 		_, err = fmt.Fprintln(os.Stderr, text)
@@ -173,7 +174,7 @@ type logged struct {
 func (l *logged) play(p *player) error {
 	message, err := p.shown(l.Message)
 	if err != nil {
-		return quiet(err)
+		return err
 	}
 	req := &rpc.LogRequest{Message: message, Severity: rpc.LogSeverity_INFO, Ephemeral: l.Ephemeral}
 	if l.Severity != "" {
@@ -188,7 +189,7 @@ func (l *logged) play(p *player) error {
 	}
 	if l.Resource != "" {
 		if req.Urn, err = p.urn(l.Resource); err != nil {
-			return quiet(err)
+			return err
 		}
 	}
 	_, err = p.engine.Log(p.ctx, req)
@@ -215,7 +216,7 @@ func (a *assert) play(p *player) error {
 	case errors.Is(err, errUnknown):
 		return nil
 	case err != nil:
-		return quiet(err)
+		return err
 	case !holds:
 		left, _ := p.shown(a.Condition) // was evaluated just now
 		return fmt.Errorf("assertion failed: %s (%s)", a.Condition, left)
@@ -302,12 +303,4 @@ func (k *kill) play(p *player) error {
 	}
 	<-p.ctx.Done()
 	return p.ctx.Err()
-}
-
-// quiet makes nothing of what was reported elsewhere.
-func quiet(err error) error {
-	if errors.Is(err, errSkipped) {
-		return nil
-	}
-	return err
 }

@@ -67,18 +67,23 @@ func (p *player) play(steps []yaml.Node) error {
 	return p.failed()
 }
 
+// step plays one step. One that refers to what failed is left out: that failure is reported where it arose.
 func (p *player) step(node *yaml.Node) error {
 	a, g, err := parse(node)
 	if err != nil {
 		return fmt.Errorf("line %d: %w", node.Line, err)
 	}
-	if holds, err := p.holds(g.When); !holds || err != nil {
-		return err
+	play, err := p.holds(g.When)
+	if play && err == nil {
+		play, err = p.first(g.Once)
 	}
-	if first, err := p.first(g.Once); !first || err != nil {
-		return err
+	if play && err == nil {
+		err = a.play(p)
 	}
-	return a.play(p)
+	if errors.Is(err, errSkipped) {
+		return nil
+	}
+	return err
 }
 
 // first says whether a once-file was not there, and makes it.
@@ -133,7 +138,9 @@ func (p *player) start(name string, work func(*made) error) error {
 	m := &made{name: name, done: make(chan struct{})}
 	p.mu.Lock()
 	_, taken := p.things[name]
-	p.things[name] = m
+	if !taken {
+		p.things[name] = m
+	}
 	p.mu.Unlock()
 	if taken {
 		return fmt.Errorf("there are two steps named %s", name)

@@ -187,6 +187,7 @@ func TestAProgramGoesWrongInEveryWay(t *testing.T) {
 		{"the monitor goes away", `{register: bad, type: "fake:index:Gone"}`, "bail"},
 		{"a name is unknown", `{assert: "${nobody.x}"}`, "there is no earlier step named nobody"},
 		{"a name is taken", `{register: ok, type: "fake:index:Named"}`, "there are two steps named ok"},
+		{"a name is taken that others refer to", `{repeat: 2, steps: [{register: ok, type: "x:y:z"}, {outputs: ok}]}`, "there are two steps named ok"},
 		{"a key is misspelt", `{register: x, typ: y}`, "field typ not found"},
 		{"a step is of no kind", `{registr: x}`, "a step must have one of these keys"},
 		{"an error is expected and comes", `{register: bad, type: "fake:index:Bad", expectError: no such type}`, ""},
@@ -231,5 +232,19 @@ func TestTheHostNamesThePackages(t *testing.T) {
 	m := play(t, "packages: [{name: fake, version: 0.1.0}]\n")
 	if !slices.Equal(m.packages, []string{"fake 0.1.0"}) {
 		t.Errorf("packages: %v", m.packages)
+	}
+}
+
+func TestAStepThatRefersToWhatWasExpectedToFailIsLeftOut(t *testing.T) {
+	m := play(t, `
+steps:
+  - {register: bad, type: "fake:index:Bad", expectError: no such type}
+  - {register: web, type: "fake:index:Named", when: "${bad.arn} == x"}
+  - {log: "${bad.arn}"}
+  - {assert: "${bad.arn} == x"}
+  - {register: last, type: "fake:index:Named"}
+`)
+	if m.error != "" || m.sorted() != "bad last proj-dev" || len(m.logs) != 0 {
+		t.Errorf("%s: %s, %v", m.error, m.sorted(), m.logs)
 	}
 }

@@ -2,6 +2,7 @@ package fakeprovider
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -26,42 +27,45 @@ func (f *fake) Check(ctx context.Context, req p.CheckRequest) (p.CheckResponse, 
 	}
 	in := map[string]property.Value{}
 	for name, v := range req.Inputs.All {
-		in[name] = v.WithDependencies(nil)
-	}
-	var failures []p.CheckFailure
-	fail := func(name, reason string, args ...any) {
-		failures = append(failures, p.CheckFailure{Property: name, Reason: fmt.Sprintf(reason, args...)})
-	}
-	declared := k.inputs()
-	for _, name := range slices.Sorted(maps.Keys(in)) {
-		if !slices.ContainsFunc(declared, func(d declaration) bool { return d.name == name }) {
-			fail(name, "there is no such property")
+		if !v.IsNull() {
+			in[name] = v.WithDependencies(nil)
 		}
 	}
-	for _, d := range declared {
-		if v, given := in[d.name]; !given || v.IsNull() {
-			delete(in, d.name)
-			if d.fallback != nil {
-				in[d.name] = fromJSON(d.fallback)
+	failures := k.strangers(in)
+	fail := func(name, reason string) {
+		failures = append(failures, p.CheckFailure{Property: name, Reason: reason})
+	}
+	for _, d := range k.inputs() {
+		v, given := in[d.name]
+		switch {
+		case given:
+			if reason := d.wrong(v); reason != "" {
+				fail(d.name, reason)
 			}
-			continue
-		}
-		if reason := d.wrong(in[d.name]); reason != "" {
-			fail(d.name, "%s", reason)
-		}
-		if d.secret {
-			in[d.name] = in[d.name].WithSecret(true)
-		}
-	}
-	if _, given := in["name"]; !given && k.naming != server {
-		name, err := k.name(ctx, req)
-		if err != nil {
-			fail("name", "%v", err)
-		} else {
-			in["name"] = property.New(name)
+			in[d.name] = v.WithSecret(v.Secret() || d.secret)
+		case d.fallback != nil:
+			in[d.name] = fromJSON(d.fallback)
+		case d.name == "name":
+			name, err := k.name(ctx, req)
+			if err != nil {
+				fail(d.name, err.Error())
+				continue
+			}
+			in[d.name] = property.New(name)
 		}
 	}
 	return p.CheckResponse{Inputs: property.NewMap(in), Failures: failures}, nil
+}
+
+// strangers are the failures of the inputs that the kind does not have, in the order of their names.
+func (k kind) strangers(in map[string]property.Value) (failures []p.CheckFailure) {
+	declared := k.inputs()
+	for _, name := range slices.Sorted(maps.Keys(in)) {
+		if !slices.ContainsFunc(declared, func(d declaration) bool { return d.name == name }) {
+			failures = append(failures, p.CheckFailure{Property: name, Reason: "there is no such property"})
+		}
+	}
+	return failures
 }
 
 // wrong says what is wrong with a value, or "".
@@ -91,7 +95,7 @@ func (d declaration) wrong(v property.Value) string {
 // configuration demands, else one made from the engine's seed.
 func (k kind) name(ctx context.Context, req p.CheckRequest) (string, error) {
 	if k.naming == named {
-		return "", fmt.Errorf("is required")
+		return "", errors.New("is required")
 	}
 	if old := text(req.State.Get("name")); old != "" {
 		return old, nil
@@ -99,7 +103,7 @@ func (k kind) name(ctx context.Context, req p.CheckRequest) (string, error) {
 	check, _ := ctx.Value(seedKey{}).(*rpc.CheckRequest)
 	if a := check.GetAutonaming(); a != nil {
 		if a.Mode == rpc.CheckRequest_AutonamingOptions_DISABLE {
-			return "", fmt.Errorf("is required, as autonaming is disabled")
+			return "", errors.New("is required, as autonaming is disabled")
 		}
 		return a.ProposedName, nil
 	}
