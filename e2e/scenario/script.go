@@ -115,8 +115,8 @@ func parse(node *yaml.Node) (action, guard, error) {
 		return nil, g, fmt.Errorf("a step must be a mapping")
 	}
 	for i := 0; i < len(node.Content); i += 2 {
-		if make, is := verbs[node.Content[i].Value]; is {
-			a := make()
+		if kind, is := verbs[node.Content[i].Value]; is {
+			a := kind()
 			return a, g, errors.Join(node.Decode(a), node.Decode(&g))
 		}
 	}
