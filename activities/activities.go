@@ -1,0 +1,64 @@
+// Package activities carries out everything of an update that has an effect or takes time: hosting its program and plugins,
+// planning, the steps, finding out what lost steps came to, and saving.
+//
+// Every activity may run more than once for the same input. Those that read may do so at any time; those that write to the
+// store write the same objects; a Step that may have changed the world says so instead of trying again (see Step).
+package activities
+
+import (
+	"context"
+	"sync"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/statestore"
+	pulumirpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
+)
+
+// Options are what a worker's activities need of it.
+type Options struct {
+	Store *statestore.Store
+	Runs  Runs
+	Heart Heart
+	// Worker is the private task queue of this worker process.
+	Worker string
+	// Dir is where this worker keeps the files of the programs that it runs; it is made with mode 0700.
+	Dir string
+	// Env is the service's own environment, of which programs get what they cannot run without.
+	Env []string
+	// Builtin are the packages that are served in this process, by name; each call makes one provider.
+	Builtin map[string]func() pulumirpc.ResourceProviderServer
+}
+
+// Activities are the activities of one worker. Its exported methods are the activities; register it as a whole.
+type Activities struct {
+	Options
+	mu       sync.Mutex
+	sessions map[string]*session // by update
+}
+
+// New makes the activities of a worker.
+func New(o Options) *Activities {
+	return &Activities{Options: o, sessions: map[string]*session{}}
+}
+
+// Close ends every plugin and program that the activities have started, when the worker stops.
+func Close(ctx context.Context, a *Activities) {
+	a.mu.Lock()
+	sessions := a.sessions
+	a.sessions = map[string]*session{}
+	a.mu.Unlock()
+	var closing sync.WaitGroup
+	for _, s := range sessions {
+		closing.Go(func() { s.close(ctx) })
+	}
+	closing.Wait()
+}
+
+// Ping tells that the worker is alive.
+func (a *Activities) Ping(context.Context) error { return nil }
+
+// Release ends the update's plugins on this worker and forgets what is kept of it here.
+func (a *Activities) Release(ctx context.Context, in deployments.ReleaseInput) error {
+	a.forget(ctx, in.Update)
+	return nil
+}

@@ -1,0 +1,137 @@
+package activities
+
+import (
+	"context"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
+	pulumirpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/emptypb"
+	"google.golang.org/protobuf/types/known/structpb"
+)
+
+const (
+	// enginePackage is the package whose resources and functions the engine itself has.
+	enginePackage = "pulumi"
+	// stackReference is a resource that is another stack; its id is the stack's name.
+	stackReference = "pulumi:pulumi:StackReference"
+)
+
+// engineProvider serves the engine's own package: references to the outputs of other stacks.
+type engineProvider struct {
+	pulumirpc.UnimplementedResourceProviderServer
+	session *session
+}
+
+var engineMarshal = plugin.MarshalOptions{KeepUnknowns: true, KeepSecrets: true, KeepResources: true}
+
+// Handshake accepts whatever there is to accept.
+func (*engineProvider) Handshake(
+	context.Context, *pulumirpc.ProviderHandshakeRequest,
+) (*pulumirpc.ProviderHandshakeResponse, error) {
+	return &pulumirpc.ProviderHandshakeResponse{AcceptSecrets: true, AcceptResources: true}, nil
+}
+
+// Configure needs nothing.
+func (*engineProvider) Configure(context.Context, *pulumirpc.ConfigureRequest) (*pulumirpc.ConfigureResponse, error) {
+	return &pulumirpc.ConfigureResponse{AcceptSecrets: true, AcceptResources: true, SupportsPreview: true}, nil
+}
+
+// Check requires a name.
+func (*engineProvider) Check(_ context.Context, req *pulumirpc.CheckRequest) (*pulumirpc.CheckResponse, error) {
+	if err := supported(req.GetUrn()); err != nil {
+		return nil, err
+	}
+	resp := &pulumirpc.CheckResponse{Inputs: req.GetNews()}
+	if _, ok := req.GetNews().GetFields()["name"]; !ok {
+		resp.Failures = []*pulumirpc.CheckFailure{{Property: "name", Reason: "a StackReference needs the name of a stack"}}
+	}
+	return resp, nil
+}
+
+// Diff replaces on another name.
+func (*engineProvider) Diff(_ context.Context, req *pulumirpc.DiffRequest) (*pulumirpc.DiffResponse, error) {
+	old, new := req.GetOldInputs().GetFields()["name"], req.GetNews().GetFields()["name"]
+	if old.GetStringValue() == new.GetStringValue() {
+		return &pulumirpc.DiffResponse{Changes: pulumirpc.DiffResponse_DIFF_NONE}, nil
+	}
+	return &pulumirpc.DiffResponse{Changes: pulumirpc.DiffResponse_DIFF_SOME, Replaces: []string{"name"}, Diffs: []string{"name"}}, nil
+}
+
+// Create reads the stack with the given name.
+func (p *engineProvider) Create(ctx context.Context, req *pulumirpc.CreateRequest) (*pulumirpc.CreateResponse, error) {
+	name := req.GetProperties().GetFields()["name"].GetStringValue()
+	outputs, err := p.stack(ctx, name)
+	return &pulumirpc.CreateResponse{Id: name, Properties: outputs}, err
+}
+
+// Read reads the stack whose name is the id.
+func (p *engineProvider) Read(ctx context.Context, req *pulumirpc.ReadRequest) (*pulumirpc.ReadResponse, error) {
+	if err := supported(req.GetUrn()); err != nil {
+		return nil, err
+	}
+	outputs, err := p.stack(ctx, req.GetId())
+	return &pulumirpc.ReadResponse{Id: req.GetId(), Inputs: req.GetInputs(), Properties: outputs}, err
+}
+
+// Delete forgets the reference.
+func (*engineProvider) Delete(context.Context, *pulumirpc.DeleteRequest) (*emptypb.Empty, error) {
+	return &emptypb.Empty{}, nil
+}
+
+// Cancel has nothing to cancel.
+func (*engineProvider) Cancel(context.Context, *emptypb.Empty) (*emptypb.Empty, error) {
+	return &emptypb.Empty{}, nil
+}
+
+func supported(u string) error {
+	if t := urn.URN(u).Type(); t != stackReference {
+		return status.Errorf(codes.Unimplemented, "resources of type %s are not supported", t)
+	}
+	return nil
+}
+
+// stack gives the outputs of a StackReference: those of the stack, and which of them are secret.
+func (p *engineProvider) stack(ctx context.Context, text string) (*structpb.Struct, error) {
+	name, err := deployments.ParseStackName(text, p.session.update.StackName)
+	if err != nil {
+		return nil, status.Error(codes.InvalidArgument, err.Error())
+	}
+	outputs, err := p.session.outputsOf(ctx, name)
+	if err != nil {
+		return nil, status.Errorf(codes.NotFound, "stack %s: %v", text, err)
+	}
+	var secret []resource.PropertyValue
+	for _, key := range outputs.StableKeys() {
+		if outputs[key].ContainsSecrets() {
+			secret = append(secret, resource.NewProperty(string(key)))
+		}
+	}
+	return plugin.MarshalProperties(resource.PropertyMap{
+		"name": resource.NewProperty(text), "outputs": resource.NewProperty(outputs),
+		"secretOutputNames": resource.NewProperty(secret),
+	}, engineMarshal)
+}
+
+// outputsOf gives the outputs of a stack of this service, as its last update left them.
+func (s *session) outputsOf(ctx context.Context, name deployments.StackName) (resource.PropertyMap, error) {
+	head, err := s.store.Head(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	checkpoint, err := s.store.Checkpoint(ctx, name, head.Version, s.request.Secrets)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range checkpoint.States() {
+		if r.Type == resource.RootStackType && !r.Delete && r.Outputs.Ref != "" {
+			return checkpoint.Values(r.Outputs.Ref)
+		}
+	}
+	return resource.PropertyMap{}, nil
+}
+

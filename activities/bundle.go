@@ -1,0 +1,122 @@
+package activities
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/workspace"
+)
+
+// unpackParallel bounds the files that are fetched at a time.
+const unpackParallel = 16
+
+// unpack gives the directory of a project on this worker and what its Pulumi.yaml says. Bundles do not change, so a
+// directory is made once per stack and bundle; what is installed into it stays there. Without a bundle it is empty.
+func (a *Activities) unpack(
+	ctx context.Context, stack deployments.StackName, bundle string,
+) (string, *workspace.Project, error) {
+	name := sha256.Sum256([]byte(stack.String() + "\x00" + bundle))
+	dir := filepath.Join(a.Dir, "bundles", hex.EncodeToString(name[:16]))
+	var manifest deployments.Manifest
+	var err error
+	if bundle != "" {
+		if manifest, err = a.Store.Bundle(ctx, stack, bundle); err != nil {
+			return "", nil, err
+		}
+	}
+	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+		if err := a.fetch(ctx, stack, manifest, dir); err != nil {
+			return "", nil, err
+		}
+	}
+	if bundle == "" {
+		return dir, nil, nil
+	}
+	root := filepath.Join(dir, filepath.FromSlash(manifest.Dir))
+	project, err := loadProject(root)
+	return root, project, err
+}
+
+func loadProject(root string) (*workspace.Project, error) {
+	for _, name := range []string{"Pulumi.yaml", "Pulumi.yml", "Pulumi.json"} {
+		path := filepath.Join(root, name)
+		if _, err := os.Stat(path); err != nil {
+			continue
+		}
+		project, err := workspace.LoadProject(path)
+		if err != nil {
+			return nil, deployments.Errorf(deployments.CodeInvalid, "%s cannot be read: %w", name, err)
+		}
+		return project, nil
+	}
+	return nil, deployments.Errorf(deployments.CodeInvalid, "the bundle has no Pulumi.yaml")
+}
+
+// fetch makes a directory of the manifest's files, whole or not at all.
+func (a *Activities) fetch(ctx context.Context, stack deployments.StackName, m deployments.Manifest, dir string) error {
+	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
+		return local(err)
+	}
+	making, err := os.MkdirTemp(filepath.Dir(dir), ".unpacking-")
+	if err != nil {
+		return local(err)
+	}
+	defer func() { _ = os.RemoveAll(making) }() // it was renamed, unless something failed
+
+	errs := make(chan error, len(m.Files))
+	slots := make(chan struct{}, unpackParallel)
+	for _, f := range m.Files {
+		slots <- struct{}{}
+		go func() {
+			defer func() { <-slots }()
+			errs <- a.fetchFile(ctx, stack, f, making)
+		}()
+	}
+	for range m.Files {
+		if e := <-errs; err == nil {
+			err = e
+		}
+	}
+	if err != nil {
+		return err
+	}
+	if err := os.Rename(making, dir); err != nil && !errors.Is(err, fs.ErrExist) {
+		if _, there := os.Stat(dir); there != nil { // else another session was faster
+			return local(err)
+		}
+	}
+	return nil
+}
+
+func (a *Activities) fetchFile(ctx context.Context, stack deployments.StackName, f deployments.File, dir string) error {
+	if !filepath.IsLocal(filepath.FromSlash(f.Path)) {
+		return deployments.Errorf(deployments.CodeInvalid, "the bundle has a file %q outside the project", f.Path)
+	}
+	data, err := a.Store.File(ctx, stack, f.Digest)
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(dir, filepath.FromSlash(f.Path))
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return local(err)
+	}
+	mode := fs.FileMode(0o600)
+	if f.Mode&0o111 != 0 {
+		mode = 0o700
+	}
+	return local(os.WriteFile(path, data, mode))
+}
+
+// local is an error of this worker's disk.
+func local(err error) error {
+	if err == nil {
+		return nil
+	}
+	return deployments.Errorf(deployments.CodeUnavailable, "the worker cannot keep the project's files: %w", err)
+}

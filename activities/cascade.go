@@ -1,0 +1,120 @@
+package activities
+
+import (
+	"context"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/engine"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/providers"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
+)
+
+// Cascade finds the resources that must be replaced together with one that is deleted before it is replaced. It changes
+// nothing.
+func (a *Activities) Cascade(ctx context.Context, in deployments.CascadeInput) (engine.CascadePlanned, error) {
+	s, err := a.hosted(ctx, in.Update, in.Base)
+	if err != nil {
+		return engine.CascadePlanned{}, failure(err)
+	}
+	defer startPulse(ctx, a.Heart).stopPulse()
+
+	c := cascade{session: s, providers: in.Cascade.Providers, condemned: map[urn.URN]bool{in.Cascade.Root.URN: true}}
+	planned := engine.CascadePlanned{Op: in.Cascade.Op}
+	for _, candidate := range in.Cascade.Candidates {
+		var keys []string
+		var replaces bool
+		err := s.retried(ctx, func() (err error) {
+			replaces, keys, err = c.replaces(ctx, candidate)
+			return err
+		})
+		var own *serviceError
+		switch {
+		case asService(err, &own):
+			return planned, failure(own.err)
+		case err != nil:
+			return engine.CascadePlanned{Op: in.Cascade.Op, Error: message(err)}, nil
+		case replaces:
+			c.condemned[candidate.URN] = true
+			planned.Members = append(planned.Members, engine.Dependent{Key: candidate.Key, Keys: keys})
+		}
+	}
+	return planned, nil
+}
+
+// cascade grows the set of condemned resources; candidates come in dependency order, so one pass is enough.
+type cascade struct {
+	session   *session
+	providers map[string]engine.Provider
+	condemned map[urn.URN]bool
+}
+
+// replaces tells whether a candidate must be replaced because something that it is made from is condemned.
+func (c cascade) replaces(ctx context.Context, r engine.State) (bool, []string, error) {
+	if !r.Custom || r.External {
+		return false, nil, nil
+	}
+	if ref, err := providers.ParseReference(r.Provider); err == nil && c.condemned[ref.URN()] {
+		return true, nil, nil
+	}
+	var lost []resource.PropertyKey
+	for _, d := range r.PropertyDependencies {
+		for _, u := range d.URNs {
+			if c.condemned[u] {
+				lost = append(lost, resource.PropertyKey(d.Property))
+				break
+			}
+		}
+	}
+	if len(lost) == 0 {
+		return false, nil, nil
+	}
+	inputs, err := c.session.values.Decode(ctx, r.Inputs)
+	if err != nil {
+		return false, nil, ours(err)
+	}
+	outputs, err := c.session.values.Decode(ctx, r.Outputs)
+	if err != nil {
+		return false, nil, ours(err)
+	}
+	news := inputs.Copy()
+	affected := false
+	for _, key := range lost {
+		if _, ok := news[key]; ok {
+			news[key], affected = resource.MakeComputed(resource.NewProperty("")), true
+		}
+	}
+	if !affected {
+		return false, nil, nil
+	}
+	provider, err := c.providerOf(ctx, r)
+	if err != nil {
+		return false, nil, err
+	}
+	d, err := comparison{
+		urn: r.URN, id: r.ID, oldInputs: inputs, oldOutputs: outputs, newInputs: news,
+		ignoreChanges: r.IgnoreChanges, unknowns: true,
+	}.diff(ctx, provider)
+	if unavailable(err) {
+		d, err = plugin.DiffResult{Changes: plugin.DiffSome}, nil
+	}
+	if err != nil {
+		return false, nil, err
+	}
+	if d, err = replaceOnChanges(d, r.ReplaceOnChanges, false); err != nil {
+		return false, nil, err
+	}
+	return d.Replace(), keys(d.ReplaceKeys), nil
+}
+
+func (c cascade) providerOf(ctx context.Context, r engine.State) (differ, error) {
+	if providers.IsProviderType(r.Type) {
+		return configurator{c.session}, nil
+	}
+	p, ok := c.providers[r.Provider]
+	if !ok {
+		return nil, ours(deployments.Errorf(deployments.CodeInternal, "a cascade lacks provider %s of %s", r.Provider, r.URN))
+	}
+	return c.session.providerOf(ctx, &p)
+}

@@ -1,0 +1,112 @@
+package activities
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/statestore"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
+)
+
+// defaultParallel is how many steps are in flight where the request does not say.
+const defaultParallel = 32
+
+// Head tells where a stack stands.
+func (a *Activities) Head(ctx context.Context, name deployments.StackName) (deployments.Head, error) {
+	h, err := a.Store.Head(ctx, name)
+	if err != nil {
+		return deployments.Head{}, failure(err)
+	}
+	return h.Contract(name), nil
+}
+
+// Claim makes this worker the host of an update and, if it changes the stack, the one writer of the stack's head. Claiming
+// with the same epoch twice is claiming once.
+func (a *Activities) Claim(ctx context.Context, in deployments.ClaimInput) (deployments.Claimed, error) {
+	claimed, err := a.claim(ctx, in)
+	return claimed, failure(err)
+}
+
+func (a *Activities) claim(ctx context.Context, in deployments.ClaimInput) (deployments.Claimed, error) {
+	u, r := in.Update, in.Request
+	if err := a.Store.PutRequest(ctx, u, r); err != nil {
+		return deployments.Claimed{}, err
+	}
+	base, err := a.fence(ctx, in)
+	if err != nil {
+		return deployments.Claimed{}, err
+	}
+	if r.BaseVersion != 0 && r.BaseVersion != base {
+		return deployments.Claimed{}, deployments.Errorf(deployments.CodeConflict,
+			"the stack has moved on to version %d since version %d was previewed; preview again", base, r.BaseVersion)
+	}
+	s, err := a.host(ctx, u, base, r)
+	if err != nil {
+		return deployments.Claimed{}, err
+	}
+	if in.Epoch <= 1 {
+		s.log.put(prelude(s.config))
+	}
+	if err := a.Store.PutInfo(ctx, running(u, r, a.started(ctx, u))); err != nil {
+		return deployments.Claimed{}, err
+	}
+	return deployments.Claimed{
+		Worker: a.Worker, Base: base, Goal: goalOf(u, r), HasProgram: r.Kind == engine.KindUp,
+	}, nil
+}
+
+// fence takes the stack for this worker, and gives its version. A preview takes nothing.
+func (a *Activities) fence(ctx context.Context, in deployments.ClaimInput) (int, error) {
+	if in.Request.DryRun || in.Update.Number() == 0 {
+		h, err := a.Store.Head(ctx, in.Update.StackName)
+		return h.Version, err
+	}
+	c, err := a.Store.Claim(ctx, statestore.Claimant{
+		Update: in.Update, RequestID: in.Request.RequestID, Writer: writer(a.Worker, strconv.Itoa(in.Epoch)),
+	})
+	return c.Base, err
+}
+
+// started is when the update was claimed first.
+func (a *Activities) started(ctx context.Context, u deployments.UpdateName) time.Time {
+	if info, err := a.Store.Info(ctx, u); err == nil && !info.Started.IsZero() {
+		return info.Started
+	}
+	return time.Now().UTC()
+}
+
+func running(u deployments.UpdateName, r deployments.UpdateRequest, since time.Time) deployments.UpdateInfo {
+	return deployments.UpdateInfo{
+		Update: u, Kind: r.Kind, DryRun: r.DryRun, Status: "running", Message: r.Message, Initiator: r.Initiator, Started: since,
+	}
+}
+
+// goalOf is what a request comes to for the core.
+func goalOf(u deployments.UpdateName, r deployments.UpdateRequest) engine.Goal {
+	g := engine.Goal{
+		Kind: r.Kind, DryRun: r.DryRun, Version: u.Number(),
+		Organization: u.Organization, Project: u.Project, Stack: u.Stack,
+		Refresh: r.Refresh, Targets: r.Targets, TargetDependents: r.TargetDependents, Replace: r.Replace,
+		ContinueOnError: r.ContinueOnError, Parallel: r.Parallel, WaitOnUnknown: r.WaitOnUnknown,
+	}
+	if g.Parallel < 1 {
+		g.Parallel = defaultParallel
+	}
+	return g
+}
+
+// prelude is the event that opens a log: the configuration, secrets blinded.
+func prelude(c configuration) apitype.EngineEvent {
+	shown := map[string]string{}
+	for key, v := range c {
+		shown[key] = v.Value
+		if v.Secret {
+			shown[key] = blinded
+		}
+	}
+	return apitype.EngineEvent{Timestamp: int(time.Now().Unix()), PreludeEvent: &apitype.PreludeEvent{Config: shown}}
+}
+

@@ -1,0 +1,57 @@
+package activities
+
+import (
+	"context"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/engine"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/providers"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
+)
+
+// Compare asks the new one of two providers whether it can go on managing what the old one made.
+func (a *Activities) Compare(ctx context.Context, in deployments.CompareInput) (engine.ProviderDiffed, error) {
+	s, err := a.hosted(ctx, in.Update, in.Base)
+	if err != nil {
+		return engine.ProviderDiffed{}, failure(err)
+	}
+	defer startPulse(ctx, a.Heart).stopPulse()
+
+	result := engine.ProviderDiffed{Op: in.Compare.Op}
+	err = s.retried(ctx, func() (err error) {
+		result.Replace, err = s.providerReplaces(ctx, in.Compare.Old, in.Compare.New)
+		return err
+	})
+	var own *serviceError
+	switch {
+	case asService(err, &own):
+		return result, failure(own.err)
+	case err != nil:
+		result.Error = message(err)
+	}
+	return result, nil
+}
+
+func (s *session) providerReplaces(ctx context.Context, old, new engine.Provider) (bool, error) {
+	ref, err := providers.ParseReference(new.Ref)
+	if err != nil {
+		return false, ours(deployments.Errorf(deployments.CodeInternal, "provider %q: %w", new.Ref, err))
+	}
+	var olds, news resource.PropertyMap
+	if olds, err = s.values.Decode(ctx, old.Inputs); err != nil {
+		return false, ours(err)
+	}
+	if news, err = s.values.Decode(ctx, new.Inputs); err != nil {
+		return false, ours(err)
+	}
+	p, err := s.provider(ctx, new.Ref, news)
+	if err != nil {
+		return false, err
+	}
+	d, err := p.DiffConfig(ctx, plugin.DiffConfigRequest{
+		URN: ref.URN(), Name: ref.URN().Name(), Type: ref.URN().Type(),
+		OldInputs: settings(olds), OldOutputs: settings(olds), NewInputs: settings(news), AllowUnknowns: true,
+	})
+	return d.Replace(), err
+}

@@ -1,0 +1,247 @@
+package activities
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/engine"
+)
+
+// ErrRunEnded is what Runs answers when the Run workflow is closed: nobody listens any more.
+var ErrRunEnded = errors.New("the update has ended")
+
+// Runs speaks with Run workflows. Every error but ErrRunEnded is temporary: the same call is made again.
+type Runs interface {
+	// Signal delivers messages. Delivering them twice is harmless.
+	Signal(ctx context.Context, u deployments.UpdateName, m deployments.Messages) error
+	// Poll waits a while for replies after the cursor; no replies is an answer, too.
+	Poll(ctx context.Context, u deployments.UpdateName, p deployments.Poll) (deployments.Replies, error)
+}
+
+const (
+	// maxSignal bounds one signal in bytes of JSON, below the payload limit of 2 MB.
+	maxSignal = 1 << 20
+	// firstRetry and lastRetry bound the pauses between attempts to reach the Run.
+	firstRetry = 50 * time.Millisecond
+	lastRetry  = 5 * time.Second
+)
+
+// conversation is what one epoch of a program and its Run say to each other. Messages are numbered from 1 and delivered
+// in order; all that waits goes into the next signal, of which one is in flight.
+type conversation struct {
+	runs   Runs
+	update deployments.UpdateName
+	epoch  int
+
+	mu      sync.Mutex
+	queue   []queued
+	first   int // number of the first queued message
+	seq     int // last sequence number given out
+	waiting map[int]chan engine.Reply
+	spoken  chan struct{} // holds a token while the queue has something new
+	empty   *sync.Cond    // the queue is empty, or the conversation has ended
+
+	ended chan struct{} // closed by end
+	err   error
+}
+
+type queued struct {
+	message deployments.Message
+	size    int
+}
+
+func newConversation(runs Runs, u deployments.UpdateName, epoch int) *conversation {
+	c := &conversation{
+		runs: runs, update: u, epoch: epoch, first: 1,
+		waiting: map[int]chan engine.Reply{}, spoken: make(chan struct{}, 1), ended: make(chan struct{}),
+	}
+	c.empty = sync.NewCond(&c.mu)
+	return c
+}
+
+// hold delivers messages and replies until the context or the Run ends. It returns when both directions are closed.
+func (c *conversation) hold(ctx context.Context) {
+	ctx, cancel := context.WithCancel(ctx)
+	var directions sync.WaitGroup
+	directions.Go(func() { c.end(c.deliver(ctx)); cancel() })
+	directions.Go(func() { c.end(c.listen(ctx)); cancel() })
+	directions.Wait()
+}
+
+// say queues a message that has no reply.
+func (c *conversation) say(m deployments.Message) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.enqueue(m)
+}
+
+// ask queues the message that about gives for the next sequence number, and waits for its reply.
+func (c *conversation) ask(ctx context.Context, about func(epoch, seq int) deployments.Message) (engine.Reply, error) {
+	answer := make(chan engine.Reply, 1)
+	c.mu.Lock()
+	c.seq++
+	seq := c.seq
+	c.waiting[seq] = answer
+	c.enqueue(about(c.epoch, seq))
+	c.mu.Unlock()
+
+	select {
+	case r := <-answer:
+		return r, nil
+	case <-ctx.Done():
+		return engine.Reply{}, context.Cause(ctx)
+	case <-c.ended:
+		return engine.Reply{}, c.err
+	}
+}
+
+// flush waits until everything said was delivered.
+func (c *conversation) flush(ctx context.Context) error {
+	stop := context.AfterFunc(ctx, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.empty.Broadcast()
+	})
+	defer stop()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for len(c.queue) > 0 {
+		select {
+		case <-c.ended:
+			return c.err
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		default:
+			c.empty.Wait()
+		}
+	}
+	return nil
+}
+
+// said is the number of messages so far.
+func (c *conversation) said() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.first - 1 + len(c.queue)
+}
+
+func (c *conversation) enqueue(m deployments.Message) {
+	data, _ := json.Marshal(m) // only to know its size
+	c.queue = append(c.queue, queued{m, len(data) + 1})
+	select {
+	case c.spoken <- struct{}{}:
+	default:
+	}
+}
+
+func (c *conversation) deliver(ctx context.Context) error {
+	for {
+		batch := c.batch()
+		if len(batch.Items) == 0 {
+			select {
+			case <-c.spoken:
+				continue
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+		}
+		err := persist(ctx, func() error { return c.runs.Signal(ctx, c.update, batch) })
+		if err != nil {
+			return err
+		}
+		c.delivered(len(batch.Items))
+	}
+}
+
+// batch is as much of the queue as fits in a signal, at least one message.
+func (c *conversation) batch() deployments.Messages {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	b := deployments.Messages{Epoch: c.epoch, First: c.first}
+	size := 0
+	for _, q := range c.queue {
+		size += q.size
+		if size > maxSignal && len(b.Items) > 0 {
+			break
+		}
+		b.Items = append(b.Items, q.message)
+	}
+	return b
+}
+
+func (c *conversation) delivered(n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.queue = c.queue[n:]
+	c.first += n
+	if len(c.queue) == 0 {
+		c.empty.Broadcast()
+	}
+}
+
+func (c *conversation) listen(ctx context.Context) error {
+	poll := deployments.Poll{Epoch: c.epoch}
+	for {
+		var got deployments.Replies
+		err := persist(ctx, func() (err error) { got, err = c.runs.Poll(ctx, c.update, poll); return err })
+		if err != nil {
+			return err
+		}
+		poll.Cursor = max(poll.Cursor, got.Cursor)
+		for _, r := range got.Replies {
+			c.answer(r)
+		}
+		if got.Done {
+			return ErrRunEnded
+		}
+	}
+}
+
+// answer hands a reply to who asked. Repeats and replies of other epochs are nobody's.
+func (c *conversation) answer(r engine.Reply) {
+	if r.Epoch != c.epoch {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if waiting, ok := c.waiting[r.Seq]; ok {
+		delete(c.waiting, r.Seq)
+		waiting <- r
+	}
+}
+
+// end closes the conversation with its first error; nil and later ones are ignored.
+func (c *conversation) end(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.err != nil || err == nil {
+		return
+	}
+	c.err = err
+	close(c.ended)
+	c.empty.Broadcast()
+}
+
+// persist calls again, after a growing pause, until the call succeeds, the Run has ended, or the context has.
+func persist(ctx context.Context, call func() error) error {
+	for pause := firstRetry; ; pause = min(2*pause, lastRetry) {
+		err := call()
+		switch {
+		case err == nil, errors.Is(err, ErrRunEnded):
+			return err
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return context.Cause(ctx)
+		}
+	}
+}

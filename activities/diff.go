@@ -1,0 +1,129 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+
+	"github.com/deployctl/deployctl/engine"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
+)
+
+// initErrorKey is the property under which a failed initialisation shows in a diff.
+const initErrorKey = "#initerror"
+
+// differ is the part of a provider that compares.
+type differ interface {
+	Diff(context.Context, plugin.DiffRequest) (plugin.DiffResponse, error)
+}
+
+// comparison is what there is to compare: a stored resource and what it shall be.
+type comparison struct {
+	urn                              urn.URN
+	id                               string
+	oldInputs, oldOutputs, newInputs resource.PropertyMap
+	ignoreChanges                    []string
+	unknowns                         bool // newInputs may hold unknown values
+}
+
+// diff asks the provider how the resource differs. Where the provider has no opinion, the inputs are compared.
+func (c comparison) diff(ctx context.Context, p differ) (plugin.DiffResult, error) {
+	d, err := p.Diff(ctx, plugin.DiffRequest{
+		URN: c.urn, Name: c.urn.Name(), Type: c.urn.Type(), ID: resource.ID(c.id),
+		OldInputs: c.oldInputs, OldOutputs: c.oldOutputs, NewInputs: c.newInputs,
+		AllowUnknowns: c.unknowns, IgnoreChanges: c.ignoreChanges,
+	})
+	if err != nil || d.Changes != plugin.DiffUnknown {
+		return d, err
+	}
+	news, _ := ignoring(c.newInputs, c.oldInputs, c.ignoreChanges)
+	changes := c.oldInputs.Diff(news)
+	if !changes.AnyChanges() {
+		d.Changes = plugin.DiffNone
+		return d, nil
+	}
+	d.Changes = plugin.DiffSome
+	d.ChangedKeys = changes.ChangedKeys()
+	d.DetailedDiff = plugin.NewDetailedDiffFromObjectDiff(changes, true)
+	return d, nil
+}
+
+// unavailable tells whether a provider could not compare because its own configuration is not known yet.
+func unavailable(err error) bool {
+	var d plugin.DiffUnavailableError
+	return errors.As(err, &d)
+}
+
+// replaceOnChanges makes changes below the paths force a replacement.
+func replaceOnChanges(d plugin.DiffResult, paths []string, initFailed bool) (plugin.DiffResult, error) {
+	if d.Changes != plugin.DiffSome && !initFailed {
+		return d, nil
+	}
+	var parsed []resource.PropertyPath
+	for _, p := range paths {
+		path, err := resource.ParsePropertyPath(p)
+		if err != nil {
+			return d, err
+		}
+		parsed = append(parsed, path)
+	}
+	forced := func(at string) bool {
+		path, err := resource.ParsePropertyPath(at)
+		return err == nil && slices.ContainsFunc(parsed, func(p resource.PropertyPath) bool { return p.Contains(path) })
+	}
+	d.ReplaceKeys = slices.Clone(d.ReplaceKeys)
+	d.DetailedDiff = maps.Clone(d.DetailedDiff)
+	for path, change := range d.DetailedDiff {
+		if forced(path) {
+			d.DetailedDiff[path] = change.ToReplace()
+		}
+	}
+	for _, k := range d.ChangedKeys {
+		if forced(string(k)) {
+			d.ReplaceKeys = append(d.ReplaceKeys, k)
+		}
+	}
+	if initFailed && forced(initErrorKey) {
+		d.Changes = plugin.DiffSome
+		d.ReplaceKeys = append(d.ReplaceKeys, initErrorKey)
+		if d.DetailedDiff != nil {
+			d.DetailedDiff[initErrorKey] = plugin.PropertyDiff{Kind: plugin.DiffUpdateReplace}
+		}
+	}
+	d.ReplaceKeys = sorted(d.ReplaceKeys)
+	return d, nil
+}
+
+// engineDiff writes a provider's diff as the engine reads it.
+func engineDiff(d plugin.DiffResult) engine.Diff {
+	e := engine.Diff{
+		Change: engine.ChangeNone, DeleteBeforeReplace: d.DeleteBeforeReplace,
+		ReplaceKeys: keys(d.ReplaceKeys), ChangedKeys: keys(d.ChangedKeys), StableKeys: keys(d.StableKeys),
+	}
+	switch {
+	case d.Changes != plugin.DiffSome:
+	case d.Replace():
+		e.Change = engine.ChangeReplace
+	default:
+		e.Change = engine.ChangeUpdate
+	}
+	for _, path := range slices.Sorted(maps.Keys(d.DetailedDiff)) {
+		change := d.DetailedDiff[path]
+		e.Detailed = append(e.Detailed, engine.PropertyDiff{
+			Path: path, Kind: change.Kind.String(), InputDiff: change.InputDiff,
+		})
+	}
+	return e
+}
+
+// engineFailures writes failed checks as the engine reads them.
+func engineFailures(failures []plugin.CheckFailure) []engine.CheckFailure {
+	var list []engine.CheckFailure
+	for _, f := range failures {
+		list = append(list, engine.CheckFailure{Property: string(f.Property), Reason: f.Reason})
+	}
+	return list
+}

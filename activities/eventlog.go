@@ -1,0 +1,165 @@
+package activities
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/pluginhost"
+	"github.com/deployctl/deployctl/statestore"
+	"github.com/google/uuid"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/diag"
+)
+
+// EventLog takes the parts of event logs. A part is a JSON array of deployments.WatchEvent; see EncodeEvents.
+type EventLog interface {
+	AppendEvents(ctx context.Context, p statestore.Part, data []byte) error
+}
+
+// RunStream is the stream of an event log that Save and Settled write: part N is save N, and the part after the last save
+// ends the log.
+const RunStream = "run"
+
+// EncodeEvents writes the content of one part of an event log.
+func EncodeEvents(events []deployments.WatchEvent) ([]byte, error) {
+	data, err := json.Marshal(events)
+	if err != nil {
+		return nil, deployments.Errorf(deployments.CodeInternal, "encode events: %w", err)
+	}
+	return data, nil
+}
+
+// DecodeEvents reads the content of one part of an event log.
+func DecodeEvents(data []byte) ([]deployments.WatchEvent, error) {
+	var events []deployments.WatchEvent
+	if err := json.Unmarshal(data, &events); err != nil {
+		return nil, deployments.Errorf(deployments.CodeFormat, "an event log is damaged: %w", err)
+	}
+	return events, nil
+}
+
+const (
+	// logPause is how long output is gathered before it becomes a part.
+	logPause = 250 * time.Millisecond
+	// maxPart bounds the events of a part.
+	maxPart = 1000
+)
+
+// outputLog writes what the program and the plugins of an update say to a stream of its own. Nobody waits for the store:
+// what cannot be written is tried again with what came after it.
+type outputLog struct {
+	log     EventLog
+	update  deployments.UpdateName
+	stream  string
+	secrets *strings.Replacer
+
+	mu     sync.Mutex
+	queue  []deployments.WatchEvent
+	number int
+	spoken chan struct{}
+
+	writing sync.Mutex // one part at a time
+	stop    context.CancelFunc
+	stopped chan struct{}
+}
+
+// newOutputLog starts a log; the secrets never appear in it. Close it.
+func newOutputLog(log EventLog, u deployments.UpdateName, secrets []string) *outputLog {
+	l := &outputLog{
+		log: log, update: u, stream: "output-" + uuid.NewString(), secrets: blinder(secrets),
+		spoken: make(chan struct{}, 1), stopped: make(chan struct{}),
+	}
+	var ctx context.Context
+	ctx, l.stop = context.WithCancel(context.Background())
+	go l.run(ctx)
+	return l
+}
+
+// blinder replaces secrets; those that are too short to tell from ordinary text stay.
+func blinder(secrets []string) *strings.Replacer {
+	var pairs []string
+	for _, s := range secrets {
+		if len(s) > 3 {
+			pairs = append(pairs, s, "[secret]")
+		}
+	}
+	return strings.NewReplacer(pairs...)
+}
+
+func (l *outputLog) run(ctx context.Context) {
+	defer close(l.stopped)
+	for {
+		select {
+		case <-l.spoken:
+		case <-ctx.Done():
+			return
+		}
+		if pause(ctx, logPause) != nil {
+			return
+		}
+		_ = l.flush(ctx) // tried again with the next line, and at the end
+	}
+}
+
+// take records a message of a plugin or of the program. Debug messages are not for people.
+func (l *outputLog) take(m pluginhost.Message) {
+	if m.Severity == diag.Debug {
+		return
+	}
+	text := l.secrets.Replace(m.Text)
+	if !strings.HasSuffix(text, "\n") {
+		text += "\n"
+	}
+	l.put(apitype.EngineEvent{Timestamp: int(time.Now().Unix()), DiagnosticEvent: &apitype.DiagnosticEvent{
+		URN: string(m.URN), Message: text, Color: "never", Severity: string(m.Severity),
+		StreamID: int(m.Stream), Ephemeral: m.Ephemeral,
+	}})
+}
+
+// put records an event.
+func (l *outputLog) put(event apitype.EngineEvent) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.queue = append(l.queue, deployments.WatchEvent{Event: &event})
+	select {
+	case l.spoken <- struct{}{}:
+	default:
+	}
+}
+
+// flush writes everything that was said so far.
+func (l *outputLog) flush(ctx context.Context) error {
+	l.writing.Lock()
+	defer l.writing.Unlock()
+	for {
+		l.mu.Lock()
+		batch := slices.Clone(l.queue[:min(len(l.queue), maxPart)])
+		l.mu.Unlock()
+		if len(batch) == 0 {
+			return nil
+		}
+		data, err := EncodeEvents(batch)
+		if err != nil {
+			return err
+		}
+		part := statestore.Part{Update: l.update, Stream: l.stream, Number: l.number + 1}
+		if err := l.log.AppendEvents(ctx, part, data); err != nil {
+			return err
+		}
+		l.mu.Lock()
+		l.number, l.queue = l.number+1, l.queue[len(batch):]
+		l.mu.Unlock()
+	}
+}
+
+// close ends the log after a last flush.
+func (l *outputLog) close(ctx context.Context) {
+	l.stop()
+	<-l.stopped
+	_ = l.flush(ctx) // only output is lost
+}

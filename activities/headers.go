@@ -1,0 +1,55 @@
+package activities
+
+import (
+	"context"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/bags"
+	"github.com/deployctl/deployctl/statestore"
+)
+
+// maxHeaders bounds one part of the headers where the caller does not.
+const maxHeaders = 500
+
+// Headers gives a part of the headers of the checkpoint that an update starts from.
+func (a *Activities) Headers(ctx context.Context, in deployments.HeadersInput) (deployments.Headers, error) {
+	request, err := a.requestOf(ctx, in.Update)
+	if err != nil {
+		return deployments.Headers{}, failure(err)
+	}
+	checkpoint, err := a.Store.Checkpoint(ctx, in.Update.StackName, in.Base, request.Secrets)
+	if err != nil {
+		return deployments.Headers{}, failure(err)
+	}
+	limit := in.Limit
+	if limit < 1 {
+		limit = maxHeaders
+	}
+	return checkpoint.Headers(in.From, limit), nil
+}
+
+// requestOf gives what an update was asked for, from its session if this worker has one.
+func (a *Activities) requestOf(ctx context.Context, u deployments.UpdateName) (deployments.UpdateRequest, error) {
+	if s := a.find(u); s != nil {
+		return s.request, nil
+	}
+	return a.Store.Request(ctx, u)
+}
+
+// valuesOf gives the codec of an update's bags, whoever hosts the update, and what it was asked for.
+func (a *Activities) valuesOf(
+	ctx context.Context, u deployments.UpdateName, base int,
+) (*bags.Codec, deployments.UpdateRequest, error) {
+	if s := a.find(u); s != nil {
+		s, err := s.await(ctx)
+		if err == nil {
+			return s.values, s.request, nil
+		}
+	}
+	request, err := a.Store.Request(ctx, u)
+	if err != nil {
+		return nil, request, err
+	}
+	values, err := a.Store.Bags(ctx, statestore.Scope{Update: u, Base: base, Secrets: request.Secrets})
+	return values, request, err
+}

@@ -1,0 +1,191 @@
+package activities
+
+import (
+	"context"
+	"net"
+	"sync"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/pluginhost"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
+	pulumirpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/emptypb"
+)
+
+// maxMessage is the largest message in bytes between us, programs and plugins, as in the rest of the ecosystem.
+const maxMessage = 400 << 20
+
+// monitor is the engine as a program, and the providers that construct components for it, see it. It belongs to one
+// epoch: what it remembers is what was registered in this run of the program.
+type monitor struct {
+	pulumirpc.UnimplementedResourceMonitorServer
+	session *session
+	talk    *conversation
+	goal    engine.Goal
+	require map[string]pluginhost.Package // what the program says it needs, by package
+	address string
+	server  *grpc.Server
+
+	mu       sync.Mutex
+	defaults map[string]*defaultProvider // by package, version and URL
+	packages map[string]packageRequest   // by the reference given out
+	configs  map[string]resource.PropertyMap
+	seen     *registry
+}
+
+// newMonitor serves a monitor on a loopback address. Stop it.
+func newMonitor(s *session, talk *conversation, goal engine.Goal, require []pluginhost.Package) (*monitor, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, deployments.Errorf(deployments.CodeUnavailable, "serving the program: %w", err)
+	}
+	m := &monitor{
+		session: s, talk: talk, goal: goal, address: listener.Addr().String(),
+		require:  map[string]pluginhost.Package{},
+		defaults: map[string]*defaultProvider{}, packages: map[string]packageRequest{},
+		configs: map[string]resource.PropertyMap{}, seen: newRegistry(),
+	}
+	for _, p := range require {
+		m.require[p.Name] = p
+	}
+	m.server = grpc.NewServer(grpc.MaxRecvMsgSize(maxMessage), grpc.MaxSendMsgSize(maxMessage))
+	pulumirpc.RegisterResourceMonitorServer(m.server, m)
+	go func() { _ = m.server.Serve(listener) }() // ends by stop
+	return m, nil
+}
+
+// stop ends every call that is still open.
+func (m *monitor) stop() { m.server.Stop() }
+
+// features are what SupportsFeature answers yes to; anything else is no.
+var features = map[string]pulumirpc.ResourceMonitorFeature{
+	"secrets":            pulumirpc.ResourceMonitorFeature_RESOURCE_MONITOR_FEATURE_SECRETS,
+	"resourceReferences": pulumirpc.ResourceMonitorFeature_RESOURCE_MONITOR_FEATURE_RESOURCE_REFERENCES,
+	"outputValues":       pulumirpc.ResourceMonitorFeature_RESOURCE_MONITOR_FEATURE_OUTPUT_VALUES,
+	"aliasSpecs":         pulumirpc.ResourceMonitorFeature_RESOURCE_MONITOR_FEATURE_ALIAS_SPECS,
+	"replacementTrigger": pulumirpc.ResourceMonitorFeature_RESOURCE_MONITOR_FEATURE_REPLACEMENT_TRIGGER,
+	"deletedWith":        pulumirpc.ResourceMonitorFeature_RESOURCE_MONITOR_FEATURE_DELETED_WITH,
+	"replaceWith":        pulumirpc.ResourceMonitorFeature_RESOURCE_MONITOR_FEATURE_REPLACE_WITH,
+	"parameterization":   pulumirpc.ResourceMonitorFeature_RESOURCE_MONITOR_FEATURE_PARAMETERIZATION,
+}
+
+// SupportsFeature answers for older SDKs.
+func (m *monitor) SupportsFeature(
+	_ context.Context, req *pulumirpc.SupportsFeatureRequest,
+) (*pulumirpc.SupportsFeatureResponse, error) {
+	_, ok := features[req.GetId()]
+	return &pulumirpc.SupportsFeatureResponse{HasSupport: ok}, nil
+}
+
+// GetDeploymentInfo describes the update.
+func (m *monitor) GetDeploymentInfo(context.Context, *emptypb.Empty) (*pulumirpc.DeploymentInfo, error) {
+	supported := []pulumirpc.ResourceMonitorFeature{
+		pulumirpc.ResourceMonitorFeature_RESOURCE_MONITOR_FEATURE_BYTE_STRING,
+		pulumirpc.ResourceMonitorFeature_RESOURCE_MONITOR_FEATURE_INVOKE_DEPENDS_ON,
+		pulumirpc.ResourceMonitorFeature_RESOURCE_MONITOR_FEATURE_INVOKE_PARENT,
+	}
+	for _, f := range features {
+		supported = append(supported, f)
+	}
+	return &pulumirpc.DeploymentInfo{
+		Project: m.goal.Project, Stack: m.goal.Stack, Organization: m.goal.Organization,
+		Config: m.session.config.plain(), ConfigSecretKeys: m.session.config.secretKeys(),
+		DryRun: m.goal.DryRun, Parallel: parallel32(m.goal.Parallel), SupportedFeatures: sorted(supported),
+	}, nil
+}
+
+// RegisterResourceOutputs attaches outputs to a component or the stack.
+func (m *monitor) RegisterResourceOutputs(
+	ctx context.Context, req *pulumirpc.RegisterResourceOutputsRequest,
+) (*emptypb.Empty, error) {
+	u, err := urn.Parse(req.GetUrn())
+	if err != nil {
+		return nil, status.Errorf(codes.InvalidArgument, "registering outputs: %v", err)
+	}
+	options := m.unmarshalOptions("outputs of " + string(u))
+	options.ComputeAssetHashes = true
+	outputs, err := plugin.UnmarshalProperties(req.GetOutputs(), options)
+	if err != nil {
+		return nil, status.Errorf(codes.InvalidArgument, "outputs of %s: %v", u, err)
+	}
+	bag, err := m.session.values.Encode(ctx, plain(outputs))
+	if err != nil {
+		return nil, rpcError(err)
+	}
+	reply, err := m.talk.ask(ctx, func(epoch, seq int) deployments.Message {
+		return deployments.Message{OutputsRegistered: &engine.OutputsRegistered{Epoch: epoch, Seq: seq, URN: u, Outputs: bag}}
+	})
+	if err := refusal(reply, err); err != nil {
+		return nil, err
+	}
+	m.seen.outputs(u, bag)
+	return &emptypb.Empty{}, nil
+}
+
+// SignalAndWaitForShutdown lets the program go: nothing calls back into it after its last registration was answered.
+func (m *monitor) SignalAndWaitForShutdown(context.Context, *emptypb.Empty) (*emptypb.Empty, error) {
+	return &emptypb.Empty{}, nil
+}
+
+func unsupported(what string) error {
+	return status.Errorf(codes.Unimplemented, "%s are not supported yet; remove them from the program", what)
+}
+
+// RegisterStackTransform refuses: see features.
+func (m *monitor) RegisterStackTransform(context.Context, *pulumirpc.Callback) (*emptypb.Empty, error) {
+	return nil, unsupported("stack transforms")
+}
+
+// RegisterStackInvokeTransform refuses: see features.
+func (m *monitor) RegisterStackInvokeTransform(context.Context, *pulumirpc.Callback) (*emptypb.Empty, error) {
+	return nil, unsupported("invoke transforms")
+}
+
+// RegisterResourceHook refuses: see features.
+func (m *monitor) RegisterResourceHook(
+	context.Context, *pulumirpc.RegisterResourceHookRequest,
+) (*emptypb.Empty, error) {
+	return nil, unsupported("resource hooks")
+}
+
+// RegisterErrorHook refuses: see features.
+func (m *monitor) RegisterErrorHook(context.Context, *pulumirpc.RegisterErrorHookRequest) (*emptypb.Empty, error) {
+	return nil, unsupported("error hooks")
+}
+
+// unmarshalOptions read what programs send: nothing in it is lost.
+func (m *monitor) unmarshalOptions(label string) plugin.MarshalOptions {
+	return plugin.MarshalOptions{
+		Label: label, KeepUnknowns: true, KeepSecrets: true, KeepResources: true,
+		WorkingDirectory: m.session.programDir(),
+	}
+}
+
+// refusal is the error of a call that was not answered or was refused.
+func refusal(reply engine.Reply, err error) error {
+	if err != nil {
+		return status.Errorf(codes.Unavailable, "the update does not answer any more: %v", err)
+	}
+	if reply.Error != "" {
+		return status.Error(codes.Unknown, reply.Error)
+	}
+	return nil
+}
+
+// rpcError gives an error of ours to a program.
+func rpcError(err error) error {
+	if _, ok := status.FromError(err); ok {
+		return err
+	}
+	return status.Error(codes.Unknown, err.Error())
+}
+
+func parallel32(n int) int32 {
+	return int32(min(n, 1<<30)) //nolint:gosec // bounded
+}

@@ -1,0 +1,162 @@
+package activities
+
+import (
+	"context"
+
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/config"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/util/rpcutil/rpcerror"
+	"github.com/pulumi/pulumi/sdk/v3/go/property"
+	pulumirpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// construct lets a provider make a component. The provider registers the component and its children with this monitor.
+func (m *monitor) construct(
+	ctx context.Context, req *pulumirpc.RegisterResourceRequest, g *goal,
+) (*pulumirpc.RegisterResourceResponse, error) {
+	provider, err := m.running(ctx, g.Provider)
+	if err != nil {
+		return nil, err
+	}
+	options, err := m.constructOptions(ctx, g)
+	if err != nil {
+		return nil, err
+	}
+	result, err := await(ctx, func() (plugin.ConstructResponse, error) {
+		return provider.Construct(ctx, plugin.ConstructRequest{
+			Info: m.constructInfo(), Type: g.Type, Name: g.Name, Parent: g.Parent, Inputs: g.inputs, Options: options,
+		})
+	})
+	if err != nil {
+		return nil, status.Errorf(codes.Unknown, "constructing %s %s: %v", g.Type, g.Name, message(err))
+	}
+
+	outputs := plain(result.Outputs)
+	bag, err := m.session.values.Encode(ctx, outputs)
+	if err != nil {
+		return nil, rpcError(err)
+	}
+	m.seen.put(result.URN, registered{
+		parent: g.Parent, object: bag, protect: g.Protect, retainOnDelete: g.RetainOnDelete,
+		deletedWith: g.DeletedWith, providers: g.providers, constructedBy: g.Provider,
+	})
+	if !req.GetSupportsPartialValues() {
+		outputs = known(outputs)
+	}
+	object, err := plugin.MarshalProperties(outputs, plugin.MarshalOptions{
+		Label: "outputs of " + string(result.URN), KeepUnknowns: true,
+		KeepSecrets: req.GetAcceptSecrets(), KeepResources: req.GetAcceptResources(),
+		KeepByteString: req.GetAcceptsByteString(), WorkingDirectory: m.session.programDir(),
+	})
+	if err != nil {
+		return nil, rpcError(err)
+	}
+	dependencies := map[string]*pulumirpc.RegisterResourceResponse_PropertyDependencies{}
+	for name, deps := range outputDependencies(result.OutputDependencies, result.Outputs) {
+		dependencies[name] = &pulumirpc.RegisterResourceResponse_PropertyDependencies{Urns: deps}
+	}
+	return &pulumirpc.RegisterResourceResponse{
+		Urn: string(result.URN), Object: object, PropertyDependencies: dependencies, Result: pulumirpc.Result_SUCCESS,
+	}, nil
+}
+
+func (m *monitor) constructOptions(ctx context.Context, g *goal) (plugin.ConstructOptions, error) {
+	options := plugin.ConstructOptions{
+		Dependencies: g.Dependencies, Protect: g.Protect, Providers: g.providers,
+		PropertyDependencies:    map[resource.PropertyKey][]urn.URN{},
+		AdditionalSecretOutputs: g.AdditionalSecretOutputs, CustomTimeouts: g.timeouts, DeletedWith: g.DeletedWith,
+		ReplaceWith: g.ReplaceWith, DeleteBeforeReplace: g.DeleteBeforeReplace, IgnoreChanges: g.IgnoreChanges,
+		ReplaceOnChanges: g.ReplaceOnChanges, RetainOnDelete: g.RetainOnDelete,
+	}
+	for _, d := range g.PropertyDependencies {
+		options.PropertyDependencies[resource.PropertyKey(d.Property)] = d.URNs
+	}
+	for _, a := range g.Aliases {
+		options.Aliases = append(options.Aliases, resource.Alias{
+			URN: a.URN, Name: a.Name, Type: a.Type, Stack: a.Stack, Project: a.Project, Parent: a.Parent, NoParent: a.NoParent,
+		})
+	}
+	trigger, err := m.session.values.Decode(ctx, g.Trigger)
+	if err != nil {
+		return options, rpcError(err)
+	}
+	options.ReplacementTrigger = property.New(property.Null)
+	if v, ok := trigger["value"]; ok {
+		options.ReplacementTrigger = resource.FromResourcePropertyValue(v)
+	}
+	return options, nil
+}
+
+func (m *monitor) constructInfo() plugin.ConstructInfo {
+	info := plugin.ConstructInfo{
+		Project: m.goal.Project, Stack: m.goal.Stack, Organization: m.goal.Organization,
+		Config: m.session.config.byKey(), DryRun: m.goal.DryRun, Parallel: parallel32(m.goal.Parallel),
+		MonitorAddress: m.address,
+	}
+	for _, key := range m.session.config.secretKeys() {
+		if k, err := config.ParseKey(key); err == nil {
+			info.ConfigSecretKeys = append(info.ConfigSecretKeys, k)
+		}
+	}
+	return info
+}
+
+// outputDependencies are the dependencies that a provider told, and those of output values in its answer, by property.
+func outputDependencies(told map[resource.PropertyKey][]urn.URN, values resource.PropertyMap) map[string][]string {
+	all := map[string][]string{}
+	add := func(key resource.PropertyKey, deps []urn.URN) {
+		for _, d := range deps {
+			all[string(key)] = append(all[string(key)], string(d))
+		}
+	}
+	for key, deps := range told {
+		add(key, deps)
+	}
+	for key, v := range values {
+		add(key, dependenciesOf(v, nil))
+	}
+	for name, deps := range all {
+		all[name] = sorted(deps)
+	}
+	return all
+}
+
+// await makes a call that does not end with its context, and stops waiting when the context ends.
+func await[T any](ctx context.Context, call func() (T, error)) (T, error) {
+	type outcome struct {
+		value T
+		err   error
+	}
+	done := make(chan outcome, 1)
+	go func() {
+		v, err := call()
+		done <- outcome{v, err}
+	}()
+	select {
+	case o := <-done:
+		return o.value, o.err
+	case <-ctx.Done():
+		var none T
+		return none, context.Cause(ctx)
+	}
+}
+
+// message is what an error of a provider says to people, with the details that it gives about properties.
+func message(err error) string {
+	e, ok := rpcerror.FromError(err)
+	if !ok {
+		return err.Error()
+	}
+	text := e.Message()
+	if e.Cause() != nil {
+		text += ": " + e.Cause().Message()
+	}
+	for _, p := range e.InputPropertiesErrors() {
+		text += "\n- property " + p.PropertyPath + ": " + p.Reason
+	}
+	return text
+}

@@ -1,0 +1,204 @@
+package activities
+
+import (
+	"context"
+	"strings"
+
+	"github.com/pulumi/pulumi/sdk/v3/go/common/providers"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/tokens"
+	pulumirpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// getResource is the function with which SDKs fill in references to resources. The monitor answers it itself.
+const getResource = "pulumi:pulumi:getResource"
+
+// Invoke calls a function of a provider. It is unknown while a resource that it depends on does not exist.
+func (m *monitor) Invoke(
+	ctx context.Context, req *pulumirpc.ResourceInvokeRequest,
+) (*pulumirpc.ResourceInvokeResponse, error) {
+	token := tokens.ModuleMember(req.GetTok())
+	args, err := plugin.UnmarshalProperties(req.GetArgs(), m.unmarshalOptions(req.GetTok()))
+	if err != nil {
+		return nil, status.Errorf(codes.InvalidArgument, "arguments of %s: %v", token, err)
+	}
+	parent, err := urn.ParseOptional(req.GetParent())
+	if err != nil {
+		return nil, status.Errorf(codes.InvalidArgument, "parent of %s: %v", token, err)
+	}
+	dependencies, err := parseURNs("dependency of "+req.GetTok(), req.GetDependsOn())
+	if err != nil {
+		return nil, err
+	}
+	if len(dependencies) > 0 && !m.seen.allExist(dependencies) {
+		return &pulumirpc.ResourceInvokeResponse{Unknown: true}, nil
+	}
+	result, err := m.invoke(ctx, req, parent, args)
+	if err != nil {
+		return nil, err
+	}
+	returned, err := plugin.MarshalProperties(result.Properties, plugin.MarshalOptions{
+		Label: req.GetTok(), KeepUnknowns: true, KeepSecrets: true,
+		KeepResources:  req.GetAcceptResources() || req.GetTok() == getResource,
+		KeepByteString: req.GetAcceptsByteString(), WorkingDirectory: m.session.programDir(),
+	})
+	if err != nil {
+		return nil, rpcError(err)
+	}
+	return &pulumirpc.ResourceInvokeResponse{Return: returned, Failures: rpcFailures(result.Failures)}, nil
+}
+
+func (m *monitor) invoke(
+	ctx context.Context, req *pulumirpc.ResourceInvokeRequest, parent urn.URN, args resource.PropertyMap,
+) (plugin.InvokeResponse, error) {
+	token := tokens.ModuleMember(req.GetTok())
+	if token == getResource {
+		return m.getResource(ctx, args)
+	}
+	named := req.GetProvider()
+	if above, ok := m.seen.get(parent); ok && named == "" {
+		named = above.providers[string(token.Package())]
+	}
+	p, err := m.request(token.Package(), req)
+	if err != nil {
+		return plugin.InvokeResponse{}, err
+	}
+	ref, err := m.provider(ctx, named, p)
+	if err != nil {
+		return plugin.InvokeResponse{}, err
+	}
+	provider, err := m.running(ctx, ref)
+	if err != nil {
+		return plugin.InvokeResponse{}, err
+	}
+	result, err := await(ctx, func() (plugin.InvokeResponse, error) {
+		return provider.Invoke(ctx, plugin.InvokeRequest{Tok: token, Args: args, Preview: m.goal.DryRun})
+	})
+	if err != nil {
+		return result, status.Errorf(codes.Unknown, "invocation of %s returned an error: %s", token, message(err))
+	}
+	return result, nil
+}
+
+// getResource gives what a resource of this epoch is.
+func (m *monitor) getResource(ctx context.Context, args resource.PropertyMap) (plugin.InvokeResponse, error) {
+	if !args["urn"].IsString() {
+		return plugin.InvokeResponse{}, status.Errorf(codes.InvalidArgument, "%s needs a urn", getResource)
+	}
+	u := urn.URN(args["urn"].StringValue())
+	res, ok := m.seen.get(u)
+	if !ok {
+		return plugin.InvokeResponse{}, status.Errorf(codes.NotFound, "unknown resource %s", u)
+	}
+	state, err := m.session.values.Decode(ctx, res.object)
+	if err != nil {
+		return plugin.InvokeResponse{}, rpcError(err)
+	}
+	id := resource.NewProperty(res.id)
+	if res.custom && res.id == "" {
+		id = resource.MakeComputed(resource.NewProperty(""))
+	}
+	return plugin.InvokeResponse{Properties: resource.PropertyMap{
+		"urn": resource.NewProperty(string(u)), "id": id, "state": resource.NewProperty(state),
+	}}, nil
+}
+
+// Call calls a method of a component, or of a provider.
+func (m *monitor) Call(ctx context.Context, req *pulumirpc.ResourceCallRequest) (*pulumirpc.CallResponse, error) {
+	options := m.unmarshalOptions(req.GetTok())
+	options.KeepOutputValues, options.UpgradeToOutputValues = true, true
+	args, err := plugin.UnmarshalProperties(req.GetArgs(), options)
+	if err != nil {
+		return nil, status.Errorf(codes.InvalidArgument, "arguments of %s: %v", req.GetTok(), err)
+	}
+	ref, err := m.callee(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	provider, err := m.running(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	call := plugin.CallRequest{Tok: tokens.ModuleMember(req.GetTok()), Args: args, Info: m.callInfo()}
+	call.Options.ArgDependencies = map[resource.PropertyKey][]urn.URN{}
+	for name, deps := range req.GetArgDependencies() {
+		urns, err := parseURNs("dependency of argument "+name, deps.GetUrns())
+		if err != nil {
+			return nil, err
+		}
+		call.Options.ArgDependencies[resource.PropertyKey(name)] = urns
+	}
+	for key, v := range args {
+		call.Options.ArgDependencies[key] = sorted(dependenciesOf(v, call.Options.ArgDependencies[key]))
+	}
+	result, err := await(ctx, func() (plugin.CallResponse, error) { return provider.Call(ctx, call) })
+	if err != nil {
+		return nil, status.Errorf(codes.Unknown, "call of %s returned an error: %s", req.GetTok(), message(err))
+	}
+	returned, err := plugin.MarshalProperties(result.Return, plugin.MarshalOptions{
+		Label: req.GetTok(), KeepUnknowns: true, KeepSecrets: true, KeepResources: true,
+		KeepByteString: req.GetAcceptsByteString(), WorkingDirectory: m.session.programDir(),
+	})
+	if err != nil {
+		return nil, rpcError(err)
+	}
+	dependencies := map[string]*pulumirpc.CallResponse_ReturnDependencies{}
+	for name, deps := range outputDependencies(result.ReturnDependencies, result.Return) {
+		dependencies[name] = &pulumirpc.CallResponse_ReturnDependencies{Urns: deps}
+	}
+	return &pulumirpc.CallResponse{
+		Return: returned, ReturnDependencies: dependencies, Failures: rpcFailures(result.Failures),
+	}, nil
+}
+
+// callee is the provider that a call is for: the provider itself whose method it is, the named one, or that of the resource
+// whose method it is.
+func (m *monitor) callee(ctx context.Context, req *pulumirpc.ResourceCallRequest) (string, error) {
+	self := req.GetArgs().GetFields()["__self__"].GetStructValue().GetFields()
+	token := tokens.ModuleMember(req.GetTok())
+	if providers.IsProviderType(tokens.Type(token)) {
+		ref := self["urn"].GetStringValue() + resource.URNNameDelimiter + self["id"].GetStringValue()
+		if _, err := providers.ParseReference(ref); err != nil {
+			return "", status.Errorf(codes.InvalidArgument, "%s needs the provider as __self__: %v", token, err)
+		}
+		return ref, nil
+	}
+	named := req.GetProvider()
+	if u := self["urn"].GetStringValue(); named == "" && u != "" {
+		res, ok := m.seen.get(urn.URN(u))
+		if !ok {
+			return "", status.Errorf(codes.NotFound, "unknown resource %s", u)
+		}
+		if named = res.provider; named == "" {
+			named = res.constructedBy
+		}
+	}
+	pkg := token.Package()
+	if i := strings.IndexByte(string(token), ':'); i > 0 {
+		pkg = tokens.Package(token[:i])
+	}
+	p, err := m.request(pkg, req)
+	if err != nil {
+		return "", err
+	}
+	return m.provider(ctx, named, p)
+}
+
+func (m *monitor) callInfo() plugin.CallInfo {
+	return plugin.CallInfo{
+		Project: m.goal.Project, Stack: m.goal.Stack, Config: m.session.config.byKey(), DryRun: m.goal.DryRun,
+		Parallel: parallel32(m.goal.Parallel), MonitorAddress: m.address,
+	}
+}
+
+func rpcFailures(failures []plugin.CheckFailure) []*pulumirpc.CheckFailure {
+	var list []*pulumirpc.CheckFailure
+	for _, f := range failures {
+		list = append(list, &pulumirpc.CheckFailure{Property: string(f.Property), Reason: f.Reason})
+	}
+	return list
+}

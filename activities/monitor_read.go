@@ -1,0 +1,91 @@
+package activities
+
+import (
+	"context"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/engine"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/providers"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/tokens"
+	pulumirpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// ReadResource reads a resource that exists and that the stack does not own.
+func (m *monitor) ReadResource(
+	ctx context.Context, req *pulumirpc.ReadResourceRequest,
+) (*pulumirpc.ReadResourceResponse, error) {
+	read, err := m.readRequested(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	defer m.seen.begin(read.Parent)()
+	reply, err := m.talk.ask(ctx, func(epoch, seq int) deployments.Message {
+		read.Epoch, read.Seq = epoch, seq
+		return deployments.Message{ReadRequested: &read}
+	})
+	if err := refusal(reply, err); err != nil {
+		return nil, err
+	}
+	if reply.Result != engine.ResultSuccess {
+		return nil, status.Errorf(codes.Internal, "resource %s %s could not be read", read.Type, read.Name)
+	}
+	m.seen.put(reply.URN, registered{
+		parent: read.Parent, custom: true, id: reply.ID, object: reply.Object, provider: read.Provider,
+	})
+	outputs, err := m.session.values.Decode(ctx, reply.Object)
+	if err != nil {
+		return nil, rpcError(err)
+	}
+	properties, err := plugin.MarshalProperties(outputs, plugin.MarshalOptions{
+		Label: "outputs of " + string(reply.URN), KeepUnknowns: true,
+		KeepSecrets: req.GetAcceptSecrets(), KeepResources: req.GetAcceptResources(),
+		KeepByteString: req.GetAcceptsByteString(), WorkingDirectory: m.session.programDir(),
+	})
+	if err != nil {
+		return nil, rpcError(err)
+	}
+	return &pulumirpc.ReadResourceResponse{Urn: string(reply.URN), Properties: properties}, nil
+}
+
+func (m *monitor) readRequested(ctx context.Context, req *pulumirpc.ReadResourceRequest) (engine.ReadRequested, error) {
+	read := engine.ReadRequested{
+		Type: tokens.Type(req.GetType()), Name: req.GetName(), ID: req.GetId(), Provider: req.GetProvider(),
+		AdditionalSecretOutputs: req.GetAdditionalSecretOutputs(), SourcePosition: m.position(req.GetSourcePosition()),
+	}
+	if _, err := tokens.ParseTypeToken(req.GetType()); err != nil {
+		return read, status.Error(codes.InvalidArgument, err.Error())
+	}
+	var err error
+	if read.Parent, err = urn.ParseOptional(req.GetParent()); err != nil {
+		return read, status.Errorf(codes.InvalidArgument, "parent of %s: %v", read.Name, err)
+	}
+	deps, err := parseURNs("dependency of "+read.Name, req.GetDependencies())
+	if err != nil {
+		return read, err
+	}
+	read.Dependencies = sorted(deps)
+	inputs, err := plugin.UnmarshalProperties(req.GetProperties(), m.unmarshalOptions(req.GetType()+" "+read.Name))
+	if err != nil {
+		return read, status.Errorf(codes.InvalidArgument, "inputs of %s %s: %v", read.Type, read.Name, err)
+	}
+	if read.Inputs, err = m.session.values.Encode(ctx, plain(inputs)); err != nil {
+		return read, rpcError(err)
+	}
+	if !providers.IsProviderType(read.Type) {
+		p, err := m.request(read.Type.Package(), req)
+		if err != nil {
+			return read, err
+		}
+		if read.Provider, err = m.provider(ctx, read.Provider, p); err != nil {
+			return read, err
+		}
+	}
+	goal := read
+	goal.SourcePosition, goal.Inputs = "", engine.Bag{Digest: read.Inputs.Digest}
+	read.Digest = m.session.digest(goal)
+	return read, nil
+}

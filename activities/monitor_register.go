@@ -1,0 +1,189 @@
+package activities
+
+import (
+	"context"
+
+	"github.com/deployctl/deployctl/engine"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/providers"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/tokens"
+	pulumirpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// goal is a registration as it was read: the goal for the engine and what only the monitor needs.
+type goal struct {
+	engine.Registration
+	inputs    resource.PropertyMap // with output values
+	providers map[string]string    // by package
+	timeouts  *plugin.CustomTimeouts
+}
+
+// RegisterResource registers a resource, and constructs it if it is a component of another program's making. It answers
+// when the resource is as registered.
+func (m *monitor) RegisterResource(
+	ctx context.Context, req *pulumirpc.RegisterResourceRequest,
+) (*pulumirpc.RegisterResourceResponse, error) {
+	if err := refuseOptions(req); err != nil {
+		return nil, err
+	}
+	parent, err := urn.ParseOptional(req.GetParent())
+	if err != nil {
+		return nil, status.Errorf(codes.InvalidArgument, "parent of %s: %v", req.GetName(), err)
+	}
+	defer m.seen.begin(parent)()
+	if above, ok := m.seen.get(parent); ok {
+		inherit(req, above)
+	}
+	g, err := m.read(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	if g.Remote {
+		return m.construct(ctx, req, g)
+	}
+
+	g.inputs = plain(g.inputs)
+	if providers.IsProviderType(g.Type) {
+		if err := m.specifyProvider(req, g); err != nil {
+			return nil, err
+		}
+	}
+	if g.Inputs, err = m.session.values.Encode(ctx, g.inputs); err != nil {
+		return nil, rpcError(err)
+	}
+	reply, err := m.register(ctx, g.Registration)
+	if err := refusal(reply, err); err != nil {
+		return nil, err
+	}
+	if reply.Result != engine.ResultSuccess && !req.GetSupportsResultReporting() {
+		return nil, status.Errorf(codes.Internal, "resource %s %s could not be registered", g.Type, g.Name)
+	}
+	if err := m.note(ctx, g, reply); err != nil {
+		return nil, err
+	}
+	return m.respond(ctx, req, reply)
+}
+
+// refuseOptions refuses what would be ignored otherwise.
+func refuseOptions(req *pulumirpc.RegisterResourceRequest) error {
+	switch {
+	case len(req.GetTransforms()) > 0:
+		return unsupported("transforms")
+	case len(req.GetStateMigrations()) > 0:
+		return unsupported("state migrations")
+	}
+	h := req.GetHooks()
+	hooks := len(h.GetBeforeCreate()) + len(h.GetAfterCreate()) + len(h.GetBeforeUpdate()) + len(h.GetAfterUpdate()) +
+		len(h.GetBeforeDelete()) + len(h.GetAfterDelete()) + len(h.GetOnError())
+	if hooks > 0 {
+		return unsupported("resource hooks")
+	}
+	if len(req.GetEnvVarMappings()) > 0 && !providers.IsProviderType(tokens.Type(req.GetType())) {
+		return status.Error(codes.InvalidArgument, "envVarMappings can only be used with provider resources")
+	}
+	return nil
+}
+
+// inherit takes over from the parent what the request leaves open.
+func inherit(req *pulumirpc.RegisterResourceRequest, parent registered) {
+	if req.GetDeletedWith() == "" {
+		req.DeletedWith = string(parent.deletedWith)
+	}
+	if req.Protect == nil {
+		req.Protect = parent.protect
+	}
+	if req.RetainOnDelete == nil {
+		req.RetainOnDelete = parent.retainOnDelete
+	}
+	if req.GetProvider() != "" || parent.provider == "" {
+		return
+	}
+	ref, err := providers.ParseReference(parent.provider)
+	samePackage := err == nil && string(ref.URN().Type().Name()) == string(tokens.Type(req.GetType()).Package())
+	if component := !req.GetCustom() && !req.GetRemote(); component || samePackage {
+		req.Provider = parent.provider
+	}
+}
+
+// specifyProvider puts into the inputs of an explicit provider which plugin it uses, as default providers have it.
+func (m *monitor) specifyProvider(req *pulumirpc.RegisterResourceRequest, g *goal) error {
+	p, err := m.request(providers.GetProviderPackage(g.Type), req)
+	if err != nil {
+		return err
+	}
+	if p.Version == "" && p.DownloadURL == "" {
+		p = m.complete(p)
+	}
+	p.apply(g.inputs)
+	if mappings := req.GetEnvVarMappings(); len(mappings) > 0 {
+		names := resource.PropertyMap{}
+		for from, to := range mappings {
+			names[resource.PropertyKey(from)] = resource.NewProperty(to)
+		}
+		internal := resource.PropertyMap{}
+		if v := g.inputs[internalKey]; v.IsObject() {
+			internal = v.ObjectValue()
+		}
+		internal[envVarMappingsKey] = resource.NewProperty(names)
+		g.inputs[internalKey] = resource.NewProperty(internal)
+	}
+	return nil
+}
+
+// note remembers an answered registration, for what refers to it.
+func (m *monitor) note(ctx context.Context, g *goal, reply engine.Reply) error {
+	if reply.URN == "" {
+		return nil
+	}
+	res := registered{
+		parent: g.Parent, custom: g.Custom, id: reply.ID, object: reply.Object,
+		protect: g.Protect, retainOnDelete: g.RetainOnDelete, deletedWith: g.DeletedWith, provider: g.Provider,
+	}
+	if !g.Custom {
+		res.providers = g.providers
+	}
+	m.seen.put(reply.URN, res)
+	if providers.IsProviderType(g.Type) && reply.Result == engine.ResultSuccess {
+		_, err := m.remember(ctx, reply, g.inputs)
+		return err
+	}
+	return nil
+}
+
+var results = map[engine.ResultKind]pulumirpc.Result{
+	engine.ResultSuccess: pulumirpc.Result_SUCCESS,
+	engine.ResultFail:    pulumirpc.Result_FAIL,
+	engine.ResultSkip:    pulumirpc.Result_SKIP,
+}
+
+// respond writes the reply in the way in which the program can read it.
+func (m *monitor) respond(
+	ctx context.Context, req *pulumirpc.RegisterResourceRequest, reply engine.Reply,
+) (*pulumirpc.RegisterResourceResponse, error) {
+	outputs := resource.PropertyMap{}
+	if req.GetCustom() { // a component's may refer to resources that are not registered yet
+		var err error
+		if outputs, err = m.session.values.Decode(ctx, reply.Object); err != nil {
+			return nil, rpcError(err)
+		}
+	}
+	if !req.GetSupportsPartialValues() {
+		outputs = known(outputs)
+	}
+	object, err := plugin.MarshalProperties(outputs, plugin.MarshalOptions{
+		Label: "outputs of " + string(reply.URN), KeepUnknowns: true,
+		KeepSecrets: req.GetAcceptSecrets(), KeepResources: req.GetAcceptResources(),
+		KeepByteString: req.GetAcceptsByteString(), WorkingDirectory: m.session.programDir(),
+	})
+	if err != nil {
+		return nil, rpcError(err)
+	}
+	return &pulumirpc.RegisterResourceResponse{
+		Urn: string(reply.URN), Id: reply.ID, Object: object, Stables: reply.Stables,
+		Stable: len(reply.Stables) > 0, Result: results[reply.Result],
+	}, nil
+}

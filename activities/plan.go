@@ -1,0 +1,230 @@
+package activities
+
+import (
+	"context"
+	"sync"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/pluginhost"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/providers"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
+)
+
+const (
+	// planParallel bounds the plans of one vector that are made at a time.
+	planParallel = 32
+	// planAttempts is how often a plan is tried while its provider dies or turns it away.
+	planAttempts = 3
+)
+
+// Plan checks and compares a vector of resources. It changes nothing, so it may run any number of times. What a provider
+// has against a plan is in its result.
+func (a *Activities) Plan(ctx context.Context, in deployments.PlanInput) ([]engine.Planned, error) {
+	s, err := a.hosted(ctx, in.Update, in.Base)
+	if err != nil {
+		return nil, failure(err)
+	}
+	defer startPulse(ctx, a.Heart).stopPulse()
+
+	results := make([]engine.Planned, len(in.Plans))
+	errs := make([]error, len(in.Plans))
+	var planning sync.WaitGroup
+	slots := make(chan struct{}, planParallel)
+	for i, p := range in.Plans {
+		slots <- struct{}{}
+		planning.Go(func() {
+			defer func() { <-slots }()
+			results[i], errs[i] = s.planOne(ctx, p)
+		})
+	}
+	planning.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return nil, failure(err)
+		}
+	}
+	return results, nil
+}
+
+// planOne plans one resource. Its error is one of the service; that of a provider is in the result.
+func (s *session) planOne(ctx context.Context, p engine.Plan) (engine.Planned, error) {
+	planner, err := s.newPlanner(ctx, p)
+	if err != nil {
+		return engine.Planned{}, err
+	}
+	var planned engine.Planned
+	err = s.retried(ctx, func() error {
+		var err error
+		if planner.provider, err = s.planningProvider(ctx, p); err != nil {
+			return err
+		}
+		planned, err = planner.plan(ctx)
+		return err
+	})
+	planned.Op = p.Op
+	var own *serviceError
+	if asService(err, &own) {
+		return planned, own.err
+	}
+	if err != nil {
+		return engine.Planned{Op: p.Op, Error: message(err)}, nil
+	}
+	return planned, nil
+}
+
+// planner plans one resource with a provider.
+type planner struct {
+	session  *session
+	ask      engine.Plan
+	provider resourceProvider
+	// The values of the goal and, unless it is a recreation, of the stored resource.
+	news, oldInputs, oldOutputs resource.PropertyMap
+	continues                   bool // there is a stored resource to continue from
+}
+
+// resourceProvider is the part of a provider that plans; provider resources have one of their own.
+type resourceProvider interface {
+	Check(context.Context, plugin.CheckRequest) (plugin.CheckResponse, error)
+	Diff(context.Context, plugin.DiffRequest) (plugin.DiffResponse, error)
+	Create(context.Context, plugin.CreateRequest) (plugin.CreateResponse, error)
+	Update(context.Context, plugin.UpdateRequest) (plugin.UpdateResponse, error)
+}
+
+func (s *session) newPlanner(ctx context.Context, p engine.Plan) (*planner, error) {
+	pl := &planner{session: s, ask: p, continues: p.Old != nil && !p.Recreate && !p.Old.External}
+	var err error
+	if pl.news, err = s.values.Decode(ctx, p.Goal.Inputs); err != nil || !pl.continues {
+		return pl, err
+	}
+	if pl.oldInputs, err = s.values.Decode(ctx, p.Old.Inputs); err != nil {
+		return nil, err
+	}
+	pl.oldOutputs, err = s.values.Decode(ctx, p.Old.Outputs)
+	return pl, err
+}
+
+// planningProvider gives the provider that plans a resource.
+func (s *session) planningProvider(ctx context.Context, p engine.Plan) (resourceProvider, error) {
+	if providers.IsProviderType(p.URN.Type()) {
+		return configurator{s}, nil
+	}
+	return s.providerOf(ctx, p.Provider)
+}
+
+func (pl *planner) plan(ctx context.Context) (engine.Planned, error) {
+	inputs := pl.news
+	if pl.continues {
+		inputs, _ = ignoring(pl.news, pl.oldInputs, pl.ask.Goal.IgnoreChanges)
+	}
+	checked, failures, err := pl.check(ctx, inputs, pl.oldInputs)
+	if err != nil || len(failures) > 0 {
+		return engine.Planned{Failures: failures}, err
+	}
+	var diff engine.Diff
+	if pl.continues {
+		if diff, err = pl.compare(ctx, checked); err != nil {
+			return engine.Planned{}, err
+		}
+	}
+	replaces := pl.continues && (diff.Change == engine.ChangeReplace || pl.ask.Old.PendingReplacement)
+	if replaces { // defaults made for the old resource are not for the new one
+		if checked, failures, err = pl.check(ctx, pl.news, nil); err != nil || len(failures) > 0 {
+			return engine.Planned{Failures: failures, Diff: diff}, err
+		}
+	}
+	planned := engine.Planned{Diff: diff}
+	if planned.Inputs, err = pl.session.values.Encode(ctx, checked); err != nil {
+		return planned, ours(err)
+	}
+	if pl.ask.Preview {
+		err = pl.preview(ctx, checked, replaces, &planned)
+	}
+	return planned, err
+}
+
+func (pl *planner) check(
+	ctx context.Context, news, olds resource.PropertyMap,
+) (resource.PropertyMap, []engine.CheckFailure, error) {
+	u := pl.ask.URN
+	resp, err := pl.provider.Check(ctx, plugin.CheckRequest{
+		URN: u, Name: u.Name(), Type: u.Type(), Olds: olds, News: news,
+		AllowUnknowns: pl.ask.Preview, RandomSeed: pl.ask.Seed,
+	})
+	return resp.Properties, engineFailures(resp.Failures), err
+}
+
+// compare decides what the goal means for the stored resource.
+func (pl *planner) compare(ctx context.Context, checked resource.PropertyMap) (engine.Diff, error) {
+	p := pl.ask
+	olds, err := pl.session.values.Decode(ctx, p.Old.Trigger)
+	if err != nil {
+		return engine.Diff{}, ours(err)
+	}
+	news, err := pl.session.values.Decode(ctx, p.Goal.Trigger)
+	if err != nil {
+		return engine.Diff{}, ours(err)
+	}
+	if triggered(news, olds) {
+		return engine.Diff{Change: engine.ChangeReplace, ReplaceKeys: []string{"replacementTrigger"}}, nil
+	}
+	d, err := comparison{
+		urn: p.URN, id: p.Old.ID, oldInputs: pl.oldInputs, oldOutputs: pl.oldOutputs, newInputs: checked,
+		ignoreChanges: p.Goal.IgnoreChanges, unknowns: p.Preview,
+	}.diff(ctx, pl.provider)
+	if unavailable(err) {
+		d, err = plugin.DiffResult{Changes: plugin.DiffSome}, nil
+	}
+	if err != nil {
+		return engine.Diff{}, err
+	}
+	initFailed := len(p.Old.InitErrors) > 0
+	if d, err = replaceOnChanges(d, p.Goal.ReplaceOnChanges, initFailed); err != nil {
+		return engine.Diff{}, err
+	}
+	if initFailed && d.Changes != plugin.DiffSome { // an update is what repairs it
+		d.Changes = plugin.DiffSome
+		d.ChangedKeys = append(d.ChangedKeys, initErrorKey)
+	}
+	return engineDiff(d), nil
+}
+
+// preview finds the outputs that the resource would have.
+func (pl *planner) preview(
+	ctx context.Context, checked resource.PropertyMap, replaces bool, planned *engine.Planned,
+) error {
+	p := pl.ask
+	var outputs resource.PropertyMap
+	switch {
+	case !pl.continues || replaces:
+		resp, err := pl.provider.Create(ctx, plugin.CreateRequest{
+			URN: p.URN, Name: p.URN.Name(), Type: p.URN.Type(), Properties: checked, Preview: true,
+		})
+		if err != nil {
+			return err
+		}
+		outputs, planned.PreviewID = resp.Properties, string(resp.ID)
+	case planned.Diff.Change == engine.ChangeUpdate:
+		resp, err := pl.provider.Update(ctx, plugin.UpdateRequest{
+			URN: p.URN, Name: p.URN.Name(), Type: p.URN.Type(), ID: resource.ID(p.Old.ID),
+			OldInputs: pl.oldInputs, OldOutputs: pl.oldOutputs, NewInputs: checked,
+			IgnoreChanges: p.Goal.IgnoreChanges, Preview: true,
+		})
+		if err != nil {
+			return err
+		}
+		outputs, planned.PreviewID = resp.Properties, p.Old.ID
+	default:
+		return nil
+	}
+	outputs = plain(outputs)
+	protectOutputs(outputs, checked, p.Goal.AdditionalSecretOutputs)
+	var err error
+	if planned.Preview, err = pl.session.values.Encode(ctx, outputs); err != nil {
+		return ours(err)
+	}
+	return nil
+}
+
+var _ resourceProvider = (*pluginhost.Provider)(nil)

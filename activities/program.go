@@ -1,0 +1,144 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/pluginhost"
+	"go.temporal.io/sdk/temporal"
+)
+
+// errOutOfSight ends a program whose heartbeats are not accepted any more: another worker may start it soon.
+var errOutOfSight = errors.New("the service lost sight of the program's host")
+
+// farewell bounds how long the end of a program is tried to be told.
+const farewell = time.Minute
+
+// Program runs the program once, as one epoch: it serves the program what an engine serves, tells the Run what the program
+// says, and the program what the Run answers. It ends with the program.
+func (a *Activities) Program(ctx context.Context, in deployments.ProgramInput) (deployments.ProgramOutput, error) {
+	s, err := a.hosted(ctx, in.Update, in.Base)
+	if err != nil {
+		return deployments.ProgramOutput{}, failure(err)
+	}
+	p := startPulse(ctx, a.Heart)
+	defer p.stopPulse()
+
+	e := &epoch{session: s, goal: in.Goal, number: in.Epoch, talk: newConversation(a.Runs, in.Update, in.Epoch)}
+	return e.run(ctx, p)
+}
+
+// epoch is one start of the program.
+type epoch struct {
+	session *session
+	goal    engine.Goal
+	number  int
+	talk    *conversation
+}
+
+func (e *epoch) run(ctx context.Context, p *pulse) (deployments.ProgramOutput, error) {
+	talking, hangUp := context.WithCancel(context.WithoutCancel(ctx))
+	var holding sync.WaitGroup
+	holding.Go(func() { e.talk.hold(talking) })
+	defer holding.Wait()
+	defer hangUp()
+
+	living, kill := context.WithCancelCause(ctx)
+	defer kill(nil)
+	go e.guard(living, kill, p)
+
+	e.talk.say(deployments.Message{Started: &engine.RunStarted{Epoch: e.number}})
+	err := e.program(living)
+	if living.Err() != nil && err != nil {
+		err = context.Cause(living)
+	}
+	flushing, done := context.WithTimeout(context.WithoutCancel(ctx), farewell)
+	defer done()
+	_ = e.session.log.flush(flushing) // only output is lost
+	return e.end(flushing, err)
+}
+
+// guard ends the program when nobody would know of it any more.
+func (e *epoch) guard(ctx context.Context, kill context.CancelCauseFunc, p *pulse) {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-p.cancelled:
+			kill(temporal.NewCanceledError())
+		case <-e.talk.ended:
+			kill(e.talk.err)
+		case <-tick.C:
+			if p.fading() {
+				kill(errOutOfSight)
+			}
+		}
+	}
+}
+
+// program runs the program to its end.
+func (e *epoch) program(ctx context.Context) error {
+	s := e.session
+	if s.project == nil {
+		return deployments.Errorf(deployments.CodeInvalid, "the update has no program: its bundle has no Pulumi.yaml")
+	}
+	if err := s.installDependencies(ctx); err != nil {
+		return err
+	}
+	language, err := s.host.Language(ctx, s.project.Runtime.Name())
+	if err != nil {
+		return err
+	}
+	defer language.Close()
+	required, err := language.RequiredPackages(ctx)
+	if err != nil {
+		return err
+	}
+	m, err := newMonitor(s, e.talk, e.goal, required)
+	if err != nil {
+		return err
+	}
+	defer m.stop()
+	return language.Run(ctx, pluginhost.RunRequest{
+		Organization: e.goal.Organization, Project: e.goal.Project, Stack: e.goal.Stack,
+		SecretKeys: s.config.secretKeys(), DryRun: e.goal.DryRun, Parallel: e.goal.Parallel, MonitorAddress: m.address,
+	})
+}
+
+// end tells the Run how the program ended, if it did by itself, and reports it.
+func (e *epoch) end(ctx context.Context, err error) (deployments.ProgramOutput, error) {
+	out := deployments.ProgramOutput{}
+	exited := engine.ProgramExited{Epoch: e.number}
+	var lost *pluginhost.LostError
+	var program *pluginhost.ProgramError
+	switch {
+	case err == nil:
+	case errors.As(err, &lost), errors.Is(err, errOutOfSight):
+		out.Lost, out.Error = true, err.Error()
+	case errors.As(err, &program):
+		exited.Error, exited.Bailed = program.Error(), program.Logged
+	case errors.Is(err, ErrRunEnded):
+		return deployments.ProgramOutput{Error: err.Error(), Bailed: true, Messages: e.talk.said()}, nil
+	case temporal.IsCanceledError(err), errors.Is(err, context.Canceled):
+		return out, err
+	case retryable[deployments.CodeOf(err)]:
+		return out, failure(err)
+	default:
+		exited.Error = err.Error()
+	}
+	if !out.Lost {
+		out.Error, out.Bailed = exited.Error, exited.Bailed
+		e.talk.say(deployments.Message{Exited: &exited})
+	}
+	if err := e.talk.flush(ctx); err != nil && !errors.Is(err, ErrRunEnded) {
+		return out, failure(deployments.Errorf(deployments.CodeUnavailable, "telling the update how its program ended: %w", err))
+	}
+	out.Messages = e.talk.said()
+	return out, nil
+}

@@ -1,0 +1,153 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/temporal"
+)
+
+// Heart tells Temporal that an activity is alive, at once and with an answer: nil is an accepted heartbeat, a
+// CanceledError a request to end. A Temporal client is one.
+type Heart interface {
+	RecordActivityHeartbeat(ctx context.Context, taskToken []byte, details ...any) error
+}
+
+const (
+	// defaultTimeout stands in for an activity without a heartbeat timeout.
+	defaultTimeout = 30 * time.Second
+	// prompt is how fresh an attempt is without asking.
+	prompt = 3 * time.Second
+)
+
+// pulse keeps an activity alive, and knows when it last was. The SDK's own heartbeats tell neither, and take a lost
+// connection for a cancel.
+type pulse struct {
+	heart   Heart
+	token   []byte
+	timeout time.Duration
+	stop    context.CancelFunc
+	stopped chan struct{}
+
+	received time.Time // when this worker got the activity
+	mu       sync.Mutex
+	accepted time.Time // start or last accepted heartbeat; zero when neither is certain
+	refused  bool      // the last heartbeat was not accepted
+
+	cancelled chan struct{} // closed once a cancel was requested
+	once      sync.Once
+}
+
+// startPulse beats until stopPulse. It outlives the context, because what the activity does may.
+func startPulse(ctx context.Context, heart Heart) *pulse {
+	info := activity.GetInfo(ctx)
+	p := &pulse{
+		heart: heart, token: info.TaskToken, timeout: info.HeartbeatTimeout,
+		stopped: make(chan struct{}), cancelled: make(chan struct{}), received: time.Now(),
+	}
+	if p.timeout <= 0 {
+		p.timeout = defaultTimeout
+	}
+	if lag := time.Since(info.StartedTime); lag >= 0 && lag < prompt { // else the clocks differ, or the task was held up
+		p.accepted = info.StartedTime
+	}
+	var beating context.Context
+	beating, p.stop = context.WithCancel(context.WithoutCancel(ctx))
+	go p.run(beating)
+	return p
+}
+
+func (p *pulse) run(ctx context.Context) {
+	defer close(p.stopped)
+	tick := time.NewTicker(p.timeout / 4)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			_ = p.beat(ctx) // noted in the pulse
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (p *pulse) stopPulse() {
+	p.stop()
+	<-p.stopped
+}
+
+// beat tells Temporal now that the activity is alive.
+func (p *pulse) beat(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, p.timeout/4)
+	defer cancel()
+	sent := time.Now()
+	err := p.heart.RecordActivityHeartbeat(ctx, p.token)
+	var cancelled *temporal.CanceledError
+	if errors.As(err, &cancelled) {
+		p.once.Do(func() { close(p.cancelled) })
+		err = nil // it was accepted
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.refused = err != nil; !p.refused {
+		p.accepted = sent
+	}
+	return err
+}
+
+// alive tells whether Temporal still counts on this attempt: its start or last accepted heartbeat is younger than half the
+// timeout.
+func (p *pulse) alive() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return time.Since(p.accepted) < p.timeout/2
+}
+
+// fading tells whether Temporal is about to give this attempt up.
+func (p *pulse) fading() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	since := min(time.Since(p.accepted), time.Since(p.received))
+	return since > p.timeout*3/4
+}
+
+// unheard tells whether the last heartbeat was not accepted, so that a result may not be, either.
+func (p *pulse) unheard() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.refused
+}
+
+// mayMutate is nil if a mutating call may be sent now: this attempt is the only one, and will be for half a timeout.
+func (p *pulse) mayMutate(ctx context.Context) error {
+	p.mu.Lock()
+	fresh := time.Since(p.accepted) < prompt
+	p.mu.Unlock()
+	if !fresh {
+		_ = p.beat(context.WithoutCancel(ctx)) // judged by alive
+	}
+	if !p.alive() {
+		return notDone("the service lost sight of this attempt before the call was made", 0)
+	}
+	select {
+	case <-p.cancelled:
+		return temporal.NewCanceledError()
+	default:
+		return nil
+	}
+}
+
+// cancelRequested tells, after an activity's context has ended, whether that was a request to end. The SDK also ends the
+// context when it cannot reach Temporal or the worker stops.
+func (p *pulse) cancelRequested(ctx context.Context) bool {
+	_ = p.beat(context.WithoutCancel(ctx)) // noted in the pulse
+	select {
+	case <-p.cancelled:
+		return true
+	default:
+		return false
+	}
+}

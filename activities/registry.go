@@ -1,0 +1,108 @@
+package activities
+
+import (
+	"sync"
+
+	"github.com/deployctl/deployctl/engine"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
+)
+
+// registered is what a monitor remembers of a resource of this epoch.
+type registered struct {
+	parent urn.URN
+	custom bool
+	id     string
+	object engine.Bag
+	// What its children inherit.
+	protect, retainOnDelete *bool
+	deletedWith             urn.URN
+	provider                string
+	providers               map[string]string // by package; of components
+	constructedBy           string            // the provider that serves a component's methods
+}
+
+// registry knows the resources of an epoch as they are answered. It is safe for concurrent use.
+type registry struct {
+	mu       sync.Mutex
+	changed  *sync.Cond
+	byURN    map[urn.URN]registered
+	children map[urn.URN][]urn.URN
+	open     map[urn.URN]int // registrations that are not answered, by parent
+}
+
+func newRegistry() *registry {
+	r := &registry{byURN: map[urn.URN]registered{}, children: map[urn.URN][]urn.URN{}, open: map[urn.URN]int{}}
+	r.changed = sync.NewCond(&r.mu)
+	return r
+}
+
+func (r *registry) get(u urn.URN) (registered, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	res, ok := r.byURN[u]
+	return res, ok
+}
+
+func (r *registry) put(u urn.URN, res registered) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if _, known := r.byURN[u]; !known {
+		r.children[res.parent] = append(r.children[res.parent], u)
+	}
+	r.byURN[u] = res
+	r.changed.Broadcast()
+}
+
+func (r *registry) outputs(u urn.URN, object engine.Bag) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if res, ok := r.byURN[u]; ok {
+		res.object = object
+		r.byURN[u] = res
+	}
+}
+
+// begin notes that a registration below parent is open until the returned function is called.
+func (r *registry) begin(parent urn.URN) func() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.open[parent]++
+	return func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if r.open[parent]--; r.open[parent] == 0 {
+			delete(r.open, parent)
+		}
+		r.changed.Broadcast()
+	}
+}
+
+// allExist tells whether every custom resource among the roots, or below components among them, has been made. It waits
+// for registrations that are open below those components. Resources that this epoch did not register count as made.
+func (r *registry) allExist(roots []urn.URN) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for {
+		pending := false
+		visited := map[urn.URN]bool{}
+		todo := append([]urn.URN(nil), roots...)
+		for len(todo) > 0 {
+			u := todo[len(todo)-1]
+			todo = todo[:len(todo)-1]
+			res, ok := r.byURN[u]
+			switch {
+			case !ok || visited[u]:
+			case res.custom && res.id == "":
+				return false
+			case !res.custom:
+				visited[u] = true
+				pending = pending || r.open[u] > 0
+				todo = append(todo, r.children[u]...)
+			}
+		}
+		if !pending {
+			return true
+		}
+		r.changed.Wait()
+	}
+}

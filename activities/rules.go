@@ -1,0 +1,65 @@
+package activities
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/pluginhost"
+	"github.com/deployctl/deployctl/provider"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/tokens"
+)
+
+// settleKey is the stack's configuration of rules: {"TYPE": {"read": "property:NAME"}} says that the id of a resource of
+// the type is its input NAME, so that Read finds it.
+const settleKey = "deployctl:settle"
+
+// settleRule says how to find out whether a lost create happened. The zero rule: nobody can tell.
+type settleRule struct {
+	reconcile bool                 // creating it again is safe and finds it
+	property  resource.PropertyKey // the input that is the id
+}
+
+// readRules reads the stack's configuration of rules.
+func readRules(config configuration) (map[string]settleRule, error) {
+	rules := map[string]settleRule{}
+	text := config[settleKey].Value
+	if text == "" {
+		return rules, nil
+	}
+	var written map[string]struct {
+		Read string `json:"read"`
+	}
+	if err := json.Unmarshal([]byte(text), &written); err != nil {
+		return nil, deployments.Errorf(deployments.CodeInvalid,
+			`configuration %s must be JSON like {"TYPE": {"read": "property:NAME"}}: %w`, settleKey, err)
+	}
+	for t, rule := range written {
+		name, ok := strings.CutPrefix(rule.Read, "property:")
+		if !ok || name == "" {
+			return nil, deployments.Errorf(deployments.CodeInvalid,
+				`configuration %s: the rule of %s must be {"read": "property:NAME"}`, settleKey, t)
+		}
+		rules[t] = settleRule{property: resource.PropertyKey(name)}
+	}
+	return rules, nil
+}
+
+// settleRule gives the rule of a type: the stack's own, or else what its provider says of itself.
+func (s *session) settleRule(ctx context.Context, p *pluginhost.Provider, t tokens.Type) settleRule {
+	if rule, ok := s.rules[string(t)]; ok {
+		return rule
+	}
+	resp, err := p.GetMapping(ctx, plugin.GetMappingRequest{Key: provider.SettleMapping})
+	if err != nil || len(resp.Data) == 0 || resp.Provider != string(t.Package()) {
+		return settleRule{}
+	}
+	var told map[string]provider.Settle
+	if json.Unmarshal(resp.Data, &told) != nil {
+		return settleRule{}
+	}
+	return settleRule{reconcile: told[string(t)] == provider.SettleByReconcile}
+}

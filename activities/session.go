@@ -1,0 +1,241 @@
+package activities
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/bags"
+	"github.com/deployctl/deployctl/internal/pluginhost"
+	"github.com/deployctl/deployctl/statestore"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/providers"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/tokens"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/util/rpcutil/rpcerror"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/workspace"
+	"google.golang.org/grpc/codes"
+)
+
+// session is what this worker keeps of an update that it hosts: its files, plugins, values and configuration. Everything in
+// it can be made again from the stored request. It is safe for concurrent use.
+type session struct {
+	update  deployments.UpdateName
+	request deployments.UpdateRequest
+	base    int
+	store   *statestore.Store
+	values  *bags.Codec
+	config  configuration
+	rules   map[string]settleRule
+	project *workspace.Project // nil without a program
+	dir     string             // where the bundle is
+	host    *pluginhost.Host
+	log     *outputLog
+	ready   chan struct{} // see sessions
+	err     error
+}
+
+// root is the directory of Pulumi.yaml.
+func (s *session) root() string { return s.dir }
+
+// programDir is the directory that the program runs in.
+func (s *session) programDir() string { return s.host.ProgramDir() }
+
+// plannedImport tells whether the update takes over resources that no program declares yet.
+func (s *session) plannedImport() bool { return s.request.Kind == engine.KindImport }
+
+// digest is a keyed digest of what v is as JSON.
+func (s *session) digest(v any) string {
+	data, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // only headers are digested, which have no value that cannot be written
+	}
+	mac := hmac.New(sha256.New, s.values.Key)
+	mac.Write(data)
+	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil)[:16])
+}
+
+// close ends the update's plugins and forgets its secrets.
+func (s *session) close(ctx context.Context) {
+	if s.host != nil {
+		s.host.Close(ctx)
+	}
+	if s.log != nil {
+		s.log.close(ctx)
+	}
+}
+
+// providerOf gives the provider that a command names, configured.
+func (s *session) providerOf(ctx context.Context, p *engine.Provider) (*pluginhost.Provider, error) {
+	if p == nil {
+		return nil, ours(deployments.Errorf(deployments.CodeInternal, "a resource has no provider"))
+	}
+	inputs, err := s.values.Decode(ctx, p.Inputs)
+	if err != nil {
+		return nil, ours(err)
+	}
+	return s.provider(ctx, p.Ref, inputs)
+}
+
+// provider gives the provider with a reference and these inputs, configured. Configuring may be tried again: it changes
+// nothing outside the plugin.
+func (s *session) provider(ctx context.Context, reference string, inputs resource.PropertyMap) (*pluginhost.Provider, error) {
+	ref, err := providers.ParseReference(reference)
+	if err != nil {
+		return nil, ours(deployments.Errorf(deployments.CodeInternal, "provider %q: %w", reference, err))
+	}
+	u, id := ref.URN(), ref.ID()
+	pkg, err := packageOf(u.Type(), inputs)
+	if err != nil {
+		return nil, err
+	}
+	config := settings(inputs)
+	digest, err := bags.Digest(s.values.Key, config)
+	if err != nil {
+		return nil, err
+	}
+	p, err := s.host.Provider(ctx, pkg, reference+"#"+digest)
+	if err != nil {
+		return nil, err
+	}
+	name, t := u.Name(), u.Type()
+	_, err = p.Configure(ctx, plugin.ConfigureRequest{URN: &u, Name: &name, Type: &t, ID: &id, Inputs: config})
+	return p, err
+}
+
+// unconfigured gives a provider that may check configurations.
+func (s *session) unconfigured(ctx context.Context, t tokens.Type, inputs resource.PropertyMap) (*pluginhost.Provider, error) {
+	pkg, err := packageOf(t, inputs)
+	if err != nil {
+		return nil, err
+	}
+	return s.host.Provider(ctx, pkg, "")
+}
+
+// retried makes a call that changes nothing, again if its provider died or turned it away.
+func (s *session) retried(ctx context.Context, call func() error) error {
+	var err error
+	for attempt := range planAttempts {
+		if err = call(); err == nil || !passing(err) {
+			return err
+		}
+		if pause(ctx, firstRetry<<(2*attempt)) != nil {
+			return err
+		}
+	}
+	return err
+}
+
+// passing tells whether an error of a call that changes nothing may be gone when the call is made again.
+func passing(err error) bool {
+	e, ok := rpcerror.FromError(err)
+	if !ok {
+		return false
+	}
+	switch e.Code() {
+	case codes.Unavailable, codes.ResourceExhausted, codes.Aborted:
+		return true
+	default:
+		return false
+	}
+}
+
+// serviceError is an error of the service itself among those of providers.
+type serviceError struct{ err error }
+
+func (e *serviceError) Error() string { return e.err.Error() }
+func (e *serviceError) Unwrap() error { return e.err }
+
+// ours marks an error as one of the service.
+func ours(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &serviceError{err}
+}
+
+func asService(err error, target **serviceError) bool { return errors.As(err, target) }
+
+const absenceRound = 0
+
+// leaveOutcome stores what an attempt came to, as well as it can.
+func (s *session) leaveOutcome(ctx context.Context, round int, result engine.StepFinished) {
+	_ = persistFor(ctx, func() error { return s.store.PutOutcome(ctx, s.update, round, result) })
+}
+
+// maxRounds is how many rounds of a step settling looks for outcomes of.
+const maxRounds = 16
+
+// leftOutcome gives what a lost attempt of an operation has left.
+func (s *session) leftOutcome(ctx context.Context, op int) (engine.StepFinished, bool, error) {
+	for round := absenceRound + 1; round <= maxRounds; round++ {
+		left, err := s.store.Outcome(ctx, s.update, op, round)
+		if err != nil {
+			return engine.StepFinished{}, false, err
+		}
+		if left != nil {
+			return *left, true, nil
+		}
+	}
+	return engine.StepFinished{}, false, nil
+}
+
+// noteAbsence records that there was no such resource before the first attempt to create it.
+func (s *session) noteAbsence(ctx context.Context, op int) error {
+	return s.store.PutOutcome(ctx, s.update, absenceRound, engine.StepFinished{Op: op, Outcome: engine.OutcomeAbsent})
+}
+
+// sawAbsence tells whether noteAbsence was called for the operation.
+func (s *session) sawAbsence(ctx context.Context, op int) bool {
+	left, err := s.store.Outcome(ctx, s.update, op, absenceRound)
+	return err == nil && left != nil
+}
+
+// persistFor tries a call again until it succeeds or the context ends.
+func persistFor(ctx context.Context, call func() error) error {
+	for wait := firstRetry; ; wait = min(2*wait, lastRetry) {
+		err := call()
+		if err == nil {
+			return nil
+		}
+		if pause(ctx, wait) != nil {
+			return err
+		}
+	}
+}
+
+// installDependencies installs what the program imports, if its directory does not have it yet.
+func (s *session) installDependencies(ctx context.Context) error {
+	if s.project.Runtime.Name() != "nodejs" {
+		return nil
+	}
+	dir := s.programDir()
+	if _, err := os.Stat(filepath.Join(dir, "package.json")); err != nil {
+		return nil
+	}
+	if _, err := os.Stat(filepath.Join(dir, "node_modules")); err == nil {
+		return nil
+	}
+	language, err := s.host.Language(ctx, s.project.Runtime.Name())
+	if err != nil {
+		return err
+	}
+	defer language.Close()
+	return language.InstallDependencies(ctx)
+}
+
+// secretTexts are the configuration values that must not appear in output.
+func (s *session) secretTexts() []string {
+	var texts []string
+	for _, key := range s.config.secretKeys() {
+		texts = append(texts, s.config[key].Value)
+	}
+	return texts
+}

@@ -1,0 +1,138 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/pluginhost"
+	"github.com/deployctl/deployctl/statestore"
+	pulumirpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
+)
+
+// hosted gives the session of an update that this worker hosts, making it again if it was lost. ErrorNotStarted: another
+// worker hosts the update.
+func (a *Activities) hosted(ctx context.Context, u deployments.UpdateName, base int) (*session, error) {
+	if s := a.find(u); s != nil {
+		return s.await(ctx)
+	}
+	if u.Number() > 0 {
+		claim, err := a.Store.ClaimOf(ctx, u)
+		if err != nil && deployments.CodeOf(err) != deployments.CodeConflict {
+			return nil, err
+		}
+		if err != nil || hostOf(claim.Writer) != a.Worker {
+			return nil, notStarted("update " + u.String() + " is not hosted by this worker")
+		}
+	}
+	request, err := a.Store.Request(ctx, u)
+	if err != nil {
+		return nil, err
+	}
+	return a.host(ctx, u, base, request)
+}
+
+// writer names a claim by the worker that makes it.
+func writer(worker string, epoch string) string { return worker + "#" + epoch }
+
+// hostOf is the worker that made a claim.
+func hostOf(writer string) string {
+	worker, _, _ := strings.Cut(writer, "#")
+	return worker
+}
+
+func (a *Activities) find(u deployments.UpdateName) *session {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.sessions[u.String()]
+}
+
+// host makes the session of an update, unless there is one already.
+func (a *Activities) host(
+	ctx context.Context, u deployments.UpdateName, base int, request deployments.UpdateRequest,
+) (*session, error) {
+	a.mu.Lock()
+	s, ok := a.sessions[u.String()]
+	if !ok {
+		s = &session{
+			update: u, base: base, request: request, store: a.Store, config: request.Config, ready: make(chan struct{}),
+		}
+		a.sessions[u.String()] = s
+		go a.open(context.WithoutCancel(ctx), s)
+	}
+	a.mu.Unlock()
+	return s.await(ctx)
+}
+
+// open fills a session, and takes it out again if that fails.
+func (a *Activities) open(ctx context.Context, s *session) {
+	defer close(s.ready)
+	if s.err = a.fill(ctx, s); s.err == nil {
+		return
+	}
+	a.mu.Lock()
+	if a.sessions[s.update.String()] == s {
+		delete(a.sessions, s.update.String())
+	}
+	a.mu.Unlock()
+	s.close(ctx)
+}
+
+func (a *Activities) fill(ctx context.Context, s *session) error {
+	var err error
+	if s.rules, err = readRules(s.config); err != nil {
+		return err
+	}
+	scope := statestore.Scope{Update: s.update, Base: s.base, Secrets: s.request.Secrets}
+	if s.values, err = a.Store.Bags(ctx, scope); err != nil {
+		return err
+	}
+	if s.dir, s.project, err = a.unpack(ctx, s.update.StackName, s.request.Bundle); err != nil {
+		return err
+	}
+	s.log = newOutputLog(a.Store, s.update, s.secretTexts())
+	s.host, err = pluginhost.New(pluginhost.Options{
+		RootDir: s.dir, Project: s.project, Env: environment(s.request.Environment, a.Env), Config: s.config.plain(),
+		Log: s.log.take, Builtin: a.builtin(s),
+	})
+	if err != nil {
+		return deployments.Errorf(deployments.CodeInvalid, "%w", err)
+	}
+	return nil
+}
+
+// builtin are the packages that are served in this process: the worker's own, and the engine's.
+func (a *Activities) builtin(s *session) map[string]func() pulumirpc.ResourceProviderServer {
+	packages := map[string]func() pulumirpc.ResourceProviderServer{
+		enginePackage: func() pulumirpc.ResourceProviderServer { return &engineProvider{session: s} },
+	}
+	for name, serve := range a.Builtin {
+		packages[name] = serve
+	}
+	return packages
+}
+
+// await waits until the session is filled.
+func (s *session) await(ctx context.Context) (*session, error) {
+	select {
+	case <-s.ready:
+		return s, s.err
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// forget ends a session.
+func (a *Activities) forget(ctx context.Context, u deployments.UpdateName) {
+	a.mu.Lock()
+	s, ok := a.sessions[u.String()]
+	delete(a.sessions, u.String())
+	a.mu.Unlock()
+	if !ok {
+		return
+	}
+	if _, err := s.await(ctx); err == nil || !errors.Is(err, ctx.Err()) {
+		s.close(ctx)
+	}
+}

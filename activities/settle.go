@@ -1,0 +1,228 @@
+package activities
+
+import (
+	"context"
+	"time"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/pluginhost"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/providers"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
+)
+
+// secondLook is the pause between the two reads that establish an absence: clouds are not always consistent at once.
+const secondLook = 2 * time.Second
+
+// Settle finds out what became of a step whose outcome is unknown. The attempt that was lost can no longer be alive. It
+// changes nothing. Its result is done or partial (the effect is there), absent (it is not: the step may be made again) or
+// undecidable.
+func (a *Activities) Settle(ctx context.Context, in deployments.SettleInput) (engine.StepFinished, error) {
+	s, err := a.hosted(ctx, in.Update, in.Base)
+	if err != nil {
+		return engine.StepFinished{}, failure(err)
+	}
+	at := &attempt{session: s, step: in.Settle.Step, pulse: startPulse(ctx, a.Heart)}
+	defer at.pulse.stopPulse()
+
+	result, err := at.settle(ctx)
+	result.Op = at.step.Op
+	return result, failure(err)
+}
+
+func (at *attempt) settle(ctx context.Context) (engine.StepFinished, error) {
+	found, ok, err := at.session.leftOutcome(ctx, at.step.Op)
+	if err != nil || ok {
+		return found, err
+	}
+	if at.step.Preview || at.step.Provider == nil || providers.IsProviderType(at.step.Type) {
+		return absent, nil // it has no effect that could have happened
+	}
+	provider, err := at.session.providerOf(ctx, at.step.Provider)
+	if err != nil {
+		return at.unsettled(err)
+	}
+	switch at.step.Kind {
+	case engine.StepCreate, engine.StepCreateReplacement:
+		return at.settleCreate(ctx, provider)
+	case engine.StepUpdate:
+		return at.settleUpdate(ctx, provider)
+	case engine.StepDelete, engine.StepDeleteReplaced:
+		return at.settleDelete(ctx, provider)
+	default:
+		return absent, nil // a read
+	}
+}
+
+var (
+	absent      = engine.StepFinished{Outcome: engine.OutcomeAbsent}
+	undecidable = engine.StepFinished{Outcome: engine.OutcomeUndecidable}
+)
+
+// unsettled is the answer when looking did not work: what may pass is looked at again.
+func (at *attempt) unsettled(err error) (engine.StepFinished, error) {
+	result, err := at.unprovided(err)
+	if err == nil {
+		return engine.StepFinished{Outcome: engine.OutcomeUndecidable, Error: result.Error}, nil
+	}
+	return result, err
+}
+
+// settleCreate looks for the resource by the rule of its type. A convergent type needs no look: creating it again finds
+// it.
+func (at *attempt) settleCreate(ctx context.Context, p *pluginhost.Provider) (engine.StepFinished, error) {
+	rule := at.session.settleRule(ctx, p, at.step.Type)
+	if rule.reconcile {
+		return absent, nil
+	}
+	if rule.property == "" {
+		return undecidable, nil
+	}
+	id, seeded, inputs, err := at.identity(ctx, p, rule)
+	if err != nil {
+		return at.unsettled(err)
+	}
+	if id == "" {
+		return undecidable, nil
+	}
+	for look := 0; ; look++ {
+		found, reasons, ended, err := at.ask(ctx, p, id, inputs, nil)
+		switch {
+		case err != nil:
+			return engine.StepFinished{}, err
+		case ended != nil:
+			return engine.StepFinished{Outcome: engine.OutcomeUndecidable, Error: ended.Error}, nil
+		case found.ID == "" || found.Outputs == nil:
+			if look > 0 {
+				return absent, nil
+			}
+			if err := pause(ctx, secondLook); err != nil {
+				return engine.StepFinished{}, err
+			}
+			continue
+		case !seeded && !at.session.sawAbsence(ctx, at.step.Op):
+			return undecidable, nil // it may be somebody else's
+		}
+		return at.found(ctx, found, reasons, inputs)
+	}
+}
+
+// identity is the id that the create would have given by the rule, whether it is of our making, and the checked inputs.
+func (at *attempt) identity(
+	ctx context.Context, p *pluginhost.Provider, rule settleRule,
+) (id string, seeded bool, inputs resource.PropertyMap, err error) {
+	declared, err := at.session.values.Decode(ctx, at.step.New.Inputs)
+	if err != nil {
+		return "", false, nil, ours(err)
+	}
+	inputs = declared
+	if at.step.Check {
+		u := at.step.URN
+		checked, err := p.Check(ctx, plugin.CheckRequest{
+			URN: u, Name: u.Name(), Type: u.Type(), News: declared, RandomSeed: at.step.Seed,
+		})
+		if err != nil {
+			return "", false, nil, err
+		}
+		inputs = checked.Properties
+		_, given := declared[rule.property]
+		seeded = !given
+	}
+	v := bare(inputs[rule.property])
+	if v.IsString() {
+		id = v.StringValue()
+	}
+	return id, seeded, inputs, nil
+}
+
+// found is the end of a step whose effect is there.
+func (at *attempt) found(
+	ctx context.Context, r plugin.ReadResponse, reasons []string, inputs resource.PropertyMap,
+) (engine.StepFinished, error) {
+	result := engine.StepFinished{
+		Outcome: engine.OutcomeDone, ID: string(r.ID), InitErrors: reasons, RefreshBeforeUpdate: r.RefreshBeforeUpdate,
+	}
+	if len(reasons) > 0 {
+		result.Outcome = engine.OutcomePartial
+	}
+	if at.step.Check {
+		bag, err := at.keep(ctx, inputs)
+		if err != nil {
+			return result, err
+		}
+		result.Inputs = &bag
+	}
+	return at.finish(ctx, result, r.Outputs, inputs)
+}
+
+// settleUpdate compares the world with what the update wanted.
+func (at *attempt) settleUpdate(ctx context.Context, p *pluginhost.Provider) (engine.StepFinished, error) {
+	if at.session.settleRule(ctx, p, at.step.Type).reconcile {
+		return absent, nil
+	}
+	oldInputs, oldOutputs, err := at.olds(ctx)
+	if err != nil {
+		return engine.StepFinished{}, err
+	}
+	news, err := at.session.values.Decode(ctx, at.step.New.Inputs)
+	if err != nil {
+		return engine.StepFinished{}, err
+	}
+	found, reasons, ended, err := at.ask(ctx, p, at.step.Old.ID, oldInputs, oldOutputs)
+	switch {
+	case err != nil:
+		return engine.StepFinished{}, err
+	case ended != nil:
+		return engine.StepFinished{Outcome: engine.OutcomeUndecidable, Error: ended.Error}, nil
+	case found.ID == "" || found.Outputs == nil:
+		return absent, nil // updating what is not there fails in a defined way
+	}
+	inputs := oldInputs
+	if found.Inputs != nil {
+		inputs = found.Inputs
+	}
+	d, err := comparison{
+		urn: at.step.URN, id: string(found.ID), oldInputs: inputs, oldOutputs: found.Outputs, newInputs: news,
+		ignoreChanges: at.step.New.IgnoreChanges,
+	}.diff(ctx, p)
+	switch {
+	case err != nil && !unavailable(err):
+		return at.unsettled(err)
+	case err != nil || d.Changes == plugin.DiffSome:
+		return absent, nil
+	}
+	return at.found(ctx, found, reasons, news)
+}
+
+// settleDelete looks whether the resource is still there.
+func (at *attempt) settleDelete(ctx context.Context, p *pluginhost.Provider) (engine.StepFinished, error) {
+	if at.session.settleRule(ctx, p, at.step.Type).reconcile {
+		return absent, nil
+	}
+	inputs, outputs, err := at.olds(ctx)
+	if err != nil {
+		return engine.StepFinished{}, err
+	}
+	found, _, ended, err := at.ask(ctx, p, at.step.Old.ID, inputs, outputs)
+	switch {
+	case err != nil:
+		return engine.StepFinished{}, err
+	case ended != nil:
+		return engine.StepFinished{Outcome: engine.OutcomeUndecidable, Error: ended.Error}, nil
+	case found.ID == "" || found.Outputs == nil:
+		return at.finish(ctx, engine.StepFinished{Outcome: engine.OutcomeDone}, nil, nil)
+	}
+	return absent, nil
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

@@ -1,0 +1,77 @@
+package activities
+
+import (
+	"context"
+	"time"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/statestore"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
+)
+
+// Settled ends an update: its checkpoint is written, the head moves, the history and the event log are closed. Doing it
+// twice is doing it once.
+func (a *Activities) Settled(ctx context.Context, in deployments.SettledInput) (deployments.UpdateInfo, error) {
+	info, err := a.settled(ctx, in)
+	return info, failure(err)
+}
+
+func (a *Activities) settled(ctx context.Context, in deployments.SettledInput) (deployments.UpdateInfo, error) {
+	request, err := a.requestOf(ctx, in.Update)
+	if err != nil {
+		return deployments.UpdateInfo{}, err
+	}
+	info, err := a.Store.Info(ctx, in.Update)
+	if err != nil && deployments.CodeOf(err) != deployments.CodeNotFound {
+		return info, err
+	}
+	if info.Ended.IsZero() {
+		info = running(in.Update, request, a.started(ctx, in.Update))
+		if info.Resources, err = a.finish(ctx, in, request); err != nil {
+			return info, err
+		}
+		info.Status, info.Error, info.Changes = string(in.Result.Status), in.Result.Error, in.Result.Changes
+		info.Ended = time.Now().UTC()
+		if err := a.Store.PutInfo(ctx, info); err != nil {
+			return info, err
+		}
+	}
+	if s := a.find(in.Update); s != nil && s.log != nil {
+		_ = s.log.flush(ctx) // only output is lost
+	}
+	summary := apitype.EngineEvent{Timestamp: int(info.Ended.Unix()), SummaryEvent: summaryOf(info, in.Result)}
+	return info, a.append(ctx, in.Update, in.Saves+1, []deployments.WatchEvent{{Event: &summary}, {End: &info}})
+}
+
+// finish writes the update's checkpoint and moves the head, and gives the number of resources that the stack has now.
+func (a *Activities) finish(
+	ctx context.Context, in deployments.SettledInput, request deployments.UpdateRequest,
+) (int, error) {
+	if request.DryRun || in.Update.Number() == 0 {
+		h, err := a.Store.Head(ctx, in.Update.StackName)
+		return h.Resources, err
+	}
+	written, err := a.Store.Finish(ctx, statestore.Finish{
+		Scope: statestore.Scope{Update: in.Update, Base: in.Base, Secrets: request.Secrets},
+		Saves: in.Saves, Integrity: in.Result.IntegrityError,
+	})
+	return written.Resources, err
+}
+
+var operationResults = map[engine.Status]apitype.OperationResult{
+	engine.StatusSucceeded: apitype.OperationResultSucceeded,
+	engine.StatusFailed:    apitype.OperationResultFailed,
+	engine.StatusCancelled: apitype.OperationResultCanceled,
+}
+
+func summaryOf(info deployments.UpdateInfo, r engine.Result) *apitype.SummaryEvent {
+	changes := map[apitype.OpType]int{}
+	for kind, n := range r.Changes {
+		changes[apitype.OpType(kind)] = n
+	}
+	return &apitype.SummaryEvent{
+		MaybeCorrupt: r.IntegrityError != "", DurationSeconds: int(info.Ended.Sub(info.Started).Seconds()),
+		ResourceChanges: changes, IsPreview: info.DryRun, Result: operationResults[r.Status],
+	}
+}

@@ -1,0 +1,206 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/pluginhost"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/providers"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
+	"go.temporal.io/sdk/temporal"
+)
+
+// cancelGrace is how long a call may go on by itself after a cancel, before its provider is asked to abort.
+const cancelGrace = 2 * time.Second
+
+// Step makes one call that may change the world, or reads. Its result is a definite end: done, partial, failed, or
+// cancelled before it was sent. Its errors are ErrorNotDone and ErrorThrottled (make it again), ErrorUnknownOutcome
+// (find out first), ErrorNotStarted, and those of the service.
+func (a *Activities) Step(ctx context.Context, in deployments.StepInput) (engine.StepFinished, error) {
+	s, err := a.hosted(ctx, in.Update, in.Base)
+	if err != nil {
+		return engine.StepFinished{}, failure(err)
+	}
+	at := &attempt{session: s, step: in.Step, round: in.Round, pulse: startPulse(ctx, a.Heart)}
+	defer at.pulse.stopPulse()
+
+	result, err := at.run(ctx)
+	result.Op = in.Step.Op
+	if temporal.IsCanceledError(err) {
+		result, err = engine.StepFinished{Op: in.Step.Op, Outcome: engine.OutcomeCancelled}, nil
+	}
+	if err == nil && at.pulse.unheard() {
+		at.leave(ctx, result)
+	}
+	return result, failure(err)
+}
+
+// attempt is one attempt of a step.
+type attempt struct {
+	session *session
+	step    engine.Step
+	round   int
+	pulse   *pulse
+}
+
+// leave writes the result where settling looks first, for the case that it cannot be reported.
+func (at *attempt) leave(ctx context.Context, result engine.StepFinished) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+	defer cancel()
+	at.session.leaveOutcome(ctx, at.round, result)
+}
+
+func (at *attempt) run(ctx context.Context) (engine.StepFinished, error) {
+	if providers.IsProviderType(at.step.Type) {
+		return at.configure(ctx)
+	}
+	if at.step.Provider == nil { // a component is nothing but its children
+		return at.finish(ctx, engine.StepFinished{Outcome: engine.OutcomeDone}, nil, nil)
+	}
+	provider, err := at.session.providerOf(ctx, at.step.Provider)
+	if err != nil {
+		return at.unprovided(err)
+	}
+	switch at.step.Kind {
+	case engine.StepCreate, engine.StepCreateReplacement:
+		return at.create(ctx, provider)
+	case engine.StepUpdate:
+		return at.update(ctx, provider)
+	case engine.StepDelete, engine.StepDeleteReplaced:
+		return at.delete(ctx, provider)
+	case engine.StepRead, engine.StepReadReplacement:
+		return at.read(ctx, provider)
+	case engine.StepRefresh:
+		return at.refresh(ctx, provider)
+	case engine.StepImport, engine.StepImportReplacement:
+		return at.adopt(ctx, provider)
+	}
+	return engine.StepFinished{}, deployments.Errorf(deployments.CodeInternal, "a step of kind %q is not for a provider", at.step.Kind)
+}
+
+// unprovided is the end of a step whose provider cannot be had: nothing was done. What may pass is tried again.
+func (at *attempt) unprovided(err error) (engine.StepFinished, error) {
+	var own *serviceError
+	switch {
+	case asService(err, &own):
+		return engine.StepFinished{}, own.err
+	case passing(err):
+		return engine.StepFinished{}, notDone(message(err), 0)
+	}
+	return failed(message(err)), nil
+}
+
+func failed(text string) engine.StepFinished {
+	return engine.StepFinished{Outcome: engine.OutcomeFailed, Error: text}
+}
+
+// mutate makes a call that may change the world, if this attempt still may. The call goes on whatever happens to the
+// context; only a request to cancel reaches the provider.
+func mutate[T any](
+	ctx context.Context, at *attempt, p *pluginhost.Provider, call func(context.Context) (T, error),
+) (T, error) {
+	if !at.step.Preview {
+		if err := at.pulse.mayMutate(ctx); err != nil {
+			var none T
+			return none, err
+		}
+	}
+	done := make(chan struct{})
+	var value T
+	var err error
+	go func() {
+		defer close(done)
+		value, err = call(context.WithoutCancel(ctx))
+	}()
+	at.wait(ctx, p, done)
+	return value, err
+}
+
+// wait waits for a call, and passes a cancel on to its provider.
+func (at *attempt) wait(ctx context.Context, p *pluginhost.Provider, done <-chan struct{}) {
+	select {
+	case <-done:
+		return
+	case <-at.pulse.cancelled:
+	case <-ctx.Done():
+		if !at.pulse.cancelRequested(ctx) { // Temporal is out of reach, or the worker stops: the call goes on
+			select {
+			case <-done:
+				return
+			case <-at.pulse.cancelled:
+			}
+		}
+	}
+	select {
+	case <-done:
+		return
+	case <-time.After(cancelGrace):
+	}
+	_ = p.SignalCancellation(context.WithoutCancel(ctx)) // best effort; the call answers either way
+	<-done
+}
+
+// judge turns what a mutating call answered into the end of the step, or into an error of the activity. Reasons are those
+// of a failed initialisation.
+func judge(p *pluginhost.Provider, err error) (result engine.StepFinished, reasons []string, end error) {
+	if temporal.IsCanceledError(err) || isApplication(err) {
+		return engine.StepFinished{}, nil, err
+	}
+	v := p.Classify(err)
+	switch v.Outcome {
+	case pluginhost.Answered:
+		return engine.StepFinished{Outcome: engine.OutcomeDone}, nil, nil
+	case pluginhost.Exists:
+		var init *plugin.InitError
+		if errors.As(err, &init) {
+			reasons = init.Reasons
+		}
+		return engine.StepFinished{Outcome: engine.OutcomePartial, Error: message(err)}, reasons, nil
+	case pluginhost.NotDone:
+		return engine.StepFinished{}, nil, notDone(message(err), v.RetryAfter)
+	case pluginhost.Unknown:
+		return engine.StepFinished{}, nil, unknownOutcome(v.Reason)
+	default:
+		return failed(message(err)), nil, nil
+	}
+}
+
+func isApplication(err error) bool {
+	var application *temporal.ApplicationError
+	return errors.As(err, &application)
+}
+
+// finish completes a step that had its effect: outputs are protected and become a bag, however long the store takes.
+func (at *attempt) finish(
+	ctx context.Context, result engine.StepFinished, outputs, inputs resource.PropertyMap,
+) (engine.StepFinished, error) {
+	outputs = plain(outputs)
+	var additional []string
+	if at.step.New != nil {
+		additional = at.step.New.AdditionalSecretOutputs
+	} else if at.step.Old != nil {
+		additional = at.step.Old.AdditionalSecretOutputs
+	}
+	protectOutputs(outputs, inputs, additional)
+	result.At = time.Now().UTC().Format(time.RFC3339Nano)
+	var err error
+	result.Outputs, err = at.keep(ctx, outputs)
+	return result, err
+}
+
+// keep makes a bag, trying again while the store is away: what was done must not be forgotten.
+func (at *attempt) keep(ctx context.Context, values resource.PropertyMap) (engine.Bag, error) {
+	var bag engine.Bag
+	ctx = context.WithoutCancel(ctx)
+	for pause := firstRetry; ; pause = min(2*pause, lastRetry) {
+		var err error
+		if bag, err = at.session.values.Encode(ctx, values); deployments.CodeOf(err) != deployments.CodeUnavailable {
+			return bag, err
+		}
+		time.Sleep(pause)
+	}
+}

@@ -1,0 +1,167 @@
+package activities
+
+import (
+	"context"
+
+	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/pluginhost"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/providers"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
+)
+
+// create makes the resource, after checking its inputs if nobody has.
+func (at *attempt) create(ctx context.Context, p *pluginhost.Provider) (engine.StepFinished, error) {
+	u := at.step.URN
+	inputs, checked, ended, err := at.inputs(ctx, p)
+	if err != nil || ended != nil {
+		return deref(ended), err
+	}
+	resp, err := mutate(ctx, at, p, func(ctx context.Context) (plugin.CreateResponse, error) {
+		return p.Create(ctx, plugin.CreateRequest{
+			URN: u, Name: u.Name(), Type: u.Type(), Properties: inputs, Timeout: at.step.Timeout, Preview: at.step.Preview,
+		})
+	})
+	result, reasons, err := judge(p, err)
+	result.Inputs = checked
+	if err != nil || result.Outcome == engine.OutcomeFailed {
+		return result, err
+	}
+	result.ID, result.InitErrors, result.RefreshBeforeUpdate = string(resp.ID), reasons, resp.RefreshBeforeUpdate
+	return at.finish(ctx, result, resp.Properties, inputs)
+}
+
+// inputs gives the inputs to create with. If the step says so they are checked first: then checked is their bag, and a step
+// whose check failed has ended.
+func (at *attempt) inputs(
+	ctx context.Context, p resourceProvider,
+) (inputs resource.PropertyMap, checked *engine.Bag, ended *engine.StepFinished, err error) {
+	if inputs, err = at.session.values.Decode(ctx, at.step.New.Inputs); err != nil || !at.step.Check {
+		return inputs, nil, nil, err
+	}
+	u := at.step.URN
+	resp, err := p.Check(ctx, plugin.CheckRequest{
+		URN: u, Name: u.Name(), Type: u.Type(), News: inputs, AllowUnknowns: at.step.Preview, RandomSeed: at.step.Seed,
+	})
+	if err != nil {
+		result, err := at.unprovided(err)
+		return nil, nil, &result, err
+	}
+	if len(resp.Failures) > 0 {
+		return nil, nil, &engine.StepFinished{Outcome: engine.OutcomeFailed, Failures: engineFailures(resp.Failures)}, nil
+	}
+	bag, err := at.session.values.Encode(ctx, resp.Properties)
+	return resp.Properties, &bag, nil, err
+}
+
+func deref(result *engine.StepFinished) engine.StepFinished {
+	if result == nil {
+		return engine.StepFinished{}
+	}
+	return *result
+}
+
+// olds gives the stored values.
+func (at *attempt) olds(ctx context.Context) (inputs, outputs resource.PropertyMap, err error) {
+	if inputs, err = at.session.values.Decode(ctx, at.step.Old.Inputs); err != nil {
+		return nil, nil, err
+	}
+	outputs, err = at.session.values.Decode(ctx, at.step.Old.Outputs)
+	return inputs, outputs, err
+}
+
+// update changes the resource.
+func (at *attempt) update(ctx context.Context, p *pluginhost.Provider) (engine.StepFinished, error) {
+	u := at.step.URN
+	oldInputs, oldOutputs, err := at.olds(ctx)
+	if err != nil {
+		return engine.StepFinished{}, err
+	}
+	inputs, err := at.session.values.Decode(ctx, at.step.New.Inputs)
+	if err != nil {
+		return engine.StepFinished{}, err
+	}
+	resp, err := mutate(ctx, at, p, func(ctx context.Context) (plugin.UpdateResponse, error) {
+		return p.Update(ctx, plugin.UpdateRequest{
+			URN: u, Name: u.Name(), Type: u.Type(), ID: resource.ID(at.step.Old.ID),
+			OldInputs: oldInputs, OldOutputs: oldOutputs, NewInputs: inputs, Timeout: at.step.Timeout,
+			IgnoreChanges: at.step.New.IgnoreChanges, Preview: at.step.Preview,
+		})
+	})
+	result, reasons, err := judge(p, err)
+	if err != nil || result.Outcome == engine.OutcomeFailed {
+		return result, err
+	}
+	result.ID, result.InitErrors, result.RefreshBeforeUpdate = at.step.Old.ID, reasons, resp.RefreshBeforeUpdate
+	return at.finish(ctx, result, resp.Properties, inputs)
+}
+
+// delete removes the resource.
+func (at *attempt) delete(ctx context.Context, p *pluginhost.Provider) (engine.StepFinished, error) {
+	u := at.step.URN
+	inputs, outputs, err := at.olds(ctx)
+	if err != nil {
+		return engine.StepFinished{}, err
+	}
+	if at.step.Preview {
+		return at.finish(ctx, engine.StepFinished{Outcome: engine.OutcomeDone}, nil, nil)
+	}
+	_, err = mutate(ctx, at, p, func(ctx context.Context) (plugin.DeleteResponse, error) {
+		return p.Delete(ctx, plugin.DeleteRequest{
+			URN: u, Name: u.Name(), Type: u.Type(), ID: resource.ID(at.step.Old.ID),
+			Inputs: inputs, Outputs: outputs, Timeout: at.step.Timeout,
+		})
+	})
+	result, _, err := judge(p, err)
+	if err != nil || result.Outcome == engine.OutcomeFailed {
+		return result, err
+	}
+	return at.finish(ctx, result, nil, nil)
+}
+
+// configure is the step of a provider resource. It has no effect outside this worker, so it may run any number of times.
+func (at *attempt) configure(ctx context.Context) (engine.StepFinished, error) {
+	result := engine.StepFinished{Outcome: engine.OutcomeDone}
+	switch at.step.Kind {
+	case engine.StepCreate, engine.StepCreateReplacement:
+		result.ID = providerID(at.step.Seed)
+		if at.step.Preview {
+			result.ID = providers.UnknownID
+		}
+	case engine.StepUpdate:
+		result.ID = at.step.Old.ID
+	case engine.StepDelete, engine.StepDeleteReplaced:
+		return at.finish(ctx, result, nil, nil)
+	default:
+		return at.unchanged(ctx)
+	}
+	inputs, checked, ended, err := at.inputs(ctx, configurator{at.session})
+	if err != nil || ended != nil {
+		return deref(ended), err
+	}
+	result.Inputs = checked
+	ref, err := providers.NewReference(at.step.URN, resource.ID(result.ID))
+	if err != nil {
+		return failed(err.Error()), nil
+	}
+	if _, err := at.session.provider(ctx, ref.String(), inputs); err != nil {
+		return at.unprovided(err)
+	}
+	return at.finish(ctx, result, settings(inputs), inputs)
+}
+
+// unchanged answers a refresh or read of what has nothing to read.
+func (at *attempt) unchanged(ctx context.Context) (engine.StepFinished, error) {
+	state := at.step.Old
+	if state == nil {
+		state = at.step.New
+	}
+	outputs, err := at.session.values.Decode(ctx, state.Outputs)
+	if err != nil {
+		return engine.StepFinished{}, err
+	}
+	result := engine.StepFinished{
+		Outcome: engine.OutcomeDone, ID: state.ID, Inputs: &state.Inputs, Diff: &engine.Diff{Change: engine.ChangeNone},
+	}
+	return at.finish(ctx, result, outputs, nil)
+}

@@ -1,0 +1,200 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/pluginhost"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
+)
+
+// ask reads the resource with an id. Reasons are those for which its initialisation has failed. A read that did not work
+// has ended the step, or is made again.
+func (at *attempt) ask(
+	ctx context.Context, p *pluginhost.Provider, id string, inputs, state resource.PropertyMap,
+) (found plugin.ReadResponse, reasons []string, ended *engine.StepFinished, err error) {
+	u := at.step.URN
+	found, err = await(ctx, func() (plugin.ReadResponse, error) {
+		return p.Read(ctx, plugin.ReadRequest{
+			URN: u, Name: u.Name(), Type: u.Type(), ID: resource.ID(id), Inputs: inputs, State: state, Timeout: at.step.Timeout,
+		})
+	})
+	var init *plugin.InitError
+	switch {
+	case err == nil:
+		return found, nil, nil, nil
+	case errors.As(err, &init):
+		return found, init.Reasons, nil, nil
+	case ctx.Err() != nil:
+		return found, nil, nil, context.Cause(ctx)
+	}
+	result, err := at.unprovided(err)
+	return found, nil, &result, err
+}
+
+// read reads a resource that the stack does not own. In a preview its id may not be known yet.
+func (at *attempt) read(ctx context.Context, p *pluginhost.Provider) (engine.StepFinished, error) {
+	id := at.step.New.ID
+	if id == plugin.UnknownStringValue {
+		return at.finish(ctx, engine.StepFinished{Outcome: engine.OutcomeDone, ID: id}, nil, nil)
+	}
+	inputs, err := at.session.values.Decode(ctx, at.step.New.Inputs)
+	if err != nil {
+		return engine.StepFinished{}, err
+	}
+	found, reasons, ended, err := at.ask(ctx, p, id, inputs, inputs)
+	if err != nil || ended != nil {
+		return deref(ended), err
+	}
+	if found.Outputs == nil {
+		return failed(fmt.Sprintf("resource '%s' does not exist", id)), nil
+	}
+	if found.ID != "" {
+		id = string(found.ID)
+	}
+	result := engine.StepFinished{Outcome: engine.OutcomeDone, ID: id, InitErrors: reasons}
+	if len(reasons) > 0 {
+		result.Outcome = engine.OutcomePartial
+	}
+	return at.finish(ctx, result, found.Outputs, inputs)
+}
+
+// refresh reads a stored resource and tells how the world differs from the state.
+func (at *attempt) refresh(ctx context.Context, p *pluginhost.Provider) (engine.StepFinished, error) {
+	old := at.step.Old
+	if !old.Custom || old.PendingReplacement {
+		return at.unchanged(ctx)
+	}
+	oldInputs, oldOutputs, err := at.olds(ctx)
+	if err != nil {
+		return engine.StepFinished{}, err
+	}
+	found, reasons, ended, err := at.ask(ctx, p, old.ID, oldInputs, oldOutputs)
+	if err != nil || ended != nil {
+		return deref(ended), err
+	}
+	if found.ID == "" || found.Outputs == nil {
+		return at.finish(ctx, engine.StepFinished{Outcome: engine.OutcomeDone}, nil, nil)
+	}
+	inputs := oldInputs
+	if found.Inputs != nil {
+		inputs = plain(found.Inputs)
+	}
+	diff, err := at.drift(ctx, p, comparison{
+		urn: at.step.URN, id: string(found.ID), oldInputs: inputs, oldOutputs: found.Outputs, newInputs: oldInputs,
+		ignoreChanges: old.IgnoreChanges, unknowns: at.step.Preview,
+	}, oldOutputs)
+	if err != nil {
+		return at.unprovided(err)
+	}
+	bag, err := at.keep(ctx, inputs)
+	if err != nil {
+		return engine.StepFinished{}, err
+	}
+	result := engine.StepFinished{
+		Outcome: engine.OutcomeDone, ID: string(found.ID), Inputs: &bag, Diff: &diff, InitErrors: reasons,
+		RefreshBeforeUpdate: found.RefreshBeforeUpdate,
+	}
+	return at.finish(ctx, result, found.Outputs, inputs)
+}
+
+// drift is what an update right after would change, told the other way round: as what has happened to the resource. Of
+// what the stack does not own, only the outputs count.
+func (at *attempt) drift(
+	ctx context.Context, p differ, c comparison, oldOutputs resource.PropertyMap,
+) (engine.Diff, error) {
+	if at.step.Old.External {
+		changes := oldOutputs.Diff(c.oldOutputs)
+		if !changes.AnyChanges() {
+			return engine.Diff{Change: engine.ChangeNone}, nil
+		}
+		return engineDiff(plugin.DiffResult{
+			Changes: plugin.DiffSome, ChangedKeys: changes.ChangedKeys(),
+			DetailedDiff: plugin.NewDetailedDiffFromObjectDiff(changes, false),
+		}), nil
+	}
+	d, err := c.diff(ctx, p)
+	if unavailable(err) {
+		d, err = plugin.DiffResult{Changes: plugin.DiffSome}, nil
+	}
+	if err != nil {
+		return engine.Diff{}, err
+	}
+	diff := engineDiff(d.Invert())
+	if diff.Change == engine.ChangeReplace {
+		diff.Change = engine.ChangeUpdate // nothing is replaced by looking
+	}
+	return diff, nil
+}
+
+// adopt brings an existing resource under management, and tells how the program's inputs differ from it.
+func (at *attempt) adopt(ctx context.Context, p *pluginhost.Provider) (engine.StepFinished, error) {
+	id := at.step.New.ImportID
+	found, reasons, ended, err := at.ask(ctx, p, id, nil, nil)
+	switch {
+	case err != nil || ended != nil:
+		return deref(ended), err
+	case found.Outputs == nil:
+		return failed(fmt.Sprintf("resource '%s' does not exist", id)), nil
+	case found.Inputs == nil:
+		return failed(fmt.Sprintf("the provider does not support importing resources of type %s", at.step.Type)), nil
+	}
+	if found.ID != "" {
+		id = string(found.ID)
+	}
+	inputs := plain(found.Inputs)
+	result := engine.StepFinished{
+		Outcome: engine.OutcomeDone, ID: id, InitErrors: reasons, RefreshBeforeUpdate: found.RefreshBeforeUpdate,
+		Diff: &engine.Diff{Change: engine.ChangeNone},
+	}
+	if !at.session.plannedImport() {
+		failures, err := at.deviation(ctx, p, id, found, &result)
+		if err != nil {
+			return at.unprovided(err)
+		}
+		if len(failures) > 0 {
+			return engine.StepFinished{Outcome: engine.OutcomeFailed, Failures: failures}, nil
+		}
+	}
+	bag, err := at.keep(ctx, inputs)
+	if err != nil {
+		return engine.StepFinished{}, err
+	}
+	result.Inputs = &bag
+	return at.finish(ctx, result, found.Outputs, inputs)
+}
+
+// deviation puts into the result how what the program declares differs from the resource that was found.
+func (at *attempt) deviation(
+	ctx context.Context, p *pluginhost.Provider, id string, found plugin.ReadResponse, result *engine.StepFinished,
+) ([]engine.CheckFailure, error) {
+	u := at.step.URN
+	declared, err := at.session.values.Decode(ctx, at.step.New.Inputs)
+	if err != nil {
+		return nil, ours(err)
+	}
+	declared, _ = ignoring(declared, found.Inputs, at.step.IgnoreChanges)
+	checked, err := p.Check(ctx, plugin.CheckRequest{
+		URN: u, Name: u.Name(), Type: u.Type(), Olds: found.Inputs, News: declared,
+		AllowUnknowns: at.step.Preview, RandomSeed: at.step.Seed,
+	})
+	if err != nil || len(checked.Failures) > 0 {
+		return engineFailures(checked.Failures), err
+	}
+	d, err := comparison{
+		urn: u, id: id, oldInputs: found.Inputs, oldOutputs: found.Outputs, newInputs: checked.Properties,
+		ignoreChanges: at.step.IgnoreChanges, unknowns: at.step.Preview,
+	}.diff(ctx, p)
+	if unavailable(err) {
+		d, err = plugin.DiffResult{Changes: plugin.DiffNone}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	diff := engineDiff(d)
+	result.Diff = &diff
+	return nil, nil
+}

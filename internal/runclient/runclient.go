@@ -1,0 +1,46 @@
+// Package runclient speaks with Run workflows over Temporal, for the activities that host programs.
+package runclient
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/deployctl/deployctl/activities"
+	"github.com/deployctl/deployctl/deployments"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/client"
+)
+
+// New gives an activities.Runs over a Temporal client.
+func New(c client.Client) activities.Runs { return runs{c} }
+
+type runs struct{ client client.Client }
+
+// Signal delivers messages.
+func (r runs) Signal(ctx context.Context, u deployments.UpdateName, m deployments.Messages) error {
+	return ended(r.client.SignalWorkflow(ctx, deployments.RunWorkflowID(u), "", deployments.SignalMessages, m))
+}
+
+// Poll waits for replies. Each call is an Update of its own: one that a run accepted before it continued as new fails for
+// good.
+func (r runs) Poll(ctx context.Context, u deployments.UpdateName, p deployments.Poll) (deployments.Replies, error) {
+	var replies deployments.Replies
+	handle, err := r.client.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{
+		WorkflowID: deployments.RunWorkflowID(u), UpdateName: deployments.UpdatePoll, Args: []any{p},
+		WaitForStage: client.WorkflowUpdateStageCompleted,
+	})
+	if err != nil {
+		return replies, ended(err)
+	}
+	return replies, ended(handle.Get(ctx, &replies))
+}
+
+// ended tells a closed workflow from everything that may pass.
+func ended(err error) error {
+	var gone *serviceerror.NotFound
+	if errors.As(err, &gone) {
+		return fmt.Errorf("%w: %s", activities.ErrRunEnded, gone.Message)
+	}
+	return err
+}
