@@ -3,6 +3,7 @@ package statestore
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/deployctl/deployctl/deployments"
 )
@@ -74,7 +75,7 @@ func (s *Store) Settle(ctx context.Context, c Claim, w Written) error {
 			return false, lost(c)
 		}
 		h.Active = nil
-		h.moveTo(w, s)
+		h.moveTo(w, s.now())
 		return true, nil
 	})
 	return err
@@ -116,15 +117,18 @@ func (h *Head) remember(requestID string, version int) {
 	}
 }
 
-func (h *Head) moveTo(w Written, s *Store) {
+func (h *Head) moveTo(w Written, now time.Time) {
 	if w.Version == 0 {
 		return
 	}
-	h.Version, h.Digest, h.Resources, h.Updated = w.Version, w.Digest, w.Resources, s.now().UTC()
+	h.Version, h.Digest, h.Resources, h.Updated = w.Version, w.Digest, w.Resources, now.UTC()
 	h.Next = max(h.Next, w.Version+1)
 }
 
 func busy(name deployments.StackName, a *Active) error {
+	if a.Version == removal {
+		return deployments.Errorf(deployments.CodeConflict, "the stack %s is being removed or renamed; if that was interrupted, do it again", name)
+	}
 	return deployments.Errorf(deployments.CodeConflict, "update %s/%s has the stack since %s: wait for it, or end it with `deployctl cancel`",
 		name, a.Version, a.Since.Format("2006-01-02 15:04:05 MST"))
 }

@@ -35,6 +35,8 @@ type Head struct {
 	// Requests are the latest request ids and the versions they were given, the newest last.
 	Requests []RequestVersion  `json:"requests,omitempty"`
 	Tags     map[string]string `json:"tags,omitempty"`
+	// Peer is the stack's other name, while it is being renamed and when that was interrupted.
+	Peer string `json:"peer,omitempty"`
 	// Nonce is another one with every write, so that a writer knows its own again.
 	Nonce string `json:"nonce"`
 }

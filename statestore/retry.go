@@ -35,13 +35,13 @@ func NewRetry(objects Objects, patience time.Duration) *Retry {
 
 // Get implements Objects.
 func (r *Retry) Get(ctx context.Context, key string) (o Object, err error) {
-	err = r.persist(ctx, func(ctx context.Context) error { o, err = r.objects.Get(ctx, key); return err })
+	err = r.persist(ctx, 0, func(ctx context.Context) error { o, err = r.objects.Get(ctx, key); return err })
 	return o, err
 }
 
 // Put implements Objects.
 func (r *Retry) Put(ctx context.Context, key string, data []byte, c Condition) (tag string, err error) {
-	err = r.persist(ctx, func(ctx context.Context) error { tag, err = r.objects.Put(ctx, key, data, c); return err })
+	err = r.persist(ctx, len(data), func(ctx context.Context) error { tag, err = r.objects.Put(ctx, key, data, c); return err })
 	if !errors.Is(err, ErrChanged) {
 		return tag, err
 	}
@@ -59,28 +59,30 @@ func (r *Retry) Put(ctx context.Context, key string, data []byte, c Condition) (
 
 // Delete implements Objects.
 func (r *Retry) Delete(ctx context.Context, key string) error {
-	return r.persist(ctx, func(ctx context.Context) error { return r.objects.Delete(ctx, key) })
+	return r.persist(ctx, 0, func(ctx context.Context) error { return r.objects.Delete(ctx, key) })
 }
 
 // List implements Objects.
 func (r *Retry) List(ctx context.Context, q Query) (l Listing, err error) {
-	err = r.persist(ctx, func(ctx context.Context) error { l, err = r.objects.List(ctx, q); return err })
+	err = r.persist(ctx, 0, func(ctx context.Context) error { l, err = r.objects.List(ctx, q); return err })
 	return l, err
 }
 
-// Attempt times: each attempt gets a bounded time, so that a lost connection is noticed while patience lasts.
 const (
-	attemptTimeout = 15 * time.Second
+	// attemptTimeout bounds one attempt, so that a lost connection is noticed; a large Put gets more, for a slow network.
+	attemptTimeout = 60 * time.Second
+	slowestPut     = 128 << 10 // bytes per second
 	firstPause     = 20 * time.Millisecond
 	longestPause   = 2 * time.Second
 )
 
 // persist calls f until it gives an answer that is not transient.
-func (r *Retry) persist(ctx context.Context, f func(context.Context) error) error {
+func (r *Retry) persist(ctx context.Context, size int, f func(context.Context) error) error {
+	timeout := attemptTimeout + time.Duration(size/slowestPut)*time.Second
 	giveUp := time.Now().Add(r.patience)
 	pause := firstPause
 	for {
-		attempt, end := context.WithTimeout(ctx, attemptTimeout)
+		attempt, end := context.WithTimeout(ctx, timeout)
 		err := f(attempt)
 		end()
 		if err == nil || ctx.Err() != nil || !errors.Is(err, ErrTransient) && !errors.Is(err, context.DeadlineExceeded) {

@@ -110,26 +110,35 @@ func (s *Store) TagStack(ctx context.Context, name deployments.StackName, tags m
 
 // RemoveStack removes a stack with its history. CodeConflict when it has an update running, or, unless forced, resources.
 func (s *Store) RemoveStack(ctx context.Context, name deployments.StackName, force bool) error {
-	h, err := s.changeHead(ctx, name, func(h *Head) (bool, error) {
-		switch {
-		case h.Active != nil && h.Active.Version != removing:
-			return false, busy(name, h.Active)
-		case h.Resources > 0 && !force:
-			return false, deployments.Errorf(deployments.CodeConflict,
-				"the stack %s still has %s: destroy them first, or forget them with --force", name, plural(h.Resources, "resource"))
-		}
-		h.Fence++
-		h.Active = &Active{Version: removing, Writer: rand.Text(), Since: s.now().UTC()}
-		return true, nil
-	})
+	h, err := s.Head(ctx, name)
 	if err != nil {
 		return err
+	}
+	if h.Resources > 0 && !force {
+		return deployments.Errorf(deployments.CodeConflict,
+			"the stack %s still has %s: destroy them first, or forget them with --force", name, plural(h.Resources, "resource"))
+	}
+	if h, err = s.lockStack(ctx, name, deployments.StackName{}); err != nil {
+		return err
+	}
+	if h.Peer != "" { // a renaming did not end: the other name may still need the blobs
+		peer, err := deployments.ParseStackName(h.Peer, deployments.StackName{})
+		if err != nil {
+			return damaged(stackKey(name, "head.json"), err)
+		}
+		other, err := s.Head(ctx, peer)
+		if err != nil && deployments.CodeOf(err) != deployments.CodeNotFound {
+			return err
+		}
+		if err == nil && other.ID == h.ID {
+			return s.deleteStack(ctx, name, "")
+		}
 	}
 	return s.deleteStack(ctx, name, h.ID)
 }
 
-// removing stands in a head for the update that a removal or a renaming is not.
-const removing = "removal"
+// removal stands in a head for the update that a removal or a renaming is not.
+const removal = "removal"
 
 // deleteStack deletes a stack's objects, its head last, so that an interrupted removal can be done again.
 func (s *Store) deleteStack(ctx context.Context, name deployments.StackName, id string) error {

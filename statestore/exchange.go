@@ -1,0 +1,155 @@
+package statestore
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/bags"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
+)
+
+// Export gives the deployment of a stack version, as the field's tools read it; version 0 is the latest. Secrets are
+// ciphertexts, or plain with showSecrets.
+func (s *Store) Export(ctx context.Context, x Exchange, version int, showSecrets bool) (apitype.UntypedDeployment, error) {
+	var d apitype.UntypedDeployment
+	h, err := s.Head(ctx, x.Stack)
+	if err != nil {
+		return d, err
+	}
+	if version == 0 {
+		version = h.Version
+	}
+	data, err := s.exportJSON(ctx, x, version, showSecrets)
+	if err != nil {
+		return d, err
+	}
+	if err := json.Unmarshal(data, &d); err != nil {
+		return d, damaged(checkpointKey(x.Stack, version), err)
+	}
+	return d, nil
+}
+
+// Exchange says of which stack a deployment is exported or imported, and how the stack's secrets are encrypted.
+type Exchange struct {
+	Stack   deployments.StackName
+	Secrets deployments.SecretsProvider
+}
+
+func (s *Store) exportJSON(ctx context.Context, x Exchange, version int, showSecrets bool) ([]byte, error) {
+	if version > 0 && !showSecrets {
+		return s.checkpointJSON(ctx, x.Stack, version)
+	}
+	base, err := s.Checkpoint(ctx, x.Stack, version, x.Secrets)
+	if err != nil {
+		return nil, err
+	}
+	r, err := s.ringOf(ctx, x.Stack)
+	if err != nil {
+		return nil, err
+	}
+	d := r.copyOf(base)
+	d.showSecrets = showSecrets
+	manifest := base.file.Deployment.Manifest
+	if section := base.file.Deployment.SecretsProviders; section != nil {
+		d.secrets.section = *section
+	} else if d.secrets, err = r.provider(x.Secrets); err != nil {
+		return nil, err
+	}
+	if version == 0 {
+		manifest = s.manifest(base)
+	}
+	return d.encode(ctx, manifest)
+}
+
+// copyOf is a draft of what a checkpoint holds. Its secrets are still to be set.
+func (r *ring) copyOf(base *Checkpoint) *draft {
+	return &draft{
+		base: base, states: base.states, pending: base.pending, integrity: base.integrityError(),
+		codec: &bags.Codec{Key: r.digests, Resolve: func(_ context.Context, ref string) (resource.PropertyMap, error) {
+			return base.Values(ref)
+		}},
+	}
+}
+
+func (c *Checkpoint) integrityError() string {
+	if m := c.file.Deployment.Metadata.IntegrityErrorMetadata; m != nil {
+		return m.Error
+	}
+	return ""
+}
+
+// Import makes a deployment the stack's next version, and returns it. CodeInvalid: the deployment is of another stack, breaks
+// an invariant, or has secrets that cannot be decrypted. CodeConflict: the stack has an update running.
+func (s *Store) Import(ctx context.Context, x Exchange, in apitype.UntypedDeployment) (int, error) {
+	r, err := s.ringOf(ctx, x.Stack)
+	if err != nil {
+		return 0, err
+	}
+	base, err := r.foreign(x, in)
+	if err != nil {
+		return 0, err
+	}
+	d := r.copyOf(base)
+	d.integrity = ""
+	if d.secrets, err = r.provider(x.Secrets); err != nil {
+		return 0, err
+	}
+	return s.replace(ctx, x.Stack, d)
+}
+
+// replace makes a draft the next version of a stack without an update.
+func (s *Store) replace(ctx context.Context, name deployments.StackName, d *draft) (int, error) {
+	h, err := s.Head(ctx, name)
+	if err != nil {
+		return 0, err
+	}
+	u := deployments.UpdateName{StackName: name, Version: fmt.Sprint(max(h.Next, h.Version+1))}
+	claim, err := s.Claim(ctx, Claimant{Update: u, Writer: "import-" + rand.Text()})
+	if err != nil {
+		return 0, err
+	}
+	w, err := s.write(ctx, claim, d)
+	if err != nil {
+		return 0, errors.Join(err, s.Settle(context.WithoutCancel(ctx), claim, Written{}))
+	}
+	return w.Version, s.Settle(ctx, claim, w)
+}
+
+// foreign opens a deployment that comes from outside.
+func (r *ring) foreign(x Exchange, in apitype.UntypedDeployment) (*Checkpoint, error) {
+	data, err := json.Marshal(in)
+	if err != nil {
+		return nil, deployments.Errorf(deployments.CodeInvalid, "the deployment is no JSON: %w", err)
+	}
+	var compact bytes.Buffer
+	if err := json.Compact(&compact, data); err != nil {
+		return nil, deployments.Errorf(deployments.CodeInvalid, "the deployment is no JSON: %w", err)
+	}
+	c := &Checkpoint{name: "the deployment", foreign: true}
+	if err := c.parse(compact.Bytes(), r, x.Secrets); err != nil {
+		return nil, refused(err)
+	}
+	if c.integrityError() != "" { // parse let it pass
+		if err := engine.Verify(c.states); err != nil {
+			return nil, refused(err)
+		}
+	}
+	for _, state := range c.states {
+		if u := state.URN; string(u.Stack()) != x.Stack.Stack || string(u.Project()) != x.Stack.Project {
+			return nil, deployments.Errorf(deployments.CodeInvalid,
+				"the deployment is of another stack: it has the resource %s, and this is %s; `deployctl stack rename` moves a stack", u, x.Stack)
+		}
+	}
+	return c, nil
+}
+
+func refused(err error) error {
+	return deployments.Errorf(deployments.CodeInvalid, "the deployment cannot be imported: %w", err)
+}

@@ -1,0 +1,134 @@
+package statestore
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+
+	"github.com/deployctl/deployctl/deployments"
+)
+
+// RenameStack gives a stack another name, project or organization, with its history, and rewrites the URNs of its
+// resources in a new version. CodeExists when there is a stack of that name; CodeConflict when it has an update running.
+// An interrupted renaming is finished by doing it again; until then the stack has both names and cannot be updated.
+func (s *Store) RenameStack(ctx context.Context, from, to deployments.StackName) error {
+	if err := to.Validate(); err != nil {
+		return err
+	}
+	h, err := s.Head(ctx, from)
+	if err != nil {
+		return err
+	}
+	target, tag, err := s.readHead(ctx, to)
+	switch {
+	case err != nil && deployments.CodeOf(err) != deployments.CodeNotFound:
+		return err
+	case err == nil && target.ID != h.ID:
+		return exists(to)
+	case err == nil && target.Active == nil: // all but the end was done before
+		return s.deleteStack(ctx, from, "")
+	}
+	if h, err = s.lockStack(ctx, from, to); err != nil {
+		return err
+	}
+	if tag == "" {
+		if tag, err = s.occupy(ctx, h, from, to); err != nil {
+			return errors.Join(err, s.unlockStack(context.WithoutCancel(ctx), from))
+		}
+	}
+	if err := s.moveObjects(ctx, from, to); err != nil {
+		return err
+	}
+	if h.Version > 0 {
+		if h, err = s.rewrite(ctx, h, from, to); err != nil {
+			return err
+		}
+	}
+	h.Active, h.Peer = nil, from.String()
+	if err := s.writeHead(ctx, to, h, Condition{Tag: tag}); err != nil {
+		return err
+	}
+	return s.deleteStack(ctx, from, "")
+}
+
+// lockStack keeps updates away from a stack that is being removed, or renamed to peer.
+func (s *Store) lockStack(ctx context.Context, name, peer deployments.StackName) (Head, error) {
+	return s.changeHead(ctx, name, func(h *Head) (bool, error) {
+		if h.Active != nil && h.Active.Version != removal {
+			return false, busy(name, h.Active)
+		}
+		h.Fence++
+		h.Active = &Active{Version: removal, Writer: rand.Text(), Since: s.now().UTC()}
+		if peer != (deployments.StackName{}) {
+			h.Peer = peer.String()
+		}
+		return true, nil
+	})
+}
+
+func (s *Store) unlockStack(ctx context.Context, name deployments.StackName) error {
+	_, err := s.changeHead(ctx, name, func(h *Head) (bool, error) {
+		h.Active, h.Peer = nil, ""
+		return true, nil
+	})
+	return err
+}
+
+// occupy takes the new name with a head that nobody can update, and gives its tag.
+func (s *Store) occupy(ctx context.Context, h Head, from, to deployments.StackName) (string, error) {
+	placeholder := Head{Format: Format, ID: h.ID, Next: 1, Active: h.Active, Peer: from.String()}
+	if err := s.writeHead(ctx, to, placeholder, Condition{Absent: true}); err != nil {
+		if errors.Is(err, ErrChanged) {
+			return "", exists(to)
+		}
+		return "", err
+	}
+	_, tag, err := s.readHead(ctx, to)
+	return tag, err
+}
+
+// moveObjects copies all that a stack has but its head. Sealed objects stay readable: their keys and contexts come from the
+// stack's identity.
+func (s *Store) moveObjects(ctx context.Context, from, to deployments.StackName) error {
+	l, err := s.objects.List(ctx, Query{Prefix: stackKey(from, "")})
+	if err != nil {
+		return failed(err, "list the stack "+from.String())
+	}
+	return each(l.Keys, func(key string) error {
+		if key == stackKey(from, "head.json") {
+			return nil
+		}
+		o, err := s.objects.Get(ctx, key)
+		if err != nil {
+			return failed(err, "read "+key)
+		}
+		_, err = s.objects.Put(ctx, stackKey(to, about(from, key)), o.Data, Condition{})
+		return failed(err, "write the stack "+to.String())
+	})
+}
+
+// rewrite writes the next checkpoint of a stack that is being renamed, with URNs of its new name, and gives the head that
+// has it. A URN begins in a JSON string with the stack's and the project's names, which need no escapes; one inside a secret's
+// ciphertext stays as it is.
+func (s *Store) rewrite(ctx context.Context, h Head, from, to deployments.StackName) (Head, error) {
+	data, err := s.checkpointJSON(ctx, from, h.Version)
+	if err != nil {
+		return h, err
+	}
+	data = bytes.ReplaceAll(data, []byte(urnOf(from)), []byte(urnOf(to)))
+	data = bytes.ReplaceAll(data, []byte(rootOf(from)), []byte(rootOf(to)))
+	h.moveTo(Written{Version: max(h.Next, h.Version+1), Digest: sha256Hex(data), Resources: h.Resources}, s.now())
+	key := checkpointKey(to, h.Version)
+	_, err = s.objects.Put(ctx, key, zstdWriter.EncodeAll(data, nil), Condition{})
+	return h, failed(err, "write "+key)
+}
+
+func urnOf(name deployments.StackName) string {
+	return `"urn:pulumi:` + name.Stack + "::" + name.Project + "::"
+}
+
+// rootOf is how the URN of a stack's root resource ends, once its beginning has been rewritten.
+func rootOf(name deployments.StackName) string {
+	return "::pulumi:pulumi:Stack::" + name.Project + "-" + name.Stack + `"`
+}
