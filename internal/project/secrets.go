@@ -172,3 +172,9 @@ func single(texts []string, err error) (string, error) {
 	}
 	return texts[0], nil
 }
+
+// Describe says how the stack's secrets are encrypted, without unwrapping any key.
+func (s *Secrets) Describe() (deployments.SecretsProvider, error) {
+	kind, err := s.Stack.kind()
+	return deployments.SecretsProvider{Type: kind, Salt: s.Stack.file.EncryptionSalt}, err
+}

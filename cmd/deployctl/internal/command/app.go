@@ -1,0 +1,140 @@
+// Package command is deployctl's command line: a file per command. It speaks to deployments.Service, wherever that is, and
+// to the world only through Surroundings, so that tests run the commands in their own process against a service in memory.
+// Commands that need the service's own parts (dev, serve, worker) are given to it.
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/display"
+	"github.com/deployctl/deployctl/internal/settings"
+	"github.com/urfave/cli/v2"
+)
+
+// Surroundings are what a command sees of the world.
+type Surroundings struct {
+	In       io.Reader
+	Out, Err io.Writer
+	// Screen is the terminal that Out is, nil if it is none. Interactive says that In is a person's keyboard, and Hidden
+	// reads a line from it without showing it.
+	Screen      *display.Screen
+	Interactive bool
+	Hidden      func() (string, error)
+	Environ     []string
+	Dir         string
+	// Interrupts is where Ctrl-C and SIGTERM arrive.
+	Interrupts <-chan os.Signal
+	Connect    Connector
+	// More are the commands that this package does not have.
+	More    func(*Surroundings) []*cli.Command
+	Version string
+
+	lines *lineReader // see reader
+	once  sync.Once
+}
+
+// Connector finds the service that the settings name; with none it finds the embedded one, or starts it.
+type Connector func(ctx context.Context, s settings.Settings, n Notices) (Connection, error)
+
+// Notices are how a connection tells the user about itself.
+type Notices struct {
+	Say         func(string) // one line
+	Unreachable func(bool)   // see client.Options
+}
+
+// Connection is a service that can be spoken to.
+type Connection struct {
+	deployments.Service
+	// Embedded says that the service is this user's own, on this machine.
+	Embedded bool
+	Close    func() error
+}
+
+// Variable gives an environment variable.
+func (s *Surroundings) Variable(name string) string {
+	value, _ := s.lookup(name)
+	return value
+}
+
+func (s *Surroundings) lookup(name string) (string, bool) {
+	for i := len(s.Environ) - 1; i >= 0; i-- {
+		if value, ok := strings.CutPrefix(s.Environ[i], name+"="); ok {
+			return value, true
+		}
+	}
+	return "", false
+}
+
+// Color says whether output may be coloured.
+func (s *Surroundings) Color() bool { return s.Screen != nil && s.Variable("NO_COLOR") == "" }
+
+// Main runs one command line and gives the process's exit code; see ExitCode. Errors are told on Err.
+func Main(ctx context.Context, s *Surroundings, args []string) int {
+	app := newApp(s)
+	args, err := arrange(app, args)
+	if err == nil {
+		err = app.RunContext(ctx, args)
+	}
+	if err == nil {
+		return 0
+	}
+	var told *toldError
+	if !errors.As(err, &told) {
+		_, _ = fmt.Fprintf(s.Err, "%s %s\n", paintError(s.Color()), err)
+	}
+	return ExitCode(err)
+}
+
+func paintError(color bool) string {
+	if color {
+		return "\x1b[31merror:\x1b[0m"
+	}
+	return "error:"
+}
+
+// newApp makes the tree of commands.
+func newApp(s *Surroundings) *cli.App {
+	commands := []*cli.Command{
+		upCommand(s), previewCommand(s), refreshCommand(s), destroyCommand(s),
+		cancelCommand(s), attachCommand(s), resolveCommand(s),
+		stackCommand(s), configCommand(s), tokenCommand(s),
+	}
+	if s.More != nil {
+		commands = append(commands, s.More(s)...)
+	}
+	commands = append(commands, settingsCommand(s), completionCommand(s), versionCommand(s))
+	app := &cli.App{
+		Name: "deployctl", Usage: "deploy infrastructure that survives whatever dies",
+		Commands: commands, Version: s.Version, HideVersion: true,
+		Writer: s.Out, ErrWriter: s.Err, Reader: s.In,
+		EnableBashCompletion: true, DisableSliceFlagSeparator: true,
+		ExitErrHandler: func(*cli.Context, error) {},
+		OnUsageError:   usageError, CustomAppHelpTemplate: cli.AppHelpTemplate + exitCodesHelp,
+	}
+	settle(app.Commands)
+	return app
+}
+
+// settle gives every command what all have in common.
+func settle(commands []*cli.Command) {
+	for _, c := range commands {
+		c.OnUsageError, c.HideHelpCommand, c.UseShortOptionHandling = usageError, true, false
+		if c.Action == nil && len(c.Subcommands) > 0 {
+			c.Action = cli.ShowSubcommandHelp
+		}
+		slices.SortStableFunc(c.Flags, func(a, b cli.Flag) int { return strings.Compare(a.Names()[0], b.Names()[0]) })
+		settle(c.Subcommands)
+	}
+}
+
+func usageError(_ *cli.Context, err error, _ bool) error {
+	return deployments.Errorf(deployments.CodeInvalid, "%w", err)
+}

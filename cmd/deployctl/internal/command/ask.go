@@ -1,0 +1,122 @@
+package command
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/deployctl/deployctl/deployments"
+)
+
+// lineReader reads lines in the background, so that a question can be interrupted.
+type lineReader struct {
+	lines chan string
+}
+
+func (s *Surroundings) reader() *lineReader {
+	s.once.Do(func() {
+		s.lines = &lineReader{lines: make(chan string)}
+		go func() {
+			defer close(s.lines.lines)
+			scanner := bufio.NewScanner(s.In)
+			for scanner.Scan() {
+				s.lines.lines <- scanner.Text()
+			}
+		}()
+	})
+	return s.lines
+}
+
+// ask prints a question and reads one line; false at the end of input.
+func (s *session) ask(ctx context.Context, question string) (string, bool, error) {
+	_, _ = fmt.Fprint(s.Out, question)
+	select {
+	case <-ctx.Done():
+		_, _ = fmt.Fprintln(s.Out)
+		return "", false, ctx.Err()
+	case line, ok := <-s.reader().lines:
+		return strings.TrimSpace(line), ok, nil
+	}
+}
+
+// confirm asks until the answer is yes or no. details may be nil.
+func (s *session) confirm(ctx context.Context, question string, details func()) error {
+	choices := "yes/no"
+	if details != nil {
+		choices += "/details"
+	}
+	for {
+		answer, ok, err := s.ask(ctx, fmt.Sprintf("%s [%s]: ", question, choices))
+		if err != nil {
+			return err
+		}
+		switch strings.ToLower(answer) {
+		case "y", "yes":
+			return nil
+		case "n", "no":
+			return s.declined()
+		case "d", "details":
+			if details != nil {
+				details()
+			}
+		}
+		if !ok {
+			return s.declined()
+		}
+	}
+}
+
+// declined is how a question that was not answered with yes ends the command.
+func (s *session) declined() error {
+	s.say("Nothing was changed.")
+	return &toldError{exitCancelled}
+}
+
+// mustAsk reports that nobody can be asked.
+func (s *session) mustAsk() error {
+	if s.flags.Bool("yes") || s.asks() {
+		return nil
+	}
+	return deployments.Errorf(deployments.CodeInvalid, "there is nobody to confirm this; pass --yes to go on without a question")
+}
+
+// passphrase finds the passphrase in the environment, in the file that it names, or asks for it.
+func (s *session) passphrase(confirm bool) (string, error) {
+	if phrase, set := s.lookup("PULUMI_CONFIG_PASSPHRASE"); set {
+		return phrase, nil
+	}
+	if path := s.Variable("PULUMI_CONFIG_PASSPHRASE_FILE"); path != "" {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return "", deployments.Errorf(deployments.CodeInvalid, "cannot read the passphrase (PULUMI_CONFIG_PASSPHRASE_FILE): %w", err)
+		}
+		return strings.TrimSpace(string(text)), nil
+	}
+	if !s.asks() || s.Hidden == nil {
+		return "", deployments.Errorf(deployments.CodeInvalid,
+			"the stack's secrets need a passphrase; set PULUMI_CONFIG_PASSPHRASE or PULUMI_CONFIG_PASSPHRASE_FILE")
+	}
+	phrase, err := s.hidden("Passphrase: ")
+	if err != nil || !confirm {
+		return phrase, err
+	}
+	again, err := s.hidden("Passphrase again: ")
+	if err == nil && again != phrase {
+		err = deployments.Errorf(deployments.CodeInvalid, "the passphrases differ; try again")
+	}
+	return phrase, err
+}
+
+// hidden asks for a line that is not shown.
+func (s *session) hidden(question string) (string, error) {
+	_, _ = fmt.Fprint(s.Err, question)
+	text, err := s.Hidden()
+	_, _ = fmt.Fprintln(s.Err)
+	if err == io.EOF {
+		err = nil
+	}
+	return text, err
+}

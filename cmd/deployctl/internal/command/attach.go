@@ -1,0 +1,56 @@
+package command
+
+import (
+	"context"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/urfave/cli/v2"
+)
+
+func attachCommand(s *Surroundings) *cli.Command {
+	return &cli.Command{
+		Name: "attach", Usage: "show a running or ended update from its beginning to its end", ArgsUsage: "[UPDATE]",
+		Description: "UPDATE is ORG/PROJECT/STACK/VERSION, as deployctl prints it, or VERSION; by default the stack's running or latest update.",
+		Flags:       onStack(jsonFlag, quietFlag),
+		Action:      action(s, runAttach),
+	}
+}
+
+func runAttach(ctx context.Context, s *session) error {
+	u, err := s.updateOf(ctx, s.flags.Args().First(), true)
+	if err != nil {
+		return err
+	}
+	return s.follow(ctx, u.Update, u.Kind)
+}
+
+// updateOf finds the update that the user means: by its name, or the stack's running one. With ended, the latest will do.
+func (s *session) updateOf(ctx context.Context, text string, ended bool) (deployments.UpdateInfo, error) {
+	if err := s.connect(ctx); err != nil {
+		return deployments.UpdateInfo{}, err
+	}
+	if name, err := deployments.ParseUpdateName(text); err == nil {
+		return deployments.UpdateInfo{Update: name, Kind: "update"}, nil
+	}
+	stack, err := s.stackName(ctx)
+	if err != nil {
+		return deployments.UpdateInfo{}, err
+	}
+	if text != "" {
+		name := deployments.UpdateName{StackName: stack, Version: text}
+		return deployments.UpdateInfo{Update: name, Kind: "update"}, deployments.ValidateName("update", text)
+	}
+	info, err := s.service.Stack(ctx, stack)
+	if err != nil {
+		return deployments.UpdateInfo{}, err
+	}
+	if info.Active != nil {
+		return *info.Active, nil
+	}
+	if ended {
+		if history, err := s.service.History(ctx, stack, 1); err != nil || len(history) > 0 {
+			return append(history, deployments.UpdateInfo{})[0], err
+		}
+	}
+	return deployments.UpdateInfo{}, deployments.Errorf(deployments.CodeNotFound, "stack %s has no running update", stack)
+}

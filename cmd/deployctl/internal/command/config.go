@@ -1,0 +1,189 @@
+package command
+
+import (
+	"context"
+	"io"
+	"strings"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/project"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/config"
+	"github.com/urfave/cli/v2"
+)
+
+func configCommand(s *Surroundings) *cli.Command {
+	return &cli.Command{
+		Name: "config", Usage: "read and set the stack's configuration",
+		Flags:  onStack(jsonFlag, showSecretsFlag),
+		Action: action(s, runConfigLs),
+		Subcommands: []*cli.Command{
+			{
+				Name: "set", Usage: "set a value; without VALUE it is read from the keyboard or standard input", ArgsUsage: "KEY [VALUE]",
+				Flags: onStack(pathFlag,
+					&cli.BoolFlag{Name: "secret", Usage: "encrypt the value"},
+					&cli.BoolFlag{Name: "plaintext", Usage: "do not encrypt it (the default)"}),
+				Action: action(s, runConfigSet),
+			},
+			{Name: "get", Usage: "print a value", ArgsUsage: "KEY", Flags: onStack(pathFlag, jsonFlag), Action: action(s, runConfigGet)},
+			{Name: "rm", Usage: "remove a value", ArgsUsage: "KEY", Flags: onStack(pathFlag), Action: action(s, runConfigRm)},
+			{Name: "ls", Usage: "list values", Flags: onStack(jsonFlag, showSecretsFlag), Action: action(s, runConfigLs)},
+		},
+	}
+}
+
+// configured opens the configuration of the command's stack.
+func (s *session) configured(ctx context.Context) (*project.Secrets, error) {
+	if err := s.needProject(); err != nil {
+		return nil, err
+	}
+	name, err := s.stackName(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if s.project == nil {
+		return nil, deployments.Errorf(deployments.CodeInvalid, "stack %s is not of the project in %s; go to its project's directory", name, s.dir)
+	}
+	return s.secrets(name)
+}
+
+func runConfigSet(ctx context.Context, s *session) error {
+	secret, path := s.flags.Bool("secret"), s.flags.Bool("path")
+	if secret && s.flags.Bool("plaintext") {
+		return deployments.Errorf(deployments.CodeInvalid, "a value is either --secret or --plaintext")
+	}
+	secrets, err := s.configured(ctx)
+	if err != nil {
+		return err
+	}
+	key, err := secrets.Stack.Key(s.flags.Args().First(), path)
+	if err != nil {
+		return err
+	}
+	text, err := s.configText(ctx, secret)
+	if err != nil {
+		return err
+	}
+	v := config.NewValue(text)
+	if secret {
+		crypter, err := secrets.Crypter(ctx)
+		if err != nil {
+			return err
+		}
+		sealed, err := crypter.EncryptValue(ctx, text)
+		if err != nil {
+			return err
+		}
+		v = config.NewSecureValue(sealed)
+	}
+	if err := secrets.Stack.Set(key, v, path); err != nil {
+		return err
+	}
+	return secrets.Stack.Save()
+}
+
+// configText gives the value: the argument, what a person types, or standard input.
+func (s *session) configText(ctx context.Context, secret bool) (string, error) {
+	switch {
+	case s.flags.NArg() > 1:
+		return s.flags.Args().Get(1), nil
+	case s.asks() && secret && s.Hidden != nil:
+		return s.hidden("Value: ")
+	case s.asks():
+		text, _, err := s.ask(ctx, "Value: ")
+		return text, err
+	}
+	text, err := io.ReadAll(s.In)
+	return strings.TrimSuffix(string(text), "\n"), err
+}
+
+func runConfigGet(ctx context.Context, s *session) error {
+	secrets, err := s.configured(ctx)
+	if err != nil {
+		return err
+	}
+	path := s.flags.Bool("path")
+	key, err := secrets.Stack.Key(s.flags.Args().First(), path)
+	if err != nil {
+		return err
+	}
+	v, ok, err := secrets.Stack.Get(key, path)
+	if err != nil {
+		return err
+	}
+	if !ok {
+		return deployments.Errorf(deployments.CodeNotFound, "%s is not set in %s; set it with deployctl config set %s VALUE", key, secrets.Stack.Path, key)
+	}
+	text, err := s.plainConfig(ctx, secrets, key, v)
+	if err != nil {
+		return err
+	}
+	if s.flags.Bool("json") {
+		return s.sayJSON(configItem{Value: &text, Secret: v.Secure()})
+	}
+	s.say("%s", text)
+	return nil
+}
+
+// plainConfig decrypts a value if it needs to be.
+func (s *session) plainConfig(ctx context.Context, secrets *project.Secrets, key config.Key, v config.Value) (string, error) {
+	if !v.Secure() {
+		return v.Value(config.NopDecrypter)
+	}
+	crypter, err := secrets.Crypter(ctx)
+	if err != nil {
+		return "", err
+	}
+	return secrets.Stack.Plain(key, v, crypter)
+}
+
+func runConfigRm(ctx context.Context, s *session) error {
+	secrets, err := s.configured(ctx)
+	if err != nil {
+		return err
+	}
+	path := s.flags.Bool("path")
+	key, err := secrets.Stack.Key(s.flags.Args().First(), path)
+	if err == nil {
+		err = secrets.Stack.Remove(key, path)
+	}
+	if err != nil {
+		return err
+	}
+	return secrets.Stack.Save()
+}
+
+// configItem is one value in --json, as the field's tools print it. A secret's value is left out unless it is shown.
+type configItem struct {
+	Value  *string `json:"value,omitempty"`
+	Secret bool    `json:"secret"`
+}
+
+func runConfigLs(ctx context.Context, s *session) error {
+	secrets, err := s.configured(ctx)
+	if err != nil {
+		return err
+	}
+	items := map[string]configItem{}
+	rows := [][]string{{"KEY", "VALUE"}}
+	for _, key := range secrets.Stack.Keys() {
+		v, _, err := secrets.Stack.Get(key, false)
+		if err != nil {
+			return err
+		}
+		text := "[secret]"
+		if item := (configItem{Secret: v.Secure()}); v.Secure() && !s.flags.Bool("show-secrets") {
+			items[key.String()] = item
+		} else {
+			if text, err = s.plainConfig(ctx, secrets, key, v); err != nil {
+				return err
+			}
+			item.Value = &text
+			items[key.String()] = item
+		}
+		rows = append(rows, []string{strings.TrimPrefix(key.String(), s.project.Name()+":"), text})
+	}
+	if s.flags.Bool("json") {
+		return s.sayJSON(items)
+	}
+	return s.sayTable(rows)
+}

@@ -1,0 +1,14 @@
+package command
+
+import (
+	"github.com/deployctl/deployctl/engine"
+	"github.com/urfave/cli/v2"
+)
+
+func destroyCommand(s *Surroundings) *cli.Command {
+	return &cli.Command{
+		Name: "destroy", Aliases: []string{"down"}, Usage: "delete every resource of the stack; the stack itself stays",
+		Flags:  changeFlags(refreshFlag),
+		Action: action(s, change(engine.KindDestroy)),
+	}
+}

@@ -1,0 +1,163 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/display"
+)
+
+// questions ask for a confirmation, by kind.
+var questions = map[engine.Kind]string{
+	engine.KindUp:      "Perform this update?",
+	engine.KindRefresh: "Write this to the stack's state?",
+	engine.KindDestroy: "Destroy all of this? It cannot be undone.",
+}
+
+// change previews, asks, and updates. What was confirmed is what runs: the same bundle on the same version of the stack;
+// if that has moved meanwhile, it begins again.
+func change(kind engine.Kind) func(context.Context, *session) error {
+	return func(ctx context.Context, s *session) error {
+		if err := s.needProject(); err != nil {
+			return err
+		}
+		if err := s.mustAsk(); err != nil {
+			return err
+		}
+		stack, err := s.existingStack(ctx)
+		if err != nil {
+			return err
+		}
+		request, err := s.request(ctx, kind, stack.Stack)
+		if err != nil {
+			return err
+		}
+		skip := s.flags.Bool("skip-preview") || s.flags.Bool("json")
+		for {
+			if !skip {
+				if err := s.previewAndAsk(ctx, request); err != nil {
+					return err
+				}
+				request.BaseVersion = stack.Version
+			} else if err := s.askBlindly(ctx, kind); err != nil {
+				return err
+			}
+			request.RequestID = newRequestID()
+			accepted, err := s.service.Submit(ctx, request)
+			if deployments.CodeOf(err) == deployments.CodeConflict && request.BaseVersion != 0 {
+				now, infoErr := s.service.Stack(ctx, stack.Stack)
+				if infoErr == nil && now.Version != stack.Version {
+					s.note("The stack has been updated since the preview; previewing again.")
+					stack = now
+					continue
+				}
+			}
+			if err != nil {
+				return err
+			}
+			return s.follow(ctx, accepted.Update, kind)
+		}
+	}
+}
+
+// askBlindly asks when there was no preview.
+func (s *session) askBlindly(ctx context.Context, kind engine.Kind) error {
+	if s.flags.Bool("yes") {
+		return nil
+	}
+	return s.confirm(ctx, questions[kind], nil)
+}
+
+// previewAndAsk shows what the request would do, and asks for a yes.
+func (s *session) previewAndAsk(ctx context.Context, request deployments.UpdateRequest) error {
+	state, err := s.preview(ctx, request)
+	if err != nil || s.flags.Bool("yes") {
+		return err
+	}
+	return s.confirm(ctx, questions[request.Kind], func() {
+		for _, line := range display.Details(state, s.Color()) {
+			s.say("%s", line)
+		}
+	})
+}
+
+// preview shows what the request would do. An interrupt ends the preview too.
+func (s *session) preview(ctx context.Context, request deployments.UpdateRequest) (*display.State, error) {
+	request.DryRun, request.RequestID, request.Message = true, newRequestID(), ""
+	accepted, err := s.service.Submit(ctx, request)
+	if err != nil {
+		return nil, err
+	}
+	state := display.NewState()
+	options := s.viewOptions(request.Kind, state)
+	options.Preview = true
+	if err := s.watch(ctx, accepted.Update, options); err != nil {
+		if ctx.Err() != nil {
+			s.abandon(accepted.Update)
+		}
+		return nil, err
+	}
+	return state, exitOfStatus(state.End.Status)
+}
+
+// abandonTime is how long an interrupted command tries to end its preview.
+const abandonTime = 5 * time.Second
+
+// abandon ends a preview that nobody waits for any more.
+func (s *session) abandon(u deployments.UpdateName) {
+	ctx, cancel := context.WithTimeout(context.Background(), abandonTime)
+	defer cancel()
+	_ = s.service.Cancel(ctx, u, true) // it changes nothing, and ends by itself
+}
+
+// follow shows an update until its end. From here on an interrupt only detaches.
+func (s *session) follow(ctx context.Context, u deployments.UpdateName, kind engine.Kind) error {
+	state := display.NewState()
+	err := s.watch(ctx, u, s.viewOptions(kind, state))
+	if err != nil && ctx.Err() != nil {
+		_, _ = fmt.Fprintf(s.Err, "Detached; %s goes on.\n  deployctl attach %s   to come back\n  deployctl cancel %s   to cancel it\n", u, u, u)
+		return &toldError{exitDetached}
+	}
+	if err != nil {
+		return err
+	}
+	return exitOfStatus(state.End.Status)
+}
+
+// viewOptions say how this command shows an update.
+func (s *session) viewOptions(kind engine.Kind, state *display.State) display.Options {
+	screen := s.Screen
+	if s.flags.Bool("non-interactive") {
+		screen = nil
+	}
+	return display.Options{
+		Out: s.Out, Color: s.Color(), Screen: screen, State: state, Kind: string(kind),
+		JSON: s.flags.Bool("json"), Quiet: s.flags.Bool("quiet"),
+	}
+}
+
+// watch shows an update until its end.
+func (s *session) watch(ctx context.Context, u deployments.UpdateName, o display.Options) error {
+	view := display.New(o)
+	s.showing.Lock()
+	s.view = view
+	s.showing.Unlock()
+	err := s.service.Watch(ctx, u, func(e deployments.WatchEvent) error {
+		s.showing.Lock()
+		defer s.showing.Unlock()
+		view.Item(e)
+		return nil
+	})
+	s.showing.Lock()
+	defer s.showing.Unlock()
+	s.view = nil
+	view.Close()
+	if err == nil && o.State.End == nil {
+		err = errors.New("the event log ended before the update did")
+	}
+	return err
+}

@@ -1,0 +1,42 @@
+package command
+
+import (
+	"context"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/engine"
+	"github.com/urfave/cli/v2"
+)
+
+func previewCommand(s *Surroundings) *cli.Command {
+	return &cli.Command{
+		Name: "preview", Aliases: []string{"pre"}, Usage: "show what an update would do",
+		Flags: updateFlags(refreshFlag, replaceFlag,
+			&cli.StringFlag{Name: "kind", Usage: "preview `up`, refresh or destroy", Value: "up"},
+			&cli.BoolFlag{Name: "expect-no-changes", Usage: "fail if there is anything to do"}),
+		Action: action(s, runPreview),
+	}
+}
+
+func runPreview(ctx context.Context, s *session) error {
+	if err := s.needProject(); err != nil {
+		return err
+	}
+	kind := engine.Kind(s.flags.String("kind"))
+	if _, known := questions[kind]; !known {
+		return deployments.Errorf(deployments.CodeInvalid, "--kind takes up, refresh or destroy, not %q", kind)
+	}
+	stack, err := s.existingStack(ctx)
+	if err != nil {
+		return err
+	}
+	request, err := s.request(ctx, kind, stack.Stack)
+	if err != nil {
+		return err
+	}
+	state, err := s.preview(ctx, request)
+	if err == nil && s.flags.Bool("expect-no-changes") && state.Changed() {
+		return deployments.Errorf(deployments.CodeInternal, "changes were not expected, but there are some")
+	}
+	return err
+}

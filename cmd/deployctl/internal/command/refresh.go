@@ -1,0 +1,14 @@
+package command
+
+import (
+	"github.com/deployctl/deployctl/engine"
+	"github.com/urfave/cli/v2"
+)
+
+func refreshCommand(s *Surroundings) *cli.Command {
+	return &cli.Command{
+		Name: "refresh", Usage: "read every resource and write what it is to the stack's state",
+		Flags:  changeFlags(),
+		Action: action(s, change(engine.KindRefresh)),
+	}
+}

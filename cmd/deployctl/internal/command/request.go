@@ -1,0 +1,112 @@
+package command
+
+import (
+	"context"
+	"strings"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/engine"
+	"github.com/google/uuid"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/config"
+)
+
+// request makes what is asked for, but for what differs between a preview and the update after it.
+func (s *session) request(ctx context.Context, kind engine.Kind, stack deployments.StackName) (deployments.UpdateRequest, error) {
+	r := deployments.UpdateRequest{
+		Stack: stack, Kind: kind, Initiator: initiator(), Message: s.flags.String("message"),
+		Refresh: s.flags.Bool("refresh"), Targets: s.flags.StringSlice("target"), TargetDependents: s.flags.Bool("target-dependents"),
+		Replace: s.flags.StringSlice("replace"), ContinueOnError: s.flags.Bool("continue-on-error"), Parallel: s.flags.Int("parallel"),
+	}
+	if r.Parallel < 1 {
+		return r, deployments.Errorf(deployments.CodeInvalid, "--parallel must be at least 1")
+	}
+	if err := s.modes(&r); err != nil {
+		return r, err
+	}
+	if s.project == nil {
+		return r, deployments.Errorf(deployments.CodeInvalid, "stack %s is not of the project in %s; go to its project's directory", stack, s.dir)
+	}
+	if err := s.configure(ctx, &r); err != nil {
+		return r, err
+	}
+	if s.service.Embedded {
+		r.Environment = programEnvironment(s.Environ)
+	}
+	bundle, err := s.project.Gather()
+	if err != nil {
+		return r, err
+	}
+	r.Bundle, err = bundle.Upload(ctx, s.service, stack)
+	return r, err
+}
+
+// modes reads --on-busy and --on-unknown.
+func (s *session) modes(r *deployments.UpdateRequest) error {
+	switch busy := deployments.OnBusy(s.flags.String("on-busy")); busy {
+	case "", deployments.OnBusyQueue, deployments.OnBusyFail, deployments.OnBusySupersede:
+		r.OnBusy = busy
+	default:
+		return deployments.Errorf(deployments.CodeInvalid, "--on-busy takes queue, fail or supersede, not %q", busy)
+	}
+	switch unknown := s.flags.String("on-unknown"); unknown {
+	case "":
+		r.WaitOnUnknown = s.asks()
+	case "wait", "fail":
+		r.WaitOnUnknown = unknown == "wait"
+	default:
+		return deployments.Errorf(deployments.CodeInvalid, "--on-unknown takes wait or fail, not %q", unknown)
+	}
+	return nil
+}
+
+// configure sets what --config says, and adds the stack's configuration and secrets provider.
+func (s *session) configure(ctx context.Context, r *deployments.UpdateRequest) error {
+	secrets, err := s.secrets(r.Stack)
+	if err != nil {
+		return err
+	}
+	if pairs := s.flags.StringSlice("config"); len(pairs) > 0 {
+		for _, pair := range pairs {
+			text, value, found := strings.Cut(pair, "=")
+			if !found {
+				return deployments.Errorf(deployments.CodeInvalid, "--config takes KEY=VALUE, not %q", text)
+			}
+			key, err := secrets.Stack.Key(text, s.flags.Bool("path"))
+			if err == nil {
+				err = secrets.Stack.Set(key, config.NewValue(value), s.flags.Bool("path"))
+			}
+			if err != nil {
+				return err
+			}
+		}
+		if err := secrets.Stack.Save(); err != nil {
+			return err
+		}
+	}
+	if r.Config, err = secrets.Stack.Values(ctx, secrets.Crypter); err != nil {
+		return err
+	}
+	r.Secrets, err = secrets.Provider()
+	return err
+}
+
+// hiddenVariables are not for programs: deployctl's own settings, and what unlocks secrets.
+var hiddenVariables = []string{"DEPLOYCTL_", "PULUMI_CONFIG_PASSPHRASE", "PULUMI_ACCESS_TOKEN"}
+
+// programEnvironment is what programs and plugins get of the user's environment.
+func programEnvironment(environ []string) []string {
+	var kept []string
+	for _, variable := range environ {
+		hidden := false
+		for _, prefix := range hiddenVariables {
+			hidden = hidden || strings.HasPrefix(variable, prefix)
+		}
+		if !hidden {
+			kept = append(kept, variable)
+		}
+	}
+	return kept
+}
+
+// newRequestID makes an id for one submission, however often it is sent.
+func newRequestID() string { return uuid.NewString() }

@@ -1,0 +1,40 @@
+package command
+
+import (
+	"context"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
+	"github.com/urfave/cli/v2"
+)
+
+func resolveCommand(s *Surroundings) *cli.Command {
+	return &cli.Command{
+		Name: "resolve", Usage: "tell an update what became of a create whose outcome it cannot know", ArgsUsage: "URN",
+		Flags: onStack(
+			&cli.StringFlag{Name: "created", Usage: "the resource exists and has this `ID`"},
+			&cli.BoolFlag{Name: "absent", Usage: "there is no such resource"},
+			&cli.StringFlag{Name: "update", Usage: "`UPDATE` that waits; by default the stack's running one"}),
+		Action: action(s, runResolve),
+	}
+}
+
+func runResolve(ctx context.Context, s *session) error {
+	id, absent := s.flags.String("created"), s.flags.Bool("absent")
+	if (id == "") == !absent {
+		return deployments.Errorf(deployments.CodeInvalid, "say either --created ID or --absent")
+	}
+	name := s.flags.Args().First()
+	if _, err := urn.Parse(name); err != nil {
+		return deployments.Errorf(deployments.CodeInvalid, "%q is not a URN; the update says which one waits", name)
+	}
+	u, err := s.updateOf(ctx, s.flags.String("update"), false)
+	if err != nil {
+		return err
+	}
+	if err := s.service.Resolve(ctx, u.Update, name, id); err != nil {
+		return err
+	}
+	s.say("%s goes on.", u.Update)
+	return nil
+}

@@ -1,0 +1,162 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/project"
+	"github.com/deployctl/deployctl/internal/settings"
+)
+
+// selections is where selected stacks are remembered.
+func (s *session) selections() project.Selections { return project.DefaultSelections(s.Variable) }
+
+// defaults fill the parts that a stack's name leaves out. A project is loaded if there is one.
+func (s *session) defaults() (deployments.StackName, error) {
+	name := deployments.StackName{Organization: s.settings.Get(settings.Organization)}
+	if err := s.needProject(); err != nil {
+		return name, err
+	}
+	name.Project = s.project.Name()
+	return name, nil
+}
+
+// parseStack reads a stack's name as users write it. Outside a project the name must be whole.
+func (s *session) parseStack(text string) (deployments.StackName, error) {
+	defaults, err := s.defaults()
+	if err != nil && strings.Count(text, "/") < 2 {
+		return defaults, err
+	}
+	name, err := deployments.ParseStackName(text, defaults)
+	if err == nil && s.project != nil && name.Project != s.project.Name() {
+		s.project = nil // the stack is another project's; this one's files are not about it
+	}
+	return name, err
+}
+
+// named gives the stack that the user names by flag or variable; false if none.
+func (s *session) named() (deployments.StackName, bool, error) {
+	text := s.flags.String("stack")
+	if text == "" {
+		text = s.Variable("DEPLOYCTL_STACK")
+	}
+	if text == "" {
+		return deployments.StackName{}, false, nil
+	}
+	name, err := s.parseStack(text)
+	return name, true, err
+}
+
+// stackName gives the stack that the command is about: the named one, the selected one, or the only one. It does not look
+// whether a named one exists.
+func (s *session) stackName(ctx context.Context) (deployments.StackName, error) {
+	if name, ok, err := s.named(); ok || err != nil {
+		return name, err
+	}
+	if err := s.needProject(); err != nil {
+		return deployments.StackName{}, err
+	}
+	selected, err := s.selections().Selected(s.project)
+	if err != nil {
+		return deployments.StackName{}, err
+	}
+	if selected != "" {
+		return s.parseStack(selected)
+	}
+	return s.onlyStack(ctx)
+}
+
+// onlyStack gives the project's stack if it has one; of several, it lets the user choose.
+func (s *session) onlyStack(ctx context.Context) (deployments.StackName, error) {
+	if err := s.connect(ctx); err != nil {
+		return deployments.StackName{}, err
+	}
+	list, err := s.service.ListStacks(ctx, s.settings.Get(settings.Organization), s.project.Name())
+	if err != nil {
+		return deployments.StackName{}, err
+	}
+	switch len(list) {
+	case 0:
+		return deployments.StackName{}, deployments.Errorf(deployments.CodeNotFound,
+			"project %s has no stack; create one with deployctl stack init NAME", s.project.Name())
+	case 1:
+		return list[0].Stack, nil
+	}
+	names := make([]string, len(list))
+	for i, info := range list {
+		names[i] = info.Stack.Stack
+	}
+	if !s.asks() {
+		return deployments.StackName{}, deployments.Errorf(deployments.CodeInvalid,
+			"project %s has several stacks (%s) and none is selected; name one with --stack, or deployctl stack select", s.project.Name(), strings.Join(names, ", "))
+	}
+	answer, _, err := s.ask(ctx, fmt.Sprintf("Which stack (%s)? ", strings.Join(names, ", ")))
+	if err != nil {
+		return deployments.StackName{}, err
+	}
+	return s.parseStack(answer)
+}
+
+// existingStack gives the stack that an update is for. On a terminal, one that does not exist can be made.
+func (s *session) existingStack(ctx context.Context) (deployments.StackInfo, error) {
+	if err := s.connect(ctx); err != nil {
+		return deployments.StackInfo{}, err
+	}
+	name, err := s.stackName(ctx)
+	if deployments.CodeOf(err) == deployments.CodeNotFound && s.asks() {
+		return s.offerStack(ctx)
+	}
+	if err != nil {
+		return deployments.StackInfo{}, err
+	}
+	info, err := s.service.Stack(ctx, name)
+	if deployments.CodeOf(err) == deployments.CodeNotFound {
+		if s.asks() && !s.flags.Bool("yes") {
+			if err := s.confirm(ctx, fmt.Sprintf("There is no stack %s. Create it?", name), nil); err != nil {
+				return info, err
+			}
+			return s.createStack(ctx, name)
+		}
+		return info, unknownStack(name)
+	}
+	return info, err
+}
+
+func unknownStack(name deployments.StackName) error {
+	return deployments.Errorf(deployments.CodeNotFound, "there is no stack %s; create it with deployctl stack init %s", name, name.Stack)
+}
+
+// offerStack makes the project's first stack.
+func (s *session) offerStack(ctx context.Context) (deployments.StackInfo, error) {
+	answer, ok, err := s.ask(ctx, fmt.Sprintf("Project %s has no stack yet. Name of the first one [dev]: ", s.project.Name()))
+	if err != nil {
+		return deployments.StackInfo{}, err
+	}
+	if !ok {
+		return deployments.StackInfo{}, s.declined()
+	}
+	if answer == "" {
+		answer = "dev"
+	}
+	name, err := s.parseStack(answer)
+	if err != nil {
+		return deployments.StackInfo{}, err
+	}
+	return s.createStack(ctx, name)
+}
+
+// createStack makes a stack and selects it.
+func (s *session) createStack(ctx context.Context, name deployments.StackName) (deployments.StackInfo, error) {
+	if err := s.service.CreateStack(ctx, name, nil); err != nil {
+		return deployments.StackInfo{}, err
+	}
+	if s.project != nil {
+		if err := s.selections().Select(s.project, name.String()); err != nil {
+			return deployments.StackInfo{}, err
+		}
+	}
+	s.note("Created stack " + name.String() + ".")
+	return deployments.StackInfo{Stack: name}, nil
+}

@@ -1,0 +1,175 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/user"
+	"path/filepath"
+	"sync"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/display"
+	"github.com/deployctl/deployctl/internal/project"
+	"github.com/deployctl/deployctl/internal/settings"
+	"github.com/urfave/cli/v2"
+)
+
+// session is one command at work.
+type session struct {
+	*Surroundings
+	flags    *cli.Context
+	settings settings.Settings
+	service  Connection
+
+	dir     string
+	project *project.Project // see needProject
+
+	showing sync.Mutex
+	view    display.View // while an update is shown
+}
+
+// action makes a command's action: it opens a session, and closes it.
+func action(s *Surroundings, run func(context.Context, *session) error) cli.ActionFunc {
+	return func(c *cli.Context) error {
+		loaded, err := LoadSettings(s, c)
+		if err != nil {
+			return err
+		}
+		dir := s.Dir
+		if cwd := c.String("cwd"); cwd != "" {
+			if dir = cwd; !filepath.IsAbs(dir) {
+				dir = filepath.Join(s.Dir, dir)
+			}
+		}
+		session := &session{Surroundings: s, flags: c, settings: loaded, dir: dir}
+		defer session.close()
+		ctx, stop := session.interruptible(c.Context)
+		defer stop()
+		err = run(ctx, session)
+		if ctx.Err() != nil && errors.Is(context.Cause(ctx), errInterrupted) && errors.Is(err, context.Canceled) {
+			return errInterrupted
+		}
+		return err
+	}
+}
+
+// LoadSettings reads the settings for a command.
+func LoadSettings(s *Surroundings, c *cli.Context) (settings.Settings, error) {
+	file, named := c.String("settings"), true
+	if file == "" {
+		file = s.Variable("DEPLOYCTL_SETTINGS")
+	}
+	if file == "" {
+		file, named = settings.DefaultFile(s.Variable), false
+	}
+	return settings.Load(settings.Sources{
+		Flag:     func(k settings.Key) (string, bool) { return c.String(k.Flag()), c.IsSet(k.Flag()) },
+		Variable: s.Variable, File: file, Named: named,
+	})
+}
+
+// errInterrupted is Ctrl-C before anything was confirmed.
+var errInterrupted = errors.New("interrupted; nothing was changed")
+
+// interruptible gives a context that ends with the next interrupt.
+func (s *session) interruptible(ctx context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	go func() {
+		select {
+		case <-s.Interrupts:
+			cancel(errInterrupted)
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() { cancel(nil) }
+}
+
+// connect finds the service; later calls do nothing.
+func (s *session) connect(ctx context.Context) error {
+	if s.service.Service != nil {
+		return nil
+	}
+	service, err := s.Connect(ctx, s.settings, Notices{Say: s.note, Unreachable: func(lost bool) {
+		if lost {
+			s.note("service unreachable, waiting…")
+		} else {
+			s.note("service reached again")
+		}
+	}})
+	s.service = service
+	return err
+}
+
+func (s *session) close() {
+	if s.service.Close != nil {
+		_ = s.service.Close() // nothing is in flight
+	}
+}
+
+// note tells the user something beside the command's output.
+func (s *session) note(text string) {
+	s.showing.Lock()
+	defer s.showing.Unlock()
+	if s.view != nil {
+		s.view.Note(text)
+		return
+	}
+	_, _ = fmt.Fprintln(s.Err, text)
+}
+
+// say prints a line of the command's output.
+func (s *session) say(format string, args ...any) { _, _ = fmt.Fprintf(s.Out, format+"\n", args...) }
+
+// asks says whether a person can be asked.
+func (s *session) asks() bool {
+	return s.Interactive && s.Screen != nil && !s.flags.Bool("non-interactive") && !s.flags.Bool("json")
+}
+
+// needProject loads the project of the working directory.
+func (s *session) needProject() error {
+	if s.project != nil {
+		return nil
+	}
+	found, err := project.Find(s.dir)
+	s.project = found
+	return err
+}
+
+// initiator names the local user.
+func initiator() string {
+	if u, err := user.Current(); err == nil && u.Username != "" {
+		if host, err := os.Hostname(); err == nil {
+			return u.Username + "@" + host
+		}
+		return u.Username
+	}
+	return "unknown"
+}
+
+// secrets gives access to the secrets of a stack of the project.
+func (s *session) secrets(name deployments.StackName) (*project.Secrets, error) {
+	file, err := s.project.Stack(name.Stack)
+	if err != nil {
+		return nil, err
+	}
+	return &project.Secrets{Stack: file, Name: name, Service: lazySealer{s}, Passphrase: s.passphrase}, nil
+}
+
+// lazySealer connects only when a secret needs the service.
+type lazySealer struct{ s *session }
+
+func (l lazySealer) Encrypt(ctx context.Context, name deployments.StackName, plain []string) ([]string, error) {
+	if err := l.s.connect(ctx); err != nil {
+		return nil, err
+	}
+	return l.s.service.Encrypt(ctx, name, plain)
+}
+
+func (l lazySealer) Decrypt(ctx context.Context, name deployments.StackName, sealed []string) ([]string, error) {
+	if err := l.s.connect(ctx); err != nil {
+		return nil, err
+	}
+	return l.s.service.Decrypt(ctx, name, sealed)
+}

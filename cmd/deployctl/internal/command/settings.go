@@ -1,0 +1,65 @@
+package command
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/deployctl/deployctl/internal/settings"
+	"github.com/urfave/cli/v2"
+)
+
+func settingsCommand(s *Surroundings) *cli.Command {
+	return &cli.Command{
+		Name: "settings", Usage: "print every setting and where its value comes from",
+		Description: "A setting comes from the first that has it: a flag, an environment variable, the configuration file\n" +
+			"(YAML, dots are levels), the default.\n\n" + settingsDoc(),
+		Flags: append([]cli.Flag{settingsFlag, jsonFlag}, SettingFlags(settings.ForClient, settings.ForServe, settings.ForService)...),
+		Action: func(c *cli.Context) error {
+			loaded, err := LoadSettings(s, c)
+			if err != nil {
+				return err
+			}
+			return printSettings(&session{Surroundings: s, flags: c, settings: loaded})
+		},
+	}
+}
+
+// settingsDoc lists the settings by their keys in the file.
+func settingsDoc() string {
+	var b strings.Builder
+	for _, d := range settings.Table {
+		fmt.Fprintf(&b, "%-26s %-36s %s\n", d.Key, d.Key.Variable(), d.Usage)
+	}
+	return b.String()
+}
+
+// setting is one setting in --json.
+type setting struct {
+	Key    string `json:"key"`
+	Value  string `json:"value"`
+	Source string `json:"source"`
+}
+
+func printSettings(s *session) error {
+	list := []setting{}
+	rows := [][]string{{"SETTING", "VALUE", "SOURCE"}}
+	for _, d := range settings.Table {
+		value, source := s.settings.Get(d.Key), s.settings.Source(d.Key)
+		if d.Secret && value != "" {
+			value = "[secret]"
+		}
+		list = append(list, setting{string(d.Key), value, source})
+		if source == "" {
+			source = "not set"
+		}
+		rows = append(rows, []string{string(d.Key), value, source})
+	}
+	if s.flags.Bool("json") {
+		return s.sayJSON(list)
+	}
+	if err := s.sayTable(rows); err != nil {
+		return err
+	}
+	s.say("\nconfiguration file: %s", s.settings.File())
+	return nil
+}

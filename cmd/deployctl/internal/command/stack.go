@@ -1,0 +1,71 @@
+package command
+
+import (
+	"context"
+	"time"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/urfave/cli/v2"
+)
+
+func stackCommand(s *Surroundings) *cli.Command {
+	return &cli.Command{
+		Name: "stack", Usage: "show the stack, or manage stacks",
+		Flags:  onStack(jsonFlag),
+		Action: action(s, runStack),
+		Subcommands: []*cli.Command{
+			stackInitCommand(s), stackLsCommand(s), stackSelectCommand(s), stackRmCommand(s), stackOutputCommand(s),
+			stackExportCommand(s), stackImportCommand(s), stackHistoryCommand(s), stackTagCommand(s), stackRenameCommand(s),
+		},
+	}
+}
+
+// knownStack gives what the service knows of the command's stack.
+func (s *session) knownStack(ctx context.Context) (deployments.StackInfo, error) {
+	if err := s.connect(ctx); err != nil {
+		return deployments.StackInfo{}, err
+	}
+	name, err := s.stackName(ctx)
+	if err != nil {
+		return deployments.StackInfo{}, err
+	}
+	info, err := s.service.Stack(ctx, name)
+	if deployments.CodeOf(err) == deployments.CodeNotFound {
+		return info, unknownStack(name)
+	}
+	return info, err
+}
+
+func runStack(ctx context.Context, s *session) error {
+	info, err := s.knownStack(ctx)
+	if err != nil {
+		return err
+	}
+	if s.flags.Bool("json") {
+		return s.sayJSON(info)
+	}
+	s.say("%s", info.Stack)
+	if info.Version == 0 {
+		s.say("  never updated")
+	} else {
+		s.say("  version %d of %s, %d resources", info.Version, when(info.Updated), info.Resources)
+	}
+	if info.Active != nil {
+		s.say("  %s runs since %s: %s", info.Active.Kind, when(info.Active.Started), info.Active.Update)
+	}
+	for _, waiting := range info.Queued {
+		s.say("  %s waits: %s", waiting.Kind, waiting.Update)
+	}
+	for _, name := range sorted(info.Tags) {
+		s.say("  %s: %s", name, info.Tags[name])
+	}
+	return nil
+}
+
+// when writes a time for people.
+func when(t time.Time) string {
+	if t.IsZero() {
+		return "never"
+	}
+	return t.Local().Format(time.DateTime)
+}

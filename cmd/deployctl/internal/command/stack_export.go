@@ -1,0 +1,109 @@
+package command
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/project"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
+	"github.com/urfave/cli/v2"
+)
+
+func stackExportCommand(s *Surroundings) *cli.Command {
+	return &cli.Command{
+		Name: "export", Usage: "print the stack's deployment as JSON, as the field's tools read it",
+		Flags: onStack(showSecretsFlag,
+			&cli.StringFlag{Name: "file", Usage: "write to `FILE` instead"},
+			&cli.IntFlag{Name: "version", Usage: "the deployment that update `N` made; 0 is the latest"}),
+		Action: action(s, runStackExport),
+	}
+}
+
+func runStackExport(ctx context.Context, s *session) error {
+	info, err := s.knownStack(ctx)
+	if err != nil {
+		return err
+	}
+	show := s.flags.Bool("show-secrets")
+	provider, err := s.exportSecrets(info.Stack, show)
+	if err != nil {
+		return err
+	}
+	deployment, err := s.service.Export(ctx, info.Stack, s.flags.Int("version"), provider, show)
+	if err != nil {
+		return err
+	}
+	if path := s.flags.String("file"); path != "" {
+		text, err := json.MarshalIndent(deployment, "", "    ")
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(s.path(path), append(text, '\n'), 0o600) // it may hold secrets
+	}
+	return s.sayJSON(deployment)
+}
+
+// exportSecrets gives the stack's secrets provider. What only the service's own needs can be done outside a project.
+func (s *session) exportSecrets(name deployments.StackName, plain bool) (deployments.SecretsProvider, error) {
+	if s.project == nil && s.needProject() != nil || s.project.Name() != name.Project {
+		return deployments.SecretsProvider{Type: project.SecretsService}, nil
+	}
+	secrets, err := s.secrets(name)
+	if err != nil {
+		return deployments.SecretsProvider{}, err
+	}
+	if !plain {
+		return secrets.Describe()
+	}
+	return secrets.Provider()
+}
+
+// path makes a file's name, relative to the working directory, absolute.
+func (s *session) path(name string) string {
+	if filepath.IsAbs(name) {
+		return name
+	}
+	return filepath.Join(s.dir, name)
+}
+
+func stackImportCommand(s *Surroundings) *cli.Command {
+	return &cli.Command{
+		Name: "import", Usage: "replace the stack's deployment by one that was exported",
+		Flags:  onStack(&cli.StringFlag{Name: "file", Usage: "read `FILE` instead of standard input"}),
+		Action: action(s, runStackImport),
+	}
+}
+
+func runStackImport(ctx context.Context, s *session) error {
+	info, err := s.knownStack(ctx)
+	if err != nil {
+		return err
+	}
+	var text []byte
+	if path := s.flags.String("file"); path != "" {
+		text, err = os.ReadFile(s.path(path))
+	} else {
+		text, err = io.ReadAll(s.In)
+	}
+	if err != nil {
+		return deployments.Errorf(deployments.CodeInvalid, "cannot read the deployment: %w", err)
+	}
+	var deployment apitype.UntypedDeployment
+	if err := json.Unmarshal(text, &deployment); err != nil || len(deployment.Deployment) == 0 {
+		return deployments.Errorf(deployments.CodeInvalid, "this is not an exported deployment; deployctl stack export and pulumi stack export write them")
+	}
+	provider, err := s.exportSecrets(info.Stack, true)
+	if err != nil {
+		return err
+	}
+	version, err := s.service.Import(ctx, info.Stack, deployment, provider)
+	if err != nil {
+		return err
+	}
+	s.say("Imported as version %d of %s.", version, info.Stack)
+	return nil
+}

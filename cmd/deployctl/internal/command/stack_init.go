@@ -1,0 +1,79 @@
+package command
+
+import (
+	"context"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/urfave/cli/v2"
+)
+
+func stackInitCommand(s *Surroundings) *cli.Command {
+	return &cli.Command{
+		Name: "init", Usage: "create a stack and select it", ArgsUsage: "[STACK]",
+		Flags: onStack(
+			&cli.StringFlag{Name: "secrets-provider", Usage: "`default` (the service's own key) or passphrase", Value: "default"},
+			&cli.BoolFlag{Name: "no-select", Usage: "do not select it"}),
+		Action: action(s, runStackInit),
+	}
+}
+
+func runStackInit(ctx context.Context, s *session) error {
+	text := s.flags.Args().First()
+	if text == "" {
+		text = s.flags.String("stack")
+	}
+	if text == "" && s.asks() {
+		answer, _, err := s.ask(ctx, "Name of the stack: ")
+		if err != nil {
+			return err
+		}
+		text = answer
+	}
+	name, err := s.parseStack(text)
+	if err != nil {
+		return err
+	}
+	provider := s.flags.String("secrets-provider")
+	if provider != "default" && provider != "passphrase" {
+		return deployments.Errorf(deployments.CodeInvalid, "--secrets-provider takes default or passphrase, not %q", provider)
+	}
+	if provider == "passphrase" && s.project == nil {
+		return deployments.Errorf(deployments.CodeInvalid, "a stack with a passphrase is created in its project's directory, where its configuration file will be")
+	}
+	if err := s.connect(ctx); err != nil {
+		return err
+	}
+	if provider == "passphrase" {
+		if err := s.initPassphrase(name); err != nil {
+			return err
+		}
+	}
+	if err := s.service.CreateStack(ctx, name, nil); err != nil {
+		if deployments.CodeOf(err) == deployments.CodeExists {
+			return deployments.Errorf(deployments.CodeExists, "there is a stack %s already; select it with deployctl stack select %s", name, name.Stack)
+		}
+		return err
+	}
+	if s.project != nil && !s.flags.Bool("no-select") {
+		if err := s.selections().Select(s.project, name.String()); err != nil {
+			return err
+		}
+	}
+	s.say("Created stack %s.", name)
+	return nil
+}
+
+// initPassphrase gives the stack's configuration file a salt, unless it has one from before.
+func (s *session) initPassphrase(name deployments.StackName) error {
+	secrets, err := s.secrets(name)
+	if err != nil {
+		return err
+	}
+	if found, err := secrets.Provider(); err != nil || found.Type == "passphrase" {
+		return err
+	}
+	if err := secrets.UsePassphrase(); err != nil {
+		return err
+	}
+	return secrets.Stack.Save()
+}

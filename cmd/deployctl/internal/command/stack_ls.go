@@ -1,0 +1,55 @@
+package command
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/deployctl/deployctl/internal/settings"
+	"github.com/urfave/cli/v2"
+)
+
+func stackLsCommand(s *Surroundings) *cli.Command {
+	return &cli.Command{
+		Name: "ls", Usage: "list the project's stacks",
+		Flags:  common(jsonFlag, &cli.BoolFlag{Name: "all", Aliases: []string{"a"}, Usage: "of every project"}),
+		Action: action(s, runStackLs),
+	}
+}
+
+func runStackLs(ctx context.Context, s *session) error {
+	projectName, selected := "", ""
+	if s.needProject() == nil {
+		if !s.flags.Bool("all") {
+			projectName = s.project.Name()
+		}
+		var err error
+		if selected, err = s.selections().Selected(s.project); err != nil {
+			return err
+		}
+	}
+	if err := s.connect(ctx); err != nil {
+		return err
+	}
+	list, err := s.service.ListStacks(ctx, s.settings.Get(settings.Organization), projectName)
+	if err != nil {
+		return err
+	}
+	if s.flags.Bool("json") {
+		return s.sayJSON(list)
+	}
+	rows := [][]string{{"NAME", "VERSION", "UPDATED", "RESOURCES", "RUNNING"}}
+	for _, info := range list {
+		name, running := info.Stack.Stack, ""
+		if projectName == "" {
+			name = info.Stack.String()
+		}
+		if info.Stack.String() == selected {
+			name += "*"
+		}
+		if info.Active != nil {
+			running = string(info.Active.Kind)
+		}
+		rows = append(rows, []string{name, fmt.Sprint(info.Version), when(info.Updated), fmt.Sprint(info.Resources), running})
+	}
+	return s.sayTable(rows)
+}

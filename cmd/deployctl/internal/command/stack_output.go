@@ -1,0 +1,116 @@
+package command
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
+	"github.com/urfave/cli/v2"
+)
+
+func stackOutputCommand(s *Surroundings) *cli.Command {
+	return &cli.Command{
+		Name: "output", Usage: "print the stack's outputs, or one of them", ArgsUsage: "[NAME]",
+		Flags:  onStack(jsonFlag, showSecretsFlag),
+		Action: action(s, runStackOutput),
+	}
+}
+
+func runStackOutput(ctx context.Context, s *session) error {
+	info, err := s.knownStack(ctx)
+	if err != nil {
+		return err
+	}
+	outputs, err := s.outputs(ctx, info.Stack)
+	if err != nil {
+		return err
+	}
+	if name := s.flags.Args().First(); name != "" {
+		value, ok := outputs[name]
+		if !ok {
+			return deployments.Errorf(deployments.CodeNotFound, "stack %s has no output %q", info.Stack, name)
+		}
+		if s.flags.Bool("json") {
+			return s.sayJSON(value)
+		}
+		s.say("%s", bare(value))
+		return nil
+	}
+	if s.flags.Bool("json") {
+		return s.sayJSON(outputs)
+	}
+	rows := [][]string{{"OUTPUT", "VALUE"}}
+	for _, name := range sorted(outputs) {
+		rows = append(rows, []string{name, bare(outputs[name])})
+	}
+	return s.sayTable(rows)
+}
+
+// outputs reads the outputs out of the stack's deployment.
+func (s *session) outputs(ctx context.Context, name deployments.StackName) (map[string]any, error) {
+	show := s.flags.Bool("show-secrets")
+	provider, err := s.exportSecrets(name, show)
+	if err != nil {
+		return nil, err
+	}
+	untyped, err := s.service.Export(ctx, name, 0, provider, show)
+	if err != nil {
+		return nil, err
+	}
+	var deployment apitype.DeploymentV3
+	if err := json.Unmarshal(untyped.Deployment, &deployment); err != nil {
+		return nil, deployments.Errorf(deployments.CodeFormat, "the stack's deployment cannot be read: %w", err)
+	}
+	outputs := map[string]any{}
+	for _, r := range deployment.Resources {
+		if r.Type == "pulumi:pulumi:Stack" && !r.Delete {
+			for key, value := range r.Outputs {
+				outputs[key] = open(value)
+			}
+		}
+	}
+	return outputs, nil
+}
+
+// Marks of secrets in a deployment. Source: the deployment format.
+const (
+	signatureKey = "4dabf18193072939515e22adb298388d"
+	secretMark   = "1b47061264138c4ac30d75fd1eb44270"
+)
+
+// open replaces secrets by their plain values where the export has them, else by "[secret]".
+func open(value any) any {
+	switch v := value.(type) {
+	case []any:
+		for i := range v {
+			v[i] = open(v[i])
+		}
+	case map[string]any:
+		if v[signatureKey] != secretMark {
+			for key := range v {
+				v[key] = open(v[key])
+			}
+			return v
+		}
+		var plain any
+		if text, ok := v["plaintext"].(string); ok && json.Unmarshal([]byte(text), &plain) == nil {
+			return open(plain)
+		}
+		return "[secret]"
+	}
+	return value
+}
+
+// bare writes text as it is and everything else as JSON.
+func bare(value any) string {
+	if text, ok := value.(string); ok {
+		return text
+	}
+	text, err := json.Marshal(value)
+	if err != nil {
+		return fmt.Sprint(value)
+	}
+	return string(text)
+}

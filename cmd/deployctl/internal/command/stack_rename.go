@@ -1,0 +1,53 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+
+	"github.com/urfave/cli/v2"
+)
+
+func stackRenameCommand(s *Surroundings) *cli.Command {
+	return &cli.Command{
+		Name: "rename", Usage: "give the stack another name; its resources stay", ArgsUsage: "NEW",
+		Flags:  onStack(),
+		Action: action(s, runStackRename),
+	}
+}
+
+func runStackRename(ctx context.Context, s *session) error {
+	info, err := s.knownStack(ctx)
+	if err != nil {
+		return err
+	}
+	from := info.Stack
+	here := s.project
+	to, err := s.parseStack(s.flags.Args().First())
+	if err != nil {
+		return err
+	}
+	if err := s.service.RenameStack(ctx, from, to); err != nil {
+		return err
+	}
+	s.say("Stack %s is now %s.", from, to)
+	if here == nil || s.project == nil {
+		return nil
+	}
+	before, err := here.Stack(from.Stack)
+	if err != nil {
+		return err
+	}
+	after, err := here.Stack(to.Stack)
+	if err != nil {
+		return err
+	}
+	if err := os.Rename(before.Path, after.Path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if selected, err := s.selections().Selected(here); err != nil || selected != from.String() {
+		return err
+	}
+	return s.selections().Select(here, to.String())
+}

@@ -1,0 +1,96 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/urfave/cli/v2"
+)
+
+func stackRmCommand(s *Surroundings) *cli.Command {
+	return &cli.Command{
+		Name: "rm", Usage: "remove a stack, its history and its configuration file", ArgsUsage: "[STACK]",
+		Flags: onStack(yesFlag,
+			&cli.BoolFlag{Name: "force", Aliases: []string{"f"}, Usage: "even if it has resources, which go on existing unmanaged"},
+			&cli.BoolFlag{Name: "preserve-config", Usage: "keep the configuration file"}),
+		Action: action(s, runStackRm),
+	}
+}
+
+func runStackRm(ctx context.Context, s *session) error {
+	if err := s.mustAsk(); err != nil {
+		return err
+	}
+	if err := s.connect(ctx); err != nil {
+		return err
+	}
+	var name deployments.StackName
+	var err error
+	if text := s.flags.Args().First(); text != "" {
+		name, err = s.parseStack(text)
+	} else {
+		name, err = s.stackName(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	info, err := s.service.Stack(ctx, name)
+	if deployments.CodeOf(err) == deployments.CodeNotFound {
+		return unknownStack(name)
+	}
+	if err != nil {
+		return err
+	}
+	if info.Resources > 0 && !s.flags.Bool("force") {
+		return deployments.Errorf(deployments.CodeInvalid,
+			"stack %s still has %d resources; destroy them first (deployctl destroy), or pass --force to forget them", name, info.Resources)
+	}
+	if !s.flags.Bool("yes") {
+		if err := s.confirmName(ctx, name); err != nil {
+			return err
+		}
+	}
+	if err := s.service.RemoveStack(ctx, name, s.flags.Bool("force")); err != nil {
+		return err
+	}
+	s.say("Removed stack %s.", name)
+	return s.forget(name)
+}
+
+// confirmName asks for the stack's name, which nobody types by accident.
+func (s *session) confirmName(ctx context.Context, name deployments.StackName) error {
+	answer, _, err := s.ask(ctx, fmt.Sprintf("This removes stack %s and its history. Type its name to go on: ", name))
+	if err != nil {
+		return err
+	}
+	if answer != name.Stack && answer != name.String() {
+		return s.declined()
+	}
+	return nil
+}
+
+// forget removes what the project remembers of a stack.
+func (s *session) forget(name deployments.StackName) error {
+	if s.project == nil {
+		return nil
+	}
+	selected, err := s.selections().Selected(s.project)
+	if err == nil && selected == name.String() {
+		err = s.selections().Select(s.project, "")
+	}
+	if err != nil || s.flags.Bool("preserve-config") {
+		return err
+	}
+	file, err := s.project.Stack(name.Stack)
+	if err != nil {
+		return err
+	}
+	if err := os.Remove(file.Path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}

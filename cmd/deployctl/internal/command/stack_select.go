@@ -1,0 +1,58 @@
+package command
+
+import (
+	"context"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/urfave/cli/v2"
+)
+
+func stackSelectCommand(s *Surroundings) *cli.Command {
+	return &cli.Command{
+		Name: "select", Usage: "make a stack the one that commands in this project are about", ArgsUsage: "[STACK]",
+		Flags:  onStack(&cli.BoolFlag{Name: "create", Usage: "create it if it does not exist"}),
+		Action: action(s, runStackSelect),
+	}
+}
+
+func runStackSelect(ctx context.Context, s *session) error {
+	if err := s.needProject(); err != nil {
+		return err
+	}
+	if err := s.connect(ctx); err != nil {
+		return err
+	}
+	text := s.flags.Args().First()
+	if text == "" {
+		text = s.flags.String("stack")
+	}
+	name, err := s.chosen(ctx, text)
+	if err != nil {
+		return err
+	}
+	_, err = s.service.Stack(ctx, name)
+	if deployments.CodeOf(err) == deployments.CodeNotFound {
+		if !s.flags.Bool("create") {
+			return unknownStack(name)
+		}
+		err = s.service.CreateStack(ctx, name, nil)
+	}
+	if err != nil {
+		return err
+	}
+	if s.project == nil {
+		return deployments.Errorf(deployments.CodeInvalid, "stack %s is not of the project in %s", name, s.dir)
+	}
+	if err := s.selections().Select(s.project, name.String()); err != nil {
+		return err
+	}
+	s.say("Stack %s is selected.", name)
+	return nil
+}
+
+func (s *session) chosen(ctx context.Context, text string) (deployments.StackName, error) {
+	if text == "" {
+		return s.onlyStack(ctx)
+	}
+	return s.parseStack(text)
+}

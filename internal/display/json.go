@@ -1,0 +1,67 @@
+package display
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+
+	"github.com/deployctl/deployctl/deployments"
+)
+
+// Summary is the last line of --json.
+type Summary struct {
+	Type    string         `json:"type"` // "summary"
+	Result  string         `json:"result"`
+	Changes map[string]int `json:"changes"`
+	Seconds float64        `json:"seconds"`
+	Update  string         `json:"update"`
+	// Error is the first error in a sentence.
+	Error string `json:"error,omitempty"`
+}
+
+// SummaryOf sums an ended update up. The usual changes are always there, others when they happened.
+func SummaryOf(end deployments.UpdateInfo) Summary {
+	changes := map[string]int{"create": 0, "update": 0, "replace": 0, "delete": 0, "same": 0}
+	for op, n := range end.Changes {
+		changes[op] = n
+	}
+	return Summary{
+		Type: "summary", Result: end.Status, Changes: changes, Seconds: seconds(end),
+		Update: end.Update.String(), Error: end.Error,
+	}
+}
+
+// seconds is how long an update took, to the millisecond.
+func seconds(end deployments.UpdateInfo) float64 {
+	if end.Started.IsZero() || end.Ended.Before(end.Started) {
+		return 0
+	}
+	return float64(end.Ended.Sub(end.Started).Milliseconds()) / 1000
+}
+
+// jsonLines prints engine events as they are.
+type jsonLines struct {
+	encoder *json.Encoder
+	state   *State
+}
+
+func newJSON(o Options) *jsonLines {
+	encoder := json.NewEncoder(o.Out)
+	encoder.SetEscapeHTML(false)
+	return &jsonLines{encoder, o.State}
+}
+
+func (j *jsonLines) Item(e deployments.WatchEvent) {
+	j.state.Apply(e)
+	switch {
+	case e.Event != nil:
+		_ = j.encoder.Encode(e.Event) // a reader that has gone must not end the update
+	case e.End != nil:
+		_ = j.encoder.Encode(SummaryOf(*e.End))
+	}
+}
+
+// Note goes to standard error, out of the programs' way.
+func (j *jsonLines) Note(text string) { _, _ = fmt.Fprintln(os.Stderr, text) }
+
+func (j *jsonLines) Close() {}

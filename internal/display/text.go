@@ -1,0 +1,248 @@
+package display
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
+)
+
+// label names a resource: "deployctl:s3:Bucket site".
+func (r *Row) label() string {
+	if r.Type == "" {
+		return r.Name
+	}
+	return shortType(r.Type) + " " + r.Name
+}
+
+// shortType leaves out the middle of a type token where it only repeats the type's name: "aws:s3/bucket:Bucket" is
+// "aws:s3:Bucket".
+func shortType(token string) string {
+	parts := strings.Split(token, ":")
+	if len(parts) != 3 {
+		return token
+	}
+	module, name, found := strings.Cut(parts[1], "/")
+	if found && strings.EqualFold(name, parts[2]) {
+		return parts[0] + ":" + module + ":" + parts[2]
+	}
+	return token
+}
+
+// changeLines writes the changed properties of a row, one a line, without indentation.
+func changeLines(r *Row, paint painter) []string {
+	var out []string
+	for _, c := range r.Changes {
+		line := ""
+		switch {
+		case c.Old == nil && c.New == nil:
+			line = paint.paint(yellow, "~") + " " + c.Path
+		case c.Old == nil:
+			line = paint.paint(green, "+") + " " + c.Path + ": " + format(c.New)
+		case c.New == nil:
+			line = paint.paint(red, "-") + " " + c.Path + ": " + format(c.Old)
+		default:
+			line = paint.paint(yellow, "~") + " " + c.Path + ": " + format(c.Old) + " → " + format(c.New)
+		}
+		if c.Replaces {
+			line += paint.paint(magenta, " (replaces)")
+		}
+		out = append(out, line)
+	}
+	return out
+}
+
+// diagLines writes a diagnostic; the lines after its first are indented.
+func diagLines(d Diag, paint painter) []string {
+	lines := strings.Split(d.Message, "\n")
+	switch d.Severity {
+	case "error":
+		lines[0] = paint.paint(red, "error: ") + lines[0]
+	case "warning":
+		lines[0] = paint.paint(yellow, "warning: ") + lines[0]
+	default:
+		return lines
+	}
+	for i := range lines[1:] {
+		lines[i+1] = "  " + lines[i+1]
+	}
+	return lines
+}
+
+// outputLines writes the stack's outputs, with how they changed.
+func outputLines(s *State, paint painter) []string {
+	if len(s.Outputs) == 0 {
+		return nil
+	}
+	width := 0
+	for name := range s.Outputs {
+		width = max(width, len(name))
+	}
+	out := []string{paint.paint(bold, "Outputs:")}
+	for _, name := range slices.Sorted(maps.Keys(s.Outputs)) {
+		value, sign := format(s.Outputs[name]), " "
+		if old, had := s.Previous[name]; !had {
+			sign = paint.paint(green, "+")
+		} else if before := format(old); before != value {
+			sign, value = paint.paint(yellow, "~"), before+" → "+value
+		}
+		out = append(out, fmt.Sprintf("  %s %-*s: %s", sign, width, name, value))
+	}
+	return out
+}
+
+// summaryLines writes what an update came to.
+func summaryLines(s *State, o Options, paint painter) []string {
+	end := *s.End
+	var out []string
+	if counts := countLines(end, o.Preview, paint); len(counts) > 0 {
+		out = append(append(out, paint.paint(bold, "Resources:")), counts...)
+	}
+	if end.Error != "" && !s.told(end.Error) {
+		out = append(out, diagLines(Diag{Severity: "error", Message: plain(end.Error)}, paint)...)
+	}
+	return append(out, verdict(end, o, paint))
+}
+
+// told says whether a diagnostic has said it already.
+func (s *State) told(message string) bool {
+	said := func(d Diag) bool { return d.Severity == "error" && strings.Contains(d.Message, plain(message)) }
+	return slices.ContainsFunc(s.Diags, said) ||
+		slices.ContainsFunc(s.Rows, func(r *Row) bool { return slices.ContainsFunc(r.Diags, said) })
+}
+
+// countLines writes how many resources had what done to them.
+func countLines(end deployments.UpdateInfo, preview bool, paint painter) []string {
+	ops := slices.Clone(summaryOrder)
+	for _, op := range slices.Sorted(maps.Keys(end.Changes)) {
+		if !slices.Contains(ops, apitype.OpType(op)) {
+			ops = append(ops, apitype.OpType(op))
+		}
+	}
+	var out []string
+	for _, op := range ops {
+		n := end.Changes[string(op)]
+		if n == 0 {
+			continue
+		}
+		o := operationOf(op)
+		word := o.past
+		if preview && op != apitype.OpSame {
+			word = "to " + o.plan
+		}
+		out = append(out, fmt.Sprintf("  %s %d %s", paint.paint(o.color, o.sign), n, word))
+	}
+	return out
+}
+
+// verdict is the last line.
+func verdict(end deployments.UpdateInfo, o Options, paint painter) string {
+	what := o.Kind
+	if o.Preview {
+		what = "preview"
+	}
+	took := elapsed(end.Ended.Sub(end.Started))
+	text := ""
+	switch end.Status {
+	case "succeeded":
+		text = paint.paint(green, what+" succeeded")
+		if !o.Preview && !changed(end.Changes) {
+			text += ", nothing changed,"
+		}
+	case "cancelled":
+		text = paint.paint(yellow, what+" cancelled")
+	default:
+		text = paint.paint(red, what+" "+end.Status)
+	}
+	text += " in " + took
+	if !o.Preview {
+		text += paint.paint(dim, " ("+end.Update.String()+")")
+	}
+	return text
+}
+
+func changed(changes map[string]int) bool {
+	for op, n := range changes {
+		if n > 0 && op != string(apitype.OpSame) && op != string(apitype.OpRefresh) && op != string(apitype.OpRead) {
+			return true
+		}
+	}
+	return false
+}
+
+// elapsed writes a duration as people say it: "0.4s", "12s", "3m05s", "2h07m".
+func elapsed(d time.Duration) string {
+	switch {
+	case d < 0:
+		return "0s"
+	case d < 10*time.Second:
+		return strings.TrimSuffix(fmt.Sprintf("%.1f", d.Seconds()), ".0") + "s"
+	case d < time.Minute:
+		return fmt.Sprintf("%ds", int(d.Seconds()))
+	case d < time.Hour:
+		return fmt.Sprintf("%dm%02ds", int(d.Minutes()), int(d.Seconds())%60)
+	default:
+		return fmt.Sprintf("%dh%02dm", int(d.Hours()), int(d.Minutes())%60)
+	}
+}
+
+// queueLine says who is ahead; empty when the update runs.
+func queueLine(p deployments.Progress) string {
+	if p.Position == 0 {
+		return ""
+	}
+	line := fmt.Sprintf("waiting in the stack's queue, position %d", p.Position)
+	if p.Behind != nil {
+		line += fmt.Sprintf(": %s %s runs", p.Behind.Kind, p.Behind.Update)
+		if p.Behind.Initiator != "" {
+			line += " for " + p.Behind.Initiator
+		}
+		if !p.Behind.Started.IsZero() {
+			line += ", since " + p.Behind.Started.Local().Format(time.TimeOnly)
+		}
+	}
+	return line
+}
+
+// Details writes every change of a preview with its properties.
+func Details(s *State, color bool) []string {
+	paint := painter(color)
+	var out []string
+	for _, r := range s.Rows {
+		if !r.changes() {
+			continue
+		}
+		o := operationOf(r.Op)
+		out = append(out, paint.paint(o.color, o.sign+" "+r.label())+paint.paint(dim, "  "+o.plan))
+		lines := changeLines(r, paint)
+		if len(lines) == 0 {
+			lines = propertyLines(r, paint)
+		}
+		for _, line := range lines {
+			out = append(out, "    "+line)
+		}
+	}
+	return append(out, outputLines(s, paint)...)
+}
+
+// propertyLines lists the properties of what is created or deleted.
+func propertyLines(r *Row, paint painter) []string {
+	state, sign := r.metadata.New, paint.paint(green, "+")
+	if state == nil {
+		state, sign = r.metadata.Old, paint.paint(red, "-")
+	}
+	if state == nil {
+		return nil
+	}
+	var out []string
+	for _, key := range slices.Sorted(maps.Keys(state.Inputs)) {
+		if !strings.HasPrefix(key, "__") {
+			out = append(out, sign+" "+key+": "+format(state.Inputs[key]))
+		}
+	}
+	return out
+}

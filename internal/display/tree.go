@@ -1,0 +1,6 @@
+package display
+
+func newTree(o Options) View {
+	o.Screen = nil
+	return New(o)
+}
