@@ -49,6 +49,9 @@ func Find(dir string) (*Project, error) {
 	if err := deployments.ValidateName("project", string(definition.Name)); err != nil {
 		return nil, deployments.Errorf(deployments.CodeInvalid, "%s: %w", file, err)
 	}
+	if definition.Runtime.Name() == "" {
+		return nil, deployments.Errorf(deployments.CodeInvalid, "%s names no runtime; add a line such as runtime: yaml", file)
+	}
 	return &Project{File: file, Dir: filepath.Dir(file), Definition: definition}, nil
 }
 

@@ -1,0 +1,92 @@
+package command
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/deployctl/deployctl/internal/grpcapi/memory"
+)
+
+type memoryScript = memory.Script
+
+func link(t *testing.T, to, at string) {
+	t.Helper()
+	if err := os.Symlink(to, at); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestASecretFlagAfterTheArgumentsEncryptsTheValue(t *testing.T) {
+	for _, args := range [][]string{
+		{"config", "set", "password", "hunter2", "--secret"},
+		{"config", "set", "--secret", "password", "hunter2"},
+		{"config", "--secret", "set", "password", "hunter2"},
+		{"config", "set", "password", "--secret", "--", "hunter2"},
+	} {
+		t.Run(strings.Join(args, " "), func(t *testing.T) {
+			d := newDesk(t, map[string]string{"Pulumi.yaml": yamlProject})
+			d.stack("dev")
+			d.must(args...)
+			file := d.read("Pulumi.dev.yaml")
+			if strings.Contains(file, "hunter2") || !strings.Contains(file, "secure:") {
+				t.Fatalf("the file says\n%s", file)
+			}
+			if got := d.must("config", "get", "password"); got != "hunter2\n" {
+				t.Errorf("get says %q", got)
+			}
+			if got := d.must("config"); strings.Contains(got, "hunter2") || !strings.Contains(got, "[secret]") {
+				t.Errorf("config says %q", got)
+			}
+			if got := d.must("config", "ls", "--show-secrets"); !strings.Contains(got, "hunter2") {
+				t.Errorf("config ls --show-secrets says %q", got)
+			}
+		})
+	}
+}
+
+func TestConfigurationIsKeptInTheFormOfTheField(t *testing.T) {
+	d := newDesk(t, map[string]string{"Pulumi.yaml": yamlProject})
+	d.stack("dev")
+	d.write("Pulumi.dev.yaml", "# sizes\nconfig:\n  shop:size: 3 # small\n")
+	d.must("config", "set", "aws:region", "eu-west-1")
+	d.must("config", "set", "servers[0].port", "80", "--path")
+	d.must("config", "set", "list,with,commas", "a,b")
+	file := d.read("Pulumi.dev.yaml")
+	for _, want := range []string{
+		"# sizes\nconfig:\n", " # small\n", "  aws:region: eu-west-1\n", "  shop:list,with,commas: a,b\n", "  shop:servers:\n    - port: 80\n",
+	} {
+		if !strings.Contains(file, want) {
+			t.Errorf("the file lacks %q:\n%s", want, file)
+		}
+	}
+	if got := d.must("config", "get", "servers[0].port", "--path"); got != "80\n" {
+		t.Errorf("get says %q", got)
+	}
+	d.must("config", "rm", "aws:region")
+	d.refused(2, "aws:region is not set in", "config", "get", "aws:region")
+	d.refused(2, "aws:region is not set in", "config", "rm", "aws:region")
+}
+
+func TestAValueMayComeFromStandardInput(t *testing.T) {
+	d := newDesk(t, map[string]string{"Pulumi.yaml": yamlProject})
+	d.stack("dev")
+	d.input = "line one\nline two\n"
+	d.must("config", "set", "motd")
+	d.input = ""
+	if got := d.must("config", "get", "motd"); got != "line one\nline two\n" {
+		t.Errorf("get says %q", got)
+	}
+}
+
+func TestASecretIsTypedUnseen(t *testing.T) {
+	d := newDesk(t, map[string]string{"Pulumi.yaml": yamlProject})
+	d.stack("dev")
+	d.person, d.hidden = true, []string{"hunter2"}
+	if out := d.must("config", "set", "password", "--secret"); strings.Contains(out, "hunter2") {
+		t.Error("it was shown")
+	}
+	if got := d.must("config", "get", "password"); got != "hunter2\n" {
+		t.Errorf("get says %q", got)
+	}
+}

@@ -1,0 +1,192 @@
+package memory
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
+)
+
+// CreateStack makes a stack.
+func (s *Service) CreateStack(_ context.Context, name deployments.StackName, tags map[string]string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, ok := s.stacks[name]; ok {
+		return deployments.Errorf(deployments.CodeExists, "there is a stack %s already", name)
+	}
+	s.stacks[name] = &stack{
+		info:       deployments.StackInfo{Stack: name, Tags: tags},
+		deployment: apitype.UntypedDeployment{Version: 3, Deployment: []byte(`{"manifest":{"time":"0001-01-01T00:00:00Z","magic":"","version":""}}`)},
+	}
+	return nil
+}
+
+// ListStacks lists stacks by name.
+func (s *Service) ListStacks(_ context.Context, organization, project string) ([]deployments.StackInfo, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var list []deployments.StackInfo
+	for name, found := range s.stacks {
+		if name.Organization == organization && (project == "" || name.Project == project) {
+			list = append(list, found.info)
+		}
+	}
+	slices.SortFunc(list, func(a, b deployments.StackInfo) int { return strings.Compare(a.Stack.String(), b.Stack.String()) })
+	return list, nil
+}
+
+// Stack describes a stack.
+func (s *Service) Stack(_ context.Context, name deployments.StackName) (deployments.StackInfo, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	found, err := s.find(name)
+	if err != nil {
+		return deployments.StackInfo{}, err
+	}
+	return found.info, nil
+}
+
+// RemoveStack removes a stack.
+func (s *Service) RemoveStack(_ context.Context, name deployments.StackName, force bool) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	found, err := s.find(name)
+	if err != nil {
+		return err
+	}
+	if found.info.Resources > 0 && !force {
+		return deployments.Errorf(deployments.CodeInvalid, "stack %s is not empty", name)
+	}
+	delete(s.stacks, name)
+	return nil
+}
+
+// RenameStack gives a stack another name.
+func (s *Service) RenameStack(_ context.Context, from, to deployments.StackName) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	found, err := s.find(from)
+	if err != nil {
+		return err
+	}
+	if _, ok := s.stacks[to]; ok {
+		return deployments.Errorf(deployments.CodeExists, "there is a stack %s already", to)
+	}
+	delete(s.stacks, from)
+	found.info.Stack = to
+	s.stacks[to] = found
+	return nil
+}
+
+// TagStack merges tags; an empty value removes one.
+func (s *Service) TagStack(_ context.Context, name deployments.StackName, tags map[string]string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	found, err := s.find(name)
+	if err != nil {
+		return err
+	}
+	merged := map[string]string{}
+	for key, value := range found.info.Tags {
+		merged[key] = value
+	}
+	for key, value := range tags {
+		if merged[key] = value; value == "" {
+			delete(merged, key)
+		}
+	}
+	found.info.Tags = merged
+	return nil
+}
+
+// Export gives the deployment that was imported last.
+func (s *Service) Export(
+	_ context.Context, name deployments.StackName, _ int, _ deployments.SecretsProvider, _ bool,
+) (apitype.UntypedDeployment, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	found, err := s.find(name)
+	if err != nil {
+		return apitype.UntypedDeployment{}, err
+	}
+	return found.deployment, nil
+}
+
+// Import keeps a deployment.
+func (s *Service) Import(
+	_ context.Context, name deployments.StackName, d apitype.UntypedDeployment, _ deployments.SecretsProvider,
+) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	found, err := s.find(name)
+	if err != nil {
+		return 0, err
+	}
+	found.deployment = d
+	found.info.Version++
+	return found.info.Version, nil
+}
+
+// History lists the updates of a stack.
+func (s *Service) History(_ context.Context, name deployments.StackName, limit int) ([]deployments.UpdateInfo, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	found, err := s.find(name)
+	if err != nil {
+		return nil, err
+	}
+	return found.history[:min(limit, len(found.history))], nil
+}
+
+// CreateToken makes a token.
+func (s *Service) CreateToken(_ context.Context, name string) (string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, t := range s.tokens {
+		if t.Name == name {
+			return "", deployments.Errorf(deployments.CodeExists, "there is a token %s already", name)
+		}
+	}
+	text := fmt.Sprintf("token-%d-%s", len(s.tokens), name)
+	s.tokens[digestOf([]byte(text))] = deployments.Token{Name: name, Created: begun}
+	return text, nil
+}
+
+// ListTokens lists tokens by name.
+func (s *Service) ListTokens(context.Context) ([]deployments.Token, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var list []deployments.Token
+	for _, t := range s.tokens {
+		list = append(list, t)
+	}
+	slices.SortFunc(list, func(a, b deployments.Token) int { return strings.Compare(a.Name, b.Name) })
+	return list, nil
+}
+
+// RemoveToken removes a token.
+func (s *Service) RemoveToken(_ context.Context, name string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for hash, t := range s.tokens {
+		if t.Name == name {
+			delete(s.tokens, hash)
+			return nil
+		}
+	}
+	return deployments.Errorf(deployments.CodeNotFound, "there is no token %s", name)
+}
+
+// Authorize is grpcapi's Authority.
+func (s *Service) Authorize(_ context.Context, hash string) (string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t, ok := s.tokens[hash]
+	if !ok {
+		return "", deployments.Errorf(deployments.CodeUnauthorized, "the service does not know this token")
+	}
+	return t.Name, nil
+}
