@@ -20,6 +20,7 @@ type MissingPluginError struct {
 	Version string   // asked for; empty: any
 	Found   []string // other versions that are installed
 	Dir     string   // where plugins are installed
+	Server  string   // where the program says it is to be had, or empty
 }
 
 func (e *MissingPluginError) Error() string {
@@ -36,6 +37,9 @@ func (e *MissingPluginError) Error() string {
 		found = " (found there: v" + strings.Join(e.Found, ", v") + ")"
 	}
 	install := strings.TrimSpace(fmt.Sprintf("pulumi plugin install %s %s %s", e.Kind, e.Name, e.Version))
+	if e.Server != "" {
+		install += " --server " + e.Server
+	}
 	return fmt.Sprintf("%s %s was not found on PATH or in %s%s; install it with `%s`", kind, what, e.Dir, found, install)
 }
 
@@ -83,7 +87,11 @@ func (f finder) find(kind apitype.PluginKind, name, version string) (string, err
 	if best == nil {
 		return "", missing
 	}
-	return executable(filepath.Join(best.Path, file))
+	path, err := executable(filepath.Join(best.Path, file))
+	if err != nil {
+		return "", fmt.Errorf("%s v%s is installed, but cannot be run: %w", file, best.Version, err)
+	}
+	return path, nil
 }
 
 func wanted(version *semver.Version, asked string) bool {

@@ -29,7 +29,7 @@ type Language struct {
 }
 
 // Language starts the host of a runtime. What it and the program write is given to Options.Log line by line, as Info and
-// Infoerr. Each call starts another host; all end with the Host.
+// Infoerr. Each call starts another host, which ends with Run, or with the Host.
 func (h *Host) Language(ctx context.Context, runtime string) (*Language, error) {
 	options, err := structpb.NewStruct(h.program.options)
 	if err != nil {
@@ -195,8 +195,19 @@ type LostError struct{ Reason string }
 func (e *LostError) Error() string { return "the program was lost: " + e.Reason }
 
 // Run runs the program to its end: nil if it succeeded, *ProgramError if it failed, *LostError if it was killed. When the
-// context ends, the program is killed and the context's cause returned; the Language is of no use afterwards.
+// context ends, the program is killed and the context's cause returned. All that it wrote has been logged when Run returns:
+// to that end the language host is stopped, so that a Language runs one program.
 func (l *Language) Run(ctx context.Context, req RunRequest) error {
+	result := l.run(ctx, req)
+	grace := stopGrace
+	if ctx.Err() != nil {
+		result, grace = context.Cause(ctx), 0
+	}
+	l.end.stop(grace)
+	return result
+}
+
+func (l *Language) run(ctx context.Context, req RunRequest) error {
 	resp, err := l.client.Run(ctx, &pulumirpc.RunRequest{
 		Organization: req.Organization, Project: req.Project, Stack: req.Stack,
 		Pwd: l.info.ProgramDirectory, Program: l.info.EntryPoint, Info: l.info, //nolint:staticcheck // older hosts read Program
@@ -204,10 +215,6 @@ func (l *Language) Run(ctx context.Context, req RunRequest) error {
 		DryRun: req.DryRun, Parallel: int32(min(req.Parallel, 1<<30)), //nolint:gosec // bounded
 		MonitorAddress: req.MonitorAddress, LoaderTarget: l.host.address, MapperTarget: l.host.address,
 	})
-	if ctx.Err() != nil {
-		l.end.stop(0)
-		return context.Cause(ctx)
-	}
 	switch status.Code(err) {
 	case codes.OK:
 	case codes.Aborted, codes.Unavailable, codes.Canceled:

@@ -12,9 +12,12 @@ import (
 	"time"
 
 	"github.com/pulumi/pulumi/sdk/v3/go/common/diag"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/workspace"
 	pulumirpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 )
 
@@ -164,6 +167,9 @@ func TestABuiltInProviderNeedsNoProcess(t *testing.T) {
 	h := open(t, Options{Builtin: map[string]func() pulumirpc.ResourceProviderServer{
 		"deployctl": func() pulumirpc.ResourceProviderServer { return &tiny{shakes: true} },
 	}})
+	if schema, err := h.schema(t.Context(), Package{Name: "deployctl"}); err != nil || len(schema) == 0 {
+		t.Errorf("schema %s %v", schema, err)
+	}
 	p := configured(t, h, "deployctl", "a")
 	if resp, err := p.Create(t.Context(), creating("it")); err != nil || resp.ID != "made" || p.Pid() != 0 || !p.Alive() {
 		t.Errorf("%+v %v", resp, err)
@@ -204,7 +210,11 @@ func TestAMissingPluginAndAWrongVersionSayWhatToDo(t *testing.T) {
 	home := t.TempDir()
 	install(t, home, "1.0.0")
 	h := open(t, Options{PulumiHome: home, Env: []string{"PATH=" + t.TempDir()}})
-	_, err := h.Provider(t.Context(), Package{Name: "aws", Version: "6.1.2"}, "")
+	_, err := h.Provider(t.Context(), Package{Name: "acme", DownloadURL: "https://acme.example"}, "")
+	if err == nil || !strings.HasSuffix(err.Error(), "`pulumi plugin install resource acme --server https://acme.example`") {
+		t.Errorf("%v", err)
+	}
+	_, err = h.Provider(t.Context(), Package{Name: "aws", Version: "6.1.2"}, "")
 	want := "provider plugin pulumi-resource-aws v6.1.2 was not found on PATH or in " + filepath.Join(home, "plugins") +
 		"; install it with `pulumi plugin install resource aws 6.1.2`"
 	if err == nil || err.Error() != want {
@@ -257,6 +267,105 @@ func TestClassifyKnowsTheCodesOfTheTransport(t *testing.T) {
 	} {
 		if v := classify(convert(status.Error(code, "x"))); v.Outcome != want {
 			t.Errorf("%v: %v, want %v", code, v.Outcome, want)
+		}
+	}
+}
+
+func TestCallersAtOnceShareOneProcess(t *testing.T) {
+	h := open(t, Options{Env: []string{"PATH=" + bin(t, "pulumi-resource-tiny")}})
+	pids := make(chan int)
+	for range 10 {
+		go func() {
+			p, err := h.Provider(context.Background(), Package{Name: "tiny"}, "a")
+			if err != nil {
+				t.Error(err)
+				pids <- 0
+				return
+			}
+			_, err = p.Configure(context.Background(), configuration("tiny", nil))
+			if err != nil {
+				t.Error(err)
+			}
+			pids <- p.Pid()
+		}()
+	}
+	first := <-pids
+	for range 9 {
+		if pid := <-pids; pid != first {
+			t.Errorf("process %d and process %d", first, pid)
+		}
+	}
+}
+
+func TestAProviderWithUnknownConfigurationIsNotCalledInAPreview(t *testing.T) {
+	h := open(t, Options{Env: []string{"PATH=" + bin(t, "pulumi-resource-tiny")}})
+	p, err := h.Provider(t.Context(), Package{Name: "tiny"}, "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	unknown := configuration("tiny", nil)
+	unknown.Inputs = resource.PropertyMap{"region": resource.MakeComputed(resource.NewStringProperty(""))}
+	if _, err := p.Configure(t.Context(), unknown); err != nil {
+		t.Fatal(err)
+	}
+	preview := creating("refuse")
+	preview.Preview = true
+	if resp, err := p.Create(t.Context(), preview); err != nil || len(resp.Properties) != 0 {
+		t.Errorf("%+v %v", resp, err)
+	}
+}
+
+func TestAParameterisedProviderGetsItsParameterBeforeAnythingElse(t *testing.T) {
+	h := open(t, Options{Env: []string{"PATH=" + bin(t, "pulumi-resource-tiny")}})
+	pkg := Package{Name: "tiny", Parameter: &Parameter{Name: "huge", Version: "3.2.1", Value: []byte("x")}}
+	schema, err := h.schema(t.Context(), pkg)
+	if err != nil || !strings.Contains(string(schema), `"name": "huge", "version": "3.2.1"`) {
+		t.Errorf("%s %v", schema, err)
+	}
+	plain, err := h.schema(t.Context(), Package{Name: "tiny"})
+	if err != nil || strings.Contains(string(plain), "huge") {
+		t.Errorf("%s %v", plain, err)
+	}
+}
+
+func TestProgramsAndPluginsReachTheEngine(t *testing.T) {
+	said := newJournal()
+	h := open(t, Options{Log: said.log})
+	conn, err := grpc.NewClient(h.Address(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	engine := pulumirpc.NewEngineClient(conn)
+	_, err = engine.Log(t.Context(), &pulumirpc.LogRequest{
+		Severity: pulumirpc.LogSeverity_WARNING, Message: "half full", Urn: "urn:x", StreamId: 3, Ephemeral: true,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Message{Severity: diag.Warning, Text: "half full", URN: "urn:x", Stream: 3, Ephemeral: true}
+	if got := said.await(t, "half full"); got != want {
+		t.Errorf("%+v", got)
+	}
+	if _, err := engine.SetRootResource(t.Context(), &pulumirpc.SetRootResourceRequest{Urn: "urn:root"}); err != nil {
+		t.Fatal(err)
+	}
+	if root, err := engine.GetRootResource(t.Context(), nil); err != nil || root.GetUrn() != "urn:root" || h.RootResource() != "urn:root" {
+		t.Errorf("%v %v", root, err)
+	}
+	for asked, want := range map[string]codes.Code{">=3.0.0": codes.OK, ">=4.0.0": codes.FailedPrecondition} {
+		_, err := engine.RequirePulumiVersion(t.Context(), &pulumirpc.RequirePulumiVersionRequest{PulumiVersionRange: asked})
+		if status.Code(err) != want {
+			t.Errorf("%s: %v", asked, err)
+		}
+	}
+}
+
+func TestMainMustBeBelowTheProject(t *testing.T) {
+	for main, want := range map[string]string{"../elsewhere": "must be a path below the project", "gone": "no such file"} {
+		_, err := New(Options{RootDir: t.TempDir(), Project: &workspace.Project{Main: main}})
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", main, err)
 		}
 	}
 }

@@ -151,6 +151,9 @@ func (h *Host) providerEndpoint(pkg Package) (*endpoint, string, error) {
 		spec.path, script, err = languagehost.DynamicProvider(h.program.dir, h.env)
 		spec.args = []string{script, h.address}
 	}
+	if missing := (*MissingPluginError)(nil); errors.As(err, &missing) {
+		missing.Server = pkg.DownloadURL
+	}
 	if err != nil {
 		return nil, "", err
 	}

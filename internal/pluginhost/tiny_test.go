@@ -52,7 +52,7 @@ type tiny struct {
 	pulumirpc.UnimplementedResourceProviderServer
 	shakes    bool
 	cancelled chan struct{}
-	env       string
+	parameter *pulumirpc.ParameterizeRequest_ParametersValue
 }
 
 func serveTiny(p *tiny) {
@@ -80,7 +80,22 @@ func (p *tiny) Handshake(
 	return &pulumirpc.ProviderHandshakeResponse{AcceptSecrets: true, AcceptResources: true, AcceptOutputs: true}, nil
 }
 
-func (p *tiny) GetSchema(context.Context, *pulumirpc.GetSchemaRequest) (*pulumirpc.GetSchemaResponse, error) {
+func (p *tiny) Parameterize(
+	_ context.Context, req *pulumirpc.ParameterizeRequest,
+) (*pulumirpc.ParameterizeResponse, error) {
+	p.parameter = req.GetValue()
+	return &pulumirpc.ParameterizeResponse{Name: p.parameter.GetName(), Version: p.parameter.GetVersion()}, nil
+}
+
+func (p *tiny) GetSchema(_ context.Context, req *pulumirpc.GetSchemaRequest) (*pulumirpc.GetSchemaResponse, error) {
+	if req.GetSubpackageName() != p.parameter.GetName() {
+		return nil, fmt.Errorf("asked for %s, am %s", req.GetSubpackageName(), p.parameter.GetName())
+	}
+	if p.parameter != nil {
+		return &pulumirpc.GetSchemaResponse{
+			Schema: fmt.Sprintf(`{"name": %q, "version": %q}`, p.parameter.GetName(), p.parameter.GetVersion()),
+		}, nil
+	}
 	return &pulumirpc.GetSchemaResponse{Schema: `{"name": "tiny", "version": "1.0.0", "resources": {"tiny:index:Thing": {
 		"properties": {"do": {"type": "string"}, "size": {"type": "number"}},
 		"inputProperties": {"do": {"type": "string"}, "size": {"type": "number"}}
