@@ -40,7 +40,7 @@ func (c *Client) RenameStack(ctx context.Context, from, to deployments.StackName
 	return err
 }
 
-// TagStack merges tags into the stack's.
+// TagStack replaces the stack's tags.
 func (c *Client) TagStack(ctx context.Context, s deployments.StackName, tags map[string]string) error {
 	_, err := repeat(ctx, c, c.stacks.TagStack, &api.TagStackRequest{Stack: wire.FromStack(s), Tags: tags})
 	return err

@@ -1,4 +1,67 @@
-// Command deployctl deploys infrastructure so that nothing that dies can hurt it.
+// Command deployctl deploys infrastructure so that nothing that dies can hurt it. The same binary is the client, the
+// service, the worker, the embedded service of one machine, and, by the name it is started as, plugins for others' engines.
 package main
 
-func main() {}
+import (
+	"context"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime/debug"
+	"strings"
+	"syscall"
+
+	"github.com/deployctl/deployctl/cmd/deployctl/internal/command"
+	"github.com/deployctl/deployctl/internal/display"
+	"golang.org/x/term"
+)
+
+// version is set by the linker in releases.
+var version = ""
+
+func main() {
+	name := strings.TrimSuffix(filepath.Base(os.Args[0]), ".exe")
+	if plugin, ok := plugins[name]; ok {
+		os.Exit(plugin(os.Args[1:]))
+	}
+	os.Exit(run())
+}
+
+// run is deployctl at a user's fingertips.
+func run() int {
+	dir, err := os.Getwd()
+	if err != nil {
+		dir = "."
+	}
+	// A terminal that goes away is no reason to end an update: SIGHUP detaches, as Ctrl-C does.
+	interrupts := make(chan os.Signal, 2)
+	signal.Notify(interrupts, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	s := &command.Surroundings{
+		In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Environ: os.Environ(), Dir: dir,
+		Interactive: term.IsTerminal(int(os.Stdin.Fd())), Hidden: readHidden,
+		Interrupts: interrupts, Connect: connect, More: serviceCommands, Version: versionText(),
+	}
+	s.Screen = display.FindScreen(os.Stdout, s.Variable)
+	return command.Main(context.Background(), s, os.Args)
+}
+
+// readHidden reads a line from the keyboard without showing it.
+func readHidden() (string, error) {
+	text, err := term.ReadPassword(int(os.Stdin.Fd()))
+	if err == io.EOF {
+		err = nil
+	}
+	return string(text), err
+}
+
+// versionText is what the linker says, or what Go knows of this build.
+func versionText() string {
+	if version != "" {
+		return version
+	}
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		return info.Main.Version
+	}
+	return "(unknown)"
+}

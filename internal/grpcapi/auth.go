@@ -3,7 +3,7 @@ package grpcapi
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
+	"crypto/subtle"
 	"log/slog"
 	"strings"
 
@@ -15,37 +15,32 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Authority knows access tokens by their hash.
+// Authority knows access tokens.
 type Authority interface {
-	// Authorize gives the name of the token with this hash (see TokenHash), or CodeUnauthorized. An empty name is the
-	// local user's own token: what that client says about who asks is believed.
-	Authorize(ctx context.Context, hash string) (name string, err error)
-}
-
-// TokenHash is what is kept of a token. A token's text is random and long, so a plain hash does not leak it.
-func TokenHash(text string) string {
-	sum := sha256.Sum256([]byte(text))
-	return "sha256:" + hex.EncodeToString(sum[:])
+	// Authenticate gives the token with this text, or CodeUnauthorized. An empty name is the local user's own token: what
+	// that client says about who asks is believed.
+	Authenticate(ctx context.Context, text string) (deployments.Token, error)
 }
 
 // OneToken is the authority that knows a single token, the local user's, and asks next about every other; next may be nil.
 func OneToken(text string, next Authority) Authority {
-	return oneToken{TokenHash(text), next}
+	return oneToken{sha256.Sum256([]byte(text)), next}
 }
 
 type oneToken struct {
-	hash string
+	hash [sha256.Size]byte
 	next Authority
 }
 
-func (o oneToken) Authorize(ctx context.Context, hash string) (string, error) {
-	if hash == o.hash {
-		return "", nil
+func (o oneToken) Authenticate(ctx context.Context, text string) (deployments.Token, error) {
+	hash := sha256.Sum256([]byte(text))
+	if subtle.ConstantTimeCompare(hash[:], o.hash[:]) == 1 {
+		return deployments.Token{}, nil
 	}
 	if o.next == nil {
-		return "", deployments.Errorf(deployments.CodeUnauthorized, "the service does not know this token")
+		return deployments.Token{}, deployments.Errorf(deployments.CodeUnauthorized, "the service does not know this token")
 	}
-	return o.next.Authorize(ctx, hash)
+	return o.next.Authenticate(ctx, text)
 }
 
 type callerKey struct{}
@@ -96,11 +91,11 @@ func (i *interceptors) authenticate(ctx context.Context, method string) (context
 	if len(headers) != 1 || !strings.HasPrefix(headers[0], "Bearer ") {
 		return ctx, deployments.Errorf(deployments.CodeUnauthorized, "the service needs an access token: set DEPLOYCTL_TOKEN, or token in the configuration file")
 	}
-	name, err := i.authority.Authorize(ctx, TokenHash(strings.TrimPrefix(headers[0], "Bearer ")))
+	token, err := i.authority.Authenticate(ctx, strings.TrimPrefix(headers[0], "Bearer "))
 	if err != nil {
 		return ctx, err
 	}
-	return context.WithValue(ctx, callerKey{}, name), nil
+	return context.WithValue(ctx, callerKey{}, token.Name), nil
 }
 
 // translate makes a status of an error; what it hides from the caller is logged.

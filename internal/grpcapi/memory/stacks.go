@@ -81,7 +81,7 @@ func (s *Service) RenameStack(_ context.Context, from, to deployments.StackName)
 	return nil
 }
 
-// TagStack merges tags; an empty value removes one.
+// TagStack replaces a stack's tags.
 func (s *Service) TagStack(_ context.Context, name deployments.StackName, tags map[string]string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -89,16 +89,7 @@ func (s *Service) TagStack(_ context.Context, name deployments.StackName, tags m
 	if err != nil {
 		return err
 	}
-	merged := map[string]string{}
-	for key, value := range found.info.Tags {
-		merged[key] = value
-	}
-	for key, value := range tags {
-		if merged[key] = value; value == "" {
-			delete(merged, key)
-		}
-	}
-	found.info.Tags = merged
+	found.info.Tags = tags
 	return nil
 }
 
@@ -180,13 +171,13 @@ func (s *Service) RemoveToken(_ context.Context, name string) error {
 	return deployments.Errorf(deployments.CodeNotFound, "there is no token %s", name)
 }
 
-// Authorize is grpcapi's Authority.
-func (s *Service) Authorize(_ context.Context, hash string) (string, error) {
+// Authenticate is grpcapi's Authority.
+func (s *Service) Authenticate(_ context.Context, text string) (deployments.Token, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	t, ok := s.tokens[hash]
+	t, ok := s.tokens[digestOf([]byte(text))]
 	if !ok {
-		return "", deployments.Errorf(deployments.CodeUnauthorized, "the service does not know this token")
+		return t, deployments.Errorf(deployments.CodeUnauthorized, "the service does not know this token")
 	}
-	return t.Name, nil
+	return t, nil
 }

@@ -2,6 +2,7 @@ package command
 
 import (
 	"context"
+	"maps"
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/urfave/cli/v2"
@@ -50,18 +51,24 @@ func runTagGet(ctx context.Context, s *session) error {
 
 func runTagSet(ctx context.Context, s *session) error {
 	name, value := s.flags.Args().Get(0), s.flags.Args().Get(1)
-	if name == "" || value == "" {
-		return deployments.Errorf(deployments.CodeInvalid, "a tag needs a name and a value")
+	if name == "" {
+		return deployments.Errorf(deployments.CodeInvalid, "a tag needs a name")
 	}
-	return s.tag(ctx, name, value)
+	return s.retag(ctx, func(tags map[string]string) { tags[name] = value })
 }
 
-func runTagRm(ctx context.Context, s *session) error { return s.tag(ctx, s.flags.Args().First(), "") }
+func runTagRm(ctx context.Context, s *session) error {
+	return s.retag(ctx, func(tags map[string]string) { delete(tags, s.flags.Args().First()) })
+}
 
-func (s *session) tag(ctx context.Context, name, value string) error {
+// retag replaces the stack's tags by what change makes of them.
+func (s *session) retag(ctx context.Context, change func(map[string]string)) error {
 	info, err := s.knownStack(ctx)
 	if err != nil {
 		return err
 	}
-	return s.service.TagStack(ctx, info.Stack, map[string]string{name: value})
+	tags := map[string]string{}
+	maps.Copy(tags, info.Tags)
+	change(tags)
+	return s.service.TagStack(ctx, info.Stack, tags)
 }

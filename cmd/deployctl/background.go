@@ -1,0 +1,84 @@
+package main
+
+import (
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/deployctl/deployctl/deployments"
+)
+
+// background is a child process that is to outlive this one.
+type background struct {
+	log  string // path of what it prints
+	from int64  // where its part of the log begins
+	done chan struct{}
+}
+
+// startBackground starts this binary as the embedded service of a home, in a session of its own, so that no terminal's
+// signals reach it.
+func startBackground(home string) (*background, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	logs := filepath.Join(home, "logs")
+	if err := os.MkdirAll(logs, 0o700); err != nil {
+		return nil, deployments.Errorf(deployments.CodeInvalid, "cannot make the embedded service's home: %w", err)
+	}
+	path := filepath.Join(logs, "dev.log")
+	log, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = log.Close() }() // the child has its own
+	info, err := log.Stat()
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.Command(self, "dev", "--home", home)
+	cmd.Stdout, cmd.Stderr, cmd.Dir, cmd.SysProcAttr = log, log, home, detached()
+	if err := cmd.Start(); err != nil {
+		return nil, deployments.Errorf(deployments.CodeUnavailable, "cannot start the embedded service: %w", err)
+	}
+	b := &background{log: path, from: info.Size(), done: make(chan struct{})}
+	go func() {
+		defer close(b.done)
+		_ = cmd.Wait() // its log says how it ended
+	}()
+	return b, nil
+}
+
+// ended says whether there is no such process, or no more.
+func (b *background) ended() bool {
+	if b == nil {
+		return true
+	}
+	select {
+	case <-b.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// failure tells what the process said before it ended.
+func (b *background) failure() error {
+	said := ""
+	if file, err := os.Open(b.log); err == nil {
+		defer func() { _ = file.Close() }()
+		if _, err := file.Seek(b.from, io.SeekStart); err == nil {
+			text, readErr := io.ReadAll(io.LimitReader(file, 64<<10))
+			if readErr == nil {
+				said = strings.TrimSpace(string(text))
+			}
+		}
+	}
+	if i := strings.LastIndex(said, "error: "); i >= 0 {
+		said = said[i+len("error: "):]
+	}
+	return deployments.Errorf(deployments.CodeUnavailable, "the embedded service did not start: %w (see %s)", errors.New(said), b.log)
+}

@@ -1,0 +1,95 @@
+package main
+
+import (
+	"context"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/deployctl/deployctl/client"
+	"github.com/deployctl/deployctl/cmd/deployctl/internal/command"
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/devserver"
+	"github.com/deployctl/deployctl/internal/settings"
+)
+
+// connect speaks to the service that the settings name; with none, to the embedded one, which it starts if need be.
+func connect(ctx context.Context, s settings.Settings, n command.Notices) (command.Connection, error) {
+	if address := s.Get(settings.Server); address != "" {
+		token, err := s.Secret(settings.Token)
+		if err != nil {
+			return command.Connection{}, err
+		}
+		return dial(ctx, client.Options{Address: address, Token: token, CAFile: s.Get(settings.CACert), Unreachable: n.Unreachable}, false)
+	}
+	status, err := findEmbedded(ctx, s.Get(settings.Home), n)
+	if err != nil {
+		return command.Connection{}, err
+	}
+	token, err := os.ReadFile(status.TokenFile)
+	if err != nil {
+		return command.Connection{}, deployments.Errorf(deployments.CodeUnavailable, "cannot read the embedded service's token: %w", err)
+	}
+	return dial(ctx, client.Options{
+		Address: status.APIAddress, Token: strings.TrimSpace(string(token)), Unreachable: n.Unreachable,
+	}, true)
+}
+
+func dial(ctx context.Context, o client.Options, embedded bool) (command.Connection, error) {
+	c, err := client.Dial(o)
+	if err != nil {
+		return command.Connection{}, err
+	}
+	if err := c.Healthy(ctx); err != nil {
+		_ = c.Close() // nothing is in flight
+		return command.Connection{}, err
+	}
+	return command.Connection{Service: c, Embedded: embedded, Close: c.Close}, nil
+}
+
+const (
+	startPatience = 2 * time.Minute
+	startPoll     = 50 * time.Millisecond
+)
+
+// findEmbedded gives the status of the embedded service once it answers, and starts it if nobody does. Of two that start it
+// at once, one gets the home's lock; the other's process ends, and both wait for the one that runs.
+func findEmbedded(ctx context.Context, home string, n command.Notices) (devserver.Status, error) {
+	status, err := devserver.ReadStatus(home)
+	if err != nil {
+		return status, err
+	}
+	switch status.State {
+	case devserver.Running:
+		return status, nil
+	case devserver.Stopped:
+		n.Say("Starting the embedded service in the background; deployctl dev stop stops it, and nothing is lost.")
+	}
+	var child *background
+	patience, cancel := context.WithTimeout(ctx, startPatience)
+	defer cancel()
+	for {
+		if status.State == devserver.Stopped && child.ended() {
+			if child != nil {
+				return status, child.failure()
+			}
+			if child, err = startBackground(status.Home); err != nil {
+				return status, err
+			}
+		}
+		select {
+		case <-patience.Done():
+			if ctx.Err() != nil {
+				return status, ctx.Err()
+			}
+			return status, deployments.Errorf(deployments.CodeUnavailable, "the embedded service has not come up in %s; deployctl dev logs says more", startPatience)
+		case <-time.After(startPoll):
+		}
+		if status, err = devserver.ReadStatus(home); err != nil {
+			return status, err
+		}
+		if status.State == devserver.Running {
+			return status, nil
+		}
+	}
+}

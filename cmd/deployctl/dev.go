@@ -1,0 +1,156 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/deployctl/deployctl/cmd/deployctl/internal/command"
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/devserver"
+	"github.com/deployctl/deployctl/internal/grpcapi"
+	"github.com/deployctl/deployctl/internal/settings"
+	"github.com/urfave/cli/v2"
+)
+
+// serviceCommands are the commands that need the service's own parts.
+func serviceCommands(s *command.Surroundings) []*cli.Command {
+	return []*cli.Command{devCommand(s), serveCommand(s), workerCommand(s)}
+}
+
+var (
+	homeFlag     = &cli.StringFlag{Name: settings.Home.Flag(), Usage: "`DIR` of the embedded service; not set: ${XDG_STATE_HOME}/deployctl"}
+	settingsFlag = &cli.StringFlag{Name: "settings", Usage: "configuration `FILE`"}
+)
+
+func devCommand(s *command.Surroundings) *cli.Command {
+	return &cli.Command{
+		Name: "dev", Usage: "run the service on this machine: Temporal, its Web UI, an S3 server, the API and a worker",
+		Flags:  []cli.Flag{homeFlag, settingsFlag, &cli.BoolFlag{Name: "background", Usage: "start it, wait until it answers, and leave it running"}},
+		Action: devAction(s, runDev),
+		Subcommands: []*cli.Command{
+			devStopCommand(s), devStatusCommand(s), devLogsCommand(s), devResetCommand(s),
+			{Name: "s3", Hidden: true, Usage: "run the S3 server alone", Flags: []cli.Flag{homeFlag, settingsFlag}, Action: devAction(s, runDevS3)},
+			{Name: "temporal", Hidden: true, Usage: "run Temporal alone", Flags: []cli.Flag{homeFlag, settingsFlag}, Action: devAction(s, runDevTemporal)},
+		},
+	}
+}
+
+// devCall is one command of dev at work.
+type devCall struct {
+	*command.Surroundings
+	flags *cli.Context
+	home  string
+}
+
+func (d *devCall) say(format string, args ...any) { _, _ = fmt.Fprintf(d.Out, format+"\n", args...) }
+
+// devAction makes a command's action; its context ends with the first interrupt.
+func devAction(s *command.Surroundings, run func(context.Context, *devCall) error) cli.ActionFunc {
+	return func(c *cli.Context) error {
+		loaded, err := command.LoadSettings(s, c)
+		if err != nil {
+			return err
+		}
+		ctx, cancel := untilInterrupted(c.Context, s)
+		defer cancel()
+		return run(ctx, &devCall{s, c, loaded.Get(settings.Home)})
+	}
+}
+
+// untilInterrupted gives a context that ends with the first interrupt.
+func untilInterrupted(ctx context.Context, s *command.Surroundings) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	go func() {
+		select {
+		case <-s.Interrupts:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, cancel
+}
+
+// runDev is the embedded service. Everything runs in this process but the S3 server, which is its child.
+func runDev(ctx context.Context, d *devCall) error {
+	if d.flags.Bool("background") {
+		status, err := findEmbedded(ctx, d.home, command.Notices{Say: func(text string) { d.say("%s", text) }})
+		if err == nil {
+			d.sayStatus(status)
+		}
+		return err
+	}
+	server, err := devserver.Start(ctx, devserver.Options{Home: d.home, S3Command: func(home string) []string {
+		return []string{selfPath(), "dev", "s3", "--home", home}
+	}})
+	if err != nil {
+		return devError(ctx, err)
+	}
+	defer func() { _ = server.Close(context.WithoutCancel(ctx)) }() // a second close says what the first said
+	return errors.Join(serveEmbedded(ctx, d, server), server.Close(context.WithoutCancel(ctx)))
+}
+
+// serveEmbedded runs the API and a worker until ctx ends or one of them fails.
+func serveEmbedded(ctx context.Context, d *devCall, server *devserver.Server) error {
+	token, tokenFile, err := localToken(server.Status.Home)
+	if err != nil {
+		return err
+	}
+	room, err := openRoom(ctx, embeddedInfrastructure(server, filepath.Join(server.Status.Home, "work")))
+	if err != nil {
+		return err
+	}
+	defer room.close()
+	listener, err := grpcapi.Listen(server.Status.APIAddress, nil)
+	if err != nil {
+		return err
+	}
+	return together(ctx,
+		func(ctx context.Context) error {
+			return grpcapi.Serve(ctx, listener, grpcapi.Config{
+				Service: room.service, Authority: grpcapi.OneToken(token, room.authority), Log: server.Log,
+			})
+		},
+		room.work,
+		func(ctx context.Context) error {
+			if err := server.Announce(tokenFile); err != nil {
+				return err
+			}
+			status := server.Status
+			status.State = devserver.Running
+			d.sayStatus(status)
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-server.Done():
+				return deployments.Errorf(deployments.CodeUnavailable, "a part of the embedded service ended; see %s", filepath.Join(server.Status.Home, "logs"))
+			}
+		})
+}
+
+// devError says what to do about a service that cannot start.
+func devError(ctx context.Context, err error) error {
+	var running *devserver.RunningError
+	var taken *devserver.PortTakenError
+	switch {
+	case ctx.Err() != nil && errors.Is(err, context.Canceled):
+		return nil // interrupted while starting
+	case errors.As(err, &running):
+		return deployments.Errorf(deployments.CodeConflict, "%w", err)
+	case errors.As(err, &taken):
+		return deployments.Errorf(deployments.CodeUnavailable, "%w", err)
+	}
+	return err
+}
+
+func runDevS3(ctx context.Context, d *devCall) error { return devserver.ServeS3(ctx, d.home) }
+
+func runDevTemporal(ctx context.Context, d *devCall) error {
+	server, err := devserver.StartTemporal(ctx, d.home)
+	if err != nil {
+		return devError(ctx, err)
+	}
+	<-ctx.Done()
+	return server.Close(context.WithoutCancel(ctx))
+}

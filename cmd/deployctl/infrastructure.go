@@ -1,0 +1,94 @@
+package main
+
+import (
+	"encoding/base64"
+	"log/slog"
+	"strings"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/devserver"
+	"github.com/deployctl/deployctl/internal/settings"
+)
+
+// infrastructure is what a service and its workers stand on.
+type infrastructure struct {
+	temporal temporalSettings
+	s3       s3Settings
+	master   []byte // see devserver.Keys
+	// instance names this process; lost are instances that are known to be dead (see devserver.Status).
+	instance string
+	lost     []string
+	// dir is where a worker keeps the files of programs; empty means a temporary directory.
+	dir string
+	// embedded: the service is one user's own, on one machine.
+	embedded bool
+	log      *slog.Logger
+}
+
+type temporalSettings struct {
+	address, namespace, apiKey string
+	tlsCert, tlsKey, caCert    string // paths
+}
+
+type s3Settings struct {
+	endpoint, bucket, prefix, region string
+	accessKey, secretKey             string
+}
+
+// infrastructureOf reads the settings of serve and worker.
+func infrastructureOf(s settings.Settings, log *slog.Logger) (infrastructure, error) {
+	in := infrastructure{
+		temporal: temporalSettings{
+			address: s.Get(settings.TemporalAddress), namespace: s.Get(settings.TemporalNamespace),
+			tlsCert: s.Get(settings.TemporalTLSCert), tlsKey: s.Get(settings.TemporalTLSKey), caCert: s.Get(settings.TemporalCACert),
+		},
+		s3: s3Settings{
+			endpoint: s.Get(settings.S3Endpoint), bucket: s.Get(settings.S3Bucket), prefix: s.Get(settings.S3Prefix),
+			region: s.Get(settings.S3Region), accessKey: s.Get(settings.S3AccessKey),
+		},
+		log: log,
+	}
+	if in.s3.bucket == "" {
+		return in, deployments.Errorf(deployments.CodeInvalid, "the service needs a bucket for its state: set --s3-bucket, DEPLOYCTL_S3_BUCKET or s3.bucket in %s", s.File())
+	}
+	var err error
+	if in.temporal.apiKey, err = s.Secret(settings.TemporalAPIKey); err != nil {
+		return in, err
+	}
+	if in.s3.secretKey, err = s.Secret(settings.S3SecretKey); err != nil {
+		return in, err
+	}
+	in.master, err = masterKey(s)
+	return in, err
+}
+
+// masterKey reads the key that everything is sealed with.
+func masterKey(s settings.Settings) ([]byte, error) {
+	text, err := s.Secret(settings.Master)
+	if err != nil {
+		return nil, err
+	}
+	if text == "" {
+		return nil, deployments.Errorf(deployments.CodeInvalid,
+			"the service needs its key: set DEPLOYCTL_KEY or --key-file (make one with: head -c 32 /dev/urandom | base64, and keep a copy)")
+	}
+	key, err := base64.StdEncoding.DecodeString(strings.TrimSpace(text))
+	if err != nil || len(key) != 32 {
+		return nil, deployments.Errorf(deployments.CodeInvalid, "the service's key must be 32 bytes in base64")
+	}
+	return key, nil
+}
+
+// embeddedInfrastructure is what a running embedded service stands on.
+func embeddedInfrastructure(server *devserver.Server, dir string) infrastructure {
+	status := server.Status
+	return infrastructure{
+		temporal: temporalSettings{address: status.TemporalAddress, namespace: status.Namespace},
+		s3: s3Settings{
+			endpoint: status.S3Endpoint, bucket: status.Bucket, region: devserver.Region,
+			accessKey: server.Keys.S3AccessKey, secretKey: server.Keys.S3SecretKey,
+		},
+		master: server.Keys.Master, instance: status.Instance, lost: status.Lost,
+		dir: dir, embedded: true, log: server.Log,
+	}
+}

@@ -1,0 +1,94 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"log/slog"
+
+	"github.com/deployctl/deployctl/cmd/deployctl/internal/command"
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/grpcapi"
+	"github.com/deployctl/deployctl/internal/settings"
+	"github.com/urfave/cli/v2"
+	"golang.org/x/sync/errgroup"
+)
+
+func serveCommand(s *command.Surroundings) *cli.Command {
+	return &cli.Command{
+		Name: "serve", Usage: "serve the API, on a Temporal cluster and an S3 bucket",
+		Flags: append([]cli.Flag{settingsFlag}, command.SettingFlags(settings.ForServe, settings.ForService)...),
+		Action: func(c *cli.Context) error {
+			loaded, err := command.LoadSettings(s, c)
+			if err != nil {
+				return err
+			}
+			ctx, cancel := untilInterrupted(c.Context, s)
+			defer cancel()
+			return serve(ctx, s, loaded)
+		},
+	}
+}
+
+func serve(ctx context.Context, s *command.Surroundings, loaded settings.Settings) error {
+	log := slog.New(slog.NewTextHandler(s.Err, nil))
+	secure, err := certificate(loaded)
+	if err != nil {
+		return err
+	}
+	in, err := infrastructureOf(loaded, log)
+	if err != nil {
+		return err
+	}
+	listener, err := grpcapi.Listen(loaded.Get(settings.Listen), secure)
+	if err != nil {
+		return err
+	}
+	room, err := openRoom(ctx, in)
+	if err != nil {
+		_ = listener.Close() // nobody was served
+		return err
+	}
+	defer room.close()
+	authority, err := startingAuthority(loaded, room)
+	if err != nil {
+		return err
+	}
+	log.Info("serving", "address", listener.Addr().String(), "temporal", in.temporal.address, "bucket", in.s3.bucket)
+	return grpcapi.Serve(ctx, listener, grpcapi.Config{Service: room.service, Authority: authority, TLS: secure, Log: log})
+}
+
+// startingAuthority also knows the token of the settings, with which the first token is created.
+func startingAuthority(loaded settings.Settings, room *room) (grpcapi.Authority, error) {
+	token, err := loaded.Secret(settings.Token)
+	if err != nil || token == "" {
+		return room.authority, err
+	}
+	return grpcapi.OneToken(token, room.authority), nil
+}
+
+// certificate reads the service's certificate; nil when there is none.
+func certificate(loaded settings.Settings) (*tls.Config, error) {
+	cert, key := loaded.Get(settings.TLSCert), loaded.Get(settings.TLSKey)
+	if cert == "" && key == "" {
+		return nil, nil
+	}
+	pair, err := tls.LoadX509KeyPair(cert, key)
+	if err != nil {
+		return nil, deployments.Errorf(deployments.CodeInvalid, "cannot use the service's certificate (--tls-cert) and key (--tls-key): %w", err)
+	}
+	return &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}, nil
+}
+
+// together runs parts until all have ended; the first that ends, well or not, ends the others.
+func together(ctx context.Context, parts ...func(context.Context) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	group, ctx := errgroup.WithContext(ctx)
+	for _, part := range parts {
+		group.Go(func() error {
+			defer cancel()
+			return part(ctx)
+		})
+	}
+	return group.Wait()
+}
