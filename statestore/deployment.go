@@ -182,21 +182,18 @@ func (r *storedResource) features(add func(string)) {
 
 // parseDeployment reads deployment JSON of a version and with features that we know.
 func parseDeployment(data []byte) (deploymentFile, []storedResource, error) {
-	var version struct {
-		Version int `json:"version"`
-	}
 	var f deploymentFile
-	if err := json.Unmarshal(data, &version); err != nil {
+	err := json.Unmarshal(data, &f)
+	var wrongType *json.UnmarshalTypeError
+	switch { // another version's fields may have other types, so the version is looked at first
+	case err != nil && !errors.As(err, &wrongType):
 		return f, nil, jsonError(data, err)
-	}
-	switch {
-	case version.Version > deploymentVersionFeatures:
-		return f, nil, fmt.Errorf("it has deployment version %d; this deployctl knows up to %d: use a newer one", version.Version, deploymentVersionFeatures)
-	case version.Version < deploymentVersion:
-		return f, nil, fmt.Errorf("it has deployment version %d, which is too old; export it anew with a current pulumi", version.Version)
-	}
-	if err := json.Unmarshal(data, &f); err != nil {
-		return f, nil, jsonError(data, err)
+	case f.Version > deploymentVersionFeatures:
+		return f, nil, fmt.Errorf("it has deployment version %d; this deployctl knows up to %d: use a newer one", f.Version, deploymentVersionFeatures)
+	case f.Version < deploymentVersion:
+		return f, nil, fmt.Errorf("it has deployment version %d, which is too old; export it anew with a current pulumi", f.Version)
+	case err != nil:
+		return f, nil, err
 	}
 	for _, name := range f.Features {
 		if !slices.Contains(supportedFeatures, name) {
@@ -204,7 +201,7 @@ func parseDeployment(data []byte) (deploymentFile, []storedResource, error) {
 		}
 	}
 	resources := make([]storedResource, len(f.Deployment.Resources))
-	err := parallel(len(resources), func(i int) error {
+	err = parallel(len(resources), func(i int) error {
 		if err := json.Unmarshal(f.Deployment.Resources[i], &resources[i]); err != nil {
 			return fmt.Errorf("resource %d: %w", i, err)
 		}

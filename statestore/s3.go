@@ -3,10 +3,14 @@ package statestore
 import (
 	"bytes"
 	"context"
+	"crypto/md5"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"sync/atomic"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
@@ -35,6 +39,8 @@ type S3 struct {
 	bucket   string
 	prefix   string
 	endpoint string
+	// md5Tags: some tag was the MD5 of its content. otherTags: some never became it.
+	md5Tags, otherTags atomic.Bool
 }
 
 // OpenS3 prepares the use of a bucket. It does not call the server; see S3.Check.
@@ -84,7 +90,44 @@ func (s *S3) Check(ctx context.Context) error {
 }
 
 // Get implements Objects.
+//
+// A server that keeps tags apart from contents may give an old content with a new tag while a Put is under way, and
+// a swap by that tag would undo the Put. Where tags are the MD5 of the content, as with most servers, that shows: such a
+// read is made again. Where they are not (AWS with keys of its key service), they agree anyway.
 func (s *S3) Get(ctx context.Context, key string) (Object, error) {
+	for attempt := 0; ; attempt++ {
+		o, err := s.getOnce(ctx, key)
+		if err != nil {
+			return o, err
+		}
+		if o.Tag == md5Tag(o.Data) {
+			s.md5Tags.Store(true)
+			return o, nil
+		}
+		if attempt == tornReads || s.otherTags.Load() && !s.md5Tags.Load() {
+			s.otherTags.Store(true)
+			return o, nil
+		}
+		select {
+		case <-ctx.Done():
+			return o, ctx.Err()
+		case <-time.After(tornPause):
+		}
+	}
+}
+
+// How often and how soon a read whose tag is not the MD5 of its content is made again, until it is taken as it is.
+const (
+	tornReads = 8
+	tornPause = 10 * time.Millisecond
+)
+
+func md5Tag(data []byte) string {
+	sum := md5.Sum(data) // what S3 calls an ETag; no secret depends on it
+	return `"` + hex.EncodeToString(sum[:]) + `"`
+}
+
+func (s *S3) getOnce(ctx context.Context, key string) (Object, error) {
 	out, err := s.client.GetObject(ctx, &s3.GetObjectInput{Bucket: &s.bucket, Key: aws.String(s.prefix + key)})
 	if err != nil {
 		return Object{}, s.translate(err)

@@ -1,0 +1,268 @@
+package storetest
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/statestore"
+	"github.com/klauspost/compress/zstd"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
+)
+
+var reader, _ = zstd.NewReader(nil)
+
+// Readable gives what a person without keys can read in stored bytes: the bytes themselves, and what they decompress to.
+func Readable(data []byte) [][]byte {
+	if plain, err := reader.DecodeAll(data, nil); err == nil {
+		return [][]byte{data, plain}
+	}
+	return [][]byte{data}
+}
+
+func finishAndLoad(t *testing.T, f fixture) {
+	f.create(t)
+	w := f.deploy(t, "a", "b")
+	if w.Version != 1 || w.Resources != 4 {
+		t.Fatalf("wrote %+v", w)
+	}
+	want := f.thing(t, statestore.Scope{Update: up(1)}, 3, "a")
+	c, err := f.Checkpoint(t.Context(), dev, 1, deployments.SecretsProvider{})
+	ok(t, err)
+	got := c.States()[2]
+	if got.Inputs.Digest != want.Inputs.Digest || got.Outputs.Digest != want.Outputs.Digest || got.Trigger.Digest != want.Trigger.Digest {
+		t.Error("the digests are others than before")
+	}
+	if got.Key != "b2" || got.Inputs.Ref != "base:2/in" || got.Outputs.Ref != "base:2/out" {
+		t.Errorf("got %+v", got)
+	}
+	want.Key, want.Inputs, want.Outputs, want.Trigger = got.Key, got.Inputs, got.Outputs, got.Trigger
+	want.PropertyDependencies[1].URNs = got.PropertyDependencies[1].URNs // nil and empty are one
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+	codec, err := f.Bags(t.Context(), statestore.Scope{Update: up(2), Base: 1})
+	ok(t, err)
+	for bag, want := range map[*engine.Bag]resource.PropertyMap{
+		&got.Inputs: inputs("a"), &got.Outputs: outputs("a"), &got.Trigger: {"value": resource.NewProperty("a")},
+	} {
+		values, err := codec.Decode(t.Context(), *bag)
+		if err != nil || !values.DeepEquals(want) {
+			t.Errorf("%s is %v, %v", bag.Ref, values, err)
+		}
+	}
+	parts := 0
+	for from := 0; ; parts++ {
+		h := c.Headers(from, 3)
+		if from = h.Next; from == 0 {
+			break
+		}
+	}
+	if parts != 1 {
+		t.Errorf("four headers came in %d parts of three", parts+1)
+	}
+}
+
+func finishTwice(t *testing.T, f fixture) {
+	f.create(t)
+	f.claim(t, 1, "w1")
+	sc := statestore.Scope{Update: up(1)}
+	ok(t, f.SaveDeltas(t.Context(), up(1), 1, puts(engine.State{Key: "o1", URN: rootURN, Type: "pulumi:pulumi:Stack"})))
+	first, err := f.Finish(t.Context(), statestore.Finish{Scope: sc, Saves: 1})
+	ok(t, err)
+	again, err := f.Finish(t.Context(), statestore.Finish{Scope: sc, Saves: 1})
+	if err != nil || again != first {
+		t.Fatalf("%+v, then %+v, %v", first, again, err)
+	}
+	_, err = f.Finish(t.Context(), statestore.Finish{Scope: statestore.Scope{Update: up(2), Base: 1}})
+	wantCode(t, err, deployments.CodeConflict) // never claimed
+}
+
+func operationValues(t *testing.T, f fixture) {
+	f.create(t)
+	f.claim(t, 1, "w")
+	sc := statestore.Scope{Update: up(1)}
+	codec, err := f.Bags(t.Context(), sc)
+	ok(t, err)
+	_, err = codec.Decode(t.Context(), engine.Bag{Digest: "x", Ref: "op:3/in"})
+	wantCode(t, err, deployments.CodeInternal)
+	ok(t, f.SaveDeltas(t.Context(), up(1), 1, puts(f.thing(t, sc, 3, "a"))))
+	ok(t, f.SaveDeltas(t.Context(), up(1), 12, puts(f.thing(t, sc, 4, "b"))))
+	for ref, want := range map[string]resource.PropertyMap{"op:3/in": inputs("a"), "op:4/out": outputs("b")} {
+		got, err := codec.Decode(t.Context(), engine.Bag{Digest: "x", Ref: ref})
+		if err != nil || !got.DeepEquals(want) {
+			t.Errorf("%s is %v, %v", ref, got, err)
+		}
+	}
+	if n, err := f.LastSave(t.Context(), up(1)); err != nil || n != 12 {
+		t.Errorf("the last save is %d, %v", n, err)
+	}
+}
+
+func pendingOperations(t *testing.T, f fixture) {
+	f.create(t)
+	f.claim(t, 1, "w")
+	sc := statestore.Scope{Update: up(1)}
+	pending := engine.PendingOperation{Op: 9, Kind: "creating", State: f.thing(t, sc, 9, "lost"), Seed: []byte{1, 2, 3}}
+	ok(t, f.SaveDeltas(t.Context(), up(1), 1, []engine.Delta{{Seq: 1, Kind: engine.DeltaBegin, Op: 9, Pending: &pending}}))
+	_, err := f.Finish(t.Context(), statestore.Finish{Scope: sc, Saves: 1})
+	ok(t, err)
+	c, err := f.Checkpoint(t.Context(), dev, 1, deployments.SecretsProvider{})
+	ok(t, err)
+	p := c.Pending()
+	if len(p) != 1 || p[0].Op != -1 || p[0].Kind != "creating" || string(p[0].Seed) != "\x01\x02\x03" || p[0].State.Key != "p0" {
+		t.Fatalf("got %+v", p)
+	}
+	values, err := c.Values(p[0].State.Inputs.Ref)
+	if err != nil || !values.DeepEquals(inputs("lost")) {
+		t.Fatalf("got %v, %v", values, err)
+	}
+	f.claim(t, 2, "w") // a later update that does not settle it hands it on
+	_, err = f.Finish(t.Context(), statestore.Finish{Scope: statestore.Scope{Update: up(2), Base: 1}})
+	ok(t, err)
+	if c, err = f.Checkpoint(t.Context(), dev, 2, deployments.SecretsProvider{}); err != nil || len(c.Pending()) != 1 {
+		t.Fatalf("got %+v, %v", c, err)
+	}
+	values, err = c.Values(c.Pending()[0].State.Inputs.Ref)
+	if err != nil || !values.DeepEquals(inputs("lost")) {
+		t.Fatalf("got %v, %v", values, err)
+	}
+}
+
+func updateRecords(t *testing.T, f fixture) {
+	f.create(t)
+	u := deployments.UpdateName{StackName: dev, Version: "p-123"}
+	request := deployments.UpdateRequest{Stack: dev, RequestID: "r", Environment: []string{"A=" + hush}}
+	ok(t, f.PutRequest(t.Context(), u, request))
+	if got, err := f.Request(t.Context(), u); err != nil || !reflect.DeepEqual(got, request) {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	info := deployments.UpdateInfo{Update: u, DryRun: true, Status: "running"}
+	ok(t, f.PutInfo(t.Context(), info))
+	info.Status = "succeeded"
+	ok(t, f.PutInfo(t.Context(), info))
+	if got, err := f.Info(t.Context(), u); err != nil || !reflect.DeepEqual(got, info) {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	for n := 1; n <= 12; n++ {
+		part := statestore.Part{Update: u, Stream: "steps", Number: n}
+		ok(t, f.AppendEvents(t.Context(), part, []byte(fmt.Sprint("part ", n))))
+		ok(t, f.AppendEvents(t.Context(), part, []byte(fmt.Sprint("part ", n))))
+	}
+	ok(t, f.AppendEvents(t.Context(), statestore.Part{Update: u, Stream: "program-1", Number: 1}, nil))
+	parts, err := f.ReadEvents(t.Context(), statestore.Part{Update: u, Stream: "steps", Number: 9}, 100)
+	if err != nil || len(parts) != 4 || string(parts[0]) != "part 9" || string(parts[3]) != "part 12" {
+		t.Errorf("got %q, %v", parts, err)
+	}
+	if streams, err := f.Streams(t.Context(), u); err != nil || strings.Join(streams, " ") != "program-1 steps" {
+		t.Errorf("got %q, %v", streams, err)
+	}
+	if got, err := f.Outcome(t.Context(), u, 3, 1); err != nil || got != nil {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	finished := engine.StepFinished{Op: 3, Outcome: engine.OutcomeDone, ID: "i"}
+	ok(t, f.PutOutcome(t.Context(), u, 2, finished))
+	if got, err := f.Outcome(t.Context(), u, 3, 2); err != nil || !reflect.DeepEqual(*got, finished) {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	if got, err := f.Outcome(t.Context(), u, 3, 1); err != nil || got != nil {
+		t.Errorf("another round has %+v, %v", got, err)
+	}
+}
+
+func history(t *testing.T, f fixture) {
+	f.create(t)
+	for _, n := range []int{1, 2, 9, 10, 11} {
+		ok(t, f.PutInfo(t.Context(), deployments.UpdateInfo{Update: up(n), Status: "succeeded"}))
+	}
+	ok(t, f.PutInfo(t.Context(), deployments.UpdateInfo{Update: deployments.UpdateName{StackName: dev, Version: "p1"}, DryRun: true}))
+	for limit, want := range map[int]string{0: "11 10 9 2 1", 2: "11 10"} {
+		list, err := f.History(t.Context(), dev, limit)
+		ok(t, err)
+		var got []string
+		for _, i := range list {
+			got = append(got, i.Update.Version)
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%d of the history are %q; want %q", limit, got, want)
+		}
+	}
+}
+
+func bundles(t *testing.T, f fixture) {
+	f.create(t)
+	page, script := []byte("<p>hello"), []byte(strings.Repeat("x", 10_000))
+	m := deployments.Manifest{Files: []deployments.File{
+		{Path: "Pulumi.yaml", Digest: statestore.Digest(script), Mode: 0o644, Size: 10_000},
+		{Path: "www/index.html", Digest: statestore.Digest(page), Mode: 0o644, Size: 8},
+	}}
+	missing, err := f.Missing(t.Context(), dev, m)
+	if err != nil || len(missing) != 2 {
+		t.Fatalf("got %q, %v", missing, err)
+	}
+	wantCode(t, f.PutFile(t.Context(), dev, statestore.Digest(page), []byte("something else")), deployments.CodeInvalid)
+	ok(t, f.PutFile(t.Context(), dev, statestore.Digest(page), page))
+	_, err = f.PutManifest(t.Context(), dev, m)
+	wantCode(t, err, deployments.CodeInvalid)
+	ok(t, f.PutFile(t.Context(), dev, statestore.Digest(script), script))
+	digest, err := f.PutManifest(t.Context(), dev, m)
+	ok(t, err)
+	got, err := f.Bundle(t.Context(), dev, digest)
+	if err != nil || !reflect.DeepEqual(got, m) {
+		t.Fatalf("got %+v, %v", got, err)
+	}
+	content, err := f.File(t.Context(), dev, m.Files[1].Digest)
+	if err != nil || string(content) != string(page) {
+		t.Fatalf("got %q, %v", content, err)
+	}
+	ok(t, f.CreateStack(t.Context(), prod, nil))
+	if missing, err = f.Missing(t.Context(), prod, m); err != nil || len(missing) != 2 {
+		t.Errorf("another stack misses %q, %v", missing, err)
+	}
+	for _, path := range []string{"../x", "/etc/passwd", "a/../../x", "", "..", "a\\b", "./a"} {
+		_, err := f.Missing(t.Context(), dev, deployments.Manifest{Files: []deployments.File{{Path: path, Digest: statestore.Digest(page)}}})
+		wantCode(t, err, deployments.CodeInvalid)
+	}
+}
+
+func tokens(t *testing.T, f fixture) {
+	text, err := f.CreateToken(t.Context(), "ci")
+	ok(t, err)
+	_, err = f.CreateToken(t.Context(), "ci")
+	wantCode(t, err, deployments.CodeExists)
+	other, err := f.CreateToken(t.Context(), "b.dev")
+	ok(t, err)
+	for _, text := range []string{text, other} {
+		if got, err := f.Authenticate(t.Context(), text); err != nil || got.Used.IsZero() {
+			t.Errorf("got %+v, %v", got, err)
+		}
+	}
+	for _, wrong := range []string{"", "x", text + "0", text[:len(text)-1], "dctl.none." + text[8:], strings.Replace(text, "ci", "b.dev", 1)} {
+		_, err := f.Authenticate(t.Context(), wrong)
+		wantCode(t, err, deployments.CodeUnauthorized)
+	}
+	list, err := f.ListTokens(t.Context())
+	if err != nil || len(list) != 2 || list[0].Name != "b.dev" || list[1].Name != "ci" || list[1].Created.IsZero() {
+		t.Errorf("got %+v, %v", list, err)
+	}
+	ok(t, f.RemoveToken(t.Context(), "ci"))
+	_, err = f.Authenticate(t.Context(), text)
+	wantCode(t, err, deployments.CodeUnauthorized)
+	wantCode(t, f.RemoveToken(t.Context(), "ci"), deployments.CodeNotFound)
+}
+
+func configSecrets(t *testing.T, f fixture) {
+	f.create(t)
+	ok(t, f.CreateStack(t.Context(), prod, nil))
+	sealed, err := f.Encrypt(t.Context(), dev, []string{hush, ""})
+	ok(t, err)
+	plain, err := f.Decrypt(t.Context(), dev, sealed)
+	if err != nil || !reflect.DeepEqual(plain, []string{hush, ""}) {
+		t.Fatalf("got %q, %v", plain, err)
+	}
+	_, err = f.Decrypt(t.Context(), prod, sealed)
+	wantCode(t, err, deployments.CodeInvalid)
+}

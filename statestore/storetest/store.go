@@ -1,0 +1,378 @@
+package storetest
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/statestore"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
+)
+
+// Master is the master key that the suite's stores have.
+var Master = bytes.Repeat([]byte{42}, 32)
+
+// Store checks the typed store over an object store. Open gives an empty one for each test, which need not be reliable as
+// long as it retries.
+func Store(t *testing.T, open func(t *testing.T) statestore.Objects) {
+	for _, c := range []struct {
+		name string
+		test func(t *testing.T, f fixture)
+	}{
+		{"a stack is made once, listed, tagged and removed", stacks},
+		{"a stack that does not exist is not found", noStack},
+		{"a stack with resources is removed only by force", removeFull},
+		{"a renamed stack keeps its values, history and files, under new URNs", rename},
+		{"one update at a time has a stack", claims},
+		{"a writer that lost the stack cannot move the head", fencing},
+		{"of racing claims one wins", raceClaims},
+		{"settling twice is settling once", settleTwice},
+		{"a finished update is the next base, to the last value", finishAndLoad},
+		{"finishing after a lost worker gives the same state", finishTwice},
+		{"values of an update's own operations are found in its deltas", operationValues},
+		{"pending operations and their seeds outlive the update", pendingOperations},
+		{"an update's request, events, outcomes and description come back", updateRecords},
+		{"history is newest first", history},
+		{"a project's files arrive whole and once", bundles},
+		{"a token opens the door until it is removed", tokens},
+		{"configuration secrets belong to one stack", configSecrets},
+		{"nothing stored shows a secret", nothingShows},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			o := open(t)
+			s, err := statestore.New(o, statestore.Options{Master: Master})
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.test(t, fixture{s, o})
+		})
+	}
+}
+
+type fixture struct {
+	*statestore.Store
+	objects statestore.Objects
+}
+
+var (
+	dev  = deployments.StackName{Organization: "organization", Project: "web", Stack: "dev"}
+	prod = deployments.StackName{Organization: "organization", Project: "web", Stack: "prod"}
+)
+
+// hush is a secret that must not show anywhere.
+const hush = "hush-hush-4711"
+
+func up(n int) deployments.UpdateName {
+	return deployments.UpdateName{StackName: dev, Version: fmt.Sprint(n)}
+}
+
+func ok(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func wantCode(t *testing.T, err error, code deployments.Code) {
+	t.Helper()
+	if err == nil || deployments.CodeOf(err) != code {
+		t.Fatalf("got %v; want an error with code %s", err, code)
+	}
+}
+
+func (f fixture) create(t *testing.T) {
+	t.Helper()
+	ok(t, f.CreateStack(t.Context(), dev, nil))
+}
+
+func (f fixture) claim(t *testing.T, n int, writer string) statestore.Claim {
+	t.Helper()
+	c, err := f.Claim(t.Context(), statestore.Claimant{Update: up(n), RequestID: fmt.Sprint("request ", n), Writer: writer})
+	ok(t, err)
+	return c
+}
+
+const (
+	rootURN  = urn.URN("urn:pulumi:dev::web::pulumi:pulumi:Stack::web-dev")
+	cloudURN = urn.URN("urn:pulumi:dev::web::pulumi:providers:cloud::default")
+)
+
+func thingURN(name string) urn.URN { return urn.URN("urn:pulumi:dev::web::cloud:index:Thing::" + name) }
+
+// thing gives the state of a resource with a secret, and with outputs that are too large to travel inline.
+func (f fixture) thing(t *testing.T, sc statestore.Scope, op int, name string) engine.State {
+	t.Helper()
+	c, err := f.Bags(t.Context(), sc)
+	ok(t, err)
+	in, err := c.Encode(t.Context(), inputs(name))
+	ok(t, err)
+	out, err := c.Encode(t.Context(), outputs(name))
+	ok(t, err)
+	trigger, err := c.Encode(t.Context(), resource.PropertyMap{"value": resource.NewProperty(name)})
+	ok(t, err)
+	return engine.State{
+		Key: engine.Key(fmt.Sprint("o", op)), URN: thingURN(name), Type: "cloud:index:Thing", Custom: true, ID: "id-" + name,
+		Parent: rootURN, Provider: string(cloudURN) + "::p1", Dependencies: []urn.URN{cloudURN}, Inputs: in, Outputs: out, Trigger: trigger,
+		PropertyDependencies: []engine.PropertyDependency{{Property: "a", URNs: []urn.URN{cloudURN}}, {Property: "b"}},
+		Timeouts:             &engine.Timeouts{Create: 60}, IgnoreChanges: []string{"x.y"}, HideDiff: []string{"z[0]"},
+		Created: "2024-01-02T03:04:05.678Z", RefreshBeforeUpdate: true,
+	}
+}
+
+func inputs(name string) resource.PropertyMap {
+	return resource.PropertyMap{"name": resource.NewProperty(name), "password": resource.MakeSecret(resource.NewProperty(hush))}
+}
+
+func outputs(name string) resource.PropertyMap {
+	return resource.PropertyMap{
+		"name": resource.NewProperty(name), "self": resource.MakeCustomResourceReference(thingURN(name), resource.ID("id-"+name), "1.0.0"),
+		"large": resource.MakeSecret(resource.NewProperty(strings.Repeat(hush, 1000))),
+	}
+}
+
+func puts(states ...engine.State) []engine.Delta {
+	var deltas []engine.Delta
+	for i := range states {
+		deltas = append(deltas, engine.Delta{Seq: i + 1, Kind: engine.DeltaPut, State: &states[i]})
+	}
+	return deltas
+}
+
+// deploy makes version 1 of dev, with a stack, a provider and the named things.
+func (f fixture) deploy(t *testing.T, names ...string) statestore.Written {
+	t.Helper()
+	f.claim(t, 1, "w")
+	sc := statestore.Scope{Update: up(1)}
+	states := []engine.State{
+		{Key: "o1", URN: rootURN, Type: "pulumi:pulumi:Stack"},
+		{Key: "o2", URN: cloudURN, Type: "pulumi:providers:cloud", Custom: true, ID: "p1"},
+	}
+	ok(t, f.SaveDeltas(t.Context(), up(1), 1, puts(states...)))
+	for i, name := range names {
+		ok(t, f.SaveDeltas(t.Context(), up(1), 2+i, puts(f.thing(t, sc, 3+i, name))))
+	}
+	w, err := f.Finish(t.Context(), statestore.Finish{Scope: sc, Saves: 1 + len(names)})
+	ok(t, err)
+	return w
+}
+
+func stacks(t *testing.T, f fixture) {
+	f.create(t)
+	wantCode(t, f.CreateStack(t.Context(), dev, nil), deployments.CodeExists)
+	wantCode(t, f.CreateStack(t.Context(), deployments.StackName{Organization: "o", Project: "a/b", Stack: "s"}, nil), deployments.CodeInvalid)
+	ok(t, f.CreateStack(t.Context(), prod, map[string]string{"env": "prod"}))
+	ok(t, f.CreateStack(t.Context(), deployments.StackName{Organization: "other", Project: "web", Stack: "dev"}, nil))
+	for _, c := range []struct {
+		org, project string
+		want         string
+	}{
+		{"organization", "web", "organization/web/dev organization/web/prod"}, {"organization", "nothing", ""},
+		{"", "", "organization/web/dev organization/web/prod other/web/dev"},
+		{"other", "", "other/web/dev"}, {"", "web", "organization/web/dev organization/web/prod other/web/dev"},
+	} {
+		list, err := f.ListStacks(t.Context(), c.org, c.project)
+		ok(t, err)
+		var names []string
+		for _, i := range list {
+			names = append(names, i.Stack.String())
+		}
+		if got := strings.Join(names, " "); got != c.want {
+			t.Errorf("%s/%s has %q; want %q", c.org, c.project, got, c.want)
+		}
+	}
+	ok(t, f.TagStack(t.Context(), prod, map[string]string{"env": "staging"}))
+	info, err := f.Stack(t.Context(), prod)
+	ok(t, err)
+	if info.Tags["env"] != "staging" || info.Version != 0 {
+		t.Errorf("got %+v", info)
+	}
+	ok(t, f.RemoveStack(t.Context(), prod, false))
+	wantCode(t, f.RemoveStack(t.Context(), prod, false), deployments.CodeNotFound)
+	ok(t, f.CreateStack(t.Context(), prod, nil))
+}
+
+func noStack(t *testing.T, f fixture) {
+	_, err := f.Head(t.Context(), dev)
+	wantCode(t, err, deployments.CodeNotFound)
+	_, err = f.History(t.Context(), dev, 0)
+	wantCode(t, err, deployments.CodeNotFound)
+	_, err = f.Claim(t.Context(), statestore.Claimant{Update: up(1), Writer: "w"})
+	wantCode(t, err, deployments.CodeNotFound)
+	f.create(t)
+	_, err = f.Checkpoint(t.Context(), dev, 7, deployments.SecretsProvider{})
+	wantCode(t, err, deployments.CodeNotFound)
+	_, err = f.Request(t.Context(), up(9))
+	wantCode(t, err, deployments.CodeNotFound)
+}
+
+func removeFull(t *testing.T, f fixture) {
+	f.create(t)
+	f.deploy(t, "a")
+	wantCode(t, f.RemoveStack(t.Context(), dev, false), deployments.CodeConflict)
+	f.claim(t, 2, "w")
+	wantCode(t, f.RemoveStack(t.Context(), dev, true), deployments.CodeConflict)
+	claim, err := f.ClaimOf(t.Context(), up(2))
+	ok(t, err)
+	ok(t, f.Settle(t.Context(), claim, statestore.Written{}))
+	ok(t, f.RemoveStack(t.Context(), dev, true))
+	l, err := f.objects.List(t.Context(), statestore.Query{})
+	ok(t, err)
+	if len(l.Keys) != 0 {
+		t.Fatalf("still there: %q", l.Keys)
+	}
+}
+
+func rename(t *testing.T, f fixture) {
+	f.create(t)
+	f.deploy(t, "a")
+	ok(t, f.PutInfo(t.Context(), deployments.UpdateInfo{Update: up(1), Status: "succeeded"}))
+	file := []byte("content")
+	ok(t, f.PutFile(t.Context(), dev, statestore.Digest(file), file))
+	to := deployments.StackName{Organization: "org2", Project: "site", Stack: "live"}
+	ok(t, f.RenameStack(t.Context(), dev, to))
+	_, err := f.Head(t.Context(), dev)
+	wantCode(t, err, deployments.CodeNotFound)
+	h, err := f.Head(t.Context(), to)
+	ok(t, err)
+	c, err := f.Checkpoint(t.Context(), to, h.Version, deployments.SecretsProvider{})
+	ok(t, err)
+	var urns []string
+	for _, s := range c.States() {
+		urns = append(urns, string(s.URN))
+	}
+	want := []string{
+		"urn:pulumi:live::site::pulumi:pulumi:Stack::site-live", "urn:pulumi:live::site::pulumi:providers:cloud::default",
+		"urn:pulumi:live::site::cloud:index:Thing::a",
+	}
+	if !slices.Equal(urns, want) {
+		t.Errorf("got %q", urns)
+	}
+	values, err := c.Values("base:2/in")
+	ok(t, err)
+	if !values.DeepEquals(inputs("a")) {
+		t.Errorf("got %v", values)
+	}
+	past, err := f.History(t.Context(), to, 0)
+	ok(t, err)
+	if content, err := f.File(t.Context(), to, statestore.Digest(file)); err != nil || string(content) != "content" || len(past) != 1 {
+		t.Errorf("%q, %d updates, %v", content, len(past), err)
+	}
+	f.create(t)
+	wantCode(t, f.RenameStack(t.Context(), dev, to), deployments.CodeExists)
+	_, err = f.Claim(t.Context(), statestore.Claimant{Update: up(1), Writer: "w"})
+	ok(t, err)
+}
+
+func claims(t *testing.T, f fixture) {
+	f.create(t)
+	first := f.claim(t, 1, "w1")
+	if again := f.claim(t, 1, "w1"); again != first {
+		t.Errorf("the same writer got %+v and %+v", first, again)
+	}
+	_, err := f.Claim(t.Context(), statestore.Claimant{Update: up(2), Writer: "w2"})
+	wantCode(t, err, deployments.CodeConflict)
+	h, err := f.Head(t.Context(), dev)
+	ok(t, err)
+	if h.Next != 2 || h.Active == nil || h.Active.Version != "1" || h.Contract(dev).Active.String() != up(1).String() {
+		t.Errorf("got %+v", h)
+	}
+	ok(t, f.Settle(t.Context(), first, statestore.Written{Version: 1, Digest: "d", Resources: 3}))
+	_, err = f.Claim(t.Context(), statestore.Claimant{Update: up(1), Writer: "w3"})
+	wantCode(t, err, deployments.CodeConflict)
+	ok(t, f.Reserve(t.Context(), dev, 8))
+	if h, err = f.Head(t.Context(), dev); err != nil || h.Next != 9 || h.Version != 1 || h.Active != nil {
+		t.Errorf("got %+v, %v", h, err)
+	}
+	_, err = f.Claim(t.Context(), statestore.Claimant{Update: deployments.UpdateName{StackName: dev, Version: "pX"}, Writer: "w"})
+	wantCode(t, err, deployments.CodeInvalid)
+}
+
+func fencing(t *testing.T, f fixture) {
+	f.create(t)
+	first := f.claim(t, 1, "w1")
+	second := f.claim(t, 1, "w2")
+	if second.Fence <= first.Fence {
+		t.Fatalf("fences %d and %d", first.Fence, second.Fence)
+	}
+	wantCode(t, f.Settle(t.Context(), first, statestore.Written{Version: 1, Digest: "first"}), deployments.CodeConflict)
+	wantCode(t, f.Holds(t.Context(), first), deployments.CodeConflict)
+	ok(t, f.Holds(t.Context(), second))
+	ok(t, f.Settle(t.Context(), second, statestore.Written{Version: 1, Digest: "second"}))
+	wantCode(t, f.Settle(t.Context(), first, statestore.Written{Version: 1, Digest: "first"}), deployments.CodeConflict)
+	if h, err := f.Head(t.Context(), dev); err != nil || h.Digest != "second" {
+		t.Fatalf("got %+v, %v", h, err)
+	}
+}
+
+func raceClaims(t *testing.T, f fixture) {
+	f.create(t)
+	won := make(chan statestore.Claim, 12)
+	var wg sync.WaitGroup
+	for i := 1; i <= cap(won); i++ {
+		wg.Go(func() {
+			c, err := f.Claim(t.Context(), statestore.Claimant{Update: up(i), Writer: fmt.Sprint("w", i)})
+			switch {
+			case err == nil:
+				won <- c
+			case deployments.CodeOf(err) != deployments.CodeConflict:
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	close(won)
+	var winners []statestore.Claim
+	for c := range won {
+		winners = append(winners, c)
+	}
+	if len(winners) != 1 {
+		t.Fatalf("%+v have the stack", winners)
+	}
+	ok(t, f.Holds(t.Context(), winners[0]))
+}
+
+func settleTwice(t *testing.T, f fixture) {
+	f.create(t)
+	c := f.claim(t, 1, "w")
+	w := statestore.Written{Version: 1, Digest: "d", Resources: 3}
+	ok(t, f.Settle(t.Context(), c, w))
+	f.claim(t, 2, "w")
+	ok(t, f.Settle(t.Context(), c, w))
+	h, err := f.Head(t.Context(), dev)
+	ok(t, err)
+	if h.Version != 1 || h.Active == nil || h.Active.Version != "2" {
+		t.Fatalf("got %+v", h)
+	}
+}
+
+func nothingShows(t *testing.T, f fixture) {
+	f.create(t)
+	f.deploy(t, "a")
+	u := up(2)
+	ok(t, f.PutRequest(t.Context(), u, deployments.UpdateRequest{Config: map[string]deployments.ConfigValue{"web:p": {Value: hush, Secret: true}}}))
+	ok(t, f.AppendEvents(t.Context(), statestore.Part{Update: u, Stream: "program-1", Number: 1}, []byte(hush)))
+	ok(t, f.PutOutcome(t.Context(), u, 1, engine.StepFinished{Op: 1, ID: hush}))
+	ok(t, f.PutFile(t.Context(), dev, statestore.Digest([]byte(hush)), []byte(hush)))
+	token, err := f.CreateToken(t.Context(), "ci")
+	ok(t, err)
+	l, err := f.objects.List(t.Context(), statestore.Query{})
+	ok(t, err)
+	for _, key := range l.Keys {
+		o, err := f.objects.Get(t.Context(), key)
+		ok(t, err)
+		for _, text := range Readable(o.Data) {
+			if bytes.Contains(text, []byte(hush)) || bytes.Contains(text, []byte(token)) || strings.Contains(key, token) {
+				t.Errorf("%s shows a secret", key)
+			}
+		}
+	}
+	if len(l.Keys) < 9 {
+		t.Errorf("only %q were searched", l.Keys)
+	}
+}
