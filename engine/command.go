@@ -84,6 +84,8 @@ type Step struct {
 	// Check means that New.Inputs are the program's and must be checked first: a resource without an old state needs
 	// no decision between Check and Create.
 	Check bool `json:"check,omitempty"`
+	// Adopt means that a person found the resource: it is read under the id of New instead of being created.
+	Adopt bool `json:"adopt,omitempty"`
 	// IgnoreChanges apply to an import, whose inputs are compared with the world.
 	IgnoreChanges []string `json:"ignoreChanges,omitempty"`
 	Preview       bool     `json:"preview,omitempty"`

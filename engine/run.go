@@ -1,59 +1,380 @@
 package engine
 
-// Kind is what an update does.
-type Kind string
+import (
+	"fmt"
+	"slices"
 
-// The kinds of updates. Preview is a Goal's DryRun of any of them.
-const (
-	KindUp      Kind = "up"
-	KindRefresh Kind = "refresh"
-	KindDestroy Kind = "destroy"
-	KindImport  Kind = "import"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 )
 
-// Goal is what an update is to do, fixed when it is accepted.
-type Goal struct {
-	Kind    Kind `json:"kind"`
-	DryRun  bool `json:"dryRun,omitempty"`
-	Version int  `json:"version"`
+// Run is one update at work. It is not safe for concurrent use.
+type Run struct {
+	goal Goal
+	snap *Snapshot
+	memory
 
-	Organization string `json:"organization"`
-	Project      string `json:"project"`
-	Stack        string `json:"stack"`
+	// Derived from memory, see derive.
+	byURN     map[urn.URN]*entry // entries of this epoch
+	bySeq     map[int]bool       // sequence numbers seen in this epoch
+	condemned map[Key]*deletion
 
-	// Refresh reads every stored resource before anything is decided.
-	Refresh bool `json:"refresh,omitempty"`
-	// Targets restrict the update to these URNs; "*" and "**" are wildcards.
-	Targets          []string `json:"targets,omitempty"`
-	TargetDependents bool     `json:"targetDependents,omitempty"`
-	// Replace forces these URNs to be replaced.
-	Replace         []string `json:"replace,omitempty"`
-	ContinueOnError bool     `json:"continueOnError,omitempty"`
-	// Parallel bounds the steps in flight; at least 1.
-	Parallel int `json:"parallel"`
-	// WaitOnUnknown: an undecidable create waits for Resolved; otherwise it is left as a pending operation.
-	WaitOnUnknown bool `json:"waitOnUnknown,omitempty"`
+	// Meaningful only while something is in flight or an answer is being worked out, so not put away.
+	undone    int              // entries before this one have ended
+	cascading int              // the cascade being found
+	comparing []int            // the comparisons being made
+	free      []Key            // deletions that nothing blocks
+	kept      map[urn.URN]bool // stored resources moved ahead of those that refer to them
+	removed   bool             // a refresh found a resource gone
+
+	out    []Command
+	deltas []Delta
 }
 
-// Status is how an update ended.
-type Status string
+// phase is where an update stands. Phases only move forward.
+type phase int
 
-// The ends of an update.
 const (
-	StatusSucceeded Status = "succeeded"
-	StatusFailed    Status = "failed"
-	StatusCancelled Status = "cancelled"
+	phaseSettling   phase = iota // what earlier updates left undecided
+	phaseRefreshing              // reading what is stored
+	phaseProgram                 // registrations are decided
+	phaseDeleting                // what the program no longer declares goes
+	phaseEnded
 )
 
-// Result sums an update up.
-type Result struct {
-	Status Status `json:"status"`
-	// Changes counts the steps that took effect by kind: create, update, delete, same, replace, read, refresh, import.
-	Changes map[string]int `json:"changes"`
-	// Error is the first error in a sentence; empty when Status is succeeded.
-	Error string `json:"error,omitempty"`
-	// Pending counts the operations whose outcome is not known.
-	Pending int `json:"pending,omitempty"`
-	// IntegrityError is set when the snapshot breaks an invariant and could not be repaired.
-	IntegrityError string `json:"integrityError,omitempty"`
+// memory is what a Run remembers besides its snapshot; Suspend puts it away as it is. Maps are for look-up only.
+type memory struct {
+	Phase   phase
+	Epoch   int
+	NextOp  int
+	NextSeq int // of deltas
+
+	Entries []*entry // of this epoch, in order of registration
+	Seen    []int    // sequence numbers of this epoch's other messages
+	Exit    *ProgramExited
+	Ops     map[int]*operation // in flight, or waiting for a slot
+	Queue   []int              // steps that wait for a slot, in order
+	Slots   []int              // steps that were issued and not answered, in order
+	Asked   int                // plans, cascades and comparisons that were issued and not answered
+	Waiting []int              // undecidable creates that wait for a person
+
+	Deletions []*deletion
+	Compared  map[string]bool // provider comparisons by "old new": replace?
+
+	// Marks of this update, kept over epochs: each acts at most once per URN.
+	Done     map[urn.URN]*finished
+	Replaced map[urn.URN]bool
+	Gone     map[urn.URN]bool // deleted, so what is deletedWith them goes without a call
+	Seeds    map[urn.URN][]byte
+
+	// Facts of this epoch.
+	Aliased  map[urn.URN]urn.URN // old name → the URN that claimed it
+	AliasOf  map[urn.URN]urn.URN // URN → the old name it claimed
+	Skipped  map[urn.URN]bool    // creates that targets exclude
+	Targeted map[urn.URN]bool    // URNs that are targeted because they depend on a target
+
+	FirstError string
+	Stopped    bool // nothing new starts: an error, or cancelled
+	Cancelled  bool
+	Forced     bool
+	Changes    map[string]int
+	Integrity  string
+}
+
+// finished remembers how a URN's registration ended, so that the same goal in a later epoch gets the same answer.
+type finished struct {
+	Digest  string
+	Key     Key
+	Stables []string
+	Result  ResultKind
+}
+
+// operation is one command in flight.
+type operation struct {
+	Op    int
+	URN   urn.URN
+	Step  *Step   `json:",omitempty"` // nil for plans, cascades and comparisons
+	Pair  string  `json:",omitempty"` // of a comparison
+	Entry *entry  `json:",omitempty"` // who waits for it
+	For   purpose // what its completion means
+	Key   Key     `json:",omitempty"` // the state it deletes or refreshes
+	// Pending is the operation of an earlier update that it settles.
+	Pending int `json:",omitempty"`
+}
+
+// purpose says what the completion of an operation is for.
+type purpose string
+
+const (
+	forNothing  purpose = "" // its entry is gone; the answer is ignored
+	forPlan     purpose = "plan"
+	forCompare  purpose = "compare"
+	forCascade  purpose = "cascade"
+	forGoal     purpose = "goal" // create, update, read or import of an entry
+	forDeletion purpose = "deletion"
+	forRefresh  purpose = "refresh"
+	forPending  purpose = "pending" // settles what an earlier update left
+)
+
+// New starts an update from the stored states and pending operations of its base.
+func New(goal Goal, base []State, pending []PendingOperation) *Run {
+	r := &Run{
+		goal: goal,
+		snap: NewSnapshot(base, pending),
+		memory: memory{
+			Ops: map[int]*operation{}, Compared: map[string]bool{}, Done: map[urn.URN]*finished{},
+			Replaced: map[urn.URN]bool{}, Seeds: map[urn.URN][]byte{}, Changes: map[string]int{},
+		},
+	}
+	if r.goal.Parallel < 1 {
+		r.goal.Parallel = 1
+	}
+	r.resetEpoch()
+	r.settlePending()
+	return r
+}
+
+// hasProgram reports whether a program takes part in the update.
+func (r *Run) hasProgram() bool { return r.goal.Kind == KindUp }
+
+// Handle takes note of an event. It never fails: what cannot be right is reported as a diagnostic, refused by a Reply
+// or, if it is old or repeated, ignored.
+func (r *Run) Handle(ev Event) {
+	switch ev := ev.(type) {
+	case RunStarted:
+		r.startEpoch(ev.Epoch)
+	case Registered:
+		r.register(ev)
+	case ReadRequested:
+		r.requestRead(ev)
+	case OutputsRegistered:
+		r.registerOutputs(ev)
+	case ProgramExited:
+		r.programExited(ev)
+	case Planned:
+		r.planned(ev)
+	case CascadePlanned:
+		r.cascadePlanned(ev)
+	case ProviderDiffed:
+		r.providerDiffed(ev)
+	case StepFinished:
+		r.stepFinished(ev)
+	case Cancelled:
+		r.cancelled(ev)
+	case Resolved:
+		r.resolved(ev)
+	}
+}
+
+// Ready answers what may start now, in a fixed order. Call it until it answers nothing: starting nothing does not
+// change the answer.
+func (r *Run) Ready() []Command {
+	for r.advance() {
+	}
+	r.issueSteps()
+	out := r.out
+	r.out = nil
+	return out
+}
+
+// advance moves entries and phases on; it reports whether anything moved.
+func (r *Run) advance() bool {
+	moved := false
+	switch r.Phase {
+	case phaseSettling, phaseRefreshing:
+		moved = r.advanceOpening()
+	case phaseProgram:
+		moved = r.advanceEntries()
+		moved = r.advanceDeletions() || moved
+		moved = r.advanceProgram() || moved
+	case phaseDeleting:
+		moved = r.advanceDeletions()
+		if !moved && r.idle() {
+			r.Phase, moved = phaseEnded, true
+		}
+	}
+	return moved
+}
+
+// idle reports that no operation is in flight or waits for a slot.
+func (r *Run) idle() bool { return len(r.Ops) == 0 }
+
+// advanceProgram ends the program's phase once the program has ended and everything it asked for has, too.
+func (r *Run) advanceProgram() bool {
+	if r.hasProgram() && r.Exit == nil && !r.abandoned() {
+		return false
+	}
+	if !r.idle() || r.undecided() {
+		return false
+	}
+	if r.Stopped || (r.Exit != nil && r.Exit.Error != "") || (r.FirstError != "" && !r.goal.ContinueOnError) {
+		r.Phase = phaseEnded
+		return true
+	}
+	r.Phase = phaseDeleting
+	r.condemnUnseen()
+	return true
+}
+
+// abandoned reports that the update was cancelled before its program ever started.
+func (r *Run) abandoned() bool { return r.Cancelled && r.Epoch == 0 }
+
+// undecided reports that an entry still waits for something that can happen.
+func (r *Run) undecided() bool {
+	return slices.ContainsFunc(r.Entries, func(e *entry) bool { return e.Stage != stageDone })
+}
+
+// InFlight counts the commands that were issued and not answered; an undecidable create that waits for a person is
+// not among them.
+func (r *Run) InFlight() int { return r.Asked + len(r.Slots) }
+
+// Deltas takes the changes of the snapshot since the last call, in order. A preview has none.
+func (r *Run) Deltas() []Delta {
+	out := r.deltas
+	r.deltas = nil
+	if r.goal.DryRun {
+		return nil
+	}
+	return out
+}
+
+// Result sums the update up once it has ended.
+func (r *Run) Result() (Result, bool) {
+	if r.Phase != phaseEnded || !r.idle() {
+		return Result{}, false
+	}
+	_, pending := r.snap.States()
+	res := Result{
+		Status: StatusSucceeded, Changes: r.Changes, Error: r.FirstError, Pending: len(pending),
+		IntegrityError: r.Integrity,
+	}
+	switch {
+	case r.FirstError != "":
+		res.Status = StatusFailed
+	case r.Cancelled:
+		res.Status, res.Error = StatusCancelled, "the update was cancelled"
+	}
+	return res, true
+}
+
+// Snapshot gives the states as they stand, in snapshot order, and the pending operations.
+func (r *Run) Snapshot() ([]State, []PendingOperation) { return r.snap.States() }
+
+// newOp numbers an operation.
+func (r *Run) newOp() int {
+	r.NextOp++
+	return r.NextOp
+}
+
+// change applies a delta to the snapshot and records it.
+func (r *Run) change(d Delta) {
+	r.NextSeq++
+	d.Seq = r.NextSeq
+	r.snap.Apply(d)
+	if n := len(r.deltas); n > 0 && d.Kind == DeltaKeep {
+		if last := &r.deltas[n-1]; last.Kind == DeltaKeep && last.First+last.Count == d.First {
+			last.Count += d.Count
+			return
+		}
+	}
+	r.deltas = append(r.deltas, d)
+}
+
+// emit tells people something.
+func (r *Run) emit(e Emit) { r.out = append(r.out, e) }
+
+// diagnose reports a sentence about a URN ("" for the update as a whole).
+func (r *Run) diagnose(severity string, u urn.URN, format string, args ...any) {
+	r.emit(Emit{Kind: EmitDiagnostic, URN: u, Severity: severity, Message: fmt.Sprintf(format, args...)})
+}
+
+// fail takes note of an error that makes the update fail. Unless the update goes on after errors, nothing new starts.
+func (r *Run) fail(message string) {
+	if r.FirstError == "" {
+		r.FirstError = message
+	}
+	if !r.goal.ContinueOnError {
+		r.stop()
+	}
+}
+
+// stop refuses what has not started; what runs finishes.
+func (r *Run) stop() {
+	if r.Stopped {
+		return
+	}
+	r.Stopped = true
+	for _, op := range r.Queue {
+		r.drop(op)
+	}
+	r.Queue = nil
+	for _, e := range r.Entries {
+		if e.Stage != stageDone && !r.running(e) {
+			r.refuse(e)
+		}
+	}
+	r.dropDeletions()
+}
+
+// running reports that a step of the entry was issued, so that its end will be told.
+func (r *Run) running(e *entry) bool { return slices.Contains(r.Slots, e.Op) }
+
+// drop forgets an operation that was not issued; of one that was, only its meaning.
+func (r *Run) drop(op int) {
+	if o, ok := r.Ops[op]; ok && o.Step == nil {
+		o.For, o.Entry = forNothing, nil
+		return
+	}
+	delete(r.Ops, op)
+}
+
+// cancelled ends the update: what runs finishes, and if forced is abandoned.
+func (r *Run) cancelled(c Cancelled) {
+	if !r.Cancelled {
+		r.Cancelled = true
+		r.diagnose("warning", "", "the update was cancelled; what runs finishes")
+	}
+	for _, op := range slices.Clone(r.Waiting) {
+		r.leavePending(r.Ops[op], "the update was cancelled while it waited for an answer")
+	}
+	r.stop()
+	if r.Phase != phaseEnded && !r.hasProgram() {
+		r.Phase = max(r.Phase, phaseDeleting)
+	}
+	if r.Phase < phaseProgram {
+		r.Phase = phaseProgram
+	}
+	if !c.Forced || r.Forced {
+		return
+	}
+	r.Forced = true
+	for _, op := range r.Slots {
+		r.out = append(r.out, Abandon{Op: op})
+	}
+}
+
+// Progress is a summary for people.
+type Progress struct {
+	Done    map[string]int `json:"done,omitempty"`
+	Running []RunningStep  `json:"running,omitempty"` // in order of start
+	Queued  int            `json:"queued,omitempty"`
+	Waiting []urn.URN      `json:"waiting,omitempty"` // undecidable creates
+}
+
+// RunningStep is a step in flight.
+type RunningStep struct {
+	Op   int      `json:"op"`
+	URN  urn.URN  `json:"urn"`
+	Step StepKind `json:"step"`
+}
+
+// Progress tells where the update stands.
+func (r *Run) Progress() Progress {
+	p := Progress{Done: r.Changes, Queued: len(r.Queue)}
+	for _, op := range r.Slots {
+		p.Running = append(p.Running, RunningStep{Op: op, URN: r.Ops[op].URN, Step: r.Ops[op].Step.Kind})
+	}
+	for _, op := range r.Waiting {
+		p.Waiting = append(p.Waiting, r.Ops[op].URN)
+	}
+	return p
 }

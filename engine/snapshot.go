@@ -19,6 +19,8 @@ func opKey(op int) Key { return Key("o" + strconv.Itoa(op)) }
 type slot struct {
 	State State `json:"s"`
 	Gone  bool  `json:"g,omitempty"`
+	// Changed: a base state was set where it stands.
+	Changed bool `json:"c,omitempty"`
 }
 
 // Snapshot is a base with deltas applied: what a checkpoint holds. Maps are for look-up only; every order comes from
@@ -43,6 +45,9 @@ func NewSnapshot(base []State, pending []PendingOperation) *Snapshot {
 		copies:  make(map[urn.URN][]Key, len(base)),
 		pending: slices.Clone(pending),
 		renames: map[urn.URN]urn.URN{},
+	}
+	for i := range s.pending {
+		s.pending[i].Op = -1 - i // apart from every operation of the update
 	}
 	for i, state := range base {
 		state.Key = BaseKey(i)
@@ -138,7 +143,7 @@ func (s *Snapshot) set(state State) {
 	if at == nil || at.Gone {
 		return
 	}
-	at.State = state
+	at.State, at.Changed = state, true
 	switch {
 	case !state.Delete:
 		s.live[state.URN] = state.Key

@@ -59,7 +59,5 @@ func verifyShape(s State, report func(State, string, ...any)) {
 		report(s, "it is a component, yet it has the id %s", s.ID)
 	case s.Custom && s.ID == "" && !s.PendingReplacement:
 		report(s, "it has no id")
-	case s.Custom && !IsProvider(s.Type) && s.Provider == "":
-		report(s, "it has no provider")
 	}
 }

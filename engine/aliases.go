@@ -1,0 +1,107 @@
+package engine
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/tokens"
+)
+
+// claimOld finds the stored state that an entry continues, by its URN or else by its aliases in order. It rejects the
+// entry, and answers false, when that state is claimed by two.
+func (r *Run) claimOld(e *entry) bool {
+	if other, claimed := r.Aliased[e.URN]; claimed && other != e.URN {
+		r.reject(e, "%s is also an alias of %s; remove the alias or rename one of them", e.URN, other)
+		return false
+	}
+	names := append([]urn.URN{e.URN}, r.aliasesOf(e.URN, e.Reg)...)
+	for _, name := range names {
+		old := r.snap.Live(name)
+		if old == nil {
+			continue
+		}
+		if name != e.URN {
+			if r.byURN[name] != nil || r.Aliased[name] != "" {
+				r.reject(e, "%s claims to be what was %s, which the program also registers", e.URN, name)
+				return false
+			}
+			r.claim(e.URN, name)
+			r.change(Delta{Kind: DeltaAlias, From: name, To: e.URN})
+		}
+		e.Old = old.Key
+		return true
+	}
+	return true
+}
+
+// claim notes that a URN continues what had another name.
+func (r *Run) claim(u, old urn.URN) {
+	r.Aliased[old] = u
+	r.AliasOf[u] = old
+}
+
+// aliasesOf gives every other name that a resource may have been stored under: its own aliases, then those that follow
+// from its parent's.
+func (r *Run) aliasesOf(u urn.URN, g Registration) []urn.URN {
+	var out []urn.URN
+	add := func(a urn.URN) {
+		if a != u && !slices.Contains(out, a) {
+			out = append(out, a)
+		}
+	}
+	own := make([]urn.URN, len(g.Aliases))
+	for i, a := range g.Aliases {
+		own[i] = r.collapse(a, g)
+		add(own[i])
+	}
+	parentOld, ok := r.AliasOf[g.Parent]
+	if g.Parent == "" || !ok {
+		return out
+	}
+	add(r.inherited(g.Type, g.Name, g.Parent.Name(), parentOld))
+	for _, a := range own {
+		add(r.inherited(a.Type(), a.Name(), g.Parent.Name(), parentOld))
+	}
+	return out
+}
+
+// collapse makes a URN of an alias; parts that it leaves out are those of the registration.
+func (r *Run) collapse(a Alias, g Registration) urn.URN {
+	if a.URN != "" {
+		return a.URN
+	}
+	name, typ := or(a.Name, g.Name), or(a.Type, string(g.Type))
+	stack, project := or(a.Stack, r.goal.Stack), or(a.Project, r.goal.Project)
+	parent := a.Parent
+	if parent == "" {
+		parent = g.Parent
+	} else if old, ok := r.AliasOf[parent]; ok {
+		parent = old
+	}
+	var parentType tokens.Type
+	if !a.NoParent && parent != "" && parent.QualifiedType() != rootType {
+		parentType = parent.QualifiedType()
+	}
+	return urn.New(tokens.QName(stack), tokens.PackageName(project), parentType, tokens.Type(typ), name)
+}
+
+func or(s, fallback string) string {
+	if s == "" {
+		return fallback
+	}
+	return s
+}
+
+// inherited is what a child was called when its parent had its old name. A child whose name begins with its parent's
+// is taken to have been named after it.
+func (r *Run) inherited(typ tokens.Type, name, parentName string, parentOld urn.URN) urn.URN {
+	if rest, ok := strings.CutPrefix(name, parentName); ok {
+		name = parentOld.Name() + rest
+	}
+	var parentType tokens.Type
+	if parentOld.QualifiedType() != rootType {
+		parentType = parentOld.QualifiedType()
+	}
+	return urn.New(tokens.QName(r.goal.Stack), tokens.PackageName(r.goal.Project), parentType, typ, name)
+}

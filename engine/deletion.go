@@ -1,0 +1,249 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
+)
+
+// deletion is a condemned state on its way out. It starts when everything condemned that depends on it is gone.
+type deletion struct {
+	Key  Key
+	URN  urn.URN
+	Kind StepKind
+	// For is the URN whose replacement waits for it; "" in the delete phase.
+	For urn.URN `json:",omitempty"`
+	// Blockers counts the condemned states that must go first; Frees are those for which this one counts.
+	Blockers int
+	Frees    []Key `json:",omitempty"`
+	Started  bool
+}
+
+// condemnation makes the deletion of a member of a cascade: the state stays, pending its replacement. A copy that
+// waited for its deletion anyway just goes.
+func (r *Run) condemnation(s *State, root urn.URN) *deletion {
+	return &deletion{Key: s.Key, URN: s.URN, Kind: StepDeleteReplaced, For: root}
+}
+
+// condemn adds a group of deletions, given in any order, and works out who waits for whom. A state waits for those
+// condemned states of the group that refer to its URN and stand after it, so there is no cycle.
+func (r *Run) condemn(group []*deletion) {
+	position := map[Key]int{}
+	r.snap.All(func(s *State) { position[s.Key] = len(position) })
+	slices.SortFunc(group, func(a, b *deletion) int { return position[b.Key] - position[a.Key] })
+	for _, d := range group {
+		r.Deletions = append(r.Deletions, d)
+		r.condemned[d.Key] = d
+	}
+	for _, d := range group {
+		state := r.snap.renamed(*r.snap.Get(d.Key))
+		for _, u := range state.References() {
+			for _, k := range r.snap.copies[u] {
+				if other := r.condemned[k]; other != nil && position[k] < position[d.Key] {
+					other.Blockers++
+					d.Frees = append(d.Frees, k)
+				}
+			}
+		}
+	}
+	for _, d := range group {
+		if d.Blockers == 0 {
+			r.free = append(r.free, d.Key)
+		}
+	}
+}
+
+// condemnUnseen condemns, at the end of the program, every state that waits for deletion or that the program did not
+// register.
+func (r *Run) condemnUnseen() {
+	var group []*deletion
+	r.snap.All(func(s *State) {
+		if !r.mayDelete(s) {
+			return
+		}
+		d := &deletion{Key: s.Key, URN: s.URN}
+		switch {
+		case s.Delete && s.External:
+			d.Kind = StepDiscardReplaced
+		case s.Delete:
+			d.Kind = StepDeleteReplaced
+		case r.seen(s.URN):
+			return
+		case s.PendingReplacement:
+			d.Kind = StepRemovePendingReplace
+		case s.External:
+			d.Kind = StepReadDiscard
+		default:
+			d.Kind = StepDelete
+		}
+		group = append(group, d)
+	})
+	group = r.withoutReferenced(group)
+	r.condemn(group)
+}
+
+// seen reports that the program registered the URN, or what the URN is now called, in the epoch that ended well.
+func (r *Run) seen(u urn.URN) bool {
+	return r.byURN[u] != nil || r.Aliased[u] != "" || r.kept[u]
+}
+
+// advanceDeletions starts every deletion that nothing condemned depends on; it reports whether one started.
+func (r *Run) advanceDeletions() bool {
+	moved := false
+	for len(r.free) > 0 {
+		k := r.free[0]
+		r.free = r.free[1:]
+		if d := r.condemned[k]; d != nil && !d.Started {
+			d.Started, moved = true, true
+			r.startDeletion(d)
+		}
+	}
+	return moved
+}
+
+func (r *Run) startDeletion(d *deletion) {
+	state := r.snap.Get(d.Key)
+	if state == nil {
+		r.freed(d)
+		return
+	}
+	op := &operation{Op: r.newOp(), URN: d.URN, For: forDeletion, Key: d.Key}
+	op.Step = &Step{
+		Op: op.Op, Kind: d.Kind, URN: d.URN, Type: state.Type, Old: r.reference(d.Key),
+		Provider: r.providerOf(state.Provider), Preview: r.goal.DryRun,
+	}
+	if state.Timeouts != nil {
+		op.Step.Timeout = state.Timeouts.Delete
+	}
+	if state.Protect && d.Kind == StepDelete {
+		r.protectedDeletion(d, op)
+		if !r.goal.DryRun {
+			return
+		}
+	}
+	if r.deletesNothing(d, state) {
+		r.emit(Emit{Kind: EmitPre, Op: op.Op, Step: d.Kind, URN: d.URN, Type: state.Type, Old: op.Step.Old})
+		r.deleted(d, op)
+		return
+	}
+	r.Ops[op.Op] = op
+	r.Queue = append(r.Queue, op.Op)
+}
+
+// protectedDeletion fails the deletion of a protected resource; the update goes on with what does not depend on it.
+func (r *Run) protectedDeletion(d *deletion, op *operation) {
+	message := fmt.Sprintf("%s is protected and cannot be deleted; remove its protect option (or the protection in its "+
+		"state) and update again", d.URN)
+	r.diagnose("error", d.URN, "%s", message)
+	if !r.goal.DryRun {
+		r.emitFailed(op, message)
+		r.withhold(d)
+	}
+	r.noteError(message)
+}
+
+// deletesNothing reports that no provider has to be asked.
+func (r *Run) deletesNothing(d *deletion, s *State) bool {
+	logical := d.Kind == StepReadDiscard || d.Kind == StepDiscardReplaced || d.Kind == StepRemovePendingReplace
+	return r.goal.DryRun || logical || !s.Custom || s.External || s.RetainOnDelete || s.PendingReplacement ||
+		IsProvider(s.Type) || (s.DeletedWith != "" && r.dies(r.snap.current(s.DeletedWith)))
+}
+
+// dies reports that a URN's live resource is deleted in this update.
+func (r *Run) dies(u urn.URN) bool {
+	if r.Gone[u] {
+		return true
+	}
+	k, ok := r.snap.live[u]
+	return ok && r.condemned[k] != nil
+}
+
+// deletionFinished ends a delete step.
+func (r *Run) deletionFinished(op *operation, ev StepFinished) {
+	d := r.condemned[op.Key]
+	if ev.Outcome != OutcomeDone && ev.Outcome != OutcomePartial {
+		message := ev.Error
+		if ev.Outcome == OutcomeCancelled || ev.Outcome == OutcomeAbsent {
+			message = "the update was cancelled before the resource was deleted"
+		}
+		r.emitFailed(op, message)
+		if ev.Outcome == OutcomeFailed {
+			r.diagnose("error", op.URN, "%s", message)
+			r.fail(message)
+		}
+		if d != nil {
+			r.withhold(d)
+		}
+		return
+	}
+	if d == nil { // its epoch is over; the effect is not
+		d = &deletion{Key: op.Key, URN: op.URN, Kind: op.Step.Kind, For: op.URN}
+	}
+	r.deleted(d, op)
+}
+
+// deleted records that a state's resource is gone. A member of a cascade stays, pending its replacement.
+func (r *Run) deleted(d *deletion, op *operation) {
+	state := r.snap.Get(d.Key)
+	switch {
+	case state == nil:
+	case d.For != "" && !state.Delete:
+		next := *state
+		next.PendingReplacement = true
+		r.change(Delta{Kind: DeltaSet, State: &next})
+	default:
+		r.change(Delta{Kind: DeltaRemove, Removes: []Key{d.Key}})
+	}
+	if d.Kind == StepDelete {
+		r.Gone[d.URN] = true
+		r.count(StepDelete)
+	}
+	r.emit(Emit{
+		Kind: EmitOutputs, Op: op.Op, Step: d.Kind, URN: d.URN, Type: op.Step.Type, Old: op.Step.Old,
+	})
+	r.freed(d)
+}
+
+// freed lets those start that waited for a deletion.
+func (r *Run) freed(d *deletion) {
+	delete(r.condemned, d.Key)
+	for _, k := range d.Frees {
+		other := r.condemned[k]
+		if other == nil {
+			continue
+		}
+		if other.Blockers--; other.Blockers == 0 {
+			r.free = append(r.free, k)
+		}
+	}
+	r.Deletions = slices.DeleteFunc(r.Deletions, func(o *deletion) bool { return o == d })
+}
+
+// withhold gives a failed deletion up, and with it those that had to wait for it: they stay unstarted. A replacement
+// that waits for it fails.
+func (r *Run) withhold(d *deletion) {
+	delete(r.condemned, d.Key)
+	if e := r.byURN[d.For]; e != nil && e.Stage == stageClearing {
+		r.failEntry(e, fmt.Sprintf("%s could not be deleted before it is replaced", d.URN))
+	}
+}
+
+// dropDeletions forgets what has not been sent: when the update stops, or when another epoch decides anew.
+func (r *Run) dropDeletions() {
+	r.free = nil
+	keep := r.Deletions[:0]
+	for _, d := range r.Deletions {
+		if r.deletingNow(d.Key) {
+			d.Frees = nil
+			keep = append(keep, d)
+			continue
+		}
+		delete(r.condemned, d.Key)
+	}
+	r.Deletions = keep
+}
+
+func (r *Run) deletingNow(k Key) bool {
+	return slices.ContainsFunc(r.Slots, func(op int) bool { o := r.Ops[op]; return o.For == forDeletion && o.Key == k })
+}

@@ -1,0 +1,59 @@
+package engine
+
+// Kind is what an update does.
+type Kind string
+
+// The kinds of updates. Preview is a Goal's DryRun of any of them.
+const (
+	KindUp      Kind = "up"
+	KindRefresh Kind = "refresh"
+	KindDestroy Kind = "destroy"
+	KindImport  Kind = "import"
+)
+
+// Goal is what an update is to do, fixed when it is accepted.
+type Goal struct {
+	Kind    Kind `json:"kind"`
+	DryRun  bool `json:"dryRun,omitempty"`
+	Version int  `json:"version"`
+
+	Organization string `json:"organization"`
+	Project      string `json:"project"`
+	Stack        string `json:"stack"`
+
+	// Refresh reads every stored resource before anything is decided.
+	Refresh bool `json:"refresh,omitempty"`
+	// Targets restrict the update to these URNs; "*" and "**" are wildcards.
+	Targets          []string `json:"targets,omitempty"`
+	TargetDependents bool     `json:"targetDependents,omitempty"`
+	// Replace forces these URNs to be replaced.
+	Replace         []string `json:"replace,omitempty"`
+	ContinueOnError bool     `json:"continueOnError,omitempty"`
+	// Parallel bounds the steps in flight; at least 1.
+	Parallel int `json:"parallel"`
+	// WaitOnUnknown: an undecidable create waits for Resolved; otherwise it is left as a pending operation.
+	WaitOnUnknown bool `json:"waitOnUnknown,omitempty"`
+}
+
+// Status is how an update ended.
+type Status string
+
+// The ends of an update.
+const (
+	StatusSucceeded Status = "succeeded"
+	StatusFailed    Status = "failed"
+	StatusCancelled Status = "cancelled"
+)
+
+// Result sums an update up.
+type Result struct {
+	Status Status `json:"status"`
+	// Changes counts the steps that took effect by kind: create, update, delete, same, replace, read, refresh, import.
+	Changes map[string]int `json:"changes"`
+	// Error is the first error in a sentence; empty when Status is succeeded.
+	Error string `json:"error,omitempty"`
+	// Pending counts the operations whose outcome is not known.
+	Pending int `json:"pending,omitempty"`
+	// IntegrityError is set when the snapshot breaks an invariant and could not be repaired.
+	IntegrityError string `json:"integrityError,omitempty"`
+}

@@ -1,0 +1,279 @@
+package engine
+
+import (
+	"slices"
+
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
+)
+
+// decide sends an entry the way that its kind of resource goes.
+func (r *Run) decide(e *entry) {
+	old := r.snap.Get(e.Old)
+	switch {
+	case !r.targeted(e):
+		r.leaveUntargeted(e, old)
+	case r.skippedReference(e) != "":
+		r.reject(e, "%s depends on %s, which --target leaves out and which does not exist yet; target it as well",
+			e.URN, r.skippedReference(e))
+	case e.Read:
+		r.decideRead(e, old)
+	case e.imports(old):
+		r.decideImport(e, old)
+	case !e.New.Custom:
+		r.decideComponent(e, old)
+	case old != nil && r.compare(e, old):
+		// planned when the comparison is there
+	default:
+		r.plan(e, old)
+	}
+}
+
+// decideComponent carries out a component: only the snapshot knows it.
+func (r *Run) decideComponent(e *entry, old *State) {
+	op := r.newOp()
+	switch {
+	case old == nil:
+		e.Kind = StepCreate
+	case old.Inputs.Same(e.New.Inputs):
+		r.same(e, old, nil)
+		return
+	default:
+		e.Kind, e.New.Outputs = StepUpdate, old.Outputs
+	}
+	r.emitStep(EmitPre, op, e)
+	r.record(e, op)
+	r.succeed(e, op)
+}
+
+// compare starts the comparison of the entry's provider with the one that manages the old resource; it reports
+// whether the answer is awaited.
+func (r *Run) compare(e *entry, old *State) bool {
+	was := old.Provider
+	if u, id := SplitReference(was); u != "" {
+		was = JoinReference(r.snap.current(u), id)
+	}
+	now := e.New.Provider
+	if was == now || IsProvider(e.New.Type) || old.External || e.Imported {
+		return false
+	}
+	if was == "" || now == "" || r.snap.provider(was) == nil {
+		e.Changed = true
+		return false
+	}
+	pair := was + " " + now
+	if replace, known := r.Compared[pair]; known {
+		e.Changed = replace
+		return false
+	}
+	e.Stage, e.Op = stageComparing, 0
+	for _, op := range r.comparing {
+		if r.Ops[op].Pair == pair {
+			return true
+		}
+	}
+	op := r.ask(&operation{URN: e.URN, Pair: pair, For: forCompare})
+	r.comparing = append(r.comparing, op)
+	r.out = append(r.out, Compare{Op: op, Old: *r.providerOf(was), New: *r.providerOf(now)})
+	return true
+}
+
+// providerDiffed goes on with every entry that waited for the comparison.
+func (r *Run) providerDiffed(ev ProviderDiffed) {
+	op := r.answered(ev.Op)
+	if op == nil {
+		return
+	}
+	r.comparing = slices.DeleteFunc(r.comparing, func(o int) bool { return o == ev.Op })
+	if ev.Error == "" {
+		r.Compared[op.Pair] = ev.Replace
+	}
+	for _, e := range r.Entries {
+		if e.Stage != stageComparing {
+			continue
+		}
+		if ev.Error != "" {
+			r.reject(e, "the provider of %s could not compare its configuration with the one before: %s", e.URN, ev.Error)
+			continue
+		}
+		e.Stage = stageHeld
+		r.decide(e)
+	}
+}
+
+// ask numbers a question that goes out at once.
+func (r *Run) ask(op *operation) int {
+	op.Op = r.newOp()
+	r.Ops[op.Op] = op
+	r.Asked++
+	return op.Op
+}
+
+// answered takes a question back; nil when nobody waits for its answer any more.
+func (r *Run) answered(op int) *operation {
+	o := r.Ops[op]
+	if o == nil || o.Step != nil {
+		return nil
+	}
+	delete(r.Ops, op)
+	r.Asked--
+	if o.For == forNothing {
+		return nil
+	}
+	return o
+}
+
+// providerOf says with which provider a reference's calls are made; nil for components.
+func (r *Run) providerOf(ref string) *Provider {
+	if ref == "" {
+		return nil
+	}
+	p := &Provider{Ref: ref}
+	if state := r.snap.provider(ref); state != nil {
+		p.Ref = JoinReference(state.URN, state.ID)
+		p.Inputs = state.Inputs
+	}
+	return p
+}
+
+// force gives the reasons for which the core itself replaces a resource; none is an ordinary plan.
+func (r *Run) force(e *entry, old *State) []string {
+	switch {
+	case old == nil || e.Imported || r.Replaced[e.URN]:
+		return nil
+	case r.matches(r.goal.Replace, e.URN), old.Taint:
+		return []string{"id"}
+	case e.Changed:
+		return []string{"provider"}
+	case slices.ContainsFunc(e.New.ReplaceWith, func(u urn.URN) bool { return r.Replaced[u] }):
+		return []string{"replaceWith"}
+	case !old.Trigger.Empty() && !e.New.Trigger.Empty() && !old.Trigger.Same(e.New.Trigger):
+		return []string{"replacementTrigger"}
+	}
+	return nil
+}
+
+// plan asks for Check and Diff. A resource without an old state needs no decision between Check and Create: outside
+// a preview it goes straight to its step.
+func (r *Run) plan(e *entry, old *State) {
+	if old == nil && !r.goal.DryRun {
+		e.Kind = StepCreate
+		r.enqueue(e, true)
+		return
+	}
+	e.Forced = r.force(e, old)
+	e.Stage = stagePlanning
+	e.Op = r.ask(&operation{URN: e.URN, Entry: e, For: forPlan})
+	goal := e.Reg
+	r.out = append(r.out, Plan{
+		Op: e.Op, URN: e.URN, Goal: goal, Old: r.reference(e.Old), Provider: r.providerOf(e.New.Provider), Seed: e.Seed,
+		Recreate: old != nil && (e.Forced != nil || old.PendingReplacement || old.External),
+		Preview:  r.goal.DryRun,
+	})
+}
+
+// reference gives a copy of a state for a command; nil when there is none.
+func (r *Run) reference(k Key) *State {
+	state := r.snap.Get(k)
+	if state == nil {
+		return nil
+	}
+	out := r.snap.renamed(*state)
+	return &out
+}
+
+// planned notes a plan; it is committed when it is its turn.
+func (r *Run) planned(ev Planned) {
+	op := r.answered(ev.Op)
+	if op == nil {
+		return
+	}
+	op.Entry.Plan, op.Entry.Stage = &ev, stagePlanned
+}
+
+// commit turns a plan into a step, unless something that was registered earlier must be decided first; it reports
+// whether the entry left its place.
+func (r *Run) commit(e *entry) bool {
+	if r.mustWait(e) {
+		return false
+	}
+	p, old := e.Plan, r.snap.Get(e.Old)
+	switch {
+	case p.Error != "":
+		r.reject(e, "%s", p.Error)
+		return true
+	case len(p.Failures) > 0:
+		r.rejectInputs(e, p.Failures)
+		return true
+	}
+	e.New.Inputs = p.Inputs
+	switch {
+	case old == nil:
+		e.Kind = StepCreate
+		r.enqueue(e, false)
+	case old.External || old.PendingReplacement || e.Forced != nil || p.Diff.Change == ChangeReplace:
+		return r.replace(e, old)
+	case p.Diff.Change == ChangeUpdate || len(old.InitErrors) > 0:
+		e.Kind, e.New.ID = StepUpdate, old.ID
+		r.enqueue(e, false)
+	default:
+		r.same(e, old, p.Diff.StableKeys)
+	}
+	return true
+}
+
+// rejectInputs fails an entry whose inputs its provider does not accept; every failure is told.
+func (r *Run) rejectInputs(e *entry, failures []CheckFailure) {
+	for _, f := range failures {
+		if f.Property == "" {
+			r.diagnose("error", e.URN, "%s resource '%s' has a problem: %s", e.New.Type, e.URN.Name(), f.Reason)
+			continue
+		}
+		r.diagnose("error", e.URN, "%s resource '%s': property %s is not valid: %s", e.New.Type, e.URN.Name(), f.Property,
+			f.Reason)
+	}
+	r.failEntry(e, "the inputs of "+string(e.URN)+" are not valid")
+}
+
+// same keeps a resource: it stores its new checked inputs and keeps its old outputs.
+func (r *Run) same(e *entry, old *State, stables []string) {
+	e.Kind = StepSame
+	e.New.ID, e.New.Outputs, e.New.InitErrors = old.ID, old.Outputs, old.InitErrors
+	if e.New.Trigger.Empty() {
+		e.New.Trigger = old.Trigger
+	}
+	if e.New.ImportID == "" && old.Custom {
+		e.New.ImportID = old.ImportID
+	}
+	if e.Imported {
+		// The import was the step; what it stored takes the goal's header.
+		e.New.Key = old.Key
+		next := e.New
+		r.change(Delta{Kind: DeltaSet, State: &next})
+		r.done(e, stables)
+		return
+	}
+	op := r.newOp()
+	r.emitStep(EmitPre, op, e)
+	if i, ok := r.snap.place[old.Key]; ok && i >= 0 && unchanged(*old, e.New) {
+		e.New = *old
+		r.change(Delta{Kind: DeltaKeep, First: i, Count: 1})
+	} else {
+		e.New.Rest = old.Rest
+		r.record(e, op)
+	}
+	r.count(StepSame)
+	r.emitStep(EmitOutputs, op, e)
+	r.done(e, stables)
+}
+
+// unchanged reports that nothing about a stored state would be written differently.
+func unchanged(old, now State) bool {
+	now.Key, now.Rest, now.Taint = old.Key, old.Rest, false
+	return equalStates(old, now)
+}
+
+// done ends an entry well and remembers it for later epochs.
+func (r *Run) done(e *entry, stables []string) {
+	r.Done[e.URN] = &finished{Digest: e.Reg.Digest, Key: e.New.Key, Stables: stables, Result: ResultSuccess}
+	r.finish(e, r.success(e, stables))
+}

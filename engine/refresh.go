@@ -1,0 +1,135 @@
+package engine
+
+import (
+	"slices"
+
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
+)
+
+// advanceOpening goes through what precedes every decision: settling what earlier updates left, then refreshing.
+func (r *Run) advanceOpening() bool {
+	if !r.idle() && !r.onlyWaiting() {
+		return false
+	}
+	if r.Phase == phaseSettling {
+		if !r.idle() && !r.hasProgram() {
+			return false
+		}
+		r.Phase = phaseRefreshing
+		if !r.Stopped && (r.goal.Refresh || r.goal.Kind == KindRefresh) {
+			r.startRefreshes()
+		}
+		return true
+	}
+	r.repairReferences()
+	r.Phase = phaseProgram
+	if r.goal.Kind == KindRefresh {
+		r.Phase = phaseDeleting // without condemning anything
+	}
+	return true
+}
+
+// onlyWaiting reports that everything in flight waits for a person.
+func (r *Run) onlyWaiting() bool { return len(r.Ops) == len(r.Waiting) }
+
+// startRefreshes reads every stored resource that its provider manages.
+func (r *Run) startRefreshes() {
+	r.snap.All(func(s *State) {
+		if !s.Custom || IsProvider(s.Type) || s.PendingReplacement || s.Delete || !r.matchesTargets(s.URN) {
+			return
+		}
+		op := &operation{Op: r.newOp(), URN: s.URN, For: forRefresh, Key: s.Key}
+		op.Step = &Step{
+			Op: op.Op, Kind: StepRefresh, URN: s.URN, Type: s.Type, Old: r.reference(s.Key),
+			Provider: r.providerOf(s.Provider), Preview: r.goal.DryRun,
+		}
+		if s.Timeouts != nil {
+			op.Step.Timeout = s.Timeouts.Read
+		}
+		r.Ops[op.Op] = op
+		r.Queue = append(r.Queue, op.Op)
+	})
+}
+
+// refreshFinished takes over what was read. Its step counts as what it came to: same, update or delete.
+func (r *Run) refreshFinished(op *operation, ev StepFinished) {
+	state := r.snap.Get(op.Key)
+	switch {
+	case ev.Outcome == OutcomeCancelled:
+		return
+	case ev.Outcome != OutcomeDone && ev.Outcome != OutcomePartial:
+		r.emitFailed(op, ev.Error)
+		r.diagnose("error", op.URN, "%s", ev.Error)
+		r.fail(ev.Error)
+		return
+	case state == nil:
+		return
+	case ev.ID == "":
+		r.change(Delta{Kind: DeltaRemove, Removes: []Key{op.Key}})
+		r.removed = true
+		r.count(StepDelete)
+		r.emitRefresh(op, nil, ev.Diff)
+		return
+	}
+	next := *state
+	next.ID, next.Outputs, next.InitErrors = ev.ID, ev.Outputs, ev.InitErrors
+	if ev.Inputs != nil {
+		next.Inputs = *ev.Inputs
+	}
+	if equalStates(*state, next) {
+		r.count(StepSame)
+	} else {
+		if ev.At != "" && !(state.Inputs.Same(next.Inputs) && state.Outputs.Same(next.Outputs)) {
+			next.Modified = ev.At
+		}
+		r.change(Delta{Kind: DeltaSet, State: &next})
+		r.count(StepUpdate)
+	}
+	r.emitRefresh(op, &next, ev.Diff)
+}
+
+func (r *Run) emitRefresh(op *operation, next *State, diff *Diff) {
+	r.emit(Emit{
+		Kind: EmitOutputs, Op: op.Op, Step: StepRefresh, URN: op.URN, Type: op.Step.Type, Old: op.Step.Old, New: next, Diff: diff,
+	})
+}
+
+// repairReferences takes references to resources that a refresh found gone out of those that stay.
+func (r *Run) repairReferences() {
+	if !r.removed {
+		return
+	}
+	r.removed = false
+	gone := func(u urn.URN) bool {
+		return u != "" && len(r.snap.copies[u]) == 0 && len(r.snap.copies[r.snap.current(u)]) == 0
+	}
+	var repaired []State
+	r.snap.All(func(s *State) {
+		if !slices.ContainsFunc(s.References(), gone) {
+			return
+		}
+		repaired = append(repaired, s.without(gone))
+	})
+	for i := range repaired {
+		r.change(Delta{Kind: DeltaSet, State: &repaired[i]})
+	}
+}
+
+// without gives the state without its references to some URNs; its provider stays.
+func (s State) without(gone func(urn.URN) bool) State {
+	if gone(s.Parent) {
+		s.Parent = ""
+	}
+	if gone(s.DeletedWith) {
+		s.DeletedWith = ""
+	}
+	s.Dependencies = slices.DeleteFunc(slices.Clone(s.Dependencies), gone)
+	s.ReplaceWith = slices.DeleteFunc(slices.Clone(s.ReplaceWith), gone)
+	properties := make([]PropertyDependency, 0, len(s.PropertyDependencies))
+	for _, p := range s.PropertyDependencies {
+		p.URNs = slices.DeleteFunc(slices.Clone(p.URNs), gone)
+		properties = append(properties, p)
+	}
+	s.PropertyDependencies = properties
+	return s
+}

@@ -1,0 +1,322 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/tokens"
+)
+
+// stage is where a registration stands.
+type stage string
+
+const (
+	stageHeld      stage = "held"      // waits for what it names, or for its URN's running step
+	stageComparing stage = "comparing" // its provider is being compared with the old one
+	stagePlanning  stage = "planning"
+	stagePlanned   stage = "planned"   // the plan is there and waits for its turn
+	stageCascading stage = "cascading" // the cascade of its replacement is being found
+	stageClearing  stage = "clearing"  // the old resource is being deleted first
+	stageStepping  stage = "stepping"
+	stageDone      stage = "done"
+)
+
+// entry is a registration or a read of this epoch on its way to a reply.
+type entry struct {
+	Epoch int
+	Seq   int
+	Order int // of registration in this epoch
+	URN   urn.URN
+	Reg   Registration
+	Read  bool // a read of a resource that this stack does not own
+	Stage stage
+	Op    int `json:",omitempty"`
+
+	Old     Key    `json:",omitempty"` // state it starts from; "" when there is none
+	New     State  // what it becomes
+	Seed    []byte `json:",omitempty"`
+	Changed bool   `json:",omitempty"` // the old provider cannot go on
+	// Forced says why the core replaces on its own account: the keys to show.
+	Forced   []string `json:",omitempty"`
+	Plan     *Planned `json:",omitempty"`
+	Imported bool     `json:",omitempty"` // what follows is the ordinary plan over what was imported
+	Kind     StepKind `json:",omitempty"` // of the step it came to
+	Result   ResultKind
+}
+
+// register takes a registration in.
+func (r *Run) register(ev Registered) {
+	e := r.admit(ev.Epoch, ev.Seq, ev.Registration)
+	if e != nil && r.Stopped {
+		r.refuse(e)
+	}
+}
+
+// requestRead takes a read in; it is a registration whose resource belongs to somebody else.
+func (r *Run) requestRead(ev ReadRequested) {
+	e := r.admit(ev.Epoch, ev.Seq, Registration{
+		Type: ev.Type, Name: ev.Name, Custom: true, Parent: ev.Parent, Provider: ev.Provider, Inputs: ev.Inputs,
+		Dependencies: ev.Dependencies, AdditionalSecretOutputs: ev.AdditionalSecretOutputs,
+		SourcePosition: ev.SourcePosition, ImportID: ev.ID, Digest: ev.Digest,
+	})
+	if e == nil {
+		return
+	}
+	e.Read = true
+	switch {
+	case r.Stopped:
+		r.refuse(e)
+	case ev.ID == "":
+		r.reject(e, "the read of %s names no id", e.URN)
+	}
+}
+
+// admit makes an entry of what the program asked for; nil when the message is old, repeated or refused at once.
+func (r *Run) admit(epoch, seq int, reg Registration) *entry {
+	if epoch != r.Epoch || r.bySeq[seq] {
+		return nil
+	}
+	r.bySeq[seq] = true
+	e := &entry{Epoch: epoch, Seq: seq, Order: len(r.Entries), Reg: reg, Stage: stageHeld}
+	parentType := tokens.Type("")
+	if reg.Parent != "" && reg.Parent.QualifiedType() != rootType {
+		parentType = reg.Parent.QualifiedType()
+	}
+	e.URN = urn.New(tokens.QName(r.goal.Stack), tokens.PackageName(r.goal.Project), parentType, reg.Type, reg.Name)
+	if first := r.byURN[e.URN]; first != nil {
+		e.Stage = stageDone
+		r.reject(e, "duplicate resource URN %s: the program registers two resources of this type and name under the same "+
+			"parent; give one of them another name", e.URN)
+		r.Seen = append(r.Seen, seq)
+		return nil
+	}
+	r.Entries = append(r.Entries, e)
+	r.byURN[e.URN] = e
+	return e
+}
+
+// rootType is the type of the stack's own resource.
+const rootType tokens.Type = "pulumi:pulumi:Stack"
+
+// refuse answers an entry that will not be carried out because the update is ending.
+func (r *Run) refuse(e *entry) {
+	r.drop(e.Op)
+	r.finish(e, Reply{Result: ResultFail, Error: "the update is ending; see its diagnostics"})
+}
+
+// reject fails an entry with an error that is its own.
+func (r *Run) reject(e *entry, format string, args ...any) {
+	message := fmt.Sprintf(format, args...)
+	r.diagnose("error", e.URN, "%s", message)
+	r.failEntry(e, message)
+}
+
+// failEntry fails an entry whose error has been told.
+func (r *Run) failEntry(e *entry, message string) {
+	reply := Reply{Result: ResultFail}
+	if !r.goal.ContinueOnError {
+		reply.Error = message
+	}
+	r.finish(e, reply)
+	r.fail(message)
+}
+
+// finish ends an entry with its reply.
+func (r *Run) finish(e *entry, reply Reply) {
+	e.Stage, e.Result = stageDone, reply.Result
+	r.answer(e, reply)
+}
+
+func (r *Run) answer(e *entry, reply Reply) {
+	if e.Epoch != r.Epoch {
+		return
+	}
+	reply.Epoch, reply.Seq, reply.URN = e.Epoch, e.Seq, e.URN
+	r.out = append(r.out, reply)
+}
+
+// advanceEntries moves every entry that can move, in order of registration; it reports whether one did.
+func (r *Run) advanceEntries() bool {
+	moved := false
+	// By index: a rejection may stop the run, but never adds an entry.
+	for i := r.firstUndone(); i < len(r.Entries); i++ {
+		e := r.Entries[i]
+		switch e.Stage {
+		case stageHeld:
+			moved = r.start(e) || moved
+		case stagePlanned:
+			moved = r.commit(e) || moved
+		case stageClearing:
+			moved = r.cleared(e) || moved
+		default:
+		}
+	}
+	return moved
+}
+
+// firstUndone skips the entries that have ended, so that a long run does not visit them again and again.
+func (r *Run) firstUndone() int {
+	for r.undone < len(r.Entries) && r.Entries[r.undone].Stage == stageDone {
+		r.undone++
+	}
+	return r.undone
+}
+
+// start decides what an entry needs first; it reports whether the entry left its place.
+func (r *Run) start(e *entry) bool {
+	if r.Stopped {
+		r.refuse(e)
+		return true
+	}
+	if op := r.stepOf(e.URN); op != nil {
+		return r.attach(e, op)
+	}
+	if f := r.Done[e.URN]; f != nil && f.Digest == e.Reg.Digest && r.snap.Get(f.Key) != nil {
+		r.repeat(e, f)
+		return true
+	}
+	switch missing, wait := r.missing(e); {
+	case wait:
+		return false
+	case missing != "":
+		r.reject(e, "%s depends on %s, which the program has not registered", e.URN, missing)
+		return true
+	}
+	if failed := r.failedDependency(e); failed != "" {
+		r.finish(e, Reply{Result: ResultSkip})
+		return true
+	}
+	if !r.claimOld(e) {
+		return true
+	}
+	r.prepare(e)
+	r.decide(e)
+	return true
+}
+
+// missing finds what an entry names and what is not decided: wait tells that it is registered and still on its way.
+func (r *Run) missing(e *entry) (missing urn.URN, wait bool) {
+	for _, u := range e.Reg.references() {
+		other := r.byURN[u]
+		switch {
+		case other == nil && r.snap.Live(u) == nil:
+			return u, false
+		case other == nil && !r.mayRefer(u):
+			return u, false
+		case other != nil && other != e && other.Stage != stageDone:
+			wait = true
+		}
+	}
+	return "", wait
+}
+
+// mayRefer reports whether a registration may name a stored resource that the program has not registered: only while
+// targets leave such resources alone.
+func (r *Run) mayRefer(urn.URN) bool { return len(r.goal.Targets) > 0 }
+
+// failedDependency gives a failed or skipped resource that the entry needs; only when the update goes on after errors.
+func (r *Run) failedDependency(e *entry) urn.URN {
+	if !r.goal.ContinueOnError {
+		return ""
+	}
+	for _, u := range e.Reg.references() {
+		if other := r.byURN[u]; other != nil && other.Result != ResultSuccess && !r.Skipped[u] {
+			return u
+		}
+	}
+	return ""
+}
+
+// references gives every URN that a registration names, in a fixed order.
+func (g *Registration) references() []urn.URN {
+	s := State{
+		Parent: g.Parent, Provider: g.Provider, Dependencies: g.Dependencies,
+		PropertyDependencies: g.PropertyDependencies, DeletedWith: g.DeletedWith, ReplaceWith: g.ReplaceWith,
+	}
+	return s.References()
+}
+
+// prepare makes the new state that the entry asks for.
+func (r *Run) prepare(e *entry) {
+	g := e.Reg
+	e.New = State{
+		URN: e.URN, Type: g.Type, Custom: g.Custom, Parent: g.Parent, Provider: g.Provider,
+		Protect: g.Protect != nil && *g.Protect, RetainOnDelete: g.RetainOnDelete != nil && *g.RetainOnDelete,
+		Dependencies: g.Dependencies, PropertyDependencies: g.PropertyDependencies,
+		AdditionalSecretOutputs: g.AdditionalSecretOutputs, Timeouts: g.Timeouts, ImportID: g.ImportID,
+		DeletedWith: g.DeletedWith, ReplaceWith: g.ReplaceWith, IgnoreChanges: g.IgnoreChanges, HideDiff: g.HideDiff,
+		ReplaceOnChanges: g.ReplaceOnChanges, SourcePosition: g.SourcePosition, Inputs: g.Inputs, Trigger: g.Trigger,
+	}
+	if e.Read {
+		e.New.External, e.New.ImportID, e.New.ID = true, "", g.ImportID
+	}
+	if alias, ok := r.AliasOf[e.URN]; ok {
+		e.New.Aliases = []urn.URN{alias}
+	}
+	if old := r.snap.Get(e.Old); old != nil {
+		e.New.RefreshBeforeUpdate = old.RefreshBeforeUpdate
+		e.New.Created, e.New.Modified = old.Created, old.Modified
+	}
+	e.Seed = r.seed(e.URN)
+}
+
+// repeat gives an entry the answer that the same goal got in an earlier epoch.
+func (r *Run) repeat(e *entry, f *finished) {
+	state := r.snap.Get(f.Key)
+	e.Old, e.New = f.Key, *state
+	if len(state.Aliases) > 0 {
+		r.claim(e.URN, state.Aliases[0])
+	}
+	r.finish(e, r.success(e, f.Stables))
+}
+
+// success is the reply of an entry that ended well; its object is what the program sees.
+func (r *Run) success(e *entry, stables []string) Reply {
+	object := e.New.Outputs
+	if !e.New.Custom {
+		object = e.New.Inputs
+	}
+	return Reply{ID: e.New.ID, Object: object, Stables: stables, Result: ResultSuccess, Unknown: e.unknown(r.goal)}
+}
+
+// unknown reports that a preview cannot know the resource's outputs.
+func (e *entry) unknown(g Goal) bool {
+	return g.DryRun && e.New.Custom && slices.Contains(mutating, e.Kind)
+}
+
+// mutating are the kinds of steps whose outputs are new.
+var mutating = []StepKind{StepCreate, StepCreateReplacement, StepUpdate}
+
+// registerOutputs attaches outputs to a component.
+func (r *Run) registerOutputs(ev OutputsRegistered) {
+	if ev.Epoch != r.Epoch || r.bySeq[ev.Seq] {
+		return
+	}
+	r.bySeq[ev.Seq] = true
+	r.Seen = append(r.Seen, ev.Seq)
+	reply := Reply{Epoch: ev.Epoch, Seq: ev.Seq, URN: ev.URN, Result: ResultSuccess}
+	e := r.byURN[ev.URN]
+	switch {
+	case e == nil || e.Stage != stageDone:
+		reply.Result, reply.Error = ResultFail, fmt.Sprintf("outputs of %s, which the program has not registered", ev.URN)
+	case e.Result == ResultSuccess && !r.Skipped[ev.URN]:
+		r.setOutputs(e, ev.Outputs)
+	}
+	r.out = append(r.out, reply)
+}
+
+func (r *Run) setOutputs(e *entry, outputs Bag) {
+	state := r.snap.Live(e.URN)
+	if state == nil {
+		return
+	}
+	if !state.Outputs.Same(outputs) {
+		next := *state
+		next.Outputs = outputs
+		r.change(Delta{Kind: DeltaSet, State: &next})
+		e.New = next
+	}
+	old := r.snap.Get(e.Old)
+	r.emit(Emit{Kind: EmitOutputs, Step: e.Kind, URN: e.URN, Type: e.New.Type, Old: old, New: r.snap.Live(e.URN)})
+}

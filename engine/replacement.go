@@ -1,0 +1,239 @@
+package engine
+
+import (
+	"slices"
+
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
+)
+
+// replace puts a new resource in the place of the old one: create before delete, unless the resource or its provider
+// want the old one gone first. It reports whether the entry left its place.
+func (r *Run) replace(e *entry, old *State) bool {
+	e.Kind = StepCreateReplacement
+	if r.protects(e, old) {
+		return true
+	}
+	if e.Reg.ImportID != "" && !e.Imported && !old.External {
+		const message = "%s still says that it is imported, so it cannot be replaced; remove the import option"
+		if !r.goal.DryRun {
+			r.reject(e, message, e.URN)
+			return true
+		}
+		r.diagnose("warning", e.URN, message, e.URN)
+	}
+	before := e.Plan.Diff.DeleteBeforeReplace
+	if e.Reg.DeleteBeforeReplace != nil {
+		before = *e.Reg.DeleteBeforeReplace
+	}
+	switch {
+	case old.PendingReplacement:
+		r.Replaced[e.URN] = true
+		r.enqueue(e, false)
+	case before && !old.External:
+		return r.startCascade(e, old)
+	default:
+		r.Replaced[e.URN] = true
+		r.enqueue(e, false)
+	}
+	return true
+}
+
+// protects refuses to replace a protected resource. A preview says so and goes on.
+func (r *Run) protects(e *entry, old *State) bool {
+	if !old.Protect || !e.New.Protect {
+		return false
+	}
+	const message = "%s is protected and would have to be replaced; remove its protect option and update again to replace it"
+	if !r.goal.DryRun {
+		r.reject(e, message, e.URN)
+		return true
+	}
+	r.diagnose("error", e.URN, message, e.URN)
+	r.noteError("a protected resource would be replaced")
+	return false
+}
+
+// noteError makes the update fail at its end, without stopping it.
+func (r *Run) noteError(message string) {
+	if r.FirstError == "" {
+		r.FirstError = message
+	}
+}
+
+// mustWait reports that an entry's decision may still be changed by one that was registered earlier: a stored
+// resource that the entry's old state depends on, however far, may turn out to be deleted before it is replaced.
+func (r *Run) mustWait(e *entry) bool {
+	if e.Old == "" || r.firstUndone() >= e.Order {
+		return false
+	}
+	seen := map[urn.URN]bool{}
+	var depends func(k Key) bool
+	depends = func(k Key) bool {
+		state := r.snap.Get(k)
+		if state == nil {
+			return false
+		}
+		for _, u := range state.References() {
+			u = r.snap.current(u)
+			if seen[u] {
+				continue
+			}
+			seen[u] = true
+			if other := r.byURN[u]; other != nil && other.Order < e.Order && !other.committed() {
+				return true
+			}
+			if next, ok := r.snap.live[u]; ok && depends(next) {
+				return true
+			}
+		}
+		return false
+	}
+	return depends(e.Old)
+}
+
+// committed reports that the entry's decision stands.
+func (e *entry) committed() bool {
+	return e.Stage == stageDone || e.Stage == stageStepping || e.Stage == stageClearing
+}
+
+// startCascade asks which dependents must go before the old resource can: those that a change of it would replace. It
+// waits while another cascade is being found, while an earlier registered dependent is undecided, and while a step of
+// a dependent runs. It reports whether the entry left its place.
+func (r *Run) startCascade(e *entry, old *State) bool {
+	if r.cascading != 0 {
+		return false
+	}
+	dependents := r.dependents(e.Old)
+	var candidates []State
+	providers := map[string]Provider{}
+	for _, k := range dependents {
+		state := r.snap.renamed(*r.snap.Get(k))
+		other := r.byURN[r.snap.current(state.URN)]
+		switch {
+		case other != nil && other.Order < e.Order && !other.committed():
+			return false
+		case r.stepOf(state.URN) != nil || r.condemned[k] != nil:
+			return false
+		case other != nil && other.committed(), state.Delete:
+			continue
+		}
+		candidates = append(candidates, state)
+		if p := r.providerOf(state.Provider); p != nil {
+			providers[state.Provider] = *p
+		}
+	}
+	r.Replaced[e.URN] = true
+	if len(candidates) == 0 {
+		r.clear(e, nil)
+		return true
+	}
+	e.Stage = stageCascading
+	e.Op = r.ask(&operation{URN: e.URN, Entry: e, For: forCascade})
+	r.cascading = e.Op
+	r.out = append(r.out, Cascade{
+		Op: e.Op, Root: r.snap.renamed(*old), Candidates: candidates, Providers: providers,
+	})
+	return true
+}
+
+// dependents gives every state that depends on one, however far, in snapshot order.
+func (r *Run) dependents(root Key) []Key {
+	reached := map[urn.URN]bool{r.snap.Get(root).URN: true}
+	var out []Key
+	past := false
+	r.snap.All(func(s *State) {
+		if s.Key == root {
+			past = true
+			return
+		}
+		if !past {
+			return
+		}
+		for _, u := range s.References() {
+			if reached[u] || reached[r.snap.current(u)] {
+				reached[s.URN] = true
+				out = append(out, s.Key)
+				return
+			}
+		}
+	})
+	return out
+}
+
+// cascadePlanned condemns the members of a cascade, unless one is protected.
+func (r *Run) cascadePlanned(ev CascadePlanned) {
+	if r.cascading == ev.Op {
+		r.cascading = 0
+	}
+	op := r.answered(ev.Op)
+	if op == nil {
+		return
+	}
+	e := op.Entry
+	if ev.Error != "" {
+		r.reject(e, "what depends on %s could not be found: %s", e.URN, ev.Error)
+		return
+	}
+	for _, m := range ev.Members {
+		state := r.snap.Get(m.Key)
+		if state == nil || !state.Protect {
+			continue
+		}
+		r.diagnose("error", e.URN, "%s cannot be replaced: %s depends on it, would have to be replaced too, and is protected; "+
+			"remove its protect option and update first", e.URN, state.URN)
+		if !r.goal.DryRun {
+			r.failEntry(e, "a protected resource would be replaced")
+			return
+		}
+		r.noteError("a protected resource would be replaced")
+	}
+	r.clear(e, ev.Members)
+}
+
+// clear deletes the members of a cascade and the old resource itself, dependents first; the entry goes on when its old
+// resource is gone. Entries of members begin again once theirs are.
+func (r *Run) clear(e *entry, members []Dependent) {
+	var group []*deletion
+	for _, m := range members {
+		state := r.snap.Get(m.Key)
+		if state == nil || r.condemned[m.Key] != nil || state.PendingReplacement {
+			continue
+		}
+		group = append(group, r.condemnation(state, e.URN))
+		if other := r.byURN[r.snap.current(state.URN)]; other != nil && !other.committed() {
+			r.drop(other.Op)
+			other.Stage, other.Plan, other.Op = stageHeld, nil, 0
+		}
+	}
+	for _, with := range r.replacedWith(e) {
+		if !slices.ContainsFunc(group, func(d *deletion) bool { return d.Key == with.Key }) {
+			group = append(group, r.condemnation(with, e.URN))
+		}
+	}
+	group = append(group, r.condemnation(r.snap.Get(e.Old), e.URN))
+	e.Stage, e.Op = stageClearing, 0
+	r.condemn(group)
+}
+
+// replacedWith gives the stored resources that ask to be replaced together with the entry's, and are undecided.
+func (r *Run) replacedWith(e *entry) []*State {
+	var out []*State
+	r.snap.All(func(s *State) {
+		other := r.byURN[s.URN]
+		undecided := other == nil || !other.committed()
+		if s.Key != e.Old && !s.Delete && undecided && !s.PendingReplacement && r.condemned[s.Key] == nil &&
+			slices.Contains(s.ReplaceWith, e.URN) {
+			out = append(out, s)
+		}
+	})
+	return out
+}
+
+// cleared goes on with a replacement whose old resource is gone; it reports whether it is.
+func (r *Run) cleared(e *entry) bool {
+	if old := r.snap.Get(e.Old); old == nil || !old.PendingReplacement {
+		return false
+	}
+	r.enqueue(e, false)
+	return true
+}

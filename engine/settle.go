@@ -1,0 +1,116 @@
+package engine
+
+import (
+	"slices"
+)
+
+// settlePending asks what became of the creates that earlier updates left undecided. Other pending operations need no
+// answer: the ordinary plan over what is stored repeats them if they are still wanted.
+func (r *Run) settlePending() {
+	_, pending := r.snap.States()
+	for _, p := range pending {
+		if p.Kind != "creating" {
+			r.diagnose("warning", p.State.URN, "an earlier update ended while it was %s %s", p.Kind, p.State.URN)
+			r.change(Delta{Kind: DeltaEnd, Op: p.Op})
+			continue
+		}
+		if p.Seed != nil {
+			r.Seeds[p.State.URN] = p.Seed
+		}
+		if r.goal.DryRun {
+			r.diagnose("warning", p.State.URN, "an earlier update may have created %s; the next update finds out", p.State.URN)
+			continue
+		}
+		op := &operation{Op: r.newOp(), URN: p.State.URN, For: forPending, Pending: p.Op}
+		state := p.State
+		op.Step = &Step{
+			Op: op.Op, Kind: StepCreate, URN: state.URN, Type: state.Type, New: &state, Seed: p.Seed,
+			Provider: r.providerOf(state.Provider),
+		}
+		r.Ops[op.Op] = op
+		r.Queue = append(r.Queue, op.Op)
+	}
+}
+
+// pendingSettled ends the doubt about a create of an earlier update.
+func (r *Run) pendingSettled(op *operation, ev StepFinished) {
+	switch ev.Outcome {
+	case OutcomeDone, OutcomePartial:
+		e := &entry{URN: op.URN, New: *op.Step.New, Kind: StepCreate}
+		if old := r.snap.Live(op.URN); old != nil {
+			e.Old, e.Kind = old.Key, StepCreateReplacement
+		}
+		r.take(e, ev)
+		r.change(Delta{Kind: DeltaEnd, Op: op.Pending})
+		r.record(e, op.Op)
+		r.diagnose("info", op.URN, "an earlier update had created %s; it is taken over", op.URN)
+	case OutcomeAbsent:
+		r.change(Delta{Kind: DeltaEnd, Op: op.Pending})
+	case OutcomeFailed:
+		r.diagnose("error", op.URN, "%s", ev.Error)
+		r.fail(ev.Error)
+	default:
+	}
+}
+
+// undecidable leaves a create, of which nobody can tell whether it happened, to a person, or as a pending operation.
+func (r *Run) undecidable(op *operation, ev StepFinished) {
+	if op.Step.Kind != StepCreate && op.Step.Kind != StepCreateReplacement {
+		// Only creates can make a duplicate; anything else is decided again by the next update.
+		r.leavePending(op, ev.Error)
+		return
+	}
+	if !r.goal.WaitOnUnknown || r.Stopped {
+		r.leavePending(op, ev.Error)
+		return
+	}
+	r.Slots = slices.DeleteFunc(r.Slots, func(o int) bool { return o == op.Op })
+	r.Waiting = append(r.Waiting, op.Op)
+	r.diagnose("warning", op.URN, "%s may have been created: %s. Look for it, then say `deployctl resolve '%s' --created ID` or "+
+		"`--absent`; everything that does not depend on it goes on", op.URN, ev.Error, op.URN)
+}
+
+// leavePending ends a step whose outcome stays unknown: it stands as a pending operation for the next update.
+func (r *Run) leavePending(op *operation, why string) {
+	r.release(op)
+	r.Waiting = slices.DeleteFunc(r.Waiting, func(o int) bool { return o == op.Op })
+	message := "it is not known whether " + string(op.URN) + " was changed: " + why
+	r.emitFailed(op, message)
+	r.diagnose("error", op.URN, "%s; the next update settles it", message)
+	switch {
+	case op.Entry != nil:
+		r.failEntry(op.Entry, message)
+	case r.condemned[op.Key] != nil:
+		r.withhold(r.condemned[op.Key])
+		r.fail(message)
+	default:
+		r.fail(message)
+	}
+}
+
+// resolved takes a person's answer.
+func (r *Run) resolved(ev Resolved) {
+	for _, n := range r.Waiting {
+		op := r.Ops[n]
+		if op.URN != ev.URN {
+			continue
+		}
+		r.Waiting = slices.DeleteFunc(r.Waiting, func(o int) bool { return o == n })
+		if ev.ID != "" {
+			next := *op.Step.New
+			next.ID = ev.ID
+			op.Step.New = &next
+			op.Step.Adopt = true
+			op.Step.Check = false
+		}
+		if ev.ID == "" && op.For == forPending {
+			delete(r.Ops, n)
+			r.pendingSettled(op, StepFinished{Op: n, Outcome: OutcomeAbsent})
+			return
+		}
+		// It takes a slot again: to be read under its id, or to be made after all.
+		r.Slots = append(r.Slots, n)
+		r.out = append(r.out, *op.Step)
+		return
+	}
+}

@@ -1,0 +1,297 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
+)
+
+// enqueue makes the entry's step. In a preview it is over at once: nothing is changed.
+func (r *Run) enqueue(e *entry, check bool) {
+	step := &Step{
+		Op: r.newOp(), Kind: e.Kind, URN: e.URN, Type: e.New.Type, Provider: r.providerOf(e.New.Provider), Seed: e.Seed,
+		Check: check, Preview: r.goal.DryRun, Timeout: e.timeout(),
+	}
+	if e.Kind != StepCreate {
+		step.Old = r.reference(e.Old)
+	}
+	if e.Kind == StepImport || e.Kind == StepImportReplacement {
+		step.IgnoreChanges = e.Reg.IgnoreChanges
+	}
+	if IsProvider(e.New.Type) && slices.Contains([]StepKind{StepCreate, StepCreateReplacement}, e.Kind) {
+		e.New.ID = providerID(e.Seed)
+	}
+	next := e.New
+	step.New = &next
+	e.Stage, e.Op = stageStepping, step.Op
+	op := &operation{Op: step.Op, URN: e.URN, Step: step, Entry: e, For: forGoal}
+	if r.goal.DryRun && slices.Contains(mutating, e.Kind) {
+		r.emitStep(EmitPre, step.Op, e)
+		id := e.Plan.PreviewID
+		if e.Kind == StepUpdate || IsProvider(e.New.Type) {
+			id = e.New.ID
+		}
+		r.goalFinished(op, StepFinished{Op: step.Op, Outcome: OutcomeDone, ID: id, Outputs: e.Plan.Preview})
+		return
+	}
+	r.Ops[step.Op] = op
+	r.Queue = append(r.Queue, step.Op)
+}
+
+func (e *entry) timeout() float64 {
+	t := e.New.Timeouts
+	switch {
+	case t == nil:
+		return 0
+	case e.Kind == StepUpdate:
+		return t.Update
+	case e.Kind == StepRead || e.Kind == StepReadReplacement:
+		return t.Read
+	}
+	return t.Create
+}
+
+// issueSteps gives free slots to the steps that wait, in order.
+func (r *Run) issueSteps() {
+	for len(r.Queue) > 0 && len(r.Slots) < r.goal.Parallel {
+		op := r.Ops[r.Queue[0]]
+		r.Queue = r.Queue[1:]
+		if op == nil {
+			continue
+		}
+		r.Slots = append(r.Slots, op.Op)
+		r.begin(op)
+		if op.For == forPending {
+			r.out = append(r.out, Settle{Step: *op.Step})
+			continue
+		}
+		r.out = append(r.out, *op.Step)
+	}
+}
+
+// pendingKinds names what an unfinished step was doing, as stored pending operations do.
+var pendingKinds = map[StepKind]string{
+	StepCreate: "creating", StepCreateReplacement: "creating", StepUpdate: "updating", StepDelete: "deleting",
+	StepDeleteReplaced: "deleting", StepRead: "reading", StepReadReplacement: "reading", StepImport: "importing",
+	StepImportReplacement: "importing",
+}
+
+// begin tells that a step starts, and records it as pending.
+func (r *Run) begin(op *operation) {
+	step := op.Step
+	if op.For == forPending {
+		return
+	}
+	e := Emit{Kind: EmitPre, Op: op.Op, Step: step.Kind, URN: op.URN, Type: step.Type, Old: step.Old, New: step.New}
+	if op.Entry != nil && op.Entry.Plan != nil {
+		e.Diff = &op.Entry.Plan.Diff
+	}
+	r.emit(e)
+	kind, mutates := pendingKinds[step.Kind]
+	if !mutates || r.goal.DryRun {
+		return
+	}
+	state := step.New
+	if state == nil {
+		state = step.Old
+	}
+	r.change(Delta{Kind: DeltaBegin, Op: op.Op, Pending: &PendingOperation{
+		Op: op.Op, Kind: kind, State: *state, Seed: step.Seed,
+	}})
+}
+
+// stepFinished takes the outcome of a step, or of its settling.
+func (r *Run) stepFinished(ev StepFinished) {
+	op := r.Ops[ev.Op]
+	if op == nil || op.Step == nil || !slices.Contains(r.Slots, ev.Op) {
+		return
+	}
+	switch ev.Outcome {
+	case OutcomeUnknown:
+		r.out = append(r.out, Settle{Step: *op.Step})
+		return
+	case OutcomeAbsent:
+		if op.For != forPending && !r.Stopped {
+			r.out = append(r.out, *op.Step) // it had no effect, so it is made now
+			return
+		}
+	case OutcomeUndecidable:
+		r.undecidable(op, ev)
+		return
+	default:
+	}
+	r.release(op)
+	r.complete(op, ev)
+}
+
+// release frees the slot of an operation.
+func (r *Run) release(op *operation) {
+	delete(r.Ops, op.Op)
+	r.Slots = slices.DeleteFunc(r.Slots, func(o int) bool { return o == op.Op })
+}
+
+// complete sends a final outcome to whom it concerns.
+func (r *Run) complete(op *operation, ev StepFinished) {
+	if op.For != forPending && pendingKinds[op.Step.Kind] != "" && !r.goal.DryRun {
+		r.change(Delta{Kind: DeltaEnd, Op: op.Op})
+	}
+	switch op.For {
+	case forGoal:
+		r.goalFinished(op, ev)
+	case forDeletion:
+		r.deletionFinished(op, ev)
+	case forRefresh:
+		r.refreshFinished(op, ev)
+	case forPending:
+		r.pendingSettled(op, ev)
+	default:
+	}
+}
+
+// goalFinished ends the step of an entry: the state is recorded before the program is answered.
+func (r *Run) goalFinished(op *operation, ev StepFinished) {
+	e := op.Entry
+	switch {
+	case len(ev.Failures) > 0:
+		r.rejectInputs(e, ev.Failures)
+		return
+	case ev.Outcome == OutcomeCancelled || ev.Outcome == OutcomeAbsent:
+		r.emitFailed(op, "the step was cancelled before it had an effect")
+		r.finish(e, Reply{Result: ResultFail, Error: "the update was cancelled"})
+		return
+	case ev.Outcome == OutcomeFailed:
+		r.emitFailed(op, ev.Error)
+		r.reject(e, "%s", ev.Error)
+		return
+	}
+	r.take(e, ev)
+	r.record(e, op.Op)
+	if e.Kind == StepImport || e.Kind == StepImportReplacement {
+		r.imported(e, op.Op)
+		return
+	}
+	if ev.Outcome == OutcomePartial {
+		r.partial(e, op, ev)
+		return
+	}
+	r.succeed(e, op.Op)
+}
+
+// take puts what a step found into the entry's new state.
+func (r *Run) take(e *entry, ev StepFinished) {
+	if ev.ID != "" {
+		e.New.ID = ev.ID
+	}
+	if ev.Inputs != nil {
+		e.New.Inputs = *ev.Inputs
+	}
+	e.New.Outputs, e.New.InitErrors = ev.Outputs, ev.InitErrors
+	e.New.RefreshBeforeUpdate = ev.RefreshBeforeUpdate
+	switch {
+	case ev.At == "":
+	case e.Kind == StepUpdate:
+		e.New.Modified = ev.At
+	default:
+		e.New.Created, e.New.Modified = ev.At, ev.At
+	}
+}
+
+// record stores the entry's new state under the operation that made it, and takes the old one's place or condemns it.
+func (r *Run) record(e *entry, op int) {
+	e.New.Key = opKey(op)
+	next := e.New
+	put := Delta{Kind: DeltaPut, Op: op, State: &next}
+	if old := r.snap.Get(e.Old); old != nil {
+		if r.leavesOld(e, old) {
+			waits := *old
+			waits.Delete = true
+			r.change(Delta{Kind: DeltaSet, State: &waits})
+		} else {
+			put.Removes = []Key{old.Key}
+		}
+	}
+	r.change(put)
+}
+
+// leavesOld reports that the old resource stays until the delete phase.
+func (r *Run) leavesOld(e *entry, old *State) bool {
+	replaces := e.Kind == StepCreateReplacement || e.Kind == StepReadReplacement || e.Kind == StepImportReplacement
+	return replaces && !old.PendingReplacement
+}
+
+// succeed tells of a step's success and answers the program.
+func (r *Run) succeed(e *entry, op int) {
+	r.emitStep(EmitOutputs, op, e)
+	var stables []string
+	if e.Plan != nil {
+		stables = e.Plan.Diff.StableKeys
+	}
+	if e.Kind == StepCreateReplacement || e.Kind == StepReadReplacement {
+		r.emitReplace(e, op)
+	} else {
+		r.count(e.Kind)
+	}
+	r.done(e, stables)
+}
+
+// emitReplace shows the logical step that a create (or a read) and a delete are the halves of.
+func (r *Run) emitReplace(e *entry, op int) {
+	kind := e.Kind
+	e.Kind = StepReplace
+	r.emitStep(EmitPre, op, e)
+	r.emitStep(EmitOutputs, op, e)
+	r.count(StepReplace)
+	e.Kind = kind
+}
+
+// partial records a resource that exists but did not initialise: the update fails and the next one repairs it.
+func (r *Run) partial(e *entry, op *operation, ev StepFinished) {
+	for _, reason := range ev.InitErrors {
+		r.diagnose("error", e.URN, "%s", reason)
+	}
+	r.emitFailed(op, "the resource exists, but its initialisation failed")
+	r.count(e.Kind)
+	r.failEntry(e, fmt.Sprintf("%s exists, but its initialisation failed", e.URN))
+}
+
+func (r *Run) emitFailed(op *operation, message string) {
+	r.emit(Emit{
+		Kind: EmitFailed, Op: op.Op, Step: op.Step.Kind, URN: op.URN, Type: op.Step.Type, Old: op.Step.Old, New: op.Step.New,
+		Message: message,
+	})
+}
+
+// emitStep shows a step of an entry. Old is what the entry started from, as it was.
+func (r *Run) emitStep(kind EmitKind, op int, e *entry) {
+	next := e.New
+	em := Emit{Kind: kind, Op: op, Step: e.Kind, URN: e.URN, Type: e.New.Type, New: &next}
+	if slot := r.snap.slot(e.Old); slot != nil {
+		old := slot.State
+		em.Old = &old
+	}
+	if e.Plan != nil {
+		em.Diff = &e.Plan.Diff
+		if e.Forced != nil {
+			forced := *em.Diff
+			forced.ReplaceKeys = e.Forced
+			em.Diff = &forced
+		}
+	}
+	r.emit(em)
+}
+
+// count adds a step that took effect to the summary.
+func (r *Run) count(kind StepKind) { r.Changes[string(kind)]++ }
+
+// stepOf gives the issued operation of a URN, a create that waits for a person included; nil when there is none.
+func (r *Run) stepOf(u urn.URN) *operation {
+	for _, list := range [][]int{r.Slots, r.Waiting} {
+		for _, op := range list {
+			if o := r.Ops[op]; o.URN == u && o.For != forRefresh {
+				return o
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,112 @@
+package engine
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
+)
+
+// suspended is a Run put away: its memory, and how its snapshot differs from the base.
+type suspended struct {
+	Memory  memory             `json:"memory"`
+	Base    []slot             `json:"base,omitempty"` // base states that were changed where they stand
+	Gone    []run              `json:"gone,omitempty"` // base states that are gone or kept, run-length packed
+	News    []slot             `json:"news,omitempty"`
+	Pending []PendingOperation `json:"pending,omitempty"`
+	Aliases []Delta            `json:"aliases,omitempty"`
+}
+
+// run is a stretch of base indexes.
+type run struct{ First, Count int }
+
+// Suspend puts the run away, so that Resume takes it up over the same base. Deltas that were not taken are lost, so
+// take and save them first: large values are then referred to where they were saved. It fails while something is in
+// flight.
+func (r *Run) Suspend() (json.RawMessage, error) {
+	if n := r.InFlight(); n > 0 {
+		return nil, fmt.Errorf("a run with %d commands in flight cannot be put away", n)
+	}
+	out := suspended{Memory: r.memory, Pending: r.snap.pending, Aliases: r.snap.aliases}
+	for i := range r.snap.base {
+		at := &r.snap.base[i]
+		switch n := len(out.Gone); {
+		case !at.Gone:
+			if at.Changed {
+				out.Base = append(out.Base, stored(*at))
+			}
+		case n > 0 && out.Gone[n-1].First+out.Gone[n-1].Count == i:
+			out.Gone[n-1].Count++
+		default:
+			out.Gone = append(out.Gone, run{i, 1})
+		}
+	}
+	for _, at := range r.snap.news {
+		out.News = append(out.News, stored(at))
+	}
+	return json.Marshal(out)
+}
+
+// stored refers to the bags of a saved state where the save put them.
+func stored(at slot) slot {
+	if at.State.Key[0] != 'o' && !at.Changed {
+		return at
+	}
+	for _, bag := range []struct {
+		b    *Bag
+		name string
+	}{{&at.State.Inputs, "in"}, {&at.State.Outputs, "out"}, {&at.State.Trigger, "trigger"}} {
+		if bag.b.Inline != nil {
+			bag.b.Inline, bag.b.Ref = nil, "op:"+string(at.State.Key)+"/"+bag.name
+		}
+	}
+	return at
+}
+
+// Resume takes up a run that Suspend put away. Base and pending are those that New was given.
+func Resume(goal Goal, base []State, pending []PendingOperation, data json.RawMessage) (*Run, error) {
+	var s suspended
+	if err := json.Unmarshal(data, &s); err != nil {
+		return nil, fmt.Errorf("a run that was put away cannot be read: %w", err)
+	}
+	r := &Run{goal: goal, snap: NewSnapshot(base, pending), memory: s.Memory}
+	r.goal.Parallel = max(r.goal.Parallel, 1)
+	for _, g := range s.Gone {
+		for i := g.First; i < g.First+g.Count; i++ {
+			r.snap.remove(BaseKey(i))
+		}
+	}
+	for _, at := range s.Base {
+		r.snap.set(at.State)
+	}
+	for _, at := range s.News {
+		r.snap.put(at.State)
+		if at.Gone {
+			r.snap.remove(at.State.Key)
+		}
+	}
+	r.snap.pending = slices.Clone(s.Pending)
+	for _, d := range s.Aliases {
+		r.snap.Apply(d)
+	}
+	r.derive()
+	r.relink()
+	return r, nil
+}
+
+// relink restores what several places share.
+func (r *Run) relink() {
+	for _, op := range r.Ops { //workflowcheck:ignore each is changed on its own
+		if op.Entry != nil {
+			if e := r.byURN[op.Entry.URN]; e != nil && e.Seq == op.Entry.Seq && e.Epoch == op.Entry.Epoch {
+				op.Entry = e
+			}
+		}
+	}
+	for _, m := range []*map[urn.URN]bool{&r.Replaced, &r.Skipped, &r.Targeted, &r.Gone} {
+		if *m == nil {
+			*m = map[urn.URN]bool{}
+		}
+	}
+}

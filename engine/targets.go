@@ -1,0 +1,161 @@
+package engine
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
+)
+
+// matches reports whether a URN is named by one of the patterns: "*" stands for anything within a part between colons,
+// "**" for anything.
+func (r *Run) matches(patterns []string, u urn.URN) bool {
+	return slices.ContainsFunc(patterns, func(p string) bool { return glob(p, string(u)) })
+}
+
+// glob matches from left to right; "**" may cross "::", "*" may not.
+func glob(pattern, s string) bool {
+	i := strings.IndexByte(pattern, '*')
+	if i < 0 {
+		return pattern == s
+	}
+	if !strings.HasPrefix(s, pattern[:i]) {
+		return false
+	}
+	s, pattern = s[i:], pattern[i:]
+	deep := strings.HasPrefix(pattern, "**")
+	rest := strings.TrimLeft(pattern, "*")
+	for n := 0; n <= len(s); n++ {
+		if glob(rest, s[n:]) {
+			return true
+		}
+		if !deep && strings.HasPrefix(s[n:], "::") {
+			return false
+		}
+	}
+	return false
+}
+
+// matchesTargets reports whether a stored URN takes part in the update.
+func (r *Run) matchesTargets(u urn.URN) bool {
+	return len(r.goal.Targets) == 0 || r.matches(r.goal.Targets, u)
+}
+
+// targeted reports whether an entry takes part in the update. Providers and the stack always do.
+func (r *Run) targeted(e *entry) bool {
+	if len(r.goal.Targets) == 0 || IsProvider(e.New.Type) || e.New.Type == rootType {
+		return true
+	}
+	if r.matches(r.goal.Targets, e.URN) {
+		r.Targeted[e.URN] = true
+	} else if r.goal.TargetDependents {
+		r.Targeted[e.URN] = slices.ContainsFunc(e.New.References(), func(u urn.URN) bool { return r.Targeted[u] })
+	}
+	if r.Targeted[e.URN] {
+		for _, u := range e.New.References() {
+			r.keepOld(u)
+		}
+	}
+	return r.Targeted[e.URN]
+}
+
+// leaveUntargeted keeps what a resource outside the targets was; one that was not there is left out.
+func (r *Run) leaveUntargeted(e *entry, old *State) {
+	if old == nil {
+		r.Skipped[e.URN] = true
+		r.finish(e, Reply{Object: e.New.Inputs, Result: ResultSkip, Unknown: true})
+		return
+	}
+	for _, u := range old.References() {
+		r.keepOld(u)
+	}
+	op := r.newOp()
+	e.Kind, e.New = StepSame, *old
+	e.New.URN = e.URN
+	r.emitStep(EmitPre, op, e)
+	if i, ok := r.snap.place[old.Key]; ok && i >= 0 && old.URN == e.URN {
+		r.change(Delta{Kind: DeltaKeep, First: i, Count: 1})
+	} else if old.URN != e.URN {
+		e.New.Aliases = []urn.URN{old.URN}
+		r.record(e, op)
+	}
+	r.count(StepSame)
+	r.emitStep(EmitOutputs, op, e)
+	r.done(e, nil)
+}
+
+// keepOld moves a stored resource that nothing of this update has touched, and first what it refers to, to the new
+// list, so that it stands before those that refer to it.
+func (r *Run) keepOld(u urn.URN) {
+	k, ok := r.snap.live[u]
+	if !ok || r.kept[u] || r.byURN[u] != nil && r.byURN[u].Stage == stageDone {
+		return
+	}
+	i := r.snap.place[k]
+	if i < 0 {
+		return
+	}
+	r.kept[u] = true
+	for _, ref := range r.snap.Get(k).References() {
+		r.keepOld(ref)
+	}
+	if r.byURN[u] == nil {
+		r.change(Delta{Kind: DeltaKeep, First: i, Count: 1})
+	}
+}
+
+// skippedReference gives a resource that the entry needs and that targets leave out.
+func (r *Run) skippedReference(e *entry) urn.URN {
+	for _, u := range e.Reg.references() {
+		if r.Skipped[u] {
+			return u
+		}
+	}
+	return ""
+}
+
+// mayDelete reports whether targets let a state be deleted.
+func (r *Run) mayDelete(s *State) bool {
+	if r.matchesTargets(s.URN) {
+		return true
+	}
+	if !r.goal.TargetDependents {
+		return false
+	}
+	// States are visited in snapshot order, so what a state depends on has been judged before.
+	if slices.ContainsFunc(s.References(), func(u urn.URN) bool { return r.Targeted[u] || r.matches(r.goal.Targets, u) }) {
+		r.Targeted[s.URN] = true
+		return true
+	}
+	return false
+}
+
+// withoutReferenced takes out of a group, with an error each, what resources outside the targets still depend on.
+func (r *Run) withoutReferenced(group []*deletion) []*deletion {
+	if len(r.goal.Targets) == 0 {
+		return group
+	}
+	dying := map[urn.URN]bool{}
+	byKey := map[Key]bool{}
+	for _, d := range group {
+		byKey[d.Key] = true
+		if d.Kind == StepDelete {
+			dying[d.URN] = true
+		}
+	}
+	needed := map[urn.URN]bool{}
+	r.snap.All(func(s *State) {
+		for _, u := range s.References() {
+			if !byKey[s.Key] && dying[u] && !needed[u] {
+				needed[u] = true
+				r.diagnose("error", u, "%s would be deleted, but %s depends on it and is not a target; target it too, or use "+
+					"--target-dependents", u, s.URN)
+				r.noteError("a resource outside the targets depends on one that would be deleted")
+			}
+		}
+	})
+	if len(needed) == 0 {
+		return group
+	}
+	return nil
+}
