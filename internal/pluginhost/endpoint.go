@@ -71,18 +71,17 @@ func launch(ctx context.Context, spec launchSpec) (*endpoint, error) {
 		return nil, fmt.Errorf("starting %s: %w", spec.name, err)
 	}
 	e.proc = proc
-	e.shutdown = func(grace time.Duration) {
-		proc.Stop(grace)
-		if e.conn != nil {
-			_ = e.conn.Close()
-		}
-	}
+	e.shutdown = proc.Stop
 	go func() { <-proc.Ended(); close(e.died) }()
 
 	if err := e.connect(ctx, first); err != nil {
 		proc.Kill()
 		return nil, fmt.Errorf("starting %s (%s): %w%s", spec.name, filepath.Base(spec.path), err, e.tail.text())
 	}
+	go func() {
+		<-e.died
+		_ = e.conn.Close() // it must not connect again: the port may be another's by then
+	}()
 	return e, nil
 }
 

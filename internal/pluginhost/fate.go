@@ -8,6 +8,7 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/util/rpcutil/rpcerror"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/stats"
 	"google.golang.org/grpc/status"
 )
@@ -58,8 +59,12 @@ func markFate(
 	if !p.sent.Load() {
 		reached = unsentFate
 	}
+	st := status.Convert(err)
+	if st.Code() == codes.Canceled && ctx.Err() == nil {
+		st = status.New(codes.Unavailable, st.Message()) // we closed the connection as the process died; nobody cancelled
+	}
 	info := &errdetails.ErrorInfo{Reason: string(reached), Domain: fateDomain}
-	if marked, detailErr := status.Convert(err).WithDetails(info); detailErr == nil {
+	if marked, detailErr := st.WithDetails(info); detailErr == nil {
 		return marked.Err()
 	}
 	return err

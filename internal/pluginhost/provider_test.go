@@ -13,6 +13,8 @@ import (
 
 	"github.com/pulumi/pulumi/sdk/v3/go/common/diag"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/util/rpcutil/rpcerror"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/workspace"
 	pulumirpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
 	"google.golang.org/grpc"
@@ -92,6 +94,10 @@ func TestAProviderKilledDuringACallLeavesTheOutcomeUnknownAndIsReplaced(t *testi
 	_, err = p.Create(t.Context(), creating("it"))
 	if v := p.Classify(err); v.Outcome != NotDone {
 		t.Errorf("a call to the dead provider: %+v of %v", v, err)
+	}
+	_, err = p.Check(t.Context(), plugin.CheckRequest{URN: creating("it").URN, News: resource.PropertyMap{}})
+	if e, ok := rpcerror.FromError(err); !ok || e.Code() != codes.Unavailable {
+		t.Errorf("a check by the dead provider: %v", err)
 	}
 	if q := configured(t, h, "tiny", "a"); q.Pid() == p.Pid() {
 		t.Error("the dead provider was returned again")
