@@ -155,7 +155,7 @@ func embed(name string, register func(*grpc.Server), opts ...grpc.ServerOption) 
 	dialer := grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
 		return listener.DialContext(ctx)
 	})
-	if err := e.dial(context.Background(), "passthrough:///"+name, dialer); err != nil {
+	if err := e.dial(context.Background(), "passthrough:///embedded", dialer); err != nil {
 		server.Stop()
 		return nil, err
 	}

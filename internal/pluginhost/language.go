@@ -69,7 +69,7 @@ func (h *Host) languageEndpoint(ctx context.Context, runtime string) (*endpoint,
 		})
 		if ok {
 			register := func(s *grpc.Server) { pulumirpc.RegisterLanguageRuntimeServer(s, builtin) }
-			return embed(runtime, register, grpc.WaitForHandlers(true)) // stopping it waits for its program to be gone
+			return embed("language host "+runtime, register, grpc.WaitForHandlers(true)) // stopping it waits for its program to be gone
 		}
 	}
 	if err != nil {
@@ -98,7 +98,7 @@ func (l *Language) RequiredPackages(ctx context.Context) ([]Package, error) {
 		return l.requiredPlugins(ctx)
 	}
 	if err != nil {
-		return nil, l.explain("GetRequiredPackages", err)
+		return nil, l.explain("listing the program's packages", err)
 	}
 	var packages []Package
 	for _, p := range resp.GetPackages() {
@@ -123,7 +123,7 @@ func (l *Language) requiredPlugins(ctx context.Context) ([]Package, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, l.explain("GetRequiredPlugins", err)
+		return nil, l.explain("listing the program's packages", err)
 	}
 	var packages []Package
 	for _, p := range resp.GetPlugins() {
@@ -218,7 +218,7 @@ func (l *Language) run(ctx context.Context, req RunRequest) error {
 	switch status.Code(err) {
 	case codes.OK:
 	case codes.Aborted, codes.Unavailable, codes.Canceled:
-		return &LostError{l.explain("run", err).Error()}
+		return &LostError{l.reason(err)}
 	default:
 		return &ProgramError{Message: status.Convert(err).Message()}
 	}
@@ -231,15 +231,20 @@ func (l *Language) run(ctx context.Context, req RunRequest) error {
 	return nil
 }
 
-// explain adds to an error of the host what became of its process.
+// explain is an error of the host with what it was doing.
 func (l *Language) explain(doing string, err error) error {
+	return fmt.Errorf("%s: %s", doing, l.reason(err))
+}
+
+// reason is what an error of the host says, or what became of the host if it is gone.
+func (l *Language) reason(err error) string {
 	if status.Code(err) == codes.Unavailable {
 		l.end.awaitDeath()
 	}
 	if l.end.alive() {
-		return fmt.Errorf("%s: %s", doing, status.Convert(err).Message())
+		return status.Convert(err).Message()
 	}
-	return fmt.Errorf("%s: %s ended%s", doing, l.end.name, l.end.exit())
+	return l.end.name + " ended" + l.end.exit()
 }
 
 // Close stops the language host, and with it a program that still runs.

@@ -139,7 +139,7 @@ func (h *Host) startProvider(pkg Package) (*Provider, error) {
 // providerEndpoint starts the plugin of a package and says in which directory its executable is.
 func (h *Host) providerEndpoint(pkg Package) (*endpoint, string, error) {
 	if serve, ok := h.opts.Builtin[pkg.Name]; ok {
-		e, err := embed(pkg.Name, func(s *grpc.Server) { pulumirpc.RegisterResourceProviderServer(s, serve()) })
+		e, err := embed("provider "+pkg.Name, func(s *grpc.Server) { pulumirpc.RegisterResourceProviderServer(s, serve()) })
 		return e, h.program.root, err
 	}
 	spec := launchSpec{name: "provider " + pkg.Name, dir: h.program.dir, env: h.providerEnv(pkg.Name)}
