@@ -1,0 +1,50 @@
+# Two commands do all the set-up: `make demo` and `make test`. Everything they need comes from the module proxy and npm.
+SHELL := /bin/bash -o pipefail
+export GOFLAGS := -buildvcs=false
+PEERS = $(shell tools/peers/build)
+PKGS = $$(go list ./... | grep -v -e /internal/devserver -e /e2e$$ -e /bench$$)
+
+.PHONY: all build demo test unit lint workflowcheck imports cross e2e bench chaos generate clean help
+
+help: ## say what can be made
+	@grep -hE '^[a-z0-9]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
+
+build: ## the binary, in bin/deployctl
+	@[ -x bin/deployctl ] || echo "building deployctl: the first build compiles Temporal's server, its Web UI and an S3 server, 5 to 10 minutes on two cores; later ones take seconds" >&2
+	go build -trimpath -o bin/deployctl ./cmd/deployctl
+
+demo: ## run the main job for real: a website on the embedded service
+	@tools/demo
+
+test: build lint workflowcheck imports cross unit e2e ## everything that must hold
+
+lint:
+	@mkdir -p bin
+	go build -C tools/lint -o $(CURDIR)/bin/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+	bin/golangci-lint run ./...
+
+workflowcheck:
+	@tools/workflowcheck/run
+
+imports: ## no room reaches, however far, what it must not know
+	@tools/imports
+
+cross: ## it compiles for macOS, and the client for Windows
+	GOOS=darwin GOARCH=arm64 go vet ./cmd/deployctl
+	GOOS=windows GOARCH=amd64 go build -o /dev/null ./client ./cmd/deployctl
+
+unit:
+	PATH="$(PEERS):$(CURDIR)/bin:$$PATH" go test $(PKGS)
+	go -C tools/fakeprovider test ./...
+
+e2e: build
+	PATH="$(PEERS):$(CURDIR)/bin:$$PATH" go test -timeout 40m ./internal/devserver/... ./e2e/...
+
+bench: build ## the table against the stock CLI
+	PATH="$(PEERS):$(CURDIR)/bin:$$PATH" go run ./bench
+
+generate: ## the API's generated code
+	go generate ./api/...
+
+clean:
+	rm -rf bin
