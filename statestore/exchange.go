@@ -16,7 +16,8 @@ import (
 )
 
 // Export gives the deployment of a stack version, as the field's tools read it; version 0 is the latest. Secrets are
-// ciphertexts, or plain with showSecrets.
+// ciphertexts, or plain with showSecrets. When x names another type of secrets provider than the version has, they are
+// encrypted anew with that one, so that a stack can move to where that provider is known.
 func (s *Store) Export(ctx context.Context, x Exchange, version int, showSecrets bool) (apitype.UntypedDeployment, error) {
 	var d apitype.UntypedDeployment
 	h, err := s.Head(ctx, x.Stack)
@@ -43,25 +44,28 @@ type Exchange struct {
 }
 
 func (s *Store) exportJSON(ctx context.Context, x Exchange, version int, showSecrets bool) ([]byte, error) {
-	if version > 0 && !showSecrets {
-		return s.checkpointJSON(ctx, x.Stack, version)
+	r, err := s.ringOf(ctx, x.Stack)
+	if err != nil {
+		return nil, err
 	}
 	base, err := s.Checkpoint(ctx, x.Stack, version, x.Secrets)
 	if err != nil {
 		return nil, err
 	}
-	r, err := s.ringOf(ctx, x.Stack)
-	if err != nil {
-		return nil, err
+	section := base.file.Deployment.SecretsProviders
+	asStored := section != nil && (x.Secrets.Type == "" || x.Secrets.Type == section.Type)
+	if version > 0 && asStored && !showSecrets {
+		return s.checkpointJSON(ctx, x.Stack, version)
 	}
 	d := r.copyOf(base)
 	d.showSecrets = showSecrets
-	manifest := base.file.Deployment.Manifest
-	if section := base.file.Deployment.SecretsProviders; section != nil {
-		d.secrets.section = *section
-	} else if d.secrets, err = r.provider(x.Secrets); err != nil {
+	if d.secrets, err = r.provider(x.Secrets); err != nil && !(asStored && showSecrets) {
 		return nil, err
 	}
+	if asStored {
+		d.secrets.section = *section
+	}
+	manifest := base.file.Deployment.Manifest
 	if version == 0 {
 		manifest = s.manifest(base)
 	}

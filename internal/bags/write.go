@@ -181,7 +181,10 @@ func (w *writer) secret(element resource.PropertyValue) error {
 		w.buf = append(w.buf, '}')
 		return nil
 	}
-	inner := writer{form: formStored, encrypt: func(s string) (string, error) { return s, nil }}
+	inner := writer{form: formStored}
+	if w.encrypt != nil {
+		inner.encrypt = func(s string) (string, error) { return s, nil }
+	}
 	if err := inner.value(element); err != nil {
 		return err
 	}
