@@ -86,8 +86,9 @@ type SettledInput struct {
 // RecoverInput ends an update whose workflow was closed before it settled: what it saved and what its history tells of
 // steps that may have run becomes the next checkpoint. Doing it twice is doing it once.
 type RecoverInput struct {
-	Update UpdateName `json:"update"`
-	Error  string     `json:"error"` // what to tell of it
+	Update UpdateName    `json:"update"`
+	Status engine.Status `json:"status"`
+	Error  string        `json:"error"` // what to tell of it
 }
 
 // ProgramInput runs the program once: one epoch.

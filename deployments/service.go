@@ -124,6 +124,7 @@ type Progress struct {
 
 // RunningStep is a step in flight.
 type RunningStep struct {
+	Op        int       `json:"op,omitempty"` // number of the operation in its update
 	URN       string    `json:"urn"`
 	Step      string    `json:"step"`
 	Attempt   int       `json:"attempt"`

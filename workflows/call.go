@@ -1,0 +1,204 @@
+package workflows
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/engine"
+)
+
+// call is an activity that one or more commands of the core come to.
+type call struct {
+	name    string // of the activity
+	id      string // unique among those in flight
+	summary string
+	op      int // the operation that Abandon names
+	input   any
+	timeout time.Duration // start to close; zero means longest
+	retry   *temporal.RetryPolicy
+	events  func(workflow.Context, workflow.Future) []engine.Event // of the ended activity
+}
+
+// start schedules the call on a worker.
+func (c call) start(ctx workflow.Context, worker string) flight {
+	ctx, cancel := workflow.WithCancel(onWorker(ctx, worker, c.retry))
+	o := workflow.GetActivityOptions(ctx)
+	o.ActivityID, o.Summary = c.id, clip(c.summary, summaryBytes)
+	if c.timeout > 0 {
+		o.StartToCloseTimeout = c.timeout
+	}
+	ctx = workflow.WithActivityOptions(ctx, o)
+	return flight{call: c, worker: worker, future: workflow.ExecuteActivity(ctx, c.name, c.input), cancel: cancel}
+}
+
+// flight is a call in flight.
+type flight struct {
+	call
+	worker string
+	future workflow.Future
+	cancel workflow.CancelFunc
+}
+
+// result makes the events of an ended call: of its result with ok, of an error that will not pass with failed.
+func result[T any](ok func(T) []engine.Event, failed func(error) []engine.Event) func(workflow.Context, workflow.Future) []engine.Event {
+	return func(ctx workflow.Context, f workflow.Future) []engine.Event {
+		var v T
+		if err := f.Get(ctx, &v); err != nil {
+			return failed(err)
+		}
+		return ok(v)
+	}
+}
+
+// single makes the one event that a result is.
+func single[T engine.Event](v T) []engine.Event { return []engine.Event{v} }
+
+// plans gives the calls of plans that are ready at once: vectors, each small enough for a payload.
+func (r *run) plans(plans []engine.Plan) []call {
+	var out []call
+	for len(plans) > 0 {
+		n := fits(len(plans), planItems, planBytes, func(i int) int { return planSize(plans[i]) })
+		out = append(out, r.plan(plans[:n:n]))
+		plans = plans[n:]
+	}
+	return out
+}
+
+func (r *run) plan(plans []engine.Plan) call {
+	summary := fmt.Sprintf("plan %d resources", len(plans))
+	if len(plans) == 1 {
+		summary = fmt.Sprintf("plan %s %s", plans[0].Goal.Type, plans[0].Goal.Name)
+	}
+	return call{
+		name: deployments.ActivityPlan, id: fmt.Sprintf("plan-%d", plans[0].Op), summary: summary, retry: &patiently,
+		input: deployments.PlanInput{Update: r.in.Update, Base: r.in.Base, Plans: plans},
+		events: result(func(results []engine.Planned) []engine.Event {
+			events := make([]engine.Event, 0, len(results))
+			for _, p := range results {
+				events = append(events, p)
+			}
+			return events
+		}, func(err error) []engine.Event {
+			events := make([]engine.Event, 0, len(plans))
+			for _, p := range plans {
+				events = append(events, engine.Planned{Op: p.Op, Error: sentence(err)})
+			}
+			return events
+		}),
+	}
+}
+
+func (r *run) cascade(c engine.Cascade) call {
+	return call{
+		name: deployments.ActivityCascade, id: fmt.Sprintf("cascade-%d", c.Op), retry: &patiently,
+		summary: fmt.Sprintf("plan what %s takes along", c.Root.URN.Name()),
+		input:   deployments.CascadeInput{Update: r.in.Update, Base: r.in.Base, Cascade: c},
+		events: result(single[engine.CascadePlanned], func(err error) []engine.Event {
+			return single(engine.CascadePlanned{Op: c.Op, Error: sentence(err)})
+		}),
+	}
+}
+
+func (r *run) compare(c engine.Compare) call {
+	return call{
+		name: deployments.ActivityCompare, id: fmt.Sprintf("compare-%d", c.Op), retry: &patiently,
+		summary: "compare provider " + c.Old.Ref,
+		input:   deployments.CompareInput{Update: r.in.Update, Base: r.in.Base, Compare: c},
+		events: result(single[engine.ProviderDiffed], func(err error) []engine.Event {
+			return single(engine.ProviderDiffed{Op: c.Op, Error: sentence(err)})
+		}),
+	}
+}
+
+// step calls a provider. Its activity answers whatever is definite, so that any error but "not started" leaves the
+// outcome open, and a cancel that it did not answer itself came before it began.
+func (r *run) step(s engine.Step) call {
+	round := r.in.Rounds[s.Op] + 1
+	timeout := longest
+	if s.Timeout > 0 {
+		timeout = stepGrace + time.Duration(s.Timeout*float64(time.Second))
+	}
+	return call{
+		name: deployments.ActivityStep, id: fmt.Sprintf("%s-%d", s.Kind, s.Op), op: s.Op, timeout: timeout, retry: &ifNotDone,
+		summary: fmt.Sprintf("%s %s %s", s.Kind, s.Type, s.URN.Name()),
+		input:   deployments.StepInput{Update: r.in.Update, Base: r.in.Base, Step: s, Round: round},
+		events: result(func(f engine.StepFinished) []engine.Event {
+			r.decide(s.Op, f.Outcome)
+			return single(f)
+		}, func(err error) []engine.Event {
+			outcome := engine.OutcomeUnknown
+			if temporal.IsCanceledError(err) {
+				outcome = engine.OutcomeCancelled
+			}
+			r.decide(s.Op, outcome)
+			return single(engine.StepFinished{Op: s.Op, Outcome: outcome, Error: sentence(err)})
+		}),
+	}
+}
+
+// decide counts the rounds of a step: only one that was lost can have another.
+func (r *run) decide(op int, outcome engine.Outcome) {
+	switch outcome {
+	case engine.OutcomeUnknown:
+		if r.in.Rounds == nil {
+			r.in.Rounds = map[int]int{}
+		}
+		r.in.Rounds[op]++
+	case engine.OutcomeAbsent, engine.OutcomeUndecidable:
+	default:
+		delete(r.in.Rounds, op)
+	}
+}
+
+func (r *run) settle(s engine.Settle) call {
+	op := s.Step.Op
+	return call{
+		name: deployments.ActivitySettle, id: fmt.Sprintf("settle-%d", op), retry: &patiently,
+		summary: fmt.Sprintf("find out about %s %s %s", s.Step.Kind, s.Step.Type, s.Step.URN.Name()),
+		input:   deployments.SettleInput{Update: r.in.Update, Base: r.in.Base, Settle: s},
+		events: result(func(f engine.StepFinished) []engine.Event {
+			r.decide(op, f.Outcome)
+			return single(f)
+		}, func(err error) []engine.Event {
+			return single(engine.StepFinished{Op: op, Outcome: engine.OutcomeUndecidable, Error: sentence(err)})
+		}),
+	}
+}
+
+// unstarted reports that an activity ended without having begun: its worker is not there.
+func unstarted(err error) bool {
+	var failure *temporal.ApplicationError
+	if errors.As(err, &failure) {
+		return failure.Type() == deployments.ErrorNotStarted
+	}
+	return timedOut(err, enumspb.TIMEOUT_TYPE_SCHEDULE_TO_START)
+}
+
+// lost reports that an activity ended because its worker did not answer.
+func lost(err error) bool { return unstarted(err) || timedOut(err, enumspb.TIMEOUT_TYPE_HEARTBEAT) }
+
+func timedOut(err error, kind enumspb.TimeoutType) bool {
+	var timeout *temporal.TimeoutError
+	return errors.As(err, &timeout) && timeout.TimeoutType() == kind
+}
+
+// sentence tells of an activity's error without Temporal's own words around it.
+func sentence(err error) string {
+	var failure *temporal.ApplicationError
+	var timeout *temporal.TimeoutError
+	switch {
+	case errors.As(err, &failure):
+		return failure.Message()
+	case errors.As(err, &timeout):
+		return "its worker did not report any more"
+	case temporal.IsCanceledError(err):
+		return "it was cancelled"
+	}
+	return err.Error()
+}

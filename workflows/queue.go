@@ -1,0 +1,151 @@
+package workflows
+
+import (
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/engine"
+)
+
+// queue decides which update of a stack runs when. It is the Stack workflow without Temporal.
+// Invariant: at most one update is active, and whatever waits has a greater version than it.
+type queue struct {
+	deployments.StackInput
+	// withdrawn are updates that end without having begun; whoever drives the queue tells their watchers.
+	withdrawn []deployments.UpdateInput
+}
+
+// busy reports that an update runs or waits.
+func (q *queue) busy() bool { return q.Active != nil || len(q.Queue) > 0 }
+
+// answered gives what a request id was answered before.
+func (q *queue) answered(requestID string) (deployments.Accepted, bool) {
+	for _, a := range q.Answers {
+		if a.RequestID == requestID {
+			return a.Accepted, true
+		}
+	}
+	return deployments.Accepted{}, false
+}
+
+// submit accepts a request or refuses it. Head is the stack's version, known when nothing is busy.
+func (q *queue) submit(r deployments.UpdateRequest, head int, now time.Time) (deployments.Accepted, error) {
+	if err := q.admit(r, head); err != nil {
+		return deployments.Accepted{}, err
+	}
+	q.Version++
+	u := deployments.QueuedUpdate{
+		Update: deployments.UpdateName{StackName: q.Stack, Version: strconv.Itoa(q.Version)}, Request: r, Since: now,
+	}
+	if r.OnBusy == deployments.OnBusySupersede {
+		for _, w := range q.Queue {
+			q.withdraw(w, "superseded by version "+u.Update.Version)
+		}
+		q.Queue = nil
+	}
+	a := deployments.Accepted{Update: u.Update}
+	if q.Active != nil {
+		behind := describe(*q.Active)
+		a.Behind, a.Position = &behind, len(q.Queue)+1
+	} else {
+		a.Position = len(q.Queue)
+	}
+	q.Queue = append(q.Queue, u)
+	q.Answers = append(q.Answers, deployments.Answer{RequestID: r.RequestID, Accepted: a})
+	if n := len(q.Answers) - answersKept; n > 0 {
+		q.Answers = slices.Delete(q.Answers, 0, n)
+	}
+	return a, nil
+}
+
+func (q *queue) admit(r deployments.UpdateRequest, head int) error {
+	switch {
+	case r.RequestID == "":
+		return deployments.Errorf(deployments.CodeInvalid, "a request needs an id of its own")
+	case r.DryRun:
+		return deployments.Errorf(deployments.CodeInvalid, "a preview does not queue")
+	case q.busy() && r.OnBusy == deployments.OnBusyFail:
+		return deployments.Errorf(deployments.CodeConflict, "%s is busy with %s; wait for it, or use --on-busy queue", q.Stack, q.first())
+	case q.busy() && r.BaseVersion != 0:
+		return deployments.Errorf(deployments.CodeConflict, "%s is being changed by %s since the preview; preview again", q.Stack, q.first())
+	case r.BaseVersion != 0 && r.BaseVersion != head:
+		return deployments.Errorf(deployments.CodeConflict, "%s has moved from version %d, which was previewed, to %d; preview again", q.Stack, r.BaseVersion, head)
+	case len(q.Queue) >= queueLimit && r.OnBusy != deployments.OnBusySupersede:
+		return deployments.Errorf(deployments.CodeConflict, "%d updates of %s wait already; cancel some, or use --on-busy supersede", len(q.Queue), q.Stack)
+	}
+	return nil
+}
+
+// first names the update that runs, or will next.
+func (q *queue) first() string {
+	if q.Active != nil {
+		return "update " + q.Active.Update.Version
+	}
+	return "update " + q.Queue[0].Update.Version
+}
+
+func (q *queue) withdraw(u deployments.QueuedUpdate, why string) {
+	q.withdrawn = append(q.withdrawn, deployments.UpdateInput{Update: u.Update, Request: u.Request, Withdrawn: why})
+}
+
+// remove takes a waiting update out; false when it does not wait.
+func (q *queue) remove(u deployments.UpdateName, why string) bool {
+	i := slices.IndexFunc(q.Queue, func(w deployments.QueuedUpdate) bool { return w.Update == u })
+	if i < 0 {
+		return false
+	}
+	q.withdraw(q.Queue[i], why)
+	q.Queue = slices.Delete(q.Queue, i, i+1)
+	return true
+}
+
+// next makes the first waiting update the active one, if none is.
+func (q *queue) next(now time.Time) bool {
+	if q.Active != nil || len(q.Queue) == 0 {
+		return false
+	}
+	u := q.Queue[0]
+	u.Since = now
+	q.Active, q.Queue = &u, slices.Delete(q.Queue, 0, 1)
+	return true
+}
+
+// finish frees the stack if u is the active update.
+func (q *queue) finish(u deployments.UpdateName) bool {
+	if q.Active == nil || q.Active.Update != u {
+		return false
+	}
+	q.Active = nil
+	return true
+}
+
+// info describes the queue.
+func (q *queue) info() deployments.StackInfo {
+	i := deployments.StackInfo{Stack: q.Stack, Version: q.Version}
+	if q.Active != nil {
+		active := describe(*q.Active)
+		active.Status = "running"
+		i.Active = &active
+	}
+	for _, w := range q.Queue {
+		i.Queued = append(i.Queued, describe(w))
+	}
+	return i
+}
+
+// describe tells of an update that has not ended.
+func describe(u deployments.QueuedUpdate) deployments.UpdateInfo {
+	return deployments.UpdateInfo{
+		Update: u.Update, Kind: u.Request.Kind, Status: "queued", Message: u.Request.Message,
+		Initiator: u.Request.Initiator, Started: u.Since,
+	}
+}
+
+// adopt takes an update over that the stack's head names as active.
+func (q *queue) adopt(u deployments.UpdateName, now time.Time) {
+	q.Active = &deployments.QueuedUpdate{
+		Update: u, Request: deployments.UpdateRequest{Stack: u.StackName, Kind: engine.KindUp}, Since: now,
+	}
+}

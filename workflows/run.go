@@ -1,0 +1,224 @@
+package workflows
+
+import (
+	"fmt"
+
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/engine"
+)
+
+// run is a Run workflow between two continue-as-new.
+type run struct {
+	in     deployments.RunInput // as given; Worker and Rounds are kept up to date
+	core   core                 // nil until the base is loaded
+	inbox  inbox
+	outbox outbox
+	saver  saver
+
+	messages, cancels, answers workflow.ReceiveChannel
+	interrupted                bool // the workflow itself was cancelled: as gentle as the signal
+	told                       bool // the core knows
+
+	flights []flight // in order of start
+	parked  []call   // those that found no worker and wait for another
+	accused string   // the worker that Update knows to be lost
+
+	closing bool // ends or continues as new: nothing starts, polls return
+	polls   int
+	handled int // events of the core
+	hold    hold
+}
+
+// Run drives the core of one update: it tells it what happens and starts what may start, until there is a result.
+func (w *Workflows) Run(ctx workflow.Context, in deployments.RunInput) (deployments.RunOutput, error) {
+	stop := ctx.Done()
+	ctx, _ = workflow.NewDisconnectedContext(ctx)
+	r := newRun(in)
+	if err := r.listen(ctx, stop); err != nil {
+		return deployments.RunOutput{}, err
+	}
+	if err := r.load(ctx, w.open); err != nil {
+		return r.unopened(err), nil
+	}
+	for {
+		r.receive(ctx)
+		if r.mayContinue(ctx) {
+			return deployments.RunOutput{}, r.continueAsNew(ctx)
+		}
+		r.issue(ctx)
+		r.saver.tick(ctx)
+		if result, ended := r.core.Result(); ended {
+			return r.finish(ctx, result)
+		}
+		r.show(ctx)
+		if err := workflow.Await(ctx, r.awake); err != nil {
+			return deployments.RunOutput{}, err
+		}
+	}
+}
+
+func newRun(in deployments.RunInput) *run {
+	return &run{
+		in:    in,
+		inbox: inbox{epoch: in.Epoch, received: in.Received, held: in.Held},
+		outbox: outbox{
+			epoch: in.Epoch, acked: in.Cursor, replies: in.Replies, ended: in.Ended,
+		},
+		saver: saver{update: in.Update, base: in.Base, number: in.Saves},
+	}
+}
+
+// listen opens every way by which the run can be reached.
+func (r *run) listen(ctx workflow.Context, stop workflow.Channel) error {
+	r.messages = workflow.GetSignalChannel(ctx, deployments.SignalMessages)
+	r.cancels = workflow.GetSignalChannel(ctx, deployments.SignalCancel)
+	r.answers = workflow.GetSignalChannel(ctx, deployments.SignalResolve)
+	workflow.Go(ctx, func(ctx workflow.Context) {
+		stop.Receive(ctx, nil)
+		r.interrupted = true
+	})
+	if err := workflow.SetQueryHandler(ctx, deployments.QueryProgress, r.progress); err != nil {
+		return err
+	}
+	return workflow.SetUpdateHandler(ctx, deployments.UpdatePoll, r.poll)
+}
+
+// poll answers the program's host as soon as there is something for it. It waits without a timer: the host waits on
+// an accepted poll for as long as it likes, at no cost to the history.
+func (r *run) poll(ctx workflow.Context, p deployments.Poll) (deployments.Replies, error) {
+	r.polls++
+	r.outbox.acknowledge(p)
+	err := workflow.Await(ctx, func() bool { return r.closing || r.outbox.ready(p) })
+	return r.outbox.answer(p), err
+}
+
+// load opens the core on the base's headers, in parts that a workflow task can decode.
+func (r *run) load(ctx workflow.Context, open func(opening) (core, error)) error {
+	o := opening{goal: r.in.Goal, suspended: r.in.Suspended}
+	for from := 0; r.in.Base > 0; {
+		in := deployments.HeadersInput{Update: r.in.Update, Base: r.in.Base, From: from, Limit: headerItems}
+		var part deployments.Headers
+		ctx := onShared(ctx, fmt.Sprintf("load version %d", r.in.Base))
+		if err := workflow.ExecuteActivity(ctx, deployments.ActivityHeaders, in).Get(ctx, &part); err != nil {
+			return err
+		}
+		o.base, o.pending = append(o.base, part.States...), append(o.pending, part.Pending...)
+		if from = part.Next; from == 0 {
+			break
+		}
+	}
+	core, err := open(o)
+	r.core = core
+	return err
+}
+
+// unopened is the result of a run that has no core to ask.
+func (r *run) unopened(err error) deployments.RunOutput {
+	r.outbox.closed = true
+	return deployments.RunOutput{
+		Result: engine.Result{Status: engine.StatusFailed, Error: sentence(err)}, Saves: r.in.Saves,
+	}
+}
+
+// awake reports that there is something to do.
+func (r *run) awake() bool {
+	for _, f := range r.flights {
+		if f.future.IsReady() {
+			return true
+		}
+	}
+	return r.signalled() || r.saver.awake() || r.hold.over()
+}
+
+// signalled reports that something was said and not heard yet.
+func (r *run) signalled() bool {
+	return r.messages.Len()+r.cancels.Len()+r.answers.Len() > 0 || r.interrupted && !r.told
+}
+
+// receive hands everything that has happened to the core, so that one wake is one batch.
+func (r *run) receive(ctx workflow.Context) {
+	var c engine.Cancelled
+	for r.cancels.ReceiveAsync(&c) {
+		r.handle(c)
+	}
+	if r.interrupted && !r.told {
+		r.told = true
+		r.handle(engine.Cancelled{})
+	}
+	var a engine.Resolved
+	for r.answers.ReceiveAsync(&a) {
+		r.handle(a)
+		a = engine.Resolved{}
+	}
+	for {
+		var m deployments.Messages // each its own: what it carries stays
+		if !r.messages.ReceiveAsync(&m) {
+			break
+		}
+		for _, item := range r.inbox.take(m) {
+			r.hear(ctx, item)
+		}
+	}
+	r.land(ctx)
+}
+
+func (r *run) handle(e engine.Event) {
+	r.handled++
+	r.core.Handle(e)
+}
+
+// hear takes one message of the program's host, or of the Update.
+func (r *run) hear(ctx workflow.Context, m deployments.Message) {
+	switch {
+	case m.Started != nil:
+		r.outbox.begin(m.Started.Epoch)
+		if m.Started.Epoch > 1 {
+			r.tell(ctx, deployments.SignalReached, deployments.Reached{Steps: r.steps()})
+		}
+		r.handle(*m.Started)
+	case m.Registered != nil:
+		r.handle(*m.Registered)
+	case m.OutputsRegistered != nil:
+		r.handle(*m.OutputsRegistered)
+	case m.ReadRequested != nil:
+		r.handle(*m.ReadRequested)
+	case m.Exited != nil:
+		r.outbox.ended = true
+		r.handle(*m.Exited)
+	case m.Worker != "":
+		r.move(ctx, m.Worker)
+	}
+}
+
+// tell signals the Update. It is not waited for: an Update that is gone needs nothing.
+func (r *run) tell(ctx workflow.Context, signal string, v any) {
+	workflow.SignalExternalWorkflow(ctx, deployments.UpdateWorkflowID(r.in.Update), "", signal, v)
+}
+
+// land takes what has come back.
+func (r *run) land(ctx workflow.Context) {
+	up := r.flights[:0]
+	for _, f := range r.flights {
+		if !f.future.IsReady() {
+			up = append(up, f)
+			continue
+		}
+		f.cancel()
+		err := f.future.Get(ctx, nil)
+		if lost(err) && f.worker == r.in.Worker {
+			r.accuse(ctx)
+		}
+		if unstarted(err) {
+			r.parked = append(r.parked, f.call)
+			continue
+		}
+		for _, e := range f.events(ctx, f.future) {
+			r.handle(e)
+		}
+	}
+	clear(r.flights[len(up):])
+	r.flights = up
+	r.launch(ctx)
+}

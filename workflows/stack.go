@@ -1,0 +1,231 @@
+package workflows
+
+import (
+	"errors"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/engine"
+)
+
+// stack is a Stack workflow between two continue-as-new.
+type stack struct {
+	queue
+	head     deployments.Head
+	fresh    bool // the head was read and nothing was submitted since
+	opened   bool
+	lock     workflow.Mutex // a submission at a time
+	finished workflow.ReceiveChannel
+	watch    *watch // of the active update
+}
+
+// watch waits for an Update workflow to close.
+type watch struct {
+	closed workflow.Future
+	cancel workflow.CancelFunc
+}
+
+// Stack is the lock and the queue of one stack: it runs its updates one after another, and ends when it has been idle
+// for a while. Nothing is lost with it: the head names the update that was under way.
+func (w *Workflows) Stack(ctx workflow.Context, in deployments.StackInput) error {
+	ctx, _ = workflow.NewDisconnectedContext(ctx) // a lock is not cancelled
+	s := &stack{queue: queue{StackInput: in}, lock: workflow.NewMutex(ctx)}
+	if err := s.listen(ctx); err != nil {
+		return err
+	}
+	s.begin(ctx)
+	for {
+		s.receive(ctx)
+		if err := s.advance(ctx); err != nil {
+			return err
+		}
+		if s.mayContinue(ctx) {
+			return workflow.NewContinueAsNewError(ctx, deployments.WorkflowStack, s.StackInput)
+		}
+		if s.busy() {
+			if err := workflow.Await(ctx, s.awake); err != nil {
+				return err
+			}
+			continue
+		}
+		more, err := workflow.AwaitWithTimeout(ctx, linger, func() bool { return s.awake() || s.busy() })
+		if err != nil {
+			return err
+		}
+		if !more && workflow.AllHandlersFinished(ctx) {
+			return nil
+		}
+	}
+}
+
+func (s *stack) listen(ctx workflow.Context) error {
+	s.finished = workflow.GetSignalChannel(ctx, deployments.SignalFinished)
+	info := func() (deployments.StackInfo, error) { return s.info(), nil }
+	return errors.Join(
+		workflow.SetQueryHandler(ctx, deployments.QueryQueue, info),
+		workflow.SetUpdateHandler(ctx, deployments.UpdateSubmit, s.submitted),
+		workflow.SetUpdateHandler(ctx, deployments.UpdateWithdraw, s.recall),
+	)
+}
+
+// begin takes up what was under way: carried over by continue-as-new, or named by the head.
+func (s *stack) begin(ctx workflow.Context) {
+	defer func() { s.opened = true }()
+	if s.Active == nil && len(s.Answers) == 0 && s.read(ctx) == nil && s.head.Active != nil {
+		s.adopt(*s.head.Active, workflow.Now(ctx))
+	}
+	if s.Active != nil {
+		s.observe(ctx)
+	}
+}
+
+// read reads the head.
+func (s *stack) read(ctx workflow.Context) error {
+	s.head = deployments.Head{}
+	err := workflow.ExecuteActivity(onShared(ctx, "read the head"), deployments.ActivityHead, s.Stack).Get(ctx, &s.head)
+	s.fresh = err == nil
+	s.Version = max(s.Version, s.head.Next-1)
+	return err
+}
+
+// submitted answers the update handler submit.
+func (s *stack) submitted(ctx workflow.Context, r deployments.UpdateRequest) (deployments.Accepted, error) {
+	if err := workflow.Await(ctx, func() bool { return s.opened }); err != nil {
+		return deployments.Accepted{}, err
+	}
+	if err := s.lock.Lock(ctx); err != nil {
+		return deployments.Accepted{}, err
+	}
+	defer s.lock.Unlock()
+	if a, ok := s.answered(r.RequestID); ok {
+		return a, nil
+	}
+	// An import may have moved the head while the stack was idle.
+	if !s.busy() && !s.fresh {
+		if err := s.read(ctx); err != nil {
+			return deployments.Accepted{}, err
+		}
+	}
+	s.fresh = false
+	a, err := s.submit(r, s.head.Version, workflow.Now(ctx))
+	return a, refusal(err)
+}
+
+// recall answers the update handler withdraw.
+func (s *stack) recall(ctx workflow.Context, w deployments.Withdrawal) (bool, error) {
+	err := workflow.Await(ctx, func() bool { return s.opened })
+	return err == nil && s.remove(w.Update, "cancelled before it began"), err
+}
+
+// refusal makes an error of ours one that a client can read.
+func refusal(err error) error {
+	if err == nil {
+		return nil
+	}
+	return temporal.NewNonRetryableApplicationError(err.Error(), string(deployments.CodeOf(err)), nil)
+}
+
+// awake reports that there is something to do.
+func (s *stack) awake() bool {
+	return s.finished.Len() > 0 || len(s.withdrawn) > 0 || s.Active == nil && len(s.Queue) > 0 ||
+		s.watch != nil && s.watch.closed.IsReady()
+}
+
+// receive takes note of updates that have settled.
+func (s *stack) receive(ctx workflow.Context) {
+	for {
+		var f deployments.UpdateFinished
+		if !s.finished.ReceiveAsync(&f) {
+			return
+		}
+		if s.finish(f.Update) {
+			s.unwatch()
+		}
+	}
+}
+
+func (s *stack) unwatch() {
+	if s.watch != nil {
+		s.watch.cancel()
+		s.watch = nil
+	}
+}
+
+// advance recovers an update that closed without settling, tells of those that were withdrawn, and starts the next.
+func (s *stack) advance(ctx workflow.Context) error {
+	if s.watch != nil && s.watch.closed.IsReady() {
+		if err := s.recover(ctx); err != nil {
+			return err
+		}
+	}
+	for len(s.withdrawn) > 0 {
+		in := s.withdrawn[0]
+		s.withdrawn = s.withdrawn[1:]
+		s.launch(ctx, in).cancel()
+	}
+	if s.next(workflow.Now(ctx)) {
+		s.watch = s.launch(ctx, deployments.UpdateInput{Update: s.Active.Update, Request: s.Active.Request})
+	}
+	return nil
+}
+
+// launch starts an Update workflow that outlives this one. If there is one by that name already, it is watched.
+func (s *stack) launch(ctx workflow.Context, in deployments.UpdateInput) *watch {
+	childCtx, cancel := workflow.WithCancel(workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{
+		WorkflowID:            deployments.UpdateWorkflowID(in.Update),
+		ParentClosePolicy:     enumspb.PARENT_CLOSE_POLICY_ABANDON,
+		WorkflowIDReusePolicy: enumspb.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE,
+		StaticSummary:         clip(Summary(in.Update, in.Request), summaryBytes),
+		TypedSearchAttributes: SearchAttributes(in.Update, in.Request),
+	}))
+	child := workflow.ExecuteChildWorkflow(childCtx, deployments.WorkflowUpdate, in)
+	if err := child.GetChildWorkflowExecution().Get(ctx, nil); temporal.IsWorkflowExecutionAlreadyStartedError(err) {
+		cancel()
+		return s.ended(ctx, in.Update)
+	}
+	_ = cancel // it ends when it ends, not when nobody looks
+	return &watch{closed: child, cancel: func() {}}
+}
+
+// observe watches the active update, which is not a child of this run.
+func (s *stack) observe(ctx workflow.Context) { s.watch = s.ended(ctx, s.Active.Update) }
+
+func (s *stack) ended(ctx workflow.Context, u deployments.UpdateName) *watch {
+	ctx, cancel := workflow.WithCancel(onShared(ctx, "wait for update "+u.Version))
+	ctx = workflow.WithHeartbeatTimeout(workflow.WithStartToCloseTimeout(ctx, forever), heartbeat)
+	return &watch{closed: workflow.ExecuteActivity(ctx, deployments.ActivityEnded, u), cancel: cancel}
+}
+
+// recover ends the active update in the place of its workflow, which closed without settling. The update's last
+// signal may have come in the same moment; then there is nothing to do.
+func (s *stack) recover(ctx workflow.Context) error {
+	why := s.watch.closed.Get(ctx, nil)
+	s.watch = nil
+	s.receive(ctx)
+	if s.Active == nil {
+		return nil
+	}
+	in := deployments.RecoverInput{Update: s.Active.Update, Status: engine.StatusFailed, Error: "its workflow was ended from outside"}
+	var failure *temporal.ApplicationError
+	if errors.As(why, &failure) {
+		in.Error = failure.Message()
+		if failure.Type() == string(deployments.CodeCancelled) {
+			in.Status = engine.StatusCancelled
+		}
+	}
+	if err := workflow.ExecuteActivity(onShared(ctx, "recover "+s.first()), deployments.ActivityRecover, in).Get(ctx, nil); err != nil {
+		return err
+	}
+	s.finish(in.Update)
+	return nil
+}
+
+// mayContinue reports that the history is long and that everything is in the input of the next run.
+func (s *stack) mayContinue(ctx workflow.Context) bool {
+	info := workflow.GetInfo(ctx)
+	return (info.GetCurrentHistoryLength() > stackEvents || info.GetContinueAsNewSuggested()) &&
+		workflow.AllHandlersFinished(ctx) && s.finished.Len() == 0 && len(s.withdrawn) == 0
+}

@@ -1,0 +1,93 @@
+package workflows
+
+import (
+	"time"
+
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/deployctl/deployctl/deployments"
+)
+
+// Every duration, retry policy and limit of the workflows is in this file.
+
+const (
+	// heartbeat is how soon the server takes an activity for lost that does not report.
+	heartbeat = 30 * time.Second
+	// notStarted is how long work may wait on a worker's private queue; then that worker is not there any more.
+	notStarted = 15 * time.Second
+	// longest bounds an activity without a timeout of its own.
+	longest = 24 * time.Hour
+	// forever bounds the wait for another workflow.
+	forever = 365 * 24 * time.Hour
+	// stepGrace is what a step gets on top of its customTimeouts: for the provider to give up by itself.
+	stepGrace = time.Minute
+	// releaseStart is how long the end of an update waits for its worker to take note.
+	releaseStart = 5 * time.Second
+	// short bounds activities that read or write a little.
+	short = 2 * time.Minute
+
+	// saveEvery is the rhythm of saves while there is something new.
+	saveEvery = time.Second
+	// saveItems and saveBytes bound one save, planItems and planBytes one vector of plans, replyItems and replyBytes
+	// one answer to a poll: a payload is refused from 2 MB.
+	saveItems, saveBytes   = 500, 512 << 10
+	planItems, planBytes   = 50, 512 << 10
+	replyItems, replyBytes = 500, 512 << 10
+	// headerItems is how many headers of the base are loaded at once.
+	headerItems = 2000
+
+	// A Run continues as new at a quiet moment from softEvents or softPolls on, starts nothing new from hardEvents or
+	// hardPolls on, for holdFor, and from fullEvents or fullBytes on for good.
+	softEvents, hardEvents, fullEvents = 5_000, 8_000, 40_000
+	softPolls, hardPolls, fullPolls    = 1_000, 1_500, 1_800
+	fullBytes                          = 40 << 20
+	holdFor                            = time.Minute
+
+	// fruitless is how many epochs in a row may be lost without progress.
+	fruitless = 3
+
+	// linger is how long an idle Stack waits for more, stackEvents when it continues as new.
+	linger      = time.Minute
+	stackEvents = 2_000
+	// queueLimit bounds a stack's waiting updates, answersKept the answers remembered by request id.
+	queueLimit  = 100
+	answersKept = 200
+
+	// summaryBytes and detailsBytes are what the server takes.
+	summaryBytes = 200
+	detailsBytes = 20_000
+)
+
+// patiently retries for ever: what can pass by itself, passes.
+var patiently = temporal.RetryPolicy{
+	InitialInterval: 200 * time.Millisecond, BackoffCoefficient: 2, MaximumInterval: 10 * time.Second,
+}
+
+// once does not retry.
+var once = temporal.RetryPolicy{MaximumAttempts: 1}
+
+// ifNotDone retries for ever what is known to have had no effect. Whatever leaves the outcome open comes to the
+// workflow instead.
+var ifNotDone = temporal.RetryPolicy{
+	InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: time.Minute,
+	NonRetryableErrorTypes: []string{
+		"TemporalTimeout:Heartbeat", "TemporalTimeout:StartToClose", "PanicError", deployments.ErrorUnknownOutcome,
+		deployments.ErrorNotStarted,
+	},
+}
+
+// onShared are the options of an activity that any worker can do.
+func onShared(ctx workflow.Context, summary string) workflow.Context {
+	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+		TaskQueue: deployments.SharedTaskQueue, StartToCloseTimeout: short, RetryPolicy: &patiently, Summary: clip(summary, summaryBytes),
+	})
+}
+
+// onWorker are the options of an activity that only one worker can do.
+func onWorker(ctx workflow.Context, worker string, retry *temporal.RetryPolicy) workflow.Context {
+	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+		TaskQueue: worker, ScheduleToStartTimeout: notStarted, StartToCloseTimeout: longest, HeartbeatTimeout: heartbeat,
+		WaitForCancellation: true, RetryPolicy: retry,
+	})
+}

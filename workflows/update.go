@@ -1,0 +1,208 @@
+package workflows
+
+import (
+	"errors"
+
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/engine"
+)
+
+// update is an Update workflow.
+type update struct {
+	in      deployments.UpdateInput
+	claims  int
+	claimed deployments.Claimed
+	run     workflow.ChildWorkflowFuture
+
+	cancelled   bool
+	stopClaim   workflow.CancelFunc
+	stopProgram workflow.CancelFunc
+	programming bool // the program runs, or will again
+	lost        int  // epochs in a row that were lost without progress
+	steps       int  // what the Run had reached when the last epoch began
+	broken      error
+}
+
+// Update carries one update out. It never continues as new. An error means that it could not settle: its stack then
+// recovers it from what is saved and from its history.
+func (w *Workflows) Update(ctx workflow.Context, in deployments.UpdateInput) (deployments.UpdateInfo, error) {
+	stop := ctx.Done()
+	ctx, _ = workflow.NewDisconnectedContext(ctx)
+	if in.Withdrawn != "" {
+		return withdrawn(ctx, in)
+	}
+	u := &update{in: in}
+	u.listen(ctx, stop)
+	if err := u.claim(ctx); err != nil {
+		return deployments.UpdateInfo{}, u.refused(err)
+	}
+	if err := u.startRun(ctx, w.settings.ForceContinue); err != nil {
+		return deployments.UpdateInfo{}, err
+	}
+	if u.claimed.HasProgram {
+		u.programming = true
+		workflow.Go(ctx, u.programs)
+	}
+	err := workflow.Await(ctx, func() bool { return u.run.IsReady() || u.broken != nil })
+	if err = errors.Join(err, u.broken); err != nil {
+		return deployments.UpdateInfo{}, err // and the Run ends with its parent
+	}
+	var out deployments.RunOutput
+	if err := u.run.Get(ctx, &out); err != nil {
+		return deployments.UpdateInfo{}, err
+	}
+	return u.end(ctx, out)
+}
+
+// withdrawn ends an update that never began.
+func withdrawn(ctx workflow.Context, in deployments.UpdateInput) (deployments.UpdateInfo, error) {
+	now := workflow.Now(ctx)
+	info := deployments.UpdateInfo{
+		Update: in.Update, Kind: in.Request.Kind, DryRun: in.Request.DryRun, Status: string(engine.StatusCancelled),
+		Message: in.Request.Message, Initiator: in.Request.Initiator, Started: now, Ended: now, Error: in.Withdrawn,
+	}
+	return info, report(ctx, info.Status)
+}
+
+// report makes the result searchable.
+func report(ctx workflow.Context, status string) error {
+	return workflow.UpsertTypedSearchAttributes(ctx, resultKey.ValueSet(status))
+}
+
+// claim finds a worker to host the update: the first one, or another.
+func (u *update) claim(ctx workflow.Context) error {
+	ctx, cancel := workflow.WithCancel(onShared(ctx, "find a worker"))
+	defer cancel()
+	u.claims++
+	in := deployments.ClaimInput{Update: u.in.Update, Request: u.in.Request, Epoch: u.claims}
+	future := workflow.ExecuteActivity(ctx, deployments.ActivityClaim, in)
+	if u.stopClaim = cancel; u.cancelled && u.claims == 1 {
+		cancel()
+	}
+	var c deployments.Claimed
+	if err := future.Get(ctx, &c); err != nil {
+		return err
+	}
+	if u.claims == 1 {
+		u.claimed = c
+	}
+	u.claimed.Worker = c.Worker
+	return nil
+}
+
+// refused is the error of an update that found no worker.
+func (u *update) refused(err error) error {
+	if temporal.IsCanceledError(err) {
+		return temporal.NewNonRetryableApplicationError("the update was cancelled before it began", string(deployments.CodeCancelled), nil)
+	}
+	return err
+}
+
+func (u *update) startRun(ctx workflow.Context, forceContinue int) error {
+	ctx = workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{
+		WorkflowID:            deployments.RunWorkflowID(u.in.Update),
+		StaticSummary:         clip(Summary(u.in.Update, u.in.Request), summaryBytes),
+		TypedSearchAttributes: SearchAttributes(u.in.Update, u.in.Request),
+	})
+	u.run = workflow.ExecuteChildWorkflow(ctx, deployments.WorkflowRun, deployments.RunInput{
+		Update: u.in.Update, Goal: u.claimed.Goal, Worker: u.claimed.Worker, Base: u.claimed.Base, ForceContinue: forceContinue,
+	})
+	return u.run.GetChildWorkflowExecution().Get(ctx, nil)
+}
+
+// end settles the update and lets everyone know.
+func (u *update) end(ctx workflow.Context, out deployments.RunOutput) (deployments.UpdateInfo, error) {
+	if u.stopProgram != nil {
+		u.stopProgram() // a run that ended early needs no more of it
+	}
+	var info deployments.UpdateInfo
+	in := deployments.SettledInput{Update: u.in.Update, Base: u.claimed.Base, Saves: out.Saves, Result: out.Result}
+	if err := workflow.ExecuteActivity(onShared(ctx, "settle"), deployments.ActivitySettled, in).Get(ctx, &info); err != nil {
+		return info, err
+	}
+	if u.in.Update.Number() > 0 {
+		stack := deployments.StackWorkflowID(u.in.Update.StackName)
+		finished := deployments.UpdateFinished{Update: u.in.Update, Result: out.Result}
+		// A stack that is gone reads the head when it comes back.
+		_ = workflow.SignalExternalWorkflow(ctx, stack, "", deployments.SignalFinished, finished).Get(ctx, nil)
+	}
+	err := report(ctx, string(out.Result.Status))
+	u.release(ctx)
+	return info, err
+}
+
+// release ends the plugins on the worker, if it is still there. Whoever does not get this sees the workflow closed.
+func (u *update) release(ctx workflow.Context) {
+	ctx = onWorker(ctx, u.claimed.Worker, &once)
+	ctx = workflow.WithScheduleToStartTimeout(workflow.WithStartToCloseTimeout(ctx, short), releaseStart)
+	in := deployments.ReleaseInput{Update: u.in.Update}
+	if err := workflow.ExecuteActivity(ctx, deployments.ActivityRelease, in).Get(ctx, nil); err != nil {
+		workflow.GetLogger(ctx).Info("The worker was not released.", "error", err)
+	}
+	_ = workflow.Await(ctx, func() bool { return !u.programming })
+}
+
+// listen passes on what is said to the update while it is at work.
+func (u *update) listen(ctx workflow.Context, stop workflow.Channel) {
+	cancels := workflow.GetSignalChannel(ctx, deployments.SignalCancel)
+	answers := workflow.GetSignalChannel(ctx, deployments.SignalResolve)
+	losses := workflow.GetSignalChannel(ctx, deployments.SignalLost)
+	reached := workflow.GetSignalChannel(ctx, deployments.SignalReached)
+	workflow.Go(ctx, func(ctx workflow.Context) {
+		stop.Receive(ctx, nil)
+		u.cancel(ctx, engine.Cancelled{})
+	})
+	workflow.Go(ctx, func(ctx workflow.Context) {
+		for {
+			var c engine.Cancelled
+			cancels.Receive(ctx, &c)
+			u.cancel(ctx, c)
+		}
+	})
+	workflow.Go(ctx, func(ctx workflow.Context) {
+		for {
+			var a engine.Resolved
+			answers.Receive(ctx, &a)
+			u.tell(ctx, deployments.SignalResolve, a)
+		}
+	})
+	workflow.Go(ctx, func(ctx workflow.Context) {
+		for {
+			var l deployments.WorkerLost
+			losses.Receive(ctx, &l)
+			u.replace(ctx, l.Worker)
+		}
+	})
+	workflow.Go(ctx, func(ctx workflow.Context) {
+		for {
+			var at deployments.Reached
+			reached.Receive(ctx, &at)
+			if at.Steps > u.steps {
+				u.steps, u.lost = at.Steps, 0
+			}
+		}
+	})
+}
+
+// cancel ends the update gently, or at once: its Run starts nothing new, its program is ended.
+func (u *update) cancel(ctx workflow.Context, c engine.Cancelled) {
+	u.cancelled = true
+	if u.run == nil && u.stopClaim != nil {
+		u.stopClaim()
+	}
+	u.tell(ctx, deployments.SignalCancel, c)
+	if u.stopProgram != nil {
+		u.stopProgram()
+	}
+}
+
+// tell signals the Run, once there is one. A Run that has ended needs nothing.
+func (u *update) tell(ctx workflow.Context, signal string, v any) {
+	if err := workflow.Await(ctx, func() bool { return u.run != nil }); err != nil {
+		return
+	}
+	_ = u.run.SignalChildWorkflow(ctx, signal, v).Get(ctx, nil)
+}

@@ -1,0 +1,111 @@
+package workflows
+
+import (
+	"errors"
+
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/engine"
+)
+
+// programs runs the program, epoch after epoch, until one ends with a verdict.
+func (u *update) programs(ctx workflow.Context) {
+	defer func() { u.programming = false }()
+	for epoch := 1; ; epoch++ {
+		out, err := u.program(ctx, epoch)
+		var failure *temporal.ApplicationError
+		switch {
+		case u.run.IsReady():
+			return
+		case err == nil && !out.Lost:
+			u.exit(ctx, out.Messages+1, engine.ProgramExited{Epoch: epoch, Error: out.Error, Bailed: out.Bailed})
+			return
+		case u.cancelled:
+			u.giveUp(ctx, epoch+1, engine.ProgramExited{Error: "the update was cancelled", Bailed: true})
+			return
+		case errors.As(err, &failure) && failure.NonRetryable() && !unstarted(err):
+			u.giveUp(ctx, epoch+1, engine.ProgramExited{Error: failure.Message()})
+			return
+		}
+		if u.lost++; u.lost >= fruitless {
+			u.giveUp(ctx, epoch+1, engine.ProgramExited{Error: "the program was lost several times in a row without progress; look at its output and at the worker's log"})
+			return
+		}
+		if err == nil {
+			continue // the program died, its worker did not
+		}
+		if err := u.moveOn(ctx); err != nil {
+			u.broken = err
+			return
+		}
+	}
+}
+
+// program runs one epoch.
+func (u *update) program(ctx workflow.Context, epoch int) (deployments.ProgramOutput, error) {
+	ctx, cancel := workflow.WithCancel(onWorker(ctx, u.claimed.Worker, &once))
+	defer cancel()
+	o := workflow.GetActivityOptions(ctx)
+	o.Summary = "run the program"
+	ctx = workflow.WithActivityOptions(ctx, o)
+	in := deployments.ProgramInput{Update: u.in.Update, Base: u.claimed.Base, Goal: u.claimed.Goal, Epoch: epoch}
+	future := workflow.ExecuteActivity(ctx, deployments.ActivityProgram, in)
+	if u.stopProgram = cancel; u.cancelled {
+		cancel()
+	}
+	var out deployments.ProgramOutput
+	err := future.Get(ctx, &out)
+	return out, err
+}
+
+// exit tells the Run how an epoch ended. Its number makes it the last: the Run hears everything else first.
+func (u *update) exit(ctx workflow.Context, number int, e engine.ProgramExited) {
+	u.tell(ctx, deployments.SignalMessages, deployments.Messages{
+		Epoch: e.Epoch, First: number, Items: []deployments.Message{{Exited: &e}},
+	})
+}
+
+// giveUp ends the program without a count of what it said: in an epoch in which it says nothing.
+func (u *update) giveUp(ctx workflow.Context, epoch int, e engine.ProgramExited) {
+	e.Epoch = epoch
+	u.tell(ctx, deployments.SignalMessages, deployments.Messages{
+		Epoch: epoch, First: 1, Items: []deployments.Message{{Started: &engine.RunStarted{Epoch: epoch}}, {Exited: &e}},
+	})
+}
+
+// moveOn claims another worker and tells the Run.
+func (u *update) moveOn(ctx workflow.Context) error {
+	if err := u.claim(ctx); err != nil {
+		return err
+	}
+	u.home(ctx)
+	return nil
+}
+
+// home tells the Run on which worker the update lives.
+func (u *update) home(ctx workflow.Context) {
+	u.tell(ctx, deployments.SignalMessages, deployments.Messages{Items: []deployments.Message{{Worker: u.claimed.Worker}}})
+}
+
+// replace answers the Run, to which a worker seems to be lost: with another, or with the same one if it is alive.
+// While the program is there, its own heartbeat decides.
+func (u *update) replace(ctx workflow.Context, worker string) {
+	for u.claimed.Worker == worker && !u.alive(ctx, worker) && u.claimed.Worker == worker {
+		if u.programming {
+			continue
+		}
+		if err := u.moveOn(ctx); err != nil {
+			u.broken = err
+		}
+		return
+	}
+	u.home(ctx)
+}
+
+// alive asks a worker for a sign of life.
+func (u *update) alive(ctx workflow.Context, worker string) bool {
+	ctx = workflow.WithStartToCloseTimeout(onWorker(ctx, worker, &once), notStarted)
+	return workflow.ExecuteActivity(ctx, deployments.ActivityPing).Get(ctx, nil) == nil
+}
