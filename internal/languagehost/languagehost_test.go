@@ -43,8 +43,6 @@ func TestMain(m *testing.M) {
 // program is a program under test with all that it is run by and against.
 type program struct {
 	dir     string
-	env     []string
-	config  map[string]string
 	monitor *hosttest.Monitor
 	host    *pluginhost.Host
 	lang    *pluginhost.Language

@@ -136,6 +136,7 @@ func TestAsAPluginProcessTheHostRunsProgramsAndTakesThemWithIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	awaitGone(t, pid)
+	_ = syscall.Kill(p.said.pid(t, "child"), syscall.SIGKILL) // nobody is left to end what the program started
 
 	p = newProgram(t, "nodejs", nodeDir(t), map[string]string{"index.js": waiting}, path)
 	result = p.start(context.Background())

@@ -117,7 +117,7 @@ func (l *Language) RequiredPackages(ctx context.Context) ([]Package, error) {
 // requiredPlugins asks in the way that older hosts understand. Hosts that understand neither need nothing.
 func (l *Language) requiredPlugins(ctx context.Context) ([]Package, error) {
 	resp, err := l.client.GetRequiredPlugins(ctx, &pulumirpc.GetRequiredPluginsRequest{ //nolint:staticcheck // older hosts
-		Project: "deprecated", Pwd: l.info.ProgramDirectory, Program: l.info.EntryPoint, Info: l.info,
+		Project: "deprecated", Pwd: l.info.ProgramDirectory, Program: l.info.EntryPoint, Info: l.info, //nolint:staticcheck // older hosts
 	})
 	if status.Code(err) == codes.Unimplemented {
 		return nil, nil
@@ -143,7 +143,7 @@ func (l *Language) NeedsInstall() bool {
 // InstallDependencies installs what the program imports, with the tools of its language; their output is logged.
 func (l *Language) InstallDependencies(ctx context.Context) error {
 	stream, err := l.client.InstallDependencies(ctx, &pulumirpc.InstallDependenciesRequest{
-		Directory: l.info.ProgramDirectory, Info: l.info,
+		Directory: l.info.ProgramDirectory, Info: l.info, //nolint:staticcheck // older hosts
 	})
 	for err == nil {
 		var part *pulumirpc.InstallDependenciesResponse
