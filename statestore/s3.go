@@ -43,7 +43,7 @@ type S3 struct {
 	md5Tags, otherTags atomic.Bool
 }
 
-// OpenS3 prepares the use of a bucket. It does not call the server; see S3.Check.
+// OpenS3 prepares the use of a bucket. It does not call the server; see Store.Check.
 func OpenS3(ctx context.Context, o S3Options) (*S3, error) {
 	load := []func(*config.LoadOptions) error{config.WithRegion(o.Region)}
 	if o.AccessKey != "" || o.SecretKey != "" {
@@ -75,19 +75,6 @@ func OpenS3(ctx context.Context, o S3Options) (*S3, error) {
 
 // String names the bucket and its server.
 func (s *S3) String() string { return fmt.Sprintf("bucket %s at %s", s.bucket, s.endpoint) }
-
-// Check calls the server once and tells what is wrong: an error that wraps ErrTransient, or a deployments.Error about
-// the credentials or the bucket.
-func (s *S3) Check(ctx context.Context) error {
-	_, err := s.client.HeadBucket(ctx, &s3.HeadBucketInput{Bucket: &s.bucket})
-	if err == nil || status(err) == http.StatusOK {
-		return nil
-	}
-	if status(err) == http.StatusNotFound {
-		return s.noBucket(err)
-	}
-	return s.translate(err)
-}
 
 // Get implements Objects.
 //
@@ -237,13 +224,13 @@ func (s *S3) translate(err error) error {
 		code = api.ErrorCode()
 	}
 	switch code {
-	case "NoSuchKey":
+	case "NoSuchKey", "NotFound": // not any 404: a server may say with one that it does not know the user
 		return ErrAbsent
 	case "PreconditionFailed":
 		return ErrChanged
 	case "NoSuchBucket":
 		return s.noBucket(err)
-	case "InvalidAccessKeyId", "SignatureDoesNotMatch", "AuthorizationHeaderMalformed":
+	case "InvalidAccessKeyId", "SignatureDoesNotMatch", "AuthorizationHeaderMalformed", "XAdminUserNotFound":
 		return deployments.Errorf(deployments.CodeUnauthorized,
 			"the %s does not accept the credentials (%s): check the access key, the secret key and the region", s, code)
 	case "AccessDenied", "Forbidden":
@@ -251,8 +238,6 @@ func (s *S3) translate(err error) error {
 			"the %s may not be used with these credentials: they need to get, put, delete and list its objects", s)
 	}
 	switch st := status(err); {
-	case st == http.StatusNotFound:
-		return ErrAbsent
 	case st == http.StatusPreconditionFailed:
 		return ErrChanged
 	case st == http.StatusUnauthorized, st == http.StatusForbidden:

@@ -75,6 +75,13 @@ func New(objects Objects, o Options) (*Store, error) {
 	}, nil
 }
 
+// Check reports why the object store cannot be used, if it cannot: CodeUnavailable, CodeUnauthorized, CodeForbidden, or
+// CodeInvalid when the bucket does not exist.
+func (s *Store) Check(ctx context.Context) error {
+	_, err := s.objects.List(ctx, Query{Prefix: tokenFolder, Limit: 1})
+	return failed(err, "use the object store")
+}
+
 // ring holds the keys of one stack. They come from its identity, which a rename keeps.
 type ring struct {
 	id      string
@@ -160,7 +167,15 @@ func (s *Store) get(ctx context.Context, name deployments.StackName, key string)
 	if err != nil {
 		return nil, failed(err, "read "+key)
 	}
-	return r.box.Open(o.Data, about(name, key))
+	plain, err := r.box.Open(o.Data, about(name, key))
+	if err == nil {
+		return plain, nil
+	}
+	h, _, headErr := s.readHead(ctx, name) // another stack may have got the name
+	if headErr != nil || h.ID == r.id {
+		return nil, err
+	}
+	return s.ring(h.ID).box.Open(o.Data, about(name, key))
 }
 
 func (s *Store) putJSON(ctx context.Context, name deployments.StackName, key string, v any) error {
