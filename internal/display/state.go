@@ -198,9 +198,9 @@ func (r *Row) changes() bool {
 
 // plain takes colour tags and terminal controls out of a message.
 func plain(text string) string {
-	text = colors.Never.Colorize(text)
+	text = strings.ReplaceAll(colors.Never.Colorize(text), "\t", "    ")
 	text = strings.Map(func(r rune) rune {
-		if r < ' ' && r != '\n' && r != '\t' || r == 0x7f {
+		if r < ' ' && r != '\n' || r == 0x7f {
 			return -1
 		}
 		return r

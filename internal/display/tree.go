@@ -1,6 +1,204 @@
 package display
 
-func newTree(o Options) View {
-	o.Screen = nil
-	return New(o)
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/deployctl/deployctl/deployments"
+)
+
+// redraw is how often the tree moves while nothing happens.
+const redraw = 100 * time.Millisecond
+
+// tree shows an update on a terminal: a region at the bottom of the screen that is drawn again and again, and in the end
+// once for good.
+type tree struct {
+	options Options
+	paint   painter
+
+	mu     sync.Mutex // guards everything below, and the state
+	state  *State
+	ticks  int
+	drawn  []string // the lines on the screen
+	notes  []string // what Note has said and the frame shows
+	closed bool
+
+	stop    chan struct{}
+	stopped chan struct{}
+}
+
+func newTree(o Options) *tree {
+	t := &tree{options: o, paint: painter(o.Color), state: o.State, stop: make(chan struct{}), stopped: make(chan struct{})}
+	t.write(hideCursor)
+	go t.animate()
+	return t
+}
+
+// Controls of the terminal.
+const (
+	hideCursor = "\x1b[?25l"
+	showCursor = "\x1b[?25h"
+	clearLine  = "\x1b[K"
+	clearBelow = "\x1b[J"
+)
+
+func (t *tree) write(text string) { _, _ = fmt.Fprint(t.options.Out, text) }
+
+func (t *tree) animate() {
+	defer close(t.stopped)
+	ticker := time.NewTicker(redraw)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-t.stop:
+			return
+		case <-ticker.C:
+			t.mu.Lock()
+			t.ticks++
+			t.draw()
+			t.mu.Unlock()
+		}
+	}
+}
+
+func (t *tree) Item(e deployments.WatchEvent) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.state.Apply(e)
+}
+
+func (t *tree) Note(text string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.notes = append(t.notes, text)
+}
+
+func (t *tree) Close() {
+	t.mu.Lock()
+	if t.closed {
+		t.mu.Unlock()
+		return
+	}
+	t.closed = true
+	t.mu.Unlock()
+	close(t.stop)
+	<-t.stopped
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.replace(t.last())
+	t.write(showCursor)
+}
+
+// draw puts the present frame in the place of the one before.
+func (t *tree) draw() {
+	columns, rows := t.options.Screen.Size()
+	lines := t.frame(rows - 1)
+	for i := range lines {
+		lines[i] = clip(lines[i], columns-1)
+	}
+	t.replace(lines)
+}
+
+// replace writes lines over the drawn ones, in one piece so that nothing flickers. Lines that a narrower window has wrapped
+// count as the rows that they have become.
+func (t *tree) replace(lines []string) {
+	columns, _ := t.options.Screen.Size()
+	var b strings.Builder
+	up := 0
+	for _, line := range t.drawn {
+		up += max(1, (width(line)+columns-1)/columns)
+	}
+	if up > 0 {
+		fmt.Fprintf(&b, "\x1b[%dA\r", up)
+	}
+	for _, line := range lines {
+		b.WriteString(line + clearLine + "\r\n")
+	}
+	b.WriteString(clearBelow)
+	t.write(b.String())
+	t.drawn = lines
+}
+
+// last is the frame that stays: everything that changed, not bounded by the screen.
+func (t *tree) last() []string {
+	lines := t.rows(everything)
+	for _, d := range t.state.Diags {
+		lines = append(lines, diagLines(d, t.paint)...)
+	}
+	lines = append(lines, t.notes...)
+	if t.state.End == nil {
+		return lines
+	}
+	if out := outputLines(t.state, t.paint); len(out) > 0 {
+		lines = append(append(lines, ""), out...)
+	}
+	return append(append(lines, ""), summaryLines(t.state, t.options, t.paint)...)
+}
+
+// frame is what the screen shows now, in at most height lines: of what does not fit, what is done goes first.
+func (t *tree) frame(height int) []string {
+	foot := t.foot()
+	for _, how := range []detail{withChanges, withoutChanges, onlyActive} {
+		lines := t.rows(how)
+		if len(lines)+len(foot) <= height {
+			return append(lines, foot...)
+		}
+	}
+	lines := t.rows(onlyActive)
+	room := max(0, height-len(foot)-1)
+	hidden := len(lines) - min(room, len(lines))
+	lines = append(lines[:len(lines)-hidden], t.paint.paint(dim, fmt.Sprintf("  … %d more", hidden)))
+	lines = append(lines, foot...)
+	return lines[max(0, len(lines)-max(1, height)):]
+}
+
+var spinner = []rune("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏")
+
+// footDiags is how many lines of general diagnostics the moving frame shows.
+const footDiags = 4
+
+// foot is what stands below the tree: diagnostics of no resource, waits, and the line that moves.
+func (t *tree) foot() []string {
+	var lines []string
+	for _, d := range t.state.Diags {
+		lines = append(lines, diagLines(d, t.paint)...)
+	}
+	lines = lines[max(0, len(lines)-footDiags):]
+	for _, wait := range t.state.Progress.Waiting {
+		lines = append(lines, t.paint.paint(yellow, "waiting for you: ")+plain(wait))
+	}
+	if n := len(t.notes); n > 0 {
+		lines = append(lines, t.paint.paint(yellow, t.notes[n-1]))
+	}
+	status := queueLine(t.state.Progress)
+	if status == "" {
+		status = t.counts()
+	}
+	return append(lines, string(spinner[t.ticks%len(spinner)])+" "+status)
+}
+
+// counts says how far the update has come.
+func (t *tree) counts() string {
+	var active, ended, wrong int
+	for _, r := range t.state.Rows {
+		switch r.Phase {
+		case running:
+			active++
+		case done:
+			ended++
+		case failed:
+			wrong++
+		}
+	}
+	what := t.options.Kind
+	if t.options.Preview {
+		what = "preview"
+	}
+	text := fmt.Sprintf("%s: %d running, %d done", what, active, ended)
+	if wrong > 0 {
+		text += t.paint.paint(red, fmt.Sprintf(", %d failed", wrong))
+	}
+	return text
 }

@@ -49,7 +49,7 @@ func (s *session) confirm(ctx context.Context, question string, details func()) 
 		choices += "/details"
 	}
 	for {
-		answer, ok, err := s.ask(ctx, fmt.Sprintf("%s [%s]: ", question, choices))
+		answer, ok, err := s.ask(ctx, fmt.Sprintf("\n%s [%s]: ", question, choices))
 		if err != nil {
 			return err
 		}

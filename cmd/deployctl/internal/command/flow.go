@@ -87,7 +87,7 @@ func (s *session) previewAndAsk(ctx context.Context, request deployments.UpdateR
 
 // preview shows what the request would do. An interrupt ends the preview too.
 func (s *session) preview(ctx context.Context, request deployments.UpdateRequest) (*display.State, error) {
-	request.DryRun, request.RequestID, request.Message = true, newRequestID(), ""
+	request.DryRun, request.RequestID, request.Message, request.BaseVersion = true, newRequestID(), "", 0
 	accepted, err := s.service.Submit(ctx, request)
 	if err != nil {
 		return nil, err

@@ -3,6 +3,7 @@ package command
 import (
 	"context"
 
+	"github.com/deployctl/deployctl/deployments"
 	"github.com/urfave/cli/v2"
 )
 
@@ -18,6 +19,9 @@ func tokenCommand(s *Surroundings) *cli.Command {
 }
 
 func runTokenCreate(ctx context.Context, s *session) error {
+	if err := deployments.ValidateName("token", s.flags.Args().First()); err != nil {
+		return err
+	}
 	if err := s.connect(ctx); err != nil {
 		return err
 	}

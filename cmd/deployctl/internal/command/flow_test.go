@@ -1,0 +1,259 @@
+package command
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/display"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
+)
+
+// creating is a script that creates one bucket.
+func creating(r deployments.UpdateRequest) memoryScript {
+	m := apitype.StepEventMetadata{
+		Op: apitype.OpCreate, URN: "urn:pulumi:dev::shop::deployctl:s3:Bucket::site", Type: "deployctl:s3:Bucket",
+		New: &apitype.StepEventStateMetadata{Inputs: map[string]any{"name": "site"}},
+	}
+	return memoryScript{
+		Items: []deployments.WatchEvent{
+			{Event: &apitype.EngineEvent{ResourcePreEvent: &apitype.ResourcePreEvent{Metadata: m, Planning: r.DryRun}}},
+			{Event: &apitype.EngineEvent{ResOutputsEvent: &apitype.ResOutputsEvent{Metadata: m, Planning: r.DryRun}}},
+		},
+		Changes: map[string]int{"create": 1}, Resources: 2,
+	}
+}
+
+// inProject sits down in a project with a stack, where updates create a bucket.
+func inProject(t *testing.T) *desk {
+	t.Helper()
+	d := newDesk(t, map[string]string{"Pulumi.yaml": yamlProject, "index.html": "hello", "node_modules/x/y.js": "no", ".git/HEAD": "no"})
+	d.stack("dev")
+	d.service.Play = creating
+	return d
+}
+
+func TestUpPreviewsThenUpdatesWithTheSameBundle(t *testing.T) {
+	d := inProject(t)
+	out := d.must("up", "--yes", "--message", "first")
+	want := "+ deployctl:s3:Bucket site create\nResources:\n  + 1 to create\npreview succeeded in 2.5s\n" +
+		"+ deployctl:s3:Bucket site creating\n+ deployctl:s3:Bucket site created\n" +
+		"Resources:\n  + 1 created\nup succeeded in 2.5s (organization/shop/dev/1)\n"
+	if out != want {
+		t.Errorf("got\n%s\nwant\n%s", out, want)
+	}
+	requests := d.service.Requests
+	if len(requests) != 2 || !requests[0].DryRun || requests[1].DryRun {
+		t.Fatalf("submitted %+v", requests)
+	}
+	if requests[0].Bundle != requests[1].Bundle || requests[0].RequestID == requests[1].RequestID || requests[1].Message != "first" {
+		t.Errorf("submitted %+v", requests)
+	}
+	if files := d.service.Bundle(requests[1].Bundle); len(files) != 3 || files["index.html"] != "hello" {
+		t.Errorf("the bundle holds %v", files)
+	}
+	if slices.ContainsFunc(requests[1].Environment, func(v string) bool { return !strings.HasPrefix(v, "HOME=") && !strings.HasPrefix(v, "XDG_") }) {
+		t.Errorf("the program gets %v", requests[1].Environment)
+	}
+}
+
+func TestJSONIsMadeOfEventsAndEndsInASummary(t *testing.T) {
+	d := inProject(t)
+	d.must("up", "--yes", "--json")
+	out := d.must("up", "--yes", "--json")
+	lines := strings.Split(strings.TrimSpace(out), "\n")
+	for _, line := range lines[:len(lines)-1] {
+		var event apitype.EngineEvent
+		if err := json.Unmarshal([]byte(line), &event); err != nil {
+			t.Errorf("%s: %v", line, err)
+		}
+	}
+	var summary display.Summary
+	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &summary); err != nil || summary.Update != "organization/shop/dev/2" || summary.Changes["create"] != 1 {
+		t.Errorf("the summary is %s", lines[len(lines)-1])
+	}
+}
+
+func TestADeclinedPreviewChangesNothing(t *testing.T) {
+	d := inProject(t)
+	d.person, d.input = true, "what?\ndetails\nno\n"
+	o := d.run("up")
+	if o.code != 3 || !strings.Contains(o.out, `+ name: "site"`) || !strings.Contains(o.out, "Nothing was changed.") {
+		t.Errorf("exit code %d\n%s%s", o.code, o.out, o.err)
+	}
+	if len(d.service.Requests) != 1 {
+		t.Errorf("submitted %+v", d.service.Requests)
+	}
+}
+
+func TestTheEndOfInputDeclines(t *testing.T) {
+	d := inProject(t)
+	d.person = true
+	if o := d.run("up"); o.code != 3 {
+		t.Errorf("exit code %d\n%s", o.code, o.out)
+	}
+}
+
+func TestAConfirmedPreviewIsCarriedOut(t *testing.T) {
+	d := inProject(t)
+	d.person, d.input = true, "yes\n"
+	d.must("up")
+	if n := len(d.service.Requests); n != 2 || !d.service.Requests[1].WaitOnUnknown {
+		t.Errorf("submitted %+v", d.service.Requests)
+	}
+}
+
+func TestAStackThatMovedAfterThePreviewIsPreviewedAgain(t *testing.T) {
+	d := inProject(t)
+	d.must("up", "--yes")
+	moved := false
+	d.service.BeforeSubmit = func(r deployments.UpdateRequest) {
+		if !r.DryRun && !moved {
+			moved = true
+			d2 := *d
+			d2.must("up", "--yes", "--skip-preview")
+		}
+	}
+	o := d.run("up", "--yes")
+	if o.code != 0 || !strings.Contains(o.err, "previewing again") || strings.Count(o.out, "preview succeeded") != 2 {
+		t.Errorf("exit code %d\n%s%s", o.code, o.out, o.err)
+	}
+	if last := d.service.Requests[len(d.service.Requests)-1]; last.BaseVersion != 2 {
+		t.Errorf("submitted on version %d", last.BaseVersion)
+	}
+}
+
+func TestTheExitCodeTellsHowAnUpdateEnded(t *testing.T) {
+	for status, code := range map[string]int{"succeeded": 0, "failed": 1, "cancelled": 3} {
+		d := inProject(t)
+		d.service.Play = func(deployments.UpdateRequest) memoryScript {
+			return memoryScript{Status: status, Error: "the program exited with code 7"}
+		}
+		o := d.run("up", "--yes", "--skip-preview")
+		if o.code != code || o.err != "" || strings.Count(o.out, "code 7") != 1 {
+			t.Errorf("%s: exit code %d\n%s%s", status, o.code, o.out, o.err)
+		}
+	}
+}
+
+func TestABusyStackIsRefusedOnRequest(t *testing.T) {
+	d := inProject(t)
+	hold := make(chan struct{})
+	defer close(hold)
+	d.service.Play = func(deployments.UpdateRequest) memoryScript { return memoryScript{Hold: hold} }
+	if _, err := d.service.Submit(context.Background(), deployments.UpdateRequest{
+		RequestID: "other", Stack: deployments.StackName{Organization: "organization", Project: "shop", Stack: "dev"},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	d.refused(4, "is busy: organization/shop/dev/1 runs", "up", "--yes", "--skip-preview", "--on-busy", "fail")
+}
+
+// interrupted runs a command line, waits until it shows something, and presses Ctrl-C.
+func (d *desk) interrupted(shows string, args ...string) outcome {
+	d.t.Helper()
+	var out, errs syncBuffer
+	code := make(chan int, 1)
+	s := d.surroundings(&out, &errs)
+	if d.person {
+		reader, writer, err := os.Pipe()
+		if err != nil {
+			d.t.Fatal(err)
+		}
+		d.t.Cleanup(func() { _ = writer.Close() })
+		s.In = reader // nobody types
+	}
+	go func() { code <- Main(context.Background(), s, append([]string{"deployctl"}, args...)) }()
+	deadline := time.Now().Add(30 * time.Second)
+	for !strings.Contains(out.String(), shows) {
+		if time.Now().After(deadline) {
+			d.t.Fatalf("%q was not shown, but\n%s", shows, out.String())
+		}
+		time.Sleep(time.Millisecond)
+	}
+	d.signals <- os.Interrupt
+	select {
+	case c := <-code:
+		return outcome{c, out.String(), errs.String()}
+	case <-time.After(30 * time.Second):
+		d.t.Fatal("it does not end")
+		return outcome{}
+	}
+}
+
+func TestAnInterruptAfterTheConfirmationDetaches(t *testing.T) {
+	d := inProject(t)
+	hold := make(chan struct{})
+	d.service.Play = func(r deployments.UpdateRequest) memoryScript {
+		script := creating(r)
+		script.Hold = hold
+		return script
+	}
+	o := d.interrupted("site created", "up", "--yes", "--skip-preview")
+	if o.code != 130 || !strings.Contains(o.err, "deployctl attach organization/shop/dev/1") || d.service.Cancelled("organization/shop/dev/1") {
+		t.Errorf("exit code %d\n%s%s", o.code, o.out, o.err)
+	}
+	d.must("cancel")
+	if got := d.run("attach"); got.code != 3 || !strings.Contains(got.out, "cancelled") {
+		t.Errorf("attach: exit code %d\n%s%s", got.code, got.out, got.err)
+	}
+}
+
+func TestAnInterruptBeforeTheConfirmationEndsThePreviewToo(t *testing.T) {
+	d := inProject(t)
+	d.service.Play = func(r deployments.UpdateRequest) memoryScript {
+		script := creating(r)
+		script.Hold = make(chan struct{})
+		return script
+	}
+	o := d.interrupted("Bucket site create", "up", "--yes")
+	if o.code != 3 || !strings.Contains(o.err, "interrupted; nothing was changed") || !d.service.Cancelled("organization/shop/dev/p1") {
+		t.Errorf("exit code %d\n%s%s", o.code, o.out, o.err)
+	}
+}
+
+func TestAnInterruptAtTheQuestionEndsEverything(t *testing.T) {
+	d := inProject(t)
+	d.person = true
+	if o := d.interrupted("Perform this update?", "up"); o.code != 3 || len(d.service.Requests) != 1 {
+		t.Errorf("exit code %d\n%s%s", o.code, o.out, o.err)
+	}
+}
+
+func TestUpOnATerminalOffersToCreateTheFirstStack(t *testing.T) {
+	d := newDesk(t, map[string]string{"Pulumi.yaml": yamlProject})
+	d.person, d.input = true, "\nyes\n"
+	o := d.run("up")
+	if o.code != 0 || !strings.Contains(o.err, "Created stack organization/shop/dev.") {
+		t.Errorf("exit code %d\n%s%s", o.code, o.out, o.err)
+	}
+}
+
+func TestResolveTellsTheRunningUpdate(t *testing.T) {
+	d := inProject(t)
+	hold := make(chan struct{})
+	d.service.Play = func(deployments.UpdateRequest) memoryScript { return memoryScript{Hold: hold} }
+	name := deployments.StackName{Organization: "organization", Project: "shop", Stack: "dev"}
+	if _, err := d.service.Submit(context.Background(), deployments.UpdateRequest{RequestID: "x", Stack: name}); err != nil {
+		t.Fatal(err)
+	}
+	urn := "urn:pulumi:dev::shop::deployctl:s3:Bucket::site"
+	d.must("resolve", urn, "--created", "bucket-17")
+	d.must("resolve", "--absent", urn)
+	want := []string{`organization/shop/dev/1 ` + urn + ` "bucket-17"`, `organization/shop/dev/1 ` + urn + ` ""`}
+	if !slices.Equal(d.service.Resolved, want) {
+		t.Errorf("resolved %q", d.service.Resolved)
+	}
+}
+
+func TestExpectNoChangesFailsWhenThereAreSome(t *testing.T) {
+	d := inProject(t)
+	d.refused(1, "changes were not expected", "preview", "--expect-no-changes")
+	d.service.Play = nil
+	d.must("preview", "--expect-no-changes")
+}

@@ -1,0 +1,142 @@
+package command
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/deployctl/deployctl/deployments"
+)
+
+const exported = `{"version":3,"deployment":{"manifest":{"time":"2026-01-02T03:04:05Z","magic":"","version":""},"resources":[
+{"urn":"urn:pulumi:dev::shop::pulumi:pulumi:Stack::shop-dev","type":"pulumi:pulumi:Stack","outputs":{"url":"http://a/?x=<y>","size":3,
+"password":{"4dabf18193072939515e22adb298388d":"1b47061264138c4ac30d75fd1eb44270","ciphertext":"m1:zzz"},
+"pin":{"4dabf18193072939515e22adb298388d":"1b47061264138c4ac30d75fd1eb44270","plaintext":"\"1234\""}}}]}}`
+
+func TestOutputsAreReadOutOfTheDeployment(t *testing.T) {
+	d := inProject(t)
+	d.write("state.json", exported)
+	d.must("stack", "import", "--file", "state.json")
+	if got := d.must("stack", "output", "url"); got != "http://a/?x=<y>\n" {
+		t.Errorf("url is %q", got)
+	}
+	if got := d.must("stack", "output", "password"); got != "[secret]\n" {
+		t.Errorf("password is %q", got)
+	}
+	if got := d.must("stack", "output", "--json", "--show-secrets"); !strings.Contains(got, `"pin": "1234"`) || !strings.Contains(got, `"size": 3`) {
+		t.Errorf("outputs are %s", got)
+	}
+	d.refused(2, `has no output "nothing"`, "stack", "output", "nothing")
+	if got := d.must("stack", "export"); !strings.Contains(got, "m1:zzz") {
+		t.Errorf("exported %s", got)
+	}
+}
+
+func TestAStackIsListedSelectedTaggedRenamedAndRemoved(t *testing.T) {
+	d := inProject(t)
+	d.must("config", "set", "size", "3")
+	d.must("stack", "init", "prod")
+	if got := d.must("stack", "ls"); !strings.Contains(got, "prod*") || !strings.Contains(got, "dev ") {
+		t.Errorf("listed\n%s", got)
+	}
+	d.must("stack", "select", "dev")
+	d.must("stack", "tag", "set", "owner", "ann lee")
+	d.must("stack", "tag", "set", "tier", "web")
+	if got := d.must("stack", "tag", "get", "owner"); got != "ann lee\n" {
+		t.Errorf("owner is %q", got)
+	}
+	d.must("stack", "tag", "rm", "owner")
+	d.refused(2, `has no tag "owner"`, "stack", "tag", "get", "owner")
+	d.must("stack", "rename", "test")
+	if got := d.must("config", "get", "size"); got != "3\n" {
+		t.Errorf("size is %q", got)
+	}
+	if got := d.must("stack"); !strings.HasPrefix(got, "organization/shop/test\n") || !strings.Contains(got, "tier: web") {
+		t.Errorf("the stack is\n%s", got)
+	}
+	d.person, d.input = true, "test\n"
+	d.must("stack", "rm")
+	d.refused(2, "there is no stack", "stack", "--stack", "test")
+}
+
+func TestAStackMayBeNamedWholeOutsideItsProject(t *testing.T) {
+	d := inProject(t)
+	d.must("up", "--yes")
+	d.dir += "/x/../.."
+	if got := d.must("stack", "history", "--stack", "organization/shop/dev"); !strings.Contains(got, "create 1") {
+		t.Errorf("history is\n%s", got)
+	}
+	d.refused(2, "there is no Pulumi.yaml", "stack", "history", "--stack", "dev")
+	d.refused(2, "there is no Pulumi.yaml", "up", "--yes", "--stack", "organization/shop/dev")
+}
+
+func TestTheStackOfTheFlagBeatsTheVariableBeatsTheSelection(t *testing.T) {
+	d := inProject(t)
+	d.stack("prod")
+	if got := d.must("stack"); !strings.HasPrefix(got, "organization/shop/prod\n") {
+		t.Errorf("the selected stack is not used: %s", got)
+	}
+	d.environ = append(d.environ, "DEPLOYCTL_STACK=dev")
+	if got := d.must("stack"); !strings.HasPrefix(got, "organization/shop/dev\n") {
+		t.Errorf("the variable is not used: %s", got)
+	}
+	if got := d.must("stack", "-s", "prod"); !strings.HasPrefix(got, "organization/shop/prod\n") {
+		t.Errorf("the flag is not used: %s", got)
+	}
+}
+
+func TestTokensAreShownOnce(t *testing.T) {
+	d := newDesk(t, nil)
+	text := strings.TrimSpace(d.must("token", "create", "ci"))
+	if got := d.must("token", "ls"); strings.Contains(got, text) || !strings.Contains(got, "ci") {
+		t.Errorf("listed\n%s", got)
+	}
+	d.refused(2, "cannot be the name of a token", "token", "create", "a/b")
+	d.must("token", "rm", "ci")
+}
+
+func TestSettingsNameTheirSourcesAndHideSecrets(t *testing.T) {
+	d := newDesk(t, nil)
+	d.environ = append(d.environ, "DEPLOYCTL_TOKEN=hunter2", "DEPLOYCTL_S3_BUCKET=state")
+	got := d.must("settings", "--temporal-address", "t:1")
+	for _, want := range []string{"[secret]", "DEPLOYCTL_TOKEN", "DEPLOYCTL_S3_BUCKET", "flag --temporal-address", "127.0.0.1:7460"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("settings lack %q:\n%s", want, got)
+		}
+	}
+	if strings.Contains(got, "hunter2") {
+		t.Error("the token is shown")
+	}
+}
+
+func TestEveryFlagMeansTheSameOnEveryCommand(t *testing.T) {
+	seen := map[string]bool{}
+	app := newApp(newDesk(t, nil).surroundings(&syncBuffer{}, &syncBuffer{}))
+	for range 20 { // maps are walked in another order each time
+		for name, takes := range valued(app.Commands) {
+			if before, ok := seen[name]; ok && before != takes {
+				t.Fatalf("--%s takes a value on some commands only", name)
+			}
+			seen[name] = takes
+		}
+	}
+}
+
+func TestEveryShellHasACompletion(t *testing.T) {
+	d := newDesk(t, nil)
+	for _, shell := range []string{"bash", "zsh", "fish"} {
+		if !strings.Contains(d.must("completion", shell), "--generate-bash-completion") {
+			t.Error(shell)
+		}
+	}
+}
+
+func TestUnknownStacksAreNotMadeWithoutAQuestion(t *testing.T) {
+	d := newDesk(t, map[string]string{"Pulumi.yaml": yamlProject})
+	d.person, d.input = true, "no\n"
+	if o := d.run("up", "--stack", "prod"); o.code != 3 {
+		t.Errorf("exit code %d\n%s%s", o.code, o.out, o.err)
+	}
+	if list, _ := d.service.ListStacks(t.Context(), deployments.DefaultOrganization, ""); len(list) != 0 {
+		t.Errorf("made %v", list)
+	}
+}

@@ -1,0 +1,110 @@
+package display
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
+)
+
+// shown gives what a view without a terminal prints of some items.
+func shown(o Options, items ...deployments.WatchEvent) string {
+	var out bytes.Buffer
+	o.Out = &out
+	if o.Kind == "" {
+		o.Kind = "up"
+	}
+	view := New(o)
+	for _, e := range items {
+		view.Item(e)
+	}
+	view.Close()
+	return out.String()
+}
+
+func anUpdate() []deployments.WatchEvent {
+	site := step{op: apitype.OpCreate, typ: "aws:s3/bucket:Bucket", name: "site", new: map[string]any{"name": "site"}}
+	page := step{op: apitype.OpUpdate, typ: object, name: "index.html", old: map[string]any{"a": 1}, new: map[string]any{"a": 2}}
+	same := step{op: apitype.OpSame, typ: object, name: "about.html", old: map[string]any{}, new: map[string]any{}}
+	return []deployments.WatchEvent{
+		stackStep().begins(), site.begins(), same.begins(), same.ends(), says("info", "", "hello\n"), site.ends(),
+		says("warning", id(object, "index.html"), "old format\n"), page.begins(), page.ends(), stackStep().ends(),
+		ended("succeeded", "", 2.5, map[string]int{"create": 1, "update": 1, "same": 1}),
+	}
+}
+
+func TestWithoutATerminalEachStepIsALine(t *testing.T) {
+	want := `+ aws:s3:Bucket site creating
+hello
++ aws:s3:Bucket site created
+warning: old format (deployctl:s3:Object index.html)
+~ deployctl:s3:Object index.html updating (a)
+~ deployctl:s3:Object index.html updated
+Outputs:
+  ~ url: "http://a/" → "http://b/"
+Resources:
+  + 1 created
+  ~ 1 updated
+    1 unchanged
+up succeeded in 2.5s (organization/shop/dev/7)
+`
+	if got := shown(Options{}, anUpdate()...); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+func TestQuietlyOnlyWarningsErrorsAndTheSummaryAreShown(t *testing.T) {
+	want := `warning: old format (deployctl:s3:Object index.html)
+Resources:
+  + 1 created
+  ~ 1 updated
+    1 unchanged
+up succeeded in 2.5s (organization/shop/dev/7)
+`
+	if got := shown(Options{Quiet: true}, anUpdate()...); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+func TestAnUpdateThatChangesNothingSaysSo(t *testing.T) {
+	got := shown(Options{}, ended("succeeded", "", 0.5, map[string]int{"same": 3}))
+	if want := "Resources:\n    3 unchanged\nup succeeded, nothing changed, in 0.5s (organization/shop/dev/7)\n"; got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+func TestJSONIsOneEngineEventPerLineAndASummary(t *testing.T) {
+	lines := strings.Split(strings.TrimSpace(shown(Options{JSON: true}, anUpdate()...)), "\n")
+	if len(lines) != 11 {
+		t.Fatalf("%d lines", len(lines))
+	}
+	if !strings.HasPrefix(lines[0], `{"sequence":0,"timestamp":0,"resourcePreEvent":{"metadata":{"op":"same"`) {
+		t.Errorf("the first line is %s", lines[0])
+	}
+	want := `{"type":"summary","result":"succeeded","changes":{"create":1,"delete":0,"replace":0,"same":1,"update":1},"seconds":2.5,"update":"organization/shop/dev/7"}`
+	if got := lines[len(lines)-1]; got != want {
+		t.Errorf("the summary is\n%s\nwant\n%s", got, want)
+	}
+}
+
+func TestProgramsCannotMoveTheCursor(t *testing.T) {
+	got := shown(Options{}, says("info", "", "\x1b[2Jwiped\r\x07\ttab"))
+	if got != "[2Jwiped    tab\n" {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestSecretsAssetsAndUnknownsAreReadable(t *testing.T) {
+	for want, value := range map[string]any{
+		`"[secret]"`:                 map[string]any{signatureKey: secretMark, "ciphertext": "x"},
+		`"asset a.html 0123abcd"`:    map[string]any{signatureKey: assetMark, "path": "a.html", "hash": "0123abcdef"},
+		`"(known after the update)"`: unknownText,
+		`[{"a":"<b>"}]`:              []any{map[string]any{"a": "<b>"}},
+	} {
+		if got := format(value); got != want {
+			t.Errorf("%v is shown as %s, want %s", value, got, want)
+		}
+	}
+}

@@ -1,0 +1,206 @@
+package display
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// detail says how much of the tree is shown.
+type detail int
+
+const (
+	everything     detail = iota // for good: every change, every diagnostic
+	withChanges                  // moving: changed properties too
+	withoutChanges               // moving: a line for each resource, with its diagnostics
+	onlyActive                   // moving: what runs or has failed, and what it is below
+)
+
+// maxChanges is how many changed properties of a resource a tree shows.
+const maxChanges = 8
+
+// rows draws the resources, children below their parents.
+func (t *tree) rows(how detail) []string {
+	children := map[string][]*Row{}
+	for _, r := range t.state.Rows {
+		parent := r.Parent
+		if _, known := t.state.byURN[parent]; !known || parent == r.URN {
+			parent = ""
+		}
+		children[parent] = append(children[parent], r)
+	}
+	b := branch{tree: t, how: how, children: children, shown: map[string]bool{}}
+	b.choose("")
+	b.measure("", 0)
+	b.draw("", "", true)
+	return b.lines
+}
+
+// branch is a tree being drawn.
+type branch struct {
+	*tree
+	how      detail
+	children map[string][]*Row
+	shown    map[string]bool
+	labels   int // width of the column of names
+	lines    []string
+}
+
+// choose marks what is shown below a parent, and says whether anything is.
+func (b *branch) choose(parent string) bool {
+	any := false
+	for _, r := range b.children[parent] {
+		below := b.choose(r.URN)
+		b.shown[r.URN] = below || b.wanted(r)
+		any = any || b.shown[r.URN]
+	}
+	return any
+}
+
+// wanted says whether a row is shown for its own sake.
+func (b *branch) wanted(r *Row) bool {
+	if r.Phase == running || r.Phase == failed {
+		return true
+	}
+	if b.how == onlyActive {
+		return false
+	}
+	return r.changes() && r.Type != stackType || len(r.Diags) > 0 || len(r.Changes) > 0
+}
+
+// measure finds the width of the column of names.
+func (b *branch) measure(parent string, depth int) {
+	for _, r := range b.children[parent] {
+		if b.shown[r.URN] {
+			b.labels = max(b.labels, width(r.label())+3*depth)
+			b.measure(r.URN, depth+1)
+		}
+	}
+}
+
+// draw writes what is below a parent. indent stands before each line; roots have no branches drawn to them.
+func (b *branch) draw(parent, indent string, roots bool) {
+	var list []*Row
+	for _, r := range b.children[parent] {
+		if b.shown[r.URN] {
+			list = append(list, r)
+		}
+	}
+	for i, r := range list {
+		fork, below := "├─ ", "│  "
+		if i == len(list)-1 {
+			fork, below = "└─ ", "   "
+		}
+		if roots {
+			fork, below = "", ""
+		}
+		b.row(r, b.paint.paint(dim, indent+fork), width(indent+fork))
+		b.below(r, indent+below)
+		b.draw(r.URN, indent+below, false)
+	}
+}
+
+// row writes a resource's own line.
+func (b *branch) row(r *Row, lead string, leadWidth int) {
+	o := operationOf(r.Op)
+	sign := o.sign
+	if !r.changes() && r.Phase != running || r.Type == stackType && r.Phase != running {
+		sign = " "
+	}
+	pad := strings.Repeat(" ", max(0, b.labels-leadWidth-width(r.label())))
+	line := b.paint.paint(o.color, sign) + " " + lead + r.label() + pad
+	if status := b.status(r); status != "" {
+		line += "  " + status
+	}
+	b.lines = append(b.lines, strings.TrimRight(line, " "))
+}
+
+// status says what becomes of a resource.
+func (b *branch) status(r *Row) string {
+	o := operationOf(r.current)
+	now := b.options.Now()
+	switch {
+	case r.Phase == failed:
+		return b.paint.paint(red, o.present+" failed")
+	case r.Phase == waiting:
+		return ""
+	case b.options.Preview:
+		if !r.changes() || r.Type == stackType && r.Op != "create" && r.Op != "delete" {
+			return ""
+		}
+		return b.paint.paint(operationOf(r.Op).color, operationOf(r.Op).plan)
+	case r.Phase == running:
+		if r.Type == stackType {
+			o.present = "running"
+		}
+		text := b.paint.paint(o.color, o.present) + took(now.Sub(r.Started))
+		if b.state.End != nil {
+			text = o.present + ", not finished"
+		}
+		return text + retries(r, now)
+	case !r.changes():
+		return ""
+	}
+	if b.state.End != nil {
+		o = operationOf(r.Op)
+	}
+	return b.paint.paint(o.color, o.past) + took(r.Finished.Sub(r.Started))
+}
+
+// took writes a duration in brackets, from a second on.
+func took(d time.Duration) string {
+	if d < time.Second || d > 10000*time.Hour {
+		return ""
+	}
+	return " (" + elapsed(d.Truncate(time.Second)) + ")"
+}
+
+// retries tells of a step that is being tried again.
+func retries(r *Row, now time.Time) string {
+	if r.Attempt < 2 {
+		return ""
+	}
+	text := fmt.Sprintf(", attempt %d", r.Attempt)
+	if wait := r.NextRetry.Sub(now); !r.NextRetry.IsZero() && wait > 0 {
+		text += " in " + elapsed(wait.Truncate(time.Second))
+	}
+	if r.LastError != "" {
+		first, _, _ := strings.Cut(plain(r.LastError), "\n")
+		text += ": " + first
+	}
+	return text
+}
+
+// below writes a resource's changed properties and diagnostics.
+func (b *branch) below(r *Row, indent string) {
+	lead := "  " + b.paint.paint(dim, indent) + "  "
+	if b.how == everything || b.how == withChanges {
+		changes := changeLines(r, b.paint)
+		for i, line := range changes {
+			if i == maxChanges && len(changes) > maxChanges+1 {
+				b.lines = append(b.lines, lead+b.paint.paint(dim, fmt.Sprintf("… %d more", len(changes)-i)))
+				break
+			}
+			b.lines = append(b.lines, lead+b.clipChange(line, lead))
+		}
+	}
+	for _, d := range b.diags(r) {
+		for _, line := range diagLines(d, b.paint) {
+			b.lines = append(b.lines, lead+line)
+		}
+	}
+}
+
+// clipChange keeps one property's change on one line also in what stays.
+func (b *branch) clipChange(line, lead string) string {
+	columns, _ := b.options.Screen.Size()
+	return clip(line, max(20, columns-1-width(lead)))
+}
+
+// diags are the diagnostics that are shown of a row: moving, only the latest ones.
+func (b *branch) diags(r *Row) []Diag {
+	if b.how == everything {
+		return r.Diags
+	}
+	return r.Diags[max(0, len(r.Diags)-3):]
+}

@@ -1,0 +1,184 @@
+package display
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
+)
+
+func TestAnUpdateIsALiveTreeAndThenASummary(t *testing.T) {
+	site := step{op: apitype.OpCreate, typ: bucket, name: "site", new: map[string]any{"name": "site"}}
+	page := step{
+		op: apitype.OpUpdate, typ: object, name: "index.html", parent: id(bucket, "site"),
+		old: map[string]any{"content": "hello"}, new: map[string]any{"content": "bye"},
+		detailed: map[string]apitype.PropertyDiff{"content": {Kind: apitype.DiffUpdate, InputDiff: true}},
+	}
+	s := newScene(t, 80, 24, Options{})
+	s.at(0, stackStep().begins(), site.begins()).at(3).shows(`
+  pulumi:pulumi:Stack shop-dev  running (3s)
++ └─ deployctl:s3:Bucket site   creating (3s)
+⠋ up: 2 running, 0 done
+`)
+	s.at(4, site.ends(), page.begins()).at(6).shows(`
+  pulumi:pulumi:Stack shop-dev          running (6s)
++ └─ deployctl:s3:Bucket site           created (4s)
+~    └─ deployctl:s3:Object index.html  updating (2s)
+          ~ content: "hello" → "bye"
+⠋ up: 2 running, 1 done
+`)
+	s.at(7, page.ends(), stackStep().ends(), ended("succeeded", "", 7.25, map[string]int{"create": 1, "update": 1, "same": 12}))
+	s.tree.Close()
+	s.shows(`
+  pulumi:pulumi:Stack shop-dev
++ └─ deployctl:s3:Bucket site           created (4s)
+~    └─ deployctl:s3:Object index.html  updated (3s)
+          ~ content: "hello" → "bye"
+
+Outputs:
+  ~ url: "http://a/" → "http://b/"
+
+Resources:
+  + 1 created
+  ~ 1 updated
+    12 unchanged
+up succeeded in 7.2s (organization/shop/dev/7)
+`)
+	if s.term.hidden {
+		t.Error("the cursor is still hidden")
+	}
+}
+
+func TestARetriedStepShowsItsAttemptTheWaitAndTheLastError(t *testing.T) {
+	site := step{op: apitype.OpCreate, typ: bucket, name: "site", new: map[string]any{}}
+	s := newScene(t, 90, 24, Options{}).at(0, site.begins())
+	s.at(5, deployments.WatchEvent{Progress: &deployments.Progress{Running: []deployments.RunningStep{{
+		URN: id(bucket, "site"), Attempt: 3, Started: start, LastError: "connection refused\nby the host", NextRetry: start.Add(9 * time.Second),
+	}}}}).shows(`
++ deployctl:s3:Bucket site  creating (5s), attempt 3 in 4s: connection refused
+⠋ up: 1 running, 0 done
+`)
+}
+
+func TestAFailureStandsWithItsResourceAndIsNotRepeated(t *testing.T) {
+	site := step{op: apitype.OpCreate, typ: bucket, name: "site", new: map[string]any{}}
+	s := newScene(t, 80, 24, Options{}).at(0, site.begins())
+	s.at(1, says("error", id(bucket, "site"), "<{%fg 1%}>no quota<{%reset%}>\nask for more\n"), site.fails(), ended("failed", "no quota", 1, nil))
+	s.tree.Close()
+	s.shows(`
++ deployctl:s3:Bucket site  creating failed
+    error: no quota
+      ask for more
+
+up failed in 1s (organization/shop/dev/7)
+`)
+}
+
+func TestAReplacementIsOneRow(t *testing.T) {
+	var items []deployments.WatchEvent
+	for _, op := range []apitype.OpType{apitype.OpCreateReplacement, apitype.OpReplace, apitype.OpDeleteReplaced} {
+		one := step{op: op, typ: bucket, name: "site", old: map[string]any{"name": "a"}, new: map[string]any{"name": "b"}}
+		if op == apitype.OpDeleteReplaced {
+			one.new = nil
+		}
+		items = append(items, one.begins())
+		if op != apitype.OpDeleteReplaced {
+			items = append(items, one.ends())
+		}
+	}
+	s := newScene(t, 80, 24, Options{}).at(0, items...).shows(`
+± deployctl:s3:Bucket site  deleting original
+    ~ name: "a" → "b"
+⠋ up: 1 running, 0 done
+`)
+	s.at(1, step{op: apitype.OpDeleteReplaced, typ: bucket, name: "site", old: map[string]any{}}.ends(), ended("succeeded", "", 1, map[string]int{"replace": 1}))
+	s.tree.Close()
+	s.shows(`
+± deployctl:s3:Bucket site  replaced (1s)
+    ~ name: "a" → "b"
+
+Resources:
+  ± 1 replaced
+up succeeded in 1s (organization/shop/dev/7)
+`)
+}
+
+func TestWhatDoesNotFitIsLeftOutDoneFirst(t *testing.T) {
+	scene := func(rows int) *scene {
+		s := newScene(t, 60, rows, Options{})
+		for i := range 20 {
+			one := step{op: apitype.OpCreate, typ: object, name: fmt.Sprintf("page-%d", i), new: map[string]any{}}
+			s.at(0, one.begins())
+			if i < 17 {
+				s.at(0, one.ends())
+			}
+		}
+		return s
+	}
+	scene(8).shows(`
++ deployctl:s3:Object page-17  creating
++ deployctl:s3:Object page-18  creating
++ deployctl:s3:Object page-19  creating
+⠋ up: 3 running, 17 done
+`)
+	scene(4).shows(`
++ deployctl:s3:Object page-17  creating
+  … 2 more
+⠋ up: 3 running, 17 done
+`)
+}
+
+func TestANarrowerWindowIsRedrawnWithoutLeavings(t *testing.T) {
+	site := step{op: apitype.OpCreate, typ: bucket, name: strings.Repeat("long-", 10) + "世界", new: map[string]any{}}
+	s := newScene(t, 100, 24, Options{Color: true}).at(0, site.begins())
+	s.tree.draw()
+	// The terminal wraps what it shows to its new width.
+	s.term.columns = 40
+	wrapped := &terminal{columns: 40, rows: 24}
+	for _, line := range strings.Split(strings.TrimSuffix(s.term.String(), "\n"), "\n") {
+		_, _ = wrapped.Write([]byte(line + "\r\n"))
+	}
+	*s.term = *wrapped
+	s.shows(`
++ deployctl:s3:Bucket long-long-long-l…
+⠋ up: 1 running, 0 done
+`)
+}
+
+func TestAQueuedUpdateSaysWhoIsAhead(t *testing.T) {
+	behind := ended("running", "", 0, nil).End
+	behind.Kind, behind.Initiator, behind.Started = "destroy", "ann", time.Time{}
+	newScene(t, 80, 24, Options{}).at(0, deployments.WatchEvent{Progress: &deployments.Progress{Position: 2, Behind: behind}}).shows(`
+⠋ waiting in the stack's queue, position 2: destroy organization/shop/dev/7 ru…
+`)
+}
+
+func TestAPreviewSaysWhatWouldBeDone(t *testing.T) {
+	site := step{op: apitype.OpCreate, typ: bucket, name: "site", new: map[string]any{}}
+	s := newScene(t, 80, 24, Options{Preview: true}).at(0, stackStep().begins(), site.begins(), site.ends(), stackStep().ends())
+	s.at(1, ended("succeeded", "", 1, map[string]int{"create": 1}))
+	s.tree.Close()
+	s.shows(`
+  pulumi:pulumi:Stack shop-dev
++ └─ deployctl:s3:Bucket site   create
+
+Outputs:
+  ~ url: "http://a/" → "http://b/"
+
+Resources:
+  + 1 to create
+preview succeeded in 1s
+`)
+}
+
+func TestANoteOfTheConnectionIsShownInPlace(t *testing.T) {
+	s := newScene(t, 80, 24, Options{})
+	s.tree.Note("service unreachable, waiting…")
+	s.shows(`
+service unreachable, waiting…
+⠋ up: 0 running, 0 done
+`)
+}

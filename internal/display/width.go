@@ -1,0 +1,68 @@
+package display
+
+import (
+	"strings"
+	"unicode/utf8"
+
+	"github.com/mattn/go-runewidth"
+)
+
+// width is how many columns a text takes; controls that begin with ESC take none.
+func width(text string) int {
+	n := 0
+	walk(text, func(part string, columns int) bool {
+		n += columns
+		return true
+	})
+	return n
+}
+
+// clip shortens a text to a number of columns, and marks that. Colours end where it does.
+func clip(text string, columns int) string {
+	if columns < 1 {
+		return ""
+	}
+	if width(text) <= columns {
+		return text
+	}
+	var b strings.Builder
+	n, coloured := 0, false
+	walk(text, func(part string, w int) bool {
+		if w == 0 {
+			coloured = coloured || part[0] == '\x1b'
+		} else if n+w > columns-1 {
+			return false
+		}
+		n += w
+		b.WriteString(part)
+		return true
+	})
+	b.WriteString("…")
+	if coloured {
+		b.WriteString("\x1b[0m")
+	}
+	return b.String()
+}
+
+// walk goes over characters and escape sequences until fn says no.
+func walk(text string, fn func(part string, columns int) bool) {
+	for len(text) > 0 {
+		if strings.HasPrefix(text, "\x1b[") {
+			end := strings.IndexFunc(text[2:], func(r rune) bool { return r >= '@' && r <= '~' })
+			if end < 0 {
+				return
+			}
+			if !fn(text[:end+3], 0) {
+				return
+			}
+			text = text[end+3:]
+			continue
+		}
+		r, size := utf8.DecodeRuneInString(text)
+		columns := runewidth.RuneWidth(r)
+		if !fn(text[:size], columns) {
+			return
+		}
+		text = text[size:]
+	}
+}
