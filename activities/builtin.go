@@ -134,4 +134,3 @@ func (s *session) outputsOf(ctx context.Context, name deployments.StackName) (re
 	}
 	return resource.PropertyMap{}, nil
 }
-

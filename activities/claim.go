@@ -109,4 +109,3 @@ func prelude(c configuration) apitype.EngineEvent {
 	}
 	return apitype.EngineEvent{Timestamp: int(time.Now().Unix()), PreludeEvent: &apitype.PreludeEvent{Config: shown}}
 }
-

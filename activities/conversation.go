@@ -229,6 +229,9 @@ func (c *conversation) end(err error) {
 // persist calls again, after a growing pause, until the call succeeds, the Run has ended, or the context has.
 func persist(ctx context.Context, call func() error) error {
 	for pause := firstRetry; ; pause = min(2*pause, lastRetry) {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
 		err := call()
 		switch {
 		case err == nil, errors.Is(err, ErrRunEnded):

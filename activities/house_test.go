@@ -1,0 +1,311 @@
+package activities
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/bags"
+	"github.com/deployctl/deployctl/statestore"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/testsuite"
+)
+
+// house is a worker with a store, on which one stack is updated.
+type house struct {
+	t      *testing.T
+	store  *statestore.Store
+	acts   *Activities
+	heart  *testHeart
+	world  string // of the toy provider
+	env    []string
+	update deployments.UpdateName
+	base   int
+	runs   *switchboard
+}
+
+// testHeart accepts heartbeats as long as nobody says otherwise.
+type testHeart struct {
+	mu    sync.Mutex
+	err   error
+	beats int
+}
+
+func (h *testHeart) RecordActivityHeartbeat(context.Context, []byte, ...any) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.beats++
+	return h.err
+}
+
+func (h *testHeart) answer(err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.err = err
+}
+
+// switchboard connects programs with whatever run there is.
+type switchboard struct {
+	mu  sync.Mutex
+	run Runs
+}
+
+func (s *switchboard) current() Runs {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.run
+}
+
+func (s *switchboard) Signal(ctx context.Context, u deployments.UpdateName, m deployments.Messages) error {
+	return s.current().Signal(ctx, u, m)
+}
+
+func (s *switchboard) Poll(ctx context.Context, u deployments.UpdateName, p deployments.Poll) (deployments.Replies, error) {
+	return s.current().Poll(ctx, u, p)
+}
+
+var testStack = deployments.StackName{Organization: "organization", Project: "test", Stack: "dev"}
+
+func newHouse(t *testing.T) *house {
+	t.Helper()
+	store, err := statestore.New(&statestore.Memory{}, statestore.Options{Master: bytes.Repeat([]byte{7}, 32)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := store.CreateStack(t.Context(), testStack, nil); err != nil {
+		t.Fatal(err)
+	}
+	h := &house{t: t, store: store, heart: &testHeart{}, world: t.TempDir(), runs: &switchboard{}}
+	h.env = []string{
+		"HOME=" + t.TempDir(), "PULUMI_HOME=" + t.TempDir(), "TOY_WORLD=" + h.world,
+		"PATH=" + plugins(t) + string(os.PathListSeparator) + os.Getenv("PATH"),
+	}
+	h.acts = New(Options{
+		Store: store, Runs: h.runs, Heart: h.heart, Worker: "worker-1", Dir: t.TempDir(),
+		Env: []string{"AWS_SECRET_ACCESS_KEY=hidden-from-programs", "LANG=C"},
+	})
+	t.Cleanup(func() { Close(context.Background(), h.acts) })
+	return h
+}
+
+// plugins is a directory with the test binary under the names of plugins.
+func plugins(t *testing.T) string {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	for _, name := range []string{"pulumi-resource-toy", "pulumi-language-scenario"} {
+		if err := os.Symlink(self, filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// upload stores a project and gives its bundle.
+func (h *house) upload(files map[string]string) string {
+	h.t.Helper()
+	var m deployments.Manifest
+	for path, content := range files {
+		digest := digestOf([]byte(content))
+		m.Files = append(m.Files, deployments.File{Path: path, Digest: digest, Mode: 0o600, Size: int64(len(content))})
+		if err := h.store.PutFile(h.t.Context(), testStack, digest, []byte(content)); err != nil {
+			h.t.Fatal(err)
+		}
+	}
+	sortFiles(m.Files)
+	bundle, err := h.store.PutManifest(h.t.Context(), testStack, m)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return bundle
+}
+
+// scenario is a project with a scenario for a program.
+func scenarioProject(script string) map[string]string {
+	return map[string]string{
+		"Pulumi.yaml": "name: test\nruntime: {name: scenario}\n", "scenario.yaml": script,
+	}
+}
+
+// claim claims the next update for a request.
+func (h *house) claim(r deployments.UpdateRequest) deployments.Claimed {
+	h.t.Helper()
+	head, err := h.store.Head(h.t.Context(), testStack)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	r.Stack = testStack
+	if r.Kind == "" {
+		r.Kind = engine.KindUp
+	}
+	r.Environment = append(r.Environment, h.env...)
+	h.update = deployments.UpdateName{StackName: testStack, Version: strconv.Itoa(max(head.Next, 1))}
+	if r.DryRun {
+		h.update.Version = "p1"
+	}
+	claimed, err := call[deployments.Claimed](h, h.acts.Claim, deployments.ClaimInput{Update: h.update, Request: r, Epoch: 1})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	h.base = claimed.Base
+	return claimed
+}
+
+// play runs the program of a claimed update against a simple core.
+func (h *house) play(claimed deployments.Claimed, old []engine.State) (*coreRun, deployments.ProgramOutput, error) {
+	h.t.Helper()
+	run := newCoreRun(h.t, h, claimed.Goal, old)
+	h.runs.mu.Lock()
+	h.runs.run = run
+	h.runs.mu.Unlock()
+	out, err := call[deployments.ProgramOutput](h, h.acts.Program, deployments.ProgramInput{
+		Update: h.update, Base: h.base, Goal: claimed.Goal, Epoch: 1,
+	})
+	return run, out, err
+}
+
+// settle saves what a run did and ends the update.
+func (h *house) settle(run *coreRun) deployments.UpdateInfo {
+	h.t.Helper()
+	_, err := call[struct{}](h, h.acts.Save, deployments.SaveInput{Update: h.update, Base: h.base, Number: 1, Deltas: run.deltas()})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	info, err := call[deployments.UpdateInfo](h, h.acts.Settled, deployments.SettledInput{
+		Update: h.update, Base: h.base, Saves: 1, Result: engine.Result{Status: engine.StatusSucceeded},
+	})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return info
+}
+
+// call runs an activity as a worker would: its input and its result cross the wire.
+func call[T any](h *house, activity any, in any) (T, error) {
+	var suite testsuite.WorkflowTestSuite
+	env := suite.NewTestActivityEnvironment()
+	env.SetTestTimeout(10 * time.Minute)
+	env.RegisterActivity(h.acts)
+	var out T
+	value, err := env.ExecuteActivity(activity, in)
+	if err != nil {
+		return out, err
+	}
+	if value != nil && value.HasValue() {
+		err = value.Get(&out)
+	}
+	return out, err
+}
+
+// bag seals values with the update's codec.
+func (h *house) bag(m resource.PropertyMap) engine.Bag {
+	h.t.Helper()
+	bag, err := h.codec().Encode(h.t.Context(), m)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return bag
+}
+
+// values opens a bag.
+func (h *house) values(bag engine.Bag) resource.PropertyMap {
+	h.t.Helper()
+	m, err := h.codec().Decode(h.t.Context(), bag)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return m
+}
+
+// effects are the lines that the toy provider has recorded.
+func (h *house) effects() []string {
+	data, _ := os.ReadFile(filepath.Join(h.world, ".effects"))
+	return strings.Fields(strings.ReplaceAll(string(data), " ", ":"))
+}
+
+// errorType is the type of an activity's error, as a workflow sees it.
+func errorType(err error) string {
+	var application *temporal.ApplicationError
+	if errors.As(err, &application) {
+		return application.Type()
+	}
+	return ""
+}
+
+func (h *house) codec() *bags.Codec {
+	h.t.Helper()
+	codec, _, err := h.acts.valuesOf(h.t.Context(), h.update, h.base)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return codec
+}
+
+// log is everything in the update's event log, as text.
+func (h *house) log() string {
+	h.t.Helper()
+	streams, err := h.store.Streams(h.t.Context(), h.update)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	var text strings.Builder
+	for _, stream := range streams {
+		parts, err := h.store.ReadEvents(h.t.Context(), statestore.Part{Update: h.update, Stream: stream, Number: 1}, 1000)
+		if err != nil {
+			h.t.Fatal(err)
+		}
+		for _, p := range parts {
+			if _, err := DecodeEvents(p); err != nil {
+				h.t.Fatal(err)
+			}
+			text.Write(p)
+			text.WriteByte('\n')
+		}
+	}
+	return text.String()
+}
+
+// release ends the update's session, as after a move to another worker.
+func release(h *house) {
+	h.t.Helper()
+	if _, err := call[struct{}](h, h.acts.Release, deployments.ReleaseInput{Update: h.update}); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+// reclaim claims the same update again with another request.
+func (h *house) reclaim(r deployments.UpdateRequest) deployments.Claimed {
+	h.t.Helper()
+	r.Stack, r.Kind = testStack, engine.KindUp
+	r.Environment = append(r.Environment, h.env...)
+	claimed, err := call[deployments.Claimed](h, h.acts.Claim, deployments.ClaimInput{Update: h.update, Request: r, Epoch: 2})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return claimed
+}
+
+func digestOf(data []byte) string {
+	sum := sha256.Sum256(data)
+	return "sha256:" + hex.EncodeToString(sum[:])
+}
+
+func sortFiles(files []deployments.File) {
+	slices.SortFunc(files, func(a, b deployments.File) int { return strings.Compare(a.Path, b.Path) })
+}

@@ -1,0 +1,275 @@
+package activities
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/engine"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/providers"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/tokens"
+)
+
+// coreRun is a Run as simple as can be: it plans and carries out each registration by itself through the activities, and
+// answers as the contract of the engine says. It knows nothing of replacements, deletions and epochs.
+type coreRun struct {
+	t     *testing.T
+	house *house
+	goal  engine.Goal
+
+	mu       sync.Mutex
+	changed  *sync.Cond
+	replies  []engine.Reply
+	heard    []deployments.Message
+	received int
+	states   []engine.State // in order of completion
+	old      map[urn.URN]engine.State
+	op       int
+	failNext int // signals to fail
+	closed   bool
+	seen     map[urn.URN]engine.State
+}
+
+func newCoreRun(t *testing.T, h *house, goal engine.Goal, old []engine.State) *coreRun {
+	r := &coreRun{t: t, house: h, goal: goal, old: map[urn.URN]engine.State{}, seen: map[urn.URN]engine.State{}}
+	for _, s := range old {
+		r.old[s.URN] = s
+	}
+	r.changed = sync.NewCond(&r.mu)
+	return r
+}
+
+func (r *coreRun) Signal(_ context.Context, _ deployments.UpdateName, m deployments.Messages) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return ErrRunEnded
+	}
+	if r.failNext > 0 {
+		r.failNext--
+		return fmt.Errorf("no connection")
+	}
+	for i, item := range m.Items {
+		if m.First+i <= r.received {
+			continue
+		}
+		if m.First+i != r.received+1 {
+			r.t.Errorf("message %d came after %d", m.First+i, r.received)
+		}
+		r.received++
+		r.heard = append(r.heard, item)
+		go r.handle(item)
+	}
+	return nil
+}
+
+func (r *coreRun) Poll(ctx context.Context, _ deployments.UpdateName, p deployments.Poll) (deployments.Replies, error) {
+	stop := context.AfterFunc(ctx, r.changed.Broadcast)
+	defer stop()
+	wake := time.AfterFunc(100*time.Millisecond, r.changed.Broadcast)
+	defer wake.Stop()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.replies) <= p.Cursor && !r.closed {
+		r.changed.Wait()
+	}
+	if r.closed {
+		return deployments.Replies{}, ErrRunEnded
+	}
+	return deployments.Replies{Replies: r.replies[min(p.Cursor, len(r.replies)):], Cursor: len(r.replies)}, nil
+}
+
+func (r *coreRun) reply(reply engine.Reply) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.replies = append(r.replies, reply)
+	r.changed.Broadcast()
+}
+
+func (r *coreRun) handle(m deployments.Message) {
+	switch {
+	case m.Registered != nil:
+		r.reply(r.register(*m.Registered))
+	case m.ReadRequested != nil:
+		r.reply(r.read(*m.ReadRequested))
+	case m.OutputsRegistered != nil:
+		o := m.OutputsRegistered
+		r.mu.Lock()
+		for i := range r.states {
+			if r.states[i].URN == o.URN {
+				r.states[i].Outputs = o.Outputs
+			}
+		}
+		r.mu.Unlock()
+		r.reply(engine.Reply{Epoch: o.Epoch, Seq: o.Seq, URN: o.URN, Object: o.Outputs, Result: engine.ResultSuccess})
+	}
+}
+
+func (r *coreRun) urn(parent urn.URN, t tokens.Type, name string) urn.URN {
+	var parentType tokens.Type
+	if parent != "" && parent.QualifiedType() != "pulumi:pulumi:Stack" {
+		parentType = parent.QualifiedType()
+	}
+	return urn.New(tokens.QName(r.goal.Stack), tokens.PackageName(r.goal.Project), parentType, t, name)
+}
+
+func (r *coreRun) next() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.op++
+	return r.op
+}
+
+// provider is how a command names the provider of a reference.
+func (r *coreRun) provider(ref string) *engine.Provider {
+	if ref == "" {
+		return nil
+	}
+	parsed, err := providers.ParseReference(ref)
+	if err != nil {
+		r.t.Errorf("provider %q: %v", ref, err)
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return &engine.Provider{Ref: ref, Inputs: r.seen[parsed.URN()].Inputs}
+}
+
+func seedOf(u urn.URN) []byte {
+	sum := sha256.Sum256([]byte(u))
+	return sum[:]
+}
+
+func (r *coreRun) register(m engine.Registered) engine.Reply {
+	u := r.urn(m.Parent, m.Type, m.Name)
+	refused := engine.Reply{Epoch: m.Epoch, Seq: m.Seq, URN: u, Result: engine.ResultFail}
+	op := r.next()
+	state := engine.State{
+		Key: engine.Key(fmt.Sprintf("o%d", op)), URN: u, Type: m.Type, Custom: m.Custom, Parent: m.Parent,
+		Provider: m.Provider, Inputs: m.Inputs, Dependencies: m.Dependencies, PropertyDependencies: m.PropertyDependencies,
+		AdditionalSecretOutputs: m.AdditionalSecretOutputs, Trigger: m.Trigger,
+	}
+	if !m.Custom {
+		return r.done(m, state)
+	}
+	step := engine.Step{
+		Op: op, Kind: engine.StepCreate, URN: u, Type: m.Type, New: &state, Provider: r.provider(m.Provider),
+		Seed: seedOf(u), Check: true, Preview: r.goal.DryRun,
+	}
+	if old, ok := r.old[u]; ok {
+		planned := r.plan(m, op, u, old)
+		if planned.Error != "" || len(planned.Failures) > 0 {
+			refused.Error = planned.Error + fmt.Sprint(planned.Failures)
+			return refused
+		}
+		state.Inputs, state.ID = planned.Inputs, old.ID
+		switch planned.Diff.Change {
+		case engine.ChangeNone:
+			state.Outputs = old.Outputs
+			return r.done(m, state)
+		case engine.ChangeUpdate:
+			step.Kind, step.Old, step.Check = engine.StepUpdate, &old, false
+		default:
+			refused.Error = "a replacement of " + strings.Join(planned.Diff.ReplaceKeys, ",")
+			return refused
+		}
+	}
+	finished, err := call[engine.StepFinished](r.house, r.house.acts.Step, deployments.StepInput{
+		Update: r.house.update, Base: r.house.base, Step: step, Round: 1,
+	})
+	if err != nil || finished.Outcome != engine.OutcomeDone && finished.Outcome != engine.OutcomePartial {
+		refused.Error = fmt.Sprint(finished.Error, finished.Failures, err)
+		return refused
+	}
+	if finished.Inputs != nil {
+		state.Inputs = *finished.Inputs
+	}
+	state.ID, state.Outputs, state.InitErrors = finished.ID, finished.Outputs, finished.InitErrors
+	return r.done(m, state)
+}
+
+func (r *coreRun) plan(m engine.Registered, op int, u urn.URN, old engine.State) engine.Planned {
+	planned, err := call[[]engine.Planned](r.house, r.house.acts.Plan, deployments.PlanInput{
+		Update: r.house.update, Base: r.house.base, Plans: []engine.Plan{{
+			Op: op, URN: u, Goal: m.Registration, Old: &old, Provider: r.provider(m.Provider), Seed: seedOf(u),
+			Preview: r.goal.DryRun,
+		}},
+	})
+	if err != nil || len(planned) != 1 {
+		return engine.Planned{Error: fmt.Sprint(err)}
+	}
+	return planned[0]
+}
+
+func (r *coreRun) done(m engine.Registered, state engine.State) engine.Reply {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.states = append(r.states, state)
+	r.seen[state.URN] = state
+	return engine.Reply{
+		Epoch: m.Epoch, Seq: m.Seq, URN: state.URN, ID: state.ID, Object: state.Outputs, Result: engine.ResultSuccess,
+		Unknown: r.goal.DryRun,
+	}
+}
+
+func (r *coreRun) read(m engine.ReadRequested) engine.Reply {
+	u := r.urn(m.Parent, m.Type, m.Name)
+	op := r.next()
+	state := engine.State{
+		Key: engine.Key(fmt.Sprintf("o%d", op)), URN: u, Type: m.Type, Custom: true, External: true, ID: m.ID,
+		Parent: m.Parent, Provider: m.Provider, Inputs: m.Inputs,
+	}
+	finished, err := call[engine.StepFinished](r.house, r.house.acts.Step, deployments.StepInput{
+		Update: r.house.update, Base: r.house.base, Round: 1, Step: engine.Step{
+			Op: op, Kind: engine.StepRead, URN: u, Type: m.Type, New: &state, Provider: r.provider(m.Provider),
+		},
+	})
+	if err != nil || finished.Outcome != engine.OutcomeDone {
+		return engine.Reply{Epoch: m.Epoch, Seq: m.Seq, URN: u, Result: engine.ResultFail, Error: fmt.Sprint(finished.Error, err)}
+	}
+	state.ID, state.Outputs = finished.ID, finished.Outputs
+	return r.done(engine.Registered{Epoch: m.Epoch, Seq: m.Seq}, state)
+}
+
+// find gives the state with a name.
+func (r *coreRun) find(name string) engine.State {
+	r.t.Helper()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, s := range r.states {
+		if s.URN.Name() == name {
+			return s
+		}
+	}
+	r.t.Fatalf("no resource %q among %d", name, len(r.states))
+	return engine.State{}
+}
+
+// exited is how the program said that it ended, or nil.
+func (r *coreRun) exited() *engine.ProgramExited {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, m := range r.heard {
+		if m.Exited != nil {
+			return m.Exited
+		}
+	}
+	return nil
+}
+
+// deltas are what the run's states come to.
+func (r *coreRun) deltas() []engine.Delta {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var list []engine.Delta
+	for i, s := range r.states {
+		list = append(list, engine.Delta{Seq: i + 1, Kind: engine.DeltaPut, State: &s})
+	}
+	return list
+}

@@ -1,0 +1,259 @@
+package activities
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/deployctl/deployctl/e2e/scenario"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
+	pulumirpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/emptypb"
+	"google.golang.org/protobuf/types/known/structpb"
+)
+
+// TestMain makes the test binary a plugin when it is called by the name of one.
+func TestMain(m *testing.M) {
+	switch filepath.Base(os.Args[0]) {
+	case "pulumi-resource-toy":
+		serve(func(s *grpc.Server) {
+			pulumirpc.RegisterResourceProviderServer(s, &toy{world: os.Getenv("TOY_WORLD"), cancelled: make(chan struct{})})
+		})
+	case "pulumi-language-scenario":
+		serve(func(s *grpc.Server) {
+			pulumirpc.RegisterLanguageRuntimeServer(s, scenario.NewHost(os.Args[len(os.Args)-1]))
+		})
+	default:
+		os.Exit(m.Run())
+	}
+}
+
+func serve(register func(*grpc.Server)) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		panic(err)
+	}
+	server := grpc.NewServer()
+	register(server)
+	fmt.Println(listener.Addr().(*net.TCPAddr).Port)
+	_ = server.Serve(listener)
+}
+
+// toy is a provider whose things are files in a directory, named by their id. Its resources do what their input "do" says,
+// once: what was done leaves a mark.
+type toy struct {
+	pulumirpc.UnimplementedResourceProviderServer
+	world     string
+	cancelled chan struct{}
+	region    string
+}
+
+var toyMarshal = plugin.MarshalOptions{KeepUnknowns: true, KeepSecrets: true, KeepResources: true}
+
+func (p *toy) Handshake(
+	context.Context, *pulumirpc.ProviderHandshakeRequest,
+) (*pulumirpc.ProviderHandshakeResponse, error) {
+	return &pulumirpc.ProviderHandshakeResponse{AcceptSecrets: true, AcceptResources: true, AcceptOutputs: true}, nil
+}
+
+func (p *toy) CheckConfig(_ context.Context, req *pulumirpc.CheckRequest) (*pulumirpc.CheckResponse, error) {
+	return &pulumirpc.CheckResponse{Inputs: req.GetNews()}, nil
+}
+
+func (p *toy) DiffConfig(_ context.Context, req *pulumirpc.DiffRequest) (*pulumirpc.DiffResponse, error) {
+	resp := &pulumirpc.DiffResponse{Changes: pulumirpc.DiffResponse_DIFF_NONE}
+	if req.GetOldInputs().GetFields()["region"].GetStringValue() != req.GetNews().GetFields()["region"].GetStringValue() {
+		resp.Changes, resp.Replaces = pulumirpc.DiffResponse_DIFF_SOME, []string{"region"}
+	}
+	return resp, nil
+}
+
+func (p *toy) Configure(_ context.Context, req *pulumirpc.ConfigureRequest) (*pulumirpc.ConfigureResponse, error) {
+	p.region = req.GetArgs().GetFields()["region"].GetStringValue()
+	return &pulumirpc.ConfigureResponse{AcceptSecrets: true, SupportsPreview: true}, nil
+}
+
+func (p *toy) Check(_ context.Context, req *pulumirpc.CheckRequest) (*pulumirpc.CheckResponse, error) {
+	news, err := plugin.UnmarshalProperties(req.GetNews(), toyMarshal)
+	if err != nil {
+		return nil, err
+	}
+	if _, ok := news["name"]; !ok {
+		name := fmt.Sprintf("%s-%x", req.GetName(), req.GetRandomSeed()[:4])
+		if old := req.GetOlds().GetFields()["name"].GetStringValue(); old != "" {
+			name = old
+		}
+		news["name"] = resource.NewProperty(name)
+	}
+	inputs, err := plugin.MarshalProperties(news, toyMarshal)
+	resp := &pulumirpc.CheckResponse{Inputs: inputs}
+	if size := news["size"]; size.IsNumber() && size.NumberValue() < 0 {
+		resp.Failures = []*pulumirpc.CheckFailure{{Property: "size", Reason: "must not be negative"}}
+	}
+	return resp, err
+}
+
+func (p *toy) Diff(_ context.Context, req *pulumirpc.DiffRequest) (*pulumirpc.DiffResponse, error) {
+	resp := &pulumirpc.DiffResponse{Changes: pulumirpc.DiffResponse_DIFF_NONE}
+	for _, name := range []string{"name", "size", "zone", "do", "secret"} {
+		o, n := req.GetOldInputs().GetFields()[name], req.GetNews().GetFields()[name]
+		if o.String() == n.String() {
+			continue
+		}
+		resp.Changes = pulumirpc.DiffResponse_DIFF_SOME
+		resp.Diffs = append(resp.Diffs, name)
+		if name == "name" || name == "zone" {
+			resp.Replaces = append(resp.Replaces, name)
+		}
+	}
+	return resp, nil
+}
+
+// act does what a mutating request says it should do instead of, or after, its effect.
+func (p *toy) act(do, id string, effect func() error) error {
+	mark := filepath.Join(p.world, ".did-"+do+"-"+id)
+	if _, err := os.Stat(mark); err == nil || do == "" {
+		return effect()
+	}
+	_ = os.WriteFile(mark, nil, 0o600)
+	switch do {
+	case "die-before":
+		os.Exit(9)
+	case "die-after":
+		_ = effect()
+		os.Exit(9)
+	case "refuse":
+		return errors.New("that is not allowed")
+	case "busy":
+		st, _ := status.New(codes.ResourceExhausted, "slow down").WithDetails(
+			&errdetails.RetryInfo{RetryDelay: durationpb.New(7 * time.Second)})
+		return st.Err()
+	case "half":
+		_ = effect()
+		st, _ := status.New(codes.Unknown, "half").WithDetails(&pulumirpc.ErrorResourceInitFailed{
+			Id: id, Reasons: []string{"not ready"}, Properties: &structpb.Struct{Fields: map[string]*structpb.Value{
+				"name": structpb.NewStringValue(id),
+			}},
+		})
+		return st.Err()
+	case "hang":
+		_ = effect()
+		_ = os.WriteFile(filepath.Join(p.world, ".hangs"), nil, 0o600)
+		<-p.cancelled
+		return nil
+	}
+	return effect()
+}
+
+func (p *toy) Create(_ context.Context, req *pulumirpc.CreateRequest) (*pulumirpc.CreateResponse, error) {
+	in := req.GetProperties().GetFields()
+	out := &structpb.Struct{Fields: map[string]*structpb.Value{"region": structpb.NewStringValue(p.region)}}
+	for k, v := range in {
+		out.Fields[k] = v
+	}
+	if req.GetPreview() {
+		return &pulumirpc.CreateResponse{Properties: out}, nil
+	}
+	id := in["name"].GetStringValue()
+	err := p.act(in["do"].GetStringValue(), id, func() error {
+		if _, err := os.Stat(filepath.Join(p.world, id)); err == nil {
+			return fmt.Errorf("%s exists already", id)
+		}
+		return p.write(id, out)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &pulumirpc.CreateResponse{Id: id, Properties: out}, nil
+}
+
+func (p *toy) write(id string, props *structpb.Struct) error {
+	data, err := json.Marshal(props.AsMap())
+	if err != nil {
+		return err
+	}
+	p.record("write " + id)
+	return os.WriteFile(filepath.Join(p.world, id), data, 0o600)
+}
+
+func (p *toy) record(line string) {
+	f, err := os.OpenFile(filepath.Join(p.world, ".effects"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err == nil {
+		_, _ = f.WriteString(line + "\n")
+		_ = f.Close()
+	}
+}
+
+func (p *toy) Read(_ context.Context, req *pulumirpc.ReadRequest) (*pulumirpc.ReadResponse, error) {
+	data, err := os.ReadFile(filepath.Join(p.world, req.GetId()))
+	if err != nil {
+		return &pulumirpc.ReadResponse{}, nil
+	}
+	var props map[string]any
+	if err := json.Unmarshal(data, &props); err != nil {
+		return nil, err
+	}
+	out, err := structpb.NewStruct(props)
+	if err != nil {
+		return nil, err
+	}
+	in := &structpb.Struct{Fields: map[string]*structpb.Value{}}
+	for k, v := range out.GetFields() {
+		if k != "region" {
+			in.Fields[k] = v
+		}
+	}
+	return &pulumirpc.ReadResponse{Id: req.GetId(), Properties: out, Inputs: in}, nil
+}
+
+func (p *toy) Update(_ context.Context, req *pulumirpc.UpdateRequest) (*pulumirpc.UpdateResponse, error) {
+	out := &structpb.Struct{Fields: map[string]*structpb.Value{"region": structpb.NewStringValue(p.region)}}
+	for k, v := range req.GetNews().GetFields() {
+		out.Fields[k] = v
+	}
+	if req.GetPreview() {
+		return &pulumirpc.UpdateResponse{Properties: out}, nil
+	}
+	do := out.Fields["do"].GetStringValue()
+	if do != "" {
+		do = "update-" + do
+	}
+	err := p.act(strings.TrimPrefix(do, "update-"), req.GetId()+"-update", func() error { return p.write(req.GetId(), out) })
+	return &pulumirpc.UpdateResponse{Properties: out}, err
+}
+
+func (p *toy) Delete(_ context.Context, req *pulumirpc.DeleteRequest) (*emptypb.Empty, error) {
+	p.record("delete " + req.GetId())
+	err := os.Remove(filepath.Join(p.world, req.GetId()))
+	if errors.Is(err, os.ErrNotExist) {
+		err = nil
+	}
+	return &emptypb.Empty{}, err
+}
+
+func (p *toy) Invoke(_ context.Context, req *pulumirpc.InvokeRequest) (*pulumirpc.InvokeResponse, error) {
+	out, err := structpb.NewStruct(map[string]any{"region": p.region, "asked": req.GetArgs().GetFields()["ask"].GetStringValue()})
+	return &pulumirpc.InvokeResponse{Return: out}, err
+}
+
+func (p *toy) Cancel(context.Context, *emptypb.Empty) (*emptypb.Empty, error) {
+	select {
+	case <-p.cancelled:
+	default:
+		close(p.cancelled)
+	}
+	return &emptypb.Empty{}, nil
+}
