@@ -30,7 +30,9 @@ func (o *outbox) ready(p deployments.Poll) bool {
 }
 
 // over reports that an epoch gets no replies after those that are there.
-func (o *outbox) over(epoch int) bool { return o.closed || epoch < o.epoch || epoch == o.epoch && o.ended }
+func (o *outbox) over(epoch int) bool {
+	return o.closed || epoch < o.epoch || epoch == o.epoch && o.ended
+}
 
 // acknowledge forgets the replies up to the poll's cursor.
 func (o *outbox) acknowledge(p deployments.Poll) {
