@@ -17,6 +17,9 @@ func (at *attempt) create(ctx context.Context, p *pluginhost.Provider) (engine.S
 	if err != nil || ended != nil {
 		return deref(ended), err
 	}
+	if err := at.lookBefore(ctx, p, inputs); err != nil {
+		return engine.StepFinished{}, err
+	}
 	resp, err := mutate(ctx, at, p, func(ctx context.Context) (plugin.CreateResponse, error) {
 		return p.Create(ctx, plugin.CreateRequest{
 			URN: u, Name: u.Name(), Type: u.Type(), Properties: inputs, Timeout: at.step.Timeout, Preview: at.step.Preview,
@@ -52,6 +55,24 @@ func (at *attempt) inputs(
 	}
 	bag, err := at.session.values.Encode(ctx, resp.Properties)
 	return resp.Properties, &bag, nil, err
+}
+
+// lookBefore records before the first attempt that there is no resource with the id that the create would give, where the
+// stack has a rule for that: only then can what is found after a lost answer be taken for ours.
+func (at *attempt) lookBefore(ctx context.Context, p *pluginhost.Provider, inputs resource.PropertyMap) error {
+	rule, ok := at.session.rules[string(at.step.Type)]
+	id := bare(inputs[rule.property])
+	if !ok || at.step.Preview || at.round > 1 || !id.IsString() || id.StringValue() == "" {
+		return nil
+	}
+	if at.session.sawAbsence(ctx, at.step.Op) {
+		return nil
+	}
+	found, _, ended, err := at.ask(ctx, p, id.StringValue(), inputs, nil)
+	if err != nil || ended != nil || found.ID != "" && found.Outputs != nil {
+		return err
+	}
+	return at.session.noteAbsence(ctx, at.step.Op)
 }
 
 func deref(result *engine.StepFinished) engine.StepFinished {
