@@ -37,20 +37,21 @@ func Main(p Package, args []string) error {
 	return Serve(ctx, p, os.Stdout)
 }
 
-// Serve serves the package on a loopback port until the context ends, having written the port as a line.
+// Serve serves the package on a loopback port until the context ends, having written the port as a line. Relative paths start from
+// the working directory, which engines set to the program's.
 func Serve(ctx context.Context, p Package, port io.Writer) error {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return fmt.Errorf("listening for the engine: %w", err)
 	}
-	s := Server(p)
+	s := newServer(p)
 	srv := grpc.NewServer(grpc.MaxRecvMsgSize(maxMessage))
 	pulumirpc.RegisterResourceProviderServer(srv, s)
 	if _, err := fmt.Fprintf(port, "%d\n", listener.Addr().(*net.TCPAddr).Port); err != nil {
 		return err
 	}
 	stop := context.AfterFunc(ctx, func() {
-		s.(*server).cancel() // what runs ends, and with it the call
+		s.cancel() // what runs ends, and with it the call
 		srv.Stop()
 	})
 	defer stop()

@@ -20,9 +20,15 @@ import (
 // of a process boundary can ask for them too.
 const SettleMapping = "deployctl.settle"
 
-// Server serves a package over the provider protocol. One server is one plugin: it is configured once at a time and cancelled
-// as a whole.
+// Server serves a package over the provider protocol, to an engine in this process. One server is one plugin: it is configured
+// once at a time and cancelled as a whole. Relative paths start from the program directory that the handshake names.
 func Server(p Package) pulumirpc.ResourceProviderServer {
+	s := newServer(p)
+	s.embedded = true
+	return s
+}
+
+func newServer(p Package) *server {
 	s := &server{pkg: p, resources: map[string]Resource{}, components: map[string]Component{}, functions: map[string]Function{}}
 	s.life, s.cancel = context.WithCancel(context.Background())
 	s.dir, _ = os.Getwd() // what stands until the handshake; an error leaves paths relative
@@ -49,6 +55,8 @@ type server struct {
 
 	life   context.Context // ends with Cancel
 	cancel context.CancelFunc
+
+	embedded bool // in the engine's process, whose working directory is not the program's
 
 	mu  sync.Mutex
 	dir string // the program's directory
@@ -96,13 +104,11 @@ func marshal(bag properties) (*structpb.Struct, error) {
 func (s *server) Handshake(
 	_ context.Context, req *pulumirpc.ProviderHandshakeRequest,
 ) (*pulumirpc.ProviderHandshakeResponse, error) {
-	for _, dir := range []string{req.GetProgramDirectory(), req.GetRootDirectory()} {
-		if dir != "" {
-			s.mu.Lock()
-			s.dir = dir
-			s.mu.Unlock()
-			break
-		}
+	// To a plugin process these directories are those of its own executable, and the working directory is the program's.
+	if dir := req.GetProgramDirectory(); s.embedded && dir != "" {
+		s.mu.Lock()
+		s.dir = dir
+		s.mu.Unlock()
 	}
 	return &pulumirpc.ProviderHandshakeResponse{AcceptSecrets: true, SupportsAutonamingConfiguration: true}, nil
 }

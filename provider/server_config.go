@@ -11,8 +11,8 @@ import (
 	pulumirpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
 )
 
-// engineSettings are what an engine keeps among a provider's inputs for itself.
-var engineSettings = map[resource.PropertyKey]bool{"version": true, "pluginDownloadURL": true, "pluginChecksums": true}
+// engineSettings are what an engine keeps among a provider's inputs for itself; settle is deployctl's own configuration of rules.
+var engineSettings = map[resource.PropertyKey]bool{"settle": true, "version": true, "pluginDownloadURL": true, "pluginChecksums": true}
 
 // config is all modules' configuration as one object.
 func (s *server) config() *object {

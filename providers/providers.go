@@ -12,8 +12,10 @@ const Version = "0.1.0"
 
 // Defaults are what the package falls back on where the user configures nothing.
 type Defaults struct {
-	S3      s3.Config
-	Command command.Config
+	// S3 is the endpoint and credentials to use; see s3.Defaults for when.
+	S3 s3.Config
+	// Environment, as KEY=VALUE, is the user's. Nil is that of this process: right for a plugin process; inside a service it must be given.
+	Environment []string
 }
 
 // Package is the package deployctl. Each call returns one of its own, for one server.
@@ -22,6 +24,6 @@ func Package(d Defaults) provider.Package {
 		Name: "deployctl", Version: Version, DisplayName: "deployctl",
 		Description: "The first-party resources of deployctl: S3 buckets, objects and directories, and commands.",
 		Homepage:    "https://github.com/deployctl/deployctl",
-		Modules:     []provider.Module{s3.Module(d.S3), command.Module(d.Command)},
+		Modules:     []provider.Module{s3.Module(s3.Defaults{Config: d.S3, Environment: d.Environment}), command.Module(d.Environment)},
 	}
 }

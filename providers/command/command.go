@@ -11,16 +11,10 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 )
 
-// Config is how commands are run where a program says nothing.
-type Config struct {
-	// Environment is what commands get, as KEY=VALUE, below what a resource adds. Nil is the environment of this process, which is right
-	// for a plugin process and wrong inside a service.
-	Environment []string
-}
-
-// Module is the command module.
-func Module(c Config) provider.Module {
-	return provider.Module{Resources: []provider.Resource{provider.NewResource("deployctl:command:Run", &Run{c})}}
+// Module is the command module. Commands get the environment, as KEY=VALUE, below what a resource adds. Nil is the environment of this
+// process, which is right for a plugin process and wrong inside a service.
+func Module(environment []string) provider.Module {
+	return provider.Module{Resources: []provider.Resource{provider.NewResource("deployctl:command:Run", &Run{environment})}}
 }
 
 // Line is a command: a text for the interpreter, or a program and its arguments, run as they are.

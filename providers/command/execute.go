@@ -60,7 +60,7 @@ func (r *Run) execute(ctx context.Context, c call) (RunOut, error) {
 	} else if c.in.Dir != "" {
 		cmd.Dir = filepath.Join(cmd.Dir, c.in.Dir)
 	}
-	cmd.Env = r.environment(c)
+	cmd.Env = r.env(c)
 	cmd.Stdin = strings.NewReader(c.in.Stdin)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
@@ -93,9 +93,9 @@ func interpreter(given []string) []string {
 	return []string{"/bin/sh", "-c"}
 }
 
-func (r *Run) environment(c call) []string {
-	env := slices.Clone(r.config.Environment)
-	if r.config.Environment == nil {
+func (r *Run) env(c call) []string {
+	env := slices.Clone(r.environment)
+	if r.environment == nil {
 		env = os.Environ()
 	}
 	if c.last != nil {

@@ -13,7 +13,7 @@ import (
 
 // Run is deployctl:command:Run. It does not converge: nobody can know what a command does when it runs again. A lost outcome is
 // therefore settled by the read command, and by a person where there is none.
-type Run struct{ config Config }
+type Run struct{ environment []string }
 
 // RunIn declares what is run when.
 type RunIn struct {

@@ -31,16 +31,26 @@ type Config struct {
 	SecretKey string `pulumi:"s3SecretKey,optional,secret" doc:"The access key's secret."`
 }
 
-// Module is the s3 module. The defaults stand as a whole when the user configures nothing of it, and are dropped as a whole when the
-// user configures anything, so that credentials meant for one endpoint never reach another.
-func Module(defaults Config) provider.Module {
+// Defaults is where S3 is when the program's configuration does not say.
+type Defaults struct {
+	// Config stands as a whole when the user configures nothing of it, and is dropped as a whole when the user configures anything, so that
+	// credentials meant for one endpoint never reach another.
+	Config Config
+	// Environment, as KEY=VALUE, is where AWS_ENDPOINT_URL_S3, AWS_REGION, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN are
+	// looked up for what is still missing. Nil is this process's environment and whatever else the AWS SDK consults, which is
+	// right for a plugin process and wrong inside a service, whose credentials are not the user's.
+	Environment []string
+}
+
+// Module is the s3 module.
+func Module(d Defaults) provider.Module {
 	conn := &connection{}
 	return provider.Module{
 		Config: provider.Configured(func(ctx context.Context, c Config) error {
 			if c == (Config{}) {
-				c = defaults
+				c = d.Config
 			}
-			return conn.open(ctx, c)
+			return conn.open(ctx, c, d.Environment)
 		}),
 		Resources: []provider.Resource{
 			provider.NewResource("deployctl:s3:Bucket", &Bucket{conn}),
@@ -62,40 +72,62 @@ type opened struct {
 	region   string
 }
 
-func (c *connection) open(ctx context.Context, cfg Config) error {
-	const fallbackRegion = "us-east-1"
+const fallbackRegion = "us-east-1"
+
+func (c *connection) open(ctx context.Context, cfg Config, environment []string) error {
 	if u, err := url.Parse(cfg.Endpoint); err != nil || cfg.Endpoint != "" && (u.Scheme == "" || u.Host == "") {
 		return fmt.Errorf("s3Endpoint %q is not a URL such as http://127.0.0.1:9000", cfg.Endpoint)
 	}
-	options := []func(*config.LoadOptions) error{
-		config.WithRequestChecksumCalculation(aws.RequestChecksumCalculationWhenRequired),
-		config.WithResponseChecksumValidation(aws.ResponseChecksumValidationWhenRequired),
+	if (cfg.AccessKey == "") != (cfg.SecretKey == "") {
+		return errors.New("s3AccessKey and s3SecretKey go together, and only one of them is set")
 	}
-	if cfg.Region != "" {
-		options = append(options, config.WithRegion(cfg.Region))
-	}
-	if cfg.AccessKey != "" || cfg.SecretKey != "" {
-		options = append(options, config.WithCredentialsProvider(
-			credentials.NewStaticCredentialsProvider(cfg.AccessKey, cfg.SecretKey, "")))
-	}
-	awsConfig, err := config.LoadDefaultConfig(ctx, options...)
+	base, err := ambient(ctx, environment)
 	if err != nil {
 		return err
 	}
-	if awsConfig.Region == "" {
-		awsConfig.Region = fallbackRegion
+	if cfg.Region != "" {
+		base.Region = cfg.Region
 	}
-	client := s3.NewFromConfig(awsConfig, func(o *s3.Options) {
+	if base.Region == "" {
+		base.Region = fallbackRegion
+	}
+	if cfg.AccessKey != "" {
+		base.Credentials = credentials.NewStaticCredentialsProvider(cfg.AccessKey, cfg.SecretKey, "")
+	}
+	client := s3.NewFromConfig(base, func(o *s3.Options) {
 		if cfg.Endpoint != "" {
-			o.BaseEndpoint = aws.String(cfg.Endpoint)
+			o.BaseEndpoint = &cfg.Endpoint
 		}
 		o.UsePathStyle = o.BaseEndpoint != nil
+		o.RequestChecksumCalculation = aws.RequestChecksumCalculationWhenRequired
+		o.ResponseChecksumValidation = aws.ResponseChecksumValidationWhenRequired
 	})
 	endpoint := strings.TrimRight(aws.ToString(client.Options().BaseEndpoint), "/")
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.opened = &opened{client: client, endpoint: endpoint, region: awsConfig.Region}
+	c.opened = &opened{client: client, endpoint: endpoint, region: base.Region}
 	return nil
+}
+
+// ambient is the configuration that the environment gives: the one passed, or all that the AWS SDK knows.
+func ambient(ctx context.Context, environment []string) (aws.Config, error) {
+	if environment == nil {
+		return config.LoadDefaultConfig(ctx)
+	}
+	env := map[string]string{}
+	for _, variable := range environment {
+		name, value, _ := strings.Cut(variable, "=")
+		env[name] = value
+	}
+	base := aws.Config{
+		Region: env["AWS_REGION"],
+		Credentials: credentials.NewStaticCredentialsProvider(
+			env["AWS_ACCESS_KEY_ID"], env["AWS_SECRET_ACCESS_KEY"], env["AWS_SESSION_TOKEN"]),
+	}
+	if endpoint := env["AWS_ENDPOINT_URL_S3"]; endpoint != "" {
+		base.BaseEndpoint = &endpoint
+	}
+	return base, nil
 }
 
 func (c *connection) get() (*opened, error) {
