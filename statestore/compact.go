@@ -29,7 +29,7 @@ func (s *Store) Bags(ctx context.Context, sc Scope) (*bags.Codec, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &bags.Codec{Key: r.digests, Blobs: blobs{s, r}}
+	c := &bags.Codec{Key: r.digests, Blobs: &blobs{s: s, r: r}}
 	made := &results{}
 	c.Resolve = func(ctx context.Context, ref string) (resource.PropertyMap, error) {
 		if strings.HasPrefix(ref, "base:") {
@@ -167,16 +167,25 @@ func (s *Store) fold(ctx context.Context, f Finish) (*draft, error) {
 type blobs struct {
 	s *Store
 	r *ring
+	// put has the references that were written: a plan and its step often have the same bag.
+	put sync.Map
 }
 
 // Put implements bags.BlobStore.
-func (b blobs) Put(ctx context.Context, data []byte) (string, error) {
+func (b *blobs) Put(ctx context.Context, data []byte) (string, error) {
 	hash := fmt.Sprintf("%x", b.r.box.Digest(data))
-	return "blob:" + hash, b.s.putBlob(ctx, b.r, hash, data)
+	if _, ok := b.put.Load(hash); ok {
+		return "blob:" + hash, nil
+	}
+	err := b.s.putBlob(ctx, b.r, hash, data)
+	if err == nil {
+		b.put.Store(hash, nil)
+	}
+	return "blob:" + hash, err
 }
 
 // Get implements bags.BlobStore.
-func (b blobs) Get(ctx context.Context, ref string) ([]byte, error) {
+func (b *blobs) Get(ctx context.Context, ref string) ([]byte, error) {
 	return b.s.getBlob(ctx, b.r, strings.TrimPrefix(ref, "blob:"))
 }
 

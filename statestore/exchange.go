@@ -48,28 +48,41 @@ func (s *Store) exportJSON(ctx context.Context, x Exchange, version int, showSec
 	if err != nil {
 		return nil, err
 	}
+	if version > 0 && !showSecrets { // as it is stored, which needs no key
+		data, err := s.checkpointJSON(ctx, x.Stack, version)
+		if err != nil {
+			return nil, err
+		}
+		f, _, err := parseDeployment(data)
+		if err != nil {
+			return nil, damaged(checkpointKey(x.Stack, version), err)
+		}
+		if asStored(f, x) {
+			return data, nil
+		}
+	}
 	base, err := s.Checkpoint(ctx, x.Stack, version, x.Secrets)
 	if err != nil {
 		return nil, err
 	}
-	section := base.file.Deployment.SecretsProviders
-	asStored := section != nil && (x.Secrets.Type == "" || x.Secrets.Type == section.Type)
-	if version > 0 && asStored && !showSecrets {
-		return s.checkpointJSON(ctx, x.Stack, version)
-	}
 	d := r.copyOf(base)
 	d.showSecrets = showSecrets
-	if d.secrets, err = r.provider(x.Secrets); err != nil && !(asStored && showSecrets) {
+	if asStored(base.file, x) {
+		d.secrets.section = *base.file.Deployment.SecretsProviders
+	} else if d.secrets, err = r.provider(x.Secrets); err != nil {
 		return nil, err
-	}
-	if asStored {
-		d.secrets.section = *section
 	}
 	manifest := base.file.Deployment.Manifest
 	if version == 0 {
 		manifest = s.manifest(base)
 	}
 	return d.encode(ctx, manifest)
+}
+
+// asStored reports whether an export keeps the secrets provider that a deployment has.
+func asStored(f deploymentFile, x Exchange) bool {
+	section := f.Deployment.SecretsProviders
+	return section != nil && (x.Secrets.Type == "" || x.Secrets.Type == section.Type)
 }
 
 // copyOf is a draft of what a checkpoint holds. Its secrets are still to be set.

@@ -105,6 +105,10 @@ func TestADeploymentOfTheStockCLIComesBackAsItWas(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantSame(t, got, stock) // ciphertexts included
+	if got, err = s.Export(t.Context(), statestore.Exchange{Stack: dev}, 0, false); err != nil {
+		t.Fatalf("without a key: %v", err)
+	}
+	wantSame(t, got, stock)
 	if got.Version != stock.Version {
 		t.Errorf("deployment version %d, was %d", got.Version, stock.Version)
 	}

@@ -57,8 +57,10 @@ func TestWhatIsNotOursIsRefusedWithAFormatError(t *testing.T) {
 		"a flipped bit":   func() ([]byte, error) { return k.Box("a").Open(cut, "here") },
 		"a newer format":  func() ([]byte, error) { return k.Box("a").Open(newer, "here") },
 		"another version": func() ([]byte, error) { return k.Box("a").Open(relabelled, "here") },
-		"plain text":      func() ([]byte, error) { return k.Box("a").Open([]byte(`{"plain":"a text that is long enough"}`), "here") },
-		"nothing":         func() ([]byte, error) { return k.Box("a").Open(nil, "here") },
+		"plain text": func() ([]byte, error) {
+			return k.Box("a").Open([]byte(`{"plain":"a text that is long enough"}`), "here")
+		},
+		"nothing": func() ([]byte, error) { return k.Box("a").Open(nil, "here") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := open(); deployments.CodeOf(err) != deployments.CodeFormat {
