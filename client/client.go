@@ -21,7 +21,8 @@ import (
 type Options struct {
 	Address string // HOST:PORT
 	Token   string
-	// CAFile holds the certificates (PEM) that the service's is checked against; empty means the system's.
+	// CAFile holds the certificates (PEM) that the service's is checked against; empty means the system's off loopback, and
+	// a plain connection on it.
 	CAFile string
 	// Patience is how long a call goes on trying to reach the service; zero means one minute. A Watch that has begun
 	// goes on for as long as its context does.
@@ -55,7 +56,7 @@ func Dial(o Options) (*Client, error) {
 	if err != nil {
 		return nil, deployments.Errorf(deployments.CodeInvalid, "%q is not the address of a service; write HOST:PORT", o.Address)
 	}
-	secure := !isLoopback(host)
+	secure := !isLoopback(host) || o.CAFile != ""
 	dial := []grpc.DialOption{
 		grpc.WithPerRPCCredentials(bearer{o.Token, secure}),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage), grpc.MaxCallSendMsgSize(maxMessage)),
