@@ -1,13 +1,10 @@
 package workflows
 
 import (
-	"encoding/json"
-
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/deployctl/deployctl/deployments"
-	"github.com/deployctl/deployctl/engine"
 )
 
 // Settings change how workflows behave, for tests.
@@ -17,39 +14,10 @@ type Settings struct {
 }
 
 // Workflows are the workflows with their settings.
-type Workflows struct {
-	settings Settings
-	open     func(opening) (core, error)
-}
-
-// core is what a Run needs of the engine.
-type core interface {
-	Handle(engine.Event)
-	Ready() []engine.Command
-	Deltas() []engine.Delta
-	Result() (engine.Result, bool)
-	InFlight() int
-	Progress() engine.Progress
-	Suspend() (json.RawMessage, error)
-}
-
-// opening is what a core begins with.
-type opening struct {
-	goal      engine.Goal
-	base      []engine.State
-	pending   []engine.PendingOperation
-	suspended json.RawMessage // nil at the start
-}
+type Workflows struct{ settings Settings }
 
 // New gives the workflows.
-func New(s Settings) *Workflows { return &Workflows{settings: s, open: openEngine} }
-
-func openEngine(o opening) (core, error) {
-	if o.suspended == nil {
-		return engine.New(o.goal, o.base, o.pending), nil
-	}
-	return engine.Resume(o.goal, o.base, o.pending, o.suspended)
-}
+func New(s Settings) *Workflows { return &Workflows{settings: s} }
 
 // Register registers the workflows under their names. Updates stay on the worker version they started on; a Run and a
 // Stack move to the current one when they continue as new.

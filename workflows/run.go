@@ -12,7 +12,7 @@ import (
 // run is a Run workflow between two continue-as-new.
 type run struct {
 	in     deployments.RunInput // as given; Worker and Rounds are kept up to date
-	core   core                 // nil until the base is loaded
+	core   *engine.Run          // nil until the base is loaded
 	inbox  inbox
 	outbox outbox
 	saver  saver
@@ -39,7 +39,7 @@ func (w *Workflows) Run(ctx workflow.Context, in deployments.RunInput) (deployme
 	if err := r.listen(ctx, stop); err != nil {
 		return deployments.RunOutput{}, err
 	}
-	if err := r.load(ctx, w.open); err != nil {
+	if err := r.load(ctx); err != nil {
 		return r.unopened(err), nil
 	}
 	for {
@@ -94,23 +94,26 @@ func (r *run) poll(ctx workflow.Context, p deployments.Poll) (deployments.Replie
 	return r.outbox.answer(p), err
 }
 
-// load opens the core on the base's headers, in parts that a workflow task can decode.
-func (r *run) load(ctx workflow.Context, open func(opening) (core, error)) error {
-	o := opening{goal: r.in.Goal, suspended: r.in.Suspended}
-	for from := 0; r.in.Base > 0; {
+// load opens the core on the base's headers, which come in parts that a workflow task can decode.
+func (r *run) load(ctx workflow.Context) error {
+	var base []engine.State
+	var pending []engine.PendingOperation
+	for from, more := 0, r.in.Base > 0; more; {
 		in := deployments.HeadersInput{Update: r.in.Update, Base: r.in.Base, From: from, Limit: headerItems}
 		var part deployments.Headers
 		ctx := onShared(ctx, fmt.Sprintf("load version %d", r.in.Base))
 		if err := workflow.ExecuteActivity(ctx, deployments.ActivityHeaders, in).Get(ctx, &part); err != nil {
 			return err
 		}
-		o.base, o.pending = append(o.base, part.States...), append(o.pending, part.Pending...)
-		if from = part.Next; from == 0 {
-			break
-		}
+		base, pending = append(base, part.States...), append(pending, part.Pending...)
+		from, more = part.Next, part.Next > 0
 	}
-	core, err := open(o)
-	r.core = core
+	if r.in.Suspended == nil {
+		r.core = engine.New(r.in.Goal, base, pending)
+		return nil
+	}
+	var err error
+	r.core, err = engine.Resume(r.in.Goal, base, pending, r.in.Suspended)
 	return err
 }
 

@@ -104,8 +104,8 @@ func (u *update) replace(ctx workflow.Context, worker string) {
 	u.home(ctx)
 }
 
-// alive asks a worker for a sign of life.
+// alive asks a worker for a sign of life. Only its successor, or nobody, answers for a worker that is gone.
 func (u *update) alive(ctx workflow.Context, worker string) bool {
 	ctx = workflow.WithStartToCloseTimeout(onWorker(ctx, worker, &once), notStarted)
-	return workflow.ExecuteActivity(ctx, deployments.ActivityPing).Get(ctx, nil) == nil
+	return !lost(workflow.ExecuteActivity(ctx, deployments.ActivityPing).Get(ctx, nil))
 }
