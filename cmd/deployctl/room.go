@@ -2,9 +2,19 @@ package main
 
 import (
 	"context"
+	"os"
+	"slices"
+	"strings"
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/grpcapi"
+	"github.com/deployctl/deployctl/internal/service"
+	"github.com/deployctl/deployctl/provider"
+	"github.com/deployctl/deployctl/providers"
+	"github.com/deployctl/deployctl/providers/s3"
+	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/worker"
+	pulumirpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
 )
 
 // room is a service and a worker on one infrastructure.
@@ -17,6 +27,45 @@ type room struct {
 }
 
 // openRoom connects to Temporal and S3; being away for a while at the start is tolerated, quietly.
-func openRoom(context.Context, infrastructure) (*room, error) {
-	return nil, deployments.Errorf(deployments.CodeUnavailable, "this build has no service")
+func openRoom(ctx context.Context, in infrastructure) (*room, error) {
+	connection, err := worker.Connect(ctx, worker.Config{
+		Temporal: worker.Temporal{
+			Address: in.temporal.address, Namespace: in.temporal.namespace, APIKey: in.temporal.apiKey,
+			TLSCert: in.temporal.tlsCert, TLSKey: in.temporal.tlsKey, CACert: in.temporal.caCert,
+		},
+		S3: statestore.S3Options{
+			Endpoint: in.s3.endpoint, Region: in.s3.region, Bucket: in.s3.bucket, Prefix: in.s3.prefix,
+			AccessKey: in.s3.accessKey, SecretKey: in.s3.secretKey,
+		},
+		Master: in.master, Log: in.log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	options := worker.Options{Instance: in.instance, Dir: in.dir, Builtin: builtin(in)}
+	return &room{
+		service:   service.New(connection.Client, connection.Store),
+		authority: connection.Store,
+		work:      func(ctx context.Context) error { return connection.Run(ctx, options) },
+		close:     connection.Close,
+	}, nil
+}
+
+// builtin are the packages that are served in the worker's own process. On the embedded service, buckets are made in its S3
+// server unless the user configures another.
+func builtin(in infrastructure) map[string]func() pulumirpc.ResourceProviderServer {
+	defaults := providers.Defaults{Environment: withoutOwn(os.Environ())}
+	if in.embedded {
+		defaults.S3 = s3.Config{Endpoint: in.s3.endpoint, Region: in.s3.region, AccessKey: in.s3.accessKey, SecretKey: in.s3.secretKey}
+	}
+	return map[string]func() pulumirpc.ResourceProviderServer{
+		"deployctl": func() pulumirpc.ResourceProviderServer { return provider.Server(providers.Package(defaults)) },
+	}
+}
+
+// withoutOwn takes the service's own settings and credentials out of an environment.
+func withoutOwn(environ []string) []string {
+	return slices.DeleteFunc(slices.Clone(environ), func(variable string) bool {
+		return strings.HasPrefix(variable, "DEPLOYCTL_") || strings.HasPrefix(variable, "AWS_")
+	})
 }
