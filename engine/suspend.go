@@ -16,6 +16,13 @@ type suspended struct {
 	News    []slot             `json:"news,omitempty"`
 	Pending []PendingOperation `json:"pending,omitempty"`
 	Aliases []Delta            `json:"aliases,omitempty"`
+	Out     []said             `json:"out,omitempty"`
+}
+
+// said is a command that Ready has not given out yet. With nothing in flight it can only be one that is not answered.
+type said struct {
+	Reply *Reply `json:"reply,omitempty"`
+	Emit  *Emit  `json:"emit,omitempty"`
 }
 
 // run is a stretch of base indexes.
@@ -44,6 +51,14 @@ func (r *Run) Suspend() (json.RawMessage, error) {
 	}
 	for _, at := range r.snap.news {
 		out.News = append(out.News, stored(at))
+	}
+	for _, c := range r.out {
+		switch c := c.(type) {
+		case Reply:
+			out.Out = append(out.Out, said{Reply: &c})
+		case Emit:
+			out.Out = append(out.Out, said{Emit: &c})
+		}
 	}
 	return json.Marshal(out)
 }
@@ -89,6 +104,14 @@ func Resume(goal Goal, base []State, pending []PendingOperation, data json.RawMe
 	r.snap.pending = slices.Clone(s.Pending)
 	for _, d := range s.Aliases {
 		r.snap.Apply(d)
+	}
+	for _, c := range s.Out {
+		switch {
+		case c.Reply != nil:
+			r.out = append(r.out, *c.Reply)
+		case c.Emit != nil:
+			r.out = append(r.out, *c.Emit)
+		}
 	}
 	r.derive()
 	r.relink()

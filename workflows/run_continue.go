@@ -61,6 +61,9 @@ func (r *run) mayContinue(ctx workflow.Context) bool {
 // holding reports that nothing new may start.
 func (r *run) holding(ctx workflow.Context) bool {
 	w := r.weight(ctx)
+	if len(r.flights)+len(r.parked) == 0 && r.core.InFlight() > 0 {
+		return false // the core has something under way that is only waiting to be started again
+	}
 	if w == hard && r.hold.timer == nil {
 		r.hold.timer = workflow.NewTimerWithOptions(ctx, holdFor, workflow.TimerOptions{Summary: "wait for a quiet moment"})
 	}
