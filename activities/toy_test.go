@@ -19,6 +19,7 @@ import (
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/emptypb"
@@ -256,4 +257,39 @@ func (p *toy) Cancel(context.Context, *emptypb.Empty) (*emptypb.Empty, error) {
 		close(p.cancelled)
 	}
 	return &emptypb.Empty{}, nil
+}
+
+// Construct makes a component of one thing.
+func (p *toy) Construct(ctx context.Context, req *pulumirpc.ConstructRequest) (*pulumirpc.ConstructResponse, error) {
+	conn, err := grpc.NewClient("passthrough:///"+req.GetMonitorEndpoint(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = conn.Close() }()
+	monitor := pulumirpc.NewResourceMonitorClient(conn)
+	component, err := monitor.RegisterResource(ctx, &pulumirpc.RegisterResourceRequest{
+		Type: req.GetType(), Name: req.GetName(), Parent: req.GetParent(), Providers: req.GetProviders(),
+	})
+	if err != nil {
+		return nil, err
+	}
+	child, err := monitor.RegisterResource(ctx, &pulumirpc.RegisterResourceRequest{
+		Type: "toy:index:Thing", Name: req.GetName() + "-child", Custom: true, Parent: component.GetUrn(),
+		Object: req.GetInputs(), AcceptSecrets: true, SupportsPartialValues: true,
+	})
+	if err != nil {
+		return nil, err
+	}
+	state := &structpb.Struct{Fields: map[string]*structpb.Value{"made": child.GetObject().GetFields()["name"]}}
+	_, err = monitor.RegisterResourceOutputs(ctx, &pulumirpc.RegisterResourceOutputsRequest{Urn: component.GetUrn(), Outputs: state})
+	return &pulumirpc.ConstructResponse{
+		Urn: component.GetUrn(), State: state,
+		StateDependencies: map[string]*pulumirpc.ConstructResponse_PropertyDependencies{"made": {Urns: []string{child.GetUrn()}}},
+	}, err
+}
+
+func (p *toy) GetSchema(context.Context, *pulumirpc.GetSchemaRequest) (*pulumirpc.GetSchemaResponse, error) {
+	return &pulumirpc.GetSchemaResponse{Schema: `{"name": "toy", "version": "1.0.0", "resources": {"toy:index:Thing": {
+		"properties": {"name": {"type": "string"}}, "inputProperties": {"name": {"type": "string"}}
+	}}}`}, nil
 }

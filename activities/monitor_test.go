@@ -1,0 +1,355 @@
+package activities
+
+import (
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/pluginhost"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/providers"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
+	pulumirpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
+)
+
+// runScenario runs a scenario to its end, which must be a good one.
+func runScenario(t *testing.T, script string, config map[string]deployments.ConfigValue) (*house, *coreRun) {
+	t.Helper()
+	h := newHouse(t)
+	claimed := h.claim(deployments.UpdateRequest{Bundle: h.upload(scenarioProject(script)), Config: config})
+	run, out, err := h.play(claimed, nil)
+	if err != nil || out.Error != "" || out.Lost {
+		t.Fatalf("%+v %v\n%s", out, err, h.log())
+	}
+	return h, run
+}
+
+func TestAComponentIsConstructedByItsProvider(t *testing.T) {
+	h, run := runScenario(t, `
+steps:
+  - register: box
+    type: toy:index:Box
+    remote: true
+    component: true
+    properties: {name: inside}
+outputs:
+  made: ${box.made}
+`, nil)
+	child, box := run.find("box-child"), run.find("box")
+	if child.Parent != box.URN || child.ID != "inside" || child.Provider == "" {
+		t.Errorf("child: %+v", child)
+	}
+	if got := h.values(box.Outputs)["made"]; !got.DeepEquals(resource.NewProperty("inside")) {
+		t.Errorf("outputs: %v", h.values(box.Outputs))
+	}
+	for _, s := range run.states {
+		if s.Type == "pulumi:pulumi:Stack" && h.values(s.Outputs)["made"].StringValue() != "inside" {
+			t.Errorf("stack outputs: %v", h.values(s.Outputs))
+		}
+	}
+}
+
+func TestAFunctionIsCalledOnTheProviderOfItsPackage(t *testing.T) {
+	_, run := runScenario(t, `
+steps:
+  - invoke: asked
+    token: toy:index:ask
+    args: {ask: me}
+  - register: thing
+    type: toy:index:Thing
+    properties: {name: "${asked.asked}-${asked.region}"}
+`, map[string]deployments.ConfigValue{"toy:region": {Value: "south"}})
+	if thing := run.find("thing"); thing.ID != "me-south" {
+		t.Errorf("%+v", thing)
+	}
+	defaults := 0
+	for _, s := range run.states {
+		if providers.IsProviderType(s.Type) {
+			defaults++
+		}
+	}
+	if defaults != 1 {
+		t.Errorf("%d default providers", defaults)
+	}
+}
+
+func TestAnExplicitProviderIsConfiguredOnItsOwn(t *testing.T) {
+	h, run := runScenario(t, `
+steps:
+  - register: east
+    type: pulumi:providers:toy
+    properties: {region: east}
+  - register: thing
+    type: toy:index:Thing
+    properties: {name: n}
+    options: {provider: east}
+`, nil)
+	east, thing := run.find("east"), run.find("thing")
+	if thing.Provider != string(east.URN)+"::"+east.ID || h.values(thing.Outputs)["region"].StringValue() != "east" {
+		t.Errorf("%+v %v", thing, h.values(thing.Outputs))
+	}
+}
+
+func TestDefaultProvidersCanBeForbidden(t *testing.T) {
+	h := newHouse(t)
+	claimed := h.claim(deployments.UpdateRequest{
+		Bundle: h.upload(scenarioProject("steps: [{register: thing, type: 'toy:index:Thing'}]")),
+		Config: map[string]deployments.ConfigValue{"pulumi:disable-default-providers": {Value: `["toy"]`}},
+	})
+	run, _, err := h.play(claimed, nil)
+	if exited := run.exited(); err != nil || exited == nil || !strings.Contains(exited.Error, "disable-default-providers") {
+		t.Errorf("%+v %v", exited, err)
+	}
+}
+
+func TestTheSameGoalHasTheSameDigestInEveryRunOfTheProgram(t *testing.T) {
+	h := newHouse(t)
+	script := `
+steps:
+  - register: a
+    type: toy:index:Thing
+    properties: {name: n, list: [1, 2], secret: !secret s}
+  - register: b
+    type: toy:index:Thing
+    properties: {name: "${a.name}2", other: "${a.name}"}
+`
+	claimed := h.claim(deployments.UpdateRequest{Bundle: h.upload(scenarioProject(script))})
+	digests := func(old []engine.State) map[string]string {
+		run, out, err := h.play(claimed, old)
+		if err != nil || out.Error != "" {
+			t.Fatalf("%+v %v", out, err)
+		}
+		m := map[string]string{}
+		for _, heard := range run.heard {
+			if heard.Registered != nil {
+				m[heard.Registered.Name] = heard.Registered.Digest
+			}
+		}
+		return m
+	}
+	one := digests(nil)
+	two := digests(h.runs.run.(*coreRun).states)
+	if !maps.Equal(one, two) || one["a"] == "" || one["a"] == one["b"] {
+		t.Errorf("%v, then %v", one, two)
+	}
+}
+
+func TestProgramsNeverSeeTheServicesOwnCredentials(t *testing.T) {
+	env := environment(
+		[]string{"AWS_PROFILE=mine", "DEPLOYCTL_TOKEN=t0ken", "FOO=bar"},
+		[]string{"AWS_SECRET_ACCESS_KEY=s", "TEMPORAL_API_KEY=k", "DEPLOYCTL_MASTER=m", "PATH=/bin", "HOME=/root"},
+	)
+	text := strings.Join(env, "\n")
+	for _, hidden := range []string{"AWS_SECRET_ACCESS_KEY", "TEMPORAL_API_KEY", "DEPLOYCTL_"} {
+		if strings.Contains(text, hidden) {
+			t.Errorf("%s is in %v", hidden, env)
+		}
+	}
+	for _, kept := range []string{"AWS_PROFILE=mine", "FOO=bar", "PATH=/bin"} {
+		if !slices.Contains(env, kept) {
+			t.Errorf("%s is not in %v", kept, env)
+		}
+	}
+}
+
+func TestWhatAProviderResourceStoresSaysWhichPluginItUses(t *testing.T) {
+	for name, request := range map[string]packageRequest{
+		"by name":    {Package: pluginhost.Package{Name: "toy"}},
+		"by version": {Package: pluginhost.Package{Name: "toy", Version: "1.2.3", DownloadURL: "https://plugins.example/x"}},
+		"by parameter": {Package: pluginhost.Package{
+			Name: "base", Version: "1.0.0", Parameter: &pluginhost.Parameter{Name: "toy", Version: "2.0.0", Value: []byte("v")},
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inputs := resource.PropertyMap{}
+			request.apply(inputs)
+			got, err := packageOf("pulumi:providers:toy", inputs)
+			if err != nil || got.Name != request.Name || got.Version != request.Version || got.DownloadURL != request.DownloadURL {
+				t.Fatalf("%+v from %v: %v", got, inputs, err)
+			}
+			if p := request.Parameter; p != nil && (got.Parameter.Version != p.Version || string(got.Parameter.Value) != "v") {
+				t.Errorf("%+v", got.Parameter)
+			}
+		})
+	}
+	for version, want := range map[string]string{"": "default", "1.2.3": "default_1_2_3", "1.0.0-rc.1+b2": "default_1_0_0_rc_1_b2"} {
+		if got := (packageRequest{Package: pluginhost.Package{Name: "toy", Version: version}}).defaultName(); got != want {
+			t.Errorf("%q: %s", version, got)
+		}
+	}
+}
+
+func TestAnAliasOfAnOldNodeSDKIsReadTheRightWayRound(t *testing.T) {
+	none := &pulumirpc.Alias{Alias: &pulumirpc.Alias_Spec_{Spec: &pulumirpc.Alias_Spec{Name: "old"}}}
+	req := &pulumirpc.RegisterResourceRequest{Name: "r", Aliases: []*pulumirpc.Alias{none}}
+	for wrong, noParent := range map[bool]bool{true: true, false: false} {
+		aliases, err := readAliases(req, wrong)
+		if err != nil || len(aliases) != 1 || aliases[0].NoParent != noParent {
+			t.Errorf("%v: %+v %v", wrong, aliases, err)
+		}
+	}
+}
+
+func TestAStackReferenceReadsTheOutputsOfAnotherStack(t *testing.T) {
+	h, run := runScenario(t, "steps: [{register: thing, type: 'toy:index:Thing', properties: {name: shared}}]\noutputs: {name: '${thing.name}'}", nil)
+	h.settle(run)
+	claimed := h.claim(deployments.UpdateRequest{Bundle: h.upload(scenarioProject(`
+steps:
+  - read: other
+    type: pulumi:pulumi:StackReference
+    id: organization/test/dev
+    properties: {name: organization/test/dev}
+  - register: copy
+    type: toy:index:Thing
+    properties: {name: "copy-${other.outputs.name}"}
+`))})
+	run, out, err := h.play(claimed, nil)
+	if err != nil || out.Error != "" {
+		t.Fatalf("%+v %v", out, err)
+	}
+	if got := run.find("copy"); got.ID != "copy-shared" {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestAYAMLProgramRunsThroughTheRealLanguageHost(t *testing.T) {
+	host, err := exec.LookPath("pulumi-language-yaml")
+	if err != nil {
+		t.Skip("pulumi-language-yaml is not on PATH")
+	}
+	h := newHouse(t)
+	h.env = append(h.env, "PATH="+plugins(t)+string(os.PathListSeparator)+filepath.Dir(host))
+	claimed := h.claim(deployments.UpdateRequest{Bundle: h.upload(map[string]string{"Pulumi.yaml": `
+name: test
+runtime: yaml
+resources:
+  thing:
+    type: toy:Thing
+    properties: {name: n}
+outputs:
+  name: ${thing.name}
+`})})
+	run, out, err := h.play(claimed, nil)
+	if err != nil || out.Error != "" {
+		t.Fatalf("%+v %v\n%s", out, err, h.log())
+	}
+	if thing := run.find("thing"); thing.ID != "n" {
+		t.Errorf("%+v", thing)
+	}
+}
+
+func TestThoseThatAreMadeFromSomethingCondemnedAreReplacedIfTheirProviderSaysSo(t *testing.T) {
+	h := bench(t, nil)
+	state := func(name, property string, from urn.URN) engine.State {
+		u := urn.New("dev", "test", "", thingType, name)
+		s := *h.thing("id-"+name, texts("name", "n", "size", "1", "note", "x"), texts("name", "n"))
+		s.URN, s.Key = u, engine.Key("b"+name)
+		if property != "" {
+			s.PropertyDependencies = []engine.PropertyDependency{{Property: property, URNs: []urn.URN{from}}}
+		}
+		s.Dependencies = []urn.URN{from}
+		return s
+	}
+	root := state("root", "", "")
+	byName := state("byName", "name", root.URN)
+	bySize := state("bySize", "size", root.URN)
+	below := state("below", "name", byName.URN)
+	after := state("after", "", root.URN)
+	planned, err := call[engine.CascadePlanned](h, h.acts.Cascade, deployments.CascadeInput{
+		Update: h.update, Base: h.base, Cascade: engine.Cascade{
+			Op: 7, Root: root, Candidates: []engine.State{byName, bySize, below, after},
+			Providers: map[string]engine.Provider{h.toy().Ref: *h.toy()},
+		},
+	})
+	if err != nil || planned.Op != 7 || planned.Error != "" || len(planned.Members) != 2 {
+		t.Fatalf("%+v %v", planned, err)
+	}
+	if planned.Members[0].Key != "bbyName" || planned.Members[1].Key != "bbelow" || planned.Members[0].Keys[0] != "name" {
+		t.Errorf("%+v", planned.Members)
+	}
+}
+
+func TestAPlanSeesChangesThroughTheOptions(t *testing.T) {
+	h := bench(t, nil)
+	old := h.thing("n", texts("name", "n", "size", "1", "zone", "a"), texts("name", "n"))
+	for name, c := range map[string]struct {
+		news   resource.PropertyMap
+		set    func(*engine.Registration, *engine.State)
+		change engine.ChangeKind
+		inputs resource.PropertyMap
+	}{
+		"nothing changed": {texts("name", "n", "size", "1", "zone", "a"), nil, engine.ChangeNone, nil},
+		"an update":       {texts("name", "n", "size", "2", "zone", "a"), nil, engine.ChangeUpdate, nil},
+		"a replacement, checked without the olds": {
+			texts("size", "1", "zone", "b"), nil, engine.ChangeReplace,
+			texts("size", "1", "zone", "b", "name", "thing-"+seedText()),
+		},
+		"an ignored change": {texts("name", "n", "size", "2", "zone", "a"), func(g *engine.Registration, _ *engine.State) {
+			g.IgnoreChanges = []string{"size"}
+		}, engine.ChangeNone, texts("name", "n", "size", "1", "zone", "a")},
+		"a change that forces a replacement": {texts("name", "n", "size", "2", "zone", "a"), func(g *engine.Registration, _ *engine.State) {
+			g.ReplaceOnChanges = []string{"size"}
+		}, engine.ChangeReplace, nil},
+		"a failed initialisation": {texts("name", "n", "size", "1", "zone", "a"), func(_ *engine.Registration, s *engine.State) {
+			s.InitErrors = []string{"not ready"}
+		}, engine.ChangeUpdate, nil},
+		"a trigger": {texts("name", "n", "size", "1", "zone", "a"), func(g *engine.Registration, s *engine.State) {
+			g.Trigger, s.Trigger = h.bag(texts("value", "2")), h.bag(resource.PropertyMap{"value": resource.MakeSecret(resource.NewProperty("1"))})
+		}, engine.ChangeReplace, nil},
+		"a trigger that only became a secret": {texts("name", "n", "size", "1", "zone", "a"), func(g *engine.Registration, s *engine.State) {
+			g.Trigger, s.Trigger = h.bag(texts("value", "1")), h.bag(resource.PropertyMap{"value": resource.MakeSecret(resource.NewProperty("1"))})
+		}, engine.ChangeNone, nil},
+		"a new trigger": {texts("name", "n", "size", "1", "zone", "a"), func(g *engine.Registration, _ *engine.State) {
+			g.Trigger = h.bag(texts("value", "1"))
+		}, engine.ChangeNone, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			state := *old
+			goal := engine.Registration{Type: thingType, Name: "thing", Custom: true, Inputs: h.bag(c.news)}
+			if c.set != nil {
+				c.set(&goal, &state)
+			}
+			planned, err := call[[]engine.Planned](h, h.acts.Plan, deployments.PlanInput{
+				Update: h.update, Base: h.base, Plans: []engine.Plan{{
+					Op: 3, URN: thingURN, Goal: goal, Old: &state, Provider: h.toy(), Seed: seedOf(thingURN),
+				}},
+			})
+			if err != nil || len(planned) != 1 || planned[0].Error != "" || planned[0].Diff.Change != c.change || planned[0].Op != 3 {
+				t.Fatalf("%+v %v", planned, err)
+			}
+			if c.inputs != nil && !h.values(planned[0].Inputs).DeepEquals(c.inputs) {
+				t.Errorf("inputs: %v", h.values(planned[0].Inputs))
+			}
+		})
+	}
+}
+
+func seedText() string {
+	const hex = "0123456789abcdef"
+	var text []byte
+	for _, b := range seedOf(thingURN)[:4] {
+		text = append(text, hex[b>>4], hex[b&15])
+	}
+	return string(text)
+}
+
+func TestANewProviderSaysWhetherItCanGoOn(t *testing.T) {
+	h := bench(t, nil)
+	old, same, other := *h.toy(), *h.toy(), *h.toy()
+	same.Ref = strings.Replace(same.Ref, "1234", "5678", 1)
+	other.Ref, other.Inputs = same.Ref, h.bag(texts("region", "south"))
+	for want, new := range map[bool]engine.Provider{false: same, true: other} {
+		got, err := call[engine.ProviderDiffed](h, h.acts.Compare, deployments.CompareInput{
+			Update: h.update, Base: h.base, Compare: engine.Compare{Op: 1, Old: old, New: new},
+		})
+		if err != nil || got.Replace != want || got.Error != "" {
+			t.Errorf("%v: %+v %v", want, got, err)
+		}
+	}
+}
