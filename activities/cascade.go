@@ -31,6 +31,8 @@ func (a *Activities) Cascade(ctx context.Context, in deployments.CascadeInput) (
 		})
 		var own *serviceError
 		switch {
+		case ctx.Err() != nil:
+			return planned, ctx.Err()
 		case asService(err, &own):
 			return planned, failure(own.err)
 		case err != nil:

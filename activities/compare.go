@@ -25,6 +25,8 @@ func (a *Activities) Compare(ctx context.Context, in deployments.CompareInput) (
 	})
 	var own *serviceError
 	switch {
+	case ctx.Err() != nil:
+		return result, ctx.Err()
 	case asService(err, &own):
 		return result, failure(own.err)
 	case err != nil:

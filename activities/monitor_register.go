@@ -184,6 +184,6 @@ func (m *monitor) respond(
 	}
 	return &pulumirpc.RegisterResourceResponse{
 		Urn: string(reply.URN), Id: reply.ID, Object: object, Stables: reply.Stables,
-		Stable: len(reply.Stables) > 0, Result: results[reply.Result],
+		Result: results[reply.Result], Unknown: reply.Unknown && reply.Object.Empty(),
 	}, nil
 }

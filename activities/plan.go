@@ -40,6 +40,9 @@ func (a *Activities) Plan(ctx context.Context, in deployments.PlanInput) ([]engi
 		})
 	}
 	planning.Wait()
+	if ctx.Err() != nil { // what providers said then is not theirs
+		return nil, ctx.Err()
+	}
 	for _, err := range errs {
 		if err != nil {
 			return nil, failure(err)

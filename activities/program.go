@@ -15,6 +15,9 @@ import (
 // errOutOfSight ends a program whose heartbeats are not accepted any more: another worker may start it soon.
 var errOutOfSight = errors.New("the service lost sight of the program's host")
 
+// errWorkerStops ends a program whose worker is asked to stop.
+var errWorkerStops = errors.New("the worker that hosts the program stops")
+
 // farewell bounds how long the end of a program is tried to be told.
 const farewell = time.Minute
 
@@ -59,6 +62,12 @@ func (e *epoch) run(ctx context.Context, p *pulse) (deployments.ProgramOutput, e
 	flushing, done := context.WithTimeout(context.WithoutCancel(ctx), farewell)
 	defer done()
 	_ = e.session.log.flush(flushing) // only output is lost
+	if interrupted(err) {
+		if p.cancelRequested(ctx) {
+			return deployments.ProgramOutput{Messages: e.talk.said()}, temporal.NewCanceledError()
+		}
+		err = errWorkerStops
+	}
 	return e.end(flushing, err)
 }
 
@@ -119,14 +128,12 @@ func (e *epoch) end(ctx context.Context, err error) (deployments.ProgramOutput, 
 	var program *pluginhost.ProgramError
 	switch {
 	case err == nil:
-	case errors.As(err, &lost), errors.Is(err, errOutOfSight):
+	case errors.As(err, &lost), errors.Is(err, errOutOfSight), errors.Is(err, errWorkerStops):
 		out.Lost, out.Error = true, err.Error()
 	case errors.As(err, &program):
 		exited.Error, exited.Bailed = program.Error(), program.Logged
 	case errors.Is(err, ErrRunEnded):
 		return deployments.ProgramOutput{Error: err.Error(), Bailed: true, Messages: e.talk.said()}, nil
-	case temporal.IsCanceledError(err), errors.Is(err, context.Canceled):
-		return out, err
 	case retryable[deployments.CodeOf(err)]:
 		return out, failure(err)
 	default:

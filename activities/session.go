@@ -9,6 +9,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"sync"
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
@@ -23,6 +24,9 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/workspace"
 	"google.golang.org/grpc/codes"
 )
+
+// nodeDynamic is the package whose resources are closures of a Node program.
+const nodeDynamic = "pulumi-nodejs"
 
 // session is what this worker keeps of an update that it hosts: its files, plugins, values and configuration. Everything in
 // it can be made again from the stored request. It is safe for concurrent use.
@@ -39,7 +43,9 @@ type session struct {
 	host    *pluginhost.Host
 	log     *outputLog
 	ready   chan struct{} // see sessions
-	err     error
+
+	installing sync.Mutex
+	err        error
 }
 
 // root is the directory of Pulumi.yaml.
@@ -95,6 +101,11 @@ func (s *session) provider(ctx context.Context, reference string, inputs resourc
 	pkg, err := packageOf(u.Type(), inputs)
 	if err != nil {
 		return nil, err
+	}
+	if pkg.Name == nodeDynamic {
+		if err := s.installDependencies(ctx); err != nil {
+			return nil, err
+		}
 	}
 	config := settings(inputs)
 	digest, err := bags.Digest(s.values.Key, config)
@@ -211,24 +222,33 @@ func persistFor(ctx context.Context, call func() error) error {
 	}
 }
 
-// installDependencies installs what the program imports, if its directory does not have it yet.
+// installDependencies installs what a Node program and its dynamic providers import, if the bundle does not have it. It
+// stays with the bundle's directory.
 func (s *session) installDependencies(ctx context.Context) error {
-	if s.project.Runtime.Name() != "nodejs" {
+	if s.project == nil || s.project.Runtime.Name() != "nodejs" {
 		return nil
 	}
+	s.installing.Lock()
+	defer s.installing.Unlock()
 	dir := s.programDir()
-	if _, err := os.Stat(filepath.Join(dir, "package.json")); err != nil {
+	begun := dir + ".installing" // there while an installation is not whole
+	_, interrupted := os.Stat(begun)
+	_, missing := os.Stat(filepath.Join(dir, "node_modules"))
+	if _, err := os.Stat(filepath.Join(dir, "package.json")); err != nil || missing == nil && interrupted != nil {
 		return nil
 	}
-	if _, err := os.Stat(filepath.Join(dir, "node_modules")); err == nil {
-		return nil
+	if err := os.WriteFile(begun, nil, 0o600); err != nil {
+		return local(err)
 	}
 	language, err := s.host.Language(ctx, s.project.Runtime.Name())
 	if err != nil {
 		return err
 	}
 	defer language.Close()
-	return language.InstallDependencies(ctx)
+	if err := language.InstallDependencies(ctx); err != nil {
+		return err
+	}
+	return local(os.Remove(begun))
 }
 
 // secretTexts are the configuration values that must not appear in output.

@@ -29,10 +29,12 @@ func (a *Activities) Step(ctx context.Context, in deployments.StepInput) (engine
 	defer at.pulse.stopPulse()
 
 	result, err := at.run(ctx)
-	result.Op = in.Step.Op
-	if temporal.IsCanceledError(err) {
-		result, err = engine.StepFinished{Op: in.Step.Op, Outcome: engine.OutcomeCancelled}, nil
+	if interrupted(err) && !at.pulse.cancelRequested(ctx) {
+		err = notDone("the worker stops", 0)
+	} else if interrupted(err) {
+		result, err = engine.StepFinished{Outcome: engine.OutcomeCancelled}, nil
 	}
+	result.Op = in.Step.Op
 	if err == nil && at.pulse.unheard() {
 		at.leave(ctx, result)
 	}
@@ -86,12 +88,19 @@ func (at *attempt) run(ctx context.Context) (engine.StepFinished, error) {
 func (at *attempt) unprovided(err error) (engine.StepFinished, error) {
 	var own *serviceError
 	switch {
+	case interrupted(err):
+		return engine.StepFinished{}, err
 	case asService(err, &own):
 		return engine.StepFinished{}, own.err
 	case passing(err):
 		return engine.StepFinished{}, notDone(message(err), 0)
 	}
 	return failed(message(err)), nil
+}
+
+// interrupted tells whether something ended with the activity, before anything was sent that could have an effect.
+func interrupted(err error) bool {
+	return temporal.IsCanceledError(err) || errors.Is(err, context.Canceled)
 }
 
 func failed(text string) engine.StepFinished {
