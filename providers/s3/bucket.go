@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"regexp"
-	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
@@ -85,15 +84,15 @@ func (b *Bucket) Reconcile(ctx context.Context, r provider.Request[BucketIn, Buc
 	want := stamped(r.News.Tags, r.Identity)
 	have, err := conn.ensureBucket(ctx, r, want)
 	if err != nil {
-		return "", BucketOut{}, fmt.Errorf("bucket %s: %w", name, outcome(err))
+		return "", BucketOut{}, failed("bucket "+name, err)
 	}
 	if !maps.Equal(have, want) {
 		if err := conn.putTags(ctx, name, want); err != nil {
-			return name, conn.bucketOut(r.News, r.Owner()), fmt.Errorf("tags of bucket %s: %w", name, outcome(err))
+			return name, conn.bucketOut(r.News, r.Owner()), failed("tags of bucket "+name, err)
 		}
 	}
 	if err := conn.syncPublicRead(ctx, name, r.News.PublicRead); err != nil {
-		return name, conn.bucketOut(r.News, r.Owner()), fmt.Errorf("policy of bucket %s: %w", name, outcome(err))
+		return name, conn.bucketOut(r.News, r.Owner()), failed("policy of bucket "+name, err)
 	}
 	return name, conn.bucketOut(r.News, r.Owner()), nil
 }
@@ -199,16 +198,19 @@ func (b *Bucket) Read(ctx context.Context, r provider.Lookup[BucketIn, BucketOut
 	case forbidden(err):
 		return provider.Found[BucketIn, BucketOut]{Ownership: provider.Unowned, ID: in.Name, Inputs: in}, nil
 	case err != nil:
-		return none, fmt.Errorf("bucket %s: %w", in.Name, outcome(err))
+		return none, failed("bucket "+in.Name, err)
 	case !exists:
 		return provider.Found[BucketIn, BucketOut]{Ownership: provider.Absent}, nil
 	}
 	if in.PublicRead, err = conn.publicRead(ctx, in.Name); err != nil {
-		return none, fmt.Errorf("policy of bucket %s: %w", in.Name, outcome(err))
+		return none, failed("policy of bucket "+in.Name, err)
 	}
 	mark := stampIn(tags)
 	in.Tags = maps.Clone(tags)
-	maps.DeleteFunc(in.Tags, func(tag, _ string) bool { return strings.HasPrefix(tag, "deployctl:") })
+	maps.DeleteFunc(in.Tags, func(tag, _ string) bool { return tag == ownerTag || tag == stackTag })
+	if len(in.Tags) == 0 {
+		in.Tags = nil
+	}
 	return provider.Found[BucketIn, BucketOut]{
 		Ownership: mark.ownership(r.Identity, remembered), ID: in.Name, Inputs: in, Output: conn.bucketOut(in, mark.owner),
 	}, nil
@@ -223,13 +225,13 @@ func (b *Bucket) Delete(ctx context.Context, r provider.Existing[BucketIn, Bucke
 	tags, exists, err := conn.observeBucket(ctx, r.ID)
 	switch {
 	case err != nil:
-		return fmt.Errorf("bucket %s: %w", r.ID, outcome(err))
+		return failed("bucket "+r.ID, err)
 	case !exists || stampIn(tags).lost(r.Output.Owner):
 		return nil
 	}
 	if r.Output.ForceDestroy {
 		if err := conn.empty(ctx, r.ID); err != nil {
-			return fmt.Errorf("emptying bucket %s: %w", r.ID, outcome(err))
+			return failed("emptying bucket "+r.ID, err)
 		}
 	}
 	_, err = conn.client.DeleteBucket(ctx, &s3.DeleteBucketInput{Bucket: &r.ID})
@@ -239,7 +241,7 @@ func (b *Bucket) Delete(ctx context.Context, r provider.Existing[BucketIn, Bucke
 	case is(err, "BucketNotEmpty"):
 		return fmt.Errorf("bucket %s is not empty; remove its objects, or set forceDestroy: true and update first", r.ID)
 	}
-	return fmt.Errorf("bucket %s: %w", r.ID, outcome(err))
+	return failed("bucket "+r.ID, err)
 }
 
 // empty removes all objects and all their versions.

@@ -60,7 +60,7 @@ func (d *Directory) Construct(ctx context.Context, c *provider.Construction, in 
 	if err != nil {
 		return DirectoryOut{}, fmt.Errorf("source of %s: %w", c.Name, err)
 	}
-	children, err := in.children(c.Name, root, files)
+	children, err := in.children(c.Name, files)
 	if err != nil {
 		return DirectoryOut{}, err
 	}
@@ -86,7 +86,7 @@ func (d *Directory) Construct(ctx context.Context, c *provider.Construction, in 
 	return out, nil
 }
 
-func (in DirectoryIn) children(name, root string, files []string) ([]provider.Child, error) {
+func (in DirectoryIn) children(name string, files []string) ([]provider.Child, error) {
 	var children []provider.Child
 	add := func(file string, inputs resource.PropertyMap) {
 		inputs["key"] = resource.NewProperty(in.Prefix + file)
@@ -105,7 +105,7 @@ func (in DirectoryIn) children(name, root string, files []string) ([]provider.Ch
 	if slices.Contains(files, in.Index) {
 		return nil, fmt.Errorf("the generated index %q of %s is also a file in %s; choose another key for it", in.Index, name, in.Source)
 	}
-	page, err := indexPage(name, path.Dir(in.Index), root, files)
+	page, err := indexPage(name, path.Dir(in.Index), files)
 	if err != nil {
 		return nil, err
 	}

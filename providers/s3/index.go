@@ -1,44 +1,26 @@
 package s3
 
 import (
-	"fmt"
 	"html/template"
 	"net/url"
-	"os"
-	"path/filepath"
 	"strings"
 )
 
-// indexPage lists files with links that are relative to where the page lies. It depends on nothing but names and sizes, so that it
-// changes only when they do.
-func indexPage(title, from, root string, files []string) (string, error) {
+// indexPage lists files with links that are relative to where the page lies. It depends on nothing but their names, so that a changed
+// file changes only its own object.
+func indexPage(title, from string, files []string) (string, error) {
 	up := ""
 	if from != "." {
 		up = strings.Repeat("../", strings.Count(from, "/")+1)
 	}
-	type row struct{ Name, Link, Size string }
+	type row struct{ Name, Link string }
 	var rows []row
 	for _, file := range files {
-		info, err := os.Stat(filepath.Join(root, filepath.FromSlash(file)))
-		if err != nil {
-			return "", err
-		}
-		rows = append(rows, row{file, up + (&url.URL{Path: file}).EscapedPath(), bytesText(info.Size())})
+		rows = append(rows, row{file, up + (&url.URL{Path: file}).EscapedPath()})
 	}
 	var page strings.Builder
 	err := indexTemplate.Execute(&page, map[string]any{"Title": title, "Rows": rows})
 	return page.String(), err
-}
-
-func bytesText(n int64) string {
-	const unit = 1024
-	switch {
-	case n < unit:
-		return fmt.Sprintf("%d B", n)
-	case n < unit*unit:
-		return fmt.Sprintf("%.1f KiB", float64(n)/unit)
-	}
-	return fmt.Sprintf("%.1f MiB", float64(n)/unit/unit)
 }
 
 var indexTemplate = template.Must(template.New("index").Parse(`<!doctype html>
@@ -51,19 +33,19 @@ var indexTemplate = template.Must(template.New("index").Parse(`<!doctype html>
 :root { color-scheme: light dark; --line: color-mix(in srgb, currentColor 15%, transparent); }
 body { font: 16px/1.6 system-ui, sans-serif; max-width: 44rem; margin: 4rem auto; padding: 0 1.5rem; }
 h1 { font-size: 1.5rem; font-weight: 600; }
-table { width: 100%; border-collapse: collapse; }
-td { padding: .5rem 0; border-top: 1px solid var(--line); }
-td:last-child { text-align: right; opacity: .65; font-variant-numeric: tabular-nums; white-space: nowrap; }
-a { color: inherit; text-underline-offset: .2em; }
+ul { list-style: none; margin: 2rem 0; padding: 0; border-bottom: 1px solid var(--line); }
+li { border-top: 1px solid var(--line); }
+a { display: block; padding: .6rem 0; color: inherit; text-decoration: none; font-family: ui-monospace, monospace; font-size: .9rem; }
+a:hover { text-decoration: underline; text-underline-offset: .25em; }
 </style>
 </head>
 <body>
 <h1>Files of {{.Title}}</h1>
-<table>
+<ul>
 {{- range .Rows}}
-<tr><td><a href="{{.Link}}">{{.Name}}</a></td><td>{{.Size}}</td></tr>
+<li><a href="{{.Link}}">{{.Name}}</a></li>
 {{- end}}
-</table>
+</ul>
 </body>
 </html>
 `))

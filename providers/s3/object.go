@@ -131,6 +131,12 @@ func (seen observed) out(conn *opened, in ObjectIn) ObjectOut {
 	}
 }
 
+// isStill says whether the content is what was remembered. The server's tag tells too, because some servers keep the metadata of an
+// object that somebody else writes over.
+func (seen observed) isStill(remembered ObjectOut) bool {
+	return seen.etag == remembered.ETag && seen.digest == remembered.SHA256
+}
+
 // Reconcile writes the object unless it is there as declared already.
 func (o *Object) Reconcile(ctx context.Context, r provider.Request[ObjectIn, ObjectOut]) (string, ObjectOut, error) {
 	var none ObjectOut
@@ -141,7 +147,7 @@ func (o *Object) Reconcile(ctx context.Context, r provider.Request[ObjectIn, Obj
 	id := r.News.Bucket + "/" + r.News.Key
 	seen, err := conn.observeObject(ctx, r.News.Bucket, r.News.Key)
 	if err != nil {
-		return "", none, fmt.Errorf("object %s: %w", id, outcome(err))
+		return "", none, failed("object "+id, err)
 	}
 	if seen.exists && r.ID != id && !seen.mark.admits(r.Identity) {
 		return "", none, seen.mark.foreign("object "+id, id)
@@ -156,11 +162,11 @@ func (o *Object) Reconcile(ctx context.Context, r provider.Request[ObjectIn, Obj
 		return "", none, fmt.Errorf("content of object %s: %w", id, err)
 	}
 	want.exists, want.etag = seen.exists, seen.etag
-	if want == seen {
+	if want == seen && (r.Output == nil || seen.isStill(*r.Output)) {
 		return id, seen.out(conn, r.News), nil
 	}
 	if want.etag, err = conn.put(ctx, r.News, body, want); err != nil {
-		return "", none, fmt.Errorf("object %s: %w", id, outcome(err))
+		return "", none, failed("object "+id, err)
 	}
 	return id, want.out(conn, r.News), nil
 }
@@ -225,12 +231,12 @@ func (o *Object) Read(ctx context.Context, r provider.Lookup[ObjectIn, ObjectOut
 	}
 	seen, err := conn.observeObject(ctx, in.Bucket, in.Key)
 	if err != nil {
-		return none, fmt.Errorf("object %s/%s: %w", in.Bucket, in.Key, outcome(err))
+		return none, failed("object "+in.Bucket+"/"+in.Key, err)
 	}
 	if !seen.exists {
 		return provider.Found[ObjectIn, ObjectOut]{Ownership: provider.Absent}, nil
 	}
-	if seen.digest == "" || seen.digest != in.digest() {
+	if r.Output == nil && seen.digest != in.digest() || r.Output != nil && !seen.isStill(remembered) {
 		in.Source, in.Content = nil, nil
 	}
 	if in.ContentType != "" || seen.mediaType != remembered.ContentType && remembered.ContentType != "" {
@@ -252,14 +258,14 @@ func (o *Object) Delete(ctx context.Context, r provider.Existing[ObjectIn, Objec
 	bucket, key, _ := strings.Cut(r.ID, "/")
 	seen, err := conn.observeObject(ctx, bucket, key)
 	if err != nil {
-		return fmt.Errorf("object %s: %w", r.ID, outcome(err))
+		return failed("object "+r.ID, err)
 	}
 	if !seen.exists || seen.mark.lost(r.Output.Owner) {
 		return nil
 	}
 	_, err = conn.client.DeleteObject(ctx, &s3.DeleteObjectInput{Bucket: &bucket, Key: &key})
 	if err != nil && !absent(err) {
-		return fmt.Errorf("object %s: %w", r.ID, outcome(err))
+		return failed("object "+r.ID, err)
 	}
 	return nil
 }

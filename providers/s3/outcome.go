@@ -3,6 +3,7 @@ package s3
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"strconv"
@@ -31,6 +32,15 @@ func outcome(err error) error {
 		return err
 	}
 	return &provider.Unknown{Err: err}
+}
+
+// failed says which call an error is of, and what it means.
+func failed(what string, err error) error {
+	var foreign *provider.Foreign
+	if errors.As(err, &foreign) { // names what by itself
+		return err
+	}
+	return fmt.Errorf("%s: %w", what, outcome(err))
 }
 
 func byStatus(response *awshttp.ResponseError, err error) error {
