@@ -2,6 +2,7 @@ package activities
 
 import (
 	"context"
+	"slices"
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
@@ -60,15 +61,7 @@ func (c cascade) replaces(ctx context.Context, r engine.State) (bool, []string, 
 	if ref, err := providers.ParseReference(r.Provider); err == nil && c.condemned[ref.URN()] {
 		return true, nil, nil
 	}
-	var lost []resource.PropertyKey
-	for _, d := range r.PropertyDependencies {
-		for _, u := range d.URNs {
-			if c.condemned[u] {
-				lost = append(lost, resource.PropertyKey(d.Property))
-				break
-			}
-		}
-	}
+	lost := c.lost(r)
 	if len(lost) == 0 {
 		return false, nil, nil
 	}
@@ -108,6 +101,17 @@ func (c cascade) replaces(ctx context.Context, r engine.State) (bool, []string, 
 		return false, nil, err
 	}
 	return d.Replace(), keys(d.ReplaceKeys), nil
+}
+
+// lost are the properties of a resource that come from something condemned.
+func (c cascade) lost(r engine.State) []resource.PropertyKey {
+	var lost []resource.PropertyKey
+	for _, d := range r.PropertyDependencies {
+		if slices.ContainsFunc(d.URNs, func(u urn.URN) bool { return c.condemned[u] }) {
+			lost = append(lost, resource.PropertyKey(d.Property))
+		}
+	}
+	return lost
 }
 
 func (c cascade) providerOf(ctx context.Context, r engine.State) (differ, error) {

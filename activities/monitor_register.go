@@ -59,7 +59,7 @@ func (m *monitor) RegisterResource(
 	if err := refusal(reply, err); err != nil {
 		return nil, err
 	}
-	if reply.Result != engine.ResultSuccess && !req.GetSupportsResultReporting() {
+	if reply.Result != engine.ResultSuccess && !leftOut(reply) && !req.GetSupportsResultReporting() {
 		return nil, status.Errorf(codes.Internal, "resource %s %s could not be registered", g.Type, g.Name)
 	}
 	if err := m.note(ctx, g, reply); err != nil {
@@ -160,6 +160,10 @@ var results = map[engine.ResultKind]pulumirpc.Result{
 	engine.ResultSkip:    pulumirpc.Result_SKIP,
 }
 
+// leftOut tells whether a resource is outside the update's targets and does not exist: the program goes on with outputs
+// that are not known.
+func leftOut(reply engine.Reply) bool { return reply.Result == engine.ResultSkip && reply.Unknown }
+
 // respond writes the reply in the way in which the program can read it.
 func (m *monitor) respond(
 	ctx context.Context, req *pulumirpc.RegisterResourceRequest, reply engine.Reply,
@@ -182,8 +186,12 @@ func (m *monitor) respond(
 	if err != nil {
 		return nil, rpcError(err)
 	}
+	result := results[reply.Result]
+	if leftOut(reply) {
+		result = pulumirpc.Result_SUCCESS
+	}
 	return &pulumirpc.RegisterResourceResponse{
 		Urn: string(reply.URN), Id: reply.ID, Object: object, Stables: reply.Stables,
-		Result: results[reply.Result], Unknown: reply.Unknown && reply.Object.Empty(),
+		Result: result, Unknown: reply.Unknown && (leftOut(reply) || reply.Object.Empty()),
 	}, nil
 }

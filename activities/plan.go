@@ -2,11 +2,14 @@ package activities
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"sync"
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/pluginhost"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/diag"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/providers"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
@@ -119,7 +122,11 @@ func (s *session) planningProvider(ctx context.Context, p engine.Plan) (resource
 func (pl *planner) plan(ctx context.Context) (engine.Planned, error) {
 	inputs := pl.news
 	if pl.continues {
-		inputs, _ = ignoring(pl.news, pl.oldInputs, pl.ask.Goal.IgnoreChanges)
+		var skipped []string
+		if inputs, skipped = ignoring(pl.news, pl.oldInputs, pl.ask.Goal.IgnoreChanges); len(skipped) > 0 {
+			pl.session.tell(diag.Info, pl.ask.URN,
+				fmt.Sprintf("cannot ignore changes in added or removed elements of the path: %q", strings.Join(skipped, ", ")))
+		}
 	}
 	checked, failures, err := pl.check(ctx, inputs, pl.oldInputs)
 	if err != nil || len(failures) > 0 {
@@ -177,6 +184,7 @@ func (pl *planner) compare(ctx context.Context, checked resource.PropertyMap) (e
 		ignoreChanges: p.Goal.IgnoreChanges, unknowns: p.Preview,
 	}.diff(ctx, pl.provider)
 	if unavailable(err) {
+		pl.session.tell(diag.Warning, p.URN, err.Error())
 		d, err = plugin.DiffResult{Changes: plugin.DiffSome}, nil
 	}
 	if err != nil {

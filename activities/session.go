@@ -16,9 +16,11 @@ import (
 	"github.com/deployctl/deployctl/internal/bags"
 	"github.com/deployctl/deployctl/internal/pluginhost"
 	"github.com/deployctl/deployctl/statestore"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/diag"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/providers"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/tokens"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/util/rpcutil/rpcerror"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/workspace"
@@ -66,6 +68,11 @@ func (s *session) digest(v any) string {
 	mac := hmac.New(sha256.New, s.values.Key)
 	mac.Write(data)
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil)[:16])
+}
+
+// tell tells people something about a resource.
+func (s *session) tell(severity diag.Severity, u urn.URN, text string) {
+	s.log.take(pluginhost.Message{Severity: severity, URN: u, Text: text})
 }
 
 // close ends the update's plugins and forgets its secrets.

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/pluginhost"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/diag"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
 )
@@ -93,6 +95,10 @@ func (at *attempt) refresh(ctx context.Context, p *pluginhost.Provider) (engine.
 	bag, err := at.keep(ctx, inputs)
 	if err != nil {
 		return engine.StepFinished{}, err
+	}
+	if len(reasons) > 0 {
+		at.session.tell(diag.Warning, at.step.URN,
+			"refreshed resource is in an unhealthy state:\n* "+strings.Join(reasons, "\n* "))
 	}
 	result := engine.StepFinished{
 		Outcome: engine.OutcomeDone, ID: string(found.ID), Inputs: &bag, Diff: &diff, InitErrors: reasons,
