@@ -11,7 +11,7 @@ help: ## say what can be made
 
 build: ## the binary, in bin/deployctl
 	@[ -x bin/deployctl ] || echo "building deployctl: the first build compiles Temporal's server, its Web UI and an S3 server, 5 to 10 minutes on two cores; later ones take seconds" >&2
-	go build -trimpath -o bin/deployctl ./cmd/deployctl
+	go build -o bin/deployctl ./cmd/deployctl
 
 demo: ## run the main job for real: a website on the embedded service
 	@tools/demo

@@ -1,0 +1,130 @@
+package service
+
+import (
+	"context"
+	"errors"
+
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/workflows"
+)
+
+// Service implements deployments.Service.
+type Service struct {
+	store
+	temporal client.Client
+}
+
+// New makes the service of a Temporal client and a store.
+func New(c client.Client, s *statestore.Store) *Service {
+	return &Service{store: store{s}, temporal: c}
+}
+
+var _ deployments.Service = (*Service)(nil)
+
+// Submit hands the request to its stack's queue. A preview does not queue: it reads the last checkpoint.
+func (s *Service) Submit(ctx context.Context, r deployments.UpdateRequest) (deployments.Accepted, error) {
+	if err := r.Stack.Validate(); err != nil {
+		return deployments.Accepted{}, err
+	}
+	if _, err := s.Head(ctx, r.Stack); err != nil {
+		return deployments.Accepted{}, err
+	}
+	if r.DryRun {
+		return s.preview(ctx, r)
+	}
+	start := s.temporal.NewWithStartWorkflowOperation(client.StartWorkflowOptions{
+		ID: deployments.StackWorkflowID(r.Stack), TaskQueue: deployments.SharedTaskQueue,
+		WorkflowIDConflictPolicy: enums.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
+		TypedSearchAttributes:    workflows.StackAttributes(r.Stack),
+		StaticSummary:            "updates of " + r.Stack.Project + "/" + r.Stack.Stack,
+	}, deployments.WorkflowStack, deployments.StackInput{Stack: r.Stack})
+	handle, err := s.temporal.UpdateWithStartWorkflow(ctx, client.UpdateWithStartWorkflowOptions{
+		StartWorkflowOperation: start,
+		UpdateOptions: client.UpdateWorkflowOptions{
+			UpdateName: deployments.UpdateSubmit, Args: []any{r}, WaitForStage: client.WorkflowUpdateStageCompleted,
+		},
+	})
+	if err != nil {
+		return deployments.Accepted{}, failure("submit the update", err)
+	}
+	var accepted deployments.Accepted
+	return accepted, failure("submit the update", handle.Get(ctx, &accepted))
+}
+
+// preview starts the Update workflow itself, under a name made from the request's id.
+func (s *Service) preview(ctx context.Context, r deployments.UpdateRequest) (deployments.Accepted, error) {
+	u := deployments.UpdateName{StackName: r.Stack, Version: "p-" + r.RequestID}
+	_, err := s.temporal.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
+		ID: deployments.UpdateWorkflowID(u), TaskQueue: deployments.SharedTaskQueue,
+		WorkflowIDReusePolicy:    enums.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE,
+		WorkflowIDConflictPolicy: enums.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
+		TypedSearchAttributes:    workflows.SearchAttributes(u, r),
+		StaticSummary:            workflows.Summary(u, r),
+	}, deployments.WorkflowUpdate, deployments.UpdateInput{Update: u, Request: r})
+	var started *serviceerror.WorkflowExecutionAlreadyStarted
+	if errors.As(err, &started) {
+		err = nil // the same request again
+	}
+	return deployments.Accepted{Update: u}, failure("start the preview", err)
+}
+
+// Cancel asks the update to end; one that still waits is taken out of its queue.
+func (s *Service) Cancel(ctx context.Context, u deployments.UpdateName, forced bool) error {
+	if u.Number() > 0 {
+		var waiting bool
+		handle, err := s.temporal.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{
+			WorkflowID: deployments.StackWorkflowID(u.StackName), UpdateName: deployments.UpdateWithdraw,
+			Args: []any{deployments.Withdrawal{Update: u}}, WaitForStage: client.WorkflowUpdateStageCompleted,
+		})
+		if err == nil {
+			err = handle.Get(ctx, &waiting)
+		}
+		if err == nil && waiting {
+			return nil
+		}
+	}
+	err := s.temporal.SignalWorkflow(ctx, deployments.UpdateWorkflowID(u), "", deployments.SignalCancel, engine.Cancelled{Forced: forced})
+	return ended(u, failure("cancel the update", err))
+}
+
+// Resolve answers an undecidable create.
+func (s *Service) Resolve(ctx context.Context, u deployments.UpdateName, name, id string) error {
+	resolved := engine.Resolved{URN: urn.URN(name), ID: id}
+	err := s.temporal.SignalWorkflow(ctx, deployments.UpdateWorkflowID(u), "", deployments.SignalResolve, resolved)
+	return ended(u, failure("resolve", err))
+}
+
+// ended says that an update which cannot be found is over.
+func ended(u deployments.UpdateName, err error) error {
+	if deployments.CodeOf(err) == deployments.CodeNotFound && err != nil {
+		return deployments.Errorf(deployments.CodeNotFound, "%s is not running", u)
+	}
+	return err
+}
+
+// failure translates an error of Temporal's; one that a workflow refused with keeps its code and sentence.
+func failure(what string, err error) error {
+	if err == nil {
+		return nil
+	}
+	var app *temporal.ApplicationError
+	if errors.As(err, &app) {
+		return deployments.Errorf(deployments.Code(app.Type()), "%s", app.Message())
+	}
+	var unknown *serviceerror.NotFound
+	if errors.As(err, &unknown) {
+		return deployments.Errorf(deployments.CodeNotFound, "%s: %w", what, err)
+	}
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return deployments.Errorf(deployments.CodeCancelled, "%s: %w", what, err)
+	}
+	return deployments.Errorf(deployments.CodeUnavailable, "%s: %w", what, err)
+}

@@ -1,0 +1,218 @@
+package service
+
+import (
+	"context"
+	"time"
+
+	"go.temporal.io/api/serviceerror"
+
+	"github.com/deployctl/deployctl/activities"
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/statestore"
+)
+
+const (
+	// quick and slow bound how often a log is looked at; it is looked at less and less while nothing comes.
+	quick, slow = 30 * time.Millisecond, 250 * time.Millisecond
+	// progressEvery is how often a running update is asked where it stands.
+	progressEvery = time.Second
+	// partsAtOnce bounds the parts that are read in one go.
+	partsAtOnce = 50
+)
+
+// watcher follows one update's log: a stream for the steps, and one for what each program said.
+type watcher struct {
+	*Service
+	update  deployments.UpdateName
+	next    map[string]int // by stream: number of the next part
+	send    func(deployments.WatchEvent) error
+	asked   time.Time
+	listed  time.Time
+	streams []string
+}
+
+// Watch sends an update's events as they are written, until its end.
+func (s *Service) Watch(ctx context.Context, u deployments.UpdateName, send func(deployments.WatchEvent) error) error {
+	if _, err := s.Info(ctx, u); deployments.CodeOf(err) == deployments.CodeNotFound && err != nil {
+		if err := s.known(ctx, u); err != nil {
+			return err
+		}
+	}
+	w := &watcher{Service: s, update: u, next: map[string]int{}, send: send}
+	pause := quick
+	for {
+		ended, news, err := w.look(ctx)
+		if err != nil || ended {
+			return err
+		}
+		if news {
+			pause = quick
+			continue
+		}
+		if err := w.progress(ctx); err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return failure("watch the update", ctx.Err())
+		case <-time.After(pause):
+		}
+		pause = min(pause*3/2, slow)
+	}
+}
+
+// known reports that an update without a log yet is running, or waits in its stack's queue.
+func (s *Service) known(ctx context.Context, u deployments.UpdateName) error {
+	_, err := s.temporal.DescribeWorkflowExecution(ctx, deployments.UpdateWorkflowID(u), "")
+	if err == nil {
+		return nil
+	}
+	for _, waiting := range s.queued(ctx, u.StackName).Queued {
+		if waiting.Update == u {
+			return nil
+		}
+	}
+	if _, missing := err.(*serviceerror.NotFound); missing { //nolint:errorlint // Temporal answers it unwrapped
+		return deployments.Errorf(deployments.CodeNotFound, "there is no update %s; `deployctl stack history` lists those there are", u)
+	}
+	return failure("find the update", err)
+}
+
+// look reads what has been written; the run's stream comes last, because it holds the end.
+func (w *watcher) look(ctx context.Context) (ended, news bool, err error) {
+	parts, err := w.ReadEvents(ctx, w.part(activities.RunStream), partsAtOnce)
+	if err != nil {
+		return false, false, err
+	}
+	if err := w.list(ctx, len(parts) > 0); err != nil {
+		return false, false, err
+	}
+	for _, stream := range w.streams {
+		if stream == activities.RunStream {
+			continue
+		}
+		said, err := w.ReadEvents(ctx, w.part(stream), partsAtOnce)
+		if err != nil {
+			return false, false, err
+		}
+		news = news || len(said) > 0
+		if _, err := w.pass(stream, said); err != nil {
+			return false, false, err
+		}
+	}
+	ended, err = w.pass(activities.RunStream, parts)
+	return ended, news || len(parts) > 0, err
+}
+
+// list finds new streams: each worker that hosts the update opens its own.
+func (w *watcher) list(ctx context.Context, now bool) error {
+	if !now && time.Since(w.listed) < slow {
+		return nil
+	}
+	var err error
+	w.streams, err = w.Streams(ctx, w.update)
+	w.listed = time.Now()
+	return err
+}
+
+func (w *watcher) part(stream string) statestore.Part {
+	return statestore.Part{Update: w.update, Stream: stream, Number: w.next[stream] + 1}
+}
+
+// pass sends the events of some parts on.
+func (w *watcher) pass(stream string, parts [][]byte) (ended bool, err error) {
+	for _, data := range parts {
+		w.next[stream]++
+		events, err := activities.DecodeEvents(data)
+		if err != nil {
+			return false, err
+		}
+		for _, e := range events {
+			if err := w.send(e); err != nil {
+				return false, err
+			}
+			ended = ended || e.End != nil
+		}
+	}
+	return ended, nil
+}
+
+// progress tells where the update stands, once a second: in its queue, or which steps run and in which attempt.
+func (w *watcher) progress(ctx context.Context) error {
+	if time.Since(w.asked) < progressEvery {
+		return nil
+	}
+	first := w.asked.IsZero()
+	w.asked = time.Now()
+	if first {
+		return nil // most updates are over before anybody wonders
+	}
+	var p deployments.Progress
+	value, err := w.temporal.QueryWorkflow(ctx, deployments.RunWorkflowID(w.update), "", deployments.QueryProgress)
+	if err == nil {
+		err = value.Get(&p)
+	}
+	if err != nil {
+		waiting := w.position(ctx)
+		if waiting == nil {
+			return nil // between the queue and the run, or Temporal is away: the log tells
+		}
+		p = *waiting
+	} else {
+		w.attempts(ctx, &p)
+	}
+	return w.send(deployments.WatchEvent{Progress: &p})
+}
+
+// position is the place of an update that waits; nil when it does not.
+func (w *watcher) position(ctx context.Context) *deployments.Progress {
+	info := w.queued(ctx, w.update.StackName)
+	for i, waiting := range info.Queued {
+		if waiting.Update == w.update {
+			return &deployments.Progress{Position: i + 1, Behind: info.Active}
+		}
+	}
+	return nil
+}
+
+// attempts adds what Temporal knows of running steps.
+func (w *watcher) attempts(ctx context.Context, p *deployments.Progress) {
+	description, err := w.temporal.DescribeWorkflowExecution(ctx, deployments.RunWorkflowID(w.update), "")
+	if err != nil {
+		return
+	}
+	for _, pending := range description.GetPendingActivities() {
+		for i := range p.Running {
+			if step := &p.Running[i]; activityID(step.Op) == pending.GetActivityId() {
+				step.Attempt = int(pending.GetAttempt())
+				if t := pending.GetScheduledTime(); t != nil && step.Attempt > 1 {
+					step.NextRetry = t.AsTime()
+				}
+				if f := pending.GetLastFailure(); f != nil {
+					step.LastError = f.GetMessage()
+				}
+			}
+		}
+	}
+}
+
+// Stack describes a stack, with what runs and waits.
+func (s *Service) Stack(ctx context.Context, name deployments.StackName) (deployments.StackInfo, error) {
+	info, err := s.store.Stack(ctx, name)
+	if err != nil {
+		return info, err
+	}
+	queue := s.queued(ctx, name)
+	info.Active, info.Queued = queue.Active, queue.Queued
+	return info, nil
+}
+
+// queued asks a stack's workflow; one that does not run has nothing.
+func (s *Service) queued(ctx context.Context, name deployments.StackName) deployments.StackInfo {
+	var info deployments.StackInfo
+	value, err := s.temporal.QueryWorkflow(ctx, deployments.StackWorkflowID(name), "", deployments.QueryQueue)
+	if err == nil {
+		_ = value.Get(&info)
+	}
+	return info
+}

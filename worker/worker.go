@@ -1,0 +1,88 @@
+package worker
+
+import (
+	"context"
+	"os"
+	"time"
+
+	"github.com/google/uuid"
+	pulumirpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
+	"go.temporal.io/sdk/worker"
+
+	"github.com/deployctl/deployctl/activities"
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/runclient"
+	"github.com/deployctl/deployctl/workflows"
+)
+
+// Options are a worker process's own.
+type Options struct {
+	// Instance names the process; empty means a random name. No two processes ever have the same.
+	Instance string
+	// Dir is where the files of programs are kept; empty means a temporary directory.
+	Dir string
+	// Builtin are the packages that are served in this process, by name.
+	Builtin map[string]func() pulumirpc.ResourceProviderServer
+	// Workflows are settings for tests.
+	Workflows workflows.Settings
+}
+
+const (
+	// stopTimeout is how long running activities may take to report when the worker stops.
+	stopTimeout = 30 * time.Second
+	// deadlock is how long workflow code may run without a yield: a loaded machine is no defect.
+	deadlock = 10 * time.Second
+	// concurrent bounds the activities of a process; each update bounds its own steps.
+	concurrent = 400
+)
+
+// Run carries updates out until ctx ends. A worker polls the queue that all share, and one of its own on which it does
+// everything of the updates that it hosts.
+func (c *Connection) Run(ctx context.Context, o Options) error {
+	if o.Instance == "" {
+		o.Instance = uuid.NewString()
+	}
+	if o.Dir == "" {
+		dir, err := os.MkdirTemp("", "deployctl-worker-")
+		if err != nil {
+			return deployments.Errorf(deployments.CodeUnavailable, "make a directory for programs: %w", err)
+		}
+		defer func() { _ = os.RemoveAll(dir) }()
+		o.Dir = dir
+	}
+	private := deployments.PrivateTaskQueue(o.Instance)
+	acts := activities.New(activities.Options{
+		Store: c.Store, Runs: runclient.New(c.Client), Heart: c.Client, Worker: private, Dir: o.Dir,
+		Env: os.Environ(), Builtin: o.Builtin,
+	})
+	defer func() {
+		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
+		defer cancel()
+		activities.Close(closing, acts)
+	}()
+	failed := make(chan error, 2)
+	options := worker.Options{
+		WorkerStopTimeout: stopTimeout, DeadlockDetectionTimeout: deadlock,
+		MaxConcurrentActivityExecutionSize: concurrent,
+		OnFatalError:                       func(err error) { failed <- err },
+	}
+	shared := worker.New(c.Client, deployments.SharedTaskQueue, options)
+	workflows.New(o.Workflows).Register(shared)
+	shared.RegisterActivity(acts)
+	shared.RegisterActivity(&recovery{c})
+	options.DisableWorkflowWorker = true
+	own := worker.New(c.Client, private, options)
+	own.RegisterActivity(acts)
+	for _, w := range []worker.Worker{own, shared} {
+		if err := w.Start(); err != nil {
+			return deployments.Errorf(deployments.CodeUnavailable, "start the worker: %w", err)
+		}
+		defer w.Stop()
+	}
+	select {
+	case <-ctx.Done():
+		return nil
+	case err := <-failed:
+		return deployments.Errorf(deployments.CodeUnavailable, "the worker cannot go on: %w", err)
+	}
+}
