@@ -27,6 +27,8 @@ type Options struct {
 	// Patience is how long a call goes on trying to reach the service; zero means one minute. A Watch that has begun
 	// goes on for as long as its context does.
 	Patience time.Duration
+	// FirstPatience is Patience until the service has answered once; zero means the same.
+	FirstPatience time.Duration
 	// Unreachable is told when the service has not been reached for a few seconds (true) and when it is back (false).
 	// It may be nil.
 	Unreachable func(bool)
@@ -51,6 +53,9 @@ const maxMessage = 16 << 20
 func Dial(o Options) (*Client, error) {
 	if o.Patience == 0 {
 		o.Patience = time.Minute
+	}
+	if o.FirstPatience == 0 {
+		o.FirstPatience = o.Patience
 	}
 	host, _, err := net.SplitHostPort(o.Address)
 	if err != nil {

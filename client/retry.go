@@ -44,9 +44,14 @@ func once[Req, Resp any](ctx context.Context, c *Client, method unary[Req, Resp]
 	return resp, wire.ToError(err)
 }
 
-// patiently runs attempt until it succeeds, fails for good, or the service has been unreachable for Options.Patience.
+// patiently runs attempt until it succeeds, fails for good, or the service has been unreachable for as long as
+// the options allow.
 func (c *Client) patiently(ctx context.Context, attempt func(context.Context) error) error {
-	giveUp := time.Now().Add(c.options.Patience)
+	patience := c.options.Patience
+	if !c.silence.everReached() {
+		patience = c.options.FirstPatience
+	}
+	giveUp := time.Now().Add(patience)
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
 		err := wire.ToError(attempt(ctx))
 		if err == nil || deployments.CodeOf(err) != deployments.CodeUnavailable {
@@ -85,6 +90,13 @@ type silence struct {
 	mu    sync.Mutex
 	since time.Time // zero while it is reached
 	told  bool
+	ever  bool // it has been reached
+}
+
+func (s *silence) everReached() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ever
 }
 
 func (s *silence) failed() {
@@ -107,7 +119,7 @@ func (s *silence) reached() {
 	if s.told && s.tell != nil {
 		s.tell(false)
 	}
-	s.since, s.told = time.Time{}, false
+	s.since, s.told, s.ever = time.Time{}, false, true
 }
 
 // receive reads a stream to its end.

@@ -80,5 +80,6 @@ func (b *background) failure() error {
 	if i := strings.LastIndex(said, "error: "); i >= 0 {
 		said = said[i+len("error: "):]
 	}
+	said, _, _ = strings.Cut(said, "\n")
 	return deployments.Errorf(deployments.CodeUnavailable, "the embedded service did not start: %w (see %s)", errors.New(said), b.log)
 }

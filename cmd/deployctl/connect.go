@@ -22,17 +22,27 @@ func connect(ctx context.Context, s settings.Settings, n command.Notices) (comma
 		}
 		return dial(ctx, client.Options{Address: address, Token: token, CAFile: s.Get(settings.CACert), Unreachable: n.Unreachable}, false)
 	}
-	status, err := findEmbedded(ctx, s.Get(settings.Home), n)
-	if err != nil {
-		return command.Connection{}, err
+	return connectEmbedded(ctx, s.Get(settings.Home), n)
+}
+
+// connectEmbedded speaks to the embedded service. One that dies while it is being reached is started once more.
+func connectEmbedded(ctx context.Context, home string, n command.Notices) (command.Connection, error) {
+	for attempt := 1; ; attempt++ {
+		status, err := findEmbedded(ctx, home, n)
+		if err != nil {
+			return command.Connection{}, err
+		}
+		token, err := os.ReadFile(status.TokenFile)
+		if err != nil {
+			return command.Connection{}, deployments.Errorf(deployments.CodeUnavailable, "cannot read the embedded service's token: %w", err)
+		}
+		connection, err := dial(ctx, client.Options{
+			Address: status.APIAddress, Token: strings.TrimSpace(string(token)), Unreachable: n.Unreachable, FirstPatience: 5 * time.Second,
+		}, true)
+		if err == nil || attempt == 2 || deployments.CodeOf(err) != deployments.CodeUnavailable {
+			return connection, err
+		}
 	}
-	token, err := os.ReadFile(status.TokenFile)
-	if err != nil {
-		return command.Connection{}, deployments.Errorf(deployments.CodeUnavailable, "cannot read the embedded service's token: %w", err)
-	}
-	return dial(ctx, client.Options{
-		Address: status.APIAddress, Token: strings.TrimSpace(string(token)), Unreachable: n.Unreachable,
-	}, true)
 }
 
 func dial(ctx context.Context, o client.Options, embedded bool) (command.Connection, error) {

@@ -51,7 +51,7 @@ func (l *lines) Item(e deployments.WatchEvent) {
 
 // step prints a line for a row whose step has moved on; unchanged resources are only counted.
 func (l *lines) step(r *Row) {
-	if r.current == apitype.OpSame || r.Type == stackType && r.current != apitype.OpDelete {
+	if r.current == apitype.OpSame || r.Type == stackType && r.current != apitype.OpDelete || r.internal() || l.repeated(r) {
 		return
 	}
 	o := operationOf(r.current)
@@ -71,6 +71,14 @@ func (l *lines) step(r *Row) {
 		}
 	}
 	l.print(line)
+}
+
+// repeated says whether the step has been shown as far as it is: a component is done again when its outputs come.
+func (l *lines) repeated(r *Row) bool {
+	stage := fmt.Sprintf("\x00%s %s %d", r.URN, r.current, r.Phase)
+	before := l.said[stage]
+	l.said[stage] = true
+	return before
 }
 
 // changedNames lists the properties that change, in brackets.

@@ -196,6 +196,11 @@ func (r *Row) changes() bool {
 	return r.Op != "" && r.Op != apitype.OpSame && r.Op != apitype.OpRefresh
 }
 
+// internal says whether the row is of a provider that nobody declared: it is shown only when something is wrong with it.
+func (r *Row) internal() bool {
+	return strings.HasPrefix(r.Type, "pulumi:providers:") && strings.HasPrefix(r.Name, "default") && r.Phase != failed && len(r.Diags) == 0
+}
+
 // plain takes colour tags and terminal controls out of a message.
 func plain(text string) string {
 	text = strings.ReplaceAll(colors.Never.Colorize(text), "\t", "    ")

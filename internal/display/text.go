@@ -61,6 +61,7 @@ func diagLines(d Diag, paint painter) []string {
 	lines := strings.Split(d.Message, "\n")
 	switch d.Severity {
 	case "error":
+		lines[0] = strings.TrimPrefix(lines[0], "error: ")
 		lines[0] = paint.paint(red, "error: ") + lines[0]
 	case "warning":
 		lines[0] = paint.paint(yellow, "warning: ") + lines[0]
@@ -213,7 +214,7 @@ func Details(s *State, color bool) []string {
 	paint := painter(color)
 	var out []string
 	for _, r := range s.Rows {
-		if !r.changes() {
+		if !r.changes() || r.internal() {
 			continue
 		}
 		o := operationOf(r.Op)

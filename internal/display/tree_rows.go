@@ -59,6 +59,9 @@ func (b *branch) choose(parent string) bool {
 
 // wanted says whether a row is shown for its own sake.
 func (b *branch) wanted(r *Row) bool {
+	if r.internal() {
+		return false
+	}
 	if r.Phase == running || r.Phase == failed {
 		return true
 	}
