@@ -1,0 +1,227 @@
+package activities
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/engine"
+)
+
+// realRun drives the real core with the real activities, in this process: what a Run workflow does, without Temporal.
+type realRun struct {
+	house   *house
+	core    *engine.Run
+	replies []engine.Reply
+	deltas  []engine.Delta
+	emits   []engine.Emit
+
+	mu       sync.Mutex
+	received int
+	done     chan struct{}
+}
+
+func (r *realRun) Signal(_ context.Context, _ deployments.UpdateName, m deployments.Messages) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i, item := range m.Items {
+		if m.First+i != r.received+1 {
+			continue
+		}
+		r.received++
+		switch {
+		case item.Started != nil:
+			r.core.Handle(*item.Started)
+		case item.Registered != nil:
+			r.core.Handle(*item.Registered)
+		case item.OutputsRegistered != nil:
+			r.core.Handle(*item.OutputsRegistered)
+		case item.ReadRequested != nil:
+			r.core.Handle(*item.ReadRequested)
+		case item.Exited != nil:
+			r.core.Handle(*item.Exited)
+		}
+	}
+	r.issue()
+	return nil
+}
+
+func (r *realRun) Poll(ctx context.Context, _ deployments.UpdateName, p deployments.Poll) (deployments.Replies, error) {
+	for range 20 {
+		r.mu.Lock()
+		n := len(r.replies)
+		got := slices.Clone(r.replies[min(p.Cursor, n):])
+		r.mu.Unlock()
+		if len(got) > 0 {
+			return deployments.Replies{Replies: got, Cursor: n}, nil
+		}
+		if pause(ctx, 5*time.Millisecond) != nil {
+			return deployments.Replies{}, ctx.Err()
+		}
+	}
+	return deployments.Replies{Cursor: p.Cursor}, nil
+}
+
+// issue starts what may start. The lock is held.
+func (r *realRun) issue() {
+	for commands := r.core.Ready(); len(commands) > 0; commands = r.core.Ready() {
+		for _, c := range commands {
+			switch c := c.(type) {
+			case engine.Reply:
+				r.replies = append(r.replies, c)
+			case engine.Emit:
+				r.emits = append(r.emits, c)
+			default:
+				go r.carryOut(c)
+			}
+		}
+	}
+	r.deltas = append(r.deltas, r.core.Deltas()...)
+	if _, over := r.core.Result(); over {
+		select {
+		case <-r.done:
+		default:
+			close(r.done)
+		}
+	}
+}
+
+func (r *realRun) carryOut(c engine.Command) {
+	h := r.house
+	var event engine.Event
+	var err error
+	switch c := c.(type) {
+	case engine.Plan:
+		var planned []engine.Planned
+		planned, err = call[[]engine.Planned](h, h.acts.Plan, deployments.PlanInput{Update: h.update, Base: h.base, Plans: []engine.Plan{c}})
+		if err == nil {
+			event = planned[0]
+		}
+	case engine.Step:
+		event, err = call[engine.StepFinished](h, h.acts.Step, deployments.StepInput{Update: h.update, Base: h.base, Step: c, Round: 1})
+		if errorType(err) == deployments.ErrorUnknownOutcome {
+			event, err = engine.StepFinished{Op: c.Op, Outcome: engine.OutcomeUnknown}, nil
+		}
+	case engine.Settle:
+		event, err = call[engine.StepFinished](h, h.acts.Settle, deployments.SettleInput{Update: h.update, Base: h.base, Settle: c})
+	case engine.Cascade:
+		event, err = call[engine.CascadePlanned](h, h.acts.Cascade, deployments.CascadeInput{Update: h.update, Base: h.base, Cascade: c})
+	case engine.Compare:
+		event, err = call[engine.ProviderDiffed](h, h.acts.Compare, deployments.CompareInput{Update: h.update, Base: h.base, Compare: c})
+	}
+	if err != nil {
+		h.t.Errorf("%T: %v", c, err)
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.core.Handle(event)
+	r.issue()
+}
+
+// carryOut runs a whole update with the real core and settles it.
+func (h *house) carryOut(request deployments.UpdateRequest) (engine.Result, *realRun) {
+	h.t.Helper()
+	claimed := h.claim(request)
+	headers, err := call[deployments.Headers](h, h.acts.Headers, deployments.HeadersInput{Update: h.update, Base: h.base})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	r := &realRun{house: h, core: engine.New(claimed.Goal, headers.States, headers.Pending), done: make(chan struct{})}
+	h.runs.mu.Lock()
+	h.runs.run = r
+	h.runs.mu.Unlock()
+	if claimed.HasProgram {
+		out, err := call[deployments.ProgramOutput](h, h.acts.Program, deployments.ProgramInput{
+			Update: h.update, Base: h.base, Goal: claimed.Goal, Epoch: 1,
+		})
+		if err != nil || out.Lost {
+			h.t.Fatalf("%+v %v", out, err)
+		}
+	} else {
+		r.mu.Lock()
+		r.issue()
+		r.mu.Unlock()
+	}
+	select {
+	case <-r.done:
+	case <-time.After(time.Minute):
+		h.t.Fatalf("the run does not end; it has emitted %+v", r.emits)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	result, _ := r.core.Result()
+	if _, err := call[struct{}](h, h.acts.Save, deployments.SaveInput{
+		Update: h.update, Base: h.base, Number: 1, Deltas: r.deltas, Events: r.emits,
+	}); err != nil {
+		h.t.Fatal(err)
+	}
+	if _, err := call[deployments.UpdateInfo](h, h.acts.Settled, deployments.SettledInput{
+		Update: h.update, Base: h.base, Saves: 1, Result: result,
+	}); err != nil {
+		h.t.Fatal(err)
+	}
+	release(h)
+	return result, r
+}
+
+func TestAStackLivesItsLifeThroughTheRealCore(t *testing.T) {
+	h := newHouse(t)
+	program := func(script string) string { return h.upload(scenarioProject(script)) }
+	one := `
+steps:
+  - {register: a, type: 'toy:index:Thing', properties: {size: "1", zone: x}}
+  - {register: b, type: 'toy:index:Thing', properties: {name: "${a.name}-b", secret: !secret hush}}
+outputs: {name: '${b.name}'}
+`
+	expect := func(what string, request deployments.UpdateRequest, changes map[string]int, effects int) {
+		t.Helper()
+		before := len(h.effects())
+		result, run := h.carryOut(request)
+		if result.Status != engine.StatusSucceeded || result.IntegrityError != "" {
+			t.Fatalf("%s: %+v\n%+v", what, result, run.emits)
+		}
+		for kind, n := range changes {
+			if result.Changes[kind] != n {
+				t.Errorf("%s: %d %s in %v", what, result.Changes[kind], kind, result.Changes)
+			}
+		}
+		if did := len(h.effects()) - before; did != effects {
+			t.Errorf("%s: %d effects: %v", what, did, h.effects())
+		}
+		if log := h.log(); strings.Contains(log, "hush") || !strings.Contains(log, "summaryEvent") {
+			t.Errorf("%s: the log is %s", what, log)
+		}
+	}
+	expect("a preview of a create", deployments.UpdateRequest{DryRun: true, Bundle: program(one)}, map[string]int{"create": 4}, 0)
+	expect("a create", deployments.UpdateRequest{Bundle: program(one)}, map[string]int{"create": 4}, 2)
+	expect("no change", deployments.UpdateRequest{Bundle: program(one)}, map[string]int{"create": 0, "update": 0, "same": 4}, 0)
+	two := strings.Replace(one, `size: "1"`, `size: "2"`, 1)
+	expect("an update", deployments.UpdateRequest{Bundle: program(two)}, map[string]int{"update": 1}, 1)
+	expect("a refresh", deployments.UpdateRequest{Kind: engine.KindRefresh}, nil, 0)
+	three := strings.Replace(two, `zone: x`, `zone: y, name: other`, 1)
+	expect("a replacement of both", deployments.UpdateRequest{Bundle: program(three)}, map[string]int{"replace": 2}, 4)
+	expect("a preview of a delete", deployments.UpdateRequest{DryRun: true, Bundle: program("steps: []")}, map[string]int{"delete": 3}, 0)
+	expect("a delete", deployments.UpdateRequest{Bundle: program("steps: [{register: c, type: 'toy:index:Thing'}]")}, map[string]int{"delete": 2, "create": 1}, 3)
+	expect("a destroy", deployments.UpdateRequest{Kind: engine.KindDestroy}, nil, 1)
+	head, err := h.store.Head(t.Context(), testStack)
+	if err != nil || head.Resources != 0 {
+		t.Errorf("%+v %v", head, err)
+	}
+}
+
+func TestALostCreateIsFoundAgainThroughTheRealCore(t *testing.T) {
+	h := newHouse(t)
+	script := "steps: [{register: a, type: 'toy:index:Thing', properties: {do: die-after}}]"
+	result, run := h.carryOut(deployments.UpdateRequest{
+		Bundle: h.upload(scenarioProject(script)),
+		Config: map[string]deployments.ConfigValue{settleKey: {Value: `{"` + thingType + `": {"read": "property:name"}}`}},
+	})
+	if result.Status != engine.StatusSucceeded || len(h.effects()) != 1 {
+		t.Errorf("%+v %v %+v", result, h.effects(), run.emits)
+	}
+}
