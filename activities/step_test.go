@@ -125,9 +125,9 @@ func TestLargeOutputsDoNotTravel(t *testing.T) {
 }
 
 func TestAnAttemptThatCannotReportLeavesItsOutcomeForSettling(t *testing.T) {
+	t.Parallel()
 	h := bench(t, nil)
 	step := h.create(texts("name", "n", "do", "hang"))
-	h.acts.Heart = &failingLater{testHeart: h.heart, hangs: filepath.Join(h.world, ".hangs")}
 	done := make(chan engine.StepFinished, 1)
 	go func() {
 		result, err := h.step(step, 1)
@@ -148,12 +148,6 @@ func TestAnAttemptThatCannotReportLeavesItsOutcomeForSettling(t *testing.T) {
 	if err != nil || left.Outcome != engine.OutcomeDone || left.ID != result.ID || left.ID == "" {
 		t.Fatalf("left %+v, was %+v: %v", left, result, err)
 	}
-}
-
-// failingLater beats quickly.
-type failingLater struct {
-	*testHeart
-	hangs string
 }
 
 func waitFor(t *testing.T, condition func() bool) {
@@ -200,6 +194,7 @@ func TestALostCreateIsSettledByTheRuleOfItsType(t *testing.T) {
 		"a given name and it was absent before": {byName, texts("name", "n", "do", "die-after"), engine.OutcomeDone},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			h := bench(t, c.config)
 			step := h.create(c.inputs)
 			if _, err := h.step(step, 1); errorType(err) != deployments.ErrorUnknownOutcome {
@@ -324,5 +319,27 @@ func TestAnUpdateThatIsHostedElsewhereIsNotStarted(t *testing.T) {
 	h.acts.Worker = "worker-1"
 	if result, err := h.step(step, 1); err != nil || result.Outcome != engine.OutcomeDone {
 		t.Errorf("a session is made again: %+v %v", result, err)
+	}
+}
+
+func TestACancelReachesTheProviderAndItsAnswerIsKept(t *testing.T) {
+	t.Parallel()
+	h := bench(t, nil)
+	h.heart.answer(temporal.NewCanceledError())
+	result, err := h.step(h.create(texts("name", "n", "do", "hang")), 1)
+	if err != nil || result.Outcome != engine.OutcomeDone || result.ID != "n" {
+		t.Errorf("%+v %v", result, err)
+	}
+}
+
+func TestAProgramIsGivenUpBeforeItsHeartbeatTimeout(t *testing.T) {
+	heart := &testHeart{err: errors.New("no connection")}
+	p := &pulse{heart: heart, timeout: time.Minute, received: time.Now().Add(-50 * time.Second), cancelled: make(chan struct{})}
+	if _ = p.beat(t.Context()); !p.fading() || p.alive() || !p.unheard() {
+		t.Error("nobody heard of it for 50 of 60 seconds")
+	}
+	heart.answer(nil)
+	if _ = p.beat(t.Context()); p.fading() || !p.alive() || p.unheard() {
+		t.Error("its heartbeat was accepted")
 	}
 }
