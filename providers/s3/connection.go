@@ -14,8 +14,10 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
@@ -72,7 +74,10 @@ type opened struct {
 	region   string
 }
 
-const fallbackRegion = "us-east-1"
+const (
+	fallbackRegion = "us-east-1"
+	maxBackoff     = 300 * time.Millisecond
+)
 
 func (c *connection) open(ctx context.Context, cfg Config, environment []string) error {
 	if u, err := url.Parse(cfg.Endpoint); err != nil || cfg.Endpoint != "" && (u.Scheme == "" || u.Host == "") {
@@ -99,6 +104,8 @@ func (c *connection) open(ctx context.Context, cfg Config, environment []string)
 			o.BaseEndpoint = &cfg.Endpoint
 		}
 		o.UsePathStyle = o.BaseEndpoint != nil
+		// Only what passes at once is tried again here; waiting is the engine's, where it shows and survives.
+		o.Retryer = retry.NewStandard(func(r *retry.StandardOptions) { r.MaxBackoff = maxBackoff })
 		o.RequestChecksumCalculation = aws.RequestChecksumCalculationWhenRequired
 		o.ResponseChecksumValidation = aws.ResponseChecksumValidationWhenRequired
 	})

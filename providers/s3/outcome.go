@@ -7,11 +7,11 @@ import (
 	"net"
 	"net/http"
 	"strconv"
-	"syscall"
 	"time"
 
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/smithy-go"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
 	"github.com/deployctl/deployctl/provider"
 )
 
@@ -19,19 +19,20 @@ import (
 func outcome(err error) error {
 	var (
 		response *awshttp.ResponseError
+		unsent   *smithyhttp.RequestSendError
 		dial     *net.OpError
 	)
 	switch {
 	case err == nil, errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return err
-	case errors.As(err, &response):
+	case errors.As(err, &response) && response.HTTPStatusCode() != 0:
 		return byStatus(response, err)
-	case errors.Is(err, syscall.ECONNREFUSED), errors.As(err, &dial) && dial.Op == "dial":
+	case errors.As(err, &dial) && dial.Op == "dial":
 		return &provider.NotDone{Err: err}
-	case refusedByServer(err), !sent(err):
-		return err
+	case errors.As(err, &unsent), errors.As(err, &response): // despite its name, the answer is what may be missing
+		return &provider.Unknown{Err: err}
 	}
-	return &provider.Unknown{Err: err}
+	return err
 }
 
 // failed says which call an error is of, and what it means.
@@ -62,19 +63,6 @@ func retryAfter(response *awshttp.ResponseError) time.Duration {
 		return 0
 	}
 	return time.Duration(seconds) * time.Second
-}
-
-// refusedByServer says whether the server answered with an error of its own.
-func refusedByServer(err error) bool {
-	var api smithy.APIError
-	return errors.As(err, &api)
-}
-
-// sent says whether the request may have left this machine: errors before that (no credentials, an invalid name) are no transport errors.
-func sent(err error) bool {
-	var transport *smithy.OperationError
-	var network net.Error
-	return errors.As(err, &transport) && errors.As(err, &network) || errors.Is(err, syscall.ECONNRESET)
 }
 
 // is says whether the server answered with one of the codes.

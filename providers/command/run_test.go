@@ -1,0 +1,225 @@
+//go:build unix
+
+package command_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/deployctl/deployctl/provider"
+	"github.com/deployctl/deployctl/providers/command"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
+	pulumirpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/emptypb"
+	"google.golang.org/protobuf/types/known/structpb"
+)
+
+const urn = "urn:pulumi:dev::web::deployctl:command:Run::job"
+
+type props = resource.PropertyMap
+
+func str(s string) resource.PropertyValue { return resource.NewProperty(s) }
+
+func argv(args ...string) resource.PropertyValue {
+	var items []resource.PropertyValue
+	for _, a := range args {
+		items = append(items, str(a))
+	}
+	return resource.NewProperty(items)
+}
+
+func open(t *testing.T, dir string) pulumirpc.ResourceProviderClient {
+	t.Helper()
+	pkg := provider.Package{Name: "deployctl", Version: "0.0.1", Modules: []provider.Module{
+		command.Module([]string{"PATH=" + os.Getenv("PATH"), "GIVEN=yes"})}}
+	client, stop, err := provider.Client(provider.Server(pkg))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(stop)
+	if _, err := client.Handshake(t.Context(), &pulumirpc.ProviderHandshakeRequest{ProgramDirectory: &dir}); err != nil {
+		t.Fatal(err)
+	}
+	return client
+}
+
+func wire(t *testing.T, m props) *structpb.Struct {
+	t.Helper()
+	s, err := plugin.MarshalProperties(m, plugin.MarshalOptions{KeepUnknowns: true, KeepSecrets: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func unwire(t *testing.T, s *structpb.Struct) props {
+	t.Helper()
+	m, err := plugin.UnmarshalProperties(s, plugin.MarshalOptions{KeepUnknowns: true, KeepSecrets: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func create(t *testing.T, c pulumirpc.ResourceProviderClient, in props) (string, props) {
+	t.Helper()
+	resp, err := c.Create(t.Context(), &pulumirpc.CreateRequest{Urn: urn, Properties: wire(t, in)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.GetId(), unwire(t, resp.GetProperties())
+}
+
+func TestACommandRunsInTheProgramsDirectoryWithTheGivenEnvironmentOnly(t *testing.T) {
+	t.Setenv("SERVICE_SECRET", "no")
+	dir := t.TempDir()
+	c := open(t, dir)
+	_, out := create(t, c, props{
+		"create": str(`cat; echo "$GIVEN $MORE [$SERVICE_SECRET]"; pwd; echo oops >&2`), "stdin": str("in\n"),
+		"environment": resource.NewProperty(props{"MORE": str("more")})})
+	real, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := out["stdout"].StringValue(); got != "in\nyes more []\n"+dir && got != "in\nyes more []\n"+real {
+		t.Errorf("stdout %q", got)
+	}
+	if out["stderr"].StringValue() != "oops" || out["exitCode"].NumberValue() != 0 {
+		t.Errorf("outputs %v", out)
+	}
+	if _, out := create(t, c, props{"create": argv("printf", "%s|", "a b", "$HOME")}); out["stdout"].StringValue() != "a b|$HOME|" {
+		t.Errorf("arguments came as %v", out["stdout"])
+	}
+}
+
+func TestAFailedCommandShowsItsLastWordsUnlessTheyMayBeSecret(t *testing.T) {
+	c := open(t, t.TempDir())
+	script := `for i in $(seq 30); do echo "line $i $S" >&2; done; exit 3`
+	for name, value := range map[string]resource.PropertyValue{"plain": str("pw"), "secret": resource.MakeSecret(str("pw"))} {
+		_, err := c.Create(t.Context(), &pulumirpc.CreateRequest{Urn: urn, Properties: wire(t, props{
+			"create": str(script), "environment": resource.NewProperty(props{"S": value})})})
+		if err == nil || !strings.Contains(err.Error(), "code 3") || strings.Contains(err.Error(), "line 20 ") {
+			t.Errorf("%s: %v", name, err)
+		}
+		if shown := strings.Contains(fmt.Sprint(err), "line 30 pw"); shown != (name == "plain") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	_, out := create(t, c, props{"create": str("echo $S"), "environment": resource.NewProperty(props{"S": resource.MakeSecret(str("pw"))})})
+	if !out["stdout"].IsSecret() || !out["stderr"].IsSecret() {
+		t.Errorf("outputs %v", out)
+	}
+}
+
+func TestUpdateRunsOnlyWhenWhatItRunsHasChangedAndDeleteRunsItsOwn(t *testing.T) {
+	dir := t.TempDir()
+	c := open(t, dir)
+	in := props{"create": str("echo created | tee -a log"), "update": str(`echo "updated after $DEPLOYCTL_STDOUT" >> log`), "delete": str("echo deleted >> log")}
+	id, out := create(t, c, in)
+	update := func(olds, news props) {
+		t.Helper()
+		_, err := c.Update(t.Context(), &pulumirpc.UpdateRequest{Urn: urn, Id: id, OldInputs: wire(t, olds), Olds: wire(t, out), News: wire(t, news)})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	later := in.Copy()
+	later["delete"] = str("echo removed >> log")
+	update(in, later)
+	more := later.Copy()
+	more["stdin"] = str("x")
+	update(later, more)
+	if _, err := c.Delete(t.Context(), &pulumirpc.DeleteRequest{Urn: urn, Id: id, OldInputs: wire(t, more), Properties: wire(t, out)}); err != nil {
+		t.Fatal(err)
+	}
+	log, err := os.ReadFile(filepath.Join(dir, "log"))
+	if err != nil || string(log) != "created\nupdated after created\nremoved\n" {
+		t.Errorf("log %q, %v", log, err)
+	}
+	diff, err := c.Diff(t.Context(), &pulumirpc.DiffRequest{Urn: urn, Id: id, OldInputs: wire(t, in),
+		News: wire(t, props{"create": in["create"], "update": in["update"], "delete": in["delete"], "triggers": argv("1")})})
+	if err != nil || len(diff.GetReplaces()) != 1 {
+		t.Errorf("a trigger: %v, %v", diff, err)
+	}
+}
+
+func TestALostRunIsSettledByItsReadCommandOrByNobody(t *testing.T) {
+	dir := t.TempDir()
+	c := open(t, dir)
+	rules, err := c.GetMapping(t.Context(), &pulumirpc.GetMappingRequest{Key: provider.SettleMapping})
+	if err != nil || string(rules.GetData()) != `{"deployctl:command:Run":"read"}` {
+		t.Errorf("rules %s, %v", rules.GetData(), err)
+	}
+	ask := func(in props) string {
+		t.Helper()
+		var trailer metadata.MD
+		if _, err := c.Read(t.Context(), &pulumirpc.ReadRequest{Urn: urn, Inputs: wire(t, in)}, grpc.Trailer(&trailer)); err != nil {
+			t.Fatal(err)
+		}
+		return strings.Join(trailer.Get(provider.OwnershipTrailer), ",")
+	}
+	readable := props{"create": str("touch it"), "read": str("test -e it")}
+	if got := ask(readable); got != "absent" {
+		t.Errorf("before: %s", got)
+	}
+	create(t, c, readable)
+	if got := ask(readable); got != "owned" {
+		t.Errorf("after: %s", got)
+	}
+	if got := ask(props{"create": str("touch it")}); got != "undecidable" {
+		t.Errorf("without a read command: %s", got)
+	}
+}
+
+func TestCancelEndsTheWholeProcessGroup(t *testing.T) {
+	dir := t.TempDir()
+	c := open(t, dir)
+	if err := syscall.Mkfifo(filepath.Join(dir, "ready"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() {
+		_, err := c.Create(context.Background(), &pulumirpc.CreateRequest{Urn: urn,
+			Properties: wire(t, props{"create": str("trap '' TERM; sleep 600 & echo $! > ready; wait; sleep 600")})})
+		done <- err
+	}()
+	line, err := os.ReadFile(filepath.Join(dir, "ready")) // waits for the writer
+	if err != nil {
+		t.Fatal(err)
+	}
+	var pid int
+	if _, err := fmt.Sscan(string(line), &pid); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Cancel(t.Context(), &emptypb.Empty{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; status.Code(err) != codes.Canceled {
+		t.Errorf("ended with %v", err)
+	}
+	for deadline := time.Now().Add(time.Minute); alive(pid); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("what the command started is still running")
+		}
+	}
+}
+
+// alive says whether the process runs; one that nobody has waited for yet does not.
+func alive(pid int) bool {
+	if syscall.Kill(pid, 0) != nil {
+		return false
+	}
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	return err != nil || !strings.Contains(string(stat), ") Z ")
+}

@@ -1,0 +1,111 @@
+// Package s3test gives tests a real S3 server.
+package s3test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"testing"
+	"time"
+
+	"github.com/versity/versitygw/backend/meta"
+	"github.com/versity/versitygw/backend/posix"
+	"github.com/versity/versitygw/embedgw"
+)
+
+// The credentials of the server.
+const (
+	AccessKey = "test-access"
+	SecretKey = "test-secret"
+)
+
+const (
+	serveDir  = "S3_TEST_SERVE_DIR"
+	serveAddr = "S3_TEST_SERVE_ADDR"
+)
+
+// Endpoint is where the server answers while Run runs.
+var Endpoint string
+
+// Run runs a package's tests, from its TestMain, with a server beside them. The server is the test binary started once more,
+// because it changes the working directory of its process; so Run must come first.
+func Run(m *testing.M) int {
+	if dir := os.Getenv(serveDir); dir != "" {
+		go func() { // ends with its parent
+			_, _ = io.Copy(io.Discard, os.Stdin)
+			os.Exit(0)
+		}()
+		_, _ = fmt.Fprintln(os.Stderr, serve(dir, os.Getenv(serveAddr)))
+		return 1
+	}
+	stop, err := start()
+	if err != nil {
+		_, _ = fmt.Fprintln(os.Stderr, "starting the S3 server of the tests:", err)
+		return 1
+	}
+	defer stop()
+	return m.Run()
+}
+
+func start() (stop func(), err error) {
+	dir, err := os.MkdirTemp("", "s3-test-")
+	if err != nil {
+		return nil, err
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	addr := listener.Addr().String()
+	if err := listener.Close(); err != nil {
+		return nil, err
+	}
+	server := exec.Command(os.Args[0])
+	server.Env = append(os.Environ(), serveDir+"="+dir, serveAddr+"="+addr)
+	server.Stderr = os.Stderr
+	stdin, err := server.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := server.Start(); err != nil {
+		return nil, err
+	}
+	Endpoint = "http://" + addr
+	return func() { _ = stdin.Close(); _ = server.Wait(); _ = os.RemoveAll(dir) }, await(Endpoint)
+}
+
+func await(url string) error {
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		if resp, err := http.Get(url); err == nil {
+			return resp.Body.Close()
+		}
+	}
+	return errors.New("it did not come up")
+}
+
+func serve(dir, addr string) error {
+	side := dir + "/meta"
+	objects := dir + "/objects"
+	for _, d := range []string{side, objects} {
+		if err := os.MkdirAll(d, 0o700); err != nil {
+			return err
+		}
+	}
+	sidecar, err := meta.NewSideCar(side)
+	if err != nil {
+		return err
+	}
+	store, err := posix.New(objects, sidecar, posix.PosixOpts{})
+	if err != nil {
+		return err
+	}
+	return embedgw.RunVersityGW(context.Background(), store, &embedgw.Config{
+		RootUserAccess: AccessKey, RootUserSecret: SecretKey, Region: "us-east-1", Ports: []string{addr},
+		MaxConnections: 1024, MaxRequests: 512, MultipartMaxParts: 10_000, Quiet: true, KeepAlive: true,
+	})
+}
