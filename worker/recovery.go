@@ -15,13 +15,13 @@ import (
 )
 
 // recovery are the activities that look after updates whose workflows were closed from outside.
-type recovery struct{ *Connection }
+type recovery struct{ connection *Connection }
 
 // Ended returns once the update's workflow is closed, or not known.
 func (r *recovery) Ended(ctx context.Context, u deployments.UpdateName) error {
 	for {
 		activity.RecordHeartbeat(ctx)
-		description, err := r.Client.DescribeWorkflowExecution(ctx, deployments.UpdateWorkflowID(u), "")
+		description, err := r.connection.Client.DescribeWorkflowExecution(ctx, deployments.UpdateWorkflowID(u), "")
 		var unknown *serviceerror.NotFound
 		switch {
 		case errors.As(err, &unknown):
@@ -40,15 +40,15 @@ func (r *recovery) Ended(ctx context.Context, u deployments.UpdateName) error {
 // Recover ends an update in the place of its workflow: what it saved becomes the next checkpoint. Operations that it
 // had begun stand as pending; the next update settles them.
 func (r *recovery) Recover(ctx context.Context, in deployments.RecoverInput) (deployments.UpdateInfo, error) {
-	saves, err := r.Store.LastSave(ctx, in.Update)
+	saves, err := r.connection.Store.LastSave(ctx, in.Update)
 	if err != nil {
 		return deployments.UpdateInfo{}, err
 	}
-	request, err := r.Store.Request(ctx, in.Update)
+	request, err := r.connection.Store.Request(ctx, in.Update)
 	if err != nil && deployments.CodeOf(err) != deployments.CodeNotFound {
 		return deployments.UpdateInfo{}, err
 	}
-	info, err := r.Store.Info(ctx, in.Update)
+	info, err := r.connection.Store.Info(ctx, in.Update)
 	if err != nil {
 		info = deployments.UpdateInfo{
 			Update: in.Update, Kind: request.Kind, Message: request.Message, Initiator: request.Initiator, Started: time.Now().UTC(),
@@ -57,9 +57,9 @@ func (r *recovery) Recover(ctx context.Context, in deployments.RecoverInput) (de
 	if !info.Ended.IsZero() {
 		return info, nil
 	}
-	claim, err := r.Store.ClaimOf(ctx, in.Update)
+	claim, err := r.connection.Store.ClaimOf(ctx, in.Update)
 	if err == nil && !request.DryRun {
-		written, err := r.Store.Finish(ctx, statestore.Finish{
+		written, err := r.connection.Store.Finish(ctx, statestore.Finish{
 			Scope: statestore.Scope{Update: in.Update, Base: claim.Base, Secrets: request.Secrets}, Saves: saves,
 		})
 		if err != nil {
@@ -71,8 +71,8 @@ func (r *recovery) Recover(ctx context.Context, in deployments.RecoverInput) (de
 	if in.Status == "" {
 		info.Status = string(engine.StatusFailed)
 	}
-	if err := r.Store.PutInfo(ctx, info); err != nil {
+	if err := r.connection.Store.PutInfo(ctx, info); err != nil {
 		return info, err
 	}
-	return info, closeLog(ctx, r.Store, info, saves)
+	return info, closeLog(ctx, r.connection.Store, info, saves)
 }

@@ -27,5 +27,5 @@ func (s store) Import(
 	return s.Store.Import(ctx, statestore.Exchange{Stack: name, Secrets: p}, d)
 }
 
-// activityID is the id of the activity that carries an operation out.
-func activityID(op int) string { return fmt.Sprintf("step-%d", op) }
+// activityID is the id of the activity that carries a step out, as the workflows name it.
+func activityID(step deployments.RunningStep) string { return fmt.Sprintf("%s-%d", step.Step, step.Op) }

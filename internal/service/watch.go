@@ -183,7 +183,7 @@ func (w *watcher) attempts(ctx context.Context, p *deployments.Progress) {
 	}
 	for _, pending := range description.GetPendingActivities() {
 		for i := range p.Running {
-			if step := &p.Running[i]; activityID(step.Op) == pending.GetActivityId() {
+			if step := &p.Running[i]; activityID(*step) == pending.GetActivityId() {
 				step.Attempt = int(pending.GetAttempt())
 				if t := pending.GetScheduledTime(); t != nil && step.Attempt > 1 {
 					step.NextRetry = t.AsTime()
