@@ -35,7 +35,7 @@ func (a *Activities) claim(ctx context.Context, in deployments.ClaimInput) (depl
 	if err := a.Store.PutRequest(ctx, u, r); err != nil {
 		return deployments.Claimed{}, err
 	}
-	base, err := a.fence(ctx, in)
+	base, version, err := a.fence(ctx, in)
 	if err != nil {
 		return deployments.Claimed{}, err
 	}
@@ -54,20 +54,21 @@ func (a *Activities) claim(ctx context.Context, in deployments.ClaimInput) (depl
 		return deployments.Claimed{}, err
 	}
 	return deployments.Claimed{
-		Worker: a.Worker, Base: base, Goal: goalOf(u, r), HasProgram: r.Kind == engine.KindUp,
+		Worker: a.Worker, Base: base, Goal: goalOf(u, version, r), HasProgram: r.Kind == engine.KindUp,
 	}, nil
 }
 
-// fence takes the stack for this worker, and gives its version. A preview takes nothing.
-func (a *Activities) fence(ctx context.Context, in deployments.ClaimInput) (int, error) {
+// fence takes the stack for this worker, and gives the version that it has and the one that the update makes. A preview
+// takes nothing; it makes what the next update would, with the same names.
+func (a *Activities) fence(ctx context.Context, in deployments.ClaimInput) (base, version int, err error) {
 	if in.Request.DryRun || in.Update.Number() == 0 {
 		h, err := a.Store.Head(ctx, in.Update.StackName)
-		return h.Version, err
+		return h.Version, max(h.Next, h.Version+1), err
 	}
 	c, err := a.Store.Claim(ctx, statestore.Claimant{
 		Update: in.Update, RequestID: in.Request.RequestID, Writer: writer(a.Worker, strconv.Itoa(in.Epoch)),
 	})
-	return c.Base, err
+	return c.Base, in.Update.Number(), err
 }
 
 // started is when the update was claimed first.
@@ -84,10 +85,10 @@ func running(u deployments.UpdateName, r deployments.UpdateRequest, since time.T
 	}
 }
 
-// goalOf is what a request comes to for the core.
-func goalOf(u deployments.UpdateName, r deployments.UpdateRequest) engine.Goal {
+// goalOf is what a request comes to for the core, in an update that makes a version of the stack.
+func goalOf(u deployments.UpdateName, version int, r deployments.UpdateRequest) engine.Goal {
 	g := engine.Goal{
-		Kind: r.Kind, DryRun: r.DryRun, Version: u.Number(),
+		Kind: r.Kind, DryRun: r.DryRun, Version: version,
 		Organization: u.Organization, Project: u.Project, Stack: u.Stack,
 		Refresh: r.Refresh, Targets: r.Targets, TargetDependents: r.TargetDependents, Replace: r.Replace,
 		ContinueOnError: r.ContinueOnError, Parallel: r.Parallel, WaitOnUnknown: r.WaitOnUnknown,
