@@ -123,7 +123,7 @@ func (l *lines) progress(p deployments.Progress) {
 		}
 	}
 	for _, wait := range p.Waiting {
-		l.once("waiting for you: " + plain(wait))
+		l.once("waiting for you: " + l.state.waitLine(wait))
 	}
 }
 

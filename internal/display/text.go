@@ -64,6 +64,7 @@ func diagLines(d Diag, paint painter) []string {
 		lines[0] = strings.TrimPrefix(lines[0], "error: ")
 		lines[0] = paint.paint(red, "error: ") + lines[0]
 	case "warning":
+		lines[0] = strings.TrimPrefix(lines[0], "warning: ")
 		lines[0] = paint.paint(yellow, "warning: ") + lines[0]
 	default:
 		return lines
@@ -79,22 +80,37 @@ func outputLines(s *State, paint painter) []string {
 	if len(s.Outputs) == 0 {
 		return nil
 	}
-	width := 0
+	column := 0
 	for name := range s.Outputs {
-		width = max(width, len(name))
+		column = max(column, width(name)+1)
 	}
 	out := []string{paint.paint(bold, "Outputs:")}
 	for _, name := range slices.Sorted(maps.Keys(s.Outputs)) {
 		value, sign := format(s.Outputs[name]), " "
-		if old, had := s.Previous[name]; !had {
+		old, had := s.Previous[name]
+		switch {
+		case !had:
 			sign = paint.paint(green, "+")
-		} else if before := format(old); before != value {
-			sign, value = paint.paint(yellow, "~"), before+" → "+value
+		case format(old) != value:
+			sign = paint.paint(yellow, "~")
 		}
-		out = append(out, fmt.Sprintf("  %s %-*s: %s", sign, width, name, value))
+		if object, ok := readable(s.Outputs[name]).(map[string]any); ok && len(value) > longOutput {
+			out = append(out, fmt.Sprintf("  %s %s:", sign, name))
+			for _, key := range slices.Sorted(maps.Keys(object)) {
+				out = append(out, fmt.Sprintf("        %s: %s", key, format(object[key])))
+			}
+			continue
+		}
+		if had && format(old) != value {
+			value = format(old) + " → " + value
+		}
+		out = append(out, fmt.Sprintf("  %s %-*s %s", sign, column, name+":", value))
 	}
 	return out
 }
+
+// longOutput is how long an object may be that is written on one line.
+const longOutput = 60
 
 // summaryLines writes what an update came to.
 func summaryLines(s *State, o Options, paint painter) []string {
@@ -189,6 +205,15 @@ func elapsed(d time.Duration) string {
 	default:
 		return fmt.Sprintf("%dh%02dm", int(d.Hours()), int(d.Minutes())%60)
 	}
+}
+
+// waitLine says what a person has to answer about a create of which nobody knows whether it happened.
+func (s *State) waitLine(urn string) string {
+	name := urn
+	if row, ok := s.byURN[urn]; ok {
+		name = row.label()
+	}
+	return fmt.Sprintf("was %s created? Look, and answer: deployctl resolve '%s' --created ID, or --absent", name, plain(urn))
 }
 
 // queueLine says who is ahead; empty when the update runs.

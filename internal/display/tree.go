@@ -22,7 +22,7 @@ type tree struct {
 	state  *State
 	ticks  int
 	drawn  []string // the lines on the screen
-	notes  []string // what Note has said and the frame shows
+	note   string   // what Note has said, until the next item arrives
 	closed bool
 
 	stop    chan struct{}
@@ -67,12 +67,13 @@ func (t *tree) Item(e deployments.WatchEvent) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.state.Apply(e)
+	t.note = ""
 }
 
 func (t *tree) Note(text string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.notes = append(t.notes, text)
+	t.note = text
 }
 
 func (t *tree) Close() {
@@ -127,14 +128,16 @@ func (t *tree) last() []string {
 	for _, d := range t.state.Diags {
 		lines = append(lines, diagLines(d, t.paint)...)
 	}
-	lines = append(lines, t.notes...)
 	if t.state.End == nil {
 		return lines
 	}
-	if out := outputLines(t.state, t.paint); len(out) > 0 {
-		lines = append(append(lines, ""), out...)
+	for _, part := range [][]string{outputLines(t.state, t.paint), summaryLines(t.state, t.options, t.paint)} {
+		if len(lines) > 0 && len(part) > 0 {
+			lines = append(lines, "")
+		}
+		lines = append(lines, part...)
 	}
-	return append(append(lines, ""), summaryLines(t.state, t.options, t.paint)...)
+	return lines
 }
 
 // frame is what the screen shows now, in at most height lines: of what does not fit, what is done goes first.
@@ -161,16 +164,17 @@ const footDiags = 4
 
 // foot is what stands below the tree: diagnostics of no resource, waits, and the line that moves.
 func (t *tree) foot() []string {
+	columns, _ := t.options.Screen.Size()
 	var lines []string
 	for _, d := range t.state.Diags {
 		lines = append(lines, diagLines(d, t.paint)...)
 	}
 	lines = lines[max(0, len(lines)-footDiags):]
 	for _, wait := range t.state.Progress.Waiting {
-		lines = append(lines, t.paint.paint(yellow, "waiting for you: ")+plain(wait))
+		lines = append(lines, wrap(t.paint.paint(yellow, "waiting for you: ")+t.state.waitLine(wait), columns-1)...)
 	}
-	if n := len(t.notes); n > 0 {
-		lines = append(lines, t.paint.paint(yellow, t.notes[n-1]))
+	if t.note != "" {
+		lines = append(lines, t.paint.paint(yellow, t.note))
 	}
 	status := queueLine(t.state.Progress)
 	if status == "" {

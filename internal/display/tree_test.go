@@ -182,3 +182,14 @@ service unreachable, waiting…
 ⠋ up: 0 running, 0 done
 `)
 }
+
+func TestAnUndecidableCreateSaysWhatToAnswer(t *testing.T) {
+	site := step{op: apitype.OpCreate, typ: bucket, name: "site", new: map[string]any{}}
+	newScene(t, 60, 24, Options{}).at(0, site.begins(), deployments.WatchEvent{Progress: &deployments.Progress{Waiting: []string{id(bucket, "site")}}}).shows(`
++ deployctl:s3:Bucket site  creating
+waiting for you: was deployctl:s3:Bucket site created? Look
+, and answer: deployctl resolve 'urn:pulumi:dev::shop::depl
+oyctl:s3:Bucket::site' --created ID, or --absent
+⠋ up: 1 running, 0 done
+`)
+}

@@ -44,6 +44,23 @@ func clip(text string, columns int) string {
 	return b.String()
 }
 
+// wrap cuts a text that must be readable whole into lines of a number of columns.
+func wrap(text string, columns int) []string {
+	if columns < 1 {
+		return nil
+	}
+	lines, n := []string{""}, 0
+	walk(text, func(part string, w int) bool {
+		if n+w > columns {
+			lines, n = append(lines, ""), 0
+		}
+		lines[len(lines)-1] += part
+		n += w
+		return true
+	})
+	return lines
+}
+
 // walk goes over characters and escape sequences until fn says no.
 func walk(text string, fn func(part string, columns int) bool) {
 	for len(text) > 0 {
