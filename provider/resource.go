@@ -142,13 +142,13 @@ type Lookup[In, Out any] struct {
 type Ownership string
 
 const (
-	// Absent: there is no such thing.
+	// Absent says that there is no such thing.
 	Absent Ownership = "absent"
-	// Owned: it exists and was made for this identity.
+	// Owned says that it exists and was made for this identity.
 	Owned Ownership = "owned"
-	// Unowned: it exists and was made by or for somebody else.
+	// Unowned says that it exists and was made by or for somebody else.
 	Unowned Ownership = "unowned"
-	// Undecidable: the type has no way to tell. What was remembered stays.
+	// Undecidable says that the type has no way to tell. What was remembered stays.
 	Undecidable Ownership = "undecidable"
 )
 

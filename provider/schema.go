@@ -13,10 +13,10 @@ func schemaOf(t reflect.Type) map[string]any {
 	if reflect.PointerTo(t).Implements(valueType) {
 		return reflect.New(t).Interface().(Value).PropertySchema()
 	}
-	switch {
-	case t == assetType:
+	switch t {
+	case assetType:
 		return map[string]any{"$ref": "pulumi.json#/Asset"}
-	case t == anyType:
+	case anyType:
 		return map[string]any{"$ref": "pulumi.json#/Any"}
 	}
 	switch t.Kind() {

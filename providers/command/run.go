@@ -24,7 +24,7 @@ type RunIn struct {
 	Dir         string            `pulumi:"dir,optional" doc:"The directory to run in, relative to the program's."`
 	Environment map[string]string `pulumi:"environment,optional" doc:"Variables added to the environment."`
 	Stdin       string            `pulumi:"stdin,optional" doc:"Given to the command as standard input."`
-	Triggers    []any             `pulumi:"triggers,optional,replace" doc:"Values whose change deletes the resource and creates it again."`
+	Triggers    []any             `pulumi:"triggers,optional,replace" doc:"Values whose change replaces the resource."`
 	Interpreter []string          `pulumi:"interpreter,optional" doc:"A program and arguments that a command as text is appended to; by default /bin/sh -c."`
 }
 
