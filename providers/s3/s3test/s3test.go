@@ -13,9 +13,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/versity/versitygw/backend/meta" //nolint:depguard // only tests import this package
+	"github.com/versity/versitygw/backend/meta"  //nolint:depguard // only tests import this package
 	"github.com/versity/versitygw/backend/posix" //nolint:depguard // only tests import this package
-	"github.com/versity/versitygw/embedgw" //nolint:depguard // only tests import this package
+	"github.com/versity/versitygw/embedgw"       //nolint:depguard // only tests import this package
 )
 
 // The credentials of the server.
