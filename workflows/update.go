@@ -20,9 +20,10 @@ type update struct {
 	cancelled   bool
 	stopClaim   workflow.CancelFunc
 	stopProgram workflow.CancelFunc
-	programming bool // the program runs, or will again
-	lost        int  // epochs in a row that were lost without progress
-	steps       int  // what the Run had reached when the last epoch began
+	programming bool   // the program runs, or will again
+	lost        int    // epochs in a row that were lost without progress
+	steps       int    // what the Run had reached when the last epoch began
+	vouched     string // the worker that was found alive when the Run had lost it
 	broken      error
 }
 

@@ -89,17 +89,27 @@ func (u *update) home(ctx workflow.Context) {
 	u.tell(ctx, deployments.SignalMessages, deployments.Messages{Items: []deployments.Message{{Worker: u.claimed.Worker}}})
 }
 
-// replace answers the Run, to which a worker seems to be lost: with another, or with the same one if it is alive.
+// replace answers the Run, to which a worker seems to be lost: with another, or once with the same if it is alive.
 // While the program is there, its own heartbeat decides.
 func (u *update) replace(ctx workflow.Context, worker string) {
-	for u.claimed.Worker == worker && !u.alive(ctx, worker) && u.claimed.Worker == worker {
-		if u.programming {
-			continue
+	for u.claimed.Worker == worker {
+		if u.alive(ctx, worker) && u.vouched != worker {
+			u.vouched = worker
+			break
 		}
-		if err := u.moveOn(ctx); err != nil {
-			u.broken = err
+		if u.claimed.Worker != worker {
+			break // the program has moved meanwhile
 		}
-		return
+		if !u.programming {
+			if err := u.moveOn(ctx); err != nil {
+				u.broken = err
+			}
+			return
+		}
+		if err := workflow.Sleep(ctx, notStarted); err != nil {
+			return
+		}
+		u.vouched = ""
 	}
 	u.home(ctx)
 }

@@ -1,0 +1,237 @@
+package workflows
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/mock"
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/testsuite"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/engine"
+)
+
+const anything = mock.Anything
+
+// quiet drops the test environment's log.
+type quiet struct{}
+
+func (quiet) Debug(string, ...any) {}
+func (quiet) Info(string, ...any)  {}
+func (quiet) Warn(string, ...any)  {}
+func (quiet) Error(string, ...any) {}
+
+func fromPayloads(e *workflow.ContinueAsNewError, v any) error {
+	return converter.GetDefaultDataConverter().FromPayloads(e.Input, v)
+}
+
+func names(n int) []string {
+	out := make([]string, 0, n)
+	for i := range n {
+		out = append(out, "thing-"+string(rune('a'+i)))
+	}
+	return out
+}
+
+func wantSnapshot(t *testing.T, w *world, want []string) {
+	t.Helper()
+	got, pending := w.snapshot(t)
+	if !slices.Equal(got, want) || pending != 0 {
+		t.Errorf("stored: %v and %d pending operations, want %v and none", got, pending, want)
+	}
+	for u, n := range w.created {
+		if n != 1 {
+			t.Errorf("%s was created %d times", u.Name(), n)
+		}
+	}
+}
+
+func TestAProgramsResourcesAreCreatedAndSaved(t *testing.T) {
+	w, p := newWorld(), &program{names: names(4)}
+	out, _ := perform(t, w, p, deployments.RunInput{}, nil)
+	if out.Result.Status != engine.StatusSucceeded || out.Result.Changes["create"] != 4 || out.Saves != len(w.saves) {
+		t.Errorf("came to %+v after %d saves", out, len(w.saves))
+	}
+	wantSnapshot(t, w, names(4))
+}
+
+func TestContinuingAsNewAtEveryQuietMomentChangesNothing(t *testing.T) {
+	plain, p := newWorld(), &program{names: names(5)}
+	want, _ := perform(t, plain, p, deployments.RunInput{}, nil)
+	forced, p := newWorld(), &program{names: names(5)}
+	got, runs := perform(t, forced, p, deployments.RunInput{ForceContinue: 1}, nil)
+	if runs < 5 {
+		t.Errorf("the run continued as new %d times only", runs-1)
+	}
+	a, _ := json.Marshal(want.Result)
+	b, _ := json.Marshal(got.Result)
+	if string(a) != string(b) {
+		t.Errorf("came to %s, want %s", b, a)
+	}
+	wantSnapshot(t, forced, names(5))
+	if plain.events() != forced.events() {
+		t.Errorf("told:\n%s\nwant:\n%s", forced.events(), plain.events())
+	}
+}
+
+func TestAStepWhoseOutcomeIsUnknownIsSettledAndMadeInASecondRound(t *testing.T) {
+	w, p := newWorld(), &program{names: names(1)}
+	w.outcomes["thing-a"] = func(n int) error {
+		if n == 1 {
+			return errUnknown
+		}
+		return nil
+	}
+	out, _ := perform(t, w, p, deployments.RunInput{}, nil)
+	if out.Result.Status != engine.StatusSucceeded || !slices.Equal(w.rounds, []int{1, 2}) {
+		t.Errorf("came to %+v in rounds %v", out.Result, w.rounds)
+	}
+	wantSnapshot(t, w, names(1))
+}
+
+func TestAnUndecidableCreateIsLeftPending(t *testing.T) {
+	w, p := newWorld(), &program{names: names(1)}
+	w.settled = engine.OutcomeUndecidable
+	w.outcomes["thing-a"] = func(int) error { return errUnknown }
+	out, _ := perform(t, w, p, deployments.RunInput{}, nil)
+	if got, pending := w.snapshot(t); out.Result.Status != engine.StatusFailed || len(got) != 0 || pending != 1 {
+		t.Errorf("came to %+v, stored %v and %d pending", out.Result, got, pending)
+	}
+}
+
+func TestOnlyAnActivityThatNeverBeganIsTakenForNotStarted(t *testing.T) {
+	for _, c := range []struct {
+		name            string
+		err             error
+		unstarted, lost bool
+	}{
+		{"nobody took it", temporal.NewTimeoutError(enumspb.TIMEOUT_TYPE_SCHEDULE_TO_START, nil), true, true},
+		{"another worker took it", errNotStarted, true, true},
+		{"its worker fell silent", temporal.NewHeartbeatTimeoutError(), false, true},
+		{"it took too long", temporal.NewTimeoutError(enumspb.TIMEOUT_TYPE_START_TO_CLOSE, nil), false, false},
+		{"its provider died", errUnknown, false, false},
+		{"it ended well", nil, false, false},
+	} {
+		if unstarted(c.err) != c.unstarted || lost(c.err) != c.lost {
+			t.Errorf("%s: unstarted %t, lost %t", c.name, unstarted(c.err), lost(c.err))
+		}
+	}
+}
+
+func TestWhatIsKnownNotToBeDoneIsRetriedByTheServer(t *testing.T) {
+	w, p := newWorld(), &program{names: names(1)}
+	w.outcomes["thing-a"] = func(n int) error {
+		if n < 4 {
+			return temporal.NewApplicationErrorWithOptions("slow down", deployments.ErrorThrottled,
+				temporal.ApplicationErrorOptions{NextRetryDelay: time.Second})
+		}
+		return nil
+	}
+	out, _ := perform(t, w, p, deployments.RunInput{}, nil)
+	if out.Result.Status != engine.StatusSucceeded || !slices.Equal(w.rounds, []int{1, 1, 1, 1}) {
+		t.Errorf("came to %+v in rounds %v", out.Result, w.rounds)
+	}
+}
+
+func TestStepsThatALostWorkerDidNotStartMoveToTheNext(t *testing.T) {
+	w, p := newWorld(), &program{names: names(3)}
+	w.dead["first"] = true
+	out, _ := perform(t, w, p, deployments.RunInput{}, nil)
+	if out.Result.Status != engine.StatusSucceeded || slices.Contains(w.queues, "first") || w.rounds[0] != 1 {
+		t.Errorf("came to %+v on %v in rounds %v", out.Result, w.queues, w.rounds)
+	}
+	if n := strings.Count(strings.Join(w.summary, " "), deployments.SignalLost); n != 1 {
+		t.Errorf("the update was asked for a worker %d times", n)
+	}
+	wantSnapshot(t, w, names(3))
+}
+
+func TestASecondEpochFindsWhatTheFirstMade(t *testing.T) {
+	w, p := newWorld(), &program{names: names(3)}
+	p.at = map[int]func(*testsuite.TestWorkflowEnvironment){2: func(env *testsuite.TestWorkflowEnvironment) { p.begin(env) }}
+	out, _ := perform(t, w, p, deployments.RunInput{}, nil)
+	if out.Result.Status != engine.StatusSucceeded || p.epoch != 2 || !slices.Contains(w.summary, deployments.SignalReached) {
+		t.Errorf("came to %+v in epoch %d, told the update %v", out.Result, p.epoch, w.summary)
+	}
+	wantSnapshot(t, w, names(3))
+}
+
+func TestACancelEndsTheRunAndKeepsWhatIsThere(t *testing.T) {
+	for name, cancel := range map[string]func(*testsuite.TestWorkflowEnvironment){
+		"by signal": func(env *testsuite.TestWorkflowEnvironment) {
+			env.SignalWorkflow(deployments.SignalCancel, engine.Cancelled{})
+		},
+		"of the workflow": func(env *testsuite.TestWorkflowEnvironment) { env.CancelWorkflow() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, p := newWorld(), &program{names: names(3)}
+			p.at = map[int]func(*testsuite.TestWorkflowEnvironment){2: func(env *testsuite.TestWorkflowEnvironment) {
+				cancel(env)
+				p.asked = len(p.names) // its program is ended
+			}}
+			out, _ := perform(t, w, p, deployments.RunInput{}, nil)
+			if out.Result.Status != engine.StatusCancelled {
+				t.Errorf("came to %+v", out.Result)
+			}
+			wantSnapshot(t, w, names(2))
+		})
+	}
+}
+
+func TestAForcedCancelAnswersStepsThatWaitForAWorker(t *testing.T) {
+	w, p := newWorld(), &program{names: names(1)}
+	w.dead["first"], w.dead["second"] = true, true
+	out, _ := perform(t, w, p, deployments.RunInput{}, func(env *testsuite.TestWorkflowEnvironment) {
+		env.RegisterDelayedCallback(func() {
+			p.asked = len(p.names)
+			env.SignalWorkflow(deployments.SignalCancel, engine.Cancelled{Forced: true})
+			p.next(env)
+		}, time.Hour)
+	})
+	if out.Result.Status != engine.StatusCancelled && out.Result.Status != engine.StatusFailed {
+		t.Errorf("came to %+v", out.Result)
+	}
+	if got, pending := w.snapshot(t); len(got) != 0 || pending != 0 {
+		t.Errorf("stored %v and %d pending", got, pending)
+	}
+}
+
+func TestWhatIsLongSinceUnderWayIsSavedMeanwhile(t *testing.T) {
+	w, p := newWorld(), &program{names: names(2)}
+	saves := 0
+	w.outcomes["thing-b"] = func(n int) error {
+		if n < 5 {
+			return temporal.NewApplicationErrorWithOptions("slow down", deployments.ErrorThrottled,
+				temporal.ApplicationErrorOptions{NextRetryDelay: time.Minute})
+		}
+		saves = len(w.saves)
+		return nil
+	}
+	perform(t, w, p, deployments.RunInput{}, nil)
+	if saves == 0 || saves > 3 {
+		t.Errorf("%d saves were made while a step was under way, want one or two", saves)
+	}
+}
+
+func TestProgressIsATable(t *testing.T) {
+	p := engine.Progress{Done: map[string]int{"create": 2, "same": 1}, Waiting: nil}
+	for range 5000 {
+		p.Running = append(p.Running, engine.RunningStep{URN: "urn:pulumi:dev::shop::fake:index:Thing::a|b", Step: engine.StepCreate})
+	}
+	got := table(p, 1)
+	for _, want := range []string{"| create | 2 |", "| same | 1 |", "| create | fake:index:Thing | a\\|b |", "more", "waiting for a worker"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("the table lacks %q", want)
+		}
+	}
+	if len(got) > detailsBytes {
+		t.Errorf("the table has %d bytes", len(got))
+	}
+}

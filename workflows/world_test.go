@@ -1,0 +1,268 @@
+package workflows
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/tokens"
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/testsuite"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/engine"
+)
+
+var theStack = deployments.StackName{Organization: "organization", Project: "shop", Stack: "dev"}
+
+var theUpdate = deployments.UpdateName{StackName: theStack, Version: "1"}
+
+// world is where the activities of these tests have their effects: resources that exist, saves that were made.
+type world struct {
+	mu       sync.Mutex
+	created  map[urn.URN]int
+	saves    map[int]deployments.SaveInput
+	rounds   []int                        // of steps, in order
+	queues   []string                     // of steps
+	dead     map[string]bool              // workers that do not answer
+	outcomes map[string]func(n int) error // by resource name: what its nth step ends in, after its effect
+	calls    map[string]int               // steps by resource name
+	settled  engine.Outcome
+	summary  []string
+}
+
+func newWorld() *world {
+	return &world{
+		created: map[urn.URN]int{}, saves: map[int]deployments.SaveInput{}, dead: map[string]bool{},
+		outcomes: map[string]func(int) error{}, calls: map[string]int{}, settled: engine.OutcomeAbsent,
+	}
+}
+
+var errNotStarted = temporal.NewNonRetryableApplicationError("another worker", deployments.ErrorNotStarted, nil)
+
+var errUnknown = temporal.NewNonRetryableApplicationError("connection reset", deployments.ErrorUnknownOutcome, nil)
+
+func (w *world) Step(ctx context.Context, in deployments.StepInput) (engine.StepFinished, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	queue := activity.GetInfo(ctx).TaskQueue
+	if w.dead[queue] {
+		return engine.StepFinished{}, errNotStarted
+	}
+	name := in.Step.URN.Name()
+	w.calls[name]++
+	w.rounds, w.queues = append(w.rounds, in.Round), append(w.queues, queue)
+	if outcome := w.outcomes[name]; outcome != nil {
+		if err := outcome(w.calls[name]); err != nil {
+			return engine.StepFinished{}, err
+		}
+	}
+	w.created[in.Step.URN]++
+	done := engine.StepFinished{Op: in.Step.Op, Outcome: engine.OutcomeDone, ID: "id-" + name, At: "2026-01-01T00:00:00Z"}
+	if in.Step.New != nil {
+		done.Outputs, done.Inputs = in.Step.New.Inputs, &in.Step.New.Inputs
+	}
+	return done, nil
+}
+
+func (w *world) Settle(_ context.Context, in deployments.SettleInput) (engine.StepFinished, error) {
+	return engine.StepFinished{Op: in.Settle.Step.Op, Outcome: w.settled}, nil
+}
+
+func (w *world) Plan(_ context.Context, in deployments.PlanInput) ([]engine.Planned, error) {
+	var out []engine.Planned
+	for _, p := range in.Plans {
+		planned := engine.Planned{Op: p.Op, Inputs: p.Goal.Inputs}
+		if p.Old != nil && !p.Old.Inputs.Same(p.Goal.Inputs) {
+			planned.Diff.Change = engine.ChangeUpdate
+		}
+		out = append(out, planned)
+	}
+	return out, nil
+}
+
+func (w *world) Save(_ context.Context, in deployments.SaveInput) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.saves[in.Number] = in
+	return nil
+}
+
+func (w *world) Headers(context.Context, deployments.HeadersInput) (deployments.Headers, error) {
+	return deployments.Headers{}, nil
+}
+
+// snapshot is what the saves come to: the names of what is stored, and how many operations are pending.
+func (w *world) snapshot(t *testing.T) (names []string, pending int) {
+	t.Helper()
+	snap, seq := engine.NewSnapshot(nil, nil), 0
+	for i := range len(w.saves) {
+		save, ok := w.saves[i+1]
+		if !ok {
+			t.Fatalf("save %d is missing among %v", i+1, slices.Sorted(maps.Keys(w.saves)))
+		}
+		for _, d := range save.Deltas {
+			if d.Seq <= seq {
+				t.Fatalf("delta %d after %d", d.Seq, seq)
+			}
+			seq = d.Seq
+			snap.Apply(d)
+		}
+	}
+	states, operations := snap.States()
+	for _, s := range states {
+		names = append(names, s.URN.Name())
+	}
+	return names, len(operations)
+}
+
+// events are the kinds of what was emitted, in order.
+func (w *world) events() string {
+	var out []string
+	for i := range len(w.saves) {
+		for _, e := range w.saves[i+1].Events {
+			out = append(out, fmt.Sprintf("%s %s", e.Kind, e.URN.Name()))
+		}
+	}
+	return strings.Join(out, ", ")
+}
+
+// program is a program's host: it registers resources one after another, each once the one before has its reply, and
+// goes on over a run's continue-as-new.
+type program struct {
+	names  []string
+	epoch  int
+	sent   int // messages of this epoch
+	asked  int // resources registered in this epoch
+	cursor int
+	polls  int
+	failed []string
+	exited bool
+	at     map[int]func(*testsuite.TestWorkflowEnvironment) // done when so many replies have come
+}
+
+const theType tokens.Type = "fake:index:Thing"
+
+func (p *program) say(env *testsuite.TestWorkflowEnvironment, m deployments.Message) {
+	env.SignalWorkflow(deployments.SignalMessages, deployments.Messages{
+		Epoch: p.epoch, First: p.sent + 1, Items: []deployments.Message{m},
+	})
+	p.sent++
+}
+
+func (p *program) begin(env *testsuite.TestWorkflowEnvironment) {
+	p.epoch++
+	p.sent, p.asked, p.cursor = 0, 0, 0
+	p.say(env, deployments.Message{Started: &engine.RunStarted{Epoch: p.epoch}})
+	p.next(env)
+	p.poll(env)
+}
+
+func (p *program) next(env *testsuite.TestWorkflowEnvironment) {
+	if p.asked == len(p.names) {
+		p.say(env, deployments.Message{Exited: &engine.ProgramExited{Epoch: p.epoch}})
+		p.exited = true
+		return
+	}
+	name := p.names[p.asked]
+	p.asked++
+	p.say(env, deployments.Message{Registered: &engine.Registered{
+		Epoch: p.epoch, Seq: p.asked, Registration: engine.Registration{
+			Type: theType, Name: name, Custom: true, Inputs: engine.Bag{Digest: name}, Digest: name,
+		},
+	}})
+}
+
+func (p *program) poll(env *testsuite.TestWorkflowEnvironment) {
+	p.polls++
+	epoch := p.epoch
+	env.UpdateWorkflow(deployments.UpdatePoll, fmt.Sprintf("poll-%d", p.polls), &testsuite.TestUpdateCallback{
+		OnComplete: func(v any, err error) {
+			if err != nil || epoch != p.epoch {
+				return // asked again by whoever goes on
+			}
+			replies := v.(deployments.Replies)
+			p.cursor = replies.Cursor
+			for _, r := range replies.Replies {
+				if r.Result != engine.ResultSuccess {
+					p.failed = append(p.failed, r.URN.Name())
+				}
+				if act := p.at[r.Seq]; act != nil {
+					delete(p.at, r.Seq)
+					act(env)
+				}
+				if epoch == p.epoch {
+					p.next(env)
+				}
+			}
+			if !replies.Done && epoch == p.epoch {
+				p.poll(env)
+			}
+		},
+	}, deployments.Poll{Epoch: epoch, Cursor: p.cursor})
+}
+
+// perform runs a Run over its continue-as-new, with the program beside it, and gives what it came to.
+func perform(t *testing.T, w *world, p *program, in deployments.RunInput, at func(*testsuite.TestWorkflowEnvironment)) (deployments.RunOutput, int) {
+	t.Helper()
+	in.Update, in.Goal = theUpdate, engine.Goal{
+		Kind: engine.KindUp, Version: 1, Organization: "organization", Project: "shop", Stack: "dev", Parallel: 10,
+	}
+	in.Worker = "first"
+	for runs := 1; ; runs++ {
+		var suite testsuite.WorkflowTestSuite
+		suite.SetLogger(quiet{})
+		env := suite.NewTestWorkflowEnvironment()
+		env.SetTestTimeout(time.Minute)
+		New(Settings{}).Register(env)
+		env.RegisterActivity(w)
+		env.OnSignalExternalWorkflow(anything, anything, anything, anything, anything).Return(
+			func(_, workflowID, _, signal string, arg any) error {
+				w.summary = append(w.summary, signal)
+				if signal == deployments.SignalLost { // the Update takes a while to find another
+					env.RegisterDelayedCallback(func() {
+						env.SignalWorkflow(deployments.SignalMessages, deployments.Messages{Items: []deployments.Message{{Worker: "second"}}})
+					}, 10*time.Second)
+				}
+				return nil
+			})
+		if runs == 1 {
+			env.RegisterDelayedCallback(func() { p.begin(env) }, 0)
+			if at != nil {
+				at(env)
+			}
+		} else if !p.exited || p.asked == len(p.names) {
+			env.RegisterDelayedCallback(func() { p.poll(env) }, 0)
+		}
+		env.ExecuteWorkflow(deployments.WorkflowRun, in)
+		if !env.IsWorkflowCompleted() {
+			t.Fatal("the run has not ended")
+		}
+		var again *workflow.ContinueAsNewError
+		err := env.GetWorkflowError()
+		if errors.As(err, &again) {
+			in = deployments.RunInput{}
+			if err := fromPayloads(again, &in); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out deployments.RunOutput
+		if err := env.GetWorkflowResult(&out); err != nil {
+			t.Fatal(err)
+		}
+		return out, runs
+	}
+}
