@@ -55,7 +55,12 @@ func TestOverTLSTheServicesCertificateIsChecked(t *testing.T) {
 	go func() {
 		done <- grpcapi.Serve(ctx, listener, grpcapi.Config{Service: memory.New(), Authority: grpcapi.OneToken(token, nil), TLS: secure})
 	}()
-	defer func() { cancel(); <-done }()
+	defer func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}()
 
 	_, otherCA := certify(t)
 	for name, c := range map[string]struct {

@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"io"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -49,9 +48,6 @@ func run() int {
 // readHidden reads a line from the keyboard without showing it.
 func readHidden() (string, error) {
 	text, err := term.ReadPassword(int(os.Stdin.Fd()))
-	if err == io.EOF {
-		err = nil
-	}
 	return string(text), err
 }
 

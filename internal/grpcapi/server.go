@@ -68,7 +68,7 @@ func IsLoopback(address string) bool {
 func Serve(ctx context.Context, listener net.Listener, c Config) error {
 	streams, endStreams := context.WithCancel(context.Background())
 	defer endStreams()
-	server, healthy := newServer(c, streams)
+	server, healthy := newServer(streams, c)
 	stopped := make(chan struct{})
 	go func() {
 		defer close(stopped)
@@ -88,7 +88,7 @@ func Serve(ctx context.Context, listener net.Listener, c Config) error {
 }
 
 // newServer makes the server; streams ends all of its streams.
-func newServer(c Config, streams context.Context) (*grpc.Server, *health.Server) {
+func newServer(streams context.Context, c Config) (*grpc.Server, *health.Server) {
 	if c.Log == nil {
 		c.Log = slog.Default()
 	}

@@ -66,8 +66,8 @@ func TestASecretMayBeInAFileOfItsOwn(t *testing.T) {
 }
 
 func TestAMistypedSettingIsAnErrorThatNamesIt(t *testing.T) {
-	_, err := load(t, "temporal:\n  adress: x:1\n", nil, nil)
-	if deployments.CodeOf(err) != deployments.CodeInvalid || !strings.Contains(err.Error(), `"temporal.adress"`) {
+	_, err := load(t, "temporal:\n  place: x:1\n", nil, nil)
+	if deployments.CodeOf(err) != deployments.CodeInvalid || !strings.Contains(err.Error(), `"temporal.place"`) {
 		t.Fatal(err)
 	}
 }

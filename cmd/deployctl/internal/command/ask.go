@@ -3,6 +3,7 @@ package command
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -115,7 +116,7 @@ func (s *session) hidden(question string) (string, error) {
 	_, _ = fmt.Fprint(s.Err, question)
 	text, err := s.Hidden()
 	_, _ = fmt.Fprintln(s.Err)
-	if err == io.EOF {
+	if errors.Is(err, io.EOF) {
 		err = nil
 	}
 	return text, err
