@@ -87,7 +87,7 @@ func (c *Cloud) waitForFault(w http.ResponseWriter, r *http.Request) {
 
 // answer says 200, or why not.
 func answer(w http.ResponseWriter, err error) {
-	switch err := err.(type) {
+	switch err := err.(type) { //nolint:errorlint // its own errors, never wrapped
 	case nil:
 		w.WriteHeader(http.StatusOK)
 	case *refusal:

@@ -128,7 +128,7 @@ func expected(want string, err error) error {
 		return err
 	}
 	if err == nil || !strings.Contains(err.Error(), want) {
-		return fmt.Errorf("expected an error with %q, got: %v", want, err)
+		return fmt.Errorf("expected an error with %q, got: %w", want, err)
 	}
 	return errSkipped
 }

@@ -93,7 +93,7 @@ func (w *wait) play(p *player) error {
 	if err != nil {
 		return err
 	}
-	arrived := func() bool { return true }
+	var arrived func() bool
 	switch {
 	case file != "":
 		arrived = func() bool { _, err := os.Stat(p.file(file)); return err == nil }

@@ -46,29 +46,26 @@ func fold(o resource.Output) resource.PropertyValue {
 // there is unknown when missing says so, else null.
 func descend(v resource.PropertyValue, path resource.PropertyPath, missing resource.PropertyValue) resource.Output {
 	out := leaf(v)
-	for i, key := range path {
-		if !out.Known {
-			return out
-		}
-		next := missing
-		switch at := key.(type) {
-		case string:
-			if out.Element.IsObject() {
-				if field, ok := out.Element.ObjectValue()[resource.PropertyKey(at)]; ok {
-					next = field
-				}
-			}
-		case int:
-			if out.Element.IsArray() && at < len(out.Element.ArrayValue()) {
-				next = out.Element.ArrayValue()[at]
-			}
-		}
-		inner := descend(next, path[i+1:], missing)
-		inner.Secret = inner.Secret || out.Secret
-		inner.Dependencies = append(inner.Dependencies, out.Dependencies...)
-		return inner
+	if len(path) == 0 || !out.Known {
+		return out
 	}
-	return out
+	next := missing
+	switch at := path[0].(type) {
+	case string:
+		if out.Element.IsObject() {
+			if field, ok := out.Element.ObjectValue()[resource.PropertyKey(at)]; ok {
+				next = field
+			}
+		}
+	case int:
+		if out.Element.IsArray() && at < len(out.Element.ArrayValue()) {
+			next = out.Element.ArrayValue()[at]
+		}
+	}
+	inner := descend(next, path[1:], missing)
+	inner.Secret = inner.Secret || out.Secret
+	inner.Dependencies = append(inner.Dependencies, out.Dependencies...)
+	return inner
 }
 
 // dependencies are the resources whose outputs are in a value, sorted.

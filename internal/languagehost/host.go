@@ -142,7 +142,8 @@ func (s *server) GetRequiredPackages(
 	return &pulumirpc.GetRequiredPackagesResponse{Packages: packages}, err
 }
 
-func (s *server) GetRequiredPlugins( //nolint:staticcheck // older engines call it
+// GetRequiredPlugins is what older engines call.
+func (s *server) GetRequiredPlugins(
 	ctx context.Context, req *pulumirpc.GetRequiredPluginsRequest,
 ) (*pulumirpc.GetRequiredPluginsResponse, error) {
 	packages, err := s.lang.required(ctx, req.GetInfo())

@@ -31,15 +31,15 @@ import (
 // TestMain makes the test binary a provider plugin when it is called by such a name.
 func TestMain(m *testing.M) {
 	name := strings.TrimSuffix(filepath.Base(os.Args[0]), ".exe")
-	switch {
-	case name == "pulumi-resource-tiny":
+	switch name {
+	case "pulumi-resource-tiny":
 		serveTiny(&tiny{shakes: true})
-	case name == "pulumi-resource-old":
+	case "pulumi-resource-old":
 		serveTiny(&tiny{})
-	case name == "pulumi-resource-broken":
+	case "pulumi-resource-broken":
 		fmt.Fprintln(os.Stderr, "no licence found")
 		os.Exit(3)
-	case name == "pulumi-resource-chatty":
+	case "pulumi-resource-chatty":
 		fmt.Println("hello, I am not a port")
 		time.Sleep(time.Hour)
 	default:

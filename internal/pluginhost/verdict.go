@@ -15,16 +15,16 @@ import (
 type Outcome int
 
 const (
-	// Answered: it was done, and the result is what the call returned.
+	// Answered means: it was done, and the result is what the call returned.
 	Answered Outcome = iota
-	// Exists: it was done, but the resource failed to initialise; the call returned its id and state, and the error's
+	// Exists means: it was done, but the resource failed to initialise; the call returned its id and state, and the error's
 	// reasons belong into them.
 	Exists
-	// Failed: the provider refused or failed, and has changed nothing (the contract of providers). Retrying blindly is wrong.
+	// Failed means: the provider refused or failed, and has changed nothing (the contract of providers). Retrying blindly is wrong.
 	Failed
-	// NotDone: it never reached the provider or was turned away for now. It may be made again after RetryAfter.
+	// NotDone means: it never reached the provider or was turned away for now. It may be made again after RetryAfter.
 	NotDone
-	// Unknown: it may or may not have been done. It must be found out before anything else happens to the resource.
+	// Unknown means: it may or may not have been done. It must be found out before anything else happens to the resource.
 	Unknown
 )
 
