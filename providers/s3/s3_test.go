@@ -337,6 +337,9 @@ func TestALostAnswerIsUnknownAndTheNextAttemptGoesOn(t *testing.T) {
 	if p.puts.Load() != before {
 		t.Error("the object was written a second time")
 	}
+	if err := e.remove(urn, "lost-bucket", in, props{"name": str("lost-bucket"), "forceDestroy": resource.NewProperty(true)}); err != nil {
+		t.Error(err)
+	}
 }
 
 func TestAServerThatIsBusyOrNotThereHasDoneNothing(t *testing.T) {
