@@ -1,0 +1,295 @@
+package workflows
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/testsuite"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/engine"
+)
+
+// hosts are the workers of an update's tests, and a Run that does nothing but listen.
+type hosts struct {
+	mu       sync.Mutex
+	claims   int
+	refuse   error
+	dead     map[string]bool
+	programs func(ctx context.Context, in deployments.ProgramInput) (deployments.ProgramOutput, error)
+	epochs   []int
+	ran      []string // queues of the program's epochs
+	settled  *deployments.SettledInput
+	released []string
+	noted    []deployments.UpdateFinished
+
+	heard []deployments.Message
+	moved []string
+	run   func(ctx workflow.Context, h *hosts) (engine.Result, error)
+}
+
+func (h *hosts) Claim(_ context.Context, in deployments.ClaimInput) (deployments.Claimed, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.refuse != nil {
+		return deployments.Claimed{}, h.refuse
+	}
+	h.claims++
+	return deployments.Claimed{
+		Worker: []string{"first", "second", "third", "fourth"}[in.Epoch-1], Base: 7, HasProgram: h.programs != nil,
+	}, nil
+}
+
+func (h *hosts) Program(ctx context.Context, in deployments.ProgramInput) (deployments.ProgramOutput, error) {
+	h.mu.Lock()
+	h.epochs, h.ran = append(h.epochs, in.Epoch), append(h.ran, activity.GetInfo(ctx).TaskQueue)
+	h.mu.Unlock()
+	return h.programs(ctx, in)
+}
+
+func (h *hosts) Ping(ctx context.Context) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.dead[activity.GetInfo(ctx).TaskQueue] {
+		return errNotStarted
+	}
+	return nil
+}
+
+func (h *hosts) Settled(_ context.Context, in deployments.SettledInput) (deployments.UpdateInfo, error) {
+	h.settled = &in
+	return deployments.UpdateInfo{Update: in.Update, Status: string(in.Result.Status)}, nil
+}
+
+func (h *hosts) Release(ctx context.Context, _ deployments.ReleaseInput) error {
+	h.released = append(h.released, activity.GetInfo(ctx).TaskQueue)
+	return nil
+}
+
+// Run hears messages until the program exited, unless the test has another.
+func (h *hosts) Run(ctx workflow.Context, in deployments.RunInput) (deployments.RunOutput, error) {
+	h.moved = append(h.moved, in.Worker)
+	var box inbox
+	exited, cancelled := false, false
+	workflow.Go(ctx, func(ctx workflow.Context) {
+		for {
+			var m deployments.Messages
+			workflow.GetSignalChannel(ctx, deployments.SignalMessages).Receive(ctx, &m)
+			for _, item := range box.take(m) {
+				h.heard = append(h.heard, item)
+				if item.Worker != "" {
+					h.moved = append(h.moved, item.Worker)
+				}
+				exited = exited || item.Exited != nil
+			}
+		}
+	})
+	workflow.Go(ctx, func(ctx workflow.Context) {
+		workflow.GetSignalChannel(ctx, deployments.SignalCancel).Receive(ctx, nil)
+		cancelled = true
+	})
+	if h.run != nil {
+		result, err := h.run(ctx, h)
+		return deployments.RunOutput{Result: result, Saves: 3}, err
+	}
+	if err := workflow.Await(ctx, func() bool { return exited }); err != nil {
+		return deployments.RunOutput{}, err
+	}
+	result := engine.Result{Status: engine.StatusSucceeded}
+	if last := h.heard[len(h.heard)-1].Exited; cancelled {
+		result.Status = engine.StatusCancelled
+	} else if last.Error != "" {
+		result = engine.Result{Status: engine.StatusFailed, Error: last.Error}
+	}
+	return deployments.RunOutput{Result: result, Saves: 3}, nil
+}
+
+// carryOut runs an Update workflow.
+func (h *hosts) carryOut(t *testing.T, in deployments.UpdateInput, at func(*testsuite.TestWorkflowEnvironment)) (deployments.UpdateInfo, error) {
+	t.Helper()
+	var suite testsuite.WorkflowTestSuite
+	suite.SetLogger(quiet{})
+	env := suite.NewTestWorkflowEnvironment()
+	env.SetTestTimeout(time.Minute)
+	env.RegisterWorkflowWithOptions(New(Settings{}).Update, workflow.RegisterOptions{Name: deployments.WorkflowUpdate})
+	env.RegisterWorkflowWithOptions(h.Run, workflow.RegisterOptions{Name: deployments.WorkflowRun})
+	env.RegisterWorkflowWithOptions(func(ctx workflow.Context) error { return workflow.Sleep(ctx, time.Hour) },
+		workflow.RegisterOptions{Name: deployments.WorkflowStack})
+	env.RegisterActivity(h.Claim)
+	env.RegisterActivity(h.Program)
+	env.RegisterActivity(h.Ping)
+	env.RegisterActivity(h.Settled)
+	env.RegisterActivity(h.Release)
+	env.OnSignalExternalWorkflow(anything, deployments.StackWorkflowID(theStack), "", deployments.SignalFinished, anything).Return(
+		func(_, _, _, _ string, arg any) error {
+			h.noted = append(h.noted, arg.(deployments.UpdateFinished))
+			return nil
+		})
+	if at != nil {
+		at(env)
+	}
+	in.Update = theUpdate
+	env.ExecuteWorkflow(deployments.WorkflowUpdate, in)
+	if !env.IsWorkflowCompleted() {
+		t.Fatal("the update has not ended")
+	}
+	var info deployments.UpdateInfo
+	if err := env.GetWorkflowError(); err != nil {
+		return info, err
+	}
+	return info, env.GetWorkflowResult(&info)
+}
+
+// exits is a program that ends at once.
+func exits(out deployments.ProgramOutput) func(context.Context, deployments.ProgramInput) (deployments.ProgramOutput, error) {
+	return func(context.Context, deployments.ProgramInput) (deployments.ProgramOutput, error) { return out, nil }
+}
+
+func TestAnUpdateRunsItsProgramSettlesAndTellsItsStack(t *testing.T) {
+	h := &hosts{programs: exits(deployments.ProgramOutput{})}
+	info, err := h.carryOut(t, deployments.UpdateInput{}, nil)
+	if err != nil || info.Status != "succeeded" {
+		t.Fatalf("came to %+v, %v", info, err)
+	}
+	if h.settled == nil || h.settled.Base != 7 || h.settled.Saves != 3 || len(h.noted) != 1 || !slices.Equal(h.released, []string{"first"}) {
+		t.Errorf("settled %+v, told the stack %v, released %v", h.settled, h.noted, h.released)
+	}
+}
+
+func TestAnUpdateWithoutAProgramWaitsForItsRunOnly(t *testing.T) {
+	h := &hosts{run: func(workflow.Context, *hosts) (engine.Result, error) {
+		return engine.Result{Status: engine.StatusSucceeded}, nil
+	}}
+	info, err := h.carryOut(t, deployments.UpdateInput{}, nil)
+	if err != nil || info.Status != "succeeded" || len(h.epochs) != 0 {
+		t.Errorf("came to %+v, %v after epochs %v", info, err, h.epochs)
+	}
+}
+
+func TestAProgramThatDiesIsStartedAgainOnItsWorker(t *testing.T) {
+	h := &hosts{}
+	h.programs = func(_ context.Context, in deployments.ProgramInput) (deployments.ProgramOutput, error) {
+		return deployments.ProgramOutput{Lost: in.Epoch == 1}, nil
+	}
+	_, err := h.carryOut(t, deployments.UpdateInput{}, nil)
+	if err != nil || !slices.Equal(h.ran, []string{"first", "first"}) || h.claims != 1 {
+		t.Errorf("%v: epochs ran on %v after %d claims", err, h.ran, h.claims)
+	}
+}
+
+func TestAProgramWhoseWorkerIsLostIsStartedOnAnother(t *testing.T) {
+	h := &hosts{}
+	h.programs = func(_ context.Context, in deployments.ProgramInput) (deployments.ProgramOutput, error) {
+		if in.Epoch == 1 {
+			return deployments.ProgramOutput{}, temporal.NewHeartbeatTimeoutError()
+		}
+		return deployments.ProgramOutput{}, nil
+	}
+	_, err := h.carryOut(t, deployments.UpdateInput{}, nil)
+	if err != nil || !slices.Equal(h.ran, []string{"first", "second"}) || !slices.Equal(h.moved, []string{"first", "second"}) {
+		t.Errorf("%v: epochs ran on %v, the run moved to %v", err, h.ran, h.moved)
+	}
+	if !slices.Equal(h.released, []string{"second"}) {
+		t.Errorf("released %v", h.released)
+	}
+}
+
+func TestThreeEpochsWithoutProgressFailTheUpdate(t *testing.T) {
+	h := &hosts{programs: exits(deployments.ProgramOutput{Lost: true})}
+	info, err := h.carryOut(t, deployments.UpdateInput{}, nil)
+	if err != nil || info.Status != "failed" || len(h.epochs) != 3 || h.settled.Result.Error == "" {
+		t.Errorf("came to %+v, %v after epochs %v", info, err, h.epochs)
+	}
+}
+
+func TestAnEpochThatMadeProgressCountsAfresh(t *testing.T) {
+	h := &hosts{}
+	var env *testsuite.TestWorkflowEnvironment
+	h.programs = func(_ context.Context, in deployments.ProgramInput) (deployments.ProgramOutput, error) {
+		env.SignalWorkflow(deployments.SignalReached, deployments.Reached{Steps: in.Epoch})
+		return deployments.ProgramOutput{Lost: in.Epoch < 6}, nil
+	}
+	info, err := h.carryOut(t, deployments.UpdateInput{}, func(e *testsuite.TestWorkflowEnvironment) { env = e })
+	if err != nil || info.Status != "succeeded" || len(h.epochs) != 6 {
+		t.Errorf("came to %+v, %v after epochs %v", info, err, h.epochs)
+	}
+}
+
+func TestACancelEndsTheProgramAndTheRun(t *testing.T) {
+	for name, cancel := range map[string]func(*testsuite.TestWorkflowEnvironment){
+		"by signal": func(e *testsuite.TestWorkflowEnvironment) {
+			e.SignalWorkflow(deployments.SignalCancel, engine.Cancelled{})
+		},
+		"of the workflow": func(e *testsuite.TestWorkflowEnvironment) { e.CancelWorkflow() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := &hosts{}
+			h.programs = func(ctx context.Context, _ deployments.ProgramInput) (deployments.ProgramOutput, error) {
+				<-ctx.Done()
+				return deployments.ProgramOutput{}, ctx.Err()
+			}
+			info, err := h.carryOut(t, deployments.UpdateInput{}, func(e *testsuite.TestWorkflowEnvironment) {
+				e.RegisterDelayedCallback(func() { cancel(e) }, time.Second)
+			})
+			if err != nil || info.Status != "cancelled" {
+				t.Errorf("came to %+v, %v", info, err)
+			}
+		})
+	}
+}
+
+func TestARunThatLosesItsWorkerGetsAnother(t *testing.T) {
+	h := &hosts{dead: map[string]bool{"first": true}}
+	h.run = func(ctx workflow.Context, h *hosts) (engine.Result, error) {
+		parent := workflow.GetInfo(ctx).ParentWorkflowExecution.ID
+		workflow.SignalExternalWorkflow(ctx, parent, "", deployments.SignalLost, deployments.WorkerLost{Worker: "first"})
+		err := workflow.Await(ctx, func() bool { return len(h.moved) == 2 })
+		return engine.Result{Status: engine.StatusSucceeded}, err
+	}
+	_, err := h.carryOut(t, deployments.UpdateInput{}, nil)
+	if err != nil || !slices.Equal(h.moved, []string{"first", "second"}) {
+		t.Errorf("%v: the run moved to %v", err, h.moved)
+	}
+}
+
+func TestAWorkerThatIsAliveIsKeptOnceAndThenReplaced(t *testing.T) {
+	h := &hosts{}
+	h.run = func(ctx workflow.Context, h *hosts) (engine.Result, error) {
+		parent := workflow.GetInfo(ctx).ParentWorkflowExecution.ID
+		for n := 2; n <= 3; n++ {
+			workflow.SignalExternalWorkflow(ctx, parent, "", deployments.SignalLost, deployments.WorkerLost{Worker: "first"})
+			if err := workflow.Await(ctx, func() bool { return len(h.moved) == n }); err != nil {
+				return engine.Result{}, err
+			}
+		}
+		return engine.Result{Status: engine.StatusSucceeded}, nil
+	}
+	_, err := h.carryOut(t, deployments.UpdateInput{}, nil)
+	if err != nil || !slices.Equal(h.moved, []string{"first", "first", "second"}) {
+		t.Errorf("%v: the run moved to %v", err, h.moved)
+	}
+}
+
+func TestAnUpdateThatNoWorkerTakesFailsWithoutSettling(t *testing.T) {
+	h := &hosts{refuse: temporal.NewNonRetryableApplicationError("the stack has moved on", string(deployments.CodeConflict), nil)}
+	_, err := h.carryOut(t, deployments.UpdateInput{}, nil)
+	var failure *temporal.ApplicationError
+	if !errors.As(err, &failure) || failure.Type() != string(deployments.CodeConflict) || h.settled != nil {
+		t.Errorf("ended in %v, settled %v", err, h.settled)
+	}
+}
+
+func TestAWithdrawnUpdateEndsCancelled(t *testing.T) {
+	h := &hosts{}
+	info, err := h.carryOut(t, deployments.UpdateInput{Withdrawn: "superseded by version 3"}, nil)
+	if err != nil || info.Status != "cancelled" || info.Error != "superseded by version 3" || h.claims != 0 {
+		t.Errorf("came to %+v, %v", info, err)
+	}
+}
