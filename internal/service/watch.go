@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"go.temporal.io/api/serviceerror"
@@ -67,10 +68,9 @@ func (s *Service) known(ctx context.Context, u deployments.UpdateName) error {
 	if err == nil {
 		return nil
 	}
-	for _, waiting := range s.queued(ctx, u.StackName).Queued {
-		if waiting.Update == u {
-			return nil
-		}
+	queue := s.queued(ctx, u.StackName)
+	if queue.Active != nil && queue.Active.Update == u || slices.ContainsFunc(queue.Queued, func(w deployments.UpdateInfo) bool { return w.Update == u }) {
+		return nil
 	}
 	if _, missing := err.(*serviceerror.NotFound); missing { //nolint:errorlint // Temporal answers it unwrapped
 		return deployments.Errorf(deployments.CodeNotFound, "there is no update %s; `deployctl stack history` lists those there are", u)
