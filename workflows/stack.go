@@ -46,7 +46,7 @@ func (w *Workflows) Stack(ctx workflow.Context, in deployments.StackInput) error
 			return workflow.NewContinueAsNewError(ctx, deployments.WorkflowStack, s.StackInput)
 		}
 		if s.busy() {
-			if err := workflow.Await(ctx, s.awake); err != nil {
+			if err := workflow.Await(ctx, func() bool { return s.awake() || s.mayContinue(ctx) }); err != nil {
 				return err
 			}
 			continue

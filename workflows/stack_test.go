@@ -1,0 +1,258 @@
+package workflows
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/testsuite"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/engine"
+)
+
+// yard is where a Stack's tests see what it does. Its updates take ten minutes each.
+type yard struct {
+	env       *testsuite.TestWorkflowEnvironment
+	head      deployments.Head
+	heads     int
+	log       []string // what began and ended, in order
+	running   int
+	recovered []deployments.RecoverInput
+	silent    bool // updates close without settling
+	answers   map[string]deployments.Accepted
+	refusals  map[string]error
+}
+
+func (y *yard) Head(context.Context, deployments.StackName) (deployments.Head, error) {
+	y.heads++
+	return y.head, nil
+}
+
+func (y *yard) Ended(context.Context, deployments.UpdateName) error { return nil }
+
+func (y *yard) Recover(_ context.Context, in deployments.RecoverInput) (deployments.UpdateInfo, error) {
+	y.recovered = append(y.recovered, in)
+	return deployments.UpdateInfo{}, nil
+}
+
+func (y *yard) Update(ctx workflow.Context, in deployments.UpdateInput) (deployments.UpdateInfo, error) {
+	if in.Withdrawn != "" {
+		y.log = append(y.log, fmt.Sprintf("withdraw %s: %s", in.Update.Version, in.Withdrawn))
+		return deployments.UpdateInfo{}, nil
+	}
+	y.log = append(y.log, "begin "+in.Update.Version)
+	if y.running++; y.running > 1 {
+		y.log = append(y.log, "TWO AT ONCE")
+	}
+	defer func() { y.running-- }()
+	if err := workflow.Sleep(ctx, 10*time.Minute); err != nil {
+		return deployments.UpdateInfo{}, err
+	}
+	y.log = append(y.log, "end "+in.Update.Version)
+	if y.silent {
+		return deployments.UpdateInfo{}, temporal.NewNonRetryableApplicationError("a defect", "x", nil)
+	}
+	finished := deployments.UpdateFinished{Update: in.Update, Result: engine.Result{Status: engine.StatusSucceeded}}
+	err := workflow.SignalExternalWorkflow(ctx, "default-test-workflow-id", "", deployments.SignalFinished, finished).Get(ctx, nil)
+	return deployments.UpdateInfo{}, err
+}
+
+func newYard(head deployments.Head) *yard {
+	var suite testsuite.WorkflowTestSuite
+	suite.SetLogger(quiet{})
+	y := &yard{
+		env: suite.NewTestWorkflowEnvironment(), head: head,
+		answers: map[string]deployments.Accepted{}, refusals: map[string]error{},
+	}
+	y.env.SetTestTimeout(time.Minute)
+	y.env.RegisterWorkflowWithOptions(New(Settings{}).Stack, workflow.RegisterOptions{Name: deployments.WorkflowStack})
+	y.env.RegisterWorkflowWithOptions(y.Update, workflow.RegisterOptions{Name: deployments.WorkflowUpdate})
+	y.env.RegisterActivity(y.Head)
+	y.env.RegisterActivity(y.Ended)
+	y.env.RegisterActivity(y.Recover)
+	return y
+}
+
+// submit asks for an update at a time; the answer is kept under the name.
+func (y *yard) submit(at time.Duration, name string, r deployments.UpdateRequest) {
+	if r.RequestID == "" {
+		r.RequestID = name
+	}
+	r.Stack, r.Kind = theStack, engine.KindUp
+	y.env.RegisterDelayedCallback(func() {
+		y.env.UpdateWorkflow(deployments.UpdateSubmit, "", &testsuite.TestUpdateCallback{
+			OnReject: func(err error) { y.refusals[name] = err },
+			OnComplete: func(v any, err error) {
+				if err != nil {
+					y.refusals[name] = err
+					return
+				}
+				y.answers[name] = v.(deployments.Accepted)
+			},
+		}, r)
+	}, at)
+}
+
+func (y *yard) live(t *testing.T, in deployments.StackInput) {
+	t.Helper()
+	in.Stack = theStack
+	y.env.ExecuteWorkflow(deployments.WorkflowStack, in)
+	if !y.env.IsWorkflowCompleted() {
+		t.Fatal("the stack does not end when it is idle")
+	}
+}
+
+func (y *yard) want(t *testing.T, log ...string) {
+	t.Helper()
+	if !slices.Equal(y.log, log) {
+		t.Errorf("it went:\n%s\nwant:\n%s", strings.Join(y.log, "\n"), strings.Join(log, "\n"))
+	}
+}
+
+func (y *yard) wantRefused(t *testing.T, name string) {
+	t.Helper()
+	var failure *temporal.ApplicationError
+	if err := y.refusals[name]; !errors.As(err, &failure) || failure.Type() != string(deployments.CodeConflict) {
+		t.Errorf("%s was answered %+v, %v; want a conflict", name, y.answers[name], err)
+	}
+}
+
+func TestUpdatesOfAStackRunOneAfterAnother(t *testing.T) {
+	y := newYard(deployments.Head{Version: 4, Next: 6})
+	y.submit(0, "a", deployments.UpdateRequest{})
+	y.submit(time.Second, "b", deployments.UpdateRequest{})
+	y.submit(2*time.Second, "c", deployments.UpdateRequest{})
+	y.live(t, deployments.StackInput{})
+	y.want(t, "begin 6", "end 6", "begin 7", "end 7", "begin 8", "end 8")
+	for name, position := range map[string]int{"a": 0, "b": 1, "c": 2} {
+		if got := y.answers[name]; got.Position != position || (got.Behind != nil) != (position > 0) {
+			t.Errorf("%s was answered %+v, want position %d", name, got, position)
+		}
+	}
+}
+
+func TestTheSameRequestIsOneUpdate(t *testing.T) {
+	y := newYard(deployments.Head{Next: 1})
+	y.submit(0, "a", deployments.UpdateRequest{RequestID: "same"})
+	y.submit(time.Second, "again", deployments.UpdateRequest{RequestID: "same"})
+	y.submit(11*time.Minute-time.Second, "later", deployments.UpdateRequest{RequestID: "same"})
+	y.live(t, deployments.StackInput{})
+	y.want(t, "begin 1", "end 1")
+	if y.answers["a"].Update != y.answers["again"].Update || y.answers["a"].Update != y.answers["later"].Update {
+		t.Errorf("answered %v", y.answers)
+	}
+}
+
+func TestABusyStackRefusesWhoDoesNotWantToWait(t *testing.T) {
+	y := newYard(deployments.Head{Next: 1})
+	y.submit(0, "a", deployments.UpdateRequest{})
+	y.submit(time.Second, "b", deployments.UpdateRequest{OnBusy: deployments.OnBusyFail})
+	y.live(t, deployments.StackInput{})
+	y.want(t, "begin 1", "end 1")
+	y.wantRefused(t, "b")
+}
+
+func TestASupersedingUpdateTakesThePlaceOfThoseThatWait(t *testing.T) {
+	y := newYard(deployments.Head{Next: 1})
+	y.submit(0, "a", deployments.UpdateRequest{})
+	y.submit(time.Second, "b", deployments.UpdateRequest{})
+	y.submit(2*time.Second, "c", deployments.UpdateRequest{OnBusy: deployments.OnBusySupersede})
+	y.live(t, deployments.StackInput{})
+	y.want(t, "begin 1", "withdraw 2: superseded by version 3", "end 1", "begin 3", "end 3")
+}
+
+func TestAWaitingUpdateCanBeWithdrawn(t *testing.T) {
+	y := newYard(deployments.Head{Next: 1})
+	y.submit(0, "a", deployments.UpdateRequest{})
+	y.submit(time.Second, "b", deployments.UpdateRequest{})
+	answers := map[string]any{}
+	for i, version := range []string{"2", "1"} {
+		y.env.RegisterDelayedCallback(func() {
+			y.env.UpdateWorkflow(deployments.UpdateWithdraw, "", &testsuite.TestUpdateCallback{
+				OnComplete: func(v any, err error) { answers[version] = v },
+			}, deployments.Withdrawal{Update: deployments.UpdateName{StackName: theStack, Version: version}})
+		}, time.Duration(2+i)*time.Second)
+	}
+	y.live(t, deployments.StackInput{})
+	y.want(t, "begin 1", "withdraw 2: cancelled before it began", "end 1")
+	if answers["2"] != true || answers["1"] != false {
+		t.Errorf("answered %v", answers)
+	}
+}
+
+func TestAConfirmedPreviewIsRefusedWhenTheStackHasMoved(t *testing.T) {
+	y := newYard(deployments.Head{Version: 5, Next: 6})
+	y.submit(0, "stale", deployments.UpdateRequest{BaseVersion: 4})
+	y.submit(time.Second, "right", deployments.UpdateRequest{BaseVersion: 5})
+	y.submit(2*time.Second, "busy", deployments.UpdateRequest{BaseVersion: 5})
+	y.live(t, deployments.StackInput{})
+	y.want(t, "begin 6", "end 6")
+	y.wantRefused(t, "stale")
+	y.wantRefused(t, "busy")
+}
+
+func TestAnImportWhileTheStackWasIdleIsSeen(t *testing.T) {
+	y := newYard(deployments.Head{Next: 1})
+	y.submit(0, "a", deployments.UpdateRequest{})
+	y.env.RegisterDelayedCallback(func() { y.head = deployments.Head{Version: 2, Next: 3} }, 10*time.Minute+10*time.Second)
+	y.submit(10*time.Minute+20*time.Second, "b", deployments.UpdateRequest{})
+	y.live(t, deployments.StackInput{})
+	y.want(t, "begin 1", "end 1", "begin 3", "end 3")
+}
+
+func TestAnUpdateThatClosedWithoutSettlingIsRecoveredBeforeTheNext(t *testing.T) {
+	y := newYard(deployments.Head{Next: 1})
+	y.silent = true
+	y.submit(0, "a", deployments.UpdateRequest{})
+	y.submit(time.Second, "b", deployments.UpdateRequest{})
+	y.live(t, deployments.StackInput{})
+	y.want(t, "begin 1", "end 1", "begin 2", "end 2")
+	if len(y.recovered) != 2 || y.recovered[0].Error != "a defect" {
+		t.Errorf("recovered %+v", y.recovered)
+	}
+}
+
+func TestAnUpdateThatTheHeadNamesIsEndedFirst(t *testing.T) {
+	left := deployments.UpdateName{StackName: theStack, Version: "9"}
+	y := newYard(deployments.Head{Version: 8, Next: 10, Active: &left})
+	y.submit(0, "a", deployments.UpdateRequest{})
+	y.live(t, deployments.StackInput{})
+	y.want(t, "begin 10", "end 10")
+	if len(y.recovered) != 1 || y.recovered[0].Update != left {
+		t.Errorf("recovered %+v", y.recovered)
+	}
+}
+
+func TestAStackContinuesAsNewWithItsQueue(t *testing.T) {
+	y := newYard(deployments.Head{Next: 1})
+	y.submit(0, "a", deployments.UpdateRequest{})
+	y.submit(time.Second, "b", deployments.UpdateRequest{})
+	y.env.RegisterDelayedCallback(func() { y.env.SetCurrentHistoryLength(stackEvents + 1) }, 2*time.Second)
+	y.submit(3*time.Second, "c", deployments.UpdateRequest{})
+	y.live(t, deployments.StackInput{})
+	var again *workflow.ContinueAsNewError
+	if !errors.As(y.env.GetWorkflowError(), &again) {
+		t.Fatalf("ended with %v", y.env.GetWorkflowError())
+	}
+	var in deployments.StackInput
+	if err := fromPayloads(again, &in); err != nil {
+		t.Fatal(err)
+	}
+	if in.Active == nil || in.Active.Update.Version != "1" || len(in.Queue) != 2 || len(in.Answers) != 3 || in.Version != 3 {
+		t.Fatalf("carried over %+v", in)
+	}
+	// The next run watches update 1 by asking; here it has closed without a word, so it is recovered.
+	next := newYard(deployments.Head{Version: 1, Next: 2})
+	next.live(t, in)
+	next.want(t, "begin 2", "end 2", "begin 3", "end 3")
+	if len(next.recovered) != 1 || next.recovered[0].Update.Version != "1" || next.heads != 0 {
+		t.Errorf("recovered %+v after reading the head %d times", next.recovered, next.heads)
+	}
+}
