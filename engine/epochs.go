@@ -80,7 +80,7 @@ func (r *Run) programExited(ev ProgramExited) {
 		return
 	}
 	r.Exit = &ev
-	if ev.Error == "" {
+	if ev.Error == "" || r.Cancelled { // a cancelled update turns its program away
 		return
 	}
 	if !ev.Bailed && !r.Stopped {
