@@ -234,8 +234,9 @@ func TestAStackContinuesAsNewWithItsQueue(t *testing.T) {
 	y := newYard(deployments.Head{Next: 1})
 	y.submit(0, "a", deployments.UpdateRequest{})
 	y.submit(time.Second, "b", deployments.UpdateRequest{})
-	y.env.RegisterDelayedCallback(func() { y.env.SetCurrentHistoryLength(stackEvents + 1) }, 2*time.Second)
-	y.submit(3*time.Second, "c", deployments.UpdateRequest{})
+	y.submit(2*time.Second, "c", deployments.UpdateRequest{})
+	y.env.RegisterDelayedCallback(func() { y.env.SetCurrentHistoryLength(stackEvents + 1) }, 3*time.Second)
+	y.submit(4*time.Second, "d", deployments.UpdateRequest{}) // comes too late for this run, and is not answered by it
 	y.live(t, deployments.StackInput{})
 	var again *workflow.ContinueAsNewError
 	if !errors.As(y.env.GetWorkflowError(), &again) {
