@@ -1,0 +1,234 @@
+package engine_test
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/deployctl/deployctl/engine"
+)
+
+// command prints a command, and keeps it open if it wants an answer.
+func (w *stage) command(c engine.Command) error {
+	switch c := c.(type) {
+	case engine.Plan:
+		w.open = append(w.open, c)
+		w.printf("> plan %s%s%s\n", short(c.URN), from(c.Old), when(c.Recreate, ", which is replaced"))
+	case engine.Compare:
+		w.open = append(w.open, c)
+		w.printf("> compare %s %s\n", reference(c.Old.Ref), reference(c.New.Ref))
+	case engine.Cascade:
+		w.open = append(w.open, c)
+		w.printf("> cascade %s: %s\n", short(c.Root.URN), list(c.Candidates))
+	case engine.Step:
+		w.open = append(w.open, c)
+		w.printf("> %s\n", stepLine(c))
+	case engine.Settle:
+		w.open = append(w.open, c)
+		w.printf("> settle %s\n", stepLine(c.Step))
+	case engine.Abandon:
+		w.printf("> abandon %s\n", w.stepWithOp(c.Op))
+	case engine.Reply:
+		w.printf("> reply %s\n", w.reply(c))
+	case engine.Emit:
+		return w.emitted(c)
+	}
+	return nil
+}
+
+func (w *stage) stepWithOp(op int) string {
+	for _, c := range w.open {
+		if stepOf(c).Op == op {
+			return stepLine(stepOf(c))
+		}
+	}
+	return "(nothing that runs)"
+}
+
+func stepLine(s engine.Step) string {
+	line := string(s.Kind) + " " + short(s.URN)
+	if s.New != nil {
+		line += values(s.New.Inputs)
+		if s.New.ID != "" && (s.Kind != engine.StepUpdate) {
+			line += " id=" + id(s.New.ID)
+		}
+	}
+	if s.Old != nil {
+		line += from(s.Old)
+	}
+	return line + when(s.Adopt, ", which was found") + when(s.Provider != nil, " by "+provider(s.Provider))
+}
+
+func provider(p *engine.Provider) string {
+	if p == nil {
+		return ""
+	}
+	return reference(p.Ref)
+}
+
+func when(cond bool, s string) string {
+	if cond {
+		return s
+	}
+	return ""
+}
+
+func from(old *engine.State) string {
+	if old == nil {
+		return ""
+	}
+	return " from " + id(old.ID)
+}
+
+// id shortens the ids of providers, which are UUIDs.
+func id(s string) string {
+	if uuid.MatchString(s) {
+		return s[:4]
+	}
+	return when(s == "", "(no id)") + s
+}
+
+var uuid = regexp.MustCompile("^[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}$")
+
+func values(b engine.Bag) string {
+	if b.Empty() {
+		return ""
+	}
+	return " " + b.Digest
+}
+
+func reference(ref string) string {
+	u, i := engine.SplitReference(ref)
+	return short(u) + "@" + id(i)
+}
+
+func list(states []engine.State) string {
+	var out []string
+	for _, s := range states {
+		out = append(out, short(s.URN))
+	}
+	return strings.Join(out, " ")
+}
+
+func (w *stage) reply(c engine.Reply) string {
+	who := short(c.URN)
+	if c.Result != engine.ResultSuccess {
+		return who + " " + string(c.Result) + when(c.Error != "", ": "+words(c.Error))
+	}
+	w.names[who] = name{c.URN, c.ID}
+	return who + when(c.ID != "", " id="+id(c.ID)) + values(c.Object) + when(c.Unknown, " and the rest unknown") +
+		when(len(c.Stables) > 0, " stable: "+strings.Join(c.Stables, " "))
+}
+
+// emitted prints what people are told: outcomes and diagnostics. That a step begins shows in the step; it must be told
+// before its outcome.
+func (w *stage) emitted(e engine.Emit) error {
+	switch e.Kind {
+	case engine.EmitPre:
+		w.pre[e.Op] = true
+	case engine.EmitDiagnostic:
+		w.printf("> %s: %s\n", e.Severity, words(e.Message))
+	case engine.EmitOutputs, engine.EmitFailed:
+		if e.Op != 0 && !w.pre[e.Op] {
+			return fmt.Errorf("%s %s ended without a beginning", e.Step, e.URN)
+		}
+		w.printf("> %s %s%s%s\n", when(e.Kind == engine.EmitFailed, "failed:")+when(e.Kind == engine.EmitOutputs, "done:"),
+			string(e.Step), " "+short(e.URN), when(e.Message != "", ": "+words(e.Message)))
+	}
+	return nil
+}
+
+// words shortens the URNs in a sentence.
+func words(s string) string {
+	return anyURN.ReplaceAllStringFunc(s, func(u string) string {
+		for _, n := range namesIn(u) {
+			return n
+		}
+		return u
+	})
+}
+
+var anyURN = regexp.MustCompile(`urn:pulumi:[A-Za-z0-9:$._-]+`)
+
+func namesIn(u string) []string {
+	trimmed := strings.TrimRight(u, ":.")
+	parts := strings.Split(trimmed, "::")
+	return []string{parts[len(parts)-1] + u[len(trimmed):]}
+}
+
+func (w *stage) printResult(res engine.Result) {
+	var changes []string
+	for _, kind := range slices.Sorted(maps.Keys(res.Changes)) {
+		changes = append(changes, fmt.Sprintf("%s %d", kind, res.Changes[kind]))
+	}
+	w.printf("> %s%s%s%s\n", res.Status, when(len(changes) > 0, ": "), strings.Join(changes, ", "),
+		when(res.Error != "", " ("+words(res.Error)+")"))
+	if !w.goal.DryRun {
+		w.printStates()
+	}
+}
+
+func (w *stage) printStates() { w.printf("%s", printed(w.run.Snapshot())) }
+
+// printed shows a snapshot.
+func printed(states []engine.State, pending []engine.PendingOperation) string {
+	var out strings.Builder
+	for _, s := range states {
+		fmt.Fprintf(&out, "> | %s\n", stateLine(s))
+	}
+	for _, p := range pending {
+		fmt.Fprintf(&out, "> | %s %s\n", p.Kind, short(p.State.URN))
+	}
+	return out.String()
+}
+
+func stateLine(s engine.State) string {
+	line := short(s.URN) + when(s.ID != "", " id="+id(s.ID)) + values(s.Inputs)
+	if !s.Inputs.Same(s.Outputs) {
+		line += " ->" + values(s.Outputs)
+	}
+	var opts []string
+	add := func(cond bool, o string) {
+		if cond {
+			opts = append(opts, o)
+		}
+	}
+	add(s.Delete, "delete")
+	add(s.PendingReplacement, "pending-replacement")
+	add(s.External, "external")
+	add(s.Taint, "taint")
+	add(s.Protect, "protect")
+	add(s.RetainOnDelete, "retain")
+	if s.Parent != "" {
+		opts = append(opts, "parent="+short(s.Parent))
+	}
+	if s.Provider != "" {
+		opts = append(opts, "provider="+reference(s.Provider))
+	}
+	for _, u := range s.Dependencies {
+		opts = append(opts, "on="+short(u))
+	}
+	for _, p := range s.PropertyDependencies {
+		for _, u := range p.URNs {
+			opts = append(opts, p.Property+"<-"+short(u))
+		}
+	}
+	for _, u := range s.ReplaceWith {
+		opts = append(opts, "replace-with="+short(u))
+	}
+	if s.DeletedWith != "" {
+		opts = append(opts, "with="+short(s.DeletedWith))
+	}
+	for _, u := range s.Aliases {
+		opts = append(opts, "alias="+short(u))
+	}
+	add(len(s.InitErrors) > 0, "init-error="+strings.Join(s.InitErrors, ","))
+	add(s.ImportID != "", "import="+s.ImportID)
+	add(!s.Trigger.Empty(), "trigger="+s.Trigger.Digest)
+	if len(opts) > 0 {
+		line += " [" + strings.Join(opts, " ") + "]"
+	}
+	return line
+}

@@ -1,0 +1,322 @@
+package engine_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/deployctl/deployctl/engine"
+)
+
+// stage is where a transcript is played: a driver of the core that does what the lines say, and holds the core to its
+// promises after every one of them.
+type stage struct {
+	suspend bool // put the run away at every quiet moment
+
+	goal    engine.Goal
+	base    []engine.State
+	pending []engine.PendingOperation
+	names   map[string]name
+	made    map[string]int // creates by name, for ids
+
+	run        *engine.Run
+	epoch, seq int
+	open       []engine.Command // issued and not answered
+	replayed   *engine.Snapshot // the base with the deltas applied
+	pre        map[int]bool     // operations that were shown to begin
+	ended      bool
+	out        strings.Builder
+}
+
+func (w *stage) printf(format string, args ...any) { fmt.Fprintf(&w.out, format, args...) }
+
+// do plays one line.
+func (w *stage) do(line string) error {
+	word, rest, _ := strings.Cut(line, " ")
+	rest = strings.TrimSpace(rest)
+	switch word {
+	case "base":
+		return w.store(rest)
+	case "update":
+		return w.begin(rest)
+	case "state":
+		w.printStates()
+		return nil
+	}
+	ev, err := w.event(word, rest)
+	if err != nil || ev == nil {
+		return err
+	}
+	w.run.Handle(ev)
+	return w.settle()
+}
+
+// store adds a state, or a pending operation, to the base.
+func (w *stage) store(rest string) error {
+	kind, isPending := "", strings.HasPrefix(rest, "pending ")
+	if isPending {
+		kind, rest, _ = strings.Cut(strings.TrimPrefix(rest, "pending "), " ")
+	}
+	it, err := parseItem(rest)
+	if err != nil {
+		return err
+	}
+	s, err := w.state(it)
+	if isPending {
+		s.ID = ""
+		w.pending = append(w.pending, engine.PendingOperation{Kind: kind, State: s, Seed: []byte("seed of " + it.name)})
+		return err
+	}
+	w.base = append(w.base, s)
+	return err
+}
+
+// begin starts an update over what the one before left.
+func (w *stage) begin(rest string) error {
+	words := strings.Fields(rest)
+	w.goal = engine.Goal{
+		Kind: engine.Kind(words[0]), Organization: "org", Project: "proj", Stack: "dev", Parallel: 10,
+		Version: w.goal.Version + 1,
+	}
+	if words[0] == "preview" {
+		w.goal.Kind, w.goal.DryRun = engine.KindUp, true
+	}
+	for _, o := range words[1:] {
+		key, value, _ := strings.Cut(o, "=")
+		switch key {
+		case "preview":
+			w.goal.DryRun = true
+		case "refresh":
+			w.goal.Refresh = true
+		case "target", "replace":
+			list := &w.goal.Targets
+			if key == "replace" {
+				list = &w.goal.Replace
+			}
+			for _, u := range w.urnsOf(value) {
+				*list = append(*list, string(u))
+			}
+		case "dependents":
+			w.goal.TargetDependents = true
+		case "continue-on-error":
+			w.goal.ContinueOnError = true
+		case "wait-on-unknown":
+			w.goal.WaitOnUnknown = true
+		case "parallel":
+			w.goal.Parallel, _ = strconv.Atoi(value)
+		default:
+			return fmt.Errorf("an update has no option %q", o)
+		}
+	}
+	if w.run != nil && !w.goal.DryRun {
+		w.base, w.pending = w.run.Snapshot()
+	}
+	w.open, w.pre, w.epoch, w.ended = nil, map[int]bool{}, 0, false
+	w.run = engine.New(w.goal, w.base, w.pending)
+	w.replayed = engine.NewSnapshot(w.base, w.pending)
+	return w.settle()
+}
+
+// event reads an event.
+func (w *stage) event(word, rest string) (engine.Event, error) {
+	switch word {
+	case "epoch":
+		w.epoch, _ = strconv.Atoi(rest)
+		w.seq = 0
+		return engine.RunStarted{Epoch: w.epoch}, nil
+	case "register", "read", "outputs":
+		return w.asked(word, rest)
+	case "exit":
+		return engine.ProgramExited{Epoch: w.epoch, Error: rest}, nil
+	case "cancel":
+		return engine.Cancelled{}, nil
+	case "force-cancel":
+		return engine.Cancelled{Forced: true}, nil
+	case "resolve":
+		who, id, _ := strings.Cut(rest, " ")
+		return engine.Resolved{URN: w.urnOf(who), ID: strings.TrimPrefix(id, "id=")}, nil
+	case "plan":
+		return w.plan(rest)
+	case "compare":
+		return w.compare(rest)
+	case "cascade":
+		return w.cascade(rest)
+	}
+	return w.finish(word, rest)
+}
+
+// asked reads what the program asks for.
+func (w *stage) asked(word, rest string) (engine.Event, error) {
+	it, err := parseItem(rest)
+	if err != nil {
+		return nil, err
+	}
+	g, unknown, err := w.registration(it)
+	if err != nil {
+		return nil, err
+	}
+	w.seq++
+	if word == "outputs" {
+		return engine.OutputsRegistered{Epoch: w.epoch, Seq: w.seq, URN: w.urnOf(it.name), Outputs: g.Inputs}, nil
+	}
+	u := makeURN(g.Parent, g.Type, g.Name)
+	w.names[short(u)] = name{u, w.names[short(u)].id}
+	if word == "register" {
+		if len(unknown) > 0 {
+			return nil, fmt.Errorf("a registration has no option %q", unknown)
+		}
+		return engine.Registered{Epoch: w.epoch, Seq: w.seq, Registration: g}, nil
+	}
+	read := engine.ReadRequested{
+		Epoch: w.epoch, Seq: w.seq, Type: g.Type, Name: g.Name, Parent: g.Parent, Provider: g.Provider, Inputs: g.Inputs,
+		Dependencies: g.Dependencies, Digest: g.Digest,
+	}
+	for _, o := range unknown {
+		read.ID = strings.TrimPrefix(o, "id=")
+	}
+	read.Digest += read.ID
+	return read, nil
+}
+
+// plan reads "NAME: same|update|replace [before] (keys)", "NAME: invalid prop: reason; …" or "NAME: error why".
+func (w *stage) plan(rest string) (engine.Event, error) {
+	who, what, _ := strings.Cut(rest, ": ")
+	p, err := take[engine.Plan](w, w.urnOf(who))
+	if err != nil {
+		return nil, err
+	}
+	ev := engine.Planned{Op: p.Op, Inputs: p.Goal.Inputs}
+	word, tail, _ := strings.Cut(what, " ")
+	if word == "checked" { // the provider fills its defaults in
+		var props string
+		props, what, _ = strings.Cut(tail, ": ")
+		ev.Inputs = bag(strings.Fields(props))
+		word, tail, _ = strings.Cut(what, " ")
+	}
+	keys := func(s string) []string {
+		return strings.FieldsFunc(s, func(r rune) bool { return strings.ContainsRune("() ,", r) })
+	}
+	switch word {
+	case "new":
+	case "same":
+		ev.Diff = engine.Diff{Change: engine.ChangeNone, StableKeys: keys(tail)}
+	case "update":
+		ev.Diff = engine.Diff{Change: engine.ChangeUpdate, ChangedKeys: keys(tail)}
+	case "replace":
+		tail, ev.Diff.DeleteBeforeReplace = strings.CutPrefix(tail, "before")
+		ev.Diff.Change, ev.Diff.ReplaceKeys = engine.ChangeReplace, keys(tail)
+	case "invalid":
+		for _, f := range strings.Split(tail, "; ") {
+			property, reason, _ := strings.Cut(f, ": ")
+			ev.Failures = append(ev.Failures, engine.CheckFailure{Property: property, Reason: reason})
+		}
+	case "error":
+		ev.Error = tail
+	default:
+		return nil, fmt.Errorf("a plan does not come to %q", word)
+	}
+	if p.Preview {
+		ev.Preview = ev.Inputs
+	}
+	return ev, nil
+}
+
+// compare reads "OLD NEW: keep", "OLD NEW: replace" or "OLD NEW: error why".
+func (w *stage) compare(rest string) (engine.Event, error) {
+	_, what, _ := strings.Cut(rest, ": ")
+	c, err := take[engine.Compare](w, "")
+	why, failed := strings.CutPrefix(what, "error ")
+	if !failed {
+		why = ""
+	}
+	return engine.ProviderDiffed{Op: c.Op, Replace: what == "replace", Error: why}, err
+}
+
+// cascade reads "ROOT: member(key) member(key)…", in dependency order, or "ROOT: error why".
+func (w *stage) cascade(rest string) (engine.Event, error) {
+	who, what, _ := strings.Cut(rest, ":")
+	c, err := take[engine.Cascade](w, w.urnOf(who))
+	if err != nil {
+		return nil, err
+	}
+	ev := engine.CascadePlanned{Op: c.Op}
+	if why, failed := strings.CutPrefix(strings.TrimSpace(what), "error "); failed {
+		ev.Error = why
+		return ev, nil
+	}
+	for _, m := range strings.Fields(what) {
+		member, key, _ := strings.Cut(strings.TrimSuffix(m, ")"), "(")
+		i := slices.IndexFunc(c.Candidates, func(s engine.State) bool { return short(s.URN) == member })
+		if i < 0 {
+			return nil, fmt.Errorf("%s is no candidate", member)
+		}
+		ev.Members = append(ev.Members, engine.Dependent{Key: c.Candidates[i].Key, Keys: []string{key}})
+	}
+	return ev, nil
+}
+
+// settle lets the core go on, prints what it answers and checks what must always hold.
+func (w *stage) settle() error {
+	for cmds := w.run.Ready(); len(cmds) > 0; cmds = w.run.Ready() {
+		for _, c := range cmds {
+			if err := w.command(c); err != nil {
+				return err
+			}
+		}
+	}
+	if err := w.check(); err != nil {
+		return err
+	}
+	if res, done := w.run.Result(); done && !w.ended {
+		w.ended = true
+		w.printResult(res)
+	}
+	if w.suspend && w.run.InFlight() == 0 {
+		return w.putAway()
+	}
+	return nil
+}
+
+// check holds the core to its promises about the snapshot.
+func (w *stage) check() error {
+	for _, d := range w.run.Deltas() {
+		w.replayed.Apply(d)
+	}
+	states, pending := w.run.Snapshot()
+	if err := engine.Verify(states); err != nil {
+		return fmt.Errorf("the snapshot is broken: %w", err)
+	}
+	if w.goal.DryRun {
+		return nil
+	}
+	again, pendingAgain := w.replayed.States()
+	if a, b := printed(states, pending), printed(again, pendingAgain); a != b {
+		return fmt.Errorf("the deltas lead elsewhere: the snapshot is\n%s\nand the deltas give\n%s", a, b)
+	}
+	if n := len(w.open); n != w.run.InFlight() {
+		return fmt.Errorf("%d commands are unanswered, the core says %d", n, w.run.InFlight())
+	}
+	return nil
+}
+
+// putAway suspends the run and takes it up again.
+func (w *stage) putAway() error {
+	data, err := w.run.Suspend()
+	if err != nil {
+		return err
+	}
+	before, pendingBefore := w.run.Snapshot()
+	if w.run, err = engine.Resume(w.goal, w.base, w.pending, data); err != nil {
+		return err
+	}
+	after, pendingAfter := w.run.Snapshot()
+	if a, b := printed(before, pendingBefore), printed(after, pendingAfter); a != b {
+		return fmt.Errorf("put away\n%s\nbut taken up\n%s", a, b)
+	}
+	if cmds := w.run.Ready(); len(cmds) > 0 {
+		return errors.New("a quiet run had something to say after it was taken up")
+	}
+	return nil
+}

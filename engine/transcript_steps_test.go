@@ -1,0 +1,145 @@
+package engine_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
+
+	"github.com/deployctl/deployctl/engine"
+)
+
+// take finds the open command of a kind that is about a URN, and closes it.
+func take[C engine.Command](w *stage, u urn.URN) (C, error) {
+	i := slices.IndexFunc(w.open, func(c engine.Command) bool {
+		_, ok := c.(C)
+		return ok && (u == "" || about(c) == u)
+	})
+	if i < 0 {
+		var none C
+		return none, fmt.Errorf("no %T of %s is open", none, short(u))
+	}
+	c := w.open[i].(C)
+	w.open = slices.Delete(w.open, i, i+1)
+	return c, nil
+}
+
+// about is the URN that a command is about.
+func about(c engine.Command) urn.URN {
+	switch c := c.(type) {
+	case engine.Plan:
+		return c.URN
+	case engine.Cascade:
+		return c.Root.URN
+	case engine.Step:
+		return c.URN
+	case engine.Settle:
+		return c.Step.URN
+	}
+	return ""
+}
+
+// finish reads the outcome of a step: "OUTCOME [KIND] NAME [prop=value…] [options]".
+func (w *stage) finish(word, rest string) (engine.Event, error) {
+	step, rest, err := w.takeStep(rest)
+	if err != nil {
+		return nil, err
+	}
+	ev := engine.StepFinished{Op: step.Op, Outcome: engine.Outcome(word)}
+	switch word {
+	case "done":
+		return ev, w.effect(step, &ev, rest)
+	case "partial":
+		ev.InitErrors = []string{rest}
+		return ev, w.effect(step, &ev, "")
+	case "fail":
+		ev.Outcome, ev.Error = engine.OutcomeFailed, rest
+	case "invalid":
+		ev.Outcome = engine.OutcomeFailed
+		for _, f := range strings.Split(rest, "; ") {
+			property, reason, _ := strings.Cut(f, ": ")
+			ev.Failures = append(ev.Failures, engine.CheckFailure{Property: property, Reason: reason})
+		}
+	case "undecidable":
+		ev.Error = "nothing tells whether it is there"
+	case "unknown", "absent", "cancelled":
+	default:
+		return nil, fmt.Errorf("there is no event %q", word)
+	}
+	return ev, nil
+}
+
+// takeStep closes the open step or settling that "[KIND] NAME …" names, and gives the words that follow.
+func (w *stage) takeStep(s string) (engine.Step, string, error) {
+	words := strings.SplitN(s, " ", 3)
+	kind := engine.StepKind("")
+	if i := slices.IndexFunc(w.open, func(c engine.Command) bool { return stepOf(c).Kind == engine.StepKind(words[0]) }); i >= 0 {
+		kind, s = engine.StepKind(words[0]), strings.TrimSpace(strings.TrimPrefix(s, words[0]))
+	}
+	who, rest, _ := strings.Cut(s, " ")
+	u := w.urnOf(who)
+	i := slices.IndexFunc(w.open, func(c engine.Command) bool {
+		step := stepOf(c)
+		return step.Op != 0 && step.URN == u && (kind == "" || step.Kind == kind)
+	})
+	if i < 0 {
+		return engine.Step{}, "", fmt.Errorf("no step of %s is open", who)
+	}
+	step := stepOf(w.open[i])
+	w.open = slices.Delete(w.open, i, i+1)
+	return step, strings.TrimSpace(rest), nil
+}
+
+func stepOf(c engine.Command) engine.Step {
+	switch c := c.(type) {
+	case engine.Step:
+		return c
+	case engine.Settle:
+		return c.Step
+	}
+	return engine.Step{}
+}
+
+// effect fills in what a step that succeeded found: by default the inputs as outputs, and an id counted by name.
+func (w *stage) effect(step engine.Step, ev *engine.StepFinished, rest string) error {
+	it, err := parseItem("x " + rest)
+	if err != nil {
+		return err
+	}
+	switch step.Kind {
+	case engine.StepCreate, engine.StepCreateReplacement:
+		if !engine.IsProvider(step.Type) {
+			ev.ID = step.New.ID // of an adopted resource
+			if ev.ID == "" {
+				w.made[short(step.URN)]++
+				ev.ID = fmt.Sprintf("%s-%d", short(step.URN), w.made[short(step.URN)])
+			}
+		}
+		ev.Outputs = step.New.Inputs
+	case engine.StepDelete, engine.StepDeleteReplaced:
+		return nil
+	case engine.StepRefresh:
+		ev.ID, ev.Outputs = step.Old.ID, step.Old.Outputs
+	default:
+		ev.ID, ev.Outputs = step.New.ID, step.New.Inputs
+	}
+	if len(it.props) > 0 {
+		ev.Outputs = bag(it.props)
+		if step.Kind == engine.StepRefresh || step.Kind == engine.StepImport || step.Kind == engine.StepImportReplacement {
+			ev.Inputs = &ev.Outputs
+		}
+	}
+	for _, o := range it.opts {
+		key, value, _ := strings.Cut(o, "=")
+		switch key {
+		case "id":
+			ev.ID = value
+		case "gone":
+			ev.ID = ""
+		default:
+			return fmt.Errorf("an outcome has no option %q", o)
+		}
+	}
+	return nil
+}
