@@ -85,7 +85,7 @@ func (r *Run) condemnUnseen() {
 
 // seen reports that the program registered the URN, or what the URN is now called, in the epoch that ended well.
 func (r *Run) seen(u urn.URN) bool {
-	return r.byURN[u] != nil || r.Aliased[u] != "" || r.kept[u]
+	return r.byURN[u] != nil || r.Aliased[u] != "" || r.Kept[u]
 }
 
 // advanceDeletions starts every deletion that nothing condemned depends on; it reports whether one started.

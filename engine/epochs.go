@@ -34,7 +34,7 @@ func (r *Run) startEpoch(epoch int) {
 func (r *Run) resetEpoch() {
 	r.Entries, r.Seen, r.Exit = nil, nil, nil
 	r.Aliased, r.AliasOf = map[urn.URN]urn.URN{}, map[urn.URN]urn.URN{}
-	r.Skipped, r.Targeted = map[urn.URN]bool{}, map[urn.URN]bool{}
+	r.Skipped, r.Targeted, r.Kept = map[urn.URN]bool{}, map[urn.URN]bool{}, map[urn.URN]bool{}
 	r.derive()
 }
 
@@ -48,11 +48,13 @@ func (r *Run) derive() {
 	for _, seq := range r.Seen {
 		r.bySeq[seq] = true
 	}
-	r.condemned = map[Key]*deletion{}
+	r.condemned, r.free = map[Key]*deletion{}, nil
 	for _, d := range r.Deletions {
 		r.condemned[d.Key] = d
+		if d.Blockers == 0 && !d.Started {
+			r.free = append(r.free, d.Key)
+		}
 	}
-	r.kept = map[urn.URN]bool{}
 	if r.Gone == nil {
 		r.Gone = map[urn.URN]bool{}
 	}

@@ -66,7 +66,7 @@ func (r *Run) refreshFinished(op *operation, ev StepFinished) {
 		return
 	case ev.ID == "":
 		r.change(Delta{Kind: DeltaRemove, Removes: []Key{op.Key}})
-		r.removed = true
+		r.Removed = true
 		r.count(StepDelete)
 		r.emitRefresh(op, nil, ev.Diff)
 		return
@@ -96,10 +96,10 @@ func (r *Run) emitRefresh(op *operation, next *State, diff *Diff) {
 
 // repairReferences takes references to resources that a refresh found gone out of those that stay.
 func (r *Run) repairReferences() {
-	if !r.removed {
+	if !r.Removed {
 		return
 	}
-	r.removed = false
+	r.Removed = false
 	gone := func(u urn.URN) bool {
 		return u != "" && len(r.snap.copies[u]) == 0 && len(r.snap.copies[r.snap.current(u)]) == 0
 	}

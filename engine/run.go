@@ -23,8 +23,6 @@ type Run struct {
 	cascading int              // the cascade being found
 	comparing []int            // the comparisons being made
 	free      []Key            // deletions that nothing blocks
-	kept      map[urn.URN]bool // stored resources moved ahead of those that refer to them
-	removed   bool             // a refresh found a resource gone
 
 	out    []Command
 	deltas []Delta
@@ -71,6 +69,8 @@ type memory struct {
 	AliasOf  map[urn.URN]urn.URN // URN → the old name it claimed
 	Skipped  map[urn.URN]bool    // creates that targets exclude
 	Targeted map[urn.URN]bool    // URNs that are targeted because they depend on a target
+	Kept     map[urn.URN]bool    // stored resources moved ahead of those that refer to them
+	Removed  bool                // a refresh found a resource gone
 
 	FirstError string
 	Stopped    bool // nothing new starts: an error, or cancelled

@@ -127,7 +127,7 @@ func (r *Run) relink() {
 			}
 		}
 	}
-	for _, m := range []*map[urn.URN]bool{&r.Replaced, &r.Skipped, &r.Targeted, &r.Gone} {
+	for _, m := range []*map[urn.URN]bool{&r.Replaced, &r.Skipped, &r.Targeted, &r.Kept, &r.Gone} {
 		if *m == nil {
 			*m = map[urn.URN]bool{}
 		}

@@ -88,14 +88,14 @@ func (r *Run) leaveUntargeted(e *entry, old *State) {
 // list, so that it stands before those that refer to it.
 func (r *Run) keepOld(u urn.URN) {
 	k, ok := r.snap.live[u]
-	if !ok || r.kept[u] || r.byURN[u] != nil && r.byURN[u].Stage == stageDone {
+	if !ok || r.Kept[u] || r.byURN[u] != nil && r.byURN[u].Stage == stageDone {
 		return
 	}
 	i := r.snap.place[k]
 	if i < 0 {
 		return
 	}
-	r.kept[u] = true
+	r.Kept[u] = true
 	for _, ref := range r.snap.Get(k).References() {
 		r.keepOld(ref)
 	}
