@@ -1,0 +1,64 @@
+package e2e
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"testing"
+)
+
+// workflow is what Temporal's Web UI reads of a workflow.
+type workflow struct {
+	ExecutionConfig struct {
+		UserMetadata struct{ Summary, Details payload }
+	}
+	WorkflowExecutionInfo struct {
+		Type             struct{ Name string }
+		Status           string
+		SearchAttributes struct{ IndexedFields map[string]payload }
+	}
+	WorkflowExtendedInfo json.RawMessage
+}
+
+// payload is one of Temporal's, as JSON.
+type payload struct {
+	Metadata map[string][]byte
+	Data     []byte
+}
+
+// describe asks the Web UI's own API for a workflow.
+func (h *home) describe(t *testing.T, id string) (w workflow) {
+	t.Helper()
+	s := h.status(t)
+	res, err := http.Get(s.UIURL + "/api/v1/namespaces/" + s.Namespace + "/workflows/" + url.PathEscape(id))
+	must(t, err)
+	defer func() { _ = res.Body.Close() }()
+	if res.StatusCode != http.StatusOK {
+		t.Fatalf("the Web UI answers %s for %s", res.Status, id)
+	}
+	must(t, json.NewDecoder(res.Body).Decode(&w))
+	return w
+}
+
+// readableWorkflow makes an update and looks at it as the Web UI does.
+func readableWorkflow(t *testing.T, p *project, message string) {
+	got := p.update(t, "up", "--message", message)
+	w := p.describe(t, "update/"+got.Update)
+	attributes := map[string]string{}
+	for name, value := range w.WorkflowExecutionInfo.SearchAttributes.IndexedFields {
+		var text string
+		if json.Unmarshal(value.Data, &text) == nil { // others than text are not ours
+			attributes[name] = text
+		}
+	}
+	for name, want := range map[string]string{
+		"Org": "organization", "Project": "website", "Stack": "dev", "Kind": "up", "Result": "succeeded",
+	} {
+		if attributes[name] != want {
+			t.Errorf("%s is %q", name, attributes[name])
+		}
+	}
+	if attributes["Initiator"] == "" {
+		t.Error("there is no Initiator")
+	}
+}
