@@ -126,12 +126,16 @@ func kill(t *testing.T, pid int) {
 	must(t, syscall.Kill(pid, syscall.SIGKILL))
 }
 
-// processesNamed gives the descendants of a process whose command line has the text, by looking at all processes.
+// processesNamed gives the processes whose command line has the text, below an ancestor that is not 0.
 func processesNamed(t *testing.T, ancestor int, text string) (pids []int) {
 	t.Helper()
 	parents, lines := processTable(t)
 	for pid, line := range lines {
 		if !strings.Contains(line, text) {
+			continue
+		}
+		if ancestor == 0 {
+			pids = append(pids, pid)
 			continue
 		}
 		for at := parents[pid]; at > 1; at = parents[at] {
