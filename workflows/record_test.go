@@ -1,0 +1,328 @@
+//go:build record
+
+package workflows
+
+import (
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	historypb "go.temporal.io/api/history/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/api/temporalproto"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/worker"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/devserver"
+)
+
+// Recording needs a real server: this test binary is also its S3 server.
+const recordHome = "WORKFLOWS_RECORD_HOME"
+
+func TestMain(m *testing.M) {
+	home := os.Getenv(recordHome)
+	if home == "" {
+		os.Exit(m.Run())
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	if err := devserver.ServeS3(ctx, home); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// scene is one history to record: what its world does, and what happens to it from outside.
+type scene struct {
+	name     string
+	settings Settings
+	names    []string // what the program registers
+	base     []engine.State
+	prepare  func(*stage)
+	cancel   string // cancel when this resource's step begins
+}
+
+// stage is a scene being played by activities on a real server.
+type stage struct {
+	*world
+	scene
+	update deployments.UpdateName
+	client client.Client
+	lost   int    // epochs that are lost after their first reply
+	fails  string // the resource whose step fails
+}
+
+func (s *stage) Head(context.Context, deployments.StackName) (deployments.Head, error) {
+	return deployments.Head{Version: s.update.Number() - 1, Next: s.update.Number()}, nil
+}
+
+func (s *stage) Claim(_ context.Context, in deployments.ClaimInput) (deployments.Claimed, error) {
+	goal := engine.Goal{
+		Kind: engine.KindUp, Version: in.Update.Number(), Organization: theStack.Organization, Project: theStack.Project,
+		Stack: in.Update.Stack, Parallel: 4,
+	}
+	return deployments.Claimed{
+		Worker: in.Update.Stack + "-" + strconv.Itoa(in.Epoch), Base: in.Update.Number() - 1, Goal: goal, HasProgram: true,
+	}, nil
+}
+
+func (s *stage) Headers(context.Context, deployments.HeadersInput) (deployments.Headers, error) {
+	return deployments.Headers{States: s.base}, nil
+}
+
+func (s *stage) Ping(context.Context) error { return nil }
+
+func (s *stage) Release(context.Context, deployments.ReleaseInput) error { return nil }
+
+func (s *stage) Settled(_ context.Context, in deployments.SettledInput) (deployments.UpdateInfo, error) {
+	return deployments.UpdateInfo{Update: in.Update, Status: string(in.Result.Status), Error: in.Result.Error}, nil
+}
+
+func (s *stage) Plan(ctx context.Context, in deployments.PlanInput) ([]engine.Planned, error) {
+	out, err := s.world.Plan(ctx, in)
+	for i := range out {
+		if out[i].Diff.Change == engine.ChangeUpdate {
+			out[i].Diff = engine.Diff{Change: engine.ChangeReplace, ReplaceKeys: []string{"name"}}
+		}
+	}
+	return out, err
+}
+
+func (s *stage) Step(ctx context.Context, in deployments.StepInput) (engine.StepFinished, error) {
+	switch name := in.Step.URN.Name(); name {
+	case s.fails:
+		return engine.StepFinished{Op: in.Step.Op, Outcome: engine.OutcomeFailed, Error: "quota exceeded"}, nil
+	case s.cancel:
+		id := deployments.UpdateWorkflowID(s.update)
+		if err := s.client.SignalWorkflow(ctx, id, "", deployments.SignalCancel, engine.Cancelled{}); err != nil {
+			return engine.StepFinished{}, err
+		}
+	}
+	return s.world.Step(ctx, in)
+}
+
+// Program registers the scene's resources, each once the one before has its reply.
+func (s *stage) Program(ctx context.Context, in deployments.ProgramInput) (deployments.ProgramOutput, error) {
+	run, sent := deployments.RunWorkflowID(s.update), 0
+	say := func(m deployments.Message) error {
+		sent++
+		return s.client.SignalWorkflow(ctx, run, "", deployments.SignalMessages, deployments.Messages{
+			Epoch: in.Epoch, First: sent, Items: []deployments.Message{m},
+		})
+	}
+	if err := say(deployments.Message{Started: &engine.RunStarted{Epoch: in.Epoch}}); err != nil {
+		return deployments.ProgramOutput{}, err
+	}
+	cursor := 0
+	for i, name := range s.names {
+		m := deployments.Message{Registered: &engine.Registered{
+			Epoch: in.Epoch, Seq: i + 1, Registration: engine.Registration{
+				Type: theType, Name: name, Custom: true, Inputs: engine.Bag{Digest: name + "'"}, Digest: name,
+			},
+		}}
+		if err := say(m); err != nil {
+			return deployments.ProgramOutput{}, err
+		}
+		failed, done := false, false
+		for cursor <= i && !done {
+			replies, err := s.poll(ctx, deployments.Poll{Epoch: in.Epoch, Cursor: cursor})
+			if err != nil {
+				return deployments.ProgramOutput{}, err
+			}
+			cursor, done = replies.Cursor, replies.Done
+			failed = slices.ContainsFunc(replies.Replies, func(r engine.Reply) bool { return r.Result != engine.ResultSuccess })
+		}
+		if failed {
+			return deployments.ProgramOutput{Error: "a resource failed", Bailed: true, Messages: sent}, nil
+		}
+		if in.Epoch <= s.lost {
+			return deployments.ProgramOutput{Lost: true, Messages: sent}, nil
+		}
+	}
+	return deployments.ProgramOutput{Messages: sent}, nil
+}
+
+// poll asks until it is heard: a poll that a run accepted before it continued as new fails for good.
+func (s *stage) poll(ctx context.Context, p deployments.Poll) (replies deployments.Replies, err error) {
+	for ctx.Err() == nil {
+		var handle client.WorkflowUpdateHandle
+		handle, err = s.client.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{
+			WorkflowID: deployments.RunWorkflowID(s.update), UpdateName: deployments.UpdatePoll, Args: []any{p},
+			WaitForStage: client.WorkflowUpdateStageCompleted,
+		})
+		if err == nil {
+			if err = handle.Get(ctx, &replies); err == nil {
+				return replies, nil
+			}
+		}
+	}
+	return replies, errors.Join(err, ctx.Err())
+}
+
+func scenes() []scene {
+	old := func(name, digest string) engine.State {
+		return engine.State{
+			Key: engine.BaseKey(0), URN: "urn:pulumi:replacement::shop::fake:index:Thing::" + "thing-a", Type: theType, Custom: true,
+			ID: "id-" + name, Inputs: engine.Bag{Digest: digest}, Outputs: engine.Bag{Digest: digest},
+		}
+	}
+	return []scene{
+		{name: "create", names: names(3)},
+		{name: "failure", names: names(3), prepare: func(s *stage) { s.fails = "thing-b" }},
+		{name: "cancel", names: names(3), cancel: "thing-b"},
+		{name: "second-epoch", names: names(3), prepare: func(s *stage) { s.lost = 1 }},
+		{name: "continue-as-new", names: names(4), settings: Settings{ForceContinue: 2}},
+		{name: "replacement", names: names(1), base: []engine.State{old("thing-a", "old")}},
+		{name: "unknown-outcome", names: names(2), prepare: func(s *stage) {
+			s.outcomes["thing-b"] = func(n int) error {
+				if n == 1 {
+					return errUnknown
+				}
+				return nil
+			}
+		}},
+		{name: "lost-worker", names: names(2), prepare: func(s *stage) { s.dead["lost-worker-1"] = true }},
+	}
+}
+
+// TestRecord plays every scene on the embedded server and keeps the histories of its workflows:
+//
+//	go test -tags record -run TestRecord$ ./workflows
+func TestRecord(t *testing.T) {
+	home := t.TempDir()
+	server, err := devserver.Start(t.Context(), devserver.Options{Home: home, S3Command: func(home string) []string {
+		return []string{"/usr/bin/env", recordHome + "=" + home, os.Args[0]}
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = server.Close(context.Background()) }()
+	for _, scene := range scenes() {
+		t.Run(scene.name, func(t *testing.T) { record(t, server, scene) })
+	}
+}
+
+func record(t *testing.T, server *devserver.Server, sc scene) {
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer cancel()
+	c, err := client.DialContext(ctx, client.Options{HostPort: server.Status.TemporalAddress, Namespace: server.Status.Namespace, Identity: "recorder", Logger: quiet{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	stack := theStack
+	stack.Stack = sc.name
+	version := 1 + min(1, len(sc.base))
+	s := &stage{world: newWorld(), scene: sc, client: c, update: deployments.UpdateName{StackName: stack, Version: strconv.Itoa(version)}}
+	if sc.prepare != nil {
+		sc.prepare(s)
+	}
+	for _, queue := range []string{deployments.SharedTaskQueue, sc.name + "-1", sc.name + "-2"} {
+		w := worker.New(c, queue, worker.Options{DisableWorkflowWorker: queue != deployments.SharedTaskQueue})
+		if queue == deployments.SharedTaskQueue {
+			New(sc.settings).Register(w)
+		}
+		w.RegisterActivity(s)
+		if err := w.Start(); err != nil {
+			t.Fatal(err)
+		}
+		defer w.Stop()
+	}
+	request := deployments.UpdateRequest{Stack: stack, RequestID: "recorded", Kind: engine.KindUp, Initiator: "recorder"}
+	handle, err := c.UpdateWithStartWorkflow(ctx, client.UpdateWithStartWorkflowOptions{
+		StartWorkflowOperation: c.NewWithStartWorkflowOperation(client.StartWorkflowOptions{
+			ID: deployments.StackWorkflowID(stack), TaskQueue: deployments.SharedTaskQueue,
+			WorkflowIDConflictPolicy: enumspb.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
+			TypedSearchAttributes:    StackAttributes(stack),
+		}, deployments.WorkflowStack, deployments.StackInput{Stack: stack}),
+		UpdateOptions: client.UpdateWorkflowOptions{
+			UpdateName: deployments.UpdateSubmit, Args: []any{request}, WaitForStage: client.WorkflowUpdateStageCompleted,
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var accepted deployments.Accepted
+	if err := handle.Get(ctx, &accepted); err != nil || accepted.Update != s.update {
+		t.Fatalf("accepted %+v, %v", accepted, err)
+	}
+	var info deployments.UpdateInfo
+	for unknown := new(serviceerror.NotFound); ; { // the stack starts it after it has answered
+		err := c.GetWorkflow(ctx, deployments.UpdateWorkflowID(s.update), "").Get(ctx, &info)
+		if err == nil {
+			break
+		}
+		if !errors.As(err, &unknown) {
+			t.Fatal(err)
+		}
+	}
+	t.Logf("%s: %s %s: rounds %v on %v", sc.name, info.Status, info.Error, s.rounds, s.queues)
+	keep(t, c, sc.name+".stack", deployments.StackWorkflowID(stack), "")
+	keep(t, c, sc.name+".update", deployments.UpdateWorkflowID(s.update), "")
+	runs := chain(t, c, deployments.RunWorkflowID(s.update))
+	for i, run := range runs {
+		keep(t, c, fmt.Sprintf("%s.run-%d", sc.name, i+1), deployments.RunWorkflowID(s.update), run)
+	}
+}
+
+// chain gives the run ids of a workflow over its continue-as-new, the first one first.
+func chain(t *testing.T, c client.Client, id string) []string {
+	var out []string
+	for run := ""; ; {
+		events := history(t, c, id, run).GetEvents()
+		started := events[0].GetWorkflowExecutionStartedEventAttributes()
+		if run == "" {
+			run = started.GetOriginalExecutionRunId()
+		}
+		out = append([]string{run}, out...)
+		if run = started.GetContinuedExecutionRunId(); run == "" {
+			return out
+		}
+	}
+}
+
+func history(t *testing.T, c client.Client, id, run string) *historypb.History {
+	t.Helper()
+	h := &historypb.History{}
+	for it := c.GetWorkflowHistory(t.Context(), id, run, false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT); it.HasNext(); {
+		e, err := it.Next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.Events = append(h.Events, e)
+	}
+	return h
+}
+
+func keep(t *testing.T, c client.Client, name, id, run string) {
+	t.Helper()
+	data, err := temporalproto.CustomJSONMarshalOptions{}.Marshal(history(t, c, id, run))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(histories, strconv.Itoa(Revision))
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	z := gzip.NewWriter(&out)
+	if _, err := z.Write(data); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(z.Close(), os.WriteFile(filepath.Join(dir, name+".json.gz"), []byte(out.String()), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+}
