@@ -45,7 +45,7 @@ func startS3Child(ctx context.Context, c *s3Child, client *s3.Client) error {
 		return err
 	case err := <-c.died: // a child that cannot start once will not start later
 		cancel(err)
-		_ = <-ready // what died says why
+		<-ready //nolint:errcheck // what died says why
 		return err
 	}
 }
