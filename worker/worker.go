@@ -19,6 +19,8 @@ import (
 type Options struct {
 	// Instance names the process; empty means a random name. No two processes ever have the same.
 	Instance string
+	// Lost are instances that are known to be dead, the latest last: what they were doing is reported as lost.
+	Lost []string
 	// Dir is where the files of programs are kept; empty means a temporary directory.
 	Dir string
 	// Builtin are the packages that are served in this process, by name.
@@ -62,6 +64,7 @@ func (c *Connection) Run(ctx context.Context, o Options) error {
 	}()
 	failed := make(chan error, 2)
 	options := worker.Options{
+		Identity:          private,
 		WorkerStopTimeout: stopTimeout, DeadlockDetectionTimeout: deadlock,
 		MaxConcurrentActivityExecutionSize: concurrent,
 		OnFatalError:                       func(err error) { failed <- err },
@@ -79,6 +82,7 @@ func (c *Connection) Run(ctx context.Context, o Options) error {
 		}
 		defer w.Stop()
 	}
+	go c.disown(ctx, o.Lost)
 	select {
 	case <-ctx.Done():
 		return nil
