@@ -9,8 +9,9 @@ import (
 )
 
 // claimOld finds the stored state that an entry continues, by its URN or else by its aliases in order. It rejects the
-// entry, and answers false, when that state is claimed by two.
-func (r *Run) claimOld(e *entry) bool {
+// entry, and answers false, when that state is claimed by two. A state that is being deleted before its replacement is
+// waited for: the entry stays held, and claims nothing.
+func (r *Run) claimOld(e *entry) (claimed bool) {
 	if other, claimed := r.Aliased[e.URN]; claimed && other != e.URN {
 		r.reject(e, "%s is also an alias of %s; remove the alias or rename one of them", e.URN, other)
 		return false
@@ -21,13 +22,16 @@ func (r *Run) claimOld(e *entry) bool {
 		if old == nil {
 			continue
 		}
+		if r.condemned[old.Key] != nil {
+			return false
+		}
 		if name != e.URN {
-			if r.byURN[name] != nil || r.Aliased[name] != "" {
+			by := r.Aliased[name]
+			if r.byURN[name] != nil || by != "" && by != e.URN {
 				r.reject(e, "%s claims to be what was %s, which the program also registers", e.URN, name)
 				return false
 			}
 			r.claim(e.URN, name)
-			r.change(Delta{Kind: DeltaAlias, From: name, To: e.URN})
 		}
 		e.Old = old.Key
 		return true
@@ -35,7 +39,8 @@ func (r *Run) claimOld(e *entry) bool {
 	return true
 }
 
-// claim notes that a URN continues what had another name.
+// claim notes that a URN continues what had another name. The snapshot follows when the state is recorded under its new
+// name, not before: references must never name what is not there.
 func (r *Run) claim(u, old urn.URN) {
 	r.Aliased[old] = u
 	r.AliasOf[u] = old
@@ -84,6 +89,14 @@ func (r *Run) collapse(a Alias, g Registration) urn.URN {
 		parentType = parent.QualifiedType()
 	}
 	return urn.New(tokens.QName(stack), tokens.PackageName(project), parentType, tokens.Type(typ), name)
+}
+
+// current is what a stored URN is called in this epoch.
+func (r *Run) current(u urn.URN) urn.URN {
+	if to, ok := r.Aliased[u]; ok {
+		return to
+	}
+	return r.snap.current(u)
 }
 
 func or(s, fallback string) string {

@@ -37,13 +37,10 @@ func (r *Run) condemn(group []*deletion) {
 		r.condemned[d.Key] = d
 	}
 	for _, d := range group {
-		state := r.snap.renamed(*r.snap.Get(d.Key))
-		for _, u := range state.References() {
-			for _, k := range r.snap.copies[u] {
-				if other := r.condemned[k]; other != nil && position[k] < position[d.Key] {
-					other.Blockers++
-					d.Frees = append(d.Frees, k)
-				}
+		for _, k := range r.needs(d.Key) {
+			if other := r.condemned[k]; other != nil && position[k] < position[d.Key] {
+				other.Blockers++
+				d.Frees = append(d.Frees, k)
 			}
 		}
 	}
@@ -52,6 +49,21 @@ func (r *Run) condemn(group []*deletion) {
 			r.free = append(r.free, d.Key)
 		}
 	}
+}
+
+// needs gives every copy of what a state refers to, by the names of its time and by those of now, each once.
+func (r *Run) needs(k Key) []Key {
+	var out []Key
+	seen := map[urn.URN]bool{}
+	for _, u := range r.snap.Get(k).References() {
+		for _, name := range []urn.URN{u, r.current(u)} {
+			if !seen[name] {
+				seen[name] = true
+				out = append(out, r.snap.copies[name]...)
+			}
+		}
+	}
+	return out
 }
 
 // condemnUnseen condemns, at the end of the program, every state that waits for deletion or that the program did not
@@ -137,6 +149,7 @@ func (r *Run) protectedDeletion(d *deletion, op *operation) {
 		"state) and update again", d.URN)
 	r.diagnose("error", d.URN, "%s", message)
 	if !r.goal.DryRun {
+		r.emit(Emit{Kind: EmitPre, Op: op.Op, Step: d.Kind, URN: d.URN, Type: op.Step.Type, Old: op.Step.Old})
 		r.emitFailed(op, message)
 		r.withhold(d)
 	}
@@ -147,7 +160,7 @@ func (r *Run) protectedDeletion(d *deletion, op *operation) {
 func (r *Run) deletesNothing(d *deletion, s *State) bool {
 	logical := d.Kind == StepReadDiscard || d.Kind == StepDiscardReplaced || d.Kind == StepRemovePendingReplace
 	return r.goal.DryRun || logical || !s.Custom || s.External || s.RetainOnDelete || s.PendingReplacement ||
-		IsProvider(s.Type) || (s.DeletedWith != "" && r.dies(r.snap.current(s.DeletedWith)))
+		IsProvider(s.Type) || (s.DeletedWith != "" && r.dies(r.current(s.DeletedWith)))
 }
 
 // dies reports that a URN's live resource is deleted in this update.
@@ -220,10 +233,15 @@ func (r *Run) freed(d *deletion) {
 	r.Deletions = slices.DeleteFunc(r.Deletions, func(o *deletion) bool { return o == d })
 }
 
-// withhold gives a failed deletion up, and with it those that had to wait for it: they stay unstarted. A replacement
-// that waits for it fails.
+// withhold gives a failed deletion up, and with it those that had to wait for it. A replacement that waits for it fails.
 func (r *Run) withhold(d *deletion) {
 	delete(r.condemned, d.Key)
+	r.Deletions = slices.DeleteFunc(r.Deletions, func(o *deletion) bool { return o == d })
+	for _, k := range d.Frees {
+		if other := r.condemned[k]; other != nil {
+			r.withhold(other)
+		}
+	}
 	if e := r.byURN[d.For]; e != nil && e.Stage == stageClearing {
 		r.failEntry(e, fmt.Sprintf("%s could not be deleted before it is replaced", d.URN))
 	}

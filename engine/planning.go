@@ -238,12 +238,6 @@ func (r *Run) rejectInputs(e *entry, failures []CheckFailure) {
 func (r *Run) same(e *entry, old *State, stables []string) {
 	e.Kind = StepSame
 	e.New.ID, e.New.Outputs, e.New.InitErrors = old.ID, old.Outputs, old.InitErrors
-	if e.New.Trigger.Empty() {
-		e.New.Trigger = old.Trigger
-	}
-	if e.New.ImportID == "" && old.Custom {
-		e.New.ImportID = old.ImportID
-	}
 	if e.Imported {
 		// The import was the step; what it stored takes the goal's header.
 		e.New.Key = old.Key

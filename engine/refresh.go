@@ -21,7 +21,7 @@ func (r *Run) advanceOpening() bool {
 		}
 		return true
 	}
-	r.repairReferences()
+	r.removeLost()
 	r.Phase = phaseProgram
 	if r.goal.Kind == KindRefresh {
 		r.Phase = phaseDeleting // without condemning anything
@@ -65,14 +65,19 @@ func (r *Run) refreshFinished(op *operation, ev StepFinished) {
 	case state == nil:
 		return
 	case ev.ID == "":
-		r.change(Delta{Kind: DeltaRemove, Removes: []Key{op.Key}})
-		r.Removed = true
+		r.Lost = append(r.Lost, op.Key)
+		if r.Stopped {
+			r.removeLost()
+		}
 		r.count(StepDelete)
 		r.emitRefresh(op, nil, ev.Diff)
 		return
 	}
 	next := *state
-	next.ID, next.Outputs, next.InitErrors = ev.ID, ev.Outputs, ev.InitErrors
+	next.ID, next.Outputs, next.InitErrors, next.RefreshBeforeUpdate = ev.ID, ev.Outputs, ev.InitErrors, ev.RefreshBeforeUpdate
+	for _, reason := range ev.InitErrors {
+		r.diagnose("warning", op.URN, "%s is not healthy: %s", op.URN, reason)
+	}
 	if ev.Inputs != nil {
 		next.Inputs = *ev.Inputs
 	}
@@ -94,21 +99,22 @@ func (r *Run) emitRefresh(op *operation, next *State, diff *Diff) {
 	})
 }
 
-// repairReferences takes references to resources that a refresh found gone out of those that stay.
-func (r *Run) repairReferences() {
-	if !r.Removed {
+// removeLost removes what refreshes found gone, all at once and with the references to it, so that the snapshot is whole
+// at any time. A reference stays while a copy of what it names stands before it.
+func (r *Run) removeLost() {
+	if len(r.Lost) == 0 {
 		return
 	}
-	r.Removed = false
-	gone := func(u urn.URN) bool {
-		return u != "" && len(r.snap.copies[u]) == 0 && len(r.snap.copies[r.snap.current(u)]) == 0
-	}
+	r.change(Delta{Kind: DeltaRemove, Removes: r.Lost})
+	r.Lost = nil
+	earlier := map[urn.URN]bool{"": true}
+	gone := func(u urn.URN) bool { return !earlier[u] && !earlier[r.snap.current(u)] }
 	var repaired []State
 	r.snap.All(func(s *State) {
-		if !slices.ContainsFunc(s.References(), gone) {
-			return
+		if slices.ContainsFunc(s.References(), gone) {
+			repaired = append(repaired, s.without(gone))
 		}
-		repaired = append(repaired, s.without(gone))
+		earlier[s.URN] = true
 	})
 	for i := range repaired {
 		r.change(Delta{Kind: DeltaSet, State: &repaired[i]})

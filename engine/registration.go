@@ -188,32 +188,30 @@ func (r *Run) start(e *entry) bool {
 		return true
 	}
 	if !r.claimOld(e) {
-		return true
+		return e.Stage == stageDone
 	}
 	r.prepare(e)
 	r.decide(e)
 	return true
 }
 
-// missing finds what an entry names and what is not decided: wait tells that it is registered and still on its way.
+// missing finds what an entry names and what is not decided: wait tells that it is registered and still on its way. Only
+// what was registered before may be named, so that no two wait for each other; and while targets leave resources alone,
+// what is stored.
 func (r *Run) missing(e *entry) (missing urn.URN, wait bool) {
 	for _, u := range e.Reg.references() {
 		other := r.byURN[u]
 		switch {
-		case other == nil && r.snap.Live(u) == nil:
+		case other == nil && (len(r.goal.Targets) == 0 || r.snap.Live(u) == nil):
 			return u, false
-		case other == nil && !r.mayRefer(u):
+		case other != nil && other.Order >= e.Order:
 			return u, false
-		case other != nil && other != e && other.Stage != stageDone:
+		case other != nil && other.Stage != stageDone:
 			wait = true
 		}
 	}
 	return "", wait
 }
-
-// mayRefer reports whether a registration may name a stored resource that the program has not registered: only while
-// targets leave such resources alone.
-func (r *Run) mayRefer(urn.URN) bool { return len(r.goal.Targets) > 0 }
 
 // failedDependency gives a failed or skipped resource that the entry needs; only when the update goes on after errors.
 func (r *Run) failedDependency(e *entry) urn.URN {

@@ -13,7 +13,7 @@ func (r *Run) replace(e *entry, old *State) bool {
 	if r.protects(e, old) {
 		return true
 	}
-	if e.Reg.ImportID != "" && !e.Imported && !old.External {
+	if e.Reg.ImportID != "" && !old.PendingReplacement {
 		const message = "%s still says that it is imported, so it cannot be replaced; remove the import option"
 		if !r.goal.DryRun {
 			r.reject(e, message, e.URN)
@@ -74,7 +74,7 @@ func (r *Run) mustWait(e *entry) bool {
 			return false
 		}
 		for _, u := range state.References() {
-			u = r.snap.current(u)
+			u = r.current(u)
 			if seen[u] {
 				continue
 			}
@@ -97,7 +97,7 @@ func (e *entry) committed() bool {
 }
 
 // startCascade asks which dependents must go before the old resource can: those that a change of it would replace. It
-// waits while another cascade is being found, while an earlier registered dependent is undecided, and while a step of
+// waits while another cascade is being found, while an earlier registered dependent is on its way, and while a step of
 // a dependent runs. It reports whether the entry left its place.
 func (r *Run) startCascade(e *entry, old *State) bool {
 	if r.cascading != 0 {
@@ -108,9 +108,9 @@ func (r *Run) startCascade(e *entry, old *State) bool {
 	providers := map[string]Provider{}
 	for _, k := range dependents {
 		state := r.snap.renamed(*r.snap.Get(k))
-		other := r.byURN[r.snap.current(state.URN)]
+		other := r.byURN[r.current(state.URN)]
 		switch {
-		case other != nil && other.Order < e.Order && !other.committed():
+		case other != nil && other.Order < e.Order && other.Stage != stageDone:
 			return false
 		case r.stepOf(state.URN) != nil || r.condemned[k] != nil:
 			return false
@@ -150,7 +150,7 @@ func (r *Run) dependents(root Key) []Key {
 			return
 		}
 		for _, u := range s.References() {
-			if reached[u] || reached[r.snap.current(u)] {
+			if reached[u] || reached[r.current(u)] {
 				reached[s.URN] = true
 				out = append(out, s.Key)
 				return
@@ -174,20 +174,25 @@ func (r *Run) cascadePlanned(ev CascadePlanned) {
 		r.reject(e, "what depends on %s could not be found: %s", e.URN, ev.Error)
 		return
 	}
-	for _, m := range ev.Members {
-		state := r.snap.Get(m.Key)
-		if state == nil || !state.Protect {
+	r.clear(e, ev.Members)
+}
+
+// protectsMember refuses a replacement that would delete a protected resource first. A preview says so and goes on.
+func (r *Run) protectsMember(e *entry, group []*deletion) bool {
+	const message = "a protected resource would be replaced"
+	for _, d := range group {
+		if state := r.snap.Get(d.Key); !state.Protect || state.Delete {
 			continue
 		}
-		r.diagnose("error", e.URN, "%s cannot be replaced: %s depends on it, would have to be replaced too, and is protected; "+
-			"remove its protect option and update first", e.URN, state.URN)
+		r.diagnose("error", e.URN, "%s cannot be replaced: %s would have to be replaced with it, and is protected; remove its "+
+			"protect option and update first", e.URN, d.URN)
 		if !r.goal.DryRun {
-			r.failEntry(e, "a protected resource would be replaced")
-			return
+			r.failEntry(e, message)
+			return true
 		}
-		r.noteError("a protected resource would be replaced")
+		r.noteError(message)
 	}
-	r.clear(e, ev.Members)
+	return false
 }
 
 // clear deletes the members of a cascade and the old resource itself, dependents first; the entry goes on when its old
@@ -200,19 +205,31 @@ func (r *Run) clear(e *entry, members []Dependent) {
 			continue
 		}
 		group = append(group, r.condemnation(state, e.URN))
-		if other := r.byURN[r.snap.current(state.URN)]; other != nil && !other.committed() {
-			r.drop(other.Op)
-			other.Stage, other.Plan, other.Op = stageHeld, nil, 0
-		}
 	}
 	for _, with := range r.replacedWith(e) {
 		if !slices.ContainsFunc(group, func(d *deletion) bool { return d.Key == with.Key }) {
 			group = append(group, r.condemnation(with, e.URN))
 		}
 	}
+	if r.protectsMember(e, group) {
+		return
+	}
+	for _, d := range group {
+		r.restart(d)
+	}
 	group = append(group, r.condemnation(r.snap.Get(e.Old), e.URN))
 	e.Stage, e.Op = stageClearing, 0
 	r.condemn(group)
+}
+
+// restart sends the entry of a member back: its plan was made over a state that goes.
+func (r *Run) restart(d *deletion) {
+	other := r.byURN[r.current(d.URN)]
+	if other == nil || other.committed() {
+		return
+	}
+	r.drop(other.Op)
+	other.Stage, other.Plan, other.Op, other.Old = stageHeld, nil, 0, ""
 }
 
 // replacedWith gives the stored resources that ask to be replaced together with the entry's, and are undecided.

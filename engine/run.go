@@ -56,6 +56,7 @@ type memory struct {
 	Waiting []int              // undecidable creates that wait for a person
 
 	Deletions []*deletion
+	Lost      []Key           // found gone by a refresh that goes on
 	Compared  map[string]bool // provider comparisons by "old new": replace?
 
 	// Marks of this update, kept over epochs: each acts at most once per URN.
@@ -70,7 +71,6 @@ type memory struct {
 	Skipped  map[urn.URN]bool    // creates that targets exclude
 	Targeted map[urn.URN]bool    // URNs that are targeted because they depend on a target
 	Kept     map[urn.URN]bool    // stored resources moved ahead of those that refer to them
-	Removed  bool                // a refresh found a resource gone
 
 	FirstError string
 	Stopped    bool // nothing new starts: an error, or cancelled
@@ -303,6 +303,7 @@ func (r *Run) stop() {
 		return
 	}
 	r.Stopped = true
+	r.removeLost()
 	for _, op := range r.Queue {
 		r.drop(op)
 	}

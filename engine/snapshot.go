@@ -192,7 +192,7 @@ func (s *Snapshot) renamed(state State) State {
 	state.DeletedWith = s.current(state.DeletedWith)
 	state.Dependencies = s.currents(state.Dependencies)
 	state.ReplaceWith = s.currents(state.ReplaceWith)
-	if u, id := SplitReference(state.Provider); u != "" {
+	if u, id := SplitReference(state.Provider); u != "" && s.identified(u, id) == nil {
 		state.Provider = JoinReference(s.current(u), id)
 	}
 	if state.PropertyDependencies != nil {
@@ -237,7 +237,14 @@ func SplitReference(ref string) (urn.URN, string) {
 // provider gives the state that a provider reference means, waiting for deletion or not.
 func (s *Snapshot) provider(ref string) *State {
 	u, id := SplitReference(ref)
-	u = s.current(u)
+	if state := s.identified(u, id); state != nil {
+		return state
+	}
+	return s.identified(s.current(u), id)
+}
+
+// identified gives the state with a URN and an id.
+func (s *Snapshot) identified(u urn.URN, id string) *State {
 	for _, k := range s.copies[u] {
 		if state := s.Get(k); state != nil && state.ID == id {
 			return state

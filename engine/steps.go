@@ -202,6 +202,9 @@ func (r *Run) record(e *entry, op int) {
 	e.New.Key = opKey(op)
 	next := e.New
 	put := Delta{Kind: DeltaPut, Op: op, State: &next}
+	if from, ok := r.AliasOf[e.URN]; ok && r.snap.current(from) != e.URN {
+		r.change(Delta{Kind: DeltaAlias, From: from, To: e.URN})
+	}
 	if old := r.snap.Get(e.Old); old != nil {
 		if r.leavesOld(e, old) {
 			waits := *old

@@ -27,16 +27,19 @@ type stage struct {
 	replayed   *engine.Snapshot // the base with the deltas applied
 	pre        map[int]bool     // operations that were shown to begin
 	ended      bool
-	out        strings.Builder
+	out        *strings.Builder
 }
 
-func (w *stage) printf(format string, args ...any) { fmt.Fprintf(&w.out, format, args...) }
+func (w *stage) printf(format string, args ...any) { fmt.Fprintf(w.out, format, args...) }
 
 // do plays one line.
 func (w *stage) do(line string) error {
 	word, rest, _ := strings.Cut(line, " ")
 	rest = strings.TrimSpace(rest)
 	switch word {
+	case "fresh":
+		*w = stage{suspend: w.suspend, names: map[string]name{}, made: map[string]int{}, out: w.out}
+		return nil
 	case "base":
 		return w.store(rest)
 	case "update":
@@ -55,6 +58,7 @@ func (w *stage) do(line string) error {
 
 // store adds a state, or a pending operation, to the base.
 func (w *stage) store(rest string) error {
+	w.carry()
 	kind, isPending := "", strings.HasPrefix(rest, "pending ")
 	if isPending {
 		kind, rest, _ = strings.Cut(strings.TrimPrefix(rest, "pending "), " ")
@@ -73,8 +77,17 @@ func (w *stage) store(rest string) error {
 	return err
 }
 
+// carry makes what the update before left the base of the next one.
+func (w *stage) carry() {
+	if w.run != nil && !w.goal.DryRun {
+		w.base, w.pending = w.run.Snapshot()
+	}
+	w.run = nil
+}
+
 // begin starts an update over what the one before left.
 func (w *stage) begin(rest string) error {
+	w.carry()
 	words := strings.Fields(rest)
 	w.goal = engine.Goal{
 		Kind: engine.Kind(words[0]), Organization: "org", Project: "proj", Stack: "dev", Parallel: 10,
@@ -109,9 +122,6 @@ func (w *stage) begin(rest string) error {
 		default:
 			return fmt.Errorf("an update has no option %q", o)
 		}
-	}
-	if w.run != nil && !w.goal.DryRun {
-		w.base, w.pending = w.run.Snapshot()
 	}
 	w.open, w.pre, w.epoch, w.ended = nil, map[int]bool{}, 0, false
 	w.run = engine.New(w.goal, w.base, w.pending)
@@ -284,12 +294,12 @@ func (w *stage) check() error {
 	for _, d := range w.run.Deltas() {
 		w.replayed.Apply(d)
 	}
+	if w.goal.DryRun { // its snapshot holds what would be, without ids
+		return nil
+	}
 	states, pending := w.run.Snapshot()
 	if err := engine.Verify(states); err != nil {
 		return fmt.Errorf("the snapshot is broken: %w", err)
-	}
-	if w.goal.DryRun {
-		return nil
 	}
 	again, pendingAgain := w.replayed.States()
 	if a, b := printed(states, pending), printed(again, pendingAgain); a != b {

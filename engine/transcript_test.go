@@ -42,24 +42,29 @@ func TestTranscripts(t *testing.T) {
 // play runs a transcript and gives it back with the answers of the core.
 func play(t *testing.T, text string, suspend bool) string {
 	t.Helper()
-	w := &stage{suspend: suspend, names: map[string]name{}, made: map[string]int{}}
+	w := &stage{suspend: suspend, names: map[string]name{}, made: map[string]int{}, out: &strings.Builder{}}
 	defer func() {
 		if v := recover(); v != nil {
 			t.Errorf("so far:\n%s", w.out.String())
 			panic(v)
 		}
 	}()
+	failed := false
 	for i, line := range strings.Split(strings.TrimSuffix(text, "\n"), "\n") {
 		if strings.HasPrefix(line, ">") {
 			continue
 		}
 		w.printf("%s\n", line)
+		if failed {
+			continue
+		}
 		line = strings.TrimSpace(line)
 		if line == "" || strings.HasPrefix(line, "#") {
 			continue
 		}
 		if err := w.do(line); err != nil {
-			t.Fatalf("line %d: %s: %v\n%s", i+1, line, err, w.out.String())
+			t.Errorf("line %d: %s: %v\n%s", i+1, line, err, tail(w.out.String(), 12))
+			failed = true
 		}
 	}
 	return w.out.String()
@@ -73,6 +78,14 @@ func difference(want, got string) string {
 		i++
 	}
 	from := max(0, i-4)
-	show := func(lines []string) string { return strings.Join(lines[min(from, len(lines)):min(i+12, len(lines))], "\n") }
+	show := func(lines []string) string {
+		return strings.Join(lines[min(from, len(lines)):min(i+12, len(lines))], "\n")
+	}
 	return "--- the file\n" + show(a) + "\n--- now\n" + show(b)
+}
+
+// tail gives the last lines of a text.
+func tail(s string, n int) string {
+	lines := strings.Split(s, "\n")
+	return strings.Join(lines[max(0, len(lines)-n):], "\n")
 }

@@ -126,7 +126,7 @@ func (w *stage) state(it item) (engine.State, error) {
 		return engine.State{}, err
 	}
 	s := engine.State{
-		URN: makeURN(reg.Parent, reg.Type, it.name), Type: reg.Type, Custom: reg.Custom, Parent: reg.Parent,
+		URN: makeURN(reg.Parent, reg.Type, reg.Name), Type: reg.Type, Custom: reg.Custom, Parent: reg.Parent,
 		Provider: reg.Provider, Inputs: reg.Inputs, Outputs: reg.Inputs, Dependencies: reg.Dependencies,
 		PropertyDependencies: reg.PropertyDependencies, Protect: reg.Protect != nil && *reg.Protect,
 		RetainOnDelete: reg.RetainOnDelete != nil && *reg.RetainOnDelete, DeletedWith: reg.DeletedWith,
