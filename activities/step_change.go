@@ -2,6 +2,7 @@ package activities
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/pluginhost"
@@ -12,6 +13,9 @@ import (
 
 // create makes the resource, after checking its inputs if nobody has.
 func (at *attempt) create(ctx context.Context, p *pluginhost.Provider) (engine.StepFinished, error) {
+	if at.step.Adopt {
+		return at.takeOver(ctx, p)
+	}
 	u := at.step.URN
 	inputs, checked, ended, err := at.inputs(ctx, p)
 	if err != nil || ended != nil {
@@ -32,6 +36,24 @@ func (at *attempt) create(ctx context.Context, p *pluginhost.Provider) (engine.S
 	}
 	result.ID, result.InitErrors, result.RefreshBeforeUpdate = string(resp.ID), reasons, resp.RefreshBeforeUpdate
 	return at.finish(ctx, result, resp.Properties, inputs)
+}
+
+// takeOver reads the resource that a person found, in the place of creating it. Its inputs are those of a create, so that the
+// next update finds nothing changed; what an earlier update began may not have been checked.
+func (at *attempt) takeOver(ctx context.Context, p *pluginhost.Provider) (engine.StepFinished, error) {
+	at.step.Check = true
+	inputs, _, ended, err := at.inputs(ctx, p)
+	if err != nil || ended != nil {
+		return deref(ended), err
+	}
+	found, reasons, ended, err := at.ask(ctx, p, at.step.New.ID, inputs, nil)
+	switch {
+	case err != nil || ended != nil:
+		return deref(ended), err
+	case found.ID == "" || found.Outputs == nil:
+		return failed(fmt.Sprintf("resource '%s' does not exist", at.step.New.ID)), nil
+	}
+	return at.found(ctx, found, reasons, inputs)
 }
 
 // inputs gives the inputs to create with. If the step says so they are checked first: then checked is their bag, and a step
