@@ -1,0 +1,154 @@
+// Package harness runs the built deployctl as its users do: as a process, in a home of its own, with an embedded service
+// that ends with the test. It is for the packages below e2e.
+//
+// DEPLOYCTL names the binary, bin/deployctl by default. The peers are looked for where tools/peers/build puts them.
+package harness
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// patience ends a command that hangs; none is expected to take nearly as long.
+const patience = 3 * time.Minute
+
+// Passphrase is that of every stack whose secrets provider is the passphrase.
+const Passphrase = "correct horse battery staple"
+
+// Root is the repository.
+func Root() string {
+	_, file, _, _ := runtime.Caller(0)
+	return filepath.Dir(filepath.Dir(filepath.Dir(file)))
+}
+
+// Binary is the deployctl under test.
+func Binary() string {
+	if binary := os.Getenv("DEPLOYCTL"); binary != "" {
+		return binary
+	}
+	return filepath.Join(Root(), "bin", "deployctl")
+}
+
+// Peers builds what other programs the tests need, once, and gives the directories that hold them.
+var Peers = sync.OnceValues(func() ([]string, error) {
+	build := exec.Command(filepath.Join(Root(), "tools", "peers", "build"))
+	build.Stderr = os.Stderr
+	dir, err := build.Output()
+	return []string{strings.TrimSpace(string(dir)), filepath.Join(Root(), "bin")}, err
+})
+
+// Home is a user's directories, with at most one embedded service.
+type Home struct {
+	Dir    string
+	Binary string
+	Env    []string // of every command
+}
+
+// NewHome makes a home, whose service uses the binary. The service is stopped when the test ends.
+func NewHome(t *testing.T, binary string) *Home {
+	t.Helper()
+	peers, err := Peers()
+	Must(t, err)
+	dir := t.TempDir()
+	h := &Home{Dir: dir, Binary: binary}
+	for _, variable := range os.Environ() {
+		name, _, _ := strings.Cut(variable, "=")
+		if name != "PATH" && !strings.HasPrefix(name, "DEPLOYCTL") && !strings.HasPrefix(name, "PULUMI_") && !strings.HasPrefix(name, "AWS_") {
+			h.Env = append(h.Env, variable)
+		}
+	}
+	h.Env = append(h.Env, "NO_COLOR=1", "PULUMI_CONFIG_PASSPHRASE="+Passphrase,
+		"PATH="+strings.Join(append(peers, os.Getenv("PATH")), string(os.PathListSeparator)),
+		"XDG_STATE_HOME="+filepath.Join(dir, "state"), "XDG_CONFIG_HOME="+filepath.Join(dir, "config"),
+		"PULUMI_HOME="+filepath.Join(dir, "pulumi"))
+	t.Cleanup(func() {
+		h.explain(t)
+		if end := h.Deployctl(dir).Run(t, "dev", "stop"); end.Code != 0 {
+			t.Errorf("dev stop: %s", end.Said())
+		}
+	})
+	return h
+}
+
+// State is the embedded service's own directory.
+func (h *Home) State() string { return filepath.Join(h.Dir, "state", "deployctl") }
+
+// explain tells, after a failure, what the service logged last.
+func (h *Home) explain(t *testing.T) {
+	if !t.Failed() {
+		return
+	}
+	logs, _ := filepath.Glob(filepath.Join(h.State(), "logs", "*.log")) // the pattern is well-formed
+	for _, log := range logs {
+		if text, err := os.ReadFile(log); err == nil && filepath.Base(log) != "temporal.log" {
+			t.Logf("%s ends with\n%s", filepath.Base(log), text[max(0, len(text)-3000):])
+		}
+	}
+}
+
+// Deployctl is deployctl in a directory.
+func (h *Home) Deployctl(dir string, env ...string) *Tool {
+	return &Tool{Path: h.Binary, Dir: dir, Env: append(append([]string{}, h.Env...), env...)}
+}
+
+// Tool is a program that a test runs in a directory again and again.
+type Tool struct {
+	Path, Dir string
+	Env       []string
+}
+
+// End is how a command ended.
+type End struct {
+	Args           []string
+	Stdout, Stderr string
+	Code           int // -1: by a signal
+}
+
+// Said is all that the command wrote.
+func (e End) Said() string { return e.Stdout + e.Stderr }
+
+// Run runs a command to its end, whatever that is. It is in a process group of its own, which is killed if it hangs.
+func (r *Tool) Run(t *testing.T, args ...string) End {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience) // also for clean-ups, when t.Context has ended
+	defer cancel()
+	cmd := exec.CommandContext(ctx, r.Path, args...)
+	cmd.Dir, cmd.Env = r.Dir, r.Env
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	err := cmd.Run()
+	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) || ctx.Err() != nil {
+		t.Fatalf("%s %s: %v %v\n%s%s", filepath.Base(r.Path), strings.Join(args, " "), err, ctx.Err(), &stdout, &stderr)
+	}
+	return End{args, stdout.String(), stderr.String(), cmd.ProcessState.ExitCode()}
+}
+
+// Must runs a command that must succeed and gives what it prints on standard output.
+func (r *Tool) Must(t *testing.T, args ...string) string {
+	t.Helper()
+	end := r.Run(t, args...)
+	if end.Code != 0 {
+		t.Fatalf("%s %s ends with %d; it says\n%s", filepath.Base(r.Path), strings.Join(args, " "), end.Code, end.Said())
+	}
+	return end.Stdout
+}
+
+// Must fails the test.
+func Must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
