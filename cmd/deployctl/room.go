@@ -42,7 +42,7 @@ func openRoom(ctx context.Context, in infrastructure) (*room, error) {
 	if err != nil {
 		return nil, err
 	}
-	options := worker.Options{Instance: in.instance, Dir: in.dir, Builtin: builtin(in)}
+	options := worker.Options{Instance: in.instance, Lost: in.lost, Dir: in.dir, Builtin: builtin(in)}
 	return &room{
 		service:   service.New(connection.Client, connection.Store),
 		authority: connection.Store,
