@@ -29,16 +29,15 @@ func (r *Run) condemnation(s *State, root urn.URN) *deletion {
 // condemn adds a group of deletions, given in any order, and works out who waits for whom. A state waits for those
 // condemned states of the group that refer to its URN and stand after it, so there is no cycle.
 func (r *Run) condemn(group []*deletion) {
-	position := map[Key]int{}
-	r.snap.All(func(s *State) { position[s.Key] = len(position) })
-	slices.SortFunc(group, func(a, b *deletion) int { return position[b.Key] - position[a.Key] })
+	position := r.snap.position
+	slices.SortFunc(group, func(a, b *deletion) int { return position(b.Key) - position(a.Key) })
 	for _, d := range group {
 		r.Deletions = append(r.Deletions, d)
 		r.condemned[d.Key] = d
 	}
 	for _, d := range group {
 		for _, k := range r.needs(d.Key) {
-			if other := r.condemned[k]; other != nil && position[k] < position[d.Key] {
+			if other := r.condemned[k]; other != nil && position(k) < position(d.Key) {
 				other.Blockers++
 				d.Frees = append(d.Frees, k)
 			}
@@ -91,8 +90,32 @@ func (r *Run) condemnUnseen() {
 		}
 		group = append(group, d)
 	})
-	group = r.withoutReferenced(group)
-	r.condemn(group)
+	r.condemn(r.withoutNeeded(r.withoutReferenced(group)))
+}
+
+// withoutNeeded takes out of a group what stays because something that stays refers to it: after an error, a resource
+// that could not be updated is what it was.
+func (r *Run) withoutNeeded(group []*deletion) []*deletion {
+	if r.FirstError == "" {
+		return group
+	}
+	dying := make(map[Key]bool, len(group))
+	for _, d := range group {
+		dying[d.Key] = true
+	}
+	states := make([]*State, 0, len(group))
+	r.snap.All(func(s *State) { states = append(states, s) })
+	for _, s := range slices.Backward(states) {
+		if dying[s.Key] {
+			continue
+		}
+		for _, k := range r.needs(s.Key) {
+			if r.snap.position(k) < r.snap.position(s.Key) {
+				delete(dying, k)
+			}
+		}
+	}
+	return slices.DeleteFunc(group, func(d *deletion) bool { return !dying[d.Key] })
 }
 
 // seen reports that the program registered the URN, or what the URN is now called, in the epoch that ended well.

@@ -268,6 +268,6 @@ func unchanged(old, now State) bool {
 
 // done ends an entry well and remembers it for later epochs.
 func (r *Run) done(e *entry, stables []string) {
-	r.Done[e.URN] = &finished{Digest: e.Reg.Digest, Key: e.New.Key, Stables: stables, Result: ResultSuccess}
+	r.Done[e.URN] = &finished{Digest: e.Reg.Digest, Key: e.New.Key, Kind: e.Kind, Stables: stables}
 	r.finish(e, r.success(e, stables))
 }

@@ -14,7 +14,6 @@ func (r *Run) decideRead(e *entry, old *State) {
 	e.Kind = StepRead
 	if old != nil && !old.External && old.ID != e.New.ID {
 		e.Kind = StepReadReplacement
-		r.Replaced[e.URN] = true
 	}
 	r.enqueue(e, false)
 }
@@ -39,7 +38,6 @@ func (r *Run) decideImport(e *entry, old *State) {
 	e.Kind = StepImport
 	if old != nil && !old.PendingReplacement {
 		e.Kind = StepImportReplacement
-		r.Replaced[e.URN] = true
 	}
 	e.New.ID = e.Reg.ImportID
 	r.enqueue(e, false)

@@ -172,7 +172,7 @@ func (r *Run) start(e *entry) bool {
 	if op := r.stepOf(e.URN); op != nil {
 		return r.attach(e, op)
 	}
-	if f := r.Done[e.URN]; f != nil && f.Digest == e.Reg.Digest && r.snap.Get(f.Key) != nil {
+	if f := r.Done[e.URN]; f != nil && f.Digest == e.Reg.Digest && r.stands(e.URN, f.Key) {
 		r.repeat(e, f)
 		return true
 	}
@@ -259,10 +259,16 @@ func (r *Run) prepare(e *entry) {
 	e.Seed = r.seed(e.URN)
 }
 
+// stands reports that a state is still what its URN stands for.
+func (r *Run) stands(u urn.URN, k Key) bool {
+	live := r.snap.Live(u)
+	return live != nil && live.Key == k && !live.PendingReplacement && r.condemned[k] == nil
+}
+
 // repeat gives an entry the answer that the same goal got in an earlier epoch.
 func (r *Run) repeat(e *entry, f *finished) {
 	state := r.snap.Get(f.Key)
-	e.Old, e.New = f.Key, *state
+	e.Old, e.New, e.Kind = f.Key, *state, f.Kind
 	if len(state.Aliases) > 0 {
 		r.claim(e.URN, state.Aliases[0])
 	}

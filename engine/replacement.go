@@ -26,13 +26,9 @@ func (r *Run) replace(e *entry, old *State) bool {
 		before = *e.Reg.DeleteBeforeReplace
 	}
 	switch {
-	case old.PendingReplacement:
-		r.Replaced[e.URN] = true
-		r.enqueue(e, false)
-	case before && !old.External:
+	case before && !old.External && !old.PendingReplacement:
 		return r.startCascade(e, old)
 	default:
-		r.Replaced[e.URN] = true
 		r.enqueue(e, false)
 	}
 	return true
@@ -96,6 +92,12 @@ func (e *entry) committed() bool {
 	return e.Stage == stageDone || e.Stage == stageStepping || e.Stage == stageClearing
 }
 
+// settled reports that a stored resource was registered in this epoch and its decision stands.
+func (r *Run) settled(u urn.URN) bool {
+	e := r.byURN[r.current(u)]
+	return e != nil && e.committed()
+}
+
 // startCascade asks which dependents must go before the old resource can: those that a change of it would replace. It
 // waits while another cascade is being found, while an earlier registered dependent is on its way, and while a step of
 // a dependent runs. It reports whether the entry left its place.
@@ -122,7 +124,6 @@ func (r *Run) startCascade(e *entry, old *State) bool {
 			providers[state.Provider] = *p
 		}
 	}
-	r.Replaced[e.URN] = true
 	if len(candidates) == 0 {
 		r.clear(e, nil)
 		return true
@@ -201,7 +202,7 @@ func (r *Run) clear(e *entry, members []Dependent) {
 	var group []*deletion
 	for _, m := range members {
 		state := r.snap.Get(m.Key)
-		if state == nil || r.condemned[m.Key] != nil || state.PendingReplacement {
+		if state == nil || r.condemned[m.Key] != nil || state.PendingReplacement || r.settled(state.URN) {
 			continue
 		}
 		group = append(group, r.condemnation(state, e.URN))
@@ -236,10 +237,11 @@ func (r *Run) restart(d *deletion) {
 func (r *Run) replacedWith(e *entry) []*State {
 	var out []*State
 	r.snap.All(func(s *State) {
-		other := r.byURN[s.URN]
-		undecided := other == nil || !other.committed()
-		if s.Key != e.Old && !s.Delete && undecided && !s.PendingReplacement && r.condemned[s.Key] == nil &&
-			slices.Contains(s.ReplaceWith, e.URN) {
+		if len(s.ReplaceWith) == 0 || s.Key == e.Old || s.Delete || s.PendingReplacement || r.condemned[s.Key] != nil {
+			return
+		}
+		names := func(u urn.URN) bool { return r.current(u) == e.URN }
+		if slices.ContainsFunc(s.ReplaceWith, names) && !r.settled(s.URN) {
 			out = append(out, s)
 		}
 	})

@@ -84,8 +84,8 @@ type memory struct {
 type finished struct {
 	Digest  string
 	Key     Key
+	Kind    StepKind
 	Stables []string
-	Result  ResultKind
 }
 
 // operation is one command in flight.
@@ -211,7 +211,9 @@ func (r *Run) advanceProgram() bool {
 		return true
 	}
 	r.Phase = phaseDeleting
-	r.condemnUnseen()
+	if r.goal.Kind != KindImport {
+		r.condemnUnseen()
+	}
 	return true
 }
 
@@ -304,6 +306,9 @@ func (r *Run) stop() {
 	}
 	r.Stopped = true
 	r.removeLost()
+	for _, op := range slices.Clone(r.Waiting) {
+		r.leavePending(r.Ops[op], "the update ended while it waited for an answer")
+	}
 	for _, op := range r.Queue {
 		r.drop(op)
 	}
@@ -316,8 +321,10 @@ func (r *Run) stop() {
 	r.dropDeletions()
 }
 
-// running reports that a step of the entry was issued, so that its end will be told.
-func (r *Run) running(e *entry) bool { return slices.Contains(r.Slots, e.Op) }
+// running reports that a step of the entry was issued, so that its end will be told, be it by a person.
+func (r *Run) running(e *entry) bool {
+	return e.Op != 0 && (slices.Contains(r.Slots, e.Op) || slices.Contains(r.Waiting, e.Op))
+}
 
 // drop forgets an operation that was not issued; of one that was, only its meaning.
 func (r *Run) drop(op int) {
@@ -334,10 +341,9 @@ func (r *Run) cancelled(c Cancelled) {
 		r.Cancelled = true
 		r.diagnose("warning", "", "the update was cancelled; what runs finishes")
 	}
-	for _, op := range slices.Clone(r.Waiting) {
-		r.leavePending(r.Ops[op], "the update was cancelled while it waited for an answer")
-	}
+	failed := r.FirstError
 	r.stop()
+	r.FirstError = failed // what a cancel leaves undone is no failure
 	if r.Phase != phaseEnded && !r.hasProgram() {
 		r.Phase = max(r.Phase, phaseDeleting)
 	}

@@ -57,6 +57,14 @@ func NewSnapshot(base []State, pending []PendingOperation) *Snapshot {
 	return s
 }
 
+// position is where a state stands in snapshot order.
+func (s *Snapshot) position(k Key) int {
+	if i := s.place[k]; i < 0 {
+		return -1 - i
+	}
+	return len(s.news) + s.place[k]
+}
+
 // index makes a state findable. Base states are found at i, new ones at -1-i.
 func (s *Snapshot) index(state State, i int) {
 	s.place[state.Key] = i
@@ -129,7 +137,7 @@ func (s *Snapshot) put(state State) {
 
 func (s *Snapshot) keep(k Key) {
 	at := s.slot(k)
-	if at == nil || at.Gone {
+	if at == nil || at.Gone || s.place[k] < 0 {
 		return
 	}
 	state := at.State

@@ -206,7 +206,8 @@ func (r *Run) record(e *entry, op int) {
 		r.change(Delta{Kind: DeltaAlias, From: from, To: e.URN})
 	}
 	if old := r.snap.Get(e.Old); old != nil {
-		if r.leavesOld(e, old) {
+		r.Replaced[e.URN] = r.Replaced[e.URN] || e.replaces()
+		if e.replaces() && !old.PendingReplacement {
 			waits := *old
 			waits.Delete = true
 			r.change(Delta{Kind: DeltaSet, State: &waits})
@@ -217,10 +218,10 @@ func (r *Run) record(e *entry, op int) {
 	r.change(put)
 }
 
-// leavesOld reports that the old resource stays until the delete phase.
-func (r *Run) leavesOld(e *entry, old *State) bool {
-	replaces := e.Kind == StepCreateReplacement || e.Kind == StepReadReplacement || e.Kind == StepImportReplacement
-	return replaces && !old.PendingReplacement
+// replaces reports that the entry's step puts something else in the place of the old resource, which stays until the
+// delete phase if it was not deleted before.
+func (e *entry) replaces() bool {
+	return e.Kind == StepCreateReplacement || e.Kind == StepReadReplacement || e.Kind == StepImportReplacement
 }
 
 // succeed tells of a step's success and answers the program.
@@ -285,7 +286,12 @@ func (r *Run) emitStep(kind EmitKind, op int, e *entry) {
 }
 
 // count adds a step that took effect to the summary.
-func (r *Run) count(kind StepKind) { r.Changes[string(kind)]++ }
+func (r *Run) count(kind StepKind) {
+	if kind == StepCreateReplacement {
+		kind = StepReplace
+	}
+	r.Changes[string(kind)]++
+}
 
 // stepOf gives the issued operation of a URN, a create that waits for a person included; nil when there is none.
 func (r *Run) stepOf(u urn.URN) *operation {

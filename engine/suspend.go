@@ -120,11 +120,13 @@ func Resume(goal Goal, base []State, pending []PendingOperation, data json.RawMe
 
 // relink restores what several places share.
 func (r *Run) relink() {
-	for _, op := range r.Ops { //workflowcheck:ignore each is changed on its own
-		if op.Entry != nil {
-			if e := r.byURN[op.Entry.URN]; e != nil && e.Seq == op.Entry.Seq && e.Epoch == op.Entry.Epoch {
-				op.Entry = e
-			}
+	for _, n := range slices.Concat(r.Queue, r.Slots, r.Waiting) {
+		op := r.Ops[n]
+		if op.Entry == nil {
+			continue
+		}
+		if e := r.byURN[op.Entry.URN]; e != nil && e.Seq == op.Entry.Seq && e.Epoch == op.Entry.Epoch {
+			op.Entry = e
 		}
 	}
 	for _, m := range []*map[urn.URN]bool{&r.Replaced, &r.Skipped, &r.Targeted, &r.Kept, &r.Gone} {
