@@ -103,5 +103,8 @@ func (r *run) finish(ctx workflow.Context, result engine.Result) (deployments.Ru
 		result.Status, result.Error = engine.StatusFailed, "the state could not be saved: "+sentence(err)
 	}
 	err := workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) })
+	for r.signalled() && err == nil {
+		r.receive(ctx) // the program's last words, after the end
+	}
 	return deployments.RunOutput{Result: result, Saves: r.saver.number}, err
 }

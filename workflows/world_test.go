@@ -37,7 +37,7 @@ type world struct {
 	outcomes map[string]func(n int) error // by resource name: what its nth step ends in, after its effect
 	calls    map[string]int               // steps by resource name
 	settled  engine.Outcome
-	summary  []string
+	asked    int // times that another worker was asked for
 }
 
 func newWorld() *world {
@@ -227,8 +227,10 @@ func perform(t *testing.T, w *world, p *program, in deployments.RunInput, at fun
 		env.RegisterActivity(w)
 		env.OnSignalExternalWorkflow(anything, anything, anything, anything, anything).Return(
 			func(_, workflowID, _, signal string, arg any) error {
-				w.summary = append(w.summary, signal)
 				if signal == deployments.SignalLost { // the Update takes a while to find another
+					w.mu.Lock()
+					w.asked++
+					w.mu.Unlock()
 					env.RegisterDelayedCallback(func() {
 						env.SignalWorkflow(deployments.SignalMessages, deployments.Messages{Items: []deployments.Message{{Worker: "second"}}})
 					}, 10*time.Second)
