@@ -40,6 +40,27 @@ func (s *Service) Submit(ctx context.Context, r deployments.UpdateRequest) (depl
 	if r.DryRun {
 		return s.preview(ctx, r)
 	}
+	for attempt := 1; ; attempt++ {
+		accepted, err := s.enqueue(ctx, r)
+		if attempt == submitAttempts || !closing(err) {
+			return accepted, failure("submit the update", err)
+		}
+	}
+}
+
+// submitAttempts bounds how often a request is handed to a queue that is just closing; the request's id makes it one.
+const submitAttempts = 5
+
+// closing reports that the request reached a Stack workflow in the moment in which it ended or continued as new.
+func closing(err error) bool {
+	var app *temporal.ApplicationError
+	var unknown *serviceerror.NotFound
+	return errors.As(err, &unknown) || errors.As(err, &app) && app.Type() == "AcceptedUpdateCompletedWorkflow"
+}
+
+// enqueue hands the request to the stack's workflow, and starts that if it does not run.
+func (s *Service) enqueue(ctx context.Context, r deployments.UpdateRequest) (deployments.Accepted, error) {
+	var accepted deployments.Accepted
 	start := s.temporal.NewWithStartWorkflowOperation(client.StartWorkflowOptions{
 		ID: deployments.StackWorkflowID(r.Stack), TaskQueue: deployments.SharedTaskQueue,
 		WorkflowIDConflictPolicy: enums.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
@@ -53,10 +74,9 @@ func (s *Service) Submit(ctx context.Context, r deployments.UpdateRequest) (depl
 		},
 	})
 	if err != nil {
-		return deployments.Accepted{}, failure("submit the update", err)
+		return accepted, err
 	}
-	var accepted deployments.Accepted
-	return accepted, failure("submit the update", handle.Get(ctx, &accepted))
+	return accepted, handle.Get(ctx, &accepted)
 }
 
 // preview starts the Update workflow itself, under a name made from the request's id.
