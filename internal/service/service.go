@@ -76,7 +76,8 @@ func (s *Service) enqueue(ctx context.Context, r deployments.UpdateRequest) (dep
 	if err != nil {
 		return accepted, err
 	}
-	return accepted, handle.Get(ctx, &accepted)
+	err = handle.Get(ctx, &accepted)
+	return accepted, err
 }
 
 // preview starts the Update workflow itself, under a name made from the request's id.
