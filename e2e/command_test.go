@@ -130,6 +130,15 @@ func (r *ran) wait(t *testing.T) *ran {
 	}
 }
 
+func (r *ran) hasEnded() bool {
+	select {
+	case <-r.ended:
+		return true
+	default:
+		return false
+	}
+}
+
 // kill is kill -9 of the command alone.
 func (r *ran) kill(t *testing.T) {
 	t.Helper()

@@ -40,6 +40,24 @@ func (h *home) describe(t *testing.T, id string) (w workflow) {
 	return w
 }
 
+// historyLength is how many events a workflow has; 0 while there is none, or nobody who could tell.
+func (h *home) historyLength(s status, id string) int {
+	res, err := http.Get(s.UIURL + "/api/v1/namespaces/" + s.Namespace + "/workflows/" + url.PathEscape(id))
+	if err != nil {
+		return 0
+	}
+	defer func() { _ = res.Body.Close() }()
+	var w struct {
+		WorkflowExecutionInfo struct {
+			HistoryLength int `json:"historyLength,string"`
+		}
+	}
+	if json.NewDecoder(res.Body).Decode(&w) != nil {
+		return 0
+	}
+	return w.WorkflowExecutionInfo.HistoryLength
+}
+
 // readableWorkflow makes an update and looks at it as the Web UI does.
 func readableWorkflow(t *testing.T, p *project, message string) {
 	got := p.update(t, "up", "--message", message)

@@ -1,0 +1,114 @@
+package e2e
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/deployctl/deployctl/e2e/fakecloud"
+)
+
+func TestCtrlCDetachesAndAttachComesBack(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, sharedHome(t))
+	gate := s.gate(t, "named-2", fakecloud.Before)
+	up := s.start(t, "up", "--yes", "--skip-preview")
+	must(t, gate.Wait(waiting(t)))
+	up.interrupt(t)
+	up.mustEnd(t, 130)
+	for _, text := range []string{"goes on", "deployctl attach", "deployctl cancel"} {
+		if !strings.Contains(up.stderr.String(), text) {
+			t.Errorf("it says %q", up.stderr.String())
+		}
+	}
+	attached := s.start(t, "attach")
+	attached.says(t, "named-1 created") // from the beginning
+	must(t, gate.Open(t.Context()))
+	attached.mustEnd(t, 0)
+	s.asIfNothingHappened(t)
+}
+
+func TestCancel(t *testing.T) {
+	t.Run("lets the steps that run finish", func(t *testing.T) {
+		t.Parallel()
+		s := newStage(t, sharedHome(t))
+		gate := s.gate(t, "named-2", fakecloud.Before)
+		up := s.start(t, "up", "--yes", "--skip-preview")
+		must(t, gate.Wait(waiting(t)))
+		s.must(t, "cancel")
+		must(t, gate.Open(t.Context()))
+		up.mustEnd(t, 3)
+		s.run(t, "attach").mustEnd(t, 3)
+		if s.idOf(t, "named-2") == "" || s.idOf(t, "named-3") != "" {
+			t.Errorf("the cloud holds %v", s.objects(t))
+		}
+		s.stateAgrees(t)
+		s.update(t, "up")
+		s.asIfNothingHappened(t)
+	})
+	t.Run("by force ends the steps that run", func(t *testing.T) {
+		for _, at := range []fakecloud.Moment{fakecloud.Before, fakecloud.After} {
+			for _, object := range []string{"named-2", "auto-2"} {
+				t.Run(string(at)+" the effect on "+object, func(t *testing.T) {
+					t.Parallel()
+					s := newStage(t, sharedHome(t))
+					gate := s.gate(t, object, at)
+					up := s.start(t, "up", "--yes", "--skip-preview", "--on-unknown", "fail")
+					must(t, gate.Wait(waiting(t)))
+					s.must(t, "cancel", "--force", "--yes")
+					up.says(t, "it is not known whether")
+					up.mustEnd(t, 1)
+					must(t, gate.Open(t.Context()))
+					s.update(t, "up")
+					s.asIfNothingHappened(t)
+				})
+			}
+		}
+	})
+}
+
+func TestTwoUpdatesOfOneStackAtOnce(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, sharedHome(t))
+	gate := s.gate(t, "named-1", fakecloud.Before)
+	first := s.start(t, "up", "--yes", "--skip-preview")
+	must(t, gate.Wait(waiting(t)))
+	second := s.start(t, "up", "--yes", "--json")
+	eventually(t, "the second update waits", func() bool {
+		return strings.Contains(s.must(t, "stack", "history", "--json"), "/dev/2") || second.hasEnded() ||
+			s.historyLength(s.status(t), "update/organization/"+projectName(t)+"/dev/2") == 0
+	})
+	s.fails(t, 4, []string{"dev/1"}, "up", "--yes", "--skip-preview", "--on-busy", "fail")
+	must(t, gate.Open(t.Context()))
+	first.mustEnd(t, 0)
+	second.mustEnd(t, 0)
+	second.report(t).expect(t, map[string]int{"same": layersCreates + 2})
+	s.asIfNothingHappened(t)
+}
+
+// TestAWebsiteSurvives kills what a website's update stands on once its bucket is there; its provider is in the service.
+func TestAWebsiteSurvives(t *testing.T) {
+	for _, victim := range []string{"the client", "the language host", "the S3 server", "the service"} {
+		t.Run("the death of "+victim, func(t *testing.T) {
+			t.Parallel()
+			h := newHome(t)
+			s := &stage{project: h.in(filepath.Join(t.TempDir(), "website"))}
+			must(t, os.CopyFS(s.dir, os.DirFS(filepath.Join(root, "examples", "website"))))
+			s.must(t, "stack", "init", "dev")
+			up := s.start(t, "up", "--yes", "--skip-preview")
+			up.says(t, "site created")
+			if victim == "the language host" {
+				for _, pid := range processesNamed(t, s.status(t).PID, "pulumi-language-yaml") {
+					kill(t, pid) // it may have ended
+				}
+			} else {
+				killed[victim](t, s, up)
+			}
+			s.attached(t).mustEnd(t, 0)
+			fetch(t, s.outputs(t)["url"].(string), "text/html")
+			s.update(t, "up").expect(t, map[string]int{"same": 11})
+			s.update(t, "destroy").expect(t, map[string]int{"delete": 11})
+		})
+	}
+}
