@@ -33,7 +33,8 @@ func (r runs) Poll(ctx context.Context, u deployments.UpdateName, p deployments.
 	if err != nil {
 		return replies, ended(err)
 	}
-	return replies, ended(handle.Get(ctx, &replies))
+	err = handle.Get(ctx, &replies)
+	return replies, ended(err)
 }
 
 // ended tells a closed workflow from everything that may pass.
