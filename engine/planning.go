@@ -260,9 +260,10 @@ func (r *Run) same(e *entry, old *State, stables []string) {
 	r.done(e, stables)
 }
 
-// unchanged reports that nothing about a stored state would be written differently.
+// unchanged reports that nothing about a stored state would be written differently. A line of the program that only
+// moved is not worth a write.
 func unchanged(old, now State) bool {
-	now.Key, now.Rest, now.Taint = old.Key, old.Rest, false
+	now.Key, now.Rest, now.SourcePosition = old.Key, old.Rest, old.SourcePosition
 	return equalStates(old, now)
 }
 

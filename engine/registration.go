@@ -191,6 +191,9 @@ func (r *Run) start(e *entry) bool {
 		return e.Stage == stageDone
 	}
 	r.prepare(e)
+	if !r.targeted(e) && r.undecidedOld(e) {
+		return false
+	}
 	r.decide(e)
 	return true
 }

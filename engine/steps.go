@@ -205,7 +205,12 @@ func (r *Run) record(e *entry, op int) {
 	if from, ok := r.AliasOf[e.URN]; ok && r.snap.current(from) != e.URN {
 		r.change(Delta{Kind: DeltaAlias, From: from, To: e.URN})
 	}
-	if old := r.snap.Get(e.Old); old != nil {
+	old := r.snap.Get(e.Old)
+	from := len(r.snap.news)
+	if old != nil {
+		if i := r.snap.place[old.Key]; i < 0 {
+			from = -1 - i
+		}
 		r.Replaced[e.URN] = r.Replaced[e.URN] || e.replaces()
 		if e.replaces() && !old.PendingReplacement {
 			waits := *old
@@ -215,7 +220,26 @@ func (r *Run) record(e *entry, op int) {
 			put.Removes = []Key{old.Key}
 		}
 	}
+	end := len(r.snap.news)
 	r.change(put)
+	r.moveDependents(e.URN, from, end)
+}
+
+// moveDependents moves the states of a stretch of the new list that depend on a URN, however far, behind what now
+// stands for it: an earlier start of the program, or targets, had put them there.
+func (r *Run) moveDependents(u urn.URN, from, end int) {
+	moved := map[urn.URN]bool{u: true}
+	for i := from; i < end; i++ {
+		at := &r.snap.news[i]
+		if at.Gone || at.State.Delete {
+			continue
+		}
+		state := at.State
+		if slices.ContainsFunc(state.References(), func(ref urn.URN) bool { return moved[r.current(ref)] }) {
+			moved[state.URN] = true
+			r.change(Delta{Kind: DeltaPut, State: &state, Removes: []Key{state.Key}})
+		}
+	}
 }
 
 // replaces reports that the entry's step puts something else in the place of the old resource, which stays until the

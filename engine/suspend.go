@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 )
@@ -63,9 +64,11 @@ func (r *Run) Suspend() (json.RawMessage, error) {
 	return json.Marshal(out)
 }
 
-// stored refers to the bags of a saved state where the save put them.
+// stored refers to the bags of a saved state where the save put them. What a refresh made of a base state has no
+// operation to be found under, and is carried as it is.
 func stored(at slot) slot {
-	if at.State.Key[0] != 'o' && !at.Changed {
+	op, made := strings.CutPrefix(string(at.State.Key), "o")
+	if !made {
 		return at
 	}
 	for _, bag := range []struct {
@@ -73,7 +76,7 @@ func stored(at slot) slot {
 		name string
 	}{{&at.State.Inputs, "in"}, {&at.State.Outputs, "out"}, {&at.State.Trigger, "trigger"}} {
 		if bag.b.Inline != nil {
-			bag.b.Inline, bag.b.Ref = nil, "op:"+string(at.State.Key)+"/"+bag.name
+			bag.b.Inline, bag.b.Ref = nil, "op:"+op+"/"+bag.name
 		}
 	}
 	return at

@@ -84,11 +84,11 @@ func (r *Run) leaveUntargeted(e *entry, old *State) {
 	r.done(e, nil)
 }
 
-// keepOld moves a stored resource that nothing of this update has touched, and first what it refers to, to the new
-// list, so that it stands before those that refer to it.
+// keepOld moves a stored resource, and first what it refers to, to the new list as it is, so that it stands before
+// those that refer to it.
 func (r *Run) keepOld(u urn.URN) {
 	k, ok := r.snap.live[u]
-	if !ok || r.Kept[u] || r.byURN[u] != nil && r.byURN[u].Stage == stageDone {
+	if !ok || r.Kept[u] {
 		return
 	}
 	i := r.snap.place[k]
@@ -99,9 +99,16 @@ func (r *Run) keepOld(u urn.URN) {
 	for _, ref := range r.snap.Get(k).References() {
 		r.keepOld(ref)
 	}
-	if r.byURN[u] == nil {
-		r.change(Delta{Kind: DeltaKeep, First: i, Count: 1})
-	}
+	r.change(Delta{Kind: DeltaKeep, First: i, Count: 1})
+}
+
+// undecidedOld reports that something which an entry's old state refers to was registered before it and is on its way.
+func (r *Run) undecidedOld(e *entry) bool {
+	old := r.snap.Get(e.Old)
+	return old != nil && slices.ContainsFunc(old.References(), func(u urn.URN) bool {
+		other := r.byURN[r.current(u)]
+		return other != nil && other.Order < e.Order && other.Stage != stageDone
+	})
 }
 
 // skippedReference gives a resource that the entry needs and that targets leave out.

@@ -78,6 +78,8 @@ func (m *results) find(ctx context.Context, s *Store, u deployments.UpdateName, 
 		return state.Inputs, nil
 	case ok && part == "out":
 		return state.Outputs, nil
+	case ok && part == "trigger":
+		return state.Trigger, nil
 	}
 	return engine.Bag{}, deployments.Errorf(deployments.CodeInternal, "update %s has not saved %s", u, ref)
 }
@@ -87,9 +89,19 @@ func (m *results) add(deltas []engine.Delta) {
 		m.states = map[engine.Key]engine.State{}
 	}
 	for _, d := range deltas {
-		if d.State != nil {
-			m.states[d.State.Key] = *d.State
+		if d.State == nil {
+			continue
 		}
+		state, own := *d.State, "op:"+strings.TrimPrefix(string(d.State.Key), "o")+"/"
+		was := m.states[state.Key]
+		for _, bag := range [][2]*engine.Bag{
+			{&state.Inputs, &was.Inputs}, {&state.Outputs, &was.Outputs}, {&state.Trigger, &was.Trigger},
+		} {
+			if strings.HasPrefix(bag[0].Ref, own) { // unchanged since an earlier delta of the same operation
+				*bag[0] = *bag[1]
+			}
+		}
+		m.states[state.Key] = state
 	}
 }
 
