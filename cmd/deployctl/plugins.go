@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"syscall"
 
 	"github.com/deployctl/deployctl/internal/languagehost"
 	"github.com/deployctl/deployctl/provider"
@@ -11,9 +12,10 @@ import (
 
 // plugins are what this binary is when it is started under another name.
 var plugins = map[string]func(args []string) int{
-	"pulumi-language-nodejs":    func(args []string) int { return languagehost.Main("nodejs", args) },
-	"pulumi-language-go":        func(args []string) int { return languagehost.Main("go", args) },
-	"pulumi-resource-deployctl": resourcePlugin,
+	"pulumi-language-nodejs":        func(args []string) int { return languagehost.Main("nodejs", args) },
+	"pulumi-language-go":            func(args []string) int { return languagehost.Main("go", args) },
+	"pulumi-resource-deployctl":     resourcePlugin,
+	"pulumi-resource-pulumi-nodejs": dynamicProvider,
 }
 
 // resourcePlugin serves the first-party package to any engine.
@@ -23,4 +25,19 @@ func resourcePlugin(args []string) int {
 		return 1
 	}
 	return 0
+}
+
+// dynamicProvider becomes the provider of the dynamic resources of the Node program in the working directory, for other
+// engines: deployctl itself starts it directly.
+func dynamicProvider(args []string) int {
+	dir, err := os.Getwd()
+	var node, script string
+	if err == nil {
+		node, script, err = languagehost.DynamicProvider(dir, os.Environ())
+	}
+	if err == nil {
+		err = syscall.Exec(node, append([]string{"node", script}, args...), os.Environ())
+	}
+	_, _ = fmt.Fprintln(os.Stderr, "pulumi-resource-pulumi-nodejs:", err)
+	return 1
 }
