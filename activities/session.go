@@ -181,8 +181,6 @@ func ours(err error) error {
 
 func asService(err error, target **serviceError) bool { return errors.As(err, target) }
 
-const absenceRound = 0
-
 // leaveOutcome stores what an attempt came to, as well as it can.
 func (s *session) leaveOutcome(ctx context.Context, round int, result engine.StepFinished) {
 	_ = persistFor(ctx, func() error { return s.store.PutOutcome(ctx, s.update, round, result) })
@@ -193,7 +191,7 @@ const maxRounds = 16
 
 // leftOutcome gives what a lost attempt of an operation has left.
 func (s *session) leftOutcome(ctx context.Context, op int) (engine.StepFinished, bool, error) {
-	for round := absenceRound + 1; round <= maxRounds; round++ {
+	for round := 1; round <= maxRounds; round++ {
 		left, err := s.store.Outcome(ctx, s.update, op, round)
 		if err != nil {
 			return engine.StepFinished{}, false, err
@@ -203,17 +201,6 @@ func (s *session) leftOutcome(ctx context.Context, op int) (engine.StepFinished,
 		}
 	}
 	return engine.StepFinished{}, false, nil
-}
-
-// noteAbsence records that there was no such resource before the first attempt to create it.
-func (s *session) noteAbsence(ctx context.Context, op int) error {
-	return s.store.PutOutcome(ctx, s.update, absenceRound, engine.StepFinished{Op: op, Outcome: engine.OutcomeAbsent})
-}
-
-// sawAbsence tells whether noteAbsence was called for the operation.
-func (s *session) sawAbsence(ctx context.Context, op int) bool {
-	left, err := s.store.Outcome(ctx, s.update, op, absenceRound)
-	return err == nil && left != nil
 }
 
 // persistFor tries a call again until it succeeds or the context ends.

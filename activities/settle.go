@@ -101,8 +101,11 @@ func (at *attempt) settleCreate(ctx context.Context, p *pluginhost.Provider) (en
 				return engine.StepFinished{}, err
 			}
 			continue
-		case !seeded && !at.session.sawAbsence(ctx, at.step.Op):
-			return undecidable, nil // it may be somebody else's
+		case seeded:
+			return at.found(ctx, found, reasons, inputs)
+		}
+		if seen, err := at.sawAbsence(ctx); err != nil || !seen {
+			return undecidable, err // it may be somebody else's
 		}
 		return at.found(ctx, found, reasons, inputs)
 	}

@@ -87,14 +87,20 @@ func (at *attempt) lookBefore(ctx context.Context, p *pluginhost.Provider, input
 	if !ok || at.step.Preview || at.round > 1 || !id.IsString() || id.StringValue() == "" {
 		return nil
 	}
-	if at.session.sawAbsence(ctx, at.step.Op) {
-		return nil
+	seen, err := at.sawAbsence(ctx)
+	if err != nil || seen {
+		return err
 	}
 	found, _, ended, err := at.ask(ctx, p, id.StringValue(), inputs, nil)
 	if err != nil || ended != nil || found.ID != "" && found.Outputs != nil {
 		return err
 	}
-	return at.session.noteAbsence(ctx, at.step.Op)
+	return at.session.store.NoteAbsence(ctx, at.session.update.StackName, at.step.Seed)
+}
+
+// sawAbsence tells whether an attempt of this create, be it in an earlier update, saw that there was nothing before it.
+func (at *attempt) sawAbsence(ctx context.Context) (bool, error) {
+	return at.session.store.SawAbsence(ctx, at.session.update.StackName, at.step.Seed)
 }
 
 func deref(result *engine.StepFinished) engine.StepFinished {

@@ -25,7 +25,7 @@ func (r *Run) settlePending() {
 		state := p.State
 		op.Step = &Step{
 			Op: op.Op, Kind: StepCreate, URN: state.URN, Type: state.Type, New: &state, Seed: p.Seed,
-			Provider: r.providerOf(state.Provider),
+			Provider: r.providerOf(state.Provider), Check: true, // what was begun may not have been checked
 		}
 		r.Ops[op.Op] = op
 		r.Queue = append(r.Queue, op.Op)

@@ -2,6 +2,7 @@ package statestore
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"math"
@@ -171,4 +172,24 @@ func (s *Store) Outcome(ctx context.Context, u deployments.UpdateName, op, round
 
 func outcomeKey(u deployments.UpdateName, op, round int) string {
 	return updateKey(u, fmt.Sprintf("outcome/%d.%d", op, round))
+}
+
+// NoteAbsence records that the resource of a create was not there before the first attempt. The create is named by the
+// seed of its name, which stays the same over every update that attempts it.
+func (s *Store) NoteAbsence(ctx context.Context, name deployments.StackName, seed []byte) error {
+	return s.putJSON(ctx, name, absenceKey(name, seed), true)
+}
+
+// SawAbsence tells whether NoteAbsence was called for a create.
+func (s *Store) SawAbsence(ctx context.Context, name deployments.StackName, seed []byte) (bool, error) {
+	var seen bool
+	err := s.getJSON(ctx, name, absenceKey(name, seed), &seen)
+	if errors.Is(err, ErrAbsent) {
+		return false, nil
+	}
+	return seen, err
+}
+
+func absenceKey(name deployments.StackName, seed []byte) string {
+	return stackKey(name, "creates/"+hex.EncodeToString(seed)+"/absent")
 }
