@@ -79,7 +79,7 @@ func TestTwoUpdatesOfOneStackAtOnce(t *testing.T) {
 		return strings.Contains(s.must(t, "stack", "history", "--json"), "/dev/2") || second.hasEnded() ||
 			s.historyLength(s.status(t), "update/organization/"+projectName(t)+"/dev/2") == 0
 	})
-	s.fails(t, 4, []string{"dev/1"}, "up", "--yes", "--skip-preview", "--on-busy", "fail")
+	s.fails(t, 4, []string{"busy with update 1", "--on-busy queue"}, "up", "--yes", "--skip-preview", "--on-busy", "fail")
 	must(t, gate.Open(t.Context()))
 	first.mustEnd(t, 0)
 	second.mustEnd(t, 0)

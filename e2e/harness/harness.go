@@ -22,6 +22,9 @@ import (
 // patience ends a command that hangs; none is expected to take nearly as long.
 const patience = 3 * time.Minute
 
+// maxSaid is how much of what a command wrote is shown.
+const maxSaid = 5000
+
 // Passphrase is that of every stack whose secrets provider is the passphrase.
 const Passphrase = "correct horse battery staple"
 
@@ -80,6 +83,12 @@ func NewHome(t *testing.T, binary string) *Home {
 	return h
 }
 
+// Start starts the service in the background, which otherwise the first command does.
+func (h *Home) Start(t *testing.T) {
+	t.Helper()
+	h.Deployctl(h.Dir).Must(t, "dev", "--background")
+}
+
 // State is the embedded service's own directory.
 func (h *Home) State() string { return filepath.Join(h.Dir, "state", "deployctl") }
 
@@ -114,8 +123,11 @@ type End struct {
 	Code           int // -1: by a signal
 }
 
-// Said is all that the command wrote.
-func (e End) Said() string { return e.Stdout + e.Stderr }
+// Said is what the command wrote, or the end of it.
+func (e End) Said() string {
+	said := e.Stdout + e.Stderr
+	return said[max(0, len(said)-maxSaid):]
+}
 
 // Run runs a command to its end, whatever that is. It is in a process group of its own, which is killed if it hangs.
 func (r *Tool) Run(t *testing.T, args ...string) End {

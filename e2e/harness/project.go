@@ -2,6 +2,7 @@ package harness
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"os"
 	"os/exec"
@@ -61,8 +62,14 @@ func Cloud(t *testing.T) (cloud *fakecloud.Process, env string) {
 // Changes counts the resources of an update by what was done to them.
 type Changes map[string]int
 
+// Report is what an update did.
+type Report struct {
+	Changes Changes
+	Steps   []string // each as "OP NAME [what changed]", in order; without those that left a resource as it was
+}
+
 // Update runs up, refresh, preview or destroy to a successful end.
-func (r *Tool) Update(t *testing.T, kind string, args ...string) Changes {
+func (r *Tool) Update(t *testing.T, kind string, args ...string) Report {
 	t.Helper()
 	args = append([]string{kind, "--json"}, args...)
 	if kind != "preview" {
@@ -77,14 +84,23 @@ func (r *Tool) Update(t *testing.T, kind string, args ...string) Changes {
 		t.Fatalf("%s ends with %s (%v)", kind, lines[len(lines)-1], err)
 	}
 	maps.DeleteFunc(summary.Changes, func(_ string, n int) bool { return n == 0 })
-	return summary.Changes
+	report := Report{Changes: summary.Changes}
+	for _, line := range lines[:len(lines)-1] {
+		var e apitype.EngineEvent
+		Must(t, json.Unmarshal([]byte(line), &e))
+		if e.ResOutputsEvent != nil && e.ResOutputsEvent.Metadata.Op != apitype.OpSame {
+			m := e.ResOutputsEvent.Metadata
+			report.Steps = append(report.Steps, fmt.Sprintf("%s %s %v", m.Op, m.URN[strings.LastIndex(m.URN, "::")+2:], m.Diffs))
+		}
+	}
+	return report
 }
 
 // Expect runs an update that must make exactly these changes.
 func (r *Tool) Expect(t *testing.T, want Changes, kind string, args ...string) {
 	t.Helper()
-	if got := r.Update(t, kind, args...); !maps.Equal(got, want) {
-		t.Errorf("%s: the changes are %v, not %v", kind, got, want)
+	if got := r.Update(t, kind, args...); !maps.Equal(got.Changes, want) {
+		t.Errorf("%s: the changes are %v, not %v: %v", kind, got.Changes, want, got.Steps)
 	}
 }
 
