@@ -186,26 +186,6 @@ func TestASecondServiceInOneHomeIsRefusedByNameOfTheFirst(t *testing.T) {
 	}
 }
 
-func TestATakenPortIsRefusedByNameOfItsOwner(t *testing.T) {
-	home := newHome(t)
-	h, err := openHome(home)
-	must(t, err)
-	_, ports, err := ensureData(t.Context(), h, Ports{})
-	must(t, err)
-	owner := spawn(t, "listener", address(ports.UI))
-	owner.says(t, "listening")
-	_, err = Start(t.Context(), options(home))
-	var taken *PortTakenError
-	if !errors.As(err, &taken) || taken.Port != ports.UI || taken.Use != "the Web UI" {
-		t.Fatalf("the start says %v", err)
-	}
-	if want := describe(owner.Process.Pid); taken.Owner != want {
-		t.Errorf("the owner is %q, want %q", taken.Owner, want)
-	}
-	owner.kill()
-	start(t, home)
-}
-
 func TestAServiceEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	s, err := Start(ctx, options(newHome(t)))

@@ -5,7 +5,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -29,26 +28,6 @@ func TestAFirstStartThatWasKilledIsStartedAgain(t *testing.T) {
 			namespaceID(t, s.Status.TemporalAddress)
 			writeObject(t, s, "key", "value")
 		})
-	}
-}
-
-func TestTheS3ServerDiesWithItsParent(t *testing.T) {
-	home := newHome(t)
-	p := spawn(t, "service", home)
-	p.says(t, "running")
-	before, err := ReadStatus(home)
-	must(t, err)
-	p.kill()
-	h := filepath.Join(home, "locks", lockS3)
-	until(t, "no process has the objects open", func() bool {
-		processes, _ := filepath.Glob("/proc/[0-9]*")
-		return !slices.ContainsFunc(processes, func(process string) bool {
-			return holds(process, func(target string) bool { return target == h })
-		})
-	})
-	after := start(t, home)
-	if !slices.Equal(after.Status.Lost, []string{before.Instance}) {
-		t.Errorf("lost are %v, want %s", after.Status.Lost, before.Instance)
 	}
 }
 
