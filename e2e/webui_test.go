@@ -17,7 +17,8 @@ type workflow struct {
 		Status           string
 		SearchAttributes struct{ IndexedFields map[string]payload }
 	}
-	WorkflowExtendedInfo json.RawMessage
+	PendingActivities   []json.RawMessage
+	PendingWorkflowTask struct{ Attempt int }
 }
 
 // payload is one of Temporal's, as JSON.

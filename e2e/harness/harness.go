@@ -7,6 +7,7 @@ package harness
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"os"
 	"os/exec"
@@ -91,6 +92,21 @@ func (h *Home) Start(t *testing.T) {
 
 // State is the embedded service's own directory.
 func (h *Home) State() string { return filepath.Join(h.Dir, "state", "deployctl") }
+
+// S3 is the access to the embedded service's S3 server, once it has been started.
+type S3 struct{ Endpoint, AccessKey, SecretKey string }
+
+// S3 is whoever owns the service, with all rights.
+func (h *Home) S3(t *testing.T) S3 {
+	t.Helper()
+	var status struct{ S3Endpoint string }
+	Must(t, json.Unmarshal([]byte(h.Deployctl(h.Dir).Must(t, "dev", "status", "--json")), &status))
+	text, err := os.ReadFile(filepath.Join(h.State(), "data", "keys.json"))
+	Must(t, err)
+	var keys struct{ S3AccessKey, S3SecretKey string }
+	Must(t, json.Unmarshal(text, &keys))
+	return S3{status.S3Endpoint, keys.S3AccessKey, keys.S3SecretKey}
+}
 
 // explain tells, after a failure, what the service logged last.
 func (h *Home) explain(t *testing.T) {

@@ -3,7 +3,6 @@
 package interop
 
 import (
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -49,12 +48,7 @@ func newStock(t *testing.T, h *harness.Home, project *harness.Tool) *harness.Too
 // s3Environment leads the s3 provider of another engine to the embedded service's S3.
 func s3Environment(t *testing.T, h *harness.Home) []string {
 	t.Helper()
-	var status struct{ S3Endpoint string }
-	harness.Must(t, json.Unmarshal([]byte(h.Deployctl(h.Dir).Must(t, "dev", "status", "--json")), &status))
-	text, err := os.ReadFile(filepath.Join(h.State(), "data", "keys.json"))
-	harness.Must(t, err)
-	var keys struct{ S3AccessKey, S3SecretKey string }
-	harness.Must(t, json.Unmarshal(text, &keys))
-	return []string{"AWS_ENDPOINT_URL_S3=" + status.S3Endpoint, "AWS_REGION=us-east-1",
-		"AWS_ACCESS_KEY_ID=" + keys.S3AccessKey, "AWS_SECRET_ACCESS_KEY=" + keys.S3SecretKey}
+	access := h.S3(t)
+	return []string{"AWS_ENDPOINT_URL_S3=" + access.Endpoint, "AWS_REGION=us-east-1",
+		"AWS_ACCESS_KEY_ID=" + access.AccessKey, "AWS_SECRET_ACCESS_KEY=" + access.SecretKey}
 }
