@@ -93,10 +93,11 @@ func (r *Run) collapse(a Alias, g Registration) urn.URN {
 
 // current is what a stored URN is called in this epoch.
 func (r *Run) current(u urn.URN) urn.URN {
+	u = r.snap.current(u)
 	if to, ok := r.Aliased[u]; ok {
 		return to
 	}
-	return r.snap.current(u)
+	return u
 }
 
 func or(s, fallback string) string {

@@ -26,8 +26,8 @@ func (r *Run) condemnation(s *State, root urn.URN) *deletion {
 	return &deletion{Key: s.Key, URN: s.URN, Kind: StepDeleteReplaced, For: root}
 }
 
-// condemn adds a group of deletions, given in any order, and works out who waits for whom. A state waits for those
-// condemned states of the group that refer to its URN and stand after it, so there is no cycle.
+// condemn adds a group of deletions, given in any order, and works out who waits for whom: a state waits for those
+// condemned states of the group that refer to its URN.
 func (r *Run) condemn(group []*deletion) {
 	position := r.snap.position
 	slices.SortFunc(group, func(a, b *deletion) int { return position(b.Key) - position(a.Key) })
@@ -37,7 +37,7 @@ func (r *Run) condemn(group []*deletion) {
 	}
 	for _, d := range group {
 		for _, k := range r.needs(d.Key) {
-			if other := r.condemned[k]; other != nil && position(k) < position(d.Key) {
+			if other := r.condemned[k]; other != nil {
 				other.Blockers++
 				d.Frees = append(d.Frees, k)
 			}
@@ -50,12 +50,17 @@ func (r *Run) condemn(group []*deletion) {
 	}
 }
 
-// needs gives every copy of what a state refers to, by the names of its time and by those of now, each once.
+// needs gives every copy of what a state refers to, by the names of its time, by those of now, and by those that what is
+// there now had before: a copy that waits for its deletion keeps its name. Each is given once.
 func (r *Run) needs(k Key) []Key {
 	var out []Key
 	seen := map[urn.URN]bool{}
 	for _, u := range r.snap.Get(k).References() {
-		for _, name := range []urn.URN{u, r.current(u)} {
+		names := []urn.URN{u, r.current(u)}
+		if live := r.snap.Live(names[1]); live != nil {
+			names = append(names, live.Aliases...)
+		}
+		for _, name := range names {
 			if !seen[name] {
 				seen[name] = true
 				out = append(out, r.snap.copies[name]...)
@@ -135,6 +140,18 @@ func (r *Run) advanceDeletions() bool {
 		}
 	}
 	return moved
+}
+
+// untangle frees the deletion that stands last, when all that are left wait for each other: copies from different
+// times can refer to each other's URNs. It reports whether there was one.
+func (r *Run) untangle() bool {
+	for _, d := range r.Deletions { // from the last to the first
+		if !d.Started && r.condemned[d.Key] == d {
+			r.free = append(r.free, d.Key)
+			return true
+		}
+	}
+	return false
 }
 
 func (r *Run) startDeletion(d *deletion) {

@@ -59,15 +59,18 @@ func (r *Run) imported(e *entry, op int) {
 	r.decide(e)
 }
 
-// seed gives the randomness from which a resource's physical name is made. It is the same in every attempt of this
-// update, and in the next ones while the create is pending.
+// seed gives the randomness from which a resource's physical name is made. It is the same in every attempt at one
+// create of this update, and in the next ones while the create is pending; another create gets another name.
 func (r *Run) seed(u urn.URN) []byte {
 	if seed, ok := r.Seeds[u]; ok {
 		return seed
 	}
 	g := r.goal
-	sum := sha256.Sum256([]byte(g.Organization + "/" + g.Project + "/" + g.Stack + "\x00" + string(u) + "\x00" +
-		strconv.Itoa(g.Version)))
+	text := g.Organization + "/" + g.Project + "/" + g.Stack + "\x00" + string(u) + "\x00" + strconv.Itoa(g.Version)
+	if n := r.Made[u]; n > 0 {
+		text += "\x00" + strconv.Itoa(n)
+	}
+	sum := sha256.Sum256([]byte(text))
 	return sum[:]
 }
 

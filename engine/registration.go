@@ -258,6 +258,10 @@ func (r *Run) prepare(e *entry) {
 	if old := r.snap.Get(e.Old); old != nil {
 		e.New.RefreshBeforeUpdate = old.RefreshBeforeUpdate
 		e.New.Created, e.New.Modified = old.Created, old.Modified
+		if e.New.Aliases == nil { // a copy under an old name is known by it until it is gone
+			gone := func(a urn.URN) bool { return len(r.snap.copies[a]) == 0 }
+			e.New.Aliases = slices.DeleteFunc(slices.Clone(old.Aliases), gone)
+		}
 	}
 	e.Seed = r.seed(e.URN)
 }

@@ -62,8 +62,9 @@ type memory struct {
 	// Marks of this update, kept over epochs: each acts at most once per URN.
 	Done     map[urn.URN]*finished
 	Replaced map[urn.URN]bool
-	Gone     map[urn.URN]bool // deleted, so what is deletedWith them goes without a call
-	Seeds    map[urn.URN][]byte
+	Gone     map[urn.URN]bool   // deleted, so what is deletedWith them goes without a call
+	Seeds    map[urn.URN][]byte // of pending creates
+	Made     map[urn.URN]int    // creates that were recorded
 
 	// Facts of this epoch.
 	Aliased  map[urn.URN]urn.URN // old name → the URN that claimed it
@@ -122,7 +123,7 @@ func New(goal Goal, base []State, pending []PendingOperation) *Run {
 		snap: NewSnapshot(base, pending),
 		memory: memory{
 			Ops: map[int]*operation{}, Compared: map[string]bool{}, Done: map[urn.URN]*finished{},
-			Replaced: map[urn.URN]bool{}, Seeds: map[urn.URN][]byte{}, Changes: map[string]int{},
+			Replaced: map[urn.URN]bool{}, Seeds: map[urn.URN][]byte{}, Made: map[urn.URN]int{}, Changes: map[string]int{},
 		},
 	}
 	if r.goal.Parallel < 1 {
@@ -189,7 +190,9 @@ func (r *Run) advance() bool {
 	case phaseDeleting:
 		moved = r.advanceDeletions()
 		if !moved && r.idle() {
-			r.Phase, moved = phaseEnded, true
+			if moved = r.untangle(); !moved {
+				r.Phase, moved = phaseEnded, true
+			}
 		}
 	}
 	return moved

@@ -2,6 +2,8 @@ package engine
 
 import (
 	"slices"
+
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 )
 
 // settlePending asks what became of the creates that earlier updates left undecided. Other pending operations need no
@@ -40,6 +42,10 @@ func (r *Run) pendingSettled(op *operation, ev StepFinished) {
 		if old := r.snap.Live(op.URN); old != nil {
 			e.Old, e.Kind = old.Key, StepCreateReplacement
 		}
+		for _, u := range e.New.References() {
+			r.keepOld(u)
+		}
+		r.Kept = map[urn.URN]bool{} // moved, but not on account of any target
 		r.take(e, ev)
 		r.change(Delta{Kind: DeltaEnd, Op: op.Pending})
 		r.record(e, op.Op)

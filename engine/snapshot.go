@@ -126,6 +126,7 @@ func (s *Snapshot) Apply(d Delta) {
 		}
 	case DeltaAlias:
 		s.renames[d.From] = d.To
+		delete(s.renames, d.To) // so that names never go in a circle
 		s.aliases = append(s.aliases, d)
 	}
 }
@@ -191,43 +192,48 @@ func (s *Snapshot) States() ([]State, []PendingOperation) {
 	return out, slices.Clone(s.pending)
 }
 
-// renamed gives a state whose references are normalised: an aliased resource is known by its new name everywhere.
+// renamed gives a state whose references are normalised: an aliased resource is known by its new name everywhere. Only
+// what waits for its deletion goes on naming a copy that does, too: they must go in their order.
 func (s *Snapshot) renamed(state State) State {
 	if len(s.renames) == 0 {
 		return state
 	}
-	state.Parent = s.current(state.Parent)
-	state.DeletedWith = s.current(state.DeletedWith)
-	state.Dependencies = s.currents(state.Dependencies)
-	state.ReplaceWith = s.currents(state.ReplaceWith)
+	name := s.current
+	if state.Delete {
+		name = func(u urn.URN) urn.URN {
+			earlier := func(k Key) bool { return s.position(k) < s.position(state.Key) }
+			if slices.ContainsFunc(s.copies[u], earlier) {
+				return u
+			}
+			return s.current(u)
+		}
+	}
+	state.Parent, state.DeletedWith = name(state.Parent), name(state.DeletedWith)
+	state.Dependencies, state.ReplaceWith = mapped(state.Dependencies, name), mapped(state.ReplaceWith, name)
 	if u, id := SplitReference(state.Provider); u != "" && s.identified(u, id) == nil {
 		state.Provider = JoinReference(s.current(u), id)
 	}
-	if state.PropertyDependencies != nil {
-		state.PropertyDependencies = slices.Clone(state.PropertyDependencies)
-		for i, p := range state.PropertyDependencies {
-			state.PropertyDependencies[i].URNs = s.currents(p.URNs)
-		}
+	state.PropertyDependencies = slices.Clone(state.PropertyDependencies)
+	for i, p := range state.PropertyDependencies {
+		state.PropertyDependencies[i].URNs = mapped(p.URNs, name)
 	}
 	return state
 }
 
-func (s *Snapshot) current(u urn.URN) urn.URN {
-	if to, ok := s.renames[u]; ok {
-		return to
-	}
-	return u
-}
-
-func (s *Snapshot) currents(us []urn.URN) []urn.URN {
-	if us == nil {
-		return nil
-	}
-	out := make([]urn.URN, len(us))
+// mapped gives URNs by other names; nil stays nil.
+func mapped(us []urn.URN, name func(urn.URN) urn.URN) []urn.URN {
+	out := slices.Clone(us)
 	for i, u := range us {
-		out[i] = s.current(u)
+		out[i] = name(u)
 	}
 	return out
+}
+
+func (s *Snapshot) current(u urn.URN) urn.URN {
+	for to, ok := s.renames[u]; ok; to, ok = s.renames[u] {
+		u = to
+	}
+	return u
 }
 
 // JoinReference makes a provider reference of a provider's URN and id.

@@ -201,9 +201,15 @@ func (r *Run) take(e *entry, ev StepFinished) {
 func (r *Run) record(e *entry, op int) {
 	e.New.Key = opKey(op)
 	next := e.New
+	if e.Kind == StepCreate || e.Kind == StepCreateReplacement {
+		r.Made[e.URN]++
+		delete(r.Seeds, e.URN)
+	}
 	put := Delta{Kind: DeltaPut, Op: op, State: &next}
-	if from, ok := r.AliasOf[e.URN]; ok && r.snap.current(from) != e.URN {
-		r.change(Delta{Kind: DeltaAlias, From: from, To: e.URN})
+	for _, from := range e.New.Aliases {
+		if r.snap.current(from) != e.URN {
+			r.change(Delta{Kind: DeltaAlias, From: from, To: e.URN})
+		}
 	}
 	old := r.snap.Get(e.Old)
 	from := len(r.snap.news)
@@ -226,17 +232,18 @@ func (r *Run) record(e *entry, op int) {
 }
 
 // moveDependents moves the states of a stretch of the new list that depend on a URN, however far, behind what now
-// stands for it: an earlier start of the program, or targets, had put them there.
+// stands for it: an earlier start of the program, or targets, had put them there. Nobody refers to a copy that waits
+// for its deletion, so what refers to its URN stays.
 func (r *Run) moveDependents(u urn.URN, from, end int) {
 	moved := map[urn.URN]bool{u: true}
 	for i := from; i < end; i++ {
 		at := &r.snap.news[i]
-		if at.Gone || at.State.Delete {
+		if at.Gone {
 			continue
 		}
 		state := at.State
 		if slices.ContainsFunc(state.References(), func(ref urn.URN) bool { return moved[r.current(ref)] }) {
-			moved[state.URN] = true
+			moved[state.URN] = moved[state.URN] || !state.Delete
 			r.change(Delta{Kind: DeltaPut, State: &state, Removes: []Key{state.Key}})
 		}
 	}

@@ -1,0 +1,91 @@
+package modeltest
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/deployctl/deployctl/engine"
+)
+
+// cloud is a fake one: it keeps every object, and takes note of what must never happen.
+type cloud struct {
+	objects map[string]object
+	count   int
+	wrongs  []string
+	done    map[int]engine.StepFinished // effects whose answers were lost, by operation
+}
+
+type object struct {
+	inputs string
+	seed   string
+}
+
+// apply makes the effect of a step and gives its answer.
+func (c *cloud) apply(s engine.Step) engine.StepFinished {
+	ev := engine.StepFinished{Op: s.Op, Outcome: engine.OutcomeDone}
+	switch s.Kind {
+	case engine.StepCreate, engine.StepCreateReplacement:
+		for id, o := range c.objects { // the order does not matter: one is enough
+			if o.seed == string(s.Seed) {
+				c.wrong("%s is created again, %s is there", s.URN, id)
+			}
+		}
+		c.count++
+		ev.ID = fmt.Sprintf("i%d", c.count)
+		c.objects[ev.ID] = object{s.New.Inputs.Digest, string(s.Seed)}
+		ev.Outputs = s.New.Inputs
+	case engine.StepUpdate:
+		o, ok := c.objects[s.Old.ID]
+		if !ok {
+			c.wrong("%s is updated, but %s is gone", s.URN, s.Old.ID)
+		}
+		o.inputs = s.New.Inputs.Digest
+		c.objects[s.Old.ID] = o
+		ev.ID, ev.Outputs = s.Old.ID, s.New.Inputs
+	case engine.StepDelete, engine.StepDeleteReplaced:
+		c.remove(s)
+	default:
+		c.wrong("nobody asked for %s", s.Kind)
+	}
+	return ev
+}
+
+// remove deletes an object; in the delete phase nothing may use it any more.
+func (c *cloud) remove(s engine.Step) {
+	if _, ok := c.objects[s.Old.ID]; !ok {
+		c.wrong("%s is deleted, but %s is gone", s.URN, s.Old.ID)
+	}
+	delete(c.objects, s.Old.ID)
+	if s.Kind == engine.StepDeleteReplaced && !s.Old.Delete {
+		return
+	}
+	for id, o := range c.objects { // the order does not matter: one is enough
+		if slices.Contains(strings.Split(strings.ReplaceAll(o.inputs, "=", " "), " "), s.Old.ID) {
+			c.wrong("%s is deleted before %s, which uses it", s.Old.ID, id)
+		}
+	}
+}
+
+func (c *cloud) wrong(format string, args ...any) {
+	c.wrongs = append(c.wrongs, fmt.Sprintf(format, args...))
+}
+
+// leaks compares the objects with the snapshot that should know them.
+func (c *cloud) leaks(states []engine.State) error {
+	known := map[string]bool{}
+	for _, s := range states {
+		if s.PendingReplacement {
+			continue
+		}
+		if known[s.ID] = true; c.objects[s.ID] == (object{}) {
+			return fmt.Errorf("%s should be there as %s", s.URN, s.ID)
+		}
+	}
+	for id := range c.objects { // the order does not matter: one is enough
+		if !known[id] {
+			return fmt.Errorf("nobody knows %s", id)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,257 @@
+package modeltest
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
+
+	"github.com/deployctl/deployctl/engine"
+)
+
+// driver plays one update against the cloud: whatever may happen next happens in random order.
+type driver struct {
+	rng      *rand.Rand
+	cloud    *cloud
+	goal     engine.Goal
+	base     []engine.State
+	pending  []engine.PendingOperation
+	fails    bool
+	suffixes *[8]string // by which the resources are known now
+	program  []declared
+
+	run        *engine.Run
+	replayed   *engine.Snapshot
+	open       []engine.Command
+	lost       map[int]engine.StepFinished // effects nobody was told of
+	epochs     int
+	registered []declared     // in this epoch, in order
+	ids        map[int]string // replies of this epoch
+	replied    int
+	failed     bool
+	exited     bool
+	log        string
+}
+
+func (d *driver) play() error {
+	d.run = engine.New(d.goal, d.base, d.pending)
+	d.replayed = engine.NewSnapshot(d.base, d.pending)
+	d.lost = map[int]engine.StepFinished{}
+	for _, s := range headers(d.base) {
+		d.log += s + "\n"
+	}
+	d.start()
+	for range 3000 {
+		if err := d.settle(); err != nil {
+			return fmt.Errorf("%w\n%s", err, d.log)
+		}
+		if _, done := d.run.Result(); done {
+			return nil
+		}
+		if !d.next() {
+			return fmt.Errorf("nothing goes on\n%s", d.log)
+		}
+	}
+	return fmt.Errorf("it does not end\n%s", d.log)
+}
+
+func (d *driver) handle(ev engine.Event) {
+	d.log += line(ev) + "\n"
+	d.run.Handle(ev)
+}
+
+func (d *driver) start() {
+	d.epochs++
+	d.registered, d.ids, d.replied = nil, map[int]string{}, 0
+	d.handle(engine.RunStarted{Epoch: d.epochs})
+}
+
+// settle takes what the engine answers, and holds it to its invariants.
+func (d *driver) settle() error {
+	for cmds := d.run.Ready(); len(cmds) > 0; cmds = d.run.Ready() {
+		for _, c := range cmds {
+			if e, ok := c.(engine.Emit); !ok || e.Kind == engine.EmitDiagnostic {
+				d.log += "> " + line(c) + "\n"
+			}
+			switch c := c.(type) {
+			case engine.Reply:
+				d.replied++
+				if d.ids[numberOf(c.URN)] = c.ID; c.Result != engine.ResultSuccess {
+					delete(d.ids, numberOf(c.URN))
+				}
+			case engine.Emit:
+			default:
+				d.open = append(d.open, c)
+			}
+		}
+	}
+	for _, delta := range d.run.Deltas() {
+		d.replayed.Apply(delta)
+	}
+	if len(d.cloud.wrongs) > 0 {
+		return fmt.Errorf("%v", d.cloud.wrongs)
+	}
+	states, _ := d.run.Snapshot()
+	if d.run.InFlight() != len(d.open) {
+		return fmt.Errorf("%d are in flight, %d open", d.run.InFlight(), len(d.open))
+	}
+	if err := engine.Verify(states); err != nil {
+		return fmt.Errorf("%w in\n%s\n", err, strings.Join(headers(states), "\n"))
+	}
+	return nil
+}
+
+// next lets one thing happen; it reports whether anything could.
+func (d *driver) next() bool {
+	if len(d.open) == 0 && d.rng.IntN(3) == 0 && !d.putAway() {
+		return false
+	}
+	if d.epochs < 4 && !d.exited && d.rng.IntN(40) == 0 {
+		if d.rng.IntN(3) == 0 {
+			d.program = randomProgram(d.rng, d.program, d.suffixes)
+		}
+		d.start()
+		return true
+	}
+	if d.fails && d.rng.IntN(60) == 0 {
+		d.failed = true
+		d.handle(engine.Cancelled{})
+		return true
+	}
+	if n := len(d.open); n > 0 && d.rng.IntN(2) == 0 {
+		d.answer(d.rng.IntN(n))
+		return true
+	}
+	if d.register() || d.exit() {
+		return true
+	}
+	if len(d.open) > 0 {
+		d.answer(d.rng.IntN(len(d.open)))
+		return true
+	}
+	return false
+}
+
+func (d *driver) putAway() bool {
+	data, err := d.run.Suspend()
+	if err == nil {
+		d.run, err = engine.Resume(d.goal, d.base, d.pending, data)
+	}
+	d.log += fmt.Sprintf("put away: %v\n", err)
+	return err == nil
+}
+
+// register declares a resource whose dependencies are there.
+func (d *driver) register() bool {
+	if d.exited {
+		return false
+	}
+	for _, i := range d.rng.Perm(len(d.program)) {
+		next := d.program[i]
+		there := func(n int) bool { _, ok := d.ids[n]; return ok }
+		if slices.ContainsFunc(d.registered, func(r declared) bool { return r.number == next.number }) ||
+			!all(next.deps, there) || !all(next.after, there) {
+			continue
+		}
+		d.registered = append(d.registered, next)
+		g := engine.Registration{Type: kind, Name: next.name(), Custom: true, Inputs: bag(inputs(next, d.ids))}
+		for _, n := range next.deps {
+			g.PropertyDependencies = append(g.PropertyDependencies, engine.PropertyDependency{
+				Property: fmt.Sprintf("p%d", n), URNs: []urn.URN{d.urnOf(n)},
+			})
+		}
+		for _, n := range slices.Concat(next.deps, next.after) {
+			g.Dependencies = append(g.Dependencies, d.urnOf(n))
+		}
+		for s := next.suffix; s != ""; s = s[1:] {
+			g.Aliases = append(g.Aliases, engine.Alias{Name: declared{number: next.number, suffix: s[1:]}.name()})
+		}
+		g.Digest = fmt.Sprint(g)
+		d.handle(engine.Registered{Epoch: d.epochs, Seq: len(d.registered), Registration: g})
+		return true
+	}
+	return false
+}
+
+func (d *driver) urnOf(n int) urn.URN {
+	return d.program[slices.IndexFunc(d.program, func(o declared) bool { return o.number == n })].urn()
+}
+
+// exit ends the program when everything is answered, and it can do no more.
+func (d *driver) exit() bool {
+	if d.exited || d.replied < len(d.registered) || len(d.registered) < len(d.program) && !d.failed {
+		return false
+	}
+	d.exited = true
+	ev := engine.ProgramExited{Epoch: d.epochs}
+	if len(d.ids) < len(d.program) {
+		ev.Error, ev.Bailed = "a registration failed", true
+	}
+	if ev.Error != "" && d.goal.ContinueOnError {
+		ev.Error = ""
+	}
+	d.handle(ev)
+	return true
+}
+
+// answer answers an open command.
+func (d *driver) answer(i int) {
+	c := d.open[i]
+	d.open = slices.Delete(d.open, i, i+1)
+	switch c := c.(type) {
+	case engine.Plan:
+		ev := engine.Planned{Op: c.Op, Inputs: c.Goal.Inputs}
+		if n := numberOf(c.URN); !c.Recreate && c.Old != nil {
+			ev.Diff.Change = change(n, c.Old.Inputs.Digest, c.Goal.Inputs.Digest)
+			ev.Diff.DeleteBeforeReplace = deletesFirst(n)
+		}
+		d.handle(ev)
+	case engine.Cascade:
+		ev, members := engine.CascadePlanned{Op: c.Op}, map[int]bool{numberOf(c.Root.URN): true}
+		for _, s := range c.Candidates {
+			if n := numberOf(s.URN); n%2 == 1 && dependsOn(s, members) {
+				members[n] = true
+				ev.Members = append(ev.Members, engine.Dependent{Key: s.Key})
+			}
+		}
+		d.handle(ev)
+	case engine.Step:
+		d.handle(d.step(c))
+	case engine.Settle:
+		ev, ok := d.lost[c.Step.Op]
+		if delete(d.lost, c.Step.Op); !ok {
+			ev = engine.StepFinished{Op: c.Step.Op, Outcome: engine.OutcomeAbsent}
+		}
+		d.handle(ev)
+	}
+}
+
+// step carries a step out, more or less.
+func (d *driver) step(s engine.Step) engine.StepFinished {
+	switch n := d.rng.IntN(20); {
+	case n == 0:
+		return engine.StepFinished{Op: s.Op, Outcome: engine.OutcomeUnknown}
+	case n == 1:
+		d.lost[s.Op] = d.cloud.apply(s)
+		return engine.StepFinished{Op: s.Op, Outcome: engine.OutcomeUnknown}
+	case n == 2 && d.fails:
+		d.failed = true
+		return engine.StepFinished{Op: s.Op, Outcome: engine.OutcomeFailed, Error: "quota"}
+	case n == 3 && d.fails && s.New != nil:
+		d.failed = true
+		ev := d.cloud.apply(s)
+		ev.Outcome, ev.InitErrors = engine.OutcomePartial, []string{"it does not answer"}
+		return ev
+	}
+	return d.cloud.apply(s)
+}
+
+func bag(text string) engine.Bag {
+	return engine.Bag{Digest: text, Inline: []byte(`"` + strings.TrimSpace(text) + `"`)}
+}
+
+func all(list []int, ok func(int) bool) bool {
+	return !slices.ContainsFunc(list, func(n int) bool { return !ok(n) })
+}
