@@ -83,7 +83,7 @@ func ServeS3(ctx context.Context, homePath string) error {
 // openObjects opens the folder of the objects. Their metadata is in extended attributes, or in a folder beside where the
 // file system has none; a home keeps to what it began with.
 func openObjects(h home) (backend.Backend, error) {
-	var opts posix.PosixOpts
+	opts := posix.PosixOpts{CopyObjectThreshold: 5 << 30} // as AWS; zero would refuse every copy
 	opts.SetNewDirPerm(0o700)
 	opts.SetNewFilePerm(0o600)
 	inFolder := exists(h.objectMeta())

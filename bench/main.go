@@ -1,0 +1,82 @@
+// Command bench measures deployctl against the stock CLI: the same programs, the same language host, the same provider
+// plugin and the same cloud, in turn. It prints a table and the targets, and fails when one is missed.
+//
+// It needs bin/deployctl, and pulumi, pulumi-language-scenario, pulumi-resource-fake and fakecloud on PATH; `make bench`
+// sees to that.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"regexp"
+	"syscall"
+)
+
+// row is a program that is measured.
+type row struct {
+	name  string
+	n     int
+	chain bool
+	delay int // milliseconds of every create, update and delete
+	reps  int
+	// stock says that the stock CLI plays it, too.
+	stock bool
+}
+
+var rows = []row{
+	{name: "10 flat", n: 10, reps: 5, stock: true},
+	{name: "100 flat", n: 100, reps: 5, stock: true},
+	{name: "chain of 100", n: 100, chain: true, reps: 5, stock: true},
+	{name: "200 flat, 200 ms", n: 200, delay: 200, reps: 3, stock: true},
+	{name: "1000 flat", n: 1000, reps: 3, stock: true},
+}
+
+// parallel is every contestant's --parallel.
+const parallel = 16
+
+func main() {
+	only := flag.String("rows", "", "measure only the rows whose names match this regular expression")
+	reps := flag.Int("reps", 0, "rounds of each row; 0 means 5 up to 100 resources and 3 above")
+	apart := flag.Bool("apart", true, "also measure with the service's parts in processes of their own")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	failed, err := run(ctx, regexp.MustCompile(*only), *reps, *apart)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(2)
+	}
+	if failed > 0 {
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, only *regexp.Regexp, reps int, apart bool) (failed int, err error) {
+	stage, err := newStage(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer stage.close()
+	found := results{}
+	for _, r := range rows {
+		if !only.MatchString(r.name) {
+			continue
+		}
+		if reps > 0 {
+			r.reps = reps
+		}
+		if err := stage.measure(ctx, r, found); err != nil {
+			return 0, fmt.Errorf("%s: %w", r.name, err)
+		}
+		found.print(r)
+	}
+	if apart {
+		if err := stage.measureApart(ctx, found); err != nil {
+			return 0, fmt.Errorf("the parts of the service in processes of their own: %w", err)
+		}
+	}
+	return found.judge(), nil
+}

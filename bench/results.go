@@ -1,0 +1,132 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+)
+
+// results are the measurements by "row | contestant | operation", and single figures by their name.
+type results map[string][]measured
+
+func key(row, contestant string, op operation) string {
+	return row + " | " + contestant + " | " + string(op)
+}
+
+func (r results) add(row, contestant string, op operation, m measured) {
+	k := key(row, contestant, op)
+	r[k] = append(r[k], m)
+}
+
+// figure keeps a single number.
+func (r results) figure(name string, value float64) { r[name] = []measured{{wall: value}} }
+
+// median of one quantity; NaN when it was not measured.
+func (r results) median(k string, of func(measured) float64) float64 {
+	var values []float64
+	for _, m := range r[k] {
+		values = append(values, of(m))
+	}
+	if len(values) == 0 {
+		return math.NaN()
+	}
+	slices.Sort(values)
+	return (values[(len(values)-1)/2] + values[len(values)/2]) / 2
+}
+
+func wall(m measured) float64   { return m.wall }
+func cpu(m measured) float64    { return m.cpu }
+func memory(m measured) float64 { return m.memory }
+func events(m measured) float64 { return m.events }
+func size(m measured) float64   { return m.bytes / 1024 }
+
+// print shows a row: medians, and the spread of the wall time.
+func (r results) print(w row) {
+	fmt.Printf("\n### %s (medians of %d)\n\n| | | wall s | (min–max) | CPU s | peak MiB | history events | KiB |\n|---|---|---|---|---|---|---|---|\n", w.name, w.reps)
+	for _, op := range operations {
+		for _, c := range []string{ours, "stock, file", "stock, S3"} {
+			k := key(w.name, c, op)
+			if len(r[k]) == 0 {
+				continue
+			}
+			history := "| | "
+			if c == ours {
+				history = fmt.Sprintf("| %.0f | %.0f ", r.median(k, events), r.median(k, size))
+			}
+			least, most := math.Inf(1), 0.0
+			for _, m := range r[k] {
+				least, most = min(least, m.wall), max(most, m.wall)
+			}
+			fmt.Printf("| %s | %s | %.2f | %.2f–%.2f | %.2f | %.0f %s|\n", op, c, r.median(k, wall), least, most, r.median(k, cpu),
+				r.median(k, memory), history)
+		}
+	}
+	if w.delay > 0 {
+		floor := r.floor(w)
+		fmt.Printf("\nT/T_floor (floor %.2f s) of create: deployctl %.2f, stock on file %.2f, on S3 %.2f\n", floor,
+			r.median(key(w.name, ours, create), wall)/floor, r.median(key(w.name, "stock, file", create), wall)/floor,
+			r.median(key(w.name, "stock, S3", create), wall)/floor)
+	}
+}
+
+// floor is the least time that a row's creates can take, in seconds.
+func (r results) floor(w row) float64 {
+	return math.Ceil(float64(w.n)/parallel) * float64(w.delay) / 1000
+}
+
+// target is a bound on a figure.
+type target struct {
+	name  string
+	value float64
+	most  float64
+}
+
+func (r results) targets() []target {
+	against := func(row string, op operation, peer string, most float64) target {
+		v := r.median(key(row, ours, op), wall) / r.median(key(row, peer, op), wall)
+		return target{fmt.Sprintf("%s, %s: deployctl / %s", row, op, peer), v, most}
+	}
+	perResource := func(row string, op operation, n, most float64) target {
+		return target{fmt.Sprintf("%s, %s: history events a resource", row, op), r.median(key(row, ours, op), events) / n, most}
+	}
+	slow := rows[3]
+	return []target{
+		against("1000 flat", create, "stock, S3", 0.10),
+		against("1000 flat", destroy, "stock, S3", 0.10),
+		against("1000 flat", noChange, "stock, file", 1),
+		against("1000 flat", preview, "stock, file", 1),
+		against("100 flat", create, "stock, file", 1),
+		against("chain of 100", create, "stock, file", 1),
+		{slow.name + ": T/T_floor", r.median(key(slow.name, ours, create), wall) / r.floor(slow), 1.3},
+		perResource("1000 flat", create, 1000, 5),
+		perResource("1000 flat", noChange, 1000, 0.3),
+		perResource("chain of 100", create, 100, 15),
+		perResource("chain of 100", noChange, 100, 12),
+		{"S3 bytes of a one-resource change: stack of 1000 / stack of 10", r.median(bytesRatio, wall), 3},
+		{"peak MiB of a worker apart at 1000 resources", r.median(workerPeak, wall), 400},
+	}
+}
+
+// judge prints the targets and counts those that are missed. What was not measured is not judged.
+func (r results) judge() (failed int) {
+	fmt.Printf("\n### Targets\n\n| | measured | at most | |\n|---|---|---|---|\n")
+	for _, t := range r.targets() {
+		verdict := "ok"
+		switch {
+		case math.IsNaN(t.value):
+			verdict = "not measured"
+		case t.value > t.most:
+			verdict = "MISSED"
+			failed++
+		}
+		fmt.Printf("| %s | %s | %g | %s |\n", t.name, strings.TrimSuffix(fmt.Sprintf("%.2f", t.value), ".00"), t.most, verdict)
+	}
+	return failed
+}
+
+// Names of single figures.
+const (
+	bytesRatio = "bytes ratio"
+	workerPeak = "worker peak"
+)

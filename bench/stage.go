@@ -1,0 +1,178 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/deployctl/deployctl/e2e/fakecloud"
+)
+
+// stage is what all contestants play on: one cloud, one directory of programs, one embedded service.
+type stage struct {
+	dir   string
+	cloud *fakecloud.Process
+	env   []string // of every contestant
+	house *house
+	stock []*stock
+}
+
+func newStage(ctx context.Context) (*stage, error) {
+	dir, err := os.MkdirTemp("", "deployctl-bench-")
+	if err != nil {
+		return nil, err
+	}
+	s := &stage{dir: dir}
+	if err := s.open(ctx); err != nil {
+		s.close()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *stage) open(ctx context.Context) error {
+	binary, err := exec.LookPath("fakecloud")
+	if err != nil {
+		return err
+	}
+	if s.cloud, err = fakecloud.Launch(binary); err != nil {
+		return err
+	}
+	s.env = append(os.Environ(), "FAKECLOUD_ENDPOINT="+s.cloud.URL(), "HOME="+s.dir, "PULUMI_HOME="+filepath.Join(s.dir, "pulumi"),
+		"PULUMI_CONFIG_PASSPHRASE=bench", "PULUMI_SKIP_UPDATE_CHECK=true", "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION=true",
+		"XDG_STATE_HOME="+filepath.Join(s.dir, "state"), "XDG_CONFIG_HOME="+filepath.Join(s.dir, "config"))
+	if s.house, err = openHouse(ctx, s.dir, s.env); err != nil {
+		return err
+	}
+	plugin, err := exec.LookPath("pulumi-resource-fake")
+	if err != nil {
+		return err
+	}
+	if _, err := output(ctx, s.dir, s.env, "pulumi", "plugin", "install", "resource", "fake", "0.1.0", "--file", plugin); err != nil {
+		return err
+	}
+	state := filepath.Join(s.dir, "stock-state")
+	if err := os.MkdirAll(state, 0o700); err != nil {
+		return err
+	}
+	s.stock = []*stock{
+		{name: "stock, file", env: slices.Concat(s.env, []string{"PULUMI_BACKEND_URL=file://" + state})},
+		{name: "stock, S3", env: slices.Concat(s.env, s.house.s3Environment(s.house.status.S3Endpoint))},
+	}
+	return nil
+}
+
+func (s *stage) close() {
+	if s.house != nil {
+		s.house.close()
+	}
+	if s.cloud != nil {
+		_ = s.cloud.Stop()
+	}
+	_ = os.RemoveAll(s.dir)
+}
+
+// project writes a row's program and gives its directory. Each contestant has its own: names in the cloud differ.
+func (s *stage) project(r row, contestant string, n, changed int) (string, error) {
+	slug := strings.NewReplacer(" ", "-", ",", "").Replace(contestant + "-" + r.name)
+	dir := filepath.Join(s.dir, "projects", slug)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", err
+	}
+	depends := ""
+	first := ""
+	from := 0
+	if r.chain {
+		from = 1
+		first = fmt.Sprintf("  - register: r-0\n    type: fake:index:Named\n    properties: {name: %s-0, size: 1}\n", slug)
+		depends = `, links: ["${r-{{i-1}}.arn}"]`
+	}
+	program := "packages: [{name: fake, version: 0.1.0}]\nsteps:\n" + first + fmt.Sprintf(
+		"  - repeat: %d\n    from: %d\n    steps:\n      - register: r-{{i}}\n        type: fake:index:Named\n        properties: {name: \"%s-{{i}}\", size: 1%s}\n",
+		n-from, from, slug, depends)
+	if changed > 0 {
+		program += fmt.Sprintf("  - register: changing\n    type: fake:index:Named\n    properties: {name: %s-changing, size: %d}\n", slug, changed)
+	}
+	err := errors.Join(
+		os.WriteFile(filepath.Join(dir, "Pulumi.yaml"), []byte("name: "+slug+"\nruntime: scenario\n"), 0o600),
+		os.WriteFile(filepath.Join(dir, "scenario.yaml"), []byte(program), 0o600))
+	return dir, err
+}
+
+// measure plays a row: in each round every contestant creates, updates without a change, previews and destroys.
+func (s *stage) measure(ctx context.Context, r row, found results) error {
+	for _, op := range []fakecloud.Op{fakecloud.Create, fakecloud.Delete} {
+		if r.delay == 0 {
+			break
+		}
+		name := "delay-" + string(op)
+		if err := s.cloud.Set(ctx, fakecloud.Fault{Name: name, Do: fakecloud.Delay, Op: op, DelayMS: r.delay}); err != nil {
+			return err
+		}
+		defer func() { _ = s.cloud.Lift(context.WithoutCancel(ctx), name) }()
+	}
+	contestants := []contestant{s.house}
+	for _, c := range s.stock {
+		if r.stock {
+			contestants = append(contestants, c)
+		}
+	}
+	for round := range r.reps {
+		for _, c := range contestants {
+			dir, err := s.project(r, c.String(), r.n, 0)
+			if err != nil {
+				return err
+			}
+			if round == 0 {
+				if err := c.prepare(ctx, dir); err != nil {
+					return err
+				}
+			}
+			for _, op := range operations {
+				m, err := c.play(ctx, dir, op)
+				if err != nil {
+					return fmt.Errorf("%s, %s: %w", c, op, err)
+				}
+				found.add(r.name, c.String(), op, m)
+			}
+		}
+	}
+	return nil
+}
+
+// operation is what is measured of each program.
+type operation string
+
+const (
+	create   operation = "create"
+	noChange operation = "no change"
+	preview  operation = "preview"
+	destroy  operation = "destroy"
+)
+
+var operations = []operation{create, noChange, preview, destroy}
+
+// arguments are those that both command lines understand.
+func (o operation) arguments() []string {
+	p := fmt.Sprintf("--parallel=%d", parallel)
+	switch o {
+	case preview:
+		return []string{"preview", "--stack", "dev", p}
+	case destroy:
+		return []string{"destroy", "--yes", "--skip-preview", "--stack", "dev", p}
+	default:
+		return []string{"up", "--yes", "--skip-preview", "--stack", "dev", p}
+	}
+}
+
+// contestant plays operations.
+type contestant interface {
+	fmt.Stringer
+	prepare(ctx context.Context, dir string) error
+	play(ctx context.Context, dir string, op operation) (measured, error)
+}
