@@ -45,15 +45,19 @@ func (c configuration) secretKeys() []string {
 	return secret
 }
 
-// of gives the configuration of a package's default provider.
+// of gives the configuration of a package's default provider: what is in the package's namespace. Dynamic providers are
+// part of the program, so they get everything, by its whole key.
 func (c configuration) of(pkg string) resource.PropertyMap {
 	inputs := resource.PropertyMap{}
 	for key, v := range c {
 		name, ok := strings.CutPrefix(key, pkg+":")
+		name = strings.TrimPrefix(name, "config:") // how keys were written long ago
+		if pkg == nodeDynamic || pkg == pythonDynamic {
+			name, ok = key, true
+		}
 		if !ok {
 			continue
 		}
-		name = strings.TrimPrefix(name, "config:") // how keys were written long ago
 		value := resource.NewProperty(v.Value)
 		if v.Secret {
 			value = resource.MakeSecret(value)

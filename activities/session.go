@@ -27,8 +27,11 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// nodeDynamic is the package whose resources are closures of a Node program.
-const nodeDynamic = "pulumi-nodejs"
+// The packages whose resources are implemented in the program.
+const (
+	nodeDynamic   = "pulumi-nodejs"
+	pythonDynamic = "pulumi-python"
+)
 
 // session is what this worker keeps of an update that it hosts: its files, plugins, values and configuration. Everything in
 // it can be made again from the stored request. It is safe for concurrent use.
