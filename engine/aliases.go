@@ -9,8 +9,8 @@ import (
 )
 
 // claimOld finds the stored state that an entry continues, by its URN or else by its aliases in order. It rejects the
-// entry, and answers false, when that state is claimed by two. A state that is being deleted before its replacement is
-// waited for: the entry stays held, and claims nothing.
+// entry, and answers false, when that state is claimed by two. A state that is being deleted before its replacement, or
+// that an earlier start of the program works on, is waited for: the entry stays held, and claims nothing.
 func (r *Run) claimOld(e *entry) (claimed bool) {
 	if other, claimed := r.Aliased[e.URN]; claimed && other != e.URN {
 		r.reject(e, "%s is also an alias of %s; remove the alias or rename one of them", e.URN, other)
@@ -18,6 +18,9 @@ func (r *Run) claimOld(e *entry) (claimed bool) {
 	}
 	names := append([]urn.URN{e.URN}, r.aliasesOf(e.URN, e.Reg)...)
 	for _, name := range names {
+		if name != e.URN && r.stepOf(name) != nil {
+			return false
+		}
 		old := r.snap.Live(name)
 		if old == nil {
 			continue

@@ -247,7 +247,6 @@ func (r *Run) same(e *entry, old *State, stables []string) {
 		return
 	}
 	op := r.newOp()
-	r.emitStep(EmitPre, op, e)
 	if i, ok := r.snap.place[old.Key]; ok && i >= 0 && unchanged(*old, e.New) {
 		e.New = *old
 		r.change(Delta{Kind: DeltaKeep, First: i, Count: 1})
@@ -256,8 +255,20 @@ func (r *Run) same(e *entry, old *State, stables []string) {
 		r.record(e, op)
 	}
 	r.count(StepSame)
-	r.emitStep(EmitOutputs, op, e)
+	r.emitSame(op, e)
 	r.done(e, stables)
+}
+
+// emitSame shows an unchanged resource, without what it holds: there may be very many.
+func (r *Run) emitSame(op int, e *entry) {
+	s := e.New
+	shown := State{
+		Key: s.Key, URN: s.URN, Type: s.Type, Custom: s.Custom, ID: s.ID, Parent: s.Parent, Provider: s.Provider,
+		Protect: s.Protect,
+	}
+	for _, kind := range []EmitKind{EmitPre, EmitOutputs} {
+		r.emit(Emit{Kind: kind, Op: op, Step: StepSame, URN: e.URN, Type: s.Type, New: &shown})
+	}
 }
 
 // unchanged reports that nothing about a stored state would be written differently. A line of the program that only

@@ -65,6 +65,15 @@ func (s *Snapshot) position(k Key) int {
 	return len(s.news) + s.place[k]
 }
 
+// stranded reports that a state refers to something of which no copy stands before it.
+func (s *Snapshot) stranded(state State) bool {
+	state = s.renamed(state)
+	earlier := func(k Key) bool { return s.position(k) < s.position(state.Key) }
+	return slices.ContainsFunc(state.References(), func(u urn.URN) bool {
+		return !slices.ContainsFunc(s.copies[u], earlier)
+	})
+}
+
 // index makes a state findable. Base states are found at i, new ones at -1-i.
 func (s *Snapshot) index(state State, i int) {
 	s.place[state.Key] = i

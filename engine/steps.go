@@ -232,18 +232,21 @@ func (r *Run) record(e *entry, op int) {
 }
 
 // moveDependents moves the states of a stretch of the new list that depend on a URN, however far, behind what now
-// stands for it: an earlier start of the program, or targets, had put them there. Nobody refers to a copy that waits
-// for its deletion, so what refers to its URN stays.
+// stands for it: an earlier start of the program, or targets, had put them there. A copy that waits for its deletion
+// moves only when nothing that it refers to stands before it any more, and takes nobody along: nobody refers to it.
 func (r *Run) moveDependents(u urn.URN, from, end int) {
 	moved := map[urn.URN]bool{u: true}
+	depends := func(ref urn.URN) bool { return moved[r.current(ref)] }
 	for i := from; i < end; i++ {
 		at := &r.snap.news[i]
 		if at.Gone {
 			continue
 		}
 		state := at.State
-		if slices.ContainsFunc(state.References(), func(ref urn.URN) bool { return moved[r.current(ref)] }) {
-			moved[state.URN] = moved[state.URN] || !state.Delete
+		switch {
+		case state.Delete && !r.snap.stranded(state):
+		case state.Delete, slices.ContainsFunc(state.References(), depends):
+			moved[r.current(state.URN)] = moved[r.current(state.URN)] || !state.Delete
 			r.change(Delta{Kind: DeltaPut, State: &state, Removes: []Key{state.Key}})
 		}
 	}

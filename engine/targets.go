@@ -72,7 +72,6 @@ func (r *Run) leaveUntargeted(e *entry, old *State) {
 	op := r.newOp()
 	e.Kind, e.New = StepSame, *old
 	e.New.URN = e.URN
-	r.emitStep(EmitPre, op, e)
 	if i, ok := r.snap.place[old.Key]; ok && i >= 0 && old.URN == e.URN {
 		r.change(Delta{Kind: DeltaKeep, First: i, Count: 1})
 	} else if old.URN != e.URN {
@@ -80,7 +79,7 @@ func (r *Run) leaveUntargeted(e *entry, old *State) {
 		r.record(e, op)
 	}
 	r.count(StepSame)
-	r.emitStep(EmitOutputs, op, e)
+	r.emitSame(op, e)
 	r.done(e, nil)
 }
 

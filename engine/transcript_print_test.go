@@ -123,7 +123,7 @@ func (w *stage) reply(c engine.Reply) string {
 }
 
 // emitted prints what people are told: outcomes and diagnostics. That a step begins shows in the step; it must be told
-// before its outcome.
+// before its outcome, unless there is nothing to it.
 func (w *stage) emitted(e engine.Emit) error {
 	switch e.Kind {
 	case engine.EmitPre:
@@ -131,7 +131,7 @@ func (w *stage) emitted(e engine.Emit) error {
 	case engine.EmitDiagnostic:
 		w.printf("> %s: %s\n", e.Severity, words(e.Message))
 	case engine.EmitOutputs, engine.EmitFailed:
-		if e.Op != 0 && !w.pre[e.Op] {
+		if e.Op != 0 && !w.pre[e.Op] && e.Step != engine.StepSame {
 			return fmt.Errorf("%s %s ended without a beginning", e.Step, e.URN)
 		}
 		w.printf("> %s %s%s%s\n", when(e.Kind == engine.EmitFailed, "failed:")+when(e.Kind == engine.EmitOutputs, "done:"),

@@ -32,7 +32,7 @@ type driver struct {
 	replied    int
 	failed     bool
 	exited     bool
-	log        string
+	log        strings.Builder
 }
 
 func (d *driver) play() error {
@@ -40,26 +40,32 @@ func (d *driver) play() error {
 	d.replayed = engine.NewSnapshot(d.base, d.pending)
 	d.lost = map[int]engine.StepFinished{}
 	for _, s := range headers(d.base) {
-		d.log += s + "\n"
+		d.say(s)
 	}
 	d.start()
 	for range 3000 {
 		if err := d.settle(); err != nil {
-			return fmt.Errorf("%w\n%s", err, d.log)
+			return fmt.Errorf("%w\n%s", err, d.log.String())
 		}
 		if _, done := d.run.Result(); done {
 			return nil
 		}
 		if !d.next() {
-			return fmt.Errorf("nothing goes on\n%s", d.log)
+			return fmt.Errorf("nothing goes on\n%s", d.log.String())
 		}
 	}
-	return fmt.Errorf("it does not end\n%s", d.log)
+	return fmt.Errorf("it does not end\n%s", d.log.String())
 }
 
 func (d *driver) handle(ev engine.Event) {
-	d.log += line(ev) + "\n"
+	d.say(line(ev))
 	d.run.Handle(ev)
+}
+
+// say keeps what happened, for when it goes wrong.
+func (d *driver) say(text string) {
+	d.log.WriteString(text)
+	d.log.WriteByte('\n')
 }
 
 func (d *driver) start() {
@@ -73,7 +79,7 @@ func (d *driver) settle() error {
 	for cmds := d.run.Ready(); len(cmds) > 0; cmds = d.run.Ready() {
 		for _, c := range cmds {
 			if e, ok := c.(engine.Emit); !ok || e.Kind == engine.EmitDiagnostic {
-				d.log += "> " + line(c) + "\n"
+				d.say("> " + line(c))
 			}
 			switch c := c.(type) {
 			case engine.Reply:
@@ -90,10 +96,10 @@ func (d *driver) settle() error {
 	for _, delta := range d.run.Deltas() {
 		d.replayed.Apply(delta)
 	}
-	if len(d.cloud.wrongs) > 0 {
-		return fmt.Errorf("%v", d.cloud.wrongs)
-	}
 	states, _ := d.run.Snapshot()
+	if len(d.cloud.wrongs) > 0 {
+		return fmt.Errorf("%v in\n%s\n", d.cloud.wrongs, strings.Join(headers(states), "\n"))
+	}
 	if d.run.InFlight() != len(d.open) {
 		return fmt.Errorf("%d are in flight, %d open", d.run.InFlight(), len(d.open))
 	}
@@ -139,7 +145,7 @@ func (d *driver) putAway() bool {
 	if err == nil {
 		d.run, err = engine.Resume(d.goal, d.base, d.pending, data)
 	}
-	d.log += fmt.Sprintf("put away: %v\n", err)
+	d.say("put away")
 	return err == nil
 }
 

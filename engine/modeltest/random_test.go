@@ -1,6 +1,7 @@
 package modeltest
 
 import (
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -9,6 +10,8 @@ import (
 	"github.com/deployctl/deployctl/engine"
 )
 
+var first = flag.Int("seed", 0, "the first of the random histories to play")
+
 // TestRandomRunsEndAsTheModelSays plays random updates, one after the other on one stack: some fail, all of them crash,
 // lose answers and are put away at random moments, and the last one is left to succeed.
 func TestRandomRunsEndAsTheModelSays(t *testing.T) {
@@ -16,7 +19,7 @@ func TestRandomRunsEndAsTheModelSays(t *testing.T) {
 	if testing.Short() {
 		runs = 1500
 	}
-	for seed := range runs {
+	for seed := *first; seed < *first+runs; seed++ {
 		if err := history(rand.New(rand.NewPCG(uint64(seed), 7))); err != nil { //nolint:gosec // repeatable on purpose
 			t.Fatalf("seed %d: %v", seed, err)
 		}
@@ -43,7 +46,7 @@ func history(rng *rand.Rand) error {
 		base, pending = d.run.Snapshot()
 		program = d.program
 		if err := d.check(base); err != nil {
-			return fmt.Errorf("version %d: %w\n%s", version, err, d.log)
+			return fmt.Errorf("version %d: %w\n%s", version, err, d.log.String())
 		}
 		if version%2 == 1 || rng.IntN(2) == 0 {
 			program = randomProgram(rng, program, suffixes)
