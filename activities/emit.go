@@ -29,6 +29,9 @@ type telling struct {
 func (t telling) events(ctx context.Context, emits []engine.Emit) ([]deployments.WatchEvent, error) {
 	var events []deployments.WatchEvent
 	for _, e := range emits {
+		if e.Kind == engine.EmitPre && e.Step == engine.StepSame {
+			continue // an unchanged resource is told of once: there may be very many
+		}
 		event, err := t.event(ctx, e)
 		if err != nil {
 			return nil, err

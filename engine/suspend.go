@@ -132,6 +132,9 @@ func (r *Run) relink() {
 			op.Entry = e
 		}
 	}
+	if r.Made == nil { // put away before there were any
+		r.Made = map[urn.URN]int{}
+	}
 	for _, m := range []*map[urn.URN]bool{&r.Replaced, &r.Skipped, &r.Targeted, &r.Kept, &r.Gone} {
 		if *m == nil {
 			*m = map[urn.URN]bool{}
