@@ -7,8 +7,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
-	"os"
-	"path/filepath"
 	"sync"
 
 	"github.com/deployctl/deployctl/deployments"
@@ -45,6 +43,7 @@ type session struct {
 	rules   map[string]settleRule
 	project *workspace.Project // nil without a program
 	dir     string             // where the bundle is
+	modules string             // where it is kept which bundles have installed what; see installDependencies
 	host    *pluginhost.Host
 	log     *outputLog
 	ready   chan struct{} // see sessions
@@ -217,35 +216,6 @@ func persistFor(ctx context.Context, call func() error) error {
 			return err
 		}
 	}
-}
-
-// installDependencies installs what a Node program and its dynamic providers import, if the bundle does not have it. It
-// stays with the bundle's directory.
-func (s *session) installDependencies(ctx context.Context) error {
-	if s.project == nil || s.project.Runtime.Name() != "nodejs" {
-		return nil
-	}
-	s.installing.Lock()
-	defer s.installing.Unlock()
-	dir := s.programDir()
-	begun := dir + ".installing" // there while an installation is not whole
-	_, interrupted := os.Stat(begun)
-	_, missing := os.Stat(filepath.Join(dir, "node_modules"))
-	if _, err := os.Stat(filepath.Join(dir, "package.json")); err != nil || missing == nil && interrupted != nil {
-		return nil
-	}
-	if err := os.WriteFile(begun, nil, 0o600); err != nil {
-		return local(err)
-	}
-	language, err := s.host.Language(ctx, s.project.Runtime.Name())
-	if err != nil {
-		return err
-	}
-	defer language.Close()
-	if err := language.InstallDependencies(ctx); err != nil {
-		return err
-	}
-	return local(os.Remove(begun))
 }
 
 // secretTexts are the configuration values that must not appear in output.

@@ -3,6 +3,7 @@ package activities
 import (
 	"context"
 	"errors"
+	"path/filepath"
 	"strings"
 
 	"github.com/deployctl/deployctl/deployments"
@@ -91,6 +92,7 @@ func (a *Activities) fill(ctx context.Context, s *session) error {
 	if s.dir, s.project, err = a.unpack(ctx, s.update.StackName, s.request.Bundle); err != nil {
 		return err
 	}
+	s.modules = filepath.Join(a.Dir, "modules")
 	s.log = newOutputLog(a.Store, s.update, s.secretTexts())
 	s.host, err = pluginhost.New(pluginhost.Options{
 		RootDir: s.dir, Project: s.project, Env: environment(s.request.Environment, a.Env), Config: s.config.plain(),

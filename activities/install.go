@@ -1,0 +1,128 @@
+package activities
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// installDependencies installs what a Node program and its dynamic providers import, unless its bundle has it or another
+// bundle of the stack installed just that on this worker: then that is linked, so that an edited program or configuration
+// does not wait for npm. It stays with the bundle's directory.
+func (s *session) installDependencies(ctx context.Context) error {
+	if s.project == nil || s.project.Runtime.Name() != "nodejs" {
+		return nil
+	}
+	s.installing.Lock()
+	defer s.installing.Unlock()
+	dir := s.programDir()
+	modules := filepath.Join(dir, "node_modules")
+	begun := dir + ".installing" // there while an installation is not whole
+	_, interrupted := os.Stat(begun)
+	_, missing := os.Stat(modules)
+	if _, err := os.Stat(filepath.Join(dir, "package.json")); err != nil || missing == nil && interrupted != nil {
+		return nil
+	}
+	shared, shareable := s.sharedModules(dir)
+	if shareable && missing != nil {
+		if there, err := filepath.EvalSymlinks(shared); err == nil && os.Symlink(there, modules) == nil {
+			return nil
+		}
+	}
+	if err := os.WriteFile(begun, nil, 0o600); err != nil {
+		return local(err)
+	}
+	language, err := s.host.Language(ctx, s.project.Runtime.Name())
+	if err != nil {
+		return err
+	}
+	defer language.Close()
+	if err := language.InstallDependencies(ctx); err != nil {
+		return err
+	}
+	if err := os.Remove(begun); err != nil {
+		return local(err)
+	}
+	if shareable {
+		share(modules, shared)
+	}
+	return nil
+}
+
+// share lets other bundles find installed modules. At worst they install their own.
+func share(modules, shared string) {
+	if _, err := os.Stat(shared); errors.Is(err, fs.ErrNotExist) {
+		_ = os.Remove(shared) // it may lead to a bundle that is gone
+	}
+	if os.MkdirAll(filepath.Dir(shared), 0o700) == nil {
+		_ = os.Symlink(modules, shared)
+	}
+}
+
+// manifest is as much of a package.json as tells whether an installation depends on other files of the program.
+type manifest struct {
+	Scripts                                             map[string]string
+	Workspaces                                          json.RawMessage
+	Dependencies, DevDependencies, OptionalDependencies map[string]string
+}
+
+// The files that, with package.json, decide what is installed, and the scripts that an installation runs in the program.
+var (
+	lockFiles = []string{"package.json", "package-lock.json", "npm-shrinkwrap.json", "yarn.lock", "pnpm-lock.yaml", ".npmrc", ".yarnrc", ".yarnrc.yml"}
+	lifecycle = []string{"preinstall", "install", "postinstall", "prepublish", "preprepare", "prepare", "postprepare"}
+)
+
+// sharedModules is where it is kept which bundle of the stack installed what the program in dir wants. It is false when
+// the installation is only good for that program: it runs scripts or links other directories.
+func (s *session) sharedModules(dir string) (path string, shareable bool) {
+	key := sha256.New()
+	_, _ = fmt.Fprintln(key, s.update.StackName)
+	for _, name := range lockFiles {
+		text, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return "", false
+		}
+		_, _ = fmt.Fprintf(key, "%s %d\n%s", name, len(text), text)
+		if name == "package.json" && !selfContained(text) {
+			return "", false
+		}
+	}
+	return filepath.Join(s.modules, hex.EncodeToString(key.Sum(nil)[:16])), true
+}
+
+func selfContained(text []byte) bool {
+	var m manifest
+	if json.Unmarshal(text, &m) != nil || m.Workspaces != nil {
+		return false
+	}
+	for _, script := range lifecycle {
+		if m.Scripts[script] != "" {
+			return false
+		}
+	}
+	for _, dependencies := range []map[string]string{m.Dependencies, m.DevDependencies, m.OptionalDependencies} {
+		if slices.ContainsFunc(slices.Collect(maps.Values(dependencies)), localDependency) {
+			return false
+		}
+	}
+	return true
+}
+
+// localDependency tells whether a dependency is somewhere in the file system.
+func localDependency(version string) bool {
+	for _, prefix := range []string{"file:", "link:", "portal:", "workspace:", ".", "/", "~/"} {
+		if strings.HasPrefix(version, prefix) {
+			return true
+		}
+	}
+	return false
+}
