@@ -1,0 +1,190 @@
+//go:build unix
+
+// Package languages carries a YAML, a Node and a Go program through a stack's life: they deploy, run unchanged, change,
+// replace, are refreshed after somebody else changed or removed what they made, and destroy.
+package languages
+
+import (
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/deployctl/deployctl/e2e/harness"
+)
+
+func TestAYAMLProgramLives(t *testing.T) {
+	h := harness.NewHome(t, harness.Binary())
+	cloud, env := harness.Cloud(t)
+	dir := t.TempDir()
+	harness.Files{"Pulumi.yaml": `
+name: yaml
+runtime: yaml
+config:
+  size: {type: integer, default: 1}
+  zone: {type: string, default: a}
+resources:
+  network:
+    type: fake:index:Auto
+    properties: {zone: "${zone}"}
+  server:
+    type: fake:index:Server
+    properties: {size: "${size}", attachedTo: "${network.arn}", secretText: hush}
+outputs:
+  arn: ${server.arn}
+`}.Write(t, dir)
+	p := h.Deployctl(dir, env)
+	p.Must(t, "stack", "init", "dev")
+	fresh, unchanged := harness.Changes{"create": 4}, harness.Changes{"same": 4} // with the stack and the provider
+	p.Expect(t, fresh, "preview")
+	p.Expect(t, fresh, "up")
+	p.Expect(t, unchanged, "up")
+
+	p.Must(t, "config", "set", "size", "2")
+	p.Expect(t, harness.Changes{"update": 1, "same": 3}, "up")
+	before := p.Outputs(t)["arn"]
+	p.Must(t, "config", "set", "zone", "b")
+	p.Expect(t, harness.Changes{"replace": 2, "same": 2}, "up") // the server hangs on the network
+	if after := p.Outputs(t)["arn"]; after == before {
+		t.Errorf("the replaced server is still %s", after)
+	}
+
+	servers, err := cloud.Objects(t.Context(), "server")
+	harness.Must(t, err)
+	if len(servers) != 1 {
+		t.Fatalf("there are %d servers", len(servers))
+	}
+	servers[0].Properties["size"] = 9
+	harness.Must(t, cloud.Put(t.Context(), servers[0]))
+	p.Expect(t, harness.Changes{"update": 1, "same": 1}, "refresh")
+	p.Expect(t, harness.Changes{"update": 1, "same": 3}, "up") // back to what the program says
+	harness.Must(t, cloud.Remove(t.Context(), "server", servers[0].ID))
+	p.Expect(t, harness.Changes{"delete": 1, "same": 1}, "refresh")
+	p.Expect(t, harness.Changes{"create": 1, "same": 3}, "up")
+
+	p.Expect(t, harness.Changes{"delete": 4}, "destroy")
+	if left, err := cloud.Objects(t.Context(), ""); err != nil || len(left) > 0 {
+		t.Errorf("the cloud still has %v (%v)", left, err)
+	}
+}
+
+func TestANodeProgramWithADynamicProviderLives(t *testing.T) {
+	h := harness.NewHome(t, harness.Binary())
+	p := h.Deployctl(harness.Example(t, "typescript"))
+	post := t.TempDir()
+	p.Must(t, "stack", "init", "dev")
+	p.Must(t, "config", "set", "directory", filepath.Join(post, "first"))
+	p.Expect(t, harness.Changes{"create": 6}, "up") // the stack, two providers, the file, the bucket and the object
+	p.Expect(t, harness.Changes{"same": 6}, "up")
+	file := p.Outputs(t)["file"].(string)
+	reads(t, file, "Dear world,")
+	answers(t, p, "Dear world,")
+
+	p.Must(t, "config", "set", "to", "friend")
+	changed := p.Update(t, "up")
+	if changed.Changes["update"] != 3 || !slices.Contains(changed.Steps, "update card []") || !slices.Contains(changed.Steps, "update copy [content]") {
+		t.Errorf("another text makes %v", changed.Steps) // and the dynamic provider has the whole configuration
+	}
+	reads(t, file, "Dear friend,")
+	answers(t, p, "Dear friend,")
+
+	harness.Must(t, os.WriteFile(file, []byte("scribbled"), 0o600))
+	p.Expect(t, harness.Changes{"update": 1, "same": 2}, "refresh")
+	p.Expect(t, harness.Changes{"update": 1, "same": 5}, "up")
+	reads(t, file, "Dear friend,")
+	harness.Must(t, os.Remove(file))
+	p.Expect(t, harness.Changes{"delete": 1, "same": 2}, "refresh")
+	p.Expect(t, harness.Changes{"create": 1, "same": 5}, "up")
+	reads(t, file, "Dear friend,")
+
+	p.Must(t, "config", "set", "directory", filepath.Join(post, "second"))
+	replaced := p.Update(t, "up")
+	if replaced.Changes["replace"] != 1 {
+		t.Errorf("another path makes %v", replaced.Steps)
+	}
+	gone(t, file)
+	file = p.Outputs(t)["file"].(string)
+	reads(t, file, "Dear friend,")
+
+	p.Expect(t, harness.Changes{"delete": 6}, "destroy")
+	gone(t, file)
+}
+
+func TestAGoProgramLives(t *testing.T) {
+	h := harness.NewHome(t, harness.Binary())
+	p := h.Deployctl(harness.Example(t, "go"))
+	p.Must(t, "stack", "init", "dev")
+	p.Expect(t, harness.Changes{"create": 17}, "up") // the stack, a provider, the bucket, 12 months, the index, the command
+	p.Expect(t, harness.Changes{"same": 17}, "up")
+	answers(t, p, ">December</a>")
+	if count := p.Outputs(t)["count"]; count != "2026 has 365 days" {
+		t.Errorf("the command said %q", count)
+	}
+
+	p.Must(t, "config", "set", "year", "2028")
+	p.Expect(t, harness.Changes{"update": 14, "same": 3}, "up") // all but the stack, the provider and the bucket
+	if count := p.Outputs(t)["count"]; count != "2028 has 366 days" {
+		t.Errorf("the command said %q", count)
+	}
+	answers(t, p, "<title>2028</title>")
+
+	meddle(t, h, p, "index.html", "scribbled")
+	p.Expect(t, harness.Changes{"update": 1, "same": 14}, "refresh")
+	p.Expect(t, harness.Changes{"update": 1, "same": 16}, "up")
+	answers(t, p, "<title>2028</title>")
+	meddle(t, h, p, "index.html", "")
+	p.Expect(t, harness.Changes{"delete": 1, "same": 14}, "refresh")
+	p.Expect(t, harness.Changes{"create": 1, "same": 16}, "up")
+	answers(t, p, "<title>2028</title>")
+
+	harness.Edit(t, filepath.Join(p.Dir, "main.go"), `%02d.txt`, `month-%02d.txt`)
+	replaced := p.Update(t, "up")
+	if replaced.Changes["replace"] != 12 || replaced.Changes["update"] != 1 {
+		t.Errorf("other keys make %v", replaced.Changes)
+	}
+	answers(t, p, "month-12.txt")
+
+	url := p.Outputs(t)["url"].(string)
+	p.Expect(t, harness.Changes{"delete": 17}, "destroy")
+	if status, _ := fetch(t, url); status == http.StatusOK {
+		t.Errorf("%s still answers", url)
+	}
+}
+
+// answers makes sure that the stack's URL answers with a text.
+func answers(t *testing.T, p *harness.Tool, text string) {
+	t.Helper()
+	url := p.Outputs(t)["url"].(string)
+	if status, page := fetch(t, url); status != http.StatusOK || !strings.Contains(page, text) {
+		t.Errorf("%s answers %d without %q:\n%s", url, status, text, page)
+	}
+}
+
+func fetch(t *testing.T, url string) (status int, page string) {
+	t.Helper()
+	res, err := http.Get(url) //nolint:gosec // the stack's own output
+	harness.Must(t, err)
+	defer func() { _ = res.Body.Close() }()
+	text, err := io.ReadAll(res.Body)
+	harness.Must(t, err)
+	return res.StatusCode, string(text)
+}
+
+func reads(t *testing.T, file, text string) {
+	t.Helper()
+	found, err := os.ReadFile(file) //nolint:gosec // the program's own
+	harness.Must(t, err)
+	if !strings.Contains(string(found), text) {
+		t.Errorf("%s reads %q", file, found)
+	}
+}
+
+func gone(t *testing.T, file string) {
+	t.Helper()
+	if _, err := os.Stat(file); !os.IsNotExist(err) {
+		t.Errorf("%s is still there (%v)", file, err)
+	}
+}
