@@ -14,6 +14,7 @@ type workflow struct {
 	}
 	WorkflowExecutionInfo struct {
 		Type             struct{ Name string }
+		Execution        struct{ WorkflowID, RunID string }
 		Status           string
 		SearchAttributes struct{ IndexedFields map[string]payload }
 	}
@@ -23,8 +24,8 @@ type workflow struct {
 
 // payload is one of Temporal's, as JSON.
 type payload struct {
-	Metadata map[string][]byte
-	Data     []byte
+	Metadata map[string][]byte `json:"metadata"`
+	Data     []byte            `json:"data"`
 }
 
 // describe asks the Web UI's own API for a workflow.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strconv"
 
 	"github.com/deployctl/deployctl/cmd/deployctl/internal/command"
 	"github.com/deployctl/deployctl/deployments"
@@ -81,9 +82,11 @@ func runDev(ctx context.Context, d *devCall) error {
 		}
 		return err
 	}
-	server, err := devserver.Start(ctx, devserver.Options{Home: d.home, S3Command: func(home string) []string {
-		return []string{selfPath(), "dev", "s3", "--home", home}
-	}})
+	server, err := devserver.Start(ctx, devserver.Options{
+		Home:          d.home,
+		S3Command:     func(home string) []string { return []string{selfPath(), "dev", "s3", "--home", home} },
+		CodecEndpoint: func(p devserver.Ports) string { return "http://127.0.0.1:" + strconv.Itoa(p.Codec) },
+	})
 	if err != nil {
 		return devError(ctx, err)
 	}
@@ -106,7 +109,12 @@ func serveEmbedded(ctx context.Context, d *devCall, server *devserver.Server) er
 	if err != nil {
 		return err
 	}
+	codec, err := newCodecEndpoint(server.Status, server.Keys)
+	if err != nil {
+		return err
+	}
 	return together(ctx,
+		codec.serve,
 		func(ctx context.Context) error {
 			return grpcapi.Serve(ctx, listener, grpcapi.Config{
 				Service: room.service, Authority: grpcapi.OneToken(token, room.authority), Log: server.Log,

@@ -69,7 +69,7 @@ func (d *devCall) sayStatus(s devserver.Status) {
 	}
 	d.say("The embedded service is running (process %d).", s.PID)
 	for _, line := range [][2]string{
-		{"Temporal Web UI", s.UIURL}, {"Temporal", s.TemporalAddress}, {"S3", s.S3Endpoint}, {"API", s.APIAddress}, {"state", s.Home},
+		{"Temporal Web UI", s.UIURL}, {"opened by", webUILink(s) + " (once)"}, {"Temporal", s.TemporalAddress}, {"S3", s.S3Endpoint}, {"API", s.APIAddress}, {"state", s.Home},
 	} {
 		d.say("  %-16s %s", line[0], line[1])
 	}
