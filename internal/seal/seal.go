@@ -3,7 +3,6 @@
 package seal
 
 import (
-	"crypto/aes"
 	"crypto/cipher"
 	"crypto/hkdf"
 	"crypto/hmac"
@@ -68,19 +67,11 @@ type Box struct {
 
 // NewBox makes the box of a 32-byte key.
 func NewBox(key []byte) *Box {
-	block, err := aes.NewCipher(key)
-	if err != nil {
-		panic(err) // only of a wrong size
-	}
-	aead, err := cipher.NewGCM(block)
-	if err != nil {
-		panic(err)
-	}
 	mac, err := hkdf.Key(sha256.New, key, nil, "digest", keySize)
 	if err != nil {
 		panic(err)
 	}
-	return &Box{aead: aead, mac: mac}
+	return &Box{aead: newAEAD(key), mac: mac}
 }
 
 // Shared by all boxes: EncodeAll and DecodeAll may be called concurrently.
