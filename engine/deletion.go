@@ -50,8 +50,8 @@ func (r *Run) condemn(group []*deletion) {
 	}
 }
 
-// needs gives every copy of what a state refers to, by the names of its time, by those of now, and by those that what is
-// there now had before: a copy that waits for its deletion keeps its name. Each is given once.
+// needs gives every copy of what a state refers to, each once: by the names of its time, by those of now, and by those
+// that what is live had before, which a copy that waits for its deletion keeps.
 func (r *Run) needs(k Key) []Key {
 	var out []Key
 	seen := map[urn.URN]bool{}

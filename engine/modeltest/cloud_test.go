@@ -13,7 +13,8 @@ type cloud struct {
 	objects map[string]object
 	count   int
 	wrongs  []string
-	done    map[int]engine.StepFinished // effects whose answers were lost, by operation
+	// tangled: two starts of one update have declared different things, so that objects may use each other.
+	tangled bool
 }
 
 type object struct {
@@ -57,11 +58,11 @@ func (c *cloud) remove(s engine.Step) {
 		c.wrong("%s is deleted, but %s is gone", s.URN, s.Old.ID)
 	}
 	delete(c.objects, s.Old.ID)
-	if s.Kind == engine.StepDeleteReplaced && !s.Old.Delete {
+	if s.Kind == engine.StepDeleteReplaced && !s.Old.Delete || c.tangled {
 		return
 	}
 	for id, o := range c.objects { // the order does not matter: one is enough
-		if slices.Contains(strings.Split(strings.ReplaceAll(o.inputs, "=", " "), " "), s.Old.ID) {
+		if slices.Contains(strings.Fields(strings.ReplaceAll(o.inputs, "=", " ")), s.Old.ID) {
 			c.wrong("%s is deleted before %s, which uses it", s.Old.ID, id)
 		}
 	}

@@ -20,6 +20,7 @@ type driver struct {
 	pending  []engine.PendingOperation
 	fails    bool
 	suffixes *[8]string // by which the resources are known now
+	fickle   bool       // another start may declare something else
 	program  []declared
 
 	run        *engine.Run
@@ -115,7 +116,8 @@ func (d *driver) next() bool {
 		return false
 	}
 	if d.epochs < 4 && !d.exited && d.rng.IntN(40) == 0 {
-		if d.rng.IntN(3) == 0 {
+		if d.fickle && d.rng.IntN(3) == 0 {
+			d.cloud.tangled = true
 			d.program = randomProgram(d.rng, d.program, d.suffixes)
 		}
 		d.start()

@@ -27,6 +27,7 @@ func TestRandomRunsEndAsTheModelSays(t *testing.T) {
 }
 
 func history(rng *rand.Rand) error {
+	fickle := rng.IntN(2) == 0
 	c := &cloud{objects: map[string]object{}}
 	suffixes := &[8]string{}
 	var base []engine.State
@@ -34,7 +35,7 @@ func history(rng *rand.Rand) error {
 	program := randomProgram(rng, nil, suffixes)
 	for version := 1; version <= 4; version++ {
 		d := &driver{
-			rng: rng, suffixes: suffixes, cloud: c, base: base, pending: pending, fails: version%2 == 0, program: program,
+			rng: rng, fickle: fickle, suffixes: suffixes, cloud: c, base: base, pending: pending, fails: version%2 == 0, program: program,
 			goal: engine.Goal{
 				Kind: engine.KindUp, Version: version, Organization: "o", Project: "proj", Stack: "dev",
 				Parallel: 1 + rng.IntN(4), ContinueOnError: rng.IntN(2) == 0,
