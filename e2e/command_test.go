@@ -157,8 +157,15 @@ func (r *ran) said() string { return r.stdout.String() + r.stderr.String() }
 // says waits until the command has said something.
 func (r *ran) says(t *testing.T, text string) {
 	t.Helper()
-	eventually(t, "deployctl "+strings.Join(r.args, " ")+" says "+text+" but\n"+r.said(), func() bool {
-		return strings.Contains(r.said(), text)
+	eventually(t, "deployctl "+strings.Join(r.args, " ")+" says "+text, func() bool {
+		ended := r.hasEnded()
+		if strings.Contains(r.said(), text) {
+			return true
+		}
+		if ended {
+			t.Fatalf("deployctl %s does not say %q but\n%s", strings.Join(r.args, " "), text, r.said())
+		}
+		return false
 	})
 }
 

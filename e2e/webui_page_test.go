@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"log/slog"
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
@@ -13,6 +14,10 @@ import (
 	"testing"
 
 	"github.com/deployctl/deployctl/e2e/fakecloud"
+	"go.temporal.io/api/common/v1"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/log"
 )
 
 // uiLink is a fresh link to the Web UI.
@@ -23,6 +28,24 @@ func (p *project) uiLink(t *testing.T) string {
 		t.Fatal("dev status prints no link")
 	}
 	return link
+}
+
+// newBrowser keeps cookies and follows nothing.
+func newBrowser(t *testing.T) *http.Client {
+	t.Helper()
+	jar, err := cookiejar.New(nil)
+	must(t, err)
+	return &http.Client{Jar: jar, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+}
+
+// browser is one that has opened a link.
+func (p *project) browser(t *testing.T) *http.Client {
+	t.Helper()
+	b := newBrowser(t)
+	res, err := b.Get(p.uiLink(t))
+	must(t, err)
+	must(t, res.Body.Close())
+	return b
 }
 
 // decoded asks the codec endpoint, as the Web UI does in the browser, for the text of a payload.
@@ -39,7 +62,9 @@ func decoded(t *testing.T, browser *http.Client, s status, sealed payload) (text
 	var answer struct{ Payloads []payload }
 	if res.StatusCode == http.StatusOK {
 		must(t, json.NewDecoder(res.Body).Decode(&answer))
-		_ = json.Unmarshal(answer.Payloads[0].Data, &text) // not a text: the caller sees that
+		if json.Unmarshal(answer.Payloads[0].Data, &text) != nil {
+			text = string(answer.Payloads[0].Data)
+		}
 	}
 	return text, res.StatusCode
 }
@@ -49,9 +74,7 @@ func TestTheWebUIOpensSummariesForWhomHasTheLink(t *testing.T) {
 	s := newStage(t, sharedHome(t))
 	got := s.update(t, "up", "--message", "a | message")
 	service, w := s.status(t), s.describe(t, "update/"+got.Update)
-	jar, err := cookiejar.New(nil)
-	must(t, err)
-	browser := &http.Client{Jar: jar, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	browser := newBrowser(t)
 	open := func(link string) int {
 		res, err := browser.Get(link)
 		must(t, err)
@@ -98,36 +121,61 @@ func (h *home) firstInput(t *testing.T, id string) payload {
 	return history.History.Events[0].WorkflowExecutionStartedEventAttributes.Input.Payloads[0]
 }
 
-// TestABrowserShowsTheProgress looks at the Web UI with a headless browser while a create is held. It needs chromium on
-// PATH (Debian: apt-get install chromium).
-func TestABrowserShowsTheProgress(t *testing.T) {
-	chromium, err := exec.LookPath("chromium")
-	if err != nil {
-		t.Skip("there is no chromium on PATH")
-	}
+// TestTheWebUIShowsTheProgress reads, as the Web UI does, the table of an update at work.
+func TestTheWebUIShowsTheProgress(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, sharedHome(t))
 	gate := s.gate(t, "named-2", fakecloud.Before)
 	up := s.start(t, "up", "--yes", "--skip-preview")
 	must(t, gate.Wait(waiting(t)))
 	service := s.status(t)
-	run := s.describe(t, "run/organization/"+projectName(t)+"/dev/1").WorkflowExecutionInfo.Execution
-	page := "/namespaces/" + service.Namespace + "/workflows/" + url.PathEscape(run.WorkflowID) + "/" + run.RunID
-	var dom string
-	eventually(t, "the page shows the progress", func() bool {
-		ctx, cancel := context.WithTimeout(t.Context(), patience)
-		defer cancel()
-		shown, err := exec.CommandContext(ctx, chromium, "--headless=new", "--no-sandbox", "--disable-gpu", "--user-data-dir="+t.TempDir(),
-			"--virtual-time-budget=20000", "--dump-dom", s.uiLink(t)+"&to="+url.QueryEscape(page+"/history")).Output()
-		must(t, err)
-		dom = string(shown)
-		return strings.Contains(dom, "<td>fake:index:Named</td>")
+	temporal, err := client.Dial(client.Options{
+		HostPort: service.TemporalAddress, Namespace: service.Namespace, DataConverter: asItIs{converter.GetDefaultDataConverter()},
+		Logger: log.NewStructuredLogger(slog.New(slog.DiscardHandler)),
 	})
-	for _, text := range []string{"up " + projectName(t) + "/dev, version 1", "create fake:index:Named named-2"} {
-		if !strings.Contains(dom, text) {
+	must(t, err)
+	t.Cleanup(temporal.Close)
+	browser := s.browser(t)
+	eventually(t, "the table shows the step that runs", func() bool {
+		value, err := temporal.QueryWorkflow(t.Context(), "run/organization/"+projectName(t)+"/dev/1", "", "__temporal_workflow_metadata")
+		must(t, err)
+		var sealed payload
+		must(t, value.Get(&sealed))
+		opened, _ := decoded(t, browser, service, sealed)
+		return strings.Contains(opened, "| create | fake:index:Named | named-2 |")
+	})
+	must(t, gate.Open(t.Context()))
+	up.mustEnd(t, 0)
+}
+
+// asItIs gives payloads without opening them.
+type asItIs struct{ converter.DataConverter }
+
+func (asItIs) FromPayloads(p *common.Payloads, values ...any) error {
+	*values[0].(*payload) = payload{p.GetPayloads()[0].GetMetadata(), p.GetPayloads()[0].GetData()}
+	return nil
+}
+
+// TestABrowserShowsAnUpdate opens the page of an update in a headless browser. It needs chromium on PATH (Debian: apt-get
+// install chromium).
+func TestABrowserShowsAnUpdate(t *testing.T) {
+	chromium, err := exec.LookPath("chromium")
+	if err != nil {
+		t.Skip("there is no chromium on PATH")
+	}
+	t.Parallel()
+	s := newStage(t, sharedHome(t))
+	got := s.update(t, "up")
+	service, execution := s.status(t), s.describe(t, "run/"+got.Update).WorkflowExecutionInfo.Execution
+	page := "/namespaces/" + service.Namespace + "/workflows/" + url.PathEscape(execution.WorkflowID) + "/" + execution.RunID + "/history"
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	dom, err := exec.CommandContext(ctx, chromium, "--headless=new", "--no-sandbox", "--disable-gpu", "--user-data-dir="+t.TempDir(),
+		"--virtual-time-budget=8000", "--timeout=30000", "--dump-dom", s.uiLink(t)+"&to="+url.QueryEscape(page)).Output()
+	must(t, err)
+	for _, text := range []string{got.Update, "Completed", "[sealed]"} { // its browser has opened the payloads
+		if !strings.Contains(string(dom), text) {
 			t.Errorf("the page does not show %q", text)
 		}
 	}
-	must(t, gate.Open(t.Context()))
-	up.mustEnd(t, 0)
 }

@@ -181,7 +181,7 @@ func (b blinding) Decode(payloads []*commonpb.Payload) ([]*commonpb.Payload, err
 		switch {
 		case err != nil: // somebody else's: as it is
 			opened[i] = p
-		case forPeople(one[0].GetData()):
+		case forPeople(one[0]):
 			opened[i] = one[0]
 		default:
 			opened[i] = blinded
@@ -190,7 +190,10 @@ func (b blinding) Decode(payloads []*commonpb.Payload) ([]*commonpb.Payload, err
 	return opened, nil
 }
 
-// forPeople says whether data is a summary, details, or what a failure says.
-func forPeople(data []byte) bool {
-	return bytes.HasPrefix(data, []byte(`"`)) || bytes.HasPrefix(data, []byte(`{"message":`)) && bytes.Contains(data, []byte(`"stack_trace":`))
+// forPeople says whether a payload is a summary, details, a table of progress, or what a failure says.
+func forPeople(p *commonpb.Payload) bool {
+	data := p.GetData()
+	return string(p.GetMetadata()[converter.MetadataMessageType]) == "temporal.api.sdk.v1.WorkflowMetadata" ||
+		bytes.HasPrefix(data, []byte(`"`)) ||
+		bytes.HasPrefix(data, []byte(`{"message":`)) && bytes.Contains(data, []byte(`"stack_trace":`))
 }
