@@ -41,7 +41,11 @@ func (r *Run) resetEpoch() {
 // derive builds what follows from memory.
 func (r *Run) derive() {
 	r.byURN, r.bySeq = map[urn.URN]*entry{}, map[int]bool{}
+	r.restless = nil
 	for _, e := range r.Entries {
+		if e.restless() {
+			r.enter(e, e.Stage)
+		}
 		r.byURN[e.URN] = e
 		r.bySeq[e.Seq] = true
 	}
@@ -70,6 +74,7 @@ func (r *Run) attach(e *entry, op *operation) bool {
 	running := op.Entry
 	running.Epoch, running.Seq, running.Order = e.Epoch, e.Seq, e.Order
 	r.Entries[e.Order], r.byURN[e.URN] = running, running
+	running.listed, e.Stage = false, stageDone // nothing waits for the entry that gave way
 	if len(running.New.Aliases) > 0 {
 		r.claim(e.URN, running.New.Aliases[0])
 	}

@@ -187,7 +187,8 @@ func (r *Run) planned(ev Planned) {
 	if op == nil {
 		return
 	}
-	op.Entry.Plan, op.Entry.Stage = &ev, stagePlanned
+	op.Entry.Plan = &ev
+	r.enter(op.Entry, stagePlanned)
 }
 
 // commit turns a plan into a step, unless something that was registered earlier must be decided first; it reports

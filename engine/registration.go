@@ -41,8 +41,11 @@ type entry struct {
 	Forced   []string `json:",omitempty"`
 	Plan     *Planned `json:",omitempty"`
 	Imported bool     `json:",omitempty"` // what follows is the ordinary plan over what was imported
-	Kind     StepKind `json:",omitempty"` // of the step it came to
-	Result   ResultKind
+	// waits is an entry that must get on before this one is worth another look; listed, that it is in Run.restless.
+	waits  *entry
+	listed bool
+	Kind   StepKind `json:",omitempty"` // of the step it came to
+	Result ResultKind
 }
 
 // register takes a registration in.
@@ -78,7 +81,7 @@ func (r *Run) admit(epoch, seq int, reg Registration) *entry {
 		return nil
 	}
 	r.bySeq[seq] = true
-	e := &entry{Epoch: epoch, Seq: seq, Order: len(r.Entries), Reg: reg, Stage: stageHeld}
+	e := &entry{Epoch: epoch, Seq: seq, Order: len(r.Entries), Reg: reg}
 	parentType := tokens.Type("")
 	if reg.Parent != "" && reg.Parent.QualifiedType() != rootType {
 		parentType = reg.Parent.QualifiedType()
@@ -93,6 +96,7 @@ func (r *Run) admit(epoch, seq int, reg Registration) *entry {
 	}
 	r.Entries = append(r.Entries, e)
 	r.byURN[e.URN] = e
+	r.enter(e, stageHeld)
 	return e
 }
 
@@ -139,20 +143,58 @@ func (r *Run) answer(e *entry, reply Reply) {
 // advanceEntries moves every entry that can move, in order of registration; it reports whether one did.
 func (r *Run) advanceEntries() bool {
 	moved := false
-	// By index: a rejection may stop the run, but never adds an entry.
-	for i := r.firstUndone(); i < len(r.Entries); i++ {
-		e := r.Entries[i]
-		switch e.Stage {
-		case stageHeld:
-			moved = r.start(e) || moved
-		case stagePlanned:
-			moved = r.commit(e) || moved
-		case stageClearing:
-			moved = r.cleared(e) || moved
-		default:
+	looking := r.restless
+	r.restless = nil
+	slices.SortStableFunc(looking, func(a, b *entry) int { return a.Order - b.Order })
+	for _, e := range looking {
+		if !e.blocked() {
+			moved = r.advanceEntry(e) || moved
+		}
+		if e.listed = e.restless(); e.listed {
+			r.restless = append(r.restless, e)
 		}
 	}
 	return moved
+}
+
+// advanceEntry moves an entry that is not waiting for an answer.
+func (r *Run) advanceEntry(e *entry) bool {
+	e.waits = nil
+	switch e.Stage {
+	case stageHeld:
+		return r.start(e)
+	case stagePlanned:
+		return r.commit(e)
+	case stageClearing:
+		return r.cleared(e)
+	default:
+		return false
+	}
+}
+
+// restless reports that an entry waits for something of the run's own, and not for an answer.
+func (e *entry) restless() bool {
+	return e.Stage == stageHeld || e.Stage == stagePlanned || e.Stage == stageClearing
+}
+
+// blocked reports that what the entry was found to wait for has not come about.
+func (e *entry) blocked() bool {
+	switch {
+	case e.waits == nil:
+		return false
+	case e.Stage == stagePlanned:
+		return !e.waits.committed()
+	}
+	return e.waits.Stage != stageDone
+}
+
+// enter puts an entry in a stage in which it is looked at again.
+func (r *Run) enter(e *entry, s stage) {
+	e.Stage, e.waits = s, nil
+	if !e.listed {
+		e.listed = true
+		r.restless = append(r.restless, e)
+	}
 }
 
 // firstUndone skips the entries that have ended, so that a long run does not visit them again and again.
@@ -210,7 +252,7 @@ func (r *Run) missing(e *entry) (missing urn.URN, wait bool) {
 		case other != nil && other.Order >= e.Order:
 			return u, false
 		case other != nil && other.Stage != stageDone:
-			wait = true
+			e.waits, wait = other, true
 		}
 	}
 	return "", wait
@@ -258,9 +300,10 @@ func (r *Run) prepare(e *entry) {
 	if old := r.snap.Get(e.Old); old != nil {
 		e.New.RefreshBeforeUpdate = old.RefreshBeforeUpdate
 		e.New.Created, e.New.Modified = old.Created, old.Modified
-		if e.New.Aliases == nil { // a copy under an old name is known by it until it is gone
-			gone := func(a urn.URN) bool { return len(r.snap.copies[a]) == 0 }
-			e.New.Aliases = slices.DeleteFunc(slices.Clone(old.Aliases), gone)
+		for _, a := range old.Aliases { // a copy under an old name is known by it until it is gone
+			if len(r.snap.copies[a]) > 0 && !slices.Contains(e.New.Aliases, a) {
+				e.New.Aliases = append(e.New.Aliases, a)
+			}
 		}
 	}
 	e.Seed = r.seed(e.URN)

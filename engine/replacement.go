@@ -76,6 +76,7 @@ func (r *Run) mustWait(e *entry) bool {
 			}
 			seen[u] = true
 			if other := r.byURN[u]; other != nil && other.Order < e.Order && !other.committed() {
+				e.waits = other
 				return true
 			}
 			if next, ok := r.snap.live[u]; ok && depends(next) {
@@ -219,7 +220,8 @@ func (r *Run) clear(e *entry, members []Dependent) {
 		r.restart(d)
 	}
 	group = append(group, r.condemnation(r.snap.Get(e.Old), e.URN))
-	e.Stage, e.Op = stageClearing, 0
+	e.Op = 0
+	r.enter(e, stageClearing)
 	r.condemn(group)
 }
 
@@ -230,7 +232,8 @@ func (r *Run) restart(d *deletion) {
 		return
 	}
 	r.drop(other.Op)
-	other.Stage, other.Plan, other.Op, other.Old = stageHeld, nil, 0, ""
+	other.Plan, other.Op, other.Old = nil, 0, ""
+	r.enter(other, stageHeld)
 }
 
 // replacedWith gives the stored resources that ask to be replaced together with the entry's, and are undecided.

@@ -19,10 +19,11 @@ type Run struct {
 	condemned map[Key]*deletion
 
 	// Meaningful only while something is in flight or an answer is being worked out, so not put away.
-	undone    int   // entries before this one have ended
-	cascading int   // the cascade being found
-	comparing []int // the comparisons being made
-	free      []Key // deletions that nothing blocks
+	restless  []*entry // entries that do not wait for an answer
+	undone    int      // entries before this one have ended
+	cascading int      // the cascade being found
+	comparing []int    // the comparisons being made
+	free      []Key    // deletions that nothing blocks
 
 	out    []Command
 	deltas []Delta

@@ -29,9 +29,10 @@ type Snapshot struct {
 	base    []slot // in stored order; gone when removed or moved to the new list
 	news    []slot // in order of completion
 	place   map[Key]int
-	live    map[urn.URN]Key   // the one state of a URN that does not wait for deletion
-	copies  map[urn.URN][]Key // every state of a URN
-	pending []PendingOperation
+	live    map[urn.URN]Key    // the one state of a URN that does not wait for deletion
+	copies  map[urn.URN][]Key  // every state of a URN
+	pending []PendingOperation // in order of beginning; those that ended have Op 0
+	ended   int                // how many of them
 	renames map[urn.URN]urn.URN
 	aliases []Delta // the renames, in order
 }
@@ -117,7 +118,7 @@ func (s *Snapshot) Apply(d Delta) {
 	case DeltaBegin:
 		s.pending = append(s.pending, *d.Pending)
 	case DeltaEnd:
-		s.pending = slices.DeleteFunc(s.pending, func(p PendingOperation) bool { return p.Op == d.Op })
+		s.end(d.Op)
 	case DeltaPut:
 		for _, k := range d.Removes {
 			s.remove(k)
@@ -198,7 +199,32 @@ func (s *Snapshot) All(visit func(*State)) {
 func (s *Snapshot) States() ([]State, []PendingOperation) {
 	out := make([]State, 0, len(s.base)+len(s.news))
 	s.All(func(state *State) { out = append(out, s.renamed(*state)) })
-	return out, slices.Clone(s.pending)
+	return out, s.unfinished()
+}
+
+// end takes a pending operation out. The room is cleared when half of it is empty.
+func (s *Snapshot) end(op int) {
+	for i := range s.pending {
+		if s.pending[i].Op == op {
+			s.pending[i].Op = 0
+			s.ended++
+			break
+		}
+	}
+	if s.ended > len(s.pending)/2 {
+		s.pending, s.ended = s.unfinished(), 0
+	}
+}
+
+// unfinished gives the pending operations.
+func (s *Snapshot) unfinished() []PendingOperation {
+	var out []PendingOperation
+	for _, p := range s.pending {
+		if p.Op != 0 {
+			out = append(out, p)
+		}
+	}
+	return out
 }
 
 // renamed gives a state whose references are normalised: an aliased resource is known by its new name everywhere. Only

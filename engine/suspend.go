@@ -36,7 +36,7 @@ func (r *Run) Suspend() (json.RawMessage, error) {
 	if n := r.InFlight(); n > 0 {
 		return nil, fmt.Errorf("a run with %d commands in flight cannot be put away", n)
 	}
-	out := suspended{Memory: r.memory, Pending: r.snap.pending, Aliases: r.snap.aliases}
+	out := suspended{Memory: r.memory, Pending: r.snap.unfinished(), Aliases: r.snap.aliases}
 	for i := range r.snap.base {
 		at := &r.snap.base[i]
 		switch n := len(out.Gone); {
