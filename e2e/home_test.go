@@ -4,11 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -27,6 +29,7 @@ type home struct {
 func newHome(t *testing.T) *home {
 	t.Helper()
 	h := openHome(t.TempDir())
+	h.keepPorts(t)
 	t.Cleanup(func() {
 		h.explain(t)
 		must(t, h.end())
@@ -44,6 +47,29 @@ func openHome(dir string) *home {
 	h.env = append(h.env, "XDG_STATE_HOME="+filepath.Join(dir, "state"), "XDG_CONFIG_HOME="+filepath.Join(dir, "config"),
 		"PULUMI_HOME="+filepath.Join(dir, "pulumi"), "NO_COLOR=1")
 	return h
+}
+
+// nextPort is below what services choose from by themselves.
+var nextPort atomic.Int32
+
+// keepPorts gives the home ports that no other home of this process ever has: of many that start and are killed at once,
+// one would now and then choose a port that another has just left.
+func (h *home) keepPorts(t *testing.T) {
+	t.Helper()
+	ports := map[string]int{}
+	for _, name := range []string{"temporal", "ui", "s3", "api", "codec"} {
+		for ports[name] == 0 {
+			port := 10000 + (os.Getpid()*97+int(nextPort.Add(1)))%10000
+			if listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port)); err == nil {
+				must(t, listener.Close())
+				ports[name] = port
+			}
+		}
+	}
+	text, err := json.Marshal(ports)
+	must(t, err)
+	must(t, os.MkdirAll(filepath.Join(h.state(), "data"), 0o700))
+	must(t, os.WriteFile(filepath.Join(h.state(), "data", "ports.json"), text, 0o600))
 }
 
 // state is the embedded service's own directory.
