@@ -260,7 +260,7 @@ func (r *Run) deleted(d *deletion, op *operation) {
 
 // freed lets those start that waited for a deletion.
 func (r *Run) freed(d *deletion) {
-	delete(r.condemned, d.Key)
+	r.acquit(d)
 	for _, k := range d.Frees {
 		other := r.condemned[k]
 		if other == nil {
@@ -270,13 +270,30 @@ func (r *Run) freed(d *deletion) {
 			r.free = append(r.free, k)
 		}
 	}
-	r.Deletions = slices.DeleteFunc(r.Deletions, func(o *deletion) bool { return o == d })
+}
+
+// acquit takes a deletion out. The room is cleared when half of it is empty.
+func (r *Run) acquit(d *deletion) {
+	delete(r.condemned, d.Key)
+	if len(r.Deletions) > 2*len(r.condemned) {
+		r.Deletions = r.underway()
+	}
+}
+
+// underway gives the deletions that are not over, in order.
+func (r *Run) underway() []*deletion {
+	var out []*deletion
+	for _, d := range r.Deletions {
+		if r.condemned[d.Key] == d {
+			out = append(out, d)
+		}
+	}
+	return out
 }
 
 // withhold gives a failed deletion up, and with it those that had to wait for it. A replacement that waits for it fails.
 func (r *Run) withhold(d *deletion) {
-	delete(r.condemned, d.Key)
-	r.Deletions = slices.DeleteFunc(r.Deletions, func(o *deletion) bool { return o == d })
+	r.acquit(d)
 	for _, k := range d.Frees {
 		if other := r.condemned[k]; other != nil {
 			r.withhold(other)

@@ -143,9 +143,11 @@ func (r *Run) answer(e *entry, reply Reply) {
 // advanceEntries moves every entry that can move, in order of registration; it reports whether one did.
 func (r *Run) advanceEntries() bool {
 	moved := false
-	looking := r.restless
-	r.restless = nil
-	slices.SortStableFunc(looking, func(a, b *entry) int { return a.Order - b.Order })
+	looking, order := r.restless, func(a, b *entry) int { return a.Order - b.Order }
+	r.restless = r.spare[:0]
+	if !slices.IsSortedFunc(looking, order) {
+		slices.SortFunc(looking, order)
+	}
 	for _, e := range looking {
 		if !e.blocked() {
 			moved = r.advanceEntry(e) || moved
@@ -154,6 +156,7 @@ func (r *Run) advanceEntries() bool {
 			r.restless = append(r.restless, e)
 		}
 	}
+	r.spare = looking
 	return moved
 }
 

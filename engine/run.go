@@ -20,6 +20,7 @@ type Run struct {
 
 	// Meaningful only while something is in flight or an answer is being worked out, so not put away.
 	restless  []*entry // entries that do not wait for an answer
+	spare     []*entry // room for the next restless
 	undone    int      // entries before this one have ended
 	cascading int      // the cascade being found
 	comparing []int    // the comparisons being made

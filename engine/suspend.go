@@ -36,6 +36,7 @@ func (r *Run) Suspend() (json.RawMessage, error) {
 	if n := r.InFlight(); n > 0 {
 		return nil, fmt.Errorf("a run with %d commands in flight cannot be put away", n)
 	}
+	r.Deletions = r.underway()
 	out := suspended{Memory: r.memory, Pending: r.snap.unfinished(), Aliases: r.snap.aliases}
 	for i := range r.snap.base {
 		at := &r.snap.base[i]
