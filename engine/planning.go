@@ -48,11 +48,7 @@ func (r *Run) decideComponent(e *entry, old *State) {
 // compare starts the comparison of the entry's provider with the one that manages the old resource; it reports
 // whether the answer is awaited.
 func (r *Run) compare(e *entry, old *State) bool {
-	was := old.Provider
-	if u, id := SplitReference(was); u != "" {
-		was = JoinReference(r.snap.current(u), id)
-	}
-	now := e.New.Provider
+	was, now := r.snap.renamed(*old).Provider, e.New.Provider
 	if was == now || IsProvider(e.New.Type) || old.External || e.Imported {
 		return false
 	}

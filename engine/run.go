@@ -102,6 +102,8 @@ type operation struct {
 	Key   Key     `json:",omitempty"` // the state it deletes or refreshes
 	// Pending is the operation of an earlier update that it settles.
 	Pending int `json:",omitempty"`
+	// Check is the step's, while it reads what a person found.
+	Check bool `json:",omitempty"`
 }
 
 // purpose says what the completion of an operation is for.

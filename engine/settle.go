@@ -105,9 +105,8 @@ func (r *Run) resolved(ev Resolved) {
 		if ev.ID != "" {
 			next := *op.Step.New
 			next.ID = ev.ID
-			op.Step.New = &next
-			op.Step.Adopt = true
-			op.Step.Check = false
+			op.Check = op.Step.Check
+			op.Step.New, op.Step.Adopt, op.Step.Check = &next, true, false
 		}
 		if ev.ID == "" && op.For == forPending {
 			delete(r.Ops, n)

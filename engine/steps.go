@@ -119,6 +119,14 @@ func (r *Run) stepFinished(ev StepFinished) {
 	case OutcomeUndecidable:
 		r.undecidable(op, ev)
 		return
+	case OutcomeFailed:
+		if op.Step.Adopt { // what the person named is not there, and the create is as uncertain as before
+			next := *op.Step.New
+			next.ID = ""
+			op.Step.New, op.Step.Adopt, op.Step.Check = &next, false, op.Check
+			r.undecidable(op, ev)
+			return
+		}
 	default:
 	}
 	r.release(op)
