@@ -195,7 +195,8 @@ func (r *Run) advance() bool {
 		moved = r.advanceDeletions()
 		if !moved && r.idle() {
 			if moved = r.untangle(); !moved {
-				r.Phase, moved = phaseEnded, true
+				r.end()
+				moved = true
 			}
 		}
 	}
@@ -214,7 +215,7 @@ func (r *Run) advanceProgram() bool {
 		return false
 	}
 	if r.Stopped || (r.Exit != nil && r.Exit.Error != "") || (r.FirstError != "" && !r.goal.ContinueOnError) {
-		r.Phase = phaseEnded
+		r.end()
 		return true
 	}
 	r.Phase = phaseDeleting
@@ -222,6 +223,19 @@ func (r *Run) advanceProgram() bool {
 		r.condemnUnseen()
 	}
 	return true
+}
+
+// end closes the update. What its steps have done is never thrown away: a snapshot that breaks an invariant is told of.
+func (r *Run) end() {
+	r.Phase = phaseEnded
+	if r.goal.DryRun {
+		return
+	}
+	states, _ := r.snap.States()
+	if err := Verify(states); err != nil {
+		r.Integrity = err.Error()
+		r.noteError("the state breaks an invariant: " + err.Error())
+	}
 }
 
 // abandoned reports that the update was cancelled before its program ever started.
@@ -364,31 +378,4 @@ func (r *Run) cancelled(c Cancelled) {
 	for _, op := range r.Slots {
 		r.out = append(r.out, Abandon{Op: op})
 	}
-}
-
-// Progress is a summary for people.
-type Progress struct {
-	Done    map[string]int `json:"done,omitempty"`
-	Running []RunningStep  `json:"running,omitempty"` // in order of start
-	Queued  int            `json:"queued,omitempty"`
-	Waiting []urn.URN      `json:"waiting,omitempty"` // undecidable creates
-}
-
-// RunningStep is a step in flight.
-type RunningStep struct {
-	Op   int      `json:"op"`
-	URN  urn.URN  `json:"urn"`
-	Step StepKind `json:"step"`
-}
-
-// Progress tells where the update stands.
-func (r *Run) Progress() Progress {
-	p := Progress{Done: r.Changes, Queued: len(r.Queue)}
-	for _, op := range r.Slots {
-		p.Running = append(p.Running, RunningStep{Op: op, URN: r.Ops[op].URN, Step: r.Ops[op].Step.Kind})
-	}
-	for _, op := range r.Waiting {
-		p.Waiting = append(p.Waiting, r.Ops[op].URN)
-	}
-	return p
 }
