@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -30,20 +31,24 @@ const (
 	lastRetry  = 5 * time.Second
 )
 
-// conversation is what one epoch of a program and its Run say to each other. Messages are numbered from 1 and delivered
-// in order; all that waits goes into the next signal, of which one is in flight.
+// conversation is what one epoch of a program and its Run say to each other. Messages are numbered from 1. A program often
+// answers replies with its next questions: those go with the next poll, which saves a signal. All else that waits goes
+// into the next signal, of which one is in flight. The Run puts the messages in order.
 type conversation struct {
 	runs   Runs
 	update deployments.UpdateName
 	epoch  int
 
 	mu      sync.Mutex
-	queue   []queued
-	first   int // number of the first queued message
-	seq     int // last sequence number given out
+	queue   []queued // not sent yet
+	first   int      // number of the first queued message
+	flying  int      // messages that were sent and not acknowledged
+	polling bool     // a poll is open: what is said now has to go by signal
+	seq     int      // last sequence number given out
 	waiting map[int]chan engine.Reply
-	spoken  chan struct{} // holds a token while the queue has something new
-	empty   *sync.Cond    // the queue is empty, or the conversation has ended
+	spoken  chan struct{} // holds a token while the queue may have something for a signal
+	asked   chan struct{} // holds a token while the queue may have something for a poll
+	empty   *sync.Cond    // everything was delivered, or the conversation has ended
 
 	ended chan struct{} // closed by end
 	err   error
@@ -52,12 +57,17 @@ type conversation struct {
 type queued struct {
 	message deployments.Message
 	size    int
+	ask     bool // it has a reply
 }
+
+// carryFor is how long a poll waits for questions to carry, after it brought replies.
+const carryFor = 2 * time.Millisecond
 
 func newConversation(runs Runs, u deployments.UpdateName, epoch int) *conversation {
 	c := &conversation{
 		runs: runs, update: u, epoch: epoch, first: 1,
-		waiting: map[int]chan engine.Reply{}, spoken: make(chan struct{}, 1), ended: make(chan struct{}),
+		waiting: map[int]chan engine.Reply{}, spoken: make(chan struct{}, 1), asked: make(chan struct{}, 1),
+		ended: make(chan struct{}),
 	}
 	c.empty = sync.NewCond(&c.mu)
 	return c
@@ -76,7 +86,7 @@ func (c *conversation) hold(ctx context.Context) {
 func (c *conversation) say(m deployments.Message) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.enqueue(m)
+	c.enqueue(m, false)
 }
 
 // ask queues the message that about gives for the next sequence number, and waits for its reply.
@@ -86,7 +96,7 @@ func (c *conversation) ask(ctx context.Context, about func(epoch, seq int) deplo
 	c.seq++
 	seq := c.seq
 	c.waiting[seq] = answer
-	c.enqueue(about(c.epoch, seq))
+	c.enqueue(about(c.epoch, seq), true)
 	c.mu.Unlock()
 
 	select {
@@ -109,7 +119,7 @@ func (c *conversation) flush(ctx context.Context) error {
 	defer stop()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for len(c.queue) > 0 {
+	for len(c.queue)+c.flying > 0 {
 		select {
 		case <-c.ended:
 			return c.err
@@ -129,11 +139,16 @@ func (c *conversation) said() int {
 	return c.first - 1 + len(c.queue)
 }
 
-func (c *conversation) enqueue(m deployments.Message) {
+func (c *conversation) enqueue(m deployments.Message, ask bool) {
 	data, _ := json.Marshal(m) // only to know its size
-	c.queue = append(c.queue, queued{m, len(data) + 1})
+	c.queue = append(c.queue, queued{m, len(data) + 1, ask})
+	wake(c.spoken)
+	wake(c.asked)
+}
+
+func wake(token chan struct{}) {
 	select {
-	case c.spoken <- struct{}{}:
+	case token <- struct{}{}:
 	default:
 	}
 }
@@ -157,10 +172,45 @@ func (c *conversation) deliver(ctx context.Context) error {
 	}
 }
 
-// batch is as much of the queue as fits in a signal, at least one message.
+// batch takes what goes into the next signal: as much of the queue as fits, but nothing that the next poll will carry.
 func (c *conversation) batch() deployments.Messages {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if !c.polling && c.onlyAsks() {
+		return deployments.Messages{}
+	}
+	return c.take()
+}
+
+// onlyAsks reports that everything in the queue has a reply, so that a poll that carries it is sure to return.
+func (c *conversation) onlyAsks() bool {
+	return !slices.ContainsFunc(c.queue, func(q queued) bool { return !q.ask })
+}
+
+// carry takes what goes with the next poll, which is open from now on. After replies, the program gets a moment to ask on.
+func (c *conversation) carry(ctx context.Context, replied bool) *deployments.Messages {
+	if replied {
+		timer := time.NewTimer(carryFor)
+		defer timer.Stop()
+		select {
+		case <-c.asked:
+		case <-timer.C:
+		case <-ctx.Done():
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.polling = true
+	defer wake(c.spoken)
+	if !replied || len(c.queue) == 0 || !c.onlyAsks() {
+		return nil
+	}
+	b := c.take()
+	return &b
+}
+
+// take sends off the head of the queue: as much as fits, at least one message if there is one.
+func (c *conversation) take() deployments.Messages {
 	b := deployments.Messages{Epoch: c.epoch, First: c.first}
 	size := 0
 	for _, q := range c.queue {
@@ -170,28 +220,38 @@ func (c *conversation) batch() deployments.Messages {
 		}
 		b.Items = append(b.Items, q.message)
 	}
+	c.queue = c.queue[len(b.Items):]
+	c.first += len(b.Items)
+	c.flying += len(b.Items)
 	return b
 }
 
 func (c *conversation) delivered(n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.queue = c.queue[n:]
-	c.first += n
-	if len(c.queue) == 0 {
+	c.flying -= n
+	if len(c.queue)+c.flying == 0 {
 		c.empty.Broadcast()
 	}
 }
 
 func (c *conversation) listen(ctx context.Context) error {
 	poll := deployments.Poll{Epoch: c.epoch}
+	replied := false
 	for {
+		poll.Messages = c.carry(ctx, replied)
 		var got deployments.Replies
 		err := persist(ctx, func() (err error) { got, err = c.runs.Poll(ctx, c.update, poll); return err })
 		if err != nil {
 			return err
 		}
+		c.closed(poll)
 		poll.Cursor = max(poll.Cursor, got.Cursor)
+		replied = len(got.Replies) > 0
+		select { // what was asked before is in the queue, or on its way
+		case <-c.asked:
+		default:
+		}
 		for _, r := range got.Replies {
 			c.answer(r)
 		}
@@ -199,6 +259,16 @@ func (c *conversation) listen(ctx context.Context) error {
 			return ErrRunEnded
 		}
 	}
+}
+
+// closed notes that a poll has returned, with what it carried.
+func (c *conversation) closed(p deployments.Poll) {
+	if p.Messages != nil {
+		c.delivered(len(p.Messages.Items))
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.polling = false
 }
 
 // answer hands a reply to who asked. Repeats and replies of other epochs are nobody's.

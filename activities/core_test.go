@@ -20,19 +20,15 @@ type realRun struct {
 	deltas  []engine.Delta
 	emits   []engine.Emit
 
-	mu       sync.Mutex
-	received int
-	done     chan struct{}
+	mu sync.Mutex
+	order
+	done chan struct{}
 }
 
 func (r *realRun) Signal(_ context.Context, _ deployments.UpdateName, m deployments.Messages) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for i, item := range m.Items {
-		if m.First+i != r.received+1 {
-			continue
-		}
-		r.received++
+	for _, item := range r.take(m) {
 		switch {
 		case item.Started != nil:
 			r.core.Handle(*item.Started)
@@ -51,6 +47,11 @@ func (r *realRun) Signal(_ context.Context, _ deployments.UpdateName, m deployme
 }
 
 func (r *realRun) Poll(ctx context.Context, _ deployments.UpdateName, p deployments.Poll) (deployments.Replies, error) {
+	if p.Messages != nil {
+		if err := r.Signal(ctx, deployments.UpdateName{}, *p.Messages); err != nil {
+			return deployments.Replies{}, err
+		}
+	}
 	for range 20 {
 		r.mu.Lock()
 		n := len(r.replies)

@@ -23,11 +23,11 @@ type coreRun struct {
 	house *house
 	goal  engine.Goal
 
-	mu       sync.Mutex
-	changed  *sync.Cond
-	replies  []engine.Reply
-	heard    []deployments.Message
-	received int
+	mu      sync.Mutex
+	changed *sync.Cond
+	replies []engine.Reply
+	heard   []deployments.Message
+	order
 	states   []engine.State // in order of completion
 	old      map[urn.URN]engine.State
 	op       int
@@ -55,14 +55,7 @@ func (r *coreRun) Signal(_ context.Context, _ deployments.UpdateName, m deployme
 		r.failNext--
 		return fmt.Errorf("no connection")
 	}
-	for i, item := range m.Items {
-		if m.First+i <= r.received {
-			continue
-		}
-		if m.First+i != r.received+1 {
-			r.t.Errorf("message %d came after %d", m.First+i, r.received)
-		}
-		r.received++
+	for _, item := range r.take(m) {
 		r.heard = append(r.heard, item)
 		go r.handle(item)
 	}
@@ -70,6 +63,11 @@ func (r *coreRun) Signal(_ context.Context, _ deployments.UpdateName, m deployme
 }
 
 func (r *coreRun) Poll(ctx context.Context, _ deployments.UpdateName, p deployments.Poll) (deployments.Replies, error) {
+	if p.Messages != nil {
+		if err := r.Signal(ctx, deployments.UpdateName{}, *p.Messages); err != nil {
+			return deployments.Replies{}, err
+		}
+	}
 	stop := context.AfterFunc(ctx, r.changed.Broadcast)
 	defer stop()
 	wake := time.AfterFunc(100*time.Millisecond, r.changed.Broadcast)

@@ -150,10 +150,11 @@ type Messages struct {
 	Items []Message `json:"items"`
 }
 
-// Poll asks for replies after the cursor; all up to it are acknowledged.
+// Poll asks for replies after the cursor; all up to it are acknowledged. It may carry messages, as a signal does.
 type Poll struct {
-	Epoch  int `json:"epoch"`
-	Cursor int `json:"cursor"`
+	Epoch    int       `json:"epoch"`
+	Cursor   int       `json:"cursor"`
+	Messages *Messages `json:"messages,omitempty"`
 }
 
 // Replies answers a Poll.

@@ -18,8 +18,9 @@ type run struct {
 	saver  saver
 
 	messages, cancels, answers workflow.ReceiveChannel
-	interrupted                bool // the workflow itself was cancelled: as gentle as the signal
-	told                       bool // the core knows
+	posted                     []deployments.Messages // by polls, not heard yet
+	interrupted                bool                   // the workflow itself was cancelled: as gentle as the signal
+	told                       bool                   // the core knows
 
 	flights []flight // in order of start
 	parked  []call   // those that found no worker and wait for another
@@ -90,6 +91,9 @@ func (r *run) listen(ctx workflow.Context, stop workflow.Channel) error {
 func (r *run) poll(ctx workflow.Context, p deployments.Poll) (deployments.Replies, error) {
 	r.polls++
 	r.outbox.acknowledge(p)
+	if p.Messages != nil {
+		r.posted = append(r.posted, *p.Messages)
+	}
 	err := workflow.Await(ctx, func() bool { return r.closing || r.outbox.ready(p) })
 	return r.outbox.answer(p), err
 }
@@ -137,7 +141,7 @@ func (r *run) awake() bool {
 
 // signalled reports that something was said and not heard yet.
 func (r *run) signalled() bool {
-	return r.messages.Len()+r.cancels.Len()+r.answers.Len() > 0 || r.interrupted && !r.told
+	return r.messages.Len()+r.cancels.Len()+r.answers.Len()+len(r.posted) > 0 || r.interrupted && !r.told
 }
 
 // receive hands everything that has happened to the core, so that one wake is one batch.
@@ -154,6 +158,13 @@ func (r *run) receive(ctx workflow.Context) {
 	for r.answers.ReceiveAsync(&a) {
 		r.handle(a)
 		a = engine.Resolved{}
+	}
+	posted := r.posted
+	r.posted = nil
+	for _, m := range posted {
+		for _, item := range r.inbox.take(m) {
+			r.hear(ctx, item)
+		}
 	}
 	for {
 		var m deployments.Messages // each its own: what it carries stays
