@@ -146,7 +146,7 @@ func (s *stage) bytesOfAChange(ctx context.Context, env []string, proxy *counter
 				return 0, err
 			}
 			if size == 1 {
-				if _, err := output(ctx, dir, env, ours, "stack", "init", "dev"); err != nil {
+				if err := s.introduce(ctx, dir, env); err != nil {
 					return 0, err
 				}
 			}
@@ -160,4 +160,13 @@ func (s *stage) bytesOfAChange(ctx context.Context, env []string, proxy *counter
 		}
 	}
 	return bytes[1000] / bytes[10], nil
+}
+
+// introduce makes a stack that knows the cloud by its configuration: a service does not get the client's environment.
+func (s *stage) introduce(ctx context.Context, dir string, env []string) error {
+	if _, err := output(ctx, dir, env, ours, "stack", "init", "dev"); err != nil {
+		return err
+	}
+	_, err := output(ctx, dir, env, ours, "config", "set", "fake:endpoint", s.cloud.URL(), "--stack", "dev")
+	return err
 }
