@@ -67,6 +67,7 @@ type memory struct {
 	Gone     map[urn.URN]bool   // deleted, so what is deletedWith them goes without a call
 	Seeds    map[urn.URN][]byte // of pending creates
 	Made     map[urn.URN]int    // creates that were recorded
+	Doubtful map[urn.URN]bool   // creates that were left undecided: not to be made again
 
 	// Facts of this epoch.
 	Aliased  map[urn.URN]urn.URN // old name → the URN that claimed it
@@ -127,7 +128,7 @@ func New(goal Goal, base []State, pending []PendingOperation) *Run {
 		snap: NewSnapshot(base, pending),
 		memory: memory{
 			Ops: map[int]*operation{}, Compared: map[string]bool{}, Done: map[urn.URN]*finished{},
-			Replaced: map[urn.URN]bool{}, Seeds: map[urn.URN][]byte{}, Made: map[urn.URN]int{}, Changes: map[string]int{},
+			Replaced: map[urn.URN]bool{}, Seeds: map[urn.URN][]byte{}, Made: map[urn.URN]int{}, Doubtful: map[urn.URN]bool{}, Changes: map[string]int{},
 		},
 	}
 	if r.goal.Parallel < 1 {

@@ -83,6 +83,9 @@ func (r *Run) leavePending(op *operation, why string) {
 	message := "it is not known whether " + string(op.URN) + " was changed: " + why
 	r.emitFailed(op, message)
 	r.diagnose("error", op.URN, "%s; the next update settles it", message)
+	if pendingKinds[op.Step.Kind] == "creating" {
+		r.Doubtful[op.URN] = true
+	}
 	switch {
 	case op.Entry != nil:
 		r.failEntry(op.Entry, message)

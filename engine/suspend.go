@@ -136,7 +136,7 @@ func (r *Run) relink() {
 	if r.Made == nil { // put away before there were any
 		r.Made = map[urn.URN]int{}
 	}
-	for _, m := range []*map[urn.URN]bool{&r.Replaced, &r.Skipped, &r.Targeted, &r.Kept, &r.Gone} {
+	for _, m := range []*map[urn.URN]bool{&r.Replaced, &r.Doubtful, &r.Skipped, &r.Targeted, &r.Kept, &r.Gone} {
 		if *m == nil {
 			*m = map[urn.URN]bool{}
 		}

@@ -27,10 +27,12 @@ func (c *cloud) apply(s engine.Step) engine.StepFinished {
 	ev := engine.StepFinished{Op: s.Op, Outcome: engine.OutcomeDone}
 	switch s.Kind {
 	case engine.StepCreate, engine.StepCreateReplacement:
-		for id, o := range c.objects { // the order does not matter: one is enough
-			if o.seed == string(s.Seed) {
-				c.wrong("%s is created again, %s is there", s.URN, id)
-			}
+		if s.Adopt {
+			ev.ID, ev.Outputs = s.New.ID, s.New.Inputs
+			return ev
+		}
+		if id := c.find(s.Seed); id != "" {
+			c.wrong("%s is created again, %s is there", s.URN, id)
 		}
 		c.count++
 		ev.ID = fmt.Sprintf("i%d", c.count)
@@ -50,6 +52,16 @@ func (c *cloud) apply(s engine.Step) engine.StepFinished {
 		c.wrong("nobody asked for %s", s.Kind)
 	}
 	return ev
+}
+
+// find gives the object that was made with a seed.
+func (c *cloud) find(seed []byte) string {
+	for id, o := range c.objects { // there is at most one
+		if o.seed == string(seed) {
+			return id
+		}
+	}
+	return ""
 }
 
 // remove deletes an object; in the delete phase nothing may use it any more.
@@ -72,9 +84,12 @@ func (c *cloud) wrong(format string, args ...any) {
 	c.wrongs = append(c.wrongs, fmt.Sprintf(format, args...))
 }
 
-// leaks compares the objects with the snapshot that should know them.
-func (c *cloud) leaks(states []engine.State) error {
+// leaks compares the objects with the snapshot that should know them, or with the creates that nobody could decide on.
+func (c *cloud) leaks(states []engine.State, pending []engine.PendingOperation) error {
 	known := map[string]bool{}
+	for _, p := range pending {
+		known[c.find(p.Seed)] = true
+	}
 	for _, s := range states {
 		if s.PendingReplacement {
 			continue

@@ -128,6 +128,10 @@ func (d *driver) next() bool {
 		d.handle(engine.Cancelled{})
 		return true
 	}
+	if waiting := d.run.Progress().Waiting; len(waiting) > 0 && (len(d.open) == 0 || d.rng.IntN(4) == 0) {
+		d.resolve(waiting[d.rng.IntN(len(waiting))])
+		return true
+	}
 	if n := len(d.open); n > 0 && d.rng.IntN(2) == 0 {
 		d.answer(d.rng.IntN(n))
 		return true
@@ -228,23 +232,50 @@ func (d *driver) answer(i int) {
 	case engine.Step:
 		d.handle(d.step(c))
 	case engine.Settle:
-		ev, ok := d.lost[c.Step.Op]
-		if delete(d.lost, c.Step.Op); !ok {
-			ev = engine.StepFinished{Op: c.Step.Op, Outcome: engine.OutcomeAbsent}
-		}
-		d.handle(ev)
+		d.handle(d.found(c.Step))
 	}
+}
+
+// found settles a step whose outcome is unknown. Sometimes nobody can tell whether a create has happened.
+func (d *driver) found(s engine.Step) engine.StepFinished {
+	ev, ok := d.lost[s.Op]
+	delete(d.lost, s.Op)
+	creates := s.Kind == engine.StepCreate || s.Kind == engine.StepCreateReplacement
+	if id := d.cloud.find(s.Seed); creates && id != "" {
+		outputs := bag(d.cloud.objects[id].inputs)
+		ev, ok = engine.StepFinished{Op: s.Op, Outcome: engine.OutcomeDone, ID: id, Inputs: &outputs, Outputs: outputs}, true
+	}
+	switch {
+	case creates && (d.fails || d.goal.WaitOnUnknown) && d.rng.IntN(3) == 0:
+		d.failed = d.failed || !d.goal.WaitOnUnknown
+		return engine.StepFinished{Op: s.Op, Outcome: engine.OutcomeUndecidable, Error: "no rule"}
+	case !ok:
+		return engine.StepFinished{Op: s.Op, Outcome: engine.OutcomeAbsent}
+	}
+	return ev
+}
+
+// resolve lets a person answer about a create, mostly rightly.
+func (d *driver) resolve(u urn.URN) {
+	ev := engine.Resolved{URN: u}
+	_, pending := d.run.Snapshot()
+	for _, p := range pending {
+		if p.State.URN == u && p.Kind == "creating" {
+			ev.ID = d.cloud.find(p.Seed)
+		}
+	}
+	d.handle(ev)
 }
 
 // step carries a step out, more or less.
 func (d *driver) step(s engine.Step) engine.StepFinished {
 	switch n := d.rng.IntN(20); {
-	case n == 0:
+	case n == 0 && !s.Adopt:
 		return engine.StepFinished{Op: s.Op, Outcome: engine.OutcomeUnknown}
-	case n == 1:
+	case n == 1 && !s.Adopt:
 		d.lost[s.Op] = d.cloud.apply(s)
 		return engine.StepFinished{Op: s.Op, Outcome: engine.OutcomeUnknown}
-	case n == 2 && d.fails:
+	case n == 2 && d.fails && !s.Adopt:
 		d.failed = true
 		return engine.StepFinished{Op: s.Op, Outcome: engine.OutcomeFailed, Error: "quota"}
 	case n == 3 && d.fails && s.New != nil:

@@ -39,6 +39,7 @@ func history(rng *rand.Rand) error {
 			goal: engine.Goal{
 				Kind: engine.KindUp, Version: version, Organization: "o", Project: "proj", Stack: "dev",
 				Parallel: 1 + rng.IntN(4), ContinueOnError: rng.IntN(2) == 0,
+				WaitOnUnknown: rng.IntN(2) == 0,
 			},
 		}
 		if err := d.play(); err != nil {
@@ -46,7 +47,7 @@ func history(rng *rand.Rand) error {
 		}
 		base, pending = d.run.Snapshot()
 		program = d.program
-		if err := d.check(base); err != nil {
+		if err := d.check(base, pending); err != nil {
 			return fmt.Errorf("version %d: %w\n%s", version, err, d.log.String())
 		}
 		if version%2 == 1 || rng.IntN(2) == 0 {
@@ -85,8 +86,8 @@ func randomProgram(rng *rand.Rand, was []declared, suffixes *[8]string) []declar
 }
 
 // check compares the end of an update with the model and the cloud.
-func (d *driver) check(states []engine.State) error {
-	if err := d.cloud.leaks(states); err != nil {
+func (d *driver) check(states []engine.State, pending []engine.PendingOperation) error {
+	if err := d.cloud.leaks(states, pending); err != nil {
 		return err
 	}
 	again, _ := d.replayed.States()
