@@ -71,7 +71,6 @@ func (c *counted) Read(p []byte) (int, error) {
 // parts are the service's parts in processes of their own.
 type parts struct {
 	running []*exec.Cmd
-	worker  int
 }
 
 func (p *parts) start(dir string, env []string, args ...string) error {

@@ -27,16 +27,6 @@ type project struct {
 // in gives the project of a directory.
 func (h *home) in(dir string, env ...string) *project { return &project{h, dir, env} }
 
-// scenario makes a project of a scenario, with a stack dev.
-func (h *home) scenario(t *testing.T, script string, env ...string) *project {
-	t.Helper()
-	p := h.in(t.TempDir(), env...)
-	p.write(t, "Pulumi.yaml", "name: "+projectName(t)+"\nruntime: scenario\n")
-	p.write(t, "scenario.yaml", script)
-	p.must(t, "stack", "init", "dev")
-	return p
-}
-
 // projectName makes a name of a test's name, so that projects on a shared service do not meet.
 func projectName(t *testing.T) string {
 	name := strings.Map(func(r rune) rune {

@@ -128,13 +128,6 @@ func (h *home) status(t *testing.T) status {
 	return s
 }
 
-// startService starts the service in the background and gives its status.
-func (h *home) startService(t *testing.T) status {
-	t.Helper()
-	h.in(t.TempDir()).must(t, "dev", "--background")
-	return h.status(t)
-}
-
 // killService is kill -9 of the service's process; it returns when that is gone. What tells its end is the lock, which
 // `dev status` looks at.
 func (h *home) killService(t *testing.T) {
