@@ -37,7 +37,7 @@ func (a *Activities) Cascade(ctx context.Context, in deployments.CascadeInput) (
 		case asService(err, &own):
 			return planned, failure(own.err)
 		case err != nil:
-			return engine.CascadePlanned{Op: in.Cascade.Op, Error: message(err)}, nil
+			return engine.CascadePlanned{Op: in.Cascade.Op, Error: s.blind(message(err))}, nil
 		case replaces:
 			c.condemned[candidate.URN] = true
 			planned.Members = append(planned.Members, engine.Dependent{Key: candidate.Key, Keys: keys})

@@ -40,6 +40,8 @@ func (a *Activities) Plan(ctx context.Context, in deployments.PlanInput) ([]engi
 		planning.Go(func() {
 			defer func() { <-slots }()
 			results[i], errs[i] = s.planOne(ctx, p)
+			results[i].Error = s.blind(results[i].Error)
+			s.blindFailures(results[i].Failures)
 		})
 	}
 	planning.Wait()

@@ -28,6 +28,7 @@ func (a *Activities) Settle(ctx context.Context, in deployments.SettleInput) (en
 
 	result, err := at.settle(ctx)
 	result.Op = at.step.Op
+	s.blindStep(&result)
 	return result, failure(err)
 }
 

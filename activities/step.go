@@ -35,6 +35,7 @@ func (a *Activities) Step(ctx context.Context, in deployments.StepInput) (engine
 		result, err = engine.StepFinished{Outcome: engine.OutcomeCancelled}, nil
 	}
 	result.Op = in.Step.Op
+	s.blindStep(&result)
 	if err == nil && at.pulse.unheard() {
 		at.leave(ctx, result)
 	}

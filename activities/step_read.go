@@ -13,7 +13,7 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
 )
 
-// ask reads the resource with an id. Reasons are those for which its initialisation has failed. A read that did not work
+// ask reads the resource with an id. What is secret in inputs and state stays secret in what is found. Reasons are those for which its initialisation has failed. A read that did not work
 // has ended the step, or is made again.
 func (at *attempt) ask(
 	ctx context.Context, p *pluginhost.Provider, id string, inputs, state resource.PropertyMap,
@@ -24,6 +24,8 @@ func (at *attempt) ask(
 			URN: u, Name: u.Name(), Type: u.Type(), ID: resource.ID(id), Inputs: inputs, State: state, Timeout: at.step.Timeout,
 		})
 	})
+	found.Inputs = keepSecrets(found.Inputs, inputs)
+	found.Outputs = keepSecrets(keepSecrets(found.Outputs, inputs), state)
 	var init *plugin.InitError
 	switch {
 	case err == nil:
@@ -151,6 +153,11 @@ func (at *attempt) adopt(ctx context.Context, p *pluginhost.Provider) (engine.St
 	if found.ID != "" {
 		id = string(found.ID)
 	}
+	declared, err := at.session.values.Decode(ctx, at.step.New.Inputs)
+	if err != nil {
+		return engine.StepFinished{}, err
+	}
+	found.Inputs, found.Outputs = keepSecrets(found.Inputs, declared), keepSecrets(found.Outputs, declared)
 	inputs := plain(found.Inputs)
 	result := engine.StepFinished{
 		Outcome: engine.OutcomeDone, ID: id, InitErrors: reasons, RefreshBeforeUpdate: found.RefreshBeforeUpdate,
