@@ -111,7 +111,7 @@ func (d *driver) check(states []engine.State, pending []engine.PendingOperation)
 		switch {
 		case !ok || s.Delete || s.PendingReplacement:
 			return fmt.Errorf("%s should not be there", s.URN)
-		case d.epochs > 1: // how often the ids changed depends on when it crashed
+		case d.epochs > 1 || len(d.pending) > 0: // how often the ids changed depends on when it crashed, and what was there
 		case id != "" && s.ID != id, id == "" && kept:
 			return fmt.Errorf("%s has the id %s, not %q", s.URN, s.ID, id)
 		}
