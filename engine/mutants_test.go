@@ -59,6 +59,14 @@ var mutants = []struct{ name, file, old, now string }{
 		`|| len(old.InitErrors) > 0:`, `:`,
 	},
 	{
+		"a create that nobody could decide on is made again", "aliases.go",
+		`if r.Doubtful[name] {`, `if false {`,
+	},
+	{
+		"another start of the program is told of what was deleted meanwhile", "registration.go",
+		`!live.PendingReplacement && r.condemned[k] == nil`, `true`,
+	},
+	{
 		"more steps run than may", "steps.go",
 		`len(r.Slots) < r.goal.Parallel`, `len(r.Slots) <= r.goal.Parallel`,
 	},
