@@ -130,6 +130,7 @@ func (h *Home) Deployctl(dir string, env ...string) *Tool {
 type Tool struct {
 	Path, Dir string
 	Env       []string
+	Stdin     string // of every command
 }
 
 // End is how a command ended.
@@ -154,6 +155,7 @@ func (r *Tool) Run(t *testing.T, args ...string) End {
 	cmd.Dir, cmd.Env = r.Dir, r.Env
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.Stdin = strings.NewReader(r.Stdin)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	err := cmd.Run()
