@@ -39,8 +39,11 @@ func (r *Run) pendingSettled(op *operation, ev StepFinished) {
 	switch ev.Outcome {
 	case OutcomeDone, OutcomePartial:
 		e := &entry{URN: op.URN, New: *op.Step.New, Kind: StepCreate}
-		if old := r.snap.Live(op.URN); old != nil {
-			e.Old, e.Kind = old.Key, StepCreateReplacement
+		for _, name := range append([]urn.URN{op.URN}, e.New.Aliases...) {
+			if old := r.snap.Live(name); old != nil {
+				e.Old, e.Kind = old.Key, StepCreateReplacement
+				break
+			}
 		}
 		for _, u := range e.New.References() {
 			r.keepOld(u)
