@@ -37,8 +37,9 @@ unit:
 	PATH="$(PEERS):$(CURDIR)/bin:$$PATH" go test $(PKGS)
 	go -C tools/fakeprovider test ./...
 
+# One package at a time: each starts services, and a service that is killed wants its ports back.
 e2e: build
-	PATH="$(PEERS):$(CURDIR)/bin:$$PATH" go test -timeout 40m ./internal/devserver/... ./e2e/...
+	PATH="$(PEERS):$(CURDIR)/bin:$$PATH" go test -p 1 -timeout 40m ./internal/devserver/... ./e2e/...
 
 bench: build ## the table against the stock CLI
 	PATH="$(PEERS):$(CURDIR)/bin:$$PATH" go run ./bench
