@@ -23,7 +23,7 @@ func (a *Activities) hosted(ctx context.Context, u deployments.UpdateName, base 
 		if err != nil && deployments.CodeOf(err) != deployments.CodeConflict {
 			return nil, err
 		}
-		if err != nil || hostOf(claim.Writer) != a.Worker {
+		if err != nil || HostOf(claim.Writer) != a.Worker {
 			return nil, notStarted("update " + u.String() + " is not hosted by this worker")
 		}
 	}
@@ -37,8 +37,8 @@ func (a *Activities) hosted(ctx context.Context, u deployments.UpdateName, base 
 // writer names a claim by the worker that makes it.
 func writer(worker string, epoch string) string { return worker + "#" + epoch }
 
-// hostOf is the worker that made a claim.
-func hostOf(writer string) string {
+// HostOf is the task queue of the worker that made a claim, by the claim's writer.
+func HostOf(writer string) string {
 	worker, _, _ := strings.Cut(writer, "#")
 	return worker
 }

@@ -10,6 +10,7 @@ const (
 	ActivityHeaders = "Headers" // HeadersInput → Headers
 	ActivitySave    = "Save"    // SaveInput → nothing
 	ActivitySettled = "Settled" // SettledInput → UpdateInfo
+	ActivityStop    = "Stop"    // UpdateName → string: nothing moves the closed update any more; the task queue of its host
 	ActivityRecover = "Recover" // RecoverInput → UpdateInfo
 	ActivityEnded   = "Ended"   // UpdateName → nothing, once the update's workflow is closed or not known
 
@@ -144,6 +145,8 @@ type SettleInput struct {
 	Update UpdateName    `json:"update"`
 	Base   int           `json:"base"`
 	Settle engine.Settle `json:"settle"`
+	// Round is that of the attempt whose outcome is unknown; 0 when the attempt was an earlier update's.
+	Round int `json:"round,omitempty"`
 }
 
 // ReleaseInput ends the update's plugin processes on its worker and forgets its session there.

@@ -9,22 +9,30 @@ import (
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/activity"
 
+	"github.com/deployctl/deployctl/activities"
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
-	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/workflows"
 )
 
 // recovery are the activities that look after updates whose workflows were closed from outside.
-type recovery struct{ connection *Connection }
+type recovery struct {
+	connection *Connection
+	acts       *activities.Activities
+}
 
 // Ended returns once the update's workflow is closed, or not known.
 func (r *recovery) Ended(ctx context.Context, u deployments.UpdateName) error {
+	return r.closed(ctx, deployments.UpdateWorkflowID(u))
+}
+
+// closed returns once a workflow is closed, or not known.
+func (r *recovery) closed(ctx context.Context, id string) error {
 	for {
 		activity.RecordHeartbeat(ctx)
-		description, err := r.connection.Client.DescribeWorkflowExecution(ctx, deployments.UpdateWorkflowID(u), "")
-		var unknown *serviceerror.NotFound
+		description, err := r.connection.Client.DescribeWorkflowExecution(ctx, id, "")
 		switch {
-		case errors.As(err, &unknown):
+		case unknown(err):
 			return nil
 		case err == nil && description.GetWorkflowExecutionInfo().GetStatus() != enums.WORKFLOW_EXECUTION_STATUS_RUNNING:
 			return nil
@@ -37,42 +45,130 @@ func (r *recovery) Ended(ctx context.Context, u deployments.UpdateName) error {
 	}
 }
 
-// Recover ends an update in the place of its workflow: what it saved becomes the next checkpoint. Operations that it
-// had begun stand as pending; the next update settles them.
+// unknown tells that there is no such workflow, or none that runs.
+func unknown(err error) bool {
+	var missing *serviceerror.NotFound
+	return errors.As(err, &missing)
+}
+
+// Stop makes sure that the Run of an update, whose own workflow is closed, is closed, too, and gives the task queue of the
+// worker that hosts the update; empty when none does.
+func (r *recovery) Stop(ctx context.Context, u deployments.UpdateName) (string, error) {
+	id := deployments.RunWorkflowID(u)
+	if err := r.connection.Client.TerminateWorkflow(ctx, id, "", "its update is closed"); err != nil && !unknown(err) {
+		return "", err
+	}
+	if err := r.closed(ctx, id); err != nil {
+		return "", err
+	}
+	claim, err := r.connection.Store.ClaimOf(ctx, u)
+	if deployments.CodeOf(err) == deployments.CodeConflict || deployments.CodeOf(err) == deployments.CodeNotFound {
+		return "", nil
+	}
+	return activities.HostOf(claim.Writer), err
+}
+
+// Recover ends an update in the place of its workflow. The history of its Run tells what had been done and was not saved
+// yet, which becomes part of the next checkpoint; steps of which nobody knows the end stand there as pending operations,
+// which the next update settles.
 func (r *recovery) Recover(ctx context.Context, in deployments.RecoverInput) (deployments.UpdateInfo, error) {
-	saves, err := r.connection.Store.LastSave(ctx, in.Update)
-	if err != nil {
-		return deployments.UpdateInfo{}, err
+	store := r.connection.Store
+	info, err := store.Info(ctx, in.Update)
+	if err == nil && !info.Ended.IsZero() {
+		return info, nil
 	}
-	request, err := r.connection.Store.Request(ctx, in.Update)
 	if err != nil && deployments.CodeOf(err) != deployments.CodeNotFound {
-		return deployments.UpdateInfo{}, err
+		return info, err
 	}
-	info, err := r.connection.Store.Info(ctx, in.Update)
+	head, err := store.Head(ctx, in.Update.StackName)
+	switch {
+	case err != nil && deployments.CodeOf(err) != deployments.CodeNotFound:
+		return info, err
+	case err != nil, head.Version != in.Update.Number() && (head.Active == nil || head.Active.Version != in.Update.Version):
+		return r.withdraw(ctx, in, info)
+	}
+	ended, err := r.connection.endingOf(ctx, in.Update)
 	if err != nil {
+		return info, err
+	}
+	for _, save := range ended.Saves {
+		if err := r.acts.Save(ctx, save); err != nil {
+			return info, err
+		}
+	}
+	settled := deployments.SettledInput{Update: in.Update, Base: head.Version, Saves: ended.Last}
+	if ended.result != nil {
+		settled.Result = *ended.result
+	} else {
+		settled.Result = engine.Result{Status: statusOf(in), Error: in.Error, Changes: ended.Changes}
+	}
+	return r.acts.Settled(ctx, settled)
+}
+
+// withdraw ends an update that never had its stack: there is nothing to keep of it.
+func (r *recovery) withdraw(ctx context.Context, in deployments.RecoverInput, info deployments.UpdateInfo) (deployments.UpdateInfo, error) {
+	if info.Started.IsZero() {
+		request, err := r.connection.Store.Request(ctx, in.Update)
+		if err != nil && deployments.CodeOf(err) != deployments.CodeNotFound {
+			return info, err
+		}
 		info = deployments.UpdateInfo{
 			Update: in.Update, Kind: request.Kind, Message: request.Message, Initiator: request.Initiator, Started: time.Now().UTC(),
 		}
 	}
-	if !info.Ended.IsZero() {
-		return info, nil
-	}
-	claim, err := r.connection.Store.ClaimOf(ctx, in.Update)
-	if err == nil && !request.DryRun {
-		written, err := r.connection.Store.Finish(ctx, statestore.Finish{
-			Scope: statestore.Scope{Update: in.Update, Base: claim.Base, Secrets: request.Secrets}, Saves: saves,
-		})
-		if err != nil {
-			return info, err
-		}
-		info.Resources = written.Resources
-	}
-	info.Status, info.Error, info.Ended = string(in.Status), in.Error, time.Now().UTC()
-	if in.Status == "" {
-		info.Status = string(engine.StatusFailed)
-	}
+	info.Status, info.Error, info.Ended = string(statusOf(in)), in.Error, time.Now().UTC()
 	if err := r.connection.Store.PutInfo(ctx, info); err != nil {
 		return info, err
 	}
-	return info, closeLog(ctx, r.connection.Store, info, saves)
+	return info, closeLog(ctx, r.connection.Store, info, 0)
+}
+
+func statusOf(in deployments.RecoverInput) engine.Status {
+	if in.Status == "" {
+		return engine.StatusFailed
+	}
+	return in.Status
+}
+
+// ending is how a Run is brought to its end in the place of its workflow.
+type ending struct {
+	workflows.Ending
+	// result is what the Run came to, if it had ended when its update was closed.
+	result *engine.Result
+}
+
+// endingOf reads from the history of an update's Run how it ends.
+func (c *Connection) endingOf(ctx context.Context, u deployments.UpdateName) (ending, error) {
+	h, err := c.recordOf(ctx, deployments.RunWorkflowID(u))
+	switch {
+	case unknown(err): // it was never started
+		return ending{}, nil
+	case err != nil:
+		return ending{}, err
+	}
+	var outcome error // why the store could not tell
+	left := func(op, round int) (engine.StepFinished, bool) {
+		if known, ok := h.known(op); ok {
+			return known, true
+		}
+		found, err := c.Store.Outcome(ctx, u, op, round)
+		if outcome = errors.Join(outcome, err); found == nil || err != nil {
+			return engine.StepFinished{}, false
+		}
+		return *found, true
+	}
+	out, err := h.result()
+	if out != nil || err != nil {
+		return ending{Ending: workflows.Ending{Last: out.Saves}, result: &out.Result}, err
+	}
+	remains, err := h.replay()
+	if err != nil {
+		if c.config.Log != nil {
+			c.config.Log.Warn("The next update settles what is not known.", "cannot", "replay the Run of "+u.String(), "error", err)
+		}
+		end, err := h.fold()
+		return ending{Ending: end}, err
+	}
+	end := remains.Close(left)
+	return ending{Ending: end}, outcome
 }

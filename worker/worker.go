@@ -53,6 +53,7 @@ func (c *Connection) Run(ctx context.Context, o Options) error {
 		o.Dir = dir
 	}
 	private := deployments.PrivateTaskQueue(o.Instance)
+	c.eager.serve(private)
 	acts := activities.New(activities.Options{
 		Store: c.Store, Runs: runclient.New(c.Client), Heart: c.Client, Worker: private, Dir: o.Dir,
 		Env: os.Environ(), Builtin: o.Builtin,
@@ -72,7 +73,7 @@ func (c *Connection) Run(ctx context.Context, o Options) error {
 	shared := worker.New(c.Client, deployments.SharedTaskQueue, options)
 	workflows.New(o.Workflows).Register(shared)
 	shared.RegisterActivity(acts)
-	shared.RegisterActivity(&recovery{c})
+	shared.RegisterActivity(&recovery{c, acts})
 	options.DisableWorkflowWorker = true
 	own := worker.New(c.Client, private, options)
 	own.RegisterActivity(acts)

@@ -45,6 +45,17 @@ type flight struct {
 	cancel workflow.CancelFunc
 }
 
+// stepping is the operation that a call makes or settles, and in which round; 0 when it does neither.
+func (c call) stepping() (op, round int) {
+	switch in := c.input.(type) {
+	case deployments.StepInput:
+		return in.Step.Op, in.Round
+	case deployments.SettleInput:
+		return in.Settle.Step.Op, in.Round
+	}
+	return 0, 0
+}
+
 // result makes the events of an ended call: of its result with ok, of an error that will not pass with failed.
 func result[T any](ok func(T) []engine.Event, failed func(error) []engine.Event) func(workflow.Context, workflow.Future) []engine.Event {
 	return func(ctx workflow.Context, f workflow.Future) []engine.Event {
@@ -161,7 +172,7 @@ func (r *run) settle(s engine.Settle) call {
 	return call{
 		name: deployments.ActivitySettle, id: fmt.Sprintf("settle-%d", op), retry: &patiently,
 		summary: fmt.Sprintf("find out about %s %s %s", s.Step.Kind, s.Step.Type, s.Step.URN.Name()),
-		input:   deployments.SettleInput{Update: r.in.Update, Base: r.in.Base, Settle: s},
+		input:   deployments.SettleInput{Update: r.in.Update, Base: r.in.Base, Settle: s, Round: r.in.Rounds[op]},
 		events: result(func(f engine.StepFinished) []engine.Event {
 			r.decide(op, f.Outcome)
 			return single(f)

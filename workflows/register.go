@@ -11,10 +11,12 @@ import (
 // revision are kept and must replay for as long as such workflows may run.
 const Revision = 1
 
-// Settings change how workflows behave, for tests.
+// Settings change how workflows behave, for tests and for recovery.
 type Settings struct {
 	// ForceContinue is the RunInput's.
 	ForceContinue int
+	// Opened, if not nil, is told of every Run; for whoever replays one that was closed from outside.
+	Opened func(*Remains)
 }
 
 // Workflows are the workflows with their settings.

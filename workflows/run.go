@@ -37,6 +37,9 @@ func (w *Workflows) Run(ctx workflow.Context, in deployments.RunInput) (deployme
 	stop := ctx.Done()
 	ctx, _ = workflow.NewDisconnectedContext(ctx)
 	r := newRun(in)
+	if w.settings.Opened != nil {
+		w.settings.Opened(&Remains{r})
+	}
 	if err := r.listen(ctx, stop); err != nil {
 		return deployments.RunOutput{}, err
 	}

@@ -19,9 +19,10 @@ type saver struct {
 	deltas []engine.Delta
 	events []engine.Emit
 
-	flight workflow.Future // the save under way, or nil
-	timer  workflow.Future // until the next, or nil
-	failed error           // why nothing can be saved any more
+	flight workflow.Future        // the save under way, or nil
+	sent   *deployments.SaveInput // the last save begun, until it is known to be made
+	timer  workflow.Future        // until the next, or nil
+	failed error                  // why nothing can be saved any more
 }
 
 func (s *saver) unsaved() bool { return len(s.deltas)+len(s.events) > 0 }
@@ -73,6 +74,7 @@ func (s *saver) begin(ctx workflow.Context) {
 	in.Deltas, s.deltas = s.deltas[:n:n], s.deltas[n:]
 	n = fits(len(s.events), saveItems, saveBytes, func(i int) int { return emitSize(s.events[i]) })
 	in.Events, s.events = s.events[:n:n], s.events[n:]
+	s.sent = &in
 	s.flight = workflow.ExecuteActivity(onShared(ctx, fmt.Sprintf("save %d", s.number)), deployments.ActivitySave, in)
 }
 
@@ -85,6 +87,23 @@ func (s *saver) land(ctx workflow.Context) {
 	if err := s.flight.Get(ctx, nil); err != nil {
 		s.failed = err
 		s.deltas, s.events = nil, nil
+	} else {
+		s.sent = nil
 	}
 	s.flight = nil
+}
+
+// rest gives the saves that are not known to be made: the one under way, and one of everything else.
+func (s *saver) rest() []deployments.SaveInput {
+	var saves []deployments.SaveInput
+	if s.sent != nil {
+		saves = append(saves, *s.sent)
+	}
+	if s.unsaved() {
+		s.number++
+		saves = append(saves, deployments.SaveInput{
+			Update: s.update, Base: s.base, Number: s.number, Deltas: s.deltas, Events: s.events,
+		})
+	}
+	return saves
 }

@@ -199,8 +199,8 @@ func (s *stack) ended(ctx workflow.Context, u deployments.UpdateName) *watch {
 	return &watch{closed: workflow.ExecuteActivity(ctx, deployments.ActivityEnded, u), cancel: cancel}
 }
 
-// recover ends the active update in the place of its workflow, which closed without settling. The update's last
-// signal may have come in the same moment; then there is nothing to do.
+// recover ends the active update in the place of its workflow, which closed without settling, once nothing of it moves
+// any more. The update's last signal may have come in the same moment; then there is nothing to do.
 func (s *stack) recover(ctx workflow.Context) error {
 	why := s.watch.closed.Get(ctx, nil)
 	s.watch = nil
@@ -215,6 +215,13 @@ func (s *stack) recover(ctx workflow.Context) error {
 		if failure.Type() == string(deployments.CodeCancelled) {
 			in.Status = engine.StatusCancelled
 		}
+	}
+	var host string
+	if err := workflow.ExecuteActivity(onShared(ctx, "stop what is left"), deployments.ActivityStop, in.Update).Get(ctx, &host); err != nil {
+		return err
+	}
+	if host != "" {
+		release(ctx, host, in.Update)
 	}
 	if err := workflow.ExecuteActivity(onShared(ctx, "recover "+s.first()), deployments.ActivityRecover, in).Get(ctx, nil); err != nil {
 		return err

@@ -37,6 +37,8 @@ func (y *yard) Head(context.Context, deployments.StackName) (deployments.Head, e
 
 func (y *yard) Ended(context.Context, deployments.UpdateName) error { return nil }
 
+func (y *yard) Stop(context.Context, deployments.UpdateName) (string, error) { return "", nil }
+
 func (y *yard) Recover(_ context.Context, in deployments.RecoverInput) (deployments.UpdateInfo, error) {
 	y.recovered = append(y.recovered, in)
 	return deployments.UpdateInfo{}, nil
@@ -76,6 +78,7 @@ func newYard(head deployments.Head) *yard {
 	y.env.RegisterWorkflowWithOptions(y.Update, workflow.RegisterOptions{Name: deployments.WorkflowUpdate})
 	y.env.RegisterActivity(y.Head)
 	y.env.RegisterActivity(y.Ended)
+	y.env.RegisterActivity(y.Stop)
 	y.env.RegisterActivity(y.Recover)
 	return y
 }

@@ -131,19 +131,19 @@ func (u *update) end(ctx workflow.Context, out deployments.RunOutput) (deploymen
 		_ = workflow.SignalExternalWorkflow(ctx, stack, "", deployments.SignalFinished, finished).Get(ctx, nil)
 	}
 	err := report(ctx, string(out.Result.Status))
-	u.release(ctx)
+	release(ctx, u.claimed.Worker, u.in.Update)
+	_ = workflow.Await(ctx, func() bool { return !u.programming })
 	return info, err
 }
 
-// release ends the plugins on the worker, if it is still there. Whoever does not get this sees the workflow closed.
-func (u *update) release(ctx workflow.Context) {
-	ctx = onWorker(ctx, u.claimed.Worker, &once)
+// release ends the update's plugins on a worker, if that is still there.
+func release(ctx workflow.Context, worker string, u deployments.UpdateName) {
+	ctx = onWorker(ctx, worker, &once)
 	ctx = workflow.WithScheduleToStartTimeout(workflow.WithStartToCloseTimeout(ctx, short), releaseStart)
-	in := deployments.ReleaseInput{Update: u.in.Update}
+	in := deployments.ReleaseInput{Update: u}
 	if err := workflow.ExecuteActivity(ctx, deployments.ActivityRelease, in).Get(ctx, nil); err != nil {
 		workflow.GetLogger(ctx).Info("The worker was not released.", "error", err)
 	}
-	_ = workflow.Await(ctx, func() bool { return !u.programming })
 }
 
 // listen passes on what is said to the update while it is at work.

@@ -1,0 +1,185 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strconv"
+	"strings"
+
+	"go.temporal.io/api/enums/v1"
+	historypb "go.temporal.io/api/history/v1"
+	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/log"
+	"go.temporal.io/sdk/worker"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/workflows"
+)
+
+// record is the history of the last run of a Run workflow: what earlier ones did is saved.
+type record struct {
+	worker.WorkflowReplayerOptions
+	events []*historypb.HistoryEvent
+	latest map[int]*historypb.HistoryEvent   // the last Step or Settle that was scheduled for an operation
+	closed map[int64]*historypb.HistoryEvent // how activities ended, by the id of the event that scheduled them
+}
+
+// recordOf reads the history of a workflow.
+func (c *Connection) recordOf(ctx context.Context, id string) (*record, error) {
+	options, err := c.config.Temporal.options(c.config)
+	if err != nil {
+		return nil, err
+	}
+	var events []*historypb.HistoryEvent
+	for page := c.Client.GetWorkflowHistory(ctx, id, "", false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT); page.HasNext(); {
+		event, err := page.Next()
+		if err != nil {
+			return nil, err
+		}
+		events = append(events, event)
+	}
+	return newRecord(events, worker.WorkflowReplayerOptions{
+		DataConverter: options.DataConverter, FailureConverter: options.FailureConverter, DisableDeadlockDetection: true,
+	}), nil
+}
+
+func newRecord(events []*historypb.HistoryEvent, o worker.WorkflowReplayerOptions) *record {
+	if o.DataConverter == nil {
+		o.DataConverter = converter.GetDefaultDataConverter()
+	}
+	h := &record{o, events, map[int]*historypb.HistoryEvent{}, map[int64]*historypb.HistoryEvent{}}
+	for _, e := range events {
+		if a := e.GetActivityTaskScheduledEventAttributes(); isStep(e) || isSettle(e) {
+			id := a.GetActivityId()
+			if op, err := strconv.Atoi(id[strings.LastIndexByte(id, '-')+1:]); err == nil {
+				h.latest[op] = e
+			}
+		}
+		if scheduled := closes(e); scheduled != 0 {
+			h.closed[scheduled] = e
+		}
+	}
+	return h
+}
+
+func isStep(e *historypb.HistoryEvent) bool   { return activityOf(e) == deployments.ActivityStep }
+func isSettle(e *historypb.HistoryEvent) bool { return activityOf(e) == deployments.ActivitySettle }
+
+// activityOf is the type of the activity that an event schedules.
+func activityOf(e *historypb.HistoryEvent) string {
+	return e.GetActivityTaskScheduledEventAttributes().GetActivityType().GetName()
+}
+
+// closes is the id of the event that scheduled the activity whose end an event is; 0 when it is none.
+func closes(e *historypb.HistoryEvent) int64 {
+	return max(
+		e.GetActivityTaskCompletedEventAttributes().GetScheduledEventId(), e.GetActivityTaskFailedEventAttributes().GetScheduledEventId(),
+		e.GetActivityTaskTimedOutEventAttributes().GetScheduledEventId(), e.GetActivityTaskCanceledEventAttributes().GetScheduledEventId(),
+	)
+}
+
+// known is what the history tells of an operation that was in flight at its end; false when that is nothing.
+func (h *record) known(op int) (engine.StepFinished, bool) {
+	nothing := engine.StepFinished{Outcome: engine.OutcomeCancelled, Error: "its workflow was ended before it began"}
+	scheduled := h.latest[op]
+	if scheduled == nil {
+		return nothing, true
+	}
+	end := h.closed[scheduled.GetEventId()]
+	if a := end.GetActivityTaskCompletedEventAttributes(); a != nil {
+		var found engine.StepFinished
+		err := h.DataConverter.FromPayloads(a.GetResult(), &found)
+		return found, err == nil
+	}
+	return nothing, isStep(scheduled) && neverBegan(end)
+}
+
+// neverBegan tells of an activity that failed that it had not been begun.
+func neverBegan(end *historypb.HistoryEvent) bool {
+	failed := end.GetActivityTaskFailedEventAttributes().GetFailure().GetApplicationFailureInfo()
+	late := end.GetActivityTaskTimedOutEventAttributes().GetFailure().GetTimeoutFailureInfo()
+	return end.GetActivityTaskCanceledEventAttributes() != nil || failed.GetType() == deployments.ErrorNotStarted ||
+		late.GetTimeoutType() == enums.TIMEOUT_TYPE_SCHEDULE_TO_START
+}
+
+// result is what the Run came to, if it had ended by itself; else nil.
+func (h *record) result() (*deployments.RunOutput, error) {
+	a := h.events[len(h.events)-1].GetWorkflowExecutionCompletedEventAttributes()
+	if a == nil {
+		return nil, nil
+	}
+	var out deployments.RunOutput
+	return &out, h.DataConverter.FromPayloads(a.GetResult(), &out)
+}
+
+// replay brings the Run to where it was when it was closed.
+func (h *record) replay() (*workflows.Remains, error) {
+	replayer, err := worker.NewWorkflowReplayerWithOptions(h.WorkflowReplayerOptions)
+	if err != nil {
+		return nil, err
+	}
+	var remains *workflows.Remains
+	workflows.New(workflows.Settings{Opened: func(r *workflows.Remains) { remains = r }}).Register(replayer)
+	open := h.events
+	if n := len(open) - 1; closesWorkflow(open[n].GetEventType()) {
+		open = open[:n]
+	}
+	err = replayer.ReplayWorkflowHistory(log.NewStructuredLogger(slog.New(slog.DiscardHandler)), &historypb.History{Events: open})
+	if err == nil && remains == nil {
+		err = errors.New("the history is not that of a Run")
+	}
+	return remains, err
+}
+
+func closesWorkflow(t enums.EventType) bool {
+	return t == enums.EVENT_TYPE_WORKFLOW_EXECUTION_TERMINATED || t == enums.EVENT_TYPE_WORKFLOW_EXECUTION_FAILED ||
+		t == enums.EVENT_TYPE_WORKFLOW_EXECUTION_TIMED_OUT || t == enums.EVENT_TYPE_WORKFLOW_EXECUTION_CANCELED
+}
+
+// fold gathers what stands in the history itself, for one that cannot be replayed: the saves that are not known to be made,
+// and every create that was begun and of which they do not tell, as a pending operation. Other steps are decided again
+// anyway.
+func (h *record) fold() (workflows.Ending, error) {
+	var in deployments.RunInput
+	if err := h.DataConverter.FromPayloads(h.events[0].GetWorkflowExecutionStartedEventAttributes().GetInput(), &in); err != nil {
+		return workflows.Ending{}, err
+	}
+	end := workflows.Ending{Last: in.Saves}
+	seq, told := 0, map[int]bool{} // operations that the saves tell of
+	for _, e := range h.events {
+		if activityOf(e) != deployments.ActivitySave {
+			continue
+		}
+		var save deployments.SaveInput
+		if err := h.DataConverter.FromPayloads(e.GetActivityTaskScheduledEventAttributes().GetInput(), &save); err != nil {
+			return end, err
+		}
+		for _, d := range save.Deltas {
+			seq = max(seq, d.Seq)
+			told[d.Op] = told[d.Op] || d.Kind == engine.DeltaBegin || d.Kind == engine.DeltaEnd
+		}
+		if end.Last = save.Number; h.closed[e.GetEventId()].GetActivityTaskCompletedEventAttributes() == nil {
+			end.Saves = append(end.Saves, save)
+		}
+	}
+	rest := deployments.SaveInput{Update: in.Update, Base: in.Base, Number: end.Last + 1}
+	for _, e := range h.events {
+		var step deployments.StepInput
+		if !isStep(e) || h.DataConverter.FromPayloads(e.GetActivityTaskScheduledEventAttributes().GetInput(), &step) != nil || told[step.Step.Op] {
+			continue
+		}
+		told[step.Step.Op] = true
+		if s := step.Step; s.Kind == engine.StepCreate || s.Kind == engine.StepCreateReplacement {
+			seq++
+			rest.Deltas = append(rest.Deltas, engine.Delta{Seq: seq, Kind: engine.DeltaBegin, Op: s.Op, Pending: &engine.PendingOperation{
+				Op: s.Op, Kind: "creating", State: *s.New, Seed: s.Seed,
+			}})
+		}
+	}
+	if len(rest.Deltas) > 0 {
+		end.Saves, end.Last = append(end.Saves, rest), rest.Number
+	}
+	return end, nil
+}

@@ -1,0 +1,196 @@
+package worker
+
+import (
+	"compress/gzip"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"go.temporal.io/api/enums/v1"
+	historypb "go.temporal.io/api/history/v1"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/worker"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/workflows"
+)
+
+// recorded reads the histories of a scene's Run, over its continue-as-new.
+func recorded(t *testing.T, scene string) (runs []*historypb.History) {
+	t.Helper()
+	for n := 1; ; n++ {
+		f, err := os.Open(filepath.Join("..", "workflows", "testdata", "histories", fmt.Sprint(workflows.Revision), fmt.Sprintf("%s.run-%d.json.gz", scene, n)))
+		if os.IsNotExist(err) && n > 1 {
+			return runs
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		z, err := gzip.NewReader(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h, err := client.HistoryFromJSON(z, client.HistoryJSONOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = f.Close()
+		runs = append(runs, h)
+	}
+}
+
+// commanded are the types of events that stand with the end of the task that made them.
+var commanded = []enums.EventType{
+	enums.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED, enums.EVENT_TYPE_ACTIVITY_TASK_CANCEL_REQUESTED, enums.EVENT_TYPE_TIMER_STARTED,
+	enums.EVENT_TYPE_TIMER_CANCELED, enums.EVENT_TYPE_SIGNAL_EXTERNAL_WORKFLOW_EXECUTION_INITIATED,
+	enums.EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_ACCEPTED, enums.EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_COMPLETED,
+	enums.EVENT_TYPE_MARKER_RECORDED, enums.EVENT_TYPE_WORKFLOW_PROPERTIES_MODIFIED,
+	enums.EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED, enums.EVENT_TYPE_WORKFLOW_EXECUTION_CONTINUED_AS_NEW,
+}
+
+func decoded[T any](t *testing.T, payloads func(*T) error) T {
+	t.Helper()
+	var v T
+	if err := payloads(&v); err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// outcome is what a history says that the world is like.
+type outcome struct {
+	base  []engine.State
+	saves map[int]deployments.SaveInput // that were made
+	begun map[int]engine.Step           // creates
+	made  map[int]bool                  // creates that answered
+}
+
+func (o *outcome) read(t *testing.T, h *record) {
+	for _, e := range h.events {
+		a := e.GetActivityTaskScheduledEventAttributes()
+		done := h.closed[e.GetEventId()].GetActivityTaskCompletedEventAttributes()
+		switch activityOf(e) {
+		case deployments.ActivityHeaders:
+			if done != nil {
+				o.base = decoded(t, func(v *deployments.Headers) error { return h.DataConverter.FromPayloads(done.GetResult(), v) }).States
+			}
+		case deployments.ActivitySave:
+			if done != nil {
+				save := decoded(t, func(v *deployments.SaveInput) error { return h.DataConverter.FromPayloads(a.GetInput(), v) })
+				o.saves[save.Number] = save
+			}
+		case deployments.ActivityStep:
+			step := decoded(t, func(v *deployments.StepInput) error { return h.DataConverter.FromPayloads(a.GetInput(), v) }).Step
+			if step.Kind != engine.StepCreate && step.Kind != engine.StepCreateReplacement {
+				continue
+			}
+			if neverBegan(h.closed[e.GetEventId()]) {
+				continue
+			}
+			o.begun[step.Op] = step
+			if done != nil {
+				result := decoded(t, func(v *engine.StepFinished) error { return h.DataConverter.FromPayloads(done.GetResult(), v) })
+				o.made[step.Op] = result.Outcome == engine.OutcomeDone
+				if result.Outcome == engine.OutcomeFailed {
+					delete(o.begun, step.Op)
+				}
+			}
+		case deployments.ActivitySettle:
+			if done != nil {
+				result := decoded(t, func(v *engine.StepFinished) error { return h.DataConverter.FromPayloads(done.GetResult(), v) })
+				if result.Outcome == engine.OutcomeAbsent {
+					delete(o.begun, result.Op)
+				}
+			}
+		}
+	}
+}
+
+// judge applies an ending: what may have been made is stored or pending, and if the ending is whole all that was made is
+// stored, only what may have been is pending, and the snapshot is sound.
+func (o *outcome) judge(t *testing.T, end workflows.Ending, whole bool) {
+	t.Helper()
+	for _, save := range end.Saves {
+		o.saves[save.Number] = save
+	}
+	snap := engine.NewSnapshot(o.base, nil)
+	for n := 1; n <= end.Last; n++ {
+		save, ok := o.saves[n]
+		if !ok {
+			t.Errorf("save %d of %d is missing", n, end.Last)
+		}
+		for _, d := range save.Deltas {
+			snap.Apply(d)
+		}
+	}
+	states, pending := snap.States()
+	if err := engine.Verify(states); err != nil && whole {
+		t.Errorf("the snapshot is broken: %v", err)
+	}
+	for op, step := range o.begun {
+		stored := slices.ContainsFunc(states, func(s engine.State) bool {
+			return s.URN == step.URN && !s.Delete && s.Key == engine.Key(fmt.Sprint("o", op))
+		})
+		waits := slices.ContainsFunc(pending, func(p engine.PendingOperation) bool { return p.State.URN == step.URN && p.Kind == "creating" })
+		switch {
+		case stored && waits:
+			t.Errorf("%s is stored and pending", step.URN.Name())
+		case !stored && !waits:
+			t.Errorf("%s is forgotten", step.URN.Name())
+		case o.made[op] && !stored && whole:
+			t.Errorf("%s was made, and is not stored", step.URN.Name())
+		}
+	}
+	for _, p := range pending {
+		if _, ok := o.begun[p.Op]; !ok && whole && p.Kind == "creating" {
+			t.Errorf("%s is pending, and was not begun", p.State.URN.Name())
+		}
+	}
+}
+
+// TestARunThatIsEndedAnywhereForgetsNothing ends every recorded Run after each of its events, and brings it to its end by
+// replay, and by what stands in the history.
+func TestARunThatIsEndedAnywhereForgetsNothing(t *testing.T) {
+	for _, scene := range []string{"create", "failure", "second-epoch", "continue-as-new", "replacement", "unknown-outcome", "lost-worker"} {
+		t.Run(scene, func(t *testing.T) {
+			runs := recorded(t, scene)
+			for i, run := range runs {
+				for n := 1; n < len(run.Events); n++ {
+					if slices.Contains(commanded, run.Events[n].GetEventType()) {
+						continue
+					}
+					t.Run(fmt.Sprintf("run %d after %d events", i+1, n), func(t *testing.T) {
+						terminated := append(slices.Clone(run.Events[:n]), &historypb.HistoryEvent{
+							EventId: int64(n + 1), EventType: enums.EVENT_TYPE_WORKFLOW_EXECUTION_TERMINATED,
+						})
+						for _, way := range []string{"replayed", "folded"} {
+							h := newRecord(terminated, worker.WorkflowReplayerOptions{DisableDeadlockDetection: true})
+							o := &outcome{nil, map[int]deployments.SaveInput{}, map[int]engine.Step{}, map[int]bool{}}
+							for _, earlier := range runs[:i] {
+								o.read(t, newRecord(earlier.Events, worker.WorkflowReplayerOptions{}))
+							}
+							o.read(t, h)
+							if way == "replayed" {
+								remains, err := h.replay()
+								if err == nil {
+									o.judge(t, remains.Close(func(op, _ int) (engine.StepFinished, bool) { return h.known(op) }), true)
+								} else if n >= 4 {
+									t.Error(err)
+								}
+								continue
+							}
+							end, err := h.fold()
+							if err != nil {
+								t.Fatal(err)
+							}
+							o.judge(t, end, false)
+						}
+					})
+				}
+			}
+		})
+	}
+}
