@@ -2,7 +2,7 @@
 SHELL := /bin/bash -o pipefail
 export GOFLAGS := -buildvcs=false
 PEERS = $(shell tools/peers/build)
-PKGS = $$(go list ./... | grep -v -e /internal/devserver -e /e2e$$ -e /e2e/languages -e /e2e/interop -e /e2e/secrecy -e /bench$$)
+PKGS = $$(go list ./... | grep -v -e /internal/devserver -e /e2e$$ -e /e2e/languages -e /e2e/interop -e /e2e/secrecy -e /e2e/recovery -e /bench$$)
 
 .PHONY: all build demo test unit lint workflowcheck imports cross e2e bench chaos generate clean help
 

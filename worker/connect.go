@@ -12,6 +12,7 @@ import (
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/temporal"
+	"google.golang.org/grpc"
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/statestore"
@@ -39,6 +40,7 @@ type Connection struct {
 	Client client.Client
 	Store  *statestore.Store
 	config Config
+	eager  *eager
 }
 
 // Connect opens the store and the client. Parts that do not answer are tried again, quietly, for as long as the
@@ -62,6 +64,8 @@ func Connect(ctx context.Context, c Config) (*Connection, error) {
 	if err != nil {
 		return nil, err
 	}
+	eager := newEager()
+	options.ConnectionOptions.DialOptions = []grpc.DialOption{grpc.WithChainUnaryInterceptor(eager.intercept)}
 	dialing, cancel := context.WithTimeout(ctx, c.Patience)
 	defer cancel()
 	connected, err := dial(dialing, options)
@@ -70,7 +74,7 @@ func Connect(ctx context.Context, c Config) (*Connection, error) {
 			"Temporal at %s (namespace %s) cannot be used; check that it runs and that the address, the namespace and the credentials are right: %w",
 			c.Temporal.Address, c.Temporal.Namespace, err)
 	}
-	return &Connection{Client: connected, Store: store, config: c}, nil
+	return &Connection{Client: connected, Store: store, config: c, eager: eager}, nil
 }
 
 // dial connects, again and again until it works or ctx ends.
@@ -109,6 +113,7 @@ func (t Temporal) options(c Config) (client.Options, error) {
 	if t.APIKey != "" {
 		o.Credentials = client.NewAPIKeyStaticCredentials(t.APIKey)
 	}
+	o.ConnectionOptions.GrpcCompression = &client.GrpcCompressionNone{} // payloads are compressed before they are sealed
 	o.ConnectionOptions.TLS, err = t.tls()
 	return o, err
 }
