@@ -29,6 +29,9 @@ type Options struct {
 	Patience time.Duration
 	// FirstPatience is Patience until the service has answered once; zero means the same.
 	FirstPatience time.Duration
+	// Missed is called after every attempt that did not reach the service, before the next one; it returns soon, and may be
+	// called from several goroutines. It may be nil.
+	Missed func()
 	// Unreachable is told when the service has not been reached for a few seconds (true) and when it is back (false).
 	// It may be nil.
 	Unreachable func(bool)

@@ -59,6 +59,9 @@ func (c *Client) patiently(ctx context.Context, attempt func(context.Context) er
 			return err
 		}
 		c.silence.failed()
+		if c.options.Missed != nil {
+			c.options.Missed()
+		}
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}

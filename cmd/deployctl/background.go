@@ -16,6 +16,7 @@ type background struct {
 	log  string // path of what it prints
 	from int64  // where its part of the log begins
 	done chan struct{}
+	err  error // how it ended, once done is closed
 }
 
 // startBackground starts this binary as the embedded service of a home, in a session of its own, so that no terminal's
@@ -47,7 +48,7 @@ func startBackground(home string) (*background, error) {
 	b := &background{log: path, from: info.Size(), done: make(chan struct{})}
 	go func() {
 		defer close(b.done)
-		_ = cmd.Wait() // its log says how it ended
+		b.err = cmd.Wait() // its log says more
 	}()
 	return b, nil
 }

@@ -38,6 +38,7 @@ func connectEmbedded(ctx context.Context, home string, n command.Notices) (comma
 		}
 		connection, err := dial(ctx, client.Options{
 			Address: status.APIAddress, Token: strings.TrimSpace(string(token)), Unreachable: n.Unreachable, FirstPatience: 5 * time.Second,
+			Missed: (&reviver{home: status.Home, say: n.Say}).look,
 		}, true)
 		if err == nil || attempt == 2 || deployments.CodeOf(err) != deployments.CodeUnavailable {
 			return connection, err

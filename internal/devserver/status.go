@@ -37,6 +37,9 @@ type Status struct {
 	CodecAddress    string `json:"codecAddress,omitempty"` // host:port, for the caller's codec endpoint
 	TokenFile       string `json:"tokenFile,omitempty"`    // path of a file with a bearer token for the API
 
+	// Died says of a stopped service that it did not end cleanly: it was killed, or the machine went down.
+	Died bool `json:"died,omitempty"`
+
 	// Lost are the instances before this one that did not end cleanly, oldest first: whatever they were doing when they died,
 	// they are doing it no more. A clean end forgets them.
 	Lost []string `json:"lost,omitempty"`
@@ -68,11 +71,15 @@ func ReadStatus(path string) (Status, error) {
 
 func (h home) readStatus() (Status, error) {
 	running, err := held(h, lockService)
-	if err != nil || !running {
+	if err != nil {
 		return Status{State: Stopped, Home: string(h)}, err
 	}
 	var s Status
-	if _, err := readJSON(h.status(), &s); err != nil {
+	_, err = readJSON(h.status(), &s)
+	if !running { // a clean end has removed the file
+		return Status{State: Stopped, Home: string(h), Died: s.Instance != ""}, nil
+	}
+	if err != nil {
 		return s, err
 	}
 	// Between taking the lock and writing the file, the file may still be a dead predecessor's.

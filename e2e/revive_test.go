@@ -1,0 +1,49 @@
+package e2e
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/deployctl/deployctl/e2e/fakecloud"
+)
+
+func TestAServiceThatDiedIsStartedAgainByWhoeverWaitsForIt(t *testing.T) {
+	for _, command := range []string{"up", "attach"} {
+		t.Run(command, func(t *testing.T) {
+			t.Parallel()
+			s := newStage(t, newHome(t))
+			gate := s.gate(t, "named-2", fakecloud.Before)
+			waits := s.start(t, "up", "--yes", "--skip-preview")
+			must(t, gate.Wait(waiting(t)))
+			if command == "attach" {
+				waits.kill(t)
+				waits = s.start(t, "attach")
+				waits.says(t, "named-1 created")
+			}
+			s.killService(t)
+			must(t, gate.WaitEmpty(waiting(t)))
+			must(t, gate.Open(t.Context()))
+			waits.mustEnd(t, 0)
+			if said := waits.said(); strings.Count(said, "starting it again") != 1 {
+				t.Errorf("it says\n%s", said)
+			}
+			s.asIfNothingHappened(t)
+		})
+	}
+}
+
+func TestAServiceThatWasStoppedIsNotStartedByWhoeverWaitsForIt(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, newHome(t))
+	gate := s.gate(t, "named-2", fakecloud.Before)
+	up := s.start(t, "up", "--yes", "--skip-preview")
+	must(t, gate.Wait(waiting(t)))
+	must(t, gate.Open(t.Context()))
+	s.must(t, "dev", "stop")
+	if up.says(t, "unreachable"); s.status(t).State != "stopped" {
+		t.Errorf("the service is %s", s.status(t).State)
+	}
+	s.must(t, "dev", "--background")
+	up.mustEnd(t, 0)
+	s.asIfNothingHappened(t)
+}
