@@ -39,6 +39,9 @@ type Temporal struct {
 type Connection struct {
 	Client client.Client
 	Store  *statestore.Store
+	// Failures reads failures, which are sealed too.
+	Failures converter.FailureConverter
+
 	config Config
 	eager  *eager
 }
@@ -74,7 +77,7 @@ func Connect(ctx context.Context, c Config) (*Connection, error) {
 			"Temporal at %s (namespace %s) cannot be used; check that it runs and that the address, the namespace and the credentials are right: %w",
 			c.Temporal.Address, c.Temporal.Namespace, err)
 	}
-	return &Connection{Client: connected, Store: store, config: c, eager: eager}, nil
+	return &Connection{Client: connected, Store: store, Failures: options.FailureConverter, config: c, eager: eager}, nil
 }
 
 // dial connects, again and again until it works or ctx ends.

@@ -44,7 +44,7 @@ func openRoom(ctx context.Context, in infrastructure) (*room, error) {
 	}
 	options := worker.Options{Instance: in.instance, Lost: in.lost, Dir: in.dir, Builtin: builtin(in)}
 	return &room{
-		service:   service.New(connection.Client, connection.Store),
+		service:   service.New(connection.Client, connection.Store, connection.Failures),
 		authority: connection.Store,
 		work:      func(ctx context.Context) error { return connection.Run(ctx, options) },
 		close:     connection.Close,

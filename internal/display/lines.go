@@ -119,7 +119,11 @@ func (l *lines) progress(p deployments.Progress) {
 	}
 	for _, step := range p.Running {
 		if row := l.state.byURN[step.URN]; row != nil && step.Attempt > 1 {
-			l.once(fmt.Sprintf("  %s: attempt %d, after: %s", row.label(), step.Attempt, plain(step.LastError)))
+			line := fmt.Sprintf("  %s: attempt %d", row.label(), step.Attempt)
+			if text := lastError(step.Attempt, step.LastError); text != "" {
+				line += ", " + text
+			}
+			l.once(line)
 		}
 	}
 	for _, wait := range p.Waiting {

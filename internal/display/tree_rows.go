@@ -167,11 +167,16 @@ func retries(r *Row, now time.Time) string {
 	if wait := r.NextRetry.Sub(now); !r.NextRetry.IsZero() && wait > 0 {
 		text += " in " + elapsed(wait.Truncate(time.Second))
 	}
-	if r.LastError != "" {
-		first, _, _ := strings.Cut(plain(r.LastError), "\n")
-		text += ": " + first
-	}
 	return text
+}
+
+// lastError says why the attempt before failed; empty when there is none.
+func lastError(attempt int, message string) string {
+	first, _, _ := strings.Cut(plain(message), "\n")
+	if attempt < 2 || first == "" {
+		return ""
+	}
+	return "last error: " + first
 }
 
 // below writes a resource's changed properties and diagnostics.
@@ -186,6 +191,9 @@ func (b *branch) below(r *Row, indent string) {
 			}
 			b.lines = append(b.lines, lead+b.clipChange(line, lead))
 		}
+	}
+	if text := lastError(r.Attempt, r.LastError); text != "" && r.Phase == running {
+		b.lines = append(b.lines, lead+b.paint.paint(yellow, b.clipChange(text, lead)))
 	}
 	for _, d := range b.diags(r) {
 		for _, line := range diagLines(d, b.paint) {

@@ -58,7 +58,8 @@ func TestARetriedStepShowsItsAttemptTheWaitAndTheLastError(t *testing.T) {
 	s.at(5, deployments.WatchEvent{Progress: &deployments.Progress{Running: []deployments.RunningStep{{
 		URN: id(bucket, "site"), Attempt: 3, Started: start, LastError: "connection refused\nby the host", NextRetry: start.Add(9 * time.Second),
 	}}}}).shows(`
-+ deployctl:s3:Bucket site  creating (5s), attempt 3 in 4s: connection refused
++ deployctl:s3:Bucket site  creating (5s), attempt 3 in 4s
+    last error: connection refused
 ⠋ up: 1 running, 0 done
 `)
 }

@@ -8,6 +8,7 @@ import (
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/deployctl/deployctl/deployments"
@@ -20,11 +21,12 @@ import (
 type Service struct {
 	store
 	temporal client.Client
+	failures converter.FailureConverter
 }
 
-// New makes the service of a Temporal client and a store.
-func New(c client.Client, s *statestore.Store) *Service {
-	return &Service{store: store{s}, temporal: c}
+// New makes the service of a Temporal client and a store. The converter reads what the client's cluster keeps of failures.
+func New(c client.Client, s *statestore.Store, f converter.FailureConverter) *Service {
+	return &Service{store: store{s}, temporal: c, failures: f}
 }
 
 var _ deployments.Service = (*Service)(nil)

@@ -2,7 +2,6 @@ package service
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 
@@ -26,6 +25,3 @@ func (s store) Import(
 ) (int, error) {
 	return s.Store.Import(ctx, statestore.Exchange{Stack: name, Secrets: p}, d)
 }
-
-// activityID is the id of the activity that carries a step out, as the workflows name it.
-func activityID(step deployments.RunningStep) string { return fmt.Sprintf("%s-%d", step.Step, step.Op) }

@@ -46,12 +46,12 @@ func (s *Service) Watch(ctx context.Context, u deployments.UpdateName, send func
 		if err != nil || ended {
 			return err
 		}
+		if err := w.progress(ctx); err != nil {
+			return err
+		}
 		if news {
 			pause = quick
 			continue
-		}
-		if err := w.progress(ctx); err != nil {
-			return err
 		}
 		select {
 		case <-ctx.Done():
@@ -173,27 +173,6 @@ func (w *watcher) position(ctx context.Context) *deployments.Progress {
 		}
 	}
 	return nil
-}
-
-// attempts adds what Temporal knows of running steps.
-func (w *watcher) attempts(ctx context.Context, p *deployments.Progress) {
-	description, err := w.temporal.DescribeWorkflowExecution(ctx, deployments.RunWorkflowID(w.update), "")
-	if err != nil {
-		return
-	}
-	for _, pending := range description.GetPendingActivities() {
-		for i := range p.Running {
-			if step := &p.Running[i]; activityID(*step) == pending.GetActivityId() {
-				step.Attempt = int(pending.GetAttempt())
-				if t := pending.GetScheduledTime(); t != nil && step.Attempt > 1 {
-					step.NextRetry = t.AsTime()
-				}
-				if f := pending.GetLastFailure(); f != nil {
-					step.LastError = f.GetMessage()
-				}
-			}
-		}
-	}
 }
 
 // Stack describes a stack, with what runs and waits.
