@@ -39,9 +39,9 @@ func (a *Activities) claim(ctx context.Context, in deployments.ClaimInput) (depl
 	if err != nil {
 		return deployments.Claimed{}, err
 	}
-	if r.BaseVersion != 0 && r.BaseVersion != base {
+	if previewed, confirmed := r.Previewed(); confirmed && previewed != base {
 		return deployments.Claimed{}, deployments.Errorf(deployments.CodeConflict,
-			"the stack has moved on to version %d since version %d was previewed; preview again", base, r.BaseVersion)
+			"the stack has moved on to version %d since version %d was previewed; preview again", base, previewed)
 	}
 	s, err := a.host(ctx, u, base, r)
 	if err != nil {

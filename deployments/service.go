@@ -28,9 +28,9 @@ type UpdateRequest struct {
 	OnBusy    OnBusy      `json:"onBusy,omitempty"`
 	// Bundle is the digest of the uploaded project manifest; empty when the update needs no program.
 	Bundle string `json:"bundle,omitempty"`
-	// BaseVersion, if not zero, is the stack version that was previewed and confirmed; the update is refused with
-	// CodeConflict when the stack has moved on.
-	BaseVersion int `json:"baseVersion,omitempty"`
+	// BaseVersion, if not nil, is the stack version that was previewed and confirmed, 0 before its first update; the update is
+	// refused with CodeConflict when the stack has moved on, or is just being changed.
+	BaseVersion *int `json:"baseVersion,omitempty"`
 
 	// Config is the stack's configuration, key by key ("project:name"), as its file has it.
 	Config map[string]ConfigValue `json:"config,omitempty"`
@@ -48,6 +48,14 @@ type UpdateRequest struct {
 	WaitOnUnknown    bool     `json:"waitOnUnknown,omitempty"`
 	Message          string   `json:"message,omitempty"`
 	Initiator        string   `json:"initiator,omitempty"` // who asked: a token's name or the local user's
+}
+
+// Previewed gives BaseVersion: ok is false when nothing was previewed.
+func (r UpdateRequest) Previewed() (version int, ok bool) {
+	if r.BaseVersion == nil {
+		return 0, false
+	}
+	return *r.BaseVersion, true
 }
 
 // ConfigValue is one configuration value. Objects and lists are JSON text. A secret's Value is plain here (payloads

@@ -61,6 +61,7 @@ func (q *queue) submit(r deployments.UpdateRequest, head int, now time.Time) (de
 }
 
 func (q *queue) admit(r deployments.UpdateRequest, head int) error {
+	previewed, confirmed := r.Previewed()
 	switch {
 	case r.RequestID == "":
 		return deployments.Errorf(deployments.CodeInvalid, "a request needs an id of its own")
@@ -68,10 +69,10 @@ func (q *queue) admit(r deployments.UpdateRequest, head int) error {
 		return deployments.Errorf(deployments.CodeInvalid, "a preview does not queue")
 	case q.busy() && r.OnBusy == deployments.OnBusyFail:
 		return deployments.Errorf(deployments.CodeConflict, "%s is busy with %s; wait for it, or use --on-busy queue", q.Stack, q.first())
-	case q.busy() && r.BaseVersion != 0:
+	case q.busy() && confirmed:
 		return deployments.Errorf(deployments.CodeConflict, "%s is being changed by %s since the preview; preview again", q.Stack, q.first())
-	case r.BaseVersion != 0 && r.BaseVersion != head:
-		return deployments.Errorf(deployments.CodeConflict, "%s has moved from version %d, which was previewed, to %d; preview again", q.Stack, r.BaseVersion, head)
+	case confirmed && previewed != head:
+		return deployments.Errorf(deployments.CodeConflict, "%s has moved from version %d, which was previewed, to %d; preview again", q.Stack, previewed, head)
 	case len(q.Queue) >= queueLimit && r.OnBusy != deployments.OnBusySupersede:
 		return deployments.Errorf(deployments.CodeConflict, "%d updates of %s wait already; cancel some, or use --on-busy supersede", len(q.Queue), q.Stack)
 	}

@@ -190,15 +190,32 @@ func TestAWaitingUpdateCanBeWithdrawn(t *testing.T) {
 	}
 }
 
+func previewed(version int) *int { return &version }
+
 func TestAConfirmedPreviewIsRefusedWhenTheStackHasMoved(t *testing.T) {
 	y := newYard(deployments.Head{Version: 5, Next: 6})
-	y.submit(0, "stale", deployments.UpdateRequest{BaseVersion: 4})
-	y.submit(time.Second, "right", deployments.UpdateRequest{BaseVersion: 5})
-	y.submit(2*time.Second, "busy", deployments.UpdateRequest{BaseVersion: 5})
+	y.submit(0, "stale", deployments.UpdateRequest{BaseVersion: previewed(4)})
+	y.submit(time.Second, "right", deployments.UpdateRequest{BaseVersion: previewed(5)})
+	y.submit(2*time.Second, "busy", deployments.UpdateRequest{BaseVersion: previewed(5)})
 	y.live(t, deployments.StackInput{})
 	y.want(t, "begin 6", "end 6")
 	y.wantRefused(t, "stale")
 	y.wantRefused(t, "busy")
+}
+
+func TestTheConfirmedPreviewOfANewStackIsRefusedWhenAnotherWasFirst(t *testing.T) {
+	y := newYard(deployments.Head{Next: 1})
+	y.submit(0, "first", deployments.UpdateRequest{BaseVersion: previewed(0)})
+	y.submit(time.Second, "busy", deployments.UpdateRequest{BaseVersion: previewed(0)})
+	y.live(t, deployments.StackInput{})
+	y.want(t, "begin 1", "end 1")
+	y.wantRefused(t, "busy")
+
+	y = newYard(deployments.Head{Version: 1, Next: 2})
+	y.submit(0, "stale", deployments.UpdateRequest{BaseVersion: previewed(0)})
+	y.live(t, deployments.StackInput{})
+	y.want(t)
+	y.wantRefused(t, "stale")
 }
 
 func TestAnImportWhileTheStackWasIdleIsSeen(t *testing.T) {

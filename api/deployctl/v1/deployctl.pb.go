@@ -312,7 +312,7 @@ type SubmitRequest struct {
 	DryRun           bool                    `protobuf:"varint,4,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
 	OnBusy           string                  `protobuf:"bytes,5,opt,name=on_busy,json=onBusy,proto3" json:"on_busy,omitempty"`
 	Bundle           string                  `protobuf:"bytes,6,opt,name=bundle,proto3" json:"bundle,omitempty"`
-	BaseVersion      int64                   `protobuf:"varint,7,opt,name=base_version,json=baseVersion,proto3" json:"base_version,omitempty"`
+	BaseVersion      *int64                  `protobuf:"varint,7,opt,name=base_version,json=baseVersion,proto3,oneof" json:"base_version,omitempty"` // 0: before the first update; absent: nothing was previewed
 	Config           map[string]*ConfigValue `protobuf:"bytes,8,rep,name=config,proto3" json:"config,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	Environment      []string                `protobuf:"bytes,9,rep,name=environment,proto3" json:"environment,omitempty"`
 	Secrets          *SecretsProvider        `protobuf:"bytes,10,opt,name=secrets,proto3" json:"secrets,omitempty"`
@@ -402,8 +402,8 @@ func (x *SubmitRequest) GetBundle() string {
 }
 
 func (x *SubmitRequest) GetBaseVersion() int64 {
-	if x != nil {
-		return x.BaseVersion
+	if x != nil && x.BaseVersion != nil {
+		return *x.BaseVersion
 	}
 	return 0
 }
@@ -911,6 +911,7 @@ type RunningStep struct {
 	Started       *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=started,proto3" json:"started,omitempty"`
 	LastError     string                 `protobuf:"bytes,5,opt,name=last_error,json=lastError,proto3" json:"last_error,omitempty"`
 	NextRetry     *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=next_retry,json=nextRetry,proto3" json:"next_retry,omitempty"`
+	Op            int64                  `protobuf:"varint,7,opt,name=op,proto3" json:"op,omitempty"` // number of the operation in its update
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -985,6 +986,13 @@ func (x *RunningStep) GetNextRetry() *timestamppb.Timestamp {
 		return x.NextRetry
 	}
 	return nil
+}
+
+func (x *RunningStep) GetOp() int64 {
+	if x != nil {
+		return x.Op
+	}
+	return 0
 }
 
 type CancelRequest struct {
@@ -3044,7 +3052,7 @@ const file_deployctl_v1_deployctl_proto_rawDesc = "" +
 	"\x0fSecretsProvider\x12\x12\n" +
 	"\x04type\x18\x01 \x01(\tR\x04type\x12\x12\n" +
 	"\x04salt\x18\x02 \x01(\tR\x04salt\x12\x10\n" +
-	"\x03key\x18\x03 \x01(\fR\x03key\"\xf3\x05\n" +
+	"\x03key\x18\x03 \x01(\fR\x03key\"\x89\x06\n" +
 	"\rSubmitRequest\x12-\n" +
 	"\x05stack\x18\x01 \x01(\v2\x17.deployctl.v1.StackNameR\x05stack\x12\x1d\n" +
 	"\n" +
@@ -3052,8 +3060,8 @@ const file_deployctl_v1_deployctl_proto_rawDesc = "" +
 	"\x04kind\x18\x03 \x01(\tR\x04kind\x12\x17\n" +
 	"\adry_run\x18\x04 \x01(\bR\x06dryRun\x12\x17\n" +
 	"\aon_busy\x18\x05 \x01(\tR\x06onBusy\x12\x16\n" +
-	"\x06bundle\x18\x06 \x01(\tR\x06bundle\x12!\n" +
-	"\fbase_version\x18\a \x01(\x03R\vbaseVersion\x12?\n" +
+	"\x06bundle\x18\x06 \x01(\tR\x06bundle\x12&\n" +
+	"\fbase_version\x18\a \x01(\x03H\x00R\vbaseVersion\x88\x01\x01\x12?\n" +
 	"\x06config\x18\b \x03(\v2'.deployctl.v1.SubmitRequest.ConfigEntryR\x06config\x12 \n" +
 	"\venvironment\x18\t \x03(\tR\venvironment\x127\n" +
 	"\asecrets\x18\n" +
@@ -3069,7 +3077,8 @@ const file_deployctl_v1_deployctl_proto_rawDesc = "" +
 	"\tinitiator\x18\x13 \x01(\tR\tinitiator\x1aT\n" +
 	"\vConfigEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12/\n" +
-	"\x05value\x18\x02 \x01(\v2\x19.deployctl.v1.ConfigValueR\x05value:\x028\x01\"\x90\x01\n" +
+	"\x05value\x18\x02 \x01(\v2\x19.deployctl.v1.ConfigValueR\x05value:\x028\x01B\x0f\n" +
+	"\r_base_version\"\x90\x01\n" +
 	"\x0eSubmitResponse\x120\n" +
 	"\x06update\x18\x01 \x01(\v2\x18.deployctl.v1.UpdateNameR\x06update\x12\x1a\n" +
 	"\bposition\x18\x02 \x01(\x05R\bposition\x120\n" +
@@ -3107,7 +3116,7 @@ const file_deployctl_v1_deployctl_proto_rawDesc = "" +
 	"\awaiting\x18\x05 \x03(\tR\awaiting\x1a7\n" +
 	"\tDoneEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"\xdd\x01\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"\xed\x01\n" +
 	"\vRunningStep\x12\x10\n" +
 	"\x03urn\x18\x01 \x01(\tR\x03urn\x12\x12\n" +
 	"\x04step\x18\x02 \x01(\tR\x04step\x12\x18\n" +
@@ -3116,7 +3125,8 @@ const file_deployctl_v1_deployctl_proto_rawDesc = "" +
 	"\n" +
 	"last_error\x18\x05 \x01(\tR\tlastError\x129\n" +
 	"\n" +
-	"next_retry\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\tnextRetry\"Y\n" +
+	"next_retry\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\tnextRetry\x12\x0e\n" +
+	"\x02op\x18\a \x01(\x03R\x02op\"Y\n" +
 	"\rCancelRequest\x120\n" +
 	"\x06update\x18\x01 \x01(\v2\x18.deployctl.v1.UpdateNameR\x06update\x12\x16\n" +
 	"\x06forced\x18\x02 \x01(\bR\x06forced\"\x10\n" +
@@ -3445,6 +3455,7 @@ func file_deployctl_v1_deployctl_proto_init() {
 	if File_deployctl_v1_deployctl_proto != nil {
 		return
 	}
+	file_deployctl_v1_deployctl_proto_msgTypes[5].OneofWrappers = []any{}
 	file_deployctl_v1_deployctl_proto_msgTypes[9].OneofWrappers = []any{
 		(*WatchResponse_EngineEvent)(nil),
 		(*WatchResponse_Progress)(nil),

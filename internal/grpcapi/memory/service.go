@@ -100,8 +100,11 @@ func (s *Service) Submit(_ context.Context, r deployments.UpdateRequest) (deploy
 	if err != nil {
 		return deployments.Accepted{}, err
 	}
-	if r.BaseVersion != 0 && r.BaseVersion != found.info.Version {
+	if previewed, confirmed := r.Previewed(); confirmed && previewed != found.info.Version {
 		return deployments.Accepted{}, deployments.Errorf(deployments.CodeConflict, "stack %s is at version %d now", r.Stack, found.info.Version)
+	}
+	if _, confirmed := r.Previewed(); confirmed && found.info.Active != nil {
+		return deployments.Accepted{}, deployments.Errorf(deployments.CodeConflict, "stack %s is being changed by %s", r.Stack, found.info.Active.Update)
 	}
 	if found.info.Active != nil && r.OnBusy == deployments.OnBusyFail && !r.DryRun {
 		return deployments.Accepted{}, deployments.Errorf(deployments.CodeConflict, "stack %s is busy: %s runs", r.Stack, found.info.Active.Update)

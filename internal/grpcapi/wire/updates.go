@@ -17,7 +17,7 @@ func FromRequest(r deployments.UpdateRequest) *api.SubmitRequest {
 	}
 	return &api.SubmitRequest{
 		Stack: FromStack(r.Stack), RequestId: r.RequestID, Kind: string(r.Kind), DryRun: r.DryRun, OnBusy: string(r.OnBusy),
-		Bundle: r.Bundle, BaseVersion: int64(r.BaseVersion),
+		Bundle: r.Bundle, BaseVersion: fromVersion(r.BaseVersion),
 		Config: config, Environment: r.Environment, Secrets: FromSecrets(r.Secrets),
 		Refresh: r.Refresh, Targets: r.Targets, TargetDependents: r.TargetDependents, Replace: r.Replace,
 		ContinueOnError: r.ContinueOnError, Parallel: int32(r.Parallel), WaitOnUnknown: r.WaitOnUnknown,
@@ -36,12 +36,28 @@ func ToRequest(m *api.SubmitRequest) deployments.UpdateRequest {
 	}
 	return deployments.UpdateRequest{
 		Stack: ToStack(m.GetStack()), RequestID: m.GetRequestId(), Kind: engine.Kind(m.GetKind()), DryRun: m.GetDryRun(),
-		OnBusy: deployments.OnBusy(m.GetOnBusy()), Bundle: m.GetBundle(), BaseVersion: int(m.GetBaseVersion()),
+		OnBusy: deployments.OnBusy(m.GetOnBusy()), Bundle: m.GetBundle(), BaseVersion: toVersion(m.BaseVersion),
 		Config: config, Environment: m.GetEnvironment(), Secrets: ToSecrets(m.GetSecrets()),
 		Refresh: m.GetRefresh(), Targets: m.GetTargets(), TargetDependents: m.GetTargetDependents(), Replace: m.GetReplace(),
 		ContinueOnError: m.GetContinueOnError(), Parallel: int(m.GetParallel()), WaitOnUnknown: m.GetWaitOnUnknown(),
 		Message: m.GetMessage(), Initiator: m.GetInitiator(),
 	}
+}
+
+func fromVersion(v *int) *int64 {
+	if v == nil {
+		return nil
+	}
+	wide := int64(*v)
+	return &wide
+}
+
+func toVersion(wide *int64) *int {
+	if wide == nil {
+		return nil
+	}
+	v := int(*wide)
+	return &v
 }
 
 // FromAccepted writes the answer to a request.
@@ -124,7 +140,7 @@ func fromProgress(p deployments.Progress) *api.Progress {
 		Running: each(p.Running, func(s deployments.RunningStep) *api.RunningStep {
 			return &api.RunningStep{
 				Urn: s.URN, Step: s.Step, Attempt: int32(s.Attempt), Started: fromTime(s.Started),
-				LastError: s.LastError, NextRetry: fromTime(s.NextRetry),
+				LastError: s.LastError, NextRetry: fromTime(s.NextRetry), Op: int64(s.Op),
 			}
 		}),
 	}
@@ -136,7 +152,7 @@ func toProgress(m *api.Progress) *deployments.Progress {
 		Running: each(m.GetRunning(), func(s *api.RunningStep) deployments.RunningStep {
 			return deployments.RunningStep{
 				URN: s.GetUrn(), Step: s.GetStep(), Attempt: int(s.GetAttempt()), Started: toTime(s.GetStarted()),
-				LastError: s.GetLastError(), NextRetry: toTime(s.GetNextRetry()),
+				LastError: s.GetLastError(), NextRetry: toTime(s.GetNextRetry()), Op: int(s.GetOp()),
 			}
 		}),
 	}

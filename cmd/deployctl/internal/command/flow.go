@@ -42,26 +42,43 @@ func change(kind engine.Kind) func(context.Context, *session) error {
 				if err := s.previewAndAsk(ctx, request); err != nil {
 					return err
 				}
-				request.BaseVersion = stack.Version
+				version := stack.Version
+				request.BaseVersion = &version
 			} else if err := s.askBlindly(ctx, kind); err != nil {
 				return err
 			}
 			request.RequestID = newRequestID()
 			accepted, err := s.service.Submit(ctx, request)
-			if deployments.CodeOf(err) == deployments.CodeConflict && request.BaseVersion != 0 {
-				now, infoErr := s.service.Stack(ctx, stack.Stack)
-				if infoErr == nil && now.Version != stack.Version {
-					s.note("The stack has been updated since the preview; previewing again.")
-					stack = now
-					continue
-				}
+			if err == nil {
+				return s.follow(ctx, accepted.Update, kind)
 			}
-			if err != nil {
+			now, moved := s.moved(ctx, err, request)
+			if !moved {
 				return err
 			}
-			return s.follow(ctx, accepted.Update, kind)
+			s.note("The stack has been updated since the preview; previewing again.")
+			stack = now
 		}
 	}
+}
+
+// moved says whether a request was refused because the stack is not at the version that was previewed any more, and gives
+// it as it is now. An update that is just changing it is waited for, as in the queue, unless nobody wants to queue.
+func (s *session) moved(ctx context.Context, refusal error, r deployments.UpdateRequest) (deployments.StackInfo, bool) {
+	previewed, confirmed := r.Previewed()
+	if !confirmed || deployments.CodeOf(refusal) != deployments.CodeConflict {
+		return deployments.StackInfo{}, false
+	}
+	now, err := s.service.Stack(ctx, r.Stack)
+	waited := false
+	for err == nil && now.Active != nil && r.OnBusy != deployments.OnBusyFail {
+		waited = true
+		s.note(fmt.Sprintf("Waiting for %s, which is changing the stack since the preview.", now.Active.Update))
+		if err = s.service.Watch(ctx, now.Active.Update, func(deployments.WatchEvent) error { return nil }); err == nil {
+			now, err = s.service.Stack(ctx, r.Stack)
+		}
+	}
+	return now, err == nil && (waited || now.Version != previewed)
 }
 
 // askBlindly asks when there was no preview.
@@ -87,7 +104,7 @@ func (s *session) previewAndAsk(ctx context.Context, request deployments.UpdateR
 
 // preview shows what the request would do. An interrupt ends the preview too.
 func (s *session) preview(ctx context.Context, request deployments.UpdateRequest) (*display.State, error) {
-	request.DryRun, request.RequestID, request.Message, request.BaseVersion = true, newRequestID(), "", 0
+	request.DryRun, request.RequestID, request.Message, request.BaseVersion = true, newRequestID(), "", nil
 	accepted, err := s.service.Submit(ctx, request)
 	if err != nil {
 		return nil, err

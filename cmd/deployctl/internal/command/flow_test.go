@@ -6,6 +6,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -123,8 +124,53 @@ func TestAStackThatMovedAfterThePreviewIsPreviewedAgain(t *testing.T) {
 	if o.code != 0 || !strings.Contains(o.err, "previewing again") || strings.Count(o.out, "preview succeeded") != 2 {
 		t.Errorf("exit code %d\n%s%s", o.code, o.out, o.err)
 	}
-	if last := d.service.Requests[len(d.service.Requests)-1]; last.BaseVersion != 2 {
-		t.Errorf("submitted on version %d", last.BaseVersion)
+	if last := d.service.Requests[len(d.service.Requests)-1]; last.BaseVersion == nil || *last.BaseVersion != 2 {
+		t.Errorf("submitted %+v", last)
+	}
+}
+
+func TestOfTwoFirstUpdatesOnePreviewsAgain(t *testing.T) {
+	d := inProject(t)
+	first := true
+	d.service.BeforeSubmit = func(r deployments.UpdateRequest) {
+		if !r.DryRun && first {
+			first = false
+			d2 := *d
+			d2.must("up", "--yes", "--skip-preview")
+		}
+	}
+	o := d.run("up", "--yes")
+	if o.code != 0 || !strings.Contains(o.err, "previewing again") || strings.Count(o.out, "preview succeeded") != 2 {
+		t.Errorf("exit code %d\n%s%s", o.code, o.out, o.err)
+	}
+}
+
+func TestAConfirmedUpdateWaitsForTheOneThatIsChangingTheStack(t *testing.T) {
+	d := inProject(t)
+	hold := make(chan struct{})
+	d.service.Play = func(r deployments.UpdateRequest) memoryScript {
+		if r.RequestID == "other" {
+			return memoryScript{Hold: hold}
+		}
+		return creating(r)
+	}
+	other := deployments.UpdateRequest{
+		RequestID: "other", Stack: deployments.StackName{Organization: "organization", Project: "shop", Stack: "dev"},
+	}
+	var once sync.Once
+	d.service.BeforeSubmit = func(r deployments.UpdateRequest) {
+		if !r.DryRun && r.RequestID != "other" {
+			once.Do(func() {
+				if _, err := d.service.Submit(context.Background(), other); err != nil {
+					t.Error(err)
+				}
+				time.AfterFunc(50*time.Millisecond, func() { close(hold) })
+			})
+		}
+	}
+	o := d.run("up", "--yes")
+	if o.code != 0 || !strings.Contains(o.err, "Waiting for organization/shop/dev/1") || strings.Count(o.out, "preview succeeded") != 2 {
+		t.Errorf("exit code %d\n%s%s", o.code, o.out, o.err)
 	}
 }
 
