@@ -271,17 +271,19 @@ func (c *conversation) closed(p deployments.Poll) {
 	c.polling = false
 }
 
-// answer hands a reply to who asked. Repeats and replies of other epochs are nobody's.
-func (c *conversation) answer(r engine.Reply) {
+// answer hands a reply to who asked, and tells whether anyone did. Repeats and replies of other epochs are nobody's.
+func (c *conversation) answer(r engine.Reply) bool {
 	if r.Epoch != c.epoch {
-		return
+		return false
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if waiting, ok := c.waiting[r.Seq]; ok {
+	waiting, ok := c.waiting[r.Seq]
+	if ok {
 		delete(c.waiting, r.Seq)
 		waiting <- r
 	}
+	return ok
 }
 
 // end closes the conversation with its first error; nil and later ones are ignored.

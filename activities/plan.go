@@ -53,7 +53,20 @@ func (a *Activities) Plan(ctx context.Context, in deployments.PlanInput) ([]engi
 			return nil, failure(err)
 		}
 	}
+	for i, p := range in.Plans {
+		results[i].Answered = s.answerPlan(p, results[i])
+	}
 	return results, nil
+}
+
+// answerPlan hands the program the reply to a plan that comes to no change, if there is nothing left to decide.
+func (s *session) answerPlan(p engine.Plan, planned engine.Planned) bool {
+	if p.Answer == nil || planned.Error != "" || len(planned.Failures) > 0 || planned.Diff.Change != engine.ChangeNone {
+		return false
+	}
+	reply := *p.Answer
+	reply.Stables = planned.Diff.StableKeys
+	return s.answer(reply)
 }
 
 // planOne plans one resource. Its error is one of the service; that of a provider is in the result.

@@ -32,6 +32,8 @@ func (a *Activities) Program(ctx context.Context, in deployments.ProgramInput) (
 	defer p.stopPulse()
 
 	e := &epoch{session: s, goal: in.Goal, number: in.Epoch, talk: newConversation(a.Runs, in.Update, in.Epoch)}
+	s.talk.Store(e.talk)
+	defer s.talk.CompareAndSwap(e.talk, nil)
 	return e.run(ctx, p)
 }
 

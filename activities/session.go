@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"sync"
+	"sync/atomic"
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
@@ -46,7 +47,8 @@ type session struct {
 	modules string             // where it is kept which bundles have installed what; see installDependencies
 	host    *pluginhost.Host
 	log     *outputLog
-	ready   chan struct{} // see sessions
+	ready   chan struct{}                // see sessions
+	talk    atomic.Pointer[conversation] // with the program that runs now, if one does
 
 	installing sync.Mutex
 	err        error
@@ -75,6 +77,12 @@ func (s *session) digest(v any) string {
 // tell tells people something about a resource.
 func (s *session) tell(severity diag.Severity, u urn.URN, text string) {
 	s.log.take(pluginhost.Message{Severity: severity, URN: u, Text: text})
+}
+
+// answer hands a reply to the program, if it runs here and waits for it.
+func (s *session) answer(r engine.Reply) bool {
+	talk := s.talk.Load()
+	return talk != nil && talk.answer(r)
 }
 
 // close ends the update's plugins and forgets its secrets.

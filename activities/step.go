@@ -36,10 +36,25 @@ func (a *Activities) Step(ctx context.Context, in deployments.StepInput) (engine
 	}
 	result.Op = in.Step.Op
 	s.blindStep(&result)
-	if err == nil && at.pulse.unheard() {
+	switch {
+	case err != nil:
+	case at.pulse.unheard():
 		at.leave(ctx, result)
+	default:
+		result.Answered = at.answer(result)
 	}
 	return result, failure(err)
+}
+
+// answer hands the program the reply to what this step has done, and tells whether the program got it: so it goes on while the
+// result travels to the Run.
+func (at *attempt) answer(result engine.StepFinished) bool {
+	if at.step.Answer == nil || result.Outcome != engine.OutcomeDone {
+		return false
+	}
+	reply := *at.step.Answer
+	reply.ID, reply.Object = result.ID, result.Outputs
+	return at.session.answer(reply)
 }
 
 // attempt is one attempt of a step.

@@ -343,3 +343,45 @@ func TestAProgramIsGivenUpBeforeItsHeartbeatTimeout(t *testing.T) {
 		t.Error("its heartbeat was accepted")
 	}
 }
+
+func TestTheProgramGetsTheAnswerOfAStepThatIsDone(t *testing.T) {
+	for name, c := range map[string]struct {
+		do       string
+		epoch    int
+		answered bool
+	}{
+		"a step that is done answers the program":         {"", 1, true},
+		"an answer to an earlier start is nobody's":       {"", 0, false},
+		"a step that failed leaves the answer to the Run": {"refuse", 1, false},
+		"a step that is partly done leaves it to the Run": {"half", 1, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := bench(t, nil)
+			s, err := h.acts.hosted(t.Context(), h.update, h.base)
+			if err != nil {
+				t.Fatal(err)
+			}
+			talk := newConversation(nil, h.update, 1)
+			s.talk.Store(talk)
+			asking := make(chan engine.Reply, 1)
+			asked := make(chan struct{})
+			go func() {
+				r, _ := talk.ask(t.Context(), func(int, int) deployments.Message { defer close(asked); return deployments.Message{} })
+				asking <- r
+			}()
+			<-asked
+			step := h.create(texts("name", "n", "do", c.do))
+			step.Answer = &engine.Reply{Epoch: c.epoch, Seq: 1, URN: thingURN, Stables: []string{"name"}, Result: engine.ResultSuccess}
+			result, err := h.step(step, 1)
+			if err != nil || result.Answered != c.answered {
+				t.Fatalf("%+v %v", result, err)
+			}
+			if !c.answered {
+				return
+			}
+			if r := <-asking; r.ID != "n" || !r.Object.Same(result.Outputs) || r.URN != thingURN || !slices.Equal(r.Stables, step.Answer.Stables) {
+				t.Errorf("%+v", r)
+			}
+		})
+	}
+}

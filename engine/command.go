@@ -28,6 +28,9 @@ type Plan struct {
 	Recreate bool `json:"recreate,omitempty"`
 	// Preview asks for the previewed outputs of what the plan comes to.
 	Preview bool `json:"preview,omitempty"`
+	// Answer is the reply that the program gets if the plan comes to no change, but for its Stables, which are the plan's. Whoever
+	// makes the plan may hand it over at once, and then says so in Planned.
+	Answer *Reply `json:"answer,omitempty"`
 }
 
 // Cascade asks which of the candidates must be replaced when Root is deleted before it is replaced: those whose Diff
@@ -91,6 +94,9 @@ type Step struct {
 	Preview       bool     `json:"preview,omitempty"`
 	// Timeout in seconds from customTimeouts; zero means none.
 	Timeout float64 `json:"timeout,omitempty"`
+	// Answer is the reply that the program gets when the step is done, but for its ID and Object, which are the step's.
+	// Whoever makes the step may hand it over at once, and then says so in StepFinished.
+	Answer *Reply `json:"answer,omitempty"`
 }
 
 // Settle asks whether an attempt of the step, whose outcome is unknown, had its effect. Answered by StepFinished of

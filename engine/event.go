@@ -139,6 +139,8 @@ type Planned struct {
 	// Preview holds the outputs that a previewed create or update would have, with unknowns; only in a preview.
 	Preview   Bag    `json:"preview"`
 	PreviewID string `json:"previewID,omitempty"`
+	// Answered means that the program has got Plan.Answer: no Reply follows.
+	Answered bool `json:"answered,omitempty"`
 }
 
 // Dependent is a member of a delete-before-replace cascade: a stored resource that must be replaced as well.
@@ -198,6 +200,8 @@ type StepFinished struct {
 	At string `json:"at,omitempty"`
 	// Diff is what a refresh or an import found between state and world.
 	Diff *Diff `json:"diff,omitempty"`
+	// Answered means that the program has got Step.Answer: no Reply follows.
+	Answered bool `json:"answered,omitempty"`
 }
 
 // Cancelled asks the run to end: running steps finish, nothing new starts. Forced also cancels running steps.

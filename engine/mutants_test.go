@@ -71,6 +71,14 @@ var mutants = []struct{ name, file, old, now string }{
 		`len(r.Slots) < r.goal.Parallel`, `len(r.Slots) <= r.goal.Parallel`,
 	},
 	{
+		"a plan is answered before it is certain", "answers.go",
+		`if !certain || r.Entries[r.firstUndone()] != e {`, `if !certain {`,
+	},
+	{
+		"an answer to an earlier start of the program counts for this one", "answers.go",
+		`return a != nil && a.Epoch == e.Epoch && a.Seq == e.Seq`, `return a != nil`,
+	},
+	{
 		"what waits for a person is lost when the run is put away", "suspend.go",
 		`Memory: r.memory, Pending: r.snap.unfinished(), Aliases`, `Memory: r.memory, Aliases`,
 	},

@@ -163,7 +163,7 @@ func (r *Run) plan(e *entry, old *State) {
 	r.out = append(r.out, Plan{
 		Op: e.Op, URN: e.URN, Goal: goal, Old: r.reference(e.Old), Provider: r.providerOf(e.New.Provider), Seed: e.Seed,
 		Recreate: old != nil && (e.Forced != nil || old.PendingReplacement || old.External),
-		Preview:  r.goal.DryRun,
+		Preview:  r.goal.DryRun, Answer: r.afterPlan(e, old),
 	})
 }
 
@@ -183,7 +183,7 @@ func (r *Run) planned(ev Planned) {
 	if op == nil {
 		return
 	}
-	op.Entry.Plan = &ev
+	op.Entry.Plan, op.Entry.Answered = &ev, ev.Answered
 	r.enter(op.Entry, stagePlanned)
 }
 

@@ -46,6 +46,8 @@ type entry struct {
 	listed bool
 	Kind   StepKind `json:",omitempty"` // of the step it came to
 	Result ResultKind
+	// Answered: the program has its reply already.
+	Answered bool `json:",omitempty"`
 }
 
 // register takes a registration in.
@@ -133,7 +135,7 @@ func (r *Run) finish(e *entry, reply Reply) {
 }
 
 func (r *Run) answer(e *entry, reply Reply) {
-	if e.Epoch != r.Epoch {
+	if e.Epoch != r.Epoch || e.Answered {
 		return
 	}
 	reply.Epoch, reply.Seq, reply.URN = e.Epoch, e.Seq, e.URN

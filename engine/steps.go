@@ -23,7 +23,7 @@ func (r *Run) enqueue(e *entry, check bool) {
 		e.New.ID = providerID(e.Seed)
 	}
 	next := e.New
-	step.New = &next
+	step.New, step.Answer = &next, r.afterStep(e)
 	e.Stage, e.Op = stageStepping, step.Op
 	op := &operation{Op: step.Op, URN: e.URN, Step: step, Entry: e, For: forGoal}
 	if r.goal.DryRun && slices.Contains(mutating, e.Kind) {
@@ -183,6 +183,7 @@ func (r *Run) goalFinished(op *operation, ev StepFinished) {
 		r.partial(e, op, ev)
 		return
 	}
+	e.Answered = ev.Answered && op.Step.Answer.to(e)
 	r.succeed(e, op.Op)
 }
 
@@ -269,16 +270,20 @@ func (e *entry) replaces() bool {
 // succeed tells of a step's success and answers the program.
 func (r *Run) succeed(e *entry, op int) {
 	r.emitStep(EmitOutputs, op, e)
-	var stables []string
-	if e.Plan != nil {
-		stables = e.Plan.Diff.StableKeys
-	}
 	if e.Kind == StepCreateReplacement || e.Kind == StepReadReplacement {
 		r.emitReplace(e, op)
 	} else {
 		r.count(e.Kind)
 	}
-	r.done(e, stables)
+	r.done(e, e.stables())
+}
+
+// stables are the properties that keep their values whatever the entry's step does.
+func (e *entry) stables() []string {
+	if e.Plan == nil {
+		return nil
+	}
+	return e.Plan.Diff.StableKeys
 }
 
 // emitReplace shows the logical step that a create (or a read) and a delete are the halves of.

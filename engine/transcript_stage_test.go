@@ -190,7 +190,7 @@ func (w *stage) asked(word, rest string) (engine.Event, error) {
 	return read, nil
 }
 
-// plan reads "NAME: same|update|replace [before] (keys)", "NAME: invalid prop: reason; …" or "NAME: error why".
+// plan reads "NAME: same|answered|unanswered|update|replace [before] (keys)", "NAME: invalid prop: reason; …" or "NAME: error why".
 func (w *stage) plan(rest string) (engine.Event, error) {
 	who, what, _ := strings.Cut(rest, ": ")
 	p, err := take[engine.Plan](w, w.urnOf(who))
@@ -212,6 +212,11 @@ func (w *stage) plan(rest string) (engine.Event, error) {
 	case "new":
 	case "same":
 		ev.Diff = engine.Diff{Change: engine.ChangeNone, StableKeys: keys(tail)}
+	case "answered", "unanswered": // it is the same; is the program to know already?
+		ev.Diff.Change, ev.Answered = engine.ChangeNone, word == "answered"
+		if ev.Answered != (p.Answer != nil) {
+			return nil, fmt.Errorf("%s: %s is wrong", who, word)
+		}
 	case "update":
 		ev.Diff = engine.Diff{Change: engine.ChangeUpdate, ChangedKeys: keys(tail)}
 	case "replace":

@@ -50,6 +50,13 @@ func (w *stage) finish(word, rest string) (engine.Event, error) {
 	switch word {
 	case "done":
 		return ev, w.effect(step, &ev, rest)
+	case "answered": // it is done, and the program knows already
+		if ev.Outcome, ev.Answered = engine.OutcomeDone, step.Answer != nil; !ev.Answered {
+			return nil, fmt.Errorf("the answer to %s is not certain", step.URN)
+		}
+		err := w.effect(step, &ev, rest)
+		w.names[short(step.URN)] = name{step.URN, ev.ID}
+		return ev, err
 	case "partial":
 		ev.InitErrors = []string{rest}
 		return ev, w.effect(step, &ev, "")
