@@ -32,6 +32,7 @@ func TestBadInputIsRefusedWithASentenceAndANonZeroExit(t *testing.T) {
 		{"removing an unknown stack", map[string]string{"Pulumi.yaml": yamlProject}, []string{"stack", "rm", "prod", "--yes"}, 2, "there is no stack organization/shop/prod"},
 		{"a stray flag", nil, []string{"version", "--loud"}, 2, "deployctl version has no flag --loud"},
 		{"a flag of another command", map[string]string{"Pulumi.yaml": yamlProject}, []string{"stack", "ls", "--secret"}, 2, "deployctl stack ls has no flag --secret"},
+		{"secrets of an update, which are blinded before they are stored", nil, []string{"up", "--show-secrets"}, 2, "deployctl up has no flag --show-secrets"},
 		{"a flag without its value", nil, []string{"up", "--stack"}, 2, "--stack needs a value"},
 		{"a flag with a value of another kind", nil, []string{"up", "--parallel", "many"}, 2, "parallel"},
 		{"no parallelism at all", map[string]string{"Pulumi.yaml": yamlProject, "Pulumi.dev.yaml": ""}, []string{"up", "--on-busy", "panic", "--yes", "--stack", "x"}, 2, "there is no stack"},

@@ -49,7 +49,6 @@ func updateFlags(more ...cli.Flag) []cli.Flag {
 		&cli.StringFlag{Name: "message", Aliases: []string{"m"}, Usage: "`TEXT` for the history"},
 		&cli.StringSliceFlag{Name: "config", Aliases: []string{"c"}, Usage: "set `KEY=VALUE` in the stack's configuration first; may be repeated"},
 		&cli.BoolFlag{Name: "path", Usage: "keys of --config are paths"},
-		showSecretsFlag,
 	)...)
 }
 
