@@ -96,6 +96,7 @@ func goalOf(u deployments.UpdateName, version int, r deployments.UpdateRequest) 
 	if g.Parallel < 1 {
 		g.Parallel = defaultParallel
 	}
+	g.Ahead = ahead(g.Parallel)
 	return g
 }
 

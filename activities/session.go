@@ -47,7 +47,8 @@ type session struct {
 	modules string             // where it is kept which bundles have installed what; see installDependencies
 	host    *pluginhost.Host
 	log     *outputLog
-	ready   chan struct{}                // see sessions
+	ready   chan struct{} // see sessions
+	turns   turns
 	talk    atomic.Pointer[conversation] // with the program that runs now, if one does
 
 	installing sync.Mutex

@@ -92,6 +92,7 @@ func (a *Activities) fill(ctx context.Context, s *session) error {
 	if s.dir, s.project, err = a.unpack(ctx, s.update.StackName, s.request.Bundle); err != nil {
 		return err
 	}
+	s.turns = newTurns(goalOf(s.update, s.base, s.request))
 	s.modules = filepath.Join(a.Dir, "modules")
 	s.log = newOutputLog(a.Store, s.update, s.secretTexts())
 	s.host, err = pluginhost.New(pluginhost.Options{

@@ -73,6 +73,10 @@ func (at *attempt) leave(ctx context.Context, result engine.StepFinished) {
 }
 
 func (at *attempt) run(ctx context.Context) (engine.StepFinished, error) {
+	if err := at.session.turns.take(ctx, at.pulse.cancelled); err != nil {
+		return engine.StepFinished{}, err
+	}
+	defer at.session.turns.give()
 	if providers.IsProviderType(at.step.Type) {
 		return at.configure(ctx)
 	}

@@ -332,6 +332,38 @@ func TestACancelReachesTheProviderAndItsAnswerIsKept(t *testing.T) {
 	}
 }
 
+func TestAStepThatIsCancelledBeforeItsTurnHasNoEffect(t *testing.T) {
+	t.Parallel()
+	h := bench(t, nil)
+	s, err := h.acts.hosted(t.Context(), h.update, h.base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range cap(s.turns) {
+		if err := s.turns.take(t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.heart.answer(temporal.NewCanceledError())
+	result, err := h.step(h.create(texts("name", "n")), 1)
+	if err != nil || result.Outcome != engine.OutcomeCancelled || len(h.effects()) > 0 {
+		t.Errorf("%+v %v %v", result, err, h.effects())
+	}
+	h.heart.answer(nil)
+	s.turns.give()
+	if result, err = h.step(h.create(texts("name", "n")), 1); err != nil || result.Outcome != engine.OutcomeDone {
+		t.Errorf("%+v %v", result, err)
+	}
+}
+
+func TestFewStepsAreIssuedOneByOne(t *testing.T) {
+	for parallel, more := range map[int]int{1: 0, 4: 0, 5: 2, 16: 8} {
+		if got := ahead(parallel); got != more {
+			t.Errorf("%d at a time: %d ahead, want %d", parallel, got, more)
+		}
+	}
+}
+
 func TestAProgramIsGivenUpBeforeItsHeartbeatTimeout(t *testing.T) {
 	heart := &testHeart{err: errors.New("no connection")}
 	p := &pulse{heart: heart, timeout: time.Minute, received: time.Now().Add(-50 * time.Second), cancelled: make(chan struct{})}

@@ -29,8 +29,10 @@ type Goal struct {
 	// Replace forces these URNs to be replaced.
 	Replace         []string `json:"replace,omitempty"`
 	ContinueOnError bool     `json:"continueOnError,omitempty"`
-	// Parallel bounds the steps in flight; at least 1.
+	// Parallel bounds the steps that run; at least 1. Ahead is how many more may be issued: they wait where they are carried
+	// out, so that none waits for the core.
 	Parallel int `json:"parallel"`
+	Ahead    int `json:"ahead,omitempty"`
 	// WaitOnUnknown: an undecidable create waits for Resolved; otherwise it is left as a pending operation.
 	WaitOnUnknown bool `json:"waitOnUnknown,omitempty"`
 }

@@ -68,7 +68,7 @@ var mutants = []struct{ name, file, old, now string }{
 	},
 	{
 		"more steps run than may", "steps.go",
-		`len(r.Slots) < r.goal.Parallel`, `len(r.Slots) <= r.goal.Parallel`,
+		`len(r.Slots) < r.goal.Parallel+`, `len(r.Slots) <= r.goal.Parallel+`,
 	},
 	{
 		"a plan is answered before it is certain", "answers.go",

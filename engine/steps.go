@@ -54,7 +54,7 @@ func (e *entry) timeout() float64 {
 
 // issueSteps gives free slots to the steps that wait, in order.
 func (r *Run) issueSteps() {
-	for len(r.Queue) > 0 && len(r.Slots) < r.goal.Parallel {
+	for len(r.Queue) > 0 && len(r.Slots) < r.goal.Parallel+r.goal.Ahead {
 		op := r.Ops[r.Queue[0]]
 		r.Queue = r.Queue[1:]
 		if op == nil {

@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"os"
+	"strconv"
 	"time"
 
 	"github.com/google/uuid"
@@ -65,7 +66,11 @@ func (c *Connection) Run(ctx context.Context, o Options) error {
 	}()
 	failed := make(chan error, 2)
 	options := worker.Options{
-		Identity:          private,
+		Identity: private,
+		DeploymentOptions: worker.DeploymentOptions{Version: worker.WorkerDeploymentVersion{
+			DeploymentName: deployments.SharedTaskQueue,
+			BuildID:        strconv.Itoa(workflows.Revision), // else the SDK takes a checksum of the whole binary at every start
+		}},
 		WorkerStopTimeout: stopTimeout, DeadlockDetectionTimeout: deadlock,
 		MaxConcurrentActivityExecutionSize: concurrent,
 		OnFatalError:                       func(err error) { failed <- err },
