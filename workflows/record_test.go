@@ -53,6 +53,8 @@ type scene struct {
 	base     []engine.State
 	prepare  func(*stage)
 	cancel   string // cancel when this resource's step begins
+	carry    bool   // registrations go with polls
+	handOver bool   // steps answer the program themselves
 }
 
 // stage is a scene being played by activities on a real server.
@@ -63,6 +65,8 @@ type stage struct {
 	client client.Client
 	lost   int    // epochs that are lost after their first reply
 	fails  string // the resource whose step fails
+
+	handed chan engine.Reply // replies that steps hand over
 }
 
 func (s *stage) Head(context.Context, deployments.StackName) (deployments.Head, error) {
@@ -111,17 +115,23 @@ func (s *stage) Step(ctx context.Context, in deployments.StepInput) (engine.Step
 			return engine.StepFinished{}, err
 		}
 	}
-	return s.world.Step(ctx, in)
+	done, err := s.world.Step(ctx, in)
+	if err == nil && s.handOver && in.Step.Answer != nil {
+		done.Answered = true
+		s.handed <- *in.Step.Answer
+	}
+	return done, err
 }
 
 // Program registers the scene's resources, each once the one before has its reply.
 func (s *stage) Program(ctx context.Context, in deployments.ProgramInput) (deployments.ProgramOutput, error) {
 	run, sent := deployments.RunWorkflowID(s.update), 0
-	say := func(m deployments.Message) error {
+	next := func(m deployments.Message) deployments.Messages {
 		sent++
-		return s.client.SignalWorkflow(ctx, run, "", deployments.SignalMessages, deployments.Messages{
-			Epoch: in.Epoch, First: sent, Items: []deployments.Message{m},
-		})
+		return deployments.Messages{Epoch: in.Epoch, First: sent, Items: []deployments.Message{m}}
+	}
+	say := func(m deployments.Message) error {
+		return s.client.SignalWorkflow(ctx, run, "", deployments.SignalMessages, next(m))
 	}
 	if err := say(deployments.Message{Started: &engine.RunStarted{Epoch: in.Epoch}}); err != nil {
 		return deployments.ProgramOutput{}, err
@@ -133,12 +143,23 @@ func (s *stage) Program(ctx context.Context, in deployments.ProgramInput) (deplo
 				Type: theType, Name: name, Custom: true, Inputs: engine.Bag{Digest: name + "'"}, Digest: name,
 			},
 		}}
-		if err := say(m); err != nil {
+		poll := deployments.Poll{Epoch: in.Epoch}
+		if s.carry {
+			carried := next(m)
+			poll.Messages = &carried
+		} else if err := say(m); err != nil {
 			return deployments.ProgramOutput{}, err
+		}
+		if s.handOver {
+			if r := <-s.handed; r.Seq != i+1 {
+				return deployments.ProgramOutput{}, fmt.Errorf("the answer to %d is one to %d", i+1, r.Seq)
+			}
+			continue
 		}
 		failed, done := false, false
 		for cursor <= i && !done {
-			replies, err := s.poll(ctx, deployments.Poll{Epoch: in.Epoch, Cursor: cursor})
+			poll.Cursor = cursor
+			replies, err := s.poll(ctx, poll)
 			if err != nil {
 				return deployments.ProgramOutput{}, err
 			}
@@ -186,6 +207,8 @@ func scenes() []scene {
 		{name: "second-epoch", names: names(3), prepare: func(s *stage) { s.lost = 1 }},
 		{name: "continue-as-new", names: names(4), settings: Settings{ForceContinue: 2}},
 		{name: "replacement", names: names(1), base: []engine.State{old("thing-a", "old")}},
+		{name: "questions-with-polls", names: names(3), carry: true},
+		{name: "answered-by-steps", names: names(3), handOver: true},
 		{name: "unknown-outcome", names: names(2), prepare: func(s *stage) {
 			s.outcomes["thing-b"] = func(n int) error {
 				if n == 1 {
@@ -226,7 +249,7 @@ func record(t *testing.T, server *devserver.Server, sc scene) {
 	stack := theStack
 	stack.Stack = sc.name
 	version := 1 + min(1, len(sc.base))
-	s := &stage{world: newWorld(), scene: sc, client: c, update: deployments.UpdateName{StackName: stack, Version: strconv.Itoa(version)}}
+	s := &stage{handed: make(chan engine.Reply, 1), world: newWorld(), scene: sc, client: c, update: deployments.UpdateName{StackName: stack, Version: strconv.Itoa(version)}}
 	if sc.prepare != nil {
 		sc.prepare(s)
 	}

@@ -1,9 +1,13 @@
 package workflows
 
 import (
+	"bytes"
 	"compress/gzip"
+	"encoding/base64"
+	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,11 +19,6 @@ import (
 
 // histories are those of recorded workflows, a directory for each Revision, made by TestRecord.
 const histories = "testdata/histories"
-
-// scenesWanted are recorded of every revision.
-var scenesWanted = []string{
-	"create", "failure", "cancel", "second-epoch", "continue-as-new", "replacement", "unknown-outcome", "lost-worker",
-}
 
 func TestRecordedHistoriesReplay(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(histories, "*", "*.json.gz"))
@@ -35,17 +34,26 @@ func TestRecordedHistoriesReplay(t *testing.T) {
 	}
 }
 
-func replay(file string) error {
+// recorded gives a history as the JSON that it was recorded in.
+func recorded(file string) ([]byte, error) {
 	f, err := os.Open(file)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer func() { _ = f.Close() }()
 	z, err := gzip.NewReader(f)
 	if err != nil {
+		return nil, err
+	}
+	return io.ReadAll(z)
+}
+
+func replay(file string) error {
+	data, err := recorded(file)
+	if err != nil {
 		return err
 	}
-	h, err := client.HistoryFromJSON(z, client.HistoryJSONOptions{})
+	h, err := client.HistoryFromJSON(bytes.NewReader(data), client.HistoryJSONOptions{})
 	if err != nil {
 		return err
 	}
@@ -54,8 +62,42 @@ func replay(file string) error {
 	return r.ReplayWorkflowHistory(quiet{}, h)
 }
 
+// happened is what makes each scene: the workflow, and a regular expression of what is in its history, payloads decoded.
+var happened = map[string]struct{ workflow, what string }{
+	"create":               {"run-1", `(?s)("Step".*){3}`},
+	"failure":              {"run-1", `quota exceeded`},
+	"cancel":               {"run-1", `"status":"cancelled"`},
+	"second-epoch":         {"run-1", `"started":{"epoch":2`},
+	"continue-as-new":      {"run-1", `EVENT_TYPE_WORKFLOW_EXECUTION_CONTINUED_AS_NEW`},
+	"replacement":          {"run-1", `(?s)"kind":"create-replacement".*"kind":"delete-replaced"`},
+	"unknown-outcome":      {"run-1", `(?s)UnknownOutcome.*"Settle"`},
+	"lost-worker":          {"update", `(?s)("Claim".*){2}`},
+	"questions-with-polls": {"run-1", `"messages":{"epoch":1,"first":3,"items":\[{"registered"`},
+	"answered-by-steps":    {"run-1", `"answered":true`},
+}
+
+func TestHistoriesHoldWhatTheyAreNamedFor(t *testing.T) {
+	payload := regexp.MustCompile(`"data": ?"([A-Za-z0-9+/=]+)"`)
+	for scene, h := range happened {
+		data, err := recorded(filepath.Join(histories, strconv.Itoa(Revision), scene+"."+h.workflow+".json.gz"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := payload.ReplaceAllFunc(data, func(p []byte) []byte {
+			decoded, err := base64.StdEncoding.DecodeString(string(payload.FindSubmatch(p)[1]))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return decoded
+		})
+		if !regexp.MustCompile(h.what).Match(text) {
+			t.Errorf("%s: nothing in its %s matches %s", scene, h.workflow, h.what)
+		}
+	}
+}
+
 func TestThisRevisionHasItsHistories(t *testing.T) {
-	for _, scene := range scenesWanted {
+	for scene := range happened {
 		for _, workflow := range []string{"stack", "update", "run-1"} {
 			file := filepath.Join(histories, strconv.Itoa(Revision), scene+"."+workflow+".json.gz")
 			if _, err := os.Stat(file); err != nil {
