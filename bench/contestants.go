@@ -22,7 +22,8 @@ import (
 // in MiB.
 type measured struct {
 	wall, cpu, memory float64
-	events, bytes     float64 // of the run's history
+	events, bytes     float64 // of the histories of the update's Update and Run
+	requests, carried float64 // to S3, and the bytes of their bodies both ways
 }
 
 // play runs a command and accounts for it and its descendants.
@@ -135,18 +136,19 @@ func (h *house) prepare(ctx context.Context, dir string) error {
 // play adds what the service and its children spent to what the client did.
 func (h *house) play(ctx context.Context, dir string, op operation) (measured, error) {
 	before := spent(h.status.PID)
+	forgetPeak(h.status.PID)
 	m, text, err := play(ctx, dir, h.env, ours, append(op.arguments(), "--json")...)
 	if err != nil {
 		return m, err
 	}
 	m.cpu += spent(h.status.PID) - before
 	m.memory = max(m.memory, peak(h.status.PID))
-	m.events, m.bytes, err = h.history(ctx, text)
+	m.events, m.bytes, err = h.histories(ctx, text)
 	return m, err
 }
 
-// history gives the size of the history of the update that a command's output names.
-func (h *house) history(ctx context.Context, text string) (events, bytes float64, err error) {
+// histories gives the size of the histories of the update that a command's output names.
+func (h *house) histories(ctx context.Context, text string) (events, bytes float64, err error) {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	var summary struct{ Update string }
 	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &summary); err != nil {
@@ -156,7 +158,18 @@ func (h *house) history(ctx context.Context, text string) (events, bytes float64
 	if err != nil {
 		return 0, 0, err
 	}
-	id := deployments.RunWorkflowID(u)
+	for _, id := range []string{deployments.UpdateWorkflowID(u), deployments.RunWorkflowID(u)} {
+		n, size, err := h.history(ctx, id)
+		if err != nil {
+			return 0, 0, err
+		}
+		events, bytes = events+n, bytes+size
+	}
+	return events, bytes, nil
+}
+
+// history gives the size of a workflow's history, over its continue-as-new.
+func (h *house) history(ctx context.Context, id string) (events, bytes float64, err error) {
 	iterator := h.temporal.GetWorkflowHistory(ctx, id, "", false, 0)
 	for run := ""; ; {
 		continued := ""
@@ -213,6 +226,11 @@ func children(pid int) []int {
 		}
 	}
 	return out
+}
+
+// forgetPeak lets a process's peak begin anew; where the kernel does not let us, it stays that since its start.
+func forgetPeak(pid int) {
+	_ = os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", pid), []byte("5"), 0)
 }
 
 // peak is the largest resident size that a process has had, in MiB.

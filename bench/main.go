@@ -60,7 +60,7 @@ func run(ctx context.Context, only *regexp.Regexp, reps int, apart bool) (failed
 		return 0, err
 	}
 	defer stage.close()
-	found := results{}
+	found, played := results{}, []row{}
 	for _, r := range rows {
 		if !only.MatchString(r.name) {
 			continue
@@ -72,9 +72,12 @@ func run(ctx context.Context, only *regexp.Regexp, reps int, apart bool) (failed
 			return 0, fmt.Errorf("%s: %w", r.name, err)
 		}
 		found.print(r)
+		if r.delay == 0 {
+			played = append(played, r)
+		}
 	}
 	if apart {
-		if err := stage.measureApart(ctx, found); err != nil {
+		if err := stage.measureApart(ctx, played, found); err != nil {
 			return 0, fmt.Errorf("the parts of the service in processes of their own: %w", err)
 		}
 	}

@@ -41,6 +41,25 @@ func memory(m measured) float64 { return m.memory }
 func events(m measured) float64 { return m.events }
 func size(m measured) float64   { return m.bytes / 1024 }
 
+// s3 is the key of a row's traffic with S3, which is counted in a pass of its own.
+func s3(row string) string { return row + ", S3" }
+
+// printTraffic shows what an operation of each row asks of S3.
+func (r results) printTraffic(played []row) {
+	fmt.Printf("\n### S3: requests and KiB of an operation, the written checkpoint aside\n\n| | | deployctl | | stock, S3 | |\n|---|---|---|---|---|---|\n")
+	for _, w := range played {
+		for _, op := range operations {
+			fmt.Printf("| %s | %s |", w.name, op)
+			for _, c := range []string{ours, "stock, S3"} {
+				for _, m := range r[key(s3(w.name), c, op)] {
+					fmt.Printf(" %.0f | %.1f |", m.requests, m.carried/1024)
+				}
+			}
+			fmt.Println()
+		}
+	}
+}
+
 // print shows a row: medians, and the spread of the wall time.
 func (r results) print(w row) {
 	fmt.Printf("\n### %s (medians of %d)\n\n| | | wall s | (min–max) | CPU s | peak MiB | history events | KiB |\n|---|---|---|---|---|---|---|---|\n", w.name, w.reps)
