@@ -46,14 +46,14 @@ type stage struct {
 	cloud *fakecloud.Process
 }
 
-func newStage(t *testing.T, h *home) *stage {
+func newStage(t *testing.T, h *home, env ...string) *stage {
 	t.Helper()
 	path, err := exec.LookPath("fakecloud")
 	must(t, err)
 	cloud, err := fakecloud.Launch(path)
 	must(t, err)
 	t.Cleanup(func() { must(t, cloud.Stop()) })
-	p := h.in(t.TempDir(), "FAKECLOUD_ENDPOINT="+cloud.URL())
+	p := h.in(t.TempDir(), append(env, "FAKECLOUD_ENDPOINT="+cloud.URL())...)
 	p.write(t, "Pulumi.yaml", "name: "+projectName(t)+"\nruntime: scenario\n")
 	p.write(t, "scenario.yaml", layers)
 	p.must(t, "stack", "init", "dev")

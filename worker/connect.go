@@ -27,6 +27,8 @@ type Config struct {
 	// Patience is how long parts that cannot be reached are waited for, at the start and later.
 	Patience time.Duration
 	Log      *slog.Logger
+	// Metrics takes what the SDK counts; nil for nothing.
+	Metrics client.MetricsHandler
 }
 
 // Temporal says where the cluster is and how to get in. Paths are of PEM files.
@@ -105,7 +107,7 @@ func (t Temporal) options(c Config) (client.Options, error) {
 	}
 	data := converter.NewCodecDataConverter(converter.GetDefaultDataConverter(), sealing)
 	o := client.Options{
-		HostPort: t.Address, Namespace: t.Namespace, DataConverter: data,
+		HostPort: t.Address, Namespace: t.Namespace, DataConverter: data, MetricsHandler: c.Metrics,
 		FailureConverter: temporal.NewDefaultFailureConverter(temporal.DefaultFailureConverterOptions{
 			DataConverter: data, EncodeCommonAttributes: true,
 		}),

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 	pulumirpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
+	"go.temporal.io/sdk/interceptor"
 	"go.temporal.io/sdk/worker"
 
 	"github.com/deployctl/deployctl/activities"
@@ -26,6 +27,8 @@ type Options struct {
 	Dir string
 	// Builtin are the packages that are served in this process, by name.
 	Builtin map[string]func() pulumirpc.ResourceProviderServer
+	// Interceptors see every activity.
+	Interceptors []interceptor.WorkerInterceptor
 	// Workflows are settings for tests.
 	Workflows workflows.Settings
 }
@@ -73,6 +76,7 @@ func (c *Connection) Run(ctx context.Context, o Options) error {
 		}},
 		WorkerStopTimeout: stopTimeout, DeadlockDetectionTimeout: deadlock,
 		MaxConcurrentActivityExecutionSize: concurrent,
+		Interceptors:                       o.Interceptors,
 		OnFatalError:                       func(err error) { failed <- err },
 	}
 	shared := worker.New(c.Client, deployments.SharedTaskQueue, options)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strconv"
 
@@ -22,13 +23,14 @@ func serviceCommands(s *command.Surroundings) []*cli.Command {
 
 var (
 	homeFlag     = &cli.StringFlag{Name: settings.Home.Flag(), Usage: "`DIR` of the embedded service; not set: ${XDG_STATE_HOME}/deployctl"}
+	metricsFlag  = &cli.StringFlag{Name: settings.Metrics.Flag(), Usage: "`HOST:PORT` for Prometheus metrics; not set: none"}
 	settingsFlag = &cli.StringFlag{Name: "settings", Usage: "configuration `FILE`"}
 )
 
 func devCommand(s *command.Surroundings) *cli.Command {
 	return &cli.Command{
 		Name: "dev", Usage: "run the service on this machine: Temporal, its Web UI, an S3 server, the API and a worker",
-		Flags:  []cli.Flag{homeFlag, settingsFlag, &cli.BoolFlag{Name: "background", Usage: "start it, wait until it answers, and leave it running"}},
+		Flags:  []cli.Flag{homeFlag, settingsFlag, metricsFlag, &cli.BoolFlag{Name: "background", Usage: "start it, wait until it answers, and leave it running"}},
 		Action: devAction(s, runDev),
 		Subcommands: []*cli.Command{
 			devStopCommand(s), devStatusCommand(s), devLogsCommand(s), devResetCommand(s),
@@ -41,8 +43,9 @@ func devCommand(s *command.Surroundings) *cli.Command {
 // devCall is one command of dev at work.
 type devCall struct {
 	*command.Surroundings
-	flags *cli.Context
-	home  string
+	flags    *cli.Context
+	settings settings.Settings
+	home     string
 }
 
 func (d *devCall) say(format string, args ...any) { _, _ = fmt.Fprintf(d.Out, format+"\n", args...) }
@@ -56,7 +59,7 @@ func devAction(s *command.Surroundings, run func(context.Context, *devCall) erro
 		}
 		ctx, cancel := untilInterrupted(c.Context, s)
 		defer cancel()
-		return run(ctx, &devCall{s, c, loaded.Get(settings.Home)})
+		return run(ctx, &devCall{s, c, loaded, loaded.Get(settings.Home)})
 	}
 }
 
@@ -75,7 +78,10 @@ func untilInterrupted(ctx context.Context, s *command.Surroundings) (context.Con
 
 // runDev is the embedded service. Everything runs in this process but the S3 server, which is its child.
 func runDev(ctx context.Context, d *devCall) error {
-	if d.flags.Bool("background") {
+	if d.flags.Bool("background") { // the child gets what this process was told by its environment
+		if err := os.Setenv(settings.Metrics.Variable(), d.settings.Get(settings.Metrics)); err != nil {
+			return err
+		}
 		status, err := findEmbedded(ctx, d.home, command.Notices{Say: func(text string) { d.say("%s", text) }})
 		if err == nil {
 			d.sayStatus(status)
@@ -100,7 +106,12 @@ func serveEmbedded(ctx context.Context, d *devCall, server *devserver.Server) er
 	if err != nil {
 		return err
 	}
-	room, err := openRoom(ctx, embeddedInfrastructure(server, filepath.Join(server.Status.Home, "work")))
+	in := embeddedInfrastructure(server, filepath.Join(server.Status.Home, "work"))
+	if in.metrics, err = openExporter(d.settings); err != nil {
+		return err
+	}
+	defer in.metrics.close()
+	room, err := openRoom(ctx, in)
 	if err != nil {
 		return err
 	}
@@ -116,11 +127,12 @@ func serveEmbedded(ctx context.Context, d *devCall, server *devserver.Server) er
 	return together(ctx,
 		codec.serve,
 		func(ctx context.Context) error {
-			return grpcapi.Serve(ctx, listener, grpcapi.Config{
+			return grpcapi.Serve(ctx, listener, in.metrics.calls(grpcapi.Config{
 				Service: room.service, Authority: grpcapi.OneToken(token, room.authority), Log: server.Log,
-			})
+			}))
 		},
 		room.work,
+		in.metrics.serve,
 		func(ctx context.Context) error {
 			if err := server.Announce(tokenFile); err != nil {
 				return err

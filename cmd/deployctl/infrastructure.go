@@ -22,6 +22,7 @@ type infrastructure struct {
 	dir string
 	// embedded: the service is one user's own, on one machine.
 	embedded bool
+	metrics  *exporter
 	log      *slog.Logger
 }
 
@@ -58,7 +59,10 @@ func infrastructureOf(s settings.Settings, log *slog.Logger) (infrastructure, er
 	if in.s3.secretKey, err = s.Secret(settings.S3SecretKey); err != nil {
 		return in, err
 	}
-	in.master, err = masterKey(s)
+	if in.master, err = masterKey(s); err != nil {
+		return in, err
+	}
+	in.metrics, err = openExporter(s)
 	return in, err
 }
 

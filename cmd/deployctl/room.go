@@ -37,12 +37,12 @@ func openRoom(ctx context.Context, in infrastructure) (*room, error) {
 			Endpoint: in.s3.endpoint, Region: in.s3.region, Bucket: in.s3.bucket, Prefix: in.s3.prefix,
 			AccessKey: in.s3.accessKey, SecretKey: in.s3.secretKey,
 		},
-		Master: in.master, Log: in.log,
+		Master: in.master, Log: in.log, Metrics: in.metrics.sdk(),
 	})
 	if err != nil {
 		return nil, err
 	}
-	options := worker.Options{Instance: in.instance, Lost: in.lost, Dir: in.dir, Builtin: builtin(in)}
+	options := worker.Options{Instance: in.instance, Lost: in.lost, Dir: in.dir, Builtin: builtin(in), Interceptors: in.metrics.work()}
 	return &room{
 		service:   service.New(connection.Client, connection.Store, connection.Failures),
 		authority: connection.Store,

@@ -39,6 +39,7 @@ func serve(ctx context.Context, s *command.Surroundings, loaded settings.Setting
 	if err != nil {
 		return err
 	}
+	defer in.metrics.close()
 	listener, err := grpcapi.Listen(loaded.Get(settings.Listen), secure)
 	if err != nil {
 		return err
@@ -54,7 +55,10 @@ func serve(ctx context.Context, s *command.Surroundings, loaded settings.Setting
 		return err
 	}
 	log.Info("serving", "address", listener.Addr().String(), "temporal", in.temporal.address, "bucket", in.s3.bucket)
-	return grpcapi.Serve(ctx, listener, grpcapi.Config{Service: room.service, Authority: authority, TLS: secure, Log: log})
+	config := in.metrics.calls(grpcapi.Config{Service: room.service, Authority: authority, TLS: secure, Log: log})
+	return together(ctx,
+		func(ctx context.Context) error { return grpcapi.Serve(ctx, listener, config) },
+		in.metrics.serve)
 }
 
 // startingAuthority also knows the token of the settings, with which the first token is created.

@@ -23,12 +23,13 @@ func workerCommand(s *command.Surroundings) *cli.Command {
 			if err != nil {
 				return err
 			}
+			defer in.metrics.close()
 			room, err := openRoom(ctx, in)
 			if err != nil {
 				return err
 			}
 			defer room.close()
-			return room.work(ctx)
+			return together(ctx, room.work, in.metrics.serve)
 		},
 	}
 }

@@ -33,6 +33,9 @@ type Config struct {
 	Authority Authority
 	// TLS is nil only on loopback; see Listen.
 	TLS *tls.Config
+	// Unary and Stream see every call, those that are refused too; they may be nil.
+	Unary  grpc.UnaryServerInterceptor
+	Stream grpc.StreamServerInterceptor
 	// Log gets the errors whose text is not for callers.
 	Log *slog.Logger
 }
@@ -95,10 +98,16 @@ func newServer(streams context.Context, c Config) (*grpc.Server, *health.Server)
 	edge := &interceptors{authority: c.Authority, log: c.Log, streams: streams}
 	options := []grpc.ServerOption{
 		grpc.MaxRecvMsgSize(MaxMessage), grpc.MaxSendMsgSize(MaxMessage),
-		grpc.ChainUnaryInterceptor(edge.unary), grpc.ChainStreamInterceptor(edge.stream),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 30 * time.Second, Timeout: 20 * time.Second}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 10 * time.Second, PermitWithoutStream: true}),
 	}
+	if c.Unary != nil {
+		options = append(options, grpc.ChainUnaryInterceptor(c.Unary))
+	}
+	if c.Stream != nil {
+		options = append(options, grpc.ChainStreamInterceptor(c.Stream))
+	}
+	options = append(options, grpc.ChainUnaryInterceptor(edge.unary), grpc.ChainStreamInterceptor(edge.stream))
 	if c.TLS != nil {
 		options = append(options, grpc.Creds(credentials.NewTLS(c.TLS)))
 	}

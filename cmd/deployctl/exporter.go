@@ -1,0 +1,69 @@
+package main
+
+import (
+	"context"
+	"net"
+
+	"github.com/deployctl/deployctl/internal/grpcapi"
+	"github.com/deployctl/deployctl/internal/metrics"
+	"github.com/deployctl/deployctl/internal/settings"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/interceptor"
+)
+
+// exporter counts what this process does and shows it on the address of the setting metrics-listen. Without that it is nil,
+// and counts nothing.
+type exporter struct {
+	*metrics.Metrics
+	listener net.Listener
+}
+
+func openExporter(s settings.Settings) (*exporter, error) {
+	address := s.Get(settings.Metrics)
+	if address == "" {
+		return nil, nil
+	}
+	listener, err := metrics.Listen(address)
+	if err != nil {
+		return nil, err
+	}
+	return &exporter{metrics.New(), listener}, nil
+}
+
+// serve answers until ctx ends.
+func (e *exporter) serve(ctx context.Context) error {
+	if e == nil {
+		<-ctx.Done()
+		return nil
+	}
+	return e.Serve(ctx, e.listener)
+}
+
+// close frees the address, also if serve was never called.
+func (e *exporter) close() {
+	if e != nil {
+		_ = e.listener.Close() // serve may have closed it
+	}
+}
+
+func (e *exporter) sdk() client.MetricsHandler {
+	if e == nil {
+		return nil
+	}
+	return e.SDK()
+}
+
+func (e *exporter) work() []interceptor.WorkerInterceptor {
+	if e == nil {
+		return nil
+	}
+	return []interceptor.WorkerInterceptor{e.Work()}
+}
+
+// calls makes the API's calls count.
+func (e *exporter) calls(c grpcapi.Config) grpcapi.Config {
+	if e != nil {
+		c.Unary, c.Stream = e.Unary, e.Stream
+	}
+	return c
+}

@@ -1,0 +1,84 @@
+package e2e
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/deployctl/deployctl/e2e/fakecloud"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/health/grpc_health_v1"
+)
+
+// TestTheServiceInPartsOfItsOwn runs what a production service is, on the Temporal and the S3 server of a home: serve and
+// worker are processes of their own, and clients have tokens.
+func TestTheServiceInPartsOfItsOwn(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	h.in(h.dir).must(t, "dev", "--background")
+	status := h.status(t)
+	h.in(h.dir).must(t, "dev", "stop")
+	text, err := os.ReadFile(filepath.Join(h.state(), "data", "keys.json"))
+	must(t, err)
+	var keys struct {
+		S3AccessKey, S3SecretKey string
+		Master                   []byte
+	}
+	must(t, json.Unmarshal(text, &keys))
+	listen, serveMetrics, workerMetrics := freeAddress(t), freeAddress(t), freeAddress(t)
+	service := h.in(h.dir, "DEPLOYCTL_KEY="+base64.StdEncoding.EncodeToString(keys.Master), "DEPLOYCTL_S3_SECRET_ACCESS_KEY="+keys.S3SecretKey,
+		"DEPLOYCTL_TEMPORAL_ADDRESS="+status.TemporalAddress, "DEPLOYCTL_TEMPORAL_NAMESPACE="+status.Namespace, "DEPLOYCTL_S3_ENDPOINT="+status.S3Endpoint,
+		"DEPLOYCTL_S3_BUCKET=deployctl", "DEPLOYCTL_S3_ACCESS_KEY_ID="+keys.S3AccessKey, "DEPLOYCTL_TOKEN=the-first-token")
+	service.start(t, "dev", "s3", "--home", status.Home)
+	service.start(t, "dev", "temporal", "--home", status.Home)
+	served := service.start(t, "serve", "--listen", listen, "--metrics-listen", serveMetrics)
+	worked := service.start(t, "worker", "--metrics-listen", workerMetrics)
+	served.says(t, "serving")
+	healthy(t, listen)
+
+	first := h.in(t.TempDir(), "DEPLOYCTL_SERVER="+listen, "DEPLOYCTL_TOKEN=the-first-token")
+	token := strings.TrimSpace(first.must(t, "token", "create", "ann"))
+	s := newStage(t, h, "DEPLOYCTL_SERVER="+listen, "DEPLOYCTL_TOKEN="+token)
+	s.must(t, "config", "set", "fake:endpoint", s.cloud.URL()) // a service does not get the client's environment
+	gate := s.gate(t, "named-2", fakecloud.Before)
+	up := s.start(t, "up", "--yes", "--skip-preview")
+	must(t, gate.Wait(waiting(t)))
+	if text := scraped(t, workerMetrics); !strings.Contains(text, "deployctl_updates_running 1\n") {
+		t.Errorf("no update runs:\n%s", text)
+	}
+	served.interrupt(t) // the API restarts, nobody notices
+	served.mustEnd(t, 0)
+	served = service.start(t, "serve", "--listen", listen, "--metrics-listen", serveMetrics)
+	must(t, gate.Open(t.Context()))
+	up.mustEnd(t, 0)
+	s.asIfNothingHappened(t)
+	if text := scraped(t, serveMetrics); !strings.Contains(text, `deployctl_calls_total{code="OK",method="/deployctl.v1.Deployments/Watch"}`) {
+		t.Errorf("no Watch is counted:\n%s", text)
+	}
+	if history := s.must(t, "stack", "history", "--json"); !strings.Contains(history, `"initiator": "ann"`) {
+		t.Errorf("the history does not say who: %s", history)
+	}
+	stranger := h.in(t.TempDir(), "DEPLOYCTL_SERVER="+listen, "DEPLOYCTL_TOKEN=nobodys")
+	stranger.fails(t, 6, []string{"token"}, "token", "ls")
+	for _, part := range []*ran{served, worked} {
+		part.interrupt(t)
+		part.mustEnd(t, 0)
+	}
+}
+
+// healthy asks as a load balancer does, without a token.
+func healthy(t *testing.T, address string) {
+	t.Helper()
+	connection, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	must(t, err)
+	defer func() { _ = connection.Close() }()
+	answer, err := grpc_health_v1.NewHealthClient(connection).Check(waiting(t), &grpc_health_v1.HealthCheckRequest{})
+	must(t, err)
+	if answer.GetStatus() != grpc_health_v1.HealthCheckResponse_SERVING {
+		t.Errorf("the service is %s", answer.GetStatus())
+	}
+}

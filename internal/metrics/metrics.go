@@ -1,0 +1,108 @@
+// Package metrics counts what a process of the service does and shows it to Prometheus: calls of the API, updates, steps,
+// and whatever Temporal's SDK counts of itself. No label holds the name of a stack or a resource, so that their number
+// stays small and nothing about anybody's infrastructure is shown.
+package metrics
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/deployctl/deployctl/deployments"
+)
+
+// Metrics are one process's. All methods may be used from several goroutines.
+type Metrics struct {
+	registry *prometheus.Registry
+	sdk      *series
+
+	calls       *prometheus.CounterVec   // method, code
+	callSeconds *prometheus.HistogramVec // method
+	updates     *prometheus.CounterVec   // kind, result
+	updateTime  *prometheus.HistogramVec // kind
+	steps       *prometheus.CounterVec   // op, outcome
+	stepTime    *prometheus.HistogramVec // op
+
+	mu     sync.Mutex
+	hosted map[deployments.UpdateName]bool // by this process's worker, see host
+}
+
+// Seconds of calls and steps, and of whole updates.
+var (
+	brief = []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 1800}
+	long  = []float64{1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 14400}
+)
+
+// New makes metrics of which nothing has been counted.
+func New() *Metrics {
+	m := &Metrics{
+		registry: prometheus.NewRegistry(), sdk: newSeries(), hosted: map[deployments.UpdateName]bool{},
+		calls: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "deployctl_calls_total", Help: "Calls of the API that have ended.",
+		}, []string{"method", "code"}),
+		callSeconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "deployctl_call_seconds", Help: "How long unary calls of the API took.", Buckets: brief,
+		}, []string{"method"}),
+		updates: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "deployctl_updates_total", Help: "Updates that have ended; a preview's kind is preview.",
+		}, []string{"kind", "result"}),
+		updateTime: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "deployctl_update_seconds", Help: "How long updates took.", Buckets: long,
+		}, []string{"kind"}),
+		steps: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "deployctl_steps_total", Help: "Attempts of steps that have ended; an outcome of retried means without effect, and another attempt comes.",
+		}, []string{"op", "outcome"}),
+		stepTime: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "deployctl_step_seconds", Help: "How long attempts of steps took.", Buckets: brief,
+		}, []string{"op"}),
+	}
+	running := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "deployctl_updates_running", Help: "Updates and previews that this process hosts.",
+	}, func() float64 {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		return float64(len(m.hosted))
+	})
+	m.registry.MustRegister(m.calls, m.callSeconds, m.updates, m.updateTime, m.steps, m.stepTime, running, m.sdk,
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return m
+}
+
+// host remembers that an update is on this process's worker, until it is released there.
+func (m *Metrics) host(u deployments.UpdateName, here bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if here {
+		m.hosted[u] = true
+	} else {
+		delete(m.hosted, u)
+	}
+}
+
+// Listen opens the address that Serve answers on.
+func Listen(address string) (net.Listener, error) {
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, deployments.Errorf(deployments.CodeUnavailable, "cannot listen on %s for metrics (metrics-listen): %w", address, err)
+	}
+	return listener, nil
+}
+
+// Serve answers GET /metrics on the listener, which it closes, until ctx ends.
+func (m *Metrics) Serve(ctx context.Context, listener net.Listener) error {
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{}))
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
+	defer context.AfterFunc(ctx, func() { _ = server.Close() })()
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,90 @@
+package metrics
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"go.temporal.io/sdk/interceptor"
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/engine"
+)
+
+// Work counts the updates and steps of a worker.
+func (m *Metrics) Work() interceptor.WorkerInterceptor { return &work{metrics: m} }
+
+type work struct {
+	interceptor.WorkerInterceptorBase
+	metrics *Metrics
+}
+
+// InterceptActivity is called once for every activity that runs.
+func (w *work) InterceptActivity(_ context.Context, next interceptor.ActivityInboundInterceptor) interceptor.ActivityInboundInterceptor {
+	return &counted{interceptor.ActivityInboundInterceptorBase{Next: next}, w.metrics}
+}
+
+type counted struct {
+	interceptor.ActivityInboundInterceptorBase
+	metrics *Metrics
+}
+
+// ExecuteActivity runs an activity and counts what it came to.
+func (c *counted) ExecuteActivity(ctx context.Context, in *interceptor.ExecuteActivityInput) (any, error) {
+	begun := time.Now()
+	result, err := c.Next.ExecuteActivity(ctx, in)
+	if len(in.Args) != 1 {
+		return result, err
+	}
+	switch arg := in.Args[0].(type) {
+	case deployments.StepInput:
+		finished, _ := result.(engine.StepFinished)
+		c.metrics.step(arg.Step.Kind, outcomeOf(finished, err), time.Since(begun))
+	case deployments.ClaimInput:
+		if err == nil {
+			c.metrics.host(arg.Update, true)
+		}
+	case deployments.ReleaseInput:
+		c.metrics.host(arg.Update, false)
+	case deployments.SettledInput, deployments.RecoverInput:
+		if info, ok := result.(deployments.UpdateInfo); ok && err == nil {
+			c.metrics.update(info)
+		}
+	}
+	return result, err
+}
+
+func (m *Metrics) step(op engine.StepKind, outcome string, took time.Duration) {
+	m.steps.WithLabelValues(string(op), outcome).Inc()
+	m.stepTime.WithLabelValues(string(op)).Observe(took.Seconds())
+}
+
+func (m *Metrics) update(info deployments.UpdateInfo) {
+	kind := string(info.Kind)
+	if info.DryRun {
+		kind = "preview"
+	}
+	m.updates.WithLabelValues(kind, info.Status).Inc()
+	m.updateTime.WithLabelValues(kind).Observe(info.Ended.Sub(info.Started).Seconds())
+}
+
+// outcomeOf names how an attempt of a step ended.
+func outcomeOf(finished engine.StepFinished, err error) string {
+	var app *temporal.ApplicationError
+	switch {
+	case err == nil:
+		return string(finished.Outcome)
+	case !errors.As(err, &app):
+		return "error"
+	}
+	switch app.Type() {
+	case deployments.ErrorNotDone, deployments.ErrorThrottled:
+		return "retried"
+	case deployments.ErrorUnknownOutcome:
+		return string(engine.OutcomeUnknown)
+	case deployments.ErrorNotStarted:
+		return "moved"
+	}
+	return "error"
+}
