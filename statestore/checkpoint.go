@@ -218,7 +218,7 @@ var zstdMagic = []byte{0x28, 0xb5, 0x2f, 0xfd}
 
 func (s *Store) checkpointJSON(ctx context.Context, name deployments.StackName, version int) ([]byte, error) {
 	key := checkpointKey(name, version)
-	o, err := s.objects.Get(ctx, key)
+	o, err := s.recent.get(ctx, s.objects, key)
 	if errors.Is(err, ErrAbsent) {
 		return nil, deployments.Errorf(deployments.CodeNotFound, "the stack %s has no version %d (no %s)", name, version, key)
 	}

@@ -2,6 +2,7 @@ package statestore_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -337,4 +338,34 @@ func TestTheStockCLIReadsWhatWeExport(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantSame(t, back, plainStock)
+}
+
+// reads counts the contents that are read of each key.
+type reads struct {
+	statestore.Objects
+	of map[string]int
+}
+
+func (r reads) Get(ctx context.Context, key string) (statestore.Object, error) {
+	r.of[key]++
+	return r.Objects.Get(ctx, key)
+}
+
+func TestACheckpointIsNotReadByWhoWroteItUnlessItWasEdited(t *testing.T) {
+	objects := reads{&statestore.Memory{}, map[string]int{}}
+	s, stock := newStack(t, objects), golden(t, "stock.json")
+	x := statestore.Exchange{Stack: dev, Secrets: provider(t, stock)}
+	if _, err := s.Import(t.Context(), x, stock); err != nil {
+		t.Fatal(err)
+	}
+	const key = "stacks/organization/web/dev/checkpoints/1.json.zst"
+	if _, err := s.Export(t.Context(), x, 1, false); err != nil || objects.of[key] != 0 {
+		t.Fatalf("it was read %d times, %v", objects.of[key], err)
+	}
+	if _, err := objects.Put(t.Context(), key, []byte("{}"), statestore.Condition{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Export(t.Context(), x, 1, false); err == nil || objects.of[key] != 1 {
+		t.Fatalf("after an edit it was read %d times, %v", objects.of[key], err)
+	}
 }

@@ -29,6 +29,12 @@ func (m *Memory) Get(ctx context.Context, key string) (Object, error) {
 	return Object{Data: append([]byte(nil), o.Data...), Tag: o.Tag}, nil
 }
 
+// Tag implements Objects.
+func (m *Memory) Tag(ctx context.Context, key string) (string, error) {
+	o, err := m.Get(ctx, key)
+	return o.Tag, err
+}
+
 // Put implements Objects.
 func (m *Memory) Put(ctx context.Context, key string, data []byte, c Condition) (string, error) {
 	if err := ctx.Err(); err != nil {

@@ -27,6 +27,8 @@ var (
 type Objects interface {
 	// Get gives an object's bytes, and the tag of this content; ErrAbsent when there is none.
 	Get(ctx context.Context, key string) (Object, error)
+	// Tag gives the tag of an object's content without the content; ErrAbsent when there is none.
+	Tag(ctx context.Context, key string) (string, error)
 	// Put writes an object when the condition holds, and gives the new content's tag; ErrChanged when it does not hold.
 	Put(ctx context.Context, key string, data []byte, c Condition) (tag string, err error)
 	// Delete removes an object. One that is not there is removed already.

@@ -39,6 +39,12 @@ func (r *Retry) Get(ctx context.Context, key string) (o Object, err error) {
 	return o, err
 }
 
+// Tag implements Objects.
+func (r *Retry) Tag(ctx context.Context, key string) (tag string, err error) {
+	err = r.persist(ctx, 0, func(ctx context.Context) error { tag, err = r.objects.Tag(ctx, key); return err })
+	return tag, err
+}
+
 // Put implements Objects.
 func (r *Retry) Put(ctx context.Context, key string, data []byte, c Condition) (tag string, err error) {
 	err = r.persist(ctx, len(data), func(ctx context.Context) error { tag, err = r.objects.Put(ctx, key, data, c); return err })

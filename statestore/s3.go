@@ -127,6 +127,15 @@ func (s *S3) getOnce(ctx context.Context, key string) (Object, error) {
 	return Object{Data: data, Tag: aws.ToString(out.ETag)}, nil
 }
 
+// Tag implements Objects.
+func (s *S3) Tag(ctx context.Context, key string) (string, error) {
+	out, err := s.client.HeadObject(ctx, &s3.HeadObjectInput{Bucket: &s.bucket, Key: aws.String(s.prefix + key)})
+	if err != nil {
+		return "", s.translate(err)
+	}
+	return aws.ToString(out.ETag), nil
+}
+
 // Put implements Objects.
 func (s *S3) Put(ctx context.Context, key string, data []byte, c Condition) (string, error) {
 	in := &s3.PutObjectInput{

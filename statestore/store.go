@@ -47,6 +47,7 @@ type Store struct {
 	names  map[string]known           // by stack name
 	opened map[string]*openCheckpoint // by stack id and version
 	order  []string                   // of opened, oldest first
+	recent recent
 }
 
 // known is a stack's identity as last read.

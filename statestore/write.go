@@ -217,7 +217,7 @@ func (s *Store) write(ctx context.Context, c Claim, d *draft) (Written, error) {
 	w := Written{Version: c.Update.Number(), Digest: sha256Hex(data), Resources: len(d.states)}
 	key := checkpointKey(c.Update.StackName, w.Version)
 	packed := zstdWriter.EncodeAll(data, make([]byte, 0, len(data)/4))
-	_, err = s.objects.Put(ctx, key, packed, Condition{Absent: true})
+	tag, err := s.objects.Put(ctx, key, packed, Condition{Absent: true})
 	for errors.Is(err, ErrChanged) {
 		if err := s.Holds(ctx, c); err != nil {
 			return Written{}, err
@@ -226,7 +226,10 @@ func (s *Store) write(ctx context.Context, c Claim, d *draft) (Written, error) {
 		if getErr != nil {
 			return Written{}, failed(getErr, "read "+key)
 		}
-		_, err = s.objects.Put(ctx, key, packed, Condition{Tag: there.Tag})
+		tag, err = s.objects.Put(ctx, key, packed, Condition{Tag: there.Tag})
+	}
+	if err == nil {
+		s.recent.keep(key, Object{Data: packed, Tag: tag})
 	}
 	return w, failed(err, "write "+key)
 }

@@ -101,6 +101,14 @@ func (f *Faulty) Put(ctx context.Context, key string, data []byte, c statestore.
 	return tag, nil
 }
 
+// Tag implements statestore.Objects.
+func (f *Faulty) Tag(ctx context.Context, key string) (string, error) {
+	if fault := f.choose("tag", key); fault == Refused || fault == ReplyLost {
+		return "", lost("tag", key)
+	}
+	return f.objects.Tag(ctx, key)
+}
+
 // Delete implements statestore.Objects.
 func (f *Faulty) Delete(ctx context.Context, key string) error {
 	fault := f.choose("delete", key)

@@ -63,8 +63,12 @@ func putAndGet(t *testing.T, o statestore.Objects) {
 	if got := wantText(t, o, "a/b", "one"); got.Tag != first || first == "" {
 		t.Errorf("the put gave tag %q and the get %q", first, got.Tag)
 	}
-	if second := put(t, o, "a/b", "two", statestore.Condition{}); second == first {
+	second := put(t, o, "a/b", "two", statestore.Condition{})
+	if second == first {
 		t.Errorf("two contents have the tag %q", first)
+	}
+	if tag, err := o.Tag(t.Context(), "a/b"); err != nil || tag != second {
+		t.Errorf("the put gave tag %q, and it has %q, %v", second, tag, err)
 	}
 	wantText(t, o, "a/b", "two")
 	put(t, o, "empty", "", statestore.Condition{})
@@ -77,6 +81,9 @@ func putAndGet(t *testing.T, o statestore.Objects) {
 func absent(t *testing.T, o statestore.Objects) {
 	if _, err := o.Get(t.Context(), "nothing/here"); !errors.Is(err, statestore.ErrAbsent) {
 		t.Fatalf("got %v", err)
+	}
+	if _, err := o.Tag(t.Context(), "nothing/here"); !errors.Is(err, statestore.ErrAbsent) {
+		t.Fatalf("its tag: %v", err)
 	}
 	put(t, o, "dir/object", "x", statestore.Condition{})
 	if _, err := o.Get(t.Context(), "dir"); !errors.Is(err, statestore.ErrAbsent) {
