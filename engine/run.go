@@ -3,6 +3,8 @@ package engine
 import (
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 )
@@ -275,9 +277,28 @@ func (r *Run) Result() (Result, bool) {
 	case r.FirstError != "":
 		res.Status = StatusFailed
 	case r.Cancelled:
-		res.Status, res.Error = StatusCancelled, "the update was cancelled"
+		res.Status, res.Error = StatusCancelled, "the update was cancelled"+doubts(pending)
 	}
 	return res, true
+}
+
+// mostDoubts is how many operations doubts names.
+const mostDoubts = 10
+
+// doubts names what a cancelled update leaves for the next one to find out.
+func doubts(pending []PendingOperation) string {
+	if len(pending) == 0 {
+		return ""
+	}
+	names := make([]string, 0, mostDoubts)
+	for _, p := range pending[:min(len(pending), mostDoubts)] {
+		names = append(names, p.Kind+" "+string(p.State.URN))
+	}
+	text := strings.Join(names, ", ")
+	if more := len(pending) - len(names); more > 0 {
+		text += " and " + strconv.Itoa(more) + " more"
+	}
+	return "; it is not known what became of " + text + ": the next update finds out"
 }
 
 // Snapshot gives the states as they stand, in snapshot order, and the pending operations.

@@ -79,8 +79,12 @@ func (r *Run) undecidable(op *operation, ev StepFinished) {
 		"`--absent`; everything that does not depend on it goes on", op.URN, ev.Error, op.URN)
 }
 
-// leavePending ends a step whose outcome stays unknown: it stands as a pending operation for the next update.
+// leavePending ends a step whose outcome stays unknown: it stands as a pending operation for the next update. It fails the
+// update, unless that was cancelled: what a cancel leaves unknown is no failure of its own.
 func (r *Run) leavePending(op *operation, why string) {
+	if r.Cancelled {
+		defer func(failed string) { r.FirstError = failed }(r.FirstError)
+	}
 	r.release(op)
 	r.Waiting = slices.DeleteFunc(r.Waiting, func(o int) bool { return o == op.Op })
 	message := "it is not known whether " + string(op.URN) + " was changed: " + why
