@@ -78,7 +78,7 @@ func (s *Surroundings) Color() bool { return s.Screen != nil && s.Variable("NO_C
 
 // Main runs one command line and gives the process's exit code; see ExitCode. Errors are told on Err.
 func Main(ctx context.Context, s *Surroundings, args []string) int {
-	app := newApp(s)
+	app := NewApp(s)
 	args, err := arrange(app, args)
 	if err == nil {
 		err = app.RunContext(ctx, args)
@@ -100,8 +100,8 @@ func paintError(color bool) string {
 	return "error:"
 }
 
-// newApp makes the tree of commands.
-func newApp(s *Surroundings) *cli.App {
+// NewApp makes the tree of commands. Main runs it; what describes it may read it.
+func NewApp(s *Surroundings) *cli.App {
 	commands := []*cli.Command{
 		upCommand(s), previewCommand(s), refreshCommand(s), destroyCommand(s),
 		cancelCommand(s), attachCommand(s), resolveCommand(s),
@@ -129,6 +129,11 @@ func settle(commands []*cli.Command) {
 		c.OnUsageError, c.HideHelpCommand, c.UseShortOptionHandling = usageError, true, false
 		if c.Action == nil && len(c.Subcommands) > 0 {
 			c.Action = cli.ShowSubcommandHelp
+		}
+		for _, f := range c.Flags {
+			if b, ok := f.(*cli.BoolFlag); ok {
+				b.DisableDefaultText = true // it is always false
+			}
 		}
 		slices.SortStableFunc(c.Flags, func(a, b cli.Flag) int { return strings.Compare(a.Names()[0], b.Names()[0]) })
 		settle(c.Subcommands)

@@ -56,8 +56,8 @@ func updateFlags(more ...cli.Flag) []cli.Flag {
 func changeFlags(more ...cli.Flag) []cli.Flag {
 	return updateFlags(append(more, yesFlag,
 		&cli.BoolFlag{Name: "skip-preview", Aliases: []string{"f"}, Usage: "do not preview first"},
-		&cli.StringFlag{Name: "on-busy", Usage: "when the stack has another update: `queue`, fail or supersede", Value: "queue"},
-		&cli.StringFlag{Name: "on-unknown", Usage: "when nobody can tell whether something was created: `wait` for deployctl resolve, or fail; default: wait if you can be asked"},
+		&cli.StringFlag{Name: "on-busy", Usage: "`WHAT` to do when the stack has another update: queue, fail or supersede", Value: "queue"},
+		&cli.StringFlag{Name: "on-unknown", Usage: "`WHAT` to do when nobody can tell whether something was created: wait for deployctl resolve, or fail; not set: wait if you can be asked"},
 		&cli.BoolFlag{Name: "continue-on-error", Usage: "go on with what does not depend on what failed"},
 	)...)
 }

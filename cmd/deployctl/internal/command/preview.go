@@ -12,7 +12,7 @@ func previewCommand(s *Surroundings) *cli.Command {
 	return &cli.Command{
 		Name: "preview", Aliases: []string{"pre"}, Usage: "show what an update would do",
 		Flags: updateFlags(refreshFlag, replaceFlag,
-			&cli.StringFlag{Name: "kind", Usage: "preview `up`, refresh or destroy", Value: "up"},
+			&cli.StringFlag{Name: "kind", Usage: "`KIND` of update: up, refresh or destroy", Value: "up"},
 			&cli.BoolFlag{Name: "expect-no-changes", Usage: "fail if there is anything to do"}),
 		Action: action(s, runPreview),
 	}

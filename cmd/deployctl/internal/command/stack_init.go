@@ -11,7 +11,7 @@ func stackInitCommand(s *Surroundings) *cli.Command {
 	return &cli.Command{
 		Name: "init", Usage: "create a stack and select it", ArgsUsage: "[STACK]",
 		Flags: onStack(
-			&cli.StringFlag{Name: "secrets-provider", Usage: "`default` (the service's own key) or passphrase", Value: "default"},
+			&cli.StringFlag{Name: "secrets-provider", Usage: "`TYPE` that encrypts secrets: default (the service's own key) or passphrase", Value: "default"},
 			&cli.BoolFlag{Name: "no-select", Usage: "do not select it"}),
 		Action: action(s, runStackInit),
 	}
