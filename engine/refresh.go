@@ -16,8 +16,8 @@ func (r *Run) advanceOpening() bool {
 			return false
 		}
 		r.Phase = phaseRefreshing
-		if !r.Stopped && (r.goal.Refresh || r.goal.Kind == KindRefresh) {
-			r.startRefreshes()
+		if !r.Stopped && r.goal.Kind != KindImport {
+			r.startRefreshes(r.goal.Refresh || r.goal.Kind == KindRefresh)
 		}
 		return true
 	}
@@ -32,10 +32,13 @@ func (r *Run) advanceOpening() bool {
 // onlyWaiting reports that everything in flight waits for a person.
 func (r *Run) onlyWaiting() bool { return len(r.Ops) == len(r.Waiting) }
 
-// startRefreshes reads every stored resource that its provider manages.
-func (r *Run) startRefreshes() {
+// startRefreshes reads every stored resource that its provider manages, or only those that their providers want to be
+// read before they are compared with their goals.
+func (r *Run) startRefreshes(every bool) {
 	r.snap.All(func(s *State) {
-		if !s.Custom || IsProvider(s.Type) || s.PendingReplacement || s.Delete || !r.matchesTargets(s.URN) {
+		switch {
+		case !every && !s.RefreshBeforeUpdate, !r.matchesTargets(s.URN),
+			!s.Custom || IsProvider(s.Type) || s.PendingReplacement || s.Delete:
 			return
 		}
 		op := &operation{Op: r.newOp(), URN: s.URN, For: forRefresh, Key: s.Key}
