@@ -40,11 +40,13 @@ type conversation struct {
 	epoch  int
 
 	mu      sync.Mutex
-	queue   []queued // not sent yet
-	first   int      // number of the first queued message
-	flying  int      // messages that were sent and not acknowledged
-	polling bool     // a poll is open: what is said now has to go by signal
-	seq     int      // last sequence number given out
+	queue   []queued     // not sent yet
+	first   int          // number of the first queued message
+	flying  int          // messages that were sent and not acknowledged
+	polling bool         // a poll is open: what is said now has to go by signal
+	lending int          // results that may carry what is asked now
+	loans   map[int]bool // what results carried and nothing has answered yet, by sequence number
+	seq     int          // last sequence number given out
 	waiting map[int]chan engine.Reply
 	spoken  chan struct{} // holds a token while the queue may have something for a signal
 	asked   chan struct{} // holds a token while the queue may have something for a poll
@@ -57,7 +59,7 @@ type conversation struct {
 type queued struct {
 	message deployments.Message
 	size    int
-	ask     bool // it has a reply
+	ask     int // sequence number of its reply; 0 if it has none
 }
 
 // carryFor is how long a poll waits for questions to carry, after it brought replies.
@@ -66,7 +68,7 @@ const carryFor = 2 * time.Millisecond
 func newConversation(runs Runs, u deployments.UpdateName, epoch int) *conversation {
 	c := &conversation{
 		runs: runs, update: u, epoch: epoch, first: 1,
-		waiting: map[int]chan engine.Reply{}, spoken: make(chan struct{}, 1), asked: make(chan struct{}, 1),
+		waiting: map[int]chan engine.Reply{}, loans: map[int]bool{}, spoken: make(chan struct{}, 1), asked: make(chan struct{}, 1),
 		ended: make(chan struct{}),
 	}
 	c.empty = sync.NewCond(&c.mu)
@@ -86,7 +88,7 @@ func (c *conversation) hold(ctx context.Context) {
 func (c *conversation) say(m deployments.Message) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.enqueue(m, false)
+	c.enqueue(m, 0)
 }
 
 // ask queues the message that about gives for the next sequence number, and waits for its reply.
@@ -96,7 +98,7 @@ func (c *conversation) ask(ctx context.Context, about func(epoch, seq int) deplo
 	c.seq++
 	seq := c.seq
 	c.waiting[seq] = answer
-	c.enqueue(about(c.epoch, seq), true)
+	c.enqueue(about(c.epoch, seq), seq)
 	c.mu.Unlock()
 
 	select {
@@ -139,7 +141,7 @@ func (c *conversation) said() int {
 	return c.first - 1 + len(c.queue)
 }
 
-func (c *conversation) enqueue(m deployments.Message, ask bool) {
+func (c *conversation) enqueue(m deployments.Message, ask int) {
 	data, _ := json.Marshal(m) // only to know its size
 	c.queue = append(c.queue, queued{m, len(data) + 1, ask})
 	wake(c.spoken)
@@ -172,11 +174,11 @@ func (c *conversation) deliver(ctx context.Context) error {
 	}
 }
 
-// batch takes what goes into the next signal: as much of the queue as fits, but nothing that the next poll will carry.
+// batch takes what goes into the next signal: as much of the queue as fits, but nothing that a poll or a result will carry.
 func (c *conversation) batch() deployments.Messages {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.polling && c.onlyAsks() {
+	if (!c.polling || c.lending > 0) && c.onlyAsks() {
 		return deployments.Messages{}
 	}
 	return c.take()
@@ -184,7 +186,7 @@ func (c *conversation) batch() deployments.Messages {
 
 // onlyAsks reports that everything in the queue has a reply, so that a poll that carries it is sure to return.
 func (c *conversation) onlyAsks() bool {
-	return !slices.ContainsFunc(c.queue, func(q queued) bool { return !q.ask })
+	return !slices.ContainsFunc(c.queue, func(q queued) bool { return q.ask == 0 })
 }
 
 // carry takes what goes with the next poll, which is open from now on. After replies, the program gets a moment to ask on.
@@ -276,6 +278,7 @@ func (c *conversation) answer(r engine.Reply) bool {
 	if r.Epoch != c.epoch {
 		return false
 	}
+	c.repay(r.Seq)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	waiting, ok := c.waiting[r.Seq]

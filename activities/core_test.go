@@ -28,6 +28,13 @@ type realRun struct {
 func (r *realRun) Signal(_ context.Context, _ deployments.UpdateName, m deployments.Messages) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.hear(m)
+	r.issue()
+	return nil
+}
+
+// hear tells the core what the program says. The lock is held.
+func (r *realRun) hear(m deployments.Messages) {
 	for _, item := range r.take(m) {
 		switch {
 		case item.Started != nil:
@@ -42,8 +49,6 @@ func (r *realRun) Signal(_ context.Context, _ deployments.UpdateName, m deployme
 			r.core.Handle(*item.Exited)
 		}
 	}
-	r.issue()
-	return nil
 }
 
 func (r *realRun) Poll(ctx context.Context, _ deployments.UpdateName, p deployments.Poll) (deployments.Replies, error) {
@@ -95,15 +100,18 @@ func (r *realRun) carryOut(c engine.Command) {
 	h := r.house
 	var event engine.Event
 	var err error
+	var carried *deployments.Messages
 	switch c := c.(type) {
 	case engine.Plan:
-		var planned []engine.Planned
-		planned, err = call[[]engine.Planned](h, h.acts.Plan, deployments.PlanInput{Update: h.update, Base: h.base, Plans: []engine.Plan{c}})
-		if err == nil {
-			event = planned[0]
+		var out deployments.PlanOutput
+		out, err = call[deployments.PlanOutput](h, h.acts.Plan, deployments.PlanInput{Update: h.update, Base: h.base, Plans: []engine.Plan{c}})
+		if carried = out.Messages; err == nil {
+			event = out.Plans[0]
 		}
 	case engine.Step:
-		event, err = call[engine.StepFinished](h, h.acts.Step, deployments.StepInput{Update: h.update, Base: h.base, Step: c, Round: 1})
+		var out deployments.StepOutput
+		out, err = call[deployments.StepOutput](h, h.acts.Step, deployments.StepInput{Update: h.update, Base: h.base, Step: c, Round: 1})
+		event, carried = out.StepFinished, out.Messages
 		if errorType(err) == deployments.ErrorUnknownOutcome {
 			event, err = engine.StepFinished{Op: c.Op, Outcome: engine.OutcomeUnknown}, nil
 		}
@@ -121,6 +129,9 @@ func (r *realRun) carryOut(c engine.Command) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.core.Handle(event)
+	if carried != nil {
+		r.hear(*carried)
+	}
 	r.issue()
 }
 

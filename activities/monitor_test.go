@@ -315,11 +315,12 @@ func TestAPlanSeesChangesThroughTheOptions(t *testing.T) {
 			if c.set != nil {
 				c.set(&goal, &state)
 			}
-			planned, err := call[[]engine.Planned](h, h.acts.Plan, deployments.PlanInput{
+			out, err := call[deployments.PlanOutput](h, h.acts.Plan, deployments.PlanInput{
 				Update: h.update, Base: h.base, Plans: []engine.Plan{{
 					Op: 3, URN: thingURN, Goal: goal, Old: &state, Provider: h.toy(), Seed: seedOf(thingURN),
 				}},
 			})
+			planned := out.Plans
 			if err != nil || len(planned) != 1 || planned[0].Error != "" || planned[0].Diff.Change != c.change || planned[0].Op != 3 {
 				t.Fatalf("%+v %v", planned, err)
 			}

@@ -24,10 +24,10 @@ const (
 
 // Plan checks and compares a vector of resources. It changes nothing, so it may run any number of times. What a provider
 // has against a plan is in its result.
-func (a *Activities) Plan(ctx context.Context, in deployments.PlanInput) ([]engine.Planned, error) {
+func (a *Activities) Plan(ctx context.Context, in deployments.PlanInput) (deployments.PlanOutput, error) {
 	s, err := a.hosted(ctx, in.Update, in.Base)
 	if err != nil {
-		return nil, failure(err)
+		return deployments.PlanOutput{}, failure(err)
 	}
 	defer startPulse(ctx, a.Heart).stopPulse()
 
@@ -46,27 +46,27 @@ func (a *Activities) Plan(ctx context.Context, in deployments.PlanInput) ([]engi
 	}
 	planning.Wait()
 	if ctx.Err() != nil { // what providers said then is not theirs
-		return nil, ctx.Err()
+		return deployments.PlanOutput{}, ctx.Err()
 	}
 	for _, err := range errs {
 		if err != nil {
-			return nil, failure(err)
+			return deployments.PlanOutput{}, failure(err)
 		}
 	}
+	out := deployments.PlanOutput{Plans: results}
 	for i, p := range in.Plans {
-		results[i].Answered = s.answerPlan(p, results[i])
+		if p.Answer != nil && same(results[i]) { // one at most: it needs that nothing registered earlier is on its way
+			reply := *p.Answer
+			reply.Stables = results[i].Diff.StableKeys
+			results[i].Answered, out.Messages = s.handOver(ctx, reply)
+		}
 	}
-	return results, nil
+	return out, nil
 }
 
-// answerPlan hands the program the reply to a plan that comes to no change, if there is nothing left to decide.
-func (s *session) answerPlan(p engine.Plan, planned engine.Planned) bool {
-	if p.Answer == nil || planned.Error != "" || len(planned.Failures) > 0 || planned.Diff.Change != engine.ChangeNone {
-		return false
-	}
-	reply := *p.Answer
-	reply.Stables = planned.Diff.StableKeys
-	return s.answer(reply)
+// same tells of a plan that comes to no change.
+func same(p engine.Planned) bool {
+	return p.Error == "" && len(p.Failures) == 0 && p.Diff.Change == engine.ChangeNone
 }
 
 // planOne plans one resource. Its error is one of the service; that of a provider is in the result.

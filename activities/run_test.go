@@ -193,16 +193,16 @@ func (r *coreRun) register(m engine.Registered) engine.Reply {
 }
 
 func (r *coreRun) plan(m engine.Registered, op int, u urn.URN, old engine.State) engine.Planned {
-	planned, err := call[[]engine.Planned](r.house, r.house.acts.Plan, deployments.PlanInput{
+	out, err := call[deployments.PlanOutput](r.house, r.house.acts.Plan, deployments.PlanInput{
 		Update: r.house.update, Base: r.house.base, Plans: []engine.Plan{{
 			Op: op, URN: u, Goal: m.Registration, Old: &old, Provider: r.provider(m.Provider), Seed: seedOf(u),
 			Preview: r.goal.DryRun,
 		}},
 	})
-	if err != nil || len(planned) != 1 {
+	if err != nil || len(out.Plans) != 1 {
 		return engine.Planned{Error: fmt.Sprint(err)}
 	}
-	return planned[0]
+	return out.Plans[0]
 }
 
 func (r *coreRun) done(m engine.Registered, state engine.State) engine.Reply {

@@ -80,12 +80,6 @@ func (s *session) tell(severity diag.Severity, u urn.URN, text string) {
 	s.log.take(pluginhost.Message{Severity: severity, URN: u, Text: text})
 }
 
-// answer hands a reply to the program, if it runs here and waits for it.
-func (s *session) answer(r engine.Reply) bool {
-	talk := s.talk.Load()
-	return talk != nil && talk.answer(r)
-}
-
 // close ends the update's plugins and forgets its secrets.
 func (s *session) close(ctx context.Context) {
 	if s.host != nil {

@@ -20,10 +20,10 @@ const cancelGrace = 2 * time.Second
 // Step makes one call that may change the world, or reads. Its result is a definite end: done, partial, failed, or
 // cancelled before it was sent. Its errors are ErrorNotDone and ErrorThrottled (make it again), ErrorUnknownOutcome
 // (find out first), ErrorNotStarted, and those of the service.
-func (a *Activities) Step(ctx context.Context, in deployments.StepInput) (engine.StepFinished, error) {
+func (a *Activities) Step(ctx context.Context, in deployments.StepInput) (deployments.StepOutput, error) {
 	s, err := a.hosted(ctx, in.Update, in.Base)
 	if err != nil {
-		return engine.StepFinished{}, failure(err)
+		return deployments.StepOutput{}, failure(err)
 	}
 	at := &attempt{session: s, step: in.Step, round: in.Round, pulse: startPulse(ctx, a.Heart)}
 	defer at.pulse.stopPulse()
@@ -36,25 +36,17 @@ func (a *Activities) Step(ctx context.Context, in deployments.StepInput) (engine
 	}
 	result.Op = in.Step.Op
 	s.blindStep(&result)
+	out := deployments.StepOutput{StepFinished: result}
 	switch {
 	case err != nil:
 	case at.pulse.unheard():
 		at.leave(ctx, result)
-	default:
-		result.Answered = at.answer(result)
+	case in.Step.Answer != nil && result.Outcome == engine.OutcomeDone:
+		reply := *in.Step.Answer
+		reply.ID, reply.Object = result.ID, result.Outputs
+		out.Answered, out.Messages = s.handOver(ctx, reply)
 	}
-	return result, failure(err)
-}
-
-// answer hands the program the reply to what this step has done, and tells whether the program got it: so it goes on while the
-// result travels to the Run.
-func (at *attempt) answer(result engine.StepFinished) bool {
-	if at.step.Answer == nil || result.Outcome != engine.OutcomeDone {
-		return false
-	}
-	reply := *at.step.Answer
-	reply.ID, reply.Object = result.ID, result.Outputs
-	return at.session.answer(reply)
+	return out, failure(err)
 }
 
 // attempt is one attempt of a step.

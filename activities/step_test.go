@@ -402,6 +402,7 @@ func TestTheProgramGetsTheAnswerOfAStepThatIsDone(t *testing.T) {
 				asking <- r
 			}()
 			<-asked
+			talk.sent()
 			step := h.create(texts("name", "n", "do", c.do))
 			step.Answer = &engine.Reply{Epoch: c.epoch, Seq: 1, URN: thingURN, Stables: []string{"name"}, Result: engine.ResultSuccess}
 			result, err := h.step(step, 1)

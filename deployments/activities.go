@@ -15,10 +15,10 @@ const (
 	ActivityEnded   = "Ended"   // UpdateName → nothing, once the update's workflow is closed or not known
 
 	ActivityProgram = "Program" // ProgramInput → ProgramOutput
-	ActivityPlan    = "Plan"    // PlanInput → []engine.Planned
+	ActivityPlan    = "Plan"    // PlanInput → PlanOutput
 	ActivityCascade = "Cascade" // CascadeInput → engine.CascadePlanned
 	ActivityCompare = "Compare" // CompareInput → engine.ProviderDiffed
-	ActivityStep    = "Step"    // StepInput → engine.StepFinished
+	ActivityStep    = "Step"    // StepInput → StepOutput
 	ActivitySettle  = "Settle"  // SettleInput → engine.StepFinished
 	ActivityRelease = "Release" // ReleaseInput → nothing
 	ActivityPing    = "Ping"    // nothing → nothing, if the worker is alive
@@ -110,11 +110,25 @@ type ProgramOutput struct {
 	Messages int `json:"messages"`
 }
 
-// PlanInput is a vector of plans, of at most some dozens. Results have the same order.
+// PlanInput is a vector of plans, of at most some dozens.
 type PlanInput struct {
 	Update UpdateName    `json:"update"`
 	Base   int           `json:"base"`
 	Plans  []engine.Plan `json:"plans"`
+}
+
+// PlanOutput has the results in the order of the plans.
+type PlanOutput struct {
+	Plans []engine.Planned `json:"plans"`
+	// Messages are what the program asked on when a plan answered it.
+	Messages *Messages `json:"messages,omitempty"`
+}
+
+// StepOutput is how a step ended.
+type StepOutput struct {
+	engine.StepFinished
+	// Messages are what the program asked on when the step answered it.
+	Messages *Messages `json:"messages,omitempty"`
 }
 
 // CascadeInput plans a delete-before-replace cascade.

@@ -89,11 +89,12 @@ func (r *run) plan(plans []engine.Plan) call {
 	return call{
 		name: deployments.ActivityPlan, id: fmt.Sprintf("plan-%d", plans[0].Op), summary: summary, retry: &patiently,
 		input: deployments.PlanInput{Update: r.in.Update, Base: r.in.Base, Plans: plans},
-		events: result(func(results []engine.Planned) []engine.Event {
-			events := make([]engine.Event, 0, len(results))
-			for _, p := range results {
+		events: result(func(out deployments.PlanOutput) []engine.Event {
+			events := make([]engine.Event, 0, len(out.Plans))
+			for _, p := range out.Plans {
 				events = append(events, p)
 			}
+			r.post(out.Messages)
 			return events
 		}, func(err error) []engine.Event {
 			events := make([]engine.Event, 0, len(plans))
@@ -139,9 +140,10 @@ func (r *run) step(s engine.Step) call {
 		name: deployments.ActivityStep, id: fmt.Sprintf("%s-%d", s.Kind, s.Op), op: s.Op, timeout: timeout, retry: &ifNotDone,
 		summary: fmt.Sprintf("%s %s %s", s.Kind, s.Type, s.URN.Name()),
 		input:   deployments.StepInput{Update: r.in.Update, Base: r.in.Base, Step: s, Round: round},
-		events: result(func(f engine.StepFinished) []engine.Event {
-			r.decide(s.Op, f.Outcome)
-			return single(f)
+		events: result(func(out deployments.StepOutput) []engine.Event {
+			r.decide(s.Op, out.Outcome)
+			r.post(out.Messages)
+			return single(out.StepFinished)
 		}, func(err error) []engine.Event {
 			outcome := engine.OutcomeUnknown
 			if temporal.IsCanceledError(err) {

@@ -55,6 +55,7 @@ type scene struct {
 	cancel   string // cancel when this resource's step begins
 	carry    bool   // registrations go with polls
 	handOver bool   // steps answer the program themselves
+	asksOn   bool   // and carry what it asks on
 }
 
 // stage is a scene being played by activities on a real server.
@@ -66,7 +67,8 @@ type stage struct {
 	lost   int    // epochs that are lost after their first reply
 	fails  string // the resource whose step fails
 
-	handed chan engine.Reply // replies that steps hand over
+	handed chan engine.Reply         // replies that steps hand over
+	next   chan deployments.Messages // what steps carry
 }
 
 func (s *stage) Head(context.Context, deployments.StackName) (deployments.Head, error) {
@@ -95,32 +97,39 @@ func (s *stage) Settled(_ context.Context, in deployments.SettledInput) (deploym
 	return deployments.UpdateInfo{Update: in.Update, Status: string(in.Result.Status), Error: in.Result.Error}, nil
 }
 
-func (s *stage) Plan(ctx context.Context, in deployments.PlanInput) ([]engine.Planned, error) {
+func (s *stage) Plan(ctx context.Context, in deployments.PlanInput) (deployments.PlanOutput, error) {
 	out, err := s.world.Plan(ctx, in)
-	for i := range out {
-		if out[i].Diff.Change == engine.ChangeUpdate {
-			out[i].Diff = engine.Diff{Change: engine.ChangeReplace, ReplaceKeys: []string{"name"}}
+	for i := range out.Plans {
+		if out.Plans[i].Diff.Change == engine.ChangeUpdate {
+			out.Plans[i].Diff = engine.Diff{Change: engine.ChangeReplace, ReplaceKeys: []string{"name"}}
 		}
 	}
 	return out, err
 }
 
-func (s *stage) Step(ctx context.Context, in deployments.StepInput) (engine.StepFinished, error) {
+func (s *stage) Step(ctx context.Context, in deployments.StepInput) (out deployments.StepOutput, err error) {
 	switch name := in.Step.URN.Name(); name {
 	case s.fails:
-		return engine.StepFinished{Op: in.Step.Op, Outcome: engine.OutcomeFailed, Error: "quota exceeded"}, nil
+		out.StepFinished = engine.StepFinished{Op: in.Step.Op, Outcome: engine.OutcomeFailed, Error: "quota exceeded"}
+		return out, nil
 	case s.cancel:
 		id := deployments.UpdateWorkflowID(s.update)
 		if err := s.client.SignalWorkflow(ctx, id, "", deployments.SignalCancel, engine.Cancelled{}); err != nil {
-			return engine.StepFinished{}, err
+			return out, err
 		}
 	}
-	done, err := s.world.Step(ctx, in)
-	if err == nil && s.handOver && in.Step.Answer != nil {
-		done.Answered = true
-		s.handed <- *in.Step.Answer
+	out.StepFinished, err = s.world.Step(ctx, in)
+	if err != nil || !s.handOver || in.Step.Answer == nil {
+		return out, err
 	}
-	return done, err
+	out.Answered = true
+	s.handed <- *in.Step.Answer
+	if s.asksOn {
+		if next, more := <-s.next; more {
+			out.Messages = &next
+		}
+	}
+	return out, nil
 }
 
 // Program registers the scene's resources, each once the one before has its reply.
@@ -144,11 +153,16 @@ func (s *stage) Program(ctx context.Context, in deployments.ProgramInput) (deplo
 			},
 		}}
 		poll := deployments.Poll{Epoch: in.Epoch}
-		if s.carry {
+		switch {
+		case s.carry:
 			carried := next(m)
 			poll.Messages = &carried
-		} else if err := say(m); err != nil {
-			return deployments.ProgramOutput{}, err
+		case s.asksOn && i > 0:
+			s.next <- next(m)
+		default:
+			if err := say(m); err != nil {
+				return deployments.ProgramOutput{}, err
+			}
 		}
 		if s.handOver {
 			if r := <-s.handed; r.Seq != i+1 {
@@ -173,6 +187,7 @@ func (s *stage) Program(ctx context.Context, in deployments.ProgramInput) (deplo
 			return deployments.ProgramOutput{Lost: true, Messages: sent}, nil
 		}
 	}
+	close(s.next)
 	return deployments.ProgramOutput{Messages: sent}, nil
 }
 
@@ -209,6 +224,7 @@ func scenes() []scene {
 		{name: "replacement", names: names(1), base: []engine.State{old("thing-a", "old")}},
 		{name: "questions-with-polls", names: names(3), carry: true},
 		{name: "answered-by-steps", names: names(3), handOver: true},
+		{name: "questions-with-results", names: names(3), handOver: true, asksOn: true},
 		{name: "unknown-outcome", names: names(2), prepare: func(s *stage) {
 			s.outcomes["thing-b"] = func(n int) error {
 				if n == 1 {
@@ -249,7 +265,7 @@ func record(t *testing.T, server *devserver.Server, sc scene) {
 	stack := theStack
 	stack.Stack = sc.name
 	version := 1 + min(1, len(sc.base))
-	s := &stage{handed: make(chan engine.Reply, 1), world: newWorld(), scene: sc, client: c, update: deployments.UpdateName{StackName: stack, Version: strconv.Itoa(version)}}
+	s := &stage{handed: make(chan engine.Reply, 1), next: make(chan deployments.Messages, 1), world: newWorld(), scene: sc, client: c, update: deployments.UpdateName{StackName: stack, Version: strconv.Itoa(version)}}
 	if sc.prepare != nil {
 		sc.prepare(s)
 	}

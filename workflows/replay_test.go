@@ -64,16 +64,17 @@ func replay(file string) error {
 
 // happened is what makes each scene: the workflow, and a regular expression of what is in its history, payloads decoded.
 var happened = map[string]struct{ workflow, what string }{
-	"create":               {"run-1", `(?s)("Step".*){3}`},
-	"failure":              {"run-1", `quota exceeded`},
-	"cancel":               {"run-1", `"status":"cancelled"`},
-	"second-epoch":         {"run-1", `"started":{"epoch":2`},
-	"continue-as-new":      {"run-1", `EVENT_TYPE_WORKFLOW_EXECUTION_CONTINUED_AS_NEW`},
-	"replacement":          {"run-1", `(?s)"kind":"create-replacement".*"kind":"delete-replaced"`},
-	"unknown-outcome":      {"run-1", `(?s)UnknownOutcome.*"Settle"`},
-	"lost-worker":          {"update", `(?s)("Claim".*){2}`},
-	"questions-with-polls": {"run-1", `"messages":{"epoch":1,"first":3,"items":\[{"registered"`},
-	"answered-by-steps":    {"run-1", `"answered":true`},
+	"create":                 {"run-1", `(?s)("Step".*){3}`},
+	"failure":                {"run-1", `quota exceeded`},
+	"cancel":                 {"run-1", `"status":"cancelled"`},
+	"second-epoch":           {"run-1", `"started":{"epoch":2`},
+	"continue-as-new":        {"run-1", `EVENT_TYPE_WORKFLOW_EXECUTION_CONTINUED_AS_NEW`},
+	"replacement":            {"run-1", `(?s)"kind":"create-replacement".*"kind":"delete-replaced"`},
+	"unknown-outcome":        {"run-1", `(?s)UnknownOutcome.*"Settle"`},
+	"lost-worker":            {"update", `(?s)("Claim".*){2}`},
+	"questions-with-polls":   {"run-1", `"messages":{"epoch":1,"first":3,"items":\[{"registered"`},
+	"questions-with-results": {"run-1", `"answered":true,"messages":{"epoch":1`},
+	"answered-by-steps":      {"run-1", `"answered":true`},
 }
 
 func TestHistoriesHoldWhatTheyAreNamedFor(t *testing.T) {

@@ -18,7 +18,7 @@ type run struct {
 	saver  saver
 
 	messages, cancels, answers workflow.ReceiveChannel
-	posted                     []deployments.Messages // by polls, not heard yet
+	posted                     []deployments.Messages // by polls and results, not heard yet
 	interrupted                bool                   // the workflow itself was cancelled: as gentle as the signal
 	told                       bool                   // the core knows
 
@@ -94,11 +94,16 @@ func (r *run) listen(ctx workflow.Context, stop workflow.Channel) error {
 func (r *run) poll(ctx workflow.Context, p deployments.Poll) (deployments.Replies, error) {
 	r.polls++
 	r.outbox.acknowledge(p)
-	if p.Messages != nil {
-		r.posted = append(r.posted, *p.Messages)
-	}
+	r.post(p.Messages)
 	err := workflow.Await(ctx, func() bool { return r.closing || r.outbox.ready(p) })
 	return r.outbox.answer(p), err
+}
+
+// post takes messages that came with something else.
+func (r *run) post(m *deployments.Messages) {
+	if m != nil {
+		r.posted = append(r.posted, *m)
+	}
 }
 
 // load opens the core on the base's headers, which come in parts that a workflow task can decode.
@@ -162,6 +167,20 @@ func (r *run) receive(ctx workflow.Context) {
 		r.handle(a)
 		a = engine.Resolved{}
 	}
+	for {
+		var m deployments.Messages // each its own: what it carries stays
+		if !r.messages.ReceiveAsync(&m) {
+			break
+		}
+		r.post(&m)
+	}
+	r.open(ctx)
+	r.land(ctx)
+	r.open(ctx) // what results carried
+}
+
+// open hears what was posted.
+func (r *run) open(ctx workflow.Context) {
 	posted := r.posted
 	r.posted = nil
 	for _, m := range posted {
@@ -169,16 +188,6 @@ func (r *run) receive(ctx workflow.Context) {
 			r.hear(ctx, item)
 		}
 	}
-	for {
-		var m deployments.Messages // each its own: what it carries stays
-		if !r.messages.ReceiveAsync(&m) {
-			break
-		}
-		for _, item := range r.inbox.take(m) {
-			r.hear(ctx, item)
-		}
-	}
-	r.land(ctx)
 }
 
 func (r *run) handle(e engine.Event) {

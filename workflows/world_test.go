@@ -78,14 +78,13 @@ func (w *world) Settle(_ context.Context, in deployments.SettleInput) (engine.St
 	return engine.StepFinished{Op: in.Settle.Step.Op, Outcome: w.settled}, nil
 }
 
-func (w *world) Plan(_ context.Context, in deployments.PlanInput) ([]engine.Planned, error) {
-	var out []engine.Planned
+func (w *world) Plan(_ context.Context, in deployments.PlanInput) (out deployments.PlanOutput, err error) {
 	for _, p := range in.Plans {
 		planned := engine.Planned{Op: p.Op, Inputs: p.Goal.Inputs}
 		if p.Old != nil && !p.Old.Inputs.Same(p.Goal.Inputs) {
 			planned.Diff.Change = engine.ChangeUpdate
 		}
-		out = append(out, planned)
+		out.Plans = append(out.Plans, planned)
 	}
 	return out, nil
 }
