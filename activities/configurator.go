@@ -48,6 +48,12 @@ func packageOf(t tokens.Type, inputs resource.PropertyMap) (pluginhost.Package, 
 	pkg := pluginhost.Package{
 		Name: provides, Version: text(inputs, versionKey), DownloadURL: text(internal, "pluginDownloadURL"),
 	}
+	if names := internal[envVarMappingsKey]; names.IsObject() {
+		pkg.Env = map[string]string{}
+		for from := range names.ObjectValue() {
+			pkg.Env[string(from)] = text(names.ObjectValue(), from)
+		}
+	}
 	parameter, ok := internal["parameterization"]
 	if !ok {
 		return pkg, nil

@@ -55,6 +55,13 @@ func (p packageRequest) apply(inputs resource.PropertyMap) {
 		}
 		internal["pluginChecksums"], used = resource.NewProperty(sums), true
 	}
+	if len(p.Env) > 0 {
+		names := resource.PropertyMap{}
+		for from, to := range p.Env {
+			names[resource.PropertyKey(from)] = resource.NewProperty(to)
+		}
+		internal[envVarMappingsKey], used = resource.NewProperty(names), true
+	}
 	if p.Parameter != nil {
 		internal["name"], used = resource.NewProperty(p.Name), true
 		if p.Version != "" {

@@ -118,19 +118,8 @@ func (m *monitor) specifyProvider(req *pulumirpc.RegisterResourceRequest, g *goa
 	if p.Version == "" && p.DownloadURL == "" {
 		p = m.complete(p)
 	}
+	p.Env = req.GetEnvVarMappings()
 	p.apply(g.inputs)
-	if mappings := req.GetEnvVarMappings(); len(mappings) > 0 {
-		names := resource.PropertyMap{}
-		for from, to := range mappings {
-			names[resource.PropertyKey(from)] = resource.NewProperty(to)
-		}
-		internal := resource.PropertyMap{}
-		if v := g.inputs[internalKey]; v.IsObject() {
-			internal = v.ObjectValue()
-		}
-		internal[envVarMappingsKey] = resource.NewProperty(names)
-		g.inputs[internalKey] = resource.NewProperty(internal)
-	}
 	return nil
 }
 

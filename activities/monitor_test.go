@@ -165,12 +165,14 @@ func TestWhatAProviderResourceStoresSaysWhichPluginItUses(t *testing.T) {
 		"by parameter": {Package: pluginhost.Package{
 			Name: "base", Version: "1.0.0", Parameter: &pluginhost.Parameter{Name: "toy", Version: "2.0.0", Value: []byte("v")},
 		}},
+		"with other names in its environment": {Package: pluginhost.Package{Name: "toy", Env: map[string]string{"MINE": "TOKEN"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inputs := resource.PropertyMap{}
 			request.apply(inputs)
 			got, err := packageOf("pulumi:providers:toy", inputs)
-			if err != nil || got.Name != request.Name || got.Version != request.Version || got.DownloadURL != request.DownloadURL {
+			if err != nil || got.Name != request.Name || got.Version != request.Version || got.DownloadURL != request.DownloadURL ||
+				!maps.Equal(got.Env, request.Env) {
 				t.Fatalf("%+v from %v: %v", got, inputs, err)
 			}
 			if p := request.Parameter; p != nil && (got.Parameter.Version != p.Version || string(got.Parameter.Value) != "v") {

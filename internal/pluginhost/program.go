@@ -49,13 +49,19 @@ func findProgram(root string, project *workspace.Project) (program, error) {
 type environment []string
 
 func (e environment) get(key string) string {
+	value, _ := e.lookup(key)
+	return value
+}
+
+// lookup tells an empty value from none.
+func (e environment) lookup(key string) (string, bool) {
 	for i := len(e) - 1; i >= 0; i-- {
 		k, value, _ := strings.Cut(e[i], "=")
 		if k == key || runtime.GOOS == "windows" && strings.EqualFold(k, key) {
-			return value
+			return value, true
 		}
 	}
-	return ""
+	return "", false
 }
 
 // with is a copy of the environment in which the given ones count.

@@ -16,6 +16,8 @@ type Package struct {
 	Version     string // empty: the newest that is installed
 	DownloadURL string
 	Parameter   *Parameter // makes one provider serve another package
+	// Env gives the process variables of the environment under other names: what is in KEY, it sees in Env[KEY].
+	Env map[string]string
 }
 
 // Parameter is the value of a parameterised package.

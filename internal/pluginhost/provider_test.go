@@ -46,6 +46,34 @@ func TestAProviderIsStartedInTheProgramsDirectoryWithTheGivenEnvironmentOnly(t *
 	}
 }
 
+func TestAProviderSeesWhatItsResourceNamesOtherwiseInTheEnvironment(t *testing.T) {
+	h := open(t, Options{Env: []string{"PATH=" + bin(t, "pulumi-resource-tiny"), "MINE=blue", "EMPTY=", "TOKEN=red", "COLOUR=red"}})
+	seen := func(pkg Package) string {
+		t.Helper()
+		p, err := h.Provider(t.Context(), pkg, "a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := p.Configure(t.Context(), configuration("tiny", nil)); err != nil {
+			t.Fatal(err)
+		}
+		resp, err := p.Create(t.Context(), creating("env"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return "\n" + resp.Properties["env"].StringValue() + "\n"
+	}
+	mapped := seen(Package{Name: "tiny", Env: map[string]string{"MINE": "TOKEN", "EMPTY": "COLOUR", "NOBODYS": "PATH"}})
+	for _, want := range []string{"TOKEN=blue", "COLOUR=", "MINE=blue"} {
+		if !strings.Contains(mapped, "\n"+want+"\n") {
+			t.Errorf("there is no %s in %s", want, mapped)
+		}
+	}
+	if plain := seen(Package{Name: "tiny"}); !strings.Contains(plain, "\nTOKEN=red\n") {
+		t.Errorf("a provider without such names: %s", plain)
+	}
+}
+
 func TestErrorsOfMutatingCallsAreReadAsWhatIsKnownOfTheirEffect(t *testing.T) {
 	h := open(t, Options{Env: []string{"PATH=" + bin(t, "pulumi-resource-tiny")}})
 	p := configured(t, h, "tiny", "a")
@@ -166,6 +194,24 @@ func TestAProviderThatKnowsNoHandshakeNegotiatesInConfigure(t *testing.T) {
 	h := open(t, Options{Env: []string{"PATH=" + bin(t, "pulumi-resource-old")}})
 	if _, err := configured(t, h, "old", "").Create(t.Context(), creating("it")); err != nil {
 		t.Fatal(err)
+	}
+}
+
+func TestABuiltInProviderLearnsWhereTheProgramIsAndWhatItMayAnswer(t *testing.T) {
+	root, served := t.TempDir(), &tiny{shakes: true}
+	if err := os.Mkdir(filepath.Join(root, "program"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	h := open(t, Options{
+		RootDir: root, Project: &workspace.Project{Name: "web", Main: "program"},
+		Builtin: map[string]func() pulumirpc.ResourceProviderServer{"deployctl": func() pulumirpc.ResourceProviderServer { return served }},
+	})
+	configured(t, h, "deployctl", "a")
+	if dir := served.shaken.GetProgramDirectory(); dir != filepath.Join(root, "program") {
+		t.Errorf("the program's directory is %s", dir)
+	}
+	if !served.shaken.GetSupportsRefreshBeforeUpdate() {
+		t.Error("it must not ask for refreshes before updates")
 	}
 }
 

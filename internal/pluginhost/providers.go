@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/blang/semver"
@@ -136,13 +138,14 @@ func (h *Host) startProvider(pkg Package) (*Provider, error) {
 	return p, nil
 }
 
-// providerEndpoint starts the plugin of a package and says in which directory its executable is.
+// providerEndpoint starts the plugin of a package and says in which directory its executable is; of one that this process
+// serves, where it would run.
 func (h *Host) providerEndpoint(pkg Package) (*endpoint, string, error) {
 	if serve, ok := h.opts.Builtin[pkg.Name]; ok {
 		e, err := embed("provider "+pkg.Name, func(s *grpc.Server) { pulumirpc.RegisterResourceProviderServer(s, serve()) })
-		return e, h.program.root, err
+		return e, h.program.dir, err
 	}
-	spec := launchSpec{name: "provider " + pkg.Name, dir: h.program.dir, env: h.providerEnv(pkg.Name)}
+	spec := launchSpec{name: "provider " + pkg.Name, dir: h.program.dir, env: h.providerEnv(pkg)}
 	path, err := h.finder.find(apitype.ResourcePlugin, pkg.Name, pkg.Version)
 	spec.path, spec.args = path, []string{h.address}
 	dynamic := pkg.Name == nodeDynamicProvider || pkg.Name == pythonDynamicProvider
@@ -168,7 +171,7 @@ func (h *Host) providerEndpoint(pkg Package) (*endpoint, string, error) {
 }
 
 // providerEnv is the environment of a provider. Only dynamic ones, which run the user's own code, get the configuration.
-func (h *Host) providerEnv(name string) []string {
+func (h *Host) providerEnv(pkg Package) []string {
 	var own []string
 	for k, v := range h.program.options {
 		own = append(own, fmt.Sprintf("PULUMI_RUNTIME_%s=%v", strings.ToUpper(k), v))
@@ -177,9 +180,14 @@ func (h *Host) providerEnv(name string) []string {
 		project := h.opts.Project.Name.String()
 		own = append(own, "PULUMI_PROJECT="+project, "PULUMI_NODEJS_PROJECT="+project)
 	}
-	if name == nodeDynamicProvider || name == pythonDynamicProvider {
+	if pkg.Name == nodeDynamicProvider || pkg.Name == pythonDynamicProvider {
 		if config, err := json.Marshal(h.opts.Config); err == nil && len(h.opts.Config) > 0 {
 			own = append(own, "PULUMI_CONFIG="+string(config))
+		}
+	}
+	for _, from := range slices.Sorted(maps.Keys(pkg.Env)) {
+		if value, ok := h.env.lookup(from); ok {
+			own = append(own, pkg.Env[from]+"="+value)
 		}
 	}
 	return h.env.with(own...)
@@ -202,7 +210,7 @@ func (h *Host) openProvider(e *endpoint, dir string, parameter *Parameter) (*Pro
 	defer cancel()
 	_, err = p.Handshake(ctx, plugin.ProviderHandshakeRequest{
 		EngineAddress: h.address, RootDirectory: &dir, ProgramDirectory: &dir,
-		ConfigureWithUrn: true, InvokeWithPreview: true, AcceptsByteString: true,
+		ConfigureWithUrn: true, InvokeWithPreview: true, AcceptsByteString: true, SupportsRefreshBeforeUpdate: true,
 		MapperTarget: &h.address, LoaderTarget: &h.address,
 	})
 	if err != nil && status.Code(err) != codes.Unimplemented { // then Configure negotiates, as it did before handshakes

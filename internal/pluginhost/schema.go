@@ -2,6 +2,8 @@ package pluginhost
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 
@@ -69,11 +71,14 @@ func (h *Host) schema(ctx context.Context, pkg Package) ([]byte, error) {
 	return resp.Schema, nil
 }
 
-// key tells packages apart: by name, version and parameter.
+// key tells packages apart: by name, version, parameter and the names of their environment.
 func (p Package) key() string {
 	parts := []string{p.Name, strings.TrimPrefix(p.Version, "v")}
 	if p.Parameter != nil {
 		parts = append(parts, p.Parameter.Name, p.Parameter.Version, string(p.Parameter.Value))
+	}
+	for _, from := range slices.Sorted(maps.Keys(p.Env)) {
+		parts = append(parts, from, p.Env[from])
 	}
 	return strings.Join(parts, "\x00")
 }

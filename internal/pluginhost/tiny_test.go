@@ -52,6 +52,7 @@ type tiny struct {
 	pulumirpc.UnimplementedResourceProviderServer
 	shakes    bool
 	cancelled chan struct{}
+	shaken    *pulumirpc.ProviderHandshakeRequest
 	parameter *pulumirpc.ParameterizeRequest_ParametersValue
 }
 
@@ -71,6 +72,7 @@ func serveTiny(p *tiny) {
 func (p *tiny) Handshake(
 	_ context.Context, req *pulumirpc.ProviderHandshakeRequest,
 ) (*pulumirpc.ProviderHandshakeResponse, error) {
+	p.shaken = req
 	if !p.shakes {
 		return nil, status.Error(codes.Unimplemented, "what is a handshake?")
 	}
