@@ -136,16 +136,22 @@ func TestTheWebUIShowsTheProgress(t *testing.T) {
 	must(t, err)
 	t.Cleanup(temporal.Close)
 	browser := s.browser(t)
-	eventually(t, "the table shows the step that runs", func() bool {
-		value, err := temporal.QueryWorkflow(t.Context(), "run/organization/"+projectName(t)+"/dev/1", "", "__temporal_workflow_metadata")
-		must(t, err)
-		var sealed payload
-		must(t, value.Get(&sealed))
-		opened, _ := decoded(t, browser, service, sealed)
-		return strings.Contains(opened, "| create | fake:index:Named | named-2 |")
-	})
+	shows := func(workflow, text string) {
+		t.Helper()
+		eventually(t, "the details of the "+workflow+" show "+text, func() bool {
+			value, err := temporal.QueryWorkflow(t.Context(), workflow+"/organization/"+projectName(t)+"/dev/1", "", "__temporal_workflow_metadata")
+			must(t, err)
+			var sealed payload
+			must(t, value.Get(&sealed))
+			opened, _ := decoded(t, browser, service, sealed)
+			return strings.Contains(opened, text)
+		})
+	}
+	shows("run", "| create | fake:index:Named | named-2 |")
+	shows("update", "[its Run](/namespaces/"+service.Namespace+"/workflows/run%2Forganization")
 	must(t, gate.Open(t.Context()))
 	up.mustEnd(t, 0)
+	shows("update", "**succeeded**")
 }
 
 // asItIs gives payloads without opening them.

@@ -2,6 +2,7 @@ package workflows
 
 import (
 	"fmt"
+	"net/url"
 	"strings"
 
 	"go.temporal.io/sdk/workflow"
@@ -33,15 +34,40 @@ func (r *run) show(ctx workflow.Context) {
 	}
 }
 
+// lead says on the Update's page where its progress is: a child tells its parent only of its end.
+func lead(ctx workflow.Context, u deployments.UpdateName) {
+	workflow.SetCurrentDetails(ctx, fmt.Sprintf("Its progress is on the page of [its Run](/namespaces/%s/workflows/%s).",
+		workflow.GetInfo(ctx).Namespace, url.PathEscape(deployments.RunWorkflowID(u))))
+}
+
+// conclude shows what the update came to.
+func conclude(ctx workflow.Context, r engine.Result) {
+	var b strings.Builder
+	count(&b, r.Changes)
+	fmt.Fprintf(&b, "\n**%s**", r.Status)
+	if r.Error != "" {
+		fmt.Fprintf(&b, ": %s", r.Error)
+	}
+	if r.Pending > 0 {
+		fmt.Fprintf(&b, "\n\nOf %d steps nobody knows whether they happened.", r.Pending)
+	}
+	workflow.SetCurrentDetails(ctx, clip(b.String(), detailsBytes))
+}
+
+// count begins a table with how often each kind of step was done.
+func count(b *strings.Builder, done map[string]int) {
+	b.WriteString("| | |\n|---|---|\n")
+	for _, kind := range append(shownKinds[:len(shownKinds):len(shownKinds)], engine.StepSame) {
+		if n := done[string(kind)]; n > 0 {
+			fmt.Fprintf(b, "| %s | %d |\n", kind, n)
+		}
+	}
+}
+
 // table is a picture of an update at work, in Markdown.
 func table(p engine.Progress, parked int) string {
 	var b strings.Builder
-	b.WriteString("| | |\n|---|---|\n")
-	for _, kind := range append(shownKinds[:len(shownKinds):len(shownKinds)], engine.StepSame) {
-		if n := p.Done[string(kind)]; n > 0 {
-			fmt.Fprintf(&b, "| %s | %d |\n", kind, n)
-		}
-	}
+	count(&b, p.Done)
 	fmt.Fprintf(&b, "| running | %d |\n", len(p.Running))
 	if p.Queued > 0 {
 		fmt.Fprintf(&b, "| queued | %d |\n", p.Queued)

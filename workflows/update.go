@@ -43,6 +43,7 @@ func (w *Workflows) Update(ctx workflow.Context, in deployments.UpdateInput) (de
 	if err := u.startRun(ctx, w.settings.ForceContinue); err != nil {
 		return deployments.UpdateInfo{}, err
 	}
+	lead(ctx, in.Update)
 	if u.claimed.HasProgram {
 		u.programming = true
 		workflow.Go(ctx, u.programs)
@@ -130,6 +131,7 @@ func (u *update) end(ctx workflow.Context, out deployments.RunOutput) (deploymen
 		// A stack that is gone reads the head when it comes back.
 		_ = workflow.SignalExternalWorkflow(ctx, stack, "", deployments.SignalFinished, finished).Get(ctx, nil)
 	}
+	conclude(ctx, out.Result)
 	err := report(ctx, string(out.Result.Status))
 	release(ctx, u.claimed.Worker, u.in.Update)
 	_ = workflow.Await(ctx, func() bool { return !u.programming })
