@@ -20,6 +20,7 @@ const settleKey = "deployctl:settle"
 // settleRule says how to find out whether a lost create happened. The zero rule: nobody can tell.
 type settleRule struct {
 	reconcile bool                 // creating it again is safe and finds it
+	lookup    bool                 // its provider finds it by its inputs
 	property  resource.PropertyKey // the input that is the id
 }
 
@@ -61,5 +62,6 @@ func (s *session) settleRule(ctx context.Context, p *pluginhost.Provider, t toke
 	if json.Unmarshal(resp.Data, &told) != nil {
 		return settleRule{}
 	}
-	return settleRule{reconcile: told[string(t)] == provider.SettleByReconcile}
+	by := told[string(t)]
+	return settleRule{reconcile: by == provider.SettleByReconcile, lookup: by == provider.SettleByRead}
 }

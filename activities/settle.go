@@ -7,6 +7,7 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/pluginhost"
+	"github.com/deployctl/deployctl/provider"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/providers"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
@@ -40,17 +41,17 @@ func (at *attempt) settle(ctx context.Context) (engine.StepFinished, error) {
 	if at.step.Preview || at.step.Provider == nil || providers.IsProviderType(at.step.Type) {
 		return absent, nil // it has no effect that could have happened
 	}
-	provider, err := at.session.providerOf(ctx, at.step.Provider)
+	p, err := at.session.providerOf(ctx, at.step.Provider)
 	if err != nil {
 		return at.unsettled(err)
 	}
 	switch at.step.Kind {
 	case engine.StepCreate, engine.StepCreateReplacement:
-		return at.settleCreate(ctx, provider)
+		return at.settleCreate(ctx, p)
 	case engine.StepUpdate:
-		return at.settleUpdate(ctx, provider)
+		return at.settleUpdate(ctx, p)
 	case engine.StepDelete, engine.StepDeleteReplaced:
-		return at.settleDelete(ctx, provider)
+		return at.settleDelete(ctx, p)
 	default:
 		return absent, nil // a read
 	}
@@ -74,10 +75,12 @@ func (at *attempt) unsettled(err error) (engine.StepFinished, error) {
 // it.
 func (at *attempt) settleCreate(ctx context.Context, p *pluginhost.Provider) (engine.StepFinished, error) {
 	rule := at.session.settleRule(ctx, p, at.step.Type)
-	if rule.reconcile {
+	switch {
+	case rule.reconcile:
 		return absent, nil
-	}
-	if rule.property == "" {
+	case rule.lookup:
+		return at.settleByLookup(ctx, p)
+	case rule.property == "":
 		return undecidable, nil
 	}
 	id, seeded, inputs, err := at.identity(ctx, p, rule)
@@ -87,7 +90,7 @@ func (at *attempt) settleCreate(ctx context.Context, p *pluginhost.Provider) (en
 	if id == "" {
 		return undecidable, nil
 	}
-	for look := 0; ; look++ {
+	return twice(ctx, func() (engine.StepFinished, error) {
 		found, reasons, ended, err := at.ask(ctx, p, id, inputs, nil)
 		switch {
 		case err != nil:
@@ -95,13 +98,7 @@ func (at *attempt) settleCreate(ctx context.Context, p *pluginhost.Provider) (en
 		case ended != nil:
 			return engine.StepFinished{Outcome: engine.OutcomeUndecidable, Error: ended.Error}, nil
 		case found.ID == "" || found.Outputs == nil:
-			if look > 0 {
-				return absent, nil
-			}
-			if err := pause(ctx, secondLook); err != nil {
-				return engine.StepFinished{}, err
-			}
-			continue
+			return absent, nil
 		case seeded:
 			return at.found(ctx, found, reasons, inputs)
 		}
@@ -109,28 +106,55 @@ func (at *attempt) settleCreate(ctx context.Context, p *pluginhost.Provider) (en
 			return undecidable, err // it may be somebody else's
 		}
 		return at.found(ctx, found, reasons, inputs)
+	})
+}
+
+// settleByLookup asks the provider, which says whose the resource is that it finds.
+func (at *attempt) settleByLookup(ctx context.Context, p *pluginhost.Provider) (engine.StepFinished, error) {
+	_, inputs, err := at.checked(ctx, p)
+	if err != nil {
+		return at.unsettled(err)
 	}
+	return twice(ctx, func() (engine.StepFinished, error) {
+		found, err := await(ctx, func() (pluginhost.Found, error) {
+			return p.Lookup(ctx, plugin.ReadRequest{URN: at.step.URN, Inputs: inputs, Timeout: at.step.Timeout})
+		})
+		switch {
+		case ctx.Err() != nil:
+			return engine.StepFinished{}, context.Cause(ctx)
+		case err != nil:
+			return at.unsettled(err)
+		case found.Ownership == provider.Owned:
+			found.Outputs = keepSecrets(found.Outputs, inputs)
+			return at.found(ctx, plugin.ReadResponse{ReadResult: found.ReadResult}, nil, inputs)
+		case found.Ownership == provider.Absent:
+			return absent, nil
+		}
+		return undecidable, nil // nobody can tell, or it is somebody else's
+	})
+}
+
+// twice looks again for what was absent, before it is believed to be.
+func twice(ctx context.Context, look func() (engine.StepFinished, error)) (engine.StepFinished, error) {
+	result, err := look()
+	if err != nil || result.Outcome != engine.OutcomeAbsent {
+		return result, err
+	}
+	if err := pause(ctx, secondLook); err != nil {
+		return engine.StepFinished{}, err
+	}
+	return look()
 }
 
 // identity is the id that the create would have given by the rule, whether it is of our making, and the checked inputs.
 func (at *attempt) identity(
 	ctx context.Context, p *pluginhost.Provider, rule settleRule,
 ) (id string, seeded bool, inputs resource.PropertyMap, err error) {
-	declared, err := at.session.values.Decode(ctx, at.step.New.Inputs)
+	declared, inputs, err := at.checked(ctx, p)
 	if err != nil {
-		return "", false, nil, ours(err)
+		return "", false, nil, err
 	}
-	inputs = declared
-	if at.step.Check {
-		u := at.step.URN
-		checked, err := p.Check(ctx, plugin.CheckRequest{
-			URN: u, Name: u.Name(), Type: u.Type(), News: declared, RandomSeed: at.step.Seed,
-		})
-		if err != nil {
-			return "", false, nil, err
-		}
-		inputs = checked.Properties
-		_, given := declared[rule.property]
+	if _, given := declared[rule.property]; at.step.Check {
 		seeded = !given
 	}
 	v := bare(inputs[rule.property])
@@ -138,6 +162,21 @@ func (at *attempt) identity(
 		id = v.StringValue()
 	}
 	return id, seeded, inputs, nil
+}
+
+// checked gives the inputs of a create as the program has declared them and as they were sent.
+func (at *attempt) checked(ctx context.Context, p *pluginhost.Provider) (declared, inputs resource.PropertyMap, err error) {
+	if declared, err = at.session.values.Decode(ctx, at.step.New.Inputs); err != nil {
+		return nil, nil, ours(err)
+	}
+	if !at.step.Check {
+		return declared, declared, nil
+	}
+	u := at.step.URN
+	resp, err := p.Check(ctx, plugin.CheckRequest{
+		URN: u, Name: u.Name(), Type: u.Type(), News: declared, RandomSeed: at.step.Seed,
+	})
+	return declared, resp.Properties, err
 }
 
 // found is the end of a step whose effect is there.

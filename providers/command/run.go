@@ -20,7 +20,7 @@ type RunIn struct {
 	Create      Line              `pulumi:"create" doc:"Run when the resource is created; text for the interpreter, or a list of a program and its arguments."`
 	Update      Line              `pulumi:"update,optional" doc:"Run when it changes; by default create is run again."`
 	Delete      Line              `pulumi:"delete,optional" doc:"Run when it is deleted; by default nothing is."`
-	Read        Line              `pulumi:"read,optional" doc:"Run to find out whether it exists: exit code 0 says yes, any other no."`
+	Read        Line              `pulumi:"read,optional" doc:"Run to find out whether it exists: exit code 0 says yes, 126 and above that this cannot be told, any other no. What it prints stands for the output of a create whose own was lost."`
 	Dir         string            `pulumi:"dir,optional" doc:"The directory to run in, relative to the program's."`
 	Environment map[string]string `pulumi:"environment,optional" doc:"Variables added to the environment."`
 	Stdin       string            `pulumi:"stdin,optional" doc:"Given to the command as standard input."`
@@ -88,21 +88,27 @@ func newID() string {
 	return "run-" + hex.EncodeToString(random)
 }
 
+// notRun is the lowest exit code by which a shell says that a command could not be run, or was killed.
+const notRun = 126
+
 // Read asks the read command.
 func (r *Run) Read(ctx context.Context, l provider.Lookup[RunIn, RunOut]) (provider.Found[RunIn, RunOut], error) {
 	if l.Inputs == nil || l.Inputs.Read.empty() {
 		return provider.Found[RunIn, RunOut]{Ownership: provider.Undecidable}, nil
 	}
 	f := provider.Found[RunIn, RunOut]{Ownership: provider.Owned, ID: l.ID, Inputs: *l.Inputs}
-	if l.Output != nil {
-		f.Output = *l.Output
-	}
 	if f.ID == "" {
 		f.ID = newID()
 	}
 	out, err := r.execute(ctx, call{line: l.Inputs.Read, in: *l.Inputs, last: l.Output})
-	if err == nil && out.ExitCode != 0 {
+	switch {
+	case out.ExitCode < 0 || out.ExitCode >= notRun:
+		f.Ownership = provider.Undecidable
+	case out.ExitCode != 0:
 		f.Ownership = provider.Absent
+	}
+	if f.Output = out; l.Output != nil {
+		f.Output = *l.Output
 	}
 	return f, err
 }

@@ -177,6 +177,11 @@ func TestALostRunIsSettledByItsReadCommandOrByNobody(t *testing.T) {
 	if got := ask(readable); got != "owned" {
 		t.Errorf("after: %s", got)
 	}
+	for _, unable := range []string{"no-such-command", "kill -9 $$", "exit 126"} {
+		if got := ask(props{"create": str("touch it"), "read": str(unable)}); got != "undecidable" {
+			t.Errorf("with %s: %s", unable, got)
+		}
+	}
 	if got := ask(props{"create": str("touch it")}); got != "undecidable" {
 		t.Errorf("without a read command: %s", got)
 	}

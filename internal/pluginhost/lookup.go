@@ -1,0 +1,47 @@
+package pluginhost
+
+import (
+	"context"
+
+	"github.com/deployctl/deployctl/provider"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/util/rpcutil/rpcerror"
+	pulumirpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
+)
+
+// Found is the answer of a Lookup. What is Absent or Undecidable has nothing else.
+type Found struct {
+	Ownership provider.Ownership
+	plugin.ReadResult
+}
+
+// Lookup asks a provider for the resource that a lost create with these inputs would have made: a Read without an id, which
+// only types that settle by reading answer (provider.SettleByRead). A provider that says no Ownership has not understood.
+func (p *Provider) Lookup(ctx context.Context, req plugin.ReadRequest) (Found, error) {
+	inputs, err := plugin.MarshalProperties(req.Inputs, plugin.MarshalOptions{KeepSecrets: true, ElideAssetContents: true})
+	if err != nil {
+		return Found{}, err
+	}
+	var trailer metadata.MD
+	resp, err := p.wire.Read(context.WithoutCancel(ctx), &pulumirpc.ReadRequest{
+		Urn: string(req.URN), Name: req.URN.Name(), Type: string(req.URN.Type()), Inputs: inputs, Timeout: req.Timeout,
+	}, grpc.Trailer(&trailer))
+	if err != nil {
+		return Found{}, rpcerror.Convert(err)
+	}
+	found := Found{Ownership: provider.Undecidable}
+	if said := trailer.Get(provider.OwnershipTrailer); len(said) == 1 {
+		found.Ownership = provider.Ownership(said[0])
+	}
+	if found.Ownership != provider.Owned {
+		return found, nil
+	}
+	found.ID, found.RefreshBeforeUpdate = resource.ID(resp.GetId()), resp.GetRefreshBeforeUpdate()
+	found.Outputs, err = plugin.UnmarshalProperties(resp.GetProperties(), plugin.MarshalOptions{
+		RejectUnknowns: true, KeepSecrets: true, KeepResources: true, KeepByteString: true,
+	})
+	return found, err
+}
