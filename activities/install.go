@@ -13,17 +13,42 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
+
+	"github.com/gofrs/flock"
 )
 
 // installDependencies installs what a Node program and its dynamic providers import, unless its bundle has it or another
 // bundle of the stack installed just that on this worker: then that is linked, so that an edited program or configuration
-// does not wait for npm. It stays with the bundle's directory.
+// does not wait for npm. It stays with the bundle's directory, in which sessions install one after another, whichever process
+// they belong to.
 func (s *session) installDependencies(ctx context.Context) error {
 	if s.project == nil || s.project.Runtime.Name() != "nodejs" {
 		return nil
 	}
 	s.installing.Lock()
 	defer s.installing.Unlock()
+	if s.installed {
+		return nil
+	}
+	lock := flock.New(s.programDir()+".lock", flock.SetPermissions(0o600))
+	if _, err := lock.TryLockContext(ctx, lockRetry); err != nil {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		return local(err)
+	}
+	defer func() { _ = lock.Close() }() // which frees it
+	err := s.install(ctx)
+	s.installed = err == nil
+	return err
+}
+
+// lockRetry is how often a wanted lock is tried again: no system tells when one becomes free without blocking a thread.
+const lockRetry = 50 * time.Millisecond
+
+// install makes the program's node_modules, unless they are there and whole.
+func (s *session) install(ctx context.Context) error {
 	dir := s.programDir()
 	modules := filepath.Join(dir, "node_modules")
 	begun := dir + ".installing" // there while an installation is not whole

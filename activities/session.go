@@ -51,7 +51,8 @@ type session struct {
 	turns   turns
 	talk    atomic.Pointer[conversation] // with the program that runs now, if one does
 
-	installing sync.Mutex
+	installing sync.Mutex // guards installed
+	installed  bool       // see installDependencies
 	err        error
 }
 

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/deployctl/deployctl/internal/pluginhost/process"
+	"github.com/gofrs/flock"
 	pulumirpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
 )
 
@@ -27,6 +28,9 @@ type golang struct {
 // keepBinaries is how long a program's binary is kept after its last run. Building an unchanged program onto its binary
 // skips the linking, which takes most of the time.
 const keepBinaries = 7 * 24 * time.Hour
+
+// lockRetry is how often a wanted lock is tried again: no system tells when one becomes free without blocking a thread.
+const lockRetry = 50 * time.Millisecond
 
 func (g golang) program(ctx context.Context, req *pulumirpc.RunRequest, out output) (process.Command, error) {
 	info := req.GetInfo()
@@ -48,7 +52,8 @@ func (g golang) program(ctx context.Context, req *pulumirpc.RunRequest, out outp
 	return process.Command{Path: binary, Args: req.GetArgs(), Env: env, Dir: info.GetProgramDirectory()}, nil
 }
 
-// build builds the program in its directory and returns the path of the binary.
+// build builds the program in its directory and returns the path of the binary. Builds of one program wait for each other: only
+// the first writes the binary, so none is changed while it is run.
 func (g golang) build(ctx context.Context, info *pulumirpc.ProgramInfo, out output) (string, error) {
 	path, err := g.tools.look("go", "programs in Go")
 	if err != nil {
@@ -58,15 +63,22 @@ func (g golang) build(ctx context.Context, info *pulumirpc.ProgramInfo, out outp
 	if entry == "" {
 		entry = "."
 	}
+	home, err := binaryHome(dir, entry)
+	if err != nil {
+		return "", err
+	}
 	binary, ok := option[string](info, "buildTarget")
-	if ok && !filepath.IsAbs(binary) {
+	switch {
+	case !ok:
+		binary = filepath.Join(home, "program.exe")
+	case !filepath.IsAbs(binary):
 		binary = filepath.Join(info.GetRootDirectory(), binary)
 	}
-	if !ok {
-		if binary, err = binaryPath(dir, entry); err != nil {
-			return "", err
-		}
+	lock := flock.New(filepath.Join(home, "lock"), flock.SetPermissions(0o600))
+	if _, err := lock.TryLockContext(ctx, lockRetry); err != nil {
+		return "", fmt.Errorf("waiting for another build of the program: %w", err)
 	}
+	defer func() { _ = lock.Close() }() // which frees it
 	exit, err := g.tools.run(ctx, process.Command{
 		Path: path, Args: []string{"build", "-o", binary, entry}, Dir: dir, Stdout: out.stdout, Stderr: out.stderr,
 	})
@@ -76,8 +88,8 @@ func (g golang) build(ctx context.Context, info *pulumirpc.ProgramInfo, out outp
 	return binary, err
 }
 
-// binaryPath is where the binary of a program is kept. Those of programs not run for long are removed on the way.
-func binaryPath(dir, entry string) (string, error) {
+// binaryHome is where the binary of a program is kept. Those of programs not run for long are removed on the way.
+func binaryHome(dir, entry string) (string, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
 		cache = os.TempDir()
@@ -96,7 +108,7 @@ func binaryPath(dir, entry string) (string, error) {
 			_ = os.RemoveAll(filepath.Join(programs, k.Name()))
 		}
 	}
-	return filepath.Join(home, "program.exe"), nil
+	return home, nil
 }
 
 func (g golang) installation(info *pulumirpc.ProgramInfo) (process.Command, error) {
