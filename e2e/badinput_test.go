@@ -2,8 +2,10 @@ package e2e
 
 import (
 	"bytes"
+	"fmt"
 	"log/slog"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -27,7 +29,7 @@ func TestBadPrograms(t *testing.T) {
 			"packages: [{name: nowhere, version: 1.2.3}]\nsteps: [{register: x, type: 'nowhere:index:Thing'}]\n",
 			[]string{"pulumi-resource-nowhere", "pulumi plugin install resource nowhere"}, 0},
 		{"a program that throws", fake + "  - await: []\n  - throw: the sky falls\n", []string{"the sky falls"}, 1},
-		{"a program that exits with 7", fake + "  - await: []\n  - exit: 7\n", []string{"7"}, 1},
+		{"a program that exits with 7", fake + "  - await: []\n  - exit: 7\n", []string{"the program exited with code 7"}, 1},
 		{"a program that logs an error and ends", fake + "  - await: []\n  - fail: it cannot be\n", []string{"it cannot be"}, 1},
 		{"a program that never registers anything and throws", "steps: [{throw: nothing at all}]\n", []string{"nothing at all"}, 0},
 		{"a misspelt scenario", "steps: [{registre: x}]\n", []string{"a step must have one of these keys"}, 0},
@@ -93,6 +95,46 @@ func TestAProgramThatRegistersNothingDeletesEverything(t *testing.T) {
 	}
 }
 
+// TestAProviderPluginOfAnotherVersion has one in the Pulumi home, and none on PATH.
+func TestAProviderPluginOfAnotherVersion(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, sharedHome(t))
+	only, plugins := t.TempDir(), filepath.Join(t.TempDir(), "plugins", "resource-fake-v0.1.0")
+	must(t, os.MkdirAll(plugins, 0o700))
+	for name, dir := range map[string]string{"pulumi-language-scenario": only, "pulumi-resource-fake": plugins} {
+		path, err := exec.LookPath(name)
+		must(t, err)
+		must(t, os.Symlink(path, filepath.Join(dir, name)))
+	}
+	s.env = append(s.env, "PATH="+only, "PULUMI_HOME="+filepath.Dir(filepath.Dir(plugins)))
+	const script = "packages: [{name: fake, version: VERSION}]\nsteps: [{register: one, type: fake:index:Named, properties: {name: one}}]\n"
+	s.write(t, "scenario.yaml", strings.Replace(script, "VERSION", "9.9.9", 1))
+	s.fails(t, 1, []string{"pulumi-resource-fake v9.9.9 was not found", "found there: v0.1.0", "pulumi plugin install resource fake 9.9.9"},
+		"up", "--yes", "--skip-preview")
+	s.write(t, "scenario.yaml", strings.Replace(script, "VERSION", "0.1.0", 1))
+	s.update(t, "up")
+	if found := s.objects(t); len(found) != 1 {
+		t.Errorf("the cloud holds %v", found)
+	}
+}
+
+func TestNamesMayHoldAnythingThatAURNCanTell(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, sharedHome(t))
+	names := []string{"bücher und |pipes|", "a::b", strings.Repeat("long ", 60) + "name"}
+	script := "packages: [{name: fake, version: 0.1.0}]\nsteps:\n"
+	for i, name := range names {
+		script += fmt.Sprintf("  - {register: r%d, name: %q, type: fake:index:Named, properties: {name: n%d}}\n", i, name, i)
+	}
+	s.write(t, "scenario.yaml", script)
+	s.update(t, "up").expect(t, map[string]int{"create": len(names) + 2})
+	s.update(t, "up").expect(t, map[string]int{"same": len(names) + 2})
+	s.update(t, "destroy").expect(t, map[string]int{"delete": len(names) + 2})
+	if found := s.objects(t); len(found) != 0 {
+		t.Errorf("the cloud holds %v", found)
+	}
+}
+
 func TestALanguageHostThatIsMissing(t *testing.T) {
 	t.Parallel()
 	for runtime, says := range map[string][]string{
@@ -127,10 +169,7 @@ func TestASecretThatCannotBeDecrypted(t *testing.T) {
 	}
 	at := strings.Index(string(text), "secure: ") + len("secure: ")
 	s.write(t, "Pulumi.dev.yaml", string(text[:at+12])+"AAAA"+string(text[at+16:]))
-	r := s.run(t, "up", "--yes")
-	if r.code == 0 || !strings.Contains(r.said(), "password") {
-		t.Errorf("it ends with %d and says\n%s", r.code, r.said())
-	}
+	s.fails(t, 2, []string{"password"}, "up", "--yes")
 	if found := s.objects(t); len(found) != 0 {
 		t.Errorf("the cloud holds %v", found)
 	}
@@ -189,9 +228,8 @@ func TestADamagedCheckpoint(t *testing.T) {
 	damaged := bytes.Clone(whole)
 	damaged[len(damaged)/2] ^= 1
 	must(t, os.WriteFile(path, damaged, 0o600))
-	r := s.run(t, "up", "--yes")
-	if r.code == 0 || !strings.Contains(r.said(), "checkpoint") || strings.Contains(r.said(), "goroutine ") {
-		t.Errorf("it ends with %d and says\n%s", r.code, r.said())
+	if r := s.fails(t, 1, []string{"checkpoint", "deployctl stack import"}, "up", "--yes"); strings.Contains(r.said(), "goroutine ") {
+		t.Errorf("it says\n%s", r.said())
 	}
 	must(t, os.WriteFile(path, whole, 0o600))
 	s.asIfNothingHappened(t)

@@ -230,7 +230,8 @@ func (s *Store) checkpointJSON(ctx context.Context, name deployments.StackName, 
 	}
 	data, err := zstdReader.DecodeAll(o.Data, nil)
 	if err != nil {
-		return nil, damaged(key, err)
+		return nil, deployments.Errorf(deployments.CodeFormat,
+			"%s is damaged: %w; put a valid state in its place with `deployctl stack import`", key, err)
 	}
 	return data, nil
 }

@@ -35,7 +35,8 @@ func TestBadInputIsRefusedWithASentenceAndANonZeroExit(t *testing.T) {
 		{"secrets of an update, which are blinded before they are stored", nil, []string{"up", "--show-secrets"}, 2, "deployctl up has no flag --show-secrets"},
 		{"a flag without its value", nil, []string{"up", "--stack"}, 2, "--stack needs a value"},
 		{"a flag with a value of another kind", nil, []string{"up", "--parallel", "many"}, 2, "parallel"},
-		{"no parallelism at all", map[string]string{"Pulumi.yaml": yamlProject, "Pulumi.dev.yaml": ""}, []string{"up", "--on-busy", "panic", "--yes", "--stack", "x"}, 2, "there is no stack"},
+		{"a project name of 300 characters", map[string]string{"Pulumi.yaml": "name: " + long + "\nruntime: yaml\n"}, []string{"up", "--yes"}, 2, "300 bytes long"},
+		{"a project name that is not ASCII", map[string]string{"Pulumi.yaml": "name: bücher\nruntime: yaml\n"}, []string{"up", "--yes"}, 2, "cannot be the name of a project"},
 		{"an unknown command", nil, []string{"launch"}, 2, `deployctl has no command "launch"`},
 		{"an unknown command of a group", nil, []string{"stack", "explode"}, 2, `deployctl stack has no command "explode"`},
 		{"an argument too many", nil, []string{"up", "now"}, 2, "deployctl up takes no argument"},
@@ -49,6 +50,21 @@ func TestBadInputIsRefusedWithASentenceAndANonZeroExit(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) { newDesk(t, c.files).refused(c.code, c.sentence, c.args...) })
+	}
+}
+
+func TestFlagsOfAnUpdateThatMakeNoSenseAreRefusedBeforeItIsSubmitted(t *testing.T) {
+	d := newDesk(t, map[string]string{"Pulumi.yaml": yamlProject})
+	d.stack("dev")
+	for flag, c := range map[string]struct{ value, sentence string }{
+		"--parallel":   {"0", "--parallel must be at least 1"},
+		"--on-busy":    {"panic", `--on-busy takes queue, fail or supersede, not "panic"`},
+		"--on-unknown": {"guess", `--on-unknown takes wait or fail, not "guess"`},
+	} {
+		d.refused(2, c.sentence, "up", "--yes", flag, c.value)
+	}
+	if len(d.service.Requests) != 0 {
+		t.Error("an update was submitted")
 	}
 }
 
