@@ -1,7 +1,8 @@
 # Two commands do all the set-up: `make demo` and `make test`. Everything they need comes from the module proxy and npm.
 SHELL := /bin/bash -o pipefail
 export GOFLAGS := -buildvcs=false
-PEERS = $(shell tools/peers/build)
+# The stock CLI, language hosts, and a provider on a fake cloud: without them there is nothing to test.
+WITH_PEERS = peers=$$(tools/peers/build) && PATH="$$peers:$(CURDIR)/bin:$$PATH"
 PKGS = $$(go list ./... | grep -v -e /internal/devserver -e /e2e$$ -e /e2e/languages -e /e2e/interop -e /e2e/secrecy -e /e2e/recovery -e /bench$$)
 
 .PHONY: all build demo test unit lint workflowcheck imports cross e2e bench chaos generate clean help
@@ -34,15 +35,19 @@ cross: ## it builds for macOS and Windows
 	GOOS=windows GOARCH=amd64 go build -o /dev/null ./cmd/deployctl
 
 unit:
-	PATH="$(PEERS):$(CURDIR)/bin:$$PATH" go test $(PKGS)
+	$(WITH_PEERS) go test $(PKGS)
 	go -C tools/fakeprovider test ./...
 
 # One package at a time: each starts services, and a service that is killed wants its ports back.
 e2e: build
-	PATH="$(PEERS):$(CURDIR)/bin:$$PATH" go test -p 1 -timeout 40m ./internal/devserver/... ./e2e/...
+	$(WITH_PEERS) go test -p 1 -timeout 40m ./internal/devserver/... ./e2e/...
 
 bench: build ## the table against the stock CLI
-	PATH="$(PEERS):$(CURDIR)/bin:$$PATH" go run ./bench
+	$(WITH_PEERS) go run ./bench
+
+ROUNDS ?= 20
+chaos: build ## the kill tests, ROUNDS (20) times in a row
+	$(WITH_PEERS) go test -p 1 -failfast -count=$(ROUNDS) -timeout 6h -run 'NewUser|Kill|NeverMadeTwice|Save|FirstStart|Survives|CtrlC|Cancel|ServiceThat|Terminated' ./e2e ./e2e/recovery
 
 generate: ## the API's generated code
 	go generate ./api/...
