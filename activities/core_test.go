@@ -2,6 +2,7 @@ package activities
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -235,5 +236,27 @@ func TestALostCreateIsFoundAgainThroughTheRealCore(t *testing.T) {
 	})
 	if result.Status != engine.StatusSucceeded || len(h.effects()) != 1 {
 		t.Errorf("%+v %v %+v", result, h.effects(), run.emits)
+	}
+}
+
+func TestATriggerReplacesByItsValueAloneThroughTheRealCore(t *testing.T) {
+	h := newHouse(t)
+	for _, c := range []struct {
+		trigger string
+		changes map[string]int
+	}{
+		{"a", map[string]int{"create": 4}},
+		{"!secret a", map[string]int{"same": 4}},
+		{"!secret b", map[string]int{"replace": 2, "same": 2}},
+		{"b", map[string]int{"same": 4}},
+	} {
+		result, run := h.carryOut(deployments.UpdateRequest{Bundle: h.upload(scenarioProject(`
+steps:
+  - {register: thing, type: 'toy:index:Thing', properties: {size: "1"}, options: {replacementTrigger: ` + c.trigger + `}}
+  - {register: part, type: 'my:index:Part', component: true, options: {replacementTrigger: ` + c.trigger + `}}
+`))})
+		if result.Status != engine.StatusSucceeded || !maps.Equal(result.Changes, c.changes) {
+			t.Errorf("%s: %+v %+v", c.trigger, result, run.emits)
+		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/bags"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/providers"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
@@ -137,7 +138,11 @@ func (m *monitor) readTrigger(ctx context.Context, req *pulumirpc.RegisterResour
 	if !m.goal.DryRun && v.ContainsUnknowns() {
 		return status.Errorf(codes.InvalidArgument, "replacementTrigger of %s is not known", g.Name)
 	}
-	g.Trigger, err = m.session.values.Encode(ctx, plain(resource.PropertyMap{"value": *v}))
+	trigger := plain(resource.PropertyMap{"value": *v})
+	if g.TriggerValue, err = bags.TriggerValue(m.session.values.Key, trigger); err != nil {
+		return err
+	}
+	g.Trigger, err = m.session.values.Encode(ctx, trigger)
 	return err
 }
 

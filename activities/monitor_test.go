@@ -301,15 +301,6 @@ func TestAPlanSeesChangesThroughTheOptions(t *testing.T) {
 		"a failed initialisation": {texts("name", "n", "size", "1", "zone", "a"), func(_ *engine.Registration, s *engine.State) {
 			s.InitErrors = []string{"not ready"}
 		}, engine.ChangeUpdate, nil},
-		"a trigger": {texts("name", "n", "size", "1", "zone", "a"), func(g *engine.Registration, s *engine.State) {
-			g.Trigger, s.Trigger = h.bag(texts("value", "2")), h.bag(resource.PropertyMap{"value": resource.MakeSecret(resource.NewProperty("1"))})
-		}, engine.ChangeReplace, nil},
-		"a trigger that only became a secret": {texts("name", "n", "size", "1", "zone", "a"), func(g *engine.Registration, s *engine.State) {
-			g.Trigger, s.Trigger = h.bag(texts("value", "1")), h.bag(resource.PropertyMap{"value": resource.MakeSecret(resource.NewProperty("1"))})
-		}, engine.ChangeNone, nil},
-		"a new trigger": {texts("name", "n", "size", "1", "zone", "a"), func(g *engine.Registration, _ *engine.State) {
-			g.Trigger = h.bag(texts("value", "1"))
-		}, engine.ChangeNone, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			state := *old

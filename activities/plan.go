@@ -183,17 +183,6 @@ func (pl *planner) check(
 // compare decides what the goal means for the stored resource.
 func (pl *planner) compare(ctx context.Context, checked resource.PropertyMap) (engine.Diff, error) {
 	p := pl.ask
-	olds, err := pl.session.values.Decode(ctx, p.Old.Trigger)
-	if err != nil {
-		return engine.Diff{}, ours(err)
-	}
-	news, err := pl.session.values.Decode(ctx, p.Goal.Trigger)
-	if err != nil {
-		return engine.Diff{}, ours(err)
-	}
-	if triggered(news, olds) {
-		return engine.Diff{Change: engine.ChangeReplace, ReplaceKeys: []string{"replacementTrigger"}}, nil
-	}
 	d, err := comparison{
 		urn: p.URN, id: p.Old.ID, oldInputs: pl.oldInputs, oldOutputs: pl.oldOutputs, newInputs: checked,
 		ignoreChanges: p.Goal.IgnoreChanges, unknowns: p.Preview,

@@ -6,6 +6,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/bags"
 	"github.com/deployctl/deployctl/internal/pluginhost"
 	"github.com/deployctl/deployctl/provider"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/providers"
@@ -157,7 +158,7 @@ func (at *attempt) identity(
 	if _, given := declared[rule.property]; at.step.Check {
 		seeded = !given
 	}
-	v := bare(inputs[rule.property])
+	v := bags.Bare(inputs[rule.property])
 	if v.IsString() {
 		id = v.StringValue()
 	}

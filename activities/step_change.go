@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/bags"
 	"github.com/deployctl/deployctl/internal/pluginhost"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/providers"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
@@ -83,7 +84,7 @@ func (at *attempt) inputs(
 // stack has a rule for that: only then can what is found after a lost answer be taken for ours.
 func (at *attempt) lookBefore(ctx context.Context, p *pluginhost.Provider, inputs resource.PropertyMap) error {
 	rule, ok := at.session.rules[string(at.step.Type)]
-	id := bare(inputs[rule.property])
+	id := bags.Bare(inputs[rule.property])
 	if !ok || at.step.Preview || at.round > 1 || !id.IsString() || id.StringValue() == "" {
 		return nil
 	}

@@ -137,46 +137,6 @@ func keys(list []resource.PropertyKey) []string {
 	return names
 }
 
-// bareTrigger is the value of a replacement trigger without secretness and dependencies.
-func bareTrigger(m resource.PropertyMap) resource.PropertyValue {
-	return bare(m["value"])
-}
-
-// bare removes secretness and dependencies everywhere inside a value.
-func bare(v resource.PropertyValue) resource.PropertyValue {
-	v = plainValue(v)
-	switch {
-	case v.IsSecret():
-		return bare(v.SecretValue().Element)
-	case v.IsArray():
-		elements := make([]resource.PropertyValue, len(v.ArrayValue()))
-		for i, e := range v.ArrayValue() {
-			elements[i] = bare(e)
-		}
-		return resource.NewProperty(elements)
-	case v.IsObject():
-		object := resource.PropertyMap{}
-		for k, e := range v.ObjectValue() {
-			object[k] = bare(e)
-		}
-		return resource.NewProperty(object)
-	}
-	return v
-}
-
-// triggered compares a replacement trigger with its last value: null on either side means that there is none, an unknown
-// value counts as changed.
-func triggered(news, olds resource.PropertyMap) bool {
-	n, o := bareTrigger(news), bareTrigger(olds)
-	switch {
-	case n.ContainsUnknowns() || o.ContainsUnknowns():
-		return true
-	case n.IsNull() || o.IsNull():
-		return false
-	}
-	return !n.DeepEquals(o)
-}
-
 // propertyDependencies orders a map of dependencies by property.
 func propertyDependencies(m map[string][]urn.URN) []engine.PropertyDependency {
 	names := make([]string, 0, len(m))

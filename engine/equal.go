@@ -19,7 +19,7 @@ func equalStates(a, b State) bool {
 		slices.Equal(a.IgnoreChanges, b.IgnoreChanges) && slices.Equal(a.HideDiff, b.HideDiff) &&
 		slices.Equal(a.ReplaceOnChanges, b.ReplaceOnChanges) && a.RefreshBeforeUpdate == b.RefreshBeforeUpdate &&
 		a.SourcePosition == b.SourcePosition && a.Inputs.Same(b.Inputs) && a.Outputs.Same(b.Outputs) &&
-		a.Trigger.Same(b.Trigger)
+		a.Trigger.Same(b.Trigger) && a.TriggerValue == b.TriggerValue
 }
 
 func equalProperties(a, b []PropertyDependency) bool {

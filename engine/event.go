@@ -37,6 +37,7 @@ type Registration struct {
 	DeletedWith             urn.URN              `json:"deletedWith,omitempty"`
 	ReplaceWith             []urn.URN            `json:"replaceWith,omitempty"`
 	Trigger                 Bag                  `json:"trigger"`
+	TriggerValue            string               `json:"triggerValue,omitempty"` // see State
 	SourcePosition          string               `json:"sourcePosition,omitempty"`
 	// Digest covers everything above but SourcePosition; equal digests in two epochs are the same goal.
 	Digest string `json:"digest"`

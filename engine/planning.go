@@ -30,16 +30,26 @@ func (r *Run) decide(e *entry) {
 
 // decideComponent carries out a component: only the snapshot knows it.
 func (r *Run) decideComponent(e *entry, old *State) {
-	op := r.newOp()
+	e.Forced = r.force(e, old)
 	switch {
 	case old == nil:
 		e.Kind = StepCreate
+	case e.Forced != nil || old.PendingReplacement:
+		e.Plan = &Planned{Inputs: e.New.Inputs, Diff: Diff{Change: ChangeReplace}} // as if it had been asked for
+		r.enter(e, stagePlanned)
+		return
 	case old.Inputs.Same(e.New.Inputs):
 		r.same(e, old, nil)
 		return
 	default:
 		e.Kind, e.New.Outputs = StepUpdate, old.Outputs
 	}
+	r.carryOut(e)
+}
+
+// carryOut makes the step of a component, which calls nobody.
+func (r *Run) carryOut(e *entry) {
+	op := r.newOp()
 	r.emitStep(EmitPre, op, e)
 	r.record(e, op)
 	r.succeed(e, op)
@@ -142,10 +152,15 @@ func (r *Run) force(e *entry, old *State) []string {
 		return []string{"provider"}
 	case slices.ContainsFunc(e.New.ReplaceWith, func(u urn.URN) bool { return r.Replaced[u] }):
 		return []string{"replaceWith"}
-	case !old.Trigger.Empty() && !e.New.Trigger.Empty() && !old.Trigger.Same(e.New.Trigger):
+	case triggers(old.TriggerValue, e.New.TriggerValue):
 		return []string{"replacementTrigger"}
 	}
 	return nil
+}
+
+// triggers reports that a replacementTrigger replaces. One that is new, was taken away, or only became secret does not.
+func triggers(was, now string) bool {
+	return now == UnknownTrigger || was != "" && now != "" && was != now
 }
 
 // plan asks for Check and Diff. A resource without an old state needs no decision between Check and Create: outside

@@ -295,6 +295,7 @@ func (r *Run) prepare(e *entry) {
 		AdditionalSecretOutputs: g.AdditionalSecretOutputs, Timeouts: g.Timeouts, ImportID: g.ImportID,
 		DeletedWith: g.DeletedWith, ReplaceWith: g.ReplaceWith, IgnoreChanges: g.IgnoreChanges, HideDiff: g.HideDiff,
 		ReplaceOnChanges: g.ReplaceOnChanges, SourcePosition: g.SourcePosition, Inputs: g.Inputs, Trigger: g.Trigger,
+		TriggerValue: g.TriggerValue,
 	}
 	if e.Read {
 		e.New.External, e.New.ImportID, e.New.ID = true, "", g.ImportID

@@ -79,9 +79,15 @@ type State struct {
 	Outputs Bag `json:"outputs"`
 	// Trigger is the replacementTrigger as a bag with one property, "value".
 	Trigger Bag `json:"trigger"`
+	// TriggerValue is a keyed digest of the replacementTrigger without secretness: what decides whether it has changed.
+	// Empty for null, which never triggers; UnknownTrigger while it is not known.
+	TriggerValue string `json:"triggerValue,omitempty"`
 	// Rest refers to fields that only pass through (views, hooks, snippets, stack traces), as stored in the base.
 	Rest string `json:"rest,omitempty"`
 }
+
+// UnknownTrigger is the TriggerValue of a trigger that a preview does not know. It counts as changed.
+const UnknownTrigger = "?"
 
 // PendingOperation is a mutating call that was begun and whose outcome is not known.
 type PendingOperation struct {

@@ -9,6 +9,10 @@ import (
 
 // enqueue makes the entry's step. In a preview it is over at once: nothing is changed.
 func (r *Run) enqueue(e *entry, check bool) {
+	if !e.New.Custom {
+		r.carryOut(e)
+		return
+	}
 	step := &Step{
 		Op: r.newOp(), Kind: e.Kind, URN: e.URN, Type: e.New.Type, Provider: r.providerOf(e.New.Provider), Seed: e.Seed,
 		Check: check, Preview: r.goal.DryRun, Timeout: e.timeout(),

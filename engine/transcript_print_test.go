@@ -226,6 +226,7 @@ func stateLine(s engine.State) string {
 	}
 	add(len(s.InitErrors) > 0, "init-error="+strings.Join(s.InitErrors, ","))
 	add(s.ImportID != "", "import="+s.ImportID)
+	add(s.RefreshBeforeUpdate, "refresh-before-update")
 	add(!s.Trigger.Empty(), "trigger="+s.Trigger.Digest)
 	if len(opts) > 0 {
 		line += " [" + strings.Join(opts, " ") + "]"

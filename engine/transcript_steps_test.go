@@ -142,6 +142,8 @@ func (w *stage) effect(step engine.Step, ev *engine.StepFinished, rest string) e
 		switch key {
 		case "id":
 			ev.ID = value
+		case "refresh-before-update":
+			ev.RefreshBeforeUpdate = true
 		case "gone":
 			ev.ID = ""
 		default:

@@ -130,7 +130,7 @@ func (w *stage) state(it item) (engine.State, error) {
 		Provider: reg.Provider, Inputs: reg.Inputs, Outputs: reg.Inputs, Dependencies: reg.Dependencies,
 		PropertyDependencies: reg.PropertyDependencies, Protect: reg.Protect != nil && *reg.Protect,
 		RetainOnDelete: reg.RetainOnDelete != nil && *reg.RetainOnDelete, DeletedWith: reg.DeletedWith,
-		ReplaceWith: reg.ReplaceWith, Trigger: reg.Trigger, ImportID: reg.ImportID, IgnoreChanges: reg.IgnoreChanges,
+		ReplaceWith: reg.ReplaceWith, Trigger: reg.Trigger, TriggerValue: reg.TriggerValue, ImportID: reg.ImportID, IgnoreChanges: reg.IgnoreChanges,
 		Timeouts: reg.Timeouts,
 	}
 	if s.Custom {
@@ -149,6 +149,8 @@ func (w *stage) state(it item) (engine.State, error) {
 			s.Taint = true
 		case "pending-replacement":
 			s.PendingReplacement = true
+		case "refresh-before-update":
+			s.RefreshBeforeUpdate = true
 		case "init-error":
 			s.InitErrors = []string{value}
 		default:
@@ -225,6 +227,7 @@ func (w *stage) option(g *engine.Registration, key, value string) bool {
 		g.ReplaceWith = w.urnsOf(value)
 	case "trigger":
 		g.Trigger = bag([]string{"value=" + value})
+		g.TriggerValue = strings.TrimSuffix(strings.TrimPrefix(value, "secret("), ")")
 	case "position":
 		g.SourcePosition = value
 	case "timeout":

@@ -291,6 +291,12 @@ func (c *Checkpoint) state(r *storedResource, where string, key []byte) (engine.
 		if digest != "" {
 			*part.bag = engine.Bag{Digest: digest, Ref: "base:" + where + "/" + part.name}
 		}
+		if part.name != "trigger" {
+			continue
+		}
+		if s.TriggerValue, err = bags.TriggerValue(key, values); err != nil {
+			return s, fmt.Errorf("resource %s: %w", r.URN, err)
+		}
 	}
 	return s, nil
 }

@@ -47,7 +47,7 @@ func finishAndLoad(t *testing.T, f fixture) {
 	codec, err := f.Bags(t.Context(), statestore.Scope{Update: up(2), Base: 1})
 	ok(t, err)
 	for bag, want := range map[*engine.Bag]resource.PropertyMap{
-		&got.Inputs: inputs("a"), &got.Outputs: outputs("a"), &got.Trigger: {"value": resource.NewProperty("a")},
+		&got.Inputs: inputs("a"), &got.Outputs: outputs("a"), &got.Trigger: triggered("a"),
 	} {
 		values, err := codec.Decode(t.Context(), *bag)
 		if err != nil || !values.DeepEquals(want) {

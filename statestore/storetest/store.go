@@ -10,6 +10,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/bags"
 	"github.com/deployctl/deployctl/statestore"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
@@ -114,15 +115,21 @@ func (f fixture) thing(t *testing.T, sc statestore.Scope, op int, name string) e
 	ok(t, err)
 	out, err := c.Encode(t.Context(), outputs(name))
 	ok(t, err)
-	trigger, err := c.Encode(t.Context(), resource.PropertyMap{"value": resource.NewProperty(name)})
+	trigger, err := c.Encode(t.Context(), triggered(name))
+	ok(t, err)
+	value, err := bags.TriggerValue(c.Key, triggered(name))
 	ok(t, err)
 	return engine.State{
 		Key: engine.Key(fmt.Sprint("o", op)), URN: thingURN(name), Type: "cloud:index:Thing", Custom: true, ID: "id-" + name,
-		Parent: rootURN, Provider: string(cloudURN) + "::p1", Dependencies: []urn.URN{cloudURN}, Inputs: in, Outputs: out, Trigger: trigger,
+		Parent: rootURN, Provider: string(cloudURN) + "::p1", Dependencies: []urn.URN{cloudURN}, Inputs: in, Outputs: out, Trigger: trigger, TriggerValue: value,
 		PropertyDependencies: []engine.PropertyDependency{{Property: "a", URNs: []urn.URN{cloudURN}}, {Property: "b"}},
 		Timeouts:             &engine.Timeouts{Create: 60}, IgnoreChanges: []string{"x.y"}, HideDiff: []string{"z[0]"},
 		Created: "2024-01-02T03:04:05.678Z", RefreshBeforeUpdate: true,
 	}
+}
+
+func triggered(by string) resource.PropertyMap {
+	return resource.PropertyMap{"value": resource.MakeSecret(resource.NewProperty(by))}
 }
 
 func inputs(name string) resource.PropertyMap {
