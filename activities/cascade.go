@@ -30,14 +30,16 @@ func (a *Activities) Cascade(ctx context.Context, in deployments.CascadeInput) (
 			replaces, keys, err = c.replaces(ctx, candidate)
 			return err
 		})
+		provider := c.providers[candidate.Provider]
+		hide := s.curtain(ctx, bagsOf(&provider, &candidate)...)
 		var own *serviceError
 		switch {
 		case ctx.Err() != nil:
 			return planned, ctx.Err()
 		case asService(err, &own):
-			return planned, failure(own.err)
+			return planned, hide.failure(own.err)
 		case err != nil:
-			return engine.CascadePlanned{Op: in.Cascade.Op, Error: s.blind(message(err))}, nil
+			return engine.CascadePlanned{Op: in.Cascade.Op, Error: hide(message(err))}, nil
 		case replaces:
 			c.condemned[candidate.URN] = true
 			planned.Members = append(planned.Members, engine.Dependent{Key: candidate.Key, Keys: keys})

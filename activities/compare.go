@@ -23,14 +23,15 @@ func (a *Activities) Compare(ctx context.Context, in deployments.CompareInput) (
 		result.Replace, err = s.providerReplaces(ctx, in.Compare.Old, in.Compare.New)
 		return err
 	})
+	hide := s.curtain(ctx, in.Compare.Old.Inputs, in.Compare.New.Inputs)
 	var own *serviceError
 	switch {
 	case ctx.Err() != nil:
 		return result, ctx.Err()
 	case asService(err, &own):
-		return result, failure(own.err)
+		return result, hide.failure(own.err)
 	case err != nil:
-		result.Error = message(err)
+		result.Error = hide(message(err))
 	}
 	return result, nil
 }

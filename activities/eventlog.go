@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -82,10 +83,16 @@ func newOutputLog(log EventLog, u deployments.UpdateName, secrets []string) *out
 
 // blinder replaces secrets; those that are too short to tell from ordinary text stay.
 func blinder(secrets []string) *strings.Replacer {
+	secrets = sorted(secrets)
+	slices.SortStableFunc(secrets, func(a, b string) int { return len(b) - len(a) }) // one may begin like another
 	var pairs []string
 	for _, s := range secrets {
-		if len(s) > 3 {
-			pairs = append(pairs, s, "[secret]")
+		if len(s) <= 3 {
+			continue
+		}
+		pairs = append(pairs, s, blinded)
+		if quoted := strconv.Quote(s); quoted[1:len(quoted)-1] != s {
+			pairs = append(pairs, quoted[1:len(quoted)-1], blinded)
 		}
 	}
 	return strings.NewReplacer(pairs...)

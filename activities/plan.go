@@ -40,8 +40,9 @@ func (a *Activities) Plan(ctx context.Context, in deployments.PlanInput) (deploy
 		planning.Go(func() {
 			defer func() { <-slots }()
 			results[i], errs[i] = s.planOne(ctx, p)
-			results[i].Error = s.blind(results[i].Error)
-			s.blindFailures(results[i].Failures)
+			hide := s.curtain(ctx, append(bagsOf(p.Provider, p.Old), p.Goal.Inputs)...)
+			results[i].Error, errs[i] = hide(results[i].Error), hide.failure(errs[i])
+			hide.failures(results[i].Failures)
 		})
 	}
 	planning.Wait()
@@ -50,7 +51,7 @@ func (a *Activities) Plan(ctx context.Context, in deployments.PlanInput) (deploy
 	}
 	for _, err := range errs {
 		if err != nil {
-			return deployments.PlanOutput{}, failure(err)
+			return deployments.PlanOutput{}, err
 		}
 	}
 	out := deployments.PlanOutput{Plans: results}

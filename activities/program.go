@@ -125,21 +125,22 @@ func (e *epoch) program(ctx context.Context) error {
 // end tells the Run how the program ended, if it did by itself, and reports it.
 func (e *epoch) end(ctx context.Context, err error) (deployments.ProgramOutput, error) {
 	out := deployments.ProgramOutput{}
+	hide := e.session.curtain(ctx)
 	exited := engine.ProgramExited{Epoch: e.number}
 	var lost *pluginhost.LostError
 	var program *pluginhost.ProgramError
 	switch {
 	case err == nil:
 	case errors.As(err, &lost), errors.Is(err, errOutOfSight), errors.Is(err, errWorkerStops):
-		out.Lost, out.Error = true, err.Error()
+		out.Lost, out.Error = true, hide(err.Error())
 	case errors.As(err, &program):
-		exited.Error, exited.Bailed = program.Error(), program.Logged
+		exited.Error, exited.Bailed = hide(program.Error()), program.Logged
 	case errors.Is(err, ErrRunEnded):
 		return deployments.ProgramOutput{Error: err.Error(), Bailed: true, Messages: e.talk.said()}, nil
 	case retryable[deployments.CodeOf(err)]:
-		return out, failure(err)
+		return out, hide.failure(err)
 	default:
-		exited.Error = err.Error()
+		exited.Error = hide(err.Error())
 	}
 	if !out.Lost {
 		out.Error, out.Bailed = exited.Error, exited.Bailed

@@ -1,8 +1,16 @@
 package activities
 
 import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
 	"github.com/deployctl/deployctl/engine"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
+	"go.temporal.io/sdk/temporal"
 )
 
 // keepSecrets gives what was read of the world, with those values secret that hold secrets in what the program or the
@@ -53,25 +61,96 @@ func revealed(v resource.PropertyValue) resource.PropertyValue {
 	return v
 }
 
-// blind replaces the configuration's secrets in what a provider said: people read it, and the reasons of a failed
-// initialisation are stored.
-func (s *session) blind(text string) string {
-	if text == "" {
-		return "" // as nearly always
+// A curtain replaces the secrets in a text of a provider, before it leaves an activity: people read it, it is stored, and
+// Temporal shows why an attempt failed.
+type curtain func(text string) string
+
+// curtain hides the configuration's secrets and those in the bags, which are what a call was made with. The bags are opened
+// when there is something to hide.
+func (s *session) curtain(ctx context.Context, bags ...engine.Bag) curtain {
+	replacer := sync.OnceValue(func() *strings.Replacer {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+		defer cancel()
+		secrets := s.secretTexts()
+		for _, bag := range bags {
+			values, err := s.values.Decode(ctx, bag)
+			if err != nil {
+				return nil
+			}
+			secrets = secretsIn(resource.NewProperty(values), false, secrets)
+		}
+		return blinder(secrets)
+	})
+	return func(text string) string {
+		if text == "" {
+			return "" // as nearly always
+		}
+		if r := replacer(); r != nil {
+			return r.Replace(text)
+		}
+		return "what the provider said may hold secrets, and is not shown, because the store does not tell them"
 	}
-	return blinder(s.secretTexts()).Replace(text)
 }
 
-func (s *session) blindFailures(failures []engine.CheckFailure) {
+// secretsIn appends the texts of the secrets in a value; within says that the value is in one itself.
+func secretsIn(v resource.PropertyValue, within bool, into []string) []string {
+	switch {
+	case v.IsSecret():
+		return secretsIn(v.SecretValue().Element, true, into)
+	case v.IsOutput():
+		return secretsIn(v.OutputValue().Element, within || v.OutputValue().Secret, into)
+	case v.IsObject():
+		for _, element := range v.ObjectValue() {
+			into = secretsIn(element, within, into)
+		}
+	case v.IsArray():
+		for _, element := range v.ArrayValue() {
+			into = secretsIn(element, within, into)
+		}
+	case within && v.IsString():
+		into = append(into, v.StringValue())
+	case within && v.IsNumber():
+		into = append(into, strconv.FormatFloat(v.NumberValue(), 'f', -1, 64))
+	}
+	return into
+}
+
+// bagsOf are the bags that a call about a resource is made with.
+func bagsOf(p *engine.Provider, states ...*engine.State) []engine.Bag {
+	var bags []engine.Bag
+	if p != nil {
+		bags = append(bags, p.Inputs)
+	}
+	for _, s := range states {
+		if s != nil {
+			bags = append(bags, s.Inputs, s.Outputs)
+		}
+	}
+	return bags
+}
+
+func (c curtain) failures(failures []engine.CheckFailure) {
 	for i := range failures {
-		failures[i].Reason = s.blind(failures[i].Reason)
+		failures[i].Reason = c(failures[i].Reason)
 	}
 }
 
-func (s *session) blindStep(result *engine.StepFinished) {
-	result.Error = s.blind(result.Error)
-	s.blindFailures(result.Failures)
+func (c curtain) step(result *engine.StepFinished) {
+	result.Error = c(result.Error)
+	c.failures(result.Failures)
 	for i, reason := range result.InitErrors {
-		result.InitErrors[i] = s.blind(reason)
+		result.InitErrors[i] = c(reason)
 	}
+}
+
+// failure is the error for Temporal; see there. What caused it is left out where it holds a secret.
+func (c curtain) failure(err error) error {
+	err = failure(err)
+	var application *temporal.ApplicationError
+	if !errors.As(err, &application) || c(application.Error()) == application.Error() {
+		return err
+	}
+	return temporal.NewApplicationErrorWithOptions(c(application.Message()), application.Type(), temporal.ApplicationErrorOptions{
+		NonRetryable: application.NonRetryable(), NextRetryDelay: application.NextRetryDelay(),
+	})
 }

@@ -1,9 +1,15 @@
 package activities
 
 import (
+	"errors"
+	"fmt"
+	"strings"
 	"testing"
+	"time"
 
+	"github.com/deployctl/deployctl/deployments"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
+	"go.temporal.io/sdk/temporal"
 )
 
 func TestWhatWasSecretStaysSecretWhenItIsRead(t *testing.T) {
@@ -39,5 +45,36 @@ func TestWhatWasSecretStaysSecretWhenItIsRead(t *testing.T) {
 	}
 	if keepSecrets(nil, resource.PropertyMap{"p": secret("old")}) != nil {
 		t.Error("what was not read is there")
+	}
+}
+
+func TestNoErrorOfAnAttemptShowsASecretOfItsInputs(t *testing.T) {
+	const hush, quoted = "hush-hush", "new\nline"
+	for _, do := range []string{"refuse", "busy", "half"} {
+		t.Run(do, func(t *testing.T) {
+			h := bench(t, nil)
+			inputs := texts("name", "n", "do", do)
+			inputs["secret"] = resource.MakeSecret(resource.NewProperty(hush))
+			result, err := h.step(h.create(inputs), 1)
+			said := fmt.Sprint(result.Error, result.InitErrors, err)
+			if strings.Contains(said, hush) || !strings.Contains(said, blinded) {
+				t.Error(said)
+			}
+			var application *temporal.ApplicationError
+			if do == "busy" && (!errors.As(err, &application) || application.NextRetryDelay() != 7*time.Second ||
+				errorType(err) != deployments.ErrorThrottled) {
+				t.Errorf("%#v", err)
+			}
+		})
+	}
+	secrets := secretsIn(resource.NewProperty(resource.PropertyMap{
+		"list": resource.NewProperty([]resource.PropertyValue{resource.MakeSecret(resource.NewProperty(quoted))}),
+		"in":   resource.MakeSecret(resource.NewPropertyValue(map[string]any{"a": []any{hush + "!", 1234.5}})),
+		"out":  resource.NewProperty(resource.Output{Element: resource.NewProperty(hush), Known: true, Secret: true}),
+		"open": resource.NewProperty("open"),
+	}), false, nil)
+	got := blinder(secrets).Replace(`open new\nline ` + quoted + " " + hush + "! " + hush + " 1234.5")
+	if want := "open [secret] [secret] [secret] [secret] [secret]"; got != want {
+		t.Errorf("%s, not %s", got, want)
 	}
 }

@@ -30,8 +30,9 @@ func (a *Activities) Settle(ctx context.Context, in deployments.SettleInput) (en
 
 	result, err := at.settle(ctx)
 	result.Op = at.step.Op
-	s.blindStep(&result)
-	return result, failure(err)
+	hide := s.curtain(ctx, bagsOf(at.step.Provider, at.step.New, at.step.Old)...)
+	hide.step(&result)
+	return result, hide.failure(err)
 }
 
 func (at *attempt) settle(ctx context.Context) (engine.StepFinished, error) {

@@ -35,7 +35,8 @@ func (a *Activities) Step(ctx context.Context, in deployments.StepInput) (deploy
 		result, err = engine.StepFinished{Outcome: engine.OutcomeCancelled}, nil
 	}
 	result.Op = in.Step.Op
-	s.blindStep(&result)
+	hide := s.curtain(ctx, bagsOf(in.Step.Provider, in.Step.New, in.Step.Old)...)
+	hide.step(&result)
 	out := deployments.StepOutput{StepFinished: result}
 	switch {
 	case err != nil:
@@ -46,7 +47,7 @@ func (a *Activities) Step(ctx context.Context, in deployments.StepInput) (deploy
 		reply.ID, reply.Object = result.ID, result.Outputs
 		out.Answered, out.Messages = s.handOver(ctx, reply)
 	}
-	return out, failure(err)
+	return out, hide.failure(err)
 }
 
 // attempt is one attempt of a step.

@@ -123,8 +123,21 @@ func (p *toy) Diff(_ context.Context, req *pulumirpc.DiffRequest) (*pulumirpc.Di
 	return resp, nil
 }
 
+// indiscreet is what the provider lets slip of a resource's input "secret".
+func indiscreet(in map[string]*structpb.Value) string {
+	s := in["secret"].GetStructValue().GetFields()["value"].GetStringValue()
+	if s != "" {
+		s = ": " + s
+	}
+	return s
+}
+
 // act does what a mutating request says it should do instead of, or after, its effect.
 func (p *toy) act(do, id string, effect func() error) error {
+	do, slip, _ := strings.Cut(do, ": ")
+	if slip != "" {
+		slip = ": " + slip
+	}
 	mark := filepath.Join(p.world, ".did-"+do+"-"+id)
 	if _, err := os.Stat(mark); err == nil || do == "" {
 		return effect()
@@ -137,15 +150,15 @@ func (p *toy) act(do, id string, effect func() error) error {
 		_ = effect()
 		os.Exit(9)
 	case "refuse":
-		return errors.New("that is not allowed")
+		return errors.New("that is not allowed" + slip)
 	case "busy":
-		st, _ := status.New(codes.ResourceExhausted, "slow down").WithDetails(
+		st, _ := status.New(codes.ResourceExhausted, "slow down"+slip).WithDetails(
 			&errdetails.RetryInfo{RetryDelay: durationpb.New(7 * time.Second)})
 		return st.Err()
 	case "half":
 		_ = effect()
 		st, _ := status.New(codes.Unknown, "half").WithDetails(&pulumirpc.ErrorResourceInitFailed{
-			Id: id, Reasons: []string{"not ready"}, Properties: &structpb.Struct{Fields: map[string]*structpb.Value{
+			Id: id, Reasons: []string{"not ready" + slip}, Properties: &structpb.Struct{Fields: map[string]*structpb.Value{
 				"name": structpb.NewStringValue(id),
 			}},
 		})
@@ -169,7 +182,7 @@ func (p *toy) Create(_ context.Context, req *pulumirpc.CreateRequest) (*pulumirp
 		return &pulumirpc.CreateResponse{Properties: out}, nil
 	}
 	id := in["name"].GetStringValue()
-	err := p.act(in["do"].GetStringValue(), id, func() error {
+	err := p.act(in["do"].GetStringValue()+indiscreet(in), id, func() error {
 		if _, err := os.Stat(filepath.Join(p.world, id)); err == nil {
 			return fmt.Errorf("%s exists already", id)
 		}

@@ -1,0 +1,29 @@
+package worker
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"testing"
+
+	"go.temporal.io/sdk/temporal"
+	"google.golang.org/protobuf/proto"
+)
+
+func TestWhyAnAttemptFailedIsSealed(t *testing.T) {
+	o, err := Temporal{}.options(Config{Master: bytes.Repeat([]byte{7}, 32)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	failed := temporal.NewApplicationErrorWithOptions("the quota of Contoso is used up", "Throttled", temporal.ApplicationErrorOptions{
+		Cause: errors.New("Contoso said so"),
+	})
+	failure := o.FailureConverter.ErrorToFailure(failed)
+	wire, err := proto.Marshal(failure)
+	if err != nil || bytes.Contains(wire, []byte("Contoso")) {
+		t.Errorf("readable: %v %v", failure, err)
+	}
+	if back := o.FailureConverter.FailureToError(failure); !strings.Contains(back.Error(), "the quota of Contoso") {
+		t.Errorf("came back as %v", back)
+	}
+}
