@@ -2,14 +2,13 @@ package e2e
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"log/slog"
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
-	"os/exec"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -162,26 +161,31 @@ func (asItIs) FromPayloads(p *common.Payloads, values ...any) error {
 	return nil
 }
 
-// TestABrowserShowsAnUpdate opens the page of an update in a headless browser. It needs chromium on PATH (Debian: apt-get
-// install chromium).
+// TestABrowserShowsAnUpdate reads the page of an update at work in a headless browser: the table of its progress, and its payloads,
+// which the browser opens.
 func TestABrowserShowsAnUpdate(t *testing.T) {
-	chromium, err := exec.LookPath("chromium")
-	if err != nil {
-		t.Skip("there is no chromium on PATH")
-	}
 	t.Parallel()
 	s := newStage(t, sharedHome(t))
-	got := s.update(t, "up")
-	service, execution := s.status(t), s.describe(t, "run/"+got.Update).WorkflowExecutionInfo.Execution
-	page := "/namespaces/" + service.Namespace + "/workflows/" + url.PathEscape(execution.WorkflowID) + "/" + execution.RunID + "/history"
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	dom, err := exec.CommandContext(ctx, chromium, "--headless=new", "--no-sandbox", "--disable-gpu", "--user-data-dir="+t.TempDir(),
-		"--virtual-time-budget=8000", "--timeout=30000", "--dump-dom", s.uiLink(t)+"&to="+url.QueryEscape(page)).Output()
-	must(t, err)
-	for _, text := range []string{got.Update, "Completed", "[sealed]"} { // its browser has opened the payloads
-		if !strings.Contains(string(dom), text) {
-			t.Errorf("the page does not show %q", text)
-		}
+	gate := s.gate(t, "named-2", fakecloud.Before)
+	up := s.start(t, "up", "--yes", "--skip-preview")
+	must(t, gate.Wait(waiting(t)))
+	name := "organization/" + projectName(t) + "/dev/1"
+	service, execution := s.status(t), s.describe(t, "run/"+name).WorkflowExecutionInfo.Execution
+	at := "/namespaces/" + service.Namespace + "/workflows/" + url.PathEscape(execution.WorkflowID) + "/" + execution.RunID
+	p := openPage(t, s.uiLink(t)+"&to="+url.QueryEscape(at+"/user-metadata"))
+	shows := func(what, expression string, texts ...string) {
+		t.Helper()
+		got := ""
+		eventually(t, what, func() bool {
+			got = p.text(t, expression)
+			return !slices.ContainsFunc(texts, func(text string) bool { return !strings.Contains(got, text) })
+		})
 	}
+	frame := func(id string) string { return "document.getElementById('" + id + "').contentDocument.body.innerText" }
+	shows("the browser shows the summary", frame("user-metadata-summary"), "up "+projectName(t)+"/dev, version 1")
+	shows("the browser shows the table of the progress", frame("user-metadata-current-details"), "create", "fake:index:Named", "named-2")
+	must(t, gate.Open(t.Context()))
+	up.mustEnd(t, 0)
+	p = openPage(t, s.uiLink(t)+"&to="+url.QueryEscape(at+"/history"))
+	shows("the browser shows the end, and opens payloads", "document.body.innerText", name, "Completed", "[sealed]")
 }
