@@ -3,6 +3,7 @@ package statestore
 import (
 	"context"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
@@ -63,7 +64,10 @@ func (s *Store) Reserve(ctx context.Context, name deployments.StackName, version
 
 // Settle ends the claim's update and moves the head to the checkpoint that w tells of; with a zero Written, the stack stays
 // where it is. Doing it twice is doing it once. CodeConflict: the claim was lost, and nothing was changed.
+//
+// What only recovery would want of the update before, see sweep, goes when the head has moved on.
 func (s *Store) Settle(ctx context.Context, c Claim, w Written) error {
+	before := 0
 	_, err := s.changeHead(ctx, c.Update.StackName, func(h *Head) (bool, error) {
 		if h.Active == nil || h.Active.Version != c.Update.Version || h.Active.Writer != c.Writer || h.Fence != c.Fence {
 			if w.Version != 0 && h.Version == w.Version && h.Digest == w.Digest {
@@ -74,11 +78,27 @@ func (s *Store) Settle(ctx context.Context, c Claim, w Written) error {
 			}
 			return false, lost(c)
 		}
-		h.Active = nil
+		before, h.Active = h.Version, nil
 		h.moveTo(w, s.now())
 		return true, nil
 	})
+	if err == nil && w.Version != 0 && before != 0 {
+		s.sweep(ctx, deployments.UpdateName{StackName: c.Update.StackName, Version: strconv.Itoa(before)})
+	}
 	return err
+}
+
+// sweep removes the deltas of an update, and the outcomes that its lost attempts left: a checkpoint after its own is the head,
+// so nobody folds them any more. Whoever read a part of them before cannot write what came of it, for the update has lost the
+// stack. What cannot be removed now stays: it only takes room.
+func (s *Store) sweep(ctx context.Context, u deployments.UpdateName) {
+	for _, part := range []string{"delta/", "outcome/"} {
+		l, err := s.objects.List(ctx, Query{Prefix: updateKey(u, part)})
+		if err != nil {
+			return
+		}
+		_ = each(l.Keys, func(key string) error { return s.objects.Delete(ctx, key) })
+	}
 }
 
 // Holds reports, as CodeConflict, that the claim was lost.

@@ -81,6 +81,30 @@ func finishTwice(t *testing.T, f fixture) {
 	wantCode(t, err, deployments.CodeConflict) // never claimed
 }
 
+func sweep(t *testing.T, f fixture) {
+	f.create(t)
+	for n, name := range []string{"a", "b", "c"} {
+		f.claim(t, n+1, "w")
+		sc := statestore.Scope{Update: up(n + 1), Base: n}
+		ok(t, f.SaveDeltas(t.Context(), up(n+1), 1, puts(engine.State{Key: "o3", URN: thingURN(name), Type: "cloud:index:Thing"})))
+		ok(t, f.PutOutcome(t.Context(), up(n+1), 1, engine.StepFinished{Op: 3, Outcome: engine.OutcomeDone}))
+		_, err := f.Finish(t.Context(), statestore.Finish{Scope: sc, Saves: 1})
+		ok(t, err)
+	}
+	for n, kept := range map[int]bool{1: false, 2: false, 3: true} {
+		saves, err := f.LastSave(t.Context(), up(n))
+		ok(t, err)
+		outcome, err := f.Outcome(t.Context(), up(n), 3, 1)
+		ok(t, err)
+		if (saves == 1) != kept || (outcome != nil) != kept {
+			t.Errorf("of update %d there are %d saves and the outcome %v", n, saves, outcome)
+		}
+		if _, err := f.Checkpoint(t.Context(), dev, n, deployments.SecretsProvider{}); err != nil {
+			t.Errorf("version %d: %v", n, err)
+		}
+	}
+}
+
 func operationValues(t *testing.T, f fixture) {
 	f.create(t)
 	f.claim(t, 1, "w")

@@ -36,6 +36,7 @@ func Store(t *testing.T, open func(t *testing.T) statestore.Objects) {
 		{"settling twice is settling once", settleTwice},
 		{"a finished update is the next base, to the last value", finishAndLoad},
 		{"finishing after a lost worker gives the same state", finishTwice},
+		{"what only recovery wants of an update goes with the update after it", sweep},
 		{"values of an update's own operations are found in its deltas", operationValues},
 		{"pending operations and their seeds outlive the update", pendingOperations},
 		{"an update's request, events, outcomes and description come back", updateRecords},
