@@ -32,13 +32,14 @@ type Options struct {
 // Activities are the activities of one worker. Its exported methods are the activities; register it as a whole.
 type Activities struct {
 	Options
+	shelf    *shelf
 	mu       sync.Mutex
 	sessions map[string]*session // by update
 }
 
 // New makes the activities of a worker.
 func New(o Options) *Activities {
-	return &Activities{Options: o, sessions: map[string]*session{}}
+	return &Activities{Options: o, shelf: &shelf{dir: o.Dir}, sessions: map[string]*session{}}
 }
 
 // Close ends every plugin and program that the activities have started, when the worker stops.

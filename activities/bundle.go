@@ -2,8 +2,6 @@ package activities
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"io/fs"
 	"os"
@@ -16,13 +14,11 @@ import (
 // unpackParallel bounds the files that are fetched at a time.
 const unpackParallel = 16
 
-// unpack gives the directory of a project on this worker and what its Pulumi.yaml says. Bundles do not change, so a
-// directory is made once per stack and bundle; what is installed into it stays there. Without a bundle it is empty.
+// unpack gives the directory of a project on this worker and what its Pulumi.yaml says. The directory of a bundle is made
+// once; what is installed into it stays there. Without a bundle it is empty. The caller uses dir; see shelf.
 func (a *Activities) unpack(
-	ctx context.Context, stack deployments.StackName, bundle string,
+	ctx context.Context, stack deployments.StackName, bundle, dir string,
 ) (string, *workspace.Project, error) {
-	name := sha256.Sum256([]byte(stack.String() + "\x00" + bundle))
-	dir := filepath.Join(a.Dir, "bundles", hex.EncodeToString(name[:16]))
 	var manifest deployments.Manifest
 	var err error
 	if bundle != "" {

@@ -13,7 +13,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/gofrs/flock"
 )
@@ -44,9 +43,6 @@ func (s *session) installDependencies(ctx context.Context) error {
 	return err
 }
 
-// lockRetry is how often a wanted lock is tried again: no system tells when one becomes free without blocking a thread.
-const lockRetry = 50 * time.Millisecond
-
 // install makes the program's node_modules, unless they are there and whole.
 func (s *session) install(ctx context.Context) error {
 	dir := s.programDir()
@@ -54,12 +50,16 @@ func (s *session) install(ctx context.Context) error {
 	begun := dir + ".installing" // there while an installation is not whole
 	_, interrupted := os.Stat(begun)
 	_, missing := os.Stat(modules)
-	if _, err := os.Stat(filepath.Join(dir, "package.json")); err != nil || missing == nil && interrupted != nil {
+	if _, err := os.Stat(filepath.Join(dir, "package.json")); err != nil {
+		return nil
+	}
+	if missing == nil && interrupted != nil && s.useModules(ctx, modules) {
 		return nil
 	}
 	shared, shareable := s.sharedModules(dir)
-	if shareable && missing != nil {
-		if there, err := filepath.EvalSymlinks(shared); err == nil && os.Symlink(there, modules) == nil {
+	if _, err := os.Stat(modules); err != nil {
+		_ = os.Remove(modules) // it may lead to a bundle that is gone
+		if shareable && s.linkModules(ctx, shared, modules) {
 			return nil
 		}
 	}
@@ -81,6 +81,36 @@ func (s *session) install(ctx context.Context) error {
 		share(modules, shared)
 	}
 	return nil
+}
+
+// linkModules takes modules that another bundle has installed; false when there are none.
+func (s *session) linkModules(ctx context.Context, shared, modules string) bool {
+	there, err := filepath.EvalSymlinks(shared)
+	if err != nil || os.Symlink(there, modules) != nil {
+		return false
+	}
+	if s.useModules(ctx, modules) {
+		return true
+	}
+	_ = os.Remove(modules)
+	return false
+}
+
+// useModules keeps modules that another bundle may have installed; false when they are gone.
+func (s *session) useModules(ctx context.Context, modules string) bool {
+	real, err := filepath.EvalSymlinks(modules)
+	if err != nil {
+		return false
+	}
+	place, ok := s.shelf.placeOf(real)
+	if !ok || strings.HasPrefix(modules, place+string(filepath.Separator)) {
+		return true // they are the bundle's own
+	}
+	if err := s.use(ctx, place); err != nil {
+		return false
+	}
+	_, err = os.Stat(real)
+	return err == nil
 }
 
 // share lets other bundles find installed modules. At worst they install their own.
@@ -121,7 +151,7 @@ func (s *session) sharedModules(dir string) (path string, shareable bool) {
 			return "", false
 		}
 	}
-	return filepath.Join(s.modules, hex.EncodeToString(key.Sum(nil)[:16])), true
+	return filepath.Join(s.shelf.modules(), hex.EncodeToString(key.Sum(nil)[:16])), true
 }
 
 func selfContained(text []byte) bool {

@@ -14,15 +14,20 @@ import (
 	"github.com/gofrs/flock"
 )
 
-func TestSessionsOfOneBundleInstallOneAfterAnother(t *testing.T) {
-	h := newHouse(t)
-	// An npm that does not bear another one beside it.
-	tools, log := t.TempDir(), filepath.Join(h.world, "installed")
-	npm := "#!/bin/sh\nmkdir node_modules || exit 1\necho installed >> " + log + "\n"
-	if err := os.WriteFile(filepath.Join(tools, "npm"), []byte(npm), 0o700); err != nil { //nolint:gosec // it is run
-		t.Fatal(err)
+// npm makes a script the npm of programs.
+func (h *house) npm(script string) {
+	h.t.Helper()
+	tools := h.t.TempDir()
+	if err := os.WriteFile(filepath.Join(tools, "npm"), []byte(script), 0o700); err != nil { //nolint:gosec // it is run
+		h.t.Fatal(err)
 	}
 	h.env = append(h.env, "PATH="+tools+string(os.PathListSeparator)+os.Getenv("PATH"))
+}
+
+func TestSessionsOfOneBundleInstallOneAfterAnother(t *testing.T) {
+	h := newHouse(t)
+	log := filepath.Join(h.world, "installed")
+	h.npm("#!/bin/sh\nmkdir node_modules || exit 1\necho installed >> " + log + "\n") // it bears no other one beside it
 	bundle := h.upload(map[string]string{
 		"Pulumi.yaml": "name: test\nruntime: nodejs\n", "package.json": `{"scripts": {"prepare": "true"}}`,
 	})

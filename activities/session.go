@@ -15,6 +15,7 @@ import (
 	"github.com/deployctl/deployctl/internal/bags"
 	"github.com/deployctl/deployctl/internal/pluginhost"
 	"github.com/deployctl/deployctl/statestore"
+	"github.com/gofrs/flock"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/diag"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/providers"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
@@ -44,15 +45,16 @@ type session struct {
 	rules   map[string]settleRule
 	project *workspace.Project // nil without a program
 	dir     string             // where the bundle is
-	modules string             // where it is kept which bundles have installed what; see installDependencies
+	shelf   *shelf
 	host    *pluginhost.Host
 	log     *outputLog
 	ready   chan struct{} // see sessions
 	turns   turns
 	talk    atomic.Pointer[conversation] // with the program that runs now, if one does
 
-	installing sync.Mutex // guards installed
-	installed  bool       // see installDependencies
+	installing sync.Mutex     // guards installed
+	installed  bool           // see installDependencies
+	uses       []*flock.Flock // of directories on the shelf; guarded by installing once the session is ready
 	err        error
 }
 
@@ -89,6 +91,21 @@ func (s *session) close(ctx context.Context) {
 	if s.log != nil {
 		s.log.close(ctx)
 	}
+	s.installing.Lock()
+	defer s.installing.Unlock()
+	for _, lock := range s.uses {
+		_ = lock.Close() // which frees it
+	}
+	s.uses = nil
+}
+
+// use keeps a bundle's directory until the session is closed. One use at a time.
+func (s *session) use(ctx context.Context, place string) error {
+	lock, err := s.shelf.use(ctx, place)
+	if err == nil {
+		s.uses = append(s.uses, lock)
+	}
+	return err
 }
 
 // providerOf gives the provider that a command names, configured.

@@ -3,7 +3,6 @@ package activities
 import (
 	"context"
 	"errors"
-	"path/filepath"
 	"strings"
 
 	"github.com/deployctl/deployctl/deployments"
@@ -57,7 +56,8 @@ func (a *Activities) host(
 	s, ok := a.sessions[u.String()]
 	if !ok {
 		s = &session{
-			update: u, base: base, request: request, store: a.Store, config: request.Config, ready: make(chan struct{}),
+			update: u, base: base, request: request, store: a.Store, shelf: a.shelf, config: request.Config,
+			ready: make(chan struct{}),
 		}
 		a.sessions[u.String()] = s
 		go a.open(context.WithoutCancel(ctx), s)
@@ -89,11 +89,15 @@ func (a *Activities) fill(ctx context.Context, s *session) error {
 	if s.values, err = a.Store.Bags(ctx, scope); err != nil {
 		return err
 	}
-	if s.dir, s.project, err = a.unpack(ctx, s.update.StackName, s.request.Bundle); err != nil {
+	place := a.shelf.place(s.update.StackName, s.request.Bundle)
+	if err = s.use(ctx, place); err != nil {
+		return err
+	}
+	go a.shelf.tidy()
+	if s.dir, s.project, err = a.unpack(ctx, s.update.StackName, s.request.Bundle, place); err != nil {
 		return err
 	}
 	s.turns = newTurns(goalOf(s.update, s.base, s.request))
-	s.modules = filepath.Join(a.Dir, "modules")
 	s.log = newOutputLog(a.Store, s.update, s.secretTexts())
 	s.host, err = pluginhost.New(pluginhost.Options{
 		RootDir: s.dir, Project: s.project, Env: environment(s.request.Environment, a.Env), Config: s.config.plain(),

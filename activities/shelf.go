@@ -1,0 +1,136 @@
+package activities
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/gofrs/flock"
+)
+
+const (
+	// keepBundles is how long a bundle's directory stays after the last session that used it began.
+	keepBundles = 24 * time.Hour
+	// lockRetry is how often a wanted lock is tried again: no system tells when one becomes free without blocking a thread.
+	lockRetry = 50 * time.Millisecond
+)
+
+// shelf is where a worker keeps the directories of bundles. Worker processes may share one.
+type shelf struct {
+	dir     string
+	tidying sync.Mutex
+}
+
+// bundles is where the directories are.
+func (s *shelf) bundles() string { return filepath.Join(s.dir, "bundles") }
+
+// modules is where it is kept which bundles have installed what; see installDependencies.
+func (s *shelf) modules() string { return filepath.Join(s.dir, "modules") }
+
+// place is the directory of a stack's bundle. Bundles do not change, so there is one per stack and bundle.
+func (s *shelf) place(stack deployments.StackName, bundle string) string {
+	name := sha256.Sum256([]byte(stack.String() + "\x00" + bundle))
+	return filepath.Join(s.bundles(), hex.EncodeToString(name[:16]))
+}
+
+// placeOf is the bundle's directory that a path is in; false when it is in none.
+func (s *shelf) placeOf(path string) (string, bool) {
+	rooms, err := filepath.EvalSymlinks(s.bundles())
+	if err != nil {
+		return "", false
+	}
+	rest, err := filepath.Rel(rooms, path)
+	if err != nil || !filepath.IsLocal(rest) {
+		return "", false
+	}
+	name, _, _ := strings.Cut(rest, string(filepath.Separator))
+	return filepath.Join(s.bundles(), name), true
+}
+
+// use keeps a bundle's directory, which need not be there yet, from being collected until the lock is closed.
+func (s *shelf) use(ctx context.Context, place string) (*flock.Flock, error) {
+	lock, err := s.lock(place)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := lock.TryRLockContext(ctx, lockRetry); err != nil {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		return nil, local(err)
+	}
+	now := time.Now()
+	_ = os.Chtimes(place, now, now) // at worst it is made again
+	return lock, nil
+}
+
+// lock is the lock of a bundle's directory. Some share one, so that their number is bounded and none is ever removed.
+func (s *shelf) lock(place string) (*flock.Flock, error) {
+	uses := filepath.Join(s.dir, "uses")
+	if err := os.MkdirAll(uses, 0o700); err != nil {
+		return nil, local(err)
+	}
+	return flock.New(filepath.Join(uses, filepath.Base(place)[:2]), flock.SetPermissions(0o600)), nil
+}
+
+// tidy collects, unless this process is at it.
+func (s *shelf) tidy() {
+	if s.tidying.TryLock() {
+		defer s.tidying.Unlock()
+		s.collect(time.Now())
+	}
+}
+
+// collect removes the directories of bundles that nobody uses and nobody has begun to use for keepBundles, with what was
+// installed into them, and what interrupted processes have left. What cannot be removed stays until the next time.
+func (s *shelf) collect(now time.Time) {
+	entries, _ := os.ReadDir(s.bundles())
+	for _, e := range entries {
+		path := filepath.Join(s.bundles(), e.Name())
+		info, err := e.Info()
+		switch {
+		case err != nil || now.Sub(info.ModTime()) < keepBundles:
+		case strings.HasPrefix(e.Name(), "."):
+			_ = os.RemoveAll(path)
+		case e.IsDir():
+			s.discard(path, now)
+		}
+	}
+	links, _ := os.ReadDir(s.modules())
+	for _, l := range links {
+		path := filepath.Join(s.modules(), l.Name())
+		if _, err := os.Stat(path); err != nil {
+			_ = os.Remove(path) // what it leads to is gone
+		}
+	}
+}
+
+// discard removes a bundle's directory, unless it is in use. It is moved out of the way first, so that none is there in part.
+func (s *shelf) discard(place string, now time.Time) {
+	lock, err := s.lock(place)
+	if err != nil {
+		return
+	}
+	defer func() { _ = lock.Close() }() // which frees it
+	if free, err := lock.TryLock(); err != nil || !free {
+		return
+	}
+	if info, err := os.Stat(place); err != nil || now.Sub(info.ModTime()) < keepBundles {
+		return
+	}
+	gone := filepath.Join(filepath.Dir(place), ".gone-"+filepath.Base(place))
+	_ = os.RemoveAll(gone)
+	if os.Rename(place, gone) != nil {
+		return
+	}
+	_ = os.RemoveAll(gone)
+	for _, beside := range []string{".installing", ".lock"} { // of a program in the bundle's own directory
+		_ = os.Remove(place + beside)
+	}
+}
