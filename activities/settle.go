@@ -60,8 +60,14 @@ func (at *attempt) settle(ctx context.Context) (engine.StepFinished, error) {
 }
 
 var (
-	absent      = engine.StepFinished{Outcome: engine.OutcomeAbsent}
-	undecidable = engine.StepFinished{Outcome: engine.OutcomeUndecidable}
+	absent = engine.StepFinished{Outcome: engine.OutcomeAbsent}
+	// Why nobody but a person can tell what became of a create.
+	unruled = engine.StepFinished{Outcome: engine.OutcomeUndecidable,
+		Error: "its answer was lost, and no rule (deployctl:settle in the stack's configuration) says how to find it"}
+	unnamed = engine.StepFinished{Outcome: engine.OutcomeUndecidable,
+		Error: "its answer was lost, and the property by which to find it is not known"}
+	others = engine.StepFinished{Outcome: engine.OutcomeUndecidable,
+		Error: "its answer was lost, and what was found under its name may be somebody else's"}
 )
 
 // unsettled is the answer when looking did not work: what may pass is looked at again.
@@ -83,14 +89,14 @@ func (at *attempt) settleCreate(ctx context.Context, p *pluginhost.Provider) (en
 	case rule.lookup:
 		return at.settleByLookup(ctx, p)
 	case rule.property == "":
-		return undecidable, nil
+		return unruled, nil
 	}
 	id, seeded, inputs, err := at.identity(ctx, p, rule)
 	if err != nil {
 		return at.unsettled(err)
 	}
 	if id == "" {
-		return undecidable, nil
+		return unnamed, nil
 	}
 	return twice(ctx, func() (engine.StepFinished, error) {
 		found, reasons, ended, err := at.ask(ctx, p, id, inputs, nil)
@@ -105,7 +111,7 @@ func (at *attempt) settleCreate(ctx context.Context, p *pluginhost.Provider) (en
 			return at.found(ctx, found, reasons, inputs)
 		}
 		if seen, err := at.sawAbsence(ctx); err != nil || !seen {
-			return undecidable, err // it may be somebody else's
+			return others, err // it may be somebody else's
 		}
 		return at.found(ctx, found, reasons, inputs)
 	})
@@ -132,7 +138,7 @@ func (at *attempt) settleByLookup(ctx context.Context, p *pluginhost.Provider) (
 		case found.Ownership == provider.Absent:
 			return absent, nil
 		}
-		return undecidable, nil // nobody can tell, or it is somebody else's
+		return others, nil // or nobody can tell
 	})
 }
 

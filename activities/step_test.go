@@ -212,6 +212,9 @@ func TestALostCreateIsSettledByTheRuleOfItsType(t *testing.T) {
 					t.Errorf("again: %+v %v", again, err)
 				}
 			}
+			if c.outcome == engine.OutcomeUndecidable && !strings.Contains(result.Error, "deployctl:settle") {
+				t.Errorf("it does not say why: %q", result.Error)
+			}
 			if n := len(h.effects()); n != 1 && c.outcome != engine.OutcomeUndecidable {
 				t.Errorf("%d effects", n)
 			}
@@ -228,7 +231,7 @@ func TestAThingOfAnothersThatHasTheNameIsNotAdopted(t *testing.T) {
 	if _, err := h.step(step, 1); errorType(err) != deployments.ErrorUnknownOutcome {
 		t.Fatal(err)
 	}
-	if result, err := h.settleStep(step); err != nil || result.Outcome != engine.OutcomeUndecidable {
+	if result, err := h.settleStep(step); err != nil || result.Outcome != engine.OutcomeUndecidable || !strings.Contains(result.Error, "somebody else's") {
 		t.Fatalf("%+v %v", result, err)
 	}
 }
