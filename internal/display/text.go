@@ -234,6 +234,9 @@ func queueLine(p deployments.Progress) string {
 	return line
 }
 
+// longDetail is how many columns of a property's values are shown.
+const longDetail = 300
+
 // Details writes every change of a preview with its properties.
 func Details(s *State, color bool) []string {
 	paint := painter(color)
@@ -249,7 +252,7 @@ func Details(s *State, color bool) []string {
 			lines = propertyLines(r, paint)
 		}
 		for _, line := range lines {
-			out = append(out, "    "+line)
+			out = append(out, "    "+clip(line, longDetail))
 		}
 	}
 	return append(out, outputLines(s, paint)...)

@@ -164,23 +164,31 @@ const footDiags = 4
 
 // foot is what stands below the tree: diagnostics of no resource, waits, and the line that moves.
 func (t *tree) foot() []string {
-	columns, _ := t.options.Screen.Size()
 	var lines []string
 	for _, d := range t.state.Diags {
 		lines = append(lines, diagLines(d, t.paint)...)
 	}
 	lines = lines[max(0, len(lines)-footDiags):]
 	for _, wait := range t.state.Progress.Waiting {
-		lines = append(lines, wrap(t.paint.paint(yellow, "waiting for you: ")+t.state.waitLine(wait), columns-1)...)
+		lines = append(lines, t.whole(t.paint.paint(yellow, "waiting for you: ")+t.state.waitLine(wait))...)
 	}
 	if t.note != "" {
-		lines = append(lines, t.paint.paint(yellow, t.note))
+		lines = append(lines, t.whole(t.note)...)
 	}
 	status := queueLine(t.state.Progress)
 	if status == "" {
 		status = t.counts()
 	}
 	return append(lines, string(spinner[t.ticks%len(spinner)])+" "+status)
+}
+
+// whole breaks a sentence that must not be clipped between words, and words that are longer than the screen anywhere.
+func (t *tree) whole(text string) (lines []string) {
+	columns, _ := t.options.Screen.Size()
+	for _, line := range strings.Split(Fold(text, t.options.Screen), "\n") {
+		lines = append(lines, wrap(line, columns-1)...)
+	}
+	return lines
 }
 
 // counts says how far the update has come.

@@ -32,9 +32,15 @@ func (t *tree) rows(how detail) []string {
 	b := branch{tree: t, how: how, children: children, shown: map[string]bool{}}
 	b.choose("")
 	b.measure("", 0)
+	columns, _ := t.options.Screen.Size()
+	b.labels = min(b.labels, max(columns-statusColumns, columns/2))
 	b.draw("", "", true)
 	return b.lines
 }
+
+// statusColumns is what names leave to what becomes of their resources, on a screen that is wide enough: "creating (1m05s),
+// attempt 12 in 30s".
+const statusColumns = 36
 
 // branch is a tree being drawn.
 type branch struct {
@@ -107,11 +113,15 @@ func (b *branch) draw(parent, indent string, roots bool) {
 func (b *branch) row(r *Row, lead string, leadWidth int) {
 	o := operationOf(r.Op)
 	sign := o.sign
-	if !r.changes() && r.Phase != running || r.Type == stackType && r.Phase != running {
+	if !r.changes() && r.Phase != running || r.Type == stackType && r.Phase != running && r.Op != "create" && r.Op != "delete" {
 		sign = " "
 	}
-	pad := strings.Repeat(" ", max(0, b.labels-leadWidth-width(r.label())))
-	line := b.paint.paint(o.color, sign) + " " + lead + r.label() + pad
+	label := r.label()
+	if b.how != everything {
+		label = clip(label, max(1, b.labels-leadWidth))
+	}
+	pad := strings.Repeat(" ", max(0, b.labels-leadWidth-width(label)))
+	line := b.paint.paint(o.color, sign) + " " + lead + label + pad
 	if status := b.status(r); status != "" {
 		line += "  " + status
 	}

@@ -144,7 +144,7 @@ func TestANarrowerWindowIsRedrawnWithoutLeavings(t *testing.T) {
 	}
 	*s.term = *wrapped
 	s.shows(`
-+ deployctl:s3:Bucket long-long-long-l…
++ deployctl:s3:Bucket…  creating
 ⠋ up: 1 running, 0 done
 `)
 }
@@ -188,9 +188,30 @@ func TestAnUndecidableCreateSaysWhatToAnswer(t *testing.T) {
 	site := step{op: apitype.OpCreate, typ: bucket, name: "site", new: map[string]any{}}
 	newScene(t, 60, 24, Options{}).at(0, site.begins(), deployments.WatchEvent{Progress: &deployments.Progress{Waiting: []string{id(bucket, "site")}}}).shows(`
 + deployctl:s3:Bucket site  creating
-waiting for you: was deployctl:s3:Bucket site created? Look
-, and answer: deployctl resolve 'urn:pulumi:dev::shop::depl
-oyctl:s3:Bucket::site' --created ID, or --absent
+waiting for you: was deployctl:s3:Bucket site created?
+Look, and answer: deployctl resolve
+'urn:pulumi:dev::shop::deployctl:s3:Bucket::site' --created
+ID, or --absent
 ⠋ up: 1 running, 0 done
 `)
+}
+
+func TestALongNameDoesNotHideWhatBecomesOfTheOthers(t *testing.T) {
+	long := step{op: apitype.OpCreate, typ: bucket, name: strings.Repeat("long-", 12), new: map[string]any{}}
+	site := step{op: apitype.OpCreate, typ: bucket, name: "site", new: map[string]any{}}
+	newScene(t, 80, 24, Options{}).at(0, long.begins(), site.begins()).at(3).shows(`
++ deployctl:s3:Bucket long-long-long-long-lon…  creating (3s)
++ deployctl:s3:Bucket site                      creating (3s)
+⠋ up: 2 running, 0 done
+`)
+}
+
+func TestSentencesAreBrokenBetweenWords(t *testing.T) {
+	screen := &Screen{Size: func() (int, int) { return 20, 10 }}
+	if got, want := Fold("the service has died; starting it\n  again", screen), "the service has\ndied; starting it\n  again"; got != want {
+		t.Errorf("%q", got)
+	}
+	if text := strings.Repeat("word ", 50); Fold(text, nil) != text {
+		t.Error("what is no terminal is given other lines")
+	}
 }

@@ -61,6 +61,31 @@ func wrap(text string, columns int) []string {
 	return lines
 }
 
+// Fold breaks a sentence at spaces so that it fits the screen; nil, which is no terminal, leaves it whole.
+func Fold(text string, screen *Screen) string {
+	if screen == nil {
+		return text
+	}
+	columns, _ := screen.Size()
+	var b strings.Builder
+	for i, line := range strings.Split(text, "\n") {
+		if i > 0 {
+			b.WriteByte('\n')
+		}
+		n := 0
+		for j, word := range strings.SplitAfter(line, " ") {
+			w := width(strings.TrimRight(word, " "))
+			if j > 0 && n+w > columns-1 && n > 0 {
+				b.WriteByte('\n')
+				n = 0
+			}
+			b.WriteString(word)
+			n += width(word)
+		}
+	}
+	return strings.ReplaceAll(b.String(), " \n", "\n")
+}
+
 // walk goes over characters and escape sequences until fn says no.
 func walk(text string, fn func(part string, columns int) bool) {
 	for len(text) > 0 {

@@ -88,7 +88,7 @@ func Main(ctx context.Context, s *Surroundings, args []string) int {
 	}
 	var told *toldError
 	if !errors.As(err, &told) {
-		_, _ = fmt.Fprintf(s.Err, "%s %s\n", paintError(s.Color()), err)
+		_, _ = fmt.Fprintln(s.Err, display.Fold(fmt.Sprintf("%s %s", paintError(s.Color()), err), s.Screen))
 	}
 	return ExitCode(err)
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/display"
 )
 
 // lineReader reads lines in the background, so that a question can be interrupted.
@@ -33,7 +34,7 @@ func (s *Surroundings) reader() *lineReader {
 
 // ask prints a question and reads one line; false at the end of input.
 func (s *session) ask(ctx context.Context, question string) (string, bool, error) {
-	_, _ = fmt.Fprint(s.Out, question)
+	_, _ = fmt.Fprint(s.Out, display.Fold(question, s.Screen))
 	select {
 	case <-ctx.Done():
 		_, _ = fmt.Fprintln(s.Out)

@@ -35,6 +35,9 @@ func runCancel(ctx context.Context, s *session) error {
 	if err := s.service.Cancel(ctx, u.Update, force); err != nil {
 		return err
 	}
-	s.say("%s is being cancelled; deployctl attach %s shows how it ends.", u.Update, u.Update)
+	s.say("%s is being cancelled.\n  deployctl attach %s   shows how it ends", u.Update, u.Update)
+	if !force {
+		s.say("  deployctl cancel --force %s   also cancels the steps that run", u.Update)
+	}
 	return nil
 }

@@ -44,6 +44,11 @@ func completionCommand(s *Surroundings) *cli.Command {
 	return &cli.Command{
 		Name: "completion", Usage: "print a shell's completion script", ArgsUsage: "SHELL",
 		Description: "SHELL is bash, zsh or fish. For bash: source <(deployctl completion bash)",
+		BashComplete: func(*cli.Context) {
+			for _, shell := range sorted(completions) {
+				_, _ = fmt.Fprintln(s.Out, shell)
+			}
+		},
 		Action: func(c *cli.Context) error {
 			script, ok := completions[c.Args().First()]
 			if !ok {

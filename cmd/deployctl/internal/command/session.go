@@ -116,7 +116,7 @@ func (s *session) note(text string) {
 		s.view.Note(text)
 		return
 	}
-	_, _ = fmt.Fprintln(s.Err, text)
+	_, _ = fmt.Fprintln(s.Err, display.Fold(text, s.Screen))
 }
 
 // say prints a line of the command's output.
