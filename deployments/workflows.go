@@ -74,9 +74,10 @@ type WorkerLost struct {
 	Worker string `json:"worker"`
 }
 
-// Reached says, when an epoch begins, how much the update has done so far; epochs without progress are numbered.
+// Reached answers an Update that has lost an epoch.
 type Reached struct {
-	Steps int `json:"steps"`
+	Lost  int `json:"lost"`  // the epoch that was asked about
+	Steps int `json:"steps"` // how much the update has done so far
 }
 
 // Answer remembers what a request id was answered.
@@ -141,6 +142,8 @@ type Message struct {
 	Exited            *engine.ProgramExited     `json:"exited,omitempty"`
 	// Worker announces that the update lives on another worker from now on.
 	Worker string `json:"worker,omitempty"`
+	// Lost is an epoch that was lost: the Run answers with Reached.
+	Lost int `json:"lost,omitempty"`
 }
 
 // Messages is one signal: everything that waited, in order. (Epoch, First) makes repeats recognisable.

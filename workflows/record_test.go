@@ -187,7 +187,9 @@ func (s *stage) Program(ctx context.Context, in deployments.ProgramInput) (deplo
 			return deployments.ProgramOutput{Lost: true, Messages: sent}, nil
 		}
 	}
-	close(s.next)
+	if s.asksOn {
+		close(s.next)
+	}
 	return deployments.ProgramOutput{Messages: sent}, nil
 }
 

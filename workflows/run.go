@@ -200,9 +200,6 @@ func (r *run) hear(ctx workflow.Context, m deployments.Message) {
 	switch {
 	case m.Started != nil:
 		r.outbox.begin(m.Started.Epoch)
-		if m.Started.Epoch > 1 {
-			r.tell(ctx, deployments.SignalReached, deployments.Reached{Steps: r.steps()})
-		}
 		r.handle(*m.Started)
 	case m.Registered != nil:
 		r.handle(*m.Registered)
@@ -215,6 +212,8 @@ func (r *run) hear(ctx workflow.Context, m deployments.Message) {
 		r.handle(*m.Exited)
 	case m.Worker != "":
 		r.move(ctx, m.Worker)
+	case m.Lost > 0:
+		r.tell(ctx, deployments.SignalReached, deployments.Reached{Lost: m.Lost, Steps: r.steps()})
 	}
 }
 

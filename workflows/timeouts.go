@@ -44,8 +44,9 @@ const (
 	fullBytes                          = 40 << 20
 	holdFor                            = time.Minute
 
-	// fruitless is how many epochs in a row may be lost without progress.
-	fruitless = 3
+	// fruitless is how many epochs in a row may be lost without progress: a program that dies again and again will not get
+	// further. homeless is the same for epochs that were lost with their worker, which is rarely the program's doing.
+	fruitless, homeless = 3, 10
 
 	// linger is how long an idle Stack waits for more, stackEvents when it continues as new.
 	linger      = time.Minute

@@ -20,9 +20,9 @@ type update struct {
 	cancelled   bool
 	stopClaim   workflow.CancelFunc
 	stopProgram workflow.CancelFunc
-	programming bool   // the program runs, or will again
-	lost        int    // epochs in a row that were lost without progress
-	steps       int    // what the Run had reached when the last epoch began
+	programming bool // the program runs, or will again
+	lost        int  // epochs in a row that were lost without progress
+	reached     deployments.Reached
 	vouched     string // the worker that was found alive when the Run had lost it
 	broken      error
 }
@@ -183,9 +183,7 @@ func (u *update) listen(ctx workflow.Context, stop workflow.Channel) {
 		for {
 			var at deployments.Reached
 			reached.Receive(ctx, &at)
-			if at.Steps > u.steps {
-				u.steps, u.lost = at.Steps, 0
-			}
+			u.count(at)
 		}
 	})
 }

@@ -29,7 +29,11 @@ func (u *update) programs(ctx workflow.Context) {
 			u.giveUp(ctx, epoch+1, engine.ProgramExited{Error: failure.Message()})
 			return
 		}
-		if u.lost++; u.lost >= fruitless {
+		limit := fruitless
+		if err != nil {
+			limit = homeless
+		}
+		if u.fruitless(ctx, epoch) >= limit {
 			u.giveUp(ctx, epoch+1, engine.ProgramExited{Error: "the program was lost several times in a row without progress; look at its output and at the worker's log"})
 			return
 		}
@@ -41,6 +45,22 @@ func (u *update) programs(ctx workflow.Context) {
 			return
 		}
 	}
+}
+
+// fruitless gives the number of epochs in a row that were lost without progress, the last one included. The Run
+// is asked for what it has reached by now: what it had reached when the epoch began tells nothing about the epoch.
+func (u *update) fruitless(ctx workflow.Context, epoch int) int {
+	u.tell(ctx, deployments.SignalMessages, deployments.Messages{Items: []deployments.Message{{Lost: epoch}}})
+	_ = workflow.Await(ctx, func() bool { return u.reached.Lost >= epoch || u.run.IsReady() })
+	return u.lost
+}
+
+// count takes the Run's answer about a lost epoch.
+func (u *update) count(at deployments.Reached) {
+	if u.lost++; at.Steps > u.reached.Steps {
+		u.lost = 0
+	}
+	u.reached = at
 }
 
 // program runs one epoch.

@@ -31,6 +31,7 @@ type hosts struct {
 	noted    []deployments.UpdateFinished
 
 	heard []deployments.Message
+	steps int // what the run has reached
 	moved []string
 	run   func(ctx workflow.Context, h *hosts) (engine.Result, error)
 }
@@ -43,7 +44,7 @@ func (h *hosts) Claim(_ context.Context, in deployments.ClaimInput) (deployments
 	}
 	h.claims++
 	return deployments.Claimed{
-		Worker: []string{"first", "second", "third", "fourth"}[in.Epoch-1], Base: 7, HasProgram: h.programs != nil,
+		Worker: []string{"first", "second", "third", "fourth"}[(in.Epoch-1)%4], Base: 7, HasProgram: h.programs != nil,
 	}, nil
 }
 
@@ -88,6 +89,10 @@ func (h *hosts) Run(ctx workflow.Context, in deployments.RunInput) (deployments.
 					h.moved = append(h.moved, item.Worker)
 				}
 				exited = exited || item.Exited != nil
+				if item.Lost > 0 {
+					at := deployments.Reached{Lost: item.Lost, Steps: h.steps}
+					_ = workflow.SignalExternalWorkflow(ctx, deployments.UpdateWorkflowID(theUpdate), "", deployments.SignalReached, at).Get(ctx, nil)
+				}
 			}
 		}
 	})
@@ -130,6 +135,11 @@ func (h *hosts) carryOut(t *testing.T, in deployments.UpdateInput, at func(*test
 	env.OnSignalExternalWorkflow(anything, deployments.StackWorkflowID(theStack), "", deployments.SignalFinished, anything).Return(
 		func(_, _, _, _ string, arg any) error {
 			h.noted = append(h.noted, arg.(deployments.UpdateFinished))
+			return nil
+		})
+	env.OnSignalExternalWorkflow(anything, deployments.UpdateWorkflowID(theUpdate), "", deployments.SignalReached, anything).Return(
+		func(_, _, _, _ string, arg any) error {
+			env.SignalWorkflow(deployments.SignalReached, arg)
 			return nil
 		})
 	if at != nil {
@@ -209,15 +219,49 @@ func TestThreeEpochsWithoutProgressFailTheUpdate(t *testing.T) {
 	}
 }
 
-func TestAnEpochThatMadeProgressCountsAfresh(t *testing.T) {
-	h := &hosts{}
-	var env *testsuite.TestWorkflowEnvironment
-	h.programs = func(_ context.Context, in deployments.ProgramInput) (deployments.ProgramOutput, error) {
-		env.SignalWorkflow(deployments.SignalReached, deployments.Reached{Steps: in.Epoch})
-		return deployments.ProgramOutput{Lost: in.Epoch < 6}, nil
+func TestLostEpochsCountOnlyInARowWithoutProgress(t *testing.T) {
+	for name, c := range map[string]struct {
+		last int // the epoch that is not lost
+		lost func(*hosts, int) (deployments.ProgramOutput, error)
+	}{
+		"a program that gets further each time": {6, func(h *hosts, epoch int) (deployments.ProgramOutput, error) {
+			h.steps = epoch
+			return deployments.ProgramOutput{Lost: true}, nil
+		}},
+		"what was reached since the epoch began counts for it": {4, func(h *hosts, epoch int) (deployments.ProgramOutput, error) {
+			if epoch == 3 {
+				h.steps = 1
+			}
+			return deployments.ProgramOutput{Lost: true}, nil
+		}},
+		"workers that die": {10, func(*hosts, int) (deployments.ProgramOutput, error) {
+			return deployments.ProgramOutput{}, temporal.NewHeartbeatTimeoutError()
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := &hosts{}
+			h.programs = func(_ context.Context, in deployments.ProgramInput) (deployments.ProgramOutput, error) {
+				h.mu.Lock()
+				defer h.mu.Unlock()
+				if in.Epoch < c.last {
+					return c.lost(h, in.Epoch)
+				}
+				return deployments.ProgramOutput{}, nil
+			}
+			info, err := h.carryOut(t, deployments.UpdateInput{}, nil)
+			if err != nil || info.Status != "succeeded" || len(h.epochs) != c.last {
+				t.Errorf("came to %+v, %v after epochs %v", info, err, h.epochs)
+			}
+		})
 	}
-	info, err := h.carryOut(t, deployments.UpdateInput{}, func(e *testsuite.TestWorkflowEnvironment) { env = e })
-	if err != nil || info.Status != "succeeded" || len(h.epochs) != 6 {
+}
+
+func TestWorkersThatDieForEverFailTheUpdate(t *testing.T) {
+	h := &hosts{programs: func(context.Context, deployments.ProgramInput) (deployments.ProgramOutput, error) {
+		return deployments.ProgramOutput{}, temporal.NewHeartbeatTimeoutError()
+	}}
+	info, err := h.carryOut(t, deployments.UpdateInput{}, nil)
+	if err != nil || info.Status != "failed" || len(h.epochs) != homeless {
 		t.Errorf("came to %+v, %v after epochs %v", info, err, h.epochs)
 	}
 }
