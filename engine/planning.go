@@ -15,6 +15,9 @@ func (r *Run) decide(e *entry) {
 	case r.skippedReference(e) != "":
 		r.reject(e, "%s depends on %s, which --target leaves out and which does not exist yet; target it as well",
 			e.URN, r.skippedReference(e))
+	case r.circularReference(e) != "":
+		r.reject(e, "%s now depends on %s, which --target leaves as it was: depending on %s; target it as well",
+			e.URN, r.circularReference(e), e.URN)
 	case e.Read:
 		r.decideRead(e, old)
 	case e.imports(old):

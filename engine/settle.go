@@ -45,6 +45,8 @@ func (r *Run) pendingSettled(op *operation, ev StepFinished) {
 				break
 			}
 		}
+		// What it refers to may be gone since.
+		e.New = e.New.without(func(u urn.URN) bool { return u != "" && r.snap.Live(r.current(u)) == nil })
 		for _, u := range e.New.References() {
 			r.keepOld(u)
 		}

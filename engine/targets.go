@@ -120,9 +120,34 @@ func (r *Run) skippedReference(e *entry) urn.URN {
 	return ""
 }
 
+// circularReference gives a resource that the entry needs and that, left alone by targets, still depends on what the
+// entry is to change, however far: no snapshot could put one of them before the other.
+func (r *Run) circularReference(e *entry) urn.URN {
+	if len(r.goal.Targets) == 0 || e.Old == "" {
+		return ""
+	}
+	seen := map[urn.URN]bool{}
+	var leads func(u urn.URN) bool
+	leads = func(u urn.URN) bool {
+		state := r.snap.Live(u)
+		if state == nil || seen[u] {
+			return false
+		}
+		seen[u] = true
+		now := r.snap.renamed(*state)
+		return state.Key == e.Old || slices.ContainsFunc(now.References(), leads)
+	}
+	for _, u := range e.Reg.references() {
+		if leads(u) {
+			return u
+		}
+	}
+	return ""
+}
+
 // mayDelete reports whether targets let a state be deleted.
 func (r *Run) mayDelete(s *State) bool {
-	if r.matchesTargets(s.URN) {
+	if r.matchesTargets(s.URN) || r.matchesTargets(r.current(s.URN)) { // a replaced copy keeps its old name
 		return true
 	}
 	if !r.goal.TargetDependents {
@@ -152,6 +177,7 @@ func (r *Run) withoutReferenced(group []*deletion) []*deletion {
 	needed := map[urn.URN]bool{}
 	r.snap.All(func(s *State) {
 		for _, u := range s.References() {
+			u = r.current(u)
 			if !byKey[s.Key] && dying[u] && !needed[u] {
 				needed[u] = true
 				r.diagnose("error", u, "%s would be deleted, but %s depends on it and is not a target; target it too, or use "+
