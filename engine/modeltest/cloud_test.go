@@ -12,8 +12,11 @@ import (
 type cloud struct {
 	objects map[string]object
 	count   int
-	wrongs  []string
-	// tangled: two starts of one update have declared different things, so that objects may use each other.
+	// retained are the ids of objects that have left the snapshot and may stay.
+	retained map[string]bool
+	wrongs   []string
+	// tangled: objects may use each other or what is going: two starts of one update have declared different things, or
+	// targets or a change behind the service's back have left something as it was.
 	tangled bool
 }
 
@@ -25,6 +28,9 @@ type object struct {
 // apply makes the effect of a step and gives its answer.
 func (c *cloud) apply(s engine.Step) engine.StepFinished {
 	ev := engine.StepFinished{Op: s.Op, Outcome: engine.OutcomeDone}
+	if s.Old != nil && s.New != nil && s.Old.Protect && s.New.Protect && s.Kind == engine.StepCreateReplacement {
+		c.wrong("%s is protected and replaced", s.URN)
+	}
 	switch s.Kind {
 	case engine.StepCreate, engine.StepCreateReplacement:
 		if s.Adopt {
@@ -48,6 +54,11 @@ func (c *cloud) apply(s engine.Step) engine.StepFinished {
 		ev.ID, ev.Outputs = s.Old.ID, s.New.Inputs
 	case engine.StepDelete, engine.StepDeleteReplaced:
 		c.remove(s)
+	case engine.StepRefresh:
+		if o, ok := c.objects[s.Old.ID]; ok {
+			inputs := bag(o.inputs)
+			ev.ID, ev.Inputs, ev.Outputs = s.Old.ID, &inputs, inputs
+		}
 	default:
 		c.wrong("nobody asked for %s", s.Kind)
 	}
@@ -69,12 +80,15 @@ func (c *cloud) remove(s engine.Step) {
 	if _, ok := c.objects[s.Old.ID]; !ok {
 		c.wrong("%s is deleted, but %s is gone", s.URN, s.Old.ID)
 	}
+	if s.Old.RetainOnDelete || s.Old.Protect && s.Kind == engine.StepDelete {
+		c.wrong("%s is deleted, but protect=%v retain=%v", s.URN, s.Old.Protect, s.Old.RetainOnDelete)
+	}
 	delete(c.objects, s.Old.ID)
 	if s.Kind == engine.StepDeleteReplaced && !s.Old.Delete || c.tangled {
 		return
 	}
 	for id, o := range c.objects { // the order does not matter: one is enough
-		if slices.Contains(strings.Fields(strings.ReplaceAll(o.inputs, "=", " ")), s.Old.ID) {
+		if !c.retained[id] && slices.Contains(strings.Fields(strings.ReplaceAll(o.inputs, "=", " ")), s.Old.ID) {
 			c.wrong("%s is deleted before %s, which uses it", s.Old.ID, id)
 		}
 	}
@@ -99,7 +113,7 @@ func (c *cloud) leaks(states []engine.State, pending []engine.PendingOperation) 
 		}
 	}
 	for id := range c.objects { // the order does not matter: one is enough
-		if !known[id] {
+		if !known[id] && !c.retained[id] {
 			return fmt.Errorf("nobody knows %s", id)
 		}
 	}

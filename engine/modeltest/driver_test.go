@@ -17,6 +17,7 @@ type driver struct {
 	cloud    *cloud
 	goal     engine.Goal
 	base     []engine.State
+	world    []engine.State // the base as a refresh must find it
 	pending  []engine.PendingOperation
 	fails    bool
 	suffixes *[8]string // by which the resources are known now
@@ -33,6 +34,7 @@ type driver struct {
 	replied    map[int]bool   // sequence numbers
 	failed     bool
 	exited     bool
+	switched   bool // another start has declared something else
 	log        strings.Builder
 }
 
@@ -43,7 +45,9 @@ func (d *driver) play() error {
 	for _, s := range headers(d.base) {
 		d.say(s)
 	}
-	d.start()
+	if !d.exited {
+		d.start()
+	}
 	for range 3000 {
 		if err := d.settle(); err != nil {
 			return fmt.Errorf("%w\n%s", err, d.log.String())
@@ -86,12 +90,15 @@ func (d *driver) settle() error {
 			case engine.Reply:
 				d.reply(c)
 			case engine.Emit:
+				refused := strings.Contains(c.Message, "protect") || strings.Contains(c.Message, "target")
+				d.failed = d.failed || refused && c.Severity == "error"
 			default:
 				d.open = append(d.open, c)
 			}
 		}
 	}
 	for _, delta := range d.run.Deltas() {
+		d.retain(delta)
 		d.replayed.Apply(delta)
 	}
 	states, _ := d.run.Snapshot()
@@ -107,10 +114,25 @@ func (d *driver) settle() error {
 	return nil
 }
 
+// retain takes note of objects that leave the snapshot to stay in the cloud.
+func (d *driver) retain(delta engine.Delta) {
+	keys := delta.Removes
+	if delta.Kind == engine.DeltaSet && delta.State.PendingReplacement {
+		keys = []engine.Key{delta.State.Key}
+	}
+	for _, k := range keys {
+		if s := d.replayed.Get(k); s != nil && s.RetainOnDelete {
+			d.cloud.retained[s.ID] = true
+		}
+	}
+}
+
 // reply tells the program. What it was told before by handOver comes again when its step had to be settled.
 func (d *driver) reply(c engine.Reply) {
 	d.replied[c.Seq] = true
-	if d.ids[numberOf(c.URN)] = c.ID; c.Result != engine.ResultSuccess {
+	if d.ids[numberOf(c.URN)] = c.ID; c.Result == engine.ResultSkip && c.Unknown {
+		d.ids[numberOf(c.URN)] = "?" // targets leave it out
+	} else if c.Result != engine.ResultSuccess {
 		delete(d.ids, numberOf(c.URN))
 	}
 }
@@ -137,7 +159,7 @@ func (d *driver) next() bool {
 	}
 	if d.epochs < 4 && !d.exited && d.rng.IntN(40) == 0 {
 		if d.fickle && d.rng.IntN(3) == 0 {
-			d.cloud.tangled = true
+			d.cloud.tangled, d.switched = true, true
 			d.program = randomProgram(d.rng, d.program, d.suffixes)
 		}
 		d.start()
@@ -188,23 +210,30 @@ func (d *driver) register() bool {
 			continue
 		}
 		d.registered = append(d.registered, next)
-		g := engine.Registration{Type: kind, Name: next.name(), Custom: true, Inputs: bag(inputs(next, d.ids))}
-		for _, n := range next.deps {
-			g.PropertyDependencies = append(g.PropertyDependencies, engine.PropertyDependency{
-				Property: fmt.Sprintf("p%d", n), URNs: []urn.URN{d.urnOf(n)},
-			})
-		}
-		for _, n := range slices.Concat(next.deps, next.after) {
-			g.Dependencies = append(g.Dependencies, d.urnOf(n))
-		}
-		for s := next.suffix; s != ""; s = s[1:] {
-			g.Aliases = append(g.Aliases, engine.Alias{Name: declared{number: next.number, suffix: s[1:]}.name()})
-		}
-		g.Digest = fmt.Sprint(g)
+		g := d.registration(next)
 		d.handle(engine.Registered{Epoch: d.epochs, Seq: len(d.registered), Registration: g})
 		return true
 	}
 	return false
+}
+
+// registration is what the program says of a resource.
+func (d *driver) registration(r declared) engine.Registration {
+	g := engine.Registration{Type: kind, Name: r.name(), Custom: true, Inputs: bag(inputs(r, d.ids))}
+	for _, n := range r.deps {
+		g.PropertyDependencies = append(g.PropertyDependencies, engine.PropertyDependency{
+			Property: fmt.Sprintf("p%d", n), URNs: []urn.URN{d.urnOf(n)},
+		})
+	}
+	for _, n := range slices.Concat(r.deps, r.after) {
+		g.Dependencies = append(g.Dependencies, d.urnOf(n))
+	}
+	for s := r.suffix; s != ""; s = s[1:] {
+		g.Aliases = append(g.Aliases, engine.Alias{Name: declared{number: r.number, suffix: s[1:]}.name()})
+	}
+	g.Protect, g.RetainOnDelete = &r.protect, &r.retain
+	g.Digest = fmt.Sprint(g, r.protect, r.retain)
+	return g
 }
 
 func (d *driver) urnOf(n int) urn.URN {

@@ -21,6 +21,8 @@ type declared struct {
 	size   int
 	deps   []int // by property, all earlier in the program
 	after  []int // by dependsOn
+
+	protect, retain bool
 }
 
 func (d declared) name() string { return fmt.Sprintf("r%d%s", d.number, d.suffix) }
