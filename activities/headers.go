@@ -11,7 +11,8 @@ import (
 // maxHeaders bounds one part of the headers where the caller does not.
 const maxHeaders = 500
 
-// Headers gives a part of the headers of the checkpoint that an update starts from.
+// Headers gives a part of the headers of the checkpoint that an update starts from. None starts from one that is known to
+// be broken.
 func (a *Activities) Headers(ctx context.Context, in deployments.HeadersInput) (deployments.Headers, error) {
 	request, err := a.requestOf(ctx, in.Update)
 	if err != nil {
@@ -19,6 +20,9 @@ func (a *Activities) Headers(ctx context.Context, in deployments.HeadersInput) (
 	}
 	checkpoint, err := a.Store.Checkpoint(ctx, in.Update.StackName, in.Base, request.Secrets)
 	if err != nil {
+		return deployments.Headers{}, failure(err)
+	}
+	if err := checkpoint.Sound(); err != nil {
 		return deployments.Headers{}, failure(err)
 	}
 	limit := in.Limit

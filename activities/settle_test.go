@@ -2,6 +2,7 @@ package activities
 
 import (
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/deployctl/deployctl/deployments"
@@ -59,5 +60,29 @@ func TestALostRunOfACommandIsSettledByItsReadCommand(t *testing.T) {
 	}
 	if got := settle(step(texts("create", create))); got.Outcome != engine.OutcomeUndecidable {
 		t.Errorf("without a read command: %+v", got)
+	}
+}
+
+func TestNoUpdateStartsFromAStateThatIsKnownToBeBroken(t *testing.T) {
+	h := newHouse(t)
+	h.claim(deployments.UpdateRequest{Kind: engine.KindRefresh})
+	u := urn.New("dev", "test", "", "my:index:Part", "part")
+	twice := []engine.Delta{
+		{Seq: 1, Kind: engine.DeltaPut, Op: 1, State: &engine.State{Key: "o1", URN: u, Type: "my:index:Part"}},
+		{Seq: 2, Kind: engine.DeltaPut, Op: 2, State: &engine.State{Key: "o2", URN: u, Type: "my:index:Part"}},
+	}
+	if _, err := call[struct{}](h, h.acts.Save, deployments.SaveInput{Update: h.update, Base: h.base, Number: 1, Deltas: twice}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := call[deployments.UpdateInfo](h, h.acts.Settled, deployments.SettledInput{
+		Update: h.update, Base: h.base, Saves: 1, Result: engine.Result{Status: engine.StatusSucceeded},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	release(h)
+	h.claim(deployments.UpdateRequest{Kind: engine.KindRefresh})
+	_, err := call[deployments.Headers](h, h.acts.Headers, deployments.HeadersInput{Update: h.update, Base: h.base})
+	if errorType(err) != string(deployments.CodeFormat) || !strings.Contains(err.Error(), "stack import") {
+		t.Errorf("%v", err)
 	}
 }

@@ -84,6 +84,7 @@ type memory struct {
 	Forced     bool
 	Changes    map[string]int
 	Integrity  string
+	Broken     string `json:",omitempty"` // the first invariant that a change broke
 }
 
 // finished remembers how a URN's registration ended, so that the same goal in a later epoch gets the same answer.
@@ -176,6 +177,11 @@ func (r *Run) Handle(ev Event) {
 // Ready answers what may start now, in a fixed order. Call it until it answers nothing: starting nothing does not
 // change the answer.
 func (r *Run) Ready() []Command {
+	if r.Broken != "" && !r.Stopped { // what runs finishes, and what it does is recorded
+		r.diagnose("error", "", "%s", faulty(r.Broken))
+		r.noteError(faulty(r.Broken))
+		r.stop()
+	}
 	for r.advance() {
 	}
 	r.issueSteps()
@@ -237,8 +243,15 @@ func (r *Run) end() {
 	states, _ := r.snap.States()
 	if err := Verify(states); err != nil {
 		r.Integrity = err.Error()
-		r.noteError("the state breaks an invariant: " + err.Error())
+		r.noteError(faulty(err.Error()))
 	}
+}
+
+// faulty says that the state breaks an invariant, and what comes of that.
+func faulty(broken string) string {
+	return "the state breaks an invariant, which is a fault of this program: " + broken + "; all that was done is recorded, and the " +
+		"state is repaired as it is stored. If it cannot be, the next update says so and starts nothing: then export it with " +
+		"`deployctl stack export --file state.json`, correct the file, and put it back with `deployctl stack import --file state.json`"
 }
 
 // abandoned reports that the update was cancelled before its program ever started.
@@ -315,6 +328,9 @@ func (r *Run) change(d Delta) {
 	r.NextSeq++
 	d.Seq = r.NextSeq
 	r.snap.Apply(d)
+	if d.State != nil && r.Broken == "" && !r.goal.DryRun { // a preview's states have no ids
+		r.Broken = r.snap.flaw(d.State.Key)
+	}
 	if n := len(r.deltas); n > 0 && d.Kind == DeltaKeep {
 		if last := &r.deltas[n-1]; last.Kind == DeltaKeep && last.First+last.Count == d.First {
 			last.Count += d.Count

@@ -3,6 +3,7 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 )
@@ -45,6 +46,38 @@ func Verify(states []State) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// flaw is the first invariant that one state breaks where it stands; empty when it breaks none. A run looks at every state that
+// it changes, because looking at all takes as long as there are states.
+func (s *Snapshot) flaw(k Key) string {
+	at := s.Get(k)
+	if at == nil {
+		return ""
+	}
+	state := s.renamed(*at)
+	found := ""
+	report := func(of State, format string, args ...any) {
+		if found == "" {
+			found = fmt.Sprintf("resource %s: %s", of.URN, fmt.Sprintf(format, args...))
+		}
+	}
+	verifyShape(state, report)
+	stands := func(o Key) bool { return s.position(o) < s.position(k) }
+	if p := s.provider(state.Provider); state.Provider != "" && !state.PendingReplacement && (p == nil || !stands(p.Key)) {
+		report(state, "its provider %s does not stand before it", state.Provider)
+	}
+	providerURN, _ := SplitReference(state.Provider)
+	for _, u := range state.References() {
+		if u != providerURN && !slices.ContainsFunc(s.copies[u], stands) {
+			report(state, "it refers to %s, which does not stand before it", u)
+		}
+	}
+	stays := func(o Key) bool { return o != k && !s.Get(o).Delete }
+	if !state.Delete && slices.ContainsFunc(s.copies[state.URN], stays) {
+		report(state, "it stands there twice")
+	}
+	return found
 }
 
 func verifyShape(s State, report func(State, string, ...any)) {

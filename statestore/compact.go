@@ -117,8 +117,8 @@ type Finish struct {
 }
 
 // Finish compacts the update's base and deltas into its checkpoint and moves the head to it. Doing it twice is doing it
-// once. A snapshot that breaks an invariant is written nevertheless, with the error in its metadata: the results of
-// executed steps are never thrown away. CodeConflict: the update does not have the stack (any more).
+// once. A snapshot that breaks an invariant is repaired, or else written nevertheless, with the error in its metadata: the
+// results of executed steps are never thrown away, and Sound tells the next update. CodeConflict: the update does not have the stack (any more).
 func (s *Store) Finish(ctx context.Context, f Finish) (Written, error) {
 	h, err := s.Head(ctx, f.Update.StackName)
 	if err != nil {
@@ -169,10 +169,21 @@ func (s *Store) fold(ctx context.Context, f Finish) (*draft, error) {
 		snap.Apply(delta)
 	}
 	d.states, d.pending = snap.States()
-	if err := engine.Verify(d.states); err != nil && d.integrity == "" {
-		d.integrity = err.Error()
+	if err := engine.Verify(d.states); err != nil {
+		d.repair(err)
 	}
 	return d, nil
+}
+
+// repair puts states that break an invariant right, or says that they do.
+func (d *draft) repair(broken error) {
+	repaired := engine.Repair(d.states)
+	switch {
+	case engine.Verify(repaired) == nil:
+		d.states, d.integrity = repaired, ""
+	case d.integrity == "":
+		d.integrity = broken.Error()
+	}
 }
 
 // blobs keeps the large bags of one stack.

@@ -95,6 +95,17 @@ func (r *ring) copyOf(base *Checkpoint) *draft {
 	}
 }
 
+// Sound reports, as CodeFormat and with what to do about it, that the checkpoint breaks an invariant and was written in spite
+// of that.
+func (c *Checkpoint) Sound() error {
+	if c.integrityError() == "" {
+		return nil
+	}
+	return deployments.Errorf(deployments.CodeFormat,
+		"%s holds all that was done, but is not a valid state: %s; put it right: `deployctl stack export --file state.json`, correct "+
+			"the file, `deployctl stack import --file state.json`", c.name, c.integrityError())
+}
+
 func (c *Checkpoint) integrityError() string {
 	if m := c.file.Deployment.Metadata.IntegrityErrorMetadata; m != nil {
 		return m.Error

@@ -11,6 +11,7 @@ import (
 	"github.com/deployctl/deployctl/statestore"
 	"github.com/klauspost/compress/zstd"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 )
 
 var reader, _ = zstd.NewReader(nil)
@@ -102,6 +103,33 @@ func sweep(t *testing.T, f fixture) {
 		if _, err := f.Checkpoint(t.Context(), dev, n, deployments.SecretsProvider{}); err != nil {
 			t.Errorf("version %d: %v", n, err)
 		}
+	}
+}
+
+func brokenSnapshot(t *testing.T, f fixture) {
+	f.create(t)
+	part := func(op int, name string, on ...urn.URN) engine.State {
+		return engine.State{Key: engine.Key(fmt.Sprint("o", op)), URN: thingURN(name), Type: "cloud:index:Thing", Dependencies: on}
+	}
+	finish := func(n int, states ...engine.State) *statestore.Checkpoint {
+		t.Helper()
+		f.claim(t, n, "w")
+		ok(t, f.SaveDeltas(t.Context(), up(n), 1, puts(states...)))
+		_, err := f.Finish(t.Context(), statestore.Finish{Scope: statestore.Scope{Update: up(n), Base: n - 1}, Saves: 1})
+		ok(t, err)
+		c, err := f.Checkpoint(t.Context(), dev, n, deployments.SecretsProvider{})
+		ok(t, err)
+		return c
+	}
+	c := finish(1, part(1, "b", thingURN("a"), thingURN("nowhere")), part(2, "a"))
+	ok(t, c.Sound())
+	if s := c.States(); len(s) != 2 || s[0].URN != thingURN("a") || len(s[1].Dependencies) != 1 {
+		t.Errorf("repaired: %+v", s)
+	}
+	c = finish(2, part(3, "a"))
+	wantCode(t, c.Sound(), deployments.CodeFormat)
+	if s := c.States(); len(s) != 3 {
+		t.Errorf("what was done is lost: %+v", s)
 	}
 }
 

@@ -37,6 +37,7 @@ func Store(t *testing.T, open func(t *testing.T) statestore.Objects) {
 		{"a finished update is the next base, to the last value", finishAndLoad},
 		{"finishing after a lost worker gives the same state", finishTwice},
 		{"what only recovery wants of an update goes with the update after it", sweep},
+		{"a broken snapshot is repaired, or kept whole and not built on", brokenSnapshot},
 		{"values of an update's own operations are found in its deltas", operationValues},
 		{"pending operations and their seeds outlive the update", pendingOperations},
 		{"an update's request, events, outcomes and description come back", updateRecords},
