@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/url"
 	"testing"
@@ -58,6 +59,34 @@ func (h *home) historyLength(s status, id string) int {
 		return 0
 	}
 	return w.WorkflowExecutionInfo.HistoryLength
+}
+
+// history is a workflow's, as the types of its events.
+func (h *home) history(t *testing.T, id string) (types []string) {
+	t.Helper()
+	types, err := h.readHistory(h.status(t), id)
+	must(t, err)
+	return types
+}
+
+// readHistory asks the Web UI's own API for the first page of a history.
+func (h *home) readHistory(s status, id string) (types []string, err error) {
+	res, err := http.Get(s.UIURL + "/api/v1/namespaces/" + s.Namespace + "/workflows/" + url.PathEscape(id) + "/history?maximumPageSize=1000")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = res.Body.Close() }()
+	var answer struct{ History struct{ Events []struct{ EventType string } } }
+	if err := json.NewDecoder(res.Body).Decode(&answer); err != nil {
+		return nil, err
+	}
+	if len(answer.History.Events) == 0 || answer.History.Events[0].EventType != "EVENT_TYPE_WORKFLOW_EXECUTION_STARTED" {
+		return nil, fmt.Errorf("the history of %s is %v", id, answer.History.Events)
+	}
+	for _, event := range answer.History.Events {
+		types = append(types, event.EventType)
+	}
+	return types, nil
 }
 
 // readableWorkflow makes an update and looks at it as the Web UI does.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	commonpb "go.temporal.io/api/common/v1"
 	enumspb "go.temporal.io/api/enums/v1"
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
@@ -15,29 +16,36 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 )
 
-// disown ends what instances that are known to be dead were doing, so that nobody waits for their heartbeats: an attempt
-// that had started is reported lost, and what waits in the queue of the latest, or is still put there, comes back as not
-// started. It ends with ctx.
-func (c *Connection) disown(ctx context.Context, lost []string) {
-	if len(lost) == 0 {
+// disown ends what instances that are known to have ended were doing, so that nobody waits for their heartbeats: an attempt
+// that had started is reported lost, and what waits in their queues, or is still put there, comes back as not started. It
+// ends with ctx.
+func (c *Connection) disown(ctx context.Context, gone []string) {
+	if len(gone) == 0 {
 		return
 	}
-	dead := make([]string, 0, len(lost))
-	for _, instance := range lost {
-		dead = append(dead, deployments.PrivateTaskQueue(instance))
+	queues := make([]string, 0, len(gone))
+	for _, instance := range gone {
+		queues = append(queues, deployments.PrivateTaskQueue(instance))
 	}
-	undertaker := worker.New(c.Client, dead[len(dead)-1], worker.Options{DisableWorkflowWorker: true})
+	for _, queue := range queues {
+		c.bury(ctx, queue)
+	}
+	if err := c.reportLost(ctx, queues); err != nil {
+		c.warn("report the attempts of workers that are gone", err)
+	}
+}
+
+// bury answers for a worker that is gone whatever is asked of it.
+func (c *Connection) bury(ctx context.Context, queue string) {
+	undertaker := worker.New(c.Client, queue, worker.Options{DisableWorkflowWorker: true, MaxConcurrentActivityTaskPollers: 1})
 	undertaker.RegisterDynamicActivity(func(context.Context, converter.EncodedValues) (any, error) {
-		return nil, temporal.NewNonRetryableApplicationError("its worker has died", deployments.ErrorNotStarted, nil)
+		return nil, temporal.NewNonRetryableApplicationError("its worker is gone", deployments.ErrorNotStarted, nil)
 	}, activity.DynamicRegisterOptions{})
 	if err := undertaker.Start(); err != nil {
-		c.warn("take over the queue of a dead worker", err)
-	} else {
-		context.AfterFunc(ctx, undertaker.Stop)
+		c.warn("take over the queue of a worker that is gone", err)
+		return
 	}
-	if err := c.reportLost(ctx, dead); err != nil {
-		c.warn("report the attempts of dead workers", err)
-	}
+	context.AfterFunc(ctx, undertaker.Stop)
 }
 
 func (c *Connection) warn(what string, err error) {
@@ -47,7 +55,7 @@ func (c *Connection) warn(what string, err error) {
 }
 
 // reportLost fails the attempts that workers of these identities had started.
-func (c *Connection) reportLost(ctx context.Context, dead []string) error {
+func (c *Connection) reportLost(ctx context.Context, gone []string) error {
 	request := &workflowservice.ListWorkflowExecutionsRequest{Query: "ExecutionStatus = 'Running'", PageSize: 200}
 	for {
 		page, err := c.Client.ListWorkflow(ctx, request)
@@ -60,8 +68,9 @@ func (c *Connection) reportLost(ctx context.Context, dead []string) error {
 			if err != nil {
 				return err
 			}
+			c.forgetCache(ctx, execution.GetExecution())
 			for _, a := range description.GetPendingActivities() {
-				if a.GetState() != enumspb.PENDING_ACTIVITY_STATE_STARTED || !slices.Contains(dead, a.GetLastWorkerIdentity()) {
+				if a.GetState() != enumspb.PENDING_ACTIVITY_STATE_STARTED || !slices.Contains(gone, a.GetLastWorkerIdentity()) {
 					continue
 				}
 				// It may have ended since.
@@ -76,10 +85,20 @@ func (c *Connection) reportLost(ctx context.Context, dead []string) error {
 	}
 }
 
-// lostError says what became of an attempt whose worker died: a step may have had its effect, everything else may be
+// forgetCache lets any worker have the next task of a workflow: the one that has it in its cache would be waited for first.
+func (c *Connection) forgetCache(ctx context.Context, of *commonpb.WorkflowExecution) {
+	_, err := c.Client.WorkflowService().ResetStickyTaskQueue(ctx, &workflowservice.ResetStickyTaskQueueRequest{
+		Namespace: c.config.Temporal.Namespace, Execution: of,
+	})
+	if err != nil {
+		c.warn("have another worker take over "+of.GetWorkflowId(), err)
+	}
+}
+
+// lostError says what became of an attempt whose worker is gone: a step may have had its effect, everything else may be
 // done again, and what any worker can do is.
 func lostError(a *workflowpb.PendingActivityInfo) error {
-	const message = "its worker has died"
+	const message = "its worker is gone"
 	switch a.GetActivityType().GetName() {
 	case deployments.ActivityStep:
 		return temporal.NewNonRetryableApplicationError(message, deployments.ErrorUnknownOutcome, nil)

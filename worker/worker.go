@@ -21,8 +21,8 @@ import (
 type Options struct {
 	// Instance names the process; empty means a random name. No two processes ever have the same.
 	Instance string
-	// Lost are instances that are known to be dead, the latest last: what they were doing is reported as lost.
-	Lost []string
+	// Gone are instances that are known to have ended, however: what they were doing is reported as lost.
+	Gone []string
 	// Dir is where the files of programs are kept; empty means a temporary directory.
 	Dir string
 	// Builtin are the packages that are served in this process, by name.
@@ -92,7 +92,7 @@ func (c *Connection) Run(ctx context.Context, o Options) error {
 		}
 		defer w.Stop()
 	}
-	go c.disown(ctx, o.Lost)
+	go c.disown(ctx, o.Gone)
 	select {
 	case <-ctx.Done():
 		return nil

@@ -15,9 +15,9 @@ type infrastructure struct {
 	temporal temporalSettings
 	s3       s3Settings
 	master   []byte // see devserver.Keys
-	// instance names this process; lost are instances that are known to be dead (see devserver.Status).
+	// instance names this process; gone are instances that are known to have ended (see devserver.Status).
 	instance string
-	lost     []string
+	gone     []string
 	// dir is where a worker keeps the files of programs; empty means a temporary directory.
 	dir string
 	// embedded: the service is one user's own, on one machine.
@@ -92,7 +92,7 @@ func embeddedInfrastructure(server *devserver.Server, dir string) infrastructure
 			endpoint: status.S3Endpoint, bucket: status.Bucket, region: devserver.Region,
 			accessKey: server.Keys.S3AccessKey, secretKey: server.Keys.S3SecretKey,
 		},
-		master: server.Keys.Master, instance: status.Instance, lost: status.Lost,
+		master: server.Keys.Master, instance: status.Instance, gone: status.Gone,
 		dir: dir, embedded: true, log: server.Log,
 	}
 }

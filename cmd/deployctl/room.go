@@ -42,7 +42,7 @@ func openRoom(ctx context.Context, in infrastructure) (*room, error) {
 	if err != nil {
 		return nil, err
 	}
-	options := worker.Options{Instance: in.instance, Lost: in.lost, Dir: in.dir, Builtin: builtin(in), Interceptors: in.metrics.work()}
+	options := worker.Options{Instance: in.instance, Gone: in.gone, Dir: in.dir, Builtin: builtin(in), Interceptors: in.metrics.work()}
 	return &room{
 		service:   service.New(connection.Client, connection.Store, connection.Failures),
 		authority: connection.Store,

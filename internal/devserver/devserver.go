@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -39,15 +40,15 @@ type Server struct {
 	objects  *s3Child
 	logs     []*logFile
 	stopUI   func()
+	ports    reserved
 
-	started bool // what Lost says has reached the caller
 	closing sync.Once
 	done    chan struct{}
 	err     error
 }
 
-// maxLost is how many lost instances are remembered. What the ones before them did is known to be lost by other ways by now.
-const maxLost = 50
+// maxGone is how many instances are remembered. What the ones before them did is known to be lost by other ways by now.
+const maxGone = 10
 
 // Start starts the service of a home in this process and returns once Temporal, its Web UI and the S3 server answer and the
 // namespace and the bucket are there. Others see it as Starting until Announce. It ends with ctx, or by Close: in both cases
@@ -71,7 +72,6 @@ func Start(ctx context.Context, opts Options) (*Server, error) {
 	if err := s.start(ctx, opts); err != nil {
 		return nil, errors.Join(err, s.Close(context.WithoutCancel(ctx)))
 	}
-	s.started = true
 	context.AfterFunc(ctx, func() { _ = s.Close(context.WithoutCancel(ctx)) })
 	return s, nil
 }
@@ -80,7 +80,7 @@ func (s *Server) start(ctx context.Context, opts Options) error {
 	if err := s.claim(); err != nil {
 		return err
 	}
-	keys, ports, err := ensureData(ctx, s.home, opts.Ports)
+	keys, ports, err := ensureData(ctx, s.home, opts.Ports, &s.ports)
 	if err != nil {
 		return err
 	}
@@ -106,6 +106,9 @@ func (s *Server) start(ctx context.Context, opts Options) error {
 	if opts.CodecEndpoint != nil {
 		codec = opts.CodecEndpoint(ports)
 	}
+	if err := checkPort(s.home, webUI, ports.UI); err != nil {
+		return err
+	}
 	s.stopUI, err = startWebUI(ctx, ports.UI, s.Status.TemporalAddress, codec)
 	return err
 }
@@ -118,22 +121,16 @@ func (s *Server) claim() error {
 	}
 	s.Log = slog.New(slog.NewTextHandler(log, nil))
 	var before Status
-	_, _ = readJSON(s.home.status(), &before) // a clean end has removed it; if it is damaged, heartbeats tell what was lost
+	_, _ = readJSON(s.home.status(), &before) // if it is damaged, heartbeats tell what was lost
 	s.Status = Status{
 		State:    Starting,
 		Home:     string(s.home),
 		PID:      os.Getpid(),
 		Since:    time.Now().UTC(),
 		Instance: strings.ToLower(token(10)),
-		Lost:     before.Lost,
+		Gone:     before.gone(),
 	}
-	if before.Instance != "" {
-		s.Status.Lost = append(s.Status.Lost, before.Instance)
-	}
-	if n := len(s.Status.Lost); n > maxLost {
-		s.Status.Lost = s.Status.Lost[n-maxLost:]
-	}
-	s.Log.Info("starting", "pid", s.Status.PID, "instance", s.Status.Instance, "lost", s.Status.Lost)
+	s.Log.Info("starting", "pid", s.Status.PID, "instance", s.Status.Instance, "gone", s.Status.Gone)
 	return errors.Join(writeJSON(s.home.status(), s.Status), s.home.emptyTrash())
 }
 
@@ -158,8 +155,8 @@ func (s *Server) startObjects(ctx context.Context, opts Options) error {
 	return nil
 }
 
-// ensureData makes what a home keeps for good, its keys and ports, unless it is there.
-func ensureData(ctx context.Context, h home, wanted Ports) (keys Keys, ports Ports, err error) {
+// ensureData makes what a home keeps for good, its keys and ports, unless it is there. The ports are reserved in r.
+func ensureData(ctx context.Context, h home, wanted Ports, r *reserved) (keys Keys, ports Ports, err error) {
 	lock, err := acquire(ctx, h, lockHome, startPatience)
 	if err != nil {
 		return keys, ports, fmt.Errorf("make %s: %w", h.data(), err)
@@ -171,7 +168,7 @@ func ensureData(ctx context.Context, h home, wanted Ports) (keys Keys, ports Por
 	if keys, err = ensureKeys(h); err != nil {
 		return keys, ports, err
 	}
-	ports, err = ensurePorts(h, wanted)
+	ports, err = ensurePorts(h, wanted, r)
 	return keys, ports, err
 }
 
@@ -217,19 +214,26 @@ func (s *Server) Close(ctx context.Context) error {
 		for _, log := range s.logs {
 			s.err = errors.Join(s.err, log.Close())
 		}
+		s.ports.release()
 		s.err = errors.Join(s.err, s.forget(), s.lock.Close())
 	})
 	<-s.done
 	return s.err
 }
 
-// forget removes the status file, or leaves in it what a start that failed knows of instances lost before it.
+// forget leaves in the status file nothing but the names of those that are gone, this instance among them.
 func (s *Server) forget() error {
-	if !s.started && len(s.Status.Lost) > 0 {
-		return writeJSON(s.home.status(), Status{State: Stopped, Lost: s.Status.Lost})
+	if s.Status.Instance == "" {
+		return nil
 	}
-	if err := os.Remove(s.home.status()); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return err
+	return writeJSON(s.home.status(), Status{State: Stopped, Gone: s.Status.gone()})
+}
+
+// gone are the last instances once this one has ended.
+func (s Status) gone() []string {
+	all := slices.Clone(s.Gone)
+	if s.Instance != "" {
+		all = append(all, s.Instance)
 	}
-	return nil
+	return all[max(0, len(all)-maxGone):]
 }

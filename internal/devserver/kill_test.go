@@ -77,7 +77,7 @@ func TestTheS3ServerEndsWithThePipeOfItsParent(t *testing.T) {
 	t.Setenv(parentPipe, "1") // without a parent that the kernel would tell of
 	p := spawn(t, "s3", home)
 	until(t, "the objects are served", func() bool {
-		_, ports, err := ensureData(t.Context(), mustOpen(t, home), Ports{})
+		_, ports, err := ensureData(t.Context(), mustOpen(t, home), Ports{}, new(reserved))
 		must(t, err)
 		return listenable(ports.S3) != nil
 	})
@@ -96,7 +96,7 @@ func TestThePartsStandAlone(t *testing.T) {
 	spawn(t, "s3", home)
 	keys, err := ReadKeys(home)
 	must(t, err)
-	_, ports, err := ensureData(t.Context(), mustOpen(t, home), Ports{})
+	_, ports, err := ensureData(t.Context(), mustOpen(t, home), Ports{}, new(reserved))
 	must(t, err)
 	client := s3Client("http://"+address(ports.S3), keys)
 	must(t, eventually(t.Context(), func(ctx context.Context) error { return ensureBucket(ctx, client) }))

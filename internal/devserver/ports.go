@@ -19,9 +19,15 @@ type Ports struct {
 	Codec    int `json:"codec"` // the Web UI's codec endpoint; reserved here, served by the caller
 }
 
+// webUI is what the Web UI's port is for.
+const webUI = "the Web UI"
+
 // Ports are chosen from below the ranges that systems give to outgoing connections (Linux from 32768, macOS from 49152): one
 // of those may hold a port at the moment the service wants it back.
-const lowestPort, highestPort = 20000, 32000
+const lowestPort, highestPort = 20000, 31000
+
+// Ports that are chosen anew at every start come from a range of their own, so that they are never what another home keeps.
+const lowestInner, highestInner = highestPort, 32700
 
 // address is a loopback address. Nothing here ever listens on another.
 func address(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
@@ -32,7 +38,7 @@ func (p *Ports) each(f func(name string, port *int) error) error {
 		name string
 		port *int
 	}{
-		{"the Temporal server", &p.Temporal}, {"the Web UI", &p.UI}, {"the S3 server", &p.S3},
+		{"the Temporal server", &p.Temporal}, {webUI, &p.UI}, {"the S3 server", &p.S3},
 		{"deployctl's API", &p.API}, {"the codec endpoint", &p.Codec},
 	} {
 		if err := f(x.name, x.port); err != nil {
@@ -42,8 +48,44 @@ func (p *Ports) each(f func(name string, port *int) error) error {
 	return nil
 }
 
-// ensurePorts reads the ports of h; wanted ones take their place, missing ones are chosen. The caller holds lockHome.
-func ensurePorts(h home, wanted Ports) (Ports, error) {
+// reserved are ports that this process has chosen and does not listen on yet. Each is held by a UDP socket, which no other
+// chooser gets, and which ends with the process however that ends.
+type reserved []net.PacketConn
+
+// choose reserves a port between two on which nobody listens.
+func (r *reserved) choose(lowest, highest int) (int, error) {
+	for range 1000 {
+		port := lowest + rand.IntN(highest-lowest)
+		socket, err := net.ListenPacket("udp", address(port))
+		if err != nil {
+			continue
+		}
+		if listenable(port) == nil {
+			*r = append(*r, socket)
+			return port, nil
+		}
+		_ = socket.Close()
+	}
+	return 0, fmt.Errorf("no free port between %d and %d on 127.0.0.1", lowest, highest)
+}
+
+func (r *reserved) release() {
+	for _, socket := range *r {
+		_ = socket.Close()
+	}
+	*r = nil
+}
+
+// keep holds a port that was chosen before, as far as it can be held: whoever has its UDP socket may not want the port.
+func (r *reserved) keep(port int) {
+	if socket, err := net.ListenPacket("udp", address(port)); err == nil {
+		*r = append(*r, socket)
+	}
+}
+
+// ensurePorts reads the ports of h; wanted ones take their place, missing ones are chosen. All are reserved in r. The caller
+// holds lockHome.
+func ensurePorts(h home, wanted Ports, r *reserved) (Ports, error) {
 	var kept Ports
 	if _, err := readJSON(h.ports(), &kept); err != nil {
 		return kept, err
@@ -55,10 +97,15 @@ func ensurePorts(h home, wanted Ports) (Ports, error) {
 		API:      cmp.Or(wanted.API, kept.API),
 		Codec:    cmp.Or(wanted.Codec, kept.Codec),
 	}
-	taken := map[int]bool{ports.Temporal: true, ports.UI: true, ports.S3: true, ports.API: true, ports.Codec: true}
+	_ = ports.each(func(_ string, port *int) error {
+		if *port != 0 {
+			r.keep(*port)
+		}
+		return nil
+	})
 	err := ports.each(func(_ string, port *int) (err error) {
 		if *port == 0 {
-			*port, err = freePort(taken)
+			*port, err = r.choose(lowestPort, highestPort)
 		}
 		return err
 	})
@@ -66,18 +113,6 @@ func ensurePorts(h home, wanted Ports) (Ports, error) {
 		return ports, err
 	}
 	return ports, writeJSON(h.ports(), ports)
-}
-
-// freePort finds a port on which nobody listens and which is not in taken, and adds it there.
-func freePort(taken map[int]bool) (int, error) {
-	for range 1000 {
-		port := lowestPort + rand.IntN(highestPort-lowestPort)
-		if !taken[port] && listenable(port) == nil {
-			taken[port] = true
-			return port, nil
-		}
-	}
-	return 0, fmt.Errorf("no free port between %d and %d on 127.0.0.1", lowestPort, highestPort)
 }
 
 // listenable says why nobody can listen on a loopback port now, or nil.
@@ -91,16 +126,18 @@ func listenable(port int) error {
 
 // checkPorts fails when a port of h is taken, naming who has it and what to do.
 func checkPorts(h home, ports Ports) error {
-	return ports.each(func(name string, port *int) error {
-		err := listenable(*port)
-		if err == nil {
-			return nil
-		}
-		if !errors.Is(err, syscall.EADDRINUSE) {
-			return fmt.Errorf("listen for %s: %w", name, err)
-		}
-		return &PortTakenError{Port: *port, Use: name, Owner: portOwner(*port), file: h.ports()}
-	})
+	return ports.each(func(name string, port *int) error { return checkPort(h, name, *port) })
+}
+
+func checkPort(h home, name string, port int) error {
+	err := listenable(port)
+	if err == nil {
+		return nil
+	}
+	if !errors.Is(err, syscall.EADDRINUSE) {
+		return fmt.Errorf("listen for %s: %w", name, err)
+	}
+	return &PortTakenError{Port: port, Use: name, Owner: portOwner(port), file: h.ports()}
 }
 
 // PortTakenError says that a port which a home has kept is in use by somebody else.

@@ -11,7 +11,7 @@ func TestATakenPortIsRefusedByNameOfItsOwner(t *testing.T) {
 	home := newHome(t)
 	h, err := openHome(home)
 	must(t, err)
-	_, ports, err := ensureData(t.Context(), h, Ports{})
+	_, ports, err := ensureData(t.Context(), h, Ports{}, new(reserved))
 	must(t, err)
 	owner := spawn(t, "listener", address(ports.UI))
 	owner.says(t, "listening")
@@ -42,7 +42,7 @@ func TestTheS3ServerDiesWithItsParent(t *testing.T) {
 		})
 	})
 	after := start(t, home)
-	if !slices.Equal(after.Status.Lost, []string{before.Instance}) {
-		t.Errorf("lost are %v, want %s", after.Status.Lost, before.Instance)
+	if !slices.Equal(after.Status.Gone, []string{before.Instance}) {
+		t.Errorf("gone are %v, want %s", after.Status.Gone, before.Instance)
 	}
 }

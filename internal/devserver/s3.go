@@ -40,7 +40,9 @@ func ServeS3(ctx context.Context, homePath string) error {
 			end()
 		}()
 	}
-	keys, ports, err := ensureData(ctx, h, Ports{})
+	var r reserved
+	defer r.release()
+	keys, ports, err := ensureData(ctx, h, Ports{}, &r)
 	if err != nil {
 		return err
 	}

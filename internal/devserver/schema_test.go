@@ -11,7 +11,7 @@ import (
 
 func TestANamespaceOfAnEarlierVersionGetsWhatIsNew(t *testing.T) {
 	h := mustOpen(t, newHome(t))
-	_, _, err := ensureData(t.Context(), h, Ports{})
+	_, _, err := ensureData(t.Context(), h, Ports{}, new(reserved))
 	must(t, err)
 	must(t, writeJSON(h.schema(), currentSchema))
 	must(t, createDatabase(h))

@@ -40,9 +40,9 @@ type Status struct {
 	// Died says of a stopped service that it did not end cleanly: it was killed, or the machine went down.
 	Died bool `json:"died,omitempty"`
 
-	// Lost are the instances before this one that did not end cleanly, oldest first: whatever they were doing when they died,
-	// they are doing it no more. A clean end forgets them.
-	Lost []string `json:"lost,omitempty"`
+	// Gone are the last instances before this one, oldest first: whatever they were doing when they ended or died, they are
+	// doing it no more.
+	Gone []string `json:"gone,omitempty"`
 }
 
 // ErrNotRunning says that no process has the home.
@@ -76,7 +76,7 @@ func (h home) readStatus() (Status, error) {
 	}
 	var s Status
 	_, err = readJSON(h.status(), &s)
-	if !running { // a clean end has removed the file
+	if !running { // a clean end leaves no instance in the file
 		return Status{State: Stopped, Home: string(h), Died: s.Instance != ""}, nil
 	}
 	if err != nil {

@@ -41,7 +41,9 @@ func StartTemporal(ctx context.Context, homePath string) (*Temporal, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, ports, err := ensureData(ctx, h, Ports{})
+	var r reserved
+	defer r.release()
+	_, ports, err := ensureData(ctx, h, Ports{}, &r)
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +71,9 @@ func (t *Temporal) start(ctx context.Context, h home, port int) error {
 	if t.log, err = openLog(h, "temporal.log"); err != nil {
 		return err
 	}
-	settings, hosts, err := temporalConfig(database, port)
+	var inner reserved
+	defer inner.release() // the server listens by then
+	settings, hosts, err := temporalConfig(database, port, &inner)
 	if err != nil {
 		return err
 	}
@@ -173,8 +177,7 @@ func eventually(ctx context.Context, try func(context.Context) error) error {
 }
 
 // temporalConfig is the server's static configuration: its four services in this process, found without gossip.
-func temporalConfig(database *config.SQL, frontend int) (*config.Config, map[primitives.ServiceName]static.Hosts, error) {
-	taken := map[int]bool{frontend: true}
+func temporalConfig(database *config.SQL, frontend int, r *reserved) (*config.Config, map[primitives.ServiceName]static.Hosts, error) {
 	services := map[string]config.Service{}
 	hosts := map[primitives.ServiceName]static.Hosts{}
 	for _, name := range []primitives.ServiceName{
@@ -183,7 +186,7 @@ func temporalConfig(database *config.SQL, frontend int) (*config.Config, map[pri
 		port := frontend
 		if name != primitives.FrontendService {
 			var err error
-			if port, err = freePort(taken); err != nil { // nobody outside knows these: chosen at every start
+			if port, err = r.choose(lowestInner, highestInner); err != nil { // nobody outside knows these: chosen at every start
 				return nil, nil, err
 			}
 		}
