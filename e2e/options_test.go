@@ -1,0 +1,246 @@
+package e2e
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/deployctl/deployctl/e2e/fakecloud"
+	"go.temporal.io/api/enums/v1"
+)
+
+// scene is a stack whose first program has run, and what its cloud did for that is not looked at.
+type scene struct {
+	*stage
+	seen int // effects before
+}
+
+// steps makes a program of them, each a line of YAML without its dash.
+func steps(lines ...string) string {
+	return "packages: [{name: fake, version: 0.1.0}]\nsteps:\n  - " + strings.Join(lines, "\n  - ") + "\n"
+}
+
+func newScene(t *testing.T, program string) *scene {
+	t.Helper()
+	s := &scene{stage: newStage(t, sharedHome(t))}
+	s.write(t, "scenario.yaml", program)
+	s.update(t, "up")
+	s.seen = s.effects(t)
+	return s
+}
+
+// done is what the cloud did since the scene began, as "OP NAME", in its order.
+func (s *scene) done(t *testing.T) (ops []string) {
+	t.Helper()
+	log, err := s.cloud.Effects(t.Context(), s.seen)
+	must(t, err)
+	for _, e := range log {
+		ops = append(ops, string(e.Op)+" "+e.Owner[strings.LastIndex(e.Owner, "::")+2:])
+	}
+	return ops
+}
+
+// does compares what the cloud did.
+func (s *scene) does(t *testing.T, want ...string) {
+	t.Helper()
+	if got := s.done(t); !slices.Equal(got, want) {
+		t.Errorf("the cloud's effects are %q, not %q", got, want)
+	}
+}
+
+// urn is that of a Named.
+func urn(t *testing.T, name string) string {
+	return "urn:pulumi:dev::" + projectName(t) + "::fake:index:Named::" + name
+}
+
+// TestFlagsAndOptionsDoWhatTheySay runs a program, changes it, and runs a command that must have exactly these effects.
+func TestFlagsAndOptionsDoWhatTheySay(t *testing.T) {
+	const (
+		a       = "{register: a, type: fake:index:Named, properties: {name: a}}"
+		b       = "{register: b, type: fake:index:Named, properties: {name: b}}"
+		biggerA = "{register: a, type: fake:index:Named, properties: {name: a, size: 2}}"
+		biggerB = "{register: b, type: fake:index:Named, properties: {name: b, size: 2}}"
+		linkedB = "{register: b, type: fake:index:Named, properties: {name: b, links: ['${a.arn}']}}"
+	)
+	for _, c := range []struct {
+		name          string
+		before, after []string
+		args          []string // the command's; a name before an @ becomes its URN
+		changes       map[string]int
+		effects       []string
+	}{
+		{"--target leaves the others alone", []string{a, b}, []string{biggerA, biggerB},
+			[]string{"up", "--target", "a@"}, map[string]int{"update": 1, "same": 3}, []string{"update a"}},
+		{"--target takes wildcards", []string{a, b}, []string{biggerA, b},
+			[]string{"up", "--target", "**::a"}, map[string]int{"update": 1, "same": 3}, []string{"update a"}},
+		{"--target-dependents takes along what depends on a target", []string{a, linkedB}, []string{a, linkedB},
+			[]string{"destroy", "--target", "a@", "--target-dependents"}, map[string]int{"delete": 2}, []string{"delete b", "delete a"}},
+		{"--replace replaces what is as it should be", []string{"{register: a, type: fake:index:Auto}", b}, []string{"{register: a, type: fake:index:Auto}", b},
+			[]string{"up", "--replace", "**::a"}, map[string]int{"replace": 1, "same": 3}, []string{"create a", "delete a"}},
+		{"an alias renames without an effect", []string{a},
+			[]string{"{register: z, type: fake:index:Named, properties: {name: a}, options: {aliases: [{name: a}]}}"},
+			[]string{"up"}, map[string]int{"same": 3}, nil},
+		{"replaceWith replaces along",
+			[]string{"{register: a, type: fake:index:Auto}", "{register: b, type: fake:index:Auto, options: {replaceWith: [a]}}"},
+			[]string{"{register: a, type: fake:index:Auto, properties: {zone: b}}", "{register: b, type: fake:index:Auto, options: {replaceWith: [a]}}"},
+			[]string{"up", "--parallel", "1"}, map[string]int{"replace": 2, "same": 2}, []string{"create a", "create b", "delete b", "delete a"}},
+		{"deleteBeforeReplace takes dependents that would be replaced along",
+			[]string{"{register: a, type: fake:index:Exclusive, properties: {name: a}}", "{register: b, type: fake:index:Auto, properties: {attachedTo: '${a.arn}'}}"},
+			[]string{"{register: a, type: fake:index:Exclusive, properties: {name: a, zone: b}}", "{register: b, type: fake:index:Auto, properties: {attachedTo: '${a.arn}'}}"},
+			[]string{"up"}, map[string]int{"replace": 2, "same": 2}, []string{"delete b", "delete a", "create a", "create b"}},
+		{"the deleteBeforeReplace option puts the delete first",
+			[]string{"{register: a, type: fake:index:Auto, options: {deleteBeforeReplace: true}}"},
+			[]string{"{register: a, type: fake:index:Auto, properties: {zone: b}, options: {deleteBeforeReplace: true}}"},
+			[]string{"up"}, map[string]int{"replace": 1, "same": 2}, []string{"delete a", "create a"}},
+		{"a custom timeout that is not reached changes nothing", []string{a},
+			[]string{"{register: a, type: fake:index:Named, properties: {name: a, size: 2}, options: {customTimeouts: {update: 5m}}}"},
+			[]string{"up"}, map[string]int{"update": 1, "same": 2}, []string{"update a"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s := newScene(t, steps(c.before...))
+			s.write(t, "scenario.yaml", steps(c.after...))
+			args := slices.Clone(c.args[1:])
+			for i, arg := range args {
+				if name, is := strings.CutSuffix(arg, "@"); is {
+					args[i] = urn(t, name)
+				}
+			}
+			s.update(t, c.args[0], args...).expect(t, c.changes)
+			s.does(t, c.effects...)
+		})
+	}
+}
+
+func TestAProtectedResourceStays(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, steps("{register: a, type: fake:index:Named, properties: {name: a}, options: {protect: true}}"))
+	s.write(t, "scenario.yaml", "steps: []\n")
+	s.fails(t, 1, []string{"a is protected and cannot be deleted"}, "up", "--yes", "--skip-preview")
+	s.fails(t, 1, []string{"a is protected and cannot be deleted"}, "destroy", "--yes", "--skip-preview")
+	s.does(t)
+	s.stateKnows(t)
+}
+
+func TestAnImportedResourceIsAdoptedAsItIs(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, "steps: []\n")
+	must(t, s.cloud.Put(t.Context(), fakecloud.Object{Kind: "named", ID: "found", Name: "found", Properties: map[string]any{"size": 1, "zone": "a"}}))
+	s.seen = s.effects(t)
+	s.write(t, "scenario.yaml", steps("{register: a, type: fake:index:Named, properties: {name: found}, options: {import: found}}"))
+	s.update(t, "up").expect(t, map[string]int{"import": 1, "create": 1, "same": 1}) // and the provider
+	s.does(t)
+	s.update(t, "up").expect(t, map[string]int{"same": 3})
+}
+
+func TestAResourceThatDidNotInitialiseIsRepaired(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, "steps: []\n")
+	s.write(t, "scenario.yaml", steps("{register: a, type: fake:index:Named, properties: {name: a, failInit: true}}"))
+	s.fails(t, 1, []string{"failInit is set"}, "up", "--yes", "--skip-preview")
+	if a := s.exported(t).Resources; len(a) != 3 || len(a[2].InitErrors) != 2 {
+		t.Errorf("the state is %+v", a)
+	}
+	s.write(t, "scenario.yaml", steps("{register: a, type: fake:index:Named, properties: {name: a}}"))
+	s.update(t, "up").expect(t, map[string]int{"update": 1, "same": 2})
+	s.does(t, "create a", "update a")
+}
+
+func TestWhatCouldNotBeDeletedIsDeletedByTheNextUpdate(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, steps("{register: a, type: fake:index:Auto}"))
+	must(t, s.cloud.Set(t.Context(), fakecloud.Fault{Name: "kept", Do: fakecloud.Fail, Op: fakecloud.Delete, Status: 409, Message: "it is in use"}))
+	s.write(t, "scenario.yaml", steps("{register: a, type: fake:index:Auto, properties: {zone: b}}"))
+	s.fails(t, 1, []string{"it is in use"}, "up", "--yes", "--skip-preview")
+	if a := s.exported(t).Resources; len(a) != 4 || !a[3].Delete {
+		t.Errorf("the state is %+v", a)
+	}
+	must(t, s.cloud.Lift(t.Context(), "kept"))
+	s.update(t, "up")
+	s.does(t, "create a", "delete a")
+	s.stateAgrees(t)
+}
+
+// TestACustomTimeoutEndsACreate: the cloud never answers the first request, and nothing else would end it. The activity has
+// a minute more than its provider.
+func TestACustomTimeoutEndsACreate(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, "steps: []\n")
+	must(t, s.cloud.Set(t.Context(), fakecloud.Fault{Name: "silent", Do: fakecloud.Hang, Op: fakecloud.Create, Times: 1}))
+	s.write(t, "scenario.yaml", steps("{register: a, type: fake:index:Named, properties: {name: a}, options: {customTimeouts: {create: 1s}}}"))
+	got := s.update(t, "up")
+	s.does(t, "create a")
+	limits := map[time.Duration]bool{}
+	history := s.dial(t).GetWorkflowHistory(t.Context(), "run/"+got.Update, "", false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	for history.HasNext() {
+		event, err := history.Next()
+		must(t, err)
+		limits[event.GetActivityTaskScheduledEventAttributes().GetStartToCloseTimeout().AsDuration()] = true
+	}
+	if !limits[61*time.Second] {
+		t.Errorf("the activities' limits are %v", limits)
+	}
+}
+
+func TestRefreshComesBeforeTheUpdateWhereItIsAskedFor(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, steps("{register: a, type: fake:index:Named, properties: {name: a}}"))
+	found, err := s.cloud.Objects(t.Context(), "")
+	must(t, err)
+	found[0].Properties["size"] = 9
+	must(t, s.cloud.Put(t.Context(), found[0]))
+	s.seen = s.effects(t)
+	s.update(t, "up").expect(t, map[string]int{"same": 3})
+	s.does(t)
+	s.update(t, "up", "--refresh")
+	s.does(t, "update a")
+}
+
+func TestContinueOnErrorGoesOnWithWhatDoesNotDependOnIt(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, steps("{register: a, type: fake:index:Named, properties: {name: a}}",
+		"{register: b, type: fake:index:Named, properties: {name: b}}",
+		"{register: c, type: fake:index:Named, properties: {name: c, links: ['${b.arn}']}}"))
+	must(t, s.cloud.Set(t.Context(), fakecloud.Fault{Name: "kept", Do: fakecloud.Fail, Op: fakecloud.Delete, Object: "a", Status: 409, Message: "it is in use"}))
+	s.fails(t, 1, []string{"it is in use"}, "destroy", "--yes", "--skip-preview", "--parallel", "1", "--continue-on-error")
+	s.does(t, "delete c", "delete b")
+	s.stateKnows(t)
+}
+
+func TestQuietPrintsTheSummaryAlone(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, "steps: []\n")
+	s.write(t, "scenario.yaml", steps("{register: a, type: fake:index:Named, properties: {name: a}}", "{print: hear me}"))
+	said := s.must(t, "--cwd", s.dir, "up", "--yes", "--skip-preview", "--quiet")
+	if strings.Contains(said, "fake:index:Named") || strings.Contains(said, "hear me") || !strings.Contains(said, "1 unchanged") {
+		t.Errorf("it says\n%s", said)
+	}
+}
+
+func TestCwdIsWhereTheProjectIs(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, steps("{register: a, type: fake:index:Named, properties: {name: a}}"))
+	elsewhere := s.in(t.TempDir(), s.env...)
+	elsewhere.update(t, "up", "--cwd", s.dir).expect(t, map[string]int{"same": 3})
+}
+
+// TestParallelBoundsTheSteps looks at what the cloud holds at a time, while it takes its time over each create.
+func TestParallelBoundsTheSteps(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, "steps: []\n")
+	must(t, s.cloud.Set(t.Context(), fakecloud.Fault{Name: "slow", Do: fakecloud.Delay, Op: fakecloud.Create, DelayMS: 50}))
+	s.write(t, "scenario.yaml", steps("repeat: 10\n    steps: [{register: 'a-{{i}}', type: fake:index:Auto}]"))
+	up := s.start(t, "up", "--yes", "--skip-preview", "--parallel", "2")
+	most := 0
+	eventually(t, "the update ends", func() bool {
+		all, err := s.cloud.Faults(t.Context())
+		must(t, err)
+		most = max(most, all[0].Held)
+		return up.hasEnded()
+	})
+	up.mustEnd(t, 0)
+	if most > 2 {
+		t.Errorf("%d creates run at a time", most)
+	}
+}
