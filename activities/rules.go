@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/bags"
 	"github.com/deployctl/deployctl/internal/pluginhost"
 	"github.com/deployctl/deployctl/provider"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
@@ -14,14 +15,24 @@ import (
 )
 
 // settleKey is the stack's configuration of rules: {"TYPE": {"read": "property:NAME"}} says that the id of a resource of
-// the type is its input NAME, so that Read finds it.
+// the type is its input NAME, so that Read finds it; {"TYPE": {"list": "property:PATH"}} that it is the one, of all that its
+// provider lists, which has what its input has at PATH, such as tags.Name.
 const settleKey = "deployctl:settle"
 
 // settleRule says how to find out whether a lost create happened. The zero rule: nobody can tell.
 type settleRule struct {
-	reconcile bool                 // creating it again is safe and finds it
-	lookup    bool                 // its provider finds it by its inputs
-	property  resource.PropertyKey // the input that is the id
+	reconcile bool                  // creating it again is safe and finds it
+	lookup    bool                  // its provider finds it by its inputs
+	path      resource.PropertyPath // of the input that is the id, or that tells it from all others
+	list      bool                  // which of the two
+}
+
+// value is what tells the resource; empty when nothing does.
+func (r settleRule) value(inputs resource.PropertyMap) string {
+	if v, ok := r.path.Get(bags.Bare(resource.NewProperty(inputs))); ok && len(r.path) > 0 && v.IsString() {
+		return v.StringValue()
+	}
+	return ""
 }
 
 // readRules reads the stack's configuration of rules.
@@ -33,18 +44,20 @@ func readRules(config configuration) (map[string]settleRule, error) {
 	}
 	var written map[string]struct {
 		Read string `json:"read"`
+		List string `json:"list"`
 	}
 	if err := json.Unmarshal([]byte(text), &written); err != nil {
 		return nil, deployments.Errorf(deployments.CodeInvalid,
 			`configuration %s must be JSON like {"TYPE": {"read": "property:NAME"}}: %w`, settleKey, err)
 	}
 	for t, rule := range written {
-		name, ok := strings.CutPrefix(rule.Read, "property:")
-		if !ok || name == "" {
+		text, ok := strings.CutPrefix(rule.Read+rule.List, "property:")
+		path, err := resource.ParsePropertyPath(text)
+		if !ok || err != nil || len(path) == 0 || (rule.Read == "") == (rule.List == "") {
 			return nil, deployments.Errorf(deployments.CodeInvalid,
-				`configuration %s: the rule of %s must be {"read": "property:NAME"}`, settleKey, t)
+				`configuration %s: the rule of %s must be {"read": "property:NAME"} or {"list": "property:PATH"}`, settleKey, t)
 		}
-		rules[t] = settleRule{property: resource.PropertyKey(name)}
+		rules[t] = settleRule{path: path, list: rule.List != ""}
 	}
 	return rules, nil
 }

@@ -6,7 +6,6 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
-	"github.com/deployctl/deployctl/internal/bags"
 	"github.com/deployctl/deployctl/internal/pluginhost"
 	"github.com/deployctl/deployctl/provider"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/providers"
@@ -88,18 +87,19 @@ func (at *attempt) settleCreate(ctx context.Context, p *pluginhost.Provider) (en
 		return absent, nil
 	case rule.lookup:
 		return at.settleByLookup(ctx, p)
-	case rule.property == "":
+	case rule.path == nil:
 		return unruled, nil
 	}
-	id, seeded, inputs, err := at.identity(ctx, p, rule)
+	declared, inputs, err := at.checked(ctx, p)
 	if err != nil {
 		return at.unsettled(err)
 	}
-	if id == "" {
+	if rule.value(inputs) == "" {
 		return unnamed, nil
 	}
+	seeded := at.step.Check && rule.value(declared) == "" // its name is of our making
 	return twice(ctx, func() (engine.StepFinished, error) {
-		found, reasons, ended, err := at.ask(ctx, p, id, inputs, nil)
+		found, reasons, ended, err := at.look(ctx, p, rule, inputs)
 		switch {
 		case err != nil:
 			return engine.StepFinished{}, err
@@ -152,24 +152,6 @@ func twice(ctx context.Context, look func() (engine.StepFinished, error)) (engin
 		return engine.StepFinished{}, err
 	}
 	return look()
-}
-
-// identity is the id that the create would have given by the rule, whether it is of our making, and the checked inputs.
-func (at *attempt) identity(
-	ctx context.Context, p *pluginhost.Provider, rule settleRule,
-) (id string, seeded bool, inputs resource.PropertyMap, err error) {
-	declared, inputs, err := at.checked(ctx, p)
-	if err != nil {
-		return "", false, nil, err
-	}
-	if _, given := declared[rule.property]; at.step.Check {
-		seeded = !given
-	}
-	v := bags.Bare(inputs[rule.property])
-	if v.IsString() {
-		id = v.StringValue()
-	}
-	return id, seeded, inputs, nil
 }
 
 // checked gives the inputs of a create as the program has declared them and as they were sent.

@@ -1,6 +1,7 @@
 package activities
 
 import (
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -84,5 +85,46 @@ func TestNoUpdateStartsFromAStateThatIsKnownToBeBroken(t *testing.T) {
 	_, err := call[deployments.Headers](h, h.acts.Headers, deployments.HeadersInput{Update: h.update, Base: h.base})
 	if errorType(err) != string(deployments.CodeFormat) || !strings.Contains(err.Error(), "stack import") {
 		t.Errorf("%v", err)
+	}
+}
+
+func TestALostCreateIsFoundAmongAllByWhatTellsItFromOthers(t *testing.T) {
+	tagged := func(name string) string { return `{"name": "n", "tags": {"Name": "` + name + `"}}` }
+	for name, c := range map[string]struct {
+		do            string
+		before, after map[string]string // other things in the world
+		outcome       engine.Outcome
+	}{
+		"it is there, and was not before":       {"die-after", map[string]string{"a": tagged("other"), "z": "{}"}, nil, engine.OutcomeDone},
+		"it is not there":                       {"die-before", map[string]string{"a": tagged("other")}, nil, engine.OutcomeAbsent},
+		"there was one before, maybe another's": {"die-before", map[string]string{"a": tagged("ours")}, nil, engine.OutcomeUndecidable},
+		"there are two":                         {"die-after", nil, map[string]string{"a": tagged("ours")}, engine.OutcomeUndecidable},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := bench(t, map[string]deployments.ConfigValue{settleKey: {Value: `{"` + thingType + `": {"list": "property:tags.Name"}}`}})
+			put := func(things map[string]string) {
+				for id, text := range things {
+					if err := os.WriteFile(filepath.Join(h.world, id), []byte(text), 0o600); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			put(c.before)
+			inputs := texts("do", c.do)
+			inputs["tags"] = resource.NewProperty(resource.PropertyMap{"Name": resource.NewProperty("ours")})
+			step := h.create(inputs)
+			if _, err := h.step(step, 1); errorType(err) != deployments.ErrorUnknownOutcome {
+				t.Fatalf("%v", err)
+			}
+			put(c.after)
+			result, err := h.settleStep(step)
+			if err != nil || result.Outcome != c.outcome {
+				t.Fatalf("%+v %v", result, err)
+			}
+			if c.outcome == engine.OutcomeDone && (result.ID == "" || result.ID == "a" || result.Inputs == nil) {
+				t.Errorf("%+v", result)
+			}
+		})
 	}
 }

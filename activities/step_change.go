@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/deployctl/deployctl/engine"
-	"github.com/deployctl/deployctl/internal/bags"
 	"github.com/deployctl/deployctl/internal/pluginhost"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/providers"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
@@ -80,19 +79,18 @@ func (at *attempt) inputs(
 	return resp.Properties, &bag, nil, err
 }
 
-// lookBefore records before the first attempt that there is no resource with the id that the create would give, where the
-// stack has a rule for that: only then can what is found after a lost answer be taken for ours.
+// lookBefore records before the first attempt that there is no resource such as the create would make, where the stack
+// has a rule for that: only then can what is found after a lost answer be taken for ours.
 func (at *attempt) lookBefore(ctx context.Context, p *pluginhost.Provider, inputs resource.PropertyMap) error {
 	rule, ok := at.session.rules[string(at.step.Type)]
-	id := bags.Bare(inputs[rule.property])
-	if !ok || at.step.Preview || at.round > 1 || !id.IsString() || id.StringValue() == "" {
+	if !ok || at.step.Preview || at.round > 1 || rule.value(inputs) == "" {
 		return nil
 	}
 	seen, err := at.sawAbsence(ctx)
 	if err != nil || seen {
 		return err
 	}
-	found, _, ended, err := at.ask(ctx, p, id.StringValue(), inputs, nil)
+	found, _, ended, err := at.look(ctx, p, rule, inputs)
 	if err != nil || ended != nil || found.ID != "" && found.Outputs != nil {
 		return err
 	}

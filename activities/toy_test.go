@@ -211,6 +211,28 @@ func (p *toy) record(line string) {
 	}
 }
 
+// List gives one thing a page.
+func (p *toy) List(req *pulumirpc.ListRequest, stream pulumirpc.ResourceProvider_ListServer) error {
+	entries, err := os.ReadDir(p.world)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), ".") || e.Name() <= req.GetContinuationToken() {
+			continue
+		}
+		if err := stream.Send(&pulumirpc.ListResponse{Response: &pulumirpc.ListResponse_Result_{
+			Result: &pulumirpc.ListResponse_Result{Id: e.Name()},
+		}}); err != nil {
+			return err
+		}
+		return stream.Send(&pulumirpc.ListResponse{Response: &pulumirpc.ListResponse_Continuation_{
+			Continuation: &pulumirpc.ListResponse_Continuation{ContinuationToken: e.Name()},
+		}})
+	}
+	return nil
+}
+
 func (p *toy) Read(_ context.Context, req *pulumirpc.ReadRequest) (*pulumirpc.ReadResponse, error) {
 	data, err := os.ReadFile(filepath.Join(p.world, req.GetId()))
 	if err != nil {
