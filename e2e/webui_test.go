@@ -76,7 +76,9 @@ func (h *home) readHistory(s status, id string) (types []string, err error) {
 		return nil, err
 	}
 	defer func() { _ = res.Body.Close() }()
-	var answer struct{ History struct{ Events []struct{ EventType string } } }
+	var answer struct {
+		History struct{ Events []struct{ EventType string } }
+	}
 	if err := json.NewDecoder(res.Body).Decode(&answer); err != nil {
 		return nil, err
 	}
