@@ -208,6 +208,41 @@ func TestContinueOnErrorGoesOnWithWhatDoesNotDependOnIt(t *testing.T) {
 	s.stateKnows(t)
 }
 
+func TestSupersedeTakesThePlaceOfThoseThatWait(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, "steps: []\n")
+	gate := s.gate(t, "a", fakecloud.Before)
+	s.write(t, "scenario.yaml", steps("{register: a, type: fake:index:Named, properties: {name: a}}"))
+	first := s.start(t, "up", "--yes", "--skip-preview")
+	must(t, gate.Wait(waiting(t)))
+	second := s.start(t, "up", "--yes", "--skip-preview")
+	second.says(t, "waiting in the stack's queue")
+	third := s.start(t, "up", "--yes", "--skip-preview", "--on-busy", "supersede")
+	second.says(t, "superseded by version 4")
+	must(t, gate.Open(t.Context()))
+	first.mustEnd(t, 0)
+	third.mustEnd(t, 0)
+	second.mustEnd(t, 3)
+	s.does(t, "create a")
+	s.fails(t, 3, []string{"superseded by version 4"}, "attach", "3")
+}
+
+func TestACancelledUpdateThatWaitsEnds(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, "steps: []\n")
+	gate := s.gate(t, "a", fakecloud.Before)
+	s.write(t, "scenario.yaml", steps("{register: a, type: fake:index:Named, properties: {name: a}}"))
+	first := s.start(t, "up", "--yes", "--skip-preview")
+	must(t, gate.Wait(waiting(t)))
+	second := s.start(t, "up", "--yes", "--skip-preview")
+	second.says(t, "waiting in the stack's queue")
+	s.must(t, "cancel", "3")
+	second.says(t, "cancelled before it began")
+	second.mustEnd(t, 3)
+	must(t, gate.Open(t.Context()))
+	first.mustEnd(t, 0)
+}
+
 func TestQuietPrintsTheSummaryAlone(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, "steps: []\n")

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
 
 	"github.com/deployctl/deployctl/activities"
@@ -46,7 +47,7 @@ func (s *Service) Watch(ctx context.Context, u deployments.UpdateName, send func
 		if err != nil || ended {
 			return err
 		}
-		if err := w.progress(ctx); err != nil {
+		if ended, err := w.progress(ctx); err != nil || ended {
 			return err
 		}
 		if news {
@@ -137,15 +138,16 @@ func (w *watcher) pass(stream string, parts [][]byte) (ended bool, err error) {
 	return ended, nil
 }
 
-// progress tells where the update stands, once a second: in its queue, or which steps run and in which attempt.
-func (w *watcher) progress(ctx context.Context) error {
+// progress tells where the update stands, once a second: in its queue, withdrawn from there, or which steps run and in which
+// attempt.
+func (w *watcher) progress(ctx context.Context) (ended bool, err error) {
 	if time.Since(w.asked) < progressEvery {
-		return nil
+		return false, nil
 	}
 	first := w.asked.IsZero()
 	w.asked = time.Now()
 	if first {
-		return nil // most updates are over before anybody wonders
+		return false, nil // most updates are over before anybody wonders
 	}
 	var p deployments.Progress
 	value, err := w.temporal.QueryWorkflow(ctx, deployments.RunWorkflowID(w.update), "", deployments.QueryProgress)
@@ -155,13 +157,32 @@ func (w *watcher) progress(ctx context.Context) error {
 	if err != nil {
 		waiting := w.position(ctx)
 		if waiting == nil {
-			return nil // between the queue and the run, or Temporal is away: the log tells
+			return w.withdrawn(ctx) // or between the queue and the run, or Temporal is away: the log tells
 		}
 		p = *waiting
 	} else {
 		w.attempts(ctx, &p)
 	}
-	return w.send(deployments.WatchEvent{Progress: &p})
+	return false, w.send(deployments.WatchEvent{Progress: &p})
+}
+
+// withdrawn sends the end of an update that left its queue without having begun: that one has a result, and never a log.
+// The log is read after the result is there, because whatever has a log closes it first.
+func (w *watcher) withdrawn(ctx context.Context) (bool, error) {
+	id := deployments.UpdateWorkflowID(w.update)
+	described, err := w.temporal.DescribeWorkflowExecution(ctx, id, "")
+	if err != nil || described.GetWorkflowExecutionInfo().GetStatus() != enums.WORKFLOW_EXECUTION_STATUS_COMPLETED {
+		return false, nil //nolint:nilerr // the next look may tell
+	}
+	var info deployments.UpdateInfo
+	if err := w.temporal.GetWorkflow(ctx, id, "").Get(ctx, &info); err != nil {
+		return false, nil //nolint:nilerr // the next look may tell
+	}
+	log, err := w.ReadEvents(ctx, statestore.Part{Update: w.update, Stream: activities.RunStream, Number: 1}, 1)
+	if err != nil || len(log) > 0 {
+		return false, err
+	}
+	return true, w.send(deployments.WatchEvent{End: &info})
 }
 
 // position is the place of an update that waits; nil when it does not.
