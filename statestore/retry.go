@@ -112,6 +112,6 @@ func unavailable(objects Objects, waited time.Duration, err error) error {
 		what = "the " + s.String()
 	}
 	return deployments.Errorf(deployments.CodeUnavailable,
-		"%s cannot be reached (tried for %s): check that the server runs, the address, and the network in between; then try again: %w",
-		what, waited.Round(time.Second), err)
+		"%s cannot be reached: %w (tried for %s): check that the server runs, the address, and the network in between; then try again",
+		what, err, waited.Round(time.Second))
 }

@@ -14,10 +14,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
-	"github.com/aws/aws-sdk-go-v2/config"
-	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
-	"github.com/aws/smithy-go"
 	"github.com/deployctl/deployctl/deployments"
 )
 
@@ -45,11 +42,7 @@ type S3 struct {
 
 // OpenS3 prepares the use of a bucket. It does not call the server; see Store.Check.
 func OpenS3(ctx context.Context, o S3Options) (*S3, error) {
-	load := []func(*config.LoadOptions) error{config.WithRegion(o.Region)}
-	if o.AccessKey != "" || o.SecretKey != "" {
-		load = append(load, config.WithCredentialsProvider(credentials.NewStaticCredentialsProvider(o.AccessKey, o.SecretKey, "")))
-	}
-	cfg, err := config.LoadDefaultConfig(ctx, load...)
+	cfg, err := o.load(ctx)
 	if err != nil {
 		return nil, deployments.Errorf(deployments.CodeInvalid, "the S3 settings cannot be used: %w", err)
 	}
@@ -217,57 +210,4 @@ func (s *S3) page(out *s3.ListObjectsV2Output, after string) []string {
 		}
 	}
 	return keys
-}
-
-// translate classes an error of the SDK.
-func (s *S3) translate(err error) error {
-	if err == nil {
-		return nil
-	}
-	if errors.Is(err, context.Canceled) {
-		return err
-	}
-	var api smithy.APIError
-	code := ""
-	if errors.As(err, &api) {
-		code = api.ErrorCode()
-	}
-	switch code {
-	case "NoSuchKey", "NotFound": // not any 404: a server may say with one that it does not know the user
-		return ErrAbsent
-	case "PreconditionFailed":
-		return ErrChanged
-	case "NoSuchBucket":
-		return s.noBucket(err)
-	case "InvalidAccessKeyId", "SignatureDoesNotMatch", "AuthorizationHeaderMalformed", "XAdminUserNotFound":
-		return deployments.Errorf(deployments.CodeUnauthorized,
-			"the %s does not accept the credentials (%s): check the access key, the secret key and the region", s, code)
-	case "AccessDenied", "Forbidden":
-		return deployments.Errorf(deployments.CodeForbidden,
-			"the %s may not be used with these credentials: they need to get, put, delete and list its objects", s)
-	}
-	switch st := status(err); {
-	case st == http.StatusPreconditionFailed:
-		return ErrChanged
-	case st == http.StatusUnauthorized, st == http.StatusForbidden:
-		return deployments.Errorf(deployments.CodeForbidden, "the %s does not accept the credentials (HTTP %d)", s, st)
-	case st >= 400 && st < 500 && st != http.StatusConflict && st != http.StatusRequestTimeout && st != http.StatusTooManyRequests &&
-		code != "RequestTimeout" && code != "SlowDown":
-		return deployments.Errorf(deployments.CodeInternal, "the %s refused a request: %w", s, err)
-	}
-	return fmt.Errorf("%w: the %s: %w", ErrTransient, s, err)
-}
-
-func (s *S3) noBucket(err error) error {
-	return deployments.Errorf(deployments.CodeInvalid,
-		"there is no %s: create it, or name another one in the settings (%w)", s, err)
-}
-
-// status gives the HTTP status of the reply that an error tells of; zero when there was none.
-func status(err error) int {
-	var r interface{ HTTPStatusCode() int }
-	if errors.As(err, &r) {
-		return r.HTTPStatusCode()
-	}
-	return 0
 }

@@ -2,7 +2,12 @@ package statestore_test
 
 import (
 	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -22,6 +27,10 @@ func TestWhatIsWrongWithABucketIsSaid(t *testing.T) {
 	wrongKey.AccessKey = "nobody"
 	noBucket.Bucket = "elsewhere"
 	nobody.Endpoint = "http://" + address
+	half, none := good, nobody
+	half.SecretKey = ""
+	none.AccessKey, none.SecretKey = "", ""
+	withoutAWS(t)
 	for _, c := range []struct {
 		name string
 		o    statestore.S3Options
@@ -31,7 +40,8 @@ func TestWhatIsWrongWithABucketIsSaid(t *testing.T) {
 		{"a wrong secret key", wrongSecret, deployments.CodeUnauthorized, []string{"credentials", bucket, good.Endpoint}},
 		{"an unknown access key", wrongKey, deployments.CodeUnauthorized, []string{"credentials"}},
 		{"a bucket that does not exist", noBucket, deployments.CodeInvalid, []string{"no bucket elsewhere", "create it"}},
-		{"nobody at the address", nobody, deployments.CodeUnavailable, []string{"cannot be reached", nobody.Endpoint, "check that the server runs"}},
+		{"nobody at the address", nobody, deployments.CodeUnavailable, []string{"cannot be reached", nobody.Endpoint, "connection refused", "check that the server runs"}},
+		{"no credentials, and nobody at the address", none, deployments.CodeInvalid, []string{"there are no credentials", "DEPLOYCTL_S3_ACCESS_KEY_ID", "AWS_ACCESS_KEY_ID"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			o, err := statestore.OpenS3(t.Context(), c.o)
@@ -54,7 +64,13 @@ func TestWhatIsWrongWithABucketIsSaid(t *testing.T) {
 			if err := s.Check(t.Context()); deployments.CodeOf(err) != c.code {
 				t.Errorf("the check gave %s: %v", deployments.CodeOf(err), err)
 			}
+			if text := err.Error(); strings.Contains(text, "operation error") || strings.Contains(text, "StatusCode") || strings.Contains(text, "IMDS") {
+				t.Errorf("it says %q", text)
+			}
 		})
+	}
+	if _, err := statestore.OpenS3(t.Context(), half); deployments.CodeOf(err) != deployments.CodeInvalid || !strings.Contains(err.Error(), "secret access key") {
+		t.Errorf("without a secret key: %v", err)
 	}
 	o, err := statestore.OpenS3(t.Context(), good)
 	if err != nil {
@@ -66,6 +82,54 @@ func TestWhatIsWrongWithABucketIsSaid(t *testing.T) {
 	}
 	if err := s.Check(t.Context()); err != nil {
 		t.Error(err)
+	}
+}
+
+// withoutAWS takes whatever the AWS SDK could find on this machine away.
+func withoutAWS(t *testing.T) {
+	t.Helper()
+	for _, variable := range os.Environ() {
+		if name, _, _ := strings.Cut(variable, "="); strings.HasPrefix(name, "AWS_") {
+			t.Setenv(name, "")
+		}
+	}
+	t.Setenv("AWS_CONFIG_FILE", filepath.Join(t.TempDir(), "none"))
+	t.Setenv("AWS_SHARED_CREDENTIALS_FILE", filepath.Join(t.TempDir(), "none"))
+}
+
+// TestAMachinesRoleIsAskedForOnAWSOnly has a metadata service that counts.
+func TestAMachinesRoleIsAskedForOnAWSOnly(t *testing.T) {
+	withoutAWS(t)
+	var asked atomic.Int32
+	metadata := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked.Add(1)
+		w.WriteHeader(http.StatusForbidden)
+	}))
+	defer metadata.Close()
+	t.Setenv("AWS_EC2_METADATA_SERVICE_ENDPOINT", metadata.URL)
+	for _, c := range []struct {
+		endpoint, disabled string
+		asks               bool
+	}{
+		{"", "", true},
+		{"", "true", false},
+		{"https://bucket.vpce-1.s3.us-east-1.vpce.amazonaws.com", "", true},
+		{"http://127.0.0.1:1", "", false},
+		{"https://s3.amazonaws.com.example.test", "", false},
+	} {
+		t.Setenv("AWS_EC2_METADATA_DISABLED", c.disabled)
+		asked.Store(0)
+		o, err := statestore.OpenS3(t.Context(), statestore.S3Options{Endpoint: c.endpoint, Region: "us-east-1", Bucket: bucket})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = o.Get(t.Context(), "key")
+		if deployments.CodeOf(err) != deployments.CodeInvalid || !strings.Contains(err.Error(), "there are no credentials") {
+			t.Errorf("%+v: got %v", c, err)
+		}
+		if (asked.Load() > 0) != c.asks {
+			t.Errorf("%+v: it is asked %d times", c, asked.Load())
+		}
 	}
 }
 

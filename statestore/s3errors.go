@@ -1,0 +1,81 @@
+package statestore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+
+	"github.com/aws/smithy-go"
+
+	"github.com/deployctl/deployctl/deployments"
+)
+
+// translate classes an error of the SDK.
+func (s *S3) translate(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, context.Canceled):
+		return err
+	case errors.Is(err, errNoCredentials):
+		return deployments.Errorf(deployments.CodeInvalid, "there are no credentials for the %s: set s3.access-key-id and s3.secret-access-key "+
+			"(DEPLOYCTL_S3_ACCESS_KEY_ID, DEPLOYCTL_S3_SECRET_ACCESS_KEY), or what the AWS SDK looks for (AWS_ACCESS_KEY_ID, AWS_PROFILE, a role)", s)
+	case errors.Is(err, errNotRenewed):
+		return fmt.Errorf("%w: %w", ErrTransient, err)
+	}
+	var api smithy.APIError
+	code := ""
+	if errors.As(err, &api) {
+		code = api.ErrorCode()
+	}
+	switch code {
+	case "NoSuchKey", "NotFound": // not any 404: a server may say with one that it does not know the user
+		return ErrAbsent
+	case "PreconditionFailed":
+		return ErrChanged
+	case "NoSuchBucket":
+		return deployments.Errorf(deployments.CodeInvalid, "there is no %s: create it, or name another one in the settings", s)
+	case "InvalidAccessKeyId", "SignatureDoesNotMatch", "AuthorizationHeaderMalformed", "XAdminUserNotFound":
+		return deployments.Errorf(deployments.CodeUnauthorized,
+			"the %s does not accept the credentials (%s): check the access key, the secret key and the region", s, code)
+	case "AccessDenied", "Forbidden":
+		return deployments.Errorf(deployments.CodeForbidden,
+			"the %s may not be used with these credentials: they need to get, put, delete and list its objects", s)
+	}
+	switch st := status(err); {
+	case st == http.StatusPreconditionFailed:
+		return ErrChanged
+	case st == http.StatusUnauthorized, st == http.StatusForbidden:
+		return deployments.Errorf(deployments.CodeForbidden, "the %s does not accept the credentials (HTTP %d)", s, st)
+	case st >= 400 && st < 500 && st != http.StatusConflict && st != http.StatusRequestTimeout && st != http.StatusTooManyRequests &&
+		code != "RequestTimeout" && code != "SlowDown":
+		return deployments.Errorf(deployments.CodeInternal, "the %s refused a request: %w", s, plain(err))
+	}
+	return fmt.Errorf("%w: %w", ErrTransient, plain(err))
+}
+
+// status gives the HTTP status of the reply that an error tells of; zero when there was none.
+func status(err error) int {
+	var r interface{ HTTPStatusCode() int }
+	if errors.As(err, &r) {
+		return r.HTTPStatusCode()
+	}
+	return 0
+}
+
+// plain takes the SDK's words off an error: what is left is what the server said, or why it said nothing.
+func plain(err error) error {
+	var api smithy.APIError
+	var sent *url.Error
+	switch {
+	case errors.As(err, &api) && api.ErrorMessage() != "":
+		return fmt.Errorf("%s: %s (HTTP %d)", api.ErrorCode(), api.ErrorMessage(), status(err))
+	case errors.As(err, &sent):
+		return sent.Err
+	case status(err) != 0:
+		return fmt.Errorf("it answered with HTTP %d", status(err))
+	}
+	return err
+}
