@@ -1,0 +1,148 @@
+package worker
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"os"
+	"strings"
+	"time"
+
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/log"
+	"go.temporal.io/sdk/temporal"
+	"google.golang.org/grpc/codes"
+
+	"github.com/deployctl/deployctl/deployments"
+)
+
+// Temporal says where the cluster is and how to get in. Paths are of PEM files.
+type Temporal struct {
+	Address, Namespace, APIKey string
+	TLSCert, TLSKey, CACert    string
+}
+
+// redial is how long dial waits between its attempts.
+const redial = 300 * time.Millisecond
+
+// dial connects, again and again until it works, ctx ends, or the cluster says what will not change by waiting.
+func (t Temporal) dial(ctx context.Context, o client.Options) (client.Client, error) {
+	var last error
+	for {
+		c, err := t.dialOnce(ctx, o)
+		if err == nil {
+			return c, nil
+		}
+		if refused := t.refused(err); refused != nil {
+			return nil, refused
+		}
+		if last == nil || ctx.Err() == nil { // else it is only our own impatience
+			last = err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, deployments.Errorf(deployments.CodeUnavailable,
+				"Temporal at %s cannot be reached: %s; check that it runs, the address (temporal.address), and whether it wants TLS (temporal.ca-cert, temporal.tls-cert)",
+				t.Address, reason(last))
+		case <-time.After(redial):
+		}
+	}
+}
+
+// dialOnce connects, and looks for the namespace.
+func (t Temporal) dialOnce(ctx context.Context, o client.Options) (client.Client, error) {
+	c, err := client.DialContext(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	_, err = c.WorkflowService().DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: t.Namespace})
+	if err != nil {
+		c.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// refused is what to do about an answer that waiting does not change; nil for others.
+func (t Temporal) refused(err error) error {
+	switch serviceerror.ToStatus(err).Code() {
+	case codes.NotFound:
+		return deployments.Errorf(deployments.CodeInvalid, "there is no namespace %s in Temporal at %s: create it, or name another one (temporal.namespace)",
+			t.Namespace, t.Address)
+	case codes.Unauthenticated:
+		return deployments.Errorf(deployments.CodeUnauthorized,
+			"Temporal at %s does not accept the credentials (%s): check temporal.api-key, or temporal.tls-cert and temporal.tls-key", t.Address, reason(err))
+	case codes.PermissionDenied:
+		return deployments.Errorf(deployments.CodeForbidden, "the namespace %s in Temporal at %s may not be used with these credentials: %s",
+			t.Namespace, t.Address, reason(err))
+	}
+	return nil
+}
+
+// reason takes the words of the SDK and of gRPC off an error.
+func reason(err error) string {
+	text := err.Error()
+	if said := serviceerror.ServiceError(nil); errors.As(err, &said) {
+		text = said.Status().Message()
+	}
+	if _, inner, found := strings.Cut(text, `desc = "`); found {
+		text = strings.TrimSuffix(inner, `"`)
+	}
+	return strings.TrimPrefix(strings.TrimPrefix(text, "transport: "), "Error while dialing: ")
+}
+
+func (t Temporal) options(c Config) (client.Options, error) {
+	sealing, err := NewCodec(c.Master)
+	if err != nil {
+		return client.Options{}, err
+	}
+	data := converter.NewCodecDataConverter(converter.GetDefaultDataConverter(), sealing)
+	o := client.Options{
+		HostPort: t.Address, Namespace: t.Namespace, DataConverter: data, MetricsHandler: c.Metrics,
+		FailureConverter: temporal.NewDefaultFailureConverter(temporal.DefaultFailureConverterOptions{
+			DataConverter: data, EncodeCommonAttributes: true,
+		}),
+	}
+	if c.Log != nil {
+		o.Logger = log.NewStructuredLogger(c.Log)
+	}
+	if t.APIKey != "" {
+		o.Credentials = client.NewAPIKeyStaticCredentials(t.APIKey)
+	}
+	o.ConnectionOptions.GrpcCompression = &client.GrpcCompressionNone{} // payloads are compressed before they are sealed
+	o.ConnectionOptions.TLS, err = t.tls()
+	return o, err
+}
+
+// tls is the configuration for an API key, a client certificate or a private authority; nil for none of them.
+func (t Temporal) tls() (*tls.Config, error) {
+	if (t.TLSCert == "") != (t.TLSKey == "") {
+		return nil, deployments.Errorf(deployments.CodeInvalid, "a client certificate for Temporal (temporal.tls-cert) and its key (temporal.tls-key) come together")
+	}
+	if t.APIKey == "" && t.TLSCert == "" && t.CACert == "" {
+		return nil, nil
+	}
+	out := &tls.Config{MinVersion: tls.VersionTLS12}
+	if t.TLSCert != "" {
+		pair, err := tls.LoadX509KeyPair(t.TLSCert, t.TLSKey)
+		if err != nil {
+			return nil, deployments.Errorf(deployments.CodeInvalid, "cannot use the client certificate for Temporal: %w", err)
+		}
+		out.Certificates = []tls.Certificate{pair}
+	}
+	if t.CACert != "" {
+		pem, err := os.ReadFile(t.CACert)
+		if err != nil {
+			return nil, deployments.Errorf(deployments.CodeInvalid, "cannot read Temporal's certificate authority: %w", err)
+		}
+		out.RootCAs = x509.NewCertPool()
+		if !out.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, deployments.Errorf(deployments.CodeInvalid, "%s holds no certificate", t.CACert)
+		}
+	}
+	return out, nil
+}
