@@ -1,10 +1,6 @@
 package e2e
 
 import (
-	"encoding/base64"
-	"encoding/json"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -20,19 +16,10 @@ func TestTheServiceInPartsOfItsOwn(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	h.in(h.dir).must(t, "dev", "--background")
-	status := h.status(t)
+	settings, status := h.parts(t)
 	h.in(h.dir).must(t, "dev", "stop")
-	text, err := os.ReadFile(filepath.Join(h.state(), "data", "keys.json"))
-	must(t, err)
-	var keys struct {
-		S3AccessKey, S3SecretKey string
-		Master                   []byte
-	}
-	must(t, json.Unmarshal(text, &keys))
 	listen, serveMetrics, workerMetrics := freeAddress(t), freeAddress(t), freeAddress(t)
-	service := h.in(h.dir, "DEPLOYCTL_KEY="+base64.StdEncoding.EncodeToString(keys.Master), "DEPLOYCTL_S3_SECRET_ACCESS_KEY="+keys.S3SecretKey,
-		"DEPLOYCTL_TEMPORAL_ADDRESS="+status.TemporalAddress, "DEPLOYCTL_TEMPORAL_NAMESPACE="+status.Namespace, "DEPLOYCTL_S3_ENDPOINT="+status.S3Endpoint,
-		"DEPLOYCTL_S3_BUCKET=deployctl", "DEPLOYCTL_S3_ACCESS_KEY_ID="+keys.S3AccessKey, "DEPLOYCTL_TOKEN=the-first-token")
+	service := h.in(h.dir, settings...)
 	service.start(t, "dev", "s3", "--home", status.Home)
 	service.start(t, "dev", "temporal", "--home", status.Home)
 	served := service.start(t, "serve", "--listen", listen, "--metrics-listen", serveMetrics)
