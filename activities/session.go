@@ -176,6 +176,9 @@ func (s *session) retried(ctx context.Context, call func() error) error {
 
 // passing tells whether an error of a call that changes nothing may be gone when the call is made again.
 func passing(err error) bool {
+	if lost := (*pluginhost.LostError)(nil); errors.As(err, &lost) {
+		return true
+	}
 	e, ok := rpcerror.FromError(err)
 	if !ok {
 		return false

@@ -91,7 +91,11 @@ func (e *endpoint) connect(ctx context.Context, first <-chan string) error {
 	select {
 	case line = <-first:
 	case <-e.proc.Done():
-		return fmt.Errorf("it ended before it said where it listens (%s)", e.proc.Exit())
+		err := fmt.Errorf("it ended before it said where it listens (%s)", e.proc.Exit())
+		if e.proc.Exit().Signal != "" {
+			return &LostError{err.Error()}
+		}
+		return err
 	case <-ctx.Done():
 		return fmt.Errorf("it did not say where it listens: %w", context.Cause(ctx))
 	}

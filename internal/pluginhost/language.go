@@ -86,7 +86,7 @@ func (l *Language) handshake(ctx context.Context) error {
 		EngineAddress: l.host.address, RootDirectory: &l.info.RootDirectory, ProgramDirectory: &l.info.ProgramDirectory,
 	})
 	if err != nil && status.Code(err) != codes.Unimplemented {
-		return fmt.Errorf("language host %s: handshake: %w", l.runtime, err)
+		return l.explain("language host "+l.runtime+": handshake", err)
 	}
 	return nil
 }
@@ -189,7 +189,7 @@ func (e *ProgramError) Error() string {
 }
 
 // LostError says that the program did not come to an end of its own: its process or its host was killed. Running it again
-// may well succeed.
+// may well succeed, and so may starting a plugin again that was killed before it listened.
 type LostError struct{ Reason string }
 
 func (e *LostError) Error() string { return "the program was lost: " + e.Reason }
@@ -231,9 +231,13 @@ func (l *Language) run(ctx context.Context, req RunRequest) error {
 	return nil
 }
 
-// explain is an error of the host with what it was doing.
+// explain is an error of the host with what it was doing; a *LostError if the host was killed.
 func (l *Language) explain(doing string, err error) error {
-	return fmt.Errorf("%s: %s", doing, l.reason(err))
+	reason := l.reason(err)
+	if !l.end.alive() && l.end.proc != nil && l.end.proc.Exit().Signal != "" {
+		return &LostError{doing + ": " + reason}
+	}
+	return fmt.Errorf("%s: %s", doing, reason)
 }
 
 // reason is what an error of the host says, or what became of the host if it is gone.

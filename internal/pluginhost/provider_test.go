@@ -4,6 +4,7 @@ package pluginhost
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -255,6 +256,17 @@ func TestPluginsThatCannotStartAreExplained(t *testing.T) {
 		if _, err := h.Provider(t.Context(), Package{Name: name}, ""); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+func TestAPluginThatIsKilledBeforeItListensIsLostNotBroken(t *testing.T) {
+	h := open(t, Options{Env: []string{"PATH=" + bin(t, "pulumi-resource-doomed", "pulumi-language-doomed")}})
+	var lost *LostError
+	if _, err := h.Provider(t.Context(), Package{Name: "doomed"}, ""); !errors.As(err, &lost) {
+		t.Errorf("the provider: %v", err)
+	}
+	if _, err := h.Language(t.Context(), "doomed"); !errors.As(err, &lost) {
+		t.Errorf("the language host: %v", err)
 	}
 }
 

@@ -42,6 +42,10 @@ func TestMain(m *testing.M) {
 	case "pulumi-resource-chatty":
 		fmt.Println("hello, I am not a port")
 		time.Sleep(time.Hour)
+	case "pulumi-resource-doomed", "pulumi-language-doomed":
+		self, _ := os.FindProcess(os.Getpid())
+		_ = self.Kill()
+		time.Sleep(time.Hour)
 	default:
 		os.Exit(m.Run())
 	}
