@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"os"
 	"os/exec"
@@ -27,15 +28,31 @@ type project struct {
 // in gives the project of a directory.
 func (h *home) in(dir string, env ...string) *project { return &project{h, dir, env} }
 
-// projectName makes a name of a test's name, so that projects on a shared service do not meet.
+// projects are the names that projectName gave, by test, and how many.
+var projects struct {
+	sync.Mutex
+	names map[*testing.T]string
+}
+
+// projectName is a test's own, another one each time that the test is run.
 func projectName(t *testing.T) string {
+	projects.Lock()
+	defer projects.Unlock()
+	if name, known := projects.names[t]; known {
+		return name
+	}
 	name := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' {
 			return r
 		}
 		return '-'
 	}, t.Name())
-	return strings.Trim(name[max(0, len(name)-90):], "-")
+	if projects.names == nil {
+		projects.names = map[*testing.T]string{}
+	}
+	name = fmt.Sprintf("%s-%d", strings.Trim(name[max(0, len(name)-85):], "-"), len(projects.names)+1)
+	projects.names[t] = name
+	return name
 }
 
 func (p *project) path(name string) string { return filepath.Join(p.dir, name) }

@@ -1,14 +1,16 @@
 package e2e
 
 import (
+	"encoding/json"
 	"fmt"
-	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/deployctl/deployctl/e2e/fakecloud"
 )
@@ -148,7 +150,7 @@ func TestTheServiceIsKilledAgainAndAgain(t *testing.T) {
 }
 
 // TestTheServiceIsKilledAtEveryLengthOfTheHistory kills it as soon as the Run's history has so many events: before its first
-// task, between a signal and the poll that answers it, between a task and its activities.
+// task, between a task and its activities.
 func TestTheServiceIsKilledAtEveryLengthOfTheHistory(t *testing.T) {
 	for _, events := range []int{1, 4, 8, 12, 16, 20, 28} {
 		t.Run(fmt.Sprintf("%d events", events), func(t *testing.T) {
@@ -168,60 +170,131 @@ func TestTheServiceIsKilledAtEveryLengthOfTheHistory(t *testing.T) {
 	}
 }
 
-// TestASaveIsInterrupted kills the store, and the service, in the middle of a save.
+// TestTheServiceIsKilledBetweenASignalAndThePoll kills it when the Run has been asked something by a signal, and no poll was
+// accepted or answered since. What the history holds from before the kill tells whether that was so: once it must be.
+func TestTheServiceIsKilledBetweenASignalAndThePoll(t *testing.T) {
+	const rounds = 8
+	for range rounds {
+		s := newStage(t, newHome(t))
+		s.onlyFindable(t)
+		service, run := s.status(t), "run/organization/"+projectName(t)+"/dev/1"
+		up := s.start(t, "up", "--yes", "--skip-preview")
+		eventually(t, "a signal waits for its poll", func() bool {
+			events, err := s.history(service, run)
+			return err == nil && asked(events) || up.hasEnded()
+		})
+		at := time.Now()
+		kill(t, service.PID)
+		s.attached(t).mustEnd(t, 0)
+		up.mustEnd(t, 0)
+		s.converged(t)
+		events, err := s.history(s.status(t), run)
+		must(t, err)
+		if asked(slices.DeleteFunc(events, func(e event) bool { return e.EventTime.After(at) })) {
+			return
+		}
+	}
+	t.Errorf("in %d rounds the service was never killed between a signal and the poll", rounds)
+}
+
+// asked tells whether a history ends with a signal, with no poll accepted or answered since.
+func asked(events []event) bool {
+	for _, e := range slices.Backward(events) {
+		switch e.EventType {
+		case "EVENT_TYPE_WORKFLOW_EXECUTION_SIGNALED":
+			return true
+		case "EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_ACCEPTED", "EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_COMPLETED":
+			return false
+		}
+	}
+	return false
+}
+
+// TestASaveIsInterrupted kills the store, and the service, in the middle of a save: the store stands still until it is under way.
 func TestASaveIsInterrupted(t *testing.T) {
 	for _, victim := range []string{"the service", "the S3 server"} {
 		t.Run("by the death of "+victim, func(t *testing.T) {
 			t.Parallel()
 			s := newStage(t, newHome(t))
 			s.onlyFindable(t)
-			gate := s.gate(t, "named-3", fakecloud.After)
+			gate := s.gate(t, "named-2", fakecloud.After)
 			up := s.start(t, "up", "--yes", "--skip-preview")
-			eventually(t, "a delta is being written", func() bool { return s.stored(t, "delta") || up.hasEnded() })
-			killed[victim](t, s, up)
-			s.must(t, "dev", "--background")
+			must(t, gate.Wait(waiting(t)))
+			store := processesNamed(t, s.status(t).PID, " dev s3 ")
+			if len(store) != 1 {
+				t.Fatalf("the S3 servers are %v", store)
+			}
+			must(t, syscall.Kill(store[0], syscall.SIGSTOP))
 			must(t, gate.Open(t.Context()))
+			run := "run/organization/" + projectName(t) + "/dev/1"
+			eventually(t, "a save is under way", func() bool {
+				return slices.ContainsFunc(s.describe(t, run).PendingActivities, func(a pendingActivity) bool {
+					return a.ActivityType.Name == "Save" && a.State == "PENDING_ACTIVITY_STATE_STARTED"
+				})
+			})
+			killed[victim](t, s, up)
+			_ = syscall.Kill(store[0], syscall.SIGCONT) // unless it went with the service
+			s.must(t, "dev", "--background")
 			up.mustEnd(t, 0)
 			s.converged(t)
 		})
 	}
 }
 
-// stored says whether the store holds, or is about to hold, an object with the text in its path.
-func (s *stage) stored(t *testing.T, text string) (found bool) {
-	t.Helper()
-	_ = filepath.WalkDir(filepath.Join(s.state(), "data", "s3"), func(path string, _ fs.DirEntry, err error) error {
-		if err == nil && strings.Contains(path, string(filepath.Separator)+text+string(filepath.Separator)) {
-			found = true
-			return filepath.SkipAll
-		}
-		return nil // what has gone meanwhile is no matter
-	})
-	return found
-}
-
-// TestAFirstStartThatIsKilledIsStartedAgain kills the service as soon as something of it is there, for the first time.
+// TestAFirstStartThatIsKilledIsStartedAgain kills the service as soon as something of it is there, for the first time, and
+// before it says that it runs.
 func TestAFirstStartThatIsKilledIsStartedAgain(t *testing.T) {
-	for _, sign := range []string{"service.json", "data/keys.json", "data/temporal/temporal.db", "data/s3", "token"} {
+	const rounds = 5
+	for _, sign := range []string{"service.json", "data/keys.json", "data/ports.json", "data/temporal/temporal.db", "data/s3", "token"} {
 		t.Run("when "+sign+" is there", func(t *testing.T) {
 			t.Parallel()
-			h := newHome(t)
-			p := h.in(t.TempDir())
-			p.write(t, "Pulumi.yaml", "name: first\nruntime: scenario\n")
-			p.write(t, "scenario.yaml", "steps: []\n")
-			first := p.start(t, "stack", "init", "dev")
-			eventually(t, sign+" is there", func() bool {
-				_, err := os.Stat(filepath.Join(h.state(), filepath.FromSlash(sign)))
-				return err == nil
-			})
-			for _, pid := range processesNamed(t, 0, "dev --home "+h.state()) {
-				kill(t, pid)
+			for range rounds {
+				h := openHome(t.TempDir())
+				t.Cleanup(func() {
+					h.explain(t)
+					must(t, h.end())
+				})
+				p := h.in(t.TempDir())
+				p.write(t, "Pulumi.yaml", "name: first\nruntime: scenario\n")
+				p.write(t, "scenario.yaml", "steps: []\n")
+				first := p.start(t, "stack", "init", "dev")
+				eventually(t, sign+" is there", func() bool {
+					_, err := os.Stat(filepath.Join(h.state(), filepath.FromSlash(sign)))
+					return err == nil
+				})
+				hit := h.killStarting(t)
+				if first.wait(t); first.code != 0 { // the stack may have been made all the same
+					if again := p.run(t, "stack", "init", "dev"); again.code != 0 && !strings.Contains(again.said(), "already") {
+						t.Fatalf("it says\n%s", again.said())
+					}
+				}
+				p.update(t, "up").expect(t, map[string]int{"create": 1})
+				if hit {
+					return
+				}
 			}
-			first.wait(t)
-			if first.code != 0 {
-				p.run(t, "stack", "init", "dev") // it may have been made
-			}
-			p.update(t, "up").expect(t, map[string]int{"create": 1})
+			t.Errorf("in %d rounds every start was quicker than its kill", rounds)
 		})
 	}
+}
+
+// killStarting kills the service of a home, and tells whether it was still starting: it is held until that is known.
+func (h *home) killStarting(t *testing.T) (starting bool) {
+	t.Helper()
+	var pids []int
+	eventually(t, "the service is a process", func() bool {
+		pids = processesNamed(t, 0, "dev --home "+h.state())
+		return len(pids) > 0
+	})
+	for _, pid := range pids {
+		must(t, syscall.Kill(pid, syscall.SIGSTOP))
+	}
+	text, err := os.ReadFile(filepath.Join(h.state(), "service.json"))
+	must(t, err)
+	var s struct{ State string }
+	must(t, json.Unmarshal(text, &s))
+	for _, pid := range pids {
+		kill(t, pid)
+	}
+	return s.State == "starting"
 }

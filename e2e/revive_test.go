@@ -46,8 +46,10 @@ func TestAServiceThatWasStoppedIsNotStartedByWhoeverWaitsForIt(t *testing.T) {
 	s.must(t, "dev", "--background")
 	up.mustEnd(t, 0)
 	for _, workflow := range []string{"update", "run"} { // the worker that ended is known to be gone: nobody waited for it
-		for _, event := range s.history(t, workflow+"/organization/"+projectName(t)+"/dev/1") {
-			if event == "EVENT_TYPE_ACTIVITY_TASK_TIMED_OUT" {
+		events, err := s.history(s.status(t), workflow+"/organization/"+projectName(t)+"/dev/1")
+		must(t, err)
+		for _, e := range events {
+			if e.EventType == "EVENT_TYPE_ACTIVITY_TASK_TIMED_OUT" {
 				t.Errorf("something of the %s timed out", workflow)
 			}
 		}

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"testing"
+	"time"
 )
 
 // workflow is what Temporal's Web UI reads of a workflow.
@@ -19,7 +20,7 @@ type workflow struct {
 		Status           string
 		SearchAttributes struct{ IndexedFields map[string]payload }
 	}
-	PendingActivities   []json.RawMessage
+	PendingActivities   []pendingActivity
 	PendingWorkflowTask struct{ Attempt int }
 }
 
@@ -27,6 +28,11 @@ type workflow struct {
 type payload struct {
 	Metadata map[string][]byte `json:"metadata"`
 	Data     []byte            `json:"data"`
+}
+
+type pendingActivity struct {
+	ActivityType struct{ Name string }
+	State        string
 }
 
 // describe asks the Web UI's own API for a workflow.
@@ -61,34 +67,30 @@ func (h *home) historyLength(s status, id string) int {
 	return w.WorkflowExecutionInfo.HistoryLength
 }
 
-// history is a workflow's, as the types of its events.
-func (h *home) history(t *testing.T, id string) (types []string) {
-	t.Helper()
-	types, err := h.readHistory(h.status(t), id)
-	must(t, err)
-	return types
+// event is one of a workflow's history.
+type event struct {
+	EventType string
+	EventTime time.Time
 }
 
-// readHistory asks the Web UI's own API for the first page of a history.
-func (h *home) readHistory(s status, id string) (types []string, err error) {
+// history is a workflow's, at most a thousand events of it, as the Web UI's own API gives it.
+func (h *home) history(s status, id string) ([]event, error) {
 	res, err := http.Get(s.UIURL + "/api/v1/namespaces/" + s.Namespace + "/workflows/" + url.PathEscape(id) + "/history?maximumPageSize=1000")
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = res.Body.Close() }()
 	var answer struct {
-		History struct{ Events []struct{ EventType string } }
+		History struct{ Events []event }
 	}
 	if err := json.NewDecoder(res.Body).Decode(&answer); err != nil {
 		return nil, err
 	}
-	if len(answer.History.Events) == 0 || answer.History.Events[0].EventType != "EVENT_TYPE_WORKFLOW_EXECUTION_STARTED" {
-		return nil, fmt.Errorf("the history of %s is %v", id, answer.History.Events)
+	events := answer.History.Events
+	if len(events) == 0 || events[0].EventType != "EVENT_TYPE_WORKFLOW_EXECUTION_STARTED" {
+		return nil, fmt.Errorf("the history of %s is %v", id, events)
 	}
-	for _, event := range answer.History.Events {
-		types = append(types, event.EventType)
-	}
-	return types, nil
+	return events, nil
 }
 
 // readableWorkflow makes an update and looks at it as the Web UI does.
