@@ -11,10 +11,16 @@ import (
 )
 
 // Format is the version of the stored state that this code writes. It reads that one and all before.
-const Format = 1
+var Format = migrations.format()
 
-// migrations[n] makes format n+2 of a head's fields in format n+1.
-var migrations []func(fields map[string]json.RawMessage) error
+// migrations is empty: there has been one format.
+var migrations formats
+
+// formats lead from each format of a head to the next: formats[n] makes format n+2 of the fields of format n+1.
+type formats []func(fields map[string]json.RawMessage) error
+
+// format is the one that they lead to.
+func (f formats) format() int { return len(f) + 1 }
 
 // Head says where a stack stands: the content of head.json.
 type Head struct {
@@ -96,26 +102,9 @@ func (s *Store) readHead(ctx context.Context, name deployments.StackName) (Head,
 
 // parseHead reads a head of any format up to ours.
 func parseHead(key string, data []byte) (Head, error) {
-	var fields map[string]json.RawMessage
-	if err := json.Unmarshal(data, &fields); err != nil {
-		return Head{}, damaged(key, err)
-	}
-	var format int
-	if err := json.Unmarshal(fields["format"], &format); err != nil || format < 1 {
-		return Head{}, damaged(key, errors.New("it has no format number"))
-	}
-	if format > Format {
-		return Head{}, deployments.Errorf(deployments.CodeFormat,
-			"this state was written by a newer deployctl (format %d; this one reads up to %d): use that version (%s)", format, Format, key)
-	}
-	for _, migrate := range migrations[min(format-1, len(migrations)):] {
-		if err := migrate(fields); err != nil {
-			return Head{}, damaged(key, err)
-		}
-	}
-	data, err := json.Marshal(fields)
+	data, err := migrations.bring(key, data)
 	if err != nil {
-		return Head{}, damaged(key, err)
+		return Head{}, err
 	}
 	var h Head
 	if err := json.Unmarshal(data, &h); err != nil {
@@ -126,6 +115,32 @@ func parseHead(key string, data []byte) (Head, error) {
 	}
 	h.Format = Format
 	return h, nil
+}
+
+// bring makes the newest format of a head of any format.
+func (f formats) bring(key string, data []byte) ([]byte, error) {
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(data, &fields); err != nil {
+		return nil, damaged(key, err)
+	}
+	var format int
+	if err := json.Unmarshal(fields["format"], &format); err != nil || format < 1 {
+		return nil, damaged(key, errors.New("it has no format number"))
+	}
+	if format > f.format() {
+		return nil, deployments.Errorf(deployments.CodeFormat,
+			"this state was written by a newer deployctl (format %d; this one reads up to %d): use that version (%s)", format, f.format(), key)
+	}
+	for _, migrate := range f[format-1:] {
+		if err := migrate(fields); err != nil {
+			return nil, damaged(key, err)
+		}
+	}
+	data, err := json.Marshal(fields)
+	if err != nil {
+		return nil, damaged(key, err)
+	}
+	return data, nil
 }
 
 // changeHead changes a head by compare-and-swap: change gets the head as it is, and says whether it must be written. It
