@@ -15,7 +15,7 @@ import (
 func TestAYAMLProgramRunsOverTheRealLanguageHost(t *testing.T) {
 	host, err := exec.LookPath("pulumi-language-yaml")
 	if err != nil {
-		t.Skip("pulumi-language-yaml is not on PATH")
+		t.Fatal("pulumi-language-yaml is not on PATH: put the directory there that tools/peers/build prints, as make unit does")
 	}
 	root := t.TempDir()
 	write(t, root, "Pulumi.yaml", `
