@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"log/slog"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -137,25 +138,12 @@ func TestNamesMayHoldAnythingThatAURNCanTell(t *testing.T) {
 
 func TestALanguageHostThatIsMissing(t *testing.T) {
 	t.Parallel()
-	for runtime, says := range map[string][]string{
-		"cobol": {"pulumi-language-cobol", "pulumi plugin install language cobol"},
-		"":      {"runtime"},
-	} {
-		p := sharedHome(t).in(t.TempDir())
-		p.write(t, "Pulumi.yaml", "name: "+projectName(t)+runtime+"\nruntime: '"+runtime+"'\n")
-		r := p.run(t, "stack", "init", "dev")
-		if r.code == 0 {
-			r = p.run(t, "up", "--yes")
-		}
-		if r.code == 0 {
-			t.Errorf("runtime %q is accepted", runtime)
-		}
-		for _, text := range says {
-			if !strings.Contains(r.said(), text) {
-				t.Errorf("runtime %q: it does not say %q but\n%s", runtime, text, r.said())
-			}
-		}
-	}
+	p := sharedHome(t).in(t.TempDir())
+	p.write(t, "Pulumi.yaml", "name: "+projectName(t)+"\nruntime: cobol\n")
+	p.must(t, "stack", "init", "dev")
+	p.fails(t, 1, []string{"pulumi-language-cobol", "pulumi plugin install language cobol"}, "up", "--yes")
+	p.write(t, "Pulumi.yaml", "name: "+projectName(t)+"\nruntime: ''\n")
+	p.fails(t, 2, []string{"runtime"}, "up", "--yes")
 }
 
 func TestASecretThatCannotBeDecrypted(t *testing.T) {
@@ -276,4 +264,24 @@ func TestAPayloadThatIsNotSealedIsRefused(t *testing.T) {
 	must(t, gate.Open(t.Context()))
 	up.mustEnd(t, 0)
 	s.asIfNothingHappened(t)
+}
+
+// TestAPortThatTheServiceKeepsIsTaken is about commands that start the service, in front and behind.
+func TestAPortThatTheServiceKeepsIsTaken(t *testing.T) {
+	t.Parallel()
+	p := newHome(t).in(t.TempDir())
+	p.must(t, "dev", "--background")
+	address := strings.TrimPrefix(p.status(t).S3Endpoint, "http://")
+	p.must(t, "dev", "stop")
+	taken, err := net.Listen("tcp", address)
+	must(t, err)
+	says := []string{"port " + address[strings.LastIndex(address, ":")+1:] + ", which is kept for the S3 server, is taken by ", "end that process, or delete "}
+	for _, args := range [][]string{{"dev"}, {"dev", "--background"}, {"stack", "ls", "--all"}} {
+		r := p.fails(t, 5, says, args...)
+		if strings.Contains(r.said(), "bind:") || strings.Count(r.said(), "error: ") != 1 {
+			t.Errorf("deployctl %s says\n%s", strings.Join(args, " "), r.said())
+		}
+	}
+	must(t, taken.Close())
+	p.must(t, "stack", "ls", "--all")
 }
