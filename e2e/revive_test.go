@@ -35,14 +35,16 @@ func TestAServiceThatDiedIsStartedAgainByWhoeverWaitsForIt(t *testing.T) {
 func TestAServiceThatWasStoppedIsNotStartedByWhoeverWaitsForIt(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, newHome(t))
-	gate := s.gate(t, "named-2", fakecloud.Before)
+	must(t, s.cloud.Set(t.Context(), fakecloud.Fault{
+		Name: "busy", Do: fakecloud.Fail, Op: fakecloud.Create, Object: "named-2", Status: 503, RetryAfter: 1,
+	}))
 	up := s.start(t, "up", "--yes", "--skip-preview")
-	must(t, gate.Wait(waiting(t)))
-	must(t, gate.Open(t.Context()))
+	up.says(t, "named-2: attempt 2")
 	s.must(t, "dev", "stop")
 	if up.says(t, "unreachable"); s.status(t).State != "stopped" {
 		t.Errorf("the service is %s", s.status(t).State)
 	}
+	must(t, s.cloud.Lift(t.Context(), "busy"))
 	s.must(t, "dev", "--background")
 	up.mustEnd(t, 0)
 	for _, workflow := range []string{"update", "run"} { // the worker that ended is known to be gone: nobody waited for it

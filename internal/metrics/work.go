@@ -39,7 +39,7 @@ func (c *counted) ExecuteActivity(ctx context.Context, in *interceptor.ExecuteAc
 	}
 	switch arg := in.Args[0].(type) {
 	case deployments.StepInput:
-		finished, _ := result.(engine.StepFinished)
+		finished, _ := result.(deployments.StepOutput)
 		c.metrics.step(arg.Step.Kind, outcomeOf(finished, err), time.Since(begun))
 	case deployments.ClaimInput:
 		if err == nil {
@@ -70,7 +70,7 @@ func (m *Metrics) update(info deployments.UpdateInfo) {
 }
 
 // outcomeOf names how an attempt of a step ended.
-func outcomeOf(finished engine.StepFinished, err error) string {
+func outcomeOf(finished deployments.StepOutput, err error) string {
 	var app *temporal.ApplicationError
 	switch {
 	case err == nil:
