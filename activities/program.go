@@ -111,6 +111,9 @@ func (e *epoch) program(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	for _, pkg := range required {
+		s.host.Prepare(pkg) // it starts while the program does
+	}
 	m, err := newMonitor(s, e.talk, e.goal, required)
 	if err != nil {
 		return err

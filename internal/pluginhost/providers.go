@@ -69,6 +69,9 @@ func (h *Host) anyProvider(ctx context.Context, pkg Package) (*Provider, error) 
 	return slot.wait(ctx)
 }
 
+// Prepare starts a provider of a package that will soon be asked for, unless one runs. Whoever asks is told what goes wrong.
+func (h *Host) Prepare(pkg Package) { _, _ = h.share(pkg) }
+
 // claim is the slot of an instance: its own, or the one that is nobody's, or a new one.
 func (h *Host) claim(pkg Package, instance string) (*providerSlot, error) {
 	h.mu.Lock()

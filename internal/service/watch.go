@@ -2,11 +2,13 @@ package service
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/temporal"
 
 	"github.com/deployctl/deployctl/activities"
 	"github.com/deployctl/deployctl/deployments"
@@ -16,6 +18,8 @@ import (
 const (
 	// quick and slow bound how often a log is looked at; it is looked at less and less while nothing comes.
 	quick, slow = 30 * time.Millisecond, 250 * time.Millisecond
+	// brisk is how often it is looked at first when the end is about to be written.
+	brisk = 10 * time.Millisecond
 	// progressEvery is how often a running update is asked where it stands.
 	progressEvery = time.Second
 	// partsAtOnce bounds the parts that are read in one go.
@@ -41,6 +45,9 @@ func (s *Service) Watch(ctx context.Context, u deployments.UpdateName, send func
 		}
 	}
 	w := &watcher{Service: s, update: u, next: map[string]int{}, send: send}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ending := w.ending(ctx)
 	pause := quick
 	for {
 		ended, news, err := w.look(ctx)
@@ -57,10 +64,33 @@ func (s *Service) Watch(ctx context.Context, u deployments.UpdateName, send func
 		select {
 		case <-ctx.Done():
 			return failure("watch the update", ctx.Err())
+		case <-ending:
+			ending, pause = nil, brisk
 		case <-time.After(pause):
+			pause = min(pause*3/2, slow)
 		}
-		pause = min(pause*3/2, slow)
 	}
+}
+
+// ending is closed when the update's Run has ended, after which its log soon does.
+func (w *watcher) ending(ctx context.Context) <-chan struct{} {
+	ended := make(chan struct{})
+	go func() {
+		for {
+			err := w.temporal.GetWorkflow(ctx, deployments.RunWorkflowID(w.update), "").Get(ctx, nil)
+			var closed *temporal.WorkflowExecutionError
+			if err == nil || errors.As(err, &closed) {
+				close(ended)
+				return
+			}
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(slow): // it has not begun, or Temporal is away
+			}
+		}
+	}()
+	return ended
 }
 
 // known reports that an update without a log yet is running, or waits in its stack's queue.
