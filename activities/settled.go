@@ -2,6 +2,7 @@ package activities
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
@@ -26,8 +27,18 @@ func (a *Activities) settled(ctx context.Context, in deployments.SettledInput) (
 	if err != nil && deployments.CodeOf(err) != deployments.CodeNotFound {
 		return info, err
 	}
+	var said sync.WaitGroup
+	if s := a.find(in.Update); s != nil && s.log != nil {
+		said.Go(func() { _ = s.log.flush(ctx) }) // only output is lost
+	}
+	defer said.Wait()
 	if info.Ended.IsZero() {
 		info = running(in.Update, request, a.started(ctx, in.Update))
+		if in.Rest != nil {
+			if err := a.save(ctx, *in.Rest); err != nil {
+				return info, err
+			}
+		}
 		if info.Resources, err = a.finish(ctx, in, request); err != nil {
 			return info, err
 		}
@@ -37,9 +48,7 @@ func (a *Activities) settled(ctx context.Context, in deployments.SettledInput) (
 			return info, err
 		}
 	}
-	if s := a.find(in.Update); s != nil && s.log != nil {
-		_ = s.log.flush(ctx) // only output is lost
-	}
+	said.Wait()
 	summary := apitype.EngineEvent{Timestamp: int(info.Ended.Unix()), SummaryEvent: summaryOf(info, in.Result)}
 	return info, a.append(ctx, in.Update, in.Saves+1, []deployments.WatchEvent{{Event: &summary}, {End: &info}})
 }

@@ -80,7 +80,8 @@ type SaveInput struct {
 type SettledInput struct {
 	Update UpdateName    `json:"update"`
 	Base   int           `json:"base"`
-	Saves  int           `json:"saves"` // number of the last save
+	Saves  int           `json:"saves"`          // number of the last save
+	Rest   *SaveInput    `json:"rest,omitempty"` // that save, when it was not made yet
 	Result engine.Result `json:"result"`
 }
 

@@ -103,7 +103,9 @@ type UpdateInput struct {
 // RunOutput is what a Run came to, and the number of its last save, which Settled needs.
 type RunOutput struct {
 	Result engine.Result `json:"result"`
-	Saves  int           `json:"saves"`
+	Saves  int           `json:"saves"` // number of the last save
+	// Rest is that save, when it is small and was not made: settling makes it.
+	Rest *SaveInput `json:"rest,omitempty"`
 }
 
 // RunInput starts or continues a Run workflow.

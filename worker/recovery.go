@@ -159,7 +159,11 @@ func (c *Connection) endingOf(ctx context.Context, u deployments.UpdateName) (en
 	}
 	out, err := h.result()
 	if out != nil || err != nil {
-		return ending{Ending: workflows.Ending{Last: out.Saves}, result: &out.Result}, err
+		end := ending{Ending: workflows.Ending{Last: out.Saves}, result: &out.Result}
+		if out.Rest != nil {
+			end.Saves = []deployments.SaveInput{*out.Rest}
+		}
+		return end, err
 	}
 	remains, err := h.replay()
 	if err != nil {

@@ -95,16 +95,17 @@ func (r *run) move(ctx workflow.Context, worker string) {
 	r.launch(ctx)
 }
 
-// finish saves what is left and lets everyone who waits know.
+// finish saves what is left, or hands it over, and lets everyone who waits know.
 func (r *run) finish(ctx workflow.Context, result engine.Result) (deployments.RunOutput, error) {
 	r.saver.add(r.core.Deltas())
 	r.closing, r.outbox.closed = true, true
-	if err := r.saver.flush(ctx); err != nil {
+	rest, err := r.saver.last(ctx)
+	if err != nil {
 		result.Status, result.Error = engine.StatusFailed, "the state could not be saved: "+sentence(err)
 	}
-	err := workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) })
+	err = workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) })
 	for r.signalled() && err == nil {
 		r.receive(ctx) // the program's last words, after the end
 	}
-	return deployments.RunOutput{Result: result, Saves: r.saver.number}, err
+	return deployments.RunOutput{Result: result, Saves: r.saver.number, Rest: rest}, err
 }

@@ -63,19 +63,48 @@ func (s *saver) flush(ctx workflow.Context) error {
 	return s.failed
 }
 
+// last gives the last save, when the Run's result can carry it, and makes all before.
+func (s *saver) last(ctx workflow.Context) (*deployments.SaveInput, error) {
+	for s.flight != nil {
+		if err := workflow.Await(ctx, s.flight.IsReady); err != nil {
+			return nil, err
+		}
+		s.land(ctx)
+	}
+	if s.failed == nil && s.unsaved() && s.portion(carryBytes) == (portion{len(s.deltas), len(s.events)}) {
+		return s.take(carryBytes), nil
+	}
+	return nil, s.flush(ctx)
+}
+
+// portion says how many deltas and events one save holds.
+type portion struct{ deltas, events int }
+
+func (s *saver) portion(bytes int) portion {
+	return portion{
+		fits(len(s.deltas), saveItems, bytes, func(i int) int { return deltaSize(s.deltas[i]) }),
+		fits(len(s.events), saveItems, bytes, func(i int) int { return emitSize(s.events[i]) }),
+	}
+}
+
+// take makes the next save of as much as one holds.
+func (s *saver) take(bytes int) *deployments.SaveInput {
+	s.number++
+	p := s.portion(bytes)
+	in := &deployments.SaveInput{
+		Update: s.update, Base: s.base, Number: s.number, Deltas: s.deltas[:p.deltas:p.deltas], Events: s.events[:p.events:p.events],
+	}
+	s.deltas, s.events = s.deltas[p.deltas:], s.events[p.events:]
+	return in
+}
+
 // begin starts a save of as much as one holds, unless one is under way.
 func (s *saver) begin(ctx workflow.Context) {
 	if s.flight != nil || s.failed != nil || !s.unsaved() {
 		return
 	}
-	s.number++
-	in := deployments.SaveInput{Update: s.update, Base: s.base, Number: s.number}
-	n := fits(len(s.deltas), saveItems, saveBytes, func(i int) int { return deltaSize(s.deltas[i]) })
-	in.Deltas, s.deltas = s.deltas[:n:n], s.deltas[n:]
-	n = fits(len(s.events), saveItems, saveBytes, func(i int) int { return emitSize(s.events[i]) })
-	in.Events, s.events = s.events[:n:n], s.events[n:]
-	s.sent = &in
-	s.flight = workflow.ExecuteActivity(onShared(ctx, fmt.Sprintf("save %d", s.number)), deployments.ActivitySave, in)
+	s.sent = s.take(saveBytes)
+	s.flight = workflow.ExecuteActivity(onShared(ctx, fmt.Sprintf("save %d", s.number)), deployments.ActivitySave, *s.sent)
 }
 
 // land takes note of a save that has ended. A save fails only for good: the stack belongs to another writer, or

@@ -121,7 +121,7 @@ func (u *update) end(ctx workflow.Context, out deployments.RunOutput) (deploymen
 		u.stopProgram() // a run that ended early needs no more of it
 	}
 	var info deployments.UpdateInfo
-	in := deployments.SettledInput{Update: u.in.Update, Base: u.claimed.Base, Saves: out.Saves, Result: out.Result}
+	in := deployments.SettledInput{Update: u.in.Update, Base: u.claimed.Base, Saves: out.Saves, Rest: out.Rest, Result: out.Result}
 	if err := workflow.ExecuteActivity(onShared(ctx, "settle"), deployments.ActivitySettled, in).Get(ctx, &info); err != nil {
 		return info, err
 	}

@@ -264,6 +264,9 @@ func perform(t *testing.T, w *world, p *program, in deployments.RunInput, at fun
 		if err := env.GetWorkflowResult(&out); err != nil {
 			t.Fatal(err)
 		}
+		if out.Rest != nil {
+			w.saves[out.Rest.Number] = *out.Rest
+		}
 		return out, runs
 	}
 }

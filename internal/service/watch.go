@@ -76,7 +76,7 @@ func (s *Service) Watch(ctx context.Context, u deployments.UpdateName, send func
 func (w *watcher) ending(ctx context.Context) <-chan struct{} {
 	ended := make(chan struct{})
 	go func() {
-		for {
+		for pause := quick; ; pause = min(pause*3/2, slow) {
 			err := w.temporal.GetWorkflow(ctx, deployments.RunWorkflowID(w.update), "").Get(ctx, nil)
 			var closed *temporal.WorkflowExecutionError
 			if err == nil || errors.As(err, &closed) {
@@ -86,7 +86,7 @@ func (w *watcher) ending(ctx context.Context) <-chan struct{} {
 			select {
 			case <-ctx.Done():
 				return
-			case <-time.After(slow): // it has not begun, or Temporal is away
+			case <-time.After(pause): // it has not begun, or Temporal is away
 			}
 		}
 	}()
