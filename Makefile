@@ -45,8 +45,11 @@ e2e: build
 bench: build ## the table against the stock CLI
 	$(WITH_PEERS) go run ./bench
 
+chaos: build ## show every claim of docs/durability.md; CLAIM=kills SEEDS=1-20 shows, or resumes, a part
+	$(WITH_PEERS) go run ./chaos -claim '$(CLAIM)' -seeds '$(SEEDS)'
+
 ROUNDS ?= 20
-chaos: build ## the kill tests, ROUNDS (20) times in a row
+rounds: build ## the walk and the kill tests, ROUNDS (20) times in a row
 	$(WITH_PEERS) go test -p 1 -failfast -count=$(ROUNDS) -timeout 6h -run 'NewUser|Kill|NeverMadeTwice|Save|FirstStart|Survives|CtrlC|Cancel|ServiceThat|Terminated' ./e2e ./e2e/recovery
 
 generate: ## the API's generated code

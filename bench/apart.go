@@ -2,21 +2,17 @@ package main
 
 import (
 	"context"
-	"encoding/base64"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
-	"syscall"
-	"time"
+
+	"github.com/deployctl/deployctl/e2e/cluster"
 )
 
 // counter is a proxy in front of an S3 server that counts requests and the bytes of their bodies, both ways, but for the
@@ -75,35 +71,6 @@ func (c *counted) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// parts are the service's parts in processes of their own.
-type parts struct {
-	running []*exec.Cmd
-}
-
-func (p *parts) start(dir string, env []string, args ...string) error {
-	log, err := os.Create(filepath.Join(dir, "log-"+strings.Join(args[:min(2, len(args))], "-")))
-	if err != nil {
-		return err
-	}
-	cmd := exec.Command(ours, args...)
-	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = dir, env, log, log
-	if err := cmd.Start(); err != nil {
-		return err
-	}
-	p.running = append(p.running, cmd)
-	return nil
-}
-
-func (p *parts) stop() {
-	for i := len(p.running) - 1; i >= 0; i-- {
-		cmd := p.running[i]
-		_ = cmd.Process.Signal(syscall.SIGTERM)
-		timer := time.AfterFunc(time.Minute, func() { _ = cmd.Process.Kill() })
-		_ = cmd.Wait()
-		timer.Stop()
-	}
-}
-
 // measureApart stops the embedded service, starts its parts one by one with a counting proxy before S3, and measures what can
 // only be seen so: the worker's memory, and what travels to and from S3.
 func (s *stage) measureApart(ctx context.Context, played []row, found results) error {
@@ -111,27 +78,18 @@ func (s *stage) measureApart(ctx context.Context, played []row, found results) e
 	if _, err := output(ctx, s.dir, h.env, ours, "dev", "stop"); err != nil {
 		return err
 	}
-	proxy, err := newCounter(h.status.S3Endpoint)
+	proxy, err := newCounter(h.S3Endpoint)
 	if err != nil {
 		return err
 	}
 	defer proxy.Close()
-	p := &parts{}
-	defer p.stop()
-	env := slices.Concat(s.env, []string{"DEPLOYCTL_KEY=" + base64.StdEncoding.EncodeToString(h.keys.Master), "DEPLOYCTL_TOKEN=bench-bench-bench",
-		"DEPLOYCTL_TEMPORAL_ADDRESS=" + h.status.TemporalAddress, "DEPLOYCTL_TEMPORAL_NAMESPACE=" + h.status.Namespace,
-		"DEPLOYCTL_S3_ENDPOINT=" + proxy.URL, "DEPLOYCTL_S3_BUCKET=" + h.status.Bucket,
-		"DEPLOYCTL_S3_ACCESS_KEY_ID=" + h.keys.S3AccessKey, "DEPLOYCTL_S3_SECRET_ACCESS_KEY=" + h.keys.S3SecretKey,
-		"DEPLOYCTL_LISTEN=" + h.status.APIAddress})
-	for _, args := range [][]string{
-		{"dev", "s3", "--home", h.status.Home}, {"dev", "temporal", "--home", h.status.Home}, {"serve"}, {"worker"},
-	} {
-		if err := p.start(s.dir, env, args...); err != nil {
-			return err
-		}
+	parts, err := cluster.Start(ctx, ours, s.dir, s.env, h.Home, proxy.URL, 1)
+	if err != nil {
+		return err
 	}
-	worker := p.running[3].Process.Pid
-	client := remote{s, slices.Concat(env, []string{"DEPLOYCTL_SERVER=" + h.status.APIAddress})}
+	defer parts.Stop()
+	worker := parts.Workers[0].PID()
+	client := remote{s, parts.Env}
 	ratio, err := client.bytesOfAChange(ctx, proxy)
 	if err != nil {
 		return err

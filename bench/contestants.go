@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -16,6 +15,7 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/e2e/cluster"
 )
 
 // measured is one operation's cost. CPU is of every process that took part, in seconds; memory is the peak of the largest one,
@@ -70,16 +70,9 @@ func (s *stock) play(ctx context.Context, dir string, op operation) (measured, e
 
 // house is deployctl on its embedded service.
 type house struct {
-	dir    string
-	env    []string
-	status struct {
-		PID                                                              int
-		Home, TemporalAddress, Namespace, S3Endpoint, Bucket, APIAddress string
-	}
-	keys struct {
-		S3AccessKey, S3SecretKey string
-		Master                   []byte
-	}
+	dir string
+	env []string
+	*cluster.Home
 	temporal client.Client
 }
 
@@ -97,17 +90,10 @@ func openHouse(ctx context.Context, dir string, env []string) (*house, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := json.Unmarshal([]byte(text), &h.status); err != nil {
-		return nil, fmt.Errorf("read the service's status: %w", err)
-	}
-	keys, err := os.ReadFile(filepath.Join(h.status.Home, "data", "keys.json"))
-	if err != nil {
+	if h.Home, err = cluster.ReadHome([]byte(text)); err != nil {
 		return nil, err
 	}
-	if err := json.Unmarshal(keys, &h.keys); err != nil {
-		return nil, err
-	}
-	h.temporal, err = client.Dial(client.Options{HostPort: h.status.TemporalAddress, Namespace: h.status.Namespace})
+	h.temporal, err = client.Dial(client.Options{HostPort: h.TemporalAddress, Namespace: h.Namespace})
 	return h, err
 }
 
@@ -123,8 +109,8 @@ func (h *house) close() {
 // s3Environment lets the stock CLI keep its state on an S3 server with the service's credentials.
 func (h *house) s3Environment(endpoint string) []string {
 	return []string{
-		"AWS_ACCESS_KEY_ID=" + h.keys.S3AccessKey, "AWS_SECRET_ACCESS_KEY=" + h.keys.S3SecretKey, "AWS_REGION=us-east-1",
-		"PULUMI_BACKEND_URL=s3://" + h.status.Bucket + "/stock?region=us-east-1&s3ForcePathStyle=true&endpoint=" + endpoint,
+		"AWS_ACCESS_KEY_ID=" + h.Keys.S3AccessKey, "AWS_SECRET_ACCESS_KEY=" + h.Keys.S3SecretKey, "AWS_REGION=us-east-1",
+		"PULUMI_BACKEND_URL=s3://" + h.Bucket + "/stock?region=us-east-1&s3ForcePathStyle=true&endpoint=" + endpoint,
 	}
 }
 
@@ -135,14 +121,14 @@ func (h *house) prepare(ctx context.Context, dir string) error {
 
 // play adds what the service and its children spent to what the client did.
 func (h *house) play(ctx context.Context, dir string, op operation) (measured, error) {
-	before := spent(h.status.PID)
-	forgetPeak(h.status.PID)
+	before := spent(h.PID)
+	forgetPeak(h.PID)
 	m, text, err := play(ctx, dir, h.env, ours, append(op.arguments(), "--json")...)
 	if err != nil {
 		return m, err
 	}
-	m.cpu += spent(h.status.PID) - before
-	m.memory = max(m.memory, peak(h.status.PID))
+	m.cpu += spent(h.PID) - before
+	m.memory = max(m.memory, peak(h.PID))
 	m.events, m.bytes, err = h.histories(ctx, text)
 	return m, err
 }

@@ -62,7 +62,7 @@ func (s *stage) open(ctx context.Context) error {
 	}
 	s.stock = []*stock{
 		{name: "stock, file", env: slices.Concat(s.env, []string{"PULUMI_BACKEND_URL=file://" + state})},
-		{name: "stock, S3", env: slices.Concat(s.env, s.house.s3Environment(s.house.status.S3Endpoint))},
+		{name: "stock, S3", env: slices.Concat(s.env, s.house.s3Environment(s.house.S3Endpoint))},
 	}
 	return nil
 }

@@ -1,0 +1,185 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+)
+
+// outcome is what a seed came to.
+type outcome struct {
+	Claim string `json:"claim"`
+	Seed  int    `json:"seed"` // 0: the control
+	// Build is the digest of the binary that was tried.
+	Build   string    `json:"build"`
+	Seconds float64   `json:"seconds"`
+	Kills   []killed  `json:"kills,omitempty"`
+	Counts  counts    `json:"counts"`
+	Times   []float64 `json:"times,omitempty"`  // seconds, of what the claim measures
+	Failed  string    `json:"failed,omitempty"` // why the claim does not hold here
+}
+
+// counts are what must be nothing.
+type counts struct {
+	Duplicates int `json:"duplicates"`
+	Leaks      int `json:"leaks"`
+	Commands   int `json:"commands"` // that a human had to type
+}
+
+// book keeps outcomes, a line each. Safe for concurrent use.
+type book struct {
+	dir   string
+	build string
+
+	mu sync.Mutex
+}
+
+func openBook(dir string) (*book, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	f, err := os.Open(binary)
+	if err != nil {
+		return nil, fmt.Errorf("make build first: %w", err)
+	}
+	defer func() { _ = f.Close() }()
+	digest := sha256.New()
+	if _, err := io.Copy(digest, f); err != nil {
+		return nil, err
+	}
+	return &book{dir: dir, build: fmt.Sprintf("%x", digest.Sum(nil)[:6])}, nil
+}
+
+func (b *book) path(claim string) string { return filepath.Join(b.dir, claim+".jsonl") }
+
+// known gives the outcomes of this build that held.
+func (b *book) known(claim string) (map[int]outcome, error) {
+	known := map[int]outcome{}
+	f, err := os.Open(b.path(claim))
+	if errors.Is(err, os.ErrNotExist) {
+		return known, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		var o outcome
+		if json.Unmarshal(lines.Bytes(), &o) == nil && o.Build == b.build && o.Failed == "" {
+			known[o.Seed] = o
+		}
+	}
+	return known, nil
+}
+
+func (b *book) add(o outcome) error {
+	line, err := json.Marshal(o)
+	if err != nil {
+		return err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	f, err := os.OpenFile(b.path(o.Claim), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(append(line, '\n'))
+	return errors.Join(err, f.Close())
+}
+
+// play plays the seeds that are not known, several at once, each in a world of its own for the time, and the control.
+func play(ctx context.Context, c claim, from, to, atOnce int, b *book) (all []outcome, peer *outcome, err error) {
+	known, err := b.known(c.name)
+	if err != nil {
+		return nil, nil, err
+	}
+	var todo []int
+	if _, ok := known[0]; !ok && c.control != nil {
+		todo = append(todo, 0)
+	}
+	for seed := from; seed <= to; seed++ {
+		if _, ok := known[seed]; !ok {
+			todo = append(todo, seed)
+		}
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var (
+		mu      sync.Mutex
+		workers sync.WaitGroup
+	)
+	next := func() (seed int, ok bool) {
+		mu.Lock()
+		defer mu.Unlock()
+		if len(todo) == 0 || ctx.Err() != nil {
+			return 0, false
+		}
+		seed, todo = todo[0], todo[1:]
+		return seed, true
+	}
+	for range min(atOnce, len(todo)) {
+		workers.Go(func() {
+			var w *world
+			defer func() { w.close() }()
+			for seed, ok := next(); ok; seed, ok = next() {
+				o, err := playOne(ctx, c, &w, seed, b)
+				if err != nil {
+					cancel(fmt.Errorf("seed %d: %w", seed, err))
+					return
+				}
+				mu.Lock()
+				known[seed] = o
+				mu.Unlock()
+			}
+		})
+	}
+	workers.Wait()
+	if err := context.Cause(ctx); err != nil {
+		return nil, nil, err
+	}
+	for seed := from; seed <= to; seed++ {
+		all = append(all, known[seed])
+	}
+	if o, ok := known[0]; ok {
+		peer = &o
+	}
+	return all, peer, nil
+}
+
+// playOne plays a seed in the world, which is made when there is none. One in which a claim was broken is left as it is.
+func playOne(ctx context.Context, c claim, w **world, seed int, b *book) (o outcome, err error) {
+	if *w == nil {
+		if *w, err = newWorld(ctx); err != nil {
+			return o, err
+		}
+	}
+	begin := time.Now()
+	if seed == 0 {
+		o, err = c.control(ctx, *w)
+	} else {
+		o, err = c.run(ctx, *w, seed)
+	}
+	if ctx.Err() != nil {
+		return o, ctx.Err()
+	}
+	if err != nil {
+		o.Failed = err.Error()
+	}
+	o.Claim, o.Seed, o.Build, o.Seconds = c.name, seed, b.build, time.Since(begin).Seconds()
+	told := "held"
+	if o.Failed != "" {
+		told = fmt.Sprintf("BROKEN: %s\n  look into %s", o.Failed, (*w).dir)
+		(*w).abandon()
+		*w = nil
+	}
+	fmt.Printf("%s %d: %.0f s, %s\n", c.name, seed, o.Seconds, told)
+	return o, b.add(o)
+}

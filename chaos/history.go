@@ -1,0 +1,96 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+
+	"github.com/deployctl/deployctl/deployments"
+)
+
+// update is the first update of the stack.
+func (s *stage) update() deployments.UpdateName {
+	return deployments.UpdateName{
+		StackName: deployments.StackName{Organization: "organization", Project: project, Stack: s.stack}, Version: "1",
+	}
+}
+
+// pending tells whether an activity of the Run is being attempted. While Temporal is away it is not.
+func (s *stage) pending(ctx context.Context, activity string) bool {
+	d, err := s.temporal.DescribeWorkflowExecution(ctx, deployments.RunWorkflowID(s.update()), "")
+	if err != nil {
+		return false
+	}
+	for _, a := range d.GetPendingActivities() {
+		if a.GetActivityType().GetName() == activity && a.GetState() == enums.PENDING_ACTIVITY_STATE_STARTED {
+			return true
+		}
+	}
+	return false
+}
+
+// nextStep waits until a step has ended after a moment, or the Run has, and gives when that was.
+func (s *stage) nextStep(ctx context.Context, after time.Time) (at time.Time, err error) {
+	err = eventually(ctx, "a step ends", func() (bool, error) {
+		steps := map[int64]bool{}
+		events := s.temporal.GetWorkflowHistory(ctx, deployments.RunWorkflowID(s.update()), "", false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+		for events.HasNext() {
+			e, err := events.Next()
+			var unavailable *serviceerror.Unavailable
+			switch {
+			case errors.As(err, &unavailable):
+				return false, nil
+			case err != nil:
+				return false, ctx.Err()
+			}
+			at = e.GetEventTime().AsTime()
+			switch e.GetEventType() {
+			case enums.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED:
+				name := e.GetActivityTaskScheduledEventAttributes().GetActivityType().GetName()
+				steps[e.GetEventId()] = name == deployments.ActivityStep || name == deployments.ActivitySettle
+			case enums.EVENT_TYPE_ACTIVITY_TASK_COMPLETED:
+				if steps[e.GetActivityTaskCompletedEventAttributes().GetScheduledEventId()] && at.After(after) {
+					return true, nil
+				}
+			case enums.EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED:
+				return true, nil
+			}
+		}
+		return false, nil
+	})
+	return at, err
+}
+
+// later does something after a while; settled waits for it.
+func (s *stage) later(ctx context.Context, wait time.Duration, do func() error) {
+	done := make(chan error, 1)
+	s.pendings = append(s.pendings, done)
+	go func() {
+		select {
+		case <-ctx.Done():
+		case <-time.After(wait):
+		}
+		done <- do()
+	}()
+}
+
+// settled waits until what was to be done later is done.
+func (s *stage) settled(ctx context.Context) error {
+	var err error
+	for _, done := range s.pendings {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case e := <-done:
+			err = errors.Join(err, e)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("bring everything back: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,113 @@
+// Command chaos shows what deployctl's durability rests on: it kills, stalls and cuts off every part of a service while it
+// works, at moments that seeds choose, and prints for each claim of docs/durability.md one line with what it counted. It ends
+// with 1 when a claim does not hold.
+//
+//	chaos [-claim kills] [-seeds 1-100] [-at-once 4] [-results DIR]
+//
+// What a seed came to is kept, so that an interrupted run goes on where it was. It needs bin/deployctl, and
+// pulumi, pulumi-language-yaml, pulumi-resource-fake and fakecloud on PATH; `make chaos` sees to that.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// claim is something that docs/durability.md promises.
+type claim struct {
+	name  string
+	seeds int // of a whole run
+	// run plays one seed in a world that nobody else uses meanwhile.
+	run func(ctx context.Context, w *world, seed int) (outcome, error)
+	// control plays the same for the stock CLI, once; nil when there is nothing to compare with.
+	control func(ctx context.Context, w *world) (outcome, error)
+	// line sums the outcomes up, and tells why the claim does not hold; whole says that every seed was played.
+	line func(all []outcome, whole bool) (text string, broken []string)
+}
+
+var claims = []claim{
+	{"kills", 100, killing, control, killingLine},
+}
+
+func main() {
+	only := flag.String("claim", "", "show only the claim of this `NAME`")
+	seeds := flag.String("seeds", "", "play only these seeds, `FROM-TO`")
+	atOnce := flag.Int("at-once", 4, "how many seeds are played at a time")
+	results := flag.String("results", "bin/chaos", "`DIR` where results are kept")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	holds, err := run(ctx, *only, *seeds, *atOnce, *results)
+	switch {
+	case err != nil:
+		fmt.Fprintln(os.Stderr, "chaos:", err)
+		os.Exit(2)
+	case !holds:
+		os.Exit(1)
+	}
+}
+
+// run plays what was not played yet and prints the claims' lines.
+func run(ctx context.Context, only, seeds string, atOnce int, results string) (holds bool, err error) {
+	book, err := openBook(results)
+	if err != nil {
+		return false, err
+	}
+	holds = true
+	var lines []string
+	for _, c := range claims {
+		if only != "" && only != c.name {
+			continue
+		}
+		from, to := 1, c.seeds
+		if seeds != "" {
+			if from, to, err = parseSeeds(seeds); err != nil {
+				return false, err
+			}
+		}
+		played, peer, err := play(ctx, c, from, to, atOnce, book)
+		if err != nil {
+			return false, fmt.Errorf("%s: %w", c.name, err)
+		}
+		text, broken := c.line(played, to-from+1 >= c.seeds)
+		for _, o := range played {
+			if o.Failed != "" {
+				broken = append(broken, fmt.Sprintf("seed %d: %s", o.Seed, o.Failed))
+			}
+		}
+		lines = append(lines, c.name+": "+text)
+		if peer != nil {
+			lines = append(lines, fmt.Sprintf("  the stock CLI, killed %d times: %d duplicates, %d leaks, %d human commands",
+				len(peer.Kills), peer.Counts.Duplicates, peer.Counts.Leaks, peer.Counts.Commands))
+		}
+		for _, why := range broken {
+			holds = false
+			lines = append(lines, "  BROKEN "+why)
+		}
+	}
+	if len(lines) == 0 {
+		return false, fmt.Errorf("there is no claim %q", only)
+	}
+	fmt.Println(strings.Join(lines, "\n"))
+	return holds, nil
+}
+
+func parseSeeds(text string) (from, to int, err error) {
+	first, last, ranged := strings.Cut(text, "-")
+	if !ranged {
+		last = first
+	}
+	from, errFrom := strconv.Atoi(first)
+	to, errTo := strconv.Atoi(last)
+	if err := errors.Join(errFrom, errTo); err != nil || from < 1 || to < from {
+		return 0, 0, fmt.Errorf("seeds are FROM-TO, such as 1-20, not %q", text)
+	}
+	return from, to, nil
+}

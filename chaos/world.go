@@ -1,0 +1,206 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"go.temporal.io/sdk/client"
+
+	"github.com/deployctl/deployctl/e2e/cluster"
+	"github.com/deployctl/deployctl/e2e/fakecloud"
+)
+
+// patience ends a seed that hangs; none is expected to take nearly as long.
+const patience = 10 * time.Minute
+
+// binary is what is tried.
+var binary, _ = filepath.Abs("bin/deployctl")
+
+// world is a service in parts with two workers. Seeds are played in it one after another.
+type world struct {
+	*cluster.Cluster
+	dir      string
+	env      []string // of everybody
+	temporal client.Client
+}
+
+func newWorld(ctx context.Context) (w *world, err error) {
+	dir, err := os.MkdirTemp("", "deployctl-chaos-")
+	if err != nil {
+		return nil, err
+	}
+	w = &world{dir: dir}
+	defer func() {
+		if err != nil {
+			w.close()
+		}
+	}()
+	for _, variable := range os.Environ() {
+		if !strings.HasPrefix(variable, "DEPLOYCTL") && !strings.HasPrefix(variable, "PULUMI_") && !strings.HasPrefix(variable, "AWS_") {
+			w.env = append(w.env, variable)
+		}
+	}
+	w.env = append(w.env, "NO_COLOR=1", "PULUMI_HOME="+filepath.Join(dir, "pulumi"), "TMPDIR="+dir,
+		"XDG_STATE_HOME="+filepath.Join(dir, "state"), "XDG_CONFIG_HOME="+filepath.Join(dir, "config"))
+	home, err := cluster.Prepare(ctx, binary, dir, w.env)
+	if err != nil {
+		return nil, err
+	}
+	if w.Cluster, err = cluster.Start(ctx, binary, dir, w.env, home, home.S3Endpoint, 2); err != nil {
+		return nil, err
+	}
+	w.temporal, err = client.NewLazyClient(client.Options{HostPort: home.TemporalAddress, Namespace: home.Namespace, Logger: silent{}})
+	return w, err
+}
+
+// silent logs nothing: that Temporal is away is meant to be.
+type silent struct{}
+
+func (silent) Debug(string, ...any) {}
+func (silent) Info(string, ...any)  {}
+func (silent) Warn(string, ...any)  {}
+func (silent) Error(string, ...any) {}
+
+// abandon ends the world's processes and leaves its files to whoever wants to know why.
+func (w *world) abandon() {
+	if w == nil {
+		return
+	}
+	if w.temporal != nil {
+		w.temporal.Close()
+	}
+	if w.Cluster != nil {
+		w.Stop()
+	}
+}
+
+func (w *world) close() {
+	if w != nil {
+		w.abandon()
+		_ = os.RemoveAll(w.dir)
+	}
+}
+
+// stage is a program, a stack and a cloud of a seed's own.
+type stage struct {
+	*world
+	dir, stack string
+	cloud      *fakecloud.Process
+	pendings   []chan error // see later
+}
+
+const project = "chaos"
+
+// newStage writes a program in a language, for a new stack on a new cloud.
+func (w *world) newStage(ctx context.Context, stack, language string, nodes []node) (*stage, error) {
+	path, err := exec.LookPath("fakecloud")
+	if err != nil {
+		return nil, err
+	}
+	s := &stage{world: w, dir: filepath.Join(w.dir, stack), stack: stack}
+	if err := write(s.dir, project, language, nodes); err != nil {
+		return nil, err
+	}
+	if s.cloud, err = fakecloud.Launch(path, "-journal", filepath.Join(w.dir, stack+".cloud")); err != nil {
+		return nil, err
+	}
+	for _, args := range [][]string{
+		{"stack", "init", stack}, {"config", "set", "fake:endpoint", s.cloud.URL()}, {"config", "set", "deployctl:settle", findable},
+	} {
+		if _, err := s.deployctl(ctx, args...); err != nil {
+			s.close()
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+func (s *stage) close() { _ = s.cloud.Stop() }
+
+// command is a deployctl that runs.
+type command struct {
+	cmd   *exec.Cmd
+	ended chan struct{}
+	err   error // once ended
+
+	mu   sync.Mutex
+	said bytes.Buffer
+}
+
+// Write takes what the command says.
+func (c *command) Write(p []byte) (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.said.Write(p)
+}
+
+// start starts deployctl in the stage's directory.
+func (s *stage) start(args ...string) (*command, error) {
+	c := &command{cmd: exec.Command(binary, args...), ended: make(chan struct{})}
+	c.cmd.Dir, c.cmd.Env, c.cmd.Stdout, c.cmd.Stderr = s.dir, append(slices.Clip(s.Env), "DEPLOYCTL_STACK="+s.stack), c, c
+	if err := c.cmd.Start(); err != nil {
+		return nil, err
+	}
+	go func() {
+		c.err = c.cmd.Wait()
+		close(c.ended)
+	}()
+	return c, nil
+}
+
+// wait waits for the command's end.
+func (c *command) wait(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		_ = c.cmd.Process.Kill()
+		<-c.ended
+		return fmt.Errorf("deployctl %s does not end; it says\n%s", strings.Join(c.cmd.Args[1:], " "), c.end())
+	case <-c.ended:
+	}
+	if c.err != nil {
+		return fmt.Errorf("deployctl %s: %w; it says\n%s", strings.Join(c.cmd.Args[1:], " "), c.err, c.end())
+	}
+	return nil
+}
+
+// end is the end of what the command said.
+func (c *command) end() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	text := c.said.String()
+	return text[max(0, len(text)-3000):]
+}
+
+// deployctl runs a command to its end.
+func (s *stage) deployctl(ctx context.Context, args ...string) (string, error) {
+	c, err := s.start(args...)
+	if err != nil {
+		return "", err
+	}
+	err = c.wait(ctx)
+	return c.said.String(), err
+}
+
+// eventually polls for what cannot be waited for.
+func eventually(ctx context.Context, what string, done func() (bool, error)) error {
+	for {
+		ok, err := done()
+		if err != nil || ok {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return errors.Join(fmt.Errorf("never: %s", what), ctx.Err())
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}

@@ -1,0 +1,153 @@
+// Package cluster runs a deployctl service in parts, each a process that can be killed and brought back: what a production
+// service is, on the Temporal and the S3 server of a home.
+package cluster
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/health/grpc_health_v1"
+)
+
+// token is the first one, for whoever starts the cluster.
+const token = "the-first-token-of-this-cluster" //nolint:gosec // it is good for one test
+
+// Home is where an embedded service keeps what its parts need.
+type Home struct {
+	Dir                                            string `json:"home"`
+	TemporalAddress, Namespace, S3Endpoint, Bucket string
+	// PID is the embedded service's own process, while it runs.
+	PID  int
+	Keys struct {
+		S3AccessKey, S3SecretKey string
+		Master                   []byte
+	} `json:"-"`
+}
+
+// ReadHome reads what `deployctl dev status --json` says, and the home's keys.
+func ReadHome(status []byte) (*Home, error) {
+	h := &Home{}
+	if err := json.Unmarshal(status, h); err != nil {
+		return nil, fmt.Errorf("read the service's status: %w", err)
+	}
+	keys, err := os.ReadFile(filepath.Join(h.Dir, "data", "keys.json"))
+	if err != nil {
+		return nil, err
+	}
+	return h, json.Unmarshal(keys, &h.Keys)
+}
+
+// Prepare makes a home below dir by starting the embedded service of a binary and stopping it again.
+func Prepare(ctx context.Context, binary, dir string, env []string) (*Home, error) {
+	run := func(args ...string) ([]byte, error) {
+		cmd := exec.CommandContext(ctx, binary, args...)
+		cmd.Dir, cmd.Env, cmd.Stderr = dir, env, os.Stderr
+		out, err := cmd.Output()
+		if err != nil {
+			err = fmt.Errorf("deployctl %s: %w", args, err)
+		}
+		return out, err
+	}
+	if _, err := run("dev", "--background"); err != nil {
+		return nil, err
+	}
+	text, err := run("dev", "status", "--json")
+	if err != nil {
+		return nil, err
+	}
+	if _, err := run("dev", "stop"); err != nil {
+		return nil, err
+	}
+	return ReadHome(text)
+}
+
+// Settings are the environment of serve and worker on the home's servers; S3 may be reached by way of another endpoint.
+func (h *Home) Settings(s3Endpoint string) []string {
+	return []string{
+		"DEPLOYCTL_KEY=" + base64.StdEncoding.EncodeToString(h.Keys.Master), "DEPLOYCTL_TOKEN=" + token,
+		"DEPLOYCTL_TEMPORAL_ADDRESS=" + h.TemporalAddress, "DEPLOYCTL_TEMPORAL_NAMESPACE=" + h.Namespace,
+		"DEPLOYCTL_S3_ENDPOINT=" + s3Endpoint, "DEPLOYCTL_S3_BUCKET=" + h.Bucket,
+		"DEPLOYCTL_S3_ACCESS_KEY_ID=" + h.Keys.S3AccessKey, "DEPLOYCTL_S3_SECRET_ACCESS_KEY=" + h.Keys.S3SecretKey,
+	}
+}
+
+// Cluster is a service whose parts run.
+type Cluster struct {
+	*Home
+	S3, Temporal, Serve *Part
+	Workers             []*Part
+	// Env is the environment of its clients.
+	Env []string
+}
+
+// Start starts every part, and returns when the API serves. S3 may be reached by way of another endpoint than the home's own.
+func Start(ctx context.Context, binary, dir string, env []string, h *Home, s3Endpoint string, workers int) (*Cluster, error) {
+	listen, err := freeAddress()
+	if err != nil {
+		return nil, err
+	}
+	settings := slices.Concat(env, h.Settings(s3Endpoint), []string{"DEPLOYCTL_LISTEN=" + listen})
+	part := func(name string, args ...string) *Part {
+		return &Part{Name: name, path: binary, dir: dir, args: args, env: settings}
+	}
+	c := &Cluster{
+		Home: h, S3: part("s3", "dev", "s3", "--home", h.Dir), Temporal: part("temporal", "dev", "temporal", "--home", h.Dir),
+		Serve: part("serve", "serve"), Env: slices.Concat(env, []string{"DEPLOYCTL_SERVER=" + listen, "DEPLOYCTL_TOKEN=" + token}),
+	}
+	for i := range workers {
+		c.Workers = append(c.Workers, part(fmt.Sprintf("worker-%d", i+1), "worker"))
+	}
+	for _, p := range c.Parts() {
+		if err := p.Start(); err != nil {
+			c.Stop()
+			return nil, err
+		}
+	}
+	if err := healthy(ctx, listen); err != nil {
+		c.Stop()
+		return nil, fmt.Errorf("the cluster in %s does not serve: %w", dir, err)
+	}
+	return c, nil
+}
+
+// Parts gives every part, those first that others stand on.
+func (c *Cluster) Parts() []*Part { return append([]*Part{c.S3, c.Temporal, c.Serve}, c.Workers...) }
+
+// Stop ends every part.
+func (c *Cluster) Stop() {
+	for _, p := range slices.Backward(c.Parts()) {
+		p.Stop()
+	}
+}
+
+// healthy returns when the API serves.
+func healthy(ctx context.Context, address string) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	connection, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = connection.Close() }()
+	_, err = grpc_health_v1.NewHealthClient(connection).Check(ctx, &grpc_health_v1.HealthCheckRequest{}, grpc.WaitForReady(true))
+	return err
+}
+
+// freeAddress is one on loopback that nobody listens on.
+func freeAddress() (string, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	return listener.Addr().String(), listener.Close()
+}
