@@ -128,3 +128,23 @@ func TestALostCreateIsFoundAmongAllByWhatTellsItFromOthers(t *testing.T) {
 		})
 	}
 }
+
+func TestAProviderThatStopsInTheMiddleOfAListIsAskedAgain(t *testing.T) {
+	t.Parallel()
+	h := bench(t, map[string]deployments.ConfigValue{settleKey: {Value: `{"` + thingType + `": {"list": "property:tags.Name"}}`}})
+	inputs := texts("do", "die-after")
+	inputs["tags"] = resource.NewProperty(resource.PropertyMap{"Name": resource.NewProperty("ours")})
+	step := h.create(inputs)
+	if _, err := h.step(step, 1); errorType(err) != deployments.ErrorUnknownOutcome {
+		t.Fatalf("%v", err)
+	}
+	if err := os.WriteFile(filepath.Join(h.world, stopListing), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.settleStep(step); errorType(err) != deployments.ErrorNotDone {
+		t.Errorf("when it stops: %v", err)
+	}
+	if result, err := h.settleStep(step); err != nil || result.Outcome != engine.OutcomeDone {
+		t.Errorf("after that: %+v %v", result, err)
+	}
+}

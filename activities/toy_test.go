@@ -211,8 +211,15 @@ func (p *toy) record(line string) {
 	}
 }
 
+// stopListing is a file in the world that makes the next List stop in the middle.
+const stopListing = ".stop-listing"
+
 // List gives one thing a page.
 func (p *toy) List(req *pulumirpc.ListRequest, stream pulumirpc.ResourceProvider_ListServer) error {
+	if os.Remove(filepath.Join(p.world, stopListing)) == nil {
+		_ = stream.Send(&pulumirpc.ListResponse{Response: &pulumirpc.ListResponse_Result_{Result: &pulumirpc.ListResponse_Result{Id: "a"}}})
+		return status.Error(codes.Unavailable, "the cloud is away")
+	}
 	entries, err := os.ReadDir(p.world)
 	if err != nil {
 		return err

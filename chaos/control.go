@@ -3,12 +3,12 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -126,8 +126,10 @@ func (h *human) disturbed(ctx context.Context, nth int, at fakecloud.Moment, vic
 
 // mend types what is needed until an update succeeds.
 func (h *human) mend(ctx context.Context) error {
+	var said string
+	var err error
 	for range 10 {
-		said, err := h.types(ctx, stockUp...)
+		said, err = h.types(ctx, stockUp...)
 		switch {
 		case err == nil:
 			return nil
@@ -135,6 +137,8 @@ func (h *human) mend(ctx context.Context) error {
 			return ctx.Err()
 		case strings.Contains(said, "locked"):
 			_, err = h.types(ctx, "cancel", "--yes", "--stack", "control")
+		case strings.Contains(said, "already exists"):
+			err = h.clears(ctx)
 		case strings.Contains(said, "pending"):
 			_, err = h.types(ctx, "refresh", "--yes", "--skip-preview", "--clear-pending-creates", "--stack", "control")
 		}
@@ -142,19 +146,48 @@ func (h *human) mend(ctx context.Context) error {
 			return ctx.Err()
 		}
 	}
-	return errors.New("the stock CLI does not get there")
+	return fmt.Errorf("the stock CLI does not get there; it says\n%s", said[max(0, len(said)-2000):])
+}
+
+// clears deletes by hand what stands in the way: objects that the state does not know.
+func (h *human) clears(ctx context.Context) error {
+	state, err := h.state(ctx)
+	if err != nil {
+		return err
+	}
+	objects, err := h.cloud.Objects(ctx, "")
+	if err != nil {
+		return err
+	}
+	for _, o := range objects {
+		if !slices.ContainsFunc(state.Resources, func(r apitype.ResourceV3) bool { return string(r.ID) == o.ID }) {
+			h.typed++
+			if err := h.cloud.Remove(ctx, o.Kind, o.ID); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// state is the stock CLI's.
+func (h *human) state(ctx context.Context) (state apitype.DeploymentV3, err error) {
+	text, err := h.types(ctx, "stack", "export", "--stack", "control")
+	if err != nil {
+		return state, fmt.Errorf("%w: %s", err, text)
+	}
+	var exported apitype.UntypedDeployment
+	if err := json.Unmarshal([]byte(text), &exported); err != nil {
+		return state, err
+	}
+	return state, json.Unmarshal(exported.Deployment, &state)
 }
 
 // count compares the cloud with the stock CLI's state.
 func (h *human) count(ctx context.Context) (counts, error) {
 	c := counts{Commands: h.typed - 1}
-	text, err := h.types(ctx, "stack", "export", "--stack", "control")
+	state, err := h.state(ctx)
 	if err != nil {
-		return c, fmt.Errorf("%w: %s", err, text)
-	}
-	var exported apitype.UntypedDeployment
-	var state apitype.DeploymentV3
-	if err := errors.Join(json.Unmarshal([]byte(text), &exported), json.Unmarshal(exported.Deployment, &state)); err != nil {
 		return c, err
 	}
 	c.Duplicates, c.Leaks, err = h.stray(ctx, state)

@@ -37,7 +37,7 @@ func graph(r *rand.Rand, n int, types ...string) []node {
 	for i := range nodes {
 		name := fmt.Sprintf("r%03d", i)
 		at := &nodes[i]
-		*at = node{Name: name, Type: types[r.IntN(len(types))], Properties: map[string]any{"size": 1 + r.IntN(5)}}
+		*at = node{Name: name, Type: types[r.IntN(len(types))], Needs: []string{}, Properties: map[string]any{"size": 1 + r.IntN(5)}}
 		switch at.Type {
 		case named:
 			at.Properties["name"] = "the-" + name
