@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -50,21 +51,12 @@ func graph(r *rand.Rand, n int, types ...string) []node {
 		}
 		at.Needs = append(at.Needs, nodes[r.IntN(roots)].Name)
 		for range r.IntN(3) {
-			if need := nodes[max(0, i-40)+r.IntN(min(i, 40))].Name; !contains(at.Needs, need) {
+			if need := nodes[max(0, i-40)+r.IntN(min(i, 40))].Name; !slices.Contains(at.Needs, need) {
 				at.Needs = append(at.Needs, need)
 			}
 		}
 	}
 	return nodes
-}
-
-func contains(all []string, one string) bool {
-	for _, s := range all {
-		if s == one {
-			return true
-		}
-	}
-	return false
 }
 
 // write writes the program in a language, "yaml" or "nodejs", as a project.

@@ -184,13 +184,15 @@ func (r *run) settle(s engine.Settle) call {
 	}
 }
 
-// unstarted reports that an activity ended without having begun: its worker is not there.
+// unstarted reports that an activity, or its last attempt, ended without having begun: its worker is not there. What an attempt
+// before failed of is the cause of a timeout, and tells nothing.
 func unstarted(err error) bool {
-	var failure *temporal.ApplicationError
-	if errors.As(err, &failure) {
-		return failure.Type() == deployments.ErrorNotStarted
+	var timeout *temporal.TimeoutError
+	if errors.As(err, &timeout) {
+		return timeout.TimeoutType() == enumspb.TIMEOUT_TYPE_SCHEDULE_TO_START
 	}
-	return timedOut(err, enumspb.TIMEOUT_TYPE_SCHEDULE_TO_START)
+	var failure *temporal.ApplicationError
+	return errors.As(err, &failure) && failure.Type() == deployments.ErrorNotStarted
 }
 
 // lost reports that an activity ended because its worker did not answer.
@@ -206,10 +208,10 @@ func sentence(err error) string {
 	var failure *temporal.ApplicationError
 	var timeout *temporal.TimeoutError
 	switch {
-	case errors.As(err, &failure):
-		return failure.Message()
 	case errors.As(err, &timeout):
 		return "its worker did not report any more"
+	case errors.As(err, &failure):
+		return failure.Message()
 	case temporal.IsCanceledError(err):
 		return "it was cancelled"
 	}
