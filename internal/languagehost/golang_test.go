@@ -102,7 +102,7 @@ func TestAGoProgramThatPanicsHasFailed(t *testing.T) {
 
 func TestAKilledGoProgramIsLostNotFailed(t *testing.T) {
 	p := goProgram(t, `
-		fmt.Println("program", os.Getpid())
+		fmt.Println("pid of program", os.Getpid())
 		time.Sleep(time.Hour)
 		return nil`)
 	result := p.start(t.Context())

@@ -131,10 +131,11 @@ func (j *journal) await(t *testing.T, text string) pluginhost.Message {
 	}
 }
 
-// pid is the number that a program prints after a word.
-func (j *journal) pid(t *testing.T, word string) int {
+// pid is the one that a program prints as that of a process.
+func (j *journal) pid(t *testing.T, process string) int {
 	t.Helper()
-	_, number, _ := strings.Cut(j.await(t, word+" ").Text, word+" ")
+	label := "pid of " + process + " "
+	_, number, _ := strings.Cut(j.await(t, label).Text, label)
 	pid, err := strconv.Atoi(strings.TrimSpace(number))
 	if err != nil {
 		t.Fatal(err)

@@ -19,10 +19,10 @@ import (
 )
 
 const waiting = `
-console.log("host " + process.ppid);
+console.log("pid of host " + process.ppid);
 const child = require("child_process").spawn("sleep", ["3600"]);
-console.log("child " + child.pid);
-console.log("program " + process.pid);
+console.log("pid of child " + child.pid);
+console.log("pid of program " + process.pid);
 setInterval(() => {}, 1000);
 `
 
