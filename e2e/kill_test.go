@@ -49,6 +49,7 @@ func TestWhateverIsKilledTheUpdateEnds(t *testing.T) {
 					gate := s.gate(t, object, at)
 					up := s.start(t, "up", "--yes", "--skip-preview", "--on-unknown", "fail")
 					must(t, gate.Wait(waiting(t)))
+					up.knowsTheRest(t)
 					killed[victim](t, s, up)
 					if victim == "the service" || victim == "the provider" {
 						must(t, gate.WaitEmpty(waiting(t)))
@@ -63,6 +64,13 @@ func TestWhateverIsKilledTheUpdateEnds(t *testing.T) {
 			}
 		}
 	}
+}
+
+// knowsTheRest waits, while something is held that can be found again, until no create of anything else is in doubt.
+func (r *ran) knowsTheRest(t *testing.T) {
+	t.Helper()
+	r.says(t, "tagged-2 created")
+	r.says(t, "server-2 created")
 }
 
 // attached comes back to the update, and starts the service if it does not run.
@@ -82,6 +90,7 @@ func TestACreateThatNobodyCanFindIsNeverMadeTwice(t *testing.T) {
 				gate := s.gate(t, "server-2", at)
 				up := s.start(t, "up", "--yes", "--skip-preview", "--on-unknown", "fail")
 				must(t, gate.Wait(waiting(t)))
+				up.says(t, "tagged-2 created")
 				killed[victim](t, s, up)
 				must(t, gate.WaitEmpty(waiting(t)))
 				must(t, gate.Open(t.Context()))

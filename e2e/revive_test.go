@@ -15,6 +15,7 @@ func TestAServiceThatDiedIsStartedAgainByWhoeverWaitsForIt(t *testing.T) {
 			gate := s.gate(t, "named-2", fakecloud.Before)
 			waits := s.start(t, "up", "--yes", "--skip-preview")
 			must(t, gate.Wait(waiting(t)))
+			waits.knowsTheRest(t)
 			if command == "attach" {
 				waits.kill(t)
 				waits = s.start(t, "attach")

@@ -57,6 +57,7 @@ func TestCancel(t *testing.T) {
 					gate := s.gate(t, object, at)
 					up := s.start(t, "up", "--yes", "--skip-preview", "--on-unknown", "fail")
 					must(t, gate.Wait(waiting(t)))
+					up.knowsTheRest(t)
 					s.must(t, "cancel", "--force", "--yes")
 					up.mustEnd(t, 3) // also where the cancel was quicker than finding out
 					must(t, gate.Open(t.Context()))
