@@ -20,7 +20,20 @@ func (a *Activities) Head(ctx context.Context, name deployments.StackName) (depl
 	if err != nil {
 		return deployments.Head{}, failure(err)
 	}
-	return h.Contract(name), nil
+	head := h.Contract(name)
+	latest, err := a.Store.History(ctx, name, 1) // among them those that never had the stack
+	if err != nil {
+		return head, failure(err)
+	}
+	for _, info := range latest {
+		head.Next = max(head.Next, info.Update.Number()+1)
+	}
+	if head.Active != nil {
+		if info, err := a.Store.Info(ctx, *head.Active); err == nil { // else it has not begun, or its watchers are told less
+			head.Running = &info
+		}
+	}
+	return head, nil
 }
 
 // Claim makes this worker the host of an update and, if it changes the stack, the one writer of the stack's head. Claiming

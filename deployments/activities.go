@@ -12,6 +12,7 @@ const (
 	ActivitySettled = "Settled" // SettledInput → UpdateInfo
 	ActivityStop    = "Stop"    // UpdateName → string: nothing moves the closed update any more; the task queue of its host
 	ActivityRecover = "Recover" // RecoverInput → UpdateInfo
+	ActivityEnter   = "Enter"   // UpdateInfo → nothing: an update that never began is part of its stack's history
 	ActivityEnded   = "Ended"   // UpdateName → nothing, once the update's workflow is closed or not known
 
 	ActivityProgram = "Program" // ProgramInput → ProgramOutput
@@ -28,6 +29,8 @@ const (
 type Head struct {
 	Version int         `json:"version"`
 	Active  *UpdateName `json:"active,omitempty"`
+	// Running describes the active update, if that has begun.
+	Running *UpdateInfo `json:"running,omitempty"`
 	// Next is the next version to give out: greater than every version ever given out.
 	Next int `json:"next"`
 }

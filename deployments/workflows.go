@@ -98,6 +98,8 @@ type UpdateInput struct {
 	Request UpdateRequest `json:"request"`
 	// Withdrawn says why the update ends before it starts: it was cancelled, or superseded by a later one.
 	Withdrawn string `json:"withdrawn,omitempty"`
+	// Since is when a withdrawn update was accepted.
+	Since time.Time `json:"since,omitzero"`
 }
 
 // RunOutput is what a Run came to, and the number of its last save, which Settled needs.

@@ -216,7 +216,7 @@ func TestSupersedeTakesThePlaceOfThoseThatWait(t *testing.T) {
 	first := s.start(t, "up", "--yes", "--skip-preview")
 	must(t, gate.Wait(waiting(t)))
 	second := s.start(t, "up", "--yes", "--skip-preview")
-	second.says(t, "waiting in the stack's queue")
+	second.says(t, "waiting for update 2 of ")
 	third := s.start(t, "up", "--yes", "--skip-preview", "--on-busy", "supersede")
 	second.says(t, "superseded by version 4")
 	must(t, gate.Open(t.Context()))
@@ -235,12 +235,19 @@ func TestACancelledUpdateThatWaitsEnds(t *testing.T) {
 	first := s.start(t, "up", "--yes", "--skip-preview")
 	must(t, gate.Wait(waiting(t)))
 	second := s.start(t, "up", "--yes", "--skip-preview")
-	second.says(t, "waiting in the stack's queue")
+	second.says(t, "waiting for update 2 of ")
 	s.must(t, "cancel", "3")
 	second.says(t, "cancelled before it began")
 	second.mustEnd(t, 3)
 	must(t, gate.Open(t.Context()))
 	first.mustEnd(t, 0)
+	s.fails(t, 3, []string{"cancelled before it began"}, "attach", "3")
+
+	// Its number is not given out again, even by a stack that does not remember it.
+	must(t, s.dial(t).TerminateWorkflow(t.Context(), "stack/organization/"+projectName(t)+"/dev", "", "to forget"))
+	if again := s.update(t, "up"); !strings.HasSuffix(again.Update, "/dev/4") {
+		t.Errorf("the next update is %s", again.Update)
+	}
 }
 
 func TestQuietPrintsTheSummaryAlone(t *testing.T) {

@@ -84,6 +84,23 @@ func TestTwoUpdatesOfOneStackAtOnce(t *testing.T) {
 	s.asIfNothingHappened(t)
 }
 
+// TestAnUpdateThatWaitsOutlivesItsQueue ends the workflow that is the queue, as the Web UI can.
+func TestAnUpdateThatWaitsOutlivesItsQueue(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, sharedHome(t))
+	gate := s.gate(t, "named-1", fakecloud.Before)
+	first := s.start(t, "up", "--yes", "--skip-preview")
+	must(t, gate.Wait(waiting(t)))
+	second := s.start(t, "up", "--yes", "--skip-preview")
+	second.says(t, "waiting for update 1 of ")
+	must(t, s.dial(t).TerminateWorkflow(t.Context(), "stack/organization/"+projectName(t)+"/dev", "", "by hand"))
+	second.says(t, "asking again")
+	must(t, gate.Open(t.Context()))
+	first.mustEnd(t, 0)
+	second.mustEnd(t, 0)
+	s.asIfNothingHappened(t)
+}
+
 // TestAWebsiteSurvives kills what a website's update stands on once its bucket is there; its provider is in the service. The
 // program's host is held meanwhile, so that the update has not ended.
 func TestAWebsiteSurvives(t *testing.T) {

@@ -117,10 +117,15 @@ func (r *recovery) withdraw(ctx context.Context, in deployments.RecoverInput, in
 		}
 	}
 	info.Status, info.Error, info.Ended = string(statusOf(in)), in.Error, time.Now().UTC()
+	return info, r.Enter(ctx, info)
+}
+
+// Enter makes an update that ended without having had its stack part of the history, with its end as its log.
+func (r *recovery) Enter(ctx context.Context, info deployments.UpdateInfo) error {
 	if err := r.connection.Store.PutInfo(ctx, info); err != nil {
-		return info, err
+		return err
 	}
-	return info, closeLog(ctx, r.connection.Store, info, 0)
+	return closeLog(ctx, r.connection.Store, info, 0)
 }
 
 func statusOf(in deployments.RecoverInput) engine.Status {

@@ -88,7 +88,7 @@ func (q *queue) first() string {
 }
 
 func (q *queue) withdraw(u deployments.QueuedUpdate, why string) {
-	q.withdrawn = append(q.withdrawn, deployments.UpdateInput{Update: u.Update, Request: u.Request, Withdrawn: why})
+	q.withdrawn = append(q.withdrawn, deployments.UpdateInput{Update: u.Update, Request: u.Request, Withdrawn: why, Since: u.Since})
 }
 
 // remove takes a waiting update out; false when it does not wait.
@@ -145,8 +145,12 @@ func describe(u deployments.QueuedUpdate) deployments.UpdateInfo {
 }
 
 // adopt takes an update over that the stack's head names as active.
-func (q *queue) adopt(u deployments.UpdateName, now time.Time) {
+func (q *queue) adopt(h deployments.Head, now time.Time) {
 	q.Active = &deployments.QueuedUpdate{
-		Update: u, Request: deployments.UpdateRequest{Stack: u.StackName, Kind: engine.KindUp}, Since: now,
+		Update: *h.Active, Request: deployments.UpdateRequest{Stack: q.Stack, Kind: engine.KindUp}, Since: now,
+	}
+	if r := h.Running; r != nil {
+		q.Active.Since = r.Started
+		q.Active.Request.Kind, q.Active.Request.Message, q.Active.Request.Initiator = r.Kind, r.Message, r.Initiator
 	}
 }

@@ -95,7 +95,7 @@ func (r *run) poll(ctx workflow.Context, p deployments.Poll) (deployments.Replie
 	r.polls++
 	r.outbox.acknowledge(p)
 	r.post(p.Messages)
-	err := workflow.Await(ctx, func() bool { return r.closing || r.outbox.ready(p) })
+	err := workflow.Await(lasting(ctx), func() bool { return r.closing || r.outbox.ready(p) })
 	return r.outbox.answer(p), err
 }
 

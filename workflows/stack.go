@@ -75,7 +75,7 @@ func (s *stack) listen(ctx workflow.Context) error {
 func (s *stack) begin(ctx workflow.Context) {
 	defer func() { s.opened = true }()
 	if s.Active == nil && len(s.Answers) == 0 && s.read(ctx) == nil && s.head.Active != nil {
-		s.adopt(*s.head.Active, workflow.Now(ctx))
+		s.adopt(s.head, workflow.Now(ctx))
 	}
 	if s.Active != nil {
 		s.observe(ctx)
@@ -93,6 +93,7 @@ func (s *stack) read(ctx workflow.Context) error {
 
 // submitted answers the update handler submit.
 func (s *stack) submitted(ctx workflow.Context, r deployments.UpdateRequest) (deployments.Accepted, error) {
+	ctx = lasting(ctx)
 	if err := workflow.Await(ctx, func() bool { return s.opened }); err != nil {
 		return deployments.Accepted{}, err
 	}
@@ -114,9 +115,18 @@ func (s *stack) submitted(ctx workflow.Context, r deployments.UpdateRequest) (de
 	return a, refusal(err)
 }
 
+// lasting is the context of a handler of a workflow that a cancel does not end: what is asked of it afterwards is answered, too.
+func lasting(ctx workflow.Context) workflow.Context {
+	if ctx.Err() != nil && workflow.GetVersion(ctx, "handlers outlast a cancel", workflow.DefaultVersion, 1) == workflow.DefaultVersion {
+		return ctx
+	}
+	ctx, _ = workflow.NewDisconnectedContext(ctx)
+	return ctx
+}
+
 // recall answers the update handler withdraw.
 func (s *stack) recall(ctx workflow.Context, w deployments.Withdrawal) (bool, error) {
-	err := workflow.Await(ctx, func() bool { return s.opened })
+	err := workflow.Await(lasting(ctx), func() bool { return s.opened })
 	return err == nil && s.remove(w.Update, "cancelled before it began"), err
 }
 

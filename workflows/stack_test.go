@@ -171,6 +171,16 @@ func TestASupersedingUpdateTakesThePlaceOfThoseThatWait(t *testing.T) {
 	y.want(t, "begin 1", "withdraw 2: superseded by version 3", "end 1", "begin 3", "end 3")
 }
 
+func TestAStackThatIsCancelledStaysALockAndAQueue(t *testing.T) {
+	y := newYard(deployments.Head{Next: 1})
+	y.env.RegisterDelayedCallback(y.env.CancelWorkflow, 0)
+	for _, name := range []string{"a", "b", "c"} {
+		y.submit(time.Second, name, deployments.UpdateRequest{})
+	}
+	y.live(t, deployments.StackInput{})
+	y.want(t, "begin 1", "end 1", "begin 2", "end 2", "begin 3", "end 3")
+}
+
 func TestAWaitingUpdateCanBeWithdrawn(t *testing.T) {
 	y := newYard(deployments.Head{Next: 1})
 	y.submit(0, "a", deployments.UpdateRequest{})
@@ -247,6 +257,20 @@ func TestAnUpdateThatTheHeadNamesIsEndedFirst(t *testing.T) {
 	y.want(t, "begin 10", "end 10")
 	if len(y.recovered) != 1 || y.recovered[0].Update != left {
 		t.Errorf("recovered %+v", y.recovered)
+	}
+}
+
+func TestWhoIsBehindAnUpdateThatTheHeadNamesIsToldWhoseItIs(t *testing.T) {
+	left := deployments.UpdateName{StackName: theStack, Version: "9"}
+	since := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	y := newYard(deployments.Head{Version: 8, Next: 10, Active: &left, Running: &deployments.UpdateInfo{
+		Update: left, Kind: engine.KindDestroy, Initiator: "ann", Started: since,
+	}})
+	y.submit(0, "a", deployments.UpdateRequest{})
+	y.live(t, deployments.StackInput{})
+	got := y.answers["a"]
+	if got.Position != 1 || got.Behind == nil || got.Behind.Kind != engine.KindDestroy || got.Behind.Initiator != "ann" || !got.Behind.Started.Equal(since) {
+		t.Errorf("answered %+v behind %+v", got, got.Behind)
 	}
 }
 

@@ -59,12 +59,19 @@ func (w *Workflows) Update(ctx workflow.Context, in deployments.UpdateInput) (de
 	return u.end(ctx, out)
 }
 
-// withdrawn ends an update that never began.
+// withdrawn ends an update that never began. It becomes part of the stack's history, so that its number is not given out again.
 func withdrawn(ctx workflow.Context, in deployments.UpdateInput) (deployments.UpdateInfo, error) {
 	now := workflow.Now(ctx)
 	info := deployments.UpdateInfo{
 		Update: in.Update, Kind: in.Request.Kind, DryRun: in.Request.DryRun, Status: string(engine.StatusCancelled),
 		Message: in.Request.Message, Initiator: in.Request.Initiator, Started: now, Ended: now, Error: in.Withdrawn,
+	}
+	if !in.Since.IsZero() { // else its stack is of a time when nobody did that
+		info.Started = in.Since
+		enter := onShared(ctx, "enter it in the history")
+		if err := workflow.ExecuteActivity(enter, deployments.ActivityEnter, info).Get(ctx, nil); err != nil {
+			workflow.GetLogger(ctx).Info("The update is not in the history.", "error", err)
+		}
 	}
 	return info, report(ctx, info.Status)
 }

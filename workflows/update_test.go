@@ -29,6 +29,7 @@ type hosts struct {
 	settled  *deployments.SettledInput
 	released []string
 	noted    []deployments.UpdateFinished
+	entered  []deployments.UpdateInfo
 
 	heard []deployments.Message
 	steps int // what the run has reached
@@ -53,6 +54,11 @@ func (h *hosts) Program(ctx context.Context, in deployments.ProgramInput) (deplo
 	h.epochs, h.ran = append(h.epochs, in.Epoch), append(h.ran, activity.GetInfo(ctx).TaskQueue)
 	h.mu.Unlock()
 	return h.programs(ctx, in)
+}
+
+func (h *hosts) Enter(_ context.Context, info deployments.UpdateInfo) error {
+	h.entered = append(h.entered, info)
+	return nil
 }
 
 func (h *hosts) Ping(ctx context.Context) error {
@@ -130,6 +136,7 @@ func (h *hosts) carryOut(t *testing.T, in deployments.UpdateInput, at func(*test
 	env.RegisterActivity(h.Claim)
 	env.RegisterActivity(h.Program)
 	env.RegisterActivity(h.Ping)
+	env.RegisterActivity(h.Enter)
 	env.RegisterActivity(h.Settled)
 	env.RegisterActivity(h.Release)
 	env.OnSignalExternalWorkflow(anything, deployments.StackWorkflowID(theStack), "", deployments.SignalFinished, anything).Return(
@@ -332,8 +339,12 @@ func TestAnUpdateThatNoWorkerTakesFailsWithoutSettling(t *testing.T) {
 
 func TestAWithdrawnUpdateEndsCancelled(t *testing.T) {
 	h := &hosts{}
-	info, err := h.carryOut(t, deployments.UpdateInput{Withdrawn: "superseded by version 3"}, nil)
-	if err != nil || info.Status != "cancelled" || info.Error != "superseded by version 3" || h.claims != 0 {
+	since := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	info, err := h.carryOut(t, deployments.UpdateInput{Withdrawn: "superseded by version 3", Since: since}, nil)
+	if err != nil || info.Status != "cancelled" || info.Error != "superseded by version 3" || !info.Started.Equal(since) || h.claims != 0 {
 		t.Errorf("came to %+v, %v", info, err)
+	}
+	if len(h.entered) != 1 || h.entered[0].Error != info.Error {
+		t.Errorf("the history has %+v", h.entered)
 	}
 }

@@ -221,17 +221,23 @@ func queueLine(p deployments.Progress) string {
 	if p.Position == 0 {
 		return ""
 	}
-	line := fmt.Sprintf("waiting in the stack's queue, position %d", p.Position)
+	ahead := "those before it"
 	if p.Behind != nil {
-		line += fmt.Sprintf(": %s %s runs", p.Behind.Kind, p.Behind.Update)
-		if p.Behind.Initiator != "" {
-			line += " for " + p.Behind.Initiator
-		}
-		if !p.Behind.Started.IsZero() {
-			line += ", since " + p.Behind.Started.Local().Format(time.TimeOnly)
-		}
+		ahead = Holder(*p.Behind)
 	}
-	return line
+	return fmt.Sprintf("waiting for %s; position %d", ahead, p.Position)
+}
+
+// Holder names an update that runs, whose it is, and since when: it is in somebody's way.
+func Holder(u deployments.UpdateInfo) string {
+	text := "update " + u.Update.Version
+	if u.Initiator != "" {
+		text += " of " + plain(u.Initiator)
+	}
+	if !u.Started.IsZero() {
+		text += ", running since " + u.Started.Local().Format(time.TimeOnly)
+	}
+	return text
 }
 
 // longDetail is how many columns of a property's values are shown.

@@ -151,9 +151,9 @@ func TestANarrowerWindowIsRedrawnWithoutLeavings(t *testing.T) {
 
 func TestAQueuedUpdateSaysWhoIsAhead(t *testing.T) {
 	behind := ended("running", "", 0, nil).End
-	behind.Kind, behind.Initiator, behind.Started = "destroy", "ann", time.Time{}
+	behind.Initiator, behind.Started = "ann", time.Date(2026, 1, 2, 12, 3, 5, 0, time.Local)
 	newScene(t, 80, 24, Options{}).at(0, deployments.WatchEvent{Progress: &deployments.Progress{Position: 2, Behind: behind}}).shows(`
-⠋ waiting in the stack's queue, position 2: destroy organization/shop/dev/7 ru…
+⠋ waiting for update 7 of ann, running since 12:03:05; position 2
 `)
 }
 

@@ -3,11 +3,8 @@ package service
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
-	"go.temporal.io/api/enums/v1"
-	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/deployctl/deployctl/activities"
@@ -22,6 +19,8 @@ const (
 	brisk = 10 * time.Millisecond
 	// progressEvery is how often a running update is asked where it stands.
 	progressEvery = time.Second
+	// patience is how many looks may find nothing of an update before it is given up.
+	patience = 5
 	// partsAtOnce bounds the parts that are read in one go.
 	partsAtOnce = 50
 )
@@ -35,6 +34,7 @@ type watcher struct {
 	asked   time.Time
 	listed  time.Time
 	streams []string
+	missed  int // looks in a row that found nothing of the update
 }
 
 // Watch sends an update's events as they are written, until its end.
@@ -91,22 +91,6 @@ func (w *watcher) ending(ctx context.Context) <-chan struct{} {
 		}
 	}()
 	return ended
-}
-
-// known reports that an update without a log yet is running, or waits in its stack's queue.
-func (s *Service) known(ctx context.Context, u deployments.UpdateName) error {
-	_, err := s.temporal.DescribeWorkflowExecution(ctx, deployments.UpdateWorkflowID(u), "")
-	if err == nil {
-		return nil
-	}
-	queue := s.queued(ctx, u.StackName)
-	if queue.Active != nil && queue.Active.Update == u || slices.ContainsFunc(queue.Queued, func(w deployments.UpdateInfo) bool { return w.Update == u }) {
-		return nil
-	}
-	if _, missing := err.(*serviceerror.NotFound); missing { //nolint:errorlint // Temporal answers it unwrapped
-		return deployments.Errorf(deployments.CodeNotFound, "there is no update %s; `deployctl stack history` lists those there are", u)
-	}
-	return failure("find the update", err)
 }
 
 // look reads what has been written; the run's stream comes last, because it holds the end.
@@ -168,7 +152,7 @@ func (w *watcher) pass(stream string, parts [][]byte) (ended bool, err error) {
 	return ended, nil
 }
 
-// progress tells where the update stands, once a second: in its queue, withdrawn from there, or which steps run and in which
+// progress tells where the update stands, once a second: in its queue, ended without having begun, or which steps run and in which
 // attempt.
 func (w *watcher) progress(ctx context.Context) (ended bool, err error) {
 	if time.Since(w.asked) < progressEvery {
@@ -180,69 +164,18 @@ func (w *watcher) progress(ctx context.Context) (ended bool, err error) {
 		return false, nil // most updates are over before anybody wonders
 	}
 	var p deployments.Progress
-	value, err := w.temporal.QueryWorkflow(ctx, deployments.RunWorkflowID(w.update), "", deployments.QueryProgress)
-	if err == nil {
-		err = value.Get(&p)
-	}
-	if err != nil {
-		waiting := w.position(ctx)
+	if err := w.ask(ctx, deployments.RunWorkflowID(w.update), deployments.QueryProgress, &p); err != nil {
+		queue, err := w.queued(ctx, w.update.StackName)
+		if err != nil {
+			return false, nil //nolint:nilerr // the next look may tell
+		}
+		waiting := w.position(queue)
 		if waiting == nil {
-			return w.withdrawn(ctx) // or between the queue and the run, or Temporal is away: the log tells
+			return w.unbegun(ctx, queue) // or between the queue and the run
 		}
 		p = *waiting
 	} else {
 		w.attempts(ctx, &p)
 	}
 	return false, w.send(deployments.WatchEvent{Progress: &p})
-}
-
-// withdrawn sends the end of an update that left its queue without having begun: that one has a result, and never a log.
-// The log is read after the result is there, because whatever has a log closes it first.
-func (w *watcher) withdrawn(ctx context.Context) (bool, error) {
-	id := deployments.UpdateWorkflowID(w.update)
-	described, err := w.temporal.DescribeWorkflowExecution(ctx, id, "")
-	if err != nil || described.GetWorkflowExecutionInfo().GetStatus() != enums.WORKFLOW_EXECUTION_STATUS_COMPLETED {
-		return false, nil //nolint:nilerr // the next look may tell
-	}
-	var info deployments.UpdateInfo
-	if err := w.temporal.GetWorkflow(ctx, id, "").Get(ctx, &info); err != nil {
-		return false, nil //nolint:nilerr // the next look may tell
-	}
-	log, err := w.ReadEvents(ctx, statestore.Part{Update: w.update, Stream: activities.RunStream, Number: 1}, 1)
-	if err != nil || len(log) > 0 {
-		return false, err
-	}
-	return true, w.send(deployments.WatchEvent{End: &info})
-}
-
-// position is the place of an update that waits; nil when it does not.
-func (w *watcher) position(ctx context.Context) *deployments.Progress {
-	info := w.queued(ctx, w.update.StackName)
-	for i, waiting := range info.Queued {
-		if waiting.Update == w.update {
-			return &deployments.Progress{Position: i + 1, Behind: info.Active}
-		}
-	}
-	return nil
-}
-
-// Stack describes a stack, with what runs and waits.
-func (s *Service) Stack(ctx context.Context, name deployments.StackName) (deployments.StackInfo, error) {
-	info, err := s.store.Stack(ctx, name)
-	if err != nil {
-		return info, err
-	}
-	queue := s.queued(ctx, name)
-	info.Active, info.Queued = queue.Active, queue.Queued
-	return info, nil
-}
-
-// queued asks a stack's workflow; one that does not run has nothing.
-func (s *Service) queued(ctx context.Context, name deployments.StackName) deployments.StackInfo {
-	var info deployments.StackInfo
-	value, err := s.temporal.QueryWorkflow(ctx, deployments.StackWorkflowID(name), "", deployments.QueryQueue)
-	if err == nil {
-		_ = value.Get(&info)
-	}
-	return info
 }

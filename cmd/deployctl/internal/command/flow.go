@@ -49,8 +49,12 @@ func change(kind engine.Kind) func(context.Context, *session) error {
 			}
 			request.RequestID = newRequestID()
 			accepted, err := s.service.Submit(ctx, request)
-			if err == nil {
-				return s.follow(ctx, accepted.Update, kind)
+			for err == nil {
+				if err = s.follow(ctx, accepted, kind); deployments.CodeOf(err) != deployments.CodeNotFound {
+					return err
+				}
+				s.note("It lost its place in the queue, because its stack's workflow was ended from outside; asking again.")
+				accepted, err = s.service.Submit(ctx, request) // the same request is the same update, should it be known after all
 			}
 			now, moved := s.moved(ctx, err, request)
 			if !moved {
@@ -73,7 +77,7 @@ func (s *session) moved(ctx context.Context, refusal error, r deployments.Update
 	waited := false
 	for err == nil && now.Active != nil && r.OnBusy != deployments.OnBusyFail {
 		waited = true
-		s.note(fmt.Sprintf("Waiting for %s, which is changing the stack since the preview.", now.Active.Update))
+		s.note(fmt.Sprintf("Waiting for %s: it is changing the stack since the preview.", display.Holder(*now.Active)))
 		if err = s.service.Watch(ctx, now.Active.Update, func(deployments.WatchEvent) error { return nil }); err == nil {
 			now, err = s.service.Stack(ctx, r.Stack)
 		}
@@ -112,7 +116,7 @@ func (s *session) preview(ctx context.Context, request deployments.UpdateRequest
 	state := display.NewState()
 	options := s.viewOptions(request.Kind, state)
 	options.Preview = true
-	if err := s.watch(ctx, accepted.Update, options); err != nil {
+	if err := s.watch(ctx, accepted, options); err != nil {
 		if ctx.Err() != nil {
 			s.abandon(accepted.Update)
 		}
@@ -132,9 +136,9 @@ func (s *session) abandon(u deployments.UpdateName) {
 }
 
 // follow shows an update until its end. From here on an interrupt only detaches.
-func (s *session) follow(ctx context.Context, u deployments.UpdateName, kind engine.Kind) error {
-	state := display.NewState()
-	err := s.watch(ctx, u, s.viewOptions(kind, state))
+func (s *session) follow(ctx context.Context, accepted deployments.Accepted, kind engine.Kind) error {
+	state, u := display.NewState(), accepted.Update
+	err := s.watch(ctx, accepted, s.viewOptions(kind, state))
 	if err != nil && ctx.Err() != nil {
 		_, _ = fmt.Fprintf(s.Err, "Detached; %s goes on.\n  deployctl attach %s   to come back\n  deployctl cancel %s   to cancel it\n", u, u, u)
 		return &toldError{exitDetached}
@@ -157,13 +161,16 @@ func (s *session) viewOptions(kind engine.Kind, state *display.State) display.Op
 	}
 }
 
-// watch shows an update until its end.
-func (s *session) watch(ctx context.Context, u deployments.UpdateName, o display.Options) error {
+// watch shows an update until its end, first of all who is ahead of it.
+func (s *session) watch(ctx context.Context, accepted deployments.Accepted, o display.Options) error {
 	view := display.New(o)
 	s.showing.Lock()
 	s.view = view
+	if accepted.Position > 0 {
+		view.Item(deployments.WatchEvent{Progress: &deployments.Progress{Position: accepted.Position, Behind: accepted.Behind}})
+	}
 	s.showing.Unlock()
-	err := s.service.Watch(ctx, u, func(e deployments.WatchEvent) error {
+	err := s.service.Watch(ctx, accepted.Update, func(e deployments.WatchEvent) error {
 		s.showing.Lock()
 		defer s.showing.Unlock()
 		view.Item(e)

@@ -169,7 +169,7 @@ func TestAConfirmedUpdateWaitsForTheOneThatIsChangingTheStack(t *testing.T) {
 		}
 	}
 	o := d.run("up", "--yes")
-	if o.code != 0 || !strings.Contains(o.err, "Waiting for organization/shop/dev/1") || strings.Count(o.out, "preview succeeded") != 2 {
+	if o.code != 0 || !strings.Contains(o.err, "Waiting for update 1") || strings.Count(o.out, "preview succeeded") != 2 {
 		t.Errorf("exit code %d\n%s%s", o.code, o.out, o.err)
 	}
 }
