@@ -14,9 +14,6 @@ import (
 	"go.temporal.io/sdk/temporal"
 )
 
-// cancelGrace is how long a call may go on by itself after a cancel, before its provider is asked to abort.
-const cancelGrace = 2 * time.Second
-
 // Step makes one call that may change the world, or reads. Its result is a definite end: done, partial, failed, or
 // cancelled before it was sent. Its errors are ErrorNotDone and ErrorThrottled (make it again), ErrorUnknownOutcome
 // (find out first), ErrorNotStarted, and those of the service.
@@ -138,32 +135,50 @@ func mutate[T any](
 		defer close(done)
 		value, err = call(context.WithoutCancel(ctx))
 	}()
-	at.wait(ctx, p, done)
+	if !at.wait(ctx, p, done) {
+		var none T
+		return none, unknownOutcome("it was not answered in its time")
+	}
 	return value, err
 }
 
-// wait waits for a call, and passes a cancel on to its provider.
-func (at *attempt) wait(ctx context.Context, p *pluginhost.Provider, done <-chan struct{}) {
+// wait waits for a call, and passes a cancel on to its provider. It tells whether the call was answered before the step's time
+// was over; after that nobody waits for the answer, and others get the step's turn.
+func (at *attempt) wait(ctx context.Context, p *pluginhost.Provider, done <-chan struct{}) (answered bool) {
 	select {
 	case <-done:
-		return
+		return true
 	case <-at.pulse.cancelled:
 	case <-ctx.Done():
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			return false
+		}
 		if !at.pulse.cancelRequested(ctx) { // Temporal is out of reach, or the worker stops: the call goes on
 			select {
 			case <-done:
-				return
+				return true
 			case <-at.pulse.cancelled:
 			}
 		}
 	}
+	giveUp(ctx, p, done)
+	return true
+}
+
+// surrender is how long a provider that was asked to give up may take to answer.
+const surrender = 10 * time.Second
+
+// giveUp asks a provider to give up, and ends it if it does not: then its calls end without an answer.
+func giveUp(ctx context.Context, p *pluginhost.Provider, done <-chan struct{}) {
+	asking, stop := context.WithTimeout(context.WithoutCancel(ctx), surrender)
+	defer stop()
+	go func() { _ = p.SignalCancellation(asking) }() // what counts is whether the call ends
 	select {
 	case <-done:
-		return
-	case <-time.After(cancelGrace):
+	case <-asking.Done():
+		_ = p.Close()
+		<-done
 	}
-	_ = p.SignalCancellation(context.WithoutCancel(ctx)) // best effort; the call answers either way
-	<-done
 }
 
 // judge turns what a mutating call answered into the end of the step, or into an error of the activity. Reasons are those

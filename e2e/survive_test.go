@@ -3,6 +3,7 @@ package e2e
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -60,6 +61,11 @@ func TestCancel(t *testing.T) {
 					up.knowsTheRest(t)
 					s.must(t, "cancel", "--force", "--yes")
 					up.mustEnd(t, 3) // also where the cancel was quicker than finding out
+					requests, err := s.cloud.Requests(t.Context())
+					must(t, err)
+					if !slices.ContainsFunc(requests, func(r fakecloud.Request) bool { return r.Op == fakecloud.Cancel }) {
+						t.Error("the provider was not asked to give up")
+					}
 					must(t, gate.Open(t.Context()))
 					s.update(t, "up")
 					s.asIfNothingHappened(t)
@@ -67,6 +73,25 @@ func TestCancel(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestACancelByForceEndsAProviderThatIsDeaf stops the provider: it answers nobody, not even who asks it to give up.
+func TestACancelByForceEndsAProviderThatIsDeaf(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, newHome(t))
+	gate := s.gate(t, "named-2", fakecloud.Before)
+	up := s.start(t, "up", "--yes", "--skip-preview", "--on-unknown", "fail")
+	must(t, gate.Wait(waiting(t)))
+	providers := processesNamed(t, s.status(t).PID, "pulumi-resource-fake")
+	for _, pid := range providers {
+		must(t, syscall.Kill(pid, syscall.SIGSTOP))
+	}
+	s.must(t, "cancel", "--force", "--yes")
+	up.mustEnd(t, 3)
+	must(t, gate.WaitEmpty(waiting(t)))
+	must(t, gate.Open(t.Context()))
+	s.update(t, "up")
+	s.asIfNothingHappened(t)
 }
 
 func TestTwoUpdatesOfOneStackAtOnce(t *testing.T) {

@@ -9,6 +9,7 @@
 //	GET    /v1/objects/{kind}/{id}  read; 404 when absent
 //	PUT    /v1/objects/{kind}/{id}  update: properties and tags are replaced as wholes; 404 when absent
 //	DELETE /v1/objects/{kind}/{id}  delete; 404 when absent
+//	POST   /v1/cancel               a provider tells that it was asked to give up; it is in the log of requests
 //
 // The other, under /admin/, belongs to the test that owns the cloud: it sets [Fault]s and gates, makes changes behind
 // everyone's back and reads the log. [Client] is its Go client. Faults never apply to it.

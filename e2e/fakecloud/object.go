@@ -37,6 +37,8 @@ const (
 	Update Op = "update"
 	Delete Op = "delete"
 	List   Op = "list"
+	// Cancel is what a provider tells when it was asked to give up.
+	Cancel Op = "cancel"
 )
 
 // Effect is one change that the cloud made, in the order of Seq, which starts at 1.
@@ -60,11 +62,12 @@ type Effect struct {
 
 // Request is one request to the cloud's own API, whether or not it had an effect; reads and lists among them.
 type Request struct {
-	Op    Op     `json:"op"`
-	Kind  string `json:"kind"`
-	ID    string `json:"id,omitempty"`
-	Name  string `json:"name,omitempty"`
-	Owner string `json:"owner,omitempty"`
+	Time  time.Time `json:"time"` // when it was answered, or dropped
+	Op    Op        `json:"op"`
+	Kind  string    `json:"kind"`
+	ID    string    `json:"id,omitempty"`
+	Name  string    `json:"name,omitempty"`
+	Owner string    `json:"owner,omitempty"`
 	// Status is the HTTP status answered; 0 when the connection was dropped instead.
 	Status int `json:"status"`
 }

@@ -42,6 +42,10 @@ func New(o Options) (*Cloud, error) {
 	mux.HandleFunc("GET /v1/objects/{kind}/{id}", c.serve(Read))
 	mux.HandleFunc("PUT /v1/objects/{kind}/{id}", c.serve(Update))
 	mux.HandleFunc("DELETE /v1/objects/{kind}/{id}", c.serve(Delete))
+	mux.HandleFunc("POST /v1/cancel", func(w http.ResponseWriter, _ *http.Request) {
+		c.store.note(Request{Op: Cancel, Status: http.StatusNoContent})
+		w.WriteHeader(http.StatusNoContent)
+	})
 	c.serveAdmin(mux)
 	c.Handler = mux
 	return c, nil

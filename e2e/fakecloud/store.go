@@ -114,6 +114,7 @@ func (s *store) since(seq int) []Effect {
 func (s *store) note(r Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	r.Time = time.Now().UTC()
 	s.requests = append(s.requests, r)
 }
 

@@ -64,6 +64,17 @@ func (c *cloud) call(ctx context.Context, req request, out any) error {
 	return nil
 }
 
+// cancelled tells the cloud that the provider was asked to give up. A cloud that cannot be reached need not know.
+func (c *cloud) cancelled(ctx context.Context) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, c.endpoint+"/v1/cancel", nil)
+	if c.endpoint == "" || err != nil {
+		return
+	}
+	if res, err := c.http.Do(r); err == nil {
+		_ = res.Body.Close()
+	}
+}
+
 // request is one request to the cloud.
 type request struct {
 	method, path, owner string

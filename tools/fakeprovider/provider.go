@@ -41,7 +41,7 @@ func (f *fake) provider(version string) p.Provider {
 			schema, err := packageSchema(version)
 			return p.GetSchemaResponse{Schema: schema}, err
 		},
-		Cancel:      func(context.Context) error { f.cancel(); return nil },
+		Cancel:      f.Cancel,
 		CheckConfig: f.CheckConfig,
 		DiffConfig:  f.DiffConfig,
 		Configure:   f.Configure,
@@ -54,6 +54,13 @@ func (f *fake) provider(version string) p.Provider {
 		Delete:      f.Delete,
 		Construct:   f.Construct,
 	}
+}
+
+// Cancel ends what is under way and all that comes later.
+func (f *fake) Cancel(ctx context.Context) error {
+	f.cloud.cancelled(ctx)
+	f.cancel()
+	return nil
 }
 
 // CheckConfig makes the token a secret and wants the endpoint to be a URL.
