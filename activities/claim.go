@@ -68,6 +68,7 @@ func (a *Activities) claim(ctx context.Context, in deployments.ClaimInput) (depl
 	}
 	return deployments.Claimed{
 		Worker: a.Worker, Base: base, Goal: goalOf(u, version, r), HasProgram: r.Kind == engine.KindUp,
+		Retries: s.retries,
 	}, nil
 }
 

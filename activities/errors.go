@@ -38,6 +38,12 @@ func notDone(text string, after time.Duration) error {
 	return temporal.NewApplicationErrorWithOptions(text, kind, temporal.ApplicationErrorOptions{NextRetryDelay: after})
 }
 
+// postponed says that an attempt ended before it asked the provider for anything. Another is to begin, after a while if that is
+// not zero.
+func postponed(text string, after time.Duration) error {
+	return temporal.NewApplicationErrorWithOptions(text, deployments.ErrorPostponed, temporal.ApplicationErrorOptions{NextRetryDelay: after})
+}
+
 // unknownOutcome says that a call may or may not have had its effect.
 func unknownOutcome(text string) error {
 	return temporal.NewNonRetryableApplicationError(text, deployments.ErrorUnknownOutcome, nil)

@@ -42,12 +42,14 @@ type testHeart struct {
 	mu    sync.Mutex
 	err   error
 	beats int
+	last  []any // details, which the next attempt gets
 }
 
-func (h *testHeart) RecordActivityHeartbeat(context.Context, []byte, ...any) error {
+func (h *testHeart) RecordActivityHeartbeat(_ context.Context, _ []byte, details ...any) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.beats++
+	h.last = details
 	return h.err
 }
 
@@ -202,6 +204,9 @@ func call[T any](h *house, activity any, in any) (T, error) {
 	env := suite.NewTestActivityEnvironment()
 	env.SetTestTimeout(10 * time.Minute)
 	env.RegisterActivity(h.acts)
+	if len(h.heart.last) > 0 {
+		env.SetHeartbeatDetails(h.heart.last[0])
+	}
 	var out T
 	value, err := env.ExecuteActivity(activity, in)
 	if err != nil {

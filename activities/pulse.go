@@ -36,6 +36,7 @@ type pulse struct {
 	mu       sync.Mutex
 	accepted time.Time // start or last accepted heartbeat; zero when neither is certain
 	refused  bool      // the last heartbeat was not accepted
+	asked    int       // attempts that the provider turned away; heartbeats carry it to the next attempt
 
 	cancelled chan struct{} // closed once a cancel was requested
 	once      sync.Once
@@ -53,6 +54,9 @@ func startPulse(ctx context.Context, heart Heart) *pulse {
 	}
 	if lag := time.Since(info.StartedTime); lag >= 0 && lag < prompt { // else the clocks differ, or the task was held up
 		p.accepted = info.StartedTime
+	}
+	if activity.HasHeartbeatDetails(ctx) {
+		_ = activity.GetHeartbeatDetails(ctx, &p.asked) // else it counts from the beginning
 	}
 	var beating context.Context
 	beating, p.stop = context.WithCancel(context.WithoutCancel(ctx))
@@ -84,7 +88,7 @@ func (p *pulse) beat(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, p.timeout/4)
 	defer cancel()
 	sent := time.Now()
-	err := p.heart.RecordActivityHeartbeat(ctx, p.token)
+	err := p.heart.RecordActivityHeartbeat(ctx, p.token, p.details()...)
 	var cancelled *temporal.CanceledError
 	if errors.As(err, &cancelled) {
 		p.once.Do(func() { close(p.cancelled) })
@@ -96,6 +100,26 @@ func (p *pulse) beat(ctx context.Context) error {
 		p.accepted = sent
 	}
 	return err
+}
+
+// details are what a heartbeat carries: each replaces those of the one before.
+func (p *pulse) details() []any {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.asked == 0 {
+		return nil
+	}
+	return []any{p.asked}
+}
+
+// turnedAway counts an attempt that the provider has turned away, and gives how many there were.
+func (p *pulse) turnedAway(ctx context.Context) int {
+	p.mu.Lock()
+	p.asked++
+	asked := p.asked
+	p.mu.Unlock()
+	_ = p.beat(context.WithoutCancel(ctx)) // else the next attempt counts one less
+	return asked
 }
 
 // alive tells whether Temporal still counts on this attempt: its start or last accepted heartbeat is younger than half the
@@ -130,7 +154,7 @@ func (p *pulse) mayMutate(ctx context.Context) error {
 		_ = p.beat(context.WithoutCancel(ctx)) // judged by alive
 	}
 	if !p.alive() {
-		return notDone("the service lost sight of this attempt before the call was made", 0)
+		return postponed("the service lost sight of this attempt before the call was made", 0)
 	}
 	select {
 	case <-p.cancelled:

@@ -43,6 +43,7 @@ type session struct {
 	values  *bags.Codec
 	config  configuration
 	rules   map[string]settleRule
+	retries deployments.Retries
 	project *workspace.Project // nil without a program
 	dir     string             // where the bundle is
 	shelf   *shelf

@@ -85,6 +85,9 @@ func (a *Activities) fill(ctx context.Context, s *session) error {
 	if s.rules, err = readRules(s.config); err != nil {
 		return err
 	}
+	if s.retries, err = readRetries(s.config); err != nil {
+		return err
+	}
 	scope := statestore.Scope{Update: s.update, Base: s.base, Secrets: s.request.Secrets}
 	if s.values, err = a.Store.Bags(ctx, scope); err != nil {
 		return err

@@ -15,8 +15,8 @@ import (
 )
 
 // Step makes one call that may change the world, or reads. Its result is a definite end: done, partial, failed, or
-// cancelled before it was sent. Its errors are ErrorNotDone and ErrorThrottled (make it again), ErrorUnknownOutcome
-// (find out first), ErrorNotStarted, and those of the service.
+// cancelled before it was sent. Its errors are ErrorNotDone, ErrorThrottled and ErrorPostponed (make it again),
+// ErrorUnknownOutcome (find out first), ErrorNotStarted, and those of the service.
 func (a *Activities) Step(ctx context.Context, in deployments.StepInput) (deployments.StepOutput, error) {
 	s, err := a.hosted(ctx, in.Update, in.Base)
 	if err != nil {
@@ -27,9 +27,11 @@ func (a *Activities) Step(ctx context.Context, in deployments.StepInput) (deploy
 
 	result, err := at.run(ctx)
 	if interrupted(err) && !at.pulse.cancelRequested(ctx) {
-		err = notDone("the worker stops", 0)
+		err = postponed("the worker stops", 0)
 	} else if interrupted(err) {
 		result, err = engine.StepFinished{Outcome: engine.OutcomeCancelled}, nil
+	} else if reason, ok := turnAway(err); ok {
+		result, err = at.turnedAway(ctx, reason)
 	}
 	result.Op = in.Step.Op
 	hide := s.curtain(ctx, bagsOf(in.Step.Provider, in.Step.New, in.Step.Old)...)

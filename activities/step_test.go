@@ -165,7 +165,7 @@ func TestNothingIsSentByAnAttemptThatNobodyCountsOn(t *testing.T) {
 	h := bench(t, nil)
 	p := &pulse{heart: h.heart, timeout: time.Second, received: time.Now(), cancelled: make(chan struct{})}
 	h.heart.answer(errors.New("no connection"))
-	if err := p.mayMutate(t.Context()); errorType(err) != deployments.ErrorNotDone {
+	if err := p.mayMutate(t.Context()); errorType(err) != deployments.ErrorPostponed {
 		t.Errorf("with a lost connection: %v", err)
 	}
 	h.heart.answer(nil)

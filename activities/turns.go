@@ -42,7 +42,7 @@ func (t turns) take(ctx context.Context, cancelled <-chan struct{}) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	case <-timer.C:
-		return notDone(fmt.Sprintf("it waits for its turn: %d steps run at a time", cap(t)), time.Millisecond)
+		return postponed(fmt.Sprintf("it waits for its turn: %d steps run at a time", cap(t)), time.Millisecond)
 	}
 }
 

@@ -51,6 +51,8 @@ type Claimed struct {
 	Goal   engine.Goal `json:"goal"`
 	// HasProgram: the update starts the program.
 	HasProgram bool `json:"hasProgram,omitempty"`
+	// Retries are the stack's own policies.
+	Retries Retries `json:"retries,omitempty"`
 }
 
 // HeadersInput asks for a part of the base's headers, or of the update's own deltas after continue-as-new.
@@ -174,9 +176,12 @@ type ReleaseInput struct {
 
 // Types of application errors that activities return, besides the codes of Error, and that workflows look at.
 const (
-	// ErrorNotDone and ErrorThrottled: the call had no effect; the server retries it. NextRetryDelay may say when.
+	// ErrorNotDone and ErrorThrottled: the provider was asked, and the call had no effect; the server retries it.
+	// NextRetryDelay may say when.
 	ErrorNotDone   = "NotDone"
 	ErrorThrottled = "Throttled"
+	// ErrorPostponed: the attempt ended before it asked the provider for anything; the server begins another.
+	ErrorPostponed = "Postponed"
 	// ErrorUnknownOutcome, not retryable: the call may or may not have had its effect.
 	ErrorUnknownOutcome = "UnknownOutcome"
 	// ErrorNotStarted, not retryable: the activity reached a worker that does not host the update (any more), and

@@ -118,6 +118,8 @@ type RunInput struct {
 	Worker string `json:"worker"`
 	// Base is the stack version the update started from; 0 when there is none.
 	Base int `json:"base"`
+	// Retries are the stack's own policies.
+	Retries Retries `json:"retries,omitempty"`
 	// Suspended is the core, put away by continue-as-new; nil at the start.
 	Suspended json.RawMessage `json:"suspended,omitempty"`
 	// Epoch is that of the last message taken, Received its number, and Held are those that came before their turn.

@@ -31,8 +31,11 @@ type payload struct {
 }
 
 type pendingActivity struct {
-	ActivityType struct{ Name string }
-	State        string
+	ActivityType            struct{ Name string }
+	State                   string
+	Attempt                 int
+	NextAttemptScheduleTime string
+	LastFailure             struct{ EncodedAttributes payload }
 }
 
 // describe asks the Web UI's own API for a workflow.

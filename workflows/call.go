@@ -137,7 +137,8 @@ func (r *run) step(s engine.Step) call {
 		timeout = stepGrace + time.Duration(s.Timeout*float64(time.Second))
 	}
 	return call{
-		name: deployments.ActivityStep, id: fmt.Sprintf("%s-%d", s.Kind, s.Op), op: s.Op, timeout: timeout, retry: &ifNotDone,
+		name: deployments.ActivityStep, id: fmt.Sprintf("%s-%d", s.Kind, s.Op), op: s.Op, timeout: timeout,
+		retry:   asAllowed(r.in.Retries.Of(s.Type)),
 		summary: fmt.Sprintf("%s %s %s", s.Kind, s.Type, s.URN.Name()),
 		input:   deployments.StepInput{Update: r.in.Update, Base: r.in.Base, Step: s, Round: round},
 		events: result(func(out deployments.StepOutput) []engine.Event {

@@ -140,6 +140,27 @@ func TestWhatIsKnownNotToBeDoneIsRetriedByTheServer(t *testing.T) {
 	}
 }
 
+func TestAStepIsRetriedAtThePaceThatTheStackAsksFor(t *testing.T) {
+	usual := temporal.RetryPolicy{InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: time.Minute}
+	for name, c := range map[string]struct {
+		retry deployments.Retry
+		want  temporal.RetryPolicy
+	}{
+		"nothing is said":             {deployments.Retry{}, usual},
+		"only how often":              {deployments.Retry{Attempts: 3}, usual},
+		"everything":                  {deployments.Retry{Initial: 3 * time.Second, Backoff: 1.5, Longest: 9 * time.Second}, temporal.RetryPolicy{InitialInterval: 3 * time.Second, BackoffCoefficient: 1.5, MaximumInterval: 9 * time.Second}},
+		"more than the usual longest": {deployments.Retry{Initial: 2 * time.Minute}, temporal.RetryPolicy{InitialInterval: 2 * time.Minute, BackoffCoefficient: 2, MaximumInterval: 2 * time.Minute}},
+		"less than the usual first":   {deployments.Retry{Longest: time.Millisecond}, temporal.RetryPolicy{InitialInterval: time.Millisecond, BackoffCoefficient: 2, MaximumInterval: time.Millisecond}},
+	} {
+		r := newRun(deployments.RunInput{Retries: deployments.Retries{string(theType.Package()): c.retry}})
+		got := r.step(engine.Step{Type: theType, URN: "urn:pulumi:dev::shop::fake:index:Thing::a"}).retry
+		if got.InitialInterval != c.want.InitialInterval || got.BackoffCoefficient != c.want.BackoffCoefficient ||
+			got.MaximumInterval != c.want.MaximumInterval || got.MaximumAttempts != 0 || len(got.NonRetryableErrorTypes) == 0 {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
 func TestStepsThatALostWorkerDidNotStartMoveToTheNext(t *testing.T) {
 	w, p := newWorld(), &program{names: names(3)}
 	w.dead["first"] = true

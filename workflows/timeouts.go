@@ -80,6 +80,22 @@ var ifNotDone = temporal.RetryPolicy{
 	},
 }
 
+// asAllowed is ifNotDone at the pace that a stack asks for. How many attempts it allows is for the activity to count: the server
+// also counts those that asked the provider for nothing.
+func asAllowed(r deployments.Retry) *temporal.RetryPolicy {
+	p := ifNotDone
+	if r.Initial > 0 {
+		p.InitialInterval, p.MaximumInterval = r.Initial, max(p.MaximumInterval, r.Initial)
+	}
+	if r.Backoff > 0 {
+		p.BackoffCoefficient = r.Backoff
+	}
+	if r.Longest > 0 {
+		p.InitialInterval, p.MaximumInterval = min(p.InitialInterval, r.Longest), r.Longest
+	}
+	return &p
+}
+
 // onShared are the options of an activity that any worker can do.
 func onShared(ctx workflow.Context, summary string) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{

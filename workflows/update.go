@@ -117,7 +117,7 @@ func (u *update) startRun(ctx workflow.Context, forceContinue int) error {
 		TypedSearchAttributes: SearchAttributes(u.in.Update, u.in.Request),
 	})
 	u.run = workflow.ExecuteChildWorkflow(ctx, deployments.WorkflowRun, deployments.RunInput{
-		Update: u.in.Update, Goal: u.claimed.Goal, Worker: u.claimed.Worker, Base: u.claimed.Base, ForceContinue: forceContinue,
+		Update: u.in.Update, Goal: u.claimed.Goal, Worker: u.claimed.Worker, Base: u.claimed.Base, Retries: u.claimed.Retries, ForceContinue: forceContinue,
 	})
 	return u.run.GetChildWorkflowExecution().Get(ctx, nil)
 }

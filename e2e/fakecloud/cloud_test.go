@@ -5,11 +5,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -114,6 +116,28 @@ func TestFaultsStrikeAsOftenAsTheyShould(t *testing.T) {
 	}
 }
 
+func TestChanceStrikesTheSameRequestsWhateverTheirOrder(t *testing.T) {
+	struck := func(seed uint64, order func(i int) int) (names []string) {
+		cloud := launch(t)
+		ok(t, cloud.Set(t.Context(), fakecloud.Fault{Name: "busy", Do: fakecloud.Fail, Status: 429, Chance: 0.2, Seed: seed}))
+		for i := range 200 {
+			cloud.owner = fmt.Sprintf("urn:pulumi:s::p::t::web-%03d", order(i))
+			if cloud.post("disk", object("", "")).status == 429 {
+				names = append(names, cloud.owner)
+			}
+		}
+		slices.Sort(names)
+		return names
+	}
+	forth, back := struck(1, func(i int) int { return i }), struck(1, func(i int) int { return 199 - i })
+	if !slices.Equal(forth, back) || len(forth) < 20 || len(forth) > 60 {
+		t.Errorf("struck %d one way and %d the other", len(forth), len(back))
+	}
+	if slices.Equal(forth, struck(2, func(i int) int { return i })) {
+		t.Error("another seed strikes the same")
+	}
+}
+
 func TestACrashDropsTheConnectionBeforeOrAfterTheEffect(t *testing.T) {
 	for at, want := range map[fakecloud.Moment]int{fakecloud.Before: 0, fakecloud.After: 1} {
 		cloud := launch(t)
@@ -142,7 +166,7 @@ func TestAHangEndsWhenTheFaultIsLifted(t *testing.T) {
 
 func TestABadFaultIsRefused(t *testing.T) {
 	cloud := launch(t)
-	for _, f := range []fakecloud.Fault{{Name: "x", Do: "explode"}, {Name: "x", Do: fakecloud.Fail}, {Name: "x", Do: fakecloud.Hang, At: "never"}} {
+	for _, f := range []fakecloud.Fault{{Name: "x", Do: fakecloud.Crash, Chance: 7}, {Name: "x", Do: "explode"}, {Name: "x", Do: fakecloud.Fail}, {Name: "x", Do: fakecloud.Hang, At: "never"}} {
 		if cloud.Set(t.Context(), f) == nil {
 			t.Errorf("accepted %+v", f)
 		}

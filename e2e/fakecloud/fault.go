@@ -3,6 +3,8 @@ package fakecloud
 import (
 	"context"
 	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
 	"path"
 	"slices"
 	"sync"
@@ -52,6 +54,10 @@ type Fault struct {
 	// Skip lets that many matching requests pass first; Times then strikes that many, 0 for every one from there on.
 	Skip  int `json:"skip,omitempty"`
 	Times int `json:"times,omitempty"`
+	// Chance strikes only so many of those, from 0 to 1; 0 means all. Which ones Seed decides, whatever their order: of the
+	// requests for the same thing every one has its own chance.
+	Chance float64 `json:"chance,omitempty"`
+	Seed   uint64  `json:"seed,omitempty"`
 
 	DelayMS    int    `json:"delayMs,omitempty"`
 	Status     int    `json:"status,omitempty"`
@@ -71,6 +77,9 @@ func (f Fault) validate() error {
 	}
 	if f.Do == Fail && (f.Status < 400 || f.Status > 599) {
 		return fmt.Errorf("fault %q: %d is not the status of a failure", f.Name, f.Status)
+	}
+	if f.Chance < 0 || f.Chance > 1 {
+		return fmt.Errorf("fault %q: the chance %v is not between 0 and 1", f.Name, f.Chance)
 	}
 	if _, err := path.Match(f.Object, ""); err != nil {
 		return fmt.Errorf("fault %q: %q: %w", f.Name, f.Object, err)
@@ -102,7 +111,20 @@ type FaultStatus struct {
 // armed is a fault in place.
 type armed struct {
 	FaultStatus
-	lifted chan struct{} // closed when a gate opens or the fault is replaced or removed
+	lifted chan struct{}  // closed when a gate opens or the fault is replaced or removed
+	asked  map[string]int // requests for the same thing, where chance decides
+}
+
+// unlucky draws the lot of a request.
+func (a *armed) unlucky(r Request) bool {
+	if a.Chance == 0 {
+		return true
+	}
+	thing := fmt.Sprint(r.Op, r.Kind, r.Owner)
+	a.asked[thing]++
+	sum := fnv.New64a()
+	_, _ = fmt.Fprint(sum, a.Name, thing, a.asked[thing])
+	return rand.New(rand.NewPCG(a.Seed, sum.Sum64())).Float64() < a.Chance
 }
 
 // faults is the set in place. changed is closed and made anew whenever a count changes, for those who wait for a gate.
@@ -123,7 +145,7 @@ func (fs *faults) put(f Fault) error {
 	}
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
-	a := &armed{FaultStatus: FaultStatus{Fault: f}, lifted: make(chan struct{})}
+	a := &armed{FaultStatus: FaultStatus{Fault: f}, lifted: make(chan struct{}), asked: map[string]int{}}
 	if i := fs.index(f.Name); i >= 0 {
 		fs.set[i].lift()
 		fs.set[i] = a
@@ -200,7 +222,7 @@ func (fs *faults) strike(at Moment, r Request) []*armed {
 			continue
 		}
 		a.Seen++
-		if a.Seen <= a.Skip || a.Times > 0 && a.Struck >= a.Times {
+		if a.Seen <= a.Skip || a.Times > 0 && a.Struck >= a.Times || !a.unlucky(r) {
 			continue
 		}
 		a.Struck++

@@ -118,17 +118,27 @@ func (l *lines) progress(p deployments.Progress) {
 		}
 	}
 	for _, step := range p.Running {
-		if row := l.state.byURN[step.URN]; row != nil && step.Attempt > 1 {
-			line := fmt.Sprintf("  %s: attempt %d", row.label(), step.Attempt)
-			if text := lastError(step.Attempt, step.LastError); text != "" {
-				line += ", " + text
-			}
-			l.once(line)
+		if row := l.state.byURN[step.URN]; row != nil {
+			l.retry(row, step.Attempt)
 		}
 	}
 	for _, wait := range p.Waiting {
 		l.once("waiting for you: " + l.state.waitLine(wait))
 	}
+}
+
+// retry prints a line for every attempt but the first of a running step.
+func (l *lines) retry(r *Row, attempt int) {
+	stage := fmt.Sprintf("\x00%s %s attempt %d", r.URN, r.current, attempt)
+	if attempt < 2 || r.Phase != running || l.said[stage] {
+		return
+	}
+	l.said[stage] = true
+	line := "  " + r.label() + ":" + strings.TrimPrefix(retries(r, l.options.Now()), ",")
+	if text := lastError(attempt, r.LastError); text != "" {
+		line += ", " + text
+	}
+	l.print(line)
 }
 
 func (l *lines) end() {

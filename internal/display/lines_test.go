@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
@@ -51,6 +52,25 @@ Resources:
 up succeeded in 2.5s (organization/shop/dev/7)
 `
 	if got := shown(Options{}, anUpdate()...); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+func TestWithoutATerminalEachRetryIsALine(t *testing.T) {
+	site := step{op: apitype.OpCreate, typ: bucket, name: "site", new: map[string]any{}}
+	attempt := func(n int, due time.Time) deployments.WatchEvent {
+		return deployments.WatchEvent{Progress: &deployments.Progress{Running: []deployments.RunningStep{{
+			URN: id(bucket, "site"), Attempt: n, LastError: "slow down\nplease", NextRetry: due,
+		}}}}
+	}
+	want := `+ deployctl:s3:Bucket site creating
+  deployctl:s3:Bucket site: attempt 2 in 4s, last error: slow down
+  deployctl:s3:Bucket site: attempt 3, last error: slow down
+`
+	clock := func() time.Time { return start }
+	got := shown(Options{Now: clock}, site.begins(), attempt(1, time.Time{}), attempt(2, start.Add(4*time.Second)),
+		attempt(2, time.Time{}), attempt(3, time.Time{}), site.ends(), attempt(4, time.Time{}))
+	if got, _, _ = strings.Cut(got, "+ deployctl:s3:Bucket site created"); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }

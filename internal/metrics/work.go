@@ -79,7 +79,7 @@ func outcomeOf(finished deployments.StepOutput, err error) string {
 		return "error"
 	}
 	switch app.Type() {
-	case deployments.ErrorNotDone, deployments.ErrorThrottled:
+	case deployments.ErrorNotDone, deployments.ErrorThrottled, deployments.ErrorPostponed:
 		return "retried"
 	case deployments.ErrorUnknownOutcome:
 		return string(engine.OutcomeUnknown)
