@@ -25,6 +25,8 @@ type outcome struct {
 	Counts  counts    `json:"counts"`
 	Times   []float64 `json:"times,omitempty"`  // seconds, of what the claim measures
 	Failed  string    `json:"failed,omitempty"` // why the claim does not hold here
+	// Tally counts what else the claim is about.
+	Tally map[string]int `json:"tally,omitempty"`
 }
 
 // counts are what must be nothing.

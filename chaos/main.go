@@ -34,6 +34,9 @@ type claim struct {
 
 var claims = []claim{
 	{"kills", 100, killing, control, killingLine},
+	{"flaky", 20, flaking, nil, flakingLine},
+	{"cancel", 20, cancelling, nil, cancellingLine},
+	{"locks", 50, locking, nil, lockingLine},
 }
 
 func main() {
