@@ -263,9 +263,10 @@ func (r *Run) missing(e *entry) (missing urn.URN, wait bool) {
 	return "", wait
 }
 
-// failedDependency gives a failed or skipped resource that the entry needs; only when the update goes on after errors.
+// failedDependency gives a failed or skipped resource that the entry needs; only when the update goes on after errors, or
+// beside a doubt.
 func (r *Run) failedDependency(e *entry) urn.URN {
-	if !r.goal.ContinueOnError {
+	if !r.goal.ContinueOnError && len(r.Doubtful) == 0 {
 		return ""
 	}
 	for _, u := range e.Reg.references() {

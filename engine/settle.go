@@ -82,7 +82,8 @@ func (r *Run) undecidable(op *operation, ev StepFinished) {
 }
 
 // leavePending ends a step whose outcome stays unknown: it stands as a pending operation for the next update. It fails the
-// update, unless that was cancelled: what a cancel leaves unknown is no failure of its own.
+// update, unless that was cancelled: what a cancel leaves unknown is no failure of its own. What does not need a create
+// that is in doubt goes on.
 func (r *Run) leavePending(op *operation, why string) {
 	if r.Cancelled {
 		defer func(failed string) { r.FirstError = failed }(r.FirstError)
@@ -90,12 +91,20 @@ func (r *Run) leavePending(op *operation, why string) {
 	r.release(op)
 	r.Waiting = slices.DeleteFunc(r.Waiting, func(o int) bool { return o == op.Op })
 	message := "it is not known whether " + string(op.URN) + " was changed: " + why
-	r.emitFailed(op, message)
+	if op.For != forPending { // of those, the beginning was told in an earlier update
+		r.emitFailed(op, message)
+	}
 	r.diagnose("error", op.URN, "%s; the next update settles it", message)
-	if pendingKinds[op.Step.Kind] == "creating" {
+	doubt := pendingKinds[op.Step.Kind] == "creating"
+	if doubt {
 		r.Doubtful[op.URN] = true
 	}
 	switch {
+	case doubt && !r.Stopped:
+		r.noteError(message)
+		if op.Entry != nil {
+			r.finish(op.Entry, Reply{Result: ResultFail})
+		}
 	case op.Entry != nil:
 		r.failEntry(op.Entry, message)
 	case r.condemned[op.Key] != nil:
