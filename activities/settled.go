@@ -2,6 +2,7 @@ package activities
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -42,15 +43,19 @@ func (a *Activities) settled(ctx context.Context, in deployments.SettledInput) (
 		if info.Resources, err = a.finish(ctx, in, request); err != nil {
 			return info, err
 		}
-		info.Status, info.Error, info.Changes = string(in.Result.Status), in.Result.Error, in.Result.Changes
+		info.Status, info.Error, info.Changes, info.Next = string(in.Result.Status), in.Result.Error, in.Result.Changes, in.Next
 		info.Ended = time.Now().UTC()
 		if err := a.Store.PutInfo(ctx, info); err != nil {
 			return info, err
 		}
 	}
 	said.Wait()
-	summary := apitype.EngineEvent{Timestamp: int(info.Ended.Unix()), SummaryEvent: summaryOf(info, in.Result)}
-	return info, a.append(ctx, in.Update, in.Saves+1, []deployments.WatchEvent{{Event: &summary}, {End: &info}})
+	last := []deployments.WatchEvent{{End: &info}}
+	if info.Next == "" {
+		summary := apitype.EngineEvent{Timestamp: int(info.Ended.Unix()), SummaryEvent: summaryOf(info, in.Result)}
+		last = slices.Insert(last, 0, deployments.WatchEvent{Event: &summary})
+	}
+	return info, a.append(ctx, in.Update, in.Saves+1, last)
 }
 
 // finish writes the update's checkpoint and moves the head, and gives the number of resources that the stack has now.

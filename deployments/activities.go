@@ -11,7 +11,7 @@ const (
 	ActivitySave    = "Save"    // SaveInput → nothing
 	ActivitySettled = "Settled" // SettledInput → UpdateInfo
 	ActivityStop    = "Stop"    // UpdateName → string: nothing moves the closed update any more; the task queue of its host
-	ActivityRecover = "Recover" // RecoverInput → UpdateInfo
+	ActivityRecover = "Recover" // RecoverInput → Recovered
 	ActivityEnter   = "Enter"   // UpdateInfo → nothing: an update that never began is part of its stack's history
 	ActivityEnded   = "Ended"   // UpdateName → nothing, once the update's workflow is closed or not known
 
@@ -88,6 +88,8 @@ type SettledInput struct {
 	Saves  int           `json:"saves"`          // number of the last save
 	Rest   *SaveInput    `json:"rest,omitempty"` // that save, when it was not made yet
 	Result engine.Result `json:"result"`
+	// Next is the version as which the update goes on, if it was moved.
+	Next string `json:"next,omitempty"`
 }
 
 // RecoverInput ends an update whose workflow was closed before it settled: what it saved and what its history tells of
@@ -96,6 +98,17 @@ type RecoverInput struct {
 	Update UpdateName    `json:"update"`
 	Status engine.Status `json:"status"`
 	Error  string        `json:"error"` // what to tell of it
+	// Next is the version as which it goes on, should it be one that was moved. Held: its stack knows what was asked for,
+	// passphrase and all.
+	Next string `json:"next,omitempty"`
+	Held bool   `json:"held,omitempty"`
+}
+
+// Recovered is an update that was recovered.
+type Recovered struct {
+	UpdateInfo
+	// Request is what was asked for, without what is never stored.
+	Request UpdateRequest `json:"request"`
 }
 
 // ProgramInput runs the program once: one epoch.

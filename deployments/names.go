@@ -108,6 +108,11 @@ func StackWorkflowID(s StackName) string { return "stack/" + s.String() }
 // UpdateWorkflowID names the workflow of one update.
 func UpdateWorkflowID(u UpdateName) string { return "update/" + u.String() }
 
+// UpdateOfWorkflow gives the update that an UpdateWorkflowID names.
+func UpdateOfWorkflow(id string) (UpdateName, error) {
+	return ParseUpdateName(strings.TrimPrefix(id, "update/"))
+}
+
 // RunWorkflowID names the workflow that drives the core of one update.
 func RunWorkflowID(u UpdateName) string { return "run/" + u.String() }
 

@@ -90,7 +90,7 @@ type UpdateInfo struct {
 	Update    UpdateName     `json:"update"`
 	Kind      engine.Kind    `json:"kind"`
 	DryRun    bool           `json:"dryRun,omitempty"`
-	Status    string         `json:"status"` // queued, running, succeeded, failed, cancelled
+	Status    string         `json:"status"` // queued, running, succeeded, failed, cancelled, moved
 	Message   string         `json:"message,omitempty"`
 	Initiator string         `json:"initiator,omitempty"`
 	Started   time.Time      `json:"started"`
@@ -98,7 +98,12 @@ type UpdateInfo struct {
 	Changes   map[string]int `json:"changes,omitempty"`
 	Resources int            `json:"resources,omitempty"`
 	Error     string         `json:"error,omitempty"`
+	// Next is the version of the update as which one that was moved goes on.
+	Next string `json:"next,omitempty"`
 }
+
+// StatusMoved is that of an update that goes on as another, because no worker has its build any more.
+const StatusMoved engine.Status = "moved"
 
 // StackInfo describes a stack.
 type StackInfo struct {

@@ -100,6 +100,8 @@ type UpdateInput struct {
 	Withdrawn string `json:"withdrawn,omitempty"`
 	// Since is when a withdrawn update was accepted.
 	Since time.Time `json:"since,omitzero"`
+	// Next is the version as which a withdrawn update goes on, if it does.
+	Next string `json:"next,omitempty"`
 }
 
 // RunOutput is what a Run came to, and the number of its last save, which Settled needs.

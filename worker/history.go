@@ -115,22 +115,26 @@ func (h *record) result() (*deployments.RunOutput, error) {
 }
 
 // replay brings the Run to where it was when it was closed.
-func (h *record) replay() (*workflows.Remains, error) {
-	replayer, err := worker.NewWorkflowReplayerWithOptions(h.WorkflowReplayerOptions)
-	if err != nil {
-		return nil, err
-	}
-	var remains *workflows.Remains
-	workflows.New(workflows.Settings{Opened: func(r *workflows.Remains) { remains = r }}).Register(replayer)
-	open := h.events
-	if n := len(open) - 1; closesWorkflow(open[n].GetEventType()) {
-		open = open[:n]
-	}
-	err = replayer.ReplayWorkflowHistory(log.NewStructuredLogger(slog.New(slog.DiscardHandler)), &historypb.History{Events: open})
+func (h *record) replay() (remains *workflows.Remains, err error) {
+	err = h.replays(workflows.Settings{Opened: func(r *workflows.Remains) { remains = r }})
 	if err == nil && remains == nil {
 		err = errors.New("the history is not that of a Run")
 	}
 	return remains, err
+}
+
+// replays tells why this build does not do what the history says; nil when it does.
+func (h *record) replays(s workflows.Settings) error {
+	replayer, err := worker.NewWorkflowReplayerWithOptions(h.WorkflowReplayerOptions)
+	if err != nil {
+		return err
+	}
+	workflows.New(s).Register(replayer)
+	open := h.events
+	if n := len(open) - 1; closesWorkflow(open[n].GetEventType()) {
+		open = open[:n]
+	}
+	return replayer.ReplayWorkflowHistory(log.NewStructuredLogger(slog.New(slog.DiscardHandler)), &historypb.History{Events: open})
 }
 
 func closesWorkflow(t enums.EventType) bool {

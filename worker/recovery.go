@@ -71,7 +71,27 @@ func (r *recovery) Stop(ctx context.Context, u deployments.UpdateName) (string, 
 // Recover ends an update in the place of its workflow. The history of its Run tells what had been done and was not saved
 // yet, which becomes part of the next checkpoint; steps of which nobody knows the end stand there as pending operations,
 // which the next update settles.
-func (r *recovery) Recover(ctx context.Context, in deployments.RecoverInput) (deployments.UpdateInfo, error) {
+func (r *recovery) Recover(ctx context.Context, in deployments.RecoverInput) (out deployments.Recovered, err error) {
+	moved, err := r.connection.moved(ctx, in.Update)
+	if err != nil {
+		return out, err
+	}
+	out.Request, err = r.connection.Store.Request(ctx, in.Update)
+	switch {
+	case err != nil && deployments.CodeOf(err) != deployments.CodeNotFound:
+		return out, err
+	case !moved || err != nil: // or it had not begun
+		in.Next = ""
+	case out.Request.Secrets.Type == "passphrase" && !in.Held: // nobody but its client knows it
+		in.Next, in.Error = "", goneBuild+"; run it again, with the stack's passphrase"
+	default:
+		in.Status, in.Error = deployments.StatusMoved, goneBuild
+	}
+	out.UpdateInfo, err = r.recover(ctx, in)
+	return out, err
+}
+
+func (r *recovery) recover(ctx context.Context, in deployments.RecoverInput) (deployments.UpdateInfo, error) {
 	store := r.connection.Store
 	info, err := store.Info(ctx, in.Update)
 	if err == nil && !info.Ended.IsZero() {
@@ -96,8 +116,9 @@ func (r *recovery) Recover(ctx context.Context, in deployments.RecoverInput) (de
 			return info, err
 		}
 	}
-	settled := deployments.SettledInput{Update: in.Update, Base: head.Version, Saves: ended.Last}
+	settled := deployments.SettledInput{Update: in.Update, Base: head.Version, Saves: ended.Last, Next: in.Next}
 	if ended.result != nil {
+		settled.Next = ""
 		settled.Result = *ended.result
 	} else {
 		settled.Result = engine.Result{Status: statusOf(in), Error: in.Error, Changes: ended.Changes}
@@ -116,7 +137,7 @@ func (r *recovery) withdraw(ctx context.Context, in deployments.RecoverInput, in
 			Update: in.Update, Kind: request.Kind, Message: request.Message, Initiator: request.Initiator, Started: time.Now().UTC(),
 		}
 	}
-	info.Status, info.Error, info.Ended = string(statusOf(in)), in.Error, time.Now().UTC()
+	info.Status, info.Error, info.Next, info.Ended = string(statusOf(in)), in.Error, in.Next, time.Now().UTC()
 	return info, r.Enter(ctx, info)
 }
 

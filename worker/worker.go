@@ -3,7 +3,6 @@ package worker
 import (
 	"context"
 	"os"
-	"strconv"
 	"time"
 
 	"github.com/google/uuid"
@@ -29,6 +28,9 @@ type Options struct {
 	Builtin map[string]func() pulumirpc.ResourceProviderServer
 	// Interceptors see every activity.
 	Interceptors []interceptor.WorkerInterceptor
+	// Deployment names the worker deployment that this worker is of, on a server that knows versions; empty means that it
+	// carries out the workflows of every build.
+	Deployment string
 	// Workflows are settings for tests.
 	Workflows workflows.Settings
 }
@@ -72,20 +74,26 @@ func (c *Connection) Run(ctx context.Context, o Options) error {
 		Identity: private,
 		DeploymentOptions: worker.DeploymentOptions{Version: worker.WorkerDeploymentVersion{
 			DeploymentName: deployments.SharedTaskQueue,
-			BuildID:        strconv.Itoa(workflows.Revision), // else the SDK takes a checksum of the whole binary at every start
+			BuildID:        build, // else the SDK takes a checksum of the whole binary at every start
 		}},
 		WorkerStopTimeout: stopTimeout, DeadlockDetectionTimeout: deadlock,
 		MaxConcurrentActivityExecutionSize: concurrent,
 		Interceptors:                       o.Interceptors,
 		OnFatalError:                       func(err error) { failed <- err },
 	}
+	alone := options
+	alone.DisableWorkflowWorker = true
+	own := worker.New(c.Client, private, alone)
+	own.RegisterActivity(acts)
+	if o.Deployment != "" {
+		options.DeploymentOptions.UseVersioning, options.DeploymentOptions.Version.DeploymentName = true, o.Deployment
+	} else if len(o.Gone) > 0 {
+		c.moveUnfit(ctx)
+	}
 	shared := worker.New(c.Client, deployments.SharedTaskQueue, options)
 	workflows.New(o.Workflows).Register(shared)
 	shared.RegisterActivity(acts)
 	shared.RegisterActivity(&recovery{c, acts})
-	options.DisableWorkflowWorker = true
-	own := worker.New(c.Client, private, options)
-	own.RegisterActivity(acts)
 	for _, w := range []worker.Worker{own, shared} {
 		if err := w.Start(); err != nil {
 			return deployments.Errorf(deployments.CodeUnavailable, "start the worker: %w", err)
@@ -93,6 +101,9 @@ func (c *Connection) Run(ctx context.Context, o Options) error {
 		defer w.Stop()
 	}
 	go c.disown(ctx, o.Gone)
+	if o.Deployment != "" {
+		go c.keepCurrent(ctx, o.Deployment)
+	}
 	select {
 	case <-ctx.Done():
 		return nil

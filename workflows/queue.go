@@ -36,9 +36,7 @@ func (q *queue) submit(r deployments.UpdateRequest, head int, now time.Time) (de
 		return deployments.Accepted{}, err
 	}
 	q.Version++
-	u := deployments.QueuedUpdate{
-		Update: deployments.UpdateName{StackName: q.Stack, Version: strconv.Itoa(q.Version)}, Request: r, Since: now,
-	}
+	u := deployments.QueuedUpdate{Update: q.newest(), Request: r, Since: now}
 	if r.OnBusy == deployments.OnBusySupersede {
 		for _, w := range q.Queue {
 			q.withdraw(w, "superseded by version "+u.Update.Version)
@@ -89,6 +87,28 @@ func (q *queue) first() string {
 
 func (q *queue) withdraw(u deployments.QueuedUpdate, why string) {
 	q.withdrawn = append(q.withdrawn, deployments.UpdateInput{Update: u.Update, Request: u.Request, Withdrawn: why, Since: u.Since})
+}
+
+// goOn queues what an update that was moved goes on as, before all that wait. Those take later versions: one before the
+// stack's own can no longer be made.
+func (q *queue) goOn(u deployments.UpdateName, r deployments.UpdateRequest, now time.Time) {
+	waiting := q.Queue
+	q.Version++
+	r.RequestID, r.BaseVersion = r.RequestID+" after "+u.Version, nil // it is not as it was previewed
+	q.Queue = []deployments.QueuedUpdate{{Update: q.newest(), Request: r, Since: now}}
+	for _, w := range waiting {
+		q.Version++
+		q.withdrawn = append(q.withdrawn, deployments.UpdateInput{
+			Update: w.Update, Request: w.Request, Withdrawn: "update " + u.Version + " goes on first", Next: q.newest().Version, Since: w.Since,
+		})
+		w.Update = q.newest()
+		q.Queue = append(q.Queue, w)
+	}
+}
+
+// newest is the update of the last version given out.
+func (q *queue) newest() deployments.UpdateName {
+	return deployments.UpdateName{StackName: q.Stack, Version: strconv.Itoa(q.Version)}
 }
 
 // remove takes a waiting update out; false when it does not wait.

@@ -7,10 +7,6 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 )
 
-// Revision numbers what the workflows do. It is raised with every release whose workflows differ; the histories of each
-// revision are kept and must replay for as long as such workflows may run.
-const Revision = 1
-
 // Settings change how workflows behave, for tests and for recovery.
 type Settings struct {
 	// ForceContinue is the RunInput's.

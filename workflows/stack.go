@@ -2,6 +2,7 @@ package workflows
 
 import (
 	"errors"
+	"strconv"
 
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/temporal"
@@ -214,6 +215,10 @@ func (s *stack) ended(ctx workflow.Context, u deployments.UpdateName) *watch {
 func (s *stack) recover(ctx workflow.Context) error {
 	why := s.watch.closed.Get(ctx, nil)
 	s.watch = nil
+	if err := s.lock.Lock(ctx); err != nil { // nobody else gets the next version
+		return err
+	}
+	defer s.lock.Unlock()
 	s.receive(ctx)
 	if s.Active == nil {
 		return nil
@@ -233,10 +238,18 @@ func (s *stack) recover(ctx workflow.Context) error {
 	if host != "" {
 		release(ctx, host, in.Update)
 	}
-	if err := workflow.ExecuteActivity(onShared(ctx, "recover "+s.first()), deployments.ActivityRecover, in).Get(ctx, nil); err != nil {
+	in.Next, in.Held = strconv.Itoa(s.Version+1), s.Active.Request.RequestID != ""
+	var out deployments.Recovered
+	if err := workflow.ExecuteActivity(onShared(ctx, "recover "+s.first()), deployments.ActivityRecover, in).Get(ctx, &out); err != nil {
 		return err
 	}
+	if in.Held {
+		out.Request = s.Active.Request
+	}
 	s.finish(in.Update)
+	if out.Next != "" {
+		s.goOn(in.Update, out.Request, workflow.Now(ctx))
+	}
 	return nil
 }
 

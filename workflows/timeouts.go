@@ -31,9 +31,9 @@ const (
 	saveEvery = time.Second
 	// carryBytes bound, each, the deltas and the events of a last save that the Run's result carries.
 	carryBytes = 64 << 10
-	// saveItems and saveBytes bound one save, planItems and planBytes one vector of plans, replyItems and replyBytes
-	// one answer to a poll: a payload is refused from 2 MB.
-	saveItems, saveBytes   = 500, 512 << 10
+	// saveItems (which is of a revision) and saveBytes bound one save, planItems and planBytes one vector of plans,
+	// replyItems and replyBytes one answer to a poll: a payload is refused from 2 MB.
+	saveBytes              = 512 << 10
 	planItems, planBytes   = 50, 512 << 10
 	replyItems, replyBytes = 500, 512 << 10
 	// headerItems is how many headers of the base are loaded at once.

@@ -66,6 +66,9 @@ func withdrawn(ctx workflow.Context, in deployments.UpdateInput) (deployments.Up
 		Update: in.Update, Kind: in.Request.Kind, DryRun: in.Request.DryRun, Status: string(engine.StatusCancelled),
 		Message: in.Request.Message, Initiator: in.Request.Initiator, Started: now, Ended: now, Error: in.Withdrawn,
 	}
+	if in.Next != "" {
+		info.Status, info.Next = string(deployments.StatusMoved), in.Next
+	}
 	if !in.Since.IsZero() { // else its stack is of a time when nobody did that
 		info.Started = in.Since
 		enter := onShared(ctx, "enter it in the history")

@@ -29,6 +29,7 @@ type infrastructure struct {
 type temporalSettings struct {
 	address, namespace, apiKey string
 	tlsCert, tlsKey, caCert    string // paths
+	deployment                 string // see worker.Options
 }
 
 type s3Settings struct {
@@ -42,6 +43,7 @@ func infrastructureOf(s settings.Settings, log *slog.Logger) (infrastructure, er
 		temporal: temporalSettings{
 			address: s.Get(settings.TemporalAddress), namespace: s.Get(settings.TemporalNamespace),
 			tlsCert: s.Get(settings.TemporalTLSCert), tlsKey: s.Get(settings.TemporalTLSKey), caCert: s.Get(settings.TemporalCACert),
+			deployment: s.Get(settings.TemporalDeployment),
 		},
 		s3: s3Settings{
 			endpoint: s.Get(settings.S3Endpoint), bucket: s.Get(settings.S3Bucket), prefix: s.Get(settings.S3Prefix),

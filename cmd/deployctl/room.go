@@ -42,7 +42,9 @@ func openRoom(ctx context.Context, in infrastructure) (*room, error) {
 	if err != nil {
 		return nil, err
 	}
-	options := worker.Options{Instance: in.instance, Gone: in.gone, Dir: in.dir, Builtin: builtin(in), Interceptors: in.metrics.work()}
+	options := worker.Options{
+		Instance: in.instance, Gone: in.gone, Dir: in.dir, Builtin: builtin(in), Interceptors: in.metrics.work(), Deployment: in.temporal.deployment,
+	}
 	return &room{
 		service:   service.New(connection.Client, connection.Store, connection.Failures),
 		authority: connection.Store,

@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"go.temporal.io/sdk/temporal"
@@ -10,6 +11,7 @@ import (
 	"github.com/deployctl/deployctl/activities"
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/statestore"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
 
 const (
@@ -25,6 +27,31 @@ const (
 	partsAtOnce = 50
 )
 
+// Watch sends an update's events as they are written, until its end, and goes on with what it goes on as.
+func (s *Service) Watch(ctx context.Context, u deployments.UpdateName, send func(deployments.WatchEvent) error) error {
+	for {
+		next := ""
+		err := s.watch(ctx, u, func(e deployments.WatchEvent) error {
+			if e.End == nil || e.End.Next == "" {
+				return send(e)
+			}
+			next = e.End.Next
+			return send(said(fmt.Sprintf("update %s goes on as update %s: %s", u.Version, next, e.End.Error)))
+		})
+		if err != nil || next == "" {
+			return err
+		}
+		u.Version = next
+	}
+}
+
+// said is something that the service tells a watcher.
+func said(text string) deployments.WatchEvent {
+	return deployments.WatchEvent{Event: &apitype.EngineEvent{
+		Timestamp: int(time.Now().Unix()), DiagnosticEvent: &apitype.DiagnosticEvent{Message: text + "\n", Color: "never", Severity: "info"},
+	}}
+}
+
 // watcher follows one update's log: a stream for the steps, and one for what each program said.
 type watcher struct {
 	*Service
@@ -37,8 +64,8 @@ type watcher struct {
 	missed  int // looks in a row that found nothing of the update
 }
 
-// Watch sends an update's events as they are written, until its end.
-func (s *Service) Watch(ctx context.Context, u deployments.UpdateName, send func(deployments.WatchEvent) error) error {
+// watch sends the events of one update.
+func (s *Service) watch(ctx context.Context, u deployments.UpdateName, send func(deployments.WatchEvent) error) error {
 	if _, err := s.Info(ctx, u); deployments.CodeOf(err) == deployments.CodeNotFound && err != nil {
 		if err := s.known(ctx, u); err != nil {
 			return err

@@ -23,6 +23,7 @@ const (
 	TemporalTLSCert    Key = "temporal.tls-cert"
 	TemporalTLSKey     Key = "temporal.tls-key"
 	TemporalCACert     Key = "temporal.ca-cert"
+	TemporalDeployment Key = "temporal.worker-deployment"
 
 	S3Endpoint      Key = "s3.endpoint"
 	S3Bucket        Key = "s3.bucket"
@@ -76,6 +77,7 @@ var Table = []Definition{
 	{TemporalTLSCert, ForService, "", false, "client certificate (PEM) for Temporal, with its key: mTLS"},
 	{TemporalTLSKey, ForService, "", false, "key (PEM) of the client certificate for Temporal"},
 	{TemporalCACert, ForService, "", false, "certificates (PEM) to check Temporal's against"},
+	{TemporalDeployment, ForService, "", false, "name of the workers' deployment in Temporal, for builds side by side; not set: builds are not told apart"},
 
 	{S3Endpoint, ForService, "", false, "URL of an S3 server; not set: AWS"},
 	{S3Bucket, ForService, "", false, "bucket for state; it must exist"},

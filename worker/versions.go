@@ -1,0 +1,182 @@
+package worker
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"go.temporal.io/api/enums/v1"
+	taskqueuepb "go.temporal.io/api/taskqueue/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/workflows"
+)
+
+// build tells workers apart whose workflows do not do the same.
+var build = strconv.Itoa(workflows.Revision)
+
+const (
+	// versionsEvery is how often a worker looks after its deployment.
+	versionsEvery = 10 * time.Second
+	// unseen is how long a build's workers may not ask for work before they are gone: a poll takes a minute.
+	unseen = 90 * time.Second
+	// goneBuild tells what became of an update that was moved.
+	goneBuild = "no worker has the build that it began with"
+)
+
+// keepCurrent makes this worker's build the current one of the deployment if it is the newest, or the only one that has
+// workers, and moves the updates of builds that have none. It ends with ctx.
+func (c *Connection) keepCurrent(ctx context.Context, deployment string) {
+	for {
+		pause := versionsEvery
+		if err := c.keepCurrentOnce(ctx, deployment); err != nil && ctx.Err() == nil {
+			c.warn("look after the deployment "+deployment, err)
+			pause = time.Second
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(pause):
+		}
+	}
+}
+
+func (c *Connection) keepCurrentOnce(ctx context.Context, deployment string) error {
+	live, err := c.liveBuilds(ctx, deployment)
+	if err != nil {
+		return err
+	}
+	handle := c.Client.WorkerDeploymentClient().GetHandle(deployment)
+	described, err := handle.Describe(ctx, client.WorkerDeploymentDescribeOptions{})
+	if unknown(err) {
+		return nil // no worker of it has been heard of, not even this one
+	}
+	if err != nil {
+		return err
+	}
+	current := ""
+	if v := described.Info.RoutingConfig.CurrentVersion; v != nil {
+		current = v.BuildID
+	}
+	if current != build && (newer(build, current) || !live[current]) {
+		_, err := handle.SetCurrentVersion(ctx, client.WorkerDeploymentSetCurrentVersionOptions{
+			BuildID: build, ConflictToken: described.ConflictToken, IgnoreMissingTaskQueues: true,
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return c.moveStranded(ctx, live)
+}
+
+// newer compares builds; any is newer than none.
+func newer(a, b string) bool {
+	n, _ := strconv.Atoi(a)
+	m, _ := strconv.Atoi(b)
+	return n > m
+}
+
+// liveBuilds are those of a deployment whose workers ask for work.
+func (c *Connection) liveBuilds(ctx context.Context, deployment string) (map[string]bool, error) {
+	live := map[string]bool{build: true}
+	described, err := c.Client.WorkflowService().DescribeTaskQueue(ctx, &workflowservice.DescribeTaskQueueRequest{
+		Namespace: c.config.Temporal.Namespace, TaskQueueType: enums.TASK_QUEUE_TYPE_WORKFLOW,
+		TaskQueue: &taskqueuepb.TaskQueue{Name: deployments.SharedTaskQueue},
+	})
+	for _, poller := range described.GetPollers() {
+		if o := poller.GetDeploymentOptions(); o.GetDeploymentName() == deployment && time.Since(poller.GetLastAccessTime().AsTime()) < unseen {
+			live[o.GetBuildId()] = true
+		}
+	}
+	return live, err
+}
+
+// moveStranded moves the updates that wait for a worker of a build that has none.
+func (c *Connection) moveStranded(ctx context.Context, live map[string]bool) error {
+	return c.eachRunning(ctx, func(workflow string) (bool, error) {
+		description, err := c.Client.DescribeWorkflowExecution(ctx, workflow, "")
+		if err != nil {
+			return false, err
+		}
+		v := description.GetWorkflowExecutionInfo().GetVersioningInfo().GetDeploymentVersion()
+		return v != nil && !live[v.GetBuildId()], nil
+	})
+}
+
+// moveUnfit moves the updates whose histories this build cannot go on with.
+func (c *Connection) moveUnfit(ctx context.Context) {
+	err := c.eachRunning(ctx, func(workflow string) (bool, error) {
+		h, err := c.recordOf(ctx, workflow)
+		if err != nil {
+			return false, err
+		}
+		return h.replays(workflows.Settings{}) != nil, nil
+	})
+	if err != nil {
+		c.warn("look for updates of other builds", err)
+	}
+}
+
+// eachRunning moves the updates of which one workflow, the Update or its Run, is in a wrong place. Those that have ended
+// meanwhile do not count.
+func (c *Connection) eachRunning(ctx context.Context, misplaced func(workflow string) (bool, error)) error {
+	request := &workflowservice.ListWorkflowExecutionsRequest{
+		Query: "ExecutionStatus = 'Running' AND WorkflowType = '" + deployments.WorkflowUpdate + "'", PageSize: 200,
+	}
+	for {
+		page, err := c.Client.ListWorkflow(ctx, request)
+		if err != nil {
+			return err
+		}
+		for _, execution := range page.GetExecutions() {
+			u, err := deployments.UpdateOfWorkflow(execution.GetExecution().GetWorkflowId())
+			if err != nil {
+				return err
+			}
+			for _, workflow := range []string{deployments.UpdateWorkflowID(u), deployments.RunWorkflowID(u)} {
+				wrong, err := misplaced(workflow)
+				if err != nil && !unknown(err) {
+					return err
+				}
+				if wrong {
+					if err := c.move(ctx, u); err != nil {
+						return err
+					}
+					break
+				}
+			}
+		}
+		if request.NextPageToken = page.GetNextPageToken(); len(request.NextPageToken) == 0 {
+			return nil
+		}
+	}
+}
+
+// move ends an update's workflow so that its stack recovers it, and it goes on as another.
+func (c *Connection) move(ctx context.Context, u deployments.UpdateName) error {
+	err := c.Client.TerminateWorkflow(ctx, deployments.UpdateWorkflowID(u), "", goneBuild)
+	if unknown(err) {
+		return nil
+	}
+	return err
+}
+
+// moved tells whether an update's workflow was ended to be moved.
+func (c *Connection) moved(ctx context.Context, u deployments.UpdateName) (bool, error) {
+	last := c.Client.GetWorkflowHistory(ctx, deployments.UpdateWorkflowID(u), "", false, enums.HISTORY_EVENT_FILTER_TYPE_CLOSE_EVENT)
+	for last.HasNext() {
+		e, err := last.Next()
+		if err != nil {
+			if unknown(err) {
+				return false, nil
+			}
+			return false, err
+		}
+		if e.GetWorkflowExecutionTerminatedEventAttributes().GetReason() == goneBuild {
+			return true, nil
+		}
+	}
+	return false, nil
+}
