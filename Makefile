@@ -3,7 +3,7 @@ SHELL := /bin/bash -o pipefail
 export GOFLAGS := -buildvcs=false
 # The stock CLI, language hosts, and a provider on a fake cloud: without them there is nothing to test.
 WITH_PEERS = peers=$$(tools/peers/build) && PATH="$$peers:$(CURDIR)/bin:$$PATH"
-PKGS = $$(go list ./... | grep -v -e /internal/devserver -e /e2e$$ -e /e2e/languages -e /e2e/interop -e /e2e/secrecy -e /e2e/recovery -e /bench$$)
+PKGS = $$(go list ./... | grep -v -e /internal/devserver -e /e2e$$ -e /e2e/languages -e /e2e/interop -e /e2e/secrecy -e /e2e/recovery -e /bench$$ -e /chaos$$)
 
 .PHONY: all build demo test unit lint workflowcheck imports cross e2e bench chaos generate clean help
 
@@ -40,7 +40,7 @@ unit:
 
 # One package at a time: each starts services, and a service that is killed wants its ports back.
 e2e: build
-	$(WITH_PEERS) go test -p 1 -timeout 40m ./internal/devserver/... ./e2e/...
+	$(WITH_PEERS) go test -p 1 -timeout 40m ./internal/devserver/... ./e2e/... ./chaos
 
 bench: build ## the table against the stock CLI
 	$(WITH_PEERS) go run ./bench

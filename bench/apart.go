@@ -95,7 +95,7 @@ func (s *stage) measureApart(ctx context.Context, played []row, found results) e
 		return err
 	}
 	found.figure(bytesRatio, ratio)
-	found.figure(workerPeak, peak(worker))
+	found.figure(workerPeak, cluster.Peak(worker))
 	peer := &stock{name: "stock, S3", env: slices.Concat(s.env, h.s3Environment(proxy.URL))}
 	for _, r := range played {
 		for _, c := range []contestant{client, peer} {

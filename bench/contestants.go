@@ -128,7 +128,7 @@ func (h *house) play(ctx context.Context, dir string, op operation) (measured, e
 		return m, err
 	}
 	m.cpu += spent(h.PID) - before
-	m.memory = max(m.memory, peak(h.PID))
+	m.memory = max(m.memory, cluster.Peak(h.PID))
 	m.events, m.bytes, err = h.histories(ctx, text)
 	return m, err
 }
@@ -145,37 +145,15 @@ func (h *house) histories(ctx context.Context, text string) (events, bytes float
 		return 0, 0, err
 	}
 	for _, id := range []string{deployments.UpdateWorkflowID(u), deployments.RunWorkflowID(u)} {
-		n, size, err := h.history(ctx, id)
+		all, err := cluster.Histories(ctx, h.temporal, id)
 		if err != nil {
 			return 0, 0, err
 		}
-		events, bytes = events+n, bytes+size
+		for _, history := range all {
+			events, bytes = events+float64(history.Events), bytes+float64(history.Bytes)
+		}
 	}
 	return events, bytes, nil
-}
-
-// history gives the size of a workflow's history, over its continue-as-new.
-func (h *house) history(ctx context.Context, id string) (events, bytes float64, err error) {
-	iterator := h.temporal.GetWorkflowHistory(ctx, id, "", false, 0)
-	for run := ""; ; {
-		continued := ""
-		for iterator.HasNext() {
-			e, err := iterator.Next()
-			if err != nil {
-				return events, bytes, err
-			}
-			events++
-			bytes += float64(e.Size())
-			if a := e.GetWorkflowExecutionStartedEventAttributes(); a != nil {
-				continued = a.GetContinuedExecutionRunId()
-			}
-		}
-		if continued == "" || continued == run {
-			return events, bytes, nil
-		}
-		run = continued
-		iterator = h.temporal.GetWorkflowHistory(ctx, id, run, false, 0)
-	}
 }
 
 // spent is the processor time of a process and its children, in seconds. Of children that live, their own is read.
@@ -217,16 +195,4 @@ func children(pid int) []int {
 // forgetPeak lets a process's peak begin anew; where the kernel does not let us, it stays that since its start.
 func forgetPeak(pid int) {
 	_ = os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", pid), []byte("5"), 0)
-}
-
-// peak is the largest resident size that a process has had, in MiB.
-func peak(pid int) float64 {
-	data, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	for line := range strings.Lines(string(data)) {
-		if rest, ok := strings.CutPrefix(line, "VmHWM:"); ok {
-			kib, _ := strconv.ParseFloat(strings.Fields(rest)[0], 64)
-			return kib / 1024
-		}
-	}
-	return 0
 }

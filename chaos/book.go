@@ -19,14 +19,14 @@ type outcome struct {
 	Claim string `json:"claim"`
 	Seed  int    `json:"seed"` // 0: the control
 	// Build is the digest of the binary that was tried.
-	Build   string    `json:"build"`
-	Seconds float64   `json:"seconds"`
-	Kills   []killed  `json:"kills,omitempty"`
-	Counts  counts    `json:"counts"`
-	Times   []float64 `json:"times,omitempty"`  // seconds, of what the claim measures
-	Failed  string    `json:"failed,omitempty"` // why the claim does not hold here
-	// Tally counts what else the claim is about.
-	Tally map[string]int `json:"tally,omitempty"`
+	Build   string   `json:"build"`
+	Seconds float64  `json:"seconds"`
+	Kills   []killed `json:"kills,omitempty"`
+	Counts  counts   `json:"counts"`
+	// Tally is what else the claim counts.
+	Tally  map[string]int `json:"tally,omitempty"`
+	Times  []float64      `json:"times,omitempty"`  // seconds, of what the claim measures
+	Failed string         `json:"failed,omitempty"` // why the claim does not hold here
 }
 
 // counts are what must be nothing.
@@ -34,6 +34,32 @@ type counts struct {
 	Duplicates int `json:"duplicates"`
 	Leaks      int `json:"leaks"`
 	Commands   int `json:"commands"` // that a human had to type
+}
+
+func (c counts) String() string {
+	return fmt.Sprintf("%d duplicates, %d leaks, %d human commands", c.Duplicates, c.Leaks, c.Commands)
+}
+
+// broken says so when they are not nothing.
+func (c counts) broken() []string {
+	if c == (counts{}) {
+		return nil
+	}
+	return []string{"something was made twice, was left over, or had to be typed"}
+}
+
+// totals sums outcomes up.
+func totals(all []outcome) (tally map[string]int, sum counts) {
+	tally = map[string]int{}
+	for _, o := range all {
+		sum.Duplicates += o.Counts.Duplicates
+		sum.Leaks += o.Counts.Leaks
+		sum.Commands += o.Counts.Commands
+		for what, n := range o.Tally {
+			tally[what] += n
+		}
+	}
+	return tally, sum
 }
 
 // book keeps outcomes, a line each. Safe for concurrent use.
@@ -98,7 +124,7 @@ func (b *book) add(o outcome) error {
 }
 
 // play plays the seeds that are not known, several at once, each in a world of its own for the time, and the control.
-func play(ctx context.Context, c claim, from, to, atOnce int, b *book) (all []outcome, peer *outcome, err error) {
+func play(ctx context.Context, c claim, seeds []int, atOnce int, b *book) (all []outcome, peer *outcome, err error) {
 	known, err := b.known(c.name)
 	if err != nil {
 		return nil, nil, err
@@ -107,7 +133,7 @@ func play(ctx context.Context, c claim, from, to, atOnce int, b *book) (all []ou
 	if _, ok := known[0]; !ok && c.control != nil {
 		todo = append(todo, 0)
 	}
-	for seed := from; seed <= to; seed++ {
+	for _, seed := range seeds {
 		if _, ok := known[seed]; !ok {
 			todo = append(todo, seed)
 		}
@@ -147,7 +173,7 @@ func play(ctx context.Context, c claim, from, to, atOnce int, b *book) (all []ou
 	if err := context.Cause(ctx); err != nil {
 		return nil, nil, err
 	}
-	for seed := from; seed <= to; seed++ {
+	for _, seed := range seeds {
 		all = append(all, known[seed])
 	}
 	if o, ok := known[0]; ok {
@@ -159,7 +185,7 @@ func play(ctx context.Context, c claim, from, to, atOnce int, b *book) (all []ou
 // playOne plays a seed in the world, which is made when there is none. One in which a claim was broken is left as it is.
 func playOne(ctx context.Context, c claim, w **world, seed int, b *book) (o outcome, err error) {
 	if *w == nil {
-		if *w, err = newWorld(ctx); err != nil {
+		if *w, err = newWorld(ctx, c.env...); err != nil {
 			return o, err
 		}
 	}

@@ -29,17 +29,9 @@ func (s *stage) reached(ctx context.Context) (r reached, err error) {
 	if err != nil {
 		return r, err
 	}
-	text, err := s.deployctl(ctx, "stack", "export", "--show-secrets")
+	state, err := s.state(ctx)
 	if err != nil {
 		return r, err
-	}
-	var exported apitype.UntypedDeployment
-	var state apitype.DeploymentV3
-	if err := json.Unmarshal([]byte(text), &exported); err != nil {
-		return r, fmt.Errorf("read the exported stack: %w", err)
-	}
-	if err := json.Unmarshal(exported.Deployment, &state); err != nil {
-		return r, fmt.Errorf("read the exported stack: %w", err)
 	}
 	if r.Duplicates, r.Leaks, err = s.stray(ctx, state); err != nil {
 		return r, err
@@ -47,6 +39,9 @@ func (s *stage) reached(ctx context.Context) (r reached, err error) {
 	var chance []string
 	slices.SortFunc(objects, func(a, b fakecloud.Object) int { return cmp.Compare(len(b.ID), len(a.ID)) })
 	for _, o := range objects {
+		if o.Foreign {
+			continue
+		}
 		_, name, _ := strings.Cut(o.Owner, "$")
 		chance = append(chance, o.ID, "id("+name+o.Owner[strings.LastIndex(o.Owner, "::")+2:]+")")
 	}
@@ -56,6 +51,9 @@ func (s *stage) reached(ctx context.Context) (r reached, err error) {
 		return uuid.ReplaceAllString(plain.Replace(string(text)), "UUID")
 	}
 	for _, o := range objects {
+		if o.Foreign {
+			continue
+		}
 		delete(o.Properties, "accessKey")
 		r.cloud = append(r.cloud, tidy(o))
 	}
@@ -71,6 +69,27 @@ func (s *stage) reached(ctx context.Context) (r reached, err error) {
 	slices.Sort(r.cloud)
 	slices.Sort(r.state)
 	return r, nil
+}
+
+// state is the stack as it is exported.
+func (s *stage) state(ctx context.Context) (state apitype.DeploymentV3, err error) {
+	text, err := s.deployctl(ctx, "stack", "export", "--show-secrets")
+	if err != nil {
+		return state, err
+	}
+	return parseState(text)
+}
+
+// parseState reads an export.
+func parseState(text string) (state apitype.DeploymentV3, err error) {
+	var exported apitype.UntypedDeployment
+	if err := json.Unmarshal([]byte(text), &exported); err != nil {
+		return state, fmt.Errorf("read the exported stack: %w", err)
+	}
+	if err := json.Unmarshal(exported.Deployment, &state); err != nil {
+		return state, fmt.Errorf("read the exported stack: %w", err)
+	}
+	return state, nil
 }
 
 // stray counts the resources that were created more than once, and the objects that a state does not know.

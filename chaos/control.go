@@ -2,11 +2,10 @@ package main
 
 import (
 	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -33,7 +32,8 @@ func control(ctx context.Context, w *world) (o outcome, err error) {
 	}
 	h := &human{stage: s, env: append(w.env, "PULUMI_BACKEND_URL=file://"+backend, "PULUMI_CONFIG_PASSPHRASE=control",
 		"PULUMI_SKIP_UPDATE_CHECK=true", "FAKECLOUD_ENDPOINT="+s.cloud.URL())}
-	if _, err := h.types(ctx, "stack", "init", "control"); err != nil {
+	defer h.tidies()
+	if _, err := h.types(ctx, "stack", "init"); err != nil {
 		return o, err
 	}
 	h.typed = 0
@@ -57,96 +57,123 @@ func control(ctx context.Context, w *world) (o outcome, err error) {
 type human struct {
 	*stage
 	env   []string
-	typed int // commands after the first
+	typed int   // commands after the first
+	left  []int // plugins whose CLI was killed
+}
+
+// tidies ends what was left behind.
+func (h *human) tidies() {
+	for _, pid := range h.left {
+		_ = syscall.Kill(pid, syscall.SIGKILL) // most have ended by themselves
+	}
+}
+
+// starts starts the stock CLI.
+func (h *human) starts(args ...string) (*command, error) {
+	h.typed++
+	return launch(h.dir, h.env, "pulumi", append(args, "--non-interactive", "--stack", "control")...)
 }
 
 // types runs a command of the stock CLI.
 func (h *human) types(ctx context.Context, args ...string) (string, error) {
-	h.typed++
-	cmd := exec.CommandContext(ctx, "pulumi", append(args, "--non-interactive")...)
-	cmd.Dir, cmd.Env = h.dir, h.env
-	out, err := cmd.CombinedOutput()
-	return string(out), err
+	c, err := h.starts(args...)
+	if err != nil {
+		return "", err
+	}
+	err = c.wait(ctx)
+	return c.text(), err
 }
 
-var stockUp = []string{"up", "--yes", "--skip-preview", "--stack", "control"}
+var stockUp = []string{"up", "--yes", "--skip-preview"}
 
-// disturbed runs up, and kills somebody while a create is under way.
+// tries is how often somebody types before giving up.
+const tries = 20
+
+// disturbed runs up until a create is under way, and kills somebody then.
 func (h *human) disturbed(ctx context.Context, nth int, at fakecloud.Moment, victim string) error {
-	cmd := exec.CommandContext(ctx, "pulumi", append(stockUp, "--non-interactive")...)
-	cmd.Dir, cmd.Env = h.dir, h.env
-	if err := cmd.Start(); err != nil {
-		return err
-	}
-	h.typed++
-	ended := make(chan struct{})
-	go func() {
-		_ = cmd.Wait() // it is killed
-		close(ended)
-	}()
-	gated, stop := context.WithCancel(ctx)
-	defer stop()
-	var open func() error
-	var missed error
-	held := make(chan struct{})
-	go func() {
-		open, missed = h.gate(gated, nth, at)
-		close(held)
-	}()
-	select {
-	case <-ended: // it refuses to begin: what it asks for comes first
-		stop()
-		<-held
-		if err := h.mend(ctx); err != nil {
-			return err
-		}
-		return h.cloud.Lift(ctx, "")
-	case <-held:
-		if missed != nil {
-			return missed
-		}
-	}
-	pids := []int{cmd.Process.Pid}
-	if victim != "pulumi" {
-		below, err := cluster.Below(cmd.Process.Pid, victim)
+	for range tries {
+		up, err := h.starts(stockUp...)
 		if err != nil {
 			return err
 		}
-		pids = below
-	}
-	for _, pid := range pids {
-		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		open, err := h.reaches(ctx, up, nth, at)
+		switch {
+		case err != nil:
+			return err
+		case open != nil:
+			return errors.Join(h.kills(up, victim), open(), up.ends(ctx))
+		case up.err == nil:
+			return fmt.Errorf("the update never came to create %d", nth)
+		}
+		if err := h.obeys(ctx, up.text()); err != nil {
 			return err
 		}
 	}
-	err := open()
-	<-ended
+	return fmt.Errorf("the stock CLI does not come to create %d", nth)
+}
+
+// reaches waits until a create is under way, and gives what lets it go on; nil when the update ended before.
+func (h *human) reaches(ctx context.Context, up *command, nth int, at fakecloud.Moment) (open func() error, err error) {
+	waiting, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		select {
+		case <-up.ended:
+			cancel()
+		case <-waiting.Done():
+		}
+	}()
+	lift := func() error { return h.cloud.Lift(ctx, "") }
+	if _, err = h.gate(waiting, nth, at); up.over() {
+		return nil, lift()
+	}
+	return lift, err
+}
+
+// kills kills the update's own process, or a plugin of it. What the first leaves behind has a moment to end by itself.
+func (h *human) kills(up *command, victim string) error {
+	plugins, err := cluster.Below(up.cmd.Process.Pid, "pulumi-")
+	if err != nil {
+		return err
+	}
+	if victim == "pulumi" {
+		h.left = append(h.left, plugins...)
+		return up.cmd.Process.Kill()
+	}
+	pids, err := cluster.Below(up.cmd.Process.Pid, victim)
+	for _, pid := range pids {
+		err = errors.Join(err, syscall.Kill(pid, syscall.SIGKILL))
+	}
 	return err
 }
 
 // mend types what is needed until an update succeeds.
 func (h *human) mend(ctx context.Context) error {
 	var said string
-	var err error
-	for range 10 {
-		said, err = h.types(ctx, stockUp...)
-		switch {
-		case err == nil:
+	for range tries {
+		var err error
+		if said, err = h.types(ctx, stockUp...); err == nil {
 			return nil
-		case ctx.Err() != nil:
-			return ctx.Err()
-		case strings.Contains(said, "locked"):
-			_, err = h.types(ctx, "cancel", "--yes", "--stack", "control")
-		case strings.Contains(said, "already exists"):
-			err = h.clears(ctx)
-		case strings.Contains(said, "pending"):
-			_, err = h.types(ctx, "refresh", "--yes", "--skip-preview", "--clear-pending-creates", "--stack", "control")
 		}
-		if err != nil && ctx.Err() != nil {
-			return ctx.Err()
+		if err := h.obeys(ctx, said); err != nil {
+			return err
 		}
 	}
 	return fmt.Errorf("the stock CLI does not get there; it says\n%s", said[max(0, len(said)-2000):])
+}
+
+// obeys does what the stock CLI asks for before the next update, if it asks.
+func (h *human) obeys(ctx context.Context, said string) error {
+	var err error
+	switch {
+	case strings.Contains(said, "locked"):
+		_, err = h.types(ctx, "cancel", "--yes")
+	case strings.Contains(said, "already exists"):
+		err = h.clears(ctx)
+	case strings.Contains(said, "pending"):
+		_, err = h.types(ctx, "refresh", "--yes", "--skip-preview", "--clear-pending-creates")
+	}
+	return err
 }
 
 // clears deletes by hand what stands in the way: objects that the state does not know.
@@ -172,15 +199,11 @@ func (h *human) clears(ctx context.Context) error {
 
 // state is the stock CLI's.
 func (h *human) state(ctx context.Context) (state apitype.DeploymentV3, err error) {
-	text, err := h.types(ctx, "stack", "export", "--stack", "control")
+	text, err := h.types(ctx, "stack", "export")
 	if err != nil {
 		return state, fmt.Errorf("%w: %s", err, text)
 	}
-	var exported apitype.UntypedDeployment
-	if err := json.Unmarshal([]byte(text), &exported); err != nil {
-		return state, err
-	}
-	return state, json.Unmarshal(exported.Deployment, &state)
+	return parseState(text)
 }
 
 // count compares the cloud with the stock CLI's state.

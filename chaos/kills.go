@@ -278,16 +278,13 @@ func bringBack(ctx context.Context, away time.Duration, parts ...*cluster.Part) 
 // killingLine sums the kills up.
 func killingLine(all []outcome, whole bool) (string, []string) {
 	var (
-		sum    counts
 		times  []float64
 		points = map[string]int{}
 		broken []string
 		n      int
 	)
+	_, sum := totals(all)
 	for _, o := range all {
-		sum.Duplicates += o.Counts.Duplicates
-		sum.Leaks += o.Counts.Leaks
-		sum.Commands += o.Counts.Commands
 		for _, k := range o.Kills {
 			n++
 			points[k.Victim+" "+k.Moment]++
@@ -308,11 +305,8 @@ func killingLine(all []outcome, whole bool) (string, []string) {
 	if p95 > recovered.Seconds() {
 		broken = append(broken, fmt.Sprintf("recovery takes %.1f s", p95))
 	}
-	if sum != (counts{}) {
-		broken = append(broken, "something was made twice, was left over, or had to be typed")
-	}
-	return fmt.Sprintf("%d runs, %d kills at %d points, %d duplicates, %d leaks, %d human commands, recovery p50 %.1f s, p95 %.1f s (at most %.0f)",
-		len(all), n, len(points), sum.Duplicates, sum.Leaks, sum.Commands, percentile(times, 0.5), p95, recovered.Seconds()), broken
+	return fmt.Sprintf("%d runs, %d kills at %d points, %s, recovery p50 %.1f s, p95 %.1f s (at most %.0f)",
+		len(all), n, len(points), sum, percentile(times, 0.5), p95, recovered.Seconds()), append(broken, sum.broken()...)
 }
 
 // percentile is by nearest rank; of nothing it is 0.

@@ -30,15 +30,17 @@ type world struct {
 	*cluster.Cluster
 	dir      string
 	env      []string // of everybody
+	clients  []string // the environment of those who use the service
+	tool     string   // what they use it with
 	temporal client.Client
 }
 
-func newWorld(ctx context.Context) (w *world, err error) {
+func newWorld(ctx context.Context, env ...string) (w *world, err error) {
 	dir, err := os.MkdirTemp("", "deployctl-chaos-")
 	if err != nil {
 		return nil, err
 	}
-	w = &world{dir: dir}
+	w = &world{dir: dir, env: env, tool: binary}
 	defer func() {
 		if err != nil {
 			w.close()
@@ -58,6 +60,7 @@ func newWorld(ctx context.Context) (w *world, err error) {
 	if w.Cluster, err = cluster.Start(ctx, binary, dir, w.env, home, home.S3Endpoint, 2); err != nil {
 		return nil, err
 	}
+	w.clients = w.Env
 	w.temporal, err = client.NewLazyClient(client.Options{HostPort: home.TemporalAddress, Namespace: home.Namespace, Logger: silent{}})
 	return w, err
 }
@@ -145,8 +148,13 @@ func (c *command) Write(p []byte) (int, error) {
 
 // start starts deployctl in the stage's directory.
 func (s *stage) start(args ...string) (*command, error) {
-	c := &command{cmd: exec.Command(binary, args...), ended: make(chan struct{})}
-	c.cmd.Dir, c.cmd.Env, c.cmd.Stdout, c.cmd.Stderr = s.dir, append(slices.Clip(s.Env), "DEPLOYCTL_STACK="+s.stack), c, c
+	return launch(s.dir, append(slices.Clip(s.clients), "DEPLOYCTL_STACK="+s.stack), s.tool, args...)
+}
+
+// launch starts a command.
+func launch(dir string, env []string, name string, args ...string) (*command, error) {
+	c := &command{cmd: exec.Command(name, args...), ended: make(chan struct{})}
+	c.cmd.Dir, c.cmd.Env, c.cmd.Stdout, c.cmd.Stderr = dir, env, c, c
 	if err := c.cmd.Start(); err != nil {
 		return nil, err
 	}
@@ -157,27 +165,54 @@ func (s *stage) start(args ...string) (*command, error) {
 	return c, nil
 }
 
-// wait waits for the command's end.
-func (c *command) wait(ctx context.Context) error {
+// over tells whether the command has ended.
+func (c *command) over() bool {
 	select {
-	case <-ctx.Done():
-		_ = c.cmd.Process.Kill()
-		<-c.ended
-		return fmt.Errorf("deployctl %s does not end; it says\n%s", strings.Join(c.cmd.Args[1:], " "), c.end())
 	case <-c.ended:
+		return true
+	default:
+		return false
+	}
+}
+
+// wait waits for the command's success.
+func (c *command) wait(ctx context.Context) error {
+	if err := c.ends(ctx); err != nil {
+		return err
 	}
 	if c.err != nil {
-		return fmt.Errorf("deployctl %s: %w; it says\n%s", strings.Join(c.cmd.Args[1:], " "), c.err, c.end())
+		return fmt.Errorf("%s: %w; it says\n%s", c, c.err, c.end())
 	}
 	return nil
 }
 
+// ends waits for the command's end, however it ends.
+func (c *command) ends(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		_ = c.cmd.Process.Kill()
+		<-c.ended
+		return fmt.Errorf("%s does not end; it says\n%s", c, c.end())
+	case <-c.ended:
+		return nil
+	}
+}
+
+func (c *command) String() string {
+	return strings.Join(append([]string{filepath.Base(c.cmd.Path)}, c.cmd.Args[1:]...), " ")
+}
+
 // end is the end of what the command said.
 func (c *command) end() string {
+	text := c.text()
+	return text[max(0, len(text)-3000):]
+}
+
+// text is what the command said until now.
+func (c *command) text() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	text := c.said.String()
-	return text[max(0, len(text)-3000):]
+	return c.said.String()
 }
 
 // deployctl runs a command to its end.
@@ -187,12 +222,12 @@ func (s *stage) deployctl(ctx context.Context, args ...string) (string, error) {
 		return "", err
 	}
 	err = c.wait(ctx)
-	return c.said.String(), err
+	return c.text(), err
 }
 
-// eventually polls for what cannot be waited for.
+// eventually polls, less and less often, for what cannot be waited for.
 func eventually(ctx context.Context, what string, done func() (bool, error)) error {
-	for {
+	for pause := 5 * time.Millisecond; ; pause = min(pause*5/4, 200*time.Millisecond) {
 		ok, err := done()
 		if err != nil || ok {
 			return err
@@ -200,7 +235,7 @@ func eventually(ctx context.Context, what string, done func() (bool, error)) err
 		select {
 		case <-ctx.Done():
 			return errors.Join(fmt.Errorf("never: %s", what), ctx.Err())
-		case <-time.After(5 * time.Millisecond):
+		case <-time.After(pause):
 		}
 	}
 }

@@ -88,6 +88,8 @@ type Cluster struct {
 	Workers             []*Part
 	// Env is the environment of its clients.
 	Env []string
+
+	part func(name, binary string, args ...string) *Part
 }
 
 // Start starts every part, and returns when the API serves. S3 may be reached by way of another endpoint than the home's own.
@@ -97,15 +99,16 @@ func Start(ctx context.Context, binary, dir string, env []string, h *Home, s3End
 		return nil, err
 	}
 	settings := slices.Concat(env, h.Settings(s3Endpoint), []string{"DEPLOYCTL_LISTEN=" + listen})
-	part := func(name string, args ...string) *Part {
+	part := func(name, binary string, args ...string) *Part {
 		return &Part{Name: name, path: binary, dir: dir, args: args, env: settings}
 	}
 	c := &Cluster{
-		Home: h, S3: part("s3", "dev", "s3", "--home", h.Dir), Temporal: part("temporal", "dev", "temporal", "--home", h.Dir),
-		Serve: part("serve", "serve"), Env: slices.Concat(env, []string{"DEPLOYCTL_SERVER=" + listen, "DEPLOYCTL_TOKEN=" + token}),
+		Home: h, S3: part("s3", binary, "dev", "s3", "--home", h.Dir), Temporal: part("temporal", binary, "dev", "temporal", "--home", h.Dir),
+		Serve: part("serve", binary, "serve"), Env: slices.Concat(env, []string{"DEPLOYCTL_SERVER=" + listen, "DEPLOYCTL_TOKEN=" + token}),
+		part: part,
 	}
-	for i := range workers {
-		c.Workers = append(c.Workers, part(fmt.Sprintf("worker-%d", i+1), "worker"))
+	for range workers {
+		c.addWorker(binary)
 	}
 	for _, p := range c.Parts() {
 		if err := p.Start(); err != nil {
@@ -118,6 +121,18 @@ func Start(ctx context.Context, binary, dir string, env []string, h *Home, s3End
 		return nil, fmt.Errorf("the cluster in %s does not serve: %w", dir, err)
 	}
 	return c, nil
+}
+
+func (c *Cluster) addWorker(binary string) *Part {
+	w := c.part(fmt.Sprintf("worker-%d", len(c.Workers)+1), binary, "worker")
+	c.Workers = append(c.Workers, w)
+	return w
+}
+
+// AddWorker starts another worker, of a binary that may be another build.
+func (c *Cluster) AddWorker(binary string) (*Part, error) {
+	w := c.addWorker(binary)
+	return w, w.Start()
 }
 
 // Parts gives every part, those first that others stand on.

@@ -1,0 +1,59 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+func TestMain(m *testing.M) {
+	binary, _ = filepath.Abs("../bin/deployctl")
+	os.Exit(m.Run())
+}
+
+// What `make chaos` shows of many seeds is shown of a few here; times are only looked at there.
+func TestEveryClaimHoldsForAFewSeeds(t *testing.T) {
+	for _, c := range claims {
+		if len(c.few) == 0 {
+			continue
+		}
+		t.Run(c.name, func(t *testing.T) {
+			b, err := openBook(t.TempDir())
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.control = nil
+			played, _, err := play(t.Context(), c, c.few, 2, b)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, sum := totals(played); len(played) != len(c.few) || len(sum.broken()) > 0 {
+				t.Errorf("%d seeds were played, of %d: %v", len(played), len(c.few), sum)
+			}
+			for _, o := range played {
+				if o.Failed != "" {
+					t.Errorf("seed %d: %s", o.Seed, o.Failed)
+				}
+			}
+		})
+	}
+}
+
+func TestHistoriesOfALargerStackStaySmall(t *testing.T) {
+	w, err := newWorld(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.close()
+	z, err := sized(t.Context(), w, 1500)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if z.tally["histories"] <= 6 {
+		t.Errorf("nothing was continued: %v", z.tally)
+	}
+	if z.tally["events"] >= mostEvents || z.tally["bytes"] >= mostHistory {
+		t.Error(fmt.Sprint(z.tally))
+	}
+}
