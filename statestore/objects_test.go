@@ -155,7 +155,7 @@ func openMemory(*testing.T) statestore.Objects { return &statestore.Memory{} }
 func retrying(open func(*testing.T) statestore.Objects) func(*testing.T) statestore.Objects {
 	return func(t *testing.T) statestore.Objects {
 		t.Helper()
-		choose := storetest.Randomly(1, 0.2, storetest.Refused, storetest.ReplyLost, storetest.Repeated)
+		choose := storetest.Randomly(1, 0.2, storetest.Sound...)
 		return statestore.NewRetry(storetest.NewFaulty(open(t), choose), time.Minute)
 	}
 }

@@ -1,0 +1,50 @@
+package statestore_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+
+	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/storetest"
+)
+
+const fenceSeeds = 300
+
+func TestAWriterThatLostTheStackCannotMoveTheHeadWhateverGoesWrong(t *testing.T) {
+	for seed := range uint64(fenceSeeds) {
+		synctest.Test(t, func(t *testing.T) { // pauses between attempts take no time
+			if err := storetest.Fence(t.Context(), &statestore.Memory{}, seed); err != nil {
+				t.Errorf("seed %d: %v", seed, err)
+			}
+		})
+	}
+}
+
+// unconditional is a store that does not honour a condition.
+type unconditional struct {
+	statestore.Objects
+	forget func(statestore.Condition) statestore.Condition
+}
+
+func (u unconditional) Put(ctx context.Context, key string, data []byte, c statestore.Condition) (string, error) {
+	return u.Objects.Put(ctx, key, data, u.forget(c))
+}
+
+func TestAStoreThatIgnoresIfMatchIsFoundOut(t *testing.T) {
+	found := 0
+	for seed := range uint64(fenceSeeds) {
+		synctest.Test(t, func(t *testing.T) {
+			broken := unconditional{&statestore.Memory{}, func(c statestore.Condition) statestore.Condition {
+				return statestore.Condition{Absent: c.Absent}
+			}}
+			if storetest.Fence(t.Context(), broken, seed) != nil {
+				found++
+			}
+		})
+	}
+	if found < fenceSeeds*9/10 {
+		t.Errorf("%d of %d seeds find it", found, fenceSeeds)
+	}
+	t.Logf("%d of %d seeds find it", found, fenceSeeds)
+}
