@@ -167,8 +167,9 @@ type ending struct {
 func (c *Connection) endingOf(ctx context.Context, u deployments.UpdateName) (ending, error) {
 	h, err := c.recordOf(ctx, deployments.RunWorkflowID(u))
 	switch {
-	case unknown(err): // it was never started
-		return ending{}, nil
+	case unknown(err): // it was never started, or Temporal does not keep it any more: what was saved is all there is
+		last, err := c.Store.LastSave(ctx, u)
+		return ending{Ending: workflows.Ending{Last: last}}, err
 	case err != nil:
 		return ending{}, err
 	}

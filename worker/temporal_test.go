@@ -69,6 +69,10 @@ func (f *frontend) serve(t *testing.T, secure *tls.Config) (address string) {
 }
 
 func (f *frontend) serveOn(t *testing.T, listener net.Listener, secure *tls.Config) {
+	serveTemporal(t, listener, f, secure)
+}
+
+func serveTemporal(t *testing.T, listener net.Listener, f workflowservice.WorkflowServiceServer, secure *tls.Config) {
 	var options []grpc.ServerOption
 	if secure != nil {
 		options = append(options, grpc.Creds(credentials.NewTLS(secure)))

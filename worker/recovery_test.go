@@ -1,0 +1,136 @@
+package worker
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
+	"go.temporal.io/api/enums/v1"
+	historypb "go.temporal.io/api/history/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+
+	"github.com/deployctl/deployctl/activities"
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/statestore"
+)
+
+// archive is a Temporal server that keeps the history of one Run, or of none.
+type archive struct {
+	frontend
+	run []*historypb.HistoryEvent
+}
+
+func (a *archive) GetWorkflowExecutionHistory(
+	context.Context, *workflowservice.GetWorkflowExecutionHistoryRequest,
+) (*workflowservice.GetWorkflowExecutionHistoryResponse, error) {
+	if a.run == nil {
+		return nil, serviceerror.ToStatus(serviceerror.NewNotFound("no such workflow")).Err()
+	}
+	return &workflowservice.GetWorkflowExecutionHistoryResponse{History: &historypb.History{Events: a.run}}, nil
+}
+
+var lostUpdate = deployments.UpdateName{StackName: deployments.StackName{Organization: "o", Project: "p", Stack: "s"}, Version: "1"}
+
+// lostRun is a Run whose update was closed: it has saved the resource "a", and "b" and a create of "c" are still to be saved.
+func lostRun() (saved []engine.Delta, rest deployments.SaveInput) {
+	state := func(op, name string) engine.State {
+		return engine.State{Key: engine.Key(op), URN: thingURN(name), Type: "t:index:T", Custom: true, ID: name}
+	}
+	a, b, c := state("o1", "a"), state("o2", "b"), state("o3", "c")
+	saved = []engine.Delta{{Seq: 1, Kind: engine.DeltaPut, Op: 1, State: &a}}
+	rest = deployments.SaveInput{Update: lostUpdate, Number: 2, Deltas: []engine.Delta{
+		{Seq: 2, Kind: engine.DeltaPut, Op: 2, State: &b},
+		{Seq: 3, Kind: engine.DeltaBegin, Op: 3, Pending: &engine.PendingOperation{Op: 3, Kind: "creating", State: c, Seed: []byte{1}}},
+	}}
+	return saved, rest
+}
+
+func thingURN(name string) urn.URN { return urn.URN("urn:pulumi:s::p::t:index:T::" + name) }
+
+// lostHouse is a store in which the update has the stack and has saved once, and whose worker can recover it.
+func lostHouse(t *testing.T, history *archive) (*recovery, *statestore.Store) {
+	t.Helper()
+	store, err := statestore.New(&statestore.Memory{}, statestore.Options{Master: make([]byte, 32)})
+	must(t, err)
+	must(t, store.CreateStack(t.Context(), lostUpdate.StackName, nil))
+	must(t, store.PutRequest(t.Context(), lostUpdate, deployments.UpdateRequest{Stack: lostUpdate.StackName, Kind: engine.KindUp}))
+	_, err = store.Claim(t.Context(), statestore.Claimant{Update: lostUpdate, Writer: "w"})
+	must(t, err)
+	saved, _ := lostRun()
+	must(t, store.SaveDeltas(t.Context(), lostUpdate, 1, saved))
+
+	listener := listen(t)
+	serveTemporal(t, listener, history, nil)
+	config := Temporal{Address: listener.Addr().String(), Namespace: "ours"}.config(statestore.S3Options{}, ample)
+	options, err := config.Temporal.options(config)
+	must(t, err)
+	c, err := client.NewLazyClient(options)
+	must(t, err)
+	t.Cleanup(c.Close)
+	connection := &Connection{Client: c, Store: store, config: config}
+	return &recovery{connection, activities.New(activities.Options{Store: store})}, store
+}
+
+// holds makes sure that the stack's latest state is of these resources, and that these are pending.
+func holds(t *testing.T, store *statestore.Store, resources, pending []string) {
+	t.Helper()
+	head, err := store.Head(t.Context(), lostUpdate.StackName)
+	must(t, err)
+	c, err := store.Checkpoint(t.Context(), lostUpdate.StackName, head.Version, deployments.SecretsProvider{})
+	must(t, err)
+	var stored, waiting []string
+	for _, s := range c.States() {
+		stored = append(stored, s.URN.Name())
+	}
+	for _, p := range c.Pending() {
+		waiting = append(waiting, p.Kind+" "+p.State.URN.Name())
+	}
+	if head.Version != 1 || head.Active != nil || !slices.Equal(stored, resources) || !slices.Equal(waiting, pending) {
+		t.Errorf("the head is %+v, with %v, and pending %v", head, stored, waiting)
+	}
+}
+
+func TestAnUpdateWhoseRunHadEndedIsRecoveredWithTheSaveThatTheResultCarries(t *testing.T) {
+	_, rest := lostRun()
+	history := &archive{}
+	r, store := lostHouse(t, history)
+	options, err := r.connection.config.Temporal.options(r.connection.config)
+	must(t, err)
+	input, err := options.DataConverter.ToPayloads(deployments.RunInput{Update: lostUpdate})
+	must(t, err)
+	result, err := options.DataConverter.ToPayloads(deployments.RunOutput{
+		Result: engine.Result{Status: engine.StatusCancelled, Error: "somebody did", Changes: map[string]int{"create": 2}}, Saves: 2, Rest: &rest,
+	})
+	must(t, err)
+	history.run = []*historypb.HistoryEvent{
+		{EventId: 1, EventType: enums.EVENT_TYPE_WORKFLOW_EXECUTION_STARTED, Attributes: &historypb.HistoryEvent_WorkflowExecutionStartedEventAttributes{
+			WorkflowExecutionStartedEventAttributes: &historypb.WorkflowExecutionStartedEventAttributes{Input: input},
+		}},
+		{EventId: 2, EventType: enums.EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED, Attributes: &historypb.HistoryEvent_WorkflowExecutionCompletedEventAttributes{
+			WorkflowExecutionCompletedEventAttributes: &historypb.WorkflowExecutionCompletedEventAttributes{Result: result},
+		}},
+	}
+	in := deployments.RecoverInput{Update: lostUpdate, Status: engine.StatusFailed, Error: "its workflow was ended from outside"}
+	for range 2 { // which is once
+		info, err := r.Recover(t.Context(), in)
+		must(t, err)
+		if info.Status != string(engine.StatusCancelled) || info.Error != "somebody did" || info.Resources != 2 || info.Changes["create"] != 2 {
+			t.Errorf("it came to %+v", info)
+		}
+		holds(t, store, []string{"a", "b"}, []string{"creating c"})
+	}
+}
+
+func TestAnUpdateWhoseHistoryIsGoneIsRecoveredFromWhatItHasSaved(t *testing.T) {
+	r, store := lostHouse(t, &archive{})
+	info, err := r.Recover(t.Context(), deployments.RecoverInput{Update: lostUpdate, Status: engine.StatusFailed, Error: "its workflow was ended from outside"})
+	must(t, err)
+	if info.Status != string(engine.StatusFailed) || info.Resources != 1 {
+		t.Errorf("it came to %+v", info)
+	}
+	holds(t, store, []string{"a"}, nil)
+}
