@@ -8,6 +8,7 @@ package activities
 import (
 	"context"
 	"sync"
+	"time"
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/statestore"
@@ -27,19 +28,21 @@ type Options struct {
 	Env []string
 	// Builtin are the packages that are served in this process, by name; each call makes one provider.
 	Builtin map[string]func() pulumirpc.ResourceProviderServer
+	Housekeeping
 }
 
 // Activities are the activities of one worker. Its exported methods are the activities; register it as a whole.
 type Activities struct {
 	Options
-	shelf    *shelf
-	mu       sync.Mutex
-	sessions map[string]*session // by update
+	shelf     *shelf
+	mu        sync.Mutex
+	sessions  map[string]*session                 // by update
+	collected map[deployments.StackName]time.Time // when, last
 }
 
 // New makes the activities of a worker.
 func New(o Options) *Activities {
-	return &Activities{Options: o, shelf: &shelf{dir: o.Dir}, sessions: map[string]*session{}}
+	return &Activities{Options: o, shelf: &shelf{dir: o.Dir}, sessions: map[string]*session{}, collected: map[deployments.StackName]time.Time{}}
 }
 
 // Close ends every plugin and program that the activities have started, when the worker stops.

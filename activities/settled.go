@@ -55,7 +55,11 @@ func (a *Activities) settled(ctx context.Context, in deployments.SettledInput) (
 		summary := apitype.EngineEvent{Timestamp: int(info.Ended.Unix()), SummaryEvent: summaryOf(info, in.Result)}
 		last = slices.Insert(last, 0, deployments.WatchEvent{Event: &summary})
 	}
-	return info, a.append(ctx, in.Update, in.Saves+1, last)
+	err = a.append(ctx, in.Update, in.Saves+1, last)
+	if err == nil {
+		go a.tidy(context.WithoutCancel(ctx), in.Update.StackName, request.Bundle)
+	}
+	return info, err
 }
 
 // finish writes the update's checkpoint and moves the head, and gives the number of resources that the stack has now.

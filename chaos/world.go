@@ -181,6 +181,7 @@ func (c *command) wait(ctx context.Context) error {
 		return err
 	}
 	if c.err != nil {
+		_ = os.WriteFile(filepath.Join(c.cmd.Dir, "said"), []byte(c.text()), 0o600) // the whole, for whoever looks
 		return fmt.Errorf("%s: %w; it says\n%s", c, c.err, c.end())
 	}
 	return nil

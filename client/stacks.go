@@ -103,6 +103,20 @@ func (c *Client) Import(
 	return int(m.GetVersion()), wire.ToError(err)
 }
 
+// Restore makes the deployment of an earlier version the stack's next one.
+func (c *Client) Restore(ctx context.Context, s deployments.StackName, version int, secrets deployments.SecretsProvider) (int, error) {
+	m, err := once(ctx, c, c.stacks.Restore, &api.RestoreRequest{
+		Stack: wire.FromStack(s), Version: int64(version), Secrets: wire.FromSecrets(secrets),
+	})
+	return int(m.GetVersion()), err
+}
+
+// Recover ends the update that has the stack in the place of its closed workflow.
+func (c *Client) Recover(ctx context.Context, s deployments.StackName) (deployments.UpdateInfo, error) {
+	m, err := repeat(ctx, c, c.stacks.Recover, &api.RecoverRequest{Stack: wire.FromStack(s)})
+	return wire.ToInfo(m.GetUpdate()), err
+}
+
 // History lists a stack's updates, the latest first.
 func (c *Client) History(ctx context.Context, s deployments.StackName, limit int) ([]deployments.UpdateInfo, error) {
 	m, err := repeat(ctx, c, c.stacks.History, &api.HistoryRequest{Stack: wire.FromStack(s), Limit: int32(limit)})

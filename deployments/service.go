@@ -100,10 +100,15 @@ type UpdateInfo struct {
 	Error     string         `json:"error,omitempty"`
 	// Next is the version of the update as which one that was moved goes on.
 	Next string `json:"next,omitempty"`
+	// Kept: the state that it left is kept and can be restored. Only a stack's history says so.
+	Kept bool `json:"kept,omitempty"`
 }
 
 // StatusMoved is that of an update that goes on as another, because no worker has its build any more.
 const StatusMoved engine.Status = "moved"
+
+// KindRestore is what a history calls a version that was restored; nobody can ask for an update of that kind.
+const KindRestore engine.Kind = "restore"
 
 // StackInfo describes a stack.
 type StackInfo struct {
@@ -190,6 +195,11 @@ type Stacks interface {
 	Export(ctx context.Context, s StackName, version int, secrets SecretsProvider, showSecrets bool) (apitype.UntypedDeployment, error)
 	// Import replaces the stack's deployment after checking its invariants, and returns the new version.
 	Import(ctx context.Context, s StackName, d apitype.UntypedDeployment, secrets SecretsProvider) (int, error)
+	// Restore makes the deployment of an earlier version the stack's next one, and returns that.
+	Restore(ctx context.Context, s StackName, version int, secrets SecretsProvider) (int, error)
+	// Recover ends the update that has the stack in the place of its workflow, which somebody has closed, and tells what came
+	// of it; the zero UpdateInfo when no update has the stack. CodeConflict: the update is running.
+	Recover(ctx context.Context, s StackName) (UpdateInfo, error)
 	History(ctx context.Context, s StackName, limit int) ([]UpdateInfo, error)
 	// Encrypt and Decrypt serve the service's own secrets provider: texts are a stack's configuration values.
 	Encrypt(ctx context.Context, s StackName, plain []string) ([]string, error)

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"path"
 	"slices"
@@ -23,7 +24,10 @@ func Digest(content []byte) string {
 	return digestPrefix + hex.EncodeToString(sum[:])
 }
 
-// Missing answers which of the manifest's files the stack does not have yet, sorted and each once.
+// Project files are kept by the month in which they were sent or last claimed: each month a client sends anew what it needs.
+// So nobody adds to a month, or relies on it anew, once that is over, and Collect may remove it without asking who writes.
+
+// Missing answers which of the manifest's files the stack does not have yet this month, sorted and each once.
 func (s *Store) Missing(ctx context.Context, name deployments.StackName, m deployments.Manifest) ([]string, error) {
 	if err := checkManifest(m); err != nil {
 		return nil, err
@@ -32,7 +36,8 @@ func (s *Store) Missing(ctx context.Context, name deployments.StackName, m deplo
 	if err != nil {
 		return nil, err
 	}
-	l, err := s.objects.List(ctx, Query{Prefix: blobKey(r, "file-")})
+	month := s.month(r)
+	l, err := s.objects.List(ctx, Query{Prefix: month})
 	if err != nil {
 		return nil, failed(err, "list the project files of "+name.String())
 	}
@@ -42,7 +47,7 @@ func (s *Store) Missing(ctx context.Context, name deployments.StackName, m deplo
 	}
 	var missing []string
 	for _, f := range m.Files {
-		if !there[blobKey(r, fileHash(r, f.Digest))] {
+		if !there[month+fileHash(r, f.Digest)] {
 			missing = append(missing, f.Digest)
 		}
 	}
@@ -59,7 +64,32 @@ func (s *Store) PutFile(ctx context.Context, name deployments.StackName, digest 
 	if err != nil {
 		return err
 	}
-	return s.putBlob(ctx, r, fileHash(r, digest), content)
+	return s.putBlob(ctx, r, s.month(r)+fileHash(r, digest), content)
+}
+
+// month is the folder of the files that are sent now.
+func (s *Store) month(r *ring) string { return filesKey(r) + s.now().UTC().Format(monthForm) + "/" }
+
+const monthForm = "2006-01"
+
+func filesKey(r *ring) string { return blobKey(r, "files/") }
+
+// find gives a file as it is stored: of this month, of another, the latest first, or of the time before there were months.
+func (s *Store) find(ctx context.Context, r *ring, hash string) (Object, error) {
+	o, err := s.objects.Get(ctx, s.month(r)+hash)
+	if !errors.Is(err, ErrAbsent) {
+		return o, err
+	}
+	l, err := s.objects.List(ctx, Query{Prefix: filesKey(r), Fold: true})
+	if err != nil {
+		return Object{}, err
+	}
+	for _, folder := range slices.Backward(append([]string{blobKey(r, "")}, l.Keys...)) {
+		if o, err = s.objects.Get(ctx, folder+hash); !errors.Is(err, ErrAbsent) {
+			break
+		}
+	}
+	return o, err
 }
 
 // File gives a file's content; CodeFormat when what is stored does not match the digest.
@@ -68,7 +98,16 @@ func (s *Store) File(ctx context.Context, name deployments.StackName, digest str
 	if err != nil {
 		return nil, err
 	}
-	content, err := s.getBlob(ctx, r, fileHash(r, digest))
+	hash := fileHash(r, digest)
+	o, err := s.find(ctx, r, hash)
+	if errors.Is(err, ErrAbsent) {
+		return nil, deployments.Errorf(deployments.CodeNotFound,
+			"the project file %s is not kept any more: %w; send the project again with `deployctl up`", digest, err)
+	}
+	if err != nil {
+		return nil, failed(err, "read the file "+digest)
+	}
+	content, err := r.box.Open(o.Data, "blob "+hash)
 	if err != nil {
 		return nil, err
 	}
@@ -80,15 +119,15 @@ func (s *Store) File(ctx context.Context, name deployments.StackName, digest str
 
 // PutManifest stores a manifest and returns the bundle's digest; CodeInvalid when one of its files is missing.
 func (s *Store) PutManifest(ctx context.Context, name deployments.StackName, m deployments.Manifest) (string, error) {
+	r, err := s.ringOf(ctx, name)
+	if err != nil {
+		return "", err
+	}
 	missing, err := s.Missing(ctx, name, m)
 	if err != nil {
 		return "", err
 	}
-	if len(missing) > 0 {
-		return "", deployments.Errorf(deployments.CodeInvalid, "%s of the project are not uploaded yet, %s among them", plural(len(missing), "file"), missing[0])
-	}
-	r, err := s.ringOf(ctx, name)
-	if err != nil {
+	if err := s.carry(ctx, r, missing); err != nil { // the month may have ended since they were sent
 		return "", err
 	}
 	content, err := json.Marshal(m)
@@ -96,7 +135,45 @@ func (s *Store) PutManifest(ctx context.Context, name deployments.StackName, m d
 		return "", deployments.Errorf(deployments.CodeInternal, "write the manifest: %w", err)
 	}
 	digest := Digest(content)
-	return digest, s.putBlob(ctx, r, fileHash(r, digest), content)
+	return digest, s.putBlob(ctx, r, s.month(r)+fileHash(r, digest), content)
+}
+
+// carry copies files of earlier months into this one; CodeInvalid when one was never sent.
+func (s *Store) carry(ctx context.Context, r *ring, digests []string) error {
+	return each(digests, func(digest string) error {
+		hash := fileHash(r, digest)
+		o, err := s.find(ctx, r, hash)
+		if errors.Is(err, ErrAbsent) {
+			return deployments.Errorf(deployments.CodeInvalid, "%s of the project are not uploaded yet, %s among them", plural(len(digests), "file"), digest)
+		}
+		if err == nil {
+			_, err = s.objects.Put(ctx, s.month(r)+hash, o.Data, Condition{})
+		}
+		return failed(err, "keep the file "+digest)
+	})
+}
+
+// KeepBundle keeps a bundle that is used as long as if it had been sent now: an update may begin long after it was.
+func (s *Store) KeepBundle(ctx context.Context, name deployments.StackName, digest string) error {
+	r, err := s.ringOf(ctx, name)
+	if err != nil {
+		return err
+	}
+	if _, err := s.objects.Tag(ctx, s.month(r)+fileHash(r, digest)); !errors.Is(err, ErrAbsent) {
+		return failed(err, "look for the bundle "+digest)
+	}
+	m, err := s.Bundle(ctx, name, digest)
+	if err != nil {
+		return err
+	}
+	missing, err := s.Missing(ctx, name, m)
+	if err != nil {
+		return err
+	}
+	if err := s.carry(ctx, r, missing); err != nil {
+		return err
+	}
+	return s.carry(ctx, r, []string{digest}) // last: it tells that the files are there
 }
 
 // Bundle gives the manifest of a bundle. Its files are read with File.

@@ -194,8 +194,11 @@ func (s *Store) evict() {
 	}
 }
 
+// checkpointForm is how the keys of checkpoints end.
+const checkpointForm = ".json.zst"
+
 func checkpointKey(name deployments.StackName, version int) string {
-	return stackKey(name, fmt.Sprintf("checkpoints/%d.json.zst", version))
+	return stackKey(name, fmt.Sprintf("checkpoints/%d%s", version, checkpointForm))
 }
 
 func (s *Store) open(ctx context.Context, r *ring, name deployments.StackName, version int, p deployments.SecretsProvider) (*Checkpoint, error) {

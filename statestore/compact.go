@@ -2,7 +2,9 @@ package statestore
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -29,7 +31,7 @@ func (s *Store) Bags(ctx context.Context, sc Scope) (*bags.Codec, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &bags.Codec{Key: r.digests, Blobs: &blobs{s: s, r: r}}
+	c := &bags.Codec{Key: r.digests, Blobs: &blobs{s: s, r: r, update: sc.Update}}
 	made := &results{}
 	c.Resolve = func(ctx context.Context, ref string) (resource.PropertyMap, error) {
 		if strings.HasPrefix(ref, "base:") {
@@ -186,10 +188,11 @@ func (d *draft) repair(broken error) {
 	}
 }
 
-// blobs keeps the large bags of one stack.
+// blobs keeps the large bags of one update. No other update ever needs them: a checkpoint holds its values itself.
 type blobs struct {
-	s *Store
-	r *ring
+	s      *Store
+	r      *ring
+	update deployments.UpdateName
 	// put has the references that were written: a plan and its step often have the same bag.
 	put sync.Map
 }
@@ -200,7 +203,7 @@ func (b *blobs) Put(ctx context.Context, data []byte) (string, error) {
 	if _, ok := b.put.Load(hash); ok {
 		return "blob:" + hash, nil
 	}
-	err := b.s.putBlob(ctx, b.r, hash, data)
+	err := b.s.putBlob(ctx, b.r, b.key(hash), data)
 	if err == nil {
 		b.put.Store(hash, nil)
 	}
@@ -209,20 +212,31 @@ func (b *blobs) Put(ctx context.Context, data []byte) (string, error) {
 
 // Get implements bags.BlobStore.
 func (b *blobs) Get(ctx context.Context, ref string) ([]byte, error) {
-	return b.s.getBlob(ctx, b.r, strings.TrimPrefix(ref, "blob:"))
+	hash := strings.TrimPrefix(ref, "blob:")
+	data, err := b.s.getBlob(ctx, b.r, b.key(hash))
+	if errors.Is(err, ErrAbsent) { // the update began when all updates of a stack shared theirs
+		return b.s.getBlob(ctx, b.r, blobKey(b.r, hash))
+	}
+	return data, err
 }
 
-func blobKey(r *ring, hash string) string { return "blobs/" + r.id + "/" + hash }
+func (b *blobs) key(hash string) string { return updateKey(b.update, blobFolder+hash) }
 
-func (s *Store) putBlob(ctx context.Context, r *ring, hash string, data []byte) error {
-	_, err := s.objects.Put(ctx, blobKey(r, hash), r.box.Seal(data, "blob "+hash), Condition{})
+// blobFolder is where an update's large bags are.
+const blobFolder = "blob/"
+
+func blobKey(r *ring, rest string) string { return "blobs/" + r.id + "/" + rest }
+
+// putBlob and getBlob seal content in the context of the last part of its key.
+func (s *Store) putBlob(ctx context.Context, r *ring, key string, data []byte) error {
+	_, err := s.objects.Put(ctx, key, r.box.Seal(data, "blob "+path.Base(key)), Condition{})
 	return failed(err, "write a blob of "+strconv.Itoa(len(data))+" bytes")
 }
 
-func (s *Store) getBlob(ctx context.Context, r *ring, hash string) ([]byte, error) {
-	o, err := s.objects.Get(ctx, blobKey(r, hash))
+func (s *Store) getBlob(ctx context.Context, r *ring, key string) ([]byte, error) {
+	o, err := s.objects.Get(ctx, key)
 	if err != nil {
-		return nil, failed(err, "read the blob "+hash)
+		return nil, failed(err, "read the blob "+path.Base(key))
 	}
-	return r.box.Open(o.Data, "blob "+hash)
+	return r.box.Open(o.Data, "blob "+path.Base(key))
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/deployctl/deployctl/internal/bags"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 )
 
 // Export gives the deployment of a stack version, as the field's tools read it; version 0 is the latest. Secrets are
@@ -169,13 +170,21 @@ func (r *ring) foreign(x Exchange, in apitype.UntypedDeployment) (*Checkpoint, e
 			return nil, refused(err)
 		}
 	}
-	for _, state := range c.states {
-		if u := state.URN; string(u.Stack()) != x.Stack.Stack || string(u.Project()) != x.Stack.Project {
-			return nil, deployments.Errorf(deployments.CodeInvalid,
-				"the deployment is of another stack: it has the resource %s, and this is %s; `deployctl stack rename` moves a stack", u, x.Stack)
-		}
+	if u, ok := c.stray(x.Stack); ok {
+		return nil, deployments.Errorf(deployments.CodeInvalid,
+			"the deployment is of another stack: it has the resource %s, and this is %s; `deployctl stack rename` moves a stack", u, x.Stack)
 	}
 	return c, nil
+}
+
+// stray gives a resource that is of another stack, if there is one.
+func (c *Checkpoint) stray(name deployments.StackName) (urn.URN, bool) {
+	for _, state := range c.states {
+		if u := state.URN; string(u.Stack()) != name.Stack || string(u.Project()) != name.Project {
+			return u, true
+		}
+	}
+	return "", false
 }
 
 func refused(err error) error {

@@ -6,12 +6,14 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 )
 
 // Memory is an Objects that forgets everything when its process ends. The zero Memory is empty and ready.
 type Memory struct {
 	mu      sync.Mutex
 	objects map[string]Object
+	written map[string]time.Time
 	writes  int
 }
 
@@ -47,11 +49,11 @@ func (m *Memory) Put(ctx context.Context, key string, data []byte, c Condition) 
 		return "", ErrChanged
 	}
 	if m.objects == nil {
-		m.objects = map[string]Object{}
+		m.objects, m.written = map[string]Object{}, map[string]time.Time{}
 	}
 	m.writes++
 	tag := strconv.Itoa(m.writes)
-	m.objects[key] = Object{Data: append([]byte(nil), data...), Tag: tag}
+	m.objects[key], m.written[key] = Object{Data: append([]byte(nil), data...), Tag: tag}, time.Now()
 	return tag, nil
 }
 
@@ -91,6 +93,13 @@ func (m *Memory) List(ctx context.Context, q Query) (Listing, error) {
 	sort.Strings(l.Keys)
 	if q.Limit > 0 && len(l.Keys) > q.Limit {
 		l.Keys, l.More = l.Keys[:q.Limit], true
+	}
+	for _, key := range l.Keys {
+		at := m.written[key]
+		if q.Fold && strings.HasSuffix(key, "/") {
+			at = time.Time{}
+		}
+		l.Written = append(l.Written, at)
 	}
 	return l, nil
 }

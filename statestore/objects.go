@@ -3,6 +3,7 @@ package statestore
 import (
 	"context"
 	"errors"
+	"time"
 )
 
 // Errors of Objects. They may be wrapped.
@@ -67,6 +68,8 @@ type Query struct {
 // Listing is the answer to a Query.
 type Listing struct {
 	Keys []string
+	// Written says when each key's object was last written, by the store's own clock; zero for a common beginning.
+	Written []time.Time
 	// More: the limit left keys out.
 	More bool
 }

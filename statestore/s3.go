@@ -179,9 +179,9 @@ func (s *S3) List(ctx context.Context, q Query) (Listing, error) {
 		if err != nil {
 			return Listing{}, s.translate(err)
 		}
-		l.Keys = append(l.Keys, s.page(out, q.After)...)
+		s.page(&l, out, q.After)
 		if q.Limit > 0 && len(l.Keys) > q.Limit {
-			l.Keys, l.More = l.Keys[:q.Limit], true
+			l.Keys, l.Written, l.More = l.Keys[:q.Limit], l.Written[:q.Limit], true
 			return l, nil
 		}
 		if !aws.ToBool(out.IsTruncated) {
@@ -191,23 +191,22 @@ func (s *S3) List(ctx context.Context, q Query) (Listing, error) {
 	}
 }
 
-// page merges the keys and the folded beginnings of one answer, which are each in order.
-func (s *S3) page(out *s3.ListObjectsV2Output, after string) []string {
-	keys := make([]string, 0, len(out.Contents)+len(out.CommonPrefixes))
+// page adds the keys and the common beginnings of one answer, which are each in order.
+func (s *S3) page(l *Listing, out *s3.ListObjectsV2Output, after string) {
 	i, j := 0, 0
 	for i < len(out.Contents) || j < len(out.CommonPrefixes) {
 		var key string
+		var written time.Time
 		if j == len(out.CommonPrefixes) ||
 			i < len(out.Contents) && aws.ToString(out.Contents[i].Key) < aws.ToString(out.CommonPrefixes[j].Prefix) {
-			key = aws.ToString(out.Contents[i].Key)
+			key, written = aws.ToString(out.Contents[i].Key), aws.ToTime(out.Contents[i].LastModified)
 			i++
 		} else {
 			key = aws.ToString(out.CommonPrefixes[j].Prefix)
 			j++
 		}
 		if key = key[len(s.prefix):]; key > after {
-			keys = append(keys, key)
+			l.Keys, l.Written = append(l.Keys, key), append(l.Written, written)
 		}
 	}
-	return keys
 }

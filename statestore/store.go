@@ -5,9 +5,9 @@
 //
 //	stacks/ORG/PROJECT/STACK/head.json                 where the stack stands; changed by compare-and-swap only
 //	stacks/…/checkpoints/VERSION.json.zst              immutable, Pulumi deployment JSON, secrets as ciphertexts
-//	stacks/…/updates/ID/{update,delta/N,events/STREAM/N,outcome/OP.ROUND}
+//	stacks/…/updates/ID/{update,delta/N,events/STREAM/N,outcome/OP.ROUND,blob/HASH}
 //	stacks/…/history/INVERSE                           one per numbered update; the newest sorts first
-//	blobs/STACK-ID/HASH                                large bags, project files and manifests of one stack
+//	blobs/STACK-ID/files/MONTH/HASH                    project files and manifests of one stack
 //	tokens/NAME                                        access tokens, hashed
 //
 // Everything is sealed but heads and checkpoints (docs/adr/0002): a person must be able to read and repair those without

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
@@ -35,7 +36,8 @@ func (s *Store) Info(ctx context.Context, u deployments.UpdateName) (deployments
 	return info, err
 }
 
-// History gives the latest updates of a stack, the newest first; limit 0 means all. Previews are not among them.
+// History gives the latest updates of a stack, the newest first, and which of their versions are kept; limit 0 means all.
+// Previews are not among them.
 func (s *Store) History(ctx context.Context, name deployments.StackName, limit int) ([]deployments.UpdateInfo, error) {
 	if _, err := s.ringOf(ctx, name); err != nil {
 		return nil, err
@@ -50,7 +52,16 @@ func (s *Store) History(ctx context.Context, name deployments.StackName, limit i
 	for i, key := range l.Keys {
 		index[key] = i
 	}
-	err = each(l.Keys, func(key string) error { return s.getJSON(ctx, name, key, &infos[index[key]]) })
+	kept, _, err := s.versions(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	err = each(l.Keys, func(key string) error {
+		info := &infos[index[key]]
+		err := s.getJSON(ctx, name, key, info)
+		info.Kept = slices.Contains(kept, info.Update.Number())
+		return err
+	})
 	return infos, err
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/deployctl/deployctl/activities"
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/runclient"
+	"github.com/deployctl/deployctl/statestore"
 	"github.com/deployctl/deployctl/workflows"
 )
 
@@ -26,6 +27,9 @@ type Options struct {
 	Dir string
 	// Builtin are the packages that are served in this process, by name.
 	Builtin map[string]func() pulumirpc.ResourceProviderServer
+	// Retention is what is kept of stacks; nil: all. Collected, if not nil, is told what was removed.
+	Retention *statestore.Retention
+	Collected func(statestore.Collected)
 	// Interceptors see every activity.
 	Interceptors []interceptor.WorkerInterceptor
 	// Deployment names the worker deployment that this worker is of, on a server that knows versions; empty means that it
@@ -63,6 +67,7 @@ func (c *Connection) Run(ctx context.Context, o Options) error {
 	acts := activities.New(activities.Options{
 		Store: c.Store, Runs: runclient.New(c.Client), Heart: c.Client, Worker: private, Dir: o.Dir,
 		Env: os.Environ(), Builtin: o.Builtin,
+		Housekeeping: activities.Housekeeping{Retention: o.Retention, Collected: c.collected(o.Collected)},
 	})
 	defer func() {
 		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)

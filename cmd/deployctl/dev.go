@@ -107,6 +107,9 @@ func serveEmbedded(ctx context.Context, d *devCall, server *devserver.Server) er
 		return err
 	}
 	in := embeddedInfrastructure(server, filepath.Join(server.Status.Home, "work"))
+	if in.retention, err = retentionOf(d.settings); err != nil {
+		return err
+	}
 	if in.metrics, err = openExporter(d.settings); err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/deployctl/deployctl/internal/grpcapi"
 	"github.com/deployctl/deployctl/internal/metrics"
 	"github.com/deployctl/deployctl/internal/settings"
+	"github.com/deployctl/deployctl/statestore"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/interceptor"
 )
@@ -58,6 +59,14 @@ func (e *exporter) work() []interceptor.WorkerInterceptor {
 		return nil
 	}
 	return []interceptor.WorkerInterceptor{e.Work()}
+}
+
+// collected counts what workers remove.
+func (e *exporter) collected() func(statestore.Collected) {
+	if e == nil {
+		return nil
+	}
+	return e.Collected
 }
 
 // calls makes the API's calls count.

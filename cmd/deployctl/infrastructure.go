@@ -3,11 +3,14 @@ package main
 import (
 	"encoding/base64"
 	"log/slog"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/devserver"
 	"github.com/deployctl/deployctl/internal/settings"
+	"github.com/deployctl/deployctl/statestore"
 )
 
 // infrastructure is what a service and its workers stand on.
@@ -18,6 +21,8 @@ type infrastructure struct {
 	// instance names this process; gone are instances that are known to have ended (see devserver.Status).
 	instance string
 	gone     []string
+	// retention is what workers leave of stacks.
+	retention statestore.Retention
 	// dir is where a worker keeps the files of programs; empty means a temporary directory.
 	dir string
 	// embedded: the service is one user's own, on one machine.
@@ -64,6 +69,9 @@ func infrastructureOf(s settings.Settings, log *slog.Logger) (infrastructure, er
 	if in.master, err = masterKey(s); err != nil {
 		return in, err
 	}
+	if in.retention, err = retentionOf(s); err != nil {
+		return in, err
+	}
 	in.metrics, err = openExporter(s)
 	return in, err
 }
@@ -84,6 +92,27 @@ func masterKey(s settings.Settings) ([]byte, error) {
 	}
 	return key, nil
 }
+
+// retentionOf reads what is kept of stacks.
+func retentionOf(s settings.Settings) (statestore.Retention, error) {
+	count := func(key settings.Key, least int) (int, error) {
+		n, err := strconv.Atoi(s.Get(key))
+		if err != nil || n < least || n > most {
+			return 0, deployments.Errorf(deployments.CodeInvalid,
+				"%s is a whole number from %d to %d, not %q (set by %s)", key, least, most, s.Get(key), s.Source(key))
+		}
+		return n, nil
+	}
+	versions, err := count(settings.RetentionVersions, 1)
+	if err != nil {
+		return statestore.Retention{}, err
+	}
+	days, err := count(settings.RetentionDays, 1)
+	return statestore.Retention{Versions: versions, Age: time.Duration(days) * 24 * time.Hour}, err
+}
+
+// most is how much of anything can be kept: a hundred years of days.
+const most = 36_500
 
 // embeddedInfrastructure is what a running embedded service stands on.
 func embeddedInfrastructure(server *devserver.Server, dir string) infrastructure {

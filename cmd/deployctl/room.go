@@ -43,7 +43,9 @@ func openRoom(ctx context.Context, in infrastructure) (*room, error) {
 		return nil, err
 	}
 	options := worker.Options{
-		Instance: in.instance, Gone: in.gone, Dir: in.dir, Builtin: builtin(in), Interceptors: in.metrics.work(), Deployment: in.temporal.deployment,
+		Instance: in.instance, Gone: in.gone, Dir: in.dir, Builtin: builtin(in), Interceptors: in.metrics.work(),
+		Retention: &in.retention, Collected: in.metrics.collected(),
+		Deployment: in.temporal.deployment,
 	}
 	return &room{
 		service:   service.New(connection.Client, connection.Store, connection.Failures),

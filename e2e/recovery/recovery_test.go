@@ -77,6 +77,58 @@ func TestAnUpdateWhoseWorkflowIsTerminatedIsGoneOnWithByTheNext(t *testing.T) {
 	}
 }
 
+func TestAnUpdateWhoseStackIsTerminatedTooIsRecoveredByHandAndItsStateRestored(t *testing.T) {
+	h := harness.NewHome(t, harness.Binary())
+	h.Start(t)
+	temporal := dial(t, h)
+	cloud, env := harness.Cloud(t)
+	dir := t.TempDir()
+	project.Write(t, dir)
+	tool := h.Deployctl(dir, env)
+	tool.Must(t, "stack", "init", "by-hand")
+	tool.Must(t, "config", "set", "deployctl:settle", findable)
+	if said := tool.Must(t, "stack", "recover"); !strings.Contains(said, "nothing to recover") {
+		t.Errorf("before anything it says\n%s", said)
+	}
+	gate, err := cloud.SetGate(t.Context(), fakecloud.Fault{Name: "gate", Op: fakecloud.Create, Object: "named-2", At: fakecloud.After, Times: 1})
+	harness.Must(t, err)
+	first := begin(t, tool, "up", "--yes", "--skip-preview")
+	harness.Must(t, gate.Wait(t.Context()))
+	const id = "organization/recovered/by-hand"
+	for _, args := range [][]string{{"stack", "recover"}, {"stack", "restore", "1", "--yes"}} {
+		if said := begin(t, tool, args...)(); !strings.Contains(said, "exit status 4") {
+			t.Errorf("while the update runs, %v says\n%s", args, said)
+		}
+	}
+	for _, workflow := range []string{"stack/" + id, "update/" + id + "/1"} {
+		harness.Must(t, temporal.TerminateWorkflow(t.Context(), workflow, "", "by hand"))
+	}
+	recovered := begin(t, tool, "stack", "recover")
+	harness.Must(t, gate.WaitEmpty(t.Context())) // the provider that waits there is ended
+	harness.Must(t, gate.Open(t.Context()))
+	said := recovered()
+	if !strings.Contains(said, id+"/1 has ended failed") || !strings.Contains(said, "creating named-2") {
+		t.Errorf("it says\n%s", said)
+	}
+	if said := first(); !strings.Contains(said, "ended from outside") {
+		t.Errorf("the update that was ended says\n%s", said)
+	}
+	tool.Must(t, "up", "--yes", "--skip-preview", "--on-unknown", "fail")
+	asIfNothingHappened(t, tool, cloud)
+	tool.Must(t, "stack", "restore", "1", "--yes")
+	if pending := tool.Deployment(t).PendingOperations; len(pending) == 0 {
+		t.Error("version 1 is restored without what may have happened")
+	}
+	tool.Must(t, "stack", "restore", "2", "--yes")
+	asIfNothingHappened(t, tool, cloud)
+	if said := tool.Must(t, "stack", "history"); strings.Count(said, "restore") != 2 || !strings.Contains(said, "version 2 again") {
+		t.Errorf("the history is\n%s", said)
+	}
+	if said := tool.Must(t, "attach", "4"); strings.Contains(said, "failed") {
+		t.Errorf("a version that was restored is shown as\n%s", said)
+	}
+}
+
 // begin starts a command; what it gives waits for its end and tells what it said, and how it ended if not well.
 func begin(t *testing.T, tool *harness.Tool, args ...string) (end func() string) {
 	t.Helper()

@@ -95,6 +95,16 @@ func (s *stacks) Import(stream api.Stacks_ImportServer) error {
 	return stream.SendAndClose(&api.ImportResponse{Version: int64(version)})
 }
 
+func (s *stacks) Restore(ctx context.Context, m *api.RestoreRequest) (*api.RestoreResponse, error) {
+	version, err := s.service.Restore(ctx, wire.ToStack(m.GetStack()), int(m.GetVersion()), wire.ToSecrets(m.GetSecrets()))
+	return &api.RestoreResponse{Version: int64(version)}, err
+}
+
+func (s *stacks) Recover(ctx context.Context, m *api.RecoverRequest) (*api.RecoverResponse, error) {
+	info, err := s.service.Recover(ctx, wire.ToStack(m.GetStack()))
+	return &api.RecoverResponse{Update: wire.FromInfo(info)}, err
+}
+
 func (s *stacks) History(ctx context.Context, m *api.HistoryRequest) (*api.HistoryResponse, error) {
 	list, err := s.service.History(ctx, wire.ToStack(m.GetStack()), int(m.GetLimit()))
 	return &api.HistoryResponse{Updates: wire.FromInfos(list)}, err

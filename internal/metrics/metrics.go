@@ -29,6 +29,7 @@ type Metrics struct {
 	updateTime  *prometheus.HistogramVec // kind
 	steps       *prometheus.CounterVec   // op, outcome
 	stepTime    *prometheus.HistogramVec // op
+	collected   *prometheus.CounterVec   // what
 
 	mu     sync.Mutex
 	hosted map[deployments.UpdateName]bool // by this process's worker, see host
@@ -62,6 +63,9 @@ func New() *Metrics {
 		stepTime: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "deployctl_step_seconds", Help: "How long attempts of steps took.", Buckets: brief,
 		}, []string{"op"}),
+		collected: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "deployctl_collected_total", Help: "What was removed of stacks because it is not kept any more.",
+		}, []string{"what"}),
 	}
 	running := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "deployctl_updates_running", Help: "Updates and previews that this process hosts.",
@@ -70,7 +74,7 @@ func New() *Metrics {
 		defer m.mu.Unlock()
 		return float64(len(m.hosted))
 	})
-	m.registry.MustRegister(m.calls, m.callSeconds, m.updates, m.updateTime, m.steps, m.stepTime, running, m.sdk,
+	m.registry.MustRegister(m.calls, m.callSeconds, m.updates, m.updateTime, m.steps, m.stepTime, m.collected, running, m.sdk,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }

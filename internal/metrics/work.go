@@ -10,6 +10,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/statestore"
 )
 
 // Work counts the updates and steps of a worker.
@@ -87,4 +88,13 @@ func outcomeOf(finished deployments.StepOutput, err error) string {
 		return "moved"
 	}
 	return "error"
+}
+
+// Collected counts what was removed of a stack.
+func (m *Metrics) Collected(c statestore.Collected) {
+	for what, n := range map[string]int{
+		"checkpoint": c.Checkpoints, "update": c.Updates, "preview": c.Previews, "file": c.Files, "blob": c.Blobs,
+	} {
+		m.collected.WithLabelValues(what).Add(float64(n))
+	}
 }

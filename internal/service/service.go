@@ -63,12 +63,8 @@ func closing(err error) bool {
 // enqueue hands the request to the stack's workflow, and starts that if it does not run.
 func (s *Service) enqueue(ctx context.Context, r deployments.UpdateRequest) (deployments.Accepted, error) {
 	var accepted deployments.Accepted
-	start := s.temporal.NewWithStartWorkflowOperation(client.StartWorkflowOptions{
-		ID: deployments.StackWorkflowID(r.Stack), TaskQueue: deployments.SharedTaskQueue,
-		WorkflowIDConflictPolicy: enums.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
-		TypedSearchAttributes:    workflows.StackAttributes(r.Stack),
-		StaticSummary:            "updates of " + r.Stack.Project + "/" + r.Stack.Stack,
-	}, deployments.WorkflowStack, deployments.StackInput{Stack: r.Stack})
+	start := s.temporal.NewWithStartWorkflowOperation(
+		stackOptions(r.Stack), deployments.WorkflowStack, deployments.StackInput{Stack: r.Stack})
 	handle, err := s.temporal.UpdateWithStartWorkflow(ctx, client.UpdateWithStartWorkflowOptions{
 		StartWorkflowOperation: start,
 		UpdateOptions: client.UpdateWorkflowOptions{
@@ -80,6 +76,16 @@ func (s *Service) enqueue(ctx context.Context, r deployments.UpdateRequest) (dep
 	}
 	err = handle.Get(ctx, &accepted)
 	return accepted, err
+}
+
+// stackOptions start a stack's workflow, if it does not run.
+func stackOptions(name deployments.StackName) client.StartWorkflowOptions {
+	return client.StartWorkflowOptions{
+		ID: deployments.StackWorkflowID(name), TaskQueue: deployments.SharedTaskQueue,
+		WorkflowIDConflictPolicy: enums.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
+		TypedSearchAttributes:    workflows.StackAttributes(name),
+		StaticSummary:            "updates of " + name.Project + "/" + name.Stack,
+	}
 }
 
 // preview starts the Update workflow itself, under a name made from the request's id.

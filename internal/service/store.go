@@ -2,10 +2,15 @@ package service
 
 import (
 	"context"
+	"fmt"
+	"strconv"
+	"time"
 
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 
+	"github.com/deployctl/deployctl/activities"
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/statestore"
 )
 
@@ -23,5 +28,39 @@ func (s store) Export(
 func (s store) Import(
 	ctx context.Context, name deployments.StackName, d apitype.UntypedDeployment, p deployments.SecretsProvider,
 ) (int, error) {
-	return s.Store.Import(ctx, statestore.Exchange{Stack: name, Secrets: p}, d)
+	version, err := s.Store.Import(ctx, statestore.Exchange{Stack: name, Secrets: p}, d)
+	if err != nil {
+		return version, err
+	}
+	return version, s.record(ctx, name, version, engine.KindImport, "")
+}
+
+// Restore makes an earlier deployment of a stack its next one.
+func (s store) Restore(ctx context.Context, name deployments.StackName, version int, p deployments.SecretsProvider) (int, error) {
+	next, err := s.Store.Restore(ctx, statestore.Exchange{Stack: name, Secrets: p}, version)
+	if err != nil {
+		return next, err
+	}
+	return next, s.record(ctx, name, next, deployments.KindRestore, fmt.Sprintf("version %d again", version))
+}
+
+// record makes a version that no update made part of the stack's history, and gives it a log that has an end.
+func (s store) record(ctx context.Context, name deployments.StackName, version int, kind engine.Kind, message string) error {
+	head, err := s.Head(ctx, name)
+	if err != nil {
+		return err
+	}
+	now := time.Now().UTC()
+	info := deployments.UpdateInfo{
+		Update: deployments.UpdateName{StackName: name, Version: strconv.Itoa(version)}, Kind: kind, Message: message,
+		Status: string(engine.StatusSucceeded), Started: now, Ended: now, Resources: head.Resources,
+	}
+	end, err := activities.EncodeEvents([]deployments.WatchEvent{{End: &info}})
+	if err != nil {
+		return err
+	}
+	if err := s.AppendEvents(ctx, statestore.Part{Update: info.Update, Stream: activities.RunStream, Number: 1}, end); err != nil {
+		return err
+	}
+	return s.PutInfo(ctx, info)
 }

@@ -25,6 +25,8 @@ const (
 	patience = 5
 	// partsAtOnce bounds the parts that are read in one go.
 	partsAtOnce = 50
+	// collectedAfter is how old an update is at least whose log is not kept any more.
+	collectedAfter = time.Hour
 )
 
 // Watch sends an update's events as they are written, until its end, and goes on with what it goes on as.
@@ -66,9 +68,19 @@ type watcher struct {
 
 // watch sends the events of one update.
 func (s *Service) watch(ctx context.Context, u deployments.UpdateName, send func(deployments.WatchEvent) error) error {
-	if _, err := s.Info(ctx, u); deployments.CodeOf(err) == deployments.CodeNotFound && err != nil {
+	info, err := s.Info(ctx, u)
+	switch {
+	case err != nil && deployments.CodeOf(err) == deployments.CodeNotFound:
 		if err := s.known(ctx, u); err != nil {
 			return err
+		}
+	case err == nil && !info.Ended.IsZero() && time.Since(info.Ended) > collectedAfter:
+		log, err := s.ReadEvents(ctx, statestore.Part{Update: u, Stream: activities.RunStream, Number: 1}, 1)
+		if err != nil {
+			return err
+		}
+		if len(log) == 0 {
+			return send(deployments.WatchEvent{End: &info})
 		}
 	}
 	w := &watcher{Service: s, update: u, next: map[string]int{}, send: send}

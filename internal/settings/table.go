@@ -32,6 +32,9 @@ const (
 	S3AccessKey     Key = "s3.access-key-id"
 	S3SecretKey     Key = "s3.secret-access-key"
 	S3SecretKeyFile Key = "s3.secret-access-key-file"
+
+	RetentionVersions Key = "retention.versions"
+	RetentionDays     Key = "retention.days"
 )
 
 // Group says which commands a setting is for.
@@ -86,4 +89,7 @@ var Table = []Definition{
 	{S3AccessKey, ForService, "", false, "access key id; not set: the AWS SDK's usual places are searched"},
 	{S3SecretKey, ForService, "", true, "secret access key"},
 	{S3SecretKeyFile, ForService, "", false, "file that holds the secret access key"},
+
+	{RetentionVersions, ForService, "100", false, "how many of a stack's latest versions are kept, whatever their age"},
+	{RetentionDays, ForService, "30", false, "how many days everything of a stack is kept"},
 }

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/deployctl/deployctl/statestore"
 )
@@ -33,6 +34,7 @@ func Objects(t *testing.T, open func(t *testing.T) statestore.Objects) {
 		{"keys are listed in byte order, by prefix, in parts", list},
 		{"more keys than one page holds are listed", listMany},
 		{"folded listings give what is below once", fold},
+		{"a listing says when an object was written", writtenWhen},
 		{"keys with unusual characters are kept apart", oddKeys},
 		{"a cancelled call ends", cancelled},
 	} {
@@ -252,6 +254,26 @@ func fold(t *testing.T, o statestore.Objects) {
 	wantKeys(t, o, statestore.Query{Fold: true}, false, "s/", "t/")
 	wantKeys(t, o, statestore.Query{Prefix: "s/", Fold: true, After: "s/a/"}, false, "s/b/", "s/c")
 	wantKeys(t, o, statestore.Query{Prefix: "s/", Fold: true, Limit: 1}, true, "s/a.b/")
+}
+
+func writtenWhen(t *testing.T, o statestore.Objects) {
+	for _, key := range []string{"w/a", "w/b/c", "w/d"} {
+		put(t, o, key, "x", statestore.Condition{})
+	}
+	first, err := o.List(t.Context(), statestore.Query{Prefix: "w/", Fold: true})
+	if err != nil || len(first.Written) != 3 || !first.Written[1].IsZero() {
+		t.Fatalf("got %+v, %v", first, err)
+	}
+	for _, i := range []int{0, 2} { // the store has a clock of its own
+		if off := time.Since(first.Written[i]).Abs(); off > time.Hour {
+			t.Errorf("%s was written %s from now", first.Keys[i], off)
+		}
+	}
+	put(t, o, "w/a", "y", statestore.Condition{})
+	again, err := o.List(t.Context(), statestore.Query{Prefix: "w/", Limit: 1})
+	if err != nil || len(again.Written) != 1 || again.Written[0].Before(first.Written[0]) {
+		t.Errorf("got %+v, %v", again, err)
+	}
 }
 
 func oddKeys(t *testing.T, o statestore.Objects) {

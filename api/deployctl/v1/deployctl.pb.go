@@ -565,6 +565,7 @@ type UpdateInfo struct {
 	Changes       map[string]int64       `protobuf:"bytes,9,rep,name=changes,proto3" json:"changes,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
 	Resources     int64                  `protobuf:"varint,10,opt,name=resources,proto3" json:"resources,omitempty"`
 	Error         string                 `protobuf:"bytes,11,opt,name=error,proto3" json:"error,omitempty"`
+	Kept          bool                   `protobuf:"varint,12,opt,name=kept,proto3" json:"kept,omitempty"` // in a history: its state is kept and can be restored
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -674,6 +675,13 @@ func (x *UpdateInfo) GetError() string {
 		return x.Error
 	}
 	return ""
+}
+
+func (x *UpdateInfo) GetKept() bool {
+	if x != nil {
+		return x.Kept
+	}
+	return false
 }
 
 type WatchRequest struct {
@@ -2025,6 +2033,198 @@ func (x *ImportResponse) GetVersion() int64 {
 	return 0
 }
 
+type RestoreRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Stack         *StackName             `protobuf:"bytes,1,opt,name=stack,proto3" json:"stack,omitempty"`
+	Version       int64                  `protobuf:"varint,2,opt,name=version,proto3" json:"version,omitempty"`
+	Secrets       *SecretsProvider       `protobuf:"bytes,3,opt,name=secrets,proto3" json:"secrets,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RestoreRequest) Reset() {
+	*x = RestoreRequest{}
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[33]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RestoreRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RestoreRequest) ProtoMessage() {}
+
+func (x *RestoreRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[33]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RestoreRequest.ProtoReflect.Descriptor instead.
+func (*RestoreRequest) Descriptor() ([]byte, []int) {
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{33}
+}
+
+func (x *RestoreRequest) GetStack() *StackName {
+	if x != nil {
+		return x.Stack
+	}
+	return nil
+}
+
+func (x *RestoreRequest) GetVersion() int64 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+func (x *RestoreRequest) GetSecrets() *SecretsProvider {
+	if x != nil {
+		return x.Secrets
+	}
+	return nil
+}
+
+type RestoreResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Version       int64                  `protobuf:"varint,1,opt,name=version,proto3" json:"version,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RestoreResponse) Reset() {
+	*x = RestoreResponse{}
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[34]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RestoreResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RestoreResponse) ProtoMessage() {}
+
+func (x *RestoreResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[34]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RestoreResponse.ProtoReflect.Descriptor instead.
+func (*RestoreResponse) Descriptor() ([]byte, []int) {
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{34}
+}
+
+func (x *RestoreResponse) GetVersion() int64 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+type RecoverRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Stack         *StackName             `protobuf:"bytes,1,opt,name=stack,proto3" json:"stack,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RecoverRequest) Reset() {
+	*x = RecoverRequest{}
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[35]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RecoverRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RecoverRequest) ProtoMessage() {}
+
+func (x *RecoverRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[35]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RecoverRequest.ProtoReflect.Descriptor instead.
+func (*RecoverRequest) Descriptor() ([]byte, []int) {
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{35}
+}
+
+func (x *RecoverRequest) GetStack() *StackName {
+	if x != nil {
+		return x.Stack
+	}
+	return nil
+}
+
+type RecoverResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Update        *UpdateInfo            `protobuf:"bytes,1,opt,name=update,proto3" json:"update,omitempty"` // empty when no update had the stack
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RecoverResponse) Reset() {
+	*x = RecoverResponse{}
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[36]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RecoverResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RecoverResponse) ProtoMessage() {}
+
+func (x *RecoverResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[36]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RecoverResponse.ProtoReflect.Descriptor instead.
+func (*RecoverResponse) Descriptor() ([]byte, []int) {
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{36}
+}
+
+func (x *RecoverResponse) GetUpdate() *UpdateInfo {
+	if x != nil {
+		return x.Update
+	}
+	return nil
+}
+
 type HistoryRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Stack         *StackName             `protobuf:"bytes,1,opt,name=stack,proto3" json:"stack,omitempty"`
@@ -2035,7 +2235,7 @@ type HistoryRequest struct {
 
 func (x *HistoryRequest) Reset() {
 	*x = HistoryRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[33]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2047,7 +2247,7 @@ func (x *HistoryRequest) String() string {
 func (*HistoryRequest) ProtoMessage() {}
 
 func (x *HistoryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[33]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2060,7 +2260,7 @@ func (x *HistoryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HistoryRequest.ProtoReflect.Descriptor instead.
 func (*HistoryRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{33}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *HistoryRequest) GetStack() *StackName {
@@ -2086,7 +2286,7 @@ type HistoryResponse struct {
 
 func (x *HistoryResponse) Reset() {
 	*x = HistoryResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[34]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2098,7 +2298,7 @@ func (x *HistoryResponse) String() string {
 func (*HistoryResponse) ProtoMessage() {}
 
 func (x *HistoryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[34]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2111,7 +2311,7 @@ func (x *HistoryResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HistoryResponse.ProtoReflect.Descriptor instead.
 func (*HistoryResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{34}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *HistoryResponse) GetUpdates() []*UpdateInfo {
@@ -2131,7 +2331,7 @@ type EncryptRequest struct {
 
 func (x *EncryptRequest) Reset() {
 	*x = EncryptRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[35]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2143,7 +2343,7 @@ func (x *EncryptRequest) String() string {
 func (*EncryptRequest) ProtoMessage() {}
 
 func (x *EncryptRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[35]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2156,7 +2356,7 @@ func (x *EncryptRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EncryptRequest.ProtoReflect.Descriptor instead.
 func (*EncryptRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{35}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *EncryptRequest) GetStack() *StackName {
@@ -2182,7 +2382,7 @@ type EncryptResponse struct {
 
 func (x *EncryptResponse) Reset() {
 	*x = EncryptResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[36]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2194,7 +2394,7 @@ func (x *EncryptResponse) String() string {
 func (*EncryptResponse) ProtoMessage() {}
 
 func (x *EncryptResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[36]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2207,7 +2407,7 @@ func (x *EncryptResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EncryptResponse.ProtoReflect.Descriptor instead.
 func (*EncryptResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{36}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *EncryptResponse) GetSealed() []string {
@@ -2227,7 +2427,7 @@ type DecryptRequest struct {
 
 func (x *DecryptRequest) Reset() {
 	*x = DecryptRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[37]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2239,7 +2439,7 @@ func (x *DecryptRequest) String() string {
 func (*DecryptRequest) ProtoMessage() {}
 
 func (x *DecryptRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[37]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2252,7 +2452,7 @@ func (x *DecryptRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecryptRequest.ProtoReflect.Descriptor instead.
 func (*DecryptRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{37}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *DecryptRequest) GetStack() *StackName {
@@ -2278,7 +2478,7 @@ type DecryptResponse struct {
 
 func (x *DecryptResponse) Reset() {
 	*x = DecryptResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[38]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2290,7 +2490,7 @@ func (x *DecryptResponse) String() string {
 func (*DecryptResponse) ProtoMessage() {}
 
 func (x *DecryptResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[38]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2303,7 +2503,7 @@ func (x *DecryptResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecryptResponse.ProtoReflect.Descriptor instead.
 func (*DecryptResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{38}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *DecryptResponse) GetPlain() []string {
@@ -2325,7 +2525,7 @@ type File struct {
 
 func (x *File) Reset() {
 	*x = File{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[39]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2337,7 +2537,7 @@ func (x *File) String() string {
 func (*File) ProtoMessage() {}
 
 func (x *File) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[39]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2350,7 +2550,7 @@ func (x *File) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use File.ProtoReflect.Descriptor instead.
 func (*File) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{39}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *File) GetPath() string {
@@ -2391,7 +2591,7 @@ type Manifest struct {
 
 func (x *Manifest) Reset() {
 	*x = Manifest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[40]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2403,7 +2603,7 @@ func (x *Manifest) String() string {
 func (*Manifest) ProtoMessage() {}
 
 func (x *Manifest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[40]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2416,7 +2616,7 @@ func (x *Manifest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Manifest.ProtoReflect.Descriptor instead.
 func (*Manifest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{40}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *Manifest) GetFiles() []*File {
@@ -2443,7 +2643,7 @@ type MissingRequest struct {
 
 func (x *MissingRequest) Reset() {
 	*x = MissingRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[41]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2455,7 +2655,7 @@ func (x *MissingRequest) String() string {
 func (*MissingRequest) ProtoMessage() {}
 
 func (x *MissingRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[41]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2468,7 +2668,7 @@ func (x *MissingRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MissingRequest.ProtoReflect.Descriptor instead.
 func (*MissingRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{41}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *MissingRequest) GetStack() *StackName {
@@ -2494,7 +2694,7 @@ type MissingResponse struct {
 
 func (x *MissingResponse) Reset() {
 	*x = MissingResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[42]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2506,7 +2706,7 @@ func (x *MissingResponse) String() string {
 func (*MissingResponse) ProtoMessage() {}
 
 func (x *MissingResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[42]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2519,7 +2719,7 @@ func (x *MissingResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MissingResponse.ProtoReflect.Descriptor instead.
 func (*MissingResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{42}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *MissingResponse) GetDigests() []string {
@@ -2541,7 +2741,7 @@ type PutFileRequest struct {
 
 func (x *PutFileRequest) Reset() {
 	*x = PutFileRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[43]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2553,7 +2753,7 @@ func (x *PutFileRequest) String() string {
 func (*PutFileRequest) ProtoMessage() {}
 
 func (x *PutFileRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[43]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2566,7 +2766,7 @@ func (x *PutFileRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutFileRequest.ProtoReflect.Descriptor instead.
 func (*PutFileRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{43}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *PutFileRequest) GetStack() *StackName {
@@ -2598,7 +2798,7 @@ type PutFileResponse struct {
 
 func (x *PutFileResponse) Reset() {
 	*x = PutFileResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[44]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2610,7 +2810,7 @@ func (x *PutFileResponse) String() string {
 func (*PutFileResponse) ProtoMessage() {}
 
 func (x *PutFileResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[44]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2623,7 +2823,7 @@ func (x *PutFileResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutFileResponse.ProtoReflect.Descriptor instead.
 func (*PutFileResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{44}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{48}
 }
 
 type PutManifestRequest struct {
@@ -2636,7 +2836,7 @@ type PutManifestRequest struct {
 
 func (x *PutManifestRequest) Reset() {
 	*x = PutManifestRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[45]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2648,7 +2848,7 @@ func (x *PutManifestRequest) String() string {
 func (*PutManifestRequest) ProtoMessage() {}
 
 func (x *PutManifestRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[45]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2661,7 +2861,7 @@ func (x *PutManifestRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutManifestRequest.ProtoReflect.Descriptor instead.
 func (*PutManifestRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{45}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *PutManifestRequest) GetStack() *StackName {
@@ -2687,7 +2887,7 @@ type PutManifestResponse struct {
 
 func (x *PutManifestResponse) Reset() {
 	*x = PutManifestResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[46]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2699,7 +2899,7 @@ func (x *PutManifestResponse) String() string {
 func (*PutManifestResponse) ProtoMessage() {}
 
 func (x *PutManifestResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[46]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2712,7 +2912,7 @@ func (x *PutManifestResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutManifestResponse.ProtoReflect.Descriptor instead.
 func (*PutManifestResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{46}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *PutManifestResponse) GetBundle() string {
@@ -2731,7 +2931,7 @@ type CreateTokenRequest struct {
 
 func (x *CreateTokenRequest) Reset() {
 	*x = CreateTokenRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[47]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2743,7 +2943,7 @@ func (x *CreateTokenRequest) String() string {
 func (*CreateTokenRequest) ProtoMessage() {}
 
 func (x *CreateTokenRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[47]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2756,7 +2956,7 @@ func (x *CreateTokenRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateTokenRequest.ProtoReflect.Descriptor instead.
 func (*CreateTokenRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{47}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *CreateTokenRequest) GetName() string {
@@ -2775,7 +2975,7 @@ type CreateTokenResponse struct {
 
 func (x *CreateTokenResponse) Reset() {
 	*x = CreateTokenResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[48]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2787,7 +2987,7 @@ func (x *CreateTokenResponse) String() string {
 func (*CreateTokenResponse) ProtoMessage() {}
 
 func (x *CreateTokenResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[48]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2800,7 +3000,7 @@ func (x *CreateTokenResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateTokenResponse.ProtoReflect.Descriptor instead.
 func (*CreateTokenResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{48}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *CreateTokenResponse) GetText() string {
@@ -2818,7 +3018,7 @@ type ListTokensRequest struct {
 
 func (x *ListTokensRequest) Reset() {
 	*x = ListTokensRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[49]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2830,7 +3030,7 @@ func (x *ListTokensRequest) String() string {
 func (*ListTokensRequest) ProtoMessage() {}
 
 func (x *ListTokensRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[49]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2843,7 +3043,7 @@ func (x *ListTokensRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTokensRequest.ProtoReflect.Descriptor instead.
 func (*ListTokensRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{49}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{53}
 }
 
 type ListTokensResponse struct {
@@ -2855,7 +3055,7 @@ type ListTokensResponse struct {
 
 func (x *ListTokensResponse) Reset() {
 	*x = ListTokensResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[50]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2867,7 +3067,7 @@ func (x *ListTokensResponse) String() string {
 func (*ListTokensResponse) ProtoMessage() {}
 
 func (x *ListTokensResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[50]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2880,7 +3080,7 @@ func (x *ListTokensResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTokensResponse.ProtoReflect.Descriptor instead.
 func (*ListTokensResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{50}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *ListTokensResponse) GetTokens() []*Token {
@@ -2901,7 +3101,7 @@ type Token struct {
 
 func (x *Token) Reset() {
 	*x = Token{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[51]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2913,7 +3113,7 @@ func (x *Token) String() string {
 func (*Token) ProtoMessage() {}
 
 func (x *Token) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[51]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2926,7 +3126,7 @@ func (x *Token) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Token.ProtoReflect.Descriptor instead.
 func (*Token) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{51}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *Token) GetName() string {
@@ -2959,7 +3159,7 @@ type RemoveTokenRequest struct {
 
 func (x *RemoveTokenRequest) Reset() {
 	*x = RemoveTokenRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[52]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2971,7 +3171,7 @@ func (x *RemoveTokenRequest) String() string {
 func (*RemoveTokenRequest) ProtoMessage() {}
 
 func (x *RemoveTokenRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[52]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2984,7 +3184,7 @@ func (x *RemoveTokenRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveTokenRequest.ProtoReflect.Descriptor instead.
 func (*RemoveTokenRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{52}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *RemoveTokenRequest) GetName() string {
@@ -3002,7 +3202,7 @@ type RemoveTokenResponse struct {
 
 func (x *RemoveTokenResponse) Reset() {
 	*x = RemoveTokenResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[53]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3014,7 +3214,7 @@ func (x *RemoveTokenResponse) String() string {
 func (*RemoveTokenResponse) ProtoMessage() {}
 
 func (x *RemoveTokenResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[53]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3027,7 +3227,7 @@ func (x *RemoveTokenResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveTokenResponse.ProtoReflect.Descriptor instead.
 func (*RemoveTokenResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{53}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{57}
 }
 
 var File_deployctl_v1_deployctl_proto protoreflect.FileDescriptor
@@ -3082,7 +3282,7 @@ const file_deployctl_v1_deployctl_proto_rawDesc = "" +
 	"\x0eSubmitResponse\x120\n" +
 	"\x06update\x18\x01 \x01(\v2\x18.deployctl.v1.UpdateNameR\x06update\x12\x1a\n" +
 	"\bposition\x18\x02 \x01(\x05R\bposition\x120\n" +
-	"\x06behind\x18\x03 \x01(\v2\x18.deployctl.v1.UpdateInfoR\x06behind\"\xd4\x03\n" +
+	"\x06behind\x18\x03 \x01(\v2\x18.deployctl.v1.UpdateInfoR\x06behind\"\xe8\x03\n" +
 	"\n" +
 	"UpdateInfo\x120\n" +
 	"\x06update\x18\x01 \x01(\v2\x18.deployctl.v1.UpdateNameR\x06update\x12\x12\n" +
@@ -3096,7 +3296,8 @@ const file_deployctl_v1_deployctl_proto_rawDesc = "" +
 	"\achanges\x18\t \x03(\v2%.deployctl.v1.UpdateInfo.ChangesEntryR\achanges\x12\x1c\n" +
 	"\tresources\x18\n" +
 	" \x01(\x03R\tresources\x12\x14\n" +
-	"\x05error\x18\v \x01(\tR\x05error\x1a:\n" +
+	"\x05error\x18\v \x01(\tR\x05error\x12\x12\n" +
+	"\x04kept\x18\f \x01(\bR\x04kept\x1a:\n" +
 	"\fChangesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"V\n" +
@@ -3190,7 +3391,17 @@ const file_deployctl_v1_deployctl_proto_rawDesc = "" +
 	"\asecrets\x18\x02 \x01(\v2\x1d.deployctl.v1.SecretsProviderR\asecrets\x12\x14\n" +
 	"\x05chunk\x18\x03 \x01(\fR\x05chunk\"*\n" +
 	"\x0eImportResponse\x12\x18\n" +
-	"\aversion\x18\x01 \x01(\x03R\aversion\"U\n" +
+	"\aversion\x18\x01 \x01(\x03R\aversion\"\x92\x01\n" +
+	"\x0eRestoreRequest\x12-\n" +
+	"\x05stack\x18\x01 \x01(\v2\x17.deployctl.v1.StackNameR\x05stack\x12\x18\n" +
+	"\aversion\x18\x02 \x01(\x03R\aversion\x127\n" +
+	"\asecrets\x18\x03 \x01(\v2\x1d.deployctl.v1.SecretsProviderR\asecrets\"+\n" +
+	"\x0fRestoreResponse\x12\x18\n" +
+	"\aversion\x18\x01 \x01(\x03R\aversion\"?\n" +
+	"\x0eRecoverRequest\x12-\n" +
+	"\x05stack\x18\x01 \x01(\v2\x17.deployctl.v1.StackNameR\x05stack\"C\n" +
+	"\x0fRecoverResponse\x120\n" +
+	"\x06update\x18\x01 \x01(\v2\x18.deployctl.v1.UpdateInfoR\x06update\"U\n" +
 	"\x0eHistoryRequest\x12-\n" +
 	"\x05stack\x18\x01 \x01(\v2\x17.deployctl.v1.StackNameR\x05stack\x12\x14\n" +
 	"\x05limit\x18\x02 \x01(\x05R\x05limit\"E\n" +
@@ -3247,7 +3458,7 @@ const file_deployctl_v1_deployctl_proto_rawDesc = "" +
 	"\x06Submit\x12\x1b.deployctl.v1.SubmitRequest\x1a\x1c.deployctl.v1.SubmitResponse\x12B\n" +
 	"\x05Watch\x12\x1a.deployctl.v1.WatchRequest\x1a\x1b.deployctl.v1.WatchResponse0\x01\x12C\n" +
 	"\x06Cancel\x12\x1b.deployctl.v1.CancelRequest\x1a\x1c.deployctl.v1.CancelResponse\x12F\n" +
-	"\aResolve\x12\x1c.deployctl.v1.ResolveRequest\x1a\x1d.deployctl.v1.ResolveResponse2\xd1\x06\n" +
+	"\aResolve\x12\x1c.deployctl.v1.ResolveRequest\x1a\x1d.deployctl.v1.ResolveResponse2\xe1\a\n" +
 	"\x06Stacks\x12R\n" +
 	"\vCreateStack\x12 .deployctl.v1.CreateStackRequest\x1a!.deployctl.v1.CreateStackResponse\x12O\n" +
 	"\n" +
@@ -3258,6 +3469,8 @@ const file_deployctl_v1_deployctl_proto_rawDesc = "" +
 	"\bTagStack\x12\x1d.deployctl.v1.TagStackRequest\x1a\x1e.deployctl.v1.TagStackResponse\x12E\n" +
 	"\x06Export\x12\x1b.deployctl.v1.ExportRequest\x1a\x1c.deployctl.v1.ExportResponse0\x01\x12E\n" +
 	"\x06Import\x12\x1b.deployctl.v1.ImportRequest\x1a\x1c.deployctl.v1.ImportResponse(\x01\x12F\n" +
+	"\aRestore\x12\x1c.deployctl.v1.RestoreRequest\x1a\x1d.deployctl.v1.RestoreResponse\x12F\n" +
+	"\aRecover\x12\x1c.deployctl.v1.RecoverRequest\x1a\x1d.deployctl.v1.RecoverResponse\x12F\n" +
 	"\aHistory\x12\x1c.deployctl.v1.HistoryRequest\x1a\x1d.deployctl.v1.HistoryResponse\x12F\n" +
 	"\aEncrypt\x12\x1c.deployctl.v1.EncryptRequest\x1a\x1d.deployctl.v1.EncryptResponse\x12F\n" +
 	"\aDecrypt\x12\x1c.deployctl.v1.DecryptRequest\x1a\x1d.deployctl.v1.DecryptResponse2\xef\x01\n" +
@@ -3283,7 +3496,7 @@ func file_deployctl_v1_deployctl_proto_rawDescGZIP() []byte {
 	return file_deployctl_v1_deployctl_proto_rawDescData
 }
 
-var file_deployctl_v1_deployctl_proto_msgTypes = make([]protoimpl.MessageInfo, 60)
+var file_deployctl_v1_deployctl_proto_msgTypes = make([]protoimpl.MessageInfo, 64)
 var file_deployctl_v1_deployctl_proto_goTypes = []any{
 	(*ErrorDetail)(nil),           // 0: deployctl.v1.ErrorDetail
 	(*StackName)(nil),             // 1: deployctl.v1.StackName
@@ -3318,63 +3531,67 @@ var file_deployctl_v1_deployctl_proto_goTypes = []any{
 	(*ExportResponse)(nil),        // 30: deployctl.v1.ExportResponse
 	(*ImportRequest)(nil),         // 31: deployctl.v1.ImportRequest
 	(*ImportResponse)(nil),        // 32: deployctl.v1.ImportResponse
-	(*HistoryRequest)(nil),        // 33: deployctl.v1.HistoryRequest
-	(*HistoryResponse)(nil),       // 34: deployctl.v1.HistoryResponse
-	(*EncryptRequest)(nil),        // 35: deployctl.v1.EncryptRequest
-	(*EncryptResponse)(nil),       // 36: deployctl.v1.EncryptResponse
-	(*DecryptRequest)(nil),        // 37: deployctl.v1.DecryptRequest
-	(*DecryptResponse)(nil),       // 38: deployctl.v1.DecryptResponse
-	(*File)(nil),                  // 39: deployctl.v1.File
-	(*Manifest)(nil),              // 40: deployctl.v1.Manifest
-	(*MissingRequest)(nil),        // 41: deployctl.v1.MissingRequest
-	(*MissingResponse)(nil),       // 42: deployctl.v1.MissingResponse
-	(*PutFileRequest)(nil),        // 43: deployctl.v1.PutFileRequest
-	(*PutFileResponse)(nil),       // 44: deployctl.v1.PutFileResponse
-	(*PutManifestRequest)(nil),    // 45: deployctl.v1.PutManifestRequest
-	(*PutManifestResponse)(nil),   // 46: deployctl.v1.PutManifestResponse
-	(*CreateTokenRequest)(nil),    // 47: deployctl.v1.CreateTokenRequest
-	(*CreateTokenResponse)(nil),   // 48: deployctl.v1.CreateTokenResponse
-	(*ListTokensRequest)(nil),     // 49: deployctl.v1.ListTokensRequest
-	(*ListTokensResponse)(nil),    // 50: deployctl.v1.ListTokensResponse
-	(*Token)(nil),                 // 51: deployctl.v1.Token
-	(*RemoveTokenRequest)(nil),    // 52: deployctl.v1.RemoveTokenRequest
-	(*RemoveTokenResponse)(nil),   // 53: deployctl.v1.RemoveTokenResponse
-	nil,                           // 54: deployctl.v1.SubmitRequest.ConfigEntry
-	nil,                           // 55: deployctl.v1.UpdateInfo.ChangesEntry
-	nil,                           // 56: deployctl.v1.Progress.DoneEntry
-	nil,                           // 57: deployctl.v1.StackInfo.TagsEntry
-	nil,                           // 58: deployctl.v1.CreateStackRequest.TagsEntry
-	nil,                           // 59: deployctl.v1.TagStackRequest.TagsEntry
-	(*timestamppb.Timestamp)(nil), // 60: google.protobuf.Timestamp
+	(*RestoreRequest)(nil),        // 33: deployctl.v1.RestoreRequest
+	(*RestoreResponse)(nil),       // 34: deployctl.v1.RestoreResponse
+	(*RecoverRequest)(nil),        // 35: deployctl.v1.RecoverRequest
+	(*RecoverResponse)(nil),       // 36: deployctl.v1.RecoverResponse
+	(*HistoryRequest)(nil),        // 37: deployctl.v1.HistoryRequest
+	(*HistoryResponse)(nil),       // 38: deployctl.v1.HistoryResponse
+	(*EncryptRequest)(nil),        // 39: deployctl.v1.EncryptRequest
+	(*EncryptResponse)(nil),       // 40: deployctl.v1.EncryptResponse
+	(*DecryptRequest)(nil),        // 41: deployctl.v1.DecryptRequest
+	(*DecryptResponse)(nil),       // 42: deployctl.v1.DecryptResponse
+	(*File)(nil),                  // 43: deployctl.v1.File
+	(*Manifest)(nil),              // 44: deployctl.v1.Manifest
+	(*MissingRequest)(nil),        // 45: deployctl.v1.MissingRequest
+	(*MissingResponse)(nil),       // 46: deployctl.v1.MissingResponse
+	(*PutFileRequest)(nil),        // 47: deployctl.v1.PutFileRequest
+	(*PutFileResponse)(nil),       // 48: deployctl.v1.PutFileResponse
+	(*PutManifestRequest)(nil),    // 49: deployctl.v1.PutManifestRequest
+	(*PutManifestResponse)(nil),   // 50: deployctl.v1.PutManifestResponse
+	(*CreateTokenRequest)(nil),    // 51: deployctl.v1.CreateTokenRequest
+	(*CreateTokenResponse)(nil),   // 52: deployctl.v1.CreateTokenResponse
+	(*ListTokensRequest)(nil),     // 53: deployctl.v1.ListTokensRequest
+	(*ListTokensResponse)(nil),    // 54: deployctl.v1.ListTokensResponse
+	(*Token)(nil),                 // 55: deployctl.v1.Token
+	(*RemoveTokenRequest)(nil),    // 56: deployctl.v1.RemoveTokenRequest
+	(*RemoveTokenResponse)(nil),   // 57: deployctl.v1.RemoveTokenResponse
+	nil,                           // 58: deployctl.v1.SubmitRequest.ConfigEntry
+	nil,                           // 59: deployctl.v1.UpdateInfo.ChangesEntry
+	nil,                           // 60: deployctl.v1.Progress.DoneEntry
+	nil,                           // 61: deployctl.v1.StackInfo.TagsEntry
+	nil,                           // 62: deployctl.v1.CreateStackRequest.TagsEntry
+	nil,                           // 63: deployctl.v1.TagStackRequest.TagsEntry
+	(*timestamppb.Timestamp)(nil), // 64: google.protobuf.Timestamp
 }
 var file_deployctl_v1_deployctl_proto_depIdxs = []int32{
 	1,  // 0: deployctl.v1.UpdateName.stack:type_name -> deployctl.v1.StackName
 	1,  // 1: deployctl.v1.SubmitRequest.stack:type_name -> deployctl.v1.StackName
-	54, // 2: deployctl.v1.SubmitRequest.config:type_name -> deployctl.v1.SubmitRequest.ConfigEntry
+	58, // 2: deployctl.v1.SubmitRequest.config:type_name -> deployctl.v1.SubmitRequest.ConfigEntry
 	4,  // 3: deployctl.v1.SubmitRequest.secrets:type_name -> deployctl.v1.SecretsProvider
 	2,  // 4: deployctl.v1.SubmitResponse.update:type_name -> deployctl.v1.UpdateName
 	7,  // 5: deployctl.v1.SubmitResponse.behind:type_name -> deployctl.v1.UpdateInfo
 	2,  // 6: deployctl.v1.UpdateInfo.update:type_name -> deployctl.v1.UpdateName
-	60, // 7: deployctl.v1.UpdateInfo.started:type_name -> google.protobuf.Timestamp
-	60, // 8: deployctl.v1.UpdateInfo.ended:type_name -> google.protobuf.Timestamp
-	55, // 9: deployctl.v1.UpdateInfo.changes:type_name -> deployctl.v1.UpdateInfo.ChangesEntry
+	64, // 7: deployctl.v1.UpdateInfo.started:type_name -> google.protobuf.Timestamp
+	64, // 8: deployctl.v1.UpdateInfo.ended:type_name -> google.protobuf.Timestamp
+	59, // 9: deployctl.v1.UpdateInfo.changes:type_name -> deployctl.v1.UpdateInfo.ChangesEntry
 	2,  // 10: deployctl.v1.WatchRequest.update:type_name -> deployctl.v1.UpdateName
 	10, // 11: deployctl.v1.WatchResponse.progress:type_name -> deployctl.v1.Progress
 	7,  // 12: deployctl.v1.WatchResponse.end:type_name -> deployctl.v1.UpdateInfo
 	7,  // 13: deployctl.v1.Progress.behind:type_name -> deployctl.v1.UpdateInfo
 	11, // 14: deployctl.v1.Progress.running:type_name -> deployctl.v1.RunningStep
-	56, // 15: deployctl.v1.Progress.done:type_name -> deployctl.v1.Progress.DoneEntry
-	60, // 16: deployctl.v1.RunningStep.started:type_name -> google.protobuf.Timestamp
-	60, // 17: deployctl.v1.RunningStep.next_retry:type_name -> google.protobuf.Timestamp
+	60, // 15: deployctl.v1.Progress.done:type_name -> deployctl.v1.Progress.DoneEntry
+	64, // 16: deployctl.v1.RunningStep.started:type_name -> google.protobuf.Timestamp
+	64, // 17: deployctl.v1.RunningStep.next_retry:type_name -> google.protobuf.Timestamp
 	2,  // 18: deployctl.v1.CancelRequest.update:type_name -> deployctl.v1.UpdateName
 	2,  // 19: deployctl.v1.ResolveRequest.update:type_name -> deployctl.v1.UpdateName
 	1,  // 20: deployctl.v1.StackInfo.stack:type_name -> deployctl.v1.StackName
-	60, // 21: deployctl.v1.StackInfo.updated:type_name -> google.protobuf.Timestamp
+	64, // 21: deployctl.v1.StackInfo.updated:type_name -> google.protobuf.Timestamp
 	7,  // 22: deployctl.v1.StackInfo.active:type_name -> deployctl.v1.UpdateInfo
 	7,  // 23: deployctl.v1.StackInfo.queued:type_name -> deployctl.v1.UpdateInfo
-	57, // 24: deployctl.v1.StackInfo.tags:type_name -> deployctl.v1.StackInfo.TagsEntry
+	61, // 24: deployctl.v1.StackInfo.tags:type_name -> deployctl.v1.StackInfo.TagsEntry
 	1,  // 25: deployctl.v1.CreateStackRequest.stack:type_name -> deployctl.v1.StackName
-	58, // 26: deployctl.v1.CreateStackRequest.tags:type_name -> deployctl.v1.CreateStackRequest.TagsEntry
+	62, // 26: deployctl.v1.CreateStackRequest.tags:type_name -> deployctl.v1.CreateStackRequest.TagsEntry
 	16, // 27: deployctl.v1.ListStacksResponse.stacks:type_name -> deployctl.v1.StackInfo
 	1,  // 28: deployctl.v1.GetStackRequest.stack:type_name -> deployctl.v1.StackName
 	16, // 29: deployctl.v1.GetStackResponse.stack:type_name -> deployctl.v1.StackInfo
@@ -3382,72 +3599,80 @@ var file_deployctl_v1_deployctl_proto_depIdxs = []int32{
 	1,  // 31: deployctl.v1.RenameStackRequest.from:type_name -> deployctl.v1.StackName
 	1,  // 32: deployctl.v1.RenameStackRequest.to:type_name -> deployctl.v1.StackName
 	1,  // 33: deployctl.v1.TagStackRequest.stack:type_name -> deployctl.v1.StackName
-	59, // 34: deployctl.v1.TagStackRequest.tags:type_name -> deployctl.v1.TagStackRequest.TagsEntry
+	63, // 34: deployctl.v1.TagStackRequest.tags:type_name -> deployctl.v1.TagStackRequest.TagsEntry
 	1,  // 35: deployctl.v1.ExportRequest.stack:type_name -> deployctl.v1.StackName
 	4,  // 36: deployctl.v1.ExportRequest.secrets:type_name -> deployctl.v1.SecretsProvider
 	1,  // 37: deployctl.v1.ImportRequest.stack:type_name -> deployctl.v1.StackName
 	4,  // 38: deployctl.v1.ImportRequest.secrets:type_name -> deployctl.v1.SecretsProvider
-	1,  // 39: deployctl.v1.HistoryRequest.stack:type_name -> deployctl.v1.StackName
-	7,  // 40: deployctl.v1.HistoryResponse.updates:type_name -> deployctl.v1.UpdateInfo
-	1,  // 41: deployctl.v1.EncryptRequest.stack:type_name -> deployctl.v1.StackName
-	1,  // 42: deployctl.v1.DecryptRequest.stack:type_name -> deployctl.v1.StackName
-	39, // 43: deployctl.v1.Manifest.files:type_name -> deployctl.v1.File
-	1,  // 44: deployctl.v1.MissingRequest.stack:type_name -> deployctl.v1.StackName
-	40, // 45: deployctl.v1.MissingRequest.manifest:type_name -> deployctl.v1.Manifest
-	1,  // 46: deployctl.v1.PutFileRequest.stack:type_name -> deployctl.v1.StackName
-	1,  // 47: deployctl.v1.PutManifestRequest.stack:type_name -> deployctl.v1.StackName
-	40, // 48: deployctl.v1.PutManifestRequest.manifest:type_name -> deployctl.v1.Manifest
-	51, // 49: deployctl.v1.ListTokensResponse.tokens:type_name -> deployctl.v1.Token
-	60, // 50: deployctl.v1.Token.created:type_name -> google.protobuf.Timestamp
-	60, // 51: deployctl.v1.Token.used:type_name -> google.protobuf.Timestamp
-	3,  // 52: deployctl.v1.SubmitRequest.ConfigEntry.value:type_name -> deployctl.v1.ConfigValue
-	5,  // 53: deployctl.v1.Deployments.Submit:input_type -> deployctl.v1.SubmitRequest
-	8,  // 54: deployctl.v1.Deployments.Watch:input_type -> deployctl.v1.WatchRequest
-	12, // 55: deployctl.v1.Deployments.Cancel:input_type -> deployctl.v1.CancelRequest
-	14, // 56: deployctl.v1.Deployments.Resolve:input_type -> deployctl.v1.ResolveRequest
-	17, // 57: deployctl.v1.Stacks.CreateStack:input_type -> deployctl.v1.CreateStackRequest
-	19, // 58: deployctl.v1.Stacks.ListStacks:input_type -> deployctl.v1.ListStacksRequest
-	21, // 59: deployctl.v1.Stacks.GetStack:input_type -> deployctl.v1.GetStackRequest
-	23, // 60: deployctl.v1.Stacks.RemoveStack:input_type -> deployctl.v1.RemoveStackRequest
-	25, // 61: deployctl.v1.Stacks.RenameStack:input_type -> deployctl.v1.RenameStackRequest
-	27, // 62: deployctl.v1.Stacks.TagStack:input_type -> deployctl.v1.TagStackRequest
-	29, // 63: deployctl.v1.Stacks.Export:input_type -> deployctl.v1.ExportRequest
-	31, // 64: deployctl.v1.Stacks.Import:input_type -> deployctl.v1.ImportRequest
-	33, // 65: deployctl.v1.Stacks.History:input_type -> deployctl.v1.HistoryRequest
-	35, // 66: deployctl.v1.Stacks.Encrypt:input_type -> deployctl.v1.EncryptRequest
-	37, // 67: deployctl.v1.Stacks.Decrypt:input_type -> deployctl.v1.DecryptRequest
-	41, // 68: deployctl.v1.Bundles.Missing:input_type -> deployctl.v1.MissingRequest
-	43, // 69: deployctl.v1.Bundles.PutFile:input_type -> deployctl.v1.PutFileRequest
-	45, // 70: deployctl.v1.Bundles.PutManifest:input_type -> deployctl.v1.PutManifestRequest
-	47, // 71: deployctl.v1.Tokens.CreateToken:input_type -> deployctl.v1.CreateTokenRequest
-	49, // 72: deployctl.v1.Tokens.ListTokens:input_type -> deployctl.v1.ListTokensRequest
-	52, // 73: deployctl.v1.Tokens.RemoveToken:input_type -> deployctl.v1.RemoveTokenRequest
-	6,  // 74: deployctl.v1.Deployments.Submit:output_type -> deployctl.v1.SubmitResponse
-	9,  // 75: deployctl.v1.Deployments.Watch:output_type -> deployctl.v1.WatchResponse
-	13, // 76: deployctl.v1.Deployments.Cancel:output_type -> deployctl.v1.CancelResponse
-	15, // 77: deployctl.v1.Deployments.Resolve:output_type -> deployctl.v1.ResolveResponse
-	18, // 78: deployctl.v1.Stacks.CreateStack:output_type -> deployctl.v1.CreateStackResponse
-	20, // 79: deployctl.v1.Stacks.ListStacks:output_type -> deployctl.v1.ListStacksResponse
-	22, // 80: deployctl.v1.Stacks.GetStack:output_type -> deployctl.v1.GetStackResponse
-	24, // 81: deployctl.v1.Stacks.RemoveStack:output_type -> deployctl.v1.RemoveStackResponse
-	26, // 82: deployctl.v1.Stacks.RenameStack:output_type -> deployctl.v1.RenameStackResponse
-	28, // 83: deployctl.v1.Stacks.TagStack:output_type -> deployctl.v1.TagStackResponse
-	30, // 84: deployctl.v1.Stacks.Export:output_type -> deployctl.v1.ExportResponse
-	32, // 85: deployctl.v1.Stacks.Import:output_type -> deployctl.v1.ImportResponse
-	34, // 86: deployctl.v1.Stacks.History:output_type -> deployctl.v1.HistoryResponse
-	36, // 87: deployctl.v1.Stacks.Encrypt:output_type -> deployctl.v1.EncryptResponse
-	38, // 88: deployctl.v1.Stacks.Decrypt:output_type -> deployctl.v1.DecryptResponse
-	42, // 89: deployctl.v1.Bundles.Missing:output_type -> deployctl.v1.MissingResponse
-	44, // 90: deployctl.v1.Bundles.PutFile:output_type -> deployctl.v1.PutFileResponse
-	46, // 91: deployctl.v1.Bundles.PutManifest:output_type -> deployctl.v1.PutManifestResponse
-	48, // 92: deployctl.v1.Tokens.CreateToken:output_type -> deployctl.v1.CreateTokenResponse
-	50, // 93: deployctl.v1.Tokens.ListTokens:output_type -> deployctl.v1.ListTokensResponse
-	53, // 94: deployctl.v1.Tokens.RemoveToken:output_type -> deployctl.v1.RemoveTokenResponse
-	74, // [74:95] is the sub-list for method output_type
-	53, // [53:74] is the sub-list for method input_type
-	53, // [53:53] is the sub-list for extension type_name
-	53, // [53:53] is the sub-list for extension extendee
-	0,  // [0:53] is the sub-list for field type_name
+	1,  // 39: deployctl.v1.RestoreRequest.stack:type_name -> deployctl.v1.StackName
+	4,  // 40: deployctl.v1.RestoreRequest.secrets:type_name -> deployctl.v1.SecretsProvider
+	1,  // 41: deployctl.v1.RecoverRequest.stack:type_name -> deployctl.v1.StackName
+	7,  // 42: deployctl.v1.RecoverResponse.update:type_name -> deployctl.v1.UpdateInfo
+	1,  // 43: deployctl.v1.HistoryRequest.stack:type_name -> deployctl.v1.StackName
+	7,  // 44: deployctl.v1.HistoryResponse.updates:type_name -> deployctl.v1.UpdateInfo
+	1,  // 45: deployctl.v1.EncryptRequest.stack:type_name -> deployctl.v1.StackName
+	1,  // 46: deployctl.v1.DecryptRequest.stack:type_name -> deployctl.v1.StackName
+	43, // 47: deployctl.v1.Manifest.files:type_name -> deployctl.v1.File
+	1,  // 48: deployctl.v1.MissingRequest.stack:type_name -> deployctl.v1.StackName
+	44, // 49: deployctl.v1.MissingRequest.manifest:type_name -> deployctl.v1.Manifest
+	1,  // 50: deployctl.v1.PutFileRequest.stack:type_name -> deployctl.v1.StackName
+	1,  // 51: deployctl.v1.PutManifestRequest.stack:type_name -> deployctl.v1.StackName
+	44, // 52: deployctl.v1.PutManifestRequest.manifest:type_name -> deployctl.v1.Manifest
+	55, // 53: deployctl.v1.ListTokensResponse.tokens:type_name -> deployctl.v1.Token
+	64, // 54: deployctl.v1.Token.created:type_name -> google.protobuf.Timestamp
+	64, // 55: deployctl.v1.Token.used:type_name -> google.protobuf.Timestamp
+	3,  // 56: deployctl.v1.SubmitRequest.ConfigEntry.value:type_name -> deployctl.v1.ConfigValue
+	5,  // 57: deployctl.v1.Deployments.Submit:input_type -> deployctl.v1.SubmitRequest
+	8,  // 58: deployctl.v1.Deployments.Watch:input_type -> deployctl.v1.WatchRequest
+	12, // 59: deployctl.v1.Deployments.Cancel:input_type -> deployctl.v1.CancelRequest
+	14, // 60: deployctl.v1.Deployments.Resolve:input_type -> deployctl.v1.ResolveRequest
+	17, // 61: deployctl.v1.Stacks.CreateStack:input_type -> deployctl.v1.CreateStackRequest
+	19, // 62: deployctl.v1.Stacks.ListStacks:input_type -> deployctl.v1.ListStacksRequest
+	21, // 63: deployctl.v1.Stacks.GetStack:input_type -> deployctl.v1.GetStackRequest
+	23, // 64: deployctl.v1.Stacks.RemoveStack:input_type -> deployctl.v1.RemoveStackRequest
+	25, // 65: deployctl.v1.Stacks.RenameStack:input_type -> deployctl.v1.RenameStackRequest
+	27, // 66: deployctl.v1.Stacks.TagStack:input_type -> deployctl.v1.TagStackRequest
+	29, // 67: deployctl.v1.Stacks.Export:input_type -> deployctl.v1.ExportRequest
+	31, // 68: deployctl.v1.Stacks.Import:input_type -> deployctl.v1.ImportRequest
+	33, // 69: deployctl.v1.Stacks.Restore:input_type -> deployctl.v1.RestoreRequest
+	35, // 70: deployctl.v1.Stacks.Recover:input_type -> deployctl.v1.RecoverRequest
+	37, // 71: deployctl.v1.Stacks.History:input_type -> deployctl.v1.HistoryRequest
+	39, // 72: deployctl.v1.Stacks.Encrypt:input_type -> deployctl.v1.EncryptRequest
+	41, // 73: deployctl.v1.Stacks.Decrypt:input_type -> deployctl.v1.DecryptRequest
+	45, // 74: deployctl.v1.Bundles.Missing:input_type -> deployctl.v1.MissingRequest
+	47, // 75: deployctl.v1.Bundles.PutFile:input_type -> deployctl.v1.PutFileRequest
+	49, // 76: deployctl.v1.Bundles.PutManifest:input_type -> deployctl.v1.PutManifestRequest
+	51, // 77: deployctl.v1.Tokens.CreateToken:input_type -> deployctl.v1.CreateTokenRequest
+	53, // 78: deployctl.v1.Tokens.ListTokens:input_type -> deployctl.v1.ListTokensRequest
+	56, // 79: deployctl.v1.Tokens.RemoveToken:input_type -> deployctl.v1.RemoveTokenRequest
+	6,  // 80: deployctl.v1.Deployments.Submit:output_type -> deployctl.v1.SubmitResponse
+	9,  // 81: deployctl.v1.Deployments.Watch:output_type -> deployctl.v1.WatchResponse
+	13, // 82: deployctl.v1.Deployments.Cancel:output_type -> deployctl.v1.CancelResponse
+	15, // 83: deployctl.v1.Deployments.Resolve:output_type -> deployctl.v1.ResolveResponse
+	18, // 84: deployctl.v1.Stacks.CreateStack:output_type -> deployctl.v1.CreateStackResponse
+	20, // 85: deployctl.v1.Stacks.ListStacks:output_type -> deployctl.v1.ListStacksResponse
+	22, // 86: deployctl.v1.Stacks.GetStack:output_type -> deployctl.v1.GetStackResponse
+	24, // 87: deployctl.v1.Stacks.RemoveStack:output_type -> deployctl.v1.RemoveStackResponse
+	26, // 88: deployctl.v1.Stacks.RenameStack:output_type -> deployctl.v1.RenameStackResponse
+	28, // 89: deployctl.v1.Stacks.TagStack:output_type -> deployctl.v1.TagStackResponse
+	30, // 90: deployctl.v1.Stacks.Export:output_type -> deployctl.v1.ExportResponse
+	32, // 91: deployctl.v1.Stacks.Import:output_type -> deployctl.v1.ImportResponse
+	34, // 92: deployctl.v1.Stacks.Restore:output_type -> deployctl.v1.RestoreResponse
+	36, // 93: deployctl.v1.Stacks.Recover:output_type -> deployctl.v1.RecoverResponse
+	38, // 94: deployctl.v1.Stacks.History:output_type -> deployctl.v1.HistoryResponse
+	40, // 95: deployctl.v1.Stacks.Encrypt:output_type -> deployctl.v1.EncryptResponse
+	42, // 96: deployctl.v1.Stacks.Decrypt:output_type -> deployctl.v1.DecryptResponse
+	46, // 97: deployctl.v1.Bundles.Missing:output_type -> deployctl.v1.MissingResponse
+	48, // 98: deployctl.v1.Bundles.PutFile:output_type -> deployctl.v1.PutFileResponse
+	50, // 99: deployctl.v1.Bundles.PutManifest:output_type -> deployctl.v1.PutManifestResponse
+	52, // 100: deployctl.v1.Tokens.CreateToken:output_type -> deployctl.v1.CreateTokenResponse
+	54, // 101: deployctl.v1.Tokens.ListTokens:output_type -> deployctl.v1.ListTokensResponse
+	57, // 102: deployctl.v1.Tokens.RemoveToken:output_type -> deployctl.v1.RemoveTokenResponse
+	80, // [80:103] is the sub-list for method output_type
+	57, // [57:80] is the sub-list for method input_type
+	57, // [57:57] is the sub-list for extension type_name
+	57, // [57:57] is the sub-list for extension extendee
+	0,  // [0:57] is the sub-list for field type_name
 }
 
 func init() { file_deployctl_v1_deployctl_proto_init() }
@@ -3467,7 +3692,7 @@ func file_deployctl_v1_deployctl_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_deployctl_v1_deployctl_proto_rawDesc), len(file_deployctl_v1_deployctl_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   60,
+			NumMessages:   64,
 			NumExtensions: 0,
 			NumServices:   4,
 		},

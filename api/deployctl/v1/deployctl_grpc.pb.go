@@ -258,6 +258,8 @@ const (
 	Stacks_TagStack_FullMethodName    = "/deployctl.v1.Stacks/TagStack"
 	Stacks_Export_FullMethodName      = "/deployctl.v1.Stacks/Export"
 	Stacks_Import_FullMethodName      = "/deployctl.v1.Stacks/Import"
+	Stacks_Restore_FullMethodName     = "/deployctl.v1.Stacks/Restore"
+	Stacks_Recover_FullMethodName     = "/deployctl.v1.Stacks/Recover"
 	Stacks_History_FullMethodName     = "/deployctl.v1.Stacks/History"
 	Stacks_Encrypt_FullMethodName     = "/deployctl.v1.Stacks/Encrypt"
 	Stacks_Decrypt_FullMethodName     = "/deployctl.v1.Stacks/Decrypt"
@@ -276,6 +278,10 @@ type StacksClient interface {
 	// Export streams a deployment in chunks; Import takes one in chunks.
 	Export(ctx context.Context, in *ExportRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ExportResponse], error)
 	Import(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[ImportRequest, ImportResponse], error)
+	// Restore makes the deployment of an earlier version the stack's next one.
+	Restore(ctx context.Context, in *RestoreRequest, opts ...grpc.CallOption) (*RestoreResponse, error)
+	// Recover ends the update that has the stack in the place of its closed workflow.
+	Recover(ctx context.Context, in *RecoverRequest, opts ...grpc.CallOption) (*RecoverResponse, error)
 	History(ctx context.Context, in *HistoryRequest, opts ...grpc.CallOption) (*HistoryResponse, error)
 	Encrypt(ctx context.Context, in *EncryptRequest, opts ...grpc.CallOption) (*EncryptResponse, error)
 	Decrypt(ctx context.Context, in *DecryptRequest, opts ...grpc.CallOption) (*DecryptResponse, error)
@@ -381,6 +387,26 @@ func (c *stacksClient) Import(ctx context.Context, opts ...grpc.CallOption) (grp
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Stacks_ImportClient = grpc.ClientStreamingClient[ImportRequest, ImportResponse]
 
+func (c *stacksClient) Restore(ctx context.Context, in *RestoreRequest, opts ...grpc.CallOption) (*RestoreResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(RestoreResponse)
+	err := c.cc.Invoke(ctx, Stacks_Restore_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *stacksClient) Recover(ctx context.Context, in *RecoverRequest, opts ...grpc.CallOption) (*RecoverResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(RecoverResponse)
+	err := c.cc.Invoke(ctx, Stacks_Recover_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *stacksClient) History(ctx context.Context, in *HistoryRequest, opts ...grpc.CallOption) (*HistoryResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(HistoryResponse)
@@ -424,6 +450,10 @@ type StacksServer interface {
 	// Export streams a deployment in chunks; Import takes one in chunks.
 	Export(*ExportRequest, grpc.ServerStreamingServer[ExportResponse]) error
 	Import(grpc.ClientStreamingServer[ImportRequest, ImportResponse]) error
+	// Restore makes the deployment of an earlier version the stack's next one.
+	Restore(context.Context, *RestoreRequest) (*RestoreResponse, error)
+	// Recover ends the update that has the stack in the place of its closed workflow.
+	Recover(context.Context, *RecoverRequest) (*RecoverResponse, error)
 	History(context.Context, *HistoryRequest) (*HistoryResponse, error)
 	Encrypt(context.Context, *EncryptRequest) (*EncryptResponse, error)
 	Decrypt(context.Context, *DecryptRequest) (*DecryptResponse, error)
@@ -460,6 +490,12 @@ func (UnimplementedStacksServer) Export(*ExportRequest, grpc.ServerStreamingServ
 }
 func (UnimplementedStacksServer) Import(grpc.ClientStreamingServer[ImportRequest, ImportResponse]) error {
 	return status.Error(codes.Unimplemented, "method Import not implemented")
+}
+func (UnimplementedStacksServer) Restore(context.Context, *RestoreRequest) (*RestoreResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Restore not implemented")
+}
+func (UnimplementedStacksServer) Recover(context.Context, *RecoverRequest) (*RecoverResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Recover not implemented")
 }
 func (UnimplementedStacksServer) History(context.Context, *HistoryRequest) (*HistoryResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method History not implemented")
@@ -617,6 +653,42 @@ func _Stacks_Import_Handler(srv interface{}, stream grpc.ServerStream) error {
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Stacks_ImportServer = grpc.ClientStreamingServer[ImportRequest, ImportResponse]
 
+func _Stacks_Restore_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RestoreRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(StacksServer).Restore(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Stacks_Restore_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(StacksServer).Restore(ctx, req.(*RestoreRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Stacks_Recover_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RecoverRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(StacksServer).Recover(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Stacks_Recover_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(StacksServer).Recover(ctx, req.(*RecoverRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Stacks_History_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(HistoryRequest)
 	if err := dec(in); err != nil {
@@ -701,6 +773,14 @@ var Stacks_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "TagStack",
 			Handler:    _Stacks_TagStack_Handler,
+		},
+		{
+			MethodName: "Restore",
+			Handler:    _Stacks_Restore_Handler,
+		},
+		{
+			MethodName: "Recover",
+			Handler:    _Stacks_Recover_Handler,
 		},
 		{
 			MethodName: "History",

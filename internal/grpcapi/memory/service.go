@@ -29,6 +29,8 @@ type Script struct {
 	Resources int
 	// Hold keeps the update from ending until it is closed or the update is cancelled; nil does not.
 	Hold <-chan struct{}
+	// Lost: somebody has closed its workflow.
+	Lost bool
 }
 
 // Service is the service. Its fields may be set before it is used.

@@ -121,6 +121,37 @@ func (s *Service) Import(
 	return found.info.Version, nil
 }
 
+// Restore gives a stack that has been at a version before that one again; only its number is kept.
+func (s *Service) Restore(_ context.Context, name deployments.StackName, version int, _ deployments.SecretsProvider) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	found, err := s.find(name)
+	if err != nil {
+		return 0, err
+	}
+	if version < 1 || version >= found.info.Version {
+		return 0, deployments.Errorf(deployments.CodeNotFound, "stack %s has no earlier version %d", name, version)
+	}
+	found.info.Version++
+	return found.info.Version, nil
+}
+
+// Recover ends the stack's update, if it is one that Lost says.
+func (s *Service) Recover(_ context.Context, name deployments.StackName) (deployments.UpdateInfo, error) {
+	s.mu.Lock()
+	found, err := s.find(name)
+	if err != nil || found.info.Active == nil {
+		s.mu.Unlock()
+		return deployments.UpdateInfo{}, err
+	}
+	u := s.updates[found.info.Active.Update.String()]
+	s.mu.Unlock()
+	if !u.script.Lost {
+		return deployments.UpdateInfo{}, deployments.Errorf(deployments.CodeConflict, "%s is running", u.info.Update)
+	}
+	return s.settle(u, "failed"), nil
+}
+
 // History lists the updates of a stack.
 func (s *Service) History(_ context.Context, name deployments.StackName, limit int) ([]deployments.UpdateInfo, error) {
 	s.mu.Lock()
@@ -129,7 +160,11 @@ func (s *Service) History(_ context.Context, name deployments.StackName, limit i
 	if err != nil {
 		return nil, err
 	}
-	return found.history[:min(limit, len(found.history))], nil
+	list := slices.Clone(found.history[:min(limit, len(found.history))])
+	for i := range list {
+		list[i].Kept = true
+	}
+	return list, nil
 }
 
 // CreateToken makes a token.

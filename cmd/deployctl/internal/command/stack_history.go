@@ -12,8 +12,9 @@ import (
 func stackHistoryCommand(s *Surroundings) *cli.Command {
 	return &cli.Command{
 		Name: "history", Aliases: []string{"hist"}, Usage: "list the stack's updates, the latest first",
-		Flags:  onStack(jsonFlag, &cli.IntFlag{Name: "limit", Usage: "at most `N`", Value: 20}),
-		Action: action(s, runStackHistory),
+		Description: "STATE is kept where deployctl stack restore can make the state that an update left the stack's again.",
+		Flags:       onStack(jsonFlag, &cli.IntFlag{Name: "limit", Usage: "at most `N`", Value: 20}),
+		Action:      action(s, runStackHistory),
 	}
 }
 
@@ -29,11 +30,24 @@ func runStackHistory(ctx context.Context, s *session) error {
 	if s.flags.Bool("json") {
 		return s.sayJSON(list)
 	}
-	rows := [][]string{{"VERSION", "KIND", "STATUS", "STARTED", "CHANGES", "BY", "MESSAGE"}}
+	rows := [][]string{{"VERSION", "KIND", "STATUS", "STATE", "STARTED", "CHANGES", "BY", "MESSAGE"}}
 	for _, u := range list {
-		rows = append(rows, []string{u.Update.Version, string(u.Kind), u.Status, when(u.Started), changesText(u), u.Initiator, u.Message})
+		rows = append(rows, []string{
+			u.Update.Version, string(u.Kind), u.Status, stateText(u, info.Version), when(u.Started), changesText(u), u.Initiator, u.Message,
+		})
 	}
 	return s.sayTable(rows)
+}
+
+// stateText says what is there of the state that an update left: it is the stack's, it can be restored, or neither.
+func stateText(u deployments.UpdateInfo, newest int) string {
+	switch {
+	case u.Update.Number() == newest:
+		return "newest"
+	case u.Kept:
+		return "kept"
+	}
+	return "-"
 }
 
 // changesText lists what an update changed: "create 2, delete 1".

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/grpcapi/memory"
 )
 
 const exported = `{"version":3,"deployment":{"manifest":{"time":"2026-01-02T03:04:05Z","magic":"","version":""},"resources":[
@@ -67,6 +68,49 @@ func TestAStackMayBeNamedWholeOutsideItsProject(t *testing.T) {
 	}
 	d.refused(2, "there is no Pulumi.yaml", "stack", "history", "--stack", "dev")
 	d.refused(2, "there is no Pulumi.yaml", "up", "--yes", "--stack", "organization/shop/dev")
+}
+
+func TestAnEarlierVersionIsRestoredAfterAQuestion(t *testing.T) {
+	d := inProject(t)
+	d.must("up", "--yes")
+	d.must("up", "--yes")
+	if got := d.must("stack", "history"); !strings.Contains(got, "newest") || !strings.Contains(got, "kept") {
+		t.Errorf("history is\n%s", got)
+	}
+	d.refused(2, `"x" is not a version`, "stack", "restore", "x")
+	d.refused(2, "no earlier version 7", "stack", "restore", "7", "--yes")
+	d.refused(2, "--yes", "stack", "restore", "1")
+	if got := d.must("stack", "restore", "1", "--yes"); !strings.Contains(got, "Version 3 of organization/shop/dev is version 1 again.") {
+		t.Errorf("it says\n%s", got)
+	}
+	d.person, d.input = true, "no\n"
+	if o := d.run("stack", "restore", "2"); o.code != 3 {
+		t.Errorf("declined: %+v", o)
+	}
+}
+
+func TestAnUpdateWhoseWorkflowIsClosedIsRecovered(t *testing.T) {
+	d := inProject(t)
+	if got := d.must("stack", "recover"); !strings.Contains(got, "nothing to recover") {
+		t.Errorf("it says\n%s", got)
+	}
+	script := memory.Script{Hold: make(chan struct{}), Error: "its workflow was ended from outside", Resources: 3}
+	d.service.Play = func(deployments.UpdateRequest) memory.Script { return script }
+	submit := func() {
+		name := deployments.StackName{Organization: "organization", Project: "shop", Stack: "dev"}
+		if _, err := d.service.Submit(t.Context(), deployments.UpdateRequest{Stack: name, RequestID: t.Name() + script.Error, Kind: "up"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	script.Lost = true
+	submit()
+	got := d.must("stack", "recover")
+	if !strings.Contains(got, "organization/shop/dev/1 has ended failed: its workflow was ended from outside") || !strings.Contains(got, "3 resources") {
+		t.Errorf("it says\n%s", got)
+	}
+	script.Lost, script.Error = false, ""
+	submit()
+	d.refused(4, "is running", "stack", "recover")
 }
 
 func TestTheStackOfTheFlagBeatsTheVariableBeatsTheSelection(t *testing.T) {

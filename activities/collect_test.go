@@ -1,0 +1,46 @@
+package activities
+
+import (
+	"testing"
+	"time"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/statestore"
+)
+
+func TestAWorkerLooksForWhatIsNotKeptAfterAnUpdateAndAtMostOnceAnHour(t *testing.T) {
+	h := newHouse(t)
+	looked := make(chan error, 2)
+	h.acts.Housekeeping = Housekeeping{
+		Retention: &statestore.Retention{Versions: 1},
+		Collected: func(_ deployments.StackName, removed statestore.Collected, err error) {
+			if removed != (statestore.Collected{}) {
+				t.Errorf("it removed %+v, which is young", removed)
+			}
+			looked <- err
+		},
+	}
+	for range 2 {
+		h.claim(deployments.UpdateRequest{Kind: engine.KindDestroy})
+		_, err := call[deployments.UpdateInfo](h, h.acts.Settled, deployments.SettledInput{
+			Update: h.update, Base: h.base, Result: engine.Result{Status: engine.StatusSucceeded},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := <-looked; err != nil {
+		t.Error(err)
+	}
+	now := time.Now()
+	if h.acts.due(testStack, now.Add(collectEvery/2)) {
+		t.Error("it is due after half an hour")
+	}
+	if !h.acts.due(testStack, now.Add(2*collectEvery)) || h.acts.due(testStack, now.Add(2*collectEvery)) {
+		t.Error("it is not due once after two hours")
+	}
+	if len(looked) > 0 {
+		t.Error("it looked twice")
+	}
+}

@@ -1,0 +1,50 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/urfave/cli/v2"
+)
+
+func stackRestoreCommand(s *Surroundings) *cli.Command {
+	return &cli.Command{
+		Name: "restore", Usage: "make an earlier state of the stack its newest; what is real does not change", ArgsUsage: "VERSION",
+		Description: "deployctl stack history shows which versions are kept. deployctl refresh then finds out what has changed since.",
+		Flags:       onStack(yesFlag),
+		Action:      action(s, runStackRestore),
+	}
+}
+
+func runStackRestore(ctx context.Context, s *session) error {
+	text := s.flags.Args().First()
+	version, err := strconv.Atoi(text)
+	if err != nil || version < 1 {
+		return deployments.Errorf(deployments.CodeInvalid, "%q is not a version; `deployctl stack history` lists those there are", text)
+	}
+	info, err := s.knownStack(ctx)
+	if err != nil {
+		return err
+	}
+	provider, err := s.exportSecrets(info.Stack, true)
+	if err != nil {
+		return err
+	}
+	if err := s.mustAsk(); err != nil {
+		return err
+	}
+	if !s.flags.Bool("yes") {
+		question := fmt.Sprintf("Make version %d the newest state of %s? What has changed since is forgotten, but not undone.", version, info.Stack)
+		if err := s.confirm(ctx, question, nil); err != nil {
+			return err
+		}
+	}
+	next, err := s.service.Restore(ctx, info.Stack, version, provider)
+	if err != nil {
+		return err
+	}
+	s.say("Version %d of %s is version %d again.\n  deployctl refresh   reads what has changed since", next, info.Stack, version)
+	return nil
+}

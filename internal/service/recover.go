@@ -1,0 +1,76 @@
+package service
+
+import (
+	"context"
+	"time"
+
+	"go.temporal.io/api/enums/v1"
+
+	"github.com/deployctl/deployctl/deployments"
+)
+
+// recoverPoll is how often it is looked whether an update has been recovered.
+const recoverPoll = 250 * time.Millisecond
+
+// Recover has the stack's workflow look, now, at the update that the stack's head names. That one takes up what runs, and ends
+// what was closed from outside; so it is what a next update would do first.
+func (s *Service) Recover(ctx context.Context, name deployments.StackName) (deployments.UpdateInfo, error) {
+	head, err := s.Head(ctx, name)
+	if err != nil || head.Active == nil {
+		return deployments.UpdateInfo{}, err
+	}
+	u := deployments.UpdateName{StackName: name, Version: head.Active.Version}
+	if u.Number() == 0 {
+		return deployments.UpdateInfo{}, deployments.Errorf(deployments.CodeConflict,
+			"the stack %s is being removed or renamed; if that was interrupted, do it again", name)
+	}
+	running, err := s.running(ctx, u)
+	if err != nil {
+		return deployments.UpdateInfo{}, err
+	}
+	if running {
+		return deployments.UpdateInfo{}, deployments.Errorf(deployments.CodeConflict,
+			"%s is running, and needs no recovery: wait for it, or end it with `deployctl cancel`", u)
+	}
+	for {
+		if err := s.wake(ctx, name); err != nil {
+			return deployments.UpdateInfo{}, failure("recover the update", err)
+		}
+		info, err := s.Info(ctx, u)
+		if err == nil && !info.Ended.IsZero() {
+			return info, nil
+		}
+		if err != nil && deployments.CodeOf(err) != deployments.CodeNotFound {
+			return info, err
+		}
+		select {
+		case <-ctx.Done():
+			return info, failure("recover the update", ctx.Err())
+		case <-time.After(recoverPoll):
+		}
+	}
+}
+
+// running tells whether an update's workflows run. One whose Run has ended is about to end.
+func (s *Service) running(ctx context.Context, u deployments.UpdateName) (bool, error) {
+	for _, id := range []string{deployments.UpdateWorkflowID(u), deployments.RunWorkflowID(u)} {
+		described, err := s.temporal.DescribeWorkflowExecution(ctx, id, "")
+		err = failure("look at the update", err)
+		if err != nil && deployments.CodeOf(err) != deployments.CodeNotFound {
+			return false, err
+		}
+		if err == nil && described.GetWorkflowExecutionInfo().GetStatus() != enums.WORKFLOW_EXECUTION_STATUS_RUNNING {
+			return false, nil
+		}
+		if err != nil && id == deployments.UpdateWorkflowID(u) {
+			return false, nil // it is long gone
+		}
+	}
+	return true, nil
+}
+
+// wake starts the stack's workflow if it does not run.
+func (s *Service) wake(ctx context.Context, name deployments.StackName) error {
+	_, err := s.temporal.ExecuteWorkflow(ctx, stackOptions(name), deployments.WorkflowStack, deployments.StackInput{Stack: name})
+	return err
+}

@@ -1,0 +1,85 @@
+package service
+
+import (
+	"fmt"
+	"log/slog"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/log"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/statestore"
+)
+
+var dev = deployments.StackName{Organization: "organization", Project: "shop", Stack: "dev"}
+
+// newService is a service with a stack, whose Temporal is away.
+func newService(t *testing.T) *Service {
+	t.Helper()
+	store, err := statestore.New(&statestore.Memory{}, statestore.Options{Master: make([]byte, 32)})
+	must(t, err)
+	must(t, store.CreateStack(t.Context(), dev, nil))
+	away, err := client.NewLazyClient(client.Options{HostPort: "127.0.0.1:1", Logger: log.NewStructuredLogger(slog.New(slog.DiscardHandler))})
+	must(t, err)
+	t.Cleanup(away.Close)
+	return New(away, store, nil)
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// watched is the end of an update, of which nothing else is there to be seen.
+func watched(t *testing.T, s *Service, version string) *deployments.UpdateInfo {
+	t.Helper()
+	var seen []deployments.WatchEvent
+	must(t, s.Watch(t.Context(), deployments.UpdateName{StackName: dev, Version: version}, func(e deployments.WatchEvent) error {
+		seen = append(seen, e)
+		return nil
+	}))
+	if len(seen) != 1 || seen[0].End == nil {
+		t.Fatalf("version %s shows %+v", version, seen)
+	}
+	return seen[0].End
+}
+
+func TestWhatIsImportedAndRestoredStandsInTheHistoryAndCanBeShown(t *testing.T) {
+	s := newService(t)
+	deployment := apitype.UntypedDeployment{Version: 3, Deployment: []byte(`{"manifest":{"time":"0001-01-01T00:00:00Z","magic":"","version":""}}`)}
+	for range 2 {
+		_, err := s.Import(t.Context(), dev, deployment, deployments.SecretsProvider{})
+		must(t, err)
+	}
+	version, err := s.Restore(t.Context(), dev, 1, deployments.SecretsProvider{})
+	must(t, err)
+	list, err := s.History(t.Context(), dev, 0)
+	must(t, err)
+	var told []string
+	for _, info := range list {
+		told = append(told, fmt.Sprint(info.Update.Version, " ", info.Kind, " ", info.Status, " ", info.Message, " ", info.Kept))
+	}
+	want := []string{"3 restore succeeded version 1 again true", "2 import succeeded  true", "1 import succeeded  true"}
+	if version != 3 || !slices.Equal(told, want) {
+		t.Errorf("as version %d; the history is %q", version, told)
+	}
+	if end := watched(t, s, "3"); end.Kind != deployments.KindRestore {
+		t.Errorf("it is shown as %+v", end)
+	}
+}
+
+func TestAnUpdateWhoseLogIsNotKeptShowsItsEnd(t *testing.T) {
+	s := newService(t)
+	must(t, s.PutInfo(t.Context(), deployments.UpdateInfo{
+		Update: deployments.UpdateName{StackName: dev, Version: "7"}, Status: "failed", Ended: time.Now().Add(-2 * collectedAfter),
+	}))
+	if end := watched(t, s, "7"); end.Status != "failed" {
+		t.Errorf("it is shown as %+v", end)
+	}
+}

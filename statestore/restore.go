@@ -1,0 +1,64 @@
+package statestore
+
+import (
+	"context"
+	"slices"
+
+	"github.com/deployctl/deployctl/deployments"
+)
+
+// Restore makes the deployment of an earlier version the stack's next one, and returns that version. What is real does not
+// change: the next update, or a refresh, starts from what was known then. CodeNotFound: there is no such version, it never
+// had a checkpoint, or that is not kept any more. CodeInvalid: it cannot be the stack's deployment now. CodeConflict: the stack
+// has an update running.
+func (s *Store) Restore(ctx context.Context, x Exchange, version int) (int, error) {
+	h, err := s.Head(ctx, x.Stack)
+	if err != nil {
+		return 0, err
+	}
+	if version < 1 || version >= h.Next {
+		return 0, deployments.Errorf(deployments.CodeNotFound,
+			"the stack %s has no version %d; `deployctl stack history` lists those there are", x.Stack, version)
+	}
+	if h.Active != nil {
+		return 0, busy(x.Stack, h.Active)
+	}
+	if version == h.Version {
+		return 0, deployments.Errorf(deployments.CodeInvalid, "version %d is the stack's newest already", version)
+	}
+	versions, _, err := s.versions(ctx, x.Stack)
+	switch {
+	case err != nil:
+		return 0, err
+	case slices.Contains(versions, version):
+	case len(versions) > 0 && version < versions[0]:
+		return 0, deployments.Errorf(deployments.CodeNotFound,
+			"version %d of %s is not kept any more: %d is the oldest that is; `deployctl stack history` shows which can be restored",
+			version, x.Stack, versions[0])
+	default:
+		return 0, deployments.Errorf(deployments.CodeNotFound,
+			"update %d of %s ended before it had a state of its own; `deployctl stack history` shows which versions can be restored",
+			version, x.Stack)
+	}
+	c, err := s.Checkpoint(ctx, x.Stack, version, x.Secrets)
+	if err != nil {
+		return 0, err
+	}
+	if err := c.Sound(); err != nil {
+		return 0, deployments.Errorf(deployments.CodeInvalid, "version %d cannot be restored: %w", version, err)
+	}
+	if u, ok := c.stray(x.Stack); ok {
+		return 0, deployments.Errorf(deployments.CodeInvalid,
+			"version %d is of the time when the stack had another name: it has the resource %s; rename what `deployctl stack export --version %d` "+
+				"gives, and import that", version, u, version)
+	}
+	r, err := s.ringOf(ctx, x.Stack)
+	if err != nil {
+		return 0, err
+	}
+	d := r.copyOf(c)
+	if d.secrets, err = r.provider(x.Secrets); err != nil {
+		return 0, err
+	}
+	return s.replace(ctx, x.Stack, d)
+}

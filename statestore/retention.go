@@ -1,0 +1,215 @@
+package statestore
+
+import (
+	"context"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/deployctl/deployctl/deployments"
+)
+
+// Retention says what Collect leaves of a stack besides what its head and its running update need.
+type Retention struct {
+	// Versions is how many of the latest checkpoints are kept, with all that is known of their updates; at least 1.
+	Versions int
+	// Age: whatever is younger is kept, too; at least a day.
+	Age time.Duration
+}
+
+// young is what nothing is removed that is: somebody may just be at it.
+const young = 24 * time.Hour
+
+// unheard is how long the project of an update is kept at least: it may wait in a queue, where the store does not see it.
+const unheard = 30 * 24 * time.Hour
+
+// Collected counts what Collect has removed.
+type Collected struct {
+	Checkpoints int
+	Updates     int // their requests, event logs and what else is known of them, but for their place in the history
+	Previews    int
+	Files       int // of projects
+	Blobs       int // large values that an older version of deployctl has left
+}
+
+// Collect removes from a stack what a retention does not keep. Others may use the stack meanwhile: only what nobody writes or
+// begins to rely on any more is removed, for a head never goes back, a version is given out once, and a month does not come
+// again. What cannot be removed now is removed the next time.
+func (s *Store) Collect(ctx context.Context, name deployments.StackName, keep Retention) (Collected, error) {
+	keep.Versions, keep.Age = max(keep.Versions, 1), max(keep.Age, young)
+	c := collection{Store: s, name: name, keep: keep}
+	var err error
+	if c.head, err = s.Head(ctx, name); err != nil || c.head.Active != nil && c.head.Active.Version == removal {
+		return Collected{}, err
+	}
+	for _, part := range []func(context.Context) error{c.checkpoints, c.updates, c.previews, c.files, c.blobs} {
+		if err := part(ctx); err != nil {
+			return c.Collected, err
+		}
+	}
+	return c.Collected, nil
+}
+
+// collection is a Collect at work.
+type collection struct {
+	*Store
+	Collected
+	name   deployments.StackName
+	keep   Retention
+	head   Head // as it was at the beginning; it can only have moved on
+	oldest int  // version that is kept
+}
+
+// before is when something must have been written last to be of that age.
+func (c *collection) before(age time.Duration) time.Time { return c.now().Add(-age) }
+
+// checkpoints removes those of old versions.
+func (c *collection) checkpoints(ctx context.Context) error {
+	versions, written, err := c.versions(ctx, c.name)
+	if err != nil {
+		return err
+	}
+	c.oldest = c.head.Version
+	latest := 0
+	for i, version := range slices.Backward(versions) {
+		if version <= c.head.Version {
+			latest++
+		}
+		if latest <= c.keep.Versions || written[i].After(c.before(c.keep.Age)) {
+			c.oldest = min(c.oldest, version)
+		}
+	}
+	var gone []string
+	for _, version := range versions {
+		if version < c.oldest {
+			gone = append(gone, checkpointKey(c.name, version))
+		}
+	}
+	return c.remove(ctx, gone, &c.Checkpoints)
+}
+
+// versions gives those of which there is a checkpoint, in order, and when it was written.
+func (s *Store) versions(ctx context.Context, name deployments.StackName) ([]int, []time.Time, error) {
+	prefix := stackKey(name, "checkpoints/")
+	l, err := s.objects.List(ctx, Query{Prefix: prefix})
+	if err != nil {
+		return nil, nil, failed(err, "list "+prefix)
+	}
+	at := make(map[int]time.Time, len(l.Keys))
+	var versions []int
+	for i, key := range l.Keys {
+		number, ok := strings.CutSuffix(key[len(prefix):], checkpointForm)
+		version, err := strconv.Atoi(number)
+		if !ok || err != nil {
+			continue // somebody's copy
+		}
+		versions, at[version] = append(versions, version), l.Written[i]
+	}
+	slices.Sort(versions)
+	written := make([]time.Time, len(versions))
+	for i, version := range versions {
+		written[i] = at[version]
+	}
+	return versions, written, nil
+}
+
+// updates removes what is known of the updates before the oldest version. Those have ended: versions end in order.
+func (c *collection) updates(ctx context.Context) error {
+	prefix := stackKey(c.name, "updates/")
+	l, err := c.objects.List(ctx, Query{Prefix: prefix, Fold: true})
+	if err != nil {
+		return failed(err, "list "+prefix)
+	}
+	for _, folder := range l.Keys {
+		if n, err := strconv.Atoi(path.Base(folder)); err != nil || n >= c.oldest {
+			continue
+		}
+		if err := c.deleteAll(ctx, folder); err != nil {
+			return err
+		}
+		c.Updates++
+	}
+	return nil
+}
+
+// previews removes those to which nothing has been added for as long as everything is kept.
+func (c *collection) previews(ctx context.Context) error {
+	prefix := stackKey(c.name, "updates/")
+	l, err := c.objects.List(ctx, Query{Prefix: prefix + "p"})
+	if err != nil {
+		return failed(err, "list "+prefix)
+	}
+	keys, last := map[string][]string{}, map[string]time.Time{}
+	for i, key := range l.Keys {
+		preview, _, _ := strings.Cut(key[len(prefix):], "/")
+		keys[preview] = append(keys[preview], key)
+		if l.Written[i].After(last[preview]) {
+			last[preview] = l.Written[i]
+		}
+	}
+	removed := 0
+	for preview, at := range last {
+		if at.After(c.before(c.keep.Age)) {
+			continue
+		}
+		if err := c.remove(ctx, keys[preview], &removed); err != nil {
+			return err
+		}
+		c.Previews++
+	}
+	return nil
+}
+
+// files removes the project files of months that are over for as long as they are kept.
+func (c *collection) files(ctx context.Context) error {
+	r := c.ring(c.head.ID)
+	l, err := c.objects.List(ctx, Query{Prefix: filesKey(r), Fold: true})
+	if err != nil {
+		return failed(err, "list the project files of "+c.name.String())
+	}
+	kept := c.before(max(c.keep.Age, unheard))
+	for _, folder := range l.Keys {
+		month, err := time.Parse(monthForm, path.Base(folder))
+		if err != nil || month.AddDate(0, 1, 0).After(kept) {
+			continue
+		}
+		if err := c.removeOld(ctx, folder, kept, &c.Files); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// blobs removes what is left of the time when all updates of a stack shared their large values, and its project files had no
+// month. Only an update that began then may still need them.
+func (c *collection) blobs(ctx context.Context) error {
+	if c.head.Active != nil {
+		return nil
+	}
+	return c.removeOld(ctx, blobKey(c.ring(c.head.ID), ""), c.before(max(c.keep.Age, unheard)), &c.Blobs)
+}
+
+// removeOld removes what stands in a folder itself and was written last before a time.
+func (c *collection) removeOld(ctx context.Context, folder string, before time.Time, count *int) error {
+	l, err := c.objects.List(ctx, Query{Prefix: folder, Fold: true})
+	if err != nil {
+		return failed(err, "list "+folder)
+	}
+	var gone []string
+	for i, key := range l.Keys {
+		if !strings.HasSuffix(key, "/") && l.Written[i].Before(before) {
+			gone = append(gone, key)
+		}
+	}
+	return c.remove(ctx, gone, count)
+}
+
+func (c *collection) remove(ctx context.Context, keys []string, count *int) error {
+	err := each(keys, func(key string) error { return failed(c.objects.Delete(ctx, key), "delete "+key) })
+	if err == nil {
+		*count += len(keys)
+	}
+	return err
+}
