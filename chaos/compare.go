@@ -29,7 +29,7 @@ func (s *stage) reached(ctx context.Context) (r reached, err error) {
 	if err != nil {
 		return r, err
 	}
-	state, err := s.state(ctx)
+	state, err := s.exported(ctx)
 	if err != nil {
 		return r, err
 	}
@@ -71,8 +71,8 @@ func (s *stage) reached(ctx context.Context) (r reached, err error) {
 	return r, nil
 }
 
-// state is the stack as it is exported.
-func (s *stage) state(ctx context.Context) (state apitype.DeploymentV3, err error) {
+// exported is the stack's state, secrets in plain text.
+func (s *stage) exported(ctx context.Context) (state apitype.DeploymentV3, err error) {
 	text, err := s.deployctl(ctx, "stack", "export", "--show-secrets")
 	if err != nil {
 		return state, err

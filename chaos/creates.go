@@ -143,7 +143,7 @@ func (l *losingStage) leaves(ctx context.Context) error {
 	if err := l.struck(ctx); err != nil {
 		return err
 	}
-	state, err := l.state(ctx)
+	state, err := l.exported(ctx)
 	if err != nil {
 		return err
 	}

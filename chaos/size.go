@@ -158,7 +158,7 @@ func outlasting(ctx context.Context, w *world) (o outcome, err error) {
 		return o, err
 	}
 	o.Tally = map[string]int{"outlasted events": o.Tally["events"]}
-	state, err := s.state(ctx)
+	state, err := s.exported(ctx)
 	if err == nil && len(state.Resources) != manyResources+2 {
 		err = fmt.Errorf("the state has %d resources", len(state.Resources))
 	}
