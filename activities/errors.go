@@ -14,6 +14,9 @@ var retryable = map[deployments.Code]bool{
 	deployments.CodeUnavailable: true,
 }
 
+// Failure is failure, for activities of other packages.
+func Failure(err error) error { return failure(err) }
+
 // failure translates an error of an activity for Temporal: its code becomes the type, and says whether it is retried.
 // Errors that are made for Temporal, and ends of the context, stay as they are.
 func failure(err error) error {

@@ -45,6 +45,7 @@ type Client struct {
 	stacks     api.StacksClient
 	bundles    api.BundlesClient
 	tokens     api.TokensClient
+	schedules  api.SchedulesClient
 	silence    silence
 }
 
@@ -91,7 +92,8 @@ func Dial(o Options) (*Client, error) {
 		options: o, connection: connection,
 		updates: api.NewDeploymentsClient(connection), stacks: api.NewStacksClient(connection),
 		bundles: api.NewBundlesClient(connection), tokens: api.NewTokensClient(connection),
-		silence: silence{tell: o.Unreachable},
+		schedules: api.NewSchedulesClient(connection),
+		silence:   silence{tell: o.Unreachable},
 	}, nil
 }
 

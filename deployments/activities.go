@@ -14,6 +14,9 @@ const (
 	ActivityRecover = "Recover" // RecoverInput → Recovered
 	ActivityEnter   = "Enter"   // UpdateInfo → nothing: an update that never began is part of its stack's history
 	ActivityEnded   = "Ended"   // UpdateName → nothing, once the update's workflow is closed or not known
+	ActivitySubmit  = "Submit"  // SubmitInput → Accepted
+	ActivityFollow  = "Follow"  // UpdateName → UpdateInfo, once the update has ended
+	ActivityCompile = "Compile" // CompileInput → Found
 
 	ActivityProgram = "Program" // ProgramInput → ProgramOutput
 	ActivityPlan    = "Plan"    // PlanInput → PlanOutput
@@ -109,6 +112,28 @@ type Recovered struct {
 	UpdateInfo
 	// Request is what was asked for, without what is never stored.
 	Request UpdateRequest `json:"request"`
+}
+
+// SubmitInput submits an update for a run of a schedule. The same request id submitted twice is one update.
+type SubmitInput struct {
+	ScheduledInput
+	RequestID string `json:"requestID"`
+	// Look asks for the look for drift of a schedule that remediates, not for the update that puts it right.
+	Look bool `json:"look,omitempty"`
+}
+
+// CompileInput makes the report of a look for drift of what its update has logged.
+type CompileInput struct {
+	Look UpdateName `json:"look"`
+	// Remedy is the update that has put it right, if one has.
+	Remedy *UpdateName `json:"remedy,omitempty"`
+}
+
+// Found sums up a look for drift.
+type Found struct {
+	Drifted int `json:"drifted"` // resources
+	// Details are what drifted, in Markdown, as much as people see at a glance.
+	Details string `json:"details,omitempty"`
 }
 
 // ProgramInput runs the program once: one epoch.

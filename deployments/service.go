@@ -48,6 +48,8 @@ type UpdateRequest struct {
 	WaitOnUnknown    bool     `json:"waitOnUnknown,omitempty"`
 	Message          string   `json:"message,omitempty"`
 	Initiator        string   `json:"initiator,omitempty"` // who asked: a token's name or the local user's
+	// Scheduled: nobody waits for it, so whatever somebody waits for goes first.
+	Scheduled bool `json:"scheduled,omitempty"`
 }
 
 // Previewed gives BaseVersion: ok is false when nothing was previewed.
@@ -181,6 +183,7 @@ type Service interface {
 	Stacks
 	Bundles
 	Tokens
+	Schedules
 }
 
 // Stacks manages stacks and their state.

@@ -9,9 +9,10 @@ import (
 
 // Names of workflows, signals, updates and queries.
 const (
-	WorkflowStack  = "Stack"
-	WorkflowUpdate = "Update"
-	WorkflowRun    = "Run"
+	WorkflowStack     = "Stack"
+	WorkflowUpdate    = "Update"
+	WorkflowRun       = "Run"
+	WorkflowScheduled = "Scheduled"
 
 	// Of Stack.
 	UpdateSubmit   = "submit"   // UpdateRequest → Accepted
@@ -102,6 +103,19 @@ type UpdateInput struct {
 	Since time.Time `json:"since,omitzero"`
 	// Next is the version as which a withdrawn update goes on, if it does.
 	Next string `json:"next,omitempty"`
+}
+
+// ScheduledInput starts a run of a schedule.
+type ScheduledInput struct {
+	Schedule Schedule `json:"schedule"`
+	// StackID is the identity of the stack that the schedule was made for: another one may get its name.
+	StackID string `json:"stackID"`
+}
+
+// ScheduledOutput is what a run of a schedule came to; a failed one's error has it as a detail.
+type ScheduledOutput struct {
+	Updates []UpdateName `json:"updates,omitempty"`
+	Drifted int          `json:"drifted,omitempty"` // resources
 }
 
 // RunOutput is what a Run came to, and the number of its last save, which Settled needs.

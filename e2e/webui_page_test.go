@@ -127,23 +127,11 @@ func TestTheWebUIShowsTheProgress(t *testing.T) {
 	gate := s.gate(t, "named-2", fakecloud.Before)
 	up := s.start(t, "up", "--yes", "--skip-preview")
 	must(t, gate.Wait(waiting(t)))
-	service := s.status(t)
-	temporal, err := client.Dial(client.Options{
-		HostPort: service.TemporalAddress, Namespace: service.Namespace, DataConverter: asItIs{converter.GetDefaultDataConverter()},
-		Logger: log.NewStructuredLogger(slog.New(slog.DiscardHandler)),
-	})
-	must(t, err)
-	t.Cleanup(temporal.Close)
-	browser := s.browser(t)
+	service, details := s.status(t), s.details(t)
 	shows := func(workflow, text string) {
 		t.Helper()
 		eventually(t, "the details of the "+workflow+" show "+text, func() bool {
-			value, err := temporal.QueryWorkflow(t.Context(), workflow+"/organization/"+projectName(t)+"/dev/1", "", "__temporal_workflow_metadata")
-			must(t, err)
-			var sealed payload
-			must(t, value.Get(&sealed))
-			opened, _ := decoded(t, browser, service, sealed)
-			return strings.Contains(opened, text)
+			return strings.Contains(details(workflow+"/organization/"+projectName(t)+"/dev/1"), text)
 		})
 	}
 	shows("run", "| create | fake:index:Named | named-2 |")
@@ -151,6 +139,27 @@ func TestTheWebUIShowsTheProgress(t *testing.T) {
 	must(t, gate.Open(t.Context()))
 	up.mustEnd(t, 0)
 	shows("update", "**succeeded**")
+}
+
+// details gives what reads, as the Web UI does, the current details of workflows.
+func (p *project) details(t *testing.T) func(workflow string) string {
+	t.Helper()
+	service := p.status(t)
+	temporal, err := client.Dial(client.Options{
+		HostPort: service.TemporalAddress, Namespace: service.Namespace, DataConverter: asItIs{converter.GetDefaultDataConverter()},
+		Logger: log.NewStructuredLogger(slog.New(slog.DiscardHandler)),
+	})
+	must(t, err)
+	t.Cleanup(temporal.Close)
+	browser := p.browser(t)
+	return func(workflow string) string {
+		value, err := temporal.QueryWorkflow(t.Context(), workflow, "", "__temporal_workflow_metadata")
+		must(t, err)
+		var sealed payload
+		must(t, value.Get(&sealed))
+		opened, _ := decoded(t, browser, service, sealed)
+		return opened
+	}
 }
 
 // asItIs gives payloads without opening them.

@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"go.temporal.io/sdk/client"
-	"go.temporal.io/sdk/converter"
 	"google.golang.org/grpc"
 
+	"github.com/deployctl/deployctl/internal/service"
 	"github.com/deployctl/deployctl/statestore"
 )
 
@@ -29,11 +29,10 @@ type Config struct {
 type Connection struct {
 	Client client.Client
 	Store  *statestore.Store
-	// Failures reads failures, which are sealed too.
-	Failures converter.FailureConverter
 
-	config Config
-	eager  *eager
+	readers service.Readers
+	config  Config
+	eager   *eager
 }
 
 // Connect opens the store and the client. Parts that do not answer are tried again, quietly, for as long as the
@@ -65,8 +64,12 @@ func Connect(ctx context.Context, c Config) (*Connection, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Connection{Client: connected, Store: store, Failures: options.FailureConverter, config: c, eager: eager}, nil
+	readers := service.Readers{Data: options.DataConverter, Failures: options.FailureConverter}
+	return &Connection{Client: connected, Store: store, readers: readers, config: c, eager: eager}, nil
 }
+
+// Service is the service on the connection.
+func (c *Connection) Service() *service.Service { return service.New(c.Client, c.Store, c.readers) }
 
 // Close ends the client's connections.
 func (c *Connection) Close() { c.Client.Close() }

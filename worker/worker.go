@@ -99,6 +99,7 @@ func (c *Connection) Run(ctx context.Context, o Options) error {
 	workflows.New(o.Workflows).Register(shared)
 	shared.RegisterActivity(acts)
 	shared.RegisterActivity(&recovery{c, acts})
+	shared.RegisterActivity(&scheduling{c, c.Service()})
 	for _, w := range []worker.Worker{own, shared} {
 		if err := w.Start(); err != nil {
 			return deployments.Errorf(deployments.CodeUnavailable, "start the worker: %w", err)

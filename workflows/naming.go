@@ -15,7 +15,11 @@ var (
 	kindKey      = temporal.NewSearchAttributeKeyKeyword(deployments.AttributeKind)
 	resultKey    = temporal.NewSearchAttributeKeyKeyword(deployments.AttributeResult)
 	initiatorKey = temporal.NewSearchAttributeKeyKeyword(deployments.AttributeInitiator)
+	driftKey     = temporal.NewSearchAttributeKeyKeyword(deployments.AttributeDrift)
 )
+
+// background is the priority of what nobody waits for. Everything else has the server's default, which goes before it.
+const background = 4
 
 // StackAttributes are what a Stack workflow is found by.
 func StackAttributes(s deployments.StackName) temporal.SearchAttributes {
@@ -33,6 +37,26 @@ func SearchAttributes(u deployments.UpdateName, r deployments.UpdateRequest) tem
 		set = append(set, initiatorKey.ValueSet(r.Initiator))
 	}
 	return temporal.NewSearchAttributes(set...)
+}
+
+// ScheduleAttributes are what a schedule, and each of its runs, is found by.
+func ScheduleAttributes(s deployments.Schedule) temporal.SearchAttributes {
+	n := s.Name
+	set := []temporal.SearchAttributeUpdate{
+		orgKey.ValueSet(n.Organization), projectKey.ValueSet(n.Project), stackKey.ValueSet(n.Stack), kindKey.ValueSet(string(s.Kind)),
+	}
+	if s.Initiator != "" {
+		set = append(set, initiatorKey.ValueSet(s.Initiator))
+	}
+	return temporal.NewSearchAttributes(set...)
+}
+
+// Priority is an update's: all that it does has the same.
+func Priority(scheduled bool) temporal.Priority {
+	if scheduled {
+		return temporal.Priority{PriorityKey: background}
+	}
+	return temporal.Priority{}
 }
 
 // Summary says in a line what an update is.

@@ -243,27 +243,37 @@ func scenes() []scene {
 //
 //	go test -tags record -run TestRecord$ ./workflows
 func TestRecord(t *testing.T) {
-	home := t.TempDir()
-	server, err := devserver.Start(t.Context(), devserver.Options{Home: home, S3Command: func(home string) []string {
+	server := recordingServer(t)
+	for _, scene := range scenes() {
+		t.Run(scene.name, func(t *testing.T) { record(t, server, scene) })
+	}
+	t.Run("scheduled", func(t *testing.T) { recordScheduled(t, server) })
+}
+
+func recordingServer(t *testing.T) *devserver.Server {
+	server, err := devserver.Start(t.Context(), devserver.Options{Home: t.TempDir(), S3Command: func(home string) []string {
 		return []string{"/usr/bin/env", recordHome + "=" + home, os.Args[0]}
 	}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = server.Close(context.Background()) }()
-	for _, scene := range scenes() {
-		t.Run(scene.name, func(t *testing.T) { record(t, server, scene) })
+	t.Cleanup(func() { _ = server.Close(context.Background()) })
+	return server
+}
+
+func recordingClient(ctx context.Context, t *testing.T, server *devserver.Server) client.Client {
+	c, err := client.DialContext(ctx, client.Options{HostPort: server.Status.TemporalAddress, Namespace: server.Status.Namespace, Identity: "recorder", Logger: quiet{}})
+	if err != nil {
+		t.Fatal(err)
 	}
+	t.Cleanup(c.Close)
+	return c
 }
 
 func record(t *testing.T, server *devserver.Server, sc scene) {
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
-	c, err := client.DialContext(ctx, client.Options{HostPort: server.Status.TemporalAddress, Namespace: server.Status.Namespace, Identity: "recorder", Logger: quiet{}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
+	c := recordingClient(ctx, t, server)
 	stack := theStack
 	stack.Stack = sc.name
 	version := 1 + min(1, len(sc.base))

@@ -75,6 +75,8 @@ var happened = map[string]struct{ workflow, what string }{
 	"questions-with-polls":   {"run-1", `"messages":{"epoch":1,"first":3,"items":\[{"registered"`},
 	"questions-with-results": {"run-1", `"answered":true,"messages":{"epoch":1`},
 	"answered-by-steps":      {"run-1", `"answered":true`},
+	"scheduled":              {"run", `(?s)("Submit".*"Follow".*"Compile".*){2}"drifted":2`},
+	"scheduled-failure":      {"run", `7 failed: quota exceeded`},
 }
 
 func TestHistoriesHoldWhatTheyAreNamedFor(t *testing.T) {
@@ -98,8 +100,12 @@ func TestHistoriesHoldWhatTheyAreNamedFor(t *testing.T) {
 }
 
 func TestThisRevisionHasItsHistories(t *testing.T) {
-	for scene := range happened {
-		for _, workflow := range []string{"stack", "update", "run-1"} {
+	for scene, h := range happened {
+		workflows := []string{"stack", "update", "run-1"}
+		if h.workflow == "run" { // of a schedule: it is one workflow
+			workflows = []string{"run"}
+		}
+		for _, workflow := range workflows {
 			file := filepath.Join(histories, strconv.Itoa(Revision), scene+"."+workflow+".json.gz")
 			if _, err := os.Stat(file); err != nil {
 				t.Errorf("record it with `go test -tags record -run TestRecord$ ./workflows`: %v", err)

@@ -191,6 +191,7 @@ func (s *stack) launch(ctx workflow.Context, in deployments.UpdateInput) *watch 
 		WorkflowIDReusePolicy: enumspb.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE,
 		StaticSummary:         clip(Summary(in.Update, in.Request), summaryBytes),
 		TypedSearchAttributes: SearchAttributes(in.Update, in.Request),
+		Priority:              Priority(in.Request.Scheduled),
 	}))
 	child := workflow.ExecuteChildWorkflow(childCtx, deployments.WorkflowUpdate, in)
 	if err := child.GetChildWorkflowExecution().Get(ctx, nil); temporal.IsWorkflowExecutionAlreadyStartedError(err) {

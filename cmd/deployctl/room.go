@@ -8,7 +8,6 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/grpcapi"
-	"github.com/deployctl/deployctl/internal/service"
 	"github.com/deployctl/deployctl/provider"
 	"github.com/deployctl/deployctl/providers"
 	"github.com/deployctl/deployctl/providers/s3"
@@ -48,7 +47,7 @@ func openRoom(ctx context.Context, in infrastructure) (*room, error) {
 		Deployment: in.temporal.deployment,
 	}
 	return &room{
-		service:   service.New(connection.Client, connection.Store, connection.Failures),
+		service:   connection.Service(),
 		authority: connection.Store,
 		work:      func(ctx context.Context) error { return connection.Run(ctx, options) },
 		close:     connection.Close,

@@ -116,6 +116,7 @@ func newServer(streams context.Context, c Config) (*grpc.Server, *health.Server)
 	api.RegisterStacksServer(server, &stacks{service: c.Service})
 	api.RegisterBundlesServer(server, &bundles{service: c.Service})
 	api.RegisterTokensServer(server, &tokens{service: c.Service})
+	api.RegisterSchedulesServer(server, &schedules{service: c.Service})
 	healthy := health.NewServer()
 	grpc_health_v1.RegisterHealthServer(server, healthy)
 	return server, healthy

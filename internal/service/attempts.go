@@ -52,7 +52,7 @@ func (w *watcher) sentence(f *failurepb.Failure) string {
 	if f == nil {
 		return ""
 	}
-	err := w.failures.FailureToError(f)
+	err := w.readers.Failures.FailureToError(f)
 	if app := (*temporal.ApplicationError)(nil); errors.As(err, &app) {
 		return app.Message()
 	}

@@ -21,12 +21,18 @@ import (
 type Service struct {
 	store
 	temporal client.Client
-	failures converter.FailureConverter
+	readers  Readers
 }
 
-// New makes the service of a Temporal client and a store. The converter reads what the client's cluster keeps of failures.
-func New(c client.Client, s *statestore.Store, f converter.FailureConverter) *Service {
-	return &Service{store: store{s}, temporal: c, failures: f}
+// Readers read what the client's cluster keeps sealed: payloads and failures.
+type Readers struct {
+	Data     converter.DataConverter
+	Failures converter.FailureConverter
+}
+
+// New makes the service of a Temporal client and a store.
+func New(c client.Client, s *statestore.Store, r Readers) *Service {
+	return &Service{store: store{s}, temporal: c, readers: r}
 }
 
 var _ deployments.Service = (*Service)(nil)
@@ -97,6 +103,7 @@ func (s *Service) preview(ctx context.Context, r deployments.UpdateRequest) (dep
 		WorkflowIDConflictPolicy: enums.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
 		TypedSearchAttributes:    workflows.SearchAttributes(u, r),
 		StaticSummary:            workflows.Summary(u, r),
+		Priority:                 workflows.Priority(r.Scheduled),
 	}, deployments.WorkflowUpdate, deployments.UpdateInput{Update: u, Request: r})
 	var started *serviceerror.WorkflowExecutionAlreadyStarted
 	if errors.As(err, &started) {

@@ -26,7 +26,7 @@ func newService(t *testing.T) *Service {
 	away, err := client.NewLazyClient(client.Options{HostPort: "127.0.0.1:1", Logger: log.NewStructuredLogger(slog.New(slog.DiscardHandler))})
 	must(t, err)
 	t.Cleanup(away.Close)
-	return New(away, store, nil)
+	return New(away, store, Readers{})
 }
 
 func must(t *testing.T, err error) {

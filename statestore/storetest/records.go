@@ -244,6 +244,19 @@ func history(t *testing.T, f fixture) {
 	}
 }
 
+func drift(t *testing.T, f fixture) {
+	f.create(t)
+	_, err := f.Drift(t.Context(), dev)
+	wantCode(t, err, deployments.CodeNotFound)
+	found := deployments.Drift{Update: up(1), Resources: []deployments.DriftedResource{{URN: "u", Gone: true}}}
+	ok(t, f.PutDrift(t.Context(), dev, found))
+	found.Remedy = &deployments.UpdateName{StackName: dev, Version: "2"}
+	ok(t, f.PutDrift(t.Context(), dev, found))
+	if got, err := f.Drift(t.Context(), dev); err != nil || !reflect.DeepEqual(got, found) {
+		t.Errorf("got %+v, %v", got, err)
+	}
+}
+
 func bundles(t *testing.T, f fixture) {
 	f.create(t)
 	page, script := []byte("<p>hello"), []byte(strings.Repeat("x", 10_000))

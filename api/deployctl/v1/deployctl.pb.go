@@ -14,6 +14,7 @@ package deployctlv1
 import (
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
+	durationpb "google.golang.org/protobuf/types/known/durationpb"
 	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
 	sync "sync"
@@ -325,6 +326,7 @@ type SubmitRequest struct {
 	WaitOnUnknown    bool                    `protobuf:"varint,17,opt,name=wait_on_unknown,json=waitOnUnknown,proto3" json:"wait_on_unknown,omitempty"`
 	Message          string                  `protobuf:"bytes,18,opt,name=message,proto3" json:"message,omitempty"`
 	Initiator        string                  `protobuf:"bytes,19,opt,name=initiator,proto3" json:"initiator,omitempty"` // what the client says; the service prefers the token's name
+	Scheduled        bool                    `protobuf:"varint,20,opt,name=scheduled,proto3" json:"scheduled,omitempty"`
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
 }
@@ -490,6 +492,13 @@ func (x *SubmitRequest) GetInitiator() string {
 		return x.Initiator
 	}
 	return ""
+}
+
+func (x *SubmitRequest) GetScheduled() bool {
+	if x != nil {
+		return x.Scheduled
+	}
+	return false
 }
 
 type SubmitResponse struct {
@@ -3230,11 +3239,1172 @@ func (*RemoveTokenResponse) Descriptor() ([]byte, []int) {
 	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{57}
 }
 
+type ScheduleName struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Stack         *StackName             `protobuf:"bytes,1,opt,name=stack,proto3" json:"stack,omitempty"`
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ScheduleName) Reset() {
+	*x = ScheduleName{}
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[58]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ScheduleName) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ScheduleName) ProtoMessage() {}
+
+func (x *ScheduleName) ProtoReflect() protoreflect.Message {
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[58]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ScheduleName.ProtoReflect.Descriptor instead.
+func (*ScheduleName) Descriptor() ([]byte, []int) {
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{58}
+}
+
+func (x *ScheduleName) GetStack() *StackName {
+	if x != nil {
+		return x.Stack
+	}
+	return nil
+}
+
+func (x *ScheduleName) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+type Schedule struct {
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Name      *ScheduleName          `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Kind      string                 `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"`   // drift, update, destroy
+	Every     *durationpb.Duration   `protobuf:"bytes,3,opt,name=every,proto3" json:"every,omitempty"` // exactly one of every, cron and at
+	Cron      string                 `protobuf:"bytes,4,opt,name=cron,proto3" json:"cron,omitempty"`
+	At        *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=at,proto3" json:"at,omitempty"`
+	Remediate bool                   `protobuf:"varint,6,opt,name=remediate,proto3" json:"remediate,omitempty"`
+	Initiator string                 `protobuf:"bytes,7,opt,name=initiator,proto3" json:"initiator,omitempty"` // what the client says; the service prefers the token's name
+	Paused    bool                   `protobuf:"varint,8,opt,name=paused,proto3" json:"paused,omitempty"`
+	// The rest is told by the service.
+	Note          string                 `protobuf:"bytes,9,opt,name=note,proto3" json:"note,omitempty"`
+	Created       *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=created,proto3" json:"created,omitempty"`
+	Next          *timestamppb.Timestamp `protobuf:"bytes,11,opt,name=next,proto3" json:"next,omitempty"`
+	Last          *ScheduleRun           `protobuf:"bytes,12,opt,name=last,proto3" json:"last,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Schedule) Reset() {
+	*x = Schedule{}
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[59]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Schedule) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Schedule) ProtoMessage() {}
+
+func (x *Schedule) ProtoReflect() protoreflect.Message {
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[59]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Schedule.ProtoReflect.Descriptor instead.
+func (*Schedule) Descriptor() ([]byte, []int) {
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{59}
+}
+
+func (x *Schedule) GetName() *ScheduleName {
+	if x != nil {
+		return x.Name
+	}
+	return nil
+}
+
+func (x *Schedule) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *Schedule) GetEvery() *durationpb.Duration {
+	if x != nil {
+		return x.Every
+	}
+	return nil
+}
+
+func (x *Schedule) GetCron() string {
+	if x != nil {
+		return x.Cron
+	}
+	return ""
+}
+
+func (x *Schedule) GetAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.At
+	}
+	return nil
+}
+
+func (x *Schedule) GetRemediate() bool {
+	if x != nil {
+		return x.Remediate
+	}
+	return false
+}
+
+func (x *Schedule) GetInitiator() string {
+	if x != nil {
+		return x.Initiator
+	}
+	return ""
+}
+
+func (x *Schedule) GetPaused() bool {
+	if x != nil {
+		return x.Paused
+	}
+	return false
+}
+
+func (x *Schedule) GetNote() string {
+	if x != nil {
+		return x.Note
+	}
+	return ""
+}
+
+func (x *Schedule) GetCreated() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Created
+	}
+	return nil
+}
+
+func (x *Schedule) GetNext() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Next
+	}
+	return nil
+}
+
+func (x *Schedule) GetLast() *ScheduleRun {
+	if x != nil {
+		return x.Last
+	}
+	return nil
+}
+
+type ScheduleRun struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Started       *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=started,proto3" json:"started,omitempty"`
+	Ended         *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=ended,proto3" json:"ended,omitempty"`
+	Status        string                 `protobuf:"bytes,4,opt,name=status,proto3" json:"status,omitempty"`
+	Error         string                 `protobuf:"bytes,5,opt,name=error,proto3" json:"error,omitempty"`
+	Updates       []*UpdateName          `protobuf:"bytes,6,rep,name=updates,proto3" json:"updates,omitempty"`
+	Drifted       int64                  `protobuf:"varint,7,opt,name=drifted,proto3" json:"drifted,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ScheduleRun) Reset() {
+	*x = ScheduleRun{}
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[60]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ScheduleRun) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ScheduleRun) ProtoMessage() {}
+
+func (x *ScheduleRun) ProtoReflect() protoreflect.Message {
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[60]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ScheduleRun.ProtoReflect.Descriptor instead.
+func (*ScheduleRun) Descriptor() ([]byte, []int) {
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{60}
+}
+
+func (x *ScheduleRun) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *ScheduleRun) GetStarted() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Started
+	}
+	return nil
+}
+
+func (x *ScheduleRun) GetEnded() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Ended
+	}
+	return nil
+}
+
+func (x *ScheduleRun) GetStatus() string {
+	if x != nil {
+		return x.Status
+	}
+	return ""
+}
+
+func (x *ScheduleRun) GetError() string {
+	if x != nil {
+		return x.Error
+	}
+	return ""
+}
+
+func (x *ScheduleRun) GetUpdates() []*UpdateName {
+	if x != nil {
+		return x.Updates
+	}
+	return nil
+}
+
+func (x *ScheduleRun) GetDrifted() int64 {
+	if x != nil {
+		return x.Drifted
+	}
+	return 0
+}
+
+type CreateScheduleRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Schedule      *Schedule              `protobuf:"bytes,1,opt,name=schedule,proto3" json:"schedule,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CreateScheduleRequest) Reset() {
+	*x = CreateScheduleRequest{}
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[61]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CreateScheduleRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CreateScheduleRequest) ProtoMessage() {}
+
+func (x *CreateScheduleRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[61]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CreateScheduleRequest.ProtoReflect.Descriptor instead.
+func (*CreateScheduleRequest) Descriptor() ([]byte, []int) {
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{61}
+}
+
+func (x *CreateScheduleRequest) GetSchedule() *Schedule {
+	if x != nil {
+		return x.Schedule
+	}
+	return nil
+}
+
+type CreateScheduleResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CreateScheduleResponse) Reset() {
+	*x = CreateScheduleResponse{}
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[62]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CreateScheduleResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CreateScheduleResponse) ProtoMessage() {}
+
+func (x *CreateScheduleResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[62]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CreateScheduleResponse.ProtoReflect.Descriptor instead.
+func (*CreateScheduleResponse) Descriptor() ([]byte, []int) {
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{62}
+}
+
+type ListSchedulesRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Stack         *StackName             `protobuf:"bytes,1,opt,name=stack,proto3" json:"stack,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListSchedulesRequest) Reset() {
+	*x = ListSchedulesRequest{}
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[63]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListSchedulesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListSchedulesRequest) ProtoMessage() {}
+
+func (x *ListSchedulesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[63]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListSchedulesRequest.ProtoReflect.Descriptor instead.
+func (*ListSchedulesRequest) Descriptor() ([]byte, []int) {
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{63}
+}
+
+func (x *ListSchedulesRequest) GetStack() *StackName {
+	if x != nil {
+		return x.Stack
+	}
+	return nil
+}
+
+type ListSchedulesResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Schedules     []*Schedule            `protobuf:"bytes,1,rep,name=schedules,proto3" json:"schedules,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListSchedulesResponse) Reset() {
+	*x = ListSchedulesResponse{}
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[64]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListSchedulesResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListSchedulesResponse) ProtoMessage() {}
+
+func (x *ListSchedulesResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[64]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListSchedulesResponse.ProtoReflect.Descriptor instead.
+func (*ListSchedulesResponse) Descriptor() ([]byte, []int) {
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{64}
+}
+
+func (x *ListSchedulesResponse) GetSchedules() []*Schedule {
+	if x != nil {
+		return x.Schedules
+	}
+	return nil
+}
+
+type GetScheduleRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          *ScheduleName          `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetScheduleRequest) Reset() {
+	*x = GetScheduleRequest{}
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[65]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetScheduleRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetScheduleRequest) ProtoMessage() {}
+
+func (x *GetScheduleRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[65]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetScheduleRequest.ProtoReflect.Descriptor instead.
+func (*GetScheduleRequest) Descriptor() ([]byte, []int) {
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{65}
+}
+
+func (x *GetScheduleRequest) GetName() *ScheduleName {
+	if x != nil {
+		return x.Name
+	}
+	return nil
+}
+
+type GetScheduleResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Schedule      *Schedule              `protobuf:"bytes,1,opt,name=schedule,proto3" json:"schedule,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetScheduleResponse) Reset() {
+	*x = GetScheduleResponse{}
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[66]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetScheduleResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetScheduleResponse) ProtoMessage() {}
+
+func (x *GetScheduleResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[66]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetScheduleResponse.ProtoReflect.Descriptor instead.
+func (*GetScheduleResponse) Descriptor() ([]byte, []int) {
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{66}
+}
+
+func (x *GetScheduleResponse) GetSchedule() *Schedule {
+	if x != nil {
+		return x.Schedule
+	}
+	return nil
+}
+
+type RemoveScheduleRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          *ScheduleName          `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RemoveScheduleRequest) Reset() {
+	*x = RemoveScheduleRequest{}
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[67]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RemoveScheduleRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RemoveScheduleRequest) ProtoMessage() {}
+
+func (x *RemoveScheduleRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[67]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RemoveScheduleRequest.ProtoReflect.Descriptor instead.
+func (*RemoveScheduleRequest) Descriptor() ([]byte, []int) {
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{67}
+}
+
+func (x *RemoveScheduleRequest) GetName() *ScheduleName {
+	if x != nil {
+		return x.Name
+	}
+	return nil
+}
+
+type RemoveScheduleResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RemoveScheduleResponse) Reset() {
+	*x = RemoveScheduleResponse{}
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[68]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RemoveScheduleResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RemoveScheduleResponse) ProtoMessage() {}
+
+func (x *RemoveScheduleResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[68]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RemoveScheduleResponse.ProtoReflect.Descriptor instead.
+func (*RemoveScheduleResponse) Descriptor() ([]byte, []int) {
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{68}
+}
+
+type PauseScheduleRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          *ScheduleName          `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Paused        bool                   `protobuf:"varint,2,opt,name=paused,proto3" json:"paused,omitempty"`
+	Initiator     string                 `protobuf:"bytes,3,opt,name=initiator,proto3" json:"initiator,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PauseScheduleRequest) Reset() {
+	*x = PauseScheduleRequest{}
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[69]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PauseScheduleRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PauseScheduleRequest) ProtoMessage() {}
+
+func (x *PauseScheduleRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[69]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PauseScheduleRequest.ProtoReflect.Descriptor instead.
+func (*PauseScheduleRequest) Descriptor() ([]byte, []int) {
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{69}
+}
+
+func (x *PauseScheduleRequest) GetName() *ScheduleName {
+	if x != nil {
+		return x.Name
+	}
+	return nil
+}
+
+func (x *PauseScheduleRequest) GetPaused() bool {
+	if x != nil {
+		return x.Paused
+	}
+	return false
+}
+
+func (x *PauseScheduleRequest) GetInitiator() string {
+	if x != nil {
+		return x.Initiator
+	}
+	return ""
+}
+
+type PauseScheduleResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PauseScheduleResponse) Reset() {
+	*x = PauseScheduleResponse{}
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[70]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PauseScheduleResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PauseScheduleResponse) ProtoMessage() {}
+
+func (x *PauseScheduleResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[70]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PauseScheduleResponse.ProtoReflect.Descriptor instead.
+func (*PauseScheduleResponse) Descriptor() ([]byte, []int) {
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{70}
+}
+
+type RunScheduleRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          *ScheduleName          `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RunScheduleRequest) Reset() {
+	*x = RunScheduleRequest{}
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[71]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RunScheduleRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RunScheduleRequest) ProtoMessage() {}
+
+func (x *RunScheduleRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[71]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RunScheduleRequest.ProtoReflect.Descriptor instead.
+func (*RunScheduleRequest) Descriptor() ([]byte, []int) {
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{71}
+}
+
+func (x *RunScheduleRequest) GetName() *ScheduleName {
+	if x != nil {
+		return x.Name
+	}
+	return nil
+}
+
+type RunScheduleResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RunScheduleResponse) Reset() {
+	*x = RunScheduleResponse{}
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[72]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RunScheduleResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RunScheduleResponse) ProtoMessage() {}
+
+func (x *RunScheduleResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[72]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RunScheduleResponse.ProtoReflect.Descriptor instead.
+func (*RunScheduleResponse) Descriptor() ([]byte, []int) {
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{72}
+}
+
+type ScheduleRunsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          *ScheduleName          `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Limit         int32                  `protobuf:"varint,2,opt,name=limit,proto3" json:"limit,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ScheduleRunsRequest) Reset() {
+	*x = ScheduleRunsRequest{}
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[73]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ScheduleRunsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ScheduleRunsRequest) ProtoMessage() {}
+
+func (x *ScheduleRunsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[73]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ScheduleRunsRequest.ProtoReflect.Descriptor instead.
+func (*ScheduleRunsRequest) Descriptor() ([]byte, []int) {
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{73}
+}
+
+func (x *ScheduleRunsRequest) GetName() *ScheduleName {
+	if x != nil {
+		return x.Name
+	}
+	return nil
+}
+
+func (x *ScheduleRunsRequest) GetLimit() int32 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+type ScheduleRunsResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Runs          []*ScheduleRun         `protobuf:"bytes,1,rep,name=runs,proto3" json:"runs,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ScheduleRunsResponse) Reset() {
+	*x = ScheduleRunsResponse{}
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[74]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ScheduleRunsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ScheduleRunsResponse) ProtoMessage() {}
+
+func (x *ScheduleRunsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[74]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ScheduleRunsResponse.ProtoReflect.Descriptor instead.
+func (*ScheduleRunsResponse) Descriptor() ([]byte, []int) {
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{74}
+}
+
+func (x *ScheduleRunsResponse) GetRuns() []*ScheduleRun {
+	if x != nil {
+		return x.Runs
+	}
+	return nil
+}
+
+type GetDriftRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Stack         *StackName             `protobuf:"bytes,1,opt,name=stack,proto3" json:"stack,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetDriftRequest) Reset() {
+	*x = GetDriftRequest{}
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[75]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetDriftRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetDriftRequest) ProtoMessage() {}
+
+func (x *GetDriftRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[75]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetDriftRequest.ProtoReflect.Descriptor instead.
+func (*GetDriftRequest) Descriptor() ([]byte, []int) {
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{75}
+}
+
+func (x *GetDriftRequest) GetStack() *StackName {
+	if x != nil {
+		return x.Stack
+	}
+	return nil
+}
+
+type GetDriftResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Drift         *Drift                 `protobuf:"bytes,1,opt,name=drift,proto3" json:"drift,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetDriftResponse) Reset() {
+	*x = GetDriftResponse{}
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[76]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetDriftResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetDriftResponse) ProtoMessage() {}
+
+func (x *GetDriftResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[76]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetDriftResponse.ProtoReflect.Descriptor instead.
+func (*GetDriftResponse) Descriptor() ([]byte, []int) {
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{76}
+}
+
+func (x *GetDriftResponse) GetDrift() *Drift {
+	if x != nil {
+		return x.Drift
+	}
+	return nil
+}
+
+type Drift struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Update        *UpdateName            `protobuf:"bytes,1,opt,name=update,proto3" json:"update,omitempty"`
+	At            *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=at,proto3" json:"at,omitempty"`
+	Resources     []*DriftedResource     `protobuf:"bytes,3,rep,name=resources,proto3" json:"resources,omitempty"`
+	Remedy        *UpdateName            `protobuf:"bytes,4,opt,name=remedy,proto3" json:"remedy,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Drift) Reset() {
+	*x = Drift{}
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[77]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Drift) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Drift) ProtoMessage() {}
+
+func (x *Drift) ProtoReflect() protoreflect.Message {
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[77]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Drift.ProtoReflect.Descriptor instead.
+func (*Drift) Descriptor() ([]byte, []int) {
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{77}
+}
+
+func (x *Drift) GetUpdate() *UpdateName {
+	if x != nil {
+		return x.Update
+	}
+	return nil
+}
+
+func (x *Drift) GetAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.At
+	}
+	return nil
+}
+
+func (x *Drift) GetResources() []*DriftedResource {
+	if x != nil {
+		return x.Resources
+	}
+	return nil
+}
+
+func (x *Drift) GetRemedy() *UpdateName {
+	if x != nil {
+		return x.Remedy
+	}
+	return nil
+}
+
+type DriftedResource struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Urn           string                 `protobuf:"bytes,1,opt,name=urn,proto3" json:"urn,omitempty"`
+	Gone          bool                   `protobuf:"varint,2,opt,name=gone,proto3" json:"gone,omitempty"`
+	Properties    []*DriftedProperty     `protobuf:"bytes,3,rep,name=properties,proto3" json:"properties,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DriftedResource) Reset() {
+	*x = DriftedResource{}
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[78]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DriftedResource) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DriftedResource) ProtoMessage() {}
+
+func (x *DriftedResource) ProtoReflect() protoreflect.Message {
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[78]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DriftedResource.ProtoReflect.Descriptor instead.
+func (*DriftedResource) Descriptor() ([]byte, []int) {
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{78}
+}
+
+func (x *DriftedResource) GetUrn() string {
+	if x != nil {
+		return x.Urn
+	}
+	return ""
+}
+
+func (x *DriftedResource) GetGone() bool {
+	if x != nil {
+		return x.Gone
+	}
+	return false
+}
+
+func (x *DriftedResource) GetProperties() []*DriftedProperty {
+	if x != nil {
+		return x.Properties
+	}
+	return nil
+}
+
+type DriftedProperty struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Path          string                 `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
+	Expected      string                 `protobuf:"bytes,2,opt,name=expected,proto3" json:"expected,omitempty"` // JSON
+	Actual        string                 `protobuf:"bytes,3,opt,name=actual,proto3" json:"actual,omitempty"`     // JSON
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DriftedProperty) Reset() {
+	*x = DriftedProperty{}
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[79]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DriftedProperty) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DriftedProperty) ProtoMessage() {}
+
+func (x *DriftedProperty) ProtoReflect() protoreflect.Message {
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[79]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DriftedProperty.ProtoReflect.Descriptor instead.
+func (*DriftedProperty) Descriptor() ([]byte, []int) {
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{79}
+}
+
+func (x *DriftedProperty) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
+}
+
+func (x *DriftedProperty) GetExpected() string {
+	if x != nil {
+		return x.Expected
+	}
+	return ""
+}
+
+func (x *DriftedProperty) GetActual() string {
+	if x != nil {
+		return x.Actual
+	}
+	return ""
+}
+
 var File_deployctl_v1_deployctl_proto protoreflect.FileDescriptor
 
 const file_deployctl_v1_deployctl_proto_rawDesc = "" +
 	"\n" +
-	"\x1cdeployctl/v1/deployctl.proto\x12\fdeployctl.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"!\n" +
+	"\x1cdeployctl/v1/deployctl.proto\x12\fdeployctl.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"!\n" +
 	"\vErrorDetail\x12\x12\n" +
 	"\x04code\x18\x01 \x01(\tR\x04code\"_\n" +
 	"\tStackName\x12\"\n" +
@@ -3252,7 +4422,7 @@ const file_deployctl_v1_deployctl_proto_rawDesc = "" +
 	"\x0fSecretsProvider\x12\x12\n" +
 	"\x04type\x18\x01 \x01(\tR\x04type\x12\x12\n" +
 	"\x04salt\x18\x02 \x01(\tR\x04salt\x12\x10\n" +
-	"\x03key\x18\x03 \x01(\fR\x03key\"\x89\x06\n" +
+	"\x03key\x18\x03 \x01(\fR\x03key\"\xa7\x06\n" +
 	"\rSubmitRequest\x12-\n" +
 	"\x05stack\x18\x01 \x01(\v2\x17.deployctl.v1.StackNameR\x05stack\x12\x1d\n" +
 	"\n" +
@@ -3274,7 +4444,8 @@ const file_deployctl_v1_deployctl_proto_rawDesc = "" +
 	"\bparallel\x18\x10 \x01(\x05R\bparallel\x12&\n" +
 	"\x0fwait_on_unknown\x18\x11 \x01(\bR\rwaitOnUnknown\x12\x18\n" +
 	"\amessage\x18\x12 \x01(\tR\amessage\x12\x1c\n" +
-	"\tinitiator\x18\x13 \x01(\tR\tinitiator\x1aT\n" +
+	"\tinitiator\x18\x13 \x01(\tR\tinitiator\x12\x1c\n" +
+	"\tscheduled\x18\x14 \x01(\bR\tscheduled\x1aT\n" +
 	"\vConfigEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12/\n" +
 	"\x05value\x18\x02 \x01(\v2\x19.deployctl.v1.ConfigValueR\x05value:\x028\x01B\x0f\n" +
@@ -3453,7 +4624,78 @@ const file_deployctl_v1_deployctl_proto_rawDesc = "" +
 	"\x04used\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x04used\"(\n" +
 	"\x12RemoveTokenRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\"\x15\n" +
-	"\x13RemoveTokenResponse2\xa3\x02\n" +
+	"\x13RemoveTokenResponse\"Q\n" +
+	"\fScheduleName\x12-\n" +
+	"\x05stack\x18\x01 \x01(\v2\x17.deployctl.v1.StackNameR\x05stack\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\"\xbc\x03\n" +
+	"\bSchedule\x12.\n" +
+	"\x04name\x18\x01 \x01(\v2\x1a.deployctl.v1.ScheduleNameR\x04name\x12\x12\n" +
+	"\x04kind\x18\x02 \x01(\tR\x04kind\x12/\n" +
+	"\x05every\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\x05every\x12\x12\n" +
+	"\x04cron\x18\x04 \x01(\tR\x04cron\x12*\n" +
+	"\x02at\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x12\x1c\n" +
+	"\tremediate\x18\x06 \x01(\bR\tremediate\x12\x1c\n" +
+	"\tinitiator\x18\a \x01(\tR\tinitiator\x12\x16\n" +
+	"\x06paused\x18\b \x01(\bR\x06paused\x12\x12\n" +
+	"\x04note\x18\t \x01(\tR\x04note\x124\n" +
+	"\acreated\x18\n" +
+	" \x01(\v2\x1a.google.protobuf.TimestampR\acreated\x12.\n" +
+	"\x04next\x18\v \x01(\v2\x1a.google.protobuf.TimestampR\x04next\x12-\n" +
+	"\x04last\x18\f \x01(\v2\x19.deployctl.v1.ScheduleRunR\x04last\"\x81\x02\n" +
+	"\vScheduleRun\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x124\n" +
+	"\astarted\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\astarted\x120\n" +
+	"\x05ended\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x05ended\x12\x16\n" +
+	"\x06status\x18\x04 \x01(\tR\x06status\x12\x14\n" +
+	"\x05error\x18\x05 \x01(\tR\x05error\x122\n" +
+	"\aupdates\x18\x06 \x03(\v2\x18.deployctl.v1.UpdateNameR\aupdates\x12\x18\n" +
+	"\adrifted\x18\a \x01(\x03R\adrifted\"K\n" +
+	"\x15CreateScheduleRequest\x122\n" +
+	"\bschedule\x18\x01 \x01(\v2\x16.deployctl.v1.ScheduleR\bschedule\"\x18\n" +
+	"\x16CreateScheduleResponse\"E\n" +
+	"\x14ListSchedulesRequest\x12-\n" +
+	"\x05stack\x18\x01 \x01(\v2\x17.deployctl.v1.StackNameR\x05stack\"M\n" +
+	"\x15ListSchedulesResponse\x124\n" +
+	"\tschedules\x18\x01 \x03(\v2\x16.deployctl.v1.ScheduleR\tschedules\"D\n" +
+	"\x12GetScheduleRequest\x12.\n" +
+	"\x04name\x18\x01 \x01(\v2\x1a.deployctl.v1.ScheduleNameR\x04name\"I\n" +
+	"\x13GetScheduleResponse\x122\n" +
+	"\bschedule\x18\x01 \x01(\v2\x16.deployctl.v1.ScheduleR\bschedule\"G\n" +
+	"\x15RemoveScheduleRequest\x12.\n" +
+	"\x04name\x18\x01 \x01(\v2\x1a.deployctl.v1.ScheduleNameR\x04name\"\x18\n" +
+	"\x16RemoveScheduleResponse\"|\n" +
+	"\x14PauseScheduleRequest\x12.\n" +
+	"\x04name\x18\x01 \x01(\v2\x1a.deployctl.v1.ScheduleNameR\x04name\x12\x16\n" +
+	"\x06paused\x18\x02 \x01(\bR\x06paused\x12\x1c\n" +
+	"\tinitiator\x18\x03 \x01(\tR\tinitiator\"\x17\n" +
+	"\x15PauseScheduleResponse\"D\n" +
+	"\x12RunScheduleRequest\x12.\n" +
+	"\x04name\x18\x01 \x01(\v2\x1a.deployctl.v1.ScheduleNameR\x04name\"\x15\n" +
+	"\x13RunScheduleResponse\"[\n" +
+	"\x13ScheduleRunsRequest\x12.\n" +
+	"\x04name\x18\x01 \x01(\v2\x1a.deployctl.v1.ScheduleNameR\x04name\x12\x14\n" +
+	"\x05limit\x18\x02 \x01(\x05R\x05limit\"E\n" +
+	"\x14ScheduleRunsResponse\x12-\n" +
+	"\x04runs\x18\x01 \x03(\v2\x19.deployctl.v1.ScheduleRunR\x04runs\"@\n" +
+	"\x0fGetDriftRequest\x12-\n" +
+	"\x05stack\x18\x01 \x01(\v2\x17.deployctl.v1.StackNameR\x05stack\"=\n" +
+	"\x10GetDriftResponse\x12)\n" +
+	"\x05drift\x18\x01 \x01(\v2\x13.deployctl.v1.DriftR\x05drift\"\xd4\x01\n" +
+	"\x05Drift\x120\n" +
+	"\x06update\x18\x01 \x01(\v2\x18.deployctl.v1.UpdateNameR\x06update\x12*\n" +
+	"\x02at\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x12;\n" +
+	"\tresources\x18\x03 \x03(\v2\x1d.deployctl.v1.DriftedResourceR\tresources\x120\n" +
+	"\x06remedy\x18\x04 \x01(\v2\x18.deployctl.v1.UpdateNameR\x06remedy\"v\n" +
+	"\x0fDriftedResource\x12\x10\n" +
+	"\x03urn\x18\x01 \x01(\tR\x03urn\x12\x12\n" +
+	"\x04gone\x18\x02 \x01(\bR\x04gone\x12=\n" +
+	"\n" +
+	"properties\x18\x03 \x03(\v2\x1d.deployctl.v1.DriftedPropertyR\n" +
+	"properties\"Y\n" +
+	"\x0fDriftedProperty\x12\x12\n" +
+	"\x04path\x18\x01 \x01(\tR\x04path\x12\x1a\n" +
+	"\bexpected\x18\x02 \x01(\tR\bexpected\x12\x16\n" +
+	"\x06actual\x18\x03 \x01(\tR\x06actual2\xa3\x02\n" +
 	"\vDeployments\x12C\n" +
 	"\x06Submit\x12\x1b.deployctl.v1.SubmitRequest\x1a\x1c.deployctl.v1.SubmitResponse\x12B\n" +
 	"\x05Watch\x12\x1a.deployctl.v1.WatchRequest\x1a\x1b.deployctl.v1.WatchResponse0\x01\x12C\n" +
@@ -3482,7 +4724,16 @@ const file_deployctl_v1_deployctl_proto_rawDesc = "" +
 	"\vCreateToken\x12 .deployctl.v1.CreateTokenRequest\x1a!.deployctl.v1.CreateTokenResponse\x12O\n" +
 	"\n" +
 	"ListTokens\x12\x1f.deployctl.v1.ListTokensRequest\x1a .deployctl.v1.ListTokensResponse\x12R\n" +
-	"\vRemoveToken\x12 .deployctl.v1.RemoveTokenRequest\x1a!.deployctl.v1.RemoveTokenResponseB=Z;github.com/deployctl/deployctl/api/deployctl/v1;deployctlv1b\x06proto3"
+	"\vRemoveToken\x12 .deployctl.v1.RemoveTokenRequest\x1a!.deployctl.v1.RemoveTokenResponse2\xc3\x05\n" +
+	"\tSchedules\x12[\n" +
+	"\x0eCreateSchedule\x12#.deployctl.v1.CreateScheduleRequest\x1a$.deployctl.v1.CreateScheduleResponse\x12X\n" +
+	"\rListSchedules\x12\".deployctl.v1.ListSchedulesRequest\x1a#.deployctl.v1.ListSchedulesResponse\x12R\n" +
+	"\vGetSchedule\x12 .deployctl.v1.GetScheduleRequest\x1a!.deployctl.v1.GetScheduleResponse\x12[\n" +
+	"\x0eRemoveSchedule\x12#.deployctl.v1.RemoveScheduleRequest\x1a$.deployctl.v1.RemoveScheduleResponse\x12X\n" +
+	"\rPauseSchedule\x12\".deployctl.v1.PauseScheduleRequest\x1a#.deployctl.v1.PauseScheduleResponse\x12R\n" +
+	"\vRunSchedule\x12 .deployctl.v1.RunScheduleRequest\x1a!.deployctl.v1.RunScheduleResponse\x12U\n" +
+	"\fScheduleRuns\x12!.deployctl.v1.ScheduleRunsRequest\x1a\".deployctl.v1.ScheduleRunsResponse\x12I\n" +
+	"\bGetDrift\x12\x1d.deployctl.v1.GetDriftRequest\x1a\x1e.deployctl.v1.GetDriftResponseB=Z;github.com/deployctl/deployctl/api/deployctl/v1;deployctlv1b\x06proto3"
 
 var (
 	file_deployctl_v1_deployctl_proto_rawDescOnce sync.Once
@@ -3496,183 +4747,249 @@ func file_deployctl_v1_deployctl_proto_rawDescGZIP() []byte {
 	return file_deployctl_v1_deployctl_proto_rawDescData
 }
 
-var file_deployctl_v1_deployctl_proto_msgTypes = make([]protoimpl.MessageInfo, 64)
+var file_deployctl_v1_deployctl_proto_msgTypes = make([]protoimpl.MessageInfo, 86)
 var file_deployctl_v1_deployctl_proto_goTypes = []any{
-	(*ErrorDetail)(nil),           // 0: deployctl.v1.ErrorDetail
-	(*StackName)(nil),             // 1: deployctl.v1.StackName
-	(*UpdateName)(nil),            // 2: deployctl.v1.UpdateName
-	(*ConfigValue)(nil),           // 3: deployctl.v1.ConfigValue
-	(*SecretsProvider)(nil),       // 4: deployctl.v1.SecretsProvider
-	(*SubmitRequest)(nil),         // 5: deployctl.v1.SubmitRequest
-	(*SubmitResponse)(nil),        // 6: deployctl.v1.SubmitResponse
-	(*UpdateInfo)(nil),            // 7: deployctl.v1.UpdateInfo
-	(*WatchRequest)(nil),          // 8: deployctl.v1.WatchRequest
-	(*WatchResponse)(nil),         // 9: deployctl.v1.WatchResponse
-	(*Progress)(nil),              // 10: deployctl.v1.Progress
-	(*RunningStep)(nil),           // 11: deployctl.v1.RunningStep
-	(*CancelRequest)(nil),         // 12: deployctl.v1.CancelRequest
-	(*CancelResponse)(nil),        // 13: deployctl.v1.CancelResponse
-	(*ResolveRequest)(nil),        // 14: deployctl.v1.ResolveRequest
-	(*ResolveResponse)(nil),       // 15: deployctl.v1.ResolveResponse
-	(*StackInfo)(nil),             // 16: deployctl.v1.StackInfo
-	(*CreateStackRequest)(nil),    // 17: deployctl.v1.CreateStackRequest
-	(*CreateStackResponse)(nil),   // 18: deployctl.v1.CreateStackResponse
-	(*ListStacksRequest)(nil),     // 19: deployctl.v1.ListStacksRequest
-	(*ListStacksResponse)(nil),    // 20: deployctl.v1.ListStacksResponse
-	(*GetStackRequest)(nil),       // 21: deployctl.v1.GetStackRequest
-	(*GetStackResponse)(nil),      // 22: deployctl.v1.GetStackResponse
-	(*RemoveStackRequest)(nil),    // 23: deployctl.v1.RemoveStackRequest
-	(*RemoveStackResponse)(nil),   // 24: deployctl.v1.RemoveStackResponse
-	(*RenameStackRequest)(nil),    // 25: deployctl.v1.RenameStackRequest
-	(*RenameStackResponse)(nil),   // 26: deployctl.v1.RenameStackResponse
-	(*TagStackRequest)(nil),       // 27: deployctl.v1.TagStackRequest
-	(*TagStackResponse)(nil),      // 28: deployctl.v1.TagStackResponse
-	(*ExportRequest)(nil),         // 29: deployctl.v1.ExportRequest
-	(*ExportResponse)(nil),        // 30: deployctl.v1.ExportResponse
-	(*ImportRequest)(nil),         // 31: deployctl.v1.ImportRequest
-	(*ImportResponse)(nil),        // 32: deployctl.v1.ImportResponse
-	(*RestoreRequest)(nil),        // 33: deployctl.v1.RestoreRequest
-	(*RestoreResponse)(nil),       // 34: deployctl.v1.RestoreResponse
-	(*RecoverRequest)(nil),        // 35: deployctl.v1.RecoverRequest
-	(*RecoverResponse)(nil),       // 36: deployctl.v1.RecoverResponse
-	(*HistoryRequest)(nil),        // 37: deployctl.v1.HistoryRequest
-	(*HistoryResponse)(nil),       // 38: deployctl.v1.HistoryResponse
-	(*EncryptRequest)(nil),        // 39: deployctl.v1.EncryptRequest
-	(*EncryptResponse)(nil),       // 40: deployctl.v1.EncryptResponse
-	(*DecryptRequest)(nil),        // 41: deployctl.v1.DecryptRequest
-	(*DecryptResponse)(nil),       // 42: deployctl.v1.DecryptResponse
-	(*File)(nil),                  // 43: deployctl.v1.File
-	(*Manifest)(nil),              // 44: deployctl.v1.Manifest
-	(*MissingRequest)(nil),        // 45: deployctl.v1.MissingRequest
-	(*MissingResponse)(nil),       // 46: deployctl.v1.MissingResponse
-	(*PutFileRequest)(nil),        // 47: deployctl.v1.PutFileRequest
-	(*PutFileResponse)(nil),       // 48: deployctl.v1.PutFileResponse
-	(*PutManifestRequest)(nil),    // 49: deployctl.v1.PutManifestRequest
-	(*PutManifestResponse)(nil),   // 50: deployctl.v1.PutManifestResponse
-	(*CreateTokenRequest)(nil),    // 51: deployctl.v1.CreateTokenRequest
-	(*CreateTokenResponse)(nil),   // 52: deployctl.v1.CreateTokenResponse
-	(*ListTokensRequest)(nil),     // 53: deployctl.v1.ListTokensRequest
-	(*ListTokensResponse)(nil),    // 54: deployctl.v1.ListTokensResponse
-	(*Token)(nil),                 // 55: deployctl.v1.Token
-	(*RemoveTokenRequest)(nil),    // 56: deployctl.v1.RemoveTokenRequest
-	(*RemoveTokenResponse)(nil),   // 57: deployctl.v1.RemoveTokenResponse
-	nil,                           // 58: deployctl.v1.SubmitRequest.ConfigEntry
-	nil,                           // 59: deployctl.v1.UpdateInfo.ChangesEntry
-	nil,                           // 60: deployctl.v1.Progress.DoneEntry
-	nil,                           // 61: deployctl.v1.StackInfo.TagsEntry
-	nil,                           // 62: deployctl.v1.CreateStackRequest.TagsEntry
-	nil,                           // 63: deployctl.v1.TagStackRequest.TagsEntry
-	(*timestamppb.Timestamp)(nil), // 64: google.protobuf.Timestamp
+	(*ErrorDetail)(nil),            // 0: deployctl.v1.ErrorDetail
+	(*StackName)(nil),              // 1: deployctl.v1.StackName
+	(*UpdateName)(nil),             // 2: deployctl.v1.UpdateName
+	(*ConfigValue)(nil),            // 3: deployctl.v1.ConfigValue
+	(*SecretsProvider)(nil),        // 4: deployctl.v1.SecretsProvider
+	(*SubmitRequest)(nil),          // 5: deployctl.v1.SubmitRequest
+	(*SubmitResponse)(nil),         // 6: deployctl.v1.SubmitResponse
+	(*UpdateInfo)(nil),             // 7: deployctl.v1.UpdateInfo
+	(*WatchRequest)(nil),           // 8: deployctl.v1.WatchRequest
+	(*WatchResponse)(nil),          // 9: deployctl.v1.WatchResponse
+	(*Progress)(nil),               // 10: deployctl.v1.Progress
+	(*RunningStep)(nil),            // 11: deployctl.v1.RunningStep
+	(*CancelRequest)(nil),          // 12: deployctl.v1.CancelRequest
+	(*CancelResponse)(nil),         // 13: deployctl.v1.CancelResponse
+	(*ResolveRequest)(nil),         // 14: deployctl.v1.ResolveRequest
+	(*ResolveResponse)(nil),        // 15: deployctl.v1.ResolveResponse
+	(*StackInfo)(nil),              // 16: deployctl.v1.StackInfo
+	(*CreateStackRequest)(nil),     // 17: deployctl.v1.CreateStackRequest
+	(*CreateStackResponse)(nil),    // 18: deployctl.v1.CreateStackResponse
+	(*ListStacksRequest)(nil),      // 19: deployctl.v1.ListStacksRequest
+	(*ListStacksResponse)(nil),     // 20: deployctl.v1.ListStacksResponse
+	(*GetStackRequest)(nil),        // 21: deployctl.v1.GetStackRequest
+	(*GetStackResponse)(nil),       // 22: deployctl.v1.GetStackResponse
+	(*RemoveStackRequest)(nil),     // 23: deployctl.v1.RemoveStackRequest
+	(*RemoveStackResponse)(nil),    // 24: deployctl.v1.RemoveStackResponse
+	(*RenameStackRequest)(nil),     // 25: deployctl.v1.RenameStackRequest
+	(*RenameStackResponse)(nil),    // 26: deployctl.v1.RenameStackResponse
+	(*TagStackRequest)(nil),        // 27: deployctl.v1.TagStackRequest
+	(*TagStackResponse)(nil),       // 28: deployctl.v1.TagStackResponse
+	(*ExportRequest)(nil),          // 29: deployctl.v1.ExportRequest
+	(*ExportResponse)(nil),         // 30: deployctl.v1.ExportResponse
+	(*ImportRequest)(nil),          // 31: deployctl.v1.ImportRequest
+	(*ImportResponse)(nil),         // 32: deployctl.v1.ImportResponse
+	(*RestoreRequest)(nil),         // 33: deployctl.v1.RestoreRequest
+	(*RestoreResponse)(nil),        // 34: deployctl.v1.RestoreResponse
+	(*RecoverRequest)(nil),         // 35: deployctl.v1.RecoverRequest
+	(*RecoverResponse)(nil),        // 36: deployctl.v1.RecoverResponse
+	(*HistoryRequest)(nil),         // 37: deployctl.v1.HistoryRequest
+	(*HistoryResponse)(nil),        // 38: deployctl.v1.HistoryResponse
+	(*EncryptRequest)(nil),         // 39: deployctl.v1.EncryptRequest
+	(*EncryptResponse)(nil),        // 40: deployctl.v1.EncryptResponse
+	(*DecryptRequest)(nil),         // 41: deployctl.v1.DecryptRequest
+	(*DecryptResponse)(nil),        // 42: deployctl.v1.DecryptResponse
+	(*File)(nil),                   // 43: deployctl.v1.File
+	(*Manifest)(nil),               // 44: deployctl.v1.Manifest
+	(*MissingRequest)(nil),         // 45: deployctl.v1.MissingRequest
+	(*MissingResponse)(nil),        // 46: deployctl.v1.MissingResponse
+	(*PutFileRequest)(nil),         // 47: deployctl.v1.PutFileRequest
+	(*PutFileResponse)(nil),        // 48: deployctl.v1.PutFileResponse
+	(*PutManifestRequest)(nil),     // 49: deployctl.v1.PutManifestRequest
+	(*PutManifestResponse)(nil),    // 50: deployctl.v1.PutManifestResponse
+	(*CreateTokenRequest)(nil),     // 51: deployctl.v1.CreateTokenRequest
+	(*CreateTokenResponse)(nil),    // 52: deployctl.v1.CreateTokenResponse
+	(*ListTokensRequest)(nil),      // 53: deployctl.v1.ListTokensRequest
+	(*ListTokensResponse)(nil),     // 54: deployctl.v1.ListTokensResponse
+	(*Token)(nil),                  // 55: deployctl.v1.Token
+	(*RemoveTokenRequest)(nil),     // 56: deployctl.v1.RemoveTokenRequest
+	(*RemoveTokenResponse)(nil),    // 57: deployctl.v1.RemoveTokenResponse
+	(*ScheduleName)(nil),           // 58: deployctl.v1.ScheduleName
+	(*Schedule)(nil),               // 59: deployctl.v1.Schedule
+	(*ScheduleRun)(nil),            // 60: deployctl.v1.ScheduleRun
+	(*CreateScheduleRequest)(nil),  // 61: deployctl.v1.CreateScheduleRequest
+	(*CreateScheduleResponse)(nil), // 62: deployctl.v1.CreateScheduleResponse
+	(*ListSchedulesRequest)(nil),   // 63: deployctl.v1.ListSchedulesRequest
+	(*ListSchedulesResponse)(nil),  // 64: deployctl.v1.ListSchedulesResponse
+	(*GetScheduleRequest)(nil),     // 65: deployctl.v1.GetScheduleRequest
+	(*GetScheduleResponse)(nil),    // 66: deployctl.v1.GetScheduleResponse
+	(*RemoveScheduleRequest)(nil),  // 67: deployctl.v1.RemoveScheduleRequest
+	(*RemoveScheduleResponse)(nil), // 68: deployctl.v1.RemoveScheduleResponse
+	(*PauseScheduleRequest)(nil),   // 69: deployctl.v1.PauseScheduleRequest
+	(*PauseScheduleResponse)(nil),  // 70: deployctl.v1.PauseScheduleResponse
+	(*RunScheduleRequest)(nil),     // 71: deployctl.v1.RunScheduleRequest
+	(*RunScheduleResponse)(nil),    // 72: deployctl.v1.RunScheduleResponse
+	(*ScheduleRunsRequest)(nil),    // 73: deployctl.v1.ScheduleRunsRequest
+	(*ScheduleRunsResponse)(nil),   // 74: deployctl.v1.ScheduleRunsResponse
+	(*GetDriftRequest)(nil),        // 75: deployctl.v1.GetDriftRequest
+	(*GetDriftResponse)(nil),       // 76: deployctl.v1.GetDriftResponse
+	(*Drift)(nil),                  // 77: deployctl.v1.Drift
+	(*DriftedResource)(nil),        // 78: deployctl.v1.DriftedResource
+	(*DriftedProperty)(nil),        // 79: deployctl.v1.DriftedProperty
+	nil,                            // 80: deployctl.v1.SubmitRequest.ConfigEntry
+	nil,                            // 81: deployctl.v1.UpdateInfo.ChangesEntry
+	nil,                            // 82: deployctl.v1.Progress.DoneEntry
+	nil,                            // 83: deployctl.v1.StackInfo.TagsEntry
+	nil,                            // 84: deployctl.v1.CreateStackRequest.TagsEntry
+	nil,                            // 85: deployctl.v1.TagStackRequest.TagsEntry
+	(*timestamppb.Timestamp)(nil),  // 86: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),    // 87: google.protobuf.Duration
 }
 var file_deployctl_v1_deployctl_proto_depIdxs = []int32{
-	1,  // 0: deployctl.v1.UpdateName.stack:type_name -> deployctl.v1.StackName
-	1,  // 1: deployctl.v1.SubmitRequest.stack:type_name -> deployctl.v1.StackName
-	58, // 2: deployctl.v1.SubmitRequest.config:type_name -> deployctl.v1.SubmitRequest.ConfigEntry
-	4,  // 3: deployctl.v1.SubmitRequest.secrets:type_name -> deployctl.v1.SecretsProvider
-	2,  // 4: deployctl.v1.SubmitResponse.update:type_name -> deployctl.v1.UpdateName
-	7,  // 5: deployctl.v1.SubmitResponse.behind:type_name -> deployctl.v1.UpdateInfo
-	2,  // 6: deployctl.v1.UpdateInfo.update:type_name -> deployctl.v1.UpdateName
-	64, // 7: deployctl.v1.UpdateInfo.started:type_name -> google.protobuf.Timestamp
-	64, // 8: deployctl.v1.UpdateInfo.ended:type_name -> google.protobuf.Timestamp
-	59, // 9: deployctl.v1.UpdateInfo.changes:type_name -> deployctl.v1.UpdateInfo.ChangesEntry
-	2,  // 10: deployctl.v1.WatchRequest.update:type_name -> deployctl.v1.UpdateName
-	10, // 11: deployctl.v1.WatchResponse.progress:type_name -> deployctl.v1.Progress
-	7,  // 12: deployctl.v1.WatchResponse.end:type_name -> deployctl.v1.UpdateInfo
-	7,  // 13: deployctl.v1.Progress.behind:type_name -> deployctl.v1.UpdateInfo
-	11, // 14: deployctl.v1.Progress.running:type_name -> deployctl.v1.RunningStep
-	60, // 15: deployctl.v1.Progress.done:type_name -> deployctl.v1.Progress.DoneEntry
-	64, // 16: deployctl.v1.RunningStep.started:type_name -> google.protobuf.Timestamp
-	64, // 17: deployctl.v1.RunningStep.next_retry:type_name -> google.protobuf.Timestamp
-	2,  // 18: deployctl.v1.CancelRequest.update:type_name -> deployctl.v1.UpdateName
-	2,  // 19: deployctl.v1.ResolveRequest.update:type_name -> deployctl.v1.UpdateName
-	1,  // 20: deployctl.v1.StackInfo.stack:type_name -> deployctl.v1.StackName
-	64, // 21: deployctl.v1.StackInfo.updated:type_name -> google.protobuf.Timestamp
-	7,  // 22: deployctl.v1.StackInfo.active:type_name -> deployctl.v1.UpdateInfo
-	7,  // 23: deployctl.v1.StackInfo.queued:type_name -> deployctl.v1.UpdateInfo
-	61, // 24: deployctl.v1.StackInfo.tags:type_name -> deployctl.v1.StackInfo.TagsEntry
-	1,  // 25: deployctl.v1.CreateStackRequest.stack:type_name -> deployctl.v1.StackName
-	62, // 26: deployctl.v1.CreateStackRequest.tags:type_name -> deployctl.v1.CreateStackRequest.TagsEntry
-	16, // 27: deployctl.v1.ListStacksResponse.stacks:type_name -> deployctl.v1.StackInfo
-	1,  // 28: deployctl.v1.GetStackRequest.stack:type_name -> deployctl.v1.StackName
-	16, // 29: deployctl.v1.GetStackResponse.stack:type_name -> deployctl.v1.StackInfo
-	1,  // 30: deployctl.v1.RemoveStackRequest.stack:type_name -> deployctl.v1.StackName
-	1,  // 31: deployctl.v1.RenameStackRequest.from:type_name -> deployctl.v1.StackName
-	1,  // 32: deployctl.v1.RenameStackRequest.to:type_name -> deployctl.v1.StackName
-	1,  // 33: deployctl.v1.TagStackRequest.stack:type_name -> deployctl.v1.StackName
-	63, // 34: deployctl.v1.TagStackRequest.tags:type_name -> deployctl.v1.TagStackRequest.TagsEntry
-	1,  // 35: deployctl.v1.ExportRequest.stack:type_name -> deployctl.v1.StackName
-	4,  // 36: deployctl.v1.ExportRequest.secrets:type_name -> deployctl.v1.SecretsProvider
-	1,  // 37: deployctl.v1.ImportRequest.stack:type_name -> deployctl.v1.StackName
-	4,  // 38: deployctl.v1.ImportRequest.secrets:type_name -> deployctl.v1.SecretsProvider
-	1,  // 39: deployctl.v1.RestoreRequest.stack:type_name -> deployctl.v1.StackName
-	4,  // 40: deployctl.v1.RestoreRequest.secrets:type_name -> deployctl.v1.SecretsProvider
-	1,  // 41: deployctl.v1.RecoverRequest.stack:type_name -> deployctl.v1.StackName
-	7,  // 42: deployctl.v1.RecoverResponse.update:type_name -> deployctl.v1.UpdateInfo
-	1,  // 43: deployctl.v1.HistoryRequest.stack:type_name -> deployctl.v1.StackName
-	7,  // 44: deployctl.v1.HistoryResponse.updates:type_name -> deployctl.v1.UpdateInfo
-	1,  // 45: deployctl.v1.EncryptRequest.stack:type_name -> deployctl.v1.StackName
-	1,  // 46: deployctl.v1.DecryptRequest.stack:type_name -> deployctl.v1.StackName
-	43, // 47: deployctl.v1.Manifest.files:type_name -> deployctl.v1.File
-	1,  // 48: deployctl.v1.MissingRequest.stack:type_name -> deployctl.v1.StackName
-	44, // 49: deployctl.v1.MissingRequest.manifest:type_name -> deployctl.v1.Manifest
-	1,  // 50: deployctl.v1.PutFileRequest.stack:type_name -> deployctl.v1.StackName
-	1,  // 51: deployctl.v1.PutManifestRequest.stack:type_name -> deployctl.v1.StackName
-	44, // 52: deployctl.v1.PutManifestRequest.manifest:type_name -> deployctl.v1.Manifest
-	55, // 53: deployctl.v1.ListTokensResponse.tokens:type_name -> deployctl.v1.Token
-	64, // 54: deployctl.v1.Token.created:type_name -> google.protobuf.Timestamp
-	64, // 55: deployctl.v1.Token.used:type_name -> google.protobuf.Timestamp
-	3,  // 56: deployctl.v1.SubmitRequest.ConfigEntry.value:type_name -> deployctl.v1.ConfigValue
-	5,  // 57: deployctl.v1.Deployments.Submit:input_type -> deployctl.v1.SubmitRequest
-	8,  // 58: deployctl.v1.Deployments.Watch:input_type -> deployctl.v1.WatchRequest
-	12, // 59: deployctl.v1.Deployments.Cancel:input_type -> deployctl.v1.CancelRequest
-	14, // 60: deployctl.v1.Deployments.Resolve:input_type -> deployctl.v1.ResolveRequest
-	17, // 61: deployctl.v1.Stacks.CreateStack:input_type -> deployctl.v1.CreateStackRequest
-	19, // 62: deployctl.v1.Stacks.ListStacks:input_type -> deployctl.v1.ListStacksRequest
-	21, // 63: deployctl.v1.Stacks.GetStack:input_type -> deployctl.v1.GetStackRequest
-	23, // 64: deployctl.v1.Stacks.RemoveStack:input_type -> deployctl.v1.RemoveStackRequest
-	25, // 65: deployctl.v1.Stacks.RenameStack:input_type -> deployctl.v1.RenameStackRequest
-	27, // 66: deployctl.v1.Stacks.TagStack:input_type -> deployctl.v1.TagStackRequest
-	29, // 67: deployctl.v1.Stacks.Export:input_type -> deployctl.v1.ExportRequest
-	31, // 68: deployctl.v1.Stacks.Import:input_type -> deployctl.v1.ImportRequest
-	33, // 69: deployctl.v1.Stacks.Restore:input_type -> deployctl.v1.RestoreRequest
-	35, // 70: deployctl.v1.Stacks.Recover:input_type -> deployctl.v1.RecoverRequest
-	37, // 71: deployctl.v1.Stacks.History:input_type -> deployctl.v1.HistoryRequest
-	39, // 72: deployctl.v1.Stacks.Encrypt:input_type -> deployctl.v1.EncryptRequest
-	41, // 73: deployctl.v1.Stacks.Decrypt:input_type -> deployctl.v1.DecryptRequest
-	45, // 74: deployctl.v1.Bundles.Missing:input_type -> deployctl.v1.MissingRequest
-	47, // 75: deployctl.v1.Bundles.PutFile:input_type -> deployctl.v1.PutFileRequest
-	49, // 76: deployctl.v1.Bundles.PutManifest:input_type -> deployctl.v1.PutManifestRequest
-	51, // 77: deployctl.v1.Tokens.CreateToken:input_type -> deployctl.v1.CreateTokenRequest
-	53, // 78: deployctl.v1.Tokens.ListTokens:input_type -> deployctl.v1.ListTokensRequest
-	56, // 79: deployctl.v1.Tokens.RemoveToken:input_type -> deployctl.v1.RemoveTokenRequest
-	6,  // 80: deployctl.v1.Deployments.Submit:output_type -> deployctl.v1.SubmitResponse
-	9,  // 81: deployctl.v1.Deployments.Watch:output_type -> deployctl.v1.WatchResponse
-	13, // 82: deployctl.v1.Deployments.Cancel:output_type -> deployctl.v1.CancelResponse
-	15, // 83: deployctl.v1.Deployments.Resolve:output_type -> deployctl.v1.ResolveResponse
-	18, // 84: deployctl.v1.Stacks.CreateStack:output_type -> deployctl.v1.CreateStackResponse
-	20, // 85: deployctl.v1.Stacks.ListStacks:output_type -> deployctl.v1.ListStacksResponse
-	22, // 86: deployctl.v1.Stacks.GetStack:output_type -> deployctl.v1.GetStackResponse
-	24, // 87: deployctl.v1.Stacks.RemoveStack:output_type -> deployctl.v1.RemoveStackResponse
-	26, // 88: deployctl.v1.Stacks.RenameStack:output_type -> deployctl.v1.RenameStackResponse
-	28, // 89: deployctl.v1.Stacks.TagStack:output_type -> deployctl.v1.TagStackResponse
-	30, // 90: deployctl.v1.Stacks.Export:output_type -> deployctl.v1.ExportResponse
-	32, // 91: deployctl.v1.Stacks.Import:output_type -> deployctl.v1.ImportResponse
-	34, // 92: deployctl.v1.Stacks.Restore:output_type -> deployctl.v1.RestoreResponse
-	36, // 93: deployctl.v1.Stacks.Recover:output_type -> deployctl.v1.RecoverResponse
-	38, // 94: deployctl.v1.Stacks.History:output_type -> deployctl.v1.HistoryResponse
-	40, // 95: deployctl.v1.Stacks.Encrypt:output_type -> deployctl.v1.EncryptResponse
-	42, // 96: deployctl.v1.Stacks.Decrypt:output_type -> deployctl.v1.DecryptResponse
-	46, // 97: deployctl.v1.Bundles.Missing:output_type -> deployctl.v1.MissingResponse
-	48, // 98: deployctl.v1.Bundles.PutFile:output_type -> deployctl.v1.PutFileResponse
-	50, // 99: deployctl.v1.Bundles.PutManifest:output_type -> deployctl.v1.PutManifestResponse
-	52, // 100: deployctl.v1.Tokens.CreateToken:output_type -> deployctl.v1.CreateTokenResponse
-	54, // 101: deployctl.v1.Tokens.ListTokens:output_type -> deployctl.v1.ListTokensResponse
-	57, // 102: deployctl.v1.Tokens.RemoveToken:output_type -> deployctl.v1.RemoveTokenResponse
-	80, // [80:103] is the sub-list for method output_type
-	57, // [57:80] is the sub-list for method input_type
-	57, // [57:57] is the sub-list for extension type_name
-	57, // [57:57] is the sub-list for extension extendee
-	0,  // [0:57] is the sub-list for field type_name
+	1,   // 0: deployctl.v1.UpdateName.stack:type_name -> deployctl.v1.StackName
+	1,   // 1: deployctl.v1.SubmitRequest.stack:type_name -> deployctl.v1.StackName
+	80,  // 2: deployctl.v1.SubmitRequest.config:type_name -> deployctl.v1.SubmitRequest.ConfigEntry
+	4,   // 3: deployctl.v1.SubmitRequest.secrets:type_name -> deployctl.v1.SecretsProvider
+	2,   // 4: deployctl.v1.SubmitResponse.update:type_name -> deployctl.v1.UpdateName
+	7,   // 5: deployctl.v1.SubmitResponse.behind:type_name -> deployctl.v1.UpdateInfo
+	2,   // 6: deployctl.v1.UpdateInfo.update:type_name -> deployctl.v1.UpdateName
+	86,  // 7: deployctl.v1.UpdateInfo.started:type_name -> google.protobuf.Timestamp
+	86,  // 8: deployctl.v1.UpdateInfo.ended:type_name -> google.protobuf.Timestamp
+	81,  // 9: deployctl.v1.UpdateInfo.changes:type_name -> deployctl.v1.UpdateInfo.ChangesEntry
+	2,   // 10: deployctl.v1.WatchRequest.update:type_name -> deployctl.v1.UpdateName
+	10,  // 11: deployctl.v1.WatchResponse.progress:type_name -> deployctl.v1.Progress
+	7,   // 12: deployctl.v1.WatchResponse.end:type_name -> deployctl.v1.UpdateInfo
+	7,   // 13: deployctl.v1.Progress.behind:type_name -> deployctl.v1.UpdateInfo
+	11,  // 14: deployctl.v1.Progress.running:type_name -> deployctl.v1.RunningStep
+	82,  // 15: deployctl.v1.Progress.done:type_name -> deployctl.v1.Progress.DoneEntry
+	86,  // 16: deployctl.v1.RunningStep.started:type_name -> google.protobuf.Timestamp
+	86,  // 17: deployctl.v1.RunningStep.next_retry:type_name -> google.protobuf.Timestamp
+	2,   // 18: deployctl.v1.CancelRequest.update:type_name -> deployctl.v1.UpdateName
+	2,   // 19: deployctl.v1.ResolveRequest.update:type_name -> deployctl.v1.UpdateName
+	1,   // 20: deployctl.v1.StackInfo.stack:type_name -> deployctl.v1.StackName
+	86,  // 21: deployctl.v1.StackInfo.updated:type_name -> google.protobuf.Timestamp
+	7,   // 22: deployctl.v1.StackInfo.active:type_name -> deployctl.v1.UpdateInfo
+	7,   // 23: deployctl.v1.StackInfo.queued:type_name -> deployctl.v1.UpdateInfo
+	83,  // 24: deployctl.v1.StackInfo.tags:type_name -> deployctl.v1.StackInfo.TagsEntry
+	1,   // 25: deployctl.v1.CreateStackRequest.stack:type_name -> deployctl.v1.StackName
+	84,  // 26: deployctl.v1.CreateStackRequest.tags:type_name -> deployctl.v1.CreateStackRequest.TagsEntry
+	16,  // 27: deployctl.v1.ListStacksResponse.stacks:type_name -> deployctl.v1.StackInfo
+	1,   // 28: deployctl.v1.GetStackRequest.stack:type_name -> deployctl.v1.StackName
+	16,  // 29: deployctl.v1.GetStackResponse.stack:type_name -> deployctl.v1.StackInfo
+	1,   // 30: deployctl.v1.RemoveStackRequest.stack:type_name -> deployctl.v1.StackName
+	1,   // 31: deployctl.v1.RenameStackRequest.from:type_name -> deployctl.v1.StackName
+	1,   // 32: deployctl.v1.RenameStackRequest.to:type_name -> deployctl.v1.StackName
+	1,   // 33: deployctl.v1.TagStackRequest.stack:type_name -> deployctl.v1.StackName
+	85,  // 34: deployctl.v1.TagStackRequest.tags:type_name -> deployctl.v1.TagStackRequest.TagsEntry
+	1,   // 35: deployctl.v1.ExportRequest.stack:type_name -> deployctl.v1.StackName
+	4,   // 36: deployctl.v1.ExportRequest.secrets:type_name -> deployctl.v1.SecretsProvider
+	1,   // 37: deployctl.v1.ImportRequest.stack:type_name -> deployctl.v1.StackName
+	4,   // 38: deployctl.v1.ImportRequest.secrets:type_name -> deployctl.v1.SecretsProvider
+	1,   // 39: deployctl.v1.RestoreRequest.stack:type_name -> deployctl.v1.StackName
+	4,   // 40: deployctl.v1.RestoreRequest.secrets:type_name -> deployctl.v1.SecretsProvider
+	1,   // 41: deployctl.v1.RecoverRequest.stack:type_name -> deployctl.v1.StackName
+	7,   // 42: deployctl.v1.RecoverResponse.update:type_name -> deployctl.v1.UpdateInfo
+	1,   // 43: deployctl.v1.HistoryRequest.stack:type_name -> deployctl.v1.StackName
+	7,   // 44: deployctl.v1.HistoryResponse.updates:type_name -> deployctl.v1.UpdateInfo
+	1,   // 45: deployctl.v1.EncryptRequest.stack:type_name -> deployctl.v1.StackName
+	1,   // 46: deployctl.v1.DecryptRequest.stack:type_name -> deployctl.v1.StackName
+	43,  // 47: deployctl.v1.Manifest.files:type_name -> deployctl.v1.File
+	1,   // 48: deployctl.v1.MissingRequest.stack:type_name -> deployctl.v1.StackName
+	44,  // 49: deployctl.v1.MissingRequest.manifest:type_name -> deployctl.v1.Manifest
+	1,   // 50: deployctl.v1.PutFileRequest.stack:type_name -> deployctl.v1.StackName
+	1,   // 51: deployctl.v1.PutManifestRequest.stack:type_name -> deployctl.v1.StackName
+	44,  // 52: deployctl.v1.PutManifestRequest.manifest:type_name -> deployctl.v1.Manifest
+	55,  // 53: deployctl.v1.ListTokensResponse.tokens:type_name -> deployctl.v1.Token
+	86,  // 54: deployctl.v1.Token.created:type_name -> google.protobuf.Timestamp
+	86,  // 55: deployctl.v1.Token.used:type_name -> google.protobuf.Timestamp
+	1,   // 56: deployctl.v1.ScheduleName.stack:type_name -> deployctl.v1.StackName
+	58,  // 57: deployctl.v1.Schedule.name:type_name -> deployctl.v1.ScheduleName
+	87,  // 58: deployctl.v1.Schedule.every:type_name -> google.protobuf.Duration
+	86,  // 59: deployctl.v1.Schedule.at:type_name -> google.protobuf.Timestamp
+	86,  // 60: deployctl.v1.Schedule.created:type_name -> google.protobuf.Timestamp
+	86,  // 61: deployctl.v1.Schedule.next:type_name -> google.protobuf.Timestamp
+	60,  // 62: deployctl.v1.Schedule.last:type_name -> deployctl.v1.ScheduleRun
+	86,  // 63: deployctl.v1.ScheduleRun.started:type_name -> google.protobuf.Timestamp
+	86,  // 64: deployctl.v1.ScheduleRun.ended:type_name -> google.protobuf.Timestamp
+	2,   // 65: deployctl.v1.ScheduleRun.updates:type_name -> deployctl.v1.UpdateName
+	59,  // 66: deployctl.v1.CreateScheduleRequest.schedule:type_name -> deployctl.v1.Schedule
+	1,   // 67: deployctl.v1.ListSchedulesRequest.stack:type_name -> deployctl.v1.StackName
+	59,  // 68: deployctl.v1.ListSchedulesResponse.schedules:type_name -> deployctl.v1.Schedule
+	58,  // 69: deployctl.v1.GetScheduleRequest.name:type_name -> deployctl.v1.ScheduleName
+	59,  // 70: deployctl.v1.GetScheduleResponse.schedule:type_name -> deployctl.v1.Schedule
+	58,  // 71: deployctl.v1.RemoveScheduleRequest.name:type_name -> deployctl.v1.ScheduleName
+	58,  // 72: deployctl.v1.PauseScheduleRequest.name:type_name -> deployctl.v1.ScheduleName
+	58,  // 73: deployctl.v1.RunScheduleRequest.name:type_name -> deployctl.v1.ScheduleName
+	58,  // 74: deployctl.v1.ScheduleRunsRequest.name:type_name -> deployctl.v1.ScheduleName
+	60,  // 75: deployctl.v1.ScheduleRunsResponse.runs:type_name -> deployctl.v1.ScheduleRun
+	1,   // 76: deployctl.v1.GetDriftRequest.stack:type_name -> deployctl.v1.StackName
+	77,  // 77: deployctl.v1.GetDriftResponse.drift:type_name -> deployctl.v1.Drift
+	2,   // 78: deployctl.v1.Drift.update:type_name -> deployctl.v1.UpdateName
+	86,  // 79: deployctl.v1.Drift.at:type_name -> google.protobuf.Timestamp
+	78,  // 80: deployctl.v1.Drift.resources:type_name -> deployctl.v1.DriftedResource
+	2,   // 81: deployctl.v1.Drift.remedy:type_name -> deployctl.v1.UpdateName
+	79,  // 82: deployctl.v1.DriftedResource.properties:type_name -> deployctl.v1.DriftedProperty
+	3,   // 83: deployctl.v1.SubmitRequest.ConfigEntry.value:type_name -> deployctl.v1.ConfigValue
+	5,   // 84: deployctl.v1.Deployments.Submit:input_type -> deployctl.v1.SubmitRequest
+	8,   // 85: deployctl.v1.Deployments.Watch:input_type -> deployctl.v1.WatchRequest
+	12,  // 86: deployctl.v1.Deployments.Cancel:input_type -> deployctl.v1.CancelRequest
+	14,  // 87: deployctl.v1.Deployments.Resolve:input_type -> deployctl.v1.ResolveRequest
+	17,  // 88: deployctl.v1.Stacks.CreateStack:input_type -> deployctl.v1.CreateStackRequest
+	19,  // 89: deployctl.v1.Stacks.ListStacks:input_type -> deployctl.v1.ListStacksRequest
+	21,  // 90: deployctl.v1.Stacks.GetStack:input_type -> deployctl.v1.GetStackRequest
+	23,  // 91: deployctl.v1.Stacks.RemoveStack:input_type -> deployctl.v1.RemoveStackRequest
+	25,  // 92: deployctl.v1.Stacks.RenameStack:input_type -> deployctl.v1.RenameStackRequest
+	27,  // 93: deployctl.v1.Stacks.TagStack:input_type -> deployctl.v1.TagStackRequest
+	29,  // 94: deployctl.v1.Stacks.Export:input_type -> deployctl.v1.ExportRequest
+	31,  // 95: deployctl.v1.Stacks.Import:input_type -> deployctl.v1.ImportRequest
+	33,  // 96: deployctl.v1.Stacks.Restore:input_type -> deployctl.v1.RestoreRequest
+	35,  // 97: deployctl.v1.Stacks.Recover:input_type -> deployctl.v1.RecoverRequest
+	37,  // 98: deployctl.v1.Stacks.History:input_type -> deployctl.v1.HistoryRequest
+	39,  // 99: deployctl.v1.Stacks.Encrypt:input_type -> deployctl.v1.EncryptRequest
+	41,  // 100: deployctl.v1.Stacks.Decrypt:input_type -> deployctl.v1.DecryptRequest
+	45,  // 101: deployctl.v1.Bundles.Missing:input_type -> deployctl.v1.MissingRequest
+	47,  // 102: deployctl.v1.Bundles.PutFile:input_type -> deployctl.v1.PutFileRequest
+	49,  // 103: deployctl.v1.Bundles.PutManifest:input_type -> deployctl.v1.PutManifestRequest
+	51,  // 104: deployctl.v1.Tokens.CreateToken:input_type -> deployctl.v1.CreateTokenRequest
+	53,  // 105: deployctl.v1.Tokens.ListTokens:input_type -> deployctl.v1.ListTokensRequest
+	56,  // 106: deployctl.v1.Tokens.RemoveToken:input_type -> deployctl.v1.RemoveTokenRequest
+	61,  // 107: deployctl.v1.Schedules.CreateSchedule:input_type -> deployctl.v1.CreateScheduleRequest
+	63,  // 108: deployctl.v1.Schedules.ListSchedules:input_type -> deployctl.v1.ListSchedulesRequest
+	65,  // 109: deployctl.v1.Schedules.GetSchedule:input_type -> deployctl.v1.GetScheduleRequest
+	67,  // 110: deployctl.v1.Schedules.RemoveSchedule:input_type -> deployctl.v1.RemoveScheduleRequest
+	69,  // 111: deployctl.v1.Schedules.PauseSchedule:input_type -> deployctl.v1.PauseScheduleRequest
+	71,  // 112: deployctl.v1.Schedules.RunSchedule:input_type -> deployctl.v1.RunScheduleRequest
+	73,  // 113: deployctl.v1.Schedules.ScheduleRuns:input_type -> deployctl.v1.ScheduleRunsRequest
+	75,  // 114: deployctl.v1.Schedules.GetDrift:input_type -> deployctl.v1.GetDriftRequest
+	6,   // 115: deployctl.v1.Deployments.Submit:output_type -> deployctl.v1.SubmitResponse
+	9,   // 116: deployctl.v1.Deployments.Watch:output_type -> deployctl.v1.WatchResponse
+	13,  // 117: deployctl.v1.Deployments.Cancel:output_type -> deployctl.v1.CancelResponse
+	15,  // 118: deployctl.v1.Deployments.Resolve:output_type -> deployctl.v1.ResolveResponse
+	18,  // 119: deployctl.v1.Stacks.CreateStack:output_type -> deployctl.v1.CreateStackResponse
+	20,  // 120: deployctl.v1.Stacks.ListStacks:output_type -> deployctl.v1.ListStacksResponse
+	22,  // 121: deployctl.v1.Stacks.GetStack:output_type -> deployctl.v1.GetStackResponse
+	24,  // 122: deployctl.v1.Stacks.RemoveStack:output_type -> deployctl.v1.RemoveStackResponse
+	26,  // 123: deployctl.v1.Stacks.RenameStack:output_type -> deployctl.v1.RenameStackResponse
+	28,  // 124: deployctl.v1.Stacks.TagStack:output_type -> deployctl.v1.TagStackResponse
+	30,  // 125: deployctl.v1.Stacks.Export:output_type -> deployctl.v1.ExportResponse
+	32,  // 126: deployctl.v1.Stacks.Import:output_type -> deployctl.v1.ImportResponse
+	34,  // 127: deployctl.v1.Stacks.Restore:output_type -> deployctl.v1.RestoreResponse
+	36,  // 128: deployctl.v1.Stacks.Recover:output_type -> deployctl.v1.RecoverResponse
+	38,  // 129: deployctl.v1.Stacks.History:output_type -> deployctl.v1.HistoryResponse
+	40,  // 130: deployctl.v1.Stacks.Encrypt:output_type -> deployctl.v1.EncryptResponse
+	42,  // 131: deployctl.v1.Stacks.Decrypt:output_type -> deployctl.v1.DecryptResponse
+	46,  // 132: deployctl.v1.Bundles.Missing:output_type -> deployctl.v1.MissingResponse
+	48,  // 133: deployctl.v1.Bundles.PutFile:output_type -> deployctl.v1.PutFileResponse
+	50,  // 134: deployctl.v1.Bundles.PutManifest:output_type -> deployctl.v1.PutManifestResponse
+	52,  // 135: deployctl.v1.Tokens.CreateToken:output_type -> deployctl.v1.CreateTokenResponse
+	54,  // 136: deployctl.v1.Tokens.ListTokens:output_type -> deployctl.v1.ListTokensResponse
+	57,  // 137: deployctl.v1.Tokens.RemoveToken:output_type -> deployctl.v1.RemoveTokenResponse
+	62,  // 138: deployctl.v1.Schedules.CreateSchedule:output_type -> deployctl.v1.CreateScheduleResponse
+	64,  // 139: deployctl.v1.Schedules.ListSchedules:output_type -> deployctl.v1.ListSchedulesResponse
+	66,  // 140: deployctl.v1.Schedules.GetSchedule:output_type -> deployctl.v1.GetScheduleResponse
+	68,  // 141: deployctl.v1.Schedules.RemoveSchedule:output_type -> deployctl.v1.RemoveScheduleResponse
+	70,  // 142: deployctl.v1.Schedules.PauseSchedule:output_type -> deployctl.v1.PauseScheduleResponse
+	72,  // 143: deployctl.v1.Schedules.RunSchedule:output_type -> deployctl.v1.RunScheduleResponse
+	74,  // 144: deployctl.v1.Schedules.ScheduleRuns:output_type -> deployctl.v1.ScheduleRunsResponse
+	76,  // 145: deployctl.v1.Schedules.GetDrift:output_type -> deployctl.v1.GetDriftResponse
+	115, // [115:146] is the sub-list for method output_type
+	84,  // [84:115] is the sub-list for method input_type
+	84,  // [84:84] is the sub-list for extension type_name
+	84,  // [84:84] is the sub-list for extension extendee
+	0,   // [0:84] is the sub-list for field type_name
 }
 
 func init() { file_deployctl_v1_deployctl_proto_init() }
@@ -3692,9 +5009,9 @@ func file_deployctl_v1_deployctl_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_deployctl_v1_deployctl_proto_rawDesc), len(file_deployctl_v1_deployctl_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   64,
+			NumMessages:   86,
 			NumExtensions: 0,
-			NumServices:   4,
+			NumServices:   5,
 		},
 		GoTypes:           file_deployctl_v1_deployctl_proto_goTypes,
 		DependencyIndexes: file_deployctl_v1_deployctl_proto_depIdxs,

@@ -1161,3 +1161,375 @@ var Tokens_ServiceDesc = grpc.ServiceDesc{
 	Streams:  []grpc.StreamDesc{},
 	Metadata: "deployctl/v1/deployctl.proto",
 }
+
+const (
+	Schedules_CreateSchedule_FullMethodName = "/deployctl.v1.Schedules/CreateSchedule"
+	Schedules_ListSchedules_FullMethodName  = "/deployctl.v1.Schedules/ListSchedules"
+	Schedules_GetSchedule_FullMethodName    = "/deployctl.v1.Schedules/GetSchedule"
+	Schedules_RemoveSchedule_FullMethodName = "/deployctl.v1.Schedules/RemoveSchedule"
+	Schedules_PauseSchedule_FullMethodName  = "/deployctl.v1.Schedules/PauseSchedule"
+	Schedules_RunSchedule_FullMethodName    = "/deployctl.v1.Schedules/RunSchedule"
+	Schedules_ScheduleRuns_FullMethodName   = "/deployctl.v1.Schedules/ScheduleRuns"
+	Schedules_GetDrift_FullMethodName       = "/deployctl.v1.Schedules/GetDrift"
+)
+
+// SchedulesClient is the client API for Schedules service.
+//
+// For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
+type SchedulesClient interface {
+	CreateSchedule(ctx context.Context, in *CreateScheduleRequest, opts ...grpc.CallOption) (*CreateScheduleResponse, error)
+	ListSchedules(ctx context.Context, in *ListSchedulesRequest, opts ...grpc.CallOption) (*ListSchedulesResponse, error)
+	GetSchedule(ctx context.Context, in *GetScheduleRequest, opts ...grpc.CallOption) (*GetScheduleResponse, error)
+	RemoveSchedule(ctx context.Context, in *RemoveScheduleRequest, opts ...grpc.CallOption) (*RemoveScheduleResponse, error)
+	// PauseSchedule pauses or resumes.
+	PauseSchedule(ctx context.Context, in *PauseScheduleRequest, opts ...grpc.CallOption) (*PauseScheduleResponse, error)
+	RunSchedule(ctx context.Context, in *RunScheduleRequest, opts ...grpc.CallOption) (*RunScheduleResponse, error)
+	ScheduleRuns(ctx context.Context, in *ScheduleRunsRequest, opts ...grpc.CallOption) (*ScheduleRunsResponse, error)
+	// GetDrift gives what the last look for drift has found.
+	GetDrift(ctx context.Context, in *GetDriftRequest, opts ...grpc.CallOption) (*GetDriftResponse, error)
+}
+
+type schedulesClient struct {
+	cc grpc.ClientConnInterface
+}
+
+func NewSchedulesClient(cc grpc.ClientConnInterface) SchedulesClient {
+	return &schedulesClient{cc}
+}
+
+func (c *schedulesClient) CreateSchedule(ctx context.Context, in *CreateScheduleRequest, opts ...grpc.CallOption) (*CreateScheduleResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(CreateScheduleResponse)
+	err := c.cc.Invoke(ctx, Schedules_CreateSchedule_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *schedulesClient) ListSchedules(ctx context.Context, in *ListSchedulesRequest, opts ...grpc.CallOption) (*ListSchedulesResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListSchedulesResponse)
+	err := c.cc.Invoke(ctx, Schedules_ListSchedules_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *schedulesClient) GetSchedule(ctx context.Context, in *GetScheduleRequest, opts ...grpc.CallOption) (*GetScheduleResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(GetScheduleResponse)
+	err := c.cc.Invoke(ctx, Schedules_GetSchedule_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *schedulesClient) RemoveSchedule(ctx context.Context, in *RemoveScheduleRequest, opts ...grpc.CallOption) (*RemoveScheduleResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(RemoveScheduleResponse)
+	err := c.cc.Invoke(ctx, Schedules_RemoveSchedule_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *schedulesClient) PauseSchedule(ctx context.Context, in *PauseScheduleRequest, opts ...grpc.CallOption) (*PauseScheduleResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(PauseScheduleResponse)
+	err := c.cc.Invoke(ctx, Schedules_PauseSchedule_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *schedulesClient) RunSchedule(ctx context.Context, in *RunScheduleRequest, opts ...grpc.CallOption) (*RunScheduleResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(RunScheduleResponse)
+	err := c.cc.Invoke(ctx, Schedules_RunSchedule_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *schedulesClient) ScheduleRuns(ctx context.Context, in *ScheduleRunsRequest, opts ...grpc.CallOption) (*ScheduleRunsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ScheduleRunsResponse)
+	err := c.cc.Invoke(ctx, Schedules_ScheduleRuns_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *schedulesClient) GetDrift(ctx context.Context, in *GetDriftRequest, opts ...grpc.CallOption) (*GetDriftResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(GetDriftResponse)
+	err := c.cc.Invoke(ctx, Schedules_GetDrift_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// SchedulesServer is the server API for Schedules service.
+// All implementations must embed UnimplementedSchedulesServer
+// for forward compatibility.
+type SchedulesServer interface {
+	CreateSchedule(context.Context, *CreateScheduleRequest) (*CreateScheduleResponse, error)
+	ListSchedules(context.Context, *ListSchedulesRequest) (*ListSchedulesResponse, error)
+	GetSchedule(context.Context, *GetScheduleRequest) (*GetScheduleResponse, error)
+	RemoveSchedule(context.Context, *RemoveScheduleRequest) (*RemoveScheduleResponse, error)
+	// PauseSchedule pauses or resumes.
+	PauseSchedule(context.Context, *PauseScheduleRequest) (*PauseScheduleResponse, error)
+	RunSchedule(context.Context, *RunScheduleRequest) (*RunScheduleResponse, error)
+	ScheduleRuns(context.Context, *ScheduleRunsRequest) (*ScheduleRunsResponse, error)
+	// GetDrift gives what the last look for drift has found.
+	GetDrift(context.Context, *GetDriftRequest) (*GetDriftResponse, error)
+	mustEmbedUnimplementedSchedulesServer()
+}
+
+// UnimplementedSchedulesServer must be embedded to have
+// forward compatible implementations.
+//
+// NOTE: this should be embedded by value instead of pointer to avoid a nil
+// pointer dereference when methods are called.
+type UnimplementedSchedulesServer struct{}
+
+func (UnimplementedSchedulesServer) CreateSchedule(context.Context, *CreateScheduleRequest) (*CreateScheduleResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method CreateSchedule not implemented")
+}
+func (UnimplementedSchedulesServer) ListSchedules(context.Context, *ListSchedulesRequest) (*ListSchedulesResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListSchedules not implemented")
+}
+func (UnimplementedSchedulesServer) GetSchedule(context.Context, *GetScheduleRequest) (*GetScheduleResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetSchedule not implemented")
+}
+func (UnimplementedSchedulesServer) RemoveSchedule(context.Context, *RemoveScheduleRequest) (*RemoveScheduleResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method RemoveSchedule not implemented")
+}
+func (UnimplementedSchedulesServer) PauseSchedule(context.Context, *PauseScheduleRequest) (*PauseScheduleResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method PauseSchedule not implemented")
+}
+func (UnimplementedSchedulesServer) RunSchedule(context.Context, *RunScheduleRequest) (*RunScheduleResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method RunSchedule not implemented")
+}
+func (UnimplementedSchedulesServer) ScheduleRuns(context.Context, *ScheduleRunsRequest) (*ScheduleRunsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ScheduleRuns not implemented")
+}
+func (UnimplementedSchedulesServer) GetDrift(context.Context, *GetDriftRequest) (*GetDriftResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetDrift not implemented")
+}
+func (UnimplementedSchedulesServer) mustEmbedUnimplementedSchedulesServer() {}
+func (UnimplementedSchedulesServer) testEmbeddedByValue()                   {}
+
+// UnsafeSchedulesServer may be embedded to opt out of forward compatibility for this service.
+// Use of this interface is not recommended, as added methods to SchedulesServer will
+// result in compilation errors.
+type UnsafeSchedulesServer interface {
+	mustEmbedUnimplementedSchedulesServer()
+}
+
+func RegisterSchedulesServer(s grpc.ServiceRegistrar, srv SchedulesServer) {
+	// If the following call panics, it indicates UnimplementedSchedulesServer was
+	// embedded by pointer and is nil.  This will cause panics if an
+	// unimplemented method is ever invoked, so we test this at initialization
+	// time to prevent it from happening at runtime later due to I/O.
+	if t, ok := srv.(interface{ testEmbeddedByValue() }); ok {
+		t.testEmbeddedByValue()
+	}
+	s.RegisterService(&Schedules_ServiceDesc, srv)
+}
+
+func _Schedules_CreateSchedule_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(CreateScheduleRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(SchedulesServer).CreateSchedule(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Schedules_CreateSchedule_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(SchedulesServer).CreateSchedule(ctx, req.(*CreateScheduleRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Schedules_ListSchedules_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListSchedulesRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(SchedulesServer).ListSchedules(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Schedules_ListSchedules_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(SchedulesServer).ListSchedules(ctx, req.(*ListSchedulesRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Schedules_GetSchedule_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetScheduleRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(SchedulesServer).GetSchedule(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Schedules_GetSchedule_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(SchedulesServer).GetSchedule(ctx, req.(*GetScheduleRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Schedules_RemoveSchedule_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RemoveScheduleRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(SchedulesServer).RemoveSchedule(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Schedules_RemoveSchedule_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(SchedulesServer).RemoveSchedule(ctx, req.(*RemoveScheduleRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Schedules_PauseSchedule_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(PauseScheduleRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(SchedulesServer).PauseSchedule(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Schedules_PauseSchedule_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(SchedulesServer).PauseSchedule(ctx, req.(*PauseScheduleRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Schedules_RunSchedule_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RunScheduleRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(SchedulesServer).RunSchedule(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Schedules_RunSchedule_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(SchedulesServer).RunSchedule(ctx, req.(*RunScheduleRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Schedules_ScheduleRuns_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ScheduleRunsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(SchedulesServer).ScheduleRuns(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Schedules_ScheduleRuns_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(SchedulesServer).ScheduleRuns(ctx, req.(*ScheduleRunsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Schedules_GetDrift_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetDriftRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(SchedulesServer).GetDrift(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Schedules_GetDrift_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(SchedulesServer).GetDrift(ctx, req.(*GetDriftRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+// Schedules_ServiceDesc is the grpc.ServiceDesc for Schedules service.
+// It's only intended for direct use with grpc.RegisterService,
+// and not to be introspected or modified (even as a copy)
+var Schedules_ServiceDesc = grpc.ServiceDesc{
+	ServiceName: "deployctl.v1.Schedules",
+	HandlerType: (*SchedulesServer)(nil),
+	Methods: []grpc.MethodDesc{
+		{
+			MethodName: "CreateSchedule",
+			Handler:    _Schedules_CreateSchedule_Handler,
+		},
+		{
+			MethodName: "ListSchedules",
+			Handler:    _Schedules_ListSchedules_Handler,
+		},
+		{
+			MethodName: "GetSchedule",
+			Handler:    _Schedules_GetSchedule_Handler,
+		},
+		{
+			MethodName: "RemoveSchedule",
+			Handler:    _Schedules_RemoveSchedule_Handler,
+		},
+		{
+			MethodName: "PauseSchedule",
+			Handler:    _Schedules_PauseSchedule_Handler,
+		},
+		{
+			MethodName: "RunSchedule",
+			Handler:    _Schedules_RunSchedule_Handler,
+		},
+		{
+			MethodName: "ScheduleRuns",
+			Handler:    _Schedules_ScheduleRuns_Handler,
+		},
+		{
+			MethodName: "GetDrift",
+			Handler:    _Schedules_GetDrift_Handler,
+		},
+	},
+	Streams:  []grpc.StreamDesc{},
+	Metadata: "deployctl/v1/deployctl.proto",
+}

@@ -39,15 +39,18 @@ type Service struct {
 	Play func(deployments.UpdateRequest) Script
 	// BeforeSubmit is called, unlocked, at the beginning of each Submit.
 	BeforeSubmit func(deployments.UpdateRequest)
+	// Drifted is what the last looks for drift have found.
+	Drifted map[deployments.StackName]deployments.Drift
 
-	mu       sync.Mutex
-	stacks   map[deployments.StackName]*stack
-	updates  map[string]*update
-	requests map[string]deployments.Accepted
-	tokens   map[string]deployments.Token // by hash
-	files    map[string][]byte
-	bundles  map[string]deployments.Manifest
-	previews int
+	mu        sync.Mutex
+	stacks    map[deployments.StackName]*stack
+	updates   map[string]*update
+	requests  map[string]deployments.Accepted
+	tokens    map[string]deployments.Token // by hash
+	files     map[string][]byte
+	bundles   map[string]deployments.Manifest
+	schedules map[deployments.ScheduleName]*deployments.Schedule
+	previews  int
 	// Requests are all submissions that were accepted, Resolved all answers, in order.
 	Requests []deployments.UpdateRequest
 	Resolved []string
@@ -74,6 +77,7 @@ func New() *Service {
 	return &Service{
 		stacks: map[deployments.StackName]*stack{}, updates: map[string]*update{}, requests: map[string]deployments.Accepted{},
 		tokens: map[string]deployments.Token{}, files: map[string][]byte{}, bundles: map[string]deployments.Manifest{},
+		schedules: map[deployments.ScheduleName]*deployments.Schedule{}, Drifted: map[deployments.StackName]deployments.Drift{},
 	}
 }
 

@@ -21,7 +21,7 @@ func FromRequest(r deployments.UpdateRequest) *api.SubmitRequest {
 		Config: config, Environment: r.Environment, Secrets: FromSecrets(r.Secrets),
 		Refresh: r.Refresh, Targets: r.Targets, TargetDependents: r.TargetDependents, Replace: r.Replace,
 		ContinueOnError: r.ContinueOnError, Parallel: int32(r.Parallel), WaitOnUnknown: r.WaitOnUnknown,
-		Message: r.Message, Initiator: r.Initiator,
+		Message: r.Message, Initiator: r.Initiator, Scheduled: r.Scheduled,
 	}
 }
 
@@ -40,7 +40,7 @@ func ToRequest(m *api.SubmitRequest) deployments.UpdateRequest {
 		Config: config, Environment: m.GetEnvironment(), Secrets: ToSecrets(m.GetSecrets()),
 		Refresh: m.GetRefresh(), Targets: m.GetTargets(), TargetDependents: m.GetTargetDependents(), Replace: m.GetReplace(),
 		ContinueOnError: m.GetContinueOnError(), Parallel: int(m.GetParallel()), WaitOnUnknown: m.GetWaitOnUnknown(),
-		Message: m.GetMessage(), Initiator: m.GetInitiator(),
+		Message: m.GetMessage(), Initiator: m.GetInitiator(), Scheduled: m.GetScheduled(),
 	}
 }
 

@@ -61,6 +61,8 @@ func TestEveryFieldTravels(t *testing.T) {
 	travels(t, func(p deployments.Progress) deployments.Progress { return *toProgress(fromProgress(p)) })
 	travels(t, func(s deployments.StackInfo) deployments.StackInfo { return ToStackInfo(FromStackInfo(s)) })
 	travels(t, func(m deployments.Manifest) deployments.Manifest { return ToManifest(FromManifest(m)) })
+	travels(t, func(s deployments.Schedule) deployments.Schedule { return ToSchedule(FromSchedule(s)) })
+	travels(t, func(d deployments.Drift) deployments.Drift { return ToDrift(FromDrift(d)) })
 	travels(t, func(l []deployments.Token) []deployments.Token { return ToTokens(FromTokens(l)) })
 }
 

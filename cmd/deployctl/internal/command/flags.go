@@ -16,6 +16,7 @@ var (
 	nonInteractiveFlag = &cli.BoolFlag{Name: "non-interactive", Usage: "never ask, and draw nothing that moves"}
 	showSecretsFlag    = &cli.BoolFlag{Name: "show-secrets", Usage: "print secrets in plain text"}
 	settingsFlag       = &cli.StringFlag{Name: "settings", Usage: "configuration `FILE`; else DEPLOYCTL_SETTINGS, else ${XDG_CONFIG_HOME}/deployctl/config.yaml"}
+	limitFlag          = &cli.IntFlag{Name: "limit", Usage: "at most `N`", Value: 20}
 	pathFlag           = &cli.BoolFlag{Name: "path", Usage: "the key is a path into a value: servers[0].port"}
 )
 

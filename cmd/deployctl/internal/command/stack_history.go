@@ -13,7 +13,7 @@ func stackHistoryCommand(s *Surroundings) *cli.Command {
 	return &cli.Command{
 		Name: "history", Aliases: []string{"hist"}, Usage: "list the stack's updates, the latest first",
 		Description: "STATE is kept where deployctl stack restore can make the state that an update left the stack's again.",
-		Flags:       onStack(jsonFlag, &cli.IntFlag{Name: "limit", Usage: "at most `N`", Value: 20}),
+		Flags:       onStack(jsonFlag, limitFlag),
 		Action:      action(s, runStackHistory),
 	}
 }

@@ -1,0 +1,48 @@
+package command
+
+import (
+	"context"
+
+	"github.com/deployctl/deployctl/internal/display"
+	"github.com/urfave/cli/v2"
+)
+
+func driftCommand(s *Surroundings) *cli.Command {
+	return &cli.Command{
+		Name: "drift", Usage: "tell what is other than the stack's state says",
+		Subcommands: []*cli.Command{{
+			Name: "status", Usage: "show what the last look for drift has found, property by property",
+			Flags: onStack(jsonFlag), Action: action(s, runDriftStatus),
+		}},
+	}
+}
+
+func runDriftStatus(ctx context.Context, s *session) error {
+	info, err := s.knownStack(ctx)
+	if err != nil {
+		return err
+	}
+	drift, err := s.service.Drift(ctx, info.Stack)
+	if err != nil {
+		return err
+	}
+	if s.flags.Bool("json") {
+		return s.sayJSON(drift)
+	}
+	if len(drift.Resources) == 0 {
+		s.say("Nothing of %s had drifted at %s.", info.Stack, when(drift.At))
+		return nil
+	}
+	s.say("%d resources of %s had drifted at %s.", len(drift.Resources), info.Stack, when(drift.At))
+	rows := append([][]string{{"RESOURCE", "PROPERTY", "EXPECTED", "ACTUAL"}}, display.DriftRows(drift.Resources)...)
+	if err := s.sayTable(rows); err != nil {
+		return err
+	}
+	switch {
+	case drift.Remedy != nil:
+		s.say("Put right by %s.", drift.Remedy)
+	case info.Updated.After(drift.At):
+		s.say("The stack has been updated since; the next look will tell.")
+	}
+	return nil
+}

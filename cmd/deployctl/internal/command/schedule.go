@@ -1,0 +1,190 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/urfave/cli/v2"
+)
+
+func scheduleCommand(s *Surroundings) *cli.Command {
+	about := func(name, usage string, run func(context.Context, *session) error, flags ...cli.Flag) *cli.Command {
+		return &cli.Command{Name: name, Usage: usage, ArgsUsage: "NAME", Flags: onStack(flags...), Action: action(s, run)}
+	}
+	return &cli.Command{
+		Name: "schedule", Usage: "have the service look for drift, update or destroy by itself",
+		Subcommands: []*cli.Command{
+			scheduleNewCommand(s),
+			{Name: "ls", Usage: "list the stack's schedules", Flags: onStack(jsonFlag), Action: action(s, runScheduleLs)},
+			about("show", "show a schedule, and why it is paused", runScheduleShow, jsonFlag),
+			about("runs", "list a schedule's runs, the latest first", runScheduleRuns, jsonFlag, limitFlag),
+			about("run", "run a schedule now, a paused one, too", runScheduleRun),
+			about("pause", "pause a schedule", runSchedulePause),
+			about("resume", "resume a paused schedule", runScheduleResume),
+			about("rm", "remove a schedule", runScheduleRm),
+		},
+	}
+}
+
+// schedule names the schedule that a command is about.
+func (s *session) schedule(ctx context.Context) (deployments.ScheduleName, error) {
+	info, err := s.knownStack(ctx)
+	return deployments.ScheduleName{StackName: info.Stack, Name: s.flags.Args().First()}, err
+}
+
+func runScheduleLs(ctx context.Context, s *session) error {
+	info, err := s.knownStack(ctx)
+	if err != nil {
+		return err
+	}
+	list, err := s.service.Schedules(ctx, info.Stack)
+	if err != nil {
+		return err
+	}
+	if s.flags.Bool("json") {
+		return s.sayJSON(list)
+	}
+	rows := [][]string{{"NAME", "KIND", "WHEN", "NEXT", "LAST", "ENDED"}}
+	for _, sched := range list {
+		last, ended := "never", ""
+		if sched.Last != nil {
+			last, ended = when(sched.Last.Started), sched.Last.Status
+		}
+		rows = append(rows, []string{sched.Name.Name, kindText(sched), whenText(sched), nextText(sched), last, ended})
+	}
+	return s.sayTable(rows)
+}
+
+// kindText says what a schedule does.
+func kindText(sched deployments.Schedule) string {
+	if sched.Remediate {
+		return string(sched.Kind) + ", remediate"
+	}
+	return string(sched.Kind)
+}
+
+// whenText says when a schedule runs.
+func whenText(sched deployments.Schedule) string {
+	if sched.At.IsZero() {
+		return sched.When()
+	}
+	return "once, at " + when(sched.At)
+}
+
+func nextText(sched deployments.Schedule) string {
+	if sched.Paused {
+		return "paused"
+	}
+	return when(sched.Next)
+}
+
+func runScheduleShow(ctx context.Context, s *session) error {
+	name, err := s.schedule(ctx)
+	if err != nil {
+		return err
+	}
+	sched, err := s.service.Schedule(ctx, name)
+	if err != nil {
+		return err
+	}
+	if s.flags.Bool("json") {
+		return s.sayJSON(sched)
+	}
+	s.say("%s of %s", sched.Name.Name, sched.Name.StackName)
+	s.say("  %s, %s", kindText(sched), whenText(sched))
+	s.say("  made by %s at %s", sched.Initiator, when(sched.Created))
+	if sched.Paused {
+		s.say("  %s\n  deployctl schedule resume %s   to go on", sched.Note, name.Name)
+	} else {
+		s.say("  next run: %s", when(sched.Next))
+	}
+	if sched.Last != nil {
+		s.say("  last run: %s, %s", when(sched.Last.Started), runText(*sched.Last))
+	}
+	return nil
+}
+
+// runText says what a run came to.
+func runText(run deployments.ScheduleRun) string {
+	text := run.Status
+	if run.Drifted > 0 {
+		text += fmt.Sprintf(", %d drifted", run.Drifted)
+	}
+	if run.Error != "" {
+		text += ": " + run.Error
+	}
+	return text
+}
+
+func runScheduleRuns(ctx context.Context, s *session) error {
+	name, err := s.schedule(ctx)
+	if err != nil {
+		return err
+	}
+	list, err := s.service.ScheduleRuns(ctx, name, s.flags.Int("limit"))
+	if err != nil {
+		return err
+	}
+	if s.flags.Bool("json") {
+		return s.sayJSON(list)
+	}
+	rows := [][]string{{"STARTED", "ENDED", "UPDATES", "STATUS"}}
+	for _, run := range list {
+		var updates []string
+		for _, u := range run.Updates {
+			updates = append(updates, u.Version)
+		}
+		rows = append(rows, []string{when(run.Started), when(run.Ended), strings.Join(updates, ", "), runText(run)})
+	}
+	return s.sayTable(rows)
+}
+
+func runScheduleRun(ctx context.Context, s *session) error {
+	name, err := s.schedule(ctx)
+	if err != nil {
+		return err
+	}
+	if err := s.service.RunSchedule(ctx, name); err != nil {
+		return err
+	}
+	s.say("%s runs now.\n  deployctl schedule runs %s   shows how it ends", name.Name, name.Name)
+	return nil
+}
+
+func runSchedulePause(ctx context.Context, s *session) error {
+	name, err := s.schedule(ctx)
+	if err != nil {
+		return err
+	}
+	if err := s.service.PauseSchedule(ctx, name, true, initiator()); err != nil {
+		return err
+	}
+	s.say("%s is paused.\n  deployctl schedule resume %s   to go on", name.Name, name.Name)
+	return nil
+}
+
+func runScheduleResume(ctx context.Context, s *session) error {
+	name, err := s.schedule(ctx)
+	if err != nil {
+		return err
+	}
+	if err := s.service.PauseSchedule(ctx, name, false, initiator()); err != nil {
+		return err
+	}
+	s.say("%s goes on.", name.Name)
+	return nil
+}
+
+func runScheduleRm(ctx context.Context, s *session) error {
+	name, err := s.schedule(ctx)
+	if err != nil {
+		return err
+	}
+	if err := s.service.RemoveSchedule(ctx, name); err != nil {
+		return err
+	}
+	s.say("Removed schedule %s of %s.", name.Name, name.StackName)
+	return nil
+}

@@ -1,0 +1,110 @@
+package command
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/urfave/cli/v2"
+)
+
+func scheduleNewCommand(s *Surroundings) *cli.Command {
+	return &cli.Command{
+		Name: "new", Usage: "make a schedule that looks for drift, updates or destroys", ArgsUsage: "KIND",
+		Description: "KIND is drift, update or destroy. The service repeats the program, configuration and environment of the stack's last update.",
+		Flags: onStack(
+			&cli.StringFlag{Name: "every", Usage: "run after each `DURATION`, such as 30m, 12h or 7d"},
+			&cli.StringFlag{Name: "cron", Usage: "run at the times of this `EXPRESSION` of five fields, in UTC unless it begins with CRON_TZ=ZONE"},
+			&cli.StringFlag{Name: "at", Usage: "run once, at this `TIME`: 2006-01-02T15:04:05Z, or 2006-01-02 15:04 on this machine's clock"},
+			&cli.StringFlag{Name: "in", Usage: "run once, after this `DURATION`; with destroy, the stack's time to live"},
+			&cli.BoolFlag{Name: "remediate", Usage: "put drift right with an update"},
+			&cli.BoolFlag{Name: "paused", Usage: "make it paused"},
+			&cli.StringFlag{Name: "name", Usage: "its `NAME`; not set: KIND"}),
+		Action: action(s, runScheduleNew),
+	}
+}
+
+func runScheduleNew(ctx context.Context, s *session) error {
+	kind := s.flags.Args().First()
+	sched := deployments.Schedule{
+		Kind: deployments.ScheduleKind(kind), Cron: s.flags.String("cron"), Remediate: s.flags.Bool("remediate"),
+		Paused: s.flags.Bool("paused"), Initiator: initiator(), Name: deployments.ScheduleName{Name: s.flags.String("name")},
+	}
+	if sched.Name.Name == "" {
+		sched.Name.Name = kind
+	}
+	if err := s.times(&sched); err != nil {
+		return err
+	}
+	info, err := s.knownStack(ctx)
+	if err != nil {
+		return err
+	}
+	sched.Name.StackName = info.Stack
+	if err := sched.Validate(); err != nil {
+		return err
+	}
+	if err := s.service.CreateSchedule(ctx, sched); err != nil {
+		return err
+	}
+	s.say("Created schedule %s of %s: %s, %s.", sched.Name.Name, info.Stack, kindText(sched), whenText(sched))
+	if sched.Paused {
+		s.say("  deployctl schedule resume %s   to begin", sched.Name.Name)
+	}
+	return nil
+}
+
+// times reads --every, --at and --in.
+func (s *session) times(sched *deployments.Schedule) (err error) {
+	if text := s.flags.String("every"); text != "" {
+		if sched.Every, err = duration("every", text); err != nil {
+			return err
+		}
+	}
+	at, in := s.flags.String("at"), s.flags.String("in")
+	switch {
+	case at != "" && in != "":
+		return deployments.Errorf(deployments.CodeInvalid, "a schedule runs once either --at a time or --in a while")
+	case at != "":
+		sched.At, err = moment(at)
+	case in != "":
+		var d time.Duration
+		d, err = duration("in", in)
+		sched.At = time.Now().Add(d).Truncate(time.Second)
+	}
+	return err
+}
+
+// duration reads a duration, with days.
+func duration(flag, text string) (time.Duration, error) {
+	days, rest, found := strings.Cut(text, "d")
+	if !found {
+		days, rest = "0", text
+	}
+	n, err := strconv.Atoi(days)
+	var d time.Duration
+	if err == nil && rest != "" {
+		d, err = time.ParseDuration(rest)
+	}
+	d += time.Duration(n) * 24 * time.Hour
+	if err != nil || d <= 0 {
+		return 0, deployments.Errorf(deployments.CodeInvalid, "--%s takes a duration such as 30m, 12h or 7d, not %q", flag, text)
+	}
+	return d, nil
+}
+
+// moment reads a time.
+func moment(text string) (time.Time, error) {
+	for _, layout := range []string{time.DateTime, "2006-01-02 15:04"} {
+		if at, err := time.ParseInLocation(layout, text, time.Local); err == nil {
+			return at, nil
+		}
+	}
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return at, deployments.Errorf(deployments.CodeInvalid, "--at takes a time such as 2006-01-02T15:04:05Z or \"2006-01-02 15:04\", not %q", text)
+	}
+	return at, nil
+}

@@ -1,0 +1,74 @@
+package command
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/deployctl/deployctl/deployments"
+)
+
+func TestASchedulesLife(t *testing.T) {
+	d := inProject(t)
+	if got := d.must("schedule", "new", "drift", "--every", "1d12h", "--remediate"); !strings.Contains(got, "drift, remediate, every 36h0m0s") {
+		t.Errorf("made\n%s", got)
+	}
+	d.must("schedule", "new", "destroy", "--in", "2h", "--name", "ttl", "--paused")
+	if got := d.must("schedule", "ls"); !strings.Contains(got, "ttl     destroy            once, at ") || !strings.Contains(got, "paused") {
+		t.Errorf("listed\n%s", got)
+	}
+	d.must("schedule", "run", "drift")
+	if got := d.must("schedule", "runs", "drift"); !strings.Contains(got, "succeeded") {
+		t.Errorf("ran\n%s", got)
+	}
+	d.must("schedule", "pause", "drift")
+	if got := d.must("schedule", "show", "drift"); !strings.Contains(got, "paused by ") || !strings.Contains(got, "deployctl schedule resume drift") {
+		t.Errorf("shown\n%s", got)
+	}
+	d.must("schedule", "resume", "drift")
+	if got := d.must("schedule", "show", "drift"); strings.Contains(got, "paused") {
+		t.Errorf("after it was resumed\n%s", got)
+	}
+	d.must("schedule", "rm", "drift")
+	d.refused(2, "there is no schedule", "schedule", "show", "drift")
+}
+
+func TestTimesOfSchedulesAreReadAsPeopleWriteThem(t *testing.T) {
+	d := inProject(t)
+	d.must("schedule", "new", "destroy", "--at", "2099-12-31T23:00:00Z")
+	d.must("schedule", "new", "destroy", "--name", "local", "--at", "2099-12-31 23:00")
+	list, err := d.service.Schedules(t.Context(), deployments.StackName{Organization: "organization", Project: "shop", Stack: "dev"})
+	if err != nil || len(list) != 2 {
+		t.Fatalf("there are %v, %v", list, err)
+	}
+	if at := time.Date(2099, 12, 31, 23, 0, 0, 0, time.UTC); !list[0].At.Equal(at) {
+		t.Errorf("it runs at %s", list[0].At)
+	}
+	if at := time.Date(2099, 12, 31, 23, 0, 0, 0, time.Local); !list[1].At.Equal(at) {
+		t.Errorf("it runs at %s", list[1].At)
+	}
+	for _, c := range [][]string{{"--every", "1x"}, {"--every", "-1h"}, {"--in", "d"}, {"--at", "soon"}, {"--at", "2099-12-31 23:00", "--in", "1h"}, {}} {
+		d.refused(2, "", append([]string{"schedule", "new", "drift", "--name", "bad"}, c...)...)
+	}
+}
+
+func TestDriftIsToldPropertyByProperty(t *testing.T) {
+	d := inProject(t)
+	d.refused(2, "nobody has looked for drift", "drift", "status")
+	stack := deployments.StackName{Organization: "organization", Project: "shop", Stack: "dev"}
+	drift := deployments.Drift{At: time.Unix(1700000000, 0), Resources: []deployments.DriftedResource{{
+		URN: "urn:pulumi:dev::shop::aws:s3/bucket:Bucket::site", Properties: []deployments.DriftedProperty{{Path: "acl", Actual: `"public"`}},
+	}}}
+	d.service.Drifted[stack] = drift
+	if got := d.must("drift", "status"); !strings.Contains(got, `aws:s3/bucket:Bucket site   acl        (nothing)   "public"`) {
+		t.Errorf("it says\n%s", got)
+	}
+	drift.Remedy = &deployments.UpdateName{StackName: stack, Version: "5"}
+	d.service.Drifted[stack] = drift
+	if got := d.must("drift", "status"); !strings.Contains(got, "Put right by organization/shop/dev/5.") {
+		t.Errorf("it says\n%s", got)
+	}
+	if got := d.must("drift", "status", "--json"); !strings.Contains(got, `"path": "acl"`) {
+		t.Errorf("it says\n%s", got)
+	}
+}

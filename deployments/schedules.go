@@ -1,0 +1,153 @@
+package deployments
+
+import (
+	"context"
+	"time"
+)
+
+// ScheduleName names one schedule of a stack: ORG/PROJECT/STACK/NAME.
+type ScheduleName struct {
+	StackName
+	Name string `json:"name"`
+}
+
+// String gives ORG/PROJECT/STACK/NAME.
+func (n ScheduleName) String() string { return n.StackName.String() + "/" + n.Name }
+
+// Validate reports the first part of the name that cannot be used, as CodeInvalid.
+func (n ScheduleName) Validate() error {
+	if err := n.StackName.Validate(); err != nil {
+		return err
+	}
+	return ValidateName("schedule", n.Name)
+}
+
+// ScheduleID names the schedule in Temporal; the workflows that it starts are called the same, and when.
+func ScheduleID(n ScheduleName) string { return "scheduled/" + n.String() }
+
+// ScheduleKind is what a schedule does.
+type ScheduleKind string
+
+// What can be scheduled.
+const (
+	ScheduleDrift   ScheduleKind = "drift"   // look for drift, and put it right with Remediate
+	ScheduleUpdate  ScheduleKind = "update"  // make the stack what the program of its last update says
+	ScheduleDestroy ScheduleKind = "destroy" // delete every resource: with At, the stack's time to live
+)
+
+// Schedule is work that the service starts by itself.
+type Schedule struct {
+	Name ScheduleName `json:"name"`
+	Kind ScheduleKind `json:"kind"`
+	// Exactly one of Every, Cron and At says when. Cron is in UTC unless it begins with CRON_TZ=ZONE; At is once.
+	Every time.Duration `json:"every,omitempty"`
+	Cron  string        `json:"cron,omitempty"`
+	At    time.Time     `json:"at,omitzero"`
+	// Remediate: when drift is found, an update puts it right.
+	Remediate bool   `json:"remediate,omitempty"`
+	Initiator string `json:"initiator,omitempty"` // who made it
+	Paused    bool   `json:"paused,omitempty"`
+
+	// The rest is told by the service.
+
+	// Note says why it is paused.
+	Note    string       `json:"note,omitempty"`
+	Created time.Time    `json:"created,omitzero"`
+	Next    time.Time    `json:"next,omitzero"` // zero when there is none
+	Last    *ScheduleRun `json:"last,omitempty"`
+}
+
+// leastPause is the shortest time between two runs of a schedule: anything shorter is a loop.
+const leastPause = time.Minute
+
+// Validate reports, as CodeInvalid, why there cannot be such a schedule.
+func (s Schedule) Validate() error {
+	if err := s.Name.Validate(); err != nil {
+		return err
+	}
+	given := 0
+	for _, set := range []bool{s.Every != 0, s.Cron != "", !s.At.IsZero()} {
+		if set {
+			given++
+		}
+	}
+	switch s.Kind {
+	case ScheduleDrift, ScheduleUpdate, ScheduleDestroy:
+	default:
+		return Errorf(CodeInvalid, "%q cannot be scheduled; schedule drift, update or destroy", s.Kind)
+	}
+	switch {
+	case given != 1:
+		return Errorf(CodeInvalid, "a schedule needs exactly one of an interval (--every), a cron expression (--cron) and a time (--at, --in)")
+	case s.Every != 0 && s.Every < leastPause:
+		return Errorf(CodeInvalid, "a schedule can run every minute at most, not every %s", s.Every)
+	case s.Remediate && s.Kind != ScheduleDrift:
+		return Errorf(CodeInvalid, "--remediate is for schedules that look for drift")
+	}
+	return nil
+}
+
+// When says in words when the schedule runs.
+func (s Schedule) When() string {
+	switch {
+	case s.Every != 0:
+		return "every " + s.Every.String()
+	case s.Cron != "":
+		return s.Cron
+	}
+	return "once"
+}
+
+// ScheduleRun is one run of a schedule.
+type ScheduleRun struct {
+	ID      string    `json:"id"` // of its workflow
+	Started time.Time `json:"started"`
+	Ended   time.Time `json:"ended,omitzero"`
+	Status  string    `json:"status"` // running, succeeded, failed, cancelled
+	Error   string    `json:"error,omitempty"`
+	// Updates are what it has submitted, the look for drift among them; known when it has ended.
+	Updates []UpdateName `json:"updates,omitempty"`
+	Drifted int          `json:"drifted,omitempty"` // resources
+}
+
+// Drift is what the last look at the resources of a stack has found.
+type Drift struct {
+	Update    UpdateName        `json:"update"` // the look: a refresh preview
+	At        time.Time         `json:"at"`
+	Resources []DriftedResource `json:"resources"`
+	// Remedy is the update that has put it right since.
+	Remedy *UpdateName `json:"remedy,omitempty"`
+}
+
+// DriftedResource is a resource that is not what its state says.
+type DriftedResource struct {
+	URN        string            `json:"urn"`
+	Gone       bool              `json:"gone,omitempty"` // it does not exist any more
+	Properties []DriftedProperty `json:"properties,omitempty"`
+}
+
+// DriftedProperty is a property that differs. Values are JSON, secrets blinded; empty when there is none.
+type DriftedProperty struct {
+	Path     string `json:"path"`
+	Expected string `json:"expected,omitempty"`
+	Actual   string `json:"actual,omitempty"`
+}
+
+// Schedules manages what the service starts by itself, and tells what it found.
+type Schedules interface {
+	// CreateSchedule makes a schedule; CodeExists when its stack has one of this name. What it will run must be known: the
+	// stack's last update, under the service's own secrets provider.
+	CreateSchedule(ctx context.Context, s Schedule) error
+	// Schedules lists the schedules of a stack by name.
+	Schedules(ctx context.Context, s StackName) ([]Schedule, error)
+	Schedule(ctx context.Context, n ScheduleName) (Schedule, error)
+	RemoveSchedule(ctx context.Context, n ScheduleName) error
+	// PauseSchedule pauses or resumes a schedule; the note says who did.
+	PauseSchedule(ctx context.Context, n ScheduleName, paused bool, initiator string) error
+	// RunSchedule runs a schedule now, a paused one, too; CodeConflict when it runs already.
+	RunSchedule(ctx context.Context, n ScheduleName) error
+	// ScheduleRuns lists the runs of a schedule, the latest first.
+	ScheduleRuns(ctx context.Context, n ScheduleName, limit int) ([]ScheduleRun, error)
+	// Drift gives what the last look for drift has found; CodeNotFound when there was none.
+	Drift(ctx context.Context, s StackName) (Drift, error)
+}

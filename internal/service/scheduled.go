@@ -1,0 +1,157 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/engine"
+)
+
+// SubmitScheduled submits an update for a run of a schedule. CodeConflict when somebody else is changing the stack: what is
+// repeated is what that comes to, so it does not wait in the queue, but is to be submitted again. A schedule whose stack is gone
+// removes itself.
+func (s *Service) SubmitScheduled(ctx context.Context, in deployments.SubmitInput) (deployments.Accepted, error) {
+	sched := in.Schedule
+	head, err := s.Head(ctx, sched.Name.StackName)
+	if err != nil && deployments.CodeOf(err) != deployments.CodeNotFound {
+		return deployments.Accepted{}, err
+	}
+	if err != nil || head.ID != in.StackID {
+		if err := s.RemoveSchedule(ctx, sched.Name); err != nil && deployments.CodeOf(err) != deployments.CodeNotFound {
+			return deployments.Accepted{}, err
+		}
+		return deployments.Accepted{}, deployments.Errorf(deployments.CodeNotFound,
+			"the stack of the schedule %s is gone, and so the schedule was removed", sched.Name)
+	}
+	if in.Look && head.Active != nil {
+		return deployments.Accepted{}, deployments.Errorf(deployments.CodeConflict, "%s is being changed by update %s", sched.Name.StackName, head.Active.Version)
+	}
+	r, err := s.basis(ctx, sched.Name.StackName, basisOf(sched, in.Look))
+	if err != nil {
+		return deployments.Accepted{}, err
+	}
+	r.BaseVersion, r.OnBusy = &head.Version, deployments.OnBusyFail
+	r.RequestID, r.Scheduled, r.Initiator = in.RequestID, true, "schedule "+sched.Name.Name
+	r.Message = fmt.Sprintf("scheduled %s", sched.Kind)
+	switch {
+	case in.Look:
+		r.Kind, r.DryRun = engine.KindRefresh, true
+	case sched.Kind == deployments.ScheduleDestroy:
+		r.Kind = engine.KindDestroy
+	default:
+		// What drifted is not in the state, so an update sees it only after a refresh.
+		r.Kind, r.Refresh = engine.KindUp, sched.Kind == deployments.ScheduleDrift
+	}
+	return s.Submit(ctx, r)
+}
+
+// recently is how many updates are looked through first for the one that a schedule repeats.
+const recently = 20
+
+// basisOf tells which updates can be repeated. To make the stack what a program says, it must have succeeded; looking and
+// destroying need only its providers.
+func basisOf(sched deployments.Schedule, look bool) func(deployments.UpdateInfo) bool {
+	withProgram := func(u deployments.UpdateInfo) bool { return u.Kind == engine.KindUp && !u.Ended.IsZero() }
+	if look || sched.Kind == deployments.ScheduleDestroy {
+		return withProgram
+	}
+	return func(u deployments.UpdateInfo) bool {
+		return withProgram(u) && u.Status == string(engine.StatusSucceeded)
+	}
+}
+
+// basis is what a schedule repeats of the stack's last good update: the program, its configuration and its environment.
+func (s *Service) basis(ctx context.Context, name deployments.StackName, good func(deployments.UpdateInfo) bool) (deployments.UpdateRequest, error) {
+	for _, limit := range []int{recently, 0} {
+		history, err := s.History(ctx, name, limit)
+		if err != nil {
+			return deployments.UpdateRequest{}, err
+		}
+		if i := slices.IndexFunc(history, good); i >= 0 {
+			return s.repeated(ctx, history[i].Update)
+		}
+		if len(history) < recently {
+			break
+		}
+	}
+	return deployments.UpdateRequest{}, deployments.Errorf(deployments.CodeInvalid,
+		"%s has no update that a schedule could repeat, with its program, configuration and environment: run `deployctl up` first", name)
+}
+
+// repeated gives what of an update's request is about the program, and not about that one time.
+func (s *Service) repeated(ctx context.Context, u deployments.UpdateName) (deployments.UpdateRequest, error) {
+	r, err := s.Request(ctx, u)
+	if err != nil {
+		return r, err
+	}
+	if r.Secrets.Type == "passphrase" {
+		return r, deployments.Errorf(deployments.CodeInvalid,
+			"the secrets of %s are under a passphrase, which the service does not know: what runs by schedule needs a stack with the service's own secrets provider (deployctl stack init --secrets-provider default)", u.StackName)
+	}
+	return deployments.UpdateRequest{
+		Stack: u.StackName, Bundle: r.Bundle, Config: r.Config, Environment: r.Environment, Secrets: r.Secrets, Parallel: r.Parallel,
+	}, nil
+}
+
+// ScheduleRuns lists the runs of a schedule, the latest first.
+func (s *Service) ScheduleRuns(ctx context.Context, n deployments.ScheduleName, limit int) ([]deployments.ScheduleRun, error) {
+	if _, err := s.describe(ctx, n); err != nil {
+		return nil, err
+	}
+	found, err := s.temporal.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{
+		PageSize: int32(limit), Query: fmt.Sprintf("TemporalScheduledById = '%s'", deployments.ScheduleID(n)), //nolint:gosec // a small number
+	})
+	if err != nil {
+		return nil, failure("list the runs", err)
+	}
+	var runs []deployments.ScheduleRun
+	for _, w := range found.GetExecutions() {
+		run := s.run(ctx, w.GetExecution().GetWorkflowId(), w.GetExecution().GetRunId())
+		run.Started = w.GetStartTime().AsTime()
+		runs = append(runs, run)
+	}
+	return runs, nil
+}
+
+// statusOf tells how a run ended.
+var statusOf = map[enums.WorkflowExecutionStatus]engine.Status{
+	enums.WORKFLOW_EXECUTION_STATUS_RUNNING:   "running",
+	enums.WORKFLOW_EXECUTION_STATUS_COMPLETED: engine.StatusSucceeded,
+	enums.WORKFLOW_EXECUTION_STATUS_CANCELED:  engine.StatusCancelled,
+}
+
+// run describes one run of a schedule, as far as Temporal still knows it.
+func (s *Service) run(ctx context.Context, id, execution string) deployments.ScheduleRun {
+	run := deployments.ScheduleRun{ID: id, Status: string(engine.StatusFailed)}
+	described, err := s.temporal.DescribeWorkflowExecution(ctx, id, execution)
+	if err != nil {
+		run.Error = "Temporal does not tell of it any more"
+		return run
+	}
+	info := described.GetWorkflowExecutionInfo()
+	if status, ok := statusOf[info.GetStatus()]; ok {
+		run.Status = string(status)
+	}
+	run.Started = info.GetStartTime().AsTime()
+	if info.GetCloseTime() == nil {
+		return run
+	}
+	run.Ended = info.GetCloseTime().AsTime()
+	var out deployments.ScheduledOutput
+	err = s.temporal.GetWorkflow(ctx, id, execution).Get(ctx, &out)
+	if failed := (*temporal.ApplicationError)(nil); errors.As(err, &failed) {
+		run.Error = failed.Message()
+		_ = failed.Details(&out) // of what began before it failed
+	} else if err != nil {
+		run.Error = "its workflow was ended from outside"
+	}
+	run.Updates, run.Drifted = out.Updates, out.Drifted
+	return run
+}

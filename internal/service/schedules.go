@@ -1,0 +1,263 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	commonpb "go.temporal.io/api/common/v1"
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/workflows"
+)
+
+const (
+	// catchUp is how late a repeated run may begin, when the service was away at its time. One that is to happen once
+	// happens, however late: else what was to be destroyed would stay for good.
+	catchUp, catchUpOnce = time.Hour, 365 * 24 * time.Hour
+	// jitter spreads what cron expressions put at the same minute.
+	jitter = 30 * time.Second
+)
+
+// CreateSchedule makes a schedule in Temporal. What it is to run is found anew each time; here, that there is something.
+func (s *Service) CreateSchedule(ctx context.Context, sched deployments.Schedule) error {
+	if err := sched.Validate(); err != nil {
+		return err
+	}
+	now := time.Now()
+	if !sched.At.IsZero() && sched.At.Before(now) {
+		return deployments.Errorf(deployments.CodeInvalid, "%s is over: name a time to come", sched.At.Format(time.RFC3339))
+	}
+	head, err := s.Head(ctx, sched.Name.StackName)
+	if err != nil {
+		return err
+	}
+	if _, err := s.basis(ctx, sched.Name.StackName, basisOf(sched, !sched.Remediate && sched.Kind == deployments.ScheduleDrift)); err != nil {
+		return err
+	}
+	sched.Note, sched.Created, sched.Next, sched.Last = "", time.Time{}, time.Time{}, nil
+	_, err = s.temporal.ScheduleClient().Create(ctx, optionsOf(sched, head.ID, now))
+	var invalid *serviceerror.InvalidArgument
+	switch {
+	case errors.Is(err, temporal.ErrScheduleAlreadyRunning):
+		return deployments.Errorf(deployments.CodeExists, "%s has a schedule %s already: remove it with `deployctl schedule rm %s`, or use another name (--name)",
+			sched.Name.StackName, sched.Name.Name, sched.Name.Name)
+	case errors.As(err, &invalid):
+		return deployments.Errorf(deployments.CodeInvalid, "there cannot be such a schedule: %s", invalid.Message)
+	}
+	return failure("make the schedule", err)
+}
+
+// optionsOf says it to Temporal. Notes and memos are plain text there, so what there is to know is in the workflow's input.
+func optionsOf(sched deployments.Schedule, stackID string, now time.Time) client.ScheduleOptions {
+	id, attributes := deployments.ScheduleID(sched.Name), workflows.ScheduleAttributes(sched)
+	o := client.ScheduleOptions{
+		ID: id, TypedSearchAttributes: attributes, Spec: timesOf(sched, now), CatchupWindow: catchUp,
+		Overlap: enums.SCHEDULE_OVERLAP_POLICY_SKIP, PauseOnFailure: true, Paused: sched.Paused,
+		Action: &client.ScheduleWorkflowAction{
+			ID: id, Workflow: deployments.WorkflowScheduled, TaskQueue: deployments.SharedTaskQueue,
+			Args:                  []any{deployments.ScheduledInput{Schedule: sched, StackID: stackID}},
+			TypedSearchAttributes: attributes, Priority: workflows.Priority(true),
+			StaticSummary: fmt.Sprintf("%s of %s/%s, %s", sched.Kind, sched.Name.Project, sched.Name.Stack, sched.When()),
+		},
+	}
+	if !sched.At.IsZero() {
+		o.RemainingActions, o.CatchupWindow = 1, catchUpOnce
+	}
+	if sched.Paused {
+		o.Note = pausedBy(sched.Initiator)
+	}
+	return o
+}
+
+// timesOf says when: intervals count from now on, so that those of many stacks are spread.
+func timesOf(sched deployments.Schedule, now time.Time) client.ScheduleSpec {
+	switch {
+	case sched.Every != 0:
+		offset := time.Duration(now.UnixNano()) % sched.Every
+		return client.ScheduleSpec{Intervals: []client.ScheduleIntervalSpec{{Every: sched.Every, Offset: offset.Truncate(time.Second)}}}
+	case sched.Cron != "":
+		return client.ScheduleSpec{CronExpressions: []string{sched.Cron}, Jitter: jitter}
+	}
+	at, exactly := sched.At.UTC(), func(n int) []client.ScheduleRange { return []client.ScheduleRange{{Start: n}} }
+	return client.ScheduleSpec{Calendars: []client.ScheduleCalendarSpec{{
+		Year: exactly(at.Year()), Month: exactly(int(at.Month())), DayOfMonth: exactly(at.Day()),
+		Hour: exactly(at.Hour()), Minute: exactly(at.Minute()), Second: exactly(at.Second()),
+	}}}
+}
+
+func pausedBy(initiator string) string { return "paused by " + initiator }
+
+// Schedules lists a stack's schedules by name.
+func (s *Service) Schedules(ctx context.Context, name deployments.StackName) ([]deployments.Schedule, error) {
+	if _, err := s.Head(ctx, name); err != nil {
+		return nil, err
+	}
+	names, err := s.scheduleNames(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	var list []deployments.Schedule
+	for _, n := range names {
+		sched, err := s.Schedule(ctx, n)
+		switch {
+		case deployments.CodeOf(err) == deployments.CodeNotFound && err != nil:
+			continue // removed meanwhile
+		case err != nil:
+			return nil, err
+		}
+		list = append(list, sched)
+	}
+	return list, nil
+}
+
+// scheduleNames finds a stack's schedules, sorted. One that was made just now may not be found yet.
+func (s *Service) scheduleNames(ctx context.Context, name deployments.StackName) ([]deployments.ScheduleName, error) {
+	found, err := s.temporal.ScheduleClient().List(ctx, client.ScheduleListOptions{Query: fmt.Sprintf("%s = '%s' AND %s = '%s' AND %s = '%s'",
+		deployments.AttributeOrg, name.Organization, deployments.AttributeProject, name.Project, deployments.AttributeStack, name.Stack)})
+	if err != nil {
+		return nil, failure("list the schedules", err)
+	}
+	var names []deployments.ScheduleName
+	for found.HasNext() {
+		entry, err := found.Next()
+		if err != nil {
+			return nil, failure("list the schedules", err)
+		}
+		if short, ours := strings.CutPrefix(entry.ID, deployments.ScheduleID(deployments.ScheduleName{StackName: name})); ours {
+			names = append(names, deployments.ScheduleName{StackName: name, Name: short})
+		}
+	}
+	slices.SortFunc(names, func(a, b deployments.ScheduleName) int { return strings.Compare(a.Name, b.Name) })
+	return names, nil
+}
+
+// Schedule describes a schedule.
+func (s *Service) Schedule(ctx context.Context, n deployments.ScheduleName) (deployments.Schedule, error) {
+	d, err := s.describe(ctx, n)
+	if err != nil {
+		return deployments.Schedule{}, err
+	}
+	var in deployments.ScheduledInput
+	action, ok := d.Schedule.Action.(*client.ScheduleWorkflowAction)
+	if !ok || len(action.Args) != 1 {
+		return deployments.Schedule{}, deployments.Errorf(deployments.CodeFormat, "the schedule %s was made by a newer version of deployctl", n)
+	}
+	if payload, ok := action.Args[0].(*commonpb.Payload); ok {
+		if err := s.readers.Data.FromPayload(payload, &in); err != nil {
+			return in.Schedule, deployments.Errorf(deployments.CodeFormat, "the schedule %s cannot be read: %w", n, err)
+		}
+	}
+	sched := in.Schedule
+	sched.Created, sched.Paused = d.Info.CreatedAt, d.Schedule.State.Paused
+	if times := d.Info.NextActionTimes; !sched.Paused && len(times) > 0 && (!d.Schedule.State.LimitedActions || d.Schedule.State.RemainingActions > 0) {
+		sched.Next = times[0]
+	}
+	if recent := d.Info.RecentActions; len(recent) > 0 && recent[len(recent)-1].StartWorkflowResult != nil {
+		started := recent[len(recent)-1].StartWorkflowResult
+		run := s.run(ctx, started.WorkflowID, started.FirstExecutionRunID)
+		run.Started = recent[len(recent)-1].ActualTime
+		sched.Last = &run
+	}
+	if sched.Paused {
+		sched.Note = noteOf(d.Schedule.State.Note, sched.Last)
+	}
+	return sched, nil
+}
+
+// noteOf says why a schedule is paused. A note of Temporal's own names the run that failed, and has its error sealed.
+func noteOf(note string, last *deployments.ScheduleRun) string {
+	if last == nil || !strings.Contains(note, last.ID) {
+		return note
+	}
+	return fmt.Sprintf("paused because its run of %s failed: %s", last.Started.UTC().Format("2006-01-02 15:04:05 MST"), last.Error)
+}
+
+func (s *Service) describe(ctx context.Context, n deployments.ScheduleName) (*client.ScheduleDescription, error) {
+	if err := n.Validate(); err != nil {
+		return nil, err
+	}
+	d, err := s.handle(ctx, n).Describe(ctx)
+	return d, unknownSchedule(n, failure("find the schedule", err))
+}
+
+func (s *Service) handle(ctx context.Context, n deployments.ScheduleName) client.ScheduleHandle {
+	return s.temporal.ScheduleClient().GetHandle(ctx, deployments.ScheduleID(n))
+}
+
+// unknownSchedule says that a schedule that cannot be found is not there.
+func unknownSchedule(n deployments.ScheduleName, err error) error {
+	if err != nil && deployments.CodeOf(err) == deployments.CodeNotFound {
+		return deployments.Errorf(deployments.CodeNotFound, "%s has no schedule %s; `deployctl schedule ls` lists those it has", n.StackName, n.Name)
+	}
+	return err
+}
+
+// RemoveSchedule removes a schedule; a run that is under way goes on.
+func (s *Service) RemoveSchedule(ctx context.Context, n deployments.ScheduleName) error {
+	if err := n.Validate(); err != nil {
+		return err
+	}
+	return unknownSchedule(n, failure("remove the schedule", s.handle(ctx, n).Delete(ctx)))
+}
+
+// PauseSchedule pauses or resumes a schedule.
+func (s *Service) PauseSchedule(ctx context.Context, n deployments.ScheduleName, paused bool, initiator string) error {
+	if err := n.Validate(); err != nil {
+		return err
+	}
+	handle := s.handle(ctx, n)
+	if paused {
+		return unknownSchedule(n, failure("pause the schedule", handle.Pause(ctx, client.SchedulePauseOptions{Note: pausedBy(initiator)})))
+	}
+	return unknownSchedule(n, failure("resume the schedule", handle.Unpause(ctx, client.ScheduleUnpauseOptions{Note: "resumed by " + initiator})))
+}
+
+// RunSchedule runs a schedule now.
+func (s *Service) RunSchedule(ctx context.Context, n deployments.ScheduleName) error {
+	d, err := s.describe(ctx, n)
+	if err != nil {
+		return err
+	}
+	for _, w := range d.Info.RunningWorkflows {
+		if run := s.run(ctx, w.WorkflowID, w.FirstExecutionRunID); run.Ended.IsZero() {
+			return deployments.Errorf(deployments.CodeConflict, "the schedule %s is running already; `deployctl schedule runs %s` shows how it ends", n.Name, n.Name)
+		}
+	}
+	// Buffered: of a run that has just ended the schedule itself may not have heard.
+	err = s.handle(ctx, n).Trigger(ctx, client.ScheduleTriggerOptions{Overlap: enums.SCHEDULE_OVERLAP_POLICY_BUFFER_ONE})
+	return unknownSchedule(n, failure("run the schedule", err))
+}
+
+// RemoveStack removes a stack, and its schedules. One that stays, because Temporal is away or it was made just now, removes
+// itself when it runs next.
+func (s *Service) RemoveStack(ctx context.Context, name deployments.StackName, force bool) error {
+	if err := s.store.RemoveStack(ctx, name, force); err != nil {
+		return err
+	}
+	names, _ := s.scheduleNames(ctx, name)
+	for _, n := range names {
+		_ = s.RemoveSchedule(ctx, n)
+	}
+	return nil
+}
+
+// RenameStack gives a stack another name. Schedules are about a name, so the stack must have none.
+func (s *Service) RenameStack(ctx context.Context, from, to deployments.StackName) error {
+	names, err := s.scheduleNames(ctx, from)
+	if err != nil {
+		return err
+	}
+	if len(names) > 0 {
+		return deployments.Errorf(deployments.CodeConflict,
+			"%s has a schedule %s, which knows it by its name: remove it with `deployctl schedule rm %s`, rename the stack, and make it anew", from, names[0].Name, names[0].Name)
+	}
+	return s.store.RenameStack(ctx, from, to)
+}

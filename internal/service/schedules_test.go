@@ -1,0 +1,52 @@
+package service
+
+import (
+	"testing"
+	"time"
+
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/client"
+
+	"github.com/deployctl/deployctl/deployments"
+)
+
+var now = time.Date(2026, 3, 4, 5, 6, 7, 890, time.UTC)
+
+func optionsAt(s deployments.Schedule) client.ScheduleOptions {
+	s.Name = deployments.ScheduleName{StackName: deployments.StackName{Organization: "o", Project: "p", Stack: "s"}, Name: "n"}
+	return optionsOf(s, "stack-id", now)
+}
+
+func TestASchedulePausesOnFailureSkipsOverlapsAndCatchesUpWithinAnHour(t *testing.T) {
+	o := optionsAt(deployments.Schedule{Kind: deployments.ScheduleDrift, Every: 6 * time.Hour})
+	if !o.PauseOnFailure || o.Overlap != enums.SCHEDULE_OVERLAP_POLICY_SKIP || o.CatchupWindow != time.Hour || o.RemainingActions != 0 || o.Paused {
+		t.Errorf("the options are %+v", o)
+	}
+}
+
+func TestAnIntervalCountsFromTheMomentItIsMade(t *testing.T) {
+	every := 6 * time.Hour
+	spec := optionsAt(deployments.Schedule{Kind: deployments.ScheduleDrift, Every: every}).Spec.Intervals[0]
+	if at := now.Truncate(time.Second); spec.Every != every || time.Duration(at.UnixNano())%every != spec.Offset {
+		t.Errorf("it runs at %+v", spec)
+	}
+}
+
+func TestWhatIsToHappenOnceHappensOnceHoweverLate(t *testing.T) {
+	o := optionsAt(deployments.Schedule{Kind: deployments.ScheduleDestroy, At: now.In(time.FixedZone("east", 3600))})
+	c := o.Spec.Calendars[0]
+	got := time.Date(c.Year[0].Start, time.Month(c.Month[0].Start), c.DayOfMonth[0].Start, c.Hour[0].Start, c.Minute[0].Start, c.Second[0].Start, 0, time.UTC)
+	if !got.Equal(now.Truncate(time.Second)) || o.RemainingActions != 1 || o.CatchupWindow < 300*24*time.Hour {
+		t.Errorf("it happens at %s, %d times, at most %s late", got, o.RemainingActions, o.CatchupWindow)
+	}
+}
+
+func TestANoteOfTemporalsOwnGivesWayToTheErrorOfItsRun(t *testing.T) {
+	last := &deployments.ScheduleRun{ID: "scheduled/o/p/s/n-2026", Started: now, Error: "quota exceeded"}
+	if got := noteOf("paused due to workflow failure: scheduled/o/p/s/n-2026: Encoded failure", last); got != "paused because its run of 2026-03-04 05:06:07 UTC failed: quota exceeded" {
+		t.Errorf("it says %q", got)
+	}
+	if got := noteOf("paused by ann", last); got != "paused by ann" {
+		t.Errorf("it says %q", got)
+	}
+}

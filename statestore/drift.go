@@ -1,0 +1,24 @@
+package statestore
+
+import (
+	"context"
+	"errors"
+
+	"github.com/deployctl/deployctl/deployments"
+)
+
+// PutDrift stores what a look for drift has found, in the place of what the one before has.
+func (s *Store) PutDrift(ctx context.Context, name deployments.StackName, d deployments.Drift) error {
+	return s.putJSON(ctx, name, stackKey(name, "drift"), d)
+}
+
+// Drift gives what PutDrift stored last; CodeNotFound when there was none.
+func (s *Store) Drift(ctx context.Context, name deployments.StackName) (deployments.Drift, error) {
+	var d deployments.Drift
+	err := s.getJSON(ctx, name, stackKey(name, "drift"), &d)
+	if errors.Is(err, ErrAbsent) {
+		return d, deployments.Errorf(deployments.CodeNotFound,
+			"nobody has looked for drift of %s yet: have it done with `deployctl schedule new drift --every 1h`, and at once with `deployctl schedule run drift`", name)
+	}
+	return d, err
+}
