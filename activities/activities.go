@@ -35,6 +35,7 @@ type Options struct {
 type Activities struct {
 	Options
 	shelf     *shelf
+	paces     *paces
 	mu        sync.Mutex
 	sessions  map[string]*session                 // by update
 	collected map[deployments.StackName]time.Time // when, last
@@ -42,7 +43,9 @@ type Activities struct {
 
 // New makes the activities of a worker.
 func New(o Options) *Activities {
-	return &Activities{Options: o, shelf: &shelf{dir: o.Dir}, sessions: map[string]*session{}, collected: map[deployments.StackName]time.Time{}}
+	return &Activities{
+		Options: o, shelf: &shelf{dir: o.Dir}, paces: newPaces(), sessions: map[string]*session{}, collected: map[deployments.StackName]time.Time{},
+	}
 }
 
 // Close ends every plugin and program that the activities have started, when the worker stops.

@@ -47,6 +47,7 @@ type session struct {
 	project *workspace.Project // nil without a program
 	dir     string             // where the bundle is
 	shelf   *shelf
+	paces   *paces
 	host    *pluginhost.Host
 	log     *outputLog
 	ready   chan struct{} // see sessions

@@ -56,7 +56,7 @@ func (a *Activities) host(
 	s, ok := a.sessions[u.String()]
 	if !ok {
 		s = &session{
-			update: u, base: base, request: request, store: a.Store, shelf: a.shelf, config: request.Config,
+			update: u, base: base, request: request, store: a.Store, shelf: a.shelf, paces: a.paces, config: request.Config,
 			ready: make(chan struct{}),
 		}
 		a.sessions[u.String()] = s

@@ -55,6 +55,7 @@ type attempt struct {
 	step    engine.Step
 	round   int
 	pulse   *pulse
+	pace    *pace // of the account that its provider calls
 }
 
 // leave writes the result where settling looks first, for the case that it cannot be reported.
@@ -77,6 +78,9 @@ func (at *attempt) run(ctx context.Context) (engine.StepFinished, error) {
 	}
 	provider, err := at.session.providerOf(ctx, at.step.Provider)
 	if err != nil {
+		return at.unprovided(err)
+	}
+	if at.pace, err = at.session.pace(ctx, at.step.Provider); err != nil {
 		return at.unprovided(err)
 	}
 	switch at.step.Kind {
@@ -105,7 +109,7 @@ func (at *attempt) unprovided(err error) (engine.StepFinished, error) {
 	case asService(err, &own):
 		return engine.StepFinished{}, own.err
 	case passing(err):
-		return engine.StepFinished{}, notDone(message(err), 0)
+		return engine.StepFinished{}, notDone(message(err), pluginhost.RetryAfter(err))
 	}
 	return failed(message(err)), nil
 }
@@ -124,14 +128,16 @@ func failed(text string) engine.StepFinished {
 func mutate[T any](
 	ctx context.Context, at *attempt, p *pluginhost.Provider, call func(context.Context) (T, error),
 ) (T, error) {
+	var value T
 	if !at.step.Preview {
+		if err := at.keepPace(ctx); err != nil {
+			return value, err
+		}
 		if err := at.pulse.mayMutate(ctx); err != nil {
-			var none T
-			return none, err
+			return value, err
 		}
 	}
 	done := make(chan struct{})
-	var value T
 	var err error
 	go func() {
 		defer close(done)
@@ -141,7 +147,22 @@ func mutate[T any](
 		var none T
 		return none, unknownOutcome("it was not answered in its time")
 	}
+	if !at.step.Preview {
+		at.pace.told(pluginhost.Throttled(err))
+	}
 	return value, err
+}
+
+// keepPace waits until the account takes another call. Where it fails, none was made.
+func (at *attempt) keepPace(ctx context.Context) error {
+	err := at.pace.take(ctx, at.pulse.cancelled, at.session.request.Scheduled)
+	switch {
+	case !interrupted(err):
+		return err
+	case at.pulse.cancelRequested(ctx):
+		return temporal.NewCanceledError()
+	}
+	return notDone("the worker stops", 0)
 }
 
 // wait waits for a call, and passes a cancel on to its provider. It tells whether the call was answered before the step's time

@@ -19,11 +19,15 @@ func (at *attempt) ask(
 	ctx context.Context, p *pluginhost.Provider, id string, inputs, state resource.PropertyMap,
 ) (found plugin.ReadResponse, reasons []string, ended *engine.StepFinished, err error) {
 	u := at.step.URN
+	if err := at.keepPace(ctx); err != nil {
+		return found, nil, nil, err
+	}
 	found, err = await(ctx, func() (plugin.ReadResponse, error) {
 		return p.Read(ctx, plugin.ReadRequest{
 			URN: u, Name: u.Name(), Type: u.Type(), ID: resource.ID(id), Inputs: inputs, State: state, Timeout: at.step.Timeout,
 		})
 	})
+	at.pace.told(pluginhost.Throttled(err))
 	found.Inputs = keepSecrets(found.Inputs, inputs)
 	found.Outputs = keepSecrets(keepSecrets(found.Outputs, inputs), state)
 	var init *plugin.InitError

@@ -23,8 +23,8 @@ var closings = [][]string{
 	{"Run"}, {"Update"}, {"Stack"}, {"Stack", "Update"}, {"Stack", "Update", "Run"},
 }
 
-// ways are how the next one takes it up.
-var ways = []string{"the next up", "stack recover"}
+// takeovers are how the next one takes it up.
+var takeovers = []string{"the next up", "stack recover"}
 
 var effectMoments = []fakecloud.Moment{fakecloud.Before, fakecloud.After}
 
@@ -47,8 +47,8 @@ func closing(ctx context.Context, w *world, seed int) (o outcome, err error) {
 		return o, err
 	}
 	defer s.close()
-	closed, way := closings[seed%len(closings)], ways[seed%len(ways)]
-	at := effectMoments[seed/(len(closings)*len(ways))%len(effectMoments)]
+	closed, way := closings[seed%len(closings)], takeovers[seed%len(takeovers)]
+	at := effectMoments[seed/(len(closings)*len(takeovers))%len(effectMoments)]
 	nth := 1 + rand.New(rand.NewPCG(uint64(seed), 1)).IntN(185)
 	o.Kills = []killed{{Victim: strings.Join(closed, "+"), Moment: fmt.Sprintf("%s an effect, %s", at, way)}}
 	o.Kills[0].Recovery, err = s.closeAndRecover(ctx, closed, way, fakecloud.Fault{
@@ -197,7 +197,7 @@ func closingLine(all []outcome, whole bool) (string, []string) {
 		sum.Commands += o.Counts.Commands
 		for _, k := range o.Kills {
 			points[k.Victim+" "+k.Moment] = true
-			for _, way := range ways {
+			for _, way := range takeovers {
 				if strings.HasSuffix(k.Moment, way) && k.Victim != "Stack" {
 					by[way]++
 					times = append(times, k.Recovery)
@@ -205,7 +205,7 @@ func closingLine(all []outcome, whole bool) (string, []string) {
 			}
 		}
 	}
-	if all := len(closings) * len(ways) * len(effectMoments); whole && len(points) < all {
+	if all := len(closings) * len(takeovers) * len(effectMoments); whole && len(points) < all {
 		broken = append(broken, fmt.Sprintf("workflows were ended at %d points of %d", len(points), all))
 	}
 	if sum != (counts{}) {
@@ -213,5 +213,5 @@ func closingLine(all []outcome, whole bool) (string, []string) {
 	}
 	return fmt.Sprintf("%d runs, as many contests for a head, workflows ended at %d points, recovered %d times by the next update and %d by stack recover, %d duplicates, "+
 		"%d leaks, %d human commands, recovery p50 %.1f s, p95 %.1f s",
-		len(all), len(points), by[ways[0]], by[ways[1]], sum.Duplicates, sum.Leaks, sum.Commands, percentile(times, 0.5), percentile(times, 0.95)), broken
+		len(all), len(points), by[takeovers[0]], by[takeovers[1]], sum.Duplicates, sum.Leaks, sum.Commands, percentile(times, 0.5), percentile(times, 0.95)), broken
 }

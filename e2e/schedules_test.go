@@ -235,6 +235,43 @@ func TestAScheduledUpdateRepeatsWhatSomebodyIsJustMaking(t *testing.T) {
 	}
 }
 
+// TestLookingForDriftInAnAccountWithALimitCostsNoError: what is turned away is made again, and who waits is let through.
+func TestLookingForDriftInAnAccountWithALimitCostsNoError(t *testing.T) {
+	t.Parallel()
+	things := "packages: [{name: fake, version: 0.1.0}]\nsteps:\n"
+	for i := range 20 {
+		things += fmt.Sprintf("  - {register: s%d, type: fake:index:Server}\n", i)
+	}
+	s := &scene{stage: newStage(t, newHome(t))} // what limits its account must not slow others down
+	s.write(t, "scenario.yaml", things)
+	s.update(t, "up")
+	s.must(t, "schedule", "new", "drift", "--every", "1h")
+	others := []string{"two", "three"}
+	for _, stack := range others {
+		s.must(t, "stack", "init", stack, "--no-select")
+		s.update(t, "up", "--stack", stack)
+		s.must(t, "schedule", "new", "drift", "--every", "1h", "--stack", stack)
+	}
+	must(t, s.cloud.Set(t.Context(), fakecloud.Fault{Name: "limit", Do: fakecloud.Fail, Status: 429, RetryAfter: 1, PerSecond: 10}))
+	for _, stack := range others {
+		s.must(t, "schedule", "run", "drift", "--stack", stack)
+	}
+	s.must(t, "schedule", "run", "drift")
+	s.write(t, "scenario.yaml", steps("{register: a, type: fake:index:Named, properties: {name: a}}"))
+	s.must(t, "stack", "init", "mine", "--no-select")
+	s.update(t, "up", "--stack", "mine")
+	for _, stack := range append(others, "dev") {
+		var runs []deployments.ScheduleRun
+		eventually(t, "the look at "+stack+" ends", func() bool {
+			runs = told[[]deployments.ScheduleRun](t, s.project, "schedule", "runs", "drift", "--stack", stack)
+			return len(runs) == 1 && !runs[0].Ended.IsZero()
+		})
+		if runs[0].Status != "succeeded" || runs[0].Drifted != 0 {
+			t.Errorf("the look at %s came to %+v", stack, runs[0])
+		}
+	}
+}
+
 func TestSchedulesGoWithTheirStack(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, twoThings)

@@ -58,6 +58,8 @@ type Fault struct {
 	// requests for the same thing every one has its own chance.
 	Chance float64 `json:"chance,omitempty"`
 	Seed   uint64  `json:"seed,omitempty"`
+	// PerSecond, if not 0, strikes only what comes beyond so many in a second: with Fail and 429, a cloud that limits its callers.
+	PerSecond int `json:"perSecond,omitempty"`
 
 	DelayMS    int    `json:"delayMs,omitempty"`
 	Status     int    `json:"status,omitempty"`
@@ -113,6 +115,8 @@ type armed struct {
 	FaultStatus
 	lifted chan struct{}  // closed when a gate opens or the fault is replaced or removed
 	asked  map[string]int // requests for the same thing, where chance decides
+	second time.Time      // in which passed were let through
+	passed int
 }
 
 // unlucky draws the lot of a request.
@@ -125,6 +129,18 @@ func (a *armed) unlucky(r Request) bool {
 	sum := fnv.New64a()
 	_, _ = fmt.Fprint(sum, a.Name, thing, a.asked[thing])
 	return rand.New(rand.NewPCG(a.Seed, sum.Sum64())).Float64() < a.Chance
+}
+
+// within tells that a request is among those that a limit lets pass.
+func (a *armed) within() bool {
+	if a.PerSecond == 0 {
+		return false
+	}
+	if now := time.Now(); now.Sub(a.second) >= time.Second {
+		a.second, a.passed = now, 0
+	}
+	a.passed++
+	return a.passed <= a.PerSecond
 }
 
 // faults is the set in place. changed is closed and made anew whenever a count changes, for those who wait for a gate.
@@ -222,6 +238,9 @@ func (fs *faults) strike(at Moment, r Request) []*armed {
 			continue
 		}
 		a.Seen++
+		if a.within() {
+			continue
+		}
 		if a.Seen <= a.Skip || a.Times > 0 && a.Struck >= a.Times || !a.unlucky(r) {
 			continue
 		}

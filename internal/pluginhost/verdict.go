@@ -99,6 +99,22 @@ func readStatus(e *rpcerror.Error) (Outcome, time.Duration) {
 	}
 }
 
+// Throttled tells whether a call was turned away because there were too many.
+func Throttled(err error) bool {
+	var answer *rpcerror.Error
+	return errors.As(err, &answer) && answer.Code() == codes.ResourceExhausted
+}
+
+// RetryAfter is the time after which a provider that turned a call away asks to be called again; 0 when it does not say.
+func RetryAfter(err error) time.Duration {
+	var answer *rpcerror.Error
+	if !errors.As(err, &answer) {
+		return 0
+	}
+	after, _ := retryInfo(answer)
+	return after
+}
+
 // retryInfo is the time after which the provider asks to be called again, if it does.
 func retryInfo(e *rpcerror.Error) (after time.Duration, ok bool) {
 	for _, detail := range e.Details() {
