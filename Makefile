@@ -5,7 +5,7 @@ export GOFLAGS := -buildvcs=false
 WITH_PEERS = peers=$$(tools/peers/build) && PATH="$$peers:$(CURDIR)/bin:$$PATH"
 PKGS = $$(go list ./... | grep -v -e /internal/devserver -e /e2e$$ -e /e2e/languages -e /e2e/interop -e /e2e/secrecy -e /e2e/recovery -e /bench$$ -e /chaos$$)
 
-.PHONY: all build demo test unit lint workflowcheck imports cross e2e bench chaos generate clean help
+.PHONY: all build next demo test unit lint workflowcheck imports cross e2e bench chaos generate clean help
 
 help: ## say what can be made
 	@grep -hE '^[a-z0-9]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -13,6 +13,9 @@ help: ## say what can be made
 build: ## the binary, in bin/deployctl
 	@[ -x bin/deployctl ] || echo "building deployctl: the first build compiles Temporal's server, its Web UI and an S3 server, 5 to 10 minutes on two cores; later ones take seconds" >&2
 	go build -o bin/deployctl ./cmd/deployctl
+
+next: # another build, for tests of upgrades
+	go build -tags nextrevision -o bin/deployctl-next ./cmd/deployctl
 
 demo: ## run the main job for real: a website on the embedded service
 	@tools/demo
@@ -39,13 +42,13 @@ unit:
 	go -C tools/fakeprovider test ./...
 
 # One package at a time: each starts services, and a service that is killed wants its ports back.
-e2e: build
+e2e: build next
 	$(WITH_PEERS) go test -p 1 -timeout 40m ./internal/devserver/... ./e2e/... ./chaos
 
 bench: build ## the table against the stock CLI
 	$(WITH_PEERS) go run ./bench
 
-chaos: build ## show every claim of docs/durability.md; CLAIM=kills SEEDS=1-20 shows, or resumes, a part
+chaos: build next ## show every claim of docs/durability.md; CLAIM=kills SEEDS=1-20 shows, or resumes, a part
 	$(WITH_PEERS) go run ./chaos -claim '$(CLAIM)' -seeds '$(SEEDS)'
 
 ROUNDS ?= 20

@@ -96,7 +96,7 @@ func (p *pace) take(ctx context.Context, cancelled <-chan struct{}, scheduled bo
 	turn, later := p.queue(scheduled)
 	switch {
 	case later > 0:
-		return notDone("its account takes no more calls for now", later)
+		return postponed("its account takes no more calls for now", later)
 	case turn == nil:
 		return nil
 	}
@@ -111,7 +111,7 @@ func (p *pace) take(ctx context.Context, cancelled <-chan struct{}, scheduled bo
 	case <-ctx.Done():
 		err = context.Cause(ctx)
 	case <-timer.C:
-		err = notDone("its account takes no more calls for now", time.Millisecond)
+		err = postponed("its account takes no more calls for now", time.Millisecond)
 	}
 	p.leave(turn)
 	return err

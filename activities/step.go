@@ -162,7 +162,7 @@ func (at *attempt) keepPace(ctx context.Context) error {
 	case at.pulse.cancelRequested(ctx):
 		return temporal.NewCanceledError()
 	}
-	return notDone("the worker stops", 0)
+	return postponed("the worker stops", 0)
 }
 
 // wait waits for a call, and passes a cancel on to its provider. It tells whether the call was answered before the step's time

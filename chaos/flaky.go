@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/deployctl/deployctl/e2e/fakecloud"
@@ -21,8 +22,13 @@ const (
 	slowdown = 1.5
 )
 
+// measuring is held by the seed that plays: others beside it would be measured, too.
+var measuring sync.Mutex
+
 // flaking plays a seed of the flaky cloud: the same program lives and dies twice in the same world, once where nothing fails.
 func flaking(ctx context.Context, w *world, seed int) (o outcome, err error) {
+	measuring.Lock()
+	defer measuring.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	p := life{

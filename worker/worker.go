@@ -83,7 +83,7 @@ func (c *Connection) Run(ctx context.Context, o Options) error {
 		}},
 		WorkerStopTimeout: stopTimeout, DeadlockDetectionTimeout: deadlock,
 		MaxConcurrentActivityExecutionSize: concurrent,
-		Interceptors:                       o.Interceptors,
+		Interceptors:                       append([]interceptor.WorkerInterceptor{&contexts{}}, o.Interceptors...),
 		OnFatalError:                       func(err error) { failed <- err },
 	}
 	alone := options

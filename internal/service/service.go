@@ -112,7 +112,8 @@ func (s *Service) preview(ctx context.Context, r deployments.UpdateRequest) (dep
 	return deployments.Accepted{Update: u}, failure("start the preview", err)
 }
 
-// Cancel asks the update to end; one that still waits is taken out of its queue.
+// Cancel asks the update to end; one that still waits is taken out of its queue. Once it returns, nothing new starts: the Run
+// knows before it hears of anything else.
 func (s *Service) Cancel(ctx context.Context, u deployments.UpdateName, forced bool) error {
 	if u.Number() > 0 {
 		var waiting bool
@@ -127,8 +128,15 @@ func (s *Service) Cancel(ctx context.Context, u deployments.UpdateName, forced b
 			return nil
 		}
 	}
-	err := s.temporal.SignalWorkflow(ctx, deployments.UpdateWorkflowID(u), "", deployments.SignalCancel, engine.Cancelled{Forced: forced})
-	return ended(u, failure("cancel the update", err))
+	cancelled := engine.Cancelled{Forced: forced}
+	if err := s.temporal.SignalWorkflow(ctx, deployments.UpdateWorkflowID(u), "", deployments.SignalCancel, cancelled); err != nil {
+		return ended(u, failure("cancel the update", err))
+	}
+	err := s.temporal.SignalWorkflow(ctx, deployments.RunWorkflowID(u), "", deployments.SignalCancel, cancelled)
+	if missing := (*serviceerror.NotFound)(nil); errors.As(err, &missing) {
+		return nil // it has not begun, or has just ended
+	}
+	return failure("cancel the update", err)
 }
 
 // Resolve answers an undecidable create.
