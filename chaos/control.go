@@ -114,20 +114,11 @@ func (h *human) disturbed(ctx context.Context, nth int, at fakecloud.Moment, vic
 
 // reaches waits until a create is under way, and gives what lets it go on; nil when the update ended before.
 func (h *human) reaches(ctx context.Context, up *command, nth int, at fakecloud.Moment) (open func() error, err error) {
-	waiting, cancel := context.WithCancel(ctx)
-	defer cancel()
-	go func() {
-		select {
-		case <-up.ended:
-			cancel()
-		case <-waiting.Done():
-		}
-	}()
-	lift := func() error { return h.cloud.Lift(ctx, "") }
-	if _, err = h.gate(waiting, nth, at); up.over() {
-		return nil, lift()
+	err = up.during(ctx, func(ctx context.Context) error { open, err = h.gate(ctx, nth, at); return err })
+	if err != nil && up.over() {
+		return nil, h.cloud.Lift(ctx, "")
 	}
-	return lift, err
+	return open, err
 }
 
 // kills kills the update's own process, or a plugin of it. What the first leaves behind has a moment to end by itself.

@@ -175,7 +175,11 @@ func pick[T any](r *rand.Rand, from map[string]T, turn, nth int) string {
 
 // kill waits for the moment, kills and brings back, and waits for the next step to finish.
 func (s *stage) kill(ctx context.Context, k *killed, up **command, nth int, away time.Duration) error {
-	after, err := moments[k.Moment](ctx, s, nth)
+	var after func() error
+	err := (*up).during(ctx, func(ctx context.Context) (err error) {
+		after, err = moments[k.Moment](ctx, s, nth)
+		return err
+	})
 	if err != nil {
 		return err
 	}
@@ -208,7 +212,7 @@ func (s *stage) gate(ctx context.Context, nth int, at fakecloud.Moment) (func() 
 	if err != nil {
 		return nil, err
 	}
-	return func() error { return g.Open(ctx) }, g.Wait(ctx)
+	return func() error { return g.Open(context.WithoutCancel(ctx)) }, g.Wait(ctx)
 }
 
 // hosting is the worker that hosts the update.

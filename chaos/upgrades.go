@@ -183,7 +183,7 @@ func (w *world) restoreWorkers() error {
 
 // replace does something to the workers while a create is under way.
 func (s *stage) replace(ctx context.Context, gate fakecloud.Gate, up **command, do replacement) error {
-	if err := gate.Wait(ctx); err != nil {
+	if err := (*up).during(ctx, gate.Wait); err != nil {
 		return err
 	}
 	done := make(chan error, 1)

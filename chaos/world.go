@@ -187,6 +187,27 @@ func (c *command) wait(ctx context.Context) error {
 	return nil
 }
 
+// during does something that is interrupted when the command ends first, which is an error.
+func (c *command) during(ctx context.Context, do func(context.Context) error) error {
+	doing, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		select {
+		case <-c.ended:
+			cancel()
+		case <-doing.Done():
+		}
+	}()
+	err := do(doing)
+	if err == nil || ctx.Err() != nil || !c.over() {
+		return err
+	}
+	if err := c.wait(ctx); err != nil {
+		return err
+	}
+	return fmt.Errorf("%s has ended: %w", c, err)
+}
+
 // ends waits for the command's end, however it ends.
 func (c *command) ends(ctx context.Context) error {
 	select {
