@@ -23,9 +23,11 @@ type yard struct {
 	head      deployments.Head
 	heads     int
 	log       []string // what began and ended, in order
+	requests  []string // of what began
 	running   int
 	recovered []deployments.RecoverInput
-	silent    bool // updates close without settling
+	silent    bool   // updates close without settling
+	moved     string // the version of the one that is to go on as another
 	answers   map[string]deployments.Accepted
 	refusals  map[string]error
 }
@@ -39,17 +41,21 @@ func (y *yard) Ended(context.Context, deployments.UpdateName) error { return nil
 
 func (y *yard) Stop(context.Context, deployments.UpdateName) (string, error) { return "", nil }
 
-func (y *yard) Recover(_ context.Context, in deployments.RecoverInput) (deployments.UpdateInfo, error) {
+func (y *yard) Recover(_ context.Context, in deployments.RecoverInput) (out deployments.Recovered, err error) {
 	y.recovered = append(y.recovered, in)
-	return deployments.UpdateInfo{}, nil
+	if in.Update.Version == y.moved {
+		y.silent, out.Next = false, in.Next
+	}
+	return out, nil
 }
 
 func (y *yard) Update(ctx workflow.Context, in deployments.UpdateInput) (deployments.UpdateInfo, error) {
 	if in.Withdrawn != "" {
-		y.log = append(y.log, fmt.Sprintf("withdraw %s: %s", in.Update.Version, in.Withdrawn))
+		y.log = append(y.log, strings.TrimSuffix(fmt.Sprintf("withdraw %s: %s, now %s", in.Update.Version, in.Withdrawn, in.Next), ", now "))
 		return deployments.UpdateInfo{}, nil
 	}
 	y.log = append(y.log, "begin "+in.Update.Version)
+	y.requests = append(y.requests, in.Request.RequestID)
 	if y.running++; y.running > 1 {
 		y.log = append(y.log, "TWO AT ONCE")
 	}
@@ -246,6 +252,20 @@ func TestAnUpdateThatClosedWithoutSettlingIsRecoveredBeforeTheNext(t *testing.T)
 	y.want(t, "begin 1", "end 1", "begin 2", "end 2")
 	if len(y.recovered) != 2 || y.recovered[0].Error != "a defect" {
 		t.Errorf("recovered %+v", y.recovered)
+	}
+}
+
+func TestAnUpdateThatIsMovedGoesOnBeforeThoseThatWait(t *testing.T) {
+	y := newYard(deployments.Head{Next: 1})
+	y.silent, y.moved = true, "1"
+	y.submit(0, "a", deployments.UpdateRequest{})
+	y.submit(time.Second, "b", deployments.UpdateRequest{})
+	y.submit(2*time.Second, "c", deployments.UpdateRequest{})
+	y.live(t, deployments.StackInput{})
+	y.want(t, "begin 1", "end 1", "withdraw 2: update 1 goes on first, now 5", "withdraw 3: update 1 goes on first, now 6",
+		"begin 4", "end 4", "begin 5", "end 5", "begin 6", "end 6")
+	if want := []string{"a", "a after 1", "b", "c"}; !slices.Equal(y.requests, want) {
+		t.Errorf("what began was asked for by %q, not %q", y.requests, want)
 	}
 }
 

@@ -1,0 +1,45 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"go.temporal.io/sdk/interceptor"
+	"go.temporal.io/sdk/worker"
+)
+
+// waiting is an activity that waits for its end and tells the reason.
+type waiting struct {
+	interceptor.ActivityInboundInterceptorBase
+	began chan struct{}
+}
+
+func (w *waiting) ExecuteActivity(ctx context.Context, _ *interceptor.ExecuteActivityInput) (any, error) {
+	if w.began != nil {
+		close(w.began)
+	}
+	<-ctx.Done()
+	return nil, context.Cause(ctx)
+}
+
+func TestAWorkerThatStopsInterruptsItsActivitiesAndFailsNone(t *testing.T) {
+	ctx, stop := context.WithCancelCause(t.Context())
+	w := &waiting{began: make(chan struct{})}
+	go func() {
+		<-w.began
+		stop(worker.ErrWorkerShutdown)
+	}()
+	if _, err := (&contexts{}).InterceptActivity(ctx, w).ExecuteActivity(ctx, nil); !errors.Is(err, context.Canceled) {
+		t.Errorf("it ends with %v", err)
+	}
+}
+
+func TestTheTimeOfAnActivityIsKept(t *testing.T) {
+	ctx, stop := context.WithDeadline(t.Context(), time.Now().Add(-time.Second))
+	defer stop()
+	if _, err := (&contexts{}).InterceptActivity(ctx, &waiting{}).ExecuteActivity(ctx, nil); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("it ends with %v", err)
+	}
+}
