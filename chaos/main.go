@@ -41,6 +41,7 @@ var claims = []claim{
 	{name: "cancel", seeds: 20, few: []int{1}, run: cancelling, line: cancellingLine},
 	{name: "locks", seeds: 50, few: []int{1, 2}, run: locking, line: lockingLine},
 	{name: "state", seeds: 40, few: []int{1, 2}, run: closing, line: closingLine},
+	{name: "drift", seeds: 1, few: []int{2}, run: drifting, line: driftingLine},
 	{name: "size", seeds: 2, run: sizing, line: sizingLine},
 	{name: "upgrades", seeds: 8, few: []int{2}, env: []string{"DEPLOYCTL_TEMPORAL_WORKER_DEPLOYMENT=chaos"}, run: upgrading, line: upgradingLine},
 }

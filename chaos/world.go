@@ -116,15 +116,23 @@ func (w *world) newStage(ctx context.Context, stack, language string, nodes []no
 	if s.cloud, err = fakecloud.Launch(path, "-journal", filepath.Join(w.dir, stack+".cloud")); err != nil {
 		return nil, err
 	}
-	for _, args := range [][]string{
-		{"stack", "init", stack}, {"config", "set", "fake:endpoint", s.cloud.URL()}, {"config", "set", "deployctl:settle", findable},
-	} {
-		if _, err := s.deployctl(ctx, args...); err != nil {
-			s.close()
-			return nil, err
-		}
+	if err := s.init(ctx); err != nil {
+		s.close()
+		return nil, err
 	}
 	return s, nil
+}
+
+// init makes the stage's stack, for its cloud.
+func (s *stage) init(ctx context.Context) error {
+	for _, args := range [][]string{
+		{"stack", "init", s.stack}, {"config", "set", "fake:endpoint", s.cloud.URL()}, {"config", "set", "deployctl:settle", findable},
+	} {
+		if _, err := s.deployctl(ctx, args...); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (s *stage) close() { _ = s.cloud.Stop() }
