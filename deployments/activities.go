@@ -5,18 +5,20 @@ import "github.com/deployctl/deployctl/engine"
 // Names of activities. Those of the first group run on any worker's shared queue; those of the second on the private
 // queue of the worker that hosts the update, because plugins, assets and callbacks live there.
 const (
-	ActivityHead    = "Head"    // StackName → Head
-	ActivityClaim   = "Claim"   // ClaimInput → Claimed
-	ActivityHeaders = "Headers" // HeadersInput → Headers
-	ActivitySave    = "Save"    // SaveInput → nothing
-	ActivitySettled = "Settled" // SettledInput → UpdateInfo
-	ActivityStop    = "Stop"    // UpdateName → string: nothing moves the closed update any more; the task queue of its host
-	ActivityRecover = "Recover" // RecoverInput → Recovered
-	ActivityEnter   = "Enter"   // UpdateInfo → nothing: an update that never began is part of its stack's history
-	ActivityEnded   = "Ended"   // UpdateName → nothing, once the update's workflow is closed or not known
-	ActivitySubmit  = "Submit"  // SubmitInput → Accepted
-	ActivityFollow  = "Follow"  // UpdateName → UpdateInfo, once the update has ended
-	ActivityCompile = "Compile" // CompileInput → Found
+	ActivityHead     = "Head"     // StackName → Head
+	ActivityClaim    = "Claim"    // ClaimInput → Claimed
+	ActivityHeaders  = "Headers"  // HeadersInput → Headers
+	ActivitySave     = "Save"     // SaveInput → nothing
+	ActivitySettled  = "Settled"  // SettledInput → UpdateInfo
+	ActivityStop     = "Stop"     // UpdateName → string: nothing moves the closed update any more; the task queue of its host
+	ActivityRecover  = "Recover"  // RecoverInput → Recovered
+	ActivityEnter    = "Enter"    // UpdateInfo → nothing: an update that never began is part of its stack's history
+	ActivityPutAside = "PutAside" // AsidePart → nothing: kept until the update has settled
+	ActivityTakeUp   = "TakeUp"   // AsidePart without Data → []byte
+	ActivityEnded    = "Ended"    // UpdateName → nothing, once the update's workflow is closed or not known
+	ActivitySubmit   = "Submit"   // SubmitInput → Accepted
+	ActivityFollow   = "Follow"   // UpdateName → UpdateInfo, once the update has ended
+	ActivityCompile  = "Compile"  // CompileInput → Found
 
 	ActivityProgram = "Program" // ProgramInput → ProgramOutput
 	ActivityPlan    = "Plan"    // PlanInput → PlanOutput
@@ -93,6 +95,20 @@ type SettledInput struct {
 	Result engine.Result `json:"result"`
 	// Next is the version as which the update goes on, if it was moved.
 	Next string `json:"next,omitempty"`
+}
+
+// Aside is a suspended core that is stored in parts.
+type Aside struct {
+	Name  string `json:"name"`
+	Parts int    `json:"parts"`
+}
+
+// AsidePart is one of its parts.
+type AsidePart struct {
+	Update UpdateName `json:"update"`
+	Name   string     `json:"name"`
+	Part   int        `json:"part"`
+	Data   []byte     `json:"data,omitempty"`
 }
 
 // RecoverInput ends an update whose workflow was closed before it settled: what it saved and what its history tells of

@@ -138,6 +138,8 @@ type RunInput struct {
 	Retries Retries `json:"retries,omitempty"`
 	// Suspended is the core, put away by continue-as-new; nil at the start.
 	Suspended json.RawMessage `json:"suspended,omitempty"`
+	// Aside is where it was put instead, when it is too large for an input.
+	Aside *Aside `json:"aside,omitempty"`
 	// Epoch is that of the last message taken, Received its number, and Held are those that came before their turn.
 	Epoch    int        `json:"epoch,omitempty"`
 	Received int        `json:"received,omitempty"`

@@ -92,7 +92,7 @@ func (s *Store) Settle(ctx context.Context, c Claim, w Written) error {
 // after its own is the head, so nobody folds them any more. Whoever read a part of them before cannot write what came of it, for the update has lost the
 // stack. What cannot be removed now stays: it only takes room.
 func (s *Store) sweep(ctx context.Context, u deployments.UpdateName) {
-	for _, part := range []string{"delta/", "outcome/", blobFolder} {
+	for _, part := range []string{"delta/", "outcome/", asideFolder, blobFolder} {
 		l, err := s.objects.List(ctx, Query{Prefix: updateKey(u, part)})
 		if err != nil {
 			return

@@ -5,7 +5,7 @@
 //
 //	stacks/ORG/PROJECT/STACK/head.json                 where the stack stands; changed by compare-and-swap only
 //	stacks/…/checkpoints/VERSION.json.zst              immutable, Pulumi deployment JSON, secrets as ciphertexts
-//	stacks/…/updates/ID/{update,delta/N,events/STREAM/N,outcome/OP.ROUND,blob/HASH}
+//	stacks/…/updates/ID/{update,delta/N,events/STREAM/N,outcome/OP.ROUND,aside/NAME/PART,blob/HASH}
 //	stacks/…/history/INVERSE                           one per numbered update; the newest sorts first
 //	blobs/STACK-ID/files/MONTH/HASH                    project files and manifests of one stack
 //	tokens/NAME                                        access tokens, hashed

@@ -117,6 +117,22 @@ func (s *Store) LastSave(ctx context.Context, u deployments.UpdateName) (int, er
 	return n, nil
 }
 
+const asideFolder = "aside/"
+
+// PutAside stores a part of what an update puts away until it goes on.
+func (s *Store) PutAside(ctx context.Context, p deployments.AsidePart) error {
+	return s.put(ctx, p.Update.StackName, asideKey(p), p.Data)
+}
+
+// TakeUp gives what PutAside has stored.
+func (s *Store) TakeUp(ctx context.Context, p deployments.AsidePart) ([]byte, error) {
+	return s.get(ctx, p.Update.StackName, asideKey(p))
+}
+
+func asideKey(p deployments.AsidePart) string {
+	return updateKey(p.Update, fmt.Sprintf("%s%s/%d", asideFolder, p.Name, p.Part))
+}
+
 func deltaKey(u deployments.UpdateName, number int) string {
 	return updateKey(u, fmt.Sprintf("delta/%08d", number))
 }

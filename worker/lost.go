@@ -103,7 +103,8 @@ func lostError(a *workflowpb.PendingActivityInfo) error {
 	case deployments.ActivityStep:
 		return temporal.NewNonRetryableApplicationError(message, deployments.ErrorUnknownOutcome, nil)
 	case deployments.ActivityHead, deployments.ActivityClaim, deployments.ActivityHeaders, deployments.ActivitySave,
-		deployments.ActivitySettled, deployments.ActivityStop, deployments.ActivityRecover, deployments.ActivityEnded, deployments.ActivityEnter:
+		deployments.ActivitySettled, deployments.ActivityStop, deployments.ActivityRecover, deployments.ActivityEnded, deployments.ActivityEnter,
+		deployments.ActivityPutAside, deployments.ActivityTakeUp:
 		return temporal.NewApplicationError(message, deployments.ErrorNotDone)
 	}
 	return temporal.NewNonRetryableApplicationError(message, deployments.ErrorNotStarted, nil)

@@ -120,12 +120,19 @@ func (r *run) load(ctx workflow.Context) error {
 		base, pending = append(base, part.States...), append(pending, part.Pending...)
 		from, more = part.Next, part.Next > 0
 	}
-	if r.in.Suspended == nil {
+	suspended := []byte(r.in.Suspended)
+	if r.in.Aside != nil {
+		var err error
+		if suspended, err = r.takeUp(ctx, *r.in.Aside); err != nil {
+			return err
+		}
+	}
+	if suspended == nil {
 		r.core = engine.New(r.in.Goal, base, pending)
 		return nil
 	}
 	var err error
-	r.core, err = engine.Resume(r.in.Goal, base, pending, r.in.Suspended)
+	r.core, err = engine.Resume(r.in.Goal, base, pending, suspended)
 	return err
 }
 

@@ -1,6 +1,10 @@
 package workflows
 
 import (
+	"bytes"
+	"fmt"
+	"slices"
+
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/deployctl/deployctl/deployments"
@@ -74,9 +78,39 @@ func (r *run) holding(ctx workflow.Context) bool {
 }
 
 // continueAsNew puts the core away. Nothing is in flight; what is unsaved is saved, polls are answered, and every
-// signal that has arrived is in the core or in the input of the next run: one left in its channel would be lost.
+// signal that has arrived is in the core or in the input of the next run: one left in its channel would be lost. So a core
+// that is too large for that input is stored before, and once more if anything was heard meanwhile.
 func (r *run) continueAsNew(ctx workflow.Context) error {
-	r.closing = true
+	for n := 1; ; n++ {
+		r.receive(ctx)
+		r.saver.add(r.core.Deltas())
+		stored, err := r.core.Suspend()
+		if err != nil {
+			return err
+		}
+		var aside *deployments.Aside
+		if len(stored) > asideBytes {
+			if aside, err = r.putAside(ctx, n, stored); err != nil {
+				return err
+			}
+		}
+		r.closing = true
+		in, err := r.last(ctx)
+		if err != nil {
+			return err
+		}
+		if aside != nil && bytes.Equal(in.Suspended, stored) {
+			in.Suspended, in.Aside = nil, aside
+		}
+		if len(in.Suspended) <= asideBytes {
+			return workflow.NewContinueAsNewError(ctx, deployments.WorkflowRun, in)
+		}
+		r.closing = false
+	}
+}
+
+// last saves and hears what is left, and gives the input of the next run.
+func (r *run) last(ctx workflow.Context) (in deployments.RunInput, err error) {
 	for {
 		r.receive(ctx)
 		r.saver.add(r.core.Deltas())
@@ -88,19 +122,42 @@ func (r *run) continueAsNew(ctx workflow.Context) error {
 			workflow.GetLogger(ctx).Warn("cannot save", "error", err)
 		}
 		if err := workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) }); err != nil {
-			return err
+			return in, err
 		}
 	}
-	suspended, err := r.core.Suspend()
-	if err != nil {
-		return err
-	}
-	in := r.in
-	in.Suspended = suspended
+	in = r.in
+	in.Suspended, err = r.core.Suspend()
+	in.Aside = nil
 	in.Epoch, in.Received, in.Held = r.inbox.epoch, r.inbox.received, r.inbox.held
 	in.Replies, in.Cursor, in.Ended = r.outbox.replies, r.outbox.acked, r.outbox.ended
 	in.Saves = r.saver.number
-	return workflow.NewContinueAsNewError(ctx, deployments.WorkflowRun, in)
+	return in, err
+}
+
+// putAside stores a core that is too large for an input.
+func (r *run) putAside(ctx workflow.Context, nth int, core []byte) (*deployments.Aside, error) {
+	a := &deployments.Aside{Name: fmt.Sprintf("%s-%d", workflow.GetInfo(ctx).WorkflowExecution.RunID, nth)}
+	for part := range slices.Chunk(core, asideBytes) {
+		in := deployments.AsidePart{Update: r.in.Update, Name: a.Name, Part: a.Parts, Data: part}
+		if err := workflow.ExecuteActivity(onShared(ctx, "put the state of the run away"), deployments.ActivityPutAside, in).Get(ctx, nil); err != nil {
+			return nil, err
+		}
+		a.Parts++
+	}
+	return a, nil
+}
+
+// takeUp gives what putAside has stored.
+func (r *run) takeUp(ctx workflow.Context, a deployments.Aside) (core []byte, err error) {
+	for n := range a.Parts {
+		var part []byte
+		in := deployments.AsidePart{Update: r.in.Update, Name: a.Name, Part: n}
+		if err := workflow.ExecuteActivity(onShared(ctx, "take the state of the run up"), deployments.ActivityTakeUp, in).Get(ctx, &part); err != nil {
+			return nil, err
+		}
+		core = append(core, part...)
+	}
+	return core, nil
 }
 
 // steps counts what the update has done so far.

@@ -81,6 +81,19 @@ func TestContinuingAsNewAtEveryQuietMomentChangesNothing(t *testing.T) {
 	}
 }
 
+func TestACoreThatIsTooLargeToBeCarriedIsPutAside(t *testing.T) {
+	long := names(26)
+	for i := range long {
+		long[i] += strings.Repeat("x", 30_000)
+	}
+	w, p := newWorld(), &program{names: long}
+	out, runs := perform(t, w, p, deployments.RunInput{ForceContinue: 20}, nil)
+	if out.Result.Status != engine.StatusSucceeded || runs < 2 || len(w.aside) < 2 {
+		t.Errorf("came to %+v in %d runs, with %d parts put aside", out.Result.Status, runs, len(w.aside))
+	}
+	wantSnapshot(t, w, long)
+}
+
 func TestAStepWhoseOutcomeIsUnknownIsSettledAndMadeInASecondRound(t *testing.T) {
 	w, p := newWorld(), &program{names: names(1)}
 	w.outcomes["thing-a"] = func(n int) error {

@@ -36,6 +36,8 @@ const (
 	saveBytes              = 512 << 10
 	planItems, planBytes   = 50, 512 << 10
 	replyItems, replyBytes = 500, 512 << 10
+	// asideBytes is how much of a suspended core is carried in one piece.
+	asideBytes = 512 << 10
 	// headerItems is how many headers of the base are loaded at once.
 	headerItems = 2000
 

@@ -28,6 +28,7 @@ var theUpdate = deployments.UpdateName{StackName: theStack, Version: "1"}
 
 // world is where the activities of these tests have their effects: resources that exist, saves that were made.
 type world struct {
+	aside    map[string][]byte
 	mu       sync.Mutex
 	created  map[urn.URN]int
 	saves    map[int]deployments.SaveInput
@@ -98,6 +99,22 @@ func (w *world) Save(_ context.Context, in deployments.SaveInput) error {
 
 func (w *world) Headers(context.Context, deployments.HeadersInput) (deployments.Headers, error) {
 	return deployments.Headers{}, nil
+}
+
+func (w *world) PutAside(_ context.Context, p deployments.AsidePart) error {
+	if w.aside == nil {
+		w.aside = map[string][]byte{}
+	}
+	w.aside[fmt.Sprint(p.Name, p.Part)] = p.Data
+	return nil
+}
+
+func (w *world) TakeUp(_ context.Context, p deployments.AsidePart) ([]byte, error) {
+	data, ok := w.aside[fmt.Sprint(p.Name, p.Part)]
+	if !ok {
+		return nil, fmt.Errorf("part %d of %s was never put aside", p.Part, p.Name)
+	}
+	return data, nil
 }
 
 // snapshot is what the saves come to: the names of what is stored, and how many operations are pending.
