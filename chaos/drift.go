@@ -90,12 +90,11 @@ func (s *stage) siblings(ctx context.Context, n, seed int) ([]*stage, error) {
 		t.stack = fmt.Sprintf("drift-%d-%d", seed, i)
 		all = append(all, &t)
 	}
+	// They share a directory, which must not change while it is uploaded.
+	if err := each(all[1:], func(t *stage) error { return t.init(ctx) }); err != nil {
+		return nil, err
+	}
 	return all, each(all, func(t *stage) error {
-		if t != s {
-			if err := t.init(ctx); err != nil {
-				return err
-			}
-		}
 		_, err := t.deployctl(ctx, "up", "--yes", "--skip-preview")
 		return err
 	})
