@@ -72,7 +72,7 @@ func (r *recovery) Stop(ctx context.Context, u deployments.UpdateName) (string, 
 // yet, which becomes part of the next checkpoint; steps of which nobody knows the end stand there as pending operations,
 // which the next update settles.
 func (r *recovery) Recover(ctx context.Context, in deployments.RecoverInput) (out deployments.Recovered, err error) {
-	moved, err := r.connection.moved(ctx, in.Update)
+	moved, cancelled, err := r.connection.moved(ctx, in.Update)
 	if err != nil {
 		return out, err
 	}
@@ -82,6 +82,8 @@ func (r *recovery) Recover(ctx context.Context, in deployments.RecoverInput) (ou
 		return out, err
 	case !moved || err != nil: // or it had not begun
 		in.Next = ""
+	case cancelled:
+		in.Next, in.Status, in.Error = "", engine.StatusCancelled, "the update was cancelled"
 	case out.Request.Secrets.Type == "passphrase" && !in.Held: // nobody but its client knows it
 		in.Next, in.Error = "", goneBuild+"; run it again, with the stack's passphrase"
 	default:

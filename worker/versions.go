@@ -163,20 +163,25 @@ func (c *Connection) move(ctx context.Context, u deployments.UpdateName) error {
 	return err
 }
 
-// moved tells whether an update's workflow was ended to be moved.
-func (c *Connection) moved(ctx context.Context, u deployments.UpdateName) (bool, error) {
-	last := c.Client.GetWorkflowHistory(ctx, deployments.UpdateWorkflowID(u), "", false, enums.HISTORY_EVENT_FILTER_TYPE_CLOSE_EVENT)
-	for last.HasNext() {
-		e, err := last.Next()
-		if err != nil {
-			if unknown(err) {
-				return false, nil
-			}
-			return false, err
-		}
-		if e.GetWorkflowExecutionTerminatedEventAttributes().GetReason() == goneBuild {
-			return true, nil
-		}
+// moved tells whether an update's workflow was ended to be moved. One that was to be cancelled does not go on anywhere.
+func (c *Connection) moved(ctx context.Context, u deployments.UpdateName) (moved, cancelled bool, err error) {
+	h, err := c.recordOf(ctx, deployments.UpdateWorkflowID(u))
+	if unknown(err) {
+		return false, false, nil
 	}
-	return false, nil
+	if err != nil {
+		return false, false, err
+	}
+	moved, cancelled = h.moved()
+	return moved, cancelled, nil
+}
+
+// moved reads it from the history.
+func (h *record) moved() (moved, cancelled bool) {
+	for _, e := range h.events {
+		cancelled = cancelled || e.GetWorkflowExecutionSignaledEventAttributes().GetSignalName() == deployments.SignalCancel ||
+			e.GetWorkflowExecutionCancelRequestedEventAttributes() != nil
+		moved = e.GetWorkflowExecutionTerminatedEventAttributes().GetReason() == goneBuild
+	}
+	return moved, cancelled
 }
