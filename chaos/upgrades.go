@@ -38,7 +38,7 @@ func upgrading(ctx context.Context, w *world, seed int) (o outcome, err error) {
 		if w, err = w.embedded(ctx); err != nil {
 			return o, err
 		}
-		defer w.leave()
+		defer func() { w.leave(err != nil) }()
 		replacements = w.revisions
 	}
 	s, err := w.newStage(ctx, fmt.Sprintf("upgrades-%d", seed), v.language, v.nodes)
@@ -146,13 +146,15 @@ func (w *world) embedded(ctx context.Context) (*world, error) {
 	return e, err
 }
 
-// leave stops the embedded service.
-func (w *world) leave() {
+// leave stops the embedded service; its files can be left to whoever wants to know why.
+func (w *world) leave(files bool) {
 	w.temporal.Close()
 	if down, err := launch(w.dir, w.clients, w.tool, "dev", "stop"); err == nil {
 		_ = down.wait(context.Background()) // its processes are the claim's own
 	}
-	_ = os.RemoveAll(w.dir)
+	if !files {
+		_ = os.RemoveAll(w.dir)
+	}
 }
 
 // status is that of the embedded service.

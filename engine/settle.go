@@ -6,13 +6,18 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 )
 
-// settlePending asks what became of the creates that earlier updates left undecided. Other pending operations need no
-// answer: the ordinary plan over what is stored repeats them if they are still wanted.
+// settlePending asks what became of the creates that earlier updates left undecided, once for each: of two with one seed the
+// later is the earlier one repeated. Other pending operations need no answer: the ordinary plan over what is stored repeats
+// them if they are still wanted.
 func (r *Run) settlePending() {
 	_, pending := r.snap.States()
-	for _, p := range pending {
-		if p.Kind != "creating" {
+	for i, p := range pending {
+		switch {
+		case p.Kind != "creating":
 			r.diagnose("warning", p.State.URN, "an earlier update ended while it was %s %s", p.Kind, p.State.URN)
+			r.change(Delta{Kind: DeltaEnd, Op: p.Op})
+			continue
+		case slices.ContainsFunc(pending[i+1:], p.repeated):
 			r.change(Delta{Kind: DeltaEnd, Op: p.Op})
 			continue
 		}
@@ -29,8 +34,33 @@ func (r *Run) settlePending() {
 			Op: op.Op, Kind: StepCreate, URN: state.URN, Type: state.Type, New: &state, Seed: p.Seed,
 			Provider: r.providerOf(state.Provider), Check: true, // what was begun may not have been checked
 		}
+		if p.State.ID != "" {
+			r.pendingSettled(op, p.answer())
+			continue
+		}
 		r.Ops[op.Op] = op
 		r.Queue = append(r.Queue, op.Op)
+	}
+}
+
+// repeated reports that another operation is the same create, begun again.
+func (p PendingOperation) repeated(by PendingOperation) bool {
+	return p.Kind == by.Kind && p.State.URN == by.State.URN && len(p.Seed) > 0 && slices.Equal(p.Seed, by.Seed)
+}
+
+// Answered is a create whose answer is known, though it could not be recorded as the update does it: its state holds what
+// was created, and to settle it nobody is asked.
+func (p PendingOperation) Answered(ev StepFinished) PendingOperation {
+	p.State.learn(ev)
+	p.State.Created, p.State.Modified = ev.At, ev.At
+	return p
+}
+
+// answer gives back what Answered was told.
+func (p PendingOperation) answer() StepFinished {
+	return StepFinished{
+		Outcome: OutcomeDone, ID: p.State.ID, Outputs: p.State.Outputs, InitErrors: p.State.InitErrors,
+		RefreshBeforeUpdate: p.State.RefreshBeforeUpdate, At: p.State.Created,
 	}
 }
 
@@ -44,6 +74,10 @@ func (r *Run) pendingSettled(op *operation, ev StepFinished) {
 				e.Old, e.Kind = old.Key, StepCreateReplacement
 				break
 			}
+		}
+		if old := r.snap.Get(e.Old); old != nil && old.ID == ev.ID && !old.PendingReplacement {
+			r.change(Delta{Kind: DeltaEnd, Op: op.Pending}) // what was found is what is stored
+			return
 		}
 		// What it refers to may be gone since.
 		e.New = e.New.without(func(u urn.URN) bool { return u != "" && r.snap.Live(r.current(u)) == nil })

@@ -191,16 +191,9 @@ func (r *Run) goalFinished(op *operation, ev StepFinished) {
 	r.succeed(e, op.Op)
 }
 
-// take puts what a step found into the entry's new state.
+// take puts what a step found, and when, into the entry's new state.
 func (r *Run) take(e *entry, ev StepFinished) {
-	if ev.ID != "" {
-		e.New.ID = ev.ID
-	}
-	if ev.Inputs != nil {
-		e.New.Inputs = *ev.Inputs
-	}
-	e.New.Outputs, e.New.InitErrors = ev.Outputs, ev.InitErrors
-	e.New.RefreshBeforeUpdate = ev.RefreshBeforeUpdate
+	e.New.learn(ev)
 	switch {
 	case ev.At == "":
 	case e.Kind == StepUpdate:
@@ -208,6 +201,17 @@ func (r *Run) take(e *entry, ev StepFinished) {
 	default:
 		e.New.Created, e.New.Modified = ev.At, ev.At
 	}
+}
+
+// learn puts what a step found into a state.
+func (s *State) learn(ev StepFinished) {
+	if ev.ID != "" {
+		s.ID = ev.ID
+	}
+	if ev.Inputs != nil {
+		s.Inputs = *ev.Inputs
+	}
+	s.Outputs, s.InitErrors, s.RefreshBeforeUpdate = ev.Outputs, ev.InitErrors, ev.RefreshBeforeUpdate
 }
 
 // record stores the entry's new state under the operation that made it, and takes the old one's place or condemns it.

@@ -69,7 +69,9 @@ func (w *stage) store(rest string) error {
 	}
 	s, err := w.state(it)
 	if isPending {
-		s.ID = ""
+		if !slices.ContainsFunc(it.opts, func(o string) bool { return strings.HasPrefix(o, "id=") }) {
+			s.ID = ""
+		}
 		w.pending = append(w.pending, engine.PendingOperation{Kind: kind, State: s, Seed: []byte("seed of " + it.name)})
 		return err
 	}

@@ -143,15 +143,15 @@ func closesWorkflow(t enums.EventType) bool {
 }
 
 // fold gathers what stands in the history itself, for one that cannot be replayed: the saves that are not known to be made,
-// and every create that was begun and of which they do not tell, as a pending operation. Other steps are decided again
-// anyway.
+// and every create that was begun and of whose end they do not tell, as a pending operation, with its answer where that is
+// known. Other steps are decided again anyway.
 func (h *record) fold() (workflows.Ending, error) {
 	var in deployments.RunInput
 	if err := h.DataConverter.FromPayloads(h.events[0].GetWorkflowExecutionStartedEventAttributes().GetInput(), &in); err != nil {
 		return workflows.Ending{}, err
 	}
 	end := workflows.Ending{Last: in.Saves}
-	seq, told := 0, map[int]bool{} // operations that the saves tell of
+	seq, begun, ended := 0, map[int]bool{}, map[int]bool{} // what the saves tell of operations
 	for _, e := range h.events {
 		if activityOf(e) != deployments.ActivitySave {
 			continue
@@ -162,25 +162,38 @@ func (h *record) fold() (workflows.Ending, error) {
 		}
 		for _, d := range save.Deltas {
 			seq = max(seq, d.Seq)
-			told[d.Op] = told[d.Op] || d.Kind == engine.DeltaBegin || d.Kind == engine.DeltaEnd
+			begun[d.Op] = begun[d.Op] || d.Kind == engine.DeltaBegin
+			ended[d.Op] = ended[d.Op] || d.Kind == engine.DeltaEnd
 		}
 		if end.Last = save.Number; h.closed[e.GetEventId()].GetActivityTaskCompletedEventAttributes() == nil {
 			end.Saves = append(end.Saves, save)
 		}
 	}
 	rest := deployments.SaveInput{Update: in.Update, Base: in.Base, Number: end.Last + 1}
+	change := func(d engine.Delta) {
+		seq++
+		d.Seq = seq
+		rest.Deltas = append(rest.Deltas, d)
+	}
 	for _, e := range h.events {
 		var step deployments.StepInput
-		if !isStep(e) || h.DataConverter.FromPayloads(e.GetActivityTaskScheduledEventAttributes().GetInput(), &step) != nil || told[step.Step.Op] {
+		if !isStep(e) || h.DataConverter.FromPayloads(e.GetActivityTaskScheduledEventAttributes().GetInput(), &step) != nil {
 			continue
 		}
-		told[step.Step.Op] = true
-		if s := step.Step; s.Kind == engine.StepCreate || s.Kind == engine.StepCreateReplacement {
-			seq++
-			rest.Deltas = append(rest.Deltas, engine.Delta{Seq: seq, Kind: engine.DeltaBegin, Op: s.Op, Pending: &engine.PendingOperation{
-				Op: s.Op, Kind: "creating", State: *s.New, Seed: s.Seed,
-			}})
+		s := step.Step
+		if ended[s.Op] || s.Kind != engine.StepCreate && s.Kind != engine.StepCreateReplacement {
+			continue
 		}
+		ended[s.Op] = true // its last attempt is looked at now
+		pending := engine.PendingOperation{Op: s.Op, Kind: "creating", State: *s.New, Seed: s.Seed}
+		switch answer, _ := h.known(s.Op); answer.Outcome {
+		case engine.OutcomeDone, engine.OutcomePartial:
+			pending = pending.Answered(answer)
+		}
+		if begun[s.Op] {
+			change(engine.Delta{Kind: engine.DeltaEnd, Op: s.Op})
+		}
+		change(engine.Delta{Kind: engine.DeltaBegin, Op: s.Op, Pending: &pending})
 	}
 	if len(rest.Deltas) > 0 {
 		end.Saves, end.Last = append(end.Saves, rest), rest.Number

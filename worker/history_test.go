@@ -109,8 +109,8 @@ func (o *outcome) read(t *testing.T, h *record) {
 	}
 }
 
-// judge applies an ending: what may have been made is stored or pending, and if the ending is whole all that was made is
-// stored, only what may have been is pending, and the snapshot is sound.
+// judge applies an ending: what may have been made is stored or pending, with its answer if it has one, and if the ending is
+// whole all that was made is stored, only what may have been is pending, and the snapshot is sound.
 func (o *outcome) judge(t *testing.T, end workflows.Ending, whole bool) {
 	t.Helper()
 	for _, save := range end.Saves {
@@ -134,7 +134,8 @@ func (o *outcome) judge(t *testing.T, end workflows.Ending, whole bool) {
 		stored := slices.ContainsFunc(states, func(s engine.State) bool {
 			return s.URN == step.URN && !s.Delete && s.Key == engine.Key(fmt.Sprint("o", op))
 		})
-		waits := slices.ContainsFunc(pending, func(p engine.PendingOperation) bool { return p.State.URN == step.URN && p.Kind == "creating" })
+		i := slices.IndexFunc(pending, func(p engine.PendingOperation) bool { return p.State.URN == step.URN && p.Kind == "creating" })
+		waits := i >= 0
 		switch {
 		case stored && waits:
 			t.Errorf("%s is stored and pending", step.URN.Name())
@@ -142,6 +143,8 @@ func (o *outcome) judge(t *testing.T, end workflows.Ending, whole bool) {
 			t.Errorf("%s is forgotten", step.URN.Name())
 		case o.made[op] && !stored && whole:
 			t.Errorf("%s was made, and is not stored", step.URN.Name())
+		case o.made[op] && waits && pending[i].State.ID == "":
+			t.Errorf("%s was made, and its answer is forgotten", step.URN.Name())
 		}
 	}
 	for _, p := range pending {
