@@ -79,11 +79,12 @@ func (at *attempt) inputs(
 	return resp.Properties, &bag, nil, err
 }
 
-// lookBefore records before the first attempt that there is no resource such as the create would make, where the stack
-// has a rule for that: only then can what is found after a lost answer be taken for ours.
+// lookBefore records, once, before an attempt that there is no resource such as the create would make, where the stack has a
+// rule for that: only then can what is found after a lost answer be taken for ours. Earlier attempts, of which none is alive,
+// may have ended before they looked.
 func (at *attempt) lookBefore(ctx context.Context, p *pluginhost.Provider, inputs resource.PropertyMap) error {
 	rule, ok := at.session.rules[string(at.step.Type)]
-	if !ok || at.step.Preview || at.round > 1 || rule.value(inputs) == "" {
+	if !ok || at.step.Preview || rule.value(inputs) == "" {
 		return nil
 	}
 	seen, err := at.sawAbsence(ctx)

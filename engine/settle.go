@@ -86,8 +86,8 @@ func (r *Run) pendingSettled(op *operation, ev StepFinished) {
 		}
 		r.Kept = map[urn.URN]bool{} // moved, but not on account of any target
 		r.take(e, ev)
-		r.change(Delta{Kind: DeltaEnd, Op: op.Pending})
 		r.record(e, op.Op)
+		r.change(Delta{Kind: DeltaEnd, Op: op.Pending}) // last, so that it is never neither stored nor pending
 		r.diagnose("info", op.URN, "an earlier update had created %s; it is taken over", op.URN)
 	case OutcomeAbsent:
 		r.change(Delta{Kind: DeltaEnd, Op: op.Pending})

@@ -143,10 +143,10 @@ func (r *Run) release(op *operation) {
 	r.Slots = slices.DeleteFunc(r.Slots, func(o int) bool { return o == op.Op })
 }
 
-// complete sends a final outcome to whom it concerns.
+// complete sends a final outcome to whom it concerns. The operation is pending until what it made is stored.
 func (r *Run) complete(op *operation, ev StepFinished) {
 	if op.For != forPending && pendingKinds[op.Step.Kind] != "" && !r.goal.DryRun {
-		r.change(Delta{Kind: DeltaEnd, Op: op.Op})
+		defer func() { r.change(Delta{Kind: DeltaEnd, Op: op.Op}) }()
 	}
 	switch op.For {
 	case forGoal:

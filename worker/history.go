@@ -145,13 +145,13 @@ func closesWorkflow(t enums.EventType) bool {
 // fold gathers what stands in the history itself, for one that cannot be replayed: the saves that are not known to be made,
 // and every create that was begun and of whose end they do not tell, as a pending operation, with its answer where that is
 // known. Other steps are decided again anyway.
-func (h *record) fold() (workflows.Ending, error) {
+func (h *record) fold(known workflows.Known) (workflows.Ending, error) {
 	var in deployments.RunInput
 	if err := h.DataConverter.FromPayloads(h.events[0].GetWorkflowExecutionStartedEventAttributes().GetInput(), &in); err != nil {
 		return workflows.Ending{}, err
 	}
 	end := workflows.Ending{Last: in.Saves}
-	seq, begun, ended := 0, map[int]bool{}, map[int]bool{} // what the saves tell of operations
+	seq, ended, stored := 0, map[int]bool{}, map[int]bool{} // what the saves tell of operations
 	for _, e := range h.events {
 		if activityOf(e) != deployments.ActivitySave {
 			continue
@@ -162,8 +162,8 @@ func (h *record) fold() (workflows.Ending, error) {
 		}
 		for _, d := range save.Deltas {
 			seq = max(seq, d.Seq)
-			begun[d.Op] = begun[d.Op] || d.Kind == engine.DeltaBegin
 			ended[d.Op] = ended[d.Op] || d.Kind == engine.DeltaEnd
+			stored[d.Op] = stored[d.Op] || d.Kind == engine.DeltaPut
 		}
 		if end.Last = save.Number; h.closed[e.GetEventId()].GetActivityTaskCompletedEventAttributes() == nil {
 			end.Saves = append(end.Saves, save)
@@ -175,23 +175,21 @@ func (h *record) fold() (workflows.Ending, error) {
 		d.Seq = seq
 		rest.Deltas = append(rest.Deltas, d)
 	}
-	for _, e := range h.events {
-		var step deployments.StepInput
-		if !isStep(e) || h.DataConverter.FromPayloads(e.GetActivityTaskScheduledEventAttributes().GetInput(), &step) != nil {
-			continue
-		}
+	for _, step := range h.creates() {
 		s := step.Step
-		if ended[s.Op] || s.Kind != engine.StepCreate && s.Kind != engine.StepCreateReplacement {
+		if ended[s.Op] {
 			continue
 		}
-		ended[s.Op] = true // its last attempt is looked at now
-		pending := engine.PendingOperation{Op: s.Op, Kind: "creating", State: *s.New, Seed: s.Seed}
-		switch answer, _ := h.known(s.Op); answer.Outcome {
-		case engine.OutcomeDone, engine.OutcomePartial:
-			pending = pending.Answered(answer)
+		change(engine.Delta{Kind: engine.DeltaEnd, Op: s.Op}) // it may have begun
+		if stored[s.Op] {
+			continue
 		}
-		if begun[s.Op] {
-			change(engine.Delta{Kind: engine.DeltaEnd, Op: s.Op})
+		pending := engine.PendingOperation{Op: s.Op, Kind: "creating", State: *s.New, Seed: s.Seed}
+		switch answer, ok := known(s.Op, step.Round); {
+		case ok && (answer.Outcome == engine.OutcomeDone || answer.Outcome == engine.OutcomePartial):
+			pending = pending.Answered(answer)
+		case ok && answer.Outcome != engine.OutcomeUndecidable: // it had no effect
+			continue
 		}
 		change(engine.Delta{Kind: engine.DeltaBegin, Op: s.Op, Pending: &pending})
 	}
@@ -199,4 +197,23 @@ func (h *record) fold() (workflows.Ending, error) {
 		end.Saves, end.Last = append(end.Saves, rest), rest.Number
 	}
 	return end, nil
+}
+
+// creates are the last attempts of all creates, in the order of the first.
+func (h *record) creates() []deployments.StepInput {
+	var all []deployments.StepInput
+	at := map[int]int{}
+	for _, e := range h.events {
+		var in deployments.StepInput
+		if !isStep(e) || h.DataConverter.FromPayloads(e.GetActivityTaskScheduledEventAttributes().GetInput(), &in) != nil ||
+			in.Step.Kind != engine.StepCreate && in.Step.Kind != engine.StepCreateReplacement {
+			continue
+		}
+		i, again := at[in.Step.Op]
+		if !again {
+			i, all = len(all), append(all, in)
+		}
+		at[in.Step.Op], all[i] = i, in
+	}
+	return all
 }

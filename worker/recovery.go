@@ -199,8 +199,8 @@ func (c *Connection) endingOf(ctx context.Context, u deployments.UpdateName) (en
 		if c.config.Log != nil {
 			c.config.Log.Warn("The next update settles what is not known.", "cannot", "replay the Run of "+u.String(), "error", err)
 		}
-		end, err := h.fold()
-		return ending{Ending: end}, err
+		end, err := h.fold(left)
+		return ending{Ending: end}, errors.Join(err, outcome)
 	}
 	end := remains.Close(left)
 	return ending{Ending: end}, outcome

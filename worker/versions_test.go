@@ -1,11 +1,14 @@
 package worker
 
 import (
+	"strconv"
 	"testing"
 
 	historypb "go.temporal.io/api/history/v1"
+	"go.temporal.io/sdk/worker"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/workflows"
 )
 
 func TestAnUpdateWhoseBuildIsGoneGoesOnUnlessItWasCancelled(t *testing.T) {
@@ -33,6 +36,21 @@ func TestAnUpdateWhoseBuildIsGoneGoesOnUnlessItWasCancelled(t *testing.T) {
 	} {
 		if moved, cancelled := (&record{events: c.events}).moved(); moved != c.moved || cancelled != c.cancelled {
 			t.Errorf("%s: moved %v, cancelled %v", name, moved, cancelled)
+		}
+	}
+}
+
+// What a replay does not compare, such as how much a save holds, differs between revisions, too.
+func TestAHistoryOfAnotherRevisionIsNotGoneOnWith(t *testing.T) {
+	for begun, goesOn := range map[string]bool{"": true, build: true, "0": false, strconv.Itoa(workflows.Revision + 1): false} {
+		h := newRecord(recorded(t, "create")[0].Events, worker.WorkflowReplayerOptions{})
+		for _, e := range h.events {
+			if a := e.GetWorkflowTaskCompletedEventAttributes(); a != nil {
+				a.WorkerVersion.BuildId = begun
+			}
+		}
+		if err := h.replays(workflows.Settings{}); (err == nil) != goesOn {
+			t.Errorf("begun by build %q: %v", begun, err)
 		}
 	}
 }

@@ -6,5 +6,8 @@ package workflows
 // revision are kept and must replay for as long as such workflows may run.
 const Revision = 1
 
+// since is the first revision whose updates this one can go on with: its ways are kept behind workflow.GetVersion.
+const since = 1
+
 // saveItems bounds one save.
 const saveItems = 500

@@ -34,6 +34,7 @@ type run struct {
 
 // Run drives the core of one update: it tells it what happens and starts what may start, until there is a result.
 func (w *Workflows) Run(ctx workflow.Context, in deployments.RunInput) (deployments.RunOutput, error) {
+	belongs(ctx)
 	stop := ctx.Done()
 	ctx, _ = workflow.NewDisconnectedContext(ctx)
 	r := newRun(in)

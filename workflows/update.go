@@ -30,6 +30,7 @@ type update struct {
 // Update carries one update out. It never continues as new. An error means that it could not settle: its stack then
 // recovers it from what is saved and from its history.
 func (w *Workflows) Update(ctx workflow.Context, in deployments.UpdateInput) (deployments.UpdateInfo, error) {
+	belongs(ctx)
 	stop := ctx.Done()
 	ctx, _ = workflow.NewDisconnectedContext(ctx)
 	if in.Withdrawn != "" {
