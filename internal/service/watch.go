@@ -23,6 +23,8 @@ const (
 	progressEvery = time.Second
 	// patience is how many looks may find nothing of an update before it is given up.
 	patience = 5
+	// handedOn is how long an update may take at most to be queued once the one that it goes on from has ended.
+	handedOn = time.Minute
 	// partsAtOnce bounds the parts that are read in one go.
 	partsAtOnce = 50
 	// collectedAfter is how old an update is at least whose log is not kept any more.
@@ -44,6 +46,24 @@ func (s *Service) Watch(ctx context.Context, u deployments.UpdateName, send func
 			return err
 		}
 		u.Version = next
+		if err := s.queues(ctx, u); err != nil {
+			return err
+		}
+	}
+}
+
+// queues waits until an update that another goes on as is in its stack's queue: the end of the other is written before.
+func (s *Service) queues(ctx context.Context, u deployments.UpdateName) error {
+	for until := time.Now().Add(handedOn); ; {
+		err := s.known(ctx, u)
+		if deployments.CodeOf(err) != deployments.CodeNotFound || time.Now().After(until) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return failure("watch the update", ctx.Err())
+		case <-time.After(quick):
+		}
 	}
 }
 
