@@ -107,7 +107,11 @@ func (w *world) replacements() []replacement {
 func (w *world) revisions() []replacement {
 	to := func(tool string) replacement {
 		return func(ctx context.Context, s *stage, up **command) error {
-			status, err := s.status(ctx)
+			var status cluster.Home
+			err := eventually(ctx, "the embedded service runs", func() (_ bool, err error) {
+				status, err = s.status(ctx)
+				return status.PID > 0, err
+			})
 			if err != nil {
 				return err
 			}
