@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"testing"
 
+	"go.temporal.io/api/deployment/v1"
 	historypb "go.temporal.io/api/history/v1"
 	"go.temporal.io/sdk/worker"
 
@@ -46,7 +47,7 @@ func TestAHistoryOfAnotherRevisionIsNotGoneOnWith(t *testing.T) {
 		h := newRecord(recorded(t, "create")[0].Events, worker.WorkflowReplayerOptions{})
 		for _, e := range h.events {
 			if a := e.GetWorkflowTaskCompletedEventAttributes(); a != nil {
-				a.WorkerVersion.BuildId = begun
+				a.DeploymentVersion = &deployment.WorkerDeploymentVersion{BuildId: begun}
 			}
 		}
 		if err := h.replays(workflows.Settings{}); (err == nil) != goesOn {
