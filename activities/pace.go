@@ -10,9 +10,8 @@ import (
 
 	"go.temporal.io/sdk/temporal"
 
-	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/bags"
-	"github.com/pulumi/pulumi/sdk/v3/go/common/providers"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 )
 
 const (
@@ -44,33 +43,20 @@ func newPaces() *paces {
 	return &paces{key: key, all: map[string]*pace{}}
 }
 
-// of gives the pace of an account.
-func (ps *paces) of(account string) *pace {
+// of gives the pace of the account that providers of a package call with a configuration.
+func (ps *paces) of(pkg string, config resource.PropertyMap) (*pace, error) {
+	digest, err := bags.Digest(ps.key, config)
+	if err != nil {
+		return nil, err
+	}
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
-	p, ok := ps.all[account]
+	p, ok := ps.all[pkg+"#"+digest]
 	if !ok {
 		p = &pace{}
-		ps.all[account] = p
+		ps.all[pkg+"#"+digest] = p
 	}
-	return p
-}
-
-// pace gives the pace of the account that a provider calls; nil when there is none.
-func (s *session) pace(ctx context.Context, p *engine.Provider) (*pace, error) {
-	if p == nil || s.paces == nil {
-		return nil, nil
-	}
-	ref, err := providers.ParseReference(p.Ref)
-	if err != nil {
-		return nil, nil //nolint:nilerr // whoever makes the provider says so
-	}
-	inputs, err := s.values.Decode(ctx, p.Inputs)
-	if err != nil {
-		return nil, ours(err)
-	}
-	digest, err := bags.Digest(s.paces.key, settings(inputs))
-	return s.paces.of(string(providers.GetProviderPackage(ref.URN().Type())) + "#" + digest), ours(err)
+	return p, nil
 }
 
 // pace lets the calls of one account through: at will, until it turns many away, and from then on as many a second as it takes.

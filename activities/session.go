@@ -48,11 +48,13 @@ type session struct {
 	dir     string             // where the bundle is
 	shelf   *shelf
 	paces   *paces
-	host    *pluginhost.Host
-	log     *outputLog
-	ready   chan struct{} // see sessions
-	turns   turns
-	talk    atomic.Pointer[conversation] // with the program that runs now, if one does
+	// accounts are those that were looked up, by reference and digest of the inputs.
+	accounts sync.Map
+	host     *pluginhost.Host
+	log      *outputLog
+	ready    chan struct{} // see sessions
+	turns    turns
+	talk     atomic.Pointer[conversation] // with the program that runs now, if one does
 
 	installing sync.Mutex     // guards installed
 	installed  bool           // see installDependencies
@@ -110,46 +112,83 @@ func (s *session) use(ctx context.Context, place string) error {
 	return err
 }
 
-// providerOf gives the provider that a command names, configured.
-func (s *session) providerOf(ctx context.Context, p *engine.Provider) (*pluginhost.Provider, error) {
+// account is what a provider is configured with, and the pace at which it is called.
+type account struct {
+	reference providers.Reference
+	pkg       pluginhost.Package
+	config    resource.PropertyMap
+	digest    string // of config
+	pace      *pace
+}
+
+// accountOf gives the account of the provider that a command names. It is looked up once: every step needs it.
+func (s *session) accountOf(ctx context.Context, p *engine.Provider) (*account, error) {
 	if p == nil {
 		return nil, ours(deployments.Errorf(deployments.CodeInternal, "a resource has no provider"))
+	}
+	name := p.Ref + "#" + p.Inputs.Digest
+	if known, ok := s.accounts.Load(name); ok {
+		return known.(*account), nil
 	}
 	inputs, err := s.values.Decode(ctx, p.Inputs)
 	if err != nil {
 		return nil, ours(err)
 	}
-	return s.provider(ctx, p.Ref, inputs)
+	a, err := s.account(p.Ref, inputs)
+	if err == nil {
+		s.accounts.Store(name, a)
+	}
+	return a, err
 }
 
-// provider gives the provider with a reference and these inputs, configured. Configuring may be tried again: it changes
-// nothing outside the plugin.
-func (s *session) provider(ctx context.Context, reference string, inputs resource.PropertyMap) (*pluginhost.Provider, error) {
-	ref, err := providers.ParseReference(reference)
-	if err != nil {
+// account gives the account of the provider with a reference and these inputs.
+func (s *session) account(reference string, inputs resource.PropertyMap) (a *account, err error) {
+	a = &account{config: settings(inputs)}
+	if a.reference, err = providers.ParseReference(reference); err != nil {
 		return nil, ours(deployments.Errorf(deployments.CodeInternal, "provider %q: %w", reference, err))
 	}
-	u, id := ref.URN(), ref.ID()
-	pkg, err := packageOf(u.Type(), inputs)
+	if a.pkg, err = packageOf(a.reference.URN().Type(), inputs); err != nil {
+		return nil, err
+	}
+	if a.digest, err = bags.Digest(s.values.Key, a.config); err != nil || s.paces == nil {
+		return a, err
+	}
+	a.pace, err = s.paces.of(a.pkg.Name, a.config)
+	return a, err
+}
+
+// providerOf gives the provider that a command names, configured.
+func (s *session) providerOf(ctx context.Context, p *engine.Provider) (*pluginhost.Provider, error) {
+	a, err := s.accountOf(ctx, p)
 	if err != nil {
 		return nil, err
 	}
-	if pkg.Name == nodeDynamic {
+	return s.open(ctx, a)
+}
+
+// provider gives the provider with a reference and these inputs, configured.
+func (s *session) provider(ctx context.Context, reference string, inputs resource.PropertyMap) (*pluginhost.Provider, error) {
+	a, err := s.account(reference, inputs)
+	if err != nil {
+		return nil, err
+	}
+	return s.open(ctx, a)
+}
+
+// open gives the provider of an account, configured. Configuring may be tried again: it changes nothing outside the plugin.
+func (s *session) open(ctx context.Context, a *account) (*pluginhost.Provider, error) {
+	if a.pkg.Name == nodeDynamic {
 		if err := s.installDependencies(ctx); err != nil {
 			return nil, err
 		}
 	}
-	config := settings(inputs)
-	digest, err := bags.Digest(s.values.Key, config)
+	p, err := s.host.Provider(ctx, a.pkg, a.reference.String()+"#"+a.digest)
 	if err != nil {
 		return nil, err
 	}
-	p, err := s.host.Provider(ctx, pkg, reference+"#"+digest)
-	if err != nil {
-		return nil, err
-	}
+	u, id := a.reference.URN(), a.reference.ID()
 	name, t := u.Name(), u.Type()
-	_, err = p.Configure(ctx, plugin.ConfigureRequest{URN: &u, Name: &name, Type: &t, ID: &id, Inputs: config})
+	_, err = p.Configure(ctx, plugin.ConfigureRequest{URN: &u, Name: &name, Type: &t, ID: &id, Inputs: a.config})
 	return p, err
 }
 

@@ -76,13 +76,15 @@ func (at *attempt) run(ctx context.Context) (engine.StepFinished, error) {
 	if at.step.Provider == nil { // a component is nothing but its children
 		return at.finish(ctx, engine.StepFinished{Outcome: engine.OutcomeDone}, nil, nil)
 	}
-	provider, err := at.session.providerOf(ctx, at.step.Provider)
+	account, err := at.session.accountOf(ctx, at.step.Provider)
 	if err != nil {
 		return at.unprovided(err)
 	}
-	if at.pace, err = at.session.pace(ctx, at.step.Provider); err != nil {
+	provider, err := at.session.open(ctx, account)
+	if err != nil {
 		return at.unprovided(err)
 	}
+	at.pace = account.pace
 	switch at.step.Kind {
 	case engine.StepCreate, engine.StepCreateReplacement:
 		return at.create(ctx, provider)
