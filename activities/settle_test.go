@@ -129,6 +129,19 @@ func TestALostCreateIsFoundAmongAllByWhatTellsItFromOthers(t *testing.T) {
 	}
 }
 
+// The attempt before it was lost before it had looked.
+func TestARepeatedAttemptLooksToo(t *testing.T) {
+	h := bench(t, map[string]deployments.ConfigValue{settleKey: {Value: `{"` + thingType + `": {"read": "property:name"}}`}})
+	step := h.create(texts("name", "ours", "do", "die-after"))
+	step.Check = false // a name that the program gives
+	if _, err := h.step(step, 2); errorType(err) != deployments.ErrorUnknownOutcome {
+		t.Fatalf("%v", err)
+	}
+	if result, err := h.settleStep(step); err != nil || result.Outcome != engine.OutcomeDone {
+		t.Errorf("%+v %v", result, err)
+	}
+}
+
 func TestAProviderThatStopsInTheMiddleOfAListIsAskedAgain(t *testing.T) {
 	t.Parallel()
 	h := bench(t, map[string]deployments.ConfigValue{settleKey: {Value: `{"` + thingType + `": {"list": "property:tags.Name"}}`}})
