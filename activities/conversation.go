@@ -134,13 +134,6 @@ func (c *conversation) flush(ctx context.Context) error {
 	return nil
 }
 
-// said is the number of messages so far.
-func (c *conversation) said() int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.first - 1 + len(c.queue)
-}
-
 func (c *conversation) enqueue(m deployments.Message, ask int) {
 	data, _ := json.Marshal(m) // only to know its size
 	c.queue = append(c.queue, queued{m, len(data) + 1, ask})

@@ -137,3 +137,10 @@ func TestWhatIsDeliveredTwiceIsAnsweredOnceAndAnEndIsTold(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// said is the number of messages so far.
+func (c *conversation) said() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.first - 1 + len(c.queue)
+}

@@ -66,7 +66,7 @@ func (e *epoch) run(ctx context.Context, p *pulse) (deployments.ProgramOutput, e
 	_ = e.session.log.flush(flushing) // only output is lost
 	if interrupted(err) {
 		if p.cancelRequested(ctx) {
-			return deployments.ProgramOutput{Messages: e.talk.said()}, temporal.NewCanceledError()
+			return deployments.ProgramOutput{}, temporal.NewCanceledError()
 		}
 		err = errWorkerStops
 	}
@@ -139,19 +139,18 @@ func (e *epoch) end(ctx context.Context, err error) (deployments.ProgramOutput, 
 	case errors.As(err, &program):
 		exited.Error, exited.Bailed = hide(program.Error()), program.Logged
 	case errors.Is(err, ErrRunEnded):
-		return deployments.ProgramOutput{Error: err.Error(), Bailed: true, Messages: e.talk.said()}, nil
+		return deployments.ProgramOutput{Error: err.Error()}, nil
 	case retryable[deployments.CodeOf(err)]:
 		return out, hide.failure(err)
 	default:
 		exited.Error = hide(err.Error())
 	}
 	if !out.Lost {
-		out.Error, out.Bailed = exited.Error, exited.Bailed
+		out.Error = exited.Error
 		e.talk.say(deployments.Message{Exited: &exited})
 	}
 	if err := e.talk.flush(ctx); err != nil && !errors.Is(err, ErrRunEnded) {
 		return out, failure(deployments.Errorf(deployments.CodeUnavailable, "telling the update how its program ended: %w", err))
 	}
-	out.Messages = e.talk.said()
 	return out, nil
 }

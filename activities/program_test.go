@@ -37,8 +37,8 @@ func TestAProgramIsHostedPlannedAndSaved(t *testing.T) {
 	if err != nil || out.Error != "" || out.Lost {
 		t.Fatalf("%+v %v", out, err)
 	}
-	if exited := run.exited(); exited == nil || exited.Error != "" || out.Messages != run.received {
-		t.Errorf("exited %+v, %d messages of %d", exited, out.Messages, run.received)
+	if exited := run.exited(); exited == nil || exited.Error != "" {
+		t.Errorf("exited %+v", exited)
 	}
 	first, second := run.find("first"), run.find("second")
 	if first.ID != "one" || h.values(first.Outputs)["region"].StringValue() != "north" {

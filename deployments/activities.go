@@ -160,14 +160,11 @@ type ProgramInput struct {
 	Epoch  int         `json:"epoch"`
 }
 
-// ProgramOutput says how an epoch ended. The Run has been told everything that the program said before.
+// ProgramOutput says how an epoch ended. The Run has been told everything that the program said, and its verdict.
 type ProgramOutput struct {
 	// Lost means that the program or its host died without a verdict: another epoch may start.
-	Lost   bool   `json:"lost,omitempty"`
-	Error  string `json:"error,omitempty"`
-	Bailed bool   `json:"bailed,omitempty"`
-	// Messages is the number of messages that this epoch sent.
-	Messages int `json:"messages"`
+	Lost  bool   `json:"lost,omitempty"`
+	Error string `json:"error,omitempty"`
 }
 
 // PlanInput is a vector of plans, of at most some dozens.

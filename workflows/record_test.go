@@ -181,16 +181,16 @@ func (s *stage) Program(ctx context.Context, in deployments.ProgramInput) (deplo
 			failed = slices.ContainsFunc(replies.Replies, func(r engine.Reply) bool { return r.Result != engine.ResultSuccess })
 		}
 		if failed {
-			return deployments.ProgramOutput{Error: "a resource failed", Bailed: true, Messages: sent}, nil
+			return deployments.ProgramOutput{}, say(deployments.Message{Exited: &engine.ProgramExited{Epoch: in.Epoch, Error: "a resource failed", Bailed: true}})
 		}
 		if in.Epoch <= s.lost {
-			return deployments.ProgramOutput{Lost: true, Messages: sent}, nil
+			return deployments.ProgramOutput{Lost: true}, nil
 		}
 	}
 	if s.asksOn {
 		close(s.next)
 	}
-	return deployments.ProgramOutput{Messages: sent}, nil
+	return deployments.ProgramOutput{}, say(deployments.Message{Exited: &engine.ProgramExited{Epoch: in.Epoch}})
 }
 
 // poll asks until it is heard: a poll that a run accepted before it continued as new fails for good.

@@ -30,7 +30,7 @@ const (
 	// saveEvery is the rhythm of saves while there is something new.
 	saveEvery = time.Second
 	// carryBytes bound, each, the deltas and the events of a last save that the Run's result carries.
-	carryBytes = 64 << 10
+	carryBytes = 256 << 10
 	// saveItems (which is of a revision) and saveBytes bound one save, planItems and planBytes one vector of plans,
 	// replyItems and replyBytes one answer to a poll: a payload is refused from 2 MB.
 	saveBytes              = 512 << 10

@@ -10,17 +10,14 @@ import (
 	"github.com/deployctl/deployctl/engine"
 )
 
-// programs runs the program, epoch after epoch, until one ends with a verdict.
+// programs runs the program, epoch after epoch, until one ends with a verdict, which the Run has then heard.
 func (u *update) programs(ctx workflow.Context) {
 	defer func() { u.programming = false }()
 	for epoch := 1; ; epoch++ {
 		out, err := u.program(ctx, epoch)
 		var failure *temporal.ApplicationError
 		switch {
-		case u.run.IsReady():
-			return
-		case err == nil && !out.Lost:
-			u.exit(ctx, out.Messages+1, engine.ProgramExited{Epoch: epoch, Error: out.Error, Bailed: out.Bailed})
+		case u.run.IsReady(), err == nil && !out.Lost:
 			return
 		case u.cancelled:
 			u.giveUp(ctx, epoch+1, engine.ProgramExited{Error: "the update was cancelled", Bailed: true})
@@ -78,13 +75,6 @@ func (u *update) program(ctx workflow.Context, epoch int) (deployments.ProgramOu
 	var out deployments.ProgramOutput
 	err := future.Get(ctx, &out)
 	return out, err
-}
-
-// exit tells the Run how an epoch ended. Its number makes it the last: the Run hears everything else first.
-func (u *update) exit(ctx workflow.Context, number int, e engine.ProgramExited) {
-	u.tell(ctx, deployments.SignalMessages, deployments.Messages{
-		Epoch: e.Epoch, First: number, Items: []deployments.Message{{Exited: &e}},
-	})
 }
 
 // giveUp ends the program without a count of what it said: in an epoch in which it says nothing.

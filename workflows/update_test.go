@@ -35,6 +35,7 @@ type hosts struct {
 	steps int // what the run has reached
 	moved []string
 	run   func(ctx workflow.Context, h *hosts) (engine.Result, error)
+	tell  func(deployments.Messages) // signals the Run
 }
 
 func (h *hosts) Claim(_ context.Context, in deployments.ClaimInput) (deployments.Claimed, error) {
@@ -53,7 +54,11 @@ func (h *hosts) Program(ctx context.Context, in deployments.ProgramInput) (deplo
 	h.mu.Lock()
 	h.epochs, h.ran = append(h.epochs, in.Epoch), append(h.ran, activity.GetInfo(ctx).TaskQueue)
 	h.mu.Unlock()
-	return h.programs(ctx, in)
+	out, err := h.programs(ctx, in)
+	if err == nil && !out.Lost {
+		h.tell(deployments.Messages{Epoch: in.Epoch, First: 1, Items: []deployments.Message{{Exited: &engine.ProgramExited{Epoch: in.Epoch}}}})
+	}
+	return out, err
 }
 
 func (h *hosts) Enter(_ context.Context, info deployments.UpdateInfo) error {
@@ -149,6 +154,9 @@ func (h *hosts) carryOut(t *testing.T, in deployments.UpdateInput, at func(*test
 			env.SignalWorkflow(deployments.SignalReached, arg)
 			return nil
 		})
+	h.tell = func(m deployments.Messages) {
+		_ = env.SignalWorkflowByID(deployments.RunWorkflowID(theUpdate), deployments.SignalMessages, m)
+	}
 	if at != nil {
 		at(env)
 	}

@@ -18,7 +18,7 @@ const (
 	// quick and slow bound how often a log is looked at; it is looked at less and less while nothing comes.
 	quick, slow = 30 * time.Millisecond, 250 * time.Millisecond
 	// brisk is how often it is looked at first when the end is about to be written.
-	brisk = 10 * time.Millisecond
+	brisk = 5 * time.Millisecond
 	// progressEvery is how often a running update is asked where it stands.
 	progressEvery = time.Second
 	// patience is how many looks may find nothing of an update before it is given up.
@@ -126,7 +126,7 @@ func (s *Service) watch(ctx context.Context, u deployments.UpdateName, send func
 		case <-ending:
 			ending, pause = nil, brisk
 		case <-time.After(pause):
-			pause = min(pause*3/2, slow)
+			pause = min(pause*5/4, slow)
 		}
 	}
 }
