@@ -30,6 +30,7 @@ type monitor struct {
 	goal    engine.Goal
 	require map[string]pluginhost.Package // what the program says it needs, by package
 	address string
+	places  places
 	server  *grpc.Server
 
 	mu       sync.Mutex
@@ -49,7 +50,7 @@ func newMonitor(s *session, talk *conversation, goal engine.Goal, require []plug
 		session: s, talk: talk, goal: goal, address: listener.Addr().String(),
 		require:  map[string]pluginhost.Package{},
 		defaults: map[string]*defaultProvider{}, packages: map[string]packageRequest{},
-		configs: map[string]resource.PropertyMap{}, seen: newRegistry(),
+		configs: map[string]resource.PropertyMap{}, seen: newRegistry(), places: placesOf(s.root(), s.programDir()),
 	}
 	for _, p := range require {
 		m.require[p.Name] = p

@@ -3,9 +3,6 @@ package activities
 import (
 	"context"
 	"maps"
-	"net/url"
-	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
 
@@ -29,7 +26,7 @@ func (m *monitor) read(ctx context.Context, req *pulumirpc.RegisterResourceReque
 		Parent: urn.URN(req.GetParent()), Protect: req.Protect, RetainOnDelete: req.RetainOnDelete,
 		IgnoreChanges: req.GetIgnoreChanges(), ReplaceOnChanges: req.GetReplaceOnChanges(), HideDiff: req.GetHideDiffs(),
 		AdditionalSecretOutputs: req.GetAdditionalSecretOutputs(), ImportID: req.GetImportId(),
-		SourcePosition: m.position(req.GetSourcePosition()),
+		SourcePosition: m.places.position(req.GetSourcePosition()),
 	}}
 	if req.GetDeleteBeforeReplaceDefined() || req.GetDeleteBeforeReplace() {
 		g.DeleteBeforeReplace = &req.DeleteBeforeReplace
@@ -227,26 +224,6 @@ func fromNode(ctx context.Context) bool {
 	}
 	agent := md.Get("user-agent")
 	return len(agent) == 1 && strings.HasPrefix(agent[0], "grpc-node-js/")
-}
-
-// position writes a source position relative to the project, so that it is the same on every machine.
-func (m *monitor) position(p *pulumirpc.SourcePosition) string {
-	if p == nil || p.GetLine() < 0 {
-		return ""
-	}
-	u, err := url.Parse(p.GetUri())
-	if err != nil || u.Scheme != "file" {
-		return ""
-	}
-	relative, err := filepath.Rel(m.session.root(), filepath.FromSlash(u.Path))
-	if err != nil || !filepath.IsLocal(relative) {
-		return ""
-	}
-	at := strconv.Itoa(int(p.GetLine()))
-	if p.GetColumn() > 0 {
-		at += "," + strconv.Itoa(int(p.GetColumn()))
-	}
-	return (&url.URL{Scheme: "project", Path: "/" + filepath.ToSlash(relative), Fragment: at}).String()
 }
 
 func parseURNs(what string, texts []string) ([]urn.URN, error) {

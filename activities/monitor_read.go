@@ -54,7 +54,7 @@ func (m *monitor) ReadResource(
 func (m *monitor) readRequested(ctx context.Context, req *pulumirpc.ReadResourceRequest) (engine.ReadRequested, error) {
 	read := engine.ReadRequested{
 		Type: tokens.Type(req.GetType()), Name: req.GetName(), ID: req.GetId(), Provider: req.GetProvider(),
-		AdditionalSecretOutputs: req.GetAdditionalSecretOutputs(), SourcePosition: m.position(req.GetSourcePosition()),
+		AdditionalSecretOutputs: req.GetAdditionalSecretOutputs(), SourcePosition: m.places.position(req.GetSourcePosition()),
 	}
 	if _, err := tokens.ParseTypeToken(req.GetType()); err != nil {
 		return read, status.Error(codes.InvalidArgument, err.Error())
