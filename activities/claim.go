@@ -75,7 +75,7 @@ func (a *Activities) claim(ctx context.Context, in deployments.ClaimInput) (depl
 // fence takes the stack for this worker, and gives the version that it has and the one that the update makes. A preview
 // takes nothing; it makes what the next update would, with the same names.
 func (a *Activities) fence(ctx context.Context, in deployments.ClaimInput) (base, version int, err error) {
-	if in.Request.DryRun || in.Update.Number() == 0 {
+	if !changesHead(in.Update, in.Request) {
 		h, err := a.Store.Head(ctx, in.Update.StackName)
 		return h.Version, max(h.Next, h.Version+1), err
 	}
@@ -83,6 +83,11 @@ func (a *Activities) fence(ctx context.Context, in deployments.ClaimInput) (base
 		Update: in.Update, RequestID: in.Request.RequestID, Writer: writer(a.Worker, strconv.Itoa(in.Epoch)),
 	})
 	return c.Base, in.Update.Number(), err
+}
+
+// changesHead tells whether an update makes a version of its stack; a preview does not.
+func changesHead(u deployments.UpdateName, r deployments.UpdateRequest) bool {
+	return !r.DryRun && u.Number() > 0
 }
 
 // started is when the update was claimed first.

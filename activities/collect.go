@@ -23,17 +23,21 @@ const (
 	collecting = 10 * time.Minute
 )
 
-// tidy keeps the bundle that a stack's update used, since it may be used again without being sent, and removes what is not kept
-// of the stack. It is no part of the update after which it is done: nobody waits for it, and what is not done now is done after a
-// later one.
-func (a *Activities) tidy(ctx context.Context, stack deployments.StackName, bundle string) {
+// tidy keeps the bundle that a stack's update used, since it may be used again without being sent, and removes what the update
+// before left and what is not kept of the stack. It is no part of the update after which it is done: nobody waits for it, and what
+// is not done now is done after a later one.
+func (a *Activities) tidy(ctx context.Context, in deployments.SettledInput, request deployments.UpdateRequest) {
+	ctx, cancel := context.WithTimeout(ctx, collecting)
+	defer cancel()
+	stack := in.Update.StackName
+	if changesHead(in.Update, request) && in.Base > 0 {
+		a.Store.Sweep(ctx, stack, in.Base)
+	}
 	if a.Retention == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, collecting)
-	defer cancel()
-	if bundle != "" {
-		_ = a.Store.KeepBundle(ctx, stack, bundle) // it is kept for a month at least
+	if request.Bundle != "" {
+		_ = a.Store.KeepBundle(ctx, stack, request.Bundle) // it is kept for a month at least
 	}
 	if !a.due(stack, time.Now()) {
 		return

@@ -57,7 +57,7 @@ func (a *Activities) settled(ctx context.Context, in deployments.SettledInput) (
 	}
 	err = a.append(ctx, in.Update, in.Saves+1, last)
 	if err == nil {
-		go a.tidy(context.WithoutCancel(ctx), in.Update.StackName, request.Bundle)
+		go a.tidy(context.WithoutCancel(ctx), in, request)
 	}
 	return info, err
 }
@@ -66,7 +66,7 @@ func (a *Activities) settled(ctx context.Context, in deployments.SettledInput) (
 func (a *Activities) finish(
 	ctx context.Context, in deployments.SettledInput, request deployments.UpdateRequest,
 ) (int, error) {
-	if request.DryRun || in.Update.Number() == 0 {
+	if !changesHead(in.Update, request) {
 		h, err := a.Store.Head(ctx, in.Update.StackName)
 		return h.Resources, err
 	}

@@ -64,10 +64,7 @@ func (s *Store) Reserve(ctx context.Context, name deployments.StackName, version
 
 // Settle ends the claim's update and moves the head to the checkpoint that w tells of; with a zero Written, the stack stays
 // where it is. Doing it twice is doing it once. CodeConflict: the claim was lost, and nothing was changed.
-//
-// What only recovery would want of the update before, see sweep, goes when the head has moved on.
 func (s *Store) Settle(ctx context.Context, c Claim, w Written) error {
-	before := 0
 	_, err := s.changeHead(ctx, c.Update.StackName, func(h *Head) (bool, error) {
 		if h.Active == nil || h.Active.Version != c.Update.Version || h.Active.Writer != c.Writer || h.Fence != c.Fence {
 			if w.Version != 0 && h.Version == w.Version && h.Digest == w.Digest {
@@ -78,20 +75,18 @@ func (s *Store) Settle(ctx context.Context, c Claim, w Written) error {
 			}
 			return false, lost(c)
 		}
-		before, h.Active = h.Version, nil
+		h.Active = nil
 		h.moveTo(w, s.now())
 		return true, nil
 	})
-	if err == nil && w.Version != 0 && before != 0 {
-		s.sweep(ctx, deployments.UpdateName{StackName: c.Update.StackName, Version: strconv.Itoa(before)})
-	}
 	return err
 }
 
-// sweep removes the deltas of an update with their large values, and the outcomes that its lost attempts left: a checkpoint
-// after its own is the head, so nobody folds them any more. Whoever read a part of them before cannot write what came of it, for the update has lost the
-// stack. What cannot be removed now stays: it only takes room.
-func (s *Store) sweep(ctx context.Context, u deployments.UpdateName) {
+// Sweep removes what only recovery would want of the update that made a version, once the head has moved on from there: its
+// deltas with their large values, and the outcomes that its lost attempts left. Whoever read a part of them before cannot write
+// what came of it, for the update has lost the stack. What cannot be removed now stays until Collect: it only takes room.
+func (s *Store) Sweep(ctx context.Context, name deployments.StackName, version int) {
+	u := deployments.UpdateName{StackName: name, Version: strconv.Itoa(version)}
 	for _, part := range []string{"delta/", "outcome/", asideFolder, blobFolder} {
 		l, err := s.objects.List(ctx, Query{Prefix: updateKey(u, part)})
 		if err != nil {
@@ -119,6 +114,10 @@ func (s *Store) ClaimOf(ctx context.Context, u deployments.UpdateName) (Claim, e
 	if err != nil {
 		return Claim{}, err
 	}
+	return h.claimOf(u)
+}
+
+func (h *Head) claimOf(u deployments.UpdateName) (Claim, error) {
 	c := Claim{Update: u, Fence: h.Fence, Base: h.Version}
 	if h.Active == nil || h.Active.Version != u.Version {
 		return c, lost(c)

@@ -129,7 +129,7 @@ func (s *Store) Finish(ctx context.Context, f Finish) (Written, error) {
 	if n := f.Update.Number(); n > 0 && h.Version == n {
 		return Written{Version: n, Digest: h.Digest, Resources: h.Resources}, nil
 	}
-	claim, err := s.ClaimOf(ctx, f.Update)
+	claim, err := h.claimOf(f.Update)
 	if err != nil {
 		return Written{}, err
 	}

@@ -148,7 +148,11 @@ func (s *Store) replace(ctx context.Context, name deployments.StackName, d *draf
 	if err != nil {
 		return 0, errors.Join(err, s.Settle(context.WithoutCancel(ctx), claim, Written{}))
 	}
-	return w.Version, s.Settle(ctx, claim, w)
+	if err := s.Settle(ctx, claim, w); err != nil {
+		return 0, err
+	}
+	s.Sweep(ctx, name, h.Version)
+	return w.Version, nil
 }
 
 // foreign opens a deployment that comes from outside.

@@ -91,6 +91,7 @@ func sweep(t *testing.T, f fixture) {
 		ok(t, f.PutOutcome(t.Context(), up(n+1), 1, engine.StepFinished{Op: 3, Outcome: engine.OutcomeDone}))
 		_, err := f.Finish(t.Context(), statestore.Finish{Scope: sc, Saves: 1})
 		ok(t, err)
+		f.Sweep(t.Context(), dev, n)
 	}
 	for n, kept := range map[int]bool{1: false, 2: false, 3: true} {
 		saves, err := f.LastSave(t.Context(), up(n))
