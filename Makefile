@@ -53,7 +53,7 @@ chaos: build next ## show every claim of docs/durability.md; CLAIM=kills SEEDS=1
 
 ROUNDS ?= 20
 rounds: build ## the walk and the kill tests, ROUNDS (20) times in a row
-	@for round in $$(seq $(ROUNDS)); do $(WITH_PEERS) go test -p 1 -failfast -count=1 -timeout 1h -run 'NewUser|Kill|NeverMadeTwice|Save|FirstStart|Survives|CtrlC|Cancel|ServiceThat|Terminated' ./e2e ./e2e/recovery || exit 1; echo "round $$round of $(ROUNDS) held"; done
+	@for round in $$(seq $(ROUNDS)); do $(WITH_PEERS) go test -p 1 -parallel 4 -failfast -count=1 -timeout 1h -run 'NewUser|Kill|NeverMadeTwice|Save|FirstStart|Survives|CtrlC|Cancel|ServiceThat|Terminated' ./e2e ./e2e/recovery || exit 1; echo "round $$round of $(ROUNDS) held"; done
 
 generate: ## the API's generated code
 	go generate ./api/...

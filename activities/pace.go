@@ -25,8 +25,9 @@ const (
 	slack, hurry, slowest = 0.95, 1.05, 2
 	// paceForgotten is how long after the last slowing down an account is called at will again.
 	paceForgotten = 5 * time.Minute
-	// fewestWaiting bounds the scheduled calls that wait, at least; else as many as go in waitingTime.
-	fewestWaiting, waitingTime = 8, 2 * time.Second
+	// fewestWaiting bounds the scheduled calls that wait, at least; else as many as go in waitingTime. The others come again later,
+	// in farthest at most.
+	fewestWaiting, waitingTime, farthest = 8, 2 * time.Second, time.Minute
 )
 
 // paces are those of the accounts that this worker calls: by the configuration of their providers. Updates have processes of
@@ -71,6 +72,8 @@ type pace struct {
 	// waiting are those who wait: closed when they may go.
 	waiting struct{ prompt, scheduled []chan struct{} }
 	timer   *time.Timer
+	// appointed is when the last of those who come again does.
+	appointed time.Time
 
 	window        time.Time
 	taken, turned int // in this window
@@ -129,10 +132,20 @@ func (p *pace) queue(scheduled bool) (turn chan struct{}, later time.Duration) {
 	case float64(len(p.waiting.scheduled)) < max(fewestWaiting, waitingTime.Seconds()*p.rate):
 		p.waiting.scheduled = append(p.waiting.scheduled, turn)
 	default:
-		return nil, waitingTime
+		return nil, p.appoint(time.Now())
 	}
 	p.wake()
 	return turn, 0
+}
+
+// appoint gives after what time a scheduled call is to come again: one after another, as fast as they can be let through, and
+// from the beginning once that would be too far away. If all came at once, most would be sent back again.
+func (p *pace) appoint(now time.Time) time.Duration {
+	if first := now.Add(waitingTime); p.appointed.Before(first) || p.appointed.After(now.Add(farthest)) {
+		p.appointed = first
+	}
+	p.appointed = p.appointed.Add(time.Duration(float64(time.Second) / p.rate))
+	return p.appointed.Sub(now)
 }
 
 // leave takes somebody out who waits no more.

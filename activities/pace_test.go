@@ -63,38 +63,48 @@ func TestAnAccountIsCalledAtWillUntilItTurnsManyAway(t *testing.T) {
 }
 
 func TestManyCallersOfASlowAccountAreSeldomTurnedAway(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p, account := &pace{}, &counter{limit: 40}
-		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-		defer cancel()
-		turns := make(chan struct{}, 1) // the counter is no good for several at once
-		for range 100 {
-			go func() {
-				for ctx.Err() == nil {
-					wait := 10 * time.Millisecond // how long a call takes
-					if err := p.take(ctx, nil, true); err == nil {
-						turns <- struct{}{}
-						if throttled := account.call(); throttled {
-							wait = time.Second
-							p.told(true)
-						} else {
-							p.told(false)
-						}
-						<-turns
-					} else if again := (*temporal.ApplicationError)(nil); errors.As(err, &again) {
-						wait = again.NextRetryDelay()
-					}
-					time.Sleep(wait)
+	for _, callers := range []int{100, 2400} { // those of a hundred stacks
+		synctest.Test(t, func(t *testing.T) { manyCallers(t, callers) })
+	}
+}
+
+// manyCallers call an account for two minutes, one call after another each.
+func manyCallers(t *testing.T, callers int) {
+	p, account := &pace{}, &counter{limit: 40}
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	turns := make(chan struct{}, 1) // the counters are no good for several at once
+	sentBack := 0
+	for range callers {
+		go func() {
+			for ctx.Err() == nil {
+				wait := 10 * time.Millisecond // how long a call takes
+				err := p.take(ctx, nil, true)
+				turns <- struct{}{}
+				if again := (*temporal.ApplicationError)(nil); errors.As(err, &again) {
+					wait = again.NextRetryDelay()
+					sentBack++
+				} else if err == nil && account.call() {
+					wait = time.Second
+					p.told(true)
+				} else if err == nil {
+					p.told(false)
 				}
-			}()
-		}
-		<-ctx.Done()
-		synctest.Wait()
-		time.Sleep(time.Minute) // the last ones
-		if share := float64(account.turned) / float64(account.taken); share > 0.1 || account.taken < 40*120*3/4 {
-			t.Errorf("in two minutes %d calls were taken and %d turned away", account.taken, account.turned)
-		}
-	})
+				<-turns
+				time.Sleep(wait)
+			}
+		}()
+	}
+	<-ctx.Done()
+	synctest.Wait()
+	time.Sleep(time.Minute) // the last ones
+	learning := callers     // who calls before it is known that the account takes few
+	if account.turned > learning+account.taken/10 || account.taken < 40*120*3/4 {
+		t.Errorf("of %d callers, in two minutes %d calls were taken and %d turned away", callers, account.taken, account.turned)
+	}
+	if sentBack > 2*account.taken {
+		t.Errorf("of %d callers, %d were sent back while %d calls were taken", callers, sentBack, account.taken)
+	}
 }
 
 func TestACallThatSomebodyWaitsForGoesBeforeTheScheduledOnes(t *testing.T) {
