@@ -41,9 +41,9 @@ unit:
 	$(WITH_PEERS) go test $(PKGS)
 	go -C tools/fakeprovider test ./...
 
-# One package at a time: each starts services, and a service that is killed wants its ports back.
+# One package at a time, and four of its tests: each starts services, which mostly wait, and a service that is killed wants its ports back.
 e2e: build next
-	$(WITH_PEERS) go test -p 1 -timeout 40m ./internal/devserver/... ./e2e/... ./chaos
+	$(WITH_PEERS) go test -p 1 -parallel 4 -timeout 40m ./internal/devserver/... ./e2e/... ./chaos
 
 bench: build ## the table against the stock CLI
 	$(WITH_PEERS) go run ./bench
