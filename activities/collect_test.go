@@ -44,3 +44,32 @@ func TestAWorkerLooksForWhatIsNotKeptAfterAnUpdateAndAtMostOnceAnHour(t *testing
 		t.Error("it looked twice")
 	}
 }
+
+func TestWhatOnlyRecoveryWantedGoesAfterTheNextUpdate(t *testing.T) {
+	h := newHouse(t)
+	var updates []deployments.UpdateName
+	for range 2 {
+		h.claim(deployments.UpdateRequest{Kind: engine.KindDestroy})
+		updates = append(updates, h.update)
+		if err := h.acts.Store.PutOutcome(t.Context(), h.update, 1, engine.StepFinished{Op: 3}); err != nil {
+			t.Fatal(err)
+		}
+		_, err := call[deployments.UpdateInfo](h, h.acts.Settled, deployments.SettledInput{
+			Update: h.update, Base: h.base, Result: engine.Result{Status: engine.StatusSucceeded},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	left := func(u deployments.UpdateName) bool {
+		outcome, err := h.acts.Store.Outcome(t.Context(), u, 3, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return outcome != nil
+	}
+	waitFor(t, func() bool { return !left(updates[0]) })
+	if !left(updates[1]) {
+		t.Error("what is left of the last update is gone, too")
+	}
+}

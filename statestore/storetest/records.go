@@ -105,6 +105,11 @@ func sweep(t *testing.T, f fixture) {
 			t.Errorf("version %d: %v", n, err)
 		}
 	}
+	_, err := f.Restore(t.Context(), statestore.Exchange{Stack: dev}, 1)
+	ok(t, err)
+	if saves, err := f.LastSave(t.Context(), up(3)); err != nil || saves != 0 {
+		t.Errorf("after version 1 was restored there are %d saves of update 3, %v", saves, err)
+	}
 }
 
 func brokenSnapshot(t *testing.T, f fixture) {
