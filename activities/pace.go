@@ -20,14 +20,15 @@ const (
 	paceWindow              = time.Second
 	turnedAway, turnedAgain = 10, 30
 	fewestCalls             = 20
-	// slack is what part of the calls that were taken may come next, hurry how much faster it becomes in a second without
-	// any that was turned away; slowest are the calls that go in a second in any case.
-	slack, hurry, slowest = 0.95, 1.05, 2
+	// slack is what part of the calls that were taken may come next, and room what part of the scheduled ones; no window takes more
+	// than steepest off. hurry is how much faster it becomes in a second without any that was turned away and with at least the part
+	// used of what could go; slowest are the calls that go in a second in any case.
+	slack, room, steepest, hurry, used, slowest = 0.95, 0.5, 0.5, 1.08, 0.8, 2
 	// paceForgotten is how long after the last slowing down an account is called at will again.
 	paceForgotten = 5 * time.Minute
 	// fewestWaiting bounds the scheduled calls that wait, at least; else as many as go in waitingTime. The others come again later,
 	// in farthest at most.
-	fewestWaiting, waitingTime, farthest = 8, 2 * time.Second, time.Minute
+	fewestWaiting, waitingTime, farthest = 8, 2 * time.Second, 2 * time.Minute
 )
 
 // paces are those of the accounts that this worker calls: by the configuration of their providers. Updates have processes of
@@ -54,30 +55,23 @@ func (ps *paces) of(pkg string, config resource.PropertyMap) (*pace, error) {
 	defer ps.mu.Unlock()
 	p, ok := ps.all[pkg+"#"+digest]
 	if !ok {
-		p = &pace{}
+		p = newPace()
 		ps.all[pkg+"#"+digest] = p
 	}
 	return p, nil
 }
 
 // pace lets the calls of one account through: at will, until it turns many away, and from then on as many a second as it takes.
-// Calls that somebody waits for go before those that were scheduled. A nil pace lets everything through.
+// Calls that somebody waits for and scheduled ones have a lane each. The scheduled ones leave room: they take only a part of what
+// their account would take, and less while the others go. A nil pace lets everything through.
 type pace struct {
-	mu   sync.Mutex
-	rate float64 // calls a second; 0: at will
-	cut  time.Time
-	// tokens are the calls that may go at once; counted at refilled.
-	tokens   float64
-	refilled time.Time
-	// waiting are those who wait: closed when they may go.
-	waiting struct{ prompt, scheduled []chan struct{} }
-	timer   *time.Timer
+	mu                sync.Mutex
+	prompt, scheduled lane
 	// appointed is when the last of those who come again does.
 	appointed time.Time
-
-	window        time.Time
-	taken, turned int // in this window
 }
+
+func newPace() *pace { return &pace{prompt: lane{slack: slack}, scheduled: lane{slack: room}} }
 
 // take waits until a call may go. A scheduled one does not wait behind many others: it gives up its place in the worker, and comes
 // again.
@@ -113,28 +107,21 @@ func (p *pace) queue(scheduled bool) (turn chan struct{}, later time.Duration) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.rate == 0 {
-		return nil, 0
-	}
-	p.refill()
-	ahead := len(p.waiting.prompt)
+	l := &p.prompt
 	if scheduled {
-		ahead += len(p.waiting.scheduled)
+		l = &p.scheduled
+	} else {
+		p.scheduled.yield()
 	}
-	if ahead == 0 && p.tokens >= 1 {
-		p.tokens--
-		return nil, 0
-	}
-	turn = make(chan struct{})
 	switch {
-	case !scheduled:
-		p.waiting.prompt = append(p.waiting.prompt, turn)
-	case float64(len(p.waiting.scheduled)) < max(fewestWaiting, waitingTime.Seconds()*p.rate):
-		p.waiting.scheduled = append(p.waiting.scheduled, turn)
-	default:
+	case l.mayGo():
+		return nil, 0
+	case scheduled && float64(len(l.waiting)) >= max(fewestWaiting, waitingTime.Seconds()*l.rate):
 		return nil, p.appoint(time.Now())
 	}
-	p.wake()
+	turn = make(chan struct{})
+	l.waiting = append(l.waiting, turn)
+	l.wake(&p.mu)
 	return turn, 0
 }
 
@@ -144,7 +131,7 @@ func (p *pace) appoint(now time.Time) time.Duration {
 	if first := now.Add(waitingTime); p.appointed.Before(first) || p.appointed.After(now.Add(farthest)) {
 		p.appointed = first
 	}
-	p.appointed = p.appointed.Add(time.Duration(float64(time.Second) / p.rate))
+	p.appointed = p.appointed.Add(time.Duration(float64(time.Second) / p.scheduled.rate))
 	return p.appointed.Sub(now)
 }
 
@@ -152,92 +139,136 @@ func (p *pace) appoint(now time.Time) time.Duration {
 func (p *pace) leave(turn chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	gone := func(c chan struct{}) bool { return c == turn }
-	p.waiting.prompt = slices.DeleteFunc(p.waiting.prompt, gone)
-	p.waiting.scheduled = slices.DeleteFunc(p.waiting.scheduled, gone)
-}
-
-// refill counts the calls that may go by now; at most those of a tenth of a second at once.
-func (p *pace) refill() {
-	now := time.Now()
-	p.tokens = min(p.tokens+now.Sub(p.refilled).Seconds()*p.rate, max(1, p.rate/10))
-	p.refilled = now
-}
-
-// wake lets go who may, and comes back for the others.
-func (p *pace) wake() {
-	p.refill()
-	for p.tokens >= 1 {
-		from := &p.waiting.prompt
-		if len(*from) == 0 {
-			from = &p.waiting.scheduled
-		}
-		if len(*from) == 0 {
-			return
-		}
-		close((*from)[0])
-		*from = (*from)[1:]
-		p.tokens--
+	for _, l := range []*lane{&p.prompt, &p.scheduled} {
+		l.waiting = slices.DeleteFunc(l.waiting, func(c chan struct{}) bool { return c == turn })
 	}
-	if len(p.waiting.prompt)+len(p.waiting.scheduled) == 0 || p.timer != nil {
-		return
-	}
-	p.timer = time.AfterFunc(time.Duration(math.Ceil((1-p.tokens)/p.rate*float64(time.Second))), func() {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.timer = nil
-		p.wake()
-	})
 }
 
-// told counts what became of a call, and adapts when a window is over.
-func (p *pace) told(throttled bool) {
+// told counts what became of a call. One that somebody waits for and that was turned away tells the scheduled ones, too, that
+// there are too many.
+func (p *pace) told(scheduled, throttled bool) {
 	if p == nil {
 		return
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if !scheduled {
+		p.prompt.told(throttled)
+	}
+	if scheduled || throttled && p.scheduled.taken > 0 {
+		p.scheduled.told(throttled)
+	}
+}
+
+// lane is the calls of a pace that have the same precedence; guarded by the pace.
+type lane struct {
+	slack float64 // see adapt
+	rate  float64 // calls a second; 0: at will
+	cut   time.Time
+	// tokens are the calls that may go at once; counted at refilled.
+	tokens   float64
+	refilled time.Time
+	// waiting are those who wait: closed when they may go.
+	waiting []chan struct{}
+	timer   *time.Timer
+
+	window        time.Time
+	taken, turned int // in this window
+}
+
+// mayGo lets a call go at once, if nobody waits.
+func (l *lane) mayGo() bool {
+	l.review()
+	if l.rate == 0 {
+		return true
+	}
+	l.refill()
+	if len(l.waiting) > 0 || l.tokens < 1 {
+		return false
+	}
+	l.tokens--
+	return true
+}
+
+// yield gives a call away to another lane: for up to a second, none goes here.
+func (l *lane) yield() {
+	l.refill()
+	l.tokens = max(l.tokens-1, -l.rate)
+}
+
+// refill counts the calls that may go by now; at most those of a tenth of a second at once.
+func (l *lane) refill() {
 	now := time.Now()
-	if p.window.IsZero() {
-		p.window = now
+	l.tokens = min(l.tokens+now.Sub(l.refilled).Seconds()*l.rate, max(1, l.rate/10))
+	l.refilled = now
+}
+
+// wake lets go who may, and comes back for the others.
+func (l *lane) wake(mu *sync.Mutex) {
+	for l.refill(); l.tokens >= 1 && len(l.waiting) > 0; l.tokens-- {
+		close(l.waiting[0])
+		l.waiting = l.waiting[1:]
 	}
+	if len(l.waiting) == 0 || l.timer != nil {
+		return
+	}
+	l.timer = time.AfterFunc(time.Duration(math.Ceil((1-l.tokens)/l.rate*float64(time.Second))), func() {
+		mu.Lock()
+		defer mu.Unlock()
+		l.timer = nil
+		l.wake(mu)
+	})
+}
+
+// told counts what became of a call.
+func (l *lane) told(throttled bool) {
+	l.review()
 	if throttled {
-		p.turned++
+		l.turned++
 	} else {
-		p.taken++
+		l.taken++
 	}
-	switch since := now.Sub(p.window); {
+}
+
+// review adapts when a window is over.
+func (l *lane) review() {
+	now := time.Now()
+	switch since := now.Sub(l.window); {
 	case since < paceWindow:
 		return
 	case since < 2*paceWindow: // else it was idle in between, and the count tells nothing
-		p.adapt(since.Seconds(), now)
+		l.adapt(since.Seconds(), now)
 	}
-	if p.rate > 0 && now.Sub(p.cut) > paceForgotten {
-		p.rate = 0
-		p.open()
+	if l.rate > 0 && now.Sub(l.cut) > paceForgotten {
+		l.rate = 0
+		l.open()
 	}
-	p.window, p.taken, p.turned = now, 0, 0
+	l.window, l.taken, l.turned = now, 0, 0
 }
 
 // adapt sets the rate after what was counted in a window.
-func (p *pace) adapt(seconds float64, now time.Time) {
+func (l *lane) adapt(seconds float64, now time.Time) {
 	tolerated, fewest := turnedAway, fewestCalls
-	if p.rate > 0 {
-		tolerated, fewest = turnedAgain, 0
+	if l.rate > 0 {
+		tolerated, fewest = turnedAgain, 1
 	}
-	switch calls := p.taken + p.turned; {
-	case calls >= fewest && p.turned*tolerated >= calls:
-		p.rate, p.cut = max(slowest, slack*float64(p.taken)/seconds), now
-		p.tokens, p.refilled = 0, now
-	case p.turned == 0:
-		p.rate *= math.Pow(hurry, seconds)
+	switch calls := l.taken + l.turned; {
+	case calls >= fewest && l.turned*tolerated >= calls:
+		next := l.slack * float64(l.taken) / seconds
+		if l.rate > 0 {
+			next = l.rate * max(l.slack*float64(l.taken)/float64(calls), steepest)
+		}
+		l.rate, l.cut = max(slowest, next), now
+		l.tokens, l.refilled = 0, now
+	case l.turned == 0 && float64(l.taken) > used*l.rate*seconds:
+		l.rate *= math.Pow(hurry, seconds)
 	}
 }
 
 // open lets everybody go.
-func (p *pace) open() {
-	for _, turn := range slices.Concat(p.waiting.prompt, p.waiting.scheduled) {
+func (l *lane) open() {
+	for _, turn := range l.waiting {
 		close(turn)
 	}
-	p.waiting.prompt, p.waiting.scheduled = nil, nil
+	l.waiting = nil
 }

@@ -3,6 +3,7 @@ package activities
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,13 +13,16 @@ import (
 
 // counter is an account that takes so many calls a second, and turns all others away.
 type counter struct {
-	limit, taken, turned int
-	second               int64
-	inSecond             int
+	mu                             sync.Mutex
+	limit, taken, turned, sentBack int
+	second                         int64
+	inSecond                       int
 }
 
 // call makes a call, and gives whether it was turned away.
 func (c *counter) call() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if now := time.Now().Unix(); now != c.second {
 		c.second, c.inSecond = now, 0
 	}
@@ -30,34 +34,43 @@ func (c *counter) call() bool {
 	return false
 }
 
+// back counts a caller who was sent back before it called.
+func (c *counter) back() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.sentBack++
+}
+
 // slowed is a pace that has learnt what its account takes.
 func slowed(t *testing.T, limit int) *pace {
 	t.Helper()
-	p, account := &pace{}, &counter{limit: limit}
+	p, account := newPace(), &counter{limit: limit}
 	for range 30 {
 		for range limit {
-			p.told(account.call())
+			turned := account.call()
+			p.prompt.told(turned)
+			p.scheduled.told(turned)
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
-	if p.rate == 0 || p.rate > float64(limit) {
-		t.Fatalf("an account that takes %d calls a second is called %.1f times", limit, p.rate)
+	if p.prompt.rate == 0 || p.prompt.rate > float64(limit) {
+		t.Fatalf("an account that takes %d calls a second is called %.1f times", limit, p.prompt.rate)
 	}
 	return p
 }
 
 func TestAnAccountIsCalledAtWillUntilItTurnsManyAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := &pace{}
+		p := newPace()
 		for i := range 5000 { // a cloud that turns one in fifty away has no limit that we could keep
 			if err := p.take(t.Context(), nil, i%2 == 0); err != nil {
 				t.Fatal(err)
 			}
-			p.told(i%50 == 0)
+			p.told(i%2 == 0, i%50 == 0)
 			time.Sleep(2 * time.Millisecond)
 		}
-		if p.rate != 0 {
-			t.Errorf("it is slowed down to %.1f", p.rate)
+		if p.prompt.rate != 0 {
+			t.Errorf("it is slowed down to %.1f", p.prompt.rate)
 		}
 	})
 }
@@ -70,40 +83,105 @@ func TestManyCallersOfASlowAccountAreSeldomTurnedAway(t *testing.T) {
 
 // manyCallers call an account for two minutes, one call after another each.
 func manyCallers(t *testing.T, callers int) {
-	p, account := &pace{}, &counter{limit: 40}
+	p, account := newPace(), &counter{limit: 40}
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	turns := make(chan struct{}, 1) // the counters are no good for several at once
-	sentBack := 0
 	for range callers {
 		go func() {
 			for ctx.Err() == nil {
-				wait := 10 * time.Millisecond // how long a call takes
-				err := p.take(ctx, nil, true)
-				turns <- struct{}{}
-				if again := (*temporal.ApplicationError)(nil); errors.As(err, &again) {
-					wait = again.NextRetryDelay()
-					sentBack++
-				} else if err == nil && account.call() {
-					wait = time.Second
-					p.told(true)
-				} else if err == nil {
-					p.told(false)
-				}
-				<-turns
-				time.Sleep(wait)
+				account.askedBy(ctx, p, true)
 			}
 		}()
 	}
 	<-ctx.Done()
 	synctest.Wait()
-	time.Sleep(time.Minute) // the last ones
-	learning := callers     // who calls before it is known that the account takes few
-	if account.turned > learning+account.taken/10 || account.taken < 40*120*3/4 {
+	time.Sleep(farthest + time.Minute) // the last ones
+	learning := callers                // who calls before it is known that the account takes few
+	if account.turned > learning+account.taken/10 || account.taken < 40*120*2/3 {
 		t.Errorf("of %d callers, in two minutes %d calls were taken and %d turned away", callers, account.taken, account.turned)
 	}
-	if sentBack > 2*account.taken {
-		t.Errorf("of %d callers, %d were sent back while %d calls were taken", callers, sentBack, account.taken)
+	if account.sentBack > 3*account.taken {
+		t.Errorf("of %d callers, %d were sent back while %d calls were taken", callers, account.sentBack, account.taken)
+	}
+}
+
+// TestWhoWaitsFindsRoomBesideScheduledCalls: two workers call an account by schedule all the time, and somebody deploys with each
+// in turn.
+func TestWhoWaitsFindsRoomBesideScheduledCalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const deploys = 10
+		account := &counter{limit: 40}
+		workers := []*pace{newPace(), newPace()}
+		busy := func(deploying bool) (took time.Duration) {
+			for i := range deploys {
+				if deploying {
+					took += deploy(t, workers[i%2], account)
+				}
+				time.Sleep(10 * time.Second)
+			}
+			return took / deploys
+		}
+		alone := busy(true)
+		ctx, cancel := context.WithCancel(t.Context())
+		for _, p := range workers {
+			for range 64 {
+				go func() {
+					for ctx.Err() == nil {
+						account.askedBy(ctx, p, true)
+					}
+				}()
+			}
+		}
+		before := account.taken
+		busy(false)
+		scheduled := account.taken - before
+		beside := busy(true)
+		cancel()
+		if most := account.limit * 10 * deploys; scheduled < most/2 {
+			t.Errorf("%d scheduled calls were taken where %d could be", scheduled, most)
+		}
+		if beside > alone*5/2 {
+			t.Errorf("60 calls take %s alone and %s beside scheduled ones", alone, beside)
+		}
+		time.Sleep(2 * farthest) // the last ones
+	})
+}
+
+// deploy makes 60 calls that somebody waits for, and gives how long they take.
+func deploy(t *testing.T, p *pace, account *counter) time.Duration {
+	begin := time.Now()
+	var calls sync.WaitGroup
+	parallel := make(chan struct{}, 16)
+	for range 60 {
+		calls.Go(func() {
+			parallel <- struct{}{}
+			account.askedBy(t.Context(), p, false)
+			<-parallel
+		})
+	}
+	calls.Wait()
+	return time.Since(begin)
+}
+
+// askedBy makes a call again until it is taken.
+func (c *counter) askedBy(ctx context.Context, p *pace, scheduled bool) {
+	for wait := time.Second; ctx.Err() == nil; {
+		err := p.take(ctx, nil, scheduled)
+		if again := (*temporal.ApplicationError)(nil); errors.As(err, &again) {
+			c.back()
+			time.Sleep(again.NextRetryDelay())
+			continue
+		}
+		if err != nil {
+			return
+		}
+		time.Sleep(10 * time.Millisecond) // how long a call takes
+		turned := c.call()
+		if p.told(scheduled, turned); !turned {
+			return
+		}
+		time.Sleep(wait)
+		wait *= 2
 	}
 }
 
@@ -120,12 +198,12 @@ func TestACallThatSomebodyWaitsForGoesBeforeTheScheduledOnes(t *testing.T) {
 			synctest.Wait()
 		}
 		p.mu.Lock()
-		p.tokens, p.refilled = 0, time.Now()
+		p.scheduled.tokens, p.scheduled.refilled = 0, time.Now()
 		p.mu.Unlock()
 		take("scheduled", true)
 		take("scheduled", true)
 		take("prompt", false)
-		time.Sleep(time.Second)
+		time.Sleep(5 * time.Second)
 		synctest.Wait()
 		if len(order) != 3 || order[0] != "prompt" {
 			t.Errorf("they went as %q", order)
@@ -146,7 +224,7 @@ func TestScheduledCallsDoNotWaitBehindManyOthers(t *testing.T) {
 			}()
 			synctest.Wait()
 		}
-		waits = len(p.waiting.scheduled)
+		waits = len(p.scheduled.waiting)
 		if waits == 0 || waits > 20 || sentBack < 50-waits-2 {
 			t.Errorf("%d wait and %d were sent back", waits, sentBack)
 		}
@@ -157,7 +235,7 @@ func TestScheduledCallsDoNotWaitBehindManyOthers(t *testing.T) {
 func TestWhoWaitsForAnAccountCanBeCancelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := slowed(t, 10)
-		p.tokens, p.refilled = -100, time.Now()
+		p.prompt.tokens, p.prompt.refilled = -100, time.Now()
 		cancelled, result := make(chan struct{}), make(chan error, 1)
 		go func() { result <- p.take(t.Context(), cancelled, false) }()
 		synctest.Wait()
@@ -165,7 +243,7 @@ func TestWhoWaitsForAnAccountCanBeCancelled(t *testing.T) {
 		if err := <-result; !temporal.IsCanceledError(err) {
 			t.Errorf("it ends with %v", err)
 		}
-		if len(p.waiting.prompt) > 0 {
+		if len(p.prompt.waiting) > 0 {
 			t.Error("it still waits")
 		}
 		time.Sleep(time.Minute)
@@ -176,9 +254,9 @@ func TestAnAccountThatTurnsNobodyAwayIsCalledAtWillAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := slowed(t, 10)
 		time.Sleep(paceForgotten + paceWindow)
-		p.told(false)
-		if p.rate != 0 {
-			t.Errorf("it is still called %.1f times a second", p.rate)
+		p.told(false, false)
+		if p.prompt.rate != 0 {
+			t.Errorf("it is still called %.1f times a second", p.prompt.rate)
 		}
 	})
 }

@@ -150,7 +150,7 @@ func mutate[T any](
 		return none, unknownOutcome("it was not answered in its time")
 	}
 	if !at.step.Preview {
-		at.pace.told(pluginhost.Throttled(err))
+		at.pace.told(at.session.request.Scheduled, pluginhost.Throttled(err))
 	}
 	return value, err
 }

@@ -121,3 +121,6 @@ func PrivateTaskQueue(worker string) string { return fmt.Sprintf("deployctl-work
 
 // SharedTaskQueue is the queue of every worker: workflows, and claims of updates.
 const SharedTaskQueue = "deployctl"
+
+// ScheduledTaskQueue is where what runs by schedule waits for a place: of every worker, which takes only few at a time.
+const ScheduledTaskQueue = "deployctl-scheduled"

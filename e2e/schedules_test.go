@@ -272,6 +272,34 @@ func TestLookingForDriftInAnAccountWithALimitCostsNoError(t *testing.T) {
 	}
 }
 
+// TestOnlyFewUpdatesBeginBySchedule looks at how many look at a cloud at a time that takes its time.
+func TestOnlyFewUpdatesBeginBySchedule(t *testing.T) {
+	t.Parallel()
+	const due, places = 7, 4
+	s := &scene{stage: newStage(t, newHome(t))}
+	s.write(t, "scenario.yaml", steps("{register: a, type: fake:index:Auto}"))
+	for i := range due {
+		stack := fmt.Sprintf("due-%d", i)
+		s.must(t, "stack", "init", stack, "--no-select")
+		s.update(t, "up", "--stack", stack)
+		s.must(t, "schedule", "new", "drift", "--every", "1h", "--stack", stack)
+	}
+	must(t, s.cloud.Set(t.Context(), fakecloud.Fault{Name: "slow", Do: fakecloud.Delay, Op: fakecloud.Read, DelayMS: 1000}))
+	for i := range due {
+		s.must(t, "schedule", "run", "drift", "--stack", fmt.Sprintf("due-%d", i))
+	}
+	most := 0
+	eventually(t, "all have looked", func() bool {
+		all, err := s.cloud.Faults(t.Context())
+		must(t, err)
+		most = max(most, all[0].Held)
+		return all[0].Held == 0 && all[0].Struck == due
+	})
+	if most > places {
+		t.Errorf("%d look at a time", most)
+	}
+}
+
 func TestSchedulesGoWithTheirStack(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, twoThings)

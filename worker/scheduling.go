@@ -25,17 +25,34 @@ type scheduling struct {
 const (
 	// beat is how often following an update is reported; look is how often one is looked for that waits in its queue.
 	beat, look = 10 * time.Second, time.Second
+	// placed is how long an update that was submitted keeps its place, unless it ends before: one that takes long, or that waits
+	// for somebody, does not hold others up.
+	placed = time.Minute
 	// partsAtOnce bounds the parts of a log that are read in one go.
 	partsAtOnce = 50
 )
 
-// Submit submits an update by the same way as clients do, again and again while somebody else is changing the stack.
+// Submit submits an update by the same way as clients do, again and again while somebody else is changing the stack. It returns
+// when the update has ended or lasts, so that only few begin at a time.
 func (s *scheduling) Submit(ctx context.Context, in deployments.SubmitInput) (deployments.Accepted, error) {
 	accepted, err := s.service.SubmitScheduled(ctx, in)
 	if err != nil && deployments.CodeOf(err) == deployments.CodeConflict {
 		return accepted, temporal.NewApplicationError(err.Error(), string(deployments.CodeConflict))
 	}
-	return accepted, activities.Failure(err)
+	if err != nil {
+		return accepted, activities.Failure(err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, placed)
+	defer cancel()
+	go func() {
+		select {
+		case <-activity.GetWorkerStopChannel(ctx):
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	_, _ = s.Follow(ctx, accepted.Update) // how it ends is for who follows it
+	return accepted, nil
 }
 
 // Follow returns once the update has ended, whether its own workflow ended it or its stack recovered it, and so has what it

@@ -46,6 +46,8 @@ const (
 	deadlock = 10 * time.Second
 	// concurrent bounds the activities of a process; each update bounds its own steps.
 	concurrent = 400
+	// places are how many updates may begin by schedule at a time: however many are due at once, who works here is not crowded out.
+	places = 4
 )
 
 // Run carries updates out until ctx ends. A worker polls the queue that all share, and one of its own on which it does
@@ -99,8 +101,13 @@ func (c *Connection) Run(ctx context.Context, o Options) error {
 	workflows.New(o.Workflows).Register(shared)
 	shared.RegisterActivity(acts)
 	shared.RegisterActivity(&recovery{c, acts})
-	shared.RegisterActivity(&scheduling{c, c.Service()})
-	for _, w := range []worker.Worker{own, shared} {
+	scheduled := &scheduling{c, c.Service()}
+	shared.RegisterActivity(scheduled)
+	few := alone
+	few.MaxConcurrentActivityExecutionSize = places
+	beginning := worker.New(c.Client, deployments.ScheduledTaskQueue, few)
+	beginning.RegisterActivity(scheduled)
+	for _, w := range []worker.Worker{own, shared, beginning} {
 		if err := w.Start(); err != nil {
 			return deployments.Errorf(deployments.CodeUnavailable, "start the worker: %w", err)
 		}

@@ -72,7 +72,7 @@ func (s *scheduled) update(ctx workflow.Context, look bool) (deployments.UpdateN
 	}
 	var accepted deployments.Accepted
 	in := deployments.SubmitInput{ScheduledInput: s.in, RequestID: id, Look: look}
-	if err := workflow.ExecuteActivity(onShared(ctx, "submit"), deployments.ActivitySubmit, in).Get(ctx, &accepted); err != nil {
+	if err := workflow.ExecuteActivity(onScheduled(ctx, "submit"), deployments.ActivitySubmit, in).Get(ctx, &accepted); err != nil {
 		return deployments.UpdateName{}, err
 	}
 	u := accepted.Update

@@ -105,6 +105,11 @@ func onShared(ctx workflow.Context, summary string) workflow.Context {
 	})
 }
 
+// onScheduled are the options of an activity that has one of the few places for what runs by schedule.
+func onScheduled(ctx workflow.Context, summary string) workflow.Context {
+	return workflow.WithHeartbeatTimeout(workflow.WithTaskQueue(onShared(ctx, summary), deployments.ScheduledTaskQueue), heartbeat)
+}
+
 // onWorker are the options of an activity that only one worker can do.
 func onWorker(ctx workflow.Context, worker string, retry *temporal.RetryPolicy) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
