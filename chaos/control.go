@@ -30,7 +30,7 @@ func control(ctx context.Context, w *world) (o outcome, err error) {
 	if err := os.MkdirAll(backend, 0o700); err != nil {
 		return o, err
 	}
-	h := &human{stage: s, env: append(w.env, "PULUMI_BACKEND_URL=file://"+backend, "PULUMI_CONFIG_PASSPHRASE=control",
+	h := &human{stage: s, backend: backend, env: append(w.env, "PULUMI_BACKEND_URL=file://"+backend, "PULUMI_CONFIG_PASSPHRASE=control",
 		"PULUMI_SKIP_UPDATE_CHECK=true", "FAKECLOUD_ENDPOINT="+s.cloud.URL())}
 	defer h.tidies()
 	if _, err := h.types(ctx, "stack", "init"); err != nil {
@@ -56,9 +56,10 @@ func control(ctx context.Context, w *world) (o outcome, err error) {
 // human types what the stock CLI asks for.
 type human struct {
 	*stage
-	env   []string
-	typed int   // commands after the first
-	left  []int // plugins whose CLI was killed
+	backend string // where the stock CLI keeps its state
+	env     []string
+	typed   int   // commands after the first
+	left    []int // plugins whose CLI was killed
 }
 
 // tidies ends what was left behind.
@@ -159,10 +160,24 @@ func (h *human) obeys(ctx context.Context, said string) error {
 	switch {
 	case strings.Contains(said, "locked"):
 		_, err = h.types(ctx, "cancel", "--yes")
+	case strings.Contains(said, "failed to load checkpoint"):
+		err = h.repairs()
 	case strings.Contains(said, "already exists"):
 		err = h.clears(ctx)
 	case strings.Contains(said, "pending"):
 		_, err = h.types(ctx, "refresh", "--yes", "--skip-preview", "--clear-pending-creates")
+	}
+	return err
+}
+
+// repairs removes by hand what the stock CLI was killed while it wrote it, without which it reads its state again.
+func (h *human) repairs() error {
+	h.typed++
+	attributes, err := filepath.Glob(filepath.Join(h.backend, ".pulumi", "stacks", project, "*.attrs"))
+	for _, path := range attributes {
+		if info, cut := os.Stat(path); cut == nil && info.Size() == 0 {
+			err = errors.Join(err, os.Remove(path))
+		}
 	}
 	return err
 }

@@ -33,10 +33,10 @@ func (s *stage) pending(ctx context.Context, activity string) bool {
 	return false
 }
 
-// nextStep waits until a step has ended after a moment, or the Run has, and gives when that was.
-func (s *stage) nextStep(ctx context.Context, after time.Time) (at time.Time, err error) {
+// nextStep waits until a step has ended after a moment, and begun after another, or the Run has ended, and gives when that was.
+func (s *stage) nextStep(ctx context.Context, begun, after time.Time) (at time.Time, err error) {
 	err = eventually(ctx, "a step ends", func() (bool, error) {
-		steps := map[int64]bool{}
+		steps, since := map[int64]bool{}, map[int64]time.Time{}
 		events := s.temporal.GetWorkflowHistory(ctx, deployments.RunWorkflowID(s.update()), "", false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
 		for events.HasNext() {
 			e, err := events.Next()
@@ -52,8 +52,11 @@ func (s *stage) nextStep(ctx context.Context, after time.Time) (at time.Time, er
 			case enums.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED:
 				name := e.GetActivityTaskScheduledEventAttributes().GetActivityType().GetName()
 				steps[e.GetEventId()] = name == deployments.ActivityStep || name == deployments.ActivitySettle
+			case enums.EVENT_TYPE_ACTIVITY_TASK_STARTED:
+				since[e.GetActivityTaskStartedEventAttributes().GetScheduledEventId()] = at
 			case enums.EVENT_TYPE_ACTIVITY_TASK_COMPLETED:
-				if steps[e.GetActivityTaskCompletedEventAttributes().GetScheduledEventId()] && at.After(after) {
+				id := e.GetActivityTaskCompletedEventAttributes().GetScheduledEventId()
+				if steps[id] && at.After(after) && since[id].After(begun) {
 					return true, nil
 				}
 			case enums.EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED:

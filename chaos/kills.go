@@ -31,90 +31,105 @@ const (
 	perRun    = 5 // kills at most
 )
 
-// moments are when somebody is killed: each returns when it has come, with what must be done once the victim is dead.
-var moments = map[string]func(ctx context.Context, s *stage, nth int) (after func() error, err error){
-	"before a create's effect": func(ctx context.Context, s *stage, nth int) (func() error, error) {
-		return s.gate(ctx, nth, fakecloud.Before)
-	},
-	"after a create's effect": func(ctx context.Context, s *stage, nth int) (func() error, error) {
-		return s.gate(ctx, nth, fakecloud.After)
-	},
-	"in a save": func(ctx context.Context, s *stage, nth int) (func() error, error) {
-		open, err := s.gate(ctx, nth, fakecloud.After)
-		if err != nil {
-			return nil, err
-		}
-		pid := s.S3.PID()
-		if err := errors.Join(s.S3.Signal(syscall.SIGSTOP), open()); err != nil {
-			return nil, err
-		}
-		err = eventually(ctx, "a save is under way", func() (bool, error) { return s.pending(ctx, "Save"), nil })
-		return func() error {
-			if s.S3.PID() == pid { // not the victim
-				return s.S3.Signal(syscall.SIGCONT)
-			}
-			return nil
-		}, err
-	},
+// moment is when somebody is killed: while a create is held.
+type moment struct {
+	at fakecloud.Moment
+	// come returns when the moment has come, with what must be done once the victim is dead.
+	come func(ctx context.Context, s *stage, g fakecloud.Gate) (after func() error, err error)
 }
 
-// victims are what is killed, and brought back: each returns when nothing else could have served until then.
-var victims = map[string]func(ctx context.Context, s *stage, up **command, away time.Duration) (back time.Time, err error){
-	"the worker": func(ctx context.Context, s *stage, _ **command, away time.Duration) (time.Time, error) {
+var moments = map[string]moment{
+	"before a create's effect": {fakecloud.Before, held},
+	"after a create's effect":  {fakecloud.After, held},
+	"in a save":                {fakecloud.After, saving},
+}
+
+// held waits until a create is held.
+func held(ctx context.Context, _ *stage, g fakecloud.Gate) (func() error, error) {
+	return func() error { return g.Open(context.WithoutCancel(ctx)) }, g.Wait(ctx)
+}
+
+// saving waits until what a create made is being saved, which takes as long as S3 is stopped.
+func saving(ctx context.Context, s *stage, g fakecloud.Gate) (func() error, error) {
+	open, err := held(ctx, s, g)
+	if err != nil {
+		return nil, err
+	}
+	pid := s.S3.PID()
+	if err := errors.Join(s.S3.Signal(syscall.SIGSTOP), open()); err != nil {
+		return nil, err
+	}
+	err = eventually(ctx, "a save is under way", func() (bool, error) { return s.pending(ctx, "Save"), nil })
+	return func() error {
+		if s.S3.PID() == pid { // not the victim
+			return s.S3.Signal(syscall.SIGCONT)
+		}
+		return nil
+	}, err
+}
+
+const apiServer = "the API's server"
+
+// victim is somebody who is killed.
+type victim struct {
+	// strike kills, and gives what brings back, which takes as long as the victim is away; nil when there is nothing to do.
+	strike func(ctx context.Context, s *stage, up **command, away time.Duration) (back func() error, err error)
+	// needed says that nothing else can serve until it is back; hosts that it carries steps out: those that end after it was
+	// killed show that somebody serves only if they have begun after that, too, for results may have been on their way.
+	needed, hosts bool
+}
+
+var victims = map[string]victim{
+	"the worker": {hosts: true, strike: func(ctx context.Context, s *stage, _ **command, away time.Duration) (func() error, error) {
 		w, err := s.hosting()
 		if err != nil {
-			return time.Time{}, err
+			return nil, err
 		}
-		if err := w.Kill(); err != nil {
-			return time.Time{}, err
-		}
-		return time.Time{}, bringBack(ctx, away, w)
-	},
-	"both workers": func(ctx context.Context, s *stage, _ **command, away time.Duration) (time.Time, error) {
-		if err := errors.Join(s.Workers[0].Kill(), s.Workers[1].Kill()); err != nil {
-			return time.Time{}, err
-		}
-		err := bringBack(ctx, away, s.Workers...)
-		return time.Now(), err
-	},
-	"the worker, stopped for a minute": func(ctx context.Context, s *stage, _ **command, _ time.Duration) (time.Time, error) {
+		return bringBack(ctx, away, w), w.Kill()
+	}},
+	"both workers": {needed: true, hosts: true, strike: func(ctx context.Context, s *stage, _ **command, away time.Duration) (func() error, error) {
+		return bringBack(ctx, away, s.Workers...), errors.Join(s.Workers[0].Kill(), s.Workers[1].Kill())
+	}},
+	"the worker, stopped for a minute": {hosts: true, strike: func(ctx context.Context, s *stage, _ **command, _ time.Duration) (func() error, error) {
 		w, err := s.hosting()
 		if err != nil {
-			return time.Time{}, err
+			return nil, err
 		}
-		if err := w.Signal(syscall.SIGSTOP); err != nil {
-			return time.Time{}, err
+		pid := w.PID()
+		s.asleep = w
+		s.later(ctx, time.Minute, func() error {
+			if w.PID() != pid { // it was killed meanwhile
+				return nil
+			}
+			return w.Signal(syscall.SIGCONT)
+		})
+		return nil, w.Signal(syscall.SIGSTOP)
+	}},
+	"the program": {strike: func(_ context.Context, s *stage, _ **command, _ time.Duration) (func() error, error) {
+		return nil, s.killChildren(s.programs()...)
+	}},
+	"the provider": {hosts: true, strike: func(_ context.Context, s *stage, _ **command, _ time.Duration) (func() error, error) {
+		return nil, s.killChildren("pulumi-resource-fake")
+	}},
+	apiServer: {strike: func(ctx context.Context, s *stage, _ **command, away time.Duration) (func() error, error) {
+		return bringBack(ctx, away, s.Serve), s.Serve.Kill()
+	}},
+	"Temporal": {needed: true, strike: func(ctx context.Context, s *stage, _ **command, away time.Duration) (func() error, error) {
+		return bringBack(ctx, away, s.Temporal), s.Temporal.Kill()
+	}},
+	"the S3 server": {needed: true, strike: func(ctx context.Context, s *stage, _ **command, away time.Duration) (func() error, error) {
+		return bringBack(ctx, away, s.S3), s.S3.Kill()
+	}},
+	"the S3 server, away for 30 s": {needed: true, strike: func(ctx context.Context, s *stage, _ **command, _ time.Duration) (func() error, error) {
+		return bringBack(ctx, 30*time.Second, s.S3), s.S3.Kill()
+	}},
+	"the client": {strike: func(_ context.Context, s *stage, up **command, _ time.Duration) (func() error, error) {
+		err := (*up).cmd.Process.Kill()
+		if err == nil {
+			<-(*up).ended
 		}
-		s.later(ctx, time.Minute, func() error { return w.Signal(syscall.SIGCONT) })
-		return time.Time{}, nil
-	},
-	"the program": func(_ context.Context, s *stage, _ **command, _ time.Duration) (time.Time, error) {
-		return s.killChildren(s.programs()...)
-	},
-	"the provider": func(_ context.Context, s *stage, _ **command, _ time.Duration) (time.Time, error) {
-		return s.killChildren("pulumi-resource-fake")
-	},
-	"the API's server": func(ctx context.Context, s *stage, _ **command, away time.Duration) (time.Time, error) {
-		return s.killPart(ctx, s.Serve, away)
-	},
-	"Temporal": func(ctx context.Context, s *stage, _ **command, away time.Duration) (time.Time, error) {
-		return s.killPart(ctx, s.Temporal, away)
-	},
-	"the S3 server": func(ctx context.Context, s *stage, _ **command, away time.Duration) (time.Time, error) {
-		return s.killPart(ctx, s.S3, away)
-	},
-	"the S3 server, away for 30 s": func(ctx context.Context, s *stage, _ **command, _ time.Duration) (time.Time, error) {
-		return s.killPart(ctx, s.S3, 30*time.Second)
-	},
-	"the client": func(_ context.Context, s *stage, up **command, _ time.Duration) (time.Time, error) {
-		if err := (*up).cmd.Process.Kill(); err != nil {
-			return time.Time{}, err
-		}
-		<-(*up).ended
-		again, err := s.start("attach")
-		*up = again
-		return time.Time{}, err
-	},
+		return func() (err error) { *up, err = s.start("attach"); return err }, err
+	}},
 }
 
 // killing plays a seed of the kills.
@@ -131,15 +146,37 @@ func killing(ctx context.Context, w *world, seed int) (o outcome, err error) {
 		return o, err
 	}
 	defer s.close()
+	r := rand.New(rand.NewPCG(uint64(seed), 1))
+	places := s.places(r, seed)
+	var planned []killed
+	for i := range places {
+		planned = append(planned, killed{Moment: pick(r, moments, seed+i, i), Victim: pick(r, victims, seed, i)})
+	}
+	armed := 0
+	arm := func(upTo int) (err error) {
+		for ; err == nil && armed < min(upTo, len(places)); armed++ {
+			err = s.arm(ctx, places[armed], moments[planned[armed].Moment].at)
+		}
+		return err
+	}
+	if err := arm(1); err != nil {
+		return o, err
+	}
 	up, err := s.start("up", "--yes", "--skip-preview", "--on-unknown", "fail")
 	if err != nil {
 		return o, err
 	}
-	r := rand.New(rand.NewPCG(uint64(seed), 1))
-	for i, nth := range s.places(r, seed) {
-		k := killed{Moment: pick(r, moments, seed+i, i), Victim: pick(r, victims, seed, i)}
-		if err := s.kill(ctx, &k, &up, nth, time.Second+time.Duration(r.IntN(2000))*time.Millisecond); err != nil {
-			return o, fmt.Errorf("%s, %s, at create %d: %w", k.Victim, k.Moment, nth, err)
+	for i, k := range planned {
+		ahead := i + 1
+		if k.Victim == apiServer { // the update goes on without it, and would be past the next kill
+			ahead++
+		}
+		if err := arm(i + 1); err != nil {
+			return o, err
+		}
+		away := time.Second + time.Duration(r.IntN(2000))*time.Millisecond
+		if err := s.kill(ctx, &k, &up, places[i], away, func() error { return arm(ahead) }); err != nil {
+			return o, fmt.Errorf("%s, %s, at create %d: %w", k.Victim, k.Moment, places[i], err)
 		}
 		o.Kills = append(o.Kills, k)
 	}
@@ -173,58 +210,81 @@ func pick[T any](r *rand.Rand, from map[string]T, turn, nth int) string {
 	return names[r.IntN(len(names))]
 }
 
-// kill waits for the moment, kills and brings back, and waits for the next step to finish.
-func (s *stage) kill(ctx context.Context, k *killed, up **command, nth int, away time.Duration) error {
+// kill waits for the moment, prepares, kills and brings back, and waits for the next step to finish.
+func (s *stage) kill(ctx context.Context, k *killed, up **command, nth int, away time.Duration, prepare func() error) error {
 	var after func() error
 	err := (*up).during(ctx, func(ctx context.Context) (err error) {
-		after, err = moments[k.Moment](ctx, s, nth)
+		after, err = moments[k.Moment].come(ctx, s, s.cloud.Gate(gateName(nth)))
 		return err
 	})
+	if err = errors.Join(err, prepare()); err != nil {
+		return err
+	}
+	v := victims[k.Victim]
+	back, err := v.strike(ctx, s, up, away)
 	if err != nil {
 		return err
 	}
-	begin := time.Now()
+	begin, begun := time.Now(), time.Time{}
+	if v.hosts {
+		begun = begin
+	}
 	done := make(chan error, 1)
-	go func() { done <- after() }() // the cloud does not wait for the victim
-	if back, err := victims[k.Victim](ctx, s, up, away); err != nil {
-		return err
-	} else if !back.IsZero() {
-		begin = back
+	go func() { done <- after() }() // the cloud does not wait until the victim is back
+	if back != nil {
+		err = back()
 	}
-	if err := <-done; err != nil {
+	if v.needed {
+		begin = time.Now()
+	}
+	if err := errors.Join(err, <-done); err != nil {
 		return err
 	}
-	at, err := s.nextStep(ctx, begin)
+	at, err := s.nextStep(ctx, begun, begin)
 	k.Recovery = max(0, at.Sub(begin).Seconds())
+	return err
+}
+
+func gateName(nth int) string { return fmt.Sprintf("at-%d", nth) }
+
+// arm sets the gate for the nth create.
+func (s *stage) arm(ctx context.Context, nth int, at fakecloud.Moment) error {
+	made, err := s.cloud.Objects(ctx, "")
+	if err != nil {
+		return err
+	}
+	_, err = s.cloud.SetGate(ctx, fakecloud.Fault{
+		Name: gateName(nth), Op: fakecloud.Create, At: at, Skip: max(0, nth-1-len(made)), Times: 1,
+	})
 	return err
 }
 
 // gate waits for the nth create, and gives what lets it go on.
 func (s *stage) gate(ctx context.Context, nth int, at fakecloud.Moment) (func() error, error) {
-	made, err := s.cloud.Objects(ctx, "")
-	if err != nil {
+	if err := s.arm(ctx, nth, at); err != nil {
 		return nil, err
 	}
-	name := fmt.Sprintf("at-%d", nth)
-	g, err := s.cloud.SetGate(ctx, fakecloud.Fault{
-		Name: name, Op: fakecloud.Create, At: at, Skip: max(0, nth-1-len(made)), Times: 1,
-	})
-	if err != nil {
-		return nil, err
-	}
-	return func() error { return g.Open(context.WithoutCancel(ctx)) }, g.Wait(ctx)
+	return held(ctx, s, s.cloud.Gate(gateName(nth)))
 }
 
-// hosting is the worker that hosts the update.
+// hosting is the worker that hosts the update; one that sleeps only if no other does.
 func (s *stage) hosting() (*cluster.Part, error) {
+	var host *cluster.Part
 	for _, w := range s.Workers {
-		if pid := w.PID(); pid != 0 {
-			if below, err := cluster.Below(pid, "pulumi-resource-fake"); err != nil || len(below) > 0 {
-				return w, err
+		if pid := w.PID(); pid != 0 && (host == nil || w != s.asleep) {
+			below, err := cluster.Below(pid, "pulumi-resource-fake")
+			if err != nil {
+				return nil, err
+			}
+			if len(below) > 0 {
+				host = w
 			}
 		}
 	}
-	return nil, errors.New("no worker hosts the update")
+	if host == nil {
+		return nil, errors.New("no worker hosts the update")
+	}
+	return host, nil
 }
 
 // programs are what the processes of a program are called, the inner ones first.
@@ -233,13 +293,13 @@ func (s *stage) programs() []string {
 }
 
 // killChildren kills the processes of a name below the workers.
-func (s *stage) killChildren(names ...string) (time.Time, error) {
+func (s *stage) killChildren(names ...string) error {
 	killed := 0
 	for _, w := range s.Workers {
 		for _, name := range names {
 			pids, err := cluster.Below(w.PID(), name)
 			if err != nil {
-				return time.Time{}, err
+				return err
 			}
 			for _, pid := range pids {
 				if syscall.Kill(pid, syscall.SIGKILL) == nil {
@@ -249,34 +309,25 @@ func (s *stage) killChildren(names ...string) (time.Time, error) {
 		}
 	}
 	if killed == 0 {
-		return time.Time{}, fmt.Errorf("there is no process called %s", strings.Join(names, " or "))
+		return fmt.Errorf("there is no process called %s", strings.Join(names, " or "))
 	}
-	return time.Time{}, nil
+	return nil
 }
 
-func (s *stage) killPart(ctx context.Context, p *cluster.Part, away time.Duration) (time.Time, error) {
-	if err := p.Kill(); err != nil {
-		return time.Time{}, err
+// bringBack gives what starts parts again after a while.
+func bringBack(ctx context.Context, away time.Duration, parts ...*cluster.Part) func() error {
+	return func() error {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(away):
+		}
+		var err error
+		for _, p := range parts {
+			err = errors.Join(err, p.Start())
+		}
+		return err
 	}
-	err := bringBack(ctx, away, p)
-	if p == s.Serve {
-		return time.Time{}, err
-	}
-	return time.Now(), err
-}
-
-// bringBack starts parts again after a while.
-func bringBack(ctx context.Context, away time.Duration, parts ...*cluster.Part) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(away):
-	}
-	var err error
-	for _, p := range parts {
-		err = errors.Join(err, p.Start())
-	}
-	return err
 }
 
 // killingLine sums the kills up.

@@ -98,7 +98,8 @@ type stage struct {
 	*world
 	dir, stack string
 	cloud      *fakecloud.Process
-	pendings   []chan error // see later
+	pendings   []chan error  // see later
+	asleep     *cluster.Part // a worker that is, or was, stopped
 }
 
 const project = "chaos"

@@ -44,6 +44,8 @@ const (
 	stopTimeout = 30 * time.Second
 	// deadlock is how long workflow code may run without a yield: a loaded machine is no defect.
 	deadlock = 10 * time.Second
+	// sticky is how long a workflow waits for the worker that has it in memory: one that sleeps is not to hold it up for long.
+	sticky = 2 * time.Second
 	// concurrent bounds the activities of a process; each update bounds its own steps.
 	concurrent = 400
 	// places are how many updates may begin by schedule at a time: however many are due at once, who works here is not crowded out.
@@ -83,7 +85,7 @@ func (c *Connection) Run(ctx context.Context, o Options) error {
 			DeploymentName: deployments.SharedTaskQueue,
 			BuildID:        build, // else the SDK takes a checksum of the whole binary at every start
 		}},
-		WorkerStopTimeout: stopTimeout, DeadlockDetectionTimeout: deadlock,
+		WorkerStopTimeout: stopTimeout, DeadlockDetectionTimeout: deadlock, StickyScheduleToStartTimeout: sticky,
 		MaxConcurrentActivityExecutionSize: concurrent,
 		Interceptors:                       append([]interceptor.WorkerInterceptor{&contexts{}}, o.Interceptors...),
 		OnFatalError:                       func(err error) { failed <- err },

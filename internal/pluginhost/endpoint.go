@@ -114,6 +114,7 @@ func (e *endpoint) dial(ctx context.Context, target string, opts ...grpc.DialOpt
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage), grpc.MaxCallSendMsgSize(maxMessage)),
 		grpc.WithStatsHandler(callWatcher{}),
 		grpc.WithChainUnaryInterceptor(markFate),
+		grpc.WithChainStreamInterceptor(markStream),
 	)...)
 	if err != nil {
 		return err

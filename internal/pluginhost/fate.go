@@ -59,16 +59,41 @@ func markFate(
 	if !p.sent.Load() {
 		reached = unsentFate
 	}
-	st := status.Convert(err)
-	if st.Code() == codes.Canceled && ctx.Err() == nil {
-		st = status.New(codes.Unavailable, st.Message()) // we closed the connection as the process died; nobody cancelled
-	}
+	st := status.Convert(uncancelled(ctx, err))
 	info := &errdetails.ErrorInfo{Reason: string(reached), Domain: fateDomain}
 	if marked, detailErr := st.WithDetails(info); detailErr == nil {
 		return marked.Err()
 	}
 	return err
 }
+
+// uncancelled is the error of a call that nobody cancelled: where gRPC says so, we closed the connection as the process died.
+func uncancelled(ctx context.Context, err error) error {
+	if status.Code(err) != codes.Canceled || ctx.Err() != nil {
+		return err
+	}
+	return status.Error(codes.Unavailable, status.Convert(err).Message())
+}
+
+// markStream does for calls with many answers, which change nothing, what is needed of markFate: that a lost provider is told
+// from one that refuses.
+func markStream(
+	ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption,
+) (grpc.ClientStream, error) {
+	stream, err := open(ctx, desc, conn, method, opts...)
+	if err != nil {
+		return nil, uncancelled(ctx, err)
+	}
+	return markedStream{stream, ctx}, nil
+}
+
+type markedStream struct {
+	grpc.ClientStream
+	ctx context.Context //nolint:containedctx // the call's, as long as it lasts
+}
+
+// RecvMsg receives an answer.
+func (s markedStream) RecvMsg(m any) error { return uncancelled(s.ctx, s.ClientStream.RecvMsg(m)) }
 
 // callWatcher notes the progress of calls: sent from when the headers are given to the transport, answered when the
 // status has come back.

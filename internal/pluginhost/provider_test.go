@@ -133,6 +133,40 @@ func TestAProviderKilledDuringACallLeavesTheOutcomeUnknownAndIsReplaced(t *testi
 	}
 }
 
+// list lists resources, and gives the error that ends it.
+func list(t *testing.T, p *Provider) error {
+	t.Helper()
+	stream, err := p.List(t.Context(), plugin.ListRequest{Token: "tiny:index:Thing"})
+	if err != nil {
+		return err
+	}
+	for _, err := range stream.Items {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func TestAProviderThatIsLostWhileItListsIsUnavailable(t *testing.T) {
+	said := newJournal()
+	h := open(t, Options{Env: []string{"PATH=" + bin(t, "pulumi-resource-tiny")}, Log: said.log})
+	p := configured(t, h, "tiny", "a")
+	result := make(chan error, 1)
+	go func() { result <- list(t, p) }()
+	said.await(t, "hanging")
+	if err := syscall.Kill(p.Pid(), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	during := <-result
+	said.await(t, "ended unexpectedly") // and its connection is being closed
+	for i, err := range []error{during, list(t, p), list(t, p)} {
+		if e, ok := rpcerror.FromError(err); !ok || e.Code() != codes.Unavailable {
+			t.Errorf("list %d: %v", i, err)
+		}
+	}
+}
+
 func TestAProviderThatExitsDuringACallLeavesTheOutcomeUnknown(t *testing.T) {
 	h := open(t, Options{Env: []string{"PATH=" + bin(t, "pulumi-resource-tiny")}})
 	p := configured(t, h, "tiny", "a")

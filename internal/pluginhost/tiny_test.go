@@ -124,6 +124,12 @@ func (p *tiny) Cancel(context.Context, *emptypb.Empty) (*emptypb.Empty, error) {
 	return &emptypb.Empty{}, nil
 }
 
+func (p *tiny) List(_ *pulumirpc.ListRequest, answers grpc.ServerStreamingServer[pulumirpc.ListResponse]) error {
+	fmt.Println("hanging")
+	<-answers.Context().Done()
+	return answers.Context().Err()
+}
+
 func (p *tiny) Create(ctx context.Context, req *pulumirpc.CreateRequest) (*pulumirpc.CreateResponse, error) {
 	switch do := req.GetProperties().GetFields()["do"].GetStringValue(); do {
 	case "env":
