@@ -34,6 +34,7 @@ func (s *stage) pending(ctx context.Context, activity string) bool {
 }
 
 // nextStep waits until a step has ended after a moment, and begun after another, or the Run has ended, and gives when that was.
+// When nothing can end because the cloud holds all that has begun, it is served as well.
 func (s *stage) nextStep(ctx context.Context, begun, after time.Time) (at time.Time, err error) {
 	err = eventually(ctx, "a step ends", func() (bool, error) {
 		steps, since := map[int64]bool{}, map[int64]time.Time{}
@@ -63,9 +64,38 @@ func (s *stage) nextStep(ctx context.Context, begun, after time.Time) (at time.T
 				return true, nil
 			}
 		}
-		return false, nil
+		at = time.Now()
+		return s.held(ctx, begun)
 	})
 	return at, err
+}
+
+// held tells whether all steps under way are held by the cloud, and have begun after a moment.
+func (s *stage) held(ctx context.Context, begun time.Time) (bool, error) {
+	faults, err := s.cloud.Faults(ctx)
+	if err != nil {
+		return false, err
+	}
+	held := 0
+	for _, f := range faults {
+		held += f.Held
+	}
+	if held == 0 {
+		return false, nil
+	}
+	d, err := s.temporal.DescribeWorkflowExecution(ctx, deployments.RunWorkflowID(s.update()), "")
+	if err != nil {
+		return false, ctx.Err() // Temporal is away
+	}
+	for _, a := range d.GetPendingActivities() {
+		name := a.GetActivityType().GetName()
+		if (name == deployments.ActivityStep || name == deployments.ActivitySettle) && a.GetLastStartedTime().AsTime().After(begun) {
+			held--
+		} else if name == deployments.ActivityStep || name == deployments.ActivitySettle {
+			return false, nil
+		}
+	}
+	return held == 0, nil
 }
 
 // later does something after a while; settled waits for it.

@@ -68,8 +68,6 @@ func saving(ctx context.Context, s *stage, g fakecloud.Gate) (func() error, erro
 	}, err
 }
 
-const apiServer = "the API's server"
-
 // victim is somebody who is killed.
 type victim struct {
 	// strike kills, and gives what brings back, which takes as long as the victim is away; nil when there is nothing to do.
@@ -77,6 +75,8 @@ type victim struct {
 	// needed says that nothing else can serve until it is back; hosts that it carries steps out: those that end after it was
 	// killed show that somebody serves only if they have begun after that, too, for results may have been on their way.
 	needed, hosts bool
+	// lives says that what it has sent goes on, and lasts until it is back.
+	lives bool
 }
 
 var victims = map[string]victim{
@@ -90,7 +90,7 @@ var victims = map[string]victim{
 	"both workers": {needed: true, hosts: true, strike: func(ctx context.Context, s *stage, _ **command, away time.Duration) (func() error, error) {
 		return bringBack(ctx, away, s.Workers...), errors.Join(s.Workers[0].Kill(), s.Workers[1].Kill())
 	}},
-	"the worker, stopped for a minute": {hosts: true, strike: func(ctx context.Context, s *stage, _ **command, _ time.Duration) (func() error, error) {
+	"the worker, stopped for a minute": {hosts: true, lives: true, strike: func(ctx context.Context, s *stage, _ **command, _ time.Duration) (func() error, error) {
 		w, err := s.hosting()
 		if err != nil {
 			return nil, err
@@ -103,7 +103,7 @@ var victims = map[string]victim{
 			}
 			return w.Signal(syscall.SIGCONT)
 		})
-		return nil, w.Signal(syscall.SIGSTOP)
+		return func() error { return wait(ctx, 2*time.Second) }, w.Signal(syscall.SIGSTOP) // while what it has sent is answered
 	}},
 	"the program": {strike: func(_ context.Context, s *stage, _ **command, _ time.Duration) (func() error, error) {
 		return nil, s.killChildren(s.programs()...)
@@ -111,7 +111,7 @@ var victims = map[string]victim{
 	"the provider": {hosts: true, strike: func(_ context.Context, s *stage, _ **command, _ time.Duration) (func() error, error) {
 		return nil, s.killChildren("pulumi-resource-fake")
 	}},
-	apiServer: {strike: func(ctx context.Context, s *stage, _ **command, away time.Duration) (func() error, error) {
+	"the API's server": {strike: func(ctx context.Context, s *stage, _ **command, away time.Duration) (func() error, error) {
 		return bringBack(ctx, away, s.Serve), s.Serve.Kill()
 	}},
 	"Temporal": {needed: true, strike: func(ctx context.Context, s *stage, _ **command, away time.Duration) (func() error, error) {
@@ -167,15 +167,15 @@ func killing(ctx context.Context, w *world, seed int) (o outcome, err error) {
 		return o, err
 	}
 	for i, k := range planned {
-		ahead := i + 1
-		if k.Victim == apiServer { // the update goes on without it, and would be past the next kill
-			ahead++
+		ahead := i + 2 // the update does not wait for the next kill
+		if victims[k.Victim].lives {
+			ahead = i + 1 // else what is held next might be its own
 		}
-		if err := arm(i + 1); err != nil {
+		if err := arm(ahead); err != nil {
 			return o, err
 		}
 		away := time.Second + time.Duration(r.IntN(2000))*time.Millisecond
-		if err := s.kill(ctx, &k, &up, places[i], away, func() error { return arm(ahead) }); err != nil {
+		if err := s.kill(ctx, &k, &up, places[i], away, func() error { return arm(i + 2) }); err != nil {
 			return o, fmt.Errorf("%s, %s, at create %d: %w", k.Victim, k.Moment, places[i], err)
 		}
 		o.Kills = append(o.Kills, k)
@@ -210,14 +210,14 @@ func pick[T any](r *rand.Rand, from map[string]T, turn, nth int) string {
 	return names[r.IntN(len(names))]
 }
 
-// kill waits for the moment, prepares, kills and brings back, and waits for the next step to finish.
+// kill waits for the moment, kills, brings back, prepares the next kill, and waits for the next step to finish.
 func (s *stage) kill(ctx context.Context, k *killed, up **command, nth int, away time.Duration, prepare func() error) error {
 	var after func() error
 	err := (*up).during(ctx, func(ctx context.Context) (err error) {
 		after, err = moments[k.Moment].come(ctx, s, s.cloud.Gate(gateName(nth)))
 		return err
 	})
-	if err = errors.Join(err, prepare()); err != nil {
+	if err != nil {
 		return err
 	}
 	v := victims[k.Victim]
@@ -237,7 +237,7 @@ func (s *stage) kill(ctx context.Context, k *killed, up **command, nth int, away
 	if v.needed {
 		begin = time.Now()
 	}
-	if err := errors.Join(err, <-done); err != nil {
+	if err := errors.Join(err, <-done, prepare()); err != nil {
 		return err
 	}
 	at, err := s.nextStep(ctx, begun, begin)
@@ -317,16 +317,20 @@ func (s *stage) killChildren(names ...string) error {
 // bringBack gives what starts parts again after a while.
 func bringBack(ctx context.Context, away time.Duration, parts ...*cluster.Part) func() error {
 	return func() error {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(away):
-		}
-		var err error
+		err := wait(ctx, away)
 		for _, p := range parts {
 			err = errors.Join(err, p.Start())
 		}
 		return err
+	}
+}
+
+func wait(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
 	}
 }
 

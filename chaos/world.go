@@ -33,6 +33,9 @@ type world struct {
 	clients  []string // the environment of those who use the service
 	tool     string   // what they use it with
 	temporal client.Client
+
+	mu      sync.Mutex
+	running []*command // of stages, those that have ended at times, too
 }
 
 func newWorld(ctx context.Context, env ...string) (w *world, err error) {
@@ -77,6 +80,12 @@ func (silent) Error(string, ...any) {}
 func (w *world) abandon() {
 	if w == nil {
 		return
+	}
+	for _, c := range w.running {
+		if !c.over() {
+			_ = c.cmd.Process.Kill()
+			<-c.ended
+		}
 	}
 	if w.temporal != nil {
 		w.temporal.Close()
@@ -157,7 +166,14 @@ func (c *command) Write(p []byte) (int, error) {
 
 // start starts deployctl in the stage's directory.
 func (s *stage) start(args ...string) (*command, error) {
-	return launch(s.dir, append(slices.Clip(s.clients), "DEPLOYCTL_STACK="+s.stack), s.tool, args...)
+	c, err := launch(s.dir, append(slices.Clip(s.clients), "DEPLOYCTL_STACK="+s.stack), s.tool, args...)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.running = append(slices.DeleteFunc(s.running, (*command).over), c)
+	return c, nil
 }
 
 // launch starts a command.
