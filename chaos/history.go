@@ -19,9 +19,15 @@ func (s *stage) update() deployments.UpdateName {
 	}
 }
 
-// pending tells whether an activity of the Run is being attempted. While Temporal is away it is not.
-func (s *stage) pending(ctx context.Context, activity string) bool {
-	d, err := s.temporal.DescribeWorkflowExecution(ctx, deployments.RunWorkflowID(s.update()), "")
+// saving tells whether a save is being attempted, the last one or another. While Temporal is away it is not.
+func (s *stage) saving(ctx context.Context) bool {
+	return s.pending(ctx, deployments.RunWorkflowID(s.update()), deployments.ActivitySave) ||
+		s.pending(ctx, deployments.UpdateWorkflowID(s.update()), deployments.ActivitySettled)
+}
+
+// pending tells whether an activity of a workflow is being attempted.
+func (s *stage) pending(ctx context.Context, workflow, activity string) bool {
+	d, err := s.temporal.DescribeWorkflowExecution(ctx, workflow, "")
 	if err != nil {
 		return false
 	}

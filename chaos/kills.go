@@ -41,7 +41,7 @@ type moment struct {
 var moments = map[string]moment{
 	"before a create's effect": {fakecloud.Before, held},
 	"after a create's effect":  {fakecloud.After, held},
-	"in a save":                {fakecloud.After, saving},
+	"in a save":                {fakecloud.After, inSave},
 }
 
 // held waits until a create is held.
@@ -49,8 +49,8 @@ func held(ctx context.Context, _ *stage, g fakecloud.Gate) (func() error, error)
 	return func() error { return g.Open(context.WithoutCancel(ctx)) }, g.Wait(ctx)
 }
 
-// saving waits until what a create made is being saved, which takes as long as S3 is stopped.
-func saving(ctx context.Context, s *stage, g fakecloud.Gate) (func() error, error) {
+// inSave waits until what a create made is being saved, which takes as long as S3 is stopped.
+func inSave(ctx context.Context, s *stage, g fakecloud.Gate) (func() error, error) {
 	open, err := held(ctx, s, g)
 	if err != nil {
 		return nil, err
@@ -59,7 +59,7 @@ func saving(ctx context.Context, s *stage, g fakecloud.Gate) (func() error, erro
 	if err := errors.Join(s.S3.Signal(syscall.SIGSTOP), open()); err != nil {
 		return nil, err
 	}
-	err = eventually(ctx, "a save is under way", func() (bool, error) { return s.pending(ctx, "Save"), nil })
+	err = eventually(ctx, "a save is under way", func() (bool, error) { return s.saving(ctx), nil })
 	return func() error {
 		if s.S3.PID() == pid { // not the victim
 			return s.S3.Signal(syscall.SIGCONT)
