@@ -15,7 +15,8 @@ import (
 // grace is how long a part may take to stop before it is killed.
 const grace = time.Minute
 
-// Part is one process of a cluster, by and by several: it can be killed and started again. Safe for concurrent use.
+// Part is one process of a cluster, by and by several: it can be killed and started again. One that gives up, because it has waited
+// for another for too long, is started again at once, as a supervisor does. Safe for concurrent use.
 type Part struct {
 	Name string
 
@@ -25,12 +26,19 @@ type Part struct {
 	mu    sync.Mutex
 	cmd   *exec.Cmd
 	ended chan struct{}
+	// stopped says that it was meant to end.
+	stopped bool
 }
 
 // Start starts the part, which must not be running.
 func (p *Part) Start() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.stopped = false
+	return p.start()
+}
+
+func (p *Part) start() error {
 	log, err := os.OpenFile(filepath.Join(p.dir, p.Name+".log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return err
@@ -45,7 +53,12 @@ func (p *Part) Start() error {
 	ended := make(chan struct{})
 	go func() {
 		_ = cmd.Wait() // how it ended is in its log
+		p.mu.Lock()
+		defer p.mu.Unlock()
 		close(ended)
+		if gaveUp := cmd.ProcessState.ExitCode() > 0; gaveUp && !p.stopped {
+			_ = p.start()
+		}
 	}()
 	p.cmd, p.ended = cmd, ended
 	return nil
@@ -79,20 +92,30 @@ func (p *Part) Signal(s syscall.Signal) error {
 func (p *Part) Kill() error {
 	err := p.Signal(syscall.SIGKILL)
 	if err == nil {
-		<-p.ended
+		<-p.end()
 	}
 	return err
 }
 
+// end is closed when the process that runs, or ran last, has ended.
+func (p *Part) end() <-chan struct{} {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.ended
+}
+
 // Stop ends the part if it runs, gently if that does not take too long.
 func (p *Part) Stop() {
+	p.mu.Lock()
+	p.stopped = true
+	p.mu.Unlock()
 	if p.PID() == 0 {
 		return
 	}
 	_ = p.Signal(syscall.SIGCONT)
 	_ = p.Signal(syscall.SIGTERM)
 	select {
-	case <-p.ended:
+	case <-p.end():
 	case <-time.After(grace):
 		_ = p.Kill()
 	}
