@@ -230,8 +230,11 @@ func (c *command) during(ctx context.Context, do func(context.Context) error) er
 	if err := c.wait(ctx); err != nil {
 		return err
 	}
-	return fmt.Errorf("%s has ended: %w", c, err)
+	return fmt.Errorf("%s %w: %w", c, errOver, err)
 }
+
+// errOver is the error of waiting for something during a command that has succeeded meanwhile.
+var errOver = errors.New("has ended")
 
 // ends waits for the command's end, however it ends.
 func (c *command) ends(ctx context.Context) error {
