@@ -9,6 +9,7 @@ import (
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/stats"
 	"google.golang.org/grpc/status"
 )
@@ -59,7 +60,10 @@ func markFate(
 	if !p.sent.Load() {
 		reached = unsentFate
 	}
-	st := status.Convert(uncancelled(ctx, err))
+	st := status.Convert(err)
+	if st.Code() == codes.Canceled && ctx.Err() == nil {
+		st = status.New(codes.Unavailable, st.Message()) // we closed the connection as the process died; nobody cancelled
+	}
 	info := &errdetails.ErrorInfo{Reason: string(reached), Domain: fateDomain}
 	if marked, detailErr := st.WithDetails(info); detailErr == nil {
 		return marked.Err()
@@ -67,33 +71,34 @@ func markFate(
 	return err
 }
 
-// uncancelled is the error of a call that nobody cancelled: where gRPC says so, we closed the connection as the process died.
-func uncancelled(ctx context.Context, err error) error {
-	if status.Code(err) != codes.Canceled || ctx.Err() != nil {
-		return err
-	}
-	return status.Error(codes.Unavailable, status.Convert(err).Message())
-}
-
 // markStream does for calls with many answers, which change nothing, what is needed of markFate: that a lost provider is told
-// from one that refuses.
+// from one that refuses, or was asked to give up.
 func markStream(
 	ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption,
 ) (grpc.ClientStream, error) {
 	stream, err := open(ctx, desc, conn, method, opts...)
 	if err != nil {
-		return nil, uncancelled(ctx, err)
+		return nil, ifClosed(conn, err)
 	}
-	return markedStream{stream, ctx}, nil
+	return markedStream{stream, conn}, nil
 }
 
 type markedStream struct {
 	grpc.ClientStream
-	ctx context.Context //nolint:containedctx // the call's, as long as it lasts
+	conn *grpc.ClientConn
 }
 
 // RecvMsg receives an answer.
-func (s markedStream) RecvMsg(m any) error { return uncancelled(s.ctx, s.ClientStream.RecvMsg(m)) }
+func (s markedStream) RecvMsg(m any) error { return ifClosed(s.conn, s.ClientStream.RecvMsg(m)) }
+
+// ifClosed is the error of a call: where gRPC says that it was cancelled because we closed the connection as the process died,
+// nobody cancelled it.
+func ifClosed(conn *grpc.ClientConn, err error) error {
+	if status.Code(err) != codes.Canceled || conn.GetState() != connectivity.Shutdown {
+		return err
+	}
+	return status.Error(codes.Unavailable, status.Convert(err).Message())
+}
 
 // callWatcher notes the progress of calls: sent from when the headers are given to the transport, answered when the
 // status has come back.

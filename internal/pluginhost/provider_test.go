@@ -193,6 +193,9 @@ func TestCancelReachesACallInFlight(t *testing.T) {
 	if v := p.Classify(<-result); v.Outcome != Unknown || v.Died {
 		t.Errorf("%+v", v)
 	}
+	if e, ok := rpcerror.FromError(list(t, p)); !ok || e.Code() != codes.Canceled {
+		t.Errorf("a list after it: %v", e)
+	}
 }
 
 func TestEachInstanceHasItsOwnProcessAndTheFirstTakesOverTheOneThatServedTheSchema(t *testing.T) {

@@ -126,8 +126,12 @@ func (p *tiny) Cancel(context.Context, *emptypb.Empty) (*emptypb.Empty, error) {
 
 func (p *tiny) List(_ *pulumirpc.ListRequest, answers grpc.ServerStreamingServer[pulumirpc.ListResponse]) error {
 	fmt.Println("hanging")
-	<-answers.Context().Done()
-	return answers.Context().Err()
+	select {
+	case <-p.cancelled:
+		return status.Error(codes.Canceled, "told to stop")
+	case <-answers.Context().Done():
+		return answers.Context().Err()
+	}
 }
 
 func (p *tiny) Create(ctx context.Context, req *pulumirpc.CreateRequest) (*pulumirpc.CreateResponse, error) {
