@@ -71,13 +71,13 @@ func (s *stage) nextStep(ctx context.Context, begun, after time.Time) (at time.T
 			}
 		}
 		at = time.Now()
-		return s.held(ctx, begun)
+		return s.allHeld(ctx, begun)
 	})
 	return at, err
 }
 
-// held tells whether all steps under way are held by the cloud, and have begun after a moment.
-func (s *stage) held(ctx context.Context, begun time.Time) (bool, error) {
+// allHeld tells whether all steps under way are held by the cloud, and have begun after a moment.
+func (s *stage) allHeld(ctx context.Context, begun time.Time) (bool, error) {
 	faults, err := s.cloud.Faults(ctx)
 	if err != nil {
 		return false, err
@@ -94,12 +94,13 @@ func (s *stage) held(ctx context.Context, begun time.Time) (bool, error) {
 		return false, ctx.Err() // Temporal is away
 	}
 	for _, a := range d.GetPendingActivities() {
-		name := a.GetActivityType().GetName()
-		if (name == deployments.ActivityStep || name == deployments.ActivitySettle) && a.GetLastStartedTime().AsTime().After(begun) {
-			held--
-		} else if name == deployments.ActivityStep || name == deployments.ActivitySettle {
+		if name := a.GetActivityType().GetName(); name != deployments.ActivityStep && name != deployments.ActivitySettle {
+			continue
+		}
+		if !a.GetLastStartedTime().AsTime().After(begun) {
 			return false, nil
 		}
+		held--
 	}
 	return held == 0, nil
 }

@@ -293,7 +293,7 @@ func TestOnlyFewUpdatesBeginBySchedule(t *testing.T) {
 		all, err := s.cloud.Faults(t.Context())
 		must(t, err)
 		most = max(most, all[0].Held)
-		return all[0].Held == 0 && all[0].Struck == due
+		return all[0].Held == 0 && all[0].Struck >= due
 	})
 	if most > places {
 		t.Errorf("%d look at a time", most)

@@ -52,8 +52,8 @@ const (
 	places = 4
 )
 
-// Run carries updates out until ctx ends. A worker polls the queue that all share, and one of its own on which it does
-// everything of the updates that it hosts.
+// Run carries updates out until ctx ends. A worker polls the queue that all share, one of its own on which it does everything of
+// the updates that it hosts, and the one where what runs by schedule waits for a place.
 func (c *Connection) Run(ctx context.Context, o Options) error {
 	if o.Instance == "" {
 		o.Instance = uuid.NewString()
