@@ -19,7 +19,7 @@ const (
 	// perSecond is what the cloud takes from everybody together.
 	perSecond = 40
 	// interactive updates create so many resources each; they are played idle times alone and as often beside the looks for drift.
-	interactive, idle = 60, 3
+	interactive, idle = 60, 7
 	// mostDelay is how many times as long as alone one may take.
 	mostDelay = 1.2
 )
@@ -202,7 +202,7 @@ func driftingLine(all []outcome, whole bool) (string, []string) {
 			continue
 		}
 		ratio := o.Times[1] / o.Times[0]
-		text += fmt.Sprintf("; an interactive update %.1f s alone and %.1f s beside, %.2f times as long (at most %.1f)", o.Times[0], o.Times[1], ratio, mostDelay)
+		text += fmt.Sprintf("; an interactive update, the middle one of %d, %.1f s alone and %.1f s beside, %.2f times as long (at most %.1f)", idle, o.Times[0], o.Times[1], ratio, mostDelay)
 		if ratio > mostDelay {
 			broken = append(broken, "who waits is not let through first")
 		}
