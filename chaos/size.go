@@ -19,6 +19,9 @@ const (
 	mostHistory = 10 << 20 // bytes
 	mostWorker  = 1024     // MiB
 
+	// A history that a slow step holds takes nothing new from heldEvents on, and may come to mostHeld.
+	heldEvents, mostHeld = 40_000, 51_200
+
 	// A resource of many may take this many times what one of fewer takes.
 	mostGrowth = 1.5
 )
@@ -119,7 +122,7 @@ func (s *stage) weigh(ctx context.Context, version int, tally map[string]int) er
 	return nil
 }
 
-// outlasting creates a stack of which one resource takes as long as all others.
+// outlasting creates a stack of which one resource takes as long as all others, or until those wait for it, too.
 func outlasting(ctx context.Context, w *world) (o outcome, err error) {
 	s, err := w.newStage(ctx, "outlasting", "nodejs", flat(manyResources))
 	if err != nil {
@@ -137,9 +140,13 @@ func outlasting(ctx context.Context, w *world) (o outcome, err error) {
 	if err := gate.Wait(ctx); err != nil {
 		return o, err
 	}
-	err = eventually(ctx, "all others are there", func() (bool, error) {
+	err = eventually(ctx, "all others are there, or the history is full", func() (bool, error) {
 		if up.over() {
 			return false, up.wait(ctx)
+		}
+		run, err := s.temporal.DescribeWorkflowExecution(ctx, s.workflow("Run"), "")
+		if err != nil || run.GetWorkflowExecutionInfo().GetHistoryLength() >= heldEvents {
+			return err == nil, err
 		}
 		objects, err := s.cloud.Objects(ctx, "")
 		return len(objects) == manyResources, err
@@ -159,8 +166,12 @@ func outlasting(ctx context.Context, w *world) (o outcome, err error) {
 	}
 	o.Tally = map[string]int{"outlasted events": o.Tally["events"]}
 	state, err := s.exported(ctx)
-	if err == nil && len(state.Resources) != manyResources+2 {
+	switch events := o.Tally["outlasted events"]; {
+	case err != nil:
+	case len(state.Resources) != manyResources+2:
 		err = fmt.Errorf("the state has %d resources", len(state.Resources))
+	case events <= mostEvents || events >= mostHeld:
+		err = fmt.Errorf("the largest history, which a step held, has %d events", events)
 	}
 	return o, err
 }
