@@ -20,10 +20,12 @@ const (
 	paceWindow              = time.Second
 	turnedAway, turnedAgain = 10, 30
 	fewestCalls             = 20
-	// slack is what part of the calls that were taken may come next, and room what part of the scheduled ones; no window takes more
-	// than steepest off. hurry is how much faster it becomes in a second without any that was turned away and with at least the part
-	// used of what could go; slowest are the calls that go in a second in any case.
-	slack, room, steepest, hurry, used, slowest = 0.95, 0.5, 0.5, 1.08, 0.8, 2
+	// A second without any that was turned away, and with at least the part used of what could go, makes it faster. When most are
+	// turned away, it goes on with fewest of what there was. In any case slowest calls go in a second.
+	used, fewest, slowest = 0.8, 0.5, 2
+	// aside is how long scheduled calls stand aside, at most, for those that somebody waits for, and once an account turns any away:
+	// those that it should have taken may be of another worker.
+	aside = 2 * time.Second
 	// paceForgotten is how long after the last slowing down an account is called at will again.
 	paceForgotten = 5 * time.Minute
 	// fewestWaiting bounds the scheduled calls that wait, at least; else as many as go in waitingTime. The others come again later,
@@ -71,7 +73,9 @@ type pace struct {
 	appointed time.Time
 }
 
-func newPace() *pace { return &pace{prompt: lane{slack: slack}, scheduled: lane{slack: room}} }
+func newPace() *pace {
+	return &pace{prompt: lane{keep: 0.9, hurry: 1.08}, scheduled: lane{keep: 0.5, hurry: 1.02}}
+}
 
 // take waits until a call may go. A scheduled one does not wait behind many others: it gives up its place in the worker, and comes
 // again.
@@ -111,7 +115,7 @@ func (p *pace) queue(scheduled bool) (turn chan struct{}, later time.Duration) {
 	if scheduled {
 		l = &p.scheduled
 	} else {
-		p.scheduled.yield()
+		p.scheduled.yield(1)
 	}
 	switch {
 	case l.mayGo():
@@ -157,14 +161,20 @@ func (p *pace) told(scheduled, throttled bool) {
 	}
 	if scheduled || throttled && p.scheduled.taken > 0 {
 		p.scheduled.told(throttled)
+		if throttled {
+			p.scheduled.yield(math.Inf(1))
+		}
 	}
 }
 
 // lane is the calls of a pace that have the same precedence; guarded by the pace.
 type lane struct {
-	slack float64 // see adapt
-	rate  float64 // calls a second; 0: at will
-	cut   time.Time
+	// keep is with what part of its calls it goes on once too many are turned away, and hurry how much faster it becomes in a good
+	// second.
+	keep, hurry float64
+
+	rate float64 // calls a second; 0: at will
+	cut  time.Time
 	// tokens are the calls that may go at once; counted at refilled.
 	tokens   float64
 	refilled time.Time
@@ -190,10 +200,10 @@ func (l *lane) mayGo() bool {
 	return true
 }
 
-// yield gives a call away to another lane: for up to a second, none goes here.
-func (l *lane) yield() {
+// yield gives calls away, to another lane or to another worker.
+func (l *lane) yield(calls float64) {
 	l.refill()
-	l.tokens = max(l.tokens-1, -l.rate)
+	l.tokens = max(l.tokens-calls, -l.rate*aside.Seconds())
 }
 
 // refill counts the calls that may go by now; at most those of a tenth of a second at once.
@@ -248,20 +258,24 @@ func (l *lane) review() {
 
 // adapt sets the rate after what was counted in a window.
 func (l *lane) adapt(seconds float64, now time.Time) {
-	tolerated, fewest := turnedAway, fewestCalls
+	tolerated, enough := turnedAway, fewestCalls
 	if l.rate > 0 {
-		tolerated, fewest = turnedAgain, 1
+		tolerated, enough = turnedAgain, 1
 	}
 	switch calls := l.taken + l.turned; {
-	case calls >= fewest && l.turned*tolerated >= calls:
-		next := l.slack * float64(l.taken) / seconds
-		if l.rate > 0 {
-			next = l.rate * max(l.slack*float64(l.taken)/float64(calls), steepest)
+	case calls >= enough && l.turned*tolerated >= calls:
+		next := l.keep * float64(l.taken) / seconds
+		switch {
+		case l.rate > 0 && l.turned > l.taken:
+			next = min(l.keep, fewest) * l.rate
+		case l.rate > 0:
+			next = l.keep * l.rate
 		}
+		l.refill()
 		l.rate, l.cut = max(slowest, next), now
-		l.tokens, l.refilled = 0, now
+		l.yield(max(l.tokens, 0))
 	case l.turned == 0 && float64(l.taken) > used*l.rate*seconds:
-		l.rate *= math.Pow(hurry, seconds)
+		l.rate *= math.Pow(l.hurry, seconds)
 	}
 }
 

@@ -94,6 +94,51 @@ func TestACoreThatIsTooLargeToBeCarriedIsPutAside(t *testing.T) {
 	wantSnapshot(t, w, long)
 }
 
+func TestASlowStepHoldsOthersForAWhileAndForGoodOnlyOnceTheHistoryIsFull(t *testing.T) {
+	w, p := newWorld(), &program{names: names(5)}
+	slow := 8 // minutes
+	w.outcomes["thing-a"] = func(n int) error {
+		if n <= slow {
+			return temporal.NewApplicationErrorWithOptions("slow down", deployments.ErrorThrottled,
+				temporal.ApplicationErrorOptions{NextRetryDelay: time.Minute})
+		}
+		return nil
+	}
+	began := func(name string) bool {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return w.calls[name] > 0
+	}
+	p.at = map[int]func(*testsuite.TestWorkflowEnvironment){3: func(env *testsuite.TestWorkflowEnvironment) {
+		env.SetCurrentHistoryLength(fullEvents)
+		env.RegisterDelayedCallback(func() {
+			if began("thing-d") || w.calls["thing-a"] > slow {
+				t.Error("a full history takes more while something is under way")
+			}
+		}, 4*time.Minute)
+	}}
+	out, runs := perform(t, w, p, deployments.RunInput{}, func(env *testsuite.TestWorkflowEnvironment) {
+		env.RegisterDelayedCallback(func() {
+			env.SetCurrentHistoryLength(hardEvents)
+			p.next(env)
+		}, time.Second)
+		env.RegisterDelayedCallback(func() {
+			if began("thing-b") {
+				t.Error("a long history does not wait for a quiet moment")
+			}
+		}, holdFor/2)
+		env.RegisterDelayedCallback(func() {
+			if !began("thing-b") || !began("thing-c") {
+				t.Error("a long history waits for a quiet moment for ever")
+			}
+		}, 2*holdFor)
+	})
+	if out.Result.Status != engine.StatusSucceeded || runs != 2 {
+		t.Errorf("came to %+v in %d runs", out, runs)
+	}
+	wantSnapshot(t, w, []string{"thing-b", "thing-c", "thing-a", "thing-d", "thing-e"})
+}
+
 func TestAStepWhoseOutcomeIsUnknownIsSettledAndMadeInASecondRound(t *testing.T) {
 	w, p := newWorld(), &program{names: names(1)}
 	w.outcomes["thing-a"] = func(n int) error {
