@@ -15,11 +15,11 @@ import (
 )
 
 const (
-	// paceWindow is over what time is counted how many calls an account turns away. From one in turnedAway on it is slowed down,
-	// and later from one in turnedAgain on; before, only among fewestCalls and more: fewer are noise, which retries are for.
+	// paceWindow is over what time is counted how many calls an account turns away. From one in turnedAway on, and not fewer than
+	// fewestAway, it is slowed down; later from one in turnedAgain and fewestAgain on. Fewer are noise, which retries are for.
 	paceWindow              = time.Second
-	turnedAway, turnedAgain = 10, 30
-	fewestCalls             = 20
+	turnedAway, turnedAgain = 5, 30
+	fewestAway, fewestAgain = 4, 1
 	// A second without any that was turned away, and with at least the part used of what could go, makes it faster. When most are
 	// turned away, it goes on with fewest of what there was. In any case slowest calls go in a second.
 	used, fewest, slowest = 0.8, 0.5, 2
@@ -258,12 +258,12 @@ func (l *lane) review() {
 
 // adapt sets the rate after what was counted in a window.
 func (l *lane) adapt(seconds float64, now time.Time) {
-	tolerated, enough := turnedAway, fewestCalls
+	tolerated, enough := turnedAway, fewestAway
 	if l.rate > 0 {
-		tolerated, enough = turnedAgain, 1
+		tolerated, enough = turnedAgain, fewestAgain
 	}
 	switch calls := l.taken + l.turned; {
-	case calls >= enough && l.turned*tolerated >= calls:
+	case l.turned >= enough && l.turned*tolerated >= calls:
 		next := l.keep * float64(l.taken) / seconds
 		switch {
 		case l.rate > 0 && l.turned > l.taken:

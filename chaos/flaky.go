@@ -15,9 +15,10 @@ import (
 const (
 	// overloaded and throttled are the shares of all requests that the flaky cloud answers 503 and 429.
 	overloaded, throttled = 0.05, 0.02
-	// operations are how many creates and deletes a seed makes, answer how long the cloud takes for each.
+	// operations are how many creates and deletes a seed makes, answer how long the cloud takes for each: of clouds, a fast one. With
+	// much less, what is measured is whether a few in a row are told to wait for a second, which no order of steps makes up for.
 	operations = 1000
-	answer     = 200 * time.Millisecond
+	answer     = 500 * time.Millisecond
 	// slowdown is how much longer an update may take there than where nothing fails.
 	slowdown = 1.5
 )
@@ -81,6 +82,9 @@ func (w *world) live(ctx context.Context, p life, name string, faults ...fakeclo
 		return l, err
 	}
 	defer s.close()
+	if _, err := s.deployctl(ctx, "preview"); err != nil { // what the program needs is installed
+		return l, err
+	}
 	for _, op := range []fakecloud.Op{fakecloud.Create, fakecloud.Delete} {
 		faults = append(faults, fakecloud.Fault{Name: "slow " + string(op), Do: fakecloud.Delay, Op: op, DelayMS: int(answer.Milliseconds())})
 	}
