@@ -31,6 +31,31 @@ func TestAFirstStartThatWasKilledIsStartedAgain(t *testing.T) {
 	}
 }
 
+// A kill between the two steps in which the S3 server makes a bucket is too rare to be waited for.
+func TestABucketThatWasMadeHalfIsMadeAgain(t *testing.T) {
+	for name, prepare := range map[string]func(data string) error{
+		"with extended attributes": func(string) error { return nil },
+		"with metadata beside":     func(data string) error { return os.MkdirAll(filepath.Join(data, "s3meta"), 0o700) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			home := newHome(t)
+			data := filepath.Join(home, "data")
+			must(t, prepare(data))
+			s := start(t, home)
+			_, err := s3Client(s.Status.S3Endpoint, s.Keys).CreateBucket(t.Context(), &s3.CreateBucketInput{Bucket: aws.String("whole")})
+			must(t, err)
+			must(t, s.Close(t.Context()))
+			must(t, os.RemoveAll(filepath.Join(data, "s3", Bucket)))
+			must(t, os.RemoveAll(filepath.Join(data, "s3meta", Bucket)))
+			must(t, os.Mkdir(filepath.Join(data, "s3", Bucket), 0o700))
+			s = start(t, home)
+			writeObject(t, s, "key", "value")
+			_, err = s3Client(s.Status.S3Endpoint, s.Keys).HeadBucket(t.Context(), &s3.HeadBucketInput{Bucket: aws.String("whole")})
+			must(t, err)
+		})
+	}
+}
+
 func TestWhatWasAcknowledgedSurvivesEveryKill(t *testing.T) {
 	home := newHome(t)
 	written := 0

@@ -110,7 +110,22 @@ func openObjects(h home) (backend.Backend, error) {
 	if err != nil {
 		return nil, err
 	}
-	return durable{store}, nil
+	return durable{store}, dropHalfMade(attributes)
+}
+
+// dropHalfMade removes the buckets that a kill has left without an owner, which could neither be used nor made again. They are
+// empty; what is not, stays. The store's folder is the working directory.
+func dropHalfMade(attributes meta.MetadataStorer) error {
+	entries, err := os.ReadDir(".")
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if _, err := attributes.RetrieveAttribute(nil, e.Name(), "", "acl"); errors.Is(err, meta.ErrNoSuchKey) {
+			_ = os.Remove(e.Name())
+		}
+	}
+	return nil
 }
 
 // hasAttributes tries whether files in dir can have extended attributes.
