@@ -173,8 +173,8 @@ func outlasting(ctx context.Context, w *world) (o outcome, err error) {
 	case err != nil:
 	case len(state.Resources) != heldResources+2:
 		err = fmt.Errorf("the state has %d resources", len(state.Resources))
-	case o.Tally["waited"] == 0:
-		err = errors.New("nothing had to wait for a step that is not over")
+	case held["histories"] < 3: // one of the Update, and more than one of the Run
+		err = errors.New("a full history was not begun anew once its slow step was over")
 	case held["events"] >= mostHeld:
 		err = fmt.Errorf("the largest history, which a step held, has %d events", held["events"])
 	}
