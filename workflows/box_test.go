@@ -128,16 +128,21 @@ func TestATextIsClippedAtWholeCharacters(t *testing.T) {
 }
 
 func TestAHistoryIsLeftInGoodTime(t *testing.T) {
+	const mib = 1 << 20
 	for _, c := range []struct {
-		events, bytes, polls int
-		suggested            bool
-		want                 weight
+		now, opened heft
+		polls       int
+		want        weight
 	}{
-		{100, 1000, 10, false, light}, {100, 1000, 10, true, soft}, {5000, 0, 0, false, soft}, {8000, 0, 0, false, hard},
-		{40000, 0, 0, false, full}, {100, 40 << 20, 0, false, full}, {0, 0, 1000, false, soft}, {0, 0, 1500, false, hard},
-		{0, 0, 1800, false, full},
+		{heft{100, 1000}, heft{10, 100}, 10, light},
+		{heft{5000, 0}, heft{10, 100}, 0, soft}, {heft{0, 4 * mib}, heft{10, 100}, 0, soft}, {heft{}, heft{}, 1000, soft},
+		{heft{8000, 0}, heft{10, 100}, 0, hard}, {heft{}, heft{}, 1500, hard},
+		{heft{40000, 0}, heft{10, 100}, 0, full}, {heft{100, 32 * mib}, heft{10, 100}, 0, full}, {heft{}, heft{}, 1800, full},
+		{heft{9000, 0}, heft{5000, 0}, 0, light}, {heft{10000, 0}, heft{5000, 0}, 0, soft}, {heft{15000, 0}, heft{5000, 0}, 0, hard},
+		{heft{0, 9 * mib}, heft{0, 5 * mib}, 0, light}, {heft{0, 10 * mib}, heft{0, 5 * mib}, 0, soft},
+		{heft{39999, 0}, heft{20000, 0}, 0, light}, {heft{40000, 32 * mib}, heft{40000, 32 * mib}, 0, full},
 	} {
-		if got := weigh(c.events, c.bytes, c.polls, c.suggested); got != c.want {
+		if got := weigh(c.now, c.opened, c.polls); got != c.want {
 			t.Errorf("%+v weighs %d", c, got)
 		}
 	}

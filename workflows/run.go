@@ -27,6 +27,7 @@ type run struct {
 	accused string   // the worker that Update knows to be lost
 
 	closing bool // ends or continues as new: nothing starts, polls return
+	opened  heft // the history when the core was there
 	polls   int
 	handled int // events of the core
 	hold    hold
@@ -127,6 +128,10 @@ func (r *run) load(ctx workflow.Context) error {
 		if suspended, err = r.takeUp(ctx, *r.in.Aside); err != nil {
 			return err
 		}
+	}
+	if r.opened = heftOf(ctx); r.opened.bytes >= fullBytes/2 {
+		return fmt.Errorf("the state of %s is too large for one update: it takes %d MiB of a history, which may hold %d; divide its "+
+			"resources among several stacks", r.in.Update.StackName, r.opened.bytes>>20, fullBytes/2>>20)
 	}
 	if suspended == nil {
 		r.core = engine.New(r.in.Goal, base, pending)

@@ -21,6 +21,14 @@ type hold struct {
 // over reports that the time has come to give up.
 func (h *hold) over() bool { return h.timer != nil && !h.givenUp && h.timer.IsReady() }
 
+// heft is how much a run's history holds.
+type heft struct{ events, bytes int }
+
+func heftOf(ctx workflow.Context) heft {
+	info := workflow.GetInfo(ctx)
+	return heft{info.GetCurrentHistoryLength(), info.GetCurrentHistorySize()}
+}
+
 // weight is how full a run's history is.
 type weight int
 
@@ -31,24 +39,25 @@ const (
 	full         // nothing more may be added
 )
 
-func weigh(events, bytes, polls int, suggested bool) weight {
+// weigh compares what a history holds with what it held when the run had opened its core. A run that is large from its
+// start goes on until it is as large again: otherwise it would continue as new for ever.
+func weigh(now, opened heft, polls int) weight {
 	switch {
-	case events >= fullEvents || bytes >= fullBytes || polls >= fullPolls:
+	case now.events >= fullEvents || now.bytes >= fullBytes || polls >= fullPolls:
 		return full
-	case events >= hardEvents || polls >= hardPolls:
+	case now.events >= max(hardEvents, 3*opened.events) || polls >= hardPolls:
 		return hard
-	case events >= softEvents || polls >= softPolls || suggested:
+	case now.events >= max(softEvents, 2*opened.events) || now.bytes >= max(softBytes, 2*opened.bytes) || polls >= softPolls:
 		return soft
 	}
 	return light
 }
 
 func (r *run) weight(ctx workflow.Context) weight {
-	info := workflow.GetInfo(ctx)
 	if n := r.in.ForceContinue; n > 0 && r.handled >= n {
 		return soft
 	}
-	return weigh(info.GetCurrentHistoryLength(), info.GetCurrentHistorySize(), r.polls, info.GetContinueAsNewSuggested())
+	return weigh(heftOf(ctx), r.opened, r.polls)
 }
 
 // mayContinue reports that the history is long and that nothing is in flight.

@@ -41,11 +41,12 @@ const (
 	// headerItems is how many headers of the base are loaded at once.
 	headerItems = 2000
 
-	// A Run continues as new at a quiet moment from softEvents or softPolls on, starts nothing new from hardEvents or
-	// hardPolls on, for holdFor, and from fullEvents or fullBytes on for good.
+	// A Run continues as new at a quiet moment from the soft limits on, starts nothing new from the hard ones on, for
+	// holdFor, and from the full ones on for good. The server ends a history at 51,200 events, 50 MiB or 2,000 polls, and
+	// putting the core away takes about the bytes that opening it took, which may be half of the full ones.
 	softEvents, hardEvents, fullEvents = 5_000, 8_000, 40_000
 	softPolls, hardPolls, fullPolls    = 1_000, 1_500, 1_800
-	fullBytes                          = 40 << 20
+	softBytes, fullBytes               = 4 << 20, 32 << 20
 	holdFor                            = time.Minute
 
 	// fruitless is how many epochs in a row may be lost without progress: a program that dies again and again will not get
