@@ -28,6 +28,9 @@ const (
 	aside = 2 * time.Second
 	// paceForgotten is how long after the last slowing down an account is called at will again.
 	paceForgotten = 5 * time.Minute
+	// again is after what time a call that somebody waits for is made again, once its account is slowed down: the lane says when it
+	// goes.
+	again = 250 * time.Millisecond
 	// fewestWaiting bounds the scheduled calls that wait, at least; else as many as go in waitingTime. The others come again later,
 	// in farthest at most.
 	fewestWaiting, waitingTime, farthest = 8, 2 * time.Second, 2 * time.Minute
@@ -149,10 +152,10 @@ func (p *pace) leave(turn chan struct{}) {
 }
 
 // told counts what became of a call. One that somebody waits for and that was turned away tells the scheduled ones, too, that
-// there are too many.
-func (p *pace) told(scheduled, throttled bool) {
+// there are too many. It gives after what time such a call may be made again; 0: as the retry policy says.
+func (p *pace) told(scheduled, throttled bool) time.Duration {
 	if p == nil {
-		return
+		return 0
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -165,6 +168,10 @@ func (p *pace) told(scheduled, throttled bool) {
 			p.scheduled.yield(math.Inf(1))
 		}
 	}
+	if throttled && !scheduled && p.prompt.rate > 0 {
+		return again
+	}
+	return 0
 }
 
 // lane is the calls of a pace that have the same precedence; guarded by the pace.

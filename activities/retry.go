@@ -87,10 +87,15 @@ func readPause(field, text string) (time.Duration, error) {
 	return d, nil
 }
 
-// turnedAway is the end of an attempt that asked the provider, and was turned away: the step is made again, or fails if the
-// stack allows no more. Temporal cannot count these: for it, an attempt that only waited for its turn is one too.
+// turnedAway is the end of an attempt that asked the provider, and was turned away: the step is made again, when the provider
+// says, or else the stack, or else the pace of the account; or it fails if the stack allows no more. Temporal cannot count
+// these: for it, an attempt that only waited for its turn is one too.
 func (at *attempt) turnedAway(ctx context.Context, err *temporal.ApplicationError) (engine.StepFinished, error) {
-	allowed := at.session.retries.Of(at.step.Type).Attempts
+	policy := at.session.retries.Of(at.step.Type)
+	if policy == (deployments.Retry{}) && err.NextRetryDelay() == 0 {
+		return engine.StepFinished{}, notDone(err.Message(), at.again)
+	}
+	allowed := policy.Attempts
 	if allowed == 0 {
 		return engine.StepFinished{}, err
 	}

@@ -80,3 +80,26 @@ func TestAnAttemptThatDidNotGetItsTurnIsNotCounted(t *testing.T) {
 		t.Errorf("%+v %v", result, err)
 	}
 }
+
+func TestACallOfASlowedAccountIsMadeAgainWhenItsPaceSays(t *testing.T) {
+	for name, c := range map[string]struct {
+		config     map[string]deployments.ConfigValue
+		says, want time.Duration
+	}{
+		"nothing else is said":   {nil, 0, again},
+		"its provider says when": {nil, 3 * time.Second, 3 * time.Second},
+		"its stack does":         {retrying(`{"toy": {"initial": "2s"}}`), 0, 0},
+	} {
+		h := bench(t, c.config)
+		s, err := h.acts.hosted(t.Context(), h.update, h.base)
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := &attempt{session: s, step: engine.Step{Type: thingType}, again: again}
+		reason, _ := turnAway(notDone("slow down", c.says))
+		_, err = at.turnedAway(t.Context(), reason)
+		if next, ok := turnAway(err); !ok || next.NextRetryDelay() != c.want {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -55,7 +55,8 @@ type attempt struct {
 	step    engine.Step
 	round   int
 	pulse   *pulse
-	pace    *pace // of the account that its provider calls
+	pace    *pace         // of the account that its provider calls
+	again   time.Duration // when the pace lets it ask once more; 0: as the retry policy says
 }
 
 // leave writes the result where settling looks first, for the case that it cannot be reported.
@@ -150,7 +151,7 @@ func mutate[T any](
 		return none, unknownOutcome("it was not answered in its time")
 	}
 	if !at.step.Preview {
-		at.pace.told(at.session.request.Scheduled, pluginhost.Throttled(err))
+		at.told(err)
 	}
 	return value, err
 }
@@ -165,6 +166,11 @@ func (at *attempt) keepPace(ctx context.Context) error {
 		return temporal.NewCanceledError()
 	}
 	return postponed("the worker stops", 0)
+}
+
+// told tells the pace what the provider answered.
+func (at *attempt) told(err error) {
+	at.again = at.pace.told(at.session.request.Scheduled, pluginhost.Throttled(err))
 }
 
 // wait waits for a call, and passes a cancel on to its provider. It tells whether the call was answered before the step's time

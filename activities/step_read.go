@@ -27,7 +27,7 @@ func (at *attempt) ask(
 			URN: u, Name: u.Name(), Type: u.Type(), ID: resource.ID(id), Inputs: inputs, State: state, Timeout: at.step.Timeout,
 		})
 	})
-	at.pace.told(at.session.request.Scheduled, pluginhost.Throttled(err))
+	at.told(err)
 	found.Inputs = keepSecrets(found.Inputs, inputs)
 	found.Outputs = keepSecrets(keepSecrets(found.Outputs, inputs), state)
 	var init *plugin.InitError
