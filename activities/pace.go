@@ -29,8 +29,8 @@ const (
 	// paceForgotten is how long after the last slowing down an account is called at will again.
 	paceForgotten = 5 * time.Minute
 	// again is after what time a call that somebody waits for is made again, once its account is slowed down: the lane says when it
-	// goes.
-	again = 250 * time.Millisecond
+	// goes. It is doubled each time, mostDoubled times at most: what is never taken must not use the lane up.
+	again, mostDoubled = 250 * time.Millisecond, 8
 	// fewestWaiting bounds the scheduled calls that wait, at least; else as many as go in waitingTime. The others come again later,
 	// in farthest at most.
 	fewestWaiting, waitingTime, farthest = 8, 2 * time.Second, 2 * time.Minute

@@ -196,7 +196,7 @@ func deploy(t *testing.T, p *pace, account *counter) time.Duration {
 
 // askedBy makes a call again until it is taken.
 func (c *counter) askedBy(ctx context.Context, p *pace, scheduled bool) {
-	for wait := time.Second; ctx.Err() == nil; {
+	for wait, refused := time.Second, 0; ctx.Err() == nil; {
 		err := p.take(ctx, nil, scheduled)
 		if again := (*temporal.ApplicationError)(nil); errors.As(err, &again) {
 			c.back()
@@ -213,7 +213,8 @@ func (c *counter) askedBy(ctx context.Context, p *pace, scheduled bool) {
 		case !turned:
 			return
 		case soon > 0:
-			time.Sleep(soon)
+			time.Sleep(soon << min(refused, mostDoubled))
+			refused++
 		default:
 			time.Sleep(wait)
 			wait *= 2

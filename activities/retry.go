@@ -92,8 +92,9 @@ func readPause(field, text string) (time.Duration, error) {
 // these: for it, an attempt that only waited for its turn is one too.
 func (at *attempt) turnedAway(ctx context.Context, err *temporal.ApplicationError) (engine.StepFinished, error) {
 	policy := at.session.retries.Of(at.step.Type)
-	if policy == (deployments.Retry{}) && err.NextRetryDelay() == 0 {
-		return engine.StepFinished{}, notDone(err.Message(), at.again)
+	if policy == (deployments.Retry{}) && err.NextRetryDelay() == 0 && at.again > 0 {
+		n := at.pulse.turnedAway(ctx)
+		return engine.StepFinished{}, notDone(err.Message(), at.again<<min(n-1, mostDoubled))
 	}
 	allowed := policy.Attempts
 	if allowed == 0 {

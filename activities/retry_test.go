@@ -1,6 +1,7 @@
 package activities
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -8,6 +9,7 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/tokens"
+	"go.temporal.io/sdk/temporal"
 )
 
 func retrying(text string) map[string]deployments.ConfigValue {
@@ -95,11 +97,35 @@ func TestACallOfASlowedAccountIsMadeAgainWhenItsPaceSays(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		at := &attempt{session: s, step: engine.Step{Type: thingType}, again: again}
-		reason, _ := turnAway(notDone("slow down", c.says))
-		_, err = at.turnedAway(t.Context(), reason)
-		if next, ok := turnAway(err); !ok || next.NextRetryDelay() != c.want {
-			t.Errorf("%s: %v", name, err)
+		at := &attempt{session: s, step: engine.Step{Type: thingType}, again: again, pulse: &pulse{heart: h.heart, timeout: time.Minute}}
+		for nth := range 20 {
+			reason, _ := turnAway(notDone("slow down", c.says))
+			_, err = at.turnedAway(t.Context(), reason)
+			want := c.want
+			if want == again {
+				want = min(again<<nth, 64*time.Second)
+			}
+			if next, ok := turnAway(err); !ok || next.NextRetryDelay() != want {
+				t.Errorf("%s, the %d. time: %v", name, nth+1, err)
+			}
+		}
+	}
+}
+
+func TestAStepThatWasLostTwiceRestsBeforeItIsBegunAgain(t *testing.T) {
+	h := bench(t, nil)
+	step := h.create(texts("name", "n"))
+	_, err := h.step(step, 3)
+	var postponed *temporal.ApplicationError
+	if !errors.As(err, &postponed) || postponed.Type() != deployments.ErrorPostponed || postponed.NextRetryDelay() != time.Second {
+		t.Errorf("the third round: %v", err)
+	}
+	if result, err := h.step(step, 2); err != nil || result.Outcome != engine.OutcomeDone {
+		t.Errorf("the second round: %+v %v", result, err)
+	}
+	for round, want := range map[int]time.Duration{1: 0, 2: 0, 3: time.Second, 5: 4 * time.Second, 16: 64 * time.Second} {
+		if got := rest(round); got != want {
+			t.Errorf("before round %d it rests for %s", round, got)
 		}
 	}
 }

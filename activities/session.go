@@ -253,12 +253,9 @@ func (s *session) leaveOutcome(ctx context.Context, round int, result engine.Ste
 	_ = persistFor(ctx, func() error { return s.store.PutOutcome(ctx, s.update, round, result) })
 }
 
-// maxRounds is how many rounds of a step settling looks for outcomes of.
-const maxRounds = 16
-
 // leftOutcome gives what a lost attempt of an operation has left.
 func (s *session) leftOutcome(ctx context.Context, op int) (engine.StepFinished, bool, error) {
-	for round := 1; round <= maxRounds; round++ {
+	for round := 1; round <= deployments.MaxRounds; round++ {
 		left, err := s.store.Outcome(ctx, s.update, op, round)
 		if err != nil {
 			return engine.StepFinished{}, false, err

@@ -11,6 +11,7 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/providers"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
+	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/temporal"
 )
 
@@ -25,7 +26,12 @@ func (a *Activities) Step(ctx context.Context, in deployments.StepInput) (deploy
 	at := &attempt{session: s, step: in.Step, round: in.Round, pulse: startPulse(ctx, a.Heart)}
 	defer at.pulse.stopPulse()
 
-	result, err := at.run(ctx)
+	var result engine.StepFinished
+	if wait := rest(in.Round); wait > 0 && activity.GetInfo(ctx).Attempt == 1 {
+		err = postponed("it was lost before, and had no effect", wait)
+	} else {
+		result, err = at.run(ctx)
+	}
 	if interrupted(err) && !at.pulse.cancelRequested(ctx) {
 		err = postponed("the worker stops", 0)
 	} else if interrupted(err) {
@@ -57,6 +63,14 @@ type attempt struct {
 	pulse   *pulse
 	pace    *pace         // of the account that its provider calls
 	again   time.Duration // when the pace lets it ask once more; 0: as the retry policy says
+}
+
+// rest is the pause before a round of a step. The second begins at once: most steps are lost with a worker, and that once.
+func rest(round int) time.Duration {
+	if round < 3 {
+		return 0
+	}
+	return time.Second << min(round-3, 6)
 }
 
 // leave writes the result where settling looks first, for the case that it cannot be reported.

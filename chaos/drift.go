@@ -198,6 +198,7 @@ func driftingLine(all []outcome, whole bool) (string, []string) {
 	text := ""
 	for _, o := range all {
 		if len(o.Times) < 5 {
+			broken = append(broken, "it was not measured how long an update takes")
 			continue
 		}
 		ratio := o.Times[1] / o.Times[0]

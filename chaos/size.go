@@ -153,7 +153,16 @@ func outlasting(ctx context.Context, w *world) (o outcome, err error) {
 	if err != nil {
 		return o, err
 	}
-	before, err := s.cloud.Objects(ctx, "")
+	var before []fakecloud.Object
+	still := 0 // looks in a row that found nothing new
+	err = eventually(ctx, "what was under way is done", func() (bool, error) {
+		now, err := s.cloud.Objects(ctx, "")
+		if still++; len(now) != len(before) {
+			still = 0
+		}
+		before = now
+		return still == 30, err
+	})
 	if err != nil {
 		return o, err
 	}
@@ -173,6 +182,8 @@ func outlasting(ctx context.Context, w *world) (o outcome, err error) {
 	case err != nil:
 	case len(state.Resources) != heldResources+2:
 		err = fmt.Errorf("the state has %d resources", len(state.Resources))
+	case len(before) >= heldResources:
+		err = errors.New("nothing waited for the slow step")
 	case held["histories"] < 3: // one of the Update, and more than one of the Run
 		err = errors.New("a full history was not begun anew once its slow step was over")
 	case held["events"] >= mostHeld:

@@ -202,12 +202,16 @@ type CompareInput struct {
 	Compare engine.Compare `json:"compare"`
 }
 
+// MaxRounds is how many times a step is begun in all that is lost each time and is then known to have had no effect.
+const MaxRounds = 16
+
 // StepInput is one call that may change the world.
 type StepInput struct {
 	Update UpdateName  `json:"update"`
 	Base   int         `json:"base"`
 	Step   engine.Step `json:"step"`
-	// Round counts how often the core has issued this step, from 1: a settled, absent step is issued again.
+	// Round counts how often the core has issued this step, from 1: a settled, absent step is issued again,
+	// MaxRounds times at most.
 	Round int `json:"round"`
 }
 

@@ -144,6 +144,8 @@ type RunInput struct {
 	Epoch    int        `json:"epoch,omitempty"`
 	Received int        `json:"received,omitempty"`
 	Held     []Messages `json:"held,omitempty"`
+	// Late is what arrived while the core was put away.
+	Late Late `json:"late,omitzero"`
 	// Replies are not acknowledged yet; Cursor counts those of this epoch that are. Ended: the epoch's program exited.
 	Replies []engine.Reply `json:"replies,omitempty"`
 	Cursor  int            `json:"cursor,omitempty"`
@@ -155,6 +157,13 @@ type RunInput struct {
 	// ForceContinue, if not zero, makes the Run continue as new at every quiet moment after so many events of the
 	// core; for tests.
 	ForceContinue int `json:"forceContinue,omitempty"`
+}
+
+// Late is what a Run was sent and has not heard, of each kind in order.
+type Late struct {
+	Cancels  []engine.Cancelled `json:"cancels,omitempty"`
+	Answers  []engine.Resolved  `json:"answers,omitempty"`
+	Messages []Messages         `json:"messages,omitempty"`
 }
 
 // Message is one thing that the program's host tells the Run. Exactly one field is set.

@@ -177,6 +177,10 @@ func (r *run) settle(s engine.Settle) call {
 		summary: fmt.Sprintf("find out about %s %s %s", s.Step.Kind, s.Step.Type, s.Step.URN.Name()),
 		input:   deployments.SettleInput{Update: r.in.Update, Base: r.in.Base, Settle: s, Round: r.in.Rounds[op]},
 		events: result(func(f engine.StepFinished) []engine.Event {
+			if f.Outcome == engine.OutcomeAbsent && r.in.Rounds[op] >= deployments.MaxRounds {
+				f.Outcome, f.Error = engine.OutcomeFailed, fmt.Sprintf("%s %s was begun %d times, and each time nothing is known but that it had "+
+					"no effect; the attempts in Temporal's Web UI say why", s.Step.Kind, s.Step.URN, deployments.MaxRounds)
+			}
 			r.decide(op, f.Outcome)
 			return single(f)
 		}, func(err error) []engine.Event {

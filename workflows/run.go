@@ -48,6 +48,7 @@ func (w *Workflows) Run(ctx workflow.Context, in deployments.RunInput) (deployme
 	if err := r.load(ctx); err != nil {
 		return r.unopened(err), nil
 	}
+	r.catchUp(ctx, in.Late)
 	for {
 		r.receive(ctx)
 		if r.mayContinue(ctx) {
@@ -167,29 +168,41 @@ func (r *run) signalled() bool {
 
 // receive hands everything that has happened to the core, so that one wake is one batch.
 func (r *run) receive(ctx workflow.Context) {
-	var c engine.Cancelled
-	for r.cancels.ReceiveAsync(&c) {
-		r.handle(c)
+	r.catchUp(ctx, r.unheard())
+	r.land(ctx)
+	r.open(ctx) // what results carried
+}
+
+// unheard takes what has arrived and was not heard.
+func (r *run) unheard() deployments.Late {
+	late := deployments.Late{Messages: r.posted}
+	r.posted = nil
+	for c := (engine.Cancelled{}); r.cancels.ReceiveAsync(&c); c = (engine.Cancelled{}) {
+		late.Cancels = append(late.Cancels, c)
 	}
 	if r.interrupted && !r.told {
 		r.told = true
-		r.handle(engine.Cancelled{})
+		late.Cancels = append(late.Cancels, engine.Cancelled{})
 	}
-	var a engine.Resolved
-	for r.answers.ReceiveAsync(&a) {
+	for a := (engine.Resolved{}); r.answers.ReceiveAsync(&a); a = (engine.Resolved{}) {
+		late.Answers = append(late.Answers, a)
+	}
+	for m := (deployments.Messages{}); r.messages.ReceiveAsync(&m); m = (deployments.Messages{}) {
+		late.Messages = append(late.Messages, m)
+	}
+	return late
+}
+
+// catchUp hears what unheard took.
+func (r *run) catchUp(ctx workflow.Context, late deployments.Late) {
+	for _, c := range late.Cancels {
+		r.handle(c)
+	}
+	for _, a := range late.Answers {
 		r.handle(a)
-		a = engine.Resolved{}
 	}
-	for {
-		var m deployments.Messages // each its own: what it carries stays
-		if !r.messages.ReceiveAsync(&m) {
-			break
-		}
-		r.post(&m)
-	}
+	r.posted = append(late.Messages, r.posted...)
 	r.open(ctx)
-	r.land(ctx)
-	r.open(ctx) // what results carried
 }
 
 // open hears what was posted.

@@ -1,7 +1,7 @@
 package workflows
 
 import (
-	"bytes"
+	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -45,7 +45,7 @@ func weigh(now, opened heft, polls int) weight {
 	switch {
 	case now.events >= fullEvents || now.bytes >= fullBytes || polls >= fullPolls:
 		return full
-	case now.events >= max(hardEvents, 3*opened.events) || polls >= hardPolls:
+	case now.events >= max(hardEvents, 3*opened.events) || now.bytes >= max(hardBytes, 3*opened.bytes) || polls >= hardPolls:
 		return hard
 	case now.events >= max(softEvents, 2*opened.events) || now.bytes >= max(softBytes, 2*opened.bytes) || polls >= softPolls:
 		return soft
@@ -74,6 +74,9 @@ func (r *run) mayContinue(ctx workflow.Context) bool {
 // holding reports that nothing new may start.
 func (r *run) holding(ctx workflow.Context) bool {
 	w := r.weight(ctx)
+	if r.core.Stopped { // what it still gives out ends things
+		return false
+	}
 	if len(r.flights)+len(r.parked) == 0 && r.core.InFlight() > 0 {
 		return false // the core has something under way that is only waiting to be started again
 	}
@@ -86,60 +89,58 @@ func (r *run) holding(ctx workflow.Context) bool {
 	return w == full || w == hard && !r.hold.givenUp
 }
 
-// continueAsNew puts the core away. Nothing is in flight; what is unsaved is saved, polls are answered, and every
-// signal that has arrived is in the core or in the input of the next run: one left in its channel would be lost. So a core
-// that is too large for that input is stored before, and once more if anything was heard meanwhile.
+// continueAsNew puts the core away. Nothing is in flight, and what is unsaved is saved before. What is heard from then on is in
+// the input of the next run: what is left in a signal's channel would be lost. If it is too much for that, the core hears it, and
+// is put away once more.
 func (r *run) continueAsNew(ctx workflow.Context) error {
 	for n := 1; ; n++ {
-		r.receive(ctx)
-		r.saver.add(r.core.Deltas())
-		stored, err := r.core.Suspend()
+		r.save(ctx)
+		in, err := r.next(ctx, n)
 		if err != nil {
 			return err
-		}
-		var aside *deployments.Aside
-		if len(stored) > asideBytes {
-			if aside, err = r.putAside(ctx, n, stored); err != nil {
-				return err
-			}
 		}
 		r.closing = true
-		in, err := r.last(ctx)
+		if err := workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) }); err != nil {
+			return err
+		}
+		in.Late = r.unheard()
+		late, err := json.Marshal(in.Late)
 		if err != nil {
 			return err
 		}
-		if aside != nil && bytes.Equal(in.Suspended, stored) {
-			in.Suspended, in.Aside = nil, aside
-		}
-		if len(in.Suspended) <= asideBytes {
+		if len(late) <= asideBytes {
+			in.Epoch, in.Received, in.Held = r.inbox.epoch, r.inbox.received, r.inbox.held
+			in.Replies, in.Cursor, in.Ended = r.outbox.replies, r.outbox.acked, r.outbox.ended
 			return workflow.NewContinueAsNewError(ctx, deployments.WorkflowRun, in)
 		}
 		r.closing = false
+		r.catchUp(ctx, in.Late)
 	}
 }
 
-// last saves and hears what is left, and gives the input of the next run.
-func (r *run) last(ctx workflow.Context) (in deployments.RunInput, err error) {
+// save hears what has arrived, and makes everything durable. A save that fails is the core's business after the next start, where
+// it fails again.
+func (r *run) save(ctx workflow.Context) {
 	for {
 		r.receive(ctx)
 		r.saver.add(r.core.Deltas())
-		if !r.saver.unsaved() && r.saver.flight == nil && workflow.AllHandlersFinished(ctx) {
-			break
+		if r.saver.flight == nil && !r.saver.unsaved() {
+			return
 		}
-		// A failed save is the core's business after the next start, where it fails again.
 		if err := r.saver.flush(ctx); err != nil {
 			workflow.GetLogger(ctx).Warn("cannot save", "error", err)
 		}
-		if err := workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) }); err != nil {
-			return in, err
-		}
 	}
+}
+
+// next is the input of the next run, with the core as it stands.
+func (r *run) next(ctx workflow.Context, nth int) (in deployments.RunInput, err error) {
 	in = r.in
-	in.Suspended, err = r.core.Suspend()
-	in.Aside = nil
-	in.Epoch, in.Received, in.Held = r.inbox.epoch, r.inbox.received, r.inbox.held
-	in.Replies, in.Cursor, in.Ended = r.outbox.replies, r.outbox.acked, r.outbox.ended
-	in.Saves = r.saver.number
+	in.Saves, in.Aside = r.saver.number, nil
+	if in.Suspended, err = r.core.Suspend(); err == nil && len(in.Suspended) > asideBytes {
+		in.Aside, err = r.putAside(ctx, nth, in.Suspended)
+		in.Suspended = nil
+	}
 	return in, err
 }
 

@@ -13,6 +13,7 @@ func (r *run) issue(ctx workflow.Context) {
 		r.handle(engine.Cancelled{}) // what cannot be kept must not be begun
 	}
 	if r.holding(ctx) {
+		r.saver.add(r.core.Deltas())
 		return
 	}
 	var plans []engine.Plan

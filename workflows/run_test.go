@@ -138,15 +138,15 @@ func TestASlowStepHoldsOthersForAWhileAndForGoodOnlyOnceTheHistoryIsFull(t *test
 		}
 		return nil
 	}
-	began := func(name string) bool {
+	calls := func(name string) int {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		return w.calls[name] > 0
+		return w.calls[name]
 	}
 	p.at = map[int]func(*testsuite.TestWorkflowEnvironment){3: func(env *testsuite.TestWorkflowEnvironment) {
 		env.SetCurrentHistoryLength(fullEvents)
 		env.RegisterDelayedCallback(func() {
-			if began("thing-d") || w.calls["thing-a"] > slow {
+			if calls("thing-d") > 0 || calls("thing-a") > slow {
 				t.Error("a full history takes more while something is under way")
 			}
 		}, 4*time.Minute)
@@ -157,12 +157,12 @@ func TestASlowStepHoldsOthersForAWhileAndForGoodOnlyOnceTheHistoryIsFull(t *test
 			p.next(env)
 		}, time.Second)
 		env.RegisterDelayedCallback(func() {
-			if began("thing-b") {
+			if calls("thing-b") > 0 {
 				t.Error("a long history does not wait for a quiet moment")
 			}
 		}, holdFor/2)
 		env.RegisterDelayedCallback(func() {
-			if !began("thing-b") || !began("thing-c") {
+			if calls("thing-b") == 0 || calls("thing-c") == 0 {
 				t.Error("a long history waits for a quiet moment for ever")
 			}
 		}, 2*holdFor)
@@ -349,5 +349,108 @@ func TestProgressIsATable(t *testing.T) {
 	}
 	if len(got) > detailsBytes {
 		t.Errorf("the table has %d bytes", len(got))
+	}
+}
+
+// TestWhatArrivesWhileTheCoreIsPutAwayIsHeardByTheNextRun: of each kind.
+func TestWhatArrivesWhileTheCoreIsPutAwayIsHeardByTheNextRun(t *testing.T) {
+	long := names(26)
+	for i := range long {
+		long[i] += strings.Repeat("x", 30_000)
+	}
+	end := func(say func(*testsuite.TestWorkflowEnvironment)) func(*testsuite.TestWorkflowEnvironment, *program) {
+		return func(env *testsuite.TestWorkflowEnvironment, p *program) {
+			p.asked = len(p.names) // its program is ended
+			say(env)
+		}
+	}
+	for name, c := range map[string]struct {
+		arrives func(*testsuite.TestWorkflowEnvironment, *program)
+		want    engine.Status
+	}{
+		"a cancel": {end(func(env *testsuite.TestWorkflowEnvironment) {
+			env.SignalWorkflow(deployments.SignalCancel, engine.Cancelled{})
+		}), engine.StatusCancelled},
+		"a cancel of the workflow": {end(func(env *testsuite.TestWorkflowEnvironment) { env.CancelWorkflow() }), engine.StatusCancelled},
+		"a registration":           {func(env *testsuite.TestWorkflowEnvironment, p *program) { p.next(env) }, engine.StatusSucceeded},
+	} {
+		w, p := newWorld(), &program{names: long}
+		w.putting = func(env *testsuite.TestWorkflowEnvironment) {
+			w.putting = nil
+			c.arrives(env, p)
+		}
+		out, runs := perform(t, w, p, deployments.RunInput{ForceContinue: 20}, nil)
+		if out.Result.Status != c.want || runs < 2 {
+			t.Errorf("%s: came to %+v in %d runs", name, out.Result, runs)
+		}
+		if got, _ := w.snapshot(t); c.want == engine.StatusSucceeded && len(got) != len(long) {
+			t.Errorf("%s: %d of %d are stored", name, len(got), len(long))
+		}
+	}
+}
+
+func TestAPollIsNotAnsweredWhileTheStoreIsAwayAndARunIsToContinue(t *testing.T) {
+	w, p := newWorld(), &program{names: names(3)}
+	w.away = 20
+	out, runs := perform(t, w, p, deployments.RunInput{ForceContinue: 1}, nil)
+	if out.Result.Status != engine.StatusSucceeded || p.polls > 5*runs {
+		t.Errorf("came to %+v with %d polls in %d runs", out.Result, p.polls, runs)
+	}
+}
+
+func TestAForcedCancelEndsAStepThatHoldsAFullHistory(t *testing.T) {
+	w, p := newWorld(), &program{names: names(2)}
+	w.outcomes["thing-a"] = func(int) error {
+		return temporal.NewApplicationErrorWithOptions("slow down", deployments.ErrorThrottled,
+			temporal.ApplicationErrorOptions{NextRetryDelay: time.Minute})
+	}
+	out, _ := perform(t, w, p, deployments.RunInput{}, func(env *testsuite.TestWorkflowEnvironment) {
+		env.RegisterDelayedCallback(func() {
+			env.SetCurrentHistoryLength(fullEvents)
+			p.asked = len(p.names)
+			env.SignalWorkflow(deployments.SignalCancel, engine.Cancelled{Forced: true})
+			p.next(env)
+		}, 10*time.Minute)
+	})
+	if out.Result.Status != engine.StatusCancelled || w.calls["thing-a"] > 12 {
+		t.Errorf("came to %+v after %d attempts", out.Result, w.calls["thing-a"])
+	}
+}
+
+func TestWhatEndsWhileAHistoryIsFullIsSaved(t *testing.T) {
+	w, p := newWorld(), &program{names: names(2)}
+	for name, attempts := range map[string]int{"thing-a": 8, "thing-b": 3} {
+		w.outcomes[name] = func(n int) error {
+			if n < attempts {
+				return temporal.NewApplicationErrorWithOptions("slow down", deployments.ErrorThrottled,
+					temporal.ApplicationErrorOptions{NextRetryDelay: time.Minute})
+			}
+			return nil
+		}
+	}
+	var stored []string
+	out, _ := perform(t, w, p, deployments.RunInput{}, func(env *testsuite.TestWorkflowEnvironment) {
+		env.RegisterDelayedCallback(func() { p.next(env) }, time.Second)
+		env.RegisterDelayedCallback(func() { env.SetCurrentHistoryLength(fullEvents) }, time.Minute)
+		env.RegisterDelayedCallback(func() {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			stored, _ = w.snapshot(t)
+		}, 4*time.Minute)
+	})
+	if out.Result.Status != engine.StatusSucceeded || !slices.Equal(stored, []string{"thing-b"}) {
+		t.Errorf("came to %+v; while one was slow, %v was stored", out.Result, stored)
+	}
+}
+
+func TestAStepThatIsLostAgainAndAgainWithoutEffectFails(t *testing.T) {
+	w, p := newWorld(), &program{names: names(1)}
+	w.outcomes["thing-a"] = func(int) error { return errUnknown }
+	out, _ := perform(t, w, p, deployments.RunInput{}, nil)
+	if out.Result.Status != engine.StatusFailed || w.calls["thing-a"] != deployments.MaxRounds || !strings.Contains(out.Result.Error, "begun 16 times") {
+		t.Errorf("came to %+v after %d calls", out.Result, w.calls["thing-a"])
+	}
+	if got, pending := w.snapshot(t); len(got) != 0 || pending != 0 {
+		t.Errorf("stored %v and %d pending", got, pending)
 	}
 }

@@ -46,7 +46,7 @@ const (
 	// putting the core away takes about the bytes that opening it took, which may be half of the full ones.
 	softEvents, hardEvents, fullEvents = 5_000, 8_000, 40_000
 	softPolls, hardPolls, fullPolls    = 1_000, 1_500, 1_800
-	softBytes, fullBytes               = 4 << 20, 32 << 20
+	softBytes, hardBytes, fullBytes    = 4 << 20, 8 << 20, 32 << 20
 	holdFor                            = time.Minute
 
 	// fruitless is how many epochs in a row may be lost without progress: a program that dies again and again will not get

@@ -38,7 +38,10 @@ type world struct {
 	outcomes map[string]func(n int) error // by resource name: what its nth step ends in, after its effect
 	calls    map[string]int               // steps by resource name
 	settled  engine.Outcome
-	asked    int // times that another worker was asked for
+	asked    int                                      // times that another worker was asked for
+	away     int                                      // saves that fail first
+	putting  func(*testsuite.TestWorkflowEnvironment) // while a core is put aside
+	env      *testsuite.TestWorkflowEnvironment
 }
 
 func newWorld() *world {
@@ -93,6 +96,10 @@ func (w *world) Plan(_ context.Context, in deployments.PlanInput) (out deploymen
 func (w *world) Save(_ context.Context, in deployments.SaveInput) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.away > 0 {
+		w.away--
+		return errors.New("the store is away")
+	}
 	w.saves[in.Number] = in
 	return nil
 }
@@ -104,6 +111,9 @@ func (w *world) Headers(context.Context, deployments.HeadersInput) (deployments.
 func (w *world) PutAside(_ context.Context, p deployments.AsidePart) error {
 	if w.aside == nil {
 		w.aside = map[string][]byte{}
+	}
+	if w.putting != nil {
+		w.putting(w.env)
 	}
 	w.aside[fmt.Sprint(p.Name, p.Part)] = p.Data
 	return nil
@@ -241,6 +251,7 @@ func perform(t *testing.T, w *world, p *program, in deployments.RunInput, at fun
 		env.SetTestTimeout(time.Minute)
 		New(Settings{}).Register(env)
 		env.RegisterActivity(w)
+		w.env = env
 		env.OnSignalExternalWorkflow(anything, anything, anything, anything, anything).Return(
 			func(_, workflowID, _, signal string, arg any) error {
 				if signal == deployments.SignalLost { // the Update takes a while to find another

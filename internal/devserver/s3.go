@@ -121,6 +121,9 @@ func dropHalfMade(attributes meta.MetadataStorer) error {
 		return err
 	}
 	for _, e := range entries {
+		if !e.IsDir() {
+			continue
+		}
 		if _, err := attributes.RetrieveAttribute(nil, e.Name(), "", "acl"); errors.Is(err, meta.ErrNoSuchKey) {
 			_ = os.Remove(e.Name())
 		}
