@@ -115,6 +115,7 @@ func goalOf(u deployments.UpdateName, version int, r deployments.UpdateRequest) 
 	if g.Parallel < 1 {
 		g.Parallel = defaultParallel
 	}
+	g.Parallel = min(g.Parallel, deployments.MaxParallel)
 	g.Ahead = ahead(g.Parallel)
 	return g
 }

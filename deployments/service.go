@@ -18,6 +18,9 @@ const (
 	OnBusySupersede OnBusy = "supersede"
 )
 
+// MaxParallel is how many steps an update makes at a time, at most: Temporal lets a workflow have 2,000 activities under way.
+const MaxParallel = 1000
+
 // UpdateRequest asks for an update or a preview.
 type UpdateRequest struct {
 	Stack StackName `json:"stack"`

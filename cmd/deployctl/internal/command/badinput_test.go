@@ -56,12 +56,13 @@ func TestBadInputIsRefusedWithASentenceAndANonZeroExit(t *testing.T) {
 func TestFlagsOfAnUpdateThatMakeNoSenseAreRefusedBeforeItIsSubmitted(t *testing.T) {
 	d := newDesk(t, map[string]string{"Pulumi.yaml": yamlProject})
 	d.stack("dev")
-	for flag, c := range map[string]struct{ value, sentence string }{
-		"--parallel":   {"0", "--parallel must be at least 1"},
-		"--on-busy":    {"panic", `--on-busy takes queue, fail or supersede, not "panic"`},
-		"--on-unknown": {"guess", `--on-unknown takes wait or fail, not "guess"`},
+	for _, c := range []struct{ flag, value, sentence string }{
+		{"--parallel", "0", "--parallel must be from 1 to 1000, not 0"},
+		{"--parallel", "1001", "--parallel must be from 1 to 1000, not 1001"},
+		{"--on-busy", "panic", `--on-busy takes queue, fail or supersede, not "panic"`},
+		{"--on-unknown", "guess", `--on-unknown takes wait or fail, not "guess"`},
 	} {
-		d.refused(2, c.sentence, "up", "--yes", flag, c.value)
+		d.refused(2, c.sentence, "up", "--yes", c.flag, c.value)
 	}
 	if len(d.service.Requests) != 0 {
 		t.Error("an update was submitted")

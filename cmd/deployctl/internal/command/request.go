@@ -17,8 +17,8 @@ func (s *session) request(ctx context.Context, kind engine.Kind, stack deploymen
 		Refresh: s.flags.Bool("refresh"), Targets: s.flags.StringSlice("target"), TargetDependents: s.flags.Bool("target-dependents"),
 		Replace: s.flags.StringSlice("replace"), ContinueOnError: s.flags.Bool("continue-on-error"), Parallel: s.flags.Int("parallel"),
 	}
-	if r.Parallel < 1 {
-		return r, deployments.Errorf(deployments.CodeInvalid, "--parallel must be at least 1")
+	if r.Parallel < 1 || r.Parallel > deployments.MaxParallel {
+		return r, deployments.Errorf(deployments.CodeInvalid, "--parallel must be from 1 to %d, not %d", deployments.MaxParallel, r.Parallel)
 	}
 	if err := s.modes(&r); err != nil {
 		return r, err
