@@ -253,9 +253,9 @@ func (s *session) leaveOutcome(ctx context.Context, round int, result engine.Ste
 	_ = persistFor(ctx, func() error { return s.store.PutOutcome(ctx, s.update, round, result) })
 }
 
-// leftOutcome gives what a lost attempt of an operation has left.
-func (s *session) leftOutcome(ctx context.Context, op int) (engine.StepFinished, bool, error) {
-	for round := 1; round <= deployments.MaxRounds; round++ {
+// leftOutcome gives what a lost attempt of an operation has left, in one of its rounds.
+func (s *session) leftOutcome(ctx context.Context, op, rounds int) (engine.StepFinished, bool, error) {
+	for round := 1; round <= rounds; round++ {
 		left, err := s.store.Outcome(ctx, s.update, op, round)
 		if err != nil {
 			return engine.StepFinished{}, false, err

@@ -35,7 +35,7 @@ func (a *Activities) Settle(ctx context.Context, in deployments.SettleInput) (en
 }
 
 func (at *attempt) settle(ctx context.Context) (engine.StepFinished, error) {
-	found, ok, err := at.session.leftOutcome(ctx, at.step.Op)
+	found, ok, err := at.session.leftOutcome(ctx, at.step.Op, max(at.round, deployments.MaxRounds))
 	if err != nil || ok {
 		return found, err
 	}

@@ -202,7 +202,7 @@ type CompareInput struct {
 	Compare engine.Compare `json:"compare"`
 }
 
-// MaxRounds is how many times a step is begun in all that is lost each time and is then known to have had no effect.
+// MaxRounds is how many times a step is begun that is lost each time, though beginning it again is safe.
 const MaxRounds = 16
 
 // StepInput is one call that may change the world.

@@ -19,7 +19,7 @@ const (
 )
 
 // MaxParallel is how many steps an update makes at a time, at most: Temporal lets a workflow have 2,000 activities under way.
-const MaxParallel = 1000
+const MaxParallel = 500
 
 // UpdateRequest asks for an update or a preview.
 type UpdateRequest struct {

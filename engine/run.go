@@ -185,6 +185,11 @@ func (r *Run) Ready() []Command {
 	for r.advance() {
 	}
 	r.issueSteps()
+	return r.Pressing()
+}
+
+// Pressing is Ready without anything new: what was issued before and is to be found out about or begun again, and what is told.
+func (r *Run) Pressing() []Command {
 	out := r.out
 	r.out = nil
 	return out

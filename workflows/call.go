@@ -178,8 +178,11 @@ func (r *run) settle(s engine.Settle) call {
 		input:   deployments.SettleInput{Update: r.in.Update, Base: r.in.Base, Settle: s, Round: r.in.Rounds[op]},
 		events: result(func(f engine.StepFinished) []engine.Event {
 			if f.Outcome == engine.OutcomeAbsent && r.in.Rounds[op] >= deployments.MaxRounds {
-				f.Outcome, f.Error = engine.OutcomeFailed, fmt.Sprintf("%s %s was begun %d times, and each time nothing is known but that it had "+
-					"no effect; the attempts in Temporal's Web UI say why", s.Step.Kind, s.Step.URN, deployments.MaxRounds)
+				f.Outcome, f.Error = engine.OutcomeFailed, fmt.Sprintf("it was begun %d times, and lost each time; the attempts in Temporal's "+
+					"Web UI say why", r.in.Rounds[op])
+				if s.Step.Kind == engine.StepCreate || s.Step.Kind == engine.StepCreateReplacement {
+					f.Outcome = engine.OutcomeUndecidable // a provider that finds it by itself was not asked whether it is there
+				}
 			}
 			r.decide(op, f.Outcome)
 			return single(f)

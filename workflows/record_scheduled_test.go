@@ -22,11 +22,15 @@ func recordScheduled(t *testing.T, server *devserver.Server) {
 	for name, remedy := range map[string]string{"scheduled": "succeeded", "scheduled-failure": "failed"} {
 		o := newOffice()
 		o.drifted, o.endings["7"] = 2, deployments.UpdateInfo{Status: remedy, Error: "quota exceeded"}
-		w := worker.New(c, deployments.SharedTaskQueue, worker.Options{})
-		New(Settings{}).Register(w)
-		w.RegisterActivity(o)
-		if err := w.Start(); err != nil {
-			t.Fatal(err)
+		var workers []worker.Worker
+		for _, queue := range []string{deployments.SharedTaskQueue, deployments.ScheduledTaskQueue} {
+			w := worker.New(c, queue, worker.Options{})
+			New(Settings{}).Register(w)
+			w.RegisterActivity(o)
+			if err := w.Start(); err != nil {
+				t.Fatal(err)
+			}
+			workers = append(workers, w)
 		}
 		schedule := deployments.Schedule{
 			Name: deployments.ScheduleName{StackName: theStack, Name: name}, Kind: deployments.ScheduleDrift, Remediate: true, Every: time.Hour,
@@ -40,7 +44,9 @@ func recordScheduled(t *testing.T, server *devserver.Server) {
 		if err := run.Get(ctx, nil); (err == nil) != (remedy == "succeeded") {
 			t.Errorf("%s ends with %v", name, err)
 		}
-		w.Stop()
+		for _, w := range workers {
+			w.Stop()
+		}
 		keep(t, c, name+".run", run.GetID(), run.GetRunID())
 	}
 }

@@ -1,6 +1,8 @@
 package workflows
 
 import (
+	"slices"
+
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
 )
@@ -30,7 +32,7 @@ func (m *Remains) Close(known Known) Ending {
 		return Ending{Last: r.saver.number}
 	}
 	r.handle(engine.Cancelled{})
-	for _, c := range r.parked {
+	for _, c := range slices.Clone(r.parked) {
 		r.abandon(c.op)
 	}
 	for _, f := range r.flights {

@@ -2,6 +2,7 @@ package workflows
 
 import (
 	"fmt"
+	"slices"
 
 	"go.temporal.io/sdk/workflow"
 
@@ -19,8 +20,9 @@ type run struct {
 
 	messages, cancels, answers workflow.ReceiveChannel
 	posted                     []deployments.Messages // by polls and results, not heard yet
-	interrupted                bool                   // the workflow itself was cancelled: as gentle as the signal
-	told                       bool                   // the core knows
+	given                      workflow.Context       // may be cancelled, which is as gentle as the signal
+	interrupted                bool                   // it is, and the core knows
+	signals                    []workflow.Future      // sent to the Update
 
 	flights []flight // in order of start
 	parked  []call   // those that found no worker and wait for another
@@ -36,13 +38,13 @@ type run struct {
 // Run drives the core of one update: it tells it what happens and starts what may start, until there is a result.
 func (w *Workflows) Run(ctx workflow.Context, in deployments.RunInput) (deployments.RunOutput, error) {
 	belongs(ctx)
-	stop := ctx.Done()
-	ctx, _ = workflow.NewDisconnectedContext(ctx)
 	r := newRun(in)
+	r.given = ctx
+	ctx, _ = workflow.NewDisconnectedContext(ctx)
 	if w.settings.Opened != nil {
 		w.settings.Opened(&Remains{r})
 	}
-	if err := r.listen(ctx, stop); err != nil {
+	if err := r.listen(ctx); err != nil {
 		return deployments.RunOutput{}, err
 	}
 	if err := r.load(ctx); err != nil {
@@ -52,7 +54,9 @@ func (w *Workflows) Run(ctx workflow.Context, in deployments.RunInput) (deployme
 	for {
 		r.receive(ctx)
 		if r.mayContinue(ctx) {
-			return deployments.RunOutput{}, r.continueAsNew(ctx)
+			if err := r.continueAsNew(ctx); err != nil {
+				return deployments.RunOutput{}, err
+			}
 		}
 		r.issue(ctx)
 		r.saver.tick(ctx)
@@ -78,14 +82,10 @@ func newRun(in deployments.RunInput) *run {
 }
 
 // listen opens every way by which the run can be reached.
-func (r *run) listen(ctx workflow.Context, stop workflow.Channel) error {
+func (r *run) listen(ctx workflow.Context) error {
 	r.messages = workflow.GetSignalChannel(ctx, deployments.SignalMessages)
 	r.cancels = workflow.GetSignalChannel(ctx, deployments.SignalCancel)
 	r.answers = workflow.GetSignalChannel(ctx, deployments.SignalResolve)
-	workflow.Go(ctx, func(ctx workflow.Context) {
-		stop.Receive(ctx, nil)
-		r.interrupted = true
-	})
 	if err := workflow.SetQueryHandler(ctx, deployments.QueryProgress, r.progress); err != nil {
 		return err
 	}
@@ -163,7 +163,7 @@ func (r *run) awake() bool {
 
 // signalled reports that something was said and not heard yet.
 func (r *run) signalled() bool {
-	return r.messages.Len()+r.cancels.Len()+r.answers.Len()+len(r.posted) > 0 || r.interrupted && !r.told
+	return r.messages.Len()+r.cancels.Len()+r.answers.Len()+len(r.posted) > 0 || r.given.Err() != nil && !r.interrupted
 }
 
 // receive hands everything that has happened to the core, so that one wake is one batch.
@@ -180,8 +180,8 @@ func (r *run) unheard() deployments.Late {
 	for c := (engine.Cancelled{}); r.cancels.ReceiveAsync(&c); c = (engine.Cancelled{}) {
 		late.Cancels = append(late.Cancels, c)
 	}
-	if r.interrupted && !r.told {
-		r.told = true
+	if r.given.Err() != nil && !r.interrupted {
+		r.interrupted = true
 		late.Cancels = append(late.Cancels, engine.Cancelled{})
 	}
 	for a := (engine.Resolved{}); r.answers.ReceiveAsync(&a); a = (engine.Resolved{}) {
@@ -243,9 +243,16 @@ func (r *run) hear(ctx workflow.Context, m deployments.Message) {
 	}
 }
 
-// tell signals the Update. It is not waited for: an Update that is gone needs nothing.
+// tell signals the Update. Only a run that continues as new waits for it: the server sends nothing for one that is closed, and an
+// Update that is gone needs nothing.
 func (r *run) tell(ctx workflow.Context, signal string, v any) {
-	workflow.SignalExternalWorkflow(ctx, deployments.UpdateWorkflowID(r.in.Update), "", signal, v)
+	r.signals = append(r.signals, workflow.SignalExternalWorkflow(ctx, deployments.UpdateWorkflowID(r.in.Update), "", signal, v))
+}
+
+// told reports that what the Update is told is on its way no more.
+func (r *run) told() bool {
+	r.signals = slices.DeleteFunc(r.signals, func(f workflow.Future) bool { return f.IsReady() })
+	return len(r.signals) == 0
 }
 
 // land takes what has come back.

@@ -71,36 +71,32 @@ func (r *run) mayContinue(ctx workflow.Context) bool {
 	return r.weight(ctx) >= soft
 }
 
-// holding reports that nothing new may start.
+// holding reports that nothing new may start. What a core that has stopped still gives out ends things.
 func (r *run) holding(ctx workflow.Context) bool {
-	w := r.weight(ctx)
-	if r.core.Stopped { // what it still gives out ends things
-		return false
-	}
-	if len(r.flights)+len(r.parked) == 0 && r.core.InFlight() > 0 {
-		return false // the core has something under way that is only waiting to be started again
-	}
-	if w == hard && r.hold.timer == nil {
-		r.hold.timer = workflow.NewTimerWithOptions(ctx, holdFor, workflow.TimerOptions{Summary: "wait for a quiet moment"})
-	}
 	if r.hold.over() {
 		r.hold.givenUp = true
 	}
-	return w == full || w == hard && !r.hold.givenUp
+	w := r.weight(ctx)
+	if w == hard && r.hold.timer == nil {
+		r.hold.timer = workflow.NewTimerWithOptions(ctx, holdFor, workflow.TimerOptions{Summary: "wait for a quiet moment"})
+	}
+	return !r.core.Stopped && (w == full || w == hard && !r.hold.givenUp)
 }
 
 // continueAsNew puts the core away. Nothing is in flight, and what is unsaved is saved before. What is heard from then on is in
 // the input of the next run: what is left in a signal's channel would be lost. If it is too much for that, the core hears it, and
-// is put away once more.
+// is put away once more. It gives nil when something turned up that is to be done first.
 func (r *run) continueAsNew(ctx workflow.Context) error {
 	for n := 1; ; n++ {
-		r.save(ctx)
+		if r.save(ctx); !r.mayContinue(ctx) {
+			return nil
+		}
 		in, err := r.next(ctx, n)
 		if err != nil {
 			return err
 		}
 		r.closing = true
-		if err := workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) }); err != nil {
+		if err := workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) && r.told() }); err != nil {
 			return err
 		}
 		in.Late = r.unheard()

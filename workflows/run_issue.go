@@ -12,12 +12,12 @@ func (r *run) issue(ctx workflow.Context) {
 	if r.saver.failed != nil {
 		r.handle(engine.Cancelled{}) // what cannot be kept must not be begun
 	}
+	ready := r.core.Ready
 	if r.holding(ctx) {
-		r.saver.add(r.core.Deltas())
-		return
+		ready = r.core.Pressing
 	}
 	var plans []engine.Plan
-	for commands := r.core.Ready(); len(commands) > 0; commands = r.core.Ready() {
+	for commands := ready(); len(commands) > 0; commands = ready() {
 		for _, c := range commands {
 			switch c := c.(type) {
 			case engine.Plan:

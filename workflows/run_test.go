@@ -133,8 +133,7 @@ func TestASlowStepHoldsOthersForAWhileAndForGoodOnlyOnceTheHistoryIsFull(t *test
 	slow := 8 // minutes
 	w.outcomes["thing-a"] = func(n int) error {
 		if n <= slow {
-			return temporal.NewApplicationErrorWithOptions("slow down", deployments.ErrorThrottled,
-				temporal.ApplicationErrorOptions{NextRetryDelay: time.Minute})
+			return tooBusy
 		}
 		return nil
 	}
@@ -324,8 +323,7 @@ func TestWhatIsLongSinceUnderWayIsSavedMeanwhile(t *testing.T) {
 	saves := 0
 	w.outcomes["thing-b"] = func(n int) error {
 		if n < 5 {
-			return temporal.NewApplicationErrorWithOptions("slow down", deployments.ErrorThrottled,
-				temporal.ApplicationErrorOptions{NextRetryDelay: time.Minute})
+			return tooBusy
 		}
 		saves = len(w.saves)
 		return nil
@@ -401,8 +399,7 @@ func TestAPollIsNotAnsweredWhileTheStoreIsAwayAndARunIsToContinue(t *testing.T) 
 func TestAForcedCancelEndsAStepThatHoldsAFullHistory(t *testing.T) {
 	w, p := newWorld(), &program{names: names(2)}
 	w.outcomes["thing-a"] = func(int) error {
-		return temporal.NewApplicationErrorWithOptions("slow down", deployments.ErrorThrottled,
-			temporal.ApplicationErrorOptions{NextRetryDelay: time.Minute})
+		return tooBusy
 	}
 	out, _ := perform(t, w, p, deployments.RunInput{}, func(env *testsuite.TestWorkflowEnvironment) {
 		env.RegisterDelayedCallback(func() {
@@ -422,8 +419,7 @@ func TestWhatEndsWhileAHistoryIsFullIsSaved(t *testing.T) {
 	for name, attempts := range map[string]int{"thing-a": 8, "thing-b": 3} {
 		w.outcomes[name] = func(n int) error {
 			if n < attempts {
-				return temporal.NewApplicationErrorWithOptions("slow down", deployments.ErrorThrottled,
-					temporal.ApplicationErrorOptions{NextRetryDelay: time.Minute})
+				return tooBusy
 			}
 			return nil
 		}
@@ -443,14 +439,91 @@ func TestWhatEndsWhileAHistoryIsFullIsSaved(t *testing.T) {
 	}
 }
 
-func TestAStepThatIsLostAgainAndAgainWithoutEffectFails(t *testing.T) {
+func TestACreateThatIsLostAgainAndAgainIsLeftPending(t *testing.T) {
 	w, p := newWorld(), &program{names: names(1)}
 	w.outcomes["thing-a"] = func(int) error { return errUnknown }
 	out, _ := perform(t, w, p, deployments.RunInput{}, nil)
 	if out.Result.Status != engine.StatusFailed || w.calls["thing-a"] != deployments.MaxRounds || !strings.Contains(out.Result.Error, "begun 16 times") {
 		t.Errorf("came to %+v after %d calls", out.Result, w.calls["thing-a"])
 	}
-	if got, pending := w.snapshot(t); len(got) != 0 || pending != 0 {
+	if got, pending := w.snapshot(t); len(got) != 0 || pending != 1 {
 		t.Errorf("stored %v and %d pending", got, pending)
 	}
+}
+
+// tooBusy is what an account answers that takes no more calls for a minute.
+var tooBusy = temporal.NewApplicationErrorWithOptions("slow down", deployments.ErrorThrottled,
+	temporal.ApplicationErrorOptions{NextRetryDelay: time.Minute})
+
+func TestACancelDuringTheWaitForAQuietMomentEndsTheRun(t *testing.T) {
+	w, p := newWorld(), &program{names: names(2)}
+	w.outcomes["thing-a"] = func(n int) error {
+		if n < 5 {
+			return tooBusy
+		}
+		return nil
+	}
+	out, _ := perform(t, w, p, deployments.RunInput{}, func(env *testsuite.TestWorkflowEnvironment) {
+		env.RegisterDelayedCallback(func() {
+			env.SetCurrentHistoryLength(hardEvents)
+			p.next(env)
+		}, time.Second)
+		env.RegisterDelayedCallback(func() {
+			p.asked = len(p.names)
+			env.SignalWorkflow(deployments.SignalCancel, engine.Cancelled{})
+			p.next(env)
+		}, holdFor/2)
+	})
+	if out.Result.Status != engine.StatusCancelled {
+		t.Errorf("came to %+v", out.Result)
+	}
+	wantSnapshot(t, w, names(1))
+}
+
+func TestAFullHistoryTakesUpWhatIsUnderWayAndNothingElse(t *testing.T) {
+	w, p := newWorld(), &program{names: names(3)}
+	var others int
+	w.outcomes["thing-a"] = func(n int) error {
+		switch n {
+		case 1, 2, 3, 4:
+			return tooBusy
+		case 5:
+			return errUnknown
+		case 6:
+			others = w.calls["thing-b"] + w.calls["thing-c"]
+		}
+		return nil
+	}
+	out, _ := perform(t, w, p, deployments.RunInput{}, func(env *testsuite.TestWorkflowEnvironment) {
+		env.RegisterDelayedCallback(func() {
+			env.SetCurrentHistoryLength(fullEvents)
+			p.next(env)
+			p.next(env)
+		}, time.Second)
+	})
+	if out.Result.Status != engine.StatusSucceeded || others > 0 || w.calls["thing-a"] != 6 {
+		t.Errorf("came to %+v; %d others were begun before the step that was under way", out.Result, others)
+	}
+}
+
+func TestAnAnswerThatComesWhileARunIsToContinueIsCarriedOut(t *testing.T) {
+	w, p := newWorld(), &program{names: names(2)}
+	w.settled, w.away = engine.OutcomeUndecidable, 6
+	w.outcomes["thing-a"] = func(n int) error {
+		if n == 1 {
+			return errUnknown
+		}
+		return nil
+	}
+	out, runs := perform(t, w, p, deployments.RunInput{ForceContinue: 5, Goal: engine.Goal{WaitOnUnknown: true}}, func(env *testsuite.TestWorkflowEnvironment) {
+		env.RegisterDelayedCallback(func() {
+			env.SignalWorkflow(deployments.SignalResolve, engine.Resolved{
+				URN: "urn:pulumi:dev::shop::fake:index:Thing::thing-a",
+			})
+		}, 3*time.Second)
+	})
+	if out.Result.Status != engine.StatusSucceeded || runs < 2 {
+		t.Errorf("came to %+v in %d runs", out, runs)
+	}
+	wantSnapshot(t, w, names(2))
 }

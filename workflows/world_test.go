@@ -242,6 +242,7 @@ func perform(t *testing.T, w *world, p *program, in deployments.RunInput, at fun
 	t.Helper()
 	in.Update, in.Goal = theUpdate, engine.Goal{
 		Kind: engine.KindUp, Version: 1, Organization: "organization", Project: "shop", Stack: "dev", Parallel: 10,
+		WaitOnUnknown: in.Goal.WaitOnUnknown,
 	}
 	in.Worker = "first"
 	for runs := 1; ; runs++ {

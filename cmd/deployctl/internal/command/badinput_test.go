@@ -57,8 +57,8 @@ func TestFlagsOfAnUpdateThatMakeNoSenseAreRefusedBeforeItIsSubmitted(t *testing.
 	d := newDesk(t, map[string]string{"Pulumi.yaml": yamlProject})
 	d.stack("dev")
 	for _, c := range []struct{ flag, value, sentence string }{
-		{"--parallel", "0", "--parallel must be from 1 to 1000, not 0"},
-		{"--parallel", "1001", "--parallel must be from 1 to 1000, not 1001"},
+		{"--parallel", "0", "--parallel must be from 1 to 500, not 0"},
+		{"--parallel", "501", "--parallel must be from 1 to 500, not 501"},
 		{"--on-busy", "panic", `--on-busy takes queue, fail or supersede, not "panic"`},
 		{"--on-unknown", "guess", `--on-unknown takes wait or fail, not "guess"`},
 	} {
