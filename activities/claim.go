@@ -82,7 +82,16 @@ func (a *Activities) fence(ctx context.Context, in deployments.ClaimInput) (base
 	c, err := a.Store.Claim(ctx, statestore.Claimant{
 		Update: in.Update, RequestID: in.Request.RequestID, Writer: writer(a.Worker, strconv.Itoa(in.Epoch)),
 	})
-	return c.Base, in.Update.Number(), err
+	if err != nil {
+		return 0, 0, err
+	}
+	if info, err := a.Store.Info(ctx, in.Update); err == nil && !info.Ended.IsZero() { // it was given up while this claim was on its way
+		if err := a.Store.Settle(ctx, c, statestore.Written{}); err != nil {
+			return 0, 0, err
+		}
+		return 0, 0, deployments.Errorf(deployments.CodeConflict, "update %s is over: %s", in.Update, info.Status)
+	}
+	return c.Base, in.Update.Number(), nil
 }
 
 // changesHead tells whether an update makes a version of its stack; a preview does not.

@@ -175,3 +175,24 @@ func (p *pulse) cancelRequested(ctx context.Context) bool {
 		return false
 	}
 }
+
+// Beat tells Temporal that an activity which may be repeated at any time is alive, until it is stopped.
+func Beat(ctx context.Context) (stop func()) {
+	if !activity.IsActivity(ctx) {
+		return func() {}
+	}
+	ctx, stop = context.WithCancel(ctx)
+	go func() {
+		tick := time.NewTicker(defaultTimeout / 4)
+		defer tick.Stop()
+		for {
+			activity.RecordHeartbeat(ctx)
+			select {
+			case <-tick.C:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return stop
+}

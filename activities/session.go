@@ -253,14 +253,14 @@ func (s *session) leaveOutcome(ctx context.Context, round int, result engine.Ste
 	_ = persistFor(ctx, func() error { return s.store.PutOutcome(ctx, s.update, round, result) })
 }
 
-// leftOutcome gives what a lost attempt of an operation has left, in one of its rounds.
-func (s *session) leftOutcome(ctx context.Context, op, rounds int) (engine.StepFinished, bool, error) {
-	for round := 1; round <= rounds; round++ {
+// leftOutcome gives what the lost attempt of a round has left, or one of a round before that had its effect after all.
+func (s *session) leftOutcome(ctx context.Context, op, last int) (engine.StepFinished, bool, error) {
+	for round := last; round > 0; round-- {
 		left, err := s.store.Outcome(ctx, s.update, op, round)
 		if err != nil {
 			return engine.StepFinished{}, false, err
 		}
-		if left != nil {
+		if left != nil && (round == last || left.Outcome == engine.OutcomeDone || left.Outcome == engine.OutcomePartial) {
 			return *left, true, nil
 		}
 	}

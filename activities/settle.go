@@ -24,7 +24,7 @@ func (a *Activities) Settle(ctx context.Context, in deployments.SettleInput) (en
 	if err != nil {
 		return engine.StepFinished{}, failure(err)
 	}
-	at := &attempt{session: s, step: in.Settle.Step, pulse: startPulse(ctx, a.Heart)}
+	at := &attempt{session: s, step: in.Settle.Step, round: in.Round, pulse: startPulse(ctx, a.Heart)}
 	defer at.pulse.stopPulse()
 
 	result, err := at.settle(ctx)
@@ -35,7 +35,7 @@ func (a *Activities) Settle(ctx context.Context, in deployments.SettleInput) (en
 }
 
 func (at *attempt) settle(ctx context.Context) (engine.StepFinished, error) {
-	found, ok, err := at.session.leftOutcome(ctx, at.step.Op, max(at.round, deployments.MaxRounds))
+	found, ok, err := at.session.leftOutcome(ctx, at.step.Op, at.round)
 	if err != nil || ok {
 		return found, err
 	}
@@ -225,6 +225,7 @@ func (at *attempt) settleUpdate(ctx context.Context, p *pluginhost.Provider) (en
 	case err != nil || d.Changes == plugin.DiffSome:
 		return absent, nil
 	}
+	found.Outputs = keepSecrets(found.Outputs, news)
 	return at.found(ctx, found, reasons, news)
 }
 

@@ -15,6 +15,7 @@ import (
 // Settled ends an update: its checkpoint is written, the head moves, the history and the event log are closed. Doing it
 // twice is doing it once.
 func (a *Activities) Settled(ctx context.Context, in deployments.SettledInput) (deployments.UpdateInfo, error) {
+	defer Beat(ctx)()
 	info, err := a.settled(ctx, in)
 	return info, failure(err)
 }

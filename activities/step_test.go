@@ -49,7 +49,7 @@ func (h *house) step(s engine.Step, round int) (engine.StepFinished, error) {
 func (h *house) settleStep(s engine.Step) (engine.StepFinished, error) {
 	s.URN, s.Type, s.Provider, s.Seed = thingURN, thingType, h.toy(), seedOf(thingURN)
 	return call[engine.StepFinished](h, h.acts.Settle, deployments.SettleInput{
-		Update: h.update, Base: h.base, Settle: engine.Settle{Step: s},
+		Update: h.update, Base: h.base, Round: 1, Settle: engine.Settle{Step: s},
 	})
 }
 

@@ -77,7 +77,8 @@ type SecretsProvider struct {
 	Type string `json:"type"`
 	// Salt is the passphrase provider's encryption salt, "v1:SALT:CHECK".
 	Salt string `json:"salt,omitempty"`
-	// Key is the passphrase provider's data key, unwrapped by the client; 32 bytes. Never stored.
+	// Key is the passphrase provider's data key, unwrapped by the client; 32 bytes. Stored only within the
+	// update's request, sealed with the service's key: whoever takes a lost update over needs it.
 	Key []byte `json:"key,omitempty"`
 }
 

@@ -43,7 +43,7 @@ func (r *Run) Suspend() (json.RawMessage, error) {
 		switch n := len(out.Gone); {
 		case !at.Gone:
 			if at.Changed {
-				out.Base = append(out.Base, stored(*at))
+				out.Base = append(out.Base, r.stored(*at))
 			}
 		case n > 0 && out.Gone[n-1].First+out.Gone[n-1].Count == i:
 			out.Gone[n-1].Count++
@@ -52,7 +52,7 @@ func (r *Run) Suspend() (json.RawMessage, error) {
 		}
 	}
 	for _, at := range r.snap.news {
-		out.News = append(out.News, stored(at))
+		out.News = append(out.News, r.stored(at))
 	}
 	for _, c := range r.out {
 		switch c := c.(type) {
@@ -66,10 +66,10 @@ func (r *Run) Suspend() (json.RawMessage, error) {
 }
 
 // stored refers to the bags of a saved state where the save put them. What a refresh made of a base state has no
-// operation to be found under, and is carried as it is.
-func stored(at slot) slot {
+// operation to be found under, and is carried as it is; so is what a preview made, which saves nothing.
+func (r *Run) stored(at slot) slot {
 	op, made := strings.CutPrefix(string(at.State.Key), "o")
-	if !made {
+	if !made || r.goal.DryRun {
 		return at
 	}
 	for _, bag := range []struct {

@@ -65,7 +65,7 @@ func (r *run) mayContinue(ctx workflow.Context) bool {
 	if len(r.flights)+len(r.parked)+r.core.InFlight() > 0 {
 		return false
 	}
-	if _, ended := r.core.Result(); ended {
+	if _, ended := r.core.Result(); ended || r.saver.failed != nil {
 		return false
 	}
 	return r.weight(ctx) >= soft
@@ -114,8 +114,7 @@ func (r *run) continueAsNew(ctx workflow.Context) error {
 	}
 }
 
-// save hears what has arrived, and makes everything durable. A save that fails is the core's business after the next start, where
-// it fails again.
+// save hears what has arrived, and makes everything durable.
 func (r *run) save(ctx workflow.Context) {
 	for {
 		r.receive(ctx)

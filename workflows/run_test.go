@@ -389,7 +389,7 @@ func TestWhatArrivesWhileTheCoreIsPutAwayIsHeardByTheNextRun(t *testing.T) {
 
 func TestAPollIsNotAnsweredWhileTheStoreIsAwayAndARunIsToContinue(t *testing.T) {
 	w, p := newWorld(), &program{names: names(3)}
-	w.away = 20
+	w.away = 6
 	out, runs := perform(t, w, p, deployments.RunInput{ForceContinue: 1}, nil)
 	if out.Result.Status != engine.StatusSucceeded || p.polls > 5*runs {
 		t.Errorf("came to %+v with %d polls in %d runs", out.Result, p.polls, runs)

@@ -237,11 +237,11 @@ func (s *stack) recover(ctx workflow.Context) error {
 		return err
 	}
 	if host != "" {
-		release(ctx, host, in.Update)
+		release(ctx, in.Update, []string{host})
 	}
 	in.Next, in.Held = strconv.Itoa(s.Version+1), s.Active.Request.RequestID != ""
 	var out deployments.Recovered
-	if err := workflow.ExecuteActivity(onShared(ctx, "recover "+s.first()), deployments.ActivityRecover, in).Get(ctx, &out); err != nil {
+	if err := workflow.ExecuteActivity(onLong(ctx, "recover "+s.first()), deployments.ActivityRecover, in).Get(ctx, &out); err != nil {
 		return err
 	}
 	if in.Held {

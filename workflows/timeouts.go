@@ -106,6 +106,11 @@ func onShared(ctx workflow.Context, summary string) workflow.Context {
 	})
 }
 
+// onLong are those of one that may take as long as a large stack does.
+func onLong(ctx workflow.Context, summary string) workflow.Context {
+	return workflow.WithHeartbeatTimeout(workflow.WithStartToCloseTimeout(onShared(ctx, summary), longest), heartbeat)
+}
+
 // onScheduled are the options of an activity that has one of the few places for what runs by schedule.
 func onScheduled(ctx workflow.Context, summary string) workflow.Context {
 	return workflow.WithHeartbeatTimeout(workflow.WithTaskQueue(onShared(ctx, summary), deployments.ScheduledTaskQueue), heartbeat)

@@ -15,6 +15,7 @@ type update struct {
 	in      deployments.UpdateInput
 	claims  int
 	claimed deployments.Claimed
+	left    []string // workers that hosted it before
 	run     workflow.ChildWorkflowFuture
 
 	cancelled   bool
@@ -133,7 +134,7 @@ func (u *update) end(ctx workflow.Context, out deployments.RunOutput) (deploymen
 	}
 	var info deployments.UpdateInfo
 	in := deployments.SettledInput{Update: u.in.Update, Base: u.claimed.Base, Saves: out.Saves, Rest: out.Rest, Result: out.Result}
-	if err := workflow.ExecuteActivity(onShared(ctx, "settle"), deployments.ActivitySettled, in).Get(ctx, &info); err != nil {
+	if err := workflow.ExecuteActivity(onLong(ctx, "settle"), deployments.ActivitySettled, in).Get(ctx, &info); err != nil {
 		return info, err
 	}
 	if u.in.Update.Number() > 0 {
@@ -144,18 +145,23 @@ func (u *update) end(ctx workflow.Context, out deployments.RunOutput) (deploymen
 	}
 	conclude(ctx, out.Result)
 	err := report(ctx, string(out.Result.Status))
-	release(ctx, u.claimed.Worker, u.in.Update)
+	release(ctx, u.in.Update, append(u.left, u.claimed.Worker))
 	_ = workflow.Await(ctx, func() bool { return !u.programming })
 	return info, err
 }
 
-// release ends the update's plugins on a worker, if that is still there.
-func release(ctx workflow.Context, worker string, u deployments.UpdateName) {
-	ctx = onWorker(ctx, worker, &once)
-	ctx = workflow.WithScheduleToStartTimeout(workflow.WithStartToCloseTimeout(ctx, short), releaseStart)
-	in := deployments.ReleaseInput{Update: u}
-	if err := workflow.ExecuteActivity(ctx, deployments.ActivityRelease, in).Get(ctx, nil); err != nil {
-		workflow.GetLogger(ctx).Info("The worker was not released.", "error", err)
+// release ends the update's plugins on workers, where those are still there.
+func release(ctx workflow.Context, u deployments.UpdateName, workers []string) {
+	var released []workflow.Future
+	for _, worker := range workers {
+		ctx := onWorker(ctx, worker, &once)
+		ctx = workflow.WithScheduleToStartTimeout(workflow.WithStartToCloseTimeout(ctx, short), releaseStart)
+		released = append(released, workflow.ExecuteActivity(ctx, deployments.ActivityRelease, deployments.ReleaseInput{Update: u}))
+	}
+	for _, r := range released {
+		if err := r.Get(ctx, nil); err != nil {
+			workflow.GetLogger(ctx).Info("A worker was not released.", "error", err)
+		}
 	}
 }
 

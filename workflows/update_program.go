@@ -2,6 +2,7 @@ package workflows
 
 import (
 	"errors"
+	"slices"
 
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
@@ -85,11 +86,13 @@ func (u *update) giveUp(ctx workflow.Context, epoch int, e engine.ProgramExited)
 	})
 }
 
-// moveOn claims another worker and tells the Run.
+// moveOn claims another worker and tells the Run. What is under way on the one before goes on, so that is released at the end.
 func (u *update) moveOn(ctx workflow.Context) error {
+	before := u.claimed.Worker
 	if err := u.claim(ctx); err != nil {
 		return err
 	}
+	u.left = slices.DeleteFunc(append(u.left, before), func(worker string) bool { return worker == u.claimed.Worker })
 	u.home(ctx)
 	return nil
 }
