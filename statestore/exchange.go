@@ -133,23 +133,29 @@ func (s *Store) Import(ctx context.Context, x Exchange, in apitype.UntypedDeploy
 	return s.replace(ctx, x.Stack, d)
 }
 
-// replace makes a draft the next version of a stack without an update.
+// replace makes a draft the next version of a stack without an update. The claim is given back whatever becomes of the client; if
+// this process does not live to do that, recovery gives it back.
 func (s *Store) replace(ctx context.Context, name deployments.StackName, d *draft) (int, error) {
 	h, err := s.Head(ctx, name)
 	if err != nil {
 		return 0, err
 	}
 	u := deployments.UpdateName{StackName: name, Version: fmt.Sprint(max(h.Next, h.Version+1))}
-	claim, err := s.Claim(ctx, Claimant{Update: u, Writer: "import-" + rand.Text()})
+	lasting := context.WithoutCancel(ctx)
+	claim, err := s.Claim(lasting, Claimant{Update: u, Writer: "#import-" + rand.Text()}) // no worker is before the "#"
 	if err != nil {
 		return 0, err
 	}
 	w, err := s.write(ctx, claim, d)
-	if err != nil {
-		return 0, errors.Join(err, s.Settle(context.WithoutCancel(ctx), claim, Written{}))
+	if err == nil {
+		err = s.Settle(lasting, claim, w)
 	}
-	if err := s.Settle(ctx, claim, w); err != nil {
-		return 0, err
+	if deployments.CodeOf(err) == deployments.CodeConflict {
+		err = deployments.Errorf(deployments.CodeConflict,
+			"%s has not become the state, for the stack was given to another update meanwhile: do it again", u)
+	}
+	if err != nil {
+		return 0, errors.Join(err, s.Settle(lasting, claim, Written{}))
 	}
 	s.Sweep(ctx, name, h.Version)
 	return w.Version, nil

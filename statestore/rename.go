@@ -10,11 +10,15 @@ import (
 )
 
 // RenameStack gives a stack another name, project or organization, with its history, and rewrites the URNs of its
-// resources in a new version. CodeExists when there is a stack of that name; CodeConflict when it has an update running.
+// resources in a new version. CodeExists when there is a stack of that name; CodeConflict when it has an update running;
+// CodeInvalid when it is the name that it has.
 // An interrupted renaming is finished by doing it again; until then the stack has both names and cannot be updated.
 func (s *Store) RenameStack(ctx context.Context, from, to deployments.StackName) error {
 	if err := to.Validate(); err != nil {
 		return err
+	}
+	if from == to {
+		return deployments.Errorf(deployments.CodeInvalid, "the stack has the name %s already: say what it is to be called instead", to)
 	}
 	h, err := s.Head(ctx, from)
 	if err != nil {
@@ -26,17 +30,19 @@ func (s *Store) RenameStack(ctx context.Context, from, to deployments.StackName)
 		return err
 	case err == nil && target.ID != h.ID:
 		return exists(to)
-	case err == nil && target.Active == nil: // all but the end was done before
-		return s.deleteStack(ctx, from, "")
+	case err == nil && !target.placeholder(): // all but the end was done before
+		return s.deleteStack(ctx, from, h.Next, "")
 	}
 	if h, err = s.lockStack(ctx, from, to); err != nil {
 		return err
 	}
 	if tag == "" {
-		if tag, err = s.occupy(ctx, h, from, to); err != nil {
+		if target, tag, err = s.occupy(ctx, h, from, to); err != nil {
 			return errors.Join(err, s.unlockStack(context.WithoutCancel(ctx), from))
 		}
 	}
+	former := h.Next
+	h.Next = max(h.Next, target.Next)
 	if err := s.moveObjects(ctx, from, to); err != nil {
 		return err
 	}
@@ -49,7 +55,12 @@ func (s *Store) RenameStack(ctx context.Context, from, to deployments.StackName)
 	if err := s.writeHead(ctx, to, h, Condition{Tag: tag}); err != nil {
 		return err
 	}
-	return s.deleteStack(ctx, from, "")
+	return s.deleteStack(ctx, from, former, "")
+}
+
+// placeholder reports whether a head only keeps a name, which no state has come to yet, for a renaming or a removal.
+func (h *Head) placeholder() bool {
+	return h.Version == 0 && h.Active != nil && h.Active.Version == removal
 }
 
 // lockStack keeps updates away from a stack that is being removed, or renamed to peer.
@@ -75,17 +86,20 @@ func (s *Store) unlockStack(ctx context.Context, name deployments.StackName) err
 	return err
 }
 
-// occupy takes the new name with a head that nobody can update, and gives its tag.
-func (s *Store) occupy(ctx context.Context, h Head, from, to deployments.StackName) (string, error) {
-	placeholder := Head{Format: Format, ID: h.ID, Next: 1, Active: h.Active, Peer: from.String()}
+// occupy takes the new name with a head that nobody can update, and gives that with its tag.
+func (s *Store) occupy(ctx context.Context, h Head, from, to deployments.StackName) (Head, string, error) {
+	next, err := s.nextOf(ctx, to)
+	if err != nil {
+		return Head{}, "", err
+	}
+	placeholder := Head{Format: Format, ID: h.ID, Next: next, Active: h.Active, Peer: from.String()}
 	if err := s.writeHead(ctx, to, placeholder, Condition{Absent: true}); err != nil {
 		if errors.Is(err, ErrChanged) {
-			return "", exists(to)
+			return Head{}, "", exists(to)
 		}
-		return "", err
+		return Head{}, "", err
 	}
-	_, tag, err := s.readHead(ctx, to)
-	return tag, err
+	return s.readHead(ctx, to)
 }
 
 // moveObjects copies all that a stack has but its head. Sealed objects stay readable: their keys and contexts come from the

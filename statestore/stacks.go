@@ -12,13 +12,18 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 )
 
-// CreateStack makes an empty stack; CodeExists when there is one of this name.
+// CreateStack makes an empty stack; CodeExists when there is one of this name. Its versions go on from those of the last stack
+// that had the name.
 func (s *Store) CreateStack(ctx context.Context, name deployments.StackName, tags map[string]string) error {
 	if err := name.Validate(); err != nil {
 		return err
 	}
-	h := Head{Format: Format, ID: rand.Text(), Next: 1, Tags: tags}
-	err := s.writeHead(ctx, name, h, Condition{Absent: true})
+	next, err := s.nextOf(ctx, name)
+	if err != nil {
+		return err
+	}
+	h := Head{Format: Format, ID: rand.Text(), Next: next, Tags: tags}
+	err = s.writeHead(ctx, name, h, Condition{Absent: true})
 	if errors.Is(err, ErrChanged) {
 		return exists(name)
 	}
@@ -131,17 +136,21 @@ func (s *Store) RemoveStack(ctx context.Context, name deployments.StackName, for
 			return err
 		}
 		if err == nil && other.ID == h.ID {
-			return s.deleteStack(ctx, name, "")
+			return s.deleteStack(ctx, name, h.Next, "")
 		}
 	}
-	return s.deleteStack(ctx, name, h.ID)
+	return s.deleteStack(ctx, name, h.Next, h.ID)
 }
 
 // removal stands in a head for the update that a removal or a renaming is not.
 const removal = "removal"
 
-// deleteStack deletes a stack's objects, its head last, so that an interrupted removal can be done again.
-func (s *Store) deleteStack(ctx context.Context, name deployments.StackName, id string) error {
+// deleteStack deletes a stack's objects, its head last, so that an interrupted removal can be done again, and those that all names
+// of the stack with this id share. What stays is the next version of the name.
+func (s *Store) deleteStack(ctx context.Context, name deployments.StackName, next int, id string) error {
+	if err := s.retire(ctx, name, next); err != nil {
+		return err
+	}
 	if id != "" {
 		if err := s.deleteAll(ctx, "blobs/"+id+"/"); err != nil {
 			return err

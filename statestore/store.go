@@ -8,10 +8,11 @@
 //	stacks/…/updates/ID/{update,delta/N,events/STREAM/N,outcome/OP.ROUND,aside/NAME/PART,blob/HASH}
 //	stacks/…/history/INVERSE                           one per numbered update; the newest sorts first
 //	blobs/STACK-ID/files/MONTH/HASH                    project files and manifests of one stack
+//	removed/ORG/PROJECT/STACK.json                     the next version of a name that a stack had
 //	tokens/NAME                                        access tokens, hashed
 //
-// Everything is sealed but heads and checkpoints (docs/adr/0002): a person must be able to read and repair those without
-// the service, and nothing secret is readable in them.
+// Everything is sealed but heads, checkpoints and what stands under removed/ (docs/adr/0002): a person must be able to read and
+// repair those without the service, and nothing secret is readable in them.
 //
 // All methods may be called concurrently, by any number of processes. Errors are *deployments.Error or end with the context.
 package statestore

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/worker"
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
 )
@@ -15,12 +16,14 @@ import (
 // a transaction and two hops an activity, which is about half of what the server spends on it.
 //
 // It sits between the SDK and the server: it marks commands for the queue on their way out, takes the tasks out of the answer,
-// and gives them to the queue's pollers. Whoever polls has room to work, so nothing is begun that cannot be. What the
-// server hands out meanwhile is kept for the next poll. A task that its process loses is lost like any other that was polled.
+// and gives them to the queue's pollers. What the server hands out meanwhile is kept for the next poll. A task that its
+// process loses is lost like any other that was polled.
+//
+// Invariant: whatever the server may hand out has a slot, since time runs for an activity from then on.
 type eager struct {
 	mu    sync.Mutex
 	queue string // empty while there is no worker: then nothing is marked
-	owed  int    // tasks that were asked for or are not polled yet
+	taken int    // slots of pollers and activities, tasks that were asked for or are not polled yet, and overtaken polls
 
 	tasks chan *workflowservice.PollActivityTaskQueueResponse
 	polls chan *openPoll // those that a task has overtaken
@@ -45,6 +48,46 @@ func (e *eager) serve(queue string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.queue = queue
+}
+
+// room makes options those of the queue's worker: eager knows of its slots.
+func (e *eager) room(o worker.Options) (worker.Options, error) {
+	tuner, err := worker.NewFixedSizeTuner(worker.FixedSizeTunerOptions{NumActivitySlots: concurrent})
+	o.MaxConcurrentActivityExecutionSize, o.Tuner = 0, room{tuner, e}
+	return o, err
+}
+
+type room struct {
+	worker.WorkerTuner
+	eager *eager
+}
+
+// GetActivityTaskSlotSupplier gives the slots for activities.
+func (r room) GetActivityTaskSlotSupplier() worker.SlotSupplier {
+	return slots{r.WorkerTuner.GetActivityTaskSlotSupplier(), r.eager}
+}
+
+// slots count as taken from before a poll until the activity that it brought has been answered for. TryReserveSlot is not
+// counted: the SDK calls it only in workers that carry out workflows.
+type slots struct {
+	worker.SlotSupplier
+	eager *eager
+}
+
+// ReserveSlot waits for a slot.
+func (s slots) ReserveSlot(ctx context.Context, info worker.SlotReservationInfo) (*worker.SlotPermit, error) {
+	s.eager.occupy(1)
+	permit, err := s.SlotSupplier.ReserveSlot(ctx, info)
+	if err != nil {
+		s.eager.occupy(-1)
+	}
+	return permit, err
+}
+
+// ReleaseSlot gives a slot back.
+func (s slots) ReleaseSlot(info worker.SlotReleaseInfo) {
+	s.SlotSupplier.ReleaseSlot(info)
+	s.eager.occupy(-1)
 }
 
 // intercept is a grpc.UnaryClientInterceptor.
@@ -92,9 +135,9 @@ func (e *eager) mark(r *workflowservice.RespondWorkflowTaskCompletedRequest) map
 		if a == nil || e.queue == "" || a.GetTaskQueue().GetName() != e.queue {
 			continue
 		}
-		if a.RequestEagerExecution = e.owed < cap(e.tasks); a.RequestEagerExecution {
+		if a.RequestEagerExecution = e.taken < concurrent; a.RequestEagerExecution {
 			asked[a.GetActivityId()] = true
-			e.owed++
+			e.taken++
 		}
 	}
 	return asked
@@ -113,16 +156,16 @@ func (e *eager) take(r *workflowservice.RespondWorkflowTaskCompletedResponse, as
 			continue
 		}
 		taken++
-		e.tasks <- task // there is room: owed counts it
+		e.tasks <- task // there is room: it counts as taken
 	}
 	r.ActivityTasks = others
-	e.pay(len(asked) - taken)
+	e.occupy(taken - len(asked))
 }
 
-func (e *eager) pay(n int) {
+func (e *eager) occupy(n int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.owed -= n
+	e.taken += n
 }
 
 // poll answers with a task that is here, or with the server's answer.
@@ -132,19 +175,21 @@ func (e *eager) poll(
 ) error {
 	select {
 	case task := <-e.tasks:
-		return e.give(to, task)
+		e.occupy(-1) // the poller has a slot
+		return give(to, task)
 	default:
 	}
 	var p *openPoll
 	select {
 	case p = <-e.polls:
+		e.occupy(-1)
 	default:
 		p = open(ctx, call)
 	}
 	select {
 	case task := <-e.tasks:
-		e.polls <- p
-		return e.give(to, task)
+		e.polls <- p // what was taken for the task now is for the poll
+		return give(to, task)
 	case <-p.done:
 		proto.Merge(to, p.answer)
 		return p.err
@@ -157,8 +202,7 @@ func (e *eager) poll(
 	}
 }
 
-func (e *eager) give(to, task *workflowservice.PollActivityTaskQueueResponse) error {
-	e.pay(1)
+func give(to, task *workflowservice.PollActivityTaskQueueResponse) error {
 	proto.Merge(to, task)
 	return nil
 }

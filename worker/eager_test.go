@@ -10,8 +10,12 @@ import (
 	commandpb "go.temporal.io/api/command/v1"
 	taskqueuepb "go.temporal.io/api/taskqueue/v1"
 	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/worker"
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/deployctl/deployctl/deployments"
 )
 
 // cluster answers as the server does: with every activity that is asked for, and to polls with what is put into offered.
@@ -156,7 +160,96 @@ func TestNoMoreIsAskedForThanPollersCanTake(t *testing.T) {
 	for i := range concurrent {
 		s.mustPoll(strconv.Itoa(i))
 	}
-	if s.owed != 0 {
-		t.Fatalf("%d tasks are owed after all were polled", s.owed)
+	if s.taken != 0 {
+		t.Fatalf("%d slots are taken after all tasks were polled", s.taken)
+	}
+}
+
+// slots are those of a worker that polls through s; all but the given number are reserved.
+func (s sdk) slots(free int) worker.SlotSupplier {
+	s.Helper()
+	options, err := s.room(worker.Options{MaxConcurrentActivityExecutionSize: concurrent})
+	if err != nil {
+		s.Fatal(err)
+	}
+	c, err := client.NewLazyClient(client.Options{})
+	if err != nil {
+		s.Fatal(err)
+	}
+	defer c.Close()
+	_ = worker.New(c, "mine", options) // panics at options that contradict each other
+	slots := options.Tuner.GetActivityTaskSlotSupplier()
+	for range concurrent - free {
+		s.reserve(slots)
+	}
+	return slots
+}
+
+func (s sdk) reserve(slots worker.SlotSupplier) {
+	s.Helper()
+	if _, err := slots.ReserveSlot(s.Context(), nil); err != nil {
+		s.Fatal(err)
+	}
+}
+
+// asks tells whether a task is asked for eagerly.
+func (s sdk) asks(id string) bool {
+	s.Helper()
+	command := schedule(id, "mine", false)
+	if _, err := s.complete(command); err != nil {
+		s.Fatal(err)
+	}
+	return command.GetScheduleActivityTaskCommandAttributes().GetRequestEagerExecution()
+}
+
+func TestNothingIsAskedForThatWouldWaitForAnActivityToEnd(t *testing.T) {
+	s := newSDK(t)
+	slots := s.slots(1)
+	if !s.asks("a") || s.asks("b") {
+		t.Fatal("what is asked for is not just what there is a slot for")
+	}
+	s.reserve(slots)
+	s.mustPoll("a")
+	if s.asks("c") {
+		t.Fatal("more was asked for while every slot was taken")
+	}
+	ended, end := context.WithCancel(t.Context())
+	end()
+	if _, err := slots.ReserveSlot(ended, nil); err == nil {
+		t.Fatal("there was another slot")
+	}
+	slots.ReleaseSlot(nil)
+	if !s.asks("d") {
+		t.Fatal("nothing was asked for when an activity had ended")
+	}
+}
+
+func TestAPollThatATaskHasOvertakenKeepsASlotFree(t *testing.T) {
+	s := newSDK(t)
+	slots := s.slots(1)
+	polled := make(chan string)
+	go func() {
+		id, _ := s.pollOnce(s.Context())
+		polled <- id
+	}()
+	<-s.polled
+	if !s.asks("a") || <-polled != "a" {
+		t.Fatal("the poll was not overtaken")
+	}
+	if s.asks("b") {
+		t.Fatal("the last slot was given away, though the server may still answer the poll")
+	}
+	s.reserve(slots)
+	go func() { s.offered <- "c" }()
+	s.mustPoll("c")
+	slots.ReleaseSlot(nil)
+	if !s.asks("d") {
+		t.Fatal("nothing was asked for when an activity had ended")
+	}
+}
+
+func TestTheLargestUpdateAndWhatItHasAheadLeaveRoomForOthers(t *testing.T) {
+	if room := concurrent - deployments.MaxParallel*3/2; room < 100 {
+		t.Fatalf("there is room for %d others", room)
 	}
 }

@@ -104,7 +104,8 @@ func lostError(a *workflowpb.PendingActivityInfo) error {
 		return temporal.NewNonRetryableApplicationError(message, deployments.ErrorUnknownOutcome, nil)
 	case deployments.ActivityHead, deployments.ActivityClaim, deployments.ActivityHeaders, deployments.ActivitySave,
 		deployments.ActivitySettled, deployments.ActivityStop, deployments.ActivityRecover, deployments.ActivityEnded, deployments.ActivityEnter,
-		deployments.ActivityPutAside, deployments.ActivityTakeUp:
+		deployments.ActivityPutAside, deployments.ActivityTakeUp,
+		deployments.ActivitySubmit, deployments.ActivityFollow, deployments.ActivityCompile:
 		return temporal.NewApplicationError(message, deployments.ErrorNotDone)
 	}
 	return temporal.NewNonRetryableApplicationError(message, deployments.ErrorNotStarted, nil)

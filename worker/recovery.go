@@ -12,6 +12,7 @@ import (
 	"github.com/deployctl/deployctl/activities"
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/statestore"
 	"github.com/deployctl/deployctl/workflows"
 )
 
@@ -72,6 +73,7 @@ func (r *recovery) Stop(ctx context.Context, u deployments.UpdateName) (string, 
 // yet, which becomes part of the next checkpoint; steps of which nobody knows the end stand there as pending operations,
 // which the next update settles.
 func (r *recovery) Recover(ctx context.Context, in deployments.RecoverInput) (out deployments.Recovered, err error) {
+	defer activities.Beat(ctx)()
 	moved, cancelled, err := r.connection.moved(ctx, in.Update)
 	if err != nil {
 		return out, err
@@ -97,7 +99,7 @@ func (r *recovery) recover(ctx context.Context, in deployments.RecoverInput) (de
 	store := r.connection.Store
 	info, err := store.Info(ctx, in.Update)
 	if err == nil && !info.Ended.IsZero() {
-		return info, nil
+		return info, r.giveBack(ctx, in.Update) // a claim may have landed late
 	}
 	if err != nil && deployments.CodeOf(err) != deployments.CodeNotFound {
 		return info, err
@@ -108,6 +110,12 @@ func (r *recovery) recover(ctx context.Context, in deployments.RecoverInput) (de
 		return info, err
 	case err != nil, head.Version != in.Update.Number() && (head.Active == nil || head.Active.Version != in.Update.Version):
 		return r.withdraw(ctx, in, info)
+	}
+	switch _, err := store.Request(ctx, in.Update); {
+	case err != nil && deployments.CodeOf(err) == deployments.CodeNotFound:
+		return r.interrupt(ctx, in)
+	case err != nil:
+		return info, err
 	}
 	ended, err := r.connection.endingOf(ctx, in.Update)
 	if err != nil {
@@ -126,6 +134,33 @@ func (r *recovery) recover(ctx context.Context, in deployments.RecoverInput) (de
 		settled.Result = engine.Result{Status: statusOf(in), Error: in.Error, Changes: ended.Changes}
 	}
 	return r.acts.Settled(ctx, settled)
+}
+
+// giveBack takes the stack from an update that is over, if it still has it. The head stays where it is.
+func (r *recovery) giveBack(ctx context.Context, u deployments.UpdateName) error {
+	claim, err := r.connection.Store.ClaimOf(ctx, u)
+	if deployments.CodeOf(err) == deployments.CodeConflict || deployments.CodeOf(err) == deployments.CodeNotFound {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return r.connection.Store.Settle(ctx, claim, statestore.Written{})
+}
+
+// interrupt ends an import or a restore, which has a stack without a request. One that is still at it loses the stack, unless it
+// is faster.
+func (r *recovery) interrupt(ctx context.Context, in deployments.RecoverInput) (deployments.UpdateInfo, error) {
+	info := deployments.UpdateInfo{Update: in.Update, Kind: engine.KindImport, Started: time.Now().UTC()}
+	if err := r.giveBack(ctx, in.Update); err != nil {
+		return info, err
+	}
+	head, err := r.connection.Store.Head(ctx, in.Update.StackName)
+	if err != nil || head.Version == in.Update.Number() {
+		return info, err
+	}
+	in.Error = "the import or restore was interrupted; do it again"
+	return r.withdraw(ctx, in, info)
 }
 
 // withdraw ends an update that never had its stack: there is nothing to keep of it.

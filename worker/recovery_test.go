@@ -3,7 +3,9 @@ package worker
 import (
 	"context"
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 	"go.temporal.io/api/enums/v1"
@@ -133,4 +135,72 @@ func TestAnUpdateWhoseHistoryIsGoneIsRecoveredFromWhatItHasSaved(t *testing.T) {
 		t.Errorf("it came to %+v", info)
 	}
 	holds(t, store, []string{"a"}, nil)
+}
+
+// importing is the claim of an import, which is the stack's second version.
+func importing(t *testing.T, store *statestore.Store) statestore.Claim {
+	t.Helper()
+	u := deployments.UpdateName{StackName: lostUpdate.StackName, Version: "2"}
+	claim, err := store.Claim(t.Context(), statestore.Claimant{Update: u, Writer: "#import-1"})
+	must(t, err)
+	return claim
+}
+
+// free makes sure that the stack is at a version, and that nobody has it.
+func free(t *testing.T, store *statestore.Store, version int) {
+	t.Helper()
+	head, err := store.Head(t.Context(), lostUpdate.StackName)
+	must(t, err)
+	if head.Version != version || head.Active != nil {
+		t.Errorf("the head is %+v", head)
+	}
+}
+
+func TestAnImportThatWasInterruptedIsEndedAndLosesTheStack(t *testing.T) {
+	r, store := lostHouse(t, &archive{})
+	in := deployments.RecoverInput{Update: lostUpdate, Next: "3", Status: engine.StatusFailed, Error: "its workflow was ended from outside"}
+	_, err := r.Recover(t.Context(), in)
+	must(t, err)
+	claim := importing(t, store)
+	in.Update = claim.Update
+	for range 2 { // which is once
+		out, err := r.Recover(t.Context(), in)
+		must(t, err)
+		if out.Status != string(engine.StatusFailed) || !strings.Contains(out.Error, "interrupted; do it again") || out.Ended.IsZero() || out.Next != "" {
+			t.Errorf("it came to %+v", out.UpdateInfo)
+		}
+		free(t, store, 1)
+	}
+	if err := store.Settle(t.Context(), claim, statestore.Written{Version: 2, Digest: "d"}); deployments.CodeOf(err) != deployments.CodeConflict {
+		t.Errorf("the import went on: %v", err)
+	}
+}
+
+func TestAnImportThatEndsBeforeItIsInterruptedStays(t *testing.T) {
+	r, store := lostHouse(t, &archive{})
+	in := deployments.RecoverInput{Update: lostUpdate, Error: "its workflow was ended from outside"}
+	_, err := r.Recover(t.Context(), in)
+	must(t, err)
+	claim := importing(t, store)
+	must(t, store.Settle(t.Context(), claim, statestore.Written{Version: 2, Digest: "d"}))
+	in.Update = claim.Update
+	_, err = r.Recover(t.Context(), in)
+	must(t, err)
+	free(t, store, 2)
+	if info, err := store.Info(t.Context(), in.Update); deployments.CodeOf(err) != deployments.CodeNotFound {
+		t.Errorf("it has ended as %+v, %v", info, err)
+	}
+}
+
+func TestAClaimThatLandsAfterItsUpdateHasEndedIsGivenBack(t *testing.T) {
+	r, store := lostHouse(t, &archive{})
+	must(t, store.PutInfo(t.Context(), deployments.UpdateInfo{Update: lostUpdate, Status: "cancelled", Ended: time.Now()}))
+	for range 2 {
+		out, err := r.Recover(t.Context(), deployments.RecoverInput{Update: lostUpdate, Error: "its workflow was ended from outside"})
+		must(t, err)
+		if out.Status != "cancelled" {
+			t.Errorf("it came to %+v", out.UpdateInfo)
+		}
+		free(t, store, 0)
+	}
 }

@@ -2,10 +2,12 @@ package worker
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"time"
 
 	"go.temporal.io/api/enums/v1"
+	historypb "go.temporal.io/api/history/v1"
 	taskqueuepb "go.temporal.io/api/taskqueue/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
@@ -112,11 +114,18 @@ func (c *Connection) moveUnfit(ctx context.Context) {
 		if err != nil {
 			return false, err
 		}
-		return h.replays(workflows.Settings{}) != nil, nil
+		return !h.fits(), nil
 	})
 	if err != nil {
 		c.warn("look for updates of other builds", err)
 	}
+}
+
+// fits tells whether this build can go on with the workflow. Every build can as long as no task of it has ended: there is nothing
+// to replay then, and the SDK takes that for an error.
+func (h *record) fits() bool {
+	begun := slices.ContainsFunc(h.events, func(e *historypb.HistoryEvent) bool { return e.GetWorkflowTaskCompletedEventAttributes() != nil })
+	return !begun || h.replays(workflows.Settings{}) == nil
 }
 
 // eachRunning moves the updates of which one workflow, the Update or its Run, is in a wrong place. Those that have ended

@@ -46,8 +46,8 @@ const (
 	deadlock = 10 * time.Second
 	// sticky is how long a workflow waits for the worker that has it in memory: one that sleeps is not to hold it up for long.
 	sticky = 2 * time.Second
-	// concurrent bounds the activities of a process; each update bounds its own steps.
-	concurrent = 400
+	// concurrent bounds the activities of a queue: the steps of the largest update, half as many ahead, and room for others.
+	concurrent = 2 * deployments.MaxParallel
 	// places are how many updates may begin by schedule at a time: however many are due at once, who works here is not crowded out.
 	places = 4
 )
@@ -92,7 +92,11 @@ func (c *Connection) Run(ctx context.Context, o Options) error {
 	}
 	alone := options
 	alone.DisableWorkflowWorker = true
-	own := worker.New(c.Client, private, alone)
+	hosting, err := c.eager.room(alone)
+	if err != nil {
+		return deployments.Errorf(deployments.CodeInternal, "make room for activities: %w", err)
+	}
+	own := worker.New(c.Client, private, hosting)
 	own.RegisterActivity(acts)
 	if o.Deployment != "" {
 		options.DeploymentOptions.UseVersioning, options.DeploymentOptions.Version.DeploymentName = true, o.Deployment

@@ -32,7 +32,7 @@ func (s *Service) Recover(ctx context.Context, name deployments.StackName) (depl
 		return deployments.UpdateInfo{}, deployments.Errorf(deployments.CodeConflict,
 			"%s is running, and needs no recovery: wait for it, or end it with `deployctl cancel`", u)
 	}
-	for {
+	for released := false; ; {
 		if err := s.wake(ctx, name); err != nil {
 			return deployments.UpdateInfo{}, failure("recover the update", err)
 		}
@@ -43,6 +43,13 @@ func (s *Service) Recover(ctx context.Context, name deployments.StackName) (depl
 		if err != nil && deployments.CodeOf(err) != deployments.CodeNotFound {
 			return info, err
 		}
+		if err != nil && released { // an import that has ended by itself
+			return deployments.UpdateInfo{}, nil
+		}
+		if head, err = s.Head(ctx, name); err != nil {
+			return info, err
+		}
+		released = head.Active == nil || head.Active.Version != u.Version
 		select {
 		case <-ctx.Done():
 			return info, failure("recover the update", ctx.Err())

@@ -46,6 +46,7 @@ func (s store) Restore(ctx context.Context, name deployments.StackName, version 
 
 // record makes a version that no update made part of the stack's history, and gives it a log that has an end.
 func (s store) record(ctx context.Context, name deployments.StackName, version int, kind engine.Kind, message string) error {
+	ctx = context.WithoutCancel(ctx) // it has happened
 	head, err := s.Head(ctx, name)
 	if err != nil {
 		return err

@@ -238,8 +238,12 @@ func removeFull(t *testing.T, f fixture) {
 	ok(t, f.RemoveStack(t.Context(), dev, true))
 	l, err := f.objects.List(t.Context(), statestore.Query{})
 	ok(t, err)
-	if len(l.Keys) != 0 {
+	if !slices.Equal(l.Keys, []string{"removed/organization/web/dev.json"}) {
 		t.Fatalf("still there: %q", l.Keys)
+	}
+	list, err := f.ListStacks(t.Context(), "", "")
+	if err != nil || len(list) != 0 {
+		t.Errorf("there are the stacks %+v, %v", list, err)
 	}
 }
 

@@ -50,6 +50,9 @@ func runStackRecover(ctx context.Context, s *session) error {
 // pending names the resources on which the state that an update left has pending operations.
 func (s *session) pending(ctx context.Context, u deployments.UpdateName) ([]string, error) {
 	exported, err := s.service.Export(ctx, u.StackName, u.Number(), deployments.SecretsProvider{}, false)
+	if deployments.CodeOf(err) == deployments.CodeNotFound { // it made no version
+		return nil, nil
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,73 @@
+package statestore
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"math"
+	"path"
+	"strconv"
+
+	"github.com/deployctl/deployctl/deployments"
+)
+
+// removed is what stays of a name that no stack has any more: the content of removed/ORG/PROJECT/STACK.json. Temporal knows the
+// workflows of its updates for longer, by name and version, and takes none of them twice.
+type removed struct {
+	// Next is the next version to give out: greater than every version ever given out under the name. It never goes back.
+	Next int `json:"next"`
+}
+
+func removedKey(name deployments.StackName) string { return "removed/" + name.String() + ".json" }
+
+// nextOf gives the next version of a name that no stack has; 1 when none ever had it.
+func (s *Store) nextOf(ctx context.Context, name deployments.StackName) (int, error) {
+	next, _, err := s.readRemoved(ctx, name)
+	return max(next, 1), err
+}
+
+// readRemoved gives the next version of a name, 0 when nothing is known, and the condition on which it can be replaced.
+func (s *Store) readRemoved(ctx context.Context, name deployments.StackName) (int, Condition, error) {
+	key := removedKey(name)
+	o, err := s.objects.Get(ctx, key)
+	if errors.Is(err, ErrAbsent) {
+		return 0, Condition{Absent: true}, nil
+	}
+	if err != nil {
+		return 0, Condition{}, failed(err, "read "+key)
+	}
+	var r removed
+	if err := json.Unmarshal(o.Data, &r); err != nil {
+		return 0, Condition{}, damaged(key, err)
+	}
+	return r.Next, Condition{Tag: o.Tag}, nil
+}
+
+// retire remembers the next version of a stack that is about to be deleted; among the versions before it are those of updates that
+// never had the stack, which only its history knows.
+func (s *Store) retire(ctx context.Context, name deployments.StackName, next int) error {
+	history := stackKey(name, "history/")
+	l, err := s.objects.List(ctx, Query{Prefix: history, Limit: 1})
+	if err != nil {
+		return failed(err, "list "+history)
+	}
+	for _, key := range l.Keys {
+		if inverse, err := strconv.Atoi(path.Base(key)); err == nil {
+			next = max(next, math.MaxInt32-inverse+1)
+		}
+	}
+	data, err := json.Marshal(removed{next})
+	if err != nil {
+		return deployments.Errorf(deployments.CodeInternal, "write %s: %w", removedKey(name), err)
+	}
+	for {
+		was, unchanged, err := s.readRemoved(ctx, name)
+		if err != nil || was >= next {
+			return err
+		}
+		_, err = s.objects.Put(ctx, removedKey(name), data, unchanged)
+		if !errors.Is(err, ErrChanged) {
+			return failed(err, "write "+removedKey(name))
+		}
+	}
+}

@@ -1,0 +1,200 @@
+package statestore_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/storetest"
+)
+
+var (
+	live  = deployments.StackName{Organization: "organization", Project: "site", Stack: "live"}
+	spare = deployments.StackName{Organization: "organization", Project: "site", Stack: "spare"}
+)
+
+// cut is an object store that is away from the call that it is told of on.
+type cut struct{ call, key string }
+
+func (c *cut) choose(call, key string) storetest.Fault {
+	if c.call != "" && (c.call == "all" || call == c.call && strings.HasPrefix(key, c.key)) {
+		c.call = "all"
+		return storetest.Refused
+	}
+	return storetest.None
+}
+
+// off does something that is cut off at a call.
+func (c *cut) off(t *testing.T, call, key string, do func() error) {
+	t.Helper()
+	c.call, c.key = call, key
+	if err := do(); err == nil || c.call != "all" {
+		t.Fatalf("it was not cut off at the %s of %s: %v", call, key, err)
+	}
+	c.call = ""
+}
+
+// cuttable is a store with the stack dev of one version, whose calls can be cut off.
+func cuttable(t *testing.T) (*statestore.Store, *cut) {
+	t.Helper()
+	c := &cut{}
+	s := newStack(t, storetest.NewFaulty(&statestore.Memory{}, c.choose))
+	stock := golden(t, "stock.json")
+	if _, err := s.Import(t.Context(), statestore.Exchange{Stack: dev, Secrets: provider(t, stock)}, stock); err != nil {
+		t.Fatal(err)
+	}
+	return s, c
+}
+
+func headOf(t *testing.T, s *statestore.Store, name deployments.StackName) statestore.Head {
+	t.Helper()
+	h, err := s.Head(t.Context(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+func wantGone(t *testing.T, s *statestore.Store, name deployments.StackName) {
+	t.Helper()
+	if _, err := s.Head(t.Context(), name); deployments.CodeOf(err) != deployments.CodeNotFound {
+		t.Errorf("%s is still there: %v", name, err)
+	}
+}
+
+// wantStock makes sure that a stack can be updated and has the resources of stock.json.
+func wantStock(t *testing.T, s *statestore.Store, name deployments.StackName) {
+	t.Helper()
+	h := headOf(t, s, name)
+	if h.Version == 0 || h.Resources == 0 || h.Active != nil {
+		t.Errorf("the head is %+v", h)
+	}
+	if _, err := s.Export(t.Context(), statestore.Exchange{Stack: name}, 0, false); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAStackIsNotRenamedToTheNameThatItHas(t *testing.T) {
+	s, _ := cuttable(t)
+	if err := s.RenameStack(t.Context(), dev, dev); deployments.CodeOf(err) != deployments.CodeInvalid {
+		t.Errorf("got %v", err)
+	}
+	wantStock(t, s, dev)
+}
+
+func TestARenamingThatWasCutOffIsFinishedByDoingItAgain(t *testing.T) {
+	for _, at := range []struct{ call, key string }{
+		{"put", "stacks/organization/web/dev/head.json"},
+		{"get", "removed/"},
+		{"put", "stacks/organization/site/live/head.json"},
+		{"list", "stacks/organization/web/dev/"},
+		{"put", "stacks/organization/site/live/checkpoints/1"},
+		{"put", "stacks/organization/site/live/checkpoints/2"},
+		{"put", "removed/"},
+		{"delete", "stacks/organization/web/dev/checkpoints/"},
+		{"delete", "stacks/organization/web/dev/head.json"},
+	} {
+		t.Run(at.call+" "+at.key, func(t *testing.T) {
+			s, c := cuttable(t)
+			again := func() error { return s.RenameStack(t.Context(), dev, live) }
+			c.off(t, at.call, at.key, again)
+			if err := again(); err != nil {
+				t.Fatal(err)
+			}
+			wantGone(t, s, dev)
+			wantStock(t, s, live)
+		})
+	}
+}
+
+func TestARenamingThatIsDoneAgainLeavesAloneWhatHasHappenedUnderTheNewName(t *testing.T) {
+	s, c := cuttable(t)
+	again := func() error { return s.RenameStack(t.Context(), dev, live) }
+	c.off(t, "put", "removed/", again)
+	u := deployments.UpdateName{StackName: live, Version: "3"}
+	claim, err := s.Claim(t.Context(), statestore.Claimant{Update: u, Writer: "w"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := headOf(t, s, live)
+	if err := again(); err != nil {
+		t.Fatal(err)
+	}
+	if h := headOf(t, s, live); h.Nonce != before.Nonce {
+		t.Errorf("the head became %+v", h)
+	}
+	if err := s.Holds(t.Context(), claim); err != nil {
+		t.Error(err)
+	}
+	wantGone(t, s, dev)
+}
+
+func TestAStackTakesANameThatARenamingOfItHadNotComeTo(t *testing.T) {
+	s, c := cuttable(t)
+	c.off(t, "put", "stacks/organization/site/live/checkpoints/", func() error { return s.RenameStack(t.Context(), dev, live) })
+	for _, names := range [][2]deployments.StackName{{dev, spare}, {spare, live}} {
+		if err := s.RenameStack(t.Context(), names[0], names[1]); err != nil {
+			t.Fatal(err)
+		}
+		wantGone(t, s, names[0])
+		wantStock(t, s, names[1])
+	}
+}
+
+func TestAStackThatGetsANameGoesOnFromTheVersionsOfTheOneThatHadIt(t *testing.T) {
+	s, c := cuttable(t)
+	wantNext := func(name deployments.StackName, next int) {
+		t.Helper()
+		if h := headOf(t, s, name); h.Next != next {
+			t.Errorf("the next version of %s is %d; want %d", name, h.Next, next)
+		}
+	}
+	// Update 7 never had the stack, so its head knows nothing of it.
+	if err := s.PutInfo(t.Context(), deployments.UpdateInfo{Update: deployments.UpdateName{StackName: dev, Version: "7"}}); err != nil {
+		t.Fatal(err)
+	}
+	remove := func() error { return s.RemoveStack(t.Context(), dev, true) }
+	for _, key := range []string{"history/", "head.json"} { // the first takes the history with it, the second is the last to go
+		c.off(t, "delete", "stacks/organization/web/dev/"+key, remove)
+	}
+	if err := remove(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.CreateStack(t.Context(), dev, nil); err != nil {
+		t.Fatal(err)
+	}
+	wantNext(dev, 8)
+	if err := s.RemoveStack(t.Context(), dev, false); err != nil { // which was never updated
+		t.Fatal(err)
+	}
+
+	if err := s.CreateStack(t.Context(), live, nil); err != nil {
+		t.Fatal(err)
+	}
+	wantNext(live, 1)
+	stock := golden(t, "stock.json")
+	stock.Deployment = []byte(strings.NewReplacer("urn:pulumi:dev::web::", "urn:pulumi:live::site::", "web-dev", "site-live").Replace(string(stock.Deployment)))
+	if _, err := s.Import(t.Context(), statestore.Exchange{Stack: live, Secrets: provider(t, stock)}, stock); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.RenameStack(t.Context(), live, dev); err != nil {
+		t.Fatal(err)
+	}
+	if h := headOf(t, s, dev); h.Version != 8 {
+		t.Errorf("the renaming made version %d, which another stack may have had", h.Version)
+	}
+	wantNext(dev, 9)
+	if err := s.CreateStack(t.Context(), live, nil); err != nil {
+		t.Fatal(err)
+	}
+	wantNext(live, 2)
+	if err := s.RemoveStack(t.Context(), dev, true); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.CreateStack(t.Context(), dev, nil); err != nil {
+		t.Fatal(fmt.Errorf("made a third time: %w", err))
+	}
+	wantNext(dev, 9)
+}
