@@ -200,7 +200,15 @@ func (r *Run) protectedDeletion(d *deletion, op *operation) {
 func (r *Run) deletesNothing(d *deletion, s *State) bool {
 	logical := d.Kind == StepReadDiscard || d.Kind == StepDiscardReplaced || d.Kind == StepRemovePendingReplace
 	return r.goal.DryRun || logical || !s.Custom || s.External || s.RetainOnDelete || s.PendingReplacement ||
-		IsProvider(s.Type) || (s.DeletedWith != "" && r.dies(r.current(s.DeletedWith)))
+		IsProvider(s.Type) || r.standsFor(s) || (s.DeletedWith != "" && r.dies(r.current(s.DeletedWith)))
+}
+
+// standsFor reports that the replacement of a state is the same thing in the world: a create that found what was there. To delete
+// the one would delete the other.
+func (r *Run) standsFor(s *State) bool {
+	live := r.snap.Live(r.current(s.URN))
+	return s.Delete && s.ID != "" && live != nil && live.Key != s.Key && !live.Delete && live.Type == s.Type && live.ID == s.ID &&
+		live.Provider == s.Provider
 }
 
 // dies reports that a URN's live resource is deleted in this update.

@@ -37,7 +37,7 @@ func (r *Run) decideComponent(e *entry, old *State) {
 	switch {
 	case old == nil:
 		e.Kind = StepCreate
-	case e.Forced != nil || old.PendingReplacement:
+	case e.Forced != nil || old.PendingReplacement || old.Custom: // what its provider made goes
 		e.Plan = &Planned{Inputs: e.New.Inputs, Diff: Diff{Change: ChangeReplace}} // as if it had been asked for
 		r.enter(e, stagePlanned)
 		return

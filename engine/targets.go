@@ -41,7 +41,7 @@ func (r *Run) matchesTargets(u urn.URN) bool {
 	return len(r.goal.Targets) == 0 || r.matches(r.goal.Targets, u)
 }
 
-// targeted reports whether an entry takes part in the update. Providers and the stack always do.
+// targeted reports whether an entry takes part in the update. Providers, reads and the stack always do.
 func (r *Run) targeted(e *entry) bool {
 	if len(r.goal.Targets) == 0 || IsProvider(e.New.Type) || e.New.Type == rootType {
 		return true
@@ -51,12 +51,13 @@ func (r *Run) targeted(e *entry) bool {
 	} else if r.goal.TargetDependents {
 		r.Targeted[e.URN] = slices.ContainsFunc(e.New.References(), func(u urn.URN) bool { return r.Targeted[u] })
 	}
-	if r.Targeted[e.URN] {
-		for _, u := range e.New.References() {
-			r.keepOld(u)
-		}
+	if !r.Targeted[e.URN] && !e.Read {
+		return false
 	}
-	return r.Targeted[e.URN]
+	for _, u := range e.New.References() {
+		r.keepOld(u)
+	}
+	return true
 }
 
 // leaveUntargeted keeps what a resource outside the targets was; one that was not there is left out.

@@ -33,7 +33,7 @@ func (s *Store) RenameStack(ctx context.Context, from, to deployments.StackName)
 	case err == nil && !target.placeholder(): // all but the end was done before
 		return s.deleteStack(ctx, from, h.Next, "")
 	}
-	if h, err = s.lockStack(ctx, from, to); err != nil {
+	if h, err = s.lockStack(ctx, from, to, true); err != nil {
 		return err
 	}
 	if tag == "" {
@@ -63,11 +63,16 @@ func (h *Head) placeholder() bool {
 	return h.Version == 0 && h.Active != nil && h.Active.Version == removal
 }
 
-// lockStack keeps updates away from a stack that is being removed, or renamed to peer.
-func (s *Store) lockStack(ctx context.Context, name, peer deployments.StackName) (Head, error) {
+// lockStack keeps updates away from a stack that is being removed, or renamed to peer. CodeConflict when it has an update running, or,
+// unless it may be full, resources.
+func (s *Store) lockStack(ctx context.Context, name, peer deployments.StackName, full bool) (Head, error) {
 	return s.changeHead(ctx, name, func(h *Head) (bool, error) {
-		if h.Active != nil && h.Active.Version != removal {
+		switch {
+		case h.Active != nil && h.Active.Version != removal:
 			return false, busy(name, h.Active)
+		case h.Resources > 0 && !full:
+			return false, deployments.Errorf(deployments.CodeConflict,
+				"the stack %s still has %s: destroy them first, or forget them with --force", name, plural(h.Resources, "resource"))
 		}
 		h.Fence++
 		h.Active = &Active{Version: removal, Writer: rand.Text(), Since: s.now().UTC()}

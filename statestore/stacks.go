@@ -115,15 +115,8 @@ func (s *Store) TagStack(ctx context.Context, name deployments.StackName, tags m
 
 // RemoveStack removes a stack with its history. CodeConflict when it has an update running, or, unless forced, resources.
 func (s *Store) RemoveStack(ctx context.Context, name deployments.StackName, force bool) error {
-	h, err := s.Head(ctx, name)
+	h, err := s.lockStack(ctx, name, deployments.StackName{}, force)
 	if err != nil {
-		return err
-	}
-	if h.Resources > 0 && !force {
-		return deployments.Errorf(deployments.CodeConflict,
-			"the stack %s still has %s: destroy them first, or forget them with --force", name, plural(h.Resources, "resource"))
-	}
-	if h, err = s.lockStack(ctx, name, deployments.StackName{}); err != nil {
 		return err
 	}
 	if h.Peer != "" { // a renaming did not end: the other name may still need the blobs

@@ -72,6 +72,9 @@ func (w *world) Step(ctx context.Context, in deployments.StepInput) (engine.Step
 	}
 	w.created[in.Step.URN]++
 	done := engine.StepFinished{Op: in.Step.Op, Outcome: engine.OutcomeDone, ID: "id-" + name, At: "2026-01-01T00:00:00Z"}
+	if in.Step.Kind == engine.StepCreateReplacement {
+		done.ID += "-again"
+	}
 	if in.Step.New != nil {
 		done.Outputs, done.Inputs = in.Step.New.Inputs, &in.Step.New.Inputs
 	}

@@ -99,12 +99,20 @@ func (r *Run) env(c call) []string {
 		env = os.Environ()
 	}
 	if c.last != nil {
-		env = append(env, "DEPLOYCTL_STDOUT="+c.last.Stdout, "DEPLOYCTL_STDERR="+c.last.Stderr)
+		env = append(env, "DEPLOYCTL_STDOUT="+passable(c.last.Stdout), "DEPLOYCTL_STDERR="+passable(c.last.Stderr))
 	}
 	for name, value := range c.in.Environment {
 		env = append(env, name+"="+value)
 	}
 	return env
+}
+
+// mostPassed is how much of an output the next command gets, its end: systems take 128 KiB in one variable.
+const mostPassed = 64 << 10
+
+func passable(output string) string {
+	output = strings.ReplaceAll(output, "\x00", "")
+	return output[max(0, len(output)-mostPassed):]
 }
 
 func trimmed(b bytes.Buffer) string {

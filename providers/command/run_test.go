@@ -228,3 +228,18 @@ func alive(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	return err != nil || !strings.Contains(string(stat), ") Z ")
 }
+
+func TestACommandThatSaysMuchCanBeUpdated(t *testing.T) {
+	c := open(t, t.TempDir())
+	in := props{"create": str(`head -c 300000 /dev/zero | tr '\0' x; printf 'a\000b'; printf end`), "update": str(`printf %s "$DEPLOYCTL_STDOUT" | tail -c 5`)}
+	id, out := create(t, c, in)
+	news := in.Copy()
+	news["stdin"] = str("x")
+	got, err := c.Update(t.Context(), &pulumirpc.UpdateRequest{Urn: urn, Id: id, OldInputs: wire(t, in), Olds: wire(t, out), News: wire(t, news)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if said := got.GetProperties().GetFields()["stdout"].GetStringValue(); said != "abend" {
+		t.Errorf("the update finds %q at the end of what create said", said)
+	}
+}

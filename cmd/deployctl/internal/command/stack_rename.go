@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 
+	"github.com/deployctl/deployctl/deployments"
 	"github.com/urfave/cli/v2"
 )
 
@@ -24,7 +25,7 @@ func runStackRename(ctx context.Context, s *session) error {
 	}
 	from := info.Stack
 	here := s.project
-	to, err := s.parseStack(s.flags.Args().First())
+	to, err := deployments.ParseStackName(s.flags.Args().First(), from)
 	if err != nil {
 		return err
 	}
@@ -32,7 +33,7 @@ func runStackRename(ctx context.Context, s *session) error {
 		return err
 	}
 	s.say("Stack %s is now %s.", from, to)
-	if here == nil || s.project == nil {
+	if here == nil || to.Project != from.Project {
 		return nil
 	}
 	before, err := here.Stack(from.Stack)

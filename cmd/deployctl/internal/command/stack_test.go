@@ -184,3 +184,12 @@ func TestUnknownStacksAreNotMadeWithoutAQuestion(t *testing.T) {
 		t.Errorf("made %v", list)
 	}
 }
+
+func TestAStackThatIsRenamedStaysInItsOrganizationAndProject(t *testing.T) {
+	d := inProject(t)
+	for _, stack := range []string{"acme/shop/dev", "organization/other/dev"} {
+		d.must("stack", "init", stack)
+		d.must("stack", "rename", "--stack", stack, "prod")
+		d.must("stack", "--stack", strings.TrimSuffix(stack, "dev")+"prod")
+	}
+}
