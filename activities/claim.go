@@ -85,7 +85,11 @@ func (a *Activities) fence(ctx context.Context, in deployments.ClaimInput) (base
 	if err != nil {
 		return 0, 0, err
 	}
-	if info, err := a.Store.Info(ctx, in.Update); err == nil && !info.Ended.IsZero() { // it was given up while this claim was on its way
+	info, err := a.Store.Info(ctx, in.Update)
+	if err != nil && deployments.CodeOf(err) != deployments.CodeNotFound {
+		return 0, 0, err
+	}
+	if !info.Ended.IsZero() { // it was given up while this claim was on its way
 		if err := a.Store.Settle(ctx, c, statestore.Written{}); err != nil {
 			return 0, 0, err
 		}

@@ -202,16 +202,12 @@ type CompareInput struct {
 	Compare engine.Compare `json:"compare"`
 }
 
-// MaxRounds is how many times a step is begun that is lost each time, though beginning it again is safe.
-const MaxRounds = 16
-
 // StepInput is one call that may change the world.
 type StepInput struct {
 	Update UpdateName  `json:"update"`
 	Base   int         `json:"base"`
 	Step   engine.Step `json:"step"`
-	// Round counts how often the core has issued this step, from 1: a settled, absent step is issued again,
-	// MaxRounds times at most.
+	// Round counts how often the core has issued this step, from 1: a settled, absent step is issued again.
 	Round int `json:"round"`
 }
 

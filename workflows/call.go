@@ -177,7 +177,7 @@ func (r *run) settle(s engine.Settle) call {
 		summary: fmt.Sprintf("find out about %s %s %s", s.Step.Kind, s.Step.Type, s.Step.URN.Name()),
 		input:   deployments.SettleInput{Update: r.in.Update, Base: r.in.Base, Settle: s, Round: r.in.Rounds[op]},
 		events: result(func(f engine.StepFinished) []engine.Event {
-			if f.Outcome == engine.OutcomeAbsent && r.in.Rounds[op] >= deployments.MaxRounds {
+			if f.Outcome == engine.OutcomeAbsent && r.in.Rounds[op] >= mostRounds {
 				f.Outcome, f.Error = engine.OutcomeFailed, fmt.Sprintf("it was begun %d times, and lost each time; the attempts in Temporal's "+
 					"Web UI say why", r.in.Rounds[op])
 				if s.Step.Kind == engine.StepCreate || s.Step.Kind == engine.StepCreateReplacement {

@@ -443,7 +443,7 @@ func TestACreateThatIsLostAgainAndAgainIsLeftPending(t *testing.T) {
 	w, p := newWorld(), &program{names: names(1)}
 	w.outcomes["thing-a"] = func(int) error { return errUnknown }
 	out, _ := perform(t, w, p, deployments.RunInput{}, nil)
-	if out.Result.Status != engine.StatusFailed || w.calls["thing-a"] != deployments.MaxRounds || !strings.Contains(out.Result.Error, "begun 16 times") {
+	if out.Result.Status != engine.StatusFailed || w.calls["thing-a"] != mostRounds || !strings.Contains(out.Result.Error, "begun 16 times") {
 		t.Errorf("came to %+v after %d calls", out.Result, w.calls["thing-a"])
 	}
 	if got, pending := w.snapshot(t); len(got) != 0 || pending != 1 {

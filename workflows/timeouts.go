@@ -53,6 +53,9 @@ const (
 	// further. homeless is the same for epochs that were lost with their worker, which is rarely the program's doing.
 	fruitless, homeless = 3, 10
 
+	// mostRounds is how many times a step is begun that is lost each time, though beginning it again is safe.
+	mostRounds = 16
+
 	// linger is how long an idle Stack waits for more, stackEvents when it continues as new.
 	linger      = time.Minute
 	stackEvents = 2_000
