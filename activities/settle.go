@@ -27,14 +27,14 @@ func (a *Activities) Settle(ctx context.Context, in deployments.SettleInput) (en
 	at := &attempt{session: s, step: in.Settle.Step, round: in.Round, pulse: startPulse(ctx, a.Heart)}
 	defer at.pulse.stopPulse()
 
-	result, err := at.settle(ctx)
+	result, err := at.settle(ctx, in.Settle.Again)
 	result.Op = at.step.Op
 	hide := s.curtain(ctx, bagsOf(at.step.Provider, at.step.New, at.step.Old)...)
 	hide.step(&result)
 	return result, hide.failure(err)
 }
 
-func (at *attempt) settle(ctx context.Context) (engine.StepFinished, error) {
+func (at *attempt) settle(ctx context.Context, again bool) (engine.StepFinished, error) {
 	found, ok, err := at.session.leftOutcome(ctx, at.step.Op, at.round)
 	if err != nil || ok {
 		return found, err
@@ -48,7 +48,7 @@ func (at *attempt) settle(ctx context.Context) (engine.StepFinished, error) {
 	}
 	switch at.step.Kind {
 	case engine.StepCreate, engine.StepCreateReplacement:
-		return at.settleCreate(ctx, p)
+		return at.settleCreate(ctx, p, again)
 	case engine.StepUpdate:
 		return at.settleUpdate(ctx, p)
 	case engine.StepDelete, engine.StepDeleteReplaced:
@@ -78,13 +78,19 @@ func (at *attempt) unsettled(err error) (engine.StepFinished, error) {
 	return result, err
 }
 
-// settleCreate looks for the resource by the rule of its type. A convergent type needs no look: creating it again finds
-// it.
-func (at *attempt) settleCreate(ctx context.Context, p *pluginhost.Provider) (engine.StepFinished, error) {
+// settleCreate looks for the resource by the rule of its type. A convergent type needs no look if it is created again, which
+// finds it.
+func (at *attempt) settleCreate(ctx context.Context, p *pluginhost.Provider, again bool) (engine.StepFinished, error) {
 	rule := at.session.settleRule(ctx, p, at.step.Type)
 	switch {
-	case rule.reconcile:
+	case rule.reconcile && again:
 		return absent, nil
+	case rule.reconcile:
+		found, err := at.settleByLookup(ctx, p)
+		if found.Outcome == engine.OutcomeDone {
+			found.InitErrors = []string{"it was found after its answer was lost; the next update makes it as declared"}
+		}
+		return found, err
 	case rule.lookup:
 		return at.settleByLookup(ctx, p)
 	case rule.path == nil:
@@ -137,8 +143,10 @@ func (at *attempt) settleByLookup(ctx context.Context, p *pluginhost.Provider) (
 			return at.found(ctx, plugin.ReadResponse{ReadResult: found.ReadResult}, nil, inputs)
 		case found.Ownership == provider.Absent:
 			return absent, nil
+		case found.Ownership == provider.Unowned:
+			return others, nil
 		}
-		return others, nil // or nobody can tell
+		return unruled, nil
 	})
 }
 

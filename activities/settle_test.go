@@ -1,6 +1,7 @@
 package activities
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/providers"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/tokens"
 	pulumirpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
 )
 
@@ -61,6 +63,81 @@ func TestALostRunOfACommandIsSettledByItsReadCommand(t *testing.T) {
 	}
 	if got := settle(step(texts("create", create))); got.Outcome != engine.OutcomeUndecidable {
 		t.Errorf("without a read command: %+v", got)
+	}
+}
+
+// part is a convergent type: a file of its name.
+type part struct{ dir string }
+
+type partIn struct {
+	Name string `pulumi:"name"`
+}
+
+func (p part) Reconcile(_ context.Context, r provider.Request[partIn, partIn]) (string, partIn, error) {
+	return r.News.Name, r.News, os.WriteFile(filepath.Join(p.dir, r.News.Name), []byte(r.Owner()), 0o600)
+}
+
+func (p part) Delete(_ context.Context, e provider.Existing[partIn, partIn]) error {
+	return os.Remove(filepath.Join(p.dir, e.ID))
+}
+
+// visiblePart is one that can be looked for.
+type visiblePart struct{ part }
+
+func (p visiblePart) Read(_ context.Context, l provider.Lookup[partIn, partIn]) (provider.Found[partIn, partIn], error) {
+	owner, err := os.ReadFile(filepath.Join(p.dir, l.Inputs.Name))
+	f := provider.Found[partIn, partIn]{Ownership: provider.Unowned, ID: l.Inputs.Name, Inputs: *l.Inputs, Output: *l.Inputs}
+	switch {
+	case os.IsNotExist(err):
+		f.Ownership = provider.Absent
+	case string(owner) == l.Owner():
+		f.Ownership = provider.Owned
+	}
+	return f, nil
+}
+
+func TestALostConvergentCreateThatIsNotMadeAgainIsLookedFor(t *testing.T) {
+	h := newHouse(t)
+	h.acts.Builtin = map[string]func() pulumirpc.ResourceProviderServer{"parts": func() pulumirpc.ResourceProviderServer {
+		return provider.Server(provider.Package{Name: "parts", Version: "0.1.0", Modules: []provider.Module{{Resources: []provider.Resource{
+			provider.NewResource[partIn, partIn]("parts:index:Blind", part{h.world}),
+			provider.NewResource[partIn, partIn]("parts:index:Visible", visiblePart{part{h.world}}),
+		}}}})
+	}}
+	h.claim(deployments.UpdateRequest{Kind: engine.KindDestroy})
+	step := func(kind tokens.Type, name string) engine.Step {
+		u := urn.New("dev", "test", "", kind, name)
+		ref := string(urn.New("dev", "test", "", providers.MakeProviderType("parts"), "default")) + "::1234"
+		return engine.Step{
+			Op: 5, Kind: engine.StepCreate, URN: u, Type: kind, Check: true, Seed: seedOf(u), Provider: &engine.Provider{Ref: ref},
+			New: &engine.State{Key: "o5", URN: u, Type: kind, Custom: true, Provider: ref, Inputs: h.bag(texts("name", name))},
+		}
+	}
+	put := func(name, owner string) {
+		if err := os.WriteFile(filepath.Join(h.world, name), []byte(owner), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ours := step("parts:index:Visible", "ours")
+	put("ours", provider.Identity{URN: ours.URN}.Owner())
+	put("theirs", "somebody")
+	for _, c := range []struct {
+		step  engine.Step
+		again bool
+		want  engine.Outcome
+	}{
+		{ours, true, engine.OutcomeAbsent},
+		{ours, false, engine.OutcomeDone},
+		{step("parts:index:Visible", "nobody"), false, engine.OutcomeAbsent},
+		{step("parts:index:Visible", "theirs"), false, engine.OutcomeUndecidable},
+		{step("parts:index:Blind", "ours"), false, engine.OutcomeUndecidable},
+	} {
+		got, err := call[engine.StepFinished](h, h.acts.Settle, deployments.SettleInput{
+			Update: h.update, Base: h.base, Settle: engine.Settle{Step: c.step, Again: c.again},
+		})
+		if err != nil || got.Outcome != c.want || (got.Outcome == engine.OutcomeDone) != (len(got.InitErrors) == 1) {
+			t.Errorf("%s, made again: %v: %+v %v", c.step.URN, c.again, got, err)
+		}
 	}
 }
 

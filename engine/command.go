@@ -103,6 +103,8 @@ type Step struct {
 // the same Op, with done, partial, absent or undecidable.
 type Settle struct {
 	Step Step `json:"step"`
+	// Again: if it is absent, this update makes it again. Otherwise it must really be found out whether it is there.
+	Again bool `json:"again,omitempty"`
 }
 
 // ResultKind tells the program how its registration went.

@@ -75,7 +75,7 @@ func (r *Run) needs(k Key) []Key {
 func (r *Run) condemnUnseen() {
 	var group []*deletion
 	r.snap.All(func(s *State) {
-		if !r.mayDelete(s) {
+		if !r.mayChange(s) {
 			return
 		}
 		d := &deletion{Key: s.Key, URN: s.URN}

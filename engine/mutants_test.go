@@ -39,7 +39,7 @@ var mutants = []mutant{
 	},
 	{
 		"an unknown outcome is taken for a failure and tried again", "steps.go",
-		"r.out = append(r.out, Settle{Step: *op.Step})\n\t\treturn\n\tcase OutcomeAbsent",
+		"r.settle(op)\n\t\treturn\n\tcase OutcomeAbsent",
 		"r.out = append(r.out, *op.Step)\n\t\treturn\n\tcase OutcomeAbsent",
 	},
 	{
@@ -47,8 +47,24 @@ var mutants = []mutant{
 		`if op := r.stepOf(e.URN); op != nil {`, `if op := r.stepOf(e.URN); op != nil && op.For != forGoal {`,
 	},
 	{
+		"a create that will not be made again is not looked for", "steps.go",
+		`case op.Again:`, `case false:`,
+	},
+	{
+		"outputs of a program that failed take the place of the stack's", "registration.go",
+		`!r.Stopped && r.FirstError == "" || had.Outputs.Empty()`, `true`,
+	},
+	{
+		"an import of an earlier start of the program goes on beside the next one", "reads.go",
+		`if e.Epoch != r.Epoch {`, `if false {`,
+	},
+	{
+		"a resource outside the targets is deleted for another's replacement", "replacement.go",
+		`|| r.leavesMember(e, group)`, ``,
+	},
+	{
 		"a replacement does not wait for what was registered before it", "replacement.go",
-		`case other != nil && other.Order < e.Order && other.Stage != stageDone:`, `case false:`,
+		`case other != nil && other.Order < e.Order && other.Stage != stageDone,`, `case false,`,
 	},
 	{
 		"members of a cascade keep the plans that were made before it", "replacement.go",

@@ -47,6 +47,9 @@ func (r *Run) decideImport(e *entry, old *State) {
 func (r *Run) imported(e *entry, op int) {
 	r.emitStep(EmitOutputs, op, e)
 	r.count(StepImport)
+	if e.Epoch != r.Epoch { // the program that asked is gone; the next one goes on from what is stored
+		return
+	}
 	e.Imported, e.Old, e.Plan = true, e.New.Key, nil
 	created, modified := e.New.Created, e.New.Modified
 	r.prepare(e)

@@ -37,7 +37,7 @@ func (r *Run) onlyWaiting() bool { return len(r.Ops) == len(r.Waiting) }
 func (r *Run) startRefreshes(every bool) {
 	r.snap.All(func(s *State) {
 		switch {
-		case !every && !s.RefreshBeforeUpdate, !r.matchesTargets(s.URN),
+		case !every && !s.RefreshBeforeUpdate, !r.mayChange(s),
 			!s.Custom || IsProvider(s.Type) || s.PendingReplacement || s.Delete:
 			return
 		}

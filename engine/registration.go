@@ -361,10 +361,25 @@ func (r *Run) registerOutputs(ev OutputsRegistered) {
 	switch {
 	case e == nil || e.Stage != stageDone:
 		reply.Result, reply.Error = ResultFail, fmt.Sprintf("outputs of %s, which the program has not registered", ev.URN)
+	case e.New.Type == rootType:
+		r.Exports = &ev // taken over at the program's end
 	case e.Result == ResultSuccess && !r.Skipped[ev.URN]:
 		r.setOutputs(e, ev.Outputs)
 	}
 	r.out = append(r.out, reply)
+}
+
+// exportOutputs gives the stack the outputs that its program registered. After an error they may be less than all, so that
+// those it had stay.
+func (r *Run) exportOutputs() {
+	if r.Exports == nil {
+		return
+	}
+	e, had := r.byURN[r.Exports.URN], r.snap.Live(r.Exports.URN)
+	if e.Result == ResultSuccess && (!r.Stopped && r.FirstError == "" || had.Outputs.Empty()) {
+		r.setOutputs(e, r.Exports.Outputs)
+	}
+	r.Exports = nil
 }
 
 func (r *Run) setOutputs(e *entry, outputs Bag) {

@@ -10,6 +10,18 @@ import (
 // want the old one gone first. It reports whether the entry left its place.
 func (r *Run) replace(e *entry, old *State) bool {
 	e.Kind = StepCreateReplacement
+	before := e.Plan.Diff.DeleteBeforeReplace
+	if e.Reg.DeleteBeforeReplace != nil {
+		before = *e.Reg.DeleteBeforeReplace
+	}
+	before = before && !old.External && !old.PendingReplacement
+	var candidates []State
+	if before {
+		var wait bool
+		if candidates, wait = r.candidates(e); wait {
+			return false
+		}
+	}
 	if r.protects(e, old) {
 		return true
 	}
@@ -21,14 +33,9 @@ func (r *Run) replace(e *entry, old *State) bool {
 		}
 		r.diagnose("warning", e.URN, message, e.URN)
 	}
-	before := e.Plan.Diff.DeleteBeforeReplace
-	if e.Reg.DeleteBeforeReplace != nil {
-		before = *e.Reg.DeleteBeforeReplace
-	}
-	switch {
-	case before && !old.External && !old.PendingReplacement:
-		return r.startCascade(e, old)
-	default:
+	if before {
+		r.startCascade(e, old, candidates)
+	} else {
 		r.enqueue(e, false)
 	}
 	return true
@@ -99,35 +106,38 @@ func (r *Run) settled(u urn.URN) bool {
 	return e != nil && e.committed()
 }
 
-// startCascade asks which dependents must go before the old resource can: those that a change of it would replace. It
-// waits while another cascade is being found, while an earlier registered dependent is on its way, and while a step of
-// a dependent runs. It reports whether the entry left its place.
-func (r *Run) startCascade(e *entry, old *State) bool {
+// candidates gives the dependents that may have to go before the old resource can. Who asks has to wait while another
+// cascade is being found, while an earlier registered dependent is on its way, and while a step of a dependent runs.
+func (r *Run) candidates(e *entry) (candidates []State, wait bool) {
 	if r.cascading != 0 {
-		return false
+		return nil, true
 	}
-	dependents := r.dependents(e.Old)
-	var candidates []State
-	providers := map[string]Provider{}
-	for _, k := range dependents {
+	for _, k := range r.dependents(e.Old) {
 		state := r.snap.renamed(*r.snap.Get(k))
 		other := r.byURN[r.current(state.URN)]
 		switch {
-		case other != nil && other.Order < e.Order && other.Stage != stageDone:
-			return false
-		case r.stepOf(state.URN) != nil || r.condemned[k] != nil:
-			return false
+		case other != nil && other.Order < e.Order && other.Stage != stageDone,
+			r.stepOf(state.URN) != nil, r.condemned[k] != nil:
+			return nil, true
 		case other != nil && other.committed(), state.Delete:
 			continue
 		}
 		candidates = append(candidates, state)
-		if p := r.providerOf(state.Provider); p != nil {
-			providers[state.Provider] = *p
-		}
 	}
+	return candidates, false
+}
+
+// startCascade asks which of the candidates must go first: those that a change of the old resource would replace.
+func (r *Run) startCascade(e *entry, old *State, candidates []State) {
 	if len(candidates) == 0 {
 		r.clear(e, nil)
-		return true
+		return
+	}
+	providers := map[string]Provider{}
+	for _, c := range candidates {
+		if p := r.providerOf(c.Provider); p != nil {
+			providers[c.Provider] = *p
+		}
 	}
 	e.Stage = stageCascading
 	e.Op = r.ask(&operation{URN: e.URN, Entry: e, For: forCascade})
@@ -135,7 +145,6 @@ func (r *Run) startCascade(e *entry, old *State) bool {
 	r.out = append(r.out, Cascade{
 		Op: e.Op, Root: r.snap.renamed(*old), Candidates: candidates, Providers: providers,
 	})
-	return true
 }
 
 // dependents gives every state that depends on one, however far, in snapshot order.
@@ -197,6 +206,18 @@ func (r *Run) protectsMember(e *entry, group []*deletion) bool {
 	return false
 }
 
+// leavesMember refuses a replacement that would delete a resource outside the targets first, which nothing would make again.
+func (r *Run) leavesMember(e *entry, group []*deletion) bool {
+	for _, d := range group {
+		if !r.mayChange(r.snap.Get(d.Key)) {
+			r.reject(e, "%s cannot be replaced: %s would have to be replaced with it, and is not a target; target it too, or use "+
+				"--target-dependents", e.URN, d.URN)
+			return true
+		}
+	}
+	return false
+}
+
 // clear deletes the members of a cascade and the old resource itself, dependents first; the entry goes on when its old
 // resource is gone. Entries of members begin again once theirs are.
 func (r *Run) clear(e *entry, members []Dependent) {
@@ -213,7 +234,7 @@ func (r *Run) clear(e *entry, members []Dependent) {
 			group = append(group, r.condemnation(with, e.URN))
 		}
 	}
-	if r.protectsMember(e, group) {
+	if r.protectsMember(e, group) || r.leavesMember(e, group) {
 		return
 	}
 	for _, d := range group {

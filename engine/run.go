@@ -60,8 +60,9 @@ type memory struct {
 	Waiting []int              // undecidable creates that wait for a person
 
 	Deletions []*deletion
-	Lost      []Key           // found gone by a refresh that goes on
-	Compared  map[string]bool // provider comparisons by "old new": replace?
+	Lost      []Key              // found gone by a refresh that goes on
+	Exports   *OutputsRegistered `json:",omitempty"` // the outputs of the stack, of this epoch
+	Compared  map[string]bool    // provider comparisons by "old new": replace?
 
 	// Marks of this update, kept over epochs: each acts at most once per URN.
 	Done     map[urn.URN]*finished
@@ -70,13 +71,13 @@ type memory struct {
 	Seeds    map[urn.URN][]byte // of pending creates
 	Made     map[urn.URN]int    // creates that were recorded
 	Doubtful map[urn.URN]bool   // creates that were left undecided: not to be made again
+	Targeted map[urn.URN]bool   // targets and, if they are to go with them, their dependents
 
 	// Facts of this epoch.
-	Aliased  map[urn.URN]urn.URN // old name → the URN that claimed it
-	AliasOf  map[urn.URN]urn.URN // URN → the old name it claimed
-	Skipped  map[urn.URN]bool    // creates that targets exclude
-	Targeted map[urn.URN]bool    // URNs that are targeted because they depend on a target
-	Kept     map[urn.URN]bool    // stored resources moved ahead of those that refer to them
+	Aliased map[urn.URN]urn.URN // old name → the URN that claimed it
+	AliasOf map[urn.URN]urn.URN // URN → the old name it claimed
+	Skipped map[urn.URN]bool    // creates that targets exclude
+	Kept    map[urn.URN]bool    // stored resources moved ahead of those that refer to them
 
 	FirstError string
 	Stopped    bool // nothing new starts: an error, or cancelled
@@ -108,6 +109,8 @@ type operation struct {
 	Pending int `json:",omitempty"`
 	// Check is the step's, while it reads what a person found.
 	Check bool `json:",omitempty"`
+	// Again is that of the Settle that was issued last.
+	Again bool `json:",omitempty"`
 }
 
 // purpose says what the completion of an operation is for.
@@ -131,7 +134,8 @@ func New(goal Goal, base []State, pending []PendingOperation) *Run {
 		snap: NewSnapshot(base, pending),
 		memory: memory{
 			Ops: map[int]*operation{}, Compared: map[string]bool{}, Done: map[urn.URN]*finished{},
-			Replaced: map[urn.URN]bool{}, Seeds: map[urn.URN][]byte{}, Made: map[urn.URN]int{}, Doubtful: map[urn.URN]bool{}, Changes: map[string]int{},
+			Replaced: map[urn.URN]bool{}, Seeds: map[urn.URN][]byte{}, Made: map[urn.URN]int{}, Doubtful: map[urn.URN]bool{},
+			Targeted: map[urn.URN]bool{}, Changes: map[string]int{},
 		},
 	}
 	if r.goal.Parallel < 1 {
@@ -228,6 +232,7 @@ func (r *Run) advanceProgram() bool {
 	if !r.idle() || r.undecided() {
 		return false
 	}
+	r.exportOutputs()
 	if r.Stopped || (r.Exit != nil && r.Exit.Error != "") || (r.FirstError != "" && !r.goal.ContinueOnError) {
 		r.end()
 		return true

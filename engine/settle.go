@@ -43,6 +43,12 @@ func (r *Run) settlePending() {
 	}
 }
 
+// settle asks what became of a step. Who answers may leave a create to be found by making it again, if it will be.
+func (r *Run) settle(op *operation) {
+	op.Again = op.For != forPending && !r.Stopped
+	r.out = append(r.out, Settle{Step: *op.Step, Again: op.Again})
+}
+
 // repeated reports that another operation is the same create, begun again.
 func (p PendingOperation) repeated(by PendingOperation) bool {
 	return p.Kind == by.Kind && p.State.URN == by.State.URN && len(p.Seed) > 0 && slices.Equal(p.Seed, by.Seed)
@@ -81,9 +87,7 @@ func (r *Run) pendingSettled(op *operation, ev StepFinished) {
 		}
 		// What it refers to may be gone since.
 		e.New = e.New.without(func(u urn.URN) bool { return u != "" && r.snap.Live(r.current(u)) == nil })
-		for _, u := range e.New.References() {
-			r.keepOld(u)
-		}
+		r.keepReferences(e.New)
 		r.Kept = map[urn.URN]bool{} // moved, but not on account of any target
 		r.take(e, ev)
 		r.record(e, op.Op)

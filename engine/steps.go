@@ -67,7 +67,7 @@ func (r *Run) issueSteps() {
 		r.Slots = append(r.Slots, op.Op)
 		r.begin(op)
 		if op.For == forPending {
-			r.out = append(r.out, Settle{Step: *op.Step})
+			r.settle(op)
 			continue
 		}
 		r.out = append(r.out, *op.Step)
@@ -113,11 +113,15 @@ func (r *Run) stepFinished(ev StepFinished) {
 	}
 	switch ev.Outcome {
 	case OutcomeUnknown:
-		r.out = append(r.out, Settle{Step: *op.Step})
+		r.settle(op)
 		return
 	case OutcomeAbsent:
-		if op.For != forPending && !r.Stopped {
+		switch {
+		case op.For != forPending && !r.Stopped:
 			r.out = append(r.out, *op.Step) // it had no effect, so it is made now
+			return
+		case op.Again:
+			r.settle(op)
 			return
 		}
 	case OutcomeUndecidable:

@@ -54,9 +54,7 @@ func (r *Run) targeted(e *entry) bool {
 	if !r.Targeted[e.URN] && !e.Read {
 		return false
 	}
-	for _, u := range e.New.References() {
-		r.keepOld(u)
-	}
+	r.keepReferences(e.New)
 	return true
 }
 
@@ -67,9 +65,7 @@ func (r *Run) leaveUntargeted(e *entry, old *State) {
 		r.finish(e, Reply{Object: e.New.Inputs, Result: ResultSkip, Unknown: true})
 		return
 	}
-	for _, u := range old.References() {
-		r.keepOld(u)
-	}
+	r.keepReferences(*old)
 	op := r.newOp()
 	e.Kind, e.New = StepSame, *old
 	e.New.URN = e.URN
@@ -84,22 +80,28 @@ func (r *Run) leaveUntargeted(e *entry, old *State) {
 	r.done(e, nil)
 }
 
-// keepOld moves a stored resource, and first what it refers to, to the new list as it is, so that it stands before
-// those that refer to it.
-func (r *Run) keepOld(u urn.URN) {
-	k, ok := r.snap.live[u]
-	if !ok || r.Kept[u] {
-		return
+// keepReferences moves what a state refers to, as it is stored, to the new list, so that it stands before the state: its provider,
+// too, if that has been replaced since.
+func (r *Run) keepReferences(s State) {
+	for _, u := range s.References() {
+		if k, ok := r.snap.live[u]; ok && !r.Kept[u] {
+			r.Kept[u] = r.keep(k)
+		}
 	}
+	if p := r.snap.provider(s.Provider); p != nil {
+		r.keep(p.Key)
+	}
+}
+
+// keep moves a stored resource, and first what it refers to, to the new list as it is; it reports whether it did.
+func (r *Run) keep(k Key) bool {
 	i := r.snap.place[k]
 	if i < 0 {
-		return
+		return false
 	}
-	r.Kept[u] = true
-	for _, ref := range r.snap.Get(k).References() {
-		r.keepOld(ref)
-	}
+	r.keepReferences(*r.snap.Get(k))
 	r.change(Delta{Kind: DeltaKeep, First: i, Count: 1})
+	return true
 }
 
 // undecidedOld reports that something which an entry's old state refers to was registered before it and is on its way.
@@ -146,8 +148,8 @@ func (r *Run) circularReference(e *entry) urn.URN {
 	return ""
 }
 
-// mayDelete reports whether targets let a state be deleted.
-func (r *Run) mayDelete(s *State) bool {
+// mayChange reports whether targets let a stored resource be deleted, replaced with another, or refreshed.
+func (r *Run) mayChange(s *State) bool {
 	if r.matchesTargets(s.URN) || r.matchesTargets(r.current(s.URN)) { // a replaced copy keeps its old name
 		return true
 	}
@@ -162,7 +164,8 @@ func (r *Run) mayDelete(s *State) bool {
 	return false
 }
 
-// withoutReferenced takes out of a group, with an error each, what resources outside the targets still depend on.
+// withoutReferenced takes out of a group, with an error each, what resources outside the targets still depend on, and quietly
+// the replaced providers that still manage some of them.
 func (r *Run) withoutReferenced(group []*deletion) []*deletion {
 	if len(r.goal.Targets) == 0 {
 		return group
@@ -176,7 +179,11 @@ func (r *Run) withoutReferenced(group []*deletion) []*deletion {
 		}
 	}
 	needed := map[urn.URN]bool{}
+	manages := map[Key]bool{}
 	r.snap.All(func(s *State) {
+		if p := r.snap.provider(s.Provider); p != nil && !byKey[s.Key] && p.Delete {
+			manages[p.Key] = true
+		}
 		for _, u := range s.References() {
 			u = r.current(u)
 			if !byKey[s.Key] && dying[u] && !needed[u] {
@@ -187,8 +194,8 @@ func (r *Run) withoutReferenced(group []*deletion) []*deletion {
 			}
 		}
 	})
-	if len(needed) == 0 {
-		return group
+	if len(needed) > 0 {
+		return nil
 	}
-	return nil
+	return slices.DeleteFunc(group, func(d *deletion) bool { return manages[d.Key] })
 }

@@ -27,7 +27,11 @@ func (w *stage) command(c engine.Command) error {
 		w.printf("> %s\n", stepLine(c))
 	case engine.Settle:
 		w.open = append(w.open, c)
-		w.printf("> settle %s\n", stepLine(c.Step))
+		how := "settle"
+		if !c.Again {
+			how = "settle for good"
+		}
+		w.printf("> %s %s\n", how, stepLine(c.Step))
 	case engine.Abandon:
 		w.printf("> abandon %s\n", w.stepWithOp(c.Op))
 	case engine.Reply:

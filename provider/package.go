@@ -47,7 +47,8 @@ func Configured[T any](apply func(ctx context.Context, config T) error) Config {
 type Settle string
 
 const (
-	// SettleByReconcile is for convergent types, the default: ask for the same once more.
+	// SettleByReconcile is for convergent types, the default: ask for the same once more. Where nothing will be made again, as in a
+	// cancelled update, Read answers, which finds a create by its inputs; a type without a Read leaves it to a person then.
 	SettleByReconcile Settle = "reconcile"
 	// SettleByRead is for types that do not converge: Read answers whether it exists, or that nobody can tell.
 	SettleByRead Settle = "read"
