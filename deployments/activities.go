@@ -38,6 +38,8 @@ type Head struct {
 	Running *UpdateInfo `json:"running,omitempty"`
 	// Next is the next version to give out: greater than every version ever given out.
 	Next int `json:"next"`
+	// Answers are what the latest requests were answered.
+	Answers []Answer `json:"answers,omitempty"`
 }
 
 // ClaimInput asks a worker to host an update. The worker stores the request, sealed, so that any worker can host the

@@ -52,7 +52,7 @@ var mutants = []mutant{
 	},
 	{
 		"outputs of a program that failed take the place of the stack's", "registration.go",
-		`!r.Stopped && r.FirstError == "" || had.Outputs.Empty()`, `true`,
+		`!r.Stopped && r.FirstError == "" || had.Outputs.Empty()`, `had != nil`,
 	},
 	{
 		"an import of an earlier start of the program goes on beside the next one", "reads.go",

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"errors"
+	"strconv"
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
@@ -69,6 +70,10 @@ func (h Head) Contract(name deployments.StackName) deployments.Head {
 	out := deployments.Head{Version: h.Version, Next: h.Next}
 	if h.Active != nil {
 		out.Active = &deployments.UpdateName{StackName: name, Version: h.Active.Version}
+	}
+	for _, r := range h.Requests {
+		u := deployments.UpdateName{StackName: name, Version: strconv.Itoa(r.Version)}
+		out.Answers = append(out.Answers, deployments.Answer{RequestID: r.ID, Accepted: deployments.Accepted{Update: u}})
 	}
 	return out
 }

@@ -24,6 +24,15 @@ func (o *outbox) add(r engine.Reply) {
 	}
 }
 
+// size estimates what the replies take that are not acknowledged.
+func (o *outbox) size() int {
+	n := 0
+	for _, r := range o.replies {
+		n += replySize(r)
+	}
+	return n
+}
+
 // ready reports that a poll can be answered with something.
 func (o *outbox) ready(p deployments.Poll) bool {
 	return o.over(p.Epoch) || p.Epoch == o.epoch && o.acked+len(o.replies) > p.Cursor

@@ -60,7 +60,8 @@ func (r *run) weight(ctx workflow.Context) weight {
 	return weigh(heftOf(ctx), r.opened, r.polls)
 }
 
-// mayContinue reports that the history is long and that nothing is in flight.
+// mayContinue reports that the history is long, that nothing is in flight, and that the program has taken most of its replies,
+// for the rest is carried along.
 func (r *run) mayContinue(ctx workflow.Context) bool {
 	if len(r.flights)+len(r.parked)+r.core.InFlight() > 0 {
 		return false
@@ -68,7 +69,7 @@ func (r *run) mayContinue(ctx workflow.Context) bool {
 	if _, ended := r.core.Result(); ended || r.saver.failed != nil {
 		return false
 	}
-	return r.weight(ctx) >= soft
+	return r.weight(ctx) >= soft && r.outbox.size() <= asideBytes
 }
 
 // holding reports that nothing new may start. What a core that has stopped still gives out ends things.

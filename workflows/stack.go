@@ -89,6 +89,9 @@ func (s *stack) read(ctx workflow.Context) error {
 	err := workflow.ExecuteActivity(onShared(ctx, "read the head"), deployments.ActivityHead, s.Stack).Get(ctx, &s.head)
 	s.fresh = err == nil
 	s.Version = max(s.Version, s.head.Next-1)
+	if len(s.Answers) == 0 {
+		s.Answers, s.head.Answers = s.head.Answers, nil
+	}
 	return err
 }
 
@@ -102,14 +105,14 @@ func (s *stack) submitted(ctx workflow.Context, r deployments.UpdateRequest) (de
 		return deployments.Accepted{}, err
 	}
 	defer s.lock.Unlock()
-	if a, ok := s.answered(r.RequestID); ok {
-		return a, nil
-	}
 	// An import may have moved the head while the stack was idle.
 	if !s.busy() && !s.fresh {
 		if err := s.read(ctx); err != nil {
 			return deployments.Accepted{}, err
 		}
+	}
+	if a, ok := s.answered(r.RequestID); ok {
+		return a, nil
 	}
 	s.fresh = false
 	a, err := s.submit(r, s.head.Version, workflow.Now(ctx))

@@ -159,6 +159,17 @@ func TestTheSameRequestIsOneUpdate(t *testing.T) {
 	}
 }
 
+func TestARequestThatTheHeadRemembersIsOneUpdate(t *testing.T) {
+	made := deployments.Accepted{Update: deployments.UpdateName{StackName: theStack, Version: "3"}}
+	y := newYard(deployments.Head{Version: 3, Next: 4, Answers: []deployments.Answer{{RequestID: "same", Accepted: made}}})
+	y.submit(0, "again", deployments.UpdateRequest{RequestID: "same"})
+	y.live(t, deployments.StackInput{})
+	y.want(t)
+	if y.answers["again"] != made {
+		t.Errorf("answered %+v", y.answers["again"])
+	}
+}
+
 func TestABusyStackRefusesWhoDoesNotWantToWait(t *testing.T) {
 	y := newYard(deployments.Head{Next: 1})
 	y.submit(0, "a", deployments.UpdateRequest{})
