@@ -87,7 +87,10 @@ func (at *attempt) settleCreate(ctx context.Context, p *pluginhost.Provider, aga
 		return absent, nil
 	case rule.reconcile:
 		found, err := at.settleByLookup(ctx, p)
-		if found.Outcome == engine.OutcomeDone {
+		switch {
+		case err == nil && found.Error == others.Error:
+			return absent, nil // what is not ours, creating it refuses
+		case found.Outcome == engine.OutcomeDone:
 			found.InitErrors = []string{"it was found after its answer was lost; the next update makes it as declared"}
 		}
 		return found, err

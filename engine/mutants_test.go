@@ -51,6 +51,10 @@ var mutants = []mutant{
 		`case op.Again:`, `case false:`,
 	},
 	{
+		"a create that fails forgets the attempt that was lost before it", "steps.go",
+		`if !op.Again || op.Step.Kind`, `if true || op.Step.Kind`,
+	},
+	{
 		"outputs of a program that failed take the place of the stack's", "registration.go",
 		`!r.Stopped && r.FirstError == "" || had.Outputs.Empty()`, `had != nil`,
 	},

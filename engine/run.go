@@ -111,6 +111,8 @@ type operation struct {
 	Check bool `json:",omitempty"`
 	// Again is that of the Settle that was issued last.
 	Again bool `json:",omitempty"`
+	// Ended is how a create ended, while it is found out whether an attempt that was lost before made it after all.
+	Ended *StepFinished `json:",omitempty"`
 }
 
 // purpose says what the completion of an operation is for.

@@ -45,7 +45,7 @@ func (r *Run) settlePending() {
 
 // settle asks what became of a step. Who answers may leave a create to be found by making it again, if it will be.
 func (r *Run) settle(op *operation) {
-	op.Again = op.For != forPending && !r.Stopped
+	op.Again = op.For != forPending && !r.Stopped && op.Ended == nil
 	r.out = append(r.out, Settle{Step: *op.Step, Again: op.Again})
 }
 

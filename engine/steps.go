@@ -117,6 +117,8 @@ func (r *Run) stepFinished(ev StepFinished) {
 		return
 	case OutcomeAbsent:
 		switch {
+		case op.Ended != nil:
+			ev = *op.Ended
 		case op.For != forPending && !r.Stopped:
 			r.out = append(r.out, *op.Step) // it had no effect, so it is made now
 			return
@@ -125,6 +127,9 @@ func (r *Run) stepFinished(ev StepFinished) {
 			return
 		}
 	case OutcomeUndecidable:
+		if op.Ended != nil && op.Ended.Outcome == OutcomeFailed {
+			r.diagnose("error", op.URN, "%s", op.Ended.Error)
+		}
 		r.undecidable(op, ev)
 		return
 	case OutcomeFailed:
@@ -135,10 +140,32 @@ func (r *Run) stepFinished(ev StepFinished) {
 			r.undecidable(op, ev)
 			return
 		}
+		if r.looksBack(op, ev) {
+			return
+		}
+	case OutcomeCancelled:
+		if r.looksBack(op, ev) {
+			return
+		}
+	case OutcomeDone:
+		if op.Ended != nil && op.Ended.Outcome == OutcomeFailed {
+			ev.Outcome, ev.InitErrors = OutcomePartial, []string{op.Ended.Error}
+		}
 	default:
 	}
 	r.release(op)
 	r.complete(op, ev)
+}
+
+// looksBack finds out, before a create ends without effect, whether an attempt that was lost before it had one: that was left to
+// this attempt. It reports whether the end is put off.
+func (r *Run) looksBack(op *operation, ev StepFinished) bool {
+	if !op.Again || op.Step.Kind != StepCreate && op.Step.Kind != StepCreateReplacement {
+		return false
+	}
+	op.Ended = &ev
+	r.settle(op)
+	return true
 }
 
 // release frees the slot of an operation.
