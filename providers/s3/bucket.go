@@ -212,7 +212,8 @@ func (b *Bucket) Read(ctx context.Context, r provider.Lookup[BucketIn, BucketOut
 		in.Tags = nil
 	}
 	return provider.Found[BucketIn, BucketOut]{
-		Ownership: mark.ownership(r.Identity, remembered), ID: in.Name, Inputs: in, Output: conn.bucketOut(in, mark.owner),
+		Ownership: mark.ownership(r.Identity, remembered), ID: in.Name, Inputs: in,
+		Output: conn.bucketOut(in, mark.kept(r.Identity, remembered)),
 	}, nil
 }
 
@@ -226,7 +227,7 @@ func (b *Bucket) Delete(ctx context.Context, r provider.Existing[BucketIn, Bucke
 	switch {
 	case err != nil:
 		return failed("bucket "+r.ID, err)
-	case !exists || stampIn(tags).lost(r.Output.Owner):
+	case !exists || stampIn(tags).lost(r.Identity, r.Output.Owner):
 		return nil
 	}
 	if r.Output.ForceDestroy {

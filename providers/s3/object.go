@@ -243,9 +243,10 @@ func (o *Object) Read(ctx context.Context, r provider.Lookup[ObjectIn, ObjectOut
 		in.ContentType = seen.mediaType
 	}
 	in.CacheControl = seen.caching
+	out := seen.out(conn, in)
+	out.Owner = seen.mark.kept(r.Identity, remembered.Owner)
 	return provider.Found[ObjectIn, ObjectOut]{
-		Ownership: seen.mark.ownership(r.Identity, remembered.Owner),
-		ID:        in.Bucket + "/" + in.Key, Inputs: in, Output: seen.out(conn, in),
+		Ownership: seen.mark.ownership(r.Identity, remembered.Owner), ID: in.Bucket + "/" + in.Key, Inputs: in, Output: out,
 	}, nil
 }
 
@@ -260,7 +261,7 @@ func (o *Object) Delete(ctx context.Context, r provider.Existing[ObjectIn, Objec
 	if err != nil {
 		return failed("object "+r.ID, err)
 	}
-	if !seen.exists || seen.mark.lost(r.Output.Owner) {
+	if !seen.exists || seen.mark.lost(r.Identity, r.Output.Owner) {
 		return nil
 	}
 	_, err = conn.client.DeleteObject(ctx, &s3.DeleteObjectInput{Bucket: &bucket, Key: &key})

@@ -220,6 +220,74 @@ func TestWhatBelongsToAnotherStackIsRefusedAndToAnotherResourceOfTheStackTakenOv
 	}
 }
 
+func TestWhatAnotherStackTookOverIsLeftAloneByADeleteAfterARefresh(t *testing.T) {
+	e := open(t, s3test.Endpoint, "")
+	cases := map[string]props{
+		"Bucket": {"name": str("taken")},
+		"Object": {"bucket": str("taken"), "key": str("k"), "content": str("1")},
+	}
+	for _, typ := range []string{"Bucket", "Object"} {
+		in, ours, theirs := cases[typ], urnOf("dev", typ, "mine"), urnOf("prod", typ, "theirs")
+		id, out := e.mustCreate(ours, in)
+
+		_, imported := e.ownership(theirs, id, nil, nil)
+		takenOut, err := e.update(theirs, id, in, unwire(t, imported.GetProperties()), in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			got, refreshed := e.ownership(ours, id, in, out)
+			if got != "unowned" {
+				t.Errorf("to the first stack, the %s is %s", typ, got)
+			}
+			out = unwire(t, refreshed.GetProperties())
+		}
+		if err := e.remove(ours, id, in, out); err != nil {
+			t.Fatal(err)
+		}
+		if got, _ := e.ownership(theirs, id, in, takenOut); got != "owned" {
+			t.Errorf("after the first stack's delete, the %s of the other is %s", typ, got)
+		}
+	}
+}
+
+func TestWhatIsImportedIsDeletedWithTheMarkThatItHad(t *testing.T) {
+	e := open(t, s3test.Endpoint, "")
+	in := props{"name": str("imported")}
+	id, _ := e.mustCreate(urnOf("dev", "Bucket", "first"), in)
+	urn := urnOf("prod", "Bucket", "second")
+	var out props
+	for range 2 { // an import, then a refresh
+		_, found := e.ownership(urn, id, in, out)
+		out = unwire(t, found.GetProperties())
+	}
+	if err := e.remove(urn, id, in, out); err != nil {
+		t.Fatal(err)
+	}
+	if got, _ := e.ownership(urn, id, in, out); got != "absent" {
+		t.Errorf("the deleted bucket is %s", got)
+	}
+}
+
+func TestWhatCarriesTheMarkOfItsNewNameIsOursThoughTheStateRemembersTheOldOne(t *testing.T) {
+	e := open(t, s3test.Endpoint, "")
+	in := props{"name": str("renamed")}
+	was, now := urnOf("dev", "Bucket", "was"), urnOf("dev", "Bucket", "now")
+	id, out := e.mustCreate(was, in)
+	if _, err := e.update(now, id, in, out, in); err != nil { // and nobody hears of it
+		t.Fatal(err)
+	}
+	if got, _ := e.ownership(now, id, in, out); got != "owned" {
+		t.Errorf("under its new name it is %s", got)
+	}
+	if err := e.remove(now, id, in, out); err != nil {
+		t.Fatal(err)
+	}
+	if got, _ := e.ownership(now, id, in, out); got != "absent" {
+		t.Errorf("the deleted bucket is %s", got)
+	}
+}
+
 func TestReadReportsWhatWasChangedFromOutside(t *testing.T) {
 	e := open(t, s3test.Endpoint, "")
 	bucketURN, bucket := urnOf("dev", "Bucket", "drift"), props{"name": str("drift"), "publicRead": resource.NewProperty(true)}

@@ -25,8 +25,17 @@ func (s stamp) ownership(who provider.Identity, remembered string) provider.Owne
 }
 
 // lost says whether the thing has been taken over by another resource since it was remembered.
-func (s stamp) lost(remembered string) bool {
-	return s.owner != "" && remembered != "" && s.owner != remembered
+func (s stamp) lost(who provider.Identity, remembered string) bool {
+	return s.owner != "" && remembered != "" && s.ownership(who, remembered) == provider.Unowned
+}
+
+// kept is the owner that a Read leaves in the state: one that was remembered stays while the thing is another's, or a later Delete would
+// not know that it is lost.
+func (s stamp) kept(who provider.Identity, remembered string) string {
+	if remembered != "" && s.ownership(who, remembered) == provider.Unowned {
+		return remembered
+	}
+	return s.owner
 }
 
 func (s stamp) foreign(thing, id string) error {
