@@ -176,7 +176,8 @@ func (o *opened) putTags(ctx context.Context, name string, tags map[string]strin
 	return err
 }
 
-// Read answers by the id, or by the name in the inputs when the id was never heard.
+// Read answers by the id, or by the name in the inputs when the id was never heard. A bucket that may not be looked at is somebody else's
+// then; by an id it is an error, and the state keeps what it knew.
 func (b *Bucket) Read(ctx context.Context, r provider.Lookup[BucketIn, BucketOut]) (provider.Found[BucketIn, BucketOut], error) {
 	var none provider.Found[BucketIn, BucketOut]
 	conn, err := b.conn.get()
@@ -195,7 +196,7 @@ func (b *Bucket) Read(ctx context.Context, r provider.Lookup[BucketIn, BucketOut
 	}
 	tags, exists, err := conn.observeBucket(ctx, in.Name)
 	switch {
-	case forbidden(err):
+	case forbidden(err) && r.ID == "":
 		return provider.Found[BucketIn, BucketOut]{Ownership: provider.Unowned, ID: in.Name, Inputs: in}, nil
 	case err != nil:
 		return none, failed("bucket "+in.Name, err)

@@ -288,6 +288,30 @@ func TestWhatCarriesTheMarkOfItsNewNameIsOursThoughTheStateRemembersTheOldOne(t 
 	}
 }
 
+func TestWhatMayNotBeLookedAtIsAnErrorWhereItIsKnownAndSomebodyElsesWhereItIsNot(t *testing.T) {
+	p := newProxy(t)
+	e := open(t, p.URL, "")
+	forbid := func(w http.ResponseWriter, _ *http.Request, _ http.Handler) bool {
+		w.WriteHeader(http.StatusForbidden)
+		return true
+	}
+	p.spoil.Store(&forbid)
+	object := props{"bucket": str("walled"), "key": str("k"), "content": str("1")}
+	for id, in := range map[string]props{"walled": {"name": str("walled")}, "walled/k": object} {
+		typ := "Bucket"
+		if in.HasValue("key") {
+			typ = "Object"
+		}
+		resp, err := e.Read(t.Context(), &pulumirpc.ReadRequest{Urn: urnOf("dev", typ, "walled"), Id: id, Inputs: wire(t, in), Properties: wire(t, in)})
+		if err == nil || !strings.Contains(err.Error(), "403") {
+			t.Errorf("the %s that is known reads as %v, %v", typ, resp, err)
+		}
+	}
+	if got, _ := e.ownership(urnOf("dev", "Bucket", "walled"), "", props{"name": str("walled")}, nil); got != "unowned" {
+		t.Errorf("the bucket that is not known is %s", got)
+	}
+}
+
 func TestReadReportsWhatWasChangedFromOutside(t *testing.T) {
 	e := open(t, s3test.Endpoint, "")
 	bucketURN, bucket := urnOf("dev", "Bucket", "drift"), props{"name": str("drift"), "publicRead": resource.NewProperty(true)}
