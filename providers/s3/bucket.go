@@ -31,6 +31,14 @@ type BucketOut struct {
 	Owner string `pulumi:"owner" doc:"The mark in its tags that makes it this resource's."`
 }
 
+// owner is the mark that is remembered, empty when nothing is.
+func (o *BucketOut) owner() string {
+	if o == nil {
+		return ""
+	}
+	return o.Owner
+}
+
 const (
 	ownerTag = "deployctl:owner"
 	stackTag = "deployctl:stack"
@@ -119,9 +127,9 @@ func (o *opened) ensureBucket(
 		}
 		have, exists, err = o.observeBucket(ctx, name)
 	}
-	mark := stampIn(have)
+	mark, known := stampIn(have), r.ID == name
 	switch {
-	case forbidden(err), err == nil && exists && r.ID != name && !mark.admits(r.Identity):
+	case forbidden(err) && !known, err == nil && exists && mark.refuses(r.Identity, known, r.Output.owner()):
 		return nil, mark.foreign("bucket "+name, name)
 	case err == nil && !exists:
 		return nil, &provider.Unknown{Err: fmt.Errorf("bucket %s comes and goes", name)}
@@ -184,12 +192,9 @@ func (b *Bucket) Read(ctx context.Context, r provider.Lookup[BucketIn, BucketOut
 	if err != nil {
 		return none, err
 	}
-	in, remembered := BucketIn{}, ""
+	in, remembered := BucketIn{}, r.Output.owner()
 	if r.Inputs != nil {
 		in = *r.Inputs
-	}
-	if r.Output != nil {
-		remembered = r.Output.Owner
 	}
 	if r.ID != "" {
 		in.Name = r.ID

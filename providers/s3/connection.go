@@ -4,7 +4,7 @@
 // What it makes carries a stamp, in the tags of a bucket and the metadata of an object, that says which resource of which stack
 // it is. A create that finds its own stamp goes on where an earlier attempt stopped; one that finds the stamp of another resource
 // of the same stack takes over (a resource was renamed in the program), and that other one's delete then leaves it alone;
-// whatever else exists is refused.
+// whatever else exists is refused. So is an update of what another stack has taken over, by an import.
 package s3
 
 import (

@@ -39,6 +39,14 @@ type ObjectOut struct {
 	Owner        string `pulumi:"owner" doc:"The mark in its metadata that makes it this resource's."`
 }
 
+// owner is the mark that is remembered, empty when nothing is.
+func (o *ObjectOut) owner() string {
+	if o == nil {
+		return ""
+	}
+	return o.Owner
+}
+
 // The metadata of an object that hold its stamp and the digest of its content.
 const (
 	ownerMeta  = "deployctl-owner"
@@ -149,7 +157,7 @@ func (o *Object) Reconcile(ctx context.Context, r provider.Request[ObjectIn, Obj
 	if err != nil {
 		return "", none, failed("object "+id, err)
 	}
-	if seen.exists && r.ID != id && !seen.mark.admits(r.Identity) {
+	if seen.exists && seen.mark.refuses(r.Identity, r.ID == id, r.Output.owner()) {
 		return "", none, seen.mark.foreign("object "+id, id)
 	}
 	body, err := open(ctx, r.News)

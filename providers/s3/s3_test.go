@@ -220,7 +220,7 @@ func TestWhatBelongsToAnotherStackIsRefusedAndToAnotherResourceOfTheStackTakenOv
 	}
 }
 
-func TestWhatAnotherStackTookOverIsLeftAloneByADeleteAfterARefresh(t *testing.T) {
+func TestWhatAnotherStackTookOverIsLeftAloneByUpdatesAndByADeleteAfterARefresh(t *testing.T) {
 	e := open(t, s3test.Endpoint, "")
 	cases := map[string]props{
 		"Bucket": {"name": str("taken")},
@@ -235,6 +235,9 @@ func TestWhatAnotherStackTookOverIsLeftAloneByADeleteAfterARefresh(t *testing.T)
 		if err != nil {
 			t.Fatal(err)
 		}
+		if _, err := e.update(ours, id, in, out, in); status.Code(err) != codes.AlreadyExists || !strings.Contains(err.Error(), "belongs to stack web/prod") {
+			t.Errorf("an update by the first stack: %v", err)
+		}
 		for range 2 {
 			got, refreshed := e.ownership(ours, id, in, out)
 			if got != "unowned" {
@@ -248,6 +251,26 @@ func TestWhatAnotherStackTookOverIsLeftAloneByADeleteAfterARefresh(t *testing.T)
 		if got, _ := e.ownership(theirs, id, in, takenOut); got != "owned" {
 			t.Errorf("after the first stack's delete, the %s of the other is %s", typ, got)
 		}
+	}
+}
+
+func TestWhatLostItsMarkIsMarkedAgainByTheNextUpdate(t *testing.T) {
+	p := newProxy(t)
+	e := open(t, p.URL, "")
+	urn, in := urnOf("dev", "Bucket", "wiped"), props{"name": str("wiped")}
+	id, out := e.mustCreate(urn, in)
+	wiped := func(w http.ResponseWriter, r *http.Request, _ http.Handler) bool {
+		if r.Method != http.MethodGet || !r.URL.Query().Has("tagging") {
+			return false
+		}
+		w.WriteHeader(http.StatusNotFound)
+		_, _ = io.WriteString(w, "<Error><Code>NoSuchTagSet</Code></Error>")
+		return true
+	}
+	p.spoil.Store(&wiped)
+	before := p.puts.Load()
+	if _, err := e.update(urn, id, in, out, in); err != nil || p.puts.Load() == before {
+		t.Errorf("it was written %d times: %v", p.puts.Load()-before, err)
 	}
 }
 
@@ -305,6 +328,9 @@ func TestWhatMayNotBeLookedAtIsAnErrorWhereItIsKnownAndSomebodyElsesWhereItIsNot
 		resp, err := e.Read(t.Context(), &pulumirpc.ReadRequest{Urn: urnOf("dev", typ, "walled"), Id: id, Inputs: wire(t, in), Properties: wire(t, in)})
 		if err == nil || !strings.Contains(err.Error(), "403") {
 			t.Errorf("the %s that is known reads as %v, %v", typ, resp, err)
+		}
+		if _, err := e.update(urnOf("dev", typ, "walled"), id, in, in, in); status.Code(err) != codes.Unknown {
+			t.Errorf("an update of the %s that is known: %v", typ, err)
 		}
 	}
 	if got, _ := e.ownership(urnOf("dev", "Bucket", "walled"), "", props{"name": str("walled")}, nil); got != "unowned" {

@@ -29,6 +29,12 @@ func (s stamp) lost(who provider.Identity, remembered string) bool {
 	return s.owner != "" && remembered != "" && s.ownership(who, remembered) == provider.Unowned
 }
 
+// refuses says whether a create or an update may not go on with the thing. One that is known by its id may carry no mark, or the one that
+// is remembered, but not that of another stack which took it over since.
+func (s stamp) refuses(who provider.Identity, known bool, remembered string) bool {
+	return !s.admits(who) && (!known || s.lost(who, remembered))
+}
+
 // kept is the owner that a Read leaves in the state: one that was remembered stays while the thing is another's, or a later Delete would
 // not know that it is lost.
 func (s stamp) kept(who provider.Identity, remembered string) string {
