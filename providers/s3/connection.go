@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -105,7 +106,10 @@ func (c *connection) open(ctx context.Context, cfg Config, environment []string)
 		}
 		o.UsePathStyle = o.BaseEndpoint != nil
 		// Only what passes at once is tried again here; waiting is the engine's, where it shows and survives.
-		o.Retryer = retry.NewStandard(func(r *retry.StandardOptions) { r.MaxBackoff = maxBackoff })
+		o.Retryer = retry.NewStandard(func(r *retry.StandardOptions) {
+			r.MaxBackoff = maxBackoff
+			r.Retryables = slices.Insert(r.Retryables, 0, retry.IsErrorRetryable(retry.IsErrorRetryableFunc(unlessUnknown)))
+		})
 		o.RequestChecksumCalculation = aws.RequestChecksumCalculationWhenRequired
 		o.ResponseChecksumValidation = aws.ResponseChecksumValidationWhenRequired
 	})

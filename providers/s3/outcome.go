@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/smithy-go"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
@@ -33,6 +34,16 @@ func outcome(err error) error {
 		return &provider.Unknown{Err: err}
 	}
 	return err
+}
+
+// unlessUnknown keeps the AWS SDK from sending a request again that may have had its effect: the error of the last attempt, which is all
+// that comes back, would say nothing of it.
+func unlessUnknown(err error) aws.Ternary {
+	var unknown *provider.Unknown
+	if errors.As(outcome(err), &unknown) {
+		return aws.FalseTernary
+	}
+	return aws.UnknownTernary
 }
 
 // failed says which call an error is of, and what it means.

@@ -441,11 +441,10 @@ func TestALostAnswerIsUnknownAndTheNextAttemptGoesOn(t *testing.T) {
 	p.spoil.Store(&lose)
 	urn, in := urnOf("dev", "Bucket", "lost"), props{"name": str("lost-bucket")}
 	object, objectIn := urnOf("dev", "Object", "lost"), props{"bucket": str("lost-bucket"), "key": str("k"), "content": str("x")}
-	if _, _, err := e.create(urn, in); err != nil && status.Code(err) != codes.Unavailable {
+	if _, _, err := e.create(urn, in); status.Code(err) != codes.Unavailable {
 		t.Errorf("a lost create of a bucket is %v", err)
 	}
-	_, _, err := e.create(object, objectIn)
-	if code := status.Code(err); code != codes.Unavailable && code != codes.ResourceExhausted {
+	if _, _, err := e.create(object, objectIn); status.Code(err) != codes.Unavailable {
 		t.Errorf("a lost create of an object is %v", err)
 	}
 	p.spoil.Store(nil)
@@ -458,6 +457,42 @@ func TestALostAnswerIsUnknownAndTheNextAttemptGoesOn(t *testing.T) {
 	if err := e.remove(urn, "lost-bucket", in, props{"name": str("lost-bucket"), "forceDestroy": resource.NewProperty(true)}); err != nil {
 		t.Error(err)
 	}
+}
+
+func TestALostAnswerIsUnknownThoughNobodyListensAfterIt(t *testing.T) {
+	open(t, s3test.Endpoint, "").mustCreate(urnOf("dev", "Bucket", "last"), props{"name": str("last-bucket")})
+	for typ, in := range map[string]props{
+		"Bucket": {"name": str("last-words")},
+		"Object": {"bucket": str("last-bucket"), "key": str("k"), "content": str("x")},
+	} {
+		p := newProxy(t)
+		loseAll := func(_ http.ResponseWriter, r *http.Request, forward http.Handler) bool {
+			if r.Method != http.MethodPut {
+				return false
+			}
+			forward.ServeHTTP(httptest.NewRecorder(), r) // the effect
+			_ = p.Listener.Close()
+			panic(http.ErrAbortHandler) // and no answer
+		}
+		p.spoil.Store(&loseAll)
+		if _, _, err := open(t, p.URL, "").create(urnOf("dev", typ, "last"), in); status.Code(err) != codes.Unavailable {
+			t.Errorf("the create of the %s is %v", typ, err)
+		}
+	}
+}
+
+func TestABriefRefusalIsTriedAgainAtOnce(t *testing.T) {
+	p := newProxy(t)
+	var refusals atomic.Int64
+	busyOnce := func(w http.ResponseWriter, r *http.Request, _ http.Handler) bool {
+		if r.Method != http.MethodPut || refusals.Add(1) > 1 {
+			return false
+		}
+		w.WriteHeader(http.StatusServiceUnavailable)
+		return true
+	}
+	p.spoil.Store(&busyOnce)
+	open(t, p.URL, "").mustCreate(urnOf("dev", "Bucket", "brief"), props{"name": str("brief")})
 }
 
 func TestAServerThatIsBusyOrNotThereHasDoneNothing(t *testing.T) {
