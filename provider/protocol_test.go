@@ -322,10 +322,12 @@ func TestErrorsSayWhatBecameOfTheCall(t *testing.T) {
 	}{
 		"a refusal is plain":                     {errors.New("no"), "", codes.Unknown},
 		"not done is to be tried again":          {&provider.NotDone{Err: errors.New("slow"), RetryAfter: time.Second}, "", codes.ResourceExhausted},
-		"not done stays so with an id":           {&provider.NotDone{Err: errors.New("slow")}, "a", codes.ResourceExhausted},
 		"a lost answer is unknown":               {&provider.Unknown{Err: errors.New("reset")}, "", codes.Unavailable},
 		"somebody else's thing is left alone":    {&provider.Foreign{Thing: "box a", Owner: "stack x/y", ID: "a"}, "", codes.AlreadyExists},
 		"a thing that is there in part is there": {errors.New("half"), "a", codes.Unknown},
+		"a thing whose rest was not done":        {&provider.NotDone{Err: errors.New("slow"), RetryAfter: time.Second}, "a", codes.Unknown},
+		"a thing whose rest is unknown":          {&provider.Unknown{Err: errors.New("reset")}, "a", codes.Unknown},
+		"a thing whose rest was cancelled":       {context.Canceled, "a", codes.Unknown},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -353,6 +355,20 @@ func TestErrorsSayWhatBecameOfTheCall(t *testing.T) {
 				t.Errorf("details %v", s.Details())
 			}
 		})
+	}
+}
+
+func TestAnUpdateThatIsNotDoneOrUnknownIsSoThoughItSaysTheID(t *testing.T) {
+	b, c := start(t)
+	in := bag(t, resource.PropertyMap{"name": str("a"), "size": num(2), "color": str("red")})
+	for want, err := range map[codes.Code]error{
+		codes.ResourceExhausted: &provider.NotDone{Err: errors.New("slow")},
+		codes.Unavailable:       &provider.Unknown{Err: errors.New("reset")},
+	} {
+		b.next, b.nextID = err, "a"
+		if _, err := c.Update(t.Context(), &pulumirpc.UpdateRequest{Urn: urnText, Id: "a", OldInputs: in, News: in}); status.Code(err) != want {
+			t.Errorf("want %s, got %v", want, err)
+		}
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 type Reconciler[In, Out any] interface {
 	// Reconcile makes the resource as declared, whether it exists or not, and returns its id and outputs. It is never called in a
 	// preview. An error together with an id says that the resource exists but is not as declared; the next update tries again. See
-	// NotDone, Unknown and Foreign for errors with a meaning of their own.
+	// NotDone, Unknown and Foreign for errors with a meaning of their own; on a create, an id counts for more.
 	Reconcile(ctx context.Context, r Request[In, Out]) (id string, out Out, err error)
 	// Delete removes the resource; that it is gone already is success.
 	Delete(ctx context.Context, r Existing[In, Out]) error

@@ -169,8 +169,8 @@ func (r Resource) bring(ctx context.Context, st state, preview bool) (string, *s
 		return st.id, wire, err
 	}
 	id, outputs, err := r.ops.reconcile(ctx, st)
-	if err != nil && (id == "" || !definite(err)) {
-		return "", nil, statusOf(err)
+	if err != nil && (id == "" || st.id != "" && !definite(err)) {
+		return "", nil, statusOf(err) // what is known to the engine may be asked for again
 	}
 	wire, marshalErr := marshal(outputs)
 	if marshalErr != nil {

@@ -514,6 +514,37 @@ func TestAServerThatIsBusyOrNotThereHasDoneNothing(t *testing.T) {
 	}
 }
 
+func TestABucketWhoseRestIsTurnedAwayExists(t *testing.T) {
+	p := newProxy(t)
+	e := open(t, p.URL, "")
+	busy := func(w http.ResponseWriter, r *http.Request, _ http.Handler) bool {
+		if !r.URL.Query().Has("policy") {
+			return false
+		}
+		w.WriteHeader(http.StatusServiceUnavailable)
+		return true
+	}
+	p.spoil.Store(&busy)
+	urn, in := urnOf("dev", "Bucket", "half"), props{"name": str("half-bucket")}
+	_, _, err := e.create(urn, in)
+	details := status.Convert(err).Details()
+	if len(details) != 1 {
+		t.Fatalf("the create is %v", err)
+	}
+	half, ok := details[0].(*pulumirpc.ErrorResourceInitFailed)
+	if !ok || half.GetId() != "half-bucket" {
+		t.Fatalf("the create is %v with %v", err, details[0])
+	}
+	out := unwire(t, half.GetProperties())
+	if _, err := e.update(urn, half.GetId(), in, out, in); status.Code(err) != codes.ResourceExhausted {
+		t.Errorf("an update is %v", err)
+	}
+	p.spoil.Store(nil)
+	if _, err := e.update(urn, half.GetId(), in, out, in); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestCredentialsForOneEndpointNeverReachAnother(t *testing.T) {
 	var seen atomic.Value
 	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
