@@ -251,6 +251,8 @@ func TestWhatAnotherStackTookOverIsLeftAloneByUpdatesAndByADeleteAfterARefresh(t
 		if got, _ := e.ownership(theirs, id, in, takenOut); got != "owned" {
 			t.Errorf("after the first stack's delete, the %s of the other is %s", typ, got)
 		}
+		takenOut["forceDestroy"] = resource.NewProperty(true)
+		defer func() { _ = e.remove(theirs, id, in, takenOut) }()
 	}
 }
 
@@ -460,7 +462,8 @@ func TestALostAnswerIsUnknownAndTheNextAttemptGoesOn(t *testing.T) {
 }
 
 func TestALostAnswerIsUnknownThoughNobodyListensAfterIt(t *testing.T) {
-	open(t, s3test.Endpoint, "").mustCreate(urnOf("dev", "Bucket", "last"), props{"name": str("last-bucket")})
+	e := open(t, s3test.Endpoint, "")
+	e.mustCreate(urnOf("dev", "Bucket", "last"), props{"name": str("last-bucket")})
 	for typ, in := range map[string]props{
 		"Bucket": {"name": str("last-words")},
 		"Object": {"bucket": str("last-bucket"), "key": str("k"), "content": str("x")},
@@ -477,6 +480,10 @@ func TestALostAnswerIsUnknownThoughNobodyListensAfterIt(t *testing.T) {
 		p.spoil.Store(&loseAll)
 		if _, _, err := open(t, p.URL, "").create(urnOf("dev", typ, "last"), in); status.Code(err) != codes.Unavailable {
 			t.Errorf("the create of the %s is %v", typ, err)
+		}
+		id, out := e.mustCreate(urnOf("dev", typ, "last"), in)
+		if err := e.remove(urnOf("dev", typ, "last"), id, in, out); err != nil {
+			t.Error(err)
 		}
 	}
 }
