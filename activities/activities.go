@@ -26,8 +26,8 @@ type Options struct {
 	Dir string
 	// Env is the service's own environment, of which programs get what they cannot run without.
 	Env []string
-	// Builtin are the packages that are served in this process, by name; each call makes one provider.
-	Builtin map[string]func() pulumirpc.ResourceProviderServer
+	// Builtin are the packages that are served in this process, by name; each call makes one provider for an update with that environment.
+	Builtin map[string]func(environment []string) pulumirpc.ResourceProviderServer
 	Housekeeping
 }
 

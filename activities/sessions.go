@@ -113,9 +113,9 @@ func (a *Activities) fill(ctx context.Context, s *session) error {
 }
 
 // builtin are the packages that are served in this process: the worker's own, and the engine's.
-func (a *Activities) builtin(s *session) map[string]func() pulumirpc.ResourceProviderServer {
-	packages := map[string]func() pulumirpc.ResourceProviderServer{
-		enginePackage: func() pulumirpc.ResourceProviderServer { return &engineProvider{session: s} },
+func (a *Activities) builtin(s *session) map[string]func(environment []string) pulumirpc.ResourceProviderServer {
+	packages := map[string]func(environment []string) pulumirpc.ResourceProviderServer{
+		enginePackage: func([]string) pulumirpc.ResourceProviderServer { return &engineProvider{session: s} },
 	}
 	for name, serve := range a.Builtin {
 		packages[name] = serve

@@ -22,8 +22,8 @@ func TestALostRunOfACommandIsSettledByItsReadCommand(t *testing.T) {
 	const runType = "deployctl:command:Run"
 	u := urn.New("dev", "test", "", runType, "run")
 	h := newHouse(t)
-	h.acts.Builtin = map[string]func() pulumirpc.ResourceProviderServer{"deployctl": func() pulumirpc.ResourceProviderServer {
-		return provider.Server(provider.Package{Name: "deployctl", Version: "0.1.0", Modules: []provider.Module{command.Module(h.env)}})
+	h.acts.Builtin = map[string]func([]string) pulumirpc.ResourceProviderServer{"deployctl": func(env []string) pulumirpc.ResourceProviderServer {
+		return provider.Server(provider.Package{Name: "deployctl", Version: "0.1.0", Modules: []provider.Module{command.Module(env)}})
 	}}
 	h.claim(deployments.UpdateRequest{Kind: engine.KindDestroy})
 	made := filepath.Join(h.world, "made")

@@ -25,8 +25,8 @@ type Options struct {
 	Gone []string
 	// Dir is where the files of programs are kept; empty means a temporary directory.
 	Dir string
-	// Builtin are the packages that are served in this process, by name.
-	Builtin map[string]func() pulumirpc.ResourceProviderServer
+	// Builtin are the packages that are served in this process, by name, with the environment of the update.
+	Builtin map[string]func(environment []string) pulumirpc.ResourceProviderServer
 	// Retention is what is kept of stacks; nil: all. Collected, if not nil, is told what was removed.
 	Retention *statestore.Retention
 	Collected func(statestore.Collected)

@@ -2,9 +2,6 @@ package main
 
 import (
 	"context"
-	"os"
-	"slices"
-	"strings"
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/grpcapi"
@@ -56,19 +53,14 @@ func openRoom(ctx context.Context, in infrastructure) (*room, error) {
 
 // builtin are the packages that are served in the worker's own process. On the embedded service, buckets are made in its S3
 // server unless the user configures another.
-func builtin(in infrastructure) map[string]func() pulumirpc.ResourceProviderServer {
-	defaults := providers.Defaults{Environment: withoutOwn(os.Environ())}
+func builtin(in infrastructure) map[string]func(environment []string) pulumirpc.ResourceProviderServer {
+	var own s3.Config
 	if in.embedded {
-		defaults.S3 = s3.Config{Endpoint: in.s3.endpoint, Region: in.s3.region, AccessKey: in.s3.accessKey, SecretKey: in.s3.secretKey}
+		own = s3.Config{Endpoint: in.s3.endpoint, Region: in.s3.region, AccessKey: in.s3.accessKey, SecretKey: in.s3.secretKey}
 	}
-	return map[string]func() pulumirpc.ResourceProviderServer{
-		"deployctl": func() pulumirpc.ResourceProviderServer { return provider.Server(providers.Package(defaults)) },
+	return map[string]func(environment []string) pulumirpc.ResourceProviderServer{
+		"deployctl": func(environment []string) pulumirpc.ResourceProviderServer {
+			return provider.Server(providers.Package(providers.Defaults{S3: own, Environment: environment}))
+		},
 	}
-}
-
-// withoutOwn takes the service's own settings and credentials out of an environment.
-func withoutOwn(environ []string) []string {
-	return slices.DeleteFunc(slices.Clone(environ), func(variable string) bool {
-		return strings.HasPrefix(variable, "DEPLOYCTL_") || strings.HasPrefix(variable, "AWS_")
-	})
 }

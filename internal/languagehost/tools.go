@@ -4,9 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"sync"
 
@@ -56,25 +54,10 @@ func (t tools) read(ctx context.Context, c process.Command) (string, error) {
 
 // look finds a tool on the PATH of the environment. What it is for completes the sentence of the error.
 func (t tools) look(name, what string) (string, error) {
-	for _, dir := range filepath.SplitList(t.get("PATH")) {
-		if !filepath.IsAbs(dir) {
-			continue
-		}
-		if path, err := exec.LookPath(filepath.Join(dir, name)); err == nil {
-			return path, nil
-		}
+	if path, err := process.Look(t.env, name); err == nil {
+		return path, nil
 	}
 	return "", fmt.Errorf("%s was not found on PATH; install it to run %s", name, what)
-}
-
-func (t tools) get(key string) string {
-	for i := len(t.env) - 1; i >= 0; i-- {
-		k, value, _ := strings.Cut(t.env[i], "=")
-		if k == key || runtime.GOOS == "windows" && strings.EqualFold(k, key) {
-			return value
-		}
-	}
-	return ""
 }
 
 // configEnv is how programs of every language get their configuration: in the environment, because arguments are public.

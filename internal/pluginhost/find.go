@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/blang/semver"
+	"github.com/deployctl/deployctl/internal/pluginhost/process"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/workspace"
 )
@@ -64,7 +65,7 @@ func (f finder) find(kind apitype.PluginKind, name, version string) (string, err
 		return path, err
 	}
 	file := fmt.Sprintf("pulumi-%s-%s", kind, name)
-	if path := f.lookPath(file); path != "" {
+	if path, err := process.Look(f.env, file); err == nil {
 		return path, nil
 	}
 
@@ -129,19 +130,6 @@ func (f finder) inProject(kind apitype.PluginKind, name string) (string, error) 
 		return found, nil
 	}
 	return "", nil
-}
-
-// lookPath looks a command up on the PATH of the update, which need not be ours.
-func (f finder) lookPath(file string) string {
-	for _, dir := range filepath.SplitList(f.env.get("PATH")) {
-		if !filepath.IsAbs(dir) {
-			continue // never run what lies in the current directory
-		}
-		if path, err := executable(filepath.Join(dir, file)); err == nil {
-			return path
-		}
-	}
-	return ""
 }
 
 // executable is the path with the extension that the system wants, if it can be run.

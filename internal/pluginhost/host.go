@@ -43,8 +43,9 @@ type Options struct {
 	Env        []string           // the whole environment of plugins and program, as KEY=value
 	Config     map[string]string  // the stack's configuration in plain text, by "namespace:key"
 	Log        func(Message)      // receives everything said by plugins and program, from many goroutines
-	// Builtin are the packages that this process serves itself; each call makes one provider.
-	Builtin map[string]func() pulumirpc.ResourceProviderServer
+	// Builtin are the packages that this process serves itself; each call makes one provider, with the environment that its process
+	// would have.
+	Builtin map[string]func(environment []string) pulumirpc.ResourceProviderServer
 }
 
 // Host runs the plugins of one update. Its methods may be called from any goroutine. Close it.

@@ -4,9 +4,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
-	"strings"
 
+	"github.com/deployctl/deployctl/internal/pluginhost/process"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/workspace"
 )
 
@@ -55,16 +54,10 @@ func (e environment) get(key string) string {
 
 // lookup tells an empty value from none.
 func (e environment) lookup(key string) (string, bool) {
-	for i := len(e) - 1; i >= 0; i-- {
-		k, value, _ := strings.Cut(e[i], "=")
-		if k == key || runtime.GOOS == "windows" && strings.EqualFold(k, key) {
-			return value, true
-		}
-	}
-	return "", false
+	return process.Variable(e, key)
 }
 
-// with is a copy of the environment in which the given ones count.
+// with is a copy of the environment in which the given ones count; it is never nil.
 func (e environment) with(more ...string) environment {
-	return append(append(environment(nil), e...), more...)
+	return append(append(environment{}, e...), more...)
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -242,7 +243,7 @@ func TestABuiltInProviderLearnsWhereTheProgramIsAndWhatItMayAnswer(t *testing.T)
 	}
 	h := open(t, Options{
 		RootDir: root, Project: &workspace.Project{Name: "web", Main: "program"},
-		Builtin: map[string]func() pulumirpc.ResourceProviderServer{"deployctl": func() pulumirpc.ResourceProviderServer { return served }},
+		Builtin: map[string]func([]string) pulumirpc.ResourceProviderServer{"deployctl": func([]string) pulumirpc.ResourceProviderServer { return served }},
 	})
 	configured(t, h, "deployctl", "a")
 	if dir := served.shaken.GetProgramDirectory(); dir != filepath.Join(root, "program") {
@@ -253,9 +254,30 @@ func TestABuiltInProviderLearnsWhereTheProgramIsAndWhatItMayAnswer(t *testing.T)
 	}
 }
 
+func TestABuiltInProviderHasTheEnvironmentOfTheUpdateAndNoneOfOurs(t *testing.T) {
+	t.Setenv("SERVICE_SECRET", "hidden")
+	for name, c := range map[string]struct{ given, want []string }{
+		"some": {[]string{"TOKEN=mine", "TOKEN=later"}, []string{"TOKEN=mine", "TOKEN=later", "RENAMED=later"}},
+		"none": {nil, []string{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			h := open(t, Options{Env: c.given, Builtin: map[string]func([]string) pulumirpc.ResourceProviderServer{
+				"deployctl": func(env []string) pulumirpc.ResourceProviderServer { got = env; return &tiny{shakes: true} },
+			}})
+			if _, err := h.Provider(t.Context(), Package{Name: "deployctl", Env: map[string]string{"TOKEN": "RENAMED"}}, "a"); err != nil {
+				t.Fatal(err)
+			}
+			if got == nil || !slices.Equal(got, c.want) { // nil would stand for ours
+				t.Errorf("it has %#v, not %#v", got, c.want)
+			}
+		})
+	}
+}
+
 func TestABuiltInProviderNeedsNoProcess(t *testing.T) {
-	h := open(t, Options{Builtin: map[string]func() pulumirpc.ResourceProviderServer{
-		"deployctl": func() pulumirpc.ResourceProviderServer { return &tiny{shakes: true} },
+	h := open(t, Options{Builtin: map[string]func([]string) pulumirpc.ResourceProviderServer{
+		"deployctl": func([]string) pulumirpc.ResourceProviderServer { return &tiny{shakes: true} },
 	}})
 	if schema, err := h.schema(t.Context(), Package{Name: "deployctl"}); err != nil || len(schema) == 0 {
 		t.Errorf("schema %s %v", schema, err)

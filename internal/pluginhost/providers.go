@@ -145,7 +145,8 @@ func (h *Host) startProvider(pkg Package) (*Provider, error) {
 // serves, where it would run.
 func (h *Host) providerEndpoint(pkg Package) (*endpoint, string, error) {
 	if serve, ok := h.opts.Builtin[pkg.Name]; ok {
-		e, err := embed("provider "+pkg.Name, func(s *grpc.Server) { pulumirpc.RegisterResourceProviderServer(s, serve()) })
+		p := serve(h.providerEnv(pkg))
+		e, err := embed("provider "+pkg.Name, func(s *grpc.Server) { pulumirpc.RegisterResourceProviderServer(s, p) })
 		return e, h.program.dir, err
 	}
 	spec := launchSpec{name: "provider " + pkg.Name, dir: h.program.dir, env: h.providerEnv(pkg)}

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/deployctl/deployctl/internal/pluginhost/process"
 	"github.com/deployctl/deployctl/provider"
 )
 
@@ -53,14 +54,23 @@ func (r *Run) execute(ctx context.Context, c call) (RunOut, error) {
 	if argv == nil {
 		argv = append(slices.Clone(interpreter(c.in.Interpreter)), c.line.text)
 	}
-	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	env := r.env(c)
+	path := argv[0]
+	if filepath.Base(path) == path {
+		var err error
+		if path, err = process.Look(env, path); err != nil {
+			return RunOut{}, fmt.Errorf("the command could not be run: %w", err)
+		}
+	}
+	cmd := exec.CommandContext(ctx, path, argv[1:]...)
+	cmd.Args = argv
 	cmd.Dir = provider.ProgramDir(ctx)
 	if filepath.IsAbs(c.in.Dir) {
 		cmd.Dir = c.in.Dir
 	} else if c.in.Dir != "" {
 		cmd.Dir = filepath.Join(cmd.Dir, c.in.Dir)
 	}
-	cmd.Env = r.env(c)
+	cmd.Env = env
 	cmd.Stdin = strings.NewReader(c.in.Stdin)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr

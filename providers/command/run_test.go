@@ -103,6 +103,23 @@ func TestACommandRunsInTheProgramsDirectoryWithTheGivenEnvironmentOnly(t *testin
 	}
 }
 
+func TestAProgramIsFoundOnThePathThatItIsGiven(t *testing.T) {
+	dir, bin := t.TempDir(), t.TempDir()
+	if err := os.WriteFile(filepath.Join(bin, "greet"), []byte("#!/bin/sh\necho hello from $0"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	c := open(t, dir)
+	given := props{"create": argv("greet"), "environment": resource.NewProperty(props{"PATH": str(bin + ":" + os.Getenv("PATH"))})}
+	if _, out := create(t, c, given); out["stdout"].StringValue() != "hello from "+filepath.Join(bin, "greet") {
+		t.Errorf("it said %v", out["stdout"])
+	}
+	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
+	_, err := c.Create(t.Context(), &pulumirpc.CreateRequest{Urn: urn, Properties: wire(t, props{"create": argv("greet")})})
+	if err == nil || !strings.Contains(err.Error(), "could not be run") {
+		t.Errorf("on the service's PATH: %v", err)
+	}
+}
+
 func TestAFailedCommandShowsItsLastWordsUnlessTheyMayBeSecret(t *testing.T) {
 	c := open(t, t.TempDir())
 	script := `for i in $(seq 30); do echo "line $i $S" >&2; done; exit 3`

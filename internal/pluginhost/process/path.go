@@ -1,0 +1,33 @@
+package process
+
+import (
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+)
+
+// Variable gives a variable of an environment, in which the last of equal names counts, and tells an empty one from none.
+func Variable(env []string, name string) (string, bool) {
+	for i := len(env) - 1; i >= 0; i-- {
+		key, value, _ := strings.Cut(env[i], "=")
+		if key == name || runtime.GOOS == "windows" && strings.EqualFold(key, name) {
+			return value, true
+		}
+	}
+	return "", false
+}
+
+// Look finds an executable on the PATH of an environment, which need not be ours. What lies in a current directory is not found.
+func Look(env []string, name string) (string, error) {
+	path, _ := Variable(env, "PATH")
+	for _, dir := range filepath.SplitList(path) {
+		if !filepath.IsAbs(dir) {
+			continue
+		}
+		if found, err := exec.LookPath(filepath.Join(dir, name)); err == nil {
+			return found, nil
+		}
+	}
+	return "", &exec.Error{Name: name, Err: exec.ErrNotFound}
+}
