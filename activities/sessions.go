@@ -7,6 +7,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/pluginhost"
+	"github.com/deployctl/deployctl/provider"
 	"github.com/deployctl/deployctl/statestore"
 	pulumirpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
 )
@@ -92,6 +93,10 @@ func (a *Activities) fill(ctx context.Context, s *session) error {
 	if s.values, err = a.Store.Bags(ctx, scope); err != nil {
 		return err
 	}
+	id, err := a.Store.StackID(ctx, s.update.StackName)
+	if err != nil {
+		return err
+	}
 	place := a.shelf.place(s.update.StackName, s.request.Bundle)
 	if err = s.use(ctx, place); err != nil {
 		return err
@@ -103,8 +108,9 @@ func (a *Activities) fill(ctx context.Context, s *session) error {
 	s.turns = newTurns(goalOf(s.update, s.base, s.request))
 	s.log = newOutputLog(a.Store, s.update, s.secretTexts())
 	s.host, err = pluginhost.New(pluginhost.Options{
-		RootDir: s.dir, Project: s.project, Env: environment(s.request.Environment, a.Env), Config: s.config.plain(),
-		Log: s.log.take, Builtin: a.builtin(s),
+		RootDir: s.dir, Project: s.project, Config: s.config.plain(), Log: s.log.take,
+		Env:     append(environment(s.request.Environment, a.Env), provider.StackVariable+"="+id),
+		Builtin: a.builtin(s),
 	})
 	if err != nil {
 		return deployments.Errorf(deployments.CodeInvalid, "%w", err)

@@ -9,6 +9,8 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/pluginhost"
+	"github.com/deployctl/deployctl/internal/pluginhost/process"
 	"github.com/deployctl/deployctl/provider"
 	"github.com/deployctl/deployctl/providers/command"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/providers"
@@ -98,8 +100,8 @@ func (p visiblePart) Read(_ context.Context, l provider.Lookup[partIn, partIn]) 
 
 func TestALostConvergentCreateThatIsNotMadeAgainIsLookedFor(t *testing.T) {
 	h := newHouse(t)
-	h.acts.Builtin = map[string]func() pulumirpc.ResourceProviderServer{"parts": func() pulumirpc.ResourceProviderServer {
-		return provider.Server(provider.Package{Name: "parts", Version: "0.1.0", Modules: []provider.Module{{Resources: []provider.Resource{
+	h.acts.Builtin = map[string]func([]string) pulumirpc.ResourceProviderServer{"parts": func(env []string) pulumirpc.ResourceProviderServer {
+		return provider.Server(provider.Package{Name: "parts", Version: "0.1.0", Environment: env, Modules: []provider.Module{{Resources: []provider.Resource{
 			provider.NewResource[partIn, partIn]("parts:index:Blind", part{h.world}),
 			provider.NewResource[partIn, partIn]("parts:index:Visible", visiblePart{part{h.world}}),
 		}}}})
@@ -118,8 +120,12 @@ func TestALostConvergentCreateThatIsNotMadeAgainIsLookedFor(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	head, err := h.store.Head(t.Context(), testStack)
+	if err != nil {
+		t.Fatal(err)
+	}
 	ours := step("parts:index:Visible", "ours")
-	put("ours", provider.Identity{URN: ours.URN}.Owner())
+	put("ours", provider.Identity{URN: ours.URN, StackID: head.ID}.Owner())
 	put("theirs", "somebody")
 	for _, c := range []struct {
 		step  engine.Step
@@ -138,6 +144,36 @@ func TestALostConvergentCreateThatIsNotMadeAgainIsLookedFor(t *testing.T) {
 		if err != nil || got.Outcome != c.want || (got.Outcome == engine.OutcomeDone) != (len(got.InitErrors) == 1) {
 			t.Errorf("%s, made again: %v: %+v %v", c.step.URN, c.again, got, err)
 		}
+	}
+}
+
+func TestPluginsAreToldWhichStackTheyWorkForWhateverItIsCalled(t *testing.T) {
+	h := newHouse(t)
+	var env []string
+	h.acts.Builtin = map[string]func([]string) pulumirpc.ResourceProviderServer{"deployctl": func(given []string) pulumirpc.ResourceProviderServer {
+		env = given
+		return provider.Server(provider.Package{Name: "deployctl", Version: "0.1.0"})
+	}}
+	head, err := h.store.Head(t.Context(), testStack)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, preview := range map[string]bool{"an update": false, "a preview": true} {
+		t.Run(name, func(t *testing.T) {
+			h.claim(deployments.UpdateRequest{
+				Kind: engine.KindRefresh, DryRun: preview, Environment: []string{provider.StackVariable + "=another"},
+			})
+			s, err := h.acts.hosted(t.Context(), h.update, h.base)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := s.host.Provider(t.Context(), pluginhost.Package{Name: "deployctl"}, ""); err != nil {
+				t.Fatal(err)
+			}
+			if id, _ := process.Variable(env, provider.StackVariable); id == "" || id != head.ID {
+				t.Errorf("it is told %q; the stack's id is %s", id, head.ID)
+			}
+		})
 	}
 }
 

@@ -58,12 +58,15 @@ type Described interface {
 // Identity is who a resource is, independent of its physical name.
 type Identity struct {
 	URN urn.URN
+	// StackID tells stacks of the same name apart, of two services or organizations: deployctl gives each one when it is made, which a
+	// rename keeps. With other engines it is empty.
+	StackID string
 }
 
 // Owner is a short, stable token of the identity, to be put on the physical thing (a tag, metadata) so that a later attempt
 // knows it again.
 func (i Identity) Owner() string {
-	sum := sha256.Sum256([]byte(i.URN))
+	sum := sha256.Sum256([]byte(i.StackID + string(i.URN)))
 	return hex.EncodeToString(sum[:16])
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 	pulumirpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -29,7 +30,10 @@ func Server(p Package) pulumirpc.ResourceProviderServer {
 }
 
 func newServer(p Package) *server {
-	s := &server{pkg: p, resources: map[string]Resource{}, components: map[string]Component{}, functions: map[string]Function{}}
+	s := &server{
+		pkg: p, stackID: p.stackID(),
+		resources: map[string]Resource{}, components: map[string]Component{}, functions: map[string]Function{},
+	}
 	s.life, s.cancel = context.WithCancel(context.Background())
 	s.dir, _ = os.Getwd() // what stands until the handshake; an error leaves paths relative
 	for _, m := range p.Modules {
@@ -49,6 +53,7 @@ func newServer(p Package) *server {
 type server struct {
 	pulumirpc.UnsafeResourceProviderServer
 	pkg        Package
+	stackID    string
 	resources  map[string]Resource
 	components map[string]Component
 	functions  map[string]Function
@@ -159,6 +164,11 @@ func (s *server) Call(context.Context, *pulumirpc.CallRequest) (*pulumirpc.CallR
 
 func (s *server) List(*pulumirpc.ListRequest, pulumirpc.ResourceProvider_ListServer) error {
 	return status.Errorf(codes.Unimplemented, "package %s lists nothing", s.pkg.Name)
+}
+
+// identity is that of the resource with a URN.
+func (s *server) identity(text string) Identity {
+	return Identity{URN: urn.URN(text), StackID: s.stackID}
 }
 
 // resource finds a type by the token in a URN.

@@ -18,7 +18,7 @@ const OwnershipTrailer = "deployctl-ownership"
 func (s *server) Check(ctx context.Context, req *pulumirpc.CheckRequest) (*pulumirpc.CheckResponse, error) {
 	ctx, end := s.scope(ctx, 0)
 	defer end()
-	who := Identity{urn.URN(req.GetUrn())}
+	who := s.identity(req.GetUrn())
 	r, err := s.resource(who)
 	if err != nil {
 		return nil, err
@@ -86,7 +86,7 @@ type bags struct {
 }
 
 func (s *server) state(ctx context.Context, b bags) (Resource, state, error) {
-	st := state{Identity: Identity{urn.URN(b.urn)}, id: b.id}
+	st := state{Identity: s.identity(b.urn), id: b.id}
 	r, err := s.resource(st.Identity)
 	if err != nil {
 		return r, st, err

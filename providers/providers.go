@@ -24,6 +24,7 @@ func Package(d Defaults) provider.Package {
 		Name: "deployctl", Version: Version, DisplayName: "deployctl",
 		Description: "The first-party resources of deployctl: S3 buckets, objects and directories, and commands.",
 		Homepage:    "https://github.com/deployctl/deployctl",
+		Environment: d.Environment,
 		Modules:     []provider.Module{s3.Module(s3.Defaults{Config: d.S3, Environment: d.Environment}), command.Module(d.Environment)},
 	}
 }

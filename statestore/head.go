@@ -84,6 +84,15 @@ func (s *Store) Head(ctx context.Context, name deployments.StackName) (Head, err
 	return h, err
 }
 
+// StackID gives the identity of a stack, Head.ID, as it was read a moment ago or is read now; CodeNotFound when there is no such stack.
+func (s *Store) StackID(ctx context.Context, name deployments.StackName) (string, error) {
+	r, err := s.ringOf(ctx, name)
+	if err != nil {
+		return "", err
+	}
+	return r.id, nil
+}
+
 func (s *Store) readHead(ctx context.Context, name deployments.StackName) (Head, string, error) {
 	if err := name.Validate(); err != nil {
 		return Head{}, "", err

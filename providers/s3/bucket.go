@@ -110,7 +110,8 @@ func stamped(tags map[string]string, who provider.Identity) map[string]string {
 	if out == nil {
 		out = map[string]string{}
 	}
-	out[ownerTag], out[stackTag] = who.Owner(), who.Stack()
+	mark := stampOf(who)
+	out[ownerTag], out[stackTag] = mark.owner, mark.stack
 	return out
 }
 

@@ -36,9 +36,9 @@ type engine struct {
 	pulumirpc.ResourceProviderClient
 }
 
-func open(t *testing.T, endpoint, dir string) engine {
+func open(t *testing.T, endpoint, dir string, environment ...string) engine {
 	t.Helper()
-	pkg := provider.Package{Name: "deployctl", Version: "0.0.1", Modules: []provider.Module{s3.Module(s3.Defaults{
+	pkg := provider.Package{Name: "deployctl", Version: "0.0.1", Environment: environment, Modules: []provider.Module{s3.Module(s3.Defaults{
 		Config:      s3.Config{Endpoint: endpoint, AccessKey: s3test.AccessKey, SecretKey: s3test.SecretKey},
 		Environment: []string{},
 	})}}
@@ -337,6 +337,48 @@ func TestWhatMayNotBeLookedAtIsAnErrorWhereItIsKnownAndSomebodyElsesWhereItIsNot
 	}
 	if got, _ := e.ownership(urnOf("dev", "Bucket", "walled"), "", props{"name": str("walled")}, nil); got != "unowned" {
 		t.Errorf("the bucket that is not known is %s", got)
+	}
+}
+
+func TestAStackThatIsCalledLikeAnotherTakesNothingOfItsAndKeepsItsOwnUnderANewName(t *testing.T) {
+	one := open(t, s3test.Endpoint, "", provider.StackVariable+"=one")
+	two := open(t, s3test.Endpoint, "", provider.StackVariable+"=two")
+	nameless := open(t, s3test.Endpoint, "")
+	bucketURN, bucket := urnOf("dev", "Bucket", "b"), props{"name": str("namesakes")}
+	objectURN, object := urnOf("dev", "Object", "o"), props{"bucket": str("namesakes"), "key": str("k"), "content": str("1")}
+	bucketID, bucketOut := one.mustCreate(bucketURN, bucket)
+	objectID, objectOut := one.mustCreate(objectURN, object)
+	one.mustCreate(bucketURN, bucket)
+	one.mustCreate(objectURN, object)
+
+	for urn, in := range map[string]props{bucketURN: bucket, objectURN: object} {
+		for name, other := range map[string]engine{"two": two, "without an id": nameless} {
+			_, _, err := other.create(urn, in)
+			if status.Code(err) != codes.AlreadyExists || !strings.Contains(err.Error(), "belongs to stack web/dev;") {
+				t.Errorf("stack %s, %s: %v", name, urn, err)
+			}
+			if got, _ := other.ownership(urn, "", in, nil); got != "unowned" {
+				t.Errorf("to stack %s, %s is %s", name, urn, got)
+			}
+		}
+	}
+
+	bucketURN, objectURN = urnOf("prod", "Bucket", "b"), urnOf("prod", "Object", "o") // what its state says once the stack is called so
+	if got, _ := one.ownership(bucketURN, bucketID, bucket, bucketOut); got != "owned" {
+		t.Errorf("in the renamed stack the bucket is %s", got)
+	}
+	if got, _ := one.ownership(objectURN, objectID, object, objectOut); got != "owned" {
+		t.Errorf("in the renamed stack the object is %s", got)
+	}
+	taken, takenOut := one.mustCreate(urnOf("prod", "Object", "other"), object)
+	if err := one.remove(urnOf("prod", "Object", "other"), taken, object, takenOut); err != nil {
+		t.Error(err)
+	}
+	if err := one.remove(bucketURN, bucketID, bucket, bucketOut); err != nil {
+		t.Error(err)
+	}
+	if got, _ := one.ownership(bucketURN, "", bucket, nil); got != "absent" {
+		t.Errorf("the bucket is %s after it was deleted", got)
 	}
 }
 

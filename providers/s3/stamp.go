@@ -1,19 +1,40 @@
 package s3
 
-import "github.com/deployctl/deployctl/provider"
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strings"
+
+	"github.com/deployctl/deployctl/provider"
+)
 
 // stamp says which resource of which stack a physical thing is.
 type stamp struct {
 	owner string // Identity.Owner
-	stack string // PROJECT/STACK
+	stack string // PROJECT/STACK, and where the stack has an id "@" and a digest of that
 }
 
-func stampOf(who provider.Identity) stamp { return stamp{who.Owner(), who.Stack()} }
+func stampOf(who provider.Identity) stamp {
+	stack := who.Stack()
+	if who.StackID != "" {
+		sum := sha256.Sum256([]byte(who.StackID))
+		stack += "@" + hex.EncodeToString(sum[:8])
+	}
+	return stamp{who.Owner(), stack}
+}
+
+// sameStack goes by the ids, since names may be those of other stacks and change; by the names only where neither has one.
+func (s stamp) sameStack(other stamp) bool {
+	name, id, _ := strings.Cut(s.stack, "@")
+	otherName, otherID, _ := strings.Cut(other.stack, "@")
+	return id == otherID && (id != "" || name == otherName)
+}
 
 // admits says whether a create of that identity may go on with the thing that carries the stamp: its own, or one of another resource of
 // the same stack, which it takes over.
 func (s stamp) admits(who provider.Identity) bool {
-	return s.owner != "" && (s.owner == who.Owner() || s.stack == who.Stack())
+	want := stampOf(who)
+	return s.owner != "" && (s.owner == want.owner || s.sameStack(want))
 }
 
 // ownership is the answer to a Read; remembered is the owner in the state, which an alias may have moved to another URN.
@@ -45,9 +66,9 @@ func (s stamp) kept(who provider.Identity, remembered string) string {
 }
 
 func (s stamp) foreign(thing, id string) error {
-	owner := ""
-	if s.stack != "" {
-		owner = "stack " + s.stack
+	owner, _, _ := strings.Cut(s.stack, "@")
+	if owner != "" {
+		owner = "stack " + owner
 	}
 	return &provider.Foreign{Thing: thing, Owner: owner, ID: id}
 }
