@@ -66,8 +66,10 @@ func (a *Activities) claim(ctx context.Context, in deployments.ClaimInput) (depl
 	if err := a.Store.PutInfo(ctx, running(u, r, a.started(ctx, u))); err != nil {
 		return deployments.Claimed{}, err
 	}
+	goal := goalOf(u, version, r)
+	goal.StackID = s.stackID
 	return deployments.Claimed{
-		Worker: a.Worker, Base: base, Goal: goalOf(u, version, r), HasProgram: r.Kind == engine.KindUp,
+		Worker: a.Worker, Base: base, Goal: goal, HasProgram: r.Kind == engine.KindUp,
 		Retries: s.retries,
 	}, nil
 }

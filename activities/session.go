@@ -37,6 +37,7 @@ const (
 // it can be made again from the stored request. It is safe for concurrent use.
 type session struct {
 	update  deployments.UpdateName
+	stackID string
 	request deployments.UpdateRequest
 	base    int
 	store   *statestore.Store

@@ -93,8 +93,7 @@ func (a *Activities) fill(ctx context.Context, s *session) error {
 	if s.values, err = a.Store.Bags(ctx, scope); err != nil {
 		return err
 	}
-	id, err := a.Store.StackID(ctx, s.update.StackName)
-	if err != nil {
+	if s.stackID, err = a.Store.StackID(ctx, s.update.StackName); err != nil {
 		return err
 	}
 	place := a.shelf.place(s.update.StackName, s.request.Bundle)
@@ -109,7 +108,7 @@ func (a *Activities) fill(ctx context.Context, s *session) error {
 	s.log = newOutputLog(a.Store, s.update, s.secretTexts())
 	s.host, err = pluginhost.New(pluginhost.Options{
 		RootDir: s.dir, Project: s.project, Config: s.config.plain(), Log: s.log.take,
-		Env:     append(environment(s.request.Environment, a.Env), provider.StackVariable+"="+id),
+		Env:     append(environment(s.request.Environment, a.Env), provider.StackVariable+"="+s.stackID),
 		Builtin: a.builtin(s),
 	})
 	if err != nil {

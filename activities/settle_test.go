@@ -160,9 +160,12 @@ func TestPluginsAreToldWhichStackTheyWorkForWhateverItIsCalled(t *testing.T) {
 	}
 	for name, preview := range map[string]bool{"an update": false, "a preview": true} {
 		t.Run(name, func(t *testing.T) {
-			h.claim(deployments.UpdateRequest{
+			claimed := h.claim(deployments.UpdateRequest{
 				Kind: engine.KindRefresh, DryRun: preview, Environment: []string{provider.StackVariable + "=another"},
 			})
+			if claimed.Goal.StackID != head.ID {
+				t.Errorf("the core is told %q; the stack's id is %s", claimed.Goal.StackID, head.ID)
+			}
 			s, err := h.acts.hosted(t.Context(), h.update, h.base)
 			if err != nil {
 				t.Fatal(err)

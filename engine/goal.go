@@ -20,6 +20,8 @@ type Goal struct {
 	Organization string `json:"organization"`
 	Project      string `json:"project"`
 	Stack        string `json:"stack"`
+	// StackID tells the stack from others of its name, in other services for example.
+	StackID string `json:"stackID,omitempty"`
 
 	// Refresh reads every stored resource before anything is decided.
 	Refresh bool `json:"refresh,omitempty"`
