@@ -48,7 +48,8 @@ func (r *Run) run(ctx context.Context, c call) (RunOut, error) {
 	return out, fmt.Errorf("the command exited with code %d:\n%s", out.ExitCode, said)
 }
 
-// execute runs a command in a process group of its own, to its end or that of the context, and returns its exit code whatever it is.
+// execute runs a command in a process group of its own, to its end or that of the context, and returns its exit code whatever it is. When
+// this process dies before that, however, the group ends too: the command may be run again.
 func (r *Run) execute(ctx context.Context, c call) (RunOut, error) {
 	argv := c.line.argv
 	if argv == nil {
@@ -75,11 +76,16 @@ func (r *Run) execute(ctx context.Context, c call) (RunOut, error) {
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	cmd.WaitDelay = grace
-	ownGroup(cmd)
+	group, err := newGroup()
+	if err != nil {
+		return RunOut{}, fmt.Errorf("the command could not be run: %w", err)
+	}
+	defer group.release()
+	group.take(cmd)
 
-	err := cmd.Run()
+	err = cmd.Run()
 	if ctx.Err() != nil {
-		killGroup(cmd)
+		group.kill()
 		return RunOut{}, fmt.Errorf("the command was stopped: %w", ctx.Err())
 	}
 	out := RunOut{Stdout: trimmed(stdout), Stderr: trimmed(stderr)}

@@ -3,9 +3,12 @@
 package command_test
 
 import (
+	"bufio"
 	"context"
 	"fmt"
+	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -39,11 +42,27 @@ func argv(args ...string) resource.PropertyValue {
 	return resource.NewProperty(items)
 }
 
+// server serves commands as a worker does.
+func server() pulumirpc.ResourceProviderServer {
+	return provider.Server(provider.Package{Name: "deployctl", Version: "0.0.1", Modules: []provider.Module{
+		command.Module([]string{"PATH=" + os.Getenv("PATH"), "GIVEN=yes"})}})
+}
+
+// TestMain makes the test binary a worker that runs a command, when it is called so.
+func TestMain(m *testing.M) {
+	if filepath.Base(os.Args[0]) == "worker" {
+		_, err := server().Create(context.Background(), &pulumirpc.CreateRequest{Urn: urn, Properties: &structpb.Struct{
+			Fields: map[string]*structpb.Value{"create": structpb.NewStringValue(os.Args[1])},
+		}})
+		fmt.Println("the command ended:", err)
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
+}
+
 func open(t *testing.T, dir string) pulumirpc.ResourceProviderClient {
 	t.Helper()
-	pkg := provider.Package{Name: "deployctl", Version: "0.0.1", Modules: []provider.Module{
-		command.Module([]string{"PATH=" + os.Getenv("PATH"), "GIVEN=yes"})}}
-	client, stop, err := provider.Client(provider.Server(pkg))
+	client, stop, err := provider.Client(server())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -234,6 +253,75 @@ func TestCancelEndsTheWholeProcessGroup(t *testing.T) {
 		if time.Now().After(deadline) {
 			t.Fatal("what the command started is still running")
 		}
+	}
+}
+
+func TestWhateverACommandStartedEndsWithAWorkerThatIsKilled(t *testing.T) {
+	pipe := filepath.Join(t.TempDir(), "alive") // has a writer for as long as any process of the command's runs
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	worker := &exec.Cmd{Path: self, Stdout: os.Stdout, Args: []string{"worker", "exec >" + pipe + "; trap '' TERM; sleep 600 & echo begun; wait"}}
+	if err := worker.Start(); err != nil {
+		t.Fatal(err)
+	}
+	alive, err := os.Open(pipe) // waits for the command
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = alive.Close() }()
+	said := bufio.NewReader(alive)
+	if line, err := said.ReadString('\n'); line != "begun\n" {
+		t.Fatalf("%q, %v", line, err)
+	}
+	if err := worker.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = worker.Wait()
+	ended := make(chan struct{})
+	go func() { _, _ = io.Copy(io.Discard, said); close(ended) }()
+	select {
+	case <-ended:
+	case <-time.After(time.Minute):
+		t.Error("what the command started is still running")
+	}
+}
+
+func TestWhatACommandLeavesRunningOnPurposeGoesOn(t *testing.T) {
+	dir := t.TempDir()
+	pipe := func(name string) *os.File {
+		path := filepath.Join(dir, name)
+		if err := syscall.Mkfifo(path, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		f, err := os.OpenFile(path, os.O_RDWR, 0) // does not wait for another end
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = f.Close() })
+		return f
+	}
+	ask, answer := pipe("ask"), pipe("answer")
+	create(t, open(t, dir), props{"create": str("cat <ask >answer 2>&1 &")})
+	if _, err := ask.WriteString("still there\n"); err != nil {
+		t.Fatal(err)
+	}
+	said := make(chan string, 1)
+	go func() {
+		line, _ := bufio.NewReader(answer).ReadString('\n')
+		said <- line
+	}()
+	select {
+	case line := <-said:
+		if line != "still there\n" {
+			t.Errorf("it said %q", line)
+		}
+	case <-time.After(time.Minute):
+		t.Error("it was ended with the command")
 	}
 }
 
