@@ -35,6 +35,7 @@ type house struct {
 	update deployments.UpdateName
 	base   int
 	runs   *switchboard
+	stop   chan struct{} // closed when the worker is asked to stop; nil: it never is
 }
 
 // testHeart accepts heartbeats as long as nobody says otherwise.
@@ -204,6 +205,7 @@ func call[T any](h *house, activity any, in any) (T, error) {
 	env := suite.NewTestActivityEnvironment()
 	env.SetTestTimeout(10 * time.Minute)
 	env.RegisterActivity(h.acts)
+	env.SetWorkerStopChannel(h.stop)
 	if len(h.heart.last) > 0 {
 		env.SetHeartbeatDetails(h.heart.last[0])
 	}

@@ -83,6 +83,8 @@ func (e *epoch) guard(ctx context.Context, kill context.CancelCauseFunc, p *puls
 			return
 		case <-p.cancelled:
 			kill(temporal.NewCanceledError())
+		case <-p.stopping:
+			kill(errWorkerStops)
 		case <-e.talk.ended:
 			kill(e.talk.err)
 		case <-tick.C:
@@ -134,7 +136,9 @@ func (e *epoch) end(ctx context.Context, err error) (deployments.ProgramOutput, 
 	var program *pluginhost.ProgramError
 	switch {
 	case err == nil:
-	case errors.As(err, &lost), errors.Is(err, errOutOfSight), errors.Is(err, errWorkerStops):
+	case errors.Is(err, errWorkerStops): // nobody waits until what it said is heard: another worker's program says it again
+		return out, notStarted(err.Error())
+	case errors.As(err, &lost), errors.Is(err, errOutOfSight):
 		out.Lost, out.Error = true, hide(err.Error())
 	case errors.As(err, &program):
 		exited.Error, exited.Bailed = hide(program.Error()), program.Logged

@@ -1,6 +1,8 @@
 package activities
 
 import (
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -166,5 +168,25 @@ func TestTheEndsOfAProgram(t *testing.T) {
 			}
 			c.check(t, out, run.exited())
 		})
+	}
+}
+
+func TestAProgramIsLeftToAnotherWorkerWhenItsOwnIsAskedToStop(t *testing.T) {
+	h := newHouse(t)
+	h.stop = make(chan struct{})
+	script := "steps: [{register: first, type: 'toy:index:Thing', properties: {name: n, do: hang}}]"
+	claimed := h.claim(deployments.UpdateRequest{Bundle: h.upload(scenarioProject(script))})
+	ended := make(chan error, 1)
+	go func() {
+		_, _, err := h.play(claimed, nil)
+		ended <- err
+	}()
+	waitFor(t, func() bool { _, err := os.Stat(filepath.Join(h.world, ".hangs")); return err == nil })
+	close(h.stop)
+	if err := <-ended; errorType(err) != deployments.ErrorNotStarted { // though the step that it waits for has not ended
+		t.Error(err)
+	}
+	if err := h.acts.find(h.update).host.Cancel(t.Context()); err != nil { // lets the step end
+		t.Fatal(err)
 	}
 }

@@ -38,7 +38,8 @@ type pulse struct {
 	refused  bool      // the last heartbeat was not accepted
 	asked    int       // attempts that the provider turned away; heartbeats carry it to the next attempt
 
-	cancelled chan struct{} // closed once a cancel was requested
+	cancelled chan struct{}   // closed once a cancel was requested
+	stopping  <-chan struct{} // closed once the worker was asked to stop
 	once      sync.Once
 }
 
@@ -47,7 +48,7 @@ func startPulse(ctx context.Context, heart Heart) *pulse {
 	info := activity.GetInfo(ctx)
 	p := &pulse{
 		heart: heart, token: info.TaskToken, timeout: info.HeartbeatTimeout,
-		stopped: make(chan struct{}), cancelled: make(chan struct{}), received: time.Now(),
+		stopped: make(chan struct{}), cancelled: make(chan struct{}), stopping: activity.GetWorkerStopChannel(ctx), received: time.Now(),
 	}
 	if p.timeout <= 0 {
 		p.timeout = defaultTimeout
@@ -145,7 +146,8 @@ func (p *pulse) unheard() bool {
 	return p.refused
 }
 
-// mayMutate is nil if a mutating call may be sent now: this attempt is the only one, and will be for half a timeout.
+// mayMutate is nil if a mutating call may be sent now: this attempt is the only one, and will be for half a timeout, and its
+// worker is to stay.
 func (p *pulse) mayMutate(ctx context.Context) error {
 	p.mu.Lock()
 	fresh := time.Since(p.accepted) < prompt
@@ -159,6 +161,8 @@ func (p *pulse) mayMutate(ctx context.Context) error {
 	select {
 	case <-p.cancelled:
 		return temporal.NewCanceledError()
+	case <-p.stopping:
+		return postponed("the worker stops", 0)
 	default:
 		return nil
 	}

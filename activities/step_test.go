@@ -359,6 +359,31 @@ func TestAStepThatIsCancelledBeforeItsTurnHasNoEffect(t *testing.T) {
 	}
 }
 
+func TestAWorkerThatIsAskedToStopFinishesWhatWasSentAndSendsNothing(t *testing.T) {
+	t.Parallel()
+	h := bench(t, nil)
+	h.stop = make(chan struct{})
+	sent := make(chan engine.StepFinished, 1)
+	go func() {
+		result, err := h.step(h.create(texts("name", "n", "do", "hang")), 1)
+		if err != nil {
+			t.Error(err)
+		}
+		sent <- result
+	}()
+	waitFor(t, func() bool { _, err := os.Stat(filepath.Join(h.world, ".hangs")); return err == nil })
+	close(h.stop)
+	if _, err := h.step(h.create(texts("name", "m")), 1); errorType(err) != deployments.ErrorPostponed || len(h.effects()) != 1 {
+		t.Errorf("a step that had not begun: %v, %v", err, h.effects())
+	}
+	if err := h.acts.find(h.update).host.Cancel(t.Context()); err != nil { // lets the call answer
+		t.Fatal(err)
+	}
+	if result := <-sent; result.Outcome != engine.OutcomeDone || result.ID != "n" {
+		t.Errorf("the step that was sent: %+v", result)
+	}
+}
+
 func TestFewStepsAreIssuedOneByOne(t *testing.T) {
 	for parallel, more := range map[int]int{1: 0, 4: 0, 5: 2, 16: 8} {
 		if got := ahead(parallel); got != more {

@@ -44,6 +44,15 @@ func (s *scheduling) Submit(ctx context.Context, in deployments.SubmitInput) (de
 	}
 	ctx, cancel := context.WithTimeout(ctx, placed)
 	defer cancel()
+	_, _ = s.Follow(ctx, accepted.Update) // how it ends is for who follows it
+	return accepted, nil
+}
+
+// Follow returns once the update has ended, whether its own workflow ended it or its stack recovered it, and so has what it
+// goes on as. A worker that stops leaves it to the next.
+func (s *scheduling) Follow(ctx context.Context, u deployments.UpdateName) (deployments.UpdateInfo, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	go func() {
 		select {
 		case <-activity.GetWorkerStopChannel(ctx):
@@ -51,17 +60,13 @@ func (s *scheduling) Submit(ctx context.Context, in deployments.SubmitInput) (de
 		case <-ctx.Done():
 		}
 	}()
-	_, _ = s.Follow(ctx, accepted.Update) // how it ends is for who follows it
-	return accepted, nil
-}
-
-// Follow returns once the update has ended, whether its own workflow ended it or its stack recovered it, and so has what it
-// goes on as.
-func (s *scheduling) Follow(ctx context.Context, u deployments.UpdateName) (deployments.UpdateInfo, error) {
 	info, err := s.follow(ctx, u)
 	for err == nil && info.Next != "" {
 		u.Version = info.Next
 		info, err = s.follow(ctx, u)
+	}
+	if err != nil && ctx.Err() != nil {
+		err = ctx.Err()
 	}
 	return info, err
 }

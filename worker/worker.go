@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -52,7 +53,8 @@ const (
 	places = 4
 )
 
-// Run carries updates out until ctx ends. A worker polls the queue that all share, one of its own on which it does everything of
+// Run carries updates out until ctx ends; then it finishes the steps that run, for stopTimeout at most, and ends what it has
+// started. A worker polls the queue that all share, one of its own on which it does everything of
 // the updates that it hosts, and the one where what runs by schedule waits for a place.
 func (c *Connection) Run(ctx context.Context, o Options) error {
 	if o.Instance == "" {
@@ -113,11 +115,10 @@ func (c *Connection) Run(ctx context.Context, o Options) error {
 	few.MaxConcurrentActivityExecutionSize = places
 	beginning := worker.New(c.Client, deployments.ScheduledTaskQueue, few)
 	beginning.RegisterActivity(scheduled)
-	for _, w := range []worker.Worker{own, shared, beginning} {
-		if err := w.Start(); err != nil {
-			return deployments.Errorf(deployments.CodeUnavailable, "start the worker: %w", err)
-		}
-		defer w.Stop()
+	stop, err := start(own, shared, beginning)
+	defer stop()
+	if err != nil {
+		return deployments.Errorf(deployments.CodeUnavailable, "start the worker: %w", err)
 	}
 	go c.disown(ctx, o.Gone)
 	if o.Deployment != "" {
@@ -129,4 +130,22 @@ func (c *Connection) Run(ctx context.Context, o Options) error {
 	case err := <-failed:
 		return deployments.Errorf(deployments.CodeUnavailable, "the worker cannot go on: %w", err)
 	}
+}
+
+// start starts workers one after another, and gives what stops those that were started, all at once.
+func start(workers ...worker.Worker) (stop func(), err error) {
+	var started []worker.Worker
+	for _, w := range workers {
+		if err = w.Start(); err != nil {
+			break
+		}
+		started = append(started, w)
+	}
+	return func() {
+		var stopping sync.WaitGroup
+		for _, w := range started {
+			stopping.Go(w.Stop)
+		}
+		stopping.Wait()
+	}, err
 }

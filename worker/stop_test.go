@@ -1,0 +1,44 @@
+package worker
+
+import (
+	"errors"
+	"sync"
+	"testing"
+
+	"go.temporal.io/sdk/worker"
+)
+
+// last is a worker whose activities end when all others have been asked to stop, too.
+type last struct {
+	worker.Worker
+	refuse error
+	asked  *sync.WaitGroup
+}
+
+func (l *last) Start() error { return l.refuse }
+
+func (l *last) Stop() {
+	l.asked.Done()
+	l.asked.Wait()
+}
+
+func TestWorkersStopAllAtOnce(t *testing.T) {
+	var asked sync.WaitGroup
+	asked.Add(3)
+	stop, err := start(&last{asked: &asked}, &last{asked: &asked}, &last{asked: &asked})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop() // for ever, if one waits for another
+}
+
+func TestOnlyWorkersThatWereStartedAreStopped(t *testing.T) {
+	refused := errors.New("no connection")
+	var asked sync.WaitGroup
+	asked.Add(1)
+	stop, err := start(&last{asked: &asked}, &last{refuse: refused}, &last{})
+	if !errors.Is(err, refused) {
+		t.Errorf("the start says %v", err)
+	}
+	stop()
+}
