@@ -75,6 +75,8 @@ func findEmbedded(ctx context.Context, home string, n command.Notices) (devserve
 		return status, nil
 	case devserver.Stopped:
 		n.Say("Starting the embedded service in the background; deployctl dev stop stops it, and nothing is lost.")
+	case devserver.Stopping:
+		n.Say("The embedded service is stopping; it is started again once it has.")
 	}
 	var child *background
 	patience, cancel := context.WithTimeout(ctx, startPatience)

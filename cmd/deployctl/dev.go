@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strconv"
+	"time"
 
 	"github.com/deployctl/deployctl/cmd/deployctl/internal/command"
 	"github.com/deployctl/deployctl/deployments"
@@ -63,12 +65,13 @@ func devAction(s *command.Surroundings, run func(context.Context, *devCall) erro
 	}
 }
 
-// untilInterrupted gives a context that ends with the first interrupt.
+// untilInterrupted gives a context that ends with the first interrupt. A Ctrl-C after that one ends the process at once.
 func untilInterrupted(ctx context.Context, s *command.Surroundings) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	go func() {
 		select {
 		case <-s.Interrupts:
+			signal.Reset(os.Interrupt)
 			cancel()
 		case <-ctx.Done():
 		}
@@ -96,11 +99,16 @@ func runDev(ctx context.Context, d *devCall) error {
 	if err != nil {
 		return devError(ctx, err)
 	}
-	defer func() { _ = server.Close(context.WithoutCancel(ctx)) }() // a second close says what the first said
-	return errors.Join(serveEmbedded(ctx, d, server), server.Close(context.WithoutCancel(ctx)))
+	err = serveEmbedded(ctx, d, server)
+	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closePatience)
+	defer cancel()
+	return errors.Join(err, server.Close(closing))
 }
 
-// serveEmbedded runs the API and a worker until ctx ends or one of them fails.
+// closePatience is how long the servers may take to end, once nobody uses them any more.
+const closePatience = 20 * time.Second
+
+// serveEmbedded runs the API and a worker until ctx ends or one of them fails. It returns once all that they do has ended.
 func serveEmbedded(ctx context.Context, d *devCall, server *devserver.Server) error {
 	token, tokenFile, err := localToken(server.Status.Home)
 	if err != nil {
@@ -143,12 +151,9 @@ func serveEmbedded(ctx context.Context, d *devCall, server *devserver.Server) er
 			status := server.Status
 			status.State = devserver.Running
 			d.sayStatus(status)
-			select {
-			case <-ctx.Done():
-				return nil
-			case <-server.Done():
-				return deployments.Errorf(deployments.CodeUnavailable, "a part of the embedded service ended; see %s", filepath.Join(server.Status.Home, "logs"))
-			}
+			<-ctx.Done()
+			d.say("Stopping: what runs is finished, for at most half a minute; Ctrl-C ends it at once.")
+			return server.AnnounceEnd()
 		})
 }
 

@@ -18,8 +18,8 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// stopPatience is how long dev stop waits.
-const stopPatience = time.Minute
+// stopPatience is how long dev stop waits: for the steps that run, their plugins, and the servers.
+const stopPatience = 2 * time.Minute
 
 func devStopCommand(s *command.Surroundings) *cli.Command {
 	return &cli.Command{

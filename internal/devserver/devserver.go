@@ -43,7 +43,6 @@ type Server struct {
 	ports    reserved
 
 	closing sync.Once
-	done    chan struct{}
 	err     error
 }
 
@@ -51,8 +50,8 @@ type Server struct {
 const maxGone = 10
 
 // Start starts the service of a home in this process and returns once Temporal, its Web UI and the S3 server answer and the
-// namespace and the bucket are there. Others see it as Starting until Announce. It ends with ctx, or by Close: in both cases
-// after everything of the caller that uses it.
+// namespace and the bucket are there. Others see it as Starting until Announce. ctx is that of the start: the service ends by
+// Close alone, which is for when everything of the caller that uses it has ended. Until then nobody else gets the home.
 //
 // Errors to tell apart: *RunningError, *PortTakenError.
 func Start(ctx context.Context, opts Options) (*Server, error) {
@@ -68,11 +67,10 @@ func Start(ctx context.Context, opts Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{home: h, lock: lock, done: make(chan struct{})}
+	s := &Server{home: h, lock: lock}
 	if err := s.start(ctx, opts); err != nil {
 		return nil, errors.Join(err, s.Close(context.WithoutCancel(ctx)))
 	}
-	context.AfterFunc(ctx, func() { _ = s.Close(context.WithoutCancel(ctx)) })
 	return s, nil
 }
 
@@ -194,14 +192,17 @@ func (s *Server) Announce(tokenFile string) error {
 	return writeJSON(s.home.status(), status)
 }
 
-// Done is closed when the service has ended.
-func (s *Server) Done() <-chan struct{} { return s.done }
+// AnnounceEnd tells others that the service is Stopping, once the caller was asked to end.
+func (s *Server) AnnounceEnd() error {
+	status := s.Status
+	status.State = Stopping
+	return writeJSON(s.home.status(), status)
+}
 
-// Close ends the service and waits until it has ended. Nothing is lost if ctx ends that wait earlier. Every call returns the
-// result of the first.
+// Close ends the service and waits until it has ended. Nothing is lost if ctx ends that wait earlier; the process is to end
+// then. Every call returns the result of the first.
 func (s *Server) Close(ctx context.Context) error {
 	s.closing.Do(func() {
-		defer close(s.done)
 		if s.stopUI != nil {
 			s.stopUI()
 		}
@@ -217,7 +218,6 @@ func (s *Server) Close(ctx context.Context) error {
 		s.ports.release()
 		s.err = errors.Join(s.err, s.forget(), s.lock.Close())
 	})
-	<-s.done
 	return s.err
 }
 

@@ -186,13 +186,25 @@ func TestASecondServiceInOneHomeIsRefusedByNameOfTheFirst(t *testing.T) {
 	}
 }
 
-func TestAServiceEndsWithItsContext(t *testing.T) {
+func TestAServiceThatIsAskedToEndKeepsItsHomeUntilItIsClosed(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	s, err := Start(ctx, options(newHome(t)))
+	home := newHome(t)
+	s, err := Start(ctx, options(home))
 	must(t, err)
+	defer func() { must(t, s.Close(context.Background())) }()
+	must(t, s.Announce(""))
 	cancel()
-	<-s.Done()
-	if status, err := ReadStatus(s.Status.Home); err != nil || status.State != Stopped {
+	must(t, s.AnnounceEnd())
+	if _, err := Start(t.Context(), options(home)); !errors.As(err, new(*RunningError)) {
+		t.Errorf("the next start says %v", err)
+	}
+	if status, err := ReadStatus(home); err != nil || status.State != Stopping || status.PID != os.Getpid() {
+		t.Errorf("while work is finished the status is %+v, %v", status, err)
+	}
+	namespaceID(t, s.Status.TemporalAddress)
+	writeObject(t, s, "what ran", "is recorded")
+	must(t, s.Close(t.Context()))
+	if status, err := ReadStatus(home); err != nil || status.State != Stopped {
 		t.Errorf("the status is %+v, %v", status, err)
 	}
 }

@@ -51,7 +51,7 @@ func serve(home string) error {
 		return err
 	}
 	fmt.Println("running")
-	<-s.Done()
+	<-ctx.Done()
 	return s.Close(context.Background())
 }
 

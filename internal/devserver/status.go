@@ -17,6 +17,7 @@ const (
 	Stopped  State = "stopped"  // no process has the home
 	Starting State = "starting" // a process has it, and not everything answers yet
 	Running  State = "running"  // everything answers, the caller's API included
+	Stopping State = "stopping" // it was asked to end, and finishes what it was doing; it has the home until it has ended
 )
 
 // Status is what is known of the service of a home. Addresses are those of the service that runs or starts, and empty

@@ -99,7 +99,7 @@ func (t *Temporal) start(ctx context.Context, h home, port int) error {
 }
 
 // Close ends the server. Workers and clients are to be closed before. It gives up waiting when ctx ends; what the server was
-// doing then is as safe as after a kill.
+// doing then is as safe as after a kill, and the database stays locked until the process ends.
 func (t *Temporal) Close(ctx context.Context) error {
 	var err error
 	if t.server != nil {
@@ -108,7 +108,7 @@ func (t *Temporal) Close(ctx context.Context) error {
 		select {
 		case err = <-stopped:
 		case <-ctx.Done():
-			err = fmt.Errorf("wait for the Temporal server to end: %w", ctx.Err())
+			return fmt.Errorf("wait for the Temporal server to end: %w", ctx.Err())
 		}
 	}
 	if t.log != nil {
