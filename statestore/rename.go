@@ -10,8 +10,8 @@ import (
 )
 
 // RenameStack gives a stack another name, project or organization, with its history, and rewrites the URNs of its
-// resources in a new version. CodeExists when there is a stack of that name; CodeConflict when it has an update running;
-// CodeInvalid when it is the name that it has.
+// resources in a new version. CodeExists when there is a stack of that name; CodeConflict when it has an update running, or
+// another renaming of it was interrupted; CodeInvalid when it is the name that it has.
 // An interrupted renaming is finished by doing it again; until then the stack has both names and cannot be updated.
 func (s *Store) RenameStack(ctx context.Context, from, to deployments.StackName) error {
 	if err := to.Validate(); err != nil {
@@ -22,6 +22,9 @@ func (s *Store) RenameStack(ctx context.Context, from, to deployments.StackName)
 	}
 	h, err := s.Head(ctx, from)
 	if err != nil {
+		return err
+	}
+	if err := s.onlyRenaming(ctx, h, from, to); err != nil {
 		return err
 	}
 	target, tag, err := s.readHead(ctx, to)
@@ -56,6 +59,31 @@ func (s *Store) RenameStack(ctx context.Context, from, to deployments.StackName)
 		return err
 	}
 	return s.deleteStack(ctx, from, former, "")
+}
+
+// onlyRenaming refuses a renaming of a stack that still has two names from another. One of them is to be done again first: it
+// may be anywhere between its first write, when all is below the old name, and its last, when all is below the new one.
+func (s *Store) onlyRenaming(ctx context.Context, h Head, from, to deployments.StackName) error {
+	if h.Peer == "" {
+		return nil
+	}
+	peer, err := deployments.ParseStackName(h.Peer, deployments.StackName{})
+	if err != nil {
+		return damaged(stackKey(from, "head.json"), err)
+	}
+	older, newer := peer, from // from is locked when it is the old name, or a new one that nothing came to: going back frees that
+	if h.Active != nil && h.Active.Version == removal {
+		older, newer = from, peer
+	}
+	other, _, err := s.readHead(ctx, peer)
+	switch {
+	case deployments.CodeOf(err) == deployments.CodeNotFound, err == nil && other.ID != h.ID, from == older && to == newer:
+		return nil
+	case err != nil:
+		return err
+	}
+	return deployments.Errorf(deployments.CodeConflict,
+		"the renaming of the stack %s to %s was interrupted: do that one again first, then rename %s", older, newer, newer)
 }
 
 // placeholder reports whether a head only keeps a name, which no state has come to yet, for a renaming or a removal.

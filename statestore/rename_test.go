@@ -133,7 +133,7 @@ func TestARenamingThatIsDoneAgainLeavesAloneWhatHasHappenedUnderTheNewName(t *te
 
 func TestAStackTakesANameThatARenamingOfItHadNotComeTo(t *testing.T) {
 	s, c := cuttable(t)
-	c.off(t, "put", "stacks/organization/site/live/checkpoints/", func() error { return s.RenameStack(t.Context(), dev, live) })
+	c.off(t, "get", "removed/", func() error { return s.RenameStack(t.Context(), dev, live) })
 	for _, names := range [][2]deployments.StackName{{dev, spare}, {spare, live}} {
 		if err := s.RenameStack(t.Context(), names[0], names[1]); err != nil {
 			t.Fatal(err)
@@ -141,6 +141,53 @@ func TestAStackTakesANameThatARenamingOfItHadNotComeTo(t *testing.T) {
 		wantGone(t, s, names[0])
 		wantStock(t, s, names[1])
 	}
+}
+
+func TestAStackHasNeverThreeNames(t *testing.T) {
+	for _, at := range []struct{ when, call, key string }{
+		{"before the state came to the new name", "put", "stacks/organization/site/live/checkpoints/"},
+		{"when all was below the new name", "put", "removed/"},
+		{"when some was gone from the old name", "delete", "stacks/organization/web/dev/checkpoints/"},
+	} {
+		t.Run(at.when, func(t *testing.T) {
+			s, c := cuttable(t)
+			again := func() error { return s.RenameStack(t.Context(), dev, live) }
+			c.off(t, at.call, at.key, again)
+			for _, from := range []deployments.StackName{dev, live} {
+				err := s.RenameStack(t.Context(), from, spare)
+				if deployments.CodeOf(err) != deployments.CodeConflict || !strings.Contains(err.Error(), dev.String()) || !strings.Contains(err.Error(), live.String()) {
+					t.Errorf("renaming %s to a third name says %v", from, err)
+				}
+			}
+			wantGone(t, s, spare)
+			if err := again(); err != nil {
+				t.Fatal(err)
+			}
+			wantGone(t, s, dev)
+			if err := s.RenameStack(t.Context(), live, spare); err != nil {
+				t.Fatal(err)
+			}
+			wantGone(t, s, live)
+			wantStock(t, s, spare)
+		})
+	}
+}
+
+func TestARenamingThatWasCutOffIsNotUndoneByTheOppositeOne(t *testing.T) {
+	s, c := cuttable(t)
+	again := func() error { return s.RenameStack(t.Context(), dev, live) }
+	c.off(t, "delete", "stacks/organization/web/dev/checkpoints/", again)
+	if err := s.RenameStack(t.Context(), live, dev); deployments.CodeOf(err) != deployments.CodeConflict {
+		t.Errorf("got %v", err)
+	}
+	if err := again(); err != nil {
+		t.Fatal(err)
+	}
+	wantStock(t, s, live)
+	if err := s.RenameStack(t.Context(), live, dev); err != nil {
+		t.Fatal(err)
+	}
+	wantStock(t, s, dev)
 }
 
 func TestAStackThatGetsANameGoesOnFromTheVersionsOfTheOneThatHadIt(t *testing.T) {
