@@ -48,13 +48,13 @@ func change(kind engine.Kind) func(context.Context, *session) error {
 				return err
 			}
 			request.RequestID = newRequestID()
-			accepted, err := s.service.Submit(ctx, request)
+			accepted, err := s.submit(ctx, request)
 			for err == nil {
 				if err = s.follow(ctx, accepted, kind); deployments.CodeOf(err) != deployments.CodeNotFound {
 					return err
 				}
 				s.note("It lost its place in the queue, because its stack's workflow was ended from outside; asking again.")
-				accepted, err = s.service.Submit(ctx, request) // the same request is the same update, should it be known after all
+				accepted, err = s.submit(ctx, request) // the same request is the same update, should it be known after all
 			}
 			now, moved := s.moved(ctx, err, request)
 			if !moved {
@@ -64,6 +64,18 @@ func change(kind engine.Kind) func(context.Context, *session) error {
 			stack = now
 		}
 	}
+}
+
+// submit asks for the confirmed update. When an interrupt comes before the answer, nobody here knows whether it was asked for.
+func (s *session) submit(ctx context.Context, r deployments.UpdateRequest) (deployments.Accepted, error) {
+	accepted, err := s.service.Submit(ctx, r)
+	if err != nil && ctx.Err() != nil {
+		_, _ = fmt.Fprintf(s.Err, "Interrupted while the update was submitted; it may go on.\n"+
+			"  deployctl attach --stack %s   to see the stack's running or latest update\n"+
+			"  deployctl cancel --stack %s   to cancel the one that runs\n", r.Stack, r.Stack)
+		err = &toldError{exitDetached}
+	}
+	return accepted, err
 }
 
 // moved says whether a request was refused because the stack is not at the version that was previewed any more, and gives

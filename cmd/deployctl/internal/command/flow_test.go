@@ -12,6 +12,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/display"
+	"github.com/deployctl/deployctl/internal/settings"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
 
@@ -248,6 +249,37 @@ func TestAnInterruptAfterTheConfirmationDetaches(t *testing.T) {
 	if got := d.run("attach"); got.code != 3 || !strings.Contains(got.out, "cancelled") {
 		t.Errorf("attach: exit code %d\n%s%s", got.code, got.out, got.err)
 	}
+}
+
+// unanswered is a service whose answer to the submission of an update is overtaken by Ctrl-C.
+type unanswered struct {
+	deployments.Service
+	interrupt func()
+}
+
+func (u unanswered) Submit(ctx context.Context, r deployments.UpdateRequest) (deployments.Accepted, error) {
+	accepted, err := u.Service.Submit(ctx, r)
+	if r.DryRun || err != nil {
+		return accepted, err
+	}
+	u.interrupt()
+	<-ctx.Done()
+	return deployments.Accepted{}, ctx.Err()
+}
+
+func TestAnInterruptOfTheSubmissionSaysThatTheUpdateMayGoOn(t *testing.T) {
+	d := inProject(t)
+	var out, errs syncBuffer
+	s := d.surroundings(&out, &errs)
+	s.Connect = func(context.Context, settings.Settings, Notices) (Connection, error) {
+		return Connection{Service: unanswered{d.service, func() { d.signals <- os.Interrupt }}}, nil
+	}
+	code := Main(context.Background(), s, []string{"deployctl", "up", "--yes"})
+	if code != 130 || !strings.Contains(errs.String(), "may go on") || !strings.Contains(errs.String(), "deployctl attach --stack organization/shop/dev ") ||
+		strings.Contains(errs.String(), "nothing was changed") {
+		t.Errorf("exit code %d\n%s", code, errs.String())
+	}
+	d.must("attach", "--stack", "organization/shop/dev")
 }
 
 func TestAnInterruptBeforeTheConfirmationEndsThePreviewToo(t *testing.T) {
