@@ -38,10 +38,7 @@ func (q *queue) submit(r deployments.UpdateRequest, head int, now time.Time) (de
 	q.Version++
 	u := deployments.QueuedUpdate{Update: q.newest(), Request: r, Since: now}
 	if r.OnBusy == deployments.OnBusySupersede {
-		for _, w := range q.Queue {
-			q.withdraw(w, "superseded by version "+u.Update.Version)
-		}
-		q.Queue = nil
+		q.supersede("version " + u.Update.Version)
 	}
 	a := deployments.Accepted{Update: u.Update}
 	if q.Active != nil {
@@ -56,6 +53,14 @@ func (q *queue) submit(r deployments.UpdateRequest, head int, now time.Time) (de
 		q.Answers = slices.Delete(q.Answers, 0, n)
 	}
 	return a, nil
+}
+
+// supersede withdraws all that wait.
+func (q *queue) supersede(by string) {
+	for _, w := range q.Queue {
+		q.withdraw(w, "superseded by "+by)
+	}
+	q.Queue = nil
 }
 
 func (q *queue) admit(r deployments.UpdateRequest, head int) error {

@@ -188,6 +188,16 @@ func TestASupersedingUpdateTakesThePlaceOfThoseThatWait(t *testing.T) {
 	y.want(t, "begin 1", "withdraw 2: superseded by version 3", "end 1", "begin 3", "end 3")
 }
 
+func TestAConfirmedUpdateSupersedesThoughItIsToBePreviewedAgain(t *testing.T) {
+	y := newYard(deployments.Head{Next: 1})
+	y.submit(0, "a", deployments.UpdateRequest{})
+	y.submit(time.Second, "b", deployments.UpdateRequest{})
+	y.submit(2*time.Second, "c", deployments.UpdateRequest{OnBusy: deployments.OnBusySupersede, BaseVersion: previewed(0)})
+	y.live(t, deployments.StackInput{})
+	y.want(t, "begin 1", "withdraw 2: superseded by an update that is previewed again", "end 1")
+	y.wantRefused(t, "c")
+}
+
 func TestAStackThatIsCancelledStaysALockAndAQueue(t *testing.T) {
 	y := newYard(deployments.Head{Next: 1})
 	y.env.RegisterDelayedCallback(y.env.CancelWorkflow, 0)
