@@ -22,6 +22,7 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
+	"go.temporal.io/sdk/worker"
 )
 
 // house is a worker with a store, on which one stack is updated.
@@ -36,6 +37,8 @@ type house struct {
 	base   int
 	runs   *switchboard
 	stop   chan struct{} // closed when the worker is asked to stop; nil: it never is
+	// background, if not nil, is what the contexts of activities are made from.
+	background context.Context
 }
 
 // testHeart accepts heartbeats as long as nobody says otherwise.
@@ -205,6 +208,7 @@ func call[T any](h *house, activity any, in any) (T, error) {
 	env := suite.NewTestActivityEnvironment()
 	env.SetTestTimeout(10 * time.Minute)
 	env.RegisterActivity(h.acts)
+	env.SetWorkerOptions(worker.Options{BackgroundActivityContext: h.background})
 	env.SetWorkerStopChannel(h.stop)
 	if len(h.heart.last) > 0 {
 		env.SetHeartbeatDetails(h.heart.last[0])

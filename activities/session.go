@@ -55,6 +55,7 @@ type session struct {
 	log      *outputLog
 	ready    chan struct{} // see sessions
 	turns    turns
+	sent     sync.Map                     // by operation: attempts that called and are not over
 	talk     atomic.Pointer[conversation] // with the program that runs now, if one does
 
 	installing sync.Mutex     // guards installed

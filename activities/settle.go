@@ -16,9 +16,12 @@ import (
 // secondLook is the pause between the two reads that establish an absence: clouds are not always consistent at once.
 const secondLook = 2 * time.Second
 
-// Settle finds out what became of a step whose outcome is unknown. The attempt that was lost can no longer be alive. It
-// changes nothing. Its result is done or partial (the effect is there), absent (it is not: the step may be made again) or
-// undecidable.
+// overtime is how long after the step's time the answer to its call is still waited for.
+const overtime = time.Minute
+
+// Settle finds out what became of a step whose outcome is unknown. It changes nothing. It waits first until the attempt that was
+// lost is over, if that is this worker's: as long as its call is under way, what is absent may still come. Its result is done or
+// partial (the effect is there), absent (it is not: the step may be made again) or undecidable.
 func (a *Activities) Settle(ctx context.Context, in deployments.SettleInput) (engine.StepFinished, error) {
 	s, err := a.hosted(ctx, in.Update, in.Base)
 	if err != nil {
@@ -28,14 +31,38 @@ func (a *Activities) Settle(ctx context.Context, in deployments.SettleInput) (en
 	defer at.pulse.stopPulse()
 
 	result, err := at.settle(ctx, in.Settle.Again)
-	result.Op = at.step.Op
-	hide := s.curtain(ctx, bagsOf(at.step.Provider, at.step.New, at.step.Old)...)
-	hide.step(&result)
-	return result, hide.failure(err)
+	return result, at.sign(ctx, &result).failure(err)
+}
+
+// outlast waits for the end of the attempt that was lost, and tells whether it came. A cancel ends it.
+func (at *attempt) outlast(ctx context.Context) (bool, error) {
+	found, ok := at.session.sent.Load(at.step.Op)
+	if !ok {
+		return true, nil
+	}
+	lost := found.(*attempt)
+	timer := time.NewTimer(time.Until(lost.until.Add(overtime)))
+	defer timer.Stop()
+	select {
+	case <-lost.over:
+		return true, nil
+	case <-timer.C:
+		return false, nil
+	case <-at.pulse.cancelled:
+	case <-ctx.Done():
+		if !at.pulse.cancelRequested(ctx) {
+			return false, context.Cause(ctx)
+		}
+	}
+	giveUp(ctx, lost.provider, lost.over)
+	return true, nil
 }
 
 func (at *attempt) settle(ctx context.Context, again bool) (engine.StepFinished, error) {
-	found, ok, err := at.session.leftOutcome(ctx, at.step.Op, at.round)
+	if over, err := at.outlast(ctx); err != nil || !over {
+		return unanswered, err
+	}
+	found, ok, err := at.session.leftOutcome(context.WithoutCancel(ctx), at.step.Op, at.round)
 	if err != nil || ok {
 		return found, err
 	}
@@ -59,7 +86,9 @@ func (at *attempt) settle(ctx context.Context, again bool) (engine.StepFinished,
 }
 
 var (
-	absent = engine.StepFinished{Outcome: engine.OutcomeAbsent}
+	absent     = engine.StepFinished{Outcome: engine.OutcomeAbsent}
+	unanswered = engine.StepFinished{Outcome: engine.OutcomeUndecidable,
+		Error: "its call was not answered in its time, and may still have its effect"}
 	// Why nobody but a person can tell what became of a create.
 	unruled = engine.StepFinished{Outcome: engine.OutcomeUndecidable,
 		Error: "its answer was lost, and no rule (deployctl:settle in the stack's configuration) says how to find it"}

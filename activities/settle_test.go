@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
@@ -18,6 +19,7 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/tokens"
 	pulumirpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
+	"go.temporal.io/sdk/temporal"
 )
 
 func TestALostRunOfACommandIsSettledByItsReadCommand(t *testing.T) {
@@ -275,5 +277,78 @@ func TestAProviderThatStopsInTheMiddleOfAListIsAskedAgain(t *testing.T) {
 	}
 	if result, err := h.settleStep(step); err != nil || result.Outcome != engine.OutcomeDone {
 		t.Errorf("after that: %+v %v", result, err)
+	}
+}
+
+// timed is the context of an activity whose time is over when the test says so, whatever was said before.
+type timed struct {
+	context.Context
+	until time.Time
+	over  chan struct{}
+}
+
+func (c timed) Deadline() (time.Time, bool) { return c.until, true }
+
+func (c timed) Done() <-chan struct{} { return c.over }
+
+func (c timed) Err() error {
+	select {
+	case <-c.over:
+		return context.DeadlineExceeded
+	default:
+		return nil
+	}
+}
+
+// overrun begins a create whose call has no answer in the step's time.
+func (h *house) overrun(until time.Time) engine.Step {
+	h.t.Helper()
+	ctx := timed{h.t.Context(), until, make(chan struct{})}
+	h.background = ctx
+	defer func() { h.background = nil }()
+	step, lost := h.create(texts("name", "n", "do", "hang")), make(chan error, 1)
+	go func() {
+		_, err := h.step(step, 1)
+		lost <- err
+	}()
+	waitFor(h.t, func() bool { _, err := os.Stat(filepath.Join(h.world, ".hangs")); return err == nil })
+	close(ctx.over)
+	if err := <-lost; !temporal.IsTimeoutError(err) {
+		h.t.Fatalf("without an answer it ends with %v", err)
+	}
+	return step
+}
+
+func TestACallThatOverrunsItsStepIsSettledByItsLateAnswer(t *testing.T) {
+	for name, answer := range map[string]func(*house){
+		"it is answered": func(h *house) {
+			if err := h.acts.find(h.update).host.Cancel(h.t.Context()); err != nil { // lets the call answer
+				h.t.Error(err)
+			}
+		},
+		"the update is cancelled by force": func(h *house) { h.heart.answer(temporal.NewCanceledError()) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := bench(t, nil)
+			step := h.overrun(time.Now().Add(time.Hour))
+			go answer(h)
+			result, err := h.settleStep(step)
+			if err != nil || result.Outcome != engine.OutcomeDone || result.ID != "n" || result.Inputs == nil || result.Op != step.Op {
+				t.Errorf("%+v %v", result, err)
+			}
+		})
+	}
+}
+
+func TestACallThatIsNeverAnsweredIsNotTakenForAbsent(t *testing.T) {
+	h := bench(t, map[string]deployments.ConfigValue{settleKey: {Value: `{"` + thingType + `": {"read": "property:name"}}`}})
+	step := h.overrun(time.Now().Add(-overtime))
+	if err := os.Remove(filepath.Join(h.world, "n")); err != nil { // what it does is still to come
+		t.Fatal(err)
+	}
+	result, err := h.settleStep(step)
+	if err != nil || result.Outcome != engine.OutcomeUndecidable || result.Error != unanswered.Error {
+		t.Errorf("%+v %v", result, err)
 	}
 }

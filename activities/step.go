@@ -23,8 +23,13 @@ func (a *Activities) Step(ctx context.Context, in deployments.StepInput) (deploy
 	if err != nil {
 		return deployments.StepOutput{}, failure(err)
 	}
-	at := &attempt{session: s, step: in.Step, round: in.Round, pulse: startPulse(ctx, a.Heart)}
+	at := &attempt{session: s, step: in.Step, round: in.Round, pulse: startPulse(ctx, a.Heart), over: make(chan struct{})}
 	defer at.pulse.stopPulse()
+	defer func() {
+		if !at.overdue {
+			at.end()
+		}
+	}()
 
 	var result engine.StepFinished
 	if wait := rest(in.Round); wait > 0 && activity.GetInfo(ctx).Attempt == 1 {
@@ -39,13 +44,11 @@ func (a *Activities) Step(ctx context.Context, in deployments.StepInput) (deploy
 	} else if reason, ok := turnAway(err); ok {
 		result, err = at.turnedAway(ctx, reason)
 	}
-	result.Op = in.Step.Op
-	hide := s.curtain(ctx, bagsOf(in.Step.Provider, in.Step.New, in.Step.Old)...)
-	hide.step(&result)
+	hide := at.sign(ctx, &result)
 	out := deployments.StepOutput{StepFinished: result}
 	switch {
 	case err != nil:
-	case at.pulse.unheard():
+	case at.pulse.unheard() || errors.Is(ctx.Err(), context.DeadlineExceeded):
 		at.leave(ctx, result)
 	case in.Step.Answer != nil && result.Outcome == engine.OutcomeDone:
 		reply := *in.Step.Answer
@@ -63,6 +66,25 @@ type attempt struct {
 	pulse   *pulse
 	pace    *pace         // of the account that its provider calls
 	again   time.Duration // when the pace lets it ask once more; 0: as the retry policy says
+
+	provider *pluginhost.Provider // of its call
+	until    time.Time            // when its time is over
+	overdue  bool                 // its call was not answered until then, and goes on
+	over     chan struct{}        // closed when nothing comes of it any more
+}
+
+// end says that nothing comes of the attempt any more.
+func (at *attempt) end() {
+	at.session.sent.CompareAndDelete(at.step.Op, at)
+	close(at.over)
+}
+
+// sign makes a result that of the step, without secrets, and gives what hides them.
+func (at *attempt) sign(ctx context.Context, result *engine.StepFinished) curtain {
+	result.Op = at.step.Op
+	hide := at.session.curtain(ctx, bagsOf(at.step.Provider, at.step.New, at.step.Old)...)
+	hide.step(result)
+	return hide
 }
 
 // rest is the pause before a round of a step. The second begins at once: most steps are lost with a worker, and that once.
@@ -140,34 +162,51 @@ func failed(text string) engine.StepFinished {
 	return engine.StepFinished{Outcome: engine.OutcomeFailed, Error: text}
 }
 
-// mutate makes a call that may change the world, if this attempt still may. The call goes on whatever happens to the
-// context; only a request to cancel reaches the provider.
+// mutate makes a call that may change the world, if this attempt still may, and concludes from its answer. The call goes on
+// whatever happens to the context; only a request to cancel reaches the provider. After the step's time the activity does not
+// wait for the answer, and others get the step's turn; but settling does, which finds there what it came to.
 func mutate[T any](
-	ctx context.Context, at *attempt, p *pluginhost.Provider, call func(context.Context) (T, error),
-) (T, error) {
-	var value T
+	ctx context.Context, at *attempt, p *pluginhost.Provider,
+	call func(context.Context) (T, error), conclude func(T, error) (engine.StepFinished, error),
+) (engine.StepFinished, error) {
 	if !at.step.Preview {
 		if err := at.keepPace(ctx); err != nil {
-			return value, err
+			return engine.StepFinished{}, err
 		}
 		if err := at.pulse.mayMutate(ctx); err != nil {
-			return value, err
+			return engine.StepFinished{}, err
 		}
+		at.provider = p
+		at.until, _ = ctx.Deadline()
+		at.session.sent.Store(at.step.Op, at)
 	}
-	done := make(chan struct{})
+	var value T
 	var err error
+	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		value, err = call(context.WithoutCancel(ctx))
 	}()
-	if !at.wait(ctx, p, done) {
-		var none T
-		return none, unknownOutcome("it was not answered in its time")
+	answered := func() (engine.StepFinished, error) {
+		if !at.step.Preview {
+			at.told(err)
+		}
+		return conclude(value, err)
 	}
-	if !at.step.Preview {
-		at.told(err)
+	if at.wait(ctx, p, done) {
+		return answered()
 	}
-	return value, err
+	at.overdue = true
+	go func() {
+		defer at.end()
+		<-done
+		if result, err := answered(); err == nil {
+			ctx := context.WithoutCancel(ctx)
+			at.sign(ctx, &result)
+			at.leave(ctx, result)
+		}
+	}()
+	return engine.StepFinished{}, unknownOutcome("it was not answered in its time")
 }
 
 // keepPace waits until the account takes another call. Where it fails, none was made.
@@ -188,7 +227,7 @@ func (at *attempt) told(err error) {
 }
 
 // wait waits for a call, and passes a cancel on to its provider. It tells whether the call was answered before the step's time
-// was over; after that nobody waits for the answer, and others get the step's turn.
+// was over.
 func (at *attempt) wait(ctx context.Context, p *pluginhost.Provider, done <-chan struct{}) (answered bool) {
 	select {
 	case <-done:

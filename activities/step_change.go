@@ -24,18 +24,19 @@ func (at *attempt) create(ctx context.Context, p *pluginhost.Provider) (engine.S
 	if err := at.lookBefore(ctx, p, inputs); err != nil {
 		return engine.StepFinished{}, err
 	}
-	resp, err := mutate(ctx, at, p, func(ctx context.Context) (plugin.CreateResponse, error) {
+	return mutate(ctx, at, p, func(ctx context.Context) (plugin.CreateResponse, error) {
 		return p.Create(ctx, plugin.CreateRequest{
 			URN: u, Name: u.Name(), Type: u.Type(), Properties: inputs, Timeout: at.step.Timeout, Preview: at.step.Preview,
 		})
+	}, func(resp plugin.CreateResponse, err error) (engine.StepFinished, error) {
+		result, reasons, err := judge(p, err)
+		result.Inputs = checked
+		if err != nil || result.Outcome == engine.OutcomeFailed {
+			return result, err
+		}
+		result.ID, result.InitErrors, result.RefreshBeforeUpdate = string(resp.ID), reasons, resp.RefreshBeforeUpdate
+		return at.finish(ctx, result, resp.Properties, inputs)
 	})
-	result, reasons, err := judge(p, err)
-	result.Inputs = checked
-	if err != nil || result.Outcome == engine.OutcomeFailed {
-		return result, err
-	}
-	result.ID, result.InitErrors, result.RefreshBeforeUpdate = string(resp.ID), reasons, resp.RefreshBeforeUpdate
-	return at.finish(ctx, result, resp.Properties, inputs)
 }
 
 // takeOver reads the resource that a person found, in the place of creating it. Its inputs are those of a create, so that the
@@ -130,19 +131,20 @@ func (at *attempt) update(ctx context.Context, p *pluginhost.Provider) (engine.S
 	if err != nil {
 		return engine.StepFinished{}, err
 	}
-	resp, err := mutate(ctx, at, p, func(ctx context.Context) (plugin.UpdateResponse, error) {
+	return mutate(ctx, at, p, func(ctx context.Context) (plugin.UpdateResponse, error) {
 		return p.Update(ctx, plugin.UpdateRequest{
 			URN: u, Name: u.Name(), Type: u.Type(), ID: resource.ID(at.step.Old.ID),
 			OldInputs: oldInputs, OldOutputs: oldOutputs, NewInputs: inputs, Timeout: at.step.Timeout,
 			IgnoreChanges: at.step.New.IgnoreChanges, Preview: at.step.Preview,
 		})
+	}, func(resp plugin.UpdateResponse, err error) (engine.StepFinished, error) {
+		result, reasons, err := judge(p, err)
+		if err != nil || result.Outcome == engine.OutcomeFailed {
+			return result, err
+		}
+		result.ID, result.InitErrors, result.RefreshBeforeUpdate = at.step.Old.ID, reasons, resp.RefreshBeforeUpdate
+		return at.finish(ctx, result, resp.Properties, inputs)
 	})
-	result, reasons, err := judge(p, err)
-	if err != nil || result.Outcome == engine.OutcomeFailed {
-		return result, err
-	}
-	result.ID, result.InitErrors, result.RefreshBeforeUpdate = at.step.Old.ID, reasons, resp.RefreshBeforeUpdate
-	return at.finish(ctx, result, resp.Properties, inputs)
 }
 
 // delete removes the resource.
@@ -155,17 +157,18 @@ func (at *attempt) delete(ctx context.Context, p *pluginhost.Provider) (engine.S
 	if at.step.Preview {
 		return at.finish(ctx, engine.StepFinished{Outcome: engine.OutcomeDone}, nil, nil)
 	}
-	_, err = mutate(ctx, at, p, func(ctx context.Context) (plugin.DeleteResponse, error) {
+	return mutate(ctx, at, p, func(ctx context.Context) (plugin.DeleteResponse, error) {
 		return p.Delete(ctx, plugin.DeleteRequest{
 			URN: u, Name: u.Name(), Type: u.Type(), ID: resource.ID(at.step.Old.ID),
 			Inputs: inputs, Outputs: outputs, Timeout: at.step.Timeout,
 		})
+	}, func(_ plugin.DeleteResponse, err error) (engine.StepFinished, error) {
+		result, _, err := judge(p, err)
+		if err != nil || result.Outcome == engine.OutcomeFailed {
+			return result, err
+		}
+		return at.finish(ctx, result, nil, nil)
 	})
-	result, _, err := judge(p, err)
-	if err != nil || result.Outcome == engine.OutcomeFailed {
-		return result, err
-	}
-	return at.finish(ctx, result, nil, nil)
 }
 
 // configure is the step of a provider resource. It has no effect outside this worker, so it may run any number of times.

@@ -173,7 +173,7 @@ func (r *run) decide(op int, outcome engine.Outcome) {
 func (r *run) settle(s engine.Settle) call {
 	op := s.Step.Op
 	return call{
-		name: deployments.ActivitySettle, id: fmt.Sprintf("settle-%d", op), retry: &patiently,
+		name: deployments.ActivitySettle, id: fmt.Sprintf("settle-%d", op), op: op, retry: &patiently,
 		summary: fmt.Sprintf("find out about %s %s %s", s.Step.Kind, s.Step.Type, s.Step.URN.Name()),
 		input:   deployments.SettleInput{Update: r.in.Update, Base: r.in.Base, Settle: s, Round: r.in.Rounds[op]},
 		events: result(func(f engine.StepFinished) []engine.Event {

@@ -54,7 +54,7 @@ func (r *run) start(ctx workflow.Context, c call) {
 	r.flights = append(r.flights, c.start(ctx, r.in.Worker))
 }
 
-// abandon cancels a step; one that waits for a worker is answered at once.
+// abandon cancels a step, or the settling of one; what waits for a worker is answered at once.
 func (r *run) abandon(op int) {
 	for _, f := range r.flights {
 		if f.op == op {
@@ -67,8 +67,12 @@ func (r *run) abandon(op int) {
 			waiting = append(waiting, c)
 			continue
 		}
-		r.decide(op, engine.OutcomeCancelled)
-		r.handle(engine.StepFinished{Op: op, Outcome: engine.OutcomeCancelled, Error: "it was cancelled"})
+		outcome := engine.OutcomeCancelled
+		if c.name == deployments.ActivitySettle {
+			outcome = engine.OutcomeUndecidable
+		}
+		r.decide(op, outcome)
+		r.handle(engine.StepFinished{Op: op, Outcome: outcome, Error: "it was cancelled"})
 	}
 	r.parked = waiting
 }

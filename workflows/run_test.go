@@ -2,6 +2,7 @@ package workflows
 
 import (
 	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -411,6 +412,26 @@ func TestAForcedCancelEndsAStepThatHoldsAFullHistory(t *testing.T) {
 	})
 	if out.Result.Status != engine.StatusCancelled || w.calls["thing-a"] > 12 {
 		t.Errorf("came to %+v after %d attempts", out.Result, w.calls["thing-a"])
+	}
+}
+
+func TestAForcedCancelEndsTheSettlingOfAStep(t *testing.T) {
+	for name, settling := range map[string]error{"that is under way": errors.New("the store is away"), "that waits for a worker": errNotStarted} {
+		t.Run(name, func(t *testing.T) {
+			w, p := newWorld(), &program{names: names(1)}
+			w.settling = settling
+			w.outcomes["thing-a"] = func(int) error { return errUnknown }
+			out, _ := perform(t, w, p, deployments.RunInput{}, func(env *testsuite.TestWorkflowEnvironment) {
+				env.RegisterDelayedCallback(func() {
+					p.asked = len(p.names)
+					env.SignalWorkflow(deployments.SignalCancel, engine.Cancelled{Forced: true})
+					p.next(env)
+				}, 5*time.Second)
+			})
+			if got, pending := w.snapshot(t); out.Result.Status != engine.StatusCancelled || len(got) != 0 || pending != 1 || w.looks > 6 {
+				t.Errorf("came to %+v after %d looks, stored %v and %d pending", out.Result, w.looks, got, pending)
+			}
+		})
 	}
 }
 

@@ -38,6 +38,8 @@ type world struct {
 	outcomes map[string]func(n int) error // by resource name: what its nth step ends in, after its effect
 	calls    map[string]int               // steps by resource name
 	settled  engine.Outcome
+	settling error                                    // what settling ends in instead, if not nil
+	looks    int                                      // how often settling was asked
 	asked    int                                      // times that another worker was asked for
 	away     int                                      // saves that fail first
 	putting  func(*testsuite.TestWorkflowEnvironment) // while a core is put aside
@@ -82,7 +84,10 @@ func (w *world) Step(ctx context.Context, in deployments.StepInput) (engine.Step
 }
 
 func (w *world) Settle(_ context.Context, in deployments.SettleInput) (engine.StepFinished, error) {
-	return engine.StepFinished{Op: in.Settle.Step.Op, Outcome: w.settled}, nil
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.looks++
+	return engine.StepFinished{Op: in.Settle.Step.Op, Outcome: w.settled}, w.settling
 }
 
 func (w *world) Plan(_ context.Context, in deployments.PlanInput) (out deployments.PlanOutput, err error) {
