@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/settings"
 )
 
 // background is a child process that is to outlive this one.
@@ -19,10 +20,14 @@ type background struct {
 	err  error // how it ended, once done is closed
 }
 
-// startBackground starts this binary as the embedded service of a home, in a session of its own, so that no terminal's
-// signals reach it.
-func startBackground(home string) (*background, error) {
+// startBackground starts this binary as the embedded service of a home, with the settings of this process, in a session of its
+// own, so that no terminal's signals reach it.
+func startBackground(home string, s settings.Settings) (*background, error) {
 	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	environ, err := s.Inherit(os.Environ())
 	if err != nil {
 		return nil, err
 	}
@@ -41,6 +46,7 @@ func startBackground(home string) (*background, error) {
 		return nil, err
 	}
 	cmd := exec.Command(self, "dev", "--home", home)
+	cmd.Env = append(environ, settings.Metrics.Variable()+"="+s.Get(settings.Metrics)) // which dev has as a flag, too
 	cmd.Stdout, cmd.Stderr, cmd.Dir, cmd.SysProcAttr = log, log, home, detached()
 	if err := cmd.Start(); err != nil {
 		return nil, deployments.Errorf(deployments.CodeUnavailable, "cannot start the embedded service: %w", err)

@@ -22,13 +22,13 @@ func connect(ctx context.Context, s settings.Settings, n command.Notices) (comma
 		}
 		return dial(ctx, client.Options{Address: address, Token: token, CAFile: s.Get(settings.CACert), Unreachable: n.Unreachable}, false)
 	}
-	return connectEmbedded(ctx, s.Get(settings.Home), n)
+	return connectEmbedded(ctx, s, n)
 }
 
 // connectEmbedded speaks to the embedded service. One that dies while it is being reached is started once more.
-func connectEmbedded(ctx context.Context, home string, n command.Notices) (command.Connection, error) {
+func connectEmbedded(ctx context.Context, s settings.Settings, n command.Notices) (command.Connection, error) {
 	for attempt := 1; ; attempt++ {
-		status, err := findEmbedded(ctx, home, n)
+		status, err := findEmbedded(ctx, s, n)
 		if err != nil {
 			return command.Connection{}, err
 		}
@@ -38,7 +38,7 @@ func connectEmbedded(ctx context.Context, home string, n command.Notices) (comma
 		}
 		connection, err := dial(ctx, client.Options{
 			Address: status.APIAddress, Token: strings.TrimSpace(string(token)), Unreachable: n.Unreachable, FirstPatience: 5 * time.Second,
-			Missed: (&reviver{home: status.Home, say: n.Say}).look,
+			Missed: (&reviver{home: status.Home, settings: s, say: n.Say}).look,
 		}, true)
 		if err == nil || attempt == 2 || deployments.CodeOf(err) != deployments.CodeUnavailable {
 			return connection, err
@@ -65,7 +65,8 @@ const (
 
 // findEmbedded gives the status of the embedded service once it answers, and starts it if nobody does. Of two that start it
 // at once, one gets the home's lock; the other's process ends, and both wait for the one that runs.
-func findEmbedded(ctx context.Context, home string, n command.Notices) (devserver.Status, error) {
+func findEmbedded(ctx context.Context, s settings.Settings, n command.Notices) (devserver.Status, error) {
+	home := s.Get(settings.Home)
 	status, err := devserver.ReadStatus(home)
 	if err != nil {
 		return status, err
@@ -86,7 +87,7 @@ func findEmbedded(ctx context.Context, home string, n command.Notices) (devserve
 			if child != nil {
 				return status, child.failure()
 			}
-			if child, err = startBackground(status.Home); err != nil {
+			if child, err = startBackground(status.Home, s); err != nil {
 				return status, err
 			}
 		}

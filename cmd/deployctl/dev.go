@@ -81,11 +81,8 @@ func untilInterrupted(ctx context.Context, s *command.Surroundings) (context.Con
 
 // runDev is the embedded service. Everything runs in this process but the S3 server, which is its child.
 func runDev(ctx context.Context, d *devCall) error {
-	if d.flags.Bool("background") { // the child gets what this process was told by its environment
-		if err := os.Setenv(settings.Metrics.Variable(), d.settings.Get(settings.Metrics)); err != nil {
-			return err
-		}
-		status, err := findEmbedded(ctx, d.home, command.Notices{Say: func(text string) { d.say("%s", text) }})
+	if d.flags.Bool("background") {
+		status, err := findEmbedded(ctx, d.settings, command.Notices{Say: func(text string) { d.say("%s", text) }})
 		if err == nil {
 			d.sayStatus(status)
 		}

@@ -7,13 +7,15 @@ import (
 	"time"
 
 	"github.com/deployctl/deployctl/internal/devserver"
+	"github.com/deployctl/deployctl/internal/settings"
 )
 
 // reviver starts the embedded service again for a client that waits for it, if it was killed. One that was stopped stays
 // so: whoever stopped it meant that.
 type reviver struct {
-	home string
-	say  func(string)
+	home     string
+	settings settings.Settings // of the client
+	say      func(string)
 
 	mu      sync.Mutex
 	child   *background // the one that was started last
@@ -44,7 +46,7 @@ func (r *reviver) look() {
 		r.say("The embedded service has died; starting it again in the background, where it goes on.")
 	}
 	r.started = time.Now()
-	if child, err := startBackground(r.home); err == nil {
+	if child, err := startBackground(r.home, r.settings); err == nil {
 		r.child = child
 	} else {
 		r.say(err.Error())

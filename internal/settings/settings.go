@@ -47,7 +47,11 @@ type Sources struct {
 type Settings struct {
 	values map[Key]Value
 	file   string
+	named  bool
 }
+
+// FileVariable is the environment variable that names the configuration file.
+const FileVariable = "DEPLOYCTL_SETTINGS"
 
 // DefaultFile is ${XDG_CONFIG_HOME}/deployctl/config.yaml, or ~/.config/deployctl/config.yaml.
 func DefaultFile(variable func(string) string) string {
@@ -64,7 +68,7 @@ func Load(s Sources) (Settings, error) {
 	if err != nil {
 		return Settings{}, err
 	}
-	loaded := Settings{values: map[Key]Value{}, file: s.File}
+	loaded := Settings{values: map[Key]Value{}, file: s.File, named: s.Named}
 	for _, d := range Table {
 		v := Value{Key: d.Key, Text: d.Default}
 		if d.Default != "" {
@@ -94,6 +98,16 @@ func (s Settings) Source(k Key) string { return s.values[k].Source }
 
 // File is the configuration file that was read, or would have been.
 func (s Settings) File() string { return s.file }
+
+// Inherit adds to an environment what a child process needs to find the same file, wherever it works; its variables of settings
+// are there already.
+func (s Settings) Inherit(environ []string) ([]string, error) {
+	if !s.named {
+		return environ, nil
+	}
+	path, err := filepath.Abs(s.file)
+	return append(environ, FileVariable+"="+path), err
+}
 
 // Secret gives the text of a secret setting: its own value, or the content of the file that its -file setting names.
 func (s Settings) Secret(k Key) (string, error) {

@@ -71,3 +71,34 @@ func TestAMistypedSettingIsAnErrorThatNamesIt(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+func TestAChildFindsTheFileThatWasNamedWhereverItWorks(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if err := os.WriteFile("mine.yaml", []byte("retention:\n  days: 7\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s, err := Load(Sources{Variable: os.Getenv, File: "mine.yaml", Named: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	environ, err := s.Inherit([]string{FileVariable + "=another.yaml"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(t.TempDir())
+	_, file, _ := strings.Cut(environ[len(environ)-1], FileVariable+"=")
+	child, err := Load(Sources{Variable: os.Getenv, File: file, Named: true})
+	if err != nil || child.Get(RetentionDays) != "7" {
+		t.Errorf("the child is told %v and finds %q, %v", environ, child.Get(RetentionDays), err)
+	}
+}
+
+func TestAFileThatNobodyNamedIsNotAskedFor(t *testing.T) {
+	s, err := load(t, "", nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if environ, err := s.Inherit(nil); err != nil || len(environ) != 0 {
+		t.Errorf("the child is told %v, %v", environ, err)
+	}
+}

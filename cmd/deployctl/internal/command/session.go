@@ -59,7 +59,7 @@ func action(s *Surroundings, run func(context.Context, *session) error) cli.Acti
 func LoadSettings(s *Surroundings, c *cli.Context) (settings.Settings, error) {
 	file, named := c.String("settings"), true
 	if file == "" {
-		file = s.Variable("DEPLOYCTL_SETTINGS")
+		file = s.Variable(settings.FileVariable)
 	}
 	if file == "" {
 		file, named = settings.DefaultFile(s.Variable), false
