@@ -8,6 +8,7 @@ import (
 	"errors"
 	"net"
 	"reflect"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -192,6 +193,43 @@ func TestAWatchGoesOnBehindItsLastEventAfterARestartOfTheService(t *testing.T) {
 	}
 	if len(sequences) != 50 {
 		t.Fatalf("%d events", len(sequences))
+	}
+}
+
+// crossing is a service whose streams come in another order to the second watcher than to the first, who is not told all.
+type crossing struct {
+	*memory.Service
+	watched int
+}
+
+func (c *crossing) Watch(_ context.Context, _ deployments.UpdateName, fn func(deployments.WatchEvent) error) error {
+	event := func(stream string, n int) deployments.WatchEvent {
+		return deployments.WatchEvent{Stream: stream, Event: &apitype.EngineEvent{Sequence: n}}
+	}
+	steps, output := []deployments.WatchEvent{event("steps", 1), event("steps", 2)}, []deployments.WatchEvent{event("output", 3), event("output", 4)}
+	log := slices.Concat(output, steps, []deployments.WatchEvent{{End: &deployments.UpdateInfo{}}})
+	if c.watched++; c.watched == 1 {
+		log = []deployments.WatchEvent{steps[0], output[0]}
+	}
+	for _, e := range log {
+		if err := fn(e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func TestAWatchGoesOnBehindTheLastEventOfEachStream(t *testing.T) {
+	c := newEdge(t, &crossing{Service: memory.New()}).dial(client.Options{})
+	var got []int
+	err := c.Watch(t.Context(), deployments.UpdateName{StackName: dev, Version: "1"}, func(e deployments.WatchEvent) error {
+		if e.Event != nil {
+			got = append(got, e.Event.Sequence)
+		}
+		return nil
+	})
+	if want := []int{1, 3, 4, 2}; err != nil || !slices.Equal(got, want) {
+		t.Errorf("watched %v, %v; want %v", got, err, want)
 	}
 }
 

@@ -24,7 +24,7 @@ func (c *Client) Watch(ctx context.Context, u deployments.UpdateName, fn func(de
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var (
-		seen    int64
+		seen    = map[string]int64{} // by stream
 		begun   bool
 		stopped error // fn's verdict
 	)
@@ -45,7 +45,7 @@ func (c *Client) Watch(ctx context.Context, u deployments.UpdateName, fn func(de
 				return errEnded
 			}
 			if e.Event != nil {
-				seen++
+				seen[e.Stream]++
 			}
 			if e.End != nil {
 				return errEnded

@@ -127,10 +127,13 @@ type StackInfo struct {
 	Tags      map[string]string `json:"tags,omitempty"`
 }
 
-// WatchEvent is one item of an update's event log, in order. Exactly one field is set.
+// WatchEvent is one item of an update's event log. Exactly one field is set, beside Stream.
 type WatchEvent struct {
 	// Event is an engine event as the field's displays know it; secrets are blinded.
 	Event *apitype.EngineEvent `json:"event,omitempty"`
+	// Stream is what of the log an Event belongs to, when it is watched. Within a stream they come in the same order to everyone
+	// who watches, among streams as they are written.
+	Stream string `json:"-"`
 	// Progress is the state of running steps: attempts, last error, next retry, waits for a person.
 	Progress *Progress `json:"progress,omitempty"`
 	// End closes the log.

@@ -34,10 +34,10 @@ func (u *updates) Submit(ctx context.Context, m *api.SubmitRequest) (*api.Submit
 
 // Watch leaves out the engine events that the client has already.
 func (u *updates) Watch(m *api.WatchRequest, stream api.Deployments_WatchServer) error {
-	skip := m.GetAfter()
+	skip := m.GetAfter() // by stream
 	return u.service.Watch(stream.Context(), wire.ToUpdate(m.GetUpdate()), func(e deployments.WatchEvent) error {
-		if e.Event != nil && skip > 0 {
-			skip--
+		if e.Event != nil && skip[e.Stream] > 0 {
+			skip[e.Stream]--
 			return nil
 		}
 		item, err := wire.FromWatchEvent(e)

@@ -40,7 +40,7 @@ func (s *Service) Watch(ctx context.Context, u deployments.UpdateName, send func
 				return send(e)
 			}
 			next = e.End.Next
-			return send(said(fmt.Sprintf("update %s goes on as update %s: %s", u.Version, next, e.End.Error)))
+			return send(said(u, fmt.Sprintf("update %s goes on as update %s: %s", u.Version, next, e.End.Error)))
 		})
 		if err != nil || next == "" {
 			return err
@@ -67,9 +67,9 @@ func (s *Service) queues(ctx context.Context, u deployments.UpdateName) error {
 	}
 }
 
-// said is something that the service tells a watcher.
-func said(text string) deployments.WatchEvent {
-	return deployments.WatchEvent{Event: &apitype.EngineEvent{
+// said is something that the service tells a watcher of an update.
+func said(u deployments.UpdateName, text string) deployments.WatchEvent {
+	return deployments.WatchEvent{Stream: u.Version + "/service", Event: &apitype.EngineEvent{
 		Timestamp: int(time.Now().Unix()), DiagnosticEvent: &apitype.DiagnosticEvent{Message: text + "\n", Color: "never", Severity: "info"},
 	}}
 }
@@ -202,6 +202,7 @@ func (w *watcher) pass(stream string, parts [][]byte) (ended bool, err error) {
 			return false, err
 		}
 		for _, e := range events {
+			e.Stream = w.update.Version + "/" + stream
 			if err := w.send(e); err != nil {
 				return false, err
 			}

@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/deployctl/deployctl/activities"
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/statestore"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
 
 // handing is a Temporal in which an update is not there before it was looked for a few times.
@@ -68,5 +70,28 @@ func TestAWatcherWaitsForWhatAnUpdateGoesOnAs(t *testing.T) {
 	}))
 	if want := "update 1 goes on as update 2: its build is gone\n"; said != want || status != "succeeded" {
 		t.Errorf("it said %q and ended %q after %d looks", said, status, temporal.looks)
+	}
+}
+
+func TestEveryEventSaysWhichStreamOfWhichUpdateItIsOf(t *testing.T) {
+	s := newService(t)
+	first, second := deployments.UpdateName{StackName: dev, Version: "1"}, deployments.UpdateName{StackName: dev, Version: "2"}
+	for _, u := range []deployments.UpdateName{first, second} {
+		output, err := activities.EncodeEvents([]deployments.WatchEvent{{Event: &apitype.EngineEvent{}}})
+		must(t, err)
+		must(t, s.AppendEvents(t.Context(), statestore.Part{Update: u, Stream: "output", Number: 1}, output))
+	}
+	closeLog(t, s, deployments.UpdateInfo{Update: first, Status: string(deployments.StatusMoved), Next: "2"})
+	closeLog(t, s, deployments.UpdateInfo{Update: second, Status: "succeeded"})
+	s.temporal = &handing{Client: s.temporal, late: deployments.UpdateWorkflowID(second), looks: 2, arrive: func() {}}
+	var streams []string
+	must(t, s.Watch(t.Context(), first, func(e deployments.WatchEvent) error {
+		if e.Event != nil {
+			streams = append(streams, e.Stream)
+		}
+		return nil
+	}))
+	if want := []string{"1/output", "1/service", "2/output"}; !slices.Equal(streams, want) {
+		t.Errorf("the streams are %v, want %v", streams, want)
 	}
 }

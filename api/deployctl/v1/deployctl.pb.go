@@ -704,8 +704,8 @@ func (x *UpdateInfo) GetNext() string {
 type WatchRequest struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Update *UpdateName            `protobuf:"bytes,1,opt,name=update,proto3" json:"update,omitempty"`
-	// after is how many engine events the client has already; the stream goes on behind them.
-	After         int64 `protobuf:"varint,2,opt,name=after,proto3" json:"after,omitempty"`
+	// after is how many engine events of each stream the client has already; it gets those behind them.
+	After         map[string]int64 `protobuf:"bytes,2,rep,name=after,proto3" json:"after,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -747,11 +747,11 @@ func (x *WatchRequest) GetUpdate() *UpdateName {
 	return nil
 }
 
-func (x *WatchRequest) GetAfter() int64 {
+func (x *WatchRequest) GetAfter() map[string]int64 {
 	if x != nil {
 		return x.After
 	}
-	return 0
+	return nil
 }
 
 type WatchResponse struct {
@@ -761,7 +761,9 @@ type WatchResponse struct {
 	//	*WatchResponse_EngineEvent
 	//	*WatchResponse_Progress
 	//	*WatchResponse_End
-	Item          isWatchResponse_Item `protobuf_oneof:"item"`
+	Item isWatchResponse_Item `protobuf_oneof:"item"`
+	// stream is what an engine event belongs to. Only within a stream do they come in the same order every time.
+	Stream        string `protobuf:"bytes,4,opt,name=stream,proto3" json:"stream,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -828,6 +830,13 @@ func (x *WatchResponse) GetEnd() *UpdateInfo {
 		}
 	}
 	return nil
+}
+
+func (x *WatchResponse) GetStream() string {
+	if x != nil {
+		return x.Stream
+	}
+	return ""
 }
 
 type isWatchResponse_Item interface {
@@ -4480,14 +4489,19 @@ const file_deployctl_v1_deployctl_proto_rawDesc = "" +
 	"\x04next\x18\r \x01(\tR\x04next\x1a:\n" +
 	"\fChangesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"V\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"\xb7\x01\n" +
 	"\fWatchRequest\x120\n" +
-	"\x06update\x18\x01 \x01(\v2\x18.deployctl.v1.UpdateNameR\x06update\x12\x14\n" +
-	"\x05after\x18\x02 \x01(\x03R\x05after\"\xa0\x01\n" +
+	"\x06update\x18\x01 \x01(\v2\x18.deployctl.v1.UpdateNameR\x06update\x12;\n" +
+	"\x05after\x18\x02 \x03(\v2%.deployctl.v1.WatchRequest.AfterEntryR\x05after\x1a8\n" +
+	"\n" +
+	"AfterEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"\xb8\x01\n" +
 	"\rWatchResponse\x12#\n" +
 	"\fengine_event\x18\x01 \x01(\fH\x00R\vengineEvent\x124\n" +
 	"\bprogress\x18\x02 \x01(\v2\x16.deployctl.v1.ProgressH\x00R\bprogress\x12,\n" +
-	"\x03end\x18\x03 \x01(\v2\x18.deployctl.v1.UpdateInfoH\x00R\x03endB\x06\n" +
+	"\x03end\x18\x03 \x01(\v2\x18.deployctl.v1.UpdateInfoH\x00R\x03end\x12\x16\n" +
+	"\x06stream\x18\x04 \x01(\tR\x06streamB\x06\n" +
 	"\x04item\"\x96\x02\n" +
 	"\bProgress\x12\x1a\n" +
 	"\bposition\x18\x01 \x01(\x05R\bposition\x120\n" +
@@ -4756,7 +4770,7 @@ func file_deployctl_v1_deployctl_proto_rawDescGZIP() []byte {
 	return file_deployctl_v1_deployctl_proto_rawDescData
 }
 
-var file_deployctl_v1_deployctl_proto_msgTypes = make([]protoimpl.MessageInfo, 86)
+var file_deployctl_v1_deployctl_proto_msgTypes = make([]protoimpl.MessageInfo, 87)
 var file_deployctl_v1_deployctl_proto_goTypes = []any{
 	(*ErrorDetail)(nil),            // 0: deployctl.v1.ErrorDetail
 	(*StackName)(nil),              // 1: deployctl.v1.StackName
@@ -4840,12 +4854,13 @@ var file_deployctl_v1_deployctl_proto_goTypes = []any{
 	(*DriftedProperty)(nil),        // 79: deployctl.v1.DriftedProperty
 	nil,                            // 80: deployctl.v1.SubmitRequest.ConfigEntry
 	nil,                            // 81: deployctl.v1.UpdateInfo.ChangesEntry
-	nil,                            // 82: deployctl.v1.Progress.DoneEntry
-	nil,                            // 83: deployctl.v1.StackInfo.TagsEntry
-	nil,                            // 84: deployctl.v1.CreateStackRequest.TagsEntry
-	nil,                            // 85: deployctl.v1.TagStackRequest.TagsEntry
-	(*timestamppb.Timestamp)(nil),  // 86: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),    // 87: google.protobuf.Duration
+	nil,                            // 82: deployctl.v1.WatchRequest.AfterEntry
+	nil,                            // 83: deployctl.v1.Progress.DoneEntry
+	nil,                            // 84: deployctl.v1.StackInfo.TagsEntry
+	nil,                            // 85: deployctl.v1.CreateStackRequest.TagsEntry
+	nil,                            // 86: deployctl.v1.TagStackRequest.TagsEntry
+	(*timestamppb.Timestamp)(nil),  // 87: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),    // 88: google.protobuf.Duration
 }
 var file_deployctl_v1_deployctl_proto_depIdxs = []int32{
 	1,   // 0: deployctl.v1.UpdateName.stack:type_name -> deployctl.v1.StackName
@@ -4855,150 +4870,151 @@ var file_deployctl_v1_deployctl_proto_depIdxs = []int32{
 	2,   // 4: deployctl.v1.SubmitResponse.update:type_name -> deployctl.v1.UpdateName
 	7,   // 5: deployctl.v1.SubmitResponse.behind:type_name -> deployctl.v1.UpdateInfo
 	2,   // 6: deployctl.v1.UpdateInfo.update:type_name -> deployctl.v1.UpdateName
-	86,  // 7: deployctl.v1.UpdateInfo.started:type_name -> google.protobuf.Timestamp
-	86,  // 8: deployctl.v1.UpdateInfo.ended:type_name -> google.protobuf.Timestamp
+	87,  // 7: deployctl.v1.UpdateInfo.started:type_name -> google.protobuf.Timestamp
+	87,  // 8: deployctl.v1.UpdateInfo.ended:type_name -> google.protobuf.Timestamp
 	81,  // 9: deployctl.v1.UpdateInfo.changes:type_name -> deployctl.v1.UpdateInfo.ChangesEntry
 	2,   // 10: deployctl.v1.WatchRequest.update:type_name -> deployctl.v1.UpdateName
-	10,  // 11: deployctl.v1.WatchResponse.progress:type_name -> deployctl.v1.Progress
-	7,   // 12: deployctl.v1.WatchResponse.end:type_name -> deployctl.v1.UpdateInfo
-	7,   // 13: deployctl.v1.Progress.behind:type_name -> deployctl.v1.UpdateInfo
-	11,  // 14: deployctl.v1.Progress.running:type_name -> deployctl.v1.RunningStep
-	82,  // 15: deployctl.v1.Progress.done:type_name -> deployctl.v1.Progress.DoneEntry
-	86,  // 16: deployctl.v1.RunningStep.started:type_name -> google.protobuf.Timestamp
-	86,  // 17: deployctl.v1.RunningStep.next_retry:type_name -> google.protobuf.Timestamp
-	2,   // 18: deployctl.v1.CancelRequest.update:type_name -> deployctl.v1.UpdateName
-	2,   // 19: deployctl.v1.ResolveRequest.update:type_name -> deployctl.v1.UpdateName
-	1,   // 20: deployctl.v1.StackInfo.stack:type_name -> deployctl.v1.StackName
-	86,  // 21: deployctl.v1.StackInfo.updated:type_name -> google.protobuf.Timestamp
-	7,   // 22: deployctl.v1.StackInfo.active:type_name -> deployctl.v1.UpdateInfo
-	7,   // 23: deployctl.v1.StackInfo.queued:type_name -> deployctl.v1.UpdateInfo
-	83,  // 24: deployctl.v1.StackInfo.tags:type_name -> deployctl.v1.StackInfo.TagsEntry
-	1,   // 25: deployctl.v1.CreateStackRequest.stack:type_name -> deployctl.v1.StackName
-	84,  // 26: deployctl.v1.CreateStackRequest.tags:type_name -> deployctl.v1.CreateStackRequest.TagsEntry
-	16,  // 27: deployctl.v1.ListStacksResponse.stacks:type_name -> deployctl.v1.StackInfo
-	1,   // 28: deployctl.v1.GetStackRequest.stack:type_name -> deployctl.v1.StackName
-	16,  // 29: deployctl.v1.GetStackResponse.stack:type_name -> deployctl.v1.StackInfo
-	1,   // 30: deployctl.v1.RemoveStackRequest.stack:type_name -> deployctl.v1.StackName
-	1,   // 31: deployctl.v1.RenameStackRequest.from:type_name -> deployctl.v1.StackName
-	1,   // 32: deployctl.v1.RenameStackRequest.to:type_name -> deployctl.v1.StackName
-	1,   // 33: deployctl.v1.TagStackRequest.stack:type_name -> deployctl.v1.StackName
-	85,  // 34: deployctl.v1.TagStackRequest.tags:type_name -> deployctl.v1.TagStackRequest.TagsEntry
-	1,   // 35: deployctl.v1.ExportRequest.stack:type_name -> deployctl.v1.StackName
-	4,   // 36: deployctl.v1.ExportRequest.secrets:type_name -> deployctl.v1.SecretsProvider
-	1,   // 37: deployctl.v1.ImportRequest.stack:type_name -> deployctl.v1.StackName
-	4,   // 38: deployctl.v1.ImportRequest.secrets:type_name -> deployctl.v1.SecretsProvider
-	1,   // 39: deployctl.v1.RestoreRequest.stack:type_name -> deployctl.v1.StackName
-	4,   // 40: deployctl.v1.RestoreRequest.secrets:type_name -> deployctl.v1.SecretsProvider
-	1,   // 41: deployctl.v1.RecoverRequest.stack:type_name -> deployctl.v1.StackName
-	7,   // 42: deployctl.v1.RecoverResponse.update:type_name -> deployctl.v1.UpdateInfo
-	1,   // 43: deployctl.v1.HistoryRequest.stack:type_name -> deployctl.v1.StackName
-	7,   // 44: deployctl.v1.HistoryResponse.updates:type_name -> deployctl.v1.UpdateInfo
-	1,   // 45: deployctl.v1.EncryptRequest.stack:type_name -> deployctl.v1.StackName
-	1,   // 46: deployctl.v1.DecryptRequest.stack:type_name -> deployctl.v1.StackName
-	43,  // 47: deployctl.v1.Manifest.files:type_name -> deployctl.v1.File
-	1,   // 48: deployctl.v1.MissingRequest.stack:type_name -> deployctl.v1.StackName
-	44,  // 49: deployctl.v1.MissingRequest.manifest:type_name -> deployctl.v1.Manifest
-	1,   // 50: deployctl.v1.PutFileRequest.stack:type_name -> deployctl.v1.StackName
-	1,   // 51: deployctl.v1.PutManifestRequest.stack:type_name -> deployctl.v1.StackName
-	44,  // 52: deployctl.v1.PutManifestRequest.manifest:type_name -> deployctl.v1.Manifest
-	55,  // 53: deployctl.v1.ListTokensResponse.tokens:type_name -> deployctl.v1.Token
-	86,  // 54: deployctl.v1.Token.created:type_name -> google.protobuf.Timestamp
-	86,  // 55: deployctl.v1.Token.used:type_name -> google.protobuf.Timestamp
-	1,   // 56: deployctl.v1.ScheduleName.stack:type_name -> deployctl.v1.StackName
-	58,  // 57: deployctl.v1.Schedule.name:type_name -> deployctl.v1.ScheduleName
-	87,  // 58: deployctl.v1.Schedule.every:type_name -> google.protobuf.Duration
-	86,  // 59: deployctl.v1.Schedule.at:type_name -> google.protobuf.Timestamp
-	86,  // 60: deployctl.v1.Schedule.created:type_name -> google.protobuf.Timestamp
-	86,  // 61: deployctl.v1.Schedule.next:type_name -> google.protobuf.Timestamp
-	60,  // 62: deployctl.v1.Schedule.last:type_name -> deployctl.v1.ScheduleRun
-	86,  // 63: deployctl.v1.ScheduleRun.started:type_name -> google.protobuf.Timestamp
-	86,  // 64: deployctl.v1.ScheduleRun.ended:type_name -> google.protobuf.Timestamp
-	2,   // 65: deployctl.v1.ScheduleRun.updates:type_name -> deployctl.v1.UpdateName
-	59,  // 66: deployctl.v1.CreateScheduleRequest.schedule:type_name -> deployctl.v1.Schedule
-	1,   // 67: deployctl.v1.ListSchedulesRequest.stack:type_name -> deployctl.v1.StackName
-	59,  // 68: deployctl.v1.ListSchedulesResponse.schedules:type_name -> deployctl.v1.Schedule
-	58,  // 69: deployctl.v1.GetScheduleRequest.name:type_name -> deployctl.v1.ScheduleName
-	59,  // 70: deployctl.v1.GetScheduleResponse.schedule:type_name -> deployctl.v1.Schedule
-	58,  // 71: deployctl.v1.RemoveScheduleRequest.name:type_name -> deployctl.v1.ScheduleName
-	58,  // 72: deployctl.v1.PauseScheduleRequest.name:type_name -> deployctl.v1.ScheduleName
-	58,  // 73: deployctl.v1.RunScheduleRequest.name:type_name -> deployctl.v1.ScheduleName
-	58,  // 74: deployctl.v1.ScheduleRunsRequest.name:type_name -> deployctl.v1.ScheduleName
-	60,  // 75: deployctl.v1.ScheduleRunsResponse.runs:type_name -> deployctl.v1.ScheduleRun
-	1,   // 76: deployctl.v1.GetDriftRequest.stack:type_name -> deployctl.v1.StackName
-	77,  // 77: deployctl.v1.GetDriftResponse.drift:type_name -> deployctl.v1.Drift
-	2,   // 78: deployctl.v1.Drift.update:type_name -> deployctl.v1.UpdateName
-	86,  // 79: deployctl.v1.Drift.at:type_name -> google.protobuf.Timestamp
-	78,  // 80: deployctl.v1.Drift.resources:type_name -> deployctl.v1.DriftedResource
-	2,   // 81: deployctl.v1.Drift.remedy:type_name -> deployctl.v1.UpdateName
-	79,  // 82: deployctl.v1.DriftedResource.properties:type_name -> deployctl.v1.DriftedProperty
-	3,   // 83: deployctl.v1.SubmitRequest.ConfigEntry.value:type_name -> deployctl.v1.ConfigValue
-	5,   // 84: deployctl.v1.Deployments.Submit:input_type -> deployctl.v1.SubmitRequest
-	8,   // 85: deployctl.v1.Deployments.Watch:input_type -> deployctl.v1.WatchRequest
-	12,  // 86: deployctl.v1.Deployments.Cancel:input_type -> deployctl.v1.CancelRequest
-	14,  // 87: deployctl.v1.Deployments.Resolve:input_type -> deployctl.v1.ResolveRequest
-	17,  // 88: deployctl.v1.Stacks.CreateStack:input_type -> deployctl.v1.CreateStackRequest
-	19,  // 89: deployctl.v1.Stacks.ListStacks:input_type -> deployctl.v1.ListStacksRequest
-	21,  // 90: deployctl.v1.Stacks.GetStack:input_type -> deployctl.v1.GetStackRequest
-	23,  // 91: deployctl.v1.Stacks.RemoveStack:input_type -> deployctl.v1.RemoveStackRequest
-	25,  // 92: deployctl.v1.Stacks.RenameStack:input_type -> deployctl.v1.RenameStackRequest
-	27,  // 93: deployctl.v1.Stacks.TagStack:input_type -> deployctl.v1.TagStackRequest
-	29,  // 94: deployctl.v1.Stacks.Export:input_type -> deployctl.v1.ExportRequest
-	31,  // 95: deployctl.v1.Stacks.Import:input_type -> deployctl.v1.ImportRequest
-	33,  // 96: deployctl.v1.Stacks.Restore:input_type -> deployctl.v1.RestoreRequest
-	35,  // 97: deployctl.v1.Stacks.Recover:input_type -> deployctl.v1.RecoverRequest
-	37,  // 98: deployctl.v1.Stacks.History:input_type -> deployctl.v1.HistoryRequest
-	39,  // 99: deployctl.v1.Stacks.Encrypt:input_type -> deployctl.v1.EncryptRequest
-	41,  // 100: deployctl.v1.Stacks.Decrypt:input_type -> deployctl.v1.DecryptRequest
-	45,  // 101: deployctl.v1.Bundles.Missing:input_type -> deployctl.v1.MissingRequest
-	47,  // 102: deployctl.v1.Bundles.PutFile:input_type -> deployctl.v1.PutFileRequest
-	49,  // 103: deployctl.v1.Bundles.PutManifest:input_type -> deployctl.v1.PutManifestRequest
-	51,  // 104: deployctl.v1.Tokens.CreateToken:input_type -> deployctl.v1.CreateTokenRequest
-	53,  // 105: deployctl.v1.Tokens.ListTokens:input_type -> deployctl.v1.ListTokensRequest
-	56,  // 106: deployctl.v1.Tokens.RemoveToken:input_type -> deployctl.v1.RemoveTokenRequest
-	61,  // 107: deployctl.v1.Schedules.CreateSchedule:input_type -> deployctl.v1.CreateScheduleRequest
-	63,  // 108: deployctl.v1.Schedules.ListSchedules:input_type -> deployctl.v1.ListSchedulesRequest
-	65,  // 109: deployctl.v1.Schedules.GetSchedule:input_type -> deployctl.v1.GetScheduleRequest
-	67,  // 110: deployctl.v1.Schedules.RemoveSchedule:input_type -> deployctl.v1.RemoveScheduleRequest
-	69,  // 111: deployctl.v1.Schedules.PauseSchedule:input_type -> deployctl.v1.PauseScheduleRequest
-	71,  // 112: deployctl.v1.Schedules.RunSchedule:input_type -> deployctl.v1.RunScheduleRequest
-	73,  // 113: deployctl.v1.Schedules.ScheduleRuns:input_type -> deployctl.v1.ScheduleRunsRequest
-	75,  // 114: deployctl.v1.Schedules.GetDrift:input_type -> deployctl.v1.GetDriftRequest
-	6,   // 115: deployctl.v1.Deployments.Submit:output_type -> deployctl.v1.SubmitResponse
-	9,   // 116: deployctl.v1.Deployments.Watch:output_type -> deployctl.v1.WatchResponse
-	13,  // 117: deployctl.v1.Deployments.Cancel:output_type -> deployctl.v1.CancelResponse
-	15,  // 118: deployctl.v1.Deployments.Resolve:output_type -> deployctl.v1.ResolveResponse
-	18,  // 119: deployctl.v1.Stacks.CreateStack:output_type -> deployctl.v1.CreateStackResponse
-	20,  // 120: deployctl.v1.Stacks.ListStacks:output_type -> deployctl.v1.ListStacksResponse
-	22,  // 121: deployctl.v1.Stacks.GetStack:output_type -> deployctl.v1.GetStackResponse
-	24,  // 122: deployctl.v1.Stacks.RemoveStack:output_type -> deployctl.v1.RemoveStackResponse
-	26,  // 123: deployctl.v1.Stacks.RenameStack:output_type -> deployctl.v1.RenameStackResponse
-	28,  // 124: deployctl.v1.Stacks.TagStack:output_type -> deployctl.v1.TagStackResponse
-	30,  // 125: deployctl.v1.Stacks.Export:output_type -> deployctl.v1.ExportResponse
-	32,  // 126: deployctl.v1.Stacks.Import:output_type -> deployctl.v1.ImportResponse
-	34,  // 127: deployctl.v1.Stacks.Restore:output_type -> deployctl.v1.RestoreResponse
-	36,  // 128: deployctl.v1.Stacks.Recover:output_type -> deployctl.v1.RecoverResponse
-	38,  // 129: deployctl.v1.Stacks.History:output_type -> deployctl.v1.HistoryResponse
-	40,  // 130: deployctl.v1.Stacks.Encrypt:output_type -> deployctl.v1.EncryptResponse
-	42,  // 131: deployctl.v1.Stacks.Decrypt:output_type -> deployctl.v1.DecryptResponse
-	46,  // 132: deployctl.v1.Bundles.Missing:output_type -> deployctl.v1.MissingResponse
-	48,  // 133: deployctl.v1.Bundles.PutFile:output_type -> deployctl.v1.PutFileResponse
-	50,  // 134: deployctl.v1.Bundles.PutManifest:output_type -> deployctl.v1.PutManifestResponse
-	52,  // 135: deployctl.v1.Tokens.CreateToken:output_type -> deployctl.v1.CreateTokenResponse
-	54,  // 136: deployctl.v1.Tokens.ListTokens:output_type -> deployctl.v1.ListTokensResponse
-	57,  // 137: deployctl.v1.Tokens.RemoveToken:output_type -> deployctl.v1.RemoveTokenResponse
-	62,  // 138: deployctl.v1.Schedules.CreateSchedule:output_type -> deployctl.v1.CreateScheduleResponse
-	64,  // 139: deployctl.v1.Schedules.ListSchedules:output_type -> deployctl.v1.ListSchedulesResponse
-	66,  // 140: deployctl.v1.Schedules.GetSchedule:output_type -> deployctl.v1.GetScheduleResponse
-	68,  // 141: deployctl.v1.Schedules.RemoveSchedule:output_type -> deployctl.v1.RemoveScheduleResponse
-	70,  // 142: deployctl.v1.Schedules.PauseSchedule:output_type -> deployctl.v1.PauseScheduleResponse
-	72,  // 143: deployctl.v1.Schedules.RunSchedule:output_type -> deployctl.v1.RunScheduleResponse
-	74,  // 144: deployctl.v1.Schedules.ScheduleRuns:output_type -> deployctl.v1.ScheduleRunsResponse
-	76,  // 145: deployctl.v1.Schedules.GetDrift:output_type -> deployctl.v1.GetDriftResponse
-	115, // [115:146] is the sub-list for method output_type
-	84,  // [84:115] is the sub-list for method input_type
-	84,  // [84:84] is the sub-list for extension type_name
-	84,  // [84:84] is the sub-list for extension extendee
-	0,   // [0:84] is the sub-list for field type_name
+	82,  // 11: deployctl.v1.WatchRequest.after:type_name -> deployctl.v1.WatchRequest.AfterEntry
+	10,  // 12: deployctl.v1.WatchResponse.progress:type_name -> deployctl.v1.Progress
+	7,   // 13: deployctl.v1.WatchResponse.end:type_name -> deployctl.v1.UpdateInfo
+	7,   // 14: deployctl.v1.Progress.behind:type_name -> deployctl.v1.UpdateInfo
+	11,  // 15: deployctl.v1.Progress.running:type_name -> deployctl.v1.RunningStep
+	83,  // 16: deployctl.v1.Progress.done:type_name -> deployctl.v1.Progress.DoneEntry
+	87,  // 17: deployctl.v1.RunningStep.started:type_name -> google.protobuf.Timestamp
+	87,  // 18: deployctl.v1.RunningStep.next_retry:type_name -> google.protobuf.Timestamp
+	2,   // 19: deployctl.v1.CancelRequest.update:type_name -> deployctl.v1.UpdateName
+	2,   // 20: deployctl.v1.ResolveRequest.update:type_name -> deployctl.v1.UpdateName
+	1,   // 21: deployctl.v1.StackInfo.stack:type_name -> deployctl.v1.StackName
+	87,  // 22: deployctl.v1.StackInfo.updated:type_name -> google.protobuf.Timestamp
+	7,   // 23: deployctl.v1.StackInfo.active:type_name -> deployctl.v1.UpdateInfo
+	7,   // 24: deployctl.v1.StackInfo.queued:type_name -> deployctl.v1.UpdateInfo
+	84,  // 25: deployctl.v1.StackInfo.tags:type_name -> deployctl.v1.StackInfo.TagsEntry
+	1,   // 26: deployctl.v1.CreateStackRequest.stack:type_name -> deployctl.v1.StackName
+	85,  // 27: deployctl.v1.CreateStackRequest.tags:type_name -> deployctl.v1.CreateStackRequest.TagsEntry
+	16,  // 28: deployctl.v1.ListStacksResponse.stacks:type_name -> deployctl.v1.StackInfo
+	1,   // 29: deployctl.v1.GetStackRequest.stack:type_name -> deployctl.v1.StackName
+	16,  // 30: deployctl.v1.GetStackResponse.stack:type_name -> deployctl.v1.StackInfo
+	1,   // 31: deployctl.v1.RemoveStackRequest.stack:type_name -> deployctl.v1.StackName
+	1,   // 32: deployctl.v1.RenameStackRequest.from:type_name -> deployctl.v1.StackName
+	1,   // 33: deployctl.v1.RenameStackRequest.to:type_name -> deployctl.v1.StackName
+	1,   // 34: deployctl.v1.TagStackRequest.stack:type_name -> deployctl.v1.StackName
+	86,  // 35: deployctl.v1.TagStackRequest.tags:type_name -> deployctl.v1.TagStackRequest.TagsEntry
+	1,   // 36: deployctl.v1.ExportRequest.stack:type_name -> deployctl.v1.StackName
+	4,   // 37: deployctl.v1.ExportRequest.secrets:type_name -> deployctl.v1.SecretsProvider
+	1,   // 38: deployctl.v1.ImportRequest.stack:type_name -> deployctl.v1.StackName
+	4,   // 39: deployctl.v1.ImportRequest.secrets:type_name -> deployctl.v1.SecretsProvider
+	1,   // 40: deployctl.v1.RestoreRequest.stack:type_name -> deployctl.v1.StackName
+	4,   // 41: deployctl.v1.RestoreRequest.secrets:type_name -> deployctl.v1.SecretsProvider
+	1,   // 42: deployctl.v1.RecoverRequest.stack:type_name -> deployctl.v1.StackName
+	7,   // 43: deployctl.v1.RecoverResponse.update:type_name -> deployctl.v1.UpdateInfo
+	1,   // 44: deployctl.v1.HistoryRequest.stack:type_name -> deployctl.v1.StackName
+	7,   // 45: deployctl.v1.HistoryResponse.updates:type_name -> deployctl.v1.UpdateInfo
+	1,   // 46: deployctl.v1.EncryptRequest.stack:type_name -> deployctl.v1.StackName
+	1,   // 47: deployctl.v1.DecryptRequest.stack:type_name -> deployctl.v1.StackName
+	43,  // 48: deployctl.v1.Manifest.files:type_name -> deployctl.v1.File
+	1,   // 49: deployctl.v1.MissingRequest.stack:type_name -> deployctl.v1.StackName
+	44,  // 50: deployctl.v1.MissingRequest.manifest:type_name -> deployctl.v1.Manifest
+	1,   // 51: deployctl.v1.PutFileRequest.stack:type_name -> deployctl.v1.StackName
+	1,   // 52: deployctl.v1.PutManifestRequest.stack:type_name -> deployctl.v1.StackName
+	44,  // 53: deployctl.v1.PutManifestRequest.manifest:type_name -> deployctl.v1.Manifest
+	55,  // 54: deployctl.v1.ListTokensResponse.tokens:type_name -> deployctl.v1.Token
+	87,  // 55: deployctl.v1.Token.created:type_name -> google.protobuf.Timestamp
+	87,  // 56: deployctl.v1.Token.used:type_name -> google.protobuf.Timestamp
+	1,   // 57: deployctl.v1.ScheduleName.stack:type_name -> deployctl.v1.StackName
+	58,  // 58: deployctl.v1.Schedule.name:type_name -> deployctl.v1.ScheduleName
+	88,  // 59: deployctl.v1.Schedule.every:type_name -> google.protobuf.Duration
+	87,  // 60: deployctl.v1.Schedule.at:type_name -> google.protobuf.Timestamp
+	87,  // 61: deployctl.v1.Schedule.created:type_name -> google.protobuf.Timestamp
+	87,  // 62: deployctl.v1.Schedule.next:type_name -> google.protobuf.Timestamp
+	60,  // 63: deployctl.v1.Schedule.last:type_name -> deployctl.v1.ScheduleRun
+	87,  // 64: deployctl.v1.ScheduleRun.started:type_name -> google.protobuf.Timestamp
+	87,  // 65: deployctl.v1.ScheduleRun.ended:type_name -> google.protobuf.Timestamp
+	2,   // 66: deployctl.v1.ScheduleRun.updates:type_name -> deployctl.v1.UpdateName
+	59,  // 67: deployctl.v1.CreateScheduleRequest.schedule:type_name -> deployctl.v1.Schedule
+	1,   // 68: deployctl.v1.ListSchedulesRequest.stack:type_name -> deployctl.v1.StackName
+	59,  // 69: deployctl.v1.ListSchedulesResponse.schedules:type_name -> deployctl.v1.Schedule
+	58,  // 70: deployctl.v1.GetScheduleRequest.name:type_name -> deployctl.v1.ScheduleName
+	59,  // 71: deployctl.v1.GetScheduleResponse.schedule:type_name -> deployctl.v1.Schedule
+	58,  // 72: deployctl.v1.RemoveScheduleRequest.name:type_name -> deployctl.v1.ScheduleName
+	58,  // 73: deployctl.v1.PauseScheduleRequest.name:type_name -> deployctl.v1.ScheduleName
+	58,  // 74: deployctl.v1.RunScheduleRequest.name:type_name -> deployctl.v1.ScheduleName
+	58,  // 75: deployctl.v1.ScheduleRunsRequest.name:type_name -> deployctl.v1.ScheduleName
+	60,  // 76: deployctl.v1.ScheduleRunsResponse.runs:type_name -> deployctl.v1.ScheduleRun
+	1,   // 77: deployctl.v1.GetDriftRequest.stack:type_name -> deployctl.v1.StackName
+	77,  // 78: deployctl.v1.GetDriftResponse.drift:type_name -> deployctl.v1.Drift
+	2,   // 79: deployctl.v1.Drift.update:type_name -> deployctl.v1.UpdateName
+	87,  // 80: deployctl.v1.Drift.at:type_name -> google.protobuf.Timestamp
+	78,  // 81: deployctl.v1.Drift.resources:type_name -> deployctl.v1.DriftedResource
+	2,   // 82: deployctl.v1.Drift.remedy:type_name -> deployctl.v1.UpdateName
+	79,  // 83: deployctl.v1.DriftedResource.properties:type_name -> deployctl.v1.DriftedProperty
+	3,   // 84: deployctl.v1.SubmitRequest.ConfigEntry.value:type_name -> deployctl.v1.ConfigValue
+	5,   // 85: deployctl.v1.Deployments.Submit:input_type -> deployctl.v1.SubmitRequest
+	8,   // 86: deployctl.v1.Deployments.Watch:input_type -> deployctl.v1.WatchRequest
+	12,  // 87: deployctl.v1.Deployments.Cancel:input_type -> deployctl.v1.CancelRequest
+	14,  // 88: deployctl.v1.Deployments.Resolve:input_type -> deployctl.v1.ResolveRequest
+	17,  // 89: deployctl.v1.Stacks.CreateStack:input_type -> deployctl.v1.CreateStackRequest
+	19,  // 90: deployctl.v1.Stacks.ListStacks:input_type -> deployctl.v1.ListStacksRequest
+	21,  // 91: deployctl.v1.Stacks.GetStack:input_type -> deployctl.v1.GetStackRequest
+	23,  // 92: deployctl.v1.Stacks.RemoveStack:input_type -> deployctl.v1.RemoveStackRequest
+	25,  // 93: deployctl.v1.Stacks.RenameStack:input_type -> deployctl.v1.RenameStackRequest
+	27,  // 94: deployctl.v1.Stacks.TagStack:input_type -> deployctl.v1.TagStackRequest
+	29,  // 95: deployctl.v1.Stacks.Export:input_type -> deployctl.v1.ExportRequest
+	31,  // 96: deployctl.v1.Stacks.Import:input_type -> deployctl.v1.ImportRequest
+	33,  // 97: deployctl.v1.Stacks.Restore:input_type -> deployctl.v1.RestoreRequest
+	35,  // 98: deployctl.v1.Stacks.Recover:input_type -> deployctl.v1.RecoverRequest
+	37,  // 99: deployctl.v1.Stacks.History:input_type -> deployctl.v1.HistoryRequest
+	39,  // 100: deployctl.v1.Stacks.Encrypt:input_type -> deployctl.v1.EncryptRequest
+	41,  // 101: deployctl.v1.Stacks.Decrypt:input_type -> deployctl.v1.DecryptRequest
+	45,  // 102: deployctl.v1.Bundles.Missing:input_type -> deployctl.v1.MissingRequest
+	47,  // 103: deployctl.v1.Bundles.PutFile:input_type -> deployctl.v1.PutFileRequest
+	49,  // 104: deployctl.v1.Bundles.PutManifest:input_type -> deployctl.v1.PutManifestRequest
+	51,  // 105: deployctl.v1.Tokens.CreateToken:input_type -> deployctl.v1.CreateTokenRequest
+	53,  // 106: deployctl.v1.Tokens.ListTokens:input_type -> deployctl.v1.ListTokensRequest
+	56,  // 107: deployctl.v1.Tokens.RemoveToken:input_type -> deployctl.v1.RemoveTokenRequest
+	61,  // 108: deployctl.v1.Schedules.CreateSchedule:input_type -> deployctl.v1.CreateScheduleRequest
+	63,  // 109: deployctl.v1.Schedules.ListSchedules:input_type -> deployctl.v1.ListSchedulesRequest
+	65,  // 110: deployctl.v1.Schedules.GetSchedule:input_type -> deployctl.v1.GetScheduleRequest
+	67,  // 111: deployctl.v1.Schedules.RemoveSchedule:input_type -> deployctl.v1.RemoveScheduleRequest
+	69,  // 112: deployctl.v1.Schedules.PauseSchedule:input_type -> deployctl.v1.PauseScheduleRequest
+	71,  // 113: deployctl.v1.Schedules.RunSchedule:input_type -> deployctl.v1.RunScheduleRequest
+	73,  // 114: deployctl.v1.Schedules.ScheduleRuns:input_type -> deployctl.v1.ScheduleRunsRequest
+	75,  // 115: deployctl.v1.Schedules.GetDrift:input_type -> deployctl.v1.GetDriftRequest
+	6,   // 116: deployctl.v1.Deployments.Submit:output_type -> deployctl.v1.SubmitResponse
+	9,   // 117: deployctl.v1.Deployments.Watch:output_type -> deployctl.v1.WatchResponse
+	13,  // 118: deployctl.v1.Deployments.Cancel:output_type -> deployctl.v1.CancelResponse
+	15,  // 119: deployctl.v1.Deployments.Resolve:output_type -> deployctl.v1.ResolveResponse
+	18,  // 120: deployctl.v1.Stacks.CreateStack:output_type -> deployctl.v1.CreateStackResponse
+	20,  // 121: deployctl.v1.Stacks.ListStacks:output_type -> deployctl.v1.ListStacksResponse
+	22,  // 122: deployctl.v1.Stacks.GetStack:output_type -> deployctl.v1.GetStackResponse
+	24,  // 123: deployctl.v1.Stacks.RemoveStack:output_type -> deployctl.v1.RemoveStackResponse
+	26,  // 124: deployctl.v1.Stacks.RenameStack:output_type -> deployctl.v1.RenameStackResponse
+	28,  // 125: deployctl.v1.Stacks.TagStack:output_type -> deployctl.v1.TagStackResponse
+	30,  // 126: deployctl.v1.Stacks.Export:output_type -> deployctl.v1.ExportResponse
+	32,  // 127: deployctl.v1.Stacks.Import:output_type -> deployctl.v1.ImportResponse
+	34,  // 128: deployctl.v1.Stacks.Restore:output_type -> deployctl.v1.RestoreResponse
+	36,  // 129: deployctl.v1.Stacks.Recover:output_type -> deployctl.v1.RecoverResponse
+	38,  // 130: deployctl.v1.Stacks.History:output_type -> deployctl.v1.HistoryResponse
+	40,  // 131: deployctl.v1.Stacks.Encrypt:output_type -> deployctl.v1.EncryptResponse
+	42,  // 132: deployctl.v1.Stacks.Decrypt:output_type -> deployctl.v1.DecryptResponse
+	46,  // 133: deployctl.v1.Bundles.Missing:output_type -> deployctl.v1.MissingResponse
+	48,  // 134: deployctl.v1.Bundles.PutFile:output_type -> deployctl.v1.PutFileResponse
+	50,  // 135: deployctl.v1.Bundles.PutManifest:output_type -> deployctl.v1.PutManifestResponse
+	52,  // 136: deployctl.v1.Tokens.CreateToken:output_type -> deployctl.v1.CreateTokenResponse
+	54,  // 137: deployctl.v1.Tokens.ListTokens:output_type -> deployctl.v1.ListTokensResponse
+	57,  // 138: deployctl.v1.Tokens.RemoveToken:output_type -> deployctl.v1.RemoveTokenResponse
+	62,  // 139: deployctl.v1.Schedules.CreateSchedule:output_type -> deployctl.v1.CreateScheduleResponse
+	64,  // 140: deployctl.v1.Schedules.ListSchedules:output_type -> deployctl.v1.ListSchedulesResponse
+	66,  // 141: deployctl.v1.Schedules.GetSchedule:output_type -> deployctl.v1.GetScheduleResponse
+	68,  // 142: deployctl.v1.Schedules.RemoveSchedule:output_type -> deployctl.v1.RemoveScheduleResponse
+	70,  // 143: deployctl.v1.Schedules.PauseSchedule:output_type -> deployctl.v1.PauseScheduleResponse
+	72,  // 144: deployctl.v1.Schedules.RunSchedule:output_type -> deployctl.v1.RunScheduleResponse
+	74,  // 145: deployctl.v1.Schedules.ScheduleRuns:output_type -> deployctl.v1.ScheduleRunsResponse
+	76,  // 146: deployctl.v1.Schedules.GetDrift:output_type -> deployctl.v1.GetDriftResponse
+	116, // [116:147] is the sub-list for method output_type
+	85,  // [85:116] is the sub-list for method input_type
+	85,  // [85:85] is the sub-list for extension type_name
+	85,  // [85:85] is the sub-list for extension extendee
+	0,   // [0:85] is the sub-list for field type_name
 }
 
 func init() { file_deployctl_v1_deployctl_proto_init() }
@@ -5018,7 +5034,7 @@ func file_deployctl_v1_deployctl_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_deployctl_v1_deployctl_proto_rawDesc), len(file_deployctl_v1_deployctl_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   86,
+			NumMessages:   87,
 			NumExtensions: 0,
 			NumServices:   5,
 		},

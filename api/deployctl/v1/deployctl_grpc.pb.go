@@ -36,7 +36,7 @@ const (
 type DeploymentsClient interface {
 	// Submit asks for an update; the same request id submitted twice is one update.
 	Submit(ctx context.Context, in *SubmitRequest, opts ...grpc.CallOption) (*SubmitResponse, error)
-	// Watch streams an update's events until its end. A client whose connection was lost asks again with the number of
+	// Watch streams an update's events until its end. A client whose connection was lost asks again with the numbers of
 	// engine events that it has received.
 	Watch(ctx context.Context, in *WatchRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchResponse], error)
 	Cancel(ctx context.Context, in *CancelRequest, opts ...grpc.CallOption) (*CancelResponse, error)
@@ -106,7 +106,7 @@ func (c *deploymentsClient) Resolve(ctx context.Context, in *ResolveRequest, opt
 type DeploymentsServer interface {
 	// Submit asks for an update; the same request id submitted twice is one update.
 	Submit(context.Context, *SubmitRequest) (*SubmitResponse, error)
-	// Watch streams an update's events until its end. A client whose connection was lost asks again with the number of
+	// Watch streams an update's events until its end. A client whose connection was lost asks again with the numbers of
 	// engine events that it has received.
 	Watch(*WatchRequest, grpc.ServerStreamingServer[WatchResponse]) error
 	Cancel(context.Context, *CancelRequest) (*CancelResponse, error)

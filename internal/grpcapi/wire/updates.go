@@ -108,7 +108,7 @@ func FromWatchEvent(e deployments.WatchEvent) (*api.WatchResponse, error) {
 	switch {
 	case e.Event != nil:
 		text, err := json.Marshal(e.Event)
-		return &api.WatchResponse{Item: &api.WatchResponse_EngineEvent{EngineEvent: text}}, err
+		return &api.WatchResponse{Item: &api.WatchResponse_EngineEvent{EngineEvent: text}, Stream: e.Stream}, err
 	case e.Progress != nil:
 		return &api.WatchResponse{Item: &api.WatchResponse_Progress{Progress: fromProgress(*e.Progress)}}, nil
 	default:
@@ -125,7 +125,7 @@ func ToWatchEvent(m *api.WatchResponse) (deployments.WatchEvent, error) {
 			return deployments.WatchEvent{}, deployments.Errorf(deployments.CodeFormat,
 				"the service sent an event that this version of deployctl cannot read: %w", err)
 		}
-		return deployments.WatchEvent{Event: event}, nil
+		return deployments.WatchEvent{Event: event, Stream: m.GetStream()}, nil
 	case *api.WatchResponse_Progress:
 		return deployments.WatchEvent{Progress: toProgress(item.Progress)}, nil
 	case *api.WatchResponse_End:
