@@ -3,6 +3,7 @@ package workflows
 import (
 	"errors"
 	"strconv"
+	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/temporal"
@@ -16,7 +17,7 @@ import (
 type stack struct {
 	queue
 	head     deployments.Head
-	fresh    bool // the head was read and nothing was submitted since
+	looked   time.Time // when the head was read; in a later task it may have moved
 	opened   bool
 	lock     workflow.Mutex // a submission at a time
 	finished workflow.ReceiveChannel
@@ -87,7 +88,9 @@ func (s *stack) begin(ctx workflow.Context) {
 func (s *stack) read(ctx workflow.Context) error {
 	s.head = deployments.Head{}
 	err := workflow.ExecuteActivity(onShared(ctx, "read the head"), deployments.ActivityHead, s.Stack).Get(ctx, &s.head)
-	s.fresh = err == nil
+	if err == nil {
+		s.looked = workflow.Now(ctx)
+	}
 	s.Version = max(s.Version, s.head.Next-1)
 	if len(s.Answers) == 0 {
 		s.Answers, s.head.Answers = s.head.Answers, nil
@@ -105,8 +108,7 @@ func (s *stack) submitted(ctx workflow.Context, r deployments.UpdateRequest) (de
 		return deployments.Accepted{}, err
 	}
 	defer s.lock.Unlock()
-	// An import may have moved the head while the stack was idle.
-	if !s.busy() && !s.fresh {
+	if !s.busy() && !s.looked.Equal(workflow.Now(ctx)) {
 		if err := s.read(ctx); err != nil {
 			return deployments.Accepted{}, err
 		}
@@ -114,10 +116,8 @@ func (s *stack) submitted(ctx workflow.Context, r deployments.UpdateRequest) (de
 	if a, ok := s.answered(r.RequestID); ok {
 		return a, nil
 	}
-	s.fresh = false
 	// It is refused, since the stack moves, and comes back once it has been previewed again: what waits is not to run before that.
-	if _, confirmed := r.Previewed(); confirmed && len(s.Queue) > 0 && r.OnBusy == deployments.OnBusySupersede &&
-		workflow.GetVersion(ctx, "refused updates supersede", workflow.DefaultVersion, 1) == 1 {
+	if _, confirmed := r.Previewed(); confirmed && len(s.Queue) > 0 && r.OnBusy == deployments.OnBusySupersede {
 		s.supersede("an update that is previewed again")
 	}
 	a, err := s.submit(r, s.head.Version, workflow.Now(ctx))
@@ -126,9 +126,6 @@ func (s *stack) submitted(ctx workflow.Context, r deployments.UpdateRequest) (de
 
 // lasting is the context of a handler of a workflow that a cancel does not end: what is asked of it afterwards is answered, too.
 func lasting(ctx workflow.Context) workflow.Context {
-	if ctx.Err() != nil && workflow.GetVersion(ctx, "handlers outlast a cancel", workflow.DefaultVersion, 1) == workflow.DefaultVersion {
-		return ctx
-	}
 	ctx, _ = workflow.NewDisconnectedContext(ctx)
 	return ctx
 }

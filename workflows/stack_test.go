@@ -140,6 +140,9 @@ func TestUpdatesOfAStackRunOneAfterAnother(t *testing.T) {
 	y.submit(2*time.Second, "c", deployments.UpdateRequest{})
 	y.live(t, deployments.StackInput{})
 	y.want(t, "begin 6", "end 6", "begin 7", "end 7", "begin 8", "end 8")
+	if y.heads != 1 {
+		t.Errorf("the head was read %d times", y.heads)
+	}
 	for name, position := range map[string]int{"a": 0, "b": 1, "c": 2} {
 		if got := y.answers[name]; got.Position != position || (got.Behind != nil) != (position > 0) {
 			t.Errorf("%s was answered %+v, want position %d", name, got, position)
@@ -262,6 +265,21 @@ func TestAnImportWhileTheStackWasIdleIsSeen(t *testing.T) {
 	y.submit(10*time.Minute+20*time.Second, "b", deployments.UpdateRequest{})
 	y.live(t, deployments.StackInput{})
 	y.want(t, "begin 1", "end 1", "begin 3", "end 3")
+}
+
+func TestWhatMovesTheHeadOfAStackThatWasWokenIsSeen(t *testing.T) {
+	left := deployments.UpdateName{StackName: theStack, Version: "9"}
+	for name, head := range map[string]deployments.Head{
+		"the update that was recovered": {Version: 8, Next: 10, Active: &left}, "an import": {Version: 8, Next: 9},
+	} {
+		t.Run(name, func(t *testing.T) {
+			y := newYard(head)
+			y.env.RegisterDelayedCallback(func() { y.head = deployments.Head{Version: 9, Next: 10} }, time.Second)
+			y.submit(10*time.Second, "a", deployments.UpdateRequest{BaseVersion: previewed(9)})
+			y.live(t, deployments.StackInput{})
+			y.want(t, "begin 10", "end 10")
+		})
+	}
 }
 
 func TestAnUpdateThatClosedWithoutSettlingIsRecoveredBeforeTheNext(t *testing.T) {
