@@ -17,6 +17,7 @@ const (
 	// Of Stack.
 	UpdateSubmit   = "submit"   // UpdateRequest → Accepted
 	UpdateWithdraw = "withdraw" // Withdrawal → bool: it was waiting and now is not
+	UpdateReserve  = "reserve"  // → int: the next version, for what is no update
 	SignalFinished = "settled"  // UpdateFinished, from an Update workflow
 	QueryQueue     = "queue"    // → StackInfo with Version, Active and Queued
 

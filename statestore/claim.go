@@ -25,6 +25,8 @@ type Claimant struct {
 	RequestID string
 	// Writer is unique to the claiming worker and attempt, such as a worker's name and the update's epoch.
 	Writer string
+	// Unclaimed: the version must be one that nobody has claimed yet. Otherwise an earlier writer of the update is taken over.
+	Unclaimed bool
 }
 
 // Claim makes the claimant the one writer of the stack. An update that is active already is taken over: its earlier
@@ -38,8 +40,10 @@ func (s *Store) Claim(ctx context.Context, c Claimant) (Claim, error) {
 		switch {
 		case h.Active != nil && h.Active.Version == c.Update.Version && h.Active.Writer == c.Writer:
 			return false, nil
-		case h.Active != nil && h.Active.Version != c.Update.Version:
+		case h.Active != nil && (h.Active.Version != c.Update.Version || c.Unclaimed):
 			return false, busy(c.Update.StackName, h.Active)
+		case c.Unclaimed && h.Next > number:
+			return false, deployments.Errorf(deployments.CodeConflict, "version %d of the stack was given to another update meanwhile: do it again", number)
 		case h.Version >= number:
 			return false, deployments.Errorf(deployments.CodeConflict, "the stack is at version %d already; update %s is over", h.Version, c.Update)
 		}
@@ -50,16 +54,6 @@ func (s *Store) Claim(ctx context.Context, c Claimant) (Claim, error) {
 		return true, nil
 	})
 	return Claim{Update: c.Update, Writer: c.Writer, Fence: h.Fence, Base: h.Version}, err
-}
-
-// Reserve makes sure that no version up to and including version is ever given out again.
-func (s *Store) Reserve(ctx context.Context, name deployments.StackName, version int) error {
-	_, err := s.changeHead(ctx, name, func(h *Head) (bool, error) {
-		write := h.Next <= version
-		h.Next = max(h.Next, version+1)
-		return write, nil
-	})
-	return err
 }
 
 // Settle ends the claim's update and moves the head to the checkpoint that w tells of; with a zero Written, the stack stays

@@ -6,7 +6,7 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"errors"
-	"fmt"
+	"strconv"
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
@@ -42,6 +42,8 @@ func (s *Store) Export(ctx context.Context, x Exchange, version int, showSecrets
 type Exchange struct {
 	Stack   deployments.StackName
 	Secrets deployments.SecretsProvider
+	// Reserve, if not nil, gives the version that an import or a restore makes: one that no update has or waits for.
+	Reserve func(context.Context, deployments.StackName) (int, error)
 }
 
 func (s *Store) exportJSON(ctx context.Context, x Exchange, version int, showSecrets bool) ([]byte, error) {
@@ -130,19 +132,25 @@ func (s *Store) Import(ctx context.Context, x Exchange, in apitype.UntypedDeploy
 	if d.secrets, err = r.provider(x.Secrets); err != nil {
 		return 0, err
 	}
-	return s.replace(ctx, x.Stack, d)
+	return s.replace(ctx, x, d)
 }
 
 // replace makes a draft the next version of a stack without an update. The claim is given back whatever becomes of the client; if
 // this process does not live to do that, recovery gives it back.
-func (s *Store) replace(ctx context.Context, name deployments.StackName, d *draft) (int, error) {
-	h, err := s.Head(ctx, name)
+func (s *Store) replace(ctx context.Context, x Exchange, d *draft) (int, error) {
+	h, err := s.Head(ctx, x.Stack)
 	if err != nil {
 		return 0, err
 	}
-	u := deployments.UpdateName{StackName: name, Version: fmt.Sprint(max(h.Next, h.Version+1))}
+	version := max(h.Next, h.Version+1)
+	if x.Reserve != nil {
+		if version, err = x.Reserve(ctx, x.Stack); err != nil {
+			return 0, err
+		}
+	}
+	u := deployments.UpdateName{StackName: x.Stack, Version: strconv.Itoa(version)}
 	lasting := context.WithoutCancel(ctx)
-	claim, err := s.Claim(lasting, Claimant{Update: u, Writer: "#import-" + rand.Text()}) // no worker is before the "#"
+	claim, err := s.Claim(lasting, Claimant{Update: u, Writer: "#import-" + rand.Text(), Unclaimed: true}) // no worker is before the "#"
 	if err != nil {
 		return 0, err
 	}
@@ -157,7 +165,7 @@ func (s *Store) replace(ctx context.Context, name deployments.StackName, d *draf
 	if err != nil {
 		return 0, errors.Join(err, s.Settle(lasting, claim, Written{}))
 	}
-	s.Sweep(ctx, name, h.Version)
+	s.Sweep(ctx, x.Stack, claim.Base)
 	return w.Version, nil
 }
 

@@ -82,6 +82,23 @@ func TestAnImportThatCannotMoveTheHeadGivesTheStackBack(t *testing.T) {
 	}
 }
 
+func TestAnImportLeavesTheStackToAnUpdateThatWasFaster(t *testing.T) {
+	s, stock := newStack(t, &statestore.Memory{}), golden(t, "stock.json")
+	var update statestore.Claim
+	reserve := func(context.Context, deployments.StackName) (int, error) {
+		var err error
+		update, err = s.Claim(t.Context(), statestore.Claimant{Update: deployments.UpdateName{StackName: dev, Version: "1"}, Writer: "w#1"})
+		return 1, err
+	}
+	_, err := s.Import(t.Context(), statestore.Exchange{Stack: dev, Secrets: provider(t, stock), Reserve: reserve}, stock)
+	if deployments.CodeOf(err) != deployments.CodeConflict {
+		t.Errorf("got %v", err)
+	}
+	if err := s.Holds(t.Context(), update); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestAnImportThatLostTheStackSaysSo(t *testing.T) {
 	objects := &beside{Objects: &statestore.Memory{}}
 	s, stock := newStack(t, objects), golden(t, "stock.json")

@@ -60,5 +60,5 @@ func (s *Store) Restore(ctx context.Context, x Exchange, version int) (int, erro
 	if d.secrets, err = r.provider(x.Secrets); err != nil {
 		return 0, err
 	}
-	return s.replace(ctx, x.Stack, d)
+	return s.replace(ctx, x, d)
 }

@@ -82,6 +82,15 @@ func (q *queue) admit(r deployments.UpdateRequest, head int) error {
 	return nil
 }
 
+// reserve gives out a version to what is no update, which would be in the way of those that run or wait.
+func (q *queue) reserve() (int, error) {
+	if q.busy() {
+		return 0, deployments.Errorf(deployments.CodeConflict, "%s is busy with %s; wait for it, or end it with `deployctl cancel`", q.Stack, q.first())
+	}
+	q.Version++
+	return q.Version, nil
+}
+
 // first names the update that runs, or will next.
 func (q *queue) first() string {
 	if q.Active != nil {

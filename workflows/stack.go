@@ -70,6 +70,7 @@ func (s *stack) listen(ctx workflow.Context) error {
 		workflow.SetQueryHandler(ctx, deployments.QueryQueue, info),
 		workflow.SetUpdateHandler(ctx, deployments.UpdateSubmit, s.submitted),
 		workflow.SetUpdateHandler(ctx, deployments.UpdateWithdraw, s.recall),
+		workflow.SetUpdateHandler(ctx, deployments.UpdateReserve, s.reserved),
 	)
 }
 
@@ -108,10 +109,8 @@ func (s *stack) submitted(ctx workflow.Context, r deployments.UpdateRequest) (de
 		return deployments.Accepted{}, err
 	}
 	defer s.lock.Unlock()
-	if !s.busy() && !s.looked.Equal(workflow.Now(ctx)) {
-		if err := s.read(ctx); err != nil {
-			return deployments.Accepted{}, err
-		}
+	if err := s.look(ctx); err != nil {
+		return deployments.Accepted{}, err
 	}
 	if a, ok := s.answered(r.RequestID); ok {
 		return a, nil
@@ -122,6 +121,34 @@ func (s *stack) submitted(ctx workflow.Context, r deployments.UpdateRequest) (de
 	}
 	a, err := s.submit(r, s.head.Version, workflow.Now(ctx))
 	return a, refusal(err)
+}
+
+// look reads the head if something may have moved it. The lock is held.
+func (s *stack) look(ctx workflow.Context) error {
+	if s.busy() || s.looked.Equal(workflow.Now(ctx)) {
+		return nil
+	}
+	return s.read(ctx)
+}
+
+// reserved answers the update handler reserve.
+func (s *stack) reserved(ctx workflow.Context) (int, error) {
+	ctx = lasting(ctx)
+	if err := workflow.Await(ctx, func() bool { return s.opened }); err != nil {
+		return 0, err
+	}
+	if _, err := workflow.AwaitWithTimeout(ctx, soonFree, func() bool { return !s.busy() }); err != nil {
+		return 0, err
+	}
+	if err := s.lock.Lock(ctx); err != nil {
+		return 0, err
+	}
+	defer s.lock.Unlock()
+	if err := s.look(ctx); err != nil {
+		return 0, err
+	}
+	version, err := s.reserve()
+	return version, refusal(err)
 }
 
 // lasting is the context of a handler of a workflow that a cancel does not end: what is asked of it afterwards is answered, too.

@@ -282,6 +282,42 @@ func TestWhatMovesTheHeadOfAStackThatWasWokenIsSeen(t *testing.T) {
 	}
 }
 
+// reserve asks for a version at a time, for an import; it gives what it is answered.
+func (y *yard) reserve(at time.Duration) *string {
+	said := new(string)
+	y.env.RegisterDelayedCallback(func() {
+		y.env.UpdateWorkflow(deployments.UpdateReserve, "", &testsuite.TestUpdateCallback{
+			OnComplete: func(v any, err error) { *said = fmt.Sprint(v, " ", err) },
+		})
+	}, at)
+	return said
+}
+
+func TestNoUpdateHasTheVersionOfAnImport(t *testing.T) {
+	y := newYard(deployments.Head{Next: 1})
+	before := y.reserve(0)
+	y.submit(time.Second, "a", deployments.UpdateRequest{})
+	y.submit(2*time.Second, "b", deployments.UpdateRequest{})
+	during := y.reserve(3 * time.Second)
+	after := y.reserve(20*time.Minute + time.Second)
+	y.submit(20*time.Minute+30*time.Second, "c", deployments.UpdateRequest{})
+	y.live(t, deployments.StackInput{})
+	y.want(t, "begin 2", "end 2", "begin 3", "end 3", "begin 5", "end 5")
+	if *before != "1 <nil>" || !strings.Contains(*during, "busy with update 2") || *after != "4 <nil>" {
+		t.Errorf("answered %q, %q and %q", *before, *during, *after)
+	}
+}
+
+func TestAnImportThatComesAtTheEndOfAnUpdateWaitsForIt(t *testing.T) {
+	y := newYard(deployments.Head{Next: 1})
+	y.submit(0, "a", deployments.UpdateRequest{})
+	said := y.reserve(10*time.Minute - time.Second)
+	y.live(t, deployments.StackInput{})
+	if y.want(t, "begin 1", "end 1"); *said != "2 <nil>" {
+		t.Errorf("answered %q", *said)
+	}
+}
+
 func TestAnUpdateThatClosedWithoutSettlingIsRecoveredBeforeTheNext(t *testing.T) {
 	y := newYard(deployments.Head{Next: 1})
 	y.silent = true

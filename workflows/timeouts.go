@@ -59,6 +59,9 @@ const (
 	// linger is how long an idle Stack waits for more, stackEvents when it continues as new.
 	linger      = time.Minute
 	stackEvents = 2_000
+	// soonFree is how long an import or a restore waits for a stack that is busy: whoever asks may know sooner than the stack that
+	// its update has ended.
+	soonFree = 5 * time.Second
 	// queueLimit bounds a stack's waiting updates, answersKept the answers remembered by request id.
 	queueLimit  = 100
 	answersKept = 200

@@ -48,16 +48,29 @@ func (s *Service) Submit(ctx context.Context, r deployments.UpdateRequest) (depl
 	if r.DryRun {
 		return s.preview(ctx, r)
 	}
+	var accepted deployments.Accepted
+	err := s.request(ctx, r.Stack, deployments.UpdateSubmit, &accepted, r)
+	return accepted, failure("submit the update", err)
+}
+
+// reserve has the stack's queue give out a version, so that no update gets it.
+func (s *Service) reserve(ctx context.Context, name deployments.StackName) (int, error) {
+	var version int
+	err := s.request(ctx, name, deployments.UpdateReserve, &version)
+	return version, failure("ask for the stack's next version", err)
+}
+
+// submitAttempts bounds how often a request is handed to a queue that is just closing; a request's id makes it one.
+const submitAttempts = 5
+
+// request asks the stack's workflow for an answer.
+func (s *Service) request(ctx context.Context, name deployments.StackName, update string, answer any, args ...any) error {
 	for attempt := 1; ; attempt++ {
-		accepted, err := s.enqueue(ctx, r)
-		if attempt == submitAttempts || !closing(err) {
-			return accepted, failure("submit the update", err)
+		if err := s.requestOnce(ctx, name, update, answer, args); attempt == submitAttempts || !closing(err) {
+			return err
 		}
 	}
 }
-
-// submitAttempts bounds how often a request is handed to a queue that is just closing; the request's id makes it one.
-const submitAttempts = 5
 
 // closing reports that the request reached a Stack workflow in the moment in which it ended or continued as new.
 func closing(err error) bool {
@@ -66,22 +79,20 @@ func closing(err error) bool {
 	return errors.As(err, &unknown) || errors.As(err, &app) && app.Type() == "AcceptedUpdateCompletedWorkflow"
 }
 
-// enqueue hands the request to the stack's workflow, and starts that if it does not run.
-func (s *Service) enqueue(ctx context.Context, r deployments.UpdateRequest) (deployments.Accepted, error) {
-	var accepted deployments.Accepted
+// requestOnce starts the stack's workflow if it does not run.
+func (s *Service) requestOnce(ctx context.Context, name deployments.StackName, update string, answer any, args []any) error {
 	start := s.temporal.NewWithStartWorkflowOperation(
-		stackOptions(r.Stack), deployments.WorkflowStack, deployments.StackInput{Stack: r.Stack})
+		stackOptions(name), deployments.WorkflowStack, deployments.StackInput{Stack: name})
 	handle, err := s.temporal.UpdateWithStartWorkflow(ctx, client.UpdateWithStartWorkflowOptions{
 		StartWorkflowOperation: start,
 		UpdateOptions: client.UpdateWorkflowOptions{
-			UpdateName: deployments.UpdateSubmit, Args: []any{r}, WaitForStage: client.WorkflowUpdateStageCompleted,
+			UpdateName: update, Args: args, WaitForStage: client.WorkflowUpdateStageCompleted,
 		},
 	})
 	if err != nil {
-		return accepted, err
+		return err
 	}
-	err = handle.Get(ctx, &accepted)
-	return accepted, err
+	return handle.Get(ctx, answer)
 }
 
 // stackOptions start a stack's workflow, if it does not run.

@@ -25,10 +25,10 @@ func (s store) Export(
 }
 
 // Import replaces a stack's deployment.
-func (s store) Import(
+func (s *Service) Import(
 	ctx context.Context, name deployments.StackName, d apitype.UntypedDeployment, p deployments.SecretsProvider,
 ) (int, error) {
-	version, err := s.Store.Import(ctx, statestore.Exchange{Stack: name, Secrets: p}, d)
+	version, err := s.Store.Import(ctx, statestore.Exchange{Stack: name, Secrets: p, Reserve: s.reserve}, d)
 	if err != nil {
 		return version, err
 	}
@@ -36,8 +36,8 @@ func (s store) Import(
 }
 
 // Restore makes an earlier deployment of a stack its next one.
-func (s store) Restore(ctx context.Context, name deployments.StackName, version int, p deployments.SecretsProvider) (int, error) {
-	next, err := s.Store.Restore(ctx, statestore.Exchange{Stack: name, Secrets: p}, version)
+func (s *Service) Restore(ctx context.Context, name deployments.StackName, version int, p deployments.SecretsProvider) (int, error) {
+	next, err := s.Store.Restore(ctx, statestore.Exchange{Stack: name, Secrets: p, Reserve: s.reserve}, version)
 	if err != nil {
 		return next, err
 	}

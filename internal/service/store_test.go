@@ -1,6 +1,7 @@
 package service
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -50,14 +51,38 @@ func watched(t *testing.T, s *Service, version string) *deployments.UpdateInfo {
 	return seen[0].End
 }
 
+// queue is a Temporal client whose stacks give out versions.
+type queue struct {
+	client.Client
+	client.WorkflowUpdateHandle
+	asked   []string
+	version int
+}
+
+func (q *queue) UpdateWithStartWorkflow(
+	_ context.Context, o client.UpdateWithStartWorkflowOptions,
+) (client.WorkflowUpdateHandle, error) {
+	q.asked = append(q.asked, o.UpdateOptions.UpdateName)
+	return q, nil
+}
+
+func (q *queue) Get(_ context.Context, answer any) error {
+	q.version += 2
+	*answer.(*int) = q.version
+	return nil
+}
+
 func TestWhatIsImportedAndRestoredStandsInTheHistoryAndCanBeShown(t *testing.T) {
 	s := newService(t)
+	away := s.temporal
+	q := &queue{Client: away}
+	s.temporal = q
 	deployment := apitype.UntypedDeployment{Version: 3, Deployment: []byte(`{"manifest":{"time":"0001-01-01T00:00:00Z","magic":"","version":""}}`)}
 	for range 2 {
 		_, err := s.Import(t.Context(), dev, deployment, deployments.SecretsProvider{})
 		must(t, err)
 	}
-	version, err := s.Restore(t.Context(), dev, 1, deployments.SecretsProvider{})
+	version, err := s.Restore(t.Context(), dev, 2, deployments.SecretsProvider{})
 	must(t, err)
 	list, err := s.History(t.Context(), dev, 0)
 	must(t, err)
@@ -65,11 +90,15 @@ func TestWhatIsImportedAndRestoredStandsInTheHistoryAndCanBeShown(t *testing.T) 
 	for _, info := range list {
 		told = append(told, fmt.Sprint(info.Update.Version, " ", info.Kind, " ", info.Status, " ", info.Message, " ", info.Kept))
 	}
-	want := []string{"3 restore succeeded version 1 again true", "2 import succeeded  true", "1 import succeeded  true"}
-	if version != 3 || !slices.Equal(told, want) {
+	want := []string{"6 restore succeeded version 2 again true", "4 import succeeded  true", "2 import succeeded  true"}
+	if version != 6 || !slices.Equal(told, want) {
 		t.Errorf("as version %d; the history is %q", version, told)
 	}
-	if end := watched(t, s, "3"); end.Kind != deployments.KindRestore {
+	if asked := []string{deployments.UpdateReserve, deployments.UpdateReserve, deployments.UpdateReserve}; !slices.Equal(q.asked, asked) {
+		t.Errorf("the stack was asked to %q", q.asked)
+	}
+	s.temporal = away
+	if end := watched(t, s, "6"); end.Kind != deployments.KindRestore {
 		t.Errorf("it is shown as %+v", end)
 	}
 }

@@ -304,8 +304,14 @@ func claims(t *testing.T, f fixture) {
 	ok(t, f.Settle(t.Context(), first, statestore.Written{Version: 1, Digest: "d", Resources: 3}))
 	_, err = f.Claim(t.Context(), statestore.Claimant{Update: up(1), Writer: "w3"})
 	wantCode(t, err, deployments.CodeConflict)
-	ok(t, f.Reserve(t.Context(), dev, 8))
-	if h, err = f.Head(t.Context(), dev); err != nil || h.Next != 9 || h.Version != 1 || h.Active != nil {
+	alone := statestore.Claimant{Update: up(2), Writer: "w4", Unclaimed: true}
+	second := f.claim(t, 2, "w3")
+	_, err = f.Claim(t.Context(), alone)
+	wantCode(t, err, deployments.CodeConflict)
+	ok(t, f.Settle(t.Context(), second, statestore.Written{}))
+	_, err = f.Claim(t.Context(), alone)
+	wantCode(t, err, deployments.CodeConflict)
+	if h, err = f.Head(t.Context(), dev); err != nil || h.Next != 3 || h.Version != 1 || h.Active != nil {
 		t.Errorf("got %+v, %v", h, err)
 	}
 	_, err = f.Claim(t.Context(), statestore.Claimant{Update: deployments.UpdateName{StackName: dev, Version: "pX"}, Writer: "w"})
