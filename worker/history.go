@@ -24,6 +24,7 @@ type record struct {
 	events []*historypb.HistoryEvent
 	latest map[int]*historypb.HistoryEvent   // the last Step or Settle that was scheduled for an operation
 	closed map[int64]*historypb.HistoryEvent // how activities ended, by the id of the event that scheduled them
+	doubts map[int]bool                      // creates of which a lost attempt was to be found by making them again
 }
 
 // recordOf reads the history of a workflow.
@@ -49,12 +50,16 @@ func newRecord(events []*historypb.HistoryEvent, o worker.WorkflowReplayerOption
 	if o.DataConverter == nil {
 		o.DataConverter = converter.GetDefaultDataConverter()
 	}
-	h := &record{o, events, map[int]*historypb.HistoryEvent{}, map[int64]*historypb.HistoryEvent{}}
+	h := &record{o, events, map[int]*historypb.HistoryEvent{}, map[int64]*historypb.HistoryEvent{}, map[int]bool{}}
 	for _, e := range events {
 		if a := e.GetActivityTaskScheduledEventAttributes(); isStep(e) || isSettle(e) {
 			id := a.GetActivityId()
 			if op, err := strconv.Atoi(id[strings.LastIndexByte(id, '-')+1:]); err == nil {
 				h.latest[op] = e
+				var in deployments.SettleInput
+				if isSettle(e) && h.DataConverter.FromPayloads(a.GetInput(), &in) == nil {
+					h.doubts[op] = in.Settle.Again
+				}
 			}
 		}
 		if scheduled := closes(e); scheduled != 0 {
@@ -80,8 +85,15 @@ func closes(e *historypb.HistoryEvent) int64 {
 	)
 }
 
-// known is what the history tells of an operation that was in flight at its end; false when that is nothing.
+// known is what the history tells of an operation that was in flight at its end; false when that is nothing. That the last attempt
+// had no effect says nothing of one before it that was not looked for.
 func (h *record) known(op int) (engine.StepFinished, bool) {
+	told, ok := h.told(op)
+	there := told.Outcome == engine.OutcomeDone || told.Outcome == engine.OutcomePartial
+	return told, ok && (there || !h.doubts[op])
+}
+
+func (h *record) told(op int) (engine.StepFinished, bool) {
 	nothing := engine.StepFinished{Outcome: engine.OutcomeCancelled, Error: "its workflow was ended before it began"}
 	scheduled := h.latest[op]
 	if scheduled == nil {

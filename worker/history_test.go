@@ -96,14 +96,15 @@ func (o *outcome) read(t *testing.T, h *record) {
 			if done != nil {
 				result := decoded(t, func(v *engine.StepFinished) error { return h.DataConverter.FromPayloads(done.GetResult(), v) })
 				o.made[step.Op] = result.Outcome == engine.OutcomeDone
-				if result.Outcome == engine.OutcomeFailed {
+				if result.Outcome == engine.OutcomeFailed && !h.doubts[step.Op] {
 					delete(o.begun, step.Op)
 				}
 			}
 		case deployments.ActivitySettle:
 			if done != nil {
+				asked := decoded(t, func(v *deployments.SettleInput) error { return h.DataConverter.FromPayloads(a.GetInput(), v) })
 				result := decoded(t, func(v *engine.StepFinished) error { return h.DataConverter.FromPayloads(done.GetResult(), v) })
-				if result.Outcome == engine.OutcomeAbsent {
+				if result.Outcome == engine.OutcomeAbsent && !asked.Settle.Again {
 					delete(o.begun, result.Op)
 				}
 			}
