@@ -11,6 +11,7 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/providers"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
+	"go.temporal.io/sdk/temporal"
 )
 
 // secondLook is the pause between the two reads that establish an absence: clouds are not always consistent at once.
@@ -29,6 +30,15 @@ func (a *Activities) Settle(ctx context.Context, in deployments.SettleInput) (en
 	}
 	at := &attempt{session: s, step: in.Settle.Step, round: in.Round, pulse: startPulse(ctx, a.Heart)}
 	defer at.pulse.stopPulse()
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	go func() {
+		select {
+		case <-at.pulse.cancelled:
+			end(temporal.NewCanceledError())
+		case <-ctx.Done():
+		}
+	}()
 
 	result, err := at.settle(ctx, in.Settle.Again)
 	return result, at.sign(ctx, &result).failure(err)

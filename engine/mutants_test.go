@@ -52,7 +52,7 @@ var mutants = []mutant{
 	},
 	{
 		"a create that fails forgets the attempt that was lost before it", "steps.go",
-		`if !op.Again || op.Step.Kind`, `if true || op.Step.Kind`,
+		`if !op.Lost || op.Step.Kind`, `if true || op.Step.Kind`,
 	},
 	{
 		"outputs of a program that failed take the place of the stack's", "registration.go",

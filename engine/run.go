@@ -111,6 +111,8 @@ type operation struct {
 	Check bool `json:",omitempty"`
 	// Again is that of the Settle that was issued last.
 	Again bool `json:",omitempty"`
+	// Lost: an attempt was lost and not looked for, because the one that was begun again would find what it made.
+	Lost bool `json:",omitempty"`
 	// Ended is how a create ended, while it is found out whether an attempt that was lost before made it after all.
 	Ended *StepFinished `json:",omitempty"`
 }

@@ -167,11 +167,16 @@ func (r *Run) resolved(ev Resolved) {
 			op.Check = op.Step.Check
 			op.Step.New, op.Step.Adopt, op.Step.Check = &next, true, false
 		}
-		if ev.ID == "" && op.For == forPending {
+		if ev.ID == "" && (op.For == forPending || op.Ended != nil) {
+			end := StepFinished{Op: n, Outcome: OutcomeAbsent}
+			if op.Ended != nil {
+				end = *op.Ended
+			}
 			delete(r.Ops, n)
-			r.pendingSettled(op, StepFinished{Op: n, Outcome: OutcomeAbsent})
+			r.complete(op, end)
 			return
 		}
+		op.Lost = false // a person has looked
 		// It takes a slot again: to be read under its id, or to be made after all.
 		r.Slots = append(r.Slots, n)
 		r.out = append(r.out, *op.Step)

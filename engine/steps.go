@@ -3,6 +3,7 @@ package engine
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 )
@@ -120,6 +121,7 @@ func (r *Run) stepFinished(ev StepFinished) {
 		case op.Ended != nil:
 			ev = *op.Ended
 		case op.For != forPending && !r.Stopped:
+			op.Lost = true
 			r.out = append(r.out, *op.Step) // it had no effect, so it is made now
 			return
 		case op.Again:
@@ -128,7 +130,7 @@ func (r *Run) stepFinished(ev StepFinished) {
 		}
 	case OutcomeUndecidable:
 		if op.Ended != nil && op.Ended.Outcome == OutcomeFailed {
-			r.diagnose("error", op.URN, "%s", op.Ended.Error)
+			r.diagnose("error", op.URN, "%s", op.Ended.why())
 		}
 		r.undecidable(op, ev)
 		return
@@ -149,7 +151,7 @@ func (r *Run) stepFinished(ev StepFinished) {
 		}
 	case OutcomeDone:
 		if op.Ended != nil && op.Ended.Outcome == OutcomeFailed {
-			ev.Outcome, ev.InitErrors = OutcomePartial, []string{op.Ended.Error}
+			ev.Outcome, ev.InitErrors = OutcomePartial, []string{op.Ended.why()}
 		}
 	default:
 	}
@@ -160,12 +162,21 @@ func (r *Run) stepFinished(ev StepFinished) {
 // looksBack finds out, before a create ends without effect, whether an attempt that was lost before it had one: that was left to
 // this attempt. It reports whether the end is put off.
 func (r *Run) looksBack(op *operation, ev StepFinished) bool {
-	if !op.Again || op.Step.Kind != StepCreate && op.Step.Kind != StepCreateReplacement {
+	if !op.Lost || op.Step.Kind != StepCreate && op.Step.Kind != StepCreateReplacement {
 		return false
 	}
-	op.Ended = &ev
+	op.Ended, op.Lost = &ev, false
 	r.settle(op)
 	return true
+}
+
+// why says why a step failed.
+func (ev StepFinished) why() string {
+	reasons := []string{ev.Error}
+	for _, f := range ev.Failures {
+		reasons = append(reasons, strings.Trim(f.Property+": "+f.Reason, ": "))
+	}
+	return strings.TrimPrefix(strings.Join(reasons, "; "), "; ")
 }
 
 // release frees the slot of an operation.

@@ -84,8 +84,9 @@ func (r *Run) leaveUntargeted(e *entry, old *State) {
 // too, if that has been replaced since.
 func (r *Run) keepReferences(s State) {
 	for _, u := range s.References() {
-		if k, ok := r.snap.live[u]; ok && !r.Kept[u] {
-			r.Kept[u] = r.keep(k)
+		if k, ok := r.snap.live[u]; ok && !r.Kept[u] && r.snap.place[k] >= 0 {
+			r.Kept[u] = true
+			r.keep(k)
 		}
 	}
 	if p := r.snap.provider(s.Provider); p != nil {
@@ -93,15 +94,12 @@ func (r *Run) keepReferences(s State) {
 	}
 }
 
-// keep moves a stored resource, and first what it refers to, to the new list as it is; it reports whether it did.
-func (r *Run) keep(k Key) bool {
-	i := r.snap.place[k]
-	if i < 0 {
-		return false
+// keep moves a stored resource, and first what it refers to, to the new list as it is.
+func (r *Run) keep(k Key) {
+	if i := r.snap.place[k]; i >= 0 {
+		r.keepReferences(*r.snap.Get(k))
+		r.change(Delta{Kind: DeltaKeep, First: i, Count: 1})
 	}
-	r.keepReferences(*r.snap.Get(k))
-	r.change(Delta{Kind: DeltaKeep, First: i, Count: 1})
-	return true
 }
 
 // undecidedOld reports that something which an entry's old state refers to was registered before it and is on its way.
@@ -157,19 +155,35 @@ func (r *Run) mayChange(s *State) bool {
 		return false
 	}
 	// States are visited in snapshot order, so what a state depends on has been judged before.
-	if slices.ContainsFunc(s.References(), func(u urn.URN) bool { return r.Targeted[u] || r.matches(r.goal.Targets, u) }) {
+	targeted := func(u urn.URN) bool { return r.Targeted[u] || r.matches(r.goal.Targets, u) }
+	if slices.ContainsFunc(s.References(), func(u urn.URN) bool { return targeted(u) || targeted(r.current(u)) }) {
 		r.Targeted[s.URN] = true
 		return true
 	}
 	return false
 }
 
-// withoutReferenced takes out of a group, with an error each, what resources outside the targets still depend on, and quietly
-// the replaced providers that still manage some of them.
+// withoutManagers takes replaced providers out of a group that still manage resources outside the targets.
+func (r *Run) withoutManagers(group []*deletion) []*deletion {
+	dying := map[Key]bool{}
+	for _, d := range group {
+		dying[d.Key] = true
+	}
+	manages := map[Key]bool{}
+	r.snap.All(func(s *State) {
+		if p := r.snap.provider(s.Provider); p != nil && p.Delete && !dying[s.Key] {
+			manages[p.Key] = true
+		}
+	})
+	return slices.DeleteFunc(group, func(d *deletion) bool { return manages[d.Key] })
+}
+
+// withoutReferenced takes out of a group, with an error each, what resources outside the targets still depend on.
 func (r *Run) withoutReferenced(group []*deletion) []*deletion {
 	if len(r.goal.Targets) == 0 {
 		return group
 	}
+	group = r.withoutManagers(group)
 	dying := map[urn.URN]bool{}
 	byKey := map[Key]bool{}
 	for _, d := range group {
@@ -179,11 +193,7 @@ func (r *Run) withoutReferenced(group []*deletion) []*deletion {
 		}
 	}
 	needed := map[urn.URN]bool{}
-	manages := map[Key]bool{}
 	r.snap.All(func(s *State) {
-		if p := r.snap.provider(s.Provider); p != nil && !byKey[s.Key] && p.Delete {
-			manages[p.Key] = true
-		}
 		for _, u := range s.References() {
 			u = r.current(u)
 			if !byKey[s.Key] && dying[u] && !needed[u] {
@@ -194,8 +204,8 @@ func (r *Run) withoutReferenced(group []*deletion) []*deletion {
 			}
 		}
 	})
-	if len(needed) > 0 {
-		return nil
+	if len(needed) == 0 {
+		return group
 	}
-	return slices.DeleteFunc(group, func(d *deletion) bool { return manages[d.Key] })
+	return nil
 }

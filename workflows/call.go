@@ -156,7 +156,8 @@ func (r *run) step(s engine.Step) call {
 	}
 }
 
-// decide counts the rounds of a step: only one that was lost can have another.
+// decide counts the rounds of a step that was lost. One that ends without effect keeps them: what was left by an earlier round may
+// still be asked for.
 func (r *run) decide(op int, outcome engine.Outcome) {
 	switch outcome {
 	case engine.OutcomeUnknown:
@@ -164,20 +165,24 @@ func (r *run) decide(op int, outcome engine.Outcome) {
 			r.in.Rounds = map[int]int{}
 		}
 		r.in.Rounds[op]++
-	case engine.OutcomeAbsent, engine.OutcomeUndecidable:
-	default:
+	case engine.OutcomeDone, engine.OutcomePartial:
 		delete(r.in.Rounds, op)
+	default:
 	}
 }
 
 func (r *run) settle(s engine.Settle) call {
 	op := s.Step.Op
+	retry, timeout := &patiently, longest
+	if r.core.Forced { // nothing else could end it
+		retry, timeout = &briefly, short
+	}
 	return call{
-		name: deployments.ActivitySettle, id: fmt.Sprintf("settle-%d", op), op: op, retry: &patiently,
+		name: deployments.ActivitySettle, id: fmt.Sprintf("settle-%d", op), op: op, retry: retry, timeout: timeout,
 		summary: fmt.Sprintf("find out about %s %s %s", s.Step.Kind, s.Step.Type, s.Step.URN.Name()),
 		input:   deployments.SettleInput{Update: r.in.Update, Base: r.in.Base, Settle: s, Round: r.in.Rounds[op]},
 		events: result(func(f engine.StepFinished) []engine.Event {
-			if f.Outcome == engine.OutcomeAbsent && r.in.Rounds[op] >= mostRounds {
+			if f.Outcome == engine.OutcomeAbsent && s.Again && r.in.Rounds[op] >= mostRounds {
 				f.Outcome, f.Error = engine.OutcomeFailed, fmt.Sprintf("it was begun %d times, and lost each time; the attempts in Temporal's "+
 					"Web UI say why", r.in.Rounds[op])
 				if s.Step.Kind == engine.StepCreate || s.Step.Kind == engine.StepCreateReplacement {

@@ -415,6 +415,31 @@ func TestAForcedCancelEndsAStepThatHoldsAFullHistory(t *testing.T) {
 	}
 }
 
+// The first attempt is lost, and is to be found by the second, which is cancelled by force. Nobody can be asked what the first did.
+func TestAForcedCancelEndsTheSearchForAnAttemptThatWasLost(t *testing.T) {
+	w, p := newWorld(), &program{names: names(1)}
+	w.outcomes["thing-a"] = func(n int) error {
+		if n == 1 {
+			return errUnknown
+		}
+		w.settling = errors.New("the store is away")
+		return tooBusy
+	}
+	out, _ := perform(t, w, p, deployments.RunInput{}, func(env *testsuite.TestWorkflowEnvironment) {
+		env.RegisterDelayedCallback(func() {
+			p.asked = len(p.names)
+			env.SignalWorkflow(deployments.SignalCancel, engine.Cancelled{Forced: true})
+			p.next(env)
+		}, 5*time.Second)
+	})
+	if out.Result.Status != engine.StatusCancelled || len(w.looked) > 10 || w.looked[len(w.looked)-1] != 1 {
+		t.Errorf("came to %+v after %d looks in the rounds %v", out.Result, len(w.looked), w.looked)
+	}
+	if got, pending := w.snapshot(t); len(got) != 0 || pending != 1 {
+		t.Errorf("stored %v and %d pending", got, pending)
+	}
+}
+
 func TestAForcedCancelEndsTheSettlingOfAStep(t *testing.T) {
 	for name, settling := range map[string]error{"that is under way": errors.New("the store is away"), "that waits for a worker": errNotStarted} {
 		t.Run(name, func(t *testing.T) {
@@ -428,8 +453,8 @@ func TestAForcedCancelEndsTheSettlingOfAStep(t *testing.T) {
 					p.next(env)
 				}, 5*time.Second)
 			})
-			if got, pending := w.snapshot(t); out.Result.Status != engine.StatusCancelled || len(got) != 0 || pending != 1 || w.looks > 6 {
-				t.Errorf("came to %+v after %d looks, stored %v and %d pending", out.Result, w.looks, got, pending)
+			if got, pending := w.snapshot(t); out.Result.Status != engine.StatusCancelled || len(got) != 0 || pending != 1 || len(w.looked) > 6 {
+				t.Errorf("came to %+v after %d looks, stored %v and %d pending", out.Result, len(w.looked), got, pending)
 			}
 		})
 	}

@@ -77,7 +77,7 @@ func (s *stack) listen(ctx workflow.Context) error {
 // begin takes up what was under way: carried over by continue-as-new, or named by the head.
 func (s *stack) begin(ctx workflow.Context) {
 	defer func() { s.opened = true }()
-	if s.Active == nil && len(s.Answers) == 0 && s.read(ctx) == nil && s.head.Active != nil {
+	if s.Active == nil && len(s.Answers) == 0 && s.read(ctx) == nil && s.head.Active != nil && s.head.Active.Number() > 0 { // not a renaming or a removal
 		s.adopt(s.head, workflow.Now(ctx))
 	}
 	if s.Active != nil {

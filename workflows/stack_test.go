@@ -355,6 +355,15 @@ func TestAnUpdateThatTheHeadNamesIsEndedFirst(t *testing.T) {
 	}
 }
 
+func TestAStackThatIsBeingRenamedOrRemovedIsLeftToThat(t *testing.T) {
+	y := newYard(deployments.Head{Version: 8, Next: 10, Active: &deployments.UpdateName{StackName: theStack, Version: "removal"}})
+	y.submit(0, "a", deployments.UpdateRequest{})
+	y.live(t, deployments.StackInput{})
+	if len(y.recovered) != 0 {
+		t.Errorf("recovered %+v", y.recovered)
+	}
+}
+
 func TestWhoIsBehindAnUpdateThatTheHeadNamesIsToldWhoseItIs(t *testing.T) {
 	left := deployments.UpdateName{StackName: theStack, Version: "9"}
 	since := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)

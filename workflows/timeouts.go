@@ -76,6 +76,9 @@ var patiently = temporal.RetryPolicy{
 	InitialInterval: 200 * time.Millisecond, BackoffCoefficient: 2, MaximumInterval: 10 * time.Second,
 }
 
+// briefly retries what somebody waits for who wants an end.
+var briefly = temporal.RetryPolicy{InitialInterval: 200 * time.Millisecond, BackoffCoefficient: 2, MaximumAttempts: 5}
+
 // once does not retry.
 var once = temporal.RetryPolicy{MaximumAttempts: 1}
 

@@ -39,7 +39,7 @@ type world struct {
 	calls    map[string]int               // steps by resource name
 	settled  engine.Outcome
 	settling error                                    // what settling ends in instead, if not nil
-	looks    int                                      // how often settling was asked
+	looked   []int                                    // the rounds of which settling was asked
 	asked    int                                      // times that another worker was asked for
 	away     int                                      // saves that fail first
 	putting  func(*testsuite.TestWorkflowEnvironment) // while a core is put aside
@@ -86,7 +86,7 @@ func (w *world) Step(ctx context.Context, in deployments.StepInput) (engine.Step
 func (w *world) Settle(_ context.Context, in deployments.SettleInput) (engine.StepFinished, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.looks++
+	w.looked = append(w.looked, in.Round)
 	return engine.StepFinished{Op: in.Settle.Step.Op, Outcome: w.settled}, w.settling
 }
 
