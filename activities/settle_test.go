@@ -352,3 +352,40 @@ func TestACallThatIsNeverAnsweredIsNotTakenForAbsent(t *testing.T) {
 		t.Errorf("%+v %v", result, err)
 	}
 }
+
+// silentPart is a part whose Read says that it was asked, and no more.
+type silentPart struct {
+	part
+	asked chan struct{}
+}
+
+func (p silentPart) Read(ctx context.Context, _ provider.Lookup[partIn, partIn]) (provider.Found[partIn, partIn], error) {
+	close(p.asked)
+	<-ctx.Done()
+	return provider.Found[partIn, partIn]{}, ctx.Err()
+}
+
+func TestAForcedCancelEndsALookThatIsNotAnswered(t *testing.T) {
+	h := newHouse(t)
+	asked := make(chan struct{})
+	h.acts.Builtin = map[string]func([]string) pulumirpc.ResourceProviderServer{"parts": func(env []string) pulumirpc.ResourceProviderServer {
+		return provider.Server(provider.Package{Name: "parts", Version: "0.1.0", Environment: env, Modules: []provider.Module{{Resources: []provider.Resource{
+			provider.NewResource[partIn, partIn]("parts:index:Silent", silentPart{part{h.world}, asked}),
+		}}}})
+	}}
+	h.claim(deployments.UpdateRequest{Kind: engine.KindDestroy})
+	const kind = "parts:index:Silent"
+	u := urn.New("dev", "test", "", kind, "mute")
+	ref := string(urn.New("dev", "test", "", providers.MakeProviderType("parts"), "default")) + "::1234"
+	go func() {
+		<-asked
+		h.heart.answer(temporal.NewCanceledError())
+	}()
+	_, err := call[engine.StepFinished](h, h.acts.Settle, deployments.SettleInput{Update: h.update, Base: h.base, Settle: engine.Settle{Step: engine.Step{
+		Op: 5, Kind: engine.StepCreate, URN: u, Type: kind, Check: true, Seed: seedOf(u), Provider: &engine.Provider{Ref: ref},
+		New: &engine.State{Key: "o5", URN: u, Type: kind, Custom: true, Provider: ref, Inputs: h.bag(texts("name", "mute"))},
+	}}})
+	if !temporal.IsCanceledError(err) {
+		t.Errorf("it ends with %v", err)
+	}
+}
