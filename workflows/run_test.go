@@ -301,16 +301,21 @@ func TestACancelEndsTheRunAndKeepsWhatIsThere(t *testing.T) {
 	}
 }
 
-func TestAForcedCancelAnswersStepsThatWaitForAWorker(t *testing.T) {
-	w, p := newWorld(), &program{names: names(1)}
-	w.dead["first"], w.dead["second"] = true, true
-	out, _ := perform(t, w, p, deployments.RunInput{}, func(env *testsuite.TestWorkflowEnvironment) {
+// cancelledByForce cancels the update after some time, when the program has asked for everything.
+func (p *program) cancelledByForce(after time.Duration) func(*testsuite.TestWorkflowEnvironment) {
+	return func(env *testsuite.TestWorkflowEnvironment) {
 		env.RegisterDelayedCallback(func() {
 			p.asked = len(p.names)
 			env.SignalWorkflow(deployments.SignalCancel, engine.Cancelled{Forced: true})
 			p.next(env)
-		}, time.Hour)
-	})
+		}, after)
+	}
+}
+
+func TestAForcedCancelAnswersStepsThatWaitForAWorker(t *testing.T) {
+	w, p := newWorld(), &program{names: names(1)}
+	w.dead["first"], w.dead["second"] = true, true
+	out, _ := perform(t, w, p, deployments.RunInput{}, p.cancelledByForce(time.Hour))
 	if out.Result.Status != engine.StatusCancelled {
 		t.Errorf("came to %+v", out.Result)
 	}
@@ -425,13 +430,7 @@ func TestAForcedCancelEndsTheSearchForAnAttemptThatWasLost(t *testing.T) {
 		w.settling = errors.New("the store is away")
 		return tooBusy
 	}
-	out, _ := perform(t, w, p, deployments.RunInput{}, func(env *testsuite.TestWorkflowEnvironment) {
-		env.RegisterDelayedCallback(func() {
-			p.asked = len(p.names)
-			env.SignalWorkflow(deployments.SignalCancel, engine.Cancelled{Forced: true})
-			p.next(env)
-		}, 5*time.Second)
-	})
+	out, _ := perform(t, w, p, deployments.RunInput{}, p.cancelledByForce(5*time.Second))
 	if out.Result.Status != engine.StatusCancelled || len(w.looked) > 10 || w.looked[len(w.looked)-1] != 1 {
 		t.Errorf("came to %+v after %d looks in the rounds %v", out.Result, len(w.looked), w.looked)
 	}
@@ -446,13 +445,7 @@ func TestAForcedCancelEndsTheSettlingOfAStep(t *testing.T) {
 			w, p := newWorld(), &program{names: names(1)}
 			w.settling = settling
 			w.outcomes["thing-a"] = func(int) error { return errUnknown }
-			out, _ := perform(t, w, p, deployments.RunInput{}, func(env *testsuite.TestWorkflowEnvironment) {
-				env.RegisterDelayedCallback(func() {
-					p.asked = len(p.names)
-					env.SignalWorkflow(deployments.SignalCancel, engine.Cancelled{Forced: true})
-					p.next(env)
-				}, 5*time.Second)
-			})
+			out, _ := perform(t, w, p, deployments.RunInput{}, p.cancelledByForce(5*time.Second))
 			if got, pending := w.snapshot(t); out.Result.Status != engine.StatusCancelled || len(got) != 0 || pending != 1 || len(w.looked) > 6 {
 				t.Errorf("came to %+v after %d looks, stored %v and %d pending", out.Result, len(w.looked), got, pending)
 			}
