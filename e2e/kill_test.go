@@ -252,12 +252,13 @@ func TestASaveIsInterrupted(t *testing.T) {
 }
 
 // TestAFirstStartThatIsKilledIsStartedAgain kills the service as soon as something of it is there, for the first time, and
-// before it says that it runs.
+// before it says that it runs. One home after the other: these choose their ports by themselves, and one that starts takes now
+// and then what another has just left.
 func TestAFirstStartThatIsKilledIsStartedAgain(t *testing.T) {
+	t.Parallel()
 	const rounds = 5
 	for _, sign := range []string{"service.json", "data/keys.json", "data/ports.json", "data/temporal/temporal.db", "data/s3", "token"} {
 		t.Run("when "+sign+" is there", func(t *testing.T) {
-			t.Parallel()
 			for range rounds {
 				h := openHome(t.TempDir())
 				t.Cleanup(func() {
