@@ -96,17 +96,20 @@ func (h *home) history(s status, id string) ([]event, error) {
 	return events, nil
 }
 
-// readableWorkflow makes an update and looks at it as the Web UI does.
+// readableWorkflow makes an update and looks at it as the Web UI does. Its user may hear of its end a moment before its workflow
+// has ended.
 func readableWorkflow(t *testing.T, p *project, message string) {
 	got := p.update(t, "up", "--message", message)
-	w := p.describe(t, "update/"+got.Update)
 	attributes := map[string]string{}
-	for name, value := range w.WorkflowExecutionInfo.SearchAttributes.IndexedFields {
-		var text string
-		if json.Unmarshal(value.Data, &text) == nil { // others than text are not ours
-			attributes[name] = text
+	eventually(t, "the workflow has a result", func() bool {
+		for name, value := range p.describe(t, "update/"+got.Update).WorkflowExecutionInfo.SearchAttributes.IndexedFields {
+			var text string
+			if json.Unmarshal(value.Data, &text) == nil { // others than text are not ours
+				attributes[name] = text
+			}
 		}
-	}
+		return attributes["Result"] != ""
+	})
 	for name, want := range map[string]string{
 		"Org": "organization", "Project": "website", "Stack": "dev", "Kind": "up", "Result": "succeeded",
 	} {
