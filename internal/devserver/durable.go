@@ -5,20 +5,65 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"sync"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/versity/versitygw/backend/posix"
 	"github.com/versity/versitygw/s3response"
 )
 
-// durable is a store whose objects in the service's own bucket are on disk before they are acknowledged, because Temporal's
-// database beside it is: after a power cut the two must not disagree. Other buckets hold what updates can make again. Paths
-// are relative: the store's folder is the working directory.
-type durable struct{ *posix.Posix }
+// durable is a store that a kill or a power cut leaves with nothing half made. Paths are relative: the store's folder is the
+// working directory.
+type durable struct {
+	*posix.Posix
+	beside string // the folder of the metadata, empty where that is in attributes
+	making sync.Mutex
+}
 
-// PutObject syncs the object before it takes its name, so that a cut never puts half of it in the place of the one before,
-// and then the name.
-func (d durable) PutObject(ctx context.Context, in s3response.PutObjectInput) (s3response.PutObjectOutput, error) {
+// unnamed is the folder of the bucket that is being made, which no request can name.
+const unnamed = ".bucket"
+
+// CreateBucket makes the bucket where nobody sees it and then gives it its name, so that it never stands there without its
+// owner or its tags.
+func (d *durable) CreateBucket(ctx context.Context, in *s3.CreateBucketInput, acl []byte) error {
+	d.making.Lock()
+	defer d.making.Unlock()
+	name := *in.Bucket
+	if exists(name) {
+		return d.Posix.CreateBucket(ctx, in, acl) // knows whose it is
+	}
+	if err := d.dropUnnamed(); err != nil {
+		return err
+	}
+	made := *in
+	made.Bucket = aws.String(unnamed)
+	if err := d.Posix.CreateBucket(ctx, &made, acl); err != nil {
+		return err
+	}
+	if d.beside != "" { // what a kill leaves of it below is of no bucket, and is replaced
+		err := os.RemoveAll(filepath.Join(d.beside, name))
+		err = errors.Join(err, os.Rename(filepath.Join(d.beside, unnamed), filepath.Join(d.beside, name)))
+		if err != nil {
+			return err
+		}
+	}
+	return os.Rename(unnamed, name)
+}
+
+// dropUnnamed removes the bucket that a kill has left without its name.
+func (d *durable) dropUnnamed() error {
+	err := os.RemoveAll(unnamed)
+	if d.beside != "" {
+		err = errors.Join(err, os.RemoveAll(filepath.Join(d.beside, unnamed)))
+	}
+	return err
+}
+
+// PutObject has an object of the service's own bucket on disk before it is acknowledged, because Temporal's database beside it
+// is: after a power cut the two must not disagree. Other buckets hold what updates can make again. It syncs the object before it
+// takes its name, so that a cut never puts half of it in the place of the one before, and then the name.
+func (d *durable) PutObject(ctx context.Context, in s3response.PutObjectInput) (s3response.PutObjectOutput, error) {
 	if *in.Bucket != Bucket || in.Key == nil {
 		return d.Posix.PutObject(ctx, in)
 	}
@@ -30,7 +75,7 @@ func (d durable) PutObject(ctx context.Context, in s3response.PutObjectInput) (s
 }
 
 // CompleteMultipartUpload syncs an object that came in parts. Those are large and never replace one another here.
-func (d durable) CompleteMultipartUpload(ctx context.Context, in *s3.CompleteMultipartUploadInput) (
+func (d *durable) CompleteMultipartUpload(ctx context.Context, in *s3.CompleteMultipartUploadInput) (
 	s3response.CompleteMultipartUploadResult, string, error,
 ) {
 	out, version, err := d.Posix.CompleteMultipartUpload(ctx, in)

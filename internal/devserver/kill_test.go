@@ -2,6 +2,7 @@ package devserver
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -12,6 +13,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+	"github.com/versity/versitygw/backend/meta"
 )
 
 func TestAFirstStartThatWasKilledIsStartedAgain(t *testing.T) {
@@ -31,27 +34,46 @@ func TestAFirstStartThatWasKilledIsStartedAgain(t *testing.T) {
 	}
 }
 
-// A kill between the two steps in which the S3 server makes a bucket is too rare to be waited for.
-func TestABucketThatWasMadeHalfIsMadeAgain(t *testing.T) {
-	for name, prepare := range map[string]func(data string) error{
-		"with extended attributes": func(string) error { return nil },
-		"with metadata beside":     func(data string) error { return os.MkdirAll(filepath.Join(data, "s3meta"), 0o700) },
+// A kill while the S3 server makes a bucket is too rare to be waited for: what it leaves is put there, and whoever looks at the
+// folder sees a bucket only once it is whole.
+func TestABucketIsThereWithItsTagsOrNotAtAll(t *testing.T) {
+	for name, left := range map[string][]string{
+		"with extended attributes": {"s3/.bucket"},
+		"with metadata beside":     {"s3/.bucket", "s3meta/.bucket/meta", "s3meta/bucket-0/meta"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			home := newHome(t)
 			data := filepath.Join(home, "data")
-			must(t, prepare(data))
+			for _, dir := range left {
+				must(t, os.MkdirAll(filepath.Join(data, dir), 0o700))
+			}
 			s := start(t, home)
-			_, err := s3Client(s.Status.S3Endpoint, s.Keys).CreateBucket(t.Context(), &s3.CreateBucketInput{Bucket: aws.String("whole")})
-			must(t, err)
-			must(t, s.Close(t.Context()))
-			must(t, os.RemoveAll(filepath.Join(data, "s3", Bucket)))
-			must(t, os.RemoveAll(filepath.Join(data, "s3meta", Bucket)))
-			must(t, os.Mkdir(filepath.Join(data, "s3", Bucket), 0o700))
-			s = start(t, home)
-			writeObject(t, s, "key", "value")
-			_, err = s3Client(s.Status.S3Endpoint, s.Keys).HeadBucket(t.Context(), &s3.HeadBucketInput{Bucket: aws.String("whole")})
-			must(t, err)
+			if exists(filepath.Join(data, "s3", ".bucket")) {
+				t.Error("the rest of a bucket is still there")
+			}
+			tagsOf := func(bucket string) error {
+				_, err := meta.XattrMeta{}.RetrieveAttribute(nil, filepath.Join(data, "s3", bucket), "", "X-Amz-Tagging")
+				if len(left) > 1 {
+					_, err = os.Stat(filepath.Join(data, "s3meta", bucket, "meta", "X-Amz-Tagging"))
+				}
+				return err
+			}
+			client := s3Client(s.Status.S3Endpoint, s.Keys)
+			for i := range 50 {
+				bucket, made := fmt.Sprint("bucket-", i), make(chan error, 1)
+				go func() {
+					_, err := client.CreateBucket(t.Context(), &s3.CreateBucketInput{Bucket: &bucket, CreateBucketConfiguration: &types.CreateBucketConfiguration{
+						Tags: []types.Tag{{Key: aws.String("key"), Value: aws.String("value")}},
+					}})
+					made <- err
+				}()
+				for !exists(filepath.Join(data, "s3", bucket)) && len(made) == 0 {
+				}
+				if err := tagsOf(bucket); err != nil {
+					t.Fatalf("%s is seen without its tags: %v", bucket, err)
+				}
+				must(t, <-made)
+			}
 		})
 	}
 }

@@ -92,6 +92,7 @@ func openObjects(h home) (backend.Backend, error) {
 	if !inFolder && !exists(h.objects()) {
 		inFolder = !hasAttributes(h.data())
 	}
+	d := &durable{}
 	var attributes meta.MetadataStorer = meta.XattrMeta{}
 	if inFolder { // before the objects' own folder, whose existence decides
 		if err := os.MkdirAll(h.objectMeta(), 0o700); err != nil {
@@ -101,34 +102,16 @@ func openObjects(h home) (backend.Backend, error) {
 		if err != nil {
 			return nil, err
 		}
-		attributes = folder
+		attributes, d.beside = folder, h.objectMeta()
 	}
 	if err := os.MkdirAll(h.objects(), 0o700); err != nil {
 		return nil, err
 	}
-	store, err := posix.New(h.objects(), attributes, opts)
-	if err != nil {
+	var err error
+	if d.Posix, err = posix.New(h.objects(), attributes, opts); err != nil {
 		return nil, err
 	}
-	return durable{store}, dropHalfMade(attributes)
-}
-
-// dropHalfMade removes the buckets that a kill has left without an owner, which could neither be used nor made again. They are
-// empty; what is not, stays. The store's folder is the working directory.
-func dropHalfMade(attributes meta.MetadataStorer) error {
-	entries, err := os.ReadDir(".")
-	if err != nil {
-		return err
-	}
-	for _, e := range entries {
-		if !e.IsDir() {
-			continue
-		}
-		if _, err := attributes.RetrieveAttribute(nil, e.Name(), "", "acl"); errors.Is(err, meta.ErrNoSuchKey) {
-			_ = os.Remove(e.Name())
-		}
-	}
-	return nil
+	return d, d.dropUnnamed()
 }
 
 // hasAttributes tries whether files in dir can have extended attributes.
