@@ -256,7 +256,7 @@ func TestASaveIsInterrupted(t *testing.T) {
 // and then what another has just left.
 func TestAFirstStartThatIsKilledIsStartedAgain(t *testing.T) {
 	t.Parallel()
-	const rounds = 5
+	const rounds = 20
 	for _, sign := range []string{"service.json", "data/keys.json", "data/ports.json", "data/temporal/temporal.db", "data/s3", "token"} {
 		t.Run("when "+sign+" is there", func(t *testing.T) {
 			for range rounds {
@@ -269,11 +269,7 @@ func TestAFirstStartThatIsKilledIsStartedAgain(t *testing.T) {
 				p.write(t, "Pulumi.yaml", "name: first\nruntime: scenario\n")
 				p.write(t, "scenario.yaml", "steps: []\n")
 				first := p.start(t, "stack", "init", "dev")
-				eventually(t, sign+" is there", func() bool {
-					_, err := os.Stat(filepath.Join(h.state(), filepath.FromSlash(sign)))
-					return err == nil
-				})
-				hit := h.killStarting(t)
+				hit := h.killStarting(t, filepath.FromSlash(sign))
 				if first.wait(t); first.code != 0 { // the stack may have been made all the same
 					if again := p.run(t, "stack", "init", "dev"); again.code != 0 && !strings.Contains(again.said(), "already") {
 						t.Fatalf("it says\n%s", again.said())
@@ -289,14 +285,21 @@ func TestAFirstStartThatIsKilledIsStartedAgain(t *testing.T) {
 	}
 }
 
-// killStarting kills the service of a home, and tells whether it was still starting: it is held until that is known.
-func (h *home) killStarting(t *testing.T) (starting bool) {
+// killStarting kills the service of a home once a file of it is there, and tells whether it was still starting: it is held until
+// that is known. Some milliseconds decide, so that its process is looked up first and nothing sleeps.
+func (h *home) killStarting(t *testing.T, sign string) (starting bool) {
 	t.Helper()
 	var pids []int
 	eventually(t, "the service is a process", func() bool {
 		pids = processesNamed(t, 0, "dev --home "+h.state())
 		return len(pids) > 0
 	})
+	for there, deadline := false, time.Now().Add(patience); !there; {
+		_, err := os.Stat(filepath.Join(h.state(), sign))
+		if there = err == nil; !there && time.Now().After(deadline) {
+			t.Fatalf("never: %s is there", sign)
+		}
+	}
 	pids = slices.DeleteFunc(pids, func(pid int) bool {
 		err := syscall.Kill(pid, syscall.SIGSTOP)
 		if errors.Is(err, syscall.ESRCH) {
