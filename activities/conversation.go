@@ -40,13 +40,13 @@ type conversation struct {
 	epoch  int
 
 	mu      sync.Mutex
-	queue   []queued     // not sent yet
-	first   int          // number of the first queued message
-	flying  int          // messages that were sent and not acknowledged
-	polling bool         // a poll is open: what is said now has to go by signal
-	lending int          // results that may carry what is asked now
-	loans   map[int]bool // what results carried and nothing has answered yet, by sequence number
-	seq     int          // last sequence number given out
+	queue   []queued  // not sent yet
+	first   int       // number of the first queued message
+	flying  int       // messages that were sent and not acknowledged
+	parcels []*parcel // those among them that polls and results carry
+	polling bool      // a poll is open: what is said now has to go by signal
+	lending int       // results that may carry what is asked now
+	seq     int       // last sequence number given out
 	waiting map[int]chan engine.Reply
 	spoken  chan struct{} // holds a token while the queue may have something for a signal
 	asked   chan struct{} // holds a token while the queue may have something for a poll
@@ -68,7 +68,7 @@ const carryFor = 2 * time.Millisecond
 func newConversation(runs Runs, u deployments.UpdateName, epoch int) *conversation {
 	c := &conversation{
 		runs: runs, update: u, epoch: epoch, first: 1,
-		waiting: map[int]chan engine.Reply{}, loans: map[int]bool{}, spoken: make(chan struct{}, 1), asked: make(chan struct{}, 1),
+		waiting: map[int]chan engine.Reply{}, spoken: make(chan struct{}, 1), asked: make(chan struct{}, 1),
 		ended: make(chan struct{}),
 	}
 	c.empty = sync.NewCond(&c.mu)
@@ -111,8 +111,16 @@ func (c *conversation) ask(ctx context.Context, about func(epoch, seq int) deplo
 	}
 }
 
-// flush waits until everything said was delivered.
+// flush waits until everything said was delivered. Polls and results may come back late: what they carry is said again.
 func (c *conversation) flush(ctx context.Context) error {
+	c.mu.Lock()
+	parcels := slices.Clone(c.parcels)
+	c.mu.Unlock()
+	for _, p := range parcels {
+		if err := c.resend(ctx, p); err != nil {
+			return err
+		}
+	}
 	stop := context.AfterFunc(ctx, func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
@@ -183,7 +191,7 @@ func (c *conversation) onlyAsks() bool {
 }
 
 // carry takes what goes with the next poll, which is open from now on. After replies, the program gets a moment to ask on.
-func (c *conversation) carry(ctx context.Context, replied bool) *deployments.Messages {
+func (c *conversation) carry(ctx context.Context, replied bool) *parcel {
 	if replied {
 		timer := time.NewTimer(carryFor)
 		defer timer.Stop()
@@ -197,11 +205,10 @@ func (c *conversation) carry(ctx context.Context, replied bool) *deployments.Mes
 	defer c.mu.Unlock()
 	c.polling = true
 	defer wake(c.spoken)
-	if !replied || len(c.queue) == 0 || !c.onlyAsks() {
+	if !replied {
 		return nil
 	}
-	b := c.take()
-	return &b
+	return c.pack()
 }
 
 // take sends off the head of the queue: as much as fits, at least one message if there is one.
@@ -224,23 +231,77 @@ func (c *conversation) take() deployments.Messages {
 func (c *conversation) delivered(n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.landed(n)
+}
+
+func (c *conversation) landed(n int) {
 	c.flying -= n
 	if len(c.queue)+c.flying == 0 {
 		c.empty.Broadcast()
 	}
 }
 
+// parcel is what a poll or a result carries: questions, whose answers tell that it has arrived.
+type parcel struct {
+	messages deployments.Messages
+	asks     []int
+}
+
+func (p *parcel) content() *deployments.Messages {
+	if p == nil {
+		return nil
+	}
+	return &p.messages
+}
+
+// pack takes what a poll or a result is to carry; nil when there is nothing, or something that has no answer.
+func (c *conversation) pack() *parcel {
+	if len(c.queue) == 0 || !c.onlyAsks() {
+		return nil
+	}
+	queue := c.queue
+	p := &parcel{messages: c.take()}
+	for _, q := range queue[:len(p.messages.Items)] {
+		p.asks = append(p.asks, q.ask)
+	}
+	c.parcels = append(c.parcels, p)
+	return p
+}
+
+// arrived notes that parcels have been delivered, of which those that were noted before are ignored.
+func (c *conversation) arrived(is func(*parcel) bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.parcels = slices.DeleteFunc(c.parcels, func(p *parcel) bool {
+		if is(p) {
+			c.landed(len(p.asks))
+			return true
+		}
+		return false
+	})
+}
+
+// resend says by signal what a parcel holds. The Run knows what it has heard before.
+func (c *conversation) resend(ctx context.Context, p *parcel) error {
+	err := persist(ctx, func() error { return c.runs.Signal(ctx, c.update, p.messages) })
+	if err == nil {
+		c.arrived(func(other *parcel) bool { return other == p })
+	}
+	return err
+}
+
 func (c *conversation) listen(ctx context.Context) error {
 	poll := deployments.Poll{Epoch: c.epoch}
 	replied := false
 	for {
-		poll.Messages = c.carry(ctx, replied)
+		carried := c.carry(ctx, replied)
+		poll.Messages = carried.content()
 		var got deployments.Replies
 		err := persist(ctx, func() (err error) { got, err = c.runs.Poll(ctx, c.update, poll); return err })
 		if err != nil {
 			return err
 		}
-		c.closed(poll)
+		c.closed(carried)
 		poll.Cursor = max(poll.Cursor, got.Cursor)
 		replied = len(got.Replies) > 0
 		select { // what was asked before is in the queue, or on its way
@@ -257,10 +318,8 @@ func (c *conversation) listen(ctx context.Context) error {
 }
 
 // closed notes that a poll has returned, with what it carried.
-func (c *conversation) closed(p deployments.Poll) {
-	if p.Messages != nil {
-		c.delivered(len(p.Messages.Items))
-	}
+func (c *conversation) closed(carried *parcel) {
+	c.arrived(func(p *parcel) bool { return p == carried })
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.polling = false
@@ -271,7 +330,7 @@ func (c *conversation) answer(r engine.Reply) bool {
 	if r.Epoch != c.epoch {
 		return false
 	}
-	c.repay(r.Seq)
+	c.arrived(func(p *parcel) bool { return slices.Contains(p.asks, r.Seq) })
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	waiting, ok := c.waiting[r.Seq]

@@ -72,8 +72,8 @@ func register(c *conversation, name string, inputs engine.Bag) (engine.Reply, er
 	})
 }
 
-func converse(t *testing.T, e *echo) *conversation {
-	c := newConversation(e, deployments.UpdateName{StackName: testStack, Version: "1"}, 2)
+func converse(t *testing.T, runs Runs) *conversation {
+	c := newConversation(runs, deployments.UpdateName{StackName: testStack, Version: "1"}, 2)
 	ctx, cancel := context.WithCancel(context.Background())
 	var holding sync.WaitGroup
 	holding.Go(func() { c.hold(ctx) })

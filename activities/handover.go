@@ -51,26 +51,30 @@ func (c *conversation) asksOn(ctx context.Context) {
 }
 
 // lent takes the questions that have come since lend, if they are wanted. Nobody here knows whether a result arrives: so what
-// has no answer after a while is said again, which is harmless.
+// has no answer after a while is said again.
 func (c *conversation) lent(wanted bool) *deployments.Messages {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.lending--
 	defer wake(c.spoken)
-	if !wanted || len(c.queue) == 0 || !c.onlyAsks() {
+	if !wanted {
 		return nil
 	}
-	asks := c.queue
-	b := c.take()
-	for _, q := range asks[:len(b.Items)] {
-		c.loans[q.ask] = true
+	p := c.pack()
+	if p != nil {
+		time.AfterFunc(remindAfter, func() { c.remind(p) })
 	}
-	time.AfterFunc(remindAfter, func() { c.remind(b, asks[:len(b.Items)]) })
-	return &b
+	return p.content()
 }
 
-// remind says again by signal what has no answer, until it is heard or the conversation ends.
-func (c *conversation) remind(b deployments.Messages, asks []queued) {
+// remind says a parcel again that has not arrived, until it is heard or the conversation ends.
+func (c *conversation) remind(p *parcel) {
+	c.mu.Lock()
+	missing := slices.Contains(c.parcels, p)
+	c.mu.Unlock()
+	if !missing {
+		return
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	go func() {
@@ -80,25 +84,5 @@ func (c *conversation) remind(b deployments.Messages, asks []queued) {
 		case <-ctx.Done():
 		}
 	}()
-	open := func(q queued) bool { return c.loans[q.ask] }
-	c.mu.Lock()
-	unanswered := slices.ContainsFunc(asks, open)
-	c.mu.Unlock()
-	if unanswered {
-		_ = persist(ctx, func() error { return c.runs.Signal(ctx, c.update, b) })
-	}
-	for _, q := range asks {
-		c.repay(q.ask)
-	}
-}
-
-// repay notes that a question which a result carried has arrived.
-func (c *conversation) repay(seq int) {
-	c.mu.Lock()
-	loan := c.loans[seq]
-	delete(c.loans, seq)
-	c.mu.Unlock()
-	if loan {
-		c.delivered(1)
-	}
+	_ = c.resend(ctx, p)
 }

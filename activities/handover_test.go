@@ -110,3 +110,50 @@ func TestAResultWaitsForNoQuestionWhileTheProgramHasOthers(t *testing.T) {
 		}
 	})
 }
+
+// slow answers polls with what it is told to, and keeps what is signalled.
+type slow struct {
+	signals
+	replies chan engine.Reply
+	carried chan deployments.Messages
+}
+
+func (s slow) Poll(ctx context.Context, _ deployments.UpdateName, p deployments.Poll) (deployments.Replies, error) {
+	if p.Messages != nil {
+		s.carried <- *p.Messages
+	}
+	select {
+	case r := <-s.replies:
+		return deployments.Replies{Replies: []engine.Reply{r}, Cursor: p.Cursor + 1}, nil
+	case <-ctx.Done():
+		return deployments.Replies{}, ctx.Err()
+	}
+}
+
+// A poll that carried a question stays open while its step takes long, or when a result brought the answer.
+func TestTheEndOfAProgramWaitsForNoPoll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		runs := slow{make(signals, 5), make(chan engine.Reply), make(chan deployments.Messages, 1)}
+		talk := converse(t, runs)
+		go func() {
+			_, _ = register(talk, "first", engine.Bag{})
+			_, _ = register(talk, "second", engine.Bag{})
+		}()
+		<-runs.signals
+		runs.replies <- engine.Reply{Epoch: 2, Seq: 1}
+		carried := <-runs.carried
+		talk.say(deployments.Message{Exited: &engine.ProgramExited{Epoch: 2}})
+		begin := time.Now()
+		if err := talk.flush(t.Context()); err != nil || time.Since(begin) > 0 {
+			t.Errorf("%v after %v", err, time.Since(begin))
+		}
+		heard := map[int]bool{}
+		for len(heard) < 2 {
+			m := <-runs.signals
+			heard[m.First] = true
+		}
+		if !heard[carried.First] || !heard[carried.First+1] {
+			t.Errorf("heard were %v, not what the poll carried, %d, and the end", heard, carried.First)
+		}
+	})
+}

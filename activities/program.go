@@ -129,30 +129,27 @@ func (e *epoch) program(ctx context.Context) error {
 
 // end tells the Run how the program ended, if it did by itself, and reports it.
 func (e *epoch) end(ctx context.Context, err error) (deployments.ProgramOutput, error) {
-	out := deployments.ProgramOutput{}
 	hide := e.session.curtain(ctx)
 	exited := engine.ProgramExited{Epoch: e.number}
 	var lost *pluginhost.LostError
 	var program *pluginhost.ProgramError
 	switch {
 	case err == nil:
-	case errors.Is(err, errWorkerStops): // nobody waits until what it said is heard: another worker's program says it again
-		return out, notStarted(err.Error())
+	case errors.Is(err, errWorkerStops): // nobody waits until what it said is heard, here and below: its next start says it again
+		return deployments.ProgramOutput{}, notStarted(err.Error())
 	case errors.As(err, &lost), errors.Is(err, errOutOfSight):
-		out.Lost, out.Error = true, hide(err.Error())
+		return deployments.ProgramOutput{Lost: true, Error: hide(err.Error())}, nil
 	case errors.As(err, &program):
 		exited.Error, exited.Bailed = hide(program.Error()), program.Logged
 	case errors.Is(err, ErrRunEnded):
 		return deployments.ProgramOutput{Error: err.Error()}, nil
 	case retryable[deployments.CodeOf(err)]:
-		return out, hide.failure(err)
+		return deployments.ProgramOutput{}, hide.failure(err)
 	default:
 		exited.Error = hide(err.Error())
 	}
-	if !out.Lost {
-		out.Error = exited.Error
-		e.talk.say(deployments.Message{Exited: &exited})
-	}
+	out := deployments.ProgramOutput{Error: exited.Error}
+	e.talk.say(deployments.Message{Exited: &exited})
 	if err := e.talk.flush(ctx); err != nil && !errors.Is(err, ErrRunEnded) {
 		return out, failure(deployments.Errorf(deployments.CodeUnavailable, "telling the update how its program ended: %w", err))
 	}
