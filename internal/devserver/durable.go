@@ -13,8 +13,8 @@ import (
 	"github.com/versity/versitygw/s3response"
 )
 
-// durable is a store that a kill or a power cut leaves with nothing half made. Paths are relative: the store's folder is the
-// working directory.
+// durable is a store in which a kill leaves nothing half made, and a power cut nothing in the service's own bucket. Paths are
+// relative: the store's folder is the working directory.
 type durable struct {
 	*posix.Posix
 	beside string // the folder of the metadata, empty where that is in attributes
