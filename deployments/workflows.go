@@ -174,6 +174,8 @@ type Message struct {
 	OutputsRegistered *engine.OutputsRegistered `json:"outputsRegistered,omitempty"`
 	ReadRequested     *engine.ReadRequested     `json:"readRequested,omitempty"`
 	Exited            *engine.ProgramExited     `json:"exited,omitempty"`
+	// Refused is what the host has refused the program: the update fails whatever the program makes of it.
+	Refused *engine.Refused `json:"refused,omitempty"`
 	// Worker announces that the update lives on another worker from now on.
 	Worker string `json:"worker,omitempty"`
 	// Lost is an epoch that was lost: the Run answers with Reached.

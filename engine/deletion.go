@@ -84,7 +84,7 @@ func (r *Run) condemnUnseen() {
 			d.Kind = StepDiscardReplaced
 		case s.Delete:
 			d.Kind = StepDeleteReplaced
-		case r.seen(s.URN):
+		case r.seen(s.URN), r.wants(s.URN):
 			return
 		case s.PendingReplacement:
 			d.Kind = StepRemovePendingReplace

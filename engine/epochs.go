@@ -32,7 +32,7 @@ func (r *Run) startEpoch(epoch int) {
 
 // resetEpoch forgets the facts of an epoch.
 func (r *Run) resetEpoch() {
-	r.Entries, r.Seen, r.Exit, r.Exports = nil, nil, nil, nil
+	r.Entries, r.Seen, r.Exit, r.Exports, r.Wanted = nil, nil, nil, nil, nil
 	r.Aliased, r.AliasOf = map[urn.URN]urn.URN{}, map[urn.URN]urn.URN{}
 	r.Skipped, r.Kept = map[urn.URN]bool{}, map[urn.URN]bool{}
 	r.derive()

@@ -84,11 +84,7 @@ func (r *Run) admit(epoch, seq int, reg Registration) *entry {
 	}
 	r.bySeq[seq] = true
 	e := &entry{Epoch: epoch, Seq: seq, Order: len(r.Entries), Reg: reg}
-	parentType := tokens.Type("")
-	if reg.Parent != "" && reg.Parent.QualifiedType() != rootType {
-		parentType = reg.Parent.QualifiedType()
-	}
-	e.URN = urn.New(tokens.QName(r.goal.Stack), tokens.PackageName(r.goal.Project), parentType, reg.Type, reg.Name)
+	e.URN = r.urnOf(reg)
 	if first := r.byURN[e.URN]; first != nil {
 		e.Stage = stageDone
 		r.reject(e, "duplicate resource URN %s: the program registers two resources of this type and name under the same "+
@@ -100,6 +96,15 @@ func (r *Run) admit(epoch, seq int, reg Registration) *entry {
 	r.byURN[e.URN] = e
 	r.enter(e, stageHeld)
 	return e
+}
+
+// urnOf gives a registration its URN.
+func (r *Run) urnOf(g Registration) urn.URN {
+	parentType := tokens.Type("")
+	if g.Parent != "" && g.Parent.QualifiedType() != rootType {
+		parentType = g.Parent.QualifiedType()
+	}
+	return urn.New(tokens.QName(r.goal.Stack), tokens.PackageName(r.goal.Project), parentType, g.Type, g.Name)
 }
 
 // rootType is the type of the stack's own resource.

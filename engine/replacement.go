@@ -234,7 +234,7 @@ func (r *Run) clear(e *entry, members []Dependent) {
 			group = append(group, r.condemnation(with, e.URN))
 		}
 	}
-	if r.protectsMember(e, group) || r.leavesMember(e, group) {
+	if r.protectsMember(e, group) || r.leavesMember(e, group) || r.wantsMember(e, group) {
 		return
 	}
 	for _, d := range group {

@@ -78,8 +78,10 @@ type memory struct {
 	AliasOf map[urn.URN]urn.URN // URN → the old name it claimed
 	Skipped map[urn.URN]bool    // creates that targets exclude
 	Kept    map[urn.URN]bool    // stored resources moved ahead of those that refer to them
+	Wanted  []urn.URN           `json:",omitempty"` // stored resources whose registration failed or was refused
 
 	FirstError string
+	Refusals   int  `json:",omitempty"` // requests of the program that were refused: nothing is deleted after one
 	Stopped    bool // nothing new starts: an error, or cancelled
 	Cancelled  bool
 	Forced     bool
@@ -179,6 +181,10 @@ func (r *Run) Handle(ev Event) {
 		r.cancelled(ev)
 	case Resolved:
 		r.resolved(ev)
+	case Refused:
+		r.refused(ev)
+	default:
+		r.unsupported(fmt.Sprintf("the event %T", ev))
 	}
 }
 
@@ -237,7 +243,7 @@ func (r *Run) advanceProgram() bool {
 		return false
 	}
 	r.exportOutputs()
-	if r.Stopped || (r.Exit != nil && r.Exit.Error != "") || (r.FirstError != "" && !r.goal.ContinueOnError) {
+	if r.Stopped || r.Refusals > 0 || (r.Exit != nil && r.Exit.Error != "") || (r.FirstError != "" && !r.goal.ContinueOnError) {
 		r.end()
 		return true
 	}

@@ -140,6 +140,8 @@ func (w *stage) event(word, rest string) (engine.Event, error) {
 		return engine.RunStarted{Epoch: w.epoch}, nil
 	case "register", "read", "outputs":
 		return w.asked(word, rest)
+	case "refused":
+		return w.refused(rest)
 	case "exit":
 		return engine.ProgramExited{Epoch: w.epoch, Error: rest}, nil
 	case "cancel":
@@ -190,6 +192,22 @@ func (w *stage) asked(word, rest string) (engine.Event, error) {
 	}
 	read.Digest += read.ID
 	return read, nil
+}
+
+// refused reads "[kind] name [option…]: message", or ": message" of what was no registration.
+func (w *stage) refused(rest string) (engine.Event, error) {
+	who, message, _ := strings.Cut(" "+rest, ": ")
+	ev := engine.Refused{Epoch: w.epoch, Message: message}
+	if who = strings.TrimSpace(who); who == "" {
+		return ev, nil
+	}
+	it, err := parseItem(who)
+	if err != nil {
+		return nil, err
+	}
+	g, _, err := w.registration(it)
+	ev.Type, ev.Name, ev.Parent, ev.Aliases = g.Type, g.Name, g.Parent, g.Aliases
+	return ev, err
 }
 
 // plan reads "NAME: same|answered|unanswered|update|replace [before] (keys)", "NAME: invalid prop: reason; …" or "NAME: error why".

@@ -236,6 +236,8 @@ func (r *run) hear(ctx workflow.Context, m deployments.Message) {
 	case m.Exited != nil:
 		r.outbox.ended = true
 		r.handle(*m.Exited)
+	case m.Refused != nil:
+		r.handle(*m.Refused)
 	case m.Worker != "":
 		r.move(ctx, m.Worker)
 	case m.Lost > 0:

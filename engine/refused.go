@@ -1,0 +1,81 @@
+package engine
+
+import (
+	"slices"
+
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/tokens"
+)
+
+// Refused says that the program's host refused something that the program asked for: a registration with an option that
+// is not supported, a feature, a callback. The program may ignore the refusal, so the update fails by itself: nothing is
+// deleted at its end, not even with ContinueOnError. The host has answered the program; there is no Reply.
+type Refused struct {
+	Epoch int `json:"epoch"`
+	// Message says what was refused and what to do about it; it becomes a diagnostic and the error of the update.
+	Message string `json:"message"`
+	// Type, Name, Parent and Aliases are those of the registration; empty when it was something else.
+	Type    tokens.Type `json:"type,omitempty"`
+	Name    string      `json:"name,omitempty"`
+	Parent  urn.URN     `json:"parent,omitempty"`
+	Aliases []Alias     `json:"aliases,omitempty"`
+}
+
+func (Refused) event() {}
+
+// refused fails the update. The stored resource that a refused registration means is not deleted for another's
+// replacement either.
+func (r *Run) refused(ev Refused) {
+	if ev.Epoch != r.Epoch || r.Phase == phaseEnded {
+		return
+	}
+	r.Refusals++
+	var about urn.URN
+	if ev.Name != "" {
+		reg := Registration{Type: ev.Type, Name: ev.Name, Parent: ev.Parent, Aliases: ev.Aliases}
+		about = r.urnOf(reg)
+		r.want(about, reg)
+	}
+	if !r.Stopped {
+		r.diagnose("error", about, "%s", ev.Message)
+	}
+	r.fail(ev.Message)
+}
+
+// want keeps every stored resource that a registration which failed or was refused may mean: the program wants it, so
+// it is not deleted in this update.
+func (r *Run) want(u urn.URN, g Registration) {
+	for _, name := range append([]urn.URN{u}, r.aliasesOf(u, g)...) {
+		if r.snap.Live(name) != nil && !slices.Contains(r.Wanted, name) {
+			r.Wanted = append(r.Wanted, name)
+		}
+	}
+}
+
+// wants reports that a stored URN belongs to a resource that the program wants and that could not be registered.
+func (r *Run) wants(u urn.URN) bool {
+	return slices.Contains(r.Wanted, u) || slices.Contains(r.Wanted, r.current(u))
+}
+
+// wantsMember refuses a replacement that would first delete a resource whose registration failed or was refused: nothing
+// would make it again.
+func (r *Run) wantsMember(e *entry, group []*deletion) bool {
+	for _, d := range group {
+		if r.wants(d.URN) && !r.snap.Get(d.Key).Delete {
+			r.reject(e, "%s cannot be replaced: %s would have to be replaced with it, and could not be registered", e.URN, d.URN)
+			return true
+		}
+	}
+	return false
+}
+
+// unsupported is the diagnostic and the error of an update whose driver passes on what this core does not know.
+func (r *Run) unsupported(what string) {
+	message := "this build does not know " + what + "; upgrade the worker"
+	if !r.Stopped {
+		r.diagnose("error", "", "%s", message)
+	}
+	r.noteError(message)
+	r.Refusals++
+	r.stop()
+}
