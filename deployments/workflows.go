@@ -18,6 +18,7 @@ const (
 	UpdateSubmit   = "submit"   // UpdateRequest → Accepted
 	UpdateWithdraw = "withdraw" // Withdrawal → bool: it was waiting and now is not
 	UpdateReserve  = "reserve"  // → int: the next version, for what is no update
+	UpdateRecover  = "recover"  // → nothing, once no update that closed without settling has the stack
 	SignalFinished = "settled"  // UpdateFinished, from an Update workflow
 	QueryQueue     = "queue"    // → StackInfo with Version, Active and Queued
 
@@ -56,6 +57,8 @@ type StackInput struct {
 	Answers []Answer `json:"answers,omitempty"`
 	// Version is the last one given out.
 	Version int `json:"version,omitempty"`
+	// Trouble says why the active update, which closed without settling, has not been recovered yet.
+	Trouble string `json:"trouble,omitempty"`
 }
 
 // QueuedUpdate is an accepted request.

@@ -8,6 +8,7 @@ import (
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/activity"
+	"google.golang.org/grpc/codes"
 
 	"github.com/deployctl/deployctl/activities"
 	"github.com/deployctl/deployctl/deployments"
@@ -22,9 +23,28 @@ type recovery struct {
 	acts       *activities.Activities
 }
 
+// edge translates an error for Temporal: what may pass is tried again, everything else is for the Stack to tell of.
+func edge(err error) error {
+	said := serviceerror.ServiceError(nil)
+	if errors.As(err, &said) {
+		code := deployments.CodeInternal
+		if passes[said.Status().Code()] {
+			code = deployments.CodeUnavailable
+		}
+		err = deployments.Errorf(code, "Temporal answers: %s", said.Status().Message())
+	}
+	return activities.Failure(err)
+}
+
+// passes tells of which answers of Temporal another may follow.
+var passes = map[codes.Code]bool{
+	codes.Unavailable: true, codes.ResourceExhausted: true, codes.DeadlineExceeded: true, codes.Aborted: true, codes.Canceled: true,
+	codes.Unknown: true, codes.Internal: true,
+}
+
 // Ended returns once the update's workflow is closed, or not known.
 func (r *recovery) Ended(ctx context.Context, u deployments.UpdateName) error {
-	return r.closed(ctx, deployments.UpdateWorkflowID(u))
+	return edge(r.closed(ctx, deployments.UpdateWorkflowID(u)))
 }
 
 // closed returns once a workflow is closed, or not known.
@@ -55,6 +75,11 @@ func unknown(err error) bool {
 // Stop makes sure that the Run of an update, whose own workflow is closed, is closed, too, and gives the task queue of the
 // worker that hosts the update; empty when none does.
 func (r *recovery) Stop(ctx context.Context, u deployments.UpdateName) (string, error) {
+	host, err := r.stop(ctx, u)
+	return host, edge(err)
+}
+
+func (r *recovery) stop(ctx context.Context, u deployments.UpdateName) (string, error) {
 	id := deployments.RunWorkflowID(u)
 	if err := r.connection.Client.TerminateWorkflow(ctx, id, "", "its update is closed"); err != nil && !unknown(err) {
 		return "", err
@@ -72,8 +97,13 @@ func (r *recovery) Stop(ctx context.Context, u deployments.UpdateName) (string, 
 // Recover ends an update in the place of its workflow. The history of its Run tells what had been done and was not saved
 // yet, which becomes part of the next checkpoint; steps of which nobody knows the end stand there as pending operations,
 // which the next update settles.
-func (r *recovery) Recover(ctx context.Context, in deployments.RecoverInput) (out deployments.Recovered, err error) {
+func (r *recovery) Recover(ctx context.Context, in deployments.RecoverInput) (deployments.Recovered, error) {
 	defer activities.Beat(ctx)()
+	out, err := r.recovered(ctx, in)
+	return out, edge(err)
+}
+
+func (r *recovery) recovered(ctx context.Context, in deployments.RecoverInput) (out deployments.Recovered, err error) {
 	moved, cancelled, err := r.connection.moved(ctx, in.Update)
 	if err != nil {
 		return out, err
@@ -175,11 +205,15 @@ func (r *recovery) withdraw(ctx context.Context, in deployments.RecoverInput, in
 		}
 	}
 	info.Status, info.Error, info.Next, info.Ended = string(statusOf(in)), in.Error, in.Next, time.Now().UTC()
-	return info, r.Enter(ctx, info)
+	return info, r.enter(ctx, info)
 }
 
 // Enter makes an update that ended without having had its stack part of the history, with its end as its log.
 func (r *recovery) Enter(ctx context.Context, info deployments.UpdateInfo) error {
+	return edge(r.enter(ctx, info))
+}
+
+func (r *recovery) enter(ctx context.Context, info deployments.UpdateInfo) error {
 	if err := r.connection.Store.PutInfo(ctx, info); err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
 
 	"github.com/deployctl/deployctl/activities"
 	"github.com/deployctl/deployctl/deployments"
@@ -56,7 +58,12 @@ func thingURN(name string) urn.URN { return urn.URN("urn:pulumi:s::p::t:index:T:
 // lostHouse is a store in which the update has the stack and has saved once, and whose worker can recover it.
 func lostHouse(t *testing.T, history *archive) (*recovery, *statestore.Store) {
 	t.Helper()
-	store, err := statestore.New(&statestore.Memory{}, statestore.Options{Master: make([]byte, 32)})
+	return lostHouseOn(t, history, &statestore.Memory{})
+}
+
+func lostHouseOn(t *testing.T, history *archive, objects statestore.Objects) (*recovery, *statestore.Store) {
+	t.Helper()
+	store, err := statestore.New(objects, statestore.Options{Master: make([]byte, 32)})
 	must(t, err)
 	must(t, store.CreateStack(t.Context(), lostUpdate.StackName, nil))
 	must(t, store.PutRequest(t.Context(), lostUpdate, deployments.UpdateRequest{Stack: lostUpdate.StackName, Kind: engine.KindUp}))
@@ -135,6 +142,57 @@ func TestAnUpdateWhoseHistoryIsGoneIsRecoveredFromWhatItHasSaved(t *testing.T) {
 		t.Errorf("it came to %+v", info)
 	}
 	holds(t, store, []string{"a"}, nil)
+}
+
+func TestWhatKeepsARecoveryFromSucceedingIsNamedAndLeftToTheStackToTryAgain(t *testing.T) {
+	objects := &statestore.Memory{}
+	r, _ := lostHouseOn(t, &archive{}, objects)
+	_, err := r.Recover(t.Context(), deployments.RecoverInput{Update: lostUpdate})
+	must(t, err)
+	second := deployments.UpdateName{StackName: lostUpdate.StackName, Version: "2"}
+	store, err := statestore.New(objects, statestore.Options{Master: make([]byte, 32)}) // nobody has the checkpoint in memory
+	must(t, err)
+	r.connection.Store, r.acts = store, activities.New(activities.Options{Store: store})
+	must(t, store.PutRequest(t.Context(), second, deployments.UpdateRequest{Stack: second.StackName, Kind: engine.KindUp}))
+	_, err = store.Claim(t.Context(), statestore.Claimant{Update: second, Writer: "w"})
+	must(t, err)
+	const key = "stacks/o/p/s/checkpoints/1.json.zst"
+	good, err := objects.Get(t.Context(), key)
+	must(t, err)
+	_, err = objects.Put(t.Context(), key, []byte("damaged"), statestore.Condition{})
+	must(t, err)
+
+	_, err = r.Recover(t.Context(), deployments.RecoverInput{Update: second})
+	var failure *temporal.ApplicationError
+	if !errors.As(err, &failure) || !failure.NonRetryable() || !strings.Contains(failure.Message(), key) {
+		t.Fatalf("it came to %v", err)
+	}
+	_, err = objects.Put(t.Context(), key, good.Data, statestore.Condition{})
+	must(t, err)
+	info, err := r.Recover(t.Context(), deployments.RecoverInput{Update: second})
+	must(t, err)
+	if info.Resources != 1 {
+		t.Errorf("it came to %+v", info)
+	}
+}
+
+func TestRecoveryTriesAgainWhatMayPassAndNothingElse(t *testing.T) {
+	for _, c := range []struct {
+		err   error
+		again bool
+	}{
+		{serviceerror.NewUnavailable("no hosts are available"), true},
+		{serviceerror.NewResourceExhausted(enums.RESOURCE_EXHAUSTED_CAUSE_RPS_LIMIT, "slow down"), true},
+		{serviceerror.NewPermissionDenied("no", ""), false},
+		{deployments.Errorf(deployments.CodeUnavailable, "the bucket cannot be reached"), true},
+		{deployments.Errorf(deployments.CodeFormat, "damaged"), false},
+		{errors.New("nobody knows"), false},
+	} {
+		var failure *temporal.ApplicationError
+		if err := edge(c.err); !errors.As(err, &failure) || failure.NonRetryable() == c.again {
+			t.Errorf("%v becomes %v", c.err, err)
+		}
+	}
 }
 
 // importing is the claim of an import, which is the stack's second version.

@@ -161,7 +161,7 @@ func (q *queue) info() deployments.StackInfo {
 	i := deployments.StackInfo{Stack: q.Stack, Version: q.Version}
 	if q.Active != nil {
 		active := describe(*q.Active)
-		active.Status = "running"
+		active.Status, active.Error = "running", q.Trouble
 		i.Active = &active
 	}
 	for _, w := range q.Queue {

@@ -2,7 +2,6 @@ package workflows
 
 import (
 	"errors"
-	"strconv"
 	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
@@ -10,7 +9,6 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/deployctl/deployctl/deployments"
-	"github.com/deployctl/deployctl/engine"
 )
 
 // stack is a Stack workflow between two continue-as-new.
@@ -22,12 +20,18 @@ type stack struct {
 	lock     workflow.Mutex // a submission at a time
 	finished workflow.ReceiveChannel
 	watch    *watch // of the active update
+
+	remains  *deployments.RecoverInput // of the active update, which closed without settling
+	trouble  *trouble                  // why the stack cannot go on; nil when it can
+	attempts int                       // that failed
+	asked    bool                      // somebody wants the next attempt now
 }
 
 // watch waits for an Update workflow to close.
 type watch struct {
 	closed workflow.Future
 	cancel workflow.CancelFunc
+	polled bool // by an activity: an error is that one's own
 }
 
 // Stack is the lock and the queue of one stack: it runs its updates one after another, and ends when it has been idle
@@ -38,7 +42,9 @@ func (w *Workflows) Stack(ctx workflow.Context, in deployments.StackInput) error
 	if err := s.listen(ctx); err != nil {
 		return err
 	}
-	s.begin(ctx)
+	if err := s.begin(ctx); err != nil {
+		return err
+	}
 	for {
 		s.receive(ctx)
 		if err := s.advance(ctx); err != nil {
@@ -71,24 +77,15 @@ func (s *stack) listen(ctx workflow.Context) error {
 		workflow.SetUpdateHandler(ctx, deployments.UpdateSubmit, s.submitted),
 		workflow.SetUpdateHandler(ctx, deployments.UpdateWithdraw, s.recall),
 		workflow.SetUpdateHandler(ctx, deployments.UpdateReserve, s.reserved),
+		workflow.SetUpdateHandler(ctx, deployments.UpdateRecover, s.recalled),
 	)
-}
-
-// begin takes up what was under way: carried over by continue-as-new, or named by the head.
-func (s *stack) begin(ctx workflow.Context) {
-	defer func() { s.opened = true }()
-	if s.Active == nil && len(s.Answers) == 0 && s.read(ctx) == nil && s.head.Active != nil && s.head.Active.Number() > 0 { // not a renaming or a removal
-		s.adopt(s.head, workflow.Now(ctx))
-	}
-	if s.Active != nil {
-		s.observe(ctx)
-	}
 }
 
 // read reads the head.
 func (s *stack) read(ctx workflow.Context) error {
 	s.head = deployments.Head{}
-	err := workflow.ExecuteActivity(onShared(ctx, "read the head"), deployments.ActivityHead, s.Stack).Get(ctx, &s.head)
+	reading := reporting(onShared(ctx, "read the head"))
+	err := workflow.ExecuteActivity(reading, deployments.ActivityHead, s.Stack).Get(ctx, &s.head)
 	if err == nil {
 		s.looked = workflow.Now(ctx)
 	}
@@ -102,7 +99,10 @@ func (s *stack) read(ctx workflow.Context) error {
 // submitted answers the update handler submit.
 func (s *stack) submitted(ctx workflow.Context, r deployments.UpdateRequest) (deployments.Accepted, error) {
 	ctx = lasting(ctx)
-	if err := workflow.Await(ctx, func() bool { return s.opened }); err != nil {
+	if a, ok := s.answered(r.RequestID); ok {
+		return a, nil
+	}
+	if err := s.ready(ctx); err != nil {
 		return deployments.Accepted{}, err
 	}
 	if err := s.lock.Lock(ctx); err != nil {
@@ -114,6 +114,9 @@ func (s *stack) submitted(ctx workflow.Context, r deployments.UpdateRequest) (de
 	}
 	if a, ok := s.answered(r.RequestID); ok {
 		return a, nil
+	}
+	if s.trouble != nil {
+		return deployments.Accepted{}, s.trouble.reason
 	}
 	// It is refused, since the stack moves, and comes back once it has been previewed again: what waits is not to run before that.
 	if _, confirmed := r.Previewed(); confirmed && len(s.Queue) > 0 && r.OnBusy == deployments.OnBusySupersede {
@@ -134,7 +137,7 @@ func (s *stack) look(ctx workflow.Context) error {
 // reserved answers the update handler reserve.
 func (s *stack) reserved(ctx workflow.Context) (int, error) {
 	ctx = lasting(ctx)
-	if err := workflow.Await(ctx, func() bool { return s.opened }); err != nil {
+	if err := s.ready(ctx); err != nil {
 		return 0, err
 	}
 	if _, err := workflow.AwaitWithTimeout(ctx, soonFree, func() bool { return !s.busy() }); err != nil {
@@ -159,7 +162,7 @@ func lasting(ctx workflow.Context) workflow.Context {
 
 // recall answers the update handler withdraw.
 func (s *stack) recall(ctx workflow.Context, w deployments.Withdrawal) (bool, error) {
-	err := workflow.Await(lasting(ctx), func() bool { return s.opened })
+	err := workflow.Await(lasting(ctx), func() bool { return s.opened || s.trouble != nil })
 	return err == nil && s.remove(w.Update, "cancelled before it began"), err
 }
 
@@ -174,7 +177,7 @@ func refusal(err error) error {
 // awake reports that there is something to do.
 func (s *stack) awake() bool {
 	return s.finished.Len() > 0 || len(s.withdrawn) > 0 || s.Active == nil && len(s.Queue) > 0 ||
-		s.watch != nil && s.watch.closed.IsReady()
+		s.watch != nil && s.watch.closed.IsReady() || s.trouble != nil && s.due()
 }
 
 // receive takes note of updates that have settled.
@@ -184,22 +187,16 @@ func (s *stack) receive(ctx workflow.Context) {
 		if !s.finished.ReceiveAsync(&f) {
 			return
 		}
-		if s.finish(f.Update) {
-			s.unwatch()
-		}
-	}
-}
-
-func (s *stack) unwatch() {
-	if s.watch != nil {
-		s.watch.cancel()
-		s.watch = nil
+		s.free(ctx, f.Update)
 	}
 }
 
 // advance recovers an update that closed without settling, tells of those that were withdrawn, and starts the next.
 func (s *stack) advance(ctx workflow.Context) error {
 	if s.watch != nil && s.watch.closed.IsReady() {
+		s.closed(ctx)
+	}
+	if s.Active != nil && s.watch == nil && s.due() {
 		if err := s.recover(ctx); err != nil {
 			return err
 		}
@@ -240,50 +237,7 @@ func (s *stack) observe(ctx workflow.Context) { s.watch = s.ended(ctx, s.Active.
 func (s *stack) ended(ctx workflow.Context, u deployments.UpdateName) *watch {
 	ctx, cancel := workflow.WithCancel(onShared(ctx, "wait for update "+u.Version))
 	ctx = workflow.WithHeartbeatTimeout(workflow.WithStartToCloseTimeout(ctx, forever), heartbeat)
-	return &watch{closed: workflow.ExecuteActivity(ctx, deployments.ActivityEnded, u), cancel: cancel}
-}
-
-// recover ends the active update in the place of its workflow, which closed without settling, once nothing of it moves
-// any more. The update's last signal may have come in the same moment; then there is nothing to do.
-func (s *stack) recover(ctx workflow.Context) error {
-	why := s.watch.closed.Get(ctx, nil)
-	s.watch = nil
-	if err := s.lock.Lock(ctx); err != nil { // nobody else gets the next version
-		return err
-	}
-	defer s.lock.Unlock()
-	s.receive(ctx)
-	if s.Active == nil {
-		return nil
-	}
-	in := deployments.RecoverInput{Update: s.Active.Update, Status: engine.StatusFailed, Error: "its workflow was ended from outside"}
-	var failure *temporal.ApplicationError
-	if errors.As(why, &failure) {
-		in.Error = failure.Message()
-		if failure.Type() == string(deployments.CodeCancelled) {
-			in.Status = engine.StatusCancelled
-		}
-	}
-	var host string
-	if err := workflow.ExecuteActivity(onShared(ctx, "stop what is left"), deployments.ActivityStop, in.Update).Get(ctx, &host); err != nil {
-		return err
-	}
-	if host != "" {
-		release(ctx, in.Update, []string{host})
-	}
-	in.Next, in.Held = strconv.Itoa(s.Version+1), s.Active.Request.RequestID != ""
-	var out deployments.Recovered
-	if err := workflow.ExecuteActivity(onLong(ctx, "recover "+s.first()), deployments.ActivityRecover, in).Get(ctx, &out); err != nil {
-		return err
-	}
-	if in.Held {
-		out.Request = s.Active.Request
-	}
-	s.finish(in.Update)
-	if out.Next != "" {
-		s.goOn(in.Update, out.Request, workflow.Now(ctx))
-	}
-	return nil
+	return &watch{closed: workflow.ExecuteActivity(ctx, deployments.ActivityEnded, u), cancel: cancel, polled: true}
 }
 
 // mayContinue reports that the history is long and that everything is in the input of the next run.

@@ -28,20 +28,26 @@ type yard struct {
 	recovered []deployments.RecoverInput
 	silent    bool   // updates close without settling
 	moved     string // the version of the one that is to go on as another
+	broken    error  // why nothing can be recovered
+	unread    error  // why the head cannot be read
+	blind     error  // why it cannot be told whether an update runs
 	answers   map[string]deployments.Accepted
 	refusals  map[string]error
 }
 
 func (y *yard) Head(context.Context, deployments.StackName) (deployments.Head, error) {
 	y.heads++
-	return y.head, nil
+	return y.head, y.unread
 }
 
-func (y *yard) Ended(context.Context, deployments.UpdateName) error { return nil }
+func (y *yard) Ended(context.Context, deployments.UpdateName) error { return y.blind }
 
 func (y *yard) Stop(context.Context, deployments.UpdateName) (string, error) { return "", nil }
 
 func (y *yard) Recover(_ context.Context, in deployments.RecoverInput) (out deployments.Recovered, err error) {
+	if y.broken != nil {
+		return out, y.broken
+	}
 	y.recovered = append(y.recovered, in)
 	if in.Update.Version == y.moved {
 		y.silent, out.Next = false, in.Next

@@ -62,6 +62,8 @@ const (
 	// soonFree is how long an import or a restore waits for a stack that is busy: whoever asks may know sooner than the stack that
 	// its update has ended.
 	soonFree = 5 * time.Second
+	// firstRepair and longestRepair bound the pauses between a Stack's attempts at what somebody may have to repair.
+	firstRepair, longestRepair = 5 * time.Second, 5 * time.Minute
 	// queueLimit bounds a stack's waiting updates, answersKept the answers remembered by request id.
 	queueLimit  = 100
 	answersKept = 200

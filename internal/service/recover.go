@@ -10,10 +10,10 @@ import (
 )
 
 // recoverPoll is how often it is looked whether an update has been recovered.
-const recoverPoll = 250 * time.Millisecond
+const recoverPoll = time.Second
 
-// Recover has the stack's workflow look, now, at the update that the stack's head names. That one takes up what runs, and ends
-// what was closed from outside; so it is what a next update would do first.
+// Recover has the stack's workflow recover, now, the update that the stack's head names: it is what a next update would do first.
+// The error of a recovery that cannot succeed says what is to be repaired.
 func (s *Service) Recover(ctx context.Context, name deployments.StackName) (deployments.UpdateInfo, error) {
 	head, err := s.Head(ctx, name)
 	if err != nil || head.Active == nil {
@@ -33,7 +33,7 @@ func (s *Service) Recover(ctx context.Context, name deployments.StackName) (depl
 			"%s is running, and needs no recovery: wait for it, or end it with `deployctl cancel`", u)
 	}
 	for released := false; ; {
-		if err := s.wake(ctx, name); err != nil {
+		if err := s.request(ctx, name, deployments.UpdateRecover, nil); err != nil {
 			return deployments.UpdateInfo{}, failure("recover the update", err)
 		}
 		info, err := s.Info(ctx, u)
@@ -74,10 +74,4 @@ func (s *Service) running(ctx context.Context, u deployments.UpdateName) (bool, 
 		}
 	}
 	return true, nil
-}
-
-// wake starts the stack's workflow if it does not run.
-func (s *Service) wake(ctx context.Context, name deployments.StackName) error {
-	_, err := s.temporal.ExecuteWorkflow(ctx, stackOptions(name), deployments.WorkflowStack, deployments.StackInput{Stack: name})
-	return err
 }

@@ -83,7 +83,8 @@ type watcher struct {
 	asked   time.Time
 	listed  time.Time
 	streams []string
-	missed  int // looks in a row that found nothing of the update
+	missed  int    // looks in a row that found nothing of the update
+	trouble string // of the stack, as it was told last
 }
 
 // watch sends the events of one update.
@@ -229,6 +230,9 @@ func (w *watcher) progress(ctx context.Context) (ended bool, err error) {
 		if err != nil {
 			return false, nil //nolint:nilerr // the next look may tell
 		}
+		if err := w.troubled(queue); err != nil {
+			return false, err
+		}
 		waiting := w.position(queue)
 		if waiting == nil {
 			return w.unbegun(ctx, queue) // or between the queue and the run
@@ -238,4 +242,17 @@ func (w *watcher) progress(ctx context.Context) (ended bool, err error) {
 		w.attempts(ctx, &p)
 	}
 	return false, w.send(deployments.WatchEvent{Progress: &p})
+}
+
+// troubled tells, whenever it is another, why the stack cannot go on to this update, or end it.
+func (w *watcher) troubled(queue deployments.StackInfo) error {
+	if queue.Active == nil || queue.Active.Error == w.trouble {
+		return nil
+	}
+	if w.trouble = queue.Active.Error; w.trouble == "" {
+		return nil
+	}
+	e := said(w.update, w.trouble)
+	e.Event.DiagnosticEvent.Severity = "warning"
+	return w.send(e)
 }

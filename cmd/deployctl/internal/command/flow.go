@@ -49,11 +49,15 @@ func change(kind engine.Kind) func(context.Context, *session) error {
 			}
 			request.RequestID = newRequestID()
 			accepted, err := s.submit(ctx, request)
-			for err == nil {
-				if err = s.follow(ctx, accepted, kind); deployments.CodeOf(err) != deployments.CodeNotFound {
+			for lost := 1; err == nil; lost++ {
+				err = s.follow(ctx, accepted, kind)
+				if deployments.CodeOf(err) != deployments.CodeNotFound || lost == mostLost {
 					return err
 				}
 				s.note("It lost its place in the queue, because its stack's workflow was ended from outside; asking again.")
+				if !pause(ctx, time.Duration(lost)*time.Second) {
+					return err
+				}
 				accepted, err = s.submit(ctx, request) // the same request is the same update, should it be known after all
 			}
 			now, moved := s.moved(ctx, err, request)
@@ -63,6 +67,20 @@ func change(kind engine.Kind) func(context.Context, *session) error {
 			s.note("The stack has been updated since the preview; previewing again.")
 			stack = now
 		}
+	}
+}
+
+// mostLost is how many times in a row an update may lose its place in the queue: then something ends the stack's workflow again and
+// again, and asking does not help.
+const mostLost = 3
+
+// pause waits, and reports whether it did before ctx ended.
+func pause(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(d):
+		return true
 	}
 }
 
@@ -87,7 +105,7 @@ func (s *session) moved(ctx context.Context, refusal error, r deployments.Update
 	}
 	now, err := s.service.Stack(ctx, r.Stack)
 	waited := false
-	for err == nil && now.Active != nil && r.OnBusy != deployments.OnBusyFail {
+	for err == nil && now.Active != nil && now.Active.Error == "" && r.OnBusy != deployments.OnBusyFail {
 		waited = true
 		s.note(fmt.Sprintf("Waiting for %s: it is changing the stack since the preview.", display.Holder(*now.Active)))
 		if err = s.service.Watch(ctx, now.Active.Update, func(deployments.WatchEvent) error { return nil }); err == nil {

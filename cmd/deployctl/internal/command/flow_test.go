@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -280,6 +281,34 @@ func TestAnInterruptOfTheSubmissionSaysThatTheUpdateMayGoOn(t *testing.T) {
 		t.Errorf("exit code %d\n%s", code, errs.String())
 	}
 	d.must("attach", "--stack", "organization/shop/dev")
+}
+
+// forgetful is a service whose stack loses every update that waits.
+type forgetful struct {
+	deployments.Service
+	watched atomic.Int32
+}
+
+func (f *forgetful) Watch(ctx context.Context, u deployments.UpdateName, send func(deployments.WatchEvent) error) error {
+	if u.Number() == 0 {
+		return f.Service.Watch(ctx, u, send)
+	}
+	f.watched.Add(1)
+	return deployments.Errorf(deployments.CodeNotFound, "%s is not waiting any more", u)
+}
+
+func TestAnUpdateThatLosesItsPlaceAgainAndAgainIsGivenUp(t *testing.T) {
+	d := inProject(t)
+	var out, errs syncBuffer
+	s := d.surroundings(&out, &errs)
+	service := &forgetful{Service: d.service}
+	s.Connect = func(context.Context, settings.Settings, Notices) (Connection, error) {
+		return Connection{Service: service}, nil
+	}
+	code := Main(context.Background(), s, []string{"deployctl", "up", "--yes"})
+	if code == 0 || service.watched.Load() != mostLost || !strings.Contains(errs.String(), "is not waiting any more") {
+		t.Errorf("exit code %d after %d tries\n%s", code, service.watched.Load(), errs.String())
+	}
 }
 
 func TestAnInterruptBeforeTheConfirmationEndsThePreviewToo(t *testing.T) {
