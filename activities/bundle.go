@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/recovery"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/workspace"
 )
 
@@ -71,7 +72,7 @@ func (a *Activities) fetch(ctx context.Context, stack deployments.StackName, m d
 		slots <- struct{}{}
 		go func() {
 			defer func() { <-slots }()
-			errs <- a.fetchFile(ctx, stack, f, making)
+			errs <- recovery.Do("unpacking "+f.Path, func() error { return a.fetchFile(ctx, stack, f, making) })
 		}()
 	}
 	for range m.Files {

@@ -6,7 +6,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
-	"github.com/pulumi/pulumi/sdk/v3/go/common/providers"
+	"github.com/deployctl/deployctl/internal/token"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
@@ -60,7 +60,7 @@ func (c cascade) replaces(ctx context.Context, r engine.State) (bool, []string, 
 	if !r.Custom || r.External {
 		return false, nil, nil
 	}
-	if ref, err := providers.ParseReference(r.Provider); err == nil && c.condemned[ref.URN()] {
+	if ref, err := token.ParseReference(r.Provider); err == nil && c.condemned[ref.URN()] {
 		return true, nil, nil
 	}
 	lost := c.lost(r)
@@ -117,7 +117,7 @@ func (c cascade) lost(r engine.State) []resource.PropertyKey {
 }
 
 func (c cascade) providerOf(ctx context.Context, r engine.State) (differ, error) {
-	if providers.IsProviderType(r.Type) {
+	if token.IsProvider(r.Type) {
 		return configurator{c.session}, nil
 	}
 	p, ok := c.providers[r.Provider]

@@ -5,7 +5,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
-	"github.com/pulumi/pulumi/sdk/v3/go/common/providers"
+	"github.com/deployctl/deployctl/internal/token"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
 )
@@ -37,7 +37,7 @@ func (a *Activities) Compare(ctx context.Context, in deployments.CompareInput) (
 }
 
 func (s *session) providerReplaces(ctx context.Context, old, new engine.Provider) (bool, error) {
-	ref, err := providers.ParseReference(new.Ref)
+	ref, err := token.ParseReference(new.Ref)
 	if err != nil {
 		return false, ours(deployments.Errorf(deployments.CodeInternal, "provider %q: %w", new.Ref, err))
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/deployctl/deployctl/internal/pluginhost"
+	"github.com/deployctl/deployctl/internal/token"
 	"github.com/google/uuid"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/providers"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
@@ -34,7 +35,7 @@ func settings(inputs resource.PropertyMap) resource.PropertyMap {
 
 // packageOf reads from a provider resource's type and inputs which plugin serves it.
 func packageOf(t tokens.Type, inputs resource.PropertyMap) (pluginhost.Package, error) {
-	provides := string(providers.GetProviderPackage(t))
+	provides := string(token.ProviderPackage(t))
 	internal := inputs // where older checkpoints have it
 	if v := inputs[internalKey]; v.IsObject() {
 		internal = v.ObjectValue()

@@ -10,6 +10,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/recovery"
 )
 
 // ErrRunEnded is what Runs answers when the Run workflow is closed: nobody listens any more.
@@ -79,9 +80,14 @@ func newConversation(runs Runs, u deployments.UpdateName, epoch int) *conversati
 func (c *conversation) hold(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	var directions sync.WaitGroup
-	directions.Go(func() { c.end(c.deliver(ctx)); cancel() })
-	directions.Go(func() { c.end(c.listen(ctx)); cancel() })
+	directions.Go(func() { c.keep(ctx, c.deliver); cancel() })
+	directions.Go(func() { c.keep(ctx, c.listen); cancel() })
 	directions.Wait()
+}
+
+// keep keeps up one direction, whose end is that of the conversation.
+func (c *conversation) keep(ctx context.Context, direction func(context.Context) error) {
+	c.end(recovery.Do("talking with the run of an update", func() error { return direction(ctx) }))
 }
 
 // say queues a message that has no reply.

@@ -18,9 +18,6 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 )
 
-// maxMessage is the largest message in bytes between us, programs and plugins, as in the rest of the ecosystem.
-const maxMessage = 400 << 20
-
 // monitor is the engine as a program, and the providers that construct components for it, see it. It belongs to one
 // epoch: what it remembers is what was registered in this run of the program.
 type monitor struct {
@@ -55,7 +52,7 @@ func newMonitor(s *session, talk *conversation, goal engine.Goal, require []plug
 	for _, p := range require {
 		m.require[p.Name] = p
 	}
-	m.server = grpc.NewServer(grpc.MaxRecvMsgSize(maxMessage), grpc.MaxSendMsgSize(maxMessage))
+	m.server = grpc.NewServer(pluginhost.ServerOptions(nil)...)
 	pulumirpc.RegisterResourceMonitorServer(m.server, m)
 	go func() { _ = m.server.Serve(listener) }() // ends by stop
 	return m, nil

@@ -3,6 +3,7 @@ package activities
 import (
 	"context"
 
+	"github.com/deployctl/deployctl/internal/recovery"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/config"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
@@ -133,8 +134,12 @@ func await[T any](ctx context.Context, call func() (T, error)) (T, error) {
 	}
 	done := make(chan outcome, 1)
 	go func() {
-		v, err := call()
-		done <- outcome{v, err}
+		var o outcome
+		o.err = recovery.Do("calling a provider", func() (err error) {
+			o.value, err = call()
+			return err
+		})
+		done <- o
 	}()
 	select {
 	case o := <-done:

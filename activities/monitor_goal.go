@@ -8,7 +8,7 @@ import (
 
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/bags"
-	"github.com/pulumi/pulumi/sdk/v3/go/common/providers"
+	"github.com/deployctl/deployctl/internal/token"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
@@ -32,7 +32,7 @@ func (m *monitor) read(ctx context.Context, req *pulumirpc.RegisterResourceReque
 		g.DeleteBeforeReplace = &req.DeleteBeforeReplace
 	}
 	if g.Custom || g.Remote {
-		if _, err := tokens.ParseTypeToken(req.GetType()); err != nil {
+		if _, err := token.ParseType(req.GetType()); err != nil {
 			return nil, status.Error(codes.InvalidArgument, err.Error())
 		}
 	}
@@ -157,10 +157,10 @@ func (m *monitor) readProvider(ctx context.Context, req *pulumirpc.RegisterResou
 			}
 		}
 	}
-	if !g.Remote && (!g.Custom || providers.IsProviderType(g.Type)) {
+	if !g.Remote && (!g.Custom || token.IsProvider(g.Type)) {
 		return nil
 	}
-	pkg := g.Type.Package()
+	pkg := token.Package(g.Type)
 	named := req.GetProvider()
 	if named == "" {
 		named = req.GetProviders()[string(pkg)]

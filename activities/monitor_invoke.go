@@ -2,9 +2,8 @@ package activities
 
 import (
 	"context"
-	"strings"
 
-	"github.com/pulumi/pulumi/sdk/v3/go/common/providers"
+	"github.com/deployctl/deployctl/internal/token"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
@@ -21,14 +20,17 @@ const getResource = "pulumi:pulumi:getResource"
 func (m *monitor) Invoke(
 	ctx context.Context, req *pulumirpc.ResourceInvokeRequest,
 ) (*pulumirpc.ResourceInvokeResponse, error) {
-	token := tokens.ModuleMember(req.GetTok())
+	function, err := token.ParseFunction(req.GetTok())
+	if err != nil {
+		return nil, status.Error(codes.InvalidArgument, err.Error())
+	}
 	args, err := plugin.UnmarshalProperties(req.GetArgs(), m.unmarshalOptions(req.GetTok()))
 	if err != nil {
-		return nil, status.Errorf(codes.InvalidArgument, "arguments of %s: %v", token, err)
+		return nil, status.Errorf(codes.InvalidArgument, "arguments of %s: %v", function, err)
 	}
 	parent, err := urn.ParseOptional(req.GetParent())
 	if err != nil {
-		return nil, status.Errorf(codes.InvalidArgument, "parent of %s: %v", token, err)
+		return nil, status.Errorf(codes.InvalidArgument, "parent of %s: %v", function, err)
 	}
 	dependencies, err := parseURNs("dependency of "+req.GetTok(), req.GetDependsOn())
 	if err != nil {
@@ -55,15 +57,15 @@ func (m *monitor) Invoke(
 func (m *monitor) invoke(
 	ctx context.Context, req *pulumirpc.ResourceInvokeRequest, parent urn.URN, args resource.PropertyMap,
 ) (plugin.InvokeResponse, error) {
-	token := tokens.ModuleMember(req.GetTok())
-	if token == getResource {
+	function := tokens.ModuleMember(req.GetTok())
+	if function == getResource {
 		return m.getResource(ctx, args)
 	}
 	named := req.GetProvider()
 	if above, ok := m.seen.get(parent); ok && named == "" {
-		named = above.providers[string(token.Package())]
+		named = above.providers[string(token.Package(function))]
 	}
-	p, err := m.request(token.Package(), req)
+	p, err := m.request(token.Package(function), req)
 	if err != nil {
 		return plugin.InvokeResponse{}, err
 	}
@@ -76,10 +78,10 @@ func (m *monitor) invoke(
 		return plugin.InvokeResponse{}, err
 	}
 	result, err := await(ctx, func() (plugin.InvokeResponse, error) {
-		return provider.Invoke(ctx, plugin.InvokeRequest{Tok: token, Args: args, Preview: m.goal.DryRun})
+		return provider.Invoke(ctx, plugin.InvokeRequest{Tok: function, Args: args, Preview: m.goal.DryRun})
 	})
 	if err != nil {
-		return result, status.Errorf(codes.Unknown, "invocation of %s returned an error: %s", token, message(err))
+		return result, status.Errorf(codes.Unknown, "invocation of %s returned an error: %s", function, message(err))
 	}
 	return result, nil
 }
@@ -159,11 +161,10 @@ func (m *monitor) Call(ctx context.Context, req *pulumirpc.ResourceCallRequest) 
 // whose method it is.
 func (m *monitor) callee(ctx context.Context, req *pulumirpc.ResourceCallRequest) (string, error) {
 	self := req.GetArgs().GetFields()["__self__"].GetStructValue().GetFields()
-	token := tokens.ModuleMember(req.GetTok())
-	if providers.IsProviderType(tokens.Type(token)) {
+	if token.IsProvider(req.GetTok()) {
 		ref := self["urn"].GetStringValue() + resource.URNNameDelimiter + self["id"].GetStringValue()
-		if _, err := providers.ParseReference(ref); err != nil {
-			return "", status.Errorf(codes.InvalidArgument, "%s needs the provider as __self__: %v", token, err)
+		if _, err := token.ParseReference(ref); err != nil {
+			return "", status.Errorf(codes.InvalidArgument, "%s needs the provider as __self__: %v", req.GetTok(), err)
 		}
 		return ref, nil
 	}
@@ -177,9 +178,9 @@ func (m *monitor) callee(ctx context.Context, req *pulumirpc.ResourceCallRequest
 			named = res.constructedBy
 		}
 	}
-	pkg := token.Package()
-	if i := strings.IndexByte(string(token), ':'); i > 0 {
-		pkg = tokens.Package(token[:i])
+	pkg := token.Package(req.GetTok())
+	if pkg == "" {
+		return "", status.Errorf(codes.InvalidArgument, "method %q is not of the form package:module:name", req.GetTok())
 	}
 	p, err := m.request(pkg, req)
 	if err != nil {

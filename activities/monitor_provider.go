@@ -12,8 +12,9 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/pluginhost"
+	"github.com/deployctl/deployctl/internal/recovery"
+	"github.com/deployctl/deployctl/internal/token"
 	"github.com/google/uuid"
-	"github.com/pulumi/pulumi/sdk/v3/go/common/providers"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/tokens"
 	pulumirpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
@@ -173,7 +174,7 @@ type defaultProvider struct {
 // provider is the reference of the provider that a call names, or else of the package's default provider.
 func (m *monitor) provider(ctx context.Context, named string, p packageRequest) (string, error) {
 	if named != "" {
-		if _, err := providers.ParseReference(named); err != nil {
+		if _, err := token.ParseReference(named); err != nil {
 			return "", status.Errorf(codes.InvalidArgument, "provider %q: %v", named, err)
 		}
 		return named, nil
@@ -194,8 +195,9 @@ func (m *monitor) provider(ctx context.Context, named string, p packageRequest) 
 		d = &defaultProvider{ready: make(chan struct{})}
 		m.defaults[key] = d
 		go func() { // for all who ask, so it outlives the call that was first
+			defer close(d.ready)
+			defer recovery.Into(&d.err, "registering the default provider of package "+p.provides())
 			d.ref, d.err = m.registerDefault(context.WithoutCancel(ctx), p)
-			close(d.ready)
 		}()
 	}
 	m.mu.Unlock()
@@ -216,7 +218,7 @@ func (m *monitor) registerDefault(ctx context.Context, p packageRequest) (string
 		return "", rpcError(err)
 	}
 	reg := engine.Registration{
-		Type: providers.MakeProviderType(tokens.Package(p.provides())), Name: p.defaultName(), Custom: true, Inputs: bag,
+		Type: token.ProviderType(p.provides()), Name: p.defaultName(), Custom: true, Inputs: bag,
 	}
 	reply, err := m.register(ctx, reg)
 	if err := refusal(reply, err); err != nil {
@@ -231,7 +233,7 @@ func (m *monitor) registerDefault(ctx context.Context, p packageRequest) (string
 // remember keeps the configuration of a registered provider for the calls that the monitor itself makes, and gives its
 // reference.
 func (m *monitor) remember(ctx context.Context, reply engine.Reply, inputs resource.PropertyMap) (string, error) {
-	ref, err := providers.NewReference(reply.URN, resource.ID(reply.ID))
+	ref, err := token.NewReference(reply.URN, resource.ID(reply.ID))
 	if err != nil {
 		return "", rpcError(err)
 	}

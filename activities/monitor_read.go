@@ -5,7 +5,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
-	"github.com/pulumi/pulumi/sdk/v3/go/common/providers"
+	"github.com/deployctl/deployctl/internal/token"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/tokens"
@@ -56,7 +56,7 @@ func (m *monitor) readRequested(ctx context.Context, req *pulumirpc.ReadResource
 		Type: tokens.Type(req.GetType()), Name: req.GetName(), ID: req.GetId(), Provider: req.GetProvider(),
 		AdditionalSecretOutputs: req.GetAdditionalSecretOutputs(), SourcePosition: m.places.position(req.GetSourcePosition()),
 	}
-	if _, err := tokens.ParseTypeToken(req.GetType()); err != nil {
+	if _, err := token.ParseType(req.GetType()); err != nil {
 		return read, status.Error(codes.InvalidArgument, err.Error())
 	}
 	var err error
@@ -75,8 +75,8 @@ func (m *monitor) readRequested(ctx context.Context, req *pulumirpc.ReadResource
 	if read.Inputs, err = m.session.values.Encode(ctx, plain(inputs)); err != nil {
 		return read, rpcError(err)
 	}
-	if !providers.IsProviderType(read.Type) {
-		p, err := m.request(read.Type.Package(), req)
+	if !token.IsProvider(read.Type) {
+		p, err := m.request(token.Package(read.Type), req)
 		if err != nil {
 			return read, err
 		}

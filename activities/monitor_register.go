@@ -4,11 +4,10 @@ import (
 	"context"
 
 	"github.com/deployctl/deployctl/engine"
-	"github.com/pulumi/pulumi/sdk/v3/go/common/providers"
+	"github.com/deployctl/deployctl/internal/token"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
-	"github.com/pulumi/pulumi/sdk/v3/go/common/tokens"
 	pulumirpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -47,7 +46,7 @@ func (m *monitor) RegisterResource(
 	}
 
 	g.inputs = plain(g.inputs)
-	if providers.IsProviderType(g.Type) {
+	if token.IsProvider(g.Type) {
 		if err := m.specifyProvider(req, g); err != nil {
 			return nil, err
 		}
@@ -82,7 +81,7 @@ func refuseOptions(req *pulumirpc.RegisterResourceRequest) error {
 	if hooks > 0 {
 		return unsupported("resource hooks")
 	}
-	if len(req.GetEnvVarMappings()) > 0 && !providers.IsProviderType(tokens.Type(req.GetType())) {
+	if len(req.GetEnvVarMappings()) > 0 && !token.IsProvider(req.GetType()) {
 		return status.Error(codes.InvalidArgument, "envVarMappings can only be used with provider resources")
 	}
 	return nil
@@ -102,8 +101,8 @@ func inherit(req *pulumirpc.RegisterResourceRequest, parent registered) {
 	if req.GetProvider() != "" || parent.provider == "" {
 		return
 	}
-	ref, err := providers.ParseReference(parent.provider)
-	samePackage := err == nil && string(ref.URN().Type().Name()) == string(tokens.Type(req.GetType()).Package())
+	ref, err := token.ParseReference(parent.provider)
+	samePackage := err == nil && token.ProviderPackage(ref.URN().Type()) == token.Package(req.GetType())
 	if component := !req.GetCustom() && !req.GetRemote(); component || samePackage {
 		req.Provider = parent.provider
 	}
@@ -111,7 +110,7 @@ func inherit(req *pulumirpc.RegisterResourceRequest, parent registered) {
 
 // specifyProvider puts into the inputs of an explicit provider which plugin it uses, as default providers have it.
 func (m *monitor) specifyProvider(req *pulumirpc.RegisterResourceRequest, g *goal) error {
-	p, err := m.request(providers.GetProviderPackage(g.Type), req)
+	p, err := m.request(token.ProviderPackage(g.Type), req)
 	if err != nil {
 		return err
 	}
@@ -136,7 +135,7 @@ func (m *monitor) note(ctx context.Context, g *goal, reply engine.Reply) error {
 		res.providers = g.providers
 	}
 	m.seen.put(reply.URN, res)
-	if providers.IsProviderType(g.Type) && reply.Result == engine.ResultSuccess {
+	if token.IsProvider(g.Type) && reply.Result == engine.ResultSuccess {
 		_, err := m.remember(ctx, reply, g.inputs)
 		return err
 	}

@@ -9,8 +9,9 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/pluginhost"
+	"github.com/deployctl/deployctl/internal/recovery"
+	"github.com/deployctl/deployctl/internal/token"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/diag"
-	"github.com/pulumi/pulumi/sdk/v3/go/common/providers"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
 )
@@ -39,7 +40,10 @@ func (a *Activities) Plan(ctx context.Context, in deployments.PlanInput) (deploy
 		slots <- struct{}{}
 		planning.Go(func() {
 			defer func() { <-slots }()
-			results[i], errs[i] = s.planOne(ctx, p)
+			errs[i] = recovery.Do("planning "+string(p.URN), func() (err error) {
+				results[i], err = s.planOne(ctx, p)
+				return err
+			})
 			hide := s.curtain(ctx, append(bagsOf(p.Provider, p.Old), p.Goal.Inputs)...)
 			results[i].Error, errs[i] = hide(results[i].Error), hide.failure(errs[i])
 			hide.failures(results[i].Failures)
@@ -129,7 +133,7 @@ func (s *session) newPlanner(ctx context.Context, p engine.Plan) (*planner, erro
 
 // planningProvider gives the provider that plans a resource.
 func (s *session) planningProvider(ctx context.Context, p engine.Plan) (resourceProvider, error) {
-	if providers.IsProviderType(p.URN.Type()) {
+	if token.IsProvider(p.URN.Type()) {
 		return configurator{s}, nil
 	}
 	return s.providerOf(ctx, p.Provider)

@@ -8,6 +8,7 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/bags"
 	"github.com/deployctl/deployctl/internal/pluginhost"
+	"github.com/deployctl/deployctl/internal/token"
 	"github.com/deployctl/deployctl/provider"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
@@ -68,7 +69,7 @@ func (s *session) settleRule(ctx context.Context, p *pluginhost.Provider, t toke
 		return rule
 	}
 	resp, err := p.GetMapping(ctx, plugin.GetMappingRequest{Key: provider.SettleMapping})
-	if err != nil || len(resp.Data) == 0 || resp.Provider != string(t.Package()) {
+	if err != nil || len(resp.Data) == 0 || resp.Provider != string(token.Package(t)) {
 		return settleRule{}
 	}
 	var told map[string]provider.Settle

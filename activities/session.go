@@ -14,6 +14,7 @@ import (
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/bags"
 	"github.com/deployctl/deployctl/internal/pluginhost"
+	"github.com/deployctl/deployctl/internal/token"
 	"github.com/deployctl/deployctl/statestore"
 	"github.com/gofrs/flock"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/diag"
@@ -146,7 +147,7 @@ func (s *session) accountOf(ctx context.Context, p *engine.Provider) (*account, 
 // account gives the account of the provider with a reference and these inputs.
 func (s *session) account(reference string, inputs resource.PropertyMap) (a *account, err error) {
 	a = &account{config: settings(inputs)}
-	if a.reference, err = providers.ParseReference(reference); err != nil {
+	if a.reference, err = token.ParseReference(reference); err != nil {
 		return nil, ours(deployments.Errorf(deployments.CodeInternal, "provider %q: %w", reference, err))
 	}
 	if a.pkg, err = packageOf(a.reference.URN().Type(), inputs); err != nil {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/pluginhost"
+	"github.com/deployctl/deployctl/internal/recovery"
 	"github.com/deployctl/deployctl/provider"
 	"github.com/deployctl/deployctl/statestore"
 	pulumirpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
@@ -70,7 +71,7 @@ func (a *Activities) host(
 // open fills a session, and takes it out again if that fails.
 func (a *Activities) open(ctx context.Context, s *session) {
 	defer close(s.ready)
-	if s.err = a.fill(ctx, s); s.err == nil {
+	if s.err = recovery.Do("opening update "+s.update.String(), func() error { return a.fill(ctx, s) }); s.err == nil {
 		return
 	}
 	a.mu.Lock()

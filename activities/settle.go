@@ -7,8 +7,8 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/pluginhost"
+	"github.com/deployctl/deployctl/internal/token"
 	"github.com/deployctl/deployctl/provider"
-	"github.com/pulumi/pulumi/sdk/v3/go/common/providers"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
 	"go.temporal.io/sdk/temporal"
@@ -76,7 +76,7 @@ func (at *attempt) settle(ctx context.Context, again bool) (engine.StepFinished,
 	if err != nil || ok {
 		return found, err
 	}
-	if at.step.Preview || at.step.Provider == nil || providers.IsProviderType(at.step.Type) {
+	if at.step.Preview || at.step.Provider == nil || token.IsProvider(at.step.Type) {
 		return absent, nil // it has no effect that could have happened
 	}
 	p, err := at.session.providerOf(ctx, at.step.Provider)

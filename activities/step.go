@@ -8,7 +8,8 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/pluginhost"
-	"github.com/pulumi/pulumi/sdk/v3/go/common/providers"
+	"github.com/deployctl/deployctl/internal/recovery"
+	"github.com/deployctl/deployctl/internal/token"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
 	"go.temporal.io/sdk/activity"
@@ -107,7 +108,7 @@ func (at *attempt) run(ctx context.Context) (engine.StepFinished, error) {
 		return engine.StepFinished{}, err
 	}
 	defer at.session.turns.give()
-	if providers.IsProviderType(at.step.Type) {
+	if token.IsProvider(at.step.Type) {
 		return at.configure(ctx)
 	}
 	if at.step.Provider == nil { // a component is nothing but its children
@@ -185,6 +186,7 @@ func mutate[T any](
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
+		defer recovery.Into(&err, "making "+string(at.step.URN))
 		value, err = call(context.WithoutCancel(ctx))
 	}()
 	answered := func() (engine.StepFinished, error) {

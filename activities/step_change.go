@@ -6,6 +6,7 @@ import (
 
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/pluginhost"
+	"github.com/deployctl/deployctl/internal/token"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/providers"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
@@ -192,7 +193,7 @@ func (at *attempt) configure(ctx context.Context) (engine.StepFinished, error) {
 		return deref(ended), err
 	}
 	result.Inputs = checked
-	ref, err := providers.NewReference(at.step.URN, resource.ID(result.ID))
+	ref, err := token.NewReference(at.step.URN, resource.ID(result.ID))
 	if err != nil {
 		return failed(err.Error()), nil
 	}

@@ -1,6 +1,7 @@
 package deployments
 
 import (
+	"strings"
 	"time"
 
 	"github.com/pulumi/pulumi/sdk/v3/go/common/tokens"
@@ -25,5 +26,6 @@ func (r Retries) Of(t tokens.Type) Retry {
 	if own, ok := r[string(t)]; ok {
 		return own
 	}
-	return r[string(t.Package())]
+	pkg, _, _ := strings.Cut(string(t), ":") // t.Package() panics for a type without a module
+	return r[pkg]
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/deployctl/deployctl/internal/recovery"
 	pulumirpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
 	"google.golang.org/grpc"
 )
@@ -45,8 +46,8 @@ func serve(ctx context.Context, runtime string, args []string) error {
 	if err != nil {
 		return err
 	}
-	server := grpc.NewServer( // its Stop waits for programs to be killed
-		grpc.MaxRecvMsgSize(maxMessage), grpc.MaxSendMsgSize(maxMessage), grpc.WaitForHandlers(true))
+	server := grpc.NewServer(append(recovery.ServerOptions(nil), // its Stop waits for programs to be killed
+		grpc.MaxRecvMsgSize(maxMessage), grpc.MaxSendMsgSize(maxMessage), grpc.WaitForHandlers(true))...)
 	pulumirpc.RegisterLanguageRuntimeServer(server, host)
 	fmt.Println(listener.Addr().(*net.TCPAddr).Port)
 

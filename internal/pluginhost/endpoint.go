@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/deployctl/deployctl/internal/pluginhost/process"
+	"github.com/deployctl/deployctl/internal/recovery"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/diag"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/connectivity"
@@ -113,7 +114,7 @@ func (e *endpoint) dial(ctx context.Context, target string, opts ...grpc.DialOpt
 		grpc.WithNoProxy(),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage), grpc.MaxCallSendMsgSize(maxMessage)),
 		grpc.WithStatsHandler(callWatcher{}),
-		grpc.WithChainUnaryInterceptor(markFate),
+		grpc.WithChainUnaryInterceptor(markFate, checkAnswer),
 		grpc.WithChainStreamInterceptor(markStream),
 	)...)
 	if err != nil {
@@ -146,6 +147,7 @@ func (e *endpoint) dial(ctx context.Context, target string, opts ...grpc.DialOpt
 // embed runs a server in this process as if it were a plugin; register adds its services. It listens nowhere.
 func embed(name string, register func(*grpc.Server), opts ...grpc.ServerOption) (*endpoint, error) {
 	listener := bufconn.Listen(1 << 20)
+	opts = append(opts, recovery.ServerOptions(nil)...)
 	server := grpc.NewServer(append(opts, grpc.MaxRecvMsgSize(maxMessage), grpc.MaxSendMsgSize(maxMessage))...)
 	register(server)
 	go func() { _ = server.Serve(listener) }() // ends by Stop

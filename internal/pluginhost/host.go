@@ -105,7 +105,7 @@ func (h *Host) serve() error {
 	}
 	h.address = listener.Addr().String()
 	h.engine = &engineServer{log: h.opts.Log}
-	h.server = grpc.NewServer(grpc.MaxRecvMsgSize(maxMessage), grpc.MaxSendMsgSize(maxMessage))
+	h.server = grpc.NewServer(ServerOptions(nil)...)
 	pulumirpc.RegisterEngineServer(h.server, h.engine)
 	codegenrpc.RegisterLoaderServer(h.server, &loaderServer{schema: h.schema})
 	codegenrpc.RegisterMapperServer(h.server, mapperServer{})

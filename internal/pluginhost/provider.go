@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync"
 
+	"github.com/deployctl/deployctl/internal/recovery"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
 	pulumirpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
 	"google.golang.org/grpc"
@@ -77,8 +78,9 @@ func (p *Provider) spoiled() bool {
 func (p *Provider) Configure(ctx context.Context, req plugin.ConfigureRequest) (plugin.ConfigureResponse, error) {
 	p.configuring.Do(func() {
 		go func() {
+			defer close(p.configured)
+			defer recovery.Into(&p.configErr, "configuring a provider")
 			p.configErr = p.configure(ctx, req)
-			close(p.configured)
 		}()
 	})
 	select {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/blang/semver"
 	"github.com/deployctl/deployctl/internal/languagehost"
+	"github.com/deployctl/deployctl/internal/recovery"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/diag"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
@@ -112,8 +113,9 @@ func (h *Host) fill(key providerKey, pkg Package) (*providerSlot, error) {
 	slot := &providerSlot{ready: make(chan struct{})}
 	h.providers[key] = slot
 	go func() {
+		defer close(slot.ready)
+		defer recovery.Into(&slot.err, "starting provider "+pkg.Name)
 		slot.provider, slot.err = h.startProvider(pkg)
-		close(slot.ready)
 	}()
 	return slot, nil
 }
@@ -206,7 +208,7 @@ func (h *Host) openProvider(e *endpoint, dir string, parameter *Parameter) (*Pro
 	}
 	w := &wire{ResourceProviderClient: pulumirpc.NewResourceProviderClient(e.conn), sent: map[string]int{}}
 	p := &Provider{
-		Provider: plugin.NewProviderWithClient(pctx, w, false),
+		Provider: guarded{plugin.NewProviderWithClient(pctx, w, false)},
 		end:      e, wire: w, configured: make(chan struct{}),
 	}
 

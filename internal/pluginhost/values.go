@@ -1,0 +1,98 @@
+package pluginhost
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/deployctl/deployctl/internal/recovery"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/known/structpb"
+)
+
+// deepest is how many objects and lists may be nested in a value of a program or plugin.
+const deepest = 500
+
+// ServerOptions are those of every server that programs and plugins call: messages of the size that the ecosystem uses,
+// values that can be read, and panics that end their call only. Told, which may be nil, is called with each panic.
+func ServerOptions(told func(error)) []grpc.ServerOption {
+	return append(recovery.ServerOptions(told),
+		grpc.MaxRecvMsgSize(maxMessage), grpc.MaxSendMsgSize(maxMessage), grpc.ChainUnaryInterceptor(checkRequest))
+}
+
+func checkRequest(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+	if err := checkValues(req); err != nil {
+		return nil, status.Error(codes.InvalidArgument, err.Error())
+	}
+	return handle(ctx, req)
+}
+
+// checkAnswer refuses answers of plugins with values that cannot be read. The call has been made by then.
+func checkAnswer(
+	ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption,
+) error {
+	if err := invoke(ctx, method, req, reply, conn, opts...); err != nil {
+		return err
+	}
+	if err := checkValues(reply); err != nil {
+		return status.Errorf(codes.Internal, "the plugin's answer cannot be read: %v", err)
+	}
+	return nil
+}
+
+// checkValues checks the values in a message that the SDK's readers take for granted: each has a kind, and they are not
+// nested without end.
+func checkValues(message any) (err error) {
+	m, ok := message.(proto.Message)
+	if !ok {
+		return nil
+	}
+	m.ProtoReflect().Range(func(field protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		if field.Message() == nil || field.IsList() || field.IsMap() {
+			return true
+		}
+		switch x := v.Message().Interface().(type) {
+		case *structpb.Struct:
+			err = checkStruct(x, string(field.Name()), deepest)
+		case *structpb.Value:
+			err = checkValue(x, string(field.Name()), deepest)
+		}
+		return err == nil
+	})
+	return err
+}
+
+func checkStruct(s *structpb.Struct, path string, depth int) error {
+	if depth == 0 {
+		return fmt.Errorf("%.100s… is nested more than %d levels deep", path, deepest)
+	}
+	for name, v := range s.GetFields() {
+		if err := checkValue(v, path+"."+name, depth-1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func checkValue(v *structpb.Value, path string, depth int) error {
+	switch x := v.GetKind().(type) {
+	case nil:
+		return fmt.Errorf("%.100s has a value of no kind", path)
+	case *structpb.Value_StructValue:
+		return checkStruct(x.StructValue, path, depth)
+	case *structpb.Value_ListValue:
+		if depth == 0 {
+			return fmt.Errorf("%.100s… is nested more than %d levels deep", path, deepest)
+		}
+		for i, e := range x.ListValue.GetValues() {
+			if err := checkValue(e, path+"["+strconv.Itoa(i)+"]", depth-1); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
