@@ -15,6 +15,7 @@ import (
 
 	"github.com/deployctl/deployctl/client"
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/grpcapi"
 	"github.com/deployctl/deployctl/internal/grpcapi/memory"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
@@ -98,7 +99,7 @@ func TestAnUpdateTravelsWhole(t *testing.T) {
 	request := deployments.UpdateRequest{
 		Stack: dev, RequestID: "r1", Kind: "up", OnBusy: deployments.OnBusyFail, Environment: []string{"A=B"},
 		Config:  map[string]deployments.ConfigValue{"shop:size": {Value: "3", Secret: true, Object: true}},
-		Secrets: deployments.SecretsProvider{Type: "passphrase", Salt: "v1:x:y", Key: []byte{1, 2, 3}},
+		Secrets: deployments.SecretsProvider{Type: "passphrase", Salt: "v1:x:y", Key: bytes.Repeat([]byte{1}, 32)},
 		Refresh: true, Targets: []string{"t"}, TargetDependents: true, Replace: []string{"r"}, ContinueOnError: true,
 		Parallel: 7, WaitOnUnknown: true, Message: "first", Initiator: "ann",
 	}
@@ -132,7 +133,7 @@ func TestTheTokensNameBeatsWhatTheClientSays(t *testing.T) {
 	if err := c.CreateStack(t.Context(), dev, nil); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Submit(t.Context(), deployments.UpdateRequest{Stack: dev, RequestID: "r", Initiator: "root"}); err != nil {
+	if _, err := c.Submit(t.Context(), deployments.UpdateRequest{Stack: dev, RequestID: "r", Kind: engine.KindRefresh, Initiator: "root"}); err != nil {
 		t.Fatal(err)
 	}
 	if got := service.Requests[0].Initiator; got != "ci" {
@@ -163,7 +164,7 @@ func TestAWatchGoesOnBehindItsLastEventAfterARestartOfTheService(t *testing.T) {
 	if err := c.CreateStack(t.Context(), dev, nil); err != nil {
 		t.Fatal(err)
 	}
-	accepted, err := c.Submit(t.Context(), deployments.UpdateRequest{Stack: dev, RequestID: "r"})
+	accepted, err := c.Submit(t.Context(), deployments.UpdateRequest{Stack: dev, RequestID: "r", Kind: engine.KindRefresh})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -305,7 +306,7 @@ func TestTheCallbackEndsAWatch(t *testing.T) {
 	if err := c.CreateStack(t.Context(), dev, nil); err != nil {
 		t.Fatal(err)
 	}
-	accepted, err := c.Submit(t.Context(), deployments.UpdateRequest{Stack: dev, RequestID: "r"})
+	accepted, err := c.Submit(t.Context(), deployments.UpdateRequest{Stack: dev, RequestID: "r", Kind: engine.KindRefresh})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -71,7 +71,13 @@ func ParseStackName(s string, defaults StackName) (StackName, error) {
 	return name, name.Validate()
 }
 
-// UpdateName names one update of a stack: ORG/PROJECT/STACK/VERSION. Previews have versions of their own ("p" and a
+// previewPrefix begins the version of a preview; the id of its request follows.
+const previewPrefix = "p-"
+
+// PreviewName names the preview that a request asks for.
+func PreviewName(r UpdateRequest) UpdateName { return UpdateName{r.Stack, previewPrefix + r.RequestID} }
+
+// UpdateName names one update of a stack: ORG/PROJECT/STACK/VERSION. Previews have versions of their own ("p-" and a
 // request id), because they do not change the stack.
 type UpdateName struct {
 	StackName
@@ -88,7 +94,11 @@ func ParseUpdateName(s string) (UpdateName, error) {
 		return UpdateName{}, Errorf(CodeInvalid, "%q is not an update; write ORG/PROJECT/STACK/VERSION", s)
 	}
 	stack, err := ParseStackName(s[:i], StackName{})
-	return UpdateName{stack, s[i+1:]}, err
+	u := UpdateName{stack, s[i+1:]}
+	if err == nil {
+		err = u.Validate()
+	}
+	return u, err
 }
 
 // Number gives the stack version that the update makes; zero for a preview.

@@ -60,6 +60,9 @@ type Schedule struct {
 // leastPause is the shortest time between two runs of a schedule: anything shorter is a loop.
 const leastPause = time.Minute
 
+// maxCronLength bounds Schedule.Cron.
+const maxCronLength = 1 << 10
+
 // Validate reports, as CodeInvalid, why there cannot be such a schedule.
 func (s Schedule) Validate() error {
 	if err := s.Name.Validate(); err != nil {
@@ -84,7 +87,10 @@ func (s Schedule) Validate() error {
 	case s.Remediate && s.Kind != ScheduleDrift:
 		return Errorf(CodeInvalid, "--remediate is for schedules that look for drift")
 	}
-	return nil
+	if err := validateText("cron expression", s.Cron, maxCronLength); err != nil {
+		return err
+	}
+	return ValidateInitiator(s.Initiator)
 }
 
 // When says in words when the schedule runs.

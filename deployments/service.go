@@ -71,6 +71,12 @@ type ConfigValue struct {
 	Object bool   `json:"object,omitempty"`
 }
 
+// The secrets providers.
+const (
+	SecretsService    = "service"
+	SecretsPassphrase = "passphrase"
+)
+
 // SecretsProvider says how a stack's secrets are encrypted in its checkpoints.
 type SecretsProvider struct {
 	// Type is "service" (the service's own key for this stack) or "passphrase".
@@ -158,21 +164,6 @@ type RunningStep struct {
 	Started   time.Time `json:"started"`
 	LastError string    `json:"lastError,omitempty"`
 	NextRetry time.Time `json:"nextRetry,omitzero"`
-}
-
-// File is one file of a project bundle.
-type File struct {
-	Path   string `json:"path"` // relative, with '/'
-	Digest string `json:"digest"`
-	Mode   uint32 `json:"mode"`
-	Size   int64  `json:"size"`
-}
-
-// Manifest lists the files of a project bundle, sorted by path. Its digest names the bundle.
-type Manifest struct {
-	Files []File `json:"files"`
-	// Dir is the program's directory inside the bundle (where Pulumi.yaml is).
-	Dir string `json:"dir,omitempty"`
 }
 
 // Service is what a client of deployctl can ask for. Errors are *Error.

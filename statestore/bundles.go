@@ -7,10 +7,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"path"
 	"slices"
 	"sort"
-	"strings"
 
 	"github.com/deployctl/deployctl/deployments"
 )
@@ -29,7 +27,7 @@ func Digest(content []byte) string {
 
 // Missing answers which of the manifest's files the stack does not have yet this month, sorted and each once.
 func (s *Store) Missing(ctx context.Context, name deployments.StackName, m deployments.Manifest) ([]string, error) {
-	if err := checkManifest(m); err != nil {
+	if err := m.Validate(); err != nil {
 		return nil, err
 	}
 	r, err := s.ringOf(ctx, name)
@@ -68,11 +66,13 @@ func (s *Store) PutFile(ctx context.Context, name deployments.StackName, digest 
 }
 
 // month is the folder of the files that are sent now.
-func (s *Store) month(r *ring) string { return filesKey(r) + s.now().UTC().Format(monthForm) + "/" }
+func (s *Store) month(r *ring) string {
+	return blobKey(r, "files", s.now().UTC().Format(monthForm), "")
+}
 
 const monthForm = "2006-01"
 
-func filesKey(r *ring) string { return blobKey(r, "files/") }
+func filesKey(r *ring) string { return blobKey(r, "files", "") }
 
 // find gives a file as it is stored: of this month, of another, the latest first, or of the time before there were months.
 func (s *Store) find(ctx context.Context, r *ring, hash string) (Object, error) {
@@ -186,34 +186,10 @@ func (s *Store) Bundle(ctx context.Context, name deployments.StackName, digest s
 	if err := json.Unmarshal(content, &m); err != nil {
 		return m, damaged(digest, err)
 	}
-	return m, checkManifest(m)
+	return m, m.Validate()
 }
 
 // fileHash names a file in the store. It is keyed, so that the names do not tell whether a known file is there.
 func fileHash(r *ring, digest string) string {
 	return fmt.Sprintf("file-%x", r.box.Digest([]byte(digest)))
-}
-
-// checkManifest refuses paths that would leave the directory that a bundle is unpacked in.
-func checkManifest(m deployments.Manifest) error {
-	for i, f := range m.Files {
-		hash, ok := strings.CutPrefix(f.Digest, digestPrefix)
-		switch {
-		case !localPath(f.Path):
-			return deployments.Errorf(deployments.CodeInvalid, "%q is not a path inside the project", f.Path)
-		case !ok || len(hash) != 2*sha256.Size:
-			return deployments.Errorf(deployments.CodeInvalid, "%q is not the digest of %s; write sha256:HEX", f.Digest, f.Path)
-		case i > 0 && m.Files[i-1].Path >= f.Path:
-			return deployments.Errorf(deployments.CodeInvalid, "the manifest's files are not sorted by path: %s comes after %s", f.Path, m.Files[i-1].Path)
-		}
-	}
-	if m.Dir != "" && !localPath(m.Dir) {
-		return deployments.Errorf(deployments.CodeInvalid, "%q is not a directory inside the project", m.Dir)
-	}
-	return nil
-}
-
-func localPath(p string) bool {
-	return p != "" && p != ".." && path.Clean(p) == p && !path.IsAbs(p) && !strings.HasPrefix(p, "../") &&
-		!strings.ContainsAny(p, "\\\x00")
 }

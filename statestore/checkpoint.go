@@ -198,7 +198,7 @@ func (s *Store) evict() {
 const checkpointForm = ".json.zst"
 
 func checkpointKey(name deployments.StackName, version int) string {
-	return stackKey(name, fmt.Sprintf("checkpoints/%d%s", version, checkpointForm))
+	return stackKey(name, "checkpoints", strconv.Itoa(version)+checkpointForm)
 }
 
 func (s *Store) open(ctx context.Context, r *ring, name deployments.StackName, version int, p deployments.SecretsProvider) (*Checkpoint, error) {

@@ -81,8 +81,8 @@ func (s *Store) Settle(ctx context.Context, c Claim, w Written) error {
 // what came of it, for the update has lost the stack. What cannot be removed now stays until Collect: it only takes room.
 func (s *Store) Sweep(ctx context.Context, name deployments.StackName, version int) {
 	u := deployments.UpdateName{StackName: name, Version: strconv.Itoa(version)}
-	for _, part := range []string{"delta/", "outcome/", asideFolder, blobFolder} {
-		l, err := s.objects.List(ctx, Query{Prefix: updateKey(u, part)})
+	for _, part := range []string{"delta", "outcome", asideFolder, blobFolder} {
+		l, err := s.objects.List(ctx, Query{Prefix: updateKey(u, part, "")})
 		if err != nil {
 			return
 		}

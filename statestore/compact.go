@@ -220,12 +220,10 @@ func (b *blobs) Get(ctx context.Context, ref string) ([]byte, error) {
 	return data, err
 }
 
-func (b *blobs) key(hash string) string { return updateKey(b.update, blobFolder+hash) }
+func (b *blobs) key(hash string) string { return updateKey(b.update, blobFolder, hash) }
 
 // blobFolder is where an update's large bags are.
-const blobFolder = "blob/"
-
-func blobKey(r *ring, rest string) string { return "blobs/" + r.id + "/" + rest }
+const blobFolder = "blob"
 
 // putBlob and getBlob seal content in the context of the last part of its key.
 func (s *Store) putBlob(ctx context.Context, r *ring, key string, data []byte) error {

@@ -18,7 +18,9 @@ type removed struct {
 	Next int `json:"next"`
 }
 
-func removedKey(name deployments.StackName) string { return "removed/" + name.String() + ".json" }
+func removedKey(name deployments.StackName) string {
+	return join("removed", name.Organization, name.Project, name.Stack+".json")
+}
 
 // nextOf gives the next version of a name that no stack has; 1 when none ever had it.
 func (s *Store) nextOf(ctx context.Context, name deployments.StackName) (int, error) {
@@ -46,7 +48,7 @@ func (s *Store) readRemoved(ctx context.Context, name deployments.StackName) (in
 // retire remembers the next version of a stack that is about to be deleted; among the versions before it are those of updates that
 // never had the stack, which only its history knows.
 func (s *Store) retire(ctx context.Context, name deployments.StackName, next int) error {
-	history := stackKey(name, "history/")
+	history := stackKey(name, "history", "")
 	l, err := s.objects.List(ctx, Query{Prefix: history, Limit: 1})
 	if err != nil {
 		return failed(err, "list "+history)

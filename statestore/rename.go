@@ -150,7 +150,7 @@ func (s *Store) moveObjects(ctx context.Context, from, to deployments.StackName)
 		if err != nil {
 			return failed(err, "read "+key)
 		}
-		_, err = s.objects.Put(ctx, stackKey(to, about(from, key)), o.Data, Condition{})
+		_, err = s.objects.Put(ctx, stackKey(to, "")+about(from, key), o.Data, Condition{})
 		return failed(err, "write the stack "+to.String())
 	})
 }

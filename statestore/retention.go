@@ -92,7 +92,7 @@ func (c *collection) checkpoints(ctx context.Context) error {
 
 // versions gives those of which there is a checkpoint, in order, and when it was written.
 func (s *Store) versions(ctx context.Context, name deployments.StackName) ([]int, []time.Time, error) {
-	prefix := stackKey(name, "checkpoints/")
+	prefix := stackKey(name, "checkpoints", "")
 	l, err := s.objects.List(ctx, Query{Prefix: prefix})
 	if err != nil {
 		return nil, nil, failed(err, "list "+prefix)
@@ -117,7 +117,7 @@ func (s *Store) versions(ctx context.Context, name deployments.StackName) ([]int
 
 // updates removes what is known of the updates before the oldest version. Those have ended: versions end in order.
 func (c *collection) updates(ctx context.Context) error {
-	prefix := stackKey(c.name, "updates/")
+	prefix := stackKey(c.name, "updates", "")
 	l, err := c.objects.List(ctx, Query{Prefix: prefix, Fold: true})
 	if err != nil {
 		return failed(err, "list "+prefix)
@@ -136,7 +136,7 @@ func (c *collection) updates(ctx context.Context) error {
 
 // previews removes those to which nothing has been added for as long as everything is kept.
 func (c *collection) previews(ctx context.Context) error {
-	prefix := stackKey(c.name, "updates/")
+	prefix := stackKey(c.name, "updates", "")
 	l, err := c.objects.List(ctx, Query{Prefix: prefix + "p"})
 	if err != nil {
 		return failed(err, "list "+prefix)

@@ -12,8 +12,8 @@ import (
 
 // The secrets providers that there are.
 const (
-	secretsService    = "service"
-	secretsPassphrase = "passphrase"
+	secretsService    = deployments.SecretsService
+	secretsPassphrase = deployments.SecretsPassphrase
 )
 
 // secrets encrypts and decrypts the secrets in one stack's checkpoints, and says in them how.

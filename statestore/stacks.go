@@ -61,6 +61,14 @@ func (s *Store) Stack(ctx context.Context, name deployments.StackName) (deployme
 // ListStacks describes the stacks of a project, or of an organization, sorted by name. An empty project means all; an
 // empty organization means all.
 func (s *Store) ListStacks(ctx context.Context, organization, project string) ([]deployments.StackInfo, error) {
+	for what, part := range map[string]string{"organization": organization, "project": project} {
+		if part == "" {
+			continue
+		}
+		if err := deployments.ValidateName(what, part); err != nil {
+			return nil, err
+		}
+	}
 	folders := []string{"stacks/"}
 	for _, part := range []string{organization, project, ""} {
 		var err error
@@ -145,7 +153,7 @@ func (s *Store) deleteStack(ctx context.Context, name deployments.StackName, nex
 		return err
 	}
 	if id != "" {
-		if err := s.deleteAll(ctx, "blobs/"+id+"/"); err != nil {
+		if err := s.deleteAll(ctx, join("blobs", id, "")); err != nil {
 			return err
 		}
 	}

@@ -71,7 +71,7 @@ func New(objects Objects, o Options) (*Store, error) {
 		o.Now = time.Now
 	}
 	return &Store{
-		objects: objects, keys: keys, now: o.Now,
+		objects: guarded{objects}, keys: keys, now: o.Now,
 		rings: map[string]*ring{}, names: map[string]known{},
 		opened: map[string]*openCheckpoint{},
 	}, nil
@@ -132,21 +132,6 @@ func (s *Store) know(name deployments.StackName, id string) {
 	} else {
 		s.names[name.String()] = known{id, time.Now()}
 	}
-}
-
-// Keys in the object store.
-
-func stackKey(name deployments.StackName, rest string) string {
-	return "stacks/" + name.String() + "/" + rest
-}
-
-func updateKey(u deployments.UpdateName, rest string) string {
-	return stackKey(u.StackName, "updates/"+u.Version+"/"+rest)
-}
-
-// about gives the context that an object of a stack is sealed with: its key, but for the stack's name, which may change.
-func about(name deployments.StackName, key string) string {
-	return key[len(stackKey(name, "")):]
 }
 
 // put seals a value and writes it.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
@@ -42,7 +43,7 @@ func (s *Store) History(ctx context.Context, name deployments.StackName, limit i
 	if _, err := s.ringOf(ctx, name); err != nil {
 		return nil, err
 	}
-	prefix := stackKey(name, "history/")
+	prefix := stackKey(name, "history", "")
 	l, err := s.objects.List(ctx, Query{Prefix: prefix, Limit: limit})
 	if err != nil {
 		return nil, failed(err, "list "+prefix)
@@ -68,7 +69,7 @@ func (s *Store) History(ctx context.Context, name deployments.StackName, limit i
 // infoKey sorts the newest numbered update first.
 func infoKey(u deployments.UpdateName) string {
 	if n := u.Number(); n > 0 {
-		return stackKey(u.StackName, fmt.Sprintf("history/%010d", math.MaxInt32-n))
+		return stackKey(u.StackName, "history", fmt.Sprintf("%010d", math.MaxInt32-n))
 	}
 	return updateKey(u, "info")
 }
@@ -105,7 +106,7 @@ func (s *Store) LoadDeltas(ctx context.Context, u deployments.UpdateName, from, 
 // LastSave gives the number of the update's last save with deltas; 0 when there is none. It is for recovery, where
 // nobody remembers.
 func (s *Store) LastSave(ctx context.Context, u deployments.UpdateName) (int, error) {
-	prefix := updateKey(u, "delta/")
+	prefix := updateKey(u, "delta", "")
 	l, err := s.objects.List(ctx, Query{Prefix: prefix})
 	if err != nil || len(l.Keys) == 0 {
 		return 0, failed(err, "list "+prefix)
@@ -117,7 +118,7 @@ func (s *Store) LastSave(ctx context.Context, u deployments.UpdateName) (int, er
 	return n, nil
 }
 
-const asideFolder = "aside/"
+const asideFolder = "aside"
 
 // PutAside stores a part of what an update puts away until it goes on.
 func (s *Store) PutAside(ctx context.Context, p deployments.AsidePart) error {
@@ -130,11 +131,11 @@ func (s *Store) TakeUp(ctx context.Context, p deployments.AsidePart) ([]byte, er
 }
 
 func asideKey(p deployments.AsidePart) string {
-	return updateKey(p.Update, fmt.Sprintf("%s%s/%d", asideFolder, p.Name, p.Part))
+	return updateKey(p.Update, asideFolder, p.Name, strconv.Itoa(p.Part))
 }
 
 func deltaKey(u deployments.UpdateName, number int) string {
-	return updateKey(u, fmt.Sprintf("delta/%08d", number))
+	return updateKey(u, "delta", fmt.Sprintf("%08d", number))
 }
 
 // Part names one part of an update's event log. A log has streams, each with one writer, and each stream numbered parts
@@ -168,7 +169,7 @@ func (s *Store) ReadEvents(ctx context.Context, p Part, max int) ([][]byte, erro
 
 // Streams gives the names of an event log's streams, sorted.
 func (s *Store) Streams(ctx context.Context, u deployments.UpdateName) ([]string, error) {
-	prefix := updateKey(u, "events/")
+	prefix := updateKey(u, "events", "")
 	l, err := s.objects.List(ctx, Query{Prefix: prefix, Fold: true})
 	names := make([]string, len(l.Keys))
 	for i, key := range l.Keys {
@@ -178,7 +179,7 @@ func (s *Store) Streams(ctx context.Context, u deployments.UpdateName) ([]string
 }
 
 func eventsKey(p Part) string {
-	return updateKey(p.Update, fmt.Sprintf("events/%s/%08d", p.Stream, p.Number))
+	return updateKey(p.Update, "events", p.Stream, fmt.Sprintf("%08d", p.Number))
 }
 
 // PutOutcome stores what an attempt of a step came to, for when it cannot report it. Rounds count how often the core has
@@ -198,7 +199,7 @@ func (s *Store) Outcome(ctx context.Context, u deployments.UpdateName, op, round
 }
 
 func outcomeKey(u deployments.UpdateName, op, round int) string {
-	return updateKey(u, fmt.Sprintf("outcome/%d.%d", op, round))
+	return updateKey(u, "outcome", fmt.Sprintf("%d.%d", op, round))
 }
 
 // NoteAbsence records that the resource of a create was not there before the first attempt. The create is named by the
@@ -218,5 +219,5 @@ func (s *Store) SawAbsence(ctx context.Context, name deployments.StackName, seed
 }
 
 func absenceKey(name deployments.StackName, seed []byte) string {
-	return stackKey(name, "creates/"+hex.EncodeToString(seed)+"/absent")
+	return stackKey(name, "creates", hex.EncodeToString(seed), "absent")
 }

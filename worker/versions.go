@@ -142,7 +142,7 @@ func (c *Connection) eachRunning(ctx context.Context, misplaced func(workflow st
 		for _, execution := range page.GetExecutions() {
 			u, err := deployments.UpdateOfWorkflow(execution.GetExecution().GetWorkflowId())
 			if err != nil {
-				return err
+				continue // somebody else's, or of a name that no update can have
 			}
 			for _, workflow := range []string{deployments.UpdateWorkflowID(u), deployments.RunWorkflowID(u)} {
 				wrong, err := misplaced(workflow)

@@ -63,6 +63,9 @@ func (i *interceptors) unary(ctx context.Context, req any, info *grpc.UnaryServe
 	if err != nil {
 		return nil, wire.FromError(err)
 	}
+	if err := validate(req); err != nil {
+		return nil, wire.FromError(err)
+	}
 	resp, err := handle(ctx, req)
 	return resp, i.translate(info.FullMethod, err)
 }
@@ -75,7 +78,7 @@ func (i *interceptors) stream(srv any, s grpc.ServerStream, info *grpc.StreamSer
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(i.streams, cancel)()
-	err = handle(srv, &streamWithContext{s, ctx})
+	err = handle(srv, &validatingStream{ServerStream: s, ctx: ctx})
 	if i.streams.Err() != nil && s.Context().Err() == nil {
 		return status.Error(codes.Unavailable, "the service is stopping")
 	}
@@ -106,10 +109,3 @@ func (i *interceptors) translate(method string, err error) error {
 	}
 	return translated
 }
-
-type streamWithContext struct {
-	grpc.ServerStream
-	ctx context.Context
-}
-
-func (s *streamWithContext) Context() context.Context { return s.ctx }

@@ -47,9 +47,6 @@ type tokens struct {
 }
 
 func (t *tokens) CreateToken(ctx context.Context, m *api.CreateTokenRequest) (*api.CreateTokenResponse, error) {
-	if err := deployments.ValidateName("token", m.GetName()); err != nil {
-		return nil, err
-	}
 	text, err := t.service.CreateToken(ctx, m.GetName())
 	return &api.CreateTokenResponse{Text: text}, err
 }

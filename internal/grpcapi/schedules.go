@@ -19,9 +19,6 @@ func (s *schedules) CreateSchedule(ctx context.Context, m *api.CreateScheduleReq
 	if name := callerOf(ctx); name != "" {
 		schedule.Initiator = name
 	}
-	if err := schedule.Validate(); err != nil {
-		return nil, err
-	}
 	return &api.CreateScheduleResponse{}, s.service.CreateSchedule(ctx, schedule)
 }
 

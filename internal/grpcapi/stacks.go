@@ -19,11 +19,7 @@ type stacks struct {
 }
 
 func (s *stacks) CreateStack(ctx context.Context, m *api.CreateStackRequest) (*api.CreateStackResponse, error) {
-	name := wire.ToStack(m.GetStack())
-	if err := name.Validate(); err != nil {
-		return nil, err
-	}
-	return &api.CreateStackResponse{}, s.service.CreateStack(ctx, name, m.GetTags())
+	return &api.CreateStackResponse{}, s.service.CreateStack(ctx, wire.ToStack(m.GetStack()), m.GetTags())
 }
 
 func (s *stacks) ListStacks(ctx context.Context, m *api.ListStacksRequest) (*api.ListStacksResponse, error) {
@@ -41,11 +37,7 @@ func (s *stacks) RemoveStack(ctx context.Context, m *api.RemoveStackRequest) (*a
 }
 
 func (s *stacks) RenameStack(ctx context.Context, m *api.RenameStackRequest) (*api.RenameStackResponse, error) {
-	to := wire.ToStack(m.GetTo())
-	if err := to.Validate(); err != nil {
-		return nil, err
-	}
-	return &api.RenameStackResponse{}, s.service.RenameStack(ctx, wire.ToStack(m.GetFrom()), to)
+	return &api.RenameStackResponse{}, s.service.RenameStack(ctx, wire.ToStack(m.GetFrom()), wire.ToStack(m.GetTo()))
 }
 
 func (s *stacks) TagStack(ctx context.Context, m *api.TagStackRequest) (*api.TagStackResponse, error) {

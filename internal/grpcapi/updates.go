@@ -19,12 +19,6 @@ func (u *updates) Submit(ctx context.Context, m *api.SubmitRequest) (*api.Submit
 	if name := callerOf(ctx); name != "" {
 		request.Initiator = name
 	}
-	if request.RequestID == "" {
-		return nil, deployments.Errorf(deployments.CodeInvalid, "the request has no id")
-	}
-	if err := request.Stack.Validate(); err != nil {
-		return nil, err
-	}
 	accepted, err := u.service.Submit(ctx, request)
 	if err != nil {
 		return nil, err

@@ -18,9 +18,9 @@ import (
 
 // What an update may take along.
 const (
-	MaxFile   = 256 << 20
-	MaxBundle = 1 << 30
-	MaxFiles  = 50_000
+	MaxFile   = deployments.MaxFile
+	MaxBundle = deployments.MaxBundle
+	MaxFiles  = deployments.MaxFiles
 )
 
 // uploads in flight at a time.

@@ -14,8 +14,8 @@ import (
 
 // The secrets providers, as deployments.SecretsProvider.Type has them.
 const (
-	SecretsService    = "service"
-	SecretsPassphrase = "passphrase"
+	SecretsService    = deployments.SecretsService
+	SecretsPassphrase = deployments.SecretsPassphrase
 )
 
 // Sealer is the service's own secrets provider.

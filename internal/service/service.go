@@ -39,7 +39,7 @@ var _ deployments.Service = (*Service)(nil)
 
 // Submit hands the request to its stack's queue. A preview does not queue: it reads the last checkpoint.
 func (s *Service) Submit(ctx context.Context, r deployments.UpdateRequest) (deployments.Accepted, error) {
-	if err := r.Stack.Validate(); err != nil {
+	if err := r.Validate(); err != nil {
 		return deployments.Accepted{}, err
 	}
 	if _, err := s.Head(ctx, r.Stack); err != nil {
@@ -107,7 +107,7 @@ func stackOptions(name deployments.StackName) client.StartWorkflowOptions {
 
 // preview starts the Update workflow itself, under a name made from the request's id.
 func (s *Service) preview(ctx context.Context, r deployments.UpdateRequest) (deployments.Accepted, error) {
-	u := deployments.UpdateName{StackName: r.Stack, Version: "p-" + r.RequestID}
+	u := deployments.PreviewName(r)
 	_, err := s.temporal.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
 		ID: deployments.UpdateWorkflowID(u), TaskQueue: deployments.SharedTaskQueue,
 		WorkflowIDReusePolicy:    enums.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE,
@@ -126,6 +126,9 @@ func (s *Service) preview(ctx context.Context, r deployments.UpdateRequest) (dep
 // Cancel asks the update to end; one that still waits is taken out of its queue. Once it returns, nothing new starts: the Run
 // knows before it hears of anything else.
 func (s *Service) Cancel(ctx context.Context, u deployments.UpdateName, forced bool) error {
+	if err := u.Validate(); err != nil {
+		return err
+	}
 	if u.Number() > 0 {
 		var waiting bool
 		handle, err := s.temporal.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{
@@ -152,6 +155,9 @@ func (s *Service) Cancel(ctx context.Context, u deployments.UpdateName, forced b
 
 // Resolve answers an undecidable create.
 func (s *Service) Resolve(ctx context.Context, u deployments.UpdateName, name, id string) error {
+	if err := deployments.ValidateResolution(u, name, id); err != nil {
+		return err
+	}
 	resolved := engine.Resolved{URN: urn.URN(name), ID: id}
 	err := s.temporal.SignalWorkflow(ctx, deployments.UpdateWorkflowID(u), "", deployments.SignalResolve, resolved)
 	return ended(u, failure("resolve", err))

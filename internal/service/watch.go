@@ -33,6 +33,9 @@ const (
 
 // Watch sends an update's events as they are written, until its end, and goes on with what it goes on as.
 func (s *Service) Watch(ctx context.Context, u deployments.UpdateName, send func(deployments.WatchEvent) error) error {
+	if err := u.Validate(); err != nil {
+		return err
+	}
 	for {
 		next := ""
 		err := s.watch(ctx, u, func(e deployments.WatchEvent) error {

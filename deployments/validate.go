@@ -1,0 +1,277 @@
+package deployments
+
+import (
+	"maps"
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/deployctl/deployctl/engine"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
+)
+
+// Bounds on what a client can ask for. Each is far above what people use and far below what Temporal or the store cannot carry.
+const (
+	MaxRequestIDLength  = 64
+	MaxConfigKeyLength  = 256
+	MaxConfigKeys       = 10_000
+	MaxTargets          = 10_000
+	MaxTargetLength     = 8 << 10
+	MaxMessageLength    = 8 << 10
+	MaxInitiatorLength  = 256
+	MaxEnvironment      = 10_000
+	MaxTags             = 100
+	MaxTagKeyLength     = 128
+	MaxTagValueLength   = 1 << 10
+	MaxSaltLength       = 1 << 10
+	MaxResourceIDLength = 64 << 10
+	MaxValues           = 10_000 // configuration values in one call of Encrypt or Decrypt
+
+	// MaxRequestSize bounds the text of one update request. It travels through Temporal, which refuses payloads of 2 MiB.
+	MaxRequestSize = 3 << 19
+
+	passphraseKeySize = 32
+)
+
+var (
+	validRequestID = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
+	validNumber    = regexp.MustCompile(`^[1-9][0-9]{0,9}$`)
+	validPreview   = regexp.MustCompile(`^p[A-Za-z0-9_-]+$`)
+	validDigest    = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
+)
+
+// ValidateRequestID reports, as CodeInvalid, why text cannot be a request id. The id of a preview becomes part of the
+// preview's name, and so of the names of workflows and stored objects.
+func ValidateRequestID(text string) error {
+	switch {
+	case text == "":
+		return Errorf(CodeInvalid, "the request has no id: give it a new one, such as a UUID")
+	case len(text) > MaxRequestIDLength || !validRequestID.MatchString(text):
+		return Errorf(CodeInvalid, "%s cannot be a request id: use up to %d letters, digits, '-' and '_', such as a UUID",
+			quoted(text), MaxRequestIDLength)
+	}
+	return nil
+}
+
+// Validate reports, as CodeInvalid, why there cannot be an update of this name.
+func (u UpdateName) Validate() error {
+	if err := u.StackName.Validate(); err != nil {
+		return err
+	}
+	preview := len(u.Version) <= len(previewPrefix)+MaxRequestIDLength && validPreview.MatchString(u.Version)
+	number := validNumber.MatchString(u.Version) && u.Number() > 0 && u.Number() < math.MaxInt32
+	if !preview && !number {
+		return Errorf(CodeInvalid, "%s is not the version of an update: write its number, or the name that a preview was given", quoted(u.Version))
+	}
+	return nil
+}
+
+// ValidateDigest reports, as CodeInvalid, why text cannot be the digest of a file or a manifest.
+func ValidateDigest(text string) error {
+	if !validDigest.MatchString(text) {
+		return Errorf(CodeInvalid, "%s is not a digest: write sha256: and 64 hexadecimal digits", quoted(text))
+	}
+	return nil
+}
+
+// ValidateConfigKey reports, as CodeInvalid, why text cannot be the whole key ("namespace:name") of a configuration value.
+func ValidateConfigKey(text string) error {
+	namespace, name, _ := strings.Cut(text, ":")
+	strange := func(r rune) bool {
+		return unicode.IsSpace(r) || unicode.IsControl(r) || r == '=' || r == utf8.RuneError
+	}
+	switch {
+	case namespace == "" || name == "":
+		return Errorf(CodeInvalid, "%s is not a configuration key; write NAMESPACE:NAME", quoted(text))
+	case len(text) > MaxConfigKeyLength:
+		return Errorf(CodeInvalid, "the configuration key %s is %d bytes long; at most %d are allowed", quoted(text), len(text), MaxConfigKeyLength)
+	case strings.ContainsFunc(text, strange):
+		return Errorf(CodeInvalid, "%s cannot be a configuration key: it has a space, a control character or '='", quoted(text))
+	}
+	return nil
+}
+
+// ValidateTarget reports, as CodeInvalid, why text cannot name resources: a URN, a name, or a pattern with '*'.
+func ValidateTarget(text string) error {
+	switch {
+	case text == "":
+		return Errorf(CodeInvalid, "an empty text names no resource: write its URN, or a pattern with '*'")
+	case len(text) > MaxTargetLength:
+		return Errorf(CodeInvalid, "the resource %s is named by %d bytes; at most %d are allowed", quoted(text), len(text), MaxTargetLength)
+	}
+	return validateText("name of a resource", text, MaxTargetLength)
+}
+
+// ValidateTags reports, as CodeInvalid, why a stack cannot have these tags.
+func ValidateTags(tags map[string]string) error {
+	if len(tags) > MaxTags {
+		return Errorf(CodeInvalid, "the stack would have %d tags; at most %d are allowed", len(tags), MaxTags)
+	}
+	for _, key := range slices.Sorted(maps.Keys(tags)) {
+		if key == "" {
+			return Errorf(CodeInvalid, "a tag needs a name")
+		}
+		if err := validateText("tag's name", key, MaxTagKeyLength); err != nil {
+			return err
+		}
+		if err := validateText("tag "+quoted(key), tags[key], MaxTagValueLength); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// validateText reports, as CodeInvalid, a text that is too long, not UTF-8, or has control characters other than those of plain
+// text: it is shown on other people's terminals.
+func validateText(what, text string, limit int) error {
+	switch {
+	case len(text) > limit:
+		return Errorf(CodeInvalid, "the %s is %d bytes long; at most %d are allowed", what, len(text), limit)
+	case !utf8.ValidString(text):
+		return Errorf(CodeInvalid, "the %s is not UTF-8", what)
+	case strings.ContainsFunc(text, func(r rune) bool { return unicode.IsControl(r) && !strings.ContainsRune("\t\n\r", r) }):
+		return Errorf(CodeInvalid, "the %s %s has control characters", what, quoted(text))
+	}
+	return nil
+}
+
+// quoted gives text as a message can carry it: escaped, and cut to a length that is still recognisable.
+func quoted(text string) string {
+	const shown = 80
+	if len(text) > shown {
+		text = text[:shown] + "…"
+	}
+	return strconv.Quote(text)
+}
+
+// ValidateResolution reports, as CodeInvalid, why a create of an update cannot be answered in this way; id is empty when there is
+// no resource.
+func ValidateResolution(u UpdateName, resource, id string) error {
+	if err := u.Validate(); err != nil {
+		return err
+	}
+	if parsed := urn.URN(resource); !parsed.IsValid() || len(resource) > MaxTargetLength {
+		return Errorf(CodeInvalid, "%s is not the URN of a resource", quoted(resource))
+	}
+	return validateText("id of the resource", id, MaxResourceIDLength)
+}
+
+// ValidateInitiator reports, as CodeInvalid, why text cannot say who asks.
+func ValidateInitiator(text string) error { return validateText("initiator", text, MaxInitiatorLength) }
+
+// ValidateValues reports, as CodeInvalid, that one call has too many values to encrypt or decrypt.
+func ValidateValues(n int) error {
+	if n > MaxValues {
+		return Errorf(CodeInvalid, "the request has %d values; at most %d are possible at a time", n, MaxValues)
+	}
+	return nil
+}
+
+// Validate reports, as CodeInvalid, the first thing in the request that cannot be carried out as it stands.
+func (r UpdateRequest) Validate() error {
+	for _, check := range []func() error{
+		r.Stack.Validate, func() error { return ValidateRequestID(r.RequestID) },
+		r.validateModes, r.validateProgram, r.validateSelection, r.validateSize,
+	} {
+		if err := check(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r UpdateRequest) validateModes() error {
+	switch r.Kind {
+	case engine.KindUp, engine.KindRefresh, engine.KindDestroy:
+	case "":
+		return Errorf(CodeInvalid, "the request does not say what kind of update it is: up, refresh or destroy")
+	default:
+		return Errorf(CodeInvalid, "%s is not a kind of update: ask for up, refresh or destroy", quoted(string(r.Kind)))
+	}
+	switch r.OnBusy {
+	case "", OnBusyQueue, OnBusyFail, OnBusySupersede:
+	default:
+		return Errorf(CodeInvalid, "%s is not known for a busy stack: ask to queue, fail or supersede", quoted(string(r.OnBusy)))
+	}
+	switch {
+	case r.Parallel < 0 || r.Parallel > MaxParallel:
+		return Errorf(CodeInvalid, "%d steps at a time are not possible: ask for 1 to %d", r.Parallel, MaxParallel)
+	case r.BaseVersion != nil && *r.BaseVersion < 0:
+		return Errorf(CodeInvalid, "%d is not the version of a stack", *r.BaseVersion)
+	}
+	if err := validateText("message", r.Message, MaxMessageLength); err != nil {
+		return err
+	}
+	return ValidateInitiator(r.Initiator)
+}
+
+func (r UpdateRequest) validateProgram() error {
+	if r.Bundle != "" {
+		if err := ValidateDigest(r.Bundle); err != nil {
+			return err
+		}
+	}
+	if len(r.Config) > MaxConfigKeys {
+		return Errorf(CodeInvalid, "the request has %d configuration values; at most %d are allowed", len(r.Config), MaxConfigKeys)
+	}
+	for _, key := range slices.Sorted(maps.Keys(r.Config)) {
+		if err := ValidateConfigKey(key); err != nil {
+			return err
+		}
+	}
+	if len(r.Environment) > MaxEnvironment {
+		return Errorf(CodeInvalid, "the request has %d environment variables; at most %d are allowed", len(r.Environment), MaxEnvironment)
+	}
+	for _, variable := range r.Environment {
+		if len(variable) < 2 || !strings.Contains(variable[1:], "=") || strings.Contains(variable, "\x00") {
+			return Errorf(CodeInvalid, "an environment variable is not written as NAME=VALUE, or has a NUL")
+		}
+	}
+	return r.Secrets.Validate()
+}
+
+func (r UpdateRequest) validateSelection() error {
+	for _, list := range [][]string{r.Targets, r.Replace} {
+		if len(list) > MaxTargets {
+			return Errorf(CodeInvalid, "the request names %d resources; at most %d are allowed: use patterns with '*'", len(list), MaxTargets)
+		}
+		for _, target := range list {
+			if err := ValidateTarget(target); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (r UpdateRequest) validateSize() error {
+	size := len(r.Message)
+	for key, v := range r.Config {
+		size += len(key) + len(v.Value)
+	}
+	for _, list := range [][]string{r.Environment, r.Targets, r.Replace} {
+		for _, text := range list {
+			size += len(text)
+		}
+	}
+	if size > MaxRequestSize {
+		return Errorf(CodeInvalid, "the request's configuration, environment and targets are %d KiB; at most %d KiB are possible: "+
+			"put large values into files of the project", size>>10, MaxRequestSize>>10)
+	}
+	return nil
+}
+
+// Validate reports, as CodeInvalid, why secrets cannot be encrypted in this way.
+func (p SecretsProvider) Validate() error {
+	switch {
+	case p.Type != "" && p.Type != SecretsService && p.Type != SecretsPassphrase:
+		return Errorf(CodeInvalid, "the secrets provider %s is not known: use %q or %q", quoted(p.Type), SecretsService, SecretsPassphrase)
+	case len(p.Key) != 0 && len(p.Key) != passphraseKeySize:
+		return Errorf(CodeInvalid, "the key of the secrets provider is %d bytes long; it must be %d", len(p.Key), passphraseKeySize)
+	}
+	return validateText("salt of the secrets provider", p.Salt, MaxSaltLength)
+}

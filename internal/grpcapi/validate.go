@@ -1,0 +1,140 @@
+package grpcapi
+
+import (
+	"context"
+
+	api "github.com/deployctl/deployctl/api/deployctl/v1"
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/grpcapi/wire"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/health/grpc_health_v1"
+)
+
+// validate refuses a request that nobody could carry out, as CodeInvalid, before its handler sees it. Every request type of the
+// API has its rule here; one without is refused, too.
+func validate(request any) error {
+	switch m := request.(type) {
+	case *api.SubmitRequest:
+		return wire.ToRequest(m).Validate()
+	case *api.WatchRequest:
+		return wire.ToUpdate(m.GetUpdate()).Validate()
+	case *api.CancelRequest:
+		return wire.ToUpdate(m.GetUpdate()).Validate()
+	case *api.ResolveRequest:
+		return deployments.ValidateResolution(wire.ToUpdate(m.GetUpdate()), m.GetUrn(), m.GetId())
+	case *api.CreateTokenRequest:
+		return deployments.ValidateName("token", m.GetName())
+	case *api.RemoveTokenRequest:
+		return deployments.ValidateName("token", m.GetName())
+	case *api.ListTokensRequest, *grpc_health_v1.HealthCheckRequest, *grpc_health_v1.HealthListRequest:
+		return nil
+	case interface{ GetName() *api.ScheduleName }:
+		return validateScheduleName(m)
+	case *api.CreateScheduleRequest:
+		return wire.ToSchedule(m.GetSchedule()).Validate()
+	}
+	return validateStack(request)
+}
+
+// validateScheduleName checks requests about one schedule.
+func validateScheduleName(m interface{ GetName() *api.ScheduleName }) error {
+	name := wire.ToScheduleName(m.GetName()).Validate()
+	switch m := m.(type) {
+	case *api.ScheduleRunsRequest:
+		return first(name, atLeast(0, int64(m.GetLimit()), "number of runs"))
+	case *api.PauseScheduleRequest:
+		return first(name, deployments.ValidateInitiator(m.GetInitiator()))
+	}
+	return name
+}
+
+// validateStack checks requests about one stack, or a list of them.
+func validateStack(request any) error {
+	switch m := request.(type) {
+	case *api.ListStacksRequest:
+		return first(optional("organization", m.GetOrganization()), optional("project", m.GetProject()))
+	case *api.RenameStackRequest:
+		return first(wire.ToStack(m.GetFrom()).Validate(), wire.ToStack(m.GetTo()).Validate())
+	case interface{ GetStack() *api.StackName }:
+		return first(wire.ToStack(m.GetStack()).Validate(), validateRest(request))
+	}
+	return deployments.Errorf(deployments.CodeInternal, "the service has no rule for what a %T may say", request)
+}
+
+// validateRest checks what a request says beside its stack's name.
+func validateRest(request any) error {
+	switch m := request.(type) {
+	case *api.GetStackRequest, *api.RemoveStackRequest, *api.RecoverRequest, *api.ListSchedulesRequest, *api.GetDriftRequest:
+		return nil
+	case *api.CreateStackRequest:
+		return deployments.ValidateTags(m.GetTags())
+	case *api.TagStackRequest:
+		return deployments.ValidateTags(m.GetTags())
+	case *api.ExportRequest:
+		return first(atLeast(0, m.GetVersion(), "version"), wire.ToSecrets(m.GetSecrets()).Validate())
+	case *api.ImportRequest:
+		return wire.ToSecrets(m.GetSecrets()).Validate()
+	case *api.RestoreRequest:
+		return first(atLeast(1, m.GetVersion(), "version"), wire.ToSecrets(m.GetSecrets()).Validate())
+	case *api.HistoryRequest:
+		return atLeast(0, int64(m.GetLimit()), "number of updates")
+	case *api.EncryptRequest:
+		return deployments.ValidateValues(len(m.GetPlain()))
+	case *api.DecryptRequest:
+		return deployments.ValidateValues(len(m.GetSealed()))
+	case *api.MissingRequest:
+		return wire.ToManifest(m.GetManifest()).Validate()
+	case *api.PutFileRequest:
+		return deployments.ValidateDigest(m.GetDigest())
+	case *api.PutManifestRequest:
+		return wire.ToManifest(m.GetManifest()).Validate()
+	}
+	return deployments.Errorf(deployments.CodeInternal, "the service has no rule for what a %T may say", request)
+}
+
+// first gives the first error that is one.
+func first(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func atLeast(least, n int64, what string) error {
+	if n < least || n > maxNumber {
+		return deployments.Errorf(deployments.CodeInvalid, "%d is not a %s", n, what)
+	}
+	return nil
+}
+
+// maxNumber bounds versions and counts.
+const maxNumber = 1<<31 - 1
+
+// optional checks a name that may be left out.
+func optional(what, name string) error {
+	if name == "" {
+		return nil
+	}
+	return deployments.ValidateName(what, name)
+}
+
+// validatingStream is a call's stream with the call's context. The first message says what the call is about, so it is validated;
+// the rest is content.
+type validatingStream struct {
+	grpc.ServerStream
+	ctx   context.Context
+	known bool // the first message was valid
+}
+
+func (s *validatingStream) Context() context.Context { return s.ctx }
+
+func (s *validatingStream) RecvMsg(m any) error {
+	err := s.ServerStream.RecvMsg(m)
+	if err != nil || s.known {
+		return err
+	}
+	s.known = true
+	return validate(m)
+}

@@ -1,0 +1,111 @@
+package statestore
+
+import (
+	"context"
+	"regexp"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/deployctl/deployctl/deployments"
+)
+
+// safeSegment is what may stand between two '/' of a key: a name that no server can take for a path.
+var safeSegment = regexp.MustCompile(`^[A-Za-z0-9_-][A-Za-z0-9_.-]*$`)
+
+// unsafeMark stands in a key for a segment that is not safe. guarded refuses it, so the object can be neither read nor written.
+const unsafeMark = "\x00"
+
+// join makes a key of its segments. It is how every key is made: a segment that is not safe, such as "..", "a/b" or "", makes a key
+// that every access refuses as CodeInvalid, so no name can leave its prefix. Only the last segment may be empty: that gives the
+// prefix of all keys below.
+func join(segments ...string) string {
+	var key strings.Builder
+	for i, segment := range segments {
+		last := i == len(segments)-1
+		if !safeSegment.MatchString(segment) && (segment != "" || !last) {
+			segment = unsafeMark + segment
+		}
+		key.WriteString(segment)
+		if !last {
+			key.WriteByte('/')
+		}
+	}
+	return key.String()
+}
+
+// stackKey makes the key of a stack's object, below the folder of the stack.
+func stackKey(name deployments.StackName, segments ...string) string {
+	return join(append([]string{"stacks", name.Organization, name.Project, name.Stack}, segments...)...)
+}
+
+// updateKey makes the key of an update's object.
+func updateKey(u deployments.UpdateName, segments ...string) string {
+	return stackKey(u.StackName, append([]string{"updates", u.Version}, segments...)...)
+}
+
+// blobKey makes the key of an object that all names of a stack share.
+func blobKey(r *ring, segments ...string) string {
+	return join(append([]string{"blobs", r.id}, segments...)...)
+}
+
+// about gives the context that an object of a stack is sealed with: its key, but for the stack's name, which may change.
+func about(name deployments.StackName, key string) string {
+	return key[len(stackKey(name, "")):]
+}
+
+// guarded refuses keys that a server could take for another object's: ".." and "." between slashes, nothing between them, control
+// characters, backslashes.
+type guarded struct{ objects Objects }
+
+func checkKey(key string) error {
+	for segment := range strings.SplitSeq(strings.TrimSuffix(key, "/"), "/") {
+		if segment == "" || segment == "." || segment == ".." {
+			return refusedKey(key)
+		}
+	}
+	if !utf8.ValidString(key) || strings.ContainsFunc(key, func(r rune) bool { return unicode.IsControl(r) || r == '\\' }) {
+		return refusedKey(key)
+	}
+	return nil
+}
+
+func refusedKey(key string) error {
+	return deployments.Errorf(deployments.CodeInvalid, "there can be no object %q in the store: a name in it is not valid",
+		strings.ReplaceAll(key, unsafeMark, ""))
+}
+
+func (g guarded) Get(ctx context.Context, key string) (Object, error) {
+	if err := checkKey(key); err != nil {
+		return Object{}, err
+	}
+	return g.objects.Get(ctx, key)
+}
+
+func (g guarded) Tag(ctx context.Context, key string) (string, error) {
+	if err := checkKey(key); err != nil {
+		return "", err
+	}
+	return g.objects.Tag(ctx, key)
+}
+
+func (g guarded) Put(ctx context.Context, key string, data []byte, c Condition) (string, error) {
+	if err := checkKey(key); err != nil {
+		return "", err
+	}
+	return g.objects.Put(ctx, key, data, c)
+}
+
+func (g guarded) Delete(ctx context.Context, key string) error {
+	if err := checkKey(key); err != nil {
+		return err
+	}
+	return g.objects.Delete(ctx, key)
+}
+
+func (g guarded) List(ctx context.Context, q Query) (Listing, error) {
+	if err := checkKey(q.Prefix); err != nil {
+		return Listing{}, err
+	}
+	return g.objects.List(ctx, q)
+}
