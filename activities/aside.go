@@ -8,11 +8,11 @@ import (
 
 // PutAside stores a part of a suspended core.
 func (a *Activities) PutAside(ctx context.Context, p deployments.AsidePart) error {
-	return failure(a.Store.PutAside(ctx, p))
+	return kept(a.Store.PutAside(ctx, p))
 }
 
 // TakeUp gives it back.
 func (a *Activities) TakeUp(ctx context.Context, p deployments.AsidePart) ([]byte, error) {
 	data, err := a.Store.TakeUp(ctx, p)
-	return data, failure(err)
+	return data, kept(err)
 }

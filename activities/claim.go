@@ -18,12 +18,12 @@ const defaultParallel = 32
 func (a *Activities) Head(ctx context.Context, name deployments.StackName) (deployments.Head, error) {
 	h, err := a.Store.Head(ctx, name)
 	if err != nil {
-		return deployments.Head{}, failure(err)
+		return deployments.Head{}, told(err)
 	}
 	head := h.Contract(name)
 	latest, err := a.Store.History(ctx, name, 1) // among them those that never had the stack
 	if err != nil {
-		return head, failure(err)
+		return head, told(err)
 	}
 	for _, info := range latest {
 		head.Next = max(head.Next, info.Update.Number()+1)
@@ -40,7 +40,7 @@ func (a *Activities) Head(ctx context.Context, name deployments.StackName) (depl
 // with the same epoch twice is claiming once.
 func (a *Activities) Claim(ctx context.Context, in deployments.ClaimInput) (deployments.Claimed, error) {
 	claimed, err := a.claim(ctx, in)
-	return claimed, failure(err)
+	return claimed, told(err)
 }
 
 func (a *Activities) claim(ctx context.Context, in deployments.ClaimInput) (deployments.Claimed, error) {

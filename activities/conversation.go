@@ -173,7 +173,7 @@ func (c *conversation) deliver(ctx context.Context) error {
 				return context.Cause(ctx)
 			}
 		}
-		err := persist(ctx, func() error { return c.runs.Signal(ctx, c.update, batch) })
+		err := reach(ctx, func() error { return c.runs.Signal(ctx, c.update, batch) })
 		if err != nil {
 			return err
 		}
@@ -289,7 +289,7 @@ func (c *conversation) arrived(is func(*parcel) bool) {
 
 // resend says by signal what a parcel holds. The Run knows what it has heard before.
 func (c *conversation) resend(ctx context.Context, p *parcel) error {
-	err := persist(ctx, func() error { return c.runs.Signal(ctx, c.update, p.messages) })
+	err := reach(ctx, func() error { return c.runs.Signal(ctx, c.update, p.messages) })
 	if err == nil {
 		c.arrived(func(other *parcel) bool { return other == p })
 	}
@@ -303,7 +303,7 @@ func (c *conversation) listen(ctx context.Context) error {
 		carried := c.carry(ctx, replied)
 		poll.Messages = carried.content()
 		var got deployments.Replies
-		err := persist(ctx, func() (err error) { got, err = c.runs.Poll(ctx, c.update, poll); return err })
+		err := reach(ctx, func() (err error) { got, err = c.runs.Poll(ctx, c.update, poll); return err })
 		if err != nil {
 			return err
 		}
@@ -359,25 +359,14 @@ func (c *conversation) end(err error) {
 	c.empty.Broadcast()
 }
 
-// persist calls again, after a growing pause, until the call succeeds, the Run has ended, or the context has.
-func persist(ctx context.Context, call func() error) error {
-	for pause := firstRetry; ; pause = min(2*pause, lastRetry) {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		err := call()
-		switch {
-		case err == nil, errors.Is(err, ErrRunEnded):
-			return err
-		case ctx.Err() != nil:
-			return context.Cause(ctx)
-		}
-		timer := time.NewTimer(pause)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
-			return context.Cause(ctx)
-		}
+// reach makes a call again, after a growing pause, until it succeeds, the Run has ended, or the context has.
+func reach(ctx context.Context, call func() error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
 	}
+	err := persist(ctx, func(err error) bool { return !errors.Is(err, ErrRunEnded) && ctx.Err() == nil }, call)
+	if err != nil && ctx.Err() != nil && !errors.Is(err, ErrRunEnded) {
+		err = context.Cause(ctx)
+	}
+	return err
 }

@@ -9,9 +9,50 @@ import (
 	"go.temporal.io/sdk/temporal"
 )
 
-// retryable tells of each code whether the same activity may succeed when it runs again. What is not listed will not.
+// retryable tells of each code whether the same activity may succeed when it runs again. What is not listed will not. Credentials
+// that were refused have expired, or somebody changes them or what they may do: a running update waits for others.
 var retryable = map[deployments.Code]bool{
-	deployments.CodeUnavailable: true,
+	deployments.CodeUnavailable: true, deployments.CodeUnauthorized: true, deployments.CodeForbidden: true,
+}
+
+// storePasses tells of each code whether the store may answer otherwise after a while: with another one, it says something of the
+// object itself. It is for calls whose values exist nowhere else.
+var storePasses = map[deployments.Code]bool{
+	deployments.CodeUnavailable: true, deployments.CodeUnauthorized: true, deployments.CodeForbidden: true,
+	deployments.CodeInternal: true, deployments.CodeInvalid: true,
+}
+
+// mayPass tells whether an error is one that the store answers for reasons that may pass.
+func mayPass(err error) bool {
+	var answer *deployments.Error
+	return errors.As(err, &answer) && storePasses[answer.Code]
+}
+
+// kept is failure for an activity that keeps what steps have done, which must not be lost: it is repeated until the store takes it.
+func kept(err error) error {
+	if !mayPass(err) {
+		return failure(err)
+	}
+	return temporal.NewApplicationErrorWithOptions(err.Error(), string(deployments.CodeOf(err)), temporal.ApplicationErrorOptions{Cause: err})
+}
+
+// told is failure for an activity whose failure somebody waits for who can do something about it: credentials that are refused are
+// said at once.
+func told(err error) error {
+	if code := deployments.CodeOf(err); code == deployments.CodeUnauthorized || code == deployments.CodeForbidden {
+		return temporal.NewNonRetryableApplicationError(err.Error(), string(code), err)
+	}
+	return failure(err)
+}
+
+// persist makes a call again, after a growing pause, until it succeeds, fails for good, or ctx ends.
+func persist(ctx context.Context, passes func(error) bool, call func() error) error {
+	for wait := firstRetry; ; wait = min(2*wait, lastRetry) {
+		err := call()
+		if err == nil || !passes(err) || pause(ctx, wait) != nil {
+			return err
+		}
+	}
 }
 
 // Failure is failure, for activities of other packages.

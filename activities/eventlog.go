@@ -3,6 +3,7 @@ package activities
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -49,6 +50,9 @@ const (
 	logPause = 250 * time.Millisecond
 	// maxPart bounds the events of a part.
 	maxPart = 1000
+	// maxQueued bounds the bytes of text that wait for the store. What is said beyond is dropped, and counted: one program is not to
+	// take its worker's memory.
+	maxQueued = 8 << 20
 )
 
 // outputLog writes what the program and the plugins of an update say to a stream of its own. Nobody waits for the store:
@@ -59,10 +63,12 @@ type outputLog struct {
 	stream  string
 	secrets *strings.Replacer
 
-	mu     sync.Mutex
-	queue  []deployments.WatchEvent
-	number int
-	spoken chan struct{}
+	mu      sync.Mutex
+	queue   []deployments.WatchEvent
+	queued  int // bytes of the queue
+	dropped int // events that the queue had no room for
+	number  int
+	spoken  chan struct{}
 
 	writing sync.Mutex // one part at a time
 	stop    context.CancelFunc
@@ -109,7 +115,10 @@ func (l *outputLog) run(ctx context.Context) {
 		if pause(ctx, logPause) != nil {
 			return
 		}
-		_ = l.flush(ctx) // tried again with the next line, and at the end
+		err := persist(ctx, func(error) bool { return true }, func() error { return l.flush(ctx) })
+		if err != nil {
+			return
+		}
 	}
 }
 
@@ -132,11 +141,43 @@ func (l *outputLog) take(m pluginhost.Message) {
 func (l *outputLog) put(event apitype.EngineEvent) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.queue = append(l.queue, deployments.WatchEvent{Event: &event})
+	if size := textSize(event); l.queued+size <= maxQueued {
+		l.queue, l.queued = append(l.queue, deployments.WatchEvent{Event: &event}), l.queued+size
+	} else {
+		l.dropped++
+	}
 	select {
 	case l.spoken <- struct{}{}:
 	default:
 	}
+}
+
+// textSize estimates what an event takes.
+func textSize(event apitype.EngineEvent) int {
+	const fixed = 200
+	if event.DiagnosticEvent == nil {
+		return fixed
+	}
+	return fixed + len(event.DiagnosticEvent.Message)
+}
+
+// written takes what is in the store out of the queue, and tells of what there was no room for.
+func (l *outputLog) written(batch []deployments.WatchEvent) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.number, l.queue = l.number+1, l.queue[len(batch):]
+	for _, e := range batch {
+		l.queued -= textSize(*e.Event)
+	}
+	if l.dropped == 0 {
+		return
+	}
+	event := apitype.EngineEvent{Timestamp: int(time.Now().Unix()), DiagnosticEvent: &apitype.DiagnosticEvent{
+		Message: fmt.Sprintf("%d messages are missing here: more was said than the store could take in time\n", l.dropped),
+		Color:   "never", Severity: string(diag.Warning),
+	}}
+	l.dropped = 0
+	l.queue, l.queued = append(l.queue, deployments.WatchEvent{Event: &event}), l.queued+textSize(event)
 }
 
 // flush writes everything that was said so far.
@@ -158,9 +199,7 @@ func (l *outputLog) flush(ctx context.Context) error {
 		if err := l.log.AppendEvents(ctx, part, data); err != nil {
 			return err
 		}
-		l.mu.Lock()
-		l.number, l.queue = l.number+1, l.queue[len(batch):]
-		l.mu.Unlock()
+		l.written(batch)
 	}
 }
 

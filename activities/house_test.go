@@ -87,7 +87,12 @@ var testStack = deployments.StackName{Organization: "organization", Project: "te
 
 func newHouse(t *testing.T) *house {
 	t.Helper()
-	store, err := statestore.New(&statestore.Memory{}, statestore.Options{Master: bytes.Repeat([]byte{7}, 32)})
+	return newHouseOn(t, &statestore.Memory{})
+}
+
+func newHouseOn(t *testing.T, objects statestore.Objects) *house {
+	t.Helper()
+	store, err := statestore.New(objects, statestore.Options{Master: bytes.Repeat([]byte{7}, 32)})
 	if err != nil {
 		t.Fatal(err)
 	}

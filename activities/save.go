@@ -6,21 +6,11 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/statestore"
-	"go.temporal.io/sdk/temporal"
 )
 
-// Save makes deltas durable and events visible. Saving the same number twice writes the same objects. Whatever the store answers
-// may pass, such as credentials that have expired, and what steps have done must not be forgotten: it is saved again.
+// Save makes deltas durable and events visible. Saving the same number twice writes the same objects.
 func (a *Activities) Save(ctx context.Context, in deployments.SaveInput) error {
-	err := a.save(ctx, in)
-	if err == nil {
-		return nil
-	}
-	switch code := deployments.CodeOf(err); code {
-	case deployments.CodeUnauthorized, deployments.CodeForbidden, deployments.CodeInternal, deployments.CodeInvalid:
-		return temporal.NewApplicationErrorWithOptions(err.Error(), string(code), temporal.ApplicationErrorOptions{Cause: err})
-	}
-	return failure(err)
+	return kept(a.save(ctx, in))
 }
 
 func (a *Activities) save(ctx context.Context, in deployments.SaveInput) error {

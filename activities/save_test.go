@@ -3,6 +3,8 @@ package activities
 import (
 	"context"
 	"errors"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -13,38 +15,132 @@ import (
 	"github.com/deployctl/deployctl/statestore"
 )
 
-// refusing is a store that answers every write with one error.
+// refusing is a store that answers calls ("get" or "put") of keys that contain part with an error, as often as left says.
 type refusing struct {
 	statestore.Objects
-	err error
+	mu   sync.Mutex
+	what string // the call and the part
+	err  error
+	left int
+}
+
+// refuse answers the next calls with an error.
+func (r *refusing) refuse(call, part string, code deployments.Code, times int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.what, r.err, r.left = call+" "+part, deployments.Errorf(code, "it says no"), times
+}
+
+func (r *refusing) answer(call, key string) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	what, part, _ := strings.Cut(r.what, " ")
+	if r.left == 0 || !strings.Contains(call, what) || !strings.Contains(key, part) {
+		return nil
+	}
+	r.left--
+	return r.err
 }
 
 func (r *refusing) Put(ctx context.Context, key string, data []byte, c statestore.Condition) (string, error) {
-	if r.err != nil {
-		return "", r.err
+	if err := r.answer("put", key); err != nil {
+		return "", err
 	}
 	return r.Objects.Put(ctx, key, data, c)
 }
 
-func TestASaveIsRepeatedWhateverTheStoreAnswers(t *testing.T) {
-	h := newHouse(t)
-	h.claim(deployments.UpdateRequest{Kind: engine.KindDestroy})
+func (r *refusing) Get(ctx context.Context, key string) (statestore.Object, error) {
+	if err := r.answer("get", key); err != nil {
+		return statestore.Object{}, err
+	}
+	return r.Objects.Get(ctx, key)
+}
+
+// perhaps are the codes of answers after which the store may give another.
+var perhaps = []deployments.Code{
+	deployments.CodeUnauthorized, deployments.CodeForbidden, deployments.CodeInternal, deployments.CodeInvalid, deployments.CodeUnavailable,
+}
+
+func TestEverySaveIsRepeatedWhateverTheStoreAnswers(t *testing.T) {
 	objects := &refusing{Objects: &statestore.Memory{}}
-	store, err := statestore.New(objects, statestore.Options{Master: make([]byte, 32)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := store.CreateStack(t.Context(), testStack, nil); err != nil {
-		t.Fatal(err)
-	}
-	h.acts.Store = store
+	h := newHouseOn(t, objects)
+	h.claim(deployments.UpdateRequest{Kind: engine.KindDestroy})
 	save := deployments.SaveInput{Update: h.update, Number: 1, Deltas: []engine.Delta{{Seq: 1, Kind: engine.DeltaEnd, Op: 1}}}
-	for _, code := range []deployments.Code{deployments.CodeUnauthorized, deployments.CodeForbidden, deployments.CodeInternal, deployments.CodeUnavailable} {
-		objects.err = deployments.Errorf(code, "it says no")
-		_, err := call[struct{}](h, h.acts.Save, save)
-		var answer *temporal.ApplicationError
-		if !errors.As(err, &answer) || answer.NonRetryable() {
-			t.Errorf("%s: %v", code, err)
+	settled := deployments.SettledInput{
+		Update: h.update, Base: h.base, Saves: 1, Rest: &save, Result: engine.Result{Status: engine.StatusSucceeded},
+	}
+	aside := deployments.AsidePart{Update: h.update, Name: "core", Data: []byte("{}")}
+	for name, try := range map[string]func() error{
+		"a save":              func() error { _, err := call[struct{}](h, h.acts.Save, save); return err },
+		"the last save":       func() error { _, err := call[deployments.UpdateInfo](h, h.acts.Settled, settled); return err },
+		"a core put aside":    func() error { _, err := call[struct{}](h, h.acts.PutAside, aside); return err },
+		"a core that goes on": func() error { _, err := call[[]byte](h, h.acts.TakeUp, aside); return err },
+	} {
+		for _, code := range perhaps {
+			objects.refuse("", "updates/", code, 1)
+			err := try()
+			var answer *temporal.ApplicationError
+			if !errors.As(err, &answer) || answer.NonRetryable() {
+				t.Errorf("%s after %s: %v", name, code, err)
+			}
+		}
+	}
+	objects.refuse("", "", "", 0)
+	if info, err := call[deployments.UpdateInfo](h, h.acts.Settled, settled); err != nil || info.Status != string(engine.StatusSucceeded) {
+		t.Errorf("it came to %+v, %v", info, err)
+	}
+}
+
+func TestWhatAStepMadeIsKeptUntilTheStoreTakesIt(t *testing.T) {
+	for _, code := range perhaps {
+		objects := &refusing{Objects: &statestore.Memory{}}
+		h := newHouseOn(t, objects)
+		h.claim(deployments.UpdateRequest{Kind: engine.KindDestroy})
+		create := h.create(texts("name", "n", "note", strings.Repeat("long ", 5000)))
+		create.Check = false
+		objects.refuse("put", "/blob/", code, 3)
+		result, err := h.step(create, 1)
+		if err != nil || result.Outcome != engine.OutcomeDone || !strings.HasPrefix(result.Outputs.Ref, "blob:") || objects.left > 0 {
+			t.Errorf("%s: %+v %v, %d left", code, result, err, objects.left)
+		}
+		if len(h.effects()) != 1 {
+			t.Errorf("%s: %v", code, h.effects())
+		}
+		objects.refuse("put", "/outcome/", code, 3)
+		session, err := h.acts.hosted(t.Context(), h.update, h.base)
+		if err != nil {
+			t.Fatal(err)
+		}
+		session.leaveOutcome(t.Context(), 1, result)
+		if left, ok, err := session.leftOutcome(t.Context(), result.Op, 1); err != nil || !ok || left.ID != "n" {
+			t.Errorf("%s: it has left %+v %t %v", code, left, ok, err)
+		}
+	}
+}
+
+func TestAStepWhoseInputsCannotBeReadHasNoEffectAndSaysSo(t *testing.T) {
+	for code, want := range map[deployments.Code]struct {
+		failure string
+		outcome engine.Outcome
+	}{
+		deployments.CodeUnauthorized: {deployments.ErrorPostponed, ""}, deployments.CodeForbidden: {deployments.ErrorPostponed, ""},
+		deployments.CodeUnavailable: {deployments.ErrorPostponed, ""}, deployments.CodeFormat: {"", engine.OutcomeFailed},
+	} {
+		objects := &refusing{Objects: &statestore.Memory{}}
+		h := newHouseOn(t, objects)
+		h.claim(deployments.UpdateRequest{Kind: engine.KindDestroy})
+		session, err := h.acts.hosted(t.Context(), h.update, h.base)
+		if err != nil {
+			t.Fatal(err)
+		}
+		create := h.create(texts("name", "n"))
+		if create.New.Inputs, err = session.values.Encode(t.Context(), texts("name", "n", "note", strings.Repeat("long ", 5000))); err != nil {
+			t.Fatal(err)
+		}
+		objects.refuse("get", "/blob/", code, 1)
+		result, err := h.step(create, 1)
+		if errorType(err) != want.failure || result.Outcome != want.outcome || result.Op != 1 && err == nil || len(h.effects()) > 0 {
+			t.Errorf("%s: %+v %v after %v", code, result, err, h.effects())
 		}
 	}
 }

@@ -251,9 +251,9 @@ func ours(err error) error {
 
 func asService(err error, target **serviceError) bool { return errors.As(err, target) }
 
-// leaveOutcome stores what an attempt came to, as well as it can.
+// leaveOutcome stores what an attempt came to, however long the store takes; it gives up when ctx ends.
 func (s *session) leaveOutcome(ctx context.Context, round int, result engine.StepFinished) {
-	_ = persistFor(ctx, func() error { return s.store.PutOutcome(ctx, s.update, round, result) })
+	_ = persist(ctx, mayPass, func() error { return s.store.PutOutcome(ctx, s.update, round, result) })
 }
 
 // leftOutcome gives what the lost attempt of a round has left, or one of a round before that had its effect after all.
@@ -268,19 +268,6 @@ func (s *session) leftOutcome(ctx context.Context, op, last int) (engine.StepFin
 		}
 	}
 	return engine.StepFinished{}, false, nil
-}
-
-// persistFor tries a call again until it succeeds or the context ends.
-func persistFor(ctx context.Context, call func() error) error {
-	for wait := firstRetry; ; wait = min(2*wait, lastRetry) {
-		err := call()
-		if err == nil {
-			return nil
-		}
-		if pause(ctx, wait) != nil {
-			return err
-		}
-	}
 }
 
 // secretTexts are the configuration values that must not appear in output.

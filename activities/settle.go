@@ -53,15 +53,22 @@ func (at *attempt) outlast(ctx context.Context) (bool, error) {
 	lost := found.(*attempt)
 	timer := time.NewTimer(time.Until(lost.until.Add(overtime)))
 	defer timer.Stop()
-	select {
-	case <-lost.over:
-		return true, nil
-	case <-timer.C:
-		return false, nil
-	case <-at.pulse.cancelled:
-	case <-ctx.Done():
-		if !at.pulse.cancelRequested(ctx) {
-			return false, context.Cause(ctx)
+	for waiting := true; waiting; {
+		select {
+		case <-lost.over:
+			return true, nil
+		case <-timer.C:
+			if !lost.keeping.Load() {
+				return false, nil
+			}
+			timer.Reset(lastRetry) // it was answered, and its answer is on its way to the store
+		case <-at.pulse.cancelled:
+			waiting = false
+		case <-ctx.Done():
+			if !at.pulse.cancelRequested(ctx) {
+				return false, context.Cause(ctx)
+			}
+			waiting = false
 		}
 	}
 	giveUp(ctx, lost.provider, lost.over)

@@ -17,7 +17,7 @@ import (
 func (a *Activities) Settled(ctx context.Context, in deployments.SettledInput) (deployments.UpdateInfo, error) {
 	defer Beat(ctx)()
 	info, err := a.settled(ctx, in)
-	return info, failure(err)
+	return info, kept(err)
 }
 
 func (a *Activities) settled(ctx context.Context, in deployments.SettledInput) (deployments.UpdateInfo, error) {

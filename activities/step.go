@@ -3,6 +3,7 @@ package activities
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
@@ -22,7 +23,9 @@ import (
 func (a *Activities) Step(ctx context.Context, in deployments.StepInput) (deployments.StepOutput, error) {
 	s, err := a.hosted(ctx, in.Update, in.Base)
 	if err != nil {
-		return deployments.StepOutput{}, failure(err)
+		result, err := unsent(engine.StepFinished{}, err)
+		result.Op = in.Step.Op
+		return deployments.StepOutput{StepFinished: result}, failure(err)
 	}
 	at := &attempt{session: s, step: in.Step, round: in.Round, pulse: startPulse(ctx, a.Heart), over: make(chan struct{})}
 	defer at.pulse.stopPulse()
@@ -37,6 +40,9 @@ func (a *Activities) Step(ctx context.Context, in deployments.StepInput) (deploy
 		err = postponed("it was lost before, and had no effect", wait)
 	} else {
 		result, err = at.run(ctx)
+	}
+	if err != nil && !at.sent {
+		result, err = unsent(result, err)
 	}
 	if interrupted(err) && !at.pulse.cancelRequested(ctx) {
 		err = postponed("the worker stops", 0)
@@ -71,6 +77,8 @@ type attempt struct {
 	provider *pluginhost.Provider // of its call
 	until    time.Time            // when its time is over
 	overdue  bool                 // its call was not answered until then, and goes on
+	sent     bool                 // its call was made, which may have an effect
+	keeping  atomic.Bool          // it has an answer, and waits for the store
 	over     chan struct{}        // closed when nothing comes of it any more
 }
 
@@ -96,11 +104,37 @@ func rest(round int) time.Duration {
 	return time.Second << min(round-3, 6)
 }
 
-// leave writes the result where settling looks first, for the case that it cannot be reported.
+// leave writes the result where settling looks first, for the case that it cannot be reported. It waits for the store until the
+// worker stops, and then for a while.
 func (at *attempt) leave(ctx context.Context, result engine.StepFinished) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+	at.keeping.Store(true)
+	defer at.keeping.Store(false)
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
+	go func() {
+		select {
+		case <-at.pulse.stopping:
+			_ = pause(ctx, lastLeave)
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
 	at.session.leaveOutcome(ctx, at.round, result)
+}
+
+// lastLeave is how long a worker that stops tries to store what a step came to.
+const lastLeave = 20 * time.Second
+
+// unsent is the end of an attempt that made no call because of an error of the service itself: what may pass is tried again, and
+// anything else fails the step, which had no effect.
+func unsent(result engine.StepFinished, err error) (engine.StepFinished, error) {
+	if isApplication(err) || interrupted(err) || errors.Is(err, context.DeadlineExceeded) {
+		return result, err
+	}
+	if retryable[deployments.CodeOf(err)] {
+		return result, postponed(err.Error(), 0)
+	}
+	return failed(err.Error()), nil
 }
 
 func (at *attempt) run(ctx context.Context) (engine.StepFinished, error) {
@@ -177,7 +211,7 @@ func mutate[T any](
 		if err := at.pulse.mayMutate(ctx); err != nil {
 			return engine.StepFinished{}, err
 		}
-		at.provider = p
+		at.provider, at.sent = p, true
 		at.until, _ = ctx.Deadline()
 		at.session.sent.Store(at.step.Op, at)
 	}
@@ -315,15 +349,17 @@ func (at *attempt) finish(
 	return result, err
 }
 
-// keep makes a bag, trying again while the store is away: what was done must not be forgotten.
+// keep makes a bag, however long the store takes: what was done must not be forgotten.
 func (at *attempt) keep(ctx context.Context, values resource.PropertyMap) (engine.Bag, error) {
-	var bag engine.Bag
 	ctx = context.WithoutCancel(ctx)
-	for pause := firstRetry; ; pause = min(2*pause, lastRetry) {
-		var err error
-		if bag, err = at.session.values.Encode(ctx, values); deployments.CodeOf(err) != deployments.CodeUnavailable {
-			return bag, err
+	at.keeping.Store(true)
+	defer at.keeping.Store(false)
+	var bag engine.Bag
+	err := persist(ctx, mayPass, func() (err error) {
+		if bag, err = at.session.values.Encode(ctx, values); err != nil && activity.IsActivity(ctx) {
+			activity.GetLogger(ctx).Warn("What a step came to cannot be stored yet.", "resource", string(at.step.URN), "error", err)
 		}
-		time.Sleep(pause)
-	}
+		return err
+	})
+	return bag, err
 }

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"net/url"
 	"strings"
+	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/config"
@@ -28,7 +30,10 @@ func (o S3Options) load(ctx context.Context) (aws.Config, error) {
 	}
 	cfg, err := config.LoadDefaultConfig(ctx, load...)
 	if err == nil {
-		cfg.Credentials = &searched{CredentialsProvider: cfg.Credentials}
+		cfg.Credentials = &searched{CredentialsProvider: cfg.Credentials, search: func(ctx context.Context) (aws.CredentialsProvider, error) {
+			again, err := config.LoadDefaultConfig(ctx, load...)
+			return again.Credentials, err
+		}}
 	}
 	return cfg, err
 }
@@ -41,10 +46,41 @@ func (o S3Options) onAWS() bool {
 		(strings.HasSuffix(at.Hostname(), ".amazonaws.com") || strings.HasSuffix(at.Hostname(), ".amazonaws.com.cn"))
 }
 
-// searched tells credentials that were never found from those that cannot be renewed now.
+// searched are the credentials that the SDK finds. Once they were refused, all of its places are searched again before the next
+// call: the SDK renews what expires, and keeps for good what a file or a process gave without an expiry. It tells credentials that
+// were never found from those that cannot be renewed now.
 type searched struct {
 	aws.CredentialsProvider
-	found atomic.Bool
+	search func(context.Context) (aws.CredentialsProvider, error)
+	found  atomic.Bool
+
+	mu      sync.Mutex
+	refused bool
+	last    time.Time // of the searches
+}
+
+// searchAgain is how often the places are searched at most while credentials are refused.
+const searchAgain = time.Second
+
+// refuse notes that the server did not accept the credentials.
+func (s *searched) refuse() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.refused = true
+}
+
+// current gives the provider of the credentials, a new one after a refusal.
+func (s *searched) current(ctx context.Context) aws.CredentialsProvider {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.refused || time.Since(s.last) < searchAgain {
+		return s.CredentialsProvider
+	}
+	s.last = time.Now()
+	if again, err := s.search(ctx); err == nil {
+		s.CredentialsProvider, s.refused = again, false
+	}
+	return s.CredentialsProvider
 }
 
 // errNoCredentials: the SDK has found none in any of its places.
@@ -52,7 +88,7 @@ var errNoCredentials = errors.New("no credentials")
 
 // Retrieve implements aws.CredentialsProvider.
 func (s *searched) Retrieve(ctx context.Context) (aws.Credentials, error) {
-	c, err := s.CredentialsProvider.Retrieve(ctx)
+	c, err := s.current(ctx).Retrieve(ctx)
 	switch {
 	case err == nil:
 		s.found.Store(true)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"sync/atomic"
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
@@ -15,7 +16,8 @@ import (
 const Patience = 30 * time.Second
 
 // Retry is an Objects that tries again what failed with ErrTransient, quietly, for as long as its patience lasts. Then
-// it fails with CodeUnavailable and a sentence that says what to check.
+// it fails with CodeUnavailable and a sentence that says what to check. Credentials that were accepted before and are refused now
+// are tried again for as long, since others are mostly on their way; a refusal from the beginning is said at once.
 //
 // A conditional Put that finds the condition not to hold reads the object back: when it holds the very bytes of this Put,
 // an attempt whose reply was lost wrote them, and the Put has succeeded. So the bytes of every conditional Put must be
@@ -23,6 +25,7 @@ const Patience = 30 * time.Second
 type Retry struct {
 	objects  Objects
 	patience time.Duration
+	accepted atomic.Bool // some call was answered
 }
 
 // NewRetry decorates objects. A patience of zero means Patience.
@@ -30,7 +33,7 @@ func NewRetry(objects Objects, patience time.Duration) *Retry {
 	if patience == 0 {
 		patience = Patience
 	}
-	return &Retry{objects, patience}
+	return &Retry{objects: objects, patience: patience}
 }
 
 // Get implements Objects.
@@ -63,9 +66,20 @@ func (r *Retry) Put(ctx context.Context, key string, data []byte, c Condition) (
 	return "", err
 }
 
-// Delete implements Objects.
+// Delete implements Objects. Nothing is lost when it is refused, and some buckets refuse every one.
 func (r *Retry) Delete(ctx context.Context, key string) error {
-	return r.persist(ctx, 0, func(ctx context.Context) error { return r.objects.Delete(ctx, key) })
+	var forbidden error
+	err := r.persist(ctx, 0, func(ctx context.Context) error {
+		err := r.objects.Delete(ctx, key)
+		if forbidden = nil; credentialsRefused(err) {
+			forbidden, err = err, nil
+		}
+		return err
+	})
+	if forbidden != nil {
+		return forbidden
+	}
+	return err
 }
 
 // List implements Objects.
@@ -91,10 +105,16 @@ func (r *Retry) persist(ctx context.Context, size int, f func(context.Context) e
 		attempt, end := context.WithTimeout(ctx, timeout)
 		err := f(attempt)
 		end()
-		if err == nil || ctx.Err() != nil || !errors.Is(err, ErrTransient) && !errors.Is(err, context.DeadlineExceeded) {
+		if err == nil {
+			r.accepted.Store(true)
+		}
+		if err == nil || ctx.Err() != nil || !r.passes(err) {
 			return err
 		}
 		if time.Now().Add(pause).After(giveUp) {
+			if credentialsRefused(err) {
+				return err
+			}
 			return unavailable(r.objects, r.patience, err)
 		}
 		select {
@@ -104,6 +124,11 @@ func (r *Retry) persist(ctx context.Context, size int, f func(context.Context) e
 		}
 		pause = min(2*pause, longestPause)
 	}
+}
+
+// passes tells whether the same call may be answered otherwise soon.
+func (r *Retry) passes(err error) bool {
+	return errors.Is(err, ErrTransient) || errors.Is(err, context.DeadlineExceeded) || credentialsRefused(err) && r.accepted.Load()
 }
 
 func unavailable(objects Objects, waited time.Duration, err error) error {

@@ -38,6 +38,7 @@ type S3 struct {
 	endpoint string
 	// md5Tags: some tag was the MD5 of its content. otherTags: some never became it.
 	md5Tags, otherTags atomic.Bool
+	credentials        *searched
 }
 
 // OpenS3 prepares the use of a bucket. It does not call the server; see Store.Check.
@@ -63,7 +64,8 @@ func OpenS3(ctx context.Context, o S3Options) (*S3, error) {
 	if endpoint == "" {
 		endpoint = "AWS region " + o.Region
 	}
-	return &S3{client: client, bucket: o.Bucket, prefix: o.Prefix, endpoint: endpoint}, nil
+	found, _ := cfg.Credentials.(*searched)
+	return &S3{client: client, bucket: o.Bucket, prefix: o.Prefix, endpoint: endpoint, credentials: found}, nil
 }
 
 // String names the bucket and its server.

@@ -12,8 +12,22 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 )
 
-// translate classes an error of the SDK.
+// translate classes an error of the SDK. Credentials that were refused are searched for again before the next call.
 func (s *S3) translate(err error) error {
+	translated := s.classify(err)
+	if credentialsRefused(translated) && s.credentials != nil {
+		s.credentials.refuse()
+	}
+	return translated
+}
+
+// credentialsRefused tells whether the server did not accept the credentials, or not for this.
+func credentialsRefused(err error) bool {
+	code := deployments.CodeOf(err)
+	return err != nil && (code == deployments.CodeUnauthorized || code == deployments.CodeForbidden)
+}
+
+func (s *S3) classify(err error) error {
 	switch {
 	case err == nil:
 		return nil
@@ -37,7 +51,8 @@ func (s *S3) translate(err error) error {
 		return ErrChanged
 	case "NoSuchBucket":
 		return deployments.Errorf(deployments.CodeInvalid, "there is no %s: create it, or name another one in the settings", s)
-	case "InvalidAccessKeyId", "SignatureDoesNotMatch", "AuthorizationHeaderMalformed", "XAdminUserNotFound":
+	case "InvalidAccessKeyId", "SignatureDoesNotMatch", "AuthorizationHeaderMalformed", "XAdminUserNotFound", "ExpiredToken", "InvalidToken",
+		"TokenRefreshRequired", "RequestTimeTooSkewed":
 		return deployments.Errorf(deployments.CodeUnauthorized,
 			"the %s does not accept the credentials (%s): check the access key, the secret key and the region", s, code)
 	case "AccessDenied", "Forbidden":

@@ -1,0 +1,120 @@
+package statestore_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/statestore"
+)
+
+// doorman is an S3 server that accepts one access key at a time.
+type doorman struct {
+	accepts atomic.Value // string
+	refused atomic.Int32
+	// turnAway is called, once, when a key is refused that was accepted before.
+	turnAway func()
+}
+
+func (d *doorman) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if strings.Contains(r.Header.Get("Authorization"), "Credential="+d.accepts.Load().(string)+"/") {
+		w.Header().Set("ETag", `"tag"`)
+		_, _ = w.Write([]byte("content"))
+		return
+	}
+	if d.refused.Add(1) == 1 && d.turnAway != nil {
+		d.turnAway()
+	}
+	w.WriteHeader(http.StatusForbidden)
+	_, _ = w.Write([]byte("<Error><Code>InvalidAccessKeyId</Code><Message>no</Message></Error>"))
+}
+
+func TestCredentialsThatAreRefusedAreReadAgain(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		config func(dir string) // writes what stays
+		rotate func(t *testing.T, dir, key string)
+	}{
+		{"from the shared credentials file", func(string) {}, func(t *testing.T, dir, key string) {
+			write(t, filepath.Join(dir, "credentials"), fmt.Sprintf("[default]\naws_access_key_id = %s\naws_secret_access_key = s\n", key))
+		}},
+		{"from a process", func(dir string) {
+			write(t, filepath.Join(dir, "config"), "[default]\ncredential_process = cat "+filepath.Join(dir, "answer")+"\n")
+		}, func(t *testing.T, dir, key string) {
+			write(t, filepath.Join(dir, "answer"), fmt.Sprintf(`{"Version":1,"AccessKeyId":%q,"SecretAccessKey":"s"}`, key))
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			withoutAWS(t)
+			dir := t.TempDir()
+			t.Setenv("AWS_CONFIG_FILE", filepath.Join(dir, "config"))
+			t.Setenv("AWS_SHARED_CREDENTIALS_FILE", filepath.Join(dir, "credentials"))
+			c.config(dir)
+			c.rotate(t, dir, "OLD")
+			door := &doorman{}
+			door.accepts.Store("OLD")
+			door.turnAway = func() { c.rotate(t, dir, "NEW") }
+			server := httptest.NewServer(door)
+			defer server.Close()
+			o, err := statestore.OpenS3(t.Context(), statestore.S3Options{Endpoint: server.URL, Region: "us-east-1", Bucket: bucket})
+			if err != nil {
+				t.Fatal(err)
+			}
+			objects := statestore.NewRetry(o, time.Minute)
+			if _, err := objects.Get(t.Context(), "key"); err != nil {
+				t.Fatal(err)
+			}
+			door.accepts.Store("NEW")
+			if got, err := objects.Get(t.Context(), "key"); err != nil || string(got.Data) != "content" {
+				t.Errorf("got %q, %v", got.Data, err)
+			}
+			if door.refused.Load() == 0 {
+				t.Error("the old key was never refused")
+			}
+		})
+	}
+}
+
+func TestCredentialsThatWereNeverAcceptedAreSaidAtOnceAndOthersAfterAWhile(t *testing.T) {
+	withoutAWS(t)
+	door := &doorman{}
+	door.accepts.Store("OTHER")
+	server := httptest.NewServer(door)
+	defer server.Close()
+	o, err := statestore.OpenS3(t.Context(), statestore.S3Options{
+		Endpoint: server.URL, Region: "us-east-1", Bucket: bucket, AccessKey: "MINE", SecretKey: "s",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	objects := statestore.NewRetry(o, 100*time.Millisecond)
+	if _, err := objects.Get(t.Context(), "key"); deployments.CodeOf(err) != deployments.CodeUnauthorized || door.refused.Load() != 1 {
+		t.Errorf("got %v after %d refusals", err, door.refused.Load())
+	}
+	door.accepts.Store("MINE")
+	if _, err := objects.Get(t.Context(), "key"); err != nil {
+		t.Fatal(err)
+	}
+	door.accepts.Store("OTHER")
+	if _, err := objects.Get(t.Context(), "key"); deployments.CodeOf(err) != deployments.CodeUnauthorized || door.refused.Load() < 3 {
+		t.Errorf("got %v after %d refusals", err, door.refused.Load())
+	}
+	before := door.refused.Load()
+	if err := objects.Delete(t.Context(), "key"); deployments.CodeOf(err) != deployments.CodeUnauthorized || door.refused.Load() != before+1 {
+		t.Errorf("got %v after %d refusals", err, door.refused.Load()-before)
+	}
+}
+
+func write(t *testing.T, file, text string) {
+	t.Helper()
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Error(err)
+	}
+}
