@@ -290,7 +290,7 @@ func TestLargeFilesAndDeploymentsTravelInChunks(t *testing.T) {
 		t.Fatal(err)
 	}
 	large := apitype.UntypedDeployment{Version: 3, Deployment: []byte(`{"a":"` + string(bytes.Repeat([]byte("y"), 20<<20)) + `"}`)}
-	if _, err := c.Import(t.Context(), dev, large, deployments.SecretsProvider{}); err != nil {
+	if _, err := c.Import(t.Context(), deployments.ImportRequest{Stack: dev, Deployment: large}); err != nil {
 		t.Fatal(err)
 	}
 	got, err := c.Export(t.Context(), dev, 0, deployments.SecretsProvider{}, false)

@@ -75,10 +75,8 @@ func (c *Client) Export(
 }
 
 // Import replaces the stack's deployment.
-func (c *Client) Import(
-	ctx context.Context, s deployments.StackName, d apitype.UntypedDeployment, secrets deployments.SecretsProvider,
-) (int, error) {
-	text, err := json.Marshal(d)
+func (c *Client) Import(ctx context.Context, r deployments.ImportRequest) (int, error) {
+	text, err := json.Marshal(r.Deployment)
 	if err != nil {
 		return 0, err
 	}
@@ -91,7 +89,7 @@ func (c *Client) Import(
 	if err != nil {
 		return 0, wire.ToError(err)
 	}
-	first := &api.ImportRequest{Stack: wire.FromStack(s), Secrets: wire.FromSecrets(secrets)}
+	first := &api.ImportRequest{Stack: wire.FromStack(r.Stack), Secrets: wire.FromSecrets(r.Secrets), Forget: r.Forget}
 	for chunk := range chunks(text) {
 		first.Chunk = chunk
 		if stream.Send(first) != nil {

@@ -21,6 +21,7 @@ const (
 	CodeInternal     Code = "internal"        // a defect
 	CodeCancelled    Code = "cancelled"       // ended on request
 	CodeUnknown      Code = "unknown-outcome" // it may or may not have happened
+	CodeUnconfirmed  Code = "unconfirmed"     // it would lose something, and nobody has said that it may
 )
 
 // Error is an error with a code and a sentence that says what is wrong and what to do next.

@@ -194,8 +194,9 @@ type Stacks interface {
 	TagStack(ctx context.Context, s StackName, tags map[string]string) error
 	// Export gives a stored deployment; version 0 is the latest. Secrets are ciphertexts, or plain when showSecrets.
 	Export(ctx context.Context, s StackName, version int, secrets SecretsProvider, showSecrets bool) (apitype.UntypedDeployment, error)
-	// Import replaces the stack's deployment after checking its invariants, and returns the new version.
-	Import(ctx context.Context, s StackName, d apitype.UntypedDeployment, secrets SecretsProvider) (int, error)
+	// Import replaces the stack's deployment after checking its invariants, and returns the new version. CodeUnconfirmed: the new
+	// deployment has no resources, the stack has some, and the request does not say that they are to be forgotten.
+	Import(ctx context.Context, r ImportRequest) (int, error)
 	// Restore makes the deployment of an earlier version the stack's next one, and returns that.
 	Restore(ctx context.Context, s StackName, version int, secrets SecretsProvider) (int, error)
 	// Recover ends the update that has the stack in the place of its workflow, which somebody has closed, and tells what came
@@ -205,6 +206,15 @@ type Stacks interface {
 	// Encrypt and Decrypt serve the service's own secrets provider: texts are a stack's configuration values.
 	Encrypt(ctx context.Context, s StackName, plain []string) ([]string, error)
 	Decrypt(ctx context.Context, s StackName, sealed []string) ([]string, error)
+}
+
+// ImportRequest asks for a deployment to become the state of a stack.
+type ImportRequest struct {
+	Stack      StackName
+	Deployment apitype.UntypedDeployment
+	Secrets    SecretsProvider
+	// Forget: the stack's resources may all be forgotten. They go on existing, and nothing manages them any more.
+	Forget bool
 }
 
 // Bundles takes project files, by digest.

@@ -244,6 +244,9 @@ func (c *Checkpoint) parse(data []byte, r *ring, p deployments.SecretsProvider) 
 	if c.file, c.resources, err = parseDeployment(data); err != nil {
 		return err
 	}
+	if err := carriable(c.file, c.resources); err != nil {
+		return err
+	}
 	c.size = len(data)
 	c.dec = r.reader(c.file.Deployment.SecretsProviders, p)
 	c.states = make([]engine.State, len(c.resources))

@@ -6,11 +6,13 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strconv"
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/bags"
+	"github.com/deployctl/deployctl/internal/token"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
@@ -42,6 +44,8 @@ func (s *Store) Export(ctx context.Context, x Exchange, version int, showSecrets
 type Exchange struct {
 	Stack   deployments.StackName
 	Secrets deployments.SecretsProvider
+	// Forget: an import may forget all resources of the stack.
+	Forget bool
 	// Reserve, if not nil, gives the version that an import or a restore makes: one that no update has or waits for.
 	Reserve func(context.Context, deployments.StackName) (int, error)
 }
@@ -117,7 +121,8 @@ func (c *Checkpoint) integrityError() string {
 }
 
 // Import makes a deployment the stack's next version, and returns it. CodeInvalid: the deployment is of another stack, breaks
-// an invariant, or has secrets that cannot be decrypted. CodeConflict: the stack has an update running.
+// an invariant, or has secrets that cannot be decrypted. CodeUnconfirmed: it would forget all resources of the stack, and x does
+// not say that it may. CodeConflict: the stack has an update running.
 func (s *Store) Import(ctx context.Context, x Exchange, in apitype.UntypedDeployment) (int, error) {
 	r, err := s.ringOf(ctx, x.Stack)
 	if err != nil {
@@ -127,6 +132,11 @@ func (s *Store) Import(ctx context.Context, x Exchange, in apitype.UntypedDeploy
 	if err != nil {
 		return 0, err
 	}
+	if !x.Forget {
+		if err := s.forgets(ctx, x.Stack, base); err != nil {
+			return 0, err
+		}
+	}
 	d := r.copyOf(base)
 	d.integrity = ""
 	if d.secrets, err = r.provider(x.Secrets); err != nil {
@@ -134,6 +144,41 @@ func (s *Store) Import(ctx context.Context, x Exchange, in apitype.UntypedDeploy
 	}
 	return s.replace(ctx, x, d)
 }
+
+// forgets reports, as CodeUnconfirmed, that a deployment has no resources, and the stack has some. What the stack has is read
+// without its secrets, and taken from its head when its checkpoint is damaged: an import may be there to repair that.
+func (s *Store) forgets(ctx context.Context, name deployments.StackName, in *Checkpoint) error {
+	for i := range in.resources {
+		if in.resources[i].managed() {
+			return nil
+		}
+	}
+	h, err := s.Head(ctx, name)
+	if err != nil || h.Version == 0 || h.Resources == 0 {
+		return err
+	}
+	lost, example := h.Resources, ""
+	if data, err := s.checkpointJSON(ctx, name, h.Version); err == nil {
+		if _, resources, err := parseDeployment(data); err == nil {
+			lost = 0
+			for i := range resources {
+				if resources[i].managed() {
+					lost++
+					example = " (such as " + plainText(string(resources[i].URN)) + ")"
+				}
+			}
+		}
+	}
+	if lost == 0 {
+		return nil
+	}
+	return deployments.Errorf(deployments.CodeUnconfirmed,
+		"the deployment has no resources: %s of %s%s would be forgotten, and go on existing without being managed",
+		plural(lost, "resource"), name, example)
+}
+
+// managed reports whether a resource stands for something that exists outside.
+func (r *storedResource) managed() bool { return r.Custom && !token.IsProvider(r.Type) }
 
 // replace makes a draft the next version of a stack without an update. The claim is given back whatever becomes of the client; if
 // this process does not live to do that, recovery gives it back.
@@ -183,6 +228,9 @@ func (r *ring) foreign(x Exchange, in apitype.UntypedDeployment) (*Checkpoint, e
 	if err := c.parse(compact.Bytes(), r, x.Secrets); err != nil {
 		return nil, refused(err)
 	}
+	if err := wellFormed(c.file, c.resources); err != nil {
+		return nil, refused(err)
+	}
 	if c.integrityError() != "" { // parse let it pass
 		if err := engine.Verify(c.states); err != nil {
 			return nil, refused(err)
@@ -197,7 +245,11 @@ func (r *ring) foreign(x Exchange, in apitype.UntypedDeployment) (*Checkpoint, e
 
 // stray gives a resource that is of another stack, if there is one.
 func (c *Checkpoint) stray(name deployments.StackName) (urn.URN, bool) {
-	for _, state := range c.states {
+	states := slices.Clone(c.states)
+	for _, operation := range c.pending {
+		states = append(states, operation.State)
+	}
+	for _, state := range states {
 		if u := state.URN; string(u.Stack()) != name.Stack || string(u.Project()) != name.Project {
 			return u, true
 		}

@@ -234,7 +234,9 @@ func TestACheckpointEditedByHandIsReadOrRefusedWithItsName(t *testing.T) {
 	if err := json.Indent(&indented, whole, "", "  "); err != nil {
 		t.Fatal(err)
 	}
-	without := func(text string) []byte { return bytes.ReplaceAll(whole, []byte(text), []byte(`"x"`)) }
+	without := func(text string) []byte {
+		return bytes.ReplaceAll(whole, []byte(text), []byte(`"urn:pulumi:dev::web::a:b:C::x"`))
+	}
 	for _, c := range []struct {
 		name    string
 		content []byte

@@ -80,7 +80,9 @@ func (s *stacks) Import(stream api.Stacks_ImportServer) error {
 	if err := json.Unmarshal(text, &deployment); err != nil {
 		return deployments.Errorf(deployments.CodeInvalid, "this is not a deployment: %w", err)
 	}
-	version, err := s.service.Import(stream.Context(), wire.ToStack(first.GetStack()), deployment, wire.ToSecrets(first.GetSecrets()))
+	version, err := s.service.Import(stream.Context(), deployments.ImportRequest{
+		Stack: wire.ToStack(first.GetStack()), Deployment: deployment, Secrets: wire.ToSecrets(first.GetSecrets()), Forget: first.GetForget(),
+	})
 	if err != nil {
 		return err
 	}

@@ -25,14 +25,13 @@ func (s store) Export(
 }
 
 // Import replaces a stack's deployment.
-func (s *Service) Import(
-	ctx context.Context, name deployments.StackName, d apitype.UntypedDeployment, p deployments.SecretsProvider,
-) (int, error) {
-	version, err := s.Store.Import(ctx, statestore.Exchange{Stack: name, Secrets: p, Reserve: s.reserve}, d)
+func (s *Service) Import(ctx context.Context, r deployments.ImportRequest) (int, error) {
+	x := statestore.Exchange{Stack: r.Stack, Secrets: r.Secrets, Reserve: s.reserve, Forget: r.Forget}
+	version, err := s.Store.Import(ctx, x, r.Deployment)
 	if err != nil {
 		return version, err
 	}
-	return version, s.record(ctx, name, version, engine.KindImport, "")
+	return version, s.record(ctx, r.Stack, version, engine.KindImport, "")
 }
 
 // Restore makes an earlier deployment of a stack its next one.

@@ -79,7 +79,7 @@ func TestWhatIsImportedAndRestoredStandsInTheHistoryAndCanBeShown(t *testing.T) 
 	s.temporal = q
 	deployment := apitype.UntypedDeployment{Version: 3, Deployment: []byte(`{"manifest":{"time":"0001-01-01T00:00:00Z","magic":"","version":""}}`)}
 	for range 2 {
-		_, err := s.Import(t.Context(), dev, deployment, deployments.SecretsProvider{})
+		_, err := s.Import(t.Context(), deployments.ImportRequest{Stack: dev, Deployment: deployment})
 		must(t, err)
 	}
 	version, err := s.Restore(t.Context(), dev, 2, deployments.SecretsProvider{})

@@ -1954,12 +1954,13 @@ func (x *ExportResponse) GetChunk() []byte {
 	return nil
 }
 
-// ImportRequest: the first message has stack and secrets, every one a part of an apitype.UntypedDeployment as JSON.
+// ImportRequest: the first message has stack, secrets and forget, every one a part of an apitype.UntypedDeployment as JSON.
 type ImportRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Stack         *StackName             `protobuf:"bytes,1,opt,name=stack,proto3" json:"stack,omitempty"`
 	Secrets       *SecretsProvider       `protobuf:"bytes,2,opt,name=secrets,proto3" json:"secrets,omitempty"`
 	Chunk         []byte                 `protobuf:"bytes,3,opt,name=chunk,proto3" json:"chunk,omitempty"`
+	Forget        bool                   `protobuf:"varint,4,opt,name=forget,proto3" json:"forget,omitempty"` // a deployment without resources may replace one that has some
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2013,6 +2014,13 @@ func (x *ImportRequest) GetChunk() []byte {
 		return x.Chunk
 	}
 	return nil
+}
+
+func (x *ImportRequest) GetForget() bool {
+	if x != nil {
+		return x.Forget
+	}
+	return false
 }
 
 type ImportResponse struct {
@@ -4579,11 +4587,12 @@ const file_deployctl_v1_deployctl_proto_rawDesc = "" +
 	"\asecrets\x18\x03 \x01(\v2\x1d.deployctl.v1.SecretsProviderR\asecrets\x12!\n" +
 	"\fshow_secrets\x18\x04 \x01(\bR\vshowSecrets\"&\n" +
 	"\x0eExportResponse\x12\x14\n" +
-	"\x05chunk\x18\x01 \x01(\fR\x05chunk\"\x8d\x01\n" +
+	"\x05chunk\x18\x01 \x01(\fR\x05chunk\"\xa5\x01\n" +
 	"\rImportRequest\x12-\n" +
 	"\x05stack\x18\x01 \x01(\v2\x17.deployctl.v1.StackNameR\x05stack\x127\n" +
 	"\asecrets\x18\x02 \x01(\v2\x1d.deployctl.v1.SecretsProviderR\asecrets\x12\x14\n" +
-	"\x05chunk\x18\x03 \x01(\fR\x05chunk\"*\n" +
+	"\x05chunk\x18\x03 \x01(\fR\x05chunk\x12\x16\n" +
+	"\x06forget\x18\x04 \x01(\bR\x06forget\"*\n" +
 	"\x0eImportResponse\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\x03R\aversion\"\x92\x01\n" +
 	"\x0eRestoreRequest\x12-\n" +

@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"slices"
@@ -107,16 +108,17 @@ func (s *Service) Export(
 }
 
 // Import keeps a deployment.
-func (s *Service) Import(
-	_ context.Context, name deployments.StackName, d apitype.UntypedDeployment, _ deployments.SecretsProvider,
-) (int, error) {
+func (s *Service) Import(_ context.Context, r deployments.ImportRequest) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	found, err := s.find(name)
+	found, err := s.find(r.Stack)
 	if err != nil {
 		return 0, err
 	}
-	found.deployment = d
+	if found.info.Resources > 0 && !r.Forget && !bytes.Contains(r.Deployment.Deployment, []byte(`"urn"`)) {
+		return 0, deployments.Errorf(deployments.CodeUnconfirmed, "the %d resources of %s would be forgotten", found.info.Resources, r.Stack)
+	}
+	found.deployment = r.Deployment
 	found.info.Version++
 	return found.info.Version, nil
 }

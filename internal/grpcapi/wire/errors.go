@@ -23,6 +23,7 @@ var statusOf = map[deployments.Code]codes.Code{
 	deployments.CodeInternal:     codes.Internal,
 	deployments.CodeCancelled:    codes.Aborted,
 	deployments.CodeUnknown:      codes.Unknown,
+	deployments.CodeUnconfirmed:  codes.FailedPrecondition,
 }
 
 // codeOf reads a status that has no detail: one that gRPC or a proxy made itself.

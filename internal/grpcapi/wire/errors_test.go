@@ -15,7 +15,8 @@ import (
 func TestEveryCodeComesBackAsItWasSent(t *testing.T) {
 	for _, code := range []deployments.Code{
 		deployments.CodeInvalid, deployments.CodeNotFound, deployments.CodeExists, deployments.CodeConflict, deployments.CodeUnauthorized,
-		deployments.CodeForbidden, deployments.CodeUnavailable, deployments.CodeFormat, deployments.CodeInternal, deployments.CodeCancelled, deployments.CodeUnknown,
+		deployments.CodeForbidden, deployments.CodeUnavailable, deployments.CodeFormat, deployments.CodeInternal, deployments.CodeCancelled,
+		deployments.CodeUnknown, deployments.CodeUnconfirmed,
 	} {
 		err := ToError(FromError(fmt.Errorf("submit: %w", deployments.Errorf(code, "what to do next"))))
 		if deployments.CodeOf(err) != code || err.Error() != "submit: what to do next" {

@@ -36,6 +36,7 @@ var exitOf = map[deployments.Code]int{
 	deployments.CodeExists:       exitInvalid,
 	deployments.CodeFormat:       exitInvalid,
 	deployments.CodeCancelled:    exitCancelled,
+	deployments.CodeUnconfirmed:  exitInvalid,
 	deployments.CodeConflict:     exitConflict,
 	deployments.CodeUnavailable:  exitUnavailable,
 	deployments.CodeUnauthorized: exitUnauthorized,

@@ -73,7 +73,9 @@ func (s *session) path(name string) string {
 func stackImportCommand(s *Surroundings) *cli.Command {
 	return &cli.Command{
 		Name: "import", Usage: "replace the stack's deployment by one that was exported",
-		Flags:  onStack(&cli.StringFlag{Name: "file", Usage: "read `FILE` instead of standard input"}),
+		Flags: onStack(
+			&cli.StringFlag{Name: "file", Usage: "read `FILE` instead of standard input"},
+			&cli.BoolFlag{Name: "force", Usage: "let a deployment without resources replace one that has some, without a question"}),
 		Action: action(s, runStackImport),
 	}
 }
@@ -100,7 +102,18 @@ func runStackImport(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	version, err := s.service.Import(ctx, info.Stack, deployment, provider)
+	request := deployments.ImportRequest{Stack: info.Stack, Deployment: deployment, Secrets: provider, Forget: s.flags.Bool("force")}
+	version, err := s.service.Import(ctx, request)
+	if deployments.CodeOf(err) == deployments.CodeUnconfirmed {
+		if !s.asks() || s.flags.String("file") == "" { // else the input is the deployment
+			return deployments.Errorf(deployments.CodeUnconfirmed, "%w: if that is meant, pass --force", err)
+		}
+		if err := s.confirm(ctx, "Caution: "+err.Error()+".\nForget them?", nil); err != nil {
+			return err
+		}
+		request.Forget = true
+		version, err = s.service.Import(ctx, request)
+	}
 	if err != nil {
 		return err
 	}

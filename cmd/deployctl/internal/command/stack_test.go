@@ -193,3 +193,17 @@ func TestAStackThatIsRenamedStaysInItsOrganizationAndProject(t *testing.T) {
 		d.must("stack", "--stack", strings.TrimSuffix(stack, "dev")+"prod")
 	}
 }
+
+func TestAnImportThatForgetsEverythingAsksOrNeedsForce(t *testing.T) {
+	d := inProject(t)
+	d.service.Play = func(deployments.UpdateRequest) memoryScript { return memoryScript{Resources: 2} }
+	d.must("up", "--yes", "--skip-preview")
+	d.write("empty.json", `{"version":3,"deployment":null}`)
+	d.refused(2, "would be forgotten: if that is meant, pass --force", "stack", "import", "--file", "empty.json")
+	d.person, d.input = true, "no\n"
+	if o := d.run("stack", "import", "--file", "empty.json"); o.code != exitCancelled || !strings.Contains(o.out, "Forget them?") {
+		t.Errorf("exit code %d\n%s%s", o.code, o.out, o.err)
+	}
+	d.person = false
+	d.must("stack", "import", "--file", "empty.json", "--force")
+}

@@ -1,0 +1,141 @@
+package statestore
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/token"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/sig"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
+)
+
+// A deployment is refused, when it is imported and when it is loaded, if an update could not carry what it holds: an update that
+// met it half way would stop there. What comes from outside must be well formed besides; of what an update of this service has
+// written that is not asked, for a state that cannot be loaded cannot be mended by an update. What engine.Verify says of headers
+// and their order is not repeated here.
+
+// operations are the kinds of pending operations, as the field names them.
+var operations = []string{"creating", "updating", "deleting", "reading", "importing"}
+
+// longestTimeout bounds custom timeouts, in seconds: a hundred years.
+const longestTimeout = 100 * 365 * 24 * 3600
+
+// carriable reports the first resource or operation of a deployment that no update could carry.
+func carriable(f deploymentFile, resources []storedResource) error {
+	return eachStored(f, resources, (*storedResource).carriable)
+}
+
+// wellFormed reports the first resource or operation of a deployment that says something that cannot be.
+func wellFormed(f deploymentFile, resources []storedResource) error {
+	return eachStored(f, resources, (*storedResource).wellFormed)
+}
+
+// eachStored checks the resources and the pending operations of a deployment, and names the first that fails.
+func eachStored(f deploymentFile, resources []storedResource, check func(*storedResource) error) error {
+	for i := range resources {
+		if err := check(&resources[i]); err != nil {
+			return fmt.Errorf("%s: %w", resources[i].called("resource", i), err)
+		}
+	}
+	for i := range f.Deployment.PendingOperations {
+		op := &f.Deployment.PendingOperations[i]
+		if !slices.Contains(operations, op.Type) {
+			return fmt.Errorf("%s: %q is no kind of operation", op.Resource.called("pending operation on resource", i), op.Type)
+		}
+		if err := check(&op.Resource); err != nil {
+			return fmt.Errorf("%s: %w", op.Resource.called("pending operation on resource", i), err)
+		}
+	}
+	return nil
+}
+
+// called names a resource: by its URN, or, if it has none, by its place.
+func (r *storedResource) called(what string, i int) string {
+	if r.URN == "" {
+		return fmt.Sprintf("%s number %d (of type %q, id %q)", what, i+1, r.Type, r.ID)
+	}
+	return what + " " + plainText(string(r.URN))
+}
+
+func (r *storedResource) carriable() error {
+	switch {
+	case r.URN == "":
+		return errors.New("it has no URN")
+	case !validURN(r.URN):
+		return errors.New("its URN is not valid")
+	case r.Type == "":
+		return errors.New("it has no type")
+	}
+	if r.Custom {
+		if _, err := token.ParseType(string(r.Type)); err != nil {
+			return fmt.Errorf("it is a custom resource, and its %w", err)
+		}
+	}
+	if r.Provider != "" {
+		if _, err := token.ParseReference(r.Provider); err != nil {
+			return fmt.Errorf("its provider: %w", err)
+		}
+	}
+	return nil
+}
+
+func (r *storedResource) wellFormed() error {
+	control := func(text string) bool { return strings.ContainsFunc(text, unicode.IsControl) }
+	if control(string(r.URN)) || control(string(r.Type)) || control(r.ID) {
+		return errors.New("its URN, type or id has control characters")
+	}
+	if sig.IsUnknown(r.ID) {
+		return errors.New("its id stands for one that is not known yet")
+	}
+	named := slices.Concat(r.Dependencies, r.Aliases, r.ReplaceWith)
+	for _, urns := range r.PropertyDependencies {
+		named = append(named, urns...)
+	}
+	for _, u := range []urn.URN{r.Parent, r.DeletedWith, r.ViewOf} {
+		if u != "" {
+			named = append(named, u)
+		}
+	}
+	for _, u := range named {
+		if !validURN(u) {
+			return fmt.Errorf("it names a resource %q, which is not a valid URN", plainText(string(u)))
+		}
+	}
+	return possibleTimeouts(r.CustomTimeouts)
+}
+
+// validURN reports whether a URN can be taken apart.
+func validURN(u urn.URN) bool {
+	return u.IsValid() && u.Stack() != "" && u.Project() != "" && u.Type() != ""
+}
+
+func possibleTimeouts(t *engine.Timeouts) error {
+	if t == nil {
+		return nil
+	}
+	for _, seconds := range []float64{t.Create, t.Update, t.Delete, t.Read} {
+		if math.IsNaN(seconds) || seconds < 0 || seconds > longestTimeout {
+			return fmt.Errorf("a custom timeout of %v seconds is not possible", seconds)
+		}
+	}
+	return nil
+}
+
+// plainText gives a name as a message can carry it.
+func plainText(text string) string {
+	const shown = 300
+	if len(text) > shown {
+		text = text[:shown] + "…"
+	}
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return unicode.ReplacementChar
+		}
+		return r
+	}, text)
+}
