@@ -93,7 +93,7 @@ func openHouse(ctx context.Context, dir string, env []string) (*house, error) {
 	if h.Home, err = cluster.ReadHome([]byte(text)); err != nil {
 		return nil, err
 	}
-	h.temporal, err = client.Dial(client.Options{HostPort: h.TemporalAddress, Namespace: h.Namespace})
+	h.temporal, err = h.Temporal().Dial()
 	return h, err
 }
 

@@ -14,7 +14,6 @@ import (
 
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
-	"go.temporal.io/sdk/client"
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/e2e/cluster"
@@ -146,7 +145,7 @@ func (w *world) embedded(ctx context.Context) (*world, error) {
 	if err != nil {
 		return nil, err
 	}
-	e.temporal, err = client.NewLazyClient(client.Options{HostPort: status.TemporalAddress, Namespace: status.Namespace, Logger: silent{}})
+	e.temporal, err = status.Temporal().LazyDial()
 	return e, err
 }
 

@@ -64,7 +64,7 @@ func newWorld(ctx context.Context, env ...string) (w *world, err error) {
 		return nil, err
 	}
 	w.clients = w.Env
-	w.temporal, err = client.NewLazyClient(client.Options{HostPort: home.TemporalAddress, Namespace: home.Namespace, Logger: silent{}})
+	w.temporal, err = home.Temporal().LazyDial()
 	return w, err
 }
 

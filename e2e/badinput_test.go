@@ -3,7 +3,6 @@ package e2e
 import (
 	"bytes"
 	"fmt"
-	"log/slog"
 	"net"
 	"os"
 	"os/exec"
@@ -13,7 +12,6 @@ import (
 
 	"github.com/deployctl/deployctl/e2e/fakecloud"
 	"go.temporal.io/sdk/client"
-	"go.temporal.io/sdk/log"
 )
 
 // TestBadPrograms runs programs and plugins that cannot work. Each ends with a sentence and a code that is not zero,
@@ -223,12 +221,12 @@ func TestADamagedCheckpoint(t *testing.T) {
 	s.asIfNothingHappened(t)
 }
 
-// TestAPayloadThatIsNotSealedIsRefused speaks to Temporal as another local user could.
+// TestAPayloadThatIsNotSealedIsRefused speaks to Temporal as somebody could who may use it and has not the key.
 func TestAPayloadThatIsNotSealedIsRefused(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, sharedHome(t))
 	service := s.status(t)
-	stranger, err := client.Dial(client.Options{HostPort: service.TemporalAddress, Namespace: service.Namespace, Logger: log.NewStructuredLogger(slog.New(slog.DiscardHandler))})
+	stranger, err := service.Dial()
 	must(t, err)
 	t.Cleanup(stranger.Close)
 	name := map[string]string{"organization": "organization", "project": projectName(t), "stack": "dev", "version": "9"}

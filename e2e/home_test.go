@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/deployctl/deployctl/e2e/cluster"
 )
 
 // patience ends a test that hangs; nothing is expected to take nearly as long.
@@ -23,6 +25,7 @@ const patience = 2 * time.Minute
 type home struct {
 	dir string
 	env []string
+	ui  uiClient
 }
 
 // newHome is a home of the test's own. Its service is stopped when the test ends.
@@ -57,7 +60,7 @@ var nextPort atomic.Int32
 func (h *home) keepPorts(t *testing.T) {
 	t.Helper()
 	ports := map[string]int{}
-	for _, name := range []string{"temporal", "ui", "s3", "api", "codec"} {
+	for _, name := range []string{"temporal", "ui", "s3", "api"} {
 		for ports[name] == 0 {
 			port := 10000 + (os.Getpid()*97+int(nextPort.Add(1)))%10000
 			if listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port)); err == nil {
@@ -107,8 +110,9 @@ func (h *home) explain(t *testing.T) {
 
 // status is what `dev status --json` says.
 type status struct {
-	State, Home, Namespace, TemporalAddress, UIURL, S3Endpoint, CodecAddress, TokenFile string
-	PID                                                                                 int
+	cluster.Temporal
+	State, Home, UIURL, S3Endpoint, APIAddress, TokenFile string
+	PID                                                   int
 }
 
 func (h *home) readStatus(ctx context.Context) (s status, err error) {

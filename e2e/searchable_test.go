@@ -3,7 +3,6 @@ package e2e
 import (
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"slices"
 	"testing"
 
@@ -11,16 +10,13 @@ import (
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
-	"go.temporal.io/sdk/log"
 )
 
 // dial connects to the service's Temporal server.
 func (h *home) dial(t *testing.T) client.Client {
 	t.Helper()
 	s := h.status(t)
-	temporal, err := client.Dial(client.Options{
-		HostPort: s.TemporalAddress, Namespace: s.Namespace, Logger: log.NewStructuredLogger(slog.New(slog.DiscardHandler)),
-	})
+	temporal, err := s.Dial()
 	must(t, err)
 	t.Cleanup(temporal.Close)
 	return temporal

@@ -28,6 +28,8 @@ func (h *home) parts(t *testing.T) (settings []string, s status) {
 	must(t, json.Unmarshal(text, &keys))
 	return []string{"DEPLOYCTL_KEY=" + base64.StdEncoding.EncodeToString(keys.Master), "DEPLOYCTL_TOKEN=the-first-token",
 		"DEPLOYCTL_TEMPORAL_ADDRESS=" + s.TemporalAddress, "DEPLOYCTL_TEMPORAL_NAMESPACE=" + s.Namespace,
+		"DEPLOYCTL_TEMPORAL_TLS_CERT=" + s.TemporalCredentials, "DEPLOYCTL_TEMPORAL_TLS_KEY=" + s.TemporalCredentials,
+		"DEPLOYCTL_TEMPORAL_CA_CERT=" + s.TemporalCredentials,
 		"DEPLOYCTL_S3_ENDPOINT=" + s.S3Endpoint, "DEPLOYCTL_S3_BUCKET=deployctl",
 		"DEPLOYCTL_S3_ACCESS_KEY_ID=" + keys.S3AccessKey, "DEPLOYCTL_S3_SECRET_ACCESS_KEY=" + keys.S3SecretKey}, s
 }
@@ -168,7 +170,8 @@ func TestProxiesAreHonoured(t *testing.T) {
 	good, s := h.parts(t)
 	const temporal, s3 = "temporal.example.test:7233", "s3.example.test:9000"
 	p := newProxy(t, map[string]string{temporal: s.TemporalAddress, s3: strings.TrimPrefix(s.S3Endpoint, "http://")})
-	through := h.in(t.TempDir(), slices.Concat(good, []string{"DEPLOYCTL_TEMPORAL_ADDRESS=" + temporal, "DEPLOYCTL_S3_ENDPOINT=http://" + s3,
+	through := h.in(t.TempDir(), slices.Concat(good, []string{"DEPLOYCTL_TEMPORAL_ADDRESS=" + temporal,
+		"DEPLOYCTL_TEMPORAL_TLS_SERVER_NAME=localhost", "DEPLOYCTL_S3_ENDPOINT=http://" + s3,
 		"HTTP_PROXY=" + p.URL, "HTTPS_PROXY=" + p.URL, "NO_PROXY=127.0.0.1"})...)
 	listen := freeAddress(t)
 	served := through.start(t, "serve", "--listen", listen)

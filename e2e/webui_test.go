@@ -4,7 +4,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/http/cookiejar"
 	"net/url"
+	"os/exec"
+	"regexp"
+	"sync"
 	"testing"
 	"time"
 )
@@ -38,11 +42,56 @@ type pendingActivity struct {
 	LastFailure             struct{ EncodedAttributes payload }
 }
 
+// uiClient is the browser of a home's user, once it has opened a link to the Web UI.
+type uiClient struct {
+	mu      sync.Mutex
+	browser *http.Client
+}
+
+// webUI gets a path of the Web UI's own API.
+func (h *home) webUI(s status, path string) (*http.Response, error) {
+	h.ui.mu.Lock()
+	defer h.ui.mu.Unlock()
+	if h.ui.browser == nil {
+		browser, err := h.openUI(s)
+		if err != nil {
+			return nil, err
+		}
+		h.ui.browser = browser
+	}
+	return h.ui.browser.Get(s.UIURL + path)
+}
+
+// openUI opens a fresh link to the Web UI in a new browser.
+func (h *home) openUI(s status) (*http.Client, error) {
+	cmd := exec.Command(binary, "dev", "status")
+	cmd.Env = h.env
+	said, err := cmd.Output()
+	if err != nil {
+		return nil, err
+	}
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		return nil, err
+	}
+	browser := &http.Client{Jar: jar}
+	res, err := browser.Get(uiLink.FindString(string(said)))
+	if err != nil {
+		return nil, err
+	}
+	if err := res.Body.Close(); err != nil || res.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("the link to the Web UI of %s answers %s", s.Home, res.Status)
+	}
+	return browser, nil
+}
+
+var uiLink = regexp.MustCompile(`http://\S+/open\?link=\S+`)
+
 // describe asks the Web UI's own API for a workflow.
 func (h *home) describe(t *testing.T, id string) (w workflow) {
 	t.Helper()
 	s := h.status(t)
-	res, err := http.Get(s.UIURL + "/api/v1/namespaces/" + s.Namespace + "/workflows/" + url.PathEscape(id))
+	res, err := h.webUI(s, "/api/v1/namespaces/"+s.Namespace+"/workflows/"+url.PathEscape(id))
 	must(t, err)
 	defer func() { _ = res.Body.Close() }()
 	if res.StatusCode != http.StatusOK {
@@ -54,7 +103,7 @@ func (h *home) describe(t *testing.T, id string) (w workflow) {
 
 // historyLength is how many events a workflow has; 0 while there is none, or nobody who could tell.
 func (h *home) historyLength(s status, id string) int {
-	res, err := http.Get(s.UIURL + "/api/v1/namespaces/" + s.Namespace + "/workflows/" + url.PathEscape(id))
+	res, err := h.webUI(s, "/api/v1/namespaces/"+s.Namespace+"/workflows/"+url.PathEscape(id))
 	if err != nil {
 		return 0
 	}
@@ -78,7 +127,7 @@ type event struct {
 
 // history is a workflow's, at most a thousand events of it, as the Web UI's own API gives it.
 func (h *home) history(s status, id string) ([]event, error) {
-	res, err := http.Get(s.UIURL + "/api/v1/namespaces/" + s.Namespace + "/workflows/" + url.PathEscape(id) + "/history?maximumPageSize=1000")
+	res, err := h.webUI(s, "/api/v1/namespaces/"+s.Namespace+"/workflows/"+url.PathEscape(id)+"/history?maximumPageSize=1000")
 	if err != nil {
 		return nil, err
 	}

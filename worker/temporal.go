@@ -24,6 +24,8 @@ import (
 type Temporal struct {
 	Address, Namespace, APIKey string
 	TLSCert, TLSKey, CACert    string
+	// ServerName is the name in the cluster's certificate, where it is not the address's: behind a private link or a tunnel.
+	ServerName string
 }
 
 // redial is how long dial waits between its attempts.
@@ -126,7 +128,7 @@ func (t Temporal) tls() (*tls.Config, error) {
 	if t.APIKey == "" && t.TLSCert == "" && t.CACert == "" {
 		return nil, nil
 	}
-	out := &tls.Config{MinVersion: tls.VersionTLS12}
+	out := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: t.ServerName}
 	if t.TLSCert != "" {
 		pair, err := tls.LoadX509KeyPair(t.TLSCert, t.TLSKey)
 		if err != nil {

@@ -262,7 +262,14 @@ func recordingServer(t *testing.T) *devserver.Server {
 }
 
 func recordingClient(ctx context.Context, t *testing.T, server *devserver.Server) client.Client {
-	c, err := client.DialContext(ctx, client.Options{HostPort: server.Status.TemporalAddress, Namespace: server.Status.Namespace, Identity: "recorder", Logger: quiet{}})
+	config, err := devserver.TemporalTLS(server.Status.TemporalCredentials)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := client.DialContext(ctx, client.Options{
+		HostPort: server.Status.TemporalAddress, Namespace: server.Status.Namespace, Identity: "recorder", Logger: quiet{},
+		ConnectionOptions: client.ConnectionOptions{TLS: config},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

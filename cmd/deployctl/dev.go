@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"strconv"
 	"time"
 
 	"github.com/deployctl/deployctl/cmd/deployctl/internal/command"
@@ -89,9 +88,9 @@ func runDev(ctx context.Context, d *devCall) error {
 		return err
 	}
 	server, err := devserver.Start(ctx, devserver.Options{
-		Home:          d.home,
-		S3Command:     func(home string) []string { return []string{selfPath(), "dev", "s3", "--home", home} },
-		CodecEndpoint: func(p devserver.Ports) string { return "http://127.0.0.1:" + strconv.Itoa(p.Codec) },
+		Home:      d.home,
+		S3Command: func(home string) []string { return []string{selfPath(), "dev", "s3", "--home", home} },
+		Codec:     newCodec,
 	})
 	if err != nil {
 		return devError(ctx, err)
@@ -128,12 +127,7 @@ func serveEmbedded(ctx context.Context, d *devCall, server *devserver.Server) er
 	if err != nil {
 		return err
 	}
-	codec, err := newCodecEndpoint(server.Status, server.Keys)
-	if err != nil {
-		return err
-	}
 	return together(ctx,
-		codec.serve,
 		func(ctx context.Context) error {
 			return grpcapi.Serve(ctx, listener, in.metrics.calls(grpcapi.Config{
 				Service: room.service, Authority: grpcapi.OneToken(token, room.authority), Log: server.Log,

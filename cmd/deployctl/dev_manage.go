@@ -68,8 +68,12 @@ func (d *devCall) sayStatus(s devserver.Status) {
 		return
 	}
 	d.say("The embedded service is running (process %d).", s.PID)
+	link := s.UIURL
+	if fresh, err := devserver.UILink(s); err == nil {
+		link = fresh
+	}
 	for _, line := range [][2]string{
-		{"Temporal Web UI", s.UIURL}, {"opened by", webUILink(s) + " (once)"}, {"Temporal", s.TemporalAddress}, {"S3", s.S3Endpoint}, {"API", s.APIAddress}, {"state", s.Home},
+		{"Temporal Web UI", s.UIURL}, {"opened by", link + " (once, within ten minutes)"}, {"Temporal", s.TemporalAddress}, {"S3", s.S3Endpoint}, {"API", s.APIAddress}, {"state", s.Home},
 	} {
 		d.say("  %-16s %s", line[0], line[1])
 	}

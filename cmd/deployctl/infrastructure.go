@@ -34,6 +34,7 @@ type infrastructure struct {
 type temporalSettings struct {
 	address, namespace, apiKey string
 	tlsCert, tlsKey, caCert    string // paths
+	serverName                 string // see worker.Temporal
 	deployment                 string // see worker.Options
 }
 
@@ -48,6 +49,7 @@ func infrastructureOf(s settings.Settings, log *slog.Logger) (infrastructure, er
 		temporal: temporalSettings{
 			address: s.Get(settings.TemporalAddress), namespace: s.Get(settings.TemporalNamespace),
 			tlsCert: s.Get(settings.TemporalTLSCert), tlsKey: s.Get(settings.TemporalTLSKey), caCert: s.Get(settings.TemporalCACert),
+			serverName: s.Get(settings.TemporalServerName),
 			deployment: s.Get(settings.TemporalDeployment),
 		},
 		s3: s3Settings{
@@ -118,7 +120,10 @@ const most = 36_500
 func embeddedInfrastructure(server *devserver.Server, dir string) infrastructure {
 	status := server.Status
 	return infrastructure{
-		temporal: temporalSettings{address: status.TemporalAddress, namespace: status.Namespace},
+		temporal: temporalSettings{
+			address: status.TemporalAddress, namespace: status.Namespace,
+			tlsCert: status.TemporalCredentials, tlsKey: status.TemporalCredentials, caCert: status.TemporalCredentials,
+		},
 		s3: s3Settings{
 			endpoint: status.S3Endpoint, bucket: status.Bucket, region: devserver.Region,
 			accessKey: server.Keys.S3AccessKey, secretKey: server.Keys.S3SecretKey,

@@ -27,7 +27,7 @@ func openRoom(ctx context.Context, in infrastructure) (*room, error) {
 	connection, err := worker.Connect(ctx, worker.Config{
 		Temporal: worker.Temporal{
 			Address: in.temporal.address, Namespace: in.temporal.namespace, APIKey: in.temporal.apiKey,
-			TLSCert: in.temporal.tlsCert, TLSKey: in.temporal.tlsKey, CACert: in.temporal.caCert,
+			TLSCert: in.temporal.tlsCert, TLSKey: in.temporal.tlsKey, CACert: in.temporal.caCert, ServerName: in.temporal.serverName,
 		},
 		S3: statestore.S3Options{
 			Endpoint: in.s3.endpoint, Region: in.s3.region, Bucket: in.s3.bucket, Prefix: in.s3.prefix,

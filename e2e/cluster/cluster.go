@@ -24,8 +24,8 @@ const token = "the-first-token-of-this-cluster" //nolint:gosec // it is good for
 
 // Home is where an embedded service keeps what its parts need.
 type Home struct {
-	Dir                                            string `json:"home"`
-	TemporalAddress, Namespace, S3Endpoint, Bucket string
+	Dir                                                                 string `json:"home"`
+	TemporalAddress, TemporalCredentials, Namespace, S3Endpoint, Bucket string
 	// PID is the embedded service's own process, while it runs.
 	PID  int
 	Keys struct {
@@ -76,6 +76,8 @@ func (h *Home) Settings(s3Endpoint string) []string {
 	return []string{
 		"DEPLOYCTL_KEY=" + base64.StdEncoding.EncodeToString(h.Keys.Master), "DEPLOYCTL_TOKEN=" + token,
 		"DEPLOYCTL_TEMPORAL_ADDRESS=" + h.TemporalAddress, "DEPLOYCTL_TEMPORAL_NAMESPACE=" + h.Namespace,
+		"DEPLOYCTL_TEMPORAL_TLS_CERT=" + h.TemporalCredentials, "DEPLOYCTL_TEMPORAL_TLS_KEY=" + h.TemporalCredentials,
+		"DEPLOYCTL_TEMPORAL_CA_CERT=" + h.TemporalCredentials,
 		"DEPLOYCTL_S3_ENDPOINT=" + s3Endpoint, "DEPLOYCTL_S3_BUCKET=" + h.Bucket,
 		"DEPLOYCTL_S3_ACCESS_KEY_ID=" + h.Keys.S3AccessKey, "DEPLOYCTL_S3_SECRET_ACCESS_KEY=" + h.Keys.S3SecretKey,
 	}

@@ -15,6 +15,7 @@ import (
 
 	"go.temporal.io/sdk/client"
 
+	"github.com/deployctl/deployctl/e2e/cluster"
 	"github.com/deployctl/deployctl/e2e/fakecloud"
 	"github.com/deployctl/deployctl/e2e/harness"
 )
@@ -185,9 +186,9 @@ func asIfNothingHappened(t *testing.T, tool *harness.Tool, cloud *fakecloud.Proc
 // dial connects to the service's Temporal, as `temporal workflow terminate` does.
 func dial(t *testing.T, h *harness.Home) client.Client {
 	t.Helper()
-	var status struct{ TemporalAddress, Namespace string }
+	var status cluster.Temporal
 	harness.Must(t, json.Unmarshal([]byte(h.Deployctl(h.Dir).Must(t, "dev", "status", "--json")), &status))
-	c, err := client.Dial(client.Options{HostPort: status.TemporalAddress, Namespace: status.Namespace})
+	c, err := status.Dial()
 	harness.Must(t, err)
 	t.Cleanup(c.Close)
 	return c

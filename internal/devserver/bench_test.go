@@ -21,14 +21,14 @@ import (
 func sequence(ctx workflow.Context, n int) error {
 	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{StartToCloseTimeout: time.Minute})
 	for range n {
-		if err := workflow.ExecuteActivity(ctx, echo, make([]byte, 1024)).Get(ctx, nil); err != nil {
+		if err := workflow.ExecuteActivity(ctx, repeat, make([]byte, 1024)).Get(ctx, nil); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func echo(_ context.Context, p []byte) ([]byte, error) { return p, nil }
+func repeat(_ context.Context, p []byte) ([]byte, error) { return p, nil }
 
 // hang is an activity that only a cancel ends; it says when it has begun.
 func hang(began chan<- struct{}) func(context.Context) error {
@@ -50,7 +50,14 @@ func untilCancelled(ctx workflow.Context) error {
 // work connects a worker to s on a queue of its own.
 func work(tb testing.TB, s *Server) (client.Client, worker.Worker) {
 	tb.Helper()
-	c, err := client.Dial(client.Options{HostPort: s.Status.TemporalAddress, Namespace: Namespace, Logger: log.NewStructuredLogger(slog.New(slog.DiscardHandler))})
+	config, err := TemporalTLS(s.Status.TemporalCredentials)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	c, err := client.Dial(client.Options{
+		HostPort: s.Status.TemporalAddress, Namespace: Namespace, Logger: log.NewStructuredLogger(slog.New(slog.DiscardHandler)),
+		ConnectionOptions: client.ConnectionOptions{TLS: config},
+	})
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -67,7 +74,7 @@ func BenchmarkSequentialActivities(b *testing.B) {
 	c, w := work(b, s)
 	defer c.Close()
 	w.RegisterWorkflow(sequence)
-	w.RegisterActivity(echo)
+	w.RegisterActivity(repeat)
 	if err := w.Start(); err != nil {
 		b.Fatal(err)
 	}

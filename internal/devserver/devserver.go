@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"os"
 	"slices"
 	"strings"
@@ -22,9 +23,9 @@ type Options struct {
 	S3Command func(home string) []string
 	// Ports that are not zero take the place of those that the home has kept, from now on.
 	Ports Ports
-	// CodecEndpoint is the URL at which the user's browser decodes payloads for the Web UI, given the home's ports; nil or
-	// an empty URL for none. The caller serves it.
-	CodecEndpoint func(Ports) string
+	// Codec gives, for the home's keys, what decodes payloads for the Web UI in the user's browser, by the protocol of Temporal's
+	// codec servers; nil for none. Only who may open the Web UI reaches it.
+	Codec func(Keys) (http.Handler, error)
 }
 
 // Server is a running service. Its fields do not change.
@@ -78,36 +79,39 @@ func (s *Server) start(ctx context.Context, opts Options) error {
 	if err := s.claim(); err != nil {
 		return err
 	}
-	keys, ports, err := ensureData(ctx, s.home, opts.Ports, &s.ports)
+	data, err := ensureData(ctx, s.home, opts.Ports, &s.ports)
 	if err != nil {
 		return err
 	}
+	ports := data.ports
 	if err := awaitPredecessors(ctx, s.home); err != nil {
 		return err
 	}
 	if err := checkPorts(s.home, ports); err != nil {
 		return err
 	}
-	s.Keys = keys
+	s.Keys, s.Status.TemporalCredentials = data.keys, data.identity.path
 	s.Status.TemporalAddress, s.Status.Namespace = address(ports.Temporal), Namespace
-	s.Status.UIURL = "http://" + address(ports.UI)
+	s.Status.UIURL = uiURL(ports)
 	s.Status.S3Endpoint, s.Status.Bucket = "http://"+address(ports.S3), Bucket
-	s.Status.APIAddress, s.Status.CodecAddress = address(ports.API), address(ports.Codec)
+	s.Status.APIAddress = address(ports.API)
 
 	objects := make(chan error, 1)
 	go func() { objects <- s.startObjects(ctx, opts) }()
-	s.temporal, err = startTemporal(ctx, s.home, ports.Temporal)
+	s.temporal, err = startTemporal(ctx, s.home, data)
 	if err := errors.Join(err, <-objects); err != nil {
 		return err
 	}
-	var codec string
-	if opts.CodecEndpoint != nil {
-		codec = opts.CodecEndpoint(ports)
+	var codec http.Handler
+	if opts.Codec != nil {
+		if codec, err = opts.Codec(s.Keys); err != nil {
+			return err
+		}
 	}
 	if err := checkPort(s.home, webUI, ports.UI); err != nil {
 		return err
 	}
-	s.stopUI, err = startWebUI(ctx, ports.UI, s.Status.TemporalAddress, codec)
+	s.stopUI, err = s.startWebUI(data, codec)
 	return err
 }
 
@@ -153,21 +157,31 @@ func (s *Server) startObjects(ctx context.Context, opts Options) error {
 	return nil
 }
 
-// ensureData makes what a home keeps for good, its keys and ports, unless it is there. The ports are reserved in r.
-func ensureData(ctx context.Context, h home, wanted Ports, r *reserved) (keys Keys, ports Ports, err error) {
+// data is what a home keeps for good, beside the database and the objects.
+type data struct {
+	keys     Keys
+	ports    Ports
+	identity *identity
+}
+
+// ensureData makes the data of a home unless it is there. The ports are reserved in r.
+func ensureData(ctx context.Context, h home, wanted Ports, r *reserved) (d data, err error) {
 	lock, err := acquire(ctx, h, lockHome, startPatience)
 	if err != nil {
-		return keys, ports, fmt.Errorf("make %s: %w", h.data(), err)
+		return d, fmt.Errorf("make %s: %w", h.data(), err)
 	}
 	defer func() { _ = lock.Close() }()
 	if err := os.MkdirAll(h.temporal(), 0o700); err != nil {
-		return keys, ports, err
+		return d, err
 	}
-	if keys, err = ensureKeys(h); err != nil {
-		return keys, ports, err
+	if d.keys, err = ensureKeys(h); err != nil {
+		return d, err
 	}
-	ports, err = ensurePorts(h, wanted, r)
-	return keys, ports, err
+	if d.identity, err = ensureIdentity(h); err != nil {
+		return d, err
+	}
+	d.ports, err = ensurePorts(h, wanted, r)
+	return d, err
 }
 
 // awaitPredecessors waits until the parts of a service that was killed are gone: its S3 server notices a moment later.

@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"net/http"
+	"net/http/cookiejar"
 	"os"
 	"path/filepath"
 	"slices"
@@ -18,13 +20,15 @@ import (
 	"go.temporal.io/api/operatorservice/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/credentials"
 )
 
 func TestAServiceAnswersInEveryPart(t *testing.T) {
 	began := time.Now()
 	opts := options(newHome(t))
-	opts.CodecEndpoint = func(ports Ports) string { return "http://" + address(ports.Codec) + "/codec" }
+	opts.Codec = func(Keys) (http.Handler, error) {
+		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("decoded")) }), nil
+	}
 	s, err := Start(t.Context(), opts)
 	must(t, err)
 	defer func() { must(t, s.Close(context.Background())) }()
@@ -48,7 +52,7 @@ func TestAServiceAnswersInEveryPart(t *testing.T) {
 		}
 	})
 	t.Run("the Web UI shows the namespace", func(t *testing.T) {
-		response, err := http.Get(s.Status.UIURL + "/namespaces/" + Namespace + "/workflows")
+		response, err := browser(t, s).Get(s.Status.UIURL + "/namespaces/" + Namespace + "/workflows")
 		must(t, err)
 		defer func() { _ = response.Body.Close() }()
 		if response.StatusCode != http.StatusOK {
@@ -56,13 +60,17 @@ func TestAServiceAnswersInEveryPart(t *testing.T) {
 		}
 	})
 	t.Run("the Web UI decodes payloads at the codec endpoint", func(t *testing.T) {
-		response, err := http.Get(s.Status.UIURL + "/api/v1/settings")
+		b := browser(t, s)
+		response, err := b.Get(s.Status.UIURL + "/api/v1/settings")
 		must(t, err)
 		defer func() { _ = response.Body.Close() }()
 		var settings struct{ Codec struct{ Endpoint string } }
 		must(t, json.NewDecoder(response.Body).Decode(&settings))
-		if want := "http://" + s.Status.CodecAddress + "/codec"; settings.Codec.Endpoint != want {
-			t.Errorf("it decodes at %q, want %q", settings.Codec.Endpoint, want)
+		decoded, err := b.Post(settings.Codec.Endpoint+"/decode", "application/json", nil)
+		must(t, err)
+		defer func() { _ = decoded.Body.Close() }()
+		if text, _ := io.ReadAll(decoded.Body); string(text) != "decoded" {
+			t.Errorf("it decodes at %q, which answers %s %q", settings.Codec.Endpoint, decoded.Status, text)
 		}
 	})
 	t.Run("an object is replaced only by who has read it", func(t *testing.T) { compareAndSwap(t, s) })
@@ -131,7 +139,7 @@ func TestANewStartFindsWhatTheLastOneLeft(t *testing.T) {
 	}
 	keys, err := ReadKeys(home)
 	must(t, err)
-	id := namespaceID(t, before.TemporalAddress)
+	id := namespaceID(t, &Server{Status: before})
 	writeObject(t, &Server{Status: before, Keys: keys}, "kept", "yes")
 
 	must(t, Stop(t.Context(), home))
@@ -160,7 +168,7 @@ func TestANewStartFindsWhatTheLastOneLeft(t *testing.T) {
 	if string(again.Keys.Master) != string(keys.Master) || len(keys.Master) != 32 {
 		t.Error("the master key changed")
 	}
-	if namespaceID(t, again.Status.TemporalAddress) != id {
+	if namespaceID(t, again) != id {
 		t.Error("the namespace is another one")
 	}
 	if text, _ := readObject(t, again, "kept"); text != "yes" {
@@ -201,7 +209,7 @@ func TestAServiceThatIsAskedToEndKeepsItsHomeUntilItIsClosed(t *testing.T) {
 	if status, err := ReadStatus(home); err != nil || status.State != Stopping || status.PID != os.Getpid() {
 		t.Errorf("while work is finished the status is %+v, %v", status, err)
 	}
-	namespaceID(t, s.Status.TemporalAddress)
+	namespaceID(t, s)
 	writeObject(t, s, "what ran", "is recorded")
 	must(t, s.Close(t.Context()))
 	if status, err := ReadStatus(home); err != nil || status.State != Stopped {
@@ -209,11 +217,15 @@ func TestAServiceThatIsAskedToEndKeepsItsHomeUntilItIsClosed(t *testing.T) {
 	}
 }
 
-func dial(t *testing.T, s *Server) *grpc.ClientConn { return dialAddress(t, s.Status.TemporalAddress) }
+func dial(t *testing.T, s *Server) *grpc.ClientConn {
+	return dialAddress(t, s.Status.TemporalAddress, s.Status.TemporalCredentials)
+}
 
-func dialAddress(t *testing.T, address string) *grpc.ClientConn {
+func dialAddress(t *testing.T, address, credential string) *grpc.ClientConn {
 	t.Helper()
-	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	config, err := TemporalTLS(credential)
+	must(t, err)
+	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(credentials.NewTLS(config)))
 	must(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
 	return conn
@@ -223,10 +235,24 @@ func frontend(t *testing.T, s *Server) workflowservice.WorkflowServiceClient {
 	return workflowservice.NewWorkflowServiceClient(dial(t, s))
 }
 
-func namespaceID(t *testing.T, address string) string {
+func namespaceID(t *testing.T, s *Server) string {
 	t.Helper()
-	answer, err := workflowservice.NewWorkflowServiceClient(dialAddress(t, address)).
+	answer, err := workflowservice.NewWorkflowServiceClient(dial(t, s)).
 		DescribeNamespace(t.Context(), &workflowservice.DescribeNamespaceRequest{Namespace: Namespace})
 	must(t, err)
 	return answer.GetNamespaceInfo().GetId()
+}
+
+// browser is one that has opened a link to the Web UI.
+func browser(t *testing.T, s *Server) *http.Client {
+	t.Helper()
+	jar, err := cookiejar.New(nil)
+	must(t, err)
+	b := &http.Client{Jar: jar}
+	link, err := UILink(s.Status)
+	must(t, err)
+	response, err := b.Get(link)
+	must(t, err)
+	must(t, response.Body.Close())
+	return b
 }

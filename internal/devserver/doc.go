@@ -6,8 +6,12 @@
 //	locks/        service, temporal, s3: who runs; home: who is making data/
 //	service.json  the service that holds locks/service, or the one that died holding it
 //	logs/         service.log, temporal.log, s3.log; rotated at every start and at 16 MiB
-//	data/         everything that Reset removes, as one rename: keys.json, ports.json, temporal/, s3/, and s3meta/ where the
-//	              file system has no extended attributes
+//	data/         everything that Reset removes, as one rename: keys.json, ports.json, temporal.pem, temporal/, s3/, and s3meta/
+//	              where the file system has no extended attributes
+//
+// Loopback is open to every user of the machine, so every port asks who calls: Temporal's, those between its own parts included,
+// for the certificate in temporal.pem; the S3 server for signatures with keys.json; the Web UI for a session that a link of this
+// home has opened, from the same user where the system tells.
 //
 // Invariant: whatever moment a process of the service is killed at, the next Start succeeds and nothing acknowledged is lost.
 // Every file appears whole, by rename, and the S3 server never outlives its parent.

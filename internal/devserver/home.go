@@ -59,6 +59,7 @@ func (h home) status() string     { return filepath.Join(string(h), "service.jso
 func (h home) data() string       { return filepath.Join(string(h), "data") }
 func (h home) keys() string       { return filepath.Join(h.data(), "keys.json") }
 func (h home) ports() string      { return filepath.Join(h.data(), "ports.json") }
+func (h home) identity() string   { return filepath.Join(h.data(), "temporal.pem") }
 func (h home) temporal() string   { return filepath.Join(h.data(), "temporal") }
 func (h home) database() string   { return filepath.Join(h.temporal(), "temporal.db") }
 func (h home) schema() string     { return filepath.Join(h.temporal(), "schema.json") }
@@ -86,18 +87,23 @@ func readJSON(path string, into any) (found bool, err error) {
 	return true, nil
 }
 
-// writeJSON makes path hold value, readable by this user only. A reader, or a kill, sees the old file or the new one, whole.
+// writeJSON makes path hold value, as writeFile does.
 func writeJSON(path string, value any) error {
 	text, err := json.MarshalIndent(value, "", "  ")
 	if err != nil {
 		return err
 	}
+	return writeFile(path, append(text, '\n'))
+}
+
+// writeFile makes path hold text, readable by this user only. A reader, or a kill, sees the old file or the new one, whole.
+func writeFile(path string, text []byte) error {
 	temp, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*.new") // 0600
 	if err != nil {
 		return err
 	}
 	defer func() { _ = os.Remove(temp.Name()) }()
-	_, err = temp.Write(append(text, '\n'))
+	_, err = temp.Write(text)
 	if err := errors.Join(err, temp.Sync(), temp.Close()); err != nil {
 		return err
 	}

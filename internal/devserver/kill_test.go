@@ -19,7 +19,7 @@ import (
 
 func TestAFirstStartThatWasKilledIsStartedAgain(t *testing.T) {
 	for _, gate := range []string{
-		"locks/service", "service.json", "data", "data/keys.json", "data/ports.json", "data/temporal/schema.json",
+		"locks/service", "service.json", "data", "data/keys.json", "data/temporal.pem", "data/ports.json", "data/temporal/schema.json",
 		"data/temporal/temporal.db.new", "data/temporal/temporal.db", "data/temporal/temporal.db-wal", "data/s3", "data/s3/" + Bucket,
 	} {
 		t.Run("when "+strings.ReplaceAll(gate, "/", " ")+" was there", func(t *testing.T) {
@@ -28,7 +28,7 @@ func TestAFirstStartThatWasKilledIsStartedAgain(t *testing.T) {
 			until(t, gate+" is there", func() bool { return exists(filepath.Join(home, gate)) })
 			p.kill()
 			s := start(t, home)
-			namespaceID(t, s.Status.TemporalAddress)
+			namespaceID(t, s)
 			writeObject(t, s, "key", "value")
 		})
 	}
@@ -124,9 +124,9 @@ func TestTheS3ServerEndsWithThePipeOfItsParent(t *testing.T) {
 	t.Setenv(parentPipe, "1") // without a parent that the kernel would tell of
 	p := spawn(t, "s3", home)
 	until(t, "the objects are served", func() bool {
-		_, ports, err := ensureData(t.Context(), mustOpen(t, home), Ports{}, new(reserved))
+		data, err := ensureData(t.Context(), mustOpen(t, home), Ports{}, new(reserved))
 		must(t, err)
-		return listenable(ports.S3) != nil
+		return listenable(data.ports.S3) != nil
 	})
 	must(t, p.stdin.Close())
 	<-p.ended
@@ -139,13 +139,13 @@ func TestThePartsStandAlone(t *testing.T) {
 	home := newHome(t)
 	server, err := StartTemporal(t.Context(), home)
 	must(t, err)
-	namespaceID(t, server.Address)
+	namespaceID(t, &Server{Status: Status{TemporalAddress: server.Address, TemporalCredentials: server.Credentials}})
 	spawn(t, "s3", home)
 	keys, err := ReadKeys(home)
 	must(t, err)
-	_, ports, err := ensureData(t.Context(), mustOpen(t, home), Ports{}, new(reserved))
+	data, err := ensureData(t.Context(), mustOpen(t, home), Ports{}, new(reserved))
 	must(t, err)
-	client := s3Client("http://"+address(ports.S3), keys)
+	client := s3Client("http://"+address(data.ports.S3), keys)
 	must(t, eventually(t.Context(), func(ctx context.Context) error { return ensureBucket(ctx, client) }))
 	if err := Reset(home); err == nil {
 		t.Error("the home was reset under the running parts")

@@ -15,8 +15,7 @@ type Ports struct {
 	Temporal int `json:"temporal"` // Temporal's gRPC frontend
 	UI       int `json:"ui"`       // Temporal's Web UI
 	S3       int `json:"s3"`
-	API      int `json:"api"`   // deployctl's own gRPC API; reserved here, served by the caller
-	Codec    int `json:"codec"` // the Web UI's codec endpoint; reserved here, served by the caller
+	API      int `json:"api"` // deployctl's own gRPC API; reserved here, served by the caller
 }
 
 // webUI is what the Web UI's port is for.
@@ -39,7 +38,7 @@ func (p *Ports) each(f func(name string, port *int) error) error {
 		port *int
 	}{
 		{"the Temporal server", &p.Temporal}, {webUI, &p.UI}, {"the S3 server", &p.S3},
-		{"deployctl's API", &p.API}, {"the codec endpoint", &p.Codec},
+		{"deployctl's API", &p.API},
 	} {
 		if err := f(x.name, x.port); err != nil {
 			return err
@@ -95,7 +94,6 @@ func ensurePorts(h home, wanted Ports, r *reserved) (Ports, error) {
 		UI:       cmp.Or(wanted.UI, kept.UI),
 		S3:       cmp.Or(wanted.S3, kept.S3),
 		API:      cmp.Or(wanted.API, kept.API),
-		Codec:    cmp.Or(wanted.Codec, kept.Codec),
 	}
 	_ = ports.each(func(_ string, port *int) error {
 		if *port != 0 {

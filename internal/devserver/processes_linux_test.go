@@ -11,13 +11,13 @@ func TestATakenPortIsRefusedByNameOfItsOwner(t *testing.T) {
 	home := newHome(t)
 	h, err := openHome(home)
 	must(t, err)
-	_, ports, err := ensureData(t.Context(), h, Ports{}, new(reserved))
+	data, err := ensureData(t.Context(), h, Ports{}, new(reserved))
 	must(t, err)
-	owner := spawn(t, "listener", address(ports.UI))
+	owner := spawn(t, "listener", address(data.ports.UI))
 	owner.says(t, "listening")
 	_, err = Start(t.Context(), options(home))
 	var taken *PortTakenError
-	if !errors.As(err, &taken) || taken.Port != ports.UI || taken.Use != "the Web UI" {
+	if !errors.As(err, &taken) || taken.Port != data.ports.UI || taken.Use != "the Web UI" {
 		t.Fatalf("the start says %v", err)
 	}
 	if want := describe(owner.Process.Pid); taken.Owner != want {

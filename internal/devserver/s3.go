@@ -42,7 +42,7 @@ func ServeS3(ctx context.Context, homePath string) error {
 	}
 	var r reserved
 	defer r.release()
-	keys, ports, err := ensureData(ctx, h, Ports{}, &r)
+	data, err := ensureData(ctx, h, Ports{}, &r)
 	if err != nil {
 		return err
 	}
@@ -58,10 +58,10 @@ func ServeS3(ctx context.Context, homePath string) error {
 	served := make(chan error, 1)
 	go func() {
 		served <- embedgw.RunVersityGW(ctx, store, &embedgw.Config{
-			RootUserAccess:    keys.S3AccessKey,
-			RootUserSecret:    keys.S3SecretKey,
+			RootUserAccess:    data.keys.S3AccessKey,
+			RootUserSecret:    data.keys.S3SecretKey,
 			Region:            Region,
-			Ports:             []string{address(ports.S3)},
+			Ports:             []string{address(data.ports.S3)},
 			MaxConnections:    4096,
 			MaxRequests:       1024,
 			MultipartMaxParts: 10_000,

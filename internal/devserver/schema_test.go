@@ -11,7 +11,7 @@ import (
 
 func TestANamespaceOfAnEarlierVersionGetsWhatIsNew(t *testing.T) {
 	h := mustOpen(t, newHome(t))
-	_, _, err := ensureData(t.Context(), h, Ports{}, new(reserved))
+	_, err := ensureData(t.Context(), h, Ports{}, new(reserved))
 	must(t, err)
 	must(t, writeJSON(h.schema(), currentSchema))
 	must(t, createDatabase(h))
@@ -23,7 +23,7 @@ func TestANamespaceOfAnEarlierVersionGetsWhatIsNew(t *testing.T) {
 	server, err := StartTemporal(t.Context(), string(h))
 	must(t, err)
 	defer func() { must(t, server.Close(t.Context())) }()
-	answer, err := operatorservice.NewOperatorServiceClient(dialAddress(t, server.Address)).ListSearchAttributes(t.Context(),
+	answer, err := operatorservice.NewOperatorServiceClient(dialAddress(t, server.Address, server.Credentials)).ListSearchAttributes(t.Context(),
 		&operatorservice.ListSearchAttributesRequest{Namespace: Namespace})
 	must(t, err)
 	for name := range SearchAttributes() {

@@ -30,13 +30,15 @@ type Status struct {
 	Instance string    `json:"instance,omitempty"` // new at every start
 
 	TemporalAddress string `json:"temporalAddress,omitempty"` // host:port
-	Namespace       string `json:"namespace,omitempty"`
-	UIURL           string `json:"uiURL,omitempty"`
-	S3Endpoint      string `json:"s3Endpoint,omitempty"` // URL
-	Bucket          string `json:"bucket,omitempty"`
-	APIAddress      string `json:"apiAddress,omitempty"`   // host:port, for the caller's API
-	CodecAddress    string `json:"codecAddress,omitempty"` // host:port, for the caller's codec endpoint
-	TokenFile       string `json:"tokenFile,omitempty"`    // path of a file with a bearer token for the API
+	// TemporalCredentials is the path of what a client of Temporal must show: the certificate, its key and its authority, in one
+	// PEM file.
+	TemporalCredentials string `json:"temporalCredentials,omitempty"`
+	Namespace           string `json:"namespace,omitempty"`
+	UIURL               string `json:"uiURL,omitempty"`
+	S3Endpoint          string `json:"s3Endpoint,omitempty"` // URL
+	Bucket              string `json:"bucket,omitempty"`
+	APIAddress          string `json:"apiAddress,omitempty"` // host:port, for the caller's API
+	TokenFile           string `json:"tokenFile,omitempty"`  // path of a file with a bearer token for the API
 
 	// Died says of a stopped service that it did not end cleanly: it was killed, or the machine went down.
 	Died bool `json:"died,omitempty"`

@@ -22,12 +22,15 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/status"
 )
 
 // Temporal is a running Temporal server with the namespace Namespace in it.
 type Temporal struct {
-	Address string // host:port of its gRPC frontend
+	Address     string // host:port of its gRPC frontend
+	Credentials string // path of the certificate, its key and its authority, all in one PEM file, that a client must show
 
 	server temporal.Server
 	lock   *flock.Flock
@@ -43,26 +46,26 @@ func StartTemporal(ctx context.Context, homePath string) (*Temporal, error) {
 	}
 	var r reserved
 	defer r.release()
-	_, ports, err := ensureData(ctx, h, Ports{}, &r)
+	data, err := ensureData(ctx, h, Ports{}, &r)
 	if err != nil {
 		return nil, err
 	}
-	return startTemporal(ctx, h, ports.Temporal)
+	return startTemporal(ctx, h, data)
 }
 
-func startTemporal(ctx context.Context, h home, port int) (*Temporal, error) {
+func startTemporal(ctx context.Context, h home, data data) (*Temporal, error) {
 	lock, err := acquire(ctx, h, lockTemporal, 10*time.Second)
 	if err != nil {
 		return nil, fmt.Errorf("open Temporal's database in %s: %w", h.temporal(), err)
 	}
-	t := &Temporal{Address: address(port), lock: lock}
-	if err := t.start(ctx, h, port); err != nil {
+	t := &Temporal{Address: address(data.ports.Temporal), Credentials: data.identity.path, lock: lock}
+	if err := t.start(ctx, h, data); err != nil {
 		return nil, errors.Join(err, t.Close(context.WithoutCancel(ctx)))
 	}
 	return t, nil
 }
 
-func (t *Temporal) start(ctx context.Context, h home, port int) error {
+func (t *Temporal) start(ctx context.Context, h home, data data) error {
 	database := databaseConfig(h)
 	err := ensureDatabase(h, database)
 	if err != nil {
@@ -73,7 +76,7 @@ func (t *Temporal) start(ctx context.Context, h home, port int) error {
 	}
 	var inner reserved
 	defer inner.release() // the server listens by then
-	settings, hosts, err := temporalConfig(database, port, &inner)
+	settings, hosts, err := temporalConfig(database, data.ports.Temporal, &inner)
 	if err != nil {
 		return err
 	}
@@ -83,6 +86,8 @@ func (t *Temporal) start(ctx context.Context, h home, port int) error {
 		temporal.WithStaticHosts(hosts),
 		temporal.WithDynamicConfigClient(tuning()),
 		temporal.WithLogger(temporalLogger(t.log)),
+		temporal.WithTLSConfigFactory(data.identity.everywhere()),
+		temporal.WithChainedFrontendGrpcInterceptors(refuseResets),
 		temporal.WithAuthorizer(authorization.NewNoopAuthorizer()),
 		temporal.WithClaimMapper(func(*config.Config) authorization.ClaimMapper { return authorization.NewNoopClaimMapper() }),
 	)
@@ -92,7 +97,7 @@ func (t *Temporal) start(ctx context.Context, h home, port int) error {
 	if err := t.server.Start(); err != nil {
 		return fmt.Errorf("start the Temporal server (see %s): %w", t.log.path, err)
 	}
-	if err := t.prepare(ctx); err != nil {
+	if err := t.prepare(ctx, data.identity); err != nil {
 		return fmt.Errorf("wait for the Temporal server (see %s): %w", t.log.path, err)
 	}
 	return nil
@@ -119,8 +124,8 @@ func (t *Temporal) Close(ctx context.Context) error {
 
 // prepare waits until the namespace answers and has the search attributes of this version. Namespaces made by an earlier
 // version have fewer.
-func (t *Temporal) prepare(ctx context.Context) error {
-	conn, err := grpc.NewClient(t.Address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+func (t *Temporal) prepare(ctx context.Context, id *identity) error {
+	conn, err := grpc.NewClient(t.Address, grpc.WithTransportCredentials(credentials.NewTLS(id.client())))
 	if err != nil {
 		return err
 	}
@@ -221,6 +226,22 @@ func temporalConfig(database *config.SQL, frontend int, r *reserved) (*config.Co
 			Visibility: config.VisibilityArchivalNamespaceDefaults{State: disabled},
 		}},
 	}, hosts, nil
+}
+
+// refuseResets refuses to reset workflows: a reset runs again what had ended, and steps would make a second time what they made.
+func refuseResets(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+	reset := false
+	switch r := req.(type) {
+	case *workflowservice.ResetWorkflowExecutionRequest:
+		reset = true
+	case *workflowservice.StartBatchOperationRequest:
+		reset = r.GetResetOperation() != nil
+	}
+	if reset {
+		return nil, status.Error(codes.PermissionDenied, "workflows of deployctl cannot be reset: a step would be carried out twice; "+
+			"cancel the update with `deployctl cancel`, or end it here, and start it again")
+	}
+	return handle(ctx, req)
 }
 
 // temporalLogger writes warnings and worse to file. A fatal error of the server ends the process, and says so in one line.

@@ -1,53 +1,93 @@
 package devserver
 
 import (
-	"context"
 	"fmt"
+	"io/fs"
+	"log/slog"
+	"net"
 	"net/http"
+	"time"
 
-	"github.com/temporalio/ui-server/v2/server"
+	"github.com/labstack/echo/v4"
+	"github.com/temporalio/ui-server/v2/server/api"
 	"github.com/temporalio/ui-server/v2/server/config"
-	"github.com/temporalio/ui-server/v2/server/server_options"
+	"github.com/temporalio/ui-server/v2/server/route"
+	"github.com/temporalio/ui-server/v2/server/rpc"
+	"github.com/temporalio/ui-server/v2/ui"
+	"go.temporal.io/api/workflowservice/v1"
+	"google.golang.org/grpc"
 )
 
-// startWebUI serves Temporal's Web UI and returns, with what ends it, once it answers. A codec endpoint, if there is one, is
-// asked by the user's browser to decode payloads. The port must be free: the UI server ends the process when it is not.
-func startWebUI(ctx context.Context, port int, temporalAddress, codec string) (stop func(), err error) {
-	ui := server.NewServer(server_options.WithConfigProvider(&config.Config{
-		TemporalGRPCAddress: temporalAddress,
-		Host:                "127.0.0.1",
-		Port:                port,
-		EnableUI:            true,
-		DefaultNamespace:    Namespace,
-		DisableNewsFetch:    true,
-		HideLogs:            true,
-		CORS:                config.CORS{CookieInsecure: true}, // plain HTTP, on loopback
-		Codec:               config.Codec{Endpoint: codec, IncludeCredentials: codec != ""},
-	}))
+// codecPath is where the user's browser has payloads decoded for the Web UI.
+const codecPath = "/codec"
+
+// startWebUI serves Temporal's Web UI behind its gate, and gives what ends it. A codec, if there is one, decodes payloads for
+// the user's browser at POST codecPath/decode.
+func (s *Server) startWebUI(data data, codec http.Handler) (stop func(), err error) {
+	temporal, err := rpc.Dial(address(data.ports.Temporal), data.identity.client())
+	if err != nil {
+		return nil, fmt.Errorf("set up the Web UI: %w", err)
+	}
+	handler, err := webUIHandler(data.ports, temporal, codec != nil)
+	if err != nil {
+		return nil, fmt.Errorf("set up the Web UI: %w", err)
+	}
+	gate, err := newGate(data, handler, codec)
+	if err != nil {
+		return nil, err
+	}
+	listener, err := net.Listen("tcp", address(data.ports.UI))
+	if err != nil {
+		return nil, err
+	}
+	server := &http.Server{
+		Handler: gate, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute,
+		ErrorLog: slog.NewLogLogger(s.Log.Handler(), slog.LevelError), // a handler that panics ends its request, and says so there
+	}
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_ = ui.Start() // always nil
+		_ = server.Serve(sameUser{listener}) // ends with Close
+		_ = temporal.Close()
 	}()
-	stop = func() { ui.Stop(); <-ended }
-	err = eventually(ctx, func(ctx context.Context) error {
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address(port)+"/healthz", nil)
-		if err != nil {
-			return err
-		}
-		response, err := http.DefaultClient.Do(request)
-		if err != nil {
-			return err
-		}
-		if response.StatusCode != http.StatusOK {
-			err = fmt.Errorf("it answers %s", response.Status)
-		}
-		_ = response.Body.Close()
-		return err
-	})
-	if err != nil {
-		stop()
-		return nil, fmt.Errorf("wait for the Web UI: %w", err)
-	}
-	return stop, nil
+	return func() { _ = server.Close(); <-ended }, nil
 }
+
+// webUIHandler puts Temporal's Web UI together. It has no gate of its own: whoever reaches it acts with the connection's identity.
+func webUIHandler(ports Ports, temporal *grpc.ClientConn, decodes bool) (http.Handler, error) {
+	settings := &config.Config{
+		EnableUI:         true,
+		DefaultNamespace: Namespace,
+		DisableNewsFetch: true,
+		HideLogs:         true,
+		// What the gate refuses is not offered.
+		WorkflowTerminateDisabled: true, WorkflowSignalDisabled: true, WorkflowUpdateDisabled: true, WorkflowResetDisabled: true,
+		WorkflowPauseDisabled: true, BatchActionsDisabled: true, StartWorkflowDisabled: true, ActivityCommandsDisabled: true,
+	}
+	if decodes {
+		settings.Codec = config.Codec{Endpoint: uiURL(ports) + codecPath, IncludeCredentials: true}
+	}
+	provider, err := config.NewConfigProviderWithRefresh(settings)
+	if err != nil {
+		return nil, err
+	}
+	assets, err := ui.Assets()
+	if err != nil {
+		return nil, err
+	}
+	if assets, err = fs.Sub(assets, "local"); err != nil {
+		return nil, err
+	}
+	e := echo.New()
+	v1 := e.Group("/api/v1")
+	v1.GET("/settings", api.GetSettings(provider))
+	v1.GET(api.WorkflowRawHistoryUrl, api.WorkflowRawHistoryHandler(workflowservice.NewWorkflowServiceClient(temporal)))
+	v1.Any("/*", api.TemporalAPIHandler(provider, nil, temporal))
+	if err := route.SetUIRoutes(e, "", assets, provider); err != nil {
+		return nil, err
+	}
+	route.SetRenderRoute(e, "/")
+	return e, nil
+}
+
+func uiURL(p Ports) string { return "http://" + address(p.UI) }

@@ -7,6 +7,10 @@ import (
 	"testing"
 	"time"
 
+	"go.temporal.io/api/batch/v1"
+	"go.temporal.io/api/common/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
@@ -53,7 +57,7 @@ func TestAWorkflowGoesOnAfterTheServiceWasKilled(t *testing.T) {
 			<-release
 		}
 		return p, nil
-	}, activity.RegisterOptions{Name: "echo"})
+	}, activity.RegisterOptions{Name: "repeat"})
 	must(t, w.Start())
 	defer w.Stop()
 	run, err := c.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{TaskQueue: "queue"}, sequence, 40)
@@ -66,4 +70,30 @@ func TestAWorkflowGoesOnAfterTheServiceWasKilled(t *testing.T) {
 		t.Fatal("the address moved")
 	}
 	must(t, run.Get(t.Context(), nil))
+}
+
+func TestAResetIsRefused(t *testing.T) {
+	s := start(t, newHome(t))
+	c, w := work(t, s)
+	defer c.Close()
+	w.RegisterWorkflow(sequence)
+	w.RegisterActivity(repeat)
+	must(t, w.Start())
+	defer w.Stop()
+	run, err := c.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{TaskQueue: "queue"}, sequence, 1)
+	must(t, err)
+	must(t, run.Get(t.Context(), nil))
+	execution := &common.WorkflowExecution{WorkflowId: run.GetID(), RunId: run.GetRunID()}
+	_, alone := c.ResetWorkflowExecution(t.Context(), &workflowservice.ResetWorkflowExecutionRequest{
+		Namespace: Namespace, WorkflowExecution: execution, WorkflowTaskFinishEventId: 4, RequestId: "one",
+	})
+	_, many := c.WorkflowService().StartBatchOperation(t.Context(), &workflowservice.StartBatchOperationRequest{
+		Namespace: Namespace, JobId: "many", Reason: "test", Executions: []*common.WorkflowExecution{execution},
+		Operation: &workflowservice.StartBatchOperationRequest_ResetOperation{ResetOperation: &batch.BatchOperationReset{}},
+	})
+	for what, err := range map[string]error{"a reset": alone, "a reset of many": many} {
+		if refused := (*serviceerror.PermissionDenied)(nil); !errors.As(err, &refused) {
+			t.Errorf("%s gets %v", what, err)
+		}
+	}
 }

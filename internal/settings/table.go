@@ -23,6 +23,7 @@ const (
 	TemporalTLSCert    Key = "temporal.tls-cert"
 	TemporalTLSKey     Key = "temporal.tls-key"
 	TemporalCACert     Key = "temporal.ca-cert"
+	TemporalServerName Key = "temporal.tls-server-name"
 	TemporalDeployment Key = "temporal.worker-deployment"
 
 	S3Endpoint      Key = "s3.endpoint"
@@ -80,6 +81,7 @@ var Table = []Definition{
 	{TemporalTLSCert, ForService, "", false, "client certificate (PEM) for Temporal, with its key: mTLS"},
 	{TemporalTLSKey, ForService, "", false, "key (PEM) of the client certificate for Temporal"},
 	{TemporalCACert, ForService, "", false, "certificates (PEM) to check Temporal's against"},
+	{TemporalServerName, ForService, "", false, "name in Temporal's certificate, where it is not the address's"},
 	{TemporalDeployment, ForService, "", false, "name of the workers' deployment in Temporal, for builds side by side; not set: builds are not told apart"},
 
 	{S3Endpoint, ForService, "", false, "URL of an S3 server; not set: AWS"},
