@@ -240,4 +240,9 @@ const (
 	// ErrorNotStarted, not retryable: the activity reached a worker that does not host the update (any more), and
 	// nothing was done.
 	ErrorNotStarted = "NotStarted"
+	// ErrorReset, not retryable: the activity is of a run that a reset made, which does nothing.
+	ErrorReset = "Reset"
 )
+
+// ResetText says what becomes of an update of which a workflow is reset.
+const ResetText = "a workflow of the update was reset in Temporal, which would do again what was done: the update is ended instead"

@@ -33,13 +33,9 @@ func (c *Connection) recordOf(ctx context.Context, id string) (*record, error) {
 	if err != nil {
 		return nil, err
 	}
-	var events []*historypb.HistoryEvent
-	for page := c.Client.GetWorkflowHistory(ctx, id, "", false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT); page.HasNext(); {
-		event, err := page.Next()
-		if err != nil {
-			return nil, err
-		}
-		events = append(events, event)
+	events, err := c.historyOf(ctx, id)
+	if err != nil {
+		return nil, err
 	}
 	return newRecord(events, worker.WorkflowReplayerOptions{
 		DataConverter: options.DataConverter, FailureConverter: options.FailureConverter, DisableDeadlockDetection: true,

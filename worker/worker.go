@@ -89,7 +89,7 @@ func (c *Connection) Run(ctx context.Context, o Options) error {
 		}},
 		WorkerStopTimeout: stopTimeout, DeadlockDetectionTimeout: deadlock, StickyScheduleToStartTimeout: sticky,
 		MaxConcurrentActivityExecutionSize: concurrent,
-		Interceptors:                       append([]interceptor.WorkerInterceptor{&contexts{}}, o.Interceptors...),
+		Interceptors:                       append([]interceptor.WorkerInterceptor{&contexts{}, &resets{}}, o.Interceptors...),
 		OnFatalError:                       func(err error) { failed <- err },
 	}
 	alone := options

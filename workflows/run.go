@@ -48,10 +48,13 @@ func (w *Workflows) Run(ctx workflow.Context, in deployments.RunInput) (deployme
 		return deployments.RunOutput{}, err
 	}
 	if err := r.load(ctx); err != nil {
-		return r.unopened(err), nil
+		return r.unopened(err), wasReset(ctx)
 	}
 	r.catchUp(ctx, in.Late)
 	for {
+		if overtaken(ctx) {
+			return deployments.RunOutput{}, wasReset(ctx)
+		}
 		r.receive(ctx)
 		if r.mayContinue(ctx) {
 			if err := r.continueAsNew(ctx); err != nil {
@@ -64,7 +67,7 @@ func (w *Workflows) Run(ctx workflow.Context, in deployments.RunInput) (deployme
 			return r.finish(ctx, result)
 		}
 		r.show(ctx)
-		if err := workflow.Await(ctx, r.awake); err != nil {
+		if err := workflow.Await(ctx, func() bool { return r.awake() || overtaken(ctx) }); err != nil {
 			return deployments.RunOutput{}, err
 		}
 	}

@@ -88,6 +88,9 @@ func (r *run) holding(ctx workflow.Context) bool {
 // the input of the next run: what is left in a signal's channel would be lost. If it is too much for that, the core hears it, and
 // is put away once more. It gives nil when something turned up that is to be done first.
 func (r *run) continueAsNew(ctx workflow.Context) error {
+	if err := wasReset(ctx); err != nil {
+		return err
+	}
 	for n := 1; ; n++ {
 		if r.save(ctx); !r.mayContinue(ctx) {
 			return nil

@@ -112,5 +112,8 @@ func (r *run) finish(ctx workflow.Context, result engine.Result) (deployments.Ru
 	for r.signalled() && err == nil {
 		r.receive(ctx) // the program's last words, after the end
 	}
+	if err == nil {
+		err = wasReset(ctx)
+	}
 	return deployments.RunOutput{Result: result, Saves: r.saver.number, Rest: rest}, err
 }

@@ -50,7 +50,10 @@ func (w *Workflows) Update(ctx workflow.Context, in deployments.UpdateInput) (de
 		u.programming = true
 		workflow.Go(ctx, u.programs)
 	}
-	err := workflow.Await(ctx, func() bool { return u.run.IsReady() || u.broken != nil })
+	err := workflow.Await(ctx, func() bool { return u.run.IsReady() || u.broken != nil || overtaken(ctx) })
+	if overtaken(ctx) {
+		u.broken = wasReset(ctx)
+	}
 	if err = errors.Join(err, u.broken); err != nil {
 		return deployments.UpdateInfo{}, err // and the Run ends with its parent
 	}

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 
 	"github.com/deployctl/deployctl/e2e/cluster"
@@ -48,34 +50,89 @@ func TestAnUpdateWhoseWorkflowIsTerminatedIsGoneOnWithByTheNext(t *testing.T) {
 		for _, object := range []string{"named-2", "auto-1"} {
 			for _, at := range []fakecloud.Moment{fakecloud.Before, fakecloud.After} {
 				t.Run(fmt.Sprintf("the %s, %s the effect on %s", workflow, at, object), func(t *testing.T) {
-					cloud, env := harness.Cloud(t)
-					dir := t.TempDir()
-					project.Write(t, dir)
-					tool := h.Deployctl(dir, env)
 					stack := strings.ToLower(fmt.Sprintf("%s-%s-%s", workflow, object, at))
-					tool.Must(t, "stack", "init", stack)
-					tool.Must(t, "config", "set", "deployctl:settle", findable)
-					gate, err := cloud.SetGate(t.Context(), fakecloud.Fault{Name: "gate", Op: fakecloud.Create, Object: object, At: at, Times: 1})
-					harness.Must(t, err)
-
-					first := begin(t, tool, "up", "--yes", "--skip-preview")
-					harness.Must(t, gate.Wait(t.Context()))
-					id := workflow + "/organization/recovered/" + stack + "/1"
-					harness.Must(t, temporal.TerminateWorkflow(t.Context(), id, "", "by hand"))
-					next := begin(t, tool, "up", "--yes", "--skip-preview", "--on-unknown", "fail")
-					harness.Must(t, gate.WaitEmpty(t.Context())) // the provider that waits there is ended
-					harness.Must(t, gate.Open(t.Context()))
-					if said := first(); !strings.Contains(said, "exit status") {
+					said := interfered(t, h, stack, fakecloud.Fault{Name: "gate", Op: fakecloud.Create, Object: object, At: at, Times: 1}, func() {
+						id := workflow + "/organization/recovered/" + stack + "/1"
+						harness.Must(t, temporal.TerminateWorkflow(t.Context(), id, "", "by hand"))
+					})
+					if !strings.Contains(said, "ended from outside") {
 						t.Errorf("the update that was ended says\n%s", said)
 					}
-					if said := next(); strings.Contains(said, "exit status") {
-						t.Fatalf("the next update says\n%s", said)
-					}
-					asIfNothingHappened(t, tool, cloud)
 				})
 			}
 		}
 	}
+}
+
+// interfered begins an update, interferes with it while the fault holds it, and has the next update go on with it. It gives what the
+// first one said.
+func interfered(t *testing.T, h *harness.Home, stack string, fault fakecloud.Fault, interfere func()) string {
+	t.Helper()
+	cloud, env := harness.Cloud(t)
+	dir := t.TempDir()
+	project.Write(t, dir)
+	tool := h.Deployctl(dir, env)
+	tool.Must(t, "stack", "init", stack)
+	tool.Must(t, "config", "set", "deployctl:settle", findable)
+	gate, err := cloud.SetGate(t.Context(), fault)
+	harness.Must(t, err)
+
+	first := begin(t, tool, "up", "--yes", "--skip-preview")
+	harness.Must(t, gate.Wait(t.Context()))
+	interfere()
+	next := begin(t, tool, "up", "--yes", "--skip-preview", "--on-unknown", "fail")
+	harness.Must(t, gate.WaitEmpty(t.Context())) // the provider that waits there is ended
+	harness.Must(t, gate.Open(t.Context()))
+	ended := first()
+	if !strings.Contains(ended, "exit status") {
+		t.Errorf("the update that was ended says\n%s", ended)
+	}
+	if said := next(); strings.Contains(said, "exit status") {
+		t.Fatalf("the next update says\n%s", said)
+	}
+	asIfNothingHappened(t, tool, cloud)
+	return ended
+}
+
+func TestAnUpdateOfWhichAWorkflowIsResetIsEndedAndMakesNothingTwice(t *testing.T) {
+	h := harness.NewHome(t, harness.Binary())
+	h.Start(t)
+	temporal := dial(t, h)
+	for _, workflow := range []string{"update", "run"} {
+		for _, task := range []string{"first", "last"} {
+			for _, at := range []fakecloud.Moment{fakecloud.Before, fakecloud.After} {
+				t.Run(fmt.Sprintf("the %s to its %s task, %s the effect", workflow, task, at), func(t *testing.T) {
+					stack := strings.ToLower(fmt.Sprintf("reset-%s-%s-%s", workflow, task, at))
+					said := interfered(t, h, stack, fakecloud.Fault{Name: "gate", Op: fakecloud.Create, Object: "auto-1", At: at, Times: 1}, func() {
+						reset(t, temporal, workflow+"/organization/recovered/"+stack+"/1", task)
+					})
+					if !strings.Contains(said, "was reset in Temporal") {
+						t.Errorf("the update that was reset says\n%s", said)
+					}
+				})
+			}
+		}
+	}
+}
+
+// reset resets a workflow to its first or last task, as the button of Temporal's Web UI does.
+func reset(t *testing.T, c client.Client, id, task string) {
+	t.Helper()
+	described, err := c.DescribeWorkflowExecution(t.Context(), id, "")
+	harness.Must(t, err)
+	to := int64(0)
+	for page := c.GetWorkflowHistory(t.Context(), id, "", false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT); page.HasNext(); {
+		e, err := page.Next()
+		harness.Must(t, err)
+		if e.GetEventType() == enums.EVENT_TYPE_WORKFLOW_TASK_COMPLETED && (to == 0 || task == "last") {
+			to = e.GetEventId()
+		}
+	}
+	_, err = c.ResetWorkflowExecution(t.Context(), &workflowservice.ResetWorkflowExecutionRequest{
+		Namespace: "default", WorkflowExecution: described.GetWorkflowExecutionInfo().GetExecution(), Reason: "by hand",
+		WorkflowTaskFinishEventId: to, RequestId: id + task,
+	})
+	harness.Must(t, err)
 }
 
 func TestAnUpdateWhoseStackIsTerminatedTooIsRecoveredByHandAndItsStateRestored(t *testing.T) {
