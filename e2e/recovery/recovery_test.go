@@ -129,7 +129,7 @@ func reset(t *testing.T, c client.Client, id, task string) {
 		}
 	}
 	_, err = c.ResetWorkflowExecution(t.Context(), &workflowservice.ResetWorkflowExecutionRequest{
-		Namespace: "default", WorkflowExecution: described.GetWorkflowExecutionInfo().GetExecution(), Reason: "by hand",
+		Namespace: "deployctl", WorkflowExecution: described.GetWorkflowExecutionInfo().GetExecution(), Reason: "by hand",
 		WorkflowTaskFinishEventId: to, RequestId: id + task,
 	})
 	harness.Must(t, err)
