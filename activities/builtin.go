@@ -2,8 +2,12 @@ package activities
 
 import (
 	"context"
+	"fmt"
+	"strings"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/pluginhost"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/diag"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
@@ -101,7 +105,7 @@ func (p *engineProvider) stack(ctx context.Context, text string) (*structpb.Stru
 	if err != nil {
 		return nil, status.Error(codes.InvalidArgument, err.Error())
 	}
-	outputs, err := p.session.outputsOf(ctx, name)
+	outputs, err := p.visible(ctx, name)
 	if err != nil {
 		return nil, status.Errorf(codes.NotFound, "stack %s: %v", text, err)
 	}
@@ -115,6 +119,32 @@ func (p *engineProvider) stack(ctx context.Context, text string) (*structpb.Stru
 		"name": resource.NewProperty(text), "outputs": resource.NewProperty(outputs),
 		"secretOutputNames": resource.NewProperty(secret),
 	}, engineMarshal)
+}
+
+// visible gives the outputs of a stack that whoever asked for the update may see: secret ones only if they may read the
+// stack's secrets. A stack that they may not see looks not found.
+func (p *engineProvider) visible(ctx context.Context, name deployments.StackName) (resource.PropertyMap, error) {
+	s := p.session
+	if !s.request.MayRead(deployments.RoleViewer, name) {
+		return nil, deployments.NoStack(name)
+	}
+	outputs, err := s.outputsOf(ctx, name)
+	if err != nil || s.request.MayRead(deployments.RoleDeployer, name) {
+		return outputs, err
+	}
+	seen, hidden := resource.PropertyMap{}, []string{}
+	for _, key := range outputs.StableKeys() {
+		if outputs[key].ContainsSecrets() {
+			hidden = append(hidden, string(key))
+		} else {
+			seen[key] = outputs[key]
+		}
+	}
+	if len(hidden) > 0 {
+		s.log.take(pluginhost.Message{Severity: diag.Warning, Text: fmt.Sprintf("The outputs %s of the stack %s are secret and are left out: "+
+			"%s may view that stack, but not read its secrets, which needs the role deployer.", strings.Join(hidden, ", "), name, s.request.Initiator)})
+	}
+	return seen, nil
 }
 
 // outputsOf gives the outputs of a stack of this service, as its last update left them.

@@ -39,7 +39,7 @@ func (c *Client) PutFile(ctx context.Context, s deployments.StackName, digest st
 		if err != nil {
 			return err
 		}
-		m := &api.PutFileRequest{Stack: wire.FromStack(s), Digest: digest}
+		m := &api.PutFileRequest{Stack: wire.FromStack(s), Digest: digest, Size: int64(len(content))}
 		for chunk := range chunks(content) {
 			m.Chunk = chunk
 			if stream.Send(m) != nil {
@@ -56,22 +56,4 @@ func (c *Client) PutFile(ctx context.Context, s deployments.StackName, digest st
 func (c *Client) PutManifest(ctx context.Context, s deployments.StackName, m deployments.Manifest) (string, error) {
 	answer, err := repeat(ctx, c, c.bundles.PutManifest, &api.PutManifestRequest{Stack: wire.FromStack(s), Manifest: wire.FromManifest(m)})
 	return answer.GetBundle(), err
-}
-
-// CreateToken makes an access token; its text cannot be read again.
-func (c *Client) CreateToken(ctx context.Context, name string) (string, error) {
-	m, err := once(ctx, c, c.tokens.CreateToken, &api.CreateTokenRequest{Name: name})
-	return m.GetText(), err
-}
-
-// ListTokens lists the access tokens.
-func (c *Client) ListTokens(ctx context.Context) ([]deployments.Token, error) {
-	m, err := repeat(ctx, c, c.tokens.ListTokens, &api.ListTokensRequest{})
-	return wire.ToTokens(m.GetTokens()), err
-}
-
-// RemoveToken makes a token useless.
-func (c *Client) RemoveToken(ctx context.Context, name string) error {
-	_, err := once(ctx, c, c.tokens.RemoveToken, &api.RemoveTokenRequest{Name: name})
-	return err
 }

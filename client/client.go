@@ -45,6 +45,8 @@ type Client struct {
 	stacks     api.StacksClient
 	bundles    api.BundlesClient
 	tokens     api.TokensClient
+	members    api.MembersClient
+	audit      api.AuditClient
 	schedules  api.SchedulesClient
 	silence    silence
 }
@@ -92,6 +94,7 @@ func Dial(o Options) (*Client, error) {
 		options: o, connection: connection,
 		updates: api.NewDeploymentsClient(connection), stacks: api.NewStacksClient(connection),
 		bundles: api.NewBundlesClient(connection), tokens: api.NewTokensClient(connection),
+		members: api.NewMembersClient(connection), audit: api.NewAuditClient(connection),
 		schedules: api.NewSchedulesClient(connection),
 		silence:   silence{tell: o.Unreachable},
 	}, nil

@@ -107,6 +107,8 @@ func TestAnUpdateTravelsWhole(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	everything := deployments.Everything()
+	request.Authority = &everything
 	if !reflect.DeepEqual(service.Requests[0], request) {
 		t.Errorf("the service got\n%+v\nwant\n%+v", service.Requests[0], request)
 	}
@@ -125,7 +127,9 @@ func TestAnUpdateTravelsWhole(t *testing.T) {
 func TestTheTokensNameBeatsWhatTheClientSays(t *testing.T) {
 	service := memory.New()
 	e := newEdge(t, service)
-	text, err := e.dial(client.Options{}).CreateToken(t.Context(), "ci")
+	text, err := e.dial(client.Options{}).CreateToken(t.Context(), deployments.Token{
+		Name: "ci", Grant: &deployments.Grant{Role: deployments.RoleDeployer, Organization: dev.Organization},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -89,7 +89,9 @@ func (c *Client) Import(ctx context.Context, r deployments.ImportRequest) (int, 
 	if err != nil {
 		return 0, wire.ToError(err)
 	}
-	first := &api.ImportRequest{Stack: wire.FromStack(r.Stack), Secrets: wire.FromSecrets(r.Secrets), Forget: r.Forget}
+	first := &api.ImportRequest{
+		Stack: wire.FromStack(r.Stack), Secrets: wire.FromSecrets(r.Secrets), Forget: r.Forget, Size: int64(len(text)),
+	}
 	for chunk := range chunks(text) {
 		first.Chunk = chunk
 		if stream.Send(first) != nil {

@@ -46,7 +46,9 @@ type Schedule struct {
 	// Remediate: when drift is found, an update puts it right.
 	Remediate bool   `json:"remediate,omitempty"`
 	Initiator string `json:"initiator,omitempty"` // who made it
-	Paused    bool   `json:"paused,omitempty"`
+	// Authority is what who made it may do, and so its updates' programs; see UpdateRequest.
+	Authority *Authority `json:"authority,omitempty"`
+	Paused    bool       `json:"paused,omitempty"`
 
 	// The rest is told by the service.
 

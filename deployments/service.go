@@ -51,8 +51,16 @@ type UpdateRequest struct {
 	WaitOnUnknown    bool     `json:"waitOnUnknown,omitempty"`
 	Message          string   `json:"message,omitempty"`
 	Initiator        string   `json:"initiator,omitempty"` // who asked: a token's name or the local user's
+	// Authority is what whoever asked may do, for what the program reads of other stacks. The service sets it, never a client;
+	// nil in requests of a time before it was kept, which could read everything.
+	Authority *Authority `json:"authority,omitempty"`
 	// Scheduled: nobody waits for it, so whatever somebody waits for goes first.
 	Scheduled bool `json:"scheduled,omitempty"`
+}
+
+// MayRead reports whether the update's program may have a role's sight of another stack.
+func (r UpdateRequest) MayRead(role Role, s StackName) bool {
+	return r.Authority == nil || r.Authority.May(role, s)
 }
 
 // Previewed gives BaseVersion: ok is false when nothing was previewed.
@@ -181,7 +189,9 @@ type Service interface {
 	Stacks
 	Bundles
 	Tokens
+	Members
 	Schedules
+	Auditing
 }
 
 // Stacks manages stacks and their state.
@@ -227,16 +237,26 @@ type Bundles interface {
 	PutManifest(ctx context.Context, s StackName, m Manifest) (string, error)
 }
 
-// Token describes an access token; its text is known only when it is created.
-type Token struct {
-	Name    string    `json:"name"`
-	Created time.Time `json:"created"`
-	Used    time.Time `json:"used,omitzero"`
-}
-
 // Tokens manages access tokens, which are hashed at rest.
 type Tokens interface {
-	CreateToken(ctx context.Context, name string) (string, error)
+	// CreateToken makes a token and returns its text. Name, Member, Grant and Expires say what it is.
+	CreateToken(ctx context.Context, t Token) (string, error)
 	ListTokens(ctx context.Context) ([]Token, error)
 	RemoveToken(ctx context.Context, name string) error
+}
+
+// Members manages who has tokens. A member's tokens may do what the member may at the time.
+type Members interface {
+	// GrantMember makes a member, or gives one a grant in the place of the one that they have in its organization.
+	GrantMember(ctx context.Context, name string, g Grant) error
+	ListMembers(ctx context.Context) ([]Member, error)
+	// RemoveMember takes what a member may do in an organization; an empty organization means everywhere. A member without
+	// grants is gone, and their tokens are worthless.
+	RemoveMember(ctx context.Context, name, organization string) error
+}
+
+// Auditing reads the audit log.
+type Auditing interface {
+	// Audit sends the entries that the query selects, the oldest first.
+	Audit(ctx context.Context, q AuditQuery, fn func(AuditEntry) error) error
 }

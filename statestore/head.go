@@ -101,7 +101,7 @@ func (s *Store) readHead(ctx context.Context, name deployments.StackName) (Head,
 	o, err := s.objects.Get(ctx, key)
 	if errors.Is(err, ErrAbsent) {
 		s.know(name, "")
-		return Head{}, "", deployments.Errorf(deployments.CodeNotFound, "there is no stack %s: create it with `deployctl stack init %s`", name, name)
+		return Head{}, "", deployments.NoStack(name)
 	}
 	if err != nil {
 		return Head{}, "", failed(err, "read "+key)

@@ -10,6 +10,8 @@
 //	blobs/STACK-ID/files/MONTH/HASH                    project files and manifests of one stack
 //	removed/ORG/PROJECT/STACK.json                     the next version of a name that a stack had
 //	tokens/NAME                                        access tokens, hashed
+//	members/NAME                                       who has tokens, and what they may do
+//	audit/ORG/DAY/TIME-ID                              what was asked of the service
 //
 // Everything is sealed but heads, checkpoints and what stands under removed/ (docs/adr/0002): a person must be able to read and
 // repair those without the service, and nothing secret is readable in them.
@@ -49,6 +51,8 @@ type Store struct {
 	opened map[string]*openCheckpoint // by stack id and version
 	order  []string                   // of opened, oldest first
 	recent recent
+
+	callers callers
 }
 
 // known is a stack's identity as last read.

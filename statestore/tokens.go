@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
@@ -19,27 +20,44 @@ import (
 type storedToken struct {
 	deployments.Token
 	Hash string `json:"hash"`
+	// Since is when the token's member was made: it is not another one's who gets the name later.
+	Since time.Time `json:"since,omitzero"`
 }
 
 const (
 	tokenFolder = "tokens/"
 	tokenPrefix = "dctl."
 	// usedStep is how precisely the last use of a token is remembered.
-	usedStep = time.Hour
+	usedStep = time.Minute
+	// maxTokenText bounds what is looked up at all.
+	maxTokenText = 256
 )
 
-// CreateToken makes a token and returns its text, which nobody can find out again; CodeExists when the name is taken.
-func (s *Store) CreateToken(ctx context.Context, name string) (string, error) {
-	if err := deployments.ValidateName("token", name); err != nil {
+// CreateToken makes a token and returns its text, which nobody can find out again; CodeExists when the name is taken,
+// CodeNotFound when there is no such member.
+func (s *Store) CreateToken(ctx context.Context, t deployments.Token) (string, error) {
+	if err := t.Validate(); err != nil {
 		return "", err
+	}
+	now := s.now().UTC()
+	if !t.Expires.IsZero() && !t.Expires.After(now) {
+		return "", deployments.Errorf(deployments.CodeInvalid, "a token that expired at %s is of no use: name a time to come", t.Expires.Format(time.RFC3339))
+	}
+	stored := storedToken{Token: t}
+	if t.Member != "" {
+		member, err := s.Member(ctx, t.Member)
+		if err != nil {
+			return "", err
+		}
+		stored.Since = member.Created
 	}
 	var secret [32]byte
 	_, _ = rand.Read(secret[:]) // never fails
-	text := tokenPrefix + name + "." + hex.EncodeToString(secret[:])
-	t := storedToken{Token: deployments.Token{Name: name, Created: s.now().UTC()}, Hash: sha256Hex([]byte(text))}
-	err := s.putToken(ctx, t, Condition{Absent: true})
+	text := tokenPrefix + t.Name + "." + hex.EncodeToString(secret[:])
+	stored.Created, stored.Used, stored.Hash = now, time.Time{}, sha256Hex([]byte(text))
+	err := s.putToken(ctx, stored, Condition{Absent: true})
 	if errors.Is(err, ErrChanged) {
-		return "", deployments.Errorf(deployments.CodeExists, "there is a token %s already: remove it first, or use another name", name)
+		return "", deployments.Errorf(deployments.CodeExists, "there is a token %s already: remove it first, or use another name", t.Name)
 	}
 	return text, err
 }
@@ -75,32 +93,126 @@ func (s *Store) RemoveToken(ctx context.Context, name string) error {
 		}
 		return err
 	}
+	defer s.callers.forget()
 	return failed(s.objects.Delete(ctx, tokenFolder+name), "remove the token "+name)
 }
 
-// Authenticate gives the token with this text; CodeUnauthorized when there is none.
-func (s *Store) Authenticate(ctx context.Context, text string) (deployments.Token, error) {
+// Authenticate gives the caller whose token has this text; CodeUnauthorized when there is none, or it has expired. What it
+// tells may be a few seconds old when another process has changed it.
+func (s *Store) Authenticate(ctx context.Context, text string) (deployments.Caller, error) {
 	wrong := deployments.Errorf(deployments.CodeUnauthorized, "the access token is not valid: it was removed, or belongs to another service")
 	name, _, ok := cutLast(strings.TrimPrefix(text, tokenPrefix), ".")
-	if !ok || deployments.ValidateName("token", name) != nil {
-		return deployments.Token{}, wrong
-	}
-	t, tag, err := s.getToken(ctx, name)
-	if errors.Is(err, ErrAbsent) {
-		return deployments.Token{}, wrong
-	}
-	if err != nil {
-		return deployments.Token{}, err
+	if !ok || len(text) > maxTokenText || deployments.ValidateName("token", name) != nil {
+		return deployments.Caller{}, wrong
 	}
 	hash := sha256.Sum256([]byte(text))
-	if subtle.ConstantTimeCompare([]byte(hex.EncodeToString(hash[:])), []byte(t.Hash)) != 1 {
-		return deployments.Token{}, wrong
+	found, ok := s.callers.find(hash, s.now())
+	if !ok {
+		var err error
+		if found, err = s.authenticate(ctx, name, hash); err != nil {
+			if deployments.CodeOf(err) == deployments.CodeNotFound {
+				return deployments.Caller{}, wrong
+			}
+			return deployments.Caller{}, err
+		}
+		s.callers.keep(hash, found)
 	}
-	if now := s.now().UTC(); now.Sub(t.Used) > usedStep {
+	if !found.expires.IsZero() && !found.expires.After(s.now()) {
+		return deployments.Caller{}, deployments.Errorf(deployments.CodeUnauthorized,
+			"the access token %s expired at %s: ask for a new one", name, found.expires.UTC().Format(time.RFC3339))
+	}
+	return found.Caller, nil
+}
+
+// authenticate reads the token, and its member; CodeNotFound when one of them is not there, or the token has another hash.
+func (s *Store) authenticate(ctx context.Context, name string, hash [sha256.Size]byte) (knownCaller, error) {
+	t, tag, err := s.getToken(ctx, name)
+	if err != nil {
+		return knownCaller{}, err
+	}
+	if subtle.ConstantTimeCompare([]byte(hex.EncodeToString(hash[:])), []byte(t.Hash)) != 1 {
+		return knownCaller{}, failed(ErrAbsent, "find the token "+name)
+	}
+	var member deployments.Member
+	if t.Member != "" {
+		if member, err = s.Member(ctx, t.Member); err != nil {
+			return knownCaller{}, err
+		}
+		if !member.Created.Equal(t.Since) {
+			return knownCaller{}, failed(ErrAbsent, "find the member of the token "+name)
+		}
+	}
+	now := s.now().UTC()
+	if now.Sub(t.Used) > usedStep {
 		t.Used = now
 		_ = s.putToken(ctx, t, Condition{Tag: tag}) // a token is good even when this cannot be written
 	}
-	return t.Token, nil
+	caller := deployments.Caller{Token: t.Name, Member: t.Member, Authority: deployments.AuthorityOf(t.Token, member.Grants)}
+	return knownCaller{Caller: caller, expires: t.Expires, read: now}, nil
+}
+
+// HasAdmin reports whether some token, not expired, is of an admin of every organization.
+func (s *Store) HasAdmin(ctx context.Context) (bool, error) {
+	list, err := s.ListTokens(ctx)
+	if err != nil {
+		return false, err
+	}
+	for _, t := range list {
+		var member deployments.Member
+		if t.Member != "" {
+			if member, err = s.Member(ctx, t.Member); deployments.CodeOf(err) == deployments.CodeNotFound && err != nil {
+				continue
+			} else if err != nil {
+				return false, err
+			}
+		}
+		if deployments.AuthorityOf(t, member.Grants).AdministersAll() && (t.Expires.IsZero() || t.Expires.After(s.now())) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// callerFor is how long a caller is known without being read anew; maxCallers bounds how many are.
+const (
+	callerFor  = 5 * time.Second
+	maxCallers = 4096
+)
+
+// knownCaller is a caller as last read.
+type knownCaller struct {
+	deployments.Caller
+	expires time.Time
+	read    time.Time
+}
+
+// callers remembers who was authenticated a moment ago, by the hash of the token's text.
+type callers struct {
+	mu    sync.Mutex
+	known map[[sha256.Size]byte]knownCaller
+}
+
+func (c *callers) find(hash [sha256.Size]byte, now time.Time) (knownCaller, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	found, ok := c.known[hash]
+	return found, ok && now.Sub(found.read) < callerFor
+}
+
+func (c *callers) keep(hash [sha256.Size]byte, k knownCaller) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.known == nil || len(c.known) >= maxCallers {
+		c.known = map[[sha256.Size]byte]knownCaller{}
+	}
+	c.known[hash] = k
+}
+
+// forget has everybody read anew: a token or a member was changed.
+func (c *callers) forget() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.known = nil
 }
 
 func (s *Store) putToken(ctx context.Context, t storedToken, c Condition) error {

@@ -130,7 +130,7 @@ func serveEmbedded(ctx context.Context, d *devCall, server *devserver.Server) er
 	return together(ctx,
 		func(ctx context.Context) error {
 			return grpcapi.Serve(ctx, listener, in.metrics.calls(grpcapi.Config{
-				Service: room.service, Authority: grpcapi.OneToken(token, room.authority), Log: server.Log,
+				Service: room.service, Authority: grpcapi.OneToken(token, room.authority), Auditor: room.audit, Log: server.Log,
 			}))
 		},
 		room.work,

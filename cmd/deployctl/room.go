@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"time"
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/grpcapi"
@@ -16,11 +17,15 @@ import (
 // room is a service and a worker on one infrastructure.
 type room struct {
 	service   deployments.Service
-	authority grpcapi.Authority
+	authority grpcapi.Admins
+	audit     *statestore.AuditLog
 	// work carries out updates until its context ends.
 	work  func(context.Context) error
 	close func()
 }
+
+// auditPatience is how long the last entries of the audit log may take to be written.
+const auditPatience = 10 * time.Second
 
 // openRoom connects to Temporal and S3; being away for a while at the start is tolerated, quietly.
 func openRoom(ctx context.Context, in infrastructure) (*room, error) {
@@ -43,11 +48,20 @@ func openRoom(ctx context.Context, in infrastructure) (*room, error) {
 		Retention: &in.retention, Collected: in.metrics.collected(),
 		Deployment: in.temporal.deployment,
 	}
+	audit := connection.Store.OpenAudit(in.log)
 	return &room{
 		service:   connection.Service(),
 		authority: connection.Store,
+		audit:     audit,
 		work:      func(ctx context.Context) error { return connection.Run(ctx, options) },
-		close:     connection.Close,
+		close: func() {
+			flushing, cancel := context.WithTimeout(context.WithoutCancel(ctx), auditPatience)
+			defer cancel()
+			if err := audit.Flush(flushing); err != nil {
+				in.log.Error("the audit log was not written to its end", "error", err)
+			}
+			connection.Close()
+		},
 	}, nil
 }
 

@@ -50,24 +50,26 @@ func serve(ctx context.Context, s *command.Surroundings, loaded settings.Setting
 		return err
 	}
 	defer room.close()
-	authority, err := startingAuthority(loaded, room)
+	authority, err := startingAuthority(loaded, room, log)
 	if err != nil {
 		return err
 	}
 	log.Info("serving", "address", listener.Addr().String(), "temporal", in.temporal.address, "bucket", in.s3.bucket)
-	config := in.metrics.calls(grpcapi.Config{Service: room.service, Authority: authority, TLS: secure, Log: log})
+	config := in.metrics.calls(grpcapi.Config{
+		Service: room.service, Authority: authority, Auditor: room.audit, TLS: secure, Log: log,
+	})
 	return together(ctx,
 		func(ctx context.Context) error { return grpcapi.Serve(ctx, listener, config) },
 		in.metrics.serve)
 }
 
-// startingAuthority also knows the token of the settings, with which the first token is created.
-func startingAuthority(loaded settings.Settings, room *room) (grpcapi.Authority, error) {
+// startingAuthority also knows the token of the settings, with which the first admin's token is created.
+func startingAuthority(loaded settings.Settings, room *room, log *slog.Logger) (grpcapi.Authority, error) {
 	token, err := loaded.Secret(settings.Token)
 	if err != nil || token == "" {
 		return room.authority, err
 	}
-	return grpcapi.OneToken(token, room.authority), nil
+	return grpcapi.BootstrapToken(token, room.authority, log), nil
 }
 
 // certificate reads the service's certificate; nil when there is none.

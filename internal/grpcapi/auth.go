@@ -6,106 +6,107 @@ import (
 	"crypto/subtle"
 	"log/slog"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/deployctl/deployctl/deployments"
-	"github.com/deployctl/deployctl/internal/grpcapi/wire"
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
-	"google.golang.org/grpc/status"
 )
 
 // Authority knows access tokens.
 type Authority interface {
-	// Authenticate gives the token with this text, or CodeUnauthorized. An empty name is the local user's own token: what
-	// that client says about who asks is believed.
-	Authenticate(ctx context.Context, text string) (deployments.Token, error)
+	// Authenticate gives the caller whose token has this text, or CodeUnauthorized.
+	Authenticate(ctx context.Context, text string) (deployments.Caller, error)
 }
 
-// OneToken is the authority that knows a single token, the local user's, and asks next about every other; next may be nil.
+// OneToken is the authority that knows a single token, the local user's, who may do everything, and asks next about every
+// other; next may be nil.
 func OneToken(text string, next Authority) Authority {
-	return oneToken{sha256.Sum256([]byte(text)), next}
+	caller := deployments.Caller{Token: deployments.LocalToken, Authority: deployments.Everything(), Trusted: true}
+	return oneToken{sha256.Sum256([]byte(text)), next, func(context.Context) (deployments.Caller, error) { return caller, nil }}
 }
 
 type oneToken struct {
-	hash [sha256.Size]byte
-	next Authority
+	hash   [sha256.Size]byte
+	next   Authority
+	caller func(context.Context) (deployments.Caller, error)
 }
 
-func (o oneToken) Authenticate(ctx context.Context, text string) (deployments.Token, error) {
+func (o oneToken) Authenticate(ctx context.Context, text string) (deployments.Caller, error) {
 	hash := sha256.Sum256([]byte(text))
 	if subtle.ConstantTimeCompare(hash[:], o.hash[:]) == 1 {
-		return deployments.Token{}, nil
+		return o.caller(ctx)
 	}
 	if o.next == nil {
-		return deployments.Token{}, deployments.Errorf(deployments.CodeUnauthorized, "the service does not know this token")
+		return deployments.Caller{}, deployments.Errorf(deployments.CodeUnauthorized, "the service does not know this token")
 	}
 	return o.next.Authenticate(ctx, text)
 }
 
-type callerKey struct{}
-
-// callerOf gives the name of the token that a call was made with.
-func callerOf(ctx context.Context) string {
-	name, _ := ctx.Value(callerKey{}).(string)
-	return name
+// Admins is an authority that knows whether there is a token of an admin of every organization.
+type Admins interface {
+	Authority
+	HasAdmin(ctx context.Context) (bool, error)
 }
 
-// interceptors authenticate every call but health and translate every error.
-type interceptors struct {
-	authority Authority
-	log       *slog.Logger
-	streams   context.Context // ends when streams shall end
+// BootstrapToken is the authority that knows the token in the settings of serve. Until there is a token of an admin of every
+// organization that one may do everything; from then on it may only manage tokens and members, for when the admin's is lost.
+func BootstrapToken(text string, next Admins, log *slog.Logger) Authority {
+	b := &bootstrap{admins: next, log: log}
+	return oneToken{sha256.Sum256([]byte(text)), next, b.caller}
 }
 
-func (i *interceptors) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
-	ctx, err := i.authenticate(ctx, info.FullMethod)
-	if err != nil {
-		return nil, wire.FromError(err)
-	}
-	if err := validate(req); err != nil {
-		return nil, wire.FromError(err)
-	}
-	resp, err := handle(ctx, req)
-	return resp, i.translate(info.FullMethod, err)
+type bootstrap struct {
+	admins Admins
+	log    *slog.Logger
+
+	mu     sync.Mutex
+	asked  time.Time
+	closed bool // there is an admin
 }
 
-func (i *interceptors) stream(srv any, s grpc.ServerStream, info *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
-	ctx, err := i.authenticate(s.Context(), info.FullMethod)
-	if err != nil {
-		return wire.FromError(err)
+// bootstrapFor is how long it is believed that there is, or is not, an admin.
+const bootstrapFor = 5 * time.Second
+
+func (b *bootstrap) caller(ctx context.Context) (deployments.Caller, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if time.Since(b.asked) >= bootstrapFor {
+		closed, err := b.admins.HasAdmin(ctx)
+		if err != nil {
+			return deployments.Caller{}, err
+		}
+		b.closed, b.asked = closed, time.Now()
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(i.streams, cancel)()
-	err = handle(srv, &validatingStream{ServerStream: s, ctx: ctx})
-	if i.streams.Err() != nil && s.Context().Err() == nil {
-		return status.Error(codes.Unavailable, "the service is stopping")
+	caller := deployments.Caller{Token: deployments.BootstrapToken, Authority: deployments.Everything(), Trusted: true, TokensOnly: b.closed}
+	if b.closed {
+		b.log.Warn("the token in the settings of serve was used though an admin's token exists: start serve without it")
 	}
-	return i.translate(info.FullMethod, err)
+	return caller, nil
 }
 
-// authenticate checks the call's bearer token and remembers its name.
-func (i *interceptors) authenticate(ctx context.Context, method string) (context.Context, error) {
-	if strings.HasPrefix(method, "/grpc.health.v1.") {
-		return ctx, nil
-	}
+// bearer gives the text of the call's token.
+func bearer(ctx context.Context) (string, error) {
 	headers := metadata.ValueFromIncomingContext(ctx, "authorization")
 	if len(headers) != 1 || !strings.HasPrefix(headers[0], "Bearer ") {
-		return ctx, deployments.Errorf(deployments.CodeUnauthorized, "the service needs an access token: set DEPLOYCTL_TOKEN, or token in the configuration file")
+		return "", deployments.Errorf(deployments.CodeUnauthorized,
+			"the service needs an access token: set DEPLOYCTL_TOKEN, or token in the configuration file")
 	}
-	token, err := i.authority.Authenticate(ctx, strings.TrimPrefix(headers[0], "Bearer "))
-	if err != nil {
-		return ctx, err
-	}
-	return context.WithValue(ctx, callerKey{}, token.Name), nil
+	return strings.TrimPrefix(headers[0], "Bearer "), nil
 }
 
-// translate makes a status of an error; what it hides from the caller is logged.
-func (i *interceptors) translate(method string, err error) error {
-	translated := wire.FromError(err)
-	if status.Code(translated) == codes.Internal {
-		i.log.Error("call failed", "method", method, "error", err)
+type callerKey struct{}
+
+// callerOf gives who makes the call.
+func callerOf(ctx context.Context) deployments.Caller {
+	caller, _ := ctx.Value(callerKey{}).(deployments.Caller)
+	return caller
+}
+
+// initiatorOf gives who a history is to name: the token, before the client, is believed about who asks.
+func initiatorOf(ctx context.Context, said string) string {
+	if caller := callerOf(ctx); !caller.Trusted || said == "" {
+		return caller.Name()
 	}
-	return translated
+	return said
 }

@@ -23,7 +23,7 @@ func (b *bundles) PutFile(stream api.Bundles_PutFileServer) error {
 	if err != nil {
 		return err
 	}
-	content, err := gather(first.GetChunk(), func() ([]byte, error) {
+	content, err := gather(first.GetSize(), first.GetChunk(), func() ([]byte, error) {
 		m, err := stream.Recv()
 		return m.GetChunk(), err
 	})
@@ -39,23 +39,4 @@ func (b *bundles) PutFile(stream api.Bundles_PutFileServer) error {
 func (b *bundles) PutManifest(ctx context.Context, m *api.PutManifestRequest) (*api.PutManifestResponse, error) {
 	bundle, err := b.service.PutManifest(ctx, wire.ToStack(m.GetStack()), wire.ToManifest(m.GetManifest()))
 	return &api.PutManifestResponse{Bundle: bundle}, err
-}
-
-type tokens struct {
-	api.UnimplementedTokensServer
-	service deployments.Tokens
-}
-
-func (t *tokens) CreateToken(ctx context.Context, m *api.CreateTokenRequest) (*api.CreateTokenResponse, error) {
-	text, err := t.service.CreateToken(ctx, m.GetName())
-	return &api.CreateTokenResponse{Text: text}, err
-}
-
-func (t *tokens) ListTokens(ctx context.Context, _ *api.ListTokensRequest) (*api.ListTokensResponse, error) {
-	list, err := t.service.ListTokens(ctx)
-	return &api.ListTokensResponse{Tokens: wire.FromTokens(list)}, err
-}
-
-func (t *tokens) RemoveToken(ctx context.Context, m *api.RemoveTokenRequest) (*api.RemoveTokenResponse, error) {
-	return &api.RemoveTokenResponse{}, t.service.RemoveToken(ctx, m.GetName())
 }

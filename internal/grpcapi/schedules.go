@@ -13,12 +13,11 @@ type schedules struct {
 	service deployments.Schedules
 }
 
-// CreateSchedule believes the token, before the client, about who asks.
+// CreateSchedule gives what the schedule submits the authority of its caller.
 func (s *schedules) CreateSchedule(ctx context.Context, m *api.CreateScheduleRequest) (*api.CreateScheduleResponse, error) {
 	schedule := wire.ToSchedule(m.GetSchedule())
-	if name := callerOf(ctx); name != "" {
-		schedule.Initiator = name
-	}
+	authority := callerOf(ctx).Authority
+	schedule.Initiator, schedule.Authority = initiatorOf(ctx, schedule.Initiator), &authority
 	return &api.CreateScheduleResponse{}, s.service.CreateSchedule(ctx, schedule)
 }
 
@@ -37,10 +36,7 @@ func (s *schedules) RemoveSchedule(ctx context.Context, m *api.RemoveScheduleReq
 }
 
 func (s *schedules) PauseSchedule(ctx context.Context, m *api.PauseScheduleRequest) (*api.PauseScheduleResponse, error) {
-	initiator := m.GetInitiator()
-	if name := callerOf(ctx); name != "" {
-		initiator = name
-	}
+	initiator := initiatorOf(ctx, m.GetInitiator())
 	return &api.PauseScheduleResponse{}, s.service.PauseSchedule(ctx, wire.ToScheduleName(m.GetName()), m.GetPaused(), initiator)
 }
 

@@ -9,6 +9,7 @@ import (
 
 	api "github.com/deployctl/deployctl/api/deployctl/v1"
 	"github.com/deployctl/deployctl/deployments"
+	"golang.org/x/sync/semaphore"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/health"
@@ -23,6 +24,13 @@ const (
 	chunkSize  = 1 << 20
 )
 
+// Bounds of a connection: its headers, how long it may take to be made, and to be idle.
+const (
+	maxHeader       = 16 << 10
+	connectPatience = 20 * time.Second
+	idlePatience    = 10 * time.Minute
+)
+
 // stopGrace is how long calls in flight may go on after a stop; streams end at once, their clients come back.
 const stopGrace = 5 * time.Second
 
@@ -31,6 +39,8 @@ type Config struct {
 	Service deployments.Service
 	// Authority checks tokens; every call but health needs one.
 	Authority Authority
+	// Auditor keeps the audit log; nil for none.
+	Auditor Auditor
 	// TLS is nil only on loopback; see Listen.
 	TLS *tls.Config
 	// Unary and Stream see every call, those that are refused too; they may be nil.
@@ -71,7 +81,12 @@ func IsLoopback(address string) bool {
 func Serve(ctx context.Context, listener net.Listener, c Config) error {
 	streams, endStreams := context.WithCancel(context.Background())
 	defer endStreams()
-	server, healthy := newServer(streams, c)
+	server, healthy, err := newServer(streams, c)
+	if err != nil {
+		_ = listener.Close() // nobody was served
+		return err
+	}
+	listener = limited{listener, semaphore.NewWeighted(maxConnections)}
 	stopped := make(chan struct{})
 	go func() {
 		defer close(stopped)
@@ -82,7 +97,7 @@ func Serve(ctx context.Context, listener net.Listener, c Config) error {
 		defer timer.Stop()
 		server.GracefulStop()
 	}()
-	err := server.Serve(listener)
+	err = server.Serve(listener)
 	if ctx.Err() != nil {
 		<-stopped
 		return nil
@@ -91,33 +106,37 @@ func Serve(ctx context.Context, listener net.Listener, c Config) error {
 }
 
 // newServer makes the server; streams ends all of its streams.
-func newServer(streams context.Context, c Config) (*grpc.Server, *health.Server) {
+func newServer(streams context.Context, c Config) (*grpc.Server, *health.Server, error) {
 	if c.Log == nil {
 		c.Log = slog.Default()
 	}
-	edge := &interceptors{authority: c.Authority, log: c.Log, streams: streams}
+	unary := map[string]bool{}
+	edge := &edge{authority: c.Authority, auditor: c.Auditor, log: c.Log, streams: streams, unary: unary, bounds: newBounds()}
 	options := []grpc.ServerOption{
-		grpc.MaxRecvMsgSize(MaxMessage), grpc.MaxSendMsgSize(MaxMessage),
-		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 30 * time.Second, Timeout: 20 * time.Second}),
+		grpc.MaxRecvMsgSize(MaxMessage), grpc.MaxSendMsgSize(MaxMessage), grpc.MaxConcurrentStreams(maxStreams),
+		grpc.InitialWindowSize(windowSize), grpc.InitialConnWindowSize(4 * windowSize),
+		grpc.MaxHeaderListSize(maxHeader), grpc.ConnectionTimeout(connectPatience),
+		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: idlePatience, Time: 30 * time.Second, Timeout: 20 * time.Second}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 10 * time.Second, PermitWithoutStream: true}),
+		grpc.StreamInterceptor(counted(c, unary, edge.serve)),
 	}
-	if c.Unary != nil {
-		options = append(options, grpc.ChainUnaryInterceptor(c.Unary))
-	}
-	if c.Stream != nil {
-		options = append(options, grpc.ChainStreamInterceptor(c.Stream))
-	}
-	options = append(options, grpc.ChainUnaryInterceptor(edge.unary), grpc.ChainStreamInterceptor(edge.stream))
 	if c.TLS != nil {
 		options = append(options, grpc.Creds(credentials.NewTLS(c.TLS)))
 	}
 	server := grpc.NewServer(options...)
-	api.RegisterDeploymentsServer(server, &updates{service: c.Service})
-	api.RegisterStacksServer(server, &stacks{service: c.Service})
-	api.RegisterBundlesServer(server, &bundles{service: c.Service})
-	api.RegisterTokensServer(server, &tokens{service: c.Service})
-	api.RegisterSchedulesServer(server, &schedules{service: c.Service})
 	healthy := health.NewServer()
-	grpc_health_v1.RegisterHealthServer(server, healthy)
-	return server, healthy
+	register(asStreams{server, unary}, c.Service, healthy)
+	return server, healthy, checkRules(server.GetServiceInfo())
+}
+
+// register adds every service of the API.
+func register(to grpc.ServiceRegistrar, service deployments.Service, healthy *health.Server) {
+	api.RegisterDeploymentsServer(to, &updates{service: service})
+	api.RegisterStacksServer(to, &stacks{service: service})
+	api.RegisterBundlesServer(to, &bundles{service: service})
+	api.RegisterTokensServer(to, &tokens{service: service})
+	api.RegisterMembersServer(to, &members{service: service})
+	api.RegisterAuditServer(to, &audit{service: service})
+	api.RegisterSchedulesServer(to, &schedules{service: service})
+	grpc_health_v1.RegisterHealthServer(to, healthy)
 }

@@ -1,11 +1,11 @@
 package grpcapi
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"io"
+	"slices"
 
 	api "github.com/deployctl/deployctl/api/deployctl/v1"
 	"github.com/deployctl/deployctl/deployments"
@@ -24,6 +24,8 @@ func (s *stacks) CreateStack(ctx context.Context, m *api.CreateStackRequest) (*a
 
 func (s *stacks) ListStacks(ctx context.Context, m *api.ListStacksRequest) (*api.ListStacksResponse, error) {
 	list, err := s.service.ListStacks(ctx, m.GetOrganization(), m.GetProject())
+	caller := callerOf(ctx)
+	list = slices.DeleteFunc(list, func(i deployments.StackInfo) bool { return !caller.May(viewer, i.Stack) })
 	return &api.ListStacksResponse{Stacks: wire.FromStackInfos(list)}, err
 }
 
@@ -69,7 +71,7 @@ func (s *stacks) Import(stream api.Stacks_ImportServer) error {
 	if err != nil {
 		return err
 	}
-	text, err := gather(first.GetChunk(), func() ([]byte, error) {
+	text, err := gather(first.GetSize(), first.GetChunk(), func() ([]byte, error) {
 		m, err := stream.Recv()
 		return m.GetChunk(), err
 	})
@@ -114,20 +116,26 @@ func (s *stacks) Decrypt(ctx context.Context, m *api.DecryptRequest) (*api.Decry
 	return &api.DecryptResponse{Plain: plain}, err
 }
 
-// gather joins the chunks of a stream, up to MaxContent.
-func gather(first []byte, next func() ([]byte, error)) ([]byte, error) {
-	content := bytes.NewBuffer(first)
-	for {
-		chunk, err := next()
-		if errors.Is(err, io.EOF) {
-			return content.Bytes(), nil
+// gather joins the chunks of a stream, up to MaxContent. Size is what its first message says of the whole, or 0.
+func gather(size int64, first []byte, next func() ([]byte, error)) ([]byte, error) {
+	tooLarge := deployments.Errorf(deployments.CodeInvalid, "this is larger than %d MiB, which is the most that the service takes", MaxContent>>20)
+	if size > MaxContent {
+		return nil, tooLarge
+	}
+	content := make([]byte, 0, max(size, int64(len(first))))
+	for chunk := first; ; {
+		if len(content)+len(chunk) > MaxContent {
+			return nil, tooLarge
 		}
-		if err != nil {
+		if size > 0 && int64(len(content)+len(chunk)) > size {
+			return nil, deployments.Errorf(deployments.CodeInvalid, "more than the %d bytes were sent that the call began with: it changed while it was read; try again", size)
+		}
+		content = append(content, chunk...)
+		var err error
+		if chunk, err = next(); errors.Is(err, io.EOF) {
+			return content, nil
+		} else if err != nil {
 			return nil, err
 		}
-		if content.Len()+len(chunk) > MaxContent {
-			return nil, deployments.Errorf(deployments.CodeInvalid, "this is larger than %d MiB, which is the most that the service takes", MaxContent>>20)
-		}
-		content.Write(chunk)
 	}
 }

@@ -13,12 +13,12 @@ type updates struct {
 	service deployments.Service
 }
 
-// Submit believes the token, before the client, about who asks.
+// Submit gives the update the authority of its caller.
 func (u *updates) Submit(ctx context.Context, m *api.SubmitRequest) (*api.SubmitResponse, error) {
 	request := wire.ToRequest(m)
-	if name := callerOf(ctx); name != "" {
-		request.Initiator = name
-	}
+	request.Initiator = initiatorOf(ctx, request.Initiator)
+	authority := callerOf(ctx).Authority
+	request.Authority = &authority
 	accepted, err := u.service.Submit(ctx, request)
 	if err != nil {
 		return nil, err

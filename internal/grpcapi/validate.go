@@ -1,12 +1,11 @@
 package grpcapi
 
 import (
-	"context"
+	"strings"
 
 	api "github.com/deployctl/deployctl/api/deployctl/v1"
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/grpcapi/wire"
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/health/grpc_health_v1"
 )
 
@@ -23,10 +22,16 @@ func validate(request any) error {
 	case *api.ResolveRequest:
 		return deployments.ValidateResolution(wire.ToUpdate(m.GetUpdate()), m.GetUrn(), m.GetId())
 	case *api.CreateTokenRequest:
-		return deployments.ValidateName("token", m.GetName())
+		return wire.ToNewToken(m).Validate()
+	case *api.GrantMemberRequest:
+		return first(deployments.ValidateName("member", m.GetName()), wire.ToGrant(m.GetGrant()).Validate())
+	case *api.RemoveMemberRequest:
+		return first(deployments.ValidateName("member", m.GetName()), optionalOrganization(m.GetOrganization()))
+	case *api.ReadAuditRequest:
+		return first(organization(m.GetOrganization()), optional("user", m.GetUser()), stackParts(m.GetStack()))
 	case *api.RemoveTokenRequest:
 		return deployments.ValidateName("token", m.GetName())
-	case *api.ListTokensRequest, *grpc_health_v1.HealthCheckRequest, *grpc_health_v1.HealthListRequest:
+	case *api.ListTokensRequest, *api.ListMembersRequest, *grpc_health_v1.HealthCheckRequest, *grpc_health_v1.HealthListRequest:
 		return nil
 	case interface{ GetName() *api.ScheduleName }:
 		return validateScheduleName(m)
@@ -102,6 +107,34 @@ func first(errs ...error) error {
 	return nil
 }
 
+// organization checks the name of an organization, or of every one.
+func organization(name string) error {
+	if name == deployments.AnyOrganization {
+		return nil
+	}
+	return deployments.ValidateName("organization", name)
+}
+
+// stackParts checks STACK, PROJECT/STACK or ORG/PROJECT/STACK; it may be left out.
+func stackParts(text string) error {
+	if text == "" {
+		return nil
+	}
+	for part := range strings.SplitSeq(text, "/") {
+		if err := deployments.ValidateName("stack", part); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func optionalOrganization(name string) error {
+	if name == "" {
+		return nil
+	}
+	return organization(name)
+}
+
 func atLeast(least, n int64, what string) error {
 	if n < least || n > maxNumber {
 		return deployments.Errorf(deployments.CodeInvalid, "%d is not a %s", n, what)
@@ -118,23 +151,4 @@ func optional(what, name string) error {
 		return nil
 	}
 	return deployments.ValidateName(what, name)
-}
-
-// validatingStream is a call's stream with the call's context. The first message says what the call is about, so it is validated;
-// the rest is content.
-type validatingStream struct {
-	grpc.ServerStream
-	ctx   context.Context
-	known bool // the first message was valid
-}
-
-func (s *validatingStream) Context() context.Context { return s.ctx }
-
-func (s *validatingStream) RecvMsg(m any) error {
-	err := s.ServerStream.RecvMsg(m)
-	if err != nil || s.known {
-		return err
-	}
-	s.known = true
-	return validate(m)
 }

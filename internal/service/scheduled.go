@@ -40,6 +40,7 @@ func (s *Service) SubmitScheduled(ctx context.Context, in deployments.SubmitInpu
 	r.BaseVersion, r.OnBusy = &head.Version, deployments.OnBusyFail
 	r.RequestID, r.Scheduled, r.Initiator = in.RequestID, true, "schedule "+sched.Name.Name
 	r.Message = fmt.Sprintf("scheduled %s", sched.Kind)
+	r.Authority = authorityOf(sched, r)
 	switch {
 	case in.Look:
 		r.Kind, r.DryRun = engine.KindRefresh, true
@@ -50,6 +51,18 @@ func (s *Service) SubmitScheduled(ctx context.Context, in deployments.SubmitInpu
 		r.Kind, r.Refresh = engine.KindUp, sched.Kind == deployments.ScheduleDrift
 	}
 	return s.Submit(ctx, r)
+}
+
+// authorityOf gives what a run of a schedule may read: what both who made the schedule and who deployed the program may. Those
+// of a time before that was kept could read everything.
+func authorityOf(sched deployments.Schedule, repeated deployments.UpdateRequest) *deployments.Authority {
+	a := deployments.Everything()
+	for _, of := range []*deployments.Authority{sched.Authority, repeated.Authority} {
+		if of != nil {
+			a = a.And(*of)
+		}
+	}
+	return &a
 }
 
 // recently is how many updates are looked through first for the one that a schedule repeats.
@@ -97,6 +110,7 @@ func (s *Service) repeated(ctx context.Context, u deployments.UpdateName) (deplo
 	}
 	return deployments.UpdateRequest{
 		Stack: u.StackName, Bundle: r.Bundle, Config: r.Config, Environment: r.Environment, Secrets: r.Secrets, Parallel: r.Parallel,
+		Authority: r.Authority,
 	}, nil
 }
 

@@ -300,14 +300,14 @@ func bundles(t *testing.T, f fixture) {
 }
 
 func tokens(t *testing.T, f fixture) {
-	text, err := f.CreateToken(t.Context(), "ci")
+	text, err := f.CreateToken(t.Context(), deployments.Token{Name: "ci", Grant: &adminOfAll})
 	ok(t, err)
-	_, err = f.CreateToken(t.Context(), "ci")
+	_, err = f.CreateToken(t.Context(), deployments.Token{Name: "ci", Grant: &adminOfAll})
 	wantCode(t, err, deployments.CodeExists)
-	other, err := f.CreateToken(t.Context(), "b.dev")
+	other, err := f.CreateToken(t.Context(), deployments.Token{Name: "b.dev", Grant: &adminOfAll})
 	ok(t, err)
 	for _, text := range []string{text, other} {
-		if got, err := f.Authenticate(t.Context(), text); err != nil || got.Used.IsZero() {
+		if got, err := f.Authenticate(t.Context(), text); err != nil || !got.May(deployments.RoleAdmin, dev) {
 			t.Errorf("got %+v, %v", got, err)
 		}
 	}
@@ -316,13 +316,46 @@ func tokens(t *testing.T, f fixture) {
 		wantCode(t, err, deployments.CodeUnauthorized)
 	}
 	list, err := f.ListTokens(t.Context())
-	if err != nil || len(list) != 2 || list[0].Name != "b.dev" || list[1].Name != "ci" || list[1].Created.IsZero() {
+	if err != nil || len(list) != 2 || list[0].Name != "b.dev" || list[1].Name != "ci" || list[1].Created.IsZero() || list[1].Used.IsZero() {
 		t.Errorf("got %+v, %v", list, err)
 	}
 	ok(t, f.RemoveToken(t.Context(), "ci"))
 	_, err = f.Authenticate(t.Context(), text)
 	wantCode(t, err, deployments.CodeUnauthorized)
 	wantCode(t, f.RemoveToken(t.Context(), "ci"), deployments.CodeNotFound)
+}
+
+func members(t *testing.T, f fixture) {
+	viewer := deployments.Grant{Role: deployments.RoleViewer, Organization: dev.Organization}
+	deployer := deployments.Grant{Role: deployments.RoleDeployer, Organization: dev.Organization, Stacks: []string{"*/dev"}}
+	_, err := f.CreateToken(t.Context(), deployments.Token{Name: "laptop", Member: "ann"})
+	wantCode(t, err, deployments.CodeNotFound)
+	ok(t, f.GrantMember(t.Context(), "ann", viewer))
+	text, err := f.CreateToken(t.Context(), deployments.Token{Name: "laptop", Member: "ann"})
+	ok(t, err)
+	may := func(role deployments.Role) bool {
+		caller, err := f.Authenticate(t.Context(), text)
+		ok(t, err)
+		return caller.May(role, dev) && caller.Name() == "ann"
+	}
+	if !may(deployments.RoleViewer) || may(deployments.RoleDeployer) {
+		t.Error("the token of a viewer is not a viewer's")
+	}
+	ok(t, f.GrantMember(t.Context(), "ann", deployer))
+	if !may(deployments.RoleDeployer) {
+		t.Error("a member was given a role, and their token does not have it")
+	}
+	wantCode(t, f.RemoveMember(t.Context(), "ann", "elsewhere"), deployments.CodeNotFound)
+	ok(t, f.RemoveMember(t.Context(), "ann", ""))
+	_, err = f.Authenticate(t.Context(), text)
+	wantCode(t, err, deployments.CodeUnauthorized)
+	ok(t, f.GrantMember(t.Context(), "ann", viewer)) // another one of the same name
+	_, err = f.Authenticate(t.Context(), text)
+	wantCode(t, err, deployments.CodeUnauthorized)
+	list, err := f.ListMembers(t.Context())
+	if err != nil || len(list) != 1 || !reflect.DeepEqual(list[0].Grants, []deployments.Grant{viewer}) {
+		t.Errorf("got %+v, %v", list, err)
+	}
 }
 
 func configSecrets(t *testing.T, f fixture) {
@@ -337,3 +370,6 @@ func configSecrets(t *testing.T, f fixture) {
 	_, err = f.Decrypt(t.Context(), prod, sealed)
 	wantCode(t, err, deployments.CodeInvalid)
 }
+
+// adminOfAll is what an admin of every organization has.
+var adminOfAll = deployments.Grant{Role: deployments.RoleAdmin, Organization: deployments.AnyOrganization}

@@ -51,6 +51,7 @@ func Store(t *testing.T, open func(t *testing.T) statestore.Objects) {
 		{"the last look for drift comes back", drift},
 		{"a project's files arrive whole and once", bundles},
 		{"a token opens the door until it is removed", tokens},
+		{"a token of a member may do what the member may at the time", members},
 		{"configuration secrets belong to one stack", configSecrets},
 		{"nothing stored shows a secret", nothingShows},
 	} {
@@ -385,7 +386,7 @@ func nothingShows(t *testing.T, f fixture) {
 	ok(t, f.AppendEvents(t.Context(), statestore.Part{Update: u, Stream: "program-1", Number: 1}, []byte(hush)))
 	ok(t, f.PutOutcome(t.Context(), u, 1, engine.StepFinished{Op: 1, ID: hush}))
 	ok(t, f.PutFile(t.Context(), dev, statestore.Digest([]byte(hush)), []byte(hush)))
-	token, err := f.CreateToken(t.Context(), "ci")
+	token, err := f.CreateToken(t.Context(), deployments.Token{Name: "ci", Grant: &adminOfAll})
 	ok(t, err)
 	l, err := f.objects.List(t.Context(), statestore.Query{})
 	ok(t, err)

@@ -1954,13 +1954,14 @@ func (x *ExportResponse) GetChunk() []byte {
 	return nil
 }
 
-// ImportRequest: the first message has stack, secrets and forget, every one a part of an apitype.UntypedDeployment as JSON.
+// ImportRequest: the first message has stack, secrets, forget and size, every one a part of an apitype.UntypedDeployment as JSON.
 type ImportRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Stack         *StackName             `protobuf:"bytes,1,opt,name=stack,proto3" json:"stack,omitempty"`
 	Secrets       *SecretsProvider       `protobuf:"bytes,2,opt,name=secrets,proto3" json:"secrets,omitempty"`
 	Chunk         []byte                 `protobuf:"bytes,3,opt,name=chunk,proto3" json:"chunk,omitempty"`
 	Forget        bool                   `protobuf:"varint,4,opt,name=forget,proto3" json:"forget,omitempty"` // a deployment without resources may replace one that has some
+	Size          int64                  `protobuf:"varint,5,opt,name=size,proto3" json:"size,omitempty"`     // of the whole text
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2021,6 +2022,13 @@ func (x *ImportRequest) GetForget() bool {
 		return x.Forget
 	}
 	return false
+}
+
+func (x *ImportRequest) GetSize() int64 {
+	if x != nil {
+		return x.Size
+	}
+	return 0
 }
 
 type ImportResponse struct {
@@ -2763,12 +2771,13 @@ func (x *MissingResponse) GetDigests() []string {
 	return nil
 }
 
-// PutFileRequest: the first message has stack and digest, every one a part of the content.
+// PutFileRequest: the first message has stack, digest and size, every one a part of the content.
 type PutFileRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Stack         *StackName             `protobuf:"bytes,1,opt,name=stack,proto3" json:"stack,omitempty"`
 	Digest        string                 `protobuf:"bytes,2,opt,name=digest,proto3" json:"digest,omitempty"`
 	Chunk         []byte                 `protobuf:"bytes,3,opt,name=chunk,proto3" json:"chunk,omitempty"`
+	Size          int64                  `protobuf:"varint,4,opt,name=size,proto3" json:"size,omitempty"` // of the whole content, in the first message
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2822,6 +2831,13 @@ func (x *PutFileRequest) GetChunk() []byte {
 		return x.Chunk
 	}
 	return nil
+}
+
+func (x *PutFileRequest) GetSize() int64 {
+	if x != nil {
+		return x.Size
+	}
+	return 0
 }
 
 type PutFileResponse struct {
@@ -2956,16 +2972,80 @@ func (x *PutManifestResponse) GetBundle() string {
 	return ""
 }
 
+// Grant is a role (viewer, deployer, admin) on stacks of an organization, or of all ("*").
+type Grant struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Role          string                 `protobuf:"bytes,1,opt,name=role,proto3" json:"role,omitempty"`
+	Organization  string                 `protobuf:"bytes,2,opt,name=organization,proto3" json:"organization,omitempty"`
+	Stacks        []string               `protobuf:"bytes,3,rep,name=stacks,proto3" json:"stacks,omitempty"` // globs of PROJECT/STACK; none: all
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Grant) Reset() {
+	*x = Grant{}
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[51]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Grant) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Grant) ProtoMessage() {}
+
+func (x *Grant) ProtoReflect() protoreflect.Message {
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[51]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Grant.ProtoReflect.Descriptor instead.
+func (*Grant) Descriptor() ([]byte, []int) {
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{51}
+}
+
+func (x *Grant) GetRole() string {
+	if x != nil {
+		return x.Role
+	}
+	return ""
+}
+
+func (x *Grant) GetOrganization() string {
+	if x != nil {
+		return x.Organization
+	}
+	return ""
+}
+
+func (x *Grant) GetStacks() []string {
+	if x != nil {
+		return x.Stacks
+	}
+	return nil
+}
+
 type CreateTokenRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Member        string                 `protobuf:"bytes,2,opt,name=member,proto3" json:"member,omitempty"` // whose it is
+	Grant         *Grant                 `protobuf:"bytes,3,opt,name=grant,proto3" json:"grant,omitempty"`   // what it may do; absent: what the member may
+	Expires       *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=expires,proto3" json:"expires,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *CreateTokenRequest) Reset() {
 	*x = CreateTokenRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[51]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2977,7 +3057,7 @@ func (x *CreateTokenRequest) String() string {
 func (*CreateTokenRequest) ProtoMessage() {}
 
 func (x *CreateTokenRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[51]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2990,7 +3070,7 @@ func (x *CreateTokenRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateTokenRequest.ProtoReflect.Descriptor instead.
 func (*CreateTokenRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{51}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *CreateTokenRequest) GetName() string {
@@ -2998,6 +3078,27 @@ func (x *CreateTokenRequest) GetName() string {
 		return x.Name
 	}
 	return ""
+}
+
+func (x *CreateTokenRequest) GetMember() string {
+	if x != nil {
+		return x.Member
+	}
+	return ""
+}
+
+func (x *CreateTokenRequest) GetGrant() *Grant {
+	if x != nil {
+		return x.Grant
+	}
+	return nil
+}
+
+func (x *CreateTokenRequest) GetExpires() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Expires
+	}
+	return nil
 }
 
 type CreateTokenResponse struct {
@@ -3009,7 +3110,7 @@ type CreateTokenResponse struct {
 
 func (x *CreateTokenResponse) Reset() {
 	*x = CreateTokenResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[52]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3021,7 +3122,7 @@ func (x *CreateTokenResponse) String() string {
 func (*CreateTokenResponse) ProtoMessage() {}
 
 func (x *CreateTokenResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[52]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3034,7 +3135,7 @@ func (x *CreateTokenResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateTokenResponse.ProtoReflect.Descriptor instead.
 func (*CreateTokenResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{52}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *CreateTokenResponse) GetText() string {
@@ -3052,7 +3153,7 @@ type ListTokensRequest struct {
 
 func (x *ListTokensRequest) Reset() {
 	*x = ListTokensRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[53]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3064,7 +3165,7 @@ func (x *ListTokensRequest) String() string {
 func (*ListTokensRequest) ProtoMessage() {}
 
 func (x *ListTokensRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[53]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3077,7 +3178,7 @@ func (x *ListTokensRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTokensRequest.ProtoReflect.Descriptor instead.
 func (*ListTokensRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{53}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{54}
 }
 
 type ListTokensResponse struct {
@@ -3089,7 +3190,7 @@ type ListTokensResponse struct {
 
 func (x *ListTokensResponse) Reset() {
 	*x = ListTokensResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[54]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3101,7 +3202,7 @@ func (x *ListTokensResponse) String() string {
 func (*ListTokensResponse) ProtoMessage() {}
 
 func (x *ListTokensResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[54]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3114,7 +3215,7 @@ func (x *ListTokensResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTokensResponse.ProtoReflect.Descriptor instead.
 func (*ListTokensResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{54}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *ListTokensResponse) GetTokens() []*Token {
@@ -3129,13 +3230,16 @@ type Token struct {
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	Created       *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=created,proto3" json:"created,omitempty"`
 	Used          *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=used,proto3" json:"used,omitempty"`
+	Member        string                 `protobuf:"bytes,4,opt,name=member,proto3" json:"member,omitempty"`
+	Grant         *Grant                 `protobuf:"bytes,5,opt,name=grant,proto3" json:"grant,omitempty"`
+	Expires       *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=expires,proto3" json:"expires,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Token) Reset() {
 	*x = Token{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[55]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3147,7 +3251,7 @@ func (x *Token) String() string {
 func (*Token) ProtoMessage() {}
 
 func (x *Token) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[55]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3160,7 +3264,7 @@ func (x *Token) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Token.ProtoReflect.Descriptor instead.
 func (*Token) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{55}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *Token) GetName() string {
@@ -3184,6 +3288,595 @@ func (x *Token) GetUsed() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *Token) GetMember() string {
+	if x != nil {
+		return x.Member
+	}
+	return ""
+}
+
+func (x *Token) GetGrant() *Grant {
+	if x != nil {
+		return x.Grant
+	}
+	return nil
+}
+
+func (x *Token) GetExpires() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Expires
+	}
+	return nil
+}
+
+type Member struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Grants        []*Grant               `protobuf:"bytes,2,rep,name=grants,proto3" json:"grants,omitempty"`
+	Created       *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=created,proto3" json:"created,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Member) Reset() {
+	*x = Member{}
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[57]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Member) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Member) ProtoMessage() {}
+
+func (x *Member) ProtoReflect() protoreflect.Message {
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[57]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Member.ProtoReflect.Descriptor instead.
+func (*Member) Descriptor() ([]byte, []int) {
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{57}
+}
+
+func (x *Member) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Member) GetGrants() []*Grant {
+	if x != nil {
+		return x.Grants
+	}
+	return nil
+}
+
+func (x *Member) GetCreated() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Created
+	}
+	return nil
+}
+
+type GrantMemberRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Grant         *Grant                 `protobuf:"bytes,2,opt,name=grant,proto3" json:"grant,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GrantMemberRequest) Reset() {
+	*x = GrantMemberRequest{}
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[58]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GrantMemberRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GrantMemberRequest) ProtoMessage() {}
+
+func (x *GrantMemberRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[58]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GrantMemberRequest.ProtoReflect.Descriptor instead.
+func (*GrantMemberRequest) Descriptor() ([]byte, []int) {
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{58}
+}
+
+func (x *GrantMemberRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *GrantMemberRequest) GetGrant() *Grant {
+	if x != nil {
+		return x.Grant
+	}
+	return nil
+}
+
+type GrantMemberResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GrantMemberResponse) Reset() {
+	*x = GrantMemberResponse{}
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[59]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GrantMemberResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GrantMemberResponse) ProtoMessage() {}
+
+func (x *GrantMemberResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[59]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GrantMemberResponse.ProtoReflect.Descriptor instead.
+func (*GrantMemberResponse) Descriptor() ([]byte, []int) {
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{59}
+}
+
+type ListMembersRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListMembersRequest) Reset() {
+	*x = ListMembersRequest{}
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[60]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListMembersRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListMembersRequest) ProtoMessage() {}
+
+func (x *ListMembersRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[60]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListMembersRequest.ProtoReflect.Descriptor instead.
+func (*ListMembersRequest) Descriptor() ([]byte, []int) {
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{60}
+}
+
+type ListMembersResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Members       []*Member              `protobuf:"bytes,1,rep,name=members,proto3" json:"members,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListMembersResponse) Reset() {
+	*x = ListMembersResponse{}
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[61]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListMembersResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListMembersResponse) ProtoMessage() {}
+
+func (x *ListMembersResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[61]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListMembersResponse.ProtoReflect.Descriptor instead.
+func (*ListMembersResponse) Descriptor() ([]byte, []int) {
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{61}
+}
+
+func (x *ListMembersResponse) GetMembers() []*Member {
+	if x != nil {
+		return x.Members
+	}
+	return nil
+}
+
+type RemoveMemberRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Organization  string                 `protobuf:"bytes,2,opt,name=organization,proto3" json:"organization,omitempty"` // whose grant is taken; empty: every one
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RemoveMemberRequest) Reset() {
+	*x = RemoveMemberRequest{}
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[62]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RemoveMemberRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RemoveMemberRequest) ProtoMessage() {}
+
+func (x *RemoveMemberRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[62]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RemoveMemberRequest.ProtoReflect.Descriptor instead.
+func (*RemoveMemberRequest) Descriptor() ([]byte, []int) {
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{62}
+}
+
+func (x *RemoveMemberRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *RemoveMemberRequest) GetOrganization() string {
+	if x != nil {
+		return x.Organization
+	}
+	return ""
+}
+
+type RemoveMemberResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RemoveMemberResponse) Reset() {
+	*x = RemoveMemberResponse{}
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[63]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RemoveMemberResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RemoveMemberResponse) ProtoMessage() {}
+
+func (x *RemoveMemberResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[63]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RemoveMemberResponse.ProtoReflect.Descriptor instead.
+func (*RemoveMemberResponse) Descriptor() ([]byte, []int) {
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{63}
+}
+
+type ReadAuditRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Organization  string                 `protobuf:"bytes,1,opt,name=organization,proto3" json:"organization,omitempty"` // "*": every one that the caller administers
+	Since         *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=since,proto3" json:"since,omitempty"`
+	User          string                 `protobuf:"bytes,3,opt,name=user,proto3" json:"user,omitempty"`
+	Stack         string                 `protobuf:"bytes,4,opt,name=stack,proto3" json:"stack,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReadAuditRequest) Reset() {
+	*x = ReadAuditRequest{}
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[64]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReadAuditRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReadAuditRequest) ProtoMessage() {}
+
+func (x *ReadAuditRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[64]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReadAuditRequest.ProtoReflect.Descriptor instead.
+func (*ReadAuditRequest) Descriptor() ([]byte, []int) {
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{64}
+}
+
+func (x *ReadAuditRequest) GetOrganization() string {
+	if x != nil {
+		return x.Organization
+	}
+	return ""
+}
+
+func (x *ReadAuditRequest) GetSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Since
+	}
+	return nil
+}
+
+func (x *ReadAuditRequest) GetUser() string {
+	if x != nil {
+		return x.User
+	}
+	return ""
+}
+
+func (x *ReadAuditRequest) GetStack() string {
+	if x != nil {
+		return x.Stack
+	}
+	return ""
+}
+
+type ReadAuditResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Entries       []*AuditEntry          `protobuf:"bytes,1,rep,name=entries,proto3" json:"entries,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReadAuditResponse) Reset() {
+	*x = ReadAuditResponse{}
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[65]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReadAuditResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReadAuditResponse) ProtoMessage() {}
+
+func (x *ReadAuditResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[65]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReadAuditResponse.ProtoReflect.Descriptor instead.
+func (*ReadAuditResponse) Descriptor() ([]byte, []int) {
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{65}
+}
+
+func (x *ReadAuditResponse) GetEntries() []*AuditEntry {
+	if x != nil {
+		return x.Entries
+	}
+	return nil
+}
+
+type AuditEntry struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Time          *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=time,proto3" json:"time,omitempty"`
+	Request       string                 `protobuf:"bytes,2,opt,name=request,proto3" json:"request,omitempty"`
+	Organization  string                 `protobuf:"bytes,3,opt,name=organization,proto3" json:"organization,omitempty"`
+	Token         string                 `protobuf:"bytes,4,opt,name=token,proto3" json:"token,omitempty"`
+	Member        string                 `protobuf:"bytes,5,opt,name=member,proto3" json:"member,omitempty"`
+	Peer          string                 `protobuf:"bytes,6,opt,name=peer,proto3" json:"peer,omitempty"`
+	Method        string                 `protobuf:"bytes,7,opt,name=method,proto3" json:"method,omitempty"`
+	Stack         string                 `protobuf:"bytes,8,opt,name=stack,proto3" json:"stack,omitempty"`
+	Subject       string                 `protobuf:"bytes,9,opt,name=subject,proto3" json:"subject,omitempty"`
+	Secrets       bool                   `protobuf:"varint,10,opt,name=secrets,proto3" json:"secrets,omitempty"`
+	Code          string                 `protobuf:"bytes,11,opt,name=code,proto3" json:"code,omitempty"`
+	Error         string                 `protobuf:"bytes,12,opt,name=error,proto3" json:"error,omitempty"`
+	Repeated      int64                  `protobuf:"varint,13,opt,name=repeated,proto3" json:"repeated,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AuditEntry) Reset() {
+	*x = AuditEntry{}
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[66]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AuditEntry) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AuditEntry) ProtoMessage() {}
+
+func (x *AuditEntry) ProtoReflect() protoreflect.Message {
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[66]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AuditEntry.ProtoReflect.Descriptor instead.
+func (*AuditEntry) Descriptor() ([]byte, []int) {
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{66}
+}
+
+func (x *AuditEntry) GetTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Time
+	}
+	return nil
+}
+
+func (x *AuditEntry) GetRequest() string {
+	if x != nil {
+		return x.Request
+	}
+	return ""
+}
+
+func (x *AuditEntry) GetOrganization() string {
+	if x != nil {
+		return x.Organization
+	}
+	return ""
+}
+
+func (x *AuditEntry) GetToken() string {
+	if x != nil {
+		return x.Token
+	}
+	return ""
+}
+
+func (x *AuditEntry) GetMember() string {
+	if x != nil {
+		return x.Member
+	}
+	return ""
+}
+
+func (x *AuditEntry) GetPeer() string {
+	if x != nil {
+		return x.Peer
+	}
+	return ""
+}
+
+func (x *AuditEntry) GetMethod() string {
+	if x != nil {
+		return x.Method
+	}
+	return ""
+}
+
+func (x *AuditEntry) GetStack() string {
+	if x != nil {
+		return x.Stack
+	}
+	return ""
+}
+
+func (x *AuditEntry) GetSubject() string {
+	if x != nil {
+		return x.Subject
+	}
+	return ""
+}
+
+func (x *AuditEntry) GetSecrets() bool {
+	if x != nil {
+		return x.Secrets
+	}
+	return false
+}
+
+func (x *AuditEntry) GetCode() string {
+	if x != nil {
+		return x.Code
+	}
+	return ""
+}
+
+func (x *AuditEntry) GetError() string {
+	if x != nil {
+		return x.Error
+	}
+	return ""
+}
+
+func (x *AuditEntry) GetRepeated() int64 {
+	if x != nil {
+		return x.Repeated
+	}
+	return 0
+}
+
 type RemoveTokenRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
@@ -3193,7 +3886,7 @@ type RemoveTokenRequest struct {
 
 func (x *RemoveTokenRequest) Reset() {
 	*x = RemoveTokenRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[56]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3205,7 +3898,7 @@ func (x *RemoveTokenRequest) String() string {
 func (*RemoveTokenRequest) ProtoMessage() {}
 
 func (x *RemoveTokenRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[56]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3218,7 +3911,7 @@ func (x *RemoveTokenRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveTokenRequest.ProtoReflect.Descriptor instead.
 func (*RemoveTokenRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{56}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *RemoveTokenRequest) GetName() string {
@@ -3236,7 +3929,7 @@ type RemoveTokenResponse struct {
 
 func (x *RemoveTokenResponse) Reset() {
 	*x = RemoveTokenResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[57]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3248,7 +3941,7 @@ func (x *RemoveTokenResponse) String() string {
 func (*RemoveTokenResponse) ProtoMessage() {}
 
 func (x *RemoveTokenResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[57]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3261,7 +3954,7 @@ func (x *RemoveTokenResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveTokenResponse.ProtoReflect.Descriptor instead.
 func (*RemoveTokenResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{57}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{68}
 }
 
 type ScheduleName struct {
@@ -3274,7 +3967,7 @@ type ScheduleName struct {
 
 func (x *ScheduleName) Reset() {
 	*x = ScheduleName{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[58]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3286,7 +3979,7 @@ func (x *ScheduleName) String() string {
 func (*ScheduleName) ProtoMessage() {}
 
 func (x *ScheduleName) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[58]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3299,7 +3992,7 @@ func (x *ScheduleName) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScheduleName.ProtoReflect.Descriptor instead.
 func (*ScheduleName) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{58}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *ScheduleName) GetStack() *StackName {
@@ -3337,7 +4030,7 @@ type Schedule struct {
 
 func (x *Schedule) Reset() {
 	*x = Schedule{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[59]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3349,7 +4042,7 @@ func (x *Schedule) String() string {
 func (*Schedule) ProtoMessage() {}
 
 func (x *Schedule) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[59]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3362,7 +4055,7 @@ func (x *Schedule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Schedule.ProtoReflect.Descriptor instead.
 func (*Schedule) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{59}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *Schedule) GetName() *ScheduleName {
@@ -3464,7 +4157,7 @@ type ScheduleRun struct {
 
 func (x *ScheduleRun) Reset() {
 	*x = ScheduleRun{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[60]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3476,7 +4169,7 @@ func (x *ScheduleRun) String() string {
 func (*ScheduleRun) ProtoMessage() {}
 
 func (x *ScheduleRun) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[60]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3489,7 +4182,7 @@ func (x *ScheduleRun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScheduleRun.ProtoReflect.Descriptor instead.
 func (*ScheduleRun) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{60}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *ScheduleRun) GetId() string {
@@ -3550,7 +4243,7 @@ type CreateScheduleRequest struct {
 
 func (x *CreateScheduleRequest) Reset() {
 	*x = CreateScheduleRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[61]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3562,7 +4255,7 @@ func (x *CreateScheduleRequest) String() string {
 func (*CreateScheduleRequest) ProtoMessage() {}
 
 func (x *CreateScheduleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[61]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3575,7 +4268,7 @@ func (x *CreateScheduleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateScheduleRequest.ProtoReflect.Descriptor instead.
 func (*CreateScheduleRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{61}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *CreateScheduleRequest) GetSchedule() *Schedule {
@@ -3593,7 +4286,7 @@ type CreateScheduleResponse struct {
 
 func (x *CreateScheduleResponse) Reset() {
 	*x = CreateScheduleResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[62]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3605,7 +4298,7 @@ func (x *CreateScheduleResponse) String() string {
 func (*CreateScheduleResponse) ProtoMessage() {}
 
 func (x *CreateScheduleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[62]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3618,7 +4311,7 @@ func (x *CreateScheduleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateScheduleResponse.ProtoReflect.Descriptor instead.
 func (*CreateScheduleResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{62}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{73}
 }
 
 type ListSchedulesRequest struct {
@@ -3630,7 +4323,7 @@ type ListSchedulesRequest struct {
 
 func (x *ListSchedulesRequest) Reset() {
 	*x = ListSchedulesRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[63]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3642,7 +4335,7 @@ func (x *ListSchedulesRequest) String() string {
 func (*ListSchedulesRequest) ProtoMessage() {}
 
 func (x *ListSchedulesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[63]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3655,7 +4348,7 @@ func (x *ListSchedulesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSchedulesRequest.ProtoReflect.Descriptor instead.
 func (*ListSchedulesRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{63}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *ListSchedulesRequest) GetStack() *StackName {
@@ -3674,7 +4367,7 @@ type ListSchedulesResponse struct {
 
 func (x *ListSchedulesResponse) Reset() {
 	*x = ListSchedulesResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[64]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3686,7 +4379,7 @@ func (x *ListSchedulesResponse) String() string {
 func (*ListSchedulesResponse) ProtoMessage() {}
 
 func (x *ListSchedulesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[64]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3699,7 +4392,7 @@ func (x *ListSchedulesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSchedulesResponse.ProtoReflect.Descriptor instead.
 func (*ListSchedulesResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{64}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *ListSchedulesResponse) GetSchedules() []*Schedule {
@@ -3718,7 +4411,7 @@ type GetScheduleRequest struct {
 
 func (x *GetScheduleRequest) Reset() {
 	*x = GetScheduleRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[65]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3730,7 +4423,7 @@ func (x *GetScheduleRequest) String() string {
 func (*GetScheduleRequest) ProtoMessage() {}
 
 func (x *GetScheduleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[65]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3743,7 +4436,7 @@ func (x *GetScheduleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetScheduleRequest.ProtoReflect.Descriptor instead.
 func (*GetScheduleRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{65}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *GetScheduleRequest) GetName() *ScheduleName {
@@ -3762,7 +4455,7 @@ type GetScheduleResponse struct {
 
 func (x *GetScheduleResponse) Reset() {
 	*x = GetScheduleResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[66]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3774,7 +4467,7 @@ func (x *GetScheduleResponse) String() string {
 func (*GetScheduleResponse) ProtoMessage() {}
 
 func (x *GetScheduleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[66]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3787,7 +4480,7 @@ func (x *GetScheduleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetScheduleResponse.ProtoReflect.Descriptor instead.
 func (*GetScheduleResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{66}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *GetScheduleResponse) GetSchedule() *Schedule {
@@ -3806,7 +4499,7 @@ type RemoveScheduleRequest struct {
 
 func (x *RemoveScheduleRequest) Reset() {
 	*x = RemoveScheduleRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[67]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3818,7 +4511,7 @@ func (x *RemoveScheduleRequest) String() string {
 func (*RemoveScheduleRequest) ProtoMessage() {}
 
 func (x *RemoveScheduleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[67]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3831,7 +4524,7 @@ func (x *RemoveScheduleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveScheduleRequest.ProtoReflect.Descriptor instead.
 func (*RemoveScheduleRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{67}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *RemoveScheduleRequest) GetName() *ScheduleName {
@@ -3849,7 +4542,7 @@ type RemoveScheduleResponse struct {
 
 func (x *RemoveScheduleResponse) Reset() {
 	*x = RemoveScheduleResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[68]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3861,7 +4554,7 @@ func (x *RemoveScheduleResponse) String() string {
 func (*RemoveScheduleResponse) ProtoMessage() {}
 
 func (x *RemoveScheduleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[68]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3874,7 +4567,7 @@ func (x *RemoveScheduleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveScheduleResponse.ProtoReflect.Descriptor instead.
 func (*RemoveScheduleResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{68}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{79}
 }
 
 type PauseScheduleRequest struct {
@@ -3888,7 +4581,7 @@ type PauseScheduleRequest struct {
 
 func (x *PauseScheduleRequest) Reset() {
 	*x = PauseScheduleRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[69]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3900,7 +4593,7 @@ func (x *PauseScheduleRequest) String() string {
 func (*PauseScheduleRequest) ProtoMessage() {}
 
 func (x *PauseScheduleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[69]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3913,7 +4606,7 @@ func (x *PauseScheduleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseScheduleRequest.ProtoReflect.Descriptor instead.
 func (*PauseScheduleRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{69}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *PauseScheduleRequest) GetName() *ScheduleName {
@@ -3945,7 +4638,7 @@ type PauseScheduleResponse struct {
 
 func (x *PauseScheduleResponse) Reset() {
 	*x = PauseScheduleResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[70]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3957,7 +4650,7 @@ func (x *PauseScheduleResponse) String() string {
 func (*PauseScheduleResponse) ProtoMessage() {}
 
 func (x *PauseScheduleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[70]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3970,7 +4663,7 @@ func (x *PauseScheduleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseScheduleResponse.ProtoReflect.Descriptor instead.
 func (*PauseScheduleResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{70}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{81}
 }
 
 type RunScheduleRequest struct {
@@ -3982,7 +4675,7 @@ type RunScheduleRequest struct {
 
 func (x *RunScheduleRequest) Reset() {
 	*x = RunScheduleRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[71]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3994,7 +4687,7 @@ func (x *RunScheduleRequest) String() string {
 func (*RunScheduleRequest) ProtoMessage() {}
 
 func (x *RunScheduleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[71]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4007,7 +4700,7 @@ func (x *RunScheduleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunScheduleRequest.ProtoReflect.Descriptor instead.
 func (*RunScheduleRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{71}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *RunScheduleRequest) GetName() *ScheduleName {
@@ -4025,7 +4718,7 @@ type RunScheduleResponse struct {
 
 func (x *RunScheduleResponse) Reset() {
 	*x = RunScheduleResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[72]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4037,7 +4730,7 @@ func (x *RunScheduleResponse) String() string {
 func (*RunScheduleResponse) ProtoMessage() {}
 
 func (x *RunScheduleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[72]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4050,7 +4743,7 @@ func (x *RunScheduleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunScheduleResponse.ProtoReflect.Descriptor instead.
 func (*RunScheduleResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{72}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{83}
 }
 
 type ScheduleRunsRequest struct {
@@ -4063,7 +4756,7 @@ type ScheduleRunsRequest struct {
 
 func (x *ScheduleRunsRequest) Reset() {
 	*x = ScheduleRunsRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[73]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4075,7 +4768,7 @@ func (x *ScheduleRunsRequest) String() string {
 func (*ScheduleRunsRequest) ProtoMessage() {}
 
 func (x *ScheduleRunsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[73]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4088,7 +4781,7 @@ func (x *ScheduleRunsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScheduleRunsRequest.ProtoReflect.Descriptor instead.
 func (*ScheduleRunsRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{73}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *ScheduleRunsRequest) GetName() *ScheduleName {
@@ -4114,7 +4807,7 @@ type ScheduleRunsResponse struct {
 
 func (x *ScheduleRunsResponse) Reset() {
 	*x = ScheduleRunsResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[74]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4126,7 +4819,7 @@ func (x *ScheduleRunsResponse) String() string {
 func (*ScheduleRunsResponse) ProtoMessage() {}
 
 func (x *ScheduleRunsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[74]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4139,7 +4832,7 @@ func (x *ScheduleRunsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScheduleRunsResponse.ProtoReflect.Descriptor instead.
 func (*ScheduleRunsResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{74}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *ScheduleRunsResponse) GetRuns() []*ScheduleRun {
@@ -4158,7 +4851,7 @@ type GetDriftRequest struct {
 
 func (x *GetDriftRequest) Reset() {
 	*x = GetDriftRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[75]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4170,7 +4863,7 @@ func (x *GetDriftRequest) String() string {
 func (*GetDriftRequest) ProtoMessage() {}
 
 func (x *GetDriftRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[75]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4183,7 +4876,7 @@ func (x *GetDriftRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetDriftRequest.ProtoReflect.Descriptor instead.
 func (*GetDriftRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{75}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *GetDriftRequest) GetStack() *StackName {
@@ -4202,7 +4895,7 @@ type GetDriftResponse struct {
 
 func (x *GetDriftResponse) Reset() {
 	*x = GetDriftResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[76]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4214,7 +4907,7 @@ func (x *GetDriftResponse) String() string {
 func (*GetDriftResponse) ProtoMessage() {}
 
 func (x *GetDriftResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[76]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4227,7 +4920,7 @@ func (x *GetDriftResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetDriftResponse.ProtoReflect.Descriptor instead.
 func (*GetDriftResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{76}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *GetDriftResponse) GetDrift() *Drift {
@@ -4249,7 +4942,7 @@ type Drift struct {
 
 func (x *Drift) Reset() {
 	*x = Drift{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[77]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4261,7 +4954,7 @@ func (x *Drift) String() string {
 func (*Drift) ProtoMessage() {}
 
 func (x *Drift) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[77]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4274,7 +4967,7 @@ func (x *Drift) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Drift.ProtoReflect.Descriptor instead.
 func (*Drift) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{77}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{88}
 }
 
 func (x *Drift) GetUpdate() *UpdateName {
@@ -4316,7 +5009,7 @@ type DriftedResource struct {
 
 func (x *DriftedResource) Reset() {
 	*x = DriftedResource{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[78]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4328,7 +5021,7 @@ func (x *DriftedResource) String() string {
 func (*DriftedResource) ProtoMessage() {}
 
 func (x *DriftedResource) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[78]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4341,7 +5034,7 @@ func (x *DriftedResource) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DriftedResource.ProtoReflect.Descriptor instead.
 func (*DriftedResource) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{78}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *DriftedResource) GetUrn() string {
@@ -4376,7 +5069,7 @@ type DriftedProperty struct {
 
 func (x *DriftedProperty) Reset() {
 	*x = DriftedProperty{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[79]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4388,7 +5081,7 @@ func (x *DriftedProperty) String() string {
 func (*DriftedProperty) ProtoMessage() {}
 
 func (x *DriftedProperty) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[79]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4401,7 +5094,7 @@ func (x *DriftedProperty) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DriftedProperty.ProtoReflect.Descriptor instead.
 func (*DriftedProperty) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{79}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{90}
 }
 
 func (x *DriftedProperty) GetPath() string {
@@ -4587,12 +5280,13 @@ const file_deployctl_v1_deployctl_proto_rawDesc = "" +
 	"\asecrets\x18\x03 \x01(\v2\x1d.deployctl.v1.SecretsProviderR\asecrets\x12!\n" +
 	"\fshow_secrets\x18\x04 \x01(\bR\vshowSecrets\"&\n" +
 	"\x0eExportResponse\x12\x14\n" +
-	"\x05chunk\x18\x01 \x01(\fR\x05chunk\"\xa5\x01\n" +
+	"\x05chunk\x18\x01 \x01(\fR\x05chunk\"\xb9\x01\n" +
 	"\rImportRequest\x12-\n" +
 	"\x05stack\x18\x01 \x01(\v2\x17.deployctl.v1.StackNameR\x05stack\x127\n" +
 	"\asecrets\x18\x02 \x01(\v2\x1d.deployctl.v1.SecretsProviderR\asecrets\x12\x14\n" +
 	"\x05chunk\x18\x03 \x01(\fR\x05chunk\x12\x16\n" +
-	"\x06forget\x18\x04 \x01(\bR\x06forget\"*\n" +
+	"\x06forget\x18\x04 \x01(\bR\x06forget\x12\x12\n" +
+	"\x04size\x18\x05 \x01(\x03R\x04size\"*\n" +
 	"\x0eImportResponse\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\x03R\aversion\"\x92\x01\n" +
 	"\x0eRestoreRequest\x12-\n" +
@@ -4632,28 +5326,77 @@ const file_deployctl_v1_deployctl_proto_rawDesc = "" +
 	"\x05stack\x18\x01 \x01(\v2\x17.deployctl.v1.StackNameR\x05stack\x122\n" +
 	"\bmanifest\x18\x02 \x01(\v2\x16.deployctl.v1.ManifestR\bmanifest\"+\n" +
 	"\x0fMissingResponse\x12\x18\n" +
-	"\adigests\x18\x01 \x03(\tR\adigests\"m\n" +
+	"\adigests\x18\x01 \x03(\tR\adigests\"\x81\x01\n" +
 	"\x0ePutFileRequest\x12-\n" +
 	"\x05stack\x18\x01 \x01(\v2\x17.deployctl.v1.StackNameR\x05stack\x12\x16\n" +
 	"\x06digest\x18\x02 \x01(\tR\x06digest\x12\x14\n" +
-	"\x05chunk\x18\x03 \x01(\fR\x05chunk\"\x11\n" +
+	"\x05chunk\x18\x03 \x01(\fR\x05chunk\x12\x12\n" +
+	"\x04size\x18\x04 \x01(\x03R\x04size\"\x11\n" +
 	"\x0fPutFileResponse\"w\n" +
 	"\x12PutManifestRequest\x12-\n" +
 	"\x05stack\x18\x01 \x01(\v2\x17.deployctl.v1.StackNameR\x05stack\x122\n" +
 	"\bmanifest\x18\x02 \x01(\v2\x16.deployctl.v1.ManifestR\bmanifest\"-\n" +
 	"\x13PutManifestResponse\x12\x16\n" +
-	"\x06bundle\x18\x01 \x01(\tR\x06bundle\"(\n" +
+	"\x06bundle\x18\x01 \x01(\tR\x06bundle\"W\n" +
+	"\x05Grant\x12\x12\n" +
+	"\x04role\x18\x01 \x01(\tR\x04role\x12\"\n" +
+	"\forganization\x18\x02 \x01(\tR\forganization\x12\x16\n" +
+	"\x06stacks\x18\x03 \x03(\tR\x06stacks\"\xa1\x01\n" +
 	"\x12CreateTokenRequest\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name\")\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
+	"\x06member\x18\x02 \x01(\tR\x06member\x12)\n" +
+	"\x05grant\x18\x03 \x01(\v2\x13.deployctl.v1.GrantR\x05grant\x124\n" +
+	"\aexpires\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\aexpires\")\n" +
 	"\x13CreateTokenResponse\x12\x12\n" +
 	"\x04text\x18\x01 \x01(\tR\x04text\"\x13\n" +
 	"\x11ListTokensRequest\"A\n" +
 	"\x12ListTokensResponse\x12+\n" +
-	"\x06tokens\x18\x01 \x03(\v2\x13.deployctl.v1.TokenR\x06tokens\"\x81\x01\n" +
+	"\x06tokens\x18\x01 \x03(\v2\x13.deployctl.v1.TokenR\x06tokens\"\xfa\x01\n" +
 	"\x05Token\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x124\n" +
 	"\acreated\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\acreated\x12.\n" +
-	"\x04used\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x04used\"(\n" +
+	"\x04used\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x04used\x12\x16\n" +
+	"\x06member\x18\x04 \x01(\tR\x06member\x12)\n" +
+	"\x05grant\x18\x05 \x01(\v2\x13.deployctl.v1.GrantR\x05grant\x124\n" +
+	"\aexpires\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\aexpires\"\x7f\n" +
+	"\x06Member\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12+\n" +
+	"\x06grants\x18\x02 \x03(\v2\x13.deployctl.v1.GrantR\x06grants\x124\n" +
+	"\acreated\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\acreated\"S\n" +
+	"\x12GrantMemberRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12)\n" +
+	"\x05grant\x18\x02 \x01(\v2\x13.deployctl.v1.GrantR\x05grant\"\x15\n" +
+	"\x13GrantMemberResponse\"\x14\n" +
+	"\x12ListMembersRequest\"E\n" +
+	"\x13ListMembersResponse\x12.\n" +
+	"\amembers\x18\x01 \x03(\v2\x14.deployctl.v1.MemberR\amembers\"M\n" +
+	"\x13RemoveMemberRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\"\n" +
+	"\forganization\x18\x02 \x01(\tR\forganization\"\x16\n" +
+	"\x14RemoveMemberResponse\"\x92\x01\n" +
+	"\x10ReadAuditRequest\x12\"\n" +
+	"\forganization\x18\x01 \x01(\tR\forganization\x120\n" +
+	"\x05since\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x12\x12\n" +
+	"\x04user\x18\x03 \x01(\tR\x04user\x12\x14\n" +
+	"\x05stack\x18\x04 \x01(\tR\x05stack\"G\n" +
+	"\x11ReadAuditResponse\x122\n" +
+	"\aentries\x18\x01 \x03(\v2\x18.deployctl.v1.AuditEntryR\aentries\"\xe4\x02\n" +
+	"\n" +
+	"AuditEntry\x12.\n" +
+	"\x04time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12\x18\n" +
+	"\arequest\x18\x02 \x01(\tR\arequest\x12\"\n" +
+	"\forganization\x18\x03 \x01(\tR\forganization\x12\x14\n" +
+	"\x05token\x18\x04 \x01(\tR\x05token\x12\x16\n" +
+	"\x06member\x18\x05 \x01(\tR\x06member\x12\x12\n" +
+	"\x04peer\x18\x06 \x01(\tR\x04peer\x12\x16\n" +
+	"\x06method\x18\a \x01(\tR\x06method\x12\x14\n" +
+	"\x05stack\x18\b \x01(\tR\x05stack\x12\x18\n" +
+	"\asubject\x18\t \x01(\tR\asubject\x12\x18\n" +
+	"\asecrets\x18\n" +
+	" \x01(\bR\asecrets\x12\x12\n" +
+	"\x04code\x18\v \x01(\tR\x04code\x12\x14\n" +
+	"\x05error\x18\f \x01(\tR\x05error\x12\x1a\n" +
+	"\brepeated\x18\r \x01(\x03R\brepeated\"(\n" +
 	"\x12RemoveTokenRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\"\x15\n" +
 	"\x13RemoveTokenResponse\"Q\n" +
@@ -4756,7 +5499,13 @@ const file_deployctl_v1_deployctl_proto_rawDesc = "" +
 	"\vCreateToken\x12 .deployctl.v1.CreateTokenRequest\x1a!.deployctl.v1.CreateTokenResponse\x12O\n" +
 	"\n" +
 	"ListTokens\x12\x1f.deployctl.v1.ListTokensRequest\x1a .deployctl.v1.ListTokensResponse\x12R\n" +
-	"\vRemoveToken\x12 .deployctl.v1.RemoveTokenRequest\x1a!.deployctl.v1.RemoveTokenResponse2\xc3\x05\n" +
+	"\vRemoveToken\x12 .deployctl.v1.RemoveTokenRequest\x1a!.deployctl.v1.RemoveTokenResponse2\x88\x02\n" +
+	"\aMembers\x12R\n" +
+	"\vGrantMember\x12 .deployctl.v1.GrantMemberRequest\x1a!.deployctl.v1.GrantMemberResponse\x12R\n" +
+	"\vListMembers\x12 .deployctl.v1.ListMembersRequest\x1a!.deployctl.v1.ListMembersResponse\x12U\n" +
+	"\fRemoveMember\x12!.deployctl.v1.RemoveMemberRequest\x1a\".deployctl.v1.RemoveMemberResponse2W\n" +
+	"\x05Audit\x12N\n" +
+	"\tReadAudit\x12\x1e.deployctl.v1.ReadAuditRequest\x1a\x1f.deployctl.v1.ReadAuditResponse0\x012\xc3\x05\n" +
 	"\tSchedules\x12[\n" +
 	"\x0eCreateSchedule\x12#.deployctl.v1.CreateScheduleRequest\x1a$.deployctl.v1.CreateScheduleResponse\x12X\n" +
 	"\rListSchedules\x12\".deployctl.v1.ListSchedulesRequest\x1a#.deployctl.v1.ListSchedulesResponse\x12R\n" +
@@ -4779,7 +5528,7 @@ func file_deployctl_v1_deployctl_proto_rawDescGZIP() []byte {
 	return file_deployctl_v1_deployctl_proto_rawDescData
 }
 
-var file_deployctl_v1_deployctl_proto_msgTypes = make([]protoimpl.MessageInfo, 87)
+var file_deployctl_v1_deployctl_proto_msgTypes = make([]protoimpl.MessageInfo, 98)
 var file_deployctl_v1_deployctl_proto_goTypes = []any{
 	(*ErrorDetail)(nil),            // 0: deployctl.v1.ErrorDetail
 	(*StackName)(nil),              // 1: deployctl.v1.StackName
@@ -4832,74 +5581,85 @@ var file_deployctl_v1_deployctl_proto_goTypes = []any{
 	(*PutFileResponse)(nil),        // 48: deployctl.v1.PutFileResponse
 	(*PutManifestRequest)(nil),     // 49: deployctl.v1.PutManifestRequest
 	(*PutManifestResponse)(nil),    // 50: deployctl.v1.PutManifestResponse
-	(*CreateTokenRequest)(nil),     // 51: deployctl.v1.CreateTokenRequest
-	(*CreateTokenResponse)(nil),    // 52: deployctl.v1.CreateTokenResponse
-	(*ListTokensRequest)(nil),      // 53: deployctl.v1.ListTokensRequest
-	(*ListTokensResponse)(nil),     // 54: deployctl.v1.ListTokensResponse
-	(*Token)(nil),                  // 55: deployctl.v1.Token
-	(*RemoveTokenRequest)(nil),     // 56: deployctl.v1.RemoveTokenRequest
-	(*RemoveTokenResponse)(nil),    // 57: deployctl.v1.RemoveTokenResponse
-	(*ScheduleName)(nil),           // 58: deployctl.v1.ScheduleName
-	(*Schedule)(nil),               // 59: deployctl.v1.Schedule
-	(*ScheduleRun)(nil),            // 60: deployctl.v1.ScheduleRun
-	(*CreateScheduleRequest)(nil),  // 61: deployctl.v1.CreateScheduleRequest
-	(*CreateScheduleResponse)(nil), // 62: deployctl.v1.CreateScheduleResponse
-	(*ListSchedulesRequest)(nil),   // 63: deployctl.v1.ListSchedulesRequest
-	(*ListSchedulesResponse)(nil),  // 64: deployctl.v1.ListSchedulesResponse
-	(*GetScheduleRequest)(nil),     // 65: deployctl.v1.GetScheduleRequest
-	(*GetScheduleResponse)(nil),    // 66: deployctl.v1.GetScheduleResponse
-	(*RemoveScheduleRequest)(nil),  // 67: deployctl.v1.RemoveScheduleRequest
-	(*RemoveScheduleResponse)(nil), // 68: deployctl.v1.RemoveScheduleResponse
-	(*PauseScheduleRequest)(nil),   // 69: deployctl.v1.PauseScheduleRequest
-	(*PauseScheduleResponse)(nil),  // 70: deployctl.v1.PauseScheduleResponse
-	(*RunScheduleRequest)(nil),     // 71: deployctl.v1.RunScheduleRequest
-	(*RunScheduleResponse)(nil),    // 72: deployctl.v1.RunScheduleResponse
-	(*ScheduleRunsRequest)(nil),    // 73: deployctl.v1.ScheduleRunsRequest
-	(*ScheduleRunsResponse)(nil),   // 74: deployctl.v1.ScheduleRunsResponse
-	(*GetDriftRequest)(nil),        // 75: deployctl.v1.GetDriftRequest
-	(*GetDriftResponse)(nil),       // 76: deployctl.v1.GetDriftResponse
-	(*Drift)(nil),                  // 77: deployctl.v1.Drift
-	(*DriftedResource)(nil),        // 78: deployctl.v1.DriftedResource
-	(*DriftedProperty)(nil),        // 79: deployctl.v1.DriftedProperty
-	nil,                            // 80: deployctl.v1.SubmitRequest.ConfigEntry
-	nil,                            // 81: deployctl.v1.UpdateInfo.ChangesEntry
-	nil,                            // 82: deployctl.v1.WatchRequest.AfterEntry
-	nil,                            // 83: deployctl.v1.Progress.DoneEntry
-	nil,                            // 84: deployctl.v1.StackInfo.TagsEntry
-	nil,                            // 85: deployctl.v1.CreateStackRequest.TagsEntry
-	nil,                            // 86: deployctl.v1.TagStackRequest.TagsEntry
-	(*timestamppb.Timestamp)(nil),  // 87: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),    // 88: google.protobuf.Duration
+	(*Grant)(nil),                  // 51: deployctl.v1.Grant
+	(*CreateTokenRequest)(nil),     // 52: deployctl.v1.CreateTokenRequest
+	(*CreateTokenResponse)(nil),    // 53: deployctl.v1.CreateTokenResponse
+	(*ListTokensRequest)(nil),      // 54: deployctl.v1.ListTokensRequest
+	(*ListTokensResponse)(nil),     // 55: deployctl.v1.ListTokensResponse
+	(*Token)(nil),                  // 56: deployctl.v1.Token
+	(*Member)(nil),                 // 57: deployctl.v1.Member
+	(*GrantMemberRequest)(nil),     // 58: deployctl.v1.GrantMemberRequest
+	(*GrantMemberResponse)(nil),    // 59: deployctl.v1.GrantMemberResponse
+	(*ListMembersRequest)(nil),     // 60: deployctl.v1.ListMembersRequest
+	(*ListMembersResponse)(nil),    // 61: deployctl.v1.ListMembersResponse
+	(*RemoveMemberRequest)(nil),    // 62: deployctl.v1.RemoveMemberRequest
+	(*RemoveMemberResponse)(nil),   // 63: deployctl.v1.RemoveMemberResponse
+	(*ReadAuditRequest)(nil),       // 64: deployctl.v1.ReadAuditRequest
+	(*ReadAuditResponse)(nil),      // 65: deployctl.v1.ReadAuditResponse
+	(*AuditEntry)(nil),             // 66: deployctl.v1.AuditEntry
+	(*RemoveTokenRequest)(nil),     // 67: deployctl.v1.RemoveTokenRequest
+	(*RemoveTokenResponse)(nil),    // 68: deployctl.v1.RemoveTokenResponse
+	(*ScheduleName)(nil),           // 69: deployctl.v1.ScheduleName
+	(*Schedule)(nil),               // 70: deployctl.v1.Schedule
+	(*ScheduleRun)(nil),            // 71: deployctl.v1.ScheduleRun
+	(*CreateScheduleRequest)(nil),  // 72: deployctl.v1.CreateScheduleRequest
+	(*CreateScheduleResponse)(nil), // 73: deployctl.v1.CreateScheduleResponse
+	(*ListSchedulesRequest)(nil),   // 74: deployctl.v1.ListSchedulesRequest
+	(*ListSchedulesResponse)(nil),  // 75: deployctl.v1.ListSchedulesResponse
+	(*GetScheduleRequest)(nil),     // 76: deployctl.v1.GetScheduleRequest
+	(*GetScheduleResponse)(nil),    // 77: deployctl.v1.GetScheduleResponse
+	(*RemoveScheduleRequest)(nil),  // 78: deployctl.v1.RemoveScheduleRequest
+	(*RemoveScheduleResponse)(nil), // 79: deployctl.v1.RemoveScheduleResponse
+	(*PauseScheduleRequest)(nil),   // 80: deployctl.v1.PauseScheduleRequest
+	(*PauseScheduleResponse)(nil),  // 81: deployctl.v1.PauseScheduleResponse
+	(*RunScheduleRequest)(nil),     // 82: deployctl.v1.RunScheduleRequest
+	(*RunScheduleResponse)(nil),    // 83: deployctl.v1.RunScheduleResponse
+	(*ScheduleRunsRequest)(nil),    // 84: deployctl.v1.ScheduleRunsRequest
+	(*ScheduleRunsResponse)(nil),   // 85: deployctl.v1.ScheduleRunsResponse
+	(*GetDriftRequest)(nil),        // 86: deployctl.v1.GetDriftRequest
+	(*GetDriftResponse)(nil),       // 87: deployctl.v1.GetDriftResponse
+	(*Drift)(nil),                  // 88: deployctl.v1.Drift
+	(*DriftedResource)(nil),        // 89: deployctl.v1.DriftedResource
+	(*DriftedProperty)(nil),        // 90: deployctl.v1.DriftedProperty
+	nil,                            // 91: deployctl.v1.SubmitRequest.ConfigEntry
+	nil,                            // 92: deployctl.v1.UpdateInfo.ChangesEntry
+	nil,                            // 93: deployctl.v1.WatchRequest.AfterEntry
+	nil,                            // 94: deployctl.v1.Progress.DoneEntry
+	nil,                            // 95: deployctl.v1.StackInfo.TagsEntry
+	nil,                            // 96: deployctl.v1.CreateStackRequest.TagsEntry
+	nil,                            // 97: deployctl.v1.TagStackRequest.TagsEntry
+	(*timestamppb.Timestamp)(nil),  // 98: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),    // 99: google.protobuf.Duration
 }
 var file_deployctl_v1_deployctl_proto_depIdxs = []int32{
 	1,   // 0: deployctl.v1.UpdateName.stack:type_name -> deployctl.v1.StackName
 	1,   // 1: deployctl.v1.SubmitRequest.stack:type_name -> deployctl.v1.StackName
-	80,  // 2: deployctl.v1.SubmitRequest.config:type_name -> deployctl.v1.SubmitRequest.ConfigEntry
+	91,  // 2: deployctl.v1.SubmitRequest.config:type_name -> deployctl.v1.SubmitRequest.ConfigEntry
 	4,   // 3: deployctl.v1.SubmitRequest.secrets:type_name -> deployctl.v1.SecretsProvider
 	2,   // 4: deployctl.v1.SubmitResponse.update:type_name -> deployctl.v1.UpdateName
 	7,   // 5: deployctl.v1.SubmitResponse.behind:type_name -> deployctl.v1.UpdateInfo
 	2,   // 6: deployctl.v1.UpdateInfo.update:type_name -> deployctl.v1.UpdateName
-	87,  // 7: deployctl.v1.UpdateInfo.started:type_name -> google.protobuf.Timestamp
-	87,  // 8: deployctl.v1.UpdateInfo.ended:type_name -> google.protobuf.Timestamp
-	81,  // 9: deployctl.v1.UpdateInfo.changes:type_name -> deployctl.v1.UpdateInfo.ChangesEntry
+	98,  // 7: deployctl.v1.UpdateInfo.started:type_name -> google.protobuf.Timestamp
+	98,  // 8: deployctl.v1.UpdateInfo.ended:type_name -> google.protobuf.Timestamp
+	92,  // 9: deployctl.v1.UpdateInfo.changes:type_name -> deployctl.v1.UpdateInfo.ChangesEntry
 	2,   // 10: deployctl.v1.WatchRequest.update:type_name -> deployctl.v1.UpdateName
-	82,  // 11: deployctl.v1.WatchRequest.after:type_name -> deployctl.v1.WatchRequest.AfterEntry
+	93,  // 11: deployctl.v1.WatchRequest.after:type_name -> deployctl.v1.WatchRequest.AfterEntry
 	10,  // 12: deployctl.v1.WatchResponse.progress:type_name -> deployctl.v1.Progress
 	7,   // 13: deployctl.v1.WatchResponse.end:type_name -> deployctl.v1.UpdateInfo
 	7,   // 14: deployctl.v1.Progress.behind:type_name -> deployctl.v1.UpdateInfo
 	11,  // 15: deployctl.v1.Progress.running:type_name -> deployctl.v1.RunningStep
-	83,  // 16: deployctl.v1.Progress.done:type_name -> deployctl.v1.Progress.DoneEntry
-	87,  // 17: deployctl.v1.RunningStep.started:type_name -> google.protobuf.Timestamp
-	87,  // 18: deployctl.v1.RunningStep.next_retry:type_name -> google.protobuf.Timestamp
+	94,  // 16: deployctl.v1.Progress.done:type_name -> deployctl.v1.Progress.DoneEntry
+	98,  // 17: deployctl.v1.RunningStep.started:type_name -> google.protobuf.Timestamp
+	98,  // 18: deployctl.v1.RunningStep.next_retry:type_name -> google.protobuf.Timestamp
 	2,   // 19: deployctl.v1.CancelRequest.update:type_name -> deployctl.v1.UpdateName
 	2,   // 20: deployctl.v1.ResolveRequest.update:type_name -> deployctl.v1.UpdateName
 	1,   // 21: deployctl.v1.StackInfo.stack:type_name -> deployctl.v1.StackName
-	87,  // 22: deployctl.v1.StackInfo.updated:type_name -> google.protobuf.Timestamp
+	98,  // 22: deployctl.v1.StackInfo.updated:type_name -> google.protobuf.Timestamp
 	7,   // 23: deployctl.v1.StackInfo.active:type_name -> deployctl.v1.UpdateInfo
 	7,   // 24: deployctl.v1.StackInfo.queued:type_name -> deployctl.v1.UpdateInfo
-	84,  // 25: deployctl.v1.StackInfo.tags:type_name -> deployctl.v1.StackInfo.TagsEntry
+	95,  // 25: deployctl.v1.StackInfo.tags:type_name -> deployctl.v1.StackInfo.TagsEntry
 	1,   // 26: deployctl.v1.CreateStackRequest.stack:type_name -> deployctl.v1.StackName
-	85,  // 27: deployctl.v1.CreateStackRequest.tags:type_name -> deployctl.v1.CreateStackRequest.TagsEntry
+	96,  // 27: deployctl.v1.CreateStackRequest.tags:type_name -> deployctl.v1.CreateStackRequest.TagsEntry
 	16,  // 28: deployctl.v1.ListStacksResponse.stacks:type_name -> deployctl.v1.StackInfo
 	1,   // 29: deployctl.v1.GetStackRequest.stack:type_name -> deployctl.v1.StackName
 	16,  // 30: deployctl.v1.GetStackResponse.stack:type_name -> deployctl.v1.StackInfo
@@ -4907,7 +5667,7 @@ var file_deployctl_v1_deployctl_proto_depIdxs = []int32{
 	1,   // 32: deployctl.v1.RenameStackRequest.from:type_name -> deployctl.v1.StackName
 	1,   // 33: deployctl.v1.RenameStackRequest.to:type_name -> deployctl.v1.StackName
 	1,   // 34: deployctl.v1.TagStackRequest.stack:type_name -> deployctl.v1.StackName
-	86,  // 35: deployctl.v1.TagStackRequest.tags:type_name -> deployctl.v1.TagStackRequest.TagsEntry
+	97,  // 35: deployctl.v1.TagStackRequest.tags:type_name -> deployctl.v1.TagStackRequest.TagsEntry
 	1,   // 36: deployctl.v1.ExportRequest.stack:type_name -> deployctl.v1.StackName
 	4,   // 37: deployctl.v1.ExportRequest.secrets:type_name -> deployctl.v1.SecretsProvider
 	1,   // 38: deployctl.v1.ImportRequest.stack:type_name -> deployctl.v1.StackName
@@ -4926,104 +5686,123 @@ var file_deployctl_v1_deployctl_proto_depIdxs = []int32{
 	1,   // 51: deployctl.v1.PutFileRequest.stack:type_name -> deployctl.v1.StackName
 	1,   // 52: deployctl.v1.PutManifestRequest.stack:type_name -> deployctl.v1.StackName
 	44,  // 53: deployctl.v1.PutManifestRequest.manifest:type_name -> deployctl.v1.Manifest
-	55,  // 54: deployctl.v1.ListTokensResponse.tokens:type_name -> deployctl.v1.Token
-	87,  // 55: deployctl.v1.Token.created:type_name -> google.protobuf.Timestamp
-	87,  // 56: deployctl.v1.Token.used:type_name -> google.protobuf.Timestamp
-	1,   // 57: deployctl.v1.ScheduleName.stack:type_name -> deployctl.v1.StackName
-	58,  // 58: deployctl.v1.Schedule.name:type_name -> deployctl.v1.ScheduleName
-	88,  // 59: deployctl.v1.Schedule.every:type_name -> google.protobuf.Duration
-	87,  // 60: deployctl.v1.Schedule.at:type_name -> google.protobuf.Timestamp
-	87,  // 61: deployctl.v1.Schedule.created:type_name -> google.protobuf.Timestamp
-	87,  // 62: deployctl.v1.Schedule.next:type_name -> google.protobuf.Timestamp
-	60,  // 63: deployctl.v1.Schedule.last:type_name -> deployctl.v1.ScheduleRun
-	87,  // 64: deployctl.v1.ScheduleRun.started:type_name -> google.protobuf.Timestamp
-	87,  // 65: deployctl.v1.ScheduleRun.ended:type_name -> google.protobuf.Timestamp
-	2,   // 66: deployctl.v1.ScheduleRun.updates:type_name -> deployctl.v1.UpdateName
-	59,  // 67: deployctl.v1.CreateScheduleRequest.schedule:type_name -> deployctl.v1.Schedule
-	1,   // 68: deployctl.v1.ListSchedulesRequest.stack:type_name -> deployctl.v1.StackName
-	59,  // 69: deployctl.v1.ListSchedulesResponse.schedules:type_name -> deployctl.v1.Schedule
-	58,  // 70: deployctl.v1.GetScheduleRequest.name:type_name -> deployctl.v1.ScheduleName
-	59,  // 71: deployctl.v1.GetScheduleResponse.schedule:type_name -> deployctl.v1.Schedule
-	58,  // 72: deployctl.v1.RemoveScheduleRequest.name:type_name -> deployctl.v1.ScheduleName
-	58,  // 73: deployctl.v1.PauseScheduleRequest.name:type_name -> deployctl.v1.ScheduleName
-	58,  // 74: deployctl.v1.RunScheduleRequest.name:type_name -> deployctl.v1.ScheduleName
-	58,  // 75: deployctl.v1.ScheduleRunsRequest.name:type_name -> deployctl.v1.ScheduleName
-	60,  // 76: deployctl.v1.ScheduleRunsResponse.runs:type_name -> deployctl.v1.ScheduleRun
-	1,   // 77: deployctl.v1.GetDriftRequest.stack:type_name -> deployctl.v1.StackName
-	77,  // 78: deployctl.v1.GetDriftResponse.drift:type_name -> deployctl.v1.Drift
-	2,   // 79: deployctl.v1.Drift.update:type_name -> deployctl.v1.UpdateName
-	87,  // 80: deployctl.v1.Drift.at:type_name -> google.protobuf.Timestamp
-	78,  // 81: deployctl.v1.Drift.resources:type_name -> deployctl.v1.DriftedResource
-	2,   // 82: deployctl.v1.Drift.remedy:type_name -> deployctl.v1.UpdateName
-	79,  // 83: deployctl.v1.DriftedResource.properties:type_name -> deployctl.v1.DriftedProperty
-	3,   // 84: deployctl.v1.SubmitRequest.ConfigEntry.value:type_name -> deployctl.v1.ConfigValue
-	5,   // 85: deployctl.v1.Deployments.Submit:input_type -> deployctl.v1.SubmitRequest
-	8,   // 86: deployctl.v1.Deployments.Watch:input_type -> deployctl.v1.WatchRequest
-	12,  // 87: deployctl.v1.Deployments.Cancel:input_type -> deployctl.v1.CancelRequest
-	14,  // 88: deployctl.v1.Deployments.Resolve:input_type -> deployctl.v1.ResolveRequest
-	17,  // 89: deployctl.v1.Stacks.CreateStack:input_type -> deployctl.v1.CreateStackRequest
-	19,  // 90: deployctl.v1.Stacks.ListStacks:input_type -> deployctl.v1.ListStacksRequest
-	21,  // 91: deployctl.v1.Stacks.GetStack:input_type -> deployctl.v1.GetStackRequest
-	23,  // 92: deployctl.v1.Stacks.RemoveStack:input_type -> deployctl.v1.RemoveStackRequest
-	25,  // 93: deployctl.v1.Stacks.RenameStack:input_type -> deployctl.v1.RenameStackRequest
-	27,  // 94: deployctl.v1.Stacks.TagStack:input_type -> deployctl.v1.TagStackRequest
-	29,  // 95: deployctl.v1.Stacks.Export:input_type -> deployctl.v1.ExportRequest
-	31,  // 96: deployctl.v1.Stacks.Import:input_type -> deployctl.v1.ImportRequest
-	33,  // 97: deployctl.v1.Stacks.Restore:input_type -> deployctl.v1.RestoreRequest
-	35,  // 98: deployctl.v1.Stacks.Recover:input_type -> deployctl.v1.RecoverRequest
-	37,  // 99: deployctl.v1.Stacks.History:input_type -> deployctl.v1.HistoryRequest
-	39,  // 100: deployctl.v1.Stacks.Encrypt:input_type -> deployctl.v1.EncryptRequest
-	41,  // 101: deployctl.v1.Stacks.Decrypt:input_type -> deployctl.v1.DecryptRequest
-	45,  // 102: deployctl.v1.Bundles.Missing:input_type -> deployctl.v1.MissingRequest
-	47,  // 103: deployctl.v1.Bundles.PutFile:input_type -> deployctl.v1.PutFileRequest
-	49,  // 104: deployctl.v1.Bundles.PutManifest:input_type -> deployctl.v1.PutManifestRequest
-	51,  // 105: deployctl.v1.Tokens.CreateToken:input_type -> deployctl.v1.CreateTokenRequest
-	53,  // 106: deployctl.v1.Tokens.ListTokens:input_type -> deployctl.v1.ListTokensRequest
-	56,  // 107: deployctl.v1.Tokens.RemoveToken:input_type -> deployctl.v1.RemoveTokenRequest
-	61,  // 108: deployctl.v1.Schedules.CreateSchedule:input_type -> deployctl.v1.CreateScheduleRequest
-	63,  // 109: deployctl.v1.Schedules.ListSchedules:input_type -> deployctl.v1.ListSchedulesRequest
-	65,  // 110: deployctl.v1.Schedules.GetSchedule:input_type -> deployctl.v1.GetScheduleRequest
-	67,  // 111: deployctl.v1.Schedules.RemoveSchedule:input_type -> deployctl.v1.RemoveScheduleRequest
-	69,  // 112: deployctl.v1.Schedules.PauseSchedule:input_type -> deployctl.v1.PauseScheduleRequest
-	71,  // 113: deployctl.v1.Schedules.RunSchedule:input_type -> deployctl.v1.RunScheduleRequest
-	73,  // 114: deployctl.v1.Schedules.ScheduleRuns:input_type -> deployctl.v1.ScheduleRunsRequest
-	75,  // 115: deployctl.v1.Schedules.GetDrift:input_type -> deployctl.v1.GetDriftRequest
-	6,   // 116: deployctl.v1.Deployments.Submit:output_type -> deployctl.v1.SubmitResponse
-	9,   // 117: deployctl.v1.Deployments.Watch:output_type -> deployctl.v1.WatchResponse
-	13,  // 118: deployctl.v1.Deployments.Cancel:output_type -> deployctl.v1.CancelResponse
-	15,  // 119: deployctl.v1.Deployments.Resolve:output_type -> deployctl.v1.ResolveResponse
-	18,  // 120: deployctl.v1.Stacks.CreateStack:output_type -> deployctl.v1.CreateStackResponse
-	20,  // 121: deployctl.v1.Stacks.ListStacks:output_type -> deployctl.v1.ListStacksResponse
-	22,  // 122: deployctl.v1.Stacks.GetStack:output_type -> deployctl.v1.GetStackResponse
-	24,  // 123: deployctl.v1.Stacks.RemoveStack:output_type -> deployctl.v1.RemoveStackResponse
-	26,  // 124: deployctl.v1.Stacks.RenameStack:output_type -> deployctl.v1.RenameStackResponse
-	28,  // 125: deployctl.v1.Stacks.TagStack:output_type -> deployctl.v1.TagStackResponse
-	30,  // 126: deployctl.v1.Stacks.Export:output_type -> deployctl.v1.ExportResponse
-	32,  // 127: deployctl.v1.Stacks.Import:output_type -> deployctl.v1.ImportResponse
-	34,  // 128: deployctl.v1.Stacks.Restore:output_type -> deployctl.v1.RestoreResponse
-	36,  // 129: deployctl.v1.Stacks.Recover:output_type -> deployctl.v1.RecoverResponse
-	38,  // 130: deployctl.v1.Stacks.History:output_type -> deployctl.v1.HistoryResponse
-	40,  // 131: deployctl.v1.Stacks.Encrypt:output_type -> deployctl.v1.EncryptResponse
-	42,  // 132: deployctl.v1.Stacks.Decrypt:output_type -> deployctl.v1.DecryptResponse
-	46,  // 133: deployctl.v1.Bundles.Missing:output_type -> deployctl.v1.MissingResponse
-	48,  // 134: deployctl.v1.Bundles.PutFile:output_type -> deployctl.v1.PutFileResponse
-	50,  // 135: deployctl.v1.Bundles.PutManifest:output_type -> deployctl.v1.PutManifestResponse
-	52,  // 136: deployctl.v1.Tokens.CreateToken:output_type -> deployctl.v1.CreateTokenResponse
-	54,  // 137: deployctl.v1.Tokens.ListTokens:output_type -> deployctl.v1.ListTokensResponse
-	57,  // 138: deployctl.v1.Tokens.RemoveToken:output_type -> deployctl.v1.RemoveTokenResponse
-	62,  // 139: deployctl.v1.Schedules.CreateSchedule:output_type -> deployctl.v1.CreateScheduleResponse
-	64,  // 140: deployctl.v1.Schedules.ListSchedules:output_type -> deployctl.v1.ListSchedulesResponse
-	66,  // 141: deployctl.v1.Schedules.GetSchedule:output_type -> deployctl.v1.GetScheduleResponse
-	68,  // 142: deployctl.v1.Schedules.RemoveSchedule:output_type -> deployctl.v1.RemoveScheduleResponse
-	70,  // 143: deployctl.v1.Schedules.PauseSchedule:output_type -> deployctl.v1.PauseScheduleResponse
-	72,  // 144: deployctl.v1.Schedules.RunSchedule:output_type -> deployctl.v1.RunScheduleResponse
-	74,  // 145: deployctl.v1.Schedules.ScheduleRuns:output_type -> deployctl.v1.ScheduleRunsResponse
-	76,  // 146: deployctl.v1.Schedules.GetDrift:output_type -> deployctl.v1.GetDriftResponse
-	116, // [116:147] is the sub-list for method output_type
-	85,  // [85:116] is the sub-list for method input_type
-	85,  // [85:85] is the sub-list for extension type_name
-	85,  // [85:85] is the sub-list for extension extendee
-	0,   // [0:85] is the sub-list for field type_name
+	51,  // 54: deployctl.v1.CreateTokenRequest.grant:type_name -> deployctl.v1.Grant
+	98,  // 55: deployctl.v1.CreateTokenRequest.expires:type_name -> google.protobuf.Timestamp
+	56,  // 56: deployctl.v1.ListTokensResponse.tokens:type_name -> deployctl.v1.Token
+	98,  // 57: deployctl.v1.Token.created:type_name -> google.protobuf.Timestamp
+	98,  // 58: deployctl.v1.Token.used:type_name -> google.protobuf.Timestamp
+	51,  // 59: deployctl.v1.Token.grant:type_name -> deployctl.v1.Grant
+	98,  // 60: deployctl.v1.Token.expires:type_name -> google.protobuf.Timestamp
+	51,  // 61: deployctl.v1.Member.grants:type_name -> deployctl.v1.Grant
+	98,  // 62: deployctl.v1.Member.created:type_name -> google.protobuf.Timestamp
+	51,  // 63: deployctl.v1.GrantMemberRequest.grant:type_name -> deployctl.v1.Grant
+	57,  // 64: deployctl.v1.ListMembersResponse.members:type_name -> deployctl.v1.Member
+	98,  // 65: deployctl.v1.ReadAuditRequest.since:type_name -> google.protobuf.Timestamp
+	66,  // 66: deployctl.v1.ReadAuditResponse.entries:type_name -> deployctl.v1.AuditEntry
+	98,  // 67: deployctl.v1.AuditEntry.time:type_name -> google.protobuf.Timestamp
+	1,   // 68: deployctl.v1.ScheduleName.stack:type_name -> deployctl.v1.StackName
+	69,  // 69: deployctl.v1.Schedule.name:type_name -> deployctl.v1.ScheduleName
+	99,  // 70: deployctl.v1.Schedule.every:type_name -> google.protobuf.Duration
+	98,  // 71: deployctl.v1.Schedule.at:type_name -> google.protobuf.Timestamp
+	98,  // 72: deployctl.v1.Schedule.created:type_name -> google.protobuf.Timestamp
+	98,  // 73: deployctl.v1.Schedule.next:type_name -> google.protobuf.Timestamp
+	71,  // 74: deployctl.v1.Schedule.last:type_name -> deployctl.v1.ScheduleRun
+	98,  // 75: deployctl.v1.ScheduleRun.started:type_name -> google.protobuf.Timestamp
+	98,  // 76: deployctl.v1.ScheduleRun.ended:type_name -> google.protobuf.Timestamp
+	2,   // 77: deployctl.v1.ScheduleRun.updates:type_name -> deployctl.v1.UpdateName
+	70,  // 78: deployctl.v1.CreateScheduleRequest.schedule:type_name -> deployctl.v1.Schedule
+	1,   // 79: deployctl.v1.ListSchedulesRequest.stack:type_name -> deployctl.v1.StackName
+	70,  // 80: deployctl.v1.ListSchedulesResponse.schedules:type_name -> deployctl.v1.Schedule
+	69,  // 81: deployctl.v1.GetScheduleRequest.name:type_name -> deployctl.v1.ScheduleName
+	70,  // 82: deployctl.v1.GetScheduleResponse.schedule:type_name -> deployctl.v1.Schedule
+	69,  // 83: deployctl.v1.RemoveScheduleRequest.name:type_name -> deployctl.v1.ScheduleName
+	69,  // 84: deployctl.v1.PauseScheduleRequest.name:type_name -> deployctl.v1.ScheduleName
+	69,  // 85: deployctl.v1.RunScheduleRequest.name:type_name -> deployctl.v1.ScheduleName
+	69,  // 86: deployctl.v1.ScheduleRunsRequest.name:type_name -> deployctl.v1.ScheduleName
+	71,  // 87: deployctl.v1.ScheduleRunsResponse.runs:type_name -> deployctl.v1.ScheduleRun
+	1,   // 88: deployctl.v1.GetDriftRequest.stack:type_name -> deployctl.v1.StackName
+	88,  // 89: deployctl.v1.GetDriftResponse.drift:type_name -> deployctl.v1.Drift
+	2,   // 90: deployctl.v1.Drift.update:type_name -> deployctl.v1.UpdateName
+	98,  // 91: deployctl.v1.Drift.at:type_name -> google.protobuf.Timestamp
+	89,  // 92: deployctl.v1.Drift.resources:type_name -> deployctl.v1.DriftedResource
+	2,   // 93: deployctl.v1.Drift.remedy:type_name -> deployctl.v1.UpdateName
+	90,  // 94: deployctl.v1.DriftedResource.properties:type_name -> deployctl.v1.DriftedProperty
+	3,   // 95: deployctl.v1.SubmitRequest.ConfigEntry.value:type_name -> deployctl.v1.ConfigValue
+	5,   // 96: deployctl.v1.Deployments.Submit:input_type -> deployctl.v1.SubmitRequest
+	8,   // 97: deployctl.v1.Deployments.Watch:input_type -> deployctl.v1.WatchRequest
+	12,  // 98: deployctl.v1.Deployments.Cancel:input_type -> deployctl.v1.CancelRequest
+	14,  // 99: deployctl.v1.Deployments.Resolve:input_type -> deployctl.v1.ResolveRequest
+	17,  // 100: deployctl.v1.Stacks.CreateStack:input_type -> deployctl.v1.CreateStackRequest
+	19,  // 101: deployctl.v1.Stacks.ListStacks:input_type -> deployctl.v1.ListStacksRequest
+	21,  // 102: deployctl.v1.Stacks.GetStack:input_type -> deployctl.v1.GetStackRequest
+	23,  // 103: deployctl.v1.Stacks.RemoveStack:input_type -> deployctl.v1.RemoveStackRequest
+	25,  // 104: deployctl.v1.Stacks.RenameStack:input_type -> deployctl.v1.RenameStackRequest
+	27,  // 105: deployctl.v1.Stacks.TagStack:input_type -> deployctl.v1.TagStackRequest
+	29,  // 106: deployctl.v1.Stacks.Export:input_type -> deployctl.v1.ExportRequest
+	31,  // 107: deployctl.v1.Stacks.Import:input_type -> deployctl.v1.ImportRequest
+	33,  // 108: deployctl.v1.Stacks.Restore:input_type -> deployctl.v1.RestoreRequest
+	35,  // 109: deployctl.v1.Stacks.Recover:input_type -> deployctl.v1.RecoverRequest
+	37,  // 110: deployctl.v1.Stacks.History:input_type -> deployctl.v1.HistoryRequest
+	39,  // 111: deployctl.v1.Stacks.Encrypt:input_type -> deployctl.v1.EncryptRequest
+	41,  // 112: deployctl.v1.Stacks.Decrypt:input_type -> deployctl.v1.DecryptRequest
+	45,  // 113: deployctl.v1.Bundles.Missing:input_type -> deployctl.v1.MissingRequest
+	47,  // 114: deployctl.v1.Bundles.PutFile:input_type -> deployctl.v1.PutFileRequest
+	49,  // 115: deployctl.v1.Bundles.PutManifest:input_type -> deployctl.v1.PutManifestRequest
+	52,  // 116: deployctl.v1.Tokens.CreateToken:input_type -> deployctl.v1.CreateTokenRequest
+	54,  // 117: deployctl.v1.Tokens.ListTokens:input_type -> deployctl.v1.ListTokensRequest
+	67,  // 118: deployctl.v1.Tokens.RemoveToken:input_type -> deployctl.v1.RemoveTokenRequest
+	58,  // 119: deployctl.v1.Members.GrantMember:input_type -> deployctl.v1.GrantMemberRequest
+	60,  // 120: deployctl.v1.Members.ListMembers:input_type -> deployctl.v1.ListMembersRequest
+	62,  // 121: deployctl.v1.Members.RemoveMember:input_type -> deployctl.v1.RemoveMemberRequest
+	64,  // 122: deployctl.v1.Audit.ReadAudit:input_type -> deployctl.v1.ReadAuditRequest
+	72,  // 123: deployctl.v1.Schedules.CreateSchedule:input_type -> deployctl.v1.CreateScheduleRequest
+	74,  // 124: deployctl.v1.Schedules.ListSchedules:input_type -> deployctl.v1.ListSchedulesRequest
+	76,  // 125: deployctl.v1.Schedules.GetSchedule:input_type -> deployctl.v1.GetScheduleRequest
+	78,  // 126: deployctl.v1.Schedules.RemoveSchedule:input_type -> deployctl.v1.RemoveScheduleRequest
+	80,  // 127: deployctl.v1.Schedules.PauseSchedule:input_type -> deployctl.v1.PauseScheduleRequest
+	82,  // 128: deployctl.v1.Schedules.RunSchedule:input_type -> deployctl.v1.RunScheduleRequest
+	84,  // 129: deployctl.v1.Schedules.ScheduleRuns:input_type -> deployctl.v1.ScheduleRunsRequest
+	86,  // 130: deployctl.v1.Schedules.GetDrift:input_type -> deployctl.v1.GetDriftRequest
+	6,   // 131: deployctl.v1.Deployments.Submit:output_type -> deployctl.v1.SubmitResponse
+	9,   // 132: deployctl.v1.Deployments.Watch:output_type -> deployctl.v1.WatchResponse
+	13,  // 133: deployctl.v1.Deployments.Cancel:output_type -> deployctl.v1.CancelResponse
+	15,  // 134: deployctl.v1.Deployments.Resolve:output_type -> deployctl.v1.ResolveResponse
+	18,  // 135: deployctl.v1.Stacks.CreateStack:output_type -> deployctl.v1.CreateStackResponse
+	20,  // 136: deployctl.v1.Stacks.ListStacks:output_type -> deployctl.v1.ListStacksResponse
+	22,  // 137: deployctl.v1.Stacks.GetStack:output_type -> deployctl.v1.GetStackResponse
+	24,  // 138: deployctl.v1.Stacks.RemoveStack:output_type -> deployctl.v1.RemoveStackResponse
+	26,  // 139: deployctl.v1.Stacks.RenameStack:output_type -> deployctl.v1.RenameStackResponse
+	28,  // 140: deployctl.v1.Stacks.TagStack:output_type -> deployctl.v1.TagStackResponse
+	30,  // 141: deployctl.v1.Stacks.Export:output_type -> deployctl.v1.ExportResponse
+	32,  // 142: deployctl.v1.Stacks.Import:output_type -> deployctl.v1.ImportResponse
+	34,  // 143: deployctl.v1.Stacks.Restore:output_type -> deployctl.v1.RestoreResponse
+	36,  // 144: deployctl.v1.Stacks.Recover:output_type -> deployctl.v1.RecoverResponse
+	38,  // 145: deployctl.v1.Stacks.History:output_type -> deployctl.v1.HistoryResponse
+	40,  // 146: deployctl.v1.Stacks.Encrypt:output_type -> deployctl.v1.EncryptResponse
+	42,  // 147: deployctl.v1.Stacks.Decrypt:output_type -> deployctl.v1.DecryptResponse
+	46,  // 148: deployctl.v1.Bundles.Missing:output_type -> deployctl.v1.MissingResponse
+	48,  // 149: deployctl.v1.Bundles.PutFile:output_type -> deployctl.v1.PutFileResponse
+	50,  // 150: deployctl.v1.Bundles.PutManifest:output_type -> deployctl.v1.PutManifestResponse
+	53,  // 151: deployctl.v1.Tokens.CreateToken:output_type -> deployctl.v1.CreateTokenResponse
+	55,  // 152: deployctl.v1.Tokens.ListTokens:output_type -> deployctl.v1.ListTokensResponse
+	68,  // 153: deployctl.v1.Tokens.RemoveToken:output_type -> deployctl.v1.RemoveTokenResponse
+	59,  // 154: deployctl.v1.Members.GrantMember:output_type -> deployctl.v1.GrantMemberResponse
+	61,  // 155: deployctl.v1.Members.ListMembers:output_type -> deployctl.v1.ListMembersResponse
+	63,  // 156: deployctl.v1.Members.RemoveMember:output_type -> deployctl.v1.RemoveMemberResponse
+	65,  // 157: deployctl.v1.Audit.ReadAudit:output_type -> deployctl.v1.ReadAuditResponse
+	73,  // 158: deployctl.v1.Schedules.CreateSchedule:output_type -> deployctl.v1.CreateScheduleResponse
+	75,  // 159: deployctl.v1.Schedules.ListSchedules:output_type -> deployctl.v1.ListSchedulesResponse
+	77,  // 160: deployctl.v1.Schedules.GetSchedule:output_type -> deployctl.v1.GetScheduleResponse
+	79,  // 161: deployctl.v1.Schedules.RemoveSchedule:output_type -> deployctl.v1.RemoveScheduleResponse
+	81,  // 162: deployctl.v1.Schedules.PauseSchedule:output_type -> deployctl.v1.PauseScheduleResponse
+	83,  // 163: deployctl.v1.Schedules.RunSchedule:output_type -> deployctl.v1.RunScheduleResponse
+	85,  // 164: deployctl.v1.Schedules.ScheduleRuns:output_type -> deployctl.v1.ScheduleRunsResponse
+	87,  // 165: deployctl.v1.Schedules.GetDrift:output_type -> deployctl.v1.GetDriftResponse
+	131, // [131:166] is the sub-list for method output_type
+	96,  // [96:131] is the sub-list for method input_type
+	96,  // [96:96] is the sub-list for extension type_name
+	96,  // [96:96] is the sub-list for extension extendee
+	0,   // [0:96] is the sub-list for field type_name
 }
 
 func init() { file_deployctl_v1_deployctl_proto_init() }
@@ -5043,9 +5822,9 @@ func file_deployctl_v1_deployctl_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_deployctl_v1_deployctl_proto_rawDesc), len(file_deployctl_v1_deployctl_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   87,
+			NumMessages:   98,
 			NumExtensions: 0,
-			NumServices:   5,
+			NumServices:   7,
 		},
 		GoTypes:           file_deployctl_v1_deployctl_proto_goTypes,
 		DependencyIndexes: file_deployctl_v1_deployctl_proto_depIdxs,

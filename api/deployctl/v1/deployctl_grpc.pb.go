@@ -1163,6 +1163,293 @@ var Tokens_ServiceDesc = grpc.ServiceDesc{
 }
 
 const (
+	Members_GrantMember_FullMethodName  = "/deployctl.v1.Members/GrantMember"
+	Members_ListMembers_FullMethodName  = "/deployctl.v1.Members/ListMembers"
+	Members_RemoveMember_FullMethodName = "/deployctl.v1.Members/RemoveMember"
+)
+
+// MembersClient is the client API for Members service.
+//
+// For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
+type MembersClient interface {
+	// GrantMember makes a member, or gives one another grant for the grant's organization.
+	GrantMember(ctx context.Context, in *GrantMemberRequest, opts ...grpc.CallOption) (*GrantMemberResponse, error)
+	ListMembers(ctx context.Context, in *ListMembersRequest, opts ...grpc.CallOption) (*ListMembersResponse, error)
+	RemoveMember(ctx context.Context, in *RemoveMemberRequest, opts ...grpc.CallOption) (*RemoveMemberResponse, error)
+}
+
+type membersClient struct {
+	cc grpc.ClientConnInterface
+}
+
+func NewMembersClient(cc grpc.ClientConnInterface) MembersClient {
+	return &membersClient{cc}
+}
+
+func (c *membersClient) GrantMember(ctx context.Context, in *GrantMemberRequest, opts ...grpc.CallOption) (*GrantMemberResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(GrantMemberResponse)
+	err := c.cc.Invoke(ctx, Members_GrantMember_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *membersClient) ListMembers(ctx context.Context, in *ListMembersRequest, opts ...grpc.CallOption) (*ListMembersResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListMembersResponse)
+	err := c.cc.Invoke(ctx, Members_ListMembers_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *membersClient) RemoveMember(ctx context.Context, in *RemoveMemberRequest, opts ...grpc.CallOption) (*RemoveMemberResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(RemoveMemberResponse)
+	err := c.cc.Invoke(ctx, Members_RemoveMember_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// MembersServer is the server API for Members service.
+// All implementations must embed UnimplementedMembersServer
+// for forward compatibility.
+type MembersServer interface {
+	// GrantMember makes a member, or gives one another grant for the grant's organization.
+	GrantMember(context.Context, *GrantMemberRequest) (*GrantMemberResponse, error)
+	ListMembers(context.Context, *ListMembersRequest) (*ListMembersResponse, error)
+	RemoveMember(context.Context, *RemoveMemberRequest) (*RemoveMemberResponse, error)
+	mustEmbedUnimplementedMembersServer()
+}
+
+// UnimplementedMembersServer must be embedded to have
+// forward compatible implementations.
+//
+// NOTE: this should be embedded by value instead of pointer to avoid a nil
+// pointer dereference when methods are called.
+type UnimplementedMembersServer struct{}
+
+func (UnimplementedMembersServer) GrantMember(context.Context, *GrantMemberRequest) (*GrantMemberResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method GrantMember not implemented")
+}
+func (UnimplementedMembersServer) ListMembers(context.Context, *ListMembersRequest) (*ListMembersResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListMembers not implemented")
+}
+func (UnimplementedMembersServer) RemoveMember(context.Context, *RemoveMemberRequest) (*RemoveMemberResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method RemoveMember not implemented")
+}
+func (UnimplementedMembersServer) mustEmbedUnimplementedMembersServer() {}
+func (UnimplementedMembersServer) testEmbeddedByValue()                 {}
+
+// UnsafeMembersServer may be embedded to opt out of forward compatibility for this service.
+// Use of this interface is not recommended, as added methods to MembersServer will
+// result in compilation errors.
+type UnsafeMembersServer interface {
+	mustEmbedUnimplementedMembersServer()
+}
+
+func RegisterMembersServer(s grpc.ServiceRegistrar, srv MembersServer) {
+	// If the following call panics, it indicates UnimplementedMembersServer was
+	// embedded by pointer and is nil.  This will cause panics if an
+	// unimplemented method is ever invoked, so we test this at initialization
+	// time to prevent it from happening at runtime later due to I/O.
+	if t, ok := srv.(interface{ testEmbeddedByValue() }); ok {
+		t.testEmbeddedByValue()
+	}
+	s.RegisterService(&Members_ServiceDesc, srv)
+}
+
+func _Members_GrantMember_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GrantMemberRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MembersServer).GrantMember(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Members_GrantMember_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MembersServer).GrantMember(ctx, req.(*GrantMemberRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Members_ListMembers_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListMembersRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MembersServer).ListMembers(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Members_ListMembers_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MembersServer).ListMembers(ctx, req.(*ListMembersRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Members_RemoveMember_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RemoveMemberRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MembersServer).RemoveMember(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Members_RemoveMember_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MembersServer).RemoveMember(ctx, req.(*RemoveMemberRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+// Members_ServiceDesc is the grpc.ServiceDesc for Members service.
+// It's only intended for direct use with grpc.RegisterService,
+// and not to be introspected or modified (even as a copy)
+var Members_ServiceDesc = grpc.ServiceDesc{
+	ServiceName: "deployctl.v1.Members",
+	HandlerType: (*MembersServer)(nil),
+	Methods: []grpc.MethodDesc{
+		{
+			MethodName: "GrantMember",
+			Handler:    _Members_GrantMember_Handler,
+		},
+		{
+			MethodName: "ListMembers",
+			Handler:    _Members_ListMembers_Handler,
+		},
+		{
+			MethodName: "RemoveMember",
+			Handler:    _Members_RemoveMember_Handler,
+		},
+	},
+	Streams:  []grpc.StreamDesc{},
+	Metadata: "deployctl/v1/deployctl.proto",
+}
+
+const (
+	Audit_ReadAudit_FullMethodName = "/deployctl.v1.Audit/ReadAudit"
+)
+
+// AuditClient is the client API for Audit service.
+//
+// For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
+type AuditClient interface {
+	// ReadAudit streams the entries of the audit log that the request selects, the oldest first.
+	ReadAudit(ctx context.Context, in *ReadAuditRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ReadAuditResponse], error)
+}
+
+type auditClient struct {
+	cc grpc.ClientConnInterface
+}
+
+func NewAuditClient(cc grpc.ClientConnInterface) AuditClient {
+	return &auditClient{cc}
+}
+
+func (c *auditClient) ReadAudit(ctx context.Context, in *ReadAuditRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ReadAuditResponse], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &Audit_ServiceDesc.Streams[0], Audit_ReadAudit_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[ReadAuditRequest, ReadAuditResponse]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Audit_ReadAuditClient = grpc.ServerStreamingClient[ReadAuditResponse]
+
+// AuditServer is the server API for Audit service.
+// All implementations must embed UnimplementedAuditServer
+// for forward compatibility.
+type AuditServer interface {
+	// ReadAudit streams the entries of the audit log that the request selects, the oldest first.
+	ReadAudit(*ReadAuditRequest, grpc.ServerStreamingServer[ReadAuditResponse]) error
+	mustEmbedUnimplementedAuditServer()
+}
+
+// UnimplementedAuditServer must be embedded to have
+// forward compatible implementations.
+//
+// NOTE: this should be embedded by value instead of pointer to avoid a nil
+// pointer dereference when methods are called.
+type UnimplementedAuditServer struct{}
+
+func (UnimplementedAuditServer) ReadAudit(*ReadAuditRequest, grpc.ServerStreamingServer[ReadAuditResponse]) error {
+	return status.Error(codes.Unimplemented, "method ReadAudit not implemented")
+}
+func (UnimplementedAuditServer) mustEmbedUnimplementedAuditServer() {}
+func (UnimplementedAuditServer) testEmbeddedByValue()               {}
+
+// UnsafeAuditServer may be embedded to opt out of forward compatibility for this service.
+// Use of this interface is not recommended, as added methods to AuditServer will
+// result in compilation errors.
+type UnsafeAuditServer interface {
+	mustEmbedUnimplementedAuditServer()
+}
+
+func RegisterAuditServer(s grpc.ServiceRegistrar, srv AuditServer) {
+	// If the following call panics, it indicates UnimplementedAuditServer was
+	// embedded by pointer and is nil.  This will cause panics if an
+	// unimplemented method is ever invoked, so we test this at initialization
+	// time to prevent it from happening at runtime later due to I/O.
+	if t, ok := srv.(interface{ testEmbeddedByValue() }); ok {
+		t.testEmbeddedByValue()
+	}
+	s.RegisterService(&Audit_ServiceDesc, srv)
+}
+
+func _Audit_ReadAudit_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(ReadAuditRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(AuditServer).ReadAudit(m, &grpc.GenericServerStream[ReadAuditRequest, ReadAuditResponse]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Audit_ReadAuditServer = grpc.ServerStreamingServer[ReadAuditResponse]
+
+// Audit_ServiceDesc is the grpc.ServiceDesc for Audit service.
+// It's only intended for direct use with grpc.RegisterService,
+// and not to be introspected or modified (even as a copy)
+var Audit_ServiceDesc = grpc.ServiceDesc{
+	ServiceName: "deployctl.v1.Audit",
+	HandlerType: (*AuditServer)(nil),
+	Methods:     []grpc.MethodDesc{},
+	Streams: []grpc.StreamDesc{
+		{
+			StreamName:    "ReadAudit",
+			Handler:       _Audit_ReadAudit_Handler,
+			ServerStreams: true,
+		},
+	},
+	Metadata: "deployctl/v1/deployctl.proto",
+}
+
+const (
 	Schedules_CreateSchedule_FullMethodName = "/deployctl.v1.Schedules/CreateSchedule"
 	Schedules_ListSchedules_FullMethodName  = "/deployctl.v1.Schedules/ListSchedules"
 	Schedules_GetSchedule_FullMethodName    = "/deployctl.v1.Schedules/GetSchedule"

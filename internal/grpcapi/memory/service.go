@@ -47,6 +47,7 @@ type Service struct {
 	updates   map[string]*update
 	requests  map[string]deployments.Accepted
 	tokens    map[string]deployments.Token // by hash
+	members   map[string]deployments.Member
 	files     map[string][]byte
 	bundles   map[string]deployments.Manifest
 	schedules map[deployments.ScheduleName]*deployments.Schedule
@@ -54,6 +55,8 @@ type Service struct {
 	// Requests are all submissions that were accepted, Resolved all answers, in order.
 	Requests []deployments.UpdateRequest
 	Resolved []string
+	// Audited is the audit log.
+	Audited []deployments.AuditEntry
 }
 
 type stack struct {
@@ -76,7 +79,7 @@ var _ deployments.Service = (*Service)(nil)
 func New() *Service {
 	return &Service{
 		stacks: map[deployments.StackName]*stack{}, updates: map[string]*update{}, requests: map[string]deployments.Accepted{},
-		tokens: map[string]deployments.Token{}, files: map[string][]byte{}, bundles: map[string]deployments.Manifest{},
+		tokens: map[string]deployments.Token{}, members: map[string]deployments.Member{}, files: map[string][]byte{}, bundles: map[string]deployments.Manifest{},
 		schedules: map[deployments.ScheduleName]*deployments.Schedule{}, Drifted: map[deployments.StackName]deployments.Drift{},
 	}
 }

@@ -3,7 +3,6 @@ package memory
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -31,7 +30,7 @@ func (s *Service) ListStacks(_ context.Context, organization, project string) ([
 	defer s.mu.Unlock()
 	var list []deployments.StackInfo
 	for name, found := range s.stacks {
-		if name.Organization == organization && (project == "" || name.Project == project) {
+		if (organization == "" || name.Organization == organization) && (project == "" || name.Project == project) {
 			list = append(list, found.info)
 		}
 	}
@@ -167,54 +166,4 @@ func (s *Service) History(_ context.Context, name deployments.StackName, limit i
 		list[i].Kept = true
 	}
 	return list, nil
-}
-
-// CreateToken makes a token.
-func (s *Service) CreateToken(_ context.Context, name string) (string, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, t := range s.tokens {
-		if t.Name == name {
-			return "", deployments.Errorf(deployments.CodeExists, "there is a token %s already", name)
-		}
-	}
-	text := fmt.Sprintf("token-%d-%s", len(s.tokens), name)
-	s.tokens[digestOf([]byte(text))] = deployments.Token{Name: name, Created: begun}
-	return text, nil
-}
-
-// ListTokens lists tokens by name.
-func (s *Service) ListTokens(context.Context) ([]deployments.Token, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var list []deployments.Token
-	for _, t := range s.tokens {
-		list = append(list, t)
-	}
-	slices.SortFunc(list, func(a, b deployments.Token) int { return strings.Compare(a.Name, b.Name) })
-	return list, nil
-}
-
-// RemoveToken removes a token.
-func (s *Service) RemoveToken(_ context.Context, name string) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for hash, t := range s.tokens {
-		if t.Name == name {
-			delete(s.tokens, hash)
-			return nil
-		}
-	}
-	return deployments.Errorf(deployments.CodeNotFound, "there is no token %s", name)
-}
-
-// Authenticate is grpcapi's Authority.
-func (s *Service) Authenticate(_ context.Context, text string) (deployments.Token, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	t, ok := s.tokens[digestOf([]byte(text))]
-	if !ok {
-		return t, deployments.Errorf(deployments.CodeUnauthorized, "the service does not know this token")
-	}
-	return t, nil
 }

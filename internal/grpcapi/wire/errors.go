@@ -71,6 +71,13 @@ func FromError(err error) error {
 	return detailed.Err()
 }
 
+// WithNote adds a note, in parentheses, to the message of a status.
+func WithNote(err error, note string) error {
+	p := status.Convert(err).Proto()
+	p.Message += " (" + note + ")"
+	return status.FromProto(p).Err()
+}
+
 // ToError reads a status as a *deployments.Error.
 func ToError(err error) error {
 	if err == nil {

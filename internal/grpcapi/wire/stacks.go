@@ -46,17 +46,3 @@ func ToManifest(m *api.Manifest) deployments.Manifest {
 		return deployments.File{Path: f.GetPath(), Digest: f.GetDigest(), Mode: f.GetMode(), Size: f.GetSize()}
 	})}
 }
-
-// FromTokens writes a list of tokens.
-func FromTokens(list []deployments.Token) []*api.Token {
-	return each(list, func(t deployments.Token) *api.Token {
-		return &api.Token{Name: t.Name, Created: fromTime(t.Created), Used: fromTime(t.Used)}
-	})
-}
-
-// ToTokens reads a list of tokens.
-func ToTokens(list []*api.Token) []deployments.Token {
-	return each(list, func(t *api.Token) deployments.Token {
-		return deployments.Token{Name: t.GetName(), Created: toTime(t.GetCreated()), Used: toTime(t.GetUsed())}
-	})
-}

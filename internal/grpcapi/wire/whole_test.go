@@ -55,13 +55,30 @@ func travels[T any](t *testing.T, there func(T) T) {
 }
 
 func TestEveryFieldTravels(t *testing.T) {
-	travels(t, func(r deployments.UpdateRequest) deployments.UpdateRequest { return ToRequest(FromRequest(r)) })
+	travels(t, func(r deployments.UpdateRequest) deployments.UpdateRequest {
+		got := ToRequest(FromRequest(r))
+		if got.Authority != nil {
+			t.Errorf("a client sent its own authority, %+v", got.Authority)
+		}
+		got.Authority = r.Authority // set by the service
+		return got
+	})
 	travels(t, func(a deployments.Accepted) deployments.Accepted { return ToAccepted(FromAccepted(a)) })
 	travels(t, func(u deployments.UpdateInfo) deployments.UpdateInfo { return ToInfo(FromInfo(u)) })
 	travels(t, func(p deployments.Progress) deployments.Progress { return *toProgress(fromProgress(p)) })
 	travels(t, func(s deployments.StackInfo) deployments.StackInfo { return ToStackInfo(FromStackInfo(s)) })
 	travels(t, func(m deployments.Manifest) deployments.Manifest { return ToManifest(FromManifest(m)) })
-	travels(t, func(s deployments.Schedule) deployments.Schedule { return ToSchedule(FromSchedule(s)) })
+	travels(t, func(s deployments.Schedule) deployments.Schedule {
+		got := ToSchedule(FromSchedule(s))
+		if got.Authority != nil {
+			t.Errorf("a client sent its own authority, %+v", got.Authority)
+		}
+		got.Authority = s.Authority // set by the service
+		return got
+	})
+	travels(t, func(l []deployments.Member) []deployments.Member { return ToMembers(FromMembers(l)) })
+	travels(t, func(e deployments.AuditEntry) deployments.AuditEntry { return ToAuditEntry(FromAuditEntry(e)) })
+	travels(t, func(q deployments.AuditQuery) deployments.AuditQuery { return ToAuditQuery(FromAuditQuery(q)) })
 	travels(t, func(d deployments.Drift) deployments.Drift { return ToDrift(FromDrift(d)) })
 	travels(t, func(l []deployments.Token) []deployments.Token { return ToTokens(FromTokens(l)) })
 }

@@ -105,7 +105,7 @@ func NewApp(s *Surroundings) *cli.App {
 	commands := []*cli.Command{
 		upCommand(s), previewCommand(s), refreshCommand(s), destroyCommand(s),
 		cancelCommand(s), attachCommand(s), resolveCommand(s),
-		stackCommand(s), configCommand(s), scheduleCommand(s), driftCommand(s), tokenCommand(s),
+		stackCommand(s), configCommand(s), scheduleCommand(s), driftCommand(s), tokenCommand(s), memberCommand(s), auditCommand(s),
 	}
 	if s.More != nil {
 		commands = append(commands, s.More(s)...)

@@ -130,12 +130,38 @@ func TestTheStackOfTheFlagBeatsTheVariableBeatsTheSelection(t *testing.T) {
 
 func TestTokensAreShownOnce(t *testing.T) {
 	d := newDesk(t, nil)
-	text := strings.TrimSpace(d.must("token", "create", "ci"))
-	if got := d.must("token", "ls"); strings.Contains(got, text) || !strings.Contains(got, "ci") {
+	text := strings.TrimSpace(d.must("token", "create", "ci", "--role", "deployer", "--stacks", "shop/*", "--expires", "90d"))
+	if got := d.must("token", "ls"); strings.Contains(got, text) || !strings.Contains(got, "deployer of organization: shop/*") {
 		t.Errorf("listed\n%s", got)
 	}
-	d.refused(2, "cannot be the name of a token", "token", "create", "a/b")
+	d.refused(2, "cannot be the name of a token", "token", "create", "a/b", "--role", "viewer")
+	d.refused(2, "a token needs a role (--role), or a member", "token", "create", "bare")
+	d.refused(2, "is not a role", "token", "create", "root", "--role", "root")
+	d.refused(2, "is not a glob of stacks", "token", "create", "x", "--role", "viewer", "--stacks", "dev")
+	d.refused(2, "--stacks needs a role", "token", "create", "x", "--member", "ann", "--stacks", "shop/*")
 	d.must("token", "rm", "ci")
+}
+
+func TestAMemberHasARoleInEachOrganization(t *testing.T) {
+	d := newDesk(t, nil)
+	d.must("member", "add", "ann", "--role", "viewer")
+	d.must("member", "add", "ann", "--role", "admin", "--organization", "acme")
+	d.must("member", "add", "root", "--role", "admin", "--organization", "*")
+	got := d.must("member", "ls")
+	for _, want := range []string{"viewer of organization; admin of acme", "admin of every organization"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q is not in\n%s", want, got)
+		}
+	}
+	d.refused(2, "say what the member may do", "member", "add", "bob")
+	d.must("member", "rm", "ann", "--organization", "acme")
+	if got := d.must("member", "ls"); strings.Contains(got, "acme") {
+		t.Errorf("the role is still there:\n%s", got)
+	}
+	d.must("member", "rm", "ann", "--everywhere")
+	if got := d.must("member", "ls"); strings.Contains(got, "ann") {
+		t.Errorf("the member is still there:\n%s", got)
+	}
 }
 
 func TestSettingsNameTheirSourcesAndHideSecrets(t *testing.T) {

@@ -2,8 +2,11 @@ package command
 
 import (
 	"context"
+	"strings"
+	"time"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/settings"
 	"github.com/urfave/cli/v2"
 )
 
@@ -11,21 +14,62 @@ func tokenCommand(s *Surroundings) *cli.Command {
 	return &cli.Command{
 		Name: "token", Usage: "manage access tokens of the service",
 		Subcommands: []*cli.Command{
-			{Name: "create", Usage: "make a token and print it, once", ArgsUsage: "NAME", Flags: common(), Action: action(s, runTokenCreate)},
-			{Name: "ls", Usage: "list tokens", Flags: common(jsonFlag), Action: action(s, runTokenLs)},
-			{Name: "rm", Usage: "make a token useless", ArgsUsage: "NAME", Flags: common(), Action: action(s, runTokenRm)},
+			{
+				Name: "create", Usage: "create a token and print it: it is shown only once", ArgsUsage: "NAME",
+				Description: "A token has a role of its own, or its member's roles, or with both what both allow.",
+				Flags: common(append(grantFlags(),
+					&cli.StringFlag{Name: "member", Usage: "the `MEMBER` it belongs to"},
+					&cli.StringFlag{Name: "expires", Usage: "after this `DURATION`, such as 12h or 90d; not set: never"})...),
+				Action: action(s, runTokenCreate),
+			},
+			{Name: "ls", Usage: "list the tokens that you administer", Flags: common(jsonFlag), Action: action(s, runTokenLs)},
+			{Name: "rm", Usage: "revoke a token", ArgsUsage: "NAME", Flags: common(), Action: action(s, runTokenRm)},
 		},
 	}
 }
 
+// grantFlags say what somebody may do; in which organization is a setting.
+func grantFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: "role", Usage: "`ROLE`: viewer, deployer or admin; in the organization of --organization, or in all if that is '*'"},
+		&cli.StringSliceFlag{Name: "stacks", Usage: "only stacks that match this `GLOB` of PROJECT/STACK, such as 'shop/*'; may be repeated"},
+	}
+}
+
+// grant is what the flags say; nil without a role.
+func (s *session) grant() (*deployments.Grant, error) {
+	g := deployments.Grant{
+		Role: deployments.Role(s.flags.String("role")), Organization: s.settings.Get(settings.Organization), Stacks: s.flags.StringSlice("stacks"),
+	}
+	if g.Role == "" {
+		if len(g.Stacks) > 0 {
+			return nil, deployments.Errorf(deployments.CodeInvalid, "--stacks needs a role: name it with --role")
+		}
+		return nil, nil
+	}
+	return &g, g.Validate()
+}
+
 func runTokenCreate(ctx context.Context, s *session) error {
-	if err := deployments.ValidateName("token", s.flags.Args().First()); err != nil {
+	grant, err := s.grant()
+	if err != nil {
+		return err
+	}
+	token := deployments.Token{Name: s.flags.Args().First(), Member: s.flags.String("member"), Grant: grant}
+	if text := s.flags.String("expires"); text != "" {
+		after, err := duration("expires", text)
+		if err != nil {
+			return err
+		}
+		token.Expires = time.Now().Add(after)
+	}
+	if err := token.Validate(); err != nil {
 		return err
 	}
 	if err := s.connect(ctx); err != nil {
 		return err
 	}
-	text, err := s.service.CreateToken(ctx, s.flags.Args().First())
+	text, err := s.service.CreateToken(ctx, token)
 	if err != nil {
 		return err
 	}
@@ -45,11 +89,35 @@ func runTokenLs(ctx context.Context, s *session) error {
 	if s.flags.Bool("json") {
 		return s.sayJSON(list)
 	}
-	rows := [][]string{{"NAME", "CREATED", "USED"}}
+	rows := [][]string{{"NAME", "MEMBER", "MAY", "CREATED", "USED", "EXPIRES"}}
 	for _, t := range list {
-		rows = append(rows, []string{t.Name, when(t.Created), when(t.Used)})
+		rows = append(rows, []string{t.Name, t.Member, scopeText(t), when(t.Created), when(t.Used), when(t.Expires)})
 	}
 	return s.sayTable(rows)
+}
+
+// scopeText says what a token may do.
+func scopeText(t deployments.Token) string {
+	switch {
+	case t.Grant == nil && t.Member == "":
+		return "everything (it has no scope)"
+	case t.Grant == nil:
+		return "what its member may"
+	}
+	return grantText(*t.Grant)
+}
+
+// grantText says what a grant allows, such as "deployer of acme: shop/*".
+func grantText(g deployments.Grant) string {
+	organization := g.Organization
+	if organization == deployments.AnyOrganization {
+		organization = "every organization"
+	}
+	text := string(g.Role) + " of " + organization
+	if len(g.Stacks) > 0 {
+		text += ": " + strings.Join(g.Stacks, " ")
+	}
+	return text
 }
 
 func runTokenRm(ctx context.Context, s *session) error {

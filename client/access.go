@@ -1,0 +1,66 @@
+package client
+
+import (
+	"context"
+
+	api "github.com/deployctl/deployctl/api/deployctl/v1"
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/grpcapi/wire"
+)
+
+// CreateToken makes an access token; its text cannot be read again.
+func (c *Client) CreateToken(ctx context.Context, t deployments.Token) (string, error) {
+	m, err := once(ctx, c, c.tokens.CreateToken, wire.FromNewToken(t))
+	return m.GetText(), err
+}
+
+// ListTokens lists the access tokens that the caller administers.
+func (c *Client) ListTokens(ctx context.Context) ([]deployments.Token, error) {
+	m, err := repeat(ctx, c, c.tokens.ListTokens, &api.ListTokensRequest{})
+	return wire.ToTokens(m.GetTokens()), err
+}
+
+// RemoveToken makes a token useless.
+func (c *Client) RemoveToken(ctx context.Context, name string) error {
+	_, err := once(ctx, c, c.tokens.RemoveToken, &api.RemoveTokenRequest{Name: name})
+	return err
+}
+
+// GrantMember makes a member, or gives one another grant for the grant's organization.
+func (c *Client) GrantMember(ctx context.Context, name string, g deployments.Grant) error {
+	_, err := repeat(ctx, c, c.members.GrantMember, &api.GrantMemberRequest{Name: name, Grant: wire.FromGrant(g)})
+	return err
+}
+
+// ListMembers lists the members, with what they may do where the caller is an admin.
+func (c *Client) ListMembers(ctx context.Context) ([]deployments.Member, error) {
+	m, err := repeat(ctx, c, c.members.ListMembers, &api.ListMembersRequest{})
+	return wire.ToMembers(m.GetMembers()), err
+}
+
+// RemoveMember takes what a member may do in an organization; an empty organization means everywhere.
+func (c *Client) RemoveMember(ctx context.Context, name, organization string) error {
+	_, err := once(ctx, c, c.members.RemoveMember, &api.RemoveMemberRequest{Name: name, Organization: organization})
+	return err
+}
+
+// Audit sends the entries of the audit log that the query selects. It is not begun anew when the connection is lost.
+func (c *Client) Audit(ctx context.Context, q deployments.AuditQuery, fn func(deployments.AuditEntry) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if err := c.reach(ctx); err != nil {
+		return err
+	}
+	stream, err := c.audit.ReadAudit(ctx, wire.FromAuditQuery(q))
+	if err != nil {
+		return wire.ToError(err)
+	}
+	return wire.ToError(receive(stream.Recv, func(m *api.ReadAuditResponse) error {
+		for _, e := range m.GetEntries() {
+			if err := fn(wire.ToAuditEntry(e)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+}

@@ -1,0 +1,82 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/settings"
+	"github.com/urfave/cli/v2"
+)
+
+func auditCommand(s *Surroundings) *cli.Command {
+	return &cli.Command{
+		Name: "audit", Usage: "show who did what: the audit log",
+		Description: "Shows an organization's entries, the oldest first; --organization '*' shows all that you administer, " +
+			"and what is about no organization, such as calls with a wrong token.",
+		Flags: common(jsonFlag,
+			&cli.StringFlag{Name: "since", Usage: "entries of the last `DURATION`, such as 12h or 90d", Value: "7d"},
+			&cli.StringFlag{Name: "user", Usage: "entries of this `NAME` of a member or a token"},
+			&cli.StringFlag{Name: "stack", Aliases: []string{"s"}, Usage: "entries about this `STACK`, or PROJECT/STACK"}),
+		Action: action(s, runAudit),
+	}
+}
+
+func runAudit(ctx context.Context, s *session) error {
+	since, err := duration("since", s.flags.String("since"))
+	if err != nil {
+		return err
+	}
+	query := deployments.AuditQuery{
+		Organization: s.settings.Get(settings.Organization), Since: time.Now().Add(-since),
+		User: s.flags.String("user"), Stack: s.flags.String("stack"),
+	}
+	if err := s.connect(ctx); err != nil {
+		return err
+	}
+	entries := []deployments.AuditEntry{}
+	err = s.service.Audit(ctx, query, func(e deployments.AuditEntry) error {
+		entries = append(entries, e)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if s.flags.Bool("json") {
+		return s.sayJSON(entries)
+	}
+	rows := [][]string{{"TIME", "WHO", "FROM", "WHAT", "STACK", "ABOUT", "RESULT"}}
+	for _, e := range entries {
+		rows = append(rows, []string{when(e.Time), whoText(e), e.Peer, e.Method, e.Stack, aboutText(e), resultText(e)})
+	}
+	return s.sayTable(rows)
+}
+
+func whoText(e deployments.AuditEntry) string {
+	switch {
+	case e.Token == "":
+		return "unknown"
+	case e.Member != "":
+		return fmt.Sprintf("%s (%s)", e.Member, e.Token)
+	}
+	return e.Token
+}
+
+func aboutText(e deployments.AuditEntry) string {
+	if e.Secrets {
+		return "secrets shown " + e.Subject
+	}
+	return e.Subject
+}
+
+func resultText(e deployments.AuditEntry) string {
+	text := "ok"
+	if e.Code != "" {
+		text = string(e.Code)
+	}
+	if e.Repeated > 0 {
+		text += fmt.Sprintf(", and %d refused calls before it", e.Repeated)
+	}
+	return text
+}

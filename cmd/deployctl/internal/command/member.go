@@ -1,0 +1,79 @@
+package command
+
+import (
+	"context"
+	"strings"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/settings"
+	"github.com/urfave/cli/v2"
+)
+
+func memberCommand(s *Surroundings) *cli.Command {
+	return &cli.Command{
+		Name: "member", Usage: "manage who may do what",
+		Subcommands: []*cli.Command{
+			{
+				Name: "add", Usage: "add a member, or change a member's role in an organization", ArgsUsage: "NAME",
+				Flags: common(grantFlags()...), Action: action(s, runMemberAdd),
+			},
+			{Name: "ls", Usage: "list the members that you administer", Flags: common(jsonFlag), Action: action(s, runMemberLs)},
+			{
+				Name: "rm", Usage: "remove a member from an organization", ArgsUsage: "NAME",
+				Description: "A member who has no role left is gone, and their tokens are refused.",
+				Flags:       common(&cli.BoolFlag{Name: "everywhere", Usage: "from every organization"}), Action: action(s, runMemberRm),
+			},
+		},
+	}
+}
+
+func runMemberAdd(ctx context.Context, s *session) error {
+	grant, err := s.grant()
+	if err != nil {
+		return err
+	}
+	if grant == nil {
+		return deployments.Errorf(deployments.CodeInvalid, "say what the member may do: --role viewer, deployer or admin")
+	}
+	if err := s.connect(ctx); err != nil {
+		return err
+	}
+	if err := s.service.GrantMember(ctx, s.flags.Args().First(), *grant); err != nil {
+		return err
+	}
+	s.say("%s is %s.", s.flags.Args().First(), grantText(*grant))
+	return nil
+}
+
+func runMemberLs(ctx context.Context, s *session) error {
+	if err := s.connect(ctx); err != nil {
+		return err
+	}
+	list, err := s.service.ListMembers(ctx)
+	if err != nil {
+		return err
+	}
+	if s.flags.Bool("json") {
+		return s.sayJSON(list)
+	}
+	rows := [][]string{{"NAME", "MAY", "SINCE"}}
+	for _, m := range list {
+		var grants []string
+		for _, g := range m.Grants {
+			grants = append(grants, grantText(g))
+		}
+		rows = append(rows, []string{m.Name, strings.Join(grants, "; "), when(m.Created)})
+	}
+	return s.sayTable(rows)
+}
+
+func runMemberRm(ctx context.Context, s *session) error {
+	organization := s.settings.Get(settings.Organization)
+	if s.flags.Bool("everywhere") {
+		organization = ""
+	}
+	if err := s.connect(ctx); err != nil {
+		return err
+	}
+	return s.service.RemoveMember(ctx, s.flags.Args().First(), organization)
+}

@@ -1,0 +1,245 @@
+package grpcapi
+
+import (
+	"context"
+	"net"
+	"sync"
+	"time"
+
+	api "github.com/deployctl/deployctl/api/deployctl/v1"
+	"github.com/deployctl/deployctl/deployments"
+	"golang.org/x/sync/semaphore"
+	"golang.org/x/time/rate"
+	"google.golang.org/protobuf/proto"
+)
+
+// What one process serves at a time, and how fast. The memory that messages and contents take is bounded by readers and
+// budget together, whoever sends them.
+const (
+	maxConnections = 4096
+	maxStreams     = 100     // of one connection
+	windowSize     = 1 << 20 // of a stream: what is received of it before anybody reads
+
+	// readers is how many first messages are received at a time, each of up to MaxMessage. messagePatience is how long one may
+	// take, chunkPatience a later one.
+	readers         = 8
+	messagePatience = 20 * time.Second
+	chunkPatience   = time.Minute
+
+	// budget is for contents that are gathered, and for large messages while their calls last. A file is in memory twice, as
+	// it came and sealed; a deployment is also parsed.
+	budget         = 416 << 20
+	leastShare     = 16 << 20 // of a content: at least one chunk of it is in memory
+	largeMessage   = 1 << 20
+	parsedTimes    = 4
+	admitPatience  = 5 * time.Minute
+	lookups        = 64 // tokens that are looked up at a time
+	lookupPatience = 5 * time.Second
+
+	// A token may call this often, and so many times at once.
+	callsPerSecond, callBurst = 500, 2000
+	pacePatience              = 5 * time.Second
+
+	// From one address, wrong tokens are answered this often; more wait.
+	wrongPerSecond, wrongBurst = 2, 20
+	wrongPatience              = 5 * time.Second
+	waitingWrong               = 256 // that wait at a time; others are answered at once
+
+	maxLimiters = 10_000
+)
+
+// bounds keeps what a process spends on its callers bounded.
+type bounds struct {
+	budget, reading, looking, wrong *semaphore.Weighted
+
+	calls, failures limiters
+}
+
+func newBounds() *bounds {
+	return &bounds{
+		budget: semaphore.NewWeighted(budget), reading: semaphore.NewWeighted(readers), looking: semaphore.NewWeighted(lookups),
+		wrong:    semaphore.NewWeighted(waitingWrong),
+		calls:    limiters{limit: callsPerSecond, burst: callBurst},
+		failures: limiters{limit: wrongPerSecond, burst: wrongBurst},
+	}
+}
+
+// busy is the error about a bound that was reached; clients try again.
+func busy(what string) error {
+	return deployments.Errorf(deployments.CodeUnavailable, "the service is busy: %s; try again", what)
+}
+
+// acquire waits for a part of a semaphore, for as long as patience.
+func acquire(ctx context.Context, s *semaphore.Weighted, n int64, patience time.Duration) (release func(), err error) {
+	waiting, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	if err := s.Acquire(waiting, n); err != nil {
+		if ctx.Err() != nil {
+			return func() {}, ctx.Err()
+		}
+		return func() {}, busy("too much is sent to it at once")
+	}
+	return sync.OnceFunc(func() { s.Release(n) }), nil
+}
+
+// lookup waits until a token may be looked up.
+func (b *bounds) lookup(ctx context.Context) (done func(), err error) {
+	return acquire(ctx, b.looking, 1, lookupPatience)
+}
+
+// read waits until a first message may be received.
+func (b *bounds) read(ctx context.Context) (done func(), err error) {
+	return acquire(ctx, b.reading, 1, admitPatience)
+}
+
+// receive receives a message, or gives up when it takes too long. What goes on receiving then ends with the call.
+func (b *bounds) receive(ctx context.Context, patience time.Duration, recv func() error) error {
+	received := make(chan error, 1)
+	go func() { received <- recv() }()
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case err := <-received:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return busy("a message did not arrive whole in time")
+	}
+}
+
+// hold takes what the rest of a call needs from the budget, by its first message.
+func (b *bounds) hold(ctx context.Context, m proto.Message) (release func(), err error) {
+	var share int64
+	switch m := m.(type) {
+	case *api.PutFileRequest:
+		share = contentShare(m.GetSize(), 2)
+	case *api.ImportRequest:
+		share = contentShare(m.GetSize(), parsedTimes)
+	default:
+		if size := int64(proto.Size(m)); size > largeMessage {
+			share = min(parsedTimes*size, budget)
+		}
+	}
+	if share == 0 {
+		return func() {}, nil
+	}
+	return acquire(ctx, b.budget, share, admitPatience)
+}
+
+// contentShare is what a content of this size takes that is in memory several times; an older client does not say its size.
+func contentShare(size, times int64) int64 {
+	if size <= 0 || size > MaxContent {
+		size = MaxContent
+	}
+	return min(max(times*size, leastShare), budget)
+}
+
+// pace delays a call of a token that calls too often.
+func (b *bounds) pace(ctx context.Context, token string) error {
+	r := b.calls.of(token).Reserve()
+	if r.Delay() > pacePatience {
+		r.Cancel()
+		return busy("this token makes too many calls")
+	}
+	return sleep(ctx, r.Delay())
+}
+
+// slow delays the answer to a call without a right token.
+func (b *bounds) slow(ctx context.Context, host string) {
+	if !b.wrong.TryAcquire(1) {
+		return
+	}
+	defer b.wrong.Release(1)
+	_ = sleep(ctx, min(b.failures.of(host).Reserve().Delay(), wrongPatience)) // its caller has gone
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return nil
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// limiters has a limiter for each of many names, of which it remembers the latest.
+type limiters struct {
+	limit rate.Limit
+	burst int
+
+	mu    sync.Mutex
+	known map[string]*rate.Limiter
+}
+
+func (l *limiters) of(name string) *rate.Limiter {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if found, ok := l.known[name]; ok {
+		return found
+	}
+	if len(l.known) >= maxLimiters {
+		l.tidy()
+	}
+	if l.known == nil {
+		l.known = map[string]*rate.Limiter{}
+	}
+	made := rate.NewLimiter(l.limit, l.burst)
+	l.known[name] = made
+	return made
+}
+
+// tidy forgets the limiters that limit nobody at the time; if there are none, all.
+func (l *limiters) tidy() {
+	for name, limiter := range l.known {
+		if limiter.Tokens() >= float64(l.burst) {
+			delete(l.known, name)
+		}
+	}
+	if len(l.known) >= maxLimiters {
+		l.known = nil
+	}
+}
+
+// hostOf gives the host of HOST:PORT.
+func hostOf(address string) string {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return address
+	}
+	return host
+}
+
+// limited is a listener that closes connections beyond a number.
+type limited struct {
+	net.Listener
+	free *semaphore.Weighted
+}
+
+func (l limited) Accept() (net.Conn, error) {
+	for {
+		connection, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		if l.free.TryAcquire(1) {
+			return &counting{Conn: connection, closed: sync.OnceFunc(func() { l.free.Release(1) })}, nil
+		}
+		_ = connection.Close() // whoever it is tries again
+	}
+}
+
+type counting struct {
+	net.Conn
+	closed func()
+}
+
+func (c *counting) Close() error {
+	defer c.closed()
+	return c.Conn.Close()
+}

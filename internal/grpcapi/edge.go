@@ -1,0 +1,206 @@
+package grpcapi
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/grpcapi/wire"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+)
+
+// Auditor keeps the audit log.
+type Auditor interface {
+	// Record writes an entry. With now it returns when the entry is durable, else at once, and the entry is written soon.
+	Record(ctx context.Context, e deployments.AuditEntry, now bool) error
+}
+
+// edge is what every call goes through: it gets an id, its caller is found by the header alone before a message is read, its
+// first message is checked against the table of rules, and its end is translated, logged and recorded. A call that panics ends
+// alone.
+type edge struct {
+	authority Authority
+	auditor   Auditor
+	log       *slog.Logger
+	streams   context.Context // ends when streams shall end
+	unary     map[string]bool // methods that are one message each way; they may go on for a while when the service stops
+	bounds    *bounds
+}
+
+// requestHeader is the header of an answer that has the call's id.
+const requestHeader = "deployctl-request"
+
+// call is one call. As its own stream it admits the first message that it receives.
+type call struct {
+	grpc.ServerStream
+	ctx      context.Context
+	edge     *edge
+	rule     rule
+	full     string // the method's full name
+	method   string // such as Stacks/Export
+	caller   deployments.Caller
+	entry    deployments.AuditEntry
+	admitted bool
+	refused  error
+	release  []func()
+}
+
+func (c *call) Context() context.Context { return c.ctx }
+
+// serve is the interceptor of every method; see asStreams.
+func (e *edge) serve(srv any, s grpc.ServerStream, info *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
+	r := rules[info.FullMethod]
+	if r.scope == open {
+		return e.open(srv, s, info.FullMethod, handle)
+	}
+	c := &call{ServerStream: s, ctx: s.Context(), edge: e, rule: r, full: info.FullMethod, method: shortMethod(info.FullMethod)}
+	c.entry = deployments.AuditEntry{Time: time.Now().UTC(), Request: rand.Text()[:16], Method: c.method, Peer: peerOf(s.Context())}
+	_ = s.SetHeader(metadata.Pairs(requestHeader, c.entry.Request)) // it is a help only
+	err := e.run(c, srv, handle)
+	for _, release := range c.release {
+		release()
+	}
+	if err != nil && !e.unary[c.full] && e.streams.Err() != nil && s.Context().Err() == nil {
+		err = status.Error(codes.Unavailable, "the service is stopping")
+	}
+	return c.end(err)
+}
+
+// run authenticates the call and hands it to its method.
+func (e *edge) run(c *call, srv any, handle grpc.StreamHandler) (err error) {
+	defer func() {
+		if broken := recover(); broken != nil {
+			e.log.Error("call panicked", "request", c.entry.Request, "method", c.method, "panic", fmt.Sprint(broken), "stack", string(debug.Stack()))
+			err = fmt.Errorf("panic: %v", broken)
+		}
+	}()
+	if c.caller, c.refused = e.authenticate(c); c.refused != nil {
+		return c.refused
+	}
+	ctx, cancel := context.WithCancel(context.WithValue(c.ctx, callerKey{}, c.caller))
+	defer cancel()
+	if !e.unary[c.full] {
+		defer context.AfterFunc(e.streams, cancel)()
+	}
+	c.ctx = ctx
+	return handle(srv, c)
+}
+
+// open serves what needs no token.
+func (e *edge) open(srv any, s grpc.ServerStream, method string, handle grpc.StreamHandler) (err error) {
+	defer func() {
+		if broken := recover(); broken != nil {
+			e.log.Error("call panicked", "method", method, "panic", fmt.Sprint(broken), "stack", string(debug.Stack()))
+			err = status.Error(codes.Internal, "the service failed; its log says why")
+		}
+	}()
+	return handle(srv, s)
+}
+
+// authenticate finds the caller. Wrong tokens are slowed by their address, all calls of a token by that.
+func (e *edge) authenticate(c *call) (deployments.Caller, error) {
+	text, err := bearer(c.ctx)
+	if err != nil {
+		e.bounds.slow(c.ctx, hostOf(c.entry.Peer))
+		return deployments.Caller{}, err
+	}
+	done, err := e.bounds.lookup(c.ctx)
+	if err != nil {
+		return deployments.Caller{}, err
+	}
+	caller, err := e.authority.Authenticate(c.ctx, text)
+	done()
+	if err != nil {
+		if deployments.CodeOf(err) == deployments.CodeUnauthorized {
+			e.bounds.slow(c.ctx, hostOf(c.entry.Peer))
+		}
+		return caller, err
+	}
+	c.entry.Token, c.entry.Member = caller.Token, caller.Member
+	if service, _, _ := strings.Cut(c.method, "/"); caller.TokensOnly && service != "Tokens" && service != "Members" {
+		return caller, deployments.Errorf(deployments.CodeForbidden,
+			"the token that serve was started with may only manage tokens and members once there is an admin's token: use that one")
+	}
+	return caller, e.bounds.pace(c.ctx, caller.Token)
+}
+
+// RecvMsg receives a message; the first one is checked before the method sees it.
+func (c *call) RecvMsg(m any) error {
+	received, ok := m.(proto.Message)
+	if !ok {
+		return deployments.Errorf(deployments.CodeInternal, "%T is not a message", m)
+	}
+	if c.admitted {
+		return c.edge.bounds.receive(c.ctx, chunkPatience, func() error { return c.ServerStream.RecvMsg(m) })
+	}
+	done, err := c.edge.bounds.read(c.ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
+	if err := c.edge.bounds.receive(c.ctx, messagePatience, func() error { return c.ServerStream.RecvMsg(m) }); err != nil {
+		return err
+	}
+	c.admitted = true
+	if c.refused = c.admit(received); c.refused != nil {
+		return c.refused
+	}
+	release, err := c.edge.bounds.hold(c.ctx, received)
+	c.release = append(c.release, release)
+	return err
+}
+
+// admit checks the first message: what it says can be meant, and the caller may ask for it.
+func (c *call) admit(m proto.Message) error {
+	if err := printable(m.ProtoReflect()); err != nil {
+		return err
+	}
+	c.rule.about(m, &c.entry)
+	if err := c.rule.allow(c.caller, c.method, m); err != nil {
+		return err
+	}
+	return validate(m)
+}
+
+// end translates how the call ended, logs it, and records it when the audit log is to have it.
+func (c *call) end(err error) error {
+	translated := wire.FromError(err)
+	code := status.Code(translated)
+	if code == codes.Internal {
+		c.edge.log.Error("call failed", "request", c.entry.Request, "method", c.method, "error", err)
+		translated = wire.WithNote(translated, "request "+c.entry.Request)
+	}
+	if err != nil {
+		c.entry.Code, c.entry.Error = deployments.CodeOf(wire.ToError(translated)), status.Convert(translated).Message()
+	}
+	c.edge.log.Info("call", "request", c.entry.Request, "method", c.method, "code", code.String(), "token", c.entry.Token, "member", c.entry.Member,
+		"peer", c.entry.Peer, "organization", c.entry.Organization, "stack", c.entry.Stack, "took", time.Since(c.entry.Time).Round(time.Microsecond).String())
+	if c.edge.auditor == nil || c.rule.record == recordRefused && c.refused == nil {
+		return translated
+	}
+	now := c.rule.record == recordFirst && c.refused == nil && c.admitted
+	if failed := c.edge.auditor.Record(context.WithoutCancel(c.ctx), c.entry, now); failed != nil {
+		c.edge.log.Error("audit entry was not written", "entry", c.entry, "error", failed)
+	}
+	return translated
+}
+
+// shortMethod gives Stacks/Export of /deployctl.v1.Stacks/Export.
+func shortMethod(full string) string { return full[strings.LastIndexByte(full, '.')+1:] }
+
+func peerOf(ctx context.Context) string {
+	if p, ok := peer.FromContext(ctx); ok {
+		return p.Addr.String()
+	}
+	return ""
+}

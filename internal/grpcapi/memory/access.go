@@ -1,0 +1,127 @@
+package memory
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/deployctl/deployctl/deployments"
+)
+
+// CreateToken makes a token.
+func (s *Service) CreateToken(_ context.Context, t deployments.Token) (string, error) {
+	if err := t.Validate(); err != nil {
+		return "", err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, other := range s.tokens {
+		if other.Name == t.Name {
+			return "", deployments.Errorf(deployments.CodeExists, "there is a token %s already", t.Name)
+		}
+	}
+	text := fmt.Sprintf("token-%d-%s", len(s.tokens), t.Name)
+	t.Created = begun
+	s.tokens[digestOf([]byte(text))] = t
+	return text, nil
+}
+
+// ListTokens lists tokens by name.
+func (s *Service) ListTokens(context.Context) ([]deployments.Token, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.SortedFunc(maps.Values(s.tokens), func(a, b deployments.Token) int { return strings.Compare(a.Name, b.Name) }), nil
+}
+
+// RemoveToken removes a token.
+func (s *Service) RemoveToken(_ context.Context, name string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for hash, t := range s.tokens {
+		if t.Name == name {
+			delete(s.tokens, hash)
+			return nil
+		}
+	}
+	return deployments.Errorf(deployments.CodeNotFound, "there is no token %s", name)
+}
+
+// Authenticate is grpcapi's Authority.
+func (s *Service) Authenticate(_ context.Context, text string) (deployments.Caller, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t, ok := s.tokens[digestOf([]byte(text))]
+	if !ok || !t.Expires.IsZero() && t.Expires.Before(time.Now()) {
+		return deployments.Caller{}, deployments.Errorf(deployments.CodeUnauthorized, "the service does not know this token")
+	}
+	member := s.members[t.Member]
+	return deployments.Caller{Token: t.Name, Member: t.Member, Authority: deployments.AuthorityOf(t, member.Grants)}, nil
+}
+
+// GrantMember makes a member, or changes one.
+func (s *Service) GrantMember(_ context.Context, name string, g deployments.Grant) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m := s.members[name]
+	m.Name, m.Created = name, begun
+	m.Grants = append(without(m.Grants, g.Organization), g)
+	s.members[name] = m
+	return nil
+}
+
+// without gives the grants but those of an organization; an empty one means every one.
+func without(grants []deployments.Grant, organization string) []deployments.Grant {
+	return slices.DeleteFunc(slices.Clone(grants), func(g deployments.Grant) bool {
+		return organization == "" || g.Organization == organization
+	})
+}
+
+// ListMembers lists members by name.
+func (s *Service) ListMembers(context.Context) ([]deployments.Member, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.SortedFunc(maps.Values(s.members), func(a, b deployments.Member) int { return strings.Compare(a.Name, b.Name) }), nil
+}
+
+// RemoveMember takes what a member may do.
+func (s *Service) RemoveMember(_ context.Context, name, organization string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m, ok := s.members[name]
+	if !ok {
+		return deployments.Errorf(deployments.CodeNotFound, "there is no member %s", name)
+	}
+	if m.Grants = without(m.Grants, organization); len(m.Grants) == 0 {
+		delete(s.members, name)
+		return nil
+	}
+	s.members[name] = m
+	return nil
+}
+
+// Record is grpcapi's Auditor.
+func (s *Service) Record(_ context.Context, e deployments.AuditEntry, _ bool) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.Audited = append(s.Audited, e)
+	return nil
+}
+
+// Audit sends what Record has recorded.
+func (s *Service) Audit(_ context.Context, q deployments.AuditQuery, fn func(deployments.AuditEntry) error) error {
+	s.mu.Lock()
+	entries := slices.Clone(s.Audited)
+	s.mu.Unlock()
+	for _, e := range entries {
+		if !q.Selects(e) {
+			continue
+		}
+		if err := fn(e); err != nil {
+			return err
+		}
+	}
+	return nil
+}

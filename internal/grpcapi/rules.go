@@ -1,0 +1,283 @@
+package grpcapi
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	api "github.com/deployctl/deployctl/api/deployctl/v1"
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/grpcapi/wire"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
+)
+
+// scope says what the role of a rule is needed on.
+type scope int
+
+const (
+	// onStack: on each stack that the fields of touches name. A stack that the caller may not even see looks not found.
+	onStack scope = iota
+	// onNewStack: the same, and the last of touches names a stack that is to be made, which is refused as forbidden.
+	onNewStack
+	// onAny: on anything. The method answers with what the caller may see, and touches only that.
+	onAny
+	// open: no token is needed.
+	open
+)
+
+// record says when the audit log has a call.
+type record int
+
+const (
+	recordRefused record = iota // only when the caller may not
+	recordSoon                  // within a second
+	recordFirst                 // before the caller is answered
+)
+
+// rule is what the API demands of a call of one method. A method without a rule is not served.
+type rule struct {
+	role    deployments.Role
+	scope   scope
+	touches []string // paths of fields of its first message that are a StackName
+	// raised is a field that, when it is true, makes the call need the role to. It is about secrets when secrets says so.
+	raised string
+	to     deployments.Role
+	record record
+	// subject are paths of fields that the audit log has.
+	subject []string
+	secrets bool
+}
+
+const (
+	viewer   = deployments.RoleViewer
+	deployer = deployments.RoleDeployer
+	admin    = deployments.RoleAdmin
+)
+
+func stack(paths ...string) []string   { return paths }
+func subject(paths ...string) []string { return paths }
+
+// rules has a line for each method of the API: from it the check and its test are made.
+var rules = map[string]rule{
+	api.Deployments_Submit_FullMethodName: {
+		role: deployer, touches: stack("stack"), record: recordFirst, subject: subject("kind", "request_id", "dry_run"),
+	},
+	api.Deployments_Watch_FullMethodName: {role: viewer, touches: stack("update.stack")},
+	api.Deployments_Cancel_FullMethodName: {
+		role: deployer, touches: stack("update.stack"), record: recordFirst, subject: subject("update.version", "forced"),
+	},
+	api.Deployments_Resolve_FullMethodName: {
+		role: deployer, touches: stack("update.stack"), record: recordFirst, subject: subject("update.version", "urn"),
+	},
+
+	api.Stacks_CreateStack_FullMethodName: {role: deployer, scope: onNewStack, touches: stack("stack"), record: recordFirst},
+	api.Stacks_ListStacks_FullMethodName:  {role: viewer, scope: onAny},
+	api.Stacks_GetStack_FullMethodName:    {role: viewer, touches: stack("stack")},
+	api.Stacks_RemoveStack_FullMethodName: {
+		role: deployer, touches: stack("stack"), raised: "force", to: admin, record: recordFirst, subject: subject("force"),
+	},
+	api.Stacks_RenameStack_FullMethodName: {
+		role: deployer, scope: onNewStack, touches: stack("from", "to"), record: recordFirst, subject: subject("to.project", "to.stack"),
+	},
+	api.Stacks_TagStack_FullMethodName: {role: deployer, touches: stack("stack"), record: recordFirst},
+	api.Stacks_Export_FullMethodName: {
+		role: viewer, touches: stack("stack"), raised: "show_secrets", to: deployer, secrets: true, record: recordSoon, subject: subject("version"),
+	},
+	api.Stacks_Import_FullMethodName:  {role: deployer, touches: stack("stack"), record: recordFirst},
+	api.Stacks_Restore_FullMethodName: {role: deployer, touches: stack("stack"), record: recordFirst, subject: subject("version")},
+	api.Stacks_Recover_FullMethodName: {role: deployer, touches: stack("stack"), record: recordFirst},
+	api.Stacks_History_FullMethodName: {role: viewer, touches: stack("stack")},
+	api.Stacks_Encrypt_FullMethodName: {role: deployer, touches: stack("stack")},
+	api.Stacks_Decrypt_FullMethodName: {role: deployer, touches: stack("stack"), secrets: true, record: recordSoon},
+
+	api.Bundles_Missing_FullMethodName:     {role: deployer, touches: stack("stack")},
+	api.Bundles_PutFile_FullMethodName:     {role: deployer, touches: stack("stack")},
+	api.Bundles_PutManifest_FullMethodName: {role: deployer, touches: stack("stack")},
+
+	api.Tokens_CreateToken_FullMethodName: {
+		role: admin, scope: onAny, record: recordFirst, subject: subject("name", "member", "grant.role", "grant.organization"),
+	},
+	api.Tokens_ListTokens_FullMethodName:  {role: admin, scope: onAny},
+	api.Tokens_RemoveToken_FullMethodName: {role: admin, scope: onAny, record: recordFirst, subject: subject("name")},
+	api.Members_GrantMember_FullMethodName: {
+		role: admin, scope: onAny, record: recordFirst, subject: subject("name", "grant.role", "grant.organization"),
+	},
+	api.Members_ListMembers_FullMethodName: {role: admin, scope: onAny},
+	api.Members_RemoveMember_FullMethodName: {
+		role: admin, scope: onAny, record: recordFirst, subject: subject("name", "organization"),
+	},
+	api.Audit_ReadAudit_FullMethodName: {role: admin, scope: onAny, record: recordSoon, subject: subject("organization", "user", "stack")},
+
+	api.Schedules_CreateSchedule_FullMethodName: {
+		role: deployer, touches: stack("schedule.name.stack"), record: recordFirst, subject: subject("schedule.name.name", "schedule.kind"),
+	},
+	api.Schedules_ListSchedules_FullMethodName: {role: viewer, touches: stack("stack")},
+	api.Schedules_GetSchedule_FullMethodName:   {role: viewer, touches: stack("name.stack")},
+	api.Schedules_RemoveSchedule_FullMethodName: {
+		role: deployer, touches: stack("name.stack"), record: recordFirst, subject: subject("name.name"),
+	},
+	api.Schedules_PauseSchedule_FullMethodName: {
+		role: deployer, touches: stack("name.stack"), record: recordFirst, subject: subject("name.name", "paused"),
+	},
+	api.Schedules_RunSchedule_FullMethodName: {
+		role: deployer, touches: stack("name.stack"), record: recordFirst, subject: subject("name.name"),
+	},
+	api.Schedules_ScheduleRuns_FullMethodName: {role: viewer, touches: stack("name.stack")},
+	api.Schedules_GetDrift_FullMethodName:     {role: viewer, touches: stack("stack")},
+
+	grpc_health_v1.Health_Check_FullMethodName: {scope: open},
+	grpc_health_v1.Health_List_FullMethodName:  {scope: open},
+	grpc_health_v1.Health_Watch_FullMethodName: {scope: open},
+}
+
+// needs gives the role that a call with this first message needs.
+func (r rule) needs(m proto.Message) deployments.Role {
+	if r.isRaised(m) {
+		return r.to
+	}
+	return r.role
+}
+
+func (r rule) isRaised(m proto.Message) bool {
+	return r.raised != "" && m.ProtoReflect().Get(m.ProtoReflect().Descriptor().Fields().ByName(protoreflect.Name(r.raised))).Bool()
+}
+
+// stacks gives the stacks that a first message names.
+func (r rule) stacks(m proto.Message) []deployments.StackName {
+	var names []deployments.StackName
+	for _, path := range r.touches {
+		name, _ := at(m.ProtoReflect(), path).Message().Interface().(*api.StackName)
+		names = append(names, wire.ToStack(name))
+	}
+	return names
+}
+
+// at gives the value of the field at a path such as "update.stack".
+func at(m protoreflect.Message, path string) protoreflect.Value {
+	name, rest, deeper := strings.Cut(path, ".")
+	value := m.Get(m.Descriptor().Fields().ByName(protoreflect.Name(name)))
+	if deeper {
+		return at(value.Message(), rest)
+	}
+	return value
+}
+
+// allow reports why the caller may not make the call, if so: CodeForbidden, or CodeNotFound for a stack that they may not see.
+func (r rule) allow(caller deployments.Caller, method string, m proto.Message) error {
+	role := r.needs(m)
+	if r.scope == onAny {
+		if caller.Has(role) {
+			return nil
+		}
+		return deployments.Errorf(deployments.CodeForbidden, "%s needs the role %s, which this token does not have", method, role)
+	}
+	names := r.stacks(m)
+	for i, name := range names {
+		if err := name.Validate(); err != nil {
+			return err
+		}
+		made := r.scope == onNewStack && i == len(names)-1
+		switch {
+		case caller.May(role, name):
+		case made || caller.May(viewer, name):
+			return deployments.Errorf(deployments.CodeForbidden,
+				"%s needs the role %s on %s, which this token does not have: ask an admin of %s for it", method, role, name, name.Organization)
+		default:
+			return deployments.NoStack(name)
+		}
+	}
+	return nil
+}
+
+// about fills an entry of the audit log from the first message.
+func (r rule) about(m proto.Message, e *deployments.AuditEntry) {
+	if names := r.stacks(m); len(names) > 0 {
+		e.Organization, e.Stack = names[0].Organization, names[0].Project+"/"+names[0].Stack
+	}
+	switch m := m.(type) {
+	case *api.CreateTokenRequest:
+		e.Organization = m.GetGrant().GetOrganization()
+	case *api.GrantMemberRequest:
+		e.Organization = m.GetGrant().GetOrganization()
+	case *api.RemoveMemberRequest:
+		e.Organization = m.GetOrganization()
+	case *api.ReadAuditRequest:
+		e.Organization = m.GetOrganization()
+	}
+	if deployments.ValidateName("organization", e.Organization) != nil {
+		e.Organization = ""
+	}
+	e.Secrets = r.secrets && (r.raised == "" || r.isRaised(m))
+	var about []string
+	for _, path := range r.subject {
+		if text := fmt.Sprint(at(m.ProtoReflect(), path).Interface()); text != "" && text != "false" && text != "0" {
+			about = append(about, path[strings.LastIndexByte(path, '.')+1:]+"="+text)
+		}
+	}
+	e.Subject = strings.Join(about, " ")
+}
+
+// checkRules reports a method that has no rule, a rule that has no method, and a path that its message does not have.
+func checkRules(services map[string]grpc.ServiceInfo) error {
+	rest := maps.Clone(rules)
+	for service, info := range services {
+		for _, m := range info.Methods {
+			full := "/" + service + "/" + m.Name
+			r, ok := rest[full]
+			if !ok {
+				return deployments.Errorf(deployments.CodeInternal, "the method %s has no rule, so nobody may call it: add one to the table", full)
+			}
+			if err := r.check(service, m.Name); err != nil {
+				return err
+			}
+			delete(rest, full)
+		}
+	}
+	if len(rest) > 0 {
+		return deployments.Errorf(deployments.CodeInternal, "there are rules for methods that are not served: %v", slices.Sorted(maps.Keys(rest)))
+	}
+	return nil
+}
+
+// check reports what of a rule does not fit its method.
+func (r rule) check(service, method string) error {
+	input, err := inputOf(service, method)
+	if err != nil {
+		return err
+	}
+	if stacked := r.scope == onStack || r.scope == onNewStack; stacked != (len(r.touches) > 0) || (r.scope != open) != (r.role != "") {
+		return deployments.Errorf(deployments.CodeInternal, "the rule of %s/%s does not say what it touches, or which role it needs", service, method)
+	}
+	for _, path := range slices.Concat(r.touches, r.subject) {
+		message := input
+		for name := range strings.SplitSeq(path, ".") {
+			var field protoreflect.FieldDescriptor
+			if message != nil {
+				field = message.Fields().ByName(protoreflect.Name(name))
+			}
+			if field == nil {
+				return deployments.Errorf(deployments.CodeInternal, "%s/%s has no field %s, which its rule names", service, method, path)
+			}
+			message = field.Message()
+		}
+	}
+	return nil
+}
+
+// inputOf describes a method's messages.
+func inputOf(service, method string) (protoreflect.MessageDescriptor, error) {
+	found, err := protoregistry.GlobalFiles.FindDescriptorByName(protoreflect.FullName(service))
+	if err != nil {
+		return nil, err
+	}
+	described, ok := found.(protoreflect.ServiceDescriptor)
+	if !ok || described.Methods().ByName(protoreflect.Name(method)) == nil {
+		return nil, deployments.Errorf(deployments.CodeInternal, "there is no description of %s/%s", service, method)
+	}
+	return described.Methods().ByName(protoreflect.Name(method)).Input(), nil
+}

@@ -1,0 +1,295 @@
+package grpcapi
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"maps"
+	"net"
+	"slices"
+	"strings"
+	"testing"
+
+	api "github.com/deployctl/deployctl/api/deployctl/v1"
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/grpcapi/memory"
+	"github.com/deployctl/deployctl/internal/grpcapi/wire"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
+)
+
+// tokensByText is an authority for tests.
+type tokensByText map[string]deployments.Caller
+
+func (t tokensByText) Authenticate(_ context.Context, text string) (deployments.Caller, error) {
+	caller, ok := t[text]
+	if !ok {
+		return caller, deployments.Errorf(deployments.CodeUnauthorized, "unknown")
+	}
+	return caller, nil
+}
+
+// serving serves the API with every method in the place of its own answered by reached, if that is not nil.
+func serving(t *testing.T, c Config, reached grpc.StreamHandler) *grpc.ClientConn {
+	t.Helper()
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if reached == nil {
+		ctx, cancel := context.WithCancel(context.Background())
+		done := make(chan error, 1)
+		go func() { done <- Serve(ctx, listener, c) }()
+		t.Cleanup(func() {
+			cancel()
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+		})
+	} else {
+		edge := &edge{authority: c.Authority, auditor: c.Auditor, log: c.Log, streams: context.Background(), bounds: newBounds()}
+		server := grpc.NewServer(grpc.StreamInterceptor(edge.serve))
+		byService := map[string][]grpc.StreamDesc{}
+		for full := range rules {
+			service, method, _ := strings.Cut(full[1:], "/")
+			byService[service] = append(byService[service], grpc.StreamDesc{StreamName: method, Handler: reached})
+		}
+		for service, methods := range byService {
+			server.RegisterService(&grpc.ServiceDesc{ServiceName: service, HandlerType: (*any)(nil), Streams: methods}, nil)
+		}
+		go func() { _ = server.Serve(listener) }()
+		t.Cleanup(server.Stop)
+	}
+	connection, err := grpc.NewClient(listener.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithDefaultCallOptions(grpc.MaxCallSendMsgSize(64<<20)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = connection.Close() })
+	return connection
+}
+
+// messageOf makes the empty first message of a method.
+func messageOf(t testing.TB, full string) proto.Message {
+	t.Helper()
+	service, method, _ := strings.Cut(full[1:], "/")
+	input, err := inputOf(service, method)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kind, err := protoregistry.GlobalTypes.FindMessageByName(input.FullName())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return kind.New().Interface()
+}
+
+// assign sets the field at a path.
+func assign(m protoreflect.Message, path string, value protoreflect.Value) {
+	name, rest, deeper := strings.Cut(path, ".")
+	field := m.Descriptor().Fields().ByName(protoreflect.Name(name))
+	if deeper {
+		assign(m.Mutable(field).Message(), rest, value)
+		return
+	}
+	m.Set(field, value)
+}
+
+// invoke makes a call with one message, and gives its status.
+func invoke(t testing.TB, c *grpc.ClientConn, full, token string, m proto.Message) *status.Status {
+	t.Helper()
+	ctx, cancel := context.WithCancel(metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer "+token))
+	defer cancel()
+	stream, err := c.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, full)
+	if err != nil {
+		return status.Convert(err)
+	}
+	if err := stream.SendMsg(m); err != nil && !errors.Is(err, io.EOF) {
+		return status.Convert(err)
+	}
+	_ = stream.CloseSend()
+	for {
+		if err := stream.RecvMsg(&api.ErrorDetail{}); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return status.Convert(err)
+		}
+	}
+}
+
+// reached is a method that answers that its message came through.
+func reached(srv any, s grpc.ServerStream) error {
+	full, _ := grpc.MethodFromServerStream(s)
+	service, method, _ := strings.Cut(full[1:], "/")
+	input, err := inputOf(service, method)
+	if err != nil {
+		return err
+	}
+	kind, err := protoregistry.GlobalTypes.FindMessageByName(input.FullName())
+	if err != nil {
+		return err
+	}
+	if err := s.RecvMsg(kind.New().Interface()); err != nil {
+		return err
+	}
+	return status.Error(codes.Aborted, "reached")
+}
+
+var (
+	own     = deployments.StackName{Organization: "acme", Project: "shop", Stack: "dev"}
+	sister  = deployments.StackName{Organization: "acme", Project: "pay", Stack: "dev"}
+	foreign = deployments.StackName{Organization: "initech", Project: "shop", Stack: "dev"}
+)
+
+// callers have each role on shop/* of acme.
+func callers() tokensByText {
+	known := tokensByText{"nothing": {Token: "nothing"}}
+	for _, role := range []deployments.Role{viewer, deployer, admin} {
+		grant := deployments.Grant{Role: role, Organization: "acme", Stacks: []string{"shop/*"}}
+		known[string(role)] = deployments.Caller{Token: string(role), Authority: deployments.Authority{Grants: [][]deployments.Grant{{grant}}}}
+	}
+	return known
+}
+
+func TestEachMethodIsForThoseWhomItsRuleNames(t *testing.T) {
+	known := callers()
+	connection := serving(t, Config{Authority: known}, reached)
+	for full, r := range rules {
+		if r.scope == open {
+			continue
+		}
+		for _, raised := range []bool{false, r.raised != ""} {
+			for token, caller := range known {
+				for _, name := range []deployments.StackName{own, sister, foreign} {
+					m := messageOf(t, full)
+					for _, path := range r.touches {
+						assign(m.ProtoReflect(), path, protoreflect.ValueOfMessage(wire.FromStack(name).ProtoReflect()))
+					}
+					if raised {
+						assign(m.ProtoReflect(), r.raised, protoreflect.ValueOfBool(true))
+					}
+					got := invoke(t, connection, full, token, m).Code()
+					if got == codes.InvalidArgument {
+						got = codes.Aborted // it was admitted, and then the message had nothing else in it
+					}
+					if want := expected(r, caller, name, raised); got != want {
+						t.Errorf("%s of %s by %s (raised %v): %s, want %s", shortMethod(full), name, token, raised, got, want)
+					}
+				}
+			}
+		}
+	}
+}
+
+// expected is what becomes of a call, worked out from the caller's one grant by hand: shop/* of acme.
+func expected(r rule, caller deployments.Caller, name deployments.StackName, raised bool) codes.Code {
+	has, needs := slices.Index([]string{"nothing", "viewer", "deployer", "admin"}, caller.Token), map[deployments.Role]int{viewer: 1, deployer: 2, admin: 3}[r.role]
+	if raised {
+		needs = map[deployments.Role]int{viewer: 1, deployer: 2, admin: 3}[r.to]
+	}
+	switch {
+	case r.scope == onAny && has < needs:
+		return codes.PermissionDenied
+	case r.scope == onAny:
+		return codes.Aborted
+	case name != own || has == 0:
+		if r.scope == onNewStack && len(r.touches) == 1 {
+			return codes.PermissionDenied // there is nothing to be hidden
+		}
+		return codes.NotFound
+	case has < needs:
+		return codes.PermissionDenied
+	}
+	return codes.Aborted
+}
+
+// TestWhichRoleAMethodNeeds is the table once more, in words: a rule that is weakened is noticed.
+func TestWhichRoleAMethodNeeds(t *testing.T) {
+	want := map[deployments.Role]string{
+		viewer: "Deployments/Watch Schedules/GetDrift Schedules/GetSchedule Schedules/ListSchedules Schedules/ScheduleRuns " +
+			"Stacks/Export Stacks/GetStack Stacks/History Stacks/ListStacks",
+		deployer: "Bundles/Missing Bundles/PutFile Bundles/PutManifest Deployments/Cancel Deployments/Resolve Deployments/Submit " +
+			"Schedules/CreateSchedule Schedules/PauseSchedule Schedules/RemoveSchedule Schedules/RunSchedule " +
+			"Stacks/CreateStack Stacks/Decrypt Stacks/Encrypt Stacks/Import Stacks/Recover Stacks/RemoveStack Stacks/RenameStack " +
+			"Stacks/Restore Stacks/TagStack",
+		admin: "Audit/ReadAudit Members/GrantMember Members/ListMembers Members/RemoveMember Tokens/CreateToken Tokens/ListTokens Tokens/RemoveToken",
+		"":    "Health/Check Health/List Health/Watch",
+	}
+	got := map[deployments.Role][]string{}
+	for _, full := range slices.Sorted(maps.Keys(rules)) {
+		got[rules[full].role] = append(got[rules[full].role], shortMethod(full))
+	}
+	for role, methods := range want {
+		if have := strings.Join(got[role], " "); have != methods {
+			t.Errorf("%s:\n%s\nwant\n%s", role, have, methods)
+		}
+	}
+	for full, to := range map[string]deployments.Role{
+		api.Stacks_Export_FullMethodName: deployer, api.Stacks_RemoveStack_FullMethodName: admin,
+	} {
+		if rules[full].to != to || rules[full].raised == "" {
+			t.Errorf("%s is raised to %q by %q", full, rules[full].to, rules[full].raised)
+		}
+	}
+	for full, r := range rules {
+		if r.role == deployer && r.record != recordFirst && !strings.Contains(full, "Bundles") && !strings.HasSuffix(full, "crypt") {
+			t.Errorf("%s changes something and is not in the audit log before it is answered", full)
+		}
+	}
+}
+
+func TestAMethodWithoutARuleIsNotServed(t *testing.T) {
+	left := rules[api.Stacks_Export_FullMethodName]
+	delete(rules, api.Stacks_Export_FullMethodName)
+	defer func() { rules[api.Stacks_Export_FullMethodName] = left }()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = Serve(t.Context(), listener, Config{Service: memory.New(), Authority: callers()})
+	if err == nil || !strings.Contains(err.Error(), "Stacks/Export has no rule") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestAForbiddenStackLooksLikeOneThatIsNotThere(t *testing.T) {
+	service := memory.New()
+	for _, name := range []deployments.StackName{own, sister, foreign} {
+		if err := service.CreateStack(t.Context(), name, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	connection := serving(t, Config{Service: service, Authority: callers()}, nil)
+	gone := foreign
+	gone.Stack = "gone"
+	for full, r := range rules {
+		if len(r.touches) == 0 || r.scope == onNewStack {
+			continue
+		}
+		text := func(name deployments.StackName) string {
+			m := messageOf(t, full)
+			for _, path := range r.touches {
+				assign(m.ProtoReflect(), path, protoreflect.ValueOfMessage(wire.FromStack(name).ProtoReflect()))
+			}
+			s := invoke(t, connection, full, "admin", m)
+			return s.Code().String() + " " + strings.ReplaceAll(s.Message(), name.String(), "NAME")
+		}
+		if there, not := text(foreign), text(gone); there != not || !strings.HasPrefix(there, "NotFound there is no stack NAME") {
+			t.Errorf("%s says %q of a stack that is there, %q of one that is not", full, there, not)
+		}
+	}
+	list, err := api.NewStacksClient(connection).ListStacks(metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer viewer"), &api.ListStacksRequest{})
+	if err != nil || len(list.GetStacks()) != 1 || wire.ToStack(list.GetStacks()[0].GetStack()) != own {
+		t.Errorf("the list shows %v, %v", list.GetStacks(), err)
+	}
+}

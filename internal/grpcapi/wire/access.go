@@ -1,0 +1,103 @@
+package wire
+
+import (
+	api "github.com/deployctl/deployctl/api/deployctl/v1"
+	"github.com/deployctl/deployctl/deployments"
+)
+
+// FromGrant writes a grant.
+func FromGrant(g deployments.Grant) *api.Grant {
+	return &api.Grant{Role: string(g.Role), Organization: g.Organization, Stacks: g.Stacks}
+}
+
+// ToGrant reads a grant.
+func ToGrant(m *api.Grant) deployments.Grant {
+	return deployments.Grant{Role: deployments.Role(m.GetRole()), Organization: m.GetOrganization(), Stacks: m.GetStacks()}
+}
+
+func fromGrantPointer(g *deployments.Grant) *api.Grant {
+	if g == nil {
+		return nil
+	}
+	return FromGrant(*g)
+}
+
+func toGrantPointer(m *api.Grant) *deployments.Grant {
+	if m == nil {
+		return nil
+	}
+	g := ToGrant(m)
+	return &g
+}
+
+// FromNewToken writes what a token is to be.
+func FromNewToken(t deployments.Token) *api.CreateTokenRequest {
+	return &api.CreateTokenRequest{Name: t.Name, Member: t.Member, Grant: fromGrantPointer(t.Grant), Expires: fromTime(t.Expires)}
+}
+
+// ToNewToken reads what a token is to be.
+func ToNewToken(m *api.CreateTokenRequest) deployments.Token {
+	return deployments.Token{Name: m.GetName(), Member: m.GetMember(), Grant: toGrantPointer(m.GetGrant()), Expires: toTime(m.GetExpires())}
+}
+
+// FromTokens writes a list of tokens.
+func FromTokens(list []deployments.Token) []*api.Token {
+	return each(list, func(t deployments.Token) *api.Token {
+		return &api.Token{
+			Name: t.Name, Member: t.Member, Grant: fromGrantPointer(t.Grant),
+			Created: fromTime(t.Created), Expires: fromTime(t.Expires), Used: fromTime(t.Used),
+		}
+	})
+}
+
+// ToTokens reads a list of tokens.
+func ToTokens(list []*api.Token) []deployments.Token {
+	return each(list, func(t *api.Token) deployments.Token {
+		return deployments.Token{
+			Name: t.GetName(), Member: t.GetMember(), Grant: toGrantPointer(t.GetGrant()),
+			Created: toTime(t.GetCreated()), Expires: toTime(t.GetExpires()), Used: toTime(t.GetUsed()),
+		}
+	})
+}
+
+// FromMembers writes a list of members.
+func FromMembers(list []deployments.Member) []*api.Member {
+	return each(list, func(m deployments.Member) *api.Member {
+		return &api.Member{Name: m.Name, Grants: each(m.Grants, FromGrant), Created: fromTime(m.Created)}
+	})
+}
+
+// ToMembers reads a list of members.
+func ToMembers(list []*api.Member) []deployments.Member {
+	return each(list, func(m *api.Member) deployments.Member {
+		return deployments.Member{Name: m.GetName(), Grants: each(m.GetGrants(), ToGrant), Created: toTime(m.GetCreated())}
+	})
+}
+
+// FromAuditQuery writes a query of the audit log.
+func FromAuditQuery(q deployments.AuditQuery) *api.ReadAuditRequest {
+	return &api.ReadAuditRequest{Organization: q.Organization, Since: fromTime(q.Since), User: q.User, Stack: q.Stack}
+}
+
+// ToAuditQuery reads a query of the audit log.
+func ToAuditQuery(m *api.ReadAuditRequest) deployments.AuditQuery {
+	return deployments.AuditQuery{Organization: m.GetOrganization(), Since: toTime(m.GetSince()), User: m.GetUser(), Stack: m.GetStack()}
+}
+
+// FromAuditEntry writes an entry of the audit log.
+func FromAuditEntry(e deployments.AuditEntry) *api.AuditEntry {
+	return &api.AuditEntry{
+		Time: fromTime(e.Time), Request: e.Request, Organization: e.Organization, Token: e.Token, Member: e.Member, Peer: e.Peer,
+		Method: e.Method, Stack: e.Stack, Subject: e.Subject, Secrets: e.Secrets, Code: string(e.Code), Error: e.Error,
+		Repeated: int64(e.Repeated),
+	}
+}
+
+// ToAuditEntry reads an entry of the audit log.
+func ToAuditEntry(m *api.AuditEntry) deployments.AuditEntry {
+	return deployments.AuditEntry{
+		Time: toTime(m.GetTime()), Request: m.GetRequest(), Organization: m.GetOrganization(), Token: m.GetToken(), Member: m.GetMember(),
+		Peer: m.GetPeer(), Method: m.GetMethod(), Stack: m.GetStack(), Subject: m.GetSubject(), Secrets: m.GetSecrets(),
+		Code: deployments.Code(m.GetCode()), Error: m.GetError(), Repeated: int(m.GetRepeated()),
+	}
+}

@@ -1,0 +1,94 @@
+package statestore
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/deployctl/deployctl/deployments"
+)
+
+// clocked is a store in memory, and its clock.
+func clocked(t *testing.T) (*Store, *time.Time) {
+	t.Helper()
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	s, err := New(&Memory{}, Options{Master: make([]byte, 32), Now: func() time.Time { return now }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, &now
+}
+
+func TestAnExpiredTokenIsRefusedWithTheTimeAtWhichItExpired(t *testing.T) {
+	s, now := clocked(t)
+	text, err := s.CreateToken(t.Context(), deployments.Token{Name: "ci", Grant: &adminOfAll, Expires: now.Add(time.Hour)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if found, err := s.HasAdmin(t.Context()); err != nil || !found {
+		t.Errorf("an admin's token is there: %v, %v", found, err)
+	}
+	if _, err := s.Authenticate(t.Context(), text); err != nil {
+		t.Error(err)
+	}
+	*now = now.Add(time.Hour)
+	_, err = s.Authenticate(t.Context(), text)
+	if deployments.CodeOf(err) != deployments.CodeUnauthorized || !strings.Contains(err.Error(), "expired at 2026-01-02T04:04:05Z") {
+		t.Errorf("got %v", err)
+	}
+	if found, err := s.HasAdmin(t.Context()); err != nil || found {
+		t.Errorf("an expired token is no admin's: %v, %v", found, err)
+	}
+	_, err = s.CreateToken(t.Context(), deployments.Token{Name: "late", Grant: &adminOfAll, Expires: *now})
+	if deployments.CodeOf(err) != deployments.CodeInvalid {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestATokenOfTheTimeBeforeScopesMayDoEverything(t *testing.T) {
+	s, _ := clocked(t)
+	text := "dctl.old.0123"
+	stored := storedToken{Token: deployments.Token{Name: "old"}, Hash: sha256Hex([]byte(text))}
+	if err := s.putToken(t.Context(), stored, Condition{}); err != nil {
+		t.Fatal(err)
+	}
+	caller, err := s.Authenticate(t.Context(), text)
+	if err != nil || !caller.AdministersAll() {
+		t.Errorf("got %+v, %v", caller, err)
+	}
+}
+
+func TestATokenThatWasRemovedByAnotherProcessIsKnownForSecondsOnly(t *testing.T) {
+	objects := &Memory{}
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	var stores [2]*Store
+	for i := range stores {
+		s, err := New(objects, Options{Master: make([]byte, 32), Now: func() time.Time { return now }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		stores[i] = s
+	}
+	text, err := stores[0].CreateToken(t.Context(), deployments.Token{Name: "ci", Grant: &adminOfAll})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range stores {
+		if _, err := s.Authenticate(t.Context(), text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := stores[0].RemoveToken(t.Context(), "ci"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := stores[0].Authenticate(t.Context(), text); deployments.CodeOf(err) != deployments.CodeUnauthorized {
+		t.Errorf("the process that removed it: %v", err)
+	}
+	now = now.Add(callerFor)
+	if _, err := stores[1].Authenticate(t.Context(), text); deployments.CodeOf(err) != deployments.CodeUnauthorized {
+		t.Errorf("another process, %s later: %v", callerFor, err)
+	}
+}
+
+// adminOfAll is what an admin of every organization has.
+var adminOfAll = deployments.Grant{Role: deployments.RoleAdmin, Organization: deployments.AnyOrganization}
