@@ -1,6 +1,7 @@
 package activities
 
 import (
+	"fmt"
 	"maps"
 	"os"
 	"os/exec"
@@ -217,6 +218,45 @@ steps:
 	}
 	if got := run.find("copy"); got.ID != "copy-shared" {
 		t.Errorf("%+v", got)
+	}
+}
+
+func TestAStackReferenceShowsWhatWhoeverAskedForTheUpdateMaySee(t *testing.T) {
+	h, run := runScenario(t, "steps: [{register: thing, type: 'toy:index:Thing', properties: {name: shared, secret: !secret hush}}]\n"+
+		"outputs: {name: '${thing.name}', secret: '${thing.secret}'}", nil)
+	h.settle(run)
+	grant := func(role deployments.Role, stacks ...string) *deployments.Authority {
+		return &deployments.Authority{Grants: [][]deployments.Grant{{{Role: role, Organization: testStack.Organization, Stacks: stacks}}}}
+	}
+	missing := testStack
+	missing.Stack = "missing"
+	for _, c := range []struct {
+		name      string
+		authority *deployments.Authority
+		stack     deployments.StackName
+		want      string
+	}{
+		{"a request of the time before authorities", nil, testStack, "[name secret]"},
+		{"a deployer", grant(deployments.RoleDeployer), testStack, "[name secret]"},
+		{"a viewer", grant(deployments.RoleViewer), testStack, "[name]"},
+		{"somebody with a role elsewhere", grant(deployments.RoleAdmin, "other/*"), testStack, deployments.NoStack(testStack).Error()},
+		{"somebody with no role at all", &deployments.Authority{}, testStack, deployments.NoStack(testStack).Error()},
+		{"an admin of a stack that is not there", grant(deployments.RoleAdmin), missing, deployments.NoStack(missing).Error()},
+	} {
+		log := newOutputLog(h.store, h.update, nil)
+		p := &engineProvider{session: &session{store: h.store, update: h.update, log: log, request: deployments.UpdateRequest{Authority: c.authority}}}
+		seen, err := p.visible(t.Context(), c.stack)
+		got := fmt.Sprint(seen.StableKeys())
+		if err != nil {
+			got = err.Error()
+		}
+		if got != c.want {
+			t.Errorf("%s sees %s, want %s", c.name, got, c.want)
+		}
+		if warned := len(log.queue) == 1; warned != (c.want == "[name]") {
+			t.Errorf("%s is warned of what is left out: %v", c.name, warned)
+		}
+		log.close(t.Context())
 	}
 }
 

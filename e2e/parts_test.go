@@ -28,7 +28,7 @@ func TestTheServiceInPartsOfItsOwn(t *testing.T) {
 	healthy(t, listen)
 
 	first := h.in(t.TempDir(), "DEPLOYCTL_SERVER="+listen, "DEPLOYCTL_TOKEN=the-first-token")
-	token := strings.TrimSpace(first.must(t, "token", "create", "ann"))
+	token := strings.TrimSpace(first.must(t, "token", "create", "ann", "--role", "deployer"))
 	s := newStage(t, h, "DEPLOYCTL_SERVER="+listen, "DEPLOYCTL_TOKEN="+token)
 	s.must(t, "config", "set", "fake:endpoint", s.cloud.URL()) // a service does not get the client's environment
 	gate := s.gate(t, "named-2", fakecloud.Before)

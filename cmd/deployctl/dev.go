@@ -118,6 +118,10 @@ func serveEmbedded(ctx context.Context, d *devCall, server *devserver.Server) er
 		return err
 	}
 	defer in.metrics.close()
+	kept, err := auditKept(d.settings)
+	if err != nil {
+		return err
+	}
 	room, err := openRoom(ctx, in)
 	if err != nil {
 		return err
@@ -134,6 +138,7 @@ func serveEmbedded(ctx context.Context, d *devCall, server *devserver.Server) er
 			}))
 		},
 		room.work,
+		func(ctx context.Context) error { return collectAudit(ctx, room.store, kept, server.Log) },
 		in.metrics.serve,
 		func(ctx context.Context) error {
 			if err := server.Announce(tokenFile); err != nil {

@@ -97,20 +97,28 @@ func masterKey(s settings.Settings) ([]byte, error) {
 
 // retentionOf reads what is kept of stacks.
 func retentionOf(s settings.Settings) (statestore.Retention, error) {
-	count := func(key settings.Key, least int) (int, error) {
-		n, err := strconv.Atoi(s.Get(key))
-		if err != nil || n < least || n > most {
-			return 0, deployments.Errorf(deployments.CodeInvalid,
-				"%s is a whole number from %d to %d, not %q (set by %s)", key, least, most, s.Get(key), s.Source(key))
-		}
-		return n, nil
-	}
-	versions, err := count(settings.RetentionVersions, 1)
+	versions, err := countOf(s, settings.RetentionVersions)
 	if err != nil {
 		return statestore.Retention{}, err
 	}
-	days, err := count(settings.RetentionDays, 1)
+	days, err := countOf(s, settings.RetentionDays)
 	return statestore.Retention{Versions: versions, Age: time.Duration(days) * 24 * time.Hour}, err
+}
+
+// auditKept reads how long the audit log is kept.
+func auditKept(s settings.Settings) (time.Duration, error) {
+	days, err := countOf(s, settings.RetentionAudit)
+	return time.Duration(days) * 24 * time.Hour, err
+}
+
+// countOf reads a setting that is a whole number.
+func countOf(s settings.Settings, key settings.Key) (int, error) {
+	n, err := strconv.Atoi(s.Get(key))
+	if err != nil || n < 1 || n > most {
+		return 0, deployments.Errorf(deployments.CodeInvalid,
+			"%s is a whole number from 1 to %d, not %q (set by %s)", key, most, s.Get(key), s.Source(key))
+	}
+	return n, nil
 }
 
 // most is how much of anything can be kept: a hundred years of days.

@@ -17,6 +17,7 @@ import (
 // room is a service and a worker on one infrastructure.
 type room struct {
 	service   deployments.Service
+	store     *statestore.Store
 	authority grpcapi.Admins
 	audit     *statestore.AuditLog
 	// work carries out updates until its context ends.
@@ -51,6 +52,7 @@ func openRoom(ctx context.Context, in infrastructure) (*room, error) {
 	audit := connection.Store.OpenAudit(in.log)
 	return &room{
 		service:   connection.Service(),
+		store:     connection.Store,
 		authority: connection.Store,
 		audit:     audit,
 		work:      func(ctx context.Context) error { return connection.Run(ctx, options) },

@@ -50,6 +50,10 @@ func serve(ctx context.Context, s *command.Surroundings, loaded settings.Setting
 		return err
 	}
 	defer room.close()
+	kept, err := auditKept(loaded)
+	if err != nil {
+		return err
+	}
 	authority, err := startingAuthority(loaded, room, log)
 	if err != nil {
 		return err
@@ -60,6 +64,7 @@ func serve(ctx context.Context, s *command.Surroundings, loaded settings.Setting
 	})
 	return together(ctx,
 		func(ctx context.Context) error { return grpcapi.Serve(ctx, listener, config) },
+		func(ctx context.Context) error { return collectAudit(ctx, room.store, kept, log) },
 		in.metrics.serve)
 }
 

@@ -36,6 +36,7 @@ const (
 
 	RetentionVersions Key = "retention.versions"
 	RetentionDays     Key = "retention.days"
+	RetentionAudit    Key = "retention.audit-days"
 )
 
 // Group says which commands a setting is for.
@@ -94,4 +95,5 @@ var Table = []Definition{
 
 	{RetentionVersions, ForService, "100", false, "how many of a stack's latest versions are kept, whatever their age"},
 	{RetentionDays, ForService, "30", false, "how many days everything of a stack is kept"},
+	{RetentionAudit, ForServe, "365", false, "how many days the audit log is kept"},
 }

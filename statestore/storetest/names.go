@@ -60,7 +60,10 @@ func names(t *testing.T, f fixture) {
 			"RenameStack": func(ctx context.Context) error { return f.RenameStack(ctx, dev, stack) },
 			"History":     func(ctx context.Context) error { _, err := f.History(ctx, stack, 0); return err },
 			"ListStacks":  func(ctx context.Context) error { _, err := f.ListStacks(ctx, "organization", named(name)); return err },
-			"CreateToken": func(ctx context.Context) error { _, err := f.CreateToken(ctx, deployments.Token{Name: name, Grant: &adminOfAll}); return err },
+			"CreateToken": func(ctx context.Context) error {
+				_, err := f.CreateToken(ctx, deployments.Token{Name: name, Grant: &adminOfAll})
+				return err
+			},
 			"RemoveToken": func(ctx context.Context) error { return f.RemoveToken(ctx, name) },
 			"PutFile":     func(ctx context.Context) error { return f.PutFile(ctx, stack, statestore.Digest(nil), nil) },
 			"NoteAbsence": func(ctx context.Context) error { return f.NoteAbsence(ctx, stack, []byte{1}) },

@@ -1,0 +1,26 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/deployctl/deployctl/statestore"
+)
+
+// auditEvery is how often the audit log is rid of what is not kept any more.
+const auditEvery = 6 * time.Hour
+
+// collectAudit removes what the audit log does not keep any more, until ctx ends. Any number of processes may do it.
+func collectAudit(ctx context.Context, store *statestore.Store, kept time.Duration, log *slog.Logger) error {
+	for {
+		if err := store.CollectAudit(ctx, time.Now().Add(-kept)); err != nil && ctx.Err() == nil {
+			log.Warn("old entries of the audit log were not removed", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(auditEvery):
+		}
+	}
+}
