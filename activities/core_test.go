@@ -48,6 +48,8 @@ func (r *realRun) hear(m deployments.Messages) {
 			r.core.Handle(*item.ReadRequested)
 		case item.Exited != nil:
 			r.core.Handle(*item.Exited)
+		case item.Refused != nil:
+			r.core.Handle(*item.Refused)
 		}
 	}
 }

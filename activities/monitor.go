@@ -2,8 +2,10 @@ package activities
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"sync"
+	"sync/atomic"
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
@@ -35,6 +37,7 @@ type monitor struct {
 	packages map[string]packageRequest   // by the reference given out
 	configs  map[string]resource.PropertyMap
 	seen     *registry
+	closed   atomic.Pointer[error] // see open
 }
 
 // newMonitor serves a monitor on a loopback address. Stop it.
@@ -52,7 +55,7 @@ func newMonitor(s *session, talk *conversation, goal engine.Goal, require []plug
 	for _, p := range require {
 		m.require[p.Name] = p
 	}
-	m.server = grpc.NewServer(pluginhost.ServerOptions(nil)...)
+	m.server = grpc.NewServer(pluginhost.ServerOptions(m.unserved)...)
 	pulumirpc.RegisterResourceMonitorServer(m.server, m)
 	go func() { _ = m.server.Serve(listener) }() // ends by stop
 	return m, nil
@@ -71,6 +74,12 @@ var features = map[string]pulumirpc.ResourceMonitorFeature{
 	"deletedWith":        pulumirpc.ResourceMonitorFeature_RESOURCE_MONITOR_FEATURE_DELETED_WITH,
 	"replaceWith":        pulumirpc.ResourceMonitorFeature_RESOURCE_MONITOR_FEATURE_REPLACE_WITH,
 	"parameterization":   pulumirpc.ResourceMonitorFeature_RESOURCE_MONITOR_FEATURE_PARAMETERIZATION,
+	// These are refused when a program asks for them. Of a feature that is not claimed the monitor would never hear: SDKs
+	// tell the user to update the Pulumi CLI, or leave the resource out.
+	"transforms":       pulumirpc.ResourceMonitorFeature_RESOURCE_MONITOR_FEATURE_TRANSFORMS,
+	"invokeTransforms": pulumirpc.ResourceMonitorFeature_RESOURCE_MONITOR_FEATURE_INVOKE_TRANSFORMS,
+	"resourceHooks":    pulumirpc.ResourceMonitorFeature_RESOURCE_MONITOR_FEATURE_RESOURCE_HOOKS,
+	"errorHooks":       pulumirpc.ResourceMonitorFeature_RESOURCE_MONITOR_FEATURE_ERROR_HOOKS,
 }
 
 // SupportsFeature answers for older SDKs.
@@ -87,6 +96,7 @@ func (m *monitor) GetDeploymentInfo(context.Context, *emptypb.Empty) (*pulumirpc
 		pulumirpc.ResourceMonitorFeature_RESOURCE_MONITOR_FEATURE_BYTE_STRING,
 		pulumirpc.ResourceMonitorFeature_RESOURCE_MONITOR_FEATURE_INVOKE_DEPENDS_ON,
 		pulumirpc.ResourceMonitorFeature_RESOURCE_MONITOR_FEATURE_INVOKE_PARENT,
+		pulumirpc.ResourceMonitorFeature_RESOURCE_MONITOR_FEATURE_STATE_MIGRATIONS, // refused, as some of features
 	}
 	for _, f := range features {
 		supported = append(supported, f)
@@ -100,6 +110,13 @@ func (m *monitor) GetDeploymentInfo(context.Context, *emptypb.Empty) (*pulumirpc
 
 // RegisterResourceOutputs attaches outputs to a component or the stack.
 func (m *monitor) RegisterResourceOutputs(
+	ctx context.Context, req *pulumirpc.RegisterResourceOutputsRequest,
+) (*emptypb.Empty, error) {
+	resp, err := m.registerOutputs(ctx, req)
+	return resp, m.refuse(ctx, err, engine.Refused{})
+}
+
+func (m *monitor) registerOutputs(
 	ctx context.Context, req *pulumirpc.RegisterResourceOutputsRequest,
 ) (*emptypb.Empty, error) {
 	u, err := urn.Parse(req.GetUrn())
@@ -116,10 +133,15 @@ func (m *monitor) RegisterResourceOutputs(
 	if err != nil {
 		return nil, rpcError(err)
 	}
-	reply, err := m.talk.ask(ctx, func(epoch, seq int) deployments.Message {
+	reply, err := m.ask(ctx, func(epoch, seq int) deployments.Message {
 		return deployments.Message{OutputsRegistered: &engine.OutputsRegistered{Epoch: epoch, Seq: seq, URN: u, Outputs: bag}}
 	})
-	if err := refusal(reply, err); err != nil {
+	if err == nil && reply.Error != "" { // unlike a registration's, it does not end the update by itself
+		err = status.Error(codes.InvalidArgument, reply.Error)
+	} else {
+		err = m.refusal(reply, err)
+	}
+	if err != nil {
 		return nil, err
 	}
 	m.seen.outputs(u, bag)
@@ -131,30 +153,28 @@ func (m *monitor) SignalAndWaitForShutdown(context.Context, *emptypb.Empty) (*em
 	return &emptypb.Empty{}, nil
 }
 
-func unsupported(what string) error {
-	return status.Errorf(codes.Unimplemented, "%s are not supported yet; remove them from the program", what)
-}
-
 // RegisterStackTransform refuses: see features.
-func (m *monitor) RegisterStackTransform(context.Context, *pulumirpc.Callback) (*emptypb.Empty, error) {
-	return nil, unsupported("stack transforms")
+func (m *monitor) RegisterStackTransform(ctx context.Context, _ *pulumirpc.Callback) (*emptypb.Empty, error) {
+	return m.forgo(ctx, "stack transforms")
 }
 
 // RegisterStackInvokeTransform refuses: see features.
-func (m *monitor) RegisterStackInvokeTransform(context.Context, *pulumirpc.Callback) (*emptypb.Empty, error) {
-	return nil, unsupported("invoke transforms")
+func (m *monitor) RegisterStackInvokeTransform(ctx context.Context, _ *pulumirpc.Callback) (*emptypb.Empty, error) {
+	return m.forgo(ctx, "invoke transforms")
 }
 
 // RegisterResourceHook refuses: see features.
 func (m *monitor) RegisterResourceHook(
-	context.Context, *pulumirpc.RegisterResourceHookRequest,
+	ctx context.Context, req *pulumirpc.RegisterResourceHookRequest,
 ) (*emptypb.Empty, error) {
-	return nil, unsupported("resource hooks")
+	return m.forgo(ctx, fmt.Sprintf("resource hooks (%.100q)", req.GetName()))
 }
 
 // RegisterErrorHook refuses: see features.
-func (m *monitor) RegisterErrorHook(context.Context, *pulumirpc.RegisterErrorHookRequest) (*emptypb.Empty, error) {
-	return nil, unsupported("error hooks")
+func (m *monitor) RegisterErrorHook(
+	ctx context.Context, req *pulumirpc.RegisterErrorHookRequest,
+) (*emptypb.Empty, error) {
+	return m.forgo(ctx, fmt.Sprintf("error hooks (%.100q)", req.GetName()))
 }
 
 // unmarshalOptions read what programs send: nothing in it is lost.
@@ -163,17 +183,6 @@ func (m *monitor) unmarshalOptions(label string) plugin.MarshalOptions {
 		Label: label, KeepUnknowns: true, KeepSecrets: true, KeepResources: true,
 		WorkingDirectory: m.session.programDir(),
 	}
-}
-
-// refusal is the error of a call that was not answered or was refused.
-func refusal(reply engine.Reply, err error) error {
-	if err != nil {
-		return status.Errorf(codes.Unavailable, "the update does not answer any more: %v", err)
-	}
-	if reply.Error != "" {
-		return status.Error(codes.Unknown, reply.Error)
-	}
-	return nil
 }
 
 // rpcError gives an error of ours to a program.

@@ -114,8 +114,13 @@ func (m *monitor) request(pkg tokens.Package, r wants) (packageRequest, error) {
 
 // RegisterPackage gives a reference to a package, the same for the same package.
 func (m *monitor) RegisterPackage(
-	_ context.Context, req *pulumirpc.RegisterPackageRequest,
+	ctx context.Context, req *pulumirpc.RegisterPackageRequest,
 ) (*pulumirpc.RegisterPackageResponse, error) {
+	resp, err := m.registerPackage(req)
+	return resp, m.refuse(ctx, err, engine.Refused{})
+}
+
+func (m *monitor) registerPackage(req *pulumirpc.RegisterPackageRequest) (*pulumirpc.RegisterPackageResponse, error) {
 	if req.GetName() == "" {
 		return nil, status.Error(codes.InvalidArgument, "a package needs a name")
 	}
@@ -221,11 +226,11 @@ func (m *monitor) registerDefault(ctx context.Context, p packageRequest) (string
 		Type: token.ProviderType(p.provides()), Name: p.defaultName(), Custom: true, Inputs: bag,
 	}
 	reply, err := m.register(ctx, reg)
-	if err := refusal(reply, err); err != nil {
+	if err := m.refusal(reply, err); err != nil {
 		return "", err
 	}
 	if reply.Result != engine.ResultSuccess {
-		return "", status.Errorf(codes.Unknown, "the default provider of package %s could not be set up", p.provides())
+		return "", &toldError{status.Newf(codes.Unknown, "the default provider of package %s could not be set up", p.provides())}
 	}
 	return m.remember(ctx, reply, inputs)
 }
@@ -269,7 +274,7 @@ func (m *monitor) running(ctx context.Context, ref string) (*pluginhost.Provider
 // register asks the Run for a resource.
 func (m *monitor) register(ctx context.Context, reg engine.Registration) (engine.Reply, error) {
 	reg.Digest = m.session.digest(withoutPosition(reg))
-	return m.talk.ask(ctx, func(epoch, seq int) deployments.Message {
+	return m.ask(ctx, func(epoch, seq int) deployments.Message {
 		return deployments.Message{Registered: &engine.Registered{Epoch: epoch, Seq: seq, Registration: reg}}
 	})
 }

@@ -18,20 +18,34 @@ import (
 func (m *monitor) ReadResource(
 	ctx context.Context, req *pulumirpc.ReadResourceRequest,
 ) (*pulumirpc.ReadResourceResponse, error) {
+	resp, err := m.readResource(ctx, req)
+	if err != nil {
+		parent, _ := urn.ParseOptional(req.GetParent())
+		return nil, m.refuse(ctx, err, engine.Refused{Type: tokens.Type(req.GetType()), Name: req.GetName(), Parent: parent})
+	}
+	return resp, nil
+}
+
+func (m *monitor) readResource(
+	ctx context.Context, req *pulumirpc.ReadResourceRequest,
+) (*pulumirpc.ReadResourceResponse, error) {
+	if err := m.open(); err != nil {
+		return nil, err
+	}
 	read, err := m.readRequested(ctx, req)
 	if err != nil {
 		return nil, err
 	}
 	defer m.seen.begin(read.Parent)()
-	reply, err := m.talk.ask(ctx, func(epoch, seq int) deployments.Message {
+	reply, err := m.ask(ctx, func(epoch, seq int) deployments.Message {
 		read.Epoch, read.Seq = epoch, seq
 		return deployments.Message{ReadRequested: &read}
 	})
-	if err := refusal(reply, err); err != nil {
+	if err := m.refusal(reply, err); err != nil {
 		return nil, err
 	}
 	if reply.Result != engine.ResultSuccess {
-		return nil, status.Errorf(codes.Internal, "resource %s %s could not be read", read.Type, read.Name)
+		return nil, &toldError{status.Newf(codes.Internal, "resource %s %s could not be read", read.Type, read.Name)}
 	}
 	m.seen.put(reply.URN, registered{
 		parent: read.Parent, custom: true, id: reply.ID, object: reply.Object, provider: read.Provider,

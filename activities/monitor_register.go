@@ -22,10 +22,24 @@ type goal struct {
 }
 
 // RegisterResource registers a resource, and constructs it if it is a component of another program's making. It answers
-// when the resource is as registered.
+// when the resource is as registered. The update fails with a resource that could not be registered, so that it is not
+// taken for one that the program has removed.
 func (m *monitor) RegisterResource(
 	ctx context.Context, req *pulumirpc.RegisterResourceRequest,
 ) (*pulumirpc.RegisterResourceResponse, error) {
+	resp, err := m.registerResource(ctx, req)
+	if err != nil {
+		return nil, m.refuse(ctx, err, refusedRegistration(ctx, req))
+	}
+	return resp, nil
+}
+
+func (m *monitor) registerResource(
+	ctx context.Context, req *pulumirpc.RegisterResourceRequest,
+) (*pulumirpc.RegisterResourceResponse, error) {
+	if err := m.open(); err != nil {
+		return nil, err
+	}
 	if err := refuseOptions(req); err != nil {
 		return nil, err
 	}
@@ -55,11 +69,11 @@ func (m *monitor) RegisterResource(
 		return nil, rpcError(err)
 	}
 	reply, err := m.register(ctx, g.Registration)
-	if err := refusal(reply, err); err != nil {
+	if err := m.refusal(reply, err); err != nil {
 		return nil, err
 	}
 	if reply.Result != engine.ResultSuccess && !leftOut(reply) && !req.GetSupportsResultReporting() {
-		return nil, status.Errorf(codes.Internal, "resource %s %s could not be registered", g.Type, g.Name)
+		return nil, &toldError{status.Newf(codes.Internal, "resource %s %s could not be registered", g.Type, g.Name)}
 	}
 	if err := m.note(ctx, g, reply); err != nil {
 		return nil, err
@@ -71,15 +85,15 @@ func (m *monitor) RegisterResource(
 func refuseOptions(req *pulumirpc.RegisterResourceRequest) error {
 	switch {
 	case len(req.GetTransforms()) > 0:
-		return unsupported("transforms")
+		return unsupported("transforms (of " + req.GetType() + " " + req.GetName() + ")")
 	case len(req.GetStateMigrations()) > 0:
-		return unsupported("state migrations")
+		return unsupported("state migrations (of " + req.GetType() + " " + req.GetName() + ")")
 	}
 	h := req.GetHooks()
 	hooks := len(h.GetBeforeCreate()) + len(h.GetAfterCreate()) + len(h.GetBeforeUpdate()) + len(h.GetAfterUpdate()) +
 		len(h.GetBeforeDelete()) + len(h.GetAfterDelete()) + len(h.GetOnError())
 	if hooks > 0 {
-		return unsupported("resource hooks")
+		return unsupported("resource hooks (of " + req.GetType() + " " + req.GetName() + ")")
 	}
 	if len(req.GetEnvVarMappings()) > 0 && !token.IsProvider(req.GetType()) {
 		return status.Error(codes.InvalidArgument, "envVarMappings can only be used with provider resources")

@@ -104,8 +104,8 @@ func TestDefaultProvidersCanBeForbidden(t *testing.T) {
 		Config: map[string]deployments.ConfigValue{"pulumi:disable-default-providers": {Value: `["toy"]`}},
 	})
 	run, _, err := h.play(claimed, nil)
-	if exited := run.exited(); err != nil || exited == nil || !strings.Contains(exited.Error, "disable-default-providers") {
-		t.Errorf("%+v %v", exited, err)
+	if told := run.told(); err != nil || !strings.Contains(told, "disable-default-providers") {
+		t.Errorf("%q %v", told, err)
 	}
 }
 

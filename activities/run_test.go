@@ -261,6 +261,23 @@ func (r *coreRun) exited() *engine.ProgramExited {
 	return nil
 }
 
+// told is why the program did not get what it asked for: the first of what its host refused, or of what the run did.
+func (r *coreRun) told() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, m := range r.heard {
+		if m.Refused != nil {
+			return m.Refused.Message
+		}
+	}
+	for _, reply := range r.replies {
+		if reply.Error != "" {
+			return reply.Error
+		}
+	}
+	return ""
+}
+
 // deltas are what the run's states come to.
 func (r *coreRun) deltas() []engine.Delta {
 	r.mu.Lock()

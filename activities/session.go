@@ -54,6 +54,7 @@ type session struct {
 	accounts sync.Map
 	host     *pluginhost.Host
 	log      *outputLog
+	excuses  excuses
 	ready    chan struct{} // see sessions
 	turns    turns
 	sent     sync.Map                     // by operation: attempts that called and are not over
@@ -88,6 +89,13 @@ func (s *session) digest(v any) string {
 // tell tells people something about a resource.
 func (s *session) tell(severity diag.Severity, u urn.URN, text string) {
 	s.log.take(pluginhost.Message{Severity: severity, URN: u, Text: text})
+}
+
+// hear takes what the program and the plugins say.
+func (s *session) hear(m pluginhost.Message) {
+	if !s.excuses.explain(m) {
+		s.log.take(m)
+	}
 }
 
 // close ends the update's plugins and forgets its secrets.

@@ -108,7 +108,7 @@ func (a *Activities) fill(ctx context.Context, s *session) error {
 	s.turns = newTurns(goalOf(s.update, s.base, s.request))
 	s.log = newOutputLog(a.Store, s.update, s.secretTexts())
 	s.host, err = pluginhost.New(pluginhost.Options{
-		RootDir: s.dir, Project: s.project, Config: s.config.plain(), Log: s.log.take,
+		RootDir: s.dir, Project: s.project, Config: s.config.plain(), Log: s.hear,
 		Env:     append(environment(s.request.Environment, a.Env), provider.StackVariable+"="+s.stackID),
 		Builtin: a.builtin(s),
 	})

@@ -18,17 +18,21 @@ import (
 const deepest = 500
 
 // ServerOptions are those of every server that programs and plugins call: messages of the size that the ecosystem uses,
-// values that can be read, and panics that end their call only. Told, which may be nil, is called with each panic.
+// values that can be read, and panics that end their call only. Told, which may be nil, is called with the error of each
+// call that is answered so without its handler's doing.
 func ServerOptions(told func(error)) []grpc.ServerOption {
-	return append(recovery.ServerOptions(told),
-		grpc.MaxRecvMsgSize(maxMessage), grpc.MaxSendMsgSize(maxMessage), grpc.ChainUnaryInterceptor(checkRequest))
-}
-
-func checkRequest(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
-	if err := checkValues(req); err != nil {
-		return nil, status.Error(codes.InvalidArgument, err.Error())
+	check := func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+		if err := checkValues(req); err != nil {
+			err = status.Error(codes.InvalidArgument, err.Error())
+			if told != nil {
+				told(err)
+			}
+			return nil, err
+		}
+		return handle(ctx, req)
 	}
-	return handle(ctx, req)
+	return append(recovery.ServerOptions(told),
+		grpc.MaxRecvMsgSize(maxMessage), grpc.MaxSendMsgSize(maxMessage), grpc.ChainUnaryInterceptor(check))
 }
 
 // checkAnswer refuses answers of plugins with values that cannot be read. The call has been made by then.
