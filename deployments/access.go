@@ -197,6 +197,8 @@ type Token struct {
 	Created time.Time `json:"created"`
 	Expires time.Time `json:"expires,omitzero"` // zero: never
 	Used    time.Time `json:"used,omitzero"`    // to the minute
+	// Damaged says why the token cannot be read; then nothing but its name is known, and it lets nobody in.
+	Damaged string `json:"damaged,omitempty"`
 }
 
 // Validate reports, as CodeInvalid, why there cannot be such a token.

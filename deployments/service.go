@@ -110,7 +110,7 @@ type UpdateInfo struct {
 	Update    UpdateName     `json:"update"`
 	Kind      engine.Kind    `json:"kind"`
 	DryRun    bool           `json:"dryRun,omitempty"`
-	Status    string         `json:"status"` // queued, running, succeeded, failed, cancelled, moved
+	Status    string         `json:"status"` // queued, running, succeeded, failed, cancelled, moved; damaged in a history
 	Message   string         `json:"message,omitempty"`
 	Initiator string         `json:"initiator,omitempty"`
 	Started   time.Time      `json:"started"`
@@ -139,6 +139,8 @@ type StackInfo struct {
 	Active    *UpdateInfo       `json:"active,omitempty"`
 	Queued    []UpdateInfo      `json:"queued,omitempty"`
 	Tags      map[string]string `json:"tags,omitempty"`
+	// Damaged says what of the stack cannot be read, and what to do about it. Only a list has such stacks.
+	Damaged string `json:"damaged,omitempty"`
 }
 
 // WatchEvent is one item of an update's event log. Exactly one field is set, beside Stream.

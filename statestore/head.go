@@ -122,10 +122,10 @@ func parseHead(key string, data []byte) (Head, error) {
 	}
 	var h Head
 	if err := json.Unmarshal(data, &h); err != nil {
-		return Head{}, damaged(key, err)
+		return Head{}, damagedHead(key, err)
 	}
 	if h.ID == "" || h.Version < 0 {
-		return Head{}, damaged(key, errors.New("it does not say which stack it is of"))
+		return Head{}, damagedHead(key, errors.New("it does not say which stack it is of"))
 	}
 	h.Format = Format
 	return h, nil
@@ -135,11 +135,11 @@ func parseHead(key string, data []byte) (Head, error) {
 func (f formats) bring(key string, data []byte) ([]byte, error) {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(data, &fields); err != nil {
-		return nil, damaged(key, err)
+		return nil, damagedHead(key, err)
 	}
 	var format int
 	if err := json.Unmarshal(fields["format"], &format); err != nil || format < 1 {
-		return nil, damaged(key, errors.New("it has no format number"))
+		return nil, damagedHead(key, errors.New("it has no format number"))
 	}
 	if format > f.format() {
 		return nil, deployments.Errorf(deployments.CodeFormat,
@@ -155,6 +155,12 @@ func (f formats) bring(key string, data []byte) ([]byte, error) {
 		return nil, damaged(key, err)
 	}
 	return data, nil
+}
+
+// damagedHead is the error about a head that cannot be understood.
+func damagedHead(key string, err error) error {
+	return deployments.Errorf(deployments.CodeFormat,
+		"%s is damaged: %w; put back the last good copy of this object (an earlier version of the bucket's, or of its backup)", key, err)
 }
 
 // changeHead changes a head by compare-and-swap: change gets the head as it is, and says whether it must be written. It

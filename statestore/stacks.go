@@ -47,7 +47,7 @@ func (s *Store) Stack(ctx context.Context, name deployments.StackName) (deployme
 	if h.Active != nil {
 		u := deployments.UpdateName{StackName: name, Version: h.Active.Version}
 		active, err := s.Info(ctx, u)
-		if err != nil && !errors.Is(err, ErrAbsent) {
+		if err != nil && !errors.Is(err, ErrAbsent) && unreadable(err) == nil {
 			return info, err
 		}
 		if err != nil {
@@ -59,7 +59,7 @@ func (s *Store) Stack(ctx context.Context, name deployments.StackName) (deployme
 }
 
 // ListStacks describes the stacks of a project, or of an organization, sorted by name. An empty project means all; an
-// empty organization means all.
+// empty organization means all. A stack that cannot be read is among them, and says why.
 func (s *Store) ListStacks(ctx context.Context, organization, project string) ([]deployments.StackInfo, error) {
 	for what, part := range map[string]string{"organization": organization, "project": project} {
 		if part == "" {
@@ -80,11 +80,14 @@ func (s *Store) ListStacks(ctx context.Context, organization, project string) ([
 	err := each(folders, func(folder string) error {
 		name, err := deployments.ParseStackName(strings.Trim(strings.TrimPrefix(folder, "stacks/"), "/"), deployments.StackName{})
 		if err != nil {
-			return err
+			return nil //nolint:nilerr // no stack can have this name, so it is none
 		}
 		info, err := s.Stack(ctx, name)
 		if deployments.CodeOf(err) == deployments.CodeNotFound {
 			return nil // removed meanwhile, or left over by a removal that did not end
+		}
+		if unreadable(err) != nil {
+			info, err = deployments.StackInfo{Stack: name, Damaged: err.Error()}, nil
 		}
 		i, _ := slices.BinarySearch(folders, folder)
 		infos[i] = info
@@ -106,7 +109,11 @@ func (s *Store) descend(ctx context.Context, folders []string, name string) ([]s
 		if err != nil {
 			return nil, failed(err, "list "+folder)
 		}
-		below = append(below, l.Keys...)
+		for _, key := range l.Keys {
+			if strings.HasSuffix(key, "/") && checkKey(key) == nil { // else it is somebody's file, not a folder
+				below = append(below, key)
+			}
+		}
 	}
 	sort.Strings(below)
 	return below, nil

@@ -243,6 +243,15 @@ func failed(err error, doing string) error {
 	return deployments.Errorf(deployments.CodeInternal, "%s: %w", doing, err)
 }
 
+// unreadable gives an error that is about one object, which is damaged or was never ours, and not about the store; else nil. A list
+// names such an object, and shows the others.
+func unreadable(err error) error {
+	if code := deployments.CodeOf(err); err != nil && (code == deployments.CodeFormat || code == deployments.CodeInvalid) {
+		return err
+	}
+	return nil
+}
+
 // damaged is the error about an object that cannot be understood.
 func damaged(key string, err error) error {
 	return deployments.Errorf(deployments.CodeFormat, "%s is damaged: %w", key, err)

@@ -74,7 +74,10 @@ func (s *Store) ListTokens(ctx context.Context) ([]deployments.Token, error) {
 		if errors.Is(err, ErrAbsent) {
 			continue
 		}
-		if err != nil {
+		if unreadable(err) != nil {
+			t.Token = deployments.Token{Name: strings.TrimPrefix(key, tokenFolder), Damaged: err.Error() + ": remove it with `deployctl token rm`, or, " +
+				"if that refuses the name, remove the object " + key}
+		} else if err != nil {
 			return nil, err
 		}
 		tokens = append(tokens, t.Token)
@@ -87,7 +90,7 @@ func (s *Store) RemoveToken(ctx context.Context, name string) error {
 	if err := deployments.ValidateName("token", name); err != nil {
 		return err
 	}
-	if _, _, err := s.getToken(ctx, name); err != nil {
+	if _, _, err := s.getToken(ctx, name); err != nil && unreadable(err) == nil {
 		if errors.Is(err, ErrAbsent) {
 			return deployments.Errorf(deployments.CodeNotFound, "there is no token %s", name)
 		}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"path"
 	"slices"
 	"strconv"
 
@@ -38,7 +39,7 @@ func (s *Store) Info(ctx context.Context, u deployments.UpdateName) (deployments
 }
 
 // History gives the latest updates of a stack, the newest first, and which of their versions are kept; limit 0 means all.
-// Previews are not among them.
+// Previews are not among them. An entry that cannot be read has the status "damaged", and its error says why.
 func (s *Store) History(ctx context.Context, name deployments.StackName, limit int) ([]deployments.UpdateInfo, error) {
 	if _, err := s.ringOf(ctx, name); err != nil {
 		return nil, err
@@ -60,10 +61,23 @@ func (s *Store) History(ctx context.Context, name deployments.StackName, limit i
 	err = each(l.Keys, func(key string) error {
 		info := &infos[index[key]]
 		err := s.getJSON(ctx, name, key, info)
+		if unreadable(err) != nil {
+			*info, err = damagedInfo(name, key, err), nil
+		}
 		info.Kept = slices.Contains(kept, info.Update.Number())
 		return err
 	})
 	return infos, err
+}
+
+// damagedInfo stands in a history for an entry that cannot be read. Its key tells which update it was about.
+func damagedInfo(name deployments.StackName, key string, err error) deployments.UpdateInfo {
+	info := deployments.UpdateInfo{Status: "damaged", Error: err.Error() + ": nothing depends on it; remove the object to be rid of it"}
+	info.Update.StackName, info.Update.Version = name, "?"
+	if inverse, err := strconv.Atoi(path.Base(key)); err == nil && inverse >= 0 && inverse < math.MaxInt32 {
+		info.Update.Version = strconv.Itoa(math.MaxInt32 - inverse)
+	}
+	return info
 }
 
 // infoKey sorts the newest numbered update first.

@@ -110,6 +110,8 @@ func (s *Service) Schedules(ctx context.Context, name deployments.StackName) ([]
 		switch {
 		case deployments.CodeOf(err) == deployments.CodeNotFound && err != nil:
 			continue // removed meanwhile
+		case deployments.CodeOf(err) == deployments.CodeFormat:
+			sched = deployments.Schedule{Name: n, Note: err.Error() + ": remove it with `deployctl schedule rm " + n.Name + "`, and make it anew"}
 		case err != nil:
 			return nil, err
 		}

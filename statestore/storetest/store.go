@@ -32,6 +32,7 @@ func Store(t *testing.T, open func(t *testing.T) statestore.Objects) {
 		{"a renamed stack keeps its values, history and files, under new URNs", rename},
 		{"one update at a time has a stack", claims},
 		{"a writer that lost the stack cannot move the head", fencing},
+		{"one damaged object hides only itself", damagedObjects},
 		{"no name leads to the object of another", names},
 		{"of racing claims one wins", raceClaims},
 		{"settling twice is settling once", settleTwice},

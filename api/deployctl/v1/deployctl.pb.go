@@ -1222,6 +1222,7 @@ type StackInfo struct {
 	Active        *UpdateInfo            `protobuf:"bytes,5,opt,name=active,proto3" json:"active,omitempty"`
 	Queued        []*UpdateInfo          `protobuf:"bytes,6,rep,name=queued,proto3" json:"queued,omitempty"`
 	Tags          map[string]string      `protobuf:"bytes,7,rep,name=tags,proto3" json:"tags,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Damaged       string                 `protobuf:"bytes,15,opt,name=damaged,proto3" json:"damaged,omitempty"` // what of it cannot be read, and what to do; then the rest may be missing
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1303,6 +1304,13 @@ func (x *StackInfo) GetTags() map[string]string {
 		return x.Tags
 	}
 	return nil
+}
+
+func (x *StackInfo) GetDamaged() string {
+	if x != nil {
+		return x.Damaged
+	}
+	return ""
 }
 
 type CreateStackRequest struct {
@@ -3233,6 +3241,7 @@ type Token struct {
 	Member        string                 `protobuf:"bytes,4,opt,name=member,proto3" json:"member,omitempty"`
 	Grant         *Grant                 `protobuf:"bytes,5,opt,name=grant,proto3" json:"grant,omitempty"`
 	Expires       *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=expires,proto3" json:"expires,omitempty"`
+	Damaged       string                 `protobuf:"bytes,15,opt,name=damaged,proto3" json:"damaged,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3307,6 +3316,13 @@ func (x *Token) GetExpires() *timestamppb.Timestamp {
 		return x.Expires
 	}
 	return nil
+}
+
+func (x *Token) GetDamaged() string {
+	if x != nil {
+		return x.Damaged
+	}
+	return ""
 }
 
 type Member struct {
@@ -5231,7 +5247,7 @@ const file_deployctl_v1_deployctl_proto_rawDesc = "" +
 	"\x06update\x18\x01 \x01(\v2\x18.deployctl.v1.UpdateNameR\x06update\x12\x10\n" +
 	"\x03urn\x18\x02 \x01(\tR\x03urn\x12\x0e\n" +
 	"\x02id\x18\x03 \x01(\tR\x02id\"\x11\n" +
-	"\x0fResolveResponse\"\xfc\x02\n" +
+	"\x0fResolveResponse\"\x96\x03\n" +
 	"\tStackInfo\x12-\n" +
 	"\x05stack\x18\x01 \x01(\v2\x17.deployctl.v1.StackNameR\x05stack\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\x03R\aversion\x124\n" +
@@ -5239,7 +5255,8 @@ const file_deployctl_v1_deployctl_proto_rawDesc = "" +
 	"\tresources\x18\x04 \x01(\x03R\tresources\x120\n" +
 	"\x06active\x18\x05 \x01(\v2\x18.deployctl.v1.UpdateInfoR\x06active\x120\n" +
 	"\x06queued\x18\x06 \x03(\v2\x18.deployctl.v1.UpdateInfoR\x06queued\x125\n" +
-	"\x04tags\x18\a \x03(\v2!.deployctl.v1.StackInfo.TagsEntryR\x04tags\x1a7\n" +
+	"\x04tags\x18\a \x03(\v2!.deployctl.v1.StackInfo.TagsEntryR\x04tags\x12\x18\n" +
+	"\adamaged\x18\x0f \x01(\tR\adamaged\x1a7\n" +
 	"\tTagsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xbc\x01\n" +
@@ -5351,14 +5368,15 @@ const file_deployctl_v1_deployctl_proto_rawDesc = "" +
 	"\x04text\x18\x01 \x01(\tR\x04text\"\x13\n" +
 	"\x11ListTokensRequest\"A\n" +
 	"\x12ListTokensResponse\x12+\n" +
-	"\x06tokens\x18\x01 \x03(\v2\x13.deployctl.v1.TokenR\x06tokens\"\xfa\x01\n" +
+	"\x06tokens\x18\x01 \x03(\v2\x13.deployctl.v1.TokenR\x06tokens\"\x94\x02\n" +
 	"\x05Token\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x124\n" +
 	"\acreated\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\acreated\x12.\n" +
 	"\x04used\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x04used\x12\x16\n" +
 	"\x06member\x18\x04 \x01(\tR\x06member\x12)\n" +
 	"\x05grant\x18\x05 \x01(\v2\x13.deployctl.v1.GrantR\x05grant\x124\n" +
-	"\aexpires\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\aexpires\"\x7f\n" +
+	"\aexpires\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\aexpires\x12\x18\n" +
+	"\adamaged\x18\x0f \x01(\tR\adamaged\"\x7f\n" +
 	"\x06Member\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12+\n" +
 	"\x06grants\x18\x02 \x03(\v2\x13.deployctl.v1.GrantR\x06grants\x124\n" +

@@ -45,7 +45,7 @@ func FromTokens(list []deployments.Token) []*api.Token {
 	return each(list, func(t deployments.Token) *api.Token {
 		return &api.Token{
 			Name: t.Name, Member: t.Member, Grant: fromGrantPointer(t.Grant),
-			Created: fromTime(t.Created), Expires: fromTime(t.Expires), Used: fromTime(t.Used),
+			Created: fromTime(t.Created), Expires: fromTime(t.Expires), Used: fromTime(t.Used), Damaged: t.Damaged,
 		}
 	})
 }
@@ -55,7 +55,7 @@ func ToTokens(list []*api.Token) []deployments.Token {
 	return each(list, func(t *api.Token) deployments.Token {
 		return deployments.Token{
 			Name: t.GetName(), Member: t.GetMember(), Grant: toGrantPointer(t.GetGrant()),
-			Created: toTime(t.GetCreated()), Expires: toTime(t.GetExpires()), Used: toTime(t.GetUsed()),
+			Created: toTime(t.GetCreated()), Expires: toTime(t.GetExpires()), Used: toTime(t.GetUsed()), Damaged: t.GetDamaged(),
 		}
 	})
 }

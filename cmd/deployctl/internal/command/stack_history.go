@@ -32,6 +32,9 @@ func runStackHistory(ctx context.Context, s *session) error {
 	}
 	rows := [][]string{{"VERSION", "KIND", "STATUS", "STATE", "STARTED", "CHANGES", "BY", "MESSAGE"}}
 	for _, u := range list {
+		if u.Status == "damaged" {
+			s.note("error: update " + u.Update.Version + " cannot be shown: " + u.Error)
+		}
 		rows = append(rows, []string{
 			u.Update.Version, string(u.Kind), u.Status, stateText(u, info.Version), when(u.Started), changesText(u), u.Initiator, u.Message,
 		})

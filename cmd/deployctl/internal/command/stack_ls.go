@@ -49,6 +49,11 @@ func runStackLs(ctx context.Context, s *session) error {
 		if info.Active != nil {
 			running = string(info.Active.Kind)
 		}
+		if info.Damaged != "" {
+			rows = append(rows, []string{name, "-", "-", "-", "damaged"})
+			s.note("error: the stack " + info.Stack.String() + " cannot be read: " + info.Damaged)
+			continue
+		}
 		rows = append(rows, []string{name, fmt.Sprint(info.Version), when(info.Updated), fmt.Sprint(info.Resources), running})
 	}
 	return s.sayTable(rows)

@@ -91,6 +91,9 @@ func runTokenLs(ctx context.Context, s *session) error {
 	}
 	rows := [][]string{{"NAME", "MEMBER", "MAY", "CREATED", "USED", "EXPIRES"}}
 	for _, t := range list {
+		if t.Damaged != "" {
+			s.note("error: the token " + t.Name + " cannot be read: " + t.Damaged)
+		}
 		rows = append(rows, []string{t.Name, t.Member, scopeText(t), when(t.Created), when(t.Used), when(t.Expires)})
 	}
 	return s.sayTable(rows)
