@@ -203,6 +203,9 @@ func checkpointKey(name deployments.StackName, version int) string {
 
 func (s *Store) open(ctx context.Context, r *ring, name deployments.StackName, version int, p deployments.SecretsProvider) (*Checkpoint, error) {
 	data, err := s.checkpointJSON(ctx, name, version)
+	if err == nil {
+		err = s.checked(ctx, name, version, data)
+	}
 	if err != nil {
 		return nil, err
 	}

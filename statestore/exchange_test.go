@@ -258,6 +258,12 @@ func TestACheckpointEditedByHandIsReadOrRefusedWithItsName(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			if _, err := fresh.Checkpoint(t.Context(), dev, 1, x.Secrets); deployments.CodeOf(err) != deployments.CodeFormat {
+				t.Fatalf("the change is not noticed: %v", err)
+			}
+			if err := fresh.AdoptStack(t.Context(), dev); err != nil {
+				t.Fatal(err)
+			}
 			_, err = fresh.Checkpoint(t.Context(), dev, 1, x.Secrets)
 			if c.says == "" && err == nil {
 				return

@@ -44,8 +44,12 @@ type Head struct {
 	Tags     map[string]string `json:"tags,omitempty"`
 	// Peer is the stack's other name, while it is being renamed and when that was interrupted.
 	Peer string `json:"peer,omitempty"`
+	// Digests are those of the latest checkpoints (SHA-256 of their JSON), by version.
+	Digests map[string]string `json:"digests,omitempty"`
 	// Nonce is another one with every write, so that a writer knows its own again.
 	Nonce string `json:"nonce"`
+	// MAC authenticates all other fields.
+	MAC string `json:"mac,omitempty"`
 }
 
 // Active is who may move a stack's head.
@@ -100,17 +104,20 @@ func (s *Store) readHead(ctx context.Context, name deployments.StackName) (Head,
 	key := stackKey(name, "head.json")
 	o, err := s.objects.Get(ctx, key)
 	if errors.Is(err, ErrAbsent) {
-		s.know(name, "")
+		s.know(name, Head{})
 		return Head{}, "", deployments.NoStack(name)
 	}
 	if err != nil {
 		return Head{}, "", failed(err, "read "+key)
 	}
 	h, err := parseHead(key, o.Data)
+	if err == nil {
+		err = s.authentic(name, key, o.Data)
+	}
 	if err != nil {
 		return Head{}, "", err
 	}
-	s.know(name, h.ID)
+	s.know(name, h)
 	return h, o.Tag, nil
 }
 
@@ -183,8 +190,14 @@ func (s *Store) changeHead(ctx context.Context, name deployments.StackName, chan
 }
 
 func (s *Store) writeHead(ctx context.Context, name deployments.StackName, h Head, c Condition) error {
-	h.Nonce = rand.Text()
-	data, err := json.MarshalIndent(h, "", "  ")
+	h.Nonce, h.MAC = rand.Text(), ""
+	data, err := json.Marshal(h)
+	if err == nil {
+		h.MAC, _, err = s.headMAC(name, data)
+	}
+	if err == nil {
+		data, err = json.MarshalIndent(h, "", "  ")
+	}
 	if err != nil {
 		return deployments.Errorf(deployments.CodeInternal, "write the head of %s: %w", name, err)
 	}

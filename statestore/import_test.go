@@ -7,6 +7,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/storetest"
 	"github.com/klauspost/compress/zstd"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
@@ -108,8 +109,11 @@ func TestAStateThatNoUpdateCouldCarryIsRefusedAtImportAndAtLoad(t *testing.T) {
 			if _, err := objects.Put(t.Context(), key, writer.EncodeAll(stored, nil), statestore.Condition{}); err != nil {
 				t.Fatal(err)
 			}
-			fresh, err := statestore.New(objects, statestore.Options{Master: make([]byte, 32)})
+			fresh, err := statestore.New(objects, statestore.Options{Master: storetest.Master})
 			if err != nil {
+				t.Fatal(err)
+			}
+			if err := fresh.AdoptStack(t.Context(), dev); err != nil {
 				t.Fatal(err)
 			}
 			_, err = fresh.Checkpoint(t.Context(), dev, 1, deployments.SecretsProvider{})

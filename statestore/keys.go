@@ -104,7 +104,7 @@ func (g guarded) Delete(ctx context.Context, key string) error {
 }
 
 func (g guarded) List(ctx context.Context, q Query) (Listing, error) {
-	if err := checkKey(q.Prefix); err != nil {
+	if err := checkKey(q.Prefix); err != nil && q.Prefix != "" {
 		return Listing{}, err
 	}
 	return g.objects.List(ctx, q)

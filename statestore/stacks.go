@@ -28,7 +28,7 @@ func (s *Store) CreateStack(ctx context.Context, name deployments.StackName, tag
 		return exists(name)
 	}
 	if err == nil {
-		s.know(name, h.ID)
+		s.know(name, h)
 	}
 	return err
 }
@@ -174,7 +174,7 @@ func (s *Store) deleteStack(ctx context.Context, name deployments.StackName, nex
 	if err != nil {
 		return err
 	}
-	s.know(name, "")
+	s.know(name, Head{})
 	return failed(s.objects.Delete(ctx, head), "delete "+head)
 }
 

@@ -10,6 +10,7 @@
 //	blobs/STACK-ID/files/MONTH/HASH                    project files and manifests of one stack
 //	removed/ORG/PROJECT/STACK.json                     the next version of a name that a stack had
 //	tokens/NAME                                        access tokens, hashed
+//	keys/ring.json                                     the service's keys, wrapped by its master key or a key management service
 //	members/NAME                                       who has tokens, and what they may do
 //	audit/ORG/DAY/TIME-ID                              what was asked of the service
 //
@@ -25,6 +26,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
@@ -35,6 +37,10 @@ import (
 type Options struct {
 	// Master is the service's master key, 32 bytes. Whatever was stored with another one cannot be read.
 	Master []byte
+	// Keepers wrap the service's keys, in the place of Master: the first is the service's, others are those that it had before.
+	Keepers []seal.Keeper
+	// Adopt: a bucket that was written before there were keys in it, and its heads, are taken over. See Store.Check.
+	Adopt bool
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
 }
@@ -43,7 +49,11 @@ type Options struct {
 type Store struct {
 	objects Objects
 	keys    *seal.Keyring
+	keepers []seal.Keeper
+	adopt   bool
 	now     func() time.Time
+	// authenticated: a head without a MAC is not the service's.
+	authenticated atomic.Bool
 
 	mu     sync.Mutex
 	rings  map[string]*ring           // by stack id
@@ -55,10 +65,11 @@ type Store struct {
 	callers callers
 }
 
-// known is a stack's identity as last read.
+// known is a stack's identity, and the digests of its checkpoints, as last read.
 type known struct {
-	id   string
-	read time.Time
+	id      string
+	digests map[string]string
+	read    time.Time
 }
 
 // knownFor is how long a stack's identity is taken for granted. It changes only when a stack is removed and another one
@@ -67,26 +78,46 @@ const knownFor = 5 * time.Second
 
 // New makes a Store over objects, which should retry (see Retry).
 func New(objects Objects, o Options) (*Store, error) {
-	keys, err := seal.NewKeyring(o.Master)
-	if err != nil {
-		return nil, err
+	keys := &seal.Keyring{}
+	if len(o.Keepers) == 0 {
+		var err error
+		if keys, err = seal.NewKeyring(o.Master); err != nil {
+			return nil, err
+		}
+		master, err := seal.NewMasterKeeper(o.Master)
+		if err != nil {
+			return nil, err
+		}
+		o.Keepers = []seal.Keeper{master}
 	}
 	if o.Now == nil {
 		o.Now = time.Now
 	}
 	return &Store{
-		objects: guarded{objects}, keys: keys, now: o.Now,
+		objects: guarded{objects}, keys: keys, keepers: o.Keepers, adopt: o.Adopt, now: o.Now,
 		rings: map[string]*ring{}, names: map[string]known{},
 		opened: map[string]*openCheckpoint{},
 	}, nil
 }
 
 // Check reports why the object store cannot be used, if it cannot: CodeUnavailable, CodeUnauthorized, CodeForbidden, or
-// CodeInvalid when the bucket does not exist.
+// CodeInvalid when the bucket does not exist or is sealed with another key. It reads the service's keys, which Keepers wrap, so it
+// comes before anything else.
 func (s *Store) Check(ctx context.Context) error {
-	_, err := s.objects.List(ctx, Query{Prefix: tokenFolder, Limit: 1})
-	return failed(err, "use the object store")
+	if _, err := s.objects.List(ctx, Query{Prefix: tokenFolder, Limit: 1}); err != nil {
+		return failed(err, "use the object store")
+	}
+	if err := s.openRing(ctx); err != nil {
+		return err
+	}
+	if s.adopt && !s.authenticated.Load() {
+		return s.adoptHeads(ctx)
+	}
+	return nil
 }
+
+// Keyring gives the service's keys, which seal Temporal's payloads, too.
+func (s *Store) Keyring() *seal.Keyring { return s.keys }
 
 // ring holds the keys of one stack. They come from its identity, which a rename keeps.
 type ring struct {
@@ -127,14 +158,14 @@ func (s *Store) ringOf(ctx context.Context, name deployments.StackName) (*ring, 
 	return s.ring(h.ID), nil
 }
 
-// know remembers a stack's identity; an empty one forgets it.
-func (s *Store) know(name deployments.StackName, id string) {
+// know remembers what a stack's head says; one without an identity forgets it.
+func (s *Store) know(name deployments.StackName, h Head) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if id == "" {
+	if h.ID == "" {
 		delete(s.names, name.String())
 	} else {
-		s.names[name.String()] = known{id, time.Now()}
+		s.names[name.String()] = known{h.ID, h.Digests, time.Now()}
 	}
 }
 

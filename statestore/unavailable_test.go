@@ -144,7 +144,7 @@ func TestAnotherMasterKeyDoesNotOpenTheStore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := other.Request(t.Context(), u); deployments.CodeOf(err) != deployments.CodeFormat || !strings.Contains(err.Error(), "not sealed with this service's key") {
+	if _, err := other.Request(t.Context(), u); deployments.CodeOf(err) != deployments.CodeFormat || !strings.Contains(err.Error(), "changed by somebody else than this service") {
 		t.Fatalf("got %v", err)
 	}
 }

@@ -52,11 +52,5 @@ func (c codec) Decode(payloads []*commonpb.Payload) ([]*commonpb.Payload, error)
 	return out, nil
 }
 
-// NewCodec gives the payload codec of a service's master key, 32 bytes.
-func NewCodec(master []byte) (converter.PayloadCodec, error) {
-	keys, err := seal.NewKeyring(master)
-	if err != nil {
-		return nil, err
-	}
-	return codec{keys.Box(seal.PurposePayload)}, nil
-}
+// NewCodec gives the payload codec of a service's keys.
+func NewCodec(keys *seal.Keyring) converter.PayloadCodec { return codec{keys.Box(seal.PurposePayload)} }

@@ -8,6 +8,7 @@ import (
 	"go.temporal.io/sdk/client"
 	"google.golang.org/grpc"
 
+	"github.com/deployctl/deployctl/internal/seal"
 	"github.com/deployctl/deployctl/internal/service"
 	"github.com/deployctl/deployctl/statestore"
 )
@@ -16,8 +17,10 @@ import (
 type Config struct {
 	Temporal Temporal
 	S3       statestore.S3Options
-	// Master is the service's master key, 32 bytes; everything that is stored is sealed with keys made from it.
-	Master []byte
+	// Keepers wrap the keys that everything is sealed with: the first is the service's, others are those that it had before.
+	Keepers []seal.Keeper
+	// Adopt: see statestore.Options.
+	Adopt bool
 	// Patience is how long parts that cannot be reached are waited for, at the start and later.
 	Patience time.Duration
 	Log      *slog.Logger
@@ -33,27 +36,21 @@ type Connection struct {
 	readers service.Readers
 	config  Config
 	eager   *eager
+	stop    context.CancelFunc // of what follows the keys
 }
 
 // Connect opens the store and the client. Parts that do not answer are tried again, quietly, for as long as the
 // configuration's patience lasts; then the error says what could not be reached.
 func Connect(ctx context.Context, c Config) (*Connection, error) {
 	if c.Patience <= 0 {
-		c.Patience = 30 * time.Second
+		c.Patience = patience
 	}
-	options, err := c.Temporal.options(c)
+	store, err := OpenStore(ctx, c)
 	if err != nil {
 		return nil, err
 	}
-	objects, err := statestore.OpenS3(ctx, c.S3)
+	options, err := c.Temporal.options(c, store.Keyring())
 	if err != nil {
-		return nil, err
-	}
-	store, err := statestore.New(statestore.NewRetry(objects, c.Patience), statestore.Options{Master: c.Master})
-	if err != nil {
-		return nil, err
-	}
-	if err := store.Check(ctx); err != nil {
 		return nil, err
 	}
 	eager := newEager()
@@ -64,12 +61,36 @@ func Connect(ctx context.Context, c Config) (*Connection, error) {
 	if err != nil {
 		return nil, err
 	}
+	following, stop := context.WithCancel(context.WithoutCancel(ctx))
+	go store.FollowKeys(following)
 	readers := service.Readers{Data: options.DataConverter, Failures: options.FailureConverter}
-	return &Connection{Client: connected, Store: store, readers: readers, config: c, eager: eager}, nil
+	return &Connection{Client: connected, Store: store, readers: readers, config: c, eager: eager, stop: stop}, nil
+}
+
+// patience is how long parts are waited for where a configuration does not say.
+const patience = 30 * time.Second
+
+// OpenStore opens the store alone, with its keys.
+func OpenStore(ctx context.Context, c Config) (*statestore.Store, error) {
+	if c.Patience <= 0 {
+		c.Patience = patience
+	}
+	objects, err := statestore.OpenS3(ctx, c.S3)
+	if err != nil {
+		return nil, err
+	}
+	store, err := statestore.New(statestore.NewRetry(objects, c.Patience), statestore.Options{Keepers: c.Keepers, Adopt: c.Adopt})
+	if err != nil {
+		return nil, err
+	}
+	return store, store.Check(ctx)
 }
 
 // Service is the service on the connection.
 func (c *Connection) Service() *service.Service { return service.New(c.Client, c.Store, c.readers) }
 
 // Close ends the client's connections.
-func (c *Connection) Close() { c.Client.Close() }
+func (c *Connection) Close() {
+	c.stop()
+	c.Client.Close()
+}

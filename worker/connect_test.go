@@ -8,10 +8,16 @@ import (
 
 	"go.temporal.io/sdk/temporal"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/deployctl/deployctl/internal/seal"
 )
 
 func TestWhyAnAttemptFailedIsSealed(t *testing.T) {
-	o, err := Temporal{}.options(Config{Master: bytes.Repeat([]byte{7}, 32)})
+	keys, err := seal.NewKeyring(bytes.Repeat([]byte{7}, 32))
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, err := Temporal{}.options(Config{}, keys)
 	if err != nil {
 		t.Fatal(err)
 	}

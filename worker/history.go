@@ -29,7 +29,7 @@ type record struct {
 
 // recordOf reads the history of a workflow.
 func (c *Connection) recordOf(ctx context.Context, id string) (*record, error) {
-	options, err := c.config.Temporal.options(c.config)
+	options, err := c.config.Temporal.options(c.config, c.Store.Keyring())
 	if err != nil {
 		return nil, err
 	}

@@ -75,7 +75,7 @@ func lostHouseOn(t *testing.T, history *archive, objects statestore.Objects) (*r
 	listener := listen(t)
 	serveTemporal(t, listener, history, nil)
 	config := Temporal{Address: listener.Addr().String(), Namespace: "ours"}.config(statestore.S3Options{}, ample)
-	options, err := config.Temporal.options(config)
+	options, err := config.Temporal.options(config, store.Keyring())
 	must(t, err)
 	c, err := client.NewLazyClient(options)
 	must(t, err)
@@ -107,7 +107,7 @@ func TestAnUpdateWhoseRunHadEndedIsRecoveredWithTheSaveThatTheResultCarries(t *t
 	_, rest := lostRun()
 	history := &archive{}
 	r, store := lostHouse(t, history)
-	options, err := r.connection.config.Temporal.options(r.connection.config)
+	options, err := r.connection.config.Temporal.options(r.connection.config, r.connection.Store.Keyring())
 	must(t, err)
 	input, err := options.DataConverter.ToPayloads(deployments.RunInput{Update: lostUpdate})
 	must(t, err)

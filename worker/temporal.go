@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/seal"
 )
 
 // Temporal says where the cluster is and how to get in. Paths are of PEM files.
@@ -97,12 +98,8 @@ func reason(err error) string {
 	return strings.TrimPrefix(strings.TrimPrefix(text, "transport: "), "Error while dialing: ")
 }
 
-func (t Temporal) options(c Config) (client.Options, error) {
-	sealing, err := NewCodec(c.Master)
-	if err != nil {
-		return client.Options{}, err
-	}
-	data := converter.NewCodecDataConverter(converter.GetDefaultDataConverter(), sealing)
+func (t Temporal) options(c Config, keys *seal.Keyring) (client.Options, error) {
+	data := converter.NewCodecDataConverter(converter.GetDefaultDataConverter(), NewCodec(keys))
 	o := client.Options{
 		HostPort: t.Address, Namespace: t.Namespace, DataConverter: data, MetricsHandler: c.Metrics,
 		FailureConverter: temporal.NewDefaultFailureConverter(temporal.DefaultFailureConverterOptions{
@@ -116,6 +113,7 @@ func (t Temporal) options(c Config) (client.Options, error) {
 		o.Credentials = client.NewAPIKeyStaticCredentials(t.APIKey)
 	}
 	o.ConnectionOptions.GrpcCompression = &client.GrpcCompressionNone{} // payloads are compressed before they are sealed
+	var err error
 	o.ConnectionOptions.TLS, err = t.tls()
 	return o, err
 }

@@ -28,6 +28,7 @@ import (
 	"google.golang.org/grpc/peer"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/seal"
 	"github.com/deployctl/deployctl/statestore"
 )
 
@@ -147,8 +148,16 @@ func listen(t *testing.T) net.Listener {
 // bucket is an S3 server with an empty bucket.
 func bucket(t *testing.T, listener net.Listener) statestore.S3Options {
 	t.Helper()
-	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = w.Write([]byte("<ListBucketResult></ListBucketResult>")) // the client will say
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch { // an empty bucket
+		case r.URL.Query().Has("list-type"):
+			_, _ = w.Write([]byte("<ListBucketResult></ListBucketResult>"))
+		case r.Method == http.MethodPut:
+			w.Header().Set("ETag", `"1"`)
+		default:
+			w.WriteHeader(http.StatusNotFound)
+			_, _ = w.Write([]byte("<Error><Code>NoSuchKey</Code></Error>"))
+		}
 	}))
 	must(t, server.Listener.Close())
 	server.Listener = listener
@@ -165,7 +174,11 @@ func must(t *testing.T, err error) {
 }
 
 func (t Temporal) config(s3 statestore.S3Options, patience time.Duration) Config {
-	return Config{Temporal: t, S3: s3, Master: make([]byte, 32), Patience: patience}
+	keeper, err := seal.NewMasterKeeper(make([]byte, 32))
+	if err != nil {
+		panic(err) // only of a wrong size
+	}
+	return Config{Temporal: t, S3: s3, Keepers: []seal.Keeper{keeper}, Patience: patience}
 }
 
 const ample = time.Minute // for what succeeds

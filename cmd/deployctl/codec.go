@@ -5,19 +5,32 @@ import (
 	"net/http"
 
 	"github.com/deployctl/deployctl/internal/devserver"
+	"github.com/deployctl/deployctl/internal/seal"
 	"github.com/deployctl/deployctl/worker"
 	commonpb "go.temporal.io/api/common/v1"
 	"go.temporal.io/sdk/converter"
 )
 
-// newCodec opens sealed payloads for the Web UI, in the browser of whoever may open that. Summaries, details and failures are
+// uiCodec opens sealed payloads for the Web UI, in the browser of whoever may open that. Summaries, details and failures are
 // opened; what may hold values is only said to be sealed, so that no secret is ever shown.
-func newCodec(keys devserver.Keys) (http.Handler, error) {
-	sealing, err := worker.NewCodec(keys.Master)
-	if err != nil {
+type uiCodec struct{ keys *seal.Keyring }
+
+// handler answers with the keys of a home, until follow is called.
+func (c *uiCodec) handler(keys devserver.Keys) (http.Handler, error) {
+	var err error
+	if c.keys, err = seal.NewKeyring(keys.Master); err != nil {
 		return nil, err
 	}
-	return converter.NewPayloadCodecHTTPHandler(blinding{sealing}), nil
+	return converter.NewPayloadCodecHTTPHandler(blinding{worker.NewCodec(c.keys)}), nil
+}
+
+// follow has it use the keys of the bucket.
+func (c *uiCodec) follow(keys *seal.Keyring) {
+	c.keys.Replace(keys.Keys())
+	c.keys.OnUnknown(func() error {
+		c.keys.Replace(keys.Keys())
+		return nil
+	})
 }
 
 // blinding opens what is text for people and blinds everything else.

@@ -19,7 +19,7 @@ import (
 
 // serviceCommands are the commands that need the service's own parts.
 func serviceCommands(s *command.Surroundings) []*cli.Command {
-	return []*cli.Command{devCommand(s), serveCommand(s), workerCommand(s)}
+	return []*cli.Command{devCommand(s), serveCommand(s), workerCommand(s), keyCommand(s)}
 }
 
 var (
@@ -87,15 +87,16 @@ func runDev(ctx context.Context, d *devCall) error {
 		}
 		return err
 	}
+	codec := &uiCodec{}
 	server, err := devserver.Start(ctx, devserver.Options{
 		Home:      d.home,
 		S3Command: func(home string) []string { return []string{selfPath(), "dev", "s3", "--home", home} },
-		Codec:     newCodec,
+		Codec:     codec.handler,
 	})
 	if err != nil {
 		return devError(ctx, err)
 	}
-	err = serveEmbedded(ctx, d, server)
+	err = serveEmbedded(ctx, d, server, codec)
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closePatience)
 	defer cancel()
 	return errors.Join(err, server.Close(closing))
@@ -105,12 +106,15 @@ func runDev(ctx context.Context, d *devCall) error {
 const closePatience = 20 * time.Second
 
 // serveEmbedded runs the API and a worker until ctx ends or one of them fails. It returns once all that they do has ended.
-func serveEmbedded(ctx context.Context, d *devCall, server *devserver.Server) error {
+func serveEmbedded(ctx context.Context, d *devCall, server *devserver.Server, codec *uiCodec) error {
 	token, tokenFile, err := localToken(server.Status.Home)
 	if err != nil {
 		return err
 	}
-	in := embeddedInfrastructure(server, filepath.Join(server.Status.Home, "work"))
+	in, err := embeddedInfrastructure(server, filepath.Join(server.Status.Home, "work"))
+	if err != nil {
+		return err
+	}
 	if in.retention, err = retentionOf(d.settings); err != nil {
 		return err
 	}
@@ -127,6 +131,7 @@ func serveEmbedded(ctx context.Context, d *devCall, server *devserver.Server) er
 		return err
 	}
 	defer room.close()
+	codec.follow(room.store.Keyring())
 	listener, err := grpcapi.Listen(server.Status.APIAddress, nil)
 	if err != nil {
 		return err

@@ -1,23 +1,29 @@
 package main
 
 import (
+	"context"
 	"encoding/base64"
 	"log/slog"
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/devserver"
+	"github.com/deployctl/deployctl/internal/kms"
+	"github.com/deployctl/deployctl/internal/seal"
 	"github.com/deployctl/deployctl/internal/settings"
 	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/worker"
 )
 
 // infrastructure is what a service and its workers stand on.
 type infrastructure struct {
 	temporal temporalSettings
 	s3       s3Settings
-	master   []byte // see devserver.Keys
+	keepers  []seal.Keeper // of the keys that everything is sealed with
+	adopt    bool          // see statestore.Options
 	// instance names this process; gone are instances that are known to have ended (see devserver.Status).
 	instance string
 	gone     []string
@@ -45,6 +51,19 @@ type s3Settings struct {
 
 // infrastructureOf reads the settings of serve and worker.
 func infrastructureOf(s settings.Settings, log *slog.Logger) (infrastructure, error) {
+	in, err := foundationOf(s, log)
+	if err != nil {
+		return in, err
+	}
+	if in.retention, err = retentionOf(s); err != nil {
+		return in, err
+	}
+	in.metrics, err = openExporter(s)
+	return in, err
+}
+
+// foundationOf reads which Temporal, which bucket and which key it is.
+func foundationOf(s settings.Settings, log *slog.Logger) (infrastructure, error) {
 	in := infrastructure{
 		temporal: temporalSettings{
 			address: s.Get(settings.TemporalAddress), namespace: s.Get(settings.TemporalNamespace),
@@ -68,31 +87,58 @@ func infrastructureOf(s settings.Settings, log *slog.Logger) (infrastructure, er
 	if in.s3.secretKey, err = s.Secret(settings.S3SecretKey); err != nil {
 		return in, err
 	}
-	if in.master, err = masterKey(s); err != nil {
-		return in, err
-	}
-	if in.retention, err = retentionOf(s); err != nil {
-		return in, err
-	}
-	in.metrics, err = openExporter(s)
+	in.keepers, err = keepersOf(s)
 	return in, err
 }
 
-// masterKey reads the key that everything is sealed with.
-func masterKey(s settings.Settings) ([]byte, error) {
+// keepersOf reads what wraps the keys that everything is sealed with: a key of a key management service, and master keys, the first
+// of which is the service's.
+func keepersOf(s settings.Settings) ([]seal.Keeper, error) {
+	var keepers []seal.Keeper
+	if text := s.Get(settings.KeyURL); text != "" {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		keeper, err := kms.Open(ctx, text)
+		if err != nil {
+			return nil, err
+		}
+		keepers = append(keepers, keeper)
+	}
 	text, err := s.Secret(settings.Master)
 	if err != nil {
 		return nil, err
 	}
-	if text == "" {
+	for _, one := range strings.FieldsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || r == ',' }) {
+		key, err := base64.StdEncoding.DecodeString(one)
+		if err != nil || len(key) != 32 {
+			return nil, deployments.Errorf(deployments.CodeInvalid, "the service's key must be 32 bytes in base64, or several such keys, the current one first")
+		}
+		keeper, err := seal.NewMasterKeeper(key)
+		if err != nil {
+			return nil, err
+		}
+		keepers = append(keepers, keeper)
+	}
+	if len(keepers) == 0 {
 		return nil, deployments.Errorf(deployments.CodeInvalid,
-			"the service needs its key: set DEPLOYCTL_KEY or --key-file (make one with: head -c 32 /dev/urandom | base64, and keep a copy)")
+			"the service needs its key: set DEPLOYCTL_KEY, --key-file or --key-url (make one with: head -c 32 /dev/urandom | base64, and keep a copy)")
 	}
-	key, err := base64.StdEncoding.DecodeString(strings.TrimSpace(text))
-	if err != nil || len(key) != 32 {
-		return nil, deployments.Errorf(deployments.CodeInvalid, "the service's key must be 32 bytes in base64")
+	return keepers, nil
+}
+
+// config is what connects to it.
+func (in infrastructure) config() worker.Config {
+	return worker.Config{
+		Temporal: worker.Temporal{
+			Address: in.temporal.address, Namespace: in.temporal.namespace, APIKey: in.temporal.apiKey,
+			TLSCert: in.temporal.tlsCert, TLSKey: in.temporal.tlsKey, CACert: in.temporal.caCert, ServerName: in.temporal.serverName,
+		},
+		S3: statestore.S3Options{
+			Endpoint: in.s3.endpoint, Region: in.s3.region, Bucket: in.s3.bucket, Prefix: in.s3.prefix,
+			AccessKey: in.s3.accessKey, SecretKey: in.s3.secretKey,
+		},
+		Keepers: in.keepers, Adopt: in.adopt, Log: in.log, Metrics: in.metrics.sdk(),
 	}
-	return key, nil
 }
 
 // retentionOf reads what is kept of stacks.
@@ -125,8 +171,9 @@ func countOf(s settings.Settings, key settings.Key) (int, error) {
 const most = 36_500
 
 // embeddedInfrastructure is what a running embedded service stands on.
-func embeddedInfrastructure(server *devserver.Server, dir string) infrastructure {
+func embeddedInfrastructure(server *devserver.Server, dir string) (infrastructure, error) {
 	status := server.Status
+	keeper, err := seal.NewMasterKeeper(server.Keys.Master)
 	return infrastructure{
 		temporal: temporalSettings{
 			address: status.TemporalAddress, namespace: status.Namespace,
@@ -136,7 +183,8 @@ func embeddedInfrastructure(server *devserver.Server, dir string) infrastructure
 			endpoint: status.S3Endpoint, bucket: status.Bucket, region: devserver.Region,
 			accessKey: server.Keys.S3AccessKey, secretKey: server.Keys.S3SecretKey,
 		},
-		master: server.Keys.Master, instance: status.Instance, gone: status.Gone,
+		// Nobody but the user can write the home's bucket, so one of an older version is taken over without a question.
+		keepers: []seal.Keeper{keeper}, adopt: true, instance: status.Instance, gone: status.Gone,
 		dir: dir, embedded: true, log: server.Log,
-	}
+	}, err
 }

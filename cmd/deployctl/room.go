@@ -30,17 +30,7 @@ const auditPatience = 10 * time.Second
 
 // openRoom connects to Temporal and S3; being away for a while at the start is tolerated, quietly.
 func openRoom(ctx context.Context, in infrastructure) (*room, error) {
-	connection, err := worker.Connect(ctx, worker.Config{
-		Temporal: worker.Temporal{
-			Address: in.temporal.address, Namespace: in.temporal.namespace, APIKey: in.temporal.apiKey,
-			TLSCert: in.temporal.tlsCert, TLSKey: in.temporal.tlsKey, CACert: in.temporal.caCert, ServerName: in.temporal.serverName,
-		},
-		S3: statestore.S3Options{
-			Endpoint: in.s3.endpoint, Region: in.s3.region, Bucket: in.s3.bucket, Prefix: in.s3.prefix,
-			AccessKey: in.s3.accessKey, SecretKey: in.s3.secretKey,
-		},
-		Master: in.master, Log: in.log, Metrics: in.metrics.sdk(),
-	})
+	connection, err := worker.Connect(ctx, in.config())
 	if err != nil {
 		return nil, err
 	}

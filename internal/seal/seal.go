@@ -1,13 +1,14 @@
-// Package seal encrypts what the service writes down: Temporal payloads and objects in the store. One master key gives a
-// key per purpose, so that a sealed value of one purpose never opens as one of another.
+// Package seal encrypts what the service writes down: Temporal payloads and objects in the store. Each purpose has its own keys,
+// so that a sealed value of one purpose never opens as one of another; and each sealed value names the key that sealed it, so that
+// keys can be replaced while the service runs.
 package seal
 
 import (
 	"crypto/cipher"
-	"crypto/hkdf"
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
+	"sync"
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/klauspost/compress/zstd"
@@ -21,57 +22,33 @@ const (
 
 // The first byte of a sealed value says how to open it. A reader refuses bytes that it does not know.
 const (
-	versionPlain byte = 1 // nonce, AES-256-GCM of the value
-	versionZstd  byte = 2 // nonce, AES-256-GCM of the zstd-compressed value
+	versionPlain     byte = 1 // nonce, AES-256-GCM of the value, with a key made from the root
+	versionZstd      byte = 2 // the same of the zstd-compressed value
+	versionKeyed     byte = 3 // id of the sealing key, nonce, AES-256-GCM of the value
+	versionKeyedZstd byte = 4 // the same of the zstd-compressed value
 )
 
 const (
 	keySize   = 32
 	nonceSize = 12
+	idSize    = len(KeyID{})
 	// maxPlain bounds what Open decompresses to, against a value made to exhaust memory.
 	maxPlain = 1 << 30
 	// minCompressed is the size below which compressing does not pay.
 	minCompressed = 128
 )
 
-// Keyring derives the keys of all purposes from one master key.
-type Keyring struct{ master []byte }
-
-// NewKeyring takes the service's master key, 32 bytes.
-func NewKeyring(master []byte) (*Keyring, error) {
-	if len(master) != keySize {
-		return nil, deployments.Errorf(deployments.CodeInvalid, "the service's master key is %d bytes long; it must be %d", len(master), keySize)
-	}
-	return &Keyring{master: append([]byte(nil), master...)}, nil
-}
-
-// Key derives the 32-byte key of a purpose by HKDF-SHA256: the same for the same master key and purpose, always.
-func (k *Keyring) Key(purpose string) []byte {
-	key, err := hkdf.Key(sha256.New, k.master, nil, "deployctl/v1/"+purpose, keySize)
-	if err != nil {
-		panic(err) // only of a wrong size, which is a constant
-	}
-	return key
-}
-
-// Box gives the box of a purpose.
-func (k *Keyring) Box(purpose string) *Box { return NewBox(k.Key(purpose)) }
-
-// Box seals and opens values with one key. It may be used concurrently.
+// Box seals and opens values of one purpose. It may be used concurrently.
 //
 // Nonces are random, so one key should seal fewer than 2^32 values.
 type Box struct {
-	aead cipher.AEAD
-	mac  []byte
-}
+	ring    *Keyring
+	purpose string
+	mac     []byte
 
-// NewBox makes the box of a 32-byte key.
-func NewBox(key []byte) *Box {
-	mac, err := hkdf.Key(sha256.New, key, nil, "digest", keySize)
-	if err != nil {
-		panic(err)
-	}
-	return &Box{aead: newAEAD(key), mac: mac}
+	mu    sync.RWMutex
+	aeads map[KeyID]cipher.AEAD // by sealing key
+	root  cipher.AEAD           // of values that name no key
 }
 
 // Shared by all boxes: EncodeAll and DecodeAll may be called concurrently.
@@ -87,37 +64,83 @@ func must[T any](v T, err error) T {
 	return v
 }
 
+// cipher returns the cipher of a sealing key.
+func (b *Box) cipher(key named) cipher.AEAD {
+	b.mu.RLock()
+	aead, ok := b.aeads[key.id]
+	b.mu.RUnlock()
+	if ok {
+		return aead
+	}
+	aead = newAEAD(derive(key.key, "deployctl/v1/"+b.purpose))
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.aeads[key.id] = aead
+	return aead
+}
+
+// rootCipher returns the cipher of values that name no key.
+func (b *Box) rootCipher() cipher.AEAD {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.root == nil {
+		b.root = newAEAD(b.ring.Key(b.purpose))
+	}
+	return b.root
+}
+
 // Seal compresses and encrypts plain. Context says what the value is (an object's name, say); it is not stored, and Open
 // needs the same. Sealing twice gives different bytes.
 func (b *Box) Seal(plain []byte, context string) []byte {
-	version, body := versionPlain, plain
+	version, body := versionKeyed, plain
 	if len(plain) >= minCompressed {
 		if packed := encoder.EncodeAll(plain, make([]byte, 0, len(plain)/2+64)); len(packed) < len(plain) {
-			version, body = versionZstd, packed
+			version, body = versionKeyedZstd, packed
 		}
 	}
-	sealed := make([]byte, 1+nonceSize, 1+nonceSize+len(body)+b.aead.Overhead())
+	key := b.ring.current()
+	aead := b.cipher(key)
+	const header = 1 + idSize + nonceSize
+	sealed := make([]byte, header, header+len(body)+aead.Overhead())
 	sealed[0] = version
-	_, _ = rand.Read(sealed[1:]) // never fails
-	return b.aead.Seal(sealed, sealed[1:], body, additional(version, context))
+	copy(sealed[1:], key.id[:])
+	_, _ = rand.Read(sealed[1+idSize:]) // never fails
+	return aead.Seal(sealed, sealed[1+idSize:header], body, additional(sealed[:1+idSize], context))
 }
 
 // Open gives what was sealed with the same key and context; else an error with CodeFormat.
 func (b *Box) Open(sealed []byte, context string) ([]byte, error) {
-	if len(sealed) < 1+nonceSize+b.aead.Overhead() {
+	if len(sealed) == 0 {
 		return nil, deployments.Errorf(deployments.CodeFormat, "%s is not a sealed value", about(context))
 	}
-	version := sealed[0]
-	if version != versionPlain && version != versionZstd {
+	version, header, aead := sealed[0], 1, cipher.AEAD(nil)
+	switch version {
+	case versionPlain, versionZstd:
+		aead = b.rootCipher()
+	case versionKeyed, versionKeyedZstd:
+		id, ok := KeyOf(sealed)
+		if !ok {
+			break
+		}
+		key, found := b.ring.find(id)
+		if !found {
+			return nil, deployments.Errorf(deployments.CodeFormat,
+				"%s was sealed with the key %s, which this service does not have", about(context), id)
+		}
+		header, aead = 1+idSize, b.cipher(key)
+	default:
 		return nil, deployments.Errorf(deployments.CodeFormat,
 			"%s is not a sealed value, or was sealed by a newer deployctl (format %d)", about(context), version)
 	}
-	body, err := b.aead.Open(nil, sealed[1:1+nonceSize], sealed[1+nonceSize:], additional(version, context))
+	if aead == nil || len(sealed) < header+nonceSize+aead.Overhead() {
+		return nil, deployments.Errorf(deployments.CodeFormat, "%s is not a sealed value", about(context))
+	}
+	body, err := aead.Open(nil, sealed[header:header+nonceSize], sealed[header+nonceSize:], additional(sealed[:header], context))
 	if err != nil {
 		return nil, deployments.Errorf(deployments.CodeFormat,
 			"%s was not sealed with this service's key, or is damaged", about(context))
 	}
-	if version == versionPlain {
+	if version == versionPlain || version == versionKeyed {
 		return body, nil
 	}
 	plain, err := decoder.DecodeAll(body, nil)
@@ -127,16 +150,25 @@ func (b *Box) Open(sealed []byte, context string) ([]byte, error) {
 	return plain, nil
 }
 
+// KeyOf returns the id of the key that a value was sealed with; false if the value names none.
+func KeyOf(sealed []byte) (id KeyID, ok bool) {
+	if len(sealed) < 1+idSize || sealed[0] != versionKeyed && sealed[0] != versionKeyedZstd {
+		return id, false
+	}
+	return KeyID(sealed[1 : 1+idSize]), true
+}
+
 // Digest is a keyed digest of data, 32 bytes: equal data gives equal digests under one key, and nobody without the key
-// can try guesses.
+// can try guesses. It stays the same when sealing keys are replaced.
 func (b *Box) Digest(data []byte) []byte {
 	h := hmac.New(sha256.New, b.mac)
 	h.Write(data)
 	return h.Sum(nil)
 }
 
-func additional(version byte, context string) []byte {
-	return append([]byte{version}, context...)
+// additional binds a value to its header and its context.
+func additional(header []byte, context string) []byte {
+	return append(append(make([]byte, 0, len(header)+len(context)), header...), context...)
 }
 
 func about(context string) string {

@@ -49,7 +49,7 @@ func TestWhatIsNotOursIsRefusedWithAFormatError(t *testing.T) {
 	cut := append([]byte(nil), sealed...)
 	cut[len(cut)-1] ^= 1
 	newer := append([]byte{9}, sealed[1:]...)
-	relabelled := append([]byte{versionZstd}, sealed[1:]...)
+	relabelled := append([]byte{versionKeyedZstd}, sealed[1:]...)
 	for name, open := range map[string]func() ([]byte, error){
 		"another purpose": func() ([]byte, error) { return k.Box("b").Open(sealed, "here") },
 		"another master":  func() ([]byte, error) { return ring(t, 2).Box("a").Open(sealed, "here") },

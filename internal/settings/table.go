@@ -15,6 +15,7 @@ const (
 	Metrics Key = "metrics-listen"
 	Master  Key = "key"
 	MasterF Key = "key-file"
+	KeyURL  Key = "key-url"
 
 	TemporalAddress    Key = "temporal.address"
 	TemporalNamespace  Key = "temporal.namespace"
@@ -73,7 +74,8 @@ var Table = []Definition{
 	{TLSKey, ForServe, "", false, "the certificate's key (PEM)"},
 	{Metrics, ForService, "", false, "HOST:PORT for Prometheus metrics; not set: none"},
 	{Master, ForService, "", true, "the key that everything is sealed with, 32 bytes in base64; the same for every serve and worker"},
-	{MasterF, ForService, "", false, "file that holds the key"},
+	{MasterF, ForService, "", false, "file that holds the key; several, one a line, while it is changed: the current one first"},
+	{KeyURL, ForService, "", false, "key of a key management service in the place of the key: awskms://, gcpkms://, azurekeyvault://, hashivault://"},
 
 	{TemporalAddress, ForService, "127.0.0.1:7233", false, "HOST:PORT of Temporal"},
 	{TemporalNamespace, ForService, "default", false, "Temporal namespace"},

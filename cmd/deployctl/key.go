@@ -1,0 +1,173 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/deployctl/deployctl/cmd/deployctl/internal/command"
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/devserver"
+	"github.com/deployctl/deployctl/internal/settings"
+	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/worker"
+	"github.com/urfave/cli/v2"
+)
+
+// keyCommand manages the keys that everything is sealed with. It works on the bucket itself, as serve and worker do; without a
+// bucket among the settings, on that of this user's embedded service, which must be running.
+func keyCommand(s *command.Surroundings) *cli.Command {
+	flags := []cli.Flag{settingsFlag, homeFlag}
+	return &cli.Command{
+		Name: "key", Usage: "manage the keys that the service's bucket is sealed with",
+		Subcommands: []*cli.Command{
+			{Name: "ls", Usage: "list the keys, and how many objects of the bucket need each", Flags: flags, Action: devAction(s, runKeyLs)},
+			{Name: "rotate", Usage: "make a new key, and seal everything with it; updates go on", Flags: flags, Action: devAction(s, runKeyRotate)},
+			{Name: "reseal", Usage: "seal with the newest key what older ones have sealed", Flags: flags, Action: devAction(s, runKeyReseal)},
+			{Name: "drop", Usage: "forget a key that nothing needs any more", ArgsUsage: "ID", Flags: flags, Action: devAction(s, runKeyDrop)},
+			{
+				Name: "adopt", Usage: "take over a bucket of an older deployctl, or what was changed in a stack by hand",
+				ArgsUsage: "[ORG/PROJECT/STACK]", Flags: flags, Action: devAction(s, runKeyAdopt),
+			},
+		},
+	}
+}
+
+// keyInfrastructure is what the settings name, or the embedded service of this user.
+func (d *devCall) keyInfrastructure(ctx context.Context) (infrastructure, error) {
+	if d.settings.Get(settings.S3Bucket) != "" {
+		return foundationOf(d.settings, slog.New(slog.NewTextHandler(d.Err, nil)))
+	}
+	status, err := devserver.ReadStatus(d.home)
+	if err != nil {
+		return infrastructure{}, err
+	}
+	if status.State != devserver.Running {
+		return infrastructure{}, deployments.Errorf(deployments.CodeInvalid,
+			"no bucket is set (--s3-bucket), and the embedded service is not running: start it with `deployctl dev --background`")
+	}
+	keys, err := devserver.ReadKeys(status.Home)
+	if err != nil {
+		return infrastructure{}, err
+	}
+	return embeddedInfrastructure(&devserver.Server{Status: status, Keys: keys}, "")
+}
+
+// keyStore opens the store, without a Temporal client.
+func (d *devCall) keyStore(ctx context.Context, adopt bool) (*statestore.Store, error) {
+	in, err := d.keyInfrastructure(ctx)
+	if err != nil {
+		return nil, err
+	}
+	in.adopt = in.adopt || adopt
+	return worker.OpenStore(ctx, in.config())
+}
+
+func runKeyLs(ctx context.Context, d *devCall) error {
+	store, err := d.keyStore(ctx, false)
+	if err != nil {
+		return err
+	}
+	keys, err := store.Keys(ctx)
+	if err != nil {
+		return err
+	}
+	d.say("%-10s %-17s %-17s %s", "KEY", "MADE", "REPLACED", "OBJECTS")
+	for _, key := range keys {
+		d.say("%-10s %-17s %-17s %d", key.ID, day(key.Created), day(key.Retired), key.Objects)
+	}
+	return nil
+}
+
+func day(t time.Time) string {
+	if t.IsZero() {
+		return "-"
+	}
+	return t.Local().Format("2006-01-02 15:04")
+}
+
+func runKeyRotate(ctx context.Context, d *devCall) error {
+	store, err := d.keyStore(ctx, false)
+	if err != nil {
+		return err
+	}
+	key, err := store.RotateKeys(ctx)
+	if err != nil {
+		return err
+	}
+	d.say("The key %s seals from now on; running services take it over by themselves.", key.ID)
+	return d.reseal(ctx, store)
+}
+
+func runKeyReseal(ctx context.Context, d *devCall) error {
+	store, err := d.keyStore(ctx, false)
+	if err != nil {
+		return err
+	}
+	return d.reseal(ctx, store)
+}
+
+func (d *devCall) reseal(ctx context.Context, store *statestore.Store) error {
+	done, err := store.Reseal(ctx)
+	d.say("%d objects of the bucket were sealed anew.", done.Sealed)
+	for _, key := range done.Damaged {
+		_, _ = fmt.Fprintf(d.Err, "warning: %s cannot be opened, and stays as it is\n", key)
+	}
+	return err
+}
+
+func runKeyDrop(ctx context.Context, d *devCall) error {
+	id := d.flags.Args().First()
+	in, err := d.keyInfrastructure(ctx)
+	if err != nil {
+		return err
+	}
+	connection, err := worker.Connect(ctx, in.config())
+	if err != nil {
+		return err
+	}
+	defer connection.Close()
+	keys, err := connection.Store.Keys(ctx)
+	if err != nil {
+		return err
+	}
+	for _, key := range keys {
+		if key.ID != id || key.Retired.IsZero() {
+			continue
+		}
+		needed, err := connection.NeedSealedBefore(ctx, key.Retired)
+		if err != nil {
+			return deployments.Errorf(deployments.CodeUnavailable, "find out what needs the key %s: %w", id, err)
+		}
+		if needed != "" {
+			return deployments.Errorf(deployments.CodeConflict, "the key %s was replaced on %s and is still needed in Temporal: %s", id, day(key.Retired), needed)
+		}
+	}
+	if err := connection.Store.DropKey(ctx, id); err != nil {
+		return err
+	}
+	d.say("The key %s is forgotten.", id)
+	return nil
+}
+
+func runKeyAdopt(ctx context.Context, d *devCall) error {
+	text := d.flags.Args().First()
+	store, err := d.keyStore(ctx, text == "")
+	if err != nil {
+		return err
+	}
+	if text == "" {
+		d.say("The bucket has its keys, and its stacks are authenticated.")
+		return nil
+	}
+	name, err := deployments.ParseStackName(text, deployments.StackName{})
+	if err != nil {
+		return err
+	}
+	if err := store.AdoptStack(ctx, name); err != nil {
+		return err
+	}
+	d.say("The head and the newest state of %s are accepted as they are.", name)
+	return nil
+}

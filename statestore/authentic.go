@@ -1,0 +1,155 @@
+package statestore
+
+import (
+	"context"
+	"crypto/hmac"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"maps"
+	"strconv"
+
+	"github.com/deployctl/deployctl/deployments"
+)
+
+// A head is readable and not sealed, but it carries a MAC, and the digests of the latest checkpoints: a change that the service has
+// not made is noticed (docs/adr/0017). What is not noticed is an older head put back with its own MAC; see docs/production.md.
+
+// purposeHeads is the purpose of the key that authenticates heads.
+const purposeHeads = "heads"
+
+// keptDigests bounds Head.Digests.
+const keptDigests = 100
+
+// headMAC gives the MAC that a head's JSON should have, and the one that it has. It is over the head's name and all fields but the
+// MAC itself, in the order of their names and without spaces.
+func (s *Store) headMAC(name deployments.StackName, data []byte) (right, given string, err error) {
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(data, &fields); err != nil {
+		return "", "", err
+	}
+	if mac, ok := fields["mac"]; ok {
+		if err := json.Unmarshal(mac, &given); err != nil {
+			return "", "", err
+		}
+		delete(fields, "mac")
+	}
+	canonical, err := json.Marshal(fields)
+	if err != nil {
+		return "", "", err
+	}
+	sum := s.keys.Box(purposeHeads).Digest(append([]byte(name.String()+"\x00"), canonical...))
+	return hex.EncodeToString(sum), given, nil
+}
+
+// authentic reports, as CodeFormat, that a head was not written by this service. One without a MAC is taken only before the heads
+// of a bucket have been adopted.
+func (s *Store) authentic(name deployments.StackName, key string, data []byte) error {
+	right, given, err := s.headMAC(name, data)
+	switch {
+	case err != nil:
+		return damagedHead(key, err)
+	case given == "" && !s.authenticated.Load(), hmac.Equal([]byte(right), []byte(given)):
+		return nil
+	}
+	return deployments.Errorf(deployments.CodeFormat,
+		"%s was changed by somebody else than this service: put back the last good copy of this object, or, if the change is meant, "+
+			"accept it with `deployctl key adopt %s`", key, name)
+}
+
+// checked reports, as CodeFormat, that a checkpoint is not the one that the head of its stack tells of.
+func (s *Store) checked(ctx context.Context, name deployments.StackName, version int, data []byte) error {
+	number := strconv.Itoa(version)
+	s.mu.Lock()
+	digest, ok := s.names[name.String()].digests[number]
+	s.mu.Unlock()
+	sum := sha256Hex(data)
+	if ok && digest == sum {
+		return nil
+	}
+	h, err := s.Head(ctx, name) // it may tell of more, or of another one that was accepted
+	if err != nil {
+		return err
+	}
+	if digest, ok = h.Digests[number]; !ok || digest == sum { // of the time before heads kept digests, or too old, or right
+		return nil
+	}
+	return deployments.Errorf(deployments.CodeFormat,
+		"%s was changed by somebody else than this service: put back the last good copy of this object or import a valid state with "+
+			"`deployctl stack import`; if the change is meant, accept it with `deployctl key adopt %s`", checkpointKey(name, version), name)
+}
+
+// AdoptStack accepts the head of a stack, and its newest checkpoint, as they stand, whoever wrote them.
+func (s *Store) AdoptStack(ctx context.Context, name deployments.StackName) error {
+	if err := name.Validate(); err != nil {
+		return err
+	}
+	key := stackKey(name, "head.json")
+	for {
+		o, err := s.objects.Get(ctx, key)
+		if errors.Is(err, ErrAbsent) {
+			return deployments.Errorf(deployments.CodeNotFound, "there is no stack %s", name)
+		}
+		if err != nil {
+			return failed(err, "read "+key)
+		}
+		h, err := parseHead(key, o.Data)
+		if err != nil {
+			return err
+		}
+		if h.Version > 0 {
+			if data, err := s.checkpointJSON(ctx, name, h.Version); err == nil {
+				h.Digest = sha256Hex(data)
+				h.keepDigest()
+			}
+		}
+		s.know(name, Head{})
+		err = s.writeHead(ctx, name, h, Condition{Tag: o.Tag})
+		if !errors.Is(err, ErrChanged) {
+			return err
+		}
+	}
+}
+
+// keepDigest remembers the digest of the newest checkpoint, and forgets those of old ones.
+func (h *Head) keepDigest() {
+	h.Digests = maps.Clone(h.Digests) // others may read it
+	if h.Digests == nil {
+		h.Digests = map[string]string{}
+	}
+	h.Digests[strconv.Itoa(h.Version)] = h.Digest
+	for number := range h.Digests {
+		if n, err := strconv.Atoi(number); err != nil || n <= h.Version-keptDigests {
+			delete(h.Digests, number)
+		}
+	}
+}
+
+// adoptHeads accepts every head of a bucket that was written before heads were authenticated, once, and says so beside the keys:
+// from then on a head without a MAC is refused.
+func (s *Store) adoptHeads(ctx context.Context) error {
+	stacks, err := s.ListStacks(ctx, "", "")
+	if err != nil {
+		return err
+	}
+	for _, info := range stacks {
+		if err := s.AdoptStack(ctx, info.Stack); err != nil && deployments.CodeOf(err) != deployments.CodeNotFound && unreadable(err) == nil {
+			return err
+		}
+	}
+	for {
+		content, tag, err := s.readRing(ctx)
+		if err != nil {
+			return err
+		}
+		content.Authenticated = true
+		err = s.writeRing(ctx, content, Condition{Tag: tag})
+		if errors.Is(err, ErrChanged) {
+			continue
+		}
+		if err == nil {
+			s.useRing(content)
+		}
+		return err
+	}
+}

@@ -1,0 +1,268 @@
+package statestore
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/seal"
+)
+
+// The service's keys are kept in the bucket, wrapped by a master key or a key management service (docs/adr/0016). So who cannot
+// unwrap them has another key than those that use the bucket, and finds that out before it writes anything.
+
+var ringKey = join("keys", "ring.json")
+
+// ringFormat is the format of storedRing.
+const ringFormat = 1
+
+// storedRing is what stands in the bucket of the service's keys.
+type storedRing struct {
+	Format int    `json:"format"`
+	Wraps  []wrap `json:"wraps"` // of the same, by different keepers
+}
+
+type wrap struct {
+	Keeper string `json:"keeper"`
+	Data   []byte `json:"data"`
+}
+
+// ringContent is what is wrapped.
+type ringContent struct {
+	seal.Keys
+	// Authenticated: every head of the bucket has a MAC, so one without was not written by this service.
+	Authenticated bool `json:"authenticated"`
+}
+
+// patienceForKeys bounds how long somebody waits who meets a key that is not known yet.
+const patienceForKeys = 10 * time.Second
+
+// openRing reads the service's keys, or makes them in an empty bucket.
+func (s *Store) openRing(ctx context.Context) error {
+	content, _, err := s.readRing(ctx)
+	if errors.Is(err, ErrAbsent) {
+		if content, err = s.foundRing(ctx); err != nil {
+			return err
+		}
+	}
+	if err != nil {
+		return err
+	}
+	s.useRing(content)
+	s.keys.OnUnknown(func() error {
+		ctx, cancel := context.WithTimeout(context.Background(), patienceForKeys)
+		defer cancel()
+		return s.reloadRing(ctx)
+	})
+	return nil
+}
+
+func (s *Store) useRing(content ringContent) {
+	s.keys.Replace(content.Keys)
+	s.authenticated.Store(content.Authenticated)
+}
+
+// reloadRing takes over the keys that another process has made. An older copy of the keys, which somebody has put back, is not
+// taken.
+func (s *Store) reloadRing(ctx context.Context) error {
+	content, _, err := s.readRing(ctx)
+	if err != nil {
+		return err
+	}
+	current := s.keys.Keys().Current().ID()
+	for _, key := range content.Sealing {
+		if key.ID() == current {
+			s.useRing(content)
+			return nil
+		}
+	}
+	return deployments.Errorf(deployments.CodeFormat, "%s is an older copy: it lacks the key %s; put back the latest", ringKey, current)
+}
+
+// readRing reads and unwraps the keys; ErrAbsent is in the chain when there are none.
+func (s *Store) readRing(ctx context.Context) (ringContent, string, error) {
+	var content ringContent
+	o, err := s.objects.Get(ctx, ringKey)
+	if err != nil {
+		return content, "", failed(err, "read "+ringKey)
+	}
+	var stored storedRing
+	if err := json.Unmarshal(o.Data, &stored); err != nil {
+		return content, "", deployments.Errorf(deployments.CodeFormat, "%s is damaged: %w; put it back from a copy of the bucket", ringKey, err)
+	}
+	if stored.Format > ringFormat {
+		return content, "", deployments.Errorf(deployments.CodeFormat, "%s was written by a newer deployctl (format %d): use that version", ringKey, stored.Format)
+	}
+	plain, err := s.unwrap(ctx, stored)
+	if err != nil {
+		return content, "", err
+	}
+	if err := json.Unmarshal(plain, &content); err != nil || len(content.Root) == 0 || len(content.Sealing) == 0 {
+		return content, "", deployments.Errorf(deployments.CodeFormat, "%s is damaged: it holds no keys", ringKey)
+	}
+	return content, o.Tag, nil
+}
+
+// unwrap opens the keys with the first keeper that can: of those that they name, or of all, for a key may have several names.
+func (s *Store) unwrap(ctx context.Context, stored storedRing) ([]byte, error) {
+	var wrapped, given []string
+	var why error
+	for _, exact := range []bool{true, false} {
+		for _, w := range stored.Wraps {
+			for _, keeper := range s.keepers {
+				if (keeper.ID() == w.Keeper) != exact {
+					continue
+				}
+				plain, err := keeper.Unwrap(ctx, w.Data)
+				if err == nil {
+					return plain, nil
+				}
+				if exact {
+					why = errors.Join(why, fmt.Errorf("%s: %w", keeper.ID(), err))
+				}
+			}
+		}
+	}
+	if why != nil {
+		return nil, deployments.Errorf(deployments.CodeInvalid, "the keys of the bucket (%s) cannot be opened: %w", ringKey, why)
+	}
+	for _, w := range stored.Wraps {
+		wrapped = append(wrapped, w.Keeper)
+	}
+	for _, keeper := range s.keepers {
+		given = append(given, keeper.ID())
+	}
+	return nil, deployments.Errorf(deployments.CodeInvalid,
+		"this service has another key (%s) than the one that the bucket is sealed with (%s): start it with that one (DEPLOYCTL_KEY, key-file or key-url)",
+		strings.Join(given, ", "), strings.Join(wrapped, ", "))
+}
+
+// foundRing makes the keys of a bucket that has none. In one that has stacks or tokens it is done only when it is asked for: such a
+// bucket is of an older version of deployctl, or somebody has taken its keys away.
+func (s *Store) foundRing(ctx context.Context) (ringContent, error) {
+	used, err := s.used(ctx)
+	if err != nil {
+		return ringContent{}, err
+	}
+	if used && !s.adopt {
+		if content, _, err := s.readRing(ctx); !errors.Is(err, ErrAbsent) { // made meanwhile, with the first stack
+			return content, err
+		}
+		return ringContent{}, deployments.Errorf(deployments.CodeInvalid,
+			"the bucket has stacks and no keys (%s): if an older deployctl has written them, run `deployctl key adopt` once, with the service's key; "+
+				"else put that object back from a copy of the bucket", ringKey)
+	}
+	content := ringContent{Authenticated: !used}
+	if content.Keys, err = s.firstKeys(); err != nil {
+		return content, err
+	}
+	if used {
+		s.keys.Replace(content.Keys)
+		if err := s.opensSomething(ctx); err != nil {
+			return content, err
+		}
+	}
+	err = s.writeRing(ctx, content, Condition{Absent: true})
+	if errors.Is(err, ErrChanged) { // another process was faster
+		content, _, err = s.readRing(ctx)
+	}
+	return content, err
+}
+
+// firstKeys are those of a service's master key, with which everything was sealed before there were others; without one, random.
+func (s *Store) firstKeys() (seal.Keys, error) {
+	for _, keeper := range s.keepers {
+		if m, ok := keeper.(*seal.MasterKeeper); ok {
+			keys, err := seal.MasterKeys(m.Master())
+			if err == nil {
+				keys.Sealing[0].Created = s.now().UTC()
+			}
+			return keys, err
+		}
+	}
+	root := make([]byte, 32)
+	_, _ = rand.Read(root) // never fails
+	return seal.Keys{Root: root, Sealing: []seal.SealingKey{seal.NewSealingKey(s.now())}}, nil
+}
+
+// used tells whether the bucket holds something that is sealed or stands for a stack.
+func (s *Store) used(ctx context.Context) (bool, error) {
+	for _, folder := range []string{"stacks/", tokenFolder, "blobs/", "removed/"} {
+		l, err := s.objects.List(ctx, Query{Prefix: folder, Limit: 1})
+		if err != nil {
+			return false, failed(err, "list "+folder)
+		}
+		if len(l.Keys) > 0 {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// opensSomething reports, as CodeInvalid, that no sealed object of the bucket opens with the keys at hand, though there is one.
+func (s *Store) opensSomething(ctx context.Context) error {
+	var wrong error
+	for _, folder := range []string{tokenFolder, "stacks/"} {
+		l, err := s.objects.List(ctx, Query{Prefix: folder})
+		if err != nil {
+			return failed(err, "list "+folder)
+		}
+		for _, key := range l.Keys {
+			_, err := s.openAny(ctx, key)
+			if err == nil {
+				return nil
+			}
+			if unreadable(err) != nil {
+				wrong = err
+			}
+		}
+	}
+	if wrong == nil {
+		return nil
+	}
+	return deployments.Errorf(deployments.CodeInvalid, "this service has another key than the one that the bucket is sealed with: %w", wrong)
+}
+
+// writeRing wraps the keys with every keeper, so that each of them opens them.
+func (s *Store) writeRing(ctx context.Context, content ringContent, c Condition) error {
+	plain, err := json.Marshal(content)
+	if err != nil {
+		return deployments.Errorf(deployments.CodeInternal, "write %s: %w", ringKey, err)
+	}
+	stored := storedRing{Format: ringFormat}
+	for _, keeper := range s.keepers {
+		data, err := keeper.Wrap(ctx, plain)
+		if err != nil {
+			return deployments.Errorf(deployments.CodeUnavailable, "wrap the service's keys with %s: %w", keeper.ID(), err)
+		}
+		stored.Wraps = append(stored.Wraps, wrap{keeper.ID(), data})
+	}
+	data, err := json.MarshalIndent(stored, "", "  ")
+	if err != nil {
+		return deployments.Errorf(deployments.CodeInternal, "write %s: %w", ringKey, err)
+	}
+	_, err = s.objects.Put(ctx, ringKey, data, c)
+	return failed(err, "write "+ringKey)
+}
+
+// followEvery is how often a process looks whether its keys have been replaced.
+const followEvery = 30 * time.Second
+
+// FollowKeys keeps the keys up to date until ctx ends.
+func (s *Store) FollowKeys(ctx context.Context) {
+	ticker := time.NewTicker(followEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			_ = s.reloadRing(ctx) // what cannot be read now is read later, or when a key is missed
+		}
+	}
+}

@@ -1,0 +1,259 @@
+package statestore
+
+import (
+	"context"
+	"errors"
+	"path"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/seal"
+)
+
+// settled is how long a key must have been replaced before it can be dropped: until then a process may seal with it still.
+const settled = 10 * time.Minute
+
+// KeyInfo describes one of the keys that values are sealed with.
+type KeyInfo struct {
+	ID      string    `json:"id"`
+	Created time.Time `json:"created,omitzero"`
+	Retired time.Time `json:"retired,omitzero"` // zero: it is the one that seals
+	Objects int       `json:"objects"`          // of the bucket that it has sealed
+}
+
+// Keys lists the sealing keys, the oldest first, and how many objects need each. It reads the whole bucket.
+func (s *Store) Keys(ctx context.Context) ([]KeyInfo, error) {
+	if err := s.reloadRing(ctx); err != nil {
+		return nil, err
+	}
+	var infos []KeyInfo
+	counts := map[seal.KeyID]*atomic.Int64{}
+	for _, key := range s.keys.Keys().Sealing {
+		infos = append(infos, KeyInfo{ID: key.ID().String(), Created: key.Created, Retired: key.Retired})
+		counts[key.ID()] = &atomic.Int64{}
+	}
+	first := s.keys.Keys().Sealing[0].ID()
+	err := s.eachSealed(ctx, func(key string) error {
+		o, err := s.objects.Get(ctx, key)
+		if errors.Is(err, ErrAbsent) {
+			return nil
+		}
+		if err != nil {
+			return failed(err, "read "+key)
+		}
+		id, named := seal.KeyOf(o.Data)
+		if !named { // of the time before values named their key
+			id = first
+		}
+		if n, ok := counts[id]; ok {
+			n.Add(1)
+		}
+		return nil
+	})
+	for i, key := range s.keys.Keys().Sealing[:len(infos)] {
+		infos[i].Objects = int(counts[key.ID()].Load())
+	}
+	return infos, err
+}
+
+// RotateKeys makes a new sealing key the current one, and wraps all keys anew with the keepers of this process, the first of which
+// is the service's. Others take it over by themselves.
+func (s *Store) RotateKeys(ctx context.Context) (KeyInfo, error) {
+	for {
+		content, tag, err := s.readRing(ctx)
+		if err != nil {
+			return KeyInfo{}, err
+		}
+		now := s.now().UTC()
+		content.Sealing[len(content.Sealing)-1].Retired = now
+		key := seal.NewSealingKey(now)
+		content.Sealing = append(content.Sealing, key)
+		err = s.writeRing(ctx, content, Condition{Tag: tag})
+		if errors.Is(err, ErrChanged) {
+			continue
+		}
+		if err == nil {
+			s.useRing(content)
+		}
+		return KeyInfo{ID: key.ID().String(), Created: key.Created}, err
+	}
+}
+
+// DropKey forgets a sealing key. CodeConflict: it is the current one, or was until a moment ago, or objects need it.
+func (s *Store) DropKey(ctx context.Context, id string) error {
+	infos, err := s.Keys(ctx)
+	if err != nil {
+		return err
+	}
+	for _, info := range infos {
+		if info.ID != id {
+			continue
+		}
+		switch {
+		case info.Retired.IsZero():
+			return deployments.Errorf(deployments.CodeConflict, "the key %s is the one that seals: replace it first with `deployctl key rotate`", id)
+		case s.now().Sub(info.Retired) < settled:
+			return deployments.Errorf(deployments.CodeConflict, "the key %s was replaced less than %s ago, and may be in use: try again later", id, settled)
+		case info.Objects > 0:
+			return deployments.Errorf(deployments.CodeConflict,
+				"%s of the bucket are sealed with the key %s: seal them anew with `deployctl key reseal`", plural(info.Objects, "object"), id)
+		}
+		return s.forgetKey(ctx, id)
+	}
+	return deployments.Errorf(deployments.CodeNotFound, "there is no key %s; `deployctl key ls` lists those there are", id)
+}
+
+func (s *Store) forgetKey(ctx context.Context, id string) error {
+	for {
+		content, tag, err := s.readRing(ctx)
+		if err != nil {
+			return err
+		}
+		var kept []seal.SealingKey
+		for _, key := range content.Sealing {
+			if key.ID().String() != id {
+				kept = append(kept, key)
+			}
+		}
+		content.Sealing = kept
+		err = s.writeRing(ctx, content, Condition{Tag: tag})
+		if errors.Is(err, ErrChanged) {
+			continue
+		}
+		if err == nil {
+			s.useRing(content)
+		}
+		return err
+	}
+}
+
+// Resealed counts what Reseal has done.
+type Resealed struct {
+	Sealed  int // anew
+	Damaged []string
+}
+
+// Reseal seals every object anew that an older key has sealed. Others may use the bucket meanwhile: an object that somebody writes is
+// left to him, and looked at again. What cannot be opened is named, and stays as it is.
+func (s *Store) Reseal(ctx context.Context) (Resealed, error) {
+	var done Resealed
+	var sealed atomic.Int64
+	damaged := make(chan string)
+	collected := make(chan struct{})
+	go func() {
+		defer close(collected)
+		for key := range damaged {
+			done.Damaged = append(done.Damaged, key)
+		}
+	}()
+	err := s.eachSealed(ctx, func(key string) error {
+		anew, err := s.reseal(ctx, key)
+		if unreadable(err) != nil {
+			damaged <- key
+			return nil
+		}
+		if anew {
+			sealed.Add(1)
+		}
+		return err
+	})
+	close(damaged)
+	<-collected
+	done.Sealed = int(sealed.Load())
+	return done, err
+}
+
+// reseal seals one object anew, if it is not sealed with the current key.
+func (s *Store) reseal(ctx context.Context, key string) (bool, error) {
+	for {
+		o, err := s.objects.Get(ctx, key)
+		if errors.Is(err, ErrAbsent) {
+			return false, nil
+		}
+		if err != nil {
+			return false, failed(err, "read "+key)
+		}
+		if id, named := seal.KeyOf(o.Data); named && id == s.keys.Keys().Current().ID() {
+			return false, nil
+		}
+		box, context, err := s.sealedAs(ctx, key)
+		if err != nil {
+			return false, err
+		}
+		plain, err := box.Open(o.Data, context)
+		if err != nil {
+			return false, err
+		}
+		_, err = s.objects.Put(ctx, key, box.Seal(plain, context), Condition{Tag: o.Tag})
+		if errors.Is(err, ErrChanged) || errors.Is(err, ErrAbsent) {
+			continue
+		}
+		return err == nil, failed(err, "write "+key)
+	}
+}
+
+// openAny opens a sealed object by its key alone.
+func (s *Store) openAny(ctx context.Context, key string) ([]byte, error) {
+	if !sealedKey(key) {
+		return nil, deployments.Errorf(deployments.CodeNotFound, "%s is not sealed", key)
+	}
+	o, err := s.objects.Get(ctx, key)
+	if err != nil {
+		return nil, failed(err, "read "+key)
+	}
+	box, context, err := s.sealedAs(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	return box.Open(o.Data, context)
+}
+
+// eachSealed calls f, some at a time, for the key of every object that is sealed.
+func (s *Store) eachSealed(ctx context.Context, f func(key string) error) error {
+	l, err := s.objects.List(ctx, Query{})
+	if err != nil {
+		return failed(err, "list the bucket")
+	}
+	var keys []string
+	for _, key := range l.Keys {
+		if sealedKey(key) && checkKey(key) == nil {
+			keys = append(keys, key)
+		}
+	}
+	return each(keys, f)
+}
+
+// sealedKey tells whether the object of a key is sealed: all but heads, checkpoints, what stands under removed/, and the keys.
+func sealedKey(key string) bool {
+	folder, rest, ok := strings.Cut(key, "/")
+	switch folder {
+	case "removed", "keys":
+		return false
+	case "stacks":
+		parts := strings.SplitN(rest, "/", 4)
+		return len(parts) == 4 && parts[3] != "head.json" && !strings.HasPrefix(parts[3], "checkpoints/")
+	}
+	return ok
+}
+
+// sealedAs gives the box and the context that the object of a key is sealed with.
+func (s *Store) sealedAs(ctx context.Context, key string) (*seal.Box, string, error) {
+	parts := strings.Split(key, "/")
+	switch {
+	case parts[0] == "blobs" && len(parts) > 2:
+		return s.ring(parts[1]).box, "blob " + path.Base(key), nil
+	case parts[0] != "stacks":
+		return s.keys.Box(seal.PurposeStore), key, nil
+	}
+	name := deployments.StackName{Organization: parts[1], Project: parts[2], Stack: parts[3]}
+	r, err := s.ringOf(ctx, name)
+	if err != nil {
+		return nil, "", err
+	}
+	if len(parts) == 8 && parts[4] == "updates" && parts[6] == blobFolder {
+		return r.box, "blob " + path.Base(key), nil
+	}
+	return r.box, about(name, key), nil
+}
