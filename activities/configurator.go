@@ -7,7 +7,6 @@ import (
 
 	"github.com/deployctl/deployctl/internal/pluginhost"
 	"github.com/deployctl/deployctl/internal/token"
-	"github.com/google/uuid"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/providers"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
@@ -123,7 +122,7 @@ func (c configurator) Diff(ctx context.Context, req plugin.DiffRequest) (plugin.
 	return d, nil
 }
 
-// Create previews the creation of a provider; see providerID about the real one.
+// Create previews the creation of a provider; see engine.ProviderID about the real one.
 func (c configurator) Create(_ context.Context, req plugin.CreateRequest) (plugin.CreateResponse, error) {
 	return plugin.CreateResponse{ID: providers.UnknownID, Properties: settings(req.Properties)}, nil
 }
@@ -131,9 +130,4 @@ func (c configurator) Create(_ context.Context, req plugin.CreateRequest) (plugi
 // Update previews a change of a provider's configuration.
 func (c configurator) Update(_ context.Context, req plugin.UpdateRequest) (plugin.UpdateResponse, error) {
 	return plugin.UpdateResponse{Properties: settings(req.NewInputs)}, nil
-}
-
-// providerID is the id of a provider resource, the same for every attempt to create it.
-func providerID(seed []byte) string {
-	return uuid.NewSHA1(uuid.NameSpaceOID, seed).String()
 }

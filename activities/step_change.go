@@ -177,7 +177,7 @@ func (at *attempt) configure(ctx context.Context) (engine.StepFinished, error) {
 	result := engine.StepFinished{Outcome: engine.OutcomeDone}
 	switch at.step.Kind {
 	case engine.StepCreate, engine.StepCreateReplacement:
-		result.ID = providerID(at.step.Seed)
+		result.ID = engine.ProviderID(at.step.Seed)
 		if at.step.Preview {
 			result.ID = providers.UnknownID
 		}

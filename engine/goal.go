@@ -11,6 +11,16 @@ const (
 	KindImport  Kind = "import"
 )
 
+// known reports that this core knows what an update of the kind does.
+func (k Kind) known() bool {
+	switch k {
+	case KindUp, KindRefresh, KindDestroy, KindImport:
+		return true
+	default:
+		return false
+	}
+}
+
 // Goal is what an update is to do, fixed when it is accepted.
 type Goal struct {
 	Kind    Kind `json:"kind"`

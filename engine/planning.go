@@ -74,7 +74,7 @@ func (r *Run) compare(e *entry, old *State) bool {
 		e.Changed = replace
 		return false
 	}
-	e.Stage, e.Op = stageComparing, 0
+	e.Stage, e.Op, e.pair = stageComparing, 0, pair
 	for _, op := range r.comparing {
 		if r.Ops[op].Pair == pair {
 			return true
@@ -97,7 +97,7 @@ func (r *Run) providerDiffed(ev ProviderDiffed) {
 		r.Compared[op.Pair] = ev.Replace
 	}
 	for _, e := range r.Entries {
-		if e.Stage != stageComparing {
+		if e.Stage != stageComparing || e.pair != op.Pair {
 			continue
 		}
 		if ev.Error != "" {

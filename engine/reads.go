@@ -78,8 +78,8 @@ func (r *Run) seed(u urn.URN) []byte {
 	return sum[:]
 }
 
-// providerID gives a provider resource its id: a UUID made from its seed.
-func providerID(seed []byte) string {
+// ProviderID gives a provider resource its id, a UUID: the same for every attempt with the same seed.
+func ProviderID(seed []byte) string {
 	sum := sha256.Sum256(append([]byte("provider\x00"), seed...))
 	sum[6], sum[8] = sum[6]&0x0f|0x50, sum[8]&0x3f|0x80
 	h := hex.EncodeToString(sum[:16])

@@ -44,6 +44,7 @@ type entry struct {
 	// waits is an entry that must get on before this one is worth another look; listed, that it is in Run.restless.
 	waits  *entry
 	listed bool
+	pair   string // the comparison that it waits for in stageComparing
 	Kind   StepKind `json:",omitempty"` // of the step it came to
 	Result ResultKind
 	// Answered: the program has its reply already.

@@ -148,6 +148,11 @@ func New(goal Goal, base []State, pending []PendingOperation) *Run {
 		r.goal.Parallel = 1
 	}
 	r.resetEpoch()
+	if !goal.Kind.known() {
+		r.unsupported(fmt.Sprintf("the update kind %q", goal.Kind))
+		r.Phase = phaseEnded
+		return r
+	}
 	r.settlePending()
 	return r
 }
@@ -248,8 +253,10 @@ func (r *Run) advanceProgram() bool {
 		return true
 	}
 	r.Phase = phaseDeleting
-	if r.goal.Kind != KindImport {
+	switch r.goal.Kind {
+	case KindUp, KindDestroy:
 		r.condemnUnseen()
+	default: // no other kind deletes
 	}
 	return true
 }

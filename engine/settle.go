@@ -20,6 +20,9 @@ func (r *Run) settlePending() {
 		case slices.ContainsFunc(pending[i+1:], p.repeated):
 			r.change(Delta{Kind: DeltaEnd, Op: p.Op})
 			continue
+		case IsProvider(p.State.Type) && !p.Done: // nothing was made; who registers it again has it configured
+			r.change(Delta{Kind: DeltaEnd, Op: p.Op})
+			continue
 		}
 		if p.Seed != nil {
 			r.Seeds[p.State.URN] = p.Seed
@@ -34,7 +37,7 @@ func (r *Run) settlePending() {
 			Op: op.Op, Kind: StepCreate, URN: state.URN, Type: state.Type, New: &state, Seed: p.Seed,
 			Provider: r.providerOf(state.Provider), Check: true, // what was begun may not have been checked
 		}
-		if p.State.ID != "" {
+		if p.Done {
 			r.pendingSettled(op, p.answer())
 			continue
 		}
@@ -59,6 +62,7 @@ func (p PendingOperation) repeated(by PendingOperation) bool {
 func (p PendingOperation) Answered(ev StepFinished) PendingOperation {
 	p.State.learn(ev)
 	p.State.Created, p.State.Modified = ev.At, ev.At
+	p.Done = true
 	return p
 }
 

@@ -96,4 +96,6 @@ type PendingOperation struct {
 	State State  `json:"state"`
 	// Seed is what made the physical name; a later attempt of the same create asks for the same name.
 	Seed []byte `json:"seed,omitempty"`
+	// Done: a create whose answer is known although it could not be recorded; State holds what was created.
+	Done bool `json:"done,omitempty"`
 }

@@ -25,7 +25,7 @@ func (r *Run) enqueue(e *entry, check bool) {
 		step.IgnoreChanges = e.Reg.IgnoreChanges
 	}
 	if IsProvider(e.New.Type) && slices.Contains([]StepKind{StepCreate, StepCreateReplacement}, e.Kind) {
-		e.New.ID = providerID(e.Seed)
+		e.New.ID = ProviderID(e.Seed)
 	}
 	next := e.New
 	step.New, step.Answer = &next, r.afterStep(e)

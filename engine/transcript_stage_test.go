@@ -69,10 +69,13 @@ func (w *stage) store(rest string) error {
 	}
 	s, err := w.state(it)
 	if isPending {
-		if !slices.ContainsFunc(it.opts, func(o string) bool { return strings.HasPrefix(o, "id=") }) {
+		identified := slices.ContainsFunc(it.opts, func(o string) bool { return strings.HasPrefix(o, "id=") })
+		if !identified {
 			s.ID = ""
 		}
-		w.pending = append(w.pending, engine.PendingOperation{Kind: kind, State: s, Seed: []byte("seed of " + it.name)})
+		w.pending = append(w.pending, engine.PendingOperation{
+			Kind: kind, State: s, Seed: []byte("seed of " + it.name), Done: identified && !engine.IsProvider(s.Type),
+		})
 		return err
 	}
 	w.base = append(w.base, s)

@@ -53,11 +53,22 @@ type deployment struct {
 	Extensions        json.RawMessage             `json:"extensions,omitempty"`
 }
 
-// storedOperation is apitype.OperationV2 and the seed of the resource's name, which is ours.
+// storedOperation is apitype.OperationV2 with what only this service writes: the seed of the resource's name, and whether
+// the answer of a create is known (see engine.PendingOperation).
 type storedOperation struct {
 	Resource storedResource `json:"resource"`
 	Type     string         `json:"type"`
 	Seed     []byte         `json:"seed,omitempty"`
+	Done     *bool          `json:"done,omitempty"`
+}
+
+// done reports that the answer of a create is known. Operations were stored without the field: then the id of anything but
+// a provider, which has one from the start, came with the answer.
+func (o *storedOperation) done() bool {
+	if o.Done != nil {
+		return *o.Done
+	}
+	return o.Type == "creating" && o.Resource.ID != "" && !engine.IsProvider(o.Resource.Type)
 }
 
 // storedResource is apitype.ResourceV3 with everything unread that no header has.

@@ -68,7 +68,11 @@ func (d *draft) encode(ctx context.Context, manifest apitype.ManifestV1) ([]byte
 		if err != nil {
 			return nil, err
 		}
-		out.Deployment.PendingOperations = append(out.Deployment.PendingOperations, storedOperation{Resource: r, Type: op.Kind, Seed: op.Seed})
+		stored := storedOperation{Resource: r, Type: op.Kind, Seed: op.Seed}
+		if op.Kind == "creating" {
+			stored.Done = &op.Done
+		}
+		out.Deployment.PendingOperations = append(out.Deployment.PendingOperations, stored)
 	}
 	if out.Deployment.Snippets != nil {
 		features[featureSnippets] = true

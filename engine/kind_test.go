@@ -1,0 +1,57 @@
+package engine_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/deployctl/deployctl/engine"
+)
+
+func TestAnUpdateOfAnUnknownKindFailsAndDeletesNothing(t *testing.T) {
+	base := []engine.State{
+		{URN: "urn:pulumi:dev::proj::test:x:R::db", Type: "test:x:R", Custom: true, ID: "db-0"},
+		{URN: "urn:pulumi:dev::proj::test:x:R::old", Type: "test:x:R", Custom: true, ID: "old-0", Delete: true},
+	}
+	pending := []engine.PendingOperation{{Kind: "creating", State: base[0]}}
+	for _, kind := range []engine.Kind{"", "preview", "restore", "importt", "Destroy"} {
+		t.Run("kind "+string(kind), func(t *testing.T) {
+			r := engine.New(engine.Goal{Kind: kind, Project: "proj", Stack: "dev"}, base, pending)
+			for cmds := r.Ready(); len(cmds) > 0; cmds = r.Ready() {
+				for _, c := range cmds {
+					if e, ok := c.(engine.Emit); !ok || e.Severity != "error" {
+						t.Errorf("it starts %+v", c)
+					}
+				}
+			}
+			result, ended := r.Result()
+			if !ended || result.Status != engine.StatusFailed || !strings.Contains(result.Error, string(kind)) {
+				t.Errorf("%v %+v", ended, result)
+			}
+			if states, pending := r.Snapshot(); len(states) != 2 || len(pending) != 1 {
+				t.Errorf("%+v %+v", states, pending)
+			}
+		})
+	}
+}
+
+// unknownEvent is an event of another version: it embeds one to be an Event at all.
+type unknownEvent struct{ engine.ProgramExited }
+
+func TestAnEventThatTheCoreDoesNotKnowFailsTheUpdate(t *testing.T) {
+	base := []engine.State{{URN: "urn:pulumi:dev::proj::test:x:R::db", Type: "test:x:R", Custom: true, ID: "db-0"}}
+	r := engine.New(engine.Goal{Kind: engine.KindUp, Project: "proj", Stack: "dev"}, base, nil)
+	r.Handle(engine.RunStarted{Epoch: 1})
+	r.Handle(unknownEvent{})
+	r.Handle(engine.ProgramExited{Epoch: 1})
+	for cmds := r.Ready(); len(cmds) > 0; cmds = r.Ready() {
+		for _, c := range cmds {
+			if _, ok := c.(engine.Step); ok {
+				t.Errorf("it starts %+v", c)
+			}
+		}
+	}
+	result, ended := r.Result()
+	if !ended || result.Status != engine.StatusFailed || !strings.Contains(result.Error, "unknownEvent") {
+		t.Errorf("%v %+v", ended, result)
+	}
+}
