@@ -26,6 +26,10 @@ func (r *Run) claimOld(e *entry) (claimed bool) {
 		if name != e.URN && r.stepOf(name) != nil {
 			return false
 		}
+		if by := r.Aliased[name]; name != e.URN && by != "" && by != e.URN {
+			r.reject(e, "%s and %s both claim to be what was %s; remove the alias from one of them", e.URN, by, name)
+			return false
+		}
 		old := r.snap.Live(name)
 		if old == nil {
 			continue
@@ -34,8 +38,7 @@ func (r *Run) claimOld(e *entry) (claimed bool) {
 			return false
 		}
 		if name != e.URN {
-			by := r.Aliased[name]
-			if r.byURN[name] != nil || by != "" && by != e.URN {
+			if r.byURN[name] != nil {
 				r.reject(e, "%s claims to be what was %s, which the program also registers", e.URN, name)
 				return false
 			}
@@ -68,15 +71,50 @@ func (r *Run) aliasesOf(u urn.URN, g Registration) []urn.URN {
 		own[i] = r.collapse(a, g)
 		add(own[i])
 	}
-	parentOld, ok := r.AliasOf[g.Parent]
-	if g.Parent == "" || !ok {
-		return out
-	}
-	add(r.inherited(g.Type, g.Name, g.Parent.Name(), parentOld))
-	for _, a := range own {
-		add(r.inherited(a.Type(), a.Name(), g.Parent.Name(), parentOld))
+	for _, parentOld := range r.formerNames(g.Parent) {
+		add(r.inherited(g.Type, g.Name, g.Parent, parentOld))
+		for _, a := range own {
+			add(r.inherited(a.Type(), a.Name(), g.Parent, parentOld))
+		}
 	}
 	return out
+}
+
+// formerNames gives the names that the children of a resource may have been stored under: the one that it was found by in
+// this update, or those that it still has because an earlier update ended before all of its children were registered. Of a
+// resource that failed before it was found, every alias counts.
+func (r *Run) formerNames(parent urn.URN) []urn.URN {
+	if parent == "" {
+		return nil
+	}
+	if old, ok := r.AliasOf[parent]; ok {
+		return []urn.URN{old}
+	}
+	if e := r.byURN[parent]; e != nil && e.Old == "" && e.Stage == stageDone && e.Result != ResultSuccess {
+		return r.aliasesOf(e.URN, e.Reg)
+	}
+	live := r.snap.Live(parent)
+	if live == nil || len(live.Aliases) == 0 {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(live.Aliases), func(a urn.URN) bool { return r.byURN[a] != nil || !r.parented(a, parent) })
+}
+
+// parented reports that a child of a resource is still stored under a name that follows from a former name of its parent.
+func (r *Run) parented(former, parent urn.URN) bool {
+	found := false
+	r.snap.All(func(s *State) {
+		found = found || !s.Delete && s.Parent != "" && r.current(s.Parent) == parent && follows(s.URN, former, parent)
+	})
+	return found
+}
+
+// follows reports that the URN of a child follows from its parent's former name, and not from the one of now.
+func follows(child, former, now urn.URN) bool {
+	if former.QualifiedType() != now.QualifiedType() {
+		return strings.HasPrefix(string(child.QualifiedType()), string(former.QualifiedType())+urn.TypeDelimiter)
+	}
+	return strings.HasPrefix(child.Name(), former.Name()) && !strings.HasPrefix(child.Name(), now.Name())
 }
 
 // collapse makes a URN of an alias; parts that it leaves out are those of the registration.
@@ -117,8 +155,8 @@ func or(s, fallback string) string {
 
 // inherited is what a child was called when its parent had its old name. A child whose name begins with its parent's
 // is taken to have been named after it.
-func (r *Run) inherited(typ tokens.Type, name, parentName string, parentOld urn.URN) urn.URN {
-	if rest, ok := strings.CutPrefix(name, parentName); ok {
+func (r *Run) inherited(typ tokens.Type, name string, parent, parentOld urn.URN) urn.URN {
+	if rest, ok := strings.CutPrefix(name, parent.Name()); ok {
 		name = parentOld.Name() + rest
 	}
 	var parentType tokens.Type

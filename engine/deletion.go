@@ -307,7 +307,7 @@ func (r *Run) withhold(d *deletion) {
 			r.withhold(other)
 		}
 	}
-	if e := r.byURN[d.For]; e != nil && e.Stage == stageClearing {
+	if e := r.byURN[d.For]; e != nil && (e.Stage == stageClearing || e.Stage == stageSweeping) {
 		r.failEntry(e, fmt.Sprintf("%s could not be deleted before it is replaced", d.URN))
 	}
 }

@@ -62,7 +62,7 @@ func (r *Run) derive() {
 	if r.Gone == nil {
 		r.Gone = map[urn.URN]bool{}
 	}
-	r.undone, r.cascading, r.comparing = 0, 0, nil
+	r.undone, r.cascading, r.sweeper, r.comparing = 0, 0, nil, nil
 }
 
 // attach sends an entry to the step of its URN that an earlier start of the program began: the same goal takes the
@@ -75,8 +75,8 @@ func (r *Run) attach(e *entry, op *operation) bool {
 	running.Epoch, running.Seq, running.Order = e.Epoch, e.Seq, e.Order
 	r.Entries[e.Order], r.byURN[e.URN] = running, running
 	running.listed, e.Stage = false, stageDone // nothing waits for the entry that gave way
-	if len(running.New.Aliases) > 0 {
-		r.claim(e.URN, running.New.Aliases[0])
+	if old := r.snap.Get(running.Old); old != nil && old.URN != e.URN {
+		r.claim(e.URN, old.URN)
 	}
 	return true
 }

@@ -17,6 +17,7 @@ const (
 	stagePlanning  stage = "planning"
 	stagePlanned   stage = "planned"   // the plan is there and waits for its turn
 	stageCascading stage = "cascading" // the cascade of its replacement is being found
+	stageSweeping  stage = "sweeping"  // copies that wait for deletion and depend on what is to be deleted first go ahead of it
 	stageClearing  stage = "clearing"  // the old resource is being deleted first
 	stageStepping  stage = "stepping"
 	stageDone      stage = "done"
@@ -38,13 +39,14 @@ type entry struct {
 	Seed    []byte `json:",omitempty"`
 	Changed bool   `json:",omitempty"` // the old provider cannot go on
 	// Forced says why the core replaces on its own account: the keys to show.
-	Forced   []string `json:",omitempty"`
-	Plan     *Planned `json:",omitempty"`
-	Imported bool     `json:",omitempty"` // what follows is the ordinary plan over what was imported
+	Forced   []string    `json:",omitempty"`
+	Members  []Dependent `json:",omitempty"` // of its cascade, while it sweeps
+	Plan     *Planned    `json:",omitempty"`
+	Imported bool        `json:",omitempty"` // what follows is the ordinary plan over what was imported
 	// waits is an entry that must get on before this one is worth another look; listed, that it is in Run.restless.
 	waits  *entry
 	listed bool
-	pair   string // the comparison that it waits for in stageComparing
+	pair   string   // the comparison that it waits for in stageComparing
 	Kind   StepKind `json:",omitempty"` // of the step it came to
 	Result ResultKind
 	// Answered: the program has its reply already.
@@ -137,6 +139,9 @@ func (r *Run) failEntry(e *entry, message string) {
 // finish ends an entry with its reply.
 func (r *Run) finish(e *entry, reply Reply) {
 	e.Stage, e.Result = stageDone, reply.Result
+	if reply.Result != ResultSuccess && e.Old == "" {
+		r.want(e.URN, e.Reg)
+	}
 	r.answer(e, reply)
 }
 
@@ -176,6 +181,8 @@ func (r *Run) advanceEntry(e *entry) bool {
 		return r.start(e)
 	case stagePlanned:
 		return r.commit(e)
+	case stageSweeping:
+		return r.swept(e)
 	case stageClearing:
 		return r.cleared(e)
 	default:
@@ -185,7 +192,7 @@ func (r *Run) advanceEntry(e *entry) bool {
 
 // restless reports that an entry waits for something of the run's own, and not for an answer.
 func (e *entry) restless() bool {
-	return e.Stage == stageHeld || e.Stage == stagePlanned || e.Stage == stageClearing
+	return e.Stage == stageHeld || e.Stage == stagePlanned || e.Stage == stageSweeping || e.Stage == stageClearing
 }
 
 // blocked reports that what the entry was found to wait for has not come about.
@@ -313,8 +320,8 @@ func (r *Run) prepare(e *entry) {
 	if old := r.snap.Get(e.Old); old != nil {
 		e.New.RefreshBeforeUpdate = old.RefreshBeforeUpdate
 		e.New.Created, e.New.Modified = old.Created, old.Modified
-		for _, a := range old.Aliases { // a copy under an old name is known by it until it is gone
-			if len(r.snap.copies[a]) > 0 && !slices.Contains(e.New.Aliases, a) {
+		for _, a := range old.Aliases { // known by it are copies until they are gone, and children until they are registered
+			if (len(r.snap.copies[a]) > 0 || r.parented(a, e.URN)) && !slices.Contains(e.New.Aliases, a) {
 				e.New.Aliases = append(e.New.Aliases, a)
 			}
 		}
@@ -332,7 +339,7 @@ func (r *Run) stands(u urn.URN, k Key) bool {
 func (r *Run) repeat(e *entry, f *finished) {
 	state := r.snap.Get(f.Key)
 	e.Old, e.New, e.Kind = f.Key, *state, f.Kind
-	if len(state.Aliases) > 0 {
+	if len(state.Aliases) > 0 && r.snap.current(state.Aliases[0]) == e.URN { // renamed in this update
 		r.claim(e.URN, state.Aliases[0])
 	}
 	r.finish(e, r.success(e, f.Stables))

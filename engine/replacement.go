@@ -109,7 +109,7 @@ func (r *Run) settled(u urn.URN) bool {
 // candidates gives the dependents that may have to go before the old resource can. Who asks has to wait while another
 // cascade is being found, while an earlier registered dependent is on its way, and while a step of a dependent runs.
 func (r *Run) candidates(e *entry) (candidates []State, wait bool) {
-	if r.cascading != 0 {
+	if r.cascading != 0 || r.sweeper != nil && r.sweeper.Stage == stageSweeping {
 		return nil, true
 	}
 	for _, k := range r.dependents(e.Old) {
@@ -237,11 +237,14 @@ func (r *Run) clear(e *entry, members []Dependent) {
 	if r.protectsMember(e, group) || r.leavesMember(e, group) || r.wantsMember(e, group) {
 		return
 	}
+	if r.sweep(e, members, group) {
+		return
+	}
 	for _, d := range group {
 		r.restart(d)
 	}
 	group = append(group, r.condemnation(r.snap.Get(e.Old), e.URN))
-	e.Op = 0
+	e.Op, e.Members = 0, nil
 	r.enter(e, stageClearing)
 	r.condemn(group)
 }

@@ -25,6 +25,7 @@ type Run struct {
 	spare     []*entry // room for the next restless
 	undone    int      // entries before this one have ended
 	cascading int      // the cascade being found
+	sweeper   *entry   // the entry whose copies go first; see sweep
 	comparing []int    // the comparisons being made
 	free      []Key    // deletions that nothing blocks
 
