@@ -4,7 +4,9 @@ import (
 	"context"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/bags"
+	"github.com/deployctl/deployctl/internal/pluginhost"
 	"github.com/deployctl/deployctl/statestore"
 )
 
@@ -29,7 +31,35 @@ func (a *Activities) Headers(ctx context.Context, in deployments.HeadersInput) (
 	if limit < 1 {
 		limit = maxHeaders
 	}
-	return checkpoint.Headers(in.From, limit), nil
+	headers := checkpoint.Headers(in.From, limit)
+	if in.From == 0 {
+		headers.Defaults, err = a.defaults(ctx, in, checkpoint.Unprovided())
+	}
+	return headers, failure(err)
+}
+
+// defaults gives the default providers of packages, as the stack's configuration has them.
+func (a *Activities) defaults(
+	ctx context.Context, in deployments.HeadersInput, packages []statestore.Plugin,
+) ([]engine.DefaultProvider, error) {
+	if len(packages) == 0 {
+		return nil, nil
+	}
+	values, request, err := a.valuesOf(ctx, in.Update, in.Base)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]engine.DefaultProvider, 0, len(packages))
+	for _, p := range packages {
+		inputs := configuration(request.Config).of(p.Package)
+		packageRequest{Package: pluginhost.Package{Name: p.Package, Version: p.Version}}.apply(inputs)
+		bag, err := values.Encode(ctx, inputs)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, engine.DefaultProvider{Package: p.Package, Inputs: bag})
+	}
+	return out, nil
 }
 
 // requestOf gives what an update was asked for, from its session if this worker has one.

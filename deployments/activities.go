@@ -75,6 +75,8 @@ type Headers struct {
 	States  []engine.State            `json:"states"`
 	Pending []engine.PendingOperation `json:"pending,omitempty"` // with the first part
 	Next    int                       `json:"next,omitempty"`
+	// Defaults are what engine.Goal.Defaults needs for these states; with the first part.
+	Defaults []engine.DefaultProvider `json:"defaults,omitempty"`
 }
 
 // SaveInput makes deltas durable and events visible. Number counts the saves of an update from 1; saving the same

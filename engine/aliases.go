@@ -74,7 +74,7 @@ func (r *Run) aliasesOf(u urn.URN, g Registration) []urn.URN {
 	for _, parentOld := range r.formerNames(g.Parent) {
 		add(r.inherited(g.Type, g.Name, g.Parent, parentOld))
 		for _, a := range own {
-			add(r.inherited(a.Type(), a.Name(), g.Parent, parentOld))
+			add(r.inherited(typeOf(a), NameOf(a), g.Parent, parentOld))
 		}
 	}
 	return out
@@ -111,10 +111,10 @@ func (r *Run) parented(former, parent urn.URN) bool {
 
 // follows reports that the URN of a child follows from its parent's former name, and not from the one of now.
 func follows(child, former, now urn.URN) bool {
-	if former.QualifiedType() != now.QualifiedType() {
-		return strings.HasPrefix(string(child.QualifiedType()), string(former.QualifiedType())+urn.TypeDelimiter)
+	if qualifiedType(former) != qualifiedType(now) {
+		return strings.HasPrefix(string(qualifiedType(child)), string(qualifiedType(former))+urn.TypeDelimiter)
 	}
-	return strings.HasPrefix(child.Name(), former.Name()) && !strings.HasPrefix(child.Name(), now.Name())
+	return strings.HasPrefix(NameOf(child), NameOf(former)) && !strings.HasPrefix(NameOf(child), NameOf(now))
 }
 
 // collapse makes a URN of an alias; parts that it leaves out are those of the registration.
@@ -130,11 +130,10 @@ func (r *Run) collapse(a Alias, g Registration) urn.URN {
 	} else if old, ok := r.AliasOf[parent]; ok {
 		parent = old
 	}
-	var parentType tokens.Type
-	if !a.NoParent && parent != "" && parent.QualifiedType() != rootType {
-		parentType = parent.QualifiedType()
+	if a.NoParent {
+		parent = ""
 	}
-	return urn.New(tokens.QName(stack), tokens.PackageName(project), parentType, tokens.Type(typ), name)
+	return urn.New(tokens.QName(stack), tokens.PackageName(project), parentType(parent), tokens.Type(typ), name)
 }
 
 // current is what a stored URN is called in this epoch.
@@ -156,12 +155,8 @@ func or(s, fallback string) string {
 // inherited is what a child was called when its parent had its old name. A child whose name begins with its parent's
 // is taken to have been named after it.
 func (r *Run) inherited(typ tokens.Type, name string, parent, parentOld urn.URN) urn.URN {
-	if rest, ok := strings.CutPrefix(name, parent.Name()); ok {
-		name = parentOld.Name() + rest
+	if rest, ok := strings.CutPrefix(name, NameOf(parent)); ok {
+		name = NameOf(parentOld) + rest
 	}
-	var parentType tokens.Type
-	if parentOld.QualifiedType() != rootType {
-		parentType = parentOld.QualifiedType()
-	}
-	return urn.New(tokens.QName(r.goal.Stack), tokens.PackageName(r.goal.Project), parentType, typ, name)
+	return urn.New(tokens.QName(r.goal.Stack), tokens.PackageName(r.goal.Project), parentType(parentOld), typ, name)
 }

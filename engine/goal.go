@@ -45,6 +45,8 @@ type Goal struct {
 	// out, so that none waits for the core.
 	Parallel int `json:"parallel"`
 	Ahead    int `json:"ahead,omitempty"`
+	// Defaults are the default providers of the packages of which stored resources name no provider, by package.
+	Defaults []DefaultProvider `json:"defaults,omitempty"`
 	// WaitOnUnknown: an undecidable create waits for Resolved; otherwise it is left as a pending operation.
 	WaitOnUnknown bool `json:"waitOnUnknown,omitempty"`
 }

@@ -240,10 +240,10 @@ func (r *Run) commit(e *entry) bool {
 func (r *Run) rejectInputs(e *entry, failures []CheckFailure) {
 	for _, f := range failures {
 		if f.Property == "" {
-			r.diagnose("error", e.URN, "%s resource '%s' has a problem: %s", e.New.Type, e.URN.Name(), f.Reason)
+			r.diagnose("error", e.URN, "%s resource '%s' has a problem: %s", e.New.Type, NameOf(e.URN), f.Reason)
 			continue
 		}
-		r.diagnose("error", e.URN, "%s resource '%s': property %s is not valid: %s", e.New.Type, e.URN.Name(), f.Property,
+		r.diagnose("error", e.URN, "%s resource '%s': property %s is not valid: %s", e.New.Type, NameOf(e.URN), f.Property,
 			f.Reason)
 	}
 	r.failEntry(e, "the inputs of "+string(e.URN)+" are not valid")

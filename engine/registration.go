@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
-	"github.com/pulumi/pulumi/sdk/v3/go/common/tokens"
 )
 
 // stage is where a registration stands.
@@ -100,18 +99,6 @@ func (r *Run) admit(epoch, seq int, reg Registration) *entry {
 	r.enter(e, stageHeld)
 	return e
 }
-
-// urnOf gives a registration its URN.
-func (r *Run) urnOf(g Registration) urn.URN {
-	parentType := tokens.Type("")
-	if g.Parent != "" && g.Parent.QualifiedType() != rootType {
-		parentType = g.Parent.QualifiedType()
-	}
-	return urn.New(tokens.QName(r.goal.Stack), tokens.PackageName(r.goal.Project), parentType, g.Type, g.Name)
-}
-
-// rootType is the type of the stack's own resource.
-const rootType tokens.Type = "pulumi:pulumi:Stack"
 
 // refuse answers an entry that will not be carried out because the update is ending.
 func (r *Run) refuse(e *entry) {

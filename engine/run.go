@@ -154,6 +154,7 @@ func New(goal Goal, base []State, pending []PendingOperation) *Run {
 		r.Phase = phaseEnded
 		return r
 	}
+	r.giveDefaults()
 	r.settlePending()
 	return r
 }

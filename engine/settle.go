@@ -32,7 +32,7 @@ func (r *Run) settlePending() {
 			continue
 		}
 		op := &operation{Op: r.newOp(), URN: p.State.URN, For: forPending, Pending: p.Op}
-		state := p.State
+		state := r.withDefault(p.State)
 		op.Step = &Step{
 			Op: op.Op, Kind: StepCreate, URN: state.URN, Type: state.Type, New: &state, Seed: p.Seed,
 			Provider: r.providerOf(state.Provider), Check: true, // what was begun may not have been checked

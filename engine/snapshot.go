@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -301,9 +300,6 @@ func (s *Snapshot) identified(u urn.URN, id string) *State {
 	}
 	return nil
 }
-
-// IsProvider reports whether a type is that of a provider resource.
-func IsProvider(t fmt.Stringer) bool { return strings.HasPrefix(t.String(), "pulumi:providers:") }
 
 // References gives every URN that a state refers to, in a fixed order: parent, provider, dependencies, property
 // dependencies, deletedWith, replaceWith.

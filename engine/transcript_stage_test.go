@@ -120,6 +120,8 @@ func (w *stage) begin(rest string) error {
 			w.goal.TargetDependents = true
 		case "continue-on-error":
 			w.goal.ContinueOnError = true
+		case "default":
+			w.goal.Defaults = append(w.goal.Defaults, engine.DefaultProvider{Package: value, Inputs: bag([]string{"region=1"})})
 		case "wait-on-unknown":
 			w.goal.WaitOnUnknown = true
 		case "parallel":

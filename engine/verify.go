@@ -26,17 +26,17 @@ func Verify(states []State) error {
 	for _, s := range states {
 		verifyShape(s, report)
 		if s.Provider != "" && !s.PendingReplacement && !providers[s.Provider] {
-			report(s, "its provider %s does not stand before it", s.Provider)
+			report(s, "its provider %s is missing or listed after it", s.Provider)
 		}
 		providerURN, _ := SplitReference(s.Provider)
 		for _, u := range s.References() {
 			if u != providerURN && !earlier[u] {
-				report(s, "it refers to %s, which does not stand before it", u)
+				report(s, "it refers to %s, which is missing or listed after it", u)
 			}
 		}
 		if !s.Delete {
 			if live[s.URN] {
-				report(s, "it stands there twice")
+				report(s, "it is listed more than once")
 			}
 			live[s.URN] = true
 		}
@@ -65,17 +65,17 @@ func (s *Snapshot) flaw(k Key) string {
 	verifyShape(state, report)
 	stands := func(o Key) bool { return s.position(o) < s.position(k) }
 	if p := s.provider(state.Provider); state.Provider != "" && !state.PendingReplacement && (p == nil || !stands(p.Key)) {
-		report(state, "its provider %s does not stand before it", state.Provider)
+		report(state, "its provider %s is missing or listed after it", state.Provider)
 	}
 	providerURN, _ := SplitReference(state.Provider)
 	for _, u := range state.References() {
 		if u != providerURN && !slices.ContainsFunc(s.copies[u], stands) {
-			report(state, "it refers to %s, which does not stand before it", u)
+			report(state, "it refers to %s, which is missing or listed after it", u)
 		}
 	}
 	stays := func(o Key) bool { return o != k && !s.Get(o).Delete }
 	if !state.Delete && slices.ContainsFunc(s.copies[state.URN], stays) {
-		report(state, "it stands there twice")
+		report(state, "it is listed more than once")
 	}
 	return found
 }
@@ -86,8 +86,8 @@ func verifyShape(s State, report func(State, string, ...any)) {
 		report(s, "its URN is not valid")
 	case s.Type == "":
 		report(s, "it has no type")
-	case s.URN.Type() != s.Type:
-		report(s, "its type is %s", s.Type)
+	case !hasType(s.URN, s.Type):
+		report(s, "its type is %s, which its URN does not say", s.Type)
 	case !s.Custom && s.ID != "":
 		report(s, "it is a component, yet it has the id %s", s.ID)
 	case s.Custom && s.ID == "" && !s.PendingReplacement:

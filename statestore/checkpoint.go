@@ -250,6 +250,11 @@ func (c *Checkpoint) parse(data []byte, r *ring, p deployments.SecretsProvider) 
 	if err := carriable(c.file, c.resources); err != nil {
 		return err
 	}
+	for i := range c.resources { // old and hand-made states may lack the outputs of providers, which are their inputs
+		if r := &c.resources[i]; engine.IsProvider(r.Type) && len(r.Outputs) == 0 {
+			r.Outputs = r.Inputs
+		}
+	}
 	c.size = len(data)
 	c.dec = r.reader(c.file.Deployment.SecretsProviders, p)
 	c.states = make([]engine.State, len(c.resources))

@@ -184,7 +184,7 @@ func TestADeploymentThatCannotBeImportedIsRefusedWithAReason(t *testing.T) {
 		{"an older version", older, with, "too old"},
 		{"an unknown feature", odd, with, `the feature "teleport"`},
 		{"another stack", replace("urn:pulumi:dev::web::", "urn:pulumi:dev::shop::"), with, "another stack"},
-		{"a missing parent", replace("pulumi:pulumi:Stack::web-dev\",\n                \"custom\"", "pulumi:pulumi:Stack::web-x\",\n                \"custom\""), with, "does not stand before it"},
+		{"a missing parent", replace("pulumi:pulumi:Stack::web-dev\",\n                \"custom\"", "pulumi:pulumi:Stack::web-x\",\n                \"custom\""), with, "is missing or listed after it"},
 		{"a component with an id", replace(`"custom": false,`, `"custom": false, "id": "x",`), with, "component"},
 		{"no passphrase", good, deployments.SecretsProvider{}, "passphrase"},
 		{"a wrong passphrase", good, wrong, "decrypt"},
@@ -244,7 +244,7 @@ func TestACheckpointEditedByHandIsReadOrRefusedWithItsName(t *testing.T) {
 	}{
 		{"indented and not compressed", indented.Bytes(), ""},
 		{"with another id", writer.EncodeAll(bytes.ReplaceAll(whole, []byte("site-1"), []byte("site-2")), nil), ""},
-		{"without a provider", writer.EncodeAll(without(`"urn:pulumi:dev::web::pulumi:providers:cloud::default"`), nil), "does not stand before it"},
+		{"without a provider", writer.EncodeAll(without(`"urn:pulumi:dev::web::pulumi:providers:cloud::default"`), nil), "is missing or listed after it"},
 		{"cut short", writer.EncodeAll(whole[:len(whole)/2], nil), "line"},
 		{"cut short while compressed", o.Data[:len(o.Data)/2], "damaged"},
 		{"with a damaged secret", writer.EncodeAll(bytes.ReplaceAll(whole, []byte(`"ciphertext":"v1:`), []byte(`"ciphertext":"v2:`)), nil), "decrypt"},

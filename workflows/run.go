@@ -124,6 +124,7 @@ func (r *run) load(ctx workflow.Context) error {
 			return err
 		}
 		base, pending = append(base, part.States...), append(pending, part.Pending...)
+		r.in.Goal.Defaults = append(r.in.Goal.Defaults, part.Defaults...)
 		from, more = part.Next, part.Next > 0
 	}
 	suspended := []byte(r.in.Suspended)

@@ -1,0 +1,78 @@
+package engine
+
+import (
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/tokens"
+)
+
+// DefaultProvider is the configuration of a package's default provider.
+type DefaultProvider struct {
+	Package string `json:"package"`
+	Inputs  Bag    `json:"inputs"`
+}
+
+// defaultName is the name of the default provider of resources that were stored without one.
+const defaultName = "default"
+
+// NeedsProvider reports whether a stored resource lacks the provider that manages it. Old and hand-made states have such
+// resources; the resources of the engine's own package have none.
+func (s *State) NeedsProvider() (pkg string, needs bool) {
+	pkg = packageOf(s.Type)
+	return pkg, s.Custom && s.Provider == "" && !IsProvider(s.Type) && pkg != "" && pkg != "pulumi"
+}
+
+// giveDefaults gives the stored resources that lack one their package's default provider, which is made if the stack has
+// none of that name. Without a provider they could neither be read nor deleted.
+func (r *Run) giveDefaults() {
+	for _, d := range r.goal.Defaults {
+		var lacking []State
+		r.snap.All(func(s *State) {
+			if pkg, needs := s.NeedsProvider(); needs && pkg == d.Package {
+				lacking = append(lacking, *s)
+			}
+		})
+		ref := ""
+		for _, p := range r.snap.unfinished() {
+			if pkg, needs := p.State.NeedsProvider(); needs && pkg == d.Package {
+				ref = r.defaultProvider(d)
+			}
+		}
+		for i := range lacking {
+			ref = r.defaultProvider(d)
+			lacking[i].Provider = ref
+			r.change(Delta{Kind: DeltaSet, State: &lacking[i]})
+		}
+		if ref != "" {
+			r.diagnose("info", "", "stored resources of package %s name no provider; they get %s", d.Package, r.defaultURN(d.Package))
+		}
+	}
+}
+
+// defaultProvider gives the reference of a package's default provider, which then stands before everything in the base.
+func (r *Run) defaultProvider(d DefaultProvider) string {
+	u := r.defaultURN(d.Package)
+	if live := r.snap.Live(u); live != nil {
+		r.keep(live.Key)
+		return JoinReference(u, live.ID)
+	}
+	op := r.newOp()
+	state := State{
+		Key: opKey(op), URN: u, Type: tokens.Type(providerTypes + d.Package), Custom: true, ID: ProviderID(r.seed(u)), Inputs: d.Inputs, Outputs: d.Inputs,
+	}
+	r.change(Delta{Kind: DeltaPut, Op: op, State: &state})
+	return JoinReference(u, state.ID)
+}
+
+func (r *Run) defaultURN(pkg string) urn.URN {
+	return urn.New(tokens.QName(r.goal.Stack), tokens.PackageName(r.goal.Project), "", tokens.Type(providerTypes+pkg), defaultName)
+}
+
+// withDefault gives a pending operation's state its package's default provider if it lacks one.
+func (r *Run) withDefault(s State) State {
+	if pkg, needs := s.NeedsProvider(); needs {
+		if live := r.snap.Live(r.defaultURN(pkg)); live != nil {
+			s.Provider = JoinReference(live.URN, live.ID)
+		}
+	}
+	return s
+}
