@@ -19,7 +19,7 @@ type mutant struct{ name, file, old, now string }
 var mutants = []mutant{
 	{
 		"a program that failed has its resources deleted", "run.go",
-		`if r.Stopped || r.Refusals > 0 || (r.Exit != nil && r.Exit.Error != "") ||`, `if`,
+		`if r.Stopped || r.Refusals > 0 || unmatched || (r.Exit != nil && r.Exit.Error != "") ||`, `if`,
 	},
 	{
 		"a replaced resource is forgotten instead of deleted", "steps.go",

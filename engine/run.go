@@ -154,6 +154,10 @@ func New(goal Goal, base []State, pending []PendingOperation) *Run {
 		r.Phase = phaseEnded
 		return r
 	}
+	if r.goal.Kind != KindImport && r.namesNothing() {
+		r.Phase = phaseEnded
+		return r
+	}
 	r.giveDefaults()
 	r.settlePending()
 	return r
@@ -249,8 +253,9 @@ func (r *Run) advanceProgram() bool {
 	if !r.idle() || r.undecided() {
 		return false
 	}
+	unmatched := r.hasProgram() && !r.Stopped && r.namedNothing()
 	r.exportOutputs()
-	if r.Stopped || r.Refusals > 0 || (r.Exit != nil && r.Exit.Error != "") || (r.FirstError != "" && !r.goal.ContinueOnError) {
+	if r.Stopped || r.Refusals > 0 || unmatched || (r.Exit != nil && r.Exit.Error != "") || (r.FirstError != "" && !r.goal.ContinueOnError) {
 		r.end()
 		return true
 	}

@@ -92,9 +92,12 @@ func short(u urn.URN) string {
 }
 
 // urnOf is what a name stands for: what it was given to last, or an ordinary resource without a parent. A word with
-// "::" stands for itself.
+// "::" stands for itself, and so does what follows "bare:".
 func (w *stage) urnOf(s string) urn.URN {
-	if strings.Contains(s, "::") {
+	if bare, ok := strings.CutPrefix(s, "bare:"); ok {
+		return urn.URN(bare)
+	}
+	if strings.Contains(s, "::") || strings.Contains(s, "*") {
 		return urn.URN(s)
 	}
 	if n, ok := w.names[s]; ok {

@@ -1,0 +1,114 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
+)
+
+// option is a list of URNs and patterns that a request names resources by.
+type option struct {
+	name     string
+	patterns []string
+}
+
+func (r *Run) options() []option {
+	return []option{{"--target", r.goal.Targets}, {"--replace", r.goal.Replace}}
+}
+
+// namesNothing fails an update, before anything starts, that names resources which cannot be there: by something else than a
+// URN, or, if no program can declare them, by a URN that the stack does not have. It reports whether there are any.
+func (r *Run) namesNothing() bool {
+	return r.eachUnmatched(func(o option, p string) string {
+		switch {
+		case !urn.URN(p).IsValid():
+			return fmt.Sprintf("%s %q is not a URN%s", o.name, p, r.meant(p))
+		case !r.hasProgram():
+			return r.notFound(o, p)
+		}
+		return ""
+	})
+}
+
+// namedNothing fails an update whose program has not declared a resource that the request names and that the stack did not
+// have either. It reports whether there are any.
+func (r *Run) namedNothing() bool {
+	return r.eachUnmatched(r.notFound)
+}
+
+func (r *Run) notFound(o option, p string) string {
+	return fmt.Sprintf("%s %s could not be found in the stack%s", o.name, p, r.meant(NameOf(urn.URN(p))))
+}
+
+// eachUnmatched tells of every name that means no resource: as an error, with the sentence that why gives, or, of a pattern,
+// as a warning once it is certain. It reports whether there was an error.
+func (r *Run) eachUnmatched(why func(o option, pattern string) string) bool {
+	failed := false
+	known := r.known()
+	for _, o := range r.options() {
+		for _, p := range o.patterns {
+			switch isPattern := strings.Contains(p, "*"); {
+			case known[urn.URN(p)], isPattern && r.matchesAny(p):
+			case isPattern:
+				if r.Exit != nil || !r.hasProgram() {
+					r.diagnose("warning", "", "no resource matches %s %s", o.name, p)
+				}
+			default:
+				if message := why(o, p); message != "" {
+					failed = true
+					r.diagnose("error", "", "%s", message)
+					r.noteError(message)
+				}
+			}
+		}
+	}
+	return failed
+}
+
+// known has the URNs that the stack had at first, and those that the program has declared; it is empty if nothing is named.
+func (r *Run) known() map[urn.URN]bool {
+	known := map[urn.URN]bool{}
+	if len(r.goal.Targets)+len(r.goal.Replace) == 0 {
+		return known
+	}
+	for i := range r.snap.base {
+		known[r.snap.base[i].State.URN] = true
+	}
+	for _, e := range r.Entries {
+		known[e.URN] = true
+	}
+	return known
+}
+
+func (r *Run) matchesAny(pattern string) bool {
+	return slices.ContainsFunc(r.snap.base, func(at slot) bool { return glob(pattern, string(at.State.URN)) }) ||
+		slices.ContainsFunc(r.Entries, func(e *entry) bool { return glob(pattern, string(e.URN)) })
+}
+
+// mostMeant is how many URNs a sentence suggests.
+const mostMeant = 5
+
+// meant suggests the URNs of the resources with a name.
+func (r *Run) meant(name string) string {
+	var found []string
+	add := func(u urn.URN) {
+		if NameOf(u) == name && !slices.Contains(found, string(u)) {
+			found = append(found, string(u))
+		}
+	}
+	for i := range r.snap.base {
+		add(r.snap.base[i].State.URN)
+	}
+	for _, e := range r.Entries {
+		add(e.URN)
+	}
+	switch {
+	case len(found) == 0:
+		return "; `deployctl stack export` shows the URNs of its resources (in a shell, quote them: they may have a $)"
+	case len(found) > mostMeant:
+		found = append(found[:mostMeant], fmt.Sprintf("one of %d more", len(found)-mostMeant))
+	}
+	return "; did you mean " + strings.Join(found, " or ") + "? (In a shell, quote URNs: they may have a $.)"
+}
