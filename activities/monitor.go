@@ -129,7 +129,11 @@ func (m *monitor) registerOutputs(
 	if err != nil {
 		return nil, status.Errorf(codes.InvalidArgument, "outputs of %s: %v", u, err)
 	}
-	bag, err := m.session.values.Encode(ctx, plain(outputs))
+	outputs, err = m.session.lastKnown(ctx, u, plain(outputs))
+	if err != nil {
+		return nil, rpcError(err)
+	}
+	bag, err := m.session.values.Encode(ctx, outputs)
 	if err != nil {
 		return nil, rpcError(err)
 	}

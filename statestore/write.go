@@ -142,6 +142,9 @@ func (d *draft) unchanged(s engine.State) (int, bool) {
 
 // copies reports whether JSON of the base may stand in the draft as it is.
 func (d *draft) copies(raw []byte) bool {
+	if bags.MayHaveUnknown(raw) {
+		return false
+	}
 	if !bytes.Contains(raw, []byte(sig.Secret)) {
 		return true
 	}
@@ -188,6 +191,7 @@ func (d *draft) values(ctx context.Context, bag engine.Bag, features map[string]
 		}
 	}
 	values, err := d.codec.Decode(ctx, bag)
+	values = bags.Known(values, nil) // a checkpoint never says that something is not known
 	if err != nil || len(values) == 0 {
 		return nil, err
 	}
