@@ -26,6 +26,9 @@ const (
 	SignalCancel  = "cancel"  // engine.Cancelled
 	SignalResolve = "resolve" // engine.Resolved
 
+	// Of Run: a resolution that is refused when nothing waits for it.
+	UpdateResolve = "resolve" // engine.Resolved → nothing
+
 	// Of Update, spoken by its Run.
 	SignalLost    = "lost"    // WorkerLost
 	SignalReached = "reached" // Reached

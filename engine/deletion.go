@@ -27,7 +27,8 @@ func (r *Run) condemnation(s *State, root urn.URN) *deletion {
 }
 
 // condemn adds a group of deletions, given in any order, and works out who waits for whom: a state waits for those
-// condemned states of the group that refer to its URN.
+// condemned states of the group that refer to its URN. In a cascade only those count that stand after it, which is what may
+// use it: so no two of them wait for each other.
 func (r *Run) condemn(group []*deletion) {
 	position := r.snap.position
 	slices.SortFunc(group, func(a, b *deletion) int { return position(b.Key) - position(a.Key) })
@@ -37,7 +38,7 @@ func (r *Run) condemn(group []*deletion) {
 	}
 	for _, d := range group {
 		for _, k := range r.needs(d.Key) {
-			if other := r.condemned[k]; other != nil {
+			if other := r.condemned[k]; other != nil && (d.For == "" || position(k) < position(d.Key)) {
 				other.Blockers++
 				d.Frees = append(d.Frees, k)
 			}

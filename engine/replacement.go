@@ -237,13 +237,18 @@ func (r *Run) clear(e *entry, members []Dependent) {
 	if r.protectsMember(e, group) || r.leavesMember(e, group) || r.wantsMember(e, group) {
 		return
 	}
-	if r.sweep(e, members, group) {
+	ahead, along := r.copiesInTheWay(e, group)
+	if r.leavesMember(e, ahead) || r.leavesMember(e, along) {
+		return
+	}
+	if len(ahead) > 0 {
+		r.sweep(e, members, ahead)
 		return
 	}
 	for _, d := range group {
 		r.restart(d)
 	}
-	group = append(group, r.condemnation(r.snap.Get(e.Old), e.URN))
+	group = append(append(group, along...), r.condemnation(r.snap.Get(e.Old), e.URN))
 	e.Op, e.Members = 0, nil
 	r.enter(e, stageClearing)
 	r.condemn(group)

@@ -2,52 +2,86 @@ package engine
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 )
 
-// sweep deletes, ahead of a cascade, the copies from earlier updates that wait for their deletion and depend on what the
-// cascade deletes: a provider may refuse to delete a resource while they are there, and the live members of the cascade
-// would then be gone for nothing. It reports whether there are any; the entry goes on when they are gone.
-func (r *Run) sweep(e *entry, members []Dependent, group []*deletion) bool {
-	names := map[urn.URN]bool{r.current(r.snap.Get(e.Old).URN): true}
-	for _, d := range group {
-		names[r.current(d.URN)] = true
+// A copy that waits for its deletion may depend on what a cascade is to delete. A provider may refuse to delete a resource
+// while such a copy is there, and the live members of the cascade would then be gone for nothing. So the copies go first.
+
+// copiesInTheWay gives the deletions of the copies that depend on the old resource of an entry or on a member of its group,
+// in two parts. Those in ahead go before the group: nothing else uses them. Those in along go with it, because a member may
+// use them. A copy that something else may use, which has not been registered yet, is in neither.
+func (r *Run) copiesInTheWay(e *entry, group []*deletion) (ahead, along []*deletion) {
+	copies := r.dependentCopies(e, group)
+	if len(copies) == 0 {
+		return nil, nil
 	}
-	var copies []*deletion
-	for _, k := range r.dependents(e.Old) {
+	users := r.usersOfCopies()
+	sweeps, goes := map[Key]bool{}, map[Key]bool{}
+	for _, d := range group {
+		goes[d.Key] = true
+	}
+	for _, k := range slices.Backward(copies) {
 		s := r.snap.Get(k)
-		if !s.Delete || r.condemned[k] != nil || r.replacedNow(s.URN) {
-			continue
-		}
-		if !slices.ContainsFunc(s.References(), func(u urn.URN) bool { return names[u] || names[r.current(u)] }) {
-			continue
-		}
-		names[r.current(s.URN)] = true
 		d := &deletion{Key: k, URN: s.URN, Kind: StepDeleteReplaced, For: e.URN}
 		if s.External {
 			d.Kind = StepDiscardReplaced
 		}
-		copies = append(copies, d)
+		all := func(set map[Key]bool) bool {
+			return !slices.ContainsFunc(users[k], func(user Key) bool { return !set[user] })
+		}
+		switch {
+		case all(sweeps):
+			sweeps[k], goes[k] = true, true
+			ahead = append(ahead, d)
+		case all(goes):
+			goes[k] = true
+			along = append(along, d)
+		}
 	}
-	if len(copies) == 0 {
-		return false
-	}
-	if r.leavesMember(e, copies) {
-		return true
-	}
-	e.Op, e.Members, r.sweeper = 0, members, e
-	r.enter(e, stageSweeping)
-	r.condemn(copies)
-	return true
+	return ahead, along
 }
 
-// replacedNow reports that what stands for a URN was made in this update: then its copies are needed until everything that
-// depends on them has been registered.
-func (r *Run) replacedNow(u urn.URN) bool {
-	live := r.snap.Live(r.current(u))
-	return live != nil && strings.HasPrefix(string(live.Key), "o")
+// dependentCopies gives the copies that refer to the old resource of an entry, to a member of its group, or to one another.
+func (r *Run) dependentCopies(e *entry, group []*deletion) []Key {
+	names := map[urn.URN]bool{r.current(r.snap.Get(e.Old).URN): true}
+	for _, d := range group {
+		names[r.current(d.URN)] = true
+	}
+	var copies []Key
+	for _, k := range r.dependents(e.Old) {
+		s := r.snap.Get(k)
+		if !s.Delete || r.condemned[k] != nil {
+			continue
+		}
+		if slices.ContainsFunc(s.References(), func(u urn.URN) bool { return names[u] || names[r.current(u)] }) {
+			names[r.current(s.URN)] = true
+			copies = append(copies, k)
+		}
+	}
+	return copies
+}
+
+// usersOfCopies gives, for every copy that waits for its deletion, the states that may use it: those that refer to its URN and
+// stand after it. What has been registered since the copy was replaced stands before it.
+func (r *Run) usersOfCopies() map[Key][]Key {
+	users := map[Key][]Key{}
+	r.snap.All(func(s *State) {
+		for _, k := range r.needs(s.Key) {
+			if r.snap.Get(k).Delete && r.snap.position(k) < r.snap.position(s.Key) {
+				users[k] = append(users[k], s.Key)
+			}
+		}
+	})
+	return users
+}
+
+// sweep deletes the copies that go ahead of a cascade; the entry goes on when they are gone.
+func (r *Run) sweep(e *entry, members []Dependent, ahead []*deletion) {
+	e.Op, e.Members, r.sweeper = 0, members, e
+	r.enter(e, stageSweeping)
+	r.condemn(ahead)
 }
 
 // swept goes on with a cascade once the copies in its way are gone; it reports whether they are.

@@ -20,6 +20,7 @@ type run struct {
 
 	messages, cancels, answers workflow.ReceiveChannel
 	posted                     []deployments.Messages // by polls and results, not heard yet
+	resolutions                []engine.Resolved      // accepted, not heard yet
 	given                      workflow.Context       // may be cancelled, which is as gentle as the signal
 	interrupted                bool                   // it is, and the core knows
 	signals                    []workflow.Future      // sent to the Update
@@ -90,6 +91,10 @@ func (r *run) listen(ctx workflow.Context) error {
 	r.cancels = workflow.GetSignalChannel(ctx, deployments.SignalCancel)
 	r.answers = workflow.GetSignalChannel(ctx, deployments.SignalResolve)
 	if err := workflow.SetQueryHandler(ctx, deployments.QueryProgress, r.progress); err != nil {
+		return err
+	}
+	if err := workflow.SetUpdateHandlerWithOptions(ctx, deployments.UpdateResolve, r.resolve,
+		workflow.UpdateHandlerOptions{Validator: r.answerable}); err != nil {
 		return err
 	}
 	return workflow.SetUpdateHandler(ctx, deployments.UpdatePoll, r.poll)
@@ -167,7 +172,7 @@ func (r *run) awake() bool {
 
 // signalled reports that something was said and not heard yet.
 func (r *run) signalled() bool {
-	return r.messages.Len()+r.cancels.Len()+r.answers.Len()+len(r.posted) > 0 || r.given.Err() != nil && !r.interrupted
+	return r.messages.Len()+r.cancels.Len()+r.answers.Len()+len(r.posted)+len(r.resolutions) > 0 || r.given.Err() != nil && !r.interrupted
 }
 
 // receive hands everything that has happened to the core, so that one wake is one batch.
@@ -179,8 +184,8 @@ func (r *run) receive(ctx workflow.Context) {
 
 // unheard takes what has arrived and was not heard.
 func (r *run) unheard() deployments.Late {
-	late := deployments.Late{Messages: r.posted}
-	r.posted = nil
+	late := deployments.Late{Messages: r.posted, Answers: r.resolutions}
+	r.posted, r.resolutions = nil, nil
 	for c := (engine.Cancelled{}); r.cancels.ReceiveAsync(&c); c = (engine.Cancelled{}) {
 		late.Cancels = append(late.Cancels, c)
 	}

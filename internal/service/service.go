@@ -153,13 +153,19 @@ func (s *Service) Cancel(ctx context.Context, u deployments.UpdateName, forced b
 	return failure("cancel the update", err)
 }
 
-// Resolve answers an undecidable create.
+// Resolve answers an undecidable create. CodeConflict: the update does not wait for an answer about that resource.
 func (s *Service) Resolve(ctx context.Context, u deployments.UpdateName, name, id string) error {
 	if err := deployments.ValidateResolution(u, name, id); err != nil {
 		return err
 	}
 	resolved := engine.Resolved{URN: urn.URN(name), ID: id}
-	err := s.temporal.SignalWorkflow(ctx, deployments.UpdateWorkflowID(u), "", deployments.SignalResolve, resolved)
+	handle, err := s.temporal.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{
+		WorkflowID: deployments.RunWorkflowID(u), UpdateName: deployments.UpdateResolve, Args: []any{resolved},
+		WaitForStage: client.WorkflowUpdateStageCompleted,
+	})
+	if err == nil {
+		err = handle.Get(ctx, nil)
+	}
 	return ended(u, failure("resolve", err))
 }
 
