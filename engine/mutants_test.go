@@ -104,7 +104,7 @@ var mutants = []mutant{
 	},
 	{
 		"what waits for a person is lost when the run is put away", "suspend.go",
-		`Memory: r.memory, Pending: r.snap.unfinished(), Aliases`, `Memory: r.memory, Aliases`,
+		`Memory: r.lightMemory(), Pending: r.snap.unfinished(), Aliases`, `Memory: r.lightMemory(), Aliases`,
 	},
 	{
 		"a target comes to depend on what still depends on it", "targets.go",

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -149,18 +150,28 @@ func New(goal Goal, base []State, pending []PendingOperation) *Run {
 		r.goal.Parallel = 1
 	}
 	r.resetEpoch()
-	if !goal.Kind.known() {
-		r.unsupported(fmt.Sprintf("the update kind %q", goal.Kind))
-		r.Phase = phaseEnded
-		return r
-	}
-	if r.goal.Kind != KindImport && r.namesNothing() {
+	if !r.mayStart(base, pending) {
 		r.Phase = phaseEnded
 		return r
 	}
 	r.giveDefaults()
 	r.settlePending()
 	return r
+}
+
+// mayStart reports whether the update can be carried out at all; if not, it has told why.
+func (r *Run) mayStart(base []State, pending []PendingOperation) bool {
+	switch err := errors.Join(Verify(base), VerifyPending(pending)); {
+	case !r.goal.Kind.known():
+		r.unsupported(fmt.Sprintf("the update kind %q", r.goal.Kind))
+		return false
+	case err != nil:
+		message := "the stored state cannot be worked on: " + err.Error() + "; correct it with `deployctl stack export` and `deployctl stack import`"
+		r.diagnose("error", "", "%s", message)
+		r.noteError(message)
+		return false
+	}
+	return r.goal.Kind == KindImport || !r.namesNothing()
 }
 
 // hasProgram reports whether a program takes part in the update.

@@ -37,7 +37,7 @@ func (r *Run) Suspend() (json.RawMessage, error) {
 		return nil, fmt.Errorf("a run with %d commands in flight cannot be put away", n)
 	}
 	r.Deletions = r.underway()
-	out := suspended{Memory: r.memory, Pending: r.snap.unfinished(), Aliases: r.snap.aliases}
+	out := suspended{Memory: r.lightMemory(), Pending: r.snap.unfinished(), Aliases: r.snap.aliases}
 	for i := range r.snap.base {
 		at := &r.snap.base[i]
 		switch n := len(out.Gone); {
@@ -64,6 +64,27 @@ func (r *Run) Suspend() (json.RawMessage, error) {
 	}
 	return json.Marshal(out)
 }
+
+// lightMemory is what the run remembers, without what nobody asks of an entry that has ended: its plan and its values.
+func (r *Run) lightMemory() memory {
+	m := r.memory
+	m.Entries = make([]*entry, len(r.Entries))
+	for i, e := range r.Entries {
+		if e.Stage == stageDone {
+			light := *e
+			light.Plan, light.Seed, light.Members = nil, nil, nil
+			light.Reg.Inputs, light.Reg.Trigger = e.Reg.Inputs.light(), e.Reg.Trigger.light()
+			light.New.Inputs, light.New.Outputs = e.New.Inputs.light(), e.New.Outputs.light()
+			light.New.Trigger = e.New.Trigger.light()
+			e = &light
+		}
+		m.Entries[i] = e
+	}
+	return m
+}
+
+// light is the bag without its value.
+func (b Bag) light() Bag { return Bag{Digest: b.Digest, Ref: b.Ref} }
 
 // stored refers to the bags of a saved state where the save put them. What a refresh made of a base state has no
 // operation to be found under, and is carried as it is; so is what a preview made, which saves nothing.

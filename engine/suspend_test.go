@@ -1,7 +1,11 @@
 package engine_test
 
 import (
+	"fmt"
+	"strings"
 	"testing"
+
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 
 	"github.com/deployctl/deployctl/engine"
 )
@@ -24,5 +28,43 @@ func TestAPreviewThatIsPutAwayKeepsItsValues(t *testing.T) {
 	}
 	if states, _ := r.Snapshot(); len(states) != 1 || string(states[0].Inputs.Inline) != string(bag.Inline) {
 		t.Errorf("it holds %+v", states)
+	}
+}
+
+// TestARunThatIsPutAwayCarriesNoValuesOfWhatHasEnded counts bytes: what is put away must not grow with the size of values.
+func TestARunThatIsPutAwayCarriesNoValuesOfWhatHasEnded(t *testing.T) {
+	const resources, size = 50, 8 << 10
+	goal := engine.Goal{Kind: engine.KindUp, Project: "p", Stack: "s", Parallel: resources}
+	large := func(of byte) engine.Bag {
+		return engine.Bag{Inline: []byte(`"` + strings.Repeat(string(of), size) + `"`), Digest: "digest " + string(of)}
+	}
+	var base []engine.State
+	for i := range resources {
+		u := urn.New("s", "p", "", "test:x:R", fmt.Sprint("r", i))
+		base = append(base, engine.State{URN: u, Type: "test:x:R", Custom: true, ID: "id", Inputs: large('a'), Outputs: large('b')})
+	}
+	r := engine.New(goal, base, nil)
+	r.Handle(engine.RunStarted{Epoch: 1})
+	for i := range resources {
+		r.Handle(engine.Registered{Epoch: 1, Seq: i + 1, Registration: engine.Registration{
+			Type: "test:x:R", Name: fmt.Sprint("r", i), Custom: true, Inputs: large('c'), Digest: "goal",
+		}})
+	}
+	for cmds := r.Ready(); len(cmds) > 0; cmds = r.Ready() {
+		for _, c := range cmds {
+			switch c := c.(type) {
+			case engine.Plan:
+				r.Handle(engine.Planned{Op: c.Op, Inputs: large('d'), Diff: engine.Diff{Change: engine.ChangeUpdate}})
+			case engine.Step:
+				r.Handle(engine.StepFinished{Op: c.Op, Outcome: engine.OutcomeDone, ID: "id", Outputs: large('e')})
+			}
+		}
+	}
+	data, err := r.Suspend()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if each := len(data) / resources; each > 2<<10 {
+		t.Errorf("%d bytes for each resource", each)
 	}
 }

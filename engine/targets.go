@@ -13,27 +13,32 @@ func (r *Run) matches(patterns []string, u urn.URN) bool {
 	return slices.ContainsFunc(patterns, func(p string) bool { return glob(p, string(u)) })
 }
 
-// glob matches from left to right; "**" may cross "::", "*" may not.
+// glob reports whether a text matches a pattern; "**" may cross "::", "*" may not. Its time is bounded by the product of
+// their lengths: a pattern is what a user has written.
 func glob(pattern, s string) bool {
-	i := strings.IndexByte(pattern, '*')
-	if i < 0 {
+	if !strings.Contains(pattern, "*") {
 		return pattern == s
 	}
-	if !strings.HasPrefix(s, pattern[:i]) {
-		return false
-	}
-	s, pattern = s[i:], pattern[i:]
-	deep := strings.HasPrefix(pattern, "**")
-	rest := strings.TrimLeft(pattern, "*")
-	for n := 0; n <= len(s); n++ {
-		if glob(rest, s[n:]) {
-			return true
+	reached := make([]bool, len(s)+1) // the lengths of s that the pattern matches so far
+	reached[0] = true
+	for pattern != "" {
+		next := make([]bool, len(s)+1)
+		if pattern[0] != '*' {
+			for i := range len(s) {
+				next[i+1] = reached[i] && s[i] == pattern[0]
+			}
+			pattern, reached = pattern[1:], next
+			continue
 		}
-		if !deep && strings.HasPrefix(s[n:], "::") {
-			return false
+		deep, open := strings.HasPrefix(pattern, "**"), false
+		for i := range next {
+			open = open || reached[i]
+			next[i] = open
+			open = open && (deep || !strings.HasPrefix(s[i:], "::"))
 		}
+		pattern, reached = strings.TrimLeft(pattern, "*"), next
 	}
-	return false
+	return reached[len(s)]
 }
 
 // matchesTargets reports whether a stored URN takes part in the update.

@@ -48,6 +48,28 @@ func Verify(states []State) error {
 	return errors.Join(errs...)
 }
 
+// operations are the kinds of pending operations.
+var operations = []string{"creating", "updating", "deleting", "reading", "importing"}
+
+// VerifyPending reports every pending operation that cannot be one, joined. What its state refers to may be gone since.
+func VerifyPending(pending []PendingOperation) error {
+	var errs []error
+	for _, p := range pending {
+		report := func(format string, args ...any) {
+			errs = append(errs, fmt.Errorf("pending operation on %s: %s", p.State.URN, fmt.Sprintf(format, args...)))
+		}
+		switch {
+		case !slices.Contains(operations, p.Kind):
+			report("%q is not a kind of operation", p.Kind)
+		case !p.State.URN.IsValid():
+			report("its URN is not valid")
+		case !hasType(p.State.URN, p.State.Type):
+			report("its type is %q, which its URN does not say", p.State.Type)
+		}
+	}
+	return errors.Join(errs...)
+}
+
 // flaw is the first invariant that one state breaks where it stands; empty when it breaks none. A run looks at every state that
 // it changes, because looking at all takes as long as there are states.
 func (s *Snapshot) flaw(k Key) string {
