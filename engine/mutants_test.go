@@ -19,7 +19,31 @@ type mutant struct{ name, file, old, now string }
 var mutants = []mutant{
 	{
 		"a program that failed has its resources deleted", "run.go",
-		`if r.Stopped || r.Refusals > 0 || unmatched || (r.Exit != nil && r.Exit.Error != "") ||`, `if`,
+		`if r.Stopped || r.Refusals > 0 || unmatched || (r.Exit != nil && r.Exit.Error != "") ||`, `if unmatched ||`,
+	},
+	{
+		"a request that was refused lets the update delete", "refused.go",
+		"r.Refusals++\n\tvar about", "var about",
+	},
+	{
+		"what could not be registered is deleted", "deletion.go",
+		`case r.seen(s.URN), r.wants(s.URN):`, `case r.seen(s.URN):`,
+	},
+	{
+		"a copy stays in the way of a cascade", "replacement.go",
+		`if len(ahead) > 0 {`, `if false {`,
+	},
+	{
+		"a copy that something uses goes ahead of a cascade", "sweep.go",
+		`case all(sweeps):`, `case true:`,
+	},
+	{
+		"an alias is claimed twice", "aliases.go",
+		`name != e.URN && by != "" && by != e.URN {`, `false {`,
+	},
+	{
+		"a target that names nothing is ignored", "run.go",
+		`|| unmatched ||`, `|| unmatched && false ||`,
 	},
 	{
 		"a replaced resource is forgotten instead of deleted", "steps.go",
