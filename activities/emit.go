@@ -9,6 +9,7 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/asset"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
 )
 
 // blinded stands in for every secret that people would see.
@@ -78,10 +79,11 @@ func (t telling) metadata(ctx context.Context, e engine.Emit) (apitype.StepEvent
 		Op: apitype.OpType(e.Step), URN: string(e.URN), Type: string(e.Type), Logical: logical[e.Step],
 	}
 	var err error
-	if meta.Old, err = t.state(ctx, e.Old); err != nil {
+	var old, now resource.PropertyMap
+	if meta.Old, old, err = t.state(ctx, e.Old); err != nil {
 		return meta, err
 	}
-	if meta.New, err = t.state(ctx, e.New); err != nil {
+	if meta.New, now, err = t.state(ctx, e.New); err != nil {
 		return meta, err
 	}
 	for _, s := range []*engine.State{e.Old, e.New} {
@@ -93,19 +95,41 @@ func (t telling) metadata(ctx context.Context, e engine.Emit) (apitype.StepEvent
 		return meta, nil
 	}
 	meta.Keys, meta.Diffs = e.Diff.ReplaceKeys, e.Diff.ChangedKeys
-	if len(e.Diff.Detailed) > 0 {
-		meta.DetailedDiff = map[string]apitype.PropertyDiff{}
+	if len(e.Diff.Detailed) == 0 {
+		meta.DetailedDiff = detailed(old, now)
+		return meta, nil
 	}
+	meta.DetailedDiff = map[string]apitype.PropertyDiff{}
 	for _, d := range e.Diff.Detailed {
 		meta.DetailedDiff[d.Path] = apitype.PropertyDiff{Kind: apitype.DiffKind(d.Kind), InputDiff: d.InputDiff}
 	}
 	return meta, nil
 }
 
-func (t telling) state(ctx context.Context, s *engine.State) (*apitype.StepEventStateMetadata, error) {
-	if s == nil {
-		return nil, nil
+// detailed is the diff of a provider that names no properties, made from the inputs: from their true values, so that a secret that
+// changes is among them. It is nil when they are equal, or on one side there are none.
+func detailed(old, now resource.PropertyMap) map[string]apitype.PropertyDiff {
+	if old == nil || now == nil {
+		return nil
 	}
+	changes := old.Diff(now, resource.IsInternalPropertyKey)
+	if changes == nil {
+		return nil
+	}
+	found := plugin.NewDetailedDiffFromObjectDiff(changes, true)
+	diff := make(map[string]apitype.PropertyDiff, len(found))
+	for path, d := range found {
+		diff[path] = apitype.PropertyDiff{Kind: apitype.DiffKind(d.Kind.String()), InputDiff: true}
+	}
+	return diff
+}
+
+// state shows a state, and gives its inputs as they are.
+func (t telling) state(ctx context.Context, s *engine.State) (*apitype.StepEventStateMetadata, resource.PropertyMap, error) {
+	if s == nil {
+		return nil, nil, nil
+	}
+	var inputs resource.PropertyMap
 	state := &apitype.StepEventStateMetadata{
 		Type: string(s.Type), URN: string(s.URN), Custom: s.Custom, Delete: s.Delete, ID: s.ID, Parent: string(s.Parent),
 		Protect: s.Protect, Taint: s.Taint, External: s.External, RetainOnDelete: s.RetainOnDelete,
@@ -122,11 +146,14 @@ func (t telling) state(ctx context.Context, s *engine.State) (*apitype.StepEvent
 	}{{s.Inputs, &state.Inputs}, {s.Outputs, &state.Outputs}} {
 		values, err := t.values.Decode(ctx, bag.from)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
+		}
+		if bag.to == &state.Inputs {
+			inputs = values
 		}
 		*bag.to = shown(values)
 	}
-	return state, nil
+	return state, inputs, nil
 }
 
 // shown gives values as JSON for people: secrets blinded, assets by their hash, unknowns as their sentinel.

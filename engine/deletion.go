@@ -227,9 +227,10 @@ func (r *Run) deletionFinished(op *operation, ev StepFinished) {
 	if ev.Outcome != OutcomeDone && ev.Outcome != OutcomePartial {
 		message := ev.Error
 		if ev.Outcome == OutcomeCancelled || ev.Outcome == OutcomeAbsent {
-			message = "the update was cancelled before the resource was deleted"
+			r.emitCut(op, "the update was cancelled before the resource was deleted")
+		} else {
+			r.emitFailed(op, message)
 		}
-		r.emitFailed(op, message)
 		if ev.Outcome == OutcomeFailed {
 			r.diagnose("error", op.URN, "%s", message)
 			r.fail(message)
@@ -259,7 +260,7 @@ func (r *Run) deleted(d *deletion, op *operation) {
 	}
 	if d.Kind == StepDelete {
 		r.Gone[d.URN] = true
-		r.count(StepDelete)
+		r.count(StepDelete, d.URN)
 	}
 	r.emit(Emit{
 		Kind: EmitOutputs, Op: op.Op, Step: d.Kind, URN: d.URN, Type: op.Step.Type, Old: op.Step.Old,

@@ -269,7 +269,7 @@ func (r *Run) same(e *entry, old *State, stables []string) {
 		e.New.Rest = old.Rest
 		r.record(e, op)
 	}
-	r.count(StepSame)
+	r.count(StepSame, e.URN)
 	r.emitSame(op, e)
 	r.done(e, stables)
 }

@@ -47,7 +47,7 @@ func (r *Run) decideImport(e *entry, old *State) {
 // imported goes on with an entry whose resource was adopted: its goal is compared with what the world has.
 func (r *Run) imported(e *entry, op int) {
 	r.emitStep(EmitOutputs, op, e)
-	r.count(StepImport)
+	r.count(StepImport, e.URN)
 	if e.Epoch != r.Epoch { // the program that asked is gone; the next one goes on from what is stored
 		return
 	}

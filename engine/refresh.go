@@ -59,6 +59,7 @@ func (r *Run) refreshFinished(op *operation, ev StepFinished) {
 	state := r.snap.Get(op.Key)
 	switch {
 	case ev.Outcome == OutcomeCancelled:
+		r.emitCut(op, "the update was cancelled before the resource was read")
 		return
 	case ev.Outcome != OutcomeDone && ev.Outcome != OutcomePartial:
 		r.emitFailed(op, ev.Error)
@@ -72,7 +73,7 @@ func (r *Run) refreshFinished(op *operation, ev StepFinished) {
 		if r.Stopped {
 			r.removeLost()
 		}
-		r.count(StepDelete)
+		r.countRefresh(StepDelete, op.URN)
 		r.emitRefresh(op, nil, ev.Diff)
 		return
 	}
@@ -85,15 +86,22 @@ func (r *Run) refreshFinished(op *operation, ev StepFinished) {
 		next.Inputs = *ev.Inputs
 	}
 	if equalStates(*state, next) {
-		r.count(StepSame)
+		r.countRefresh(StepSame, op.URN)
 	} else {
 		if ev.At != "" && !(state.Inputs.Same(next.Inputs) && state.Outputs.Same(next.Outputs)) {
 			next.Modified = ev.At
 		}
 		r.change(Delta{Kind: DeltaSet, State: &next})
-		r.count(StepUpdate)
+		r.countRefresh(StepUpdate, op.URN)
 	}
 	r.emitRefresh(op, &next, ev.Diff)
+}
+
+// countRefresh counts what a refresh came to. Where it only opens another update, that one's steps are counted.
+func (r *Run) countRefresh(kind StepKind, u urn.URN) {
+	if r.goal.Kind == KindRefresh {
+		r.count(kind, u)
+	}
 }
 
 func (r *Run) emitRefresh(op *operation, next *State, diff *Diff) {

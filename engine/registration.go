@@ -387,12 +387,17 @@ func (r *Run) setOutputs(e *entry, outputs Bag) {
 	if state == nil {
 		return
 	}
+	shown := Emit{Kind: EmitOutputs, Step: e.Kind, URN: e.URN, Type: e.New.Type}
+	if slot := r.snap.slot(e.Old); slot != nil {
+		old := slot.State // a copy: with the outputs before
+		shown.Old = &old
+	}
 	if !state.Outputs.Same(outputs) {
 		next := *state
 		next.Outputs = outputs
 		r.change(Delta{Kind: DeltaSet, State: &next})
 		e.New = next
 	}
-	old := r.snap.Get(e.Old)
-	r.emit(Emit{Kind: EmitOutputs, Step: e.Kind, URN: e.URN, Type: e.New.Type, Old: old, New: r.snap.Live(e.URN)})
+	shown.New = r.snap.Live(e.URN)
+	r.emit(shown)
 }

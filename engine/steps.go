@@ -211,7 +211,7 @@ func (r *Run) goalFinished(op *operation, ev StepFinished) {
 		r.rejectInputs(e, ev.Failures)
 		return
 	case ev.Outcome == OutcomeCancelled || ev.Outcome == OutcomeAbsent:
-		r.emitFailed(op, "the step was cancelled before it had an effect")
+		r.emitCut(op, "the step was cut off by the cancel before it had an effect")
 		r.finish(e, Reply{Result: ResultFail, Error: "the update was cancelled"})
 		return
 	case ev.Outcome == OutcomeFailed:
@@ -323,7 +323,7 @@ func (r *Run) succeed(e *entry, op int) {
 	if e.Kind == StepCreateReplacement || e.Kind == StepReadReplacement {
 		r.emitReplace(e, op)
 	} else {
-		r.count(e.Kind)
+		r.countRead(e)
 	}
 	r.done(e, e.stables())
 }
@@ -342,7 +342,7 @@ func (r *Run) emitReplace(e *entry, op int) {
 	e.Kind = StepReplace
 	r.emitStep(EmitPre, op, e)
 	r.emitStep(EmitOutputs, op, e)
-	r.count(StepReplace)
+	r.count(StepReplace, e.URN)
 	e.Kind = kind
 }
 
@@ -352,7 +352,7 @@ func (r *Run) partial(e *entry, op *operation, ev StepFinished) {
 		r.diagnose("error", e.URN, "%s", reason)
 	}
 	r.emitFailed(op, "the resource exists, but its initialisation failed")
-	r.count(e.Kind)
+	r.count(e.Kind, e.URN)
 	r.failEntry(e, fmt.Sprintf("%s exists, but its initialisation failed", e.URN))
 }
 
@@ -382,12 +382,34 @@ func (r *Run) emitStep(kind EmitKind, op int, e *entry) {
 	r.emit(em)
 }
 
-// count adds a step that took effect to the summary.
-func (r *Run) count(kind StepKind) {
+// emitCut shows that a step which had begun was cancelled, and why its row ends so.
+func (r *Run) emitCut(op *operation, message string) {
+	r.diagnose("warning", op.URN, "%s", message)
+	r.emitFailed(op, message)
+}
+
+// count adds a step that took effect to the summary, which is about what a person declared: a provider that nobody did is left out.
+func (r *Run) count(kind StepKind, u urn.URN) {
+	if isDefaultProvider(u) {
+		return
+	}
 	if kind == StepCreateReplacement {
 		kind = StepReplace
 	}
 	r.Changes[string(kind)]++
+}
+
+// countRead counts an entry's step. A read counts when it brings something new.
+func (r *Run) countRead(e *entry) {
+	if slot := r.snap.slot(e.Old); e.Kind == StepRead && slot != nil && slot.State.ID == e.New.ID && slot.State.Outputs.Same(e.New.Outputs) {
+		return
+	}
+	r.count(e.Kind, e.URN)
+}
+
+// isDefaultProvider reports whether a URN is of a provider that nobody declared.
+func isDefaultProvider(u urn.URN) bool {
+	return IsProvider(u.Type()) && (u.Name() == "default" || strings.HasPrefix(u.Name(), "default_"))
 }
 
 // stepOf gives the issued operation of a URN, a create that waits for a person included; nil when there is none.

@@ -67,6 +67,9 @@ func (r *Run) cancelled(c Cancelled) {
 		return
 	}
 	r.Forced = true
+	if len(r.Slots) > 0 {
+		r.diagnose("warning", "", "the cancel is forced: what runs is cut off")
+	}
 	for _, op := range r.Slots {
 		r.out = append(r.out, Abandon{Op: op})
 	}

@@ -80,7 +80,7 @@ func (r *Run) leaveUntargeted(e *entry, old *State) {
 		e.New.Aliases = []urn.URN{old.URN}
 		r.record(e, op)
 	}
-	r.count(StepSame)
+	r.count(StepSame, e.URN)
 	r.emitSame(op, e)
 	r.done(e, nil)
 }

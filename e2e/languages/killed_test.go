@@ -133,7 +133,7 @@ func killAndGoOn(t *testing.T, h *harness.Home, dir string, at fakecloud.Moment)
 	if want := []string{"create first", "create second", "create third"}; !slices.Equal(names, want) {
 		t.Errorf("the cloud's effects are %v, not %v", names, want)
 	}
-	p.Expect(t, harness.Changes{"same": 5}, "up") // with the stack and the provider
+	p.Expect(t, harness.Changes{"same": 4}, "up") // with the stack
 }
 
 // begun waits until a program has begun n times, and gives its processes.

@@ -38,16 +38,16 @@ outputs:
 `}.Write(t, dir)
 	p := h.Deployctl(dir, env)
 	p.Must(t, "stack", "init", "dev")
-	fresh, unchanged := harness.Changes{"create": 4}, harness.Changes{"same": 4} // with the stack and the provider
+	fresh, unchanged := harness.Changes{"create": 3}, harness.Changes{"same": 3} // with the stack
 	p.Expect(t, fresh, "preview")
 	p.Expect(t, fresh, "up")
 	p.Expect(t, unchanged, "up")
 
 	p.Must(t, "config", "set", "size", "2")
-	p.Expect(t, harness.Changes{"update": 1, "same": 3}, "up")
+	p.Expect(t, harness.Changes{"update": 1, "same": 2}, "up")
 	before := p.Outputs(t)["arn"]
 	p.Must(t, "config", "set", "zone", "b")
-	p.Expect(t, harness.Changes{"replace": 2, "same": 2}, "up") // the server hangs on the network
+	p.Expect(t, harness.Changes{"replace": 2, "same": 1}, "up") // the server hangs on the network
 	if after := p.Outputs(t)["arn"]; after == before {
 		t.Errorf("the replaced server is still %s", after)
 	}
@@ -60,12 +60,12 @@ outputs:
 	servers[0].Properties["size"] = 9
 	harness.Must(t, cloud.Put(t.Context(), servers[0]))
 	p.Expect(t, harness.Changes{"update": 1, "same": 1}, "refresh")
-	p.Expect(t, harness.Changes{"update": 1, "same": 3}, "up") // back to what the program says
+	p.Expect(t, harness.Changes{"update": 1, "same": 2}, "up") // back to what the program says
 	harness.Must(t, cloud.Remove(t.Context(), "server", servers[0].ID))
 	p.Expect(t, harness.Changes{"delete": 1, "same": 1}, "refresh")
-	p.Expect(t, harness.Changes{"create": 1, "same": 3}, "up")
+	p.Expect(t, harness.Changes{"create": 1, "same": 2}, "up")
 
-	p.Expect(t, harness.Changes{"delete": 4}, "destroy")
+	p.Expect(t, harness.Changes{"delete": 3}, "destroy")
 	if left, err := cloud.Objects(t.Context(), ""); err != nil || len(left) > 0 {
 		t.Errorf("the cloud still has %v (%v)", left, err)
 	}
@@ -77,15 +77,15 @@ func TestANodeProgramWithADynamicProviderLives(t *testing.T) {
 	post := t.TempDir()
 	p.Must(t, "stack", "init", "dev")
 	p.Must(t, "config", "set", "directory", filepath.Join(post, "first"))
-	p.Expect(t, harness.Changes{"create": 6}, "up") // the stack, two providers, the file, the bucket and the object
-	p.Expect(t, harness.Changes{"same": 6}, "up")
+	p.Expect(t, harness.Changes{"create": 4}, "up") // the stack, the file, the bucket and the object
+	p.Expect(t, harness.Changes{"same": 4}, "up")
 	file := p.Outputs(t)["file"].(string)
 	reads(t, file, "Dear world,")
 	answers(t, p, "Dear world,")
 
 	p.Must(t, "config", "set", "to", "friend")
 	changed := p.Update(t, "up")
-	if changed.Changes["update"] != 3 || !slices.Contains(changed.Steps, "update card []") || !slices.Contains(changed.Steps, "update copy [content]") {
+	if changed.Changes["update"] != 2 || !slices.Contains(changed.Steps, "update card []") || !slices.Contains(changed.Steps, "update copy [content]") {
 		t.Errorf("another text makes %v", changed.Steps) // and the dynamic provider has the whole configuration
 	}
 	reads(t, file, "Dear friend,")
@@ -93,11 +93,11 @@ func TestANodeProgramWithADynamicProviderLives(t *testing.T) {
 
 	harness.Must(t, os.WriteFile(file, []byte("scribbled"), 0o600))
 	p.Expect(t, harness.Changes{"update": 1, "same": 2}, "refresh")
-	p.Expect(t, harness.Changes{"update": 1, "same": 5}, "up")
+	p.Expect(t, harness.Changes{"update": 1, "same": 3}, "up")
 	reads(t, file, "Dear friend,")
 	harness.Must(t, os.Remove(file))
 	p.Expect(t, harness.Changes{"delete": 1, "same": 2}, "refresh")
-	p.Expect(t, harness.Changes{"create": 1, "same": 5}, "up")
+	p.Expect(t, harness.Changes{"create": 1, "same": 3}, "up")
 	reads(t, file, "Dear friend,")
 
 	p.Must(t, "config", "set", "directory", filepath.Join(post, "second"))
@@ -109,7 +109,7 @@ func TestANodeProgramWithADynamicProviderLives(t *testing.T) {
 	file = p.Outputs(t)["file"].(string)
 	reads(t, file, "Dear friend,")
 
-	p.Expect(t, harness.Changes{"delete": 6}, "destroy")
+	p.Expect(t, harness.Changes{"delete": 4}, "destroy")
 	gone(t, file)
 }
 
@@ -117,15 +117,15 @@ func TestAGoProgramLives(t *testing.T) {
 	h := harness.NewHome(t, harness.Binary())
 	p := h.Deployctl(harness.Example(t, "go"))
 	p.Must(t, "stack", "init", "dev")
-	p.Expect(t, harness.Changes{"create": 17}, "up") // the stack, a provider, the bucket, 12 months, the index, the command
-	p.Expect(t, harness.Changes{"same": 17}, "up")
+	p.Expect(t, harness.Changes{"create": 16}, "up") // the stack, the bucket, 12 months, the index, the command
+	p.Expect(t, harness.Changes{"same": 16}, "up")
 	answers(t, p, ">December</a>")
 	if count := p.Outputs(t)["count"]; count != "2026 has 365 days" {
 		t.Errorf("the command said %q", count)
 	}
 
 	p.Must(t, "config", "set", "year", "2028")
-	p.Expect(t, harness.Changes{"update": 14, "same": 3}, "up") // all but the stack, the provider and the bucket
+	p.Expect(t, harness.Changes{"update": 14, "same": 2}, "up") // all but the stack and the bucket
 	if count := p.Outputs(t)["count"]; count != "2028 has 366 days" {
 		t.Errorf("the command said %q", count)
 	}
@@ -133,11 +133,11 @@ func TestAGoProgramLives(t *testing.T) {
 
 	meddle(t, h, p, "index.html", "scribbled")
 	p.Expect(t, harness.Changes{"update": 1, "same": 14}, "refresh")
-	p.Expect(t, harness.Changes{"update": 1, "same": 16}, "up")
+	p.Expect(t, harness.Changes{"update": 1, "same": 15}, "up")
 	answers(t, p, "<title>2028</title>")
 	meddle(t, h, p, "index.html", "")
 	p.Expect(t, harness.Changes{"delete": 1, "same": 14}, "refresh")
-	p.Expect(t, harness.Changes{"create": 1, "same": 16}, "up")
+	p.Expect(t, harness.Changes{"create": 1, "same": 15}, "up")
 	answers(t, p, "<title>2028</title>")
 
 	harness.Edit(t, filepath.Join(p.Dir, "main.go"), `%02d.txt`, `month-%02d.txt`)
@@ -148,7 +148,7 @@ func TestAGoProgramLives(t *testing.T) {
 	answers(t, p, "month-12.txt")
 
 	url := p.Outputs(t)["url"].(string)
-	p.Expect(t, harness.Changes{"delete": 17}, "destroy")
+	p.Expect(t, harness.Changes{"delete": 16}, "destroy")
 	if status, _ := fetch(t, url); status == http.StatusOK {
 		t.Errorf("%s still answers", url)
 	}

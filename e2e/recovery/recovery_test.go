@@ -237,7 +237,7 @@ func asIfNothingHappened(t *testing.T, tool *harness.Tool, cloud *fakecloud.Proc
 	if len(state.PendingOperations) > 0 || state.Metadata.IntegrityErrorMetadata != nil {
 		t.Errorf("pending: %v; broken: %v", state.PendingOperations, state.Metadata.IntegrityErrorMetadata)
 	}
-	tool.Expect(t, harness.Changes{"same": resources + 2}, "up")
+	tool.Expect(t, harness.Changes{"same": resources + 1}, "up")
 }
 
 // dial connects to the service's Temporal, as `temporal workflow terminate` does.

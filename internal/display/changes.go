@@ -1,20 +1,22 @@
 package display
 
 import (
-	"encoding/json"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
 
+	"github.com/deployctl/deployctl/internal/valuediff"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 )
 
-// Change is a property that differs.
+// Change is a property, or a place inside of one, that differs.
 type Change struct {
-	Path     string
-	Old, New any // nil when it is not there
-	Replaces bool
+	valuediff.Change
+	Replaces bool // it is why the resource is replaced
+	Output   bool // an output that no input stands for: no update would put it right
+	Hidden   bool // the program wants its values not to be shown
 }
 
 // changesOf lists what a step changes, sorted by path. Of creates and deletes there is nothing to compare.
@@ -22,56 +24,171 @@ func changesOf(m apitype.StepEventMetadata) []Change {
 	if m.Old == nil || m.New == nil {
 		return nil
 	}
-	if m.DetailedDiff == nil {
-		return changesOfKeys(m)
+	s := sides{
+		oldInputs: readableMap(m.Old.Inputs), oldOutputs: readableMap(m.Old.Outputs),
+		newInputs: readableMap(m.New.Inputs), newOutputs: readableMap(m.New.Outputs),
 	}
 	var changes []Change
-	for path, d := range m.DetailedDiff {
-		old := m.Old.Outputs
-		if d.InputDiff || old == nil {
-			old = m.Old.Inputs
-		}
-		c := Change{Path: path, Old: lookup(old, path), New: lookup(m.New.Inputs, path), Replaces: strings.HasSuffix(string(d.Kind), "-replace")}
-		if c.Old == nil {
-			c.Old = lookup(m.Old.Inputs, path)
-		}
-		switch d.Kind {
-		case apitype.DiffAdd, apitype.DiffAddReplace:
-			c.Old = nil
-		case apitype.DiffDelete, apitype.DiffDeleteReplace:
-			c.New = nil
-		}
-		changes = append(changes, c)
+	if m.DetailedDiff == nil {
+		changes = s.byKeys(m)
+	} else {
+		changes = s.byPaths(m)
 	}
-	return sortChanges(changes)
+	if len(changes) == 0 && m.Op == apitype.OpRefresh {
+		for _, c := range valuediff.Diff("", s.oldOutputs, s.newOutputs) {
+			changes = append(changes, Change{Change: c, Output: true})
+		}
+	}
+	for i := range changes {
+		changes[i].Hidden = hidden(m.New.HideDiffs, changes[i].Path)
+	}
+	return changes
 }
 
-// changesOfKeys compares inputs by top-level key, for steps without a detailed diff.
-func changesOfKeys(m apitype.StepEventMetadata) []Change {
-	keys := slices.Concat(m.Diffs, m.Keys)
-	if len(keys) == 0 && m.Op != apitype.OpSame {
-		for key := range m.Old.Inputs {
-			keys = append(keys, key)
+// sides are what a step compares, as people read it.
+type sides struct{ oldInputs, oldOutputs, newInputs, newOutputs map[string]any }
+
+// byPaths compares what a detailed diff names. Of lists it names elements by their index: the lists are compared as a whole, so that
+// an insertion is one.
+func (s sides) byPaths(m apitype.StepEventMetadata) []Change {
+	var changes []Change
+	seen := map[string]bool{}
+	for _, path := range slices.Sorted(maps.Keys(m.DetailedDiff)) {
+		d := m.DetailedDiff[path]
+		if list, ok := s.list(path, d); ok {
+			if seen[list] {
+				continue
+			}
+			seen[list] = true
+			old, now := s.at(list, apitype.PropertyDiff{Kind: apitype.DiffUpdate, InputDiff: d.InputDiff})
+			for _, c := range between(list, old, now) {
+				changes = append(changes, Change{Change: c, Replaces: s.replaces(m, list, c.Path)})
+			}
+			continue
 		}
-		for key := range m.New.Inputs {
-			keys = append(keys, key)
+		old, now := s.at(path, d)
+		var found []valuediff.Change
+		switch d.Kind {
+		case apitype.DiffAdd, apitype.DiffAddReplace:
+			found = []valuediff.Change{{Path: path, Kind: valuediff.Added, New: now}}
+		case apitype.DiffDelete, apitype.DiffDeleteReplace:
+			found = []valuediff.Change{{Path: path, Kind: valuediff.Removed, Old: old}}
+		default:
+			found = between(path, old, now)
+		}
+		for _, c := range found {
+			changes = append(changes, Change{Change: c, Replaces: s.replaces(m, path, c.Path)})
 		}
 	}
+	return changes
+}
+
+// list gives the path of the outermost list that a path leads into, if both sides have one there that differ for people.
+func (s sides) list(path string, d apitype.PropertyDiff) (string, bool) {
+	for i := 1; i < len(path)-1; i++ {
+		if path[i] != '[' || path[i+1] < '0' || path[i+1] > '9' {
+			continue
+		}
+		old, now := s.at(path[:i], apitype.PropertyDiff{Kind: apitype.DiffUpdate, InputDiff: d.InputDiff})
+		_, was := old.([]any)
+		_, is := now.([]any)
+		return path[:i], was && is && !reflect.DeepEqual(old, now)
+	}
+	return "", false
+}
+
+// replaces says whether what differs at a path, below what the diff names, is why the resource is replaced.
+func (s sides) replaces(m apitype.StepEventMetadata, named, path string) bool {
+	for at, d := range m.DetailedDiff {
+		if strings.HasSuffix(string(d.Kind), "-replace") && (at == named || below(at, path) || below(path, at)) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(m.Keys, func(key string) bool { return below(key, path) })
+}
+
+// below says whether a path leads to the same place as another, or into it.
+func below(outer, path string) bool {
+	rest, ok := strings.CutPrefix(path, outer)
+	return ok && (rest == "" || strings.ContainsRune(".[ ", rune(rest[0])))
+}
+
+// at gives both values at a path. Inputs are compared with inputs where a provider says so, and where outputs would bring in what
+// only the provider knows.
+func (s sides) at(path string, d apitype.PropertyDiff) (old, now any) {
+	input, output := lookup(s.oldInputs, path), lookup(s.oldOutputs, path)
+	if now = lookup(s.newInputs, path); now == nil {
+		now = lookup(s.newOutputs, path)
+	}
+	if d.InputDiff || output == nil || composite(input) && !reflect.DeepEqual(input, now) {
+		return input, now
+	}
+	return output, now
+}
+
+func composite(value any) bool {
+	switch value.(type) {
+	case map[string]any, []any:
+		return true
+	}
+	return false
+}
+
+// between compares two values at a path of which a provider says that they differ. Where they do not, they do not for people: a
+// secret stands for both.
+func between(path string, old, now any) []valuediff.Change {
+	found := valuediff.Diff(path, old, now)
+	switch {
+	case len(found) == 0:
+		return []valuediff.Change{{Path: path, Old: old, New: now}}
+	case old == nil:
+		return []valuediff.Change{{Path: path, Kind: valuediff.Added, New: now}}
+	case now == nil:
+		return []valuediff.Change{{Path: path, Kind: valuediff.Removed, Old: old}}
+	}
+	return found
+}
+
+// byKeys compares inputs, for steps without a detailed diff. What a provider names without a difference that people can see is
+// named.
+func (s sides) byKeys(m apitype.StepEventMetadata) []Change {
+	named := slices.Concat(m.Diffs, m.Keys)
+	if len(named) == 0 && (m.Op == apitype.OpSame || m.Op == apitype.OpRefresh) {
+		return nil
+	}
+	keys := slices.Concat(named, slices.Collect(maps.Keys(s.oldInputs)), slices.Collect(maps.Keys(s.newInputs)))
 	slices.Sort(keys)
 	var changes []Change
 	for _, key := range slices.Compact(keys) {
-		old, now := m.Old.Inputs[key], m.New.Inputs[key]
-		if strings.HasPrefix(key, "__") || reflect.DeepEqual(old, now) && !slices.Contains(m.Diffs, key) {
+		old, had := s.oldInputs[key]
+		now, has := s.newInputs[key]
+		var found []valuediff.Change
+		path := valuediff.Join("", key)
+		switch {
+		case strings.HasPrefix(key, "__") || reflect.DeepEqual(old, now) && had == has && !slices.Contains(m.Diffs, key):
 			continue
+		case had && !has:
+			found = []valuediff.Change{{Path: path, Kind: valuediff.Removed, Old: old}}
+		case has && !had:
+			found = []valuediff.Change{{Path: path, Kind: valuediff.Added, New: now}}
+		default:
+			found = between(path, old, now)
 		}
-		changes = append(changes, Change{Path: key, Old: old, New: now, Replaces: slices.Contains(m.Keys, key)})
+		for _, c := range found {
+			changes = append(changes, Change{Change: c, Replaces: slices.Contains(m.Keys, key)})
+		}
 	}
 	return changes
 }
 
-func sortChanges(changes []Change) []Change {
-	slices.SortFunc(changes, func(a, b Change) int { return strings.Compare(a.Path, b.Path) })
-	return changes
+// hidden says whether a program wants the values at a path not to be shown.
+func hidden(hide []resource.PropertyPath, path string) bool {
+	if len(hide) == 0 {
+		return false
+	}
+	path, _, _ = strings.Cut(path, " (")
+	at, err := resource.ParsePropertyPath(path)
+	return err == nil && slices.ContainsFunc(hide, func(h resource.PropertyPath) bool { return h.Contains(at) })
 }
 
 // lookup finds the value at a property path; nil when there is none.
@@ -112,18 +229,12 @@ const (
 )
 
 // format writes a value on one line.
-func format(value any) string {
-	text, err := json.Marshal(readable(value))
-	if err != nil {
-		return "?"
-	}
-	var b strings.Builder
-	encoder := json.NewEncoder(&b)
-	encoder.SetEscapeHTML(false)
-	if encoder.Encode(readable(value)) == nil {
-		return strings.TrimSuffix(b.String(), "\n")
-	}
-	return string(text)
+func format(value any) string { return visible(valuediff.OneLine(readable(value))) }
+
+// readableMap is readable for properties; without any it is empty.
+func readableMap(properties map[string]any) map[string]any {
+	object, _ := readable(properties).(map[string]any)
+	return object
 }
 
 // readable replaces secrets, assets and unknowns by what a person wants to read of them.

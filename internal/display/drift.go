@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/deployctl/deployctl/deployments"
-	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 )
 
@@ -14,12 +13,12 @@ import (
 func (s *State) Drift() []deployments.DriftedResource {
 	var drifted []deployments.DriftedResource
 	for _, row := range s.Rows {
-		if row.Op != apitype.OpRefresh || row.Phase != done {
+		if row.Op != opGone && row.Op != opDrifted || row.Phase != done {
 			continue
 		}
-		r := deployments.DriftedResource{URN: row.URN, Gone: row.metadata.New == nil}
-		if !r.Gone {
-			for _, c := range row.Changes {
+		r := deployments.DriftedResource{URN: row.URN, Gone: row.Op == opGone}
+		for _, c := range row.Changes {
+			if !c.Output {
 				r.Properties = append(r.Properties, deployments.DriftedProperty{Path: c.Path, Expected: valueText(c.Old), Actual: valueText(c.New)})
 			}
 		}

@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
 
 // Summary is the last line of --json.
@@ -43,18 +44,30 @@ func seconds(end deployments.UpdateInfo) float64 {
 type jsonLines struct {
 	encoder *json.Encoder
 	state   *State
+	begun   map[string]bool // URNs of which an event was printed
 }
 
 func newJSON(o Options) *jsonLines {
 	encoder := json.NewEncoder(o.Out)
 	encoder.SetEscapeHTML(false)
-	return &jsonLines{encoder, o.State}
+	return &jsonLines{encoder, o.State, map[string]bool{}}
 }
 
 func (j *jsonLines) Item(e deployments.WatchEvent) {
 	j.state.Apply(e)
 	switch {
 	case e.Event != nil:
+		if m := e.Event.ResOutputsEvent; m != nil && m.Metadata.Op == apitype.OpSame && !j.begun[m.Metadata.URN] {
+			// The log tells of an unchanged resource once. Readers of events expect that what ends has begun.
+			begin := apitype.ResourcePreEvent{Metadata: m.Metadata, Planning: m.Planning}
+			_ = j.encoder.Encode(apitype.EngineEvent{Sequence: e.Event.Sequence, Timestamp: e.Event.Timestamp, ResourcePreEvent: &begin})
+		}
+		if m := e.Event.ResOutputsEvent; m != nil {
+			j.begun[m.Metadata.URN] = true
+		}
+		if m := e.Event.ResourcePreEvent; m != nil {
+			j.begun[m.Metadata.URN] = true
+		}
 		_ = j.encoder.Encode(e.Event) // a reader that has gone must not end the update
 	case e.End != nil:
 		_ = j.encoder.Encode(SummaryOf(*e.End))

@@ -2,7 +2,9 @@ package display
 
 import (
 	"fmt"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
@@ -15,6 +17,18 @@ type lines struct {
 	paint   painter
 	said    map[string]bool // what must be said once: retries, waits, planned steps
 	queue   string
+	told    time.Time // when it was last said how far the update is
+}
+
+// tellEvery is how often a long update says in lines how far it is.
+const tellEvery = 15 * time.Second
+
+func newLines(o Options) *lines {
+	l := &lines{options: o, state: o.State, paint: painter(o.Color), said: map[string]bool{}}
+	if o.Heading != "" && !o.Quiet {
+		l.print(l.paint.paint(bold, o.Heading))
+	}
+	return l
 }
 
 func (l *lines) print(text string) { _, _ = fmt.Fprintln(l.options.Out, text) }
@@ -58,7 +72,7 @@ func (l *lines) step(r *Row) {
 	line := l.paint.paint(o.color, o.sign) + " " + r.label() + " "
 	switch {
 	case l.options.Preview && r.Phase != failed:
-		l.once(line + o.plan + changedNames(r))
+		l.planned(r, line+o.plan+changedNames(r))
 		return
 	case r.Phase == running:
 		line += o.present + changedNames(r)
@@ -73,6 +87,18 @@ func (l *lines) step(r *Row) {
 	l.print(line)
 }
 
+// planned prints what a preview says of a row, once, with its properties.
+func (l *lines) planned(r *Row, line string) {
+	if r.Phase != done && r.Op != apitype.OpDelete || !r.changes() || l.said[line] {
+		return // a refresh knows at its end only what it finds
+	}
+	l.once(line)
+	f := form{paint: l.paint, columns: pipeColumns}
+	for _, change := range f.some(r, l.options.Diff) {
+		l.print("    " + change)
+	}
+}
+
 // repeated says whether the step has been shown as far as it is: a component is done again when its outputs come.
 func (l *lines) repeated(r *Row) bool {
 	stage := fmt.Sprintf("\x00%s %s %d", r.URN, r.current, r.Phase)
@@ -81,14 +107,20 @@ func (l *lines) repeated(r *Row) bool {
 	return before
 }
 
-// changedNames lists the properties that change, in brackets.
+// changedNames lists the properties that change or in which something does, in brackets.
 func changedNames(r *Row) string {
 	if len(r.Changes) == 0 {
 		return ""
 	}
-	names := make([]string, len(r.Changes))
-	for i, c := range r.Changes {
-		names[i] = c.Path
+	var names []string
+	for _, c := range r.Changes {
+		name := visible(c.Path)
+		if end := strings.IndexAny(name, ".[ "); end > 0 {
+			name = name[:end]
+		}
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
 	}
 	return " (" + strings.Join(names, ", ") + ")"
 }
@@ -117,6 +149,7 @@ func (l *lines) progress(p deployments.Progress) {
 			l.print(line)
 		}
 	}
+	l.howFar(p)
 	for _, step := range p.Running {
 		if row := l.state.byURN[step.URN]; row != nil {
 			l.retry(row, step.Attempt)
@@ -125,6 +158,16 @@ func (l *lines) progress(p deployments.Progress) {
 	for _, wait := range p.Waiting {
 		l.once("waiting for you: " + l.state.waitLine(wait))
 	}
+}
+
+// howFar says from time to time how far a long update is.
+func (l *lines) howFar(p deployments.Progress) {
+	now := l.options.Now()
+	if p.Position > 0 || now.Sub(l.state.begun(now)) < tellEvery || now.Sub(l.told) < tellEvery {
+		return
+	}
+	l.told = now
+	l.print(l.state.status(l.options, l.paint))
 }
 
 // retry prints a line for every attempt but the first of a running step.
@@ -143,7 +186,8 @@ func (l *lines) retry(r *Row, attempt int) {
 
 func (l *lines) end() {
 	if !l.options.Quiet {
-		for _, line := range outputLines(l.state, l.paint) {
+		f := form{paint: l.paint, columns: pipeColumns, full: l.options.Diff}
+		for _, line := range outputLines(l.state, l.options, f) {
 			l.print(line)
 		}
 	}

@@ -111,7 +111,7 @@ func TestJSONIsOneEngineEventPerLineAndASummary(t *testing.T) {
 
 func TestProgramsCannotMoveTheCursor(t *testing.T) {
 	got := shown(Options{}, says("info", "", "\x1b[2Jwiped\r\x07\ttab"))
-	if got != "[2Jwiped    tab\n" {
+	if got != "wiped    tab\n" {
 		t.Errorf("%q", got)
 	}
 }

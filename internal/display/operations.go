@@ -12,6 +12,12 @@ type operation struct {
 	rank int
 }
 
+// What a refresh finds, as operations of rows.
+const (
+	opGone    apitype.OpType = "gone"    // the resource is not there any more
+	opDrifted apitype.OpType = "drifted" // it is other than the state says
+)
+
 // operations is the table of steps. Steps that are not in it are shown by their name.
 var operations = map[apitype.OpType]operation{
 	apitype.OpSame:                 {" ", none, "checking", "unchanged", "keep", 0},
@@ -24,6 +30,8 @@ var operations = map[apitype.OpType]operation{
 	apitype.OpRead:                 {"<", cyan, "reading", "read", "read", 2},
 	apitype.OpReadReplacement:      {"<", cyan, "reading replacement", "read replacement", "read", 5},
 	apitype.OpRefresh:              {"~", cyan, "refreshing", "refreshed", "refresh", 1},
+	opGone:                         {"-", yellow, "refreshing", "gone", "gone", 2},
+	opDrifted:                      {"~", yellow, "refreshing", "changed outside", "changed outside", 2},
 	apitype.OpReadDiscard:          {"-", red, "discarding", "discarded", "discard", 2},
 	apitype.OpDiscardReplaced:      {"-", red, "discarding original", "discarded original", "discard", 2},
 	apitype.OpRemovePendingReplace: {"-", red, "finishing replacement", "finished replacement", "finish replacement", 2},
@@ -41,6 +49,6 @@ func operationOf(op apitype.OpType) operation {
 
 // summaryOrder is how changes are listed at the end.
 var summaryOrder = []apitype.OpType{
-	apitype.OpCreate, apitype.OpUpdate, apitype.OpReplace, apitype.OpDelete,
+	apitype.OpCreate, apitype.OpUpdate, apitype.OpReplace, apitype.OpDelete, opDrifted, opGone,
 	apitype.OpImport, apitype.OpRead, apitype.OpRefresh, apitype.OpSame,
 }

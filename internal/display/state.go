@@ -1,13 +1,13 @@
 package display
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
-	"github.com/pulumi/pulumi/sdk/v3/go/common/diag/colors"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 )
 
@@ -35,8 +35,10 @@ type Row struct {
 	Attempt   int
 	LastError string
 	NextRetry time.Time
-	Changes   []Change
-	Diags     []Diag
+	// Turnless says that the step has been issued and waits for its turn: so many run at a time.
+	Turnless bool
+	Changes  []Change
+	Diags    []Diag
 
 	current  apitype.OpType // the step that Phase is about; Op is the most telling one so far
 	metadata apitype.StepEventMetadata
@@ -57,7 +59,8 @@ type State struct {
 	Previous map[string]any // the outputs before
 	Progress deployments.Progress
 	End      *deployments.UpdateInfo
-	Planning bool // the events are a preview's
+	Planning bool      // the events are a preview's
+	Begun    time.Time // when the first item was shown, or a view asked
 
 	byURN map[string]*Row
 }
@@ -73,7 +76,7 @@ func (s *State) Apply(e deployments.WatchEvent) *Row {
 	case e.End != nil:
 		s.End = e.End
 	case e.Progress != nil:
-		s.progress(*e.Progress)
+		s.progress(*e.Progress, time.Now())
 	case e.Event != nil:
 		return s.event(*e.Event)
 	}
@@ -82,6 +85,9 @@ func (s *State) Apply(e deployments.WatchEvent) *Row {
 
 func (s *State) event(e apitype.EngineEvent) *Row {
 	at := time.Unix(int64(e.Timestamp), 0)
+	if e.Timestamp > 0 && (s.Begun.IsZero() || at.Before(s.Begun)) {
+		s.Begun = at
+	}
 	switch {
 	case e.ResourcePreEvent != nil:
 		s.Planning = e.ResourcePreEvent.Planning
@@ -153,7 +159,60 @@ func (s *State) step(m apitype.StepEventMetadata, p phase, at time.Time) *Row {
 	if changes := changesOf(m); len(changes) > 0 {
 		row.Changes = changes
 	}
+	if m.Op == apitype.OpRefresh && p == done {
+		row.found(m)
+	}
 	return row
+}
+
+// found says what a refresh has found, unless the row tells of more than of that.
+func (r *Row) found(m apitype.StepEventMetadata) {
+	switch {
+	case r.Op != apitype.OpRefresh:
+		return
+	case m.New == nil:
+		r.Op = opGone
+	case len(r.Changes) > 0:
+		r.Op = opDrifted
+	}
+	r.current = r.Op
+}
+
+// sorted gives the rows by type and name, numbers in names by their value: the same in a preview and in the update after it.
+func (s *State) sorted() []*Row {
+	rows := slices.Clone(s.Rows)
+	slices.SortStableFunc(rows, func(a, b *Row) int {
+		if c := strings.Compare(a.Type, b.Type); c != 0 {
+			return c
+		}
+		return natural(a.Name, b.Name)
+	})
+	return rows
+}
+
+// natural compares two names; stretches of digits count as numbers.
+func natural(a, b string) int {
+	for a != "" && b != "" {
+		x, y := digits(a), digits(b)
+		if x > 0 && y > 0 {
+			n, m := strings.TrimLeft(a[:x], "0"), strings.TrimLeft(b[:y], "0")
+			if c := cmp.Or(cmp.Compare(len(n), len(m)), strings.Compare(n, m)); c != 0 {
+				return c
+			}
+			a, b = a[x:], b[y:]
+			continue
+		}
+		if a[0] != b[0] {
+			return cmp.Compare(a[0], b[0])
+		}
+		a, b = a[1:], b[1:]
+	}
+	return cmp.Compare(len(a), len(b))
+}
+
+// digits is how many digits a name begins with.
+func digits(name string) int {
+	return len(name) - len(strings.TrimLeft(name, "0123456789"))
 }
 
 // diagnostic keeps a diagnostic with its resource. Chatter that is meant to vanish is dropped.
@@ -172,7 +231,7 @@ func (s *State) diagnostic(e apitype.DiagnosticEvent) *Row {
 }
 
 // progress updates the rows of running steps.
-func (s *State) progress(p deployments.Progress) {
+func (s *State) progress(p deployments.Progress, at time.Time) {
 	s.Progress = p
 	for _, step := range p.Running {
 		row, ok := s.byURN[step.URN]
@@ -180,6 +239,10 @@ func (s *State) progress(p deployments.Progress) {
 			continue
 		}
 		row.Attempt, row.LastError, row.NextRetry = step.Attempt, step.LastError, step.NextRetry
+		if row.Turnless && step.Attempt > 0 {
+			row.Started = at
+		}
+		row.Turnless = step.Attempt == 0
 		if !step.Started.IsZero() {
 			row.Started = step.Started
 		}
@@ -188,7 +251,7 @@ func (s *State) progress(p deployments.Progress) {
 
 // Changed says whether any resource changes, or its outputs do.
 func (s *State) Changed() bool {
-	return slices.ContainsFunc(s.Rows, func(r *Row) bool { return r.changes() })
+	return s.outputsChanged() || slices.ContainsFunc(s.Rows, func(r *Row) bool { return r.changes() && !r.internal() })
 }
 
 // changes says whether the row's step does anything.
@@ -199,16 +262,4 @@ func (r *Row) changes() bool {
 // internal says whether the row is of a provider that nobody declared: it is shown only when something is wrong with it.
 func (r *Row) internal() bool {
 	return strings.HasPrefix(r.Type, "pulumi:providers:") && strings.HasPrefix(r.Name, "default") && r.Phase != failed && len(r.Diags) == 0
-}
-
-// plain takes colour tags and terminal controls out of a message.
-func plain(text string) string {
-	text = strings.ReplaceAll(colors.Never.Colorize(text), "\t", "    ")
-	text = strings.Map(func(r rune) rune {
-		if r < ' ' && r != '\n' || r == 0x7f {
-			return -1
-		}
-		return r
-	}, text)
-	return strings.TrimRight(text, "\n")
 }

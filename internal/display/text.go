@@ -33,29 +33,6 @@ func shortType(token string) string {
 	return token
 }
 
-// changeLines writes the changed properties of a row, one a line, without indentation.
-func changeLines(r *Row, paint painter) []string {
-	var out []string
-	for _, c := range r.Changes {
-		line := ""
-		switch {
-		case c.Old == nil && c.New == nil:
-			line = paint.paint(yellow, "~") + " " + c.Path
-		case c.Old == nil:
-			line = paint.paint(green, "+") + " " + c.Path + ": " + format(c.New)
-		case c.New == nil:
-			line = paint.paint(red, "-") + " " + c.Path + ": " + format(c.Old)
-		default:
-			line = paint.paint(yellow, "~") + " " + c.Path + ": " + format(c.Old) + " → " + format(c.New)
-		}
-		if c.Replaces {
-			line += paint.paint(magenta, " (replaces)")
-		}
-		out = append(out, line)
-	}
-	return out
-}
-
 // diagLines writes a diagnostic; the lines after its first are indented.
 func diagLines(d Diag, paint painter) []string {
 	lines := strings.Split(d.Message, "\n")
@@ -75,54 +52,20 @@ func diagLines(d Diag, paint painter) []string {
 	return lines
 }
 
-// outputLines writes the stack's outputs, with how they changed.
-func outputLines(s *State, paint painter) []string {
-	if len(s.Outputs) == 0 {
-		return nil
-	}
-	column := 0
-	for name := range s.Outputs {
-		column = max(column, width(name)+1)
-	}
-	out := []string{paint.paint(bold, "Outputs:")}
-	for _, name := range slices.Sorted(maps.Keys(s.Outputs)) {
-		value, sign := format(s.Outputs[name]), " "
-		old, had := s.Previous[name]
-		switch {
-		case !had:
-			sign = paint.paint(green, "+")
-		case format(old) != value:
-			sign = paint.paint(yellow, "~")
-		}
-		if object, ok := readable(s.Outputs[name]).(map[string]any); ok && len(value) > longOutput {
-			out = append(out, fmt.Sprintf("  %s %s:", sign, name))
-			for _, key := range slices.Sorted(maps.Keys(object)) {
-				out = append(out, fmt.Sprintf("        %s: %s", key, format(object[key])))
-			}
-			continue
-		}
-		if had && format(old) != value {
-			value = format(old) + " → " + value
-		}
-		out = append(out, fmt.Sprintf("  %s %-*s %s", sign, column, name+":", value))
-	}
-	return out
-}
-
-// longOutput is how long an object may be that is written on one line.
-const longOutput = 60
-
 // summaryLines writes what an update came to.
 func summaryLines(s *State, o Options, paint painter) []string {
 	end := *s.End
+	if end.Kind != "" {
+		o.Kind = string(end.Kind) // who attached by a version does not know it before
+	}
 	var out []string
-	if counts := countLines(end, o.Preview, paint); len(counts) > 0 {
+	if counts := append(countLines(end, o, paint), s.undone(o, paint)...); len(counts) > 0 {
 		out = append(append(out, paint.paint(bold, "Resources:")), counts...)
 	}
 	if end.Error != "" && !s.told(end.Error) {
 		out = append(out, diagLines(Diag{Severity: "error", Message: plain(end.Error)}, paint)...)
 	}
-	return append(out, verdict(end, o, paint))
+	return append(out, verdict(s, o, paint))
 }
 
 // told says whether a diagnostic has said it already.
@@ -133,41 +76,57 @@ func (s *State) told(message string) bool {
 }
 
 // countLines writes how many resources had what done to them.
-func countLines(end deployments.UpdateInfo, preview bool, paint painter) []string {
-	ops := slices.Clone(summaryOrder)
-	for _, op := range slices.Sorted(maps.Keys(end.Changes)) {
+func countLines(end deployments.UpdateInfo, options Options, paint painter) []string {
+	ops, changes := slices.Clone(summaryOrder), end.Changes
+	if options.Kind == "refresh" {
+		changes = found(changes)
+	}
+	for _, op := range slices.Sorted(maps.Keys(changes)) {
 		if !slices.Contains(ops, apitype.OpType(op)) {
 			ops = append(ops, apitype.OpType(op))
 		}
 	}
 	var out []string
 	for _, op := range ops {
-		n := end.Changes[string(op)]
+		n := changes[string(op)]
 		if n == 0 {
 			continue
 		}
 		o := operationOf(op)
 		word := o.past
-		if preview && op != apitype.OpSame {
+		if options.Preview && op != apitype.OpSame {
 			word = "to " + o.plan
+		}
+		if op == opGone || op == opDrifted {
+			word = o.past // a preview finds the same
 		}
 		out = append(out, fmt.Sprintf("  %s %d %s", paint.paint(o.color, o.sign), n, word))
 	}
 	return out
 }
 
-// verdict is the last line.
-func verdict(end deployments.UpdateInfo, o Options, paint painter) string {
-	what := o.Kind
-	if o.Preview {
-		what = "preview"
+// found gives what a refresh came to in its own words: nothing was updated or deleted.
+func found(changes map[string]int) map[string]int {
+	names := map[string]string{string(apitype.OpUpdate): string(opDrifted), string(apitype.OpDelete): string(opGone)}
+	out := map[string]int{}
+	for op, n := range changes {
+		if name, ok := names[op]; ok {
+			op = name
+		}
+		out[op] += n
 	}
+	return out
+}
+
+// verdict is the last line.
+func verdict(s *State, o Options, paint painter) string {
+	end, what := *s.End, o.what()
 	took := elapsed(end.Ended.Sub(end.Started))
 	text := ""
 	switch end.Status {
 	case "succeeded":
 		text = paint.paint(green, what+" succeeded")
-		if !o.Preview && !changed(end.Changes) {
+		if !o.Preview && !changed(end.Changes) && !s.Changed() {
 			text += ", nothing changed,"
 		}
 	case "cancelled":
@@ -238,46 +197,4 @@ func Holder(u deployments.UpdateInfo) string {
 		text += ", running since " + u.Started.Local().Format(time.TimeOnly)
 	}
 	return text
-}
-
-// longDetail is how many columns of a property's values are shown.
-const longDetail = 300
-
-// Details writes every change of a preview with its properties.
-func Details(s *State, color bool) []string {
-	paint := painter(color)
-	var out []string
-	for _, r := range s.Rows {
-		if !r.changes() || r.internal() {
-			continue
-		}
-		o := operationOf(r.Op)
-		out = append(out, paint.paint(o.color, o.sign+" "+r.label())+paint.paint(dim, "  "+o.plan))
-		lines := changeLines(r, paint)
-		if len(lines) == 0 {
-			lines = propertyLines(r, paint)
-		}
-		for _, line := range lines {
-			out = append(out, "    "+clip(line, longDetail))
-		}
-	}
-	return append(out, outputLines(s, paint)...)
-}
-
-// propertyLines lists the properties of what is created or deleted.
-func propertyLines(r *Row, paint painter) []string {
-	state, sign := r.metadata.New, paint.paint(green, "+")
-	if state == nil {
-		state, sign = r.metadata.Old, paint.paint(red, "-")
-	}
-	if state == nil {
-		return nil
-	}
-	var out []string
-	for _, key := range slices.Sorted(maps.Keys(state.Inputs)) {
-		if !strings.HasPrefix(key, "__") {
-			out = append(out, sign+" "+key+": "+format(state.Inputs[key]))
-		}
-	}
-	return out
 }

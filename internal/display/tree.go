@@ -131,7 +131,7 @@ func (t *tree) last() []string {
 	if t.state.End == nil {
 		return lines
 	}
-	for _, part := range [][]string{outputLines(t.state, t.paint), summaryLines(t.state, t.options, t.paint)} {
+	for _, part := range [][]string{outputLines(t.state, t.options, t.form(0)), summaryLines(t.state, t.options, t.paint)} {
 		if len(lines) > 0 && len(part) > 0 {
 			lines = append(lines, "")
 		}
@@ -177,7 +177,7 @@ func (t *tree) foot() []string {
 	}
 	status := queueLine(t.state.Progress)
 	if status == "" {
-		status = t.counts()
+		status = t.state.status(t.options, t.paint)
 	}
 	return append(lines, string(spinner[t.ticks%len(spinner)])+" "+status)
 }
@@ -189,28 +189,4 @@ func (t *tree) whole(text string) (lines []string) {
 		lines = append(lines, wrap(line, columns-1)...)
 	}
 	return lines
-}
-
-// counts says how far the update has come.
-func (t *tree) counts() string {
-	var active, ended, wrong int
-	for _, r := range t.state.Rows {
-		switch r.Phase {
-		case running:
-			active++
-		case done:
-			ended++
-		case failed:
-			wrong++
-		}
-	}
-	what := t.options.Kind
-	if t.options.Preview {
-		what = "preview"
-	}
-	text := fmt.Sprintf("%s: %d running, %d done", what, active, ended)
-	if wrong > 0 {
-		text += t.paint.paint(red, fmt.Sprintf(", %d failed", wrong))
-	}
-	return text
 }

@@ -16,13 +16,13 @@ const (
 	onlyActive                   // moving: what runs or has failed, and what it is below
 )
 
-// maxChanges is how many changed properties of a resource a tree shows.
-const maxChanges = 8
+// maxChanges is how many lines about changed properties of a resource are shown in short.
+const maxChanges = 12
 
 // rows draws the resources, children below their parents.
 func (t *tree) rows(how detail) []string {
 	children := map[string][]*Row{}
-	for _, r := range t.state.Rows {
+	for _, r := range t.state.sorted() {
 		parent := r.Parent
 		if _, known := t.state.byURN[parent]; !known || parent == r.URN {
 			parent = ""
@@ -193,17 +193,12 @@ func lastError(attempt int, message string) string {
 func (b *branch) below(r *Row, indent string) {
 	lead := "  " + b.paint.paint(dim, indent) + "  "
 	if b.how == everything || b.how == withChanges {
-		changes := changeLines(r, b.paint)
-		for i, line := range changes {
-			if i == maxChanges && len(changes) > maxChanges+1 {
-				b.lines = append(b.lines, lead+b.paint.paint(dim, fmt.Sprintf("… %d more", len(changes)-i)))
-				break
-			}
-			b.lines = append(b.lines, lead+b.clipChange(line, lead))
+		for _, line := range b.form(width(lead)).some(r, b.options.Diff && b.how == everything) {
+			b.lines = append(b.lines, lead+line)
 		}
 	}
 	if text := lastError(r.Attempt, r.LastError); text != "" && r.Phase == running {
-		b.lines = append(b.lines, lead+b.paint.paint(yellow, b.clipChange(text, lead)))
+		b.lines = append(b.lines, lead+b.paint.paint(yellow, clip(text, b.form(width(lead)).columns)))
 	}
 	for _, d := range b.diags(r) {
 		for _, line := range diagLines(d, b.paint) {
@@ -212,10 +207,10 @@ func (b *branch) below(r *Row, indent string) {
 	}
 }
 
-// clipChange keeps one property's change on one line also in what stays.
-func (b *branch) clipChange(line, lead string) string {
-	columns, _ := b.options.Screen.Size()
-	return clip(line, max(20, columns-1-width(lead)))
+// form is how changes are written behind a lead of a width.
+func (t *tree) form(lead int) form {
+	columns, _ := t.options.Screen.Size()
+	return form{paint: t.paint, columns: max(leastRoom, columns-1-lead)}
 }
 
 // diags are the diagnostics that are shown of a row: moving, only the latest ones.

@@ -21,14 +21,14 @@ func TestAnUpdateIsALiveTreeAndThenASummary(t *testing.T) {
 	s.at(0, stackStep().begins(), site.begins()).at(3).shows(`
   pulumi:pulumi:Stack shop-dev  running (3s)
 + └─ deployctl:s3:Bucket site   creating (3s)
-⠋ up: 2 running, 0 done
+⠋ up: 0 done, 1 running, 3s
 `)
 	s.at(4, site.ends(), page.begins()).at(6).shows(`
   pulumi:pulumi:Stack shop-dev          running (6s)
 + └─ deployctl:s3:Bucket site           created (4s)
 ~    └─ deployctl:s3:Object index.html  updating (2s)
           ~ content: "hello" → "bye"
-⠋ up: 2 running, 1 done
+⠋ up: 1 done, 1 running, 6s
 `)
 	s.at(7, page.ends(), stackStep().ends(), ended("succeeded", "", 7.25, map[string]int{"create": 1, "update": 1, "same": 12}))
 	s.tree.Close()
@@ -60,7 +60,7 @@ func TestARetriedStepShowsItsAttemptTheWaitAndTheLastError(t *testing.T) {
 	}}}}).shows(`
 + deployctl:s3:Bucket site  creating (5s), attempt 3 in 4s
     last error: connection refused
-⠋ up: 1 running, 0 done
+⠋ up: 0 done, 1 running, 5s
 `)
 }
 
@@ -74,6 +74,8 @@ func TestAFailureStandsWithItsResourceAndIsNotRepeated(t *testing.T) {
     error: no quota
       ask for more
 
+Resources:
+  ! 1 failed
 up failed in 1s (organization/shop/dev/7)
 `)
 }
@@ -93,7 +95,7 @@ func TestAReplacementIsOneRow(t *testing.T) {
 	s := newScene(t, 80, 24, Options{}).at(0, items...).shows(`
 ± deployctl:s3:Bucket site  deleting original
     ~ name: "a" → "b"
-⠋ up: 1 running, 0 done
+⠋ up: 0 done, 1 running
 `)
 	s.at(1, step{op: apitype.OpDeleteReplaced, typ: bucket, name: "site", old: map[string]any{}}.ends(), ended("succeeded", "", 1, map[string]int{"replace": 1}))
 	s.tree.Close()
@@ -123,12 +125,12 @@ func TestWhatDoesNotFitIsLeftOutDoneFirst(t *testing.T) {
 + deployctl:s3:Object page-17  creating
 + deployctl:s3:Object page-18  creating
 + deployctl:s3:Object page-19  creating
-⠋ up: 3 running, 17 done
+⠋ up: 17 done, 3 running
 `)
 	scene(4).shows(`
 + deployctl:s3:Object page-17  creating
   … 2 more
-⠋ up: 3 running, 17 done
+⠋ up: 17 done, 3 running
 `)
 }
 
@@ -145,7 +147,7 @@ func TestANarrowerWindowIsRedrawnWithoutLeavings(t *testing.T) {
 	*s.term = *wrapped
 	s.shows(`
 + deployctl:s3:Bucket…  creating
-⠋ up: 1 running, 0 done
+⠋ up: 0 done, 1 running
 `)
 }
 
@@ -180,7 +182,7 @@ func TestANoteOfTheConnectionIsShownInPlace(t *testing.T) {
 	s.tree.Note("service unreachable, waiting…")
 	s.shows(`
 service unreachable, waiting…
-⠋ up: 0 running, 0 done
+⠋ up: 0 done, 0 running
 `)
 }
 
@@ -192,7 +194,7 @@ waiting for you: was deployctl:s3:Bucket site created?
 Look, and answer: deployctl resolve
 'urn:pulumi:dev::shop::deployctl:s3:Bucket::site' --created
 ID, or --absent
-⠋ up: 1 running, 0 done
+⠋ up: 0 done, 1 running
 `)
 }
 
@@ -202,7 +204,7 @@ func TestALongNameDoesNotHideWhatBecomesOfTheOthers(t *testing.T) {
 	newScene(t, 80, 24, Options{}).at(0, long.begins(), site.begins()).at(3).shows(`
 + deployctl:s3:Bucket long-long-long-long-lon…  creating (3s)
 + deployctl:s3:Bucket site                      creating (3s)
-⠋ up: 2 running, 0 done
+⠋ up: 0 done, 2 running, 3s
 `)
 }
 

@@ -32,6 +32,12 @@ type Options struct {
 	// Preview and Kind say what is shown: "preview of up".
 	Preview bool
 	Kind    string
+	// Diff shows every change in full, and what is created and deleted with all its properties.
+	Diff bool
+	// Total is of how many resources the update is expected to tell; zero when nobody knows.
+	Total int
+	// Heading is a line that stands before the update where it is shown in lines; empty means none.
+	Heading string
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
 }
@@ -50,6 +56,6 @@ func New(o Options) View {
 	case o.Screen != nil && !o.Quiet:
 		return newTree(o)
 	default:
-		return &lines{options: o, state: o.State, paint: painter(o.Color), said: map[string]bool{}}
+		return newLines(o)
 	}
 }

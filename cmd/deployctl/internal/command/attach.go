@@ -21,7 +21,7 @@ func runAttach(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	return s.follow(ctx, deployments.Accepted{Update: u.Update}, u.Kind)
+	return s.follow(ctx, deployments.Accepted{Update: u.Update}, u.Kind, nil)
 }
 
 // updateOf finds the update that the user means: by its name, or the stack's running one. With ended, the latest will do.

@@ -44,6 +44,7 @@ func SettingFlags(groups ...settings.Group) []cli.Flag {
 // updateFlags are the flags of up, preview, refresh and destroy.
 func updateFlags(more ...cli.Flag) []cli.Flag {
 	return onStack(append(more, jsonFlag, quietFlag,
+		&cli.BoolFlag{Name: "diff", Usage: "show every change in full, and all properties of what is created or deleted"},
 		&cli.IntFlag{Name: "parallel", Aliases: []string{"p"}, Usage: "at most `N` steps at a time", Value: 16},
 		&cli.StringSliceFlag{Name: "target", Aliases: []string{"t"}, Usage: "only this `URN`; * and ** are wildcards; may be repeated"},
 		&cli.BoolFlag{Name: "target-dependents", Usage: "also what depends on a target"},

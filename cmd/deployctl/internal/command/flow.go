@@ -37,9 +37,10 @@ func change(kind engine.Kind) func(context.Context, *session) error {
 			return err
 		}
 		skip := s.flags.Bool("skip-preview") || s.flags.Bool("json")
+		var previewed *display.State
 		for {
 			if !skip {
-				if err := s.previewAndAsk(ctx, request); err != nil {
+				if previewed, err = s.previewAndAsk(ctx, request); err != nil {
 					return err
 				}
 				version := stack.Version
@@ -50,7 +51,7 @@ func change(kind engine.Kind) func(context.Context, *session) error {
 			request.RequestID = newRequestID()
 			accepted, err := s.submit(ctx, request)
 			for lost := 1; err == nil; lost++ {
-				err = s.follow(ctx, accepted, kind)
+				err = s.follow(ctx, accepted, kind, previewed)
 				if deployments.CodeOf(err) != deployments.CodeNotFound || lost == mostLost {
 					return err
 				}
@@ -124,20 +125,25 @@ func (s *session) askBlindly(ctx context.Context, kind engine.Kind) error {
 }
 
 // previewAndAsk shows what the request would do, and asks for a yes.
-func (s *session) previewAndAsk(ctx context.Context, request deployments.UpdateRequest) error {
-	state, err := s.preview(ctx, request)
+func (s *session) previewAndAsk(ctx context.Context, request deployments.UpdateRequest) (*display.State, error) {
+	state, err := s.preview(ctx, request, fmt.Sprintf("Preview of %s (%s):", request.Kind, request.Stack))
 	if err != nil || s.flags.Bool("yes") {
-		return err
+		return state, err
 	}
-	return s.confirm(ctx, questions[request.Kind], func() {
-		for _, line := range display.Details(state, s.Color()) {
+	return state, s.confirm(ctx, questions[request.Kind], func() {
+		lines := display.Details(state, display.Options{Color: s.Color(), Screen: s.Screen})
+		if len(lines) == 0 {
+			lines = []string{"Nothing changes."}
+		}
+		for _, line := range lines {
 			s.say("%s", line)
 		}
 	})
 }
 
 // preview shows what the request would do. An interrupt ends the preview too.
-func (s *session) preview(ctx context.Context, request deployments.UpdateRequest) (*display.State, error) {
+// The heading stands before it where an update follows.
+func (s *session) preview(ctx context.Context, request deployments.UpdateRequest, heading string) (*display.State, error) {
 	request.DryRun, request.RequestID, request.Message, request.BaseVersion = true, newRequestID(), "", nil
 	accepted, err := s.service.Submit(ctx, request)
 	if err != nil {
@@ -145,7 +151,7 @@ func (s *session) preview(ctx context.Context, request deployments.UpdateRequest
 	}
 	state := display.NewState()
 	options := s.viewOptions(request.Kind, state)
-	options.Preview = true
+	options.Preview, options.Heading = true, heading
 	if err := s.watch(ctx, accepted, options); err != nil {
 		if ctx.Err() != nil {
 			s.abandon(accepted.Update)
@@ -166,9 +172,15 @@ func (s *session) abandon(u deployments.UpdateName) {
 }
 
 // follow shows an update until its end. From here on an interrupt only detaches.
-func (s *session) follow(ctx context.Context, accepted deployments.Accepted, kind engine.Kind) error {
+// The preview before it, if there was one, says how much is to be expected.
+func (s *session) follow(ctx context.Context, accepted deployments.Accepted, kind engine.Kind, previewed *display.State) error {
 	state, u := display.NewState(), accepted.Update
-	err := s.watch(ctx, accepted, s.viewOptions(kind, state))
+	options := s.viewOptions(kind, state)
+	if previewed != nil {
+		options.Total, options.Diff = previewed.Total(), false // all has been shown
+		options.Heading = fmt.Sprintf("\n%s (%s):", kind, u)
+	}
+	err := s.watch(ctx, accepted, options)
 	if err != nil && ctx.Err() != nil {
 		_, _ = fmt.Fprintf(s.Err, "Detached; %s goes on.\n  deployctl attach %s   to come back\n  deployctl cancel %s   to cancel it\n", u, u, u)
 		return &toldError{exitDetached}
@@ -187,7 +199,7 @@ func (s *session) viewOptions(kind engine.Kind, state *display.State) display.Op
 	}
 	return display.Options{
 		Out: s.Out, Color: s.Color(), Screen: screen, State: state, Kind: string(kind),
-		JSON: s.flags.Bool("json"), Quiet: s.flags.Bool("quiet"),
+		JSON: s.flags.Bool("json"), Quiet: s.flags.Bool("quiet"), Diff: s.flags.Bool("diff"),
 	}
 }
 

@@ -44,7 +44,8 @@ func inProject(t *testing.T) *desk {
 func TestUpPreviewsThenUpdatesWithTheSameBundle(t *testing.T) {
 	d := inProject(t)
 	out := d.must("up", "--yes", "--message", "first")
-	want := "+ deployctl:s3:Bucket site create\nResources:\n  + 1 to create\npreview succeeded in 2.5s\n" +
+	want := "Preview of up (organization/shop/dev):\n+ deployctl:s3:Bucket site create\nResources:\n  + 1 to create\npreview succeeded in 2.5s\n" +
+		"\nup (organization/shop/dev/1):\n" +
 		"+ deployctl:s3:Bucket site creating\n+ deployctl:s3:Bucket site created\n" +
 		"Resources:\n  + 1 created\nup succeeded in 2.5s (organization/shop/dev/1)\n"
 	if out != want {

@@ -34,7 +34,7 @@ func runPreview(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	state, err := s.preview(ctx, request)
+	state, err := s.preview(ctx, request, "")
 	if err == nil && s.flags.Bool("expect-no-changes") && state.Changed() {
 		return deployments.Errorf(deployments.CodeInternal, "changes were not expected, but there are some")
 	}

@@ -1,0 +1,185 @@
+package display
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+
+	"github.com/deployctl/deployctl/internal/valuediff"
+)
+
+// form says how changes of properties are written: in short, where what is long is cut around what differs and counted, or in full.
+type form struct {
+	paint   painter
+	columns int // room for a line; a change that is wider takes several
+	full    bool
+}
+
+// pipeColumns is the room for a line where there is no terminal.
+const pipeColumns = 120
+
+// leastRoom is how many characters of a value are shown on the narrowest screen.
+const leastRoom = 24
+
+// signs are how kinds of changes begin.
+var signs = map[valuediff.Kind]struct {
+	sign  string
+	color color
+}{
+	valuediff.Changed: {"~", yellow}, valuediff.Added: {"+", green}, valuediff.Removed: {"-", red}, valuediff.Moved: {"~", yellow},
+}
+
+// changes writes the changed properties of a row, without indentation.
+func (f form) changes(changes []Change) []string {
+	var out []string
+	for _, c := range changes {
+		out = append(out, f.change(c)...)
+	}
+	return out
+}
+
+func (f form) change(c Change) []string {
+	sign := signs[c.Kind]
+	head := f.paint.paint(sign.color, sign.sign) + " " + visible(c.Path)
+	tail := ""
+	if c.Replaces {
+		tail = f.paint.paint(magenta, " (replaces)")
+	}
+	switch {
+	case c.Hidden:
+		return []string{head + ": (not shown: hideDiffs)" + tail}
+	case c.Kind == valuediff.Moved:
+		return []string{head + ": moved from " + visible(c.From) + tail}
+	case c.Kind == valuediff.Added:
+		return f.value(head+":", c.New, tail)
+	case c.Kind == valuediff.Removed:
+		return f.value(head+":", c.Old, tail)
+	case len(c.Lines) > 0:
+		return f.lines(head, c.Lines, tail)
+	case c.Old == nil && c.New == nil:
+		return []string{head + tail}
+	}
+	return f.pair(head, c, tail)
+}
+
+// value writes one value behind its name.
+func (f form) value(head string, value any, tail string) []string {
+	if !f.full {
+		return []string{head + " " + f.cut(value, f.columns-width(head)) + tail}
+	}
+	block := valuediff.Block(value)
+	out := []string{strings.TrimRight(head+" "+visible(block[0]), " ") + tail}
+	for _, line := range block[1:] {
+		out = append(out, "  "+visible(line))
+	}
+	return out
+}
+
+// pair writes an old and a new value: on one line if they fit, else one below the other.
+func (f form) pair(head string, c Change, tail string) []string {
+	old, now := format(c.Old), format(c.New)
+	if composite(c.Old) && reflect.DeepEqual(c.Old, c.New) {
+		if strings.Contains(old, "[secret]") {
+			return []string{head + ": a secret inside of it differs" + tail}
+		}
+		return []string{head + ": the provider finds a difference that its values do not show" + tail}
+	}
+	one := head + ": " + old + " → " + now + tail
+	if width(one) <= f.columns {
+		return []string{one}
+	}
+	minus, plus := f.paint.paint(red, "-"), f.paint.paint(green, "+")
+	if f.full {
+		return append(append([]string{head + ":" + tail},
+			indented(f.value(minus, c.Old, ""))...), indented(f.value(plus, c.New, ""))...)
+	}
+	old, now = valuediff.Differing(old, now, max(leastRoom, f.columns-4))
+	return []string{head + ":" + tail, "  " + minus + " " + old, "  " + plus + " " + now}
+}
+
+func indented(lines []string) []string {
+	out := make([]string, len(lines))
+	for i, line := range lines {
+		out[i] = "  " + line
+	}
+	return out
+}
+
+// lines writes how two texts differ; in short, without the lines that they have in common.
+func (f form) lines(head string, list []valuediff.Line, tail string) []string {
+	added, removed := 0, 0
+	var out []string
+	for _, line := range list {
+		text := visible(strings.ReplaceAll(line.Text, "\t", "    "))
+		switch {
+		case line.Kind == valuediff.Added:
+			added++
+			out = append(out, "  "+f.paint.paint(green, "+ "+f.short(text)))
+		case line.Kind == valuediff.Removed:
+			removed++
+			out = append(out, "  "+f.paint.paint(red, "- "+f.short(text)))
+		case !f.full:
+		case line.Skipped > 0:
+			out = append(out, f.paint.paint(dim, fmt.Sprintf("    … %d equal lines", line.Skipped)))
+		default:
+			out = append(out, "    "+text)
+		}
+	}
+	return append([]string{fmt.Sprintf("%s: +%d -%d lines%s", head, added, removed, tail)}, out...)
+}
+
+// short cuts a line of text, unless all is to be shown.
+func (f form) short(text string) string {
+	if f.full {
+		return text
+	}
+	return valuediff.Cut(text, max(leastRoom, f.columns-leastRoom))
+}
+
+// cut writes a value in about a number of columns.
+func (f form) cut(value any, columns int) string {
+	return valuediff.Cut(format(value), max(leastRoom, columns-leastRoom))
+}
+
+// properties lists what is created or deleted with all its properties.
+func (f form) properties(r *Row) []string {
+	state, kind := r.metadata.New, valuediff.Added
+	if state == nil {
+		state, kind = r.metadata.Old, valuediff.Removed
+	}
+	if state == nil {
+		return nil
+	}
+	var out []string
+	for _, c := range valuediff.Diff("", map[string]any{}, readableMap(state.Inputs)) {
+		if strings.HasPrefix(c.Path, "__") {
+			continue
+		}
+		if c.Kind = kind; kind == valuediff.Removed {
+			c.Old = c.New
+		}
+		out = append(out, f.change(Change{Change: c})...)
+	}
+	return out
+}
+
+// row lists what becomes of a resource's properties, in full.
+func (f form) row(r *Row) []string {
+	f.full = true
+	if len(r.Changes) == 0 && r.Op != opGone {
+		return f.properties(r)
+	}
+	return f.changes(r.Changes)
+}
+
+// some lists what becomes of a resource's properties: in short, what does not fit being counted, or in full.
+func (f form) some(r *Row, full bool) []string {
+	if full {
+		return f.row(r)
+	}
+	lines := f.changes(r.Changes)
+	if len(lines) <= maxChanges+1 {
+		return lines
+	}
+	return append(lines[:maxChanges:maxChanges], f.paint.paint(dim, fmt.Sprintf("… %d more lines, which --diff shows", len(lines)-maxChanges)))
+}

@@ -1,0 +1,71 @@
+package display
+
+import (
+	"strconv"
+	"strings"
+	"unicode"
+
+	"github.com/charmbracelet/x/ansi"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/diag/colors"
+)
+
+// plain makes a message of others fit to be printed: colour tags and whole escape sequences are taken out, and whatever else would
+// move the cursor or turn the direction of writing. Line feeds stay; those at the end do not.
+func plain(text string) string {
+	return strings.TrimRight(Harmless(colors.Never.Colorize(text)), "\n")
+}
+
+// Harmless takes out of a text of others everything that a terminal obeys: escape sequences (ECMA-48) as a whole, whichever
+// way they are introduced, all other controls but line feeds, and marks that turn the direction of writing. A tab becomes
+// spaces.
+func Harmless(text string) string {
+	if printable(text) {
+		return text
+	}
+	for {
+		stripped := ansi.Strip(introduced.Replace(text))
+		if stripped == text {
+			break
+		}
+		text = stripped // what a sequence stood in the middle of may be one now
+	}
+	text = strings.ReplaceAll(text, "\t", "    ")
+	return strings.Map(func(r rune) rune {
+		if r != '\n' && unprintable(r) {
+			return -1
+		}
+		return r
+	}, text)
+}
+
+// HarmlessLine is Harmless for what stands on one line: line feeds become spaces.
+func HarmlessLine(text string) string { return strings.ReplaceAll(Harmless(text), "\n", " ") }
+
+// introduced writes the 8-bit introducers of sequences as they are in UTF-8 the 7-bit way.
+var introduced = strings.NewReplacer(
+	"\u0090", "\x1bP", "\u0098", "\x1bX", "\u009b", "\x1b[", "\u009c", "\x1b\\", "\u009d", "\x1b]", "\u009e", "\x1b^", "\u009f", "\x1b_",
+)
+
+// visible shows what Harmless would take out, escaped: a value is shown with all that is in it.
+func visible(text string) string {
+	if printable(text) {
+		return text
+	}
+	var b strings.Builder
+	for _, r := range text {
+		if unprintable(r) {
+			quoted := strconv.QuoteRuneToASCII(r)
+			b.WriteString(quoted[1 : len(quoted)-1])
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+func printable(text string) bool { return !strings.ContainsFunc(text, unprintable) }
+
+// unprintable are controls, what turns the direction of writing, and what is no character.
+func unprintable(r rune) bool {
+	return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || r == '\u2028' || r == '\u2029' || r == unicode.ReplacementChar
+}

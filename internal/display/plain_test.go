@@ -1,0 +1,47 @@
+package display
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestEscapeSequencesOfOthersAreTakenOutWhole(t *testing.T) {
+	for given, want := range map[string]string{
+		"\x1b[31mError\x1b[0m: no":              "Error: no",
+		"\x1b[1;4mx\x1b[m\x1b[2J\x1b[10;20Hy":   "xy",
+		"\x1b]0;PWNED\x07title":                 "title",
+		"\x1b]8;;http://evil\x1b\\link\x1b]8;;": "link",
+		"\x1bPq#0;2;0;0;0\x1b\\picture":         "picture",
+		"\u009b31mred\u009c":                    "red",
+		"\u009d0;PWNED\u009cafter":              "after",
+		"\x1b\x1b[0mnested":                     "nested",
+		"half \x1b[31":                          "half ",
+		"a\r\nb\x07\tc":                         "a\nb    c",
+		"\u202eevil\u2066":                      "evil",
+		"<{%fg 1%}>tag<{%reset%}>\n\n":          "tag",
+		"Grüße 世界 🎉":                            "Grüße 世界 🎉",
+	} {
+		if got := plain(given); got != want {
+			t.Errorf("%q is shown as %q, want %q", given, got, want)
+		}
+	}
+}
+
+func TestAValueIsShownWithTheControlsInIt(t *testing.T) {
+	if got, want := visible("a\x1b[0m\u009b\u202e\r"), `a\x1b[0m\u009b\u202e\r`; got != want {
+		t.Errorf("%q", got)
+	}
+}
+
+func FuzzNothingThatATerminalObeysIsLeft(f *testing.F) {
+	for _, seed := range []string{"\x1b[31m", "\x1b]0;x\a", "\u009b\x1bP", "\x1b\x1b[[", "<{%fg 1%}>", "<{%", "\xff\x9b\x1b", "a\n\tb"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		for _, shown := range []string{plain(text), Harmless(text), visible(text), HarmlessLine(text)} {
+			if bad := strings.ReplaceAll(shown, "\n", ""); !printable(bad) {
+				t.Errorf("%q is shown as %q", text, shown)
+			}
+		}
+	})
+}
