@@ -12,12 +12,14 @@ import (
 	"google.golang.org/grpc"
 )
 
-// Pauses between attempts, and how long the service may be silent before the user hears of it.
+// Pauses between attempts.
 const (
 	firstPause = 100 * time.Millisecond
 	lastPause  = 2 * time.Second
-	quiet      = 3 * time.Second
 )
+
+// Quiet is how long the service is silent before the user hears of it.
+const Quiet = 3 * time.Second
 
 // unary is a generated method with a request to send.
 type unary[Req, Resp any] func(context.Context, Req, ...grpc.CallOption) (Resp, error)
@@ -66,12 +68,21 @@ func (c *Client) patiently(ctx context.Context, attempt func(context.Context) er
 			return ctx.Err()
 		}
 		if time.Now().Add(pause).After(giveUp) {
-			return deployments.Errorf(deployments.CodeUnavailable, "the service at %s cannot be reached: %w", c.options.Address, err)
+			return c.unreachable(err)
 		}
 		if err := sleep(ctx, pause); err != nil {
 			return err
 		}
 	}
+}
+
+// unreachable says that the service does not answer, and where it was looked for if it never has.
+func (c *Client) unreachable(err error) error {
+	hint := ""
+	if !c.silence.everReached() {
+		hint = "; check that it runs there, and the address (deployctl settings says where it comes from)"
+	}
+	return deployments.Errorf(deployments.CodeUnavailable, "the service at %s cannot be reached%s: %w", c.options.Address, hint, err)
 }
 
 // sleep waits, or until ctx ends.
@@ -108,7 +119,7 @@ func (s *silence) failed() {
 	if s.since.IsZero() {
 		s.since = time.Now()
 	}
-	if !s.told && time.Since(s.since) >= quiet {
+	if !s.told && time.Since(s.since) >= Quiet {
 		s.told = true
 		if s.tell != nil {
 			s.tell(true)

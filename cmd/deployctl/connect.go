@@ -20,7 +20,7 @@ func connect(ctx context.Context, s settings.Settings, n command.Notices) (comma
 		if err != nil {
 			return command.Connection{}, err
 		}
-		return dial(ctx, client.Options{Address: address, Token: token, CAFile: s.Get(settings.CACert), Unreachable: n.Unreachable}, false)
+		return dial(ctx, client.Options{Address: address, Token: token, CAFile: s.Get(settings.CACert), Unreachable: n.Unreachable, FirstPatience: firstPatience}, false)
 	}
 	return connectEmbedded(ctx, s, n)
 }
@@ -37,7 +37,7 @@ func connectEmbedded(ctx context.Context, s settings.Settings, n command.Notices
 			return command.Connection{}, deployments.Errorf(deployments.CodeUnavailable, "cannot read the embedded service's token: %w", err)
 		}
 		connection, err := dial(ctx, client.Options{
-			Address: status.APIAddress, Token: strings.TrimSpace(string(token)), Unreachable: n.Unreachable, FirstPatience: 5 * time.Second,
+			Address: status.APIAddress, Token: strings.TrimSpace(string(token)), Unreachable: n.Unreachable, FirstPatience: firstPatience,
 			Missed: (&reviver{home: status.Home, settings: s, say: n.Say}).look,
 		}, true)
 		if err == nil || attempt == 2 || deployments.CodeOf(err) != deployments.CodeUnavailable {
@@ -45,6 +45,10 @@ func connectEmbedded(ctx context.Context, s settings.Settings, n command.Notices
 		}
 	}
 }
+
+// firstPatience is how long a service that has never answered is tried: its address may be wrong. One that was reached before is
+// waited for.
+const firstPatience = 4 * time.Second
 
 func dial(ctx context.Context, o client.Options, embedded bool) (command.Connection, error) {
 	c, err := client.Dial(o)
@@ -74,6 +78,11 @@ func findEmbedded(ctx context.Context, s settings.Settings, n command.Notices) (
 	switch status.State {
 	case devserver.Running:
 		return status, nil
+	}
+	if n.Found {
+		return status, deployments.Errorf(deployments.CodeUnavailable, "the embedded service does not run; deployctl dev --background starts it")
+	}
+	switch status.State {
 	case devserver.Stopped:
 		n.Say("Starting the embedded service in the background; deployctl dev stop stops it, and nothing is lost.")
 	case devserver.Stopping:

@@ -17,6 +17,15 @@ func width(text string) int {
 	return n
 }
 
+// Widest is how many columns the widest line of a text takes.
+func Widest(text string) int {
+	widest := 0
+	for _, line := range strings.Split(text, "\n") {
+		widest = max(widest, width(line))
+	}
+	return widest
+}
+
 // clip shortens a text to a number of columns, and marks that. Colours end where it does.
 func clip(text string, columns int) string {
 	if columns < 1 {

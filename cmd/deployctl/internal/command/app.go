@@ -47,6 +47,7 @@ type Connector func(ctx context.Context, s settings.Settings, n Notices) (Connec
 // Notices are how a connection tells the user about itself.
 type Notices struct {
 	Say         func(string) // one line
+	Found       bool         // only a service that runs is spoken to: the embedded one is not started
 	Unreachable func(bool)   // see client.Options
 }
 
@@ -79,6 +80,10 @@ func (s *Surroundings) Color() bool { return s.Screen != nil && s.Variable("NO_C
 // Main runs one command line and gives the process's exit code; see ExitCode. Errors are told on Err.
 func Main(ctx context.Context, s *Surroundings, args []string) int {
 	app := NewApp(s)
+	if n := len(args); n > 1 && args[n-1] == completionFlag {
+		s.complete(ctx, app, args[1:n-1])
+		return 0
+	}
 	args, err := arrange(app, args)
 	if err == nil {
 		err = app.RunContext(ctx, args)
@@ -88,7 +93,7 @@ func Main(ctx context.Context, s *Surroundings, args []string) int {
 	}
 	var told *toldError
 	if !errors.As(err, &told) {
-		_, _ = fmt.Fprintln(s.Err, display.Fold(fmt.Sprintf("%s %s", paintError(s.Color()), err), s.Screen))
+		_, _ = fmt.Fprintln(s.Err, display.Fold(fmt.Sprintf("%s %s", paintError(s.Color()), display.Harmless(err.Error())), s.Screen))
 	}
 	return ExitCode(err)
 }
@@ -111,13 +116,14 @@ func NewApp(s *Surroundings) *cli.App {
 		commands = append(commands, s.More(s)...)
 	}
 	commands = append(commands, settingsCommand(s), completionCommand(s), versionCommand(s))
+	cli.HelpPrinter = printHelp
 	app := &cli.App{
 		Name: "deployctl", Usage: "deploy infrastructure that survives whatever dies",
 		Commands: commands, Version: s.Version, HideVersion: true,
 		Writer: s.Out, ErrWriter: s.Err, Reader: s.In,
-		EnableBashCompletion: true, DisableSliceFlagSeparator: true,
-		ExitErrHandler: func(*cli.Context, error) {},
-		OnUsageError:   usageError, CustomAppHelpTemplate: cli.AppHelpTemplate + exitCodesHelp,
+		DisableSliceFlagSeparator: true,
+		ExitErrHandler:            func(*cli.Context, error) {},
+		OnUsageError:              usageError,
 	}
 	settle(app.Commands)
 	return app

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -18,32 +19,36 @@ type given struct {
 // after an argument as an argument, which would store a secret in plain text. Flags that the command does not have,
 // unknown commands and a wrong number of arguments are errors.
 func arrange(app *cli.App, args []string) ([]string, error) {
-	if len(args) < 2 || args[len(args)-1] == "--generate-bash-completion" {
+	if len(args) == 2 && (args[1] == "--version" || args[1] == "-version" || args[1] == "-v") {
+		return []string{args[0], "version"}, nil
+	}
+	if len(args) < 2 {
 		return args, nil
 	}
 	flags, words, err := split(args[1:], valued(app.Commands))
 	if err != nil {
 		return nil, err
 	}
-	path, command := []string{args[0]}, (*cli.Command)(nil)
-	for commands := app.Commands; len(words) > 0; commands = command.Subcommands {
-		i := slices.IndexFunc(commands, func(c *cli.Command) bool { return c.HasName(words[0]) })
+	l := line{path: args[:1:1], below: app.Commands, flags: flags, words: words}
+	for len(l.words) > 0 {
+		i := slices.IndexFunc(l.below, func(c *cli.Command) bool { return c.HasName(l.words[0]) })
 		if i < 0 {
 			break
 		}
-		command = commands[i]
-		path, words = append(path, words[0]), words[1:]
+		l.command = l.below[i]
+		l.path, l.words, l.below = append(l.path, l.words[0]), l.words[1:], l.command.Subcommands
 	}
-	if err := check(path, command, flags, words); err != nil {
+	if err := l.check(); err != nil {
 		return nil, err
 	}
+	arranged := l.path
 	for _, f := range flags {
-		path = append(path, f.words...)
+		arranged = append(arranged, f.words...)
 	}
-	if command == nil || len(words) == 0 {
-		return append(path, words...), nil
+	if l.command == nil || len(l.words) == 0 {
+		return append(arranged, l.words...), nil
 	}
-	return append(append(path, "--"), words...), nil
+	return append(append(arranged, "--"), l.words...), nil
 }
 
 // valued lists the flags, of any command, that have a value. A name means the same on every command.
@@ -87,37 +92,66 @@ func split(args []string, valued map[string]bool) (flags []given, words []string
 	return flags, words, nil
 }
 
+// line is a command line that was taken apart.
+type line struct {
+	path    []string       // the program and the commands
+	command *cli.Command   // the last of them; nil when there is none
+	below   []*cli.Command // those that may follow
+	flags   []given
+	words   []string // what else there is
+}
+
+func (l line) String() string {
+	text := strings.Join(l.path, " ")
+	return text[strings.LastIndexByte(l.path[0], '/')+1:]
+}
+
 // check reports what the command cannot take.
-func check(path []string, command *cli.Command, flags []given, words []string) error {
-	line := strings.Join(path, " ")
-	line = line[strings.LastIndexByte(path[0], '/')+1:]
-	var known []cli.Flag
-	if command != nil {
-		known = command.Flags
+func (l line) check() error {
+	help, err := l.checkFlags()
+	if err != nil {
+		return err
 	}
-	help := false
-	for _, f := range flags {
+	switch {
+	case help || l.command == nil && (len(l.words) == 0 || l.words[0] == "help" || l.words[0] == "h"):
+		return nil
+	case l.command == nil || len(l.command.Subcommands) > 0 && len(l.words) > 0:
+		hint := didYouMean(l.words[0], commandNames(l.below))
+		if hint == "" {
+			hint = fmt.Sprintf("; see %s --help", l)
+		}
+		return deployments.Errorf(deployments.CodeInvalid, "%s has no command %q%s", l, l.words[0], hint)
+	}
+	least, most := arity(l.command.ArgsUsage)
+	if len(l.words) < least || most >= 0 && len(l.words) > most {
+		return deployments.Errorf(deployments.CodeInvalid, "%s takes %s, not %d arguments; see %s --help",
+			l, orNone(l.command.ArgsUsage), len(l.words), l)
+	}
+	return nil
+}
+
+// checkFlags reports a flag that the command does not have, and says whether help is asked for.
+func (l line) checkFlags() (help bool, err error) {
+	var known []cli.Flag
+	if l.command != nil {
+		known = l.command.Flags
+	}
+	for _, f := range l.flags {
 		if f.name == "help" || f.name == "h" {
 			help = true
 			continue
 		}
-		if !slices.ContainsFunc(known, func(k cli.Flag) bool { return slices.Contains(k.Names(), f.name) }) {
-			return deployments.Errorf(deployments.CodeInvalid,
-				"%s has no flag %s; see %s --help. If it is a value, write -- before it", line, f.words[0], line)
+		if slices.ContainsFunc(known, func(k cli.Flag) bool { return slices.Contains(k.Names(), f.name) }) {
+			continue
 		}
+		word, _, _ := strings.Cut(f.words[0], "=")
+		hint := didYouMean(word, flagNames(known))
+		if hint == "" {
+			hint = fmt.Sprintf("; see %s --help. If it is a value, write -- before it", l)
+		}
+		return help, deployments.Errorf(deployments.CodeInvalid, "%s has no flag %s%s", l, word, hint)
 	}
-	switch {
-	case help || command == nil && (len(words) == 0 || words[0] == "help" || words[0] == "h"):
-		return nil
-	case command == nil || len(command.Subcommands) > 0 && len(words) > 0:
-		return deployments.Errorf(deployments.CodeInvalid, "%s has no command %q; see %s --help", line, words[0], line)
-	}
-	least, most := arity(command.ArgsUsage)
-	if len(words) < least || most >= 0 && len(words) > most {
-		return deployments.Errorf(deployments.CodeInvalid, "%s takes %s, not %d arguments; see %s --help",
-			line, orNone(command.ArgsUsage), len(words), line)
-	}
-	return nil
+	return help, nil
 }
 
 func orNone(usage string) string {

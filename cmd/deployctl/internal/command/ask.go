@@ -68,7 +68,16 @@ func (s *session) confirm(ctx context.Context, question string, details func()) 
 		if !ok {
 			return s.declined()
 		}
+		if !understood(answer, details != nil) {
+			s.say("%q is no answer; type %s.", answer, strings.ReplaceAll(choices, "/", " or "))
+		}
 	}
+}
+
+// understood says whether a question that asks for yes, no or details takes an answer.
+func understood(answer string, details bool) bool {
+	answer = strings.ToLower(answer)
+	return details && (answer == "d" || answer == "details")
 }
 
 // declined is how a question that was not answered with yes ends the command.

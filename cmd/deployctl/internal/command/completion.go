@@ -7,34 +7,53 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// completions are what each shell runs: deployctl itself lists what may follow, one a line, with its usage after ":".
+// completions are what each shell runs: deployctl itself lists what may stand where the cursor is, one a line, what it is behind a
+// tab; or filesWanted.
 var completions = map[string]string{
 	"bash": `_deployctl() {
-  local cur="${COMP_WORDS[COMP_CWORD]}" words=("${COMP_WORDS[@]:0:COMP_CWORD}")
-  [[ "$cur" == -* ]] && words+=("$cur")
-  COMPREPLY=($(compgen -W "$("${words[@]}" --generate-bash-completion 2>/dev/null | cut -d: -f1)" -- "$cur"))
-  [[ ${#COMPREPLY[@]} -eq 0 ]] && COMPREPLY=($(compgen -f -- "$cur"))
+  local line="${COMP_LINE:0:COMP_POINT}" found prefix cur
+  local -a words
+  read -ra words <<< "$line"
+  [[ "$line" == *[[:space:]] ]] && words+=("")
+  cur="${words[${#words[@]}-1]}"
+  prefix="${cur%"${cur##*[:=]}"}" # bash completes from its last word break on
+  COMPREPLY=()
+  while IFS=$'\t' read -r found _; do
+    if [[ "$found" == "<files>" ]]; then
+      COMPREPLY=($(compgen -f -- "$cur"))
+      return
+    fi
+    COMPREPLY+=("$(printf %q "${found#"$prefix"}")")
+  done < <("${words[@]}" --generate-bash-completion 2>/dev/null)
 }
 complete -F _deployctl deployctl
 `,
 	"zsh": `#compdef deployctl
 _deployctl() {
-  local -a found
-  local cur="${words[CURRENT]}"
-  if [[ "$cur" == -* ]]; then
-    found=("${(@f)$(_CLI_ZSH_AUTOCOMPLETE_HACK=1 ${words[@]:0:#words[@]-1} ${cur} --generate-bash-completion 2>/dev/null)}")
-  else
-    found=("${(@f)$(_CLI_ZSH_AUTOCOMPLETE_HACK=1 ${words[@]:0:#words[@]-1} --generate-bash-completion 2>/dev/null)}")
+  local -a found values shown
+  local one
+  found=("${(@f)$(${(Q)words[1,CURRENT-1]} "${(Q)words[CURRENT]}" --generate-bash-completion 2>/dev/null)}")
+  if [[ "${found[1]}" == "<files>" ]]; then
+    _files
+    return
   fi
-  if [[ -n "${found[1]}" ]]; then _describe 'values' found; else _files; fi
+  for one in $found; do
+    values+=("${one%%$'\t'*}")
+    shown+=("${one/$'\t'/  -- }")
+  done
+  compadd -l -d shown -a values
 }
 compdef _deployctl deployctl
 `,
 	"fish": `function __deployctl_complete
   set -l words (commandline -opc)
   set -l cur (commandline -ct)
-  string match -q -- '-*' $cur; and set words $words $cur
-  $words --generate-bash-completion 2>/dev/null | string replace -r ':' '\t'
+  set -l found ($words "$cur" --generate-bash-completion 2>/dev/null)
+  if test "$found[1]" = "<files>"
+    __fish_complete_path "$cur"
+  else
+    printf '%s\n' $found
+  end
 end
 complete -c deployctl -f -a '(__deployctl_complete)'
 `,
@@ -44,11 +63,6 @@ func completionCommand(s *Surroundings) *cli.Command {
 	return &cli.Command{
 		Name: "completion", Usage: "print a shell's completion script", ArgsUsage: "SHELL",
 		Description: "SHELL is bash, zsh or fish. For bash: source <(deployctl completion bash)",
-		BashComplete: func(*cli.Context) {
-			for _, shell := range sorted(completions) {
-				_, _ = fmt.Fprintln(s.Out, shell)
-			}
-		},
 		Action: func(c *cli.Context) error {
 			script, ok := completions[c.Args().First()]
 			if !ok {

@@ -111,7 +111,7 @@ func runConfigGet(ctx context.Context, s *session) error {
 		return err
 	}
 	if !ok {
-		return deployments.Errorf(deployments.CodeNotFound, "%s is not set in %s; set it with deployctl config set %s VALUE", key, secrets.Stack.Path, key)
+		return unknownKey(secrets, key)
 	}
 	text, err := s.plainConfig(ctx, secrets, key, v)
 	if err != nil {

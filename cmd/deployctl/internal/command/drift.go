@@ -9,7 +9,8 @@ import (
 
 func driftCommand(s *Surroundings) *cli.Command {
 	return &cli.Command{
-		Name: "drift", Usage: "tell what is other than the stack's state says",
+		Name: "drift", Usage: "show what the last look for drift has found (drift status)",
+		Flags: onStack(jsonFlag), Action: action(s, runDriftStatus),
 		Subcommands: []*cli.Command{{
 			Name: "status", Usage: "show what the last look for drift has found, property by property",
 			Flags: onStack(jsonFlag), Action: action(s, runDriftStatus),

@@ -26,7 +26,7 @@ EXIT CODES:
    4    another update or writer is in the way (--on-busy fail)
    5    the service, or a part of it, cannot be reached
    6    the service does not accept the token, or a part of it its credentials
-   130  interrupted after the confirmation: the update goes on, or may (deployctl attach)
+   130  interrupted after the yes: the update goes on, or may (see attach)
 `
 
 // exitOf is the table of codes; what is not in it is exitFailed.

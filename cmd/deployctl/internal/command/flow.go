@@ -136,7 +136,7 @@ func (s *session) previewAndAsk(ctx context.Context, request deployments.UpdateR
 			lines = []string{"Nothing changes."}
 		}
 		for _, line := range lines {
-			s.say("%s", line)
+			_, _ = fmt.Fprintln(s.Out, line)
 		}
 	})
 }

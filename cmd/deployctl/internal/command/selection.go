@@ -113,19 +113,15 @@ func (s *session) existingStack(ctx context.Context) (deployments.StackInfo, err
 	}
 	info, err := s.service.Stack(ctx, name)
 	if deployments.CodeOf(err) == deployments.CodeNotFound {
-		if s.asks() && !s.flags.Bool("yes") {
+		if s.asks() && !s.flags.Bool("yes") && s.meantStack(ctx, name) == "" {
 			if err := s.confirm(ctx, fmt.Sprintf("There is no stack %s. Create it?", name), nil); err != nil {
 				return info, err
 			}
 			return s.createStack(ctx, name)
 		}
-		return info, unknownStack(name)
+		return info, s.unknownStack(ctx, name)
 	}
 	return info, err
-}
-
-func unknownStack(name deployments.StackName) error {
-	return deployments.Errorf(deployments.CodeNotFound, "there is no stack %s; create it with deployctl stack init %s", name, name.Stack)
 }
 
 // offerStack makes the project's first stack.

@@ -8,7 +8,9 @@ import (
 	"os/user"
 	"path/filepath"
 	"sync"
+	"time"
 
+	"github.com/deployctl/deployctl/client"
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/display"
 	"github.com/deployctl/deployctl/internal/project"
@@ -26,6 +28,8 @@ type session struct {
 	dir     string
 	project *project.Project // see needProject
 
+	completing bool // nobody is told anything, and nothing is started
+
 	showing sync.Mutex
 	view    display.View // while an update is shown
 }
@@ -37,13 +41,7 @@ func action(s *Surroundings, run func(context.Context, *session) error) cli.Acti
 		if err != nil {
 			return err
 		}
-		dir := s.Dir
-		if cwd := c.String("cwd"); cwd != "" {
-			if dir = cwd; !filepath.IsAbs(dir) {
-				dir = filepath.Join(s.Dir, dir)
-			}
-		}
-		session := &session{Surroundings: s, flags: c, settings: loaded, dir: dir}
+		session := &session{Surroundings: s, flags: c, settings: loaded, dir: s.workingDir(c)}
 		defer session.close()
 		ctx, stop := session.interruptible(c.Context)
 		defer stop()
@@ -52,6 +50,18 @@ func action(s *Surroundings, run func(context.Context, *session) error) cli.Acti
 			return errInterrupted
 		}
 		return err
+	}
+}
+
+// workingDir is where a command works: --cwd, from where it was started.
+func (s *Surroundings) workingDir(c *cli.Context) string {
+	switch cwd := c.String("cwd"); {
+	case cwd == "":
+		return s.Dir
+	case filepath.IsAbs(cwd):
+		return cwd
+	default:
+		return filepath.Join(s.Dir, cwd)
 	}
 }
 
@@ -91,11 +101,15 @@ func (s *session) connect(ctx context.Context) error {
 	if s.service.Service != nil {
 		return nil
 	}
-	service, err := s.Connect(ctx, s.settings, Notices{Say: s.note, Unreachable: func(lost bool) {
+	where := "the embedded service"
+	if address := s.settings.Get(settings.Server); address != "" {
+		where = "the service at " + address
+	}
+	service, err := s.Connect(ctx, s.settings, Notices{Say: s.note, Found: s.completing, Unreachable: func(lost bool) {
 		if lost {
-			s.note("service unreachable, waiting…")
+			s.note(where + " cannot be reached since " + time.Now().Add(-client.Quiet).Format(time.TimeOnly) + "; waiting…")
 		} else {
-			s.note("service reached again")
+			s.note(where + " is reached again")
 		}
 	}})
 	s.service = service
@@ -110,21 +124,30 @@ func (s *session) close() {
 
 // note tells the user something beside the command's output.
 func (s *session) note(text string) {
+	if s.completing {
+		return
+	}
 	s.showing.Lock()
 	defer s.showing.Unlock()
 	if s.view != nil {
-		s.view.Note(text)
+		s.view.Note(display.Harmless(text))
 		return
 	}
-	_, _ = fmt.Fprintln(s.Err, display.Fold(text, s.Screen))
+	_, _ = fmt.Fprintln(s.Err, display.Fold(display.Harmless(text), s.Screen))
 }
 
-// say prints a line of the command's output.
-func (s *session) say(format string, args ...any) { _, _ = fmt.Fprintf(s.Out, format+"\n", args...) }
+// say prints a line of the command's output. On a terminal nothing in it is obeyed; in a pipe it is data.
+func (s *session) say(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	if s.Screen != nil {
+		text = display.Harmless(text)
+	}
+	_, _ = fmt.Fprintln(s.Out, text)
+}
 
 // asks says whether a person can be asked.
 func (s *session) asks() bool {
-	return s.Interactive && s.Screen != nil && !s.flags.Bool("non-interactive") && !s.flags.Bool("json")
+	return s.Interactive && s.Screen != nil && !s.completing && !s.flags.Bool("non-interactive") && !s.flags.Bool("json")
 }
 
 // needProject loads the project of the working directory.

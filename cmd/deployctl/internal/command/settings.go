@@ -11,7 +11,7 @@ import (
 func settingsCommand(s *Surroundings) *cli.Command {
 	return &cli.Command{
 		Name: "settings", Usage: "print every setting and where its value comes from",
-		Description: "A setting comes from the first that has it: a flag, an environment variable, the configuration file\n" +
+		Description: "A setting comes from the first that has it: a flag, an environment variable, the configuration file " +
 			"(YAML, dots are levels), the default.\n\n" + settingsDoc(),
 		Flags: append([]cli.Flag{settingsFlag, jsonFlag}, SettingFlags(settings.ForClient, settings.ForServe, settings.ForService)...),
 		Action: func(c *cli.Context) error {
@@ -28,7 +28,7 @@ func settingsCommand(s *Surroundings) *cli.Command {
 func settingsDoc() string {
 	var b strings.Builder
 	for _, d := range settings.Table {
-		fmt.Fprintf(&b, "%-26s %-36s %s\n", d.Key, d.Key.Variable(), d.Usage)
+		fmt.Fprintf(&b, "%s (%s)\n    %s\n", d.Key, d.Key.Variable(), d.Usage)
 	}
 	return b.String()
 }

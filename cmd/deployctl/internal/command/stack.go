@@ -32,7 +32,7 @@ func (s *session) knownStack(ctx context.Context) (deployments.StackInfo, error)
 	}
 	info, err := s.service.Stack(ctx, name)
 	if deployments.CodeOf(err) == deployments.CodeNotFound {
-		return info, unknownStack(name)
+		return info, s.unknownStack(ctx, name)
 	}
 	return info, err
 }

@@ -40,7 +40,7 @@ func runStackRm(ctx context.Context, s *session) error {
 	}
 	info, err := s.service.Stack(ctx, name)
 	if deployments.CodeOf(err) == deployments.CodeNotFound {
-		return unknownStack(name)
+		return s.unknownStack(ctx, name)
 	}
 	if err != nil {
 		return err

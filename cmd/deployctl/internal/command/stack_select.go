@@ -33,7 +33,7 @@ func runStackSelect(ctx context.Context, s *session) error {
 	_, err = s.service.Stack(ctx, name)
 	if deployments.CodeOf(err) == deployments.CodeNotFound {
 		if !s.flags.Bool("create") {
-			return unknownStack(name)
+			return s.unknownStack(ctx, name)
 		}
 		err = s.service.CreateStack(ctx, name, nil)
 	}

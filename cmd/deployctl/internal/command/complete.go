@@ -1,0 +1,324 @@
+package command
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/display"
+	"github.com/deployctl/deployctl/internal/settings"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
+	"github.com/urfave/cli/v2"
+)
+
+const (
+	// completionFlag ends a command line that is to be completed at its last word.
+	completionFlag = "--generate-bash-completion"
+	// filesWanted has the shell complete the name of a file.
+	filesWanted = "<files>"
+	// completionTime bounds how long the service is asked: somebody waits with a finger on the key.
+	completionTime = 2 * time.Second
+	// completedVersions is how many of the latest updates are offered.
+	completedVersions = 50
+)
+
+// choices are the values of flags that take one of a few.
+var choices = map[string][]string{
+	"on-busy": {"queue", "fail", "supersede"}, "on-unknown": {"wait", "fail"}, "kind": {"up", "refresh", "destroy"},
+	"secrets-provider": {"default", "passphrase"},
+}
+
+// source lists the values that may stand in a place.
+type source func(context.Context, *session) []string
+
+// flagSources are where values of flags come from.
+var flagSources = map[string]source{
+	"stack": stackNames, "target": urns, "replace": urns, "exclude": urns, "update": versions,
+}
+
+// fileFlags take the name of a file or a directory.
+var fileFlags = []string{"file", "cwd", "settings", "home", "token-file", "ca-cert", "tls-cert", "tls-key", "key-file"}
+
+// argumentSources are where arguments come from, by the command and the word for the argument; or by that word alone.
+var argumentSources = map[string]source{
+	"STACK": stackNames, "UPDATE": versions, "VERSION": versions, "URN": urns, "KEY": configKeys,
+	"schedule NAME": scheduleNames, "stack output NAME": outputNames, "stack tag KEY": tagNames,
+	"SHELL":             func(context.Context, *session) []string { return sorted(completions) },
+	"schedule new KIND": func(context.Context, *session) []string { return []string{"drift", "update", "destroy"} },
+}
+
+// complete lists what may stand in the place of the last word of a command line. What cannot be found out is left out.
+func (s *Surroundings) complete(ctx context.Context, app *cli.App, words []string) {
+	if len(words) == 0 {
+		words = []string{""}
+	}
+	current := words[len(words)-1]
+	for _, found := range s.candidates(ctx, app, words[:len(words)-1], current) {
+		value, about, described := strings.Cut(found, "\t")
+		if !strings.HasPrefix(value, current) && value != filesWanted {
+			continue
+		}
+		text := display.HarmlessLine(value)
+		if described {
+			text += "\t" + display.HarmlessLine(about)
+		}
+		_, _ = fmt.Fprintln(s.Out, text)
+	}
+}
+
+func (s *Surroundings) candidates(ctx context.Context, app *cli.App, before []string, current string) []string {
+	takes := valued(app.Commands)
+	l := line{path: []string{app.Name}, below: app.Commands}
+	pending := "" // a flag that waits for its value
+	for i, word := range before {
+		name, _, attached := strings.Cut(strings.TrimLeft(word, "-"), "=")
+		switch {
+		case pending != "":
+			l.flags, pending = append(l.flags, given{pending, []string{word}}), ""
+		case len(word) > 1 && word[0] == '-':
+			if takes[name] && !attached {
+				pending = name
+			} else if _, value, _ := strings.Cut(word, "="); attached {
+				l.flags = append(l.flags, given{name, []string{value}})
+			}
+		case len(l.words) == 0 && slices.ContainsFunc(l.below, func(c *cli.Command) bool { return c.HasName(word) }):
+			l.command = l.below[slices.IndexFunc(l.below, func(c *cli.Command) bool { return c.HasName(word) })]
+			l.path, l.below = append(l.path, l.command.Name), l.command.Subcommands
+		default:
+			l.words = append(l.words, before[i])
+		}
+	}
+	if name, _, attached := strings.Cut(current, "="); attached && strings.HasPrefix(name, "-") {
+		var out []string
+		for _, value := range s.flagValues(ctx, app, l, strings.TrimLeft(name, "-")) {
+			out = append(out, name+"="+value)
+		}
+		return out
+	}
+	switch {
+	case pending != "":
+		return s.flagValues(ctx, app, l, pending)
+	case strings.HasPrefix(current, "-"):
+		return l.flagCandidates()
+	case len(l.below) > 0 && len(l.words) == 0:
+		return commandCandidates(l.below)
+	}
+	return s.arguments(ctx, app, l)
+}
+
+func commandCandidates(commands []*cli.Command) []string {
+	var out []string
+	for _, c := range commands {
+		if !c.Hidden && c.Name != "help" {
+			out = append(out, c.Name+"\t"+c.Usage)
+		}
+	}
+	return out
+}
+
+func (l line) flagCandidates() []string {
+	if l.command == nil {
+		return []string{"--help\tshow help", "--version\tprint the version"}
+	}
+	out := []string{"--help\tshow help"}
+	for _, f := range l.command.Flags {
+		if doc, ok := f.(cli.DocGenerationFlag); ok {
+			out = append(out, "--"+f.Names()[0]+"\t"+strings.ReplaceAll(doc.GetUsage(), "`", ""))
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// flagValues lists the values of a flag.
+func (s *Surroundings) flagValues(ctx context.Context, app *cli.App, l line, name string) []string {
+	if l.command != nil {
+		for _, f := range l.command.Flags {
+			if slices.Contains(f.Names(), name) {
+				name = f.Names()[0]
+			}
+		}
+	}
+	if slices.Contains(fileFlags, name) {
+		return []string{filesWanted}
+	}
+	if list, ok := choices[name]; ok {
+		return list
+	}
+	return s.from(ctx, app, l, flagSources[name])
+}
+
+// arguments lists the values of the argument at the cursor.
+func (s *Surroundings) arguments(ctx context.Context, app *cli.App, l line) []string {
+	if l.command == nil {
+		return nil
+	}
+	kinds := strings.Fields(l.command.ArgsUsage)
+	if len(l.words) >= len(kinds) {
+		return nil
+	}
+	kind := strings.Trim(kinds[len(l.words)], "[].")
+	for i := 1; i <= len(l.path); i++ {
+		outer := strings.Join(append(slices.Clone(l.path[1:len(l.path)-i+1]), kind), " ")
+		if from, ok := argumentSources[outer]; ok {
+			return s.from(ctx, app, l, from)
+		}
+	}
+	return nil
+}
+
+// from asks a source, with the flags that the command line has so far. It never starts the embedded service, and says nothing.
+func (s *Surroundings) from(ctx context.Context, app *cli.App, l line, list source) []string {
+	if list == nil || l.command == nil {
+		return nil
+	}
+	set := flag.NewFlagSet(l.command.Name, flag.ContinueOnError)
+	for _, f := range l.command.Flags {
+		if f.Apply(set) != nil {
+			return nil
+		}
+	}
+	for _, f := range l.flags {
+		for _, known := range l.command.Flags {
+			for _, name := range known.Names() {
+				if slices.Contains(known.Names(), f.name) {
+					_ = set.Set(name, f.words[0]) // a wrong one is told when the command runs
+				}
+			}
+		}
+	}
+	c := cli.NewContext(app, set, nil)
+	loaded, err := LoadSettings(s, c)
+	if err != nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, completionTime)
+	defer cancel()
+	quiet := &session{Surroundings: s, flags: c, settings: loaded, dir: s.workingDir(c), completing: true}
+	defer quiet.close()
+	return list(ctx, quiet)
+}
+
+func stackNames(ctx context.Context, s *session) []string {
+	project := ""
+	if s.needProject() == nil {
+		project = s.project.Name()
+	}
+	if s.connect(ctx) != nil {
+		return nil
+	}
+	list, err := s.service.ListStacks(ctx, s.settings.Get(settings.Organization), project)
+	if err != nil {
+		return nil
+	}
+	var names []string
+	for _, info := range list {
+		if project == "" {
+			names = append(names, info.Stack.String())
+		} else {
+			names = append(names, info.Stack.Stack)
+		}
+	}
+	return names
+}
+
+// ofStack runs fn for the stack that the command line is about.
+func ofStack(ctx context.Context, s *session, fn func(deployments.StackName) []string) []string {
+	if s.connect(ctx) != nil {
+		return nil
+	}
+	name, err := s.stackName(ctx)
+	if err != nil {
+		return nil
+	}
+	return fn(name)
+}
+
+func urns(ctx context.Context, s *session) []string {
+	return ofStack(ctx, s, func(name deployments.StackName) []string {
+		provider, err := s.exportSecrets(name, false)
+		if err != nil {
+			return nil
+		}
+		untyped, err := s.service.Export(ctx, name, 0, provider, false)
+		if err != nil {
+			return nil
+		}
+		var deployment apitype.DeploymentV3
+		if json.Unmarshal(untyped.Deployment, &deployment) != nil {
+			return nil
+		}
+		var list []string
+		for _, r := range deployment.Resources {
+			if !r.Delete && !strings.HasPrefix(string(r.Type), "pulumi:providers:") {
+				list = append(list, string(r.URN))
+			}
+		}
+		return list
+	})
+}
+
+func versions(ctx context.Context, s *session) []string {
+	return ofStack(ctx, s, func(name deployments.StackName) []string {
+		history, err := s.service.History(ctx, name, completedVersions)
+		if err != nil {
+			return nil
+		}
+		var list []string
+		for _, u := range history {
+			list = append(list, fmt.Sprintf("%s\t%s %s %s", u.Update.Version, u.Kind, u.Status, when(u.Started)))
+		}
+		return list
+	})
+}
+
+func scheduleNames(ctx context.Context, s *session) []string {
+	return ofStack(ctx, s, func(name deployments.StackName) []string {
+		schedules, err := s.service.Schedules(ctx, name)
+		if err != nil {
+			return nil
+		}
+		var list []string
+		for _, schedule := range schedules {
+			list = append(list, schedule.Name.Name)
+		}
+		return list
+	})
+}
+
+func outputNames(ctx context.Context, s *session) []string {
+	return ofStack(ctx, s, func(name deployments.StackName) []string {
+		outputs, err := s.outputs(ctx, name)
+		if err != nil {
+			return nil
+		}
+		return sorted(outputs)
+	})
+}
+
+func tagNames(ctx context.Context, s *session) []string {
+	return ofStack(ctx, s, func(name deployments.StackName) []string {
+		info, err := s.service.Stack(ctx, name)
+		if err != nil {
+			return nil
+		}
+		return sorted(info.Tags)
+	})
+}
+
+func configKeys(ctx context.Context, s *session) []string {
+	secrets, err := s.configured(ctx)
+	if err != nil {
+		return nil
+	}
+	var list []string
+	for _, key := range secrets.Stack.Keys() {
+		list = append(list, strings.TrimPrefix(key.String(), s.project.Name()+":"))
+	}
+	return list
+}

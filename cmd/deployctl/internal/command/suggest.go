@@ -1,0 +1,108 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/agext/levenshtein"
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/project"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/config"
+	"github.com/urfave/cli/v2"
+)
+
+// nearest gives the candidate that a mistyped word is most like; empty when none is like it.
+func nearest(word string, candidates []string) string {
+	best, least := "", len([]rune(word))/3+2
+	for _, candidate := range candidates {
+		distance := levenshtein.Distance(strings.ToLower(word), strings.ToLower(candidate), nil)
+		if swapped(word, candidate) {
+			distance = 1
+		}
+		if distance < least && distance < len([]rune(candidate)) {
+			best, least = candidate, distance
+		}
+	}
+	return best
+}
+
+// swapped says whether two words differ by two neighbours that changed places.
+func swapped(a, b string) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := 0; i+1 < len(a); i++ {
+		if a[i] != b[i] {
+			return a[i] == b[i+1] && a[i+1] == b[i] && a[i+2:] == b[i+2:]
+		}
+	}
+	return false
+}
+
+// didYouMean is the part of a message that suggests a candidate; empty when none is like the word.
+func didYouMean(word string, candidates []string) string {
+	if found := nearest(word, candidates); found != "" {
+		return "; did you mean " + found + "?"
+	}
+	return ""
+}
+
+// commandNames lists what may stand in the place of a command.
+func commandNames(commands []*cli.Command) []string {
+	var names []string
+	for _, c := range commands {
+		if !c.Hidden {
+			names = append(names, c.Names()...)
+		}
+	}
+	return names
+}
+
+// flagNames lists the flags of a command as they are written.
+func flagNames(flags []cli.Flag) []string {
+	var names []string
+	for _, f := range flags {
+		for _, name := range f.Names() {
+			if len(name) > 1 {
+				names = append(names, "--"+name)
+			}
+		}
+	}
+	return names
+}
+
+// unknownStack says that a stack does not exist, and which one may be meant; if none is, how it is made.
+func (s *session) unknownStack(ctx context.Context, name deployments.StackName) error {
+	if meant := s.meantStack(ctx, name); meant != "" {
+		return deployments.Errorf(deployments.CodeNotFound, "there is no stack %s; did you mean %s?", name, meant)
+	}
+	return deployments.Errorf(deployments.CodeNotFound, "there is no stack %s; see deployctl stack ls, or create it with deployctl stack init %s",
+		name, name.Stack)
+}
+
+// meantStack gives the stack of the same project whose name is most like one that does not exist.
+func (s *session) meantStack(ctx context.Context, name deployments.StackName) string {
+	list, err := s.service.ListStacks(ctx, name.Organization, name.Project)
+	if err != nil {
+		return "" // the message does without
+	}
+	var names []string
+	for _, info := range list {
+		names = append(names, info.Stack.Stack)
+	}
+	return nearest(name.Stack, names)
+}
+
+// unknownKey says that a key has no value in a stack's configuration, and which one may be meant.
+func unknownKey(secrets *project.Secrets, key config.Key) error {
+	var names []string
+	for _, other := range secrets.Stack.Keys() {
+		names = append(names, other.String())
+	}
+	hint := didYouMean(key.String(), names)
+	if hint == "" {
+		hint = fmt.Sprintf("; set it with deployctl config set %s VALUE", key)
+	}
+	return deployments.Errorf(deployments.CodeNotFound, "%s is not set in %s%s", key, secrets.Stack.Path, hint)
+}
