@@ -170,7 +170,8 @@ type RunningStep struct {
 	Op        int       `json:"op,omitempty"` // number of the operation in its update
 	URN       string    `json:"urn"`
 	Step      string    `json:"step"`
-	Attempt   int       `json:"attempt"`
+	Attempt   int       `json:"attempt"`         // from 1; 0 while the step waits for its turn
+	Ahead     bool      `json:"ahead,omitempty"` // it was issued before its turn; to a client that is Attempt 0
 	Started   time.Time `json:"started"`
 	LastError string    `json:"lastError,omitempty"`
 	NextRetry time.Time `json:"nextRetry,omitzero"`

@@ -15,13 +15,17 @@ type RunningStep struct {
 	Op   int      `json:"op"`
 	URN  urn.URN  `json:"urn"`
 	Step StepKind `json:"step"`
+	// Ahead: it was issued before its turn.
+	Ahead bool `json:"ahead,omitempty"`
 }
 
 // Progress tells where the update stands.
 func (r *Run) Progress() Progress {
 	p := Progress{Done: r.Changes, Queued: len(r.Queue)}
-	for _, op := range r.Slots {
-		p.Running = append(p.Running, RunningStep{Op: op, URN: r.Ops[op].URN, Step: r.Ops[op].Step.Kind})
+	for i, op := range r.Slots {
+		p.Running = append(p.Running, RunningStep{
+			Op: op, URN: r.Ops[op].URN, Step: r.Ops[op].Step.Kind, Ahead: i >= r.goal.Parallel,
+		})
 	}
 	for _, op := range r.Waiting {
 		p.Waiting = append(p.Waiting, r.Ops[op].URN)

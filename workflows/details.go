@@ -19,7 +19,7 @@ func (r *run) progress() (deployments.Progress, error) {
 	p := r.core.Progress()
 	out := deployments.Progress{Done: p.Done}
 	for _, s := range p.Running {
-		out.Running = append(out.Running, deployments.RunningStep{URN: string(s.URN), Step: string(s.Step), Op: s.Op})
+		out.Running = append(out.Running, deployments.RunningStep{URN: string(s.URN), Step: string(s.Step), Op: s.Op, Ahead: s.Ahead})
 	}
 	for _, u := range p.Waiting {
 		out.Waiting = append(out.Waiting, string(u))

@@ -93,7 +93,7 @@ func (s *State) undone(o Options, paint painter) []string {
 	for _, r := range s.Rows {
 		switch {
 		case r.Type == stackType || r.internal():
-		case r.Phase == running, r.Phase == failed && s.End.Status == "cancelled" && !r.erroneous():
+		case r.Phase == running, s.cutOff(r):
 			cut++
 		case r.Phase == failed:
 			wrong++
@@ -116,7 +116,8 @@ func (s *State) undone(o Options, paint painter) []string {
 	return out
 }
 
-// erroneous says whether a diagnostic of the row is an error.
-func (r *Row) erroneous() bool {
-	return slices.ContainsFunc(r.Diags, func(d Diag) bool { return d.Severity == "error" })
+// cutOff says whether a step ended because its update was cancelled, and not by an error.
+func (s *State) cutOff(r *Row) bool {
+	return r.Phase == failed && s.End != nil && s.End.Status == "cancelled" &&
+		!slices.ContainsFunc(r.Diags, func(d Diag) bool { return d.Severity == "error" })
 }

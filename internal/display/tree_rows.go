@@ -133,6 +133,8 @@ func (b *branch) status(r *Row) string {
 	o := operationOf(r.current)
 	now := b.options.Now()
 	switch {
+	case r.Phase == failed && b.state.cutOff(r):
+		return b.paint.paint(red, o.present+": cut off")
 	case r.Phase == failed:
 		return b.paint.paint(red, o.present+" failed")
 	case r.Phase == waiting:
@@ -147,8 +149,11 @@ func (b *branch) status(r *Row) string {
 			o.present = "running"
 		}
 		text := b.paint.paint(o.color, o.present) + took(now.Sub(r.Started))
-		if b.state.End != nil {
-			text = o.present + ", not finished"
+		switch {
+		case b.state.End != nil:
+			text = o.present + ": cut off"
+		case r.Turnless:
+			return b.paint.paint(dim, "waiting for its turn")
 		}
 		return text + retries(r, now)
 	case !r.changes():

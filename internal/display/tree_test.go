@@ -217,3 +217,68 @@ func TestSentencesAreBrokenBetweenWords(t *testing.T) {
 		t.Error("what is no terminal is given other lines")
 	}
 }
+
+func TestAStepThatWaitsForItsTurnDoesNotRun(t *testing.T) {
+	s := newScene(t, 80, 24, Options{Total: 61})
+	var running []deployments.RunningStep
+	for i := range 3 {
+		one := step{op: apitype.OpCreate, typ: object, name: fmt.Sprintf("page-%d", i), new: map[string]any{}}
+		s.at(0, one.begins())
+		attempt := 1
+		if i == 2 {
+			attempt = 0
+		}
+		running = append(running, deployments.RunningStep{URN: id(object, fmt.Sprintf("page-%d", i)), Attempt: attempt})
+	}
+	s.at(72, deployments.WatchEvent{Progress: &deployments.Progress{Running: running}}).shows(`
++ deployctl:s3:Object page-0  creating (1m12s)
++ deployctl:s3:Object page-1  creating (1m12s)
++ deployctl:s3:Object page-2  waiting for its turn
+⠋ up: 0 of 61 done, 2 running, 1 waiting for their turn, 1m12s
+`)
+}
+
+func TestACancelledUpdateSaysWhatWasCutOffAndWhatItDidNotComeTo(t *testing.T) {
+	var items []deployments.WatchEvent
+	for i := range 3 {
+		one := step{op: apitype.OpUpdate, typ: object, name: fmt.Sprintf("page-%d", i), old: map[string]any{}, new: map[string]any{}}
+		items = append(items, one.begins())
+		if i == 0 {
+			items = append(items, one.ends())
+		} else {
+			items = append(items, says("warning", id(object, fmt.Sprintf("page-%d", i)), "cut off by the cancel"), one.fails())
+		}
+	}
+	s := newScene(t, 80, 24, Options{Total: 9}).at(0, append(items, ended("cancelled", "", 1, map[string]int{"update": 1}))...)
+	s.tree.Close()
+	s.shows(`
+~ deployctl:s3:Object page-0  updated
+~ deployctl:s3:Object page-1  updating: cut off
+    warning: cut off by the cancel
+~ deployctl:s3:Object page-2  updating: cut off
+    warning: cut off by the cancel
+
+Resources:
+  ~ 1 updated
+  ! 2 cut off
+  ! 6 not begun
+up cancelled in 1s (organization/shop/dev/7)
+`)
+}
+
+func TestRowsAreInTheSameOrderHoweverEventsCome(t *testing.T) {
+	s := newScene(t, 80, 24, Options{Preview: true})
+	for _, name := range []string{"b-10", "b-9", "a"} {
+		one := step{op: apitype.OpCreate, typ: object, name: name, new: map[string]any{}}
+		s.at(0, one.begins(), one.ends())
+	}
+	s.at(0, ended("succeeded", "", 1, nil))
+	s.tree.Close()
+	s.shows(`
++ deployctl:s3:Object a     create
++ deployctl:s3:Object b-9   create
++ deployctl:s3:Object b-10  create
+
+preview succeeded in 1s
+`)
+}

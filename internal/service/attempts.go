@@ -15,6 +15,11 @@ import (
 // attempts adds what Temporal alone knows of running steps: which attempt it is, why the last one failed, and when the
 // next one is due.
 func (w *watcher) attempts(ctx context.Context, p *deployments.Progress) {
+	for i := range p.Running {
+		if !p.Running[i].Ahead {
+			p.Running[i].Attempt = 1
+		}
+	}
 	description, err := w.temporal.DescribeWorkflowExecution(ctx, deployments.RunWorkflowID(w.update), "")
 	if err != nil {
 		return
@@ -40,6 +45,9 @@ func activityIDs(step deployments.RunningStep) [2]string {
 }
 
 func (w *watcher) attempt(step *deployments.RunningStep, activity *workflowpb.PendingActivityInfo) {
+	if step.Ahead {
+		return // its attempt waits for a turn on the worker
+	}
 	step.Attempt = int(activity.GetAttempt())
 	if due := activity.GetNextAttemptScheduleTime(); due != nil {
 		step.NextRetry = due.AsTime()
