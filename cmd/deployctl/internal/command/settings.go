@@ -28,7 +28,7 @@ func settingsCommand(s *Surroundings) *cli.Command {
 func settingsDoc() string {
 	var b strings.Builder
 	for _, d := range settings.Table {
-		fmt.Fprintf(&b, "%s (%s)\n    %s\n", d.Key, d.Key.Variable(), d.Usage)
+		fmt.Fprintf(&b, "- %s (%s): %s\n", d.Key, d.Key.Variable(), d.Usage)
 	}
 	return b.String()
 }
