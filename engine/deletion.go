@@ -186,8 +186,8 @@ func (r *Run) startDeletion(d *deletion) {
 
 // protectedDeletion fails the deletion of a protected resource; the update goes on with what does not depend on it.
 func (r *Run) protectedDeletion(d *deletion, op *operation) {
-	message := fmt.Sprintf("%s is protected and cannot be deleted; remove its protect option (or the protection in its "+
-		"state) and update again", d.URN)
+	message := fmt.Sprintf("%s is protected and cannot be deleted; remove its protect option and update again; without its "+
+		"program, set protect to false in an exported state and import that", d.URN)
 	r.diagnose("error", d.URN, "%s", message)
 	if !r.goal.DryRun {
 		r.emit(Emit{Kind: EmitPre, Op: op.Op, Step: d.Kind, URN: d.URN, Type: op.Step.Type, Old: op.Step.Old})

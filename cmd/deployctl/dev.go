@@ -78,9 +78,22 @@ func untilInterrupted(ctx context.Context, s *command.Surroundings) (context.Con
 	return ctx, cancel
 }
 
+// ignoredFlags refuses flags that a service which runs already cannot take.
+func (d *devCall) ignoredFlags() error {
+	status, err := devserver.ReadStatus(d.home)
+	if err != nil || status.State != devserver.Running || !d.flags.IsSet(metricsFlag.Name) {
+		return err
+	}
+	return deployments.Errorf(deployments.CodeConflict,
+		"the embedded service runs already, and takes --%s only when it starts; deployctl dev stop stops it", metricsFlag.Name)
+}
+
 // runDev is the embedded service. Everything runs in this process but the S3 server, which is its child.
 func runDev(ctx context.Context, d *devCall) error {
 	if d.flags.Bool("background") {
+		if err := d.ignoredFlags(); err != nil {
+			return err
+		}
 		status, err := findEmbedded(ctx, d.settings, command.Notices{Say: func(text string) { d.say("%s", text) }})
 		if err == nil {
 			d.sayStatus(status)

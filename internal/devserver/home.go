@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/deployctl/deployctl/deployments"
 )
 
 // DefaultHome is where the embedded service lives unless told otherwise: ${XDG_STATE_HOME}/deployctl, or
@@ -17,7 +19,7 @@ func DefaultHome() (string, error) {
 	}
 	user, err := os.UserHomeDir()
 	if err != nil {
-		return "", fmt.Errorf("find the home directory (or set XDG_STATE_HOME): %w", err)
+		return "", deployments.Errorf(deployments.CodeInvalid, "there is no home directory for the embedded service; set HOME, XDG_STATE_HOME or --home: %w", err)
 	}
 	return filepath.Join(user, ".local", "state", "deployctl"), nil
 }

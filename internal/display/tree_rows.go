@@ -156,6 +156,8 @@ func (b *branch) status(r *Row) string {
 			return b.paint.paint(dim, "waiting for its turn")
 		}
 		return text + retries(r, now)
+	case r.Type == stackType && b.state.End == nil && r.Op != "delete":
+		return "running" + took(now.Sub(r.Started))
 	case !r.changes():
 		return ""
 	}

@@ -37,11 +37,16 @@ func (e *MissingPluginError) Error() string {
 	if len(e.Found) > 0 {
 		found = " (found there: v" + strings.Join(e.Found, ", v") + ")"
 	}
+	dir := fmt.Sprintf("%s-%s", e.Kind, e.Name)
+	if e.Version != "" {
+		dir += "-v" + e.Version
+	}
 	install := strings.TrimSpace(fmt.Sprintf("pulumi plugin install %s %s %s", e.Kind, e.Name, e.Version))
 	if e.Server != "" {
 		install += " --server " + e.Server
 	}
-	return fmt.Sprintf("%s %s was not found on PATH or in %s%s; install it with `%s`", kind, what, e.Dir, found, install)
+	return fmt.Sprintf("%s %s was not found on PATH or in %s%s; unpack its release there as %s, or, with Pulumi's command line, run `%s`",
+		kind, what, e.Dir, found, dir, install)
 }
 
 // isMissing tells whether nothing at all of the plugin is installed.

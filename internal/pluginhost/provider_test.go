@@ -339,12 +339,12 @@ func TestAMissingPluginAndAWrongVersionSayWhatToDo(t *testing.T) {
 	}
 	_, err = h.Provider(t.Context(), Package{Name: "aws", Version: "6.1.2"}, "")
 	want := "provider plugin pulumi-resource-aws v6.1.2 was not found on PATH or in " + filepath.Join(home, "plugins") +
-		"; install it with `pulumi plugin install resource aws 6.1.2`"
+		"; unpack its release there as resource-aws-v6.1.2, or, with Pulumi's command line, run `pulumi plugin install resource aws 6.1.2`"
 	if err == nil || err.Error() != want {
 		t.Errorf("%v", err)
 	}
 	_, err = h.Provider(t.Context(), Package{Name: "tiny", Version: "2.0.0"}, "")
-	if err == nil || !strings.Contains(err.Error(), "(found there: v1.0.0); install it with `pulumi plugin install resource tiny 2.0.0`") {
+	if err == nil || !strings.Contains(err.Error(), "(found there: v1.0.0); unpack its release there as resource-tiny-v2.0.0, or, with Pulumi's command line, run `pulumi plugin install resource tiny 2.0.0`") {
 		t.Errorf("%v", err)
 	}
 	if _, err = h.Language(t.Context(), "cobol"); err == nil || !strings.Contains(err.Error(), "language host pulumi-language-cobol was not found") {

@@ -57,10 +57,22 @@ func runStack(ctx context.Context, s *session) error {
 	for _, waiting := range info.Queued {
 		s.say("  %s waits: %s", waiting.Kind, waiting.Update)
 	}
+	if n := s.driftOf(ctx, info); n > 0 {
+		s.say("  %d resources have drifted: deployctl drift", n)
+	}
 	for _, name := range sorted(info.Tags) {
 		s.say("  %s: %s", name, info.Tags[name])
 	}
 	return nil
+}
+
+// driftOf is how many resources the last look for drift has found to be other, unless the stack has been updated since.
+func (s *session) driftOf(ctx context.Context, info deployments.StackInfo) int {
+	drift, err := s.service.Drift(ctx, info.Stack)
+	if err != nil || drift.Remedy != nil || info.Updated.After(drift.At) {
+		return 0 // mostly: nobody has looked
+	}
+	return len(drift.Resources)
 }
 
 // when writes a time for people.

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/settings"
 	"github.com/urfave/cli/v2"
 )
 
@@ -60,6 +61,9 @@ func runStackInit(ctx context.Context, s *session) error {
 		}
 	}
 	s.say("Created stack %s.", name)
+	if own := s.settings.Get(settings.Organization); name.Organization != own {
+		s.say("It is in organization %s, not in %s, which is meant where none is named.", name.Organization, own)
+	}
 	return nil
 }
 

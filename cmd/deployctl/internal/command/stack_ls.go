@@ -16,6 +16,9 @@ func stackLsCommand(s *Surroundings) *cli.Command {
 	}
 }
 
+// driftsAtMost is of how many stacks a list tells whether they have drifted: each is a question to the service.
+const driftsAtMost = 50
+
 func runStackLs(ctx context.Context, s *session) error {
 	projectName, selected := "", ""
 	if s.needProject() == nil {
@@ -37,9 +40,14 @@ func runStackLs(ctx context.Context, s *session) error {
 	if s.flags.Bool("json") {
 		return s.sayJSON(list)
 	}
-	rows := [][]string{{"NAME", "VERSION", "UPDATED", "RESOURCES", "RUNNING"}}
-	for _, info := range list {
-		name, running := info.Stack.Stack, ""
+	rows := [][]string{{"NAME", "VERSION", "UPDATED", "RESOURCES", "DRIFTED", "RUNNING"}}
+	for i, info := range list {
+		name, running, drifted := info.Stack.Stack, "", ""
+		if i < driftsAtMost {
+			if n := s.driftOf(ctx, info); n > 0 {
+				drifted = fmt.Sprint(n)
+			}
+		}
 		if projectName == "" {
 			name = info.Stack.String()
 		}
@@ -50,11 +58,11 @@ func runStackLs(ctx context.Context, s *session) error {
 			running = string(info.Active.Kind)
 		}
 		if info.Damaged != "" {
-			rows = append(rows, []string{name, "-", "-", "-", "damaged"})
+			rows = append(rows, []string{name, "-", "-", "-", "-", "damaged"})
 			s.note("error: the stack " + info.Stack.String() + " cannot be read: " + info.Damaged)
 			continue
 		}
-		rows = append(rows, []string{name, fmt.Sprint(info.Version), when(info.Updated), fmt.Sprint(info.Resources), running})
+		rows = append(rows, []string{name, fmt.Sprint(info.Version), when(info.Updated), fmt.Sprint(info.Resources), drifted, running})
 	}
 	return s.sayTable(rows)
 }
