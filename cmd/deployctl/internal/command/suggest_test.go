@@ -1,0 +1,100 @@
+package command
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/deployctl/deployctl/deployments"
+)
+
+func TestAMistypedWordIsAnsweredWithWhatIsMeant(t *testing.T) {
+	d := newDesk(t, map[string]string{"Pulumi.yaml": yamlProject})
+	d.stack("prod")
+	d.must("config", "set", "region", "eu")
+	d.refused(2, `has no command "pu"; did you mean up?`, "pu")
+	d.refused(2, `has no command "lst"; did you mean ls?`, "stack", "lst")
+	d.refused(2, "has no flag --yse; did you mean --yes?", "up", "--yse")
+	d.refused(2, "has no flag --mesage; did you mean --message?", "up", "--mesage=secret")
+	d.refused(2, "there is no stack organization/shop/prdo; did you mean prod?", "preview", "-s", "prdo")
+	d.refused(2, "did you mean prod?", "stack", "select", "prdo")
+	d.refused(2, "did you mean shop:region?", "config", "get", "regoin")
+	if o := d.run("up", "--mesage=secret"); strings.Contains(o.err, "secret") {
+		t.Errorf("a value is repeated: %s", o.err)
+	}
+	if o := d.run("frobnicate"); strings.Contains(o.err, "did you mean") {
+		t.Errorf("what is like nothing is taken for something: %s", o.err)
+	}
+}
+
+func TestAMistypedStackIsNotOfferedToBeCreated(t *testing.T) {
+	d := newDesk(t, map[string]string{"Pulumi.yaml": yamlProject})
+	d.stack("prod")
+	d.person, d.input = true, "yes\n"
+	d.refused(2, "did you mean prod?", "up", "--stack", "prdo")
+	if list := d.must("stack", "ls"); strings.Contains(list, "prdo") {
+		t.Error(list)
+	}
+}
+
+func TestTheVersionIsAFlagToo(t *testing.T) {
+	d := newDesk(t, nil)
+	want := d.must("version")
+	for _, flag := range []string{"--version", "-v"} {
+		if got := d.must(flag); got != want {
+			t.Errorf("%s: %q", flag, got)
+		}
+	}
+}
+
+func TestDriftAloneShowsTheStatusAndStacksShowThatTheyHaveDrifted(t *testing.T) {
+	d := newDesk(t, map[string]string{"Pulumi.yaml": yamlProject})
+	name := d.stack("dev")
+	d.service.Drifted[name] = deployments.Drift{At: time.Now().Add(time.Hour), Resources: []deployments.DriftedResource{{URN: "urn:pulumi:dev::shop::a:b:C::x", Gone: true}}}
+	if alone, status := d.must("drift"), d.must("drift", "status"); alone != status || !strings.Contains(alone, "it is gone") {
+		t.Errorf("%s\n%s", alone, status)
+	}
+	if got := d.must("stack"); !strings.Contains(got, "1 resources have drifted: deployctl drift") {
+		t.Error(got)
+	}
+	if got := d.must("stack", "ls"); !strings.Contains(got, "DRIFTED") || !strings.Contains(got, "1") {
+		t.Error(got)
+	}
+}
+
+func TestAnotherAnswerIsToldWhatIsExpected(t *testing.T) {
+	d := newDesk(t, map[string]string{"Pulumi.yaml": yamlProject})
+	d.stack("dev")
+	d.person, d.input = true, "maybe\nno\n"
+	if o := d.run("up"); o.code != 3 || !strings.Contains(o.out, `"maybe" is no answer; type yes or no or details.`) {
+		t.Errorf("%d %s", o.code, o.out)
+	}
+}
+
+func TestATableThatIsTooWideForTheScreenIsBlocks(t *testing.T) {
+	d := newDesk(t, map[string]string{"Pulumi.yaml": yamlProject})
+	d.stack("dev")
+	d.must("up", "--yes", "-m", strings.Repeat("a long message ", 5))
+	if wide := d.must("stack", "history"); !strings.HasPrefix(wide, "VERSION") {
+		t.Errorf("in a pipe it is no table: %s", wide)
+	}
+	d.person = true
+	if got := d.must("stack", "history"); !strings.HasPrefix(got, "1\n  kind ") || !strings.Contains(got, "\n  message  a long message") {
+		t.Error(got)
+	}
+}
+
+func TestOnATerminalNothingOfOthersIsObeyed(t *testing.T) {
+	d := newDesk(t, map[string]string{"Pulumi.yaml": yamlProject})
+	name := d.stack("dev")
+	d.service.Drifted[name] = deployments.Drift{At: time.Now(), Resources: []deployments.DriftedResource{{
+		URN:        "urn:pulumi:dev::shop::a:b:C::x",
+		Properties: []deployments.DriftedProperty{{Path: "\x1b]0;PWNED\asafe", Expected: "\u009b31mred", Actual: "\x1b[31mred"}},
+	}}}
+	d.person = true
+	for _, out := range []string{d.must("drift"), d.run("stack", "select", "x\x1b[31my").err} {
+		if strings.ContainsAny(out, "\x1b\a\u009b") || strings.Contains(out, "PWNED") {
+			t.Errorf("%q", out)
+		}
+	}
+}
