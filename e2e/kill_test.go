@@ -133,7 +133,7 @@ func (s *stage) converged(t *testing.T) {
 		t.Errorf("the cloud holds %v", found)
 	}
 	s.stateAgrees(t)
-	s.update(t, "up").expect(t, map[string]int{"same": layersCreates + 2})
+	s.update(t, "up").expect(t, map[string]int{"same": layersCreates + 1})
 	s.noDuplicates(t)
 }
 
