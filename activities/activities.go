@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/pluginhost/process"
+	"github.com/deployctl/deployctl/internal/sandbox"
 	"github.com/deployctl/deployctl/statestore"
 	pulumirpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
 )
@@ -24,10 +26,12 @@ type Options struct {
 	Worker string
 	// Dir is where this worker keeps the files of the programs that it runs; it is made with mode 0700.
 	Dir string
+	// Sandbox keeps what is run for updates apart; nil: nothing does.
+	Sandbox *sandbox.Policy
 	// Env is the service's own environment, of which programs get what they cannot run without.
 	Env []string
-	// Builtin are the packages that are served in this process, by name; each call makes one provider for an update with that environment.
-	Builtin map[string]func(environment []string) pulumirpc.ResourceProviderServer
+	// Builtin are the packages that are served in this process, by name; each call makes one provider for an update in those surroundings.
+	Builtin map[string]func(process.Surroundings) pulumirpc.ResourceProviderServer
 	Housekeeping
 }
 

@@ -30,7 +30,7 @@ func (s *session) installDependencies(ctx context.Context) error {
 	if s.installed {
 		return nil
 	}
-	lock := flock.New(s.programDir()+".lock", flock.SetPermissions(0o600))
+	lock := flock.New(s.shelf.beside(s.programDir(), ".lock"), flock.SetPermissions(0o600))
 	if _, err := lock.TryLockContext(ctx, lockRetry); err != nil {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -47,7 +47,7 @@ func (s *session) installDependencies(ctx context.Context) error {
 func (s *session) install(ctx context.Context) error {
 	dir := s.programDir()
 	modules := filepath.Join(dir, "node_modules")
-	begun := dir + ".installing" // there while an installation is not whole
+	begun := s.shelf.beside(dir, ".installing") // there while an installation is not whole
 	_, interrupted := os.Stat(begun)
 	_, missing := os.Stat(modules)
 	if _, err := os.Stat(filepath.Join(dir, "package.json")); err != nil {
@@ -58,7 +58,7 @@ func (s *session) install(ctx context.Context) error {
 	}
 	shared, shareable := s.sharedModules(dir)
 	if _, err := os.Stat(modules); err != nil {
-		_ = os.Remove(modules) // it may lead to a bundle that is gone
+		_ = s.box.Do(func() error { return os.Remove(modules) }) // it may lead to a bundle that is gone
 		if shareable && s.linkModules(ctx, shared, modules) {
 			return nil
 		}
@@ -78,7 +78,7 @@ func (s *session) install(ctx context.Context) error {
 		return local(err)
 	}
 	if shareable {
-		share(modules, shared)
+		_ = s.box.Do(func() error { share(modules, shared); return nil })
 	}
 	return nil
 }
@@ -86,13 +86,13 @@ func (s *session) install(ctx context.Context) error {
 // linkModules takes modules that another bundle has installed; false when there are none.
 func (s *session) linkModules(ctx context.Context, shared, modules string) bool {
 	there, err := filepath.EvalSymlinks(shared)
-	if err != nil || os.Symlink(there, modules) != nil {
+	if err != nil || s.box.Do(func() error { return os.Symlink(there, modules) }) != nil {
 		return false
 	}
 	if s.useModules(ctx, modules) {
 		return true
 	}
-	_ = os.Remove(modules)
+	_ = s.box.Do(func() error { return os.Remove(modules) })
 	return false
 }
 
@@ -102,7 +102,7 @@ func (s *session) useModules(ctx context.Context, modules string) bool {
 	if err != nil {
 		return false
 	}
-	place, ok := s.shelf.placeOf(real)
+	place, ok := s.shelf.placeOf(s.update.Organization, real)
 	if !ok || strings.HasPrefix(modules, place+string(filepath.Separator)) {
 		return true // they are the bundle's own
 	}
@@ -151,7 +151,7 @@ func (s *session) sharedModules(dir string) (path string, shareable bool) {
 			return "", false
 		}
 	}
-	return filepath.Join(s.shelf.modules(), hex.EncodeToString(key.Sum(nil)[:16])), true
+	return filepath.Join(modules(s.shelf.room(s.update.Organization)), hex.EncodeToString(key.Sum(nil)[:16])), true
 }
 
 func selfContained(text []byte) bool {

@@ -44,7 +44,7 @@ func TestSessionsOfOneBundleInstallOneAfterAnother(t *testing.T) {
 	if first.programDir() != second.programDir() {
 		t.Fatalf("the sessions are in %s and %s", first.programDir(), second.programDir())
 	}
-	other := flock.New(first.programDir() + ".lock")
+	other := flock.New(h.acts.shelf.beside(first.programDir(), ".lock"))
 	if ok, err := other.TryLock(); !ok || err != nil {
 		t.Fatal(ok, err)
 	}

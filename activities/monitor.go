@@ -3,7 +3,6 @@ package activities
 import (
 	"context"
 	"fmt"
-	"net"
 	"sync"
 	"sync/atomic"
 
@@ -40,9 +39,9 @@ type monitor struct {
 	closed   atomic.Pointer[error] // see open
 }
 
-// newMonitor serves a monitor on a loopback address. Stop it.
+// newMonitor serves a monitor on a loopback address, for the processes of the update alone. Stop it.
 func newMonitor(s *session, talk *conversation, goal engine.Goal, require []pluginhost.Package) (*monitor, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := s.host.Listen()
 	if err != nil {
 		return nil, deployments.Errorf(deployments.CodeUnavailable, "serving the program: %w", err)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/bags"
 	"github.com/deployctl/deployctl/internal/pluginhost"
+	"github.com/deployctl/deployctl/internal/sandbox"
 	"github.com/deployctl/deployctl/internal/token"
 	"github.com/deployctl/deployctl/statestore"
 	"github.com/gofrs/flock"
@@ -48,6 +49,7 @@ type session struct {
 	retries deployments.Retries
 	project *workspace.Project // nil without a program
 	dir     string             // where the bundle is
+	box     *sandbox.Box       // what its processes are started in
 	shelf   *shelf
 	paces   *paces
 	// accounts are those that were looked up, by reference and digest of the inputs.
@@ -106,6 +108,7 @@ func (s *session) close(ctx context.Context) {
 	if s.log != nil {
 		s.log.close(ctx)
 	}
+	_ = s.box.Close() // what is left of its temporary files is removed later: see shelf.collect
 	s.installing.Lock()
 	defer s.installing.Unlock()
 	for _, lock := range s.uses {

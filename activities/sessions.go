@@ -7,6 +7,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/pluginhost"
+	"github.com/deployctl/deployctl/internal/pluginhost/process"
 	"github.com/deployctl/deployctl/internal/recovery"
 	"github.com/deployctl/deployctl/provider"
 	"github.com/deployctl/deployctl/statestore"
@@ -97,19 +98,23 @@ func (a *Activities) fill(ctx context.Context, s *session) error {
 	if s.stackID, err = a.Store.StackID(ctx, s.update.StackName); err != nil {
 		return err
 	}
+	if s.box, err = a.Sandbox.Box(s.update.Organization, a.shelf.rooms()); err != nil {
+		return local(err)
+	}
 	place := a.shelf.place(s.update.StackName, s.request.Bundle)
 	if err = s.use(ctx, place); err != nil {
 		return err
 	}
 	go a.shelf.tidy()
-	if s.dir, s.project, err = a.unpack(ctx, s.update.StackName, s.request.Bundle, place); err != nil {
+	if s.dir, s.project, err = a.unpack(ctx, s, place); err != nil {
 		return err
 	}
 	s.turns = newTurns(goalOf(s.update, s.base, s.request))
 	s.log = newOutputLog(a.Store, s.update, s.secretTexts())
 	s.host, err = pluginhost.New(pluginhost.Options{
 		RootDir: s.dir, Project: s.project, Config: s.config.plain(), Log: s.hear,
-		Env:     append(environment(s.request.Environment, a.Env), provider.StackVariable+"="+s.stackID),
+		Env:     append(append(environment(s.request.Environment, a.Env), provider.StackVariable+"="+s.stackID), s.box.Environment()...),
+		Box:     s.box,
 		Builtin: a.builtin(s),
 	})
 	if err != nil {
@@ -119,9 +124,9 @@ func (a *Activities) fill(ctx context.Context, s *session) error {
 }
 
 // builtin are the packages that are served in this process: the worker's own, and the engine's.
-func (a *Activities) builtin(s *session) map[string]func(environment []string) pulumirpc.ResourceProviderServer {
-	packages := map[string]func(environment []string) pulumirpc.ResourceProviderServer{
-		enginePackage: func([]string) pulumirpc.ResourceProviderServer { return &engineProvider{session: s} },
+func (a *Activities) builtin(s *session) map[string]func(process.Surroundings) pulumirpc.ResourceProviderServer {
+	packages := map[string]func(process.Surroundings) pulumirpc.ResourceProviderServer{
+		enginePackage: func(process.Surroundings) pulumirpc.ResourceProviderServer { return &engineProvider{session: s} },
 	}
 	for name, serve := range a.Builtin {
 		packages[name] = serve

@@ -26,8 +26,8 @@ func TestALostRunOfACommandIsSettledByItsReadCommand(t *testing.T) {
 	const runType = "deployctl:command:Run"
 	u := urn.New("dev", "test", "", runType, "run")
 	h := newHouse(t)
-	h.acts.Builtin = map[string]func([]string) pulumirpc.ResourceProviderServer{"deployctl": func(env []string) pulumirpc.ResourceProviderServer {
-		return provider.Server(provider.Package{Name: "deployctl", Version: "0.1.0", Modules: []provider.Module{command.Module(env)}})
+	h.acts.Builtin = map[string]func(process.Surroundings) pulumirpc.ResourceProviderServer{"deployctl": func(s process.Surroundings) pulumirpc.ResourceProviderServer {
+		return provider.Server(provider.Package{Name: "deployctl", Version: "0.1.0", Modules: []provider.Module{command.Module(s.Env, s.Box)}})
 	}}
 	h.claim(deployments.UpdateRequest{Kind: engine.KindDestroy})
 	made := filepath.Join(h.world, "made")
@@ -102,8 +102,8 @@ func (p visiblePart) Read(_ context.Context, l provider.Lookup[partIn, partIn]) 
 
 func TestALostConvergentCreateThatIsNotMadeAgainIsLookedFor(t *testing.T) {
 	h := newHouse(t)
-	h.acts.Builtin = map[string]func([]string) pulumirpc.ResourceProviderServer{"parts": func(env []string) pulumirpc.ResourceProviderServer {
-		return provider.Server(provider.Package{Name: "parts", Version: "0.1.0", Environment: env, Modules: []provider.Module{{Resources: []provider.Resource{
+	h.acts.Builtin = map[string]func(process.Surroundings) pulumirpc.ResourceProviderServer{"parts": func(s process.Surroundings) pulumirpc.ResourceProviderServer {
+		return provider.Server(provider.Package{Name: "parts", Version: "0.1.0", Environment: s.Env, Modules: []provider.Module{{Resources: []provider.Resource{
 			provider.NewResource[partIn, partIn]("parts:index:Blind", part{h.world}),
 			provider.NewResource[partIn, partIn]("parts:index:Visible", visiblePart{part{h.world}}),
 		}}}})
@@ -152,8 +152,8 @@ func TestALostConvergentCreateThatIsNotMadeAgainIsLookedFor(t *testing.T) {
 func TestPluginsAreToldWhichStackTheyWorkForWhateverItIsCalled(t *testing.T) {
 	h := newHouse(t)
 	var env []string
-	h.acts.Builtin = map[string]func([]string) pulumirpc.ResourceProviderServer{"deployctl": func(given []string) pulumirpc.ResourceProviderServer {
-		env = given
+	h.acts.Builtin = map[string]func(process.Surroundings) pulumirpc.ResourceProviderServer{"deployctl": func(s process.Surroundings) pulumirpc.ResourceProviderServer {
+		env = s.Env
 		return provider.Server(provider.Package{Name: "deployctl", Version: "0.1.0"})
 	}}
 	head, err := h.store.Head(t.Context(), testStack)
@@ -368,8 +368,8 @@ func (p silentPart) Read(ctx context.Context, _ provider.Lookup[partIn, partIn])
 func TestAForcedCancelEndsALookThatIsNotAnswered(t *testing.T) {
 	h := newHouse(t)
 	asked := make(chan struct{})
-	h.acts.Builtin = map[string]func([]string) pulumirpc.ResourceProviderServer{"parts": func(env []string) pulumirpc.ResourceProviderServer {
-		return provider.Server(provider.Package{Name: "parts", Version: "0.1.0", Environment: env, Modules: []provider.Module{{Resources: []provider.Resource{
+	h.acts.Builtin = map[string]func(process.Surroundings) pulumirpc.ResourceProviderServer{"parts": func(s process.Surroundings) pulumirpc.ResourceProviderServer {
+		return provider.Server(provider.Package{Name: "parts", Version: "0.1.0", Environment: s.Env, Modules: []provider.Module{{Resources: []provider.Resource{
 			provider.NewResource[partIn, partIn]("parts:index:Silent", silentPart{part{h.world}, asked}),
 		}}}})
 	}}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/sandbox"
 	"github.com/gofrs/flock"
 )
 
@@ -27,30 +28,39 @@ type shelf struct {
 	tidying sync.Mutex
 }
 
-// bundles is where the directories are.
-func (s *shelf) bundles() string { return filepath.Join(s.dir, "bundles") }
+// rooms is where each organization has a room: a directory that belongs to its sandbox, with all that its programs get to see.
+func (s *shelf) rooms() string { return filepath.Join(s.dir, "organizations") }
 
-// modules is where it is kept which bundles have installed what; see installDependencies.
-func (s *shelf) modules() string { return filepath.Join(s.dir, "modules") }
+// room is the room of an organization.
+func (s *shelf) room(organization string) string {
+	return filepath.Join(s.rooms(), sandbox.RoomName(organization))
+}
+
+// bundles is where the directories of bundles are in a room.
+func bundles(room string) string { return filepath.Join(room, sandbox.Bundles) }
+
+// modules is where it is kept which bundles of a room have installed what; see installDependencies.
+func modules(room string) string { return filepath.Join(room, sandbox.Modules) }
 
 // place is the directory of a stack's bundle. Bundles do not change, so there is one per stack and bundle.
 func (s *shelf) place(stack deployments.StackName, bundle string) string {
 	name := sha256.Sum256([]byte(stack.String() + "\x00" + bundle))
-	return filepath.Join(s.bundles(), hex.EncodeToString(name[:16]))
+	return filepath.Join(bundles(s.room(stack.Organization)), hex.EncodeToString(name[:16]))
 }
 
-// placeOf is the bundle's directory that a path is in; false when it is in none.
-func (s *shelf) placeOf(path string) (string, bool) {
-	rooms, err := filepath.EvalSymlinks(s.bundles())
+// placeOf is the directory of an organization's bundle that a path is in; false when it is in none.
+func (s *shelf) placeOf(organization, path string) (string, bool) {
+	places := bundles(s.room(organization))
+	real, err := filepath.EvalSymlinks(places)
 	if err != nil {
 		return "", false
 	}
-	rest, err := filepath.Rel(rooms, path)
+	rest, err := filepath.Rel(real, path)
 	if err != nil || !filepath.IsLocal(rest) {
 		return "", false
 	}
 	name, _, _ := strings.Cut(rest, string(filepath.Separator))
-	return filepath.Join(s.bundles(), name), true
+	return filepath.Join(places, name), true
 }
 
 // use keeps a bundle's directory, which need not be there yet, from being collected until the lock is closed.
@@ -70,13 +80,20 @@ func (s *shelf) use(ctx context.Context, place string) (*flock.Flock, error) {
 	return lock, nil
 }
 
+// beside is a file of this worker's own about a directory that belongs to a program: the program neither sees nor replaces it.
+func (s *shelf) beside(dir, suffix string) string {
+	name := sha256.Sum256([]byte(dir))
+	return filepath.Join(s.uses(), hex.EncodeToString(name[:16])+suffix)
+}
+
+func (s *shelf) uses() string { return filepath.Join(s.dir, "uses") }
+
 // lock is the lock of a bundle's directory. Some share one, so that their number is bounded and none is ever removed.
 func (s *shelf) lock(place string) (*flock.Flock, error) {
-	uses := filepath.Join(s.dir, "uses")
-	if err := os.MkdirAll(uses, 0o700); err != nil {
+	if err := os.MkdirAll(s.uses(), 0o700); err != nil {
 		return nil, local(err)
 	}
-	return flock.New(filepath.Join(uses, filepath.Base(place)[:2]), flock.SetPermissions(0o600)), nil
+	return flock.New(filepath.Join(s.uses(), filepath.Base(place)[:2]), flock.SetPermissions(0o600)), nil
 }
 
 // tidy collects, unless this process is at it.
@@ -90,9 +107,19 @@ func (s *shelf) tidy() {
 // collect removes the directories of bundles that nobody uses and nobody has begun to use for keepBundles, with what was
 // installed into them, and what interrupted processes have left. What cannot be removed stays until the next time.
 func (s *shelf) collect(now time.Time) {
-	entries, _ := os.ReadDir(s.bundles())
+	for _, former := range []string{"bundles", "modules"} { // where they were before organizations had rooms
+		_ = os.RemoveAll(filepath.Join(s.dir, former))
+	}
+	rooms, _ := os.ReadDir(s.rooms())
+	for _, r := range rooms {
+		s.collectIn(filepath.Join(s.rooms(), r.Name()), now)
+	}
+}
+
+func (s *shelf) collectIn(room string, now time.Time) {
+	entries, _ := os.ReadDir(bundles(room))
 	for _, e := range entries {
-		path := filepath.Join(s.bundles(), e.Name())
+		path := filepath.Join(bundles(room), e.Name())
 		info, err := e.Info()
 		switch {
 		case err != nil || now.Sub(info.ModTime()) < keepBundles:
@@ -102,9 +129,15 @@ func (s *shelf) collect(now time.Time) {
 			s.discard(path, now)
 		}
 	}
-	links, _ := os.ReadDir(s.modules())
+	left, _ := os.ReadDir(filepath.Join(room, "tmp"))
+	for _, e := range left { // what sessions of interrupted processes have left
+		if info, err := e.Info(); err == nil && now.Sub(info.ModTime()) >= keepBundles {
+			_ = os.RemoveAll(filepath.Join(room, "tmp", e.Name()))
+		}
+	}
+	links, _ := os.ReadDir(modules(room))
 	for _, l := range links {
-		path := filepath.Join(s.modules(), l.Name())
+		path := filepath.Join(modules(room), l.Name())
 		if _, err := os.Stat(path); err != nil {
 			_ = os.Remove(path) // what it leads to is gone
 		}
@@ -131,6 +164,6 @@ func (s *shelf) discard(place string, now time.Time) {
 	}
 	_ = os.RemoveAll(gone)
 	for _, beside := range []string{".installing", ".lock"} { // of a program in the bundle's own directory
-		_ = os.Remove(place + beside)
+		_ = os.Remove(s.beside(place, beside))
 	}
 }

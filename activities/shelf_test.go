@@ -44,7 +44,7 @@ func TestBundlesThatNobodyUsesAreRemovedAfterADay(t *testing.T) {
 	h := newHouse(t)
 	tomorrow := time.Now().Add(keepBundles + time.Hour)
 	first := h.shelve(scenarioProject("steps: []"), "first")
-	left := filepath.Join(h.acts.shelf.bundles(), ".unpacking-1")
+	left := filepath.Join(bundles(h.acts.shelf.room(testStack.Organization)), ".unpacking-1")
 	if err := os.Mkdir(left, 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +96,7 @@ func TestModulesThatAnotherBundleInstalledStayWhileTheyAreUsed(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.acts.shelf.collect(time.Now())
-	if entries, err := os.ReadDir(h.acts.shelf.modules()); err != nil || len(entries) != 0 {
+	if entries, err := os.ReadDir(modules(h.acts.shelf.room(testStack.Organization))); err != nil || len(entries) != 0 {
 		t.Errorf("links to what is gone: %v %v", entries, err)
 	}
 	installed(h.shelve(project, "second")) // by itself, this time

@@ -2,6 +2,7 @@
 package providers
 
 import (
+	"github.com/deployctl/deployctl/internal/sandbox"
 	"github.com/deployctl/deployctl/provider"
 	"github.com/deployctl/deployctl/providers/command"
 	"github.com/deployctl/deployctl/providers/s3"
@@ -16,6 +17,8 @@ type Defaults struct {
 	S3 s3.Config
 	// Environment, as KEY=VALUE, is the user's. Nil is that of this process: right for a plugin process; inside a service it must be given.
 	Environment []string
+	// Box is what commands are run in and files are read from, inside a service.
+	Box *sandbox.Box
 }
 
 // Package is the package deployctl. Each call returns one of its own, for one server.
@@ -25,6 +28,6 @@ func Package(d Defaults) provider.Package {
 		Description: "The first-party resources of deployctl: S3 buckets, objects and directories, and commands.",
 		Homepage:    "https://github.com/deployctl/deployctl",
 		Environment: d.Environment,
-		Modules:     []provider.Module{s3.Module(s3.Defaults{Config: d.S3, Environment: d.Environment}), command.Module(d.Environment)},
+		Modules:     []provider.Module{s3.Module(s3.Defaults{Config: d.S3, Environment: d.Environment, Box: d.Box}), command.Module(d.Environment, d.Box)},
 	}
 }

@@ -13,7 +13,9 @@ import (
 
 	"github.com/deployctl/deployctl/activities"
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/pluginhost/process"
 	"github.com/deployctl/deployctl/internal/runclient"
+	"github.com/deployctl/deployctl/internal/sandbox"
 	"github.com/deployctl/deployctl/statestore"
 	"github.com/deployctl/deployctl/workflows"
 )
@@ -26,8 +28,10 @@ type Options struct {
 	Gone []string
 	// Dir is where the files of programs are kept; empty means a temporary directory.
 	Dir string
+	// Sandbox keeps what is run for updates apart from this process and from each other; nil: nothing does.
+	Sandbox *sandbox.Policy
 	// Builtin are the packages that are served in this process, by name, with the environment of the update.
-	Builtin map[string]func(environment []string) pulumirpc.ResourceProviderServer
+	Builtin map[string]func(process.Surroundings) pulumirpc.ResourceProviderServer
 	// Retention is what is kept of stacks; nil: all. Collected, if not nil, is told what was removed.
 	Retention *statestore.Retention
 	Collected func(statestore.Collected)
@@ -61,18 +65,18 @@ func (c *Connection) Run(ctx context.Context, o Options) error {
 		o.Instance = uuid.NewString()
 	}
 	if o.Dir == "" {
-		dir, err := os.MkdirTemp("", "deployctl-worker-")
+		dir, remove, err := temporaryPlace(o.Sandbox.Mode())
 		if err != nil {
 			return deployments.Errorf(deployments.CodeUnavailable, "make a directory for programs: %w", err)
 		}
-		defer func() { _ = os.RemoveAll(dir) }()
+		defer remove()
 		o.Dir = dir
 	}
 	private := deployments.PrivateTaskQueue(o.Instance)
 	c.eager.serve(private)
 	acts := activities.New(activities.Options{
 		Store: c.Store, Runs: runclient.New(c.Client), Heart: c.Client, Worker: private, Dir: o.Dir,
-		Env: os.Environ(), Builtin: o.Builtin,
+		Env: os.Environ(), Builtin: o.Builtin, Sandbox: o.Sandbox,
 		Housekeeping: activities.Housekeeping{Retention: o.Retention, Collected: c.collected(o.Collected)},
 	})
 	defer func() {

@@ -128,6 +128,9 @@ func serveEmbedded(ctx context.Context, d *devCall, server *devserver.Server, co
 	if err != nil {
 		return err
 	}
+	if in.sandbox, err = openSandbox(d.settings, append(secretFiles(d.settings), server.Status.Home), server.Log); err != nil {
+		return err
+	}
 	if in.retention, err = retentionOf(d.settings); err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/devserver"
 	"github.com/deployctl/deployctl/internal/kms"
+	"github.com/deployctl/deployctl/internal/sandbox"
 	"github.com/deployctl/deployctl/internal/seal"
 	"github.com/deployctl/deployctl/internal/settings"
 	"github.com/deployctl/deployctl/statestore"
@@ -33,8 +34,10 @@ type infrastructure struct {
 	dir string
 	// embedded: the service is one user's own, on one machine.
 	embedded bool
-	metrics  *exporter
-	log      *slog.Logger
+	// sandbox is what a worker runs programs in.
+	sandbox *sandbox.Policy
+	metrics *exporter
+	log     *slog.Logger
 }
 
 type temporalSettings struct {

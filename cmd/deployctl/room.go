@@ -6,6 +6,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/grpcapi"
+	"github.com/deployctl/deployctl/internal/pluginhost/process"
 	"github.com/deployctl/deployctl/provider"
 	"github.com/deployctl/deployctl/providers"
 	"github.com/deployctl/deployctl/providers/s3"
@@ -35,7 +36,7 @@ func openRoom(ctx context.Context, in infrastructure) (*room, error) {
 		return nil, err
 	}
 	options := worker.Options{
-		Instance: in.instance, Gone: in.gone, Dir: in.dir, Builtin: builtin(in), Interceptors: in.metrics.work(),
+		Instance: in.instance, Gone: in.gone, Dir: in.dir, Sandbox: in.sandbox, Builtin: builtin(in), Interceptors: in.metrics.work(),
 		Retention: &in.retention, Collected: in.metrics.collected(),
 		Deployment: in.temporal.deployment,
 	}
@@ -59,14 +60,14 @@ func openRoom(ctx context.Context, in infrastructure) (*room, error) {
 
 // builtin are the packages that are served in the worker's own process. On the embedded service, buckets are made in its S3
 // server unless the user configures another.
-func builtin(in infrastructure) map[string]func(environment []string) pulumirpc.ResourceProviderServer {
+func builtin(in infrastructure) map[string]func(process.Surroundings) pulumirpc.ResourceProviderServer {
 	var own s3.Config
 	if in.embedded {
 		own = s3.Config{Endpoint: in.s3.endpoint, Region: in.s3.region, AccessKey: in.s3.accessKey, SecretKey: in.s3.secretKey}
 	}
-	return map[string]func(environment []string) pulumirpc.ResourceProviderServer{
-		"deployctl": func(environment []string) pulumirpc.ResourceProviderServer {
-			return provider.Server(providers.Package(providers.Defaults{S3: own, Environment: environment}))
+	return map[string]func(process.Surroundings) pulumirpc.ResourceProviderServer{
+		"deployctl": func(s process.Surroundings) pulumirpc.ResourceProviderServer {
+			return provider.Server(providers.Package(providers.Defaults{S3: own, Environment: s.Env, Box: s.Box}))
 		},
 	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"github.com/deployctl/deployctl/internal/pluginhost/process"
 	"os"
 	"testing"
 
@@ -11,7 +12,7 @@ import (
 
 func TestCommandsOfAnUpdateSeeItsEnvironmentAndNoneOfTheServices(t *testing.T) {
 	t.Setenv("SERVICE_SECRET", "hidden")
-	server := builtin(infrastructure{})["deployctl"]([]string{"PATH=" + os.Getenv("PATH"), "USERS=own"})
+	server := builtin(infrastructure{})["deployctl"](process.Surroundings{Env: []string{"PATH=" + os.Getenv("PATH"), "USERS=own"}})
 	c, stop, err := provider.Client(server)
 	if err != nil {
 		t.Fatal(err)

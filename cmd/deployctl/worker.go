@@ -24,6 +24,9 @@ func workerCommand(s *command.Surroundings) *cli.Command {
 				return err
 			}
 			defer in.metrics.close()
+			if in.sandbox, err = openSandbox(loaded, append(secretFiles(loaded), cloudFiles()...), in.log); err != nil {
+				return err
+			}
 			room, err := openRoom(ctx, in)
 			if err != nil {
 				return err

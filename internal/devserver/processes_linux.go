@@ -113,13 +113,31 @@ func describe(pid int) string {
 	return fmt.Sprintf("process %d (%s)", pid, command)
 }
 
-// hasOpen says whether the process still has the file open: that a process id, read from a file, is not somebody else by now.
-func hasOpen(pid int, file string) bool {
-	real, err := filepath.EvalSymlinks(file)
-	if err != nil {
+// hasLocked says whether the process holds the lock on the file: that a process id, read from a file, is not somebody else by now.
+// The service's files are open to nobody's eyes, but the kernel's table of locks is.
+func hasLocked(pid int, file string) bool {
+	var at syscall.Stat_t
+	if err := syscall.Stat(file, &at); err != nil {
 		return false
 	}
-	return holds(fmt.Sprintf("/proc/%d", pid), func(target string) bool { return target == real })
+	locks, err := os.ReadFile("/proc/locks")
+	if err != nil {
+		return true // nobody can tell
+	}
+	seen, some := false, false
+	for line := range strings.Lines(string(locks)) {
+		// 1: FLOCK ADVISORY WRITE PID MAJOR:MINOR:INODE START END
+		x := strings.Fields(line)
+		if len(x) < 6 || x[1] != "FLOCK" {
+			continue
+		}
+		this := strings.HasSuffix(x[5], fmt.Sprintf(":%d", at.Ino))
+		if this && x[4] == strconv.Itoa(pid) {
+			return true
+		}
+		seen, some = seen || this, some || x[4] == strconv.Itoa(pid)
+	}
+	return !seen && some // some file systems have other numbers there: then any lock of the process has to do
 }
 
 // tieToParent makes a child die with its parent, and puts it into a process group of its own so that a Ctrl-C on the terminal

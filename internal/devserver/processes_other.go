@@ -7,8 +7,8 @@ import "net"
 // portOwner names the process that listens on a port; only Linux tells.
 func portOwner(int) string { return "" }
 
-// hasOpen is always true here: only Linux tells which files a process has open.
-func hasOpen(int, string) bool { return true }
+// hasLocked is always true here: only Linux tells who holds a lock.
+func hasLocked(int, string) bool { return true }
 
 // strange is never true here: only Linux tells whose a connection is.
 func strange(net.Conn) bool { return false }

@@ -86,7 +86,7 @@ func (h home) readStatus() (Status, error) {
 		return s, err
 	}
 	// Between taking the lock and writing the file, the file may still be a dead predecessor's.
-	if !hasOpen(s.PID, filepath.Join(h.locks(), lockService)) {
+	if !hasLocked(s.PID, filepath.Join(h.locks(), lockService)) {
 		s = Status{State: Starting}
 	}
 	s.Home = string(h)

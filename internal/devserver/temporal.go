@@ -80,7 +80,7 @@ func (t *Temporal) start(ctx context.Context, h home, data data) error {
 	if err != nil {
 		return err
 	}
-	t.server, err = temporal.NewServer(
+	server, err := temporal.NewServer(
 		temporal.WithConfig(settings),
 		temporal.ForServices(temporal.DefaultServices),
 		temporal.WithStaticHosts(hosts),
@@ -94,6 +94,7 @@ func (t *Temporal) start(ctx context.Context, h home, data data) error {
 	if err != nil {
 		return fmt.Errorf("set up the Temporal server: %w", err)
 	}
+	t.server = server
 	if err := t.server.Start(); err != nil {
 		return fmt.Errorf("start the Temporal server (see %s): %w", t.log.path, err)
 	}

@@ -63,7 +63,7 @@ func (g golang) build(ctx context.Context, info *pulumirpc.ProgramInfo, out outp
 	if entry == "" {
 		entry = "."
 	}
-	home, err := binaryHome(dir, entry)
+	home, err := g.binaryHome(dir, entry)
 	if err != nil {
 		return "", err
 	}
@@ -75,7 +75,7 @@ func (g golang) build(ctx context.Context, info *pulumirpc.ProgramInfo, out outp
 		binary = filepath.Join(info.GetRootDirectory(), binary)
 	}
 	lock := flock.New(filepath.Join(home, "lock"), flock.SetPermissions(0o600))
-	if _, err := lock.TryLockContext(ctx, lockRetry); err != nil {
+	if err := g.tools.box.Do(func() error { _, err := lock.TryLockContext(ctx, lockRetry); return err }); err != nil {
 		return "", fmt.Errorf("waiting for another build of the program: %w", err)
 	}
 	defer func() { _ = lock.Close() }() // which frees it
@@ -89,8 +89,16 @@ func (g golang) build(ctx context.Context, info *pulumirpc.ProgramInfo, out outp
 }
 
 // binaryHome is where the binary of a program is kept. Those of programs not run for long are removed on the way.
-func binaryHome(dir, entry string) (string, error) {
-	cache, err := os.UserCacheDir()
+func (g golang) binaryHome(dir, entry string) (home string, err error) {
+	err = g.tools.box.Do(func() error {
+		home, err = g.makeBinaryHome(dir, entry)
+		return err
+	})
+	return home, err
+}
+
+func (g golang) makeBinaryHome(dir, entry string) (string, error) {
+	cache, err := g.tools.box.Cache()
 	if err != nil {
 		cache = os.TempDir()
 	}

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/deployctl/deployctl/internal/pluginhost/process"
+	"github.com/deployctl/deployctl/internal/sandbox"
 	pulumirpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -28,6 +29,7 @@ type Options struct {
 	Engine         string            // address of the Engine service, given to programs
 	Env            []string          // the whole environment of programs and tools, as KEY=value
 	Stdout, Stderr func(line string) // receive what programs write
+	Box            *sandbox.Box      // what programs and tools are started in; nil for none
 }
 
 // language is what the hosts of different languages do differently. Commands run in the returned directory, with the
@@ -50,7 +52,7 @@ type output struct{ stdout, stderr func(line string) }
 
 // New makes the host of a runtime, if there is one: "nodejs" or "go".
 func New(runtime string, opts Options) (pulumirpc.LanguageRuntimeServer, bool) {
-	t := tools{env: opts.Env}
+	t := tools{env: opts.Env, box: opts.Box}
 	switch runtime {
 	case "nodejs":
 		return &server{opts: opts, tools: t, lang: node{tools: t, engine: opts.Engine}}, true

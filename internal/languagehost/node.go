@@ -54,7 +54,7 @@ func NeedsInstall(runtime, dir string) bool {
 // DynamicProvider is the command of the provider whose resources are implemented in the Node program in dir: node with a
 // script. Its further argument is the address of the engine.
 func DynamicProvider(dir string, env []string) (path, script string, err error) {
-	if path, err = (tools{env}).look("node", "dynamic providers"); err != nil {
+	if path, err = (tools{env: env}).look("node", "dynamic providers"); err != nil {
 		return "", "", err
 	}
 	script, err = sdkModule(dir, "dynamic-provider")

@@ -9,16 +9,21 @@ import (
 	"sync"
 
 	"github.com/deployctl/deployctl/internal/pluginhost/process"
+	"github.com/deployctl/deployctl/internal/sandbox"
 	pulumirpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
 )
 
-// tools runs commands with an environment that need not be ours.
-type tools struct{ env []string }
+// tools runs commands with an environment that need not be ours, in a sandbox if there is one.
+type tools struct {
+	env []string
+	box *sandbox.Box
+}
 
 // run runs a command to its end, which comes at once, for its whole process group, when the context ends. The command's
 // Env is added to that of the tools.
 func (t tools) run(ctx context.Context, c process.Command) (process.Exit, error) {
 	c.Env = append(append([]string(nil), t.env...), c.Env...)
+	c.Box = t.box
 	p, err := process.Start(c)
 	if err != nil {
 		return process.Exit{}, err

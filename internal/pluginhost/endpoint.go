@@ -2,6 +2,7 @@ package pluginhost
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"path/filepath"
@@ -11,13 +12,17 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/deployctl/deployctl/internal/doors"
 	"github.com/deployctl/deployctl/internal/pluginhost/process"
 	"github.com/deployctl/deployctl/internal/recovery"
+	"github.com/deployctl/deployctl/internal/sandbox"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/diag"
+	pulumirpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/test/bufconn"
+	"google.golang.org/protobuf/types/known/emptypb"
 )
 
 // endpoint is a running plugin: a connection, and a process or a server in this process behind it.
@@ -45,6 +50,7 @@ type launchSpec struct {
 	args   []string
 	dir    string
 	env    []string
+	box    *sandbox.Box
 	output func(diag.Severity, string) // Info for stdout, Infoerr for stderr
 }
 
@@ -57,7 +63,7 @@ func launch(ctx context.Context, spec launchSpec) (*endpoint, error) {
 	first := make(chan string, 1)
 	listening := sync.Once{}
 	proc, err := process.Start(process.Command{
-		Path: spec.path, Args: spec.args, Dir: spec.dir, Env: spec.env,
+		Path: spec.path, Args: spec.args, Dir: spec.dir, Env: spec.env, Box: spec.box,
 		Stdout: func(line string) {
 			said := false
 			listening.Do(func() { first <- line; said = true })
@@ -75,7 +81,7 @@ func launch(ctx context.Context, spec launchSpec) (*endpoint, error) {
 	e.shutdown = proc.Stop
 	go func() { <-proc.Ended(); close(e.died) }()
 
-	if err := e.connect(ctx, first); err != nil {
+	if err := e.connect(ctx, first, spec.box); err != nil {
 		proc.Kill()
 		return nil, fmt.Errorf("starting %s (%s): %w%s", spec.name, filepath.Base(spec.path), err, e.tail.text())
 	}
@@ -87,7 +93,7 @@ func launch(ctx context.Context, spec launchSpec) (*endpoint, error) {
 }
 
 // connect waits for the line that names the port, then for the connection.
-func (e *endpoint) connect(ctx context.Context, first <-chan string) error {
+func (e *endpoint) connect(ctx context.Context, first <-chan string, box *sandbox.Box) error {
 	var line string
 	select {
 	case line = <-first:
@@ -104,7 +110,73 @@ func (e *endpoint) connect(ctx context.Context, first <-chan string) error {
 	if err != nil || port == 0 {
 		return fmt.Errorf("its first line of output must be the port that it listens on, and is %q", line)
 	}
-	return e.dial(ctx, "passthrough:///127.0.0.1:"+strconv.FormatUint(port, 10))
+	door := &door{box: box, port: uint16(port)}
+	if err := e.dial(ctx, "passthrough:///plugin", grpc.WithContextDialer(door.dial), grpc.WithIdleTimeout(0)); err != nil {
+		return errors.Join(err, door.refused())
+	}
+	if door.closed() {
+		go e.keepConnected()
+	}
+	return nil
+}
+
+// door is the way to a plugin, which is closed once we are connected: there is one connection, and no other.
+type door struct {
+	box  *sandbox.Box
+	port uint16
+
+	mu     sync.Mutex
+	sealed bool
+	err    error // why it must not be used
+}
+
+func (d *door) dial(ctx context.Context, _ string) (net.Conn, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.sealed {
+		return nil, errors.New("the connection to it broke, and there is only one")
+	}
+	if d.err != nil {
+		return nil, d.err
+	}
+	conn, sealed, err := doors.Dial(ctx, d.box, d.port)
+	d.sealed = sealed
+	if errors.As(err, new(*doors.StrangerError)) {
+		d.err = err
+	}
+	return conn, err
+}
+
+func (d *door) closed() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.sealed
+}
+
+func (d *door) refused() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.err
+}
+
+// callPause is less than the time after which any server hangs up on a client that asks for nothing.
+const callPause = time.Minute
+
+// keepConnected asks the plugin for something now and then, so that it does not hang up: there is no second connection.
+func (e *endpoint) keepConnected() {
+	tick := time.NewTicker(callPause)
+	defer tick.Stop()
+	client := pulumirpc.NewResourceProviderClient(e.conn)
+	for {
+		select {
+		case <-e.died:
+			return
+		case <-tick.C:
+			ctx, cancel := context.WithTimeout(context.Background(), callPause)
+			_, _ = client.GetPluginInfo(ctx, &emptypb.Empty{}) // any answer will do
+			cancel()
+		}
+	}
 }
 
 // dial connects and waits until the other side can take calls.

@@ -18,6 +18,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/deployctl/deployctl/internal/doors"
+	"github.com/deployctl/deployctl/internal/pluginhost/process"
+	"github.com/deployctl/deployctl/internal/sandbox"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/diag"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/workspace"
 	pulumirpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
 	codegenrpc "github.com/pulumi/pulumi/sdk/v3/proto/go/codegen"
@@ -43,9 +47,10 @@ type Options struct {
 	Env        []string           // the whole environment of plugins and program, as KEY=value
 	Config     map[string]string  // the stack's configuration in plain text, by "namespace:key"
 	Log        func(Message)      // receives everything said by plugins and program, from many goroutines
-	// Builtin are the packages that this process serves itself; each call makes one provider, with the environment that its process
-	// would have.
-	Builtin map[string]func(environment []string) pulumirpc.ResourceProviderServer
+	// Box is what every process of the update is started in; nil: they are started as they are.
+	Box *sandbox.Box
+	// Builtin are the packages that this process serves itself; each call makes one provider, with what its process would have.
+	Builtin map[string]func(process.Surroundings) pulumirpc.ResourceProviderServer
 }
 
 // Host runs the plugins of one update. Its methods may be called from any goroutine. Close it.
@@ -66,6 +71,7 @@ type Host struct {
 	providers map[providerKey]*providerSlot
 	languages []*Language
 	schemas   schemaCache
+	refusal   sync.Once // is told
 }
 
 // New makes a Host and serves, on one loopback address, what plugins and programs call back: Engine, Loader and Mapper.
@@ -78,6 +84,9 @@ func New(opts Options) (*Host, error) {
 	opts.RootDir = root
 	if opts.Log == nil {
 		opts.Log = func(Message) {}
+	}
+	if opts.Box == nil {
+		opts.Box = sandbox.Open()
 	}
 	prog, err := findProgram(root, opts.Project)
 	if err != nil {
@@ -99,7 +108,7 @@ func New(opts Options) (*Host, error) {
 }
 
 func (h *Host) serve() error {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := h.Listen()
 	if err != nil {
 		return err
 	}
@@ -111,6 +120,15 @@ func (h *Host) serve() error {
 	codegenrpc.RegisterMapperServer(h.server, mapperServer{})
 	go func() { _ = h.server.Serve(listener) }() // ends by Stop
 	return nil
+}
+
+// Listen listens on a loopback address for the processes of the update, and for nobody else.
+func (h *Host) Listen() (net.Listener, error) {
+	return doors.Listen(h.opts.Box, func(net.Addr) { h.refusal.Do(h.tellRefusal) })
+}
+
+func (h *Host) tellRefusal() {
+	h.opts.Log(Message{Severity: diag.Warning, Text: "A process that is none of this update's has connected to a port of its engine, and was refused."})
 }
 
 // Address is where the Engine, Loader and Mapper services are, as host:port.

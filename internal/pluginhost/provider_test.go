@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/deployctl/deployctl/internal/pluginhost/process"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/diag"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
@@ -243,7 +244,7 @@ func TestABuiltInProviderLearnsWhereTheProgramIsAndWhatItMayAnswer(t *testing.T)
 	}
 	h := open(t, Options{
 		RootDir: root, Project: &workspace.Project{Name: "web", Main: "program"},
-		Builtin: map[string]func([]string) pulumirpc.ResourceProviderServer{"deployctl": func([]string) pulumirpc.ResourceProviderServer { return served }},
+		Builtin: map[string]func(process.Surroundings) pulumirpc.ResourceProviderServer{"deployctl": func(process.Surroundings) pulumirpc.ResourceProviderServer { return served }},
 	})
 	configured(t, h, "deployctl", "a")
 	if dir := served.shaken.GetProgramDirectory(); dir != filepath.Join(root, "program") {
@@ -262,8 +263,8 @@ func TestABuiltInProviderHasTheEnvironmentOfTheUpdateAndNoneOfOurs(t *testing.T)
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []string
-			h := open(t, Options{Env: c.given, Builtin: map[string]func([]string) pulumirpc.ResourceProviderServer{
-				"deployctl": func(env []string) pulumirpc.ResourceProviderServer { got = env; return &tiny{shakes: true} },
+			h := open(t, Options{Env: c.given, Builtin: map[string]func(process.Surroundings) pulumirpc.ResourceProviderServer{
+				"deployctl": func(s process.Surroundings) pulumirpc.ResourceProviderServer { got = s.Env; return &tiny{shakes: true} },
 			}})
 			if _, err := h.Provider(t.Context(), Package{Name: "deployctl", Env: map[string]string{"TOKEN": "RENAMED"}}, "a"); err != nil {
 				t.Fatal(err)
@@ -276,8 +277,8 @@ func TestABuiltInProviderHasTheEnvironmentOfTheUpdateAndNoneOfOurs(t *testing.T)
 }
 
 func TestABuiltInProviderNeedsNoProcess(t *testing.T) {
-	h := open(t, Options{Builtin: map[string]func([]string) pulumirpc.ResourceProviderServer{
-		"deployctl": func([]string) pulumirpc.ResourceProviderServer { return &tiny{shakes: true} },
+	h := open(t, Options{Builtin: map[string]func(process.Surroundings) pulumirpc.ResourceProviderServer{
+		"deployctl": func(process.Surroundings) pulumirpc.ResourceProviderServer { return &tiny{shakes: true} },
 	}})
 	if schema, err := h.schema(t.Context(), Package{Name: "deployctl"}); err != nil || len(schema) == 0 {
 		t.Errorf("schema %s %v", schema, err)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/blang/semver"
 	"github.com/deployctl/deployctl/internal/languagehost"
+	"github.com/deployctl/deployctl/internal/pluginhost/process"
 	"github.com/deployctl/deployctl/internal/recovery"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/diag"
@@ -147,11 +148,11 @@ func (h *Host) startProvider(pkg Package) (*Provider, error) {
 // serves, where it would run.
 func (h *Host) providerEndpoint(pkg Package) (*endpoint, string, error) {
 	if serve, ok := h.opts.Builtin[pkg.Name]; ok {
-		p := serve(h.providerEnv(pkg))
+		p := serve(process.Surroundings{Env: h.providerEnv(pkg), Box: h.opts.Box})
 		e, err := embed("provider "+pkg.Name, func(s *grpc.Server) { pulumirpc.RegisterResourceProviderServer(s, p) })
 		return e, h.program.dir, err
 	}
-	spec := launchSpec{name: "provider " + pkg.Name, dir: h.program.dir, env: h.providerEnv(pkg)}
+	spec := launchSpec{name: "provider " + pkg.Name, dir: h.program.dir, env: h.providerEnv(pkg), box: h.opts.Box}
 	path, err := h.finder.find(apitype.ResourcePlugin, pkg.Name, pkg.Version)
 	spec.path, spec.args = path, []string{h.address}
 	dynamic := pkg.Name == nodeDynamicProvider || pkg.Name == pythonDynamicProvider

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 
 	"github.com/deployctl/deployctl/deployments"
@@ -75,6 +76,11 @@ func Load(s Sources) (Settings, error) {
 			v.Source = "default"
 		}
 		if text, ok := file[d.Key]; ok {
+			if d.Secret {
+				if err := private(s.File); err != nil {
+					return Settings{}, err
+				}
+			}
 			v.Text, v.Source = text, s.File
 		}
 		if text := s.Variable(d.Key.Variable()); text != "" {
@@ -122,7 +128,20 @@ func (s Settings) Secret(k Key) (string, error) {
 	if err != nil {
 		return "", deployments.Errorf(deployments.CodeInvalid, "cannot read %s (set by %s): %w", k+"-file", s.Source(k+"-file"), err)
 	}
+	if err := private(path); err != nil {
+		return "", err
+	}
 	return strings.TrimSpace(string(text)), nil
+}
+
+// private is an error if everybody may read or write a file with a secret. Its group may: that is how secrets are handed to a
+// service that runs as another user than the one who owns them.
+func private(path string) error {
+	info, err := os.Stat(path)
+	if err != nil || runtime.GOOS == "windows" || info.Mode().Perm()&0o006 == 0 {
+		return err
+	}
+	return deployments.Errorf(deployments.CodeInvalid, "%s holds a secret, and every user of this machine can read or write it: chmod o-rw %s", path, path)
 }
 
 // readFile flattens the configuration file. Keys that are not settings are errors: a typing mistake must not be silent.

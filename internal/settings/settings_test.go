@@ -65,6 +65,31 @@ func TestASecretMayBeInAFileOfItsOwn(t *testing.T) {
 	}
 }
 
+func TestASecretThatEverybodyCanReadIsRefused(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "key")
+	for mode, refused := range map[os.FileMode]bool{0o600: false, 0o640: false, 0o644: true, 0o602: true} {
+		if err := os.WriteFile(path, []byte("hidden\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(path, mode); err != nil {
+			t.Fatal(err)
+		}
+		s, err := load(t, "key-file: "+path, nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Secret(Master); (err != nil) != refused {
+			t.Errorf("mode %o: %v", mode, err)
+		}
+		if err := os.WriteFile(path, []byte("key: hidden\n"), mode); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Load(Sources{Variable: os.Getenv, File: path, Named: true}); (err != nil) != refused {
+			t.Errorf("a configuration file with a secret in it, mode %o: %v", mode, err)
+		}
+	}
+}
+
 func TestAMistypedSettingIsAnErrorThatNamesIt(t *testing.T) {
 	_, err := load(t, "temporal:\n  place: x:1\n", nil, nil)
 	if deployments.CodeOf(err) != deployments.CodeInvalid || !strings.Contains(err.Error(), `"temporal.place"`) {

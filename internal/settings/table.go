@@ -35,6 +35,14 @@ const (
 	S3SecretKey     Key = "s3.secret-access-key"
 	S3SecretKeyFile Key = "s3.secret-access-key-file"
 
+	SandboxMode      Key = "sandbox.mode"
+	SandboxRunAs     Key = "sandbox.run-as"
+	SandboxMemory    Key = "sandbox.memory"
+	SandboxProcesses Key = "sandbox.processes"
+	SandboxFiles     Key = "sandbox.open-files"
+	SandboxFileSize  Key = "sandbox.file-size"
+	SandboxCPU       Key = "sandbox.cpu-time"
+
 	RetentionVersions Key = "retention.versions"
 	RetentionDays     Key = "retention.days"
 	RetentionAudit    Key = "retention.audit-days"
@@ -94,6 +102,14 @@ var Table = []Definition{
 	{S3AccessKey, ForService, "", false, "access key id; not set: the AWS SDK's usual places are searched"},
 	{S3SecretKey, ForService, "", true, "secret access key"},
 	{S3SecretKeyFile, ForService, "", false, "file that holds the secret access key"},
+
+	{SandboxMode, ForService, "auto", false, "how programs and plugins are kept apart from the worker: auto, run-as, namespace or off"},
+	{SandboxRunAs, ForService, "", false, "USER that programs and plugins run as, or FIRST-LAST: user ids of which each organization gets one"},
+	{SandboxMemory, ForService, "8GiB", false, "private memory that a process of a program may have, or none for no limit"},
+	{SandboxProcesses, ForService, "16384", false, "processes and threads that a program's user or namespace may have, or none"},
+	{SandboxFiles, ForService, "65536", false, "files that a process of a program may have open, or none"},
+	{SandboxFileSize, ForService, "64GiB", false, "size of a file that a process of a program may write, or none"},
+	{SandboxCPU, ForService, "24h", false, "processor time that a process of a program may use, or none"},
 
 	{RetentionVersions, ForService, "100", false, "how many of a stack's latest versions are kept, whatever their age"},
 	{RetentionDays, ForService, "30", false, "how many days everything of a stack is kept"},

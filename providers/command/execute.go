@@ -83,7 +83,10 @@ func (r *Run) execute(ctx context.Context, c call) (RunOut, error) {
 	defer group.release()
 	group.take(cmd)
 
-	err = cmd.Run()
+	if err = r.start(cmd); err == nil {
+		err = cmd.Wait()
+		r.box.Ended(cmd.Process.Pid)
+	}
 	if ctx.Err() != nil {
 		group.kill()
 		return RunOut{}, fmt.Errorf("the command was stopped: %w", ctx.Err())
@@ -97,6 +100,15 @@ func (r *Run) execute(ctx context.Context, c call) (RunOut, error) {
 		return out, fmt.Errorf("the command could not be run: %w", err)
 	}
 	return out, nil
+}
+
+// start starts a command in the box.
+func (r *Run) start(cmd *exec.Cmd) error {
+	launch, err := r.box.Prepare(cmd)
+	if err != nil {
+		return err
+	}
+	return launch.Started(cmd, cmd.Start())
 }
 
 func interpreter(given []string) []string {

@@ -45,7 +45,7 @@ func argv(args ...string) resource.PropertyValue {
 // server serves commands as a worker does.
 func server() pulumirpc.ResourceProviderServer {
 	return provider.Server(provider.Package{Name: "deployctl", Version: "0.0.1", Modules: []provider.Module{
-		command.Module([]string{"PATH=" + os.Getenv("PATH"), "GIVEN=yes"})}})
+		command.Module([]string{"PATH=" + os.Getenv("PATH"), "GIVEN=yes"}, nil)}})
 }
 
 // TestMain makes the test binary a worker that runs a command, when it is called so.

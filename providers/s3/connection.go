@@ -22,6 +22,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/deployctl/deployctl/internal/sandbox"
 	"github.com/deployctl/deployctl/provider"
 )
 
@@ -43,11 +44,13 @@ type Defaults struct {
 	// looked up for what is still missing. Nil is this process's environment and whatever else the AWS SDK consults, which is
 	// right for a plugin process and wrong inside a service, whose credentials are not the user's.
 	Environment []string
+	// Box says which files may be read, inside a service.
+	Box *sandbox.Box
 }
 
 // Module is the s3 module.
 func Module(d Defaults) provider.Module {
-	conn := &connection{}
+	conn := &connection{box: d.Box}
 	return provider.Module{
 		Config: provider.Configured(func(ctx context.Context, c Config) error {
 			if c == (Config{}) {
@@ -65,6 +68,7 @@ func Module(d Defaults) provider.Module {
 
 // connection is the client that the last Configure made.
 type connection struct {
+	box    *sandbox.Box
 	mu     sync.Mutex
 	opened *opened
 }

@@ -6,11 +6,12 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"os"
+	"net/url"
 	"path"
 	"path/filepath"
 	"strings"
 
+	"github.com/deployctl/deployctl/internal/sandbox"
 	"github.com/deployctl/deployctl/provider"
 )
 
@@ -22,14 +23,20 @@ type content struct {
 }
 
 // open opens the content. Files are streamed; text and what comes from a URL is held in memory.
-func open(ctx context.Context, in ObjectIn) (*content, error) {
+func open(ctx context.Context, box *sandbox.Box, in ObjectIn) (*content, error) {
 	switch {
 	case in.Content != nil:
 		return inMemory([]byte(*in.Content)), nil
 	case in.Source == nil:
 		return nil, errors.New("there is none")
 	case in.Source.IsPath():
-		return openFile(ctx, in.Source.Path)
+		return openFile(ctx, box, in.Source.Path)
+	case strings.HasPrefix(in.Source.URI, "file:"):
+		at, err := url.Parse(in.Source.URI)
+		if err != nil {
+			return nil, err
+		}
+		return openFile(ctx, box, at.Path)
 	}
 	data, err := in.Source.Bytes()
 	if err != nil {
@@ -42,11 +49,11 @@ func inMemory(data []byte) *content {
 	return &content{reader: bytes.NewReader(data), size: int64(len(data)), close: func() {}}
 }
 
-func openFile(ctx context.Context, name string) (*content, error) {
+func openFile(ctx context.Context, box *sandbox.Box, name string) (*content, error) {
 	if !filepath.IsAbs(name) {
 		name = filepath.Join(provider.ProgramDir(ctx), name)
 	}
-	file, err := os.Open(name)
+	file, err := box.Open(name)
 	if err != nil {
 		return nil, err
 	}

@@ -56,7 +56,7 @@ func (d *Directory) Construct(ctx context.Context, c *provider.Construction, in 
 	if !filepath.IsAbs(root) {
 		root = filepath.Join(provider.ProgramDir(ctx), root)
 	}
-	files, err := list(root)
+	files, err := d.list(root)
 	if err != nil {
 		return DirectoryOut{}, fmt.Errorf("source of %s: %w", c.Name, err)
 	}
@@ -111,6 +111,20 @@ func (in DirectoryIn) children(name string, files []string) ([]provider.Child, e
 	}
 	add(in.Index, resource.PropertyMap{"content": resource.NewProperty(page)})
 	return children, nil
+}
+
+// list lists what the program itself could list.
+func (d *Directory) list(root string) (files []string, err error) {
+	directory, err := d.conn.box.Open(root)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = directory.Close() }()
+	err = d.conn.box.Do(func() error {
+		files, err = list(root)
+		return err
+	})
+	return files, err
 }
 
 // list returns the files below a directory as slash-separated paths, sorted.

@@ -10,6 +10,8 @@ import (
 	"os/exec"
 	"sync"
 	"time"
+
+	"github.com/deployctl/deployctl/internal/sandbox"
 )
 
 // drainTime bounds how long the output of a process that has ended is still read: a grandchild that escaped the group
@@ -26,6 +28,14 @@ type Command struct {
 	Env    []string
 	Stdout func(line string)
 	Stderr func(line string)
+	// Box is the sandbox that it is started in; nil for none.
+	Box *sandbox.Box
+}
+
+// Surroundings are what every process of an update gets.
+type Surroundings struct {
+	Env []string     // as KEY=value
+	Box *sandbox.Box // nil: none
 }
 
 // Exit is how a process ended.
@@ -45,6 +55,7 @@ func (e Exit) String() string {
 // Process is a running child. Its methods may be called from any goroutine, any number of times.
 type Process struct {
 	cmd   *exec.Cmd
+	box   *sandbox.Box
 	stdin io.Closer
 	ended chan struct{}
 	done  chan struct{}
@@ -68,8 +79,12 @@ func Start(c Command) (*Process, error) {
 	if cmd.Stdout, err = streams.open(c.Stdout); err == nil {
 		cmd.Stderr, err = streams.open(c.Stderr)
 	}
+	var launch *sandbox.Launch
 	if err == nil {
-		err = startProcess(cmd)
+		launch, err = c.Box.Prepare(cmd)
+	}
+	if err == nil {
+		err = launch.Started(cmd, startProcess(cmd))
 	}
 	streams.started()
 	if err != nil {
@@ -77,7 +92,7 @@ func Start(c Command) (*Process, error) {
 		return nil, errors.Join(err, stdin.Close())
 	}
 
-	p := &Process{cmd: cmd, stdin: stdin, ended: make(chan struct{}), done: make(chan struct{})}
+	p := &Process{cmd: cmd, box: c.Box, stdin: stdin, ended: make(chan struct{}), done: make(chan struct{})}
 	go p.wait(&streams)
 	return p, nil
 }
@@ -85,6 +100,7 @@ func Start(c Command) (*Process, error) {
 // wait reaps the process, ends what is left of its group, and lets the rest of its output through.
 func (p *Process) wait(streams *pipes) {
 	_ = p.cmd.Wait() // how it ended is in ProcessState
+	p.box.Ended(p.Pid())
 	p.exit = exitOf(p.cmd.ProcessState)
 	close(p.ended)
 	killGroup(p.cmd.Process)

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"log/slog"
+	"os"
+	"path/filepath"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/devserver"
+	"github.com/deployctl/deployctl/internal/sandbox"
+	"github.com/deployctl/deployctl/internal/settings"
+)
+
+// openSandbox makes the sandbox that the settings ask for, in which the files to hide are not seen. What falls short of it is
+// logged, once.
+func openSandbox(s settings.Settings, hide []string, log *slog.Logger) (*sandbox.Policy, error) {
+	limits, err := limitsOf(s)
+	if err != nil {
+		return nil, err
+	}
+	state, err := devserver.DefaultHome()
+	if err != nil {
+		return nil, err
+	}
+	policy, warning, err := sandbox.New(sandbox.Options{
+		Mode: sandbox.Mode(s.Get(settings.SandboxMode)), RunAs: s.Get(settings.SandboxRunAs),
+		Record: filepath.Join(filepath.Dir(state), "deployctl-worker", "users.json"), Hide: hide, Limits: limits,
+	})
+	if err != nil {
+		return nil, deployments.Errorf(deployments.CodeInvalid, "%w", err)
+	}
+	if warning != "" {
+		log.Warn(warning)
+	}
+	return policy, nil
+}
+
+// limitsOf reads what processes of a program may use.
+func limitsOf(s settings.Settings) (sandbox.Limits, error) {
+	var limits sandbox.Limits
+	for _, limit := range []struct {
+		key   settings.Key
+		value *uint64
+		parse func(string) (uint64, error)
+	}{
+		{settings.SandboxMemory, &limits.Memory, sandbox.ParseSize},
+		{settings.SandboxProcesses, &limits.Processes, sandbox.ParseCount},
+		{settings.SandboxFiles, &limits.Files, sandbox.ParseCount},
+		{settings.SandboxFileSize, &limits.FileSize, sandbox.ParseSize},
+		{settings.SandboxCPU, &limits.CPU, sandbox.ParseTime},
+	} {
+		n, err := limit.parse(s.Get(limit.key))
+		if err != nil {
+			return limits, deployments.Errorf(deployments.CodeInvalid, "%s (set by %s): %w", limit.key, s.Source(limit.key), err)
+		}
+		*limit.value = n
+	}
+	return limits, nil
+}
+
+// secretFiles are the files with secrets of a service that stands on these settings.
+func secretFiles(s settings.Settings) []string {
+	files := []string{s.File()}
+	for _, key := range []settings.Key{
+		settings.MasterF, settings.TokenFile, settings.TemporalAPIKeyFile, settings.TemporalTLSKey, settings.S3SecretKeyFile, settings.TLSKey,
+	} {
+		if path := s.Get(key); path != "" {
+			files = append(files, path)
+		}
+	}
+	return files
+}
+
+// cloudFiles are where the AWS SDK, and those of key services, look for this process's own credentials.
+func cloudFiles() []string {
+	var files []string
+	for _, variable := range []string{
+		"AWS_SHARED_CREDENTIALS_FILE", "AWS_CONFIG_FILE", "AWS_WEB_IDENTITY_TOKEN_FILE", "GOOGLE_APPLICATION_CREDENTIALS",
+	} {
+		if path := os.Getenv(variable); path != "" {
+			files = append(files, path)
+		}
+	}
+	if home, err := os.UserHomeDir(); err == nil {
+		files = append(files, filepath.Join(home, ".aws"))
+	}
+	return files
+}

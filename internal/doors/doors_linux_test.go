@@ -1,0 +1,227 @@
+package doors
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// household is a fixed one.
+type household []int
+
+func (household) UID() int           { return os.Geteuid() }
+func (h household) Processes() []int { return h }
+
+// TestMain makes the test binary a process that connects, or listens, when it is started as one.
+func TestMain(m *testing.M) {
+	address := os.Getenv("DOORS_TEST_KNOCK")
+	switch {
+	case address == "listen":
+		listen()
+	case address != "":
+		fmt.Println(knock(address))
+	default:
+		os.Exit(m.Run())
+	}
+}
+
+// listen is a plugin: it says where it listens, and hello to each who connects.
+func listen() {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(listener.Addr().(*net.TCPAddr).Port)
+	for {
+		conn, err := listener.Accept()
+		if err != nil {
+			return
+		}
+		_, _ = conn.Write([]byte("hello\n")) // it may be gone
+	}
+}
+
+// knock is what somebody hears who connects: "hello", or nothing.
+func knock(address string) string {
+	conn, err := net.DialTimeout("tcp", address, 2e9)
+	if err != nil {
+		return ""
+	}
+	defer func() { _ = conn.Close() }()
+	line, _ := bufio.NewReader(conn).ReadString('\n')
+	return strings.TrimSpace(line)
+}
+
+// process is this binary in another role, as another user if uid is not 0.
+func process(t *testing.T, role string, uid uint32, wrapper ...string) *exec.Cmd {
+	t.Helper()
+	if uid != 0 && os.Geteuid() != 0 {
+		t.Skip("only root can play another user")
+	}
+	cmd := exec.Command("/proc/self/exe")
+	if len(wrapper) > 0 {
+		self, err := os.Executable()
+		if err != nil {
+			t.Fatal(err)
+		}
+		cmd = exec.Command(wrapper[0], append(wrapper[1:], self)...)
+	}
+	cmd.Env = append(os.Environ(), "DOORS_TEST_KNOCK="+role)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if uid != 0 {
+		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uid, Gid: uid}
+	}
+	return cmd
+}
+
+// heard starts a process and returns the first line that it says.
+func heard(t *testing.T, cmd *exec.Cmd, started func(pid int)) string {
+	t.Helper()
+	out, err := cmd.StdoutPipe()
+	if err := errors.Join(err, cmd.Start()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+		_ = cmd.Wait()
+	})
+	if started != nil {
+		started(cmd.Process.Pid)
+	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(line)
+}
+
+// serve says hello to whoever is let in. The household is asked for anew with each connection.
+func serve(t *testing.T, h Household) (address string, refused chan net.Addr) {
+	t.Helper()
+	refused = make(chan net.Addr, 10)
+	listener, err := Listen(h, func(a net.Addr) { refused <- a })
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = conn.Write([]byte("hello\n"))
+			_ = conn.Close()
+		}
+	}()
+	return listener.Addr().String(), refused
+}
+
+// growing is a household whose processes are still being started.
+type growing struct{ pid chan int }
+
+func (growing) UID() int { return os.Geteuid() }
+func (g growing) Processes() []int {
+	pid := <-g.pid
+	g.pid <- pid
+	return []int{pid}
+}
+
+func TestAProcessOfTheHouseholdAndWhatItStartsAreLetIn(t *testing.T) {
+	for name, wrapper := range map[string][]string{"itself": nil, "its child": {"/bin/sh", "-c", `"$0"; true`}} {
+		t.Run(name, func(t *testing.T) {
+			h := growing{make(chan int, 1)}
+			address, _ := serve(t, h)
+			if got := heard(t, process(t, address, 0, wrapper...), func(pid int) { h.pid <- pid }); got != "hello" {
+				t.Errorf("it hears %q", got)
+			}
+		})
+	}
+}
+
+func TestThisProcessIsLetIn(t *testing.T) {
+	address, _ := serve(t, household(nil))
+	if got := knock(address); got != "hello" {
+		t.Errorf("it hears %q", got)
+	}
+}
+
+func TestWhoeverElseConnectsHearsNothing(t *testing.T) {
+	for name, uid := range map[string]uint32{"another process of the same user": 0, "another user": 54321} {
+		t.Run(name, func(t *testing.T) {
+			address, refused := serve(t, household{})
+			if got := heard(t, process(t, address, uid), nil); got != "" {
+				t.Fatalf("a stranger hears %q", got)
+			}
+			<-refused
+		})
+	}
+}
+
+// plugin starts a process that listens, and gives its port and household.
+func plugin(t *testing.T) (household, uint16) {
+	t.Helper()
+	var h household
+	port, err := strconv.ParseUint(heard(t, process(t, "listen", 0), func(pid int) { h = household{pid} }), 10, 16)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h, uint16(port)
+}
+
+func TestAPluginIsDeafToStrangersOnceItIsConnectedTo(t *testing.T) {
+	h, port := plugin(t)
+	address := "127.0.0.1:" + strconv.Itoa(int(port))
+	if got := heard(t, process(t, address, 0), nil); got != "hello" {
+		t.Fatalf("before, a stranger hears %q", got)
+	}
+	conn, sealed, err := Dial(context.Background(), h, port)
+	if err != nil || !sealed {
+		t.Fatal(sealed, err)
+	}
+	if got := heard(t, process(t, address, 0), nil); got != "" {
+		t.Errorf("a stranger hears %q", got)
+	}
+	if line, err := bufio.NewReader(conn).ReadString('\n'); err != nil || line != "hello\n" {
+		t.Errorf("the plugin says %q, %v", line, err)
+	}
+	if got := knock(address); got != "" {
+		t.Errorf("a second connection hears %q", got)
+	}
+	_ = conn.Close()
+}
+
+func TestAPluginToWhichAStrangerIsConnectedIsNotUsed(t *testing.T) {
+	h, port := plugin(t)
+	address := "127.0.0.1:" + strconv.Itoa(int(port))
+	stranger := exec.Command("/bin/bash", "-c", "exec 3<>/dev/tcp/127.0.0.1/"+strconv.Itoa(int(port))+"; read -u 3; echo $REPLY; read")
+	stdin, err := stranger.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = stdin.Close() }()
+	stranger.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if got := heard(t, stranger, nil); got != "hello" {
+		t.Fatalf("the stranger hears %q at %s", got, address)
+	}
+	if _, _, err := Dial(context.Background(), h, port); err == nil || !strings.Contains(err.Error(), "connected to its port") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestAPortThatIsAnothersIsNotTakenForThePlugins(t *testing.T) {
+	_, port := plugin(t)
+	if _, _, err := Dial(context.Background(), household{}, port); err == nil {
+		t.Error("it is connected to")
+	}
+}

@@ -1,0 +1,19 @@
+//go:build !linux
+
+package doors
+
+import (
+	"context"
+	"net"
+	"strconv"
+)
+
+// belongs is true of everybody: see the package.
+func belongs(Household, *net.TCPAddr, *net.TCPAddr) bool { return true }
+
+// Dial connects to the port on which a plugin listens. Others can, too: see the package.
+func Dial(ctx context.Context, _ Household, port uint16) (conn net.Conn, sealed bool, err error) {
+	var dialer net.Dialer
+	conn, err = dialer.DialContext(ctx, "tcp4", "127.0.0.1:"+strconv.Itoa(int(port)))
+	return conn, true, err
+}

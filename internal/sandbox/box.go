@@ -1,0 +1,229 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"sync"
+)
+
+// Box is what the processes of one update are started in, and the directories that are theirs. Its methods may be called
+// from any goroutine. A nil Box starts processes as they are.
+type Box struct {
+	policy *Policy
+	id     *identity // nil: this process's own
+	rooms  string    // the directory of all organizations; other rooms than room are hidden
+	room   string
+	temp   string
+
+	mu      sync.Mutex
+	started map[int]bool
+}
+
+// Box makes a Box for an update of an organization, whose directory is rooms/RoomName(organization). Close it.
+func (p *Policy) Box(organization, rooms string) (*Box, error) {
+	b := &Box{policy: p, started: map[int]bool{}}
+	var err error
+	if b.rooms, err = filepath.Abs(rooms); err != nil {
+		return nil, err
+	}
+	b.room = filepath.Join(b.rooms, RoomName(organization))
+	if p.Mode() == RunAs {
+		if b.id, err = p.ids.of(organization); err != nil {
+			return nil, err
+		}
+	}
+	if err := b.furnish(); err != nil {
+		return nil, fmt.Errorf("make the directories of organization %s: %w", organization, err)
+	}
+	return b, nil
+}
+
+// Open makes a Box that keeps nothing apart, and only knows its processes.
+func Open() *Box { return &Box{started: map[int]bool{}} }
+
+// furnish makes the directories of the box. Under another user's id, that user owns the parts of the room and nobody else enters
+// them. The room itself stays this process's, so that no part can be replaced by a link.
+func (b *Box) furnish() error {
+	if err := os.MkdirAll(b.room, 0o700); err != nil {
+		return err
+	}
+	if b.id != nil {
+		if err := passable(b.rooms, b.id); err != nil {
+			return err
+		}
+		if err := os.Chmod(b.room, 0o711); err != nil {
+			return err
+		}
+	}
+	for _, part := range parts {
+		dir := filepath.Join(b.room, part)
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return err
+		}
+		if b.id == nil {
+			continue
+		}
+		if err := os.Lchown(dir, b.id.uid, b.id.gid); err != nil {
+			return err
+		}
+	}
+	return b.Do(func() (err error) {
+		b.temp, err = os.MkdirTemp(filepath.Join(b.room, temps), "")
+		return err
+	})
+}
+
+// passable makes the directory of all rooms one through which everybody may pass, and nothing more, and checks that there is
+// a way to it.
+func passable(rooms string, id *identity) error {
+	if err := os.Chmod(rooms, 0o711); err != nil {
+		return err
+	}
+	for dir := filepath.Dir(rooms); ; dir = filepath.Dir(dir) {
+		info, err := os.Stat(dir)
+		if err != nil {
+			return err
+		}
+		if info.Mode().Perm()&0o001 == 0 {
+			return fmt.Errorf("%s cannot pass through %s: keep the worker's files elsewhere (TMPDIR)", id, dir)
+		}
+		if dir == filepath.Dir(dir) {
+			return nil
+		}
+	}
+}
+
+// Home is the directory of the organization's tools and caches. Only processes under an id of their own have it as HOME.
+func (b *Box) Home() string { return filepath.Join(b.room, homes) }
+
+// Environment is what the environment of the box's processes ends with, as KEY=value.
+func (b *Box) Environment() []string {
+	if b == nil || b.temp == "" {
+		return nil
+	}
+	env := []string{"TMPDIR=" + b.temp}
+	if b.id != nil {
+		env = append(env, "HOME="+b.Home(), "USER="+b.id.name, "LOGNAME="+b.id.name,
+			"XDG_CACHE_HOME="+filepath.Join(b.Home(), ".cache"), "XDG_CONFIG_HOME="+filepath.Join(b.Home(), ".config"),
+			"XDG_STATE_HOME="+filepath.Join(b.Home(), ".local", "state"), "XDG_RUNTIME_DIR="+b.temp)
+	}
+	return env
+}
+
+// UID is the user id of the box's processes.
+func (b *Box) UID() int {
+	if b == nil || b.id == nil {
+		return os.Geteuid()
+	}
+	return b.id.uid
+}
+
+// Processes are those that were started in the box and have not been waited for.
+func (b *Box) Processes() []int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	pids := make([]int, 0, len(b.started))
+	for pid := range b.started {
+		pids = append(pids, pid)
+	}
+	return pids
+}
+
+func (b *Box) add(pid int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.started[pid] = true
+}
+
+// Ended says that a process was waited for: its id may be another's from now on.
+func (b *Box) Ended(pid int) {
+	if b == nil {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.started, pid)
+}
+
+// Do calls f, whose accesses to files are those of the box's user: a link that a program has left leads it nowhere where the
+// program itself could not go. It does not hold for goroutines that f starts.
+func (b *Box) Do(f func() error) error {
+	if b == nil || b.id == nil {
+		return f()
+	}
+	return b.id.do(f)
+}
+
+// Cache is where tools of this process keep what belongs to the box's organization.
+func (b *Box) Cache() (string, error) {
+	if b == nil || b.room == "" {
+		return os.UserCacheDir()
+	}
+	return filepath.Join(b.Home(), ".cache"), nil
+}
+
+// Open opens a file for reading that a program has named, if the program itself could read it.
+func (b *Box) Open(path string) (*os.File, error) {
+	var file *os.File
+	err := b.Do(func() (err error) {
+		file, err = os.Open(path)
+		return err
+	})
+	if err != nil || b == nil || b.policy.Mode() != Namespace {
+		return file, err
+	}
+	if err := b.visible(file, path); err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return file, nil
+}
+
+// ReadFile reads a whole file as Open opens it.
+func (b *Box) ReadFile(path string) ([]byte, error) {
+	file, err := b.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = file.Close() }()
+	return io.ReadAll(file)
+}
+
+// visible is an error if a file lies in what the box's processes do not see.
+func (b *Box) visible(file *os.File, path string) error {
+	real, err := realPath(file)
+	if err != nil {
+		return err
+	}
+	for _, part := range parts {
+		if own, err := filepath.EvalSymlinks(filepath.Join(b.room, part)); err == nil && below(own, real) {
+			return nil
+		}
+	}
+	for _, hidden := range append(b.policy.hide, b.rooms) {
+		if hidden, err := filepath.EvalSymlinks(hidden); err == nil && below(hidden, real) {
+			return &os.PathError{Op: "open", Path: path, Err: os.ErrPermission}
+		}
+	}
+	return nil
+}
+
+// below tells whether a path is a directory or in it.
+func below(dir, path string) bool {
+	rest, err := filepath.Rel(dir, path)
+	return err == nil && filepath.IsLocal(rest)
+}
+
+// Close removes the box's temporary directory. Its processes have ended.
+func (b *Box) Close() error {
+	if b == nil || b.temp == "" {
+		return nil
+	}
+	err := b.Do(func() error { return os.RemoveAll(b.temp) })
+	if errors.Is(err, os.ErrPermission) { // a program has taken its own rights away
+		return os.RemoveAll(b.temp)
+	}
+	return err
+}

@@ -1,0 +1,181 @@
+package sandbox
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// The launcher does its work here, before most other packages of this binary are initialized, which takes it twenty times as
+// long. The goroutine has the main thread to itself: what is set for this thread holds for the command.
+func init() {
+	if len(os.Args) == 0 || os.Args[0] != launcher {
+		seclude()
+		return
+	}
+	const orderly = 3 // the descriptor of the socket
+	unix.CloseOnExec(orderly)
+	wire := os.NewFile(orderly, "worker")
+	step, err := launch(wire)
+	if step == "" && err == nil {
+		os.Exit(0) // a probe
+	}
+	f := failure{Step: step}
+	if !errors.As(err, &f.Errno) {
+		f.Step, f.Errno = fmt.Sprintf("%s (%v)", step, err), unix.EINVAL
+	}
+	text, _ := json.Marshal(f) // it always can be
+	_, _ = wire.Write(text)
+	os.Exit(1)
+}
+
+// launch becomes the command that the orders name. It returns only if it cannot, with the step that failed.
+func launch(wire io.Reader) (string, error) {
+	var o orders
+	if err := json.NewDecoder(wire).Decode(&o); err != nil {
+		return "read the orders", err
+	}
+	if o.Confine {
+		if step, err := confine(o); err != nil {
+			return step, err
+		}
+	}
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return "give up privileges of executables", err
+	}
+	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("500"), 0) // when memory runs out it is not the worker that ends
+	if err := o.Limits.apply(); err != nil {
+		return "set limits", err
+	}
+	if err := closeOthers(); err != nil {
+		return "close files", err
+	}
+	if o.Path == "" {
+		return "", nil
+	}
+	if o.Dir != "" {
+		if err := os.Chdir(o.Dir); err != nil {
+			return "enter " + o.Dir, errors.Unwrap(err)
+		}
+	}
+	return "", syscall.Exec(o.Path, o.Args, o.Env)
+}
+
+// confine gives the process its ids back, hides files, and gives up every privilege in its namespaces: what is hidden could
+// be uncovered with them. A namespace that the command makes for itself cannot uncover it: the kernel locks mounts that come from
+// a namespace with more privileges.
+func confine(o orders) (string, error) {
+	maps := []struct{ file, text string }{
+		{"uid_map", fmt.Sprintf("%d %d 1", o.UID, o.UID)},
+		{"setgroups", "deny"},
+		{"gid_map", fmt.Sprintf("%d %d 1", o.GID, o.GID)},
+	}
+	for _, m := range maps {
+		if err := os.WriteFile("/proc/self/"+m.file, []byte(m.text), 0); err != nil {
+			return "take user id " + strconv.Itoa(o.UID), err
+		}
+	}
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return "keep mounts apart", err
+	}
+	if err := hide(o); err != nil {
+		return "hide the service's files", err
+	}
+	if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); err != nil {
+		return "give up privileges", err
+	}
+	for capability := uintptr(0); ; capability++ {
+		if err := unix.Prctl(unix.PR_CAPBSET_DROP, capability, 0, 0, 0); errors.Is(err, unix.EINVAL) && capability > 0 {
+			break // there are no more
+		} else if err != nil {
+			return "give up privileges", err
+		}
+	}
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var none [2]unix.CapUserData
+	return "give up privileges", unix.Capset(&header, &none[0])
+}
+
+// hide covers the hidden directories with empty ones, and hidden files with /dev/null, and lets what is to be shown show through
+// where it lies in what is hidden.
+func hide(o orders) error {
+	shown := make([]int, len(o.Show))
+	for i, dir := range o.Show {
+		var err error
+		if shown[i], err = unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0); err != nil {
+			return &os.PathError{Op: "open", Path: dir, Err: err}
+		}
+	}
+	for _, path := range o.Hide {
+		real, err := filepath.EvalSymlinks(path)
+		if err != nil {
+			continue // it does not exist, or this user cannot get there
+		}
+		if err := cover(real); err != nil {
+			return &os.PathError{Op: "hide", Path: real, Err: err}
+		}
+	}
+	for i, dir := range o.Show {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return err
+		}
+		if err := unix.Mount("/proc/self/fd/"+strconv.Itoa(shown[i]), dir, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
+			return &os.PathError{Op: "show", Path: dir, Err: err}
+		}
+	}
+	return nil
+}
+
+// cover mounts something empty over a file or directory.
+func cover(path string) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	if info.IsDir() {
+		return unix.Mount("tmpfs", path, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=0700,size=1m")
+	}
+	return unix.Mount("/dev/null", path, "", unix.MS_BIND, "")
+}
+
+// apply sets the limits for this process and what it starts.
+func (l Limits) apply() error {
+	for resource, value := range map[int]uint64{
+		unix.RLIMIT_DATA: l.Memory, unix.RLIMIT_NPROC: l.Processes, unix.RLIMIT_NOFILE: l.Files,
+		unix.RLIMIT_FSIZE: l.FileSize, unix.RLIMIT_CPU: l.CPU,
+	} {
+		var now unix.Rlimit
+		if err := unix.Getrlimit(resource, &now); err != nil {
+			return err
+		}
+		if value == 0 || value >= now.Max {
+			continue
+		}
+		if err := syscall.Setrlimit(resource, &syscall.Rlimit{Cur: min(value, now.Max), Max: value}); err != nil {
+			return err
+		}
+	}
+	return syscall.Setrlimit(unix.RLIMIT_CORE, &syscall.Rlimit{})
+}
+
+// closeOthers keeps every descriptor of this process from the command but its standard ones.
+func closeOthers() error {
+	if unix.CloseRange(3, ^uint(0), unix.CLOSE_RANGE_CLOEXEC) == nil {
+		return nil
+	}
+	entries, err := os.ReadDir("/proc/self/fd") // an older kernel
+	for _, e := range entries {
+		if fd, err := strconv.Atoi(strings.TrimSpace(e.Name())); err == nil && fd > 2 {
+			unix.CloseOnExec(fd)
+		}
+	}
+	return err
+}

@@ -1,0 +1,35 @@
+//go:build !linux
+
+package sandbox
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+)
+
+// Secluded is false here: see the other one.
+func Secluded() bool { return false }
+
+func maySwitch() error { return errors.New("only Linux has that") }
+
+func realPath(f *os.File) (string, error) { return filepath.EvalSymlinks(f.Name()) }
+
+func (i *identity) do(f func() error) error { return f() }
+
+func (p *Policy) probe() error { return errors.New("only Linux has them") }
+
+// Launch is a command that is about to be started; see Prepare.
+type Launch struct{ box *Box }
+
+// Prepare makes a command that was not started yet one of the box.
+func (b *Box) Prepare(*exec.Cmd) (*Launch, error) { return &Launch{b}, nil }
+
+// Started is called after the command's Start with its result, and returns it.
+func (l *Launch) Started(cmd *exec.Cmd, err error) error {
+	if err == nil && l.box != nil {
+		l.box.add(cmd.Process.Pid)
+	}
+	return err
+}

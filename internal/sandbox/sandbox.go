@@ -1,0 +1,109 @@
+// Package sandbox keeps what a worker runs for others (programs, plugins, installations, commands) apart from the worker
+// and from what it runs for other organizations.
+//
+// A Policy is how one worker does that; a Box is what the processes of one update are started in. On Linux a process of a
+// Box starts as this binary under another name: the launcher, which applies limits and hides files, and then becomes the
+// command. Two modes stand behind it. Under RunAs every organization has a user id of its own. Under Namespace processes
+// keep the worker's user id, but live in a user namespace without any privilege, from which no process outside can be
+// read or traced, and in a mount namespace without the service's own files. See docs/production.md.
+//
+// The package also takes the environment of a service's process, with the secrets in it, out of reach; see Secluded.
+package sandbox
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"path/filepath"
+)
+
+// Mode is a way to keep processes apart.
+type Mode string
+
+// The modes. Auto is RunAs if Options.RunAs says whom, else Namespace if the system has it, else Off.
+const (
+	Auto      Mode = "auto"
+	RunAs     Mode = "run-as"
+	Namespace Mode = "namespace"
+	Off       Mode = "off"
+)
+
+// Options are the settings of a worker's sandbox.
+type Options struct {
+	Mode Mode
+	// RunAs is a user, by name or id, or a range FIRST-LAST of user ids of which every organization gets one.
+	RunAs string
+	// Record is the file that remembers which organization has which id of a range.
+	Record string
+	// Hide are files and directories that no process of a Box sees in mode Namespace. Those that do not exist are ignored.
+	Hide   []string
+	Limits Limits
+}
+
+// Policy is how a worker keeps what it runs apart. The zero value, and nil, start processes as they are.
+type Policy struct {
+	mode   Mode
+	hide   []string
+	limits Limits
+	ids    *identities
+}
+
+// New finds out what the system allows. A nil error with a warning means that processes are not kept apart as well as they
+// could be; an error, that what was asked for by name is not possible.
+func New(o Options) (p *Policy, warning string, err error) {
+	p = &Policy{mode: o.Mode, limits: o.Limits}
+	for _, path := range o.Hide {
+		if path, err := filepath.Abs(path); err == nil {
+			p.hide = append(p.hide, path)
+		}
+	}
+	if p.mode == Auto {
+		p.mode = Namespace
+		if o.RunAs != "" {
+			p.mode = RunAs
+		}
+	}
+	switch p.mode {
+	case Off:
+		return p, "the sandbox is off: programs and plugins can read the keys of this service", nil
+	case RunAs:
+		p.ids, err = newIdentities(o.RunAs, o.Record)
+		return p, "", err
+	case Namespace:
+	default:
+		return nil, "", fmt.Errorf("sandbox.mode is auto, run-as, namespace or off, not %q", o.Mode)
+	}
+	if err := p.probe(); err != nil {
+		if o.Mode == Namespace {
+			return nil, "", fmt.Errorf("sandbox.mode is namespace, which this system does not allow: %w", err)
+		}
+		p.mode = Off
+		return p, fmt.Sprintf("programs and plugins are not kept apart from this service and can read its keys, because this system "+
+			"allows no user namespaces (%v); see \"What a worker trusts\" in docs/production.md", err), nil
+	}
+	return p, "", nil
+}
+
+// Mode is how processes are kept apart: RunAs, Namespace or Off.
+func (p *Policy) Mode() Mode {
+	if p == nil || p.mode == "" {
+		return Off
+	}
+	return p.mode
+}
+
+// The parts of a room: what belongs to an organization's processes.
+const (
+	Bundles = "bundles"
+	Modules = "modules"
+	temps   = "tmp"
+	homes   = "home"
+)
+
+var parts = []string{Bundles, Modules, temps, homes}
+
+// RoomName is the name of an organization's directory on a worker. It tells nothing and fits in every file system.
+func RoomName(organization string) string {
+	sum := sha256.Sum256([]byte(organization))
+	return hex.EncodeToString(sum[:8])
+}

@@ -1,0 +1,352 @@
+package sandbox
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// stranger is a user id that nobody has.
+const stranger = 54321
+
+// inBox runs a shell script in a box, and returns what it writes and how it ends.
+func inBox(t *testing.T, b *Box, script string) (string, error) {
+	t.Helper()
+	cmd := exec.Command("/bin/sh", "-c", script)
+	cmd.Env, cmd.Dir = []string{"PATH=/usr/bin:/bin"}, b.Home()
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	l, err := b.Prepare(cmd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Started(cmd, cmd.Start()); err != nil {
+		return "", err
+	}
+	err = cmd.Wait()
+	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // what it has left
+	b.Ended(cmd.Process.Pid)
+	return out.String(), err
+}
+
+// box makes a box of a policy for an organization.
+func box(t *testing.T, p *Policy, organization, rooms string) *Box {
+	t.Helper()
+	b, err := p.Box(organization, rooms)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := b.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return b
+}
+
+// policy makes a policy, or skips the test where the system has none.
+func policy(t *testing.T, o Options) *Policy {
+	t.Helper()
+	if o.Mode == RunAs && os.Geteuid() != 0 {
+		t.Skip("only root may run processes as another user")
+	}
+	p, _, err := New(o)
+	if err != nil {
+		t.Fatalf("this system keeps processes apart in no such way: %v", err)
+	}
+	return p
+}
+
+// place is a directory that other users may pass through.
+func place(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "sandbox-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	if err := os.Chmod(dir, 0o711); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func write(t *testing.T, path, text string) string {
+	t.Helper()
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// secretHolder is a process of this user that was started with a secret, as a service that is not secluded.
+func secretHolder(t *testing.T) int {
+	t.Helper()
+	cmd := exec.Command("/bin/sleep", "3600")
+	cmd.Env = []string{"THE_KEY=needle"}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = errors.Join(cmd.Process.Kill(), cmd.Wait()) })
+	return cmd.Process.Pid
+}
+
+// modes are the ways to keep processes apart, each with whatever it needs.
+func modes(t *testing.T, check func(t *testing.T, o Options)) {
+	first := stranger + 10*rand.IntN(100_000) // processes of an earlier test, which may still be ending, count as those of their user
+	for _, o := range []Options{
+		{Mode: Namespace},
+		{Mode: RunAs, RunAs: fmt.Sprintf("%d-%d", first, first+9), Record: filepath.Join(place(t), "uids.json")},
+	} {
+		t.Run(string(o.Mode), func(t *testing.T) { check(t, o) })
+	}
+}
+
+func TestAProcessSeesNeitherHiddenFilesNorTheRoomsOfOtherOrganizations(t *testing.T) {
+	modes(t, func(t *testing.T, o Options) {
+		dir := place(t)
+		key, data := write(t, filepath.Join(dir, "key"), "needle"), write(t, filepath.Join(dir, "home", "data", "keys.json"), "needle")
+		o.Hide = []string{key, filepath.Join(dir, "home"), filepath.Join(dir, "missing")}
+		p, rooms := policy(t, o), filepath.Join(dir, "home", "work")
+		if err := errors.Join(os.Chmod(dir, 0o711), os.Chmod(filepath.Join(dir, "home"), 0o711)); err != nil {
+			t.Fatal(err)
+		}
+		others := box(t, p, "others", rooms)
+		if err := others.Do(func() error { return os.WriteFile(filepath.Join(others.Home(), "program"), []byte("needle"), 0o600) }); err != nil {
+			t.Fatal(err)
+		}
+		mine := box(t, p, "mine", rooms)
+		out, err := inBox(t, mine, fmt.Sprintf(
+			`cat %s %s ../../%s/home/program; cat /proc/%d/root%s; umount %s; unshare -Urm sh -c 'umount %s; cat %[2]s'; echo done > mine`,
+			key, data, RoomName("others"), os.Getpid(), data, filepath.Join(dir, "home"), filepath.Join(dir, "home")))
+		if strings.Contains(out, "needle") || err != nil {
+			t.Errorf("%v: %s", err, out)
+		}
+		if text, err := os.ReadFile(filepath.Join(mine.Home(), "mine")); err != nil || string(text) != "done\n" {
+			t.Errorf("its own room has %q, %v", text, err)
+		}
+	})
+}
+
+func TestAProcessReadsNothingOfAProcessOutside(t *testing.T) {
+	modes(t, func(t *testing.T, o Options) {
+		b := box(t, policy(t, o), "mine", place(t))
+		pid := secretHolder(t)
+		outside, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
+		if err != nil || !bytes.Contains(outside, []byte("needle")) {
+			t.Fatalf("the secret is not where it is looked for: %q, %v", outside, err)
+		}
+		out, err := inBox(t, b, fmt.Sprintf(`cd /proc/%d; cat environ; cat mem maps; cat fd/0; cat root/etc/hostname; echo; true`, pid))
+		if err != nil || strings.Contains(out, "needle") || strings.Contains(out, "r-xp") {
+			t.Errorf("%v: %s", err, out)
+		}
+		if denied := strings.Count(out, "enied"); denied < 5 {
+			t.Errorf("%d of 5 attempts were denied: %s", denied, out)
+		}
+	})
+}
+
+func TestAProcessHasNoPrivilegeAndGetsNone(t *testing.T) {
+	modes(t, func(t *testing.T, o Options) {
+		b := box(t, policy(t, o), "mine", place(t))
+		out, err := inBox(t, b, `grep -E '^(Cap(Eff|Prm|Bnd|Amb)|NoNewPrivs)' /proc/self/status; ulimit -c; cat /proc/self/oom_score_adj`)
+		if err != nil {
+			t.Fatal(out, err)
+		}
+		got := strings.Fields(out)
+		for i, name := range got[:len(got)-2] {
+			if (name == "CapEff:" || name == "CapPrm:" || name == "CapAmb:") && strings.Trim(got[i+1], "0") != "" {
+				t.Errorf("%s %s", name, got[i+1])
+			}
+		}
+		if !strings.Contains(out, "NoNewPrivs:\t1") || !strings.HasSuffix(out, "\n0\n500\n") {
+			t.Error(out)
+		}
+	})
+}
+
+func TestAProcessKeepsToItsLimits(t *testing.T) {
+	modes(t, func(t *testing.T, o Options) {
+		o.Limits = Limits{Memory: 200 << 20, Processes: 50, Files: 64, FileSize: 1 << 20, CPU: 3600}
+		if o.Mode == Namespace && os.Geteuid() == 0 {
+			o.Limits.Processes = 0 // the kernel counts none of root's
+		}
+		b := box(t, policy(t, o), "mine", place(t))
+		out, _ := inBox(t, b, `ulimit -d; ulimit -n; ulimit -f; ulimit -t; head -c 2000000 /dev/zero > big; stat -c %s big`)
+		for _, want := range []string{"204800", "64", "2048", "3600", "1048576"} {
+			if !strings.Contains("\n"+out, "\n"+want+"\n") {
+				t.Errorf("no %s in %s", want, out)
+			}
+		}
+		out, _ = inBox(t, b, `head -c 500m /dev/zero | tail > /dev/null; echo "memory: $?"`) // tail keeps what has no line in it
+		if strings.Contains(out, "memory: 0") {
+			t.Errorf("it used 500 MiB: %s", out)
+		}
+		if o.Limits.Processes == 0 {
+			return
+		}
+		out, _ = inBox(t, b, `i=0; while [ $i -lt 200 ]; do sleep 20 >/dev/null 2>&1 & i=$((i+1)); done; jobs | wc -l`)
+		if n, err := strconv.Atoi(strings.TrimSpace(out)); err == nil && n >= 50 || !strings.Contains(out, "ork") && err != nil {
+			t.Errorf("200 processes: %s", out)
+		}
+	})
+}
+
+func TestTwoOrganizationsNeverShareAUserID(t *testing.T) {
+	record := filepath.Join(place(t), "uids.json")
+	given := map[int]string{}
+	var last error
+	for round := range 2 { // the second time, from the record
+		ids := &identities{first: 60000, last: 60003, record: record}
+		for n := range 5 {
+			organization := strconv.Itoa(n)
+			id, err := ids.of(organization)
+			if err != nil {
+				last = err
+				continue
+			}
+			if other, taken := given[id.uid]; taken && other != organization {
+				t.Errorf("round %d: %s and %s are both %d", round, other, organization, id.uid)
+			}
+			given[id.uid] = organization
+		}
+	}
+	if len(given) != 4 || last == nil {
+		t.Errorf("%v, %v", given, last)
+	}
+}
+
+func TestALinkThatAProgramLeavesLeadsTheWorkerNowhere(t *testing.T) {
+	p := policy(t, Options{Mode: RunAs, RunAs: strconv.Itoa(stranger) + "-" + strconv.Itoa(stranger), Record: filepath.Join(place(t), "uids.json")})
+	dir := place(t)
+	key := write(t, filepath.Join(dir, "key"), "needle")
+	if err := errors.Join(os.Chmod(dir, 0o711), os.Chmod(key, 0o640)); err != nil { // also for root's own group
+		t.Fatal(err)
+	}
+	b := box(t, p, "mine", filepath.Join(dir, "rooms"))
+	if out, err := inBox(t, b, "ln -s "+key+" link"); err != nil {
+		t.Fatal(out, err)
+	}
+	link := filepath.Join(b.Home(), "link")
+	err := b.Do(func() error { _, err := os.ReadFile(link); return err })
+	if !errors.Is(err, fs.ErrPermission) {
+		t.Errorf("reading: %v", err)
+	}
+	if err := b.Do(func() error { return os.WriteFile(link, nil, 0o600) }); !errors.Is(err, fs.ErrPermission) {
+		t.Errorf("writing: %v", err)
+	}
+	if text, err := os.ReadFile(link); err != nil || string(text) != "needle" {
+		t.Errorf("the worker itself reads %q, %v", text, err)
+	}
+}
+
+func TestAMissingExecutableIsToldAsWithoutASandbox(t *testing.T) {
+	modes(t, func(t *testing.T, o Options) {
+		b := box(t, policy(t, o), "mine", place(t))
+		cmd := exec.Command("/nowhere/tool")
+		l, err := b.Prepare(cmd)
+		if err == nil {
+			err = l.Started(cmd, cmd.Start())
+		}
+		if want := exec.Command("/nowhere/tool").Start(); err == nil || err.Error() != want.Error() || !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%v; without, %v", err, want)
+		}
+		if len(b.Processes()) != 0 {
+			t.Errorf("it counts as started: %v", b.Processes())
+		}
+	})
+}
+
+func TestAProcessGroupCanBeKilledAndItsEndIsSeen(t *testing.T) {
+	modes(t, func(t *testing.T, o Options) {
+		b := box(t, policy(t, o), "mine", place(t))
+		cmd := exec.Command("/bin/sh", "-c", "sleep 3600 & wait")
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+		l, err := b.Prepare(cmd)
+		if err == nil {
+			err = l.Started(cmd, cmd.Start())
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		_ = cmd.Wait()
+		if status := cmd.ProcessState.Sys().(syscall.WaitStatus); status.Signal() != syscall.SIGKILL {
+			t.Errorf("%v", cmd.ProcessState)
+		}
+	})
+}
+
+func TestTheEnvironmentOfAServiceIsNotWhatTheKernelShows(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(self, "worker")
+	cmd.Env = append(os.Environ(), "DEPLOYCTL_KEY=needle", "SANDBOX_TEST_SERVICE=1", "AWS_SECRET_ACCESS_KEY=needle")
+	stdin, err1 := cmd.StdinPipe()
+	stdout, err2 := cmd.StdoutPipe()
+	if err := errors.Join(err1, err2, cmd.Start()); err != nil {
+		t.Fatal(err)
+	}
+	said := make([]byte, 100)
+	n, _ := stdout.Read(said)
+	if string(said[:n]) != "needle true 0 0\n" { // what it knows, whether it is secluded and dumpable, and the size of its core dumps
+		t.Errorf("the service says %q", said[:n])
+	}
+	shown, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", cmd.Process.Pid))
+	if err != nil && !errors.Is(err, fs.ErrPermission) || bytes.Contains(shown, []byte("needle")) { // only root may look at all
+		t.Errorf("the kernel shows %q, %v", shown, err)
+	}
+	_ = errors.Join(stdin.Close(), cmd.Wait())
+}
+
+// TestMain makes the test binary a service that says what it knows when it is started as one.
+func TestMain(m *testing.M) {
+	if os.Getenv("SANDBOX_TEST_SERVICE") == "" {
+		os.Exit(m.Run())
+	}
+	dumpable, _ := unix.PrctlRetInt(unix.PR_GET_DUMPABLE, 0, 0, 0, 0)
+	var core unix.Rlimit
+	_ = unix.Getrlimit(unix.RLIMIT_CORE, &core)
+	fmt.Println(os.Getenv("DEPLOYCTL_KEY"), Secluded(), dumpable, core.Max)
+	_, _ = os.Stdin.Read(make([]byte, 1))
+}
+
+// BenchmarkStart is what the sandbox adds to the start of a process.
+func BenchmarkStart(b *testing.B) {
+	for _, o := range []Options{{Mode: Off}, {Mode: Namespace}} {
+		b.Run(string(o.Mode), func(b *testing.B) {
+			p, _, err := New(o)
+			if err != nil {
+				b.Skip(err)
+			}
+			box, err := p.Box("mine", b.TempDir())
+			if err != nil {
+				b.Fatal(err)
+			}
+			for b.Loop() {
+				cmd := exec.Command("/bin/true")
+				l, err := box.Prepare(cmd)
+				if err := errors.Join(err, l.Started(cmd, cmd.Start()), cmd.Wait()); err != nil {
+					b.Fatal(err)
+				}
+				box.Ended(cmd.Process.Pid)
+			}
+		})
+	}
+}

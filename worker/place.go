@@ -1,0 +1,52 @@
+package worker
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+
+	"github.com/deployctl/deployctl/internal/sandbox"
+	"github.com/gofrs/flock"
+)
+
+// temporary is what the directories of workers begin with that have none of their own.
+const temporary = "deployctl-worker-"
+
+// temporaryPlace makes a directory for the files of programs, and removes those of workers that were killed. The function that it
+// returns removes this one.
+func temporaryPlace(mode sandbox.Mode) (dir string, remove func(), err error) {
+	if dir, err = os.MkdirTemp("", temporary); err != nil {
+		return "", nil, err
+	}
+	lock := flock.New(inUse(dir), flock.SetPermissions(0o600))
+	held, err := lock.TryLock()
+	if err == nil && !held {
+		err = errors.New("another worker has it")
+	}
+	if err == nil && mode == sandbox.RunAs {
+		err = os.Chmod(dir, 0o711) // programs pass through
+	}
+	if err != nil {
+		return "", nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	removeAbandoned(filepath.Dir(dir))
+	return dir, func() { _ = errors.Join(os.RemoveAll(dir), lock.Close()) }, nil
+}
+
+// inUse is the file on which a worker keeps a lock while it uses a directory.
+func inUse(dir string) string { return filepath.Join(dir, "in-use") }
+
+// removeAbandoned removes directories whose worker has ended without doing so. Those of other users it leaves alone.
+func removeAbandoned(parent string) {
+	dirs, _ := filepath.Glob(filepath.Join(parent, temporary+"*")) // the pattern is well-formed
+	for _, dir := range dirs {
+		if _, err := os.Stat(inUse(dir)); err != nil {
+			continue // it is being made, or is not ours
+		}
+		lock := flock.New(inUse(dir), flock.SetPermissions(0o600))
+		if free, err := lock.TryLock(); err == nil && free {
+			_ = os.RemoveAll(dir) // at worst the next worker tries again
+		}
+		_ = lock.Close()
+	}
+}
