@@ -50,6 +50,11 @@ const (
 	AttributeDrift     = "Drift"
 )
 
+// SearchAttributes are all of them, by which updates are found in Temporal's visibility; each is a keyword.
+var SearchAttributes = []string{
+	AttributeOrg, AttributeProject, AttributeStack, AttributeKind, AttributeResult, AttributeInitiator, AttributeDrift,
+}
+
 // StackInput starts or continues a Stack workflow.
 type StackInput struct {
 	Stack StackName `json:"stack"`

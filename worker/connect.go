@@ -26,6 +26,8 @@ type Config struct {
 	Log      *slog.Logger
 	// Metrics takes what the SDK counts; nil for nothing.
 	Metrics client.MetricsHandler
+	// Watched decorates the object store with what counts its calls; nil for nothing.
+	Watched func(statestore.Objects) statestore.Objects
 }
 
 // Connection is a Temporal client that seals everything, and the store beside it.
@@ -33,22 +35,34 @@ type Connection struct {
 	Client client.Client
 	Store  *statestore.Store
 
+	*objects
 	readers service.Readers
 	config  Config
 	eager   *eager
 	stop    context.CancelFunc // of what follows the keys
 }
 
+// objects is a bucket, and the store in it.
+type objects struct {
+	*statestore.Store
+	s3      *statestore.S3
+	once    statestore.Objects // makes one attempt of each call
+	retried statestore.Objects
+}
+
 // Connect opens the store and the client. Parts that do not answer are tried again, quietly, for as long as the
 // configuration's patience lasts; then the error says what could not be reached.
 func Connect(ctx context.Context, c Config) (*Connection, error) {
-	if c.Patience <= 0 {
-		c.Patience = patience
-	}
-	store, err := OpenStore(ctx, c)
+	store, err := openStore(ctx, c)
 	if err != nil {
 		return nil, err
 	}
+	return connectTo(ctx, c, store)
+}
+
+// connectTo connects to Temporal, for a store that is open.
+func connectTo(ctx context.Context, c Config, store *objects) (*Connection, error) {
+	c.Patience = c.patience()
 	options, err := c.Temporal.options(c, store.Keyring())
 	if err != nil {
 		return nil, err
@@ -64,26 +78,41 @@ func Connect(ctx context.Context, c Config) (*Connection, error) {
 	following, stop := context.WithCancel(context.WithoutCancel(ctx))
 	go store.FollowKeys(following)
 	readers := service.Readers{Data: options.DataConverter, Failures: options.FailureConverter}
-	return &Connection{Client: connected, Store: store, readers: readers, config: c, eager: eager, stop: stop}, nil
+	return &Connection{Client: connected, Store: store.Store, objects: store, readers: readers, config: c, eager: eager, stop: stop}, nil
 }
 
-// patience is how long parts are waited for where a configuration does not say.
-const patience = 30 * time.Second
+// patience is how long parts are waited for.
+func (c Config) patience() time.Duration {
+	if c.Patience <= 0 {
+		return 30 * time.Second
+	}
+	return c.Patience
+}
 
 // OpenStore opens the store alone, with its keys.
 func OpenStore(ctx context.Context, c Config) (*statestore.Store, error) {
-	if c.Patience <= 0 {
-		c.Patience = patience
-	}
-	objects, err := statestore.OpenS3(ctx, c.S3)
+	store, err := openStore(ctx, c)
 	if err != nil {
 		return nil, err
 	}
-	store, err := statestore.New(statestore.NewRetry(objects, c.Patience), statestore.Options{Keepers: c.Keepers, Adopt: c.Adopt})
+	return store.Store, nil
+}
+
+// openStore opens a bucket and the store in it, and checks that it can be used, with its keys.
+func openStore(ctx context.Context, c Config) (*objects, error) {
+	bucket, err := statestore.OpenS3(ctx, c.S3)
 	if err != nil {
 		return nil, err
 	}
-	return store, store.Check(ctx)
+	o := &objects{s3: bucket, once: bucket}
+	if c.Watched != nil {
+		o.once = c.Watched(bucket)
+	}
+	o.retried = statestore.NewRetry(o.once, c.patience())
+	if o.Store, err = statestore.New(o.retried, statestore.Options{Keepers: c.Keepers, Adopt: c.Adopt}); err != nil {
+		return nil, err
+	}
+	return o, o.Check(ctx)
 }
 
 // Service is the service on the connection.

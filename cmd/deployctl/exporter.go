@@ -69,6 +69,14 @@ func (e *exporter) collected() func(statestore.Collected) {
 	return e.Collected
 }
 
+// objects counts the calls of the object store.
+func (e *exporter) objects() func(statestore.Objects) statestore.Objects {
+	if e == nil {
+		return nil
+	}
+	return e.Objects
+}
+
 // calls makes the API's calls count.
 func (e *exporter) calls(c grpcapi.Config) grpcapi.Config {
 	if e != nil {

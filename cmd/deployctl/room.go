@@ -29,9 +29,9 @@ type room struct {
 // auditPatience is how long the last entries of the audit log may take to be written.
 const auditPatience = 10 * time.Second
 
-// openRoom connects to Temporal and S3; being away for a while at the start is tolerated, quietly.
+// openRoom connects to Temporal and S3; being away for a while at the start is tolerated.
 func openRoom(ctx context.Context, in infrastructure) (*room, error) {
-	connection, err := worker.Connect(ctx, in.config())
+	connection, err := in.connect(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -56,6 +56,27 @@ func openRoom(ctx context.Context, in infrastructure) (*room, error) {
 			connection.Close()
 		},
 	}, nil
+}
+
+// silence is after how long a part that does not answer at the start is told of in the log.
+const silence = 3 * time.Second
+
+// connect connects to what is known to be whole, on the embedded service, or examines it first.
+func (in infrastructure) connect(ctx context.Context) (*worker.Connection, error) {
+	if in.embedded {
+		return worker.Connect(ctx, in.config())
+	}
+	waiting := time.AfterFunc(silence, func() {
+		in.log.Warn("waiting for Temporal and S3 to answer; --check tells which does not", "temporal", in.temporal.address, "bucket", in.s3.bucket, "s3", in.s3.endpoint)
+	})
+	defer waiting.Stop()
+	connection, found := worker.Examine(ctx, in.config())
+	for _, f := range found {
+		if f.Err != nil && f.Tolerable {
+			in.log.Warn("this should be mended: "+f.What, "error", f.Err)
+		}
+	}
+	return connection, worker.Fatal(found)
 }
 
 // builtin are the packages that are served in the worker's own process. On the embedded service, buckets are made in its S3

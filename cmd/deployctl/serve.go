@@ -16,7 +16,7 @@ import (
 func serveCommand(s *command.Surroundings) *cli.Command {
 	return &cli.Command{
 		Name: "serve", Usage: "serve the API, on a Temporal cluster and an S3 bucket",
-		Flags: append([]cli.Flag{settingsFlag}, command.SettingFlags(settings.ForServe, settings.ForService)...),
+		Flags: append([]cli.Flag{settingsFlag, checkFlag}, command.SettingFlags(settings.ForServe, settings.ForService)...),
 		Action: func(c *cli.Context) error {
 			loaded, err := command.LoadSettings(s, c)
 			if err != nil {
@@ -24,6 +24,9 @@ func serveCommand(s *command.Surroundings) *cli.Command {
 			}
 			ctx, cancel := untilInterrupted(c.Context, s)
 			defer cancel()
+			if c.Bool(checkFlag.Name) {
+				return check(ctx, s, loaded)
+			}
 			return serve(ctx, s, loaded)
 		},
 	}

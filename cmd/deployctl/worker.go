@@ -11,7 +11,7 @@ import (
 func workerCommand(s *command.Surroundings) *cli.Command {
 	return &cli.Command{
 		Name: "worker", Usage: "carry out updates, on a Temporal cluster and an S3 bucket",
-		Flags: append([]cli.Flag{settingsFlag}, command.SettingFlags(settings.ForService)...),
+		Flags: append([]cli.Flag{settingsFlag, checkFlag}, command.SettingFlags(settings.ForService)...),
 		Action: func(c *cli.Context) error {
 			loaded, err := command.LoadSettings(s, c)
 			if err != nil {
@@ -19,6 +19,9 @@ func workerCommand(s *command.Surroundings) *cli.Command {
 			}
 			ctx, cancel := untilInterrupted(c.Context, s)
 			defer cancel()
+			if c.Bool(checkFlag.Name) {
+				return check(ctx, s, loaded)
+			}
 			in, err := infrastructureOf(loaded, slog.New(slog.NewTextHandler(s.Err, nil)))
 			if err != nil {
 				return err

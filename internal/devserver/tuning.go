@@ -3,18 +3,17 @@ package devserver
 import (
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/server/common/dynamicconfig"
+
+	"github.com/deployctl/deployctl/deployments"
 )
 
 // SearchAttributes are the attributes that updates are found by in the Web UI; every start makes sure of them.
 func SearchAttributes() map[string]enums.IndexedValueType {
-	const keyword = enums.INDEXED_VALUE_TYPE_KEYWORD
-	return map[string]enums.IndexedValueType{
-		"Org": keyword, "Project": keyword, "Stack": keyword, // the stack
-		"Kind":      keyword, // up, preview, refresh, destroy, import
-		"Result":    keyword, // succeeded, failed, cancelled
-		"Initiator": keyword, // who or what started it
-		"Drift":     keyword, // what a refresh found
+	kinds := map[string]enums.IndexedValueType{}
+	for _, name := range deployments.SearchAttributes {
+		kinds[name] = enums.INDEXED_VALUE_TYPE_KEYWORD
 	}
+	return kinds
 }
 
 // unlimited is a rate that one machine cannot reach.

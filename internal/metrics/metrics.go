@@ -31,8 +31,11 @@ type Metrics struct {
 	stepTime    *prometheus.HistogramVec // op
 	collected   *prometheus.CounterVec   // what
 
+	objectSeconds *prometheus.HistogramVec // op
+	objectErrors  *prometheus.CounterVec   // op, reason
+
 	mu     sync.Mutex
-	hosted map[deployments.UpdateName]bool // by this process's worker, see host
+	hosted map[deployments.UpdateName]time.Time // by this process's worker and since when, see host
 }
 
 // Seconds of calls and steps, and of whole updates.
@@ -44,7 +47,7 @@ var (
 // New makes metrics of which nothing has been counted.
 func New() *Metrics {
 	m := &Metrics{
-		registry: prometheus.NewRegistry(), sdk: newSeries(), hosted: map[deployments.UpdateName]bool{},
+		registry: prometheus.NewRegistry(), sdk: newSeries(), hosted: map[deployments.UpdateName]time.Time{},
 		calls: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "deployctl_calls_total", Help: "Calls of the API that have ended.",
 		}, []string{"method", "code"}),
@@ -66,6 +69,12 @@ func New() *Metrics {
 		collected: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "deployctl_collected_total", Help: "What was removed of stacks because it is not kept any more.",
 		}, []string{"what"}),
+		objectSeconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "deployctl_s3_seconds", Help: "How long attempts of calls of the object store took.", Buckets: brief,
+		}, []string{"op"}),
+		objectErrors: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "deployctl_s3_errors_total", Help: "Attempts of calls of the object store that failed: unavailable, credentials, other.",
+		}, []string{"op", "reason"}),
 	}
 	running := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "deployctl_updates_running", Help: "Updates and previews that this process hosts.",
@@ -74,7 +83,10 @@ func New() *Metrics {
 		defer m.mu.Unlock()
 		return float64(len(m.hosted))
 	})
-	m.registry.MustRegister(m.calls, m.callSeconds, m.updates, m.updateTime, m.steps, m.stepTime, m.collected, running, m.sdk,
+	oldest := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "deployctl_oldest_update_seconds", Help: "For how long this process has hosted the update that it has hosted longest; 0 without one.",
+	}, m.oldest)
+	m.registry.MustRegister(oldest, m.objectSeconds, m.objectErrors, m.calls, m.callSeconds, m.updates, m.updateTime, m.steps, m.stepTime, m.collected, running, m.sdk,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -84,10 +96,23 @@ func (m *Metrics) host(u deployments.UpdateName, here bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if here {
-		m.hosted[u] = true
+		if _, known := m.hosted[u]; !known {
+			m.hosted[u] = time.Now()
+		}
 	} else {
 		delete(m.hosted, u)
 	}
+}
+
+// oldest is for how many seconds the update is hosted that has been hosted longest.
+func (m *Metrics) oldest() float64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	longest := time.Duration(0)
+	for _, since := range m.hosted {
+		longest = max(longest, time.Since(since))
+	}
+	return longest.Seconds()
 }
 
 // Listen opens the address that Serve answers on.

@@ -1,0 +1,67 @@
+package metrics
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/statestore"
+)
+
+// Objects counts and times each attempt of a call of the object store.
+func (m *Metrics) Objects(o statestore.Objects) statestore.Objects { return &timed{o, m} }
+
+type timed struct {
+	statestore.Objects
+	metrics *Metrics
+}
+
+// String names the object store.
+func (t *timed) String() string { return fmt.Sprint(t.Objects) }
+
+func (t *timed) note(op string, begun time.Time, err error) {
+	t.metrics.objectSeconds.WithLabelValues(op).Observe(time.Since(begun).Seconds())
+	if reason := refusal(err); reason != "" {
+		t.metrics.objectErrors.WithLabelValues(op, reason).Inc()
+	}
+}
+
+// refusal names why an attempt failed; what a caller must expect is no failure.
+func refusal(err error) string {
+	switch code := deployments.CodeOf(err); {
+	case err == nil, errors.Is(err, statestore.ErrAbsent), errors.Is(err, statestore.ErrChanged), errors.Is(err, context.Canceled):
+		return ""
+	case code == deployments.CodeUnauthorized, code == deployments.CodeForbidden:
+		return "credentials"
+	case errors.Is(err, statestore.ErrTransient):
+		return "unavailable"
+	}
+	return "other"
+}
+
+func (t *timed) Get(ctx context.Context, key string) (o statestore.Object, err error) {
+	defer func(begun time.Time) { t.note("get", begun, err) }(time.Now())
+	return t.Objects.Get(ctx, key)
+}
+
+func (t *timed) Tag(ctx context.Context, key string) (tag string, err error) {
+	defer func(begun time.Time) { t.note("head", begun, err) }(time.Now())
+	return t.Objects.Tag(ctx, key)
+}
+
+func (t *timed) Put(ctx context.Context, key string, data []byte, c statestore.Condition) (tag string, err error) {
+	defer func(begun time.Time) { t.note("put", begun, err) }(time.Now())
+	return t.Objects.Put(ctx, key, data, c)
+}
+
+func (t *timed) Delete(ctx context.Context, key string) (err error) {
+	defer func(begun time.Time) { t.note("delete", begun, err) }(time.Now())
+	return t.Objects.Delete(ctx, key)
+}
+
+func (t *timed) List(ctx context.Context, q statestore.Query) (l statestore.Listing, err error) {
+	defer func(begun time.Time) { t.note("list", begun, err) }(time.Now())
+	return t.Objects.List(ctx, q)
+}

@@ -1,0 +1,64 @@
+package statestore
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+
+	"github.com/deployctl/deployctl/deployments"
+)
+
+// probeKey is the object that Probe writes and Answers asks for. Its content means nothing.
+const probeKey = "probe"
+
+// Probe reports, as CodeInvalid, a server that writes although the condition of the Put does not hold: two writers of one stack would
+// overwrite each other there.
+func Probe(ctx context.Context, o Objects) error {
+	if _, err := o.Put(ctx, probeKey, []byte(rand.Text()), Condition{}); err != nil {
+		return failed(err, "write to the object store")
+	}
+	for _, c := range []struct {
+		header string
+		Condition
+	}{{"If-None-Match", Condition{Absent: true}}, {"If-Match", Condition{Tag: `"0123456789abcdef0123456789abcdef"`}}} {
+		_, err := o.Put(ctx, probeKey, []byte(rand.Text()), c.Condition)
+		switch {
+		case err == nil:
+			return deployments.Errorf(deployments.CodeInvalid,
+				"the object store ignores the condition %s of a write, so two writers could overwrite each other's state: use a server that honours conditional writes", c.header)
+		case !errors.Is(err, ErrChanged):
+			return deployments.Errorf(deployments.CodeOf(err), "the object store refuses a write with the condition %s: %w", c.header, err)
+		}
+	}
+	return nil
+}
+
+// Answers reports why the object store cannot be used now, if it cannot, by one cheap request.
+func Answers(ctx context.Context, o Objects) error {
+	if _, err := o.Tag(ctx, probeKey); err != nil && !errors.Is(err, ErrAbsent) {
+		return err
+	}
+	return nil
+}
+
+// Skew is how far this machine's clock is ahead of the server's, to about a second.
+func (s *S3) Skew(ctx context.Context) (time.Duration, error) {
+	out, err := s.client.ListObjectsV2(ctx, &s3.ListObjectsV2Input{Bucket: &s.bucket, Prefix: aws.String(s.prefix + probeKey), MaxKeys: aws.Int32(1)})
+	if err != nil {
+		return 0, s.translate(err)
+	}
+	theirs, told := awsmiddleware.GetServerTime(out.ResultMetadata)
+	if !told {
+		return 0, nil
+	}
+	at, ok := awsmiddleware.GetResponseAt(out.ResultMetadata)
+	if !ok {
+		at = time.Now()
+	}
+	return at.Sub(theirs), nil
+}

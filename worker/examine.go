@@ -1,0 +1,255 @@
+package worker
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/operatorservice/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/api/workflowservice/v1"
+	"google.golang.org/grpc/codes"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/statestore"
+)
+
+// Finding is what a look at something that a service stands on came to.
+type Finding struct {
+	What string // what was looked at
+	Said string // what there is to know of it
+	Err  error  // what is wrong with it, and what to do; nil: nothing
+	// Tolerable: the service starts all the same.
+	Tolerable bool
+}
+
+// Oldest supported Temporal server: the first in which an Update may start its workflow without a switch.
+const oldestMajor, oldestMinor = 1, 28
+
+// maxSkew is how far clocks may be apart before it is told: expiries, signatures and times in logs lie then.
+const maxSkew = 30 * time.Second
+
+// glance is how long Temporal may take to answer when it is only to be told whether it is away, too.
+const glance = 5 * time.Second
+
+// Examine looks at everything that a service of this configuration stands on, and connects to it if it can. The connection is nil
+// when something is wrong that is not tolerable; else the caller closes it.
+func Examine(ctx context.Context, c Config) (*Connection, []Finding) {
+	store, err := openStore(ctx, c)
+	if err != nil {
+		found := []Finding{{What: "bucket", Err: err}}
+		if store == nil {
+			return nil, found
+		}
+		return nil, append(found, Finding{What: "Temporal", Said: c.Temporal.Address, Err: c.glance(ctx, store)})
+	}
+	found := []Finding{{What: "bucket", Said: store.s3.String()}}
+	connection, err := connectTo(ctx, c, store)
+	if err != nil {
+		return nil, append(found, Finding{What: "Temporal", Err: err})
+	}
+	found = append(found, connection.examine(ctx)...)
+	if slices.ContainsFunc(found, Finding.fatal) {
+		connection.Close()
+		return nil, found
+	}
+	return connection, found
+}
+
+// glance tells whether Temporal cannot be reached, too.
+func (c Config) glance(ctx context.Context, store *objects) error {
+	options, err := c.Temporal.options(c, store.Keyring())
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, min(c.patience(), glance))
+	defer cancel()
+	connected, err := c.Temporal.dial(ctx, options)
+	if err == nil {
+		connected.Close()
+	}
+	return err
+}
+
+func (f Finding) fatal() bool { return f.Err != nil && !f.Tolerable }
+
+// Fatal gives the first error among findings with which a service cannot start.
+func Fatal(found []Finding) error {
+	if i := slices.IndexFunc(found, Finding.fatal); i >= 0 {
+		return found[i].Err
+	}
+	return nil
+}
+
+// examine looks at a connection's parts.
+func (c *Connection) examine(ctx context.Context) []Finding {
+	ctx, cancel := context.WithTimeout(ctx, c.config.Patience)
+	defer cancel()
+	made, attributes := c.ensureAttributes(ctx)
+	version, old := c.version(ctx)
+	return []Finding{
+		{What: "conditional writes", Err: statestore.Probe(ctx, c.retried)},
+		{What: "clocks", Err: c.clocks(ctx), Tolerable: true},
+		{What: "Temporal", Said: strings.TrimSpace(c.config.Temporal.Address + " " + version), Err: old},
+		{What: "namespace", Said: c.config.Temporal.Namespace},
+		{What: "search attributes", Said: made, Err: attributes},
+		{What: "age of the bucket", Err: c.older(ctx), Tolerable: true},
+	}
+}
+
+// clocks compares this machine's clock with the object store's, which stamps what is written.
+func (c *Connection) clocks(ctx context.Context) error {
+	skew, err := c.s3.Skew(ctx)
+	if err != nil {
+		return fmt.Errorf("the clock of the object store cannot be read: %w", err)
+	}
+	way := "ahead of"
+	if skew < 0 {
+		way, skew = "behind", -skew
+	}
+	if skew <= maxSkew {
+		return nil
+	}
+	return deployments.Errorf(deployments.CodeInvalid,
+		"this machine's clock is %s %s that of the %s: set it (NTP), or credentials, expiries and times in histories are wrong", skew.Round(time.Second), way, c.s3)
+}
+
+// version tells the version of the Temporal server, and whether it is too old.
+func (c *Connection) version(ctx context.Context) (string, error) {
+	info, err := c.Client.WorkflowService().GetSystemInfo(ctx, &workflowservice.GetSystemInfoRequest{})
+	if err != nil {
+		return "", deployments.Errorf(deployments.CodeUnavailable, "Temporal at %s does not tell its version: %s", c.config.Temporal.Address, reason(err))
+	}
+	var major, minor int
+	text := info.GetServerVersion()
+	if _, err := fmt.Sscanf(text, "%d.%d", &major, &minor); err != nil { // a build of somebody's own
+		return text, nil
+	}
+	if major < oldestMajor || major == oldestMajor && minor < oldestMinor {
+		return text, deployments.Errorf(deployments.CodeInvalid, "Temporal at %s is version %s, which is too old: upgrade it to %d.%d or later",
+			c.config.Temporal.Address, text, oldestMajor, oldestMinor)
+	}
+	return text, nil
+}
+
+// ensureAttributes makes the search attributes that the namespace lacks, and says which those were. Where that is not allowed, the
+// error says how somebody else can.
+func (c *Connection) ensureAttributes(ctx context.Context) (made string, err error) {
+	operator, namespace := c.Client.OperatorService(), c.config.Temporal.Namespace
+	have, err := operator.ListSearchAttributes(ctx, &operatorservice.ListSearchAttributesRequest{Namespace: namespace})
+	if err != nil {
+		return c.askForAttributes(ctx)
+	}
+	missing := map[string]enums.IndexedValueType{}
+	for _, name := range deployments.SearchAttributes {
+		kind, there := have.GetCustomAttributes()[name]
+		if there && kind != enums.INDEXED_VALUE_TYPE_KEYWORD {
+			return "", deployments.Errorf(deployments.CodeInvalid,
+				"the search attribute %s of namespace %s is a %s and must be a Keyword: use another namespace (temporal.namespace)", name, namespace, kind)
+		}
+		if !there {
+			missing[name] = enums.INDEXED_VALUE_TYPE_KEYWORD
+		}
+	}
+	if len(missing) == 0 {
+		return "", nil
+	}
+	_, err = operator.AddSearchAttributes(ctx, &operatorservice.AddSearchAttributesRequest{Namespace: namespace, SearchAttributes: missing})
+	if err != nil {
+		return "", c.lacking(slices.Sorted(maps.Keys(missing)), err)
+	}
+	names := strings.Join(slices.Sorted(maps.Keys(missing)), ", ")
+	return "made " + names, c.awaitAttributes(ctx)
+}
+
+// askForAttributes finds out, where attributes may not be listed, whether each can be searched by.
+func (c *Connection) askForAttributes(ctx context.Context) (string, error) {
+	var missing []string
+	for _, name := range deployments.SearchAttributes {
+		err := c.searchable(ctx, name)
+		switch code := serviceerror.ToStatus(err).Code(); {
+		case err == nil:
+		case code == codes.InvalidArgument:
+			missing = append(missing, name)
+		default:
+			return "", deployments.Errorf(deployments.CodeUnavailable, "the search attributes of namespace %s cannot be looked at: %s", c.config.Temporal.Namespace, reason(err))
+		}
+	}
+	if len(missing) == 0 {
+		return "", nil
+	}
+	return "", c.lacking(missing, nil)
+}
+
+// searchable asks for workflows by an attribute; an invalid argument says that there is none of that name.
+func (c *Connection) searchable(ctx context.Context, name string) error {
+	_, err := c.Client.WorkflowService().CountWorkflowExecutions(ctx, &workflowservice.CountWorkflowExecutionsRequest{
+		Namespace: c.config.Temporal.Namespace, Query: name + " = 'none'",
+	})
+	return err
+}
+
+// awaitAttributes waits until the attributes that were made are known everywhere in the cluster that is asked.
+func (c *Connection) awaitAttributes(ctx context.Context) error {
+	for {
+		var last error
+		for _, name := range deployments.SearchAttributes {
+			if err := c.searchable(ctx, name); err != nil {
+				last = err
+			}
+		}
+		if last == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return deployments.Errorf(deployments.CodeUnavailable, "the search attributes that were just made are not known yet: %s; start again in a minute", reason(last))
+		case <-time.After(redial):
+		}
+	}
+}
+
+// lacking says how the missing attributes are made by somebody who may.
+func (c *Connection) lacking(missing []string, why error) error {
+	t := c.config.Temporal
+	refused := ""
+	if why != nil {
+		refused = fmt.Sprintf(", and these credentials may not make them (%s)", reason(why))
+	}
+	self, cloud := "", ""
+	for _, name := range missing {
+		self += fmt.Sprintf(" --name %s --type Keyword", name)
+		cloud += fmt.Sprintf(" --search-attribute %s=Keyword", name)
+	}
+	return deployments.Errorf(deployments.CodeInvalid, "namespace %s lacks the search attributes %s%s; make them with `temporal operator search-attribute create "+
+		"--address %s --namespace %s%s`, on Temporal Cloud with `tcld namespace search-attributes add --namespace %s%s`",
+		t.Namespace, strings.Join(missing, ", "), refused, t.Address, t.Namespace, self, t.Namespace, cloud)
+}
+
+// looked is how many of Temporal's latest updates are looked for in the bucket.
+const looked = 20
+
+// older reports a bucket that knows less than Temporal: one that was restored from a backup.
+func (c *Connection) older(ctx context.Context) error {
+	page, err := c.Client.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{Query: "WorkflowType = 'Update'", PageSize: looked})
+	if err != nil {
+		return fmt.Errorf("Temporal's latest updates cannot be listed: %s", reason(err))
+	}
+	for _, w := range page.GetExecutions() {
+		id, ok := strings.CutPrefix(w.GetExecution().GetWorkflowId(), "update/")
+		u, err := deployments.ParseUpdateName(id)
+		if !ok || err != nil || u.Number() == 0 {
+			continue
+		}
+		head, err := c.Store.Head(ctx, u.StackName)
+		if err == nil && head.Next <= u.Number() {
+			return deployments.Errorf(deployments.CodeInvalid, "the bucket is older than Temporal's namespace %s: Temporal knows the update %s, the bucket gives that version "+
+				"out next. If the bucket was restored from a backup, start the service on a new namespace (temporal.namespace)", c.config.Temporal.Namespace, u)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,211 @@
+package worker
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.temporal.io/api/common/v1"
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/operatorservice/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/api/workflow/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"google.golang.org/grpc"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/statestore"
+)
+
+// whole is a Temporal server of a version, with search attributes, which may be added to, or not.
+type whole struct {
+	frontend
+	operatorservice.UnimplementedOperatorServiceServer
+	version string
+	guarded bool // attributes are made by administrators
+	updates []string
+
+	mu         sync.Mutex
+	attributes map[string]enums.IndexedValueType
+}
+
+func keywords(names ...string) map[string]enums.IndexedValueType {
+	all := map[string]enums.IndexedValueType{}
+	for _, name := range names {
+		all[name] = enums.INDEXED_VALUE_TYPE_KEYWORD
+	}
+	return all
+}
+
+func (w *whole) GetSystemInfo(context.Context, *workflowservice.GetSystemInfoRequest) (*workflowservice.GetSystemInfoResponse, error) {
+	return &workflowservice.GetSystemInfoResponse{ServerVersion: w.version}, nil
+}
+
+func (w *whole) ListSearchAttributes(context.Context, *operatorservice.ListSearchAttributesRequest) (*operatorservice.ListSearchAttributesResponse, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.guarded {
+		return nil, serviceerror.ToStatus(serviceerror.NewPermissionDenied("Request unauthorized.", "")).Err()
+	}
+	return &operatorservice.ListSearchAttributesResponse{CustomAttributes: w.attributes}, nil
+}
+
+func (w *whole) AddSearchAttributes(_ context.Context, r *operatorservice.AddSearchAttributesRequest) (*operatorservice.AddSearchAttributesResponse, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for name, kind := range r.SearchAttributes {
+		w.attributes[name] = kind
+	}
+	return &operatorservice.AddSearchAttributesResponse{}, nil
+}
+
+func (w *whole) CountWorkflowExecutions(_ context.Context, r *workflowservice.CountWorkflowExecutionsRequest) (*workflowservice.CountWorkflowExecutionsResponse, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	name, _, _ := strings.Cut(r.Query, " ")
+	if _, ok := w.attributes[name]; !ok {
+		return nil, serviceerror.ToStatus(serviceerror.NewInvalidArgument("invalid search attribute: " + name)).Err()
+	}
+	return &workflowservice.CountWorkflowExecutionsResponse{}, nil
+}
+
+func (w *whole) ListWorkflowExecutions(context.Context, *workflowservice.ListWorkflowExecutionsRequest) (*workflowservice.ListWorkflowExecutionsResponse, error) {
+	answer := &workflowservice.ListWorkflowExecutionsResponse{}
+	for _, id := range w.updates {
+		answer.Executions = append(answer.Executions, &workflow.WorkflowExecutionInfo{Execution: &common.WorkflowExecution{WorkflowId: id}})
+	}
+	return answer, nil
+}
+
+func (w *whole) serve(t *testing.T) (address string) {
+	t.Helper()
+	listener := listen(t)
+	server := grpc.NewServer()
+	workflowservice.RegisterWorkflowServiceServer(server, w)
+	operatorservice.RegisterOperatorServiceServer(server, w)
+	t.Cleanup(server.Stop)
+	go func() { _ = server.Serve(listener) }() // until it is stopped
+	return listener.Addr().String()
+}
+
+// objectServer is as much of an S3 server as is asked at a start. Its clock may be wrong, and it may ignore conditions.
+type objectServer struct {
+	ahead    time.Duration
+	careless bool
+	head     string // of the one stack that there is
+}
+
+func (s objectServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Date", time.Now().Add(s.ahead).UTC().Format(http.TimeFormat))
+	conditional := r.Header.Get("If-None-Match") + r.Header.Get("If-Match")
+	switch {
+	case r.Method == http.MethodPut && conditional != "" && !s.careless:
+		w.WriteHeader(http.StatusPreconditionFailed)
+		_, _ = w.Write([]byte("<Error><Code>PreconditionFailed</Code></Error>"))
+	case r.Method == http.MethodPut:
+		w.Header().Set("ETag", `"x"`)
+	case r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/head.json"):
+		_, _ = w.Write([]byte(s.head))
+	case r.Method == http.MethodGet && strings.Trim(r.URL.Path, "/") != "b":
+		w.WriteHeader(http.StatusNotFound)
+		_, _ = w.Write([]byte("<Error><Code>NoSuchKey</Code></Error>"))
+	default:
+		_, _ = w.Write([]byte("<ListBucketResult></ListBucketResult>"))
+	}
+}
+
+func (s objectServer) serve(t *testing.T) statestore.S3Options {
+	server := httptest.NewServer(s)
+	t.Cleanup(server.Close)
+	return statestore.S3Options{Endpoint: server.URL, Region: "us-east-1", Bucket: "b", AccessKey: "a", SecretKey: "s"}
+}
+
+func TestWhatAServiceStandsOnIsExamined(t *testing.T) {
+	all := func() *whole { return &whole{version: "1.30.0", attributes: keywords(deployments.SearchAttributes...)} }
+	good := objectServer{head: `{"format":1,"id":"i","version":7,"next":8,"nonce":"n"}`}
+	for _, c := range []struct {
+		name     string
+		temporal func(*whole)
+		objects  func(*objectServer)
+		what     string   // the only thing that is wrong
+		says     []string // of it
+		goesOn   bool
+	}{
+		{name: "everything is whole", temporal: func(w *whole) { w.updates = []string{"update/o/p/s/7", "update/o/p/s/p-x", "?"} }, goesOn: true},
+		{name: "a cluster of somebody's own build", temporal: func(w *whole) { w.version = "ours" }, goesOn: true},
+		{name: "an old cluster", temporal: func(w *whole) { w.version = "1.9.2" }, what: "Temporal", says: []string{"version 1.9.2", "too old", "1.28"}},
+		{name: "missing attributes that may be made", temporal: func(w *whole) { w.attributes = keywords("Org") }, goesOn: true},
+		{name: "missing attributes that somebody else makes", temporal: func(w *whole) { w.attributes, w.guarded = keywords("Org", "Kind"), true }, what: "search attributes",
+			says: []string{"lacks the search attributes Project, Stack, Result, Initiator, Drift;", "temporal operator search-attribute create --address",
+				"--name Project --type Keyword", "tcld namespace search-attributes add --namespace ours --search-attribute Project=Keyword"}},
+		{name: "attributes that cannot be listed and are all there", temporal: func(w *whole) { w.guarded = true }, goesOn: true},
+		{name: "an attribute of another kind", temporal: func(w *whole) { w.attributes["Kind"] = enums.INDEXED_VALUE_TYPE_TEXT }, what: "search attributes",
+			says: []string{"the search attribute Kind", "must be a Keyword"}},
+		{name: "a bucket that ignores conditions", objects: func(s *objectServer) { s.careless = true }, what: "conditional writes",
+			says: []string{"If-None-Match", "conditional writes"}},
+		{name: "a clock that is behind", objects: func(s *objectServer) { s.ahead = 40 * time.Second }, what: "clocks", says: []string{"behind", "NTP"}, goesOn: true},
+		{name: "a clock that is ahead", objects: func(s *objectServer) { s.ahead = -time.Hour }, what: "clocks", says: []string{"ahead of", "NTP"}, goesOn: true},
+		{name: "a clock that is a little ahead", objects: func(s *objectServer) { s.ahead = -20 * time.Second }, goesOn: true},
+		{name: "a bucket from an older backup", temporal: func(w *whole) { w.updates = []string{"update/o/p/s/8"} }, what: "age of the bucket",
+			says: []string{"o/p/s/8", "backup", "temporal.namespace"}, goesOn: true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			cluster, objects := all(), good
+			if c.temporal != nil {
+				c.temporal(cluster)
+			}
+			if c.objects != nil {
+				c.objects(&objects)
+			}
+			config := Temporal{Address: cluster.serve(t), Namespace: "ours"}.config(objects.serve(t), ample)
+			connection, found := Examine(t.Context(), config)
+			if connection != nil {
+				connection.Close()
+			}
+			if (connection != nil) != c.goesOn || (Fatal(found) == nil) != c.goesOn {
+				t.Errorf("it starts: %t; %v", connection != nil, Fatal(found))
+			}
+			for _, f := range found {
+				if (f.Err != nil) != (f.What == c.what) {
+					t.Errorf("%s: %v", f.What, f.Err)
+				}
+				for _, says := range c.says {
+					if f.What == c.what && !strings.Contains(fmt.Sprint(f.Err), says) {
+						t.Errorf("%s: %v does not say %q", f.What, f.Err, says)
+					}
+				}
+			}
+			if !slices.ContainsFunc(found, func(f Finding) bool { return f.What == "age of the bucket" }) {
+				t.Errorf("it looks at %v", found)
+			}
+		})
+	}
+}
+
+func TestEveryPartThatIsAwayIsNamed(t *testing.T) {
+	gone := func() net.Addr {
+		l := listen(t)
+		defer func() { must(t, l.Close()) }()
+		return l.Addr()
+	}
+	config := Temporal{Address: gone().String(), Namespace: "ours"}.config(statestore.S3Options{
+		Endpoint: "http://" + gone().String(), Region: "us-east-1", Bucket: "b", AccessKey: "a", SecretKey: "s",
+	}, time.Second)
+	connection, found := Examine(t.Context(), config)
+	if connection != nil || len(found) != 2 || found[0].What != "bucket" || found[1].What != "Temporal" {
+		t.Fatalf("it finds %v", found)
+	}
+	for _, f := range found {
+		if deployments.CodeOf(f.Err) != deployments.CodeUnavailable {
+			t.Errorf("%s: %v", f.What, f.Err)
+		}
+	}
+}
