@@ -46,6 +46,7 @@ func TestAServiceCountsForPrometheusWhatItDoes(t *testing.T) {
 		`deployctl_update_seconds_count{kind="up"} 1`,
 		`deployctl_calls_total{code="OK",method="/deployctl.v1.Deployments/Submit"} 1`,
 		`deployctl_calls_total{code="OK",method="/deployctl.v1.Deployments/Watch"} 1`,
+		`deployctl_s3_seconds_count{op="put"}`, `deployctl_oldest_update_seconds 0`,
 		`temporal_request{`, `temporal_activity_execution_latency_seconds_bucket{`, `go_goroutines `,
 	} {
 		if !strings.Contains(text, line) {

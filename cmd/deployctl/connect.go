@@ -40,6 +40,11 @@ func connectEmbedded(ctx context.Context, s settings.Settings, n command.Notices
 			Address: status.APIAddress, Token: strings.TrimSpace(string(token)), Unreachable: n.Unreachable, FirstPatience: firstPatience,
 			Missed: (&reviver{home: status.Home, settings: s, say: n.Say}).look,
 		}, true)
+		if err == nil {
+			stop := watchDisk(status.Home, n.Say)
+			hangUp := connection.Close
+			connection.Close = func() error { stop(); return hangUp() }
+		}
 		if err == nil || attempt == 2 || deployments.CodeOf(err) != deployments.CodeUnavailable {
 			return connection, err
 		}
@@ -84,6 +89,9 @@ func findEmbedded(ctx context.Context, s settings.Settings, n command.Notices) (
 	}
 	switch status.State {
 	case devserver.Stopped:
+		if err := devserver.DiskFull(home); err != nil {
+			return status, err
+		}
 		n.Say("Starting the embedded service in the background; deployctl dev stop stops it, and nothing is lost.")
 	case devserver.Stopping:
 		n.Say("The embedded service is stopping; it is started again once it has.")

@@ -155,12 +155,18 @@ func serveEmbedded(ctx context.Context, d *devCall, server *devserver.Server, co
 	return together(ctx,
 		func(ctx context.Context) error {
 			return grpcapi.Serve(ctx, listener, in.metrics.calls(grpcapi.Config{
-				Service: room.service, Authority: grpcapi.OneToken(token, room.authority), Auditor: room.audit, Log: server.Log,
+				Service: room.service, Authority: grpcapi.OneToken(token, room.authority), Auditor: room.audit, Log: server.Log, Health: room.vitals.grpc,
 			}))
 		},
 		room.work,
 		func(ctx context.Context) error { return collectAudit(ctx, room.store, kept, server.Log) },
-		in.metrics.serve,
+		room.vitals.watch,
+		func(ctx context.Context) error {
+			defer watchDisk(server.Status.Home, func(text string) { server.Log.Error(text) })()
+			<-ctx.Done()
+			return nil
+		},
+		func(ctx context.Context) error { return in.metrics.serve(ctx, room.vitals) },
 		func(ctx context.Context) error {
 			if err := server.Announce(tokenFile); err != nil {
 				return err

@@ -3,7 +3,9 @@ package main
 import (
 	"context"
 	"net"
+	"net/http"
 
+	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/grpcapi"
 	"github.com/deployctl/deployctl/internal/metrics"
 	"github.com/deployctl/deployctl/internal/settings"
@@ -17,6 +19,7 @@ import (
 type exporter struct {
 	*metrics.Metrics
 	listener net.Listener
+	token    string // empty on loopback, unless it is set
 }
 
 func openExporter(s settings.Settings) (*exporter, error) {
@@ -24,20 +27,31 @@ func openExporter(s settings.Settings) (*exporter, error) {
 	if address == "" {
 		return nil, nil
 	}
-	listener, err := metrics.Listen(address)
+	token, err := s.Secret(settings.MetricsToken)
 	if err != nil {
 		return nil, err
 	}
-	return &exporter{metrics.New(), listener}, nil
+	if token == "" && !grpcapi.IsLoopback(address) {
+		return nil, deployments.Errorf(deployments.CodeInvalid,
+			"%s (metrics-listen) is not on loopback, so metrics need a token: name a file that holds one with metrics-token-file, or listen on 127.0.0.1", address)
+	}
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, deployments.Errorf(deployments.CodeUnavailable, "cannot listen on %s for metrics (metrics-listen): %w", address, err)
+	}
+	return &exporter{metrics.New(), listener, token}, nil
 }
 
-// serve answers until ctx ends.
-func (e *exporter) serve(ctx context.Context) error {
+// serve answers /metrics, /livez and /readyz until ctx ends.
+func (e *exporter) serve(ctx context.Context, v *vitals) error {
 	if e == nil {
 		<-ctx.Done()
 		return nil
 	}
-	return e.Serve(ctx, e.listener)
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", e.Handler(e.token))
+	v.register(mux)
+	return serveHTTP(ctx, e.listener, mux)
 }
 
 // close frees the address, also if serve was never called.

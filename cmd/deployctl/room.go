@@ -24,6 +24,8 @@ type room struct {
 	// work carries out updates until its context ends.
 	work  func(context.Context) error
 	close func()
+	// vitals tell whether Temporal and S3 answer.
+	vitals *vitals
 }
 
 // auditPatience is how long the last entries of the audit log may take to be written.
@@ -42,6 +44,7 @@ func openRoom(ctx context.Context, in infrastructure) (*room, error) {
 	}
 	audit := connection.Store.OpenAudit(in.log)
 	return &room{
+		vitals:    newVitals(connection.Answers, in.log),
 		service:   connection.Service(),
 		store:     connection.Store,
 		authority: connection.Store,

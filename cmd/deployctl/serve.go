@@ -47,6 +47,10 @@ func serve(ctx context.Context, s *command.Surroundings, loaded settings.Setting
 	if err != nil {
 		return err
 	}
+	health, err := openHealth(loaded)
+	if err != nil {
+		return err
+	}
 	room, err := openRoom(ctx, in)
 	if err != nil {
 		_ = listener.Close() // nobody was served
@@ -63,12 +67,14 @@ func serve(ctx context.Context, s *command.Surroundings, loaded settings.Setting
 	}
 	log.Info("serving", "address", listener.Addr().String(), "temporal", in.temporal.address, "bucket", in.s3.bucket)
 	config := in.metrics.calls(grpcapi.Config{
-		Service: room.service, Authority: authority, Auditor: room.audit, TLS: secure, Log: log,
+		Service: room.service, Authority: authority, Auditor: room.audit, TLS: secure, Log: log, Health: room.vitals.grpc,
 	})
 	return together(ctx,
 		func(ctx context.Context) error { return grpcapi.Serve(ctx, listener, config) },
 		func(ctx context.Context) error { return collectAudit(ctx, room.store, kept, log) },
-		in.metrics.serve)
+		room.vitals.watch,
+		func(ctx context.Context) error { return room.vitals.serveHealth(ctx, health) },
+		func(ctx context.Context) error { return in.metrics.serve(ctx, room.vitals) })
 }
 
 // startingAuthority also knows the token of the settings, with which the first admin's token is created.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"log/slog"
 
 	"github.com/deployctl/deployctl/cmd/deployctl/internal/command"
@@ -22,20 +23,33 @@ func workerCommand(s *command.Surroundings) *cli.Command {
 			if c.Bool(checkFlag.Name) {
 				return check(ctx, s, loaded)
 			}
-			in, err := infrastructureOf(loaded, slog.New(slog.NewTextHandler(s.Err, nil)))
-			if err != nil {
-				return err
-			}
-			defer in.metrics.close()
-			if in.sandbox, err = openSandbox(loaded, append(secretFiles(loaded), cloudFiles()...), in.log); err != nil {
-				return err
-			}
-			room, err := openRoom(ctx, in)
-			if err != nil {
-				return err
-			}
-			defer room.close()
-			return together(ctx, room.work, in.metrics.serve)
+			return work(ctx, s, loaded)
 		},
 	}
+}
+
+// work carries updates out until ctx ends.
+func work(ctx context.Context, s *command.Surroundings, loaded settings.Settings) error {
+	in, err := infrastructureOf(loaded, slog.New(slog.NewTextHandler(s.Err, nil)))
+	if err != nil {
+		return err
+	}
+	defer in.metrics.close()
+	if in.sandbox, err = openSandbox(loaded, append(secretFiles(loaded), cloudFiles()...), in.log); err != nil {
+		return err
+	}
+	health, err := openHealth(loaded)
+	if err != nil {
+		return err
+	}
+	room, err := openRoom(ctx, in)
+	if err != nil {
+		return err
+	}
+	defer room.close()
+	return together(ctx,
+		room.work,
+		room.vitals.watch,
+		func(ctx context.Context) error { return room.vitals.serveHealth(ctx, health) },
+		func(ctx context.Context) error { return in.metrics.serve(ctx, room.vitals) })
 }

@@ -56,6 +56,9 @@ const maxGone = 10
 //
 // Errors to tell apart: *RunningError, *PortTakenError.
 func Start(ctx context.Context, opts Options) (*Server, error) {
+	if err := DiskFull(opts.Home); err != nil {
+		return nil, err
+	}
 	h, err := openHome(opts.Home)
 	if err != nil {
 		return nil, err

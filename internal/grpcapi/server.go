@@ -46,6 +46,8 @@ type Config struct {
 	// Unary and Stream see every call, those that are refused too; they may be nil.
 	Unary  grpc.UnaryServerInterceptor
 	Stream grpc.StreamServerInterceptor
+	// Health, if not nil, is the health that is told; the caller may change it.
+	Health *health.Server
 	// Log gets the errors whose text is not for callers.
 	Log *slog.Logger
 }
@@ -124,7 +126,10 @@ func newServer(streams context.Context, c Config) (*grpc.Server, *health.Server,
 		options = append(options, grpc.Creds(credentials.NewTLS(c.TLS)))
 	}
 	server := grpc.NewServer(options...)
-	healthy := health.NewServer()
+	healthy := c.Health
+	if healthy == nil {
+		healthy = health.NewServer()
+	}
 	register(asStreams{server, unary}, c.Service, healthy)
 	return server, healthy, checkRules(server.GetServiceInfo())
 }

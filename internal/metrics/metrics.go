@@ -4,9 +4,7 @@
 package metrics
 
 import (
-	"context"
-	"errors"
-	"net"
+	"crypto/subtle"
 	"net/http"
 	"sync"
 	"time"
@@ -115,23 +113,16 @@ func (m *Metrics) oldest() float64 {
 	return longest.Seconds()
 }
 
-// Listen opens the address that Serve answers on.
-func Listen(address string) (net.Listener, error) {
-	listener, err := net.Listen("tcp", address)
-	if err != nil {
-		return nil, deployments.Errorf(deployments.CodeUnavailable, "cannot listen on %s for metrics (metrics-listen): %w", address, err)
-	}
-	return listener, nil
-}
-
-// Serve answers GET /metrics on the listener, which it closes, until ctx ends.
-func (m *Metrics) Serve(ctx context.Context, listener net.Listener) error {
-	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{}))
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
-	defer context.AfterFunc(ctx, func() { _ = server.Close() })()
-	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-		return err
-	}
-	return nil
+// Handler shows the metrics to Prometheus, with a token to who has that.
+func (m *Metrics) Handler(token string) http.Handler {
+	shown := promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		given := []byte(r.Header.Get("Authorization"))
+		if token != "" && subtle.ConstantTimeCompare(given, []byte("Bearer "+token)) != 1 {
+			w.Header().Set("WWW-Authenticate", "Bearer")
+			http.Error(w, "metrics are shown to who has the token of metrics-token-file", http.StatusUnauthorized)
+			return
+		}
+		shown.ServeHTTP(w, r)
+	})
 }

@@ -13,9 +13,13 @@ const (
 	TLSCert Key = "tls-cert"
 	TLSKey  Key = "tls-key"
 	Metrics Key = "metrics-listen"
+	Health  Key = "health-listen"
 	Master  Key = "key"
 	MasterF Key = "key-file"
 	KeyURL  Key = "key-url"
+
+	MetricsToken     Key = "metrics-token"
+	MetricsTokenFile Key = "metrics-token-file"
 
 	TemporalAddress    Key = "temporal.address"
 	TemporalNamespace  Key = "temporal.namespace"
@@ -80,7 +84,10 @@ var Table = []Definition{
 	{Listen, ForServe, "127.0.0.1:7460", false, "HOST:PORT that the service listens on"},
 	{TLSCert, ForServe, "", false, "the service's certificate (PEM); required off loopback"},
 	{TLSKey, ForServe, "", false, "the certificate's key (PEM)"},
-	{Metrics, ForService, "", false, "HOST:PORT for Prometheus metrics; not set: none"},
+	{Metrics, ForService, "", false, "HOST:PORT for Prometheus metrics, and health checks; not set: none"},
+	{MetricsToken, ForService, "", true, "token that Prometheus shows; required off loopback"},
+	{MetricsTokenFile, ForService, "", false, "file that holds the token for metrics"},
+	{Health, ForService, "", false, "HOST:PORT for health checks alone, /livez and /readyz; not set: none"},
 	{Master, ForService, "", true, "the key that everything is sealed with, 32 bytes in base64; the same for every serve and worker"},
 	{MasterF, ForService, "", false, "file that holds the key; several, one a line, while it is changed: the current one first"},
 	{KeyURL, ForService, "", false, "key of a key management service in the place of the key: awskms://, gcpkms://, azurekeyvault://, hashivault://"},

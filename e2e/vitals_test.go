@@ -1,0 +1,148 @@
+package e2e
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.temporal.io/api/workflowservice/v1"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/protobuf/types/known/durationpb"
+)
+
+// failing leads to an S3 server and answers 503 in its place while it fails.
+type failing struct {
+	atomic.Bool
+	http.Handler
+}
+
+func (f *failing) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if f.Load() {
+		w.WriteHeader(http.StatusServiceUnavailable)
+		return
+	}
+	f.Handler.ServeHTTP(w, r)
+}
+
+// answers gives the status of a page, or 0.
+func answers(address, path string, header ...string) int {
+	request, err := http.NewRequest(http.MethodGet, "http://"+address+path, nil)
+	if err != nil {
+		return 0
+	}
+	for _, h := range header {
+		request.Header.Set("Authorization", h)
+	}
+	res, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return 0
+	}
+	_ = res.Body.Close()
+	return res.StatusCode
+}
+
+func TestServeAndWorkerAreReadyWhileTheirPartsAnswer(t *testing.T) {
+	t.Parallel()
+	h := running(t)
+	good, s := h.parts(t)
+	target, err := url.Parse(s.S3Endpoint)
+	must(t, err)
+	s3 := &failing{Handler: &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
+		r.Out.URL.Scheme, r.Out.URL.Host = target.Scheme, target.Host // and the host that was signed stays
+	}}}
+	front := httptest.NewServer(s3)
+	t.Cleanup(front.Close)
+	parts := h.in(t.TempDir(), append(good, "DEPLOYCTL_S3_ENDPOINT="+front.URL)...)
+	listen, ofServe, ofWorker := freeAddress(t), freeAddress(t), freeAddress(t)
+	serve := parts.start(t, "serve", "--listen", listen, "--health-listen", ofServe)
+	work := parts.start(t, "worker", "--health-listen", ofWorker)
+	conn, err := grpc.NewClient(listen, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	must(t, err)
+	t.Cleanup(func() { _ = conn.Close() })
+	all := func(ready bool) func() bool {
+		status, told := http.StatusServiceUnavailable, grpc_health_v1.HealthCheckResponse_NOT_SERVING
+		if ready {
+			status, told = http.StatusOK, grpc_health_v1.HealthCheckResponse_SERVING
+		}
+		return func() bool {
+			said, err := grpc_health_v1.NewHealthClient(conn).Check(t.Context(), &grpc_health_v1.HealthCheckRequest{})
+			return err == nil && said.GetStatus() == told && answers(ofServe, "/readyz") == status && answers(ofWorker, "/readyz") == status
+		}
+	}
+	eventually(t, "both are ready", all(true))
+	s3.Store(true)
+	eventually(t, "neither is ready", all(false))
+	if answers(ofServe, "/livez") != http.StatusOK || answers(ofWorker, "/livez") != http.StatusOK {
+		t.Error("they are not alive")
+	}
+	s3.Store(false)
+	eventually(t, "both are ready again", all(true))
+	for _, r := range []*ran{serve, work} {
+		r.interrupt(t)
+		r.mustEnd(t, 0)
+	}
+}
+
+func TestACheckSaysAllThatIsMissingAndMakesWhatItMay(t *testing.T) {
+	t.Parallel()
+	h := running(t)
+	good, s := h.parts(t)
+	temporal, err := s.Dial()
+	must(t, err)
+	defer temporal.Close()
+	_, err = temporal.WorkflowService().RegisterNamespace(t.Context(), &workflowservice.RegisterNamespaceRequest{
+		Namespace: "bare", WorkflowExecutionRetentionPeriod: durationpb.New(24 * time.Hour),
+	})
+	must(t, err)
+	bare := h.in(t.TempDir(), append(good, "DEPLOYCTL_TEMPORAL_NAMESPACE=bare")...)
+	all := ""
+	eventually(t, "the namespace is known", func() bool {
+		r := bare.run(t, "serve", "--check")
+		all += r.said()
+		return r.code == 0
+	})
+	if !strings.Contains(all, "made Drift, Initiator, Kind, Org, Project, Result, Stack") {
+		t.Errorf("it makes no search attributes:\n%s", all)
+	}
+	for _, command := range []string{"serve", "worker"} {
+		said := h.in(t.TempDir(), good...).must(t, command, "--check")
+		for _, what := range []string{"settings", "bucket", "conditional writes", "clocks", "Temporal", "namespace", "search attributes", "age of the bucket"} {
+			if !slices.ContainsFunc(strings.Split(said, "\n"), func(line string) bool { return strings.HasPrefix(line, "ok       "+what) }) {
+				t.Errorf("%s does not say that %s is well:\n%s", command, what, said)
+			}
+		}
+	}
+	nobody := freeAddress(t)
+	h.in(t.TempDir(), slices.Concat(good, []string{"DEPLOYCTL_S3_BUCKET=elsewhere", "DEPLOYCTL_TEMPORAL_ADDRESS=" + nobody})...).
+		fails(t, 1, []string{"failed   bucket", "no bucket elsewhere", "failed   Temporal", nobody + " cannot be reached", "2 of the checks failed"}, "worker", "--check")
+	h.in(t.TempDir(), append(good, "DEPLOYCTL_KEY=short")...).fails(t, 1, []string{"failed   settings", "32 bytes"}, "serve", "--check")
+}
+
+func TestMetricsOffLoopbackNeedAToken(t *testing.T) {
+	t.Parallel()
+	h := running(t)
+	good, _ := h.parts(t)
+	p := h.in(t.TempDir(), good...)
+	address := freeAddress(t)
+	_, port, _ := strings.Cut(address, ":")
+	p.fails(t, 2, []string{"0.0.0.0:" + port + " (metrics-listen) is not on loopback", "metrics-token-file"}, "worker", "--metrics-listen", "0.0.0.0:"+port)
+	must(t, os.WriteFile(p.path("token"), []byte("the-token\n"), 0o600))
+	work := p.start(t, "worker", "--metrics-listen", address, "--metrics-token-file", p.path("token"))
+	eventually(t, "the worker is ready", func() bool { return answers(address, "/readyz") == http.StatusOK })
+	for header, want := range map[string]int{"": http.StatusUnauthorized, "Bearer guessed": http.StatusUnauthorized, "Bearer the-token": http.StatusOK} {
+		if got := answers(address, "/metrics", header); got != want {
+			t.Errorf("with %q it answers %d", header, got)
+		}
+	}
+	work.interrupt(t)
+	work.mustEnd(t, 0)
+}

@@ -1,0 +1,30 @@
+package worker
+
+import (
+	"context"
+
+	"go.temporal.io/api/workflowservice/v1"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/statestore"
+)
+
+// Answers reports which part does not answer now, Temporal or the object store, if one does not. It asks each once.
+func (c *Connection) Answers(ctx context.Context) error {
+	var parts errgroup.Group
+	parts.Go(func() error {
+		if err := statestore.Answers(ctx, c.once); err != nil {
+			return deployments.Errorf(deployments.CodeUnavailable, "S3 does not answer as it should: %w", err)
+		}
+		return nil
+	})
+	parts.Go(func() error {
+		_, err := c.Client.WorkflowService().DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: c.config.Temporal.Namespace})
+		if err != nil {
+			return deployments.Errorf(deployments.CodeUnavailable, "Temporal does not answer as it should: %s", reason(err))
+		}
+		return nil
+	})
+	return parts.Wait()
+}
