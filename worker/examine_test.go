@@ -2,7 +2,9 @@ package worker
 
 import (
 	"context"
+	"crypto/md5"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -99,29 +101,39 @@ func (w *whole) serve(t *testing.T) (address string) {
 type objectServer struct {
 	ahead    time.Duration
 	careless bool
-	head     string // of the one stack that there is
+
+	mu      sync.Mutex
+	objects map[string][]byte
 }
 
-func (s objectServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (s *objectServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	w.Header().Set("Date", time.Now().Add(s.ahead).UTC().Format(http.TimeFormat))
-	conditional := r.Header.Get("If-None-Match") + r.Header.Get("If-Match")
+	have, there := s.objects[r.URL.Path]
+	tag := func(data []byte) string { return fmt.Sprintf(`"%x"`, md5.Sum(data)) }
 	switch {
-	case r.Method == http.MethodPut && conditional != "" && !s.careless:
-		w.WriteHeader(http.StatusPreconditionFailed)
-		_, _ = w.Write([]byte("<Error><Code>PreconditionFailed</Code></Error>"))
+	case r.URL.Query().Has("list-type"):
+		_, _ = w.Write([]byte("<ListBucketResult></ListBucketResult>"))
 	case r.Method == http.MethodPut:
-		w.Header().Set("ETag", `"x"`)
-	case r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/head.json"):
-		_, _ = w.Write([]byte(s.head))
-	case r.Method == http.MethodGet && strings.Trim(r.URL.Path, "/") != "b":
+		absent, match := r.Header.Get("If-None-Match") != "", r.Header.Get("If-Match")
+		if !s.careless && (absent && there || match != "" && (!there || match != tag(have))) {
+			w.WriteHeader(http.StatusPreconditionFailed)
+			_, _ = w.Write([]byte("<Error><Code>PreconditionFailed</Code></Error>"))
+			return
+		}
+		s.objects[r.URL.Path], _ = io.ReadAll(r.Body)
+		w.Header().Set("ETag", tag(s.objects[r.URL.Path]))
+	case !there:
 		w.WriteHeader(http.StatusNotFound)
 		_, _ = w.Write([]byte("<Error><Code>NoSuchKey</Code></Error>"))
 	default:
-		_, _ = w.Write([]byte("<ListBucketResult></ListBucketResult>"))
+		w.Header().Set("ETag", tag(have))
+		_, _ = w.Write(have)
 	}
 }
 
-func (s objectServer) serve(t *testing.T) statestore.S3Options {
+func (s *objectServer) serve(t *testing.T) statestore.S3Options {
 	server := httptest.NewServer(s)
 	t.Cleanup(server.Close)
 	return statestore.S3Options{Endpoint: server.URL, Region: "us-east-1", Bucket: "b", AccessKey: "a", SecretKey: "s"}
@@ -129,7 +141,6 @@ func (s objectServer) serve(t *testing.T) statestore.S3Options {
 
 func TestWhatAServiceStandsOnIsExamined(t *testing.T) {
 	all := func() *whole { return &whole{version: "1.30.0", attributes: keywords(deployments.SearchAttributes...)} }
-	good := objectServer{head: `{"format":1,"id":"i","version":7,"next":8,"nonce":"n"}`}
 	for _, c := range []struct {
 		name     string
 		temporal func(*whole)
@@ -138,7 +149,7 @@ func TestWhatAServiceStandsOnIsExamined(t *testing.T) {
 		says     []string // of it
 		goesOn   bool
 	}{
-		{name: "everything is whole", temporal: func(w *whole) { w.updates = []string{"update/o/p/s/7", "update/o/p/s/p-x", "?"} }, goesOn: true},
+		{name: "everything is whole", temporal: func(w *whole) { w.updates = []string{"update/o/p/gone/7", "update/o/p/s/p-x", "?"} }, goesOn: true},
 		{name: "a cluster of somebody's own build", temporal: func(w *whole) { w.version = "ours" }, goesOn: true},
 		{name: "an old cluster", temporal: func(w *whole) { w.version = "1.9.2" }, what: "Temporal", says: []string{"version 1.9.2", "too old", "1.28"}},
 		{name: "missing attributes that may be made", temporal: func(w *whole) { w.attributes = keywords("Org") }, goesOn: true},
@@ -158,14 +169,17 @@ func TestWhatAServiceStandsOnIsExamined(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			cluster, objects := all(), good
+			cluster, objects := all(), &objectServer{objects: map[string][]byte{}}
 			if c.temporal != nil {
 				c.temporal(cluster)
 			}
 			if c.objects != nil {
-				c.objects(&objects)
+				c.objects(objects)
 			}
 			config := Temporal{Address: cluster.serve(t), Namespace: "ours"}.config(objects.serve(t), ample)
+			store, err := OpenStore(t.Context(), config)
+			must(t, err)
+			must(t, store.CreateStack(t.Context(), deployments.StackName{Organization: "o", Project: "p", Stack: "s"}, nil))
 			connection, found := Examine(t.Context(), config)
 			if connection != nil {
 				connection.Close()
