@@ -63,6 +63,7 @@ func secretFiles(s settings.Settings) []string {
 	files := []string{s.File()}
 	for _, key := range []settings.Key{
 		settings.MasterF, settings.TokenFile, settings.TemporalAPIKeyFile, settings.TemporalTLSKey, settings.S3SecretKeyFile, settings.TLSKey,
+		settings.MetricsTokenFile,
 	} {
 		if path := s.Get(key); path != "" {
 			files = append(files, path)
