@@ -227,7 +227,7 @@ func (r *Run) deletionFinished(op *operation, ev StepFinished) {
 	if ev.Outcome != OutcomeDone && ev.Outcome != OutcomePartial {
 		message := ev.Error
 		if ev.Outcome == OutcomeCancelled || ev.Outcome == OutcomeAbsent {
-			r.emitCut(op, "the update was cancelled before the resource was deleted")
+			r.emitCut(op, "cut off by the cancel before the resource was deleted")
 		} else {
 			r.emitFailed(op, message)
 		}

@@ -211,7 +211,7 @@ func (r *Run) goalFinished(op *operation, ev StepFinished) {
 		r.rejectInputs(e, ev.Failures)
 		return
 	case ev.Outcome == OutcomeCancelled || ev.Outcome == OutcomeAbsent:
-		r.emitCut(op, "the step was cut off by the cancel before it had an effect")
+		r.emitCut(op, "cut off by the cancel; the next update carries it out")
 		r.finish(e, Reply{Result: ResultFail, Error: "the update was cancelled"})
 		return
 	case ev.Outcome == OutcomeFailed:

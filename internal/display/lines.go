@@ -76,6 +76,8 @@ func (l *lines) step(r *Row) {
 		return
 	case r.Phase == running:
 		line += o.present + changedNames(r)
+	case r.cutOff():
+		line += l.paint.paint(red, o.present+": cut off")
 	case r.Phase == failed:
 		line += l.paint.paint(red, o.present+" failed")
 	default:

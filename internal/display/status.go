@@ -2,7 +2,7 @@ package display
 
 import (
 	"fmt"
-	"slices"
+	"strings"
 	"time"
 )
 
@@ -93,7 +93,7 @@ func (s *State) undone(o Options, paint painter) []string {
 	for _, r := range s.Rows {
 		switch {
 		case r.Type == stackType || r.internal():
-		case r.Phase == running, s.cutOff(r):
+		case r.Phase == running, r.cutOff():
 			cut++
 		case r.Phase == failed:
 			wrong++
@@ -116,8 +116,11 @@ func (s *State) undone(o Options, paint painter) []string {
 	return out
 }
 
-// cutOff says whether a step ended because its update was cancelled, and not by an error.
-func (s *State) cutOff(r *Row) bool {
-	return r.Phase == failed && s.End != nil && s.End.Status == "cancelled" &&
-		!slices.ContainsFunc(r.Diags, func(d Diag) bool { return d.Severity == "error" })
+// cutOff says whether a step ended because its update was cancelled, and not by an error: then its last diagnostic says so.
+func (r *Row) cutOff() bool {
+	if r.Phase != failed || len(r.Diags) == 0 {
+		return false
+	}
+	last := r.Diags[len(r.Diags)-1]
+	return last.Severity == "warning" && strings.HasPrefix(strings.TrimPrefix(last.Message, "warning: "), "cut off")
 }

@@ -133,7 +133,7 @@ func (b *branch) status(r *Row) string {
 	o := operationOf(r.current)
 	now := b.options.Now()
 	switch {
-	case r.Phase == failed && b.state.cutOff(r):
+	case r.cutOff():
 		return b.paint.paint(red, o.present+": cut off")
 	case r.Phase == failed:
 		return b.paint.paint(red, o.present+" failed")
