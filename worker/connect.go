@@ -77,7 +77,7 @@ func connectTo(ctx context.Context, c Config, store *objects) (*Connection, erro
 	}
 	following, stop := context.WithCancel(context.WithoutCancel(ctx))
 	go store.FollowKeys(following)
-	readers := service.Readers{Data: options.DataConverter, Failures: options.FailureConverter}
+	readers := service.Readers{Data: options.DataConverter, Failures: options.FailureConverter, Namespace: c.Temporal.Namespace}
 	return &Connection{Client: connected, Store: store.Store, objects: store, readers: readers, config: c, eager: eager, stop: stop}, nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
 	"google.golang.org/protobuf/proto"
 
@@ -24,12 +25,13 @@ func TestWhyAnAttemptFailedIsSealed(t *testing.T) {
 	failed := temporal.NewApplicationErrorWithOptions("the quota of Contoso is used up", "Throttled", temporal.ApplicationErrorOptions{
 		Cause: errors.New("Contoso said so"),
 	})
-	failure := o.FailureConverter.ErrorToFailure(failed)
+	there := converter.WithFailureConverterSerializationContext(o.FailureConverter, converter.WorkflowSerializationContext{WorkflowID: "run/o/p/s/1"})
+	failure := there.ErrorToFailure(failed)
 	wire, err := proto.Marshal(failure)
 	if err != nil || bytes.Contains(wire, []byte("Contoso")) {
 		t.Errorf("readable: %v %v", failure, err)
 	}
-	if back := o.FailureConverter.FailureToError(failure); !strings.Contains(back.Error(), "the quota of Contoso") {
+	if back := there.FailureToError(failure); !strings.Contains(back.Error(), "the quota of Contoso") {
 		t.Errorf("came back as %v", back)
 	}
 }

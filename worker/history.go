@@ -8,10 +8,14 @@ import (
 	"strings"
 
 	"go.temporal.io/api/enums/v1"
+	failurepb "go.temporal.io/api/failure/v1"
 	historypb "go.temporal.io/api/history/v1"
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/log"
+	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
@@ -21,6 +25,8 @@ import (
 // record is the history of the last run of a Run workflow: what earlier ones did is saved.
 type record struct {
 	worker.WorkflowReplayerOptions
+	id     string
+	data   converter.DataConverter // of this workflow
 	events []*historypb.HistoryEvent
 	latest map[int]*historypb.HistoryEvent   // the last Step or Settle that was scheduled for an operation
 	closed map[int64]*historypb.HistoryEvent // how activities ended, by the id of the event that scheduled them
@@ -29,31 +35,32 @@ type record struct {
 
 // recordOf reads the history of a workflow.
 func (c *Connection) recordOf(ctx context.Context, id string) (*record, error) {
-	options, err := c.config.Temporal.options(c.config, c.Store.Keyring())
-	if err != nil {
-		return nil, err
-	}
+	sealing := newCodec(c.Store.Keyring(), c.config.Temporal.Namespace)
+	sealing.earlier = true // what it did is done, whichever build it was
+	data := converter.NewCodecDataConverter(converter.GetDefaultDataConverter(), sealing)
 	events, err := c.historyOf(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	return newRecord(events, worker.WorkflowReplayerOptions{
-		DataConverter: options.DataConverter, FailureConverter: options.FailureConverter, DisableDeadlockDetection: true,
+	return newRecord(id, events, worker.WorkflowReplayerOptions{
+		DataConverter: data, FailureConverter: newFailures(data), DisableDeadlockDetection: true,
 	}), nil
 }
 
-func newRecord(events []*historypb.HistoryEvent, o worker.WorkflowReplayerOptions) *record {
-	if o.DataConverter == nil {
-		o.DataConverter = converter.GetDefaultDataConverter()
+func newRecord(id string, events []*historypb.HistoryEvent, o worker.WorkflowReplayerOptions) *record {
+	data := o.DataConverter
+	if data == nil {
+		data = converter.GetDefaultDataConverter()
 	}
-	h := &record{o, events, map[int]*historypb.HistoryEvent{}, map[int64]*historypb.HistoryEvent{}, map[int]bool{}}
+	data = converter.WithDataConverterSerializationContext(data, converter.WorkflowSerializationContext{WorkflowID: id})
+	h := &record{o, id, data, events, map[int]*historypb.HistoryEvent{}, map[int64]*historypb.HistoryEvent{}, map[int]bool{}}
 	for _, e := range events {
 		if a := e.GetActivityTaskScheduledEventAttributes(); isStep(e) || isSettle(e) {
 			id := a.GetActivityId()
 			if op, err := strconv.Atoi(id[strings.LastIndexByte(id, '-')+1:]); err == nil {
 				h.latest[op] = e
 				var in deployments.SettleInput
-				if isSettle(e) && h.DataConverter.FromPayloads(a.GetInput(), &in) == nil {
+				if isSettle(e) && h.data.FromPayloads(a.GetInput(), &in) == nil {
 					h.doubts[op] = in.Settle.Again
 				}
 			}
@@ -98,8 +105,13 @@ func (h *record) told(op int) (engine.StepFinished, bool) {
 	end := h.closed[scheduled.GetEventId()]
 	if a := end.GetActivityTaskCompletedEventAttributes(); a != nil {
 		var found engine.StepFinished
-		err := h.DataConverter.FromPayloads(a.GetResult(), &found)
+		err := h.data.FromPayloads(a.GetResult(), &found)
 		return found, err == nil
+	}
+	if a := end.GetActivityTaskFailedEventAttributes(); a != nil && isStep(scheduled) {
+		if out, ok := workflows.StepOf(h.errorOf(a.GetFailure())); ok {
+			return out.StepFinished, true
+		}
 	}
 	return nothing, isStep(scheduled) && neverBegan(end)
 }
@@ -114,12 +126,30 @@ func neverBegan(end *historypb.HistoryEvent) bool {
 
 // result is what the Run came to, if it had ended by itself; else nil.
 func (h *record) result() (*deployments.RunOutput, error) {
-	a := h.events[len(h.events)-1].GetWorkflowExecutionCompletedEventAttributes()
-	if a == nil {
-		return nil, nil
-	}
+	last := h.events[len(h.events)-1]
 	var out deployments.RunOutput
-	return &out, h.DataConverter.FromPayloads(a.GetResult(), &out)
+	if a := last.GetWorkflowExecutionCompletedEventAttributes(); a != nil {
+		return &out, h.data.FromPayloads(a.GetResult(), &out)
+	}
+	if a := last.GetWorkflowExecutionCanceledEventAttributes(); a.GetDetails() != nil {
+		return &out, h.data.FromPayloads(a.GetDetails(), &out)
+	}
+	if a := last.GetWorkflowExecutionFailedEventAttributes(); a != nil {
+		if out, ok := workflows.OutputOf(h.errorOf(a.GetFailure())); ok {
+			return &out, nil
+		}
+	}
+	return nil, nil
+}
+
+// errorOf reads a failure. Reading changes one, and a history is read more than once.
+func (h *record) errorOf(f *failurepb.Failure) error {
+	failures := h.FailureConverter
+	if failures == nil {
+		failures = temporal.GetDefaultFailureConverter()
+	}
+	at := converter.WorkflowSerializationContext{WorkflowID: h.id}
+	return converter.WithFailureConverterSerializationContext(failures, at).FailureToError(proto.CloneOf(f))
 }
 
 // replay brings the Run to where it was when it was closed.
@@ -127,6 +157,9 @@ func (h *record) replay() (remains *workflows.Remains, err error) {
 	err = h.replays(workflows.Settings{Opened: func(r *workflows.Remains) { remains = r }})
 	if err == nil && remains == nil {
 		err = errors.New("the history is not that of a Run")
+	}
+	if err == nil {
+		err = remains.Broken()
 	}
 	return remains, err
 }
@@ -142,7 +175,10 @@ func (h *record) replays(s workflows.Settings) error {
 	if n := len(open) - 1; closesWorkflow(open[n].GetEventType()) {
 		open = open[:n]
 	}
-	return replayer.ReplayWorkflowHistory(log.NewStructuredLogger(slog.New(slog.DiscardHandler)), &historypb.History{Events: open})
+	quiet := log.NewStructuredLogger(slog.New(slog.DiscardHandler))
+	return replayer.ReplayWorkflowHistoryWithOptions(quiet, &historypb.History{Events: open}, worker.ReplayWorkflowHistoryOptions{
+		OriginalExecution: workflow.Execution{ID: h.id},
+	})
 }
 
 func closesWorkflow(t enums.EventType) bool {
@@ -155,7 +191,7 @@ func closesWorkflow(t enums.EventType) bool {
 // known. Other steps are decided again anyway.
 func (h *record) fold(known workflows.Known) (workflows.Ending, error) {
 	var in deployments.RunInput
-	if err := h.DataConverter.FromPayloads(h.events[0].GetWorkflowExecutionStartedEventAttributes().GetInput(), &in); err != nil {
+	if err := h.data.FromPayloads(h.events[0].GetWorkflowExecutionStartedEventAttributes().GetInput(), &in); err != nil {
 		return workflows.Ending{}, err
 	}
 	end := workflows.Ending{Last: in.Saves}
@@ -165,7 +201,7 @@ func (h *record) fold(known workflows.Known) (workflows.Ending, error) {
 			continue
 		}
 		var save deployments.SaveInput
-		if err := h.DataConverter.FromPayloads(e.GetActivityTaskScheduledEventAttributes().GetInput(), &save); err != nil {
+		if err := h.data.FromPayloads(e.GetActivityTaskScheduledEventAttributes().GetInput(), &save); err != nil {
 			return end, err
 		}
 		for _, d := range save.Deltas {
@@ -213,7 +249,7 @@ func (h *record) creates() []deployments.StepInput {
 	at := map[int]int{}
 	for _, e := range h.events {
 		var in deployments.StepInput
-		if !isStep(e) || h.DataConverter.FromPayloads(e.GetActivityTaskScheduledEventAttributes().GetInput(), &in) != nil ||
+		if !isStep(e) || h.data.FromPayloads(e.GetActivityTaskScheduledEventAttributes().GetInput(), &in) != nil ||
 			in.Step.Kind != engine.StepCreate && in.Step.Kind != engine.StepCreateReplacement {
 			continue
 		}

@@ -107,11 +107,10 @@ func TestAnUpdateWhoseRunHadEndedIsRecoveredWithTheSaveThatTheResultCarries(t *t
 	_, rest := lostRun()
 	history := &archive{}
 	r, store := lostHouse(t, history)
-	options, err := r.connection.config.Temporal.options(r.connection.config, r.connection.Store.Keyring())
+	data := converterOf(t, "ours", deployments.RunWorkflowID(lostUpdate))
+	input, err := data.ToPayloads(deployments.RunInput{Update: lostUpdate})
 	must(t, err)
-	input, err := options.DataConverter.ToPayloads(deployments.RunInput{Update: lostUpdate})
-	must(t, err)
-	result, err := options.DataConverter.ToPayloads(deployments.RunOutput{
+	result, err := data.ToPayloads(deployments.RunOutput{
 		Result: engine.Result{Status: engine.StatusCancelled, Error: "somebody did", Changes: map[string]int{"create": 2}}, Saves: 2, Rest: &rest,
 	})
 	must(t, err)

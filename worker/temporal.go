@@ -14,7 +14,6 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/log"
-	"go.temporal.io/sdk/temporal"
 	"google.golang.org/grpc/codes"
 
 	"github.com/deployctl/deployctl/deployments"
@@ -25,7 +24,8 @@ import (
 type Temporal struct {
 	Address, Namespace, APIKey string
 	TLSCert, TLSKey, CACert    string
-	// ServerName is the name in the cluster's certificate, where it is not the address's: behind a private link or a tunnel.
+	// ServerName is the name in the cluster's certificate, where it is not the address's: behind a private link or a
+	// tunnel.
 	ServerName string
 }
 
@@ -99,12 +99,10 @@ func reason(err error) string {
 }
 
 func (t Temporal) options(c Config, keys *seal.Keyring) (client.Options, error) {
-	data := converter.NewCodecDataConverter(converter.GetDefaultDataConverter(), NewCodec(keys))
+	data := converter.NewCodecDataConverter(converter.GetDefaultDataConverter(), newCodec(keys, t.Namespace))
 	o := client.Options{
 		HostPort: t.Address, Namespace: t.Namespace, DataConverter: data, MetricsHandler: c.Metrics,
-		FailureConverter: temporal.NewDefaultFailureConverter(temporal.DefaultFailureConverterOptions{
-			DataConverter: data, EncodeCommonAttributes: true,
-		}),
+		FailureConverter: newFailures(data),
 	}
 	if c.Log != nil {
 		o.Logger = log.NewStructuredLogger(c.Log)

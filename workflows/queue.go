@@ -66,6 +66,8 @@ func (q *queue) supersede(by string) {
 func (q *queue) admit(r deployments.UpdateRequest, head int) error {
 	previewed, confirmed := r.Previewed()
 	switch {
+	case r.Stack != q.Stack:
+		return deployments.Errorf(deployments.CodeForbidden, "a request for %s was handed to %s, so it is refused", r.Stack, q.Stack)
 	case r.RequestID == "":
 		return deployments.Errorf(deployments.CodeInvalid, "a request needs an id of its own")
 	case r.DryRun:

@@ -100,7 +100,10 @@ func (y *yard) submit(at time.Duration, name string, r deployments.UpdateRequest
 	if r.RequestID == "" {
 		r.RequestID = name
 	}
-	r.Stack, r.Kind = theStack, engine.KindUp
+	if r.Stack == (deployments.StackName{}) {
+		r.Stack = theStack
+	}
+	r.Kind = engine.KindUp
 	y.env.RegisterDelayedCallback(func() {
 		y.env.UpdateWorkflow(deployments.UpdateSubmit, "", &testsuite.TestUpdateCallback{
 			OnReject: func(err error) { y.refusals[name] = err },
@@ -186,6 +189,19 @@ func TestABusyStackRefusesWhoDoesNotWantToWait(t *testing.T) {
 	y.live(t, deployments.StackInput{})
 	y.want(t, "begin 1", "end 1")
 	y.wantRefused(t, "b")
+}
+
+func TestTheRequestOfAnotherStackIsRefused(t *testing.T) {
+	other := theStack
+	other.Stack = "prod"
+	y := newYard(deployments.Head{Next: 1})
+	y.submit(0, "spliced", deployments.UpdateRequest{Stack: other})
+	y.live(t, deployments.StackInput{})
+	y.want(t)
+	var failure *temporal.ApplicationError
+	if err := y.refusals["spliced"]; !errors.As(err, &failure) || failure.Type() != string(deployments.CodeForbidden) {
+		t.Errorf("it was answered %+v, %v", y.answers["spliced"], err)
+	}
 }
 
 func TestASupersedingUpdateTakesThePlaceOfThoseThatWait(t *testing.T) {

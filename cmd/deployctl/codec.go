@@ -21,7 +21,7 @@ func (c *uiCodec) handler(keys devserver.Keys) (http.Handler, error) {
 	if c.keys, err = seal.NewKeyring(keys.Master); err != nil {
 		return nil, err
 	}
-	return converter.NewPayloadCodecHTTPHandler(blinding{worker.NewCodec(c.keys)}), nil
+	return converter.NewPayloadCodecHTTPHandler(blinding{worker.NewViewer(c.keys)}), nil
 }
 
 // follow has it use the keys of the bucket.

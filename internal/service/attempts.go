@@ -60,7 +60,7 @@ func (w *watcher) sentence(f *failurepb.Failure) string {
 	if f == nil {
 		return ""
 	}
-	err := w.readers.Failures.FailureToError(f)
+	err := w.readers.of(deployments.RunWorkflowID(w.update)).Failures.FailureToError(f)
 	if app := (*temporal.ApplicationError)(nil); errors.As(err, &app) {
 		return app.Message()
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/workflows"
 )
 
 // Stack describes a stack, with what runs and waits.
@@ -121,7 +122,11 @@ func (w *watcher) unbegun(ctx context.Context, queue deployments.StackInfo) (boo
 		Update: w.update, DryRun: true, Status: string(engine.StatusFailed),
 		Started: closed.GetStartTime().AsTime(), Ended: closed.GetCloseTime().AsTime(),
 	}
-	if why := w.temporal.GetWorkflow(ctx, id, "").Get(ctx, &info); why != nil {
+	why := w.temporal.GetWorkflow(ctx, id, "").Get(ctx, &info)
+	if settled, ok := workflows.InfoOf(why); ok {
+		info, why = settled, nil
+	}
+	if why != nil {
 		var failed *temporal.WorkflowExecutionError
 		if !errors.As(why, &failed) || w.update.Number() > 0 {
 			return false, nil // its stack recovers it, or the next look tells

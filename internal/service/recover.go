@@ -12,8 +12,8 @@ import (
 // recoverPoll is how often it is looked whether an update has been recovered.
 const recoverPoll = time.Second
 
-// Recover has the stack's workflow recover, now, the update that the stack's head names: it is what a next update would do first.
-// The error of a recovery that cannot succeed says what is to be repaired.
+// Recover has the stack's workflow recover, now, the update that the stack's head names: it is what a next update
+// would do first. The error of a recovery that cannot succeed says what is to be repaired.
 func (s *Service) Recover(ctx context.Context, name deployments.StackName) (deployments.UpdateInfo, error) {
 	head, err := s.Head(ctx, name)
 	if err != nil || head.Active == nil {

@@ -153,7 +153,7 @@ func (s *Service) Schedule(ctx context.Context, n deployments.ScheduleName) (dep
 		return deployments.Schedule{}, deployments.Errorf(deployments.CodeFormat, "the schedule %s was made by a newer version of deployctl", n)
 	}
 	if payload, ok := action.Args[0].(*commonpb.Payload); ok {
-		if err := s.readers.Data.FromPayload(payload, &in); err != nil {
+		if err := s.readers.of(deployments.ScheduleID(n)).Data.FromPayload(payload, &in); err != nil {
 			return in.Schedule, deployments.Errorf(deployments.CodeFormat, "the schedule %s cannot be read: %w", n, err)
 		}
 	}

@@ -24,10 +24,20 @@ type Service struct {
 	readers  Readers
 }
 
-// Readers read what the client's cluster keeps sealed: payloads and failures.
+// Readers read what the client's cluster keeps sealed: payloads and failures, which open for the workflow that they
+// are of.
 type Readers struct {
-	Data     converter.DataConverter
-	Failures converter.FailureConverter
+	Data      converter.DataConverter
+	Failures  converter.FailureConverter
+	Namespace string
+}
+
+// of gives the readers of what a workflow has.
+func (r Readers) of(workflow string) Readers {
+	at := converter.WorkflowSerializationContext{Namespace: r.Namespace, WorkflowID: workflow}
+	r.Data = converter.WithDataConverterSerializationContext(r.Data, at)
+	r.Failures = converter.WithFailureConverterSerializationContext(r.Failures, at)
+	return r
 }
 
 // New makes the service of a Temporal client and a store.
@@ -86,6 +96,7 @@ func (s *Service) requestOnce(ctx context.Context, name deployments.StackName, u
 	handle, err := s.temporal.UpdateWithStartWorkflow(ctx, client.UpdateWithStartWorkflowOptions{
 		StartWorkflowOperation: start,
 		UpdateOptions: client.UpdateWorkflowOptions{
+			WorkflowID: deployments.StackWorkflowID(name), // what is asked is sealed for it
 			UpdateName: update, Args: args, WaitForStage: client.WorkflowUpdateStageCompleted,
 		},
 	})

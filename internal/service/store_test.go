@@ -62,6 +62,9 @@ type queue struct {
 func (q *queue) UpdateWithStartWorkflow(
 	_ context.Context, o client.UpdateWithStartWorkflowOptions,
 ) (client.WorkflowUpdateHandle, error) {
+	if o.UpdateOptions.WorkflowID != deployments.StackWorkflowID(dev) {
+		return nil, fmt.Errorf("what is asked is sealed for %q", o.UpdateOptions.WorkflowID)
+	}
 	q.asked = append(q.asked, o.UpdateOptions.UpdateName)
 	return q, nil
 }
