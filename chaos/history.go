@@ -66,7 +66,7 @@ func (s *stage) nextStep(ctx context.Context, begun, after time.Time) (at time.T
 				if steps[id] && at.After(after) && since[id].After(begun) {
 					return true, nil
 				}
-			case enums.EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED:
+			case enums.EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED, enums.EVENT_TYPE_WORKFLOW_EXECUTION_FAILED, enums.EVENT_TYPE_WORKFLOW_EXECUTION_CANCELED:
 				return true, nil
 			}
 		}

@@ -244,6 +244,11 @@ const (
 	ErrorNotStarted = "NotStarted"
 	// ErrorReset, not retryable: the activity is of a run that a reset made, which does nothing.
 	ErrorReset = "Reset"
+	// ErrorStepFailed, not retryable: a Step has failed, or has failed after an effect. Its StepOutput is a detail.
+	ErrorStepFailed = "StepFailed"
+	// ErrorEnded is the error of an Update or a Run that has ended as failed. Its result is a detail; of one that was cancelled, it is a
+	// detail of Temporal's own error for that.
+	ErrorEnded = "Failed"
 )
 
 // ResetText says what becomes of an update of which a workflow is reset.

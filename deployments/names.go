@@ -118,9 +118,9 @@ func StackWorkflowID(s StackName) string { return "stack/" + s.String() }
 // UpdateWorkflowID names the workflow of one update.
 func UpdateWorkflowID(u UpdateName) string { return "update/" + u.String() }
 
-// UpdateOfWorkflow gives the update that an UpdateWorkflowID names.
+// UpdateOfWorkflow gives the update that an UpdateWorkflowID or a RunWorkflowID names.
 func UpdateOfWorkflow(id string) (UpdateName, error) {
-	return ParseUpdateName(strings.TrimPrefix(id, "update/"))
+	return ParseUpdateName(strings.TrimPrefix(strings.TrimPrefix(id, "update/"), "run/"))
 }
 
 // RunWorkflowID names the workflow that drives the core of one update.

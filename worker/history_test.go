@@ -51,6 +51,7 @@ var commanded = []enums.EventType{
 	enums.EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_ACCEPTED, enums.EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_COMPLETED,
 	enums.EVENT_TYPE_MARKER_RECORDED, enums.EVENT_TYPE_WORKFLOW_PROPERTIES_MODIFIED,
 	enums.EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED, enums.EVENT_TYPE_WORKFLOW_EXECUTION_CONTINUED_AS_NEW,
+	enums.EVENT_TYPE_WORKFLOW_EXECUTION_FAILED, enums.EVENT_TYPE_WORKFLOW_EXECUTION_CANCELED,
 }
 
 func decoded[T any](t *testing.T, payloads func(*T) error) T {
@@ -77,15 +78,15 @@ func (o *outcome) read(t *testing.T, h *record) {
 		switch activityOf(e) {
 		case deployments.ActivityHeaders:
 			if done != nil {
-				o.base = decoded(t, func(v *deployments.Headers) error { return h.DataConverter.FromPayloads(done.GetResult(), v) }).States
+				o.base = decoded(t, func(v *deployments.Headers) error { return h.data.FromPayloads(done.GetResult(), v) }).States
 			}
 		case deployments.ActivitySave:
 			if done != nil {
-				save := decoded(t, func(v *deployments.SaveInput) error { return h.DataConverter.FromPayloads(a.GetInput(), v) })
+				save := decoded(t, func(v *deployments.SaveInput) error { return h.data.FromPayloads(a.GetInput(), v) })
 				o.saves[save.Number] = save
 			}
 		case deployments.ActivityStep:
-			step := decoded(t, func(v *deployments.StepInput) error { return h.DataConverter.FromPayloads(a.GetInput(), v) }).Step
+			step := decoded(t, func(v *deployments.StepInput) error { return h.data.FromPayloads(a.GetInput(), v) }).Step
 			if step.Kind != engine.StepCreate && step.Kind != engine.StepCreateReplacement {
 				continue
 			}
@@ -93,8 +94,15 @@ func (o *outcome) read(t *testing.T, h *record) {
 				continue
 			}
 			o.begun[step.Op] = step
-			if done != nil {
-				result := decoded(t, func(v *engine.StepFinished) error { return h.DataConverter.FromPayloads(done.GetResult(), v) })
+			result, ended := engine.StepFinished{}, done != nil
+			if failed := h.closed[e.GetEventId()].GetActivityTaskFailedEventAttributes(); failed != nil {
+				var out deployments.StepOutput
+				out, ended = workflows.StepOf(h.errorOf(failed.GetFailure()))
+				result = out.StepFinished
+			} else if ended {
+				result = decoded(t, func(v *engine.StepFinished) error { return h.data.FromPayloads(done.GetResult(), v) })
+			}
+			if ended {
 				o.made[step.Op] = result.Outcome == engine.OutcomeDone
 				if result.Outcome == engine.OutcomeFailed && !h.doubts[step.Op] {
 					delete(o.begun, step.Op)
@@ -102,8 +110,8 @@ func (o *outcome) read(t *testing.T, h *record) {
 			}
 		case deployments.ActivitySettle:
 			if done != nil {
-				asked := decoded(t, func(v *deployments.SettleInput) error { return h.DataConverter.FromPayloads(a.GetInput(), v) })
-				result := decoded(t, func(v *engine.StepFinished) error { return h.DataConverter.FromPayloads(done.GetResult(), v) })
+				asked := decoded(t, func(v *deployments.SettleInput) error { return h.data.FromPayloads(a.GetInput(), v) })
+				result := decoded(t, func(v *engine.StepFinished) error { return h.data.FromPayloads(done.GetResult(), v) })
 				if result.Outcome == engine.OutcomeAbsent && !asked.Settle.Again {
 					delete(o.begun, result.Op)
 				}
@@ -198,12 +206,12 @@ func TestARunThatIsEndedAnywhereForgetsNothing(t *testing.T) {
 // terminated is a Run that was ended from outside after some events, and what the world is like then.
 func terminated(t *testing.T, earlier []*historypb.History, events []*historypb.HistoryEvent) (*record, *outcome) {
 	t.Helper()
-	h := newRecord(append(slices.Clone(events), &historypb.HistoryEvent{
+	h := newRecord("", append(slices.Clone(events), &historypb.HistoryEvent{
 		EventId: int64(len(events) + 1), EventType: enums.EVENT_TYPE_WORKFLOW_EXECUTION_TERMINATED,
 	}), worker.WorkflowReplayerOptions{DisableDeadlockDetection: true})
 	o := &outcome{nil, map[int]deployments.SaveInput{}, map[int]engine.Step{}, map[int]bool{}}
 	for _, run := range earlier {
-		o.read(t, newRecord(run.Events, worker.WorkflowReplayerOptions{}))
+		o.read(t, newRecord("", run.Events, worker.WorkflowReplayerOptions{}))
 	}
 	o.read(t, h)
 	return h, o

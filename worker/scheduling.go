@@ -14,6 +14,7 @@ import (
 	"github.com/deployctl/deployctl/internal/display"
 	"github.com/deployctl/deployctl/internal/service"
 	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/workflows"
 )
 
 // scheduling are the activities of the runs of schedules.
@@ -85,6 +86,9 @@ func (s *scheduling) follow(ctx context.Context, u deployments.UpdateName) (depl
 		err := s.connection.Client.GetWorkflow(ctx, deployments.UpdateWorkflowID(u), "").Get(ctx, &info)
 		if err == nil || ctx.Err() != nil {
 			return info, err
+		}
+		if settled, ok := workflows.InfoOf(err); ok {
+			return settled, nil
 		}
 		if refused := (*temporal.WorkflowExecutionError)(nil); u.Number() == 0 && errors.As(err, &refused) {
 			return refusedPreview(u, refused), nil

@@ -141,11 +141,10 @@ func (r *run) step(s engine.Step) call {
 		retry:   asAllowed(r.in.Retries.Of(s.Type)),
 		summary: fmt.Sprintf("%s %s %s", s.Kind, s.Type, s.URN.Name()),
 		input:   deployments.StepInput{Update: r.in.Update, Base: r.in.Base, Step: s, Round: round},
-		events: result(func(out deployments.StepOutput) []engine.Event {
-			r.decide(s.Op, out.Outcome)
-			r.post(out.Messages)
-			return single(out.StepFinished)
-		}, func(err error) []engine.Event {
+		events: result(r.stepped, func(err error) []engine.Event {
+			if out, ok := StepOf(err); ok {
+				return r.stepped(out)
+			}
 			outcome := engine.OutcomeUnknown
 			if temporal.IsCanceledError(err) {
 				outcome = engine.OutcomeCancelled
@@ -154,6 +153,13 @@ func (r *run) step(s engine.Step) call {
 			return single(engine.StepFinished{Op: s.Op, Outcome: outcome, Error: sentence(err)})
 		}),
 	}
+}
+
+// stepped takes what a step came to.
+func (r *run) stepped(out deployments.StepOutput) []engine.Event {
+	r.decide(out.Op, out.Outcome)
+	r.post(out.Messages)
+	return single(out.StepFinished)
 }
 
 // decide counts the rounds of a step that was lost. One that ends without effect keeps them: what was left by an earlier round may

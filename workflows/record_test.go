@@ -22,6 +22,7 @@ import (
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/api/temporalproto"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/worker"
 
 	"github.com/deployctl/deployctl/deployments"
@@ -111,7 +112,9 @@ func (s *stage) Step(ctx context.Context, in deployments.StepInput) (out deploym
 	switch name := in.Step.URN.Name(); name {
 	case s.fails:
 		out.StepFinished = engine.StepFinished{Op: in.Step.Op, Outcome: engine.OutcomeFailed, Error: "quota exceeded"}
-		return out, nil
+		return out, temporal.NewApplicationErrorWithOptions(out.Error, deployments.ErrorStepFailed, temporal.ApplicationErrorOptions{
+			NonRetryable: true, Details: []any{out},
+		})
 	case s.cancel:
 		id := deployments.UpdateWorkflowID(s.update)
 		if err := s.client.SignalWorkflow(ctx, id, "", deployments.SignalCancel, engine.Cancelled{}); err != nil {
@@ -320,6 +323,9 @@ func record(t *testing.T, server *devserver.Server, sc scene) {
 	var info deployments.UpdateInfo
 	for unknown := new(serviceerror.NotFound); ; { // the stack starts it after it has answered
 		err := c.GetWorkflow(ctx, deployments.UpdateWorkflowID(s.update), "").Get(ctx, &info)
+		if ended, ok := InfoOf(err); ok {
+			info, err = ended, nil
+		}
 		if err == nil {
 			break
 		}

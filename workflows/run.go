@@ -1,6 +1,7 @@
 package workflows
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -29,6 +30,7 @@ type run struct {
 	parked  []call   // those that found no worker and wait for another
 	accused string   // the worker that Update knows to be lost
 
+	broken  bool // it has panicked
 	closing bool // ends or continues as new: nothing starts, polls return
 	opened  heft // the history when the core was there
 	polls   int
@@ -37,9 +39,11 @@ type run struct {
 }
 
 // Run drives the core of one update: it tells it what happens and starts what may start, until there is a result.
-func (w *Workflows) Run(ctx workflow.Context, in deployments.RunInput) (deployments.RunOutput, error) {
+func (w *Workflows) Run(ctx workflow.Context, in deployments.RunInput) (_ deployments.RunOutput, err error) {
 	belongs(ctx)
 	r := newRun(in)
+	defer func() { r.broken = err != nil && errors.Is(err, errDefect) }()
+	defer defective(ctx, &err)
 	r.given = ctx
 	ctx, _ = workflow.NewDisconnectedContext(ctx)
 	if w.settings.Opened != nil {
@@ -49,7 +53,8 @@ func (w *Workflows) Run(ctx workflow.Context, in deployments.RunInput) (deployme
 		return deployments.RunOutput{}, err
 	}
 	if err := r.load(ctx); err != nil {
-		return r.unopened(err), wasReset(ctx)
+		out := r.unopened(err)
+		return out, r.ended(ctx, out)
 	}
 	r.catchUp(ctx, in.Late)
 	for {
@@ -72,6 +77,14 @@ func (w *Workflows) Run(ctx workflow.Context, in deployments.RunInput) (deployme
 			return deployments.RunOutput{}, err
 		}
 	}
+}
+
+// ended is the error of a run that ends; nil when it ends well.
+func (r *run) ended(ctx workflow.Context, out deployments.RunOutput) error {
+	if err := wasReset(ctx); err != nil {
+		return err
+	}
+	return ending(out.Result.Status, out.Result.Error, out)
 }
 
 func newRun(in deployments.RunInput) *run {

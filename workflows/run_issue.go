@@ -112,8 +112,9 @@ func (r *run) finish(ctx workflow.Context, result engine.Result) (deployments.Ru
 	for r.signalled() && err == nil {
 		r.receive(ctx) // the program's last words, after the end
 	}
+	out := deployments.RunOutput{Result: result, Saves: r.saver.number, Rest: rest}
 	if err == nil {
-		err = wasReset(ctx)
+		err = r.ended(ctx, out)
 	}
-	return deployments.RunOutput{Result: result, Saves: r.saver.number, Rest: rest}, err
+	return out, err
 }

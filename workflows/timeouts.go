@@ -71,6 +71,9 @@ const (
 	// summaryBytes and detailsBytes are what the server takes.
 	summaryBytes = 200
 	detailsBytes = 20_000
+	// messageBytes bounds the message of a failure: the server keeps little of one, and its Web UI shows less. The whole
+	// is in the result.
+	messageBytes = 4_000
 )
 
 // patiently retries for ever: what can pass by itself, passes.

@@ -30,8 +30,9 @@ type update struct {
 
 // Update carries one update out. It never continues as new. An error means that it could not settle: its stack then
 // recovers it from what is saved and from its history.
-func (w *Workflows) Update(ctx workflow.Context, in deployments.UpdateInput) (deployments.UpdateInfo, error) {
+func (w *Workflows) Update(ctx workflow.Context, in deployments.UpdateInput) (_ deployments.UpdateInfo, err error) {
 	belongs(ctx)
+	defer defective(ctx, &err)
 	stop := ctx.Done()
 	ctx, _ = workflow.NewDisconnectedContext(ctx)
 	if in.Withdrawn != "" {
@@ -50,7 +51,7 @@ func (w *Workflows) Update(ctx workflow.Context, in deployments.UpdateInput) (de
 		u.programming = true
 		workflow.Go(ctx, u.programs)
 	}
-	err := workflow.Await(ctx, func() bool { return u.run.IsReady() || u.broken != nil || overtaken(ctx) })
+	err = workflow.Await(ctx, func() bool { return u.run.IsReady() || u.broken != nil || overtaken(ctx) })
 	if overtaken(ctx) {
 		u.broken = wasReset(ctx)
 	}
@@ -59,9 +60,23 @@ func (w *Workflows) Update(ctx workflow.Context, in deployments.UpdateInput) (de
 	}
 	var out deployments.RunOutput
 	if err := u.run.Get(ctx, &out); err != nil {
-		return deployments.UpdateInfo{}, err
+		ended, ok := OutputOf(err)
+		if !ok {
+			return deployments.UpdateInfo{}, unsettled(err)
+		}
+		out = ended
 	}
 	return u.end(ctx, out)
+}
+
+// unsettled is the error of an update that is left to its stack. It is made anew: what is sealed in that of the Run
+// opens only there.
+func unsettled(err error) error {
+	kind := string(deployments.CodeInternal)
+	if failure := (*temporal.ApplicationError)(nil); errors.As(err, &failure) {
+		kind = failure.Type()
+	}
+	return temporal.NewNonRetryableApplicationError(clip(sentence(err), messageBytes), kind, nil)
 }
 
 // withdrawn ends an update that never began. It becomes part of the stack's history, so that its number is not given out again.
@@ -81,7 +96,10 @@ func withdrawn(ctx workflow.Context, in deployments.UpdateInput) (deployments.Up
 			workflow.GetLogger(ctx).Info("The update is not in the history.", "error", err)
 		}
 	}
-	return info, report(ctx, info.Status)
+	if err := report(ctx, info.Status); err != nil {
+		return info, err
+	}
+	return info, ending(engine.Status(info.Status), info.Error, info)
 }
 
 // report makes the result searchable.
@@ -150,7 +168,10 @@ func (u *update) end(ctx workflow.Context, out deployments.RunOutput) (deploymen
 	err := report(ctx, string(out.Result.Status))
 	release(ctx, u.in.Update, append(u.left, u.claimed.Worker))
 	_ = workflow.Await(ctx, func() bool { return !u.programming })
-	return info, err
+	if err != nil {
+		return info, err
+	}
+	return info, ending(out.Result.Status, out.Result.Error, info)
 }
 
 // release ends the update's plugins on workers, where those are still there.
