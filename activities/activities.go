@@ -60,7 +60,7 @@ func Close(ctx context.Context, a *Activities) {
 	a.mu.Unlock()
 	var closing sync.WaitGroup
 	for _, s := range sessions {
-		closing.Go(func() { s.close(ctx) })
+		closing.Go(func() { s.end(ctx) })
 	}
 	closing.Wait()
 }

@@ -111,6 +111,9 @@ func (c *conversation) ask(ctx context.Context, about func(epoch, seq int) deplo
 	case r := <-answer:
 		return r, nil
 	case <-ctx.Done():
+		c.mu.Lock()
+		delete(c.waiting, seq) // else it would seem that the program waits for more than one answer, for good
+		c.mu.Unlock()
 		return engine.Reply{}, context.Cause(ctx)
 	case <-c.ended:
 		return engine.Reply{}, c.err

@@ -36,7 +36,10 @@ func (m *monitor) Invoke(
 	if err != nil {
 		return nil, err
 	}
-	if len(dependencies) > 0 && !m.seen.allExist(dependencies) {
+	switch exist, err := m.seen.allExist(ctx, dependencies); {
+	case err != nil:
+		return nil, status.FromContextError(err).Err()
+	case !exist:
 		return &pulumirpc.ResourceInvokeResponse{Unknown: true}, nil
 	}
 	result, err := m.invoke(ctx, req, parent, args)

@@ -3,6 +3,7 @@ package activities
 import (
 	"context"
 	"crypto/rand"
+	"maps"
 	"math"
 	"slices"
 	"sync"
@@ -60,10 +61,28 @@ func (ps *paces) of(pkg string, config resource.PropertyMap) (*pace, error) {
 	defer ps.mu.Unlock()
 	p, ok := ps.all[pkg+"#"+digest]
 	if !ok {
+		ps.forget()
 		p = newPace()
 		ps.all[pkg+"#"+digest] = p
 	}
 	return p, nil
+}
+
+// forget drops the paces that tell nothing any more: those of credentials that were changed would stay for ever.
+func (ps *paces) forget() {
+	maps.DeleteFunc(ps.all, func(_ string, p *pace) bool { return p.idle(time.Now()) })
+}
+
+// idle tells whether nobody has called for so long that calls go at will again.
+func (p *pace) idle(now time.Time) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, l := range []*lane{&p.prompt, &p.scheduled} {
+		if len(l.waiting) > 0 || now.Sub(l.window) < paceForgotten || now.Sub(l.cut) < paceForgotten {
+			return false
+		}
+	}
+	return now.Sub(p.made) >= paceForgotten
 }
 
 // pace lets the calls of one account through: at will, until it turns many away, and from then on as many a second as it takes.
@@ -74,10 +93,11 @@ type pace struct {
 	prompt, scheduled lane
 	// appointed is when the last of those who come again does.
 	appointed time.Time
+	made      time.Time
 }
 
 func newPace() *pace {
-	return &pace{prompt: lane{keep: 0.9, hurry: 1.08}, scheduled: lane{keep: 0.5, hurry: 1.02}}
+	return &pace{made: time.Now(), prompt: lane{keep: 0.9, hurry: 1.08}, scheduled: lane{keep: 0.5, hurry: 1.02}}
 }
 
 // take waits until a call may go. A scheduled one does not wait behind many others: it gives up its place in the worker, and comes

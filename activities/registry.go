@@ -1,6 +1,7 @@
 package activities
 
 import (
+	"context"
 	"sync"
 
 	"github.com/deployctl/deployctl/engine"
@@ -78,11 +79,19 @@ func (r *registry) begin(parent urn.URN) func() {
 }
 
 // allExist tells whether every custom resource among the roots, or below components among them, has been made. It waits
-// for registrations that are open below those components. Resources that this epoch did not register count as made.
-func (r *registry) allExist(roots []urn.URN) bool {
+// for registrations that are open below those components, or until ctx ends. Resources that this epoch did not register count as made.
+func (r *registry) allExist(ctx context.Context, roots []urn.URN) (bool, error) {
+	defer context.AfterFunc(ctx, func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.changed.Broadcast()
+	})()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for {
+		if ctx.Err() != nil {
+			return false, context.Cause(ctx)
+		}
 		pending := false
 		visited := map[urn.URN]bool{}
 		todo := append([]urn.URN(nil), roots...)
@@ -93,7 +102,7 @@ func (r *registry) allExist(roots []urn.URN) bool {
 			switch {
 			case !ok || visited[u]:
 			case res.custom && res.id == "":
-				return false
+				return false, nil
 			case !res.custom:
 				visited[u] = true
 				pending = pending || r.open[u] > 0
@@ -101,7 +110,7 @@ func (r *registry) allExist(roots []urn.URN) bool {
 			}
 		}
 		if !pending {
-			return true
+			return true, nil
 		}
 		r.changed.Wait()
 	}

@@ -2,7 +2,6 @@ package activities
 
 import (
 	"context"
-	"errors"
 	"strings"
 
 	"github.com/deployctl/deployctl/deployments"
@@ -150,10 +149,37 @@ func (a *Activities) forget(ctx context.Context, u deployments.UpdateName) {
 	s, ok := a.sessions[u.String()]
 	delete(a.sessions, u.String())
 	a.mu.Unlock()
-	if !ok {
+	if ok {
+		s.end(ctx)
+	}
+}
+
+// end closes a session that nobody finds any more, once it is filled: what is being started is to be ended, too.
+func (s *session) end(ctx context.Context) {
+	select {
+	case <-s.ready:
+	case <-ctx.Done():
+		go func() {
+			<-s.ready
+			s.end(context.WithoutCancel(ctx))
+		}()
 		return
 	}
-	if _, err := s.await(ctx); err == nil || !errors.Is(err, ctx.Err()) {
+	if s.err == nil { // else it was closed when that became clear
 		s.close(ctx)
 	}
 }
+
+// Hosted are the updates of which a worker keeps something.
+func Hosted(a *Activities) []deployments.UpdateName {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var updates []deployments.UpdateName
+	for _, s := range a.sessions {
+		updates = append(updates, s.update)
+	}
+	return updates
+}
+
+// Forget ends what a worker keeps of an update.
+func Forget(ctx context.Context, a *Activities, u deployments.UpdateName) { a.forget(ctx, u) }

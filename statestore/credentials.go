@@ -46,9 +46,9 @@ func (o S3Options) onAWS() bool {
 		(strings.HasSuffix(at.Hostname(), ".amazonaws.com") || strings.HasSuffix(at.Hostname(), ".amazonaws.com.cn"))
 }
 
-// searched are the credentials that the SDK finds. Once they were refused, all of its places are searched again before the next
-// call: the SDK renews what expires, and keeps for good what a file or a process gave without an expiry. It tells credentials that
-// were never found from those that cannot be renewed now.
+// searched are the credentials that the SDK finds. Once they were refused, all of its places are searched again
+// before the next call: the SDK renews what expires, and keeps for good what a file or a process gave without an
+// expiry. It tells credentials that were never found from those that cannot be renewed now.
 type searched struct {
 	aws.CredentialsProvider
 	search func(context.Context) (aws.CredentialsProvider, error)

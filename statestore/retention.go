@@ -44,7 +44,7 @@ func (s *Store) Collect(ctx context.Context, name deployments.StackName, keep Re
 	if c.head, err = s.Head(ctx, name); err != nil || c.head.Active != nil && c.head.Active.Version == removal {
 		return Collected{}, err
 	}
-	for _, part := range []func(context.Context) error{c.checkpoints, c.updates, c.previews, c.files, c.blobs} {
+	for _, part := range []func(context.Context) error{c.checkpoints, c.updates, c.previews, c.files, c.blobs, c.absences} {
 		if err := part(ctx); err != nil {
 			return c.Collected, err
 		}
@@ -189,6 +189,36 @@ func (c *collection) blobs(ctx context.Context) error {
 		return nil
 	}
 	return c.removeOld(ctx, blobKey(c.ring(c.head.ID), ""), c.before(max(c.keep.Age, unheard)), &c.Blobs)
+}
+
+// absences removes the notes that a resource was not there before its create, once no create that may have happened
+// needs them: each create of a type with a settle rule leaves one. A note that is missed is made again by the next
+// attempt.
+func (c *collection) absences(ctx context.Context) error {
+	if c.head.Active != nil {
+		return nil
+	}
+	latest, err := c.Checkpoint(ctx, c.name, c.head.Version, deployments.SecretsProvider{})
+	if err != nil {
+		return nil //nolint:nilerr // nobody here knows what it needs
+	}
+	needed := map[string]bool{}
+	for _, p := range latest.Pending() {
+		needed[absenceKey(c.name, p.Seed)] = true
+	}
+	prefix := stackKey(c.name, "creates", "")
+	l, err := c.objects.List(ctx, Query{Prefix: prefix})
+	if err != nil {
+		return failed(err, "list "+prefix)
+	}
+	var gone []string
+	for i, key := range l.Keys {
+		if !needed[key] && l.Written[i].Before(c.before(max(c.keep.Age, unheard))) {
+			gone = append(gone, key)
+		}
+	}
+	removed := 0
+	return c.remove(ctx, gone, &removed)
 }
 
 // removeOld removes what stands in a folder itself and was written last before a time.

@@ -2,8 +2,11 @@ package worker
 
 import (
 	"context"
+	"fmt"
+	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"go.temporal.io/api/enums/v1"
@@ -11,6 +14,7 @@ import (
 	taskqueuepb "go.temporal.io/api/taskqueue/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/workflows"
@@ -70,7 +74,7 @@ func (c *Connection) keepCurrentOnce(ctx context.Context, deployment string) err
 			return err
 		}
 	}
-	return c.moveStranded(ctx, live)
+	return c.moveStranded(ctx, deployment, live)
 }
 
 // newer compares builds; any is newer than none.
@@ -96,8 +100,8 @@ func (c *Connection) liveBuilds(ctx context.Context, deployment string) (map[str
 }
 
 // moveStranded moves the updates that wait for a worker of a build that has none.
-func (c *Connection) moveStranded(ctx context.Context, live map[string]bool) error {
-	return c.eachRunning(ctx, func(workflow string) (bool, error) {
+func (c *Connection) moveStranded(ctx context.Context, deployment string, live map[string]bool) error {
+	return c.eachUpdate(ctx, elsewhereQuery(deployment, live), func(workflow string) (bool, error) {
 		description, err := c.Client.DescribeWorkflowExecution(ctx, workflow, "")
 		if err != nil {
 			return false, err
@@ -107,9 +111,21 @@ func (c *Connection) moveStranded(ctx context.Context, live map[string]bool) err
 	})
 }
 
+// elsewhereQuery finds the workflows of updates that are not of a live build: mostly none, however many run. A
+// workflow that has no version yet is not among them.
+func elsewhereQuery(deployment string, live map[string]bool) string {
+	query := "ExecutionStatus = 'Running' AND WorkflowType IN ('" + deployments.WorkflowUpdate + "', '" + deployments.WorkflowRun + "')"
+	var versions []string
+	for _, live := range slices.Sorted(maps.Keys(live)) {
+		versions = append(versions, fmt.Sprintf("'%s:%s'", deployment, live))
+	}
+	return query + " AND TemporalWorkerDeploymentVersion NOT IN (" + strings.Join(versions, ", ") + ")"
+}
+
 // moveUnfit moves the updates whose histories this build cannot go on with.
 func (c *Connection) moveUnfit(ctx context.Context) {
-	err := c.eachRunning(ctx, func(workflow string) (bool, error) {
+	running := "ExecutionStatus = 'Running' AND WorkflowType = '" + deployments.WorkflowUpdate + "'"
+	err := c.eachUpdate(ctx, running, func(workflow string) (bool, error) {
 		h, err := c.recordOf(ctx, workflow)
 		if err != nil {
 			return false, err
@@ -125,15 +141,23 @@ func (c *Connection) moveUnfit(ctx context.Context) {
 // to replay then, and the SDK takes that for an error.
 func (h *record) fits() bool {
 	begun := slices.ContainsFunc(h.events, func(e *historypb.HistoryEvent) bool { return e.GetWorkflowTaskCompletedEventAttributes() != nil })
-	return !begun || h.replays(workflows.Settings{}) == nil
+	return !unboundInput(h.events[0]) && (!begun || h.replays(workflows.Settings{}) == nil)
 }
 
-// eachRunning moves the updates of which one workflow, the Update or its Run, is in a wrong place. Those that have ended
-// meanwhile do not count.
-func (c *Connection) eachRunning(ctx context.Context, misplaced func(workflow string) (bool, error)) error {
-	request := &workflowservice.ListWorkflowExecutionsRequest{
-		Query: "ExecutionStatus = 'Running' AND WorkflowType = '" + deployments.WorkflowUpdate + "'", PageSize: 200,
+// unboundInput tells whether a workflow's first event has a sealed payload that does not say where it belongs.
+func unboundInput(first *historypb.HistoryEvent) bool {
+	for _, p := range first.GetWorkflowExecutionStartedEventAttributes().GetInput().GetPayloads() {
+		if string(p.GetMetadata()[converter.MetadataEncoding]) == sealedEncoding && !bound(p) {
+			return true
+		}
 	}
+	return false
+}
+
+// eachUpdate moves the updates, found by their Update or Run, of which one of the two is in a wrong place. Those that
+// have ended meanwhile do not count.
+func (c *Connection) eachUpdate(ctx context.Context, query string, misplaced func(workflow string) (bool, error)) error {
+	request := &workflowservice.ListWorkflowExecutionsRequest{Query: query, PageSize: 200}
 	for {
 		page, err := c.Client.ListWorkflow(ctx, request)
 		if err != nil {

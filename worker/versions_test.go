@@ -48,7 +48,7 @@ func TestAHistoryInWhichNoTaskHasEndedFitsEveryBuild(t *testing.T) {
 				if e.GetWorkflowTaskCompletedEventAttributes() != nil {
 					break
 				}
-				if !newRecord(run.Events[:end+1], worker.WorkflowReplayerOptions{}).fits() {
+				if !newRecord("", run.Events[:end+1], worker.WorkflowReplayerOptions{}).fits() {
 					t.Errorf("%s, run %d, does not fit after event %d", scene, n+1, end+1)
 				}
 			}
@@ -59,7 +59,7 @@ func TestAHistoryInWhichNoTaskHasEndedFitsEveryBuild(t *testing.T) {
 // What a replay does not compare, such as how much a save holds, differs between revisions, too.
 func TestAHistoryOfAnotherRevisionIsNotGoneOnWith(t *testing.T) {
 	for begun, goesOn := range map[string]bool{"": true, build: true, "0": false, strconv.Itoa(workflows.Revision + 1): false} {
-		h := newRecord(recorded(t, "create")[0].Events, worker.WorkflowReplayerOptions{})
+		h := newRecord("", recorded(t, "create")[0].Events, worker.WorkflowReplayerOptions{})
 		for _, e := range h.events {
 			if a := e.GetWorkflowTaskCompletedEventAttributes(); a != nil {
 				a.DeploymentVersion = &deployment.WorkerDeploymentVersion{BuildId: begun}

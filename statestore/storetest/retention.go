@@ -288,3 +288,37 @@ func restore(t *testing.T, f fixture) {
 	_, err = f.Restore(t.Context(), statestore.Exchange{Stack: to}, 5)
 	wantCode(t, err, deployments.CodeInvalid)
 }
+
+// collectAbsences makes a hundred creates that note an absence, of which one is still open.
+func collectAbsences(t *testing.T, f fixture) {
+	f.create(t)
+	f.update(t, 1)
+	for n := range 100 {
+		ok(t, f.NoteAbsence(t.Context(), dev, []byte{byte(n), 1}))
+	}
+	open := []byte{7, 1}
+	f.claim(t, 2, "w")
+	sc := statestore.Scope{Update: up(2), Base: 1}
+	ok(t, f.PutRequest(t.Context(), up(2), deployments.UpdateRequest{}))
+	pending := engine.PendingOperation{Op: 1, Kind: "creating", Seed: open, State: engine.State{
+		Key: "o1", URN: thingURN("open"), Type: "cloud:index:Thing", Custom: true, Provider: string(cloudURN) + "::p1",
+	}}
+	ok(t, f.SaveDeltas(t.Context(), up(2), 1, []engine.Delta{{Seq: 1, Kind: engine.DeltaBegin, Op: 1, Pending: &pending}}))
+	_, err := f.Finish(t.Context(), statestore.Finish{Scope: sc, Saves: 1})
+	ok(t, err)
+	for _, c := range []struct{ days, want int }{{0, 100}, {400, 1}} {
+		_, err := f.later(t, c.days).Collect(t.Context(), dev, statestore.Retention{Versions: 1})
+		ok(t, err)
+		left := 0
+		for n := range 100 {
+			seen, err := f.SawAbsence(t.Context(), dev, []byte{byte(n), 1})
+			ok(t, err)
+			if seen {
+				left++
+			}
+		}
+		if seen, err := f.SawAbsence(t.Context(), dev, open); left != c.want || !seen || err != nil {
+			t.Errorf("after %d days %d notes are left, the open one is there: %t, %v", c.days, left, seen, err)
+		}
+	}
+}

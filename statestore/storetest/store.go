@@ -41,6 +41,7 @@ func Store(t *testing.T, open func(t *testing.T) statestore.Objects) {
 		{"what only recovery wants of an update goes with the update after it", sweep},
 		{"of what is old only what somebody needs is kept, with the history", retention},
 		{"collecting beside updates takes nothing from them", collectBeside},
+		{"notes of creates are collected but for those that are still open", collectAbsences},
 		{"project files are kept by the month", filesByMonth},
 		{"what was stored before values had an update and files a month is read, and collected", formerPlaces},
 		{"an earlier version is made the newest again", restore},

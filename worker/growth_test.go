@@ -1,0 +1,58 @@
+package worker
+
+import (
+	"context"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+
+	"github.com/deployctl/deployctl/statestore"
+)
+
+// visible is a Temporal server of which all workflows are of live builds. It counts what it is asked.
+type visible struct {
+	frontend
+	described atomic.Int32
+	query     atomic.Value
+}
+
+func (v *visible) ListWorkflowExecutions(
+	_ context.Context, r *workflowservice.ListWorkflowExecutionsRequest,
+) (*workflowservice.ListWorkflowExecutionsResponse, error) {
+	v.query.Store(r.GetQuery())
+	return &workflowservice.ListWorkflowExecutionsResponse{}, nil
+}
+
+func (v *visible) DescribeWorkflowExecution(
+	context.Context, *workflowservice.DescribeWorkflowExecutionRequest,
+) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
+	v.described.Add(1)
+	return nil, serviceerror.ToStatus(serviceerror.NewNotFound("no such workflow")).Err()
+}
+
+// connectionTo connects to a server, without a store.
+func connectionTo(t *testing.T, server workflowservice.WorkflowServiceServer) *Connection {
+	t.Helper()
+	listener := listen(t)
+	serveTemporal(t, listener, server, nil)
+	config := Temporal{Address: listener.Addr().String(), Namespace: "ours"}.config(statestore.S3Options{}, ample)
+	options, err := config.Temporal.options(config, someKeys(t))
+	must(t, err)
+	c, err := client.NewLazyClient(options)
+	must(t, err)
+	t.Cleanup(c.Close)
+	return &Connection{Client: c, config: config}
+}
+
+func TestNoUpdateOfALiveBuildIsLookedAt(t *testing.T) {
+	server := &visible{}
+	must(t, connectionTo(t, server).moveStranded(t.Context(), "deployctl", map[string]bool{"2": true, "1": true}))
+	query := server.query.Load().(string)
+	if server.described.Load() != 0 || !strings.HasSuffix(query, "TemporalWorkerDeploymentVersion NOT IN ('deployctl:1', 'deployctl:2')") {
+		t.Errorf("%d descriptions after %s", server.described.Load(), query)
+	}
+}
