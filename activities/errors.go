@@ -9,14 +9,15 @@ import (
 	"go.temporal.io/sdk/temporal"
 )
 
-// retryable tells of each code whether the same activity may succeed when it runs again. What is not listed will not. Credentials
-// that were refused have expired, or somebody changes them or what they may do: a running update waits for others.
+// retryable tells of each code whether the same activity may succeed when it runs again. What is not listed will not.
+// Credentials that were refused have expired, or somebody changes them or what they may do: a running update waits
+// for others.
 var retryable = map[deployments.Code]bool{
 	deployments.CodeUnavailable: true, deployments.CodeUnauthorized: true, deployments.CodeForbidden: true,
 }
 
-// storePasses tells of each code whether the store may answer otherwise after a while: with another one, it says something of the
-// object itself. It is for calls whose values exist nowhere else.
+// storePasses tells of each code whether the store may answer otherwise after a while: with another one, it says
+// something of the object itself. It is for calls whose values exist nowhere else.
 var storePasses = map[deployments.Code]bool{
 	deployments.CodeUnavailable: true, deployments.CodeUnauthorized: true, deployments.CodeForbidden: true,
 	deployments.CodeInternal: true, deployments.CodeInvalid: true,
@@ -28,7 +29,8 @@ func mayPass(err error) bool {
 	return errors.As(err, &answer) && storePasses[answer.Code]
 }
 
-// kept is failure for an activity that keeps what steps have done, which must not be lost: it is repeated until the store takes it.
+// kept is failure for an activity that keeps what steps have done, which must not be lost: it is repeated until the
+// store takes it.
 func kept(err error) error {
 	if !mayPass(err) {
 		return failure(err)
@@ -36,8 +38,8 @@ func kept(err error) error {
 	return temporal.NewApplicationErrorWithOptions(err.Error(), string(deployments.CodeOf(err)), temporal.ApplicationErrorOptions{Cause: err})
 }
 
-// told is failure for an activity whose failure somebody waits for who can do something about it: credentials that are refused are
-// said at once.
+// told is failure for an activity whose failure somebody waits for who can do something about it: credentials that
+// are refused are said at once.
 func told(err error) error {
 	if code := deployments.CodeOf(err); code == deployments.CodeUnauthorized || code == deployments.CodeForbidden {
 		return temporal.NewNonRetryableApplicationError(err.Error(), string(code), err)
@@ -68,7 +70,7 @@ func failure(err error) error {
 		return err
 	}
 	code := deployments.CodeOf(err)
-	return temporal.NewApplicationErrorWithOptions(err.Error(), string(code), temporal.ApplicationErrorOptions{
+	return temporal.NewApplicationErrorWithOptions(head(err.Error(), maxText), string(code), temporal.ApplicationErrorOptions{
 		NonRetryable: !retryable[code], Cause: err,
 	})
 }

@@ -29,7 +29,7 @@ const RunStream = "run"
 
 // EncodeEvents writes the content of one part of an event log.
 func EncodeEvents(events []deployments.WatchEvent) ([]byte, error) {
-	data, err := json.Marshal(events)
+	data, err := encodeFitting(events)
 	if err != nil {
 		return nil, deployments.Errorf(deployments.CodeInternal, "encode events: %w", err)
 	}
@@ -50,8 +50,8 @@ const (
 	logPause = 250 * time.Millisecond
 	// maxPart bounds the events of a part.
 	maxPart = 1000
-	// maxQueued bounds the bytes of text that wait for the store. What is said beyond is dropped, and counted: one program is not to
-	// take its worker's memory.
+	// maxQueued bounds the bytes of text that wait for the store. What is said beyond is dropped, and counted: one
+	// program is not to take its worker's memory.
 	maxQueued = 8 << 20
 )
 

@@ -220,6 +220,10 @@ func call[T any](h *house, activity any, in any) (T, error) {
 	}
 	var out T
 	value, err := env.ExecuteActivity(activity, in)
+	var failed *temporal.ApplicationError
+	if errors.As(err, &failed) && failed.Type() == deployments.ErrorStepFailed {
+		return out, failed.Details(&out)
+	}
 	if err != nil {
 		return out, err
 	}

@@ -15,7 +15,8 @@ import (
 	"github.com/deployctl/deployctl/statestore"
 )
 
-// refusing is a store that answers calls ("get" or "put") of keys that contain part with an error, as often as left says.
+// refusing is a store that answers calls ("get" or "put") of keys that contain part with an error, as often as left
+// says.
 type refusing struct {
 	statestore.Objects
 	mu   sync.Mutex

@@ -86,7 +86,7 @@ func (s *session) curtain(ctx context.Context, bags ...engine.Bag) curtain {
 			return "" // as nearly always
 		}
 		if r := replacer(); r != nil {
-			return r.Replace(text)
+			return cut(ctx, r.Replace(text), maxText)
 		}
 		return "what the provider said may hold secrets, and is not shown, because the store does not tell them"
 	}

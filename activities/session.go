@@ -240,7 +240,7 @@ func passing(err error) bool {
 	}
 	switch e.Code() {
 	case codes.Unavailable, codes.ResourceExhausted, codes.Aborted:
-		return true
+		return !pluginhost.TooLarge(err)
 	default:
 		return false
 	}

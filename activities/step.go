@@ -25,7 +25,11 @@ func (a *Activities) Step(ctx context.Context, in deployments.StepInput) (deploy
 	if err != nil {
 		result, err := unsent(engine.StepFinished{}, err)
 		result.Op = in.Step.Op
-		return deployments.StepOutput{StepFinished: result}, failure(err)
+		out := deployments.StepOutput{StepFinished: result}
+		if err == nil {
+			err = unsuccessful(ctx, out)
+		}
+		return out, failure(err)
 	}
 	at := &attempt{session: s, step: in.Step, round: in.Round, pulse: startPulse(ctx, a.Heart), over: make(chan struct{})}
 	defer at.pulse.stopPulse()
@@ -39,7 +43,7 @@ func (a *Activities) Step(ctx context.Context, in deployments.StepInput) (deploy
 	if wait := rest(in.Round); wait > 0 && activity.GetInfo(ctx).Attempt == 1 {
 		err = postponed("it was lost before, and had no effect", wait)
 	} else {
-		result, err = at.run(ctx)
+		result, err = at.guarded(ctx)
 	}
 	if err != nil && !at.sent {
 		result, err = unsent(result, err)
@@ -61,6 +65,9 @@ func (a *Activities) Step(ctx context.Context, in deployments.StepInput) (deploy
 		reply := *in.Step.Answer
 		reply.ID, reply.Object = result.ID, result.Outputs
 		out.Answered, out.Messages = s.handOver(ctx, reply)
+	}
+	if err == nil {
+		err = unsuccessful(ctx, out)
 	}
 	return out, hide.failure(err)
 }
@@ -93,6 +100,7 @@ func (at *attempt) sign(ctx context.Context, result *engine.StepFinished) curtai
 	result.Op = at.step.Op
 	hide := at.session.curtain(ctx, bagsOf(at.step.Provider, at.step.New, at.step.Old)...)
 	hide.step(result)
+	cutStep(ctx, result)
 	return hide
 }
 
@@ -104,8 +112,8 @@ func rest(round int) time.Duration {
 	return time.Second << min(round-3, 6)
 }
 
-// leave writes the result where settling looks first, for the case that it cannot be reported. It waits for the store until the
-// worker stops, and then for a while.
+// leave writes the result where settling looks first, for the case that it cannot be reported. It waits for the store
+// until the worker stops, and then for a while.
 func (at *attempt) leave(ctx context.Context, result engine.StepFinished) {
 	at.keeping.Store(true)
 	defer at.keeping.Store(false)
@@ -124,18 +132,6 @@ func (at *attempt) leave(ctx context.Context, result engine.StepFinished) {
 
 // lastLeave is how long a worker that stops tries to store what a step came to.
 const lastLeave = 20 * time.Second
-
-// unsent is the end of an attempt that made no call because of an error of the service itself: what may pass is tried again, and
-// anything else fails the step, which had no effect.
-func unsent(result engine.StepFinished, err error) (engine.StepFinished, error) {
-	if isApplication(err) || interrupted(err) || errors.Is(err, context.DeadlineExceeded) {
-		return result, err
-	}
-	if retryable[deployments.CodeOf(err)] {
-		return result, postponed(err.Error(), 0)
-	}
-	return failed(err.Error()), nil
-}
 
 func (at *attempt) run(ctx context.Context) (engine.StepFinished, error) {
 	if err := at.session.turns.take(ctx, at.pulse.cancelled); err != nil {
@@ -224,6 +220,9 @@ func mutate[T any](
 		value, err = call(context.WithoutCancel(ctx))
 	}()
 	answered := func() (engine.StepFinished, error) {
+		if defect := (*recovery.PanicError)(nil); errors.As(err, &defect) {
+			return engine.StepFinished{}, defect
+		}
 		if !at.step.Preview {
 			at.told(err)
 		}
@@ -236,11 +235,15 @@ func mutate[T any](
 	go func() {
 		defer at.end()
 		<-done
-		if result, err := answered(); err == nil {
-			ctx := context.WithoutCancel(ctx)
-			at.sign(ctx, &result)
-			at.leave(ctx, result)
-		}
+		_ = recovery.Do("reading the late answer to "+string(at.step.URN), func() error {
+			result, err := answered()
+			if err == nil {
+				ctx := context.WithoutCancel(ctx)
+				at.sign(ctx, &result)
+				at.leave(ctx, result)
+			}
+			return err
+		})
 	}()
 	return engine.StepFinished{}, unknownOutcome("it was not answered in its time")
 }
@@ -321,9 +324,16 @@ func judge(p *pluginhost.Provider, err error) (result engine.StepFinished, reaso
 		return engine.StepFinished{}, nil, notDone(message(err), v.RetryAfter)
 	case pluginhost.Unknown:
 		return engine.StepFinished{}, nil, unknownOutcome(v.Reason)
+	case pluginhost.Unreadable: // to make it again would have the same answer, and maybe another effect
+		return engine.StepFinished{Outcome: engine.OutcomeUndecidable, Error: "the call was made, and its answer cannot be read: " + v.Reason}, nil, nil
 	default:
 		return failed(message(err)), nil, nil
 	}
+}
+
+// had tells whether a call is known to have had its effect.
+func had(result engine.StepFinished) bool {
+	return result.Outcome == engine.OutcomeDone || result.Outcome == engine.OutcomePartial
 }
 
 func isApplication(err error) bool {

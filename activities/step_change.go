@@ -32,7 +32,7 @@ func (at *attempt) create(ctx context.Context, p *pluginhost.Provider) (engine.S
 	}, func(resp plugin.CreateResponse, err error) (engine.StepFinished, error) {
 		result, reasons, err := judge(p, err)
 		result.Inputs = checked
-		if err != nil || result.Outcome == engine.OutcomeFailed {
+		if err != nil || !had(result) {
 			return result, err
 		}
 		result.ID, result.InitErrors, result.RefreshBeforeUpdate = string(resp.ID), reasons, resp.RefreshBeforeUpdate
@@ -140,7 +140,7 @@ func (at *attempt) update(ctx context.Context, p *pluginhost.Provider) (engine.S
 		})
 	}, func(resp plugin.UpdateResponse, err error) (engine.StepFinished, error) {
 		result, reasons, err := judge(p, err)
-		if err != nil || result.Outcome == engine.OutcomeFailed {
+		if err != nil || !had(result) {
 			return result, err
 		}
 		result.ID, result.InitErrors, result.RefreshBeforeUpdate = at.step.Old.ID, reasons, resp.RefreshBeforeUpdate
@@ -165,7 +165,7 @@ func (at *attempt) delete(ctx context.Context, p *pluginhost.Provider) (engine.S
 		})
 	}, func(_ plugin.DeleteResponse, err error) (engine.StepFinished, error) {
 		result, _, err := judge(p, err)
-		if err != nil || result.Outcome == engine.OutcomeFailed {
+		if err != nil || !had(result) {
 			return result, err
 		}
 		return at.finish(ctx, result, nil, nil)

@@ -14,9 +14,9 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 )
 
-// resets has no activity of an update done again for a reset. A reset is a new run of a workflow with a part of the history of
-// another one: the server hands out again what was under way there, and the workflow asks again for what came later. Each
-// activity carries the run that its workflow began as, and is refused in any other.
+// resets has no activity of an update done again for a reset. A reset is a new run of a workflow with a part of the
+// history of another one: the server hands out again what was under way there, and the workflow asks again for what
+// came later. Each activity carries the run that its workflow began as, and is refused in any other.
 type resets struct {
 	interceptor.WorkerInterceptorBase
 }
@@ -79,8 +79,8 @@ func (f *fencedActivity) ExecuteActivity(ctx context.Context, in *interceptor.Ex
 	return f.Next.ExecuteActivity(ctx, in)
 }
 
-// historyOf reads the history of a workflow's latest run. Of a run that a reset made, it is that of the run which was reset: only
-// that one has done anything.
+// historyOf reads the history of a workflow's latest run. Of a run that a reset made, it is that of the run which was
+// reset: only that one has done anything.
 func (c *Connection) historyOf(ctx context.Context, id string) ([]*historypb.HistoryEvent, error) {
 	for run := ""; ; {
 		var events []*historypb.HistoryEvent
@@ -97,8 +97,8 @@ func (c *Connection) historyOf(ctx context.Context, id string) ([]*historypb.His
 	}
 }
 
-// elsewhere is the run whose history counts in the place of this one; empty when this one does. An earlier run that was reset had
-// continued as new: the latest of those counts.
+// elsewhere is the run whose history counts in the place of this one; empty when this one does. An earlier run that
+// was reset had continued as new: the latest of those counts.
 func elsewhere(events []*historypb.HistoryEvent) (run string) {
 	for _, e := range events {
 		if a := e.GetWorkflowTaskFailedEventAttributes(); a.GetCause() == enums.WORKFLOW_TASK_FAILED_CAUSE_RESET_WORKFLOW {

@@ -75,7 +75,7 @@ func (c *Connection) Run(ctx context.Context, o Options) error {
 	private := deployments.PrivateTaskQueue(o.Instance)
 	c.eager.serve(private)
 	acts := activities.New(activities.Options{
-		Store: c.Store, Runs: runclient.New(c.Client), Heart: c.Client, Worker: private, Dir: o.Dir,
+		Store: c.Store, Runs: runclient.New(c.Client), Heart: heart{c.Client}, Worker: private, Dir: o.Dir,
 		Env: os.Environ(), Builtin: o.Builtin, Sandbox: o.Sandbox,
 		Housekeeping: activities.Housekeeping{Retention: o.Retention, Collected: c.collected(o.Collected)},
 	})
@@ -93,7 +93,7 @@ func (c *Connection) Run(ctx context.Context, o Options) error {
 		}},
 		WorkerStopTimeout: stopTimeout, DeadlockDetectionTimeout: deadlock, StickyScheduleToStartTimeout: sticky,
 		MaxConcurrentActivityExecutionSize: concurrent,
-		Interceptors:                       append([]interceptor.WorkerInterceptor{&contexts{}, &resets{}}, o.Interceptors...),
+		Interceptors:                       append([]interceptor.WorkerInterceptor{&panics{}, &contexts{}, &resets{}, &names{}}, o.Interceptors...),
 		OnFatalError:                       func(err error) { failed <- err },
 	}
 	alone := options
@@ -125,6 +125,8 @@ func (c *Connection) Run(ctx context.Context, o Options) error {
 		return deployments.Errorf(deployments.CodeUnavailable, "start the worker: %w", err)
 	}
 	go c.disown(ctx, o.Gone)
+	go c.closeUnbound(ctx)
+	go c.reap(ctx, acts)
 	if o.Deployment != "" {
 		go c.keepCurrent(ctx, o.Deployment)
 	}

@@ -11,6 +11,14 @@ import (
 // Settings.Opened): then the Run knows again what it knew when it was closed.
 type Remains struct{ run *run }
 
+// Broken is the error of a Run that has panicked, whose core cannot be asked; nil otherwise.
+func (m *Remains) Broken() error {
+	if m.run.broken {
+		return errDefect
+	}
+	return nil
+}
+
 // Ending is how what remains of a Run is brought to its end.
 type Ending struct {
 	// Saves are the one that was under way, which may have been made, and one of everything that is left; in order.

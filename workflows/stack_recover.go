@@ -12,9 +12,9 @@ import (
 	"github.com/deployctl/deployctl/engine"
 )
 
-// trouble is what keeps a Stack from going on: its head cannot be read, or its active update, which closed without settling, cannot
-// be recovered. The Stack keeps its queue meanwhile. It tries again after a growing pause, and whenever a request comes, which is
-// answered with the reason if that still fails.
+// trouble is what keeps a Stack from going on: its head cannot be read, or its active update, which closed without
+// settling, cannot be recovered. The Stack keeps its queue meanwhile. It tries again after a growing pause, and
+// whenever a request comes, which is answered with the reason if that still fails.
 type trouble struct {
 	reason error // a refusal for clients
 	failed int   // attempts in a row
@@ -51,7 +51,8 @@ func (s *stack) relieve(ctx workflow.Context) {
 	workflow.SetCurrentDetails(ctx, "")
 }
 
-// codeOf is the code of an activity's error, as a refusal has it. A conflict would have clients wait for the update in the way.
+// codeOf is the code of an activity's error, as a refusal has it. A conflict would have clients wait for the update
+// in the way.
 func codeOf(err error) deployments.Code {
 	var failure *temporal.ApplicationError
 	if !errors.As(err, &failure) {
@@ -69,7 +70,8 @@ func (s *stack) due() bool {
 	return s.trouble == nil || s.asked || s.trouble.again.IsReady()
 }
 
-// ready waits until requests can be answered. What failed before is tried again first; if it fails again, the error says why.
+// ready waits until requests can be answered. What failed before is tried again first; if it fails again, the error
+// says why.
 func (s *stack) ready(ctx workflow.Context) error {
 	if err := workflow.Await(ctx, func() bool { return s.opened || s.trouble != nil }); err != nil {
 		return err
@@ -88,8 +90,8 @@ func (s *stack) ready(ctx workflow.Context) error {
 	return nil
 }
 
-// recalled answers the update handler recover: it returns when the active update that closed without settling has been recovered,
-// with the reason when it cannot be.
+// recalled answers the update handler recover: it returns when the active update that closed without settling has
+// been recovered, with the reason when it cannot be.
 func (s *stack) recalled(ctx workflow.Context) error {
 	ctx = lasting(ctx)
 	before := s.attempts
@@ -184,8 +186,8 @@ func (s *stack) free(ctx workflow.Context, u deployments.UpdateName) {
 	}
 }
 
-// begin takes up what was under way: carried over by continue-as-new, or named by the head. A head that cannot be read is read
-// again: whatever it names has the stack.
+// begin takes up what was under way: carried over by continue-as-new, or named by the head. A head that cannot be
+// read is read again: whatever it names has the stack.
 func (s *stack) begin(ctx workflow.Context) error {
 	for s.Active == nil && len(s.Answers) == 0 {
 		err := s.read(ctx)

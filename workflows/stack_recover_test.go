@@ -15,7 +15,8 @@ import (
 // damaged is what recovery answers while an object of the store has to be repaired.
 var damaged = temporal.NewNonRetryableApplicationError("checkpoints/1 is damaged", string(deployments.CodeFormat), nil)
 
-// wantDamaged makes sure that a request was answered with the reason, and with a code that has no client wait or ask again.
+// wantDamaged makes sure that a request was answered with the reason, and with a code that has no client wait or ask
+// again.
 func (y *yard) wantDamaged(t *testing.T, name string) {
 	t.Helper()
 	var failure *temporal.ApplicationError

@@ -13,8 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"go.temporal.io/api/enums/v1"
-	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 
 	"github.com/deployctl/deployctl/e2e/cluster"
@@ -92,47 +90,6 @@ func interfered(t *testing.T, h *harness.Home, stack string, fault fakecloud.Fau
 	}
 	asIfNothingHappened(t, tool, cloud)
 	return ended
-}
-
-func TestAnUpdateOfWhichAWorkflowIsResetIsEndedAndMakesNothingTwice(t *testing.T) {
-	h := harness.NewHome(t, harness.Binary())
-	h.Start(t)
-	temporal := dial(t, h)
-	for _, workflow := range []string{"update", "run"} {
-		for _, task := range []string{"first", "last"} {
-			for _, at := range []fakecloud.Moment{fakecloud.Before, fakecloud.After} {
-				t.Run(fmt.Sprintf("the %s to its %s task, %s the effect", workflow, task, at), func(t *testing.T) {
-					stack := strings.ToLower(fmt.Sprintf("reset-%s-%s-%s", workflow, task, at))
-					said := interfered(t, h, stack, fakecloud.Fault{Name: "gate", Op: fakecloud.Create, Object: "auto-1", At: at, Times: 1}, func() {
-						reset(t, temporal, workflow+"/organization/recovered/"+stack+"/1", task)
-					})
-					if !strings.Contains(said, "was reset in Temporal") {
-						t.Errorf("the update that was reset says\n%s", said)
-					}
-				})
-			}
-		}
-	}
-}
-
-// reset resets a workflow to its first or last task, as the button of Temporal's Web UI does.
-func reset(t *testing.T, c client.Client, id, task string) {
-	t.Helper()
-	described, err := c.DescribeWorkflowExecution(t.Context(), id, "")
-	harness.Must(t, err)
-	to := int64(0)
-	for page := c.GetWorkflowHistory(t.Context(), id, "", false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT); page.HasNext(); {
-		e, err := page.Next()
-		harness.Must(t, err)
-		if e.GetEventType() == enums.EVENT_TYPE_WORKFLOW_TASK_COMPLETED && (to == 0 || task == "last") {
-			to = e.GetEventId()
-		}
-	}
-	_, err = c.ResetWorkflowExecution(t.Context(), &workflowservice.ResetWorkflowExecutionRequest{
-		Namespace: "deployctl", WorkflowExecution: described.GetWorkflowExecutionInfo().GetExecution(), Reason: "by hand",
-		WorkflowTaskFinishEventId: to, RequestId: id + task,
-	})
-	harness.Must(t, err)
 }
 
 func TestAnUpdateWhoseStackIsTerminatedTooIsRecoveredByHandAndItsStateRestored(t *testing.T) {

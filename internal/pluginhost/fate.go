@@ -3,6 +3,7 @@ package pluginhost
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync/atomic"
 
 	"github.com/pulumi/pulumi/sdk/v3/go/common/util/rpcutil/rpcerror"
@@ -22,6 +23,7 @@ const (
 	answeredFate fate = ""            // the error is the provider's own
 	unsentFate   fate = "CALL_UNSENT" // nothing was given to the transport: no effect
 	lostFate     fate = "CALL_LOST"   // sent, and no answer came back
+	oversizeFate fate = "CALL_LARGE"  // the request is too large for gRPC, and was not sent
 )
 
 const fateDomain = "deployctl" // of the detail that carries a fate
@@ -41,7 +43,7 @@ func fateOf(err error) fate {
 }
 
 // progress is what the transport did for one call.
-type progress struct{ sent, answered atomic.Bool }
+type progress struct{ sent, payload, answered atomic.Bool }
 
 type progressKey struct{}
 
@@ -61,6 +63,9 @@ func markFate(
 		reached = unsentFate
 	}
 	st := status.Convert(err)
+	if st.Code() == codes.ResourceExhausted && !p.payload.Load() && strings.Contains(st.Message(), "larger than max") {
+		reached = oversizeFate
+	}
 	if st.Code() == codes.Canceled && ctx.Err() == nil {
 		st = status.New(codes.Unavailable, st.Message()) // we closed the connection as the process died; nobody cancelled
 	}
@@ -100,8 +105,8 @@ func ifClosed(conn *grpc.ClientConn, err error) error {
 	return status.Error(codes.Unavailable, status.Convert(err).Message())
 }
 
-// callWatcher notes the progress of calls: sent from when the headers are given to the transport, answered when the
-// status has come back.
+// callWatcher notes the progress of calls: sent from when the headers are given to the transport, payload from when
+// the request was, answered when the status has come back.
 type callWatcher struct{}
 
 func (callWatcher) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context   { return ctx }
@@ -116,6 +121,8 @@ func (callWatcher) HandleRPC(ctx context.Context, event stats.RPCStats) {
 	switch event.(type) {
 	case *stats.OutHeader:
 		p.sent.Store(true)
+	case *stats.OutPayload:
+		p.payload.Store(true)
 	case *stats.InTrailer:
 		p.answered.Store(true)
 	}

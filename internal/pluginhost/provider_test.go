@@ -91,11 +91,15 @@ func TestErrorsOfMutatingCallsAreReadAsWhatIsKnownOfTheirEffect(t *testing.T) {
 		{"later", NotDone, 3 * time.Second},
 		{"gateway", Unknown, 0},
 		{"half", Exists, 0},
-		{"nameless", Unknown, 0},
+		{"nameless", Unreadable, 0},
+		{"large", Unreadable, 0},
 	} {
 		_, err := p.Create(t.Context(), creating(c.do))
 		if v := p.Classify(err); v.Outcome != c.want || v.RetryAfter != c.after || v.Died {
 			t.Errorf("%s: %+v of %v, want %v", c.do, v, err, c.want)
+		}
+		if Throttled(err) != (c.do == "busy") {
+			t.Errorf("%s: it is taken for a call that was turned away: %t", c.do, Throttled(err))
 		}
 	}
 }

@@ -3,6 +3,7 @@ package pluginhost
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
@@ -26,11 +27,14 @@ const (
 	NotDone
 	// Unknown means: it may or may not have been done. It must be found out before anything else happens to the resource.
 	Unknown
+	// Unreadable means: the provider has answered, and the answer cannot be used. What it did is done. Made again, the
+	// call would be answered the same way.
+	Unreadable
 )
 
 // String is the outcome in words.
 func (o Outcome) String() string {
-	return [...]string{"answered", "exists, not initialised", "failed", "not done", "unknown"}[o]
+	return [...]string{"answered", "exists, not initialised", "failed", "not done", "unknown", "unreadable"}[o]
 }
 
 // Verdict is the reading of a mutating call's error.
@@ -66,7 +70,7 @@ func classify(err error) Verdict {
 	case errors.As(err, &initialisation):
 		v.Outcome = Exists
 	case errors.As(err, &garbled):
-		v.Outcome = Unknown
+		v.Outcome = Unreadable
 	case errors.As(err, &answer):
 		v.Outcome, v.RetryAfter = readStatus(answer)
 	default: // the call could not even be made
@@ -80,8 +84,16 @@ func readStatus(e *rpcerror.Error) (Outcome, time.Duration) {
 	switch fateOf(e) {
 	case unsentFate:
 		return NotDone, 0
+	case oversizeFate:
+		return Failed, 0
 	case lostFate:
+		if tooLarge(e) {
+			return Unreadable, 0
+		}
 		return Unknown, 0
+	}
+	if tooLarge(e) {
+		return Unreadable, 0
 	}
 	retryAfter, comeAgain := retryInfo(e)
 	switch e.Code() {
@@ -102,7 +114,19 @@ func readStatus(e *rpcerror.Error) (Outcome, time.Duration) {
 // Throttled tells whether a call was turned away because there were too many.
 func Throttled(err error) bool {
 	var answer *rpcerror.Error
-	return errors.As(err, &answer) && answer.Code() == codes.ResourceExhausted
+	return errors.As(err, &answer) && answer.Code() == codes.ResourceExhausted && !tooLarge(answer)
+}
+
+// tooLarge tells whether gRPC itself, on either side, refused a message for its size. Its code for that is the one
+// that providers turn calls away with.
+func tooLarge(e *rpcerror.Error) bool {
+	return e.Code() == codes.ResourceExhausted && strings.Contains(e.Message(), "larger than max")
+}
+
+// TooLarge tells whether a call failed because of the size of a message: made again, it would fail again.
+func TooLarge(err error) bool {
+	var answer *rpcerror.Error
+	return errors.As(err, &answer) && tooLarge(answer)
 }
 
 // RetryAfter is the time after which a provider that turned a call away asks to be called again; 0 when it does not say.

@@ -1,0 +1,57 @@
+package activities
+
+import (
+	"context"
+	"errors"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/recovery"
+	"go.temporal.io/sdk/temporal"
+)
+
+// guarded carries the step out. A panic ends it: as failed before its call, and after that as one of which nobody
+// knows the end, for to make it again would panic again.
+func (at *attempt) guarded(ctx context.Context) (result engine.StepFinished, err error) {
+	err = recovery.Do("carrying out "+string(at.step.Kind)+" "+string(at.step.URN), func() (err error) {
+		result, err = at.run(ctx)
+		return err
+	})
+	var defect *recovery.PanicError
+	switch {
+	case !errors.As(err, &defect):
+		return result, err
+	case at.sent:
+		return engine.StepFinished{Outcome: engine.OutcomeUndecidable, Error: defect.Error()}, nil
+	}
+	return failed(defect.Error()), nil
+}
+
+// unsuccessful is the error of a step that has failed, with what it came to as a detail, so that Temporal counts it
+// as failed, too; nil for others.
+func unsuccessful(ctx context.Context, out deployments.StepOutput) error {
+	switch out.Outcome {
+	case engine.OutcomeFailed, engine.OutcomePartial, engine.OutcomeUndecidable:
+	default:
+		return nil
+	}
+	text := out.Error
+	if text == "" && len(out.Failures) > 0 {
+		text = out.Failures[0].Reason
+	}
+	return temporal.NewApplicationErrorWithOptions(cut(ctx, text, maxFailure), deployments.ErrorStepFailed, temporal.ApplicationErrorOptions{
+		NonRetryable: true, Details: []any{out},
+	})
+}
+
+// unsent is the end of an attempt that made no call because of an error of the service itself: what may pass is tried
+// again, and anything else fails the step, which had no effect.
+func unsent(result engine.StepFinished, err error) (engine.StepFinished, error) {
+	if isApplication(err) || interrupted(err) || errors.Is(err, context.DeadlineExceeded) {
+		return result, err
+	}
+	if retryable[deployments.CodeOf(err)] {
+		return result, postponed(err.Error(), 0)
+	}
+	return failed(err.Error()), nil
+}

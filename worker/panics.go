@@ -1,0 +1,48 @@
+package worker
+
+import (
+	"context"
+	"errors"
+
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/interceptor"
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/deployctl/deployctl/deployments"
+	panicking "github.com/deployctl/deployctl/internal/recovery"
+)
+
+// panics ends an activity that panics with a sentence, and its stack in the log. It would panic again, so it is not
+// tried again, but for those that keep what was done: they wait for a worker of another build.
+type panics struct {
+	interceptor.WorkerInterceptorBase
+}
+
+// keeping are the activities whose inputs exist nowhere else.
+var keeping = map[string]bool{
+	deployments.ActivitySave: true, deployments.ActivitySettled: true, deployments.ActivityPutAside: true, deployments.ActivityRecover: true,
+}
+
+// InterceptActivity guards an activity.
+func (*panics) InterceptActivity(_ context.Context, next interceptor.ActivityInboundInterceptor) interceptor.ActivityInboundInterceptor {
+	return &guardedActivity{interceptor.ActivityInboundInterceptorBase{Next: next}}
+}
+
+type guardedActivity struct {
+	interceptor.ActivityInboundInterceptorBase
+}
+
+// ExecuteActivity runs an activity.
+func (g *guardedActivity) ExecuteActivity(ctx context.Context, in *interceptor.ExecuteActivityInput) (result any, err error) {
+	name := activity.GetInfo(ctx).ActivityType.Name
+	err = panicking.Do("carrying out the activity "+name, func() (err error) {
+		result, err = g.Next.ExecuteActivity(ctx, in)
+		return err
+	})
+	if defect := (*panicking.PanicError)(nil); errors.As(err, &defect) {
+		return nil, temporal.NewApplicationErrorWithOptions(defect.Error(), string(deployments.CodeInternal), temporal.ApplicationErrorOptions{
+			NonRetryable: !keeping[name],
+		})
+	}
+	return result, err
+}

@@ -1,0 +1,34 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/interceptor"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/testsuite"
+	"go.temporal.io/sdk/worker"
+
+	"github.com/deployctl/deployctl/deployments"
+)
+
+func TestAPanicEndsItsActivityAndOnlyWhatKeepsValuesIsTriedAgain(t *testing.T) {
+	for name, again := range map[string]bool{
+		deployments.ActivityPlan: false, deployments.ActivitySettle: false, deployments.ActivityClaim: false,
+		deployments.ActivitySave: true, deployments.ActivitySettled: true,
+	} {
+		var suite testsuite.WorkflowTestSuite
+		env := suite.NewTestActivityEnvironment()
+		env.SetWorkerOptions(worker.Options{Interceptors: []interceptor.WorkerInterceptor{&panics{}}})
+		env.RegisterActivityWithOptions(func(context.Context) error { panic("the secret is 42") }, activity.RegisterOptions{Name: name})
+		_, err := env.ExecuteActivity(name)
+		var failure *temporal.ApplicationError
+		if !errors.As(err, &failure) || failure.NonRetryable() == again || !strings.Contains(err.Error(), "failed internally") ||
+			strings.Contains(err.Error(), "42") {
+			t.Errorf("%s ends with %v", name, err)
+		}
+	}
+}
