@@ -20,9 +20,10 @@ const (
 	maxStreams     = 100     // of one connection
 	windowSize     = 1 << 20 // of a stream: what is received of it before anybody reads
 
-	// readers is how many first messages are received at a time, each of up to MaxMessage. messagePatience is how long one may
-	// take, chunkPatience a later one.
-	readers         = 8
+	// readers is how many first messages are received at a time, each of up to MaxMessage; shareOfToken is how many of one
+	// token. messagePatience is how long one may take, chunkPatience a later one.
+	readers         = 16
+	shareOfToken    = 4
 	messagePatience = 20 * time.Second
 	chunkPatience   = time.Minute
 
@@ -53,6 +54,9 @@ type bounds struct {
 	budget, reading, looking, wrong *semaphore.Weighted
 
 	calls, failures limiters
+
+	mu     sync.Mutex
+	shares map[string]*semaphore.Weighted // of readers, by token
 }
 
 func newBounds() *bounds {
@@ -87,9 +91,27 @@ func (b *bounds) lookup(ctx context.Context) (done func(), err error) {
 	return acquire(ctx, b.looking, 1, lookupPatience)
 }
 
-// read waits until a first message may be received.
-func (b *bounds) read(ctx context.Context) (done func(), err error) {
-	return acquire(ctx, b.reading, 1, admitPatience)
+// read waits until a first message of a token may be received.
+func (b *bounds) read(ctx context.Context, token string) (done func(), err error) {
+	share, err := acquire(ctx, b.share(token), 1, admitPatience)
+	if err != nil {
+		return share, err
+	}
+	reading, err := acquire(ctx, b.reading, 1, admitPatience)
+	return func() { reading(); share() }, err
+}
+
+// share gives a token's share of the readers. There is one for each token that was right.
+func (b *bounds) share(token string) *semaphore.Weighted {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.shares == nil {
+		b.shares = map[string]*semaphore.Weighted{}
+	}
+	if b.shares[token] == nil {
+		b.shares[token] = semaphore.NewWeighted(shareOfToken)
+	}
+	return b.shares[token]
 }
 
 // receive receives a message, or gives up when it takes too long. What goes on receiving then ends with the call.

@@ -143,11 +143,11 @@ func (c *call) RecvMsg(m any) error {
 	if c.admitted {
 		return c.edge.bounds.receive(c.ctx, chunkPatience, func() error { return c.ServerStream.RecvMsg(m) })
 	}
-	done, err := c.edge.bounds.read(c.ctx)
+	done, err := c.edge.bounds.read(c.ctx, c.caller.Token)
+	defer done()
 	if err != nil {
 		return err
 	}
-	defer done()
 	if err := c.edge.bounds.receive(c.ctx, messagePatience, func() error { return c.ServerStream.RecvMsg(m) }); err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@
 package seal
 
 import (
+	"bytes"
 	"crypto/cipher"
 	"crypto/hmac"
 	"crypto/rand"
@@ -89,23 +90,39 @@ func (b *Box) rootCipher() cipher.AEAD {
 	return b.root
 }
 
+// header is what stands before a value that is sealed now: its version, the key's id and the nonce. overhead is what stands behind.
+const (
+	header   = 1 + idSize + nonceSize
+	overhead = 16
+)
+
 // Seal compresses and encrypts plain. Context says what the value is (an object's name, say); it is not stored, and Open
 // needs the same. Sealing twice gives different bytes.
 func (b *Box) Seal(plain []byte, context string) []byte {
-	version, body := versionKeyed, plain
+	// A file is large, so it is compressed and encrypted in place, in the one buffer that is returned.
+	sealed := make([]byte, header, header+encoder.MaxEncodedSize(len(plain))+overhead)
+	version := versionKeyed
 	if len(plain) >= minCompressed {
-		if packed := encoder.EncodeAll(plain, make([]byte, 0, len(plain)/2+64)); len(packed) < len(plain) {
-			version, body = versionKeyedZstd, packed
+		if packed := encoder.EncodeAll(plain, sealed); len(packed) < header+len(plain) {
+			version, sealed = versionKeyedZstd, packed
 		}
 	}
+	if version == versionKeyed {
+		sealed = append(sealed[:header], plain...)
+	}
+	if sealed = b.encrypt(sealed, version, context); 2*len(sealed) < cap(sealed) {
+		return bytes.Clone(sealed) // it may be kept for long, and its buffer is mostly empty
+	}
+	return sealed
+}
+
+// encrypt encrypts what stands behind the place of a header, where it is.
+func (b *Box) encrypt(sealed []byte, version byte, context string) []byte {
 	key := b.ring.current()
-	aead := b.cipher(key)
-	const header = 1 + idSize + nonceSize
-	sealed := make([]byte, header, header+len(body)+aead.Overhead())
 	sealed[0] = version
 	copy(sealed[1:], key.id[:])
-	_, _ = rand.Read(sealed[1+idSize:]) // never fails
-	return aead.Seal(sealed, sealed[1+idSize:header], body, additional(sealed[:1+idSize], context))
+	_, _ = rand.Read(sealed[1+idSize : header]) // never fails
+	return b.cipher(key).Seal(sealed[:header], sealed[1+idSize:header], sealed[header:], additional(sealed[:1+idSize], context))
 }
 
 // Open gives what was sealed with the same key and context; else an error with CodeFormat.

@@ -1,0 +1,171 @@
+package grpcapi
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	api "github.com/deployctl/deployctl/api/deployctl/v1"
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/grpcapi/memory"
+	"github.com/deployctl/deployctl/internal/grpcapi/wire"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+func TestACallerIsKnownBeforeAnythingIsReadOfThem(t *testing.T) {
+	connection := serving(t, Config{Service: memory.New(), Authority: OneToken("local", nil)}, nil)
+	var calls sync.WaitGroup
+	for full, r := range rules {
+		if r.scope == open {
+			continue
+		}
+		calls.Go(func() {
+			// The message is never sent: who waits for it would wait for ever.
+			ctx, cancel := context.WithTimeout(as(t.Context(), "wrong"), time.Minute)
+			defer cancel()
+			stream, err := connection.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, full)
+			if err == nil {
+				err = stream.RecvMsg(&api.ErrorDetail{})
+			}
+			if status.Code(err) != codes.Unauthenticated {
+				t.Errorf("%s: %v", full, err)
+			}
+		})
+	}
+	calls.Wait()
+}
+
+// weighed is a service that counts the bytes of files that it has at a time.
+type weighed struct {
+	*memory.Service
+	now, most atomic.Int64
+	enter     chan struct{}
+	leave     chan struct{}
+}
+
+func (w *weighed) PutFile(_ context.Context, _ deployments.StackName, _ string, content []byte) error {
+	now := w.now.Add(int64(len(content)))
+	for most := w.most.Load(); now > most && !w.most.CompareAndSwap(most, now); most = w.most.Load() {
+	}
+	w.enter <- struct{}{}
+	<-w.leave
+	w.now.Add(-int64(len(content)))
+	return nil
+}
+
+func TestUploadsAreTakenOneAfterTheOtherWhereTheyWouldNotFitTogether(t *testing.T) {
+	const size, files = 100 << 20, 6
+	service := &weighed{Service: memory.New(), enter: make(chan struct{}), leave: make(chan struct{})}
+	connection := serving(t, Config{Service: service, Authority: OneToken("local", nil)}, nil)
+	chunk := make([]byte, 1<<20)
+	var uploads sync.WaitGroup
+	for range files {
+		uploads.Go(func() {
+			stream, err := api.NewBundlesClient(connection).PutFile(as(t.Context(), "local"))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			m := &api.PutFileRequest{Stack: wire.FromStack(own), Digest: "sha256:" + strings.Repeat("0", 64), Size: size}
+			for range size / len(chunk) {
+				m.Chunk = chunk
+				if err := stream.Send(m); err != nil {
+					break // the answer says why
+				}
+				m = &api.PutFileRequest{}
+			}
+			if _, err := stream.CloseAndRecv(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	for range files {
+		<-service.enter
+		service.leave <- struct{}{}
+	}
+	uploads.Wait()
+	if most := service.most.Load(); 2*most > budget {
+		t.Errorf("%d MiB were there at a time, and sealed once more", most>>20)
+	}
+}
+
+func TestAFileLargerThanItSaidIsRefused(t *testing.T) {
+	connection := serving(t, Config{Service: memory.New(), Authority: OneToken("local", nil)}, nil)
+	for name, m := range map[string]*api.PutFileRequest{
+		"more than it said":           {Size: 3, Chunk: []byte("four")},
+		"more than the service takes": {Size: MaxContent + 1},
+	} {
+		m.Stack, m.Digest = wire.FromStack(own), "sha256:"+strings.Repeat("0", 64)
+		if s := invoke(t, connection, api.Bundles_PutFile_FullMethodName, "local", m); s.Code() != codes.InvalidArgument {
+			t.Errorf("%s: %v", name, s)
+		}
+	}
+}
+
+func TestATokenWhoseMessagesDoNotArriveHoldsUpOnlyItself(t *testing.T) {
+	b := newBounds()
+	for range shareOfToken {
+		if _, err := b.read(t.Context(), "slow"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := b.read(ctx, "slow"); err == nil {
+		t.Error("a token has more than its share of the readers")
+	}
+	if done, err := b.read(t.Context(), "other"); err != nil {
+		t.Errorf("another token: %v", err)
+	} else {
+		done()
+	}
+}
+
+func TestATokenThatCallsTooOftenIsDelayedAndThenRefused(t *testing.T) {
+	b := newBounds()
+	var refused error
+	for range callBurst + callsPerSecond*10 {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel() // nobody waits
+		if err := b.pace(ctx, "busy"); err != nil && ctx.Err() != err {
+			refused = err
+			break
+		}
+	}
+	if deployments.CodeOf(refused) != deployments.CodeUnavailable {
+		t.Errorf("it is never refused: %v", refused)
+	}
+	if err := b.pace(t.Context(), "other"); err != nil {
+		t.Errorf("another token: %v", err)
+	}
+}
+
+func TestWrongTokensOfOneAddressAreSlowedAndOthersAreNot(t *testing.T) {
+	b := newBounds()
+	for range wrongBurst {
+		b.slow(t.Context(), "192.0.2.1")
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	b.slow(ctx, "192.0.2.1")
+	if ctx.Err() == nil {
+		t.Error("the address is answered at once")
+	}
+	b.slow(ctx, "192.0.2.2") // returns
+}
+
+func TestSoManyNamesAreLimitedThatMemoryIsBounded(t *testing.T) {
+	l := limiters{limit: 1, burst: 1}
+	for i := range 3 * maxLimiters {
+		l.of(fmt.Sprint(i)).Allow()
+	}
+	if len(l.known) > maxLimiters {
+		t.Errorf("%d names are known", len(l.known))
+	}
+}
