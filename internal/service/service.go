@@ -22,6 +22,7 @@ type Service struct {
 	store
 	temporal client.Client
 	readers  Readers
+	feeds    feeds
 }
 
 // Readers read what the client's cluster keeps sealed: payloads and failures, which open for the workflow that they

@@ -1,0 +1,131 @@
+package service
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+
+	"github.com/deployctl/deployctl/activities"
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/seal"
+	"github.com/deployctl/deployctl/statestore"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
+)
+
+// sleeping is a Temporal whose updates run for ever, and do nothing that they would tell.
+type sleeping struct{ client.Client }
+
+func (sleeping) DescribeWorkflowExecution(context.Context, string, string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
+	return &workflowservice.DescribeWorkflowExecutionResponse{}, nil
+}
+
+func (sleeping) QueryWorkflowWithOptions(
+	context.Context, *client.QueryWorkflowWithOptionsRequest,
+) (*client.QueryWorkflowWithOptionsResponse, error) {
+	return nil, serviceerror.NewUnavailable("asleep")
+}
+
+func (sleeping) GetWorkflow(context.Context, string, string) client.WorkflowRun { return asleep{} }
+
+type asleep struct{ client.WorkflowRun }
+
+func (asleep) Get(ctx context.Context, _ any) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// counting counts the requests to an object store.
+type counting struct {
+	statestore.Memory
+	requests atomic.Int64
+}
+
+func (c *counting) Get(ctx context.Context, key string) (statestore.Object, error) {
+	c.requests.Add(1)
+	return c.Memory.Get(ctx, key)
+}
+
+func (c *counting) List(ctx context.Context, q statestore.Query) (statestore.Listing, error) {
+	c.requests.Add(1)
+	return c.Memory.List(ctx, q)
+}
+
+func line(t *testing.T, s *Service, p statestore.Part, text string) {
+	t.Helper()
+	data, err := activities.EncodeEvents([]deployments.WatchEvent{{Event: &apitype.EngineEvent{
+		DiagnosticEvent: &apitype.DiagnosticEvent{Message: text},
+	}}})
+	must(t, err)
+	must(t, s.AppendEvents(t.Context(), p, data))
+}
+
+func TestManyWhoWatchASleepingUpdateCostTheStoreWhatOneDoes(t *testing.T) {
+	box := seal.NewBox(make([]byte, 32)) // what compresses is made at its first use, and not in the bubble
+	if _, err := box.Open(box.Seal(make([]byte, 1000), ""), ""); err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		const watchers, patience = 20, 10 * time.Minute
+		objects := &counting{}
+		store, err := statestore.New(objects, statestore.Options{Master: make([]byte, 32)})
+		must(t, err)
+		must(t, store.CreateStack(t.Context(), dev, nil))
+		s := New(sleeping{}, store, Readers{})
+		u := deployments.UpdateName{StackName: dev, Version: "1"}
+		output := func(number int) statestore.Part { return statestore.Part{Update: u, Stream: "output", Number: number} }
+		must(t, s.PutInfo(t.Context(), deployments.UpdateInfo{Update: u, Status: "running"}))
+		line(t, s, output(1), "begun")
+
+		ctx, stop := context.WithCancel(t.Context())
+		var lines atomic.Int64
+		var all sync.WaitGroup
+		for range watchers {
+			all.Go(func() {
+				_ = s.Watch(ctx, u, func(e deployments.WatchEvent) error { // ends with its context
+					if e.Event != nil {
+						lines.Add(1)
+					}
+					return nil
+				})
+			})
+			time.Sleep(time.Second) // of the bubble: they come one after the other
+		}
+		objects.requests.Store(0)
+		time.Sleep(patience)
+		if each := float64(objects.requests.Load()) / watchers / patience.Seconds(); each > 0.1 {
+			t.Errorf("each who watches costs %.3f requests a second", each)
+		}
+		if got := lines.Load(); got != watchers {
+			t.Errorf("%d lines were seen, want %d", got, watchers)
+		}
+		objects.requests.Store(0)
+		line(t, s, output(2), "awake")
+		time.Sleep(2 * slow)
+		if got := lines.Load(); got != 2*watchers {
+			t.Errorf("%d lines were seen, want %d", got, 2*watchers)
+		}
+		stop()
+		all.Wait()
+		synctest.Wait()
+		if len(s.feeds.all) != 0 {
+			t.Errorf("%d feeds are left over", len(s.feeds.all))
+		}
+	})
+}
+
+func TestWhatIsKeptOfLogsIsBounded(t *testing.T) {
+	var f feeds
+	for i := range 100 {
+		f.keep(statestore.Part{Stream: "output", Number: i + 1}, [][]byte{make([]byte, 1<<20)})
+	}
+	if f.bytes > cachedBytes || len(f.parts) != len(f.order) || len(f.parts) != cachedBytes>>20 {
+		t.Errorf("%d bytes in %d parts are kept", f.bytes, len(f.parts))
+	}
+}
