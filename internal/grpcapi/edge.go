@@ -160,6 +160,17 @@ func (c *call) RecvMsg(m any) error {
 	return err
 }
 
+// SendMsg sends an answer; one that no message can carry is refused with a sentence.
+func (c *call) SendMsg(m any) error {
+	if answer, ok := m.(proto.Message); ok {
+		if size := proto.Size(answer); size > MaxMessage {
+			return deployments.Errorf(deployments.CodeInvalid,
+				"the answer of %s has %d MiB, and at most %d can be sent: ask for less at a time", c.method, size>>20, MaxMessage>>20)
+		}
+	}
+	return c.ServerStream.SendMsg(m)
+}
+
 // admit checks the first message: what it says can be meant, and the caller may ask for it.
 func (c *call) admit(m proto.Message) error {
 	if err := printable(m.ProtoReflect()); err != nil {

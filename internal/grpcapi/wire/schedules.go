@@ -88,7 +88,7 @@ func FromDrift(d deployments.Drift) *api.Drift {
 			return &api.DriftedResource{
 				Urn: r.URN, Gone: r.Gone,
 				Properties: each(r.Properties, func(p deployments.DriftedProperty) *api.DriftedProperty {
-					return &api.DriftedProperty{Path: p.Path, Expected: p.Expected, Actual: p.Actual}
+					return &api.DriftedProperty{Path: p.Path, Expected: cutText(p.Expected, maxSentence), Actual: cutText(p.Actual, maxSentence)}
 				}),
 			}
 		}),

@@ -107,7 +107,7 @@ func toInfoPointer(m *api.UpdateInfo) *deployments.UpdateInfo {
 func FromWatchEvent(e deployments.WatchEvent) (*api.WatchResponse, error) {
 	switch {
 	case e.Event != nil:
-		text, err := json.Marshal(e.Event)
+		text, err := eventJSON(e.Event)
 		return &api.WatchResponse{Item: &api.WatchResponse_EngineEvent{EngineEvent: text}, Stream: e.Stream}, err
 	case e.Progress != nil:
 		return &api.WatchResponse{Item: &api.WatchResponse_Progress{Progress: fromProgress(*e.Progress)}}, nil
@@ -134,13 +134,16 @@ func ToWatchEvent(m *api.WatchResponse) (deployments.WatchEvent, error) {
 	return deployments.WatchEvent{}, nil
 }
 
+// maxSentence bounds why an attempt failed, and what a drifted property is: a message has many of them.
+const maxSentence = 16 << 10
+
 func fromProgress(p deployments.Progress) *api.Progress {
 	return &api.Progress{
 		Position: int32(p.Position), Behind: fromInfoPointer(p.Behind), Done: fromCounts(p.Done), Waiting: p.Waiting,
 		Running: each(p.Running, func(s deployments.RunningStep) *api.RunningStep {
 			return &api.RunningStep{
 				Urn: s.URN, Step: s.Step, Attempt: int32(s.Attempt), Started: fromTime(s.Started),
-				LastError: s.LastError, NextRetry: fromTime(s.NextRetry), Op: int64(s.Op),
+				LastError: cutText(s.LastError, maxSentence), NextRetry: fromTime(s.NextRetry), Op: int64(s.Op),
 			}
 		}),
 	}
