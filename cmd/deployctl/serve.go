@@ -6,7 +6,6 @@ import (
 	"log/slog"
 
 	"github.com/deployctl/deployctl/cmd/deployctl/internal/command"
-	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/grpcapi"
 	"github.com/deployctl/deployctl/internal/settings"
 	"github.com/urfave/cli/v2"
@@ -34,7 +33,7 @@ func serveCommand(s *command.Surroundings) *cli.Command {
 
 func serve(ctx context.Context, s *command.Surroundings, loaded settings.Settings) error {
 	log := slog.New(slog.NewTextHandler(s.Err, nil))
-	secure, err := certificate(loaded)
+	secure, err := certificate(loaded, log)
 	if err != nil {
 		return err
 	}
@@ -87,16 +86,12 @@ func startingAuthority(loaded settings.Settings, room *room, log *slog.Logger) (
 }
 
 // certificate reads the service's certificate; nil when there is none.
-func certificate(loaded settings.Settings) (*tls.Config, error) {
+func certificate(loaded settings.Settings, log *slog.Logger) (*tls.Config, error) {
 	cert, key := loaded.Get(settings.TLSCert), loaded.Get(settings.TLSKey)
 	if cert == "" && key == "" {
 		return nil, nil
 	}
-	pair, err := tls.LoadX509KeyPair(cert, key)
-	if err != nil {
-		return nil, deployments.Errorf(deployments.CodeInvalid, "cannot use the service's certificate (--tls-cert) and key (--tls-key): %w", err)
-	}
-	return &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}, nil
+	return grpcapi.Certificate(cert, key, log)
 }
 
 // together runs parts until all have ended; the first that ends, well or not, ends the others.

@@ -3,7 +3,9 @@ package grpcapi
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"runtime/debug"
 	"strings"
@@ -141,15 +143,19 @@ func (c *call) RecvMsg(m any) error {
 		return deployments.Errorf(deployments.CodeInternal, "%T is not a message", m)
 	}
 	if c.admitted {
-		return c.edge.bounds.receive(c.ctx, chunkPatience, func() error { return c.ServerStream.RecvMsg(m) })
+		return readable(c.edge.bounds.receive(c.ctx, chunkPatience, func() error { return c.ServerStream.RecvMsg(m) }))
 	}
 	done, err := c.edge.bounds.read(c.ctx, c.caller.Token)
 	defer done()
 	if err != nil {
 		return err
 	}
-	if err := c.edge.bounds.receive(c.ctx, messagePatience, func() error { return c.ServerStream.RecvMsg(m) }); err != nil {
-		return err
+	err = c.edge.bounds.receive(c.ctx, messagePatience, func() error { return c.ServerStream.RecvMsg(m) })
+	if errors.Is(err, io.EOF) {
+		return deployments.Errorf(deployments.CodeInvalid, "the call ended without a message")
+	}
+	if err != nil {
+		return readable(err)
 	}
 	c.admitted = true
 	if c.refused = c.admit(received); c.refused != nil {
@@ -157,6 +163,14 @@ func (c *call) RecvMsg(m any) error {
 	}
 	release, err := c.edge.bounds.hold(c.ctx, received)
 	c.release = append(c.release, release)
+	return err
+}
+
+// readable gives a message that gRPC could not read as what it is, the client's fault.
+func readable(err error) error {
+	if status.Code(err) == codes.Internal {
+		return deployments.Errorf(deployments.CodeInvalid, "a message of the call cannot be read: %s", status.Convert(err).Message())
+	}
 	return err
 }
 

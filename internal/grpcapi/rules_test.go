@@ -37,7 +37,7 @@ func (t tokensByText) Authenticate(_ context.Context, text string) (deployments.
 }
 
 // serving serves the API with every method in the place of its own answered by reached, if that is not nil.
-func serving(t *testing.T, c Config, reached grpc.StreamHandler) *grpc.ClientConn {
+func serving(t testing.TB, c Config, reached grpc.StreamHandler) *grpc.ClientConn {
 	t.Helper()
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
