@@ -50,3 +50,27 @@ func TestANoteOfTemporalsOwnGivesWayToTheErrorOfItsRun(t *testing.T) {
 		t.Errorf("it says %q", got)
 	}
 }
+
+func TestWhatAScheduleSubmitsMayReadIsWhatItsMakerAndTheProgramsDeployerMayBothRead(t *testing.T) {
+	grant := func(organization string) *deployments.Authority {
+		return &deployments.Authority{Grants: [][]deployments.Grant{{{Role: deployments.RoleViewer, Organization: organization}}}}
+	}
+	in := func(organization string) deployments.StackName {
+		return deployments.StackName{Organization: organization, Project: "p", Stack: "s"}
+	}
+	for _, c := range []struct {
+		name             string
+		maker, deployer  *deployments.Authority
+		acme, everywhere bool
+	}{
+		{"both of a time before that was kept", nil, nil, true, true},
+		{"the maker is of acme", grant("acme"), nil, true, false},
+		{"the deployer is of acme, and the maker of all", grant("*"), grant("acme"), true, false},
+		{"they have nothing in common", grant("acme"), grant("initech"), false, false},
+	} {
+		a := authorityOf(deployments.Schedule{Authority: c.maker}, deployments.UpdateRequest{Authority: c.deployer})
+		if acme, all := a.May(deployments.RoleViewer, in("acme")), a.May(deployments.RoleViewer, in("other")); acme != c.acme || all != c.everywhere {
+			t.Errorf("%s: acme %v, others %v", c.name, acme, all)
+		}
+	}
+}

@@ -1,0 +1,120 @@
+package e2e
+
+import (
+	"crypto/rand"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/deployctl/deployctl/client"
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/statestore"
+)
+
+// apart starts a service on the shared home's servers with a state of its own, and gives its address.
+func apart(t *testing.T, prefix string) (served *ran, address string) {
+	t.Helper()
+	h := running(t)
+	settings, _ := h.parts(t)
+	address = freeAddress(t)
+	served = h.in(t.TempDir(), append(settings, "DEPLOYCTL_S3_PREFIX="+prefix)...).start(t, "serve", "--listen", address)
+	t.Cleanup(func() {
+		if !served.hasEnded() {
+			served.interrupt(t)
+			served.mustEnd(t, 0)
+		}
+	})
+	served.says(t, "serving")
+	return served, address
+}
+
+func TestWhoMayDoWhatOnAServiceOfManyOrganizations(t *testing.T) {
+	t.Parallel()
+	_, address := apart(t, "access/")
+	with := func(token string) *project {
+		p := running(t).in(t.TempDir(), "DEPLOYCTL_SERVER="+address, "DEPLOYCTL_TOKEN="+token)
+		p.write(t, "Pulumi.yaml", "name: shop\nruntime: scenario\n")
+		return p
+	}
+	create := func(by *project, args ...string) *project {
+		return with(strings.TrimSpace(by.must(t, append([]string{"token", "create"}, args...)...)))
+	}
+	first := with("the-first-token")
+	root := create(first, "root", "--role", "admin", "--organization", "*")
+	root.must(t, "stack", "init", "acme/shop/dev")
+	root.must(t, "stack", "init", "initech/shop/dev")
+	root.must(t, "config", "set", "--secret", "password", "needle-77", "--stack", "acme/shop/dev")
+	eventually(t, "the first token manages tokens only", func() bool {
+		return strings.Contains(first.run(t, "stack", "ls", "--all").said(), "may only manage tokens and members")
+	})
+
+	root.must(t, "member", "add", "ann", "--role", "viewer", "--organization", "acme")
+	viewer := create(root, "ann-laptop", "--member", "ann")
+	if got := viewer.must(t, "stack", "ls", "--all", "--organization", "acme", "--json"); !strings.Contains(got, "acme") || strings.Contains(got, "initech") {
+		t.Errorf("a viewer of acme sees %s", got)
+	}
+	viewer.fails(t, 2, []string{"there is no stack initech/shop/dev"}, "stack", "history", "--stack", "initech/shop/dev")
+	viewer.fails(t, 6, []string{"needs the role deployer on acme/shop/dev"}, "stack", "tag", "--stack", "acme/shop/dev", "set", "a", "b")
+	viewer.fails(t, 6, []string{"needs the role admin"}, "token", "ls")
+	foreign := create(root, "initech-ci", "--role", "deployer", "--organization", "initech", "--stacks", "shop/*", "--expires", "1h")
+	foreign.fails(t, 2, []string{"there is no stack acme/shop/dev"}, "stack", "rm", "acme/shop/dev", "--force", "--yes")
+	foreign.fails(t, 6, []string{"needs the role admin on initech/shop/dev"}, "stack", "rm", "initech/shop/dev", "--force", "--yes")
+	foreign.must(t, "stack", "rm", "initech/shop/dev", "--yes")
+
+	log := root.must(t, "audit", "--organization", "*")
+	for _, want := range []string{
+		"bootstrap", "Tokens/CreateToken", "ann (ann-laptop)", "Stacks/History", "not-found", "initech-ci", "Stacks/RemoveStack", "forbidden", "Members/GrantMember",
+	} {
+		if !strings.Contains(log, want) {
+			t.Errorf("the audit log lacks %q:\n%s", want, log)
+		}
+	}
+	if got := root.must(t, "audit", "--organization", "initech", "--user", "initech-ci", "--stack", "shop/dev"); strings.Contains(got, "acme") ||
+		strings.Count(got, "Stacks/RemoveStack") != 2 {
+		t.Errorf("what initech-ci did to initech/shop/dev:\n%s", got)
+	}
+	viewer.fails(t, 6, []string{"needs the role admin"}, "audit", "--organization", "acme")
+	root.must(t, "member", "rm", "ann", "--everywhere")
+	viewer.fails(t, 6, []string{"the access token is not valid"}, "stack", "ls", "--all")
+}
+
+func TestManyLargeUploadsAtOnceDoNotTakeMoreMemoryThanTheirBudget(t *testing.T) {
+	t.Parallel()
+	served, address := apart(t, "uploads/")
+	c, err := client.Dial(client.Options{Address: address, Token: "the-first-token"})
+	must(t, err)
+	defer func() { _ = c.Close() }()
+	name := deployments.StackName{Organization: "acme", Project: "large", Stack: "dev"}
+	must(t, c.CreateStack(t.Context(), name, nil))
+	content := make([]byte, 200<<20)
+	_, _ = rand.Read(content) // never fails
+	digest := statestore.Digest(content)
+	var uploads sync.WaitGroup
+	for range 12 {
+		uploads.Go(func() {
+			if err := c.PutFile(t.Context(), name, digest, content); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	uploads.Wait()
+	if peak := peakMemory(t, served.cmd.Process.Pid); peak > 512<<20 {
+		t.Errorf("serve took %d MiB", peak>>20)
+	} else {
+		t.Logf("serve took %d MiB", peak>>20)
+	}
+}
+
+// peakMemory is the most that a process had in memory.
+func peakMemory(t *testing.T, pid int) int {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	must(t, err)
+	_, rest, _ := strings.Cut(string(text), "VmHWM:")
+	kib, err := strconv.Atoi(strings.Fields(rest)[0])
+	must(t, err)
+	return kib << 10
+}
