@@ -14,26 +14,24 @@ import (
 	"github.com/deployctl/deployctl/statestore"
 )
 
-// apart starts a service on the shared home's servers with a state of its own, and gives its address.
-func apart(t *testing.T, prefix string) (served *ran, address string) {
+// apart starts a service on the shared home's servers with a state of its own, and gives its address; stop ends it.
+func apart(t *testing.T, prefix string) (served *ran, address string, stop func()) {
 	t.Helper()
 	h := running(t)
 	settings, _ := h.parts(t)
 	address = freeAddress(t)
 	served = h.in(t.TempDir(), append(settings, "DEPLOYCTL_S3_PREFIX="+prefix)...).start(t, "serve", "--listen", address)
-	t.Cleanup(func() {
-		if !served.hasEnded() {
-			served.interrupt(t)
-			served.mustEnd(t, 0)
-		}
-	})
 	served.says(t, "serving")
-	return served, address
+	return served, address, func() {
+		served.interrupt(t)
+		served.mustEnd(t, 0)
+	}
 }
 
 func TestWhoMayDoWhatOnAServiceOfManyOrganizations(t *testing.T) {
 	t.Parallel()
-	_, address := apart(t, "access/")
+	_, address, stop := apart(t, "access/")
+	defer stop()
 	with := func(token string) *project {
 		p := running(t).in(t.TempDir(), "DEPLOYCTL_SERVER="+address, "DEPLOYCTL_TOKEN="+token)
 		p.write(t, "Pulumi.yaml", "name: shop\nruntime: scenario\n")
@@ -83,7 +81,8 @@ func TestWhoMayDoWhatOnAServiceOfManyOrganizations(t *testing.T) {
 
 func TestManyLargeUploadsAtOnceDoNotTakeMoreMemoryThanTheirBudget(t *testing.T) {
 	t.Parallel()
-	served, address := apart(t, "uploads/")
+	served, address, stop := apart(t, "uploads/")
+	defer stop()
 	c, err := client.Dial(client.Options{Address: address, Token: "the-first-token"})
 	must(t, err)
 	defer func() { _ = c.Close() }()

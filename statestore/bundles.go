@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"path"
 	"slices"
 	"sort"
 
@@ -53,7 +54,11 @@ func (s *Store) Missing(ctx context.Context, name deployments.StackName, m deplo
 	return slices.Compact(missing), nil
 }
 
-// PutFile stores a file's content under its digest; CodeInvalid when the content has another one.
+// largeFile is the size from which a file is sealed in place.
+const largeFile = 16 << 20
+
+// PutFile stores a file's content under its digest; CodeInvalid when the content has another one. The content belongs to the store
+// from then on: a large one is overwritten.
 func (s *Store) PutFile(ctx context.Context, name deployments.StackName, digest string, content []byte) error {
 	if got := Digest(content); got != digest {
 		return deployments.Errorf(deployments.CodeInvalid, "the content that was sent for %s has the digest %s: it changed while it was read; try again", digest, got)
@@ -62,7 +67,12 @@ func (s *Store) PutFile(ctx context.Context, name deployments.StackName, digest 
 	if err != nil {
 		return err
 	}
-	return s.putBlob(ctx, r, s.month(r)+fileHash(r, digest), content)
+	key := s.month(r) + fileHash(r, digest)
+	if len(content) < largeFile {
+		return s.putBlob(ctx, r, key, content)
+	}
+	_, err = s.objects.Put(ctx, key, r.box.SealOwned(content, "blob "+path.Base(key)), Condition{})
+	return failed(err, "write the file "+digest)
 }
 
 // month is the folder of the files that are sent now.

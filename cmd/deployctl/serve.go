@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"log/slog"
+	"runtime/debug"
 
 	"github.com/deployctl/deployctl/cmd/deployctl/internal/command"
 	"github.com/deployctl/deployctl/internal/grpcapi"
@@ -31,7 +32,14 @@ func serveCommand(s *command.Surroundings) *cli.Command {
 	}
 }
 
+// memoryLimit is what the collector of garbage tries to stay below, unless GOMEMLIMIT says otherwise: twice what large files leave
+// behind would be too much, see the budget of grpcapi.
+const memoryLimit = 384 << 20
+
 func serve(ctx context.Context, s *command.Surroundings, loaded settings.Settings) error {
+	if s.Variable("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(memoryLimit)
+	}
 	log := slog.New(slog.NewTextHandler(s.Err, nil))
 	secure, err := certificate(loaded, log)
 	if err != nil {

@@ -27,12 +27,13 @@ const (
 	messagePatience = 20 * time.Second
 	chunkPatience   = time.Minute
 
-	// budget is for contents that are gathered, and for large messages while their calls last. A file is in memory twice, as
-	// it came and sealed; a deployment is also parsed.
-	budget         = 416 << 20
-	leastShare     = 16 << 20 // of a content: at least one chunk of it is in memory
+	// budget is for contents that are gathered, and for large messages while their calls last. A file is sealed where it is, a
+	// deployment is also parsed.
+	budget         = 256 << 20
+	leastShare     = 8 << 20 // of a content: at least some chunks of it are in memory
 	largeMessage   = 1 << 20
 	parsedTimes    = 4
+	exports        = 8 // at a time: what they need is not known before
 	admitPatience  = 5 * time.Minute
 	lookups        = 64 // tokens that are looked up at a time
 	lookupPatience = 5 * time.Second
@@ -51,7 +52,7 @@ const (
 
 // bounds keeps what a process spends on its callers bounded.
 type bounds struct {
-	budget, reading, looking, wrong *semaphore.Weighted
+	budget, reading, exporting, looking, wrong *semaphore.Weighted
 
 	calls, failures limiters
 
@@ -62,7 +63,7 @@ type bounds struct {
 func newBounds() *bounds {
 	return &bounds{
 		budget: semaphore.NewWeighted(budget), reading: semaphore.NewWeighted(readers), looking: semaphore.NewWeighted(lookups),
-		wrong:    semaphore.NewWeighted(waitingWrong),
+		exporting: semaphore.NewWeighted(exports), wrong: semaphore.NewWeighted(waitingWrong),
 		calls:    limiters{limit: callsPerSecond, burst: callBurst},
 		failures: limiters{limit: wrongPerSecond, burst: wrongBurst},
 	}
@@ -134,8 +135,10 @@ func (b *bounds) receive(ctx context.Context, patience time.Duration, recv func(
 func (b *bounds) hold(ctx context.Context, m proto.Message) (release func(), err error) {
 	var share int64
 	switch m := m.(type) {
+	case *api.ExportRequest:
+		return acquire(ctx, b.exporting, 1, admitPatience)
 	case *api.PutFileRequest:
-		share = contentShare(m.GetSize(), 2)
+		share = contentShare(m.GetSize(), 1)
 	case *api.ImportRequest:
 		share = contentShare(m.GetSize(), parsedTimes)
 	default:

@@ -30,7 +30,10 @@ func (b *bundles) PutFile(stream api.Bundles_PutFileServer) error {
 	if err != nil {
 		return err
 	}
-	if err := b.service.PutFile(stream.Context(), wire.ToStack(first.GetStack()), first.GetDigest(), content); err != nil {
+	size := len(content)
+	err = b.service.PutFile(stream.Context(), wire.ToStack(first.GetStack()), first.GetDigest(), content)
+	tidyAfter(size)
+	if err != nil {
 		return err
 	}
 	return stream.SendAndClose(&api.PutFileResponse{})

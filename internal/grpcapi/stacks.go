@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"runtime/debug"
 	"slices"
 
 	api "github.com/deployctl/deployctl/api/deployctl/v1"
@@ -116,19 +117,35 @@ func (s *stacks) Decrypt(ctx context.Context, m *api.DecryptRequest) (*api.Decry
 	return &api.DecryptResponse{Plain: plain}, err
 }
 
+// tidyAfter gives the memory of a large content back to the system, before the next one gets its share of the budget.
+func tidyAfter(size int) {
+	if size >= largeContent {
+		debug.FreeOSMemory()
+	}
+}
+
+// largeContent is the size from which that is worth its time.
+const largeContent = 64 << 20
+
+// sealRoom is what a content has behind its end, so that the store can seal it where it is.
+const sealRoom = 64
+
 // gather joins the chunks of a stream, up to MaxContent. Size is what its first message says of the whole, or 0.
 func gather(size int64, first []byte, next func() ([]byte, error)) ([]byte, error) {
 	tooLarge := deployments.Errorf(deployments.CodeInvalid, "this is larger than %d MiB, which is the most that the service takes", MaxContent>>20)
 	if size > MaxContent {
 		return nil, tooLarge
 	}
-	content := make([]byte, 0, max(size, int64(len(first))))
+	var content []byte
 	for chunk := first; ; {
 		if len(content)+len(chunk) > MaxContent {
 			return nil, tooLarge
 		}
 		if size > 0 && int64(len(content)+len(chunk)) > size {
 			return nil, deployments.Errorf(deployments.CodeInvalid, "more than the %d bytes were sent that the call began with: it changed while it was read; try again", size)
+		}
+		if need := int64(len(content) + len(chunk)); need+sealRoom > int64(cap(content)) && len(content) > 0 {
+			content = slices.Grow(content, int(max(size, need)-int64(len(content)))+sealRoom) // whoever sent two chunks means it
 		}
 		content = append(content, chunk...)
 		var err error

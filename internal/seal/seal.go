@@ -125,6 +125,18 @@ func (b *Box) encrypt(sealed []byte, version byte, context string) []byte {
 	return b.cipher(key).Seal(sealed[:header], sealed[1+idSize:header], sealed[header:], additional(sealed[:1+idSize], context))
 }
 
+// SealOwned is Seal for a large value that the caller gives up: what has room for it behind its end is encrypted where it
+// is, without being compressed, so that it is in memory once.
+func (b *Box) SealOwned(plain []byte, context string) []byte {
+	n := len(plain)
+	if cap(plain) < header+n+overhead {
+		return b.Seal(plain, context)
+	}
+	sealed := plain[:header+n]
+	copy(sealed[header:], plain)
+	return b.encrypt(sealed, versionKeyed, context)
+}
+
 // Open gives what was sealed with the same key and context; else an error with CodeFormat.
 func (b *Box) Open(sealed []byte, context string) ([]byte, error) {
 	if len(sealed) == 0 {

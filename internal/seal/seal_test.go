@@ -2,6 +2,7 @@ package seal
 
 import (
 	"bytes"
+	"slices"
 	"testing"
 
 	"github.com/deployctl/deployctl/deployments"
@@ -83,5 +84,22 @@ func TestDigestsDependOnTheKey(t *testing.T) {
 	}
 	if bytes.Equal(k.Box("a").Digest([]byte("x")), k.Box("b").Digest([]byte("x"))) {
 		t.Fatal("two keys, one digest")
+	}
+}
+
+func TestWhatIsGivenUpIsSealedWhereItIs(t *testing.T) {
+	box, plain := ring(t, 1).Box(PurposeStore), bytes.Repeat([]byte("secret "), 1000)
+	roomy := append(make([]byte, 0, len(plain)+64), plain...)
+	sealed := box.SealOwned(roomy, "c")
+	if &sealed[0] != &roomy[0] {
+		t.Error("it is somewhere else")
+	}
+	for name, sealed := range map[string][]byte{"with room": sealed, "without": box.SealOwned(slices.Clip(bytes.Clone(plain)), "c")} {
+		if got, err := box.Open(sealed, "c"); err != nil || !bytes.Equal(got, plain) {
+			t.Errorf("%s: it opens as %d bytes, %v", name, len(got), err)
+		}
+		if _, err := box.Open(sealed, "d"); err == nil {
+			t.Errorf("%s: it opens in another context", name)
+		}
 	}
 }

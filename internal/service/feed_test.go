@@ -67,7 +67,9 @@ func line(t *testing.T, s *Service, p statestore.Part, text string) {
 }
 
 func TestManyWhoWatchASleepingUpdateCostTheStoreWhatOneDoes(t *testing.T) {
-	box := seal.NewBox(make([]byte, 32)) // what compresses is made at its first use, and not in the bubble
+	keys, err := seal.NewKeyring(make([]byte, 32))
+	must(t, err)
+	box := keys.Box("test") // what compresses is made at its first use, and not in the bubble
 	if _, err := box.Open(box.Seal(make([]byte, 1000), ""), ""); err != nil {
 		t.Fatal(err)
 	}
