@@ -945,7 +945,8 @@ type RunningStep struct {
 	Started       *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=started,proto3" json:"started,omitempty"`
 	LastError     string                 `protobuf:"bytes,5,opt,name=last_error,json=lastError,proto3" json:"last_error,omitempty"`
 	NextRetry     *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=next_retry,json=nextRetry,proto3" json:"next_retry,omitempty"`
-	Op            int64                  `protobuf:"varint,7,opt,name=op,proto3" json:"op,omitempty"` // number of the operation in its update
+	Op            int64                  `protobuf:"varint,7,opt,name=op,proto3" json:"op,omitempty"`       // number of the operation in its update
+	Ahead         bool                   `protobuf:"varint,8,opt,name=ahead,proto3" json:"ahead,omitempty"` // it waits for its turn
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1027,6 +1028,13 @@ func (x *RunningStep) GetOp() int64 {
 		return x.Op
 	}
 	return 0
+}
+
+func (x *RunningStep) GetAhead() bool {
+	if x != nil {
+		return x.Ahead
+	}
+	return false
 }
 
 type CancelRequest struct {
@@ -5228,7 +5236,7 @@ const file_deployctl_v1_deployctl_proto_rawDesc = "" +
 	"\awaiting\x18\x05 \x03(\tR\awaiting\x1a7\n" +
 	"\tDoneEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"\xed\x01\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"\x83\x02\n" +
 	"\vRunningStep\x12\x10\n" +
 	"\x03urn\x18\x01 \x01(\tR\x03urn\x12\x12\n" +
 	"\x04step\x18\x02 \x01(\tR\x04step\x12\x18\n" +
@@ -5238,7 +5246,8 @@ const file_deployctl_v1_deployctl_proto_rawDesc = "" +
 	"last_error\x18\x05 \x01(\tR\tlastError\x129\n" +
 	"\n" +
 	"next_retry\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\tnextRetry\x12\x0e\n" +
-	"\x02op\x18\a \x01(\x03R\x02op\"Y\n" +
+	"\x02op\x18\a \x01(\x03R\x02op\x12\x14\n" +
+	"\x05ahead\x18\b \x01(\bR\x05ahead\"Y\n" +
 	"\rCancelRequest\x120\n" +
 	"\x06update\x18\x01 \x01(\v2\x18.deployctl.v1.UpdateNameR\x06update\x12\x16\n" +
 	"\x06forced\x18\x02 \x01(\bR\x06forced\"\x10\n" +

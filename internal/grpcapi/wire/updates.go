@@ -143,7 +143,7 @@ func fromProgress(p deployments.Progress) *api.Progress {
 		Running: each(p.Running, func(s deployments.RunningStep) *api.RunningStep {
 			return &api.RunningStep{
 				Urn: s.URN, Step: s.Step, Attempt: int32(s.Attempt), Started: fromTime(s.Started),
-				LastError: cutText(s.LastError, maxSentence), NextRetry: fromTime(s.NextRetry), Op: int64(s.Op),
+				LastError: cutText(s.LastError, maxSentence), NextRetry: fromTime(s.NextRetry), Op: int64(s.Op), Ahead: s.Ahead,
 			}
 		}),
 	}
@@ -155,7 +155,7 @@ func toProgress(m *api.Progress) *deployments.Progress {
 		Running: each(m.GetRunning(), func(s *api.RunningStep) deployments.RunningStep {
 			return deployments.RunningStep{
 				URN: s.GetUrn(), Step: s.GetStep(), Attempt: int(s.GetAttempt()), Started: toTime(s.GetStarted()),
-				LastError: s.GetLastError(), NextRetry: toTime(s.GetNextRetry()), Op: int(s.GetOp()),
+				LastError: s.GetLastError(), NextRetry: toTime(s.GetNextRetry()), Op: int(s.GetOp()), Ahead: s.GetAhead(),
 			}
 		}),
 	}
