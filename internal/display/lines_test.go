@@ -128,3 +128,17 @@ func TestSecretsAssetsAndUnknownsAreReadable(t *testing.T) {
 		}
 	}
 }
+
+func TestWithoutATerminalALongUpdateSaysFromTimeToTimeHowFarItIs(t *testing.T) {
+	now := start
+	var out bytes.Buffer
+	view := New(Options{Out: &out, Now: func() time.Time { return now }, Kind: "up", Total: 3})
+	for range 40 {
+		now = now.Add(time.Second)
+		view.Item(deployments.WatchEvent{Progress: &deployments.Progress{}})
+	}
+	want := "up: 0 of 3 done, 0 running, 15s\nup: 0 of 3 done, 0 running, 30s\n"
+	if got := out.String(); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}

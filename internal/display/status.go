@@ -47,8 +47,9 @@ func (s *State) status(o Options, paint painter) string {
 	if d := now.Sub(s.begun(now)).Truncate(time.Second); d >= time.Second {
 		took = ", " + elapsed(d)
 	}
-	if phase := s.phase(now); phase != "" {
-		return fmt.Sprintf("%s: %s", o.what(), phase) + took
+	phase := s.phase(now)
+	if phase != "" && n == (tally{}) {
+		return fmt.Sprintf("%s: %s", o.what(), phase)
 	}
 	text := fmt.Sprintf("%s: %d done", o.what(), n.done)
 	if o.Total > 0 && n.done <= o.Total {
@@ -61,7 +62,10 @@ func (s *State) status(o Options, paint painter) string {
 	if n.failed > 0 {
 		text += ", " + paint.paint(red, fmt.Sprintf("%d failed", n.failed))
 	}
-	return text + took
+	if text += took; phase != "" {
+		text += ", " + phase
+	}
+	return text
 }
 
 // what names the update: "preview" or its kind.

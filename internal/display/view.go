@@ -50,6 +50,7 @@ func New(o Options) View {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
+	o.State.begun(o.Now())
 	switch {
 	case o.JSON:
 		return newJSON(o)
