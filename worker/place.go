@@ -30,7 +30,7 @@ func temporaryPlace(mode sandbox.Mode) (dir string, remove func(), err error) {
 		return "", nil, errors.Join(err, os.RemoveAll(dir))
 	}
 	removeAbandoned(filepath.Dir(dir))
-	return dir, func() { _ = errors.Join(os.RemoveAll(dir), lock.Close()) }, nil
+	return dir, func() { _ = errors.Join(lock.Close(), os.RemoveAll(dir)) }, nil
 }
 
 // inUse is the file on which a worker keeps a lock while it uses a directory.

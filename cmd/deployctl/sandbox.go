@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/devserver"
@@ -31,6 +32,9 @@ func openSandbox(s settings.Settings, hide []string, log *slog.Logger) (*sandbox
 	}
 	if warning != "" {
 		log.Warn(warning)
+	}
+	if runtime.GOOS == "linux" && !sandbox.Secluded() {
+		log.Warn("the environment of this process, with the secrets in it, can be read by other processes of its user")
 	}
 	return policy, nil
 }
@@ -62,8 +66,8 @@ func limitsOf(s settings.Settings) (sandbox.Limits, error) {
 func secretFiles(s settings.Settings) []string {
 	files := []string{s.File()}
 	for _, key := range []settings.Key{
-		settings.MasterF, settings.TokenFile, settings.TemporalAPIKeyFile, settings.TemporalTLSKey, settings.S3SecretKeyFile, settings.TLSKey,
-		settings.MetricsTokenFile,
+		settings.MasterF, settings.TokenFile, settings.TLSKey, settings.MetricsTokenFile,
+		settings.TemporalAPIKeyFile, settings.TemporalTLSKey, settings.S3SecretKeyFile,
 	} {
 		if path := s.Get(key); path != "" {
 			files = append(files, path)

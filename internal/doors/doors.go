@@ -9,7 +9,6 @@ package doors
 import (
 	"fmt"
 	"net"
-	"os"
 )
 
 // Household is the processes of an update.
@@ -56,14 +55,6 @@ func (d *door) Accept() (net.Conn, error) {
 type StrangerError struct{ Port, UID int }
 
 func (e *StrangerError) Error() string {
-	return fmt.Sprintf("a process of another user or update (user id %d) connected to its port %d first, and may have had it do something", e.UID, e.Port)
+	return fmt.Sprintf("a process of another user or update (user id %d) connected to its port %d first, "+
+		"and may have had it do something", e.UID, e.Port)
 }
-
-// Own is a household of this process alone.
-type Own struct{}
-
-// UID is the user id of this process.
-func (Own) UID() int { return os.Geteuid() }
-
-// Processes are none but this one.
-func (Own) Processes() []int { return nil }
