@@ -167,7 +167,8 @@ func TestAProcessHasNoPrivilegeAndGetsNone(t *testing.T) {
 		}
 		got := strings.Fields(out)
 		for i, name := range got[:len(got)-2] {
-			if (name == "CapEff:" || name == "CapPrm:" || name == "CapAmb:") && strings.Trim(got[i+1], "0") != "" {
+			kept := name == "CapBnd:" && o.Mode == RunAs // which is what nobody but root can make use of
+			if strings.HasPrefix(name, "Cap") && !kept && strings.Trim(got[i+1], "0") != "" {
 				t.Errorf("%s %s", name, got[i+1])
 			}
 		}
@@ -197,9 +198,9 @@ func TestAProcessKeepsToItsLimits(t *testing.T) {
 		if o.Limits.Processes == 0 {
 			return
 		}
-		out, _ = inBox(t, b, `i=0; while [ $i -lt 200 ]; do sleep 20 >/dev/null 2>&1 & i=$((i+1)); done; jobs | wc -l`)
-		if n, err := strconv.Atoi(strings.TrimSpace(out)); err == nil && n >= 50 || !strings.Contains(out, "ork") && err != nil {
-			t.Errorf("200 processes: %s", out)
+		out, _ = inBox(t, b, `i=0; while [ $i -lt 200 ]; do sleep 20 >/dev/null 2>&1 & i=$((i+1)); done; echo all`)
+		if !strings.Contains(out, "fork") || strings.Contains(out, "all") {
+			t.Errorf("it started 200 processes: %s", out)
 		}
 	})
 }
