@@ -18,12 +18,16 @@ type visible struct {
 	frontend
 	described atomic.Int32
 	query     atomic.Value
+	old       bool // it does not know versions as an attribute
 }
 
 func (v *visible) ListWorkflowExecutions(
 	_ context.Context, r *workflowservice.ListWorkflowExecutionsRequest,
 ) (*workflowservice.ListWorkflowExecutionsResponse, error) {
 	v.query.Store(r.GetQuery())
+	if v.old && strings.Contains(r.GetQuery(), "TemporalWorkerDeploymentVersion") {
+		return nil, serviceerror.ToStatus(serviceerror.NewInvalidArgument("invalid search attribute")).Err()
+	}
 	return &workflowservice.ListWorkflowExecutionsResponse{}, nil
 }
 
@@ -54,5 +58,13 @@ func TestNoUpdateOfALiveBuildIsLookedAt(t *testing.T) {
 	query := server.query.Load().(string)
 	if server.described.Load() != 0 || !strings.HasSuffix(query, "TemporalWorkerDeploymentVersion NOT IN ('deployctl:1', 'deployctl:2')") {
 		t.Errorf("%d descriptions after %s", server.described.Load(), query)
+	}
+}
+
+func TestAServerWithoutTheAttributeIsAskedForAllUpdates(t *testing.T) {
+	server := &visible{old: true}
+	must(t, connectionTo(t, server).moveStranded(t.Context(), "deployctl", map[string]bool{"1": true}))
+	if query := server.query.Load().(string); query != runningUpdates {
+		t.Errorf("it was asked for %s", query)
 	}
 }

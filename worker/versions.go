@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -11,6 +12,7 @@ import (
 
 	"go.temporal.io/api/enums/v1"
 	historypb "go.temporal.io/api/history/v1"
+	"go.temporal.io/api/serviceerror"
 	taskqueuepb "go.temporal.io/api/taskqueue/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
@@ -101,15 +103,23 @@ func (c *Connection) liveBuilds(ctx context.Context, deployment string) (map[str
 
 // moveStranded moves the updates that wait for a worker of a build that has none.
 func (c *Connection) moveStranded(ctx context.Context, deployment string, live map[string]bool) error {
-	return c.eachUpdate(ctx, elsewhereQuery(deployment, live), func(workflow string) (bool, error) {
+	misplaced := func(workflow string) (bool, error) {
 		description, err := c.Client.DescribeWorkflowExecution(ctx, workflow, "")
 		if err != nil {
 			return false, err
 		}
 		v := description.GetWorkflowExecutionInfo().GetVersioningInfo().GetDeploymentVersion()
 		return v != nil && !live[v.GetBuildId()], nil
-	})
+	}
+	err := c.eachUpdate(ctx, elsewhereQuery(deployment, live), misplaced)
+	if refused := (*serviceerror.InvalidArgument)(nil); errors.As(err, &refused) { // a server that does not know the attribute
+		err = c.eachUpdate(ctx, runningUpdates, misplaced)
+	}
+	return err
 }
+
+// runningUpdates finds all updates.
+const runningUpdates = "ExecutionStatus = 'Running' AND WorkflowType = '" + deployments.WorkflowUpdate + "'"
 
 // elsewhereQuery finds the workflows of updates that are not of a live build: mostly none, however many run. A
 // workflow that has no version yet is not among them.
@@ -124,8 +134,7 @@ func elsewhereQuery(deployment string, live map[string]bool) string {
 
 // moveUnfit moves the updates whose histories this build cannot go on with.
 func (c *Connection) moveUnfit(ctx context.Context) {
-	running := "ExecutionStatus = 'Running' AND WorkflowType = '" + deployments.WorkflowUpdate + "'"
-	err := c.eachUpdate(ctx, running, func(workflow string) (bool, error) {
+	err := c.eachUpdate(ctx, runningUpdates, func(workflow string) (bool, error) {
 		h, err := c.recordOf(ctx, workflow)
 		if err != nil {
 			return false, err
