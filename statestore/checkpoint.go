@@ -9,10 +9,12 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
@@ -122,12 +124,15 @@ func (c *Checkpoint) invalid(err error) error {
 		"%s is not a valid state: %w; repair it, or put a valid one in its place with `deployctl stack import`", c.name, err)
 }
 
-// openCheckpoint is one entry of the cache. It is opened once, by whoever comes first.
+// openCheckpoint is one entry of the cache. It is opened once, for all who ask meanwhile; c and err are there when done is closed.
 type openCheckpoint struct {
-	once sync.Once
+	done chan struct{}
 	c    *Checkpoint
 	err  error
 }
+
+// openPatience bounds how long a checkpoint is being opened, whoever waits for it.
+const openPatience = 10 * time.Minute
 
 // Bounds of the cache of opened checkpoints: their number, and the bytes of JSON that they hold.
 const (
@@ -147,26 +152,40 @@ func (s *Store) Checkpoint(ctx context.Context, name deployments.StackName, vers
 		return nil, err
 	}
 	id := fmt.Sprintf("%s/%d/%x", r.id, version, sha256.Sum256(append([]byte(p.Type+p.Salt), p.Key...)))
-	entry := s.cached(id)
-	entry.once.Do(func() { entry.c, entry.err = s.open(ctx, r, name, version, p) })
-	if entry.err != nil {
-		s.forget(id, entry)
-		return nil, entry.err
+	entry, first := s.cached(id)
+	if first { // not in the context of this caller, who may leave before the others
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), openPatience)
+		go func() {
+			defer cancel()
+			entry.c, entry.err = s.open(ctx, r, name, version, p)
+			if entry.err != nil {
+				s.forget(id, entry)
+			}
+			close(entry.done)
+		}()
 	}
-	s.evict()
-	return entry.c, nil
+	select {
+	case <-ctx.Done():
+		return nil, failed(ctx.Err(), "read "+checkpointKey(name, version))
+	case <-entry.done:
+	}
+	if entry.err == nil {
+		s.evict()
+	}
+	return entry.c, entry.err
 }
 
-func (s *Store) cached(id string) *openCheckpoint {
+// cached gives the entry of a checkpoint, and whether it was made just now.
+func (s *Store) cached(id string) (entry *openCheckpoint, first bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	entry, ok := s.opened[id]
 	if !ok {
-		entry = &openCheckpoint{}
+		entry = &openCheckpoint{done: make(chan struct{})}
 		s.opened[id] = entry
 		s.order = append(s.order, id)
 	}
-	return entry
+	return entry, !ok
 }
 
 func (s *Store) forget(id string, entry *openCheckpoint) {
@@ -174,6 +193,17 @@ func (s *Store) forget(id string, entry *openCheckpoint) {
 	defer s.mu.Unlock()
 	if s.opened[id] == entry {
 		delete(s.opened, id)
+		s.order = slices.DeleteFunc(s.order, func(other string) bool { return other == id })
+	}
+}
+
+// opened tells whether the checkpoint is there.
+func (o *openCheckpoint) opened() bool {
+	select {
+	case <-o.done:
+		return o.c != nil
+	default:
+		return false
 	}
 }
 
@@ -184,7 +214,7 @@ func (s *Store) evict() {
 	bytes := 0
 	for i := len(s.order) - 1; i >= 0; i-- {
 		entry, ok := s.opened[s.order[i]]
-		if ok && entry.c != nil {
+		if ok && entry.opened() {
 			bytes += entry.c.size
 		}
 		if n := len(s.order) - i; !ok || n > 1 && (bytes > cachedBytes || n > cachedCheckpoints) {
