@@ -55,7 +55,7 @@ func runConfigSet(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	key, err := secrets.Stack.Key(s.flags.Args().First(), path)
+	key, err := s.settableKey(secrets.Stack, path)
 	if err != nil {
 		return err
 	}
@@ -81,7 +81,28 @@ func runConfigSet(ctx context.Context, s *session) error {
 	return secrets.Stack.Save()
 }
 
-// configText gives the value: the argument, what a person types, or standard input.
+// settableKey reads the key of a value that is to be set. What other commands find in a file may have a stranger one.
+func (s *session) settableKey(stack *project.Stack, path bool) (config.Key, error) {
+	text := s.flags.Args().First()
+	key, err := stack.Key(text, path)
+	if err != nil {
+		return key, err
+	}
+	whole := key.String()
+	if path { // the rest of the path is no part of the key
+		if i := strings.IndexAny(whole, ".[\""); i > 0 {
+			whole = whole[:i]
+		}
+	}
+	err = deployments.ValidateConfigKey(whole)
+	if name, value, found := strings.Cut(text, "="); err != nil && found && s.flags.NArg() == 1 {
+		return key, deployments.Errorf(deployments.CodeInvalid, "%w; key and value are two arguments: deployctl config set %s %q", err, name, value)
+	}
+	return key, err
+}
+
+// configText gives the value: the argument, what a person types, or standard input, which must hold something: nothing there is
+// a pipe that was forgotten.
 func (s *session) configText(ctx context.Context, secret bool) (string, error) {
 	switch {
 	case s.flags.NArg() > 1:
@@ -93,6 +114,10 @@ func (s *session) configText(ctx context.Context, secret bool) (string, error) {
 		return text, err
 	}
 	text, err := io.ReadAll(s.In)
+	if err == nil && len(text) == 0 {
+		return "", deployments.Errorf(deployments.CodeInvalid,
+			"there is no value, neither as an argument nor on standard input; for an empty one write deployctl config set %s ''", s.flags.Args().First())
+	}
 	return strings.TrimSuffix(string(text), "\n"), err
 }
 
