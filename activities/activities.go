@@ -33,6 +33,9 @@ type Options struct {
 	// Builtin are the packages that are served in this process, by name; each call makes one provider for an update in those surroundings.
 	Builtin map[string]func(process.Surroundings) pulumirpc.ResourceProviderServer
 	Housekeeping
+	// Unseen, if not nil, gives the first version from next on that no ended update has outside of the store: a store that was put
+	// back from a backup gives out versions again.
+	Unseen func(ctx context.Context, name deployments.StackName, next int) (int, error)
 }
 
 // Activities are the activities of one worker. Its exported methods are the activities; register it as a whole.

@@ -2,6 +2,7 @@ package activities
 
 import (
 	"context"
+	"fmt"
 	"strconv"
 	"time"
 
@@ -28,6 +29,11 @@ func (a *Activities) Head(ctx context.Context, name deployments.StackName) (depl
 	for _, info := range latest {
 		head.Next = max(head.Next, info.Update.Number()+1)
 	}
+	if a.Unseen != nil {
+		if head.Next, err = a.Unseen(ctx, name, max(head.Next, head.Version+1)); err != nil {
+			return head, told(err)
+		}
+	}
 	if head.Active != nil {
 		if info, err := a.Store.Info(ctx, *head.Active); err == nil { // else it has not begun, or its watchers are told less
 			head.Running = &info
@@ -48,7 +54,7 @@ func (a *Activities) claim(ctx context.Context, in deployments.ClaimInput) (depl
 	if err := a.Store.PutRequest(ctx, u, r); err != nil {
 		return deployments.Claimed{}, err
 	}
-	base, version, err := a.fence(ctx, in)
+	base, version, missing, err := a.fence(ctx, in)
 	if err != nil {
 		return deployments.Claimed{}, err
 	}
@@ -62,6 +68,11 @@ func (a *Activities) claim(ctx context.Context, in deployments.ClaimInput) (depl
 	}
 	if in.Epoch <= 1 {
 		s.log.put(prelude(s.config))
+		if missing != "" {
+			s.log.put(apitype.EngineEvent{Timestamp: int(time.Now().Unix()), DiagnosticEvent: &apitype.DiagnosticEvent{
+				Message: missing + "\n", Color: "never", Severity: "warning",
+			}})
+		}
 	}
 	if err := a.Store.PutInfo(ctx, running(u, r, a.started(ctx, u))); err != nil {
 		return deployments.Claimed{}, err
@@ -74,30 +85,55 @@ func (a *Activities) claim(ctx context.Context, in deployments.ClaimInput) (depl
 	}, nil
 }
 
-// fence takes the stack for this worker, and gives the version that it has and the one that the update makes. A preview
-// takes nothing; it makes what the next update would, with the same names.
-func (a *Activities) fence(ctx context.Context, in deployments.ClaimInput) (base, version int, err error) {
+// missing tells of versions before a claim's that have been and that the store knows nothing of; empty when there are none.
+func (a *Activities) missing(ctx context.Context, c statestore.Claim) (string, error) {
+	if a.Unseen == nil || c.Next == 0 || c.Next >= c.Update.Number() {
+		return "", nil
+	}
+	latest, err := a.Store.History(ctx, c.Update.StackName, 1)
+	if err != nil {
+		return "", err
+	}
+	known := c.Next - 1
+	for _, info := range latest {
+		known = max(known, info.Update.Number())
+	}
+	last := c.Update.Number() - 1
+	if last <= known {
+		return "", nil
+	}
+	if unseen, err := a.Unseen(ctx, c.Update.StackName, last); err != nil || unseen == last {
+		return "", err
+	}
+	return fmt.Sprintf("The bucket knows nothing of the updates %d to %d of this stack, which Temporal remembers: it seems to have been put back from "+
+		"an older backup. What they created may exist without being in the state; `deployctl refresh` shows what of the state is different.", known+1, last), nil
+}
+
+// fence takes the stack for this worker, and gives the version that it has, the one that the update makes, and what is to be said
+// of those between. A preview takes nothing; it makes what the next update would, with the same names.
+func (a *Activities) fence(ctx context.Context, in deployments.ClaimInput) (base, version int, missing string, err error) {
 	if !changesHead(in.Update, in.Request) {
 		h, err := a.Store.Head(ctx, in.Update.StackName)
-		return h.Version, max(h.Next, h.Version+1), err
+		return h.Version, max(h.Next, h.Version+1), "", err
 	}
 	c, err := a.Store.Claim(ctx, statestore.Claimant{
 		Update: in.Update, RequestID: in.Request.RequestID, Writer: writer(a.Worker, strconv.Itoa(in.Epoch)),
 	})
 	if err != nil {
-		return 0, 0, err
+		return 0, 0, "", err
 	}
 	info, err := a.Store.Info(ctx, in.Update)
 	if err != nil && deployments.CodeOf(err) != deployments.CodeNotFound {
-		return 0, 0, err
+		return 0, 0, "", err
 	}
 	if !info.Ended.IsZero() { // it was given up while this claim was on its way
 		if err := a.Store.Settle(ctx, c, statestore.Written{}); err != nil {
-			return 0, 0, err
+			return 0, 0, "", err
 		}
-		return 0, 0, deployments.Errorf(deployments.CodeConflict, "update %s is over: %s", in.Update, info.Status)
+		return 0, 0, "", deployments.Errorf(deployments.CodeConflict, "update %s is over: %s", in.Update, info.Status)
 	}
-	return c.Base, in.Update.Number(), nil
+	missing, err = a.missing(ctx, c)
+	return c.Base, in.Update.Number(), missing, err
 }
 
 // changesHead tells whether an update makes a version of its stack; a preview does not.

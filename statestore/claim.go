@@ -17,6 +17,8 @@ type Claim struct {
 	Fence  int    `json:"fence"`
 	// Base is the version that the stack had.
 	Base int `json:"base"`
+	// Next is the version that the stack would have given out next before it was claimed; 0 when it had been claimed already.
+	Next int `json:"-"`
 }
 
 // Claimant is who asks for a claim.
@@ -36,7 +38,9 @@ func (s *Store) Claim(ctx context.Context, c Claimant) (Claim, error) {
 	if number == 0 || c.Writer == "" {
 		return Claim{}, deployments.Errorf(deployments.CodeInvalid, "%s cannot claim its stack: only numbered updates change one", c.Update)
 	}
+	next := 0
 	h, err := s.changeHead(ctx, c.Update.StackName, func(h *Head) (bool, error) {
+		next = 0
 		switch {
 		case h.Active != nil && h.Active.Version == c.Update.Version && h.Active.Writer == c.Writer:
 			return false, nil
@@ -47,13 +51,14 @@ func (s *Store) Claim(ctx context.Context, c Claimant) (Claim, error) {
 		case h.Version >= number:
 			return false, deployments.Errorf(deployments.CodeConflict, "the stack is at version %d already; update %s is over", h.Version, c.Update)
 		}
+		next = h.Next
 		h.Fence++
 		h.Active = &Active{Version: c.Update.Version, RequestID: c.RequestID, Writer: c.Writer, Since: s.now().UTC()}
 		h.Next = max(h.Next, number+1)
 		h.remember(c.RequestID, number)
 		return true, nil
 	})
-	return Claim{Update: c.Update, Writer: c.Writer, Fence: h.Fence, Base: h.Version}, err
+	return Claim{Update: c.Update, Writer: c.Writer, Fence: h.Fence, Base: h.Version, Next: next}, err
 }
 
 // Settle ends the claim's update and moves the head to the checkpoint that w tells of; with a zero Written, the stack stays

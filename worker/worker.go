@@ -77,7 +77,7 @@ func (c *Connection) Run(ctx context.Context, o Options) error {
 	acts := activities.New(activities.Options{
 		Store: c.Store, Runs: runclient.New(c.Client), Heart: heart{c.Client}, Worker: private, Dir: o.Dir,
 		Env: os.Environ(), Builtin: o.Builtin, Sandbox: o.Sandbox,
-		Housekeeping: activities.Housekeeping{Retention: o.Retention, Collected: c.collected(o.Collected)},
+		Housekeeping: activities.Housekeeping{Retention: o.Retention, Collected: c.collected(o.Collected)}, Unseen: c.unseenVersion,
 	})
 	defer func() {
 		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
