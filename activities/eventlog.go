@@ -137,12 +137,19 @@ func (l *outputLog) take(m pluginhost.Message) {
 	}})
 }
 
+// phase records what the host of the update is doing.
+func (l *outputLog) phase(p deployments.Phase) {
+	l.record(deployments.WatchEvent{Progress: &deployments.Progress{Phase: &p}})
+}
+
 // put records an event.
-func (l *outputLog) put(event apitype.EngineEvent) {
+func (l *outputLog) put(event apitype.EngineEvent) { l.record(deployments.WatchEvent{Event: &event}) }
+
+func (l *outputLog) record(event deployments.WatchEvent) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if size := textSize(event); l.queued+size <= maxQueued {
-		l.queue, l.queued = append(l.queue, deployments.WatchEvent{Event: &event}), l.queued+size
+		l.queue, l.queued = append(l.queue, event), l.queued+size
 	} else {
 		l.dropped++
 	}
@@ -153,12 +160,12 @@ func (l *outputLog) put(event apitype.EngineEvent) {
 }
 
 // textSize estimates what an event takes.
-func textSize(event apitype.EngineEvent) int {
+func textSize(e deployments.WatchEvent) int {
 	const fixed = 200
-	if event.DiagnosticEvent == nil {
+	if e.Event == nil || e.Event.DiagnosticEvent == nil {
 		return fixed
 	}
-	return fixed + len(event.DiagnosticEvent.Message)
+	return fixed + len(e.Event.DiagnosticEvent.Message)
 }
 
 // written takes what is in the store out of the queue, and tells of what there was no room for.
@@ -167,7 +174,7 @@ func (l *outputLog) written(batch []deployments.WatchEvent) {
 	defer l.mu.Unlock()
 	l.number, l.queue = l.number+1, l.queue[len(batch):]
 	for _, e := range batch {
-		l.queued -= textSize(*e.Event)
+		l.queued -= textSize(e)
 	}
 	if l.dropped == 0 {
 		return
@@ -177,7 +184,8 @@ func (l *outputLog) written(batch []deployments.WatchEvent) {
 		Color:   "never", Severity: string(diag.Warning),
 	}}
 	l.dropped = 0
-	l.queue, l.queued = append(l.queue, deployments.WatchEvent{Event: &event}), l.queued+textSize(event)
+	l.queue = append(l.queue, deployments.WatchEvent{Event: &event})
+	l.queued += textSize(deployments.WatchEvent{Event: &event})
 }
 
 // flush writes everything that was said so far.

@@ -71,6 +71,7 @@ func (s *session) install(ctx context.Context) error {
 		return err
 	}
 	defer language.Close()
+	defer s.phases.begin("installing packages")()
 	if err := language.InstallDependencies(ctx); err != nil {
 		return err
 	}

@@ -37,6 +37,7 @@ type monitor struct {
 	configs  map[string]resource.PropertyMap
 	seen     *registry
 	closed   atomic.Pointer[error] // see open
+	started  func()                // called when the program makes its first call
 }
 
 // newMonitor serves a monitor on a loopback address, for the processes of the update alone. Stop it.
@@ -50,6 +51,7 @@ func newMonitor(s *session, talk *conversation, goal engine.Goal, require []plug
 		require:  map[string]pluginhost.Package{},
 		defaults: map[string]*defaultProvider{}, packages: map[string]packageRequest{},
 		configs: map[string]resource.PropertyMap{}, seen: newRegistry(), places: placesOf(s.root(), s.programDir()),
+		started: s.phases.begin(startingOf(s.project)),
 	}
 	for _, p := range require {
 		m.require[p.Name] = p
@@ -61,7 +63,10 @@ func newMonitor(s *session, talk *conversation, goal engine.Goal, require []plug
 }
 
 // stop ends every call that is still open.
-func (m *monitor) stop() { m.server.Stop() }
+func (m *monitor) stop() {
+	m.started()
+	m.server.Stop()
+}
 
 // features are what SupportsFeature answers yes to; anything else is no.
 var features = map[string]pulumirpc.ResourceMonitorFeature{
@@ -85,12 +90,14 @@ var features = map[string]pulumirpc.ResourceMonitorFeature{
 func (m *monitor) SupportsFeature(
 	_ context.Context, req *pulumirpc.SupportsFeatureRequest,
 ) (*pulumirpc.SupportsFeatureResponse, error) {
+	m.started()
 	_, ok := features[req.GetId()]
 	return &pulumirpc.SupportsFeatureResponse{HasSupport: ok}, nil
 }
 
 // GetDeploymentInfo describes the update.
 func (m *monitor) GetDeploymentInfo(context.Context, *emptypb.Empty) (*pulumirpc.DeploymentInfo, error) {
+	m.started()
 	supported := []pulumirpc.ResourceMonitorFeature{
 		pulumirpc.ResourceMonitorFeature_RESOURCE_MONITOR_FEATURE_BYTE_STRING,
 		pulumirpc.ResourceMonitorFeature_RESOURCE_MONITOR_FEATURE_INVOKE_DEPENDS_ON,

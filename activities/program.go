@@ -9,6 +9,7 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/pluginhost"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/workspace"
 	"go.temporal.io/sdk/temporal"
 )
 
@@ -93,6 +94,15 @@ func (e *epoch) guard(ctx context.Context, kill context.CancelCauseFunc, p *puls
 			}
 		}
 	}
+}
+
+// startingOf is what is being done until a program of a runtime makes its first call.
+func startingOf(p *workspace.Project) string {
+	switch p.Runtime.Name() {
+	case "go", "dotnet", "java":
+		return "compiling and starting the program"
+	}
+	return "starting the program"
 }
 
 // program runs the program to its end.

@@ -57,6 +57,7 @@ type session struct {
 	host     *pluginhost.Host
 	log      *outputLog
 	excuses  excuses
+	phases   phases
 	ready    chan struct{} // see sessions
 	turns    turns
 	sent     sync.Map                     // by operation: attempts that called and are not over

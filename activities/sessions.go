@@ -110,8 +110,9 @@ func (a *Activities) fill(ctx context.Context, s *session) error {
 	}
 	s.turns = newTurns(goalOf(s.update, s.base, s.request))
 	s.log = newOutputLog(a.Store, s.update, s.secretTexts())
+	s.phases.tell = s.log.phase
 	s.host, err = pluginhost.New(pluginhost.Options{
-		RootDir: s.dir, Project: s.project, Config: s.config.plain(), Log: s.hear,
+		RootDir: s.dir, Project: s.project, Config: s.config.plain(), Log: s.hear, Phase: s.phases.begin,
 		Env:     append(append(environment(s.request.Environment, a.Env), provider.StackVariable+"="+s.stackID), s.box.Environment()...),
 		Box:     s.box,
 		Builtin: a.builtin(s),

@@ -163,6 +163,15 @@ type Progress struct {
 	Running  []RunningStep  `json:"running,omitempty"`
 	Done     map[string]int `json:"done,omitempty"` // finished steps by kind
 	Waiting  []string       `json:"waiting,omitempty"`
+	// Phase is what the host of the program is doing. A Progress that has one tells of nothing else; one that has none leaves
+	// it as it was told last.
+	Phase *Phase `json:"phase,omitempty"`
+}
+
+// Phase is something that takes a while before the program registers resources, like installing its packages.
+type Phase struct {
+	Text  string    `json:"text"` // empty: it is over, and there is no other
+	Since time.Time `json:"since,omitzero"`
 }
 
 // RunningStep is a step in flight.

@@ -232,6 +232,11 @@ func (s *State) diagnostic(e apitype.DiagnosticEvent) *Row {
 
 // progress updates the rows of running steps.
 func (s *State) progress(p deployments.Progress, at time.Time) {
+	if p.Phase != nil {
+		s.Progress.Phase = p.Phase
+		return
+	}
+	p.Phase = s.Progress.Phase
 	s.Progress = p
 	for _, step := range p.Running {
 		row, ok := s.byURN[step.URN]

@@ -47,6 +47,8 @@ type Options struct {
 	Env        []string           // the whole environment of plugins and program, as KEY=value
 	Config     map[string]string  // the stack's configuration in plain text, by "namespace:key"
 	Log        func(Message)      // receives everything said by plugins and program, from many goroutines
+	// Phase notes something that may take a while, until the function that it returns is called; nil: nobody wants to know.
+	Phase func(text string) (end func())
 	// Box is what every process of the update is started in; nil: they are started as they are.
 	Box *sandbox.Box
 	// Builtin are the packages that this process serves itself; each call makes one provider, with what its process would have.
@@ -87,6 +89,9 @@ func New(opts Options) (*Host, error) {
 	}
 	if opts.Box == nil {
 		opts.Box = sandbox.Open()
+	}
+	if opts.Phase == nil {
+		opts.Phase = func(string) func() { return func() {} }
 	}
 	prog, err := findProgram(root, opts.Project)
 	if err != nil {

@@ -131,6 +131,7 @@ func (s *providerSlot) wait(ctx context.Context) (*Provider, error) {
 }
 
 func (h *Host) startProvider(pkg Package) (*Provider, error) {
+	defer h.opts.Phase("starting provider " + pkg.Name)()
 	e, dir, err := h.providerEndpoint(pkg)
 	if err != nil {
 		return nil, err

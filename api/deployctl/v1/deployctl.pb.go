@@ -862,12 +862,14 @@ func (*WatchResponse_Progress) isWatchResponse_Item() {}
 func (*WatchResponse_End) isWatchResponse_Item() {}
 
 type Progress struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Position      int32                  `protobuf:"varint,1,opt,name=position,proto3" json:"position,omitempty"`
-	Behind        *UpdateInfo            `protobuf:"bytes,2,opt,name=behind,proto3" json:"behind,omitempty"`
-	Running       []*RunningStep         `protobuf:"bytes,3,rep,name=running,proto3" json:"running,omitempty"`
-	Done          map[string]int64       `protobuf:"bytes,4,rep,name=done,proto3" json:"done,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
-	Waiting       []string               `protobuf:"bytes,5,rep,name=waiting,proto3" json:"waiting,omitempty"`
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	Position int32                  `protobuf:"varint,1,opt,name=position,proto3" json:"position,omitempty"`
+	Behind   *UpdateInfo            `protobuf:"bytes,2,opt,name=behind,proto3" json:"behind,omitempty"`
+	Running  []*RunningStep         `protobuf:"bytes,3,rep,name=running,proto3" json:"running,omitempty"`
+	Done     map[string]int64       `protobuf:"bytes,4,rep,name=done,proto3" json:"done,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
+	Waiting  []string               `protobuf:"bytes,5,rep,name=waiting,proto3" json:"waiting,omitempty"`
+	// phase is what the host of the program is doing; a progress that has one tells of nothing else.
+	Phase         *Phase `protobuf:"bytes,6,opt,name=phase,proto3" json:"phase,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -937,6 +939,65 @@ func (x *Progress) GetWaiting() []string {
 	return nil
 }
 
+func (x *Progress) GetPhase() *Phase {
+	if x != nil {
+		return x.Phase
+	}
+	return nil
+}
+
+type Phase struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Text          string                 `protobuf:"bytes,1,opt,name=text,proto3" json:"text,omitempty"` // empty: it is over, and there is no other
+	Since         *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=since,proto3" json:"since,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Phase) Reset() {
+	*x = Phase{}
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Phase) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Phase) ProtoMessage() {}
+
+func (x *Phase) ProtoReflect() protoreflect.Message {
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Phase.ProtoReflect.Descriptor instead.
+func (*Phase) Descriptor() ([]byte, []int) {
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *Phase) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+func (x *Phase) GetSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Since
+	}
+	return nil
+}
+
 type RunningStep struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Urn           string                 `protobuf:"bytes,1,opt,name=urn,proto3" json:"urn,omitempty"`
@@ -953,7 +1014,7 @@ type RunningStep struct {
 
 func (x *RunningStep) Reset() {
 	*x = RunningStep{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[11]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -965,7 +1026,7 @@ func (x *RunningStep) String() string {
 func (*RunningStep) ProtoMessage() {}
 
 func (x *RunningStep) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[11]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -978,7 +1039,7 @@ func (x *RunningStep) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunningStep.ProtoReflect.Descriptor instead.
 func (*RunningStep) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{11}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *RunningStep) GetUrn() string {
@@ -1047,7 +1108,7 @@ type CancelRequest struct {
 
 func (x *CancelRequest) Reset() {
 	*x = CancelRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[12]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1059,7 +1120,7 @@ func (x *CancelRequest) String() string {
 func (*CancelRequest) ProtoMessage() {}
 
 func (x *CancelRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[12]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1072,7 +1133,7 @@ func (x *CancelRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelRequest.ProtoReflect.Descriptor instead.
 func (*CancelRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{12}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *CancelRequest) GetUpdate() *UpdateName {
@@ -1097,7 +1158,7 @@ type CancelResponse struct {
 
 func (x *CancelResponse) Reset() {
 	*x = CancelResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[13]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1109,7 +1170,7 @@ func (x *CancelResponse) String() string {
 func (*CancelResponse) ProtoMessage() {}
 
 func (x *CancelResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[13]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1122,7 +1183,7 @@ func (x *CancelResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelResponse.ProtoReflect.Descriptor instead.
 func (*CancelResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{13}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{14}
 }
 
 type ResolveRequest struct {
@@ -1136,7 +1197,7 @@ type ResolveRequest struct {
 
 func (x *ResolveRequest) Reset() {
 	*x = ResolveRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[14]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1148,7 +1209,7 @@ func (x *ResolveRequest) String() string {
 func (*ResolveRequest) ProtoMessage() {}
 
 func (x *ResolveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[14]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1161,7 +1222,7 @@ func (x *ResolveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResolveRequest.ProtoReflect.Descriptor instead.
 func (*ResolveRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{14}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ResolveRequest) GetUpdate() *UpdateName {
@@ -1193,7 +1254,7 @@ type ResolveResponse struct {
 
 func (x *ResolveResponse) Reset() {
 	*x = ResolveResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[15]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1205,7 +1266,7 @@ func (x *ResolveResponse) String() string {
 func (*ResolveResponse) ProtoMessage() {}
 
 func (x *ResolveResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[15]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1218,7 +1279,7 @@ func (x *ResolveResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResolveResponse.ProtoReflect.Descriptor instead.
 func (*ResolveResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{15}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{16}
 }
 
 type StackInfo struct {
@@ -1237,7 +1298,7 @@ type StackInfo struct {
 
 func (x *StackInfo) Reset() {
 	*x = StackInfo{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[16]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1249,7 +1310,7 @@ func (x *StackInfo) String() string {
 func (*StackInfo) ProtoMessage() {}
 
 func (x *StackInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[16]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1262,7 +1323,7 @@ func (x *StackInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StackInfo.ProtoReflect.Descriptor instead.
 func (*StackInfo) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{16}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *StackInfo) GetStack() *StackName {
@@ -1331,7 +1392,7 @@ type CreateStackRequest struct {
 
 func (x *CreateStackRequest) Reset() {
 	*x = CreateStackRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[17]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1343,7 +1404,7 @@ func (x *CreateStackRequest) String() string {
 func (*CreateStackRequest) ProtoMessage() {}
 
 func (x *CreateStackRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[17]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1356,7 +1417,7 @@ func (x *CreateStackRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateStackRequest.ProtoReflect.Descriptor instead.
 func (*CreateStackRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{17}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *CreateStackRequest) GetStack() *StackName {
@@ -1381,7 +1442,7 @@ type CreateStackResponse struct {
 
 func (x *CreateStackResponse) Reset() {
 	*x = CreateStackResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[18]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1393,7 +1454,7 @@ func (x *CreateStackResponse) String() string {
 func (*CreateStackResponse) ProtoMessage() {}
 
 func (x *CreateStackResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[18]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1406,7 +1467,7 @@ func (x *CreateStackResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateStackResponse.ProtoReflect.Descriptor instead.
 func (*CreateStackResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{18}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{19}
 }
 
 type ListStacksRequest struct {
@@ -1419,7 +1480,7 @@ type ListStacksRequest struct {
 
 func (x *ListStacksRequest) Reset() {
 	*x = ListStacksRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[19]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1431,7 +1492,7 @@ func (x *ListStacksRequest) String() string {
 func (*ListStacksRequest) ProtoMessage() {}
 
 func (x *ListStacksRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[19]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1444,7 +1505,7 @@ func (x *ListStacksRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListStacksRequest.ProtoReflect.Descriptor instead.
 func (*ListStacksRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{19}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ListStacksRequest) GetOrganization() string {
@@ -1470,7 +1531,7 @@ type ListStacksResponse struct {
 
 func (x *ListStacksResponse) Reset() {
 	*x = ListStacksResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[20]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1482,7 +1543,7 @@ func (x *ListStacksResponse) String() string {
 func (*ListStacksResponse) ProtoMessage() {}
 
 func (x *ListStacksResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[20]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1495,7 +1556,7 @@ func (x *ListStacksResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListStacksResponse.ProtoReflect.Descriptor instead.
 func (*ListStacksResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{20}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ListStacksResponse) GetStacks() []*StackInfo {
@@ -1514,7 +1575,7 @@ type GetStackRequest struct {
 
 func (x *GetStackRequest) Reset() {
 	*x = GetStackRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[21]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1526,7 +1587,7 @@ func (x *GetStackRequest) String() string {
 func (*GetStackRequest) ProtoMessage() {}
 
 func (x *GetStackRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[21]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1539,7 +1600,7 @@ func (x *GetStackRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStackRequest.ProtoReflect.Descriptor instead.
 func (*GetStackRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{21}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *GetStackRequest) GetStack() *StackName {
@@ -1558,7 +1619,7 @@ type GetStackResponse struct {
 
 func (x *GetStackResponse) Reset() {
 	*x = GetStackResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[22]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1570,7 +1631,7 @@ func (x *GetStackResponse) String() string {
 func (*GetStackResponse) ProtoMessage() {}
 
 func (x *GetStackResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[22]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1583,7 +1644,7 @@ func (x *GetStackResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStackResponse.ProtoReflect.Descriptor instead.
 func (*GetStackResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{22}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *GetStackResponse) GetStack() *StackInfo {
@@ -1603,7 +1664,7 @@ type RemoveStackRequest struct {
 
 func (x *RemoveStackRequest) Reset() {
 	*x = RemoveStackRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[23]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1615,7 +1676,7 @@ func (x *RemoveStackRequest) String() string {
 func (*RemoveStackRequest) ProtoMessage() {}
 
 func (x *RemoveStackRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[23]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1628,7 +1689,7 @@ func (x *RemoveStackRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveStackRequest.ProtoReflect.Descriptor instead.
 func (*RemoveStackRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{23}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *RemoveStackRequest) GetStack() *StackName {
@@ -1653,7 +1714,7 @@ type RemoveStackResponse struct {
 
 func (x *RemoveStackResponse) Reset() {
 	*x = RemoveStackResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[24]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1665,7 +1726,7 @@ func (x *RemoveStackResponse) String() string {
 func (*RemoveStackResponse) ProtoMessage() {}
 
 func (x *RemoveStackResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[24]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1678,7 +1739,7 @@ func (x *RemoveStackResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveStackResponse.ProtoReflect.Descriptor instead.
 func (*RemoveStackResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{24}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{25}
 }
 
 type RenameStackRequest struct {
@@ -1691,7 +1752,7 @@ type RenameStackRequest struct {
 
 func (x *RenameStackRequest) Reset() {
 	*x = RenameStackRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[25]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1703,7 +1764,7 @@ func (x *RenameStackRequest) String() string {
 func (*RenameStackRequest) ProtoMessage() {}
 
 func (x *RenameStackRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[25]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1716,7 +1777,7 @@ func (x *RenameStackRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenameStackRequest.ProtoReflect.Descriptor instead.
 func (*RenameStackRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{25}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *RenameStackRequest) GetFrom() *StackName {
@@ -1741,7 +1802,7 @@ type RenameStackResponse struct {
 
 func (x *RenameStackResponse) Reset() {
 	*x = RenameStackResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[26]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1753,7 +1814,7 @@ func (x *RenameStackResponse) String() string {
 func (*RenameStackResponse) ProtoMessage() {}
 
 func (x *RenameStackResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[26]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1766,7 +1827,7 @@ func (x *RenameStackResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenameStackResponse.ProtoReflect.Descriptor instead.
 func (*RenameStackResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{26}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{27}
 }
 
 type TagStackRequest struct {
@@ -1779,7 +1840,7 @@ type TagStackRequest struct {
 
 func (x *TagStackRequest) Reset() {
 	*x = TagStackRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[27]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1791,7 +1852,7 @@ func (x *TagStackRequest) String() string {
 func (*TagStackRequest) ProtoMessage() {}
 
 func (x *TagStackRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[27]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1804,7 +1865,7 @@ func (x *TagStackRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TagStackRequest.ProtoReflect.Descriptor instead.
 func (*TagStackRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{27}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *TagStackRequest) GetStack() *StackName {
@@ -1829,7 +1890,7 @@ type TagStackResponse struct {
 
 func (x *TagStackResponse) Reset() {
 	*x = TagStackResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[28]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1841,7 +1902,7 @@ func (x *TagStackResponse) String() string {
 func (*TagStackResponse) ProtoMessage() {}
 
 func (x *TagStackResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[28]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1854,7 +1915,7 @@ func (x *TagStackResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TagStackResponse.ProtoReflect.Descriptor instead.
 func (*TagStackResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{28}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{29}
 }
 
 type ExportRequest struct {
@@ -1869,7 +1930,7 @@ type ExportRequest struct {
 
 func (x *ExportRequest) Reset() {
 	*x = ExportRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[29]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1881,7 +1942,7 @@ func (x *ExportRequest) String() string {
 func (*ExportRequest) ProtoMessage() {}
 
 func (x *ExportRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[29]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1894,7 +1955,7 @@ func (x *ExportRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportRequest.ProtoReflect.Descriptor instead.
 func (*ExportRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{29}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ExportRequest) GetStack() *StackName {
@@ -1935,7 +1996,7 @@ type ExportResponse struct {
 
 func (x *ExportResponse) Reset() {
 	*x = ExportResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[30]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1947,7 +2008,7 @@ func (x *ExportResponse) String() string {
 func (*ExportResponse) ProtoMessage() {}
 
 func (x *ExportResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[30]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1960,7 +2021,7 @@ func (x *ExportResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportResponse.ProtoReflect.Descriptor instead.
 func (*ExportResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{30}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *ExportResponse) GetChunk() []byte {
@@ -1984,7 +2045,7 @@ type ImportRequest struct {
 
 func (x *ImportRequest) Reset() {
 	*x = ImportRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[31]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1996,7 +2057,7 @@ func (x *ImportRequest) String() string {
 func (*ImportRequest) ProtoMessage() {}
 
 func (x *ImportRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[31]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2009,7 +2070,7 @@ func (x *ImportRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportRequest.ProtoReflect.Descriptor instead.
 func (*ImportRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{31}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *ImportRequest) GetStack() *StackName {
@@ -2056,7 +2117,7 @@ type ImportResponse struct {
 
 func (x *ImportResponse) Reset() {
 	*x = ImportResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[32]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2068,7 +2129,7 @@ func (x *ImportResponse) String() string {
 func (*ImportResponse) ProtoMessage() {}
 
 func (x *ImportResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[32]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2081,7 +2142,7 @@ func (x *ImportResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportResponse.ProtoReflect.Descriptor instead.
 func (*ImportResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{32}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *ImportResponse) GetVersion() int64 {
@@ -2102,7 +2163,7 @@ type RestoreRequest struct {
 
 func (x *RestoreRequest) Reset() {
 	*x = RestoreRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[33]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2114,7 +2175,7 @@ func (x *RestoreRequest) String() string {
 func (*RestoreRequest) ProtoMessage() {}
 
 func (x *RestoreRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[33]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2127,7 +2188,7 @@ func (x *RestoreRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestoreRequest.ProtoReflect.Descriptor instead.
 func (*RestoreRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{33}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *RestoreRequest) GetStack() *StackName {
@@ -2160,7 +2221,7 @@ type RestoreResponse struct {
 
 func (x *RestoreResponse) Reset() {
 	*x = RestoreResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[34]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2172,7 +2233,7 @@ func (x *RestoreResponse) String() string {
 func (*RestoreResponse) ProtoMessage() {}
 
 func (x *RestoreResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[34]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2185,7 +2246,7 @@ func (x *RestoreResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestoreResponse.ProtoReflect.Descriptor instead.
 func (*RestoreResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{34}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *RestoreResponse) GetVersion() int64 {
@@ -2204,7 +2265,7 @@ type RecoverRequest struct {
 
 func (x *RecoverRequest) Reset() {
 	*x = RecoverRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[35]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2216,7 +2277,7 @@ func (x *RecoverRequest) String() string {
 func (*RecoverRequest) ProtoMessage() {}
 
 func (x *RecoverRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[35]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2229,7 +2290,7 @@ func (x *RecoverRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecoverRequest.ProtoReflect.Descriptor instead.
 func (*RecoverRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{35}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *RecoverRequest) GetStack() *StackName {
@@ -2248,7 +2309,7 @@ type RecoverResponse struct {
 
 func (x *RecoverResponse) Reset() {
 	*x = RecoverResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[36]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2260,7 +2321,7 @@ func (x *RecoverResponse) String() string {
 func (*RecoverResponse) ProtoMessage() {}
 
 func (x *RecoverResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[36]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2273,7 +2334,7 @@ func (x *RecoverResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecoverResponse.ProtoReflect.Descriptor instead.
 func (*RecoverResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{36}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *RecoverResponse) GetUpdate() *UpdateInfo {
@@ -2293,7 +2354,7 @@ type HistoryRequest struct {
 
 func (x *HistoryRequest) Reset() {
 	*x = HistoryRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[37]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2305,7 +2366,7 @@ func (x *HistoryRequest) String() string {
 func (*HistoryRequest) ProtoMessage() {}
 
 func (x *HistoryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[37]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2318,7 +2379,7 @@ func (x *HistoryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HistoryRequest.ProtoReflect.Descriptor instead.
 func (*HistoryRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{37}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *HistoryRequest) GetStack() *StackName {
@@ -2344,7 +2405,7 @@ type HistoryResponse struct {
 
 func (x *HistoryResponse) Reset() {
 	*x = HistoryResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[38]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2356,7 +2417,7 @@ func (x *HistoryResponse) String() string {
 func (*HistoryResponse) ProtoMessage() {}
 
 func (x *HistoryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[38]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2369,7 +2430,7 @@ func (x *HistoryResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HistoryResponse.ProtoReflect.Descriptor instead.
 func (*HistoryResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{38}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *HistoryResponse) GetUpdates() []*UpdateInfo {
@@ -2389,7 +2450,7 @@ type EncryptRequest struct {
 
 func (x *EncryptRequest) Reset() {
 	*x = EncryptRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[39]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2401,7 +2462,7 @@ func (x *EncryptRequest) String() string {
 func (*EncryptRequest) ProtoMessage() {}
 
 func (x *EncryptRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[39]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2414,7 +2475,7 @@ func (x *EncryptRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EncryptRequest.ProtoReflect.Descriptor instead.
 func (*EncryptRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{39}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *EncryptRequest) GetStack() *StackName {
@@ -2440,7 +2501,7 @@ type EncryptResponse struct {
 
 func (x *EncryptResponse) Reset() {
 	*x = EncryptResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[40]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2452,7 +2513,7 @@ func (x *EncryptResponse) String() string {
 func (*EncryptResponse) ProtoMessage() {}
 
 func (x *EncryptResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[40]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2465,7 +2526,7 @@ func (x *EncryptResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EncryptResponse.ProtoReflect.Descriptor instead.
 func (*EncryptResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{40}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *EncryptResponse) GetSealed() []string {
@@ -2485,7 +2546,7 @@ type DecryptRequest struct {
 
 func (x *DecryptRequest) Reset() {
 	*x = DecryptRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[41]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2497,7 +2558,7 @@ func (x *DecryptRequest) String() string {
 func (*DecryptRequest) ProtoMessage() {}
 
 func (x *DecryptRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[41]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2510,7 +2571,7 @@ func (x *DecryptRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecryptRequest.ProtoReflect.Descriptor instead.
 func (*DecryptRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{41}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *DecryptRequest) GetStack() *StackName {
@@ -2536,7 +2597,7 @@ type DecryptResponse struct {
 
 func (x *DecryptResponse) Reset() {
 	*x = DecryptResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[42]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2548,7 +2609,7 @@ func (x *DecryptResponse) String() string {
 func (*DecryptResponse) ProtoMessage() {}
 
 func (x *DecryptResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[42]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2561,7 +2622,7 @@ func (x *DecryptResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecryptResponse.ProtoReflect.Descriptor instead.
 func (*DecryptResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{42}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *DecryptResponse) GetPlain() []string {
@@ -2583,7 +2644,7 @@ type File struct {
 
 func (x *File) Reset() {
 	*x = File{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[43]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2595,7 +2656,7 @@ func (x *File) String() string {
 func (*File) ProtoMessage() {}
 
 func (x *File) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[43]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2608,7 +2669,7 @@ func (x *File) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use File.ProtoReflect.Descriptor instead.
 func (*File) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{43}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *File) GetPath() string {
@@ -2649,7 +2710,7 @@ type Manifest struct {
 
 func (x *Manifest) Reset() {
 	*x = Manifest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[44]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2661,7 +2722,7 @@ func (x *Manifest) String() string {
 func (*Manifest) ProtoMessage() {}
 
 func (x *Manifest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[44]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2674,7 +2735,7 @@ func (x *Manifest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Manifest.ProtoReflect.Descriptor instead.
 func (*Manifest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{44}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *Manifest) GetFiles() []*File {
@@ -2701,7 +2762,7 @@ type MissingRequest struct {
 
 func (x *MissingRequest) Reset() {
 	*x = MissingRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[45]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2713,7 +2774,7 @@ func (x *MissingRequest) String() string {
 func (*MissingRequest) ProtoMessage() {}
 
 func (x *MissingRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[45]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2726,7 +2787,7 @@ func (x *MissingRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MissingRequest.ProtoReflect.Descriptor instead.
 func (*MissingRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{45}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *MissingRequest) GetStack() *StackName {
@@ -2752,7 +2813,7 @@ type MissingResponse struct {
 
 func (x *MissingResponse) Reset() {
 	*x = MissingResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[46]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2764,7 +2825,7 @@ func (x *MissingResponse) String() string {
 func (*MissingResponse) ProtoMessage() {}
 
 func (x *MissingResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[46]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2777,7 +2838,7 @@ func (x *MissingResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MissingResponse.ProtoReflect.Descriptor instead.
 func (*MissingResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{46}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *MissingResponse) GetDigests() []string {
@@ -2800,7 +2861,7 @@ type PutFileRequest struct {
 
 func (x *PutFileRequest) Reset() {
 	*x = PutFileRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[47]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2812,7 +2873,7 @@ func (x *PutFileRequest) String() string {
 func (*PutFileRequest) ProtoMessage() {}
 
 func (x *PutFileRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[47]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2825,7 +2886,7 @@ func (x *PutFileRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutFileRequest.ProtoReflect.Descriptor instead.
 func (*PutFileRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{47}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *PutFileRequest) GetStack() *StackName {
@@ -2864,7 +2925,7 @@ type PutFileResponse struct {
 
 func (x *PutFileResponse) Reset() {
 	*x = PutFileResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[48]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2876,7 +2937,7 @@ func (x *PutFileResponse) String() string {
 func (*PutFileResponse) ProtoMessage() {}
 
 func (x *PutFileResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[48]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2889,7 +2950,7 @@ func (x *PutFileResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutFileResponse.ProtoReflect.Descriptor instead.
 func (*PutFileResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{48}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{49}
 }
 
 type PutManifestRequest struct {
@@ -2902,7 +2963,7 @@ type PutManifestRequest struct {
 
 func (x *PutManifestRequest) Reset() {
 	*x = PutManifestRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[49]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2914,7 +2975,7 @@ func (x *PutManifestRequest) String() string {
 func (*PutManifestRequest) ProtoMessage() {}
 
 func (x *PutManifestRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[49]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2927,7 +2988,7 @@ func (x *PutManifestRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutManifestRequest.ProtoReflect.Descriptor instead.
 func (*PutManifestRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{49}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *PutManifestRequest) GetStack() *StackName {
@@ -2953,7 +3014,7 @@ type PutManifestResponse struct {
 
 func (x *PutManifestResponse) Reset() {
 	*x = PutManifestResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[50]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2965,7 +3026,7 @@ func (x *PutManifestResponse) String() string {
 func (*PutManifestResponse) ProtoMessage() {}
 
 func (x *PutManifestResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[50]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2978,7 +3039,7 @@ func (x *PutManifestResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutManifestResponse.ProtoReflect.Descriptor instead.
 func (*PutManifestResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{50}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *PutManifestResponse) GetBundle() string {
@@ -3000,7 +3061,7 @@ type Grant struct {
 
 func (x *Grant) Reset() {
 	*x = Grant{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[51]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3012,7 +3073,7 @@ func (x *Grant) String() string {
 func (*Grant) ProtoMessage() {}
 
 func (x *Grant) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[51]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3025,7 +3086,7 @@ func (x *Grant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Grant.ProtoReflect.Descriptor instead.
 func (*Grant) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{51}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *Grant) GetRole() string {
@@ -3061,7 +3122,7 @@ type CreateTokenRequest struct {
 
 func (x *CreateTokenRequest) Reset() {
 	*x = CreateTokenRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[52]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3073,7 +3134,7 @@ func (x *CreateTokenRequest) String() string {
 func (*CreateTokenRequest) ProtoMessage() {}
 
 func (x *CreateTokenRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[52]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3086,7 +3147,7 @@ func (x *CreateTokenRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateTokenRequest.ProtoReflect.Descriptor instead.
 func (*CreateTokenRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{52}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *CreateTokenRequest) GetName() string {
@@ -3126,7 +3187,7 @@ type CreateTokenResponse struct {
 
 func (x *CreateTokenResponse) Reset() {
 	*x = CreateTokenResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[53]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3138,7 +3199,7 @@ func (x *CreateTokenResponse) String() string {
 func (*CreateTokenResponse) ProtoMessage() {}
 
 func (x *CreateTokenResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[53]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3151,7 +3212,7 @@ func (x *CreateTokenResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateTokenResponse.ProtoReflect.Descriptor instead.
 func (*CreateTokenResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{53}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *CreateTokenResponse) GetText() string {
@@ -3169,7 +3230,7 @@ type ListTokensRequest struct {
 
 func (x *ListTokensRequest) Reset() {
 	*x = ListTokensRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[54]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3181,7 +3242,7 @@ func (x *ListTokensRequest) String() string {
 func (*ListTokensRequest) ProtoMessage() {}
 
 func (x *ListTokensRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[54]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3194,7 +3255,7 @@ func (x *ListTokensRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTokensRequest.ProtoReflect.Descriptor instead.
 func (*ListTokensRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{54}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{55}
 }
 
 type ListTokensResponse struct {
@@ -3206,7 +3267,7 @@ type ListTokensResponse struct {
 
 func (x *ListTokensResponse) Reset() {
 	*x = ListTokensResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[55]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3218,7 +3279,7 @@ func (x *ListTokensResponse) String() string {
 func (*ListTokensResponse) ProtoMessage() {}
 
 func (x *ListTokensResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[55]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3231,7 +3292,7 @@ func (x *ListTokensResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTokensResponse.ProtoReflect.Descriptor instead.
 func (*ListTokensResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{55}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *ListTokensResponse) GetTokens() []*Token {
@@ -3256,7 +3317,7 @@ type Token struct {
 
 func (x *Token) Reset() {
 	*x = Token{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[56]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3268,7 +3329,7 @@ func (x *Token) String() string {
 func (*Token) ProtoMessage() {}
 
 func (x *Token) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[56]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3281,7 +3342,7 @@ func (x *Token) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Token.ProtoReflect.Descriptor instead.
 func (*Token) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{56}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *Token) GetName() string {
@@ -3344,7 +3405,7 @@ type Member struct {
 
 func (x *Member) Reset() {
 	*x = Member{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[57]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3356,7 +3417,7 @@ func (x *Member) String() string {
 func (*Member) ProtoMessage() {}
 
 func (x *Member) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[57]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3369,7 +3430,7 @@ func (x *Member) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Member.ProtoReflect.Descriptor instead.
 func (*Member) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{57}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *Member) GetName() string {
@@ -3403,7 +3464,7 @@ type GrantMemberRequest struct {
 
 func (x *GrantMemberRequest) Reset() {
 	*x = GrantMemberRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[58]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3415,7 +3476,7 @@ func (x *GrantMemberRequest) String() string {
 func (*GrantMemberRequest) ProtoMessage() {}
 
 func (x *GrantMemberRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[58]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3428,7 +3489,7 @@ func (x *GrantMemberRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GrantMemberRequest.ProtoReflect.Descriptor instead.
 func (*GrantMemberRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{58}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *GrantMemberRequest) GetName() string {
@@ -3453,7 +3514,7 @@ type GrantMemberResponse struct {
 
 func (x *GrantMemberResponse) Reset() {
 	*x = GrantMemberResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[59]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3465,7 +3526,7 @@ func (x *GrantMemberResponse) String() string {
 func (*GrantMemberResponse) ProtoMessage() {}
 
 func (x *GrantMemberResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[59]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3478,7 +3539,7 @@ func (x *GrantMemberResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GrantMemberResponse.ProtoReflect.Descriptor instead.
 func (*GrantMemberResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{59}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{60}
 }
 
 type ListMembersRequest struct {
@@ -3489,7 +3550,7 @@ type ListMembersRequest struct {
 
 func (x *ListMembersRequest) Reset() {
 	*x = ListMembersRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[60]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3501,7 +3562,7 @@ func (x *ListMembersRequest) String() string {
 func (*ListMembersRequest) ProtoMessage() {}
 
 func (x *ListMembersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[60]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3514,7 +3575,7 @@ func (x *ListMembersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMembersRequest.ProtoReflect.Descriptor instead.
 func (*ListMembersRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{60}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{61}
 }
 
 type ListMembersResponse struct {
@@ -3526,7 +3587,7 @@ type ListMembersResponse struct {
 
 func (x *ListMembersResponse) Reset() {
 	*x = ListMembersResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[61]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3538,7 +3599,7 @@ func (x *ListMembersResponse) String() string {
 func (*ListMembersResponse) ProtoMessage() {}
 
 func (x *ListMembersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[61]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3551,7 +3612,7 @@ func (x *ListMembersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMembersResponse.ProtoReflect.Descriptor instead.
 func (*ListMembersResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{61}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *ListMembersResponse) GetMembers() []*Member {
@@ -3571,7 +3632,7 @@ type RemoveMemberRequest struct {
 
 func (x *RemoveMemberRequest) Reset() {
 	*x = RemoveMemberRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[62]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3583,7 +3644,7 @@ func (x *RemoveMemberRequest) String() string {
 func (*RemoveMemberRequest) ProtoMessage() {}
 
 func (x *RemoveMemberRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[62]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3596,7 +3657,7 @@ func (x *RemoveMemberRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveMemberRequest.ProtoReflect.Descriptor instead.
 func (*RemoveMemberRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{62}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *RemoveMemberRequest) GetName() string {
@@ -3621,7 +3682,7 @@ type RemoveMemberResponse struct {
 
 func (x *RemoveMemberResponse) Reset() {
 	*x = RemoveMemberResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[63]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3633,7 +3694,7 @@ func (x *RemoveMemberResponse) String() string {
 func (*RemoveMemberResponse) ProtoMessage() {}
 
 func (x *RemoveMemberResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[63]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3646,7 +3707,7 @@ func (x *RemoveMemberResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveMemberResponse.ProtoReflect.Descriptor instead.
 func (*RemoveMemberResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{63}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{64}
 }
 
 type ReadAuditRequest struct {
@@ -3661,7 +3722,7 @@ type ReadAuditRequest struct {
 
 func (x *ReadAuditRequest) Reset() {
 	*x = ReadAuditRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[64]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3673,7 +3734,7 @@ func (x *ReadAuditRequest) String() string {
 func (*ReadAuditRequest) ProtoMessage() {}
 
 func (x *ReadAuditRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[64]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3686,7 +3747,7 @@ func (x *ReadAuditRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadAuditRequest.ProtoReflect.Descriptor instead.
 func (*ReadAuditRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{64}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *ReadAuditRequest) GetOrganization() string {
@@ -3726,7 +3787,7 @@ type ReadAuditResponse struct {
 
 func (x *ReadAuditResponse) Reset() {
 	*x = ReadAuditResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[65]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3738,7 +3799,7 @@ func (x *ReadAuditResponse) String() string {
 func (*ReadAuditResponse) ProtoMessage() {}
 
 func (x *ReadAuditResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[65]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3751,7 +3812,7 @@ func (x *ReadAuditResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadAuditResponse.ProtoReflect.Descriptor instead.
 func (*ReadAuditResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{65}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *ReadAuditResponse) GetEntries() []*AuditEntry {
@@ -3782,7 +3843,7 @@ type AuditEntry struct {
 
 func (x *AuditEntry) Reset() {
 	*x = AuditEntry{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[66]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3794,7 +3855,7 @@ func (x *AuditEntry) String() string {
 func (*AuditEntry) ProtoMessage() {}
 
 func (x *AuditEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[66]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3807,7 +3868,7 @@ func (x *AuditEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditEntry.ProtoReflect.Descriptor instead.
 func (*AuditEntry) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{66}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *AuditEntry) GetTime() *timestamppb.Timestamp {
@@ -3910,7 +3971,7 @@ type RemoveTokenRequest struct {
 
 func (x *RemoveTokenRequest) Reset() {
 	*x = RemoveTokenRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[67]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3922,7 +3983,7 @@ func (x *RemoveTokenRequest) String() string {
 func (*RemoveTokenRequest) ProtoMessage() {}
 
 func (x *RemoveTokenRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[67]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3935,7 +3996,7 @@ func (x *RemoveTokenRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveTokenRequest.ProtoReflect.Descriptor instead.
 func (*RemoveTokenRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{67}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *RemoveTokenRequest) GetName() string {
@@ -3953,7 +4014,7 @@ type RemoveTokenResponse struct {
 
 func (x *RemoveTokenResponse) Reset() {
 	*x = RemoveTokenResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[68]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3965,7 +4026,7 @@ func (x *RemoveTokenResponse) String() string {
 func (*RemoveTokenResponse) ProtoMessage() {}
 
 func (x *RemoveTokenResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[68]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3978,7 +4039,7 @@ func (x *RemoveTokenResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveTokenResponse.ProtoReflect.Descriptor instead.
 func (*RemoveTokenResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{68}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{69}
 }
 
 type ScheduleName struct {
@@ -3991,7 +4052,7 @@ type ScheduleName struct {
 
 func (x *ScheduleName) Reset() {
 	*x = ScheduleName{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[69]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4003,7 +4064,7 @@ func (x *ScheduleName) String() string {
 func (*ScheduleName) ProtoMessage() {}
 
 func (x *ScheduleName) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[69]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4016,7 +4077,7 @@ func (x *ScheduleName) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScheduleName.ProtoReflect.Descriptor instead.
 func (*ScheduleName) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{69}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *ScheduleName) GetStack() *StackName {
@@ -4054,7 +4115,7 @@ type Schedule struct {
 
 func (x *Schedule) Reset() {
 	*x = Schedule{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[70]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4066,7 +4127,7 @@ func (x *Schedule) String() string {
 func (*Schedule) ProtoMessage() {}
 
 func (x *Schedule) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[70]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4079,7 +4140,7 @@ func (x *Schedule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Schedule.ProtoReflect.Descriptor instead.
 func (*Schedule) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{70}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *Schedule) GetName() *ScheduleName {
@@ -4181,7 +4242,7 @@ type ScheduleRun struct {
 
 func (x *ScheduleRun) Reset() {
 	*x = ScheduleRun{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[71]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4193,7 +4254,7 @@ func (x *ScheduleRun) String() string {
 func (*ScheduleRun) ProtoMessage() {}
 
 func (x *ScheduleRun) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[71]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4206,7 +4267,7 @@ func (x *ScheduleRun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScheduleRun.ProtoReflect.Descriptor instead.
 func (*ScheduleRun) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{71}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *ScheduleRun) GetId() string {
@@ -4267,7 +4328,7 @@ type CreateScheduleRequest struct {
 
 func (x *CreateScheduleRequest) Reset() {
 	*x = CreateScheduleRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[72]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4279,7 +4340,7 @@ func (x *CreateScheduleRequest) String() string {
 func (*CreateScheduleRequest) ProtoMessage() {}
 
 func (x *CreateScheduleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[72]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4292,7 +4353,7 @@ func (x *CreateScheduleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateScheduleRequest.ProtoReflect.Descriptor instead.
 func (*CreateScheduleRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{72}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *CreateScheduleRequest) GetSchedule() *Schedule {
@@ -4310,7 +4371,7 @@ type CreateScheduleResponse struct {
 
 func (x *CreateScheduleResponse) Reset() {
 	*x = CreateScheduleResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[73]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4322,7 +4383,7 @@ func (x *CreateScheduleResponse) String() string {
 func (*CreateScheduleResponse) ProtoMessage() {}
 
 func (x *CreateScheduleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[73]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4335,7 +4396,7 @@ func (x *CreateScheduleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateScheduleResponse.ProtoReflect.Descriptor instead.
 func (*CreateScheduleResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{73}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{74}
 }
 
 type ListSchedulesRequest struct {
@@ -4347,7 +4408,7 @@ type ListSchedulesRequest struct {
 
 func (x *ListSchedulesRequest) Reset() {
 	*x = ListSchedulesRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[74]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4359,7 +4420,7 @@ func (x *ListSchedulesRequest) String() string {
 func (*ListSchedulesRequest) ProtoMessage() {}
 
 func (x *ListSchedulesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[74]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4372,7 +4433,7 @@ func (x *ListSchedulesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSchedulesRequest.ProtoReflect.Descriptor instead.
 func (*ListSchedulesRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{74}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *ListSchedulesRequest) GetStack() *StackName {
@@ -4391,7 +4452,7 @@ type ListSchedulesResponse struct {
 
 func (x *ListSchedulesResponse) Reset() {
 	*x = ListSchedulesResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[75]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4403,7 +4464,7 @@ func (x *ListSchedulesResponse) String() string {
 func (*ListSchedulesResponse) ProtoMessage() {}
 
 func (x *ListSchedulesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[75]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4416,7 +4477,7 @@ func (x *ListSchedulesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSchedulesResponse.ProtoReflect.Descriptor instead.
 func (*ListSchedulesResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{75}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *ListSchedulesResponse) GetSchedules() []*Schedule {
@@ -4435,7 +4496,7 @@ type GetScheduleRequest struct {
 
 func (x *GetScheduleRequest) Reset() {
 	*x = GetScheduleRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[76]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4447,7 +4508,7 @@ func (x *GetScheduleRequest) String() string {
 func (*GetScheduleRequest) ProtoMessage() {}
 
 func (x *GetScheduleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[76]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4460,7 +4521,7 @@ func (x *GetScheduleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetScheduleRequest.ProtoReflect.Descriptor instead.
 func (*GetScheduleRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{76}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *GetScheduleRequest) GetName() *ScheduleName {
@@ -4479,7 +4540,7 @@ type GetScheduleResponse struct {
 
 func (x *GetScheduleResponse) Reset() {
 	*x = GetScheduleResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[77]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4491,7 +4552,7 @@ func (x *GetScheduleResponse) String() string {
 func (*GetScheduleResponse) ProtoMessage() {}
 
 func (x *GetScheduleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[77]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4504,7 +4565,7 @@ func (x *GetScheduleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetScheduleResponse.ProtoReflect.Descriptor instead.
 func (*GetScheduleResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{77}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *GetScheduleResponse) GetSchedule() *Schedule {
@@ -4523,7 +4584,7 @@ type RemoveScheduleRequest struct {
 
 func (x *RemoveScheduleRequest) Reset() {
 	*x = RemoveScheduleRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[78]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4535,7 +4596,7 @@ func (x *RemoveScheduleRequest) String() string {
 func (*RemoveScheduleRequest) ProtoMessage() {}
 
 func (x *RemoveScheduleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[78]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4548,7 +4609,7 @@ func (x *RemoveScheduleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveScheduleRequest.ProtoReflect.Descriptor instead.
 func (*RemoveScheduleRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{78}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *RemoveScheduleRequest) GetName() *ScheduleName {
@@ -4566,7 +4627,7 @@ type RemoveScheduleResponse struct {
 
 func (x *RemoveScheduleResponse) Reset() {
 	*x = RemoveScheduleResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[79]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4578,7 +4639,7 @@ func (x *RemoveScheduleResponse) String() string {
 func (*RemoveScheduleResponse) ProtoMessage() {}
 
 func (x *RemoveScheduleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[79]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4591,7 +4652,7 @@ func (x *RemoveScheduleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveScheduleResponse.ProtoReflect.Descriptor instead.
 func (*RemoveScheduleResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{79}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{80}
 }
 
 type PauseScheduleRequest struct {
@@ -4605,7 +4666,7 @@ type PauseScheduleRequest struct {
 
 func (x *PauseScheduleRequest) Reset() {
 	*x = PauseScheduleRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[80]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4617,7 +4678,7 @@ func (x *PauseScheduleRequest) String() string {
 func (*PauseScheduleRequest) ProtoMessage() {}
 
 func (x *PauseScheduleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[80]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4630,7 +4691,7 @@ func (x *PauseScheduleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseScheduleRequest.ProtoReflect.Descriptor instead.
 func (*PauseScheduleRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{80}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *PauseScheduleRequest) GetName() *ScheduleName {
@@ -4662,7 +4723,7 @@ type PauseScheduleResponse struct {
 
 func (x *PauseScheduleResponse) Reset() {
 	*x = PauseScheduleResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[81]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4674,7 +4735,7 @@ func (x *PauseScheduleResponse) String() string {
 func (*PauseScheduleResponse) ProtoMessage() {}
 
 func (x *PauseScheduleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[81]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4687,7 +4748,7 @@ func (x *PauseScheduleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseScheduleResponse.ProtoReflect.Descriptor instead.
 func (*PauseScheduleResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{81}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{82}
 }
 
 type RunScheduleRequest struct {
@@ -4699,7 +4760,7 @@ type RunScheduleRequest struct {
 
 func (x *RunScheduleRequest) Reset() {
 	*x = RunScheduleRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[82]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4711,7 +4772,7 @@ func (x *RunScheduleRequest) String() string {
 func (*RunScheduleRequest) ProtoMessage() {}
 
 func (x *RunScheduleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[82]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4724,7 +4785,7 @@ func (x *RunScheduleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunScheduleRequest.ProtoReflect.Descriptor instead.
 func (*RunScheduleRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{82}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *RunScheduleRequest) GetName() *ScheduleName {
@@ -4742,7 +4803,7 @@ type RunScheduleResponse struct {
 
 func (x *RunScheduleResponse) Reset() {
 	*x = RunScheduleResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[83]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4754,7 +4815,7 @@ func (x *RunScheduleResponse) String() string {
 func (*RunScheduleResponse) ProtoMessage() {}
 
 func (x *RunScheduleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[83]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4767,7 +4828,7 @@ func (x *RunScheduleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunScheduleResponse.ProtoReflect.Descriptor instead.
 func (*RunScheduleResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{83}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{84}
 }
 
 type ScheduleRunsRequest struct {
@@ -4780,7 +4841,7 @@ type ScheduleRunsRequest struct {
 
 func (x *ScheduleRunsRequest) Reset() {
 	*x = ScheduleRunsRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[84]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4792,7 +4853,7 @@ func (x *ScheduleRunsRequest) String() string {
 func (*ScheduleRunsRequest) ProtoMessage() {}
 
 func (x *ScheduleRunsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[84]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4805,7 +4866,7 @@ func (x *ScheduleRunsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScheduleRunsRequest.ProtoReflect.Descriptor instead.
 func (*ScheduleRunsRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{84}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *ScheduleRunsRequest) GetName() *ScheduleName {
@@ -4831,7 +4892,7 @@ type ScheduleRunsResponse struct {
 
 func (x *ScheduleRunsResponse) Reset() {
 	*x = ScheduleRunsResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[85]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4843,7 +4904,7 @@ func (x *ScheduleRunsResponse) String() string {
 func (*ScheduleRunsResponse) ProtoMessage() {}
 
 func (x *ScheduleRunsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[85]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4856,7 +4917,7 @@ func (x *ScheduleRunsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScheduleRunsResponse.ProtoReflect.Descriptor instead.
 func (*ScheduleRunsResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{85}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *ScheduleRunsResponse) GetRuns() []*ScheduleRun {
@@ -4875,7 +4936,7 @@ type GetDriftRequest struct {
 
 func (x *GetDriftRequest) Reset() {
 	*x = GetDriftRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[86]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4887,7 +4948,7 @@ func (x *GetDriftRequest) String() string {
 func (*GetDriftRequest) ProtoMessage() {}
 
 func (x *GetDriftRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[86]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4900,7 +4961,7 @@ func (x *GetDriftRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetDriftRequest.ProtoReflect.Descriptor instead.
 func (*GetDriftRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{86}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *GetDriftRequest) GetStack() *StackName {
@@ -4919,7 +4980,7 @@ type GetDriftResponse struct {
 
 func (x *GetDriftResponse) Reset() {
 	*x = GetDriftResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[87]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4931,7 +4992,7 @@ func (x *GetDriftResponse) String() string {
 func (*GetDriftResponse) ProtoMessage() {}
 
 func (x *GetDriftResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[87]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4944,7 +5005,7 @@ func (x *GetDriftResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetDriftResponse.ProtoReflect.Descriptor instead.
 func (*GetDriftResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{87}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{88}
 }
 
 func (x *GetDriftResponse) GetDrift() *Drift {
@@ -4966,7 +5027,7 @@ type Drift struct {
 
 func (x *Drift) Reset() {
 	*x = Drift{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[88]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4978,7 +5039,7 @@ func (x *Drift) String() string {
 func (*Drift) ProtoMessage() {}
 
 func (x *Drift) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[88]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4991,7 +5052,7 @@ func (x *Drift) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Drift.ProtoReflect.Descriptor instead.
 func (*Drift) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{88}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *Drift) GetUpdate() *UpdateName {
@@ -5033,7 +5094,7 @@ type DriftedResource struct {
 
 func (x *DriftedResource) Reset() {
 	*x = DriftedResource{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[89]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5045,7 +5106,7 @@ func (x *DriftedResource) String() string {
 func (*DriftedResource) ProtoMessage() {}
 
 func (x *DriftedResource) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[89]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5058,7 +5119,7 @@ func (x *DriftedResource) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DriftedResource.ProtoReflect.Descriptor instead.
 func (*DriftedResource) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{89}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{90}
 }
 
 func (x *DriftedResource) GetUrn() string {
@@ -5093,7 +5154,7 @@ type DriftedProperty struct {
 
 func (x *DriftedProperty) Reset() {
 	*x = DriftedProperty{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[90]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[91]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5105,7 +5166,7 @@ func (x *DriftedProperty) String() string {
 func (*DriftedProperty) ProtoMessage() {}
 
 func (x *DriftedProperty) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[90]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[91]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5118,7 +5179,7 @@ func (x *DriftedProperty) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DriftedProperty.ProtoReflect.Descriptor instead.
 func (*DriftedProperty) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{90}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{91}
 }
 
 func (x *DriftedProperty) GetPath() string {
@@ -5227,16 +5288,20 @@ const file_deployctl_v1_deployctl_proto_rawDesc = "" +
 	"\bprogress\x18\x02 \x01(\v2\x16.deployctl.v1.ProgressH\x00R\bprogress\x12,\n" +
 	"\x03end\x18\x03 \x01(\v2\x18.deployctl.v1.UpdateInfoH\x00R\x03end\x12\x16\n" +
 	"\x06stream\x18\x04 \x01(\tR\x06streamB\x06\n" +
-	"\x04item\"\x96\x02\n" +
+	"\x04item\"\xc1\x02\n" +
 	"\bProgress\x12\x1a\n" +
 	"\bposition\x18\x01 \x01(\x05R\bposition\x120\n" +
 	"\x06behind\x18\x02 \x01(\v2\x18.deployctl.v1.UpdateInfoR\x06behind\x123\n" +
 	"\arunning\x18\x03 \x03(\v2\x19.deployctl.v1.RunningStepR\arunning\x124\n" +
 	"\x04done\x18\x04 \x03(\v2 .deployctl.v1.Progress.DoneEntryR\x04done\x12\x18\n" +
-	"\awaiting\x18\x05 \x03(\tR\awaiting\x1a7\n" +
+	"\awaiting\x18\x05 \x03(\tR\awaiting\x12)\n" +
+	"\x05phase\x18\x06 \x01(\v2\x13.deployctl.v1.PhaseR\x05phase\x1a7\n" +
 	"\tDoneEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"\x83\x02\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"M\n" +
+	"\x05Phase\x12\x12\n" +
+	"\x04text\x18\x01 \x01(\tR\x04text\x120\n" +
+	"\x05since\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\"\x83\x02\n" +
 	"\vRunningStep\x12\x10\n" +
 	"\x03urn\x18\x01 \x01(\tR\x03urn\x12\x12\n" +
 	"\x04step\x18\x02 \x01(\tR\x04step\x12\x18\n" +
@@ -5555,7 +5620,7 @@ func file_deployctl_v1_deployctl_proto_rawDescGZIP() []byte {
 	return file_deployctl_v1_deployctl_proto_rawDescData
 }
 
-var file_deployctl_v1_deployctl_proto_msgTypes = make([]protoimpl.MessageInfo, 98)
+var file_deployctl_v1_deployctl_proto_msgTypes = make([]protoimpl.MessageInfo, 99)
 var file_deployctl_v1_deployctl_proto_goTypes = []any{
 	(*ErrorDetail)(nil),            // 0: deployctl.v1.ErrorDetail
 	(*StackName)(nil),              // 1: deployctl.v1.StackName
@@ -5568,268 +5633,271 @@ var file_deployctl_v1_deployctl_proto_goTypes = []any{
 	(*WatchRequest)(nil),           // 8: deployctl.v1.WatchRequest
 	(*WatchResponse)(nil),          // 9: deployctl.v1.WatchResponse
 	(*Progress)(nil),               // 10: deployctl.v1.Progress
-	(*RunningStep)(nil),            // 11: deployctl.v1.RunningStep
-	(*CancelRequest)(nil),          // 12: deployctl.v1.CancelRequest
-	(*CancelResponse)(nil),         // 13: deployctl.v1.CancelResponse
-	(*ResolveRequest)(nil),         // 14: deployctl.v1.ResolveRequest
-	(*ResolveResponse)(nil),        // 15: deployctl.v1.ResolveResponse
-	(*StackInfo)(nil),              // 16: deployctl.v1.StackInfo
-	(*CreateStackRequest)(nil),     // 17: deployctl.v1.CreateStackRequest
-	(*CreateStackResponse)(nil),    // 18: deployctl.v1.CreateStackResponse
-	(*ListStacksRequest)(nil),      // 19: deployctl.v1.ListStacksRequest
-	(*ListStacksResponse)(nil),     // 20: deployctl.v1.ListStacksResponse
-	(*GetStackRequest)(nil),        // 21: deployctl.v1.GetStackRequest
-	(*GetStackResponse)(nil),       // 22: deployctl.v1.GetStackResponse
-	(*RemoveStackRequest)(nil),     // 23: deployctl.v1.RemoveStackRequest
-	(*RemoveStackResponse)(nil),    // 24: deployctl.v1.RemoveStackResponse
-	(*RenameStackRequest)(nil),     // 25: deployctl.v1.RenameStackRequest
-	(*RenameStackResponse)(nil),    // 26: deployctl.v1.RenameStackResponse
-	(*TagStackRequest)(nil),        // 27: deployctl.v1.TagStackRequest
-	(*TagStackResponse)(nil),       // 28: deployctl.v1.TagStackResponse
-	(*ExportRequest)(nil),          // 29: deployctl.v1.ExportRequest
-	(*ExportResponse)(nil),         // 30: deployctl.v1.ExportResponse
-	(*ImportRequest)(nil),          // 31: deployctl.v1.ImportRequest
-	(*ImportResponse)(nil),         // 32: deployctl.v1.ImportResponse
-	(*RestoreRequest)(nil),         // 33: deployctl.v1.RestoreRequest
-	(*RestoreResponse)(nil),        // 34: deployctl.v1.RestoreResponse
-	(*RecoverRequest)(nil),         // 35: deployctl.v1.RecoverRequest
-	(*RecoverResponse)(nil),        // 36: deployctl.v1.RecoverResponse
-	(*HistoryRequest)(nil),         // 37: deployctl.v1.HistoryRequest
-	(*HistoryResponse)(nil),        // 38: deployctl.v1.HistoryResponse
-	(*EncryptRequest)(nil),         // 39: deployctl.v1.EncryptRequest
-	(*EncryptResponse)(nil),        // 40: deployctl.v1.EncryptResponse
-	(*DecryptRequest)(nil),         // 41: deployctl.v1.DecryptRequest
-	(*DecryptResponse)(nil),        // 42: deployctl.v1.DecryptResponse
-	(*File)(nil),                   // 43: deployctl.v1.File
-	(*Manifest)(nil),               // 44: deployctl.v1.Manifest
-	(*MissingRequest)(nil),         // 45: deployctl.v1.MissingRequest
-	(*MissingResponse)(nil),        // 46: deployctl.v1.MissingResponse
-	(*PutFileRequest)(nil),         // 47: deployctl.v1.PutFileRequest
-	(*PutFileResponse)(nil),        // 48: deployctl.v1.PutFileResponse
-	(*PutManifestRequest)(nil),     // 49: deployctl.v1.PutManifestRequest
-	(*PutManifestResponse)(nil),    // 50: deployctl.v1.PutManifestResponse
-	(*Grant)(nil),                  // 51: deployctl.v1.Grant
-	(*CreateTokenRequest)(nil),     // 52: deployctl.v1.CreateTokenRequest
-	(*CreateTokenResponse)(nil),    // 53: deployctl.v1.CreateTokenResponse
-	(*ListTokensRequest)(nil),      // 54: deployctl.v1.ListTokensRequest
-	(*ListTokensResponse)(nil),     // 55: deployctl.v1.ListTokensResponse
-	(*Token)(nil),                  // 56: deployctl.v1.Token
-	(*Member)(nil),                 // 57: deployctl.v1.Member
-	(*GrantMemberRequest)(nil),     // 58: deployctl.v1.GrantMemberRequest
-	(*GrantMemberResponse)(nil),    // 59: deployctl.v1.GrantMemberResponse
-	(*ListMembersRequest)(nil),     // 60: deployctl.v1.ListMembersRequest
-	(*ListMembersResponse)(nil),    // 61: deployctl.v1.ListMembersResponse
-	(*RemoveMemberRequest)(nil),    // 62: deployctl.v1.RemoveMemberRequest
-	(*RemoveMemberResponse)(nil),   // 63: deployctl.v1.RemoveMemberResponse
-	(*ReadAuditRequest)(nil),       // 64: deployctl.v1.ReadAuditRequest
-	(*ReadAuditResponse)(nil),      // 65: deployctl.v1.ReadAuditResponse
-	(*AuditEntry)(nil),             // 66: deployctl.v1.AuditEntry
-	(*RemoveTokenRequest)(nil),     // 67: deployctl.v1.RemoveTokenRequest
-	(*RemoveTokenResponse)(nil),    // 68: deployctl.v1.RemoveTokenResponse
-	(*ScheduleName)(nil),           // 69: deployctl.v1.ScheduleName
-	(*Schedule)(nil),               // 70: deployctl.v1.Schedule
-	(*ScheduleRun)(nil),            // 71: deployctl.v1.ScheduleRun
-	(*CreateScheduleRequest)(nil),  // 72: deployctl.v1.CreateScheduleRequest
-	(*CreateScheduleResponse)(nil), // 73: deployctl.v1.CreateScheduleResponse
-	(*ListSchedulesRequest)(nil),   // 74: deployctl.v1.ListSchedulesRequest
-	(*ListSchedulesResponse)(nil),  // 75: deployctl.v1.ListSchedulesResponse
-	(*GetScheduleRequest)(nil),     // 76: deployctl.v1.GetScheduleRequest
-	(*GetScheduleResponse)(nil),    // 77: deployctl.v1.GetScheduleResponse
-	(*RemoveScheduleRequest)(nil),  // 78: deployctl.v1.RemoveScheduleRequest
-	(*RemoveScheduleResponse)(nil), // 79: deployctl.v1.RemoveScheduleResponse
-	(*PauseScheduleRequest)(nil),   // 80: deployctl.v1.PauseScheduleRequest
-	(*PauseScheduleResponse)(nil),  // 81: deployctl.v1.PauseScheduleResponse
-	(*RunScheduleRequest)(nil),     // 82: deployctl.v1.RunScheduleRequest
-	(*RunScheduleResponse)(nil),    // 83: deployctl.v1.RunScheduleResponse
-	(*ScheduleRunsRequest)(nil),    // 84: deployctl.v1.ScheduleRunsRequest
-	(*ScheduleRunsResponse)(nil),   // 85: deployctl.v1.ScheduleRunsResponse
-	(*GetDriftRequest)(nil),        // 86: deployctl.v1.GetDriftRequest
-	(*GetDriftResponse)(nil),       // 87: deployctl.v1.GetDriftResponse
-	(*Drift)(nil),                  // 88: deployctl.v1.Drift
-	(*DriftedResource)(nil),        // 89: deployctl.v1.DriftedResource
-	(*DriftedProperty)(nil),        // 90: deployctl.v1.DriftedProperty
-	nil,                            // 91: deployctl.v1.SubmitRequest.ConfigEntry
-	nil,                            // 92: deployctl.v1.UpdateInfo.ChangesEntry
-	nil,                            // 93: deployctl.v1.WatchRequest.AfterEntry
-	nil,                            // 94: deployctl.v1.Progress.DoneEntry
-	nil,                            // 95: deployctl.v1.StackInfo.TagsEntry
-	nil,                            // 96: deployctl.v1.CreateStackRequest.TagsEntry
-	nil,                            // 97: deployctl.v1.TagStackRequest.TagsEntry
-	(*timestamppb.Timestamp)(nil),  // 98: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),    // 99: google.protobuf.Duration
+	(*Phase)(nil),                  // 11: deployctl.v1.Phase
+	(*RunningStep)(nil),            // 12: deployctl.v1.RunningStep
+	(*CancelRequest)(nil),          // 13: deployctl.v1.CancelRequest
+	(*CancelResponse)(nil),         // 14: deployctl.v1.CancelResponse
+	(*ResolveRequest)(nil),         // 15: deployctl.v1.ResolveRequest
+	(*ResolveResponse)(nil),        // 16: deployctl.v1.ResolveResponse
+	(*StackInfo)(nil),              // 17: deployctl.v1.StackInfo
+	(*CreateStackRequest)(nil),     // 18: deployctl.v1.CreateStackRequest
+	(*CreateStackResponse)(nil),    // 19: deployctl.v1.CreateStackResponse
+	(*ListStacksRequest)(nil),      // 20: deployctl.v1.ListStacksRequest
+	(*ListStacksResponse)(nil),     // 21: deployctl.v1.ListStacksResponse
+	(*GetStackRequest)(nil),        // 22: deployctl.v1.GetStackRequest
+	(*GetStackResponse)(nil),       // 23: deployctl.v1.GetStackResponse
+	(*RemoveStackRequest)(nil),     // 24: deployctl.v1.RemoveStackRequest
+	(*RemoveStackResponse)(nil),    // 25: deployctl.v1.RemoveStackResponse
+	(*RenameStackRequest)(nil),     // 26: deployctl.v1.RenameStackRequest
+	(*RenameStackResponse)(nil),    // 27: deployctl.v1.RenameStackResponse
+	(*TagStackRequest)(nil),        // 28: deployctl.v1.TagStackRequest
+	(*TagStackResponse)(nil),       // 29: deployctl.v1.TagStackResponse
+	(*ExportRequest)(nil),          // 30: deployctl.v1.ExportRequest
+	(*ExportResponse)(nil),         // 31: deployctl.v1.ExportResponse
+	(*ImportRequest)(nil),          // 32: deployctl.v1.ImportRequest
+	(*ImportResponse)(nil),         // 33: deployctl.v1.ImportResponse
+	(*RestoreRequest)(nil),         // 34: deployctl.v1.RestoreRequest
+	(*RestoreResponse)(nil),        // 35: deployctl.v1.RestoreResponse
+	(*RecoverRequest)(nil),         // 36: deployctl.v1.RecoverRequest
+	(*RecoverResponse)(nil),        // 37: deployctl.v1.RecoverResponse
+	(*HistoryRequest)(nil),         // 38: deployctl.v1.HistoryRequest
+	(*HistoryResponse)(nil),        // 39: deployctl.v1.HistoryResponse
+	(*EncryptRequest)(nil),         // 40: deployctl.v1.EncryptRequest
+	(*EncryptResponse)(nil),        // 41: deployctl.v1.EncryptResponse
+	(*DecryptRequest)(nil),         // 42: deployctl.v1.DecryptRequest
+	(*DecryptResponse)(nil),        // 43: deployctl.v1.DecryptResponse
+	(*File)(nil),                   // 44: deployctl.v1.File
+	(*Manifest)(nil),               // 45: deployctl.v1.Manifest
+	(*MissingRequest)(nil),         // 46: deployctl.v1.MissingRequest
+	(*MissingResponse)(nil),        // 47: deployctl.v1.MissingResponse
+	(*PutFileRequest)(nil),         // 48: deployctl.v1.PutFileRequest
+	(*PutFileResponse)(nil),        // 49: deployctl.v1.PutFileResponse
+	(*PutManifestRequest)(nil),     // 50: deployctl.v1.PutManifestRequest
+	(*PutManifestResponse)(nil),    // 51: deployctl.v1.PutManifestResponse
+	(*Grant)(nil),                  // 52: deployctl.v1.Grant
+	(*CreateTokenRequest)(nil),     // 53: deployctl.v1.CreateTokenRequest
+	(*CreateTokenResponse)(nil),    // 54: deployctl.v1.CreateTokenResponse
+	(*ListTokensRequest)(nil),      // 55: deployctl.v1.ListTokensRequest
+	(*ListTokensResponse)(nil),     // 56: deployctl.v1.ListTokensResponse
+	(*Token)(nil),                  // 57: deployctl.v1.Token
+	(*Member)(nil),                 // 58: deployctl.v1.Member
+	(*GrantMemberRequest)(nil),     // 59: deployctl.v1.GrantMemberRequest
+	(*GrantMemberResponse)(nil),    // 60: deployctl.v1.GrantMemberResponse
+	(*ListMembersRequest)(nil),     // 61: deployctl.v1.ListMembersRequest
+	(*ListMembersResponse)(nil),    // 62: deployctl.v1.ListMembersResponse
+	(*RemoveMemberRequest)(nil),    // 63: deployctl.v1.RemoveMemberRequest
+	(*RemoveMemberResponse)(nil),   // 64: deployctl.v1.RemoveMemberResponse
+	(*ReadAuditRequest)(nil),       // 65: deployctl.v1.ReadAuditRequest
+	(*ReadAuditResponse)(nil),      // 66: deployctl.v1.ReadAuditResponse
+	(*AuditEntry)(nil),             // 67: deployctl.v1.AuditEntry
+	(*RemoveTokenRequest)(nil),     // 68: deployctl.v1.RemoveTokenRequest
+	(*RemoveTokenResponse)(nil),    // 69: deployctl.v1.RemoveTokenResponse
+	(*ScheduleName)(nil),           // 70: deployctl.v1.ScheduleName
+	(*Schedule)(nil),               // 71: deployctl.v1.Schedule
+	(*ScheduleRun)(nil),            // 72: deployctl.v1.ScheduleRun
+	(*CreateScheduleRequest)(nil),  // 73: deployctl.v1.CreateScheduleRequest
+	(*CreateScheduleResponse)(nil), // 74: deployctl.v1.CreateScheduleResponse
+	(*ListSchedulesRequest)(nil),   // 75: deployctl.v1.ListSchedulesRequest
+	(*ListSchedulesResponse)(nil),  // 76: deployctl.v1.ListSchedulesResponse
+	(*GetScheduleRequest)(nil),     // 77: deployctl.v1.GetScheduleRequest
+	(*GetScheduleResponse)(nil),    // 78: deployctl.v1.GetScheduleResponse
+	(*RemoveScheduleRequest)(nil),  // 79: deployctl.v1.RemoveScheduleRequest
+	(*RemoveScheduleResponse)(nil), // 80: deployctl.v1.RemoveScheduleResponse
+	(*PauseScheduleRequest)(nil),   // 81: deployctl.v1.PauseScheduleRequest
+	(*PauseScheduleResponse)(nil),  // 82: deployctl.v1.PauseScheduleResponse
+	(*RunScheduleRequest)(nil),     // 83: deployctl.v1.RunScheduleRequest
+	(*RunScheduleResponse)(nil),    // 84: deployctl.v1.RunScheduleResponse
+	(*ScheduleRunsRequest)(nil),    // 85: deployctl.v1.ScheduleRunsRequest
+	(*ScheduleRunsResponse)(nil),   // 86: deployctl.v1.ScheduleRunsResponse
+	(*GetDriftRequest)(nil),        // 87: deployctl.v1.GetDriftRequest
+	(*GetDriftResponse)(nil),       // 88: deployctl.v1.GetDriftResponse
+	(*Drift)(nil),                  // 89: deployctl.v1.Drift
+	(*DriftedResource)(nil),        // 90: deployctl.v1.DriftedResource
+	(*DriftedProperty)(nil),        // 91: deployctl.v1.DriftedProperty
+	nil,                            // 92: deployctl.v1.SubmitRequest.ConfigEntry
+	nil,                            // 93: deployctl.v1.UpdateInfo.ChangesEntry
+	nil,                            // 94: deployctl.v1.WatchRequest.AfterEntry
+	nil,                            // 95: deployctl.v1.Progress.DoneEntry
+	nil,                            // 96: deployctl.v1.StackInfo.TagsEntry
+	nil,                            // 97: deployctl.v1.CreateStackRequest.TagsEntry
+	nil,                            // 98: deployctl.v1.TagStackRequest.TagsEntry
+	(*timestamppb.Timestamp)(nil),  // 99: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),    // 100: google.protobuf.Duration
 }
 var file_deployctl_v1_deployctl_proto_depIdxs = []int32{
 	1,   // 0: deployctl.v1.UpdateName.stack:type_name -> deployctl.v1.StackName
 	1,   // 1: deployctl.v1.SubmitRequest.stack:type_name -> deployctl.v1.StackName
-	91,  // 2: deployctl.v1.SubmitRequest.config:type_name -> deployctl.v1.SubmitRequest.ConfigEntry
+	92,  // 2: deployctl.v1.SubmitRequest.config:type_name -> deployctl.v1.SubmitRequest.ConfigEntry
 	4,   // 3: deployctl.v1.SubmitRequest.secrets:type_name -> deployctl.v1.SecretsProvider
 	2,   // 4: deployctl.v1.SubmitResponse.update:type_name -> deployctl.v1.UpdateName
 	7,   // 5: deployctl.v1.SubmitResponse.behind:type_name -> deployctl.v1.UpdateInfo
 	2,   // 6: deployctl.v1.UpdateInfo.update:type_name -> deployctl.v1.UpdateName
-	98,  // 7: deployctl.v1.UpdateInfo.started:type_name -> google.protobuf.Timestamp
-	98,  // 8: deployctl.v1.UpdateInfo.ended:type_name -> google.protobuf.Timestamp
-	92,  // 9: deployctl.v1.UpdateInfo.changes:type_name -> deployctl.v1.UpdateInfo.ChangesEntry
+	99,  // 7: deployctl.v1.UpdateInfo.started:type_name -> google.protobuf.Timestamp
+	99,  // 8: deployctl.v1.UpdateInfo.ended:type_name -> google.protobuf.Timestamp
+	93,  // 9: deployctl.v1.UpdateInfo.changes:type_name -> deployctl.v1.UpdateInfo.ChangesEntry
 	2,   // 10: deployctl.v1.WatchRequest.update:type_name -> deployctl.v1.UpdateName
-	93,  // 11: deployctl.v1.WatchRequest.after:type_name -> deployctl.v1.WatchRequest.AfterEntry
+	94,  // 11: deployctl.v1.WatchRequest.after:type_name -> deployctl.v1.WatchRequest.AfterEntry
 	10,  // 12: deployctl.v1.WatchResponse.progress:type_name -> deployctl.v1.Progress
 	7,   // 13: deployctl.v1.WatchResponse.end:type_name -> deployctl.v1.UpdateInfo
 	7,   // 14: deployctl.v1.Progress.behind:type_name -> deployctl.v1.UpdateInfo
-	11,  // 15: deployctl.v1.Progress.running:type_name -> deployctl.v1.RunningStep
-	94,  // 16: deployctl.v1.Progress.done:type_name -> deployctl.v1.Progress.DoneEntry
-	98,  // 17: deployctl.v1.RunningStep.started:type_name -> google.protobuf.Timestamp
-	98,  // 18: deployctl.v1.RunningStep.next_retry:type_name -> google.protobuf.Timestamp
-	2,   // 19: deployctl.v1.CancelRequest.update:type_name -> deployctl.v1.UpdateName
-	2,   // 20: deployctl.v1.ResolveRequest.update:type_name -> deployctl.v1.UpdateName
-	1,   // 21: deployctl.v1.StackInfo.stack:type_name -> deployctl.v1.StackName
-	98,  // 22: deployctl.v1.StackInfo.updated:type_name -> google.protobuf.Timestamp
-	7,   // 23: deployctl.v1.StackInfo.active:type_name -> deployctl.v1.UpdateInfo
-	7,   // 24: deployctl.v1.StackInfo.queued:type_name -> deployctl.v1.UpdateInfo
-	95,  // 25: deployctl.v1.StackInfo.tags:type_name -> deployctl.v1.StackInfo.TagsEntry
-	1,   // 26: deployctl.v1.CreateStackRequest.stack:type_name -> deployctl.v1.StackName
-	96,  // 27: deployctl.v1.CreateStackRequest.tags:type_name -> deployctl.v1.CreateStackRequest.TagsEntry
-	16,  // 28: deployctl.v1.ListStacksResponse.stacks:type_name -> deployctl.v1.StackInfo
-	1,   // 29: deployctl.v1.GetStackRequest.stack:type_name -> deployctl.v1.StackName
-	16,  // 30: deployctl.v1.GetStackResponse.stack:type_name -> deployctl.v1.StackInfo
-	1,   // 31: deployctl.v1.RemoveStackRequest.stack:type_name -> deployctl.v1.StackName
-	1,   // 32: deployctl.v1.RenameStackRequest.from:type_name -> deployctl.v1.StackName
-	1,   // 33: deployctl.v1.RenameStackRequest.to:type_name -> deployctl.v1.StackName
-	1,   // 34: deployctl.v1.TagStackRequest.stack:type_name -> deployctl.v1.StackName
-	97,  // 35: deployctl.v1.TagStackRequest.tags:type_name -> deployctl.v1.TagStackRequest.TagsEntry
-	1,   // 36: deployctl.v1.ExportRequest.stack:type_name -> deployctl.v1.StackName
-	4,   // 37: deployctl.v1.ExportRequest.secrets:type_name -> deployctl.v1.SecretsProvider
-	1,   // 38: deployctl.v1.ImportRequest.stack:type_name -> deployctl.v1.StackName
-	4,   // 39: deployctl.v1.ImportRequest.secrets:type_name -> deployctl.v1.SecretsProvider
-	1,   // 40: deployctl.v1.RestoreRequest.stack:type_name -> deployctl.v1.StackName
-	4,   // 41: deployctl.v1.RestoreRequest.secrets:type_name -> deployctl.v1.SecretsProvider
-	1,   // 42: deployctl.v1.RecoverRequest.stack:type_name -> deployctl.v1.StackName
-	7,   // 43: deployctl.v1.RecoverResponse.update:type_name -> deployctl.v1.UpdateInfo
-	1,   // 44: deployctl.v1.HistoryRequest.stack:type_name -> deployctl.v1.StackName
-	7,   // 45: deployctl.v1.HistoryResponse.updates:type_name -> deployctl.v1.UpdateInfo
-	1,   // 46: deployctl.v1.EncryptRequest.stack:type_name -> deployctl.v1.StackName
-	1,   // 47: deployctl.v1.DecryptRequest.stack:type_name -> deployctl.v1.StackName
-	43,  // 48: deployctl.v1.Manifest.files:type_name -> deployctl.v1.File
-	1,   // 49: deployctl.v1.MissingRequest.stack:type_name -> deployctl.v1.StackName
-	44,  // 50: deployctl.v1.MissingRequest.manifest:type_name -> deployctl.v1.Manifest
-	1,   // 51: deployctl.v1.PutFileRequest.stack:type_name -> deployctl.v1.StackName
-	1,   // 52: deployctl.v1.PutManifestRequest.stack:type_name -> deployctl.v1.StackName
-	44,  // 53: deployctl.v1.PutManifestRequest.manifest:type_name -> deployctl.v1.Manifest
-	51,  // 54: deployctl.v1.CreateTokenRequest.grant:type_name -> deployctl.v1.Grant
-	98,  // 55: deployctl.v1.CreateTokenRequest.expires:type_name -> google.protobuf.Timestamp
-	56,  // 56: deployctl.v1.ListTokensResponse.tokens:type_name -> deployctl.v1.Token
-	98,  // 57: deployctl.v1.Token.created:type_name -> google.protobuf.Timestamp
-	98,  // 58: deployctl.v1.Token.used:type_name -> google.protobuf.Timestamp
-	51,  // 59: deployctl.v1.Token.grant:type_name -> deployctl.v1.Grant
-	98,  // 60: deployctl.v1.Token.expires:type_name -> google.protobuf.Timestamp
-	51,  // 61: deployctl.v1.Member.grants:type_name -> deployctl.v1.Grant
-	98,  // 62: deployctl.v1.Member.created:type_name -> google.protobuf.Timestamp
-	51,  // 63: deployctl.v1.GrantMemberRequest.grant:type_name -> deployctl.v1.Grant
-	57,  // 64: deployctl.v1.ListMembersResponse.members:type_name -> deployctl.v1.Member
-	98,  // 65: deployctl.v1.ReadAuditRequest.since:type_name -> google.protobuf.Timestamp
-	66,  // 66: deployctl.v1.ReadAuditResponse.entries:type_name -> deployctl.v1.AuditEntry
-	98,  // 67: deployctl.v1.AuditEntry.time:type_name -> google.protobuf.Timestamp
-	1,   // 68: deployctl.v1.ScheduleName.stack:type_name -> deployctl.v1.StackName
-	69,  // 69: deployctl.v1.Schedule.name:type_name -> deployctl.v1.ScheduleName
-	99,  // 70: deployctl.v1.Schedule.every:type_name -> google.protobuf.Duration
-	98,  // 71: deployctl.v1.Schedule.at:type_name -> google.protobuf.Timestamp
-	98,  // 72: deployctl.v1.Schedule.created:type_name -> google.protobuf.Timestamp
-	98,  // 73: deployctl.v1.Schedule.next:type_name -> google.protobuf.Timestamp
-	71,  // 74: deployctl.v1.Schedule.last:type_name -> deployctl.v1.ScheduleRun
-	98,  // 75: deployctl.v1.ScheduleRun.started:type_name -> google.protobuf.Timestamp
-	98,  // 76: deployctl.v1.ScheduleRun.ended:type_name -> google.protobuf.Timestamp
-	2,   // 77: deployctl.v1.ScheduleRun.updates:type_name -> deployctl.v1.UpdateName
-	70,  // 78: deployctl.v1.CreateScheduleRequest.schedule:type_name -> deployctl.v1.Schedule
-	1,   // 79: deployctl.v1.ListSchedulesRequest.stack:type_name -> deployctl.v1.StackName
-	70,  // 80: deployctl.v1.ListSchedulesResponse.schedules:type_name -> deployctl.v1.Schedule
-	69,  // 81: deployctl.v1.GetScheduleRequest.name:type_name -> deployctl.v1.ScheduleName
-	70,  // 82: deployctl.v1.GetScheduleResponse.schedule:type_name -> deployctl.v1.Schedule
-	69,  // 83: deployctl.v1.RemoveScheduleRequest.name:type_name -> deployctl.v1.ScheduleName
-	69,  // 84: deployctl.v1.PauseScheduleRequest.name:type_name -> deployctl.v1.ScheduleName
-	69,  // 85: deployctl.v1.RunScheduleRequest.name:type_name -> deployctl.v1.ScheduleName
-	69,  // 86: deployctl.v1.ScheduleRunsRequest.name:type_name -> deployctl.v1.ScheduleName
-	71,  // 87: deployctl.v1.ScheduleRunsResponse.runs:type_name -> deployctl.v1.ScheduleRun
-	1,   // 88: deployctl.v1.GetDriftRequest.stack:type_name -> deployctl.v1.StackName
-	88,  // 89: deployctl.v1.GetDriftResponse.drift:type_name -> deployctl.v1.Drift
-	2,   // 90: deployctl.v1.Drift.update:type_name -> deployctl.v1.UpdateName
-	98,  // 91: deployctl.v1.Drift.at:type_name -> google.protobuf.Timestamp
-	89,  // 92: deployctl.v1.Drift.resources:type_name -> deployctl.v1.DriftedResource
-	2,   // 93: deployctl.v1.Drift.remedy:type_name -> deployctl.v1.UpdateName
-	90,  // 94: deployctl.v1.DriftedResource.properties:type_name -> deployctl.v1.DriftedProperty
-	3,   // 95: deployctl.v1.SubmitRequest.ConfigEntry.value:type_name -> deployctl.v1.ConfigValue
-	5,   // 96: deployctl.v1.Deployments.Submit:input_type -> deployctl.v1.SubmitRequest
-	8,   // 97: deployctl.v1.Deployments.Watch:input_type -> deployctl.v1.WatchRequest
-	12,  // 98: deployctl.v1.Deployments.Cancel:input_type -> deployctl.v1.CancelRequest
-	14,  // 99: deployctl.v1.Deployments.Resolve:input_type -> deployctl.v1.ResolveRequest
-	17,  // 100: deployctl.v1.Stacks.CreateStack:input_type -> deployctl.v1.CreateStackRequest
-	19,  // 101: deployctl.v1.Stacks.ListStacks:input_type -> deployctl.v1.ListStacksRequest
-	21,  // 102: deployctl.v1.Stacks.GetStack:input_type -> deployctl.v1.GetStackRequest
-	23,  // 103: deployctl.v1.Stacks.RemoveStack:input_type -> deployctl.v1.RemoveStackRequest
-	25,  // 104: deployctl.v1.Stacks.RenameStack:input_type -> deployctl.v1.RenameStackRequest
-	27,  // 105: deployctl.v1.Stacks.TagStack:input_type -> deployctl.v1.TagStackRequest
-	29,  // 106: deployctl.v1.Stacks.Export:input_type -> deployctl.v1.ExportRequest
-	31,  // 107: deployctl.v1.Stacks.Import:input_type -> deployctl.v1.ImportRequest
-	33,  // 108: deployctl.v1.Stacks.Restore:input_type -> deployctl.v1.RestoreRequest
-	35,  // 109: deployctl.v1.Stacks.Recover:input_type -> deployctl.v1.RecoverRequest
-	37,  // 110: deployctl.v1.Stacks.History:input_type -> deployctl.v1.HistoryRequest
-	39,  // 111: deployctl.v1.Stacks.Encrypt:input_type -> deployctl.v1.EncryptRequest
-	41,  // 112: deployctl.v1.Stacks.Decrypt:input_type -> deployctl.v1.DecryptRequest
-	45,  // 113: deployctl.v1.Bundles.Missing:input_type -> deployctl.v1.MissingRequest
-	47,  // 114: deployctl.v1.Bundles.PutFile:input_type -> deployctl.v1.PutFileRequest
-	49,  // 115: deployctl.v1.Bundles.PutManifest:input_type -> deployctl.v1.PutManifestRequest
-	52,  // 116: deployctl.v1.Tokens.CreateToken:input_type -> deployctl.v1.CreateTokenRequest
-	54,  // 117: deployctl.v1.Tokens.ListTokens:input_type -> deployctl.v1.ListTokensRequest
-	67,  // 118: deployctl.v1.Tokens.RemoveToken:input_type -> deployctl.v1.RemoveTokenRequest
-	58,  // 119: deployctl.v1.Members.GrantMember:input_type -> deployctl.v1.GrantMemberRequest
-	60,  // 120: deployctl.v1.Members.ListMembers:input_type -> deployctl.v1.ListMembersRequest
-	62,  // 121: deployctl.v1.Members.RemoveMember:input_type -> deployctl.v1.RemoveMemberRequest
-	64,  // 122: deployctl.v1.Audit.ReadAudit:input_type -> deployctl.v1.ReadAuditRequest
-	72,  // 123: deployctl.v1.Schedules.CreateSchedule:input_type -> deployctl.v1.CreateScheduleRequest
-	74,  // 124: deployctl.v1.Schedules.ListSchedules:input_type -> deployctl.v1.ListSchedulesRequest
-	76,  // 125: deployctl.v1.Schedules.GetSchedule:input_type -> deployctl.v1.GetScheduleRequest
-	78,  // 126: deployctl.v1.Schedules.RemoveSchedule:input_type -> deployctl.v1.RemoveScheduleRequest
-	80,  // 127: deployctl.v1.Schedules.PauseSchedule:input_type -> deployctl.v1.PauseScheduleRequest
-	82,  // 128: deployctl.v1.Schedules.RunSchedule:input_type -> deployctl.v1.RunScheduleRequest
-	84,  // 129: deployctl.v1.Schedules.ScheduleRuns:input_type -> deployctl.v1.ScheduleRunsRequest
-	86,  // 130: deployctl.v1.Schedules.GetDrift:input_type -> deployctl.v1.GetDriftRequest
-	6,   // 131: deployctl.v1.Deployments.Submit:output_type -> deployctl.v1.SubmitResponse
-	9,   // 132: deployctl.v1.Deployments.Watch:output_type -> deployctl.v1.WatchResponse
-	13,  // 133: deployctl.v1.Deployments.Cancel:output_type -> deployctl.v1.CancelResponse
-	15,  // 134: deployctl.v1.Deployments.Resolve:output_type -> deployctl.v1.ResolveResponse
-	18,  // 135: deployctl.v1.Stacks.CreateStack:output_type -> deployctl.v1.CreateStackResponse
-	20,  // 136: deployctl.v1.Stacks.ListStacks:output_type -> deployctl.v1.ListStacksResponse
-	22,  // 137: deployctl.v1.Stacks.GetStack:output_type -> deployctl.v1.GetStackResponse
-	24,  // 138: deployctl.v1.Stacks.RemoveStack:output_type -> deployctl.v1.RemoveStackResponse
-	26,  // 139: deployctl.v1.Stacks.RenameStack:output_type -> deployctl.v1.RenameStackResponse
-	28,  // 140: deployctl.v1.Stacks.TagStack:output_type -> deployctl.v1.TagStackResponse
-	30,  // 141: deployctl.v1.Stacks.Export:output_type -> deployctl.v1.ExportResponse
-	32,  // 142: deployctl.v1.Stacks.Import:output_type -> deployctl.v1.ImportResponse
-	34,  // 143: deployctl.v1.Stacks.Restore:output_type -> deployctl.v1.RestoreResponse
-	36,  // 144: deployctl.v1.Stacks.Recover:output_type -> deployctl.v1.RecoverResponse
-	38,  // 145: deployctl.v1.Stacks.History:output_type -> deployctl.v1.HistoryResponse
-	40,  // 146: deployctl.v1.Stacks.Encrypt:output_type -> deployctl.v1.EncryptResponse
-	42,  // 147: deployctl.v1.Stacks.Decrypt:output_type -> deployctl.v1.DecryptResponse
-	46,  // 148: deployctl.v1.Bundles.Missing:output_type -> deployctl.v1.MissingResponse
-	48,  // 149: deployctl.v1.Bundles.PutFile:output_type -> deployctl.v1.PutFileResponse
-	50,  // 150: deployctl.v1.Bundles.PutManifest:output_type -> deployctl.v1.PutManifestResponse
-	53,  // 151: deployctl.v1.Tokens.CreateToken:output_type -> deployctl.v1.CreateTokenResponse
-	55,  // 152: deployctl.v1.Tokens.ListTokens:output_type -> deployctl.v1.ListTokensResponse
-	68,  // 153: deployctl.v1.Tokens.RemoveToken:output_type -> deployctl.v1.RemoveTokenResponse
-	59,  // 154: deployctl.v1.Members.GrantMember:output_type -> deployctl.v1.GrantMemberResponse
-	61,  // 155: deployctl.v1.Members.ListMembers:output_type -> deployctl.v1.ListMembersResponse
-	63,  // 156: deployctl.v1.Members.RemoveMember:output_type -> deployctl.v1.RemoveMemberResponse
-	65,  // 157: deployctl.v1.Audit.ReadAudit:output_type -> deployctl.v1.ReadAuditResponse
-	73,  // 158: deployctl.v1.Schedules.CreateSchedule:output_type -> deployctl.v1.CreateScheduleResponse
-	75,  // 159: deployctl.v1.Schedules.ListSchedules:output_type -> deployctl.v1.ListSchedulesResponse
-	77,  // 160: deployctl.v1.Schedules.GetSchedule:output_type -> deployctl.v1.GetScheduleResponse
-	79,  // 161: deployctl.v1.Schedules.RemoveSchedule:output_type -> deployctl.v1.RemoveScheduleResponse
-	81,  // 162: deployctl.v1.Schedules.PauseSchedule:output_type -> deployctl.v1.PauseScheduleResponse
-	83,  // 163: deployctl.v1.Schedules.RunSchedule:output_type -> deployctl.v1.RunScheduleResponse
-	85,  // 164: deployctl.v1.Schedules.ScheduleRuns:output_type -> deployctl.v1.ScheduleRunsResponse
-	87,  // 165: deployctl.v1.Schedules.GetDrift:output_type -> deployctl.v1.GetDriftResponse
-	131, // [131:166] is the sub-list for method output_type
-	96,  // [96:131] is the sub-list for method input_type
-	96,  // [96:96] is the sub-list for extension type_name
-	96,  // [96:96] is the sub-list for extension extendee
-	0,   // [0:96] is the sub-list for field type_name
+	12,  // 15: deployctl.v1.Progress.running:type_name -> deployctl.v1.RunningStep
+	95,  // 16: deployctl.v1.Progress.done:type_name -> deployctl.v1.Progress.DoneEntry
+	11,  // 17: deployctl.v1.Progress.phase:type_name -> deployctl.v1.Phase
+	99,  // 18: deployctl.v1.Phase.since:type_name -> google.protobuf.Timestamp
+	99,  // 19: deployctl.v1.RunningStep.started:type_name -> google.protobuf.Timestamp
+	99,  // 20: deployctl.v1.RunningStep.next_retry:type_name -> google.protobuf.Timestamp
+	2,   // 21: deployctl.v1.CancelRequest.update:type_name -> deployctl.v1.UpdateName
+	2,   // 22: deployctl.v1.ResolveRequest.update:type_name -> deployctl.v1.UpdateName
+	1,   // 23: deployctl.v1.StackInfo.stack:type_name -> deployctl.v1.StackName
+	99,  // 24: deployctl.v1.StackInfo.updated:type_name -> google.protobuf.Timestamp
+	7,   // 25: deployctl.v1.StackInfo.active:type_name -> deployctl.v1.UpdateInfo
+	7,   // 26: deployctl.v1.StackInfo.queued:type_name -> deployctl.v1.UpdateInfo
+	96,  // 27: deployctl.v1.StackInfo.tags:type_name -> deployctl.v1.StackInfo.TagsEntry
+	1,   // 28: deployctl.v1.CreateStackRequest.stack:type_name -> deployctl.v1.StackName
+	97,  // 29: deployctl.v1.CreateStackRequest.tags:type_name -> deployctl.v1.CreateStackRequest.TagsEntry
+	17,  // 30: deployctl.v1.ListStacksResponse.stacks:type_name -> deployctl.v1.StackInfo
+	1,   // 31: deployctl.v1.GetStackRequest.stack:type_name -> deployctl.v1.StackName
+	17,  // 32: deployctl.v1.GetStackResponse.stack:type_name -> deployctl.v1.StackInfo
+	1,   // 33: deployctl.v1.RemoveStackRequest.stack:type_name -> deployctl.v1.StackName
+	1,   // 34: deployctl.v1.RenameStackRequest.from:type_name -> deployctl.v1.StackName
+	1,   // 35: deployctl.v1.RenameStackRequest.to:type_name -> deployctl.v1.StackName
+	1,   // 36: deployctl.v1.TagStackRequest.stack:type_name -> deployctl.v1.StackName
+	98,  // 37: deployctl.v1.TagStackRequest.tags:type_name -> deployctl.v1.TagStackRequest.TagsEntry
+	1,   // 38: deployctl.v1.ExportRequest.stack:type_name -> deployctl.v1.StackName
+	4,   // 39: deployctl.v1.ExportRequest.secrets:type_name -> deployctl.v1.SecretsProvider
+	1,   // 40: deployctl.v1.ImportRequest.stack:type_name -> deployctl.v1.StackName
+	4,   // 41: deployctl.v1.ImportRequest.secrets:type_name -> deployctl.v1.SecretsProvider
+	1,   // 42: deployctl.v1.RestoreRequest.stack:type_name -> deployctl.v1.StackName
+	4,   // 43: deployctl.v1.RestoreRequest.secrets:type_name -> deployctl.v1.SecretsProvider
+	1,   // 44: deployctl.v1.RecoverRequest.stack:type_name -> deployctl.v1.StackName
+	7,   // 45: deployctl.v1.RecoverResponse.update:type_name -> deployctl.v1.UpdateInfo
+	1,   // 46: deployctl.v1.HistoryRequest.stack:type_name -> deployctl.v1.StackName
+	7,   // 47: deployctl.v1.HistoryResponse.updates:type_name -> deployctl.v1.UpdateInfo
+	1,   // 48: deployctl.v1.EncryptRequest.stack:type_name -> deployctl.v1.StackName
+	1,   // 49: deployctl.v1.DecryptRequest.stack:type_name -> deployctl.v1.StackName
+	44,  // 50: deployctl.v1.Manifest.files:type_name -> deployctl.v1.File
+	1,   // 51: deployctl.v1.MissingRequest.stack:type_name -> deployctl.v1.StackName
+	45,  // 52: deployctl.v1.MissingRequest.manifest:type_name -> deployctl.v1.Manifest
+	1,   // 53: deployctl.v1.PutFileRequest.stack:type_name -> deployctl.v1.StackName
+	1,   // 54: deployctl.v1.PutManifestRequest.stack:type_name -> deployctl.v1.StackName
+	45,  // 55: deployctl.v1.PutManifestRequest.manifest:type_name -> deployctl.v1.Manifest
+	52,  // 56: deployctl.v1.CreateTokenRequest.grant:type_name -> deployctl.v1.Grant
+	99,  // 57: deployctl.v1.CreateTokenRequest.expires:type_name -> google.protobuf.Timestamp
+	57,  // 58: deployctl.v1.ListTokensResponse.tokens:type_name -> deployctl.v1.Token
+	99,  // 59: deployctl.v1.Token.created:type_name -> google.protobuf.Timestamp
+	99,  // 60: deployctl.v1.Token.used:type_name -> google.protobuf.Timestamp
+	52,  // 61: deployctl.v1.Token.grant:type_name -> deployctl.v1.Grant
+	99,  // 62: deployctl.v1.Token.expires:type_name -> google.protobuf.Timestamp
+	52,  // 63: deployctl.v1.Member.grants:type_name -> deployctl.v1.Grant
+	99,  // 64: deployctl.v1.Member.created:type_name -> google.protobuf.Timestamp
+	52,  // 65: deployctl.v1.GrantMemberRequest.grant:type_name -> deployctl.v1.Grant
+	58,  // 66: deployctl.v1.ListMembersResponse.members:type_name -> deployctl.v1.Member
+	99,  // 67: deployctl.v1.ReadAuditRequest.since:type_name -> google.protobuf.Timestamp
+	67,  // 68: deployctl.v1.ReadAuditResponse.entries:type_name -> deployctl.v1.AuditEntry
+	99,  // 69: deployctl.v1.AuditEntry.time:type_name -> google.protobuf.Timestamp
+	1,   // 70: deployctl.v1.ScheduleName.stack:type_name -> deployctl.v1.StackName
+	70,  // 71: deployctl.v1.Schedule.name:type_name -> deployctl.v1.ScheduleName
+	100, // 72: deployctl.v1.Schedule.every:type_name -> google.protobuf.Duration
+	99,  // 73: deployctl.v1.Schedule.at:type_name -> google.protobuf.Timestamp
+	99,  // 74: deployctl.v1.Schedule.created:type_name -> google.protobuf.Timestamp
+	99,  // 75: deployctl.v1.Schedule.next:type_name -> google.protobuf.Timestamp
+	72,  // 76: deployctl.v1.Schedule.last:type_name -> deployctl.v1.ScheduleRun
+	99,  // 77: deployctl.v1.ScheduleRun.started:type_name -> google.protobuf.Timestamp
+	99,  // 78: deployctl.v1.ScheduleRun.ended:type_name -> google.protobuf.Timestamp
+	2,   // 79: deployctl.v1.ScheduleRun.updates:type_name -> deployctl.v1.UpdateName
+	71,  // 80: deployctl.v1.CreateScheduleRequest.schedule:type_name -> deployctl.v1.Schedule
+	1,   // 81: deployctl.v1.ListSchedulesRequest.stack:type_name -> deployctl.v1.StackName
+	71,  // 82: deployctl.v1.ListSchedulesResponse.schedules:type_name -> deployctl.v1.Schedule
+	70,  // 83: deployctl.v1.GetScheduleRequest.name:type_name -> deployctl.v1.ScheduleName
+	71,  // 84: deployctl.v1.GetScheduleResponse.schedule:type_name -> deployctl.v1.Schedule
+	70,  // 85: deployctl.v1.RemoveScheduleRequest.name:type_name -> deployctl.v1.ScheduleName
+	70,  // 86: deployctl.v1.PauseScheduleRequest.name:type_name -> deployctl.v1.ScheduleName
+	70,  // 87: deployctl.v1.RunScheduleRequest.name:type_name -> deployctl.v1.ScheduleName
+	70,  // 88: deployctl.v1.ScheduleRunsRequest.name:type_name -> deployctl.v1.ScheduleName
+	72,  // 89: deployctl.v1.ScheduleRunsResponse.runs:type_name -> deployctl.v1.ScheduleRun
+	1,   // 90: deployctl.v1.GetDriftRequest.stack:type_name -> deployctl.v1.StackName
+	89,  // 91: deployctl.v1.GetDriftResponse.drift:type_name -> deployctl.v1.Drift
+	2,   // 92: deployctl.v1.Drift.update:type_name -> deployctl.v1.UpdateName
+	99,  // 93: deployctl.v1.Drift.at:type_name -> google.protobuf.Timestamp
+	90,  // 94: deployctl.v1.Drift.resources:type_name -> deployctl.v1.DriftedResource
+	2,   // 95: deployctl.v1.Drift.remedy:type_name -> deployctl.v1.UpdateName
+	91,  // 96: deployctl.v1.DriftedResource.properties:type_name -> deployctl.v1.DriftedProperty
+	3,   // 97: deployctl.v1.SubmitRequest.ConfigEntry.value:type_name -> deployctl.v1.ConfigValue
+	5,   // 98: deployctl.v1.Deployments.Submit:input_type -> deployctl.v1.SubmitRequest
+	8,   // 99: deployctl.v1.Deployments.Watch:input_type -> deployctl.v1.WatchRequest
+	13,  // 100: deployctl.v1.Deployments.Cancel:input_type -> deployctl.v1.CancelRequest
+	15,  // 101: deployctl.v1.Deployments.Resolve:input_type -> deployctl.v1.ResolveRequest
+	18,  // 102: deployctl.v1.Stacks.CreateStack:input_type -> deployctl.v1.CreateStackRequest
+	20,  // 103: deployctl.v1.Stacks.ListStacks:input_type -> deployctl.v1.ListStacksRequest
+	22,  // 104: deployctl.v1.Stacks.GetStack:input_type -> deployctl.v1.GetStackRequest
+	24,  // 105: deployctl.v1.Stacks.RemoveStack:input_type -> deployctl.v1.RemoveStackRequest
+	26,  // 106: deployctl.v1.Stacks.RenameStack:input_type -> deployctl.v1.RenameStackRequest
+	28,  // 107: deployctl.v1.Stacks.TagStack:input_type -> deployctl.v1.TagStackRequest
+	30,  // 108: deployctl.v1.Stacks.Export:input_type -> deployctl.v1.ExportRequest
+	32,  // 109: deployctl.v1.Stacks.Import:input_type -> deployctl.v1.ImportRequest
+	34,  // 110: deployctl.v1.Stacks.Restore:input_type -> deployctl.v1.RestoreRequest
+	36,  // 111: deployctl.v1.Stacks.Recover:input_type -> deployctl.v1.RecoverRequest
+	38,  // 112: deployctl.v1.Stacks.History:input_type -> deployctl.v1.HistoryRequest
+	40,  // 113: deployctl.v1.Stacks.Encrypt:input_type -> deployctl.v1.EncryptRequest
+	42,  // 114: deployctl.v1.Stacks.Decrypt:input_type -> deployctl.v1.DecryptRequest
+	46,  // 115: deployctl.v1.Bundles.Missing:input_type -> deployctl.v1.MissingRequest
+	48,  // 116: deployctl.v1.Bundles.PutFile:input_type -> deployctl.v1.PutFileRequest
+	50,  // 117: deployctl.v1.Bundles.PutManifest:input_type -> deployctl.v1.PutManifestRequest
+	53,  // 118: deployctl.v1.Tokens.CreateToken:input_type -> deployctl.v1.CreateTokenRequest
+	55,  // 119: deployctl.v1.Tokens.ListTokens:input_type -> deployctl.v1.ListTokensRequest
+	68,  // 120: deployctl.v1.Tokens.RemoveToken:input_type -> deployctl.v1.RemoveTokenRequest
+	59,  // 121: deployctl.v1.Members.GrantMember:input_type -> deployctl.v1.GrantMemberRequest
+	61,  // 122: deployctl.v1.Members.ListMembers:input_type -> deployctl.v1.ListMembersRequest
+	63,  // 123: deployctl.v1.Members.RemoveMember:input_type -> deployctl.v1.RemoveMemberRequest
+	65,  // 124: deployctl.v1.Audit.ReadAudit:input_type -> deployctl.v1.ReadAuditRequest
+	73,  // 125: deployctl.v1.Schedules.CreateSchedule:input_type -> deployctl.v1.CreateScheduleRequest
+	75,  // 126: deployctl.v1.Schedules.ListSchedules:input_type -> deployctl.v1.ListSchedulesRequest
+	77,  // 127: deployctl.v1.Schedules.GetSchedule:input_type -> deployctl.v1.GetScheduleRequest
+	79,  // 128: deployctl.v1.Schedules.RemoveSchedule:input_type -> deployctl.v1.RemoveScheduleRequest
+	81,  // 129: deployctl.v1.Schedules.PauseSchedule:input_type -> deployctl.v1.PauseScheduleRequest
+	83,  // 130: deployctl.v1.Schedules.RunSchedule:input_type -> deployctl.v1.RunScheduleRequest
+	85,  // 131: deployctl.v1.Schedules.ScheduleRuns:input_type -> deployctl.v1.ScheduleRunsRequest
+	87,  // 132: deployctl.v1.Schedules.GetDrift:input_type -> deployctl.v1.GetDriftRequest
+	6,   // 133: deployctl.v1.Deployments.Submit:output_type -> deployctl.v1.SubmitResponse
+	9,   // 134: deployctl.v1.Deployments.Watch:output_type -> deployctl.v1.WatchResponse
+	14,  // 135: deployctl.v1.Deployments.Cancel:output_type -> deployctl.v1.CancelResponse
+	16,  // 136: deployctl.v1.Deployments.Resolve:output_type -> deployctl.v1.ResolveResponse
+	19,  // 137: deployctl.v1.Stacks.CreateStack:output_type -> deployctl.v1.CreateStackResponse
+	21,  // 138: deployctl.v1.Stacks.ListStacks:output_type -> deployctl.v1.ListStacksResponse
+	23,  // 139: deployctl.v1.Stacks.GetStack:output_type -> deployctl.v1.GetStackResponse
+	25,  // 140: deployctl.v1.Stacks.RemoveStack:output_type -> deployctl.v1.RemoveStackResponse
+	27,  // 141: deployctl.v1.Stacks.RenameStack:output_type -> deployctl.v1.RenameStackResponse
+	29,  // 142: deployctl.v1.Stacks.TagStack:output_type -> deployctl.v1.TagStackResponse
+	31,  // 143: deployctl.v1.Stacks.Export:output_type -> deployctl.v1.ExportResponse
+	33,  // 144: deployctl.v1.Stacks.Import:output_type -> deployctl.v1.ImportResponse
+	35,  // 145: deployctl.v1.Stacks.Restore:output_type -> deployctl.v1.RestoreResponse
+	37,  // 146: deployctl.v1.Stacks.Recover:output_type -> deployctl.v1.RecoverResponse
+	39,  // 147: deployctl.v1.Stacks.History:output_type -> deployctl.v1.HistoryResponse
+	41,  // 148: deployctl.v1.Stacks.Encrypt:output_type -> deployctl.v1.EncryptResponse
+	43,  // 149: deployctl.v1.Stacks.Decrypt:output_type -> deployctl.v1.DecryptResponse
+	47,  // 150: deployctl.v1.Bundles.Missing:output_type -> deployctl.v1.MissingResponse
+	49,  // 151: deployctl.v1.Bundles.PutFile:output_type -> deployctl.v1.PutFileResponse
+	51,  // 152: deployctl.v1.Bundles.PutManifest:output_type -> deployctl.v1.PutManifestResponse
+	54,  // 153: deployctl.v1.Tokens.CreateToken:output_type -> deployctl.v1.CreateTokenResponse
+	56,  // 154: deployctl.v1.Tokens.ListTokens:output_type -> deployctl.v1.ListTokensResponse
+	69,  // 155: deployctl.v1.Tokens.RemoveToken:output_type -> deployctl.v1.RemoveTokenResponse
+	60,  // 156: deployctl.v1.Members.GrantMember:output_type -> deployctl.v1.GrantMemberResponse
+	62,  // 157: deployctl.v1.Members.ListMembers:output_type -> deployctl.v1.ListMembersResponse
+	64,  // 158: deployctl.v1.Members.RemoveMember:output_type -> deployctl.v1.RemoveMemberResponse
+	66,  // 159: deployctl.v1.Audit.ReadAudit:output_type -> deployctl.v1.ReadAuditResponse
+	74,  // 160: deployctl.v1.Schedules.CreateSchedule:output_type -> deployctl.v1.CreateScheduleResponse
+	76,  // 161: deployctl.v1.Schedules.ListSchedules:output_type -> deployctl.v1.ListSchedulesResponse
+	78,  // 162: deployctl.v1.Schedules.GetSchedule:output_type -> deployctl.v1.GetScheduleResponse
+	80,  // 163: deployctl.v1.Schedules.RemoveSchedule:output_type -> deployctl.v1.RemoveScheduleResponse
+	82,  // 164: deployctl.v1.Schedules.PauseSchedule:output_type -> deployctl.v1.PauseScheduleResponse
+	84,  // 165: deployctl.v1.Schedules.RunSchedule:output_type -> deployctl.v1.RunScheduleResponse
+	86,  // 166: deployctl.v1.Schedules.ScheduleRuns:output_type -> deployctl.v1.ScheduleRunsResponse
+	88,  // 167: deployctl.v1.Schedules.GetDrift:output_type -> deployctl.v1.GetDriftResponse
+	133, // [133:168] is the sub-list for method output_type
+	98,  // [98:133] is the sub-list for method input_type
+	98,  // [98:98] is the sub-list for extension type_name
+	98,  // [98:98] is the sub-list for extension extendee
+	0,   // [0:98] is the sub-list for field type_name
 }
 
 func init() { file_deployctl_v1_deployctl_proto_init() }
@@ -5849,7 +5917,7 @@ func file_deployctl_v1_deployctl_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_deployctl_v1_deployctl_proto_rawDesc), len(file_deployctl_v1_deployctl_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   98,
+			NumMessages:   99,
 			NumExtensions: 0,
 			NumServices:   7,
 		},

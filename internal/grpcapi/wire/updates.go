@@ -140,6 +140,7 @@ const maxSentence = 16 << 10
 func fromProgress(p deployments.Progress) *api.Progress {
 	return &api.Progress{
 		Position: int32(p.Position), Behind: fromInfoPointer(p.Behind), Done: fromCounts(p.Done), Waiting: p.Waiting,
+		Phase: fromPhase(p.Phase),
 		Running: each(p.Running, func(s deployments.RunningStep) *api.RunningStep {
 			return &api.RunningStep{
 				Urn: s.URN, Step: s.Step, Attempt: int32(s.Attempt), Started: fromTime(s.Started),
@@ -152,6 +153,7 @@ func fromProgress(p deployments.Progress) *api.Progress {
 func toProgress(m *api.Progress) *deployments.Progress {
 	return &deployments.Progress{
 		Position: int(m.GetPosition()), Behind: toInfoPointer(m.GetBehind()), Done: toCounts(m.GetDone()), Waiting: m.GetWaiting(),
+		Phase: toPhase(m.GetPhase()),
 		Running: each(m.GetRunning(), func(s *api.RunningStep) deployments.RunningStep {
 			return deployments.RunningStep{
 				URN: s.GetUrn(), Step: s.GetStep(), Attempt: int(s.GetAttempt()), Started: toTime(s.GetStarted()),
@@ -159,4 +161,18 @@ func toProgress(m *api.Progress) *deployments.Progress {
 			}
 		}),
 	}
+}
+
+func fromPhase(p *deployments.Phase) *api.Phase {
+	if p == nil {
+		return nil
+	}
+	return &api.Phase{Text: p.Text, Since: fromTime(p.Since)}
+}
+
+func toPhase(m *api.Phase) *deployments.Phase {
+	if m == nil {
+		return nil
+	}
+	return &deployments.Phase{Text: m.GetText(), Since: toTime(m.GetSince())}
 }
