@@ -6,6 +6,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/redaction"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/asset"
@@ -13,7 +14,7 @@ import (
 )
 
 // blinded stands in for every secret that people would see.
-const blinded = "[secret]"
+const blinded = redaction.Blinded
 
 // decoder gives the values of bags.
 type decoder interface {

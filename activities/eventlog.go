@@ -5,17 +5,18 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/pluginhost"
+	"github.com/deployctl/deployctl/internal/redaction"
 	"github.com/deployctl/deployctl/statestore"
 	"github.com/google/uuid"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/diag"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 )
 
 // EventLog takes the parts of event logs. A part is a JSON array of deployments.WatchEvent; see EncodeEvents.
@@ -61,7 +62,8 @@ type outputLog struct {
 	log     EventLog
 	update  deployments.UpdateName
 	stream  string
-	secrets *strings.Replacer
+	secrets *redaction.Redactor
+	said    sync.Map // by source: *spoken
 
 	mu      sync.Mutex
 	queue   []deployments.WatchEvent
@@ -78,30 +80,13 @@ type outputLog struct {
 // newOutputLog starts a log; the secrets never appear in it. Close it.
 func newOutputLog(log EventLog, u deployments.UpdateName, secrets []string) *outputLog {
 	l := &outputLog{
-		log: log, update: u, stream: "output-" + uuid.NewString(), secrets: blinder(secrets),
+		log: log, update: u, stream: "output-" + uuid.NewString(), secrets: redaction.New(secrets),
 		spoken: make(chan struct{}, 1), stopped: make(chan struct{}),
 	}
 	var ctx context.Context
 	ctx, l.stop = context.WithCancel(context.Background())
 	go l.run(ctx)
 	return l
-}
-
-// blinder replaces secrets; those that are too short to tell from ordinary text stay.
-func blinder(secrets []string) *strings.Replacer {
-	secrets = sorted(secrets)
-	slices.SortStableFunc(secrets, func(a, b string) int { return len(b) - len(a) }) // one may begin like another
-	var pairs []string
-	for _, s := range secrets {
-		if len(s) <= 3 {
-			continue
-		}
-		pairs = append(pairs, s, blinded)
-		if quoted := strconv.Quote(s); quoted[1:len(quoted)-1] != s {
-			pairs = append(pairs, quoted[1:len(quoted)-1], blinded)
-		}
-	}
-	return strings.NewReplacer(pairs...)
 }
 
 func (l *outputLog) run(ctx context.Context) {
@@ -127,7 +112,7 @@ func (l *outputLog) take(m pluginhost.Message) {
 	if m.Severity == diag.Debug {
 		return
 	}
-	text := l.secrets.Replace(m.Text)
+	text := l.blind(m)
 	if !strings.HasSuffix(text, "\n") {
 		text += "\n"
 	}
@@ -135,6 +120,26 @@ func (l *outputLog) take(m pluginhost.Message) {
 		URN: string(m.URN), Message: text, Color: "never", Severity: string(m.Severity),
 		StreamID: int(m.Stream), Ephemeral: m.Ephemeral,
 	}})
+}
+
+// spoken is what one source has said so far, of which one text may end with the beginning of a secret.
+type spoken struct {
+	mu     sync.Mutex
+	stream *redaction.Stream
+}
+
+// blind is the text of a message without secrets and controls.
+func (l *outputLog) blind(m pluginhost.Message) string {
+	type source struct {
+		name     string
+		severity diag.Severity
+		urn      urn.URN
+	}
+	found, _ := l.said.LoadOrStore(source{m.Source, m.Severity, m.URN}, &spoken{stream: l.secrets.Stream()})
+	s := found.(*spoken)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.stream.Next(redaction.Controls(m.Text))
 }
 
 // phase records what the host of the update is doing.

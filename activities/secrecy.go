@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/redaction"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"go.temporal.io/sdk/temporal"
 )
@@ -68,7 +68,7 @@ type curtain func(text string) string
 // curtain hides the configuration's secrets and those in the bags, which are what a call was made with. The bags are opened
 // when there is something to hide.
 func (s *session) curtain(ctx context.Context, bags ...engine.Bag) curtain {
-	replacer := sync.OnceValue(func() *strings.Replacer {
+	replacer := sync.OnceValue(func() *redaction.Redactor {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 		defer cancel()
 		secrets := s.secretTexts()
@@ -79,14 +79,14 @@ func (s *session) curtain(ctx context.Context, bags ...engine.Bag) curtain {
 			}
 			secrets = secretsIn(resource.NewProperty(values), false, secrets)
 		}
-		return blinder(secrets)
+		return redaction.New(secrets)
 	})
 	return func(text string) string {
 		if text == "" {
 			return "" // as nearly always
 		}
 		if r := replacer(); r != nil {
-			return cut(ctx, r.Replace(text), maxText)
+			return cut(ctx, r.Replace(redaction.Controls(text)), maxText)
 		}
 		return "what the provider said may hold secrets, and is not shown, because the store does not tell them"
 	}
@@ -108,7 +108,7 @@ func secretsIn(v resource.PropertyValue, within bool, into []string) []string {
 			into = secretsIn(element, within, into)
 		}
 	case within && v.IsString():
-		into = append(into, v.StringValue())
+		into = append(into, redaction.Leaves(v.StringValue())...)
 	case within && v.IsNumber():
 		into = append(into, strconv.FormatFloat(v.NumberValue(), 'f', -1, 64))
 	}

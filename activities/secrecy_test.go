@@ -1,6 +1,8 @@
 package activities
 
 import (
+	"encoding/base64"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"strings"
@@ -8,6 +10,9 @@ import (
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/pluginhost"
+	"github.com/deployctl/deployctl/internal/redaction"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/diag"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"go.temporal.io/sdk/temporal"
 )
@@ -73,8 +78,41 @@ func TestNoErrorOfAnAttemptShowsASecretOfItsInputs(t *testing.T) {
 		"out":  resource.NewProperty(resource.Output{Element: resource.NewProperty(hush), Known: true, Secret: true}),
 		"open": resource.NewProperty("open"),
 	}), false, nil)
-	got := blinder(secrets).Replace(`open new\nline ` + quoted + " " + hush + "! " + hush + " 1234.5")
+	got := redaction.New(secrets).Replace(`open new\nline ` + quoted + " " + hush + "! " + hush + " 1234.5")
 	if want := "open [secret] [secret] [secret] [secret] [secret]"; got != want {
 		t.Errorf("%s, not %s", got, want)
+	}
+}
+
+func TestEveryFormOfANestedSecretIsLeftOutOfTheLog(t *testing.T) {
+	h := newHouse(t)
+	const secret = "Zebra-nested-4711"
+	h.claim(deployments.UpdateRequest{
+		Bundle: h.upload(scenarioProject("steps: []")),
+		Config: map[string]deployments.ConfigValue{
+			"test:object": {Value: `{"user": {"Password": "` + secret + `"}, "list": ["another-Secret"]}`, Secret: true, Object: true},
+		},
+	})
+	s, err := h.acts.hosted(t.Context(), h.update, h.base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{
+		"it is " + secret + "\n", "split: Zebra-nes", "ted-4711", base64.StdEncoding.EncodeToString([]byte("x" + secret)),
+		hex.EncodeToString([]byte(secret)), "another-Secret", "a title: \x1b]0;PWNED\a\x1b[2Jdone",
+	} {
+		s.hear(pluginhost.Message{Severity: diag.Info, Text: text})
+	}
+	if err := s.log.flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	log := h.log()
+	for _, leaked := range []string{secret, "Zebra-nes", "ted-4711", "WmVicmE", "5a65627261", "another-Secret", "PWNED", "u001b", "[2J"} {
+		if strings.Contains(log, leaked) {
+			t.Errorf("the log shows %s:\n%s", leaked, log)
+		}
+	}
+	if !strings.Contains(log, "a title: done") {
+		t.Error(log)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/bags"
 	"github.com/deployctl/deployctl/internal/pluginhost"
+	"github.com/deployctl/deployctl/internal/redaction"
 	"github.com/deployctl/deployctl/internal/sandbox"
 	"github.com/deployctl/deployctl/internal/token"
 	"github.com/deployctl/deployctl/statestore"
@@ -286,7 +287,7 @@ func (s *session) leftOutcome(ctx context.Context, op, last int) (engine.StepFin
 func (s *session) secretTexts() []string {
 	var texts []string
 	for _, key := range s.config.secretKeys() {
-		texts = append(texts, s.config[key].Value)
+		texts = append(texts, redaction.Leaves(s.config[key].Value)...)
 	}
 	return texts
 }
