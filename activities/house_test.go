@@ -27,7 +27,7 @@ import (
 
 // house is a worker with a store, on which one stack is updated.
 type house struct {
-	t      *testing.T
+	t      testing.TB
 	store  *statestore.Store
 	acts   *Activities
 	heart  *testHeart
@@ -85,12 +85,12 @@ func (s *switchboard) Poll(ctx context.Context, u deployments.UpdateName, p depl
 
 var testStack = deployments.StackName{Organization: "organization", Project: "test", Stack: "dev"}
 
-func newHouse(t *testing.T) *house {
+func newHouse(t testing.TB) *house {
 	t.Helper()
 	return newHouseOn(t, &statestore.Memory{})
 }
 
-func newHouseOn(t *testing.T, objects statestore.Objects) *house {
+func newHouseOn(t testing.TB, objects statestore.Objects) *house {
 	t.Helper()
 	store, err := statestore.New(objects, statestore.Options{Master: bytes.Repeat([]byte{7}, 32)})
 	if err != nil {
@@ -113,7 +113,7 @@ func newHouseOn(t *testing.T, objects statestore.Objects) *house {
 }
 
 // plugins is a directory with the test binary under the names of plugins.
-func plugins(t *testing.T) string {
+func plugins(t testing.TB) string {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {

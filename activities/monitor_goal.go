@@ -31,6 +31,9 @@ func (m *monitor) read(ctx context.Context, req *pulumirpc.RegisterResourceReque
 	if req.GetDeleteBeforeReplaceDefined() || req.GetDeleteBeforeReplace() {
 		g.DeleteBeforeReplace = &req.DeleteBeforeReplace
 	}
+	if err := token.CheckName(req.GetType(), g.Name); err != nil {
+		return nil, status.Error(codes.InvalidArgument, err.Error())
+	}
 	if g.Custom || g.Remote {
 		if _, err := token.ParseType(req.GetType()); err != nil {
 			return nil, status.Error(codes.InvalidArgument, err.Error())

@@ -70,6 +70,9 @@ func (m *monitor) readRequested(ctx context.Context, req *pulumirpc.ReadResource
 		Type: tokens.Type(req.GetType()), Name: req.GetName(), ID: req.GetId(), Provider: req.GetProvider(),
 		AdditionalSecretOutputs: req.GetAdditionalSecretOutputs(), SourcePosition: m.places.position(req.GetSourcePosition()),
 	}
+	if err := token.CheckName(req.GetType(), read.Name); err != nil {
+		return read, status.Error(codes.InvalidArgument, err.Error())
+	}
 	if _, err := token.ParseType(req.GetType()); err != nil {
 		return read, status.Error(codes.InvalidArgument, err.Error())
 	}

@@ -19,7 +19,7 @@ import (
 // coreRun is a Run as simple as can be: it plans and carries out each registration by itself through the activities, and
 // answers as the contract of the engine says. It knows nothing of replacements, deletions and epochs.
 type coreRun struct {
-	t     *testing.T
+	t     testing.TB
 	house *house
 	goal  engine.Goal
 
@@ -36,7 +36,7 @@ type coreRun struct {
 	seen     map[urn.URN]engine.State
 }
 
-func newCoreRun(t *testing.T, h *house, goal engine.Goal, old []engine.State) *coreRun {
+func newCoreRun(t testing.TB, h *house, goal engine.Goal, old []engine.State) *coreRun {
 	r := &coreRun{t: t, house: h, goal: goal, old: map[urn.URN]engine.State{}, seen: map[urn.URN]engine.State{}}
 	for _, s := range old {
 		r.old[s.URN] = s

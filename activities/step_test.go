@@ -150,7 +150,7 @@ func TestAnAttemptThatCannotReportLeavesItsOutcomeForSettling(t *testing.T) {
 	}
 }
 
-func waitFor(t *testing.T, condition func() bool) {
+func waitFor(t testing.TB, condition func() bool) {
 	t.Helper()
 	deadline := time.Now().Add(time.Minute)
 	for !condition() {

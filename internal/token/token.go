@@ -42,6 +42,23 @@ func ParseFunction(text string) (tokens.ModuleMember, error) {
 	return tokens.ModuleMember(text), nil
 }
 
+// longestName bounds, in bytes, a type and a name.
+const longestName = 4 << 10
+
+// CheckName checks that a type and a name make a URN of which both can be read again.
+func CheckName(typ, name string) error {
+	switch {
+	case typ == "":
+		return fmt.Errorf("the resource %.100q has no type", name)
+	case len(typ) > longestName || len(name) > longestName:
+		return fmt.Errorf("the type or the name of %.100s %.100s… is longer than %d bytes", typ, name, longestName)
+	case strings.HasPrefix(typ, ":") || strings.HasSuffix(typ, ":") || strings.Contains(typ, ":::") || strings.Contains(typ, urn.TypeDelimiter):
+		return fmt.Errorf("the type %.100q of resource %.100q cannot stand in a URN: it begins or ends with a colon, or has %q in it",
+			typ, name, urn.TypeDelimiter)
+	}
+	return nil
+}
+
 func members(text string) error {
 	pkg, rest, _ := strings.Cut(text, ":")
 	_, name, ok := strings.Cut(rest, ":")

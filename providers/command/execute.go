@@ -1,7 +1,6 @@
 package command
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -73,7 +72,7 @@ func (r *Run) execute(ctx context.Context, c call) (RunOut, error) {
 	}
 	cmd.Env = env
 	cmd.Stdin = strings.NewReader(c.in.Stdin)
-	var stdout, stderr bytes.Buffer
+	var stdout, stderr output
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	cmd.WaitDelay = grace
 	group, err := newGroup()
@@ -91,7 +90,7 @@ func (r *Run) execute(ctx context.Context, c call) (RunOut, error) {
 		group.kill()
 		return RunOut{}, fmt.Errorf("the command was stopped: %w", ctx.Err())
 	}
-	out := RunOut{Stdout: trimmed(stdout), Stderr: trimmed(stderr)}
+	out := RunOut{Stdout: stdout.text(), Stderr: stderr.text()}
 	var exit *exec.ExitError
 	switch {
 	case errors.As(err, &exit):
@@ -141,10 +140,6 @@ const mostPassed = 64 << 10
 func passable(output string) string {
 	output = strings.ReplaceAll(output, "\x00", "")
 	return output[max(0, len(output)-mostPassed):]
-}
-
-func trimmed(b bytes.Buffer) string {
-	return strings.TrimSuffix(strings.TrimSuffix(strings.ToValidUTF8(b.String(), "�"), "\n"), "\r")
 }
 
 func lastLines(text string, n int) string {

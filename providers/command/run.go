@@ -34,7 +34,7 @@ type RunIn struct {
 
 // RunOut is what the last command said.
 type RunOut struct {
-	Stdout   string `pulumi:"stdout,inherit" doc:"The standard output of the last command, without the newline at its end."`
+	Stdout   string `pulumi:"stdout,inherit" doc:"The standard output of the last command, without the newline at its end. Of more than 1 MiB, its beginning and its end."`
 	Stderr   string `pulumi:"stderr,inherit" doc:"Its standard error, likewise."`
 	ExitCode int    `pulumi:"exitCode" doc:"Its exit code."`
 }
