@@ -129,9 +129,12 @@ func plugins(t testing.TB) string {
 }
 
 // upload stores a project and gives its bundle.
-func (h *house) upload(files map[string]string) string {
+func (h *house) upload(files map[string]string) string { return h.uploadBelow(files, "") }
+
+// uploadBelow does so for one whose Pulumi.yaml is in a directory of it.
+func (h *house) uploadBelow(files map[string]string, dir string) string {
 	h.t.Helper()
-	var m deployments.Manifest
+	m := deployments.Manifest{Dir: dir}
 	for path, content := range files {
 		digest := digestOf([]byte(content))
 		m.Files = append(m.Files, deployments.File{Path: path, Digest: digest, Mode: 0o600, Size: int64(len(content))})

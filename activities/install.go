@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/deployctl/deployctl/internal/npmworkspace"
 	"github.com/gofrs/flock"
 )
 
@@ -43,16 +44,29 @@ func (s *session) installDependencies(ctx context.Context) error {
 	return err
 }
 
+// packageDir is where the program's dependencies are installed: at its package.json, in its directory or above it in the
+// bundle, or at the root of the workspace that this belongs to. Empty when there is none.
+func (s *session) packageDir() string {
+	dir := npmworkspace.Package(s.programDir(), s.place)
+	if dir == "" {
+		return ""
+	}
+	if root := npmworkspace.Root(dir, s.place); root != "" {
+		return root
+	}
+	return dir
+}
+
 // install makes the program's node_modules, unless they are there and whole.
 func (s *session) install(ctx context.Context) error {
-	dir := s.programDir()
+	dir := s.packageDir()
+	if dir == "" {
+		return nil
+	}
 	modules := filepath.Join(dir, "node_modules")
 	begun := s.shelf.beside(dir, ".installing") // there while an installation is not whole
 	_, interrupted := os.Stat(begun)
 	_, missing := os.Stat(modules)
-	if _, err := os.Stat(filepath.Join(dir, "package.json")); err != nil {
-		return nil
-	}
 	if missing == nil && interrupted != nil && s.useModules(ctx, modules) {
 		return nil
 	}
@@ -72,7 +86,7 @@ func (s *session) install(ctx context.Context) error {
 	}
 	defer language.Close()
 	defer s.phases.begin("installing packages")()
-	if err := language.InstallDependencies(ctx); err != nil {
+	if err := language.InstallDependencies(ctx, dir); err != nil {
 		return err
 	}
 	if err := os.Remove(begun); err != nil {
@@ -133,7 +147,8 @@ type manifest struct {
 
 // The files that, with package.json, decide what is installed, and the scripts that an installation runs in the program.
 var (
-	lockFiles = []string{"package.json", "package-lock.json", "npm-shrinkwrap.json", "yarn.lock", "pnpm-lock.yaml", ".npmrc", ".yarnrc", ".yarnrc.yml"}
+	lockFiles = []string{"package.json", "package-lock.json", "npm-shrinkwrap.json", "yarn.lock", "pnpm-lock.yaml", ".npmrc", ".yarnrc", ".yarnrc.yml",
+		"pnpm-workspace.yaml"}
 	lifecycle = []string{"preinstall", "install", "postinstall", "prepublish", "preprepare", "prepare", "postprepare"}
 )
 
@@ -141,14 +156,14 @@ var (
 // the installation is only good for that program: it runs scripts or links other directories.
 func (s *session) sharedModules(dir string) (path string, shareable bool) {
 	key := sha256.New()
-	_, _ = fmt.Fprintln(key, s.update.StackName)
+	_, _ = fmt.Fprintln(key, s.update.StackName, s.host.InstallScripts())
 	for _, name := range lockFiles {
 		text, err := os.ReadFile(filepath.Join(dir, name))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return "", false
 		}
 		_, _ = fmt.Fprintf(key, "%s %d\n%s", name, len(text), text)
-		if name == "package.json" && !selfContained(text) {
+		if name == "package.json" && !selfContained(text) || name == "pnpm-workspace.yaml" && err == nil {
 			return "", false
 		}
 	}

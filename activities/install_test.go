@@ -69,3 +69,49 @@ func TestSessionsOfOneBundleInstallOneAfterAnother(t *testing.T) {
 		t.Errorf("installed: %s %v", text, err)
 	}
 }
+
+func TestPackagesAreInstalledWhereTheyAreListedAndRunNoScripts(t *testing.T) {
+	workspace := map[string]string{
+		"package.json": `{"private": true, "workspaces": ["libs/*", "infra"]}`, "libs/ours/index.js": "",
+		"libs/ours/package.json": `{"name": "@corp/ours", "version": "1.0.0"}`, "infra/Pulumi.yaml": "name: test\nruntime: nodejs\n",
+		"infra/package.json": `{"name": "infra", "version": "1.0.0", "dependencies": {"@corp/ours": "^1.0.0"}}`,
+	}
+	for name, c := range map[string]struct {
+		files map[string]string
+		dir   string // of Pulumi.yaml
+		made  string // by the installation
+		not   string
+	}{
+		"beside the program": {map[string]string{
+			"Pulumi.yaml": "name: test\nruntime: nodejs\n", "package.json": `{"scripts": {"postinstall": "touch ran"}}`,
+		}, "", "package.json", "ran"},
+		"above the program": {map[string]string{
+			"Pulumi.yaml": "name: test\nruntime: nodejs\nmain: src\n", "src/index.js": "", "lib/package.json": `{"name": "ours", "version": "1.0.0"}`,
+			"package.json": `{"dependencies": {"ours": "file:lib"}}`,
+		}, "", "node_modules/ours/package.json", "src/node_modules"},
+		"with scripts that the stack allows": {map[string]string{
+			"Pulumi.yaml":  "name: test\nruntime: nodejs\ndeploy: {installScripts: true}\n",
+			"package.json": `{"scripts": {"postinstall": "touch ran"}}`,
+		}, "", "ran", "nothing"},
+		"at the root of the workspace, whose packages are its own": {workspace, "infra", "node_modules/@corp/ours/index.js", "infra/node_modules"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHouse(t)
+			h.env = append(h.env, "npm_config_registry=http://127.0.0.1:1", "npm_config_fetch_retries=0") // nobody is asked
+			h.claim(deployments.UpdateRequest{Bundle: h.uploadBelow(c.files, c.dir)})
+			s, err := h.acts.hosted(t.Context(), h.update, h.base)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := s.installDependencies(t.Context()); err != nil {
+				t.Fatal(err, h.log())
+			}
+			if _, err := os.Stat(filepath.Join(s.place, c.made)); err != nil {
+				t.Error(err)
+			}
+			if _, err := os.Stat(filepath.Join(s.place, c.not)); err == nil {
+				t.Errorf("%s is there", c.not)
+			}
+		})
+	}
+}

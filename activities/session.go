@@ -49,7 +49,8 @@ type session struct {
 	rules   map[string]settleRule
 	retries deployments.Retries
 	project *workspace.Project // nil without a program
-	dir     string             // where the bundle is
+	place   string             // where the bundle is
+	dir     string             // where its Pulumi.yaml is
 	box     *sandbox.Box       // what its processes are started in
 	shelf   *shelf
 	paces   *paces

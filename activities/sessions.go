@@ -101,6 +101,7 @@ func (a *Activities) fill(ctx context.Context, s *session) error {
 		return local(err)
 	}
 	place := a.shelf.place(s.update.StackName, s.request.Bundle)
+	s.place = place
 	if err = s.use(ctx, place); err != nil {
 		return err
 	}

@@ -119,7 +119,7 @@ func (g golang) makeBinaryHome(dir, entry string) (string, error) {
 	return home, nil
 }
 
-func (g golang) installation(info *pulumirpc.ProgramInfo) (process.Command, error) {
+func (g golang) installation(info *pulumirpc.ProgramInfo, _ string) (process.Command, error) {
 	path, err := g.tools.look("go", "programs in Go")
 	return process.Command{Path: path, Args: []string{"mod", "download"}, Dir: info.GetProgramDirectory()}, err
 }

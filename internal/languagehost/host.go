@@ -30,6 +30,7 @@ type Options struct {
 	Env            []string          // the whole environment of programs and tools, as KEY=value
 	Stdout, Stderr func(line string) // receive what programs write
 	Box            *sandbox.Box      // what programs and tools are started in; nil for none
+	InstallScripts bool              // packages may run scripts while they are installed
 }
 
 // language is what the hosts of different languages do differently. Commands run in the returned directory, with the
@@ -37,8 +38,9 @@ type Options struct {
 type language interface {
 	// program prepares a program and returns the command that runs it. Tools it runs for that report to out.
 	program(ctx context.Context, req *pulumirpc.RunRequest, out output) (process.Command, error)
-	// installation is the command that installs dependencies; its Path is empty if there is nothing to install.
-	installation(info *pulumirpc.ProgramInfo) (process.Command, error)
+	// installation is the command that installs dependencies, in dir if that is the program's directory or one above it; its
+	// Path is empty if there is nothing to install.
+	installation(info *pulumirpc.ProgramInfo, dir string) (process.Command, error)
 	// required are the packages with providers that the program imports.
 	required(ctx context.Context, info *pulumirpc.ProgramInfo) ([]*pulumirpc.PackageDependency, error)
 	// dependencies are the libraries that the program imports, direct ones only unless transitive.
@@ -55,7 +57,7 @@ func New(runtime string, opts Options) (pulumirpc.LanguageRuntimeServer, bool) {
 	t := tools{env: opts.Env, box: opts.Box}
 	switch runtime {
 	case "nodejs":
-		return &server{opts: opts, tools: t, lang: node{tools: t, engine: opts.Engine}}, true
+		return &server{opts: opts, tools: t, lang: node{tools: t, engine: opts.Engine, scripts: opts.InstallScripts}}, true
 	case "go":
 		return &server{opts: opts, tools: t, lang: golang{tools: t, engine: opts.Engine}}, true
 	}
@@ -118,7 +120,7 @@ func (s *server) InstallDependencies(
 	if info == nil {
 		info = &pulumirpc.ProgramInfo{RootDirectory: req.GetDirectory(), ProgramDirectory: req.GetDirectory()} //nolint:staticcheck // older engines
 	}
-	cmd, err := s.lang.installation(info)
+	cmd, err := s.lang.installation(info, req.GetDirectory()) //nolint:staticcheck // see pluginhost
 	if err != nil || cmd.Path == "" {
 		return err
 	}

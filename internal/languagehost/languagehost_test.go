@@ -185,7 +185,7 @@ func nodeDir(t *testing.T) string {
 			nodeErr = fmt.Errorf("nothing is installed, and nothing needs to be")
 			return
 		}
-		nodeErr = p.lang.InstallDependencies(t.Context())
+		nodeErr = p.lang.InstallDependencies(t.Context(), p.dir)
 	})
 	if nodeErr != nil {
 		t.Fatal(nodeErr)

@@ -14,14 +14,25 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/deployctl/deployctl/internal/npmworkspace"
 	"github.com/deployctl/deployctl/internal/pluginhost/process"
 	pulumirpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
 )
 
 // node runs programs in JavaScript and TypeScript with the runner that comes with @pulumi/pulumi.
 type node struct {
-	tools  tools
-	engine string
+	tools   tools
+	engine  string
+	scripts bool // see Options
+}
+
+// InstallEnv are the variables that keep npm, pnpm and both kinds of Yarn from running scripts of packages; none if they are
+// allowed.
+func InstallEnv(scripts bool) []string {
+	if scripts {
+		return nil
+	}
+	return []string{"npm_config_ignore_scripts=true", "YARN_IGNORE_SCRIPTS=true", "YARN_ENABLE_SCRIPTS=false"}
 }
 
 // preload is run by node before the program.
@@ -37,7 +48,8 @@ func sdkModule(dir, module string) (string, error) {
 			return path, nil
 		}
 		if at == filepath.Dir(at) {
-			return "", fmt.Errorf("the package @pulumi/pulumi is not installed for the program in %s; run `npm install` there", dir)
+			return "", errors.New("the package @pulumi/pulumi is not installed for the program: list it in a package.json in the program's " +
+				"directory or the project's (npm install @pulumi/pulumi), or add the directory of that file to deploy.include in Pulumi.yaml")
 		}
 	}
 }
@@ -98,8 +110,11 @@ func (n node) program(_ context.Context, req *pulumirpc.RunRequest, _ output) (p
 }
 
 // installation uses the package manager that the options name, or whose lock file is there, or npm.
-func (n node) installation(info *pulumirpc.ProgramInfo) (process.Command, error) {
+func (n node) installation(info *pulumirpc.ProgramInfo, given string) (process.Command, error) {
 	dir := manifestDir(info)
+	if rel, err := filepath.Rel(given, info.GetProgramDirectory()); dir == "" || given != info.GetProgramDirectory() && err == nil && filepath.IsLocal(rel) {
+		dir = npmworkspace.Package(given, given)
+	}
 	if dir == "" {
 		return process.Command{}, nil
 	}
@@ -112,19 +127,31 @@ func (n node) installation(info *pulumirpc.ProgramInfo) (process.Command, error)
 	switch {
 	case manager == "pnpm" || manager == "" && has("pnpm-lock.yaml"):
 		manager = "pnpm"
+		if has("pnpm-lock.yaml") {
+			args = append(args, "--frozen-lockfile")
+		}
+		if !n.scripts {
+			args = append(args, "--ignore-scripts")
+		}
 	case manager == "yarn" || manager == "" && has("yarn.lock"):
 		manager = "yarn"
+		if has("yarn.lock") {
+			args = append(args, "--frozen-lockfile")
+		}
 	case manager == "" || manager == "npm":
 		manager = "npm"
 		if has("package-lock.json") || has("npm-shrinkwrap.json") {
 			args = []string{"ci"}
 		}
 		args = append(args, "--loglevel=error", "--no-audit", "--no-fund")
+		if !n.scripts {
+			args = append(args, "--ignore-scripts")
+		}
 	default:
 		return process.Command{}, fmt.Errorf("unknown packagemanager %q in Pulumi.yaml: use npm, pnpm or yarn", manager)
 	}
 	path, err := n.tools.look(manager, "programs in Node.js")
-	return process.Command{Path: path, Args: args, Dir: dir}, err
+	return process.Command{Path: path, Args: args, Dir: dir, Env: InstallEnv(n.scripts)}, err
 }
 
 // manifestDir is the nearest directory with a package.json, from the program up to the project's root, or empty.

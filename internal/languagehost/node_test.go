@@ -197,7 +197,7 @@ new Thing("thing", {size: 4});
 
 func TestWithoutTheSDKANodeProgramSaysWhatToInstall(t *testing.T) {
 	p := newProgram(t, "nodejs", t.TempDir(), map[string]string{"index.js": ``})
-	if err := p.run(t.Context()); err == nil || !strings.Contains(err.Error(), "run `npm install` there") {
+	if err := p.run(t.Context()); err == nil || !strings.Contains(err.Error(), "npm install @pulumi/pulumi") {
 		t.Error(err)
 	}
 }

@@ -63,7 +63,7 @@ func (h *Host) languageEndpoint(ctx context.Context, runtime string) (*endpoint,
 	path, err := h.finder.find(apitype.LanguagePlugin, runtime, "")
 	if isMissing(err) {
 		builtin, ok := languagehost.New(runtime, languagehost.Options{
-			Engine: h.address, Env: h.env, Box: h.opts.Box,
+			Engine: h.address, Env: h.env, Box: h.opts.Box, InstallScripts: h.InstallScripts(),
 			Stdout: func(line string) { output(diag.Info, line) },
 			Stderr: func(line string) { output(diag.Infoerr, line) },
 		})
@@ -77,8 +77,18 @@ func (h *Host) languageEndpoint(ctx context.Context, runtime string) (*endpoint,
 	}
 	return launch(ctx, launchSpec{
 		name: "language host " + runtime, path: path, args: []string{h.address},
-		dir: h.program.dir, env: h.env.with(), box: h.opts.Box, output: output,
+		dir: h.program.dir, env: h.env.with(languagehost.InstallEnv(h.InstallScripts())...), box: h.opts.Box, output: output,
 	})
+}
+
+// InstallScripts tells whether packages may run scripts while they are installed: deploy.installScripts in Pulumi.yaml.
+func (h *Host) InstallScripts() bool {
+	if h.opts.Project == nil {
+		return false
+	}
+	deploy, _ := h.opts.Project.AdditionalKeys["deploy"].(map[string]any)
+	allowed, _ := deploy["installScripts"].(bool)
+	return allowed
 }
 
 func (l *Language) handshake(ctx context.Context) error {
@@ -140,10 +150,11 @@ func (l *Language) NeedsInstall() bool {
 	return languagehost.NeedsInstall(l.runtime, l.info.ProgramDirectory)
 }
 
-// InstallDependencies installs what the program imports, with the tools of its language; their output is logged.
-func (l *Language) InstallDependencies(ctx context.Context) error {
+// InstallDependencies installs what the program imports, with the tools of its language; their output is logged. For nodejs,
+// dir is where, unless the language host decides that itself.
+func (l *Language) InstallDependencies(ctx context.Context, dir string) error {
 	stream, err := l.client.InstallDependencies(ctx, &pulumirpc.InstallDependenciesRequest{
-		Directory: l.info.ProgramDirectory, Info: l.info, //nolint:staticcheck // older hosts
+		Directory: dir, Info: l.info, //nolint:staticcheck // older hosts
 	})
 	for err == nil {
 		var part *pulumirpc.InstallDependenciesResponse

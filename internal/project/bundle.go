@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/npmworkspace"
 	"golang.org/x/sync/errgroup"
 )
 
@@ -44,6 +45,9 @@ func (p *Project) Gather() (*Bundle, error) {
 	for _, include := range includes {
 		b.root = commonAncestor(b.root, include)
 	}
+	if err := p.wholeWorkspace(b.root); err != nil {
+		return nil, err
+	}
 	w := walker{roots: append([]string{p.Dir}, includes...), base: b.root}
 	for _, root := range w.roots {
 		if err := w.enter(root); err != nil {
@@ -74,6 +78,30 @@ func (p *Project) includes() ([]string, error) {
 		paths = append(paths, path)
 	}
 	return paths, nil
+}
+
+// wholeWorkspace refuses a Node program that is a member of a workspace whose root is outside base, the directory that the
+// bundle is taken from: what it imports of the workspace would be asked of a public registry, where anybody may have taken
+// its name.
+func (p *Project) wholeWorkspace(base string) error {
+	if p.Definition.Runtime.Name() != "nodejs" {
+		return nil
+	}
+	top := filepath.VolumeName(p.Dir) + string(filepath.Separator)
+	dir := npmworkspace.Package(filepath.Join(p.Dir, filepath.FromSlash(p.Definition.Main)), p.Dir)
+	if dir == "" {
+		return nil
+	}
+	root := npmworkspace.Root(dir, top)
+	if root == "" || within(root, base) {
+		return nil
+	}
+	include, err := filepath.Rel(p.Dir, root)
+	if err != nil {
+		return err
+	}
+	return deployments.Errorf(deployments.CodeInvalid, "the program is a package of the workspace in %s, which an update has to take along: "+
+		"add %q to deploy.include in %s, and exclude what is not needed in %s there", root, filepath.ToSlash(include), p.File, IgnoreFile)
 }
 
 func commonAncestor(a, b string) string {

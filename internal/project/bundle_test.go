@@ -99,6 +99,23 @@ func TestPathsOutsideAreIncludedOnRequest(t *testing.T) {
 	}
 }
 
+func TestAProgramOfAWorkspaceTakesTheWorkspaceAlong(t *testing.T) {
+	files := map[string]string{
+		"package.json": `{"workspaces": ["libs/*", "infra"]}`, "package-lock.json": "{}", "libs/ours/package.json": `{"name": "@corp/ours"}`,
+		"infra/package.json": `{"dependencies": {"@corp/ours": "^1.0.0"}}`, "infra/Pulumi.yaml": "name: shop\nruntime: nodejs\n",
+	}
+	root := lay(t, files)
+	if _, err := gather(t, filepath.Join(root, "infra")); err == nil || !strings.Contains(err.Error(), `add ".." to deploy.include`) {
+		t.Errorf("without its workspace: %v", err)
+	}
+	files["infra/Pulumi.yaml"] += "deploy: {include: [..]}\n"
+	root = lay(t, files)
+	b, err := gather(t, filepath.Join(root, "infra"))
+	if err != nil || b.Manifest.Dir != "infra" || !slices.Contains(paths(b), "libs/ours/package.json") {
+		t.Errorf("%v %v", b, err)
+	}
+}
+
 func TestLinksThatCannotTravelAreRefused(t *testing.T) {
 	for sentence, target := range map[string]string{
 		"outside the project": "-> /etc", "leads nowhere": "-> nothing", "a directory that it is in": "-> .",

@@ -1,0 +1,82 @@
+// Package npmworkspace finds the workspace of npm, pnpm or Yarn that a package belongs to.
+package npmworkspace
+
+import (
+	"encoding/json"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+)
+
+// Package is the nearest directory with a package.json, from dir up to top, or empty.
+func Package(dir, top string) string {
+	for ; ; dir = filepath.Dir(dir) {
+		if _, err := os.Stat(filepath.Join(dir, "package.json")); err == nil {
+			return dir
+		}
+		if dir == top || dir == filepath.Dir(dir) {
+			return ""
+		}
+	}
+}
+
+// Root is the directory of the workspace that the package in dir is a member of, from above dir up to top, or empty: what
+// is installed for the package is installed there.
+func Root(dir, top string) string {
+	for at := dir; at != top && at != filepath.Dir(at); {
+		at = filepath.Dir(at)
+		member, err := filepath.Rel(at, dir)
+		if err == nil && matches(patterns(at), filepath.ToSlash(member)) {
+			return at
+		}
+	}
+	return ""
+}
+
+// patterns are the globs of the workspace whose root dir is; none if it is no root.
+func patterns(dir string) []string {
+	var pnpm struct{ Packages []string }
+	if text, err := os.ReadFile(filepath.Join(dir, "pnpm-workspace.yaml")); err == nil && yaml.Unmarshal(text, &pnpm) == nil {
+		return pnpm.Packages
+	}
+	var manifest struct{ Workspaces json.RawMessage }
+	text, err := os.ReadFile(filepath.Join(dir, "package.json"))
+	if err != nil || json.Unmarshal(text, &manifest) != nil {
+		return nil
+	}
+	var list []string
+	var yarn struct{ Packages []string }
+	if json.Unmarshal(manifest.Workspaces, &list) != nil && json.Unmarshal(manifest.Workspaces, &yarn) == nil {
+		list = yarn.Packages
+	}
+	return list
+}
+
+// matches tells whether the last pattern that is about a directory takes it in.
+func matches(patterns []string, member string) bool {
+	in := false
+	for _, p := range patterns {
+		p, out := strings.CutPrefix(p, "!")
+		p = strings.Trim(strings.TrimPrefix(p, "./"), "/")
+		if match(strings.Split(p, "/"), strings.Split(member, "/")) {
+			in = !out
+		}
+	}
+	return in
+}
+
+func match(pattern, names []string) bool {
+	switch {
+	case len(pattern) == 0:
+		return len(names) == 0
+	case pattern[0] == "**":
+		return match(pattern[1:], names) || len(names) > 0 && match(pattern, names[1:])
+	case len(names) == 0:
+		return false
+	}
+	ok, err := path.Match(pattern[0], names[0])
+	return ok && err == nil && match(pattern[1:], names[1:])
+}
