@@ -5,7 +5,7 @@ export GOFLAGS := -buildvcs=false
 WITH_PEERS = peers=$$(tools/peers/build) && PATH="$$peers:$(CURDIR)/bin:$$PATH"
 PKGS = $$(go list ./... | grep -v -e /internal/devserver -e /e2e$$ -e /e2e/languages -e /e2e/interop -e /e2e/secrecy -e /e2e/recovery -e /bench$$ -e /chaos$$)
 
-.PHONY: all build next demo test unit lint workflowcheck imports cross e2e bench chaos generate clean help
+.PHONY: all build next demo test fuzz unit lint workflowcheck imports cross e2e bench chaos generate clean help
 
 help: ## say what can be made
 	@grep -hE '^[a-z0-9]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -40,6 +40,14 @@ cross: ## it builds for macOS and Windows
 unit:
 	$(WITH_PEERS) go test $(PKGS)
 	go -C tools/fakeprovider test ./...
+
+FUZZTIME ?= 8s
+FUZZED = internal/token:FuzzTokens activities:FuzzRegisterResource activities:FuzzReadResource activities:FuzzInvoke activities:FuzzCall \
+	activities:FuzzRegisterResourceOutputs activities:FuzzRegisterPackage
+
+fuzz: ## what programs say to their monitor, each call for FUZZTIME (8s); what was found before is kept in testdata/fuzz
+	@for target in $(FUZZED); do \
+		go test ./$${target%:*} -run '^$$' -fuzz "^$${target#*:}$$" -fuzztime $(FUZZTIME) -parallel 2 || exit 1; done
 
 # One package at a time, and four of its tests: each starts services, which mostly wait, and a service that is killed wants its ports back.
 e2e: build next

@@ -145,6 +145,12 @@ func (l *lines) progress(p deployments.Progress) {
 	if l.options.Quiet {
 		return
 	}
+	if p.Phase != nil {
+		if p.Phase.Text != "" {
+			l.once(p.Phase.Text + " …")
+		}
+		return
+	}
 	if line := queueLine(p); line != l.queue {
 		l.queue = line
 		if line != "" {

@@ -142,3 +142,17 @@ func TestWithoutATerminalALongUpdateSaysFromTimeToTimeHowFarItIs(t *testing.T) {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }
+
+func TestAPhaseIsSaidOnceAndInTheMovingLineForAsLongAsItLasts(t *testing.T) {
+	since := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	s := NewState()
+	s.Apply(deployments.WatchEvent{Progress: &deployments.Progress{Phase: &deployments.Phase{Text: "installing packages", Since: since}}})
+	s.Apply(deployments.WatchEvent{Progress: &deployments.Progress{}}) // of the steps, which leaves it
+	if got := s.phase(since.Add(12 * time.Second)); got != "installing packages (12s)" {
+		t.Errorf("%q", got)
+	}
+	s.Apply(deployments.WatchEvent{Progress: &deployments.Progress{Phase: &deployments.Phase{}}})
+	if got := s.phase(since.Add(13 * time.Second)); got != "" {
+		t.Errorf("%q after its end", got)
+	}
+}

@@ -85,7 +85,13 @@ func (s *State) begun(now time.Time) time.Time {
 }
 
 // phase says what is being done besides steps, and for how long.
-func (s *State) phase(now time.Time) string { return "" }
+func (s *State) phase(now time.Time) string {
+	p := s.Progress.Phase
+	if p == nil || p.Text == "" {
+		return ""
+	}
+	return p.Text + " (" + elapsed(max(0, now.Sub(p.Since)).Truncate(time.Second)) + ")"
+}
 
 // undone tells of what an update that did not succeed has left: steps that failed or were cut off, and resources to which it did
 // not come.
