@@ -1,10 +1,13 @@
 package devserver
 
 import (
+	"context"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -139,4 +142,30 @@ func mustQuery(t *testing.T, link, name string) string {
 	u, err := url.Parse(link)
 	must(t, err)
 	return u.Query().Get(name)
+}
+
+func TestAPanicInTheWebUIEndsItsRequestAlone(t *testing.T) {
+	opts := options(newHome(t))
+	opts.Codec = func(Keys) (http.Handler, error) {
+		return http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("a payload that nobody expected") }), nil
+	}
+	s, err := Start(t.Context(), opts)
+	must(t, err)
+	defer func() { must(t, s.Close(context.Background())) }()
+	b := browser(t, s)
+	for range 3 {
+		if answer, err := b.Post(s.Status.UIURL+codecPath+"/decode", "application/json", nil); err == nil {
+			must(t, answer.Body.Close())
+			t.Errorf("it answers %s", answer.Status)
+		}
+		answer, err := b.Get(s.Status.UIURL + "/api/v1/settings")
+		must(t, err)
+		must(t, answer.Body.Close())
+		if answer.StatusCode != http.StatusOK {
+			t.Errorf("the next request gets %s", answer.Status)
+		}
+	}
+	if log, _ := os.ReadFile(filepath.Join(s.Status.Home, "logs", "service.log")); !strings.Contains(string(log), "a payload that nobody expected") {
+		t.Errorf("the log does not say it:\n%s", log)
+	}
 }
