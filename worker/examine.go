@@ -27,7 +27,8 @@ type Finding struct {
 	Tolerable bool
 }
 
-// Oldest supported Temporal server: the first in which an Update may start its workflow without a switch.
+// oldestMajor and oldestMinor are of the oldest Temporal server that is supported: the first in which an Update may start its
+// workflow without a switch.
 const oldestMajor, oldestMinor = 1, 28
 
 // maxSkew is how far clocks may be apart before it is told: expiries, signatures and times in logs lie then.
