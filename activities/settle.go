@@ -111,7 +111,7 @@ var (
 		Error: "its answer was lost, and no rule (deployctl:settle in the stack's configuration) says how to find it"}
 	unnamed = engine.StepFinished{Outcome: engine.OutcomeUndecidable,
 		Error: "its answer was lost, and the property by which to find it is not known"}
-	others = engine.StepFinished{Outcome: engine.OutcomeUndecidable,
+	others = engine.StepFinished{Outcome: engine.OutcomeUndecidable, Foreign: true,
 		Error: "its answer was lost, and what was found under its name may be somebody else's"}
 )
 
@@ -134,7 +134,7 @@ func (at *attempt) settleCreate(ctx context.Context, p *pluginhost.Provider, aga
 	case rule.reconcile:
 		found, err := at.settleByLookup(ctx, p)
 		switch {
-		case err == nil && found.Error == others.Error:
+		case err == nil && found.Foreign:
 			return absent, nil // what is not ours, creating it refuses
 		case found.Outcome == engine.OutcomeDone:
 			found.InitErrors = []string{"it was found after its answer was lost; the next update makes it as declared"}

@@ -193,8 +193,10 @@ type StepFinished struct {
 	Failures []CheckFailure `json:"failures,omitempty"`
 	ID       string         `json:"id,omitempty"` // an empty ID after a read means that the resource is gone
 	// Inputs are set when the step checked them (Step.Check), read them, or imported them.
-	Inputs              *Bag     `json:"inputs,omitempty"`
-	Outputs             Bag      `json:"outputs"`
+	Inputs  *Bag `json:"inputs,omitempty"`
+	Outputs Bag  `json:"outputs"`
+	// Foreign: what was found belongs to somebody else. Only of a Settle.
+	Foreign             bool     `json:"foreign,omitempty"`
 	InitErrors          []string `json:"initErrors,omitempty"`
 	RefreshBeforeUpdate bool     `json:"refreshBeforeUpdate,omitempty"`
 	// At is when the effect happened, RFC 3339 in UTC with seconds' fraction.
