@@ -34,7 +34,7 @@ func serveCommand(s *command.Surroundings) *cli.Command {
 
 // memoryLimit is what the collector of garbage tries to stay below, unless GOMEMLIMIT says otherwise: twice what large files leave
 // behind would be too much, see the budget of grpcapi.
-const memoryLimit = 384 << 20
+const memoryLimit = 320 << 20
 
 func serve(ctx context.Context, s *command.Surroundings, loaded settings.Settings) error {
 	if s.Variable("GOMEMLIMIT") == "" {

@@ -27,7 +27,8 @@ const (
 	messagePatience = 20 * time.Second
 	chunkPatience   = time.Minute
 
-	// budget is for contents that are gathered, and for large messages while their calls last. A file is sealed where it is, a
+	// budget is for contents that are gathered, and for large messages while their calls last; the memory limit of serve leaves
+	// room for it. A file is sealed where it is, a
 	// deployment is also parsed.
 	budget         = 256 << 20
 	leastShare     = 8 << 20 // of a content: at least some chunks of it are in memory
