@@ -1,0 +1,192 @@
+//go:build unix
+
+// Package attack plays the parties that must get nowhere, against the built binary: a hostile client, program, plugin, member
+// of another organization, local user and web page, and whoever can read and write Temporal's database or the bucket.
+//
+// Each attack keeps one promise of docs/security.md, which names it. `make attack` plays all of them at full size; `make test`
+// plays them with the reduced sizes of the flag's default.
+package attack
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
+
+	api "github.com/deployctl/deployctl/api/deployctl/v1"
+	"github.com/deployctl/deployctl/e2e/fakecloud"
+	"github.com/deployctl/deployctl/e2e/harness"
+)
+
+var full = flag.Bool("full", false, "play every attack at full size")
+
+// size is how often a repeated attack is played: few in make test, all in make attack.
+func size(few, all int) int {
+	if *full {
+		return all
+	}
+	return few
+}
+
+// attack is what a party tries. It fails the test if it gets anywhere.
+type attack struct {
+	id   string // as docs/security.md names it: PARTY/ATTACK
+	play func(t *testing.T, f *field)
+}
+
+// parties are the attacks of each party, in the order of docs/security.md.
+var parties = [][]attack{clientAttacks, bucketAttacks}
+
+// field is what is attacked: a service with a stack whose resources are real.
+type field struct {
+	*harness.Home
+	cloud  *fakecloud.Process
+	victim *harness.Tool // in the victim's project directory, stack dev
+	calls  context.Context
+	conn   *grpc.ClientConn
+}
+
+// victims is the program of the stack that is attacked.
+const victims = `
+packages: [{name: fake, version: 0.1.0}]
+steps:
+  - {register: one, type: fake:index:Named, properties: {name: "precious-${stack}"}}
+  - {register: two, type: fake:index:Auto, properties: {links: ["${one.arn}"], secretText: !secret "needle-in-the-state"}}
+outputs:
+  arn: ${two.arn}
+  password: !secret "needle-in-the-outputs"
+`
+
+// needles are secrets of the victim that nobody else may see.
+var needles = []string{"needle-in-the-state", "needle-in-the-outputs"}
+
+// newField makes a service with the victim's stack, organization/precious/dev, updated once.
+func newField(t *testing.T) *field {
+	t.Helper()
+	f := &field{Home: harness.NewHome(t, harness.Binary())}
+	f.Start(t)
+	cloud, env := harness.Cloud(t)
+	f.cloud, f.victim = cloud, f.project(t, "precious", victims, env)
+	f.victim.Update(t, "up")
+	f.dial(t)
+	return f
+}
+
+// project makes a project with a stack dev, and returns deployctl in its directory.
+func (f *field) project(t *testing.T, name, program string, env ...string) *harness.Tool {
+	t.Helper()
+	dir := t.TempDir()
+	harness.Files{"Pulumi.yaml": "name: " + name + "\nruntime: scenario\n", "scenario.yaml": program}.Write(t, dir)
+	tool := f.Deployctl(dir, env...)
+	tool.Must(t, "stack", "init", "dev")
+	return tool
+}
+
+// dial connects to the API with the local user's token.
+func (f *field) dial(t *testing.T) {
+	t.Helper()
+	status := f.status(t)
+	token, err := os.ReadFile(status.TokenFile)
+	harness.Must(t, err)
+	f.conn, err = grpc.NewClient(status.APIAddress, grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(64<<20)))
+	harness.Must(t, err)
+	t.Cleanup(func() { _ = f.conn.Close() })
+	f.calls = metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer "+strings.TrimSpace(string(token)))
+}
+
+// unharmed is what every attack leaves: the service answers, the victim's resources are there, and an update of its stack has
+// nothing to do.
+func (f *field) unharmed(t *testing.T) {
+	t.Helper()
+	found, err := f.cloud.Objects(t.Context(), "")
+	harness.Must(t, err)
+	if len(found) != 2 {
+		t.Errorf("the cloud holds %d objects of the victim, not 2", len(found))
+	}
+	f.victim.Expect(t, harness.Changes{"same": 3}, "up")
+}
+
+// patient is a context for what must end soon.
+func patient(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func TestNobodyGetsAnywhere(t *testing.T) {
+	f := newField(t)
+	for _, party := range parties {
+		for _, a := range party {
+			t.Run(a.id, func(t *testing.T) {
+				a.play(t, f)
+				f.unharmed(t)
+			})
+		}
+	}
+}
+
+// TestEachPromiseHasItsAttack compares docs/security.md with the attacks that are played, both ways.
+func TestEachPromiseHasItsAttack(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(harness.Root(), "docs", "security.md"))
+	harness.Must(t, err)
+	var promised []string
+	for _, id := range regexp.MustCompile("`attack:([a-z]+/[a-z0-9-]+)`").FindAllStringSubmatch(string(text), -1) {
+		promised = append(promised, id[1])
+	}
+	var played []string
+	for _, party := range parties {
+		for _, a := range party {
+			played = append(played, a.id)
+		}
+	}
+	if len(played) == 0 {
+		t.Fatal("nothing is played")
+	}
+	for _, id := range played {
+		if !slices.Contains(promised, id) {
+			t.Errorf("docs/security.md does not name the attack %s", id)
+		}
+	}
+	for _, id := range promised {
+		if !slices.Contains(played, id) {
+			t.Errorf("docs/security.md names the attack %s, which is not played", id)
+		}
+	}
+}
+
+// api are the clients of the attacked service.
+func (f *field) deployments() api.DeploymentsClient { return api.NewDeploymentsClient(f.conn) }
+func (f *field) stacks() api.StacksClient           { return api.NewStacksClient(f.conn) }
+func (f *field) bundles() api.BundlesClient         { return api.NewBundlesClient(f.conn) }
+
+var dev = &api.StackName{Organization: "organization", Project: "precious", Stack: "dev"}
+
+// noSecrets fails the test if a text shows a secret of the victim.
+func noSecrets(t *testing.T, where, text string) {
+	t.Helper()
+	for _, needle := range needles {
+		if strings.Contains(text, needle) {
+			t.Errorf("%s shows %s", where, fmt.Sprintf("%.4s…", needle))
+		}
+	}
+}
+
+// status is where the service of the field is.
+func (f *field) status(t *testing.T) (s struct{ APIAddress, TokenFile, TemporalAddress, Namespace, UIURL, CodecAddress string }) {
+	t.Helper()
+	harness.Must(t, json.Unmarshal([]byte(f.Deployctl(f.Dir).Must(t, "dev", "status", "--json")), &s))
+	return s
+}
