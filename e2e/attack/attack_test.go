@@ -46,7 +46,7 @@ type attack struct {
 }
 
 // parties are the attacks of each party, in the order of docs/security.md.
-var parties = [][]attack{clientAttacks, bucketAttacks}
+var parties = [][]attack{clientAttacks, bucketAttacks, temporalAttacks}
 
 // field is what is attacked: a service with a stack whose resources are real.
 type field struct {

@@ -1,0 +1,58 @@
+//go:build unix
+
+package attack
+
+import (
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.temporal.io/api/workflowservice/v1"
+
+	"github.com/deployctl/deployctl/e2e/fakecloud"
+	"github.com/deployctl/deployctl/e2e/harness"
+)
+
+// hold starts a refresh of the victim's stack and stops it in the middle of reading a resource. What it returns lets it go on
+// and waits for its good end.
+func (f *field) hold(t *testing.T) (release func(*testing.T), err error) {
+	t.Helper()
+	gate, err := f.cloud.SetGate(t.Context(), fakecloud.Fault{Name: "hold", Op: fakecloud.Read, At: fakecloud.Before, Times: 1})
+	if err != nil {
+		return nil, err
+	}
+	refresh := exec.Command(f.victim.Path, "refresh", "--yes", "--skip-preview")
+	refresh.Dir, refresh.Env = f.victim.Dir, f.victim.Env
+	var said strings.Builder
+	refresh.Stdout, refresh.Stderr = &said, &said
+	harness.Must(t, refresh.Start())
+	harness.Must(t, gate.Wait(patient(t)))
+	return func(t *testing.T) {
+		t.Helper()
+		harness.Must(t, gate.Open(t.Context()))
+		if err := refresh.Wait(); err != nil {
+			t.Errorf("the update that was attacked ends with %v: %s", err, said.String())
+		}
+	}, nil
+}
+
+// running is the id of the victim's running workflow of a kind, "update" or "run".
+func (f *field) running(t *testing.T, kind string) string {
+	t.Helper()
+	found, err := f.temporal(t).ListWorkflow(patient(t), &workflowservice.ListWorkflowExecutionsRequest{
+		Namespace: namespace, Query: "ExecutionStatus='Running'",
+	})
+	harness.Must(t, err)
+	var ids []string
+	for _, e := range found.GetExecutions() {
+		if id := e.GetExecution().GetWorkflowId(); strings.HasPrefix(id, kind+"/organization/precious/dev/") {
+			ids = append(ids, id)
+		}
+	}
+	if len(ids) != 1 {
+		slices.Sort(ids)
+		t.Fatalf("of the victim's workflows there run %v", ids)
+	}
+	return ids[0]
+}
