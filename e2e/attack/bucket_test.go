@@ -4,9 +4,11 @@ package attack
 
 import (
 	"bytes"
+	"cmp"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -56,7 +58,7 @@ func rewrite(t *testing.T, path string, change func([]byte) []byte) (restore fun
 	return func() { harness.Must(t, os.WriteFile(path, before, 0o600)) }
 }
 
-// newest is the last of the objects that match a pattern.
+// newest is the last of the objects that match a pattern; 10 comes after 9.
 func newest(t *testing.T, pattern string) string {
 	t.Helper()
 	found, err := filepath.Glob(pattern)
@@ -64,7 +66,9 @@ func newest(t *testing.T, pattern string) string {
 	if len(found) == 0 {
 		t.Fatalf("nothing is stored as %s", pattern)
 	}
-	return found[len(found)-1]
+	return slices.MaxFunc(found, func(a, b string) int {
+		return cmp.Or(cmp.Compare(len(a), len(b)), strings.Compare(a, b))
+	})
 }
 
 func readSecrets(t *testing.T, f *field) {
