@@ -12,6 +12,7 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -152,8 +153,10 @@ func TestEachPromiseHasItsAttack(t *testing.T) {
 			played = append(played, a.id)
 		}
 	}
-	if len(played) == 0 {
-		t.Fatal("nothing is played")
+	for _, name := range regexp.MustCompile("`((?:Test|Fuzz)[A-Za-z]+)`").FindAllStringSubmatch(string(text), -1) {
+		if !slices.Contains(tests(t), name[1]) {
+			t.Errorf("docs/security.md names the test %s, which does not exist", name[1])
+		}
 	}
 	for _, id := range played {
 		if !slices.Contains(promised, id) {
@@ -190,3 +193,26 @@ func (f *field) status(t *testing.T) (s struct{ APIAddress, TokenFile, TemporalA
 	harness.Must(t, json.Unmarshal([]byte(f.Deployctl(f.Dir).Must(t, "dev", "status", "--json")), &s))
 	return s
 }
+
+// tests are the names of all tests of the repository.
+var tests = func() func(t *testing.T) []string {
+	var names []string
+	return func(t *testing.T) []string {
+		t.Helper()
+		if names != nil {
+			return names
+		}
+		declared := regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)\(`)
+		harness.Must(t, filepath.WalkDir(harness.Root(), func(path string, d fs.DirEntry, err error) error {
+			if err != nil || !strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			text, err := os.ReadFile(path)
+			for _, name := range declared.FindAllStringSubmatch(string(text), -1) {
+				names = append(names, name[1])
+			}
+			return err
+		}))
+		return names
+	}
+}()
