@@ -59,6 +59,11 @@ bench: build ## the table against the stock CLI
 chaos: build next ## show every claim of docs/durability.md; CLAIM=kills SEEDS=1-20 shows, or resumes, a part
 	$(WITH_PEERS) go run ./chaos -claim '$(CLAIM)' -seeds '$(SEEDS)'
 
+attack: build next ## play every attack of docs/security.md at full size
+	$(WITH_PEERS) go test -p 1 -count=1 -timeout 1h ./e2e/attack -args -full
+	$(WITH_PEERS) go test -p 1 -count=1 -timeout 30m ./e2e/hostile ./e2e/secrecy
+	$(WITH_PEERS) go test -count=1 -timeout 30m -run 'Stranger|AnotherUser|Reset' ./e2e ./e2e/recovery
+
 ROUNDS ?= 20
 rounds: build ## the walk and the kill tests, ROUNDS (20) times in a row
 	@for round in $$(seq $(ROUNDS)); do $(WITH_PEERS) go test -p 1 -parallel 4 -failfast -count=1 -timeout 1h -run 'NewUser|Kill|NeverMadeTwice|Save|FirstStart|Survives|CtrlC|Cancel|ServiceThat|Terminated' ./e2e ./e2e/recovery || exit 1; echo "round $$round of $(ROUNDS) held"; done
