@@ -5,7 +5,7 @@ export GOFLAGS := -buildvcs=false
 WITH_PEERS = peers=$$(tools/peers/build) && PATH="$$peers:$(CURDIR)/bin:$$PATH"
 PKGS = $$(go list ./... | grep -v -e /internal/devserver -e /e2e$$ -e /e2e/languages -e /e2e/interop -e /e2e/secrecy -e /e2e/recovery -e /bench$$ -e /chaos$$)
 
-.PHONY: all build next demo test fuzz unit lint workflowcheck imports cross e2e bench chaos generate clean help
+.PHONY: all build next demo test fuzz unit lint workflowcheck imports cross e2e attack bench chaos generate clean help
 
 help: ## say what can be made
 	@grep -hE '^[a-z0-9]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
