@@ -64,7 +64,7 @@ func TestWhoMayDoWhatOnAServiceOfManyOrganizations(t *testing.T) {
 
 	log := root.must(t, "audit", "--organization", "*")
 	for _, want := range []string{
-		"bootstrap", "Tokens/CreateToken", "ann (ann-laptop)", "Stacks/History", "not-found", "initech-ci", "Stacks/RemoveStack", "forbidden", "Members/GrantMember",
+		"bootstrap", "Tokens/CreateToken", "ann (ann-laptop)", "Stacks/GetStack", "not-found", "initech-ci", "Stacks/RemoveStack", "forbidden", "Members/GrantMember",
 	} {
 		if !strings.Contains(log, want) {
 			t.Errorf("the audit log lacks %q:\n%s", want, log)
