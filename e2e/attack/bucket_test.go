@@ -104,8 +104,9 @@ func (f *field) refusesToGoOn(t *testing.T, args ...string) {
 	t.Helper()
 	cmd := exec.CommandContext(patient(t), f.victim.Path, args...)
 	cmd.Dir, cmd.Env = f.victim.Dir, f.victim.Env
-	out, err := cmd.StderrPipe()
+	out, err := cmd.StdoutPipe()
 	harness.Must(t, err)
+	cmd.Stderr = cmd.Stdout
 	harness.Must(t, cmd.Start())
 	var said strings.Builder
 	for lines := bufio.NewScanner(out); lines.Scan(); {
