@@ -68,14 +68,6 @@ func newWorld(ctx context.Context, env ...string) (w *world, err error) {
 	return w, err
 }
 
-// silent logs nothing: that Temporal is away is meant to be.
-type silent struct{}
-
-func (silent) Debug(string, ...any) {}
-func (silent) Info(string, ...any)  {}
-func (silent) Warn(string, ...any)  {}
-func (silent) Error(string, ...any) {}
-
 // abandon ends the world's processes and leaves its files to whoever wants to know why.
 func (w *world) abandon() {
 	if w == nil {

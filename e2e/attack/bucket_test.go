@@ -142,7 +142,7 @@ func swapped(t *testing.T) func([]byte) []byte {
 		harness.Must(t, err)
 		zip, err := zstd.NewWriter(nil)
 		harness.Must(t, err)
-		return zip.EncodeAll(bytes.Replace(plain, []byte("precious-dev"), []byte("precious-own"), -1), nil)
+		return zip.EncodeAll(bytes.ReplaceAll(plain, []byte("precious-dev"), []byte("precious-own")), nil)
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
-	"github.com/pulumi/pulumi/sdk/v3/go/common/tokens"
+	"github.com/deployctl/deployctl/internal/token"
 	rpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
 	"gopkg.in/yaml.v3"
 )
@@ -221,5 +221,5 @@ func packageOf(typ string) string {
 	if pkg, is := strings.CutPrefix(typ, "pulumi:providers:"); is {
 		return pkg
 	}
-	return string(tokens.Type(typ).Package())
+	return string(token.Package(typ))
 }

@@ -13,5 +13,5 @@ func room(dir string) (free, files uint64, told bool) {
 	if files = s.Ffree; s.Files == 0 { // a file system that does not count them
 		files = 1
 	}
-	return s.Bavail * uint64(s.Bsize), files, true //nolint:unconvert,gosec // its type differs between systems
+	return s.Bavail * uint64(s.Bsize), files, true // Bsize has another type on other systems
 }

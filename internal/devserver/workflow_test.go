@@ -88,7 +88,7 @@ func TestAResetIsRefused(t *testing.T) {
 		Namespace: Namespace, WorkflowExecution: execution, WorkflowTaskFinishEventId: 4, RequestId: "one",
 	})
 	_, many := c.WorkflowService().StartBatchOperation(t.Context(), &workflowservice.StartBatchOperationRequest{
-		Namespace: Namespace, JobId: "many", Reason: "test", Executions: []*common.WorkflowExecution{execution},
+		Namespace: Namespace, JobId: "many", Reason: "test", VisibilityQuery: "WorkflowId='" + run.GetID() + "'",
 		Operation: &workflowservice.StartBatchOperationRequest_ResetOperation{ResetOperation: &batch.BatchOperationReset{}},
 	})
 	for what, err := range map[string]error{"a reset": alone, "a reset of many": many} {
