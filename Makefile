@@ -3,7 +3,7 @@ SHELL := /bin/bash -o pipefail
 export GOFLAGS := -buildvcs=false
 # The stock CLI, language hosts, and a provider on a fake cloud: without them there is nothing to test.
 WITH_PEERS = peers=$$(tools/peers/build) && PATH="$$peers:$(CURDIR)/bin:$$PATH"
-PKGS = $$(go list ./... | grep -v -e /internal/devserver -e /e2e$$ -e /e2e/languages -e /e2e/interop -e /e2e/secrecy -e /e2e/recovery -e /bench$$ -e /chaos$$)
+PKGS = $$(go list ./... | grep -v -e /internal/devserver -e /e2e$$ -e /e2e/attack -e /e2e/hostile -e /e2e/languages -e /e2e/interop -e /e2e/secrecy -e /e2e/recovery -e /bench$$ -e /chaos$$)
 
 .PHONY: all build next demo test fuzz unit lint workflowcheck imports cross e2e attack bench chaos generate clean help
 
