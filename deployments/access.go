@@ -228,6 +228,9 @@ type Member struct {
 	Name    string    `json:"name"`
 	Grants  []Grant   `json:"grants"` // at most one for each organization
 	Created time.Time `json:"created"`
+	// Damaged says why the member cannot be read; then nothing but the name is known, and the member may do nothing. Only a list
+	// has such members.
+	Damaged string `json:"damaged,omitempty"`
 }
 
 // AuthorityOf gives what a token may do, from its own grant and those of its member. A token that says neither is of the

@@ -34,11 +34,15 @@ func (s *Store) ListMembers(ctx context.Context) ([]deployments.Member, error) {
 	}
 	members := make([]deployments.Member, 0, len(l.Keys))
 	for _, key := range l.Keys {
-		m, _, err := s.getMember(ctx, strings.TrimPrefix(key, memberFolder))
-		if err != nil && !errors.Is(err, ErrAbsent) {
+		name := strings.TrimPrefix(key, memberFolder)
+		m, _, err := s.getMember(ctx, name)
+		switch {
+		case unreadable(err) != nil:
+			m = deployments.Member{Name: name, Damaged: err.Error() + ": remove the object " + key + ", and add the member again"}
+		case err != nil && !errors.Is(err, ErrAbsent):
 			return nil, err
 		}
-		if len(m.Grants) > 0 {
+		if len(m.Grants) > 0 || m.Damaged != "" {
 			members = append(members, m)
 		}
 	}

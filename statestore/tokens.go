@@ -163,8 +163,9 @@ func (s *Store) HasAdmin(ctx context.Context) (bool, error) {
 	for _, t := range list {
 		var member deployments.Member
 		if t.Member != "" {
-			if member, err = s.Member(ctx, t.Member); deployments.CodeOf(err) == deployments.CodeNotFound && err != nil {
-				continue
+			member, err = s.Member(ctx, t.Member)
+			if err != nil && (deployments.CodeOf(err) == deployments.CodeNotFound || unreadable(err) != nil) {
+				continue // it opens nothing
 			} else if err != nil {
 				return false, err
 			}

@@ -21,6 +21,10 @@ func damagedObjects(t *testing.T, f fixture) {
 	}
 	f.damage(t, "stacks/organization/web/dev/history/2147483645") // of update 2
 	f.damage(t, "tokens/ann")
+	for _, name := range []string{"eve", "fay"} {
+		ok(t, f.GrantMember(t.Context(), name, adminOfAll))
+	}
+	f.damage(t, "members/eve")
 	f.put(t, "tokens/stray/update", "x")
 	f.put(t, "stacks/README", "x")
 	f.put(t, "stacks/organization/web/not a stack/head.json", "x")
@@ -38,6 +42,11 @@ func damagedObjects(t *testing.T, f fixture) {
 		t.Errorf("the tokens are %+v", tokens)
 	}
 	ok(t, f.RemoveToken(t.Context(), "ann"))
+	members, err := f.ListMembers(t.Context())
+	ok(t, err)
+	if len(members) != 2 || members[0].Name != "eve" || members[0].Damaged == "" || members[1].Damaged != "" {
+		t.Errorf("the members are %+v", members)
+	}
 
 	f.damage(t, "stacks/organization/web/dev/head.json")
 	stacks, err := f.ListStacks(t.Context(), "", "")

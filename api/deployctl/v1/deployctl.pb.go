@@ -3399,6 +3399,7 @@ type Member struct {
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	Grants        []*Grant               `protobuf:"bytes,2,rep,name=grants,proto3" json:"grants,omitempty"`
 	Created       *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=created,proto3" json:"created,omitempty"`
+	Damaged       string                 `protobuf:"bytes,15,opt,name=damaged,proto3" json:"damaged,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3452,6 +3453,13 @@ func (x *Member) GetCreated() *timestamppb.Timestamp {
 		return x.Created
 	}
 	return nil
+}
+
+func (x *Member) GetDamaged() string {
+	if x != nil {
+		return x.Damaged
+	}
+	return ""
 }
 
 type GrantMemberRequest struct {
@@ -5450,11 +5458,12 @@ const file_deployctl_v1_deployctl_proto_rawDesc = "" +
 	"\x06member\x18\x04 \x01(\tR\x06member\x12)\n" +
 	"\x05grant\x18\x05 \x01(\v2\x13.deployctl.v1.GrantR\x05grant\x124\n" +
 	"\aexpires\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\aexpires\x12\x18\n" +
-	"\adamaged\x18\x0f \x01(\tR\adamaged\"\x7f\n" +
+	"\adamaged\x18\x0f \x01(\tR\adamaged\"\x99\x01\n" +
 	"\x06Member\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12+\n" +
 	"\x06grants\x18\x02 \x03(\v2\x13.deployctl.v1.GrantR\x06grants\x124\n" +
-	"\acreated\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\acreated\"S\n" +
+	"\acreated\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\acreated\x12\x18\n" +
+	"\adamaged\x18\x0f \x01(\tR\adamaged\"S\n" +
 	"\x12GrantMemberRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12)\n" +
 	"\x05grant\x18\x02 \x01(\v2\x13.deployctl.v1.GrantR\x05grant\"\x15\n" +

@@ -63,14 +63,16 @@ func ToTokens(list []*api.Token) []deployments.Token {
 // FromMembers writes a list of members.
 func FromMembers(list []deployments.Member) []*api.Member {
 	return each(list, func(m deployments.Member) *api.Member {
-		return &api.Member{Name: m.Name, Grants: each(m.Grants, FromGrant), Created: fromTime(m.Created)}
+		return &api.Member{Name: m.Name, Grants: each(m.Grants, FromGrant), Created: fromTime(m.Created), Damaged: m.Damaged}
 	})
 }
 
 // ToMembers reads a list of members.
 func ToMembers(list []*api.Member) []deployments.Member {
 	return each(list, func(m *api.Member) deployments.Member {
-		return deployments.Member{Name: m.GetName(), Grants: each(m.GetGrants(), ToGrant), Created: toTime(m.GetCreated())}
+		return deployments.Member{
+			Name: m.GetName(), Grants: each(m.GetGrants(), ToGrant), Created: toTime(m.GetCreated()), Damaged: m.GetDamaged(),
+		}
 	})
 }
 

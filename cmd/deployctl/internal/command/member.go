@@ -58,6 +58,10 @@ func runMemberLs(ctx context.Context, s *session) error {
 	}
 	rows := [][]string{{"NAME", "MAY", "SINCE"}}
 	for _, m := range list {
+		if m.Damaged != "" {
+			s.note("error: the member " + m.Name + " cannot be read: " + m.Damaged)
+			continue
+		}
 		var grants []string
 		for _, g := range m.Grants {
 			grants = append(grants, grantText(g))
