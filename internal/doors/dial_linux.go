@@ -83,7 +83,7 @@ func closeAll(fds []int) {
 
 // duplicate is a descriptor of this process for a socket of the household; fs.ErrNotExist if it is none of the household's.
 func duplicate(h Household, s socket) (int, error) {
-	var result error = fs.ErrNotExist
+	result := fs.ErrNotExist
 	for _, pid := range members(h.Processes()) {
 		fd, err := descriptor(pid, s)
 		if err == nil {
