@@ -42,7 +42,7 @@ func TestAServiceThatWasStoppedIsNotStartedByWhoeverWaitsForIt(t *testing.T) {
 	up := s.start(t, "up", "--yes", "--skip-preview")
 	up.says(t, "named-2: attempt 2")
 	s.must(t, "dev", "stop")
-	if up.says(t, "unreachable"); s.status(t).State != "stopped" {
+	if up.says(t, "cannot be reached since"); s.status(t).State != "stopped" {
 		t.Errorf("the service is %s", s.status(t).State)
 	}
 	must(t, s.cloud.Lift(t.Context(), "busy"))

@@ -131,9 +131,6 @@ func (h *record) result() (*deployments.RunOutput, error) {
 	if a := last.GetWorkflowExecutionCompletedEventAttributes(); a != nil {
 		return &out, h.data.FromPayloads(a.GetResult(), &out)
 	}
-	if a := last.GetWorkflowExecutionCanceledEventAttributes(); a.GetDetails() != nil {
-		return &out, h.data.FromPayloads(a.GetDetails(), &out)
-	}
 	if a := last.GetWorkflowExecutionFailedEventAttributes(); a != nil {
 		if out, ok := workflows.OutputOf(h.errorOf(a.GetFailure())); ok {
 			return &out, nil

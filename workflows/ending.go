@@ -9,29 +9,23 @@ import (
 	"github.com/deployctl/deployctl/engine"
 )
 
-// ending is how a workflow ends with its result: well, or as failed or cancelled, with the result as a detail of the
-// error. So Temporal and its Web UI count it as what it is.
+// ending is how a workflow ends with its result: well, or as failed, with the result as a detail of the error. So Temporal and
+// its Web UI count it as what it is. A cancelled one returns its result: the SDK encodes the details of a CanceledError
+// without the context of the workflow, so that their seal would bind them to none.
 func ending[T any](status engine.Status, text string, result T) error {
-	switch status {
-	case engine.StatusFailed:
-		return temporal.NewApplicationErrorWithOptions(clip(text, messageBytes), deployments.ErrorEnded, temporal.ApplicationErrorOptions{
-			NonRetryable: true, Details: []any{result},
-		})
-	case engine.StatusCancelled:
-		return temporal.NewCanceledError(result)
+	if status != engine.StatusFailed {
+		return nil
 	}
-	return nil
+	return temporal.NewApplicationErrorWithOptions(clip(text, messageBytes), deployments.ErrorEnded, temporal.ApplicationErrorOptions{
+		NonRetryable: true, Details: []any{result},
+	})
 }
 
 // resultOf gives what a workflow or an activity came to that ended with an error: a detail of it.
 func resultOf[T any](err error, kind string) (result T, ok bool) {
 	var failure *temporal.ApplicationError
-	var cancelled *temporal.CanceledError
-	switch {
-	case errors.As(err, &failure):
+	if errors.As(err, &failure) {
 		ok = failure.Type() == kind && failure.HasDetails() && failure.Details(&result) == nil
-	case errors.As(err, &cancelled):
-		ok = cancelled.HasDetails() && cancelled.Details(&result) == nil
 	}
 	return result, ok
 }

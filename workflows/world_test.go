@@ -298,7 +298,7 @@ func perform(t *testing.T, w *world, p *program, in deployments.RunInput, at fun
 		if err == nil {
 			err = env.GetWorkflowResult(&out)
 		}
-		if err != nil && !unsuccessful || unsuccessful == (out.Result.Status == engine.StatusSucceeded) {
+		if err != nil && !unsuccessful || unsuccessful != (out.Result.Status == engine.StatusFailed) {
 			t.Fatalf("a run that came to %q ended with %v", out.Result.Status, err)
 		}
 		if out.Rest != nil {
