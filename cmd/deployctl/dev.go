@@ -13,6 +13,7 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/devserver"
 	"github.com/deployctl/deployctl/internal/grpcapi"
+	"github.com/deployctl/deployctl/internal/sandbox"
 	"github.com/deployctl/deployctl/internal/settings"
 	"github.com/urfave/cli/v2"
 )
@@ -128,7 +129,9 @@ func serveEmbedded(ctx context.Context, d *devCall, server *devserver.Server, co
 	if err != nil {
 		return err
 	}
-	if in.sandbox, err = openSandbox(d.settings, append(secretFiles(d.settings), server.Status.Home), server.Log); err != nil {
+	if in.sandbox, err = openSandbox(d.settings, sandbox.Options{
+		Hide: append(secretFiles(d.settings), server.Status.Home), KeepTemp: true,
+	}, server.Log); err != nil {
 		return err
 	}
 	if in.retention, err = retentionOf(d.settings); err != nil {

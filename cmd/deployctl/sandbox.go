@@ -12,9 +12,9 @@ import (
 	"github.com/deployctl/deployctl/internal/settings"
 )
 
-// openSandbox makes the sandbox that the settings ask for, in which the files to hide are not seen. What falls short of it is
+// openSandbox makes the sandbox that the settings ask for: o has what the settings do not say. What falls short of it is
 // logged, once.
-func openSandbox(s settings.Settings, hide []string, log *slog.Logger) (*sandbox.Policy, error) {
+func openSandbox(s settings.Settings, o sandbox.Options, log *slog.Logger) (*sandbox.Policy, error) {
 	limits, err := limitsOf(s)
 	if err != nil {
 		return nil, err
@@ -23,10 +23,9 @@ func openSandbox(s settings.Settings, hide []string, log *slog.Logger) (*sandbox
 	if err != nil {
 		return nil, err
 	}
-	policy, warning, err := sandbox.New(sandbox.Options{
-		Mode: sandbox.Mode(s.Get(settings.SandboxMode)), RunAs: s.Get(settings.SandboxRunAs),
-		Record: filepath.Join(filepath.Dir(state), "deployctl-worker", "users.json"), Hide: hide, Limits: limits,
-	})
+	o.Mode, o.RunAs, o.Limits = sandbox.Mode(s.Get(settings.SandboxMode)), s.Get(settings.SandboxRunAs), limits
+	o.Record = filepath.Join(filepath.Dir(state), "deployctl-worker", "users.json")
+	policy, warning, err := sandbox.New(o)
 	if err != nil {
 		return nil, deployments.Errorf(deployments.CodeInvalid, "%w", err)
 	}

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 
 	"github.com/deployctl/deployctl/cmd/deployctl/internal/command"
+	"github.com/deployctl/deployctl/internal/sandbox"
 	"github.com/deployctl/deployctl/internal/settings"
 	"github.com/urfave/cli/v2"
 )
@@ -35,7 +36,7 @@ func work(ctx context.Context, s *command.Surroundings, loaded settings.Settings
 		return err
 	}
 	defer in.metrics.close()
-	if in.sandbox, err = openSandbox(loaded, append(secretFiles(loaded), cloudFiles()...), in.log); err != nil {
+	if in.sandbox, err = openSandbox(loaded, sandbox.Options{Hide: append(secretFiles(loaded), cloudFiles()...)}, in.log); err != nil {
 		return err
 	}
 	health, err := openHealth(loaded)

@@ -38,20 +38,24 @@ type Options struct {
 	// Hide are files and directories that no process of a Box sees in mode Namespace. Those that do not exist are ignored.
 	Hide   []string
 	Limits Limits
+	// KeepTemp leaves TMPDIR as it is, for a service of one tenant, whose states may name files below it. Processes under another
+	// user id have a directory of their own all the same.
+	KeepTemp bool
 }
 
 // Policy is how a worker keeps what it runs apart. The zero value, and nil, start processes as they are.
 type Policy struct {
-	mode   Mode
-	hide   []string
-	limits Limits
-	ids    *identities
+	mode     Mode
+	hide     []string
+	limits   Limits
+	ids      *identities
+	keepTemp bool
 }
 
 // New finds out what the system allows. A nil error with a warning means that processes are not kept apart as well as they
 // could be; an error, that what was asked for by name is not possible.
 func New(o Options) (p *Policy, warning string, err error) {
-	p = &Policy{mode: o.Mode, limits: o.Limits}
+	p = &Policy{mode: o.Mode, limits: o.Limits, keepTemp: o.KeepTemp}
 	for _, path := range o.Hide {
 		if path, err := filepath.Abs(path); err == nil {
 			p.hide = append(p.hide, path)
