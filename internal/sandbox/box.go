@@ -101,7 +101,7 @@ func (b *Box) Home() string { return filepath.Join(b.room, homes) }
 
 // Environment is what the environment of the box's processes ends with, as KEY=value.
 func (b *Box) Environment() []string {
-	if b == nil || b.temp == "" || b.id == nil && b.policy.keepTemp {
+	if b == nil || b.temp == "" || b.id == nil && b.policy.keepsTemp() {
 		return nil
 	}
 	env := []string{"TMPDIR=" + b.temp}

@@ -88,6 +88,9 @@ func New(o Options) (p *Policy, warning string, err error) {
 	return p, "", nil
 }
 
+// keepsTemp reports whether processes under this process's user id keep their TMPDIR.
+func (p *Policy) keepsTemp() bool { return p != nil && p.keepTemp }
+
 // Mode is how processes are kept apart: RunAs, Namespace or Off.
 func (p *Policy) Mode() Mode {
 	if p == nil || p.mode == "" {
