@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"math/rand/v2"
 	"os"
@@ -94,12 +95,19 @@ func write(t *testing.T, path, text string) string {
 // secretHolder is a process of this user that was started with a secret, as a service that is not secluded.
 func secretHolder(t *testing.T) int {
 	t.Helper()
-	cmd := exec.Command("/bin/sleep", "3600")
+	cmd := exec.Command("/bin/cat")
 	cmd.Env = []string{"THE_KEY=needle"}
-	if err := cmd.Start(); err != nil {
+	in, errIn := cmd.StdinPipe()
+	out, errOut := cmd.StdoutPipe()
+	if err := errors.Join(errIn, errOut, cmd.Start()); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = errors.Join(cmd.Process.Kill(), cmd.Wait()) })
+	// The kernel shows the environment a moment after Start has returned: once the process answers, it is there.
+	_, errIn = in.Write([]byte("x"))
+	if _, err := io.ReadFull(out, make([]byte, 1)); err != nil || errIn != nil {
+		t.Fatal(errIn, err)
+	}
 	return cmd.Process.Pid
 }
 
