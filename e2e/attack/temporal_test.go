@@ -45,7 +45,7 @@ func (f *field) temporal(t *testing.T) client.Client {
 
 const namespace = "deployctl"
 
-// history is that of a workflow's newest run, or of its first when first is set.
+// history is that of a workflow's newest run.
 func history(t *testing.T, c client.Client, id string) (events []*historypb.HistoryEvent) {
 	t.Helper()
 	for all := c.GetWorkflowHistory(patient(t), id, "", false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT); all.HasNext(); {
@@ -103,12 +103,14 @@ func splicedRequest(t *testing.T, f *field) {
 		stack := &commonpb.WorkflowExecution{WorkflowId: "stack/organization/precious/dev"}
 		// The stack's workflow may have ended for lack of work: then the request comes with the start of a new one.
 		f.victim.Update(t, "refresh")
-		_, err := c.WorkflowService().UpdateWorkflowExecution(patient(t), &workflowservice.UpdateWorkflowExecutionRequest{
+		answer, err := c.WorkflowService().UpdateWorkflowExecution(patient(t), &workflowservice.UpdateWorkflowExecutionRequest{
 			Namespace: namespace, WorkflowExecution: stack,
 			WaitPolicy: &updatepb.WaitPolicy{LifecycleStage: enumspb.UPDATE_WORKFLOW_EXECUTION_LIFECYCLE_STAGE_COMPLETED},
 			Request:    &updatepb.Request{Meta: &updatepb.Meta{UpdateId: fmt.Sprintf("splice-%d", copied), Identity: "intruder"}, Input: in},
 		})
-		t.Logf("the update %s answers %v", in.GetName(), err)
+		if err == nil && answer.GetOutcome().GetFailure() == nil {
+			t.Errorf("the stack took %s, which was sealed for another stack: %v", in.GetName(), answer)
+		}
 	}
 	if copied == 0 {
 		t.Fatal("the history has no request to copy")
