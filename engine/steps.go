@@ -336,16 +336,6 @@ func (e *entry) stables() []string {
 	return e.Plan.Diff.StableKeys
 }
 
-// emitReplace shows the logical step that a create (or a read) and a delete are the halves of.
-func (r *Run) emitReplace(e *entry, op int) {
-	kind := e.Kind
-	e.Kind = StepReplace
-	r.emitStep(EmitPre, op, e)
-	r.emitStep(EmitOutputs, op, e)
-	r.count(StepReplace, e.URN)
-	e.Kind = kind
-}
-
 // partial records a resource that exists but did not initialise: the update fails and the next one repairs it.
 func (r *Run) partial(e *entry, op *operation, ev StepFinished) {
 	for _, reason := range ev.InitErrors {
@@ -354,62 +344,6 @@ func (r *Run) partial(e *entry, op *operation, ev StepFinished) {
 	r.emitFailed(op, "the resource exists, but its initialisation failed")
 	r.count(e.Kind, e.URN)
 	r.failEntry(e, fmt.Sprintf("%s exists, but its initialisation failed", e.URN))
-}
-
-func (r *Run) emitFailed(op *operation, message string) {
-	r.emit(Emit{
-		Kind: EmitFailed, Op: op.Op, Step: op.Step.Kind, URN: op.URN, Type: op.Step.Type, Old: op.Step.Old, New: op.Step.New,
-		Message: message,
-	})
-}
-
-// emitStep shows a step of an entry. Old is what the entry started from, as it was.
-func (r *Run) emitStep(kind EmitKind, op int, e *entry) {
-	next := e.New
-	em := Emit{Kind: kind, Op: op, Step: e.Kind, URN: e.URN, Type: e.New.Type, New: &next}
-	if slot := r.snap.slot(e.Old); slot != nil {
-		old := slot.State
-		em.Old = &old
-	}
-	if e.Plan != nil {
-		em.Diff = &e.Plan.Diff
-		if e.Forced != nil {
-			forced := *em.Diff
-			forced.ReplaceKeys = e.Forced
-			em.Diff = &forced
-		}
-	}
-	r.emit(em)
-}
-
-// emitCut shows that a step which had begun was cancelled, and why its row ends so.
-func (r *Run) emitCut(op *operation, message string) {
-	r.diagnose("warning", op.URN, "%s", message)
-	r.emitFailed(op, message)
-}
-
-// count adds a step that took effect to the summary, which is about what a person declared: a provider that nobody did is left out.
-func (r *Run) count(kind StepKind, u urn.URN) {
-	if isDefaultProvider(u) {
-		return
-	}
-	if kind == StepCreateReplacement {
-		kind = StepReplace
-	}
-	r.Changes[string(kind)]++
-}
-
-// countRead counts an entry's step. A read counts when it brings something new.
-func (r *Run) countRead(e *entry) {
-	if slot := r.snap.slot(e.Old); e.Kind == StepRead && slot != nil && slot.State.ID == e.New.ID && slot.State.Outputs.Same(e.New.Outputs) {
-		return
-	}
-	r.count(e.Kind, e.URN)
-}
-
-// isDefaultProvider reports whether a URN is of a provider that nobody declared.
-func isDefaultProvider(u urn.URN) bool {
-	return IsProvider(u.Type()) && (u.Name() == "default" || strings.HasPrefix(u.Name(), "default_"))
 }
 
 // stepOf gives the issued operation of a URN, a create that waits for a person included; nil when there is none.

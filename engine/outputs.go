@@ -1,0 +1,56 @@
+package engine
+
+import "fmt"
+
+// registerOutputs attaches outputs to a component.
+func (r *Run) registerOutputs(ev OutputsRegistered) {
+	if ev.Epoch != r.Epoch || r.bySeq[ev.Seq] {
+		return
+	}
+	r.bySeq[ev.Seq] = true
+	r.Seen = append(r.Seen, ev.Seq)
+	reply := Reply{Epoch: ev.Epoch, Seq: ev.Seq, URN: ev.URN, Result: ResultSuccess}
+	e := r.byURN[ev.URN]
+	switch {
+	case e == nil || e.Stage != stageDone:
+		reply.Result, reply.Error = ResultFail, fmt.Sprintf("outputs of %s, which the program has not registered", ev.URN)
+	case e.New.Type == rootType:
+		r.Exports = &ev // taken over at the program's end
+	case e.Result == ResultSuccess && !r.Skipped[ev.URN]:
+		r.setOutputs(e, ev.Outputs)
+	}
+	r.out = append(r.out, reply)
+}
+
+// exportOutputs gives the stack the outputs that its program registered. After an error they may be less than all, so that
+// those it had stay.
+func (r *Run) exportOutputs() {
+	if r.Exports == nil {
+		return
+	}
+	e, had := r.byURN[r.Exports.URN], r.snap.Live(r.Exports.URN)
+	if e.Result == ResultSuccess && (!r.Stopped && r.FirstError == "" || had.Outputs.Empty()) {
+		r.setOutputs(e, r.Exports.Outputs)
+	}
+	r.Exports = nil
+}
+
+func (r *Run) setOutputs(e *entry, outputs Bag) {
+	state := r.snap.Live(e.URN)
+	if state == nil {
+		return
+	}
+	shown := Emit{Kind: EmitOutputs, Step: e.Kind, URN: e.URN, Type: e.New.Type}
+	if slot := r.snap.slot(e.Old); slot != nil {
+		old := slot.State // a copy: with the outputs before
+		shown.Old = &old
+	}
+	if !state.Outputs.Same(outputs) {
+		next := *state
+		next.Outputs = outputs
+		r.change(Delta{Kind: DeltaSet, State: &next})
+		e.New = next
+	}
+	shown.New = r.snap.Live(e.URN)
+	r.emit(shown)
+}
