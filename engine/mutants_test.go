@@ -79,7 +79,7 @@ var mutants = []mutant{
 		`if !op.Lost || op.Step.Kind`, `if true || op.Step.Kind`,
 	},
 	{
-		"outputs of a program that failed take the place of the stack's", "registration.go",
+		"outputs of a program that failed take the place of the stack's", "outputs.go",
 		`!r.Stopped && r.FirstError == "" || had.Outputs.Empty()`, `had != nil`,
 	},
 	{
