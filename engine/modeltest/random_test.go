@@ -13,16 +13,19 @@ import (
 	"github.com/deployctl/deployctl/engine"
 )
 
-var first = flag.Int("seed", 0, "the first of the random histories to play")
+var (
+	first = flag.Int("seed", 0, "the first of the random histories to play")
+	runs  = flag.Int("runs", 3000, "how many random histories to play")
+)
 
 // TestRandomRunsEndAsTheModelSays plays random updates, one after the other on one stack: some fail, all of them crash,
 // lose answers and are put away at random moments, and the last one is left to succeed.
 func TestRandomRunsEndAsTheModelSays(t *testing.T) {
-	runs := 10000
+	last := *first + *runs
 	if testing.Short() {
-		runs = 1500
+		last = *first + 1500
 	}
-	for seed := *first; seed < *first+runs; seed++ {
+	for seed := *first; seed < last; seed++ {
 		if err := history(rand.New(rand.NewPCG(uint64(seed), 7))); err != nil { //nolint:gosec // repeatable on purpose
 			t.Fatalf("seed %d: %v", seed, err)
 		}
