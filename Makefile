@@ -45,7 +45,7 @@ cross-build: ## build it for macOS and Windows (10 minutes without a cache)
 	GOOS=windows GOARCH=amd64 go build -o /dev/null ./cmd/deployctl
 
 unit:
-	$(WITH_PEERS) go test $(PKGS)
+	$(WITH_PEERS) go test -parallel 4 $(PKGS)
 	go -C tools/fakeprovider test ./...
 	go -C tools/crosscheck test ./...
 
