@@ -53,13 +53,7 @@ func closePort(h Household, port uint16) (bool, error) {
 // listeners are duplicates of the sockets with which processes of the household listen on a port. There are none if this process
 // may not have them.
 func listeners(h Household, port uint16) (fds []int, err error) {
-	seen := map[string]bool{}
-	for {
-		s, more := find(func(s socket) bool { return s.listens && s.local.Port() == port && !seen[s.inode] })
-		if !more {
-			break
-		}
-		seen[s.inode] = true
+	for _, s := range sockets(listening, func(s socket) bool { return s.local.Port() == port }) {
 		fd, err := duplicate(h, s)
 		switch {
 		case err == nil:
@@ -84,7 +78,7 @@ func closeAll(fds []int) {
 // duplicate is a descriptor of this process for a socket of the household; fs.ErrNotExist if it is none of the household's.
 func duplicate(h Household, s socket) (int, error) {
 	result := fs.ErrNotExist
-	for _, pid := range members(h.Processes()) {
+	for pid := range members(h.Processes()) {
 		fd, err := descriptor(pid, s)
 		if err == nil {
 			if fd, err = get(pid, fd); err == nil {
@@ -110,11 +104,10 @@ func get(pid, fd int) (int, error) {
 // strangers is an error if somebody other than the household is connected to a port.
 func strangers(h Household, port uint16, own netip.AddrPort) error {
 	here := netip.AddrPortFrom(own.Addr(), port)
-	s, found := find(func(s socket) bool {
-		return s.remote == here && s.local != own && !belongs(h, net.TCPAddrFromAddrPort(s.local), net.TCPAddrFromAddrPort(here))
-	})
-	if !found {
-		return nil
+	for _, s := range sockets(others, func(s socket) bool { return s.remote == here && s.local != own }) {
+		if !owned(h, s) {
+			return &StrangerError{Port: int(port), UID: s.uid}
+		}
 	}
-	return &StrangerError{Port: int(port), UID: s.uid}
+	return nil
 }
