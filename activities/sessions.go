@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/pluginhost"
 	"github.com/deployctl/deployctl/internal/pluginhost/process"
 	"github.com/deployctl/deployctl/internal/recovery"
@@ -114,14 +115,22 @@ func (a *Activities) fill(ctx context.Context, s *session) error {
 	s.phases.tell = s.log.phase
 	s.host, err = pluginhost.New(pluginhost.Options{
 		RootDir: s.dir, Project: s.project, Config: s.config.plain(), Log: s.hear, Phase: s.phases.begin,
-		Env:     append(append(environment(s.request.Environment, a.Env), provider.StackVariable+"="+s.stackID), s.box.Environment()...),
-		Box:     s.box,
+		Env: append(append(environment(s.request.Environment, a.Env), provider.StackVariable+"="+s.stackID), s.box.Environment()...),
+		Box: s.box, Spares: processesOf(s.request.Kind),
 		Builtin: a.builtin(s),
 	})
 	if err != nil {
 		return deployments.Errorf(deployments.CodeInvalid, "%w", err)
 	}
 	return nil
+}
+
+// processesOf is how many processes an update surely starts: a provider, and if it has a program, what runs that.
+func processesOf(kind engine.Kind) int {
+	if kind == engine.KindUp {
+		return 2
+	}
+	return 1
 }
 
 // builtin are the packages that are served in this process: the worker's own, and the engine's.

@@ -30,6 +30,7 @@ type Options struct {
 	Env            []string          // the whole environment of programs and tools, as KEY=value
 	Stdout, Stderr func(line string) // receive what programs write
 	Box            *sandbox.Box      // what programs and tools are started in; nil for none
+	Spares         *process.Spares   // processes of the box that are used first; nil for none
 	InstallScripts bool              // packages may run scripts while they are installed
 }
 
@@ -54,7 +55,7 @@ type output struct{ stdout, stderr func(line string) }
 
 // New makes the host of a runtime, if there is one: "nodejs" or "go".
 func New(runtime string, opts Options) (pulumirpc.LanguageRuntimeServer, bool) {
-	t := tools{env: opts.Env, box: opts.Box}
+	t := tools{env: opts.Env, box: opts.Box, spares: opts.Spares}
 	switch runtime {
 	case "nodejs":
 		return &server{opts: opts, tools: t, lang: node{tools: t, engine: opts.Engine, scripts: opts.InstallScripts}}, true

@@ -15,15 +15,16 @@ import (
 
 // tools runs commands with an environment that need not be ours, in a sandbox if there is one.
 type tools struct {
-	env []string
-	box *sandbox.Box
+	env    []string
+	box    *sandbox.Box
+	spares *process.Spares
 }
 
 // run runs a command to its end, which comes at once, for its whole process group, when the context ends. The command's
 // Env is added to that of the tools.
 func (t tools) run(ctx context.Context, c process.Command) (process.Exit, error) {
 	c.Env = append(append([]string(nil), t.env...), c.Env...)
-	c.Box = t.box
+	c.Box, c.Spares = t.box, t.spares
 	p, err := process.Start(c)
 	if err != nil {
 		return process.Exit{}, err

@@ -51,6 +51,7 @@ type launchSpec struct {
 	dir    string
 	env    []string
 	box    *sandbox.Box
+	spares *process.Spares
 	output func(diag.Severity, string) // Info for stdout, Infoerr for stderr
 }
 
@@ -63,7 +64,7 @@ func launch(ctx context.Context, spec launchSpec) (*endpoint, error) {
 	first := make(chan string, 1)
 	listening := sync.Once{}
 	proc, err := process.Start(process.Command{
-		Path: spec.path, Args: spec.args, Dir: spec.dir, Env: spec.env, Box: spec.box,
+		Path: spec.path, Args: spec.args, Dir: spec.dir, Env: spec.env, Box: spec.box, Spares: spec.spares,
 		Stdout: func(line string) {
 			said := false
 			listening.Do(func() { first <- line; said = true })

@@ -51,6 +51,8 @@ type Options struct {
 	Phase func(text string) (end func())
 	// Box is what every process of the update is started in; nil: they are started as they are.
 	Box *sandbox.Box
+	// Spares is the number of processes that will surely be needed. They are started at once; see process.Spares.
+	Spares int
 	// Builtin are the packages that this process serves itself; each call makes one provider, with what its process would have.
 	Builtin map[string]func(process.Surroundings) pulumirpc.ResourceProviderServer
 }
@@ -64,6 +66,7 @@ type Host struct {
 	engine  *engineServer
 	server  *grpc.Server
 	address string
+	spares  *process.Spares
 
 	ctx    context.Context // of every call to a plugin; ends with the Host
 	cancel context.CancelFunc
@@ -109,6 +112,7 @@ func New(opts Options) (*Host, error) {
 		h.cancel()
 		return nil, fmt.Errorf("serving plugins: %w", err)
 	}
+	h.spares = process.NewSpares(opts.Box, opts.Spares)
 	return h, nil
 }
 
@@ -183,6 +187,7 @@ func (h *Host) Close(ctx context.Context) {
 		})
 	}
 	h.cancel() // also ends providers that are still starting
+	stopping.Go(h.spares.Close)
 	stopping.Wait()
 	h.server.Stop()
 }

@@ -63,7 +63,7 @@ func (h *Host) languageEndpoint(ctx context.Context, runtime string) (*endpoint,
 	path, err := h.finder.find(apitype.LanguagePlugin, runtime, "")
 	if isMissing(err) {
 		builtin, ok := languagehost.New(runtime, languagehost.Options{
-			Engine: h.address, Env: h.env, Box: h.opts.Box, InstallScripts: h.InstallScripts(),
+			Engine: h.address, Env: h.env, Box: h.opts.Box, Spares: h.spares, InstallScripts: h.InstallScripts(),
 			Stdout: func(line string) { output(diag.Info, line) },
 			Stderr: func(line string) { output(diag.Infoerr, line) },
 		})
@@ -77,7 +77,8 @@ func (h *Host) languageEndpoint(ctx context.Context, runtime string) (*endpoint,
 	}
 	return launch(ctx, launchSpec{
 		name: "language host " + runtime, path: path, args: []string{h.address},
-		dir: h.program.dir, env: h.env.with(languagehost.InstallEnv(h.InstallScripts())...), box: h.opts.Box, output: output,
+		dir: h.program.dir, env: h.env.with(languagehost.InstallEnv(h.InstallScripts())...), box: h.opts.Box, spares: h.spares,
+		output: output,
 	})
 }
 

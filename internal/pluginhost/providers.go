@@ -153,7 +153,7 @@ func (h *Host) providerEndpoint(pkg Package) (*endpoint, string, error) {
 		e, err := embed("provider "+pkg.Name, func(s *grpc.Server) { pulumirpc.RegisterResourceProviderServer(s, p) })
 		return e, h.program.dir, err
 	}
-	spec := launchSpec{name: "provider " + pkg.Name, dir: h.program.dir, env: h.providerEnv(pkg), box: h.opts.Box}
+	spec := launchSpec{name: "provider " + pkg.Name, dir: h.program.dir, env: h.providerEnv(pkg), box: h.opts.Box, spares: h.spares}
 	path, err := h.finder.find(apitype.ResourcePlugin, pkg.Name, pkg.Version)
 	spec.path, spec.args = path, []string{h.address}
 	dynamic := pkg.Name == nodeDynamicProvider || pkg.Name == pythonDynamicProvider

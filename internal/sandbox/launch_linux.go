@@ -17,12 +17,14 @@ import (
 // launcher is the name under which this binary is the launcher.
 const launcher = "deployctl-launcher"
 
-// orders are what the launcher is told, over a socket: neither its arguments nor its environment are the command's.
+// outer is the argument of a launcher that starts another one in namespaces of its own, and ends. The worker does not do that
+// itself: a process that is to have a user namespace is forked with a copy of the memory of who starts it, and the launcher's is
+// small.
+const outer = "outer"
+
+// orders are what the launcher is told over a socket, before it is told the command: neither its arguments nor its environment
+// are the command's.
 type orders struct {
-	Path   string // empty: nothing is started, it is a probe
-	Args   []string
-	Env    []string
-	Dir    string
 	Limits Limits
 	// Confine: the launcher is in namespaces of its own. It hides Hide there, but for Show.
 	Confine bool
@@ -30,68 +32,110 @@ type orders struct {
 	Show    []string
 	// UID and GID are those that the command is to have in the user namespace: the ones that it has outside.
 	UID, GID int
+	// Parent is the process with whose end the launcher, and the command, is to end by DeathSignal; 0: none.
+	Parent      int
+	DeathSignal syscall.Signal
 }
 
-// Launch is a command that is about to be started; see Prepare.
+// begun is what an outer launcher answers: the process that it has started, which is a child of the worker's, too.
+type begun struct {
+	PID int
+	failure
+}
+
+// command is what the launcher becomes.
+type command struct {
+	Path string // empty: nothing is started, it is a probe
+	Args []string
+	Env  []string
+	Dir  string
+}
+
+// Launch is a process of a box that is to become a command; see Prepare and Spare.
 type Launch struct {
-	box    *Box
-	orders orders
-	wire   *os.File // our end of the socket
-	theirs *os.File
+	box     *Box
+	command *command // nil: not known yet
+	wire    *os.File // our end of the socket; nil: the process is the command itself
+	theirs  *os.File
+	answers *json.Decoder // what is said at the other end
+	staged  bool          // an outer launcher is what is started
 }
 
 // Prepare makes a command that was not started yet one of the box. Start it with what Prepare has made of it, at once, and
 // call Started with the result.
 func (b *Box) Prepare(cmd *exec.Cmd) (*Launch, error) {
-	l := &Launch{box: b}
-	if b == nil || b.policy.Mode() == Off || cmd.Err != nil {
-		return l, nil
+	if !b.Apart() || cmd.Err != nil {
+		return &Launch{box: b}, nil
 	}
-	l.orders = orders{
-		Path: cmd.Path, Args: cmd.Args, Env: append(cmd.Environ(), b.Environment()...), Dir: cmd.Dir,
-		Limits: b.policy.limits, Hide: append(slices.Clone(b.policy.hide), b.rooms),
+	c := b.command(cmd)
+	l, err := b.Spare(cmd)
+	if err == nil {
+		l.command = &c
 	}
-	for _, part := range parts {
-		l.orders.Show = append(l.orders.Show, filepath.Join(b.room, part))
-	}
-	return l, l.make(cmd, b.policy.mode, b.id)
+	return l, err
 }
 
-// make turns the command into the launcher.
-func (l *Launch) make(cmd *exec.Cmd, mode Mode, id *identity) error {
+// Apart tells whether processes of the box start as the launcher, so that there can be Spare ones.
+func (b *Box) Apart() bool { return b != nil && b.policy.Mode() != Off }
+
+// Spare makes a process of the box of which nobody knows yet what command it will be: what takes a while is done before it is
+// needed. Start it, at once, and call Started with the result, and then Become, or Discard.
+func (b *Box) Spare(cmd *exec.Cmd) (*Launch, error) {
+	o := orders{Limits: b.policy.limits, Hide: append(slices.Clone(b.policy.hide), b.rooms)}
+	for _, part := range parts {
+		o.Show = append(o.Show, filepath.Join(b.room, part))
+	}
+	l := &Launch{box: b}
+	return l, l.make(cmd, o, b.policy.mode, b.id)
+}
+
+// command is what a command of the box executes.
+func (b *Box) command(cmd *exec.Cmd) command {
+	return command{Path: cmd.Path, Args: cmd.Args, Env: append(cmd.Environ(), b.Environment()...), Dir: cmd.Dir}
+}
+
+// make turns a command into the launcher, with its orders.
+func (l *Launch) make(cmd *exec.Cmd, o orders, mode Mode, id *identity) error {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
 	}
-	attributes := cmd.SysProcAttr
+	cmd.Path, cmd.Args, cmd.Env, cmd.Dir = "/proc/self/exe", []string{launcher}, []string{"GOMAXPROCS=1"}, "/"
 	if mode == RunAs {
-		attributes.Credential = &syscall.Credential{Uid: uint32(id.uid), Gid: uint32(id.gid)} //nolint:gosec // ids fit
+		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uint32(id.uid), Gid: uint32(id.gid)} //nolint:gosec // ids fit
 	} else {
-		l.orders.Confine, l.orders.UID, l.orders.GID = true, os.Geteuid(), os.Getegid()
-		attributes.Cloneflags |= unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWIPC
-		attributes.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_SETPCAP} // in its own namespaces, until the command starts
+		o.Confine, o.UID, o.GID = true, os.Geteuid(), os.Getegid()
+		if o.DeathSignal = cmd.SysProcAttr.Pdeathsig; o.DeathSignal != 0 {
+			o.Parent = os.Getpid()
+		}
+		l.staged, cmd.Args = true, append(cmd.Args, outer)
 	}
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return err
 	}
 	l.wire, l.theirs = os.NewFile(uintptr(pair[0]), "launcher"), os.NewFile(uintptr(pair[1]), "launcher") //nolint:gosec // descriptors
-	cmd.Path, cmd.Args, cmd.Env, cmd.Dir = "/proc/self/exe", []string{launcher}, []string{"GOMAXPROCS=1"}, "/"
-	cmd.ExtraFiles = []*os.File{l.theirs} // its descriptor 3
-	return nil
+	l.answers = json.NewDecoder(io.LimitReader(l.wire, 4096))
+	cmd.ExtraFiles = []*os.File{l.theirs}    // its descriptor 3
+	return json.NewEncoder(l.wire).Encode(o) // the socket holds them until they are read
 }
 
-// Started is called after the command's Start with its result. It returns once the command runs, or the reason why it does
-// not: then the process was killed and waited for.
+// Started is called after the command's Start with its result. It returns once the command runs, or the spare process; or the
+// reason why it does not: then the process was killed and waited for. The command's Process may be another afterwards.
 func (l *Launch) Started(cmd *exec.Cmd, err error) error {
 	if l.wire != nil {
-		defer func() { _ = errors.Join(l.wire.Close(), l.theirs.Close()) }() // the second time does nothing
+		_ = l.theirs.Close() // the launcher's own is what holds the socket open now
 	}
 	if err != nil {
-		return err
+		return errors.Join(err, l.Discard())
 	}
-	if l.wire != nil {
-		_ = l.theirs.Close() // the launcher's own is what holds the socket open now
-		if err := l.instruct(); err != nil {
+	if l.staged {
+		if err := l.enter(cmd); err != nil {
+			_ = cmd.Wait() // what it has open
+			return errors.Join(err, l.Discard())
+		}
+	}
+	if l.command != nil {
+		if err := l.become(*l.command); err != nil {
 			_ = cmd.Process.Kill()
 			_ = cmd.Wait() // says that it was killed, or that it gave up
 			return err
@@ -103,25 +147,61 @@ func (l *Launch) Started(cmd *exec.Cmd, err error) error {
 	return nil
 }
 
-// instruct sends the orders. The answer ends, empty, when the launcher has become the command.
-func (l *Launch) instruct() error {
-	text, err := json.Marshal(l.orders)
+// enter makes the launcher that an outer launcher has started the command's process.
+func (l *Launch) enter(cmd *exec.Cmd) error {
+	var b begun
+	said := l.answers.Decode(&b)
+	if _, err := cmd.Process.Wait(); err != nil {
+		return err
+	}
+	switch {
+	case said != nil:
+		return fmt.Errorf("start it in the sandbox: %w", said)
+	case b.PID == 0:
+		return b.error("the launcher")
+	}
+	var err error
+	cmd.Process, err = os.FindProcess(b.PID)
+	return err
+}
+
+// Become makes a spare process a command, which is not to be started itself. It returns once the command runs, or the reason
+// why it does not.
+func (l *Launch) Become(cmd *exec.Cmd) error {
+	if cmd.Err != nil {
+		return errors.Join(cmd.Err, l.Discard())
+	}
+	return l.become(l.box.command(cmd))
+}
+
+// Discard lets a spare process end.
+func (l *Launch) Discard() error {
+	if l.wire == nil {
+		return nil
+	}
+	return l.wire.Close()
+}
+
+// become sends the command. The answer ends, empty, when the launcher has become the command.
+func (l *Launch) become(c command) error {
+	defer func() { _ = l.wire.Close() }()
+	text, err := json.Marshal(c)
 	if err != nil {
 		return err
 	}
 	_, err = l.wire.Write(text)
-	if err = errors.Join(err, unix.Shutdown(int(l.wire.Fd()), unix.SHUT_WR)); err != nil {
-		return fmt.Errorf("start it in the sandbox: %w", err)
-	}
-	answer, err := io.ReadAll(io.LimitReader(l.wire, 4096))
-	if err != nil || len(answer) == 0 {
+	err = errors.Join(err, unix.Shutdown(int(l.wire.Fd()), unix.SHUT_WR))
+	var failed failure
+	if said := l.answers.Decode(&failed); said != nil { // it may have ended before it was told the command, and have said why
+		if !errors.Is(said, io.EOF) {
+			err = errors.Join(err, said)
+		}
+		if err != nil {
+			err = fmt.Errorf("start it in the sandbox: %w", err)
+		}
 		return err
 	}
-	var failed failure
-	if err := json.Unmarshal(answer, &failed); err != nil {
-		return fmt.Errorf("start it in the sandbox: %s", answer)
-	}
-	return failed.error(l.orders.Path)
+	return failed.error(c.Path)
 }
 
 // failure is what the launcher says when it could not become the command.
@@ -145,8 +225,8 @@ func realPath(f *os.File) (string, error) {
 // probe tries the whole way into namespaces of its own.
 func (p *Policy) probe() error {
 	cmd := &exec.Cmd{}
-	l := &Launch{orders: orders{Hide: p.hide, Limits: p.limits}}
-	if err := l.make(cmd, Namespace, nil); err != nil {
+	l := &Launch{command: &command{}}
+	if err := l.make(cmd, orders{Hide: p.hide, Limits: p.limits}, Namespace, nil); err != nil {
 		return err
 	}
 	if err := l.Started(cmd, cmd.Start()); err != nil {

@@ -24,9 +24,13 @@ func init() {
 	const orderly = 3 // the descriptor of the socket
 	unix.CloseOnExec(orderly)
 	wire := os.NewFile(orderly, "worker")
-	step, err := launch(wire)
+	work := launch
+	if len(os.Args) > 1 && os.Args[1] == outer {
+		work = launchInner
+	}
+	step, err := work(wire)
 	if step == "" && err == nil {
-		os.Exit(0) // a probe
+		os.Exit(0) // an outer launcher, a probe, or one that was not needed
 	}
 	f := failure{Step: step}
 	if !errors.As(err, &f.Errno) {
@@ -37,10 +41,28 @@ func init() {
 	os.Exit(1)
 }
 
-// launch becomes the command that the orders name. It returns only if it cannot, with the step that failed.
-func launch(wire io.Reader) (string, error) {
+// launchInner starts a launcher in namespaces of its own, as a child of this process's parent, and tells that one its id.
+func launchInner(wire *os.File) (string, error) {
+	pid, err := syscall.ForkExec("/proc/self/exe", []string{launcher}, &syscall.ProcAttr{
+		Dir: "/", Env: os.Environ(), Files: []uintptr{0, 1, 2, wire.Fd()},
+		Sys: &syscall.SysProcAttr{
+			Cloneflags:  unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWIPC | unix.CLONE_PARENT,
+			AmbientCaps: []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_SETPCAP}, // in its own namespaces, until the command starts
+			Setpgid:     unix.Getpgrp() == os.Getpid(),                   // it leads a group, as this process does
+		},
+	})
+	if err != nil {
+		return "enter namespaces", err
+	}
+	return "", json.NewEncoder(wire).Encode(begun{PID: pid})
+}
+
+// launch prepares this process for a command, waits for it, and becomes it. It returns only if it cannot, with the step that
+// failed.
+func launch(wire *os.File) (string, error) {
+	said := json.NewDecoder(wire)
 	var o orders
-	if err := json.NewDecoder(wire).Decode(&o); err != nil {
+	if err := said.Decode(&o); err != nil {
 		return "read the orders", err
 	}
 	if o.Confine {
@@ -51,22 +73,44 @@ func launch(wire io.Reader) (string, error) {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return "give up privileges of executables", err
 	}
-	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("500"), 0) // when memory runs out it is not the worker that ends
-	if err := o.Limits.apply(); err != nil {
-		return "set limits", err
+	if o.Parent != 0 {
+		if err := dieWith(o.Parent, o.DeathSignal); err != nil {
+			return "end with the worker", err
+		}
 	}
+	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("500"), 0) // when memory runs out it is not the worker that ends
 	if err := closeOthers(); err != nil {
 		return "close files", err
 	}
-	if o.Path == "" {
+	var c command
+	if err := said.Decode(&c); errors.Is(err, io.EOF) {
+		return "", nil // it was not needed
+	} else if err != nil {
+		return "read the command", err
+	}
+	if err := o.Limits.apply(); err != nil {
+		return "set limits", err
+	}
+	if c.Path == "" {
 		return "", nil
 	}
-	if o.Dir != "" {
-		if err := os.Chdir(o.Dir); err != nil {
-			return "enter " + o.Dir, errors.Unwrap(err)
+	if c.Dir != "" {
+		if err := os.Chdir(c.Dir); err != nil {
+			return "enter " + c.Dir, errors.Unwrap(err)
 		}
 	}
-	return "", syscall.Exec(o.Path, o.Args, o.Env)
+	return "", syscall.Exec(c.Path, c.Args, c.Env)
+}
+
+// dieWith has the kernel send this process a signal when its parent ends, also once it is the command.
+func dieWith(parent int, signal syscall.Signal) error {
+	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(signal), 0, 0, 0); err != nil {
+		return err
+	}
+	if os.Getppid() != parent { // it has ended already
+		os.Exit(1)
+	}
+	return nil
 }
 
 // confine gives the process its ids back, hides files, and gives up every privilege in its namespaces: what is hidden could

@@ -23,6 +23,18 @@ func (p *Policy) probe() error { return errors.New("only Linux has them") }
 // Launch is a command that is about to be started; see Prepare.
 type Launch struct{ box *Box }
 
+// Apart is false here: there are no spare processes.
+func (b *Box) Apart() bool { return false }
+
+// Spare is not called here.
+func (b *Box) Spare(*exec.Cmd) (*Launch, error) { return nil, errors.ErrUnsupported }
+
+// Become is not called here.
+func (l *Launch) Become(*exec.Cmd) error { return errors.ErrUnsupported }
+
+// Discard is not called here.
+func (l *Launch) Discard() error { return errors.ErrUnsupported }
+
 // Prepare makes a command that was not started yet one of the box.
 func (b *Box) Prepare(*exec.Cmd) (*Launch, error) { return &Launch{b}, nil }
 

@@ -3,7 +3,7 @@
 //
 // A Policy is how one worker does that; a Box is what the processes of one update are started in. On Linux a process of a
 // Box starts as this binary under another name: the launcher, which applies limits and hides files, and then becomes the
-// command. Two modes stand behind it. Under RunAs every organization has a user id of its own. Under Namespace processes
+// command; Spare ones are started before it is known what command. Two modes stand behind it. Under RunAs every organization has a user id of its own. Under Namespace processes
 // keep the worker's user id, but live in a user namespace without any privilege, from which no process outside can be
 // read or traced, and in a mount namespace without the service's own files. See docs/production.md.
 //

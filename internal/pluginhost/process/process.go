@@ -3,7 +3,6 @@
 package process
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -30,6 +29,8 @@ type Command struct {
 	Stderr func(line string)
 	// Box is the sandbox that it is started in; nil for none.
 	Box *sandbox.Box
+	// Spares are processes of the box that one is taken from, as long as there are any; nil for none.
+	Spares *Spares
 }
 
 // Surroundings are what every process of an update gets.
@@ -64,37 +65,14 @@ type Process struct {
 
 // Start starts the command. The owner must see to it that Stop or Kill is called, or that the process ends by itself.
 func Start(c Command) (*Process, error) {
-	cmd := exec.Command(c.Path, c.Args...)
-	cmd.Dir, cmd.Env = c.Dir, c.Env
-	if cmd.Env == nil {
-		cmd.Env = []string{} // exec reads nil as "inherit"
+	s := c.Spares.take()
+	if s == nil {
+		var err error
+		if s, err = newSpare(c.Box); err != nil {
+			return nil, err
+		}
 	}
-	ownGroup(cmd)
-
-	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		return nil, err
-	}
-	var streams pipes
-	if cmd.Stdout, err = streams.open(c.Stdout); err == nil {
-		cmd.Stderr, err = streams.open(c.Stderr)
-	}
-	var launch *sandbox.Launch
-	if err == nil {
-		launch, err = c.Box.Prepare(cmd)
-	}
-	if err == nil {
-		err = launch.Started(cmd, startProcess(cmd))
-	}
-	streams.started()
-	if err != nil {
-		streams.closeReaders()
-		return nil, errors.Join(err, stdin.Close())
-	}
-
-	p := &Process{cmd: cmd, box: c.Box, stdin: stdin, ended: make(chan struct{}), done: make(chan struct{})}
-	go p.wait(&streams)
-	return p, nil
+	return s.become(c)
 }
 
 // wait reaps the process, ends what is left of its group, and lets the rest of its output through.
@@ -155,26 +133,31 @@ func (p *Process) signal(send func(*os.Process)) {
 // pipes are the output streams of one process, read to their ends by a goroutine each.
 type pipes struct {
 	readers, writers []*os.File
-	sinks            []func(string)
 	reading          sync.WaitGroup
 }
 
-// open makes a stream whose lines go to sink. Real pipes are used, not the copying that exec offers, so that waiting for
-// the process does not wait for whoever inherited its output.
-func (s *pipes) open(sink func(string)) (*os.File, error) {
+// open makes a stream. Real pipes are used, not the copying that exec offers, so that waiting for the process does not wait
+// for whoever inherited its output.
+func (s *pipes) open() (*os.File, error) {
 	r, w, err := os.Pipe()
 	if err != nil {
 		return nil, err
 	}
-	s.readers, s.writers, s.sinks = append(s.readers, r), append(s.writers, w), append(s.sinks, sink)
+	s.readers, s.writers = append(s.readers, r), append(s.writers, w)
 	return w, nil
 }
 
-// started closes our copies of the ends that the child has now, and begins to read.
+// started closes our copies of the ends that the child has now.
 func (s *pipes) started() {
-	for i, w := range s.writers {
+	for _, w := range s.writers {
 		_ = w.Close()
-		s.reading.Go(func() { Lines(s.readers[i], s.sinks[i]) })
+	}
+}
+
+// read begins to read: the lines of each stream go to the sink at its place.
+func (s *pipes) read(sinks ...func(line string)) {
+	for i, r := range s.readers {
+		s.reading.Go(func() { Lines(r, sinks[i]) })
 	}
 }
 

@@ -4,23 +4,33 @@ package process
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/deployctl/deployctl/internal/sandbox"
 )
 
 // TestMain makes the test binary an owner of a child when it is called by such a name.
 func TestMain(m *testing.M) {
 	if filepath.Base(os.Args[0]) == "owner" {
-		p, err := Start(Command{Path: "/bin/sleep", Args: []string{"3600"}})
+		box, err := ownersBox(os.Args[1:])
+		if err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+		p, err := Start(Command{Path: "/bin/sleep", Args: []string{"3600"}, Box: box})
 		fmt.Println(p.Pid(), err)
 		select {}
 	}
@@ -129,6 +139,32 @@ func TestAProcessSeesTheEndOfItsStdinWhenItIsStopped(t *testing.T) {
 	}
 }
 
+// ownersBox is the box of an owner whose argument is its directory; without one there is none.
+func ownersBox(args []string) (*sandbox.Box, error) {
+	if len(args) == 0 {
+		return nil, nil
+	}
+	policy, _, err := sandbox.New(sandbox.Options{Mode: sandbox.Namespace})
+	if err != nil {
+		return nil, err
+	}
+	return policy.Box("mine", args[0])
+}
+
+// boxed is a box with namespaces.
+func boxed(t *testing.T) *sandbox.Box {
+	t.Helper()
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux has namespaces")
+	}
+	box, err := ownersBox([]string{t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = box.Close() })
+	return box
+}
+
 func TestAProcessDiesWithAnOwnerThatIsKilled(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("only Linux tells a child of its parent's death")
@@ -137,18 +173,75 @@ func TestAProcessDiesWithAnOwnerThatIsKilled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	owner := &exec.Cmd{Path: self, Args: []string{"owner"}}
-	out, err := owner.StdoutPipe()
+	for name, args := range map[string][]string{"without a sandbox": {"owner"}, "in namespaces": {"owner", t.TempDir()}} {
+		t.Run(name, func(t *testing.T) {
+			owner := &exec.Cmd{Path: self, Args: args}
+			out, err := owner.StdoutPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := owner.Start(); err != nil {
+				t.Fatal(err)
+			}
+			said, _ := bufio.NewReader(out).ReadString('\n')
+			_ = owner.Process.Signal(syscall.SIGKILL)
+			_ = owner.Wait()
+			pid := strings.Fields(said)[0]
+			if _, err := strconv.Atoi(pid); err != nil {
+				t.Fatal(said)
+			}
+			gone(t, pid)
+		})
+	}
+}
+
+func TestASpareProcessBecomesACommand(t *testing.T) {
+	box := boxed(t)
+	spares := NewSpares(box, 1)
+	defer spares.Close()
+	spares.adding.Wait()
+	pids := box.Processes()
+	lines := make(chan string, 10)
+	p, err := Start(Command{
+		Path: "/bin/sh", Args: []string{"-c", "echo $GREETING; pwd; kill -TERM $$"}, Dir: "/usr", Env: []string{"GREETING=hello"},
+		Box: box, Spares: spares, Stdout: func(line string) { lines <- line },
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := owner.Start(); err != nil {
-		t.Fatal(err)
+	<-p.Done()
+	if said := []string{<-lines, <-lines}; said[0] != "hello" || said[1] != "/usr" || p.Exit().Signal != "terminated" {
+		t.Errorf("it says %q and ends with %v", said, p.Exit())
 	}
-	said, _ := bufio.NewReader(out).ReadString('\n')
-	_ = owner.Process.Signal(syscall.SIGKILL)
-	_ = owner.Wait()
-	gone(t, strings.Fields(said)[0])
+	if len(pids) != 1 || p.Pid() != pids[0] || len(box.Processes()) != 0 {
+		t.Errorf("process %d was none of %d, or is still known: %d", p.Pid(), pids, box.Processes())
+	}
+}
+
+func TestASpareProcessThatCannotBecomeACommandSaysWhyAndEnds(t *testing.T) {
+	box := boxed(t)
+	spares := NewSpares(box, 1)
+	defer spares.Close()
+	spares.adding.Wait()
+	pid := box.Processes()[0]
+	if _, err := Start(Command{Path: "/nowhere/tool", Box: box, Spares: spares}); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("%v", err)
+	}
+	gone(t, strconv.Itoa(pid))
+}
+
+func TestSpareProcessesThatNobodyNeedsEnd(t *testing.T) {
+	box := boxed(t)
+	spares := NewSpares(box, 2)
+	spares.adding.Wait()
+	pids := box.Processes()
+	spares.Close()
+	for _, pid := range pids {
+		gone(t, strconv.Itoa(pid))
+	}
+	if len(pids) != 2 || len(box.Processes()) != 0 {
+		t.Errorf("%d are known, of %d", box.Processes(), pids)
+	}
 }
 
 func TestAMissingExecutableIsAnError(t *testing.T) {

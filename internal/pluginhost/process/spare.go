@@ -1,0 +1,153 @@
+package process
+
+import (
+	"errors"
+	"io"
+	"os/exec"
+	"sync"
+
+	"github.com/deployctl/deployctl/internal/sandbox"
+)
+
+// Spares are processes of a box that were started before anybody knew what they would run: in a sandbox starting one takes
+// a while. Its methods may be called from any goroutine; nil has none.
+type Spares struct {
+	mu      sync.Mutex
+	closed  bool
+	waiting []*spare
+	adding  sync.WaitGroup
+}
+
+// NewSpares begins to start some processes of a box; none if the box starts them as they are. Close it.
+func NewSpares(box *sandbox.Box, number int) *Spares {
+	s := &Spares{}
+	if !box.Apart() {
+		return s
+	}
+	for range number {
+		s.adding.Go(func() { s.add(box) })
+	}
+	return s
+}
+
+// add starts a spare process. If that fails, so will the start of a command, and say why.
+func (s *Spares) add(box *sandbox.Box) {
+	one, err := newSpare(box)
+	if err != nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		one.discard()
+		return
+	}
+	s.waiting = append(s.waiting, one)
+}
+
+// take gives a spare process, or nil.
+func (s *Spares) take() *spare {
+	if s == nil {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.waiting) == 0 {
+		return nil
+	}
+	one := s.waiting[0]
+	s.waiting = s.waiting[1:]
+	return one
+}
+
+// Close ends those that were not taken, and returns when they are gone.
+func (s *Spares) Close() {
+	s.mu.Lock()
+	s.closed = true
+	waiting := s.waiting
+	s.waiting = nil
+	s.mu.Unlock()
+	for _, one := range waiting {
+		one.discard()
+	}
+	s.adding.Wait()
+}
+
+// spare is a process that is to become a command, or where the box starts processes as they are, all of it but the process.
+type spare struct {
+	cmd     *exec.Cmd
+	box     *sandbox.Box
+	launch  *sandbox.Launch // nil: it has not started
+	stdin   io.Closer
+	streams pipes
+}
+
+func newSpare(box *sandbox.Box) (s *spare, err error) {
+	s = &spare{cmd: &exec.Cmd{}, box: box}
+	ownGroup(s.cmd)
+	if s.stdin, err = s.cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
+	if s.cmd.Stdout, err = s.streams.open(); err == nil {
+		s.cmd.Stderr, err = s.streams.open()
+	}
+	if err == nil && box.Apart() {
+		if s.launch, err = box.Spare(s.cmd); err == nil {
+			err = s.launch.Started(s.cmd, startProcess(s.cmd))
+		}
+		s.streams.started()
+	}
+	if err != nil {
+		s.close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// become makes it the process of a command.
+func (s *spare) become(c Command) (*Process, error) {
+	cmd := exec.Command(c.Path, c.Args...)
+	cmd.Dir, cmd.Env = c.Dir, c.Env
+	if cmd.Env == nil {
+		cmd.Env = []string{} // exec reads nil as "inherit"
+	}
+	if s.launch != nil {
+		if err := s.launch.Become(cmd); err != nil {
+			s.discard()
+			return nil, err
+		}
+	} else if err := s.start(cmd); err != nil {
+		s.close()
+		return nil, err
+	}
+	s.streams.read(c.Stdout, c.Stderr)
+	p := &Process{cmd: s.cmd, box: s.box, stdin: s.stdin, ended: make(chan struct{}), done: make(chan struct{})}
+	go p.wait(&s.streams)
+	return p, nil
+}
+
+// start starts a command in a box that starts them as they are.
+func (s *spare) start(cmd *exec.Cmd) error {
+	s.cmd.Path, s.cmd.Args, s.cmd.Env, s.cmd.Dir, s.cmd.Err = cmd.Path, cmd.Args, cmd.Env, cmd.Dir, cmd.Err
+	launch, err := s.box.Prepare(s.cmd)
+	if err == nil {
+		err = launch.Started(s.cmd, startProcess(s.cmd))
+	}
+	s.streams.started()
+	return err
+}
+
+// discard ends a process that has started and is no command, and returns when it is gone.
+func (s *spare) discard() {
+	err := s.launch.Discard()
+	killGroup(s.cmd.Process)
+	_ = errors.Join(err, s.cmd.Wait()) // it was killed
+	s.box.Ended(s.cmd.Process.Pid)
+	s.close()
+}
+
+func (s *spare) close() {
+	_ = s.stdin.Close()
+	s.streams.started()
+	s.streams.closeReaders()
+}
