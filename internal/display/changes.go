@@ -34,10 +34,14 @@ func changesOf(m apitype.StepEventMetadata) []Change {
 	} else {
 		changes = s.byPaths(m)
 	}
-	if len(changes) == 0 && m.Op == apitype.OpRefresh {
+	switch {
+	case len(changes) > 0 || m.Op == apitype.OpSame:
+	case m.Op == apitype.OpRefresh:
 		for _, c := range valuediff.Diff("", s.oldOutputs, s.newOutputs) {
 			changes = append(changes, Change{Change: c, Output: true})
 		}
+	default:
+		changes = s.putRight()
 	}
 	for i := range changes {
 		changes[i].Hidden = hidden(m.New.HideDiffs, changes[i].Path)
@@ -176,6 +180,23 @@ func (s sides) byKeys(m apitype.StepEventMetadata) []Change {
 		}
 		for _, c := range found {
 			changes = append(changes, Change{Change: c, Replaces: slices.Contains(m.Keys, key)})
+		}
+	}
+	return changes
+}
+
+// putRight compares what a resource has become with what it shall be, for steps whose inputs are as before: the resource was changed
+// outside, and a refresh has written that to its outputs.
+func (s sides) putRight() []Change {
+	var changes []Change
+	for _, key := range slices.Sorted(maps.Keys(s.newInputs)) {
+		old, had := s.oldOutputs[key]
+		now := s.newInputs[key]
+		if !had || strings.HasPrefix(key, "__") || reflect.DeepEqual(old, now) {
+			continue
+		}
+		for _, c := range between(valuediff.Join("", key), old, now) {
+			changes = append(changes, Change{Change: c})
 		}
 	}
 	return changes

@@ -162,6 +162,40 @@ preview succeeded in 1s
 `)
 }
 
+func TestALoggedRefreshShowsWhatItFindsAndNothingElse(t *testing.T) {
+	gone := step{op: apitype.OpRefresh, typ: object, name: "file", old: map[string]any{"path": "x"}}
+	other := step{op: apitype.OpRefresh, typ: object, name: "other", old: map[string]any{"acl": "private"}, new: map[string]any{"acl": "public"},
+		detailed: map[string]apitype.PropertyDiff{"acl": {Kind: apitype.DiffUpdate}}}
+	same := step{op: apitype.OpRefresh, typ: object, name: "same", old: map[string]any{"a": "b"}, new: map[string]any{"a": "b"}}
+	items := []deployments.WatchEvent{gone.begins(), other.begins(), same.begins(), gone.ends(), other.ends(), same.ends()}
+	want := "- deployctl:s3:Object file gone\n~ deployctl:s3:Object other changed outside\n    ~ acl: \"private\" → \"public\"\n"
+	if got := shown(Options{Kind: "refresh"}, items...); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	want = "- deployctl:s3:Object file gone\n    - path: \"x\"\n"
+	if got := shown(Options{Kind: "refresh", Preview: true, Diff: true}, items...); !strings.HasPrefix(got, want) {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+func TestAnUpdateThatPutsRightWhatWasChangedOutsideShowsWhat(t *testing.T) {
+	inputs := map[string]any{"path": "/a", "text": "ours", "password": map[string]any{signatureKey: secretMark, "ciphertext": "x"}}
+	one := step{op: apitype.OpUpdate, typ: object, name: "card", old: inputs, new: inputs}.ends()
+	m := &one.Event.ResOutputsEvent.Metadata
+	m.Old.Outputs = map[string]any{"path": "/a", "text": "theirs", "password": map[string]any{signatureKey: secretMark, "ciphertext": "y"}}
+	want := "~ deployctl:s3:Object card update (text)\n    ~ text: \"theirs\" → \"ours\"\n"
+	if got := shown(Options{Preview: true}, one); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	m.Old.Outputs = nil
+	want = "~ deployctl:s3:Object card update\n    the provider finds a difference that its values do not show\n"
+	for _, full := range []bool{false, true} {
+		if got := shown(Options{Preview: true, Diff: full}, one); got != want {
+			t.Errorf("got\n%s\nwant\n%s", got, want)
+		}
+	}
+}
+
 func TestARefreshShowsOutputsThatNoInputStandsFor(t *testing.T) {
 	one := step{op: apitype.OpRefresh, typ: object, name: "file", old: map[string]any{}, new: map[string]any{}}.ends()
 	m := &one.Event.ResOutputsEvent.Metadata

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/deployctl/deployctl/internal/valuediff"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
 
 // form says how changes of properties are written: in short, where what is long is cut around what differs and counted, or in full.
@@ -141,7 +142,7 @@ func (f form) cut(value any, columns int) string {
 	return valuediff.Cut(format(value), max(leastRoom, columns-leastRoom))
 }
 
-// properties lists what is created or deleted with all its properties.
+// properties lists what is created, deleted or gone with all its properties.
 func (f form) properties(r *Row) []string {
 	state, kind := r.metadata.New, valuediff.Added
 	if state == nil {
@@ -166,8 +167,16 @@ func (f form) properties(r *Row) []string {
 // row lists what becomes of a resource's properties, in full.
 func (f form) row(r *Row) []string {
 	f.full = true
-	if len(r.Changes) == 0 && r.Op != opGone {
+	if len(r.Changes) == 0 && r.Op != apitype.OpUpdate {
 		return f.properties(r)
+	}
+	return f.brief(r)
+}
+
+// brief lists the changes of a row. An update without any that can be seen says so.
+func (f form) brief(r *Row) []string {
+	if len(r.Changes) == 0 && r.Op == apitype.OpUpdate {
+		return []string{f.paint.paint(dim, "the provider finds a difference that its values do not show")}
 	}
 	return f.changes(r.Changes)
 }
@@ -177,7 +186,7 @@ func (f form) some(r *Row, full bool) []string {
 	if full {
 		return f.row(r)
 	}
-	lines := f.changes(r.Changes)
+	lines := f.brief(r)
 	if len(lines) <= maxChanges+1 {
 		return lines
 	}

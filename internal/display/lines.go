@@ -63,9 +63,9 @@ func (l *lines) Item(e deployments.WatchEvent) {
 	}
 }
 
-// step prints a line for a row whose step has moved on; unchanged resources are only counted.
+// step prints a line for a row whose step has moved on; resources that are unchanged, or found to be, are only counted.
 func (l *lines) step(r *Row) {
-	if r.current == apitype.OpSame || r.Type == stackType && r.current != apitype.OpDelete || r.internal() || l.repeated(r) {
+	if r.current == apitype.OpSame || r.current == apitype.OpRefresh && r.Phase != failed || r.Type == stackType && r.current != apitype.OpDelete || r.internal() || l.repeated(r) {
 		return
 	}
 	o := operationOf(r.current)
@@ -87,6 +87,10 @@ func (l *lines) step(r *Row) {
 		}
 	}
 	l.print(line)
+	if !l.options.Previewed && !l.said["\x00changes "+r.URN] {
+		l.said["\x00changes "+r.URN] = true
+		l.properties(r)
+	}
 }
 
 // planned prints what a preview says of a row, once, with its properties.
@@ -95,6 +99,11 @@ func (l *lines) planned(r *Row, line string) {
 		return // a refresh knows at its end only what it finds
 	}
 	l.once(line)
+	l.properties(r)
+}
+
+// properties prints what becomes of a row's properties.
+func (l *lines) properties(r *Row) {
 	f := form{paint: l.paint, columns: pipeColumns}
 	for _, change := range f.some(r, l.options.Diff) {
 		l.print("    " + change)

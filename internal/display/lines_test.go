@@ -42,6 +42,7 @@ hello
 + aws:s3:Bucket site created
 warning: old format (deployctl:s3:Object index.html)
 ~ deployctl:s3:Object index.html updating (a)
+    ~ a: 1 → 2
 ~ deployctl:s3:Object index.html updated
 Outputs:
   ~ url: "http://a/" → "http://b/"
@@ -53,6 +54,20 @@ up succeeded in 2.5s (organization/shop/dev/7)
 `
 	if got := shown(Options{}, anUpdate()...); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+func TestWhatAPreviewHasShownIsNotShownAgainInLines(t *testing.T) {
+	got := shown(Options{Previewed: true}, anUpdate()...)
+	if !strings.Contains(got, "updating (a)\n~ deployctl:s3:Object index.html updated\n") {
+		t.Errorf("got\n%s", got)
+	}
+}
+
+func TestALoggedUpdateWithDiffListsAllPropertiesOfWhatIsCreated(t *testing.T) {
+	got := shown(Options{Diff: true}, anUpdate()...)
+	if want := "+ aws:s3:Bucket site creating\n    + name: \"site\"\n"; strings.Count(got, want) != 1 {
+		t.Errorf("there is no\n%s\nin\n%s", want, got)
 	}
 }
 

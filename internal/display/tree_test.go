@@ -241,7 +241,7 @@ func TestAStepThatWaitsForItsTurnDoesNotRun(t *testing.T) {
 func TestACancelledUpdateSaysWhatWasCutOffAndWhatItDidNotComeTo(t *testing.T) {
 	var items []deployments.WatchEvent
 	for i := range 3 {
-		one := step{op: apitype.OpUpdate, typ: object, name: fmt.Sprintf("page-%d", i), old: map[string]any{}, new: map[string]any{}}
+		one := step{op: apitype.OpCreate, typ: object, name: fmt.Sprintf("page-%d", i), new: map[string]any{}}
 		items = append(items, one.begins())
 		if i == 0 {
 			items = append(items, one.ends())
@@ -249,17 +249,17 @@ func TestACancelledUpdateSaysWhatWasCutOffAndWhatItDidNotComeTo(t *testing.T) {
 			items = append(items, says("warning", id(object, fmt.Sprintf("page-%d", i)), "cut off by the cancel"), one.fails())
 		}
 	}
-	s := newScene(t, 80, 24, Options{Total: 9}).at(0, append(items, ended("cancelled", "", 1, map[string]int{"update": 1}))...)
+	s := newScene(t, 80, 24, Options{Total: 9}).at(0, append(items, ended("cancelled", "", 1, map[string]int{"create": 1}))...)
 	s.tree.Close()
 	s.shows(`
-~ deployctl:s3:Object page-0  updated
-~ deployctl:s3:Object page-1  updating: cut off
++ deployctl:s3:Object page-0  created
++ deployctl:s3:Object page-1  creating: cut off
     warning: cut off by the cancel
-~ deployctl:s3:Object page-2  updating: cut off
++ deployctl:s3:Object page-2  creating: cut off
     warning: cut off by the cancel
 
 Resources:
-  ~ 1 updated
+  + 1 created
   ! 2 cut off
   ! 6 not begun
 up cancelled in 1s (organization/shop/dev/7)

@@ -34,6 +34,8 @@ type Options struct {
 	Kind    string
 	// Diff shows every change in full, and what is created and deleted with all its properties.
 	Diff bool
+	// Previewed says that a preview has shown every change already: lines then name the steps alone.
+	Previewed bool
 	// Total is of how many resources the update is expected to tell; zero when nobody knows.
 	Total int
 	// Heading is a line that stands before the update where it is shown in lines; empty means none.

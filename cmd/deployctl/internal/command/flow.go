@@ -177,7 +177,7 @@ func (s *session) follow(ctx context.Context, accepted deployments.Accepted, kin
 	state, u := display.NewState(), accepted.Update
 	options := s.viewOptions(kind, state)
 	if previewed != nil {
-		options.Total, options.Diff = previewed.Total(), false // all has been shown
+		options.Total, options.Previewed, options.Diff = previewed.Total(), true, false
 		options.Heading = fmt.Sprintf("\n%s (%s):", kind, u)
 	}
 	err := s.watch(ctx, accepted, options)
