@@ -35,8 +35,10 @@ func (c *Client) RemoveStack(ctx context.Context, s deployments.StackName, force
 }
 
 // RenameStack gives a stack another name.
-func (c *Client) RenameStack(ctx context.Context, from, to deployments.StackName) error {
-	_, err := once(ctx, c, c.stacks.RenameStack, &api.RenameStackRequest{From: wire.FromStack(from), To: wire.FromStack(to)})
+func (c *Client) RenameStack(ctx context.Context, r deployments.RenameRequest) error {
+	_, err := once(ctx, c, c.stacks.RenameStack, &api.RenameStackRequest{
+		From: wire.FromStack(r.From), To: wire.FromStack(r.To), Initiator: r.Initiator,
+	})
 	return err
 }
 
@@ -90,7 +92,8 @@ func (c *Client) Import(ctx context.Context, r deployments.ImportRequest) (int, 
 		return 0, wire.ToError(err)
 	}
 	first := &api.ImportRequest{
-		Stack: wire.FromStack(r.Stack), Secrets: wire.FromSecrets(r.Secrets), Forget: r.Forget, Size: int64(len(text)),
+		Stack: wire.FromStack(r.Stack), Secrets: wire.FromSecrets(r.Secrets), Forget: r.Forget,
+		Initiator: r.Initiator, Size: int64(len(text)),
 	}
 	for chunk := range chunks(text) {
 		first.Chunk = chunk
@@ -104,9 +107,9 @@ func (c *Client) Import(ctx context.Context, r deployments.ImportRequest) (int, 
 }
 
 // Restore makes the deployment of an earlier version the stack's next one.
-func (c *Client) Restore(ctx context.Context, s deployments.StackName, version int, secrets deployments.SecretsProvider) (int, error) {
+func (c *Client) Restore(ctx context.Context, r deployments.RestoreRequest) (int, error) {
 	m, err := once(ctx, c, c.stacks.Restore, &api.RestoreRequest{
-		Stack: wire.FromStack(s), Version: int64(version), Secrets: wire.FromSecrets(secrets),
+		Stack: wire.FromStack(r.Stack), Version: int64(r.Version), Secrets: wire.FromSecrets(r.Secrets), Initiator: r.Initiator,
 	})
 	return int(m.GetVersion()), err
 }

@@ -127,8 +127,11 @@ type UpdateInfo struct {
 // StatusMoved is that of an update that goes on as another, because no worker has its build any more.
 const StatusMoved engine.Status = "moved"
 
-// KindRestore is what a history calls a version that was restored; nobody can ask for an update of that kind.
-const KindRestore engine.Kind = "restore"
+// What a history calls versions that no update made; nobody can ask for an update of these kinds.
+const (
+	KindRestore engine.Kind = "restore"
+	KindRename  engine.Kind = "rename"
+)
 
 // StackInfo describes a stack.
 type StackInfo struct {
@@ -212,7 +215,7 @@ type Stacks interface {
 	ListStacks(ctx context.Context, organization, project string) ([]StackInfo, error)
 	Stack(ctx context.Context, s StackName) (StackInfo, error)
 	RemoveStack(ctx context.Context, s StackName, force bool) error
-	RenameStack(ctx context.Context, from, to StackName) error
+	RenameStack(ctx context.Context, r RenameRequest) error
 	TagStack(ctx context.Context, s StackName, tags map[string]string) error
 	// Export gives a stored deployment; version 0 is the latest. Secrets are ciphertexts, or plain when showSecrets.
 	Export(ctx context.Context, s StackName, version int, secrets SecretsProvider, showSecrets bool) (apitype.UntypedDeployment, error)
@@ -220,7 +223,7 @@ type Stacks interface {
 	// deployment has no resources, the stack has some, and the request does not say that they are to be forgotten.
 	Import(ctx context.Context, r ImportRequest) (int, error)
 	// Restore makes the deployment of an earlier version the stack's next one, and returns that.
-	Restore(ctx context.Context, s StackName, version int, secrets SecretsProvider) (int, error)
+	Restore(ctx context.Context, r RestoreRequest) (int, error)
 	// Recover ends the update that has the stack in the place of its workflow, which somebody has closed, and tells what came
 	// of it; the zero UpdateInfo when no update has the stack. CodeConflict: the update is running.
 	Recover(ctx context.Context, s StackName) (UpdateInfo, error)
@@ -236,7 +239,22 @@ type ImportRequest struct {
 	Deployment apitype.UntypedDeployment
 	Secrets    SecretsProvider
 	// Forget: the stack's resources may all be forgotten. They go on existing, and nothing manages them any more.
-	Forget bool
+	Forget    bool
+	Initiator string // who asked
+}
+
+// RestoreRequest asks for the deployment of an earlier version to become the state of a stack.
+type RestoreRequest struct {
+	Stack     StackName
+	Version   int
+	Secrets   SecretsProvider
+	Initiator string // who asked
+}
+
+// RenameRequest asks for a stack to have another name.
+type RenameRequest struct {
+	From, To  StackName
+	Initiator string // who asked
 }
 
 // Bundles takes project files, by digest.

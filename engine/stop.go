@@ -52,7 +52,9 @@ func (r *Run) drop(op int) {
 func (r *Run) cancelled(c Cancelled) {
 	if !r.Cancelled {
 		r.Cancelled = true
-		r.diagnose("warning", "", "the update was cancelled; what runs finishes")
+		if !c.Forced {
+			r.diagnose("warning", "", "the update was cancelled; what runs finishes")
+		}
 	}
 	failed := r.FirstError
 	r.stop()
@@ -68,7 +70,7 @@ func (r *Run) cancelled(c Cancelled) {
 	}
 	r.Forced = true
 	if len(r.Slots) > 0 {
-		r.diagnose("warning", "", "the cancel is forced: what runs is cut off")
+		r.diagnose("warning", "", "the update was cancelled by force; what runs is cut off")
 	}
 	for _, op := range r.Slots {
 		r.out = append(r.out, Abandon{Op: op})

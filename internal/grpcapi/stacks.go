@@ -40,7 +40,9 @@ func (s *stacks) RemoveStack(ctx context.Context, m *api.RemoveStackRequest) (*a
 }
 
 func (s *stacks) RenameStack(ctx context.Context, m *api.RenameStackRequest) (*api.RenameStackResponse, error) {
-	return &api.RenameStackResponse{}, s.service.RenameStack(ctx, wire.ToStack(m.GetFrom()), wire.ToStack(m.GetTo()))
+	return &api.RenameStackResponse{}, s.service.RenameStack(ctx, deployments.RenameRequest{
+		From: wire.ToStack(m.GetFrom()), To: wire.ToStack(m.GetTo()), Initiator: initiatorOf(ctx, m.GetInitiator()),
+	})
 }
 
 func (s *stacks) TagStack(ctx context.Context, m *api.TagStackRequest) (*api.TagStackResponse, error) {
@@ -85,6 +87,7 @@ func (s *stacks) Import(stream api.Stacks_ImportServer) error {
 	}
 	version, err := s.service.Import(stream.Context(), deployments.ImportRequest{
 		Stack: wire.ToStack(first.GetStack()), Deployment: deployment, Secrets: wire.ToSecrets(first.GetSecrets()), Forget: first.GetForget(),
+		Initiator: initiatorOf(stream.Context(), first.GetInitiator()),
 	})
 	if err != nil {
 		return err
@@ -93,7 +96,10 @@ func (s *stacks) Import(stream api.Stacks_ImportServer) error {
 }
 
 func (s *stacks) Restore(ctx context.Context, m *api.RestoreRequest) (*api.RestoreResponse, error) {
-	version, err := s.service.Restore(ctx, wire.ToStack(m.GetStack()), int(m.GetVersion()), wire.ToSecrets(m.GetSecrets()))
+	version, err := s.service.Restore(ctx, deployments.RestoreRequest{
+		Stack: wire.ToStack(m.GetStack()), Version: int(m.GetVersion()), Secrets: wire.ToSecrets(m.GetSecrets()),
+		Initiator: initiatorOf(ctx, m.GetInitiator()),
+	})
 	return &api.RestoreResponse{Version: int64(version)}, err
 }
 

@@ -59,7 +59,8 @@ func validateStack(request any) error {
 	case *api.ListStacksRequest:
 		return first(optional("organization", m.GetOrganization()), optional("project", m.GetProject()))
 	case *api.RenameStackRequest:
-		return first(wire.ToStack(m.GetFrom()).Validate(), wire.ToStack(m.GetTo()).Validate())
+		return first(wire.ToStack(m.GetFrom()).Validate(), wire.ToStack(m.GetTo()).Validate(),
+			deployments.ValidateInitiator(m.GetInitiator()))
 	case interface{ GetStack() *api.StackName }:
 		return first(wire.ToStack(m.GetStack()).Validate(), validateRest(request))
 	}
@@ -78,9 +79,10 @@ func validateRest(request any) error {
 	case *api.ExportRequest:
 		return first(atLeast(0, m.GetVersion(), "version"), wire.ToSecrets(m.GetSecrets()).Validate())
 	case *api.ImportRequest:
-		return wire.ToSecrets(m.GetSecrets()).Validate()
+		return first(wire.ToSecrets(m.GetSecrets()).Validate(), deployments.ValidateInitiator(m.GetInitiator()))
 	case *api.RestoreRequest:
-		return first(atLeast(1, m.GetVersion(), "version"), wire.ToSecrets(m.GetSecrets()).Validate())
+		return first(atLeast(1, m.GetVersion(), "version"), wire.ToSecrets(m.GetSecrets()).Validate(),
+			deployments.ValidateInitiator(m.GetInitiator()))
 	case *api.HistoryRequest:
 		return atLeast(0, int64(m.GetLimit()), "number of updates")
 	case *api.EncryptRequest:

@@ -252,14 +252,17 @@ func (s *Service) RemoveStack(ctx context.Context, name deployments.StackName, f
 }
 
 // RenameStack gives a stack another name. Schedules are about a name, so the stack must have none.
-func (s *Service) RenameStack(ctx context.Context, from, to deployments.StackName) error {
-	names, err := s.scheduleNames(ctx, from)
+func (s *Service) RenameStack(ctx context.Context, r deployments.RenameRequest) error {
+	names, err := s.scheduleNames(ctx, r.From)
 	if err != nil {
 		return err
 	}
 	if len(names) > 0 {
 		return deployments.Errorf(deployments.CodeConflict,
-			"%s has a schedule %s, which knows it by its name: remove it with `deployctl schedule rm %s`, rename the stack, and make it anew", from, names[0].Name, names[0].Name)
+			"%s has a schedule %s, which knows it by its name: remove it with `deployctl schedule rm %s`, rename the stack, and make it anew", r.From, names[0].Name, names[0].Name)
 	}
-	return s.store.RenameStack(ctx, from, to)
+	if err := s.Store.RenameStack(ctx, r.From, r.To); err != nil {
+		return err
+	}
+	return s.recordRename(ctx, r)
 }

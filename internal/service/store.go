@@ -31,30 +31,46 @@ func (s *Service) Import(ctx context.Context, r deployments.ImportRequest) (int,
 	if err != nil {
 		return version, err
 	}
-	return version, s.record(ctx, r.Stack, version, engine.KindImport, "")
+	return version, s.record(ctx, r.Stack, version, deployments.UpdateInfo{Kind: engine.KindImport, Initiator: r.Initiator})
 }
 
 // Restore makes an earlier deployment of a stack its next one.
-func (s *Service) Restore(ctx context.Context, name deployments.StackName, version int, p deployments.SecretsProvider) (int, error) {
-	next, err := s.Store.Restore(ctx, statestore.Exchange{Stack: name, Secrets: p, Reserve: s.reserve}, version)
+func (s *Service) Restore(ctx context.Context, r deployments.RestoreRequest) (int, error) {
+	next, err := s.Store.Restore(ctx, statestore.Exchange{Stack: r.Stack, Secrets: r.Secrets, Reserve: s.reserve}, r.Version)
 	if err != nil {
 		return next, err
 	}
-	return next, s.record(ctx, name, next, deployments.KindRestore, fmt.Sprintf("version %d again", version))
+	return next, s.record(ctx, r.Stack, next, deployments.UpdateInfo{
+		Kind: deployments.KindRestore, Initiator: r.Initiator, Message: fmt.Sprintf("version %d again", r.Version),
+	})
+}
+
+// recordRename makes the version that a renaming has made part of the stack's history. A stack without a state got none, and one that
+// was renamed before has it there.
+func (s store) recordRename(ctx context.Context, r deployments.RenameRequest) error {
+	head, err := s.Head(context.WithoutCancel(ctx), r.To)
+	if err != nil || head.Version == 0 {
+		return err
+	}
+	last := deployments.UpdateName{StackName: r.To, Version: strconv.Itoa(head.Version)}
+	if _, err := s.Info(ctx, last); deployments.CodeOf(err) != deployments.CodeNotFound {
+		return err
+	}
+	return s.record(ctx, r.To, head.Version, deployments.UpdateInfo{
+		Kind: deployments.KindRename, Initiator: r.Initiator, Message: "renamed from " + r.From.String(),
+	})
 }
 
 // record makes a version that no update made part of the stack's history, and gives it a log that has an end.
-func (s store) record(ctx context.Context, name deployments.StackName, version int, kind engine.Kind, message string) error {
+func (s store) record(ctx context.Context, name deployments.StackName, version int, info deployments.UpdateInfo) error {
 	ctx = context.WithoutCancel(ctx) // it has happened
 	head, err := s.Head(ctx, name)
 	if err != nil {
 		return err
 	}
 	now := time.Now().UTC()
-	info := deployments.UpdateInfo{
-		Update: deployments.UpdateName{StackName: name, Version: strconv.Itoa(version)}, Kind: kind, Message: message,
-		Status: string(engine.StatusSucceeded), Started: now, Ended: now, Resources: head.Resources,
-	}
+	info.Update = deployments.UpdateName{StackName: name, Version: strconv.Itoa(version)}
+	info.Status, info.Started, info.Ended, info.Resources = string(engine.StatusSucceeded), now, now, head.Resources
 	end, err := activities.EncodeEvents([]deployments.WatchEvent{{End: &info}})
 	if err != nil {
 		return err

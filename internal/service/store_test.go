@@ -82,18 +82,18 @@ func TestWhatIsImportedAndRestoredStandsInTheHistoryAndCanBeShown(t *testing.T) 
 	s.temporal = q
 	deployment := apitype.UntypedDeployment{Version: 3, Deployment: []byte(`{"manifest":{"time":"0001-01-01T00:00:00Z","magic":"","version":""}}`)}
 	for range 2 {
-		_, err := s.Import(t.Context(), deployments.ImportRequest{Stack: dev, Deployment: deployment})
+		_, err := s.Import(t.Context(), deployments.ImportRequest{Stack: dev, Deployment: deployment, Initiator: "ann"})
 		must(t, err)
 	}
-	version, err := s.Restore(t.Context(), dev, 2, deployments.SecretsProvider{})
+	version, err := s.Restore(t.Context(), deployments.RestoreRequest{Stack: dev, Version: 2, Initiator: "bob"})
 	must(t, err)
 	list, err := s.History(t.Context(), dev, 0)
 	must(t, err)
 	var told []string
 	for _, info := range list {
-		told = append(told, fmt.Sprint(info.Update.Version, " ", info.Kind, " ", info.Status, " ", info.Message, " ", info.Kept))
+		told = append(told, fmt.Sprint(info.Update.Version, " ", info.Kind, " ", info.Status, " ", info.Message, " ", info.Initiator, " ", info.Kept))
 	}
-	want := []string{"6 restore succeeded version 2 again true", "4 import succeeded  true", "2 import succeeded  true"}
+	want := []string{"6 restore succeeded version 2 again bob true", "4 import succeeded  ann true", "2 import succeeded  ann true"}
 	if version != 6 || !slices.Equal(told, want) {
 		t.Errorf("as version %d; the history is %q", version, told)
 	}
@@ -103,6 +103,24 @@ func TestWhatIsImportedAndRestoredStandsInTheHistoryAndCanBeShown(t *testing.T) 
 	s.temporal = away
 	if end := watched(t, s, "6"); end.Kind != deployments.KindRestore {
 		t.Errorf("it is shown as %+v", end)
+	}
+}
+
+func TestARenamingStandsInTheHistoryOnce(t *testing.T) {
+	s := newService(t)
+	deployment := apitype.UntypedDeployment{Version: 3, Deployment: []byte(`{"manifest":{"time":"0001-01-01T00:00:00Z","magic":"","version":""}}`)}
+	_, err := s.Store.Import(t.Context(), statestore.Exchange{Stack: dev}, deployment)
+	must(t, err)
+	live := deployments.StackName{Organization: "organization", Project: "shop", Stack: "live"}
+	must(t, s.Store.RenameStack(t.Context(), dev, live))
+	for _, by := range []string{"ann", "bob"} { // who repeats a renaming made no version
+		must(t, s.recordRename(t.Context(), deployments.RenameRequest{From: dev, To: live, Initiator: by}))
+	}
+	list, err := s.History(t.Context(), live, 0)
+	must(t, err)
+	if len(list) != 1 || list[0].Update.Version != "2" || list[0].Kind != deployments.KindRename || list[0].Initiator != "ann" ||
+		list[0].Message != "renamed from organization/shop/dev" || !list[0].Kept {
+		t.Errorf("the history is %+v", list)
 	}
 }
 

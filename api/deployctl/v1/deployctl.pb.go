@@ -1746,6 +1746,7 @@ type RenameStackRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	From          *StackName             `protobuf:"bytes,1,opt,name=from,proto3" json:"from,omitempty"`
 	To            *StackName             `protobuf:"bytes,2,opt,name=to,proto3" json:"to,omitempty"`
+	Initiator     string                 `protobuf:"bytes,3,opt,name=initiator,proto3" json:"initiator,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1792,6 +1793,13 @@ func (x *RenameStackRequest) GetTo() *StackName {
 		return x.To
 	}
 	return nil
+}
+
+func (x *RenameStackRequest) GetInitiator() string {
+	if x != nil {
+		return x.Initiator
+	}
+	return ""
 }
 
 type RenameStackResponse struct {
@@ -2031,7 +2039,7 @@ func (x *ExportResponse) GetChunk() []byte {
 	return nil
 }
 
-// ImportRequest: the first message has stack, secrets, forget and size, every one a part of an apitype.UntypedDeployment as JSON.
+// ImportRequest: the first message has stack, secrets, forget, initiator and size, every one a part of an apitype.UntypedDeployment as JSON.
 type ImportRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Stack         *StackName             `protobuf:"bytes,1,opt,name=stack,proto3" json:"stack,omitempty"`
@@ -2039,6 +2047,7 @@ type ImportRequest struct {
 	Chunk         []byte                 `protobuf:"bytes,3,opt,name=chunk,proto3" json:"chunk,omitempty"`
 	Forget        bool                   `protobuf:"varint,4,opt,name=forget,proto3" json:"forget,omitempty"` // a deployment without resources may replace one that has some
 	Size          int64                  `protobuf:"varint,5,opt,name=size,proto3" json:"size,omitempty"`     // of the whole text
+	Initiator     string                 `protobuf:"bytes,6,opt,name=initiator,proto3" json:"initiator,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2108,6 +2117,13 @@ func (x *ImportRequest) GetSize() int64 {
 	return 0
 }
 
+func (x *ImportRequest) GetInitiator() string {
+	if x != nil {
+		return x.Initiator
+	}
+	return ""
+}
+
 type ImportResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Version       int64                  `protobuf:"varint,1,opt,name=version,proto3" json:"version,omitempty"`
@@ -2157,6 +2173,7 @@ type RestoreRequest struct {
 	Stack         *StackName             `protobuf:"bytes,1,opt,name=stack,proto3" json:"stack,omitempty"`
 	Version       int64                  `protobuf:"varint,2,opt,name=version,proto3" json:"version,omitempty"`
 	Secrets       *SecretsProvider       `protobuf:"bytes,3,opt,name=secrets,proto3" json:"secrets,omitempty"`
+	Initiator     string                 `protobuf:"bytes,4,opt,name=initiator,proto3" json:"initiator,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2210,6 +2227,13 @@ func (x *RestoreRequest) GetSecrets() *SecretsProvider {
 		return x.Secrets
 	}
 	return nil
+}
+
+func (x *RestoreRequest) GetInitiator() string {
+	if x != nil {
+		return x.Initiator
+	}
+	return ""
 }
 
 type RestoreResponse struct {
@@ -5361,10 +5385,11 @@ const file_deployctl_v1_deployctl_proto_rawDesc = "" +
 	"\x12RemoveStackRequest\x12-\n" +
 	"\x05stack\x18\x01 \x01(\v2\x17.deployctl.v1.StackNameR\x05stack\x12\x14\n" +
 	"\x05force\x18\x02 \x01(\bR\x05force\"\x15\n" +
-	"\x13RemoveStackResponse\"j\n" +
+	"\x13RemoveStackResponse\"\x88\x01\n" +
 	"\x12RenameStackRequest\x12+\n" +
 	"\x04from\x18\x01 \x01(\v2\x17.deployctl.v1.StackNameR\x04from\x12'\n" +
-	"\x02to\x18\x02 \x01(\v2\x17.deployctl.v1.StackNameR\x02to\"\x15\n" +
+	"\x02to\x18\x02 \x01(\v2\x17.deployctl.v1.StackNameR\x02to\x12\x1c\n" +
+	"\tinitiator\x18\x03 \x01(\tR\tinitiator\"\x15\n" +
 	"\x13RenameStackResponse\"\xb6\x01\n" +
 	"\x0fTagStackRequest\x12-\n" +
 	"\x05stack\x18\x01 \x01(\v2\x17.deployctl.v1.StackNameR\x05stack\x12;\n" +
@@ -5379,19 +5404,21 @@ const file_deployctl_v1_deployctl_proto_rawDesc = "" +
 	"\asecrets\x18\x03 \x01(\v2\x1d.deployctl.v1.SecretsProviderR\asecrets\x12!\n" +
 	"\fshow_secrets\x18\x04 \x01(\bR\vshowSecrets\"&\n" +
 	"\x0eExportResponse\x12\x14\n" +
-	"\x05chunk\x18\x01 \x01(\fR\x05chunk\"\xb9\x01\n" +
+	"\x05chunk\x18\x01 \x01(\fR\x05chunk\"\xd7\x01\n" +
 	"\rImportRequest\x12-\n" +
 	"\x05stack\x18\x01 \x01(\v2\x17.deployctl.v1.StackNameR\x05stack\x127\n" +
 	"\asecrets\x18\x02 \x01(\v2\x1d.deployctl.v1.SecretsProviderR\asecrets\x12\x14\n" +
 	"\x05chunk\x18\x03 \x01(\fR\x05chunk\x12\x16\n" +
 	"\x06forget\x18\x04 \x01(\bR\x06forget\x12\x12\n" +
-	"\x04size\x18\x05 \x01(\x03R\x04size\"*\n" +
+	"\x04size\x18\x05 \x01(\x03R\x04size\x12\x1c\n" +
+	"\tinitiator\x18\x06 \x01(\tR\tinitiator\"*\n" +
 	"\x0eImportResponse\x12\x18\n" +
-	"\aversion\x18\x01 \x01(\x03R\aversion\"\x92\x01\n" +
+	"\aversion\x18\x01 \x01(\x03R\aversion\"\xb0\x01\n" +
 	"\x0eRestoreRequest\x12-\n" +
 	"\x05stack\x18\x01 \x01(\v2\x17.deployctl.v1.StackNameR\x05stack\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\x03R\aversion\x127\n" +
-	"\asecrets\x18\x03 \x01(\v2\x1d.deployctl.v1.SecretsProviderR\asecrets\"+\n" +
+	"\asecrets\x18\x03 \x01(\v2\x1d.deployctl.v1.SecretsProviderR\asecrets\x12\x1c\n" +
+	"\tinitiator\x18\x04 \x01(\tR\tinitiator\"+\n" +
 	"\x0fRestoreResponse\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\x03R\aversion\"?\n" +
 	"\x0eRecoverRequest\x12-\n" +

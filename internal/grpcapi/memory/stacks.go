@@ -65,19 +65,19 @@ func (s *Service) RemoveStack(_ context.Context, name deployments.StackName, for
 }
 
 // RenameStack gives a stack another name.
-func (s *Service) RenameStack(_ context.Context, from, to deployments.StackName) error {
+func (s *Service) RenameStack(_ context.Context, r deployments.RenameRequest) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	found, err := s.find(from)
+	found, err := s.find(r.From)
 	if err != nil {
 		return err
 	}
-	if _, ok := s.stacks[to]; ok {
-		return deployments.Errorf(deployments.CodeExists, "there is a stack %s already", to)
+	if _, ok := s.stacks[r.To]; ok {
+		return deployments.Errorf(deployments.CodeExists, "there is a stack %s already", r.To)
 	}
-	delete(s.stacks, from)
-	found.info.Stack = to
-	s.stacks[to] = found
+	delete(s.stacks, r.From)
+	found.info.Stack = r.To
+	s.stacks[r.To] = found
 	return nil
 }
 
@@ -123,15 +123,15 @@ func (s *Service) Import(_ context.Context, r deployments.ImportRequest) (int, e
 }
 
 // Restore gives a stack that has been at a version before that one again; only its number is kept.
-func (s *Service) Restore(_ context.Context, name deployments.StackName, version int, _ deployments.SecretsProvider) (int, error) {
+func (s *Service) Restore(_ context.Context, r deployments.RestoreRequest) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	found, err := s.find(name)
+	found, err := s.find(r.Stack)
 	if err != nil {
 		return 0, err
 	}
-	if version < 1 || version >= found.info.Version {
-		return 0, deployments.Errorf(deployments.CodeNotFound, "stack %s has no earlier version %d", name, version)
+	if r.Version < 1 || r.Version >= found.info.Version {
+		return 0, deployments.Errorf(deployments.CodeNotFound, "stack %s has no earlier version %d", r.Stack, r.Version)
 	}
 	found.info.Version++
 	return found.info.Version, nil

@@ -96,5 +96,8 @@ func ToError(err error) error {
 			code = deployments.Code(d.GetCode())
 		}
 	}
+	if s.Code() == codes.Canceled { // the caller went away, as without a network in between
+		err = context.Canceled
+	}
 	return &deployments.Error{Code: code, Message: s.Message(), Err: err}
 }

@@ -36,6 +36,9 @@ func TestTheTextOfADefectStaysInside(t *testing.T) {
 }
 
 func TestAnEndedContextIsNoDefect(t *testing.T) {
+	if err := ToError(status.Error(codes.Canceled, "context canceled")); !errors.Is(err, context.Canceled) {
+		t.Errorf("a call that its caller has ended is %v", err)
+	}
 	if code := status.Code(FromError(fmt.Errorf("list: %w", context.Canceled))); code != codes.Canceled {
 		t.Error(code)
 	}

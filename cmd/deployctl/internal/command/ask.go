@@ -69,7 +69,7 @@ func (s *session) confirm(ctx context.Context, question string, details func()) 
 			return s.declined()
 		}
 		if !understood(answer, details != nil) {
-			s.say("%q is no answer; type %s.", answer, strings.ReplaceAll(choices, "/", " or "))
+			s.say("Please type %s.", strings.ReplaceAll(choices, "/", " or "))
 		}
 	}
 }

@@ -3,6 +3,7 @@ package command
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
@@ -46,11 +47,22 @@ func runAudit(ctx context.Context, s *session) error {
 	if s.flags.Bool("json") {
 		return s.sayJSON(entries)
 	}
-	rows := [][]string{{"TIME", "WHO", "FROM", "WHAT", "STACK", "ABOUT", "RESULT"}}
+	return s.sayTable(auditRows(entries, query.Organization == deployments.AnyOrganization))
+}
+
+// auditRows is the audit log as a table; of several organizations it says which one an entry is about.
+func auditRows(entries []deployments.AuditEntry, several bool) [][]string {
+	rows := [][]string{{"TIME", "WHO", "FROM", "WHAT", "ORGANIZATION", "STACK", "ABOUT", "RESULT"}}
 	for _, e := range entries {
-		rows = append(rows, []string{when(e.Time), whoText(e), e.Peer, e.Method, e.Stack, aboutText(e), resultText(e)})
+		rows = append(rows, []string{when(e.Time), whoText(e), e.Peer, e.Method, e.Organization, e.Stack, aboutText(e), resultText(e)})
 	}
-	return s.sayTable(rows)
+	if several {
+		return rows
+	}
+	for i := range rows {
+		rows[i] = slices.Delete(rows[i], 4, 5)
+	}
+	return rows
 }
 
 func whoText(e deployments.AuditEntry) string {

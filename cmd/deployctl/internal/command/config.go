@@ -168,10 +168,13 @@ func runConfigRm(ctx context.Context, s *session) error {
 	}
 	path := s.flags.Bool("path")
 	key, err := secrets.Stack.Key(s.flags.Args().First(), path)
-	if err == nil {
-		err = secrets.Stack.Remove(key, path)
-	}
 	if err != nil {
+		return err
+	}
+	if _, ok, err := secrets.Stack.Get(key, path); err == nil && !ok {
+		return unknownKey(secrets, key)
+	}
+	if err := secrets.Stack.Remove(key, path); err != nil {
 		return err
 	}
 	return secrets.Stack.Save()

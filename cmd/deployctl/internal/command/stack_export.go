@@ -102,7 +102,7 @@ func runStackImport(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	request := deployments.ImportRequest{Stack: info.Stack, Deployment: deployment, Secrets: provider, Forget: s.flags.Bool("force")}
+	request := deployments.ImportRequest{Stack: info.Stack, Deployment: deployment, Secrets: provider, Forget: s.flags.Bool("force"), Initiator: initiator()}
 	version, err := s.service.Import(ctx, request)
 	if deployments.CodeOf(err) == deployments.CodeUnconfirmed {
 		if !s.asks() || s.flags.String("file") == "" { // else the input is the deployment

@@ -41,7 +41,9 @@ func runStackRestore(ctx context.Context, s *session) error {
 			return err
 		}
 	}
-	next, err := s.service.Restore(ctx, info.Stack, version, provider)
+	next, err := s.service.Restore(ctx, deployments.RestoreRequest{
+		Stack: info.Stack, Version: version, Secrets: provider, Initiator: initiator(),
+	})
 	if err != nil {
 		return err
 	}

@@ -9,7 +9,7 @@ import (
 )
 
 const exported = `{"version":3,"deployment":{"manifest":{"time":"2026-01-02T03:04:05Z","magic":"","version":""},"resources":[
-{"urn":"urn:pulumi:dev::shop::pulumi:pulumi:Stack::shop-dev","type":"pulumi:pulumi:Stack","outputs":{"url":"http://a/?x=<y>","size":3,
+{"urn":"urn:pulumi:dev::shop::pulumi:pulumi:Stack::shop-dev","type":"pulumi:pulumi:Stack","outputs":{"url":"http://a/?x=<y>","size":3,"later":["04da6b54-80e4-46f7-96ec-b56ff0331ba9"],
 "password":{"4dabf18193072939515e22adb298388d":"1b47061264138c4ac30d75fd1eb44270","ciphertext":"m1:zzz"},
 "pin":{"4dabf18193072939515e22adb298388d":"1b47061264138c4ac30d75fd1eb44270","plaintext":"\"1234\""}}}]}}`
 
@@ -25,6 +25,9 @@ func TestOutputsAreReadOutOfTheDeployment(t *testing.T) {
 	}
 	if got := d.must("stack", "output", "--json", "--show-secrets"); !strings.Contains(got, `"pin": "1234"`) || !strings.Contains(got, `"size": 3`) {
 		t.Errorf("outputs are %s", got)
+	}
+	if got := d.must("stack", "output", "later"); got != "[\"(unknown)\"]\n" {
+		t.Errorf("a value that was not known is %q", got)
 	}
 	d.refused(2, `has no output "nothing"`, "stack", "output", "nothing")
 	if got := d.must("stack", "export"); !strings.Contains(got, "m1:zzz") {

@@ -62,11 +62,30 @@ func TestDriftAloneShowsTheStatusAndStacksShowThatTheyHaveDrifted(t *testing.T) 
 	}
 }
 
+func TestARemovedKeyThatIsNotSetSuggestsTheOneThatIs(t *testing.T) {
+	d := newDesk(t, map[string]string{"Pulumi.yaml": yamlProject})
+	d.stack("dev")
+	d.must("config", "set", "greeting", "hello")
+	d.refused(2, "did you mean shop:greeting?", "config", "rm", "greting")
+}
+
+func TestTheAuditLogOfAllOrganizationsNamesThem(t *testing.T) {
+	d := newDesk(t, map[string]string{"Pulumi.yaml": yamlProject})
+	d.stack("dev")
+	d.service.Audited = []deployments.AuditEntry{{Time: time.Now(), Organization: "acme", Token: "ci", Method: "Stacks/Export", Stack: "shop/dev"}}
+	if got := d.must("audit", "--organization", "*"); !strings.Contains(got, "ORGANIZATION") || !strings.Contains(got, "acme") {
+		t.Error(got)
+	}
+	if got := d.must("audit", "--organization", "acme"); strings.Contains(got, "ORGANIZATION") || !strings.Contains(got, "shop/dev") {
+		t.Error(got)
+	}
+}
+
 func TestAnotherAnswerIsToldWhatIsExpected(t *testing.T) {
 	d := newDesk(t, map[string]string{"Pulumi.yaml": yamlProject})
 	d.stack("dev")
 	d.person, d.input = true, "maybe\nno\n"
-	if o := d.run("up"); o.code != 3 || !strings.Contains(o.out, `"maybe" is no answer; type yes or no or details.`) {
+	if o := d.run("up"); o.code != 3 || !strings.Contains(o.out, "Please type yes or no or details.") {
 		t.Errorf("%d %s", o.code, o.out)
 	}
 }
