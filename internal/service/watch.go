@@ -86,80 +86,15 @@ func (s *Service) watch(ctx context.Context, u deployments.UpdateName, send func
 		}
 	case err == nil && !info.Ended.IsZero() && time.Since(info.Ended) > collectedAfter:
 		log, err := s.ReadEvents(ctx, statestore.Part{Update: u, Stream: activities.RunStream, Number: 1}, 1)
-		if err != nil {
+		if err != nil && !damaged(err) {
 			return err
 		}
-		if len(log) == 0 {
+		if err == nil && len(log) == 0 {
 			return send(deployments.WatchEvent{End: &info})
 		}
 	}
 	f, leave := s.feeds.join(s, u)
 	defer leave()
-	return s.follow(ctx, f, send)
-}
-
-// follow sends what a feed has from its beginning on: all parts of the log that it knows, and what is in none.
-func (s *Service) follow(ctx context.Context, f *feed, send func(deployments.WatchEvent) error) error {
-	next := map[string]int{}
-	var said, progress *deployments.WatchEvent // that were sent last
-	for {
-		now := f.look()
-		for _, stream := range now.streams() {
-			ended, err := s.pass(ctx, f, statestore.Part{Update: f.update, Stream: stream, Number: next[stream] + 1}, now.marks[stream], send)
-			if err != nil || ended {
-				return err
-			}
-			next[stream] = max(next[stream], now.marks[stream])
-		}
-		for _, last := range []struct{ sent, now *deployments.WatchEvent }{{said, now.said}, {progress, now.progress}} {
-			if last.now == last.sent {
-				continue
-			}
-			if err := send(*last.now); err != nil {
-				return err
-			}
-		}
-		said, progress = now.said, now.progress
-		if now.end != nil {
-			return send(*now.end)
-		}
-		if now.err != nil {
-			return now.err
-		}
-		select {
-		case <-ctx.Done():
-			return failure("watch the update", ctx.Err())
-		case <-now.changed:
-		}
-	}
-}
-
-// pass sends the events of the parts of a stream from p up to last.
-func (s *Service) pass(
-	ctx context.Context, f *feed, p statestore.Part, last int, send func(deployments.WatchEvent) error,
-) (ended bool, err error) {
-	for p.Number <= last {
-		parts, err := s.feeds.read(ctx, s, p, min(last-p.Number+1, partsAtOnce))
-		if err != nil {
-			return false, err
-		}
-		if len(parts) == 0 {
-			return false, deployments.Errorf(deployments.CodeNotFound, "a part of the log of %s is not kept any more", f.update)
-		}
-		for _, data := range parts {
-			p.Number++
-			events, err := activities.DecodeEvents(data)
-			if err != nil {
-				return false, err
-			}
-			for _, e := range events {
-				e.Stream = f.update.Version + "/" + p.Stream
-				if err := send(e); err != nil {
-					return false, err
-				}
-				ended = ended || e.End != nil
-			}
-		}
-	}
-	return ended, nil
+	follower := follower{Service: s, feed: f, send: send, next: map[string]int{}}
+	return follower.follow(ctx)
 }

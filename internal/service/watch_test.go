@@ -2,7 +2,9 @@ package service
 
 import (
 	"context"
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -93,5 +95,56 @@ func TestEveryEventSaysWhichStreamOfWhichUpdateItIsOf(t *testing.T) {
 	}))
 	if want := []string{"1/output", "1/service", "2/output"}; !slices.Equal(streams, want) {
 		t.Errorf("the streams are %v, want %v", streams, want)
+	}
+}
+
+func TestADamagedPartOfALogIsNamedAndTheWatchGoesOn(t *testing.T) {
+	for name, number := range map[string]int{"a part in the middle": 2, "the part with the end": 3} {
+		t.Run(name, func(t *testing.T) {
+			objects := &statestore.Memory{}
+			store, err := statestore.New(objects, statestore.Options{Master: make([]byte, 32)})
+			must(t, err)
+			must(t, store.CreateStack(t.Context(), dev, nil))
+			s := New(sleeping{}, store, Readers{})
+			u := deployments.UpdateName{StackName: dev, Version: "1"}
+			part := statestore.Part{Update: u, Stream: activities.RunStream, Number: 1}
+			for _, text := range []string{"first", "second"} {
+				line(t, s, part, text)
+				part.Number++
+			}
+			info := deployments.UpdateInfo{Update: u, Status: "succeeded", Ended: time.Now()}
+			end, err := activities.EncodeEvents([]deployments.WatchEvent{{End: &info}})
+			must(t, err)
+			must(t, s.AppendEvents(t.Context(), part, end))
+			must(t, s.PutInfo(t.Context(), info))
+			list, err := objects.List(t.Context(), statestore.Query{})
+			must(t, err)
+			for _, key := range list.Keys {
+				if strings.HasSuffix(key, fmt.Sprintf("events/%s/%08d", activities.RunStream, number)) {
+					_, err := objects.Put(t.Context(), key, []byte("no seal"), statestore.Condition{})
+					must(t, err)
+				}
+			}
+			var told []string
+			must(t, s.Watch(t.Context(), u, func(e deployments.WatchEvent) error {
+				switch {
+				case e.End != nil:
+					told = append(told, e.End.Status)
+				case e.Event != nil:
+					told = append(told, strings.TrimSpace(e.Event.DiagnosticEvent.Message))
+				}
+				return nil
+			}))
+			want := []string{"first", "second", "succeeded"}
+			notice := fmt.Sprintf("part %d of the log %q of update 1 is damaged", number, activities.RunStream)
+			if number == 2 {
+				want[1] = notice
+			} else {
+				want = slices.Insert(want, 2, notice)
+			}
+			if !slices.EqualFunc(told, want, strings.HasPrefix) {
+				t.Errorf("it told %q, want %q", told, want)
+			}
+		})
 	}
 }

@@ -135,6 +135,9 @@ func (w *watcher) further(ctx context.Context, stream string) (int, error) {
 	p := statestore.Part{Update: w.update, Stream: stream, Number: w.next[stream] + 1}
 	parts, err := w.ReadEvents(ctx, p, partsAtOnce)
 	w.feeds.keep(p, parts)
+	if damaged(err) { // who watches reads it again, and says so
+		return w.next[stream] + len(parts) + 1, nil
+	}
 	return w.next[stream] + len(parts), err
 }
 
