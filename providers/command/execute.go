@@ -23,6 +23,13 @@ const (
 	shownLines = 10
 )
 
+// unlisted is what the shell is given to run in place of a line that may hold a secret: every user of the machine can list the
+// arguments of processes, and only this one their environment. What the line starts does not get the variable.
+const (
+	unlisted     = "deployctl_line=$" + lineVariable + "; unset " + lineVariable + `; eval "$deployctl_line"`
+	lineVariable = "DEPLOYCTL_LINE"
+)
+
 // call is one command about to be run.
 type call struct {
 	line   Line
@@ -50,11 +57,14 @@ func (r *Run) run(ctx context.Context, c call) (RunOut, error) {
 // execute runs a command in a process group of its own, to its end or that of the context, and returns its exit code whatever it is. When
 // this process dies before that, however, the group ends too: the command may be run again.
 func (r *Run) execute(ctx context.Context, c call) (RunOut, error) {
-	argv := c.line.argv
-	if argv == nil {
+	argv, env := c.line.argv, r.env(c)
+	switch {
+	case argv != nil:
+	case c.secret && len(c.in.Interpreter) == 0 && runtime.GOOS != "windows":
+		argv, env = append(interpreter(nil), unlisted), append(env, lineVariable+"="+c.line.text)
+	default:
 		argv = append(slices.Clone(interpreter(c.in.Interpreter)), c.line.text)
 	}
-	env := r.env(c)
 	path := argv[0]
 	if filepath.Base(path) == path {
 		var err error

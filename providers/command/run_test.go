@@ -139,6 +139,19 @@ func TestAProgramIsFoundOnThePathThatItIsGiven(t *testing.T) {
 	}
 }
 
+func TestASecretInACommandIsNotAmongTheArgumentsOfTheShell(t *testing.T) {
+	if _, err := os.Stat("/proc/self/cmdline"); err != nil {
+		t.Skip("only Linux shows arguments there")
+	}
+	c := open(t, t.TempDir())
+	line := `password="needle-$((40+2))"; tr '\0' ' ' </proc/$$/cmdline; echo; env | grep -c needle; false || echo "$password"; : 'needle-43'`
+	_, out := create(t, c, props{"create": resource.MakeSecret(str(line))})
+	said := strings.Split(strings.TrimSpace(out["stdout"].SecretValue().Element.StringValue()), "\n")
+	if len(said) != 3 || strings.Contains(said[0], "needle") || said[1] != "0" || said[2] != "needle-42" {
+		t.Errorf("the command says %q", said)
+	}
+}
+
 func TestAFailedCommandShowsItsLastWordsUnlessTheyMayBeSecret(t *testing.T) {
 	c := open(t, t.TempDir())
 	script := `for i in $(seq 30); do echo "line $i $S" >&2; done; exit 3`
