@@ -20,7 +20,7 @@ next: # another build, for tests of upgrades
 demo: ## run the main job for real: a website on the embedded service
 	@tools/demo
 
-test: build lint workflowcheck imports cross unit e2e ## everything that must hold
+test: build lint workflowcheck imports cross unit fuzz e2e ## everything that must hold
 
 lint:
 	@mkdir -p bin
@@ -49,11 +49,12 @@ unit:
 	go -C tools/fakeprovider test ./...
 	go -C tools/crosscheck test ./...
 
-FUZZTIME ?= 8s
+FUZZTIME ?= 5s
 FUZZED = internal/token:FuzzTokens activities:FuzzRegisterResource activities:FuzzReadResource activities:FuzzInvoke activities:FuzzCall \
-	activities:FuzzRegisterResourceOutputs activities:FuzzRegisterPackage
+	activities:FuzzRegisterResourceOutputs activities:FuzzRegisterPackage activities:FuzzStepsOverAnswers \
+	internal/pluginhost:FuzzEngine internal/pluginhost:FuzzProviderAnswers internal/pluginhost:FuzzLanguageHostAnswers internal/grpcapi:FuzzCalls
 
-fuzz: ## what programs say to their monitor, each call for FUZZTIME (8s); what was found before is kept in testdata/fuzz
+fuzz: ## each protocol that programs, plugins and clients speak, FUZZTIME (5s) a call, a minute in all; findings stay in testdata/fuzz
 	@for target in $(FUZZED); do \
 		go test ./$${target%:*} -run '^$$' -fuzz "^$${target#*:}$$" -fuzztime $(FUZZTIME) -parallel 2 || exit 1; done
 

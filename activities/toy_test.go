@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 	case "pulumi-resource-toy":
 		serve(func(s *grpc.Server) {
 			pulumirpc.RegisterResourceProviderServer(s, &toy{world: os.Getenv("TOY_WORLD"), cancelled: make(chan struct{})})
-		})
+		}, dictated(os.Getenv("TOY_WORLD"))...)
 	case "pulumi-language-scenario":
 		serve(func(s *grpc.Server) {
 			pulumirpc.RegisterLanguageRuntimeServer(s, scenario.NewHost(os.Args[len(os.Args)-1]))
@@ -42,12 +42,12 @@ func TestMain(m *testing.M) {
 	}
 }
 
-func serve(register func(*grpc.Server)) {
+func serve(register func(*grpc.Server), opts ...grpc.ServerOption) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		panic(err)
 	}
-	server := grpc.NewServer()
+	server := grpc.NewServer(opts...)
 	register(server)
 	fmt.Println(listener.Addr().(*net.TCPAddr).Port)
 	_ = server.Serve(listener)

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/deployctl/deployctl/internal/recovery"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
 )
 
@@ -35,7 +36,11 @@ func (g guarded) GetSchema(ctx context.Context, req plugin.GetSchemaRequest) (pl
 }
 
 func (g guarded) CheckConfig(ctx context.Context, req plugin.CheckConfigRequest) (plugin.CheckConfigResponse, error) {
-	return guard(ctx, "CheckConfig", req, g.Provider.CheckConfig)
+	resp, err := guard(ctx, "CheckConfig", req, g.Provider.CheckConfig)
+	if resp.Properties == nil { // an answer without inputs: further calls assert that there are some
+		resp.Properties = resource.PropertyMap{}
+	}
+	return resp, err
 }
 
 func (g guarded) DiffConfig(ctx context.Context, req plugin.DiffConfigRequest) (plugin.DiffConfigResponse, error) {
@@ -47,7 +52,11 @@ func (g guarded) Configure(ctx context.Context, req plugin.ConfigureRequest) (pl
 }
 
 func (g guarded) Check(ctx context.Context, req plugin.CheckRequest) (plugin.CheckResponse, error) {
-	return guard(ctx, "Check", req, g.Provider.Check)
+	resp, err := guard(ctx, "Check", req, g.Provider.Check)
+	if resp.Properties == nil { // as above
+		resp.Properties = resource.PropertyMap{}
+	}
+	return resp, err
 }
 
 func (g guarded) Diff(ctx context.Context, req plugin.DiffRequest) (plugin.DiffResponse, error) {

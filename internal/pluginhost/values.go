@@ -35,17 +35,22 @@ func ServerOptions(told func(error)) []grpc.ServerOption {
 		grpc.MaxRecvMsgSize(maxMessage), grpc.MaxSendMsgSize(maxMessage), grpc.ChainUnaryInterceptor(check))
 }
 
-// checkAnswer refuses answers of plugins with values that cannot be read. The call has been made by then.
+// checkAnswer refuses answers of plugins, and details of their errors, with values that cannot be read. The call has been made
+// by then.
 func checkAnswer(
 	ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption,
 ) error {
-	if err := invoke(ctx, method, req, reply, conn, opts...); err != nil {
-		return err
+	err := invoke(ctx, method, req, reply, conn, opts...)
+	parts := []any{reply}
+	if err != nil {
+		parts = status.Convert(err).Details()
 	}
-	if err := checkValues(reply); err != nil {
-		return status.Errorf(codes.Internal, "the plugin's answer cannot be read: %v", err)
+	for _, part := range parts {
+		if unreadable := checkValues(part); unreadable != nil {
+			return status.Errorf(codes.Internal, "the plugin's answer cannot be read: %v", unreadable)
+		}
 	}
-	return nil
+	return err
 }
 
 // checkValues checks the values in a message that the SDK's readers take for granted: each has a kind, and they are not
