@@ -32,6 +32,7 @@ func TestAStackMovesToTheStockCLIAndBackWithNothingToDo(t *testing.T) {
 		{name: "Go", files: goProgram},
 	} {
 		t.Run(p.name, func(t *testing.T) {
+			t.Parallel()
 			_, cloud := harness.Cloud(t)
 			dir := t.TempDir()
 			p.files.Write(t, dir)

@@ -17,6 +17,7 @@ import (
 )
 
 func TestAYAMLProgramLives(t *testing.T) {
+	t.Parallel()
 	h := harness.NewHome(t, harness.Binary())
 	cloud, env := harness.Cloud(t)
 	dir := t.TempDir()
@@ -72,6 +73,7 @@ outputs:
 }
 
 func TestANodeProgramWithADynamicProviderLives(t *testing.T) {
+	t.Parallel()
 	h := harness.NewHome(t, harness.Binary())
 	p := h.Deployctl(harness.Example(t, "typescript"))
 	post := t.TempDir()
@@ -114,6 +116,7 @@ func TestANodeProgramWithADynamicProviderLives(t *testing.T) {
 }
 
 func TestAGoProgramLives(t *testing.T) {
+	t.Parallel()
 	h := harness.NewHome(t, harness.Binary())
 	p := h.Deployctl(harness.Example(t, "go"))
 	p.Must(t, "stack", "init", "dev")

@@ -70,11 +70,13 @@ func transform(context.Context, *pulumi.ResourceTransformArgs) *pulumi.ResourceT
 // TestWhatIsNotSupportedFailsTheUpdateInOurWords lets programs ask for what is not supported. Whatever their SDKs make of
 // the refusal, the update fails, says what to remove, first and last, and deletes nothing.
 func TestWhatIsNotSupportedFailsTheUpdateInOurWords(t *testing.T) {
+	t.Parallel()
 	for _, program := range []struct{ language, example, file, text string }{
 		{"a Go program", "go", "main.go", askingInGo},
 		{"a Node program", "typescript", "index.ts", askingInNode},
 	} {
 		t.Run(program.language, func(t *testing.T) {
+			t.Parallel()
 			h := harness.NewHome(t, harness.Binary())
 			dir := harness.Example(t, program.example)
 			harness.Files{program.file: program.text}.Write(t, dir)

@@ -41,6 +41,7 @@ const resources = 5
 const findable = `{"fake:index:Named": {"read": "property:name"}, "fake:index:Auto": {"read": "property:name"}}`
 
 func TestAnUpdateWhoseWorkflowIsTerminatedIsGoneOnWithByTheNext(t *testing.T) {
+	t.Parallel()
 	h := harness.NewHome(t, harness.Binary())
 	h.Start(t)
 	temporal := dial(t, h)
@@ -48,6 +49,7 @@ func TestAnUpdateWhoseWorkflowIsTerminatedIsGoneOnWithByTheNext(t *testing.T) {
 		for _, object := range []string{"named-2", "auto-1"} {
 			for _, at := range []fakecloud.Moment{fakecloud.Before, fakecloud.After} {
 				t.Run(fmt.Sprintf("the %s, %s the effect on %s", workflow, at, object), func(t *testing.T) {
+					t.Parallel()
 					stack := strings.ToLower(fmt.Sprintf("%s-%s-%s", workflow, object, at))
 					said := interfered(t, h, stack, fakecloud.Fault{Name: "gate", Op: fakecloud.Create, Object: object, At: at, Times: 1}, func() {
 						id := workflow + "/organization/recovered/" + stack + "/1"
@@ -93,6 +95,7 @@ func interfered(t *testing.T, h *harness.Home, stack string, fault fakecloud.Fau
 }
 
 func TestAnUpdateWhoseStackIsTerminatedTooIsRecoveredByHandAndItsStateRestored(t *testing.T) {
+	t.Parallel()
 	h := harness.NewHome(t, harness.Binary())
 	h.Start(t)
 	temporal := dial(t, h)
