@@ -1,6 +1,9 @@
 package e2e
 
 import (
+	"encoding/json"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -68,4 +71,37 @@ func healthy(t *testing.T, address string) {
 	if answer.GetStatus() != grpc_health_v1.HealthCheckResponse_SERVING {
 		t.Errorf("the service is %s", answer.GetStatus())
 	}
+}
+
+func TestTheSecretKeyOfTheBucketIsReadAgainFromItsFile(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	h.in(h.dir).must(t, "dev", "--background")
+	settings, status := h.parts(t)
+	h.in(h.dir).must(t, "dev", "stop")
+	keys, keyFile := filepath.Join(h.state(), "data", "keys.json"), filepath.Join(t.TempDir(), "secret")
+	text, err := os.ReadFile(keys)
+	must(t, err)
+	known := map[string]any{}
+	must(t, json.Unmarshal(text, &known))
+	must(t, os.WriteFile(keyFile, []byte(known["s3SecretKey"].(string)), 0o600))
+	listen := freeAddress(t)
+	service := h.in(h.dir, append(settings, "DEPLOYCTL_S3_SECRET_ACCESS_KEY=", "DEPLOYCTL_S3_SECRET_ACCESS_KEY_FILE="+keyFile)...)
+	s3 := service.start(t, "dev", "s3", "--home", status.Home)
+	service.start(t, "dev", "temporal", "--home", status.Home)
+	service.start(t, "serve", "--listen", listen).says(t, "serving")
+	healthy(t, listen)
+	client := h.in(t.TempDir(), "DEPLOYCTL_SERVER="+listen, "DEPLOYCTL_TOKEN=the-first-token")
+	client.must(t, "stack", "ls", "--all")
+	s3.interrupt(t)
+	s3.wait(t)
+	known["s3SecretKey"] = "another-secret-key-of-the-same-user"
+	text, err = json.Marshal(known)
+	must(t, err)
+	must(t, os.WriteFile(keys, text, 0o600))
+	must(t, os.WriteFile(keyFile, []byte("another-secret-key-of-the-same-user"), 0o600))
+	service.start(t, "dev", "s3", "--home", status.Home)
+	eventually(t, "the service has read the new key", func() bool {
+		return client.run(t, "stack", "ls", "--all").code == 0
+	})
 }

@@ -1,15 +1,19 @@
 package statestore
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"net/http"
 	"net/url"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/feature/ec2/imds"
@@ -28,14 +32,44 @@ func (o S3Options) load(ctx context.Context) (aws.Config, error) {
 	if !o.onAWS() {
 		load = append(load, config.WithEC2IMDSClientEnableState(imds.ClientDisabled))
 	}
+	file := stateOf(o.SecretKeyFile)
 	cfg, err := config.LoadDefaultConfig(ctx, load...)
 	if err == nil {
-		cfg.Credentials = &searched{CredentialsProvider: cfg.Credentials, search: func(ctx context.Context) (aws.CredentialsProvider, error) {
-			again, err := config.LoadDefaultConfig(ctx, load...)
-			return again.Credentials, err
-		}}
+		cfg.Credentials = &searched{CredentialsProvider: cfg.Credentials, path: o.SecretKeyFile, file: file, search: o.searchAgain(load)}
 	}
 	return cfg, err
+}
+
+// searchAgain looks for credentials where they were found before.
+func (o S3Options) searchAgain(load []func(*config.LoadOptions) error) func(context.Context) (aws.CredentialsProvider, error) {
+	return func(ctx context.Context) (aws.CredentialsProvider, error) {
+		if o.SecretKeyFile == "" {
+			again, err := config.LoadDefaultConfig(ctx, load...)
+			return again.Credentials, err
+		}
+		text, err := os.ReadFile(o.SecretKeyFile)
+		if key := strings.TrimSpace(string(text)); err == nil && key != "" {
+			return credentials.NewStaticCredentialsProvider(o.AccessKey, key, ""), nil
+		}
+		return nil, cmp.Or(err, errNoCredentials)
+	}
+}
+
+// fileState tells one content of a file from another.
+type fileState struct {
+	modified time.Time
+	size     int64
+}
+
+// stateOf is the state of a file; that of one that cannot be looked at is zero.
+func stateOf(path string) (state fileState) {
+	if path == "" {
+		return state
+	}
+	if info, err := os.Stat(path); err == nil {
+		state = fileState{info.ModTime(), info.Size()}
+	}
+	return state
 }
 
 // onAWS says whether the bucket is Amazon's. Only there can the role of a virtual machine give access, so only then is the
@@ -46,16 +80,18 @@ func (o S3Options) onAWS() bool {
 		(strings.HasSuffix(at.Hostname(), ".amazonaws.com") || strings.HasSuffix(at.Hostname(), ".amazonaws.com.cn"))
 }
 
-// searched are the credentials that the SDK finds. Once they were refused, all of its places are searched again
-// before the next call: the SDK renews what expires, and keeps for good what a file or a process gave without an
+// searched are the credentials that the SDK finds, or whose secret is in a file. Once they were refused, or the file has changed, all
+// places are searched again before the next call: the SDK renews what expires, and keeps for good what a file or a process gave without an
 // expiry. It tells credentials that were never found from those that cannot be renewed now.
 type searched struct {
 	aws.CredentialsProvider
 	search func(context.Context) (aws.CredentialsProvider, error)
+	path   string // of the file with the secret, if there is one
 	found  atomic.Bool
 
 	mu      sync.Mutex
 	refused bool
+	file    fileState // when it was read last
 	last    time.Time // of the searches
 }
 
@@ -69,14 +105,15 @@ func (s *searched) refuse() {
 	s.refused = true
 }
 
-// current gives the provider of the credentials, a new one after a refusal.
+// current gives the provider of the credentials, a new one after a refusal or a change.
 func (s *searched) current(ctx context.Context) aws.CredentialsProvider {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.refused || time.Since(s.last) < searchAgain {
+	file := stateOf(s.path)
+	if file == s.file && (!s.refused || time.Since(s.last) < searchAgain) {
 		return s.CredentialsProvider
 	}
-	s.last = time.Now()
+	s.last, s.file = time.Now(), file
 	if again, err := s.search(ctx); err == nil {
 		s.CredentialsProvider, s.refused = again, false
 	}
@@ -103,3 +140,27 @@ func (s *searched) Retrieve(ctx context.Context) (aws.Credentials, error) {
 
 // errNotRenewed: there were credentials, and whoever gives new ones does not answer.
 var errNotRenewed = errors.New("the credentials could not be renewed")
+
+// signer signs requests. The SDK's own keeps what it derives of a secret by the access key alone, and for a day: a new secret of the
+// same access key would not be used.
+type signer struct {
+	mu     sync.Mutex
+	secret string
+	signer *v4.Signer
+}
+
+// SignHTTP implements s3.HTTPSignerV4.
+func (s *signer) SignHTTP(
+	ctx context.Context, c aws.Credentials, r *http.Request, payload, service, region string, at time.Time, options ...func(*v4.SignerOptions),
+) error {
+	return s.of(c.SecretAccessKey).SignHTTP(ctx, c, r, payload, service, region, at, options...)
+}
+
+func (s *signer) of(secret string) *v4.Signer {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.signer == nil || s.secret != secret {
+		s.secret, s.signer = secret, v4.NewSigner(func(o *v4.SignerOptions) { o.DisableURIPathEscaping = true }) // as S3 wants it
+	}
+	return s.signer
+}

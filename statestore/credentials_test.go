@@ -11,6 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
+
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/statestore"
 )
@@ -80,6 +83,85 @@ func TestCredentialsThatAreRefusedAreReadAgain(t *testing.T) {
 			}
 		})
 	}
+}
+
+// signatory is an S3 server that knows one secret key at a time.
+type signatory struct{ secret atomic.Value }
+
+func (s *signatory) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if !s.signed(r) {
+		w.WriteHeader(http.StatusForbidden)
+		_, _ = w.Write([]byte("<Error><Code>SignatureDoesNotMatch</Code><Message>no</Message></Error>"))
+		return
+	}
+	w.Header().Set("ETag", `"tag"`)
+	_, _ = w.Write([]byte("content"))
+}
+
+// signed signs the request again, and compares.
+func (s *signatory) signed(r *http.Request) bool {
+	at, err := time.Parse("20060102T150405Z", r.Header.Get("X-Amz-Date"))
+	again, errAgain := http.NewRequest(r.Method, "http://"+r.Host+r.URL.RequestURI(), nil)
+	if err != nil || errAgain != nil {
+		return false
+	}
+	_, headers, _ := strings.Cut(r.Header.Get("Authorization"), "SignedHeaders=")
+	headers, _, _ = strings.Cut(headers, ",")
+	for _, name := range strings.Split(headers, ";") {
+		if value := r.Header.Get(name); value != "" {
+			again.Header.Set(name, value)
+		}
+	}
+	keys := aws.Credentials{AccessKeyID: "MINE", SecretAccessKey: s.secret.Load().(string)}
+	err = v4.NewSigner(func(o *v4.SignerOptions) { o.DisableURIPathEscaping = true }).
+		SignHTTP(r.Context(), keys, again, r.Header.Get("X-Amz-Content-Sha256"), "s3", "us-east-1", at)
+	return err == nil && again.Header.Get("Authorization") == r.Header.Get("Authorization")
+}
+
+func TestTheSecretInAFileIsReadAgainWhenItChangesOrIsRefused(t *testing.T) {
+	withoutAWS(t)
+	file := filepath.Join(t.TempDir(), "secret")
+	same := time.Now().Add(-time.Hour) // the clock of a file system may be coarse: what was written within a tick looks the same
+	put := func(secret string) {
+		write(t, file, secret)
+		if err := os.Chtimes(file, same, same); err != nil {
+			t.Error(err)
+		}
+	}
+	put("first\n")
+	door := &signatory{}
+	door.secret.Store("first")
+	server := httptest.NewServer(door)
+	defer server.Close()
+	o, err := statestore.OpenS3(t.Context(), statestore.S3Options{
+		Endpoint: server.URL, Region: "us-east-1", Bucket: bucket, AccessKey: "MINE", SecretKey: "first", SecretKeyFile: file,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	reads := func(objects statestore.Objects, when string) {
+		t.Helper()
+		if got, err := objects.Get(t.Context(), "key"); err != nil || string(got.Data) != "content" {
+			t.Errorf("%s: got %q, %v", when, got.Data, err)
+		}
+	}
+	patient := statestore.NewRetry(o, time.Minute)
+	reads(patient, "at first")
+	door.secret.Store("the next")
+	put("the next\n")
+	reads(o, "after a change") // at the first attempt
+	door.secret.Store("the last")
+	put("the last\n")
+	reads(patient, "after a change that does not show")
+	door.secret.Store("another")
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := o.Get(t.Context(), "key"); deployments.CodeOf(err) != deployments.CodeUnauthorized {
+		t.Errorf("without the file: %v", err)
+	}
+	put("another")
+	reads(o, "when the file is back")
 }
 
 func TestCredentialsThatWereNeverAcceptedAreSaidAtOnceAndOthersAfterAWhile(t *testing.T) {

@@ -28,6 +28,8 @@ type S3Options struct {
 	Prefix string
 	// AccessKey and SecretKey; when both are empty, what the AWS SDK finds in the environment.
 	AccessKey, SecretKey string
+	// SecretKeyFile, if not empty, is where SecretKey was read from. It is read again when it has changed, or the key was refused.
+	SecretKeyFile string
 }
 
 // S3 is an Objects in a bucket. It makes one attempt of every call; see Retry.
@@ -54,6 +56,7 @@ func OpenS3(ctx context.Context, o S3Options) (*S3, error) {
 		so.UsePathStyle = true
 		so.Retryer = aws.NopRetryer{}
 		so.HTTPClient = transport
+		so.HTTPSignerV4 = &signer{}
 		so.RequestChecksumCalculation = aws.RequestChecksumCalculationWhenRequired
 		so.ResponseChecksumValidation = aws.ResponseChecksumValidationWhenRequired
 		if o.Endpoint != "" {

@@ -137,7 +137,7 @@ func serveEmbedded(ctx context.Context, d *devCall, server *devserver.Server, co
 	if in.retention, err = retentionOf(d.settings); err != nil {
 		return err
 	}
-	if in.metrics, err = openExporter(d.settings); err != nil {
+	if in.metrics, err = openExporter(d.settings, server.Log); err != nil {
 		return err
 	}
 	defer in.metrics.close()

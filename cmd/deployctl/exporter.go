@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
+	"log/slog"
 	"net"
 	"net/http"
 
@@ -14,15 +16,15 @@ import (
 	"go.temporal.io/sdk/interceptor"
 )
 
-// exporter counts what this process does and shows it on the address of the setting metrics-listen. Without that it is nil,
-// and counts nothing.
+// exporter counts what this process does and shows it on the address of the setting metrics-listen, off loopback with the certificate
+// of the settings if there is one. Without an address it is nil, and counts nothing.
 type exporter struct {
 	*metrics.Metrics
 	listener net.Listener
 	token    string // empty on loopback, unless it is set
 }
 
-func openExporter(s settings.Settings) (*exporter, error) {
+func openExporter(s settings.Settings, log *slog.Logger) (*exporter, error) {
 	address := s.Get(settings.Metrics)
 	if address == "" {
 		return nil, nil
@@ -35,9 +37,20 @@ func openExporter(s settings.Settings) (*exporter, error) {
 		return nil, deployments.Errorf(deployments.CodeInvalid,
 			"%s (metrics-listen) is not on loopback, so metrics need a token: name a file that holds one with metrics-token-file, or listen on 127.0.0.1", address)
 	}
+	var secure *tls.Config
+	if !grpcapi.IsLoopback(address) {
+		if secure, err = certificate(s, log); err != nil {
+			return nil, err
+		}
+	}
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
 		return nil, deployments.Errorf(deployments.CodeUnavailable, "cannot listen on %s for metrics (metrics-listen): %w", address, err)
+	}
+	if secure != nil {
+		listener = tls.NewListener(listener, secure)
+	} else if !grpcapi.IsLoopback(address) && log != nil {
+		log.Warn("metrics and their token go over the network in clear: set tls-cert and tls-key", "address", address)
 	}
 	return &exporter{metrics.New(), listener, token}, nil
 }

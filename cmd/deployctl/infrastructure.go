@@ -28,6 +28,8 @@ type infrastructure struct {
 	// instance names this process; gone are instances that are known to have ended (see devserver.Status).
 	instance string
 	gone     []string
+	// organizations are those that a worker is of; see worker.Options.
+	organizations []string
 	// retention is what workers leave of stacks.
 	retention statestore.Retention
 	// dir is where a worker keeps the files of programs; empty means a temporary directory.
@@ -50,6 +52,7 @@ type temporalSettings struct {
 type s3Settings struct {
 	endpoint, bucket, prefix, region string
 	accessKey, secretKey             string
+	secretKeyFile                    string // see statestore.S3Options
 }
 
 // infrastructureOf reads the settings of serve and worker.
@@ -61,7 +64,7 @@ func infrastructureOf(s settings.Settings, log *slog.Logger) (infrastructure, er
 	if in.retention, err = retentionOf(s); err != nil {
 		return in, err
 	}
-	in.metrics, err = openExporter(s)
+	in.metrics, err = openExporter(s, log)
 	return in, err
 }
 
@@ -89,6 +92,9 @@ func foundationOf(s settings.Settings, log *slog.Logger) (infrastructure, error)
 	}
 	if in.s3.secretKey, err = s.Secret(settings.S3SecretKey); err != nil {
 		return in, err
+	}
+	if s.Get(settings.S3SecretKey) == "" {
+		in.s3.secretKeyFile = s.Get(settings.S3SecretKeyFile)
 	}
 	in.keepers, err = keepersOf(s)
 	return in, err
@@ -138,7 +144,7 @@ func (in infrastructure) config() worker.Config {
 		},
 		S3: statestore.S3Options{
 			Endpoint: in.s3.endpoint, Region: in.s3.region, Bucket: in.s3.bucket, Prefix: in.s3.prefix,
-			AccessKey: in.s3.accessKey, SecretKey: in.s3.secretKey,
+			AccessKey: in.s3.accessKey, SecretKey: in.s3.secretKey, SecretKeyFile: in.s3.secretKeyFile,
 		},
 		Keepers: in.keepers, Adopt: in.adopt, Log: in.log, Metrics: in.metrics.sdk(), Watched: in.metrics.objects(),
 	}

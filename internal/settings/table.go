@@ -82,8 +82,8 @@ var Table = []Definition{
 	{Home, ForClient, "", false, "directory of the embedded service; not set: ${XDG_STATE_HOME}/deployctl"},
 
 	{Listen, ForServe, "127.0.0.1:7460", false, "HOST:PORT that the service listens on"},
-	{TLSCert, ForServe, "", false, "the service's certificate (PEM); required off loopback"},
-	{TLSKey, ForServe, "", false, "the certificate's key (PEM)"},
+	{TLSCert, ForService, "", false, "certificate (PEM) of serve, required off loopback, and of metrics off loopback"},
+	{TLSKey, ForService, "", false, "the certificate's key (PEM)"},
 	{Metrics, ForService, "", false, "HOST:PORT for Prometheus metrics, and health checks; not set: none"},
 	{MetricsToken, ForService, "", true, "token that Prometheus shows; required off loopback"},
 	{MetricsTokenFile, ForService, "", false, "file that holds the token for metrics"},
