@@ -24,6 +24,8 @@ type Options struct {
 	Heart Heart
 	// Worker is the private task queue of this worker process.
 	Worker string
+	// Organizations are those that this worker hosts updates of, and no others; empty: all that have no workers of their own.
+	Organizations []string
 	// Dir is where this worker keeps the files of the programs that it runs; it is made with mode 0700.
 	Dir string
 	// Sandbox keeps what is run for updates apart; nil: nothing does.

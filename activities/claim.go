@@ -3,6 +3,7 @@ package activities
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -51,6 +52,9 @@ func (a *Activities) Claim(ctx context.Context, in deployments.ClaimInput) (depl
 
 func (a *Activities) claim(ctx context.Context, in deployments.ClaimInput) (deployments.Claimed, error) {
 	u, r := in.Update, in.Request
+	if queue, err := a.elsewhere(ctx, u.Organization); err != nil || queue != "" {
+		return deployments.Claimed{Queue: queue}, err
+	}
 	if err := a.Store.PutRequest(ctx, u, r); err != nil {
 		return deployments.Claimed{}, err
 	}
@@ -83,6 +87,18 @@ func (a *Activities) claim(ctx context.Context, in deployments.ClaimInput) (depl
 		Worker: a.Worker, Base: base, Goal: goal, HasProgram: r.Kind == engine.KindUp,
 		Retries: s.retries,
 	}, nil
+}
+
+// elsewhere returns the queue of the workers that host an organization's updates, if this worker is none of them; else nothing.
+func (a *Activities) elsewhere(ctx context.Context, organization string) (string, error) {
+	if slices.Contains(a.Organizations, organization) {
+		return "", nil
+	}
+	queue, err := a.Store.TaskQueue(ctx, organization)
+	if err == nil && queue == deployments.SharedTaskQueue && len(a.Organizations) == 0 {
+		queue = ""
+	}
+	return queue, err
 }
 
 // missing tells of versions before a claim's that have been and that the store knows nothing of; empty when there are none.

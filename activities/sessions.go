@@ -29,6 +29,12 @@ func (a *Activities) hosted(ctx context.Context, u deployments.UpdateName, base 
 			return nil, notStarted("update " + u.String() + " is not hosted by this worker")
 		}
 	}
+	switch queue, err := a.elsewhere(ctx, u.Organization); {
+	case err != nil:
+		return nil, err
+	case queue != "":
+		return nil, notStarted("updates of " + u.Organization + " are hosted by its own workers alone")
+	}
 	request, err := a.Store.Request(ctx, u)
 	if err != nil {
 		return nil, err

@@ -53,6 +53,9 @@ type ClaimInput struct {
 
 // Claimed says who hosts the update and from what it starts.
 type Claimed struct {
+	// Queue, if not empty, says that nothing was claimed: only workers that poll this queue may host the update.
+	Queue string `json:"queue,omitempty"`
+
 	Worker string      `json:"worker"` // private task queue
 	Base   int         `json:"base"`   // stack version it starts from; 0 when there is none
 	Goal   engine.Goal `json:"goal"`

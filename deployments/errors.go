@@ -17,6 +17,7 @@ const (
 	CodeUnauthorized Code = "unauthorized"    // no or wrong credentials
 	CodeForbidden    Code = "forbidden"       // these credentials may not
 	CodeUnavailable  Code = "unavailable"     // a part of the service cannot be reached; try again
+	CodeNoWorker     Code = "no-worker"       // no worker takes it up; the same request again goes on waiting
 	CodeFormat       Code = "format"          // stored by a newer version, or damaged
 	CodeInternal     Code = "internal"        // a defect
 	CodeCancelled    Code = "cancelled"       // ended on request

@@ -129,8 +129,22 @@ func RunWorkflowID(u UpdateName) string { return "run/" + u.String() }
 // PrivateTaskQueue is the queue that one worker process alone polls.
 func PrivateTaskQueue(worker string) string { return fmt.Sprintf("deployctl-worker-%s", worker) }
 
-// SharedTaskQueue is the queue of every worker: workflows, and claims of updates.
+// SharedTaskQueue is the queue of every worker that serves all organizations: workflows, and claims of updates.
 const SharedTaskQueue = "deployctl"
 
-// ScheduledTaskQueue is where what runs by schedule waits for a place: of every worker, which takes only few at a time.
-const ScheduledTaskQueue = "deployctl-scheduled"
+// OrganizationTaskQueue has the place of SharedTaskQueue for an organization that has workers of its own, which alone poll it.
+func OrganizationTaskQueue(organization string) string { return SharedTaskQueue + "/" + organization }
+
+// OrganizationOfTaskQueue returns the organization whose workers poll the queue; false when it is no OrganizationTaskQueue.
+func OrganizationOfTaskQueue(queue string) (string, bool) {
+	return strings.CutPrefix(queue, SharedTaskQueue+"/")
+}
+
+// ScheduledTaskQueue is where what runs by schedule waits for a place: every worker of the queue, which is the shared one or an
+// organization's, takes only few at a time.
+func ScheduledTaskQueue(queue string) string {
+	if organization, own := OrganizationOfTaskQueue(queue); own {
+		return SharedTaskQueue + "-scheduled/" + organization
+	}
+	return SharedTaskQueue + "-scheduled"
+}

@@ -225,11 +225,11 @@ func (s *Store) eachSealed(ctx context.Context, f func(key string) error) error 
 	return each(keys, f)
 }
 
-// sealedKey tells whether the object of a key is sealed: all but heads, checkpoints, what stands under removed/, and the keys.
+// sealedKey tells whether the object of a key is sealed: all but heads, checkpoints, what stands under removed/ and organizations/, and the keys.
 func sealedKey(key string) bool {
 	folder, rest, ok := strings.Cut(key, "/")
 	switch folder {
-	case "removed", "keys":
+	case "removed", "keys", "organizations":
 		return false
 	case "stacks":
 		parts := strings.SplitN(rest, "/", 4)

@@ -13,8 +13,9 @@
 //	keys/ring.json                                     the service's keys, wrapped by its master key or a key management service
 //	members/NAME                                       who has tokens, and what they may do
 //	audit/ORG/DAY/TIME-ID                              what was asked of the service
+//	organizations/ORG                                  empty; the organization has workers of its own
 //
-// Everything is sealed but heads, checkpoints and what stands under removed/ (docs/adr/0002): a person must be able to read and
+// Everything is sealed but heads, checkpoints and what stands under removed/ and organizations/ (docs/adr/0002): a person must be able to read and
 // repair those without the service, and nothing secret is readable in them.
 //
 // All methods may be called concurrently, by any number of processes. Errors are *deployments.Error or end with the context.

@@ -54,17 +54,17 @@ func connectionTo(t *testing.T, server workflowservice.WorkflowServiceServer) *C
 
 func TestNoUpdateOfALiveBuildIsLookedAt(t *testing.T) {
 	server := &visible{}
-	must(t, connectionTo(t, server).moveStranded(t.Context(), "deployctl", map[string]bool{"2": true, "1": true}))
+	must(t, connectionTo(t, server).moveStranded(t.Context(), fleet{"deployctl", "ours"}, map[string]bool{"2": true, "1": true}))
 	query := server.query.Load().(string)
-	if server.described.Load() != 0 || !strings.HasSuffix(query, "TemporalWorkerDeploymentVersion NOT IN ('deployctl:1', 'deployctl:2')") {
+	if server.described.Load() != 0 || !strings.HasSuffix(query, "TaskQueue = 'ours' AND TemporalWorkerDeploymentVersion NOT IN ('deployctl:1', 'deployctl:2')") {
 		t.Errorf("%d descriptions after %s", server.described.Load(), query)
 	}
 }
 
 func TestAServerWithoutTheAttributeIsAskedForAllUpdates(t *testing.T) {
 	server := &visible{old: true}
-	must(t, connectionTo(t, server).moveStranded(t.Context(), "deployctl", map[string]bool{"1": true}))
-	if query := server.query.Load().(string); query != runningUpdates {
+	must(t, connectionTo(t, server).moveStranded(t.Context(), fleet{"deployctl", "ours"}, map[string]bool{"1": true}))
+	if query := server.query.Load().(string); query != runningUpdates+" AND TaskQueue = 'ours'" {
 		t.Errorf("it was asked for %s", query)
 	}
 }

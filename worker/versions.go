@@ -34,13 +34,16 @@ const (
 	goneBuild = "no worker has the build that it began with"
 )
 
+// fleet are the workers of a queue, and the deployment that they are of.
+type fleet struct{ deployment, queue string }
+
 // keepCurrent makes this worker's build the current one of the deployment if it is the newest, or the only one that has
 // workers, and moves the updates of builds that have none. It ends with ctx.
-func (c *Connection) keepCurrent(ctx context.Context, deployment string) {
+func (c *Connection) keepCurrent(ctx context.Context, f fleet) {
 	for {
 		pause := versionsEvery
-		if err := c.keepCurrentOnce(ctx, deployment); err != nil && ctx.Err() == nil {
-			c.warn("look after the deployment "+deployment, err)
+		if err := c.keepCurrentOnce(ctx, f); err != nil && ctx.Err() == nil {
+			c.warn("look after the deployment "+f.deployment, err)
 			pause = time.Second
 		}
 		select {
@@ -51,12 +54,12 @@ func (c *Connection) keepCurrent(ctx context.Context, deployment string) {
 	}
 }
 
-func (c *Connection) keepCurrentOnce(ctx context.Context, deployment string) error {
-	live, err := c.liveBuilds(ctx, deployment)
+func (c *Connection) keepCurrentOnce(ctx context.Context, f fleet) error {
+	live, err := c.liveBuilds(ctx, f)
 	if err != nil {
 		return err
 	}
-	handle := c.Client.WorkerDeploymentClient().GetHandle(deployment)
+	handle := c.Client.WorkerDeploymentClient().GetHandle(f.deployment)
 	described, err := handle.Describe(ctx, client.WorkerDeploymentDescribeOptions{})
 	if unknown(err) {
 		return nil // no worker of it has been heard of, not even this one
@@ -76,7 +79,7 @@ func (c *Connection) keepCurrentOnce(ctx context.Context, deployment string) err
 			return err
 		}
 	}
-	return c.moveStranded(ctx, deployment, live)
+	return c.moveStranded(ctx, f, live)
 }
 
 // newer compares builds; any is newer than none.
@@ -87,14 +90,14 @@ func newer(a, b string) bool {
 }
 
 // liveBuilds are those of a deployment whose workers ask for work.
-func (c *Connection) liveBuilds(ctx context.Context, deployment string) (map[string]bool, error) {
+func (c *Connection) liveBuilds(ctx context.Context, f fleet) (map[string]bool, error) {
 	live := map[string]bool{build: true}
 	described, err := c.Client.WorkflowService().DescribeTaskQueue(ctx, &workflowservice.DescribeTaskQueueRequest{
 		Namespace: c.config.Temporal.Namespace, TaskQueueType: enums.TASK_QUEUE_TYPE_WORKFLOW,
-		TaskQueue: &taskqueuepb.TaskQueue{Name: deployments.SharedTaskQueue},
+		TaskQueue: &taskqueuepb.TaskQueue{Name: f.queue},
 	})
 	for _, poller := range described.GetPollers() {
-		if o := poller.GetDeploymentOptions(); o.GetDeploymentName() == deployment && time.Since(poller.GetLastAccessTime().AsTime()) < unseen {
+		if o := poller.GetDeploymentOptions(); o.GetDeploymentName() == f.deployment && time.Since(poller.GetLastAccessTime().AsTime()) < unseen {
 			live[o.GetBuildId()] = true
 		}
 	}
@@ -102,7 +105,7 @@ func (c *Connection) liveBuilds(ctx context.Context, deployment string) (map[str
 }
 
 // moveStranded moves the updates that wait for a worker of a build that has none.
-func (c *Connection) moveStranded(ctx context.Context, deployment string, live map[string]bool) error {
+func (c *Connection) moveStranded(ctx context.Context, f fleet, live map[string]bool) error {
 	misplaced := func(workflow string) (bool, error) {
 		description, err := c.Client.DescribeWorkflowExecution(ctx, workflow, "")
 		if err != nil {
@@ -111,9 +114,9 @@ func (c *Connection) moveStranded(ctx context.Context, deployment string, live m
 		v := description.GetWorkflowExecutionInfo().GetVersioningInfo().GetDeploymentVersion()
 		return v != nil && !live[v.GetBuildId()], nil
 	}
-	err := c.eachUpdate(ctx, elsewhereQuery(deployment, live), misplaced)
+	err := c.eachUpdate(ctx, f.elsewhere(live), misplaced)
 	if refused := (*serviceerror.InvalidArgument)(nil); errors.As(err, &refused) { // a server that does not know the attribute
-		err = c.eachUpdate(ctx, runningUpdates, misplaced)
+		err = c.eachUpdate(ctx, runningUpdates+f.here(), misplaced)
 	}
 	return err
 }
@@ -121,13 +124,16 @@ func (c *Connection) moveStranded(ctx context.Context, deployment string, live m
 // runningUpdates finds all updates.
 const runningUpdates = "ExecutionStatus = 'Running' AND WorkflowType = '" + deployments.WorkflowUpdate + "'"
 
-// elsewhereQuery finds the workflows of updates that are not of a live build: mostly none, however many run. A
+// here is what limits a query to the queue.
+func (f fleet) here() string { return " AND TaskQueue = '" + f.queue + "'" }
+
+// elsewhere finds the workflows of updates that are not of a live build: mostly none, however many run. A
 // workflow that has no version yet is not among them.
-func elsewhereQuery(deployment string, live map[string]bool) string {
-	query := "ExecutionStatus = 'Running' AND WorkflowType IN ('" + deployments.WorkflowUpdate + "', '" + deployments.WorkflowRun + "')"
+func (f fleet) elsewhere(live map[string]bool) string {
+	query := "ExecutionStatus = 'Running' AND WorkflowType IN ('" + deployments.WorkflowUpdate + "', '" + deployments.WorkflowRun + "')" + f.here()
 	var versions []string
 	for _, live := range slices.Sorted(maps.Keys(live)) {
-		versions = append(versions, fmt.Sprintf("'%s:%s'", deployment, live))
+		versions = append(versions, fmt.Sprintf("'%s:%s'", f.deployment, live))
 	}
 	return query + " AND TemporalWorkerDeploymentVersion NOT IN (" + strings.Join(versions, ", ") + ")"
 }

@@ -26,6 +26,9 @@ type Options struct {
 	Instance string
 	// Gone are instances that are known to have ended, however: what they were doing is reported as lost.
 	Gone []string
+	// Organizations are those whose updates run on this worker, and on others of theirs, and nowhere else; empty: those of all
+	// organizations that have no workers of their own.
+	Organizations []string
 	// Dir is where the files of programs are kept; empty means a temporary directory.
 	Dir string
 	// Sandbox keeps what is run for updates apart from this process and from each other; nil: nothing does.
@@ -58,8 +61,8 @@ const (
 )
 
 // Run carries updates out until ctx ends; then it finishes the steps that run, for stopTimeout at most, and ends what it has
-// started. A worker polls the queue that all share, one of its own on which it does everything of
-// the updates that it hosts, and the one where what runs by schedule waits for a place.
+// started. A worker polls the queue that all share, or those of its organizations, one of its own on which it does everything of
+// the updates that it hosts, and the ones where what runs by schedule waits for a place.
 func (c *Connection) Run(ctx context.Context, o Options) error {
 	if o.Instance == "" {
 		o.Instance = uuid.NewString()
@@ -72,10 +75,13 @@ func (c *Connection) Run(ctx context.Context, o Options) error {
 		defer remove()
 		o.Dir = dir
 	}
+	if err := c.dedicate(ctx, o.Organizations); err != nil {
+		return err
+	}
 	private := deployments.PrivateTaskQueue(o.Instance)
 	c.eager.serve(private)
 	acts := activities.New(activities.Options{
-		Store: c.Store, Runs: runclient.New(c.Client), Heart: heart{c.Client}, Worker: private, Dir: o.Dir,
+		Store: c.Store, Runs: runclient.New(c.Client), Heart: heart{c.Client}, Worker: private, Organizations: o.Organizations, Dir: o.Dir,
 		Env: os.Environ(), Builtin: o.Builtin, Sandbox: o.Sandbox,
 		Housekeeping: activities.Housekeeping{Retention: o.Retention, Collected: c.collected(o.Collected)}, Unseen: c.unseenVersion,
 	})
@@ -104,22 +110,14 @@ func (c *Connection) Run(ctx context.Context, o Options) error {
 	}
 	own := worker.New(c.Client, private, hosting)
 	own.RegisterActivity(acts)
-	if o.Deployment != "" {
-		options.DeploymentOptions.UseVersioning, options.DeploymentOptions.Version.DeploymentName = true, o.Deployment
-	} else if len(o.Gone) > 0 {
+	if o.Deployment == "" && len(o.Gone) > 0 {
 		c.moveUnfit(ctx)
 	}
-	shared := worker.New(c.Client, deployments.SharedTaskQueue, options)
-	workflows.New(o.Workflows).Register(shared)
-	shared.RegisterActivity(acts)
-	shared.RegisterActivity(&recovery{c, acts})
-	scheduled := &scheduling{c, c.Service()}
-	shared.RegisterActivity(scheduled)
-	few := alone
-	few.MaxConcurrentActivityExecutionSize = places
-	beginning := worker.New(c.Client, deployments.ScheduledTaskQueue, few)
-	beginning.RegisterActivity(scheduled)
-	stop, err := start(own, shared, beginning)
+	all := []worker.Worker{own}
+	for _, queue := range queues(o.Organizations) {
+		all = append(all, c.serving(queue, o, options, acts)...)
+	}
+	stop, err := start(all...)
 	defer stop()
 	if err != nil {
 		return deployments.Errorf(deployments.CodeUnavailable, "start the worker: %w", err)
@@ -128,7 +126,9 @@ func (c *Connection) Run(ctx context.Context, o Options) error {
 	go c.closeUnbound(ctx)
 	go c.reap(ctx, acts)
 	if o.Deployment != "" {
-		go c.keepCurrent(ctx, o.Deployment)
+		for _, queue := range queues(o.Organizations) {
+			go c.keepCurrent(ctx, fleet{deploymentOf(o.Deployment, queue), queue})
+		}
 	}
 	select {
 	case <-ctx.Done():
@@ -136,6 +136,26 @@ func (c *Connection) Run(ctx context.Context, o Options) error {
 	case err := <-failed:
 		return deployments.Errorf(deployments.CodeUnavailable, "the worker cannot go on: %w", err)
 	}
+}
+
+// serving makes the workers of a queue that others poll, too: one for its workflows and what any worker of the queue can do, and one
+// that takes few of those that run by schedule.
+func (c *Connection) serving(queue string, o Options, options worker.Options, acts *activities.Activities) []worker.Worker {
+	few := options
+	few.DisableWorkflowWorker, few.MaxConcurrentActivityExecutionSize = true, places
+	if o.Deployment != "" {
+		options.DeploymentOptions.UseVersioning = true
+		options.DeploymentOptions.Version.DeploymentName = deploymentOf(o.Deployment, queue)
+	}
+	shared := worker.New(c.Client, queue, options)
+	workflows.New(o.Workflows).Register(shared)
+	shared.RegisterActivity(acts)
+	shared.RegisterActivity(&recovery{c, acts})
+	scheduled := &scheduling{c, c.Service()}
+	shared.RegisterActivity(scheduled)
+	beginning := worker.New(c.Client, deployments.ScheduledTaskQueue(queue), few)
+	beginning.RegisterActivity(scheduled)
+	return []worker.Worker{shared, beginning}
 }
 
 // start starts workers one after another, and gives what stops those that were started, all at once.

@@ -23,7 +23,7 @@ func recordScheduled(t *testing.T, server *devserver.Server) {
 		o := newOffice()
 		o.drifted, o.endings["7"] = 2, deployments.UpdateInfo{Status: remedy, Error: "quota exceeded"}
 		var workers []worker.Worker
-		for _, queue := range []string{deployments.SharedTaskQueue, deployments.ScheduledTaskQueue} {
+		for _, queue := range []string{deployments.SharedTaskQueue, deployments.ScheduledTaskQueue(deployments.SharedTaskQueue)} {
 			w := worker.New(c, queue, worker.Options{})
 			New(Settings{}).Register(w)
 			w.RegisterActivity(o)

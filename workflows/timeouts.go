@@ -113,10 +113,11 @@ func asAllowed(r deployments.Retry) *temporal.RetryPolicy {
 	return &p
 }
 
-// onShared are the options of an activity that any worker can do.
+// onShared are the options of an activity that any worker can do that may have the workflow itself: those of its organization, or
+// those that serve all.
 func onShared(ctx workflow.Context, summary string) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
-		TaskQueue: deployments.SharedTaskQueue, StartToCloseTimeout: short, RetryPolicy: &patiently, Summary: clip(summary, summaryBytes),
+		TaskQueue: workflow.GetInfo(ctx).TaskQueueName, StartToCloseTimeout: short, RetryPolicy: &patiently, Summary: clip(summary, summaryBytes),
 	})
 }
 
@@ -127,7 +128,8 @@ func onLong(ctx workflow.Context, summary string) workflow.Context {
 
 // onScheduled are the options of an activity that has one of the few places for what runs by schedule.
 func onScheduled(ctx workflow.Context, summary string) workflow.Context {
-	return workflow.WithHeartbeatTimeout(workflow.WithTaskQueue(onShared(ctx, summary), deployments.ScheduledTaskQueue), heartbeat)
+	places := deployments.ScheduledTaskQueue(workflow.GetInfo(ctx).TaskQueueName)
+	return workflow.WithHeartbeatTimeout(workflow.WithTaskQueue(onShared(ctx, summary), places), heartbeat)
 }
 
 // onWorker are the options of an activity that only one worker can do.

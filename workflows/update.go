@@ -15,6 +15,7 @@ type update struct {
 	in      deployments.UpdateInput
 	claims  int
 	claimed deployments.Claimed
+	queue   string   // of the workers that may host it, where that is not this workflow's own
 	left    []string // workers that hosted it before
 	run     workflow.ChildWorkflowFuture
 
@@ -113,19 +114,34 @@ func (u *update) claim(ctx workflow.Context) error {
 	defer cancel()
 	u.claims++
 	in := deployments.ClaimInput{Update: u.in.Update, Request: u.in.Request, Epoch: u.claims}
-	future := workflow.ExecuteActivity(ctx, deployments.ActivityClaim, in)
-	if u.stopClaim = cancel; u.cancelled && u.claims == 1 {
-		cancel()
-	}
 	var c deployments.Claimed
-	if err := future.Get(ctx, &c); err != nil {
-		return err
+	for {
+		future := workflow.ExecuteActivity(u.among(ctx), deployments.ActivityClaim, in)
+		if u.stopClaim = cancel; u.cancelled && u.claims == 1 {
+			cancel()
+		}
+		c = deployments.Claimed{} // what is decoded into it leaves what it has
+		if err := future.Get(ctx, &c); err != nil {
+			return err
+		}
+		if c.Queue == "" {
+			break
+		}
+		u.queue = c.Queue // its organization has got workers of its own since this workflow was started
 	}
 	if u.claims == 1 {
 		u.claimed = c
 	}
 	u.claimed.Worker = c.Worker
 	return nil
+}
+
+// among makes the options of an activity those of one that is for the workers that may host the update.
+func (u *update) among(ctx workflow.Context) workflow.Context {
+	if u.queue == "" {
+		return ctx
+	}
+	return workflow.WithTaskQueue(ctx, u.queue)
 }
 
 // refused is the error of an update that found no worker.
@@ -139,6 +155,7 @@ func (u *update) refused(err error) error {
 func (u *update) startRun(ctx workflow.Context, forceContinue int) error {
 	ctx = workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{
 		WorkflowID:            deployments.RunWorkflowID(u.in.Update),
+		TaskQueue:             u.queue,
 		StaticSummary:         clip(Summary(u.in.Update, u.in.Request), summaryBytes),
 		TypedSearchAttributes: SearchAttributes(u.in.Update, u.in.Request),
 	})
@@ -155,7 +172,7 @@ func (u *update) end(ctx workflow.Context, out deployments.RunOutput) (deploymen
 	}
 	var info deployments.UpdateInfo
 	in := deployments.SettledInput{Update: u.in.Update, Base: u.claimed.Base, Saves: out.Saves, Rest: out.Rest, Result: out.Result}
-	if err := workflow.ExecuteActivity(onLong(ctx, "settle"), deployments.ActivitySettled, in).Get(ctx, &info); err != nil {
+	if err := workflow.ExecuteActivity(u.among(onLong(ctx, "settle")), deployments.ActivitySettled, in).Get(ctx, &info); err != nil {
 		return info, err
 	}
 	if u.in.Update.Number() > 0 {

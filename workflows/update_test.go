@@ -19,17 +19,20 @@ import (
 
 // hosts are the workers of an update's tests, and a Run that does nothing but listen.
 type hosts struct {
-	mu       sync.Mutex
-	claims   int
-	refuse   error
-	dead     map[string]bool
-	programs func(ctx context.Context, in deployments.ProgramInput) (deployments.ProgramOutput, error)
-	epochs   []int
-	ran      []string // queues of the program's epochs
-	settled  *deployments.SettledInput
-	released []string
-	noted    []deployments.UpdateFinished
-	entered  []deployments.UpdateInfo
+	mu     sync.Mutex
+	claims int
+	refuse error
+	// elsewhere is the queue of those who may host it; empty: all.
+	elsewhere        string
+	settledAt, runAt string // queues
+	dead             map[string]bool
+	programs         func(ctx context.Context, in deployments.ProgramInput) (deployments.ProgramOutput, error)
+	epochs           []int
+	ran              []string // queues of the program's epochs
+	settled          *deployments.SettledInput
+	released         []string
+	noted            []deployments.UpdateFinished
+	entered          []deployments.UpdateInfo
 
 	heard []deployments.Message
 	steps int // what the run has reached
@@ -38,11 +41,14 @@ type hosts struct {
 	tell  func(deployments.Messages) // signals the Run
 }
 
-func (h *hosts) Claim(_ context.Context, in deployments.ClaimInput) (deployments.Claimed, error) {
+func (h *hosts) Claim(ctx context.Context, in deployments.ClaimInput) (deployments.Claimed, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.refuse != nil {
 		return deployments.Claimed{}, h.refuse
+	}
+	if at := activity.GetInfo(ctx).TaskQueue; h.elsewhere != "" && at != h.elsewhere {
+		return deployments.Claimed{Queue: h.elsewhere}, nil
 	}
 	h.claims++
 	return deployments.Claimed{
@@ -75,8 +81,8 @@ func (h *hosts) Ping(ctx context.Context) error {
 	return nil
 }
 
-func (h *hosts) Settled(_ context.Context, in deployments.SettledInput) (deployments.UpdateInfo, error) {
-	h.settled = &in
+func (h *hosts) Settled(ctx context.Context, in deployments.SettledInput) (deployments.UpdateInfo, error) {
+	h.settled, h.settledAt = &in, activity.GetInfo(ctx).TaskQueue
 	return deployments.UpdateInfo{Update: in.Update, Status: string(in.Result.Status)}, nil
 }
 
@@ -89,7 +95,7 @@ func (h *hosts) Release(ctx context.Context, _ deployments.ReleaseInput) error {
 
 // Run hears messages until the program exited, unless the test has another.
 func (h *hosts) Run(ctx workflow.Context, in deployments.RunInput) (deployments.RunOutput, error) {
-	h.moved = append(h.moved, in.Worker)
+	h.moved, h.runAt = append(h.moved, in.Worker), workflow.GetInfo(ctx).TaskQueueName
 	var box inbox
 	exited, cancelled := false, false
 	workflow.Go(ctx, func(ctx workflow.Context) {
@@ -183,6 +189,17 @@ func (h *hosts) carryOut(t *testing.T, in deployments.UpdateInput, at func(*test
 // exits is a program that ends at once.
 func exits(out deployments.ProgramOutput) func(context.Context, deployments.ProgramInput) (deployments.ProgramOutput, error) {
 	return func(context.Context, deployments.ProgramInput) (deployments.ProgramOutput, error) { return out, nil }
+}
+
+func TestAnUpdateGoesToTheWorkersThatMayHostItAndStaysThere(t *testing.T) {
+	h := &hosts{programs: exits(deployments.ProgramOutput{}), elsewhere: deployments.OrganizationTaskQueue("acme")}
+	info, err := h.carryOut(t, deployments.UpdateInput{}, nil)
+	if err != nil || info.Status != "succeeded" || h.claims != 1 {
+		t.Fatalf("came to %+v, %v, after %d claims", info, err, h.claims)
+	}
+	if h.runAt != h.elsewhere || h.settledAt != h.elsewhere {
+		t.Errorf("its Run is at %q, and it is settled at %q", h.runAt, h.settledAt)
+	}
 }
 
 func TestAnUpdateRunsItsProgramSettlesAndTellsItsStack(t *testing.T) {

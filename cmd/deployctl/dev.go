@@ -20,7 +20,7 @@ import (
 
 // serviceCommands are the commands that need the service's own parts.
 func serviceCommands(s *command.Surroundings) []*cli.Command {
-	return []*cli.Command{devCommand(s), serveCommand(s), workerCommand(s), keyCommand(s)}
+	return []*cli.Command{devCommand(s), serveCommand(s), workerCommand(s), keyCommand(s), organizationCommand(s)}
 }
 
 var (

@@ -38,7 +38,7 @@ func openRoom(ctx context.Context, in infrastructure) (*room, error) {
 		return nil, err
 	}
 	options := worker.Options{
-		Instance: in.instance, Gone: in.gone, Dir: in.dir, Sandbox: in.sandbox, Builtin: builtin(in), Interceptors: in.metrics.work(),
+		Instance: in.instance, Gone: in.gone, Organizations: in.organizations, Dir: in.dir, Sandbox: in.sandbox, Builtin: builtin(in), Interceptors: in.metrics.work(),
 		Retention: &in.retention, Collected: in.metrics.collected(),
 		Deployment: in.temporal.deployment,
 	}

@@ -22,12 +22,23 @@ func (s *Service) Stack(ctx context.Context, name deployments.StackName) (deploy
 	if err != nil {
 		return info, err
 	}
-	queue, err := s.queued(ctx, name)
+	queue, err := s.queuedSoon(ctx, name)
 	if err != nil {
 		return info, err
 	}
 	info.Active, info.Queued = queue.Active, queue.Queued
 	return info, nil
+}
+
+// queuedSoon is queued, but of a workflow that does not answer soon, because no worker has it, it tells what the head says.
+func (s *Service) queuedSoon(ctx context.Context, name deployments.StackName) (deployments.StackInfo, error) {
+	soon, cancel := context.WithTimeout(ctx, unattended)
+	defer cancel()
+	info, err := s.queued(soon, name)
+	if err != nil && soon.Err() != nil && ctx.Err() == nil {
+		return s.unlocked(ctx, name)
+	}
+	return info, err
 }
 
 // queued asks a stack's workflow. Where that does not run, nobody waits, and what runs is what the head says.

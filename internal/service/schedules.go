@@ -42,8 +42,12 @@ func (s *Service) CreateSchedule(ctx context.Context, sched deployments.Schedule
 	if _, err := s.basis(ctx, sched.Name.StackName, basisOf(sched, !sched.Remediate && sched.Kind == deployments.ScheduleDrift)); err != nil {
 		return err
 	}
+	queue, err := s.TaskQueue(ctx, sched.Name.Organization)
+	if err != nil {
+		return err
+	}
 	sched.Note, sched.Created, sched.Next, sched.Last = "", time.Time{}, time.Time{}, nil
-	_, err = s.temporal.ScheduleClient().Create(ctx, optionsOf(sched, head.ID, now))
+	_, err = s.temporal.ScheduleClient().Create(ctx, optionsOf(sched, head.ID, queue, now))
 	var invalid *serviceerror.InvalidArgument
 	switch {
 	case errors.Is(err, temporal.ErrScheduleAlreadyRunning):
@@ -56,13 +60,13 @@ func (s *Service) CreateSchedule(ctx context.Context, sched deployments.Schedule
 }
 
 // optionsOf says it to Temporal. Notes and memos are plain text there, so what there is to know is in the workflow's input.
-func optionsOf(sched deployments.Schedule, stackID string, now time.Time) client.ScheduleOptions {
+func optionsOf(sched deployments.Schedule, stackID, queue string, now time.Time) client.ScheduleOptions {
 	id, attributes := deployments.ScheduleID(sched.Name), workflows.ScheduleAttributes(sched)
 	o := client.ScheduleOptions{
 		ID: id, TypedSearchAttributes: attributes, Spec: timesOf(sched, now), CatchupWindow: catchUp,
 		Overlap: enums.SCHEDULE_OVERLAP_POLICY_SKIP, PauseOnFailure: true, Paused: sched.Paused,
 		Action: &client.ScheduleWorkflowAction{
-			ID: id, Workflow: deployments.WorkflowScheduled, TaskQueue: deployments.SharedTaskQueue,
+			ID: id, Workflow: deployments.WorkflowScheduled, TaskQueue: queue,
 			Args:                  []any{deployments.ScheduledInput{Schedule: sched, StackID: stackID}},
 			TypedSearchAttributes: attributes, Priority: workflows.Priority(true),
 			StaticSummary: fmt.Sprintf("%s of %s/%s, %s", sched.Kind, sched.Name.Project, sched.Name.Stack, sched.When()),

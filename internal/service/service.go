@@ -90,10 +90,17 @@ func closing(err error) bool {
 	return errors.As(err, &unknown) || errors.As(err, &app) && app.Type() == "AcceptedUpdateCompletedWorkflow"
 }
 
-// requestOnce starts the stack's workflow if it does not run.
+// requestOnce starts the stack's workflow if it does not run. CodeNoWorker when no worker takes it up; the request may be answered
+// all the same as soon as there is one.
 func (s *Service) requestOnce(ctx context.Context, name deployments.StackName, update string, answer any, args []any) error {
+	queue, err := s.TaskQueue(ctx, name.Organization)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := s.whileAttended(ctx, deployments.StackWorkflowID(name))
+	defer cancel()
 	start := s.temporal.NewWithStartWorkflowOperation(
-		stackOptions(name), deployments.WorkflowStack, deployments.StackInput{Stack: name})
+		stackOptions(name, queue), deployments.WorkflowStack, deployments.StackInput{Stack: name})
 	handle, err := s.temporal.UpdateWithStartWorkflow(ctx, client.UpdateWithStartWorkflowOptions{
 		StartWorkflowOperation: start,
 		UpdateOptions: client.UpdateWorkflowOptions{
@@ -101,16 +108,19 @@ func (s *Service) requestOnce(ctx context.Context, name deployments.StackName, u
 			UpdateName: update, Args: args, WaitForStage: client.WorkflowUpdateStageCompleted,
 		},
 	})
-	if err != nil {
-		return err
+	if err == nil {
+		err = handle.Get(ctx, answer)
 	}
-	return handle.Get(ctx, answer)
+	if why := context.Cause(ctx); err != nil && deployments.CodeOf(why) == deployments.CodeNoWorker {
+		return why
+	}
+	return err
 }
 
 // stackOptions start a stack's workflow, if it does not run.
-func stackOptions(name deployments.StackName) client.StartWorkflowOptions {
+func stackOptions(name deployments.StackName, queue string) client.StartWorkflowOptions {
 	return client.StartWorkflowOptions{
-		ID: deployments.StackWorkflowID(name), TaskQueue: deployments.SharedTaskQueue,
+		ID: deployments.StackWorkflowID(name), TaskQueue: queue,
 		WorkflowIDConflictPolicy: enums.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
 		TypedSearchAttributes:    workflows.StackAttributes(name),
 		StaticSummary:            "updates of " + name.Project + "/" + name.Stack,
@@ -120,8 +130,12 @@ func stackOptions(name deployments.StackName) client.StartWorkflowOptions {
 // preview starts the Update workflow itself, under a name made from the request's id.
 func (s *Service) preview(ctx context.Context, r deployments.UpdateRequest) (deployments.Accepted, error) {
 	u := deployments.PreviewName(r)
-	_, err := s.temporal.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
-		ID: deployments.UpdateWorkflowID(u), TaskQueue: deployments.SharedTaskQueue,
+	queue, err := s.TaskQueue(ctx, r.Stack.Organization)
+	if err != nil {
+		return deployments.Accepted{}, err
+	}
+	_, err = s.temporal.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
+		ID: deployments.UpdateWorkflowID(u), TaskQueue: queue,
 		WorkflowIDReusePolicy:    enums.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE,
 		WorkflowIDConflictPolicy: enums.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
 		TypedSearchAttributes:    workflows.SearchAttributes(u, r),
@@ -141,21 +155,15 @@ func (s *Service) Cancel(ctx context.Context, u deployments.UpdateName, forced b
 	if err := u.Validate(); err != nil {
 		return err
 	}
-	if u.Number() > 0 {
-		var waiting bool
-		handle, err := s.temporal.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{
-			WorkflowID: deployments.StackWorkflowID(u.StackName), UpdateName: deployments.UpdateWithdraw,
-			Args: []any{deployments.Withdrawal{Update: u}}, WaitForStage: client.WorkflowUpdateStageCompleted,
-		})
-		if err == nil {
-			err = handle.Get(ctx, &waiting)
-		}
-		if err == nil && waiting {
-			return nil
-		}
+	waiting, unheard := s.withdraw(ctx, u)
+	if waiting {
+		return nil
 	}
 	cancelled := engine.Cancelled{Forced: forced}
 	if err := s.temporal.SignalWorkflow(ctx, deployments.UpdateWorkflowID(u), "", deployments.SignalCancel, cancelled); err != nil {
+		if deployments.CodeOf(unheard) == deployments.CodeNoWorker { // it may wait in the queue
+			return unheard
+		}
 		return ended(u, failure("cancel the update", err))
 	}
 	err := s.temporal.SignalWorkflow(ctx, deployments.RunWorkflowID(u), "", deployments.SignalCancel, cancelled)
@@ -163,6 +171,26 @@ func (s *Service) Cancel(ctx context.Context, u deployments.UpdateName, forced b
 		return nil // it has not begun, or has just ended
 	}
 	return failure("cancel the update", err)
+}
+
+// withdraw takes an update that waits out of its stack's queue; false when it does not wait there, or nobody answers.
+func (s *Service) withdraw(ctx context.Context, u deployments.UpdateName) (waiting bool, err error) {
+	if u.Number() == 0 {
+		return false, nil
+	}
+	attended, stop := s.whileAttended(ctx, deployments.StackWorkflowID(u.StackName))
+	defer stop()
+	handle, err := s.temporal.UpdateWorkflow(attended, client.UpdateWorkflowOptions{
+		WorkflowID: deployments.StackWorkflowID(u.StackName), UpdateName: deployments.UpdateWithdraw,
+		Args: []any{deployments.Withdrawal{Update: u}}, WaitForStage: client.WorkflowUpdateStageCompleted,
+	})
+	if err == nil {
+		err = handle.Get(attended, &waiting)
+	}
+	if why := context.Cause(attended); err != nil && deployments.CodeOf(why) == deployments.CodeNoWorker {
+		err = why
+	}
+	return err == nil && waiting, err
 }
 
 // Resolve answers an undecidable create. CodeConflict: the update does not wait for an answer about that resource.
@@ -189,10 +217,13 @@ func ended(u deployments.UpdateName, err error) error {
 	return err
 }
 
-// failure translates an error of Temporal's; one that a workflow refused with keeps its code and sentence.
+// failure translates an error of Temporal's; one that a workflow refused with, and one of the store's, keeps its code and sentence.
 func failure(what string, err error) error {
 	if err == nil {
 		return nil
+	}
+	if own := (*deployments.Error)(nil); errors.As(err, &own) {
+		return err
 	}
 	var app *temporal.ApplicationError
 	if errors.As(err, &app) {

@@ -37,6 +37,9 @@ func (w *watcher) send(e deployments.WatchEvent) error {
 
 // watch looks until ctx ends, or what is told says the end.
 func (w *watcher) watch(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go w.attend(ctx)
 	if err := w.begin(ctx); err != nil {
 		return err
 	}

@@ -19,6 +19,7 @@ var statusOf = map[deployments.Code]codes.Code{
 	deployments.CodeUnauthorized: codes.Unauthenticated,
 	deployments.CodeForbidden:    codes.PermissionDenied,
 	deployments.CodeUnavailable:  codes.Unavailable,
+	deployments.CodeNoWorker:     codes.Unavailable,
 	deployments.CodeFormat:       codes.DataLoss,
 	deployments.CodeInternal:     codes.Internal,
 	deployments.CodeCancelled:    codes.Aborted,

@@ -39,6 +39,7 @@ var exitOf = map[deployments.Code]int{
 	deployments.CodeUnconfirmed:  exitInvalid,
 	deployments.CodeConflict:     exitConflict,
 	deployments.CodeUnavailable:  exitUnavailable,
+	deployments.CodeNoWorker:     exitUnavailable,
 	deployments.CodeUnauthorized: exitUnauthorized,
 	deployments.CodeForbidden:    exitUnauthorized,
 }

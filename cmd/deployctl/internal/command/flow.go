@@ -85,9 +85,19 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// submit asks for the confirmed update. When an interrupt comes before the answer, nobody here knows whether it was asked for.
+// submit asks for the confirmed update, and waits for a worker that takes it up. When an interrupt comes before the answer, nobody
+// here knows whether it was asked for.
 func (s *session) submit(ctx context.Context, r deployments.UpdateRequest) (deployments.Accepted, error) {
 	accepted, err := s.service.Submit(ctx, r)
+	for told := false; deployments.CodeOf(err) == deployments.CodeNoWorker; told = true {
+		if !told {
+			s.note(err.Error())
+		}
+		if !pause(ctx, time.Second) {
+			break
+		}
+		accepted, err = s.service.Submit(ctx, r) // the same request is the same update
+	}
 	if err != nil && ctx.Err() != nil {
 		_, _ = fmt.Fprintf(s.Err, "Interrupted while the update was submitted; it may go on.\n"+
 			"  deployctl attach --stack %s   to see the stack's running or latest update\n"+

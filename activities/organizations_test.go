@@ -1,0 +1,62 @@
+package activities
+
+import (
+	"testing"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/engine"
+)
+
+func TestOnlyAWorkerOfItsOrganizationHostsAnUpdateOfOneThatHasItsOwn(t *testing.T) {
+	mine, others := testStack.Organization, []string{"others"}
+	own := deployments.OrganizationTaskQueue(mine)
+	for _, c := range []struct {
+		name      string
+		dedicated bool
+		serves    []string
+		queue     string // where it is to be claimed instead
+	}{
+		{"a shared worker, and nobody has workers of their own", false, nil, ""},
+		{"a shared worker", true, nil, own},
+		{"a worker of the organization", true, []string{"others", mine}, ""},
+		{"a worker of another organization", true, others, own},
+		{"a worker of another organization, and this one has none", false, others, deployments.SharedTaskQueue},
+		{"a worker of the organization, which shares again", false, []string{mine}, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			h := newHouse(t)
+			h.acts.Organizations = c.serves
+			if c.dedicated {
+				if err := h.store.Dedicate(t.Context(), mine); err != nil {
+					t.Fatal(err)
+				}
+			}
+			claimed := h.claim(deployments.UpdateRequest{Kind: engine.KindDestroy})
+			if claimed.Queue != c.queue || (c.queue == "") != (claimed.Worker != "") {
+				t.Errorf("it is claimed by %q, and to be claimed on %q; want %q", claimed.Worker, claimed.Queue, c.queue)
+			}
+			if _, err := h.store.Request(t.Context(), h.update); (err == nil) != (c.queue == "") {
+				t.Errorf("the request is stored: %v", err)
+			}
+			if hosted := h.acts.find(h.update) != nil; hosted != (c.queue == "") {
+				t.Errorf("there is a session: %v", hosted)
+			}
+		})
+	}
+}
+
+func TestASessionThatWasLostIsNotMadeAgainOnAWorkerOfOthers(t *testing.T) {
+	h := newHouse(t)
+	h.claim(deployments.UpdateRequest{Kind: engine.KindDestroy})
+	h.acts.forget(t.Context(), h.update)
+	if _, err := h.acts.hosted(t.Context(), h.update, h.base); err != nil {
+		t.Fatalf("as long as nobody has workers of their own: %v", err)
+	}
+	h.acts.forget(t.Context(), h.update)
+	if err := h.store.Dedicate(t.Context(), testStack.Organization); err != nil {
+		t.Fatal(err)
+	}
+	if s, err := h.acts.hosted(t.Context(), h.update, h.base); err == nil || s != nil {
+		t.Error("it is made again")
+	}
+}

@@ -1,0 +1,124 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/deployctl/deployctl/deployments"
+)
+
+const (
+	// unattended is how long something may wait for a worker until that is told.
+	unattended = 3 * time.Second
+	// attendEvery is how often it is looked whether an update waits for a worker, until its log begins; then attendBegun is.
+	attendEvery, attendBegun = 2 * time.Second, 10 * time.Second
+)
+
+// whileAttended returns a context that ends, with CodeNoWorker as its cause, when the workflow has waited for a worker for a while.
+func (s *Service) whileAttended(ctx context.Context, workflow string) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	go func() {
+		for sleep(ctx, unattended) {
+			if _, err := s.waits(ctx, workflow); deployments.CodeOf(err) == deployments.CodeNoWorker {
+				cancel(err)
+			}
+		}
+	}()
+	return ctx, func() { cancel(nil) }
+}
+
+// attend tells, while an update is watched, when it waits for a worker. It ends with ctx.
+func (w *watcher) attend(ctx context.Context) {
+	told := ""
+	for {
+		every := attendEvery
+		if len(w.feed.look().marks) > 0 {
+			every = attendBegun
+		}
+		if !sleep(ctx, every) {
+			return
+		}
+		why := ""
+		if err := w.unattended(ctx); deployments.CodeOf(err) == deployments.CodeNoWorker {
+			why = err.Error()
+		}
+		if why != told && why != "" {
+			w.feed.tell(said(w.update, why))
+		}
+		told = why
+	}
+}
+
+// unattended is CodeNoWorker when something of the update waits for a worker.
+func (w *watcher) unattended(ctx context.Context) error {
+	found, err := w.waits(ctx, deployments.UpdateWorkflowID(w.update))
+	if !found && err == nil && w.update.Number() > 0 { // it waits in its stack's queue
+		_, err = w.waits(ctx, deployments.StackWorkflowID(w.update.StackName))
+	}
+	if found && err == nil {
+		_, err = w.waits(ctx, deployments.RunWorkflowID(w.update))
+	}
+	return err
+}
+
+// waits is CodeNoWorker when no worker has taken up the workflow's next task, or the claim of its update, for a while; found tells
+// whether there is such a workflow.
+func (s *Service) waits(ctx context.Context, workflow string) (found bool, err error) {
+	d, err := s.temporal.DescribeWorkflowExecution(ctx, workflow, "")
+	if missing := (*serviceerror.NotFound)(nil); errors.As(err, &missing) {
+		return false, nil
+	}
+	if err != nil || d.GetWorkflowExecutionInfo().GetStatus() != enums.WORKFLOW_EXECUTION_STATUS_RUNNING {
+		return true, failure("look whether a worker has it", err)
+	}
+	task := d.GetPendingWorkflowTask()
+	if task.GetState() == enums.PENDING_WORKFLOW_TASK_STATE_SCHEDULED && longSince(task.GetScheduledTime()) {
+		return true, noWorker(d.GetExecutionConfig().GetTaskQueue().GetName())
+	}
+	for _, a := range d.GetPendingActivities() {
+		if a.GetActivityType().GetName() != deployments.ActivityClaim || a.GetState() != enums.PENDING_ACTIVITY_STATE_SCHEDULED ||
+			a.GetLastFailure() != nil || !longSince(a.GetScheduledTime()) {
+			continue
+		}
+		u, err := deployments.UpdateOfWorkflow(workflow)
+		if err != nil {
+			return true, err
+		}
+		queue, err := s.TaskQueue(ctx, u.Organization)
+		if err != nil {
+			return true, err
+		}
+		return true, noWorker(queue)
+	}
+	return true, nil
+}
+
+// longSince tells whether a time is longer ago than something may wait without a word.
+func longSince(t *timestamppb.Timestamp) bool {
+	return t != nil && time.Since(t.AsTime()) >= unattended
+}
+
+// noWorker says for what worker something waits that is in a task queue.
+func noWorker(queue string) error {
+	organization, own := deployments.OrganizationOfTaskQueue(queue)
+	if !own {
+		return deployments.Errorf(deployments.CodeNoWorker, "Waiting for a worker: none takes this up. Start one with `deployctl worker`, with the settings of the service.")
+	}
+	return deployments.Errorf(deployments.CodeNoWorker, "Waiting for a worker of organization %s, which has workers of its own: none takes this up. "+
+		"Start one with `deployctl worker --organization %s`, with the settings of the service.", organization, organization)
+}
+
+// sleep waits, and reports whether it did before ctx ended.
+func sleep(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(d):
+		return true
+	}
+}

@@ -1,0 +1,82 @@
+package statestore_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/statestore"
+)
+
+// unsaid is a bucket that does not say which organizations have workers of their own.
+type unsaid struct {
+	*statestore.Memory
+	why error
+}
+
+func (u *unsaid) Get(ctx context.Context, key string) (statestore.Object, error) {
+	if strings.HasPrefix(key, "organizations/") {
+		return statestore.Object{}, u.why
+	}
+	return u.Memory.Get(ctx, key)
+}
+
+func TestAnOrganizationHasItsOwnQueueFromTheMomentThatItIsDedicatedUntilItShares(t *testing.T) {
+	objects := &statestore.Memory{}
+	here, there := opened(t, objects, statestore.Options{}), opened(t, objects, statestore.Options{})
+	queues := func(want string) {
+		t.Helper()
+		for name, s := range map[string]*statestore.Store{"here": here, "there": there} {
+			if queue, err := s.TaskQueue(t.Context(), "acme"); err != nil || queue != want {
+				t.Errorf("%s the queue is %q, %v; want %q", name, queue, err, want)
+			}
+			if queue, err := s.TaskQueue(t.Context(), "globex"); err != nil || queue != deployments.SharedTaskQueue {
+				t.Errorf("%s that of another organization is %q, %v", name, queue, err)
+			}
+		}
+	}
+	queues(deployments.SharedTaskQueue)
+	for range 2 {
+		if err := here.Dedicate(t.Context(), "acme"); err != nil {
+			t.Fatal(err)
+		}
+		queues("deployctl/acme")
+	}
+	if list, err := there.ListDedicated(t.Context()); err != nil || len(list) != 1 || list[0].Organization != "acme" || list[0].Since.IsZero() {
+		t.Errorf("the list is %v, %v", list, err)
+	}
+	if _, err := here.RotateKeys(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if done, err := here.Reseal(t.Context()); err != nil || len(done.Damaged) > 0 {
+		t.Errorf("sealing anew comes to %v, %v", done, err)
+	}
+	if err := there.Share(t.Context(), "acme"); err != nil {
+		t.Fatal(err)
+	}
+	queues(deployments.SharedTaskQueue)
+	if err := there.Share(t.Context(), "acme"); deployments.CodeOf(err) != deployments.CodeNotFound {
+		t.Errorf("sharing twice: %v", err)
+	}
+}
+
+func TestWhereAnOrganizationRunsIsNotGuessedWhenTheBucketDoesNotSay(t *testing.T) {
+	refused := deployments.Errorf(deployments.CodeUnauthorized, "the credentials are not accepted")
+	for _, why := range []error{refused, errors.New("it does not answer")} {
+		s := opened(t, &unsaid{&statestore.Memory{}, why}, statestore.Options{})
+		if queue, err := s.TaskQueue(t.Context(), "acme"); err == nil || queue != "" {
+			t.Errorf("after %v the queue is %q, %v", why, queue, err)
+		}
+	}
+	s := opened(t, &statestore.Memory{}, statestore.Options{})
+	for _, name := range []string{"", "../acme", "a/b"} {
+		if queue, err := s.TaskQueue(t.Context(), name); deployments.CodeOf(err) != deployments.CodeInvalid {
+			t.Errorf("the queue of %q is %q, %v", name, queue, err)
+		}
+		if err := s.Dedicate(t.Context(), name); deployments.CodeOf(err) != deployments.CodeInvalid {
+			t.Errorf("dedicate %q: %v", name, err)
+		}
+	}
+}

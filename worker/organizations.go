@@ -1,0 +1,119 @@
+package worker
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+
+	"github.com/deployctl/deployctl/deployments"
+)
+
+// queues are those that a worker of these organizations polls: the one that all share if there are none.
+func queues(organizations []string) []string {
+	if len(organizations) == 0 {
+		return []string{deployments.SharedTaskQueue}
+	}
+	list := make([]string, len(organizations))
+	for i, organization := range organizations {
+		list[i] = deployments.OrganizationTaskQueue(organization)
+	}
+	return list
+}
+
+// deploymentOf names the worker deployment of a queue: one for each, since a build that replaces another on one queue has not done so
+// on the others. A name has no dots.
+func deploymentOf(name, queue string) string {
+	organization, own := deployments.OrganizationOfTaskQueue(queue)
+	if name == "" || !own {
+		return name
+	}
+	return name + "/" + strings.ReplaceAll(organization, ".", "+")
+}
+
+// dedicate has the updates of organizations run on their own workers from now on, those of their schedules too.
+func (c *Connection) dedicate(ctx context.Context, organizations []string) error {
+	for _, organization := range organizations {
+		if err := c.Store.Dedicate(ctx, organization); err != nil {
+			return err
+		}
+		if err := c.moveSchedules(ctx, organization, deployments.OrganizationTaskQueue(organization)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Share has an organization's updates run on the workers that serve all, from now on, and returns when nothing needs its own any more.
+// It says what those are still needed for, whenever that is another thing.
+func (c *Connection) Share(ctx context.Context, organization string, say func(string)) error {
+	if err := c.Store.Share(ctx, organization); err != nil {
+		return err
+	}
+	if err := c.moveSchedules(ctx, organization, deployments.SharedTaskQueue); err != nil {
+		return err
+	}
+	for told := ""; ; {
+		page, err := c.Client.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{
+			Query: fmt.Sprintf("ExecutionStatus = 'Running' AND TaskQueue = '%s'", deployments.OrganizationTaskQueue(organization)), PageSize: 1,
+		})
+		if err != nil {
+			return deployments.Errorf(deployments.CodeUnavailable, "look what runs on the workers of %s: %s", organization, reason(err))
+		}
+		if len(page.GetExecutions()) == 0 {
+			return nil
+		}
+		if needed := page.GetExecutions()[0].GetExecution().GetWorkflowId(); needed != told {
+			told = needed
+			say(needed)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(time.Second):
+		}
+	}
+}
+
+// moveSchedules has the runs of an organization's schedules begin on another queue. Those that run go on where they are.
+func (c *Connection) moveSchedules(ctx context.Context, organization, queue string) error {
+	found, err := c.Client.ScheduleClient().List(ctx, client.ScheduleListOptions{
+		Query: fmt.Sprintf("%s = '%s'", deployments.AttributeOrg, organization),
+	})
+	for err == nil && found.HasNext() {
+		var entry *client.ScheduleListEntry
+		if entry, err = found.Next(); err == nil {
+			err = c.moveSchedule(ctx, entry.ID, queue)
+		}
+	}
+	if err != nil {
+		return deployments.Errorf(deployments.CodeUnavailable, "move the schedules of the organization %s to its workers: %s", organization, reason(err))
+	}
+	return nil
+}
+
+// moveSchedule changes nothing else of a schedule: what is sealed in it stays as it is.
+func (c *Connection) moveSchedule(ctx context.Context, id, queue string) error {
+	at := &workflowservice.DescribeScheduleRequest{Namespace: c.config.Temporal.Namespace, ScheduleId: id}
+	described, err := c.Client.WorkflowService().DescribeSchedule(ctx, at)
+	if unknown(err) {
+		return nil // it was removed meanwhile
+	}
+	if err != nil {
+		return err
+	}
+	start := described.GetSchedule().GetAction().GetStartWorkflow()
+	if start == nil || start.GetTaskQueue().GetName() == queue {
+		return nil
+	}
+	start.TaskQueue.Name = queue
+	_, err = c.Client.WorkflowService().UpdateSchedule(ctx, &workflowservice.UpdateScheduleRequest{
+		Namespace: c.config.Temporal.Namespace, ScheduleId: id, Schedule: described.GetSchedule(), ConflictToken: described.GetConflictToken(),
+		Identity: deployments.SharedTaskQueue, RequestId: uuid.NewString(),
+	})
+	return err
+}
