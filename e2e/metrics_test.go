@@ -1,10 +1,16 @@
 package e2e
 
 import (
+	"bytes"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -56,4 +62,63 @@ func TestAServiceCountsForPrometheusWhatItDoes(t *testing.T) {
 	if strings.Contains(text, projectName(t)) || strings.Contains(text, "named-1") {
 		t.Error("a label names a project or a resource")
 	}
+}
+
+// writeCertificate makes a certificate and its key, in two files.
+func writeCertificate(t *testing.T, certFile, keyFile string) (certificate []byte) {
+	t.Helper()
+	pair := ownCertificate()
+	key, err := x509.MarshalPKCS8PrivateKey(pair.PrivateKey)
+	must(t, err)
+	for file, block := range map[string]*pem.Block{
+		certFile: {Type: "CERTIFICATE", Bytes: pair.Certificate[0]}, keyFile: {Type: "PRIVATE KEY", Bytes: key},
+	} {
+		must(t, os.WriteFile(file, pem.EncodeToMemory(block), 0o600))
+	}
+	return pair.Certificate[0]
+}
+
+func TestMetricsOffLoopbackAreServedByTLSWithACertificateThatIsReadAgain(t *testing.T) {
+	t.Parallel()
+	h := running(t)
+	settings, _ := h.parts(t)
+	dir := t.TempDir()
+	certFile, keyFile, token := filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key"), filepath.Join(dir, "token")
+	first := writeCertificate(t, certFile, keyFile)
+	must(t, os.WriteFile(token, []byte("the-token"), 0o600))
+	_, port, err := net.SplitHostPort(freeAddress(t))
+	must(t, err)
+	worker := h.in(dir, settings...).start(t, "worker", "--organization", "umbrella", "--metrics-listen", "0.0.0.0:"+port,
+		"--metrics-token-file", token, "--tls-cert", certFile, "--tls-key", keyFile)
+	get := func(shown string) (status int, certificate []byte) {
+		insecure := &http.Client{Transport: &http.Transport{
+			DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, // whose it is, is looked at below
+		}}
+		request, err := http.NewRequest(http.MethodGet, "https://127.0.0.1:"+port+"/metrics", nil)
+		must(t, err)
+		request.Header.Set("Authorization", "Bearer "+shown)
+		answer, err := insecure.Do(request)
+		if err != nil {
+			return 0, nil
+		}
+		_ = answer.Body.Close()
+		return answer.StatusCode, answer.TLS.PeerCertificates[0].Raw
+	}
+	eventually(t, "it answers", func() bool {
+		status, certificate := get("the-token")
+		return status == http.StatusOK && bytes.Equal(certificate, first)
+	})
+	if status, _ := get("guessed"); status != http.StatusUnauthorized {
+		t.Errorf("another token is answered with %d", status)
+	}
+	if status := answers("127.0.0.1:"+port, "/metrics", "Bearer the-token"); status == http.StatusOK {
+		t.Error("it answers in clear")
+	}
+	next := writeCertificate(t, certFile, keyFile)
+	eventually(t, "the new certificate is shown", func() bool {
+		status, certificate := get("the-token")
+		return status == http.StatusOK && bytes.Equal(certificate, next)
+	})
+	worker.interrupt(t)
+	worker.mustEnd(t, 0)
 }
