@@ -22,7 +22,7 @@ func (a *Activities) Headers(ctx context.Context, in deployments.HeadersInput) (
 	}
 	checkpoint, err := a.Store.Checkpoint(ctx, in.Update.StackName, in.Base, request.Secrets)
 	if err != nil {
-		return deployments.Headers{}, failure(err)
+		return deployments.Headers{}, failure(repairable(err))
 	}
 	if err := checkpoint.Sound(); err != nil {
 		return deployments.Headers{}, failure(err)
@@ -36,6 +36,15 @@ func (a *Activities) Headers(ctx context.Context, in deployments.HeadersInput) (
 		headers.Defaults, err = a.defaults(ctx, in, checkpoint.Unprovided())
 	}
 	return headers, failure(err)
+}
+
+// repairable says what puts a stack right whose state is damaged.
+func repairable(err error) error {
+	if deployments.CodeOf(err) != deployments.CodeFormat {
+		return err
+	}
+	return deployments.Errorf(deployments.CodeFormat,
+		"the stack's state cannot be read, and nothing was done: %w; `deployctl stack restore` makes an earlier version the newest", err)
 }
 
 // defaults gives the default providers of packages, as the stack's configuration has them.

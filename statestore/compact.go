@@ -134,6 +134,9 @@ func (s *Store) Finish(ctx context.Context, f Finish) (Written, error) {
 		return Written{}, err
 	}
 	d, err := s.fold(ctx, f)
+	if unreadable(err) != nil && s.untouched(ctx, f) {
+		return Written{Resources: h.Resources}, s.Settle(ctx, claim, Written{})
+	}
 	if err != nil {
 		return Written{}, err
 	}
@@ -142,6 +145,13 @@ func (s *Store) Finish(ctx context.Context, f Finish) (Written, error) {
 		return Written{}, err
 	}
 	return w, s.Settle(ctx, claim, w)
+}
+
+// untouched reports whether an update has changed nothing: nothing is lost if it ends without a version of its own, as it must when
+// its base cannot be read.
+func (s *Store) untouched(ctx context.Context, f Finish) bool {
+	deltas, err := s.LoadDeltas(ctx, f.Update, 0, f.Saves)
+	return err == nil && len(deltas) == 0
 }
 
 // fold applies an update's deltas to its base.

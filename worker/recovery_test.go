@@ -143,8 +143,9 @@ func TestAnUpdateWhoseHistoryIsGoneIsRecoveredFromWhatItHasSaved(t *testing.T) {
 	holds(t, store, []string{"a"}, nil)
 }
 
-func TestWhatKeepsARecoveryFromSucceedingIsNamedAndLeftToTheStackToTryAgain(t *testing.T) {
-	objects := &statestore.Memory{}
+// damagedHouse has a stack whose checkpoint is damaged, with a copy that is not, and an update of it whose workflow is closed.
+func damagedHouse(t *testing.T, objects *statestore.Memory) (*recovery, deployments.UpdateName) {
+	t.Helper()
 	r, _ := lostHouseOn(t, &archive{}, objects)
 	_, err := r.Recover(t.Context(), deployments.RecoverInput{Update: lostUpdate})
 	must(t, err)
@@ -158,19 +159,54 @@ func TestWhatKeepsARecoveryFromSucceedingIsNamedAndLeftToTheStackToTryAgain(t *t
 	const key = "stacks/o/p/s/checkpoints/1.json.zst"
 	good, err := objects.Get(t.Context(), key)
 	must(t, err)
+	_, err = objects.Put(t.Context(), key+".good", good.Data, statestore.Condition{})
+	must(t, err)
 	_, err = objects.Put(t.Context(), key, []byte("damaged"), statestore.Condition{})
 	must(t, err)
+	return r, second
+}
 
-	_, err = r.Recover(t.Context(), deployments.RecoverInput{Update: second})
+func TestAnUpdateThatHasDoneNothingEndsThoughItsCheckpointIsDamaged(t *testing.T) {
+	r, second := damagedHouse(t, &statestore.Memory{})
+	_, err := r.acts.Headers(t.Context(), deployments.HeadersInput{Update: second, Base: 1})
+	if err == nil || !strings.Contains(err.Error(), "checkpoints/1.json.zst") || !strings.Contains(err.Error(), "deployctl stack restore") {
+		t.Errorf("it does not say what to repair: %v", err)
+	}
+	for range 2 { // which is once
+		info, err := r.acts.Settled(t.Context(), deployments.SettledInput{
+			Update: second, Base: 1, Result: engine.Result{Status: engine.StatusFailed, Error: "damaged"},
+		})
+		must(t, err)
+		if info.Status != string(engine.StatusFailed) || info.Resources != 1 {
+			t.Errorf("it came to %+v", info)
+		}
+	}
+	head, err := r.connection.Store.Head(t.Context(), second.StackName)
+	must(t, err)
+	if head.Version != 1 || head.Active != nil {
+		t.Errorf("the head is %+v", head)
+	}
+}
+
+func TestWhatKeepsARecoveryFromSucceedingIsNamedAndLeftToTheStackToTryAgain(t *testing.T) {
+	objects := &statestore.Memory{}
+	r, second := damagedHouse(t, objects)
+	const key = "stacks/o/p/s/checkpoints/1.json.zst"
+	saved, _ := lostRun()
+	must(t, r.connection.Store.SaveDeltas(t.Context(), second, 1, saved))
+
+	_, err := r.Recover(t.Context(), deployments.RecoverInput{Update: second})
 	var failure *temporal.ApplicationError
 	if !errors.As(err, &failure) || !failure.NonRetryable() || !strings.Contains(failure.Message(), key) {
 		t.Fatalf("it came to %v", err)
 	}
+	good, err := objects.Get(t.Context(), key+".good")
+	must(t, err)
 	_, err = objects.Put(t.Context(), key, good.Data, statestore.Condition{})
 	must(t, err)
 	info, err := r.Recover(t.Context(), deployments.RecoverInput{Update: second})
 	must(t, err)
-	if info.Resources != 1 {
+	if info.Resources != 2 {
 		t.Errorf("it came to %+v", info)
 	}
 }
