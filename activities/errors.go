@@ -13,6 +13,7 @@ import (
 // Credentials that were refused have expired, or somebody changes them or what they may do: a running update waits
 // for others.
 var retryable = map[deployments.Code]bool{
+	deployments.CodeNoWorker:    true,
 	deployments.CodeUnavailable: true, deployments.CodeUnauthorized: true, deployments.CodeForbidden: true,
 }
 

@@ -1,7 +1,10 @@
 package activities
 
 import (
+	"errors"
 	"testing"
+
+	"go.temporal.io/sdk/temporal"
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
@@ -58,5 +61,13 @@ func TestASessionThatWasLostIsNotMadeAgainOnAWorkerOfOthers(t *testing.T) {
 	}
 	if s, err := h.acts.hosted(t.Context(), h.update, h.base); err == nil || s != nil {
 		t.Error("it is made again")
+	}
+}
+
+func TestARunOfAScheduleWaitsForAWorkerOfItsStack(t *testing.T) {
+	waiting := Failure(deployments.Errorf(deployments.CodeNoWorker, "no worker takes it up"))
+	var application *temporal.ApplicationError
+	if !errors.As(waiting, &application) || application.NonRetryable() {
+		t.Errorf("a submission that no worker takes up is not made again: %v", waiting)
 	}
 }

@@ -97,7 +97,11 @@ func (s *Service) requestOnce(ctx context.Context, name deployments.StackName, u
 	if err != nil {
 		return err
 	}
-	ctx, cancel := s.whileAttended(ctx, deployments.StackWorkflowID(name))
+	patience := unanswered
+	if update == deployments.UpdateSubmit {
+		patience = unattended
+	}
+	ctx, cancel := s.whileAttended(ctx, deployments.StackWorkflowID(name), patience)
 	defer cancel()
 	start := s.temporal.NewWithStartWorkflowOperation(
 		stackOptions(name, queue), deployments.WorkflowStack, deployments.StackInput{Stack: name})
@@ -178,7 +182,7 @@ func (s *Service) withdraw(ctx context.Context, u deployments.UpdateName) (waiti
 	if u.Number() == 0 {
 		return false, nil
 	}
-	attended, stop := s.whileAttended(ctx, deployments.StackWorkflowID(u.StackName))
+	attended, stop := s.whileAttended(ctx, deployments.StackWorkflowID(u.StackName), unattended)
 	defer stop()
 	handle, err := s.temporal.UpdateWorkflow(attended, client.UpdateWorkflowOptions{
 		WorkflowID: deployments.StackWorkflowID(u.StackName), UpdateName: deployments.UpdateWithdraw,

@@ -13,17 +13,19 @@ import (
 )
 
 const (
-	// unattended is how long something may wait for a worker until that is told.
-	unattended = 3 * time.Second
+	// unattended is how long something may wait for a worker until that is told; unanswered is how long a request does that is not
+	// made again by who waits for its answer.
+	unattended, unanswered = 3 * time.Second, 15 * time.Second
 	// attendEvery is how often it is looked whether an update waits for a worker, until its log begins; then attendBegun is.
 	attendEvery, attendBegun = 2 * time.Second, 10 * time.Second
 )
 
-// whileAttended returns a context that ends, with CodeNoWorker as its cause, when the workflow has waited for a worker for a while.
-func (s *Service) whileAttended(ctx context.Context, workflow string) (context.Context, context.CancelFunc) {
+// whileAttended returns a context that ends, with CodeNoWorker as its cause, when the workflow waits for a worker, which is looked at
+// again and again.
+func (s *Service) whileAttended(ctx context.Context, workflow string, every time.Duration) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	go func() {
-		for sleep(ctx, unattended) {
+		for sleep(ctx, every) {
 			if _, err := s.waits(ctx, workflow); deployments.CodeOf(err) == deployments.CodeNoWorker {
 				cancel(err)
 			}
