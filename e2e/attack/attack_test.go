@@ -13,6 +13,7 @@ import (
 	"flag"
 	"fmt"
 	"io/fs"
+	"net"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -47,7 +48,7 @@ type attack struct {
 }
 
 // parties are the attacks of each party, in the order of docs/security.md.
-var parties = [][]attack{clientAttacks, bucketAttacks, temporalAttacks}
+var parties = [][]attack{clientAttacks, floods, edgeAttacks, bucketAttacks, temporalAttacks}
 
 // field is what is attacked: a service with a stack whose resources are real.
 type field struct {
@@ -56,6 +57,9 @@ type field struct {
 	victim *harness.Tool // in the victim's project directory, stack dev
 	calls  context.Context
 	conn   *grpc.ClientConn
+	root   *testing.T
+	parts  *apart // see apart
+	vitals string // address of probes and metrics
 }
 
 // victims is the program of the stack that is attacked.
@@ -75,7 +79,8 @@ var needles = []string{"needle-in-the-state", "needle-in-the-outputs"}
 // newField makes a service with the victim's stack, organization/precious/dev, updated once.
 func newField(t *testing.T) *field {
 	t.Helper()
-	f := &field{Home: harness.NewHome(t, harness.Binary())}
+	f := &field{Home: harness.NewHome(t, harness.Binary()), root: t, vitals: unused(t)}
+	f.Env = append(f.Env, "DEPLOYCTL_METRICS_LISTEN="+f.vitals)
 	f.Start(t)
 	cloud, env := harness.Cloud(t)
 	f.cloud, f.victim = cloud, f.project(t, "precious", victims, env)
@@ -117,6 +122,15 @@ func (f *field) unharmed(t *testing.T) {
 		t.Errorf("the cloud holds %d objects of the victim, not 2", len(found))
 	}
 	f.victim.Expect(t, harness.Changes{"same": 3}, "up")
+}
+
+// unused is an address on loopback that nobody listens on.
+func unused(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	harness.Must(t, err)
+	harness.Must(t, listener.Close())
+	return listener.Addr().String()
 }
 
 // patient is a context for what must end soon.

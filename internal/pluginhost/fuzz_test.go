@@ -271,7 +271,7 @@ func FuzzProviderAnswers(f *testing.F) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		answered, err := m.call(ctx, h, p)
-		wellSaid(t, ctx, err)
+		wellSaid(ctx, t, err)
 		if err != nil {
 			return
 		}
@@ -280,13 +280,13 @@ func FuzzProviderAnswers(f *testing.F) {
 			if err == nil {
 				_, err = values.Decode(ctx, bag)
 			}
-			wellSaid(t, ctx, err)
+			wellSaid(ctx, t, err)
 		}
 	})
 }
 
 // wellSaid fails the test if a call hung, or ended as no call should however hostile the other side is.
-func wellSaid(t *testing.T, ctx context.Context, err error) {
+func wellSaid(ctx context.Context, t *testing.T, err error) {
 	t.Helper()
 	switch {
 	case ctx.Err() != nil:
@@ -335,15 +335,15 @@ func FuzzLanguageHostAnswers(f *testing.F) {
 		defer bird.says.Store(nil)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		wellSaid(t, ctx, l.handshake(ctx))
+		wellSaid(ctx, t, l.handshake(ctx))
 		packages, err := l.RequiredPackages(ctx)
-		wellSaid(t, ctx, err)
+		wellSaid(ctx, t, err)
 		for _, p := range packages {
 			_, err := h.finder.find("resource", p.Name, p.Version)
-			wellSaid(t, ctx, err)
+			wellSaid(ctx, t, err)
 		}
-		wellSaid(t, ctx, l.InstallDependencies(ctx, ""))
-		wellSaid(t, ctx, l.run(ctx, RunRequest{}))
+		wellSaid(ctx, t, l.InstallDependencies(ctx, ""))
+		wellSaid(ctx, t, l.run(ctx, RunRequest{}))
 	})
 }
 
@@ -385,7 +385,7 @@ func FuzzEngine(f *testing.F) {
 		defer cancel()
 		var answered []byte
 		err := conn.Invoke(ctx, methods[int(method)%len(methods)], &data, &answered, grpc.ForceCodecV2(rawCodec{}))
-		wellSaid(t, ctx, err)
+		wellSaid(ctx, t, err)
 		if status.Code(err) == codes.Unavailable {
 			t.Fatalf("the engine is gone: %v", err)
 		}
