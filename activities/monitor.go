@@ -129,9 +129,10 @@ func (m *monitor) registerOutputs(
 	if err != nil {
 		return nil, status.Errorf(codes.InvalidArgument, "registering outputs: %v", err)
 	}
-	options := m.unmarshalOptions("outputs of " + string(u))
-	options.ComputeAssetHashes = true
-	outputs, err := plugin.UnmarshalProperties(req.GetOutputs(), options)
+	outputs, err := plugin.UnmarshalProperties(req.GetOutputs(), m.unmarshalOptions("outputs of "+string(u)))
+	if err == nil {
+		err = m.hashAssets(outputs)
+	}
 	if err != nil {
 		return nil, status.Errorf(codes.InvalidArgument, "outputs of %s: %v", u, err)
 	}

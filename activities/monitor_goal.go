@@ -54,8 +54,11 @@ func (m *monitor) read(ctx context.Context, req *pulumirpc.RegisterResourceReque
 // readInputs reads the properties, what each depends on, and what all depend on.
 func (m *monitor) readInputs(_ context.Context, req *pulumirpc.RegisterResourceRequest, g *goal) error {
 	options := m.unmarshalOptions(string(g.Type) + " " + g.Name)
-	options.ComputeAssetHashes, options.KeepOutputValues, options.UpgradeToOutputValues = true, true, true
+	options.KeepOutputValues, options.UpgradeToOutputValues = true, true
 	inputs, err := plugin.UnmarshalProperties(req.GetObject(), options)
+	if err == nil {
+		err = m.hashAssets(inputs)
+	}
 	if err != nil {
 		return status.Errorf(codes.InvalidArgument, "inputs of %s %s: %v", g.Type, g.Name, err)
 	}
@@ -127,8 +130,11 @@ func (m *monitor) readTrigger(ctx context.Context, req *pulumirpc.RegisterResour
 		return nil
 	}
 	options := m.unmarshalOptions("replacementTrigger of " + g.Name)
-	options.ComputeAssetHashes, options.KeepOutputValues = true, true
+	options.KeepOutputValues = true
 	v, err := plugin.UnmarshalPropertyValue("replacementTrigger", req.GetReplacementTrigger(), options)
+	if err == nil && v != nil {
+		err = m.hashAssets(resource.PropertyMap{"replacementTrigger": *v})
+	}
 	if err != nil {
 		return status.Errorf(codes.InvalidArgument, "replacementTrigger of %s: %v", g.Name, err)
 	}

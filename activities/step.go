@@ -207,9 +207,12 @@ func mutate[T any](
 		if err := at.pulse.mayMutate(ctx); err != nil {
 			return engine.StepFinished{}, err
 		}
-		at.provider, at.sent = p, true
+		at.provider = p
 		at.until, _ = ctx.Deadline()
-		at.session.sent.Store(at.step.Op, at)
+		if _, underWay := at.session.sent.LoadOrStore(at.step.Op, at); underWay { // somebody has told the server that it ended
+			return engine.StepFinished{}, unknownOutcome("an earlier attempt is still under way")
+		}
+		at.sent = true
 	}
 	var value T
 	var err error

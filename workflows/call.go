@@ -141,8 +141,14 @@ func (r *run) step(s engine.Step) call {
 		retry:   asAllowed(r.in.Retries.Of(s.Type)),
 		summary: fmt.Sprintf("%s %s %s", s.Kind, s.Type, s.URN.Name()),
 		input:   deployments.StepInput{Update: r.in.Update, Base: r.in.Base, Step: s, Round: round},
-		events: result(r.stepped, func(err error) []engine.Event {
-			if out, ok := StepOf(err); ok {
+		events: result(func(out deployments.StepOutput) []engine.Event {
+			if out.Op != s.Op { // not by a worker: somebody has completed the activity with something else
+				r.decide(s.Op, engine.OutcomeUnknown)
+				return single(engine.StepFinished{Op: s.Op, Outcome: engine.OutcomeUnknown, Error: "its result is not its own"})
+			}
+			return r.stepped(out)
+		}, func(err error) []engine.Event {
+			if out, ok := StepOf(err); ok && out.Op == s.Op {
 				return r.stepped(out)
 			}
 			outcome := engine.OutcomeUnknown
@@ -188,6 +194,9 @@ func (r *run) settle(s engine.Settle) call {
 		summary: fmt.Sprintf("find out about %s %s %s", s.Step.Kind, s.Step.Type, s.Step.URN.Name()),
 		input:   deployments.SettleInput{Update: r.in.Update, Base: r.in.Base, Settle: s, Round: r.in.Rounds[op]},
 		events: result(func(f engine.StepFinished) []engine.Event {
+			if f.Op != op {
+				f = engine.StepFinished{Op: op, Outcome: engine.OutcomeUndecidable, Error: "its result is not its own"}
+			}
 			if f.Outcome == engine.OutcomeAbsent && s.Again && r.in.Rounds[op] >= mostRounds {
 				f.Outcome, f.Error = engine.OutcomeFailed, fmt.Sprintf("it was begun %d times, and lost each time; the attempts in Temporal's "+
 					"Web UI say why", r.in.Rounds[op])

@@ -165,20 +165,36 @@ func (b *Box) Cache() (string, error) {
 	return filepath.Join(b.Home(), ".cache"), nil
 }
 
-// Open opens a file for reading that a program has named, if the program itself could read it.
+// Open opens a file or a directory for reading that a program has named, if the program itself could read it. Pipes and
+// devices, which may have no end, are refused, and so is what the system says of the process that reads it, below /proc.
 func (b *Box) Open(path string) (*os.File, error) {
 	var file *os.File
 	err := b.Do(func() (err error) {
-		file, err = os.Open(path)
+		file, err = os.OpenFile(path, os.O_RDONLY|nonblocking, 0)
 		return err
 	})
-	if err != nil || b == nil || b.policy.Mode() != Namespace {
-		return file, err
+	if err != nil {
+		return nil, err
 	}
-	if err := b.visible(file, path); err != nil {
+	if err = ordinary(file, path); err == nil && b != nil && b.policy.Mode() == Namespace {
+		err = b.visible(file, path)
+	}
+	if err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
 	return file, nil
+}
+
+// ordinary is an error unless a file is a directory or has content of its own.
+func ordinary(file *os.File, path string) error {
+	info, err := file.Stat()
+	if err != nil {
+		return err
+	}
+	if !info.IsDir() && !info.Mode().IsRegular() || ofTheKernel(file) {
+		return fmt.Errorf("%s is neither a directory nor a file with content of its own", path)
+	}
+	return nil
 }
 
 // ReadFile reads a whole file as Open opens it.

@@ -222,6 +222,16 @@ func realPath(f *os.File) (string, error) {
 	return os.Readlink(fmt.Sprintf("/proc/self/fd/%d", f.Fd()))
 }
 
+// nonblocking has a pipe opened without anybody at its other end.
+const nonblocking = unix.O_NONBLOCK
+
+// ofTheKernel reports whether the kernel makes up what is read from a file.
+func ofTheKernel(f *os.File) bool {
+	var system unix.Statfs_t
+	err := unix.Fstatfs(int(f.Fd()), &system) //nolint:gosec // a descriptor
+	return err != nil || slices.Contains([]int64{unix.PROC_SUPER_MAGIC, unix.SYSFS_MAGIC}, int64(system.Type))
+}
+
 // probe tries the whole way into namespaces of its own.
 func (p *Policy) probe() error {
 	cmd := &exec.Cmd{}

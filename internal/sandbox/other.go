@@ -16,6 +16,10 @@ func maySwitch() error { return errors.New("only Linux has that") }
 
 func realPath(f *os.File) (string, error) { return filepath.EvalSymlinks(f.Name()) }
 
+const nonblocking = 0
+
+func ofTheKernel(*os.File) bool { return false }
+
 func (i *identity) do(f func() error) error { return f() }
 
 func (p *Policy) probe() error { return errors.New("only Linux has them") }
