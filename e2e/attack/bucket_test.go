@@ -26,6 +26,8 @@ var bucketAttacks = []attack{
 	{"bucket/altered-object", alteredObject},
 	{"bucket/moved-object", movedObject},
 	{"bucket/damage-hides-others", damageHidesOthers},
+	{"bucket/taken-places", takenPlaces},
+	{"bucket/foreign-keys", foreignKeys},
 }
 
 // objects is the directory in which the embedded S3 server keeps the bucket.

@@ -121,7 +121,6 @@ func bundleDigest(t *testing.T, f *field) {
 func manifestOverlap(t *testing.T, f *field) {
 	put, err := f.bundles().PutFile(f.calls)
 	harness.Must(t, err)
-	const empty = "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 	harness.Must(t, put.Send(&api.PutFileRequest{Stack: dev, Digest: empty}))
 	_, err = put.CloseAndRecv()
 	answered(t, "an empty file", err, codes.OK)

@@ -30,6 +30,10 @@ var temporalAttacks = []attack{
 	{"temporal/spliced-signal", splicedSignal},
 	{"temporal/plain-payloads", plainPayloads},
 	{"temporal/reset", resetRun},
+	{"temporal/forged-ends", forgedEnds},
+	{"temporal/terminated", terminated},
+	{"temporal/plain-starts", plainStarts},
+	{"temporal/huge-payloads", hugePayloads},
 }
 
 // temporal is Temporal as its administrator has it.
@@ -159,13 +163,14 @@ func splicedSignal(t *testing.T, f *field) {
 	gate, err := f.hold(t)
 	harness.Must(t, err)
 	sent := 0
+	victims := []string{"stack/organization/precious/dev", f.running(t, "update"), f.running(t, "run")}
 	for _, id := range workflows(t, c) {
 		for _, e := range history(t, c, id) {
 			a := e.GetWorkflowExecutionSignaledEventAttributes()
 			if a == nil {
 				continue
 			}
-			for _, at := range []string{"stack/organization/precious/dev", f.running(t, "update"), f.running(t, "run")} {
+			for _, at := range victims {
 				_, err := c.WorkflowService().SignalWorkflowExecution(patient(t), &workflowservice.SignalWorkflowExecutionRequest{
 					Namespace: namespace, WorkflowExecution: &commonpb.WorkflowExecution{WorkflowId: at},
 					SignalName: a.GetSignalName(), Input: a.GetInput(), RequestId: fmt.Sprint(id, e.GetEventId(), at),

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -78,6 +79,9 @@ func launch(wire *os.File) (string, error) {
 			return "end with the worker", err
 		}
 	}
+	if o.Confine {
+		scopeSignals()
+	}
 	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("500"), 0) // when memory runs out it is not the worker that ends
 	if err := closeOthers(); err != nil {
 		return "close files", err
@@ -111,6 +115,23 @@ func dieWith(parent int, signal syscall.Signal) error {
 		os.Exit(1)
 	}
 	return nil
+}
+
+// scopeSignals lets the process, and all that it starts, signal only one another: a user namespace alone does not keep it from
+// ending the processes of its user outside. Linux before 6.12 cannot, and leaves it as it is.
+func scopeSignals() {
+	const fromVersion = 6
+	version, _, _ := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
+	if int(version) < fromVersion { //nolint:gosec // -1 when there is none
+		return
+	}
+	attributes := struct{ files, network, scoped uint64 }{scoped: unix.LANDLOCK_SCOPE_SIGNAL}
+	rules, _, failed := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attributes)), unsafe.Sizeof(attributes), 0)
+	if failed != 0 {
+		return
+	}
+	_, _, _ = unix.Syscall(unix.SYS_LANDLOCK_RESTRICT_SELF, rules, 0, 0)
+	_ = unix.Close(int(rules)) //nolint:gosec // a descriptor
 }
 
 // confine gives the process its ids back, hides files, and gives up every privilege in its namespaces: what is hidden could

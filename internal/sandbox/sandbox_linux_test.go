@@ -261,6 +261,34 @@ func TestALinkThatAProgramLeavesLeadsTheWorkerNowhere(t *testing.T) {
 	}
 }
 
+func TestAProcessSignalsOnlyItsOwn(t *testing.T) {
+	modes(t, func(t *testing.T, o Options) {
+		b := box(t, policy(t, o), "mine", place(t))
+		out, err := inBox(t, b, fmt.Sprintf("sleep 60 & kill -0 $! && kill $! && echo its own; kill -0 %d && echo outside", secretHolder(t)))
+		if !strings.Contains(out, "its own") || strings.Contains(out, "outside") {
+			t.Errorf("it may signal %s (%v)", out, err)
+		}
+	})
+}
+
+func TestWhatIsNoFileIsNotOpenedForAProgram(t *testing.T) {
+	modes(t, func(t *testing.T, o Options) {
+		b := box(t, policy(t, o), "mine", place(t))
+		if out, err := inBox(t, b, "mkfifo pipe; echo text > file"); err != nil {
+			t.Fatal(out, err)
+		}
+		for _, path := range []string{filepath.Join(b.Home(), "pipe"), "/dev/zero", "/proc/self/environ", "/proc/self/maps"} {
+			if file, err := b.Open(path); err == nil {
+				t.Errorf("%s is opened", path)
+				_ = file.Close()
+			}
+		}
+		if text, err := b.ReadFile(filepath.Join(b.Home(), "file")); err != nil || string(text) != "text\n" {
+			t.Errorf("a file is read as %q, %v", text, err)
+		}
+	})
+}
+
 func TestAMissingExecutableIsToldAsWithoutASandbox(t *testing.T) {
 	modes(t, func(t *testing.T, o Options) {
 		b := box(t, policy(t, o), "mine", place(t))
