@@ -48,7 +48,7 @@ type attack struct {
 }
 
 // parties are the attacks of each party, in the order of docs/security.md.
-var parties = [][]attack{clientAttacks, floods, edgeAttacks, memberAttacks, pageAttacks, temporalAttacks, bucketAttacks}
+var parties = [][]attack{clientAttacks, floods, edgeAttacks, memberAttacks, programAttacks, pageAttacks, temporalAttacks, bucketAttacks}
 
 // field is what is attacked: a service with a stack whose resources are real.
 type field struct {
