@@ -241,6 +241,7 @@ var programAttacks = []attack{
 	{"program/processes", processes},
 	{"program/ports-of-another-update", portsOfAnotherUpdate},
 	{"program/links-in-its-place", linksInItsPlace},
+	{"program/runtime-path", runtimePath},
 	{"program/escape-sequences", escapesOfAProgram},
 	{"plugin/processes", processesOfAPlugin},
 	{"plugin/escape-sequences", escapesOfAPlugin},
@@ -408,6 +409,21 @@ cd ..; for other in *; do rm -rf "$other.tmp"; ln -s `+canary+` "$other.tmp"; do
 	harness.Must(t, err)
 	if text, err := os.ReadFile(canary); err != nil || string(text) != "untouched" || string(before) != string(after) {
 		t.Errorf("what the links led to was changed: %q %v", text, err)
+	}
+}
+
+// runtimePath names as its runtime, and as a package, a program of the machine.
+func runtimePath(t *testing.T, f *field) {
+	for i, files := range []harness.Files{
+		{"Pulumi.yaml": "name: path-0\nruntime: ../../../../../../../bin/sh\n"},
+		{"Pulumi.yaml": "name: path-1\nruntime: x/../../../../../../../bin/sh\n"},
+		{"Pulumi.yaml": "name: path-2\nruntime: scenario\n", "scenario.yaml": "steps: [{register: x, type: '../../../../bin/sh:index:X'}]\n"},
+	} {
+		tool := f.project(t, "path-"+string(rune('0'+i)), "steps: []\n")
+		files.Write(t, tool.Dir)
+		if end := tool.Run(t, "up", "--yes", "--skip-preview"); end.Code == 0 || !strings.Contains(end.Said(), "is not ") || strings.Contains(end.Said(), "sh:") && i < 2 {
+			t.Errorf("the update ends with %d: %s", end.Code, end.Said())
+		}
 	}
 }
 

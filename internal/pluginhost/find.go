@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 
 	"github.com/blang/semver"
@@ -63,9 +64,15 @@ type finder struct {
 	project *workspace.Project
 }
 
+// pluginName is what a plugin can be called: a name that leads nowhere else than to a plugin.
+var pluginName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
+
 // find returns the path of a plugin's executable. The version counts in the Pulumi home only, and there exactly: what is
 // on PATH or in the project was put there by the user, to be used. Without a version it is the newest.
 func (f finder) find(kind apitype.PluginKind, name, version string) (string, error) {
+	if !pluginName.MatchString(name) {
+		return "", fmt.Errorf("%q is not the name of a %s plugin: those have letters, digits, '-', '_' and '.'", name, kind)
+	}
 	if path, err := f.inProject(kind, name); path != "" || err != nil {
 		return path, err
 	}
