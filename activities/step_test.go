@@ -359,6 +359,31 @@ func TestAStepThatIsCancelledBeforeItsTurnHasNoEffect(t *testing.T) {
 	}
 }
 
+func TestNothingIsSentWhileAnEarlierAttemptIsUnderWay(t *testing.T) {
+	t.Parallel()
+	h := bench(t, nil)
+	step := h.create(texts("name", "n", "do", "hang"))
+	sent := make(chan engine.StepFinished, 1)
+	go func() {
+		result, err := h.step(step, 1)
+		if err != nil {
+			t.Error(err)
+		}
+		sent <- result
+	}()
+	waitFor(t, func() bool { _, err := os.Stat(filepath.Join(h.world, ".hangs")); return err == nil })
+	// Somebody has told the server that the first attempt ended, so it hands out another.
+	if _, err := h.step(step, 1); errorType(err) != deployments.ErrorUnknownOutcome || len(h.effects()) != 1 {
+		t.Errorf("the second attempt: %v, %v", err, h.effects())
+	}
+	if err := h.acts.find(h.update).host.Cancel(t.Context()); err != nil { // lets the call answer
+		t.Fatal(err)
+	}
+	if result := <-sent; result.Outcome != engine.OutcomeDone || result.ID != "n" {
+		t.Errorf("the first attempt: %+v", result)
+	}
+}
+
 func TestAWorkerThatIsAskedToStopFinishesWhatWasSentAndSendsNothing(t *testing.T) {
 	t.Parallel()
 	h := bench(t, nil)
