@@ -3,10 +3,13 @@
 package attack
 
 import (
+	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"go.temporal.io/api/workflowservice/v1"
 
@@ -55,4 +58,36 @@ func (f *field) running(t *testing.T, kind string) string {
 		t.Fatalf("of the victim's workflows there run %v", ids)
 	}
 	return ids[0]
+}
+
+// refusals counts the signals to a workflow that the worker has logged as refused.
+func (f *field) refusals(t *testing.T, id string) (n int) {
+	t.Helper()
+	logs, err := filepath.Glob(filepath.Join(f.State(), "logs", "*.log"))
+	harness.Must(t, err)
+	for _, log := range logs {
+		text, err := os.ReadFile(log)
+		harness.Must(t, err)
+		for line := range strings.Lines(string(text)) {
+			if strings.Contains(line, "Corrupted signal") && strings.Contains(line, "so it is refused") && strings.Contains(line, id) {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// refuses waits until the worker has refused a signal to one of the workflows, after those that it had refused before.
+func (f *field) refuses(t *testing.T, before int, ids ...string) {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+		n := 0
+		for _, id := range ids {
+			n += f.refusals(t, id)
+		}
+		if n > before {
+			return
+		}
+	}
+	t.Errorf("no signal to %v was refused", ids)
 }
