@@ -63,6 +63,7 @@ type session struct {
 	ready    chan struct{} // see sessions
 	turns    turns
 	sent     sync.Map                     // by operation: attempts that called and are not over
+	spent    sync.Map                     // by operation: the last round whose call may have had an effect
 	talk     atomic.Pointer[conversation] // with the program that runs now, if one does
 
 	installing sync.Mutex     // guards installed

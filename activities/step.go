@@ -66,6 +66,9 @@ func (a *Activities) Step(ctx context.Context, in deployments.StepInput) (deploy
 		reply.ID, reply.Object = result.ID, result.Outputs
 		out.Answered, out.Messages = s.handOver(ctx, reply)
 	}
+	if at.sent && (err == nil || isType(err, deployments.ErrorUnknownOutcome)) {
+		s.spent.Store(in.Step.Op, in.Round)
+	}
 	if err == nil {
 		err = unsuccessful(ctx, out)
 	}
@@ -209,6 +212,9 @@ func mutate[T any](
 		}
 		at.provider = p
 		at.until, _ = ctx.Deadline()
+		if round, spent := at.session.spent.Load(at.step.Op); spent && round.(int) >= at.round {
+			return engine.StepFinished{}, unknownOutcome("an earlier attempt was answered already")
+		}
 		if _, underWay := at.session.sent.LoadOrStore(at.step.Op, at); underWay { // somebody has told the server that it ended
 			return engine.StepFinished{}, unknownOutcome("an earlier attempt is still under way")
 		}
@@ -342,6 +348,11 @@ func had(result engine.StepFinished) bool {
 func isApplication(err error) bool {
 	var application *temporal.ApplicationError
 	return errors.As(err, &application)
+}
+
+func isType(err error, kind string) bool {
+	var application *temporal.ApplicationError
+	return errors.As(err, &application) && application.Type() == kind
 }
 
 // finish completes a step that had its effect: outputs are protected and become a bag, however long the store takes.

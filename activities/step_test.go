@@ -359,7 +359,7 @@ func TestAStepThatIsCancelledBeforeItsTurnHasNoEffect(t *testing.T) {
 	}
 }
 
-func TestNothingIsSentWhileAnEarlierAttemptIsUnderWay(t *testing.T) {
+func TestNothingIsSentTwiceInOneRound(t *testing.T) {
 	t.Parallel()
 	h := bench(t, nil)
 	step := h.create(texts("name", "n", "do", "hang"))
@@ -381,6 +381,9 @@ func TestNothingIsSentWhileAnEarlierAttemptIsUnderWay(t *testing.T) {
 	}
 	if result := <-sent; result.Outcome != engine.OutcomeDone || result.ID != "n" {
 		t.Errorf("the first attempt: %+v", result)
+	}
+	if _, err := h.step(step, 1); errorType(err) != deployments.ErrorUnknownOutcome || len(h.effects()) != 1 {
+		t.Errorf("an attempt after the answer: %v, %v", err, h.effects())
 	}
 }
 

@@ -312,7 +312,7 @@ for p in $(pgrep -x deployctl) $PPID; do
   kill -0 $p 2>/dev/null && echo "LEAK: may end $p" >> $FOUND
   head -c 1 /proc/$p/mem > /dev/null 2>&1 && echo "LEAK: memory of $p" >> $FOUND
   cat /proc/$p/maps > /dev/null 2>&1 && echo "LEAK: maps of $p" >> $FOUND
-  ls /proc/$p/fd > /dev/null 2>&1 && echo "LEAK: files of $p" >> $FOUND
+  readlink /proc/$p/fd/* > /dev/null 2>&1 && echo "LEAK: files of $p" >> $FOUND
   cat "/proc/$p/root$STATE/data/keys.json" > /dev/null 2>&1 && echo "LEAK: keys by way of $p" >> $FOUND
 done
 [ "$seen" = yes ] || echo "LEAK: it saw no process of the service" >> $FOUND
