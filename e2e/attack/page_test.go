@@ -87,12 +87,15 @@ var paths = []string{
 // reboundName has its own host's name lead to the loopback address: then the page is of the same origin as the service.
 func reboundName(t *testing.T, f *field) {
 	b := f.browser(t)
+	ui, err := url.Parse(b.ui)
+	harness.Must(t, err)
+	session := "Cookie: " + b.Jar.Cookies(ui)[0].String() // as if the link had been opened under that name
 	for what, base := range b.http {
 		port := base[strings.LastIndex(base, ":"):]
 		for _, host := range []string{"evil.example" + port, "evil.example", "localhost.evil.example" + port, "127.0.0.1.nip.io" + port} {
 			for _, path := range paths {
 				for _, method := range []string{http.MethodGet, http.MethodPost} {
-					res, text := b.ask(t, method, base+path, "{}", "Host: "+host, "Origin: http://"+host, "Sec-Fetch-Site: same-origin")
+					res, text := b.ask(t, method, base+path, "{}", "Host: "+host, "Origin: http://"+host, "Sec-Fetch-Site: same-origin", session)
 					if res != nil && res.StatusCode < 400 {
 						t.Errorf("%s answers %s %s for host %s with %s: %.200s", what, method, path, host, res.Status, text)
 					}
