@@ -38,13 +38,13 @@ func (a *Activities) Headers(ctx context.Context, in deployments.HeadersInput) (
 	return headers, failure(err)
 }
 
-// repairable says what puts a stack right whose state is damaged.
+// repairable says that an update over a damaged state did nothing; what repairs the state is in the error.
 func repairable(err error) error {
 	if deployments.CodeOf(err) != deployments.CodeFormat {
 		return err
 	}
 	return deployments.Errorf(deployments.CodeFormat,
-		"the stack's state cannot be read, and nothing was done: %w; `deployctl stack restore` makes an earlier version the newest", err)
+		"the stack's state cannot be read, and nothing was done: %w", err)
 }
 
 // defaults gives the default providers of packages, as the stack's configuration has them.

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"strconv"
 
@@ -74,9 +75,7 @@ func (s *Store) checked(ctx context.Context, name deployments.StackName, version
 	if digest, ok = h.Digests[number]; !ok || digest == sum { // of the time before heads kept digests, or too old, or right
 		return nil
 	}
-	return deployments.Errorf(deployments.CodeFormat,
-		"%s was changed by somebody else than this service: put back the last good copy of this object or import a valid state with "+
-			"`deployctl stack import`; if the change is meant, accept it with `deployctl key adopt %s`", checkpointKey(name, version), name)
+	return unusable(checkpointKey(name, version), fmt.Errorf("it was changed by somebody else than this service, which `deployctl key adopt %s` accepts", name))
 }
 
 // AdoptStack accepts the head of a stack, and its newest checkpoint, as they stand, whoever wrote them.

@@ -120,8 +120,7 @@ func (c *Checkpoint) invalid(err error) error {
 	if errors.As(err, &e) {
 		return failed(err, c.name)
 	}
-	return deployments.Errorf(deployments.CodeFormat,
-		"%s is not a valid state: %w; repair it, or put a valid one in its place with `deployctl stack import`", c.name, err)
+	return unusable(c.name, fmt.Errorf("it is not a valid state: %w", err))
 }
 
 // openCheckpoint is one entry of the cache. It is opened once, for all who ask meanwhile; c and err are there when done is closed.
@@ -256,7 +255,7 @@ func (s *Store) checkpointJSON(ctx context.Context, name deployments.StackName, 
 	key := checkpointKey(name, version)
 	o, err := s.recent.get(ctx, s.objects, key)
 	if errors.Is(err, ErrAbsent) {
-		return nil, deployments.Errorf(deployments.CodeNotFound, "the stack %s has no version %d (no %s)", name, version, key)
+		return nil, s.missing(ctx, name, version)
 	}
 	if err != nil {
 		return nil, failed(err, "read "+key)
@@ -266,8 +265,7 @@ func (s *Store) checkpointJSON(ctx context.Context, name deployments.StackName, 
 	}
 	data, err := zstdReader.DecodeAll(o.Data, nil)
 	if err != nil {
-		return nil, deployments.Errorf(deployments.CodeFormat,
-			"%s is damaged: %w; put a valid state in its place with `deployctl stack import`", key, err)
+		return nil, unusable(key, err)
 	}
 	return data, nil
 }

@@ -82,7 +82,7 @@ func (h Head) Contract(name deployments.StackName) deployments.Head {
 	return out
 }
 
-// Head reads a stack's head; CodeNotFound when there is no such stack.
+// Head reads a stack's head; CodeNotFound when there is no such stack, CodeFormat when it is damaged or its head was lost.
 func (s *Store) Head(ctx context.Context, name deployments.StackName) (Head, error) {
 	h, _, err := s.readHead(ctx, name)
 	return h, err
@@ -105,7 +105,11 @@ func (s *Store) readHead(ctx context.Context, name deployments.StackName) (Head,
 	o, err := s.objects.Get(ctx, key)
 	if errors.Is(err, ErrAbsent) {
 		s.know(name, Head{})
-		return Head{}, "", deployments.NoStack(name)
+		if absent := s.absent(ctx, name); deployments.CodeOf(absent) != deployments.CodeFormat {
+			return Head{}, "", absent
+		} else if o, err = s.objects.Get(ctx, key); errors.Is(err, ErrAbsent) { // else the stack was made meanwhile
+			return Head{}, "", absent
+		}
 	}
 	if err != nil {
 		return Head{}, "", failed(err, "read "+key)

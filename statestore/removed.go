@@ -4,9 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"math"
-	"path"
-	"strconv"
 
 	"github.com/deployctl/deployctl/deployments"
 )
@@ -48,16 +45,11 @@ func (s *Store) readRemoved(ctx context.Context, name deployments.StackName) (in
 // retire remembers the next version of a stack that is about to be deleted; among the versions before it are those of updates that
 // never had the stack, which only its history knows.
 func (s *Store) retire(ctx context.Context, name deployments.StackName, next int) error {
-	history := stackKey(name, "history", "")
-	l, err := s.objects.List(ctx, Query{Prefix: history, Limit: 1})
+	latest, err := s.latestEntry(ctx, name)
 	if err != nil {
-		return failed(err, "list "+history)
+		return err
 	}
-	for _, key := range l.Keys {
-		if inverse, err := strconv.Atoi(path.Base(key)); err == nil {
-			next = max(next, math.MaxInt32-inverse+1)
-		}
-	}
+	next = max(next, latest+1)
 	data, err := json.Marshal(removed{next})
 	if err != nil {
 		return deployments.Errorf(deployments.CodeInternal, "write %s: %w", removedKey(name), err)

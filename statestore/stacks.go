@@ -12,10 +12,17 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 )
 
-// CreateStack makes an empty stack; CodeExists when there is one of this name. Its versions go on from those of the last stack
+// CreateStack makes an empty stack; CodeExists when there is one of this name, CodeFormat when that one is damaged. Its versions go on from those of the last stack
 // that had the name.
 func (s *Store) CreateStack(ctx context.Context, name deployments.StackName, tags map[string]string) error {
 	if err := name.Validate(); err != nil {
+		return err
+	}
+	_, err := s.Head(ctx, name)
+	if err == nil {
+		return exists(name)
+	}
+	if deployments.CodeOf(err) != deployments.CodeNotFound {
 		return err
 	}
 	next, err := s.nextOf(ctx, name)

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"path"
 	"slices"
 	"strconv"
 
@@ -74,8 +73,8 @@ func (s *Store) History(ctx context.Context, name deployments.StackName, limit i
 func damagedInfo(name deployments.StackName, key string, err error) deployments.UpdateInfo {
 	info := deployments.UpdateInfo{Status: "damaged", Error: err.Error() + ": nothing depends on it; remove the object to be rid of it"}
 	info.Update.StackName, info.Update.Version = name, "?"
-	if inverse, err := strconv.Atoi(path.Base(key)); err == nil && inverse >= 0 && inverse < math.MaxInt32 {
-		info.Update.Version = strconv.Itoa(math.MaxInt32 - inverse)
+	if version := versionOfEntry(key); version > 0 {
+		info.Update.Version = strconv.Itoa(version)
 	}
 	return info
 }

@@ -1,0 +1,85 @@
+package statestore
+
+import (
+	"context"
+	"errors"
+	"math"
+	"path"
+	"strconv"
+
+	"github.com/deployctl/deployctl/deployments"
+)
+
+// A head is written before anything else of its stack and deleted after everything else. So a stack with checkpoints or a
+// history and without a head has lost it: to take it for absent would have all its resources created once more.
+
+// absent returns why a stack has no head: CodeNotFound when there is no such stack, CodeFormat when its head was lost.
+func (s *Store) absent(ctx context.Context, name deployments.StackName) error {
+	latest, err := s.latestTrace(ctx, name)
+	if err != nil {
+		return err
+	}
+	next, err := s.nextOf(ctx, name)
+	if err != nil {
+		return err
+	}
+	if latest < next { // none, or written late by an update of a stack that was removed
+		return deployments.NoStack(name)
+	}
+	key := stackKey(name, "head.json")
+	return deployments.Errorf(deployments.CodeFormat,
+		"the stack %s is damaged: its head %s is missing, though version %d of it is there; put back the last good copy of this object "+
+			"(an earlier version of the bucket's, or of its backup)", name, key, latest)
+}
+
+// latestTrace returns the newest version of which a checkpoint or an entry of the history is there; 0 when there is none.
+func (s *Store) latestTrace(ctx context.Context, name deployments.StackName) (int, error) {
+	latest, err := s.latestEntry(ctx, name)
+	if err != nil {
+		return 0, err
+	}
+	versions, _, err := s.versions(ctx, name)
+	if n := len(versions); n > 0 {
+		latest = max(latest, versions[n-1])
+	}
+	return latest, err
+}
+
+// latestEntry returns the newest version that is in a stack's history; 0 when there is none.
+func (s *Store) latestEntry(ctx context.Context, name deployments.StackName) (int, error) {
+	history := stackKey(name, "history", "")
+	l, err := s.objects.List(ctx, Query{Prefix: history, Limit: 1})
+	if err != nil || len(l.Keys) == 0 {
+		return 0, failed(err, "list "+history)
+	}
+	return versionOfEntry(l.Keys[0]), nil
+}
+
+// versionOfEntry returns the version that an entry of a history is about; 0 when its key is not one of a history.
+func versionOfEntry(key string) int {
+	inverse, err := strconv.Atoi(path.Base(key))
+	if err != nil || inverse < 0 || inverse >= math.MaxInt32 {
+		return 0
+	}
+	return math.MaxInt32 - inverse
+}
+
+// missing returns the error about a checkpoint that is not there: CodeFormat when the stack's head tells of it.
+func (s *Store) missing(ctx context.Context, name deployments.StackName, version int) error {
+	key := checkpointKey(name, version)
+	h, err := s.Head(ctx, name)
+	if err != nil {
+		return err
+	}
+	if h.Version != version {
+		return deployments.Errorf(deployments.CodeNotFound, "the stack %s has no version %d (no %s)", name, version, key)
+	}
+	return unusable(key, errors.New("it is missing, and it is the newest state of its stack"))
+}
+
+// unusable returns the error about a checkpoint that cannot be used, with what to do about it.
+func unusable(key string, err error) error {
+	return deployments.Errorf(deployments.CodeFormat, "%s is damaged: %w; put back the last good copy of this object, make an earlier version "+
+		"the newest with `deployctl stack restore VERSION` (`deployctl stack history` lists them), or put a valid state in its place with "+
+		"`deployctl stack import`", key, err)
+}

@@ -1,0 +1,117 @@
+package statestore_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/storetest"
+)
+
+// lose removes an object behind the store's back.
+func lose(t *testing.T, objects statestore.Objects, key string) {
+	t.Helper()
+	if _, err := objects.Get(t.Context(), key); err != nil {
+		t.Fatal(err)
+	}
+	if err := objects.Delete(t.Context(), key); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+const devFolder = "stacks/organization/web/dev/"
+
+func TestAStackWhoseHeadWasLostIsDamagedAndNotAbsent(t *testing.T) {
+	update := deployments.UpdateName{StackName: dev, Version: "1"}
+	for name, begin := range map[string]func(t *testing.T, s *statestore.Store){
+		"with a checkpoint": func(t *testing.T, s *statestore.Store) {
+			stock := golden(t, "stock.json")
+			_, err := s.Import(t.Context(), statestore.Exchange{Stack: dev, Secrets: provider(t, stock)}, stock)
+			must(t, err)
+		},
+		"with a history": func(t *testing.T, s *statestore.Store) {
+			must(t, s.PutInfo(t.Context(), deployments.UpdateInfo{Update: update, Status: "running"}))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			objects := &statestore.Memory{}
+			s := newStack(t, objects)
+			begin(t, s)
+			lose(t, objects, devFolder+"head.json")
+			for what, call := range map[string]func(ctx context.Context) error{
+				"an update": func(ctx context.Context) error { _, err := s.Head(ctx, dev); return err },
+				"a claim": func(ctx context.Context) error {
+					_, err := s.Claim(ctx, statestore.Claimant{Update: update, Writer: "w#1"})
+					return err
+				},
+				"its creation": func(ctx context.Context) error { return s.CreateStack(ctx, dev, nil) },
+				"its removal":  func(ctx context.Context) error { return s.RemoveStack(ctx, dev, true) },
+				"a renaming to its name": func(ctx context.Context) error {
+					other := deployments.StackName{Organization: "organization", Project: "web", Stack: "other"}
+					_ = s.CreateStack(ctx, other, nil) // it may be there
+					return s.RenameStack(ctx, other, dev)
+				},
+			} {
+				err := call(t.Context())
+				if deployments.CodeOf(err) != deployments.CodeFormat || !strings.Contains(err.Error(), devFolder+"head.json") ||
+					!strings.Contains(err.Error(), "put back") {
+					t.Errorf("%s: %v", what, err)
+				}
+			}
+			list, err := s.ListStacks(t.Context(), "", "")
+			must(t, err)
+			if i := slices.IndexFunc(list, func(i deployments.StackInfo) bool { return i.Stack == dev }); i < 0 || list[i].Damaged == "" {
+				t.Errorf("the stacks are %+v", list)
+			}
+		})
+	}
+}
+
+func TestWhatIsWrittenLateOfARemovedStackKeepsItsNameFree(t *testing.T) {
+	objects := &statestore.Memory{}
+	s := newStack(t, objects)
+	late := deployments.UpdateInfo{Update: deployments.UpdateName{StackName: dev, Version: "3"}, Status: "failed"}
+	must(t, s.PutInfo(t.Context(), late))
+	key := devFolder + "history/2147483644"
+	entry, err := objects.Get(t.Context(), key)
+	must(t, err)
+	must(t, s.RemoveStack(t.Context(), dev, false))
+	_, err = objects.Put(t.Context(), key, entry.Data, statestore.Condition{})
+	must(t, err)
+	if _, err := s.Head(t.Context(), dev); deployments.CodeOf(err) != deployments.CodeNotFound {
+		t.Errorf("got %v", err)
+	}
+	must(t, s.CreateStack(t.Context(), dev, nil))
+}
+
+func TestANewestCheckpointThatIsMissingIsDamageAndAnOlderOneIsNot(t *testing.T) {
+	objects := &statestore.Memory{}
+	s, stock := newStack(t, objects), golden(t, "stock.json")
+	x := statestore.Exchange{Stack: dev, Secrets: provider(t, stock)}
+	for range 2 {
+		_, err := s.Import(t.Context(), x, stock)
+		must(t, err)
+	}
+	lose(t, objects, devFolder+"checkpoints/2.json.zst")
+	fresh, err := statestore.New(objects, statestore.Options{Master: storetest.Master})
+	must(t, err)
+	for version, code := range map[int]deployments.Code{2: deployments.CodeFormat, 7: deployments.CodeNotFound} {
+		_, err := fresh.Export(t.Context(), x, version, false)
+		if deployments.CodeOf(err) != code || code == deployments.CodeFormat && !strings.Contains(err.Error(), "deployctl stack restore") {
+			t.Errorf("version %d: %v", version, err)
+		}
+	}
+	if version, err := fresh.Restore(t.Context(), x, 1); err != nil || version != 3 {
+		t.Errorf("restoring gave %d, %v", version, err)
+	}
+}
