@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
@@ -20,6 +21,12 @@ type Claim struct {
 	// Next is the version that the stack would have given out next before it was claimed; 0 when it had been claimed already.
 	Next int `json:"-"`
 }
+
+// exchanging begins the writers of imports and restores. No worker's name is empty, so none of theirs begins with "#".
+const exchanging = "#import-"
+
+// WithoutRequest reports whether the stack is held by what has no request that could be missing: an import or a restore.
+func (a *Active) WithoutRequest() bool { return strings.HasPrefix(a.Writer, exchanging) }
 
 // Claimant is who asks for a claim.
 type Claimant struct {

@@ -198,7 +198,7 @@ func (s *Store) replace(ctx context.Context, x Exchange, d *draft) (int, error) 
 	}
 	u := deployments.UpdateName{StackName: x.Stack, Version: strconv.Itoa(version)}
 	lasting := context.WithoutCancel(ctx)
-	claim, err := s.Claim(lasting, Claimant{Update: u, Writer: "#import-" + rand.Text(), Unclaimed: true}) // no worker is before the "#"
+	claim, err := s.Claim(lasting, Claimant{Update: u, Writer: exchanging + rand.Text(), Unclaimed: true})
 	if err != nil {
 		return 0, err
 	}

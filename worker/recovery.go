@@ -143,6 +143,10 @@ func (r *recovery) recover(ctx context.Context, in deployments.RecoverInput) (de
 	}
 	switch _, err := store.Request(ctx, in.Update); {
 	case err != nil && deployments.CodeOf(err) == deployments.CodeNotFound:
+		if head.Active != nil && !head.Active.WithoutRequest() {
+			return info, deployments.Errorf(deployments.CodeFormat, "the request of update %s is missing, so what it has done cannot be taken "+
+				"into the state: put back the last good copy of the object (%w)", in.Update, err)
+		}
 		return r.interrupt(ctx, in)
 	case err != nil:
 		return info, err

@@ -269,6 +269,27 @@ func TestAnImportThatWasInterruptedIsEndedAndLosesTheStack(t *testing.T) {
 	}
 }
 
+func TestAnUpdateWhoseRequestWasLostIsNotTakenForAnImport(t *testing.T) {
+	objects := &statestore.Memory{}
+	r, store := lostHouseOn(t, &archive{}, objects)
+	const key = "stacks/o/p/s/updates/1/update"
+	request, err := objects.Get(t.Context(), key)
+	must(t, err)
+	must(t, objects.Delete(t.Context(), key))
+	in := deployments.RecoverInput{Update: lostUpdate, Error: "its workflow was ended from outside"}
+	_, err = r.Recover(t.Context(), in)
+	var failure *temporal.ApplicationError
+	if !errors.As(err, &failure) || failure.Type() != string(deployments.CodeFormat) || !strings.Contains(failure.Message(), key) {
+		t.Fatalf("it came to %v", err)
+	}
+	_, err = objects.Put(t.Context(), key, request.Data, statestore.Condition{})
+	must(t, err)
+	_, err = r.Recover(t.Context(), in)
+	must(t, err)
+	free(t, store, 1)
+	holds(t, store, []string{"a"}, nil)
+}
+
 func TestAnImportThatEndsBeforeItIsInterruptedStays(t *testing.T) {
 	r, store := lostHouse(t, &archive{})
 	in := deployments.RecoverInput{Update: lostUpdate, Error: "its workflow was ended from outside"}
