@@ -34,18 +34,38 @@ func keyCommand(s *command.Surroundings) *cli.Command {
 	}
 }
 
-// keyInfrastructure is what the settings name, or the embedded service of this user.
+// keyInfrastructure returns what the settings name, or the embedded service of this user, and says on stderr which it is.
 func (d *devCall) keyInfrastructure(ctx context.Context) (infrastructure, error) {
+	in, err := d.namedInfrastructure(ctx)
+	if err != nil {
+		return in, err
+	}
+	what := "the bucket " + in.s3.bucket
+	if in.embedded {
+		what = "the embedded service in " + d.home
+	} else if in.s3.endpoint != "" {
+		what += " at " + in.s3.endpoint
+	}
+	_, _ = fmt.Fprintf(d.Err, "This is about %s.\n", what)
+	return in, nil
+}
+
+func (d *devCall) namedInfrastructure(ctx context.Context) (infrastructure, error) {
 	if d.settings.Get(settings.S3Bucket) != "" {
 		return foundationOf(d.settings, slog.New(slog.NewTextHandler(d.Err, nil)))
+	}
+	if server := d.settings.Get(settings.Server); server != "" && !d.flags.IsSet(homeFlag.Name) {
+		return infrastructure{}, deployments.Errorf(deployments.CodeInvalid, "the service at %s (set by %s) is not asked by this command, which works "+
+			"on its bucket: run it with the settings of serve (s3.bucket, key-file and so on); --home DIR means the embedded service instead",
+			server, d.settings.Source(settings.Server))
 	}
 	status, err := devserver.ReadStatus(d.home)
 	if err != nil {
 		return infrastructure{}, err
 	}
 	if status.State != devserver.Running {
-		return infrastructure{}, deployments.Errorf(deployments.CodeInvalid,
-			"no bucket is set (--s3-bucket), and the embedded service is not running: start it with `deployctl dev --background`")
+		return infrastructure{}, deployments.Errorf(deployments.CodeInvalid, "no bucket is set (s3.bucket, DEPLOYCTL_S3_BUCKET), and the embedded service "+
+			"is not running: run this with the settings of serve, or start the embedded service with `deployctl dev --background`")
 	}
 	keys, err := devserver.ReadKeys(status.Home)
 	if err != nil {
