@@ -28,8 +28,7 @@ const (
 	chunkPatience   = time.Minute
 
 	// budget is for contents that are gathered, and for large messages while their calls last; the memory limit of serve leaves
-	// room for it. A file is sealed where it is, a
-	// deployment is also parsed.
+	// room for it. A file is sealed where it is, a deployment is also parsed.
 	budget         = 256 << 20
 	leastShare     = 8 << 20 // of a content: at least some chunks of it are in memory
 	largeMessage   = 1 << 20

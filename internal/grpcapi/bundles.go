@@ -30,9 +30,9 @@ func (b *bundles) PutFile(stream api.Bundles_PutFileServer) error {
 	if err != nil {
 		return err
 	}
-	size := len(content)
+	size := int64(len(content))
 	err = b.service.PutFile(stream.Context(), wire.ToStack(first.GetStack()), first.GetDigest(), content)
-	tidyAfter(size)
+	tidy(size)
 	if err != nil {
 		return err
 	}

@@ -123,8 +123,9 @@ func (s *stacks) Decrypt(ctx context.Context, m *api.DecryptRequest) (*api.Decry
 	return &api.DecryptResponse{Plain: plain}, err
 }
 
-// tidyAfter gives the memory of a large content back to the system, before the next one gets its share of the budget.
-func tidyAfter(size int) {
+// tidy gives memory that is not needed any more back to the system, before and after a large content: else the one before is
+// still there beside it.
+func tidy(size int64) {
 	if size >= largeContent {
 		debug.FreeOSMemory()
 	}
@@ -151,6 +152,7 @@ func gather(size int64, first []byte, next func() ([]byte, error)) ([]byte, erro
 			return nil, deployments.Errorf(deployments.CodeInvalid, "more than the %d bytes were sent that the call began with: it changed while it was read; try again", size)
 		}
 		if need := int64(len(content) + len(chunk)); need+sealRoom > int64(cap(content)) && len(content) > 0 {
+			tidy(max(size, need))
 			content = slices.Grow(content, int(max(size, need)-int64(len(content)))+sealRoom) // whoever sent two chunks means it
 		}
 		content = append(content, chunk...)
