@@ -27,7 +27,7 @@ func (h *home) parts(t *testing.T) (settings []string, s status) {
 		Master                   []byte
 	}
 	must(t, json.Unmarshal(text, &keys))
-	return []string{"DEPLOYCTL_KEY=" + base64.StdEncoding.EncodeToString(keys.Master), "DEPLOYCTL_TOKEN=the-first-token",
+	return []string{"DEPLOYCTL_KEY=" + base64.StdEncoding.EncodeToString(keys.Master), "DEPLOYCTL_BOOTSTRAP_TOKEN=the-first-token",
 		"DEPLOYCTL_TEMPORAL_ADDRESS=" + s.TemporalAddress, "DEPLOYCTL_TEMPORAL_NAMESPACE=" + s.Namespace,
 		"DEPLOYCTL_TEMPORAL_TLS_CERT=" + s.TemporalCredentials, "DEPLOYCTL_TEMPORAL_TLS_KEY=" + s.TemporalCredentials,
 		"DEPLOYCTL_TEMPORAL_CA_CERT=" + s.TemporalCredentials,

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/sandbox"
 	"github.com/gofrs/flock"
 )
@@ -12,11 +13,11 @@ import (
 // temporary is what the directories of workers begin with that have none of their own.
 const temporary = "deployctl-worker-"
 
-// temporaryPlace makes a directory for the files of programs, and removes those of workers that were killed. The function that it
+// TemporaryDir makes a directory for the files of programs, and removes those of workers that were killed. The function that it
 // returns removes this one.
-func temporaryPlace(mode sandbox.Mode) (dir string, remove func(), err error) {
+func TemporaryDir(mode sandbox.Mode) (dir string, remove func(), err error) {
 	if dir, err = os.MkdirTemp("", temporary); err != nil {
-		return "", nil, err
+		return "", nil, deployments.Errorf(deployments.CodeUnavailable, "cannot make a directory for programs (TMPDIR): %w", err)
 	}
 	lock := flock.New(inUse(dir), flock.SetPermissions(0o600))
 	held, err := lock.TryLock()

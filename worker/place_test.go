@@ -10,11 +10,11 @@ import (
 
 func TestTheDirectoryOfAWorkerThatWasKilledIsRemovedByTheNextAndThatOfOneThatRunsIsNot(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
-	killed, _, err := temporaryPlace(sandbox.Off)
+	killed, _, err := TemporaryDir(sandbox.Off)
 	if err != nil {
 		t.Fatal(err)
 	}
-	running, remove, err := temporaryPlace(sandbox.Off)
+	running, remove, err := TemporaryDir(sandbox.Off)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,7 +28,7 @@ func TestTheDirectoryOfAWorkerThatWasKilledIsRemovedByTheNextAndThatOfOneThatRun
 	if err := os.WriteFile(inUse(killed), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	third, removeThird, err := temporaryPlace(sandbox.Off)
+	third, removeThird, err := TemporaryDir(sandbox.Off)
 	if err != nil {
 		t.Fatal(err)
 	}

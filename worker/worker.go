@@ -29,7 +29,7 @@ type Options struct {
 	// Organizations are those whose updates run on this worker, and on others of theirs, and nowhere else; empty: those of all
 	// organizations that have no workers of their own.
 	Organizations []string
-	// Dir is where the files of programs are kept; empty means a temporary directory.
+	// Dir is where the files of programs are kept.
 	Dir string
 	// Sandbox keeps what is run for updates apart from this process and from each other; nil: nothing does.
 	Sandbox *sandbox.Policy
@@ -66,14 +66,6 @@ const (
 func (c *Connection) Run(ctx context.Context, o Options) error {
 	if o.Instance == "" {
 		o.Instance = uuid.NewString()
-	}
-	if o.Dir == "" {
-		dir, remove, err := temporaryPlace(o.Sandbox.Mode())
-		if err != nil {
-			return deployments.Errorf(deployments.CodeUnavailable, "make a directory for programs: %w", err)
-		}
-		defer remove()
-		o.Dir = dir
 	}
 	if err := c.dedicate(ctx, o.Organizations); err != nil {
 		return err

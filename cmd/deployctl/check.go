@@ -1,14 +1,11 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"time"
 
-	"github.com/deployctl/deployctl/cmd/deployctl/internal/command"
 	"github.com/deployctl/deployctl/deployments"
-	"github.com/deployctl/deployctl/internal/settings"
 	"github.com/deployctl/deployctl/worker"
 	"github.com/urfave/cli/v2"
 )
@@ -19,36 +16,23 @@ var checkFlag = &cli.BoolFlag{Name: "check", Usage: "look at everything that it 
 // checkPatience is how long a check waits for a part that does not answer.
 const checkPatience = 5 * time.Second
 
-// check prints what serve or worker would find at its start. What is missing and may be made is made.
-func check(ctx context.Context, s *command.Surroundings, loaded settings.Settings) error {
-	in, err := infrastructureOf(loaded, nil)
-	if err != nil {
-		printFinding(s.Out, worker.Finding{What: "settings", Err: err})
-		return checkFailed(1)
+// patience is how long parts that do not answer are waited for; 0 leaves it to the worker package.
+func patience(check bool) time.Duration {
+	if check {
+		return checkPatience
 	}
-	defer in.metrics.close()
-	config := in.config()
-	config.Patience = checkPatience
-	connection, found := worker.Examine(ctx, config)
-	if connection != nil {
-		connection.Close()
-	}
-	failed := 0
-	printFinding(s.Out, worker.Finding{What: "settings", Said: loaded.File()})
-	for _, f := range found {
-		printFinding(s.Out, f)
-		if f.Err != nil && !f.Tolerable {
-			failed++
-		}
-	}
-	if failed > 0 {
-		return checkFailed(failed)
-	}
-	return nil
+	return 0
 }
 
-func checkFailed(n int) error {
-	return deployments.Errorf(deployments.CodeInternal, "it could not start: %d of the checks failed", n)
+// check prints what a start has found.
+func (o *start) check() error {
+	for _, f := range o.found {
+		printFinding(o.Out, f)
+	}
+	if n := len(o.failed()); n > 0 {
+		return deployments.Errorf(deployments.CodeInternal, "it could not start: %d of the checks failed", n)
+	}
+	return nil
 }
 
 func printFinding(out io.Writer, f worker.Finding) {

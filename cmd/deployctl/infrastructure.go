@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/base64"
+	"errors"
 	"log/slog"
 	"strconv"
 	"strings"
@@ -32,7 +33,7 @@ type infrastructure struct {
 	organizations []string
 	// retention is what workers leave of stacks.
 	retention statestore.Retention
-	// dir is where a worker keeps the files of programs; empty means a temporary directory.
+	// dir is where a worker keeps the files of programs.
 	dir string
 	// embedded: the service is one user's own, on one machine.
 	embedded bool
@@ -55,17 +56,12 @@ type s3Settings struct {
 	secretKeyFile                    string // see statestore.S3Options
 }
 
-// infrastructureOf reads the settings of serve and worker.
+// infrastructureOf reads the settings of serve and worker. All that is wrong with them is in the error, joined.
 func infrastructureOf(s settings.Settings, log *slog.Logger) (infrastructure, error) {
 	in, err := foundationOf(s, log)
-	if err != nil {
-		return in, err
-	}
-	if in.retention, err = retentionOf(s); err != nil {
-		return in, err
-	}
-	in.metrics, err = openExporter(s, log)
-	return in, err
+	var wrong error
+	in.retention, wrong = retentionOf(s)
+	return in, errors.Join(err, wrong)
 }
 
 // foundationOf reads which Temporal, which bucket and which key it is.
@@ -83,21 +79,21 @@ func foundationOf(s settings.Settings, log *slog.Logger) (infrastructure, error)
 		},
 		log: log,
 	}
+	var faults []error
 	if in.s3.bucket == "" {
-		return in, deployments.Errorf(deployments.CodeInvalid, "the service needs a bucket for its state: set --s3-bucket, DEPLOYCTL_S3_BUCKET or s3.bucket in %s", s.File())
-	}
-	var err error
-	if in.temporal.apiKey, err = s.Secret(settings.TemporalAPIKey); err != nil {
-		return in, err
-	}
-	if in.s3.secretKey, err = s.Secret(settings.S3SecretKey); err != nil {
-		return in, err
+		faults = append(faults, deployments.Errorf(deployments.CodeInvalid,
+			"the service needs a bucket for its state: set --s3-bucket, DEPLOYCTL_S3_BUCKET or s3.bucket in %s", s.File()))
 	}
 	if s.Get(settings.S3SecretKey) == "" {
 		in.s3.secretKeyFile = s.Get(settings.S3SecretKeyFile)
 	}
+	var err error
+	in.temporal.apiKey, err = s.Secret(settings.TemporalAPIKey)
+	faults = append(faults, err)
+	in.s3.secretKey, err = s.Secret(settings.S3SecretKey)
+	faults = append(faults, err)
 	in.keepers, err = keepersOf(s)
-	return in, err
+	return in, errors.Join(append(faults, err)...)
 }
 
 // keepersOf reads what wraps the keys that everything is sealed with: a key of a key management service, and master keys, the first
@@ -153,11 +149,8 @@ func (in infrastructure) config() worker.Config {
 // retentionOf reads what is kept of stacks.
 func retentionOf(s settings.Settings) (statestore.Retention, error) {
 	versions, err := countOf(s, settings.RetentionVersions)
-	if err != nil {
-		return statestore.Retention{}, err
-	}
-	days, err := countOf(s, settings.RetentionDays)
-	return statestore.Retention{Versions: versions, Age: time.Duration(days) * 24 * time.Hour}, err
+	days, wrong := countOf(s, settings.RetentionDays)
+	return statestore.Retention{Versions: versions, Age: time.Duration(days) * 24 * time.Hour}, errors.Join(err, wrong)
 }
 
 // auditKept reads how long the audit log is kept.

@@ -31,12 +31,17 @@ type room struct {
 // auditPatience is how long the last entries of the audit log may take to be written.
 const auditPatience = 10 * time.Second
 
-// openRoom connects to Temporal and S3; being away for a while at the start is tolerated.
+// openRoom connects to the Temporal and the S3 of the embedded service, which are known to be whole.
 func openRoom(ctx context.Context, in infrastructure) (*room, error) {
-	connection, err := in.connect(ctx)
+	connection, err := worker.Connect(ctx, in.config())
 	if err != nil {
 		return nil, err
 	}
+	return newRoom(ctx, in, connection), nil
+}
+
+// newRoom makes a room on a connection, which it closes.
+func newRoom(ctx context.Context, in infrastructure, connection *worker.Connection) *room {
 	options := worker.Options{
 		Instance: in.instance, Gone: in.gone, Organizations: in.organizations, Dir: in.dir, Sandbox: in.sandbox, Builtin: builtin(in), Interceptors: in.metrics.work(),
 		Retention: &in.retention, Collected: in.metrics.collected(),
@@ -58,28 +63,7 @@ func openRoom(ctx context.Context, in infrastructure) (*room, error) {
 			}
 			connection.Close()
 		},
-	}, nil
-}
-
-// silence is after how long a part that does not answer at the start is told of in the log.
-const silence = 3 * time.Second
-
-// connect connects to what is known to be whole, on the embedded service, or examines it first.
-func (in infrastructure) connect(ctx context.Context) (*worker.Connection, error) {
-	if in.embedded {
-		return worker.Connect(ctx, in.config())
 	}
-	waiting := time.AfterFunc(silence, func() {
-		in.log.Warn("waiting for Temporal and S3 to answer; --check tells which does not", "temporal", in.temporal.address, "bucket", in.s3.bucket, "s3", in.s3.endpoint)
-	})
-	defer waiting.Stop()
-	connection, found := worker.Examine(ctx, in.config())
-	for _, f := range found {
-		if f.Err != nil && f.Tolerable {
-			in.log.Warn("this should be mended: "+f.What, "error", f.Err)
-		}
-	}
-	return connection, worker.Fatal(found)
 }
 
 // builtin are the packages that are served in the worker's own process. On the embedded service, buckets are made in its S3

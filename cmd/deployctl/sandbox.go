@@ -65,7 +65,7 @@ func limitsOf(s settings.Settings) (sandbox.Limits, error) {
 func secretFiles(s settings.Settings) []string {
 	files := []string{s.File()}
 	for _, key := range []settings.Key{
-		settings.MasterF, settings.TokenFile, settings.TLSKey, settings.MetricsTokenFile,
+		settings.MasterF, settings.TokenFile, settings.BootstrapTokenFile, settings.TLSKey, settings.MetricsTokenFile,
 		settings.TemporalAPIKeyFile, settings.TemporalTLSKey, settings.S3SecretKeyFile,
 	} {
 		if path := s.Get(key); path != "" {

@@ -3,7 +3,9 @@ package main
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"log/slog"
+	"net"
 	"runtime/debug"
 
 	"github.com/deployctl/deployctl/cmd/deployctl/internal/command"
@@ -24,10 +26,7 @@ func serveCommand(s *command.Surroundings) *cli.Command {
 			}
 			ctx, cancel := untilInterrupted(c.Context, s)
 			defer cancel()
-			if c.Bool(checkFlag.Name) {
-				return check(ctx, s, loaded)
-			}
-			return serve(ctx, s, loaded)
+			return serve(ctx, newStart(s, loaded), c.Bool(checkFlag.Name))
 		},
 	}
 }
@@ -36,62 +35,89 @@ func serveCommand(s *command.Surroundings) *cli.Command {
 // behind would be too much, see the budget of grpcapi.
 const memoryLimit = 320 << 20
 
-func serve(ctx context.Context, s *command.Surroundings, loaded settings.Settings) error {
-	if s.Variable("GOMEMLIMIT") == "" {
+// serve serves the API until ctx ends; check has it end where it would begin to.
+func serve(ctx context.Context, o *start, check bool) error {
+	defer o.close()
+	if o.Variable("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(memoryLimit)
 	}
-	log := slog.New(slog.NewTextHandler(s.Err, nil))
-	secure, err := certificate(loaded, log)
-	if err != nil {
+	api := o.openAPI()
+	kept, err := auditKept(o.settings)
+	o.setting(err)
+	token, err := o.settings.Secret(settings.BootstrapToken)
+	o.setting(err)
+	o.stand(ctx, patience(check))
+	authority := o.authority(ctx, token)
+	if begins, err := o.begins(check); !begins {
 		return err
 	}
-	in, err := infrastructureOf(loaded, log)
-	if err != nil {
-		return err
-	}
-	defer in.metrics.close()
-	listener, err := grpcapi.Listen(loaded.Get(settings.Listen), secure)
-	if err != nil {
-		return err
-	}
-	health, err := openHealth(loaded)
-	if err != nil {
-		return err
-	}
-	room, err := openRoom(ctx, in)
-	if err != nil {
-		_ = listener.Close() // nobody was served
-		return err
-	}
-	defer room.close()
-	kept, err := auditKept(loaded)
-	if err != nil {
-		return err
-	}
-	authority, err := startingAuthority(loaded, room, log)
-	if err != nil {
-		return err
-	}
-	log.Info("serving", "address", listener.Addr().String(), "temporal", in.temporal.address, "bucket", in.s3.bucket)
+	in, room, log := o.in, o.room, o.in.log
+	log.Info("serving", "address", api.Addr().String(), "temporal", in.temporal.address, "bucket", in.s3.bucket)
 	config := in.metrics.calls(grpcapi.Config{
-		Service: room.service, Authority: authority, Auditor: room.audit, TLS: secure, Log: log, Health: room.vitals.grpc,
+		Service: room.service, Authority: authority, Auditor: room.audit, TLS: api.secure, Log: log, Health: room.vitals.grpc,
 	})
 	return together(ctx,
-		func(ctx context.Context) error { return grpcapi.Serve(ctx, listener, config) },
+		func(ctx context.Context) error { return grpcapi.Serve(ctx, api, config) },
 		func(ctx context.Context) error { return collectAudit(ctx, room.store, kept, log) },
 		room.vitals.watch,
-		func(ctx context.Context) error { return room.vitals.serveHealth(ctx, health) },
+		func(ctx context.Context) error { return room.vitals.serveHealth(ctx, o.health) },
 		func(ctx context.Context) error { return in.metrics.serve(ctx, room.vitals) })
 }
 
-// startingAuthority also knows the token of the settings, with which the first admin's token is created.
-func startingAuthority(loaded settings.Settings, room *room, log *slog.Logger) (grpcapi.Authority, error) {
-	token, err := loaded.Secret(settings.Token)
-	if err != nil || token == "" {
-		return room.authority, err
-	}
-	return grpcapi.BootstrapToken(token, room.authority, log), nil
+// apiListener listens for calls; secure is nil on loopback without a certificate.
+type apiListener struct {
+	net.Listener
+	secure *tls.Config
 }
+
+// openAPI opens the address of the API with its certificate.
+func (o *start) openAPI() apiListener {
+	address := o.settings.Get(settings.Listen)
+	secure, err := certificate(o.settings, o.in.log)
+	if err != nil {
+		o.add("certificate", "", err)
+		return apiListener{}
+	}
+	listener, err := grpcapi.Listen(address, secure)
+	o.add("API", address, err)
+	o.closes(listener)
+	return apiListener{listener, secure}
+}
+
+// authority knows the service's tokens, and serve's own, with which the first admin's is created. DEPLOYCTL_TOKEN and its kin, which
+// once were serve's own, are a client's, and may be set for one in the same shell: they count while nobody has an admin's token.
+func (o *start) authority(ctx context.Context, token string) grpcapi.Authority {
+	if o.room == nil {
+		return nil
+	}
+	if token != "" {
+		o.add("first token", "serve's own ("+string(settings.BootstrapToken)+")", nil)
+		return grpcapi.BootstrapToken(token, o.room.authority, o.in.log)
+	}
+	admin, err := o.room.authority.HasAdmin(ctx)
+	switch {
+	case err != nil:
+		o.warn("first token", err)
+		return o.room.authority
+	case admin:
+		o.add("first token", "an admin of every organization has one", nil)
+		return o.room.authority
+	}
+	if token, err = o.settings.Secret(settings.Token); err == nil && token != "" {
+		o.warn("first token", errClientsToken)
+		return grpcapi.BootstrapToken(token, o.room.authority, o.in.log)
+	}
+	o.warn("first token", errNoToken)
+	return o.room.authority
+}
+
+var (
+	errClientsToken = errors.New("no admin of every organization has a token, so the one in token, token-file or their variables may do everything: " +
+		"that setting is meant for clients; give serve its own, bootstrap-token or bootstrap-token-file")
+	errNoToken = errors.New("no admin of every organization has a token, and serve has none of its own: put a secret into a file " +
+		"(`openssl rand -hex 32 > FILE`), start serve with --bootstrap-token-file FILE, and make the admin's with " +
+		"`DEPLOYCTL_TOKEN_FILE=FILE deployctl token create NAME --role admin --organization '*' --server HOST:PORT`")
+)
 
 // certificate reads the service's certificate; nil when there is none.
 func certificate(loaded settings.Settings, log *slog.Logger) (*tls.Config, error) {

@@ -2,12 +2,12 @@ package main
 
 import (
 	"context"
-	"log/slog"
 
 	"github.com/deployctl/deployctl/cmd/deployctl/internal/command"
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/sandbox"
 	"github.com/deployctl/deployctl/internal/settings"
+	"github.com/deployctl/deployctl/worker"
 	"github.com/urfave/cli/v2"
 )
 
@@ -22,10 +22,9 @@ func workerCommand(s *command.Surroundings) *cli.Command {
 			}
 			ctx, cancel := untilInterrupted(c.Context, s)
 			defer cancel()
-			if c.Bool(checkFlag.Name) {
-				return check(ctx, s, loaded)
-			}
-			return work(ctx, s, loaded, c.StringSlice(organizationsFlag.Name))
+			o := newStart(s, loaded)
+			o.in.organizations = c.StringSlice(organizationsFlag.Name)
+			return work(ctx, o, c.Bool(checkFlag.Name))
 		},
 	}
 }
@@ -35,34 +34,38 @@ var organizationsFlag = &cli.StringSliceFlag{
 	Name: "organization", Usage: "`NAME` of an organization whose updates run on this worker and others of its own alone; can be given several times",
 }
 
-// work carries updates out until ctx ends.
-func work(ctx context.Context, s *command.Surroundings, loaded settings.Settings, organizations []string) error {
-	for _, organization := range organizations {
-		if err := deployments.ValidateName("organization", organization); err != nil {
-			return err
-		}
+// work carries updates out until ctx ends; check has it end where it would begin to.
+func work(ctx context.Context, o *start, check bool) error {
+	defer o.close()
+	for _, organization := range o.in.organizations {
+		o.setting(deployments.ValidateName("organization", organization))
 	}
-	in, err := infrastructureOf(loaded, slog.New(slog.NewTextHandler(s.Err, nil)))
-	if err != nil {
+	o.openPlace()
+	o.stand(ctx, patience(check))
+	if begins, err := o.begins(check); !begins {
 		return err
 	}
-	in.organizations = organizations
-	defer in.metrics.close()
-	if in.sandbox, err = openSandbox(loaded, sandbox.Options{Hide: append(secretFiles(loaded), cloudFiles()...)}, in.log); err != nil {
-		return err
-	}
-	health, err := openHealth(loaded)
-	if err != nil {
-		return err
-	}
-	room, err := openRoom(ctx, in)
-	if err != nil {
-		return err
-	}
-	defer room.close()
 	return together(ctx,
-		room.work,
-		room.vitals.watch,
-		func(ctx context.Context) error { return room.vitals.serveHealth(ctx, health) },
-		func(ctx context.Context) error { return in.metrics.serve(ctx, room.vitals) })
+		o.room.work,
+		o.room.vitals.watch,
+		func(ctx context.Context) error { return o.room.vitals.serveHealth(ctx, o.health) },
+		func(ctx context.Context) error { return o.in.metrics.serve(ctx, o.room.vitals) })
+}
+
+// openPlace makes the sandbox of programs, and the directory of their files.
+func (o *start) openPlace() {
+	var err error
+	o.in.sandbox, err = openSandbox(o.settings, sandbox.Options{Hide: append(secretFiles(o.settings), cloudFiles()...)}, o.in.log)
+	if err != nil {
+		o.add("sandbox", "", err)
+		return
+	}
+	mode := o.in.sandbox.Mode()
+	o.add("sandbox", string(mode), nil)
+	dir, remove, err := worker.TemporaryDir(mode)
+	o.add("files of programs", dir, err)
+	if err == nil {
+		o.in.dir = dir
+		o.opened = append(o.opened, remove)
+	}
 }

@@ -90,7 +90,7 @@ func bearer(ctx context.Context) (string, error) {
 	headers := metadata.ValueFromIncomingContext(ctx, "authorization")
 	if len(headers) != 1 || !strings.HasPrefix(headers[0], "Bearer ") {
 		return "", deployments.Errorf(deployments.CodeUnauthorized,
-			"the service needs an access token: set DEPLOYCTL_TOKEN, or token in the configuration file")
+			"the service needs an access token: name a file that holds one with --token-file, DEPLOYCTL_TOKEN_FILE or token-file in the configuration file, or set DEPLOYCTL_TOKEN")
 	}
 	return strings.TrimPrefix(headers[0], "Bearer "), nil
 }

@@ -9,6 +9,9 @@ const (
 	Organization Key = "organization"
 	Home         Key = "home"
 
+	BootstrapToken     Key = "bootstrap-token"
+	BootstrapTokenFile Key = "bootstrap-token-file"
+
 	Listen  Key = "listen"
 	TLSCert Key = "tls-cert"
 	TLSKey  Key = "tls-key"
@@ -82,6 +85,8 @@ var Table = []Definition{
 	{Home, ForClient, "", false, "directory of the embedded service; not set: ${XDG_STATE_HOME}/deployctl"},
 
 	{Listen, ForServe, "127.0.0.1:7460", false, "HOST:PORT that the service listens on"},
+	{BootstrapToken, ForServe, "", true, "serve's own token, with which the first admin's is created"},
+	{BootstrapTokenFile, ForServe, "", false, "file that holds serve's own token"},
 	{TLSCert, ForService, "", false, "certificate (PEM) of serve, required off loopback, and of metrics off loopback"},
 	{TLSKey, ForService, "", false, "the certificate's key (PEM)"},
 	{Metrics, ForService, "", false, "HOST:PORT for Prometheus metrics, and health checks; not set: none"},

@@ -1,0 +1,152 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/deployctl/deployctl/cmd/deployctl/internal/command"
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/settings"
+	"github.com/deployctl/deployctl/worker"
+)
+
+// start prepares a serve or a worker up to the moment in which it begins to work. Whatever can keep it from working is opened here, for
+// --check as for a start in earnest, so that both find the same. It goes on after a fault: all are told at once.
+type start struct {
+	*command.Surroundings
+	settings settings.Settings
+	in       infrastructure
+	health   net.Listener     // nil without one
+	room     *room            // nil if something is wrong with the settings, Temporal or S3
+	faults   []error          // of settings
+	found    []worker.Finding // of all else
+	opened   []func()         // what close closes
+}
+
+// silence is after how long a part that does not answer at the start is told of in the log.
+const silence = 3 * time.Second
+
+// newStart reads the settings of serve and worker and opens the addresses that both have.
+func newStart(s *command.Surroundings, loaded settings.Settings) *start {
+	o := &start{Surroundings: s, settings: loaded}
+	in, err := infrastructureOf(loaded, slog.New(slog.NewTextHandler(s.Err, nil)))
+	o.setting(err)
+	o.in = in
+	o.in.metrics, err = openExporter(loaded, o.in.log)
+	o.address("metrics", loaded.Get(settings.Metrics), err)
+	o.opened = append(o.opened, o.in.metrics.close)
+	o.health, err = openHealth(loaded)
+	o.address("health checks", loaded.Get(settings.Health), err)
+	o.closes(o.health)
+	return o
+}
+
+// setting remembers what is wrong with settings: nil, an error, or several that were joined.
+func (o *start) setting(err error) {
+	var joined interface{ Unwrap() []error }
+	switch {
+	case errors.As(err, &joined):
+		for _, one := range joined.Unwrap() {
+			o.setting(one)
+		}
+	case err != nil:
+		o.faults = append(o.faults, err)
+	}
+}
+
+// add remembers what was found.
+func (o *start) add(what, said string, err error) {
+	o.found = append(o.found, worker.Finding{What: what, Said: said, Err: err})
+}
+
+// warn remembers what it can start with, and should not.
+func (o *start) warn(what string, err error) {
+	o.found = append(o.found, worker.Finding{What: what, Err: err, Tolerable: true})
+}
+
+// address remembers whether an address could be opened; one that is not set is not told of.
+func (o *start) address(what, address string, err error) {
+	if address != "" || err != nil {
+		o.add(what, address, err)
+	}
+}
+
+func (o *start) closes(listener net.Listener) {
+	if listener != nil {
+		o.opened = append(o.opened, func() { _ = listener.Close() }) // whoever served on it may have closed it
+	}
+}
+
+// stand ends the settings, and connects to what they say the process stands on, unless they are wrong.
+func (o *start) stand(ctx context.Context, patience time.Duration) {
+	var wrong []worker.Finding
+	for _, fault := range o.faults {
+		wrong = append(wrong, worker.Finding{What: "settings", Err: fault})
+	}
+	if len(wrong) > 0 {
+		o.found = append(wrong, o.found...)
+		return
+	}
+	o.found = slices.Insert(o.found, 0, worker.Finding{What: "settings", Said: o.settings.File()})
+	waiting := time.AfterFunc(silence, func() {
+		o.in.log.Warn("waiting for Temporal and S3 to answer; --check tells which does not",
+			"temporal", o.in.temporal.address, "bucket", o.in.s3.bucket, "s3", o.in.s3.endpoint)
+	})
+	defer waiting.Stop()
+	config := o.in.config()
+	config.Patience = patience
+	connection, found := worker.Examine(ctx, config)
+	o.found = append(o.found, found...)
+	if connection == nil {
+		return
+	}
+	o.room = newRoom(ctx, o.in, connection)
+	o.opened = append(o.opened, o.room.close)
+}
+
+func (o *start) close() {
+	for _, closes := range slices.Backward(o.opened) {
+		closes()
+	}
+}
+
+// begins says whether the process is to begin its work: not if it cannot, and not for --check, which prints what was found.
+func (o *start) begins(check bool) (bool, error) {
+	if check {
+		return false, o.check()
+	}
+	err := o.earnest()
+	return err == nil, err
+}
+
+// failed are the findings with which it cannot start.
+func (o *start) failed() []worker.Finding {
+	return slices.DeleteFunc(slices.Clone(o.found), func(f worker.Finding) bool { return f.Err == nil || f.Tolerable })
+}
+
+// earnest logs what should be mended, and is an error with all that must be.
+func (o *start) earnest() error {
+	for _, f := range o.found {
+		if f.Err != nil && f.Tolerable {
+			o.in.log.Warn("this should be mended: "+f.What, "error", f.Err)
+		}
+	}
+	failed := o.failed()
+	switch len(failed) {
+	case 0:
+		return nil
+	case 1:
+		return failed[0].Err
+	}
+	var text strings.Builder
+	for _, f := range failed {
+		fmt.Fprintf(&text, "\n  %s: %v", f.What, f.Err)
+	}
+	return deployments.Errorf(deployments.CodeOf(failed[0].Err), "it cannot start, for %d reasons:%s", len(failed), text.String())
+}
