@@ -61,8 +61,11 @@ type State struct {
 	End      *deployments.UpdateInfo
 	Planning bool      // the events are a preview's
 	Begun    time.Time // when the first item was shown, or a view asked
+	// Parallel is how many steps run at a time; 0 until it is known. More are issued, and wait for their turn.
+	Parallel int
 
-	byURN map[string]*Row
+	byURN  map[string]*Row
+	issued []*Row // those of steps that have not ended, in the order of their turns
 }
 
 // NewState gives the state of an update of which nothing is known.
@@ -146,7 +149,9 @@ func (s *State) step(m apitype.StepEventMetadata, p phase, at time.Time) *Row {
 	}
 	if p == running {
 		row.Started, row.Finished = at, time.Time{}
+		s.issue(row, m, at)
 	} else {
+		s.release(row, at)
 		row.Finished = at
 		row.Attempt, row.LastError, row.NextRetry = 0, "", time.Time{}
 	}
@@ -238,16 +243,14 @@ func (s *State) progress(p deployments.Progress, at time.Time) {
 	}
 	p.Phase = s.Progress.Phase
 	s.Progress = p
+	s.learn(p.Running)
+	s.turns(at)
 	for _, step := range p.Running {
 		row, ok := s.byURN[step.URN]
 		if !ok || row.Phase != running {
 			continue
 		}
 		row.Attempt, row.LastError, row.NextRetry = step.Attempt, step.LastError, step.NextRetry
-		if row.Turnless && step.Attempt > 0 {
-			row.Started = at
-		}
-		row.Turnless = step.Attempt == 0
 		if !step.Started.IsZero() {
 			row.Started = step.Started
 		}

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// tally is how many rows stand where. The stack and the providers that nobody declared are not among them.
+// tally is how many rows stand where. The stack and the providers that nobody declared are not among them, and components only once
+// they are done: they have no steps that run.
 type tally struct{ running, turnless, done, failed int }
 
 func (s *State) tally() tally {
@@ -16,14 +17,19 @@ func (s *State) tally() tally {
 			continue
 		}
 		switch {
-		case r.Phase == running && r.Turnless:
-			n.turnless++
-		case r.Phase == running:
-			n.running++
 		case r.Phase == done:
 			n.done++
 		case r.Phase == failed:
 			n.failed++
+		}
+	}
+	for _, r := range s.issued {
+		switch {
+		case r.internal():
+		case r.Turnless:
+			n.turnless++
+		default:
+			n.running++
 		}
 	}
 	return n

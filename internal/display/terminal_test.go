@@ -173,10 +173,10 @@ func (s step) metadata() apitype.StepEventMetadata {
 		s.parent = stackURN
 	}
 	if s.old != nil {
-		m.Old = &apitype.StepEventStateMetadata{URN: m.URN, Type: s.typ, Parent: s.parent, Inputs: s.old, Outputs: s.old}
+		m.Old = &apitype.StepEventStateMetadata{URN: m.URN, Type: s.typ, Custom: s.typ != stackType, Parent: s.parent, Inputs: s.old, Outputs: s.old}
 	}
 	if s.new != nil {
-		m.New = &apitype.StepEventStateMetadata{URN: m.URN, Type: s.typ, Parent: s.parent, Inputs: s.new, Outputs: s.new}
+		m.New = &apitype.StepEventStateMetadata{URN: m.URN, Type: s.typ, Custom: s.typ != stackType, Parent: s.parent, Inputs: s.new, Outputs: s.new}
 	}
 	return m
 }

@@ -238,6 +238,27 @@ func TestAStepThatWaitsForItsTurnDoesNotRun(t *testing.T) {
 `)
 }
 
+func TestNoMoreStepsRunThanMayAndTheOthersClocksStartWithTheirTurns(t *testing.T) {
+	s := newScene(t, 80, 24, Options{})
+	s.tree.state.Parallel = 2
+	var pages []step
+	for i := range 3 {
+		pages = append(pages, step{op: apitype.OpCreate, typ: object, name: fmt.Sprintf("page-%d", i), new: map[string]any{}})
+	}
+	s.at(0, pages[0].begins(), pages[1].begins(), pages[2].begins()).at(4).shows(`
++ deployctl:s3:Object page-0  creating (4s)
++ deployctl:s3:Object page-1  creating (4s)
++ deployctl:s3:Object page-2  waiting for its turn
+⠋ up: 0 done, 2 running, 1 waiting for their turn, 4s
+`)
+	s.at(5, pages[0].ends()).at(7).shows(`
++ deployctl:s3:Object page-0  created (5s)
++ deployctl:s3:Object page-1  creating (7s)
++ deployctl:s3:Object page-2  creating (2s)
+⠋ up: 1 done, 2 running, 7s
+`)
+}
+
 func TestACancelledUpdateSaysWhatWasCutOffAndWhatItDidNotComeTo(t *testing.T) {
 	var items []deployments.WatchEvent
 	for i := range 3 {

@@ -207,6 +207,7 @@ func (s *session) viewOptions(kind engine.Kind, state *display.State) display.Op
 	if s.flags.Bool("non-interactive") {
 		screen = nil
 	}
+	state.Parallel = s.flags.Int("parallel") // 0 where the command has no such flag
 	return display.Options{
 		Out: s.Out, Color: s.Color(), Screen: screen, State: state, Kind: string(kind),
 		JSON: s.flags.Bool("json"), Quiet: s.flags.Bool("quiet"), Diff: s.flags.Bool("diff"),
