@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"time"
 
@@ -135,6 +136,29 @@ func (d *devCall) reseal(ctx context.Context, store *statestore.Store) error {
 		_, _ = fmt.Fprintf(d.Err, "warning: %s cannot be opened, and stays as it is\n", key)
 	}
 	return err
+}
+
+// offers lists the keys that may be dropped.
+func offers(ctx context.Context, s *command.Surroundings, place string, flags *cli.Context) []string {
+	if place != "key drop ID" {
+		return nil
+	}
+	loaded, err := command.LoadSettings(s, flags)
+	if err != nil {
+		return nil
+	}
+	quiet := &command.Surroundings{Err: io.Discard, Environ: s.Environ}
+	store, err := (&devCall{quiet, flags, loaded, loaded.Get(settings.Home)}).keyStore(ctx, false)
+	if err != nil {
+		return nil
+	}
+	var ids []string
+	for _, key := range store.Keyring().Keys().Sealing {
+		if !key.Retired.IsZero() {
+			ids = append(ids, key.ID().String()+"\treplaced "+day(key.Retired))
+		}
+	}
+	return ids
 }
 
 func runKeyDrop(ctx context.Context, d *devCall) error {

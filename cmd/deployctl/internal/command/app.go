@@ -34,7 +34,9 @@ type Surroundings struct {
 	Interrupts <-chan os.Signal
 	Connect    Connector
 	// More are the commands that this package does not have.
-	More    func(*Surroundings) []*cli.Command
+	More func(*Surroundings) []*cli.Command
+	// Offers lists what may stand for an argument of those, which is named as in "key drop ID"; nil offers nothing.
+	Offers  func(ctx context.Context, s *Surroundings, place string, flags *cli.Context) []string
 	Version string
 
 	lines *lineReader // see reader

@@ -48,6 +48,7 @@ var fileFlags = []string{"file", "cwd", "settings", "home", "token-file", "ca-ce
 var argumentSources = map[string]source{
 	"STACK": stackNames, "UPDATE": versions, "VERSION": versions, "URN": urns, "KEY": configKeys,
 	"schedule NAME": scheduleNames, "stack output NAME": outputNames, "stack tag KEY": tagNames,
+	"token rm NAME": tokenNames, "member rm NAME": memberNames,
 	"SHELL":             func(context.Context, *session) []string { return sorted(completions) },
 	"schedule new KIND": func(context.Context, *session) []string { return []string{"drift", "update", "destroy"} },
 }
@@ -137,6 +138,9 @@ func (l line) flagCandidates() []string {
 
 // flagValues lists the values of a flag.
 func (s *Surroundings) flagValues(ctx context.Context, app *cli.App, l line, name string) []string {
+	if l.command == nil { // the flag stands before its command: one that has it is as good as any
+		l.command = withFlag(app.Commands, name)
+	}
 	if l.command != nil {
 		for _, f := range l.command.Flags {
 			if slices.Contains(f.Names(), name) {
@@ -151,6 +155,19 @@ func (s *Surroundings) flagValues(ctx context.Context, app *cli.App, l line, nam
 		return list
 	}
 	return s.from(ctx, app, l, flagSources[name])
+}
+
+// withFlag finds a command that has a flag; nil when there is none.
+func withFlag(commands []*cli.Command, name string) *cli.Command {
+	for _, c := range commands {
+		if slices.ContainsFunc(c.Flags, func(f cli.Flag) bool { return slices.Contains(f.Names(), name) }) {
+			return c
+		}
+		if found := withFlag(c.Subcommands, name); found != nil {
+			return found
+		}
+	}
+	return nil
 }
 
 // arguments lists the values of the argument at the cursor.
@@ -169,7 +186,11 @@ func (s *Surroundings) arguments(ctx context.Context, app *cli.App, l line) []st
 			return s.from(ctx, app, l, from)
 		}
 	}
-	return nil
+	if s.Offers == nil {
+		return nil
+	}
+	place := strings.Join(append(slices.Clone(l.path[1:]), kind), " ")
+	return s.from(ctx, app, l, func(ctx context.Context, quiet *session) []string { return s.Offers(ctx, s, place, quiet.flags) })
 }
 
 // from asks a source, with the flags that the command line has so far. It never starts the embedded service, and says nothing.
@@ -309,6 +330,36 @@ func tagNames(ctx context.Context, s *session) []string {
 		}
 		return sorted(info.Tags)
 	})
+}
+
+func tokenNames(ctx context.Context, s *session) []string {
+	if s.connect(ctx) != nil {
+		return nil
+	}
+	tokens, err := s.service.ListTokens(ctx)
+	if err != nil {
+		return nil
+	}
+	var list []string
+	for _, t := range tokens {
+		list = append(list, t.Name+"\t"+scopeText(t))
+	}
+	return list
+}
+
+func memberNames(ctx context.Context, s *session) []string {
+	if s.connect(ctx) != nil {
+		return nil
+	}
+	members, err := s.service.ListMembers(ctx)
+	if err != nil {
+		return nil
+	}
+	var list []string
+	for _, m := range members {
+		list = append(list, m.Name)
+	}
+	return list
 }
 
 func configKeys(ctx context.Context, s *session) []string {

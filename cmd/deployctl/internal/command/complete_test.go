@@ -28,6 +28,8 @@ func TestWhatMayStandAtTheCursorIsOffered(t *testing.T) {
 	d.must("config", "set", "region", "eu")
 	d.must("config", "set", "other:size", "3")
 	d.must("up", "--yes")
+	d.must("token", "create", "ci", "--role", "viewer")
+	d.must("member", "add", "ann", "--role", "viewer")
 	for _, c := range []struct {
 		name, want string
 		words      []string
@@ -39,6 +41,10 @@ func TestWhatMayStandAtTheCursorIsOffered(t *testing.T) {
 		{"stacks as a flag's value", "dev prod", []string{"up", "--stack", ""}},
 		{"stacks behind the short flag", "prod", []string{"up", "-s", "p"}},
 		{"stacks as an argument", "dev prod", []string{"stack", "select", ""}},
+		{"stacks as a flag's value before the command", "dev prod", []string{"--stack", ""}},
+		{"values before the command behind an equals sign", "--on-busy=queue", []string{"--on-busy=q"}},
+		{"tokens", "ci", []string{"token", "rm", ""}},
+		{"members", "ann", []string{"member", "rm", ""}},
 		{"keys of the configuration", "other:size region", []string{"config", "get", ""}},
 		{"keys of the stack that is named", "", []string{"config", "get", "-s", "prod", ""}},
 		{"no value of a key", "", []string{"config", "set", "region", ""}},
