@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -217,6 +218,9 @@ func TestSupersedeTakesThePlaceOfThoseThatWait(t *testing.T) {
 	must(t, gate.Wait(waiting(t)))
 	second := s.start(t, "up", "--yes", "--skip-preview")
 	second.says(t, "waiting for update 2 of ")
+	if history := s.must(t, "stack", "history"); !regexp.MustCompile(`(?m)^3 +up +queued.*\n2 +up +running`).MatchString(history) {
+		t.Errorf("the update that waits is not in the history:\n%s", history)
+	}
 	third := s.start(t, "up", "--yes", "--skip-preview", "--on-busy", "supersede")
 	second.says(t, "superseded by version 4")
 	must(t, gate.Open(t.Context()))

@@ -3,6 +3,7 @@ package command
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/deployctl/deployctl/deployments"
@@ -12,7 +13,7 @@ import (
 func stackHistoryCommand(s *Surroundings) *cli.Command {
 	return &cli.Command{
 		Name: "history", Aliases: []string{"hist"}, Usage: "list the stack's updates, the latest first",
-		Description: "STATE is kept where deployctl stack restore can make the state that an update left the stack's again.",
+		Description: "Updates that wait have the STATUS queued. STATE is kept where deployctl stack restore can make the state that an update left the stack's again.",
 		Flags:       onStack(jsonFlag, limitFlag),
 		Action:      action(s, runStackHistory),
 	}
@@ -26,6 +27,9 @@ func runStackHistory(ctx context.Context, s *session) error {
 	list, err := s.service.History(ctx, info.Stack, s.flags.Int("limit"))
 	if err != nil {
 		return err
+	}
+	for _, waiting := range info.Queued { // in the order in which they will run
+		list = slices.Insert(list, 0, waiting)
 	}
 	if s.flags.Bool("json") {
 		return s.sayJSON(list)
