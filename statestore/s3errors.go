@@ -51,6 +51,9 @@ func (s *S3) classify(err error) error {
 		return ErrChanged
 	case "NoSuchBucket":
 		return deployments.Errorf(deployments.CodeInvalid, "there is no %s: create it, or name another one in the settings", s)
+	case "InvalidBucketName":
+		return deployments.Errorf(deployments.CodeInvalid, "no bucket can have the name of the %s: names have 3 to 63 lower-case letters, digits, dots and hyphens; "+
+			"correct s3.bucket in the settings", s)
 	case "InvalidAccessKeyId", "SignatureDoesNotMatch", "AuthorizationHeaderMalformed", "XAdminUserNotFound", "ExpiredToken", "InvalidToken",
 		"TokenRefreshRequired", "RequestTimeTooSkewed":
 		return deployments.Errorf(deployments.CodeUnauthorized,

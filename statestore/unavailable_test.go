@@ -22,7 +22,8 @@ func TestWhatIsWrongWithABucketIsSaid(t *testing.T) {
 		t.Fatal(err)
 	}
 	good := statestore.S3Options{Endpoint: s3Endpoint(t), Region: "us-east-1", Bucket: bucket, AccessKey: accessKey, SecretKey: secretKey}
-	wrongSecret, wrongKey, noBucket, nobody := good, good, good, good
+	wrongSecret, wrongKey, noBucket, badName, nobody := good, good, good, good, good
+	badName.Bucket = "No_Bucket"
 	wrongSecret.SecretKey = "wrong"
 	wrongKey.AccessKey = "nobody"
 	noBucket.Bucket = "elsewhere"
@@ -40,6 +41,7 @@ func TestWhatIsWrongWithABucketIsSaid(t *testing.T) {
 		{"a wrong secret key", wrongSecret, deployments.CodeUnauthorized, []string{"credentials", bucket, good.Endpoint}},
 		{"an unknown access key", wrongKey, deployments.CodeUnauthorized, []string{"credentials"}},
 		{"a bucket that does not exist", noBucket, deployments.CodeInvalid, []string{"no bucket elsewhere", "create it"}},
+		{"a name that no bucket can have", badName, deployments.CodeInvalid, []string{"No_Bucket", "correct s3.bucket"}},
 		{"nobody at the address", nobody, deployments.CodeUnavailable, []string{"cannot be reached", nobody.Endpoint, "connection refused", "check that the server runs"}},
 		{"no credentials, and nobody at the address", none, deployments.CodeInvalid, []string{"there are no credentials", "DEPLOYCTL_S3_ACCESS_KEY_ID", "AWS_ACCESS_KEY_ID"}},
 	} {

@@ -229,7 +229,7 @@ func TestWhatIsWrongWithAClusterIsSaid(t *testing.T) {
 	}{
 		{"nobody at the address", short, nil, Temporal{Address: nobody.Addr().String()}, deployments.CodeUnavailable,
 			[]string{"Temporal at " + nobody.Addr().String() + " cannot be reached: dial tcp", "connection refused; check that it runs"}},
-		{"a namespace that does not exist", ample, nil, Temporal{Namespace: "theirs"}, deployments.CodeInvalid, []string{"there is no namespace theirs", "create it"}},
+		{"a namespace that does not exist", ample, nil, Temporal{Namespace: "theirs"}, deployments.CodeInvalid, []string{"there is no namespace theirs", "temporal operator namespace create", "--namespace theirs"}},
 		{"another API key", ample, a.server(tls.NoClientCert), Temporal{CACert: ca, APIKey: "guessed"}, deployments.CodeForbidden, []string{"Request unauthorized."}},
 		{"no client certificate", short, a.server(tls.RequireAndVerifyClientCert), Temporal{CACert: ca}, deployments.CodeUnavailable, []string{"cannot be reached", "temporal.tls-cert"}},
 		{"a certificate of an authority that is not known", short, a.server(tls.NoClientCert), Temporal{CACert: other.path("authority.crt")},
