@@ -5,6 +5,7 @@ package e2e
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 )
@@ -30,6 +31,9 @@ func TestAFullDiskIsSaidAndWhatWaitedForItGoesOn(t *testing.T) {
 	must(t, os.WriteFile(ballast, make([]byte, free(t, h.state())-1<<20), 0o600))
 	up := s.start(t, "up", "--yes", "--skip-preview")
 	up.says(t, "the embedded service cannot write: the disk of "+h.state()+" is full")
+	if said := s.must(t, "dev", "status"); !strings.Contains(said, "the disk of "+h.state()+" is full") {
+		t.Errorf("the status of a service that cannot write is\n%s", said)
+	}
 	must(t, os.Remove(ballast))
 	up.mustEnd(t, 0)
 

@@ -79,7 +79,9 @@ func TestServeTakesNoClientsTokenForItsOwn(t *testing.T) {
 		r.interrupt(t)
 		r.mustEnd(t, 0)
 	}
-	client := func(token string) *project { return h.in(t.TempDir(), "DEPLOYCTL_SERVER="+listen, "DEPLOYCTL_TOKEN="+token) }
+	client := func(token string) *project {
+		return h.in(t.TempDir(), "DEPLOYCTL_SERVER="+listen, "DEPLOYCTL_TOKEN="+token)
+	}
 
 	r := serve("start serve with --bootstrap-token-file FILE")
 	client("").fails(t, 6, []string{"token-file"}, "stack", "ls", "--all")

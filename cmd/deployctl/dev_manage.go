@@ -68,6 +68,9 @@ func (d *devCall) sayStatus(s devserver.Status) {
 		return
 	}
 	d.say("The embedded service is running (process %d).", s.PID)
+	if err := devserver.DiskFull(s.Home); err != nil {
+		d.say("At the moment %v.", err)
+	}
 	link := s.UIURL
 	if fresh, err := devserver.UILink(s); err == nil {
 		link = fresh
