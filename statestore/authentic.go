@@ -147,7 +147,7 @@ func (s *Store) adoptHeads(ctx context.Context) error {
 			continue
 		}
 		if err == nil {
-			s.useRing(content)
+			s.useRing(content, "")
 		}
 		return err
 	}

@@ -117,7 +117,7 @@ func (s *Store) File(ctx context.Context, name deployments.StackName, digest str
 	if err != nil {
 		return nil, failed(err, "read the file "+digest)
 	}
-	content, err := r.box.Open(o.Data, "blob "+hash)
+	content, err := s.unseal(r.box, o.Data, "the project file "+digest, "blob "+hash)
 	if err != nil {
 		return nil, err
 	}

@@ -246,5 +246,5 @@ func (s *Store) getBlob(ctx context.Context, r *ring, key string) ([]byte, error
 	if err != nil {
 		return nil, failed(err, "read the blob "+path.Base(key))
 	}
-	return r.box.Open(o.Data, "blob "+path.Base(key))
+	return s.unseal(r.box, o.Data, key, "blob "+path.Base(key))
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"time"
 
@@ -44,7 +45,7 @@ const patienceForKeys = 10 * time.Second
 
 // openRing reads the service's keys, or makes them in an empty bucket.
 func (s *Store) openRing(ctx context.Context) error {
-	content, _, err := s.readRing(ctx)
+	content, tag, err := s.readRing(ctx)
 	if errors.Is(err, ErrAbsent) {
 		if content, err = s.foundRing(ctx); err != nil {
 			return err
@@ -53,7 +54,7 @@ func (s *Store) openRing(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.useRing(content)
+	s.useRing(content, tag)
 	s.keys.OnUnknown(func() error {
 		ctx, cancel := context.WithTimeout(context.Background(), patienceForKeys)
 		defer cancel()
@@ -62,29 +63,62 @@ func (s *Store) openRing(ctx context.Context) error {
 	return nil
 }
 
-func (s *Store) useRing(content ringContent) {
+// useRing takes over keys that were read with a tag, which is empty for what was just written.
+func (s *Store) useRing(content ringContent, tag string) {
 	s.keys.Replace(content.Keys)
 	s.authenticated.Store(content.Authenticated)
+	s.ringTag.Store(tag)
 }
 
 // reloadRing takes over the keys that another process has made. An older copy of the keys, which somebody has put back, is not
 // taken.
 func (s *Store) reloadRing(ctx context.Context) error {
-	content, _, err := s.readRing(ctx)
-	if err != nil {
-		return err
+	if tag, err := s.objects.Tag(ctx, ringKey); err == nil && tag == s.ringTag.Load() {
+		s.outdated.Store(nil)
+		return nil // a key management service need not be asked
 	}
+	content, tag, err := s.readRing(ctx)
+	if err == nil {
+		err = s.succeeds(content)
+	}
+	switch {
+	case err == nil:
+		s.useRing(content, tag)
+		s.outdated.Store(nil)
+		return nil
+	case errors.Is(err, ErrAbsent):
+		return deployments.Errorf(deployments.CodeNotFound, "%s is missing, and no process can start without it: put it back from a copy of the bucket "+
+			"while one that has the keys still runs (%w)", ringKey, err)
+	case tag != "": // it was read
+		err = deployments.Errorf(deployments.CodeOf(err), "this process may lack the newest keys of the bucket: %w; restart every serve and worker "+
+			"with the service's current key", err)
+		s.outdated.Store(&err)
+	}
+	return err
+}
+
+// succeeds reports, as CodeFormat, that keys lack the one that this process seals with.
+func (s *Store) succeeds(content ringContent) error {
 	current := s.keys.Keys().Current().ID()
 	for _, key := range content.Sealing {
 		if key.ID() == current {
-			s.useRing(content)
 			return nil
 		}
 	}
 	return deployments.Errorf(deployments.CodeFormat, "%s is an older copy: it lacks the key %s; put back the latest", ringKey, current)
 }
 
-// readRing reads and unwraps the keys; ErrAbsent is in the chain when there are none.
+// KeysOutdated returns why this process may lack the newest keys of the bucket, with what to do about it; nil when it has them, as
+// far as it knows.
+func (s *Store) KeysOutdated() error {
+	if err := s.outdated.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// readRing reads and unwraps the keys; ErrAbsent is in the chain when there are none. The tag is that of what
+// was read, also of what cannot be opened.
 func (s *Store) readRing(ctx context.Context) (ringContent, string, error) {
 	var content ringContent
 	o, err := s.objects.Get(ctx, ringKey)
@@ -93,17 +127,17 @@ func (s *Store) readRing(ctx context.Context) (ringContent, string, error) {
 	}
 	var stored storedRing
 	if err := json.Unmarshal(o.Data, &stored); err != nil {
-		return content, "", deployments.Errorf(deployments.CodeFormat, "%s is damaged: %w; put it back from a copy of the bucket", ringKey, err)
+		return content, o.Tag, deployments.Errorf(deployments.CodeFormat, "%s is damaged: %w; put it back from a copy of the bucket", ringKey, err)
 	}
 	if stored.Format > ringFormat {
-		return content, "", deployments.Errorf(deployments.CodeFormat, "%s was written by a newer deployctl (format %d): use that version", ringKey, stored.Format)
+		return content, o.Tag, deployments.Errorf(deployments.CodeFormat, "%s was written by a newer deployctl (format %d): use that version", ringKey, stored.Format)
 	}
 	plain, err := s.unwrap(ctx, stored)
 	if err != nil {
-		return content, "", err
+		return content, o.Tag, err
 	}
 	if err := json.Unmarshal(plain, &content); err != nil || len(content.Root) == 0 || len(content.Sealing) == 0 {
-		return content, "", deployments.Errorf(deployments.CodeFormat, "%s is damaged: it holds no keys", ringKey)
+		return content, o.Tag, deployments.Errorf(deployments.CodeFormat, "%s is damaged: it holds no keys", ringKey)
 	}
 	return content, o.Tag, nil
 }
@@ -154,7 +188,7 @@ func (s *Store) foundRing(ctx context.Context) (ringContent, error) {
 			return content, err
 		}
 		return ringContent{}, deployments.Errorf(deployments.CodeInvalid,
-			"the bucket has stacks and no keys (%s): if an older deployctl has written them, run `deployctl key adopt` once, with the service's key; "+
+			"the bucket is in use and has no keys (%s): if an older deployctl has written them, run `deployctl key adopt` once, with the service's key; "+
 				"else put that object back from a copy of the bucket", ringKey)
 	}
 	content := ringContent{Authenticated: !used}
@@ -192,7 +226,7 @@ func (s *Store) firstKeys() (seal.Keys, error) {
 
 // used tells whether the bucket holds something that is sealed or stands for a stack.
 func (s *Store) used(ctx context.Context) (bool, error) {
-	for _, folder := range []string{"stacks/", tokenFolder, "blobs/", "removed/"} {
+	for _, folder := range []string{"stacks/", tokenFolder, memberFolder, "blobs/", "removed/", auditFolder, organizationFolder} {
 		l, err := s.objects.List(ctx, Query{Prefix: folder, Limit: 1})
 		if err != nil {
 			return false, failed(err, "list "+folder)
@@ -253,8 +287,9 @@ func (s *Store) writeRing(ctx context.Context, content ringContent, c Condition)
 // followEvery is how often a process looks whether its keys have been replaced.
 const followEvery = 30 * time.Second
 
-// FollowKeys keeps the keys up to date until ctx ends.
-func (s *Store) FollowKeys(ctx context.Context) {
+// FollowKeys keeps the keys up to date until ctx ends. It logs why it cannot, once for each reason.
+func (s *Store) FollowKeys(ctx context.Context, log *slog.Logger) {
+	told := ""
 	ticker := time.NewTicker(followEvery)
 	defer ticker.Stop()
 	for {
@@ -262,7 +297,11 @@ func (s *Store) FollowKeys(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
-			_ = s.reloadRing(ctx) // what cannot be read now is read later, or when a key is missed
+			err := s.reloadRing(ctx) // what cannot be read now is read later, or when a key is missed
+			if err != nil && err.Error() != told && ctx.Err() == nil {
+				log.Error("the keys of the bucket cannot be read", "error", err)
+			}
+			told = fmt.Sprint(err)
 		}
 	}
 }

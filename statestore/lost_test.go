@@ -1,12 +1,14 @@
 package statestore_test
 
 import (
+	"bytes"
 	"context"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/seal"
 	"github.com/deployctl/deployctl/statestore"
 	"github.com/deployctl/deployctl/statestore/storetest"
 )
@@ -113,5 +115,83 @@ func TestANewestCheckpointThatIsMissingIsDamageAndAnOlderOneIsNot(t *testing.T) 
 	}
 	if version, err := fresh.Restore(t.Context(), x, 1); err != nil || version != 3 {
 		t.Errorf("restoring gave %d, %v", version, err)
+	}
+}
+
+func TestAProcessThatLacksTheNewestKeyIsOutdatedAndSaysWhatToDo(t *testing.T) {
+	objects := &statestore.Memory{}
+	old := opened(t, objects, statestore.Options{})
+	former, err := seal.NewMasterKeeper(storetest.Master)
+	must(t, err)
+	newest, err := seal.NewMasterKeeper(bytes.Repeat([]byte{7}, 32))
+	must(t, err)
+	for _, keepers := range [][]seal.Keeper{{newest, former}, {newest}} {
+		_, err := opened(t, objects, statestore.Options{Keepers: keepers}).RotateKeys(t.Context())
+		must(t, err)
+	}
+	text, err := opened(t, objects, statestore.Options{Keepers: []seal.Keeper{newest}}).CreateToken(t.Context(),
+		deployments.Token{Name: "ann", Grant: &deployments.Grant{Role: deployments.RoleAdmin, Organization: "*"}})
+	must(t, err)
+	if err := old.KeysOutdated(); err != nil {
+		t.Errorf("before it looks: %v", err)
+	}
+	_, err = old.Authenticate(t.Context(), text)
+	if deployments.CodeOf(err) != deployments.CodeFormat || !strings.Contains(err.Error(), "restart every serve and worker") ||
+		strings.Contains(err.Error(), "token rm") {
+		t.Errorf("got %v", err)
+	}
+	if err := old.KeysOutdated(); err == nil || !strings.Contains(err.Error(), newest.ID()) {
+		t.Errorf("it is outdated because %v", err)
+	}
+}
+
+// answering counts the calls of a key management service.
+type answering struct {
+	local
+	unwrapped int
+}
+
+func (a *answering) Unwrap(ctx context.Context, wrapped []byte) ([]byte, error) {
+	a.unwrapped++
+	return a.local.Unwrap(ctx, wrapped)
+}
+
+func TestKeysThatHaveNotChangedAreNotOpenedAgain(t *testing.T) {
+	objects, kms := &statestore.Memory{}, &answering{local: local{key: []byte("kms")}}
+	opened(t, objects, statestore.Options{Keepers: []seal.Keeper{kms}})
+	s := opened(t, objects, statestore.Options{Keepers: []seal.Keeper{kms}})
+	before := kms.unwrapped
+	kms.away = true
+	_, err := s.Keys(t.Context())
+	must(t, err)
+	if kms.unwrapped != before || s.KeysOutdated() != nil {
+		t.Errorf("it was asked %d times more, and is outdated because %v", kms.unwrapped-before, s.KeysOutdated())
+	}
+}
+
+func TestNoKeysAreMadeForABucketThatIsInUse(t *testing.T) {
+	objects := &statestore.Memory{}
+	s := opened(t, objects, statestore.Options{})
+	must(t, s.GrantMember(t.Context(), "ann", deployments.Grant{Role: deployments.RoleAdmin, Organization: "acme"}))
+	lose(t, objects, "keys/ring.json")
+	if _, err := s.RotateKeys(t.Context()); err == nil {
+		t.Error("keys were replaced that are missing")
+	}
+	if _, err := open(t, objects, statestore.Options{}); deployments.CodeOf(err) != deployments.CodeInvalid || !strings.Contains(err.Error(), "put that object back") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestADamagedTokenSaysWhatToDo(t *testing.T) {
+	objects := &statestore.Memory{}
+	s := opened(t, objects, statestore.Options{})
+	text, err := s.CreateToken(t.Context(), deployments.Token{Name: "ann", Grant: &deployments.Grant{Role: deployments.RoleAdmin, Organization: "*"}})
+	must(t, err)
+	put(t, objects, "tokens/ann", []byte("x"))
+	_, err = s.Authenticate(t.Context(), text)
+	for _, says := range []string{"tokens/ann is not a sealed value", "put back", "deployctl token rm ann"} {
+		if deployments.CodeOf(err) != deployments.CodeFormat || !strings.Contains(err.Error(), says) {
+			t.Errorf("%v does not say %q", err, says)
+		}
 	}
 }

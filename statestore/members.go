@@ -38,7 +38,7 @@ func (s *Store) ListMembers(ctx context.Context) ([]deployments.Member, error) {
 		m, _, err := s.getMember(ctx, name)
 		switch {
 		case unreadable(err) != nil:
-			m = deployments.Member{Name: name, Damaged: err.Error() + ": remove the object " + key + ", and add the member again"}
+			m = deployments.Member{Name: name, Damaged: err.Error() + ", or remove it and add the member again"}
 		case err != nil && !errors.Is(err, ErrAbsent):
 			return nil, err
 		}
@@ -129,7 +129,7 @@ func (s *Store) getMember(ctx context.Context, name string) (deployments.Member,
 	if err != nil {
 		return m, "", failed(err, "read the member "+name)
 	}
-	plain, err := s.keys.Box(seal.PurposeStore).Open(o.Data, key)
+	plain, err := s.unseal(s.keys.Box(seal.PurposeStore), o.Data, key, key)
 	if err != nil {
 		return m, "", err
 	}

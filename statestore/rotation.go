@@ -75,7 +75,7 @@ func (s *Store) RotateKeys(ctx context.Context) (KeyInfo, error) {
 			continue
 		}
 		if err == nil {
-			s.useRing(content)
+			s.useRing(content, "")
 		}
 		return KeyInfo{ID: key.ID().String(), Created: key.Created}, err
 	}
@@ -123,7 +123,7 @@ func (s *Store) forgetKey(ctx context.Context, id string) error {
 			continue
 		}
 		if err == nil {
-			s.useRing(content)
+			s.useRing(content, "")
 		}
 		return err
 	}

@@ -26,6 +26,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -64,6 +65,9 @@ type Store struct {
 	recent recent
 
 	callers callers
+	// outdated is why the newest keys of the bucket cannot be read, if they cannot.
+	outdated atomic.Pointer[error]
+	ringTag  atomic.Value // string: the tag of the keys that are in use
 }
 
 // known is a stack's identity, and the digests of its checkpoints, as last read.
@@ -190,7 +194,7 @@ func (s *Store) get(ctx context.Context, name deployments.StackName, key string)
 	if err != nil {
 		return nil, failed(err, "read "+key)
 	}
-	plain, err := r.box.Open(o.Data, about(name, key))
+	plain, err := s.unseal(r.box, o.Data, key, about(name, key))
 	if err == nil {
 		return plain, nil
 	}
@@ -198,7 +202,20 @@ func (s *Store) get(ctx context.Context, name deployments.StackName, key string)
 	if headErr != nil || h.ID == r.id {
 		return nil, err
 	}
-	return s.ring(h.ID).box.Open(o.Data, about(name, key))
+	return s.unseal(s.ring(h.ID).box, o.Data, key, about(name, key))
+}
+
+// unseal opens the content of a sealed object. The error, CodeFormat, names the object and says what to do.
+func (s *Store) unseal(box *seal.Box, data []byte, key, context string) ([]byte, error) {
+	plain, err := box.Open(data, context)
+	if err == nil {
+		return plain, nil
+	}
+	next := "put back the last good copy of this object"
+	if outdated := s.KeysOutdated(); outdated != nil && errors.Is(err, seal.ErrUnknownKey) {
+		next = outdated.Error()
+	}
+	return nil, &deployments.Error{Code: deployments.CodeFormat, Err: err, Message: key + strings.TrimPrefix(err.Error(), context) + "; " + next}
 }
 
 func (s *Store) putJSON(ctx context.Context, name deployments.StackName, key string, v any) error {
@@ -286,5 +303,5 @@ func unreadable(err error) error {
 
 // damaged is the error about an object that cannot be understood.
 func damaged(key string, err error) error {
-	return deployments.Errorf(deployments.CodeFormat, "%s is damaged: %w", key, err)
+	return deployments.Errorf(deployments.CodeFormat, "%s is damaged: %w; put back the last good copy of this object", key, err)
 }

@@ -75,7 +75,7 @@ func (s *Store) ListTokens(ctx context.Context) ([]deployments.Token, error) {
 			continue
 		}
 		if unreadable(err) != nil {
-			t.Token = deployments.Token{Name: strings.TrimPrefix(key, tokenFolder), Damaged: err.Error() + ": remove it with `deployctl token rm`, or, " +
+			t.Token = deployments.Token{Name: strings.TrimPrefix(key, tokenFolder), Damaged: err.Error() + ", or remove it with `deployctl token rm`; " +
 				"if that refuses the name, remove the object " + key}
 		} else if err != nil {
 			return nil, err
@@ -130,6 +130,10 @@ func (s *Store) Authenticate(ctx context.Context, text string) (deployments.Call
 // authenticate reads the token, and its member; CodeNotFound when one of them is not there, or the token has another hash.
 func (s *Store) authenticate(ctx context.Context, name string, hash [sha256.Size]byte) (knownCaller, error) {
 	t, tag, err := s.getToken(ctx, name)
+	if unreadable(err) != nil && s.KeysOutdated() == nil {
+		err = failed(err, "the access token "+name+" cannot be checked: use another token, or have an admin remove this one with `deployctl token rm "+name+
+			"` and make another")
+	}
 	if err != nil {
 		return knownCaller{}, err
 	}
@@ -236,7 +240,7 @@ func (s *Store) getToken(ctx context.Context, name string) (storedToken, string,
 	if err != nil {
 		return t, "", failed(err, "read the token "+name)
 	}
-	plain, err := s.keys.Box(seal.PurposeStore).Open(o.Data, key)
+	plain, err := s.unseal(s.keys.Box(seal.PurposeStore), o.Data, key, key)
 	if err != nil {
 		return t, "", err
 	}

@@ -71,7 +71,7 @@ func (s *Store) History(ctx context.Context, name deployments.StackName, limit i
 
 // damagedInfo stands in a history for an entry that cannot be read. Its key tells which update it was about.
 func damagedInfo(name deployments.StackName, key string, err error) deployments.UpdateInfo {
-	info := deployments.UpdateInfo{Status: "damaged", Error: err.Error() + ": nothing depends on it; remove the object to be rid of it"}
+	info := deployments.UpdateInfo{Status: "damaged", Error: err.Error() + ", or remove the object: nothing depends on it"}
 	info.Update.StackName, info.Update.Version = name, "?"
 	if version := versionOfEntry(key); version > 0 {
 		info.Update.Version = strconv.Itoa(version)

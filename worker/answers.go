@@ -10,14 +10,15 @@ import (
 	"github.com/deployctl/deployctl/statestore"
 )
 
-// Answers reports which part does not answer now, Temporal or the object store, if one does not. It asks each once.
+// Answers reports which part does not answer now, Temporal or the object store, if one does not, or that this process may lack the
+// newest keys of the bucket. It asks each part once.
 func (c *Connection) Answers(ctx context.Context) error {
 	var parts errgroup.Group
 	parts.Go(func() error {
 		if err := statestore.Answers(ctx, c.once); err != nil {
 			return deployments.Errorf(deployments.CodeUnavailable, "S3 does not answer as it should: %w", err)
 		}
-		return nil
+		return c.Store.KeysOutdated()
 	})
 	parts.Go(func() error {
 		_, err := c.Client.WorkflowService().DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: c.config.Temporal.Namespace})

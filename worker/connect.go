@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"time"
@@ -76,7 +77,7 @@ func connectTo(ctx context.Context, c Config, store *objects) (*Connection, erro
 		return nil, err
 	}
 	following, stop := context.WithCancel(context.WithoutCancel(ctx))
-	go store.FollowKeys(following)
+	go store.FollowKeys(following, cmp.Or(c.Log, slog.New(slog.DiscardHandler)))
 	readers := service.Readers{Data: options.DataConverter, Failures: options.FailureConverter, Namespace: c.Temporal.Namespace}
 	return &Connection{Client: connected, Store: store.Store, objects: store, readers: readers, config: c, eager: eager, stop: stop}, nil
 }

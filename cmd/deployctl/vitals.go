@@ -94,7 +94,7 @@ func (v *vitals) register(mux *http.ServeMux) {
 	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprintln(w, "alive") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
 		if ready, _ := v.ready(); !ready { // why not is in the log: anybody may ask here
-			http.Error(w, "not ready: Temporal or S3 does not answer", http.StatusServiceUnavailable)
+			http.Error(w, "not ready: the log says why", http.StatusServiceUnavailable)
 			return
 		}
 		_, _ = fmt.Fprintln(w, "ready")

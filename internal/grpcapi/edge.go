@@ -201,8 +201,10 @@ func (c *call) admit(m proto.Message) error {
 func (c *call) end(err error) error {
 	translated := wire.FromError(err)
 	code := status.Code(translated)
-	if code == codes.Internal {
+	if code == codes.Internal || code == codes.DataLoss {
 		c.edge.log.Error("call failed", "request", c.entry.Request, "method", c.method, "error", err)
+	}
+	if code == codes.Internal {
 		translated = wire.WithNote(translated, "request "+c.entry.Request)
 	}
 	if err != nil {

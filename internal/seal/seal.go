@@ -9,6 +9,8 @@ import (
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
+	"errors"
+	"fmt"
 	"sync"
 
 	"github.com/deployctl/deployctl/deployments"
@@ -137,7 +139,10 @@ func (b *Box) SealOwned(plain []byte, context string) []byte {
 	return b.encrypt(sealed, versionKeyed, context)
 }
 
-// Open gives what was sealed with the same key and context; else an error with CodeFormat.
+// ErrUnknownKey is in the chain of an error about a value whose key the ring does not have.
+var ErrUnknownKey = errors.New("the key is not known")
+
+// Open gives what was sealed with the same key and context; else an error with CodeFormat, which begins with the context.
 func (b *Box) Open(sealed []byte, context string) ([]byte, error) {
 	if len(sealed) == 0 {
 		return nil, deployments.Errorf(deployments.CodeFormat, "%s is not a sealed value", about(context))
@@ -153,8 +158,8 @@ func (b *Box) Open(sealed []byte, context string) ([]byte, error) {
 		}
 		key, found := b.ring.find(id)
 		if !found {
-			return nil, deployments.Errorf(deployments.CodeFormat,
-				"%s was sealed with the key %s, which this service does not have", about(context), id)
+			return nil, &deployments.Error{Code: deployments.CodeFormat, Err: ErrUnknownKey, Message: fmt.Sprintf(
+				"%s was sealed with the key %s, which this process does not have", about(context), id)}
 		}
 		header, aead = 1+idSize, b.cipher(key)
 	default:
