@@ -113,6 +113,14 @@ func TestANewestCheckpointThatIsMissingIsDamageAndAnOlderOneIsNot(t *testing.T) 
 			t.Errorf("version %d: %v", version, err)
 		}
 	}
+	for n := 1; n <= 2; n++ {
+		must(t, fresh.PutInfo(t.Context(), deployments.UpdateInfo{Update: up(n), Status: "succeeded"}))
+	}
+	history, err := fresh.History(t.Context(), dev, 0)
+	must(t, err)
+	if len(history) != 2 || history[0].Kept || !history[1].Kept {
+		t.Errorf("the history is %+v", history)
+	}
 	if version, err := fresh.Restore(t.Context(), x, 1); err != nil || version != 3 {
 		t.Errorf("restoring gave %d, %v", version, err)
 	}

@@ -38,9 +38,11 @@ func (s *Store) Info(ctx context.Context, u deployments.UpdateName) (deployments
 }
 
 // History gives the latest updates of a stack, the newest first, and which of their versions are kept; limit 0 means all.
-// Previews are not among them. An entry that cannot be read has the status "damaged", and its error says why.
+// Previews are not among them. An entry that cannot be read has the status "damaged", and its error says why. Of the states only the
+// newest is looked at: it is not kept when it is damaged.
 func (s *Store) History(ctx context.Context, name deployments.StackName, limit int) ([]deployments.UpdateInfo, error) {
-	if _, err := s.ringOf(ctx, name); err != nil {
+	h, err := s.Head(ctx, name)
+	if err != nil {
 		return nil, err
 	}
 	prefix := stackKey(name, "history", "")
@@ -53,7 +55,7 @@ func (s *Store) History(ctx context.Context, name deployments.StackName, limit i
 	for i, key := range l.Keys {
 		index[key] = i
 	}
-	kept, _, err := s.versions(ctx, name)
+	kept, err := s.kept(ctx, name, h)
 	if err != nil {
 		return nil, err
 	}
@@ -67,6 +69,22 @@ func (s *Store) History(ctx context.Context, name deployments.StackName, limit i
 		return err
 	})
 	return infos, err
+}
+
+// kept returns the versions of which there is a checkpoint, without the newest when that is damaged.
+func (s *Store) kept(ctx context.Context, name deployments.StackName, h Head) ([]int, error) {
+	versions, _, err := s.versions(ctx, name)
+	if err != nil || h.Version == 0 {
+		return versions, err
+	}
+	data, err := s.checkpointJSON(ctx, name, h.Version)
+	if err == nil {
+		err = s.checked(ctx, name, h.Version, data)
+	}
+	if unreadable(err) == nil {
+		return versions, err
+	}
+	return slices.DeleteFunc(versions, func(v int) bool { return v == h.Version }), nil
 }
 
 // damagedInfo stands in a history for an entry that cannot be read. Its key tells which update it was about.

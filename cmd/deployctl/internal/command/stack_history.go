@@ -13,7 +13,8 @@ import (
 func stackHistoryCommand(s *Surroundings) *cli.Command {
 	return &cli.Command{
 		Name: "history", Aliases: []string{"hist"}, Usage: "list the stack's updates, the latest first",
-		Description: "Updates that wait have the STATUS queued. STATE is kept where deployctl stack restore can make the state that an update left the stack's again.",
+		Description: "Updates that wait have the STATUS queued. STATE is kept where deployctl stack restore can bring back the state that " +
+			"an update left, newest for the stack's own, and damaged where that one cannot be read.",
 		Flags:       onStack(jsonFlag, limitFlag),
 		Action:      action(s, runStackHistory),
 	}
@@ -39,18 +40,29 @@ func runStackHistory(ctx context.Context, s *session) error {
 		if u.Status == "damaged" {
 			s.note("error: update " + u.Update.Version + " cannot be shown: " + u.Error)
 		}
-		rows = append(rows, []string{
-			u.Update.Version, string(u.Kind), u.Status, stateText(u, info.Version), when(u.Started), changesText(u), u.Initiator, u.Message,
-		})
+		rows = append(rows, historyRow(u, info.Version))
 	}
 	return s.sayTable(rows)
 }
 
-// stateText says what is there of the state that an update left: it is the stack's, it can be restored, or neither.
+// historyRow is the row of an update in the history of a stack that has a newest version. Of one whose entry is damaged, nothing is
+// known but its version.
+func historyRow(u deployments.UpdateInfo, newest int) []string {
+	kind, started := string(u.Kind), when(u.Started)
+	if u.Status == "damaged" {
+		kind, started = "-", "-"
+	}
+	return []string{u.Update.Version, kind, u.Status, stateText(u, newest), started, changesText(u), u.Initiator, u.Message}
+}
+
+// stateText says what is there of the state that an update left: it is the stack's, and perhaps damaged, it can be restored, or
+// neither.
 func stateText(u deployments.UpdateInfo, newest int) string {
 	switch {
-	case u.Update.Number() == newest:
+	case u.Update.Number() == newest && u.Kept:
 		return "newest"
+	case u.Update.Number() == newest:
+		return "damaged"
 	case u.Kept:
 		return "kept"
 	}
