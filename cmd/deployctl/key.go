@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -17,7 +18,7 @@ import (
 )
 
 // keyCommand manages the keys that everything is sealed with. It works on the bucket itself, as serve and worker do; without a
-// bucket among the settings, on that of this user's embedded service, which must be running.
+// bucket and a server among the settings, on that of this user's embedded service, which must be running.
 func keyCommand(s *command.Surroundings) *cli.Command {
 	flags := []cli.Flag{settingsFlag, homeFlag}
 	return &cli.Command{
@@ -36,28 +37,22 @@ func keyCommand(s *command.Surroundings) *cli.Command {
 }
 
 // keyInfrastructure returns what the settings name, or the embedded service of this user, and says on stderr which it is.
-func (d *devCall) keyInfrastructure(ctx context.Context) (infrastructure, error) {
-	in, err := d.namedInfrastructure(ctx)
-	if err != nil {
-		return in, err
+func (d *devCall) keyInfrastructure() (infrastructure, error) {
+	if d.settings.Get(settings.S3Bucket) == "" {
+		return d.embeddedInfrastructure()
 	}
-	what := "the bucket " + in.s3.bucket
-	if in.embedded {
-		what = "the embedded service in " + d.home
-	} else if in.s3.endpoint != "" {
-		what += " at " + in.s3.endpoint
+	in, err := foundationOf(d.settings, slog.New(slog.NewTextHandler(d.Err, nil)))
+	if err == nil {
+		_, _ = fmt.Fprintf(d.Err, "This is about the bucket %s at %s.\n", in.s3.bucket, cmp.Or(in.s3.endpoint, "AWS"))
 	}
-	_, _ = fmt.Fprintf(d.Err, "This is about %s.\n", what)
-	return in, nil
+	return in, err
 }
 
-func (d *devCall) namedInfrastructure(ctx context.Context) (infrastructure, error) {
-	if d.settings.Get(settings.S3Bucket) != "" {
-		return foundationOf(d.settings, slog.New(slog.NewTextHandler(d.Err, nil)))
-	}
+// embeddedInfrastructure returns the running embedded service, unless the settings name another service.
+func (d *devCall) embeddedInfrastructure() (infrastructure, error) {
 	if server := d.settings.Get(settings.Server); server != "" && !d.flags.IsSet(homeFlag.Name) {
-		return infrastructure{}, deployments.Errorf(deployments.CodeInvalid, "the service at %s (set by %s) is not asked by this command, which works "+
-			"on its bucket: run it with the settings of serve (s3.bucket, key-file and so on); --home DIR means the embedded service instead",
+		return infrastructure{}, deployments.Errorf(deployments.CodeInvalid, "this command does not ask the service at %s (set by %s), but works on "+
+			"its bucket: run it with the settings of serve (s3.bucket, key-file and so on); with --home DIR it works on an embedded service",
 			server, d.settings.Source(settings.Server))
 	}
 	status, err := devserver.ReadStatus(d.home)
@@ -65,19 +60,20 @@ func (d *devCall) namedInfrastructure(ctx context.Context) (infrastructure, erro
 		return infrastructure{}, err
 	}
 	if status.State != devserver.Running {
-		return infrastructure{}, deployments.Errorf(deployments.CodeInvalid, "no bucket is set (s3.bucket, DEPLOYCTL_S3_BUCKET), and the embedded service "+
-			"is not running: run this with the settings of serve, or start the embedded service with `deployctl dev --background`")
+		return infrastructure{}, deployments.Errorf(deployments.CodeInvalid, "no bucket is set (s3.bucket, DEPLOYCTL_S3_BUCKET), and the embedded "+
+			"service is not running: run this with the settings of serve, or start the embedded service with `deployctl dev --background`")
 	}
 	keys, err := devserver.ReadKeys(status.Home)
 	if err != nil {
 		return infrastructure{}, err
 	}
+	_, _ = fmt.Fprintf(d.Err, "This is about the embedded service in %s.\n", status.Home)
 	return embeddedInfrastructure(&devserver.Server{Status: status, Keys: keys}, "")
 }
 
 // keyStore opens the store, without a Temporal client.
 func (d *devCall) keyStore(ctx context.Context, adopt bool) (*statestore.Store, error) {
-	in, err := d.keyInfrastructure(ctx)
+	in, err := d.keyInfrastructure()
 	if err != nil {
 		return nil, err
 	}
@@ -163,7 +159,7 @@ func offers(ctx context.Context, s *command.Surroundings, place string, flags *c
 
 func runKeyDrop(ctx context.Context, d *devCall) error {
 	id := d.flags.Args().First()
-	in, err := d.keyInfrastructure(ctx)
+	in, err := d.keyInfrastructure()
 	if err != nil {
 		return err
 	}

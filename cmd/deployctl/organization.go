@@ -45,7 +45,7 @@ func runOrganizationShare(ctx context.Context, d *devCall) error {
 	if err := deployments.ValidateName("organization", name); err != nil {
 		return err
 	}
-	in, err := d.keyInfrastructure(ctx)
+	in, err := d.keyInfrastructure()
 	if err != nil {
 		return err
 	}

@@ -15,8 +15,8 @@ func stackHistoryCommand(s *Surroundings) *cli.Command {
 		Name: "history", Aliases: []string{"hist"}, Usage: "list the stack's updates, the latest first",
 		Description: "Updates that wait have the STATUS queued. STATE is kept where deployctl stack restore can bring back the state that " +
 			"an update left, newest for the stack's own, and damaged where that one cannot be read.",
-		Flags:       onStack(jsonFlag, limitFlag),
-		Action:      action(s, runStackHistory),
+		Flags:  onStack(jsonFlag, limitFlag),
+		Action: action(s, runStackHistory),
 	}
 }
 
