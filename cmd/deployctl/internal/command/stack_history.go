@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -45,14 +46,14 @@ func runStackHistory(ctx context.Context, s *session) error {
 	return s.sayTable(rows)
 }
 
-// historyRow is the row of an update in the history of a stack that has a newest version. Of one whose entry is damaged, nothing is
-// known but its version.
+// historyRow returns the row of an update in the history of a stack whose newest version is known. Of an update whose entry is
+// damaged, only the version is known.
 func historyRow(u deployments.UpdateInfo, newest int) []string {
-	kind, started := string(u.Kind), when(u.Started)
-	if u.Status == "damaged" {
-		kind, started = "-", "-"
+	started := "-"
+	if !u.Started.IsZero() {
+		started = when(u.Started)
 	}
-	return []string{u.Update.Version, kind, u.Status, stateText(u, newest), started, changesText(u), u.Initiator, u.Message}
+	return []string{u.Update.Version, cmp.Or(string(u.Kind), "-"), u.Status, stateText(u, newest), started, changesText(u), u.Initiator, u.Message}
 }
 
 // stateText says what is there of the state that an update left: it is the stack's, and perhaps damaged, it can be restored, or
