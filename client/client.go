@@ -32,6 +32,9 @@ type Options struct {
 	// Missed is called after every attempt that did not reach the service, before the next one; it returns soon, and may be
 	// called from several goroutines. It may be nil.
 	Missed func()
+	// Waiting is told, once until the next call succeeds, which part of the service does not answer, in the service's words.
+	// It may be nil.
+	Waiting func(why string)
 	// Unreachable is told when the service has not been reached for a few seconds (true) and when it is back (false).
 	// It may be nil.
 	Unreachable func(bool)
@@ -48,7 +51,7 @@ type Client struct {
 	members    api.MembersClient
 	audit      api.AuditClient
 	schedules  api.SchedulesClient
-	silence    silence
+	silence    *silence
 }
 
 var _ deployments.Service = (*Client)(nil)
@@ -86,6 +89,8 @@ func Dial(o Options) (*Client, error) {
 	} else {
 		dial = append(dial, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithNoProxy())
 	}
+	quiet := &silence{tell: o.Unreachable, tellPart: o.Waiting}
+	dial = append(dial, grpc.WithStatsHandler(quiet))
 	connection, err := grpc.NewClient(o.Address, dial...)
 	if err != nil {
 		return nil, deployments.Errorf(deployments.CodeInvalid, "%q is not the address of a service: %w", o.Address, err)
@@ -96,7 +101,7 @@ func Dial(o Options) (*Client, error) {
 		bundles: api.NewBundlesClient(connection), tokens: api.NewTokensClient(connection),
 		members: api.NewMembersClient(connection), audit: api.NewAuditClient(connection),
 		schedules: api.NewSchedulesClient(connection),
-		silence:   silence{tell: o.Unreachable},
+		silence:   quiet,
 	}, nil
 }
 

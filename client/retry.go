@@ -10,6 +10,7 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/grpcapi/wire"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/stats"
 )
 
 // Pauses between attempts.
@@ -53,14 +54,20 @@ func (c *Client) patiently(ctx context.Context, attempt func(context.Context) er
 	if !c.silence.everReached() {
 		patience = c.options.FirstPatience
 	}
-	giveUp := time.Now().Add(patience)
+	begun := time.Now()
+	giveUp := begun.Add(patience)
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
 		err := wire.ToError(attempt(ctx))
 		if err == nil || deployments.CodeOf(err) != deployments.CodeUnavailable {
 			c.silence.reached()
 			return err
 		}
-		c.silence.failed()
+		switch {
+		case !wire.Answered(err):
+			c.silence.failed()
+		case time.Since(begun) >= Quiet:
+			c.silence.waits(err.Error())
+		}
 		if c.options.Missed != nil {
 			c.options.Missed()
 		}
@@ -76,8 +83,11 @@ func (c *Client) patiently(ctx context.Context, attempt func(context.Context) er
 	}
 }
 
-// unreachable says that the service does not answer, and where it was looked for if it never has.
+// unreachable says which part of the service does not answer, in its words if it is reached; else that the service does not answer, and where it was looked for if it never has.
 func (c *Client) unreachable(err error) error {
+	if wire.Answered(err) {
+		return err
+	}
 	hint := ""
 	if !c.silence.everReached() {
 		hint = "; check that it runs there, and the address (deployctl settings says where it comes from)"
@@ -99,12 +109,14 @@ func sleep(ctx context.Context, d time.Duration) error {
 
 // silence tells the user when the service has not been reached for a while, and when it is back, each once.
 type silence struct {
-	tell func(bool)
+	tell     func(bool)
+	tellPart func(string)
 
 	mu    sync.Mutex
 	since time.Time // zero while it is reached
 	told  bool
 	ever  bool // it has been reached
+	part  bool // it has said, since a call succeeded last, which part does not answer
 }
 
 func (s *silence) everReached() bool {
@@ -133,7 +145,7 @@ func (s *silence) reached() {
 	if s.told && s.tell != nil {
 		s.tell(false)
 	}
-	s.since, s.told, s.ever = time.Time{}, false, true
+	s.since, s.told, s.ever, s.part = time.Time{}, false, true, false
 }
 
 // receive reads a stream to its end.
@@ -151,3 +163,32 @@ func receive[T any](next func() (T, error), fn func(T) error) error {
 		}
 	}
 }
+
+// waits tells the user, once, which part of a service that is reached does not answer.
+func (s *silence) waits(why string) {
+	s.mu.Lock()
+	told := s.part
+	s.since, s.ever, s.part = time.Time{}, true, true
+	s.mu.Unlock()
+	if !told && s.tellPart != nil {
+		s.tellPart(why)
+	}
+}
+
+// HandleRPC implements stats.Handler: the service says in the header of a call that goes on what it waits for.
+func (s *silence) HandleRPC(_ context.Context, e stats.RPCStats) {
+	if header, ok := e.(*stats.InHeader); ok {
+		for _, why := range header.Header.Get(wire.WaitingHeader) {
+			s.waits(why)
+		}
+	}
+}
+
+// TagRPC implements stats.Handler.
+func (s *silence) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context { return ctx }
+
+// TagConn implements stats.Handler.
+func (s *silence) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
+
+// HandleConn implements stats.Handler.
+func (s *silence) HandleConn(context.Context, stats.ConnStats) {}

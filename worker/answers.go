@@ -16,14 +16,14 @@ func (c *Connection) Answers(ctx context.Context) error {
 	var parts errgroup.Group
 	parts.Go(func() error {
 		if err := statestore.Answers(ctx, c.once); err != nil {
-			return deployments.Errorf(deployments.CodeUnavailable, "S3 does not answer as it should: %w", err)
+			return deployments.Errorf(deployments.CodeUnavailable, "the %s does not answer: %w", c.s3, err)
 		}
 		return c.Store.KeysOutdated()
 	})
 	parts.Go(func() error {
 		_, err := c.Client.WorkflowService().DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: c.config.Temporal.Namespace})
 		if err != nil {
-			return deployments.Errorf(deployments.CodeUnavailable, "Temporal does not answer as it should: %s", reason(err))
+			return deployments.Errorf(deployments.CodeUnavailable, "Temporal at %s does not answer: %s", c.config.Temporal.Address, reason(err))
 		}
 		return nil
 	})

@@ -20,7 +20,7 @@ func connect(ctx context.Context, s settings.Settings, n command.Notices) (comma
 		if err != nil {
 			return command.Connection{}, err
 		}
-		return dial(ctx, client.Options{Address: address, Token: token, CAFile: s.Get(settings.CACert), Unreachable: n.Unreachable, FirstPatience: firstPatience}, false)
+		return dial(ctx, client.Options{Address: address, Token: token, CAFile: s.Get(settings.CACert), Unreachable: n.Unreachable, Waiting: n.Waiting, FirstPatience: firstPatience}, false)
 	}
 	return connectEmbedded(ctx, s, n)
 }
@@ -37,7 +37,7 @@ func connectEmbedded(ctx context.Context, s settings.Settings, n command.Notices
 			return command.Connection{}, deployments.Errorf(deployments.CodeUnavailable, "cannot read the embedded service's token: %w", err)
 		}
 		connection, err := dial(ctx, client.Options{
-			Address: status.APIAddress, Token: strings.TrimSpace(string(token)), Unreachable: n.Unreachable, FirstPatience: firstPatience,
+			Address: status.APIAddress, Token: strings.TrimSpace(string(token)), Unreachable: n.Unreachable, Waiting: n.Waiting, FirstPatience: firstPatience,
 			Missed: (&reviver{home: status.Home, settings: s, say: n.Say}).look,
 		}, true)
 		if err == nil {

@@ -159,6 +159,7 @@ func serveEmbedded(ctx context.Context, d *devCall, server *devserver.Server, co
 		func(ctx context.Context) error {
 			return grpcapi.Serve(ctx, listener, in.metrics.calls(grpcapi.Config{
 				Service: room.service, Authority: grpcapi.OneToken(token, room.authority), Auditor: room.audit, Log: server.Log, Health: room.vitals.grpc,
+				Away: room.vitals.away,
 			}))
 		},
 		room.work,

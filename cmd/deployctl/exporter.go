@@ -88,6 +88,14 @@ func (e *exporter) work() []interceptor.WorkerInterceptor {
 	return []interceptor.WorkerInterceptor{e.Work()}
 }
 
+// unattended counts what waits for a worker.
+func (e *exporter) unattended() func() {
+	if e == nil {
+		return nil
+	}
+	return e.Unattended
+}
+
 // collected counts what workers remove.
 func (e *exporter) collected() func(statestore.Collected) {
 	if e == nil {

@@ -48,9 +48,11 @@ func newRoom(ctx context.Context, in infrastructure, connection *worker.Connecti
 		Deployment: in.temporal.deployment,
 	}
 	audit := connection.Store.OpenAudit(in.log)
+	vitals, service := newVitals(connection.Answers, in.log), connection.Service()
+	service.Away, service.Unattended = vitals.away, in.metrics.unattended()
 	return &room{
-		vitals:    newVitals(connection.Answers, in.log),
-		service:   connection.Service(),
+		vitals:    vitals,
+		service:   service,
 		store:     connection.Store,
 		authority: connection.Store,
 		audit:     audit,

@@ -55,6 +55,7 @@ func serve(ctx context.Context, o *start, check bool) error {
 	log.Info("serving", "address", api.Addr().String(), "temporal", in.temporal.address, "bucket", in.s3.bucket)
 	config := in.metrics.calls(grpcapi.Config{
 		Service: room.service, Authority: authority, Auditor: room.audit, TLS: api.secure, Log: log, Health: room.vitals.grpc,
+		Away: room.vitals.away,
 	})
 	return together(ctx,
 		func(ctx context.Context) error { return grpcapi.Serve(ctx, api, config) },

@@ -18,7 +18,8 @@ import (
 
 // How often Temporal and S3 are asked, how long an answer may take, and for how long the last answer of both makes a process ready.
 const (
-	vitalsPause, vitalsPatience = 5 * time.Second, 4 * time.Second
+	vitalsPause, vitalsPatience = 5 * time.Second, 2 * time.Second
+	vitalsRest                  = time.Second // between looks, however much somebody wants to know
 	readyFor                    = 12 * time.Second
 )
 
@@ -28,7 +29,8 @@ type vitals struct {
 	answers func(context.Context) error
 	grpc    *health.Server
 	log     *slog.Logger
-	told    bool // what was told last; of watch alone
+	told    bool          // what was told last; of watch alone
+	asked   chan struct{} // somebody wants to know
 
 	mu       sync.Mutex
 	answered time.Time // when all parts last did
@@ -37,7 +39,7 @@ type vitals struct {
 
 // newVitals begins with everything well: the caller has just connected.
 func newVitals(answers func(context.Context) error, log *slog.Logger) *vitals {
-	return &vitals{answers: answers, grpc: health.NewServer(), log: log, told: true, answered: time.Now()}
+	return &vitals{answers: answers, grpc: health.NewServer(), log: log, told: true, answered: time.Now(), asked: make(chan struct{}, 1)}
 }
 
 // watch asks the parts again and again until ctx ends.
@@ -49,6 +51,12 @@ func (v *vitals) watch(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
+		case <-time.After(vitalsRest):
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-v.asked:
 		case <-ticks.C:
 		}
 	}
@@ -77,6 +85,17 @@ func (v *vitals) look(ctx context.Context) {
 		v.log.Info("ready again")
 	}
 	v.told = now
+}
+
+// away says which part did not answer when they were asked last, and has them asked again soon.
+func (v *vitals) away() error {
+	select {
+	case v.asked <- struct{}{}:
+	default: // somebody else has asked
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.err
 }
 
 // ready says whether all parts answered lately, and why not.

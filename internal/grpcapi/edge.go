@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"runtime/debug"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
@@ -37,6 +38,7 @@ type edge struct {
 	streams   context.Context // ends when streams shall end
 	unary     map[string]bool // methods that are one message each way; they may go on for a while when the service stops
 	bounds    *bounds
+	away      func() error // which part of the service does not answer; may be nil
 }
 
 // requestHeader is the header of an answer that has the call's id.
@@ -55,6 +57,9 @@ type call struct {
 	admitted bool
 	refused  error
 	release  []func()
+
+	sending sync.Mutex
+	sent    bool // the header, at least; under sending
 }
 
 func (c *call) Context() context.Context { return c.ctx }
@@ -68,14 +73,16 @@ func (e *edge) serve(srv any, s grpc.ServerStream, info *grpc.StreamServerInfo, 
 	c := &call{ServerStream: s, ctx: s.Context(), edge: e, rule: r, full: info.FullMethod, method: shortMethod(info.FullMethod)}
 	c.entry = deployments.AuditEntry{Time: time.Now().UTC(), Request: rand.Text()[:16], Method: c.method, Peer: peerOf(s.Context())}
 	_ = s.SetHeader(metadata.Pairs(requestHeader, c.entry.Request)) // it is a help only
+	told := c.tellWaiting()
 	err := e.run(c, srv, handle)
+	told()
 	for _, release := range c.release {
 		release()
 	}
 	if err != nil && !e.unary[c.full] && e.streams.Err() != nil && s.Context().Err() == nil {
 		err = status.Error(codes.Unavailable, "the service is stopping")
 	}
-	return c.end(err)
+	return c.end(e.unanswered(s.Context(), err))
 }
 
 // run authenticates the call and hands it to its method.
@@ -182,6 +189,9 @@ func (c *call) SendMsg(m any) error {
 				"the answer of %s has %d MiB, and at most %d can be sent: ask for less at a time", c.method, size>>20, MaxMessage>>20)
 		}
 	}
+	c.sending.Lock()
+	c.sent = true
+	c.sending.Unlock()
 	return c.ServerStream.SendMsg(m)
 }
 

@@ -48,6 +48,8 @@ type Config struct {
 	Stream grpc.StreamServerInterceptor
 	// Health, if not nil, is the health that is told; the caller may change it.
 	Health *health.Server
+	// Away says which part of the service does not answer now, if one does not, and returns at once; it may be nil.
+	Away func() error
 	// Log gets the errors whose text is not for callers.
 	Log *slog.Logger
 }
@@ -113,7 +115,7 @@ func newServer(streams context.Context, c Config) (*grpc.Server, *health.Server,
 		c.Log = slog.Default()
 	}
 	unary := map[string]bool{}
-	edge := &edge{authority: c.Authority, auditor: c.Auditor, log: c.Log, streams: streams, unary: unary, bounds: newBounds()}
+	edge := &edge{authority: c.Authority, auditor: c.Auditor, log: c.Log, streams: streams, unary: unary, bounds: newBounds(), away: c.Away}
 	options := []grpc.ServerOption{
 		grpc.MaxRecvMsgSize(MaxMessage), grpc.MaxSendMsgSize(MaxMessage), grpc.MaxConcurrentStreams(maxStreams),
 		grpc.InitialWindowSize(windowSize), grpc.InitialConnWindowSize(4 * windowSize),

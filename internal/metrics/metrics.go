@@ -29,6 +29,8 @@ type Metrics struct {
 	stepTime    *prometheus.HistogramVec // op
 	collected   *prometheus.CounterVec   // what
 
+	unattended prometheus.Counter
+
 	objectSeconds *prometheus.HistogramVec // op
 	objectErrors  *prometheus.CounterVec   // op, reason
 
@@ -67,6 +69,9 @@ func New() *Metrics {
 		collected: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "deployctl_collected_total", Help: "What was removed of stacks because it is not kept any more.",
 		}, []string{"what"}),
+		unattended: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "deployctl_no_worker_total", Help: "How often a request or an update was found to wait for a worker that is not there.",
+		}),
 		objectSeconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "deployctl_s3_seconds", Help: "How long attempts of calls of the object store took.", Buckets: brief,
 		}, []string{"op"}),
@@ -84,10 +89,13 @@ func New() *Metrics {
 	oldest := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "deployctl_oldest_update_seconds", Help: "For how long this process has hosted the update that it has hosted longest; 0 without one.",
 	}, m.oldest)
-	m.registry.MustRegister(oldest, m.objectSeconds, m.objectErrors, m.calls, m.callSeconds, m.updates, m.updateTime, m.steps, m.stepTime, m.collected, running, m.sdk,
+	m.registry.MustRegister(oldest, m.unattended, m.objectSeconds, m.objectErrors, m.calls, m.callSeconds, m.updates, m.updateTime, m.steps, m.stepTime, m.collected, running, m.sdk,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
+
+// Unattended counts that something was found to wait for a worker.
+func (m *Metrics) Unattended() { m.unattended.Inc() }
 
 // host remembers that an update is on this process's worker, until it is released there.
 func (m *Metrics) host(u deployments.UpdateName, here bool) {

@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"errors"
+	"time"
 
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
@@ -30,15 +31,21 @@ func (s *Service) Stack(ctx context.Context, name deployments.StackName) (deploy
 	return info, nil
 }
 
+// soonEnough is how long a stack's workflow is waited for where its head will do: until it is known whether Temporal answers.
+const soonEnough = 4 * time.Second
+
 // queuedSoon is queued, but of a workflow that does not answer soon, because no worker has it, it tells what the head says.
 func (s *Service) queuedSoon(ctx context.Context, name deployments.StackName) (deployments.StackInfo, error) {
-	soon, cancel := context.WithTimeout(ctx, unattended)
+	soon, cancel := context.WithTimeout(ctx, soonEnough)
 	defer cancel()
 	info, err := s.queued(soon, name)
-	if err != nil && soon.Err() != nil && ctx.Err() == nil {
-		return s.unlocked(ctx, name)
+	if err == nil || ctx.Err() != nil || soon.Err() == nil && deployments.CodeOf(err) != deployments.CodeNoWorker {
+		return info, err
 	}
-	return info, err
+	if away := s.away(); away != nil {
+		return info, away
+	}
+	return s.unlocked(ctx, name)
 }
 
 // queued asks a stack's workflow. Where that does not run, nobody waits, and what runs is what the head says.
@@ -48,25 +55,46 @@ func (s *Service) queued(ctx context.Context, name deployments.StackName) (deplo
 	if errors.Is(err, errClosed) {
 		return s.unlocked(ctx, name)
 	}
+	if errors.Is(err, errNobody) {
+		queue, failed := s.TaskQueue(ctx, name.Organization)
+		if failed != nil {
+			return info, failed
+		}
+		return info, s.noWorker(queue)
+	}
 	return info, failure("ask for the stack's queue", err)
 }
 
-// errClosed says that a workflow does not run.
-var errClosed = errors.New("the workflow is closed, or not known")
+// errClosed says that a workflow does not run, errNobody that Temporal answers, but no worker does.
+var errClosed, errNobody = errors.New("the workflow is closed, or not known"), errors.New("no worker answers")
+
+// asked is how long a worker may take to answer: more than the five seconds for which Temporal asks the one that had the workflow last.
+const asked = 8 * time.Second
 
 // ask asks a workflow that runs: what it was when it was ended tells nothing.
 func (s *Service) ask(ctx context.Context, id, query string, answer any) error {
-	got, err := s.temporal.QueryWorkflowWithOptions(ctx, &client.QueryWorkflowWithOptionsRequest{
+	soon, cancel := context.WithTimeout(ctx, asked)
+	defer cancel()
+	got, err := s.temporal.QueryWorkflowWithOptions(soon, &client.QueryWorkflowWithOptionsRequest{
 		WorkflowID: id, QueryType: query, QueryRejectCondition: enums.QUERY_REJECT_CONDITION_NOT_OPEN,
 	})
 	var unknown *serviceerror.NotFound
+	var nobody *serviceerror.FailedPrecondition // none has been seen
 	switch {
 	case errors.As(err, &unknown) || err == nil && got.QueryRejected != nil:
 		return errClosed
+	case errors.As(err, &nobody) || late(err) && s.away() == nil:
+		return errNobody
 	case err != nil:
 		return err
 	}
 	return got.QueryResult.Get(answer)
+}
+
+// late says that Temporal, or nobody, answered in time.
+func late(err error) bool {
+	var timeout *serviceerror.DeadlineExceeded
+	return errors.As(err, &timeout) || errors.Is(err, context.DeadlineExceeded)
 }
 
 // unlocked tells of a stack whose workflow does not run.
@@ -89,6 +117,9 @@ func (s *Service) known(ctx context.Context, u deployments.UpdateName) error {
 		return nil
 	}
 	queue, err := s.queued(ctx, u.StackName)
+	if deployments.CodeOf(err) == deployments.CodeNoWorker && u.Number() > 0 {
+		return nil // who watches is told
+	}
 	if err != nil {
 		return err
 	}

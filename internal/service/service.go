@@ -23,6 +23,10 @@ type Service struct {
 	temporal client.Client
 	readers  Readers
 	feeds    feeds
+	// Away says which part of the service does not answer now, if one does not, and returns at once; it may be nil.
+	Away func() error
+	// Unattended is called when something is found to wait for a worker; it may be nil.
+	Unattended func()
 }
 
 // Readers read what the client's cluster keeps sealed: payloads and failures, which open for the workflow that they
@@ -115,10 +119,7 @@ func (s *Service) requestOnce(ctx context.Context, name deployments.StackName, u
 	if err == nil {
 		err = handle.Get(ctx, answer)
 	}
-	if why := context.Cause(ctx); err != nil && deployments.CodeOf(why) == deployments.CodeNoWorker {
-		return why
-	}
-	return err
+	return caused(ctx, err)
 }
 
 // stackOptions start a stack's workflow, if it does not run.
@@ -191,9 +192,7 @@ func (s *Service) withdraw(ctx context.Context, u deployments.UpdateName) (waiti
 	if err == nil {
 		err = handle.Get(attended, &waiting)
 	}
-	if why := context.Cause(attended); err != nil && deployments.CodeOf(why) == deployments.CodeNoWorker {
-		err = why
-	}
+	err = caused(attended, err)
 	return err == nil && waiting, err
 }
 
@@ -203,14 +202,16 @@ func (s *Service) Resolve(ctx context.Context, u deployments.UpdateName, name, i
 		return err
 	}
 	resolved := engine.Resolved{URN: urn.URN(name), ID: id}
-	handle, err := s.temporal.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{
+	attended, stop := s.whileAttended(ctx, deployments.RunWorkflowID(u), unanswered)
+	defer stop()
+	handle, err := s.temporal.UpdateWorkflow(attended, client.UpdateWorkflowOptions{
 		WorkflowID: deployments.RunWorkflowID(u), UpdateName: deployments.UpdateResolve, Args: []any{resolved},
 		WaitForStage: client.WorkflowUpdateStageCompleted,
 	})
 	if err == nil {
-		err = handle.Get(ctx, nil)
+		err = handle.Get(attended, nil)
 	}
-	return ended(u, failure("resolve", err))
+	return ended(u, failure("resolve", caused(attended, err)))
 }
 
 // ended says that an update which cannot be found is over.
@@ -237,8 +238,8 @@ func failure(what string, err error) error {
 	if errors.As(err, &unknown) {
 		return deployments.Errorf(deployments.CodeNotFound, "%s: %w", what, err)
 	}
-	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+	if errors.Is(err, context.Canceled) {
 		return deployments.Errorf(deployments.CodeCancelled, "%s: %w", what, err)
 	}
-	return deployments.Errorf(deployments.CodeUnavailable, "%s: %w", what, err)
+	return deployments.Errorf(deployments.CodeUnavailable, "Temporal does not answer: %s: %w", what, err)
 }

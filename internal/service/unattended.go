@@ -17,16 +17,16 @@ const (
 	// made again by who waits for its answer.
 	unattended, unanswered = 3 * time.Second, 15 * time.Second
 	// attendEvery is how often it is looked whether an update waits for a worker, until its log begins; then attendBegun is.
-	attendEvery, attendBegun = 2 * time.Second, 10 * time.Second
+	attendEvery, attendBegun = 2 * time.Second, 3 * time.Second
 )
 
-// whileAttended returns a context that ends, with CodeNoWorker as its cause, when the workflow waits for a worker, which is looked at
-// again and again.
+// whileAttended returns a context that ends when the workflow waits for a worker, or Temporal does not answer, which is looked at again
+// and again; caused gives that error.
 func (s *Service) whileAttended(ctx context.Context, workflow string, every time.Duration) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	go func() {
 		for sleep(ctx, every) {
-			if _, err := s.waits(ctx, workflow); deployments.CodeOf(err) == deployments.CodeNoWorker {
+			if _, err := s.waits(ctx, workflow); err != nil {
 				cancel(err)
 			}
 		}
@@ -34,7 +34,23 @@ func (s *Service) whileAttended(ctx context.Context, workflow string, every time
 	return ctx, func() { cancel(nil) }
 }
 
-// attend tells, while an update is watched, when it waits for a worker. It ends with ctx.
+// caused is why a context of whileAttended ended, if that made the error.
+func caused(ctx context.Context, err error) error {
+	if why := (*deployments.Error)(nil); err != nil && errors.As(context.Cause(ctx), &why) {
+		return why
+	}
+	return err
+}
+
+// away says which part of the service does not answer, if that is known.
+func (s *Service) away() error {
+	if s.Away == nil {
+		return nil
+	}
+	return s.Away()
+}
+
+// attend tells, while an update is watched, when it waits for a worker, or a part of the service does not answer. It ends with ctx.
 func (w *watcher) attend(ctx context.Context) {
 	told := ""
 	for {
@@ -46,7 +62,9 @@ func (w *watcher) attend(ctx context.Context) {
 			return
 		}
 		why := ""
-		if err := w.unattended(ctx); deployments.CodeOf(err) == deployments.CodeNoWorker {
+		if err := w.away(); err != nil {
+			why = err.Error() + "; waiting…"
+		} else if err := w.unattended(ctx); deployments.CodeOf(err) == deployments.CodeNoWorker {
 			why = err.Error()
 		}
 		if why != told && why != "" {
@@ -58,6 +76,13 @@ func (w *watcher) attend(ctx context.Context) {
 
 // unattended is CodeNoWorker when something of the update waits for a worker.
 func (w *watcher) unattended(ctx context.Context) error {
+	if w.lonely.Load() {
+		queue, err := w.TaskQueue(ctx, w.update.Organization)
+		if err != nil {
+			return err
+		}
+		return w.noWorker(queue)
+	}
 	found, err := w.waits(ctx, deployments.UpdateWorkflowID(w.update))
 	if !found && err == nil && w.update.Number() > 0 { // it waits in its stack's queue
 		_, err = w.waits(ctx, deployments.StackWorkflowID(w.update.StackName))
@@ -80,7 +105,7 @@ func (s *Service) waits(ctx context.Context, workflow string) (found bool, err e
 	}
 	task := d.GetPendingWorkflowTask()
 	if task.GetState() == enums.PENDING_WORKFLOW_TASK_STATE_SCHEDULED && longSince(task.GetScheduledTime()) {
-		return true, noWorker(d.GetExecutionConfig().GetTaskQueue().GetName())
+		return true, s.noWorker(d.GetExecutionConfig().GetTaskQueue().GetName())
 	}
 	for _, a := range d.GetPendingActivities() {
 		if a.GetActivityType().GetName() != deployments.ActivityClaim || a.GetState() != enums.PENDING_ACTIVITY_STATE_SCHEDULED ||
@@ -95,7 +120,7 @@ func (s *Service) waits(ctx context.Context, workflow string) (found bool, err e
 		if err != nil {
 			return true, err
 		}
-		return true, noWorker(queue)
+		return true, s.noWorker(queue)
 	}
 	return true, nil
 }
@@ -106,13 +131,17 @@ func longSince(t *timestamppb.Timestamp) bool {
 }
 
 // noWorker says for what worker something waits that is in a task queue.
-func noWorker(queue string) error {
+func (s *Service) noWorker(queue string) error {
+	if s.Unattended != nil {
+		s.Unattended()
+	}
 	organization, own := deployments.OrganizationOfTaskQueue(queue)
 	if !own {
-		return deployments.Errorf(deployments.CodeNoWorker, "Waiting for a worker: none takes this up. Start one with `deployctl worker`, with the settings of the service.")
+		return deployments.Errorf(deployments.CodeNoWorker, "Waiting for a worker: none of the task queue %s takes this up. Start one with `deployctl worker`, "+
+			"with the settings of the service; it goes on by itself then.", queue)
 	}
 	return deployments.Errorf(deployments.CodeNoWorker, "Waiting for a worker of organization %s, which has workers of its own: none takes this up. "+
-		"Start one with `deployctl worker --organization %s`, with the settings of the service.", organization, organization)
+		"Start one with `deployctl worker --organization %s`, with the settings of the service; it goes on by itself then.", organization, organization)
 }
 
 // sleep waits, and reports whether it did before ctx ended.

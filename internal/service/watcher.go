@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"go.temporal.io/sdk/temporal"
@@ -24,9 +25,10 @@ type watcher struct {
 	asked   time.Time
 	listed  time.Time
 	streams []string
-	steps   string // that ran and were done when it was asked last
-	missed  int    // looks in a row that found nothing of the update
-	trouble string // of the stack, as it was told last
+	steps   string      // that ran and were done when it was asked last
+	missed  int         // looks in a row that found nothing of the update
+	lonely  atomic.Bool // its Run was asked, and no worker answered
+	trouble string      // of the stack, as it was told last
 }
 
 // send gives everybody something that is in no log.
@@ -171,7 +173,11 @@ func (w *watcher) progress(ctx context.Context) (ended bool, err error) {
 		return false, nil // most updates are over before anybody wonders
 	}
 	var p deployments.Progress
-	if err := w.ask(ctx, deployments.RunWorkflowID(w.update), deployments.QueryProgress, &p); err != nil {
+	err = w.ask(ctx, deployments.RunWorkflowID(w.update), deployments.QueryProgress, &p)
+	if w.lonely.Store(errors.Is(err, errNobody)); w.lonely.Load() {
+		return false, nil
+	}
+	if err != nil {
 		queue, err := w.queued(ctx, w.update.StackName)
 		if err != nil {
 			return false, nil //nolint:nilerr // the next look may tell

@@ -44,6 +44,9 @@ var codeOf = map[codes.Code]deployments.Code{
 	codes.Unimplemented:      deployments.CodeFormat,
 }
 
+// WaitingHeader is the header in which a service says, while a call goes on, which part of it does not answer.
+const WaitingHeader = "deployctl-waiting"
+
 // FromError makes the status of an error. An error without a code is a defect: its text goes to the service's log, not
 // over the wire, since it may name anything.
 func FromError(err error) error {
@@ -70,6 +73,12 @@ func FromError(err error) error {
 		return status.Error(grpcCode, message)
 	}
 	return detailed.Err()
+}
+
+// Answered tells whether an error is the service's own answer: others are made by gRPC, or by what is between.
+func Answered(err error) bool {
+	s, ok := status.FromError(err)
+	return ok && len(s.Details()) > 0
 }
 
 // WithNote adds a note, in parentheses, to the message of a status.

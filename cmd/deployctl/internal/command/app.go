@@ -51,6 +51,7 @@ type Notices struct {
 	Say         func(string) // one line
 	Found       bool         // only a service that runs is spoken to: the embedded one is not started
 	Unreachable func(bool)   // see client.Options
+	Waiting     func(string) // see client.Options
 }
 
 // Connection is a service that can be spoken to.

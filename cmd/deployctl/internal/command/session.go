@@ -105,7 +105,9 @@ func (s *session) connect(ctx context.Context) error {
 	if address := s.settings.Get(settings.Server); address != "" {
 		where = "the service at " + address
 	}
-	service, err := s.Connect(ctx, s.settings, Notices{Say: s.note, Found: s.completing, Unreachable: func(lost bool) {
+	service, err := s.Connect(ctx, s.settings, Notices{Say: s.note, Found: s.completing, Waiting: func(why string) {
+		s.note(why + "; waiting…")
+	}, Unreachable: func(lost bool) {
 		if lost {
 			s.note(where + " cannot be reached since " + time.Now().Add(-client.Quiet).Format(time.TimeOnly) + "; waiting…")
 		} else {
