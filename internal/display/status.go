@@ -16,10 +16,10 @@ func (s *State) tally() tally {
 		if r.Type == stackType || r.internal() {
 			continue
 		}
-		switch {
-		case r.Phase == done:
+		switch r.Phase {
+		case done:
 			n.done++
-		case r.Phase == failed:
+		case failed:
 			n.failed++
 		}
 	}
