@@ -12,14 +12,13 @@ import (
 // NeedSealedBefore tells what in Temporal may have been sealed before a time, and so may need a key that was replaced then: workflows
 // that run, and schedules. It is empty when there is nothing.
 func (c *Connection) NeedSealedBefore(ctx context.Context, at time.Time) (string, error) {
-	counted, err := c.Client.CountWorkflow(ctx, &workflowservice.CountWorkflowExecutionsRequest{
-		Query: fmt.Sprintf("ExecutionStatus = 'Running' AND StartTime < '%s'", at.UTC().Format(time.RFC3339)),
-	})
+	query := fmt.Sprintf("ExecutionStatus = 'Running' AND StartTime < '%s'", at.UTC().Format(time.RFC3339))
+	counted, err := c.Client.CountWorkflow(ctx, &workflowservice.CountWorkflowExecutionsRequest{Query: query})
 	if err != nil {
 		return "", fmt.Errorf("count the workflows that run: %w", err)
 	}
 	if n := counted.GetCount(); n > 0 {
-		return fmt.Sprintf("%d workflows run that began before: wait for their updates to end", n), nil
+		return c.runningSince(ctx, query, n)
 	}
 	schedules, err := c.Client.ScheduleClient().List(ctx, client.ScheduleListOptions{})
 	if err != nil {
@@ -39,4 +38,20 @@ func (c *Connection) NeedSealedBefore(ctx context.Context, at time.Time) (string
 		}
 	}
 	return "", nil
+}
+
+// runningSince names the first of n running workflows that a query finds, and says how it ends.
+func (c *Connection) runningSince(ctx context.Context, query string, n int64) (string, error) {
+	page, err := c.Client.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{Query: query, PageSize: 1})
+	if err != nil {
+		return "", fmt.Errorf("list the workflows that run: %w", err)
+	}
+	if len(page.GetExecutions()) == 0 {
+		return "a workflow ran until a moment ago: try again", nil
+	}
+	first := "the workflow " + page.GetExecutions()[0].GetExecution().GetWorkflowId()
+	if n > 1 {
+		first = fmt.Sprintf("%d workflows, such as %s,", n, page.GetExecutions()[0].GetExecution().GetWorkflowId())
+	}
+	return first + " began before: wait until they have ended (an update's with its update, a stack's a minute after its last update)", nil
 }
