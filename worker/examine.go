@@ -249,7 +249,7 @@ func (c *Connection) older(ctx context.Context) error {
 		head, err := c.Store.Head(ctx, u.StackName)
 		if err == nil && head.Next <= u.Number() {
 			return deployments.Errorf(deployments.CodeInvalid, "the bucket is older than Temporal's namespace %s: Temporal knows the update %s, the bucket gives that version "+
-				"out next. If the bucket was restored from a backup, start the service on a new namespace (temporal.namespace)", c.config.Temporal.Namespace, u)
+				"out next. If the bucket was restored from a backup, stacks go on with versions that nobody has seen; run `deployctl refresh` in each before `deployctl up`", c.config.Temporal.Namespace, u)
 		}
 	}
 	return nil
