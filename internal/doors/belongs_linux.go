@@ -23,6 +23,9 @@ func belongs(h Household, there, here *net.TCPAddr) bool {
 
 // owned tells whether a process of the household, or this one, has a socket.
 func owned(h Household, s socket) bool {
+	if s.inode == "0" {
+		return false
+	}
 	hidden := false
 	if s.uid == h.UID() {
 		for pid := range members(h.Processes()) {

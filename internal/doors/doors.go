@@ -52,9 +52,13 @@ func (d *door) Accept() (net.Conn, error) {
 }
 
 // StrangerError says that somebody who is none of the household was connected to a plugin before it could be closed to others.
+// UID is -1 if it is not known who.
 type StrangerError struct{ Port, UID int }
 
 func (e *StrangerError) Error() string {
-	return fmt.Sprintf("a process of another user or update (user id %d) connected to its port %d first, "+
-		"and may have had it do something", e.UID, e.Port)
+	who := fmt.Sprintf("user id %d", e.UID)
+	if e.UID < 0 {
+		who = "which is gone or elsewhere"
+	}
+	return fmt.Sprintf("a process of another user or update (%s) connected to its port %d first, and may have had it do something", who, e.Port)
 }

@@ -24,9 +24,13 @@ func (h household) Processes() []int { return h }
 // TestMain makes the test binary a process that connects, or listens, when it is started as one.
 func TestMain(m *testing.M) {
 	address := os.Getenv("DOORS_TEST_KNOCK")
+	at, listens := strings.CutPrefix(address, "listen ")
+	from, reads := strings.CutPrefix(address, "read ")
 	switch {
-	case address == "listen":
-		listen()
+	case listens:
+		listen(at, func(conn net.Conn) { _, _ = conn.Write([]byte("hello\n")) }) // it may be gone
+	case reads:
+		listen(from, func(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) })
 	case address != "":
 		fmt.Println(knock(address))
 	default:
@@ -34,9 +38,9 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// listen is a plugin: it says where it listens, and hello to each who connects.
-func listen() {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+// listen is a plugin: it says where it listens, and serves each who connects.
+func listen(at string, serve func(net.Conn)) {
+	listener, err := net.Listen("tcp", at)
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -47,7 +51,7 @@ func listen() {
 		if err != nil {
 			return
 		}
-		_, _ = conn.Write([]byte("hello\n")) // it may be gone
+		serve(conn)
 	}
 }
 
@@ -171,8 +175,13 @@ func TestWhoeverElseConnectsHearsNothing(t *testing.T) {
 // plugin starts a process that listens, and gives its port and household.
 func plugin(t *testing.T) (household, uint16) {
 	t.Helper()
+	return pluginThat(t, "listen 127.0.0.1:0")
+}
+
+func pluginThat(t *testing.T, does string) (household, uint16) {
+	t.Helper()
 	var h household
-	port, err := strconv.ParseUint(heard(t, process(t, "listen", 0), func(pid int) { h = household{pid} }), 10, 16)
+	port, err := strconv.ParseUint(heard(t, process(t, does, 0), func(pid int) { h = household{pid} }), 10, 16)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -180,11 +189,12 @@ func plugin(t *testing.T) (household, uint16) {
 }
 
 func TestAPluginIsDeafToStrangersOnceItIsConnectedTo(t *testing.T) {
-	h, port := plugin(t)
-	address := "127.0.0.1:" + strconv.Itoa(int(port))
-	if got := heard(t, process(t, address, 0), nil); got != "hello" {
+	_, port := plugin(t)
+	if got := heard(t, process(t, "127.0.0.1:"+strconv.Itoa(int(port)), 0), nil); got != "hello" {
 		t.Fatalf("before, a stranger hears %q", got)
 	}
+	h, port := plugin(t)
+	address := "127.0.0.1:" + strconv.Itoa(int(port))
 	conn, sealed, err := Dial(context.Background(), h, port)
 	if err != nil || !sealed {
 		t.Fatal(sealed, err)
@@ -223,5 +233,77 @@ func TestAPortThatIsAnothersIsNotTakenForThePlugins(t *testing.T) {
 	_, port := plugin(t)
 	if _, _, err := Dial(context.Background(), household{}, port); err == nil {
 		t.Error("it is connected to")
+	}
+}
+
+// TestAPluginToWhichAStrangerHasTalkedIsNotUsed: who writes a request and closes at once leaves a socket that is nobody's any more,
+// unless the plugin has closed its end, too, or the connection is reset.
+func TestAPluginToWhichAStrangerHasTalkedIsNotUsed(t *testing.T) {
+	for _, c := range []struct{ name, at, by string }{
+		{"and has gone", "127.0.0.1:0", "127.0.0.1"},
+		{"by another address of loopback", "0.0.0.0:0", "127.0.0.2"},
+		{"by IPv4, where it listens to both", "[::]:0", "127.0.0.3"},
+		{"by an address of the machine", "0.0.0.0:0", machine(t)},
+	} {
+		for _, stays := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, stays %v", c.name, stays), func(t *testing.T) {
+				h, port := pluginThat(t, "read "+c.at)
+				conn, err := net.Dial("tcp", net.JoinHostPort(c.by, strconv.Itoa(int(port))))
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer func() { _ = conn.Close() }()
+				if _, err := conn.Write([]byte("request\n")); err != nil {
+					t.Fatal(err)
+				}
+				// This process is no stranger while it has the connection; a child that inherits it is.
+				stranger := exec.Command("/bin/cat")
+				file, err := conn.(*net.TCPConn).File()
+				if err != nil {
+					t.Fatal(err)
+				}
+				stranger.ExtraFiles = []*os.File{file}
+				in, err := stranger.StdinPipe()
+				if err := errors.Join(err, stranger.Start(), conn.Close(), file.Close()); err != nil {
+					t.Fatal(err)
+				}
+				if !stays {
+					if err := errors.Join(in.Close(), stranger.Wait()); err != nil {
+						t.Fatal(err)
+					}
+				} else {
+					defer func() { _ = errors.Join(in.Close(), stranger.Wait()) }()
+				}
+				if _, _, err := Dial(context.Background(), h, port); err == nil || !errors.As(err, new(*StrangerError)) {
+					t.Errorf("%v", err)
+				}
+			})
+		}
+	}
+}
+
+// machine is an address of this machine other than loopback; one of loopback if it has none.
+func machine(t *testing.T) string {
+	t.Helper()
+	all, err := net.InterfaceAddrs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range all {
+		if n, ok := a.(*net.IPNet); ok && !n.IP.IsLoopback() && n.IP.To4() != nil {
+			return n.IP.String()
+		}
+	}
+	return "127.0.0.4"
+}
+
+func TestAPluginThatListensEverywhereIsUsed(t *testing.T) {
+	for _, at := range []string{"0.0.0.0:0", "[::]:0"} {
+		h, port := pluginThat(t, "listen "+at)
+		conn, sealed, err := Dial(context.Background(), h, port)
+		if err != nil || !sealed {
+			t.Fatalf("%s: %v, %v", at, sealed, err)
+		}
+		_ = conn.Close()
 	}
 }

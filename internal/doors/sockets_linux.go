@@ -22,13 +22,15 @@ type socket struct {
 	local, remote netip.AddrPort
 	listens       bool
 	uid           int
-	inode         string
+	inode         string // "0" if no process has it any more, or not yet
 }
 
 // Bits of the states of a TCP socket, from the kernel's tcp_states.h.
 const (
 	listening uint32 = 1 << 10
 	others    uint32 = 0xffff &^ listening
+	// waiting is TIME_WAIT: both ends of a connection were closed within the last minute.
+	waiting uint32 = 1 << 6
 )
 
 // connection returns the socket of a connection by its two ends.
@@ -113,9 +115,7 @@ func diagnose(flags netlink.HeaderFlags, family uint8, states uint32, local, rem
 		if err := binary.Read(bytes.NewReader(m.Data), binary.NativeEndian, &a); err != nil {
 			return nil, err
 		}
-		if a.Inode != 0 { // a connection that no process has any more
-			found = append(found, a.socket())
-		}
+		found = append(found, a.socket())
 	}
 	return found, nil
 }
@@ -162,9 +162,9 @@ func parse(line string) (s socket, ok bool) {
 	s.local, err1 = address(x[1])
 	s.remote, err2 = address(x[2])
 	s.uid, err3 = strconv.Atoi(x[7])
-	const listening = "0A"
+	const listening, timeWait = "0A", "06"
 	s.listens, s.inode = x[3] == listening, x[9]
-	return s, errors.Join(err1, err2, err3) == nil && (s.inode != "0")
+	return s, errors.Join(err1, err2, err3) == nil && x[3] != timeWait
 }
 
 // address reads ADDRESS:PORT in hexadecimal. The address is in words of the machine's byte order.
