@@ -35,6 +35,9 @@ type gate struct {
 	ui, codec http.Handler // codec may be nil
 	origin    *http.CrossOriginProtection
 
+	// since is when this process began to let browsers in: of the links that were made before, it does not know which were opened.
+	since time.Time
+
 	mu   sync.Mutex
 	used map[string]bool // links that were opened
 }
@@ -43,7 +46,7 @@ func newGate(d data, ui, codec http.Handler) (*gate, error) {
 	key, err := gateKey(d.keys)
 	return &gate{
 		address: address(d.ports.UI), key: key, ui: ui, codec: codec,
-		origin: http.NewCrossOriginProtection(), used: map[string]bool{},
+		origin: http.NewCrossOriginProtection(), used: map[string]bool{}, since: time.Now(),
 	}, err
 }
 
@@ -141,7 +144,7 @@ var postable = regexp.MustCompile(`^/api/v1/namespaces/[^/]+/workflows/[^/]+/(ca
 // open lets the browser in that has a link, and leads it to the page that "to" names.
 func (g *gate) open(w http.ResponseWriter, r *http.Request) {
 	if !g.accept(r.URL.Query().Get("link")) {
-		http.Error(w, "this link has been used, or is too old; `deployctl dev status` prints another", http.StatusForbidden)
+		http.Error(w, "this link has been used, is too old, or was made before the service was started again; `deployctl dev status` prints another", http.StatusForbidden)
 		return
 	}
 	http.SetCookie(w, &http.Cookie{ //nolint:gosec // plain HTTP, on loopback
@@ -159,9 +162,16 @@ func (g *gate) open(w http.ResponseWriter, r *http.Request) {
 	_ = welcome.Execute(w, welcomeData{Nonce: nonce, Namespace: Namespace, To: "http://" + g.address + to, Columns: columns, Views: views})
 }
 
+// madeBefore says whether a link that was signed was made before a time, to the second.
+func madeBefore(link string, at time.Time) bool {
+	until, _, _ := strings.Cut(link, ".")
+	expiry, err := strconv.ParseInt(until, 10, 64)
+	return err != nil || expiry < at.Add(linkLife).Unix()
+}
+
 // accept says whether the link is ours, young, and new.
 func (g *gate) accept(link string) bool {
-	if !g.good("link", link) {
+	if !g.good("link", link) || madeBefore(link, g.since) {
 		return false
 	}
 	g.mu.Lock()

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // testGate is the gate of a Web UI that answers everything, and panics when asked to.
@@ -167,5 +168,15 @@ func TestAPanicInTheWebUIEndsItsRequestAlone(t *testing.T) {
 	}
 	if log, _ := os.ReadFile(filepath.Join(s.Status.Home, "logs", "service.log")); !strings.Contains(string(log), "a payload that nobody expected") {
 		t.Errorf("the log does not say it:\n%s", log)
+	}
+}
+
+func TestALinkToTheWebUIOpensNothingAfterARestart(t *testing.T) {
+	g, link := testGate(t)
+	once := link()
+	admitted(t, g, once)
+	again := &gate{address: g.address, key: g.key, ui: g.ui, origin: g.origin, used: map[string]bool{}, since: g.since.Add(time.Minute)}
+	if got := ask(again, http.MethodGet, once).StatusCode; got != http.StatusForbidden {
+		t.Errorf("a used link is answered with %d after a restart", got)
 	}
 }
