@@ -25,11 +25,11 @@ func openSandbox(s settings.Settings, o sandbox.Options, log *slog.Logger) (*san
 	}
 	o.Mode, o.RunAs, o.Limits = sandbox.Mode(s.Get(settings.SandboxMode)), s.Get(settings.SandboxRunAs), limits
 	o.Record = filepath.Join(filepath.Dir(state), "deployctl-worker", "users.json")
-	policy, warning, err := sandbox.New(o)
+	policy, warnings, err := sandbox.New(o)
 	if err != nil {
 		return nil, deployments.Errorf(deployments.CodeInvalid, "%w", err)
 	}
-	if warning != "" {
+	for _, warning := range warnings {
 		log.Warn(warning)
 	}
 	if runtime.GOOS == "linux" && !sandbox.Secluded() {
@@ -79,14 +79,18 @@ func secretFiles(s settings.Settings) []string {
 func cloudFiles() []string {
 	var files []string
 	for _, variable := range []string{
-		"AWS_SHARED_CREDENTIALS_FILE", "AWS_CONFIG_FILE", "AWS_WEB_IDENTITY_TOKEN_FILE", "GOOGLE_APPLICATION_CREDENTIALS",
+		"AWS_SHARED_CREDENTIALS_FILE", "AWS_CONFIG_FILE", "AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE",
+		"GOOGLE_APPLICATION_CREDENTIALS", "CLOUDSDK_CONFIG",
+		"AZURE_FEDERATED_TOKEN_FILE", "AZURE_CLIENT_CERTIFICATE_PATH", "AZURE_CONFIG_DIR", "VAULT_CLIENT_KEY",
 	} {
 		if path := os.Getenv(variable); path != "" {
 			files = append(files, path)
 		}
 	}
 	if home, err := os.UserHomeDir(); err == nil {
-		files = append(files, filepath.Join(home, ".aws"))
+		for _, place := range []string{".aws", ".azure", ".azd", ".config/gcloud", ".vault-token"} {
+			files = append(files, filepath.Join(home, place))
+		}
 	}
 	return files
 }

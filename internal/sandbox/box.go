@@ -218,7 +218,7 @@ func (b *Box) visible(file *os.File, path string) error {
 			return nil
 		}
 	}
-	for _, hidden := range append(b.policy.hide, b.rooms) {
+	for _, hidden := range append(b.policy.hidden(), b.rooms) {
 		if hidden, err := filepath.EvalSymlinks(hidden); err == nil && below(hidden, real) {
 			return &os.PathError{Op: "open", Path: path, Err: os.ErrPermission}
 		}

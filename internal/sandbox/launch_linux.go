@@ -81,7 +81,7 @@ func (b *Box) Apart() bool { return b != nil && b.policy.Mode() != Off }
 // Spare makes a process of the box of which nobody knows yet what command it will be: what takes a while is done before it is
 // needed. Start it, at once, and call Started with the result, and then Become, or Discard.
 func (b *Box) Spare(cmd *exec.Cmd) (*Launch, error) {
-	o := orders{Limits: b.policy.limits, Hide: append(slices.Clone(b.policy.hide), b.rooms)}
+	o := orders{Limits: b.policy.limits, Hide: append(b.policy.hidden(), b.rooms)}
 	for _, part := range parts {
 		o.Show = append(o.Show, filepath.Join(b.room, part))
 	}
@@ -236,7 +236,7 @@ func ofTheKernel(f *os.File) bool {
 func (p *Policy) probe() error {
 	cmd := &exec.Cmd{}
 	l := &Launch{command: &command{}}
-	if err := l.make(cmd, orders{Hide: p.hide, Limits: p.limits}, Namespace, nil); err != nil {
+	if err := l.make(cmd, orders{Hide: p.hidden(), Limits: p.limits}, Namespace, nil); err != nil {
 		return err
 	}
 	if err := l.Started(cmd, cmd.Start()); err != nil {

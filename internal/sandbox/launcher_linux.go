@@ -81,6 +81,9 @@ func launch(wire *os.File) (string, error) {
 	}
 	if o.Confine {
 		scopeSignals()
+		if err := refuseForeign(); err != nil {
+			return "refuse calls on other processes", err
+		}
 	}
 	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("500"), 0) // when memory runs out it is not the worker that ends
 	if err := closeOthers(); err != nil {

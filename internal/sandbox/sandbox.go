@@ -35,7 +35,8 @@ type Options struct {
 	RunAs string
 	// Record is the file that remembers which organization has which id of a range.
 	Record string
-	// Hide are files and directories that no process of a Box sees in mode Namespace. Those that do not exist are ignored.
+	// Hide are files and directories that no process of a Box sees in mode Namespace. Those that do not exist are ignored. Of a
+	// file the whole directory is hidden, unless programs need it.
 	Hide   []string
 	Limits Limits
 	// KeepTemp leaves TMPDIR as it is, for a service of one tenant, whose states may name files below it. Processes under another
@@ -47,15 +48,16 @@ type Options struct {
 type Policy struct {
 	mode     Mode
 	hide     []string
+	needed   []string // see needs
 	limits   Limits
 	ids      *identities
 	keepTemp bool
 }
 
-// New finds out what the system allows. A nil error with a warning means that processes are not kept apart as well as they
+// New finds out what the system allows. A nil error with warnings means that processes are not kept apart as well as they
 // could be; an error, that what was asked for by name is not possible.
-func New(o Options) (p *Policy, warning string, err error) {
-	p = &Policy{mode: o.Mode, limits: o.Limits, keepTemp: o.KeepTemp}
+func New(o Options) (p *Policy, warnings []string, err error) {
+	p = &Policy{mode: o.Mode, limits: o.Limits, keepTemp: o.KeepTemp, needed: neededPlaces()}
 	for _, path := range o.Hide {
 		if path, err := filepath.Abs(path); err == nil {
 			p.hide = append(p.hide, path)
@@ -69,23 +71,23 @@ func New(o Options) (p *Policy, warning string, err error) {
 	}
 	switch p.mode {
 	case Off:
-		return p, "the sandbox is off: programs and plugins can read the keys of this service", nil
+		return p, []string{"the sandbox is off: programs and plugins can read the keys of this service"}, nil
 	case RunAs:
 		p.ids, err = newIdentities(o.RunAs, o.Record)
-		return p, "", err
+		return p, nil, err
 	case Namespace:
 	default:
-		return nil, "", fmt.Errorf("sandbox.mode is auto, run-as, namespace or off, not %q", o.Mode)
+		return nil, nil, fmt.Errorf("sandbox.mode is auto, run-as, namespace or off, not %q", o.Mode)
 	}
 	if err := p.probe(); err != nil {
 		if o.Mode == Namespace {
-			return nil, "", fmt.Errorf("sandbox.mode is namespace, which this system does not allow: %w", err)
+			return nil, nil, fmt.Errorf("sandbox.mode is namespace, which this system does not allow: %w", err)
 		}
 		p.mode = Off
-		return p, fmt.Sprintf("programs and plugins are not kept apart from this service and can read its keys, because this system "+
-			"allows no user namespaces (%v); see \"What a worker trusts\" in docs/production.md", err), nil
+		return p, []string{fmt.Sprintf("programs and plugins are not kept apart from this service and can read its keys, because this system "+
+			"allows no user namespaces (%v); see \"What a worker trusts\" in docs/production.md", err)}, nil
 	}
-	return p, "", nil
+	return p, p.exposures(), nil
 }
 
 // keepsTemp reports whether processes under this process's user id keep their TMPDIR.
