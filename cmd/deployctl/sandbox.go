@@ -15,27 +15,40 @@ import (
 // openSandbox makes the sandbox that the settings ask for: o has what the settings do not say. What falls short of it is
 // logged, once.
 func openSandbox(s settings.Settings, o sandbox.Options, log *slog.Logger) (*sandbox.Policy, error) {
-	limits, err := limitsOf(s)
+	policy, warnings, err := newSandbox(s, o)
 	if err != nil {
 		return nil, err
 	}
+	for _, warning := range warnings {
+		log.Warn(warning)
+	}
+	return policy, nil
+}
+
+// newSandbox makes the sandbox that the settings ask for, and returns what falls short of it.
+func newSandbox(s settings.Settings, o sandbox.Options) (*sandbox.Policy, []string, error) {
+	limits, err := limitsOf(s)
+	if err != nil {
+		return nil, nil, err
+	}
 	state, err := devserver.DefaultHome()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	o.Mode, o.RunAs, o.Limits = sandbox.Mode(s.Get(settings.SandboxMode)), s.Get(settings.SandboxRunAs), limits
 	o.Record = filepath.Join(filepath.Dir(state), "deployctl-worker", "users.json")
 	policy, warnings, err := sandbox.New(o)
 	if err != nil {
-		return nil, deployments.Errorf(deployments.CodeInvalid, "%w", err)
+		return nil, nil, deployments.Errorf(deployments.CodeInvalid, "%w", err)
 	}
-	for _, warning := range warnings {
-		log.Warn(warning)
+	if !o.KeepTemp && policy.Mode() == sandbox.Namespace && os.Geteuid() == 0 {
+		warnings = append(warnings, "programs own all that root owns, such as /etc and this executable, because the worker runs as root with "+
+			"sandbox.mode namespace: set sandbox.run-as, for example to 200000-265535, or run the worker as another user")
 	}
 	if runtime.GOOS == "linux" && !sandbox.Secluded() {
-		log.Warn("the environment of this process, with the secrets in it, can be read by other processes of its user")
+		warnings = append(warnings, "the environment of this process, with the secrets in it, can be read by other processes of its user")
 	}
-	return policy, nil
+	return policy, warnings, nil
 }
 
 // limitsOf reads what processes of a program may use.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 
 	"github.com/deployctl/deployctl/cmd/deployctl/internal/command"
 	"github.com/deployctl/deployctl/deployments"
@@ -54,14 +55,17 @@ func work(ctx context.Context, o *start, check bool) error {
 
 // openPlace makes the sandbox of programs, and the directory of their files.
 func (o *start) openPlace() {
-	var err error
-	o.in.sandbox, err = openSandbox(o.settings, sandbox.Options{Hide: append(secretFiles(o.settings), cloudFiles()...)}, o.in.log)
+	policy, warnings, err := newSandbox(o.settings, sandbox.Options{Hide: append(secretFiles(o.settings), cloudFiles()...)})
 	if err != nil {
 		o.add("sandbox", "", err)
 		return
 	}
-	mode := o.in.sandbox.Mode()
+	o.in.sandbox = policy
+	mode := policy.Mode()
 	o.add("sandbox", string(mode), nil)
+	for _, warning := range warnings {
+		o.warn("sandbox", errors.New(warning))
+	}
 	dir, remove, err := worker.TemporaryDir(mode)
 	o.add("files of programs", dir, err)
 	if err == nil {
