@@ -228,8 +228,8 @@ const nonblocking = unix.O_NONBLOCK
 // ofTheKernel reports whether the kernel makes up what is read from a file.
 func ofTheKernel(f *os.File) bool {
 	var system unix.Statfs_t
-	err := unix.Fstatfs(int(f.Fd()), &system) //nolint:gosec // a descriptor
-	return err != nil || slices.Contains([]int64{unix.PROC_SUPER_MAGIC, unix.SYSFS_MAGIC}, int64(system.Type))
+	err := unix.Fstatfs(int(f.Fd()), &system)                                                                  //nolint:gosec // a descriptor
+	return err != nil || slices.Contains([]int64{unix.PROC_SUPER_MAGIC, unix.SYSFS_MAGIC}, int64(system.Type)) //nolint:unconvert // an int32 elsewhere
 }
 
 // probe tries the whole way into namespaces of its own.
