@@ -2,6 +2,7 @@ package deployments
 
 import (
 	"context"
+	"strings"
 	"time"
 )
 
@@ -24,6 +25,27 @@ func (n ScheduleName) Validate() error {
 
 // ScheduleID names the schedule in Temporal; the workflows that it starts are called the same, and when.
 func ScheduleID(n ScheduleName) string { return "scheduled/" + n.String() }
+
+// scheduleRunLayout is what Temporal adds to the id of a schedule's workflow: when the run is due.
+const scheduleRunLayout = "-2006-01-02T15:04:05Z"
+
+// ScheduleOfRun takes the id of a workflow apart that a schedule has started: which schedule it is, and when the run is due.
+func ScheduleOfRun(workflow string) (n ScheduleName, due time.Time, err error) {
+	rest, ours := strings.CutPrefix(workflow, "scheduled/")
+	at := len(rest) - len(scheduleRunLayout)
+	if !ours || at < 0 {
+		return n, due, Errorf(CodeInvalid, "%q is not the name of a run of a schedule", workflow)
+	}
+	if due, err = time.Parse(scheduleRunLayout, rest[at:]); err != nil {
+		return n, due, Errorf(CodeInvalid, "the name of the run %q does not say when it is due", workflow)
+	}
+	parts := strings.Split(rest[:at], "/")
+	if len(parts) != 4 {
+		return n, due, Errorf(CodeInvalid, "%q is not the name of a run of a schedule", workflow)
+	}
+	n = ScheduleName{StackName{parts[0], parts[1], parts[2]}, parts[3]}
+	return n, due, n.Validate()
+}
 
 // ScheduleKind is what a schedule does.
 type ScheduleKind string

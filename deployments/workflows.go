@@ -122,6 +122,8 @@ type ScheduledInput struct {
 	Schedule Schedule `json:"schedule"`
 	// StackID is the identity of the stack that the schedule was made for: another one may get its name.
 	StackID string `json:"stackID"`
+	// ID tells the schedule from those that had its name before.
+	ID string `json:"id,omitempty"`
 }
 
 // ScheduledOutput is what a run of a schedule came to; a failed one's error has it as a detail.

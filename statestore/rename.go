@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"strings"
 
 	"github.com/deployctl/deployctl/deployments"
 )
@@ -143,8 +144,8 @@ func (s *Store) moveObjects(ctx context.Context, from, to deployments.StackName)
 		return failed(err, "list the stack "+from.String())
 	}
 	return each(l.Keys, func(key string) error {
-		if key == stackKey(from, "head.json") {
-			return nil
+		if key == stackKey(from, "head.json") || strings.HasPrefix(key, stackKey(from, scheduleFolder, "")) {
+			return nil // schedules are of a name
 		}
 		o, err := s.objects.Get(ctx, key)
 		if err != nil {

@@ -186,23 +186,30 @@ func (s *Store) put(ctx context.Context, name deployments.StackName, key string,
 
 // get reads a sealed value; ErrAbsent when there is none.
 func (s *Store) get(ctx context.Context, name deployments.StackName, key string) ([]byte, error) {
+	plain, _, err := s.getTagged(ctx, name, key)
+	return plain, err
+}
+
+// getTagged is get, and returns the object's tag, too.
+func (s *Store) getTagged(ctx context.Context, name deployments.StackName, key string) (plain []byte, tag string, err error) {
 	r, err := s.ringOf(ctx, name)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	o, err := s.objects.Get(ctx, key)
 	if err != nil {
-		return nil, failed(err, "read "+key)
+		return nil, "", failed(err, "read "+key)
 	}
-	plain, err := s.unseal(r.box, o.Data, key, about(name, key))
+	plain, err = s.unseal(r.box, o.Data, key, about(name, key))
 	if err == nil {
-		return plain, nil
+		return plain, o.Tag, nil
 	}
 	h, _, headErr := s.readHead(ctx, name) // another stack may have got the name
 	if headErr != nil || h.ID == r.id {
-		return nil, err
+		return nil, "", err
 	}
-	return s.unseal(s.ring(h.ID).box, o.Data, key, about(name, key))
+	plain, err = s.unseal(s.ring(h.ID).box, o.Data, key, about(name, key))
+	return plain, o.Tag, err
 }
 
 // unseal opens the content of a sealed object. The error, CodeFormat, names the object and says what to do.

@@ -36,7 +36,7 @@ const (
 // Submit submits an update by the same way as clients do, again and again while somebody else is changing the stack. It returns
 // when the update has ended or lasts, so that only few begin at a time.
 func (s *scheduling) Submit(ctx context.Context, in deployments.SubmitInput) (deployments.Accepted, error) {
-	accepted, err := s.service.SubmitScheduled(ctx, in)
+	accepted, err := s.service.SubmitScheduled(ctx, in, activity.GetInfo(ctx).WorkflowExecution)
 	if err != nil && deployments.CodeOf(err) == deployments.CodeConflict {
 		return accepted, temporal.NewApplicationError(err.Error(), string(deployments.CodeConflict))
 	}
@@ -66,8 +66,11 @@ func (s *scheduling) Follow(ctx context.Context, u deployments.UpdateName) (depl
 		u.Version = info.Next
 		info, err = s.follow(ctx, u)
 	}
-	if err != nil && ctx.Err() != nil {
+	switch {
+	case err != nil && ctx.Err() != nil:
 		err = ctx.Err()
+	case err == nil && info.Status != string(engine.StatusSucceeded):
+		err = s.service.ScheduleFailed(ctx, activity.GetInfo(ctx).WorkflowExecution)
 	}
 	return info, err
 }

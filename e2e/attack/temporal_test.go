@@ -30,6 +30,7 @@ var temporalAttacks = []attack{
 	{"temporal/spliced-signal", splicedSignal},
 	{"temporal/plain-payloads", plainPayloads},
 	{"temporal/reset", resetRun},
+	{"temporal/schedule-runs", scheduleRuns},
 	{"temporal/forged-ends", forgedEnds},
 	{"temporal/terminated", terminated},
 	{"temporal/plain-starts", plainStarts},

@@ -9,15 +9,16 @@ import (
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
 )
 
-// SubmitScheduled submits an update for a run of a schedule. CodeConflict when somebody else is changing the stack: what is
+// SubmitScheduled submits an update for a run of a schedule; CodeInvalid when that is not wanted (see admit), CodeConflict when somebody else is changing the stack: what is
 // repeated is what that comes to, so it does not wait in the queue, but is to be submitted again. A schedule whose stack is gone
 // removes itself.
-func (s *Service) SubmitScheduled(ctx context.Context, in deployments.SubmitInput) (deployments.Accepted, error) {
+func (s *Service) SubmitScheduled(ctx context.Context, in deployments.SubmitInput, run workflow.Execution) (deployments.Accepted, error) {
 	sched := in.Schedule
 	head, err := s.Head(ctx, sched.Name.StackName)
 	if err != nil && deployments.CodeOf(err) != deployments.CodeNotFound {
@@ -29,6 +30,9 @@ func (s *Service) SubmitScheduled(ctx context.Context, in deployments.SubmitInpu
 		}
 		return deployments.Accepted{}, deployments.Errorf(deployments.CodeNotFound,
 			"the stack of the schedule %s is gone, and so the schedule was removed", sched.Name)
+	}
+	if err := s.admit(ctx, in, run); err != nil {
+		return deployments.Accepted{}, err
 	}
 	if in.Look && head.Active != nil {
 		return deployments.Accepted{}, deployments.Errorf(deployments.CodeConflict, "%s is being changed by update %s", sched.Name.StackName, head.Active.Version)

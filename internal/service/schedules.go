@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"slices"
@@ -15,6 +16,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/statestore"
 	"github.com/deployctl/deployctl/workflows"
 )
 
@@ -35,6 +37,11 @@ func (s *Service) CreateSchedule(ctx context.Context, sched deployments.Schedule
 	if !sched.At.IsZero() && sched.At.Before(now) {
 		return deployments.Errorf(deployments.CodeInvalid, "%s is over: name a time to come", sched.At.Format(time.RFC3339))
 	}
+	if sched.Cron != "" {
+		if _, _, err := fieldsOf(sched.Cron); err != nil {
+			return err
+		}
+	}
 	head, err := s.Head(ctx, sched.Name.StackName)
 	if err != nil {
 		return err
@@ -47,7 +54,8 @@ func (s *Service) CreateSchedule(ctx context.Context, sched deployments.Schedule
 		return err
 	}
 	sched.Note, sched.Created, sched.Next, sched.Last = "", time.Time{}, time.Time{}, nil
-	_, err = s.temporal.ScheduleClient().Create(ctx, optionsOf(sched, head.ID, queue, now))
+	in := deployments.ScheduledInput{Schedule: sched, StackID: head.ID, ID: rand.Text()}
+	handle, err := s.temporal.ScheduleClient().Create(ctx, optionsOf(in, queue, now))
 	var invalid *serviceerror.InvalidArgument
 	switch {
 	case errors.Is(err, temporal.ErrScheduleAlreadyRunning):
@@ -56,18 +64,26 @@ func (s *Service) CreateSchedule(ctx context.Context, sched deployments.Schedule
 	case errors.As(err, &invalid):
 		return deployments.Errorf(deployments.CodeInvalid, "there cannot be such a schedule: %s", invalid.Message)
 	}
-	return failure("make the schedule", err)
+	if err != nil {
+		return failure("make the schedule", err)
+	}
+	if err := s.store.WantSchedule(ctx, statestore.Wanted{ScheduledInput: in, Made: now, Since: now, Paused: sched.Paused}); err != nil {
+		_ = handle.Delete(context.WithoutCancel(ctx)) // none of its runs would be let through
+		return err
+	}
+	return nil
 }
 
 // optionsOf says it to Temporal. Notes and memos are plain text there, so what there is to know is in the workflow's input.
-func optionsOf(sched deployments.Schedule, stackID, queue string, now time.Time) client.ScheduleOptions {
+func optionsOf(in deployments.ScheduledInput, queue string, now time.Time) client.ScheduleOptions {
+	sched := in.Schedule
 	id, attributes := deployments.ScheduleID(sched.Name), workflows.ScheduleAttributes(sched)
 	o := client.ScheduleOptions{
 		ID: id, TypedSearchAttributes: attributes, Spec: timesOf(sched, now), CatchupWindow: catchUp,
 		Overlap: enums.SCHEDULE_OVERLAP_POLICY_SKIP, PauseOnFailure: true, Paused: sched.Paused,
 		Action: &client.ScheduleWorkflowAction{
 			ID: id, Workflow: deployments.WorkflowScheduled, TaskQueue: queue,
-			Args:                  []any{deployments.ScheduledInput{Schedule: sched, StackID: stackID}},
+			Args:                  []any{in},
 			TypedSearchAttributes: attributes, Priority: workflows.Priority(true),
 			StaticSummary: fmt.Sprintf("%s of %s/%s, %s", sched.Kind, sched.Name.Project, sched.Name.Stack, sched.When()),
 		},
@@ -85,16 +101,20 @@ func optionsOf(sched deployments.Schedule, stackID, queue string, now time.Time)
 func timesOf(sched deployments.Schedule, now time.Time) client.ScheduleSpec {
 	switch {
 	case sched.Every != 0:
-		offset := time.Duration(now.UnixNano()) % sched.Every
-		return client.ScheduleSpec{Intervals: []client.ScheduleIntervalSpec{{Every: sched.Every, Offset: offset.Truncate(time.Second)}}}
+		return client.ScheduleSpec{Intervals: []client.ScheduleIntervalSpec{{Every: sched.Every, Offset: offsetOf(sched.Every, now)}}, StartAt: now}
 	case sched.Cron != "":
-		return client.ScheduleSpec{CronExpressions: []string{sched.Cron}, Jitter: jitter}
+		return client.ScheduleSpec{CronExpressions: []string{sched.Cron}, Jitter: jitter, StartAt: now}
 	}
 	at, exactly := sched.At.UTC(), func(n int) []client.ScheduleRange { return []client.ScheduleRange{{Start: n}} }
 	return client.ScheduleSpec{Calendars: []client.ScheduleCalendarSpec{{
 		Year: exactly(at.Year()), Month: exactly(int(at.Month())), DayOfMonth: exactly(at.Day()),
 		Hour: exactly(at.Hour()), Minute: exactly(at.Minute()), Second: exactly(at.Second()),
 	}}}
+}
+
+// offsetOf is where within an interval a schedule runs that was made at a time.
+func offsetOf(every time.Duration, made time.Time) time.Duration {
+	return (time.Duration(made.UnixNano()) % every).Truncate(time.Second)
 }
 
 func pausedBy(initiator string) string { return "paused by " + initiator }
@@ -175,6 +195,13 @@ func (s *Service) Schedule(ctx context.Context, n deployments.ScheduleName) (dep
 	if sched.Paused {
 		sched.Note = noteOf(d.Schedule.State.Note, sched.Last)
 	}
+	wanted, err := s.store.Wanted(ctx, n)
+	switch {
+	case deployments.CodeOf(err) == deployments.CodeNotFound && err != nil, err == nil && wanted.ID != in.ID:
+		sched.Note = unwanted(n).Error()
+	case err != nil:
+		return sched, err
+	}
 	return sched, nil
 }
 
@@ -206,9 +233,12 @@ func unknownSchedule(n deployments.ScheduleName, err error) error {
 	return err
 }
 
-// RemoveSchedule removes a schedule; a run that is under way goes on.
+// RemoveSchedule removes a schedule; an update of it that is under way goes on.
 func (s *Service) RemoveSchedule(ctx context.Context, n deployments.ScheduleName) error {
 	if err := n.Validate(); err != nil {
+		return err
+	}
+	if err := s.store.UnwantSchedule(ctx, n); err != nil {
 		return err
 	}
 	return unknownSchedule(n, failure("remove the schedule", s.handle(ctx, n).Delete(ctx)))
@@ -220,8 +250,24 @@ func (s *Service) PauseSchedule(ctx context.Context, n deployments.ScheduleName,
 		return err
 	}
 	handle := s.handle(ctx, n)
+	_, err := s.store.ChangeWanted(ctx, n, func(w *statestore.Wanted) error {
+		if w.Paused && !paused {
+			w.Since = later(w.Since, time.Now().Add(-skew)) // what it has missed is not made up for
+		}
+		w.Paused = paused
+		return nil
+	})
+	if err != nil && deployments.CodeOf(err) != deployments.CodeNotFound {
+		return err
+	}
 	if paused {
 		return unknownSchedule(n, failure("pause the schedule", handle.Pause(ctx, client.SchedulePauseOptions{Note: pausedBy(initiator)})))
+	}
+	if err != nil {
+		if _, missing := s.describe(ctx, n); missing != nil {
+			return missing
+		}
+		return unwanted(n)
 	}
 	return unknownSchedule(n, failure("resume the schedule", handle.Unpause(ctx, client.ScheduleUnpauseOptions{Note: "resumed by " + initiator})))
 }
@@ -237,8 +283,23 @@ func (s *Service) RunSchedule(ctx context.Context, n deployments.ScheduleName) e
 			return deployments.Errorf(deployments.CodeConflict, "the schedule %s is running already; `deployctl schedule runs %s` shows how it ends", n.Name, n.Name)
 		}
 	}
+	ask := func(at time.Time) error {
+		_, err := s.store.ChangeWanted(context.WithoutCancel(ctx), n, func(w *statestore.Wanted) error {
+			w.Asked = at
+			return nil
+		})
+		return err
+	}
+	if err := ask(time.Now()); err != nil && deployments.CodeOf(err) == deployments.CodeNotFound {
+		return unwanted(n)
+	} else if err != nil {
+		return err
+	}
 	// Buffered: of a run that has just ended the schedule itself may not have heard.
 	err = s.handle(ctx, n).Trigger(ctx, client.ScheduleTriggerOptions{Overlap: enums.SCHEDULE_OVERLAP_POLICY_BUFFER_ONE})
+	if err != nil {
+		_ = ask(time.Time{}) // at worst it can be run for an hour
+	}
 	return unknownSchedule(n, failure("run the schedule", err))
 }
 

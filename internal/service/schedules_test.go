@@ -14,7 +14,7 @@ var now = time.Date(2026, 3, 4, 5, 6, 7, 890, time.UTC)
 
 func optionsAt(s deployments.Schedule) client.ScheduleOptions {
 	s.Name = deployments.ScheduleName{StackName: deployments.StackName{Organization: "o", Project: "p", Stack: "s"}, Name: "n"}
-	return optionsOf(s, "stack-id", deployments.SharedTaskQueue, now)
+	return optionsOf(deployments.ScheduledInput{Schedule: s, StackID: "stack-id"}, deployments.SharedTaskQueue, now)
 }
 
 func TestASchedulePausesOnFailureSkipsOverlapsAndCatchesUpWithinAnHour(t *testing.T) {

@@ -1,0 +1,109 @@
+package service
+
+import (
+	"testing"
+	"time"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/statestore"
+)
+
+func TestARunOfAScheduleIsLetThroughWhenItIsWanted(t *testing.T) {
+	made := time.Date(2026, 3, 4, 5, 0, 30, 0, time.UTC)
+	due := time.Date(2026, 3, 4, 6, 0, 0, 0, time.UTC)
+	hourly := func(change func(*statestore.Wanted)) statestore.Wanted {
+		w := statestore.Wanted{Made: made, Since: made}
+		w.Schedule.Cron = "0 * * * *"
+		if change != nil {
+			change(&w)
+		}
+		return w
+	}
+	onTime := runOf{id: "this", due: due, started: due.Add(jitter), now: due.Add(jitter)}
+	shifted := func(due, started time.Duration) runOf {
+		return runOf{id: "this", due: onTime.due.Add(due), started: onTime.due.Add(started), now: onTime.due.Add(started)}
+	}
+	for _, c := range []struct {
+		name string
+		w    statestore.Wanted
+		run  runOf
+		want bool
+	}{
+		{"a run that is due", hourly(nil), onTime, true},
+		{"a run that is made up for", hourly(nil), shifted(0, catchUp), true},
+		{"a run that nobody makes up for any more", hourly(nil), shifted(0, 2*catchUp), false},
+		{"a run before its time", hourly(nil), shifted(0, -time.Second), false},
+		{"a run at another time", hourly(nil), shifted(time.Minute, time.Minute), false},
+		{"a run of a time before it was made", hourly(nil), shifted(-time.Hour, 0), false},
+		{"a run of the moment when it was made", hourly(func(w *statestore.Wanted) { w.Since = due.Add(1) }), onTime, false},
+		{"a run of a time before it was resumed", hourly(func(w *statestore.Wanted) { w.Since = due.Add(10 * time.Minute) }), shifted(0, 11*time.Minute), false},
+		{"a second run for one time", hourly(func(w *statestore.Wanted) { w.Run, w.Due = "other", due }), onTime, false},
+		{"a run that goes on", hourly(func(w *statestore.Wanted) { w.Run, w.Due, w.Paused = "this", due, true }), onTime, true},
+		{"a run of one that is paused", hourly(func(w *statestore.Wanted) { w.Paused = true }), onTime, false},
+		{"a run that was asked for", hourly(func(w *statestore.Wanted) { w.Paused, w.Asked = true, due }), shifted(time.Minute, time.Minute), true},
+		{"a run that was asked for long ago", hourly(func(w *statestore.Wanted) { w.Asked = due.Add(-2 * askedFor) }), shifted(time.Minute, time.Minute), false},
+		{"what happens once, days late", hourly(func(w *statestore.Wanted) { w.Schedule.Cron, w.Schedule.At = "", due }), shifted(0, 72*time.Hour), true},
+		{"what happens once, at another time", hourly(func(w *statestore.Wanted) { w.Schedule.Cron, w.Schedule.At = "", due.Add(1) }), shifted(time.Second, time.Minute), false},
+	} {
+		if err := c.run.take(&c.w); (err == nil) != c.want {
+			t.Errorf("%s: %v", c.name, err)
+		} else if again := (runOf{id: "another", due: c.run.due, started: c.run.started, now: c.run.now}).take(&c.w); again == nil {
+			t.Errorf("%s: another is let through for the same time", c.name)
+		}
+	}
+}
+
+func TestAnIntervalIsDueWhenTemporalIsToldSo(t *testing.T) {
+	for _, every := range []time.Duration{time.Minute, 90 * time.Second, 6 * time.Hour, 7 * 24 * time.Hour} {
+		w := statestore.Wanted{Made: now}
+		w.Schedule = deployments.Schedule{Every: every}
+		at := now.Truncate(time.Second)
+		if !dueAt(&w, at) || !dueAt(&w, at.Add(3*every)) || dueAt(&w, at.Add(time.Second)) || dueAt(&w, at.Add(every/2)) {
+			t.Errorf("every %s: it is due at other times than Temporal has it run", every)
+		}
+	}
+}
+
+func TestATimeIsOneOfACronExpressionAsItIsForTemporal(t *testing.T) {
+	sunday := time.Date(2026, 3, 1, 6, 30, 0, 0, time.UTC)
+	for _, c := range []struct {
+		cron string
+		at   time.Time
+		want bool
+	}{
+		{"30 6 * * *", sunday, true},
+		{"30 6 * * *", sunday.Add(time.Second), false},
+		{"*/15 * * * *", sunday, true},
+		{"*/20 * * * *", sunday, false},
+		{"10/20 * * * *", sunday, true},
+		{"0-40/7,29 * * * *", sunday, false},
+		{"0-40/7,29-31 * * * *", sunday, true},
+		{"30 6 * * MON-FRI", sunday, false},
+		{"30 6 * * MON-FRI", sunday.AddDate(0, 0, 5), true},
+		{"30 6 * * 7", sunday, true},
+		{"30 6 * * 1-7/2", sunday, true},
+		{"30 6 * * 1-7/4", sunday, false},
+		{"30 6 * * */2", sunday.AddDate(0, 0, 6), true},
+		{"30 6 */2 * *", sunday, true},
+		{"30 6 * mar *", sunday, true},
+		{"30 6 * jan-feb *", sunday, false},
+		{"30 6 13 * SUN", sunday, false},
+		{"30 6 1 3 * 2025-2027", sunday, true},
+		{"30 6 1 3 * 2027", sunday, false},
+		{"15 30 6 * * * *", sunday.Add(15 * time.Second), true},
+		{"CRON_TZ=Europe/Berlin 30 7 * * * # morning", sunday, true},
+		{"@weekly", time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC), true},
+		{"@weekly", sunday, false},
+	} {
+		w := statestore.Wanted{}
+		w.Schedule.Cron = c.cron
+		if got := dueAt(&w, c.at); got != c.want {
+			t.Errorf("%s at %s: %v", c.cron, c.at, got)
+		}
+	}
+	for _, cron := range []string{"@every 2h", "* *", "CRON_TZ=Nowhere/Else 0 0 * * *"} {
+		if _, _, err := fieldsOf(cron); deployments.CodeOf(err) != deployments.CodeInvalid {
+			t.Errorf("%q: %v", cron, err)
+		}
+	}
+}
