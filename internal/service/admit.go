@@ -20,9 +20,10 @@ const (
 	starting = 5 * time.Minute
 )
 
-// admit refuses a run of a schedule that nobody wants, as CodeInvalid, which is not tried again: it could become due. Temporal starts the runs, and whoever can use its namespace
-// can have it start any, at any time: so what is wanted is in the bucket. A run is let through when it is due, for the first time at that
-// time, or when somebody has asked for it; all that it submits is then let through.
+// admit refuses a run of a schedule that nobody wants, as CodeInvalid, which is not tried again: it could become due. Temporal
+// starts the runs, and whoever can use its namespace can have it start any, at any time: so what is wanted is in the bucket. A run
+// is let through when it is due, for the first time at that time, or when somebody has asked for it; all that it submits is then
+// let through.
 func (s *Service) admit(ctx context.Context, in deployments.SubmitInput, run workflow.Execution) error {
 	n, due, err := deployments.ScheduleOfRun(run.ID)
 	if err != nil {
@@ -57,7 +58,8 @@ func (s *Service) admit(ctx context.Context, in deployments.SubmitInput, run wor
 // unwanted is the refusal of a schedule that the bucket does not have.
 func unwanted(n deployments.ScheduleName) error {
 	return deployments.Errorf(deployments.CodeInvalid,
-		"the schedule %s of %s does not run: it was removed, or made by an earlier build of deployctl; remove it with `deployctl schedule rm %s`, and make it anew",
+		"the schedule %s of %s does not run: it was removed, or made by an earlier build of deployctl; "+
+			"remove it with `deployctl schedule rm %s`, and make it anew",
 		n.Name, n.StackName, n.Name)
 }
 

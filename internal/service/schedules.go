@@ -38,7 +38,7 @@ func (s *Service) CreateSchedule(ctx context.Context, sched deployments.Schedule
 		return deployments.Errorf(deployments.CodeInvalid, "%s is over: name a time to come", sched.At.Format(time.RFC3339))
 	}
 	if sched.Cron != "" {
-		if _, _, err := fieldsOf(sched.Cron); err != nil {
+		if _, err := cronTimes(sched.Cron); err != nil {
 			return err
 		}
 	}
