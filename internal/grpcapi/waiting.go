@@ -9,6 +9,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/grpcapi/wire"
+	"github.com/deployctl/deployctl/internal/recovery"
 )
 
 const (
@@ -27,22 +28,32 @@ func (c *call) tellWaiting() (stop func()) {
 	}
 	ended := make(chan struct{})
 	timer := time.AfterFunc(lookAfter, func() {
-		for tick := time.NewTicker(lookEvery); ; {
-			why := c.edge.away()
-			if why != nil && time.Since(c.entry.Time) >= tellAfter || c.hasSent() {
-				c.sendWaiting(why)
-				tick.Stop()
-				return
-			}
-			select {
-			case <-ended:
-				tick.Stop()
-				return
-			case <-tick.C:
-			}
-		}
+		_ = recovery.Do("looking for what a call waits for", func() error { // which is a help only
+			c.tellWhen(ended)
+			return nil
+		})
 	})
 	return func() { timer.Stop(); close(ended) }
+}
+
+// tellWhen looks until there is something to tell, or the call has ended.
+func (c *call) tellWhen(ended <-chan struct{}) {
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	for {
+		why := c.edge.away()
+		if why != nil && time.Since(c.entry.Time) >= tellAfter || c.hasSent() {
+			c.sendWaiting(why)
+			return
+		}
+		select {
+		case <-ended:
+			return
+		case <-c.ctx.Done(): // also when the call has panicked
+			return
+		case <-tick.C:
+		}
+	}
 }
 
 func (c *call) hasSent() bool {

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/recovery"
 )
 
 const (
@@ -26,7 +27,10 @@ func (s *Service) whileAttended(ctx context.Context, workflow string, every time
 	ctx, cancel := context.WithCancelCause(ctx)
 	go func() {
 		for sleep(ctx, every) {
-			if _, err := s.waits(ctx, workflow); err != nil {
+			if err := recovery.Do("looking whether "+workflow+" waits", func() error {
+				_, err := s.waits(ctx, workflow)
+				return err
+			}); err != nil {
 				cancel(err)
 			}
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/deployctl/deployctl/activities"
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/recovery"
 	"github.com/deployctl/deployctl/statestore"
 )
 
@@ -41,7 +42,12 @@ func (w *watcher) send(e deployments.WatchEvent) error {
 func (w *watcher) watch(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	go w.attend(ctx)
+	go func() {
+		_ = recovery.Do("looking for what update "+w.update.String()+" waits for", func() error { // which is a help only
+			w.attend(ctx)
+			return nil
+		})
+	}()
 	if err := w.begin(ctx); err != nil {
 		return err
 	}
