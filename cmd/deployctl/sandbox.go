@@ -9,6 +9,7 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/devserver"
 	"github.com/deployctl/deployctl/internal/sandbox"
+	"github.com/deployctl/deployctl/internal/sandbox/launcher"
 	"github.com/deployctl/deployctl/internal/settings"
 )
 
@@ -45,7 +46,7 @@ func newSandbox(s settings.Settings, o sandbox.Options) (*sandbox.Policy, []stri
 		warnings = append(warnings, "programs own all that root owns, such as /etc and this executable, because the worker runs as root with "+
 			"sandbox.mode namespace: set sandbox.run-as, for example to 200000-265535, or run the worker as another user")
 	}
-	if runtime.GOOS == "linux" && !sandbox.Secluded() {
+	if runtime.GOOS == "linux" && !launcher.Secluded() {
 		warnings = append(warnings, "the environment of this process, with the secrets in it, can be read by other processes of its user")
 	}
 	return policy, warnings, nil

@@ -11,51 +11,15 @@ import (
 	"slices"
 	"syscall"
 
+	"github.com/deployctl/deployctl/internal/sandbox/launcher"
 	"golang.org/x/sys/unix"
 )
-
-// launcher is the name under which this binary is the launcher.
-const launcher = "deployctl-launcher"
-
-// outer is the argument of a launcher that starts another one in namespaces of its own, and ends. The worker does not do that
-// itself: a process that is to have a user namespace is forked with a copy of the memory of who starts it, and the launcher's is
-// small.
-const outer = "outer"
-
-// orders are what the launcher is told over a socket, before it is told the command: neither its arguments nor its environment
-// are the command's.
-type orders struct {
-	Limits Limits
-	// Confine: the launcher is in namespaces of its own. It hides Hide there, but for Show.
-	Confine bool
-	Hide    []string
-	Show    []string
-	// UID and GID are those that the command is to have in the user namespace: the ones that it has outside.
-	UID, GID int
-	// Parent is the process with whose end the launcher, and the command, is to end by DeathSignal; 0: none.
-	Parent      int
-	DeathSignal syscall.Signal
-}
-
-// begun is what an outer launcher answers: the process that it has started, which is a child of the worker's, too.
-type begun struct {
-	PID int
-	failure
-}
-
-// command is what the launcher becomes.
-type command struct {
-	Path string // empty: nothing is started, it is a probe
-	Args []string
-	Env  []string
-	Dir  string
-}
 
 // Launch is a process of a box that is to become a command; see Prepare and Spare.
 type Launch struct {
 	box     *Box
-	command *command // nil: not known yet
-	wire    *os.File // our end of the socket; nil: the process is the command itself
+	command *launcher.Command // nil: not known yet
+	wire    *os.File          // our end of the socket; nil: the process is the command itself
 	theirs  *os.File
 	answers *json.Decoder // what is said at the other end
 	staged  bool          // an outer launcher is what is started
@@ -81,7 +45,7 @@ func (b *Box) Apart() bool { return b != nil && b.policy.Mode() != Off }
 // Spare makes a process of the box of which nobody knows yet what command it will be: what takes a while is done before it is
 // needed. Start it, at once, and call Started with the result, and then Become, or Discard.
 func (b *Box) Spare(cmd *exec.Cmd) (*Launch, error) {
-	o := orders{Limits: b.policy.limits, Hide: append(b.policy.hidden(), b.rooms)}
+	o := launcher.Orders{Limits: b.policy.limits, Hide: append(b.policy.hidden(), b.rooms)}
 	for _, part := range parts {
 		o.Show = append(o.Show, filepath.Join(b.room, part))
 	}
@@ -90,16 +54,16 @@ func (b *Box) Spare(cmd *exec.Cmd) (*Launch, error) {
 }
 
 // command is what a command of the box executes.
-func (b *Box) command(cmd *exec.Cmd) command {
-	return command{Path: cmd.Path, Args: cmd.Args, Env: append(cmd.Environ(), b.Environment()...), Dir: cmd.Dir}
+func (b *Box) command(cmd *exec.Cmd) launcher.Command {
+	return launcher.Command{Path: cmd.Path, Args: cmd.Args, Env: append(cmd.Environ(), b.Environment()...), Dir: cmd.Dir}
 }
 
 // make turns a command into the launcher, with its orders.
-func (l *Launch) make(cmd *exec.Cmd, o orders, mode Mode, id *identity) error {
+func (l *Launch) make(cmd *exec.Cmd, o launcher.Orders, mode Mode, id *identity) error {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
 	}
-	cmd.Path, cmd.Args, cmd.Env, cmd.Dir = "/proc/self/exe", []string{launcher}, []string{"GOMAXPROCS=1"}, "/"
+	cmd.Path, cmd.Args, cmd.Env, cmd.Dir = "/proc/self/exe", []string{launcher.Name}, []string{"GOMAXPROCS=1"}, "/"
 	if mode == RunAs {
 		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uint32(id.uid), Gid: uint32(id.gid)} //nolint:gosec // ids fit
 	} else {
@@ -107,7 +71,7 @@ func (l *Launch) make(cmd *exec.Cmd, o orders, mode Mode, id *identity) error {
 		if o.DeathSignal = cmd.SysProcAttr.Pdeathsig; o.DeathSignal != 0 {
 			o.Parent = os.Getpid()
 		}
-		l.staged, cmd.Args = true, append(cmd.Args, outer)
+		l.staged, cmd.Args = true, append(cmd.Args, launcher.Outer)
 	}
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -149,7 +113,7 @@ func (l *Launch) Started(cmd *exec.Cmd, err error) error {
 
 // enter makes the launcher that an outer launcher has started the command's process.
 func (l *Launch) enter(cmd *exec.Cmd) error {
-	var b begun
+	var b launcher.Begun
 	said := l.answers.Decode(&b)
 	if _, err := cmd.Process.Wait(); err != nil {
 		return err
@@ -158,7 +122,7 @@ func (l *Launch) enter(cmd *exec.Cmd) error {
 	case said != nil:
 		return fmt.Errorf("start it in the sandbox: %w", said)
 	case b.PID == 0:
-		return b.error("the launcher")
+		return explain(b.Failure, "the launcher")
 	}
 	var err error
 	cmd.Process, err = os.FindProcess(b.PID)
@@ -183,7 +147,7 @@ func (l *Launch) Discard() error {
 }
 
 // become sends the command. The answer ends, empty, when the launcher has become the command.
-func (l *Launch) become(c command) error {
+func (l *Launch) become(c launcher.Command) error {
 	defer func() { _ = l.wire.Close() }()
 	text, err := json.Marshal(c)
 	if err != nil {
@@ -191,7 +155,7 @@ func (l *Launch) become(c command) error {
 	}
 	_, err = l.wire.Write(text)
 	err = errors.Join(err, unix.Shutdown(int(l.wire.Fd()), unix.SHUT_WR))
-	var failed failure
+	var failed launcher.Failure
 	if said := l.answers.Decode(&failed); said != nil { // it may have ended before it was told the command, and have said why
 		if !errors.Is(said, io.EOF) {
 			err = errors.Join(err, said)
@@ -201,16 +165,11 @@ func (l *Launch) become(c command) error {
 		}
 		return err
 	}
-	return failed.error(c.Path)
+	return explain(failed, c.Path)
 }
 
-// failure is what the launcher says when it could not become the command.
-type failure struct {
-	Step  string // empty: the command itself could not be executed
-	Errno syscall.Errno
-}
-
-func (f failure) error(path string) error {
+// explain makes an error of why the launcher could not become a command.
+func explain(f launcher.Failure, path string) error {
 	if f.Step == "" {
 		return &os.PathError{Op: "fork/exec", Path: path, Err: f.Errno}
 	}
@@ -235,8 +194,8 @@ func ofTheKernel(f *os.File) bool {
 // probe tries the whole way into namespaces of its own.
 func (p *Policy) probe() error {
 	cmd := &exec.Cmd{}
-	l := &Launch{command: &command{}}
-	if err := l.make(cmd, orders{Hide: p.hidden(), Limits: p.limits}, Namespace, nil); err != nil {
+	l := &Launch{command: &launcher.Command{}}
+	if err := l.make(cmd, launcher.Orders{Hide: p.hidden(), Limits: p.limits}, Namespace, nil); err != nil {
 		return err
 	}
 	if err := l.Started(cmd, cmd.Start()); err != nil {

@@ -5,16 +5,12 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/deployctl/deployctl/internal/sandbox/launcher"
 )
 
-// Limits bound each process of a Box; Processes bounds all that its user, or its user namespace, has. Zero is no limit.
-type Limits struct {
-	Memory    uint64 // bytes of private memory
-	Processes uint64 // and threads
-	Files     uint64 // open at a time
-	FileSize  uint64 // bytes of one file that is written
-	CPU       uint64 // seconds of processor time
-}
+// Limits bound each process of a Box.
+type Limits = launcher.Limits
 
 // ParseSize reads a number of bytes, which may have a unit: KiB, MiB, GiB or TiB. "none" is 0: no limit.
 func ParseSize(text string) (uint64, error) {

@@ -9,9 +9,6 @@ import (
 	"path/filepath"
 )
 
-// Secluded is false here: see the other one.
-func Secluded() bool { return false }
-
 func maySwitch() error { return errors.New("only Linux has that") }
 
 func realPath(f *os.File) (string, error) { return filepath.EvalSymlinks(f.Name()) }

@@ -3,11 +3,10 @@
 //
 // A Policy is how one worker does that; a Box is what the processes of one update are started in. On Linux a process of a
 // Box starts as this binary under another name: the launcher, which applies limits and hides files, and then becomes the
-// command; Spare ones are started before it is known what command. Two modes stand behind it. Under RunAs every organization has a user id of its own. Under Namespace processes
-// keep the worker's user id, but live in a user namespace without any privilege, from which no process outside can be
-// read or traced, and in a mount namespace without the service's own files. See docs/production.md.
-//
-// The package also takes the environment of a service's process, with the secrets in it, out of reach; see Secluded.
+// command; Spare ones are started before it is known what command. Two modes stand behind it. Under RunAs every organization
+// has a user id of its own. Under Namespace processes keep the worker's user id, but live in a user namespace without any
+// privilege, from which no process outside can be read or traced, and in a mount namespace without the service's own files. See
+// docs/production.md.
 package sandbox
 
 import (

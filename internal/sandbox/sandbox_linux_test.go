@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/deployctl/deployctl/internal/sandbox/launcher"
 	"golang.org/x/sys/unix"
 )
 
@@ -360,7 +361,7 @@ func TestMain(m *testing.M) {
 	dumpable, _ := unix.PrctlRetInt(unix.PR_GET_DUMPABLE, 0, 0, 0, 0)
 	var core unix.Rlimit
 	_ = unix.Getrlimit(unix.RLIMIT_CORE, &core)
-	fmt.Println(os.Getenv("DEPLOYCTL_KEY"), Secluded(), dumpable, core.Max)
+	fmt.Println(os.Getenv("DEPLOYCTL_KEY"), launcher.Secluded(), dumpable, core.Max)
 	_, _ = os.Stdin.Read(make([]byte, 1))
 }
 

@@ -1,4 +1,4 @@
-package sandbox
+package launcher
 
 import (
 	"encoding/json"
@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -16,9 +15,9 @@ import (
 )
 
 // The launcher does its work here, before most other packages of this binary are initialized, which takes it twenty times as
-// long. The goroutine has the main thread to itself: what is set for this thread holds for the command.
+// long: that is why this package imports few others. The goroutine has the main thread to itself: what is set for this thread holds for the command.
 func init() {
-	if len(os.Args) == 0 || os.Args[0] != launcher {
+	if len(os.Args) == 0 || os.Args[0] != Name {
 		seclude()
 		return
 	}
@@ -26,14 +25,14 @@ func init() {
 	unix.CloseOnExec(orderly)
 	wire := os.NewFile(orderly, "worker")
 	work := launch
-	if len(os.Args) > 1 && os.Args[1] == outer {
+	if len(os.Args) > 1 && os.Args[1] == Outer {
 		work = launchInner
 	}
 	step, err := work(wire)
 	if step == "" && err == nil {
 		os.Exit(0) // an outer launcher, a probe, or one that was not needed
 	}
-	f := failure{Step: step}
+	f := Failure{Step: step}
 	if !errors.As(err, &f.Errno) {
 		f.Step, f.Errno = fmt.Sprintf("%s (%v)", step, err), unix.EINVAL
 	}
@@ -44,7 +43,7 @@ func init() {
 
 // launchInner starts a launcher in namespaces of its own, as a child of this process's parent, and tells that one its id.
 func launchInner(wire *os.File) (string, error) {
-	pid, err := syscall.ForkExec("/proc/self/exe", []string{launcher}, &syscall.ProcAttr{
+	pid, err := syscall.ForkExec("/proc/self/exe", []string{Name}, &syscall.ProcAttr{
 		Dir: "/", Env: os.Environ(), Files: []uintptr{0, 1, 2, wire.Fd()},
 		Sys: &syscall.SysProcAttr{
 			Cloneflags:  unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWIPC | unix.CLONE_PARENT,
@@ -55,14 +54,14 @@ func launchInner(wire *os.File) (string, error) {
 	if err != nil {
 		return "enter namespaces", err
 	}
-	return "", json.NewEncoder(wire).Encode(begun{PID: pid})
+	return "", json.NewEncoder(wire).Encode(Begun{PID: pid})
 }
 
 // launch prepares this process for a command, waits for it, and becomes it. It returns only if it cannot, with the step that
 // failed.
 func launch(wire *os.File) (string, error) {
 	said := json.NewDecoder(wire)
-	var o orders
+	var o Orders
 	if err := said.Decode(&o); err != nil {
 		return "read the orders", err
 	}
@@ -89,13 +88,13 @@ func launch(wire *os.File) (string, error) {
 	if err := closeOthers(); err != nil {
 		return "close files", err
 	}
-	var c command
+	var c Command
 	if err := said.Decode(&c); errors.Is(err, io.EOF) {
 		return "", nil // it was not needed
 	} else if err != nil {
 		return "read the command", err
 	}
-	if err := o.Limits.apply(); err != nil {
+	if err := apply(o.Limits); err != nil {
 		return "set limits", err
 	}
 	if c.Path == "" {
@@ -140,7 +139,7 @@ func scopeSignals() {
 // confine gives the process its ids back, hides files, and gives up every privilege in its namespaces: what is hidden could
 // be uncovered with them. A namespace that the command makes for itself cannot uncover it: the kernel locks mounts that come from
 // a namespace with more privileges.
-func confine(o orders) (string, error) {
+func confine(o Orders) (string, error) {
 	maps := []struct{ file, text string }{
 		{"uid_map", fmt.Sprintf("%d %d 1", o.UID, o.UID)},
 		{"setgroups", "deny"},
@@ -174,7 +173,7 @@ func confine(o orders) (string, error) {
 
 // hide covers the hidden directories with empty ones, and hidden files with /dev/null, and lets what is to be shown show through
 // where it lies in what is hidden.
-func hide(o orders) error {
+func hide(o Orders) error {
 	shown := make([]int, len(o.Show))
 	for i, dir := range o.Show {
 		var err error
@@ -183,7 +182,7 @@ func hide(o orders) error {
 		}
 	}
 	for _, path := range o.Hide {
-		real, err := filepath.EvalSymlinks(path)
+		real, err := realPath(path)
 		if err != nil {
 			continue // it does not exist, or this user cannot get there
 		}
@@ -202,6 +201,16 @@ func hide(o orders) error {
 	return nil
 }
 
+// realPath is where a path leads, whatever links are on the way.
+func realPath(path string) (string, error) {
+	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = unix.Close(fd) }()
+	return os.Readlink("/proc/self/fd/" + strconv.Itoa(fd))
+}
+
 // cover mounts something empty over a file or directory.
 func cover(path string) error {
 	info, err := os.Stat(path)
@@ -215,7 +224,7 @@ func cover(path string) error {
 }
 
 // apply sets the limits for this process and what it starts.
-func (l Limits) apply() error {
+func apply(l Limits) error {
 	for resource, value := range map[int]uint64{
 		unix.RLIMIT_DATA: l.Memory, unix.RLIMIT_NPROC: l.Processes, unix.RLIMIT_NOFILE: l.Files,
 		unix.RLIMIT_FSIZE: l.FileSize, unix.RLIMIT_CPU: l.CPU,

@@ -1,0 +1,6 @@
+//go:build !linux
+
+package launcher
+
+// Secluded is false here: see the other one.
+func Secluded() bool { return false }
