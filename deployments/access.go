@@ -15,7 +15,7 @@ type Role string
 const (
 	RoleViewer   Role = "viewer"   // sees stacks, updates and schedules, but no secret
 	RoleDeployer Role = "deployer" // changes stacks and reads their secrets
-	RoleAdmin    Role = "admin"    // also removes stacks by force, manages tokens and members, and reads the audit log
+	RoleAdmin    Role = "admin"    // also has resources forgotten by force, manages tokens and members, and reads the audit log
 )
 
 var roles = []Role{RoleViewer, RoleDeployer, RoleAdmin}

@@ -238,7 +238,7 @@ type ImportRequest struct {
 	Stack      StackName
 	Deployment apitype.UntypedDeployment
 	Secrets    SecretsProvider
-	// Forget: the stack's resources may all be forgotten. They go on existing, and nothing manages them any more.
+	// Forget: the stack's resources may all be forgotten, which needs RoleAdmin. They go on existing, and nothing manages them any more.
 	Forget    bool
 	Initiator string // who asked
 }

@@ -175,6 +175,27 @@ func TestTheAuditLogSaysWhoDidWhatAndWhoWasRefused(t *testing.T) {
 	}
 }
 
+func TestOnlyAnAdminImportsWhatForgetsAllResources(t *testing.T) {
+	service, connection, texts := staffed(t)
+	if err := service.CreateStack(t.Context(), own, nil); err != nil {
+		t.Fatal(err)
+	}
+	m := &api.ImportRequest{Stack: wire.FromStack(own), Chunk: []byte(`{"version":3,"deployment":{}}`), Forget: true}
+	for by, want := range map[string]codes.Code{"ann": codes.PermissionDenied, "shop": codes.OK} {
+		service.Audited = nil
+		if s := invoke(t, connection, api.Stacks_Import_FullMethodName, texts[by], m); s.Code() != want {
+			t.Errorf("by %s: %v, want %s", by, s, want)
+		}
+		if len(service.Audited) != 1 || service.Audited[0].Subject != "forget=true" || (service.Audited[0].Code == "") != (want == codes.OK) {
+			t.Errorf("the audit log has of the import by %s: %+v", by, service.Audited)
+		}
+	}
+	m.Forget = false
+	if s := invoke(t, connection, api.Stacks_Import_FullMethodName, texts["ann"], m); s.Code() != codes.OK {
+		t.Errorf("a deployer's import that asks to forget nothing: %v", s)
+	}
+}
+
 // withAdmin is an authority that knows nobody, and whether there is an admin.
 type withAdmin struct {
 	tokensByText

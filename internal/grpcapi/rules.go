@@ -88,7 +88,9 @@ var rules = map[string]rule{
 	api.Stacks_Export_FullMethodName: {
 		role: viewer, touches: stack("stack"), raised: "show_secrets", to: deployer, secrets: true, record: recordSoon, subject: subject("version"),
 	},
-	api.Stacks_Import_FullMethodName:  {role: deployer, touches: stack("stack"), record: recordFirst, subject: subject("forget")},
+	api.Stacks_Import_FullMethodName: {
+		role: deployer, touches: stack("stack"), raised: "forget", to: admin, record: recordFirst, subject: subject("forget"),
+	},
 	api.Stacks_Restore_FullMethodName: {role: deployer, touches: stack("stack"), record: recordFirst, subject: subject("version")},
 	api.Stacks_Recover_FullMethodName: {role: deployer, touches: stack("stack"), record: recordFirst},
 	api.Stacks_History_FullMethodName: {role: viewer, touches: stack("stack")},

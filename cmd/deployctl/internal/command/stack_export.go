@@ -75,7 +75,7 @@ func stackImportCommand(s *Surroundings) *cli.Command {
 		Name: "import", Usage: "replace the stack's deployment by one that was exported",
 		Flags: onStack(
 			&cli.StringFlag{Name: "file", Usage: "read `FILE` instead of standard input"},
-			&cli.BoolFlag{Name: "force", Usage: "let a deployment without resources replace one that has some, without a question"}),
+			&cli.BoolFlag{Name: "force", Usage: "let a deployment without resources replace one that has some, without a question; needs the role admin"}),
 		Action: action(s, runStackImport),
 	}
 }
