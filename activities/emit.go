@@ -2,19 +2,15 @@ package activities
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
-	"github.com/deployctl/deployctl/internal/redaction"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
-	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/asset"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
 )
-
-// blinded stands in for every secret that people would see.
-const blinded = redaction.Blinded
 
 // decoder gives the values of bags.
 type decoder interface {
@@ -79,14 +75,16 @@ func (t telling) metadata(ctx context.Context, e engine.Emit) (apitype.StepEvent
 	meta := apitype.StepEventMetadata{
 		Op: apitype.OpType(e.Step), URN: string(e.URN), Type: string(e.Type), Logical: logical[e.Step],
 	}
-	var err error
-	var old, now resource.PropertyMap
-	if meta.Old, old, err = t.state(ctx, e.Old); err != nil {
+	old, err := t.open(ctx, e.Old)
+	if err != nil {
 		return meta, err
 	}
-	if meta.New, now, err = t.state(ctx, e.New); err != nil {
+	now, err := t.open(ctx, e.New)
+	if err != nil {
 		return meta, err
 	}
+	meta.Old, meta.New = stateMetadata(e.Old), stateMetadata(e.New)
+	showValues(&meta, e.Diff, old, now)
 	for _, s := range []*engine.State{e.Old, e.New} {
 		if s != nil && s.Provider != "" {
 			meta.Provider = s.Provider
@@ -97,7 +95,7 @@ func (t telling) metadata(ctx context.Context, e engine.Emit) (apitype.StepEvent
 	}
 	meta.Keys, meta.Diffs = e.Diff.ReplaceKeys, e.Diff.ChangedKeys
 	if len(e.Diff.Detailed) == 0 {
-		meta.DetailedDiff = detailed(old, now)
+		meta.DetailedDiff = detailed(old.inputs, now.inputs)
 		return meta, nil
 	}
 	meta.DetailedDiff = map[string]apitype.PropertyDiff{}
@@ -125,12 +123,25 @@ func detailed(old, now resource.PropertyMap) map[string]apitype.PropertyDiff {
 	return diff
 }
 
-// state shows a state, and gives its inputs as they are.
-func (t telling) state(ctx context.Context, s *engine.State) (*apitype.StepEventStateMetadata, resource.PropertyMap, error) {
+// opened are the values of a state.
+type opened struct{ inputs, outputs resource.PropertyMap }
+
+func (t telling) open(ctx context.Context, s *engine.State) (o opened, err error) {
 	if s == nil {
-		return nil, nil, nil
+		return o, nil
 	}
-	var inputs resource.PropertyMap
+	if o.inputs, err = t.values.Decode(ctx, s.Inputs); err != nil {
+		return o, err
+	}
+	o.outputs, err = t.values.Decode(ctx, s.Outputs)
+	return o, err
+}
+
+// stateMetadata is a state without its values.
+func stateMetadata(s *engine.State) *apitype.StepEventStateMetadata {
+	if s == nil {
+		return nil
+	}
 	state := &apitype.StepEventStateMetadata{
 		Type: string(s.Type), URN: string(s.URN), Custom: s.Custom, Delete: s.Delete, ID: s.ID, Parent: string(s.Parent),
 		Protect: s.Protect, Taint: s.Taint, External: s.External, RetainOnDelete: s.RetainOnDelete,
@@ -141,60 +152,33 @@ func (t telling) state(ctx context.Context, s *engine.State) (*apitype.StepEvent
 			state.HideDiffs = append(state.HideDiffs, p)
 		}
 	}
-	for _, bag := range []struct {
-		from engine.Bag
-		to   *map[string]any
-	}{{s.Inputs, &state.Inputs}, {s.Outputs, &state.Outputs}} {
-		values, err := t.values.Decode(ctx, bag.from)
-		if err != nil {
-			return nil, nil, err
-		}
-		if bag.to == &state.Inputs {
-			inputs = values
-		}
-		*bag.to = shown(values)
+	return state
+}
+
+// showValues puts values into an event, so that secrets that differ are seen to differ.
+func showValues(meta *apitype.StepEventMetadata, diff *engine.Diff, old, now opened) {
+	if meta.Old != nil {
+		meta.Old.Inputs, meta.Old.Outputs = shown(old.inputs), shown(old.outputs)
 	}
-	return state, inputs, nil
-}
-
-// shown gives values as JSON for people: secrets blinded, assets by their hash, unknowns as their sentinel.
-func shown(m resource.PropertyMap) map[string]any {
-	object := make(map[string]any, len(m))
-	for k, v := range m {
-		object[string(k)] = shownValue(v)
+	if meta.New != nil {
+		meta.New.Inputs, meta.New.Outputs = shownAfter(old.inputs, now.inputs), shownAfter(old.outputs, now.outputs)
 	}
-	return object
-}
-
-func shownValue(v resource.PropertyValue) any {
-	switch x := v.V.(type) {
-	case *resource.Secret:
-		return blinded
-	case resource.Output:
-		return shownValue(plainValue(v))
-	case resource.Computed:
-		return unknownText
-	case resource.PropertyMap:
-		return shown(x)
-	case []resource.PropertyValue:
-		list := make([]any, len(x))
-		for i, e := range x {
-			list[i] = shownValue(e)
+	if meta.Old == nil || meta.New == nil || diff == nil || diff.Change == engine.ChangeNone || meta.Op == apitype.OpRefresh {
+		return
+	}
+	for key, output := range old.outputs { // what was changed outside, and will be put right
+		if input, ok := now.inputs[key]; ok && names(diff, string(key)) && input.DeepEquals(old.inputs[key]) {
+			meta.Old.Outputs[string(key)] = shownAfter(
+				resource.PropertyMap{key: input}, resource.PropertyMap{key: output})[string(key)]
 		}
-		return list
-	case *resource.Asset:
-		return shownAsset(x)
-	case *resource.Archive:
-		return map[string]any{resource.SigKey: resource.ArchiveSig, "hash": x.Hash, "path": x.Path, "uri": x.URI}
-	case resource.ResourceReference:
-		return string(x.URN)
 	}
-	return v.V
 }
 
-func shownAsset(a *asset.Asset) any {
-	return map[string]any{resource.SigKey: resource.AssetSig, "hash": a.Hash, "path": a.Path, "uri": a.URI}
+// names says whether a diff is about a property. One that names none is about all.
+func names(d *engine.Diff, key string) bool {
+	return len(d.Detailed)+len(d.ChangedKeys) == 0 || slices.Contains(d.ChangedKeys, key) ||
+		slices.ContainsFunc(d.Detailed, func(p engine.PropertyDiff) bool {
+			path, err := resource.ParsePropertyPath(p.Path)
+			return err == nil && len(path) > 0 && path[0] == key
+		})
 }
-
-// unknownText is how the field writes a value that is not known yet.
-const unknownText = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"

@@ -155,7 +155,7 @@ func (d differ) lists(path string, old, now []any) []Change {
 			changes = append(changes, placed{i, Change{Path: index(path, i), Kind: Removed, Old: old[i]}})
 			continue
 		}
-		moved := Change{Path: index(path, in[j]), Kind: Moved, Old: old[i], New: old[i], From: index(path, i)}
+		moved := Change{Path: index(path, in[j]), Kind: Moved, Old: old[i], New: now[in[j]], From: index(path, i)}
 		changes, in = append(changes, placed{in[j], moved}), slices.Delete(in, j, j+1)
 	}
 	for _, j := range in {
