@@ -123,6 +123,37 @@ func TestASecretInsideOfAValueIsSaidToDiffer(t *testing.T) {
 	}
 }
 
+func TestValuesThatLookTheSameAreToldApart(t *testing.T) {
+	values := func(space, tab string) map[string]any {
+		return map[string]any{
+			"key" + space: map[string]any{"in" + space: 1.0}, "list": []any{"a" + space}, "text": "one\ntwo" + space + "\n", "value": "ad" + space + "min",
+			"make": "all:\n" + tab + "go\n",
+		}
+	}
+	one := step{op: apitype.OpUpdate, typ: object, name: "x", old: values("", "\t"), new: values("\u200b", "    ")}
+	want := `
+    - key: {"in":1}
+    + key\u200b: {"in\u200b":1}
+    ~ list[0]: "a" → "a\u200b"
+    ~ make: +1 -1 lines
+      - \tgo
+      +     go
+    ~ text: +1 -1 lines
+      - two
+      + two\u200b
+    ~ value: "admin" → "ad\u200bmin"
+`
+	if got := shown(Options{Preview: true}, one.ends()); !strings.HasSuffix(got, want) {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	details := shown(Options{Preview: true, Diff: true}, one.ends())
+	for _, line := range []string{`- key: {"in":1}`, `+ key\u200b: {"in\u200b":1}`, `+ two\u200b`, `- \tgo`} {
+		if !strings.Contains(details, line) {
+			t.Errorf("there is no %s in\n%s", line, details)
+		}
+	}
+}
+
 func TestARefreshNamesWhatIsGoneAndWhatIsOtherBeforeItAsks(t *testing.T) {
 	steps := []step{
 		{op: apitype.OpRefresh, typ: object, name: "file", old: map[string]any{"path": "x"}},

@@ -46,7 +46,7 @@ func DriftRows(drifted []deployments.DriftedResource) [][]string {
 			rows = append(rows, []string{name, "", "it exists", "it is gone"})
 		}
 		for _, p := range r.Properties {
-			rows = append(rows, []string{name, p.Path, orNothing(p.Expected), orNothing(p.Actual)})
+			rows = append(rows, []string{name, visible(p.Path), orNothing(p.Expected), orNothing(p.Actual)})
 		}
 	}
 	return rows

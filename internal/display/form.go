@@ -110,8 +110,9 @@ func indented(lines []string) []string {
 func (f form) lines(head string, list []valuediff.Line, tail string) []string {
 	added, removed := 0, 0
 	var out []string
+	tab := tabOf(list)
 	for _, line := range list {
-		text := visible(strings.ReplaceAll(line.Text, "\t", "    "))
+		text := visible(strings.ReplaceAll(line.Text, "\t", tab))
 		switch {
 		case line.Kind == valuediff.Added:
 			added++
@@ -127,6 +128,22 @@ func (f form) lines(head string, list []valuediff.Line, tail string) []string {
 		}
 	}
 	return append([]string{fmt.Sprintf("%s: +%d -%d lines%s", head, added, removed, tail)}, out...)
+}
+
+// tabOf is how tabs are shown: as the spaces that they look like, unless lines differ by just that.
+func tabOf(list []valuediff.Line) string {
+	const spaces = "    "
+	looks := map[string]valuediff.Kind{}
+	for _, line := range list {
+		text := strings.ReplaceAll(line.Text, "\t", spaces)
+		if kind, seen := looks[text]; seen && kind != line.Kind && line.Kind != valuediff.Changed {
+			return `\t`
+		}
+		if line.Kind != valuediff.Changed {
+			looks[text] = line.Kind
+		}
+	}
+	return spaces
 }
 
 // short cuts a line of text, unless all is to be shown.

@@ -46,14 +46,15 @@ var introduced = strings.NewReplacer(
 	"\u0090", "\x1bP", "\u0098", "\x1bX", "\u009b", "\x1b[", "\u009c", "\x1b\\", "\u009d", "\x1b]", "\u009e", "\x1b^", "\u009f", "\x1b_",
 )
 
-// visible shows what Harmless would take out, escaped: a value is shown with all that is in it.
+// visible shows, escaped, what Harmless would take out and what a reader cannot see or tell from a space: a value is shown with all
+// that is in it, so that two that differ never look the same. Emoji that are joined by such characters come apart.
 func visible(text string) string {
-	if printable(text) {
+	if !strings.ContainsFunc(text, unseen) {
 		return text
 	}
 	var b strings.Builder
 	for _, r := range text {
-		if unprintable(r) {
+		if unseen(r) {
 			quoted := strconv.QuoteRuneToASCII(r)
 			b.WriteString(quoted[1 : len(quoted)-1])
 		} else {
@@ -61,6 +62,13 @@ func visible(text string) string {
 		}
 	}
 	return b.String()
+}
+
+// unseen are what is unprintable, formats, what Unicode lets fonts ignore, and what is blank without being the usual space.
+func unseen(r rune) bool {
+	const brailleBlank = '\u2800'
+	return r > '~' && unicode.In(r, unicode.Cf, unicode.Zs, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector) ||
+		r == brailleBlank || unprintable(r)
 }
 
 func printable(text string) bool { return !strings.ContainsFunc(text, unprintable) }

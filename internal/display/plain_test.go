@@ -33,6 +33,29 @@ func TestAValueIsShownWithTheControlsInIt(t *testing.T) {
 	}
 }
 
+func TestWhatCannotBeSeenInAValueIsEscaped(t *testing.T) {
+	ranges := [][2]rune{
+		{0xa0, 0xa0}, {0xad, 0xad}, {0x34f, 0x34f}, {0x61c, 0x61c}, {0x115f, 0x1160}, {0x1680, 0x1680}, {0x17b4, 0x17b5}, {0x180b, 0x180f},
+		{0x2000, 0x200f}, {0x2028, 0x202f}, {0x205f, 0x206f}, {0x2800, 0x2800}, {0x3000, 0x3000}, {0x3164, 0x3164},
+		{0xfe00, 0xfe0f}, {0xfeff, 0xfeff}, {0xffa0, 0xffa0}, {0xfff0, 0xfffb}, {0x1bca0, 0x1bca3}, {0x1d173, 0x1d17a}, {0xe0000, 0xe0fff},
+	}
+	for _, span := range ranges {
+		for r := span[0]; r <= span[1]; r++ {
+			if got := visible("ad" + string(r) + "min"); !strings.HasPrefix(got, `ad\`) || strings.ContainsRune(got, r) {
+				t.Errorf("%U is shown as %q", r, got)
+			}
+		}
+	}
+	for given, want := range map[string]string{
+		"ad\u200bmin": `ad\u200bmin`, "x\ufe0f": `x\ufe0f`, "\U000e0041": `\U000e0041`, "👩\u200d💻": `👩\u200d💻`,
+		"Grüße 世界 🎉 e\u0301 ع": "Grüße 世界 🎉 e\u0301 ع",
+	} {
+		if got := visible(given); got != want {
+			t.Errorf("%+q is shown as %q, want %q", given, got, want)
+		}
+	}
+}
+
 func FuzzNothingThatATerminalObeysIsLeft(f *testing.F) {
 	for _, seed := range []string{"\x1b[31m", "\x1b]0;x\a", "\u009b\x1bP", "\x1b\x1b[[", "<{%fg 1%}>", "<{%", "\xff\x9b\x1b", "a\n\tb"} {
 		f.Add(seed)
