@@ -49,14 +49,17 @@ unit:
 	go -C tools/fakeprovider test ./...
 	go -C tools/crosscheck test ./...
 
-FUZZTIME ?= 5s
-FUZZED = internal/token:FuzzTokens activities:FuzzRegisterResource activities:FuzzReadResource activities:FuzzInvoke activities:FuzzCall \
-	activities:FuzzRegisterResourceOutputs activities:FuzzRegisterPackage activities:FuzzStepsOverAnswers \
-	internal/pluginhost:FuzzEngine internal/pluginhost:FuzzProviderAnswers internal/pluginhost:FuzzLanguageHostAnswers internal/grpcapi:FuzzCalls
+# Two processes look for this long at each target. A protocol of several targets takes it in parts, so that each gets a minute.
+FUZZTIME ?= 30s
+FUZZPART ?= 4s
+FUZZED = internal/pluginhost:FuzzEngine internal/pluginhost:FuzzProviderAnswers internal/pluginhost:FuzzLanguageHostAnswers \
+	internal/grpcapi:FuzzCalls
+FUZZED_PARTS = internal/token:FuzzTokens activities:FuzzRegisterResource activities:FuzzReadResource activities:FuzzInvoke activities:FuzzCall \
+	activities:FuzzRegisterResourceOutputs activities:FuzzRegisterPackage activities:FuzzStepsOverAnswers
 
-fuzz: ## each protocol that programs, plugins and clients speak, FUZZTIME (5s) a call, a minute in all; findings stay in testdata/fuzz
-	@for target in $(FUZZED); do \
-		go test ./$${target%:*} -run '^$$' -fuzz "^$${target#*:}$$" -fuzztime $(FUZZTIME) -parallel 2 || exit 1; done
+fuzz: ## each protocol that programs, plugins and clients speak, a minute of processor time; findings stay in testdata/fuzz
+	tools/fuzz $(FUZZTIME) $(FUZZED)
+	tools/fuzz $(FUZZPART) $(FUZZED_PARTS)
 
 # One package at a time, and four of its tests: each starts services, which mostly wait, and a service that is killed wants its ports back.
 e2e: build next

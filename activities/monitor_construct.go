@@ -19,6 +19,9 @@ import (
 func (m *monitor) construct(
 	ctx context.Context, req *pulumirpc.RegisterResourceRequest, g *goal,
 ) (*pulumirpc.RegisterResourceResponse, error) {
+	if g.Name == "" {
+		return nil, status.Errorf(codes.InvalidArgument, "a component of type %s needs a name", g.Type)
+	}
 	provider, err := m.running(ctx, g.Provider)
 	if err != nil {
 		return nil, err
