@@ -16,6 +16,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/deployctl/deployctl/internal/doors"
 )
 
 const (
@@ -236,7 +238,7 @@ func (l sameUser) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		if !strange(conn) {
+		if doors.OfThisUser(conn) {
 			return conn, nil
 		}
 		_ = conn.Close()

@@ -3,10 +3,7 @@ package devserver
 import (
 	"bufio"
 	"bytes"
-	"encoding/binary"
 	"fmt"
-	"net"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -57,50 +54,6 @@ func holds(process string, matches func(target string) bool) bool {
 		}
 	}
 	return false
-}
-
-// strange says whether a connection on loopback is that of another user than this process's and root. One that its caller has
-// closed belongs to nobody any more, and is strange.
-func strange(conn net.Conn) bool {
-	from, to := conn.RemoteAddr().(*net.TCPAddr).AddrPort(), conn.LocalAddr().(*net.TCPAddr).AddrPort()
-	for _, table := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
-		if uid, found := socketUser(table, from, to); found {
-			return uid != 0 && uid != os.Getuid()
-		}
-	}
-	return false
-}
-
-// nobody is the user of a socket that has no process.
-const nobody = -1
-
-// socketUser finds in a kernel table whose socket has these two addresses.
-func socketUser(table string, local, remote netip.AddrPort) (uid int, found bool) {
-	f, err := os.Open(table)
-	if err != nil {
-		return 0, false
-	}
-	defer func() { _ = f.Close() }()
-	const established = "01"
-	from, to := kernelAddress(local), kernelAddress(remote)
-	for lines := bufio.NewScanner(f); lines.Scan(); {
-		// sl local_address rem_address st tx:rx tr:when retrnsmt uid timeout inode
-		x := strings.Fields(lines.Text())
-		if len(x) < 10 || !strings.HasSuffix(x[1], from) || !strings.HasSuffix(x[2], to) {
-			continue
-		}
-		if uid, err := strconv.Atoi(x[7]); err == nil && x[3] == established {
-			return uid, true
-		}
-		return nobody, true
-	}
-	return 0, false
-}
-
-// kernelAddress writes an IPv4 address as kernel tables do, in the byte order of the machine; as IPv6 it has more before it.
-func kernelAddress(a netip.AddrPort) string {
-	ip := a.Addr().Unmap().As4()
-	return fmt.Sprintf("%08X:%04X", binary.NativeEndian.Uint32(ip[:]), a.Port())
 }
 
 // describe names a process by its id and command line.

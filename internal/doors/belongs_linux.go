@@ -21,6 +21,17 @@ func belongs(h Household, there, here *net.TCPAddr) bool {
 	return ok && owned(h, s)
 }
 
+// OfThisUser tells whether a connection on loopback was made by this process's user or root. One that its maker has closed belongs
+// to nobody.
+func OfThisUser(conn net.Conn) bool {
+	if _, err := os.Stat("/proc/net/tcp"); err != nil {
+		return true
+	}
+	there, here := conn.RemoteAddr().(*net.TCPAddr), conn.LocalAddr().(*net.TCPAddr)
+	s, ok := connection(there.AddrPort(), here.AddrPort())
+	return ok && s.inode != "0" && (s.uid == 0 || s.uid == os.Getuid())
+}
+
 // owned tells whether a process of the household, or this one, has a socket.
 func owned(h Household, s socket) bool {
 	if s.inode == "0" {

@@ -4,6 +4,8 @@
 // What speaks there is gRPC without any credentials, by programs and plugins whose SDKs take an address and nothing else. So
 // whoever connects is looked up in the kernel's tables: a connection is served if a process of the update made it.
 // Only Linux has such tables. Elsewhere every local user can connect while an update runs.
+//
+// OfThisUser is the simpler question, for ports of the embedded service.
 package doors
 
 import (

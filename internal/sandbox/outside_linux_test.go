@@ -254,3 +254,36 @@ func TestA32BitProcessIsRefusedTheSame(t *testing.T) {
 		}
 	}
 }
+
+func TestADirectoryAboveWhatIsHiddenIsNotReplaced(t *testing.T) {
+	modes(t, func(t *testing.T, o Options) {
+		dir := place(t)
+		above := filepath.Join(dir, "above")
+		secrets, rooms := filepath.Join(above, "state", "keys"), filepath.Join(above, "work", "rooms")
+		for _, made := range []string{secrets, rooms} {
+			if err := os.MkdirAll(made, 0o711); err != nil {
+				t.Fatal(err)
+			}
+		}
+		write(t, filepath.Join(secrets, "key"), "needle")
+		o.Hide = []string{secrets}
+		p := policy(t, o)
+		if err := errors.Join(os.Chmod(dir, 0o711), os.Chmod(above, 0o711)); err != nil {
+			t.Fatal(err)
+		}
+		others := box(t, p, "others", rooms)
+		if err := others.Do(func() error { return os.WriteFile(filepath.Join(others.Home(), "program"), []byte("needle"), 0o600) }); err != nil {
+			t.Fatal(err)
+		}
+		mine := box(t, p, "mine", rooms)
+		moves, err := inBox(t, mine, fmt.Sprintf(`cd %s; for d in %s above above/state above/work above/state/keys above/work/rooms; do
+			mv $d $d.moved && echo "moved $d" && mkdir -p $d; ln -s $d.moved/* $d; done; true`, dir, dir))
+		if err != nil || strings.Contains(moves, "moved ") {
+			t.Errorf("%v: %s", err, moves)
+		}
+		out, err := inBox(t, mine, fmt.Sprintf(`grep -rs needle %s; true`, dir))
+		if err != nil || strings.Contains(out, "needle") {
+			t.Errorf("%v: the next process sees %s", err, out)
+		}
+	})
+}

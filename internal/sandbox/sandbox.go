@@ -61,6 +61,9 @@ func New(o Options) (p *Policy, warnings []string, err error) {
 		if path, err := filepath.Abs(path); err == nil {
 			p.hide = append(p.hide, path)
 		}
+		if real, err := filepath.EvalSymlinks(path); err == nil { // a program may replace a link on the way to it
+			p.hide = append(p.hide, real)
+		}
 	}
 	if p.mode == Auto {
 		p.mode = Namespace

@@ -218,6 +218,26 @@ func TestASpareProcessBecomesACommand(t *testing.T) {
 	}
 }
 
+// In a session of the service's a process could change the priority that the service has among all that runs.
+func TestAProcessLeadsASessionOfItsOwn(t *testing.T) {
+	for name, box := range map[string]*sandbox.Box{"without a sandbox": nil, "in namespaces": boxed(t)} {
+		t.Run(name, func(t *testing.T) {
+			lines := make(chan string, 10)
+			p, err := Start(Command{
+				Path: "/bin/sh", Args: []string{"-c", "cut -d' ' -f6 /proc/$$/stat"}, Env: []string{"PATH=/usr/bin:/bin"},
+				Box: box, Stdout: func(line string) { lines <- line },
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			<-p.Done()
+			if session := <-lines; session != strconv.Itoa(p.Pid()) {
+				t.Errorf("process %d is of session %s", p.Pid(), session)
+			}
+		})
+	}
+}
+
 func TestASpareProcessThatCannotBecomeACommandSaysWhyAndEnds(t *testing.T) {
 	box := boxed(t)
 	spares := NewSpares(box, 1)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -48,7 +49,7 @@ func launchInner(wire *os.File) (string, error) {
 		Sys: &syscall.SysProcAttr{
 			Cloneflags:  unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWIPC | unix.CLONE_PARENT,
 			AmbientCaps: []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_SETPCAP}, // in its own namespaces, until the command starts
-			Setpgid:     unix.Getpgrp() == os.Getpid(),                   // it leads a group, as this process does
+			Setsid:      unix.Getpgrp() == os.Getpid(),                   // it leads a session, as this process does
 		},
 	})
 	if err != nil {
@@ -181,13 +182,18 @@ func hide(o Orders) error {
 			return &os.PathError{Op: "open", Path: dir, Err: err}
 		}
 	}
+	var hidden []string
 	for _, path := range o.Hide {
-		real, err := realPath(path)
-		if err != nil {
-			continue // it does not exist, or this user cannot get there
+		if real, err := realPath(path); err == nil { // else it does not exist, or this user cannot get there
+			hidden = append(hidden, real)
 		}
-		if err := cover(real); err != nil {
-			return &os.PathError{Op: "hide", Path: real, Err: err}
+	}
+	if err := pin(hidden); err != nil {
+		return err
+	}
+	for _, path := range hidden {
+		if err := cover(path); err != nil && !errors.Is(err, os.ErrNotExist) { // it may lie in another one
+			return &os.PathError{Op: "hide", Path: path, Err: err}
 		}
 	}
 	for i, dir := range o.Show {
@@ -196,6 +202,27 @@ func hide(o Orders) error {
 		}
 		if err := unix.Mount("/proc/self/fd/"+strconv.Itoa(shown[i]), dir, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
 			return &os.PathError{Op: "show", Path: dir, Err: err}
+		}
+	}
+	return nil
+}
+
+// pin keeps the command from renaming the directories above some paths: the next process would look for what it is to hide where it
+// is no more. The kernel renames no directory on which something is mounted, so each is mounted on itself, the uppermost first. A
+// rename from one of them into another one is answered EXDEV, as between file systems.
+func pin(paths []string) error {
+	var above []string
+	for _, path := range paths {
+		for i, letter := range path {
+			if letter == '/' && i > 0 {
+				above = append(above, path[:i])
+			}
+		}
+	}
+	slices.Sort(above) // a directory comes before what is in it
+	for _, dir := range slices.Compact(above) {
+		if err := unix.Mount(dir, dir, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
+			return &os.PathError{Op: "pin", Path: dir, Err: err}
 		}
 	}
 	return nil
