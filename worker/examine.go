@@ -234,9 +234,12 @@ func (c *Connection) lacking(missing []string, why error) error {
 // looked is how many of Temporal's latest updates are looked for in the bucket.
 const looked = 20
 
-// older reports a bucket that knows less than Temporal: one that was restored from a backup.
+// older reports a bucket that knows less than Temporal: one that was restored from a backup. An update that runs may not have
+// taken its version yet.
 func (c *Connection) older(ctx context.Context) error {
-	page, err := c.Client.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{Query: "WorkflowType = 'Update'", PageSize: looked})
+	page, err := c.Client.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{
+		Query: "WorkflowType = 'Update' AND ExecutionStatus != 'Running'", PageSize: looked,
+	})
 	if err != nil {
 		return fmt.Errorf("Temporal's latest updates cannot be listed: %s", reason(err))
 	}
