@@ -96,6 +96,22 @@ func TestWhatIsLongIsCutAroundTheChangeAndCounted(t *testing.T) {
 	}
 }
 
+func TestWhatIsLongIsCutBetweenItsChangesAlsoInLines(t *testing.T) {
+	middle := strings.Repeat("w", 100_000)
+	values := func(mark string) map[string]any {
+		return map[string]any{"key": "A" + mark + middle + mark + "C", "text": "one\n" + middle + mark + middle + "\n"}
+	}
+	old := values("")
+	old["text"] = old["text"].(string) + middle + "\n"
+	one := step{op: apitype.OpUpdate, typ: object, name: "page", old: old, new: values("!")}
+	got := shown(Options{Preview: true}, one.ends())
+	for _, want := range []string{`+ "A!www`, `www!C"`, "www!www"} {
+		if !strings.Contains(got, want) || len(got) > 1000 {
+			t.Errorf("there is no %s in the %d characters\n%s", want, len(got), got[:min(len(got), 1000)])
+		}
+	}
+}
+
 func TestAnInsertionIntoAListIsOneChangeWhateverTheProviderNames(t *testing.T) {
 	rules := func(ports ...float64) map[string]any {
 		var list []any

@@ -110,16 +110,16 @@ func indented(lines []string) []string {
 func (f form) lines(head string, list []valuediff.Line, tail string) []string {
 	added, removed := 0, 0
 	var out []string
-	tab := tabOf(list)
-	for _, line := range list {
-		text := visible(strings.ReplaceAll(line.Text, "\t", tab))
+	texts := f.texts(list)
+	for i, line := range list {
+		text := texts[i]
 		switch {
 		case line.Kind == valuediff.Added:
 			added++
-			out = append(out, "  "+f.paint.paint(green, "+ "+f.short(text)))
+			out = append(out, "  "+f.paint.paint(green, "+ "+text))
 		case line.Kind == valuediff.Removed:
 			removed++
-			out = append(out, "  "+f.paint.paint(red, "- "+f.short(text)))
+			out = append(out, "  "+f.paint.paint(red, "- "+text))
 		case !f.full:
 		case line.Skipped > 0:
 			out = append(out, f.paint.paint(dim, fmt.Sprintf("    … %d equal lines", line.Skipped)))
@@ -146,12 +146,29 @@ func tabOf(list []valuediff.Line) string {
 	return spaces
 }
 
-// short cuts a line of text, unless all is to be shown.
-func (f form) short(text string) string {
-	if f.full {
-		return text
+// texts are the lines as they are shown: in short, what is long is cut around what differs from the line in whose place one stands.
+func (f form) texts(list []valuediff.Line) []string {
+	texts := make([]string, len(list))
+	room, tab := max(leastRoom, f.columns-leastRoom), tabOf(list)
+	whole := func(i int) string { return visible(strings.ReplaceAll(list[i].Text, "\t", tab)) }
+	var removed []int // those that no added line stands for yet
+	for i, line := range list {
+		switch {
+		case f.full:
+			texts[i] = whole(i)
+			continue
+		case line.Kind == valuediff.Added && len(removed) > 0:
+			texts[removed[0]], texts[i] = valuediff.Differing(whole(removed[0]), whole(i), room)
+			removed = removed[1:]
+			continue
+		case line.Kind == valuediff.Removed:
+			removed = append(removed, i)
+		default:
+			removed = nil
+		}
+		texts[i] = valuediff.Cut(whole(i), room)
 	}
-	return valuediff.Cut(text, max(leastRoom, f.columns-leastRoom))
+	return texts
 }
 
 // cut writes a value in about a number of columns.

@@ -110,7 +110,7 @@ func TestAValueIsWrittenWhole(t *testing.T) {
 	}
 }
 
-func TestWhatIsCutIsCountedAndNeverWhatDiffers(t *testing.T) {
+func TestWhatIsCutIsCountedAndNotWhatDiffers(t *testing.T) {
 	left, right := strings.Repeat("l", 100), strings.Repeat("r", 100)
 	old, now := Differing(left+"old"+right, left+"new"+right, 60)
 	if want := "…(88 characters)…" + left[:12] + "old" + right[:12] + "…(88 characters)…"; old != want {
@@ -121,6 +121,15 @@ func TestWhatIsCutIsCountedAndNeverWhatDiffers(t *testing.T) {
 	}
 	if got, want := Cut(left, 30), left[:30]+"…(70 characters)…"; got != want {
 		t.Errorf("%q", got)
+	}
+	middle := strings.Repeat("w", 100_000)
+	old, now = Differing("A"+middle+"C", "A1"+middle+"C1", 60)
+	if want := "A1" + middle[:12] + "…(99977 characters)…" + middle[:11] + "C1"; now != want || old != strings.NewReplacer("A1", "A", "C1", "C").Replace(want) {
+		t.Errorf("when both ends change: %q %q", old, now)
+	}
+	old, now = Differing(strings.Repeat("o", 5000), strings.Repeat("n", 100_000), 60)
+	if want := strings.Repeat("n", 240) + "…(99760 characters)…"; now != want || len(old) > 300 {
+		t.Errorf("when nothing is in common: %q %q", old, now)
 	}
 	if old, now := Differing("a", "b", 60); old != "a" || now != "b" {
 		t.Errorf("%q %q", old, now)

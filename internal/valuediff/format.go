@@ -19,10 +19,12 @@ func OneLine(value any) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
+// worth is how many characters a count takes: fewer are not cut.
+const worth = 24
+
 // Cut shortens a text to about max characters, and counts what is cut.
 func Cut(text string, max int) string {
 	runes := []rune(text)
-	const worth = 24 // what the count takes
 	if len(runes) <= max+worth {
 		return text
 	}

@@ -1,6 +1,10 @@
 package valuediff
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/sergi/go-diff/diffmatchpatch"
+)
 
 // Line is one line of a comparison of texts.
 type Line struct {
@@ -68,39 +72,49 @@ func splitLines(text string) []string {
 	return append(strings.Split(text, "\n"), noNewline)
 }
 
-// Differing cuts two texts of one line to what differs, with some characters around it, if they are longer than max. What is cut
-// is counted.
+// Differing cuts two texts of one line to what differs, with some characters around it, if they are longer than max. What they have
+// in common between two differences is cut, too, and at last what differs, if it is much longer than max. What is cut is counted.
 func Differing(old, now string, max int) (string, string) {
 	a, b := []rune(old), []rune(now)
 	if len(a) <= max && len(b) <= max {
 		return old, now
 	}
-	head := 0
-	for head < min(len(a), len(b)) && a[head] == b[head] {
-		head++
+	engine := diffmatchpatch.New()
+	engine.DiffTimeout = patience / 10 // a screen is drawn again and again
+	edits := engine.DiffMainRunes(a, b, false)
+	if len(edits) <= max {
+		edits = engine.DiffCleanupSemantic(edits)
+	} // else nearly all differs, and is cut
+	var was, is strings.Builder
+	for i, edit := range edits {
+		switch edit.Type {
+		case diffmatchpatch.DiffDelete:
+			was.WriteString(edit.Text)
+		case diffmatchpatch.DiffInsert:
+			is.WriteString(edit.Text)
+		default:
+			text := sparse([]rune(edit.Text), i > 0, i < len(edits)-1)
+			was.WriteString(text)
+			is.WriteString(text)
+		}
 	}
-	tail := 0
-	for tail < min(len(a), len(b))-head && a[len(a)-1-tail] == b[len(b)-1-tail] {
-		tail++
-	}
-	const around = 12
-	from, rest := head-around, tail-around
-	return excerpt(a, from, rest), excerpt(b, from, rest)
+	const much = 4
+	return Cut(was.String(), much*max), Cut(is.String(), much*max)
 }
 
-// excerpt leaves out the first and last characters of a text, if they are more than what says so takes.
-func excerpt(text []rune, first, last int) string {
-	const worth = 24
-	begin, end := "", ""
-	if first < worth {
-		first = 0
-	} else {
-		begin = cut(first)
+// sparse leaves out of what two texts have in common all but some characters beside a difference before and after it.
+func sparse(text []rune, after, before bool) string {
+	const around = 12
+	first, last := 0, 0
+	if after {
+		first = around
 	}
-	if last < worth {
-		last = 0
-	} else {
-		end = cut(last)
+	if before {
+		last = around
 	}
-	return begin + string(text[first:len(text)-last]) + end
+	n := len(text) - first - last
+	if n < worth {
+		return string(text)
+	}
+	return string(text[:first]) + cut(n) + string(text[len(text)-last:])
 }
