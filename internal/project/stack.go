@@ -54,8 +54,13 @@ func (s *Stack) Get(key config.Key, path bool) (config.Value, bool, error) {
 	return v, ok, nil
 }
 
-// Set sets a value; it is not saved.
+// Set sets a value; it is not saved. A key that Pulumi.yaml declares secret takes no value in clear.
 func (s *Stack) Set(key config.Key, v config.Value, path bool) error {
+	if !v.Secure() {
+		if err := s.CheckPlain(key, path); err != nil {
+			return err
+		}
+	}
 	if err := s.file.Config.Set(key, v, path); err != nil {
 		return deployments.Errorf(deployments.CodeInvalid, "cannot set %s: %w", key, err)
 	}
@@ -124,15 +129,15 @@ func (s *Stack) Values(ctx context.Context, crypter func(context.Context) (confi
 
 // declared adds the values and defaults of Pulumi.yaml to values, and checks types and presence.
 func (s *Stack) declared(values map[string]deployments.ConfigValue) error {
-	var missing []string
+	var missing, clear []string
 	for name, declaration := range s.project.Definition.Config {
-		key := name
-		if !strings.Contains(key, ":") {
-			key = s.project.Name() + ":" + name
-		}
+		key := s.whole(name)
 		if v, set := values[key]; set {
 			if err := checkType(key, v, declaration); err != nil {
 				return err
+			}
+			if declaration.Secret && !v.Secret {
+				clear = append(clear, key)
 			}
 			continue
 		}
@@ -152,12 +157,58 @@ func (s *Stack) declared(values map[string]deployments.ConfigValue) error {
 			missing = append(missing, key)
 		}
 	}
-	if len(missing) > 0 {
-		slices.Sort(missing)
-		return deployments.Errorf(deployments.CodeInvalid, "stack %s needs a value for %s; set it with deployctl config set %s VALUE",
-			s.name, strings.Join(missing, ", "), missing[0])
+	switch slices.Sort(missing); {
+	case len(clear) > 0:
+		slices.Sort(clear)
+		return s.notEncrypted(clear...)
+	case len(missing) > 0:
+		return deployments.Errorf(deployments.CodeInvalid, "stack %s needs a value for %s; set it with %s",
+			s.name, strings.Join(missing, ", "), s.setting(missing[0]))
 	}
 	return nil
+}
+
+// CheckPlain refuses a value in clear for a key that Pulumi.yaml declares secret; with path, for a part of its value, too.
+func (s *Stack) CheckPlain(key config.Key, path bool) error {
+	whole := key.String()
+	if i := strings.IndexAny(whole, ".[\""); path && i > 0 {
+		whole = whole[:i]
+	}
+	if s.declaredSecret(whole) {
+		return s.notEncrypted(whole)
+	}
+	return nil
+}
+
+// notEncrypted says that the values of keys, which Pulumi.yaml declares secret, are in clear.
+func (s *Stack) notEncrypted(keys ...string) error {
+	return deployments.Errorf(deployments.CodeInvalid, "%s declares %s secret, so stack %s must have it encrypted; set it with %s",
+		s.project.File, strings.Join(keys, ", "), s.name, s.setting(keys[0]))
+}
+
+// setting is the command that sets a key. A secret is not an argument of it, where the shell's history would keep it: it is asked for.
+func (s *Stack) setting(key string) string {
+	if s.declaredSecret(key) {
+		return fmt.Sprintf("deployctl config set %s --secret", key)
+	}
+	return fmt.Sprintf("deployctl config set %s VALUE", key)
+}
+
+func (s *Stack) declaredSecret(key string) bool {
+	for name, declaration := range s.project.Definition.Config {
+		if declaration.Secret && s.whole(name) == key {
+			return true
+		}
+	}
+	return false
+}
+
+// whole gives a declared key its namespace, the project's unless it has one.
+func (s *Stack) whole(name string) string {
+	if strings.Contains(name, ":") {
+		return name
+	}
+	return s.project.Name() + ":" + name
 }
 
 func checkType(key string, v deployments.ConfigValue, declaration workspace.ProjectConfigType) error {

@@ -21,7 +21,7 @@ func configCommand(s *Surroundings) *cli.Command {
 				Name: "set", Usage: "set a value; without VALUE it is read from the keyboard or standard input", ArgsUsage: "KEY [VALUE]",
 				Flags: onStack(pathFlag,
 					&cli.BoolFlag{Name: "secret", Usage: "encrypt the value"},
-					&cli.BoolFlag{Name: "plaintext", Usage: "do not encrypt it (the default)"}),
+					&cli.BoolFlag{Name: "plaintext", Usage: "do not encrypt it (the default, refused for a key that Pulumi.yaml declares secret)"}),
 				Action: action(s, runConfigSet),
 			},
 			{Name: "get", Usage: "print a value", ArgsUsage: "KEY", Flags: onStack(pathFlag, jsonFlag), Action: action(s, runConfigGet)},
@@ -55,7 +55,7 @@ func runConfigSet(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	key, err := s.settableKey(secrets.Stack, path)
+	key, err := s.settableKey(secrets.Stack, path, secret)
 	if err != nil {
 		return err
 	}
@@ -81,8 +81,9 @@ func runConfigSet(ctx context.Context, s *session) error {
 	return secrets.Stack.Save()
 }
 
-// settableKey reads the key of a value that is to be set. What other commands find in a file may have a stranger one.
-func (s *session) settableKey(stack *project.Stack, path bool) (config.Key, error) {
+// settableKey reads the key of a value that is to be set. What other commands find in a file may have a stranger one. A key
+// that the project declares secret takes no plain value.
+func (s *session) settableKey(stack *project.Stack, path, secret bool) (config.Key, error) {
 	text := s.flags.Args().First()
 	key, err := stack.Key(text, path)
 	if err != nil {
@@ -97,6 +98,9 @@ func (s *session) settableKey(stack *project.Stack, path bool) (config.Key, erro
 	err = deployments.ValidateConfigKey(whole)
 	if name, value, found := strings.Cut(text, "="); err != nil && found && s.flags.NArg() == 1 {
 		return key, deployments.Errorf(deployments.CodeInvalid, "%w; key and value are two arguments: deployctl config set %s %q", err, name, value)
+	}
+	if err == nil && !secret {
+		err = stack.CheckPlain(key, path)
 	}
 	return key, err
 }

@@ -108,3 +108,47 @@ func TestAKeyOrAValueThatIsAMistakeIsNotSet(t *testing.T) {
 	}
 	d.must("config", "set", "--path", "object.with some[0]", "x")
 }
+
+func TestAKeyThatTheProjectDeclaresSecretIsNeverInClear(t *testing.T) {
+	const declared = yamlProject + `config:
+  token: {type: string, secret: true}
+  bare: {secret: true}
+  fallback: {type: string, secret: true, default: hunter4}
+  keys: {type: object, secret: true, default: {}}
+`
+	const advice = "set it with deployctl config set shop:token --secret"
+	d := newDesk(t, map[string]string{"Pulumi.yaml": declared})
+	d.stack("dev")
+	d.refused(2, "stack dev needs a value for shop:token; "+advice, "preview")
+	d.must("config", "set", "size", "3")
+	for _, plain := range [][]string{
+		{"token", "hunter2"}, {"shop:token", "hunter2"}, {"token", "hunter2", "--plaintext"}, {"token"},
+		{"shop:bare", "hunter2"}, {"--path", "keys.first", "hunter2"},
+	} {
+		d.input = "hunter2\n"
+		o := d.run(append([]string{"config", "set"}, plain...)...)
+		if o.code != 2 || !strings.Contains(o.err, "secret, so stack dev must have it encrypted") || strings.Contains(o.err+d.read("Pulumi.dev.yaml"), "hunter2") {
+			t.Errorf("config set %v: exit code %d, %s\nThe file says\n%s", plain, o.code, o.err, d.read("Pulumi.dev.yaml"))
+		}
+	}
+	d.refused(2, "secret, so stack dev must have it encrypted", "up", "--yes", "-c", "token=hunter2")
+	if file := d.read("Pulumi.dev.yaml"); strings.Contains(file, "hunter2") {
+		t.Errorf("up --config has saved it in clear:\n%s", file)
+	}
+	d.write("Pulumi.dev.yaml", "config:\n  shop:token: hunter2\n  shop:bare: hunter3\n")
+	for _, update := range [][]string{{"preview"}, {"up", "--yes"}, {"refresh", "--yes"}, {"destroy", "--yes"}} {
+		d.refused(2, "declares shop:bare, shop:token secret, so stack dev must have it encrypted", update...)
+	}
+	if len(d.service.Requests) != 0 {
+		t.Error("an update was submitted")
+	}
+	d.must("config", "set", "token", "hunter2", "--secret")
+	d.must("config", "set", "bare", "hunter3", "--secret")
+	d.must("config", "set", "--path", "keys.first", "hunter5", "--secret")
+	d.must("up", "--yes")
+	for key, v := range d.service.Requests[0].Config {
+		if !v.Secret && key != "shop:size" {
+			t.Errorf("%s is in clear", key)
+		}
+	}
+}
