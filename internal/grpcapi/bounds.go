@@ -58,6 +58,8 @@ type bounds struct {
 
 	mu     sync.Mutex
 	shares map[string]*semaphore.Weighted // of readers, by token
+
+	relooking sync.Map // a *semaphore.Weighted for each token that has had a stream
 }
 
 func newBounds() *bounds {
@@ -90,6 +92,16 @@ func acquire(ctx context.Context, s *semaphore.Weighted, n int64, patience time.
 // lookup waits until a token may be looked up.
 func (b *bounds) lookup(ctx context.Context) (done func(), err error) {
 	return acquire(ctx, b.looking, 1, lookupPatience)
+}
+
+// relook waits until the caller of an open stream may be looked up again. Streams of one token do that one after the other: what
+// the first one finds is remembered for the others by the Authority.
+func (b *bounds) relook(ctx context.Context, token string) (done func(), err error) {
+	one, ok := b.relooking.Load(token)
+	if !ok {
+		one, _ = b.relooking.LoadOrStore(token, semaphore.NewWeighted(1))
+	}
+	return acquire(ctx, one.(*semaphore.Weighted), 1, lookupPatience)
 }
 
 // read waits until a first message of a token may be received.

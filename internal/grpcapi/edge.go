@@ -39,6 +39,8 @@ type edge struct {
 	unary     map[string]bool // methods that are one message each way; they may go on for a while when the service stops
 	bounds    *bounds
 	away      func() error // which part of the service does not answer; may be nil
+	// recheckEvery is how often the caller of an open stream is checked again.
+	recheckEvery time.Duration
 }
 
 // requestHeader is the header of an answer that has the call's id.
@@ -48,6 +50,7 @@ const requestHeader = "deployctl-request"
 type call struct {
 	grpc.ServerStream
 	ctx      context.Context
+	cancel   context.CancelCauseFunc // of ctx
 	edge     *edge
 	rule     rule
 	full     string // the method's full name
@@ -96,13 +99,19 @@ func (e *edge) run(c *call, srv any, handle grpc.StreamHandler) (err error) {
 	if c.caller, c.refused = e.authenticate(c); c.refused != nil {
 		return c.refused
 	}
-	ctx, cancel := context.WithCancel(context.WithValue(c.ctx, callerKey{}, c.caller))
-	defer cancel()
+	c.ctx, c.cancel = context.WithCancelCause(context.WithValue(c.ctx, callerKey{}, c.caller))
+	defer c.cancel(nil)
 	if !e.unary[c.full] {
-		defer context.AfterFunc(e.streams, cancel)()
+		defer context.AfterFunc(e.streams, func() { c.cancel(nil) })()
 	}
-	c.ctx = ctx
-	return handle(srv, c)
+	err = handle(srv, c)
+	if ended := c.ended(); err != nil && ended != nil {
+		err = ended
+		if isRefusal(ended) {
+			c.refused = ended
+		}
+	}
+	return err
 }
 
 // open serves what needs no token.
@@ -118,29 +127,34 @@ func (e *edge) open(srv any, s grpc.ServerStream, method string, handle grpc.Str
 
 // authenticate finds the caller. Wrong tokens are slowed by their address, all calls of a token by that.
 func (e *edge) authenticate(c *call) (deployments.Caller, error) {
-	text, err := bearer(c.ctx)
-	if err != nil {
-		e.bounds.slow(c.ctx, hostOf(c.entry.Peer))
-		return deployments.Caller{}, err
-	}
-	done, err := e.bounds.lookup(c.ctx)
-	if err != nil {
-		return deployments.Caller{}, err
-	}
-	caller, err := e.authority.Authenticate(c.ctx, text)
-	done()
+	caller, err := e.identify(c.ctx, c.method)
+	c.entry.Token, c.entry.Member = caller.Token, caller.Member
 	if err != nil {
 		if deployments.CodeOf(err) == deployments.CodeUnauthorized {
 			e.bounds.slow(c.ctx, hostOf(c.entry.Peer))
 		}
 		return caller, err
 	}
-	c.entry.Token, c.entry.Member = caller.Token, caller.Member
-	if service, _, _ := strings.Cut(c.method, "/"); caller.TokensOnly && service != "Tokens" && service != "Members" {
-		return caller, deployments.Errorf(deployments.CodeForbidden,
+	return caller, e.bounds.pace(c.ctx, caller.Token)
+}
+
+// identify looks up the caller by the header.
+func (e *edge) identify(ctx context.Context, method string) (deployments.Caller, error) {
+	text, err := bearer(ctx)
+	if err != nil {
+		return deployments.Caller{}, err
+	}
+	done, err := e.bounds.lookup(ctx)
+	if err != nil {
+		return deployments.Caller{}, err
+	}
+	defer done()
+	caller, err := e.authority.Authenticate(ctx, text)
+	if service, _, _ := strings.Cut(method, "/"); err == nil && caller.TokensOnly && service != "Tokens" && service != "Members" {
+		err = deployments.Errorf(deployments.CodeForbidden,
 			"the token that serve was started with may only manage tokens and members once there is an admin's token: use that one")
 	}
-	return caller, e.bounds.pace(c.ctx, caller.Token)
+	return caller, err
 }
 
 // RecvMsg receives a message; the first one is checked before the method sees it.
@@ -168,6 +182,9 @@ func (c *call) RecvMsg(m any) error {
 	if c.refused = c.admit(received); c.refused != nil {
 		return c.refused
 	}
+	if !c.edge.unary[c.full] {
+		go c.recheck(received)
+	}
 	release, err := c.edge.bounds.hold(c.ctx, received)
 	c.release = append(c.release, release)
 	return err
@@ -181,8 +198,12 @@ func readable(err error) error {
 	return err
 }
 
-// SendMsg sends an answer; one that no message can carry is refused with a sentence.
+// SendMsg sends an answer; one that no message can carry is refused with a sentence. Nothing is sent once recheck has ended the
+// stream.
 func (c *call) SendMsg(m any) error {
+	if ended := c.ended(); ended != nil {
+		return ended
+	}
 	if answer, ok := m.(proto.Message); ok {
 		if size := proto.Size(answer); size > MaxMessage {
 			return deployments.Errorf(deployments.CodeInvalid,

@@ -1,6 +1,7 @@
 package grpcapi
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"log/slog"
@@ -52,6 +53,8 @@ type Config struct {
 	Away func() error
 	// Log gets the errors whose text is not for callers.
 	Log *slog.Logger
+
+	recheckEvery time.Duration // the constant of this name, but in tests
 }
 
 // Listen opens the address. Tokens and secrets travel over it, so without TLS it must be on loopback (CodeInvalid).
@@ -115,7 +118,8 @@ func newServer(streams context.Context, c Config) (*grpc.Server, *health.Server,
 		c.Log = slog.Default()
 	}
 	unary := map[string]bool{}
-	edge := &edge{authority: c.Authority, auditor: c.Auditor, log: c.Log, streams: streams, unary: unary, bounds: newBounds(), away: c.Away}
+	edge := &edge{authority: c.Authority, auditor: c.Auditor, log: c.Log, streams: streams, unary: unary, bounds: newBounds(), away: c.Away,
+		recheckEvery: cmp.Or(c.recheckEvery, recheckEvery)}
 	options := []grpc.ServerOption{
 		grpc.MaxRecvMsgSize(MaxMessage), grpc.MaxSendMsgSize(MaxMessage), grpc.MaxConcurrentStreams(maxStreams),
 		grpc.InitialWindowSize(windowSize), grpc.InitialConnWindowSize(4 * windowSize),
