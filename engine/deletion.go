@@ -260,7 +260,11 @@ func (r *Run) deleted(d *deletion, op *operation) {
 	}
 	if d.Kind == StepDelete {
 		r.Gone[d.URN] = true
-		r.count(StepDelete, d.URN)
+		kind := StepDelete
+		if state != nil && state.RetainOnDelete {
+			kind = CountRetained
+		}
+		r.count(kind, d.URN)
 	}
 	r.emit(Emit{
 		Kind: EmitOutputs, Op: op.Op, Step: d.Kind, URN: d.URN, Type: op.Step.Type, Old: op.Step.Old,

@@ -48,6 +48,10 @@ func (r *Run) emitCut(op *operation, message string) {
 	r.emitFailed(op, message)
 }
 
+// CountRetained is what the deletion of a resource with retainOnDelete counts as: it leaves the state, and is not deleted. No
+// step is of this kind.
+const CountRetained StepKind = "retain"
+
 // count adds a step that took effect to the summary, which is about what a person declared: a provider that nobody did is left out.
 func (r *Run) count(kind StepKind, u urn.URN) {
 	if isDefaultProvider(u) {

@@ -181,5 +181,5 @@ func (r *run) steps() int {
 // shownKinds are the changes that are counted for people, in the order of their display.
 var shownKinds = []engine.StepKind{
 	engine.StepCreate, engine.StepUpdate, engine.StepReplace, engine.StepDelete, engine.StepRead, engine.StepRefresh,
-	engine.StepImport,
+	engine.StepImport, engine.CountRetained,
 }

@@ -68,9 +68,11 @@ func (l *lines) step(r *Row) {
 	if r.current == apitype.OpSame || r.current == apitype.OpRefresh && r.Phase != failed || r.Type == stackType && r.current != apitype.OpDelete || r.internal() || l.repeated(r) {
 		return
 	}
-	o := operationOf(r.current)
+	o := r.operation(r.current)
 	line := l.paint.paint(o.color, o.sign) + " " + r.label() + " "
 	switch {
+	case l.options.Preview && r.Phase != failed && halves[r.current]:
+		return
 	case l.options.Preview && r.Phase != failed:
 		l.planned(r, line+o.plan+changedNames(r))
 		return
@@ -95,11 +97,21 @@ func (l *lines) step(r *Row) {
 
 // planned prints what a preview says of a row, once, with its properties.
 func (l *lines) planned(r *Row, line string) {
-	if r.Phase != done && r.Op != apitype.OpDelete || !r.changes() || l.said[line] {
+	deletes := r.Op == apitype.OpDelete || r.Op == opRetain
+	if r.Phase != done && !deletes || !r.changes() || l.said[line] {
 		return // a refresh knows at its end only what it finds
 	}
 	l.once(line)
 	l.properties(r)
+}
+
+// loneHalves prints the halves of replacements that are not part of one in this preview: an earlier update has made the other.
+func (l *lines) loneHalves() {
+	for _, r := range l.state.Rows {
+		if o := r.operation(r.Op); halves[r.Op] && r.Phase == done && !r.internal() {
+			l.planned(r, l.paint.paint(o.color, o.sign)+" "+r.label()+" "+o.plan+changedNames(r))
+		}
+	}
 }
 
 // properties prints what becomes of a row's properties.
@@ -202,6 +214,9 @@ func (l *lines) retry(r *Row, attempt int) {
 }
 
 func (l *lines) end() {
+	if l.options.Preview && !l.options.Quiet {
+		l.loneHalves()
+	}
 	if !l.options.Quiet {
 		f := form{paint: l.paint, columns: pipeColumns, full: l.options.Diff}
 		for _, line := range outputLines(l.state, l.options, f) {

@@ -42,6 +42,8 @@ type Row struct {
 
 	current  apitype.OpType // the step that Phase is about; Op is the most telling one so far
 	metadata apitype.StepEventMetadata
+	// deletesFirst says that what is replaced is deleted before its replacement is made.
+	deletesFirst bool
 }
 
 // Diag is one diagnostic.
@@ -143,10 +145,13 @@ func (s *State) row(id string) *Row {
 
 func (s *State) step(m apitype.StepEventMetadata, p phase, at time.Time) *Row {
 	row := s.row(m.URN)
-	if operationOf(m.Op).rank >= operationOf(row.Op).rank || row.Op == "" {
-		row.Op = m.Op
+	op := shownOp(m)
+	if operationOf(op).rank >= operationOf(row.Op).rank || row.Op == "" {
+		row.Op = op
 		row.metadata = m
 	}
+	// A state that is replaced after its replacement was made is marked to be deleted.
+	row.deletesFirst = row.deletesFirst || op == apitype.OpDeleteReplaced && m.Old != nil && !m.Old.Delete
 	if p == running {
 		row.Started, row.Finished = at, time.Time{}
 		s.issue(row, m, at)
@@ -155,7 +160,7 @@ func (s *State) step(m apitype.StepEventMetadata, p phase, at time.Time) *Row {
 		row.Finished = at
 		row.Attempt, row.LastError, row.NextRetry = 0, "", time.Time{}
 	}
-	row.Phase, row.current = p, m.Op
+	row.Phase, row.current = p, op
 	for _, state := range []*apitype.StepEventStateMetadata{m.Old, m.New} {
 		if state != nil && state.Parent != "" {
 			row.Parent = state.Parent

@@ -165,6 +165,8 @@ type step struct {
 	parent    string
 	old, new  map[string]any
 	detailed  map[string]apitype.PropertyDiff
+	retain    bool // retainOnDelete, of the old state
+	condemned bool // the old state waits for its deletion
 }
 
 func (s step) metadata() apitype.StepEventMetadata {
@@ -174,6 +176,7 @@ func (s step) metadata() apitype.StepEventMetadata {
 	}
 	if s.old != nil {
 		m.Old = &apitype.StepEventStateMetadata{URN: m.URN, Type: s.typ, Custom: s.typ != stackType, Parent: s.parent, Inputs: s.old, Outputs: s.old}
+		m.Old.RetainOnDelete, m.Old.Delete = s.retain, s.condemned
 	}
 	if s.new != nil {
 		m.New = &apitype.StepEventStateMetadata{URN: m.URN, Type: s.typ, Custom: s.typ != stackType, Parent: s.parent, Inputs: s.new, Outputs: s.new}

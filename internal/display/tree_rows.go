@@ -130,7 +130,7 @@ func (b *branch) row(r *Row, lead string, leadWidth int) {
 
 // status says what becomes of a resource.
 func (b *branch) status(r *Row) string {
-	o := operationOf(r.current)
+	o := r.operation(r.current)
 	now := b.options.Now()
 	switch {
 	case r.cutOff():
@@ -143,7 +143,7 @@ func (b *branch) status(r *Row) string {
 		if !r.changes() || r.Type == stackType && r.Op != "create" && r.Op != "delete" {
 			return ""
 		}
-		return b.paint.paint(operationOf(r.Op).color, operationOf(r.Op).plan)
+		return b.paint.paint(r.operation(r.Op).color, r.operation(r.Op).plan)
 	case r.Phase == running:
 		if r.Type == stackType {
 			o.present = "running"
@@ -162,7 +162,7 @@ func (b *branch) status(r *Row) string {
 		return ""
 	}
 	if b.state.End != nil {
-		o = operationOf(r.Op)
+		o = r.operation(r.Op)
 	}
 	return b.paint.paint(o.color, o.past) + took(r.Finished.Sub(r.Started))
 }
