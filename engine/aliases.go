@@ -19,7 +19,7 @@ func (r *Run) claimOld(e *entry) (claimed bool) {
 	names := append([]urn.URN{e.URN}, r.aliasesOf(e.URN, e.Reg)...)
 	for _, name := range names {
 		if r.Doubtful[name] {
-			r.diagnose("error", e.URN, "%s may exist already: an attempt to create it is undecided; the next update settles it", e.URN)
+			r.diagnose("error", e.URN, "%s may exist already: an attempt to create it is undecided, and must be settled first", e.URN)
 			r.finish(e, Reply{Result: ResultFail})
 			return false
 		}

@@ -117,6 +117,8 @@ type operation struct {
 	Again bool `json:",omitempty"`
 	// Lost: an attempt was lost and not looked for, because the one that was begun again would find what it made.
 	Lost bool `json:",omitempty"`
+	// Reason is why the attempt that was lost last was.
+	Reason string `json:",omitempty"`
 	// Ended is how a create ended, while it is found out whether an attempt that was lost before made it after all.
 	Ended *StepFinished `json:",omitempty"`
 }

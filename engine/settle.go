@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
@@ -28,7 +29,8 @@ func (r *Run) settlePending() {
 			r.Seeds[p.State.URN] = p.Seed
 		}
 		if r.goal.DryRun {
-			r.diagnose("warning", p.State.URN, "an earlier update may have created %s; the next update finds out", p.State.URN)
+			r.diagnose("warning", p.State.URN, "an earlier update may have created %s; if the next update cannot tell, "+
+				"%s", p.State.URN, remedy(p.State.URN))
 			continue
 		}
 		op := &operation{Op: r.newOp(), URN: p.State.URN, For: forPending, Pending: p.Op}
@@ -123,6 +125,12 @@ func (r *Run) undecidable(op *operation, ev StepFinished) {
 		"`--absent`; everything that does not depend on it goes on", op.URN, ev.Error, op.URN)
 }
 
+// remedy says how a person answers for a create of which no update can tell whether it happened.
+func remedy(u urn.URN) string {
+	return fmt.Sprintf("look for it yourself, run `deployctl up --on-unknown wait`, and answer from another terminal while that waits: "+
+		"`deployctl resolve '%s' --created ID` or `--absent`", u)
+}
+
 // leavePending ends a step whose outcome stays unknown: it stands as a pending operation for the next update. It fails the
 // update, unless that was cancelled: what a cancel leaves unknown is no failure of its own. What does not need a create
 // that is in doubt goes on.
@@ -136,9 +144,11 @@ func (r *Run) leavePending(op *operation, why string) {
 	if op.For != forPending { // of those, the beginning was told in an earlier update
 		r.emitFailed(op, message)
 	}
-	r.diagnose("error", op.URN, "%s; the next update settles it", message)
 	doubt := pendingKinds[op.Step.Kind] == "creating"
-	if doubt {
+	if !doubt {
+		r.diagnose("error", op.URN, "%s; the next update decides about it again", message)
+	} else {
+		r.diagnose("error", op.URN, "%s. If the next update cannot tell either, %s", message, remedy(op.URN))
 		r.Doubtful[op.URN] = true
 	}
 	switch {

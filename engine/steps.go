@@ -114,6 +114,7 @@ func (r *Run) stepFinished(ev StepFinished) {
 	}
 	switch ev.Outcome {
 	case OutcomeUnknown:
+		op.Reason = ev.Error
 		r.settle(op)
 		return
 	case OutcomeAbsent:
@@ -131,6 +132,9 @@ func (r *Run) stepFinished(ev StepFinished) {
 	case OutcomeUndecidable:
 		if op.Ended != nil && op.Ended.Outcome == OutcomeFailed {
 			r.diagnose("error", op.URN, "%s", op.Ended.why())
+		}
+		if op.Reason != "" && !strings.Contains(ev.Error, op.Reason) {
+			ev.Error += " (the last error was: " + op.Reason + ")"
 		}
 		r.undecidable(op, ev)
 		return

@@ -70,7 +70,9 @@ func (w *stage) finish(word, rest string) (engine.Event, error) {
 		}
 	case "undecidable":
 		ev.Error = "nothing tells whether it is there"
-	case "unknown", "absent", "cancelled":
+	case "unknown":
+		ev.Error = rest
+	case "absent", "cancelled":
 	default:
 		return nil, fmt.Errorf("there is no event %q", word)
 	}
