@@ -332,7 +332,10 @@ func judge(p *pluginhost.Provider, err error) (result engine.StepFinished, reaso
 	case pluginhost.NotDone:
 		return engine.StepFinished{}, nil, notDone(message(err), v.RetryAfter)
 	case pluginhost.Unknown:
-		return engine.StepFinished{}, nil, unknownOutcome(v.Reason)
+		if !v.Died {
+			v.Reason = message(err)
+		}
+		return engine.StepFinished{}, nil, unknownOutcome(head(v.Reason, maxFailure))
 	case pluginhost.Unreadable: // to make it again would have the same answer, and maybe another effect
 		return engine.StepFinished{Outcome: engine.OutcomeUndecidable, Error: "the call was made, and its answer cannot be read: " + v.Reason}, nil, nil
 	default:

@@ -29,6 +29,10 @@ func runResolve(ctx context.Context, s *session) error {
 		return deployments.Errorf(deployments.CodeInvalid, "%q is not a URN; the update says which one waits", name)
 	}
 	u, err := s.updateOf(ctx, s.flags.String("update"), false)
+	if deployments.CodeOf(err) == deployments.CodeNotFound {
+		return deployments.Errorf(deployments.CodeNotFound, "%v; run `deployctl up --on-unknown wait` in another terminal, and answer "+
+			"while it waits", err)
+	}
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/engine"
 	"github.com/urfave/cli/v2"
 )
 
@@ -54,6 +55,9 @@ func runStack(ctx context.Context, s *session) error {
 	if info.Active != nil {
 		s.say("  %s runs since %s: %s", info.Active.Kind, when(info.Active.Started), info.Active.Update)
 	}
+	for _, name := range s.leftPending(ctx, info) {
+		s.say("  pending: %s; what became of it is not known, and the next update looks, or asks with --on-unknown wait", name)
+	}
 	for _, waiting := range info.Queued {
 		s.say("  %s waits: %s", waiting.Kind, waiting.Update)
 	}
@@ -64,6 +68,22 @@ func runStack(ctx context.Context, s *session) error {
 		s.say("  %s: %s", name, info.Tags[name])
 	}
 	return nil
+}
+
+// leftPending names the resources on which the last update has left pending operations, if it has not succeeded.
+func (s *session) leftPending(ctx context.Context, info deployments.StackInfo) []string {
+	if info.Version == 0 || info.Active != nil {
+		return nil
+	}
+	last, err := s.service.History(ctx, info.Stack, 1)
+	if err != nil || len(last) == 0 || last[0].Status == string(engine.StatusSucceeded) {
+		return nil
+	}
+	names, err := s.pending(ctx, last[0].Update)
+	if err != nil {
+		s.note("what the last update has left pending cannot be read: " + err.Error())
+	}
+	return names
 }
 
 // driftOf is how many resources the last look for drift has found to be other, unless the stack has been updated since.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/grpcapi/memory"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
 
 const exported = `{"version":3,"deployment":{"manifest":{"time":"2026-01-02T03:04:05Z","magic":"","version":""},"resources":[
@@ -114,6 +115,26 @@ func TestAnUpdateWhoseWorkflowIsClosedIsRecovered(t *testing.T) {
 	script.Lost, script.Error = false, ""
 	submit()
 	d.refused(4, "is running", "stack", "recover")
+}
+
+func TestAStackNamesWhatIsPendingAndAnAnswerThatNothingWaitsForSaysWhatToStart(t *testing.T) {
+	d := inProject(t)
+	const bucket = "urn:pulumi:dev::shop::deployctl:s3:Bucket::site"
+	name := deployments.StackName{Organization: "organization", Project: "shop", Stack: "dev"}
+	state := `{"pending_operations": [{"type": "creating", "resource": {"urn": "` + bucket + `", "type": "deployctl:s3:Bucket"}}]}`
+	if _, err := d.service.Import(t.Context(), deployments.ImportRequest{
+		Stack: name, Deployment: apitype.UntypedDeployment{Version: 3, Deployment: []byte(state)},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	d.service.Play = func(deployments.UpdateRequest) memory.Script {
+		return memory.Script{Status: "failed", Error: "nobody can tell"}
+	}
+	d.run("up", "--yes", "--skip-preview")
+	if got := d.must("stack"); !strings.Contains(got, "pending: creating site") {
+		t.Errorf("it says\n%s", got)
+	}
+	d.refused(2, "deployctl up --on-unknown wait", "resolve", bucket, "--absent")
 }
 
 func TestTheStackOfTheFlagBeatsTheVariableBeatsTheSelection(t *testing.T) {
