@@ -240,7 +240,7 @@ func TestACancelledUpdateThatWaitsEnds(t *testing.T) {
 	must(t, gate.Wait(waiting(t)))
 	second := s.start(t, "up", "--yes", "--skip-preview")
 	second.says(t, "waiting for update 2 of ")
-	s.must(t, "cancel", "3")
+	s.must(t, "cancel", "3", "--yes")
 	second.says(t, "cancelled before it began")
 	second.mustEnd(t, 3)
 	must(t, gate.Open(t.Context()))

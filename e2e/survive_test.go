@@ -38,7 +38,7 @@ func TestCancel(t *testing.T) {
 		gate := s.gate(t, "named-2", fakecloud.Before)
 		up := s.start(t, "up", "--yes", "--skip-preview")
 		must(t, gate.Wait(waiting(t)))
-		s.must(t, "cancel")
+		s.must(t, "cancel", "--yes")
 		must(t, gate.Open(t.Context()))
 		up.mustEnd(t, 3)
 		s.run(t, "attach").mustEnd(t, 3)

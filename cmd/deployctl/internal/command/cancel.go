@@ -25,9 +25,9 @@ func runCancel(ctx context.Context, s *session) error {
 	question := fmt.Sprintf("Cancel %s? What runs is finished, nothing new starts.", u.Update)
 	if force {
 		question = fmt.Sprintf("Cancel %s and its running steps? What they did may stay unknown.", u.Update)
-		if err := s.mustAsk(); err != nil {
-			return err
-		}
+	}
+	if err := s.mustAsk(); err != nil {
+		return err
 	}
 	if s.asks() && !s.flags.Bool("yes") {
 		if err := s.confirm(ctx, question, nil); err != nil {

@@ -247,7 +247,11 @@ func TestAnInterruptAfterTheConfirmationDetaches(t *testing.T) {
 	if o.code != 130 || !strings.Contains(o.err, "deployctl attach organization/shop/dev/1") || d.service.Cancelled("organization/shop/dev/1") {
 		t.Errorf("exit code %d\n%s%s", o.code, o.out, o.err)
 	}
-	d.must("cancel")
+	d.refused(2, "there is nobody to confirm this; pass --yes", "cancel")
+	if d.service.Cancelled("organization/shop/dev/1") {
+		t.Error("it is cancelled without a question")
+	}
+	d.must("cancel", "--yes")
 	if got := d.run("attach"); got.code != 3 || !strings.Contains(got.out, "cancelled") {
 		t.Errorf("attach: exit code %d\n%s%s", got.code, got.out, got.err)
 	}
