@@ -116,7 +116,10 @@ func (l line) check() error {
 	case help || l.command == nil && (len(l.words) == 0 || l.words[0] == "help" || l.words[0] == "h"):
 		return nil
 	case l.command == nil || len(l.command.Subcommands) > 0 && len(l.words) > 0:
-		hint := didYouMean(l.words[0], commandNames(l.below))
+		hint := l.stock(l.words[0])
+		if hint == "" {
+			hint = didYouMean(l.words[0], commandNames(l.below))
+		}
 		if hint == "" {
 			hint = fmt.Sprintf("; see %s --help", l)
 		}
@@ -145,7 +148,10 @@ func (l line) checkFlags() (help bool, err error) {
 			continue
 		}
 		word, _, _ := strings.Cut(f.words[0], "=")
-		hint := didYouMean(word, flagNames(known))
+		hint := l.stock(word)
+		if hint == "" {
+			hint = didYouMean(word, flagNames(known))
+		}
 		if hint == "" {
 			hint = fmt.Sprintf("; see %s --help. If it is a value, write -- before it", l)
 		}

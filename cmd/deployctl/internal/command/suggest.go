@@ -12,11 +12,12 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// nearest gives the candidate that a mistyped word is most like; empty when none is like it.
+// nearest gives the candidate that a mistyped word is most like; empty when none has at least half of its letters.
 func nearest(word string, candidates []string) string {
-	best, least := "", len([]rune(word))/3+2
+	letters := strings.ToLower(strings.TrimLeft(word, "-"))
+	best, least := "", min(len([]rune(letters))/3+2, len([]rune(letters))/2+1)
 	for _, candidate := range candidates {
-		distance := levenshtein.Distance(strings.ToLower(word), strings.ToLower(candidate), nil)
+		distance := levenshtein.Distance(letters, strings.ToLower(strings.TrimLeft(candidate, "-")), nil)
 		if swapped(word, candidate) {
 			distance = 1
 		}

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -114,6 +115,36 @@ func TestOnATerminalNothingOfOthersIsObeyed(t *testing.T) {
 	for _, out := range []string{d.must("drift"), d.run("stack", "select", "x\x1b[31my").err} {
 		if strings.ContainsAny(out, "\x1b\a\u009b") || strings.Contains(out, "PWNED") {
 			t.Errorf("%q", out)
+		}
+	}
+}
+
+func TestWhatOnlyTheStockCLIHasIsAnsweredWithWhatToDoInstead(t *testing.T) {
+	d := newDesk(t, map[string]string{"Pulumi.yaml": yamlProject})
+	d.refused(2, "has no command \"new\", which is the stock CLI's; write Pulumi.yaml by hand, or use `pulumi new`", "new", "aws-go")
+	d.refused(2, "deployctl stack has no command \"graph\", which is the stock CLI's; there is nothing instead of it yet", "stack", "graph", "f")
+	d.refused(2, "deployctl up has no flag --plan, which is the stock CLI's", "up", "--plan=x")
+	d.refused(2, "deployctl stack history has no flag --page, which is the stock CLI's; use --limit", "stack", "history", "--page", "2")
+	page, err := os.ReadFile("../../../../docs/compatibility.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	app := NewApp(&Surroundings{})
+	for words := range stockOnly {
+		if !strings.Contains(string(page), "`"+words+"`") {
+			t.Errorf("docs/compatibility.md does not name `%s`", words)
+		}
+		if _, err := arrange(app, append([]string{"deployctl"}, strings.Fields(words)...)); err == nil || !strings.Contains(err.Error(), "stock CLI") {
+			t.Errorf("deployctl %s: %v", words, err)
+		}
+	}
+}
+
+func TestAGuessSharesHalfOfTheLetters(t *testing.T) {
+	candidates := []string{"dev", "stack", "--json", "--home", "--config", "--yes", "up"}
+	for word, want := range map[string]string{"new": "", "org": "", "--plan": "", "--page": "", "--yse": "--yes", "stakc": "stack"} {
+		if got := nearest(word, candidates); got != want {
+			t.Errorf("%s: %q, want %q", word, got, want)
 		}
 	}
 }

@@ -1,0 +1,65 @@
+package command
+
+import (
+	"fmt"
+	"strings"
+)
+
+// stockOnly are the commands and flags that the stock CLI has and deployctl has not, by the words after the program's name,
+// with what to do instead. docs/compatibility.md lists them.
+var stockOnly = map[string]string{
+	"about":                            "see `deployctl version` and `deployctl settings`",
+	"console":                          "see `deployctl stack`",
+	"convert":                          "use `pulumi convert`",
+	"env":                              "",
+	"import":                           "use the resource option `import` in the program",
+	"install":                          "use `pulumi install`",
+	"login":                            "see `deployctl settings` for the service's address and token",
+	"logout":                           "see `deployctl settings` for the service's address and token",
+	"logs":                             "",
+	"new":                              "write Pulumi.yaml by hand, or use `pulumi new`",
+	"org":                              "see `deployctl member` and `deployctl token`",
+	"package":                          "use `pulumi package`",
+	"plugin":                           "use `pulumi plugin`",
+	"policy":                           "",
+	"schema":                           "use `pulumi schema`",
+	"state":                            "edit what `deployctl stack export` writes, and `deployctl stack import` it",
+	"watch":                            "run `deployctl up` again",
+	"whoami":                           "see `deployctl settings`",
+	"config cp":                        "copy what Pulumi.STACK.yaml has in clear, and set secrets again",
+	"config env":                       "",
+	"config refresh":                   "",
+	"config rm-all":                    "use `deployctl config rm` for each key",
+	"config set-all":                   "use `deployctl config set` for each key",
+	"stack change-secrets-provider":    "",
+	"stack graph":                      "",
+	"stack unselect":                   "use `deployctl stack select` for another one",
+	"destroy --exclude-protected":      "use --target",
+	"destroy --preview-only":           "",
+	"destroy --remove":                 "follow it with `deployctl stack rm`",
+	"preview --import-file":            "",
+	"preview --save-plan":              "",
+	"refresh --clear-pending-creates":  "use `deployctl resolve` or the next `deployctl up`",
+	"refresh --import-pending-creates": "use `deployctl resolve` or the next `deployctl up`",
+	"refresh --preview-only":           "",
+	"stack history --page":             "use --limit",
+	"stack history --page-size":        "use --limit",
+	"up --config-file":                 "use Pulumi.STACK.yaml or --config",
+	"up --exclude":                     "use --target",
+	"up --plan":                        "",
+	"preview --config-file":            "use Pulumi.STACK.yaml or --config",
+	"preview --exclude":                "use --target",
+}
+
+// stock is the hint for a word that the stock CLI knows in this place; empty if it does not.
+func (l line) stock(word string) string {
+	_, place, _ := strings.Cut(l.String(), " ")
+	advice, known := stockOnly[strings.TrimSpace(place+" "+word)]
+	switch {
+	case !known:
+		return ""
+	case advice == "":
+		return ", which is the stock CLI's; there is nothing instead of it yet"
+	}
+	return fmt.Sprintf(", which is the stock CLI's; %s", advice)
+}
