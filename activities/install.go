@@ -51,7 +51,7 @@ func (s *session) packageDir() string {
 	if dir == "" {
 		return ""
 	}
-	if root := npmworkspace.Root(dir, s.place); root != "" {
+	if root := npmworkspace.Root(dir, s.place, s.box.ReadFile); root != "" {
 		return root
 	}
 	return dir
@@ -158,7 +158,7 @@ func (s *session) sharedModules(dir string) (path string, shareable bool) {
 	key := sha256.New()
 	_, _ = fmt.Fprintln(key, s.update.StackName, s.host.InstallScripts())
 	for _, name := range lockFiles {
-		text, err := os.ReadFile(filepath.Join(dir, name))
+		text, err := s.box.ReadFile(filepath.Join(dir, name))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return "", false
 		}

@@ -168,7 +168,7 @@ func (g golang) required(ctx context.Context, info *pulumirpc.ProgramInfo) ([]*p
 			files, _ := filepath.Glob(filepath.Join(m.Dir, filepath.FromSlash(place), "pulumi-plugin.json"))
 			for _, file := range files {
 				var p pluginManifest
-				if text, err := os.ReadFile(file); err == nil && json.Unmarshal(text, &p) == nil {
+				if text, err := g.tools.box.ReadFile(file); err == nil && json.Unmarshal(text, &p) == nil {
 					found.add(&p, filepath.Base(filepath.Dir(file)), m.Version)
 				}
 			}

@@ -175,8 +175,8 @@ type manifest struct {
 	Pulumi          *pluginManifest
 }
 
-func readManifest(dir string) (m manifest, err error) {
-	text, err := os.ReadFile(filepath.Join(dir, "package.json"))
+func (n node) readManifest(dir string) (m manifest, err error) {
+	text, err := n.tools.box.ReadFile(filepath.Join(dir, "package.json"))
 	if err != nil {
 		return m, err
 	}
@@ -191,7 +191,7 @@ func (n node) required(_ context.Context, info *pulumirpc.ProgramInfo) ([]*pulum
 	found := dependencySet{}
 	visited := map[string]bool{}
 	for dir := info.GetProgramDirectory(); ; dir = filepath.Dir(dir) {
-		eachModule(filepath.Join(dir, "node_modules"), visited, func(m manifest) {
+		n.eachModule(filepath.Join(dir, "node_modules"), visited, func(m manifest) {
 			if m.Pulumi != nil {
 				found.add(m.Pulumi, m.Name[strings.LastIndex(m.Name, "/")+1:], m.Version)
 			}
@@ -204,7 +204,7 @@ func (n node) required(_ context.Context, info *pulumirpc.ProgramInfo) ([]*pulum
 
 // eachModule visits the packages in a node_modules directory and in those within, each once. What cannot be read is not
 // a package.
-func eachModule(modules string, visited map[string]bool, visit func(manifest)) {
+func (n node) eachModule(modules string, visited map[string]bool, visit func(manifest)) {
 	real, err := filepath.EvalSymlinks(modules)
 	if err != nil || visited[real] {
 		return
@@ -217,37 +217,37 @@ func eachModule(modules string, visited map[string]bool, visit func(manifest)) {
 		case e.Name() == ".pnpm": // where pnpm keeps what the links in other directories point to
 			stored, _ := filepath.Glob(filepath.Join(path, "*", "node_modules"))
 			for _, s := range stored {
-				eachModule(s, visited, visit)
+				n.eachModule(s, visited, visit)
 			}
 		case strings.HasPrefix(e.Name(), "."):
 		case strings.HasPrefix(e.Name(), "@"):
 			scoped, _ := os.ReadDir(path)
 			for _, s := range scoped {
-				visitModule(filepath.Join(path, s.Name()), visited, visit)
+				n.visitModule(filepath.Join(path, s.Name()), visited, visit)
 			}
 		default:
-			visitModule(path, visited, visit)
+			n.visitModule(path, visited, visit)
 		}
 	}
 }
 
-func visitModule(dir string, visited map[string]bool, visit func(manifest)) {
+func (n node) visitModule(dir string, visited map[string]bool, visit func(manifest)) {
 	real, err := filepath.EvalSymlinks(dir)
 	if err != nil || visited[real] {
 		return
 	}
 	visited[real] = true
-	if m, err := readManifest(real); err == nil {
+	if m, err := n.readManifest(real); err == nil {
 		visit(m)
 	}
-	eachModule(filepath.Join(real, "node_modules"), visited, visit)
+	n.eachModule(filepath.Join(real, "node_modules"), visited, visit)
 }
 
 func (n node) dependencies(
 	_ context.Context, info *pulumirpc.ProgramInfo, transitive bool,
 ) ([]*pulumirpc.DependencyInfo, error) {
 	dir := manifestDir(info)
-	own, err := readManifest(dir)
+	own, err := n.readManifest(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -255,7 +255,7 @@ func (n node) dependencies(
 		return nil, err
 	}
 	var deps []*pulumirpc.DependencyInfo
-	eachModule(filepath.Join(dir, "node_modules"), map[string]bool{}, func(m manifest) {
+	n.eachModule(filepath.Join(dir, "node_modules"), map[string]bool{}, func(m manifest) {
 		_, direct := own.Dependencies[m.Name]
 		_, dev := own.DevDependencies[m.Name]
 		if m.Name != "" && (transitive || direct || dev) {

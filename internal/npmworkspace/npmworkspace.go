@@ -24,12 +24,12 @@ func Package(dir, top string) string {
 }
 
 // Root is the directory of the workspace that the package in dir is a member of, from above dir up to top, or empty: what
-// is installed for the package is installed there.
-func Root(dir, top string) string {
+// is installed for the package is installed there. Files are read by read.
+func Root(dir, top string, read func(path string) ([]byte, error)) string {
 	for at := dir; at != top && at != filepath.Dir(at); {
 		at = filepath.Dir(at)
 		member, err := filepath.Rel(at, dir)
-		if err == nil && matches(patterns(at), filepath.ToSlash(member)) {
+		if err == nil && matches(patterns(at, read), filepath.ToSlash(member)) {
 			return at
 		}
 	}
@@ -37,13 +37,13 @@ func Root(dir, top string) string {
 }
 
 // patterns are the globs of the workspace whose root dir is; none if it is no root.
-func patterns(dir string) []string {
+func patterns(dir string, read func(path string) ([]byte, error)) []string {
 	var pnpm struct{ Packages []string }
-	if text, err := os.ReadFile(filepath.Join(dir, "pnpm-workspace.yaml")); err == nil && yaml.Unmarshal(text, &pnpm) == nil {
+	if text, err := read(filepath.Join(dir, "pnpm-workspace.yaml")); err == nil && yaml.Unmarshal(text, &pnpm) == nil {
 		return pnpm.Packages
 	}
 	var manifest struct{ Workspaces json.RawMessage }
-	text, err := os.ReadFile(filepath.Join(dir, "package.json"))
+	text, err := read(filepath.Join(dir, "package.json"))
 	if err != nil || json.Unmarshal(text, &manifest) != nil {
 		return nil
 	}

@@ -36,10 +36,10 @@ func TestAMemberFindsItsWorkspace(t *testing.T) {
 		if c.is {
 			want = root
 		}
-		if got := npmworkspace.Root(dir, filepath.Dir(root)); got != want {
+		if got := npmworkspace.Root(dir, filepath.Dir(root), os.ReadFile); got != want {
 			t.Errorf("%s: %q, want %q", what, got, want)
 		}
-		if got := npmworkspace.Root(dir, dir); got != "" {
+		if got := npmworkspace.Root(dir, dir, os.ReadFile); got != "" {
 			t.Errorf("%s: %q is above the top", what, got)
 		}
 	}

@@ -92,7 +92,7 @@ func (p *Project) wholeWorkspace(base string) error {
 	if dir == "" {
 		return nil
 	}
-	root := npmworkspace.Root(dir, top)
+	root := npmworkspace.Root(dir, top, os.ReadFile)
 	if root == "" || within(root, base) {
 		return nil
 	}

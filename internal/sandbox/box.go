@@ -197,14 +197,21 @@ func ordinary(file *os.File, path string) error {
 	return nil
 }
 
-// ReadFile reads a whole file as Open opens it.
+// maxFile bounds the files that are read whole: those of programs that the worker itself understands are far smaller.
+const maxFile = 16 << 20
+
+// ReadFile reads a whole file of at most 16 MiB as Open opens it.
 func (b *Box) ReadFile(path string) ([]byte, error) {
 	file, err := b.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = file.Close() }()
-	return io.ReadAll(file)
+	text, err := io.ReadAll(io.LimitReader(file, maxFile+1))
+	if err == nil && len(text) > maxFile {
+		return nil, fmt.Errorf("%s is larger than %d MiB: make it smaller", path, maxFile>>20)
+	}
+	return text, err
 }
 
 // visible is an error if a file lies in what the box's processes do not see.
