@@ -49,8 +49,16 @@ func openPage(t *testing.T, url string) *page {
 	return p
 }
 
-// call makes one call and waits for its result; events in between are nobody's.
+// call makes one call, which must succeed.
 func (p *page) call(t *testing.T, method string, params, result any) {
+	t.Helper()
+	if failure := p.try(t, method, params, result); failure != "" {
+		t.Fatalf("%s: %s", method, failure)
+	}
+}
+
+// try makes one call, waits for its result, and gives the browser's message when it fails; events in between are nobody's.
+func (p *page) try(t *testing.T, method string, params, result any) (failure string) {
 	t.Helper()
 	p.last++
 	message, err := json.Marshal(map[string]any{"id": p.last, "method": method, "params": params, "sessionId": p.session})
@@ -69,22 +77,22 @@ func (p *page) call(t *testing.T, method string, params, result any) {
 		switch {
 		case answer.ID != p.last:
 		case answer.Error != nil:
-			t.Fatalf("%s: %s", method, answer.Error.Message)
+			return answer.Error.Message
 		default:
 			must(t, json.Unmarshal(answer.Result, result))
-			return
+			return ""
 		}
 	}
 }
 
-// text is what a JavaScript expression gives, "" while it fails.
+// text is what a JavaScript expression gives, "" while it fails: a page that goes to another one meanwhile ends the evaluation.
 func (p *page) text(t *testing.T, expression string) string {
 	t.Helper()
 	var got struct {
 		Result struct{ Value any }
 	}
-	p.call(t, "Runtime.evaluate", map[string]any{"expression": expression, "returnByValue": true}, &got)
-	if got.Result.Value == nil {
+	failure := p.try(t, "Runtime.evaluate", map[string]any{"expression": expression, "returnByValue": true}, &got)
+	if failure != "" || got.Result.Value == nil {
 		return ""
 	}
 	return fmt.Sprint(got.Result.Value)
