@@ -61,9 +61,9 @@ fuzz: ## each protocol that programs, plugins and clients speak, a minute of pro
 	tools/fuzz $(FUZZTIME) $(FUZZED)
 	tools/fuzz $(FUZZPART) $(FUZZED_PARTS)
 
-# One package at a time, and four of its tests: each starts services, which mostly wait, and a service that is killed wants its ports back.
+# Two packages at a time, and four tests of each: the services that they start mostly wait.
 e2e: build next
-	$(WITH_PEERS) go test -p 1 -parallel 4 -timeout 40m ./internal/devserver/... ./e2e/... ./chaos
+	$(WITH_PEERS) go test -p 2 -parallel 4 -timeout 40m ./internal/devserver/... ./e2e/... ./chaos
 
 bench: build ## the table against the stock CLI
 	$(WITH_PEERS) go run ./bench

@@ -104,10 +104,7 @@ func (a *apart) connect(t *testing.T) *grpc.ClientConn {
 func (a *apart) endure(t *testing.T, flood func(context.Context)) {
 	t.Helper()
 	serve := a.Serve.PID()
-	// From here on, the largest size that the process has had is told anew.
-	if err := os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", serve), []byte("5"), 0); err != nil {
-		t.Logf("the peak is that since serve was started: %v", err)
-	}
+	forgetPeak(t, serve)
 	stacks := api.NewStacksClient(a.connect(t))
 	ctx, stop := context.WithCancel(t.Context())
 	answered := make(chan struct{})
@@ -137,5 +134,13 @@ func (a *apart) endure(t *testing.T, flood func(context.Context)) {
 	t.Logf("serve took %.0f MiB at most; somebody else was answered %d times, within %v", peak, calls, slowest)
 	if peak > largestServe {
 		t.Errorf("serve took %.0f MiB, more than %d", peak, largestServe)
+	}
+}
+
+// forgetPeak has the largest size that a process has had told anew from here on.
+func forgetPeak(t *testing.T, pid int) {
+	t.Helper()
+	if err := os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", pid), []byte("5"), 0); err != nil {
+		t.Logf("the peak is that since process %d was started: %v", pid, err)
 	}
 }

@@ -23,36 +23,44 @@ import (
 	"testing"
 	"time"
 
+	"github.com/deployctl/deployctl/e2e/cluster"
 	"github.com/deployctl/deployctl/e2e/harness"
 )
 
 // edgeAttacks are those of whoever reaches a port of the service.
 var edgeAttacks = []attack{{"edge/malformed-calls", malformedEdges}}
 
-// edges are the ports at which a service listens, but for the API's calls, which client/malformed-calls makes.
+// edges are the ports at which a service listens, but for the API's calls, which client/malformed-calls makes; full is the number of
+// calls at full size.
 var edges = []struct {
 	name string
+	full int
 	play func(t *testing.T, f *field, calls int)
 }{
-	{"the resource monitor", func(t *testing.T, f *field, calls int) { f.run(t, "monitor", calls) }},
-	{"the engine and the schema loader", func(t *testing.T, f *field, calls int) { f.run(t, "engine", calls) }},
-	{"registrations", func(t *testing.T, f *field, calls int) { f.run(t, "registrations", min(calls, 10_000)) }},
-	{"the Web UI", func(t *testing.T, f *field, calls int) {
+	{"the resource monitor", 100_000, func(t *testing.T, f *field, calls int) { f.run(t, "monitor", calls) }},
+	{"the engine and the schema loader", 100_000, func(t *testing.T, f *field, calls int) { f.run(t, "engine", calls) }},
+	{"registrations", 10_000, func(t *testing.T, f *field, calls int) { f.run(t, "registrations", calls) }},
+	{"the Web UI", 100_000, func(t *testing.T, f *field, calls int) {
 		at := f.status(t).UIURL
 		f.shout(t, at, calls, "/", "/open?link=x", "/api/v1/settings", "/api/v1/namespaces/deployctl/workflows", "/codec/decode",
 			"/api/v1/namespaces/deployctl/workflows/none/cancel", "/api/v1/namespaces/deployctl/workflows/none/query/__stack_trace")
 	}},
-	{"probes and metrics", func(t *testing.T, f *field, calls int) {
+	{"probes and metrics", 100_000, func(t *testing.T, f *field, calls int) {
 		f.shout(t, "http://"+f.vitals, calls, "/metrics", "/livez", "/readyz")
 	}},
-	{"S3", func(t *testing.T, f *field, calls int) {
+	{"S3", 100_000, func(t *testing.T, f *field, calls int) {
 		f.shout(t, f.S3(t).Endpoint, calls, "/", "/deployctl", "/deployctl?list-type=2", "/deployctl/keys/ring.json", "/?Action=ListUsers")
 	}},
-	{"Temporal", func(t *testing.T, f *field, calls int) {
+	{"Temporal", 100_000, func(t *testing.T, f *field, calls int) {
 		f.shout(t, "https://"+f.status(t).TemporalAddress, calls, "/")
 	}},
-	{"the API, without HTTP/2", func(t *testing.T, f *field, calls int) { f.shout(t, "http://"+f.status(t).APIAddress, calls, "/") }},
+	{"the API, without HTTP/2", 100_000, func(t *testing.T, f *field, calls int) {
+		f.shout(t, "http://"+f.status(t).APIAddress, calls, "/")
+	}},
 }
+
+// largestEmbedded is what the embedded service, with Temporal and the S3 server in its process, may take, in MiB.
+const largestEmbedded = 1024
 
 // malformedEdges plays malformed calls on every edge while a neighbour's stack is updated again and again.
 func malformedEdges(t *testing.T, f *field) {
@@ -75,12 +83,21 @@ func malformedEdges(t *testing.T, f *field) {
 					}
 				}
 			}()
+			service := f.status(t).PID
+			forgetPeak(t, service)
 			begun := time.Now()
-			calls := size(300, 100_000)
+			calls := size(300, e.full)
 			e.play(t, f, calls)
 			took := time.Since(begun)
 			close(stop)
-			t.Logf("%d calls in %v; meanwhile the neighbour was updated %d times", calls, took.Round(time.Millisecond), <-stopped)
+			t.Logf("%d calls in %v; meanwhile the neighbour was updated %d times, and the service took %.0f MiB at most",
+				calls, took.Round(time.Millisecond), <-stopped, cluster.Peak(service))
+			if now := f.status(t).PID; now != service {
+				t.Errorf("the service was process %d and is %d", service, now)
+			}
+			if peak := cluster.Peak(service); peak > largestEmbedded {
+				t.Errorf("the service took %.0f MiB, more than %d", peak, largestEmbedded)
+			}
 		})
 	}
 }

@@ -52,9 +52,6 @@ func (f *field) browser(t *testing.T) browser {
 		t.Fatalf("the link answers %s", res.Status)
 	}
 	b.http = map[string]string{"the Web UI": b.ui, "S3": f.S3(t).Endpoint, "the API": "http://" + f.status(t).APIAddress}
-	if codec := f.status(t).CodecAddress; codec != "" {
-		b.http["the codec"] = "http://" + strings.TrimPrefix(codec, "http://")
-	}
 	return b
 }
 
