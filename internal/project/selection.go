@@ -12,12 +12,13 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 )
 
-// Selections remembers which stack of each project is selected, a small file per project directory below Dir.
+// Selections remembers which stack of each project is selected, and from which directory a stack was last updated: small files below Dir,
+// one for each project directory and one for each stack.
 type Selections struct{ Dir string }
 
-// selection is the content of such a file; the directory is there for people.
+// selection is the content of such a file.
 type selection struct {
-	Project string `json:"project"`
+	Project string `json:"project"` // its directory
 	Stack   string `json:"stack"`
 }
 
@@ -59,14 +60,43 @@ func (s Selections) Select(p *Project, stack string) error {
 		}
 		return nil
 	}
-	text, err := json.Marshal(selection{p.Dir, stack})
+	return s.write(s.path(p), selection{p.Dir, stack})
+}
+
+func (s Selections) write(path string, content selection) error {
+	text, err := json.Marshal(content)
 	if err != nil {
 		return err
 	}
 	if err := os.MkdirAll(s.Dir, 0o700); err != nil {
 		return err
 	}
-	return replaceFile(s.path(p), append(text, '\n'))
+	return replaceFile(path, append(text, '\n'))
+}
+
+func (s Selections) updatePath(server, stack string) string {
+	sum := sha256.Sum256([]byte(server + " " + stack))
+	return filepath.Join(s.Dir, "update-"+hex.EncodeToString(sum[:8])+".json")
+}
+
+// Updated remembers that a stack of the service at server is updated from a project's directory.
+func (s Selections) Updated(p *Project, server, stack string) error {
+	return s.write(s.updatePath(server, stack), selection{p.Dir, stack})
+}
+
+// OtherDirectory returns another directory than p's from which this user last updated the stack, if the project there has p's name still;
+// else "".
+func (s Selections) OtherDirectory(p *Project, server, stack string) string {
+	var last selection
+	text, err := os.ReadFile(s.updatePath(server, stack))
+	if err != nil || json.Unmarshal(text, &last) != nil || last.Project == p.Dir {
+		return ""
+	}
+	other, err := Find(last.Project)
+	if err != nil || other.Dir != last.Project || other.Name() != p.Name() {
+		return ""
+	}
+	return other.Dir
 }
 
 // replaceFile writes a file so that a reader sees the old or the new one, whole.

@@ -36,6 +36,7 @@ func change(kind engine.Kind) func(context.Context, *session) error {
 		if err != nil {
 			return err
 		}
+		s.warnOfOtherDirectory(kind, stack)
 		skip := s.flags.Bool("skip-preview") || s.flags.Bool("json")
 		var previewed *display.State
 		for {
@@ -97,6 +98,9 @@ func (s *session) submit(ctx context.Context, r deployments.UpdateRequest) (depl
 			break
 		}
 		accepted, err = s.service.Submit(ctx, r) // the same request is the same update
+	}
+	if err == nil && r.Kind == engine.KindUp {
+		s.rememberDirectory(r.Stack)
 	}
 	if err != nil && ctx.Err() != nil {
 		_, _ = fmt.Fprintf(s.Err, "Interrupted while the update was submitted; it may go on.\n"+

@@ -83,6 +83,24 @@ func TestJSONIsMadeOfEventsAndEndsInASummary(t *testing.T) {
 	}
 }
 
+func TestAnUpdateFromAnotherDirectoryOfTheSameProjectNameIsWarnedOf(t *testing.T) {
+	d := inProject(t)
+	d.write("copy/Pulumi.yaml", yamlProject)
+	for _, step := range []struct {
+		cwd  string
+		warn bool
+	}{{".", false}, {".", false}, {"copy", true}, {"copy", false}} {
+		o := d.run("up", "--yes", "--stack", "dev", "--cwd", step.cwd)
+		if warned := strings.Contains(o.err, "was last updated from"); o.code != 0 || warned != step.warn {
+			t.Errorf("up in %s: exit code %d, warned: %v\n%s", step.cwd, o.code, warned, o.err)
+		}
+	}
+	d.write("copy/Pulumi.yaml", strings.Replace(yamlProject, "shop", "other", 1))
+	if o := d.run("up", "--yes", "--stack", "dev"); o.code != 0 || strings.Contains(o.err, "was last updated from") {
+		t.Errorf("exit code %d\n%s", o.code, o.err)
+	}
+}
+
 func TestADeclinedPreviewChangesNothing(t *testing.T) {
 	d := inProject(t)
 	d.person, d.input = true, "what?\ndetails\nno\n"

@@ -30,6 +30,7 @@ func runPreview(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
+	s.warnOfOtherDirectory(kind, stack)
 	request, err := s.request(ctx, kind, stack.Stack)
 	if err != nil {
 		return err

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/project"
 	"github.com/deployctl/deployctl/internal/settings"
 )
@@ -122,6 +123,24 @@ func (s *session) existingStack(ctx context.Context) (deployments.StackInfo, err
 		return info, s.unknownStack(ctx, name)
 	}
 	return info, err
+}
+
+// warnOfOtherDirectory says, before an up, that a stack was last updated from another directory, whose project has the same name by accident or because
+// it is a copy: what only that program declares is deleted.
+func (s *session) warnOfOtherDirectory(kind engine.Kind, stack deployments.StackInfo) {
+	if kind != engine.KindUp || s.project == nil || stack.Version == 0 {
+		return
+	}
+	other := s.selections().OtherDirectory(s.project, s.settings.Get(settings.Server), stack.Stack.String())
+	if other != "" {
+		s.note(fmt.Sprintf("warning: stack %s was last updated from %s, where the project is called %s, too; "+
+			"what only the program there declares is deleted", stack.Stack, other, s.project.Name()))
+	}
+}
+
+// rememberDirectory is for the next warnOfOtherDirectory; an update does not fail for it.
+func (s *session) rememberDirectory(stack deployments.StackName) {
+	_ = s.selections().Updated(s.project, s.settings.Get(settings.Server), stack.String())
 }
 
 // offerStack makes the project's first stack.
