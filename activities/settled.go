@@ -45,6 +45,9 @@ func (a *Activities) settled(ctx context.Context, in deployments.SettledInput) (
 			return info, err
 		}
 		info.Status, info.Error, info.Changes, info.Next = string(in.Result.Status), in.Result.Error, in.Result.Changes, in.Next
+		if in.Result.NamesNothing {
+			info.Code = deployments.CodeInvalid
+		}
 		info.Ended = time.Now().UTC()
 		if err := a.Store.PutInfo(ctx, info); err != nil {
 			return info, err

@@ -118,6 +118,8 @@ type UpdateInfo struct {
 	Changes   map[string]int `json:"changes,omitempty"`
 	Resources int            `json:"resources,omitempty"`
 	Error     string         `json:"error,omitempty"`
+	// Code classes Error, where its reader can do something else about it than about any other update that failed.
+	Code Code `json:"code,omitempty"`
 	// Next is the version of the update as which one that was moved goes on.
 	Next string `json:"next,omitempty"`
 	// Kept: the state that it left is kept and can be restored. Only a stack's history says so.

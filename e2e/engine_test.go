@@ -27,7 +27,7 @@ func TestATargetOrAReplacementThatNamesNothingFails(t *testing.T) {
 		{[]string{"up", "--yes", "--target", "a"}, "did you mean " + urn(t, "a") + "?"},
 		{[]string{"destroy", "--yes", "--target", "a"}, "did you mean " + urn(t, "a") + "?"},
 	} {
-		s.fails(t, 1, []string{c.says}, c.args...)
+		s.fails(t, 2, []string{c.says}, c.args...)
 	}
 	if r := s.run(t, "destroy", "--yes", "--skip-preview", "--target", "**::nope*"); r.code != 0 || !strings.Contains(r.said(), "no resource matches") {
 		t.Errorf("a pattern that matches nothing: %d, %s", r.code, r.said())

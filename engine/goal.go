@@ -72,4 +72,6 @@ type Result struct {
 	Pending int `json:"pending,omitempty"`
 	// IntegrityError is set when the snapshot breaks an invariant and could not be repaired.
 	IntegrityError string `json:"integrityError,omitempty"`
+	// NamesNothing: the first error is that a URN of the goal's Targets or Replace names no resource.
+	NamesNothing bool `json:"namesNothing,omitempty"`
 }

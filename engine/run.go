@@ -83,6 +83,7 @@ type memory struct {
 	Wanted  []urn.URN           `json:",omitempty"` // stored resources whose registration failed or was refused
 
 	FirstError string
+	Misnamed   bool `json:",omitempty"` // FirstError is that the goal names a resource which is not there
 	Refusals   int  `json:",omitempty"` // requests of the program that were refused: nothing is deleted after one
 	Stopped    bool // nothing new starts: an error, or cancelled
 	Cancelled  bool
@@ -331,7 +332,7 @@ func (r *Run) Result() (Result, bool) {
 	_, pending := r.snap.States()
 	res := Result{
 		Status: StatusSucceeded, Changes: r.Changes, Error: r.FirstError, Pending: len(pending),
-		IntegrityError: r.Integrity,
+		IntegrityError: r.Integrity, NamesNothing: r.Misnamed,
 	}
 	switch {
 	case r.FirstError != "":

@@ -167,8 +167,8 @@ func (w *stage) printResult(res engine.Result) {
 	for _, kind := range slices.Sorted(maps.Keys(res.Changes)) {
 		changes = append(changes, fmt.Sprintf("%s %d", kind, res.Changes[kind]))
 	}
-	w.printf("> %s%s%s%s\n", res.Status, when(len(changes) > 0, ": "), strings.Join(changes, ", "),
-		when(res.Error != "", " ("+words(res.Error)+")"))
+	w.printf("> %s%s%s%s%s\n", res.Status, when(len(changes) > 0, ": "), strings.Join(changes, ", "),
+		when(res.NamesNothing, ", names nothing"), when(res.Error != "", " ("+words(res.Error)+")"))
 	if !w.goal.DryRun {
 		w.printStates()
 	}

@@ -58,6 +58,7 @@ func (r *Run) eachUnmatched(why func(o option, pattern string) string) bool {
 			default:
 				if message := why(o, p); message != "" {
 					failed = true
+					r.Misnamed = r.Misnamed || r.FirstError == ""
 					r.diagnose("error", "", "%s", message)
 					r.noteError(message)
 				}

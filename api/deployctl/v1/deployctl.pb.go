@@ -576,6 +576,7 @@ type UpdateInfo struct {
 	Error         string                 `protobuf:"bytes,11,opt,name=error,proto3" json:"error,omitempty"`
 	Kept          bool                   `protobuf:"varint,12,opt,name=kept,proto3" json:"kept,omitempty"` // in a history: its state is kept and can be restored
 	Next          string                 `protobuf:"bytes,13,opt,name=next,proto3" json:"next,omitempty"`  // the version as which it goes on, of one that was moved
+	Code          string                 `protobuf:"bytes,14,opt,name=code,proto3" json:"code,omitempty"`  // of the error, where it is one of the codes of package deployments
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -697,6 +698,13 @@ func (x *UpdateInfo) GetKept() bool {
 func (x *UpdateInfo) GetNext() string {
 	if x != nil {
 		return x.Next
+	}
+	return ""
+}
+
+func (x *UpdateInfo) GetCode() string {
+	if x != nil {
+		return x.Code
 	}
 	return ""
 }
@@ -5288,7 +5296,7 @@ const file_deployctl_v1_deployctl_proto_rawDesc = "" +
 	"\x0eSubmitResponse\x120\n" +
 	"\x06update\x18\x01 \x01(\v2\x18.deployctl.v1.UpdateNameR\x06update\x12\x1a\n" +
 	"\bposition\x18\x02 \x01(\x05R\bposition\x120\n" +
-	"\x06behind\x18\x03 \x01(\v2\x18.deployctl.v1.UpdateInfoR\x06behind\"\xfc\x03\n" +
+	"\x06behind\x18\x03 \x01(\v2\x18.deployctl.v1.UpdateInfoR\x06behind\"\x90\x04\n" +
 	"\n" +
 	"UpdateInfo\x120\n" +
 	"\x06update\x18\x01 \x01(\v2\x18.deployctl.v1.UpdateNameR\x06update\x12\x12\n" +
@@ -5304,7 +5312,8 @@ const file_deployctl_v1_deployctl_proto_rawDesc = "" +
 	" \x01(\x03R\tresources\x12\x14\n" +
 	"\x05error\x18\v \x01(\tR\x05error\x12\x12\n" +
 	"\x04kept\x18\f \x01(\bR\x04kept\x12\x12\n" +
-	"\x04next\x18\r \x01(\tR\x04next\x1a:\n" +
+	"\x04next\x18\r \x01(\tR\x04next\x12\x12\n" +
+	"\x04code\x18\x0e \x01(\tR\x04code\x1a:\n" +
 	"\fChangesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"\xb7\x01\n" +

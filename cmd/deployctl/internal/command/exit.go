@@ -21,7 +21,8 @@ const exitCodesHelp = `
 EXIT CODES:
    0    done
    1    the update failed, or deployctl did
-   2    bad input: usage, an unknown or existing name, a file that is not valid
+   2    bad input: usage, an unknown or existing name, a file that is not valid,
+        a URN of --target or --replace that names nothing
    3    cancelled, or declined at the question
    4    another update or writer is in the way (--on-busy fail)
    5    the service, or a part of it, cannot be reached
@@ -66,13 +67,16 @@ func ExitCode(err error) int {
 	return exitFailed
 }
 
-// exitOfStatus is how an update's end ends its command.
-func exitOfStatus(status string) error {
-	switch status {
+// exitOfEnd is how an update's end ends its command.
+func exitOfEnd(end deployments.UpdateInfo) error {
+	switch end.Status {
 	case "succeeded":
 		return nil
 	case "cancelled":
 		return &toldError{exitCancelled}
+	}
+	if code, ok := exitOf[end.Code]; ok {
+		return &toldError{code}
 	}
 	return &toldError{exitFailed}
 }

@@ -172,7 +172,7 @@ func (s *session) preview(ctx context.Context, request deployments.UpdateRequest
 		}
 		return nil, err
 	}
-	return state, exitOfStatus(state.End.Status)
+	return state, exitOfEnd(*state.End)
 }
 
 // abandonTime is how long an interrupted command tries to end its preview.
@@ -202,7 +202,7 @@ func (s *session) follow(ctx context.Context, accepted deployments.Accepted, kin
 	if err != nil {
 		return err
 	}
-	return exitOfStatus(state.End.Status)
+	return exitOfEnd(*state.End)
 }
 
 // viewOptions say how this command shows an update.
