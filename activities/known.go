@@ -11,7 +11,7 @@ import (
 // lastKnown gives the outputs of a component or of the stack as an update stores them. What is not known, because it depends
 // on a resource that the update leaves out or that failed, keeps the value that the stack had before the update.
 func (s *session) lastKnown(ctx context.Context, u urn.URN, outputs resource.PropertyMap) (resource.PropertyMap, error) {
-	if s.request.DryRun || !bags.HasUnknown(resource.NewProperty(outputs)) {
+	if !bags.HasUnknown(resource.NewProperty(outputs)) {
 		return outputs, nil
 	}
 	base, err := s.store.Checkpoint(ctx, s.update.StackName, s.base, s.request.Secrets)

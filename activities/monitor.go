@@ -38,6 +38,7 @@ type monitor struct {
 	seen     *registry
 	closed   atomic.Pointer[error] // see open
 	started  func()                // called when the program makes its first call
+	later    atomic.Bool           // a preview has replied with outputs that the update will make known
 }
 
 // newMonitor serves a monitor on a loopback address, for the processes of the update alone. Stop it.
@@ -114,6 +115,12 @@ func (m *monitor) GetDeploymentInfo(context.Context, *emptypb.Empty) (*pulumirpc
 	}, nil
 }
 
+// promises reports that a preview shows outputs which are not known as known after the update. Of one with targets they may be of
+// resources that it leaves out: then it promises nothing before a resource that it does not leave out has such outputs.
+func (m *monitor) promises() bool {
+	return m.goal.DryRun && (len(m.goal.Targets) == 0 || m.later.Load())
+}
+
 // RegisterResourceOutputs attaches outputs to a component or the stack.
 func (m *monitor) RegisterResourceOutputs(
 	ctx context.Context, req *pulumirpc.RegisterResourceOutputsRequest,
@@ -136,9 +143,11 @@ func (m *monitor) registerOutputs(
 	if err != nil {
 		return nil, status.Errorf(codes.InvalidArgument, "outputs of %s: %v", u, err)
 	}
-	outputs, err = m.session.lastKnown(ctx, u, plain(outputs))
-	if err != nil {
-		return nil, rpcError(err)
+	outputs = plain(outputs)
+	if !m.promises() {
+		if outputs, err = m.session.lastKnown(ctx, u, outputs); err != nil {
+			return nil, rpcError(err)
+		}
 	}
 	bag, err := m.session.values.Encode(ctx, outputs)
 	if err != nil {

@@ -170,6 +170,9 @@ func leftOut(reply engine.Reply) bool { return reply.Result == engine.ResultSkip
 func (m *monitor) respond(
 	ctx context.Context, req *pulumirpc.RegisterResourceRequest, reply engine.Reply,
 ) (*pulumirpc.RegisterResourceResponse, error) {
+	if reply.Unknown && !leftOut(reply) {
+		m.later.Store(true)
+	}
 	outputs := resource.PropertyMap{}
 	if req.GetCustom() { // a component's may refer to resources that are not registered yet
 		var err error

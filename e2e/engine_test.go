@@ -45,6 +45,12 @@ func TestAnOutputThatATargetedUpdateLeavesOpenKeepsItsLastValue(t *testing.T) {
 	s := newScene(t, program("a"))
 	before := s.outputs(t)
 	s.write(t, "scenario.yaml", program("c"))
+	for what, promised := range map[string]bool{"b": false, "c": true} {
+		said := s.must(t, "preview", "--target", urn(t, what))
+		if strings.Contains(said, "known after the update") != promised {
+			t.Errorf("the preview of an update of %s says\n%s", what, said)
+		}
+	}
 	r := s.run(t, "up", "--yes", "--skip-preview", "--target", urn(t, "b"))
 	r.mustEnd(t, 0)
 	if after := s.outputs(t); after["n"] != before["n"] || after["n"] == "" {
