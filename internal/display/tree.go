@@ -124,14 +124,15 @@ func (t *tree) replace(lines []string) {
 
 // last is the frame that stays: everything that changed, not bounded by the screen.
 func (t *tree) last() []string {
-	lines := t.rows(everything)
+	lines, columns := t.rows(everything), t.form(0).columns
 	for _, d := range t.state.Diags {
-		lines = append(lines, diagLines(d, t.paint)...)
+		lines = append(lines, t.diagnostic(d, columns)...)
 	}
 	if t.state.End == nil {
 		return lines
 	}
-	for _, part := range [][]string{outputLines(t.state, t.options, t.form(0)), summaryLines(t.state, t.options, t.paint)} {
+	summary := fold(strings.Join(summaryLines(t.state, t.options, t.paint), "\n"), columns)
+	for _, part := range [][]string{outputLines(t.state, t.options, t.form(0)), summary} {
 		if len(lines) > 0 && len(part) > 0 {
 			lines = append(lines, "")
 		}
@@ -182,11 +183,20 @@ func (t *tree) foot() []string {
 	return append(lines, string(spinner[t.ticks%len(spinner)])+" "+status)
 }
 
-// whole breaks a sentence that must not be clipped between words, and words that are longer than the screen anywhere.
+// whole breaks a sentence that must not be clipped, where that cannot be helped within a word.
 func (t *tree) whole(text string) (lines []string) {
 	columns, _ := t.options.Screen.Size()
-	for _, line := range strings.Split(Fold(text, t.options.Screen), "\n") {
+	for _, line := range fold(text, columns-1) {
 		lines = append(lines, wrap(line, columns-1)...)
 	}
 	return lines
+}
+
+// diagnostic writes a diagnostic into a number of columns; what a program has printed stays as it is.
+func (t *tree) diagnostic(d Diag, columns int) []string {
+	lines := diagLines(d, t.paint)
+	if d.Severity != "error" && d.Severity != "warning" {
+		return lines
+	}
+	return fold(strings.Join(lines, "\n"), columns)
 }

@@ -125,8 +125,15 @@ func (b *branch) row(r *Row, lead string, leadWidth int) {
 	if status := b.status(r); status != "" {
 		line += "  " + status
 	}
-	b.lines = append(b.lines, strings.TrimRight(line, " "))
+	line = strings.TrimRight(line, " ")
+	if columns := b.form(leadWidth).columns; b.how == everything && width(line) > columns+leadWidth {
+		line = strings.Join(fold(line, columns-hanging), "\n"+strings.Repeat(" ", leadWidth+hanging))
+	}
+	b.lines = append(b.lines, strings.Split(line, "\n")...)
 }
+
+// hanging is by how much the second line of a row's own stands to the right of its first.
+const hanging = 4
 
 // status says what becomes of a resource.
 func (b *branch) status(r *Row) string {
@@ -207,8 +214,13 @@ func (b *branch) below(r *Row, indent string) {
 	if text := lastError(r.Attempt, r.LastError); text != "" && r.Phase == running {
 		b.lines = append(b.lines, lead+b.paint.paint(yellow, clip(text, b.form(width(lead)).columns)))
 	}
+	columns := b.form(width(lead)).columns
 	for _, d := range b.diags(r) {
-		for _, line := range diagLines(d, b.paint) {
+		lines := diagLines(d, b.paint)
+		if b.how == everything {
+			lines = b.diagnostic(d, columns)
+		}
+		for _, line := range lines {
 			b.lines = append(b.lines, lead+line)
 		}
 	}

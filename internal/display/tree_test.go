@@ -208,6 +208,37 @@ func TestALongNameDoesNotHideWhatBecomesOfTheOthers(t *testing.T) {
 `)
 }
 
+func TestOnANarrowScreenPathsAndURNsAreBrokenBetweenTheirParts(t *testing.T) {
+	site := step{op: apitype.OpCreate, typ: bucket, name: "site", new: map[string]any{}}
+	s := newScene(t, 40, 24, Options{})
+	s.at(0, site.begins(), deployments.WatchEvent{Progress: &deployments.Progress{Waiting: []string{id(bucket, "site")}}}).shows(`
++ deployctl:s3:Bucket…  creating
+waiting for you: was
+deployctl:s3:Bucket site created? Look,
+and answer: deployctl resolve
+'urn:pulumi:dev::shop::
+deployctl:s3:Bucket::site' --created
+ID, or --absent
+⠋ up: 0 done, 1 running
+`)
+	why := "no plugin at /var/lib/deployctl/pulumi/plugins/resource-fake-v1.2.3: see https://example.com/providers"
+	s.at(1, site.fails(), says("error", id(bucket, "site"), why), ended("failed", why, 1, nil))
+	s.tree.Close()
+	s.shows(`
++ deployctl:s3:Bucket site
+    creating failed
+    error: no plugin at /var/lib/
+    deployctl/pulumi/plugins/
+    resource-fake-v1.2.3: see
+    https://example.com/providers
+
+Resources:
+  ! 1 failed
+up failed in 1s
+(organization/shop/dev/7)
+`)
+}
+
 func TestSentencesAreBrokenBetweenWords(t *testing.T) {
 	screen := &Screen{Size: func() (int, int) { return 20, 10 }}
 	if got, want := Fold("the service has died; starting it\n  again", screen), "the service has\ndied; starting it\n  again"; got != want {

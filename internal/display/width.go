@@ -1,6 +1,7 @@
 package display
 
 import (
+	"regexp"
 	"strings"
 	"unicode/utf8"
 
@@ -70,29 +71,46 @@ func wrap(text string, columns int) []string {
 	return lines
 }
 
-// Fold breaks a sentence at spaces so that it fits the screen; nil, which is no terminal, leaves it whole.
+// Fold breaks sentences so that they fit the screen; nil, which is no terminal, leaves them whole.
 func Fold(text string, screen *Screen) string {
 	if screen == nil {
 		return text
 	}
 	columns, _ := screen.Size()
-	var b strings.Builder
-	for i, line := range strings.Split(text, "\n") {
-		if i > 0 {
-			b.WriteByte('\n')
-		}
-		n := 0
-		for j, word := range strings.SplitAfter(line, " ") {
-			w := width(strings.TrimRight(word, " "))
-			if j > 0 && n+w > columns-1 && n > 0 {
-				b.WriteByte('\n')
-				n = 0
+	return strings.Join(fold(text, columns-1), "\n")
+}
+
+// fold breaks sentences into lines of a number of columns at spaces, and words that are longer, as paths and URNs may be, between
+// their parts. A part that is longer still stays whole.
+func fold(text string, columns int) (lines []string) {
+	for _, whole := range strings.Split(text, "\n") {
+		line, n := "", 0
+		for _, part := range breakable(whole, columns) {
+			if n+width(strings.TrimRight(part, " ")) > columns && strings.TrimSpace(line) != "" {
+				lines = append(lines, strings.TrimRight(line, " "))
+				line, n = "", 0
 			}
-			b.WriteString(word)
-			n += width(word)
+			line += part
+			n += width(part)
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+// separators are what words may be broken behind.
+var separators = regexp.MustCompile(`/+|::|\.+`)
+
+// breakable splits a line where it may be broken: behind spaces, and words that are longer than a number of columns behind separators.
+func breakable(line string, columns int) (parts []string) {
+	for _, word := range strings.SplitAfter(line, " ") {
+		if width(strings.TrimRight(word, " ")) > columns {
+			parts = append(parts, strings.Split(separators.ReplaceAllString(word, "$0\x00"), "\x00")...)
+		} else {
+			parts = append(parts, word)
 		}
 	}
-	return strings.ReplaceAll(b.String(), " \n", "\n")
+	return parts
 }
 
 // walk goes over characters and escape sequences until fn says no.
