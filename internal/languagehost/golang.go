@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -63,6 +62,11 @@ func (g golang) build(ctx context.Context, info *pulumirpc.ProgramInfo, out outp
 	if entry == "" {
 		entry = "."
 	}
+	lock, err := g.lock(ctx, dir, entry)
+	if err != nil {
+		return "", fmt.Errorf("waiting for another build of the program: %w", err)
+	}
+	defer func() { _ = lock.Close() }() // which frees it
 	home, err := g.binaryHome(dir, entry)
 	if err != nil {
 		return "", err
@@ -74,11 +78,6 @@ func (g golang) build(ctx context.Context, info *pulumirpc.ProgramInfo, out outp
 	case !filepath.IsAbs(binary):
 		binary = filepath.Join(info.GetRootDirectory(), binary)
 	}
-	lock := flock.New(filepath.Join(home, "lock"), flock.SetPermissions(0o600))
-	if err := g.tools.box.Do(func() error { _, err := lock.TryLockContext(ctx, lockRetry); return err }); err != nil {
-		return "", fmt.Errorf("waiting for another build of the program: %w", err)
-	}
-	defer func() { _ = lock.Close() }() // which frees it
 	exit, err := g.tools.run(ctx, process.Command{
 		Path: path, Args: []string{"build", "-o", binary, entry}, Dir: dir, Stdout: out.stdout, Stderr: out.stderr,
 	})
@@ -88,35 +87,49 @@ func (g golang) build(ctx context.Context, info *pulumirpc.ProgramInfo, out outp
 	return binary, err
 }
 
-// binaryHome is where the binary of a program is kept. Those of programs not run for long are removed on the way.
-func (g golang) binaryHome(dir, entry string) (home string, err error) {
-	err = g.tools.box.Do(func() error {
-		home, err = g.makeBinaryHome(dir, entry)
-		return err
-	})
-	return home, err
+// lock waits until nobody else builds a program. Some programs share a lock, so that the number of files is bounded.
+func (g golang) lock(ctx context.Context, dir, entry string) (*flock.Flock, error) {
+	locks, err := g.tools.box.Locks()
+	if err != nil {
+		return nil, err
+	}
+	lock := flock.New(filepath.Join(locks, binaryName(dir, entry)[:2]), flock.SetPermissions(0o600))
+	_, err = lock.TryLockContext(ctx, lockRetry)
+	return lock, err
 }
 
-func (g golang) makeBinaryHome(dir, entry string) (string, error) {
+// binaryName is the name of the directory that a program's binary is kept in.
+func binaryName(dir, entry string) string {
+	sum := sha256.Sum256([]byte(dir + "\x00" + entry))
+	return hex.EncodeToString(sum[:12])
+}
+
+// binaryHome makes the directory that a program's binary is kept in, and returns its path. The binaries of programs that have not
+// been run for long are removed.
+func (g golang) binaryHome(dir, entry string) (string, error) {
 	cache, err := g.tools.box.Cache()
 	if err != nil {
-		cache = os.TempDir()
-	}
-	programs := filepath.Join(cache, "deployctl", "programs")
-	sum := sha256.Sum256([]byte(dir + "\x00" + entry))
-	home := filepath.Join(programs, hex.EncodeToString(sum[:12]))
-	if err := os.MkdirAll(home, 0o700); err != nil {
 		return "", err
 	}
-	now := time.Now()
-	_ = os.Chtimes(home, now, now) // at worst it is built anew
-	kept, _ := os.ReadDir(programs)
-	for _, k := range kept {
-		if at, err := k.Info(); err == nil && now.Sub(at.ModTime()) > keepBinaries {
-			_ = os.RemoveAll(filepath.Join(programs, k.Name()))
+	defer func() { _ = cache.Close() }()
+	programs := filepath.Join(cache.Path, "deployctl", "programs")
+	home := filepath.Join(programs, binaryName(dir, entry))
+	err = g.tools.box.Do(func() error {
+		if err := cache.MkdirAll(home, 0o700); err != nil {
+			return err
 		}
-	}
-	return home, nil
+		now := time.Now()
+		_ = cache.Chtimes(home, now, now) // at worst it is built anew
+		kept, _ := cache.Entries(programs)
+		for _, k := range kept {
+			at, err := cache.Lstat(filepath.Join(programs, k.Name()))
+			if err == nil && now.Sub(at.ModTime()) > keepBinaries {
+				_ = cache.RemoveAll(filepath.Join(programs, k.Name()))
+			}
+		}
+		return nil
+	})
+	return filepath.Join(cache.Name(), home), err
 }
 
 func (g golang) installation(info *pulumirpc.ProgramInfo, _ string) (process.Command, error) {

@@ -157,14 +157,6 @@ func (b *Box) Do(f func() error) error {
 	return b.id.do(f)
 }
 
-// Cache is where tools of this process keep what belongs to the box's organization.
-func (b *Box) Cache() (string, error) {
-	if b == nil || b.room == "" {
-		return os.UserCacheDir()
-	}
-	return filepath.Join(b.Home(), ".cache"), nil
-}
-
 // Open opens a file or a directory for reading that a program has named, if the program itself could read it. Pipes and
 // devices, which may have no end, are refused, and so is what the system says of the process that reads it, below /proc.
 func (b *Box) Open(path string) (*os.File, error) {

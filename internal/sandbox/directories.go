@@ -1,0 +1,61 @@
+package sandbox
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// Directory is one in which a program can put links and pipes in the place of anything at any time. What is done by way of its Root
+// stays in the room of the box.
+type Directory struct {
+	*os.Root
+	// Path is where it is in Root, which may be above it.
+	Path string
+}
+
+// Cache opens the directory in which this process keeps what it has its tools make for the box's organization. Use it within Do, so
+// that what is made belongs to the box's user, and close it.
+func (b *Box) Cache() (Directory, error) {
+	if b == nil || b.room == "" {
+		own, err := ownCache()
+		return Directory{own, "."}, err
+	}
+	home, err := os.OpenRoot(b.Home())
+	return Directory{home, ".cache"}, err
+}
+
+// ownCache opens the directory of this user's caches.
+func ownCache() (*os.Root, error) {
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		dir = os.TempDir()
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	return os.OpenRoot(dir)
+}
+
+// Entries lists a directory below this one.
+func (d Directory) Entries(path string) ([]fs.DirEntry, error) {
+	dir, err := d.OpenFile(path, os.O_RDONLY|nonblocking, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = dir.Close() }()
+	return dir.ReadDir(-1)
+}
+
+// Locks makes a directory for the files on which this process and others of the service keep locks for the box's organization. It is
+// the service's own: a program that could take such a lock, or put a pipe in its place, would hold the service up.
+func (b *Box) Locks() (dir string, err error) {
+	if b != nil && b.room != "" {
+		dir = filepath.Join(b.room, "locks")
+	} else if dir, err = os.UserCacheDir(); err == nil {
+		dir = filepath.Join(dir, "deployctl", "locks")
+	} else {
+		dir = filepath.Join(os.TempDir(), "deployctl-locks")
+	}
+	return dir, os.MkdirAll(dir, 0o700)
+}
