@@ -3,6 +3,7 @@ package activities
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"errors"
 	"io/fs"
 	"os"
@@ -69,27 +70,23 @@ func loadProject(box *sandbox.Box, root string) (*workspace.Project, error) {
 }
 
 // fetch makes a directory of the manifest's files, whole or not at all.
-func (a *Activities) fetch(ctx context.Context, s *session, m deployments.Manifest, dir string) error {
-	var making string
-	var files *os.Root // out of which no link leads that a program may make meanwhile
-	err := s.box.Do(func() (err error) {
-		if making, err = os.MkdirTemp(filepath.Dir(dir), ".unpacking-"); err == nil {
-			files, err = os.OpenRoot(making)
-		}
-		return err
-	})
+func (a *Activities) fetch(ctx context.Context, s *session, m deployments.Manifest, dir string) (err error) {
+	bundles, err := s.box.Bundles()
 	if err != nil {
 		return local(err)
 	}
-	defer func() { _ = errors.Join(files.Close(), os.RemoveAll(making)) }() // it was renamed, unless something failed
-
+	files := unpacking{s, bundles, ".unpacking-" + rand.Text()}
+	defer func() { _ = errors.Join(bundles.RemoveAll(files.name), bundles.Close()) }() // it was renamed, unless something failed
+	if err := s.box.Do(func() error { return bundles.Mkdir(files.name, 0o700) }); err != nil {
+		return local(err)
+	}
 	errs := make(chan error, len(m.Files))
 	slots := make(chan struct{}, unpackParallel)
 	for _, f := range m.Files {
 		slots <- struct{}{}
 		go func() {
 			defer func() { <-slots }()
-			errs <- recovery.Do("unpacking "+f.Path, func() error { return a.fetchFile(ctx, s, f, files) })
+			errs <- recovery.Do("unpacking "+f.Path, func() error { return a.fetchFile(ctx, f, files) })
 		}()
 	}
 	for range m.Files {
@@ -100,20 +97,43 @@ func (a *Activities) fetch(ctx context.Context, s *session, m deployments.Manife
 	if err != nil {
 		return err
 	}
-	if err := os.Rename(making, dir); err != nil && !errors.Is(err, fs.ErrExist) {
-		if _, there := os.Stat(dir); there != nil { // else another session was faster
+	if err := bundles.Rename(files.name, filepath.Base(dir)); err != nil && !errors.Is(err, fs.ErrExist) {
+		if _, there := bundles.Stat(filepath.Base(dir)); there != nil { // else another session was faster
 			return local(err)
 		}
 	}
 	return nil
 }
 
-func (a *Activities) fetchFile(ctx context.Context, s *session, f deployments.File, files *os.Root) error {
+// unpacking is a directory of a bundle that is not there as a whole. Programs of the organization, which may run, can change it.
+type unpacking struct {
+	session *session
+	bundles sandbox.Directory
+	name    string
+}
+
+// write makes a file. One that is there already, which may be a pipe, is an error.
+func (u unpacking) write(path string, data []byte, mode fs.FileMode) error {
+	path = filepath.Join(u.name, path)
+	return u.session.box.Do(func() error {
+		if err := u.bundles.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			return err
+		}
+		file, err := u.bundles.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+		if err != nil {
+			return err
+		}
+		_, err = file.Write(data)
+		return errors.Join(err, file.Close())
+	})
+}
+
+func (a *Activities) fetchFile(ctx context.Context, f deployments.File, files unpacking) error {
 	path := filepath.FromSlash(f.Path)
 	if !filepath.IsLocal(path) {
 		return deployments.Errorf(deployments.CodeInvalid, "the bundle has a file %q outside the project", f.Path)
 	}
-	data, err := a.Store.File(ctx, s.update.StackName, f.Digest)
+	data, err := a.Store.File(ctx, files.session.update.StackName, f.Digest)
 	if err != nil {
 		return err
 	}
@@ -121,12 +141,7 @@ func (a *Activities) fetchFile(ctx context.Context, s *session, f deployments.Fi
 	if f.Mode&0o111 != 0 {
 		mode = 0o700
 	}
-	return local(s.box.Do(func() error {
-		if err := files.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			return err
-		}
-		return files.WriteFile(path, data, mode)
-	}))
+	return local(files.write(path, data, mode))
 }
 
 // local is an error of this worker's disk.

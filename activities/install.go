@@ -72,7 +72,7 @@ func (s *session) install(ctx context.Context) error {
 	}
 	shared, shareable := s.sharedModules(dir)
 	if _, err := os.Stat(modules); err != nil {
-		_ = s.box.Do(func() error { return os.Remove(modules) }) // it may lead to a bundle that is gone
+		_ = s.inBundles(modules, (*os.Root).Remove) // it may lead to a bundle that is gone
 		if shareable && s.linkModules(ctx, shared, modules) {
 			return nil
 		}
@@ -101,14 +101,29 @@ func (s *session) install(ctx context.Context) error {
 // linkModules takes modules that another bundle has installed; false when there are none.
 func (s *session) linkModules(ctx context.Context, shared, modules string) bool {
 	there, err := filepath.EvalSymlinks(shared)
-	if err != nil || s.box.Do(func() error { return os.Symlink(there, modules) }) != nil {
+	link := func(bundles *os.Root, modules string) error { return bundles.Symlink(there, modules) }
+	if err != nil || s.inBundles(modules, link) != nil {
 		return false
 	}
 	if s.useModules(ctx, modules) {
 		return true
 	}
-	_ = s.box.Do(func() error { return os.Remove(modules) })
+	_ = s.inBundles(modules, (*os.Root).Remove)
 	return false
+}
+
+// inBundles changes something in the bundle's directory, in which a program may put a link in the place of any directory.
+func (s *session) inBundles(path string, change func(bundles *os.Root, path string) error) error {
+	bundles, err := s.box.Bundles()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = bundles.Close() }()
+	path, err = filepath.Rel(bundles.Name(), path)
+	if err != nil {
+		return err
+	}
+	return s.box.Do(func() error { return change(bundles.Root, path) })
 }
 
 // useModules keeps modules that another bundle may have installed; false when they are gone.

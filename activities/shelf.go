@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -75,8 +76,10 @@ func (s *shelf) use(ctx context.Context, place string) (*flock.Flock, error) {
 		}
 		return nil, local(err)
 	}
-	now := time.Now()
-	_ = os.Chtimes(place, now, now) // at worst it is made again
+	if bundles, err := os.OpenRoot(filepath.Dir(place)); err == nil {
+		now := time.Now()
+		_ = errors.Join(bundles.Chtimes(filepath.Base(place), now, now), bundles.Close()) // at worst it is made again
+	}
 	return lock, nil
 }
 

@@ -14,6 +14,12 @@ type Directory struct {
 	Path string
 }
 
+// Bundles opens the directory of the box's bundles. Use it within Do, so that what is made belongs to the box's user, and close it.
+func (b *Box) Bundles() (Directory, error) {
+	root, err := os.OpenRoot(filepath.Join(b.room, Bundles))
+	return Directory{root, "."}, err
+}
+
 // Cache opens the directory in which this process keeps what it has its tools make for the box's organization. Use it within Do, so
 // that what is made belongs to the box's user, and close it.
 func (b *Box) Cache() (Directory, error) {
