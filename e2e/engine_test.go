@@ -114,7 +114,7 @@ func TestTypesOfTwoPartsAndWithAnEmptyModuleAreInOrder(t *testing.T) {
 	s.update(t, "up").expect(t, map[string]int{"same": 5})
 	s.write(t, "state.json", s.must(t, "stack", "export"))
 	s.must(t, "stack", "import", "--file", "state.json")
-	s.update(t, "refresh").expect(t, map[string]int{"same": 2})
+	s.update(t, "refresh").expect(t, map[string]int{"same": 5})
 	s.update(t, "destroy")
 	if got := s.done(t); !slices.Contains(got, "delete a") || !slices.Contains(got, "delete b") || len(got) != 2 {
 		t.Errorf("the cloud's effects are %q", got)
@@ -139,7 +139,7 @@ func TestStoredResourcesWithoutAProviderGetTheirPackagesOwn(t *testing.T) {
 	must(t, err)
 	s.write(t, "state.json", string(data))
 	s.must(t, "stack", "import", "--file", "state.json")
-	s.update(t, "refresh").expect(t, map[string]int{"same": 2})
+	s.update(t, "refresh").expect(t, map[string]int{"same": 3})
 	s.stateKnows(t)
 
 	s.must(t, "stack", "import", "--file", "state.json")

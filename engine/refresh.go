@@ -38,7 +38,10 @@ func (r *Run) startRefreshes(every bool) {
 	r.snap.All(func(s *State) {
 		switch {
 		case !every && !s.RefreshBeforeUpdate, !r.mayChange(s),
-			!s.Custom || IsProvider(s.Type) || s.PendingReplacement || s.Delete:
+			s.PendingReplacement || s.Delete:
+			return
+		case !s.Custom || IsProvider(s.Type): // there is nothing to read
+			r.countRefresh(StepSame, s.URN)
 			return
 		}
 		op := &operation{Op: r.newOp(), URN: s.URN, For: forRefresh, Key: s.Key}
