@@ -2,11 +2,13 @@ package activities
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/pluginhost"
+	"github.com/deployctl/deployctl/statestore"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/diag"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
@@ -121,15 +123,25 @@ func (p *engineProvider) stack(ctx context.Context, text string) (*structpb.Stru
 	}, engineMarshal)
 }
 
-// visible gives the outputs of a stack that whoever asked for the update may see: secret ones only if they may read the
+// visible gives the outputs of a stack that whoever asked for the update may see now: secret ones only if they may read the
 // stack's secrets. A stack that they may not see looks not found.
 func (p *engineProvider) visible(ctx context.Context, name deployments.StackName) (resource.PropertyMap, error) {
-	s := p.session
-	if !s.request.MayRead(deployments.RoleViewer, name) {
+	s, asked := p.session, p.session.request
+	if asked.Authority != nil {
+		now, err := s.store.Standing(ctx, *asked.Authority)
+		if errors.Is(err, statestore.ErrNotAllowed) {
+			return nil, deployments.Errorf(deployments.CodeForbidden, "%w; run `deployctl up` with a token that may read it", err)
+		}
+		if err != nil {
+			return nil, err
+		}
+		asked.Authority = &now
+	}
+	if !asked.MayRead(deployments.RoleViewer, name) {
 		return nil, deployments.NoStack(name)
 	}
 	outputs, err := s.outputsOf(ctx, name)
-	if err != nil || s.request.MayRead(deployments.RoleDeployer, name) {
+	if err != nil || asked.MayRead(deployments.RoleDeployer, name) {
 		return outputs, err
 	}
 	seen, hidden := resource.PropertyMap{}, []string{}

@@ -2,6 +2,7 @@ package activities
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -58,6 +59,9 @@ func (a *Activities) claim(ctx context.Context, in deployments.ClaimInput) (depl
 	if err := a.Store.PutRequest(ctx, u, r); err != nil {
 		return deployments.Claimed{}, err
 	}
+	if err := a.permit(ctx, in); err != nil {
+		return deployments.Claimed{}, err
+	}
 	base, version, missing, err := a.fence(ctx, in)
 	if err != nil {
 		return deployments.Claimed{}, err
@@ -87,6 +91,22 @@ func (a *Activities) claim(ctx context.Context, in deployments.ClaimInput) (depl
 		Worker: a.Worker, Base: base, Goal: goal, HasProgram: r.Kind == engine.KindUp,
 		Retries: s.retries,
 	}, nil
+}
+
+// permit refuses to begin an update whose caller may not deploy to the stack any more: it may have waited for long. One that has
+// begun goes on, to leave nothing half done, unless it moves to another build.
+func (a *Activities) permit(ctx context.Context, in deployments.ClaimInput) error {
+	if in.Epoch > 1 || in.Request.Authority == nil {
+		return nil
+	}
+	err := a.Store.Permit(ctx, *in.Request.Authority, in.Update.StackName, deployments.AuditEntry{
+		Request: in.Request.RequestID, Peer: "queue", Method: "Deployments/Submit",
+		Subject: "kind=" + string(in.Request.Kind) + " version=" + in.Update.Version,
+	})
+	if errors.Is(err, statestore.ErrNotAllowed) {
+		err = deployments.Errorf(deployments.CodeForbidden, "the update does not begin: %w", err)
+	}
+	return err
 }
 
 // elsewhere returns the queue of the workers that host an organization's updates, if this worker is none of them; else nothing.

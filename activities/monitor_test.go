@@ -228,6 +228,19 @@ func TestAStackReferenceShowsWhatWhoeverAskedForTheUpdateMaySee(t *testing.T) {
 	grant := func(role deployments.Role, stacks ...string) *deployments.Authority {
 		return &deployments.Authority{Grants: [][]deployments.Grant{{{Role: role, Organization: testStack.Organization, Stacks: stacks}}}}
 	}
+	_, err := h.store.CreateToken(t.Context(), deployments.Token{Name: "ci", Grant: &deployments.Grant{Role: deployments.RoleViewer, Organization: "*"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := h.store.ListTokens(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	held := func(token string) *deployments.Authority {
+		a := grant(deployments.RoleDeployer)
+		a.Holders = []deployments.Holder{{Token: token, Made: list[0].Created}}
+		return a
+	}
 	missing := testStack
 	missing.Stack = "missing"
 	for _, c := range []struct {
@@ -241,6 +254,10 @@ func TestAStackReferenceShowsWhatWhoeverAskedForTheUpdateMaySee(t *testing.T) {
 		{"a viewer", grant(deployments.RoleViewer), testStack, "[name]"},
 		{"somebody with a role elsewhere", grant(deployments.RoleAdmin, "other/*"), testStack, deployments.NoStack(testStack).Error()},
 		{"somebody with no role at all", &deployments.Authority{}, testStack, deployments.NoStack(testStack).Error()},
+		{"a deployer who is only a viewer now", held("ci"), testStack, "[name]"},
+		{"the user of the embedded service", held(deployments.LocalToken), testStack, "[name secret]"},
+		{"somebody whose token was removed", held("gone"), testStack,
+			"the token gone may not do this any more: the token was removed; run `deployctl up` with a token that may read it"},
 		{"an admin of a stack that is not there", grant(deployments.RoleAdmin), missing, deployments.NoStack(missing).Error()},
 	} {
 		log := newOutputLog(h.store, h.update, nil)

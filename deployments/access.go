@@ -96,7 +96,21 @@ func (g Grant) administers(other Grant) bool {
 // Authority is what somebody may do: what in each of its lists one grant allows. The zero Authority allows nothing.
 type Authority struct {
 	Grants [][]Grant `json:"grants,omitempty"`
+	// Holders are the tokens for which something goes on without a caller, that of whoever asked for it first. What they may do
+	// no longer is to be taken off before the authority is used. Callers' own authority has none.
+	Holders []Holder `json:"holders,omitempty"`
 }
+
+// Holder is a token as it was when something was asked for with it.
+type Holder struct {
+	Token  string `json:"token"`
+	Member string `json:"member,omitempty"`
+	// Made is when the token was made: it is not another one that gets the name later.
+	Made time.Time `json:"made,omitzero"`
+}
+
+// IsService reports whether the token is none that is stored: it is the local user's, or the one in the settings of serve.
+func (h Holder) IsService() bool { return h.Token == LocalToken || h.Token == BootstrapToken }
 
 // Everything is the authority of the local user, of a token without a scope, and of what the service does by itself.
 func Everything() Authority { return Authority{Grants: [][]Grant{{allOfAll}}} }
@@ -115,8 +129,14 @@ func (a Authority) every(holds func(Grant) bool) bool {
 
 // And gives the authority to do what both allow.
 func (a Authority) And(b Authority) Authority {
+	holders := slices.Clone(a.Holders)
+	for _, h := range b.Holders {
+		if !slices.Contains(holders, h) {
+			holders = append(holders, h)
+		}
+	}
 	if len(a.Grants) == 0 || len(b.Grants) == 0 {
-		return Authority{}
+		return Authority{Holders: holders}
 	}
 	both := slices.Clone(a.Grants)
 	for _, list := range b.Grants {
@@ -124,7 +144,7 @@ func (a Authority) And(b Authority) Authority {
 			both = append(both, list)
 		}
 	}
-	return Authority{Grants: both}
+	return Authority{Grants: both, Holders: holders}
 }
 
 // May reports whether the authority includes a role on a stack.
@@ -162,6 +182,8 @@ type Caller struct {
 	Token  string `json:"token"`
 	Member string `json:"member,omitempty"` // whose token it is; empty when it is nobody's
 	Authority
+	// Made is when the token was made; zero for one that is not stored.
+	Made time.Time `json:"made,omitzero"`
 	// Trusted: the token has no name of its own, so what the client says about who asks is believed.
 	Trusted bool `json:"-"`
 	// TokensOnly: whatever the authority says, only tokens and members may be managed.
@@ -174,6 +196,11 @@ func (c Caller) Name() string {
 		return c.Member
 	}
 	return c.Token
+}
+
+// Delegated gives the authority of what the caller asks for, and which goes on without them.
+func (c Caller) Delegated() *Authority {
+	return &Authority{Grants: c.Grants, Holders: []Holder{{Token: c.Token, Member: c.Member, Made: c.Made}}}
 }
 
 // Names of tokens that are not stored: that of the embedded service's user, and the one in the settings of serve.

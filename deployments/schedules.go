@@ -68,7 +68,7 @@ type Schedule struct {
 	// Remediate: when drift is found, an update puts it right.
 	Remediate bool   `json:"remediate,omitempty"`
 	Initiator string `json:"initiator,omitempty"` // who made it
-	// Authority is what who made it may do, and so its updates' programs; see UpdateRequest.
+	// Authority is what who made it may do, and so its updates' programs, as long as they may; see UpdateRequest.
 	Authority *Authority `json:"authority,omitempty"`
 	Paused    bool       `json:"paused,omitempty"`
 

@@ -51,8 +51,9 @@ type UpdateRequest struct {
 	WaitOnUnknown    bool     `json:"waitOnUnknown,omitempty"`
 	Message          string   `json:"message,omitempty"`
 	Initiator        string   `json:"initiator,omitempty"` // who asked: a token's name or the local user's
-	// Authority is what whoever asked may do, for what the program reads of other stacks. The service sets it, never a client;
-	// nil in requests of a time before it was kept, which could read everything.
+	// Authority is what whoever asked may do, as long as they may: without it the update does not begin, and its program reads
+	// nothing of other stacks. The service sets it, never a client; nil in requests of a time before it was kept, which could read
+	// everything.
 	Authority *Authority `json:"authority,omitempty"`
 	// Scheduled: nobody waits for it, so whatever somebody waits for goes first.
 	Scheduled bool `json:"scheduled,omitempty"`

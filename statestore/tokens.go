@@ -111,6 +111,7 @@ func (s *Store) Authenticate(ctx context.Context, text string) (deployments.Call
 	hash := sha256.Sum256([]byte(text))
 	found, ok := s.callers.find(hash, s.now())
 	if !ok {
+		since := s.callers.changes()
 		var err error
 		if found, err = s.authenticate(ctx, name, hash); err != nil {
 			if deployments.CodeOf(err) == deployments.CodeNotFound {
@@ -118,7 +119,7 @@ func (s *Store) Authenticate(ctx context.Context, text string) (deployments.Call
 			}
 			return deployments.Caller{}, err
 		}
-		s.callers.keep(hash, found)
+		s.callers.keep(hash, found, since)
 	}
 	if !found.expires.IsZero() && !found.expires.After(s.now()) {
 		return deployments.Caller{}, deployments.Errorf(deployments.CodeUnauthorized,
@@ -140,22 +141,29 @@ func (s *Store) authenticate(ctx context.Context, name string, hash [sha256.Size
 	if subtle.ConstantTimeCompare([]byte(hex.EncodeToString(hash[:])), []byte(t.Hash)) != 1 {
 		return knownCaller{}, failed(ErrAbsent, "find the token "+name)
 	}
-	var member deployments.Member
-	if t.Member != "" {
-		if member, err = s.Member(ctx, t.Member); err != nil {
-			return knownCaller{}, err
-		}
-		if !member.Created.Equal(t.Since) {
-			return knownCaller{}, failed(ErrAbsent, "find the member of the token "+name)
-		}
+	authority, err := s.authorityOf(ctx, t)
+	if err != nil {
+		return knownCaller{}, err
 	}
 	now := s.now().UTC()
 	if now.Sub(t.Used) > usedStep {
 		t.Used = now
 		_ = s.putToken(ctx, t, Condition{Tag: tag}) // a token is good even when this cannot be written
 	}
-	caller := deployments.Caller{Token: t.Name, Member: t.Member, Authority: deployments.AuthorityOf(t.Token, member.Grants)}
+	caller := deployments.Caller{Token: t.Name, Member: t.Member, Made: t.Created, Authority: authority}
 	return knownCaller{Caller: caller, expires: t.Expires, read: now}, nil
+}
+
+// authorityOf gives what a token may do, with what its member may; CodeNotFound when its member is gone.
+func (s *Store) authorityOf(ctx context.Context, t storedToken) (deployments.Authority, error) {
+	if t.Member == "" {
+		return deployments.AuthorityOf(t.Token, nil), nil
+	}
+	member, err := s.Member(ctx, t.Member)
+	if err == nil && !member.Created.Equal(t.Since) {
+		err = failed(ErrAbsent, "find the member of the token "+t.Name)
+	}
+	return deployments.AuthorityOf(t.Token, member.Grants), err
 }
 
 // HasAdmin reports whether some token, not expired, is of an admin of every organization.
@@ -199,8 +207,9 @@ type knownCaller struct {
 
 // callers remembers who was authenticated a moment ago, by the hash of the token's text.
 type callers struct {
-	mu    sync.Mutex
-	known map[[sha256.Size]byte]knownCaller
+	mu      sync.Mutex
+	known   map[[sha256.Size]byte]knownCaller
+	changed int // how often tokens and members were
 }
 
 func (c *callers) find(hash [sha256.Size]byte, now time.Time) (knownCaller, bool) {
@@ -210,9 +219,20 @@ func (c *callers) find(hash [sha256.Size]byte, now time.Time) (knownCaller, bool
 	return found, ok && now.Sub(found.read) < callerFor
 }
 
-func (c *callers) keep(hash [sha256.Size]byte, k knownCaller) {
+// changes counts how often tokens and members were changed.
+func (c *callers) changes() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	return c.changed
+}
+
+// keep remembers a caller who was read after so many changes, unless there were more since: that may be one who is gone.
+func (c *callers) keep(hash [sha256.Size]byte, k knownCaller, changes int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.changed != changes {
+		return
+	}
 	if c.known == nil || len(c.known) >= maxCallers {
 		c.known = map[[sha256.Size]byte]knownCaller{}
 	}
@@ -224,6 +244,7 @@ func (c *callers) forget() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.known = nil
+	c.changed++
 }
 
 func (s *Store) putToken(ctx context.Context, t storedToken, c Condition) error {

@@ -30,6 +30,7 @@ var memberAttacks = []attack{
 	{"member/worthless-tokens", worthlessTokens},
 	{"member/removed-member", removedMember},
 	{"member/stack-reference", stackReference},
+	{"member/left-schedule", leftSchedule},
 	{"member/taken-bundle", takenBundle},
 	{"member/taken-ciphertext", takenCiphertext},
 	{"member/repeated-request", repeatedRequest},
@@ -268,6 +269,51 @@ outputs:
 	noSecrets(t, "the program's outputs", end.Said()+shown)
 	if strings.Contains(shown, "arn") {
 		t.Errorf("the program has read %s", shown)
+	}
+}
+
+// leftSchedule has a schedule of a member's go on, whose program reads the victim's outputs, once the member may not any more.
+func leftSchedule(t *testing.T, f *field) {
+	for organization, role := range map[string]string{"rival": "deployer", "organization": "viewer"} {
+		f.victim.Must(t, "member", "add", "leaver", "--role", role, "--organization", organization)
+	}
+	tool := f.tool(t, f.holder(t, "leavers", "--member", "leaver"), t.TempDir())
+	harness.Files{"Pulumi.yaml": "name: left\nruntime: scenario\n", "scenario.yaml": `
+steps:
+  - {read: theirs, type: "pulumi:pulumi:StackReference", id: organization/precious/dev, properties: {name: organization/precious/dev}}
+`}.Write(t, tool.Dir)
+	tool.Must(t, "stack", "init", "rival/left/dev")
+	tool.Must(t, "up", "--yes", "--skip-preview", "--stack", "rival/left/dev")
+	tool.Must(t, "schedule", "new", "update", "--every", "1d", "--stack", "rival/left/dev")
+	asAdmin := func(args ...string) string {
+		return f.victim.Must(t, append(args, "--stack", "rival/left/dev")...)
+	}
+	for run, left := range []struct {
+		how  []string
+		want string
+	}{
+		{nil, "succeeded"},
+		{[]string{"member", "rm", "leaver", "--organization", "organization"}, "there is no stack organization/precious/dev"},
+		{[]string{"token", "rm", "leavers"}, "the token was removed"},
+	} {
+		if left.how != nil {
+			f.victim.Must(t, left.how...)
+		}
+		asAdmin("schedule", "run", "update")
+		said, ctx := "", patient(t)
+		for ended := 0; ended <= run && ctx.Err() == nil; time.Sleep(100 * time.Millisecond) {
+			said = asAdmin("schedule", "runs", "update", "--json")
+			ended = strings.Count(said, `"ended"`)
+		}
+		if !strings.Contains(said, left.want) {
+			t.Errorf("after %v the runs are\n%s", left.how, said)
+		}
+	}
+	if said := asAdmin("schedule", "ls"); !strings.Contains(said, "the token was removed") {
+		t.Errorf("the list of schedules says\n%s", said)
+	}
+	if said := f.victim.Must(t, "audit", "--organization", "rival", "--user", "leaver"); !strings.Contains(said, "Schedules/RunSchedule") {
+		t.Errorf("the audit log has\n%s", said)
 	}
 }
 

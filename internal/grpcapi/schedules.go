@@ -16,8 +16,7 @@ type schedules struct {
 // CreateSchedule gives what the schedule submits the authority of its caller.
 func (s *schedules) CreateSchedule(ctx context.Context, m *api.CreateScheduleRequest) (*api.CreateScheduleResponse, error) {
 	schedule := wire.ToSchedule(m.GetSchedule())
-	authority := callerOf(ctx).Authority
-	schedule.Initiator, schedule.Authority = initiatorOf(ctx, schedule.Initiator), &authority
+	schedule.Initiator, schedule.Authority = initiatorOf(ctx, schedule.Initiator), callerOf(ctx).Delegated()
 	return &api.CreateScheduleResponse{}, s.service.CreateSchedule(ctx, schedule)
 }
 

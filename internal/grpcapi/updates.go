@@ -17,8 +17,7 @@ type updates struct {
 func (u *updates) Submit(ctx context.Context, m *api.SubmitRequest) (*api.SubmitResponse, error) {
 	request := wire.ToRequest(m)
 	request.Initiator = initiatorOf(ctx, request.Initiator)
-	authority := callerOf(ctx).Authority
-	request.Authority = &authority
+	request.Authority = callerOf(ctx).Delegated()
 	accepted, err := u.service.Submit(ctx, request)
 	if err != nil {
 		return nil, err

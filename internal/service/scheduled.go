@@ -13,6 +13,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/statestore"
 )
 
 // SubmitScheduled submits an update for a run of a schedule; CodeInvalid when that is not wanted (see admit), CodeConflict when somebody else is changing the stack: what is
@@ -32,6 +33,9 @@ func (s *Service) SubmitScheduled(ctx context.Context, in deployments.SubmitInpu
 			"the stack of the schedule %s is gone, and so the schedule was removed", sched.Name)
 	}
 	if err := s.admit(ctx, in, run); err != nil {
+		return deployments.Accepted{}, err
+	}
+	if err := s.permit(ctx, sched, run); err != nil {
 		return deployments.Accepted{}, err
 	}
 	if in.Look && head.Active != nil {
@@ -57,7 +61,26 @@ func (s *Service) SubmitScheduled(ctx context.Context, in deployments.SubmitInpu
 	return s.Submit(ctx, r)
 }
 
-// authorityOf gives what a run of a schedule may read: what both who made the schedule and who deployed the program may. Those
+// permit refuses, as CodeInvalid, a run of a schedule whose maker may not deploy to the stack any more, and pauses the schedule.
+func (s *Service) permit(ctx context.Context, sched deployments.Schedule, run workflow.Execution) error {
+	if sched.Authority == nil || len(sched.Authority.Holders) == 0 {
+		return unwanted(sched.Name) // nobody answers for it
+	}
+	err := s.store.Permit(ctx, *sched.Authority, sched.Name.StackName, deployments.AuditEntry{
+		Request: run.RunID, Peer: "schedule", Method: "Schedules/RunSchedule", Subject: "name=" + sched.Name.Name,
+	})
+	if !errors.Is(err, statestore.ErrNotAllowed) {
+		return err
+	}
+	if err := s.ScheduleFailed(ctx, run); err != nil {
+		return err
+	}
+	return deployments.Errorf(deployments.CodeInvalid,
+		"the schedule %s does not run: %w. Remove it with `deployctl schedule rm %s`, and have somebody make it anew who may deploy to %s",
+		sched.Name.Name, err, sched.Name.Name, sched.Name.StackName)
+}
+
+// authorityOf gives what a run of a schedule may read: what both who made the schedule and who deployed the program may. Programs
 // of a time before that was kept could read everything.
 func authorityOf(sched deployments.Schedule, repeated deployments.UpdateRequest) *deployments.Authority {
 	a := deployments.Everything()

@@ -58,7 +58,7 @@ func (s *Service) Authenticate(_ context.Context, text string) (deployments.Call
 		return deployments.Caller{}, deployments.Errorf(deployments.CodeUnauthorized, "the service does not know this token")
 	}
 	member := s.members[t.Member]
-	return deployments.Caller{Token: t.Name, Member: t.Member, Authority: deployments.AuthorityOf(t, member.Grants)}, nil
+	return deployments.Caller{Token: t.Name, Member: t.Member, Made: t.Created, Authority: deployments.AuthorityOf(t, member.Grants)}, nil
 }
 
 // GrantMember makes a member, or changes one.

@@ -1,0 +1,79 @@
+package statestore
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/deployctl/deployctl/deployments"
+)
+
+// ErrNotAllowed is in errors about what somebody asked for who may not do it any more. The object store has its own refusals.
+var ErrNotAllowed = errors.New("may not do this any more")
+
+// Standing takes off an authority what its holders may do no longer; CodeForbidden and ErrNotAllowed when one of them may do
+// nothing at all.
+func (s *Store) Standing(ctx context.Context, a deployments.Authority) (deployments.Authority, error) {
+	for _, h := range a.Holders {
+		if h.IsService() {
+			continue
+		}
+		now, err := s.held(ctx, h)
+		if err != nil {
+			return deployments.Authority{}, err
+		}
+		a = a.And(now)
+	}
+	return a, nil
+}
+
+// held gives what a holder may do now.
+func (s *Store) held(ctx context.Context, h deployments.Holder) (deployments.Authority, error) {
+	t, _, err := s.getToken(ctx, h.Token)
+	switch {
+	case errors.Is(err, ErrAbsent), err == nil && !t.Created.Equal(h.Made):
+		return deployments.Authority{}, notAllowed(h, "the token was removed")
+	case unreadable(err) != nil:
+		return deployments.Authority{}, notAllowed(h, "the token cannot be read: "+err.Error())
+	case err != nil:
+		return deployments.Authority{}, err
+	case !t.Expires.IsZero() && !t.Expires.After(s.now()):
+		return deployments.Authority{}, notAllowed(h, "the token expired at "+t.Expires.UTC().Format(time.RFC3339))
+	}
+	a, err := s.authorityOf(ctx, t)
+	if err != nil && deployments.CodeOf(err) == deployments.CodeNotFound {
+		err = notAllowed(h, "the member was removed")
+	}
+	return a, err
+}
+
+func notAllowed(h deployments.Holder, why string) error {
+	who := "the token " + h.Token
+	if h.Member != "" {
+		who = h.Member + ", with " + who + ","
+	}
+	return deployments.Errorf(deployments.CodeForbidden, "%s %w: %s", who, ErrNotAllowed, why)
+}
+
+// Permit lets begin what was asked for earlier, when whoever asked may still deploy to the stack. Else the error is CodeForbidden
+// and ErrNotAllowed, and the audit log has e with it.
+func (s *Store) Permit(ctx context.Context, a deployments.Authority, name deployments.StackName, e deployments.AuditEntry) error {
+	var asker deployments.Holder
+	if len(a.Holders) == 0 {
+		return nil // of a time before they were kept
+	}
+	asker, a.Holders = a.Holders[0], a.Holders[:1]
+	now, err := s.Standing(ctx, a)
+	if err == nil && !now.May(deployments.RoleDeployer, name) {
+		err = notAllowed(asker, "it needs the role "+string(deployments.RoleDeployer)+" on "+name.String())
+	}
+	if !errors.Is(err, ErrNotAllowed) {
+		return err
+	}
+	e.Time, e.Organization, e.Stack = s.now().UTC(), name.Organization, name.Project+"/"+name.Stack
+	e.Token, e.Member, e.Code, e.Error = asker.Token, asker.Member, deployments.CodeForbidden, err.Error()
+	if unwritten := s.putAudit(ctx, []deployments.AuditEntry{e}); unwritten != nil {
+		return unwritten
+	}
+	return err
+}
