@@ -109,7 +109,7 @@ func (c *Client) Import(ctx context.Context, r deployments.ImportRequest) (int, 
 // Restore makes the deployment of an earlier version the stack's next one.
 func (c *Client) Restore(ctx context.Context, r deployments.RestoreRequest) (int, error) {
 	m, err := once(ctx, c, c.stacks.Restore, &api.RestoreRequest{
-		Stack: wire.FromStack(r.Stack), Version: int64(r.Version), Secrets: wire.FromSecrets(r.Secrets), Initiator: r.Initiator,
+		Stack: wire.FromStack(r.Stack), Version: int64(r.Version), Secrets: wire.FromSecrets(r.Secrets), Forget: r.Forget, Initiator: r.Initiator,
 	})
 	return int(m.GetVersion()), err
 }

@@ -223,9 +223,9 @@ type Stacks interface {
 	// Export gives a stored deployment; version 0 is the latest. Secrets are ciphertexts, or plain when showSecrets.
 	Export(ctx context.Context, s StackName, version int, secrets SecretsProvider, showSecrets bool) (apitype.UntypedDeployment, error)
 	// Import replaces the stack's deployment after checking its invariants, and returns the new version. CodeUnconfirmed: the new
-	// deployment has no resources, the stack has some, and the request does not say that they are to be forgotten.
+	// deployment has none of the stack's resources, and the request does not say that they are to be forgotten.
 	Import(ctx context.Context, r ImportRequest) (int, error)
-	// Restore makes the deployment of an earlier version the stack's next one, and returns that.
+	// Restore makes the deployment of an earlier version the stack's next one, and returns that. CodeUnconfirmed as for Import.
 	Restore(ctx context.Context, r RestoreRequest) (int, error)
 	// Recover ends the update that has the stack in the place of its workflow, which somebody has closed, and tells what came
 	// of it; the zero UpdateInfo when no update has the stack. CodeConflict: the update is running.
@@ -251,6 +251,7 @@ type RestoreRequest struct {
 	Stack     StackName
 	Version   int
 	Secrets   SecretsProvider
+	Forget    bool   // all of the stack's resources may be forgotten
 	Initiator string // who asked
 }
 

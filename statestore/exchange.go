@@ -12,7 +12,6 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/bags"
-	"github.com/deployctl/deployctl/internal/token"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
@@ -44,7 +43,7 @@ func (s *Store) Export(ctx context.Context, x Exchange, version int, showSecrets
 type Exchange struct {
 	Stack   deployments.StackName
 	Secrets deployments.SecretsProvider
-	// Forget: an import may forget all resources of the stack.
+	// Forget: an import or a restore may forget all resources of the stack.
 	Forget bool
 	// Reserve, if not nil, gives the version that an import or a restore makes: one that no update has or waits for.
 	Reserve func(context.Context, deployments.StackName) (int, error)
@@ -124,8 +123,8 @@ func (c *Checkpoint) integrityError() string {
 }
 
 // Import makes a deployment the stack's next version, and returns it. CodeInvalid: the deployment is of another stack, breaks
-// an invariant, or has secrets that cannot be decrypted. CodeUnconfirmed: it would forget all resources of the stack, and x does
-// not say that it may. CodeConflict: the stack has an update running.
+// an invariant, or has secrets that cannot be decrypted. CodeUnconfirmed: it would forget all resources of the stack (see remember),
+// and x does not say that it may. CodeConflict: the stack has an update running.
 func (s *Store) Import(ctx context.Context, x Exchange, in apitype.UntypedDeployment) (int, error) {
 	r, err := s.ringOf(ctx, x.Stack)
 	if err != nil {
@@ -135,11 +134,6 @@ func (s *Store) Import(ctx context.Context, x Exchange, in apitype.UntypedDeploy
 	if err != nil {
 		return 0, err
 	}
-	if !x.Forget {
-		if err := s.forgets(ctx, x.Stack, base); err != nil {
-			return 0, err
-		}
-	}
 	d := r.copyOf(base)
 	d.integrity = ""
 	if d.secrets, err = r.provider(x.Secrets); err != nil {
@@ -148,46 +142,14 @@ func (s *Store) Import(ctx context.Context, x Exchange, in apitype.UntypedDeploy
 	return s.replace(ctx, x, d)
 }
 
-// forgets reports, as CodeUnconfirmed, that a deployment has no resources, and the stack has some. What the stack has is read
-// without its secrets, and taken from its head when its checkpoint is damaged: an import may be there to repair that.
-func (s *Store) forgets(ctx context.Context, name deployments.StackName, in *Checkpoint) error {
-	for i := range in.resources {
-		if in.resources[i].managed() {
-			return nil
-		}
-	}
-	h, err := s.Head(ctx, name)
-	if err != nil || h.Version == 0 || h.Resources == 0 {
-		return err
-	}
-	lost, example := h.Resources, ""
-	if data, err := s.checkpointJSON(ctx, name, h.Version); err == nil {
-		if _, resources, err := parseDeployment(data); err == nil {
-			lost = 0
-			for i := range resources {
-				if resources[i].managed() {
-					lost++
-					example = " (such as " + plainText(string(resources[i].URN)) + ")"
-				}
-			}
-		}
-	}
-	if lost == 0 {
-		return nil
-	}
-	return deployments.Errorf(deployments.CodeUnconfirmed,
-		"the deployment has no resources: %s of %s%s would be forgotten, and go on existing without being managed",
-		plural(lost, "resource"), name, example)
-}
-
-// managed reports whether a resource stands for something that exists outside.
-func (r *storedResource) managed() bool { return r.Custom && !token.IsProvider(r.Type) }
-
 // replace makes a draft the next version of a stack without an update. The claim is given back whatever becomes of the client; if
 // this process does not live to do that, recovery gives it back.
 func (s *Store) replace(ctx context.Context, x Exchange, d *draft) (int, error) {
 	h, err := s.Head(ctx, x.Stack)
 	if err != nil {
+		return 0, err
+	}
+	if err := s.remember(ctx, x, d.base); err != nil {
 		return 0, err
 	}
 	version := max(h.Next, h.Version+1)
@@ -202,7 +164,13 @@ func (s *Store) replace(ctx context.Context, x Exchange, d *draft) (int, error) 
 	if err != nil {
 		return 0, err
 	}
-	w, err := s.write(ctx, claim, d)
+	var w Written
+	if claim.Base != h.Version { // an update has ended meanwhile
+		err = s.remember(ctx, x, d.base)
+	}
+	if err == nil {
+		w, err = s.write(ctx, claim, d)
+	}
 	if err == nil {
 		err = s.Settle(lasting, claim, w)
 	}

@@ -1,6 +1,7 @@
 package statestore_test
 
 import (
+	"context"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -35,7 +36,10 @@ func TestAnImportThatForgetsEverythingNeedsConsent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	other := strings.NewReplacer("::a", "::b", `"id":"i"`, `"id":"other"`).Replace(thingState)
+	namesake := strings.Replace(thingState, `"id":"i"`, `"id":"other"`, 1)
 	for name, empty := range map[string]apitype.UntypedDeployment{
+		"something else": deployment([]string{rootState, other}, nil), "another thing by the same name": deployment([]string{rootState, namesake}, nil),
 		"null": null, "no deployment": {Version: 3}, "no resources": deployment(nil, nil), "the root alone": deployment([]string{rootState}, nil),
 	} {
 		_, err := s.Import(t.Context(), x, empty)
@@ -46,9 +50,49 @@ func TestAnImportThatForgetsEverythingNeedsConsent(t *testing.T) {
 	if h, err := s.Head(t.Context(), dev); err != nil || h.Version != version || h.Resources != 2 || h.Active != nil {
 		t.Errorf("the stack is at %+v, %v", h, err)
 	}
+	if _, err := s.Import(t.Context(), x, deployment([]string{rootState, strings.Replace(thingState, "::a", "::b", 1)}, nil)); err != nil {
+		t.Errorf("the same thing by another name: %v", err)
+	}
 	x.Forget = true
 	if _, err := s.Import(t.Context(), x, null); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestARestoreThatForgetsEverythingNeedsConsent(t *testing.T) {
+	s := newStack(t, &statestore.Memory{})
+	x := statestore.Exchange{Stack: dev}
+	for _, states := range [][]string{{rootState}, {rootState, thingState}, {rootState, thingState, strings.NewReplacer("::a", "::b", `"i"`, `"j"`).Replace(thingState)}} {
+		if _, err := s.Import(t.Context(), x, deployment(states, nil)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := s.Restore(t.Context(), x, 2); err != nil {
+		t.Errorf("a version that has one of them: %v", err)
+	}
+	_, err := s.Restore(t.Context(), x, 1)
+	if deployments.CodeOf(err) != deployments.CodeUnconfirmed || !strings.Contains(err.Error(), "1 resource of organization/web/dev") {
+		t.Errorf("a version that has none: %v", err)
+	}
+	x.Forget = true
+	if _, err := s.Restore(t.Context(), x, 1); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestWhatAnUpdateHasMadeMeanwhileIsNotForgotten(t *testing.T) {
+	s := newStack(t, &statestore.Memory{})
+	x := statestore.Exchange{Stack: dev}
+	meanwhile := x
+	x.Reserve = func(context.Context, deployments.StackName) (int, error) {
+		version, err := s.Import(t.Context(), meanwhile, deployment([]string{rootState, thingState}, nil))
+		return version + 1, err
+	}
+	if _, err := s.Import(t.Context(), x, deployment(nil, nil)); deployments.CodeOf(err) != deployments.CodeUnconfirmed {
+		t.Errorf("got %v", err)
+	}
+	if h, err := s.Head(t.Context(), dev); err != nil || h.Resources != 2 || h.Active != nil {
+		t.Errorf("the stack is at %+v, %v", h, err)
 	}
 }
 

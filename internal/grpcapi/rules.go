@@ -91,7 +91,9 @@ var rules = map[string]rule{
 	api.Stacks_Import_FullMethodName: {
 		role: deployer, touches: stack("stack"), raised: "forget", to: admin, record: recordFirst, subject: subject("forget"),
 	},
-	api.Stacks_Restore_FullMethodName: {role: deployer, touches: stack("stack"), record: recordFirst, subject: subject("version")},
+	api.Stacks_Restore_FullMethodName: {
+		role: deployer, touches: stack("stack"), raised: "forget", to: admin, record: recordFirst, subject: subject("version", "forget"),
+	},
 	api.Stacks_Recover_FullMethodName: {role: deployer, touches: stack("stack"), record: recordFirst},
 	api.Stacks_History_FullMethodName: {role: viewer, touches: stack("stack")},
 	api.Stacks_Encrypt_FullMethodName: {role: deployer, touches: stack("stack")},

@@ -97,7 +97,7 @@ func (s *stacks) Import(stream api.Stacks_ImportServer) error {
 
 func (s *stacks) Restore(ctx context.Context, m *api.RestoreRequest) (*api.RestoreResponse, error) {
 	version, err := s.service.Restore(ctx, deployments.RestoreRequest{
-		Stack: wire.ToStack(m.GetStack()), Version: int(m.GetVersion()), Secrets: wire.ToSecrets(m.GetSecrets()),
+		Stack: wire.ToStack(m.GetStack()), Version: int(m.GetVersion()), Secrets: wire.ToSecrets(m.GetSecrets()), Forget: m.GetForget(),
 		Initiator: initiatorOf(ctx, m.GetInitiator()),
 	})
 	return &api.RestoreResponse{Version: int64(version)}, err

@@ -36,7 +36,7 @@ func (s *Service) Import(ctx context.Context, r deployments.ImportRequest) (int,
 
 // Restore makes an earlier deployment of a stack its next one.
 func (s *Service) Restore(ctx context.Context, r deployments.RestoreRequest) (int, error) {
-	next, err := s.Store.Restore(ctx, statestore.Exchange{Stack: r.Stack, Secrets: r.Secrets, Reserve: s.reserve}, r.Version)
+	next, err := s.Store.Restore(ctx, statestore.Exchange{Stack: r.Stack, Secrets: r.Secrets, Reserve: s.reserve, Forget: r.Forget}, r.Version)
 	if err != nil {
 		return next, err
 	}

@@ -2053,7 +2053,7 @@ type ImportRequest struct {
 	Stack         *StackName             `protobuf:"bytes,1,opt,name=stack,proto3" json:"stack,omitempty"`
 	Secrets       *SecretsProvider       `protobuf:"bytes,2,opt,name=secrets,proto3" json:"secrets,omitempty"`
 	Chunk         []byte                 `protobuf:"bytes,3,opt,name=chunk,proto3" json:"chunk,omitempty"`
-	Forget        bool                   `protobuf:"varint,4,opt,name=forget,proto3" json:"forget,omitempty"` // a deployment without resources may replace one that has some
+	Forget        bool                   `protobuf:"varint,4,opt,name=forget,proto3" json:"forget,omitempty"` // a deployment that has none of the stack's resources may replace its own
 	Size          int64                  `protobuf:"varint,5,opt,name=size,proto3" json:"size,omitempty"`     // of the whole text
 	Initiator     string                 `protobuf:"bytes,6,opt,name=initiator,proto3" json:"initiator,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -2182,6 +2182,7 @@ type RestoreRequest struct {
 	Version       int64                  `protobuf:"varint,2,opt,name=version,proto3" json:"version,omitempty"`
 	Secrets       *SecretsProvider       `protobuf:"bytes,3,opt,name=secrets,proto3" json:"secrets,omitempty"`
 	Initiator     string                 `protobuf:"bytes,4,opt,name=initiator,proto3" json:"initiator,omitempty"`
+	Forget        bool                   `protobuf:"varint,5,opt,name=forget,proto3" json:"forget,omitempty"` // a version that has none of the stack's resources may become its state
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2242,6 +2243,13 @@ func (x *RestoreRequest) GetInitiator() string {
 		return x.Initiator
 	}
 	return ""
+}
+
+func (x *RestoreRequest) GetForget() bool {
+	if x != nil {
+		return x.Forget
+	}
+	return false
 }
 
 type RestoreResponse struct {
@@ -5422,12 +5430,13 @@ const file_deployctl_v1_deployctl_proto_rawDesc = "" +
 	"\x04size\x18\x05 \x01(\x03R\x04size\x12\x1c\n" +
 	"\tinitiator\x18\x06 \x01(\tR\tinitiator\"*\n" +
 	"\x0eImportResponse\x12\x18\n" +
-	"\aversion\x18\x01 \x01(\x03R\aversion\"\xb0\x01\n" +
+	"\aversion\x18\x01 \x01(\x03R\aversion\"\xc8\x01\n" +
 	"\x0eRestoreRequest\x12-\n" +
 	"\x05stack\x18\x01 \x01(\v2\x17.deployctl.v1.StackNameR\x05stack\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\x03R\aversion\x127\n" +
 	"\asecrets\x18\x03 \x01(\v2\x1d.deployctl.v1.SecretsProviderR\asecrets\x12\x1c\n" +
-	"\tinitiator\x18\x04 \x01(\tR\tinitiator\"+\n" +
+	"\tinitiator\x18\x04 \x01(\tR\tinitiator\x12\x16\n" +
+	"\x06forget\x18\x05 \x01(\bR\x06forget\"+\n" +
 	"\x0fRestoreResponse\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\x03R\aversion\"?\n" +
 	"\x0eRecoverRequest\x12-\n" +

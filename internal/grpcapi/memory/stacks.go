@@ -122,7 +122,7 @@ func (s *Service) Import(_ context.Context, r deployments.ImportRequest) (int, e
 	return found.info.Version, nil
 }
 
-// Restore gives a stack that has been at a version before that one again; only its number is kept.
+// Restore gives a stack that has been at a version before that one again; only its number, and whether it had resources, is kept.
 func (s *Service) Restore(_ context.Context, r deployments.RestoreRequest) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -132,6 +132,10 @@ func (s *Service) Restore(_ context.Context, r deployments.RestoreRequest) (int,
 	}
 	if r.Version < 1 || r.Version >= found.info.Version {
 		return 0, deployments.Errorf(deployments.CodeNotFound, "stack %s has no earlier version %d", r.Stack, r.Version)
+	}
+	empty := slices.ContainsFunc(found.history, func(u deployments.UpdateInfo) bool { return u.Update.Number() == r.Version && u.Resources == 0 })
+	if found.info.Resources > 0 && empty && !r.Forget {
+		return 0, deployments.Errorf(deployments.CodeUnconfirmed, "the %d resources of %s would be forgotten", found.info.Resources, r.Stack)
 	}
 	found.info.Version++
 	return found.info.Version, nil

@@ -75,9 +75,22 @@ func stackImportCommand(s *Surroundings) *cli.Command {
 		Name: "import", Usage: "replace the stack's deployment by one that was exported",
 		Flags: onStack(
 			&cli.StringFlag{Name: "file", Usage: "read `FILE` instead of standard input"},
-			&cli.BoolFlag{Name: "force", Usage: "let a deployment without resources replace one that has some, without a question; needs the role admin"}),
+			forgetFlag),
 		Action: action(s, runStackImport),
 	}
+}
+
+// forgetFlag has an import or a restore forget all of the stack's resources.
+var forgetFlag = &cli.BoolFlag{
+	Name: "force", Usage: "forget all of the stack's resources if the deployment has none of them, without a question; needs the role admin",
+}
+
+// confirmForgetting asks about what refused would forget, if somebody can be asked.
+func (s *session) confirmForgetting(ctx context.Context, refused error, askable bool) error {
+	if !askable || !s.asks() {
+		return deployments.Errorf(deployments.CodeUnconfirmed, "%w: if that is meant, pass --force", refused)
+	}
+	return s.confirm(ctx, "Caution: "+refused.Error()+".\nForget them?", nil)
 }
 
 func runStackImport(ctx context.Context, s *session) error {
@@ -105,10 +118,7 @@ func runStackImport(ctx context.Context, s *session) error {
 	request := deployments.ImportRequest{Stack: info.Stack, Deployment: deployment, Secrets: provider, Forget: s.flags.Bool("force"), Initiator: initiator()}
 	version, err := s.service.Import(ctx, request)
 	if deployments.CodeOf(err) == deployments.CodeUnconfirmed {
-		if !s.asks() || s.flags.String("file") == "" { // else the input is the deployment
-			return deployments.Errorf(deployments.CodeUnconfirmed, "%w: if that is meant, pass --force", err)
-		}
-		if err := s.confirm(ctx, "Caution: "+err.Error()+".\nForget them?", nil); err != nil {
+		if err := s.confirmForgetting(ctx, err, s.flags.String("file") != ""); err != nil { // else the input is the deployment
 			return err
 		}
 		request.Forget = true

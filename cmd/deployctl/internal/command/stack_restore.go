@@ -13,7 +13,7 @@ func stackRestoreCommand(s *Surroundings) *cli.Command {
 	return &cli.Command{
 		Name: "restore", Usage: "make an earlier state of the stack its newest; what is real does not change", ArgsUsage: "VERSION",
 		Description: "deployctl stack history shows which versions are kept. deployctl refresh then finds out what has changed since.",
-		Flags:       onStack(yesFlag),
+		Flags:       onStack(yesFlag, forgetFlag),
 		Action:      action(s, runStackRestore),
 	}
 }
@@ -41,9 +41,15 @@ func runStackRestore(ctx context.Context, s *session) error {
 			return err
 		}
 	}
-	next, err := s.service.Restore(ctx, deployments.RestoreRequest{
-		Stack: info.Stack, Version: version, Secrets: provider, Initiator: initiator(),
-	})
+	request := deployments.RestoreRequest{Stack: info.Stack, Version: version, Secrets: provider, Forget: s.flags.Bool("force"), Initiator: initiator()}
+	next, err := s.service.Restore(ctx, request)
+	if deployments.CodeOf(err) == deployments.CodeUnconfirmed {
+		if err := s.confirmForgetting(ctx, err, true); err != nil {
+			return err
+		}
+		request.Forget = true
+		next, err = s.service.Restore(ctx, request)
+	}
 	if err != nil {
 		return err
 	}

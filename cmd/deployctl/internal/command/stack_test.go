@@ -93,6 +93,22 @@ func TestAnEarlierVersionIsRestoredAfterAQuestion(t *testing.T) {
 	}
 }
 
+func TestARestoreThatForgetsEverythingAsksOrTakesForce(t *testing.T) {
+	d := inProject(t)
+	resources := 0
+	d.service.Play = func(deployments.UpdateRequest) memory.Script { return memory.Script{Resources: resources} }
+	d.must("up", "--yes")
+	resources = 3
+	d.must("up", "--yes")
+	d.refused(2, "would be forgotten: if that is meant, pass --force", "stack", "restore", "1", "--yes")
+	d.person, d.input = true, "no\n"
+	if o := d.run("stack", "restore", "1", "--yes"); o.code != exitCancelled || !strings.Contains(o.out, "Forget them?") {
+		t.Errorf("declined: %+v", o)
+	}
+	d.person, d.input = false, ""
+	d.must("stack", "restore", "1", "--yes", "--force")
+}
+
 func TestAnUpdateWhoseWorkflowIsClosedIsRecovered(t *testing.T) {
 	d := inProject(t)
 	if got := d.must("stack", "recover"); !strings.Contains(got, "nothing to recover") {
