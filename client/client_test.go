@@ -108,6 +108,7 @@ func TestAnUpdateTravelsWhole(t *testing.T) {
 		t.Fatal(err)
 	}
 	everything := deployments.Everything()
+	everything.Holders = []deployments.Holder{{Token: deployments.LocalToken}}
 	request.Authority = &everything
 	if !reflect.DeepEqual(service.Requests[0], request) {
 		t.Errorf("the service got\n%+v\nwant\n%+v", service.Requests[0], request)

@@ -202,16 +202,18 @@ func runConfigLs(ctx context.Context, s *session) error {
 		if err != nil {
 			return err
 		}
-		text := "[secret]"
-		if item := (configItem{Secret: v.Secure()}); v.Secure() && !s.flags.Bool("show-secrets") {
-			items[key.String()] = item
-		} else {
+		text, item := "[secret]", configItem{Secret: v.Secure()}
+		if open := secrets.Stack.CheckPlain(key, false); open != nil && !v.Secure() { // it was set before it was declared secret
+			item.Secret = true
+			s.note("warning: " + open.Error())
+		}
+		if !item.Secret || s.flags.Bool("show-secrets") {
 			if text, err = s.plainConfig(ctx, secrets, key, v); err != nil {
 				return err
 			}
 			item.Value = &text
-			items[key.String()] = item
 		}
+		items[key.String()] = item
 		rows = append(rows, []string{strings.TrimPrefix(key.String(), s.project.Name()+":"), text})
 	}
 	if s.flags.Bool("json") {

@@ -142,6 +142,16 @@ func TestAKeyThatTheProjectDeclaresSecretIsNeverInClear(t *testing.T) {
 	if len(d.service.Requests) != 0 {
 		t.Error("an update was submitted")
 	}
+	d.must("config", "set", "size", "3")
+	for _, args := range [][]string{{"config", "ls"}, {"config"}, {"config", "ls", "--json"}} {
+		o := d.run(args...)
+		if strings.Contains(o.out+o.err, "hunter") || strings.Count(o.err, "secret, so stack dev must have it encrypted") != 2 || !strings.Contains(o.out, "3") {
+			t.Errorf("%v: exit code %d\n%s%s", args, o.code, o.out, o.err)
+		}
+	}
+	if o := d.run("config", "ls", "--show-secrets"); !strings.Contains(o.out, "hunter2") {
+		t.Errorf("with --show-secrets it says\n%s", o.out)
+	}
 	d.must("config", "set", "token", "hunter2", "--secret")
 	d.must("config", "set", "bare", "hunter3", "--secret")
 	d.must("config", "set", "--path", "keys.first", "hunter5", "--secret")

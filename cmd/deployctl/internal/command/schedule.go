@@ -54,7 +54,15 @@ func runScheduleLs(ctx context.Context, s *session) error {
 		}
 		rows = append(rows, []string{sched.Name.Name, kindText(sched), whenText(sched), nextText(sched), last, ended})
 	}
-	return s.sayTable(rows)
+	if err := s.sayTable(rows); err != nil {
+		return err
+	}
+	for _, sched := range list {
+		if sched.Note != "" {
+			s.say("%s: %s", sched.Name.Name, sched.Note)
+		}
+	}
+	return nil
 }
 
 // kindText says what a schedule does.

@@ -22,6 +22,9 @@ func TestASchedulesLife(t *testing.T) {
 		t.Errorf("ran\n%s", got)
 	}
 	d.must("schedule", "pause", "drift")
+	if got := d.must("schedule", "ls"); !strings.Contains(got, "drift: paused by ") {
+		t.Errorf("listed\n%s", got)
+	}
 	if got := d.must("schedule", "show", "drift"); !strings.Contains(got, "paused by ") || !strings.Contains(got, "deployctl schedule resume drift") {
 		t.Errorf("shown\n%s", got)
 	}
