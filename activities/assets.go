@@ -1,29 +1,37 @@
 package activities
 
 import (
-	"errors"
+	"archive/tar"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
-	"io/fs"
+	"io"
+	"net/http"
 	"net/url"
+	"os"
 	"path/filepath"
 
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/archive"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/asset"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/util/httputil"
 
 	"github.com/deployctl/deployctl/internal/sandbox"
 )
 
-// hasher computes the hashes of assets and archives that a program has left to its engine. It reads only what the program
-// itself could read: a hash tells whether a file that nobody may read has some content.
+// hasher computes the hashes of assets and archives that a program has left to its engine, the same as the ecosystem's. It reads only
+// what the program itself could read, because a hash tells whether a file that nobody may read has some content. It opens each file
+// once, and asks the sandbox to: the program can put something else in its place at any time.
 type hasher struct {
+	ctx context.Context
 	box *sandbox.Box
 	dir string // of the program: relative paths begin there
 }
 
 // hashAssets sets the hashes that are missing in values of a program.
-func (m *monitor) hashAssets(values resource.PropertyMap) error {
-	h := hasher{m.session.box, m.session.programDir()}
+func (m *monitor) hashAssets(ctx context.Context, values resource.PropertyMap) error {
+	h := hasher{ctx, m.session.box, m.session.programDir()}
 	for key, v := range values {
 		if err := h.value(v); err != nil {
 			return fmt.Errorf("the hash of the asset in %q cannot be computed: %w", key, err)
@@ -62,59 +70,131 @@ func (h hasher) asset(a *asset.Asset) error {
 	if a.Hash != "" {
 		return nil
 	}
-	if err := h.readable(a.Path, a.URI); err != nil {
+	c, err := h.contentOf(a)
+	if err != nil {
 		return err
 	}
-	return h.box.Do(func() error { return a.EnsureHashWithWD(h.dir) })
+	a.Hash, err = c.hash()
+	return err
 }
 
+// archive hashes a file as it is, and anything else as a tar file.
 func (h hasher) archive(a *archive.Archive) error {
 	if a.Hash != "" {
 		return nil
 	}
-	if err := h.readableArchive(a); err != nil {
+	if formatOf(a) != "" {
+		c, err := h.open(a.Path, a.URI)
+		if err == nil {
+			a.Hash, err = c.hash()
+		}
 		return err
 	}
-	return h.box.Do(func() error { return a.EnsureHashWithWD(h.dir) })
+	sum := sha256.New()
+	t := tarball{h, tar.NewWriter(sum), map[string]bool{}}
+	if err := t.pack("", a); err != nil {
+		return err
+	}
+	if err := t.Close(); err != nil {
+		return err
+	}
+	a.Hash = hex.EncodeToString(sum.Sum(nil))
+	return nil
 }
 
-func (h hasher) readableArchive(a *archive.Archive) error {
-	for _, member := range a.Assets {
-		var err error
-		switch member := member.(type) {
-		case *asset.Asset:
-			err = h.readable(member.Path, member.URI)
-		case *archive.Archive:
-			err = h.readableArchive(member)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return h.readable(a.Path, a.URI)
+// content is what an asset holds, or a file.
+type content struct {
+	io.Reader           // ends when nobody waits for the hash any more
+	file      io.Closer // nil: none
+	size      int64     // -1: nobody knows
 }
 
-// readable is an error if the program itself could not read what lies at a path, or below it, or at a URI.
-func (h hasher) readable(path, uri string) error {
-	if at, err := url.Parse(uri); err == nil && at.Scheme == "file" {
-		path = at.Path
+func (c content) close() {
+	if c.file != nil {
+		_ = c.file.Close() // it was only read
 	}
-	if path == "" {
-		return nil
+}
+
+// hash reads and closes the content.
+func (c content) hash() (string, error) {
+	defer c.close()
+	sum := sha256.New()
+	n, err := io.Copy(sum, c)
+	if err == nil && c.size >= 0 && n != c.size {
+		err = fmt.Errorf("it has changed from %d bytes to %d meanwhile", c.size, n)
 	}
-	if !filepath.IsAbs(path) {
-		path = filepath.Join(h.dir, path)
+	return hex.EncodeToString(sum.Sum(nil)), err
+}
+
+func (h hasher) contentOf(a *asset.Asset) (content, error) {
+	if a.IsText() {
+		return inMemory([]byte(a.Text)), nil
 	}
-	return h.box.Do(func() error {
-		return filepath.WalkDir(path, func(path string, _ fs.DirEntry, err error) error {
-			if err != nil {
-				return err
-			}
-			file, err := h.box.Open(path)
-			if err != nil {
-				return err
-			}
-			return errors.Join(err, file.Close())
-		})
-	})
+	return h.open(a.Path, a.URI)
+}
+
+// open opens the file at a path, or what is at a URI.
+func (h hasher) open(path, uri string) (content, error) {
+	if path != "" {
+		return h.openFile(path)
+	}
+	at, err := url.Parse(uri)
+	switch {
+	case err != nil:
+		return content{}, err
+	case at.Scheme == "http" || at.Scheme == "https":
+		return h.fetch(uri)
+	case at.Scheme == "file" && at.Path != "" && (at.Host == "" || at.Host == "localhost"):
+		return h.openFile(at.Path)
+	}
+	return content{}, fmt.Errorf("%q is neither a file of this machine nor a page: use a path, or a URI with http, https or file", uri)
+}
+
+func (h hasher) openFile(path string) (content, error) {
+	file, err := h.box.Open(h.at(path))
+	if err != nil {
+		return content{}, err
+	}
+	info, err := file.Stat()
+	if err == nil && info.IsDir() {
+		err = &os.PathError{Op: "read", Path: path, Err: errDirectory}
+	}
+	if err != nil {
+		_ = file.Close()
+		return content{}, err
+	}
+	return content{patient{h.ctx, file}, file, info.Size()}, nil
+}
+
+// at is a path of the program's.
+func (h hasher) at(path string) string {
+	if filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(h.dir, path)
+}
+
+func (h hasher) fetch(uri string) (content, error) {
+	req, err := http.NewRequestWithContext(h.ctx, http.MethodGet, uri, nil)
+	if err != nil {
+		return content{}, err
+	}
+	resp, err := httputil.DoWithRetry(req, http.DefaultClient)
+	if err != nil {
+		return content{}, err
+	}
+	return content{resp.Body, resp.Body, -1}, nil
+}
+
+// patient reads until nobody waits any more.
+type patient struct {
+	ctx context.Context
+	io.Reader
+}
+
+func (p patient) Read(to []byte) (int, error) {
+	if err := p.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return p.Reader.Read(to)
 }

@@ -138,7 +138,7 @@ func (m *monitor) registerOutputs(
 	}
 	outputs, err := plugin.UnmarshalProperties(req.GetOutputs(), m.unmarshalOptions("outputs of "+string(u)))
 	if err == nil {
-		err = m.hashAssets(outputs)
+		err = m.hashAssets(ctx, outputs)
 	}
 	if err != nil {
 		return nil, status.Errorf(codes.InvalidArgument, "outputs of %s: %v", u, err)

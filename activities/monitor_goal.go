@@ -52,12 +52,12 @@ func (m *monitor) read(ctx context.Context, req *pulumirpc.RegisterResourceReque
 }
 
 // readInputs reads the properties, what each depends on, and what all depend on.
-func (m *monitor) readInputs(_ context.Context, req *pulumirpc.RegisterResourceRequest, g *goal) error {
+func (m *monitor) readInputs(ctx context.Context, req *pulumirpc.RegisterResourceRequest, g *goal) error {
 	options := m.unmarshalOptions(string(g.Type) + " " + g.Name)
 	options.KeepOutputValues, options.UpgradeToOutputValues = true, true
 	inputs, err := plugin.UnmarshalProperties(req.GetObject(), options)
 	if err == nil {
-		err = m.hashAssets(inputs)
+		err = m.hashAssets(ctx, inputs)
 	}
 	if err != nil {
 		return status.Errorf(codes.InvalidArgument, "inputs of %s %s: %v", g.Type, g.Name, err)
@@ -133,7 +133,7 @@ func (m *monitor) readTrigger(ctx context.Context, req *pulumirpc.RegisterResour
 	options.KeepOutputValues = true
 	v, err := plugin.UnmarshalPropertyValue("replacementTrigger", req.GetReplacementTrigger(), options)
 	if err == nil && v != nil {
-		err = m.hashAssets(resource.PropertyMap{"replacementTrigger": *v})
+		err = m.hashAssets(ctx, resource.PropertyMap{"replacementTrigger": *v})
 	}
 	if err != nil {
 		return status.Errorf(codes.InvalidArgument, "replacementTrigger of %s: %v", g.Name, err)

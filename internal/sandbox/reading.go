@@ -1,0 +1,54 @@
+package sandbox
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// What is learned of a file is learned from the descriptor that Open returns: a program can put something else in its place at any time.
+
+// Stat describes what Open opens.
+func (b *Box) Stat(path string) (fs.FileInfo, error) {
+	file, err := b.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = file.Close() }()
+	return file.Stat()
+}
+
+// RealPath returns where Open finds a file or a directory, whatever links lead there.
+func (b *Box) RealPath(path string) (string, error) {
+	file, err := b.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = file.Close() }()
+	return realPath(file)
+}
+
+// FS is a directory of which all is opened as Open does. Unlike those of os.DirFS, its links lead anywhere where a program could go
+// itself.
+func (b *Box) FS(dir string) fs.FS { return tree{b, dir} }
+
+type tree struct {
+	box *Box
+	dir string
+}
+
+func (t tree) Open(name string) (fs.File, error) {
+	if !fs.ValidPath(name) {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrInvalid}
+	}
+	file, err := t.box.Open(filepath.Join(t.dir, filepath.FromSlash(name)))
+	if err != nil {
+		return nil, err // a nil *os.File is none
+	}
+	return file, nil
+}
+
+// IsLink reports whether a symbolic link lies at a path. Whether it does when the path is opened, nobody knows.
+func (b *Box) IsLink(path string) bool {
+	return b.Do(func() error { _, err := os.Readlink(path); return err }) == nil
+}
