@@ -359,7 +359,7 @@ func doubts(pending []PendingOperation) string {
 	if more := len(pending) - len(names); more > 0 {
 		text += " and " + strconv.Itoa(more) + " more"
 	}
-	return "; it is not known what became of " + text + ": the next update finds out"
+	return "; it is not known what became of " + text + ": the next update looks"
 }
 
 // Snapshot gives the states as they stand, in snapshot order, and the pending operations.

@@ -96,7 +96,7 @@ func (r *recovery) stop(ctx context.Context, u deployments.UpdateName) (string, 
 
 // Recover ends an update in the place of its workflow. The history of its Run tells what had been done and was not saved
 // yet, which becomes part of the next checkpoint; steps of which nobody knows the end stand there as pending operations,
-// which the next update settles.
+// which the next update looks into.
 func (r *recovery) Recover(ctx context.Context, in deployments.RecoverInput) (deployments.Recovered, error) {
 	defer activities.Beat(ctx)()
 	out, err := r.recovered(ctx, in)
@@ -270,7 +270,7 @@ func (c *Connection) endingOf(ctx context.Context, u deployments.UpdateName) (en
 	remains, err := h.replay()
 	if err != nil {
 		if c.config.Log != nil {
-			c.config.Log.Warn("The next update settles what is not known.", "cannot", "replay the Run of "+u.String(), "error", err)
+			c.config.Log.Warn("The next update looks into what is not known.", "cannot", "replay the Run of "+u.String(), "error", err)
 		}
 		end, err := h.fold(left)
 		return ending{Ending: end}, errors.Join(err, outcome)

@@ -14,7 +14,8 @@ func stackRecoverCommand(s *Surroundings) *cli.Command {
 	return &cli.Command{
 		Name: "recover", Usage: "end an update whose workflow somebody has closed, keeping all that it did",
 		Description: "The next update does that first, so nobody has to. What it had begun and may have happened stands as pending " +
-			"operations, which the next update settles.",
+			"operations: the next update looks what became of them. Of a create of which it cannot tell either, deployctl up " +
+			"--on-unknown wait and deployctl resolve are the answer.",
 		Flags:  onStack(jsonFlag),
 		Action: action(s, runStackRecover),
 	}
@@ -42,7 +43,7 @@ func runStackRecover(ctx context.Context, s *session) error {
 		return err
 	}
 	if len(pending) > 0 {
-		s.say("  may have happened, and is settled by the next update: %s", strings.Join(pending, ", "))
+		s.say("  may have happened: %s; the next update looks", strings.Join(pending, ", "))
 	}
 	return nil
 }
