@@ -7,7 +7,7 @@ type DeltaKind string
 
 // The kinds of deltas.
 const (
-	// DeltaBegin records a pending operation (Pending).
+	// DeltaBegin records a pending operation (Pending), in the place of what is recorded of it.
 	DeltaBegin DeltaKind = "begin"
 	// DeltaEnd removes the pending operation Op.
 	DeltaEnd DeltaKind = "end"

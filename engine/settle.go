@@ -29,11 +29,11 @@ func (r *Run) settlePending() {
 			r.Seeds[p.State.URN] = p.Seed
 		}
 		if r.goal.DryRun {
-			r.diagnose("warning", p.State.URN, "an earlier update may have created %s; if the next update cannot tell, "+
-				"%s", p.State.URN, remedy(p.State.URN))
+			r.diagnose("warning", p.State.URN, "an earlier update may have created %s%s; if the next update cannot tell, "+
+				"%s", p.State.URN, lastError(p.Reason), remedy(p.State.URN))
 			continue
 		}
-		op := &operation{Op: r.newOp(), URN: p.State.URN, For: forPending, Pending: p.Op}
+		op := &operation{Op: r.newOp(), URN: p.State.URN, For: forPending, Pending: p.Op, Reason: p.Reason}
 		state := r.withDefault(p.State)
 		op.Step = &Step{
 			Op: op.Op, Kind: StepCreate, URN: state.URN, Type: state.Type, New: &state, Seed: p.Seed,
@@ -125,6 +125,29 @@ func (r *Run) undecidable(op *operation, ev StepFinished) {
 		"`--absent`; everything that does not depend on it goes on", op.URN, ev.Error, op.URN)
 }
 
+// lastError says in brackets with which error the answer of a create was lost, if that is known.
+func lastError(reason string) string {
+	if reason == "" {
+		return ""
+	}
+	return " (the last error was: " + reason + ")"
+}
+
+// keepReason records with a pending operation why its answer was lost, for later updates to tell.
+func (r *Run) keepReason(op *operation) {
+	id := op.Op
+	if op.For == forPending {
+		id = op.Pending
+	}
+	for _, p := range r.snap.pending {
+		if p.Op == id && p.Reason != op.Reason {
+			p.Reason = op.Reason
+			r.change(Delta{Kind: DeltaBegin, Op: id, Pending: &p})
+			return
+		}
+	}
+}
+
 // remedy says how a person answers for a create of which no update can tell whether it happened.
 func remedy(u urn.URN) string {
 	return fmt.Sprintf("look for it yourself, run `deployctl up --on-unknown wait`, and answer from another terminal while that waits: "+
@@ -150,6 +173,7 @@ func (r *Run) leavePending(op *operation, why string) {
 	} else {
 		r.diagnose("error", op.URN, "%s. If the next update cannot tell either, %s", message, remedy(op.URN))
 		r.Doubtful[op.URN] = true
+		r.keepReason(op)
 	}
 	switch {
 	case doubt && !r.Stopped:

@@ -115,7 +115,7 @@ func (s *Snapshot) Live(u urn.URN) *State {
 func (s *Snapshot) Apply(d Delta) {
 	switch d.Kind {
 	case DeltaBegin:
-		s.pending = append(s.pending, *d.Pending)
+		s.begin(*d.Pending)
 	case DeltaEnd:
 		s.end(d.Op)
 	case DeltaPut:
@@ -202,6 +202,14 @@ func (s *Snapshot) States() ([]State, []PendingOperation) {
 }
 
 // end takes a pending operation out. The room is cleared when half of it is empty.
+func (s *Snapshot) begin(p PendingOperation) {
+	if i := slices.IndexFunc(s.pending, func(other PendingOperation) bool { return other.Op == p.Op }); i >= 0 {
+		s.pending[i] = p
+		return
+	}
+	s.pending = append(s.pending, p)
+}
+
 func (s *Snapshot) end(op int) {
 	for i := range s.pending {
 		if s.pending[i].Op == op {

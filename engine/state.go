@@ -98,4 +98,6 @@ type PendingOperation struct {
 	Seed []byte `json:"seed,omitempty"`
 	// Done: a create whose answer is known although it could not be recorded; State holds what was created.
 	Done bool `json:"done,omitempty"`
+	// Reason is the error with which the answer of a create was lost; empty while none was, or none is known.
+	Reason string `json:"reason,omitempty"`
 }

@@ -133,8 +133,8 @@ func (r *Run) stepFinished(ev StepFinished) {
 		if op.Ended != nil && op.Ended.Outcome == OutcomeFailed {
 			r.diagnose("error", op.URN, "%s", op.Ended.why())
 		}
-		if op.Reason != "" && !strings.Contains(ev.Error, op.Reason) {
-			ev.Error += " (the last error was: " + op.Reason + ")"
+		if !strings.Contains(ev.Error, op.Reason) {
+			ev.Error += lastError(op.Reason)
 		}
 		r.undecidable(op, ev)
 		return

@@ -300,7 +300,9 @@ func (c *Checkpoint) parse(data []byte, r *ring, p deployments.SecretsProvider) 
 			return err
 		}
 		state.Key = engine.Key("p" + strconv.Itoa(i))
-		c.pending = append(c.pending, engine.PendingOperation{Op: -1 - i, Kind: op.Type, State: state, Seed: op.Seed, Done: op.done()})
+		c.pending = append(c.pending, engine.PendingOperation{
+			Op: -1 - i, Kind: op.Type, State: state, Seed: op.Seed, Done: op.done(), Reason: op.Reason,
+		})
 	}
 	if c.file.Deployment.Metadata.IntegrityErrorMetadata != nil {
 		return nil // written in spite of it, and known

@@ -53,13 +53,14 @@ type deployment struct {
 	Extensions        json.RawMessage             `json:"extensions,omitempty"`
 }
 
-// storedOperation is apitype.OperationV2 with what only this service writes: the seed of the resource's name, and whether
-// the answer of a create is known (see engine.PendingOperation).
+// storedOperation is apitype.OperationV2 with what only this service writes: the seed of the resource's name, whether
+// the answer of a create is known, and with which error it was lost (see engine.PendingOperation).
 type storedOperation struct {
 	Resource storedResource `json:"resource"`
 	Type     string         `json:"type"`
 	Seed     []byte         `json:"seed,omitempty"`
 	Done     *bool          `json:"done,omitempty"`
+	Reason   string         `json:"reason,omitempty"`
 }
 
 // done reports that the answer of a create is known. Operations were stored without the field: then the id of anything but

@@ -68,7 +68,7 @@ func (d *draft) encode(ctx context.Context, manifest apitype.ManifestV1) ([]byte
 		if err != nil {
 			return nil, err
 		}
-		stored := storedOperation{Resource: r, Type: op.Kind, Seed: op.Seed}
+		stored := storedOperation{Resource: r, Type: op.Kind, Seed: op.Seed, Reason: op.Reason}
 		if op.Kind == "creating" {
 			stored.Done = &op.Done
 		}

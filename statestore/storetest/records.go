@@ -164,14 +164,14 @@ func pendingOperations(t *testing.T, f fixture) {
 	f.create(t)
 	f.claim(t, 1, "w")
 	sc := statestore.Scope{Update: up(1)}
-	pending := engine.PendingOperation{Op: 9, Kind: "creating", State: f.thing(t, sc, 9, "lost"), Seed: []byte{1, 2, 3}}
+	pending := engine.PendingOperation{Op: 9, Kind: "creating", State: f.thing(t, sc, 9, "lost"), Seed: []byte{1, 2, 3}, Reason: "no route"}
 	ok(t, f.SaveDeltas(t.Context(), up(1), 1, []engine.Delta{{Seq: 1, Kind: engine.DeltaBegin, Op: 9, Pending: &pending}}))
 	_, err := f.Finish(t.Context(), statestore.Finish{Scope: sc, Saves: 1})
 	ok(t, err)
 	c, err := f.Checkpoint(t.Context(), dev, 1, deployments.SecretsProvider{})
 	ok(t, err)
 	p := c.Pending()
-	if len(p) != 1 || p[0].Op != -1 || p[0].Kind != "creating" || string(p[0].Seed) != "\x01\x02\x03" || p[0].State.Key != "p0" {
+	if len(p) != 1 || p[0].Op != -1 || p[0].Kind != "creating" || string(p[0].Seed) != "\x01\x02\x03" || p[0].State.Key != "p0" || p[0].Reason != "no route" {
 		t.Fatalf("got %+v", p)
 	}
 	values, err := c.Values(p[0].State.Inputs.Ref)
