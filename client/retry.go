@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"strings"
 	"sync"
 	"time"
 
@@ -83,10 +84,15 @@ func (c *Client) patiently(ctx context.Context, attempt func(context.Context) er
 	}
 }
 
-// unreachable says which part of the service does not answer, in its words if it is reached; else that the service does not answer, and where it was looked for if it never has.
+// unreachable says which part of the service does not answer, in its words if it is reached; else that the service does not answer, and
+// where it was looked for if it never has, or that what answers has no certificate that can be trusted.
 func (c *Client) unreachable(err error) error {
 	if wire.Answered(err) {
 		return err
+	}
+	if strings.Contains(err.Error(), "authentication handshake failed") { // gRPC keeps only the text
+		return deployments.Errorf(deployments.CodeUnavailable, "there is no secure connection to the service at %s; "+
+			"have its certificate (tls-cert) replaced, or name its authority's with ca-cert: %w", c.options.Address, err)
 	}
 	hint := ""
 	if !c.silence.everReached() {

@@ -12,6 +12,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -79,6 +80,9 @@ func TestOverTLSTheServicesCertificateIsChecked(t *testing.T) {
 			_, err = c1.ListStacks(t.Context(), "organization", "")
 			if c.code == "" && err != nil || c.code != "" && deployments.CodeOf(err) != c.code {
 				t.Fatal(err)
+			}
+			if c.code != "" && !strings.Contains(err.Error(), "no secure connection") {
+				t.Errorf("it says %q", err)
 			}
 		})
 	}

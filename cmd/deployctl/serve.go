@@ -4,9 +4,11 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"runtime/debug"
+	"time"
 
 	"github.com/deployctl/deployctl/cmd/deployctl/internal/command"
 	"github.com/deployctl/deployctl/internal/grpcapi"
@@ -52,6 +54,9 @@ func serve(ctx context.Context, o *start, check bool) error {
 		return err
 	}
 	in, room, log := o.in, o.room, o.in.log
+	if api.secure != nil {
+		room.vitals.answers = withCertificate(api.secure, room.vitals.answers)
+	}
 	log.Info("serving", "address", api.Addr().String(), "temporal", in.temporal.address, "bucket", in.s3.bucket)
 	config := in.metrics.calls(grpcapi.Config{
 		Service: room.service, Authority: authority, Auditor: room.audit, TLS: api.secure, Log: log, Health: room.vitals.grpc,
@@ -79,10 +84,38 @@ func (o *start) openAPI() apiListener {
 		o.add("certificate", "", err)
 		return apiListener{}
 	}
+	if secure != nil {
+		o.certificateEnds(secure)
+	}
 	listener, err := grpcapi.Listen(address, secure)
 	o.add("API", address, err)
 	o.closes(listener)
 	return apiListener{listener, secure}
+}
+
+// soon is how long before its end a certificate is warned of.
+const soon = 7 * 24 * time.Hour
+
+// certificateEnds remembers when the certificate expires.
+func (o *start) certificateEnds(secure *tls.Config) {
+	switch ends, err := grpcapi.CertificateEnds(secure); {
+	case err != nil:
+		o.add("certificate", "", err)
+	case time.Until(ends) < soon:
+		o.warn("certificate", fmt.Errorf("it expires on %s: have it renewed", ends.Format(time.RFC3339)))
+	default:
+		o.add("certificate", "until "+ends.Format(time.RFC3339), nil)
+	}
+}
+
+// withCertificate has readiness fail once the certificate in use has expired, so that the log says why clients do not come in.
+func withCertificate(secure *tls.Config, answers func(context.Context) error) func(context.Context) error {
+	return func(ctx context.Context) error {
+		if ends, err := grpcapi.CertificateEnds(secure); err == nil && time.Now().After(ends) {
+			return fmt.Errorf("the certificate (tls-cert) expired on %s: replace it", ends.Format(time.RFC3339))
+		}
+		return answers(ctx)
+	}
 }
 
 // authority knows the service's tokens, and serve's own, with which the first admin's is created. DEPLOYCTL_TOKEN and its kin, which

@@ -2,6 +2,7 @@ package grpcapi
 
 import (
 	"crypto/tls"
+	"fmt"
 	"log/slog"
 	"os"
 	"sync"
@@ -13,14 +14,25 @@ import (
 // certificateEvery is how often it is looked, at most, whether the files of a certificate have changed.
 const certificateEvery = time.Second
 
-// Certificate gives the TLS configuration of a server whose certificate and key are in two files (PEM). They are read again when
-// they have changed, for connections that are made from then on; what cannot be used is logged, and the old one stays.
+// Certificate returns the TLS configuration of a server whose certificate and key are in two files (PEM). They are read again when
+// they have changed, for connections that are made from then on; what cannot be used, expired or not valid yet among it, is logged, and the
+// old one stays.
 func Certificate(certFile, keyFile string, log *slog.Logger) (*tls.Config, error) {
 	c := &certificate{certFile: certFile, keyFile: keyFile, log: log}
 	if err := c.read(); err != nil {
 		return nil, deployments.Errorf(deployments.CodeInvalid, "cannot use the service's certificate (--tls-cert) and key (--tls-key): %w", err)
 	}
 	return &tls.Config{GetCertificate: c.get, MinVersion: tls.VersionTLS12}, nil
+}
+
+// CertificateEnds reads the files of a configuration that Certificate returned again if they have changed, and returns when the
+// certificate in use expires.
+func CertificateEnds(secure *tls.Config) (time.Time, error) {
+	pair, err := secure.GetCertificate(nil)
+	if err != nil {
+		return time.Time{}, err
+	}
+	return pair.Leaf.NotAfter, nil
 }
 
 type certificate struct {
@@ -62,10 +74,18 @@ func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 func (c *certificate) read() error {
 	c.state = c.files()
 	pair, err := tls.LoadX509KeyPair(c.certFile, c.keyFile)
-	if err == nil {
-		c.pair = &pair
+	if err != nil {
+		return err
 	}
-	return err
+	switch now := time.Now(); {
+	case now.After(pair.Leaf.NotAfter):
+		return fmt.Errorf("it expired on %s; replace it", pair.Leaf.NotAfter.Format(time.RFC3339))
+	case now.Before(pair.Leaf.NotBefore):
+		return fmt.Errorf("it is valid from %s on, and it is %s now; replace it, or set the clock",
+			pair.Leaf.NotBefore.Format(time.RFC3339), now.UTC().Format(time.RFC3339))
+	}
+	c.pair = &pair
+	return nil
 }
 
 func (c *certificate) files() (state [2]fileState) {

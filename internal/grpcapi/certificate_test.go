@@ -22,11 +22,16 @@ import (
 // writePair writes a new certificate of this serial number and its key.
 func writePair(t *testing.T, certFile, keyFile string, serial int64) {
 	t.Helper()
+	writePairOf(t, certFile, keyFile, serial, time.Now().Add(-time.Hour), time.Now().Add(time.Hour))
+}
+
+func writePairOf(t *testing.T, certFile, keyFile string, serial int64, from, until time.Time) {
+	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(serial), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour)}
+	template := &x509.Certificate{SerialNumber: big.NewInt(serial), NotBefore: from, NotAfter: until}
 	cert, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
 	if err != nil {
 		t.Fatal(err)
@@ -93,5 +98,30 @@ func TestACertificateIsReadAgainWhenItsFilesChange(t *testing.T) {
 	writePair(t, certFile, keyFile, 3)
 	if got := served(); got != 3 {
 		t.Errorf("after the repair %d is served", got)
+	}
+}
+
+func TestACertificateThatIsNotValidNowIsRefusedAndDoesNotReplaceOneThatIs(t *testing.T) {
+	certFile, keyFile := filepath.Join(t.TempDir(), "tls.crt"), filepath.Join(t.TempDir(), "tls.key")
+	now := time.Now()
+	for reason, validity := range map[string][2]time.Time{
+		"it expired on ":    {now.Add(-time.Hour), now.Add(-time.Minute)},
+		"it is valid from ": {now.Add(time.Hour), now.Add(2 * time.Hour)},
+	} {
+		writePairOf(t, certFile, keyFile, 1, validity[0], validity[1])
+		if _, err := Certificate(certFile, keyFile, slog.Default()); err == nil || !strings.Contains(err.Error(), reason) {
+			t.Errorf("want %q, got %v", reason, err)
+		}
+	}
+	ends := now.Add(3 * time.Hour)
+	writePairOf(t, certFile, keyFile, 2, now.Add(-time.Hour), ends)
+	c := &certificate{certFile: certFile, keyFile: keyFile, log: slog.New(slog.DiscardHandler)}
+	if err := c.read(); err != nil {
+		t.Fatal(err)
+	}
+	writePairOf(t, certFile, keyFile, 3, now.Add(-time.Hour), now.Add(-time.Minute))
+	c.state = [2]fileState{} // as if the clock of the file system were fine enough
+	if got, err := CertificateEnds(&tls.Config{GetCertificate: c.get}); err != nil || !got.Equal(ends.Truncate(time.Second)) {
+		t.Errorf("the certificate in use ends at %s, not %s (%v)", got, ends, err)
 	}
 }
