@@ -31,6 +31,7 @@ var memberAttacks = []attack{
 	{"member/removed-member", removedMember},
 	{"member/stack-reference", stackReference},
 	{"member/left-schedule", leftSchedule},
+	{"member/left-queue", leftQueue},
 	{"member/taken-bundle", takenBundle},
 	{"member/taken-ciphertext", takenCiphertext},
 	{"member/repeated-request", repeatedRequest},
@@ -313,6 +314,29 @@ steps:
 		t.Errorf("the list of schedules says\n%s", said)
 	}
 	if said := f.victim.Must(t, "audit", "--organization", "rival", "--user", "leaver"); !strings.Contains(said, "Schedules/RunSchedule") {
+		t.Errorf("the audit log has\n%s", said)
+	}
+}
+
+// leftQueue has an update wait in the victim's queue until its caller's token is removed.
+func leftQueue(t *testing.T, f *field) {
+	h := f.holder(t, "queued", "--role", "deployer", "--organization", "organization")
+	gate, err := f.hold(t)
+	harness.Must(t, err)
+	submitted, err := f.deployments().Submit(h.calls, &api.SubmitRequest{
+		Stack: dev, RequestId: "left-queue", Kind: "destroy", Secrets: &api.SecretsProvider{Type: "service"},
+	})
+	harness.Must(t, err)
+	f.victim.Must(t, "token", "rm", "queued")
+	gate(t)
+	end := f.end(t, holder{calls: f.calls}, submitted.GetUpdate())
+	if end.GetStatus() != "failed" || !strings.Contains(end.GetError(), "the update does not begin: the token queued may not do this any more") {
+		t.Errorf("it ends as %v", end)
+	}
+	if said := f.victim.Must(t, "stack", "history", "--limit", "1"); !strings.Contains(said, "failed") {
+		t.Errorf("the history says\n%s", said)
+	}
+	if said := f.victim.Must(t, "audit", "--organization", "organization", "--user", "queued"); !strings.Contains(said, "forbidden") {
 		t.Errorf("the audit log has\n%s", said)
 	}
 }
