@@ -193,7 +193,7 @@ func (s *Service) Schedule(ctx context.Context, n deployments.ScheduleName) (dep
 		sched.Last = &run
 	}
 	if sched.Paused {
-		sched.Note = noteOf(d.Schedule.State.Note, sched.Last)
+		sched.Note = noteOf(n, d.Schedule.State.Note, sched.Last)
 	}
 	wanted, err := s.store.Wanted(ctx, n)
 	switch {
@@ -205,10 +205,14 @@ func (s *Service) Schedule(ctx context.Context, n deployments.ScheduleName) (dep
 	return sched, nil
 }
 
-// noteOf says why a schedule is paused. A note of Temporal's own names the run that failed, and has its error sealed.
-func noteOf(note string, last *deployments.ScheduleRun) string {
-	if last == nil || !strings.Contains(note, last.ID) {
+// noteOf says why a schedule is paused. A note of Temporal's own names a run that failed, and has its error sealed; it stays when
+// the schedule is run by hand then.
+func noteOf(n deployments.ScheduleName, note string, last *deployments.ScheduleRun) string {
+	if !strings.Contains(note, deployments.ScheduleID(n)+"-") {
 		return note
+	}
+	if last == nil || last.Error == "" {
+		return fmt.Sprintf("paused because a run failed: `deployctl schedule runs %s` shows which", n.Name)
 	}
 	return fmt.Sprintf("paused because its run of %s failed: %s", last.Started.UTC().Format("2006-01-02 15:04:05 MST"), last.Error)
 }

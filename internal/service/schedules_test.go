@@ -42,12 +42,26 @@ func TestWhatIsToHappenOnceHappensOnceHoweverLate(t *testing.T) {
 }
 
 func TestANoteOfTemporalsOwnGivesWayToTheErrorOfItsRun(t *testing.T) {
-	last := &deployments.ScheduleRun{ID: "scheduled/o/p/s/n-2026", Started: now, Error: "quota exceeded"}
-	if got := noteOf("paused due to workflow failure: scheduled/o/p/s/n-2026: Encoded failure", last); got != "paused because its run of 2026-03-04 05:06:07 UTC failed: quota exceeded" {
-		t.Errorf("it says %q", got)
-	}
-	if got := noteOf("paused by ann", last); got != "paused by ann" {
-		t.Errorf("it says %q", got)
+	n := deployments.ScheduleName{StackName: deployments.StackName{Organization: "o", Project: "p", Stack: "s"}, Name: "n"}
+	const own = "paused due to workflow failure: scheduled/o/p/s/n-2026: Encoded failure"
+	last := deployments.ScheduleRun{ID: "scheduled/o/p/s/n-2026", Started: now, Error: "quota exceeded"}
+	later := last
+	later.ID = "scheduled/o/p/s/n-2027"
+	const because = "paused because its run of 2026-03-04 05:06:07 UTC failed: quota exceeded"
+	for _, c := range []struct {
+		note string
+		last *deployments.ScheduleRun
+		want string
+	}{
+		{own, &last, because},
+		{own, &later, because},
+		{own, &deployments.ScheduleRun{ID: later.ID, Started: now}, "paused because a run failed: `deployctl schedule runs n` shows which"},
+		{own, nil, "paused because a run failed: `deployctl schedule runs n` shows which"},
+		{"paused by ann", &last, "paused by ann"},
+	} {
+		if got := noteOf(n, c.note, c.last); got != c.want {
+			t.Errorf("it says %q, want %q", got, c.want)
+		}
 	}
 }
 
