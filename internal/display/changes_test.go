@@ -146,8 +146,8 @@ func TestValuesThatLookTheSameAreToldApart(t *testing.T) {
 			"make": "all:\n" + tab + "go\n",
 		}
 	}
-	one := step{op: apitype.OpUpdate, typ: object, name: "x", old: values("", "\t"), new: values("\u200b", "    ")}
-	want := `
+	one := step{op: apitype.OpUpdate, typ: object, name: "x\u200b", old: values("", "\t"), new: values("\u200b", "    ")}
+	want := `deployctl:s3:Object x\u200b update (key, key\u200b, list, make, text, value)
     - key: {"in":1}
     + key\u200b: {"in\u200b":1}
     ~ list[0]: "a" → "a\u200b"

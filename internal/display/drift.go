@@ -63,9 +63,9 @@ func orNothing(text string) string {
 func resourceName(id string) string {
 	u, err := urn.Parse(id)
 	if err != nil {
-		return id
+		return visible(id)
 	}
-	return fmt.Sprintf("%s %s", u.Type(), u.Name())
+	return visible(fmt.Sprintf("%s %s", u.Type(), u.Name()))
 }
 
 // markdownRows bounds the table that DriftMarkdown makes, cellWidth what is shown of a value in it.

@@ -13,10 +13,7 @@ import (
 
 // label names a resource: "deployctl:s3:Bucket site".
 func (r *Row) label() string {
-	if r.Type == "" {
-		return r.Name
-	}
-	return shortType(r.Type) + " " + r.Name
+	return visible(strings.TrimPrefix(shortType(r.Type)+" "+r.Name, " "))
 }
 
 // shortType leaves out the middle of a type token where it only repeats the type's name: "aws:s3/bucket:Bucket" is
