@@ -175,6 +175,25 @@ func TestTheAuditLogSaysWhoDidWhatAndWhoWasRefused(t *testing.T) {
 	}
 }
 
+func TestTheAuditLogHasTheVersionOfAnUpdate(t *testing.T) {
+	service, connection, texts := staffed(t)
+	if err := service.CreateStack(t.Context(), own, nil); err != nil {
+		t.Fatal(err)
+	}
+	bundle, err := service.PutManifest(t.Context(), own, deployments.Manifest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	service.Audited = nil
+	m := &api.SubmitRequest{Stack: wire.FromStack(own), Kind: "up", RequestId: "one", Bundle: bundle, Parallel: 1}
+	if s := invoke(t, connection, api.Deployments_Submit_FullMethodName, texts["ann"], m); s.Code() != codes.OK {
+		t.Fatal(s)
+	}
+	if len(service.Audited) != 1 || service.Audited[0].Subject != "kind=up request_id=one version=1" {
+		t.Errorf("the audit log has %+v", service.Audited)
+	}
+}
+
 func TestOnlyAnAdminImportsWhatForgetsAllResources(t *testing.T) {
 	service, connection, texts := staffed(t)
 	if err := service.CreateStack(t.Context(), own, nil); err != nil {

@@ -209,6 +209,9 @@ func (c *call) SendMsg(m any) error {
 			return deployments.Errorf(deployments.CodeInvalid,
 				"the answer of %s has %d MiB, and at most %d can be sent: ask for less at a time", c.method, size>>20, MaxMessage>>20)
 		}
+		if len(c.rule.answered) > 0 {
+			c.entry.Subject = strings.TrimSpace(c.entry.Subject + " " + fields(answer, c.rule.answered))
+		}
 	}
 	c.sending.Lock()
 	c.sent = true

@@ -48,9 +48,10 @@ type rule struct {
 	raised string
 	to     deployments.Role
 	record record
-	// subject are paths of fields that the audit log has.
-	subject []string
-	secrets bool
+	// subject are paths of fields that the audit log has, and answered those of its only answer.
+	subject  []string
+	answered []string
+	secrets  bool
 }
 
 const (
@@ -66,6 +67,7 @@ func subject(paths ...string) []string { return paths }
 var rules = map[string]rule{
 	api.Deployments_Submit_FullMethodName: {
 		role: deployer, touches: stack("stack"), record: recordFirst, subject: subject("kind", "request_id", "dry_run"),
+		answered: subject("update.version"),
 	},
 	api.Deployments_Watch_FullMethodName: {role: viewer, touches: stack("update.stack")},
 	api.Deployments_Cancel_FullMethodName: {
@@ -217,13 +219,18 @@ func (r rule) about(m proto.Message, e *deployments.AuditEntry) {
 		e.Organization = ""
 	}
 	e.Secrets = r.secrets && (r.raised == "" || r.isRaised(m))
-	var about []string
-	for _, path := range r.subject {
+	e.Subject = fields(m, r.subject)
+}
+
+// fields returns those fields of a message that are set, as NAME=VALUE with a space between.
+func fields(m proto.Message, paths []string) string {
+	var set []string
+	for _, path := range paths {
 		if text := fmt.Sprint(at(m.ProtoReflect(), path).Interface()); text != "" && text != "false" && text != "0" {
-			about = append(about, path[strings.LastIndexByte(path, '.')+1:]+"="+text)
+			set = append(set, path[strings.LastIndexByte(path, '.')+1:]+"="+text)
 		}
 	}
-	e.Subject = strings.Join(about, " ")
+	return strings.Join(set, " ")
 }
 
 // checkRules reports a method that has no rule, a rule that has no method, and a path that its message does not have.
@@ -250,31 +257,42 @@ func checkRules(services map[string]grpc.ServiceInfo) error {
 
 // check reports what of a rule does not fit its method.
 func (r rule) check(service, method string) error {
-	input, err := inputOf(service, method)
+	described, err := methodOf(service, method)
 	if err != nil {
 		return err
 	}
 	if stacked := r.scope == onStack || r.scope == onNewStack; stacked != (len(r.touches) > 0) || (r.scope != open) != (r.role != "") {
 		return deployments.Errorf(deployments.CodeInternal, "the rule of %s/%s does not say what it touches, or which role it needs", service, method)
 	}
-	for _, path := range slices.Concat(r.touches, r.subject) {
-		message := input
-		for name := range strings.SplitSeq(path, ".") {
-			var field protoreflect.FieldDescriptor
-			if message != nil {
-				field = message.Fields().ByName(protoreflect.Name(name))
-			}
-			if field == nil {
+	for message, paths := range map[protoreflect.MessageDescriptor][]string{
+		described.Input(): slices.Concat(r.touches, r.subject), described.Output(): r.answered,
+	} {
+		for _, path := range paths {
+			if !has(message, path) {
 				return deployments.Errorf(deployments.CodeInternal, "%s/%s has no field %s, which its rule names", service, method, path)
 			}
-			message = field.Message()
 		}
 	}
 	return nil
 }
 
-// inputOf describes a method's messages.
-func inputOf(service, method string) (protoreflect.MessageDescriptor, error) {
+// has reports whether a message has a field at a path such as update.version.
+func has(message protoreflect.MessageDescriptor, path string) bool {
+	for name := range strings.SplitSeq(path, ".") {
+		if message == nil {
+			return false
+		}
+		field := message.Fields().ByName(protoreflect.Name(name))
+		if field == nil {
+			return false
+		}
+		message = field.Message()
+	}
+	return true
+}
+
+// methodOf describes a method.
+func methodOf(service, method string) (protoreflect.MethodDescriptor, error) {
 	found, err := protoregistry.GlobalFiles.FindDescriptorByName(protoreflect.FullName(service))
 	if err != nil {
 		return nil, err
@@ -283,5 +301,5 @@ func inputOf(service, method string) (protoreflect.MessageDescriptor, error) {
 	if !ok || described.Methods().ByName(protoreflect.Name(method)) == nil {
 		return nil, deployments.Errorf(deployments.CodeInternal, "there is no description of %s/%s", service, method)
 	}
-	return described.Methods().ByName(protoreflect.Name(method)).Input(), nil
+	return described.Methods().ByName(protoreflect.Name(method)), nil
 }

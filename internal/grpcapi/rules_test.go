@@ -84,11 +84,11 @@ func serving(t testing.TB, c Config, reached grpc.StreamHandler) *grpc.ClientCon
 func messageOf(t testing.TB, full string) proto.Message {
 	t.Helper()
 	service, method, _ := strings.Cut(full[1:], "/")
-	input, err := inputOf(service, method)
+	described, err := methodOf(service, method)
 	if err != nil {
 		t.Fatal(err)
 	}
-	kind, err := protoregistry.GlobalTypes.FindMessageByName(input.FullName())
+	kind, err := protoregistry.GlobalTypes.FindMessageByName(described.Input().FullName())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,11 +132,11 @@ func invoke(t testing.TB, c *grpc.ClientConn, full, token string, m proto.Messag
 func reached(srv any, s grpc.ServerStream) error {
 	full, _ := grpc.MethodFromServerStream(s)
 	service, method, _ := strings.Cut(full[1:], "/")
-	input, err := inputOf(service, method)
+	described, err := methodOf(service, method)
 	if err != nil {
 		return err
 	}
-	kind, err := protoregistry.GlobalTypes.FindMessageByName(input.FullName())
+	kind, err := protoregistry.GlobalTypes.FindMessageByName(described.Input().FullName())
 	if err != nil {
 		return err
 	}

@@ -79,5 +79,10 @@ func runMemberRm(ctx context.Context, s *session) error {
 	if err := s.connect(ctx); err != nil {
 		return err
 	}
-	return s.service.RemoveMember(ctx, s.flags.Args().First(), organization)
+	name := s.flags.Args().First()
+	if err := s.service.RemoveMember(ctx, name, organization); err != nil {
+		return err
+	}
+	s.noteBegun(name)
+	return nil
 }

@@ -127,5 +127,15 @@ func runTokenRm(ctx context.Context, s *session) error {
 	if err := s.connect(ctx); err != nil {
 		return err
 	}
-	return s.service.RemoveToken(ctx, s.flags.Args().First())
+	name := s.flags.Args().First()
+	if err := s.service.RemoveToken(ctx, name); err != nil {
+		return err
+	}
+	s.noteBegun(name)
+	return nil
+}
+
+// noteBegun says, after a token or a role was taken away, what that does not end.
+func (s *session) noteBegun(name string) {
+	s.note(fmt.Sprintf("An update that %s has begun goes on to its end: deployctl audit --user %s shows what was submitted, deployctl cancel ends what runs.", name, name))
 }
