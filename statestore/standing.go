@@ -14,11 +14,16 @@ var ErrNotAllowed = errors.New("may not do this any more")
 // Standing takes off an authority what its holders may do no longer; CodeForbidden and ErrNotAllowed when one of them may do
 // nothing at all.
 func (s *Store) Standing(ctx context.Context, a deployments.Authority) (deployments.Authority, error) {
+	return s.StandingAt(ctx, a, s.now())
+}
+
+// StandingAt is Standing at a time to come, as far as that is known: of which tokens will have expired by then.
+func (s *Store) StandingAt(ctx context.Context, a deployments.Authority, at time.Time) (deployments.Authority, error) {
 	for _, h := range a.Holders {
 		if h.IsService() {
 			continue
 		}
-		now, err := s.held(ctx, h)
+		now, err := s.held(ctx, h, at)
 		if err != nil {
 			return deployments.Authority{}, err
 		}
@@ -27,8 +32,8 @@ func (s *Store) Standing(ctx context.Context, a deployments.Authority) (deployme
 	return a, nil
 }
 
-// held gives what a holder may do now.
-func (s *Store) held(ctx context.Context, h deployments.Holder) (deployments.Authority, error) {
+// held gives what a holder may do, whose token must be good at a time.
+func (s *Store) held(ctx context.Context, h deployments.Holder, at time.Time) (deployments.Authority, error) {
 	t, _, err := s.getToken(ctx, h.Token)
 	switch {
 	case errors.Is(err, ErrAbsent), err == nil && !t.Created.Equal(h.Made):
@@ -37,8 +42,8 @@ func (s *Store) held(ctx context.Context, h deployments.Holder) (deployments.Aut
 		return deployments.Authority{}, notAllowed(h, "the token cannot be read: "+err.Error())
 	case err != nil:
 		return deployments.Authority{}, err
-	case !t.Expires.IsZero() && !t.Expires.After(s.now()):
-		return deployments.Authority{}, notAllowed(h, "the token expired at "+t.Expires.UTC().Format(time.RFC3339))
+	case !t.Expires.IsZero() && !t.Expires.After(at):
+		return deployments.Authority{}, notAllowed(h, "the token is good until "+t.Expires.UTC().Format(time.RFC3339))
 	}
 	a, err := s.authorityOf(ctx, t)
 	if err != nil && deployments.CodeOf(err) == deployments.CodeNotFound {

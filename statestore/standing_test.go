@@ -47,7 +47,7 @@ func TestWhatSomebodyAskedForIsAllowedByWhatTheyMayDoNow(t *testing.T) {
 			_, err := s.CreateToken(t.Context(), deployments.Token{Name: "ci", Grant: &adminOfAll})
 			must(err)
 		}, "", "the token was removed"},
-		{"the token has expired", func(_ *testing.T, _ *Store, now *time.Time) { *now = now.Add(time.Hour) }, "", "the token expired at 2026-01-02T04:04:05Z"},
+		{"the token has expired", func(_ *testing.T, _ *Store, now *time.Time) { *now = now.Add(time.Hour) }, "", "the token is good until 2026-01-02T04:04:05Z"},
 		{"the member was removed", func(t *testing.T, s *Store, _ *time.Time) { must(s.RemoveMember(t.Context(), "ann", "")) }, "", "the member was removed"},
 		{"another member has the name", func(t *testing.T, s *Store, now *time.Time) {
 			must(s.RemoveMember(t.Context(), "ann", ""))

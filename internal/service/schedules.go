@@ -37,6 +37,9 @@ func (s *Service) CreateSchedule(ctx context.Context, sched deployments.Schedule
 	if !sched.At.IsZero() && sched.At.Before(now) {
 		return deployments.Errorf(deployments.CodeInvalid, "%s is over: name a time to come", sched.At.Format(time.RFC3339))
 	}
+	if err := s.lasts(ctx, sched); err != nil {
+		return err
+	}
 	if sched.Cron != "" {
 		if _, err := cronTimes(sched.Cron); err != nil {
 			return err
@@ -72,6 +75,19 @@ func (s *Service) CreateSchedule(ctx context.Context, sched deployments.Schedule
 		return err
 	}
 	return nil
+}
+
+// lasts refuses what is to happen once, when that is after the token has expired with which it is asked for.
+func (s *Service) lasts(ctx context.Context, sched deployments.Schedule) error {
+	if sched.At.IsZero() || sched.Authority == nil {
+		return nil
+	}
+	_, err := s.store.StandingAt(ctx, *sched.Authority, sched.At)
+	if errors.Is(err, statestore.ErrNotAllowed) {
+		err = deployments.Errorf(deployments.CodeInvalid, "at %s the schedule would not run: %w; make it with a token that lasts longer",
+			sched.At.UTC().Format(time.RFC3339), err)
+	}
+	return err
 }
 
 // optionsOf says it to Temporal. Notes and memos are plain text there, so what there is to know is in the workflow's input.

@@ -1,6 +1,7 @@
 package service
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -85,6 +86,27 @@ func TestWhatAScheduleSubmitsMayReadIsWhatItsMakerAndTheProgramsDeployerMayBothR
 		a := authorityOf(deployments.Schedule{Authority: c.maker}, deployments.UpdateRequest{Authority: c.deployer})
 		if acme, all := a.May(deployments.RoleViewer, in("acme")), a.May(deployments.RoleViewer, in("other")); acme != c.acme || all != c.everywhere {
 			t.Errorf("%s: acme %v, others %v", c.name, acme, all)
+		}
+	}
+}
+
+func TestWhatIsToHappenOnceNeedsATokenThatLastsUntilThen(t *testing.T) {
+	s := newService(t)
+	text, err := s.CreateToken(t.Context(), deployments.Token{
+		Name: "ci", Grant: &deployments.Grant{Role: deployments.RoleDeployer, Organization: "*"}, Expires: time.Now().Add(24 * time.Hour),
+	})
+	must(t, err)
+	caller, err := s.Authenticate(t.Context(), text)
+	must(t, err)
+	for after, want := range map[time.Duration]string{
+		time.Hour:      "has no update that a schedule could repeat", // which comes later
+		48 * time.Hour: "the schedule would not run: the token ci may not do this any more: the token is good until ",
+	} {
+		err := s.CreateSchedule(t.Context(), deployments.Schedule{
+			Name: deployments.ScheduleName{StackName: dev, Name: "ttl"}, Kind: deployments.ScheduleDestroy, At: time.Now().Add(after), Authority: caller.Delegated(),
+		})
+		if deployments.CodeOf(err) != deployments.CodeInvalid || !strings.Contains(err.Error(), want) {
+			t.Errorf("after %s: %v", after, err)
 		}
 	}
 }
