@@ -125,6 +125,8 @@ type UpdateInfo struct {
 	Next string `json:"next,omitempty"`
 	// Kept: the state that it left is kept and can be restored. Only a stack's history says so.
 	Kept bool `json:"kept,omitempty"`
+	// Waiting are URNs whose creates wait for Resolve. Only the active update of what Stack returns says so.
+	Waiting []string `json:"waiting,omitempty"`
 }
 
 // StatusMoved is that of an update that goes on as another, because no worker has its build any more.

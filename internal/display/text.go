@@ -193,5 +193,8 @@ func Holder(u deployments.UpdateInfo) string {
 	if !u.Started.IsZero() {
 		text += ", running since " + u.Started.Local().Format(time.TimeOnly)
 	}
+	if len(u.Waiting) > 0 {
+		text += ", which waits for an answer (deployctl resolve)"
+	}
 	return text
 }

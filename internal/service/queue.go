@@ -28,7 +28,21 @@ func (s *Service) Stack(ctx context.Context, name deployments.StackName) (deploy
 		return info, err
 	}
 	info.Active, info.Queued = queue.Active, queue.Queued
+	if info.Active != nil {
+		info.Active.Waiting = s.waiting(ctx, info.Active.Update)
+	}
 	return info, nil
+}
+
+// waiting returns the URNs of creates of an update that wait for an answer; none where its Run does not say so soon.
+func (s *Service) waiting(ctx context.Context, u deployments.UpdateName) []string {
+	soon, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	var p deployments.Progress
+	if err := s.ask(soon, deployments.RunWorkflowID(u), deployments.QueryProgress, &p); err != nil {
+		return nil
+	}
+	return p.Waiting
 }
 
 // soonEnough is how long a stack's workflow is waited for where its head will do: until it is known whether Temporal answers.

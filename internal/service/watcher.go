@@ -191,6 +191,9 @@ func (w *watcher) progress(ctx context.Context) (ended bool, err error) {
 		if err := w.troubled(queue); err != nil {
 			return false, err
 		}
+		if queue.Active != nil {
+			queue.Active.Waiting = w.waiting(ctx, queue.Active.Update)
+		}
 		waiting := w.position(queue)
 		if waiting == nil {
 			return w.unbegun(ctx, queue) // or between the queue and the run

@@ -574,9 +574,10 @@ type UpdateInfo struct {
 	Changes       map[string]int64       `protobuf:"bytes,9,rep,name=changes,proto3" json:"changes,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
 	Resources     int64                  `protobuf:"varint,10,opt,name=resources,proto3" json:"resources,omitempty"`
 	Error         string                 `protobuf:"bytes,11,opt,name=error,proto3" json:"error,omitempty"`
-	Kept          bool                   `protobuf:"varint,12,opt,name=kept,proto3" json:"kept,omitempty"` // in a history: its state is kept and can be restored
-	Next          string                 `protobuf:"bytes,13,opt,name=next,proto3" json:"next,omitempty"`  // the version as which it goes on, of one that was moved
-	Code          string                 `protobuf:"bytes,14,opt,name=code,proto3" json:"code,omitempty"`  // of the error, where it is one of the codes of package deployments
+	Kept          bool                   `protobuf:"varint,12,opt,name=kept,proto3" json:"kept,omitempty"`      // in a history: its state is kept and can be restored
+	Next          string                 `protobuf:"bytes,13,opt,name=next,proto3" json:"next,omitempty"`       // the version as which it goes on, of one that was moved
+	Code          string                 `protobuf:"bytes,14,opt,name=code,proto3" json:"code,omitempty"`       // of the error, where it is one of the codes of package deployments
+	Waiting       []string               `protobuf:"bytes,15,rep,name=waiting,proto3" json:"waiting,omitempty"` // URNs of creates of which somebody has to say whether they were made; of a stack's active update
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -707,6 +708,13 @@ func (x *UpdateInfo) GetCode() string {
 		return x.Code
 	}
 	return ""
+}
+
+func (x *UpdateInfo) GetWaiting() []string {
+	if x != nil {
+		return x.Waiting
+	}
+	return nil
 }
 
 type WatchRequest struct {
@@ -5304,7 +5312,7 @@ const file_deployctl_v1_deployctl_proto_rawDesc = "" +
 	"\x0eSubmitResponse\x120\n" +
 	"\x06update\x18\x01 \x01(\v2\x18.deployctl.v1.UpdateNameR\x06update\x12\x1a\n" +
 	"\bposition\x18\x02 \x01(\x05R\bposition\x120\n" +
-	"\x06behind\x18\x03 \x01(\v2\x18.deployctl.v1.UpdateInfoR\x06behind\"\x90\x04\n" +
+	"\x06behind\x18\x03 \x01(\v2\x18.deployctl.v1.UpdateInfoR\x06behind\"\xaa\x04\n" +
 	"\n" +
 	"UpdateInfo\x120\n" +
 	"\x06update\x18\x01 \x01(\v2\x18.deployctl.v1.UpdateNameR\x06update\x12\x12\n" +
@@ -5321,7 +5329,8 @@ const file_deployctl_v1_deployctl_proto_rawDesc = "" +
 	"\x05error\x18\v \x01(\tR\x05error\x12\x12\n" +
 	"\x04kept\x18\f \x01(\bR\x04kept\x12\x12\n" +
 	"\x04next\x18\r \x01(\tR\x04next\x12\x12\n" +
-	"\x04code\x18\x0e \x01(\tR\x04code\x1a:\n" +
+	"\x04code\x18\x0e \x01(\tR\x04code\x12\x18\n" +
+	"\awaiting\x18\x0f \x03(\tR\awaiting\x1a:\n" +
 	"\fChangesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"\xb7\x01\n" +

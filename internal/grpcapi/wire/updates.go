@@ -75,7 +75,7 @@ func FromInfo(u deployments.UpdateInfo) *api.UpdateInfo {
 	return &api.UpdateInfo{
 		Update: FromUpdate(u.Update), Kind: string(u.Kind), DryRun: u.DryRun, Status: u.Status, Message: u.Message,
 		Initiator: u.Initiator, Started: fromTime(u.Started), Ended: fromTime(u.Ended),
-		Changes: fromCounts(u.Changes), Resources: int64(u.Resources), Error: u.Error, Kept: u.Kept, Next: u.Next,
+		Changes: fromCounts(u.Changes), Resources: int64(u.Resources), Error: u.Error, Kept: u.Kept, Next: u.Next, Waiting: u.Waiting,
 		Code: string(u.Code),
 	}
 }
@@ -85,7 +85,7 @@ func ToInfo(m *api.UpdateInfo) deployments.UpdateInfo {
 	return deployments.UpdateInfo{
 		Update: ToUpdate(m.GetUpdate()), Kind: engine.Kind(m.GetKind()), DryRun: m.GetDryRun(), Status: m.GetStatus(),
 		Message: m.GetMessage(), Initiator: m.GetInitiator(), Started: toTime(m.GetStarted()), Ended: toTime(m.GetEnded()),
-		Changes: toCounts(m.GetChanges()), Resources: int(m.GetResources()), Error: m.GetError(), Kept: m.GetKept(), Next: m.GetNext(),
+		Changes: toCounts(m.GetChanges()), Resources: int(m.GetResources()), Error: m.GetError(), Kept: m.GetKept(), Next: m.GetNext(), Waiting: m.GetWaiting(),
 		Code: deployments.Code(m.GetCode()),
 	}
 }

@@ -54,6 +54,9 @@ func runStack(ctx context.Context, s *session) error {
 	}
 	if info.Active != nil {
 		s.say("  %s runs since %s: %s", info.Active.Kind, when(info.Active.Started), info.Active.Update)
+		for _, urn := range info.Active.Waiting {
+			s.say("  it waits for an answer: was %s created? deployctl resolve", urn)
+		}
 	}
 	for _, name := range s.leftPending(ctx, info) {
 		s.say("  pending: %s; what became of it is not known, and the next update looks, or asks with --on-unknown wait", name)
