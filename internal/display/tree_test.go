@@ -208,7 +208,7 @@ func TestALongNameDoesNotHideWhatBecomesOfTheOthers(t *testing.T) {
 `)
 }
 
-func TestOnANarrowScreenPathsAndURNsAreBrokenBetweenTheirParts(t *testing.T) {
+func TestOnANarrowScreenPathsAreBrokenBetweenTheirPartsAndURNsStayWhole(t *testing.T) {
 	site := step{op: apitype.OpCreate, typ: bucket, name: "site", new: map[string]any{}}
 	s := newScene(t, 40, 24, Options{})
 	s.at(0, site.begins(), deployments.WatchEvent{Progress: &deployments.Progress{Waiting: []string{id(bucket, "site")}}}).shows(`
@@ -216,9 +216,9 @@ func TestOnANarrowScreenPathsAndURNsAreBrokenBetweenTheirParts(t *testing.T) {
 waiting for you: was
 deployctl:s3:Bucket site created? Look,
 and answer: deployctl resolve
-'urn:pulumi:dev::shop::
-deployctl:s3:Bucket::site' --created
-ID, or --absent
+'urn:pulumi:dev::shop::deployctl:s3:Buc
+ket::site'
+--created ID, or --absent
 ⠋ up: 0 done, 1 running
 `)
 	why := "no plugin at /var/lib/deployctl/pulumi/plugins/resource-fake-v1.2.3: see https://example.com/providers"
