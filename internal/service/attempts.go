@@ -52,15 +52,15 @@ func (w *watcher) attempt(step *deployments.RunningStep, activity *workflowpb.Pe
 	if due := activity.GetNextAttemptScheduleTime(); due != nil {
 		step.NextRetry = due.AsTime()
 	}
-	step.LastError = w.sentence(activity.GetLastFailure())
+	step.LastError = w.sentence(deployments.RunWorkflowID(w.update), activity.GetLastFailure())
 }
 
-// sentence tells of a failure without Temporal's own words around it.
-func (w *watcher) sentence(f *failurepb.Failure) string {
+// sentence tells of a failure in a workflow without Temporal's own words around it.
+func (s *Service) sentence(workflow string, f *failurepb.Failure) string {
 	if f == nil {
 		return ""
 	}
-	err := w.readers.of(deployments.RunWorkflowID(w.update)).Failures.FailureToError(f)
+	err := s.readers.of(workflow).Failures.FailureToError(f)
 	if app := (*temporal.ApplicationError)(nil); errors.As(err, &app) {
 		return app.Message()
 	}

@@ -66,13 +66,18 @@ func line(t *testing.T, s *Service, p statestore.Part, text string) {
 	must(t, s.AppendEvents(t.Context(), p, data))
 }
 
-func TestManyWhoWatchASleepingUpdateCostTheStoreWhatOneDoes(t *testing.T) {
+// warmed makes what compresses, which is made at its first use, outside of a bubble.
+func warmed(t *testing.T) {
+	t.Helper()
 	keys, err := seal.NewKeyring(make([]byte, 32))
 	must(t, err)
-	box := keys.Box("test") // what compresses is made at its first use, and not in the bubble
-	if _, err := box.Open(box.Seal(make([]byte, 1000), ""), ""); err != nil {
-		t.Fatal(err)
-	}
+	box := keys.Box("test")
+	_, err = box.Open(box.Seal(make([]byte, 1000), ""), "")
+	must(t, err)
+}
+
+func TestManyWhoWatchASleepingUpdateCostTheStoreWhatOneDoes(t *testing.T) {
+	warmed(t)
 	synctest.Test(t, func(t *testing.T) {
 		const watchers, patience = 20, 10 * time.Minute
 		objects := &counting{}

@@ -7,6 +7,7 @@ import (
 
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/api/workflowservice/v1"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/deployctl/deployctl/deployments"
@@ -28,8 +29,7 @@ func (s *Service) whileAttended(ctx context.Context, workflow string, every time
 	go func() {
 		for sleep(ctx, every) {
 			if err := recovery.Do("looking whether "+workflow+" waits", func() error {
-				_, err := s.waits(ctx, workflow)
-				return err
+				return s.waits(ctx, workflow)
 			}); err != nil {
 				cancel(err)
 			}
@@ -54,9 +54,10 @@ func (s *Service) away() error {
 	return s.Away()
 }
 
-// attend tells, while an update is watched, when it waits for a worker, or a part of the service does not answer. It ends with ctx.
+// attend tells, while an update is watched, when it waits for a worker, a part of the service does not answer, or an activity fails
+// and is tried again; each reason once, until it waits for nothing. It ends with ctx.
 func (w *watcher) attend(ctx context.Context) {
-	told := ""
+	told := map[string]bool{}
 	for {
 		every := attendEvery
 		if len(w.feed.look().marks) > 0 {
@@ -68,48 +69,82 @@ func (w *watcher) attend(ctx context.Context) {
 		why := ""
 		if err := w.away(); err != nil {
 			why = err.Error() + "; waiting…"
-		} else if err := w.unattended(ctx); deployments.CodeOf(err) == deployments.CodeNoWorker {
-			why = err.Error()
+		} else {
+			why = w.standstill(ctx)
 		}
-		if why != told && why != "" {
+		switch {
+		case why == "":
+			clear(told)
+		case !told[why]:
+			told[why] = true
 			w.feed.tell(said(w.update, why))
 		}
-		told = why
 	}
 }
 
-// unattended is CodeNoWorker when something of the update waits for a worker.
-func (w *watcher) unattended(ctx context.Context) error {
+// standstill says for what the update waits, if that is known.
+func (w *watcher) standstill(ctx context.Context) string {
 	if w.lonely.Load() {
 		queue, err := w.TaskQueue(ctx, w.update.Organization)
 		if err != nil {
-			return err
+			return ""
 		}
-		return w.noWorker(queue)
+		return w.noWorker(queue).Error()
 	}
-	found, err := w.waits(ctx, deployments.UpdateWorkflowID(w.update))
-	if !found && err == nil && w.update.Number() > 0 { // it waits in its stack's queue
-		_, err = w.waits(ctx, deployments.StackWorkflowID(w.update.StackName))
+	begun, why := w.standstillOf(ctx, deployments.UpdateWorkflowID(w.update))
+	switch {
+	case why == "" && begun:
+		_, why = w.standstillOf(ctx, deployments.RunWorkflowID(w.update))
+	case why == "" && w.update.Number() > 0: // it waits in its stack's queue
+		_, why = w.standstillOf(ctx, deployments.StackWorkflowID(w.update.StackName))
 	}
-	if found && err == nil {
-		_, err = w.waits(ctx, deployments.RunWorkflowID(w.update))
-	}
-	return err
+	return why
 }
 
-// waits is CodeNoWorker when no worker has taken up the workflow's next task, or the claim of its update, for a while; found tells
-// whether there is such a workflow.
-func (s *Service) waits(ctx context.Context, workflow string) (found bool, err error) {
+// standstillOf says for what a workflow waits, if that is known; found tells whether there is such a workflow, as far as is known.
+func (w *watcher) standstillOf(ctx context.Context, workflow string) (found bool, why string) {
+	d, err := w.execution(ctx, workflow)
+	if err == nil && d == nil {
+		return false, ""
+	}
+	if err == nil {
+		err = w.unclaimed(ctx, workflow, d)
+	}
+	if deployments.CodeOf(err) == deployments.CodeNoWorker {
+		return true, err.Error()
+	}
+	return true, w.failing(workflow, d)
+}
+
+// waits is CodeNoWorker when no worker has taken up the workflow's next task, or the claim of its update, for a while.
+func (s *Service) waits(ctx context.Context, workflow string) error {
+	d, err := s.execution(ctx, workflow)
+	if err != nil || d == nil {
+		return err
+	}
+	return s.unclaimed(ctx, workflow, d)
+}
+
+// execution tells of a workflow; nil when there is none. What has ended waits for nothing.
+func (s *Service) execution(ctx context.Context, workflow string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
 	d, err := s.temporal.DescribeWorkflowExecution(ctx, workflow, "")
 	if missing := (*serviceerror.NotFound)(nil); errors.As(err, &missing) {
-		return false, nil
+		return nil, nil
 	}
-	if err != nil || d.GetWorkflowExecutionInfo().GetStatus() != enums.WORKFLOW_EXECUTION_STATUS_RUNNING {
-		return true, failure("look whether a worker has it", err)
+	if err != nil {
+		return nil, failure("look whether a worker has it", err)
 	}
+	if d.GetWorkflowExecutionInfo().GetStatus() != enums.WORKFLOW_EXECUTION_STATUS_RUNNING {
+		return &workflowservice.DescribeWorkflowExecutionResponse{}, nil
+	}
+	return d, nil
+}
+
+// unclaimed is CodeNoWorker when no worker has taken up a workflow's next task, or the claim of its update, for a while.
+func (s *Service) unclaimed(ctx context.Context, workflow string, d *workflowservice.DescribeWorkflowExecutionResponse) error {
 	task := d.GetPendingWorkflowTask()
 	if task.GetState() == enums.PENDING_WORKFLOW_TASK_STATE_SCHEDULED && longSince(task.GetScheduledTime()) {
-		return true, s.noWorker(d.GetExecutionConfig().GetTaskQueue().GetName())
+		return s.noWorker(d.GetExecutionConfig().GetTaskQueue().GetName())
 	}
 	for _, a := range d.GetPendingActivities() {
 		if a.GetActivityType().GetName() != deployments.ActivityClaim || a.GetState() != enums.PENDING_ACTIVITY_STATE_SCHEDULED ||
@@ -118,15 +153,26 @@ func (s *Service) waits(ctx context.Context, workflow string) (found bool, err e
 		}
 		u, err := deployments.UpdateOfWorkflow(workflow)
 		if err != nil {
-			return true, err
+			return err
 		}
 		queue, err := s.TaskQueue(ctx, u.Organization)
 		if err != nil {
-			return true, err
+			return err
 		}
-		return true, s.noWorker(queue)
+		return s.noWorker(queue)
 	}
-	return true, nil
+	return nil
+}
+
+// failing says why an activity of the workflow failed that is tried again, if there is one; of steps, their progress says that.
+func (s *Service) failing(workflow string, d *workflowservice.DescribeWorkflowExecutionResponse) string {
+	for _, a := range d.GetPendingActivities() {
+		kind := a.GetActivityType().GetName()
+		if a.GetAttempt() > 1 && a.GetLastFailure() != nil && kind != deployments.ActivityStep && kind != deployments.ActivitySettle {
+			return "Waiting: " + s.sentence(workflow, a.GetLastFailure()) + "; it is tried again by itself"
+		}
+	}
+	return ""
 }
 
 // longSince tells whether a time is longer ago than something may wait without a word.
