@@ -179,7 +179,7 @@ func (h hasher) fetch(uri string) (content, error) {
 	if err != nil {
 		return content{}, err
 	}
-	resp, err := httputil.DoWithRetry(req, http.DefaultClient)
+	resp, err := httputil.DoWithRetry(req, http.DefaultClient) //nolint:bodyclose // the content closes it
 	if err != nil {
 		return content{}, err
 	}

@@ -30,7 +30,7 @@ func (a *Activities) unpack(ctx context.Context, s *session, dir string) (string
 			return "", nil, err
 		}
 	}
-	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+	if _, err := s.box.Stat(dir); errors.Is(err, fs.ErrNotExist) {
 		if err := a.fetch(ctx, s, manifest, dir); err != nil {
 			return "", nil, err
 		}
@@ -48,10 +48,10 @@ func (a *Activities) unpack(ctx context.Context, s *session, dir string) (string
 func loadProject(box *sandbox.Box, root string) (*workspace.Project, error) {
 	for _, name := range []string{"Pulumi.yaml", "Pulumi.yml", "Pulumi.json"} {
 		path := filepath.Join(root, name)
-		if _, err := os.Stat(path); err != nil {
+		text, err := box.ReadFile(path)
+		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
-		text, err := box.ReadFile(path)
 		if err != nil {
 			return nil, deployments.Errorf(deployments.CodeInvalid, "%s cannot be read: %w", name, err)
 		}

@@ -47,7 +47,7 @@ func (s *session) installDependencies(ctx context.Context) error {
 // packageDir is where the program's dependencies are installed: at its package.json, in its directory or above it in the
 // bundle, or at the root of the workspace that this belongs to. Empty when there is none.
 func (s *session) packageDir() string {
-	dir := npmworkspace.Package(s.programDir(), s.place)
+	dir := npmworkspace.Package(s.programDir(), s.place, s.box.ReadFile)
 	if dir == "" {
 		return ""
 	}
@@ -64,20 +64,18 @@ func (s *session) install(ctx context.Context) error {
 		return nil
 	}
 	modules := filepath.Join(dir, "node_modules")
-	begun := s.shelf.beside(dir, ".installing") // there while an installation is not whole
-	_, interrupted := os.Stat(begun)
-	_, missing := os.Stat(modules)
-	if missing == nil && interrupted != nil && s.useModules(ctx, modules) {
+	_, missing := s.box.Stat(modules)
+	if missing == nil && !s.shelf.interrupted(dir) && s.useModules(ctx, modules) {
 		return nil
 	}
 	shared, shareable := s.sharedModules(dir)
-	if _, err := os.Stat(modules); err != nil {
+	if _, err := s.box.Stat(modules); err != nil {
 		_ = s.inBundles(modules, (*os.Root).Remove) // it may lead to a bundle that is gone
 		if shareable && s.linkModules(ctx, shared, modules) {
 			return nil
 		}
 	}
-	if err := os.WriteFile(begun, nil, 0o600); err != nil {
+	if err := s.shelf.begin(dir); err != nil {
 		return local(err)
 	}
 	language, err := s.host.Language(ctx, s.project.Runtime.Name())
@@ -89,18 +87,18 @@ func (s *session) install(ctx context.Context) error {
 	if err := language.InstallDependencies(ctx, dir); err != nil {
 		return err
 	}
-	if err := os.Remove(begun); err != nil {
+	if err := s.shelf.end(dir); err != nil {
 		return local(err)
 	}
 	if shareable {
-		_ = s.box.Do(func() error { share(modules, shared); return nil })
+		_ = s.box.Do(func() error { return s.shelf.share(modules, shared) }) // at worst other bundles install their own
 	}
 	return nil
 }
 
 // linkModules takes modules that another bundle has installed; false when there are none.
 func (s *session) linkModules(ctx context.Context, shared, modules string) bool {
-	there, err := filepath.EvalSymlinks(shared)
+	there, err := s.box.RealPath(shared)
 	link := func(bundles *os.Root, modules string) error { return bundles.Symlink(there, modules) }
 	if err != nil || s.inBundles(modules, link) != nil {
 		return false
@@ -128,7 +126,7 @@ func (s *session) inBundles(path string, change func(bundles *os.Root, path stri
 
 // useModules keeps modules that another bundle may have installed; false when they are gone.
 func (s *session) useModules(ctx context.Context, modules string) bool {
-	real, err := filepath.EvalSymlinks(modules)
+	real, err := s.box.RealPath(modules)
 	if err != nil {
 		return false
 	}
@@ -139,18 +137,8 @@ func (s *session) useModules(ctx context.Context, modules string) bool {
 	if err := s.use(ctx, place); err != nil {
 		return false
 	}
-	_, err = os.Stat(real)
+	_, err = s.box.Stat(real)
 	return err == nil
-}
-
-// share lets other bundles find installed modules. At worst they install their own.
-func share(modules, shared string) {
-	if _, err := os.Stat(shared); errors.Is(err, fs.ErrNotExist) {
-		_ = os.Remove(shared) // it may lead to a bundle that is gone
-	}
-	if os.MkdirAll(filepath.Dir(shared), 0o700) == nil {
-		_ = os.Symlink(modules, shared)
-	}
 }
 
 // manifest is as much of a package.json as tells whether an installation depends on other files of the program.

@@ -111,3 +111,17 @@ func TestALinkInPlaceOfABundleHasTheWorkerLinkNoModulesElsewhere(t *testing.T) {
 		t.Errorf("the worker makes a link to %s there", to)
 	}
 }
+
+func TestWhatALinkAmongSharedModulesLeadsToIsNotTold(t *testing.T) {
+	h := newHouse(t)
+	h.shelve(scenarioProject("steps: []"), "file")
+	for name, to := range map[string]string{"there": t.TempDir(), "not-there": "/nowhere"} {
+		if err := os.Symlink(to, filepath.Join(modules(h.acts.shelf.room(testStack.Organization)), name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.acts.shelf.collect(time.Now())
+	if left, err := os.ReadDir(modules(h.acts.shelf.room(testStack.Organization))); err != nil || len(left) != 0 {
+		t.Errorf("%v %v", left, err)
+	}
+}

@@ -51,7 +51,7 @@ func newMonitor(s *session, talk *conversation, goal engine.Goal, require []plug
 		session: s, talk: talk, goal: goal, address: listener.Addr().String(),
 		require:  map[string]pluginhost.Package{},
 		defaults: map[string]*defaultProvider{}, packages: map[string]packageRequest{},
-		configs: map[string]resource.PropertyMap{}, seen: newRegistry(), places: placesOf(s.root(), s.programDir()),
+		configs: map[string]resource.PropertyMap{}, seen: newRegistry(), places: placesOf(s.root(), s.programDir(), s.box),
 		started: s.phases.begin(startingOf(s.project)),
 	}
 	for _, p := range require {

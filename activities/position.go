@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strconv"
 
+	"github.com/deployctl/deployctl/internal/sandbox"
 	pulumirpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
 )
 
@@ -18,10 +19,10 @@ type places struct {
 type link struct{ name, real string }
 
 // placesOf looks at the directory of a project and at the one that its program runs in.
-func placesOf(root, program string) places {
+func placesOf(root, program string, box *sandbox.Box) places {
 	p := places{root: root, links: []link{{root, root}}}
 	for _, name := range []string{root, filepath.Join(program, "node_modules")} {
-		if real, err := filepath.EvalSymlinks(name); err == nil && real != name {
+		if real, err := box.RealPath(name); err == nil && real != name {
 			p.links = append(p.links, link{name, real})
 		}
 	}

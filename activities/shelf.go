@@ -89,6 +89,26 @@ func (s *shelf) beside(dir, suffix string) string {
 	return filepath.Join(s.uses(), hex.EncodeToString(name[:16])+suffix)
 }
 
+// begin notes that something is being installed into a directory.
+func (s *shelf) begin(dir string) error { return os.WriteFile(s.beside(dir, installing), nil, 0o600) }
+
+// end notes that all is installed.
+func (s *shelf) end(dir string) error { return os.Remove(s.beside(dir, installing)) }
+
+// interrupted reports whether what is installed into a directory is not whole.
+func (s *shelf) interrupted(dir string) bool {
+	_, err := os.Stat(s.beside(dir, installing))
+	return err == nil
+}
+
+const installing = ".installing"
+
+// share lets other bundles find installed modules.
+func (s *shelf) share(modules, shared string) error {
+	_ = os.Remove(shared) // it may lead to a bundle that is gone
+	return os.Symlink(modules, shared)
+}
+
 func (s *shelf) uses() string { return filepath.Join(s.dir, "uses") }
 
 // lock is the lock of a bundle's directory. Some share one, so that their number is bounded and none is ever removed.
@@ -140,11 +160,26 @@ func (s *shelf) collectIn(room string, now time.Time) {
 	}
 	links, _ := os.ReadDir(modules(room))
 	for _, l := range links {
-		path := filepath.Join(modules(room), l.Name())
-		if _, err := os.Stat(path); err != nil {
-			_ = os.Remove(path) // what it leads to is gone
+		if link := filepath.Join(modules(room), l.Name()); !leadsToBundle(room, link) {
+			_ = os.Remove(link)
 		}
 	}
+}
+
+// leadsToBundle reports whether the bundle is there that a link leads into. The link is not followed: what becomes of it must tell a
+// program nothing about other files.
+func leadsToBundle(room, link string) bool {
+	to, err := os.Readlink(link)
+	if err != nil {
+		return false
+	}
+	rest, err := filepath.Rel(bundles(room), to)
+	if err != nil || !filepath.IsLocal(rest) {
+		return false
+	}
+	name, _, _ := strings.Cut(rest, string(filepath.Separator))
+	_, err = os.Lstat(filepath.Join(bundles(room), name))
+	return err == nil
 }
 
 // discard removes a bundle's directory, unless it is in use. It is moved out of the way first, so that none is there in part.
@@ -166,7 +201,7 @@ func (s *shelf) discard(place string, now time.Time) {
 		return
 	}
 	_ = os.RemoveAll(gone)
-	for _, beside := range []string{".installing", ".lock"} { // of a program in the bundle's own directory
+	for _, beside := range []string{installing, ".lock"} { // of a program in the bundle's own directory
 		_ = os.Remove(s.beside(place, beside))
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"syscall"
 
 	"github.com/deployctl/deployctl/internal/languagehost"
+	"github.com/deployctl/deployctl/internal/pluginhost/process"
 	"github.com/deployctl/deployctl/provider"
 	"github.com/deployctl/deployctl/providers"
 )
@@ -33,7 +34,7 @@ func dynamicProvider(args []string) int {
 	dir, err := os.Getwd()
 	var node, script string
 	if err == nil {
-		node, script, err = languagehost.DynamicProvider(dir, os.Environ())
+		node, script, err = languagehost.DynamicProvider(dir, process.Surroundings{Env: os.Environ()})
 	}
 	if err == nil {
 		err = syscall.Exec(node, append([]string{"node", script}, args...), os.Environ())

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -177,17 +178,30 @@ func (g golang) required(ctx context.Context, info *pulumirpc.ProgramInfo) ([]*p
 		if m.Dir == "" || m.Main {
 			continue
 		}
-		for _, place := range []string{".", "*", "go", "go/*"} {
-			files, _ := filepath.Glob(filepath.Join(m.Dir, filepath.FromSlash(place), "pulumi-plugin.json"))
-			for _, file := range files {
-				var p pluginManifest
-				if text, err := g.tools.box.ReadFile(file); err == nil && json.Unmarshal(text, &p) == nil {
-					found.add(&p, filepath.Base(filepath.Dir(file)), m.Version)
-				}
+		for _, dir := range g.manifestDirs(m.Dir) {
+			var p pluginManifest
+			text, err := g.tools.box.ReadFile(filepath.Join(dir, "pulumi-plugin.json"))
+			if err == nil && json.Unmarshal(text, &p) == nil {
+				found.add(&p, filepath.Base(dir), m.Version)
 			}
 		}
 	}
 	return found.sorted(), nil
+}
+
+// manifestDirs are the directories in which a module may say that it has a provider: its own, go in it, and those in these.
+func (g golang) manifestDirs(module string) []string {
+	var dirs []string
+	for _, dir := range []string{module, filepath.Join(module, "go")} {
+		dirs = append(dirs, dir)
+		entries, _ := fs.ReadDir(g.tools.box.FS(dir), ".")
+		for _, e := range entries {
+			if !e.Type().IsRegular() {
+				dirs = append(dirs, filepath.Join(dir, e.Name()))
+			}
+		}
+	}
+	return dirs
 }
 
 func (g golang) dependencies(

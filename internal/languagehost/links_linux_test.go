@@ -12,6 +12,7 @@ import (
 	"github.com/deployctl/deployctl/internal/pluginhost/hosttest"
 	"github.com/deployctl/deployctl/internal/sandbox"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/workspace"
+	"golang.org/x/sys/unix"
 )
 
 // hostile is a Go program in a sandbox whose compiler makes it one that does nothing.
@@ -89,6 +90,35 @@ func TestAPipeBesideABinaryHoldsNobodyUp(t *testing.T) {
 	_ = os.Remove(lock)
 	must(t, syscall.Mkfifo(lock, 0o600))
 	must(t, h.run(t))
+}
+
+func TestADirectoryOfModulesThatIsSwappedForAPipeHoldsNobodyUp(t *testing.T) {
+	dir := t.TempDir()
+	p := newProgram(t, "nodejs", dir, map[string]string{"package.json": `{}`})
+	stored := filepath.Join(dir, "node_modules", ".pnpm", "stored")
+	pipe := filepath.Join(dir, "pipe")
+	must(t, os.MkdirAll(stored, 0o700))
+	must(t, syscall.Mkfifo(pipe, 0o600))
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				_ = unix.Renameat2(unix.AT_FDCWD, stored, unix.AT_FDCWD, pipe, unix.RENAME_EXCHANGE)
+			}
+		}
+	}()
+	defer func() { close(stop); <-stopped }()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for range 300 {
+		if _, err := p.lang.RequiredPackages(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 func must(t *testing.T, err error) {

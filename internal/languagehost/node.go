@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/deployctl/deployctl/internal/npmworkspace"
 	"github.com/deployctl/deployctl/internal/pluginhost/process"
+	"github.com/deployctl/deployctl/internal/sandbox"
 	pulumirpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
 )
 
@@ -41,10 +41,10 @@ func InstallEnv(scripts bool) []string {
 var preload []byte
 
 // sdkModule is where a module of the Pulumi SDK is for a program in dir: in the nearest node_modules that has it.
-func sdkModule(dir, module string) (string, error) {
+func (t tools) sdkModule(dir, module string) (string, error) {
 	for at := dir; ; at = filepath.Dir(at) {
 		path := filepath.Join(at, "node_modules", "@pulumi", "pulumi", "cmd", module, "index.js")
-		if _, err := os.Stat(path); err == nil {
+		if _, err := t.box.Stat(path); err == nil {
 			return path, nil
 		}
 		if at == filepath.Dir(at) {
@@ -55,21 +55,22 @@ func sdkModule(dir, module string) (string, error) {
 }
 
 // NeedsInstall tells whether a program in dir cannot run before its dependencies are installed.
-func NeedsInstall(runtime, dir string) bool {
+func NeedsInstall(runtime, dir string, box *sandbox.Box) bool {
 	if runtime != "nodejs" {
 		return false // go fetches modules as it builds
 	}
-	_, err := sdkModule(dir, "run")
+	_, err := tools{box: box}.sdkModule(dir, "run")
 	return err != nil
 }
 
 // DynamicProvider is the command of the provider whose resources are implemented in the Node program in dir: node with a
 // script. Its further argument is the address of the engine.
-func DynamicProvider(dir string, env []string) (path, script string, err error) {
-	if path, err = (tools{env: env}).look("node", "dynamic providers"); err != nil {
+func DynamicProvider(dir string, in process.Surroundings) (path, script string, err error) {
+	t := tools{env: in.Env, box: in.Box}
+	if path, err = t.look("node", "dynamic providers"); err != nil {
 		return "", "", err
 	}
-	script, err = sdkModule(dir, "dynamic-provider")
+	script, err = t.sdkModule(dir, "dynamic-provider")
 	return path, script, err
 }
 
@@ -79,7 +80,7 @@ func (n node) program(_ context.Context, req *pulumirpc.RunRequest, _ output) (p
 	if err != nil {
 		return process.Command{}, err
 	}
-	runner, err := sdkModule(info.GetProgramDirectory(), "run")
+	runner, err := n.tools.sdkModule(info.GetProgramDirectory(), "run")
 	if err != nil {
 		return process.Command{}, err
 	}
@@ -111,15 +112,15 @@ func (n node) program(_ context.Context, req *pulumirpc.RunRequest, _ output) (p
 
 // installation uses the package manager that the options name, or whose lock file is there, or npm.
 func (n node) installation(info *pulumirpc.ProgramInfo, given string) (process.Command, error) {
-	dir := manifestDir(info)
+	dir := n.manifestDir(info)
 	if rel, err := filepath.Rel(given, info.GetProgramDirectory()); dir == "" || given != info.GetProgramDirectory() && err == nil && filepath.IsLocal(rel) {
-		dir = npmworkspace.Package(given, given)
+		dir = npmworkspace.Package(given, given, n.tools.box.ReadFile)
 	}
 	if dir == "" {
 		return process.Command{}, nil
 	}
 	has := func(file string) bool {
-		_, err := os.Stat(filepath.Join(dir, file))
+		_, err := n.tools.box.Stat(filepath.Join(dir, file))
 		return err == nil
 	}
 	manager, _ := option[string](info, "packagemanager")
@@ -155,9 +156,9 @@ func (n node) installation(info *pulumirpc.ProgramInfo, given string) (process.C
 }
 
 // manifestDir is the nearest directory with a package.json, from the program up to the project's root, or empty.
-func manifestDir(info *pulumirpc.ProgramInfo) string {
+func (n node) manifestDir(info *pulumirpc.ProgramInfo) string {
 	for dir := info.GetProgramDirectory(); ; dir = filepath.Dir(dir) {
-		if _, err := os.Stat(filepath.Join(dir, "package.json")); err == nil {
+		if _, err := n.tools.box.Stat(filepath.Join(dir, "package.json")); err == nil {
 			return dir
 		}
 		if dir == info.GetRootDirectory() || dir == filepath.Dir(dir) {
@@ -205,23 +206,24 @@ func (n node) required(_ context.Context, info *pulumirpc.ProgramInfo) ([]*pulum
 // eachModule visits the packages in a node_modules directory and in those within, each once. What cannot be read is not
 // a package.
 func (n node) eachModule(modules string, visited map[string]bool, visit func(manifest)) {
-	real, err := filepath.EvalSymlinks(modules)
+	real, err := n.tools.box.RealPath(modules)
 	if err != nil || visited[real] {
 		return
 	}
 	visited[real] = true
-	entries, _ := os.ReadDir(real)
+	in := n.tools.box.FS(real)
+	entries, _ := fs.ReadDir(in, ".")
 	for _, e := range entries {
 		path := filepath.Join(real, e.Name())
 		switch {
 		case e.Name() == ".pnpm": // where pnpm keeps what the links in other directories point to
-			stored, _ := filepath.Glob(filepath.Join(path, "*", "node_modules"))
+			stored, _ := fs.Glob(in, ".pnpm/*/node_modules")
 			for _, s := range stored {
-				n.eachModule(s, visited, visit)
+				n.eachModule(filepath.Join(real, s), visited, visit)
 			}
 		case strings.HasPrefix(e.Name(), "."):
 		case strings.HasPrefix(e.Name(), "@"):
-			scoped, _ := os.ReadDir(path)
+			scoped, _ := fs.ReadDir(in, e.Name())
 			for _, s := range scoped {
 				n.visitModule(filepath.Join(path, s.Name()), visited, visit)
 			}
@@ -232,7 +234,7 @@ func (n node) eachModule(modules string, visited map[string]bool, visit func(man
 }
 
 func (n node) visitModule(dir string, visited map[string]bool, visit func(manifest)) {
-	real, err := filepath.EvalSymlinks(dir)
+	real, err := n.tools.box.RealPath(dir)
 	if err != nil || visited[real] {
 		return
 	}
@@ -246,7 +248,7 @@ func (n node) visitModule(dir string, visited map[string]bool, visit func(manife
 func (n node) dependencies(
 	_ context.Context, info *pulumirpc.ProgramInfo, transitive bool,
 ) ([]*pulumirpc.DependencyInfo, error) {
-	dir := manifestDir(info)
+	dir := n.manifestDir(info)
 	own, err := n.readManifest(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil

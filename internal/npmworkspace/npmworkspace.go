@@ -3,7 +3,6 @@ package npmworkspace
 
 import (
 	"encoding/json"
-	"os"
 	"path"
 	"path/filepath"
 	"strings"
@@ -11,10 +10,10 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// Package is the nearest directory with a package.json, from dir up to top, or empty.
-func Package(dir, top string) string {
+// Package is the nearest directory with a package.json that read reads, from dir up to top, or empty.
+func Package(dir, top string, read func(path string) ([]byte, error)) string {
 	for ; ; dir = filepath.Dir(dir) {
-		if _, err := os.Stat(filepath.Join(dir, "package.json")); err == nil {
+		if _, err := read(filepath.Join(dir, "package.json")); err == nil {
 			return dir
 		}
 		if dir == top || dir == filepath.Dir(dir) {

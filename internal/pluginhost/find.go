@@ -3,7 +3,6 @@ package pluginhost
 import (
 	"errors"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/blang/semver"
 	"github.com/deployctl/deployctl/internal/pluginhost/process"
+	"github.com/deployctl/deployctl/internal/sandbox"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/workspace"
 )
@@ -62,6 +62,7 @@ type finder struct {
 	home    string
 	root    string
 	project *workspace.Project
+	box     *sandbox.Box // that the project's plugins are in
 }
 
 // pluginName is what a plugin can be called: a name that leads nowhere else than to a plugin.
@@ -132,7 +133,7 @@ func (f finder) inProject(kind apitype.PluginKind, name string) (string, error) 
 		if !filepath.IsAbs(path) {
 			path = filepath.Join(f.root, path)
 		}
-		if info, err := os.Stat(path); err == nil && info.IsDir() {
+		if info, err := f.box.Stat(path); err == nil && info.IsDir() {
 			path = filepath.Join(path, fmt.Sprintf("pulumi-%s-%s", kind, name))
 		}
 		found, err := executable(path)

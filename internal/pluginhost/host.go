@@ -96,7 +96,7 @@ func New(opts Options) (*Host, error) {
 	if opts.Phase == nil {
 		opts.Phase = func(string) func() { return func() {} }
 	}
-	prog, err := findProgram(root, opts.Project)
+	prog, err := findProgram(root, opts.Project, opts.Box)
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +106,7 @@ func New(opts Options) (*Host, error) {
 		providers: map[providerKey]*providerSlot{},
 		schemas:   schemaCache{known: map[string][]byte{}},
 	}
-	h.finder = finder{env: h.env, home: h.pulumiHome(), root: root, project: opts.Project}
+	h.finder = finder{env: h.env, home: h.pulumiHome(), root: root, project: opts.Project, box: opts.Box}
 	h.ctx, h.cancel = context.WithCancel(context.Background())
 	if err := h.serve(); err != nil {
 		h.cancel()

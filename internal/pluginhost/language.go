@@ -148,7 +148,7 @@ func (l *Language) requiredPlugins(ctx context.Context) ([]Package, error) {
 
 // NeedsInstall tells whether the program cannot run before InstallDependencies, as far as that can be seen from here.
 func (l *Language) NeedsInstall() bool {
-	return languagehost.NeedsInstall(l.runtime, l.info.ProgramDirectory)
+	return languagehost.NeedsInstall(l.runtime, l.info.ProgramDirectory, l.host.opts.Box)
 }
 
 // InstallDependencies installs what the program imports, with the tools of its language; their output is logged. For nodejs,

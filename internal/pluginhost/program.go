@@ -2,10 +2,10 @@ package pluginhost
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 
 	"github.com/deployctl/deployctl/internal/pluginhost/process"
+	"github.com/deployctl/deployctl/internal/sandbox"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/workspace"
 )
 
@@ -18,7 +18,7 @@ type program struct {
 }
 
 // findProgram applies the "main" of a project: a directory or a file below the root.
-func findProgram(root string, project *workspace.Project) (program, error) {
+func findProgram(root string, project *workspace.Project, box *sandbox.Box) (program, error) {
 	p := program{root: root, dir: root, entry: "."}
 	if project == nil {
 		return p, nil
@@ -31,7 +31,7 @@ func findProgram(root string, project *workspace.Project) (program, error) {
 		return p, fmt.Errorf("main is %q in Pulumi.yaml: it must be a path below the project", project.Main)
 	}
 	main := filepath.Join(root, project.Main)
-	info, err := os.Stat(main)
+	info, err := box.Stat(main)
 	switch {
 	case err != nil:
 		return p, fmt.Errorf("main is %q in Pulumi.yaml: %w", project.Main, err)

@@ -159,7 +159,7 @@ func (h *Host) providerEndpoint(pkg Package) (*endpoint, string, error) {
 	dynamic := pkg.Name == nodeDynamicProvider || pkg.Name == pythonDynamicProvider
 	if pkg.Name == nodeDynamicProvider && isMissing(err) {
 		var script string
-		spec.path, script, err = languagehost.DynamicProvider(h.program.dir, h.env)
+		spec.path, script, err = languagehost.DynamicProvider(h.program.dir, process.Surroundings{Env: h.env, Box: h.opts.Box})
 		spec.args = []string{script, h.address}
 	}
 	if missing := (*MissingPluginError)(nil); errors.As(err, &missing) {

@@ -88,7 +88,7 @@ func (p *Project) wholeWorkspace(base string) error {
 		return nil
 	}
 	top := filepath.VolumeName(p.Dir) + string(filepath.Separator)
-	dir := npmworkspace.Package(filepath.Join(p.Dir, filepath.FromSlash(p.Definition.Main)), p.Dir)
+	dir := npmworkspace.Package(filepath.Join(p.Dir, filepath.FromSlash(p.Definition.Main)), p.Dir, os.ReadFile)
 	if dir == "" {
 		return nil
 	}

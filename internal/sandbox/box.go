@@ -6,7 +6,9 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
+	"syscall"
 )
 
 // Box is what the processes of one update are started in, and the directories that are theirs. Its methods may be called
@@ -16,6 +18,8 @@ type Box struct {
 	id     *identity // nil: this process's own
 	rooms  string    // the directory of all organizations; other rooms than room are hidden
 	room   string
+	real   string   // the real path of rooms
+	own    []string // those of the parts of room
 	temp   string
 
 	mu      sync.Mutex
@@ -47,7 +51,11 @@ func Open() *Box { return &Box{started: map[int]bool{}} }
 // furnish makes the directories of the box. Under another user's id, that user owns the parts of the room and nobody else enters
 // them. The room itself stays this process's, so that no part can be replaced by a link.
 func (b *Box) furnish() error {
-	if err := os.MkdirAll(b.room, 0o700); err != nil {
+	err := os.MkdirAll(b.room, 0o700)
+	if err == nil {
+		b.real, err = filepath.EvalSymlinks(b.rooms)
+	}
+	if err != nil {
 		return err
 	}
 	if b.id != nil {
@@ -63,6 +71,11 @@ func (b *Box) furnish() error {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return err
 		}
+		real, err := filepath.EvalSymlinks(dir)
+		if err != nil {
+			return err
+		}
+		b.own = append(b.own, real)
 		if b.id == nil {
 			continue
 		}
@@ -168,8 +181,11 @@ func (b *Box) Open(path string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err = ordinary(file, path); err == nil && b != nil && b.policy.Mode() == Namespace {
+	if b != nil && b.policy.Mode() == Namespace {
 		err = b.visible(file, path)
+	}
+	if err == nil {
+		err = ordinary(file, path)
 	}
 	if err != nil {
 		return nil, errors.Join(err, file.Close())
@@ -206,21 +222,18 @@ func (b *Box) ReadFile(path string) ([]byte, error) {
 	return text, err
 }
 
-// visible is an error if a file lies in what the box's processes do not see.
+// visible is an error if a file lies in what the box's processes do not see: the same as if it were not there.
 func (b *Box) visible(file *os.File, path string) error {
 	real, err := realPath(file)
 	if err != nil {
 		return err
 	}
-	for _, part := range parts {
-		if own, err := filepath.EvalSymlinks(filepath.Join(b.room, part)); err == nil && below(own, real) {
-			return nil
-		}
+	contains := func(dir string) bool { return below(dir, real) }
+	if slices.ContainsFunc(b.own, contains) {
+		return nil
 	}
-	for _, hidden := range append(b.policy.hidden(), b.rooms) {
-		if hidden, err := filepath.EvalSymlinks(hidden); err == nil && below(hidden, real) {
-			return &os.PathError{Op: "open", Path: path, Err: os.ErrPermission}
-		}
+	if slices.ContainsFunc(b.policy.covered(), contains) || contains(b.real) {
+		return &os.PathError{Op: "open", Path: path, Err: syscall.ENOENT}
 	}
 	return nil
 }

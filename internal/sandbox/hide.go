@@ -68,6 +68,32 @@ func (p *Policy) hidden() []string {
 	return slices.Compact(all)
 }
 
+// covering is what was covered, by real paths, while what is to be hidden lay there.
+type covering struct{ at, real []string }
+
+// covered returns the real paths of what is covered now. Asked for each file that is opened, it looks for them anew only when what is to
+// be hidden has moved.
+func (p *Policy) covered() []string {
+	at := realPaths(p.hide)
+	if last := p.last.Load(); last != nil && slices.Equal(at, last.at) {
+		return last.real
+	}
+	now := &covering{at, realPaths(p.hidden())}
+	p.last.Store(now)
+	return now.real
+}
+
+// realPaths leaves out what is not there.
+func realPaths(paths []string) []string {
+	var real []string
+	for _, path := range paths {
+		if path, err := filepath.EvalSymlinks(path); err == nil {
+			real = append(real, path)
+		}
+	}
+	return real
+}
+
 // covers returns what is covered to hide a path. For a file that is the directory that it lies in, and that of each link on the way
 // to it: a mount on the file itself is dropped by the kernel when another file is renamed over it. A directory that programs need is
 // not covered: then the file is, and exposed says where one that replaces it is seen.

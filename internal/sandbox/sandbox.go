@@ -14,6 +14,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"path/filepath"
+	"sync/atomic"
 )
 
 // Mode is a way to keep processes apart.
@@ -51,6 +52,7 @@ type Policy struct {
 	limits   Limits
 	ids      *identities
 	keepTemp bool
+	last     atomic.Pointer[covering] // see covered
 }
 
 // New finds out what the system allows. A nil error with warnings means that processes are not kept apart as well as they

@@ -290,6 +290,35 @@ func TestWhatIsNoFileIsNotOpenedForAProgram(t *testing.T) {
 	})
 }
 
+func TestWhatIsHiddenLooksAsIfItWereNotThere(t *testing.T) {
+	hidden, dir := place(t), place(t)
+	secret := write(t, filepath.Join(hidden, "key"), "needle")
+	b := box(t, policy(t, Options{Mode: Namespace, Hide: []string{secret}}), "mine", filepath.Join(dir, "rooms"))
+	other := write(t, filepath.Join(dir, "rooms", RoomName("other"), Bundles, "file"), "needle")
+	link := filepath.Join(b.Home(), "link")
+	if err := os.Symlink(hidden, link); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{secret, other, link, filepath.Join(link, "key"), "/proc/self/root" + secret} {
+		_, errOpen := b.Open(path)
+		_, errStat := b.Stat(path)
+		_, errReal := b.RealPath(path)
+		_, errGlob := fs.Stat(b.FS(filepath.Dir(path)), filepath.Base(path))
+		for _, err := range []error{errOpen, errStat, errReal, errGlob} {
+			if missing := (&fs.PathError{Op: "open", Path: path, Err: syscall.ENOENT}).Error(); err == nil || err.Error() != missing {
+				t.Errorf("%v, and not: %s", err, missing)
+			}
+		}
+	}
+	replaced := filepath.Join(place(t), "key")
+	if err := errors.Join(os.Rename(secret, replaced), os.Symlink(replaced, secret)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Open(replaced); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("where the secret lies since it was replaced: %v", err)
+	}
+}
+
 func TestAMissingExecutableIsToldAsWithoutASandbox(t *testing.T) {
 	modes(t, func(t *testing.T, o Options) {
 		b := box(t, policy(t, o), "mine", place(t))

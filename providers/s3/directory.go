@@ -4,12 +4,12 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
-	"os"
 	"path"
 	"path/filepath"
 	"slices"
 	"strings"
 
+	"github.com/deployctl/deployctl/internal/sandbox"
 	"github.com/deployctl/deployctl/provider"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/asset"
@@ -113,28 +113,15 @@ func (in DirectoryIn) children(name string, files []string) ([]provider.Child, e
 	return children, nil
 }
 
-// list lists what the program itself could list.
-func (d *Directory) list(root string) (files []string, err error) {
-	directory, err := d.conn.box.Open(root)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = directory.Close() }()
-	err = d.conn.box.Do(func() error {
-		files, err = list(root)
-		return err
-	})
-	return files, err
-}
-
-// list returns the files below a directory as slash-separated paths, sorted.
-func list(root string) ([]string, error) {
-	real, err := filepath.EvalSymlinks(root)
+// list returns the files below a directory as slash-separated paths, sorted: those that the program itself could read.
+func (d *Directory) list(root string) ([]string, error) {
+	box := d.conn.box
+	real, err := box.RealPath(root)
 	if err != nil {
 		return nil, err
 	}
 	var files []string
-	err = filepath.WalkDir(real, func(name string, entry fs.DirEntry, err error) error {
+	err = fs.WalkDir(box.FS(real), ".", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -143,26 +130,25 @@ func list(root string) ([]string, error) {
 			return fs.SkipDir
 		case entry.IsDir(), entry.Name() == ".DS_Store":
 			return nil
-		case entry.Type()&fs.ModeSymlink != 0 && !leadsToFile(real, name):
+		case entry.Type()&fs.ModeSymlink != 0 && !leadsToFile(box, real, name):
 			return nil
 		case entry.Type()&^fs.ModeSymlink != 0:
 			return nil // a device, a socket, a pipe
 		}
-		relative, err := filepath.Rel(real, name)
-		files = append(files, filepath.ToSlash(relative))
-		return err
+		files = append(files, name)
+		return nil
 	})
 	slices.Sort(files)
 	return files, err
 }
 
 // leadsToFile says whether a symbolic link leads to an ordinary file inside the directory.
-func leadsToFile(root, link string) bool {
-	target, err := filepath.EvalSymlinks(link)
+func leadsToFile(box *sandbox.Box, root, link string) bool {
+	target, err := box.RealPath(filepath.Join(root, filepath.FromSlash(link)))
 	if err != nil {
 		return false
 	}
-	info, err := os.Stat(target)
+	info, err := box.Stat(target)
 	inside, relErr := filepath.Rel(root, target)
 	return err == nil && relErr == nil && info.Mode().IsRegular() && filepath.IsLocal(inside)
 }
