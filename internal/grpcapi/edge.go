@@ -20,6 +20,8 @@ import (
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
 )
 
 // Auditor keeps the audit log.
@@ -46,7 +48,7 @@ type edge struct {
 // requestHeader is the header of an answer that has the call's id.
 const requestHeader = "deployctl-request"
 
-// call is one call. As its own stream it admits the first message that it receives.
+// call is one call, and the stream that its method sees.
 type call struct {
 	grpc.ServerStream
 	ctx      context.Context
@@ -57,6 +59,7 @@ type call struct {
 	method   string // such as Stacks/Export
 	caller   deployments.Caller
 	entry    deployments.AuditEntry
+	first    proto.Message // was admitted, and is for the method's first RecvMsg
 	admitted bool
 	refused  error
 	release  []func()
@@ -104,7 +107,9 @@ func (e *edge) run(c *call, srv any, handle grpc.StreamHandler) (err error) {
 	if !e.unary[c.full] {
 		defer context.AfterFunc(e.streams, func() { c.cancel(nil) })()
 	}
-	err = handle(srv, c)
+	if err = c.begin(); err == nil {
+		err = handle(srv, c)
+	}
 	if ended := c.ended(); err != nil && ended != nil {
 		err = ended
 		if isRefusal(ended) {
@@ -157,37 +162,69 @@ func (e *edge) identify(ctx context.Context, method string) (deployments.Caller,
 	return caller, err
 }
 
-// RecvMsg receives a message; the first one is checked before the method sees it.
-func (c *call) RecvMsg(m any) error {
-	received, ok := m.(proto.Message)
-	if !ok {
-		return deployments.Errorf(deployments.CodeInternal, "%T is not a message", m)
+// begin receives the call's first message, admits it, and takes the memory that the rest of the call needs. No method runs before
+// that, also one that does not look at its messages.
+func (c *call) begin() error {
+	service, method, _ := strings.Cut(c.full[1:], "/")
+	described, err := methodOf(service, method)
+	if err != nil {
+		return err
 	}
-	if c.admitted {
-		return readable(c.edge.bounds.receive(c.ctx, chunkPatience, func() error { return c.ServerStream.RecvMsg(m) }))
+	kind, err := protoregistry.GlobalTypes.FindMessageByName(described.Input().FullName())
+	if err != nil {
+		return err
 	}
+	first := kind.New().Interface()
+	if err := c.receiveFirst(first); err != nil {
+		return err
+	}
+	c.admitted = true
+	if c.refused = c.admit(first); c.refused != nil {
+		return c.refused
+	}
+	c.first = first
+	if !c.edge.unary[c.full] {
+		go c.recheck(first)
+	}
+	release, err := c.edge.bounds.hold(c.ctx, first)
+	c.release = append(c.release, release)
+	return err
+}
+
+func (c *call) receiveFirst(first proto.Message) error {
 	done, err := c.edge.bounds.read(c.ctx, c.caller.Token)
 	defer done()
 	if err != nil {
 		return err
 	}
-	err = c.edge.bounds.receive(c.ctx, messagePatience, func() error { return c.ServerStream.RecvMsg(m) })
+	err = c.edge.bounds.receive(c.ctx, messagePatience, func() error { return c.ServerStream.RecvMsg(first) })
 	if errors.Is(err, io.EOF) {
 		return deployments.Errorf(deployments.CodeInvalid, "the call ended without a message")
 	}
-	if err != nil {
-		return readable(err)
+	return readable(err)
+}
+
+// RecvMsg gives the method the first message, which was admitted, and receives the others.
+func (c *call) RecvMsg(m any) error {
+	if c.first == nil {
+		return readable(c.edge.bounds.receive(c.ctx, chunkPatience, func() error { return c.ServerStream.RecvMsg(m) }))
 	}
-	c.admitted = true
-	if c.refused = c.admit(received); c.refused != nil {
-		return c.refused
+	to, ok := m.(proto.Message)
+	if first := c.first.ProtoReflect(); !ok || to.ProtoReflect().Descriptor() != first.Descriptor() {
+		return deployments.Errorf(deployments.CodeInternal, "%s asks for a %T, and its first message is a %T", c.method, m, c.first)
 	}
-	if !c.edge.unary[c.full] {
-		go c.recheck(received)
-	}
-	release, err := c.edge.bounds.hold(c.ctx, received)
-	c.release = append(c.release, release)
-	return err
+	share(to.ProtoReflect(), c.first.ProtoReflect())
+	c.first = nil
+	return nil
+}
+
+// share gives an empty message what another one has, without a copy of its contents.
+func share(to, from protoreflect.Message) {
+	from.Range(func(field protoreflect.FieldDescriptor, value protoreflect.Value) bool {
+		to.Set(field, value)
+		return true
+	})
+	to.SetUnknown(from.GetUnknown())
 }
 
 // readable gives a message that gRPC could not read as what it is, the client's fault.

@@ -9,6 +9,7 @@ import (
 	"net"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	api "github.com/deployctl/deployctl/api/deployctl/v1"
@@ -212,6 +213,29 @@ func expected(r rule, caller deployments.Caller, name deployments.StackName, rai
 		return codes.PermissionDenied
 	}
 	return codes.Aborted
+}
+
+func TestAMethodThatAnswersBeforeItReceivesRunsOnlyForThoseWhoMayCallIt(t *testing.T) {
+	var ran atomic.Int64
+	connection := serving(t, Config{Authority: callers()}, func(_ any, s grpc.ServerStream) error {
+		ran.Add(1)
+		return s.SendMsg(&api.ImportResponse{})
+	})
+	for full, r := range rules {
+		if r.scope == open {
+			continue
+		}
+		m := messageOf(t, full)
+		for _, path := range r.touches {
+			assign(m.ProtoReflect(), path, protoreflect.ValueOfMessage(wire.FromStack(own).ProtoReflect()))
+		}
+		if s := invoke(t, connection, full, "nothing", m); s.Code() != codes.PermissionDenied && s.Code() != codes.NotFound {
+			t.Errorf("%s answers somebody without a role: %v", full, s)
+		}
+	}
+	if n := ran.Load(); n != 0 {
+		t.Errorf("%d methods have run", n)
+	}
 }
 
 // TestWhichRoleAMethodNeeds is the table once more, in words: a rule that is weakened is noticed.
