@@ -12,8 +12,8 @@ import (
 
 // tokens shows and changes only the tokens that the caller administers: nobody gives, takes or sees more than they have.
 type tokens struct {
-	api.UnimplementedTokensServer
-	service deployments.Service
+	api.UnsafeTokensServer // a method without a handler does not compile
+	service                deployments.Service
 }
 
 func (t *tokens) CreateToken(ctx context.Context, m *api.CreateTokenRequest) (*api.CreateTokenResponse, error) {
@@ -76,8 +76,8 @@ func (t *tokens) administered(ctx context.Context) (func(deployments.Token) bool
 
 // members shows and changes only the grants that the caller administers.
 type members struct {
-	api.UnimplementedMembersServer
-	service deployments.Service
+	api.UnsafeMembersServer // a method without a handler does not compile
+	service                 deployments.Service
 }
 
 func (s *members) GrantMember(ctx context.Context, m *api.GrantMemberRequest) (*api.GrantMemberResponse, error) {
@@ -137,8 +137,8 @@ func (s *members) RemoveMember(ctx context.Context, m *api.RemoveMemberRequest) 
 
 // audit shows only what is about the stacks and organizations that the caller administers.
 type audit struct {
-	api.UnimplementedAuditServer
-	service deployments.Service
+	api.UnsafeAuditServer // a method without a handler does not compile
+	service               deployments.Service
 }
 
 // auditBatch is how many entries one message has.

@@ -9,8 +9,8 @@ import (
 )
 
 type bundles struct {
-	api.UnimplementedBundlesServer
-	service deployments.Bundles
+	api.UnsafeBundlesServer // a method without a handler does not compile
+	service                 deployments.Bundles
 }
 
 func (b *bundles) Missing(ctx context.Context, m *api.MissingRequest) (*api.MissingResponse, error) {

@@ -43,15 +43,16 @@ const (
 type rule struct {
 	role    deployments.Role
 	scope   scope
-	touches []string // paths of fields of its first message that are a StackName
-	// raised is a field that, when it is true, makes the call need the role to. It is about secrets when secrets says so.
+	touches []string // paths of all fields of its first message that are a StackName, also in lists
+	// raised is a field that, when it is true, makes the call need the role to.
 	raised string
 	to     deployments.Role
 	record record
 	// subject are paths of fields that the audit log has, and answered those of its only answer.
 	subject  []string
 	answered []string
-	secrets  bool
+	// secrets says that the call asks for secrets in plain text: every call, or only one that is raised when there is such a field.
+	secrets bool
 }
 
 const (
@@ -120,7 +121,8 @@ var rules = map[string]rule{
 	api.Audit_ReadAudit_FullMethodName: {role: admin, scope: onAny, record: recordSoon, subject: subject("organization", "user", "stack")},
 
 	api.Schedules_CreateSchedule_FullMethodName: {
-		role: deployer, touches: stack("schedule.name.stack"), record: recordFirst, subject: subject("schedule.name.name", "schedule.kind"),
+		role: deployer, touches: stack("schedule.name.stack", "schedule.last.updates.stack"), record: recordFirst,
+		subject: subject("schedule.name.name", "schedule.kind"),
 	},
 	api.Schedules_ListSchedules_FullMethodName: {role: viewer, touches: stack("stack")},
 	api.Schedules_GetSchedule_FullMethodName:   {role: viewer, touches: stack("name.stack")},
@@ -157,10 +159,65 @@ func (r rule) isRaised(m proto.Message) bool {
 func (r rule) stacks(m proto.Message) []deployments.StackName {
 	var names []deployments.StackName
 	for _, path := range r.touches {
-		name, _ := at(m.ProtoReflect(), path).Message().Interface().(*api.StackName)
-		names = append(names, wire.ToStack(name))
+		names = append(names, stacksAt(m.ProtoReflect(), path)...)
 	}
 	return names
+}
+
+// stacksAt gives the stacks at a path; with a list or a map on the way there may be any number.
+func stacksAt(m protoreflect.Message, path string) (names []deployments.StackName) {
+	name, rest, deeper := strings.Cut(path, ".")
+	visit := func(value protoreflect.Value) {
+		if deeper {
+			names = append(names, stacksAt(value.Message(), rest)...)
+			return
+		}
+		named, _ := value.Message().Interface().(*api.StackName)
+		names = append(names, wire.ToStack(named))
+	}
+	field := m.Descriptor().Fields().ByName(protoreflect.Name(name))
+	switch value := m.Get(field); {
+	case field.IsList():
+		for i := range value.List().Len() {
+			visit(value.List().Get(i))
+		}
+	case field.IsMap():
+		value.Map().Range(func(_ protoreflect.MapKey, one protoreflect.Value) bool {
+			visit(one)
+			return true
+		})
+	default:
+		visit(value)
+	}
+	return names
+}
+
+// stackPaths returns the path of every StackName that a message can have, in lists and maps too. A message of the API that
+// contains itself has a path that no rule can name.
+func stackPaths(m protoreflect.MessageDescriptor, within ...protoreflect.FullName) (paths []string) {
+	within = append(slices.Clone(within), m.FullName())
+	for i := range m.Fields().Len() {
+		field := m.Fields().Get(i)
+		inner := field.Message()
+		if field.IsMap() {
+			inner = field.MapValue().Message()
+		}
+		name := string(field.Name())
+		switch {
+		case inner == nil:
+		case inner.FullName() == (&api.StackName{}).ProtoReflect().Descriptor().FullName():
+			paths = append(paths, name)
+		case slices.Contains(within, inner.FullName()):
+			if inner.ParentFile() == api.File_deployctl_v1_deployctl_proto {
+				paths = append(paths, name+" (which contains itself)")
+			}
+		default:
+			for _, path := range stackPaths(inner, within...) {
+				paths = append(paths, name+"."+path)
+			}
+		}
+	}
+	return paths
 }
 
 // at gives the value of the field at a path such as "update.stack".
@@ -182,22 +239,32 @@ func (r rule) allow(caller deployments.Caller, method string, m proto.Message) e
 		}
 		return deployments.Errorf(deployments.CodeForbidden, "%s needs the role %s, which this token does not have", method, role)
 	}
-	names := r.stacks(m)
-	for i, name := range names {
-		if err := name.Validate(); err != nil {
-			return err
-		}
-		made := r.scope == onNewStack && i == len(names)-1
-		switch {
-		case caller.May(role, name):
-		case made || caller.May(viewer, name):
-			return deployments.Errorf(deployments.CodeForbidden,
-				"%s needs the role %s on %s, which this token does not have: ask an admin of %s for it", method, role, name, name.Organization)
-		default:
-			return deployments.NoStack(name)
+	if len(r.stacks(m)) == 0 {
+		return deployments.Errorf(deployments.CodeInvalid, "%s names no stack: name one", method)
+	}
+	for i, path := range r.touches {
+		made := r.scope == onNewStack && i == len(r.touches)-1
+		for _, name := range stacksAt(m.ProtoReflect(), path) {
+			if err := allowOn(caller, method, role, name, made); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
+}
+
+// allowOn reports why the caller may not make the call on one stack; a stack that is to be made has nothing to hide.
+func allowOn(caller deployments.Caller, method string, role deployments.Role, name deployments.StackName, made bool) error {
+	switch err := name.Validate(); {
+	case err != nil:
+		return err
+	case caller.May(role, name):
+		return nil
+	case made || caller.May(viewer, name):
+		return deployments.Errorf(deployments.CodeForbidden,
+			"%s needs the role %s on %s, which this token does not have: ask an admin of %s for it", method, role, name, name.Organization)
+	}
+	return deployments.NoStack(name)
 }
 
 // about fills an entry of the audit log from the first message.
@@ -264,8 +331,14 @@ func (r rule) check(service, method string) error {
 	if stacked := r.scope == onStack || r.scope == onNewStack; stacked != (len(r.touches) > 0) || (r.scope != open) != (r.role != "") {
 		return deployments.Errorf(deployments.CodeInternal, "the rule of %s/%s does not say what it touches, or which role it needs", service, method)
 	}
+	named, touched := slices.Sorted(slices.Values(stackPaths(described.Input()))), slices.Sorted(slices.Values(r.touches))
+	if !slices.Equal(named, touched) {
+		return deployments.Errorf(deployments.CodeInternal,
+			"the request of %s/%s has stacks at %q, and its rule touches %q: name each of them, which a rule that is onAny cannot",
+			service, method, named, touched)
+	}
 	for message, paths := range map[protoreflect.MessageDescriptor][]string{
-		described.Input(): slices.Concat(r.touches, r.subject), described.Output(): r.answered,
+		described.Input(): r.subject, described.Output(): r.answered,
 	} {
 		for _, path := range paths {
 			if !has(message, path) {

@@ -43,6 +43,9 @@ func serving(t testing.TB, c Config, reached grpc.StreamHandler) *grpc.ClientCon
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
+	if _, _, err := newServer(t.Context(), Config{}); err != nil {
+		t.Fatal(err) // such as a method without a rule
+	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -100,6 +103,10 @@ func messageOf(t testing.TB, full string) proto.Message {
 func assign(m protoreflect.Message, path string, value protoreflect.Value) {
 	name, rest, deeper := strings.Cut(path, ".")
 	field := m.Descriptor().Fields().ByName(protoreflect.Name(name))
+	if deeper && field.IsList() {
+		assign(m.Mutable(field).List().AppendMutable().Message(), rest, value)
+		return
+	}
 	if deeper {
 		assign(m.Mutable(field).Message(), rest, value)
 		return
@@ -285,6 +292,35 @@ func TestAMethodWithoutARuleIsNotServed(t *testing.T) {
 	err = Serve(t.Context(), listener, Config{Service: memory.New(), Authority: callers()})
 	if err == nil || !strings.Contains(err.Error(), "Stacks/Export has no rule") {
 		t.Errorf("got %v", err)
+	}
+}
+
+func TestARuleNamesEveryStackOfItsRequest(t *testing.T) {
+	for name, c := range map[string]struct {
+		full string
+		rule rule
+	}{
+		"on anything, with a stack in the request": {api.Stacks_GetStack_FullMethodName, rule{role: viewer, scope: onAny}},
+		"open, with a stack in the request":        {api.Stacks_GetStack_FullMethodName, rule{scope: open}},
+		"one of two stacks":                        {api.Stacks_RenameStack_FullMethodName, rule{role: viewer, touches: stack("from")}},
+		"not those of a list":                      {api.Schedules_CreateSchedule_FullMethodName, rule{role: viewer, touches: stack("schedule.name.stack")}},
+		"a field that is no stack":                 {api.Stacks_TagStack_FullMethodName, rule{role: viewer, touches: stack("stack", "tags")}},
+	} {
+		service, method, _ := strings.Cut(c.full[1:], "/")
+		if err := c.rule.check(service, method); err == nil || !strings.Contains(err.Error(), "has stacks at") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	listed := rule{role: viewer, touches: stack("schedule.last.updates.stack")}
+	request := &api.CreateScheduleRequest{}
+	if err := listed.allow(callers()["viewer"], "List", request); deployments.CodeOf(err) != deployments.CodeInvalid || err == nil {
+		t.Errorf("an empty list of stacks: %v", err)
+	}
+	for _, name := range []deployments.StackName{own, foreign} {
+		assign(request.ProtoReflect(), "schedule.last.updates.stack", protoreflect.ValueOfMessage(wire.FromStack(name).ProtoReflect()))
+	}
+	if err := listed.allow(callers()["viewer"], "List", request); deployments.CodeOf(err) != deployments.CodeNotFound {
+		t.Errorf("a list with a stack of others: %v", err)
 	}
 }
 

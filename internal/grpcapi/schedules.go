@@ -9,8 +9,8 @@ import (
 )
 
 type schedules struct {
-	api.UnimplementedSchedulesServer
-	service deployments.Schedules
+	api.UnsafeSchedulesServer // a method without a handler does not compile
+	service                   deployments.Schedules
 }
 
 // CreateSchedule gives what the schedule submits the authority of its caller.

@@ -15,8 +15,8 @@ import (
 )
 
 type stacks struct {
-	api.UnimplementedStacksServer
-	service deployments.Service
+	api.UnsafeStacksServer // a method without a handler does not compile
+	service                deployments.Service
 }
 
 func (s *stacks) CreateStack(ctx context.Context, m *api.CreateStackRequest) (*api.CreateStackResponse, error) {

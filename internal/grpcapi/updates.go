@@ -9,8 +9,8 @@ import (
 )
 
 type updates struct {
-	api.UnimplementedDeploymentsServer
-	service deployments.Service
+	api.UnsafeDeploymentsServer // a method without a handler does not compile
+	service                     deployments.Service
 }
 
 // Submit gives the update the authority of its caller.
