@@ -115,7 +115,7 @@ func (a *Activities) elsewhere(ctx context.Context, organization string) (string
 		return "", nil
 	}
 	queue, err := a.Store.TaskQueue(ctx, organization)
-	if err == nil && queue == deployments.SharedTaskQueue && len(a.Organizations) == 0 {
+	if err == nil && queue == a.Store.SharedTaskQueue() && len(a.Organizations) == 0 {
 		queue = ""
 	}
 	return queue, err

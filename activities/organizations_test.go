@@ -12,7 +12,7 @@ import (
 
 func TestOnlyAWorkerOfItsOrganizationHostsAnUpdateOfOneThatHasItsOwn(t *testing.T) {
 	mine, others := testStack.Organization, []string{"others"}
-	own := deployments.OrganizationTaskQueue(mine)
+	own := deployments.OrganizationTaskQueue(deployments.SharedTaskQueue, mine)
 	for _, c := range []struct {
 		name      string
 		dedicated bool

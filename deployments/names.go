@@ -129,22 +129,39 @@ func RunWorkflowID(u UpdateName) string { return "run/" + u.String() }
 // PrivateTaskQueue is the queue that one worker process alone polls.
 func PrivateTaskQueue(worker string) string { return fmt.Sprintf("deployctl-worker-%s", worker) }
 
-// SharedTaskQueue is the queue of every worker that serves all organizations: workflows, and claims of updates.
+// SharedTaskQueue is the StoreTaskQueue of a store without an identity.
 const SharedTaskQueue = "deployctl"
 
-// OrganizationTaskQueue has the place of SharedTaskQueue for an organization that has workers of its own, which alone poll it.
-func OrganizationTaskQueue(organization string) string { return SharedTaskQueue + "/" + organization }
+// StoreTaskQueue is the queue of every worker that serves all organizations of a store: workflows, and claims of updates. It bears
+// the store's identity, so a worker of another store in the same namespace is never given any of its work.
+func StoreTaskQueue(identity string) string {
+	if identity == "" {
+		return SharedTaskQueue
+	}
+	return SharedTaskQueue + "-store-" + identity
+}
+
+// OrganizationTaskQueue has the place of a StoreTaskQueue for an organization that has workers of its own, which alone poll it.
+func OrganizationTaskQueue(shared, organization string) string { return shared + "/" + organization }
 
 // OrganizationOfTaskQueue returns the organization whose workers poll the queue; false when it is no OrganizationTaskQueue.
 func OrganizationOfTaskQueue(queue string) (string, bool) {
-	return strings.CutPrefix(queue, SharedTaskQueue+"/")
+	_, organization, own := strings.Cut(queue, "/")
+	return organization, own
+}
+
+// SharedOfTaskQueue returns the StoreTaskQueue of the store that an OrganizationTaskQueue is of; any other queue as it is.
+func SharedOfTaskQueue(queue string) string {
+	shared, _, _ := strings.Cut(queue, "/")
+	return shared
 }
 
 // ScheduledTaskQueue is where what runs by schedule waits for a place: every worker of the queue, which is the shared one or an
 // organization's, takes only few at a time.
 func ScheduledTaskQueue(queue string) string {
+	scheduled := SharedOfTaskQueue(queue) + "-scheduled"
 	if organization, own := OrganizationOfTaskQueue(queue); own {
-		return SharedTaskQueue + "-scheduled/" + organization
+		return OrganizationTaskQueue(scheduled, organization)
 	}
-	return SharedTaskQueue + "-scheduled"
+	return scheduled
 }

@@ -18,7 +18,8 @@ import (
 func apart(t *testing.T, prefix string) (served *ran, address string, stop func()) {
 	t.Helper()
 	h := running(t)
-	settings, _ := h.parts(t)
+	good, _ := h.parts(t)
+	settings := h.namespaced(t, good, strings.TrimSuffix(prefix, "/"))
 	address = freeAddress(t)
 	served = h.in(t.TempDir(), append(settings, "DEPLOYCTL_S3_PREFIX="+prefix)...).start(t, "serve", "--listen", address)
 	served.says(t, "serving")

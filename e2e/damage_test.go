@@ -57,6 +57,7 @@ func TestAServiceThatLacksTheNewestKeySaysSoAndIsNotReady(t *testing.T) {
 	t.Parallel()
 	h := running(t)
 	good, _ := h.parts(t)
+	good = h.namespaced(t, good, "outdated")
 	keys := []string{base64.StdEncoding.EncodeToString(make([]byte, 32)), base64.StdEncoding.EncodeToString([]byte(strings.Repeat("k", 32)))}
 	with := func(key string) *project {
 		return h.in(t.TempDir(), slices.Concat(good, []string{"DEPLOYCTL_S3_PREFIX=outdated/", "DEPLOYCTL_KEY=" + key})...)

@@ -11,6 +11,8 @@ func TestCompletionOffersTheKeysThatMayBeDropped(t *testing.T) {
 	t.Parallel()
 	h := running(t)
 	good, _ := h.parts(t)
+	_, _, stop := apart(t, "rotated/")
+	stop()
 	p := h.in(t.TempDir(), slices.Concat(good, []string{"DEPLOYCTL_S3_PREFIX=rotated/"})...)
 	p.must(t, "key", "rotate")
 	rows := strings.Split(strings.TrimSpace(p.must(t, "key", "ls")), "\n")

@@ -14,6 +14,10 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
+
+	"go.temporal.io/api/workflowservice/v1"
+	"google.golang.org/protobuf/types/known/durationpb"
 )
 
 // parts are the settings of serve and worker that lead to the Temporal and the S3 server of a home whose service runs.
@@ -33,6 +37,24 @@ func (h *home) parts(t *testing.T) (settings []string, s status) {
 		"DEPLOYCTL_TEMPORAL_CA_CERT=" + s.TemporalCredentials,
 		"DEPLOYCTL_S3_ENDPOINT=" + s.S3Endpoint, "DEPLOYCTL_S3_BUCKET=deployctl",
 		"DEPLOYCTL_S3_ACCESS_KEY_ID=" + keys.S3AccessKey, "DEPLOYCTL_S3_SECRET_ACCESS_KEY=" + keys.S3SecretKey}, s
+}
+
+// namespaced adds a namespace of its own on the home's Temporal to settings: the namespace of the home is of the home's store.
+func (h *home) namespaced(t *testing.T, settings []string, name string) []string {
+	t.Helper()
+	s := h.status(t)
+	temporal, err := s.Dial()
+	must(t, err)
+	defer temporal.Close()
+	_, err = temporal.WorkflowService().RegisterNamespace(t.Context(), &workflowservice.RegisterNamespaceRequest{
+		Namespace: name, WorkflowExecutionRetentionPeriod: durationpb.New(24 * time.Hour),
+	})
+	must(t, err)
+	eventually(t, "the namespace is known", func() bool {
+		_, err := temporal.WorkflowService().CountWorkflowExecutions(t.Context(), &workflowservice.CountWorkflowExecutionsRequest{Namespace: name})
+		return err == nil
+	})
+	return append(slices.Clone(settings), "DEPLOYCTL_TEMPORAL_NAMESPACE="+name)
 }
 
 // running is the shared home, with its service.
@@ -69,6 +91,7 @@ func TestWhatAServiceStandsOnIsWrong(t *testing.T) {
 			[]string{"DEPLOYCTL_TEMPORAL_TLS_CERT=", "DEPLOYCTL_TEMPORAL_TLS_KEY=", "DEPLOYCTL_TEMPORAL_CA_CERT="}, 5, []string{"cannot be reached", "TLS"}},
 		{"an API key, and no certificate, for Temporal", []string{"DEPLOYCTL_TEMPORAL_API_KEY=secret",
 			"DEPLOYCTL_TEMPORAL_TLS_CERT=", "DEPLOYCTL_TEMPORAL_TLS_KEY=", "DEPLOYCTL_TEMPORAL_CA_CERT="}, 5, []string{"cannot be reached", "TLS"}},
+		{"a prefix that nobody has set up, of a worker", []string{"DEPLOYCTL_S3_PREFIX=stray/"}, 2, []string{"with the prefix stray/ is empty", "s3.prefix"}},
 	}
 	var started []*ran // all at once: each waits for what is not there
 	for i, c := range cases {

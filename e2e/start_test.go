@@ -16,7 +16,9 @@ func TestACheckFailsExactlyWhereAStartDoes(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
 	t.Cleanup(func() { _ = taken.Close() })
-	missing := filepath.Join(t.TempDir(), "missing")
+	missing, empty, short := filepath.Join(t.TempDir(), "missing"), filepath.Join(t.TempDir(), "empty"), filepath.Join(t.TempDir(), "short")
+	must(t, os.WriteFile(empty, []byte("\n"), 0o600))
+	must(t, os.WriteFile(short, []byte("aGFsZg==\n"), 0o600))
 	for _, c := range []struct {
 		name, says string
 		args       []string
@@ -34,6 +36,8 @@ func TestACheckFailsExactlyWhereAStartDoes(t *testing.T) {
 		{"a limit that is none", "sandbox.memory", []string{"worker", "--sandbox-memory", "much"}, nil},
 		{"no place for files of programs", "TMPDIR", []string{"worker"}, []string{"TMPDIR=" + missing}},
 		{"an audit log that is kept for ever", "retention.audit-days", []string{"serve", "--listen", freeAddress(t), "--retention-audit-days", "-1"}, nil},
+		{"a key file that is empty", empty + " (key-file, set by flag --key-file), is empty: put the key back", []string{"worker", "--key-file", empty}, []string{"DEPLOYCTL_KEY="}},
+		{"a key file without a key", "what the file " + short + " (key-file, set by flag --key-file) holds is none", []string{"worker", "--key-file", short}, []string{"DEPLOYCTL_KEY="}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -66,7 +70,7 @@ func TestServeTakesNoClientsTokenForItsOwn(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "token")
 	must(t, os.WriteFile(file, []byte("of-a-client\n"), 0o600))
 	listen := freeAddress(t)
-	fresh := slices.Concat(good, []string{"DEPLOYCTL_S3_PREFIX=fresh/", "DEPLOYCTL_BOOTSTRAP_TOKEN="})
+	fresh := slices.Concat(h.namespaced(t, good, "fresh"), []string{"DEPLOYCTL_S3_PREFIX=fresh/", "DEPLOYCTL_BOOTSTRAP_TOKEN="})
 	serve := func(says string, env ...string) *ran {
 		r := h.in(t.TempDir(), slices.Concat(fresh, env)...).start(t, "serve", "--listen", listen)
 		r.says(t, "msg=serving")

@@ -87,7 +87,7 @@ func (s *Store) AdoptStack(ctx context.Context, name deployments.StackName) erro
 	for {
 		o, err := s.objects.Get(ctx, key)
 		if errors.Is(err, ErrAbsent) {
-			return deployments.Errorf(deployments.CodeNotFound, "there is no stack %s", name)
+			return s.absent(ctx, name)
 		}
 		if err != nil {
 			return failed(err, "read "+key)

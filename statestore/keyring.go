@@ -19,8 +19,9 @@ import (
 
 var ringKey = join("keys", "ring.json")
 
-// ringFormat is the format of storedRing.
-const ringFormat = 1
+// ringFormat is the newest format of storedRing, that of a store with an identity, which older versions would lose; without one it
+// is plainFormat.
+const ringFormat, plainFormat = 2, 1
 
 // storedRing is what stands in the bucket of the service's keys.
 type storedRing struct {
@@ -38,13 +39,16 @@ type ringContent struct {
 	seal.Keys
 	// Authenticated: every head of the bucket has a MAC, so one without was not written by this service.
 	Authenticated bool `json:"authenticated"`
+	// Store is the store's identity; empty in a bucket of the time before there were any.
+	Store string `json:"store,omitempty"`
 }
 
 // patienceForKeys bounds how long somebody waits who meets a key that is not known yet.
 const patienceForKeys = 10 * time.Second
 
-// openRing reads the service's keys, or makes them in an empty bucket.
+// openRing reads the service's keys, or makes them for an empty bucket.
 func (s *Store) openRing(ctx context.Context) error {
+	s.unset.Store(nil)
 	content, tag, err := s.readRing(ctx)
 	if errors.Is(err, ErrAbsent) {
 		if content, err = s.foundRing(ctx); err != nil {
@@ -67,6 +71,7 @@ func (s *Store) openRing(ctx context.Context) error {
 func (s *Store) useRing(content ringContent, tag string) {
 	s.keys.Replace(content.Keys)
 	s.authenticated.Store(content.Authenticated)
+	s.identity.Store(content.Store)
 	s.ringTag.Store(tag)
 }
 
@@ -188,8 +193,8 @@ func (s *Store) foundRing(ctx context.Context) (ringContent, error) {
 			return content, err
 		}
 		return ringContent{}, deployments.Errorf(deployments.CodeInvalid,
-			"the bucket is in use and has no keys (%s): if an older deployctl has written them, run `deployctl key adopt` once, with the service's key; "+
-				"else put that object back from a copy of the bucket", ringKey)
+			"the bucket is in use and has no keys: put %s back from a copy of the bucket, or an earlier version of it; only a bucket of an older deployctl, "+
+				"which has never had that object, is taken over with `deployctl key adopt`, once and with the service's key", ringKey)
 	}
 	content := ringContent{Authenticated: !used}
 	if content.Keys, err = s.firstKeys(); err != nil {
@@ -197,15 +202,17 @@ func (s *Store) foundRing(ctx context.Context) (ringContent, error) {
 	}
 	if used {
 		s.keys.Replace(content.Keys)
-		if err := s.opensSomething(ctx); err != nil {
+		if err := s.opensAll(ctx); err != nil {
 			return content, err
 		}
+		return s.writeFirst(ctx, content)
 	}
-	err = s.writeRing(ctx, content, Condition{Absent: true})
-	if errors.Is(err, ErrChanged) { // another process was faster
-		content, _, err = s.readRing(ctx)
+	content.Store = newIdentity()
+	if s.keep {
+		s.unset.Store(&content)
+		return content, nil
 	}
-	return content, err
+	return s.writeFirst(ctx, content)
 }
 
 // firstKeys are those of a service's master key, with which everything was sealed before there were others; without one, random.
@@ -238,37 +245,16 @@ func (s *Store) used(ctx context.Context) (bool, error) {
 	return false, nil
 }
 
-// opensSomething reports, as CodeInvalid, that no sealed object of the bucket opens with the keys at hand, though there is one.
-func (s *Store) opensSomething(ctx context.Context) error {
-	var wrong error
-	for _, folder := range []string{tokenFolder, "stacks/"} {
-		l, err := s.objects.List(ctx, Query{Prefix: folder})
-		if err != nil {
-			return failed(err, "list "+folder)
-		}
-		for _, key := range l.Keys {
-			_, err := s.openAny(ctx, key)
-			if err == nil {
-				return nil
-			}
-			if unreadable(err) != nil {
-				wrong = err
-			}
-		}
-	}
-	if wrong == nil {
-		return nil
-	}
-	return deployments.Errorf(deployments.CodeInvalid, "this service has another key than the one that the bucket is sealed with: %w", wrong)
-}
-
 // writeRing wraps the keys with every keeper, so that each of them opens them.
 func (s *Store) writeRing(ctx context.Context, content ringContent, c Condition) error {
 	plain, err := json.Marshal(content)
 	if err != nil {
 		return deployments.Errorf(deployments.CodeInternal, "write %s: %w", ringKey, err)
 	}
-	stored := storedRing{Format: ringFormat}
+	stored := storedRing{Format: plainFormat}
+	if content.Store != "" {
+		stored.Format = ringFormat
+	}
 	for _, keeper := range s.keepers {
 		data, err := keeper.Wrap(ctx, plain)
 		if err != nil {

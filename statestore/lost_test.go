@@ -57,6 +57,7 @@ func TestAStackWhoseHeadWasLostIsDamagedAndNotAbsent(t *testing.T) {
 					return err
 				},
 				"its creation": func(ctx context.Context) error { return s.CreateStack(ctx, dev, nil) },
+				"its adoption": func(ctx context.Context) error { return s.AdoptStack(ctx, dev) },
 				"its removal":  func(ctx context.Context) error { return s.RemoveStack(ctx, dev, true) },
 				"a renaming to its name": func(ctx context.Context) error {
 					other := deployments.StackName{Organization: "organization", Project: "web", Stack: "other"}
@@ -185,7 +186,7 @@ func TestNoKeysAreMadeForABucketThatIsInUse(t *testing.T) {
 	if _, err := s.RotateKeys(t.Context()); err == nil {
 		t.Error("keys were replaced that are missing")
 	}
-	if _, err := open(t, objects, statestore.Options{}); deployments.CodeOf(err) != deployments.CodeInvalid || !strings.Contains(err.Error(), "put that object back") {
+	if _, err := open(t, objects, statestore.Options{}); deployments.CodeOf(err) != deployments.CodeInvalid || !strings.Contains(err.Error(), "put keys/ring.json back") {
 		t.Errorf("got %v", err)
 	}
 }

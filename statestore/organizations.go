@@ -40,7 +40,7 @@ func (s *Store) Share(ctx context.Context, organization string) error {
 	if err != nil {
 		return err
 	}
-	if queue == deployments.SharedTaskQueue {
+	if queue == s.SharedTaskQueue() {
 		return deployments.Errorf(deployments.CodeNotFound, "the organization %s has no workers of its own; `deployctl organization ls` lists those that have", organization)
 	}
 	return failed(s.objects.Delete(ctx, organizationFolder+organization), "have the organization "+organization+" share its workers")
@@ -68,9 +68,9 @@ func (s *Store) TaskQueue(ctx context.Context, organization string) (string, err
 	_, err := s.objects.Get(ctx, organizationFolder+organization) // its tag alone would not tell what is absent, see classify
 	switch {
 	case errors.Is(err, ErrAbsent):
-		return deployments.SharedTaskQueue, nil
+		return s.SharedTaskQueue(), nil
 	case err != nil:
 		return "", failed(err, "find out whether the organization "+organization+" has workers of its own")
 	}
-	return deployments.OrganizationTaskQueue(organization), nil
+	return s.OrganizationTaskQueue(organization), nil
 }

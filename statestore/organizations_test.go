@@ -32,17 +32,17 @@ func TestAnOrganizationHasItsOwnQueueFromTheMomentThatItIsDedicatedUntilItShares
 			if queue, err := s.TaskQueue(t.Context(), "acme"); err != nil || queue != want {
 				t.Errorf("%s the queue is %q, %v; want %q", name, queue, err, want)
 			}
-			if queue, err := s.TaskQueue(t.Context(), "globex"); err != nil || queue != deployments.SharedTaskQueue {
+			if queue, err := s.TaskQueue(t.Context(), "globex"); err != nil || queue != s.SharedTaskQueue() {
 				t.Errorf("%s that of another organization is %q, %v", name, queue, err)
 			}
 		}
 	}
-	queues(deployments.SharedTaskQueue)
+	queues(here.SharedTaskQueue())
 	for range 2 {
 		if err := here.Dedicate(t.Context(), "acme"); err != nil {
 			t.Fatal(err)
 		}
-		queues("deployctl/acme")
+		queues(here.OrganizationTaskQueue("acme"))
 	}
 	if list, err := there.ListDedicated(t.Context()); err != nil || len(list) != 1 || list[0].Organization != "acme" || list[0].Since.IsZero() {
 		t.Errorf("the list is %v, %v", list, err)
@@ -56,7 +56,7 @@ func TestAnOrganizationHasItsOwnQueueFromTheMomentThatItIsDedicatedUntilItShares
 	if err := there.Share(t.Context(), "acme"); err != nil {
 		t.Fatal(err)
 	}
-	queues(deployments.SharedTaskQueue)
+	queues(here.SharedTaskQueue())
 	if err := there.Share(t.Context(), "acme"); deployments.CodeOf(err) != deployments.CodeNotFound {
 		t.Errorf("sharing twice: %v", err)
 	}

@@ -17,21 +17,36 @@ import (
 const probeKey = "probe"
 
 // Probe reports, as CodeInvalid, a server that writes although the condition of the Put does not hold: two writers of one stack would
-// overwrite each other there.
-func Probe(ctx context.Context, o Objects) error {
+// overwrite each other there. Look has it write nothing: a server that honours conditions is asked only for writes that it refuses.
+func Probe(ctx context.Context, o Objects, look bool) error {
+	if look {
+		if _, err := o.Tag(ctx, probeKey); err != nil {
+			return probe(ctx, o, probes[1:])
+		}
+		return probe(ctx, o, probes)
+	}
 	if _, err := o.Put(ctx, probeKey, []byte(rand.Text()), Condition{}); err != nil {
 		return failed(err, "write to the object store")
 	}
-	for _, c := range []struct {
-		header string
-		Condition
-	}{{"If-None-Match", Condition{Absent: true}}, {"If-Match", Condition{Tag: `"0123456789abcdef0123456789abcdef"`}}} {
+	return probe(ctx, o, probes)
+}
+
+// forbidden is a write that a server must refuse, the first one if there is a probe.
+type forbidden struct {
+	header string
+	Condition
+}
+
+var probes = []forbidden{{"If-None-Match", Condition{Absent: true}}, {"If-Match", Condition{Tag: `"0123456789abcdef0123456789abcdef"`}}}
+
+func probe(ctx context.Context, o Objects, writes []forbidden) error {
+	for _, c := range writes {
 		_, err := o.Put(ctx, probeKey, []byte(rand.Text()), c.Condition)
 		switch {
 		case err == nil:
 			return deployments.Errorf(deployments.CodeInvalid,
 				"the object store ignores the condition %s of a write, so two writers could overwrite each other's state: use a server that honours conditional writes", c.header)
-		case !errors.Is(err, ErrChanged):
+		case !errors.Is(err, ErrChanged) && !errors.Is(err, ErrAbsent):
 			return deployments.Errorf(deployments.CodeOf(err), "the object store refuses a write with the condition %s: %w", c.header, err)
 		}
 	}

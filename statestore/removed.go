@@ -65,3 +65,16 @@ func (s *Store) retire(ctx context.Context, name deployments.StackName, next int
 		}
 	}
 }
+
+// Knows tells whether a stack has the name or had it once. What cannot be read is known: it is damaged.
+func (s *Store) Knows(ctx context.Context, name deployments.StackName) (bool, error) {
+	_, err := s.Head(ctx, name)
+	if err == nil || unreadable(err) != nil {
+		return true, nil
+	}
+	if deployments.CodeOf(err) != deployments.CodeNotFound {
+		return false, err
+	}
+	next, _, err := s.readRemoved(ctx, name)
+	return next > 0, err
+}

@@ -72,7 +72,12 @@ func OpenS3(ctx context.Context, o S3Options) (*S3, error) {
 }
 
 // String names the bucket and its server.
-func (s *S3) String() string { return fmt.Sprintf("bucket %s at %s", s.bucket, s.endpoint) }
+func (s *S3) String() string {
+	if s.prefix == "" {
+		return fmt.Sprintf("bucket %s at %s", s.bucket, s.endpoint)
+	}
+	return fmt.Sprintf("bucket %s at %s with the prefix %s", s.bucket, s.endpoint, s.prefix)
+}
 
 // Get implements Objects.
 //

@@ -10,7 +10,7 @@
 //	blobs/STACK-ID/files/MONTH/HASH                    project files and manifests of one stack
 //	removed/ORG/PROJECT/STACK.json                     the next version of a name that a stack had
 //	tokens/NAME                                        access tokens, hashed
-//	keys/ring.json                                     the service's keys, wrapped by its master key or a key management service
+//	keys/ring.json                                     the service's keys and the store's identity, wrapped by its master key or a key management service
 //	members/NAME                                       who has tokens, and what they may do
 //	audit/ORG/DAY/TIME-ID                              what was asked of the service
 //	organizations/ORG                                  empty; the organization has workers of its own
@@ -43,6 +43,8 @@ type Options struct {
 	Keepers []seal.Keeper
 	// Adopt: a bucket that was written before there were keys in it, and its heads, are taken over. See Store.Check.
 	Adopt bool
+	// KeepEmpty: Check leaves an empty bucket as it is; SetUp makes its keys.
+	KeepEmpty bool
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
 }
@@ -53,9 +55,13 @@ type Store struct {
 	keys    *seal.Keyring
 	keepers []seal.Keeper
 	adopt   bool
+	keep    bool // see Options.KeepEmpty
 	now     func() time.Time
 	// authenticated: a head without a MAC is not the service's.
 	authenticated atomic.Bool
+	identity      atomic.Value // string; see Identity
+	// unset are the keys that SetUp gives the bucket, which is empty; nil when it has keys.
+	unset atomic.Pointer[ringContent]
 
 	mu     sync.Mutex
 	rings  map[string]*ring           // by stack id
@@ -99,7 +105,7 @@ func New(objects Objects, o Options) (*Store, error) {
 		o.Now = time.Now
 	}
 	return &Store{
-		objects: guarded{objects}, keys: keys, keepers: o.Keepers, adopt: o.Adopt, now: o.Now,
+		objects: guarded{objects}, keys: keys, keepers: o.Keepers, adopt: o.Adopt, keep: o.KeepEmpty, now: o.Now,
 		rings: map[string]*ring{}, names: map[string]known{},
 		opened: map[string]*openCheckpoint{},
 	}, nil

@@ -9,6 +9,7 @@ import (
 	"go.temporal.io/sdk/client"
 	"google.golang.org/grpc"
 
+	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/seal"
 	"github.com/deployctl/deployctl/internal/service"
 	"github.com/deployctl/deployctl/statestore"
@@ -22,6 +23,10 @@ type Config struct {
 	Keepers []seal.Keeper
 	// Adopt: see statestore.Options.
 	Adopt bool
+	// SetUp: an empty bucket gets its keys and the store in it its identity; else an empty bucket is an error.
+	SetUp bool
+	// Look: Examine writes nothing.
+	Look bool
 	// Patience is how long parts that cannot be reached are waited for, at the start and later.
 	Patience time.Duration
 	Log      *slog.Logger
@@ -55,6 +60,9 @@ type objects struct {
 // configuration's patience lasts; then the error says what could not be reached.
 func Connect(ctx context.Context, c Config) (*Connection, error) {
 	store, err := openStore(ctx, c)
+	if err == nil {
+		err = c.setUp(ctx, store)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -93,10 +101,30 @@ func (c Config) patience() time.Duration {
 // OpenStore opens the store alone, with its keys.
 func OpenStore(ctx context.Context, c Config) (*statestore.Store, error) {
 	store, err := openStore(ctx, c)
+	if err == nil {
+		err = c.setUp(ctx, store)
+	}
 	if err != nil {
 		return nil, err
 	}
 	return store.Store, nil
+}
+
+// setUp has an empty bucket set up, if that is asked for.
+func (c Config) setUp(ctx context.Context, store *objects) error {
+	switch {
+	case store.IsSetUp():
+		return nil
+	case !c.SetUp:
+		return empty(store)
+	}
+	return store.SetUp(ctx)
+}
+
+// empty is the error about a bucket that nobody has set up.
+func empty(store *objects) error {
+	return deployments.Errorf(deployments.CodeInvalid, "the %s is empty: start `deployctl serve` on it first, or set s3.bucket and s3.prefix "+
+		"to those of the service", store.s3)
 }
 
 // openStore opens a bucket and the store in it, and checks that it can be used, with its keys.
@@ -110,7 +138,8 @@ func openStore(ctx context.Context, c Config) (*objects, error) {
 		o.once = c.Watched(bucket)
 	}
 	o.retried = statestore.NewRetry(o.once, c.patience())
-	if o.Store, err = statestore.New(o.retried, statestore.Options{Keepers: c.Keepers, Adopt: c.Adopt}); err != nil {
+	options := statestore.Options{Keepers: c.Keepers, Adopt: c.Adopt, KeepEmpty: true}
+	if o.Store, err = statestore.New(o.retried, options); err != nil {
 		return nil, err
 	}
 	return o, o.Check(ctx)

@@ -48,12 +48,20 @@ func Examine(ctx context.Context, c Config) (*Connection, []Finding) {
 		}
 		return nil, append(found, Finding{What: "Temporal", Said: c.Temporal.Address, Err: c.glance(ctx, store)})
 	}
+	if err := c.awaitSetUp(ctx, store); err != nil {
+		return nil, []Finding{{What: "bucket", Err: err}, {What: "Temporal", Said: c.Temporal.Address, Err: c.glance(ctx, store)}}
+	}
 	found := []Finding{{What: "bucket", Said: store.s3.String()}}
 	connection, err := connectTo(ctx, c, store)
 	if err != nil {
 		return nil, append(found, Finding{What: "Temporal", Err: err})
 	}
 	found = append(found, connection.examine(ctx)...)
+	if !c.Look && !slices.ContainsFunc(found, Finding.fatal) {
+		if err := c.setUp(ctx, store); err != nil {
+			found = append(found, Finding{What: "bucket", Err: err})
+		}
+	}
 	if slices.ContainsFunc(found, Finding.fatal) {
 		connection.Close()
 		return nil, found
@@ -90,16 +98,22 @@ func Fatal(found []Finding) error {
 func (c *Connection) examine(ctx context.Context) []Finding {
 	ctx, cancel := context.WithTimeout(ctx, c.config.Patience)
 	defer cancel()
-	made, attributes := c.ensureAttributes(ctx)
 	version, old := c.version(ctx)
-	return []Finding{
-		{What: "conditional writes", Err: statestore.Probe(ctx, c.retried)},
+	owner := c.owner(ctx)
+	look := c.config.Look || owner.fatal() // nothing is written where something else belongs
+	made, attributes := c.ensureAttributes(ctx, look)
+	found := []Finding{
+		{What: "conditional writes", Err: statestore.Probe(ctx, c.retried, look)},
 		{What: "clocks", Err: c.clocks(ctx), Tolerable: true},
 		{What: "Temporal", Said: strings.TrimSpace(c.config.Temporal.Address + " " + version), Err: old},
 		{What: "namespace", Said: c.config.Temporal.Namespace},
 		{What: "search attributes", Said: made, Err: attributes},
-		{What: "age of the bucket", Err: c.older(ctx), Tolerable: true},
+		owner,
 	}
+	if owner.fatal() {
+		return found
+	}
+	return append(found, Finding{What: "age of the bucket", Err: c.older(ctx), Tolerable: true})
 }
 
 // clocks compares this machine's clock with the object store's, which stamps what is written.
@@ -138,8 +152,8 @@ func (c *Connection) version(ctx context.Context) (string, error) {
 }
 
 // ensureAttributes makes the search attributes that the namespace lacks, and says which those were. Where that is not allowed, the
-// error says how somebody else can.
-func (c *Connection) ensureAttributes(ctx context.Context) (made string, err error) {
+// error says how somebody else can. Look has it say only which a start makes.
+func (c *Connection) ensureAttributes(ctx context.Context, look bool) (made string, err error) {
 	operator, namespace := c.Client.OperatorService(), c.config.Temporal.Namespace
 	have, err := operator.ListSearchAttributes(ctx, &operatorservice.ListSearchAttributesRequest{Namespace: namespace})
 	if err != nil {
@@ -159,11 +173,14 @@ func (c *Connection) ensureAttributes(ctx context.Context) (made string, err err
 	if len(missing) == 0 {
 		return "", nil
 	}
+	names := strings.Join(slices.Sorted(maps.Keys(missing)), ", ")
+	if look {
+		return "a start makes " + names, nil
+	}
 	_, err = operator.AddSearchAttributes(ctx, &operatorservice.AddSearchAttributesRequest{Namespace: namespace, SearchAttributes: missing})
 	if err != nil {
 		return "", c.lacking(slices.Sorted(maps.Keys(missing)), err)
 	}
-	names := strings.Join(slices.Sorted(maps.Keys(missing)), ", ")
 	return "made " + names, c.awaitAttributes(ctx)
 }
 

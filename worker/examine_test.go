@@ -33,6 +33,7 @@ type whole struct {
 	version string
 	guarded bool // attributes are made by administrators
 	updates []string
+	queue   string // of the updates
 
 	mu         sync.Mutex
 	attributes map[string]enums.IndexedValueType
@@ -81,7 +82,9 @@ func (w *whole) CountWorkflowExecutions(_ context.Context, r *workflowservice.Co
 func (w *whole) ListWorkflowExecutions(context.Context, *workflowservice.ListWorkflowExecutionsRequest) (*workflowservice.ListWorkflowExecutionsResponse, error) {
 	answer := &workflowservice.ListWorkflowExecutionsResponse{}
 	for _, id := range w.updates {
-		answer.Executions = append(answer.Executions, &workflow.WorkflowExecutionInfo{Execution: &common.WorkflowExecution{WorkflowId: id}})
+		answer.Executions = append(answer.Executions, &workflow.WorkflowExecutionInfo{
+			Execution: &common.WorkflowExecution{WorkflowId: id}, TaskQueue: w.queue,
+		})
 	}
 	return answer, nil
 }
@@ -114,7 +117,13 @@ func (s *objectServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	tag := func(data []byte) string { return fmt.Sprintf(`"%x"`, md5.Sum(data)) }
 	switch {
 	case r.URL.Query().Has("list-type"):
-		_, _ = w.Write([]byte("<ListBucketResult></ListBucketResult>"))
+		prefix, listed := r.URL.Query().Get("prefix"), ""
+		for path := range s.objects {
+			if key := strings.TrimPrefix(path, "/b/"); strings.HasPrefix(key, prefix) {
+				listed += "<Contents><Key>" + key + "</Key></Contents>"
+			}
+		}
+		_, _ = w.Write([]byte("<ListBucketResult>" + listed + "</ListBucketResult>"))
 	case r.Method == http.MethodPut:
 		absent, match := r.Header.Get("If-None-Match") != "", r.Header.Get("If-Match")
 		if !s.careless && (absent && there || match != "" && (!there || match != tag(have))) {
@@ -179,6 +188,7 @@ func TestWhatAServiceStandsOnIsExamined(t *testing.T) {
 			config := Temporal{Address: cluster.serve(t), Namespace: "ours"}.config(objects.serve(t), ample)
 			store, err := OpenStore(t.Context(), config)
 			must(t, err)
+			cluster.queue = store.SharedTaskQueue()
 			must(t, store.CreateStack(t.Context(), deployments.StackName{Organization: "o", Project: "p", Stack: "s"}, nil))
 			connection, found := Examine(t.Context(), config)
 			if connection != nil {

@@ -14,13 +14,13 @@ import (
 )
 
 // queues are those that a worker of these organizations polls: the one that all share if there are none.
-func queues(organizations []string) []string {
+func (c *Connection) queues(organizations []string) []string {
 	if len(organizations) == 0 {
-		return []string{deployments.SharedTaskQueue}
+		return []string{c.Store.SharedTaskQueue()}
 	}
 	list := make([]string, len(organizations))
 	for i, organization := range organizations {
-		list[i] = deployments.OrganizationTaskQueue(organization)
+		list[i] = c.Store.OrganizationTaskQueue(organization)
 	}
 	return list
 }
@@ -41,7 +41,7 @@ func (c *Connection) dedicate(ctx context.Context, organizations []string) error
 		if err := c.Store.Dedicate(ctx, organization); err != nil {
 			return err
 		}
-		if err := c.moveSchedules(ctx, organization, deployments.OrganizationTaskQueue(organization)); err != nil {
+		if err := c.moveSchedules(ctx, organization, c.Store.OrganizationTaskQueue(organization)); err != nil {
 			return err
 		}
 	}
@@ -54,12 +54,12 @@ func (c *Connection) Share(ctx context.Context, organization string, say func(st
 	if err := c.Store.Share(ctx, organization); err != nil {
 		return err
 	}
-	if err := c.moveSchedules(ctx, organization, deployments.SharedTaskQueue); err != nil {
+	if err := c.moveSchedules(ctx, organization, c.Store.SharedTaskQueue()); err != nil {
 		return err
 	}
 	for told := ""; ; {
 		page, err := c.Client.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{
-			Query: fmt.Sprintf("ExecutionStatus = 'Running' AND TaskQueue = '%s'", deployments.OrganizationTaskQueue(organization)), PageSize: 1,
+			Query: fmt.Sprintf("ExecutionStatus = 'Running' AND TaskQueue = '%s'", c.Store.OrganizationTaskQueue(organization)), PageSize: 1,
 		})
 		if err != nil {
 			return deployments.Errorf(deployments.CodeUnavailable, "look what runs on the workers of %s: %s", organization, reason(err))

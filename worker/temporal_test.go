@@ -178,7 +178,7 @@ func (t Temporal) config(s3 statestore.S3Options, patience time.Duration) Config
 	if err != nil {
 		panic(err) // only of a wrong size
 	}
-	return Config{Temporal: t, S3: s3, Keepers: []seal.Keeper{keeper}, Patience: patience}
+	return Config{Temporal: t, S3: s3, Keepers: []seal.Keeper{keeper}, SetUp: true, Patience: patience}
 }
 
 const ample = time.Minute // for what succeeds

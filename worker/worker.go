@@ -106,7 +106,7 @@ func (c *Connection) Run(ctx context.Context, o Options) error {
 		c.moveUnfit(ctx)
 	}
 	all := []worker.Worker{own}
-	for _, queue := range queues(o.Organizations) {
+	for _, queue := range c.queues(o.Organizations) {
 		all = append(all, c.serving(queue, o, options, acts)...)
 	}
 	stop, err := start(all...)
@@ -118,7 +118,7 @@ func (c *Connection) Run(ctx context.Context, o Options) error {
 	go c.closeUnbound(ctx)
 	go c.reap(ctx, acts)
 	if o.Deployment != "" {
-		for _, queue := range queues(o.Organizations) {
+		for _, queue := range c.queues(o.Organizations) {
 			go c.keepCurrent(ctx, fleet{deploymentOf(o.Deployment, queue), queue})
 		}
 	}

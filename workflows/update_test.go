@@ -192,7 +192,7 @@ func exits(out deployments.ProgramOutput) func(context.Context, deployments.Prog
 }
 
 func TestAnUpdateGoesToTheWorkersThatMayHostItAndStaysThere(t *testing.T) {
-	h := &hosts{programs: exits(deployments.ProgramOutput{}), elsewhere: deployments.OrganizationTaskQueue("acme")}
+	h := &hosts{programs: exits(deployments.ProgramOutput{}), elsewhere: deployments.OrganizationTaskQueue(deployments.SharedTaskQueue, "acme")}
 	info, err := h.carryOut(t, deployments.UpdateInput{}, nil)
 	if err != nil || info.Status != "succeeded" || h.claims != 1 {
 		t.Fatalf("came to %+v, %v, after %d claims", info, err, h.claims)

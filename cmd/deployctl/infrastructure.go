@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strconv"
 	"strings"
@@ -54,6 +55,14 @@ type s3Settings struct {
 	endpoint, bucket, prefix, region string
 	accessKey, secretKey             string
 	secretKeyFile                    string // see statestore.S3Options
+}
+
+// under tells of the prefix.
+func (s s3Settings) under() string {
+	if s.prefix == "" {
+		return ""
+	}
+	return " with the prefix " + s.prefix
 }
 
 // infrastructureOf reads the settings of serve and worker. All that is wrong with them is in the error, joined.
@@ -116,7 +125,8 @@ func keepersOf(s settings.Settings) ([]seal.Keeper, error) {
 	for _, one := range strings.FieldsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || r == ',' }) {
 		key, err := base64.StdEncoding.DecodeString(one)
 		if err != nil || len(key) != 32 {
-			return nil, deployments.Errorf(deployments.CodeInvalid, "the service's key must be 32 bytes in base64, or several such keys, the current one first")
+			return nil, deployments.Errorf(deployments.CodeInvalid, "the service's key must be 32 bytes in base64, or several such keys, the current one first; "+
+				"what %s holds is none", keySource(s))
 		}
 		keeper, err := seal.NewMasterKeeper(key)
 		if err != nil {
@@ -124,11 +134,23 @@ func keepersOf(s settings.Settings) ([]seal.Keeper, error) {
 		}
 		keepers = append(keepers, keeper)
 	}
+	if path := s.Get(settings.MasterF); len(keepers) == 0 && path != "" {
+		return nil, deployments.Errorf(deployments.CodeInvalid,
+			"the file of the service's key, %s (key-file, set by %s), is empty: put the key back from its copy", path, s.Source(settings.MasterF))
+	}
 	if len(keepers) == 0 {
 		return nil, deployments.Errorf(deployments.CodeInvalid,
 			"the service needs its key: set DEPLOYCTL_KEY, --key-file or --key-url (make one with: head -c 32 /dev/urandom | base64, and keep a copy)")
 	}
 	return keepers, nil
+}
+
+// keySource says where the service's key comes from.
+func keySource(s settings.Settings) string {
+	if s.Get(settings.Master) != "" {
+		return s.Source(settings.Master)
+	}
+	return fmt.Sprintf("the file %s (key-file, set by %s)", s.Get(settings.MasterF), s.Source(settings.MasterF))
 }
 
 // config is what connects to it.

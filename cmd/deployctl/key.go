@@ -43,7 +43,7 @@ func (d *devCall) keyInfrastructure() (infrastructure, error) {
 	}
 	in, err := foundationOf(d.settings, slog.New(slog.NewTextHandler(d.Err, nil)))
 	if err == nil {
-		_, _ = fmt.Fprintf(d.Err, "This is about the bucket %s at %s.\n", in.s3.bucket, cmp.Or(in.s3.endpoint, "AWS"))
+		_, _ = fmt.Fprintf(d.Err, "This is about the bucket %s at %s%s.\n", in.s3.bucket, cmp.Or(in.s3.endpoint, "AWS"), in.s3.under())
 	}
 	return in, err
 }

@@ -33,7 +33,9 @@ const auditPatience = 10 * time.Second
 
 // openRoom connects to the Temporal and the S3 of the embedded service, which are known to be whole.
 func openRoom(ctx context.Context, in infrastructure) (*room, error) {
-	connection, err := worker.Connect(ctx, in.config())
+	config := in.config()
+	config.SetUp = true
+	connection, err := worker.Connect(ctx, config)
 	if err != nil {
 		return nil, err
 	}

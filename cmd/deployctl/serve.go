@@ -48,7 +48,8 @@ func serve(ctx context.Context, o *start, check bool) error {
 	o.setting(err)
 	token, err := o.settings.Secret(settings.BootstrapToken)
 	o.setting(err)
-	o.stand(ctx, patience(check))
+	o.setUp = true
+	o.stand(ctx, check)
 	authority := o.authority(ctx, token)
 	if begins, err := o.begins(check); !begins {
 		return err

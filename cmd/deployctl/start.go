@@ -23,6 +23,7 @@ type start struct {
 	settings settings.Settings
 	in       infrastructure
 	health   net.Listener     // nil without one
+	setUp    bool             // an empty bucket is set up
 	room     *room            // nil if something is wrong with the settings, Temporal or S3
 	faults   []error          // of settings
 	found    []worker.Finding // of all else
@@ -83,8 +84,8 @@ func (o *start) closes(listener net.Listener) {
 	}
 }
 
-// stand ends the settings, and connects to what they say the process stands on, unless they are wrong.
-func (o *start) stand(ctx context.Context, patience time.Duration) {
+// stand ends the settings, and connects to what they say the process stands on, unless they are wrong. Look has it write nothing.
+func (o *start) stand(ctx context.Context, look bool) {
 	var wrong []worker.Finding
 	for _, fault := range o.faults {
 		wrong = append(wrong, worker.Finding{What: "settings", Err: fault})
@@ -100,7 +101,7 @@ func (o *start) stand(ctx context.Context, patience time.Duration) {
 	})
 	defer waiting.Stop()
 	config := o.in.config()
-	config.Patience = patience
+	config.Patience, config.Look, config.SetUp = patience(look), look, o.setUp
 	connection, found := worker.Examine(ctx, config)
 	o.found = append(o.found, found...)
 	if connection == nil {

@@ -42,7 +42,7 @@ func work(ctx context.Context, o *start, check bool) error {
 		o.setting(deployments.ValidateName("organization", organization))
 	}
 	o.openPlace()
-	o.stand(ctx, patience(check))
+	o.stand(ctx, check)
 	if begins, err := o.begins(check); !begins {
 		return err
 	}

@@ -1,0 +1,93 @@
+package statestore
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/seal"
+)
+
+// proof is what opening the objects of a bucket came to, of one kind.
+type proof struct {
+	opened  bool
+	key     string // of an object that cannot be opened
+	unknown bool   // it names a key that is not at hand
+}
+
+// opensAll reports, as CodeInvalid, that the keys at hand are not those of the bucket: an object names another one, or none of a kind
+// (heads, tokens, what belongs to stacks and so on) can be opened though there is one. Single damaged objects are no sign of that.
+func (s *Store) opensAll(ctx context.Context) error {
+	l, err := s.objects.List(ctx, Query{})
+	if err != nil {
+		return failed(err, "list the bucket")
+	}
+	var mu sync.Mutex
+	kinds := map[string]*proof{}
+	err = each(l.Keys, func(key string) error {
+		kind := kindOf(key)
+		if kind == "" {
+			return nil
+		}
+		err := s.opens(ctx, key)
+		if err != nil && unreadable(err) == nil && deployments.CodeOf(err) != deployments.CodeNotFound {
+			return err
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		p := kinds[kind]
+		if p == nil {
+			p = &proof{}
+			kinds[kind] = p
+		}
+		if err == nil {
+			p.opened = true
+		} else if unknown := errors.Is(err, seal.ErrUnknownKey); p.key == "" || unknown && !p.unknown {
+			p.key, p.unknown = key, unknown
+		}
+		return nil
+	})
+	for _, p := range kinds {
+		if err == nil && p.key != "" && (p.unknown || !p.opened) {
+			err = deployments.Errorf(deployments.CodeInvalid, "the bucket is not taken over, and nothing in it was changed: %s cannot be opened with this service's key; "+
+				"put %s back from a copy of the bucket, or an earlier version of it, or give the key that the bucket is sealed with", p.key, ringKey)
+		}
+	}
+	return err
+}
+
+// kindOf returns the kind of an object that is sealed or authenticated; empty for others.
+func kindOf(key string) string {
+	if checkKey(key) != nil {
+		return ""
+	}
+	folder, _, _ := strings.Cut(key, "/")
+	switch {
+	case headOf(key) != nil:
+		return "heads"
+	case sealedKey(key):
+		return folder
+	}
+	return ""
+}
+
+// headOf returns the stack whose head an object is; nil for others.
+func headOf(key string) *deployments.StackName {
+	parts := strings.Split(key, "/")
+	if len(parts) != 5 || parts[0] != "stacks" || parts[4] != "head.json" {
+		return nil
+	}
+	return &deployments.StackName{Organization: parts[1], Project: parts[2], Stack: parts[3]}
+}
+
+// opens reports why an object cannot be opened with the keys at hand, or a head was written with others.
+func (s *Store) opens(ctx context.Context, key string) error {
+	if name := headOf(key); name != nil {
+		_, _, err := s.readHead(ctx, *name)
+		return err
+	}
+	_, err := s.openAny(ctx, key)
+	return err
+}

@@ -1,0 +1,57 @@
+package statestore
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+
+	"github.com/deployctl/deployctl/deployments"
+)
+
+// Identity returns what tells this store from all others, whatever bucket and prefix it is in: a copy has the same. It is made with
+// the keys of an empty bucket and never changes; a store of the time before there were identities has none.
+func (s *Store) Identity() string {
+	identity, _ := s.identity.Load().(string)
+	return identity
+}
+
+func newIdentity() string {
+	random := make([]byte, 6)
+	_, _ = rand.Read(random) // never fails
+	return hex.EncodeToString(random)
+}
+
+// SharedTaskQueue is the queue of the workers of this store that serve all organizations.
+func (s *Store) SharedTaskQueue() string { return deployments.StoreTaskQueue(s.Identity()) }
+
+// OrganizationTaskQueue is the queue of this store's workers of one organization.
+func (s *Store) OrganizationTaskQueue(organization string) string {
+	return deployments.OrganizationTaskQueue(s.SharedTaskQueue(), organization)
+}
+
+// IsSetUp tells whether the bucket has keys; false only for an empty one, under Options.KeepEmpty.
+func (s *Store) IsSetUp() bool { return s.unset.Load() == nil }
+
+// SetUp gives an empty bucket its keys and the store its identity, unless another process has done so meanwhile.
+func (s *Store) SetUp(ctx context.Context) error {
+	unset := s.unset.Load()
+	if unset == nil {
+		return nil
+	}
+	content, err := s.writeFirst(ctx, *unset)
+	if err == nil {
+		s.useRing(content, "")
+		s.unset.Store(nil)
+	}
+	return err
+}
+
+// writeFirst writes the first keys of a bucket, and returns those that it has then: another process may have been faster.
+func (s *Store) writeFirst(ctx context.Context, content ringContent) (ringContent, error) {
+	err := s.writeRing(ctx, content, Condition{Absent: true})
+	if errors.Is(err, ErrChanged) {
+		content, _, err = s.readRing(ctx)
+	}
+	return content, err
+}

@@ -1,0 +1,110 @@
+package worker
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"go.temporal.io/api/workflow/v1"
+	"go.temporal.io/api/workflowservice/v1"
+
+	"github.com/deployctl/deployctl/deployments"
+)
+
+// awaitSetUp waits, as long as parts are waited for, until an empty bucket is set up, if this process is not the one to do it.
+func (c Config) awaitSetUp(ctx context.Context, store *objects) error {
+	if c.SetUp {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.patience())
+	defer cancel()
+	for !store.IsSetUp() {
+		select {
+		case <-ctx.Done():
+			return empty(store)
+		case <-time.After(redial):
+		}
+		if err := store.Check(ctx); err != nil && ctx.Err() == nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// latest returns Temporal's latest workflows of stacks and updates.
+func (c *Connection) latest(ctx context.Context) ([]*workflow.WorkflowExecutionInfo, error) {
+	page, err := c.Client.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{
+		Query: fmt.Sprintf("WorkflowType IN ('%s', '%s')", deployments.WorkflowStack, deployments.WorkflowUpdate), PageSize: looked,
+	})
+	if err != nil {
+		return nil, deployments.Errorf(deployments.CodeUnavailable, "the latest workflows of namespace %s cannot be listed: %s", c.config.Temporal.Namespace, reason(err))
+	}
+	return page.GetExecutions(), nil
+}
+
+// owner finds whether the namespace's stacks and updates are those of this store: task queues bear a store's identity, and stores
+// without one know the names. A namespace without any may be anybody's.
+func (c *Connection) owner(ctx context.Context) Finding {
+	f := Finding{What: "store", Said: c.Store.Identity()}
+	if !c.Store.IsSetUp() {
+		f.Said = "an empty bucket: a start sets it up"
+	}
+	list, err := c.latest(ctx)
+	if err != nil {
+		f.Err, f.Tolerable = err, c.Store.IsSetUp()
+		return f
+	}
+	ours, example := 0, ""
+	for _, w := range list {
+		id := w.GetExecution().GetWorkflowId()
+		own, err := c.owns(ctx, w)
+		switch {
+		case err != nil:
+			f.Err, f.Tolerable = err, true
+			return f
+		case own:
+			ours++
+		case example == "":
+			example = id
+		}
+	}
+	if example == "" || ours > 0 && c.Store.Identity() == "" { // some names may be forgotten
+		return f
+	}
+	f.Tolerable = ours > 0
+	f.Err = deployments.Errorf(deployments.CodeInvalid, "Temporal's namespace %s has workflows of another store than that in the %s, such as %s: "+
+		"set s3.bucket and s3.prefix to those of the service that has begun them, or give this service a namespace of its own (temporal.namespace)",
+		c.config.Temporal.Namespace, c.s3, example)
+	return f
+}
+
+// owns tells whether a stack's or an update's workflow is of this store.
+func (c *Connection) owns(ctx context.Context, w *workflow.WorkflowExecutionInfo) (bool, error) {
+	if !c.Store.IsSetUp() {
+		return false, nil
+	}
+	queue := w.GetTaskQueue()
+	if deployments.SharedOfTaskQueue(queue) != c.Store.SharedTaskQueue() {
+		return false, nil
+	}
+	if c.Store.Identity() != "" {
+		return true, nil
+	}
+	name, ok := stackOf(w.GetExecution().GetWorkflowId())
+	if !ok {
+		return true, nil
+	}
+	known, err := c.Store.Knows(ctx, name)
+	return known, err
+}
+
+// stackOf returns the stack that a workflow is of.
+func stackOf(id string) (deployments.StackName, bool) {
+	if text, ok := strings.CutPrefix(id, "stack/"); ok {
+		name, err := deployments.ParseStackName(text, deployments.StackName{})
+		return name, err == nil
+	}
+	u, err := deployments.UpdateOfWorkflow(id)
+	return u.StackName, err == nil
+}
