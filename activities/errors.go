@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/statestore"
 	"go.temporal.io/sdk/temporal"
 )
 
@@ -42,8 +43,8 @@ func kept(err error) error {
 // told is failure for an activity whose failure somebody waits for who can do something about it: credentials that
 // are refused are said at once.
 func told(err error) error {
-	if code := deployments.CodeOf(err); code == deployments.CodeUnauthorized || code == deployments.CodeForbidden {
-		return temporal.NewNonRetryableApplicationError(err.Error(), string(code), err)
+	if statestore.CredentialsRefused(err) {
+		return temporal.NewNonRetryableApplicationError(err.Error(), string(deployments.CodeOf(err)), err)
 	}
 	return failure(err)
 }

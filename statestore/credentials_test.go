@@ -185,12 +185,63 @@ func TestCredentialsThatWereNeverAcceptedAreSaidAtOnceAndOthersAfterAWhile(t *te
 		t.Fatal(err)
 	}
 	door.accepts.Store("OTHER")
-	if _, err := objects.Get(t.Context(), "key"); deployments.CodeOf(err) != deployments.CodeUnauthorized || door.refused.Load() < 3 {
+	if _, err := objects.Get(t.Context(), "key"); deployments.CodeOf(err) != deployments.CodeUnavailable || door.refused.Load() < 3 ||
+		!strings.Contains(err.Error(), "does not accept the credentials") {
 		t.Errorf("got %v after %d refusals", err, door.refused.Load())
 	}
 	before := door.refused.Load()
 	if err := objects.Delete(t.Context(), "key"); deployments.CodeOf(err) != deployments.CodeUnauthorized || door.refused.Load() != before+1 {
 		t.Errorf("got %v after %d refusals", err, door.refused.Load()-before)
+	}
+}
+
+func TestWhyABucketCannotBeUsedIsSaidWhateverIsAskedOfIt(t *testing.T) {
+	withoutAWS(t)
+	for _, c := range []struct {
+		status int
+		code   string
+		says   string
+		is     deployments.Code
+	}{
+		{http.StatusForbidden, "SignatureDoesNotMatch", "does not accept the credentials (SignatureDoesNotMatch)", deployments.CodeUnauthorized},
+		{http.StatusBadRequest, "ExpiredToken", "does not accept the credentials (ExpiredToken)", deployments.CodeUnauthorized},
+		{http.StatusForbidden, "AccessDenied", "may not be used with these credentials", deployments.CodeForbidden},
+		{http.StatusNotFound, "NoSuchBucket", "there is no bucket", deployments.CodeInvalid},
+	} {
+		t.Run(c.code, func(t *testing.T) {
+			var closed atomic.Bool
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if closed.Load() {
+					w.WriteHeader(c.status)
+					_, _ = fmt.Fprintf(w, "<Error><Code>%s</Code><Message>no</Message></Error>", c.code) // which no reply to HEAD has
+				}
+			}))
+			defer server.Close()
+			o, err := statestore.OpenS3(t.Context(), statestore.S3Options{Endpoint: server.URL, Region: "us-east-1", Bucket: bucket, AccessKey: "MINE", SecretKey: "s"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			used := statestore.NewRetry(o, 50*time.Millisecond)
+			if _, err := used.Get(t.Context(), "key"); err != nil {
+				t.Fatal(err)
+			}
+			closed.Store(true)
+			_, atOnce := o.Tag(t.Context(), "key")
+			if c.code == "NoSuchBucket" { // HEAD tells it from no such key nowhere
+				_, atOnce = o.Get(t.Context(), "key")
+			}
+			_, later := used.Get(t.Context(), "key")
+			for err, code := range map[error]deployments.Code{
+				atOnce: c.is, later: deployments.CodeUnavailable, statestore.Answers(t.Context(), o): deployments.CodeUnavailable,
+			} {
+				if deployments.CodeOf(err) != code || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "does not answer") {
+					t.Errorf("%s: %v", deployments.CodeOf(err), err)
+				}
+			}
+			if refused := c.is != deployments.CodeInvalid; statestore.CredentialsRefused(later) != refused {
+				t.Errorf("that credentials were refused is %t of %v", !refused, later)
+			}
+		})
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -53,12 +54,20 @@ func probe(ctx context.Context, o Objects, writes []forbidden) error {
 	return nil
 }
 
-// Answers reports why the object store cannot be used now, if it cannot, by one cheap request.
+// Answers reports, as CodeUnavailable, why the object store cannot be used now, if it cannot, by one cheap request.
 func Answers(ctx context.Context, o Objects) error {
-	if _, err := o.Tag(ctx, probeKey); err != nil && !errors.Is(err, ErrAbsent) {
-		return err
+	_, err := o.Get(ctx, probeKey) // a reply to HEAD would not say why not
+	switch {
+	case err == nil, errors.Is(err, ErrAbsent):
+		return nil
+	case misconfigured(err):
+		return deployments.Errorf(deployments.CodeUnavailable, "%w", err)
 	}
-	return nil
+	what := "object store"
+	if s, ok := o.(fmt.Stringer); ok {
+		what = s.String()
+	}
+	return deployments.Errorf(deployments.CodeUnavailable, "the %s does not answer: %w", what, err)
 }
 
 // Skew is how far this machine's clock is ahead of the server's, to about a second.

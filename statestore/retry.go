@@ -16,8 +16,9 @@ import (
 const Patience = 30 * time.Second
 
 // Retry is an Objects that tries again what failed with ErrTransient, quietly, for as long as its patience lasts. Then
-// it fails with CodeUnavailable and a sentence that says what to check. Credentials that were accepted before and are refused now
-// are tried again for as long, since others are mostly on their way; a refusal from the beginning is said at once.
+// it fails with CodeUnavailable and a sentence that says what to check. So does what becomes of a bucket that was in use: when its
+// credentials are refused, or it is gone, others are mostly on their way, and whoever asks has done nothing wrong. From the
+// beginning, both are said at once, with their own codes.
 //
 // A conditional Put that finds the condition not to hold reads the object back: when it holds the very bytes of this Put,
 // an attempt whose reply was lost wrote them, and the Put has succeeded. So the bytes of every conditional Put must be
@@ -112,8 +113,8 @@ func (r *Retry) persist(ctx context.Context, size int, f func(context.Context) e
 			return err
 		}
 		if time.Now().Add(pause).After(giveUp) {
-			if credentialsRefused(err) {
-				return err
+			if misconfigured(err) {
+				return deployments.Errorf(deployments.CodeUnavailable, "%w", err)
 			}
 			return unavailable(r.objects, r.patience, err)
 		}
@@ -128,7 +129,12 @@ func (r *Retry) persist(ctx context.Context, size int, f func(context.Context) e
 
 // passes tells whether the same call may be answered otherwise soon.
 func (r *Retry) passes(err error) bool {
-	return errors.Is(err, ErrTransient) || errors.Is(err, context.DeadlineExceeded) || credentialsRefused(err) && r.accepted.Load()
+	return errors.Is(err, ErrTransient) || errors.Is(err, context.DeadlineExceeded) || misconfigured(err) && r.accepted.Load()
+}
+
+// misconfigured tells whether the server refuses the credentials, or has no such bucket: what an operator can mend, and nobody else.
+func misconfigured(err error) bool {
+	return credentialsRefused(err) || err != nil && deployments.CodeOf(err) == deployments.CodeInvalid
 }
 
 func unavailable(objects Objects, waited time.Duration, err error) error {

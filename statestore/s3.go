@@ -133,6 +133,10 @@ func (s *S3) getOnce(ctx context.Context, key string) (Object, error) {
 // Tag implements Objects.
 func (s *S3) Tag(ctx context.Context, key string) (string, error) {
 	out, err := s.client.HeadObject(ctx, &s3.HeadObjectInput{Bucket: &s.bucket, Key: aws.String(s.prefix + key)})
+	if st := status(err); st == http.StatusBadRequest || st == http.StatusForbidden { // why not is in the reply to a GET alone
+		o, err := s.getOnce(ctx, key)
+		return o.Tag, err
+	}
 	if err != nil {
 		return "", s.translate(err)
 	}

@@ -21,6 +21,16 @@ func (s *S3) translate(err error) error {
 	return translated
 }
 
+// CredentialsRefused tells whether an error is one because the server did not accept the credentials, or not for this.
+func CredentialsRefused(err error) bool {
+	for ; err != nil; err = errors.Unwrap(err) {
+		if credentialsRefused(err) {
+			return true
+		}
+	}
+	return false
+}
+
 // credentialsRefused tells whether the server did not accept the credentials, or not for this.
 func credentialsRefused(err error) bool {
 	code := deployments.CodeOf(err)

@@ -16,7 +16,7 @@ func (c *Connection) Answers(ctx context.Context) error {
 	var parts errgroup.Group
 	parts.Go(func() error {
 		if err := statestore.Answers(ctx, c.once); err != nil {
-			return deployments.Errorf(deployments.CodeUnavailable, "the %s does not answer: %w", c.s3, err)
+			return err
 		}
 		return c.Store.KeysOutdated()
 	})
