@@ -6,7 +6,6 @@ import (
 	"sync"
 	"time"
 
-	api "github.com/deployctl/deployctl/api/deployctl/v1"
 	"github.com/deployctl/deployctl/deployments"
 	"golang.org/x/sync/semaphore"
 	"golang.org/x/time/rate"
@@ -143,16 +142,16 @@ func (b *bounds) receive(ctx context.Context, patience time.Duration, recv func(
 	}
 }
 
-// hold takes what the rest of a call needs from the budget, by its first message.
-func (b *bounds) hold(ctx context.Context, m proto.Message) (release func(), err error) {
+// hold takes what the rest of a call needs from the budget, by its rule and its first message.
+func (b *bounds) hold(ctx context.Context, r room, m proto.Message) (release func(), err error) {
 	var share int64
-	switch m := m.(type) {
-	case *api.ExportRequest:
+	switch r {
+	case ofExport:
 		return acquire(ctx, b.exporting, 1, admitPatience)
-	case *api.PutFileRequest:
-		share = contentShare(m.GetSize(), 1)
-	case *api.ImportRequest:
-		share = contentShare(m.GetSize(), parsedTimes)
+	case ofContent:
+		share = contentShare(sizeIn(m), 1)
+	case ofParsed:
+		share = contentShare(sizeIn(m), parsedTimes)
 	default:
 		if size := int64(proto.Size(m)); size > largeMessage {
 			share = min(parsedTimes*size, budget)
@@ -162,6 +161,11 @@ func (b *bounds) hold(ctx context.Context, m proto.Message) (release func(), err
 		return func() {}, nil
 	}
 	return acquire(ctx, b.budget, share, admitPatience)
+}
+
+// sizeIn gives what a first message says of the size of the whole content; see checkRoom.
+func sizeIn(m proto.Message) int64 {
+	return m.ProtoReflect().Get(m.ProtoReflect().Descriptor().Fields().ByName("size")).Int()
 }
 
 // contentShare is what a content of this size takes that is in memory several times; an older client does not say its size.

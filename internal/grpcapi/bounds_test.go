@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 )
 
 func TestACallerIsKnownBeforeAnythingIsReadOfThem(t *testing.T) {
@@ -93,6 +94,37 @@ func TestUploadsAreTakenOneAfterTheOtherWhereTheyWouldNotFitTogether(t *testing.
 	uploads.Wait()
 	if most := service.most.Load(); most > budget {
 		t.Errorf("%d MiB were there at a time", most>>20)
+	}
+}
+
+func TestACallHoldsTheMemoryThatItsRuleSays(t *testing.T) {
+	for name, c := range map[string]struct {
+		full string
+		m    proto.Message
+		want int64 // of the budget
+	}{
+		"a file":                    {api.Bundles_PutFile_FullMethodName, &api.PutFileRequest{Size: 10 << 20}, 10 << 20},
+		"a deployment":              {api.Stacks_Import_FullMethodName, &api.ImportRequest{Size: 10 << 20}, 40 << 20},
+		"one whose size is unknown": {api.Stacks_Import_FullMethodName, &api.ImportRequest{}, budget},
+		"a large message":           {api.Stacks_Encrypt_FullMethodName, &api.EncryptRequest{Plain: []string{strings.Repeat("x", 2<<20)}}, 8 << 20},
+	} {
+		b := newBounds()
+		if _, err := b.hold(t.Context(), rules[c.full].room, c.m); err != nil {
+			t.Fatal(err)
+		}
+		const header = 100 // of a message, parsedTimes
+		if b.budget.TryAcquire(budget-c.want+1) || !b.budget.TryAcquire(budget-c.want-min(header, budget-c.want)) {
+			t.Errorf("%s does not hold %d MiB", name, c.want>>20)
+		}
+	}
+	b := newBounds()
+	for range exports {
+		if _, err := b.hold(t.Context(), rules[api.Stacks_Export_FullMethodName].room, &api.ExportRequest{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if b.exporting.TryAcquire(1) {
+		t.Errorf("%d exports leave room for another", exports)
 	}
 }
 

@@ -186,7 +186,7 @@ func (c *call) begin() error {
 	if !c.edge.unary[c.full] {
 		go c.recheck(first)
 	}
-	release, err := c.edge.bounds.hold(c.ctx, first)
+	release, err := c.edge.bounds.hold(c.ctx, c.rule.room, first)
 	c.release = append(c.release, release)
 	return err
 }
@@ -283,10 +283,10 @@ func (c *call) end(err error) error {
 	}
 	c.edge.log.Info("call", "request", c.entry.Request, "method", c.method, "code", code.String(), "token", c.entry.Token, "member", c.entry.Member,
 		"peer", c.entry.Peer, "organization", c.entry.Organization, "stack", c.entry.Stack, "took", time.Since(c.entry.Time).Round(time.Microsecond).String())
-	if c.edge.auditor == nil || c.rule.record == recordRefused && c.refused == nil {
+	if c.edge.auditor == nil || (c.rule.does == reads || c.rule.does == uploads) && c.refused == nil {
 		return translated
 	}
-	now := c.rule.record == recordFirst && c.refused == nil && c.admitted
+	now := c.rule.does == changes && c.refused == nil && c.admitted
 	if failed := c.edge.auditor.Record(context.WithoutCancel(c.ctx), c.entry, now); failed != nil {
 		c.edge.log.Error("audit entry was not written", "entry", c.entry, "error", failed)
 	}

@@ -2,18 +2,14 @@ package grpcapi
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
 	api "github.com/deployctl/deployctl/api/deployctl/v1"
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/grpcapi/wire"
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
-	"google.golang.org/protobuf/reflect/protoregistry"
 )
 
 // scope says what the role of a rule is needed on.
@@ -30,13 +26,31 @@ const (
 	open
 )
 
-// record says when the audit log has a call.
-type record int
+// effect is what a method does, and so when the audit log has a call of it. Every rule says one.
+type effect int
 
 const (
-	recordRefused record = iota // only when the caller may not
-	recordSoon                  // within a second
-	recordFirst                 // before the caller is answered
+	_ effect = iota
+	// reads: a call is in the audit log only when it is refused, because the caller may not make it.
+	reads
+	// uploads: the same. It keeps content that has no effect before another call names it.
+	uploads
+	// discloses: it shows secrets or the audit log, and is recorded within a second.
+	discloses
+	// changes: it is recorded before the caller is answered.
+	changes
+)
+
+// room is the memory that a call needs beside its first message. A rule says it of each method that streams; what others need is
+// known from their message.
+type room int
+
+const (
+	ofMessage room = iota
+	ofContent      // the chunks of the call, gathered; the first message says their size
+	ofParsed       // the same, parsed
+	ofExport       // a whole deployment
+	ofParts        // one part of the answer at a time
 )
 
 // rule is what the API demands of a call of one method. A method without a rule is not served.
@@ -47,7 +61,8 @@ type rule struct {
 	// raised is a field that, when it is true, makes the call need the role to.
 	raised string
 	to     deployments.Role
-	record record
+	does   effect
+	room   room
 	// subject are paths of fields that the audit log has, and answered those of its only answer.
 	subject  []string
 	answered []string
@@ -67,76 +82,77 @@ func subject(paths ...string) []string { return paths }
 // rules has a line for each method of the API: from it the check and its test are made.
 var rules = map[string]rule{
 	api.Deployments_Submit_FullMethodName: {
-		role: deployer, touches: stack("stack"), record: recordFirst, subject: subject("kind", "request_id", "dry_run"),
+		role: deployer, touches: stack("stack"), does: changes, subject: subject("kind", "request_id", "dry_run"),
 		answered: subject("update.version"),
 	},
-	api.Deployments_Watch_FullMethodName: {role: viewer, touches: stack("update.stack")},
+	api.Deployments_Watch_FullMethodName: {role: viewer, touches: stack("update.stack"), does: reads, room: ofParts},
 	api.Deployments_Cancel_FullMethodName: {
-		role: deployer, touches: stack("update.stack"), record: recordFirst, subject: subject("update.version", "forced"),
+		role: deployer, touches: stack("update.stack"), does: changes, subject: subject("update.version", "forced"),
 	},
 	api.Deployments_Resolve_FullMethodName: {
-		role: deployer, touches: stack("update.stack"), record: recordFirst, subject: subject("update.version", "urn"),
+		role: deployer, touches: stack("update.stack"), does: changes, subject: subject("update.version", "urn"),
 	},
 
-	api.Stacks_CreateStack_FullMethodName: {role: deployer, scope: onNewStack, touches: stack("stack"), record: recordFirst},
-	api.Stacks_ListStacks_FullMethodName:  {role: viewer, scope: onAny},
-	api.Stacks_GetStack_FullMethodName:    {role: viewer, touches: stack("stack")},
+	api.Stacks_CreateStack_FullMethodName: {role: deployer, scope: onNewStack, touches: stack("stack"), does: changes},
+	api.Stacks_ListStacks_FullMethodName:  {role: viewer, scope: onAny, does: reads},
+	api.Stacks_GetStack_FullMethodName:    {role: viewer, touches: stack("stack"), does: reads},
 	api.Stacks_RemoveStack_FullMethodName: {
-		role: deployer, touches: stack("stack"), raised: "force", to: admin, record: recordFirst, subject: subject("force"),
+		role: deployer, touches: stack("stack"), raised: "force", to: admin, does: changes, subject: subject("force"),
 	},
 	api.Stacks_RenameStack_FullMethodName: {
-		role: deployer, scope: onNewStack, touches: stack("from", "to"), record: recordFirst, subject: subject("to.project", "to.stack"),
+		role: deployer, scope: onNewStack, touches: stack("from", "to"), does: changes, subject: subject("to.project", "to.stack"),
 	},
-	api.Stacks_TagStack_FullMethodName: {role: deployer, touches: stack("stack"), record: recordFirst},
+	api.Stacks_TagStack_FullMethodName: {role: deployer, touches: stack("stack"), does: changes},
 	api.Stacks_Export_FullMethodName: {
-		role: viewer, touches: stack("stack"), raised: "show_secrets", to: deployer, secrets: true, record: recordSoon, subject: subject("version"),
+		role: viewer, touches: stack("stack"), raised: "show_secrets", to: deployer, secrets: true, does: discloses, room: ofExport,
+		subject: subject("version"),
 	},
 	api.Stacks_Import_FullMethodName: {
-		role: deployer, touches: stack("stack"), raised: "forget", to: admin, record: recordFirst, subject: subject("forget"),
+		role: deployer, touches: stack("stack"), raised: "forget", to: admin, does: changes, room: ofParsed, subject: subject("forget"),
 	},
 	api.Stacks_Restore_FullMethodName: {
-		role: deployer, touches: stack("stack"), raised: "forget", to: admin, record: recordFirst, subject: subject("version", "forget"),
+		role: deployer, touches: stack("stack"), raised: "forget", to: admin, does: changes, subject: subject("version", "forget"),
 	},
-	api.Stacks_Recover_FullMethodName: {role: deployer, touches: stack("stack"), record: recordFirst},
-	api.Stacks_History_FullMethodName: {role: viewer, touches: stack("stack")},
-	api.Stacks_Encrypt_FullMethodName: {role: deployer, touches: stack("stack")},
-	api.Stacks_Decrypt_FullMethodName: {role: deployer, touches: stack("stack"), secrets: true, record: recordSoon},
+	api.Stacks_Recover_FullMethodName: {role: deployer, touches: stack("stack"), does: changes},
+	api.Stacks_History_FullMethodName: {role: viewer, touches: stack("stack"), does: reads},
+	api.Stacks_Encrypt_FullMethodName: {role: deployer, touches: stack("stack"), does: reads},
+	api.Stacks_Decrypt_FullMethodName: {role: deployer, touches: stack("stack"), secrets: true, does: discloses},
 
-	api.Bundles_Missing_FullMethodName:     {role: deployer, touches: stack("stack")},
-	api.Bundles_PutFile_FullMethodName:     {role: deployer, touches: stack("stack")},
-	api.Bundles_PutManifest_FullMethodName: {role: deployer, touches: stack("stack")},
+	api.Bundles_Missing_FullMethodName:     {role: deployer, touches: stack("stack"), does: reads},
+	api.Bundles_PutFile_FullMethodName:     {role: deployer, touches: stack("stack"), does: uploads, room: ofContent},
+	api.Bundles_PutManifest_FullMethodName: {role: deployer, touches: stack("stack"), does: uploads},
 
 	api.Tokens_CreateToken_FullMethodName: {
-		role: admin, scope: onAny, record: recordFirst, subject: subject("name", "member", "grant.role", "grant.organization"),
+		role: admin, scope: onAny, does: changes, subject: subject("name", "member", "grant.role", "grant.organization"),
 	},
-	api.Tokens_ListTokens_FullMethodName:  {role: admin, scope: onAny},
-	api.Tokens_RemoveToken_FullMethodName: {role: admin, scope: onAny, record: recordFirst, subject: subject("name")},
+	api.Tokens_ListTokens_FullMethodName:  {role: admin, scope: onAny, does: reads},
+	api.Tokens_RemoveToken_FullMethodName: {role: admin, scope: onAny, does: changes, subject: subject("name")},
 	api.Members_GrantMember_FullMethodName: {
-		role: admin, scope: onAny, record: recordFirst, subject: subject("name", "grant.role", "grant.organization"),
+		role: admin, scope: onAny, does: changes, subject: subject("name", "grant.role", "grant.organization"),
 	},
-	api.Members_ListMembers_FullMethodName: {role: admin, scope: onAny},
+	api.Members_ListMembers_FullMethodName: {role: admin, scope: onAny, does: reads},
 	api.Members_RemoveMember_FullMethodName: {
-		role: admin, scope: onAny, record: recordFirst, subject: subject("name", "organization"),
+		role: admin, scope: onAny, does: changes, subject: subject("name", "organization"),
 	},
-	api.Audit_ReadAudit_FullMethodName: {role: admin, scope: onAny, record: recordSoon, subject: subject("organization", "user", "stack")},
+	api.Audit_ReadAudit_FullMethodName: {role: admin, scope: onAny, does: discloses, room: ofParts, subject: subject("organization", "user", "stack")},
 
 	api.Schedules_CreateSchedule_FullMethodName: {
-		role: deployer, touches: stack("schedule.name.stack", "schedule.last.updates.stack"), record: recordFirst,
+		role: deployer, touches: stack("schedule.name.stack", "schedule.last.updates.stack"), does: changes,
 		subject: subject("schedule.name.name", "schedule.kind"),
 	},
-	api.Schedules_ListSchedules_FullMethodName: {role: viewer, touches: stack("stack")},
-	api.Schedules_GetSchedule_FullMethodName:   {role: viewer, touches: stack("name.stack")},
+	api.Schedules_ListSchedules_FullMethodName: {role: viewer, touches: stack("stack"), does: reads},
+	api.Schedules_GetSchedule_FullMethodName:   {role: viewer, touches: stack("name.stack"), does: reads},
 	api.Schedules_RemoveSchedule_FullMethodName: {
-		role: deployer, touches: stack("name.stack"), record: recordFirst, subject: subject("name.name"),
+		role: deployer, touches: stack("name.stack"), does: changes, subject: subject("name.name"),
 	},
 	api.Schedules_PauseSchedule_FullMethodName: {
-		role: deployer, touches: stack("name.stack"), record: recordFirst, subject: subject("name.name", "paused"),
+		role: deployer, touches: stack("name.stack"), does: changes, subject: subject("name.name", "paused"),
 	},
 	api.Schedules_RunSchedule_FullMethodName: {
-		role: deployer, touches: stack("name.stack"), record: recordFirst, subject: subject("name.name"),
+		role: deployer, touches: stack("name.stack"), does: changes, subject: subject("name.name"),
 	},
-	api.Schedules_ScheduleRuns_FullMethodName: {role: viewer, touches: stack("name.stack")},
-	api.Schedules_GetDrift_FullMethodName:     {role: viewer, touches: stack("stack")},
+	api.Schedules_ScheduleRuns_FullMethodName: {role: viewer, touches: stack("name.stack"), does: reads},
+	api.Schedules_GetDrift_FullMethodName:     {role: viewer, touches: stack("stack"), does: reads},
 
 	grpc_health_v1.Health_Check_FullMethodName: {scope: open},
 	grpc_health_v1.Health_List_FullMethodName:  {scope: open},
@@ -190,34 +206,6 @@ func stacksAt(m protoreflect.Message, path string) (names []deployments.StackNam
 		visit(value)
 	}
 	return names
-}
-
-// stackPaths returns the path of every StackName that a message can have, in lists and maps too. A message of the API that
-// contains itself has a path that no rule can name.
-func stackPaths(m protoreflect.MessageDescriptor, within ...protoreflect.FullName) (paths []string) {
-	within = append(slices.Clone(within), m.FullName())
-	for i := range m.Fields().Len() {
-		field := m.Fields().Get(i)
-		inner := field.Message()
-		if field.IsMap() {
-			inner = field.MapValue().Message()
-		}
-		name := string(field.Name())
-		switch {
-		case inner == nil:
-		case inner.FullName() == (&api.StackName{}).ProtoReflect().Descriptor().FullName():
-			paths = append(paths, name)
-		case slices.Contains(within, inner.FullName()):
-			if inner.ParentFile() == api.File_deployctl_v1_deployctl_proto {
-				paths = append(paths, name+" (which contains itself)")
-			}
-		default:
-			for _, path := range stackPaths(inner, within...) {
-				paths = append(paths, name+"."+path)
-			}
-		}
-	}
-	return paths
 }
 
 // at gives the value of the field at a path such as "update.stack".
@@ -298,81 +286,4 @@ func fields(m proto.Message, paths []string) string {
 		}
 	}
 	return strings.Join(set, " ")
-}
-
-// checkRules reports a method that has no rule, a rule that has no method, and a path that its message does not have.
-func checkRules(services map[string]grpc.ServiceInfo) error {
-	rest := maps.Clone(rules)
-	for service, info := range services {
-		for _, m := range info.Methods {
-			full := "/" + service + "/" + m.Name
-			r, ok := rest[full]
-			if !ok {
-				return deployments.Errorf(deployments.CodeInternal, "the method %s has no rule, so nobody may call it: add one to the table", full)
-			}
-			if err := r.check(service, m.Name); err != nil {
-				return err
-			}
-			delete(rest, full)
-		}
-	}
-	if len(rest) > 0 {
-		return deployments.Errorf(deployments.CodeInternal, "there are rules for methods that are not served: %v", slices.Sorted(maps.Keys(rest)))
-	}
-	return nil
-}
-
-// check reports what of a rule does not fit its method.
-func (r rule) check(service, method string) error {
-	described, err := methodOf(service, method)
-	if err != nil {
-		return err
-	}
-	if stacked := r.scope == onStack || r.scope == onNewStack; stacked != (len(r.touches) > 0) || (r.scope != open) != (r.role != "") {
-		return deployments.Errorf(deployments.CodeInternal, "the rule of %s/%s does not say what it touches, or which role it needs", service, method)
-	}
-	named, touched := slices.Sorted(slices.Values(stackPaths(described.Input()))), slices.Sorted(slices.Values(r.touches))
-	if !slices.Equal(named, touched) {
-		return deployments.Errorf(deployments.CodeInternal,
-			"the request of %s/%s has stacks at %q, and its rule touches %q: name each of them, which a rule that is onAny cannot",
-			service, method, named, touched)
-	}
-	for message, paths := range map[protoreflect.MessageDescriptor][]string{
-		described.Input(): r.subject, described.Output(): r.answered,
-	} {
-		for _, path := range paths {
-			if !has(message, path) {
-				return deployments.Errorf(deployments.CodeInternal, "%s/%s has no field %s, which its rule names", service, method, path)
-			}
-		}
-	}
-	return nil
-}
-
-// has reports whether a message has a field at a path such as update.version.
-func has(message protoreflect.MessageDescriptor, path string) bool {
-	for name := range strings.SplitSeq(path, ".") {
-		if message == nil {
-			return false
-		}
-		field := message.Fields().ByName(protoreflect.Name(name))
-		if field == nil {
-			return false
-		}
-		message = field.Message()
-	}
-	return true
-}
-
-// methodOf describes a method.
-func methodOf(service, method string) (protoreflect.MethodDescriptor, error) {
-	found, err := protoregistry.GlobalFiles.FindDescriptorByName(protoreflect.FullName(service))
-	if err != nil {
-		return nil, err
-	}
-	described, ok := found.(protoreflect.ServiceDescriptor)
-	if !ok || described.Methods().ByName(protoreflect.Name(method)) == nil {
-		return nil, deployments.Errorf(deployments.CodeInternal, "there is no description of %s/%s", service, method)
-	}
-	return described.Methods().ByName(protoreflect.Name(method)), nil
 }

@@ -274,9 +274,49 @@ func TestWhichRoleAMethodNeeds(t *testing.T) {
 			t.Errorf("%s is raised to %q by %q", full, rules[full].to, rules[full].raised)
 		}
 	}
+}
+
+// TestWhatAMethodDoes is the same for what the audit log has: every method that is not named here changes something.
+func TestWhatAMethodDoes(t *testing.T) {
+	want := map[effect]string{
+		reads: "Bundles/Missing Deployments/Watch Members/ListMembers Schedules/GetDrift Schedules/GetSchedule Schedules/ListSchedules " +
+			"Schedules/ScheduleRuns Stacks/Encrypt Stacks/GetStack Stacks/History Stacks/ListStacks Tokens/ListTokens",
+		uploads:   "Bundles/PutFile Bundles/PutManifest",
+		discloses: "Audit/ReadAudit Stacks/Decrypt Stacks/Export",
+	}
+	got := map[effect][]string{}
+	for _, full := range slices.Sorted(maps.Keys(rules)) {
+		if r := rules[full]; r.scope != open && r.does != changes {
+			got[r.does] = append(got[r.does], shortMethod(full))
+		}
+	}
+	for does := range got {
+		if have := strings.Join(got[does], " "); have != want[does] {
+			t.Errorf("%d:\n%s\nwant\n%s", does, have, want[does])
+		}
+	}
+}
+
+func TestARuleSaysWhatItsMethodDoesAndWhatMemoryItsStreamsNeed(t *testing.T) {
 	for full, r := range rules {
-		if r.role == deployer && r.record != recordFirst && !strings.Contains(full, "Bundles") && !strings.HasSuffix(full, "crypt") {
-			t.Errorf("%s changes something and is not in the audit log before it is answered", full)
+		service, method, _ := strings.Cut(full[1:], "/")
+		silent := r
+		silent.does = 0
+		if err := silent.check(service, method); r.scope != open && (err == nil || !strings.Contains(err.Error(), "what the method does")) {
+			t.Errorf("%s may be kept from the audit log: %v", full, err)
+		}
+		silent.does, silent.room = r.does, ofMessage
+		if err := silent.check(service, method); r.room != ofMessage && (err == nil || !strings.Contains(err.Error(), "what memory")) {
+			t.Errorf("%s may take any memory: %v", full, err)
+		}
+	}
+	want := map[string]room{
+		api.Stacks_Import_FullMethodName: ofParsed, api.Stacks_Export_FullMethodName: ofExport, api.Bundles_PutFile_FullMethodName: ofContent,
+		api.Deployments_Watch_FullMethodName: ofParts, api.Audit_ReadAudit_FullMethodName: ofParts,
+	}
+	for full, r := range rules {
+		if r.room != want[full] {
+			t.Errorf("%s needs the room %d, want %d", full, r.room, want[full])
 		}
 	}
 }
@@ -307,19 +347,22 @@ func TestARuleNamesEveryStackOfItsRequest(t *testing.T) {
 		"a field that is no stack":                 {api.Stacks_TagStack_FullMethodName, rule{role: viewer, touches: stack("stack", "tags")}},
 	} {
 		service, method, _ := strings.Cut(c.full[1:], "/")
+		if c.rule.scope != open {
+			c.rule.does = reads
+		}
 		if err := c.rule.check(service, method); err == nil || !strings.Contains(err.Error(), "has stacks at") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	listed := rule{role: viewer, touches: stack("schedule.last.updates.stack")}
-	request := &api.CreateScheduleRequest{}
-	if err := listed.allow(callers()["viewer"], "List", request); deployments.CodeOf(err) != deployments.CodeInvalid || err == nil {
+	request, caller := &api.CreateScheduleRequest{}, callers()["viewer"]
+	if err := listed.allow(caller, "List", request); deployments.CodeOf(err) != deployments.CodeInvalid || err == nil {
 		t.Errorf("an empty list of stacks: %v", err)
 	}
 	for _, name := range []deployments.StackName{own, foreign} {
 		assign(request.ProtoReflect(), "schedule.last.updates.stack", protoreflect.ValueOfMessage(wire.FromStack(name).ProtoReflect()))
 	}
-	if err := listed.allow(callers()["viewer"], "List", request); deployments.CodeOf(err) != deployments.CodeNotFound {
+	if err := listed.allow(caller, "List", request); deployments.CodeOf(err) != deployments.CodeNotFound {
 		t.Errorf("a list with a stack of others: %v", err)
 	}
 }

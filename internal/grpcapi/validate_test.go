@@ -36,7 +36,7 @@ func TestEveryRequestHasARule(t *testing.T) {
 		if err != nil && deployments.CodeOf(err) != deployments.CodeInvalid {
 			t.Errorf("%s: %v", method, err)
 		}
-		if set(m.ProtoReflect(), "dev") { // names are there: what remains has its rule, or none
+		if set(m.ProtoReflect(), "dev") { // now the fields beside the names are checked; a request without a rule is CodeInternal
 			if err := validate(m); err != nil && deployments.CodeOf(err) != deployments.CodeInvalid {
 				t.Errorf("%s: %v", method, err)
 			}
