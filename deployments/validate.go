@@ -14,7 +14,7 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 )
 
-// Bounds on what a client can ask for. Each is far above what people use and far below what Temporal or the store cannot carry.
+// Bounds on what a client can ask for. Each is far above what people use, and below what Temporal and the store refuse.
 const (
 	MaxRequestIDLength  = 64
 	MaxConfigKeyLength  = 256

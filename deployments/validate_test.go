@@ -2,6 +2,7 @@ package deployments_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -88,6 +89,72 @@ func TestARequestThatCannotBeCarriedOutIsRefused(t *testing.T) {
 				t.Errorf("the message cannot be shown: %q", err)
 			}
 		})
+	}
+}
+
+// TestALimitIsWhereItIsSaidToBe has the limits as numbers: one that is changed is noticed, here and in the check.
+func TestALimitIsWhereItIsSaidToBe(t *testing.T) {
+	text := func(n int) string { return strings.Repeat("a", n) }
+	tags := func(n int) map[string]string {
+		made := map[string]string{}
+		for i := range n {
+			made[fmt.Sprint(i)] = ""
+		}
+		return made
+	}
+	update := deployments.UpdateName{StackName: dev, Version: "1"}
+	request := func(change func(*deployments.UpdateRequest)) error {
+		r := asked()
+		change(&r)
+		return r.Validate()
+	}
+	for name, c := range map[string]struct {
+		limit int
+		check func(n int) error
+	}{
+		"a request id": {64, func(n int) error { return deployments.ValidateRequestID(text(n)) }},
+		"a preview's name": {64, func(n int) error {
+			return deployments.UpdateName{StackName: dev, Version: "p-" + text(n)}.Validate()
+		}},
+		"a configuration key": {256, func(n int) error { return deployments.ValidateConfigKey("a:" + text(n-2)) }},
+		"configuration keys": {10_000, func(n int) error {
+			return request(func(r *deployments.UpdateRequest) {
+				for i := range n - len(r.Config) {
+					r.Config["n:"+fmt.Sprint(i)] = deployments.ConfigValue{}
+				}
+			})
+		}},
+		"environment variables": {10_000, func(n int) error {
+			return request(func(r *deployments.UpdateRequest) { r.Environment = slices.Repeat([]string{"A="}, n) })
+		}},
+		"targets": {10_000, func(n int) error {
+			return request(func(r *deployments.UpdateRequest) { r.Targets = slices.Repeat([]string{"a"}, n) })
+		}},
+		"replacements": {10_000, func(n int) error {
+			return request(func(r *deployments.UpdateRequest) { r.Replace = slices.Repeat([]string{"a"}, n) })
+		}},
+		"a target":      {8 << 10, func(n int) error { return deployments.ValidateTarget(text(n)) }},
+		"a message":     {8 << 10, func(n int) error { return request(func(r *deployments.UpdateRequest) { r.Message = text(n) }) }},
+		"tags":          {100, func(n int) error { return deployments.ValidateTags(tags(n)) }},
+		"a tag":         {128, func(n int) error { return deployments.ValidateTags(map[string]string{text(n): ""}) }},
+		"a tag's value": {1 << 10, func(n int) error { return deployments.ValidateTags(map[string]string{"a": text(n)}) }},
+		"an initiator":  {256, func(n int) error { return deployments.ValidateInitiator(text(n)) }},
+		"a salt":        {1 << 10, func(n int) error { return deployments.SecretsProvider{Salt: text(n)}.Validate() }},
+		"a resource's id": {64 << 10, func(n int) error {
+			return deployments.ValidateResolution(update, "urn:pulumi:dev::shop::a:b:C::name", text(n))
+		}},
+		"values to encrypt": {10_000, deployments.ValidateValues},
+		"a whole request": {3 << 19, func(n int) error {
+			r := deployments.UpdateRequest{Stack: dev, RequestID: "r", Kind: engine.KindUp, Environment: []string{"A=" + text(n-2)}}
+			return r.Validate()
+		}},
+	} {
+		if err := c.check(c.limit); err != nil {
+			t.Errorf("%s of %d: %v", name, c.limit, err)
+		}
+		if err := c.check(c.limit + 1); deployments.CodeOf(err) != deployments.CodeInvalid || err == nil {
+			t.Errorf("%s of %d: %v", name, c.limit+1, err)
+		}
 	}
 }
 

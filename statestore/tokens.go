@@ -17,6 +17,7 @@ import (
 )
 
 // storedToken is a token at rest. A token's text is "dctl." and its name, "." and 256 random bits; only its hash is kept.
+// The JSON names of deployments.Token are the format of the bucket and of "token ls --json" at once: neither can be renamed.
 type storedToken struct {
 	deployments.Token
 	Hash string `json:"hash"`

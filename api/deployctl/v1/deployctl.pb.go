@@ -1298,6 +1298,7 @@ func (*ResolveResponse) Descriptor() ([]byte, []int) {
 	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{16}
 }
 
+// In a StackInfo, a Token and a Member, damaged is 15, the last number of one byte: the numbers before it are for other fields.
 type StackInfo struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Stack         *StackName             `protobuf:"bytes,1,opt,name=stack,proto3" json:"stack,omitempty"`
