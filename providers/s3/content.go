@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/url"
+	"os"
 	"path"
 	"path/filepath"
 	"strings"
@@ -22,7 +24,10 @@ type content struct {
 	close  func()
 }
 
-// open opens the content. Files are streamed; text and what comes from a URL is held in memory.
+// mostFetched is the most that is fetched from a URL, in bytes: what S3 takes in one request.
+const mostFetched = 5 << 30
+
+// open opens the content. Files are streamed, and so is what comes from a URL, by way of a temporary file; text is held in memory.
 func open(ctx context.Context, box *sandbox.Box, in ObjectIn) (*content, error) {
 	switch {
 	case in.Content != nil:
@@ -37,6 +42,8 @@ func open(ctx context.Context, box *sandbox.Box, in ObjectIn) (*content, error) 
 			return nil, err
 		}
 		return openFile(ctx, box, at.Path)
+	case in.Source.IsURI():
+		return fetch(ctx, in.Source.URI, mostFetched)
 	}
 	data, err := in.Source.Bytes()
 	if err != nil {
@@ -63,6 +70,44 @@ func openFile(ctx context.Context, box *sandbox.Box, name string) (*content, err
 		return nil, err
 	}
 	return &content{reader: file, size: info.Size(), close: func() { _ = file.Close() }}, nil
+}
+
+// fetch downloads what is at a URL, at most this many bytes.
+func fetch(ctx context.Context, address string, most int64) (fetched *content, err error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if resp.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("%s answers %s", address, resp.Status)
+	}
+	file, err := os.CreateTemp("", "deployctl-content-") //nolint:forbidigo // no directory of a program's
+	if err != nil {
+		return nil, err
+	}
+	// It is gone when it is closed; Windows refuses, and leaves it to the cleaning of its temporary directory.
+	_ = os.Remove(file.Name()) //nolint:forbidigo // no directory of a program's
+	defer func() {
+		if err != nil {
+			_ = file.Close()
+		}
+	}()
+	size, err := io.Copy(file, io.LimitReader(resp.Body, most+1))
+	if err != nil {
+		return nil, err
+	}
+	if size > most {
+		return nil, fmt.Errorf("%s has more than %d bytes, which is the most that is fetched", address, most)
+	}
+	if _, err = file.Seek(0, io.SeekStart); err != nil {
+		return nil, err
+	}
+	return &content{reader: file, size: size, close: func() { _ = file.Close() }}, nil
 }
 
 // sniff guesses the media type from the first bytes.
