@@ -56,7 +56,7 @@ func serve(ctx context.Context, o *start, check bool) error {
 	}
 	in, room, log := o.in, o.room, o.in.log
 	if api.secure != nil {
-		room.vitals.answers = withCertificate(api.secure, room.vitals.answers)
+		room.vitals.alsoNeeds(func() error { return expired(api.secure) }) // so that the log says why clients do not come in
 	}
 	log.Info("serving", "address", api.Addr().String(), "temporal", in.temporal.address, "bucket", in.s3.bucket)
 	config := in.metrics.calls(grpcapi.Config{
@@ -109,14 +109,12 @@ func (o *start) certificateEnds(secure *tls.Config) {
 	}
 }
 
-// withCertificate has readiness fail once the certificate in use has expired, so that the log says why clients do not come in.
-func withCertificate(secure *tls.Config, answers func(context.Context) error) func(context.Context) error {
-	return func(ctx context.Context) error {
-		if ends, err := grpcapi.CertificateEnds(secure); err == nil && time.Now().After(ends) {
-			return fmt.Errorf("the certificate (tls-cert) expired on %s: replace it", ends.Format(time.RFC3339))
-		}
-		return answers(ctx)
+// expired says so when the certificate in use has; else nil.
+func expired(secure *tls.Config) error {
+	if ends, err := grpcapi.CertificateEnds(secure); err == nil && time.Now().After(ends) {
+		return fmt.Errorf("the certificate (tls-cert) expired on %s: replace it", ends.Format(time.RFC3339))
 	}
+	return nil
 }
 
 // authority knows the service's tokens, and serve's own, with which the first admin's is created. DEPLOYCTL_TOKEN and its kin, which

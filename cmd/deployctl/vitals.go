@@ -42,6 +42,17 @@ func newVitals(answers func(context.Context) error, log *slog.Logger) *vitals {
 	return &vitals{answers: answers, grpc: health.NewServer(), log: log, told: true, answered: time.Now(), asked: make(chan struct{}, 1)}
 }
 
+// alsoNeeds has the process be ready only while need says nothing, too. It is called before watch.
+func (v *vitals) alsoNeeds(need func() error) {
+	answers := v.answers
+	v.answers = func(ctx context.Context) error {
+		if err := need(); err != nil {
+			return err
+		}
+		return answers(ctx)
+	}
+}
+
 // watch asks the parts again and again until ctx ends.
 func (v *vitals) watch(ctx context.Context) error {
 	ticks := time.NewTicker(vitalsPause)

@@ -37,6 +37,13 @@ func TestAProcessIsReadyWhileItsPartsAnsweredLately(t *testing.T) {
 	is("when a part is away", false)
 	away = nil
 	is("when it is back", true)
+	var full error
+	v.alsoNeeds(func() error { return full })
+	is("with a disk that has room", true)
+	full, v.answered = errors.New("the disk is full"), time.Now().Add(-readyFor)
+	is("with a full disk", false)
+	full = nil
+	is("when there is room again", true)
 	recorder := httptest.NewRecorder()
 	mux.ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, "/livez", nil))
 	if recorder.Code != http.StatusOK {

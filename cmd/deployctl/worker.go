@@ -6,6 +6,7 @@ import (
 
 	"github.com/deployctl/deployctl/cmd/deployctl/internal/command"
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/devserver"
 	"github.com/deployctl/deployctl/internal/sandbox"
 	"github.com/deployctl/deployctl/internal/settings"
 	"github.com/deployctl/deployctl/worker"
@@ -46,6 +47,7 @@ func work(ctx context.Context, o *start, check bool) error {
 	if begins, err := o.begins(check); !begins {
 		return err
 	}
+	o.room.vitals.alsoNeeds(func() error { return noRoom(o.in.dir) })
 	return together(ctx,
 		o.room.work,
 		o.room.vitals.watch,
@@ -68,8 +70,20 @@ func (o *start) openPlace() {
 	}
 	dir, remove, err := worker.TemporaryDir(mode)
 	o.add("files of programs", dir, err)
-	if err == nil {
-		o.in.dir = dir
-		o.opened = append(o.opened, remove)
+	if err != nil {
+		return
 	}
+	o.in.dir = dir
+	o.opened = append(o.opened, remove)
+	if err := noRoom(dir); err != nil {
+		o.warn("files of programs", err)
+	}
+}
+
+// noRoom says that the worker cannot keep the files of programs, because the disk of their directory is full; else nil.
+func noRoom(dir string) error {
+	if why := devserver.Full(dir); why != "" {
+		return deployments.Errorf(deployments.CodeUnavailable, "the worker cannot keep the files of programs: the disk of %s %s, and it goes on by itself", dir, why)
+	}
+	return nil
 }

@@ -1,6 +1,7 @@
 package devserver
 
 import (
+	"fmt"
 	"path/filepath"
 
 	"github.com/deployctl/deployctl/deployments"
@@ -20,15 +21,22 @@ func DiskFull(path string) error {
 		if !exists(dir) && dir != filepath.Dir(dir) {
 			continue
 		}
-		free, files, told := room(dir)
-		switch {
-		case told && free < leastFree:
-			return deployments.Errorf(deployments.CodeUnavailable,
-				"the embedded service cannot write: the disk of %s is full (%.1f MiB free); make room, and it goes on by itself", h, float64(free)/(1<<20))
-		case told && files == 0:
-			return deployments.Errorf(deployments.CodeUnavailable,
-				"the embedded service cannot write: the file system of %s can hold no more files; remove some, and it goes on by itself", h)
+		if why := Full(dir); why != "" {
+			return deployments.Errorf(deployments.CodeUnavailable, "the embedded service cannot write: the disk of %s %s, and it goes on by itself", h, why)
 		}
 		return nil
 	}
+}
+
+// Full says why nothing can be written below a directory, as the end of a sentence about its disk, and what to do; empty where something
+// can, or where the system does not tell.
+func Full(dir string) string {
+	free, files, told := room(dir)
+	switch {
+	case told && free < leastFree:
+		return fmt.Sprintf("is full (%.1f MiB free); make room", float64(free)/(1<<20))
+	case told && files == 0:
+		return "can hold no more files; remove some"
+	}
+	return ""
 }

@@ -199,6 +199,9 @@ func (s *session) follow(ctx context.Context, accepted deployments.Accepted, kin
 		_, _ = fmt.Fprintf(s.Err, "Detached; %s goes on.\n  deployctl attach %s   to come back\n  deployctl cancel %s   to cancel it\n", u, u, u)
 		return &toldError{exitDetached}
 	}
+	if code := deployments.CodeOf(err); err != nil && code != deployments.CodeNotFound { // see change
+		return deployments.Errorf(code, "%w; update %s may go on: deployctl attach %s", err, u, u)
+	}
 	if err != nil {
 		return err
 	}
