@@ -46,7 +46,7 @@ cross-build: ## build it for macOS and Windows (10 minutes without a cache)
 
 # lint has vetted everything already.
 unit:
-	$(WITH_PEERS) go test -vet=off -parallel 4 $(PKGS)
+	$(WITH_PEERS) go test -vet=off -parallel 4 -timeout 20m $(PKGS)
 	go -C tools/fakeprovider test ./...
 	go -C tools/crosscheck test ./...
 

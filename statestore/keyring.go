@@ -48,12 +48,12 @@ const patienceForKeys = 10 * time.Second
 
 // openRing reads the service's keys, or makes them for an empty bucket.
 func (s *Store) openRing(ctx context.Context) error {
-	s.unset.Store(nil)
 	content, tag, err := s.readRing(ctx)
-	if errors.Is(err, ErrAbsent) {
-		if content, err = s.foundRing(ctx); err != nil {
-			return err
-		}
+	switch {
+	case errors.Is(err, ErrAbsent):
+		content, err = s.foundRing(ctx)
+	case err == nil:
+		s.unset.Store(nil)
 	}
 	if err != nil {
 		return err

@@ -1,0 +1,44 @@
+package statestore_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/storetest"
+)
+
+// away is an object store that answers nothing while it is away.
+type away struct {
+	statestore.Objects
+	is bool
+}
+
+func (a *away) Get(ctx context.Context, key string) (statestore.Object, error) {
+	if a.is {
+		return statestore.Object{}, statestore.ErrTransient
+	}
+	return a.Objects.Get(ctx, key)
+}
+
+func TestAnEmptyBucketThatGoesAwayIsStillNotSetUp(t *testing.T) {
+	objects := &away{Objects: &statestore.Memory{}}
+	s, err := statestore.New(objects, statestore.Options{Master: storetest.Master, KeepEmpty: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Check(t.Context()); err != nil || s.IsSetUp() {
+		t.Fatalf("it is set up: %t (%v)", s.IsSetUp(), err)
+	}
+	objects.is = true
+	if err := s.Check(t.Context()); err == nil || s.IsSetUp() {
+		t.Errorf("while it is away it is set up: %t (%v)", s.IsSetUp(), err)
+	}
+	objects.is = false
+	if err := s.Check(t.Context()); err != nil || s.IsSetUp() {
+		t.Errorf("when it is back it is set up: %t (%v)", s.IsSetUp(), err)
+	}
+	if err := s.SetUp(t.Context()); err != nil || !s.IsSetUp() || s.Identity() == "" {
+		t.Errorf("after its set-up it is set up: %t (%v)", s.IsSetUp(), err)
+	}
+}
