@@ -297,19 +297,28 @@ func (at *attempt) wait(ctx context.Context, p *pluginhost.Provider, done <-chan
 	return true
 }
 
-// surrender is how long a provider that was asked to give up may take to answer.
-const surrender = 10 * time.Second
+// surrender is how long a provider that was asked to give up may take to answer, and tidying how long its answer to that is waited for
+// once its call has ended: what comes next may end the provider.
+const surrender, tidying = 10 * time.Second, time.Second
 
 // giveUp asks a provider to give up, and ends it if it does not: then its calls end without an answer.
 func giveUp(ctx context.Context, p *pluginhost.Provider, done <-chan struct{}) {
-	asking, stop := context.WithTimeout(context.WithoutCancel(ctx), surrender)
-	defer stop()
-	go func() { _ = p.SignalCancellation(asking) }() // what counts is whether the call ends
+	asked := make(chan struct{})
+	go func() {
+		defer close(asked)
+		asking, stop := context.WithTimeout(context.WithoutCancel(ctx), surrender)
+		defer stop()
+		_ = p.SignalCancellation(asking) // what counts is whether the call ends
+	}()
 	select {
 	case <-done:
-	case <-asking.Done():
+	case <-time.After(surrender):
 		_ = p.Close()
 		<-done
+	}
+	select {
+	case <-asked:
+	case <-time.After(tidying):
 	}
 }
 
