@@ -39,7 +39,7 @@ func TestTheClientNamesThePartThatDoesNotAnswer(t *testing.T) {
 		return all[len(all)-1]
 	}
 
-	const noWorker = "Waiting for a worker: none of the task queue deployctl takes this up"
+	const noWorker = "Waiting for a worker: none of the task queue deployctl-store-"
 	gate := s.gate(t, "named-2", fakecloud.Before)
 	preview, up := begin("preview"), begin("up", "--yes", "--skip-preview")
 	preview.saysAgain(t, noWorker, 1)

@@ -229,15 +229,22 @@ func TestAPayloadThatIsNotSealedIsRefused(t *testing.T) {
 	stranger, err := service.Dial()
 	must(t, err)
 	t.Cleanup(stranger.Close)
-	name := map[string]string{"organization": "organization", "project": projectName(t), "stack": "dev", "version": "9"}
+	gate := s.gate(t, "named-1", fakecloud.Before)
+	up := s.start(t, "up", "--yes", "--skip-preview")
+	must(t, gate.Wait(waiting(t)))
+	running := "organization/" + projectName(t) + "/dev/1"
+	described, err := stranger.DescribeWorkflowExecution(t.Context(), "update/"+running, "")
+	must(t, err)
+	queue := described.GetExecutionConfig().GetTaskQueue().GetName()
+	name := map[string]string{"organization": "organization", "project": projectName(t), "stack": "other", "version": "9"}
 	for _, start := range []struct {
 		workflow, id string
 		input        any
 	}{
-		{"Update", "update/organization/" + projectName(t) + "/dev/9", map[string]any{"update": name, "request": map[string]any{"kind": "destroy"}}},
-		{"Stack", "stack/organization/" + projectName(t) + "/dev", map[string]any{"stack": name}},
+		{"Update", "update/organization/" + projectName(t) + "/other/9", map[string]any{"update": name, "request": map[string]any{"kind": "destroy"}}},
+		{"Stack", "stack/organization/" + projectName(t) + "/other", map[string]any{"stack": name}},
 	} {
-		run, err := stranger.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: start.id, TaskQueue: "deployctl"}, start.workflow, start.input)
+		run, err := stranger.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: start.id, TaskQueue: queue}, start.workflow, start.input)
 		must(t, err)
 		eventually(t, start.workflow+" is refused", func() bool {
 			w := s.describe(t, start.id)
@@ -250,10 +257,6 @@ func TestAPayloadThatIsNotSealedIsRefused(t *testing.T) {
 	}
 
 	// A signal of a stranger does not disturb an update.
-	gate := s.gate(t, "named-1", fakecloud.Before)
-	up := s.start(t, "up", "--yes", "--skip-preview")
-	must(t, gate.Wait(waiting(t)))
-	running := "organization/" + projectName(t) + "/dev/1"
 	for _, id := range []string{"update/" + running, "run/" + running} {
 		for _, signal := range []string{"cancel", "messages", "resolve"} {
 			must(t, stranger.SignalWorkflow(t.Context(), id, "", signal, map[string]any{"force": true}))
