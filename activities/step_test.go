@@ -150,6 +150,25 @@ func TestAnAttemptThatCannotReportLeavesItsOutcomeForSettling(t *testing.T) {
 	}
 }
 
+func TestAProviderThatIsAskedToGiveUpMayFinishItsAnswer(t *testing.T) {
+	t.Parallel()
+	h := bench(t, nil)
+	done := make(chan error, 1)
+	go func() {
+		_, err := h.step(h.create(texts("name", "n", "do", "hang")), 1)
+		done <- err
+	}()
+	waitFor(t, func() bool { _, err := os.Stat(filepath.Join(h.world, ".hangs")); return err == nil })
+	h.heart.answer(temporal.NewCanceledError())
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	effects, err := os.ReadFile(filepath.Join(h.world, ".effects"))
+	if err != nil || !strings.Contains(string(effects), "tidied up") {
+		t.Errorf("the provider has done\n%s%v", effects, err)
+	}
+}
+
 func waitFor(t testing.TB, condition func() bool) {
 	t.Helper()
 	deadline := time.Now().Add(time.Minute)

@@ -292,11 +292,18 @@ func (p *toy) Invoke(_ context.Context, req *pulumirpc.InvokeRequest) (*pulumirp
 	return &pulumirpc.InvokeResponse{Return: out}, err
 }
 
-func (p *toy) Cancel(context.Context, *emptypb.Empty) (*emptypb.Empty, error) {
+// Cancel lets calls that hang end, and then takes a while to tidy up.
+func (p *toy) Cancel(ctx context.Context, _ *emptypb.Empty) (*emptypb.Empty, error) {
 	select {
 	case <-p.cancelled:
+		return &emptypb.Empty{}, nil
 	default:
 		close(p.cancelled)
+	}
+	select {
+	case <-ctx.Done():
+	case <-time.After(300 * time.Millisecond):
+		p.record("tidied up")
 	}
 	return &emptypb.Empty{}, nil
 }
