@@ -155,7 +155,7 @@ func TestAProviderThatIsAskedToGiveUpMayFinishItsAnswer(t *testing.T) {
 	h := bench(t, nil)
 	done := make(chan error, 1)
 	go func() {
-		_, err := h.step(h.create(texts("name", "n", "do", "hang")), 1)
+		_, err := h.step(h.create(texts("name", "n", "do", "hang: tidies up")), 1)
 		done <- err
 	}()
 	waitFor(t, func() bool { _, err := os.Stat(filepath.Join(h.world, ".hangs")); return err == nil })

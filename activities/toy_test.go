@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -59,6 +60,7 @@ type toy struct {
 	pulumirpc.UnimplementedResourceProviderServer
 	world     string
 	cancelled chan struct{}
+	tidies    atomic.Bool // whether Cancel goes on after it has let the calls end
 	region    string
 }
 
@@ -165,6 +167,7 @@ func (p *toy) act(do, id string, effect func() error) error {
 		return st.Err()
 	case "hang":
 		_ = effect()
+		p.tidies.Store(slip == ": tidies up")
 		_ = os.WriteFile(filepath.Join(p.world, ".hangs"), nil, 0o600)
 		<-p.cancelled
 		return nil
@@ -292,13 +295,16 @@ func (p *toy) Invoke(_ context.Context, req *pulumirpc.InvokeRequest) (*pulumirp
 	return &pulumirpc.InvokeResponse{Return: out}, err
 }
 
-// Cancel lets calls that hang end, and then takes a while to tidy up.
+// Cancel lets calls that hang end. For one that "tidies up", it goes on for a while afterwards.
 func (p *toy) Cancel(ctx context.Context, _ *emptypb.Empty) (*emptypb.Empty, error) {
 	select {
 	case <-p.cancelled:
 		return &emptypb.Empty{}, nil
 	default:
 		close(p.cancelled)
+	}
+	if !p.tidies.Load() {
+		return &emptypb.Empty{}, nil
 	}
 	select {
 	case <-ctx.Done():
