@@ -52,7 +52,7 @@ func (f *field) script(t *testing.T, name, text string, env ...string) (tool *ha
 func sandboxed(t *testing.T) {
 	t.Helper()
 	if runtime.GOOS != "linux" {
-		t.Skip("programs are kept apart on Linux only: see docs/production.md")
+		t.Skip("programs are kept apart on Linux only: see docs/sandbox.md")
 	}
 }
 

@@ -43,6 +43,9 @@ func tuning() dynamicconfig.StaticClient {
 		dynamicconfig.WorkflowExecutionMaxInFlightUpdates.Key(): 500,
 		dynamicconfig.WorkflowExecutionMaxTotalUpdates.Key():    20_000,
 
+		// Nothing is sent to anybody: by default the server reports its version to its makers once a day.
+		dynamicconfig.EnableServerVersionCheck.Key(): false,
+
 		// Rates that protect tenants from each other.
 		dynamicconfig.FrontendRPS.Key():                                         unlimited,
 		dynamicconfig.FrontendMaxNamespaceRPSPerInstance.Key():                  unlimited,

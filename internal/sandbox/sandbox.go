@@ -6,7 +6,7 @@
 // command; Spare ones are started before it is known what command. Two modes stand behind it. Under RunAs every organization
 // has a user id of its own. Under Namespace processes keep the worker's user id, but live in a user namespace without any
 // privilege, from which no process outside can be read or traced, and in a mount namespace without the service's own files. See
-// docs/production.md.
+// docs/sandbox.md.
 package sandbox
 
 import (
@@ -89,7 +89,7 @@ func New(o Options) (p *Policy, warnings []string, err error) {
 		}
 		p.mode = Off
 		return p, []string{fmt.Sprintf("programs and plugins are not kept apart from this service and can read its keys, because this system "+
-			"allows no user namespaces (%v); see \"What a worker trusts\" in docs/production.md", err)}, nil
+			"allows no user namespaces (%v); see docs/sandbox.md", err)}, nil
 	}
 	return p, p.exposures(), nil
 }
