@@ -106,7 +106,7 @@ func TestACreateThatNobodyCanFindIsNeverMadeTwice(t *testing.T) {
 				// The next update cannot know either, and asks.
 				next := s.start(t, "up", "--yes", "--skip-preview", "--on-unknown", "wait")
 				next.says(t, "deployctl resolve")
-				s.start(t, "stack").says(t, "it waits for an answer: was urn:pulumi:dev::")
+				s.start(t, "stack").says(t, "it is unknown whether urn:pulumi:dev::")
 				answer := "--absent"
 				if id := s.idOf(t, "server-2"); id != "" {
 					answer = "--created=" + id

@@ -115,7 +115,7 @@ func TestAnOrganizationSharesWorkersAgainOnceItIsToldTo(t *testing.T) {
 	})
 	worker.interrupt(t)
 	worker.mustEnd(t, 0)
-	if said := operator.must(t, "organization", "share", "initech"); !strings.Contains(said, "The workers of initech can be stopped") {
+	if said := operator.must(t, "organization", "share", "initech"); !strings.Contains(said, "You can stop the workers of initech") {
 		t.Errorf("it says %s", said)
 	}
 	operator.fails(t, 2, []string{"has no workers of its own"}, "organization", "share", "initech")

@@ -25,7 +25,7 @@ func TestAServiceThatDiedIsStartedAgainByWhoeverWaitsForIt(t *testing.T) {
 			must(t, gate.WaitEmpty(waiting(t)))
 			must(t, gate.Open(t.Context()))
 			waits.mustEnd(t, 0)
-			if said := waits.said(); strings.Count(said, "starting it again") != 1 {
+			if said := waits.said(); strings.Count(said, "restarting it") != 1 {
 				t.Errorf("it says\n%s", said)
 			}
 			s.asIfNothingHappened(t)
@@ -42,7 +42,7 @@ func TestAServiceThatWasStoppedIsNotStartedByWhoeverWaitsForIt(t *testing.T) {
 	up := s.start(t, "up", "--yes", "--skip-preview")
 	up.says(t, "named-2: attempt 2")
 	s.must(t, "dev", "stop")
-	if up.says(t, "cannot be reached since"); s.status(t).State != "stopped" {
+	if up.says(t, "has been unreachable since"); s.status(t).State != "stopped" {
 		t.Errorf("the service is %s", s.status(t).State)
 	}
 	must(t, s.cloud.Lift(t.Context(), "busy"))

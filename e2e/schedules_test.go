@@ -89,7 +89,7 @@ func TestDriftIsFoundShownAndPutRightBySchedule(t *testing.T) {
 	s.must(t, "schedule", "new", "drift", "--every", "1h")
 	s.must(t, "schedule", "new", "drift", "--name", "heal", "--cron", "0 3 * * *", "--remediate", "--paused")
 	s.succeeds(t, "drift", 0, 1)
-	if said := s.must(t, "drift", "status"); !strings.HasPrefix(said, "Nothing of ") {
+	if said := s.must(t, "drift", "status"); !strings.HasPrefix(said, "No resource of ") {
 		t.Errorf("before anything drifted it says\n%s", said)
 	}
 
@@ -122,7 +122,7 @@ func TestDriftIsFoundShownAndPutRightBySchedule(t *testing.T) {
 	if sizes := s.sizes(t); sizes["a"] != 1.0 || len(sizes) != 2 {
 		t.Errorf("it was not put right: %v", sizes)
 	}
-	if said := s.must(t, "drift", "status"); !strings.Contains(said, "Put right by ") {
+	if said := s.must(t, "drift", "status"); !strings.Contains(said, "Repaired by ") {
 		t.Errorf("after the remedy it says\n%s", said)
 	}
 	s.succeeds(t, "drift", 0, 1)

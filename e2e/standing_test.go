@@ -124,7 +124,7 @@ func TestWhatAServiceStandsOnIsWrong(t *testing.T) {
 }
 
 // patient is what is logged while a part is waited for, and of a worker that runs as root.
-var patient = regexp.MustCompile(`(?m)^time=\S+ level=WARN msg="(waiting for Temporal and S3 to answer|this should be mended: sandbox).*\n`)
+var patient = regexp.MustCompile(`(?m)^time=\S+ level=WARN msg="(waiting for Temporal and S3 to answer|this should be fixed: sandbox).*\n`)
 
 // proxy leads whoever asks for made-up names to real servers, and remembers for whom it was asked.
 type proxy struct {

@@ -36,13 +36,13 @@ func TestACheckFailsExactlyWhereAStartDoes(t *testing.T) {
 		{"a limit that is none", "sandbox.memory", []string{"worker", "--sandbox-memory", "much"}, nil},
 		{"no place for files of programs", "TMPDIR", []string{"worker"}, []string{"TMPDIR=" + missing}},
 		{"an audit log that is kept for ever", "retention.audit-days", []string{"serve", "--listen", freeAddress(t), "--retention-audit-days", "-1"}, nil},
-		{"a key file that is empty", empty + " (key-file, set by flag --key-file), is empty: put the key back", []string{"worker", "--key-file", empty}, []string{"DEPLOYCTL_KEY="}},
-		{"a key file without a key", "what the file " + short + " (key-file, set by flag --key-file) holds is none", []string{"worker", "--key-file", short}, []string{"DEPLOYCTL_KEY="}},
+		{"a key file that is empty", empty + " (key-file, set by flag --key-file), is empty: restore the key", []string{"worker", "--key-file", empty}, []string{"DEPLOYCTL_KEY="}},
+		{"a key file without a key", "the content of the file " + short + " (key-file, set by flag --key-file) is not", []string{"worker", "--key-file", short}, []string{"DEPLOYCTL_KEY="}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			p := h.in(t.TempDir(), slices.Concat(good, c.changes)...)
-			p.fails(t, 1, []string{"failed   ", c.says, "it could not start: 1 of the checks failed"}, append(c.args, "--check")...)
+			p.fails(t, 1, []string{"failed   ", c.says, "the process could not start; failed checks: 1"}, append(c.args, "--check")...)
 			if r := p.run(t, c.args...); r.code == 0 || !strings.Contains(r.said(), c.says) {
 				t.Errorf("a start ends with %d and says\n%s", r.code, r.said())
 			}

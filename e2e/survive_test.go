@@ -19,7 +19,7 @@ func TestCtrlCDetachesAndAttachComesBack(t *testing.T) {
 	must(t, gate.Wait(waiting(t)))
 	up.interrupt(t)
 	up.mustEnd(t, 130)
-	for _, text := range []string{"goes on", "deployctl attach", "deployctl cancel"} {
+	for _, text := range []string{"continues", "deployctl attach", "deployctl cancel"} {
 		if !strings.Contains(up.stderr.String(), text) {
 			t.Errorf("it says %q", up.stderr.String())
 		}
@@ -119,7 +119,7 @@ func TestAnUpdateThatWaitsOutlivesItsQueue(t *testing.T) {
 	second := s.start(t, "up", "--yes", "--skip-preview")
 	second.says(t, "waiting for update 1 of ")
 	must(t, s.dial(t).TerminateWorkflow(t.Context(), "stack/organization/"+projectName(t)+"/dev", "", "by hand"))
-	second.says(t, "asking again")
+	second.says(t, "submitting it again")
 	must(t, gate.Open(t.Context()))
 	first.mustEnd(t, 0)
 	second.mustEnd(t, 0)

@@ -117,7 +117,7 @@ func TestACheckSaysAllThatIsMissingAndMakesNothing(t *testing.T) {
 	}
 	nobody := freeAddress(t)
 	h.in(t.TempDir(), slices.Concat(good, []string{"DEPLOYCTL_S3_BUCKET=elsewhere", "DEPLOYCTL_TEMPORAL_ADDRESS=" + nobody})...).
-		fails(t, 1, []string{"failed   bucket", "no bucket elsewhere", "failed   Temporal", nobody + " cannot be reached", "2 of the checks failed"}, "worker", "--check")
+		fails(t, 1, []string{"failed   bucket", "no bucket elsewhere", "failed   Temporal", nobody + " cannot be reached", "failed checks: 2"}, "worker", "--check")
 	h.in(t.TempDir(), append(good, "DEPLOYCTL_KEY=short")...).fails(t, 1, []string{"failed   settings", "32 bytes"}, "serve", "--check")
 }
 

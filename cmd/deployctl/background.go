@@ -33,7 +33,7 @@ func startBackground(home string, s settings.Settings) (*background, error) {
 	}
 	logs := filepath.Join(home, "logs")
 	if err := os.MkdirAll(logs, 0o700); err != nil {
-		return nil, deployments.Errorf(deployments.CodeInvalid, "cannot make the embedded service's home: %w", err)
+		return nil, deployments.Errorf(deployments.CodeInvalid, "cannot create the embedded service's home: %w", err)
 	}
 	path := filepath.Join(logs, "dev.log")
 	log, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
@@ -59,7 +59,7 @@ func startBackground(home string, s settings.Settings) (*background, error) {
 	return b, nil
 }
 
-// ended says whether there is no such process, or no more.
+// ended reports whether the process has ended or never started.
 func (b *background) ended() bool {
 	if b == nil {
 		return true
@@ -72,7 +72,7 @@ func (b *background) ended() bool {
 	}
 }
 
-// failure tells what the process said before it ended.
+// failure returns an error with the last words of the process.
 func (b *background) failure() error {
 	said := ""
 	if file, err := os.Open(b.log); err == nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// checkFlag has serve and worker look at what they stand on, and end.
-var checkFlag = &cli.BoolFlag{Name: "check", Usage: "look at everything that it stands on, print a line for each, and end with 0 if it could start, else 1"}
+// checkFlag makes serve and worker check everything that they need, and exit.
+var checkFlag = &cli.BoolFlag{Name: "check", Usage: "check everything that the process needs, print a line for each check, and exit with 0 if it could start, else 1"}
 
 // checkPatience is how long a check waits for a part that does not answer.
 const checkPatience = 5 * time.Second
@@ -24,13 +24,13 @@ func patience(check bool) time.Duration {
 	return 0
 }
 
-// check prints what a start has found.
+// check prints the findings of a start.
 func (o *start) check() error {
 	for _, f := range o.found {
 		printFinding(o.Out, f)
 	}
 	if n := len(o.failed()); n > 0 {
-		return deployments.Errorf(deployments.CodeInternal, "it could not start: %d of the checks failed", n)
+		return deployments.Errorf(deployments.CodeInternal, "the process could not start; failed checks: %d", n)
 	}
 	return nil
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/deployctl/deployctl/internal/settings"
 )
 
-// connect speaks to the service that the settings name; with none, to the embedded one, which it starts if need be.
+// connect connects to the service that the settings name; without one, to the embedded service, which it starts if necessary.
 func connect(ctx context.Context, s settings.Settings, n command.Notices) (command.Connection, error) {
 	if address := s.Get(settings.Server); address != "" {
 		token, err := s.Secret(settings.Token)
@@ -25,7 +25,7 @@ func connect(ctx context.Context, s settings.Settings, n command.Notices) (comma
 	return connectEmbedded(ctx, s, n)
 }
 
-// connectEmbedded speaks to the embedded service. One that dies while it is being reached is started once more.
+// connectEmbedded connects to the embedded service. If it dies meanwhile, it is restarted once.
 func connectEmbedded(ctx context.Context, s settings.Settings, n command.Notices) (command.Connection, error) {
 	for attempt := 1; ; attempt++ {
 		status, err := findEmbedded(ctx, s, n)
@@ -72,7 +72,7 @@ const (
 	startPoll     = 50 * time.Millisecond
 )
 
-// findEmbedded gives the status of the embedded service once it answers, and starts it if nobody does. Of two that start it
+// findEmbedded returns the status of the embedded service once it answers, and starts it if it is not running. Of two that start it
 // at once, one gets the home's lock; the other's process ends, and both wait for the one that runs.
 func findEmbedded(ctx context.Context, s settings.Settings, n command.Notices) (devserver.Status, error) {
 	home := s.Get(settings.Home)
@@ -85,7 +85,7 @@ func findEmbedded(ctx context.Context, s settings.Settings, n command.Notices) (
 		return status, nil
 	}
 	if n.Found {
-		return status, deployments.Errorf(deployments.CodeUnavailable, "the embedded service does not run; deployctl dev --background starts it")
+		return status, deployments.Errorf(deployments.CodeUnavailable, "the embedded service is not running; start it with deployctl dev --background")
 	}
 	switch status.State {
 	case devserver.Stopped:
@@ -94,7 +94,7 @@ func findEmbedded(ctx context.Context, s settings.Settings, n command.Notices) (
 		}
 		n.Say("Starting the embedded service in the background; deployctl dev stop stops it, and nothing is lost.")
 	case devserver.Stopping:
-		n.Say("The embedded service is stopping; it is started again once it has.")
+		n.Say("The embedded service is stopping; it is started again once it has stopped.")
 	}
 	var child *background
 	patience, cancel := context.WithTimeout(ctx, startPatience)
@@ -113,7 +113,7 @@ func findEmbedded(ctx context.Context, s settings.Settings, n command.Notices) (
 			if ctx.Err() != nil {
 				return status, ctx.Err()
 			}
-			return status, deployments.Errorf(deployments.CodeUnavailable, "the embedded service has not come up in %s; deployctl dev logs says more", startPatience)
+			return status, deployments.Errorf(deployments.CodeUnavailable, "the embedded service did not start within %s; deployctl dev logs shows why", startPatience)
 		case <-time.After(startPoll):
 		}
 		if status, err = devserver.ReadStatus(home); err != nil {

@@ -24,9 +24,9 @@ func serviceCommands(s *command.Surroundings) []*cli.Command {
 }
 
 var (
-	homeFlag     = &cli.StringFlag{Name: settings.Home.Flag(), Usage: "`DIR` of the embedded service; not set: ${XDG_STATE_HOME}/deployctl"}
-	metricsFlag  = &cli.StringFlag{Name: settings.Metrics.Flag(), Usage: "`HOST:PORT` for Prometheus metrics; not set: none"}
-	settingsFlag = &cli.StringFlag{Name: "settings", Usage: "configuration `FILE`"}
+	homeFlag     = &cli.StringFlag{Name: settings.Home.Flag(), Usage: "`DIR` of the embedded service's data; not set: ${XDG_STATE_HOME}/deployctl"}
+	metricsFlag  = &cli.StringFlag{Name: settings.Metrics.Flag(), Usage: "serve Prometheus metrics on `HOST:PORT`"}
+	settingsFlag = &cli.StringFlag{Name: "settings", Usage: "read settings from `FILE`; not set: DEPLOYCTL_SETTINGS, or ${XDG_CONFIG_HOME}/deployctl/config.yaml"}
 )
 
 func devCommand(s *command.Surroundings) *cli.Command {
@@ -65,7 +65,7 @@ func devAction(s *command.Surroundings, run func(context.Context, *devCall) erro
 	}
 }
 
-// untilInterrupted gives a context that ends with the first interrupt. A Ctrl-C after that one ends the process at once.
+// untilInterrupted returns a context that ends with the first interrupt. A Ctrl-C after that one ends the process at once.
 func untilInterrupted(ctx context.Context, s *command.Surroundings) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	go func() {
@@ -86,7 +86,7 @@ func (d *devCall) ignoredFlags() error {
 		return err
 	}
 	return deployments.Errorf(deployments.CodeConflict,
-		"the embedded service runs already, and takes --%s only when it starts; deployctl dev stop stops it", metricsFlag.Name)
+		"the embedded service is already running, and --%s takes effect only at its start; stop it first with deployctl dev stop", metricsFlag.Name)
 }
 
 // runDev is the embedded service. Everything runs in this process but the S3 server, which is its child.
@@ -179,7 +179,7 @@ func serveEmbedded(ctx context.Context, d *devCall, server *devserver.Server, co
 			status.State = devserver.Running
 			d.sayStatus(status)
 			<-ctx.Done()
-			d.say("Stopping: what runs is finished, for at most half a minute; Ctrl-C ends it at once.")
+			d.say("Stopping: running steps may finish, for up to 30 seconds; press Ctrl-C to stop at once.")
 			return server.AnnounceEnd()
 		})
 }

@@ -23,7 +23,7 @@ const stopPatience = 2 * time.Minute
 
 func devStopCommand(s *command.Surroundings) *cli.Command {
 	return &cli.Command{
-		Name: "stop", Usage: "stop the embedded service; running updates go on when it starts again",
+		Name: "stop", Usage: "stop the embedded service; running updates continue when it starts again",
 		Flags: []cli.Flag{homeFlag, settingsFlag},
 		Action: devAction(s, func(ctx context.Context, d *devCall) error {
 			ctx, cancel := context.WithTimeout(ctx, stopPatience)
@@ -43,7 +43,7 @@ func devStopCommand(s *command.Surroundings) *cli.Command {
 
 func devStatusCommand(s *command.Surroundings) *cli.Command {
 	return &cli.Command{
-		Name: "status", Usage: "say whether the embedded service runs, and where",
+		Name: "status", Usage: "show whether the embedded service runs, and its addresses",
 		Flags: []cli.Flag{homeFlag, settingsFlag, &cli.BoolFlag{Name: "json", Aliases: []string{"j"}, Usage: "print JSON"}},
 		Action: devAction(s, func(_ context.Context, d *devCall) error {
 			status, err := devserver.ReadStatus(d.home)
@@ -76,7 +76,7 @@ func (d *devCall) sayStatus(s devserver.Status) {
 		link = fresh
 	}
 	for _, line := range [][2]string{
-		{"Temporal Web UI", s.UIURL}, {"opened by", link + " (once, within ten minutes)"}, {"Temporal", s.TemporalAddress}, {"S3", s.S3Endpoint}, {"API", s.APIAddress}, {"state", s.Home},
+		{"Temporal Web UI", s.UIURL}, {"open it with", link + " (once, within ten minutes)"}, {"Temporal", s.TemporalAddress}, {"S3", s.S3Endpoint}, {"API", s.APIAddress}, {"state", s.Home},
 	} {
 		d.say("  %-16s %s", line[0], line[1])
 	}
@@ -86,7 +86,7 @@ func (d *devCall) sayStatus(s devserver.Status) {
 func devLogsCommand(s *command.Surroundings) *cli.Command {
 	return &cli.Command{
 		Name: "logs", Usage: "print the end of the embedded service's logs", ArgsUsage: "[NAME]",
-		Flags: []cli.Flag{homeFlag, settingsFlag, &cli.Int64Flag{Name: "bytes", Usage: "of each log, at most `N` bytes", Value: 16 << 10}},
+		Flags: []cli.Flag{homeFlag, settingsFlag, &cli.Int64Flag{Name: "bytes", Usage: "print at most `N` bytes of each log", Value: 16 << 10}},
 		Action: devAction(s, func(_ context.Context, d *devCall) error {
 			status, err := devserver.ReadStatus(d.home)
 			if err != nil {
@@ -100,7 +100,7 @@ func devLogsCommand(s *command.Surroundings) *cli.Command {
 				logs = slices.DeleteFunc(logs, func(path string) bool { return strings.TrimSuffix(filepath.Base(path), ".log") != name })
 			}
 			if len(logs) == 0 {
-				return deployments.Errorf(deployments.CodeNotFound, "there is no such log in %s", filepath.Join(status.Home, "logs"))
+				return deployments.Errorf(deployments.CodeNotFound, "%s has no such log", filepath.Join(status.Home, "logs"))
 			}
 			for _, path := range logs {
 				d.say("==> %s", path)
@@ -141,8 +141,8 @@ func tail(out io.Writer, path string, limit int64) error {
 
 func devResetCommand(s *command.Surroundings) *cli.Command {
 	return &cli.Command{
-		Name: "reset", Usage: "remove everything that the embedded service keeps; what updates made goes on existing, unmanaged",
-		Flags:  []cli.Flag{homeFlag, settingsFlag, &cli.BoolFlag{Name: "yes", Aliases: []string{"y"}, Usage: "do not ask"}},
+		Name: "reset", Usage: "delete all data of the embedded service; resources that updates created stay, unmanaged",
+		Flags:  []cli.Flag{homeFlag, settingsFlag, &cli.BoolFlag{Name: "yes", Aliases: []string{"y"}, Usage: "do not ask for confirmation"}},
 		Action: devAction(s, runDevReset),
 	}
 }
@@ -154,9 +154,9 @@ func runDevReset(_ context.Context, d *devCall) error {
 	}
 	if !d.flags.Bool("yes") {
 		if !d.Interactive {
-			return deployments.Errorf(deployments.CodeInvalid, "there is nobody to confirm this; pass --yes to go on without a question")
+			return deployments.Errorf(deployments.CodeInvalid, "this command needs confirmation, but cannot ask for it here; pass --yes to confirm")
 		}
-		_, _ = fmt.Fprintf(d.Out, "This removes every stack's state in %s. Type yes to go on: ", status.Home)
+		_, _ = fmt.Fprintf(d.Out, "This deletes the state of every stack in %s. Type yes to confirm: ", status.Home)
 		var answer string
 		if _, err := fmt.Fscanln(d.In, &answer); err != nil || answer != "yes" {
 			return deployments.Errorf(deployments.CodeCancelled, "nothing was removed")

@@ -7,11 +7,11 @@ import (
 	"github.com/deployctl/deployctl/internal/devserver"
 )
 
-// diskPause is how often the disk of the embedded service is looked at.
+// diskPause is the time between two checks of the embedded service's disk.
 const diskPause = 2 * time.Second
 
-// watchDisk says when the disk of the embedded service is full, once each time, until stop is called: what waits for it then would
-// look as if it hung.
+// watchDisk reports, until stop is called, each time that the disk of the embedded service becomes full: without a message, a
+// command that waits for the service would look as if it hung.
 func watchDisk(home string, say func(string)) (stop func()) {
 	ended := make(chan struct{})
 	go func() {

@@ -35,7 +35,7 @@ func openExporter(s settings.Settings, log *slog.Logger) (*exporter, error) {
 	}
 	if token == "" && !grpcapi.IsLoopback(address) {
 		return nil, deployments.Errorf(deployments.CodeInvalid,
-			"%s (metrics-listen) is not on loopback, so metrics need a token: name a file that holds one with metrics-token-file, or listen on 127.0.0.1", address)
+			"%s (metrics-listen) is not on loopback, so metrics need a token: set metrics-token-file, or listen on 127.0.0.1", address)
 	}
 	var secure *tls.Config
 	if !grpcapi.IsLoopback(address) {
@@ -50,7 +50,7 @@ func openExporter(s settings.Settings, log *slog.Logger) (*exporter, error) {
 	if secure != nil {
 		listener = tls.NewListener(listener, secure)
 	} else if !grpcapi.IsLoopback(address) && log != nil {
-		log.Warn("metrics and their token go over the network in clear: set tls-cert and tls-key", "address", address)
+		log.Warn("metrics and their token cross the network unencrypted: set tls-cert and tls-key", "address", address)
 	}
 	return &exporter{metrics.New(), listener, token}, nil
 }

@@ -57,7 +57,7 @@ type s3Settings struct {
 	secretKeyFile                    string // see statestore.S3Options
 }
 
-// under tells of the prefix.
+// under describes the prefix.
 func (s s3Settings) under() string {
 	if s.prefix == "" {
 		return ""
@@ -125,8 +125,8 @@ func keepersOf(s settings.Settings) ([]seal.Keeper, error) {
 	for _, one := range strings.FieldsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || r == ',' }) {
 		key, err := base64.StdEncoding.DecodeString(one)
 		if err != nil || len(key) != 32 {
-			return nil, deployments.Errorf(deployments.CodeInvalid, "the service's key must be 32 bytes in base64, or several such keys, the current one first; "+
-				"what %s holds is none", keySource(s))
+			return nil, deployments.Errorf(deployments.CodeInvalid, "the service's key must be 32 bytes in base64, or several such keys, one a line, the current one first; "+
+				"the content of %s is not", keySource(s))
 		}
 		keeper, err := seal.NewMasterKeeper(key)
 		if err != nil {
@@ -136,11 +136,11 @@ func keepersOf(s settings.Settings) ([]seal.Keeper, error) {
 	}
 	if path := s.Get(settings.MasterF); len(keepers) == 0 && path != "" {
 		return nil, deployments.Errorf(deployments.CodeInvalid,
-			"the file of the service's key, %s (key-file, set by %s), is empty: put the key back from its copy", path, s.Source(settings.MasterF))
+			"the file of the service's key, %s (key-file, set by %s), is empty: restore the key from its copy", path, s.Source(settings.MasterF))
 	}
 	if len(keepers) == 0 {
 		return nil, deployments.Errorf(deployments.CodeInvalid,
-			"the service needs its key: set DEPLOYCTL_KEY, --key-file or --key-url (make one with: head -c 32 /dev/urandom | base64, and keep a copy)")
+			"the service needs its key: set DEPLOYCTL_KEY, --key-file or --key-url (create one with: head -c 32 /dev/urandom | base64, and keep a copy)")
 	}
 	return keepers, nil
 }
@@ -186,7 +186,7 @@ func countOf(s settings.Settings, key settings.Key) (int, error) {
 	n, err := strconv.Atoi(s.Get(key))
 	if err != nil || n < 1 || n > most {
 		return 0, deployments.Errorf(deployments.CodeInvalid,
-			"%s is a whole number from 1 to %d, not %q (set by %s)", key, most, s.Get(key), s.Source(key))
+			"%s must be a whole number from 1 to %d, not %q (set by %s)", key, most, s.Get(key), s.Source(key))
 	}
 	return n, nil
 }

@@ -22,14 +22,14 @@ import (
 func keyCommand(s *command.Surroundings) *cli.Command {
 	flags := []cli.Flag{settingsFlag, homeFlag}
 	return &cli.Command{
-		Name: "key", Usage: "manage the keys that the service's bucket is sealed with",
+		Name: "key", Usage: "manage the keys that seal the service's bucket",
 		Subcommands: []*cli.Command{
-			{Name: "ls", Usage: "list the keys, and how many objects of the bucket need each", Flags: flags, Action: devAction(s, runKeyLs)},
-			{Name: "rotate", Usage: "make a new key, and seal everything with it; updates go on", Flags: flags, Action: devAction(s, runKeyRotate)},
-			{Name: "reseal", Usage: "seal with the newest key what older ones have sealed", Flags: flags, Action: devAction(s, runKeyReseal)},
-			{Name: "drop", Usage: "forget a key that nothing needs any more", ArgsUsage: "ID", Flags: flags, Action: devAction(s, runKeyDrop)},
+			{Name: "ls", Usage: "list the keys, and how many objects of the bucket each one seals", Flags: flags, Action: devAction(s, runKeyLs)},
+			{Name: "rotate", Usage: "create a new key, and reseal everything with it; running updates continue", Flags: flags, Action: devAction(s, runKeyRotate)},
+			{Name: "reseal", Usage: "reseal with the newest key what older keys sealed", Flags: flags, Action: devAction(s, runKeyReseal)},
+			{Name: "drop", Usage: "delete a key that nothing needs any more", ArgsUsage: "ID", Flags: flags, Action: devAction(s, runKeyDrop)},
 			{
-				Name: "adopt", Usage: "take over a bucket of an older deployctl, or what was changed in a stack by hand",
+				Name: "adopt", Usage: "accept the bucket of an older deployctl, or the state of a stack that was changed by hand",
 				ArgsUsage: "[ORG/PROJECT/STACK]", Flags: flags, Action: devAction(s, runKeyAdopt),
 			},
 		},
@@ -43,7 +43,7 @@ func (d *devCall) keyInfrastructure() (infrastructure, error) {
 	}
 	in, err := foundationOf(d.settings, slog.New(slog.NewTextHandler(d.Err, nil)))
 	if err == nil {
-		_, _ = fmt.Fprintf(d.Err, "This is about the bucket %s at %s%s.\n", in.s3.bucket, cmp.Or(in.s3.endpoint, "AWS"), in.s3.under())
+		_, _ = fmt.Fprintf(d.Err, "Using the bucket %s at %s%s.\n", in.s3.bucket, cmp.Or(in.s3.endpoint, "AWS"), in.s3.under())
 	}
 	return in, err
 }
@@ -51,8 +51,8 @@ func (d *devCall) keyInfrastructure() (infrastructure, error) {
 // embeddedInfrastructure returns the running embedded service, unless the settings name another service.
 func (d *devCall) embeddedInfrastructure() (infrastructure, error) {
 	if server := d.settings.Get(settings.Server); server != "" && !d.flags.IsSet(homeFlag.Name) {
-		return infrastructure{}, deployments.Errorf(deployments.CodeInvalid, "this command does not ask the service at %s (set by %s), but works on "+
-			"its bucket: run it with the settings of serve (s3.bucket, key-file and so on); with --home DIR it works on an embedded service",
+		return infrastructure{}, deployments.Errorf(deployments.CodeInvalid, "this command does not call the service at %s (set by %s), but works on "+
+			"its bucket: run it with the settings of serve (s3.bucket, key-file and so on), or with --home DIR for an embedded service",
 			server, d.settings.Source(settings.Server))
 	}
 	status, err := devserver.ReadStatus(d.home)
@@ -67,7 +67,7 @@ func (d *devCall) embeddedInfrastructure() (infrastructure, error) {
 	if err != nil {
 		return infrastructure{}, err
 	}
-	_, _ = fmt.Fprintf(d.Err, "This is about the embedded service in %s.\n", status.Home)
+	_, _ = fmt.Fprintf(d.Err, "Using the embedded service in %s.\n", status.Home)
 	return embeddedInfrastructure(&devserver.Server{Status: status, Keys: keys}, "")
 }
 
@@ -90,7 +90,7 @@ func runKeyLs(ctx context.Context, d *devCall) error {
 	if err != nil {
 		return err
 	}
-	d.say("%-10s %-17s %-17s %s", "KEY", "MADE", "REPLACED", "OBJECTS")
+	d.say("%-10s %-17s %-17s %s", "KEY", "CREATED", "REPLACED", "OBJECTS")
 	for _, key := range keys {
 		d.say("%-10s %-17s %-17s %d", key.ID, day(key.Created), day(key.Retired), key.Objects)
 	}
@@ -113,7 +113,7 @@ func runKeyRotate(ctx context.Context, d *devCall) error {
 	if err != nil {
 		return err
 	}
-	d.say("The key %s seals from now on; running services take it over by themselves.", key.ID)
+	d.say("The key %s is now in use; running services switch to it by themselves.", key.ID)
 	return d.reseal(ctx, store)
 }
 
@@ -127,9 +127,9 @@ func runKeyReseal(ctx context.Context, d *devCall) error {
 
 func (d *devCall) reseal(ctx context.Context, store *statestore.Store) error {
 	done, err := store.Reseal(ctx)
-	d.say("%d objects of the bucket were sealed anew.", done.Sealed)
+	d.say("Resealed %d objects of the bucket.", done.Sealed)
 	for _, key := range done.Damaged {
-		_, _ = fmt.Fprintf(d.Err, "warning: %s cannot be opened, and stays as it is\n", key)
+		_, _ = fmt.Fprintf(d.Err, "warning: %s cannot be decrypted, and stays as it is\n", key)
 	}
 	return err
 }
@@ -178,7 +178,7 @@ func runKeyDrop(ctx context.Context, d *devCall) error {
 		}
 		needed, err := connection.NeedSealedBefore(ctx, key.Retired)
 		if err != nil {
-			return deployments.Errorf(deployments.CodeUnavailable, "find out what needs the key %s: %w", id, err)
+			return deployments.Errorf(deployments.CodeUnavailable, "cannot find out what needs the key %s: %w", id, err)
 		}
 		if needed != "" {
 			return deployments.Errorf(deployments.CodeConflict, "the key %s was replaced on %s and is still needed in Temporal: %s", id, day(key.Retired), needed)
@@ -187,7 +187,7 @@ func runKeyDrop(ctx context.Context, d *devCall) error {
 	if err := connection.Store.DropKey(ctx, id); err != nil {
 		return err
 	}
-	d.say("The key %s is forgotten.", id)
+	d.say("Deleted the key %s.", id)
 	return nil
 }
 

@@ -1,5 +1,5 @@
-// Command deployctl deploys infrastructure so that nothing that dies can hurt it. The same binary is the client, the
-// service, the worker, the embedded service of one machine, and, by the name it is started as, plugins for others' engines.
+// Command deployctl deploys infrastructure with updates that survive crashes. The same binary is the client, the service, the
+// worker, the embedded service of one machine and, depending on the name that it is started with, plugins for other engines.
 package main
 
 import (
@@ -27,7 +27,7 @@ func main() {
 	os.Exit(run())
 }
 
-// run is deployctl at a user's fingertips.
+// run runs deployctl as a command-line tool.
 func run() int {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -51,7 +51,7 @@ func readHidden() (string, error) {
 	return string(text), err
 }
 
-// versionText is what the linker says, or what Go knows of this build.
+// versionText returns the version that the linker set, or the one that Go recorded for this build.
 func versionText() string {
 	if version != "" {
 		return version

@@ -13,11 +13,11 @@ import (
 func organizationCommand(s *command.Surroundings) *cli.Command {
 	flags := []cli.Flag{settingsFlag, homeFlag}
 	return &cli.Command{
-		Name: "organization", Usage: "manage which organizations have workers of their own",
+		Name: "organization", Usage: "manage which organizations have their own workers",
 		Subcommands: []*cli.Command{
-			{Name: "ls", Usage: "list the organizations that have workers of their own", Flags: flags, Action: devAction(s, runOrganizationLs)},
+			{Name: "ls", Usage: "list the organizations that have their own workers", Flags: flags, Action: devAction(s, runOrganizationLs)},
 			{
-				Name: "share", Usage: "have an organization's updates run on the workers that serve all; waits until its own are not needed any more",
+				Name: "share", Usage: "move an organization back to the shared workers; waits until its own workers are no longer needed",
 				ArgsUsage: "NAME", Flags: flags, Action: devAction(s, runOrganizationShare),
 			},
 		},
@@ -33,7 +33,7 @@ func runOrganizationLs(ctx context.Context, d *devCall) error {
 	if err != nil {
 		return err
 	}
-	d.say("%-30s %s", "ORGANIZATION", "HAS WORKERS OF ITS OWN SINCE")
+	d.say("%-30s %s", "ORGANIZATION", "OWN WORKERS SINCE")
 	for _, o := range dedicated {
 		d.say("%-30s %s", o.Organization, day(o.Since))
 	}
@@ -55,11 +55,11 @@ func runOrganizationShare(ctx context.Context, d *devCall) error {
 	}
 	defer connection.Close()
 	err = connection.Share(ctx, name, func(workflow string) {
-		d.say("Updates of %s begin on the workers that serve all from now on. Its own are needed until %s has ended; a stack's ends a minute after its last update.", name, workflow)
+		d.say("New updates of %s run on the shared workers. Its own workers are needed until workflow %s has ended; a stack's workflow ends a minute after its last update.", name, workflow)
 	})
 	if err != nil {
 		return err
 	}
-	d.say("The workers of %s can be stopped.", name)
+	d.say("You can stop the workers of %s.", name)
 	return nil
 }

@@ -18,8 +18,8 @@ func TestWhatIsKeptIsAWholeNumberOfVersionsAndDays(t *testing.T) {
 	}{
 		{"", "", statestore.Retention{Versions: 100, Age: 30 * 24 * time.Hour}, ""},
 		{"1", "1", statestore.Retention{Versions: 1, Age: 24 * time.Hour}, ""},
-		{"0", "", statestore.Retention{}, `retention.versions is a whole number from 1 to 36500, not "0" (set by DEPLOYCTL_RETENTION_VERSIONS)`},
-		{"", "a week", statestore.Retention{}, `retention.days is a whole number`},
+		{"0", "", statestore.Retention{}, `retention.versions must be a whole number from 1 to 36500, not "0" (set by DEPLOYCTL_RETENTION_VERSIONS)`},
+		{"", "a week", statestore.Retention{}, `retention.days must be a whole number`},
 	} {
 		loaded, err := settings.Load(settings.Sources{Variable: func(name string) string {
 			return map[string]string{"DEPLOYCTL_RETENTION_VERSIONS": c.versions, "DEPLOYCTL_RETENTION_DAYS": c.days}[name]

@@ -10,17 +10,17 @@ import (
 	"github.com/deployctl/deployctl/internal/settings"
 )
 
-// reviver starts the embedded service again for a client that waits for it, if it was killed. One that was stopped stays
-// so: whoever stopped it meant that.
+// reviver restarts a killed embedded service for a client that waits for it. A service that was stopped stays stopped, because
+// a user wanted that.
 type reviver struct {
 	home     string
 	settings settings.Settings // of the client
 	say      func(string)
 
-	mu      sync.Mutex
-	child   *background // the one that was started last
-	started time.Time
-	told    *background // the one whose failure has been told
+	mu       sync.Mutex
+	child    *background // the one that was started last
+	started  time.Time
+	reported *background // the one whose failure has been reported
 }
 
 // revivePause is the least time between two starts, so that a service that dies at once is not started in a hot loop.
@@ -35,15 +35,15 @@ func (r *reviver) look() {
 	if err != nil || status.State != devserver.Stopped || !r.child.ended() {
 		return
 	}
-	if r.child.failed() && r.told != r.child {
-		r.told = r.child
+	if r.child.failed() && r.reported != r.child {
+		r.reported = r.child
 		r.say(r.child.failure().Error())
 	}
 	if !status.Died || time.Since(r.started) < revivePause {
 		return
 	}
-	if r.told == nil {
-		r.say("The embedded service has died; starting it again in the background, where it goes on.")
+	if r.reported == nil {
+		r.say("The embedded service has died; restarting it in the background, where the update continues.")
 	}
 	r.started = time.Now()
 	if child, err := startBackground(r.home, r.settings); err == nil {

@@ -43,11 +43,11 @@ func newSandbox(s settings.Settings, o sandbox.Options) (*sandbox.Policy, []stri
 		return nil, nil, deployments.Errorf(deployments.CodeInvalid, "%w", err)
 	}
 	if !o.KeepTemp && policy.Mode() == sandbox.Namespace && os.Geteuid() == 0 {
-		warnings = append(warnings, "programs own all that root owns, such as /etc and this executable, because the worker runs as root with "+
+		warnings = append(warnings, "programs can change everything that root owns, such as /etc and this executable, because the worker runs as root with "+
 			"sandbox.mode namespace: set sandbox.run-as, for example to 200000-265535, or run the worker as another user")
 	}
 	if runtime.GOOS == "linux" && !launcher.Secluded() {
-		warnings = append(warnings, "the environment of this process, with the secrets in it, can be read by other processes of its user")
+		warnings = append(warnings, "other processes of this user can read the environment of this process, and the secrets in it")
 	}
 	return policy, warnings, nil
 }

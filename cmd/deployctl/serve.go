@@ -19,7 +19,7 @@ import (
 
 func serveCommand(s *command.Surroundings) *cli.Command {
 	return &cli.Command{
-		Name: "serve", Usage: "serve the API, on a Temporal cluster and an S3 bucket",
+		Name: "serve", Usage: "serve the API, with your own Temporal cluster and S3 bucket",
 		Flags: append([]cli.Flag{settingsFlag, checkFlag}, command.SettingFlags(settings.ForServe, settings.ForService)...),
 		Action: func(c *cli.Context) error {
 			loaded, err := command.LoadSettings(s, c)
@@ -33,11 +33,11 @@ func serveCommand(s *command.Surroundings) *cli.Command {
 	}
 }
 
-// memoryLimit is what the collector of garbage tries to stay below, unless GOMEMLIMIT says otherwise: twice what large files leave
-// behind would be too much, see the budget of grpcapi.
+// memoryLimit is the soft memory limit of the garbage collector, unless GOMEMLIMIT is set: without one it would let the garbage of
+// large files double the memory; see the budget of grpcapi.
 const memoryLimit = 320 << 20
 
-// serve serves the API until ctx ends; check has it end where it would begin to.
+// serve serves the API until ctx ends; with check it ends where it would begin to.
 func serve(ctx context.Context, o *start, check bool) error {
 	defer o.close()
 	if o.Variable("GOMEMLIMIT") == "" {
@@ -103,13 +103,13 @@ func (o *start) certificateEnds(secure *tls.Config) {
 	case err != nil:
 		o.add("certificate", "", err)
 	case time.Until(ends) < soon:
-		o.warn("certificate", fmt.Errorf("it expires on %s: have it renewed", ends.Format(time.RFC3339)))
+		o.warn("certificate", fmt.Errorf("it expires on %s: renew it", ends.Format(time.RFC3339)))
 	default:
 		o.add("certificate", "until "+ends.Format(time.RFC3339), nil)
 	}
 }
 
-// expired says so when the certificate in use has; else nil.
+// expired returns an error if the certificate in use has expired.
 func expired(secure *tls.Config) error {
 	if ends, err := grpcapi.CertificateEnds(secure); err == nil && time.Now().After(ends) {
 		return fmt.Errorf("the certificate (tls-cert) expired on %s: replace it", ends.Format(time.RFC3339))
@@ -124,7 +124,7 @@ func (o *start) authority(ctx context.Context, token string) grpcapi.Authority {
 		return nil
 	}
 	if token != "" {
-		o.add("first token", "serve's own ("+string(settings.BootstrapToken)+")", nil)
+		o.add("first token", "serve has its own ("+string(settings.BootstrapToken)+")", nil)
 		return grpcapi.BootstrapToken(token, o.room.authority, o.in.log)
 	}
 	admin, err := o.room.authority.HasAdmin(ctx)
@@ -133,7 +133,7 @@ func (o *start) authority(ctx context.Context, token string) grpcapi.Authority {
 		o.warn("first token", err)
 		return o.room.authority
 	case admin:
-		o.add("first token", "an admin of every organization has one", nil)
+		o.add("first token", "an admin of all organizations has one", nil)
 		return o.room.authority
 	}
 	if token, err = o.settings.Secret(settings.Token); err == nil && token != "" {
@@ -145,10 +145,10 @@ func (o *start) authority(ctx context.Context, token string) grpcapi.Authority {
 }
 
 var (
-	errClientsToken = errors.New("no admin of every organization has a token, so the one in token, token-file or their variables may do everything: " +
-		"that setting is meant for clients; give serve its own, bootstrap-token or bootstrap-token-file")
-	errNoToken = errors.New("no admin of every organization has a token, and serve has none of its own: put a secret into a file " +
-		"(`openssl rand -hex 32 > FILE`), start serve with --bootstrap-token-file FILE, and make the admin's with " +
+	errClientsToken = errors.New("no admin of all organizations has a token, so the token in token or token-file, which is meant for clients, may do " +
+		"everything: give serve its own with bootstrap-token-file")
+	errNoToken = errors.New("no admin of all organizations has a token, and serve has none of its own: create one " +
+		"(`openssl rand -hex 32 > FILE`), start serve with --bootstrap-token-file FILE, and create the admin's token with " +
 		"`DEPLOYCTL_TOKEN_FILE=FILE deployctl token create NAME --role admin --organization '*' --server HOST:PORT`")
 )
 

@@ -16,8 +16,8 @@ import (
 	"github.com/deployctl/deployctl/worker"
 )
 
-// start prepares a serve or a worker up to the moment in which it begins to work. Whatever can keep it from working is opened here, for
-// --check as for a start in earnest, so that both find the same. It goes on after a fault: all are told at once.
+// start prepares a serve or a worker up to the moment in which it begins to work. Everything that can keep it from working is
+// opened here, for --check as for a real start, so that both find the same. It continues after a fault: all are reported at once.
 type start struct {
 	*command.Surroundings
 	settings settings.Settings
@@ -30,7 +30,7 @@ type start struct {
 	opened   []func()         // what close closes
 }
 
-// silence is after how long a part that does not answer at the start is told of in the log.
+// silence is how long a part may take to answer at the start before the log mentions it.
 const silence = 3 * time.Second
 
 // newStart reads the settings of serve and worker and opens the addresses that both have.
@@ -66,12 +66,12 @@ func (o *start) add(what, said string, err error) {
 	o.found = append(o.found, worker.Finding{What: what, Said: said, Err: err})
 }
 
-// warn remembers what it can start with, and should not.
+// warn remembers a finding that does not keep the process from starting.
 func (o *start) warn(what string, err error) {
 	o.found = append(o.found, worker.Finding{What: what, Err: err, Tolerable: true})
 }
 
-// address remembers whether an address could be opened; one that is not set is not told of.
+// address remembers whether an address could be opened; one that is not set is not reported.
 func (o *start) address(what, address string, err error) {
 	if address != "" || err != nil {
 		o.add(what, address, err)
@@ -84,7 +84,7 @@ func (o *start) closes(listener net.Listener) {
 	}
 }
 
-// stand ends the settings, and connects to what they say the process stands on, unless they are wrong. Look has it write nothing.
+// stand reports the faults of the settings or, if there are none, connects to Temporal and S3. With look it writes nothing.
 func (o *start) stand(ctx context.Context, look bool) {
 	var wrong []worker.Finding
 	for _, fault := range o.faults {
@@ -96,7 +96,7 @@ func (o *start) stand(ctx context.Context, look bool) {
 	}
 	o.found = slices.Insert(o.found, 0, worker.Finding{What: "settings", Said: o.settings.File()})
 	waiting := time.AfterFunc(silence, func() {
-		o.in.log.Warn("waiting for Temporal and S3 to answer; --check tells which does not",
+		o.in.log.Warn("waiting for Temporal and S3 to answer; --check shows which one does not",
 			"temporal", o.in.temporal.address, "bucket", o.in.s3.bucket, "s3", o.in.s3.endpoint)
 	})
 	defer waiting.Stop()
@@ -117,7 +117,7 @@ func (o *start) close() {
 	}
 }
 
-// begins says whether the process is to begin its work: not if it cannot, and not for --check, which prints what was found.
+// begins reports whether the process shall begin its work: not if it cannot, and not for --check, which prints the findings.
 func (o *start) begins(check bool) (bool, error) {
 	if check {
 		return false, o.check()
@@ -126,16 +126,16 @@ func (o *start) begins(check bool) (bool, error) {
 	return err == nil, err
 }
 
-// failed are the findings with which it cannot start.
+// failed returns the findings that keep the process from starting.
 func (o *start) failed() []worker.Finding {
 	return slices.DeleteFunc(slices.Clone(o.found), func(f worker.Finding) bool { return f.Err == nil || f.Tolerable })
 }
 
-// earnest logs what should be mended, and is an error with all that must be.
+// earnest logs what should be fixed, and returns an error with everything that must be.
 func (o *start) earnest() error {
 	for _, f := range o.found {
 		if f.Err != nil && f.Tolerable {
-			o.in.log.Warn("this should be mended: "+f.What, "error", f.Err)
+			o.in.log.Warn("this should be fixed: "+f.What, "error", f.Err)
 		}
 	}
 	failed := o.failed()
@@ -149,5 +149,5 @@ func (o *start) earnest() error {
 	for _, f := range failed {
 		fmt.Fprintf(&text, "\n  %s: %v", f.What, f.Err)
 	}
-	return deployments.Errorf(deployments.CodeOf(failed[0].Err), "it cannot start, for %d reasons:%s", len(failed), text.String())
+	return deployments.Errorf(deployments.CodeOf(failed[0].Err), "the process cannot start, for %d reasons:%s", len(failed), text.String())
 }

@@ -23,14 +23,14 @@ const (
 	readyFor                    = 12 * time.Second
 )
 
-// vitals tells whether a process can do its work: over HTTP, and, of serve, by gRPC's health protocol.
+// vitals reports whether a process can do its work: over HTTP, and for serve also by gRPC's health protocol.
 type vitals struct {
 	// answers reports which part does not answer now.
-	answers func(context.Context) error
-	grpc    *health.Server
-	log     *slog.Logger
-	told    bool          // what was told last; of watch alone
-	asked   chan struct{} // somebody wants to know
+	answers  func(context.Context) error
+	grpc     *health.Server
+	log      *slog.Logger
+	reported bool          // what was reported last; of watch alone
+	asked    chan struct{} // somebody wants to know
 
 	mu       sync.Mutex
 	answered time.Time // when all parts last did
@@ -39,7 +39,7 @@ type vitals struct {
 
 // newVitals begins with everything well: the caller has just connected.
 func newVitals(answers func(context.Context) error, log *slog.Logger) *vitals {
-	return &vitals{answers: answers, grpc: health.NewServer(), log: log, told: true, answered: time.Now(), asked: make(chan struct{}, 1)}
+	return &vitals{answers: answers, grpc: health.NewServer(), log: log, reported: true, answered: time.Now(), asked: make(chan struct{}, 1)}
 }
 
 // alsoNeeds has the process be ready only while need says nothing, too. It is called before watch.
@@ -87,7 +87,7 @@ func (v *vitals) look(ctx context.Context) {
 	}
 	v.mu.Unlock()
 	now, why := v.ready()
-	switch before := v.told; {
+	switch before := v.reported; {
 	case before && !now:
 		v.grpc.SetServingStatus("", grpc_health_v1.HealthCheckResponse_NOT_SERVING)
 		v.log.Warn("not ready", "error", why)
@@ -95,7 +95,7 @@ func (v *vitals) look(ctx context.Context) {
 		v.grpc.SetServingStatus("", grpc_health_v1.HealthCheckResponse_SERVING)
 		v.log.Info("ready again")
 	}
-	v.told = now
+	v.reported = now
 }
 
 // away says which part did not answer when they were asked last, and has them asked again soon.
@@ -124,7 +124,7 @@ func (v *vitals) register(mux *http.ServeMux) {
 	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprintln(w, "alive") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
 		if ready, _ := v.ready(); !ready { // why not is in the log: anybody may ask here
-			http.Error(w, "not ready: the log says why", http.StatusServiceUnavailable)
+			http.Error(w, "not ready: see the log for the reason", http.StatusServiceUnavailable)
 			return
 		}
 		_, _ = fmt.Fprintln(w, "ready")

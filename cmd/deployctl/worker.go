@@ -15,7 +15,7 @@ import (
 
 func workerCommand(s *command.Surroundings) *cli.Command {
 	return &cli.Command{
-		Name: "worker", Usage: "carry out updates, on a Temporal cluster and an S3 bucket",
+		Name: "worker", Usage: "run updates, with your own Temporal cluster and S3 bucket",
 		Flags: append([]cli.Flag{settingsFlag, checkFlag, organizationsFlag}, command.SettingFlags(settings.ForService)...),
 		Action: func(c *cli.Context) error {
 			loaded, err := command.LoadSettings(s, c)
@@ -31,12 +31,12 @@ func workerCommand(s *command.Surroundings) *cli.Command {
 	}
 }
 
-// organizationsFlag is no setting: a worker that lost it with its configuration would run everybody's programs.
+// organizationsFlag is not a setting: a worker that lost it with its configuration would run the programs of all organizations.
 var organizationsFlag = &cli.StringSliceFlag{
-	Name: "organization", Usage: "`NAME` of an organization whose updates run on this worker and others of its own alone; can be given several times",
+	Name: "organization", Usage: "run only the updates of the organization `NAME`, which then run on no other workers; may be repeated",
 }
 
-// work carries updates out until ctx ends; check has it end where it would begin to.
+// work executes updates until ctx ends; with check it ends where it would begin to.
 func work(ctx context.Context, o *start, check bool) error {
 	defer o.close()
 	for _, organization := range o.in.organizations {
@@ -55,7 +55,7 @@ func work(ctx context.Context, o *start, check bool) error {
 		func(ctx context.Context) error { return o.in.metrics.serve(ctx, o.room.vitals) })
 }
 
-// openPlace makes the sandbox of programs, and the directory of their files.
+// openPlace creates the sandbox of programs, and the directory of their files.
 func (o *start) openPlace() {
 	policy, warnings, err := newSandbox(o.settings, sandbox.Options{Hide: append(secretFiles(o.settings), cloudFiles()...)})
 	if err != nil {
@@ -80,10 +80,10 @@ func (o *start) openPlace() {
 	}
 }
 
-// noRoom says that the worker cannot keep the files of programs, because the disk of their directory is full; else nil.
+// noRoom returns an error if the worker cannot store the files of programs, because the disk of their directory is full.
 func noRoom(dir string) error {
 	if why := devserver.Full(dir); why != "" {
-		return deployments.Errorf(deployments.CodeUnavailable, "the worker cannot keep the files of programs: the disk of %s %s, and it goes on by itself", dir, why)
+		return deployments.Errorf(deployments.CodeUnavailable, "the worker cannot store the files of programs: the disk of %s %s; the worker continues by itself once there is space", dir, why)
 	}
 	return nil
 }

@@ -1,6 +1,6 @@
-// Package command is deployctl's command line: a file per command. It speaks to deployments.Service, wherever that is, and
-// to the world only through Surroundings, so that tests run the commands in their own process against a service in memory.
-// Commands that need the service's own parts (dev, serve, worker) are given to it.
+// Package command is deployctl's command line: a file per command. It calls deployments.Service, wherever that is, and reaches
+// the world only through Surroundings, so that tests run the commands in their own process against a service in memory. Commands
+// that need the service's own parts (dev, serve, worker) are passed in.
 package command
 
 import (
@@ -43,18 +43,18 @@ type Surroundings struct {
 	once  sync.Once
 }
 
-// Connector finds the service that the settings name; with none it finds the embedded one, or starts it.
+// Connector connects to the service that the settings name; without one, to the embedded service, which it starts if necessary.
 type Connector func(ctx context.Context, s settings.Settings, n Notices) (Connection, error)
 
-// Notices are how a connection tells the user about itself.
+// Notices are how a connection reports its state to the user.
 type Notices struct {
 	Say         func(string) // one line
-	Found       bool         // only a service that runs is spoken to: the embedded one is not started
+	Found       bool         // only a running service is called: the embedded one is not started
 	Unreachable func(bool)   // see client.Options
 	Waiting     func(string) // see client.Options
 }
 
-// Connection is a service that can be spoken to.
+// Connection is a service that can be called.
 type Connection struct {
 	deployments.Service
 	// Embedded says that the service is this user's own, on this machine.
@@ -62,7 +62,7 @@ type Connection struct {
 	Close    func() error
 }
 
-// Variable gives an environment variable.
+// Variable returns an environment variable.
 func (s *Surroundings) Variable(name string) string {
 	value, _ := s.lookup(name)
 	return value
@@ -80,22 +80,22 @@ func (s *Surroundings) lookup(name string) (string, bool) {
 // Color says whether output may be coloured.
 func (s *Surroundings) Color() bool { return s.Screen != nil && s.Variable("NO_COLOR") == "" }
 
-// Main runs one command line and gives the process's exit code; see ExitCode. Errors are told on Err.
+// Main runs one command line and returns the process's exit code; see ExitCode. It prints errors on Err.
 func Main(ctx context.Context, s *Surroundings, args []string) int {
 	app := NewApp(s)
 	if n := len(args); n > 1 && args[n-1] == completionFlag {
 		s.complete(ctx, app, args[1:n-1])
 		return 0
 	}
-	args, err := arrange(app, args)
+	args, err := Parse(app, args)
 	if err == nil {
 		err = app.RunContext(ctx, args)
 	}
 	if err == nil {
 		return 0
 	}
-	var told *toldError
-	if !errors.As(err, &told) {
+	var reported *reportedError
+	if !errors.As(err, &reported) {
 		_, _ = fmt.Fprintln(s.Err, display.Fold(fmt.Sprintf("%s %s", paintError(s.Color()), display.Harmless(err.Error())), s.Screen))
 	}
 	return ExitCode(err)
@@ -121,20 +121,22 @@ func NewApp(s *Surroundings) *cli.App {
 	commands = append(commands, settingsCommand(s), completionCommand(s), versionCommand(s))
 	cli.HelpPrinter = printHelp
 	app := &cli.App{
-		Name: "deployctl", Usage: "deploy infrastructure that survives whatever dies",
+		Name: "deployctl", Usage: "deploy infrastructure with updates that survive crashes",
 		Commands: commands, Version: s.Version, HideVersion: true,
 		Writer: s.Out, ErrWriter: s.Err, Reader: s.In,
 		DisableSliceFlagSeparator: true,
 		ExitErrHandler:            func(*cli.Context, error) {},
 		OnUsageError:              usageError,
 	}
-	settle(app.Commands)
+	complement(app.Commands, app.Name)
 	return app
 }
 
-// settle gives every command what all have in common.
-func settle(commands []*cli.Command) {
+// complement sets what all commands have in common, and the examples of each, as its UsageText. The path leads to the commands.
+func complement(commands []*cli.Command, path string) {
 	for _, c := range commands {
+		name := path + " " + c.Name
+		c.UsageText = strings.Join(examples[name], "\n")
 		c.OnUsageError, c.HideHelpCommand, c.UseShortOptionHandling = usageError, true, false
 		if c.Action == nil && len(c.Subcommands) > 0 {
 			c.Action = cli.ShowSubcommandHelp
@@ -145,7 +147,7 @@ func settle(commands []*cli.Command) {
 			}
 		}
 		slices.SortStableFunc(c.Flags, func(a, b cli.Flag) int { return strings.Compare(a.Names()[0], b.Names()[0]) })
-		settle(c.Subcommands)
+		complement(c.Subcommands, name)
 	}
 }
 

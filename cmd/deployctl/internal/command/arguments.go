@@ -15,10 +15,10 @@ type given struct {
 	words []string
 }
 
-// arrange puts a command line in the order that the parser wants: commands, flags, arguments. The parser takes a flag
+// Parse puts a command line in the order that the parser wants: commands, flags, arguments. The parser takes a flag
 // after an argument as an argument, which would store a secret in plain text. Flags that the command does not have,
 // unknown commands and a wrong number of arguments are errors.
-func arrange(app *cli.App, args []string) ([]string, error) {
+func Parse(app *cli.App, args []string) ([]string, error) {
 	if len(args) == 2 && (args[1] == "--version" || args[1] == "-version" || args[1] == "-v") {
 		return []string{args[0], "version"}, nil
 	}
@@ -68,7 +68,7 @@ func valued(commands []*cli.Command) map[string]bool {
 	return names
 }
 
-// split tells flags from other words.
+// split separates flags from other words.
 func split(args []string, valued map[string]bool) (flags []given, words []string, err error) {
 	for i := 0; i < len(args); i++ {
 		word := args[i]

@@ -74,24 +74,24 @@ func (s *session) confirm(ctx context.Context, question string, details func()) 
 	}
 }
 
-// understood says whether a question that asks for yes, no or details takes an answer.
+// understood reports whether an answer needs no repetition of the question's choices.
 func understood(answer string, details bool) bool {
 	answer = strings.ToLower(answer)
 	return details && (answer == "d" || answer == "details")
 }
 
-// declined is how a question that was not answered with yes ends the command.
+// declined ends a command whose question was not answered with yes.
 func (s *session) declined() error {
 	s.say("Nothing was changed.")
-	return &toldError{exitCancelled}
+	return &reportedError{exitCancelled}
 }
 
-// mustAsk reports that nobody can be asked.
+// mustAsk returns an error if the command needs a confirmation and cannot ask for it.
 func (s *session) mustAsk() error {
 	if s.flags.Bool("yes") || s.asks() {
 		return nil
 	}
-	return deployments.Errorf(deployments.CodeInvalid, "there is nobody to confirm this; pass --yes to go on without a question")
+	return deployments.Errorf(deployments.CodeInvalid, "this command needs confirmation, but cannot ask for it here; pass --yes to confirm")
 }
 
 // passphrase finds the passphrase in the environment, in the file that it names, or asks for it.

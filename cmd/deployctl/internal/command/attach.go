@@ -9,10 +9,11 @@ import (
 
 func attachCommand(s *Surroundings) *cli.Command {
 	return &cli.Command{
-		Name: "attach", Usage: "show a running or ended update from its beginning to its end", ArgsUsage: "[UPDATE]",
-		Description: "UPDATE is ORG/PROJECT/STACK/VERSION, as deployctl prints it, or VERSION; by default the stack's running or latest update.",
-		Flags:       onStack(jsonFlag, quietFlag),
-		Action:      action(s, runAttach),
+		Name: "attach", Usage: "replay an update from its start, and follow it to its end", ArgsUsage: "[UPDATE]",
+		Description: "UPDATE is ORG/PROJECT/STACK/VERSION, as deployctl prints it, or VERSION; not given: the stack's running or latest update.\n" +
+			"The exit code is that of the update. After Ctrl-C it is 130, and the update continues.",
+		Flags:  onStack(jsonFlag, quietFlag),
+		Action: action(s, runAttach),
 	}
 }
 

@@ -13,13 +13,13 @@ import (
 
 func auditCommand(s *Surroundings) *cli.Command {
 	return &cli.Command{
-		Name: "audit", Usage: "show who did what: the audit log",
-		Description: "Shows an organization's entries, the oldest first; --organization '*' shows all that you administer, " +
-			"and what is about no organization, such as calls with a wrong token.",
+		Name: "audit", Usage: "show the audit log: who did what",
+		Description: "Shows the entries of one organization, oldest first. --organization '*' shows every organization that you administer, " +
+			"and entries without an organization, such as calls with a wrong token.",
 		Flags: common(jsonFlag,
-			&cli.StringFlag{Name: "since", Usage: "entries of the last `DURATION`, such as 12h or 90d", Value: "7d"},
-			&cli.StringFlag{Name: "user", Usage: "entries of this `NAME` of a member or a token"},
-			&cli.StringFlag{Name: "stack", Aliases: []string{"s"}, Usage: "entries about this `STACK`, or PROJECT/STACK"}),
+			&cli.StringFlag{Name: "since", Usage: "show the last `DURATION`, such as 12h or 90d", Value: "7d"},
+			&cli.StringFlag{Name: "user", Usage: "show only the member or token of this `NAME`"},
+			&cli.StringFlag{Name: "stack", Aliases: []string{"s"}, Usage: "show only entries about this `STACK`, or PROJECT/STACK"}),
 		Action: action(s, runAudit),
 	}
 }
@@ -88,7 +88,7 @@ func resultText(e deployments.AuditEntry) string {
 		text = string(e.Code)
 	}
 	if e.Repeated > 0 {
-		text += fmt.Sprintf(", and %d refused calls before it", e.Repeated)
+		text += fmt.Sprintf("; %d rejected calls before it", e.Repeated)
 	}
 	return text
 }

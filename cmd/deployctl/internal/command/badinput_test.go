@@ -45,7 +45,7 @@ func TestBadInputIsRefusedWithASentenceAndANonZeroExit(t *testing.T) {
 		{"resolve with two answers", nil, []string{"resolve", "urn:pulumi:a::b::c:d:e::f", "--absent", "--created", "x"}, 2, "either --created ID or --absent"},
 		{"resolve with no answer", nil, []string{"resolve", "urn:pulumi:a::b::c:d:e::f"}, 2, "either --created ID or --absent"},
 		{"resolve of something that is no URN", nil, []string{"resolve", "bucket", "--absent"}, 2, `"bucket" is not a URN`},
-		{"a shell without completion", nil, []string{"completion", "tcsh"}, 2, "bash, zsh and fish"},
+		{"a shell without completion", nil, []string{"completion", "tcsh"}, 2, "bash, zsh or fish"},
 		{"a settings file that does not exist", nil, []string{"settings", "--settings", "/nowhere.yaml"}, 2, "cannot read the configuration file"},
 	}
 	for _, c := range cases {
@@ -78,7 +78,7 @@ func TestAnUnreachableServiceIsSaid(t *testing.T) {
 func TestAStackThatExistsIsNotMadeAgain(t *testing.T) {
 	d := newDesk(t, map[string]string{"Pulumi.yaml": yamlProject})
 	d.stack("dev")
-	d.refused(2, "there is a stack organization/shop/dev already; select it with deployctl stack select dev", "stack", "init", "dev")
+	d.refused(2, "stack organization/shop/dev already exists; select it with deployctl stack select dev", "stack", "init", "dev")
 }
 
 func TestAStackWithResourcesIsNotRemovedWithoutForce(t *testing.T) {

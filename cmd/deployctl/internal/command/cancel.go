@@ -9,10 +9,11 @@ import (
 
 func cancelCommand(s *Surroundings) *cli.Command {
 	return &cli.Command{
-		Name: "cancel", Usage: "end a running or waiting update", ArgsUsage: "[UPDATE]",
-		Description: "Steps that run are let finish, nothing new starts. UPDATE is ORG/PROJECT/STACK/VERSION or VERSION; by default the stack's running update.",
-		Flags:       onStack(yesFlag, &cli.BoolFlag{Name: "force", Usage: "also cancel the steps that run"}),
-		Action:      action(s, runCancel),
+		Name: "cancel", Usage: "cancel a running or waiting update", ArgsUsage: "[UPDATE]",
+		Description: "Running steps finish, and nothing new starts. UPDATE is ORG/PROJECT/STACK/VERSION or VERSION; not given: the stack's " +
+			"running update.\nThe exit code is 3 if you decline, else 0 as soon as the update has the request.",
+		Flags:  onStack(yesFlag, &cli.BoolFlag{Name: "force", Usage: "also cancel the running steps; whether they took effect may stay unknown"}),
+		Action: action(s, runCancel),
 	}
 }
 
@@ -22,9 +23,9 @@ func runCancel(ctx context.Context, s *session) error {
 		return err
 	}
 	force := s.flags.Bool("force")
-	question := fmt.Sprintf("Cancel %s? What runs is finished, nothing new starts.", u.Update)
+	question := fmt.Sprintf("Cancel %s? Running steps finish, and nothing new starts.", u.Update)
 	if force {
-		question = fmt.Sprintf("Cancel %s and its running steps? What they did may stay unknown.", u.Update)
+		question = fmt.Sprintf("Cancel %s and its running steps? Whether they took effect may stay unknown.", u.Update)
 	}
 	if err := s.mustAsk(); err != nil {
 		return err
@@ -39,7 +40,7 @@ func runCancel(ctx context.Context, s *session) error {
 	}
 	s.say("%s is being cancelled.\n  deployctl attach %s   shows how it ends", u.Update, u.Update)
 	if !force {
-		s.say("  deployctl cancel --force %s   also cancels the steps that run", u.Update)
+		s.say("  deployctl cancel --force %s   also cancels the running steps", u.Update)
 	}
 	return nil
 }

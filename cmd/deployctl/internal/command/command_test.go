@@ -123,7 +123,7 @@ func (d *desk) surroundings(out, errs *syncBuffer) *Surroundings {
 	return s
 }
 
-// must runs a command line that has to succeed and gives its output.
+// must runs a command line that has to succeed, and returns its output.
 func (d *desk) must(args ...string) string {
 	d.t.Helper()
 	o := d.run(args...)

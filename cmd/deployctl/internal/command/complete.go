@@ -208,7 +208,7 @@ func (s *Surroundings) from(ctx context.Context, app *cli.App, l line, list sour
 		for _, known := range l.command.Flags {
 			for _, name := range known.Names() {
 				if slices.Contains(known.Names(), f.name) {
-					_ = set.Set(name, f.words[0]) // a wrong one is told when the command runs
+					_ = set.Set(name, f.words[0]) // a wrong one is reported when the command runs
 				}
 			}
 		}

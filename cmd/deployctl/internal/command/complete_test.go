@@ -10,7 +10,7 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 )
 
-// offered gives what is offered for the last of some words.
+// offered returns what is offered for the last of some words.
 func (d *desk) offered(words ...string) string {
 	d.t.Helper()
 	var values []string

@@ -66,7 +66,7 @@ func completionCommand(s *Surroundings) *cli.Command {
 		Action: func(c *cli.Context) error {
 			script, ok := completions[c.Args().First()]
 			if !ok {
-				return deployments.Errorf(deployments.CodeInvalid, "there is no completion for %q; there is for bash, zsh and fish", c.Args().First())
+				return deployments.Errorf(deployments.CodeInvalid, "there is no completion script for %q; SHELL is bash, zsh or fish", c.Args().First())
 			}
 			_, err := fmt.Fprint(s.Out, script)
 			return err

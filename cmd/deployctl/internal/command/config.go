@@ -13,15 +13,15 @@ import (
 
 func configCommand(s *Surroundings) *cli.Command {
 	return &cli.Command{
-		Name: "config", Usage: "read and set the stack's configuration",
+		Name: "config", Usage: "show and change the stack's configuration",
 		Flags:  onStack(jsonFlag, showSecretsFlag),
 		Action: action(s, runConfigLs),
 		Subcommands: []*cli.Command{
 			{
-				Name: "set", Usage: "set a value; without VALUE it is read from the keyboard or standard input", ArgsUsage: "KEY [VALUE]",
+				Name: "set", Usage: "set a value; without VALUE, read it from the terminal or standard input", ArgsUsage: "KEY [VALUE]",
 				Flags: onStack(pathFlag,
 					&cli.BoolFlag{Name: "secret", Usage: "encrypt the value"},
-					&cli.BoolFlag{Name: "plaintext", Usage: "do not encrypt it (the default, refused for a key that Pulumi.yaml declares secret)"}),
+					&cli.BoolFlag{Name: "plaintext", Usage: "store the value unencrypted (the default; rejected for a key that Pulumi.yaml declares secret)"}),
 				Action: action(s, runConfigSet),
 			},
 			{Name: "get", Usage: "print a value", ArgsUsage: "KEY", Flags: onStack(pathFlag, jsonFlag), Action: action(s, runConfigGet)},
@@ -41,7 +41,7 @@ func (s *session) configured(ctx context.Context) (*project.Secrets, error) {
 		return nil, err
 	}
 	if s.project == nil {
-		return nil, deployments.Errorf(deployments.CodeInvalid, "stack %s is not of the project in %s; go to its project's directory", name, s.dir)
+		return nil, deployments.Errorf(deployments.CodeInvalid, "stack %s does not belong to the project in %s; change to its project's directory", name, s.dir)
 	}
 	return s.secrets(name)
 }
@@ -49,7 +49,7 @@ func (s *session) configured(ctx context.Context) (*project.Secrets, error) {
 func runConfigSet(ctx context.Context, s *session) error {
 	secret, path := s.flags.Bool("secret"), s.flags.Bool("path")
 	if secret && s.flags.Bool("plaintext") {
-		return deployments.Errorf(deployments.CodeInvalid, "a value is either --secret or --plaintext")
+		return deployments.Errorf(deployments.CodeInvalid, "--secret and --plaintext exclude each other; pass one of them")
 	}
 	secrets, err := s.configured(ctx)
 	if err != nil {
@@ -105,7 +105,7 @@ func (s *session) settableKey(stack *project.Stack, path, secret bool) (config.K
 	return key, err
 }
 
-// configText gives the value: the argument, what a person types, or standard input, which must hold something: nothing there is
+// configText returns the value: the argument, what a person types, or standard input, which must hold something: nothing there is
 // a pipe that was forgotten.
 func (s *session) configText(ctx context.Context, secret bool) (string, error) {
 	switch {
@@ -120,7 +120,7 @@ func (s *session) configText(ctx context.Context, secret bool) (string, error) {
 	text, err := io.ReadAll(s.In)
 	if err == nil && len(text) == 0 {
 		return "", deployments.Errorf(deployments.CodeInvalid,
-			"there is no value, neither as an argument nor on standard input; for an empty one write deployctl config set %s ''", s.flags.Args().First())
+			"no value was given, neither as an argument nor on standard input; to set an empty value, run deployctl config set %s ''", s.flags.Args().First())
 	}
 	return strings.TrimSuffix(string(text), "\n"), err
 }

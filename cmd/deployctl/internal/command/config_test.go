@@ -95,8 +95,8 @@ func TestAKeyOrAValueThatIsAMistakeIsNotSet(t *testing.T) {
 	d := inProject(t)
 	d.refused(2, `key and value are two arguments: deployctl config set a "b"`, "config", "set", "a=b")
 	d.refused(2, "cannot be a configuration key", "config", "set", "a b:c d", "x")
-	d.refused(2, "there is no value", "config", "set", "size")
-	d.refused(2, "there is no value", "config", "set", "pw", "--secret")
+	d.refused(2, "no value was given", "config", "set", "size")
+	d.refused(2, "no value was given", "config", "set", "pw", "--secret")
 	if got := d.must("config"); strings.Contains(got, "size") || strings.Contains(got, "pw") || strings.Contains(got, "a") && strings.Contains(got, "=") {
 		t.Errorf("set all the same:\n%s", got)
 	}

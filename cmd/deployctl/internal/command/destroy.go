@@ -8,7 +8,8 @@ import (
 func destroyCommand(s *Surroundings) *cli.Command {
 	return &cli.Command{
 		Name: "destroy", Aliases: []string{"down"}, Usage: "delete every resource of the stack; the stack itself stays",
-		Flags:  changeFlags(refreshFlag),
-		Action: action(s, change(engine.KindDestroy)),
+		Description: changeExits,
+		Flags:       changeFlags(refreshFlag),
+		Action:      action(s, change(engine.KindDestroy)),
 	}
 }

@@ -9,10 +9,10 @@ import (
 
 func driftCommand(s *Surroundings) *cli.Command {
 	return &cli.Command{
-		Name: "drift", Usage: "show what the last look for drift has found (drift status)",
+		Name: "drift", Usage: "show the result of the last drift check (same as drift status)",
 		Flags: onStack(jsonFlag), Action: action(s, runDriftStatus),
 		Subcommands: []*cli.Command{{
-			Name: "status", Usage: "show what the last look for drift has found, property by property",
+			Name: "status", Usage: "show the result of the last drift check, property by property",
 			Flags: onStack(jsonFlag), Action: action(s, runDriftStatus),
 		}},
 	}
@@ -31,7 +31,7 @@ func runDriftStatus(ctx context.Context, s *session) error {
 		return s.sayJSON(drift)
 	}
 	if len(drift.Resources) == 0 {
-		s.say("Nothing of %s had drifted at %s.", info.Stack, when(drift.At))
+		s.say("No resource of %s had drifted at %s.", info.Stack, when(drift.At))
 		return nil
 	}
 	s.say("%d resources of %s had drifted at %s.", len(drift.Resources), info.Stack, when(drift.At))
@@ -41,9 +41,9 @@ func runDriftStatus(ctx context.Context, s *session) error {
 	}
 	switch {
 	case drift.Remedy != nil:
-		s.say("Put right by %s.", drift.Remedy)
+		s.say("Repaired by %s.", drift.Remedy)
 	case info.Updated.After(drift.At):
-		s.say("The stack has been updated since; the next look will tell.")
+		s.say("The stack has been updated since; the next drift check shows what is left of this.")
 	}
 	return nil
 }

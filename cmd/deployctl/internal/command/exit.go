@@ -20,14 +20,16 @@ const (
 const exitCodesHelp = `
 EXIT CODES:
    0    done
-   1    the update failed, or deployctl did
-   2    bad input: usage, an unknown or existing name, a file that is not valid,
-        a URN of --target or --replace that names nothing
-   3    cancelled, or declined at the question
-   4    another update or writer is in the way (--on-busy fail)
-   5    the service, or a part of it, cannot be reached
-   6    the service does not accept the token, or a part of it its credentials
-   130  interrupted after the yes: the update goes on, or may (see attach)
+   1    the update failed, or deployctl failed
+   2    invalid input: wrong usage, a name that is unknown or taken, an invalid
+        file, or a URN of --target or --replace that matches nothing
+   3    cancelled, or you declined
+   4    the stack is busy (--on-busy fail)
+   5    the service, Temporal or S3 cannot be reached
+   6    the service rejects your token, or Temporal or S3 reject the service's
+        credentials
+   130  interrupted after you confirmed: the update continues (if it was just
+        being submitted, check with deployctl attach)
 `
 
 // exitOf is the table of codes; what is not in it is exitFailed.
@@ -45,19 +47,19 @@ var exitOf = map[deployments.Code]int{
 	deployments.CodeForbidden:    exitUnauthorized,
 }
 
-// toldError ends the process with a code; the user has been told why.
-type toldError struct{ code int }
+// reportedError ends the process with a code; the user has seen the reason already.
+type reportedError struct{ code int }
 
-func (*toldError) Error() string { return "the user has been told" }
+func (*reportedError) Error() string { return "the error has been reported" }
 
 // ExitCode translates an error for the process's parent.
 func ExitCode(err error) int {
-	var told *toldError
+	var reported *reportedError
 	switch {
 	case err == nil:
 		return 0
-	case errors.As(err, &told):
-		return told.code
+	case errors.As(err, &reported):
+		return reported.code
 	case errors.Is(err, errInterrupted):
 		return exitCancelled
 	}
@@ -67,16 +69,16 @@ func ExitCode(err error) int {
 	return exitFailed
 }
 
-// exitOfEnd is how an update's end ends its command.
+// exitOfEnd returns the error with which a command ends after its update has ended.
 func exitOfEnd(end deployments.UpdateInfo) error {
 	switch end.Status {
 	case "succeeded":
 		return nil
 	case "cancelled":
-		return &toldError{exitCancelled}
+		return &reportedError{exitCancelled}
 	}
 	if code, ok := exitOf[end.Code]; ok {
-		return &toldError{code}
+		return &reportedError{code}
 	}
-	return &toldError{exitFailed}
+	return &reportedError{exitFailed}
 }

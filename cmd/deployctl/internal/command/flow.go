@@ -18,8 +18,8 @@ var questions = map[engine.Kind]string{
 	engine.KindDestroy: "Destroy all of this? It cannot be undone.",
 }
 
-// change previews, asks, and updates. What was confirmed is what runs: the same bundle on the same version of the stack;
-// if that has moved meanwhile, it begins again.
+// change previews, asks for confirmation, and updates. What was confirmed is what runs: the same bundle on the same version of
+// the stack. If the stack has moved meanwhile, the preview is repeated.
 func change(kind engine.Kind) func(context.Context, *session) error {
 	return func(ctx context.Context, s *session) error {
 		if err := s.needProject(); err != nil {
@@ -56,7 +56,7 @@ func change(kind engine.Kind) func(context.Context, *session) error {
 				if deployments.CodeOf(err) != deployments.CodeNotFound || lost == mostLost {
 					return err
 				}
-				s.note("It lost its place in the queue, because its stack's workflow was ended from outside; asking again.")
+				s.note("The update lost its place in the queue because the stack's workflow was terminated; submitting it again.")
 				if !pause(ctx, time.Duration(lost)*time.Second) {
 					return err
 				}
@@ -72,8 +72,8 @@ func change(kind engine.Kind) func(context.Context, *session) error {
 	}
 }
 
-// mostLost is how many times in a row an update may lose its place in the queue: then something ends the stack's workflow again and
-// again, and asking does not help.
+// mostLost is how many times in a row an update may lose its place in the queue: after that, something terminates the stack's
+// workflow again and again, and submitting again does not help.
 const mostLost = 3
 
 // pause waits, and reports whether it did before ctx ended.
@@ -86,12 +86,12 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// submit asks for the confirmed update, and waits for a worker that takes it up. When an interrupt comes before the answer, nobody
-// here knows whether it was asked for.
+// submit submits the confirmed update, and waits for a worker that takes it up. If it is interrupted before the answer, it is
+// unknown whether the service has accepted the update.
 func (s *session) submit(ctx context.Context, r deployments.UpdateRequest) (deployments.Accepted, error) {
 	accepted, err := s.service.Submit(ctx, r)
-	for told := false; deployments.CodeOf(err) == deployments.CodeNoWorker; told = true {
-		if !told {
+	for warned := false; deployments.CodeOf(err) == deployments.CodeNoWorker; warned = true {
+		if !warned {
 			s.note(err.Error())
 		}
 		if !pause(ctx, time.Second) {
@@ -103,10 +103,10 @@ func (s *session) submit(ctx context.Context, r deployments.UpdateRequest) (depl
 		s.rememberDirectory(r.Stack)
 	}
 	if err != nil && ctx.Err() != nil {
-		_, _ = fmt.Fprintf(s.Err, "Interrupted while the update was submitted; it may go on.\n"+
-			"  deployctl attach --stack %s   to see the stack's running or latest update\n"+
-			"  deployctl cancel --stack %s   to cancel the one that runs\n", r.Stack, r.Stack)
-		err = &toldError{exitDetached}
+		_, _ = fmt.Fprintf(s.Err, "Interrupted while the update was being submitted; it may have been accepted.\n"+
+			"  deployctl attach --stack %s   shows the stack's running or latest update\n"+
+			"  deployctl cancel --stack %s   cancels the running one\n", r.Stack, r.Stack)
+		err = &reportedError{exitDetached}
 	}
 	return accepted, err
 }
@@ -122,7 +122,7 @@ func (s *session) moved(ctx context.Context, refusal error, r deployments.Update
 	waited := false
 	for err == nil && now.Active != nil && now.Active.Error == "" && r.OnBusy != deployments.OnBusyFail {
 		waited = true
-		s.note(fmt.Sprintf("Waiting for %s: it is changing the stack since the preview.", display.Holder(*now.Active)))
+		s.note(fmt.Sprintf("Waiting for %s, which began to change the stack after the preview.", display.Holder(*now.Active)))
 		if err = s.service.Watch(ctx, now.Active.Update, func(deployments.WatchEvent) error { return nil }); err == nil {
 			now, err = s.service.Stack(ctx, r.Stack)
 		}
@@ -178,7 +178,7 @@ func (s *session) preview(ctx context.Context, request deployments.UpdateRequest
 // abandonTime is how long an interrupted command tries to end its preview.
 const abandonTime = 5 * time.Second
 
-// abandon ends a preview that nobody waits for any more.
+// abandon cancels the preview of an interrupted command.
 func (s *session) abandon(u deployments.UpdateName) {
 	ctx, cancel := context.WithTimeout(context.Background(), abandonTime)
 	defer cancel()
@@ -196,11 +196,11 @@ func (s *session) follow(ctx context.Context, accepted deployments.Accepted, kin
 	}
 	err := s.watch(ctx, accepted, options)
 	if err != nil && ctx.Err() != nil {
-		_, _ = fmt.Fprintf(s.Err, "Detached; %s goes on.\n  deployctl attach %s   to come back\n  deployctl cancel %s   to cancel it\n", u, u, u)
-		return &toldError{exitDetached}
+		_, _ = fmt.Fprintf(s.Err, "Detached; %s continues.\n  deployctl attach %s   follows it again\n  deployctl cancel %s   cancels it\n", u, u, u)
+		return &reportedError{exitDetached}
 	}
 	if code := deployments.CodeOf(err); err != nil && code != deployments.CodeNotFound { // see change
-		return deployments.Errorf(code, "%w; update %s may go on: deployctl attach %s", err, u, u)
+		return deployments.Errorf(code, "%w; update %s may continue: check with deployctl attach %s", err, u, u)
 	}
 	if err != nil {
 		return err

@@ -265,7 +265,7 @@ func TestAnInterruptAfterTheConfirmationDetaches(t *testing.T) {
 	if o.code != 130 || !strings.Contains(o.err, "deployctl attach organization/shop/dev/1") || d.service.Cancelled("organization/shop/dev/1") {
 		t.Errorf("exit code %d\n%s%s", o.code, o.out, o.err)
 	}
-	d.refused(2, "there is nobody to confirm this; pass --yes", "cancel")
+	d.refused(2, "pass --yes to confirm", "cancel")
 	if d.service.Cancelled("organization/shop/dev/1") {
 		t.Error("it is cancelled without a question")
 	}
@@ -299,7 +299,7 @@ func TestAnInterruptOfTheSubmissionSaysThatTheUpdateMayGoOn(t *testing.T) {
 		return Connection{Service: unanswered{d.service, func() { d.signals <- os.Interrupt }}}, nil
 	}
 	code := Main(context.Background(), s, []string{"deployctl", "up", "--yes"})
-	if code != 130 || !strings.Contains(errs.String(), "may go on") || !strings.Contains(errs.String(), "deployctl attach --stack organization/shop/dev ") ||
+	if code != 130 || !strings.Contains(errs.String(), "may have been accepted") || !strings.Contains(errs.String(), "deployctl attach --stack organization/shop/dev ") ||
 		strings.Contains(errs.String(), "nothing was changed") {
 		t.Errorf("exit code %d\n%s", code, errs.String())
 	}
@@ -383,7 +383,7 @@ func TestResolveTellsTheRunningUpdate(t *testing.T) {
 
 func TestExpectNoChangesFailsWhenThereAreSome(t *testing.T) {
 	d := inProject(t)
-	d.refused(1, "changes were not expected", "preview", "--expect-no-changes")
+	d.refused(1, "no changes were expected", "preview", "--expect-no-changes")
 	d.service.Play = nil
 	d.must("preview", "--expect-no-changes")
 }

@@ -26,7 +26,7 @@ func printHelp(w io.Writer, _ string, data any) {
 		page.commands(about.Commands)
 		page.section("FLAGS", "")
 		page.entry("-v, --version", "print the version")
-		page.entry("-h, --help", "show this; of a command: deployctl COMMAND --help")
+		page.entry("-h, --help", "show this help; deployctl COMMAND --help shows a command's")
 		page.WriteString(exitCodesHelp)
 	case *cli.Command:
 		page.command(about)
@@ -42,11 +42,8 @@ func (p *helpPage) command(c *cli.Command) {
 		p.section("DESCRIPTION", "")
 		p.paragraphs(c.Description)
 	}
-	if list := examples[strings.TrimPrefix(name, "deployctl ")]; len(list) > 0 {
-		p.section("EXAMPLES", "")
-		for _, example := range list {
-			p.WriteString("  deployctl " + example + "\n")
-		}
+	if c.UsageText != "" {
+		p.section("EXAMPLES", "  "+strings.ReplaceAll(c.UsageText, "\n", "\n  ")+"\n")
 	}
 	p.commands(c.Subcommands)
 	p.flags(c.Flags)
@@ -107,13 +104,13 @@ func (p *helpPage) flags(list []cli.Flag) {
 		}
 		p.entry(flagText(f, doc))
 	}
-	p.entry("-h, --help", "show this")
+	p.entry("-h, --help", "show this help")
 	if len(settings) > 0 {
-		p.section("SETTINGS", "  "+fold(strings.Join(settings, ", ")+" (deployctl settings --help says what they are)", helpColumns-2, "  ")+"\n")
+		p.section("SETTINGS", "  "+fold(strings.Join(settings, ", ")+" (deployctl settings --help describes them)", helpColumns-2, "  ")+"\n")
 	}
 }
 
-// flagText gives a flag with its names and the word for its value, and what it is for.
+// flagText returns a flag with its names and the word for its value, and what it is for.
 func flagText(f cli.Flag, doc cli.DocGenerationFlag) (name, usage string) {
 	short, long := "", ""
 	for _, n := range f.Names() {

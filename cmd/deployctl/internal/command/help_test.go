@@ -40,18 +40,3 @@ func TestHelpOfEveryCommandFitsEightyColumnsAndHasItsParts(t *testing.T) {
 		t.Error(help)
 	}
 }
-
-func TestEveryExampleIsACommandLine(t *testing.T) {
-	app := NewApp(&Surroundings{More: func(*Surroundings) []*cli.Command { return nil }})
-	for name, list := range examples {
-		if app.Command(strings.Fields(name)[0]) == nil {
-			continue // the service's own commands are made elsewhere
-		}
-		for _, example := range list {
-			words := strings.Fields(strings.NewReplacer("'", "", `"more memory"`, "more").Replace(example))
-			if _, err := arrange(app, append([]string{"deployctl"}, words...)); err != nil {
-				t.Errorf("%s: %s: %v", name, example, err)
-			}
-		}
-	}
-}

@@ -11,7 +11,7 @@ import (
 
 func memberCommand(s *Surroundings) *cli.Command {
 	return &cli.Command{
-		Name: "member", Usage: "manage who may do what",
+		Name: "member", Usage: "manage members and their roles",
 		Subcommands: []*cli.Command{
 			{
 				Name: "add", Usage: "add a member, or change a member's role in an organization", ArgsUsage: "NAME",
@@ -20,8 +20,8 @@ func memberCommand(s *Surroundings) *cli.Command {
 			{Name: "ls", Usage: "list the members that you administer", Flags: common(jsonFlag), Action: action(s, runMemberLs)},
 			{
 				Name: "rm", Usage: "remove a member from an organization", ArgsUsage: "NAME",
-				Description: "A member who has no role left is gone, and their tokens are refused.",
-				Flags:       common(&cli.BoolFlag{Name: "everywhere", Usage: "from every organization"}), Action: action(s, runMemberRm),
+				Description: "A member whose last role is removed is removed too, and their tokens are rejected.",
+				Flags:       common(&cli.BoolFlag{Name: "everywhere", Usage: "remove the member from every organization"}), Action: action(s, runMemberRm),
 			},
 		},
 	}
@@ -33,7 +33,7 @@ func runMemberAdd(ctx context.Context, s *session) error {
 		return err
 	}
 	if grant == nil {
-		return deployments.Errorf(deployments.CodeInvalid, "say what the member may do: --role viewer, deployer or admin")
+		return deployments.Errorf(deployments.CodeInvalid, "a member needs a role; pass --role viewer, deployer or admin")
 	}
 	if err := s.connect(ctx); err != nil {
 		return err

@@ -12,8 +12,8 @@ func previewCommand(s *Surroundings) *cli.Command {
 	return &cli.Command{
 		Name: "preview", Aliases: []string{"pre"}, Usage: "show what an update would do",
 		Flags: updateFlags(refreshFlag, replaceFlag,
-			&cli.StringFlag{Name: "kind", Usage: "`KIND` of update: up, refresh or destroy", Value: "up"},
-			&cli.BoolFlag{Name: "expect-no-changes", Usage: "fail if there is anything to do"}),
+			&cli.StringFlag{Name: "kind", Usage: "`KIND` of update to preview: up, refresh or destroy", Value: "up"},
+			&cli.BoolFlag{Name: "expect-no-changes", Usage: "exit with 1 if anything would change"}),
 		Action: action(s, runPreview),
 	}
 }
@@ -37,7 +37,7 @@ func runPreview(ctx context.Context, s *session) error {
 	}
 	state, err := s.preview(ctx, request, "")
 	if err == nil && s.flags.Bool("expect-no-changes") && state.Changed() {
-		return deployments.Errorf(deployments.CodeInternal, "changes were not expected, but there are some")
+		return deployments.Errorf(deployments.CodeInternal, "no changes were expected (--expect-no-changes), but the preview shows some")
 	}
 	return err
 }

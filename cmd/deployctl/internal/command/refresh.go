@@ -7,8 +7,9 @@ import (
 
 func refreshCommand(s *Surroundings) *cli.Command {
 	return &cli.Command{
-		Name: "refresh", Usage: "read every resource and write what it is to the stack's state",
-		Flags:  changeFlags(),
-		Action: action(s, change(engine.KindRefresh)),
+		Name: "refresh", Usage: "read every resource's real properties into the stack's state",
+		Description: changeExits,
+		Flags:       changeFlags(),
+		Action:      action(s, change(engine.KindRefresh)),
 	}
 }

@@ -24,7 +24,7 @@ func (s *session) request(ctx context.Context, kind engine.Kind, stack deploymen
 		return r, err
 	}
 	if s.project == nil {
-		return r, deployments.Errorf(deployments.CodeInvalid, "stack %s is not of the project in %s; go to its project's directory", stack, s.dir)
+		return r, deployments.Errorf(deployments.CodeInvalid, "stack %s does not belong to the project in %s; change to its project's directory", stack, s.dir)
 	}
 	if err := s.configure(ctx, &r); err != nil {
 		return r, err
@@ -93,7 +93,7 @@ func (s *session) configure(ctx context.Context, r *deployments.UpdateRequest) e
 // hiddenVariables are not for programs: deployctl's own settings, and what unlocks secrets.
 var hiddenVariables = []string{"DEPLOYCTL_", "PULUMI_CONFIG_PASSPHRASE", "PULUMI_ACCESS_TOKEN"}
 
-// programEnvironment is what programs and plugins get of the user's environment.
+// programEnvironment returns the part of the user's environment that programs and plugins get.
 func programEnvironment(environ []string) []string {
 	var kept []string
 	for _, variable := range environ {

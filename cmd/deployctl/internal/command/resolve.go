@@ -10,11 +10,12 @@ import (
 
 func resolveCommand(s *Surroundings) *cli.Command {
 	return &cli.Command{
-		Name: "resolve", Usage: "tell an update what became of a create whose outcome it cannot know", ArgsUsage: "URN",
+		Name: "resolve", Usage: "tell an update whether a create with an unknown outcome took effect", ArgsUsage: "URN",
+		Description: "The exit code is 4 if the update does not wait for this URN, and 2 if there is no such update.",
 		Flags: onStack(
 			&cli.StringFlag{Name: "created", Usage: "the resource exists and has this `ID`"},
-			&cli.BoolFlag{Name: "absent", Usage: "there is no such resource"},
-			&cli.StringFlag{Name: "update", Usage: "`UPDATE` that waits; by default the stack's running one"}),
+			&cli.BoolFlag{Name: "absent", Usage: "the resource does not exist"},
+			&cli.StringFlag{Name: "update", Usage: "the waiting `UPDATE`; not set: the stack's running update"}),
 		Action: action(s, runResolve),
 	}
 }
@@ -22,16 +23,16 @@ func resolveCommand(s *Surroundings) *cli.Command {
 func runResolve(ctx context.Context, s *session) error {
 	id, absent := s.flags.String("created"), s.flags.Bool("absent")
 	if (id == "") == !absent {
-		return deployments.Errorf(deployments.CodeInvalid, "say either --created ID or --absent")
+		return deployments.Errorf(deployments.CodeInvalid, "pass either --created ID or --absent")
 	}
 	name := s.flags.Args().First()
 	if _, err := urn.Parse(name); err != nil {
-		return deployments.Errorf(deployments.CodeInvalid, "%q is not a URN; the update says which one waits", name)
+		return deployments.Errorf(deployments.CodeInvalid, "%q is not a URN; the update prints the URN that it waits for", name)
 	}
 	u, err := s.updateOf(ctx, s.flags.String("update"), false)
 	if deployments.CodeOf(err) == deployments.CodeNotFound {
-		return deployments.Errorf(deployments.CodeNotFound, "%v; run `deployctl up --on-unknown wait` in another terminal, and answer "+
-			"while it waits", err)
+		return deployments.Errorf(deployments.CodeNotFound, "%v; run `deployctl up --on-unknown wait` in another terminal, and resolve "+
+			"the create while it waits", err)
 	}
 	if err != nil {
 		return err
@@ -39,6 +40,6 @@ func runResolve(ctx context.Context, s *session) error {
 	if err := s.service.Resolve(ctx, u.Update, name, id); err != nil {
 		return err
 	}
-	s.say("%s goes on.", u.Update)
+	s.say("%s continues.", u.Update)
 	return nil
 }

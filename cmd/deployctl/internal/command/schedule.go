@@ -14,13 +14,13 @@ func scheduleCommand(s *Surroundings) *cli.Command {
 		return &cli.Command{Name: name, Usage: usage, ArgsUsage: "NAME", Flags: onStack(flags...), Action: action(s, run)}
 	}
 	return &cli.Command{
-		Name: "schedule", Usage: "have the service look for drift, update or destroy by itself",
+		Name: "schedule", Usage: "run drift checks, updates and destroys on a schedule",
 		Subcommands: []*cli.Command{
 			scheduleNewCommand(s),
 			{Name: "ls", Usage: "list the stack's schedules", Flags: onStack(jsonFlag), Action: action(s, runScheduleLs)},
 			about("show", "show a schedule, and why it is paused", runScheduleShow, jsonFlag),
-			about("runs", "list a schedule's runs, the latest first", runScheduleRuns, jsonFlag, limitFlag),
-			about("run", "run a schedule now, a paused one, too", runScheduleRun),
+			about("runs", "list a schedule's runs, latest first", runScheduleRuns, jsonFlag, limitFlag),
+			about("run", "run a schedule now, even if it is paused", runScheduleRun),
 			about("pause", "pause a schedule", runSchedulePause),
 			about("resume", "resume a paused schedule", runScheduleResume),
 			about("rm", "remove a schedule", runScheduleRm),
@@ -102,9 +102,9 @@ func runScheduleShow(ctx context.Context, s *session) error {
 	}
 	s.say("%s of %s", sched.Name.Name, sched.Name.StackName)
 	s.say("  %s, %s", kindText(sched), whenText(sched))
-	s.say("  made by %s at %s", sched.Initiator, when(sched.Created))
+	s.say("  created by %s at %s", sched.Initiator, when(sched.Created))
 	if sched.Paused {
-		s.say("  %s\n  deployctl schedule resume %s   to go on", sched.Note, name.Name)
+		s.say("  %s\n  deployctl schedule resume %s   resumes it", sched.Note, name.Name)
 	} else {
 		s.say("  next run: %s", when(sched.Next))
 	}
@@ -169,7 +169,7 @@ func runSchedulePause(ctx context.Context, s *session) error {
 	if err := s.service.PauseSchedule(ctx, name, true, initiator()); err != nil {
 		return err
 	}
-	s.say("%s is paused.\n  deployctl schedule resume %s   to go on", name.Name, name.Name)
+	s.say("%s is paused.\n  deployctl schedule resume %s   resumes it", name.Name, name.Name)
 	return nil
 }
 
@@ -181,7 +181,7 @@ func runScheduleResume(ctx context.Context, s *session) error {
 	if err := s.service.PauseSchedule(ctx, name, false, initiator()); err != nil {
 		return err
 	}
-	s.say("%s goes on.", name.Name)
+	s.say("%s is resumed.", name.Name)
 	return nil
 }
 

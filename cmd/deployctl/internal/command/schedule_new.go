@@ -12,16 +12,16 @@ import (
 
 func scheduleNewCommand(s *Surroundings) *cli.Command {
 	return &cli.Command{
-		Name: "new", Usage: "make a schedule that looks for drift, updates or destroys", ArgsUsage: "KIND",
-		Description: "KIND is drift, update or destroy. The service repeats the program, configuration and environment of the stack's last update.",
+		Name: "new", Usage: "create a schedule of drift checks, updates or destroys", ArgsUsage: "KIND",
+		Description: "KIND is drift, update or destroy. Each run repeats the program, configuration and environment of the stack's last successful up.",
 		Flags: onStack(
-			&cli.StringFlag{Name: "every", Usage: "run after each `DURATION`, such as 30m, 12h or 7d"},
-			&cli.StringFlag{Name: "cron", Usage: "run at the times of this `EXPRESSION` of five fields, in UTC unless it begins with CRON_TZ=ZONE"},
-			&cli.StringFlag{Name: "at", Usage: "run once, at this `TIME`: 2006-01-02T15:04:05Z, or 2006-01-02 15:04 on this machine's clock"},
-			&cli.StringFlag{Name: "in", Usage: "run once, after this `DURATION`; with destroy, the stack's time to live"},
-			&cli.BoolFlag{Name: "remediate", Usage: "put drift right with an update"},
-			&cli.BoolFlag{Name: "paused", Usage: "make it paused"},
-			&cli.StringFlag{Name: "name", Usage: "its `NAME`; not set: KIND"}),
+			&cli.StringFlag{Name: "every", Usage: "run every `DURATION`, such as 30m, 12h or 7d"},
+			&cli.StringFlag{Name: "cron", Usage: "run at the times of this cron `EXPRESSION`: five fields, in UTC unless it begins with CRON_TZ=ZONE"},
+			&cli.StringFlag{Name: "at", Usage: "run once at `TIME`: 2006-01-02T15:04:05Z, or 2006-01-02 15:04 in local time"},
+			&cli.StringFlag{Name: "in", Usage: "run once after `DURATION`; with destroy, this is the stack's time to live"},
+			&cli.BoolFlag{Name: "remediate", Usage: "repair the drift that a check finds with an update"},
+			&cli.BoolFlag{Name: "paused", Usage: "create it paused"},
+			&cli.StringFlag{Name: "name", Usage: "`NAME` of the schedule; not set: KIND"}),
 		Action: action(s, runScheduleNew),
 	}
 }
@@ -51,7 +51,7 @@ func runScheduleNew(ctx context.Context, s *session) error {
 	}
 	s.say("Created schedule %s of %s: %s, %s.", sched.Name.Name, info.Stack, kindText(sched), whenText(sched))
 	if sched.Paused {
-		s.say("  deployctl schedule resume %s   to begin", sched.Name.Name)
+		s.say("  deployctl schedule resume %s   starts it", sched.Name.Name)
 	}
 	return nil
 }
@@ -66,7 +66,7 @@ func (s *session) times(sched *deployments.Schedule) (err error) {
 	at, in := s.flags.String("at"), s.flags.String("in")
 	switch {
 	case at != "" && in != "":
-		return deployments.Errorf(deployments.CodeInvalid, "a schedule runs once either --at a time or --in a while")
+		return deployments.Errorf(deployments.CodeInvalid, "--at and --in exclude each other; pass one of them")
 	case at != "":
 		sched.At, err = moment(at)
 	case in != "":

@@ -68,7 +68,7 @@ func TestDriftIsToldPropertyByProperty(t *testing.T) {
 	}
 	drift.Remedy = &deployments.UpdateName{StackName: stack, Version: "5"}
 	d.service.Drifted[stack] = drift
-	if got := d.must("drift", "status"); !strings.Contains(got, "Put right by organization/shop/dev/5.") {
+	if got := d.must("drift", "status"); !strings.Contains(got, "Repaired by organization/shop/dev/5.") {
 		t.Errorf("it says\n%s", got)
 	}
 	if got := d.must("drift", "status", "--json"); !strings.Contains(got, `"path": "acl"`) {

@@ -37,7 +37,7 @@ func (s *session) parseStack(text string) (deployments.StackName, error) {
 	return name, err
 }
 
-// named gives the stack that the user names by flag or variable; false if none.
+// named returns the stack that the user names by flag or variable; false if none.
 func (s *session) named() (deployments.StackName, bool, error) {
 	text := s.flags.String("stack")
 	if text == "" {
@@ -50,7 +50,7 @@ func (s *session) named() (deployments.StackName, bool, error) {
 	return name, true, err
 }
 
-// stackName gives the stack that the command is about: the named one, the selected one, or the only one. It does not look
+// stackName returns the stack that the command is about: the named one, the selected one, or the only one. It does not check
 // whether a named one exists.
 func (s *session) stackName(ctx context.Context) (deployments.StackName, error) {
 	if name, ok, err := s.named(); ok || err != nil {
@@ -91,7 +91,7 @@ func (s *session) onlyStack(ctx context.Context) (deployments.StackName, error) 
 	}
 	if !s.asks() {
 		return deployments.StackName{}, deployments.Errorf(deployments.CodeInvalid,
-			"project %s has several stacks (%s) and none is selected; name one with --stack, or deployctl stack select", s.project.Name(), strings.Join(names, ", "))
+			"project %s has several stacks (%s) and none is selected; pass --stack, or run deployctl stack select", s.project.Name(), strings.Join(names, ", "))
 	}
 	answer, _, err := s.ask(ctx, fmt.Sprintf("Which stack (%s)? ", strings.Join(names, ", ")))
 	if err != nil {
@@ -100,7 +100,7 @@ func (s *session) onlyStack(ctx context.Context) (deployments.StackName, error) 
 	return s.parseStack(answer)
 }
 
-// existingStack gives the stack that an update is for. On a terminal, one that does not exist can be made.
+// existingStack returns the stack that an update is for. On a terminal, one that does not exist can be made.
 func (s *session) existingStack(ctx context.Context) (deployments.StackInfo, error) {
 	if err := s.connect(ctx); err != nil {
 		return deployments.StackInfo{}, err
@@ -133,8 +133,8 @@ func (s *session) warnOfOtherDirectory(kind engine.Kind, stack deployments.Stack
 	}
 	other := s.selections().OtherDirectory(s.project, s.settings.Get(settings.Server), stack.Stack.String())
 	if other != "" {
-		s.note(fmt.Sprintf("warning: stack %s was last updated from %s, where the project is called %s, too; "+
-			"what only the program there declares is deleted", stack.Stack, other, s.project.Name()))
+		s.note(fmt.Sprintf("warning: stack %s was last updated from %s, whose project is also named %s; "+
+			"resources that only its program declares are deleted", stack.Stack, other, s.project.Name()))
 	}
 }
 

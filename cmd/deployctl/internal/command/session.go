@@ -28,7 +28,7 @@ type session struct {
 	dir     string
 	project *project.Project // see needProject
 
-	completing bool // nobody is told anything, and nothing is started
+	completing bool // a shell completion: nothing is printed, asked or started
 
 	showing sync.Mutex
 	view    display.View // while an update is shown
@@ -83,7 +83,7 @@ func LoadSettings(s *Surroundings, c *cli.Context) (settings.Settings, error) {
 // errInterrupted is Ctrl-C before anything was confirmed.
 var errInterrupted = errors.New("interrupted; nothing was changed")
 
-// interruptible gives a context that ends with the next interrupt.
+// interruptible returns a context that ends with the next interrupt.
 func (s *session) interruptible(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	go func() {
@@ -109,9 +109,9 @@ func (s *session) connect(ctx context.Context) error {
 		s.note(why + "; waiting…")
 	}, Unreachable: func(lost bool) {
 		if lost {
-			s.note(where + " cannot be reached since " + time.Now().Add(-client.Quiet).Format(time.TimeOnly) + "; waiting…")
+			s.note(where + " has been unreachable since " + time.Now().Add(-client.Quiet).Format(time.TimeOnly) + "; waiting…")
 		} else {
-			s.note(where + " is reached again")
+			s.note(where + " is reachable again")
 		}
 	}})
 	s.service = service
@@ -124,7 +124,7 @@ func (s *session) close() {
 	}
 }
 
-// note tells the user something beside the command's output.
+// note prints a message to the user beside the command's output.
 func (s *session) note(text string) {
 	if s.completing {
 		return
@@ -147,7 +147,7 @@ func (s *session) say(format string, args ...any) {
 	_, _ = fmt.Fprintln(s.Out, text)
 }
 
-// asks says whether a person can be asked.
+// asks reports whether a person can be asked.
 func (s *session) asks() bool {
 	return s.Interactive && s.Screen != nil && !s.completing && !s.flags.Bool("non-interactive") && !s.flags.Bool("json")
 }
@@ -173,7 +173,7 @@ func initiator() string {
 	return "unknown"
 }
 
-// secrets gives access to the secrets of a stack of the project.
+// secrets returns access to the secrets of a stack of the project.
 func (s *session) secrets(name deployments.StackName) (*project.Secrets, error) {
 	file, err := s.project.Stack(name.Stack)
 	if err != nil {

@@ -11,9 +11,8 @@ import (
 func settingsCommand(s *Surroundings) *cli.Command {
 	return &cli.Command{
 		Name: "settings", Usage: "print every setting and where its value comes from",
-		Description: "A setting comes from the first that has it: a flag, an environment variable, the configuration file " +
-			"(YAML, dots are levels), the default.\n\n" + settingsDoc(),
-		Flags: append([]cli.Flag{settingsFlag, jsonFlag}, SettingFlags(settings.ForClient, settings.ForServe, settings.ForService)...),
+		Description: "Precedence: flag, environment variable, configuration file (YAML; a dot in a name is a level), default.\n\n" + settingsDoc(),
+		Flags:       append([]cli.Flag{settingsFlag, jsonFlag}, SettingFlags(settings.ForClient, settings.ForServe, settings.ForService)...),
 		Action: func(c *cli.Context) error {
 			loaded, err := LoadSettings(s, c)
 			if err != nil {
@@ -28,7 +27,7 @@ func settingsCommand(s *Surroundings) *cli.Command {
 func settingsDoc() string {
 	var b strings.Builder
 	for _, d := range settings.Table {
-		fmt.Fprintf(&b, "- %s (%s): %s\n", d.Key, d.Key.Variable(), d.Usage)
+		fmt.Fprintf(&b, "- %s (%s): %s\n", d.Key, d.Key.Variable(), strings.ReplaceAll(d.Usage, "`", ""))
 	}
 	return b.String()
 }

@@ -22,7 +22,7 @@ func stackCommand(s *Surroundings) *cli.Command {
 	}
 }
 
-// knownStack gives what the service knows of the command's stack.
+// knownStack returns what the service knows of the command's stack.
 func (s *session) knownStack(ctx context.Context) (deployments.StackInfo, error) {
 	if err := s.connect(ctx); err != nil {
 		return deployments.StackInfo{}, err
@@ -53,19 +53,19 @@ func runStack(ctx context.Context, s *session) error {
 		s.say("  version %d of %s, %d resources", info.Version, when(info.Updated), info.Resources)
 	}
 	if info.Active != nil {
-		s.say("  %s runs since %s: %s", info.Active.Kind, when(info.Active.Started), info.Active.Update)
+		s.say("  %s running since %s: %s", info.Active.Kind, when(info.Active.Started), info.Active.Update)
 		for _, urn := range info.Active.Waiting {
-			s.say("  it waits for an answer: was %s created? deployctl resolve", urn)
+			s.say("  it is unknown whether %s was created; the update waits for deployctl resolve", urn)
 		}
 	}
 	for _, name := range s.leftPending(ctx, info) {
-		s.say("  pending: %s; what became of it is not known, and the next update looks, or asks with --on-unknown wait", name)
+		s.say("  pending: %s; its outcome is unknown; the next update settles it, or asks with --on-unknown wait", name)
 	}
 	for _, waiting := range info.Queued {
-		s.say("  %s waits: %s", waiting.Kind, waiting.Update)
+		s.say("  %s waiting: %s", waiting.Kind, waiting.Update)
 	}
 	if n := s.driftOf(ctx, info); n > 0 {
-		s.say("  %d resources have drifted: deployctl drift", n)
+		s.say("  %d resources have drifted: see deployctl drift", n)
 	}
 	for _, name := range sorted(info.Tags) {
 		s.say("  %s: %s", name, info.Tags[name])
@@ -73,7 +73,7 @@ func runStack(ctx context.Context, s *session) error {
 	return nil
 }
 
-// leftPending names the resources on which the last update has left pending operations, if it has not succeeded.
+// leftPending names the resources on which the last update left pending operations, if it did not succeed.
 func (s *session) leftPending(ctx context.Context, info deployments.StackInfo) []string {
 	if info.Version == 0 || info.Active != nil {
 		return nil
@@ -84,16 +84,16 @@ func (s *session) leftPending(ctx context.Context, info deployments.StackInfo) [
 	}
 	names, err := s.pending(ctx, last[0].Update)
 	if err != nil {
-		s.note("what the last update has left pending cannot be read: " + err.Error())
+		s.note("cannot read the pending operations of the last update: " + err.Error())
 	}
 	return names
 }
 
-// driftOf is how many resources the last look for drift has found to be other, unless the stack has been updated since.
+// driftOf returns how many drifted resources the last drift check found, unless the stack has been updated since.
 func (s *session) driftOf(ctx context.Context, info deployments.StackInfo) int {
 	drift, err := s.service.Drift(ctx, info.Stack)
 	if err != nil || drift.Remedy != nil || info.Updated.After(drift.At) {
-		return 0 // mostly: nobody has looked
+		return 0 // mostly because there was no drift check
 	}
 	return len(drift.Resources)
 }

@@ -15,10 +15,10 @@ import (
 
 func stackExportCommand(s *Surroundings) *cli.Command {
 	return &cli.Command{
-		Name: "export", Usage: "print the stack's deployment as JSON, as the field's tools read it",
+		Name: "export", Usage: "print the stack's deployment as JSON, in Pulumi's format",
 		Flags: onStack(showSecretsFlag,
-			&cli.StringFlag{Name: "file", Usage: "write to `FILE` instead"},
-			&cli.IntFlag{Name: "version", Usage: "the deployment that update `N` made; 0 is the latest"}),
+			&cli.StringFlag{Name: "file", Usage: "write to `FILE` instead of standard output"},
+			&cli.IntFlag{Name: "version", Usage: "export version `N`; 0 is the latest"}),
 		Action: action(s, runStackExport),
 	}
 }
@@ -47,7 +47,7 @@ func runStackExport(ctx context.Context, s *session) error {
 	return s.sayJSON(deployment)
 }
 
-// exportSecrets gives the stack's secrets provider. What only the service's own needs can be done outside a project.
+// exportSecrets returns the stack's secrets provider. With the service's own provider, no project is needed.
 func (s *session) exportSecrets(name deployments.StackName, plain bool) (deployments.SecretsProvider, error) {
 	if s.project == nil && s.needProject() != nil || s.project.Name() != name.Project {
 		return deployments.SecretsProvider{Type: project.SecretsService}, nil
@@ -72,7 +72,7 @@ func (s *session) path(name string) string {
 
 func stackImportCommand(s *Surroundings) *cli.Command {
 	return &cli.Command{
-		Name: "import", Usage: "replace the stack's deployment by one that was exported",
+		Name: "import", Usage: "replace the stack's deployment with an exported one",
 		Flags: onStack(
 			&cli.StringFlag{Name: "file", Usage: "read `FILE` instead of standard input"},
 			forgetFlag),
@@ -82,13 +82,13 @@ func stackImportCommand(s *Surroundings) *cli.Command {
 
 // forgetFlag has an import or a restore forget all of the stack's resources.
 var forgetFlag = &cli.BoolFlag{
-	Name: "force", Usage: "forget all of the stack's resources if the deployment has none of them, without a question; needs the role admin",
+	Name: "force", Usage: "do not ask before forgetting all resources, if the deployment has none of them; needs the role admin",
 }
 
 // confirmForgetting asks about what refused would forget, if somebody can be asked.
 func (s *session) confirmForgetting(ctx context.Context, refused error, askable bool) error {
 	if !askable || !s.asks() {
-		return deployments.Errorf(deployments.CodeUnconfirmed, "%w: if that is meant, pass --force", refused)
+		return deployments.Errorf(deployments.CodeUnconfirmed, "%w; pass --force if this is intended", refused)
 	}
 	return s.confirm(ctx, "Caution: "+refused.Error()+".\nForget them?", nil)
 }

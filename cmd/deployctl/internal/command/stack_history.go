@@ -13,9 +13,9 @@ import (
 
 func stackHistoryCommand(s *Surroundings) *cli.Command {
 	return &cli.Command{
-		Name: "history", Aliases: []string{"hist"}, Usage: "list the stack's updates, the latest first",
-		Description: "Updates that wait have the STATUS queued. STATE is kept where deployctl stack restore can bring back the state that " +
-			"an update left, newest for the stack's own, and damaged where that one cannot be read.",
+		Name: "history", Aliases: []string{"hist"}, Usage: "list the stack's updates, latest first",
+		Description: "A waiting update has the STATUS queued. STATE is newest for the stack's current state, kept if deployctl stack restore " +
+			"can bring it back, and damaged if it cannot be read.",
 		Flags:  onStack(jsonFlag, limitFlag),
 		Action: action(s, runStackHistory),
 	}

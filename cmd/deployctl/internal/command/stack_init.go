@@ -12,8 +12,8 @@ func stackInitCommand(s *Surroundings) *cli.Command {
 	return &cli.Command{
 		Name: "init", Usage: "create a stack and select it", ArgsUsage: "[STACK]",
 		Flags: onStack(
-			&cli.StringFlag{Name: "secrets-provider", Usage: "`TYPE` that encrypts secrets: default (the service's own key) or passphrase", Value: "default"},
-			&cli.BoolFlag{Name: "no-select", Usage: "do not select it"}),
+			&cli.StringFlag{Name: "secrets-provider", Usage: "`TYPE` of secrets encryption: default (the service's own key) or passphrase", Value: "default"},
+			&cli.BoolFlag{Name: "no-select", Usage: "do not select the stack"}),
 		Action: action(s, runStackInit),
 	}
 }
@@ -39,7 +39,7 @@ func runStackInit(ctx context.Context, s *session) error {
 		return deployments.Errorf(deployments.CodeInvalid, "--secrets-provider takes default or passphrase, not %q", provider)
 	}
 	if provider == "passphrase" && s.project == nil {
-		return deployments.Errorf(deployments.CodeInvalid, "a stack with a passphrase is created in its project's directory, where its configuration file will be")
+		return deployments.Errorf(deployments.CodeInvalid, "create a stack with a passphrase in its project's directory, where its configuration file is stored")
 	}
 	if err := s.connect(ctx); err != nil {
 		return err
@@ -51,7 +51,7 @@ func runStackInit(ctx context.Context, s *session) error {
 	}
 	if err := s.service.CreateStack(ctx, name, nil); err != nil {
 		if deployments.CodeOf(err) == deployments.CodeExists {
-			return deployments.Errorf(deployments.CodeExists, "there is a stack %s already; select it with deployctl stack select %s", name, name.Stack)
+			return deployments.Errorf(deployments.CodeExists, "stack %s already exists; select it with deployctl stack select %s", name, name.Stack)
 		}
 		return err
 	}
@@ -62,12 +62,12 @@ func runStackInit(ctx context.Context, s *session) error {
 	}
 	s.say("Created stack %s.", name)
 	if own := s.settings.Get(settings.Organization); name.Organization != own {
-		s.say("It is in organization %s, not in %s, which is meant where none is named.", name.Organization, own)
+		s.say("It is in organization %s; commands that name no organization use %s.", name.Organization, own)
 	}
 	return nil
 }
 
-// initPassphrase gives the stack's configuration file a salt, unless it has one from before.
+// initPassphrase returns the stack's configuration file a salt, unless it has one from before.
 func (s *session) initPassphrase(name deployments.StackName) error {
 	secrets, err := s.secrets(name)
 	if err != nil {

@@ -11,12 +11,12 @@ import (
 func stackLsCommand(s *Surroundings) *cli.Command {
 	return &cli.Command{
 		Name: "ls", Usage: "list the project's stacks",
-		Flags:  common(jsonFlag, &cli.BoolFlag{Name: "all", Aliases: []string{"a"}, Usage: "of every project"}),
+		Flags:  common(jsonFlag, &cli.BoolFlag{Name: "all", Aliases: []string{"a"}, Usage: "list the stacks of every project"}),
 		Action: action(s, runStackLs),
 	}
 }
 
-// driftsAtMost is of how many stacks a list tells whether they have drifted: each is a question to the service.
+// driftsAtMost is the number of stacks for which a list shows whether they have drifted: each costs a call to the service.
 const driftsAtMost = 50
 
 func runStackLs(ctx context.Context, s *session) error {

@@ -12,10 +12,10 @@ import (
 
 func stackRecoverCommand(s *Surroundings) *cli.Command {
 	return &cli.Command{
-		Name: "recover", Usage: "end an update whose workflow somebody has closed, keeping all that it did",
-		Description: "The next update does that first, so nobody has to. What it had begun and may have happened stands as pending " +
-			"operations: the next update looks what became of them. Of a create of which it cannot tell either, deployctl up " +
-			"--on-unknown wait and deployctl resolve are the answer.",
+		Name: "recover", Usage: "finish an update whose workflow was terminated in Temporal, keeping all that it did",
+		Description: "The next update does this too, so the command is only needed if you do not want to update now. Steps with an unknown " +
+			"outcome stay in the state as pending operations, which the next update settles. If it cannot settle a create, run " +
+			"deployctl up --on-unknown wait, and deployctl resolve.\nThe exit code is 4 while an update runs.",
 		Flags:  onStack(jsonFlag),
 		Action: action(s, runStackRecover),
 	}
@@ -34,7 +34,7 @@ func runStackRecover(ctx context.Context, s *session) error {
 		return s.sayJSON(info)
 	}
 	if info.Update.Version == "" {
-		s.say("There is nothing to recover: no update has %s.", stack.Stack)
+		s.say("There is nothing to recover: %s has no active update.", stack.Stack)
 		return nil
 	}
 	s.say("%s has ended %s: %s\n  version %s, %d resources", info.Update, info.Status, info.Error, info.Update.Version, info.Resources)
@@ -43,7 +43,7 @@ func runStackRecover(ctx context.Context, s *session) error {
 		return err
 	}
 	if len(pending) > 0 {
-		s.say("  may have happened: %s; the next update looks", strings.Join(pending, ", "))
+		s.say("  pending operations: %s; the next update settles them", strings.Join(pending, ", "))
 	}
 	return nil
 }

@@ -12,7 +12,7 @@ import (
 
 func stackRenameCommand(s *Surroundings) *cli.Command {
 	return &cli.Command{
-		Name: "rename", Usage: "give the stack another name; its resources stay", ArgsUsage: "NEW",
+		Name: "rename", Usage: "rename the stack; its resources stay", ArgsUsage: "NEW",
 		Flags:  onStack(),
 		Action: action(s, runStackRename),
 	}

@@ -11,10 +11,11 @@ import (
 
 func stackRestoreCommand(s *Surroundings) *cli.Command {
 	return &cli.Command{
-		Name: "restore", Usage: "make an earlier state of the stack its newest; what is real does not change", ArgsUsage: "VERSION",
-		Description: "deployctl stack history shows which versions are kept. deployctl refresh then finds out what has changed since.",
-		Flags:       onStack(yesFlag, forgetFlag),
-		Action:      action(s, runStackRestore),
+		Name: "restore", Usage: "make an earlier state the stack's newest; real resources are not touched", ArgsUsage: "VERSION",
+		Description: "deployctl stack history lists the versions that are kept. The restored state does not know resources created since, and still " +
+			"lists resources deleted since: run deployctl refresh before the next up.",
+		Flags:  onStack(yesFlag, forgetFlag),
+		Action: action(s, runStackRestore),
 	}
 }
 
@@ -22,7 +23,7 @@ func runStackRestore(ctx context.Context, s *session) error {
 	text := s.flags.Args().First()
 	version, err := strconv.Atoi(text)
 	if err != nil || version < 1 {
-		return deployments.Errorf(deployments.CodeInvalid, "%q is not a version; `deployctl stack history` lists those there are", text)
+		return deployments.Errorf(deployments.CodeInvalid, "%q is not a version; deployctl stack history lists them", text)
 	}
 	info, err := s.knownStack(ctx)
 	if err != nil {
@@ -36,7 +37,7 @@ func runStackRestore(ctx context.Context, s *session) error {
 		return err
 	}
 	if !s.flags.Bool("yes") {
-		question := fmt.Sprintf("Make version %d the newest state of %s? What has changed since is forgotten, but not undone.", version, info.Stack)
+		question := fmt.Sprintf("Make version %d the newest state of %s? Later changes are forgotten, but not undone.", version, info.Stack)
 		if err := s.confirm(ctx, question, nil); err != nil {
 			return err
 		}
@@ -53,6 +54,6 @@ func runStackRestore(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	s.say("Version %d of %s is version %d again.\n  deployctl refresh   reads what has changed since", next, info.Stack, version)
+	s.say("Version %d of %s restores version %d.\n  deployctl refresh   reads what has changed since", next, info.Stack, version)
 	return nil
 }

@@ -15,7 +15,7 @@ func stackRmCommand(s *Surroundings) *cli.Command {
 	return &cli.Command{
 		Name: "rm", Usage: "remove a stack, its history and its configuration file", ArgsUsage: "[STACK]",
 		Flags: onStack(yesFlag,
-			&cli.BoolFlag{Name: "force", Aliases: []string{"f"}, Usage: "even if it has resources, which go on existing unmanaged"},
+			&cli.BoolFlag{Name: "force", Aliases: []string{"f"}, Usage: "remove it even if it has resources; they stay, unmanaged"},
 			&cli.BoolFlag{Name: "preserve-config", Usage: "keep the configuration file"}),
 		Action: action(s, runStackRm),
 	}
@@ -61,9 +61,9 @@ func runStackRm(ctx context.Context, s *session) error {
 	return s.forget(name)
 }
 
-// confirmName asks for the stack's name, which nobody types by accident.
+// confirmName asks the user to type the stack's name, which does not happen by accident.
 func (s *session) confirmName(ctx context.Context, name deployments.StackName) error {
-	answer, _, err := s.ask(ctx, fmt.Sprintf("This removes stack %s and its history. Type its name to go on: ", name))
+	answer, _, err := s.ask(ctx, fmt.Sprintf("This removes stack %s and its history. Type its name to confirm: ", name))
 	if err != nil {
 		return err
 	}

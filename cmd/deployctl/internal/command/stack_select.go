@@ -9,7 +9,7 @@ import (
 
 func stackSelectCommand(s *Surroundings) *cli.Command {
 	return &cli.Command{
-		Name: "select", Usage: "make a stack the one that commands in this project are about", ArgsUsage: "[STACK]",
+		Name: "select", Usage: "select the stack that commands in this project use", ArgsUsage: "[STACK]",
 		Flags:  onStack(&cli.BoolFlag{Name: "create", Usage: "create it if it does not exist"}),
 		Action: action(s, runStackSelect),
 	}
@@ -41,7 +41,7 @@ func runStackSelect(ctx context.Context, s *session) error {
 		return err
 	}
 	if s.project == nil {
-		return deployments.Errorf(deployments.CodeInvalid, "stack %s is not of the project in %s", name, s.dir)
+		return deployments.Errorf(deployments.CodeInvalid, "stack %s does not belong to the project in %s; change to its project's directory", name, s.dir)
 	}
 	if err := s.selections().Select(s.project, name.String()); err != nil {
 		return err

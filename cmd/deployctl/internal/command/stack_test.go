@@ -84,7 +84,7 @@ func TestAnEarlierVersionIsRestoredAfterAQuestion(t *testing.T) {
 	d.refused(2, `"x" is not a version`, "stack", "restore", "x")
 	d.refused(2, "no earlier version 7", "stack", "restore", "7", "--yes")
 	d.refused(2, "--yes", "stack", "restore", "1")
-	if got := d.must("stack", "restore", "1", "--yes"); !strings.Contains(got, "Version 3 of organization/shop/dev is version 1 again.") {
+	if got := d.must("stack", "restore", "1", "--yes"); !strings.Contains(got, "Version 3 of organization/shop/dev restores version 1.") {
 		t.Errorf("it says\n%s", got)
 	}
 	d.person, d.input = true, "no\n"
@@ -100,7 +100,7 @@ func TestARestoreThatForgetsEverythingAsksOrTakesForce(t *testing.T) {
 	d.must("up", "--yes")
 	resources = 3
 	d.must("up", "--yes")
-	d.refused(2, "would be forgotten: if that is meant, pass --force", "stack", "restore", "1", "--yes")
+	d.refused(2, "would be forgotten; pass --force if this is intended", "stack", "restore", "1", "--yes")
 	d.person, d.input = true, "no\n"
 	if o := d.run("stack", "restore", "1", "--yes"); o.code != exitCancelled || !strings.Contains(o.out, "Forget them?") {
 		t.Errorf("declined: %+v", o)
@@ -193,7 +193,7 @@ func TestAMemberHasARoleInEachOrganization(t *testing.T) {
 			t.Errorf("%q is not in\n%s", want, got)
 		}
 	}
-	d.refused(2, "say what the member may do", "member", "add", "bob")
+	d.refused(2, "a member needs a role", "member", "add", "bob")
 	d.must("member", "rm", "ann", "--organization", "acme")
 	if got := d.must("member", "ls"); strings.Contains(got, "acme") {
 		t.Errorf("the role is still there:\n%s", got)
@@ -265,7 +265,7 @@ func TestAnImportThatForgetsEverythingAsksOrNeedsForce(t *testing.T) {
 	d.service.Play = func(deployments.UpdateRequest) memoryScript { return memoryScript{Resources: 2} }
 	d.must("up", "--yes", "--skip-preview")
 	d.write("empty.json", `{"version":3,"deployment":null}`)
-	d.refused(2, "would be forgotten: if that is meant, pass --force", "stack", "import", "--file", "empty.json")
+	d.refused(2, "would be forgotten; pass --force if this is intended", "stack", "import", "--file", "empty.json")
 	d.person, d.input = true, "no\n"
 	if o := d.run("stack", "import", "--file", "empty.json"); o.code != exitCancelled || !strings.Contains(o.out, "Forget them?") {
 		t.Errorf("exit code %d\n%s%s", o.code, o.out, o.err)

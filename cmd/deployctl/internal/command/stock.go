@@ -23,10 +23,10 @@ var stockOnly = map[string]string{
 	"plugin":                           "use `pulumi plugin`",
 	"policy":                           "",
 	"schema":                           "use `pulumi schema`",
-	"state":                            "edit what `deployctl stack export` writes, and `deployctl stack import` it",
+	"state":                            "edit the output of `deployctl stack export`, and `deployctl stack import` it",
 	"watch":                            "run `deployctl up` again",
 	"whoami":                           "see `deployctl settings`",
-	"config cp":                        "copy what Pulumi.STACK.yaml has in clear, and set secrets again",
+	"config cp":                        "copy the plaintext values of Pulumi.STACK.yaml, and set secrets again",
 	"config env":                       "",
 	"config refresh":                   "",
 	"config rm-all":                    "use `deployctl config rm` for each key",
@@ -59,7 +59,7 @@ func (l line) stock(word string) string {
 	case !known:
 		return ""
 	case advice == "":
-		return ", which is the stock CLI's; there is nothing instead of it yet"
+		return ", which only the stock CLI has; there is no replacement yet"
 	}
-	return fmt.Sprintf(", which is the stock CLI's; %s", advice)
+	return fmt.Sprintf(", which only the stock CLI has; %s", advice)
 }

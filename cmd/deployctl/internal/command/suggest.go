@@ -12,7 +12,7 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// nearest gives the candidate that a mistyped word is most like; empty when none has at least half of its letters.
+// nearest returns the candidate that a mistyped word is most like; empty when none has at least half of its letters.
 func nearest(word string, candidates []string) string {
 	letters := strings.ToLower(strings.TrimLeft(word, "-"))
 	best, least := "", min(len([]rune(letters))/3+2, len([]rune(letters))/2+1)
@@ -82,7 +82,7 @@ func (s *session) unknownStack(ctx context.Context, name deployments.StackName) 
 		name, name.Stack)
 }
 
-// meantStack gives the stack of the same project whose name is most like one that does not exist.
+// meantStack returns the stack of the same project whose name is most like one that does not exist.
 func (s *session) meantStack(ctx context.Context, name deployments.StackName) string {
 	list, err := s.service.ListStacks(ctx, name.Organization, name.Project)
 	if err != nil {

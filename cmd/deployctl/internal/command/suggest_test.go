@@ -55,7 +55,7 @@ func TestDriftAloneShowsTheStatusAndStacksShowThatTheyHaveDrifted(t *testing.T) 
 	if alone, status := d.must("drift"), d.must("drift", "status"); alone != status || !strings.Contains(alone, "it is gone") {
 		t.Errorf("%s\n%s", alone, status)
 	}
-	if got := d.must("stack"); !strings.Contains(got, "1 resources have drifted: deployctl drift") {
+	if got := d.must("stack"); !strings.Contains(got, "1 resources have drifted: see deployctl drift") {
 		t.Error(got)
 	}
 	if got := d.must("stack", "ls"); !strings.Contains(got, "DRIFTED") || !strings.Contains(got, "1") {
@@ -121,10 +121,10 @@ func TestOnATerminalNothingOfOthersIsObeyed(t *testing.T) {
 
 func TestWhatOnlyTheStockCLIHasIsAnsweredWithWhatToDoInstead(t *testing.T) {
 	d := newDesk(t, map[string]string{"Pulumi.yaml": yamlProject})
-	d.refused(2, "has no command \"new\", which is the stock CLI's; write Pulumi.yaml by hand, or use `pulumi new`", "new", "aws-go")
-	d.refused(2, "deployctl stack has no command \"graph\", which is the stock CLI's; there is nothing instead of it yet", "stack", "graph", "f")
-	d.refused(2, "deployctl up has no flag --plan, which is the stock CLI's", "up", "--plan=x")
-	d.refused(2, "deployctl stack history has no flag --page, which is the stock CLI's; use --limit", "stack", "history", "--page", "2")
+	d.refused(2, "has no command \"new\", which only the stock CLI has; write Pulumi.yaml by hand, or use `pulumi new`", "new", "aws-go")
+	d.refused(2, "deployctl stack has no command \"graph\", which only the stock CLI has; there is no replacement yet", "stack", "graph", "f")
+	d.refused(2, "deployctl up has no flag --plan, which only the stock CLI has", "up", "--plan=x")
+	d.refused(2, "deployctl stack history has no flag --page, which only the stock CLI has; use --limit", "stack", "history", "--page", "2")
 	page, err := os.ReadFile("../../../../docs/compatibility.md")
 	if err != nil {
 		t.Fatal(err)
@@ -134,7 +134,7 @@ func TestWhatOnlyTheStockCLIHasIsAnsweredWithWhatToDoInstead(t *testing.T) {
 		if !strings.Contains(string(page), "`"+words+"`") {
 			t.Errorf("docs/compatibility.md does not name `%s`", words)
 		}
-		if _, err := arrange(app, append([]string{"deployctl"}, strings.Fields(words)...)); err == nil || !strings.Contains(err.Error(), "stock CLI") {
+		if _, err := Parse(app, append([]string{"deployctl"}, strings.Fields(words)...)); err == nil || !strings.Contains(err.Error(), "stock CLI") {
 			t.Errorf("deployctl %s: %v", words, err)
 		}
 	}

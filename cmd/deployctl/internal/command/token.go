@@ -16,11 +16,11 @@ func tokenCommand(s *Surroundings) *cli.Command {
 		Name: "token", Usage: "manage access tokens of the service",
 		Subcommands: []*cli.Command{
 			{
-				Name: "create", Usage: "create a token and print it: it is shown only once", ArgsUsage: "NAME",
-				Description: "A token has a role of its own, or its member's roles, or with both what both allow.",
+				Name: "create", Usage: "create a token and print it (it is shown only once)", ArgsUsage: "NAME",
+				Description: "A token has its own role (--role) or the roles of a member (--member). With both, it may do what both allow.",
 				Flags: common(append(grantFlags(),
-					&cli.StringFlag{Name: "member", Usage: "the `MEMBER` it belongs to"},
-					&cli.StringFlag{Name: "expires", Usage: "after this `DURATION`, such as 12h or 90d; not set: never"})...),
+					&cli.StringFlag{Name: "member", Usage: "`MEMBER` that the token belongs to"},
+					&cli.StringFlag{Name: "expires", Usage: "expire after `DURATION`, such as 12h or 90d; not set: never"})...),
 				Action: action(s, runTokenCreate),
 			},
 			{Name: "ls", Usage: "list the tokens that you administer", Flags: common(jsonFlag), Action: action(s, runTokenLs)},
@@ -29,22 +29,22 @@ func tokenCommand(s *Surroundings) *cli.Command {
 	}
 }
 
-// grantFlags say what somebody may do; in which organization is a setting.
+// grantFlags describe a grant; its organization is a setting.
 func grantFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.StringFlag{Name: "role", Usage: "`ROLE`: viewer, deployer or admin; in the organization of --organization, or in all if that is '*'"},
-		&cli.StringSliceFlag{Name: "stacks", Usage: "only stacks that match this `GLOB` of PROJECT/STACK, such as 'shop/*'; may be repeated"},
+		&cli.StringFlag{Name: "role", Usage: "`ROLE` in the organization of --organization, or in all if that is '*': viewer, deployer or admin"},
+		&cli.StringSliceFlag{Name: "stacks", Usage: "allow only stacks that match `GLOB`, a pattern of PROJECT/STACK such as 'shop/*'; may be repeated"},
 	}
 }
 
-// grant is what the flags say; nil without a role.
+// grant returns the grant that the flags describe; nil without a role.
 func (s *session) grant() (*deployments.Grant, error) {
 	g := deployments.Grant{
 		Role: deployments.Role(s.flags.String("role")), Organization: s.settings.Get(settings.Organization), Stacks: s.flags.StringSlice("stacks"),
 	}
 	if g.Role == "" {
 		if len(g.Stacks) > 0 {
-			return nil, deployments.Errorf(deployments.CodeInvalid, "--stacks needs a role: name it with --role")
+			return nil, deployments.Errorf(deployments.CodeInvalid, "--stacks needs a role; pass --role")
 		}
 		return nil, nil
 	}
@@ -106,7 +106,7 @@ func scopeText(t deployments.Token) string {
 	case t.Grant == nil && t.Member == "":
 		return "everything (it has no scope)"
 	case t.Grant == nil:
-		return "what its member may"
+		return "the roles of its member"
 	}
 	return grantText(*t.Grant)
 }
@@ -136,7 +136,7 @@ func runTokenRm(ctx context.Context, s *session) error {
 	return nil
 }
 
-// noteBegun says, after a token or a role was taken away, what that does not end.
+// noteBegun reminds the user, after a token or a role was removed, of the updates that continue.
 func (s *session) noteBegun(name string) {
-	s.note(fmt.Sprintf("An update that %s has begun goes on to its end: deployctl audit --user %s shows what was submitted, deployctl cancel ends what runs.", name, name))
+	s.note(fmt.Sprintf("Updates that %s started continue: deployctl audit --user %s lists them, and deployctl cancel cancels a running one.", name, name))
 }

@@ -7,8 +7,9 @@ import (
 
 func upCommand(s *Surroundings) *cli.Command {
 	return &cli.Command{
-		Name: "up", Aliases: []string{"update"}, Usage: "make the stack what the program says",
-		Flags:  changeFlags(refreshFlag, replaceFlag),
-		Action: action(s, change(engine.KindUp)),
+		Name: "up", Aliases: []string{"update"}, Usage: "update the stack to what the program declares",
+		Description: changeExits,
+		Flags:       changeFlags(refreshFlag, replaceFlag),
+		Action:      action(s, change(engine.KindUp)),
 	}
 }
