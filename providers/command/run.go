@@ -21,28 +21,28 @@ type Run struct {
 
 // RunIn declares what is run when.
 type RunIn struct {
-	Create      Line              `pulumi:"create" doc:"Run when the resource is created; text for the interpreter, or a list of a program and its arguments."`
-	Update      Line              `pulumi:"update,optional" doc:"Run when it changes; by default create is run again."`
-	Delete      Line              `pulumi:"delete,optional" doc:"Run when it is deleted; by default nothing is."`
-	Read        Line              `pulumi:"read,optional" doc:"Run to find out whether it exists: exit code 0 says yes, 126 and above that this cannot be told, any other no. What it prints stands for the output of a create whose own was lost."`
-	Dir         string            `pulumi:"dir,optional" doc:"The directory to run in, relative to the program's."`
-	Environment map[string]string `pulumi:"environment,optional" doc:"Variables added to the environment."`
-	Stdin       string            `pulumi:"stdin,optional" doc:"Given to the command as standard input."`
-	Triggers    []any             `pulumi:"triggers,optional,replace" doc:"Values whose change replaces the resource."`
-	Interpreter []string          `pulumi:"interpreter,optional" doc:"A program and arguments that a command as text is appended to; by default /bin/sh -c."`
+	Create      Line              `pulumi:"create" doc:"The command that creates the resource: a text for the interpreter, or a list of a program and its arguments."`
+	Update      Line              `pulumi:"update,optional" doc:"The command that updates it; without it, create is run again."`
+	Delete      Line              `pulumi:"delete,optional" doc:"The command that deletes it; without it, nothing is run."`
+	Read        Line              `pulumi:"read,optional" doc:"The command that finds out whether it exists: exit code 0 means yes, 1 to 125 no, 126 and above unknown. Its output replaces that of a create whose own output was lost."`
+	Dir         string            `pulumi:"dir,optional" doc:"The directory in which commands run, relative to the program's."`
+	Environment map[string]string `pulumi:"environment,optional" doc:"Environment variables, in addition to those that programs get."`
+	Stdin       string            `pulumi:"stdin,optional" doc:"The standard input of commands."`
+	Triggers    []any             `pulumi:"triggers,optional,replace" doc:"Values of any kind; a change of one replaces the resource."`
+	Interpreter []string          `pulumi:"interpreter,optional" doc:"The program and arguments to which a command that is a text is appended; without it /bin/sh -c, on Windows cmd /C."`
 }
 
 // RunOut is what the last command said.
 type RunOut struct {
-	Stdout   string `pulumi:"stdout,inherit" doc:"The standard output of the last command, without the newline at its end. Of more than 1 MiB, its beginning and its end."`
-	Stderr   string `pulumi:"stderr,inherit" doc:"Its standard error, likewise."`
-	ExitCode int    `pulumi:"exitCode" doc:"Its exit code."`
+	Stdout   string `pulumi:"stdout,inherit" doc:"The standard output of the last command, without the newline at its end; of more than 1 MiB, its beginning and its end."`
+	Stderr   string `pulumi:"stderr,inherit" doc:"The standard error of the last command, likewise."`
+	ExitCode int    `pulumi:"exitCode" doc:"The exit code of the last command: 0, because others fail."`
 }
 
 // Describe is the type's text in the schema.
 func (r *Run) Describe() string {
-	return "A command that is run when the resource is created, updated or deleted. A command that exits with another code than 0 fails. " +
-		"Update and delete commands find what the last one said in DEPLOYCTL_STDOUT and DEPLOYCTL_STDERR."
+	return "Commands that are run when the resource is created, updated or deleted. A command that exits with another code than 0 fails " +
+		"its step. Update and delete commands get the output of the last command in DEPLOYCTL_STDOUT and DEPLOYCTL_STDERR."
 }
 
 // Settling says that running it again is no way to find out.

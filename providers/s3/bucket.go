@@ -17,18 +17,18 @@ type Bucket struct{ conn *connection }
 
 // BucketIn declares a bucket.
 type BucketIn struct {
-	Name         string            `pulumi:"name,autoname,replace" doc:"The bucket's name. Left out, it is made of the resource's name and a suffix."`
-	PublicRead   bool              `pulumi:"publicRead,optional" doc:"Whether anyone may read its objects."`
-	ForceDestroy bool              `pulumi:"forceDestroy,optional" doc:"Whether a delete removes the objects that are still in it."`
+	Name         string            `pulumi:"name,autoname,replace" doc:"The bucket's name; without it, the resource's name and a random suffix."`
+	PublicRead   bool              `pulumi:"publicRead,optional" doc:"Whether anyone may read its objects; by default nobody may."`
+	ForceDestroy bool              `pulumi:"forceDestroy,optional" doc:"Whether deleting the bucket also deletes the objects in it; by default a bucket that is not empty cannot be deleted."`
 	Tags         map[string]string `pulumi:"tags,optional" doc:"Tags of the bucket."`
 }
 
 // BucketOut describes a bucket that exists.
 type BucketOut struct {
 	BucketIn
-	URL   string `pulumi:"url,stable" doc:"The URL below which its objects answer."`
-	ARN   string `pulumi:"arn,stable" doc:"Its Amazon resource name."`
-	Owner string `pulumi:"owner" doc:"The mark in its tags that makes it this resource's."`
+	URL   string `pulumi:"url,stable" doc:"The base URL of its objects."`
+	ARN   string `pulumi:"arn,stable" doc:"Its Amazon Resource Name."`
+	Owner string `pulumi:"owner" doc:"The owner tag that marks it as this resource's."`
 }
 
 // owner is the mark that is remembered, empty when nothing is.
@@ -45,7 +45,9 @@ const (
 )
 
 // Describe is the type's text in the schema.
-func (b *Bucket) Describe() string { return "A bucket on an S3 endpoint." }
+func (b *Bucket) Describe() string {
+	return "A bucket on an S3 endpoint. Its ID, for imports, is its name."
+}
 
 // Naming are the rules of S3 without dots, which break TLS on AWS.
 func (b *Bucket) Naming() provider.Naming {

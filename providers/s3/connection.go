@@ -29,10 +29,10 @@ import (
 // Config says where S3 is and who calls. With none of it set, the environment and files that the AWS SDK reads decide
 // (AWS_ENDPOINT_URL_S3, AWS_REGION, AWS_ACCESS_KEY_ID, …).
 type Config struct {
-	Endpoint  string `pulumi:"s3Endpoint,optional" doc:"The S3 endpoint's URL. Without it, AWS or what AWS_ENDPOINT_URL_S3 says."`
-	Region    string `pulumi:"s3Region,optional" doc:"The region; us-east-1 when nothing says otherwise."`
-	AccessKey string `pulumi:"s3AccessKey,optional" doc:"The access key's id."`
-	SecretKey string `pulumi:"s3SecretKey,optional,secret" doc:"The access key's secret."`
+	Endpoint  string `pulumi:"s3Endpoint,optional" doc:"The URL of the S3 endpoint; without it AWS_ENDPOINT_URL_S3, else AWS."`
+	Region    string `pulumi:"s3Region,optional" doc:"The region; without it AWS_REGION, else us-east-1."`
+	AccessKey string `pulumi:"s3AccessKey,optional" doc:"The ID of the access key; without it AWS_ACCESS_KEY_ID."`
+	SecretKey string `pulumi:"s3SecretKey,optional,secret" doc:"The secret of the access key; without it AWS_SECRET_ACCESS_KEY."`
 }
 
 // Defaults is where S3 is when the program's configuration does not say.

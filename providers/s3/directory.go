@@ -26,21 +26,21 @@ type Directory struct{ conn *connection }
 type DirectoryIn struct {
 	Source       string `pulumi:"source" doc:"The directory, relative to the program's."`
 	Bucket       string `pulumi:"bucket" doc:"The bucket's name."`
-	Prefix       string `pulumi:"prefix,optional" doc:"What every key starts with, such as docs/."`
-	Index        string `pulumi:"index,optional" doc:"The key, below the prefix, of a generated page that lists all files; none by default."`
-	CacheControl string `pulumi:"cacheControl,optional" doc:"The Cache-Control header that all files are served with."`
+	Prefix       string `pulumi:"prefix,optional" doc:"The prefix of every key, such as docs/."`
+	Index        string `pulumi:"index,optional" doc:"The key, below the prefix, of a generated page that lists all files; without it, there is no such page."`
+	CacheControl string `pulumi:"cacheControl,optional" doc:"The Cache-Control header of responses."`
 }
 
 // DirectoryOut describes the files.
 type DirectoryOut struct {
-	Count int               `pulumi:"count" doc:"How many files there are, the generated page included."`
-	URLs  map[string]string `pulumi:"urls" doc:"The URL of each file by its path."`
+	Count int               `pulumi:"count" doc:"The number of files, including the generated page."`
+	URLs  map[string]string `pulumi:"urls" doc:"The URL of each file, by its path."`
 }
 
 // Describe is the type's text in the schema.
 func (d *Directory) Describe() string {
-	return "The files of a directory as objects in a bucket, with media types by extension. Symbolic links that lead out of the " +
-		"directory or to directories are left out, and so are .git and .DS_Store."
+	return "A component with a deployctl:s3:Object for each file of a directory, with media types by extension. It leaves out .git, " +
+		".DS_Store, and symbolic links to directories or out of the directory."
 }
 
 // Construct registers an Object for each file, and one for the generated page.

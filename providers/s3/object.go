@@ -20,23 +20,23 @@ type Object struct{ conn *connection }
 type ObjectIn struct {
 	Bucket       string       `pulumi:"bucket,replace" doc:"The bucket's name."`
 	Key          string       `pulumi:"key,replace" doc:"The object's key."`
-	Source       *asset.Asset `pulumi:"source,optional" doc:"What it holds, as an asset. Either this or content."`
-	Content      *string      `pulumi:"content,optional" doc:"What it holds, as text. Either this or source."`
-	ContentType  string       `pulumi:"contentType,optional" doc:"Its media type; by default as the key's extension or else the content suggests."`
-	CacheControl string       `pulumi:"cacheControl,optional" doc:"The Cache-Control header that it is served with."`
+	Source       *asset.Asset `pulumi:"source,optional" doc:"The content as an asset. Set either this or content."`
+	Content      *string      `pulumi:"content,optional" doc:"The content as text. Set either this or source."`
+	ContentType  string       `pulumi:"contentType,optional" doc:"The media type; by default derived from the key's extension, else from the content."`
+	CacheControl string       `pulumi:"cacheControl,optional" doc:"The Cache-Control header of responses."`
 }
 
 // ObjectOut describes an object that exists.
 type ObjectOut struct {
 	Bucket       string `pulumi:"bucket" doc:"The bucket's name."`
 	Key          string `pulumi:"key" doc:"The object's key."`
-	ContentType  string `pulumi:"contentType" doc:"Its media type."`
-	CacheControl string `pulumi:"cacheControl,optional" doc:"The Cache-Control header that it is served with."`
-	URL          string `pulumi:"url,stable" doc:"The URL at which it answers."`
-	ETag         string `pulumi:"etag" doc:"The server's tag of the content."`
-	SHA256       string `pulumi:"sha256" doc:"The digest of the content, in hexadecimal."`
-	Size         int    `pulumi:"size" doc:"Its size in bytes."`
-	Owner        string `pulumi:"owner" doc:"The mark in its metadata that makes it this resource's."`
+	ContentType  string `pulumi:"contentType" doc:"The media type."`
+	CacheControl string `pulumi:"cacheControl,optional" doc:"The Cache-Control header of responses."`
+	URL          string `pulumi:"url,stable" doc:"The URL of the object."`
+	ETag         string `pulumi:"etag" doc:"The entity tag that the server assigned to the content."`
+	SHA256       string `pulumi:"sha256" doc:"The SHA-256 digest of the content, in hexadecimal."`
+	Size         int    `pulumi:"size" doc:"The size in bytes."`
+	Owner        string `pulumi:"owner" doc:"The owner in its metadata that marks it as this resource's."`
 }
 
 // owner is the mark that is remembered, empty when nothing is.
@@ -55,7 +55,9 @@ const (
 )
 
 // Describe is the type's text in the schema.
-func (o *Object) Describe() string { return "An object in a bucket on an S3 endpoint." }
+func (o *Object) Describe() string {
+	return "An object in a bucket on an S3 endpoint. Its ID, for imports, is BUCKET/KEY."
+}
 
 // Check wants one content and a key that S3 takes.
 func (o *Object) Check(_ context.Context, in provider.Inputs[ObjectIn]) []provider.Failure {

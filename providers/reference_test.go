@@ -1,0 +1,201 @@
+package providers_test
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/deployctl/deployctl/internal/display"
+	"github.com/deployctl/deployctl/provider"
+	"github.com/deployctl/deployctl/providers"
+)
+
+var update = flag.Bool("update", false, "rewrite the reference in docs/resources.md")
+
+const (
+	document   = "../docs/resources.md"
+	beginning  = "## Reference\n"
+	docColumns = 130
+)
+
+// examples are parts of one YAML program, by type. An end-to-end test runs them as they stand in the page.
+var examples = map[string]string{
+	"deployctl:s3:Bucket": `
+  site:
+    type: deployctl:s3:Bucket
+    properties:
+      publicRead: true
+      tags: {team: web}`,
+	"deployctl:s3:Directory": `
+  pages:
+    type: deployctl:s3:Directory
+    properties:
+      source: ./www
+      bucket: ${site.name}
+      index: files.html`,
+	"deployctl:s3:Object": `
+  robots:
+    type: deployctl:s3:Object
+    properties:
+      bucket: ${site.name}
+      key: robots.txt
+      content: "User-agent: *"`,
+	"deployctl:command:Run": `
+  orders:
+    type: deployctl:command:Run
+    properties:
+      create: echo "created $TABLE"
+      delete: echo "dropped $TABLE"
+      environment: {TABLE: orders}`,
+}
+
+// settling says how the outcome of a lost create of a type is found out.
+var settling = map[provider.Settle]string{
+	provider.SettleByReconcile: "The type is convergent: a create whose answer was lost is repeated, and makes no second resource.",
+	provider.SettleByRead: "The type is not convergent: the outcome of a create whose answer was lost is found out by " +
+		"[its read command](command-run.md#when-read-counts), or by a person.",
+	"": "A component: its resources have their own rules.",
+}
+
+// packageSchema is the part of a Pulumi schema that the page shows.
+type packageSchema struct {
+	Config    struct{ Variables map[string]property }
+	Resources map[string]struct {
+		Description     string
+		InputProperties map[string]property
+		RequiredInputs  []string
+		Properties      map[string]property
+		Required        []string
+	}
+}
+
+type property struct {
+	Description          string
+	Type                 string
+	Ref                  string `json:"$ref"`
+	Items                *property
+	AdditionalProperties *property
+	OneOf                []property
+	Default              any
+	Secret               bool
+	WillReplaceOnChanges bool
+}
+
+// TestThePageOfResourcesIsTheSchema compares the generated part of docs/resources.md with the schema of the package.
+func TestThePageOfResourcesIsTheSchema(t *testing.T) {
+	page, err := os.ReadFile(document)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, found, ok := strings.Cut(string(page), beginning)
+	if !ok {
+		t.Fatalf("%s has no %q", document, beginning)
+	}
+	want := reference(t)
+	switch {
+	case *update:
+		if err := os.WriteFile(document, []byte(before+beginning+want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	case found != want:
+		t.Errorf("%s is out of date: rewrite it with go test ./providers -run PageOfResources -update", document)
+	}
+}
+
+func reference(t *testing.T) string {
+	p := providers.Package(providers.Defaults{})
+	text, err := p.Schema()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var schema packageSchema
+	if err := json.Unmarshal(text, &schema); err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	b.WriteString("\n### Configuration\n\n| key | type | meaning |\n|---|---|---|\n")
+	for _, name := range slices.Sorted(maps.Keys(schema.Config.Variables)) {
+		v := schema.Config.Variables[name]
+		fmt.Fprintf(&b, "| `deployctl:%s` | %s | %s |\n", name, v.kind(), v.Description)
+	}
+	for _, token := range slices.Sorted(maps.Keys(schema.Resources)) {
+		r := schema.Resources[token]
+		if examples[token] == "" {
+			t.Errorf("%s has no example", token)
+		}
+		fmt.Fprintf(&b, "\n### `%s`\n\n%s\n", token, folded(r.Description+" "+settling[p.Settlements()[token]]))
+		fmt.Fprintf(&b, "\n```yaml\nresources:%s\n```\n", examples[token])
+		b.WriteString("\n| input | type | | meaning |\n|---|---|---|---|\n")
+		for _, name := range requiredFirst(r.InputProperties, r.RequiredInputs) {
+			v := r.InputProperties[name]
+			fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", name, v.kind(), v.notes(slices.Contains(r.RequiredInputs, name)), v.Description)
+		}
+		b.WriteString("\n| output | type | meaning |\n|---|---|---|\n")
+		for _, name := range slices.Sorted(maps.Keys(r.Properties)) {
+			v := r.Properties[name]
+			fmt.Fprintf(&b, "| `%s` | %s | %s |\n", name, v.kind(), v.Description)
+		}
+	}
+	return b.String()
+}
+
+func requiredFirst(properties map[string]property, required []string) []string {
+	names := slices.Sorted(maps.Keys(properties))
+	slices.SortStableFunc(names, func(a, b string) int {
+		switch first, second := slices.Contains(required, a), slices.Contains(required, b); {
+		case first == second:
+			return 0
+		case first:
+			return -1
+		}
+		return 1
+	})
+	return names
+}
+
+// kind is the type of a property, for people.
+func (p property) kind() string {
+	switch {
+	case len(p.OneOf) > 0:
+		var kinds []string
+		for _, one := range p.OneOf {
+			kinds = append(kinds, one.kind())
+		}
+		return strings.Join(kinds, " or ")
+	case p.Ref != "":
+		return strings.ToLower(p.Ref[strings.LastIndexByte(p.Ref, '/')+1:])
+	case p.Items != nil:
+		return "list of " + p.Items.kind()
+	case p.AdditionalProperties != nil:
+		return "map of " + p.AdditionalProperties.kind()
+	}
+	return p.Type
+}
+
+// notes say what a program has to know about an input besides its meaning.
+func (p property) notes(required bool) string {
+	var notes []string
+	if required {
+		notes = append(notes, "required")
+	}
+	if p.Default != nil {
+		notes = append(notes, fmt.Sprintf("default %v", p.Default))
+	}
+	if p.Secret {
+		notes = append(notes, "secret")
+	}
+	if p.WillReplaceOnChanges {
+		notes = append(notes, "a change replaces")
+	}
+	return strings.Join(notes, ", ")
+}
+
+// folded breaks a text into lines of docs.
+func folded(text string) string {
+	return display.Fold(text, &display.Screen{Size: func() (int, int) { return docColumns + 1, 0 }})
+}
