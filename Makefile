@@ -5,7 +5,7 @@ export GOFLAGS := -buildvcs=false
 WITH_PEERS = peers=$$(tools/peers/build) && PATH="$$peers:$(CURDIR)/bin:$$PATH"
 PKGS = $$(go list ./... | grep -v -e /internal/devserver -e /e2e$$ -e /e2e/attack -e /e2e/hostile -e /e2e/languages -e /e2e/interop -e /e2e/secrecy -e /e2e/recovery -e /bench$$ -e /chaos$$)
 
-.PHONY: all build next demo test fuzz unit lint workflowcheck imports cross cross-build e2e attack bench chaos generate clean help
+.PHONY: all build next demo test fuzz unit lint workflowcheck imports cross cross-build e2e attack bench chaos record generate clean help
 
 help: ## say what can be made
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -80,6 +80,10 @@ attack: build next ## play every attack of docs/security.md at full size
 ROUNDS ?= 20
 rounds: build ## the walk and the kill tests, ROUNDS (20) times in a row
 	@for round in $$(seq $(ROUNDS)); do $(WITH_PEERS) go test -p 1 -parallel 4 -failfast -count=1 -timeout 1h -run 'NewUser|Kill|NeverMadeTwice|Save|FirstStart|Survives|CtrlC|Cancel|ServiceThat|Terminated' ./e2e ./e2e/recovery || exit 1; echo "round $$round of $(ROUNDS) held"; done
+
+record: build ## docs/killed-update.svg anew: a real update whose service is killed (needs tmux)
+	peers=$$(tools/peers/build pulumi-language-yaml) && PATH="$(CURDIR)/bin:$$peers:$$PATH" \
+		&& go run -C tools/record . $(CURDIR)/tools/record/project $(CURDIR)/docs/killed-update.svg
 
 generate: ## the API's generated code
 	go generate ./api/...
