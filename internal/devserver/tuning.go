@@ -22,9 +22,6 @@ const unlimited = 1_000_000
 // tuning is the server's dynamic configuration for one user on one machine. The defaults are made for shared clusters.
 func tuning() dynamicconfig.StaticClient {
 	return dynamicconfig.StaticClient{
-		// By default the server reports its version and platform to its makers, once an hour.
-		dynamicconfig.EnableServerVersionCheck.Key(): false,
-
 		// Each queue of the one shard is polled 20 times a second by default: 41 ms for an activity instead of 6.
 		dynamicconfig.TransferProcessorMaxPollRPS.Key():   unlimited,
 		dynamicconfig.TimerProcessorMaxPollRPS.Key():      unlimited,
