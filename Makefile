@@ -26,6 +26,7 @@ lint:
 	@mkdir -p bin
 	go build -C tools/lint -o $(CURDIR)/bin/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 	bin/golangci-lint run ./...
+	go run ./tools/words
 
 workflowcheck:
 	@tools/workflowcheck/run
@@ -64,7 +65,7 @@ fuzz: ## each protocol that programs, plugins and clients speak, a minute of pro
 
 # Two packages at a time, and four tests of each: the services that they start mostly wait.
 e2e: build next
-	$(WITH_PEERS) go test -vet=off -p 2 -parallel 4 -timeout 40m ./internal/devserver/... ./e2e/... ./chaos
+	$(WITH_PEERS) go test -vet=off -p 2 -parallel 4 -timeout 40m ./chaos ./internal/devserver/... ./e2e/...
 
 bench: build ## the table against the stock CLI
 	$(WITH_PEERS) go run ./bench

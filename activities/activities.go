@@ -1,8 +1,8 @@
-// Package activities carries out everything of an update that has an effect or takes time: hosting its program and plugins,
-// planning, the steps, finding out what lost steps came to, and saving.
+// Package activities carries out everything of an update that has an effect or takes time: hosting its program and
+// plugins, planning, the steps, finding out what lost steps came to, and saving.
 //
-// Every activity may run more than once for the same input. Those that read may do so at any time; those that write to the
-// store write the same objects; a Step that may have changed the world says so instead of trying again (see Step).
+// Every activity may run more than once for the same input. Those that read may do so at any time; those that write to
+// the store write the same objects; a Step that may have changed the world says so instead of trying again (see Step).
 package activities
 
 import (
@@ -24,7 +24,8 @@ type Options struct {
 	Heart Heart
 	// Worker is the private task queue of this worker process.
 	Worker string
-	// Organizations are those that this worker hosts updates of, and no others; empty: all that have no workers of their own.
+	// Organizations are those that this worker hosts updates of, and no others; empty: all that have no workers of
+	// their own.
 	Organizations []string
 	// Dir is where this worker keeps the files of the programs that it runs; it is made with mode 0700.
 	Dir string
@@ -32,11 +33,12 @@ type Options struct {
 	Sandbox *sandbox.Policy
 	// Env is the service's own environment, of which programs get what they cannot run without.
 	Env []string
-	// Builtin are the packages that are served in this process, by name; each call makes one provider for an update in those surroundings.
+	// Builtin are the packages that are served in this process, by name; each call makes one provider for an update in
+	// those surroundings.
 	Builtin map[string]func(process.Surroundings) pulumirpc.ResourceProviderServer
 	Housekeeping
-	// Unseen, if not nil, gives the first version from next on that no ended update has outside of the store: a store that was put
-	// back from a backup gives out versions again.
+	// Unseen, if not nil, gives the first version from next on that no ended update has outside of the store: a store
+	// that was put back from a backup gives out versions again.
 	Unseen func(ctx context.Context, name deployments.StackName, next int) (int, error)
 }
 
@@ -53,7 +55,8 @@ type Activities struct {
 // New makes the activities of a worker.
 func New(o Options) *Activities {
 	return &Activities{
-		Options: o, shelf: &shelf{dir: o.Dir}, paces: newPaces(), sessions: map[string]*session{}, collected: map[deployments.StackName]time.Time{},
+		Options: o, shelf: &shelf{dir: o.Dir}, paces: newPaces(), sessions: map[string]*session{},
+		collected: map[deployments.StackName]time.Time{},
 	}
 }
 

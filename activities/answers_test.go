@@ -26,8 +26,8 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
-// dictation is a file of the toy provider's world with what the provider answers to a method, in place of its own answer: a
-// byte for the code, and the message, or the detail of the error.
+// dictation is a file of the toy provider's world with what the provider answers to a method, in place of its own
+// answer: a byte for the code, and the message, or the detail of the error.
 func dictation(world, method string) string { return filepath.Join(world, ".answers-"+method) }
 
 // dictated are the options of a server that answers what files of a world say.
@@ -43,7 +43,8 @@ func dictated(world string) []grpc.ServerOption {
 		}
 		return encoded(data[1:]), nil
 	}
-	return []grpc.ServerOption{grpc.UnaryInterceptor(answer), grpc.ForceServerCodecV2(mixedCodec{encoding.GetCodecV2("proto")})}
+	return []grpc.ServerOption{grpc.UnaryInterceptor(answer), grpc.ForceServerCodecV2(
+		mixedCodec{encoding.GetCodecV2("proto")})}
 }
 
 // encoded is a message as it is sent.
@@ -71,11 +72,13 @@ var dictatedSteps = []struct {
 	}},
 	{"Update", func(h *house, op int) (any, error) {
 		return h.step(engine.Step{
-			Op: op, Kind: engine.StepUpdate, Old: h.thing("x", texts("size", "1"), texts("size", "1")), New: h.thing("x", texts("size", "2"), nil),
+			Op: op, Kind: engine.StepUpdate, Old: h.thing("x", texts("size", "1"), texts("size", "1")),
+			New: h.thing("x", texts("size", "2"), nil),
 		}, 1)
 	}},
 	{"Read", func(h *house, op int) (any, error) {
-		return h.step(engine.Step{Op: op, Kind: engine.StepRefresh, Old: h.thing("x", texts("size", "1"), texts("size", "1"))}, 1)
+		return h.step(engine.Step{Op: op, Kind: engine.StepRefresh,
+			Old: h.thing("x", texts("size", "1"), texts("size", "1"))}, 1)
 	}},
 	{"Read", func(h *house, op int) (any, error) {
 		return h.settleStep(engine.Step{Op: op, Kind: engine.StepCreate, New: h.thing("", texts("size", "1"), nil)})
@@ -85,9 +88,11 @@ var dictatedSteps = []struct {
 func (h *house) planned(op int) (any, error) {
 	return call[deployments.PlanOutput](h, h.acts.Plan, deployments.PlanInput{
 		Update: h.update, Base: h.base, Plans: []engine.Plan{{
-			Op: op, URN: thingURN, Old: h.thing("x", texts("size", "1"), texts("size", "1")), Provider: h.toy(), Seed: seedOf(thingURN),
+			Op: op, URN: thingURN, Old: h.thing("x", texts("size", "1"), texts("size", "1")), Provider: h.toy(),
+			Seed: seedOf(thingURN),
 			Goal: engine.Registration{
-				Type: thingType, Name: "thing", Custom: true, Inputs: h.bag(texts("size", "2")), ReplaceOnChanges: []string{"size", "a[0].b"},
+				Type: thingType, Name: "thing", Custom: true, Inputs: h.bag(texts("size", "2")),
+				ReplaceOnChanges: []string{"size", "a[0].b"},
 			},
 		}},
 	})
@@ -107,13 +112,17 @@ func FuzzStepsOverAnswers(f *testing.F) {
 		}
 	}
 	for _, v := range []*structpb.Value{
-		{}, structpb.NewNumberValue(math.NaN()), structpb.NewStringValue(sig.UnknownStringValue), structpb.NewStringValue("\x00\x1b[2J"),
-		structpb.NewStructValue(&structpb.Struct{Fields: map[string]*structpb.Value{sig.Key: structpb.NewStringValue(sig.Secret)}}),
+		{}, structpb.NewNumberValue(math.NaN()), structpb.NewStringValue(sig.UnknownStringValue),
+		structpb.NewStringValue("\x00\x1b[2J"),
 		structpb.NewStructValue(&structpb.Struct{Fields: map[string]*structpb.Value{
-			sig.Key: structpb.NewStringValue(sig.AssetSig), "path": structpb.NewStringValue("/etc/hostname"), "hash": structpb.NewBoolValue(true),
+			sig.Key: structpb.NewStringValue(sig.Secret)}}),
+		structpb.NewStructValue(&structpb.Struct{Fields: map[string]*structpb.Value{
+			sig.Key: structpb.NewStringValue(sig.AssetSig), "path": structpb.NewStringValue("/etc/hostname"),
+			"hash": structpb.NewBoolValue(true),
 		}}),
 		structpb.NewStructValue(&structpb.Struct{Fields: map[string]*structpb.Value{
-			sig.Key: structpb.NewStringValue(sig.ResourceReference), "urn": structpb.NewStringValue("x"), "id": structpb.NewNullValue(),
+			sig.Key: structpb.NewStringValue(sig.ResourceReference), "urn": structpb.NewStringValue("x"),
+			"id": structpb.NewNullValue(),
 		}}),
 	} {
 		s := &structpb.Struct{Fields: map[string]*structpb.Value{"size": v, "": v, "__defaults": v}}
@@ -122,13 +131,16 @@ func FuzzStepsOverAnswers(f *testing.F) {
 		})
 		add("Check", codes.OK, &pulumirpc.CheckResponse{Inputs: s})
 		add("Create", codes.OK, &pulumirpc.CreateResponse{Id: "x", Properties: s})
-		add("Create", codes.Unknown, &pulumirpc.ErrorResourceInitFailed{Id: "x", Properties: s, Inputs: s, Reasons: []string{"", "\x00"}})
+		add("Create", codes.Unknown, &pulumirpc.ErrorResourceInitFailed{Id: "x", Properties: s, Inputs: s,
+			Reasons: []string{"", "\x00"}})
 		add("Update", codes.OK, &pulumirpc.UpdateResponse{Properties: s})
 		add("Read", codes.OK, &pulumirpc.ReadResponse{Id: "y", Properties: s, Inputs: s})
 	}
 	add("Diff", codes.OK, &pulumirpc.DiffResponse{
-		Changes: 99, Replaces: []string{"", "a["}, Diffs: []string{"[0]", "size"}, Stables: []string{"]"}, HasDetailedDiff: true, DeleteBeforeReplace: true,
-		DetailedDiff: map[string]*pulumirpc.PropertyDiff{"": {Kind: 77}, "a[": {}, "__proto__": {InputDiff: true}, "size[99999999]": {Kind: 5}},
+		Changes: 99, Replaces: []string{"", "a["}, Diffs: []string{"[0]", "size"}, Stables: []string{"]"},
+		HasDetailedDiff: true, DeleteBeforeReplace: true,
+		DetailedDiff: map[string]*pulumirpc.PropertyDiff{"": {Kind: 77}, "a[": {}, "__proto__": {InputDiff: true},
+			"size[99999999]": {Kind: 5}},
 	})
 	add("Diff", codes.OK, &pulumirpc.DiffResponse{Changes: pulumirpc.DiffResponse_DIFF_SOME})
 
@@ -148,7 +160,8 @@ func FuzzStepsOverAnswers(f *testing.F) {
 		op++
 		begun := time.Now()
 		done, err := s.step(h, op)
-		if said := fmt.Sprintf("%+v %v", done, err); strings.Contains(said, "failed internally") || time.Since(begun) > time.Minute {
+		if said := fmt.Sprintf("%+v %v", done, err); strings.Contains(said, "failed internally") ||
+			time.Since(begun) > time.Minute {
 			t.Fatalf("after %v: %s", time.Since(begun), said)
 		}
 		if err := os.Remove(dictation(h.world, s.method)); err != nil {

@@ -26,8 +26,8 @@ var errDirectory = errors.New("is a directory: use an archive")
 // maxFetched bounds what is fetched to be a part of an archive: it is held in memory.
 const maxFetched = 64 << 20
 
-// tarball is an archive as a tar file, whose hash is that of the archive. Which parts it has, in which order and with which names, is
-// what the ecosystem has agreed on.
+// tarball is an archive as a tar file, whose hash is that of the archive. Which parts it has, in which order and with
+// which names, is what the ecosystem has agreed on.
 type tarball struct {
 	hasher
 	*tar.Writer
@@ -82,7 +82,8 @@ func (t tarball) packMembers(below string, members map[string]any) error {
 	return nil
 }
 
-// packDirectory adds files, also those that links lead to. Directories that links lead to are left out, the whole one included.
+// packDirectory adds files, also those that links lead to. Directories that links lead to are left out, the whole one
+// included.
 func (t tarball) packDirectory(below, dir string) error {
 	if t.box.IsLink(dir) {
 		return nil
@@ -96,7 +97,8 @@ func (t tarball) packDirectory(below, dir string) error {
 		case entry.Name() == ".pulumi" || entry.IsDir():
 			return nil
 		case name == ".":
-			return fmt.Errorf("%s is neither a directory nor an archive: those end with %s", dir, strings.Join(formats, ", "))
+			return fmt.Errorf("%s is neither a directory nor an archive: those end with %s", dir,
+				strings.Join(formats, ", "))
 		}
 		c, err := t.openFile(filepath.Join(dir, filepath.FromSlash(name)))
 		if errors.Is(err, errDirectory) && entry.Type()&fs.ModeSymlink != 0 {

@@ -20,9 +20,10 @@ import (
 	"github.com/deployctl/deployctl/internal/sandbox"
 )
 
-// hasher computes the hashes of assets and archives that a program has left to its engine, the same as the ecosystem's. It reads only
-// what the program itself could read, because a hash tells whether a file that nobody may read has some content. It opens each file
-// once, and asks the sandbox to: the program can put something else in its place at any time.
+// hasher computes the hashes of assets and archives that a program has left to its engine, the same as the ecosystem's.
+// It reads only what the program itself could read, because a hash tells whether a file that nobody may read has some
+// content. It opens each file once, and asks the sandbox to: the program can put something else in its place at any
+// time.
 type hasher struct {
 	ctx context.Context
 	box *sandbox.Box
@@ -147,7 +148,8 @@ func (h hasher) open(path, uri string) (content, error) {
 	case at.Scheme == "file" && at.Path != "" && (at.Host == "" || at.Host == "localhost"):
 		return h.openFile(at.Path)
 	}
-	return content{}, fmt.Errorf("%q is neither a file of this machine nor a page: use a path, or a URI with http, https or file", uri)
+	return content{}, fmt.Errorf("%q is neither a file of this machine nor a page: use a path, or a URI with http, "+
+		"https or file", uri)
 }
 
 func (h hasher) openFile(path string) (content, error) {

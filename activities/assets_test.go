@@ -77,7 +77,8 @@ func writeGzip(w io.Writer) error {
 func shipped(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	files(t, dir, "file", "site/b", "site/a/c", "site/a.txt", "site/.pulumi/left out", "site/x/.pulumi", "site/"+strings.Repeat("long/", 40)+"name")
+	files(t, dir, "file", "site/b", "site/a/c", "site/a.txt", "site/.pulumi/left out", "site/x/.pulumi",
+		"site/"+strings.Repeat("long/", 40)+"name")
 	for link, to := range map[string]string{"link": "site", "site/to-file": "../file", "site/to-dir": "a"} {
 		must(t, os.Symlink(to, filepath.Join(dir, link)))
 	}
@@ -93,7 +94,8 @@ func TestHashesAreThoseOfTheEcosystem(t *testing.T) {
 	defer server.Close()
 	h := hasher{t.Context(), nil, dir}
 	for name, a := range map[string]asset.Asset{
-		"a text": {Text: "text"}, "no text": {}, "a file": {Path: "file"}, "an absolute path": {Path: filepath.Join(dir, "file")}, "a link": {Path: "site/to-file"},
+		"a text": {Text: "text"}, "no text": {}, "a file": {Path: "file"},
+		"an absolute path": {Path: filepath.Join(dir, "file")}, "a link": {Path: "site/to-file"},
 		"a URI": {URI: "file://" + filepath.Join(dir, "file")}, "a page": {URI: server.URL + "/file"},
 	} {
 		ours, theirs := a, a
@@ -104,10 +106,14 @@ func TestHashesAreThoseOfTheEcosystem(t *testing.T) {
 	}
 	all := map[string]any{}
 	archives := map[string]*archive.Archive{
-		"nothing": {}, "a directory": {Path: "site"}, "a link to a directory": {Path: "link"}, "a tar file": {Path: "a.tar"}, "gzip": {Path: "a.tar.gz"}, "zip": {Path: "a.zip"},
-		"a fetched tar file": {URI: server.URL + "/a.tar"}, "a fetched zip": {URI: server.URL + "/a.zip"}, "a URI": {URI: "file://" + filepath.Join(dir, "a.zip")},
-		"members":        {Assets: map[string]any{"b/../c": &asset.Asset{Path: "file"}, "a": &asset.Asset{Text: "text"}, "page": &asset.Asset{URI: server.URL + "/file"}}},
-		"one file twice": {Assets: map[string]any{"a": &archive.Archive{Path: "site"}, "a/b": &asset.Asset{Text: "the second"}}},
+		"nothing": {}, "a directory": {Path: "site"}, "a link to a directory": {Path: "link"},
+		"a tar file": {Path: "a.tar"}, "gzip": {Path: "a.tar.gz"}, "zip": {Path: "a.zip"},
+		"a fetched tar file": {URI: server.URL + "/a.tar"}, "a fetched zip": {URI: server.URL + "/a.zip"},
+		"a URI": {URI: "file://" + filepath.Join(dir, "a.zip")},
+		"members": {Assets: map[string]any{"b/../c": &asset.Asset{Path: "file"}, "a": &asset.Asset{Text: "text"},
+			"page": &asset.Asset{URI: server.URL + "/file"}}},
+		"one file twice": {Assets: map[string]any{"a": &archive.Archive{Path: "site"},
+			"a/b": &asset.Asset{Text: "the second"}}},
 	}
 	for name, a := range archives {
 		all[name] = &archive.Archive{Path: a.Path, URI: a.URI, Assets: a.Assets}
@@ -126,16 +132,20 @@ func TestWhatIsNoArchiveIsRefused(t *testing.T) {
 	dir := shipped(t)
 	created(t, filepath.Join(dir, "links.tar"), func(w io.Writer) error {
 		t := tar.NewWriter(w)
-		return errors.Join(t.WriteHeader(&tar.Header{Name: "a", Typeflag: tar.TypeSymlink, Linkname: "/etc/passwd"}), t.Close())
+		return errors.Join(t.WriteHeader(&tar.Header{Name: "a", Typeflag: tar.TypeSymlink, Linkname: "/etc/passwd"}),
+			t.Close())
 	})
 	must(t, syscall.Mkfifo(filepath.Join(dir, "site", "pipe"), 0o600))
 	h := hasher{t.Context(), nil, dir}
 	within := func(a *archive.Archive) *archive.Archive { return &archive.Archive{Assets: map[string]any{"it": a}} }
 	for name, a := range map[string]*archive.Archive{
-		"a file": {Path: "file"}, "what is not there": {Path: "nowhere"}, "a directory with a pipe": {Path: "site"}, "a page": {URI: "http://127.0.0.1:1/page"},
-		"a tar file with links": within(&archive.Archive{Path: "links.tar"}), "another scheme": {URI: "ftp://127.0.0.1/a.zip"},
-		"a file that is not what its name says": within(&archive.Archive{Path: "site/to-file.zip"}), "no content": within(&archive.Archive{Hash: "hash"}),
-		"a directory as a file": {Assets: map[string]any{"it": &asset.Asset{Path: "site"}}},
+		"a file": {Path: "file"}, "what is not there": {Path: "nowhere"}, "a directory with a pipe": {Path: "site"},
+		"a page":                                {URI: "http://127.0.0.1:1/page"},
+		"a tar file with links":                 within(&archive.Archive{Path: "links.tar"}),
+		"another scheme":                        {URI: "ftp://127.0.0.1/a.zip"},
+		"a file that is not what its name says": within(&archive.Archive{Path: "site/to-file.zip"}),
+		"no content":                            within(&archive.Archive{Hash: "hash"}),
+		"a directory as a file":                 {Assets: map[string]any{"it": &asset.Asset{Path: "site"}}},
 	} {
 		if err := h.archive(a); err == nil || a.Hash != "" {
 			t.Errorf("%s has the hash %q", name, a.Hash)
@@ -179,7 +189,8 @@ func TestAnAssetThatIsSwappedMeanwhileHoldsNobodyUpAndTellsNothing(t *testing.T)
 	must(t, syscall.Mkfifo(filepath.Join(dir, "pipe"), 0o600))
 	swapped := filepath.Join(dir, "asset")
 	must(t, os.Link(filepath.Join(dir, "own"), swapped))
-	swapping(t, swapped, filepath.Join(dir, "own"), filepath.Join(dir, "link"), filepath.Join(dir, "own"), filepath.Join(dir, "pipe"))
+	swapping(t, swapped, filepath.Join(dir, "own"), filepath.Join(dir, "link"), filepath.Join(dir, "own"),
+		filepath.Join(dir, "pipe"))
 
 	own := &asset.Asset{Text: "own"}
 	must(t, own.EnsureHash())

@@ -54,7 +54,8 @@ func (*engineProvider) Check(_ context.Context, req *pulumirpc.CheckRequest) (*p
 	}
 	resp := &pulumirpc.CheckResponse{Inputs: req.GetNews()}
 	if _, ok := req.GetNews().GetFields()["name"]; !ok {
-		resp.Failures = []*pulumirpc.CheckFailure{{Property: "name", Reason: "a StackReference needs the name of a stack"}}
+		resp.Failures = []*pulumirpc.CheckFailure{{Property: "name",
+			Reason: "a StackReference needs the name of a stack"}}
 	}
 	return resp, nil
 }
@@ -65,7 +66,8 @@ func (*engineProvider) Diff(_ context.Context, req *pulumirpc.DiffRequest) (*pul
 	if old.GetStringValue() == new.GetStringValue() {
 		return &pulumirpc.DiffResponse{Changes: pulumirpc.DiffResponse_DIFF_NONE}, nil
 	}
-	return &pulumirpc.DiffResponse{Changes: pulumirpc.DiffResponse_DIFF_SOME, Replaces: []string{"name"}, Diffs: []string{"name"}}, nil
+	return &pulumirpc.DiffResponse{Changes: pulumirpc.DiffResponse_DIFF_SOME, Replaces: []string{"name"},
+		Diffs: []string{"name"}}, nil
 }
 
 // Create reads the stack with the given name.
@@ -123,14 +125,15 @@ func (p *engineProvider) stack(ctx context.Context, text string) (*structpb.Stru
 	}, engineMarshal)
 }
 
-// visible gives the outputs of a stack that whoever asked for the update may see now: secret ones only if they may read the
-// stack's secrets. A stack that they may not see looks not found.
+// visible gives the outputs of a stack that whoever asked for the update may see now: secret ones only if they may read
+// the stack's secrets. A stack that they may not see looks not found.
 func (p *engineProvider) visible(ctx context.Context, name deployments.StackName) (resource.PropertyMap, error) {
 	s, asked := p.session, p.session.request
 	if asked.Authority != nil {
 		now, err := s.store.Standing(ctx, *asked.Authority)
 		if errors.Is(err, statestore.ErrNotAllowed) {
-			return nil, deployments.Errorf(deployments.CodeForbidden, "%w; run `deployctl up` with a token that may read it", err)
+			return nil, deployments.Errorf(deployments.CodeForbidden,
+				"%w; run `deployctl up` with a token that may read it", err)
 		}
 		if err != nil {
 			return nil, err
@@ -153,8 +156,10 @@ func (p *engineProvider) visible(ctx context.Context, name deployments.StackName
 		}
 	}
 	if len(hidden) > 0 {
-		s.log.take(pluginhost.Message{Severity: diag.Warning, Text: fmt.Sprintf("The outputs %s of the stack %s are secret and are left out: "+
-			"%s may view that stack, but not read its secrets, which needs the role deployer.", strings.Join(hidden, ", "), name, s.request.Initiator)})
+		s.log.take(pluginhost.Message{Severity: diag.Warning, Text: fmt.Sprintf(
+			"The outputs %s of the stack %s are secret and are left out: "+
+				"%s may view that stack, but not read its secrets, which needs the role deployer.",
+			strings.Join(hidden, ", "), name, s.request.Initiator)})
 	}
 	return seen, nil
 }

@@ -19,8 +19,8 @@ import (
 // unpackParallel bounds the files that are fetched at a time.
 const unpackParallel = 16
 
-// unpack gives the directory of a project on this worker and what its Pulumi.yaml says. The directory of a bundle is made
-// once; what is installed into it stays there. Without a bundle it is empty. The caller uses dir; see shelf.
+// unpack gives the directory of a project on this worker and what its Pulumi.yaml says. The directory of a bundle is
+// made once; what is installed into it stays there. Without a bundle it is empty. The caller uses dir; see shelf.
 func (a *Activities) unpack(ctx context.Context, s *session, dir string) (string, *workspace.Project, error) {
 	stack, bundle := s.update.StackName, s.request.Bundle
 	var manifest deployments.Manifest
@@ -43,8 +43,8 @@ func (a *Activities) unpack(ctx context.Context, s *session, dir string) (string
 	return root, project, err
 }
 
-// loadProject reads what a program may have changed since it was unpacked: the program sees what is wrong with it, and may have
-// made it a link to what it is not to see.
+// loadProject reads what a program may have changed since it was unpacked: the program sees what is wrong with it, and
+// may have made it a link to what it is not to see.
 func loadProject(box *sandbox.Box, root string) (*workspace.Project, error) {
 	for _, name := range []string{"Pulumi.yaml", "Pulumi.yml", "Pulumi.json"} {
 		path := filepath.Join(root, name)
@@ -76,7 +76,8 @@ func (a *Activities) fetch(ctx context.Context, s *session, m deployments.Manife
 		return local(err)
 	}
 	files := unpacking{s, bundles, ".unpacking-" + rand.Text()}
-	defer func() { _ = errors.Join(bundles.RemoveAll(files.name), bundles.Close()) }() // it was renamed, unless something failed
+	// it was renamed, unless something failed
+	defer func() { _ = errors.Join(bundles.RemoveAll(files.name), bundles.Close()) }()
 	if err := s.box.Do(func() error { return bundles.Mkdir(files.name, 0o700) }); err != nil {
 		return local(err)
 	}
@@ -105,7 +106,8 @@ func (a *Activities) fetch(ctx context.Context, s *session, m deployments.Manife
 	return nil
 }
 
-// unpacking is a directory of a bundle that is not there as a whole. Programs of the organization, which may run, can change it.
+// unpacking is a directory of a bundle that is not there as a whole. Programs of the organization, which may run, can
+// change it.
 type unpacking struct {
 	session *session
 	bundles sandbox.Directory

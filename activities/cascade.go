@@ -122,7 +122,8 @@ func (c cascade) providerOf(ctx context.Context, r engine.State) (differ, error)
 	}
 	p, ok := c.providers[r.Provider]
 	if !ok {
-		return nil, ours(deployments.Errorf(deployments.CodeInternal, "a cascade lacks provider %s of %s", r.Provider, r.URN))
+		return nil, ours(deployments.Errorf(deployments.CodeInternal, "a cascade lacks provider %s of %s", r.Provider,
+			r.URN))
 	}
 	return c.session.providerOf(ctx, &p)
 }

@@ -37,15 +37,16 @@ func (a *Activities) Head(ctx context.Context, name deployments.StackName) (depl
 		}
 	}
 	if head.Active != nil {
-		if info, err := a.Store.Info(ctx, *head.Active); err == nil { // else it has not begun, or its watchers are told less
+		// else it has not begun, or its watchers are told less
+		if info, err := a.Store.Info(ctx, *head.Active); err == nil {
 			head.Running = &info
 		}
 	}
 	return head, nil
 }
 
-// Claim makes this worker the host of an update and, if it changes the stack, the one writer of the stack's head. Claiming
-// with the same epoch twice is claiming once.
+// Claim makes this worker the host of an update and, if it changes the stack, the one writer of the stack's head.
+// Claiming with the same epoch twice is claiming once.
 func (a *Activities) Claim(ctx context.Context, in deployments.ClaimInput) (deployments.Claimed, error) {
 	claimed, err := a.claim(ctx, in)
 	return claimed, told(err)
@@ -93,8 +94,8 @@ func (a *Activities) claim(ctx context.Context, in deployments.ClaimInput) (depl
 	}, nil
 }
 
-// permit refuses to begin an update whose caller may not deploy to the stack any more: it may have waited for long. One that has
-// begun goes on, to leave nothing half done, unless it moves to another build.
+// permit refuses to begin an update whose caller may not deploy to the stack any more: it may have waited for long. One
+// that has begun goes on, to leave nothing half done, unless it moves to another build.
 func (a *Activities) permit(ctx context.Context, in deployments.ClaimInput) error {
 	if in.Epoch > 1 || in.Request.Authority == nil {
 		return nil
@@ -109,7 +110,8 @@ func (a *Activities) permit(ctx context.Context, in deployments.ClaimInput) erro
 	return err
 }
 
-// elsewhere returns the queue of the workers that host an organization's updates, if this worker is none of them; else nothing.
+// elsewhere returns the queue of the workers that host an organization's updates, if this worker is none of them; else
+// nothing.
 func (a *Activities) elsewhere(ctx context.Context, organization string) (string, error) {
 	if slices.Contains(a.Organizations, organization) {
 		return "", nil
@@ -121,7 +123,8 @@ func (a *Activities) elsewhere(ctx context.Context, organization string) (string
 	return queue, err
 }
 
-// missing tells of versions before a claim's that have been and that the store knows nothing of; empty when there are none.
+// missing tells of versions before a claim's that have been and that the store knows nothing of; empty when there are
+// none.
 func (a *Activities) missing(ctx context.Context, c statestore.Claim) (string, error) {
 	if a.Unseen == nil || c.Next == 0 || c.Next >= c.Update.Number() {
 		return "", nil
@@ -141,13 +144,17 @@ func (a *Activities) missing(ctx context.Context, c statestore.Claim) (string, e
 	if unseen, err := a.Unseen(ctx, c.Update.StackName, last); err != nil || unseen == last {
 		return "", err
 	}
-	return fmt.Sprintf("The bucket knows nothing of the updates %d to %d of this stack, which Temporal remembers: it seems to have been put back from "+
-		"an older backup. What they created may exist without being in the state; `deployctl refresh` shows what of the state is different.", known+1, last), nil
+	return fmt.Sprintf("The bucket knows nothing of the updates %d to %d of this stack, which Temporal remembers: it "+
+		"seems to have been put back from "+
+		"an older backup. What they created may exist without being in the state; `deployctl refresh` shows what of "+
+		"the state is different.", known+1, last), nil
 }
 
-// fence takes the stack for this worker, and gives the version that it has, the one that the update makes, and what is to be said
-// of those between. A preview takes nothing; it makes what the next update would, with the same names.
-func (a *Activities) fence(ctx context.Context, in deployments.ClaimInput) (base, version int, missing string, err error) {
+// fence takes the stack for this worker, and gives the version that it has, the one that the update makes, and what is
+// to be said of those between. A preview takes nothing; it makes what the next update would, with the same names.
+func (a *Activities) fence(
+	ctx context.Context, in deployments.ClaimInput,
+) (base, version int, missing string, err error) {
 	if !changesHead(in.Update, in.Request) {
 		h, err := a.Store.Head(ctx, in.Update.StackName)
 		return h.Version, max(h.Next, h.Version+1), "", err
@@ -187,7 +194,8 @@ func (a *Activities) started(ctx context.Context, u deployments.UpdateName) time
 
 func running(u deployments.UpdateName, r deployments.UpdateRequest, since time.Time) deployments.UpdateInfo {
 	return deployments.UpdateInfo{
-		Update: u, Kind: r.Kind, DryRun: r.DryRun, Status: "running", Message: r.Message, Initiator: r.Initiator, Started: since,
+		Update: u, Kind: r.Kind, DryRun: r.DryRun, Status: "running", Message: r.Message, Initiator: r.Initiator,
+		Started: since,
 	}
 }
 

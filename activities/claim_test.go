@@ -10,7 +10,8 @@ import (
 
 func TestAnUpdateWhoseCallerMayNotDeployAnyMoreDoesNotBegin(t *testing.T) {
 	h := newHouse(t)
-	token := deployments.Token{Name: "ci", Grant: &deployments.Grant{Role: deployments.RoleDeployer, Organization: testStack.Organization}}
+	token := deployments.Token{Name: "ci", Grant: &deployments.Grant{Role: deployments.RoleDeployer,
+		Organization: testStack.Organization}}
 	text, err := h.store.CreateToken(t.Context(), token)
 	if err != nil {
 		t.Fatal(err)
@@ -31,7 +32,8 @@ func TestAnUpdateWhoseCallerMayNotDeployAnyMoreDoesNotBegin(t *testing.T) {
 		Request: deployments.UpdateRequest{Stack: testStack, Kind: engine.KindDestroy, Authority: caller.Delegated()},
 	}
 	_, err = call[deployments.Claimed](h, h.acts.Claim, waiting)
-	if err == nil || !strings.Contains(err.Error(), "the update does not begin: the token ci may not do this any more: the token was removed") {
+	if err == nil || !strings.Contains(err.Error(), "the update does not begin: the token ci may not do this any "+
+		"more: the token was removed") {
 		t.Errorf("one that waited: %v", err)
 	}
 }

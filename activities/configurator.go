@@ -83,7 +83,8 @@ func (c configurator) Check(ctx context.Context, req plugin.CheckRequest) (plugi
 		return plugin.CheckResponse{}, err
 	}
 	resp, err := p.CheckConfig(ctx, plugin.CheckConfigRequest{
-		URN: req.URN, Name: req.Name, Type: req.Type, Olds: settings(req.Olds), News: settings(req.News), AllowUnknowns: true,
+		URN: req.URN, Name: req.Name, Type: req.Type, Olds: settings(req.Olds), News: settings(req.News),
+		AllowUnknowns: true,
 	})
 	if err != nil || len(resp.Failures) > 0 {
 		return plugin.CheckResponse{Failures: resp.Failures}, err
@@ -91,7 +92,8 @@ func (c configurator) Check(ctx context.Context, req plugin.CheckRequest) (plugi
 	checked := settings(resp.Properties)
 	if version, ok := req.News[versionKey]; ok {
 		if v, has := checked[versionKey]; has && !v.DeepEquals(version) {
-			return plugin.CheckResponse{}, fmt.Errorf("provider %s changed its version from %v to %v", req.URN, version, v)
+			return plugin.CheckResponse{}, fmt.Errorf("provider %s changed its version from %v to %v", req.URN, version,
+				v)
 		}
 		checked[versionKey] = version
 	}
@@ -109,8 +111,9 @@ func (c configurator) Diff(ctx context.Context, req plugin.DiffRequest) (plugin.
 	}
 	news := settings(req.NewInputs)
 	d, err := p.DiffConfig(ctx, plugin.DiffConfigRequest{
-		URN: req.URN, Name: req.Name, Type: req.Type, OldInputs: settings(req.OldInputs), OldOutputs: settings(req.OldOutputs),
-		NewInputs: news, AllowUnknowns: true, IgnoreChanges: req.IgnoreChanges,
+		URN: req.URN, Name: req.Name, Type: req.Type, OldInputs: settings(req.OldInputs),
+		OldOutputs: settings(req.OldOutputs),
+		NewInputs:  news, AllowUnknowns: true, IgnoreChanges: req.IgnoreChanges,
 	})
 	if err != nil || d.Changes != plugin.DiffUnknown {
 		return d, err

@@ -32,9 +32,9 @@ const (
 	lastRetry  = 5 * time.Second
 )
 
-// conversation is what one epoch of a program and its Run say to each other. Messages are numbered from 1. A program often
-// answers replies with its next questions: those go with the next poll, which saves a signal. All else that waits goes
-// into the next signal, of which one is in flight. The Run puts the messages in order.
+// conversation is what one epoch of a program and its Run say to each other. Messages are numbered from 1. A program
+// often answers replies with its next questions: those go with the next poll, which saves a signal. All else that waits
+// goes into the next signal, of which one is in flight. The Run puts the messages in order.
 type conversation struct {
 	runs   Runs
 	update deployments.UpdateName
@@ -184,7 +184,8 @@ func (c *conversation) deliver(ctx context.Context) error {
 	}
 }
 
-// batch takes what goes into the next signal: as much of the queue as fits, but nothing that a poll or a result will carry.
+// batch takes what goes into the next signal: as much of the queue as fits, but nothing that a poll or a result will
+// carry.
 func (c *conversation) batch() deployments.Messages {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -199,7 +200,8 @@ func (c *conversation) onlyAsks() bool {
 	return !slices.ContainsFunc(c.queue, func(q queued) bool { return q.ask == 0 })
 }
 
-// carry takes what goes with the next poll, which is open from now on. After replies, the program gets a moment to ask on.
+// carry takes what goes with the next poll, which is open from now on. After replies, the program gets a moment to ask
+// on.
 func (c *conversation) carry(ctx context.Context, replied bool) *parcel {
 	if replied {
 		timer := time.NewTimer(carryFor)

@@ -61,7 +61,8 @@ func (e *echo) Poll(ctx context.Context, u deployments.UpdateName, p deployments
 		return deployments.Replies{}, ErrRunEnded
 	}
 	stale := engine.Reply{Epoch: p.Epoch - 1, Seq: 1, ID: "stale"}
-	return deployments.Replies{Replies: append([]engine.Reply{stale}, e.replies[p.Cursor:]...), Cursor: len(e.replies)}, nil
+	return deployments.Replies{Replies: append([]engine.Reply{stale}, e.replies[p.Cursor:]...), Cursor: len(e.replies)},
+		nil
 }
 
 func register(c *conversation, name string, inputs engine.Bag) (engine.Reply, error) {

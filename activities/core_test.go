@@ -107,23 +107,28 @@ func (r *realRun) carryOut(c engine.Command) {
 	switch c := c.(type) {
 	case engine.Plan:
 		var out deployments.PlanOutput
-		out, err = call[deployments.PlanOutput](h, h.acts.Plan, deployments.PlanInput{Update: h.update, Base: h.base, Plans: []engine.Plan{c}})
+		out, err = call[deployments.PlanOutput](h, h.acts.Plan, deployments.PlanInput{Update: h.update, Base: h.base,
+			Plans: []engine.Plan{c}})
 		if carried = out.Messages; err == nil {
 			event = out.Plans[0]
 		}
 	case engine.Step:
 		var out deployments.StepOutput
-		out, err = call[deployments.StepOutput](h, h.acts.Step, deployments.StepInput{Update: h.update, Base: h.base, Step: c, Round: 1})
+		out, err = call[deployments.StepOutput](h, h.acts.Step, deployments.StepInput{Update: h.update, Base: h.base,
+			Step: c, Round: 1})
 		event, carried = out.StepFinished, out.Messages
 		if errorType(err) == deployments.ErrorUnknownOutcome {
 			event, err = engine.StepFinished{Op: c.Op, Outcome: engine.OutcomeUnknown}, nil
 		}
 	case engine.Settle:
-		event, err = call[engine.StepFinished](h, h.acts.Settle, deployments.SettleInput{Update: h.update, Base: h.base, Settle: c})
+		event, err = call[engine.StepFinished](h, h.acts.Settle, deployments.SettleInput{Update: h.update, Base: h.base,
+			Settle: c})
 	case engine.Cascade:
-		event, err = call[engine.CascadePlanned](h, h.acts.Cascade, deployments.CascadeInput{Update: h.update, Base: h.base, Cascade: c})
+		event, err = call[engine.CascadePlanned](h, h.acts.Cascade,
+			deployments.CascadeInput{Update: h.update, Base: h.base, Cascade: c})
 	case engine.Compare:
-		event, err = call[engine.ProviderDiffed](h, h.acts.Compare, deployments.CompareInput{Update: h.update, Base: h.base, Compare: c})
+		event, err = call[engine.ProviderDiffed](h, h.acts.Compare,
+			deployments.CompareInput{Update: h.update, Base: h.base, Compare: c})
 	}
 	if err != nil {
 		h.t.Errorf("%T: %v", c, err)
@@ -142,7 +147,8 @@ func (r *realRun) carryOut(c engine.Command) {
 func (h *house) carryOut(request deployments.UpdateRequest) (engine.Result, *realRun) {
 	h.t.Helper()
 	claimed := h.claim(request)
-	headers, err := call[deployments.Headers](h, h.acts.Headers, deployments.HeadersInput{Update: h.update, Base: h.base})
+	headers, err := call[deployments.Headers](h, h.acts.Headers, deployments.HeadersInput{Update: h.update,
+		Base: h.base})
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -212,16 +218,20 @@ outputs: {name: '${b.name}'}
 			t.Errorf("%s: the log is %s", what, log)
 		}
 	}
-	expect("a preview of a create", deployments.UpdateRequest{DryRun: true, Bundle: program(one)}, map[string]int{"create": 3}, 0)
+	expect("a preview of a create", deployments.UpdateRequest{DryRun: true, Bundle: program(one)},
+		map[string]int{"create": 3}, 0)
 	expect("a create", deployments.UpdateRequest{Bundle: program(one)}, map[string]int{"create": 3}, 2)
-	expect("no change", deployments.UpdateRequest{Bundle: program(one)}, map[string]int{"create": 0, "update": 0, "same": 3}, 0)
+	expect("no change", deployments.UpdateRequest{Bundle: program(one)},
+		map[string]int{"create": 0, "update": 0, "same": 3}, 0)
 	two := strings.Replace(one, `size: "1"`, `size: "2"`, 1)
 	expect("an update", deployments.UpdateRequest{Bundle: program(two)}, map[string]int{"update": 1}, 1)
 	expect("a refresh", deployments.UpdateRequest{Kind: engine.KindRefresh}, nil, 0)
 	three := strings.Replace(two, `zone: x`, `zone: y, name: other`, 1)
 	expect("a replacement of both", deployments.UpdateRequest{Bundle: program(three)}, map[string]int{"replace": 2}, 4)
-	expect("a preview of a delete", deployments.UpdateRequest{DryRun: true, Bundle: program("steps: []")}, map[string]int{"delete": 2}, 0)
-	expect("a delete", deployments.UpdateRequest{Bundle: program("steps: [{register: c, type: 'toy:index:Thing'}]")}, map[string]int{"delete": 2, "create": 1}, 3)
+	expect("a preview of a delete", deployments.UpdateRequest{DryRun: true, Bundle: program("steps: []")},
+		map[string]int{"delete": 2}, 0)
+	expect("a delete", deployments.UpdateRequest{Bundle: program("steps: [{register: c, type: 'toy:index:Thing'}]")},
+		map[string]int{"delete": 2, "create": 1}, 3)
 	expect("a destroy", deployments.UpdateRequest{Kind: engine.KindDestroy}, nil, 1)
 	head, err := h.store.Head(t.Context(), testStack)
 	if err != nil || head.Resources != 0 {
@@ -234,7 +244,8 @@ func TestALostCreateIsFoundAgainThroughTheRealCore(t *testing.T) {
 	script := "steps: [{register: a, type: 'toy:index:Thing', properties: {do: die-after}}]"
 	result, run := h.carryOut(deployments.UpdateRequest{
 		Bundle: h.upload(scenarioProject(script)),
-		Config: map[string]deployments.ConfigValue{settleKey: {Value: `{"` + thingType + `": {"read": "property:name"}}`}},
+		Config: map[string]deployments.ConfigValue{settleKey: {Value: `{"` + thingType +
+			`": {"read": "property:name"}}`}},
 	})
 	if result.Status != engine.StatusSucceeded || len(h.effects()) != 1 {
 		t.Errorf("%+v %v %+v", result, h.effects(), run.emits)

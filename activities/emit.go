@@ -43,7 +43,8 @@ func (t telling) event(ctx context.Context, e engine.Emit) (apitype.EngineEvent,
 	event := apitype.EngineEvent{Timestamp: int(t.now.Unix())}
 	if e.Kind == engine.EmitDiagnostic {
 		event.DiagnosticEvent = &apitype.DiagnosticEvent{
-			URN: string(e.URN), Prefix: e.Severity + ": ", Message: e.Message + "\n", Color: "never", Severity: e.Severity,
+			URN: string(e.URN), Prefix: e.Severity + ": ", Message: e.Message + "\n", Color: "never",
+			Severity: e.Severity,
 		}
 		return event, nil
 	}
@@ -105,8 +106,8 @@ func (t telling) metadata(ctx context.Context, e engine.Emit) (apitype.StepEvent
 	return meta, nil
 }
 
-// detailed is the diff of a provider that names no properties, made from the inputs: from their true values, so that a secret that
-// changes is among them. It is nil when they are equal, or on one side there are none.
+// detailed is the diff of a provider that names no properties, made from the inputs: from their true values, so that a
+// secret that changes is among them. It is nil when they are equal, or on one side there are none.
 func detailed(old, now resource.PropertyMap) map[string]apitype.PropertyDiff {
 	if old == nil || now == nil {
 		return nil
@@ -143,7 +144,8 @@ func stateMetadata(s *engine.State) *apitype.StepEventStateMetadata {
 		return nil
 	}
 	state := &apitype.StepEventStateMetadata{
-		Type: string(s.Type), URN: string(s.URN), Custom: s.Custom, Delete: s.Delete, ID: s.ID, Parent: string(s.Parent),
+		Type: string(s.Type), URN: string(s.URN), Custom: s.Custom, Delete: s.Delete, ID: s.ID,
+		Parent:  string(s.Parent),
 		Protect: s.Protect, Taint: s.Taint, External: s.External, RetainOnDelete: s.RetainOnDelete,
 		Provider: s.Provider, InitErrors: s.InitErrors,
 	}
@@ -163,7 +165,8 @@ func showValues(meta *apitype.StepEventMetadata, diff *engine.Diff, old, now ope
 	if meta.New != nil {
 		meta.New.Inputs, meta.New.Outputs = shownAfter(old.inputs, now.inputs), shownAfter(old.outputs, now.outputs)
 	}
-	if meta.Old == nil || meta.New == nil || diff == nil || diff.Change == engine.ChangeNone || meta.Op == apitype.OpRefresh {
+	if meta.Old == nil || meta.New == nil || diff == nil || diff.Change == engine.ChangeNone ||
+		meta.Op == apitype.OpRefresh {
 		return
 	}
 	for key, output := range old.outputs { // what was changed outside, and will be put right

@@ -12,8 +12,10 @@ func TestAProviderThatNamesNoPropertiesGetsADetailedDiffFromTheValues(t *testing
 	inputs := func(port float64, password string) resource.PropertyMap {
 		return resource.PropertyMap{
 			"__defaults": resource.NewProperty(port),
-			"net":        resource.NewProperty(resource.PropertyMap{"ports": resource.NewProperty([]resource.PropertyValue{resource.NewProperty(port)})}),
-			"env":        resource.NewProperty(resource.PropertyMap{"PASSWORD": resource.MakeSecret(resource.NewProperty(password))}),
+			"net": resource.NewProperty(resource.PropertyMap{
+				"ports": resource.NewProperty([]resource.PropertyValue{resource.NewProperty(port)})}),
+			"env": resource.NewProperty(resource.PropertyMap{
+				"PASSWORD": resource.MakeSecret(resource.NewProperty(password))}),
 		}
 	}
 	changed := apitype.PropertyDiff{Kind: apitype.DiffUpdate, InputDiff: true}

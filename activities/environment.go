@@ -2,8 +2,8 @@ package activities
 
 import "strings"
 
-// allowed are the variables of the service's own environment that programs and plugins get when the client sends none of
-// the name: without them nothing runs.
+// allowed are the variables of the service's own environment that programs and plugins get when the client sends none
+// of the name: without them nothing runs.
 var allowed = []string{"PATH", "HOME", "TMPDIR", "LANG", "LC_ALL", "TZ", "USER", "SSL_CERT_FILE", "SSL_CERT_DIR",
 	"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy", "PULUMI_HOME"}
 

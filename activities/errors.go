@@ -37,7 +37,8 @@ func kept(err error) error {
 	if !mayPass(err) {
 		return failure(err)
 	}
-	return temporal.NewApplicationErrorWithOptions(err.Error(), string(deployments.CodeOf(err)), temporal.ApplicationErrorOptions{Cause: err})
+	return temporal.NewApplicationErrorWithOptions(err.Error(), string(deployments.CodeOf(err)),
+		temporal.ApplicationErrorOptions{Cause: err})
 }
 
 // told is failure for an activity whose failure somebody waits for who can do something about it: credentials that
@@ -72,9 +73,10 @@ func failure(err error) error {
 		return err
 	}
 	code := deployments.CodeOf(err)
-	return temporal.NewApplicationErrorWithOptions(head(err.Error(), maxText), string(code), temporal.ApplicationErrorOptions{
-		NonRetryable: !retryable[code], Cause: err,
-	})
+	return temporal.NewApplicationErrorWithOptions(head(err.Error(), maxText), string(code),
+		temporal.ApplicationErrorOptions{
+			NonRetryable: !retryable[code], Cause: err,
+		})
 }
 
 // notDone says that a call had no effect and is to be made again, after a while if that is not zero.
@@ -86,10 +88,11 @@ func notDone(text string, after time.Duration) error {
 	return temporal.NewApplicationErrorWithOptions(text, kind, temporal.ApplicationErrorOptions{NextRetryDelay: after})
 }
 
-// postponed says that an attempt ended before it asked the provider for anything. Another is to begin, after a while if that is
-// not zero.
+// postponed says that an attempt ended before it asked the provider for anything. Another is to begin, after a while if
+// that is not zero.
 func postponed(text string, after time.Duration) error {
-	return temporal.NewApplicationErrorWithOptions(text, deployments.ErrorPostponed, temporal.ApplicationErrorOptions{NextRetryDelay: after})
+	return temporal.NewApplicationErrorWithOptions(text, deployments.ErrorPostponed,
+		temporal.ApplicationErrorOptions{NextRetryDelay: after})
 }
 
 // unknownOutcome says that a call may or may not have had its effect.

@@ -24,8 +24,8 @@ type EventLog interface {
 	AppendEvents(ctx context.Context, p statestore.Part, data []byte) error
 }
 
-// RunStream is the stream of an event log that Save and Settled write: part N is save N, and the part after the last save
-// ends the log.
+// RunStream is the stream of an event log that Save and Settled write: part N is save N, and the part after the last
+// save ends the log.
 const RunStream = "run"
 
 // EncodeEvents writes the content of one part of an event log.
@@ -56,8 +56,8 @@ const (
 	maxQueued = 8 << 20
 )
 
-// outputLog writes what the program and the plugins of an update say to a stream of its own. Nobody waits for the store:
-// what cannot be written is tried again with what came after it.
+// outputLog writes what the program and the plugins of an update say to a stream of its own. Nobody waits for the
+// store: what cannot be written is tried again with what came after it.
 type outputLog struct {
 	log     EventLog
 	update  deployments.UpdateName
@@ -185,8 +185,9 @@ func (l *outputLog) written(batch []deployments.WatchEvent) {
 		return
 	}
 	event := apitype.EngineEvent{Timestamp: int(time.Now().Unix()), DiagnosticEvent: &apitype.DiagnosticEvent{
-		Message: fmt.Sprintf("%d messages are missing here: more was said than the store could take in time\n", l.dropped),
-		Color:   "never", Severity: string(diag.Warning),
+		Message: fmt.Sprintf("%d messages are missing here: more was said than the store could take in time\n",
+			l.dropped),
+		Color: "never", Severity: string(diag.Warning),
 	}}
 	l.dropped = 0
 	l.queue = append(l.queue, deployments.WatchEvent{Event: &event})

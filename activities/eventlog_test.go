@@ -51,6 +51,7 @@ func TestAProgramThatSaysMoreThanTheStoreTakesIsHeldInBoundsAndCounted(t *testin
 	defer output.mu.Unlock()
 	last := log.said[len(log.said)-1].Event.DiagnosticEvent.Message
 	if output.queued != 0 || len(log.said) != events+1 || !strings.Contains(last, "17 messages are missing") {
-		t.Errorf("%d bytes are left, %d events were written, the last says %.80q (%d dropped)", output.queued, len(log.said), last, dropped)
+		t.Errorf("%d bytes are left, %d events were written, the last says %.80q (%d dropped)", output.queued,
+			len(log.said), last, dropped)
 	}
 }

@@ -72,12 +72,14 @@ func fitValues(values map[string]any) map[string]any {
 	for name, v := range values {
 		data, err := json.Marshal(v)
 		if err == nil && len(data) > maxValue {
-			v = fmt.Sprintf("(%d bytes with the digest %x are not shown; `deployctl stack export` has them)", len(data), sha256.Sum256(data))
+			v = fmt.Sprintf("(%d bytes with the digest %x are not shown; `deployctl stack export` has them)", len(data),
+				sha256.Sum256(data))
 		}
 		out[name] = v
 	}
 	if size := jsonSize(out); size > maxEvent/8 {
-		return map[string]any{"…": fmt.Sprintf("(%d values of %d bytes are not shown; `deployctl stack export` has them)", len(out), size)}
+		return map[string]any{"…": fmt.Sprintf("(%d values of %d bytes are not shown; `deployctl stack export` has "+
+			"them)", len(out), size)}
 	}
 	return out
 }

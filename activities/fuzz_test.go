@@ -24,22 +24,27 @@ type wild struct{ *rand.Rand }
 
 var (
 	wildTypes = []string{
-		"", ":", "::", "a", "a:b", "my:Comp", "toy:index:Thing", "toy:index:Thing", "toy:index:Box", "pulumi:providers:toy",
-		"pulumi:providers:", "pulumi:pulumi:Stack", "pulumi:pulumi:StackReference", "nosuch:index:X", "toy:index:Thing$x", "a:b:c:d:e", "\x00",
+		"", ":", "::", "a", "a:b", "my:Comp", "toy:index:Thing", "toy:index:Thing", "toy:index:Box",
+		"pulumi:providers:toy",
+		"pulumi:providers:", "pulumi:pulumi:Stack", "pulumi:pulumi:StackReference", "nosuch:index:X",
+		"toy:index:Thing$x", "a:b:c:d:e", "\x00",
 		strings.Repeat("long", 5000), "../../x:y:z",
 	}
 	wildNames = []string{"", "x", "y", "a::b", "a$b", "../up", "\x00", "\u202e", strings.Repeat("n", 70_000), "pulumi"}
 	wildURNs  = []string{
-		"", "x", "::", "urn:pulumi:", "urn:pulumi:::::::", "urn:pulumi:dev::test::my:Comp::c", "urn:pulumi:dev::test::a::b",
+		"", "x", "::", "urn:pulumi:", "urn:pulumi:::::::", "urn:pulumi:dev::test::my:Comp::c",
+		"urn:pulumi:dev::test::a::b",
 		"urn:pulumi:dev::test::pulumi:pulumi:Stack::test-dev", "urn:pulumi:dev::test::toy:index:Thing::x",
 		"urn:pulumi:dev::test::pulumi:providers:toy::default::id", "urn:pulumi:dev::test::my:Comp::c::id",
 		"urn:pulumi:dev::test::pulumi:providers:toy::p::04da6b54-80e4-46f7-96ec-b56ff0331ba9",
 	}
 	wildTexts = []string{
-		"", "x", sig.UnknownStringValue, sig.UnknownArrayValue, sig.UnknownAssetValue, sig.Key, "\x00", "NaN", "5m", strings.Repeat("s", 5000),
+		"", "x", sig.UnknownStringValue, sig.UnknownArrayValue, sig.UnknownAssetValue, sig.Key, "\x00", "NaN", "5m",
+		strings.Repeat("s", 5000),
 	}
 	wildSignatures = []string{
-		sig.Secret, sig.OutputValue, sig.ResourceReference, sig.AssetSig, sig.ArchiveSig, sig.ByteString, "", "unheard-of",
+		sig.Secret, sig.OutputValue, sig.ResourceReference, sig.AssetSig, sig.ArchiveSig, sig.ByteString, "",
+		"unheard-of",
 	}
 )
 
@@ -67,7 +72,8 @@ func (w wild) value(depth int) *structpb.Value {
 		return structpb.NewStructValue(w.object(depth - 1))
 	case 5, 6:
 		fields := map[string]*structpb.Value{sig.Key: structpb.NewStringValue(pick(w, wildSignatures))}
-		for _, name := range []string{"value", "urn", "id", "hash", "text", "path", "assets", "secret", "dependencies", "plaintext", "packageVersion"} {
+		for _, name := range []string{"value", "urn", "id", "hash", "text", "path", "assets", "secret", "dependencies",
+			"plaintext", "packageVersion"} {
 			if w.IntN(3) == 0 {
 				fields[name] = w.inner(depth)
 			}
@@ -102,22 +108,27 @@ func (w wild) object(depth int) *structpb.Struct {
 
 func (w wild) registration() *pulumirpc.RegisterResourceRequest {
 	req := &pulumirpc.RegisterResourceRequest{
-		Type: pick(w, wildTypes), Name: pick(w, wildNames), Custom: w.IntN(2) == 0, Remote: w.IntN(10) == 0, Object: w.object(4),
+		Type: pick(w, wildTypes), Name: pick(w, wildNames), Custom: w.IntN(2) == 0, Remote: w.IntN(10) == 0,
+		Object:                  w.object(4),
 		SupportsResultReporting: w.IntN(2) == 0, AcceptSecrets: w.IntN(2) == 0, AcceptResources: w.IntN(2) == 0,
 	}
 	if w.IntN(3) == 0 {
 		req.Parent, req.Provider, req.Dependencies = pick(w, wildURNs), pick(w, wildURNs), w.urns()
 		req.DeletedWith, req.ReplaceWith, req.AliasURNs = pick(w, wildURNs), w.urns(), w.urns()
-		req.PropertyDependencies = map[string]*pulumirpc.RegisterResourceRequest_PropertyDependencies{"name": {Urns: w.urns()}, "": nil}
+		req.PropertyDependencies = map[string]*pulumirpc.RegisterResourceRequest_PropertyDependencies{
+			"name": {Urns: w.urns()}, "": nil}
 		req.Providers = map[string]string{"toy": pick(w, wildURNs), "": pick(w, wildURNs)}
 	}
 	if w.IntN(4) == 0 {
-		req.Aliases = []*pulumirpc.Alias{nil, {}, {Alias: &pulumirpc.Alias_Urn{Urn: pick(w, wildURNs)}}, {Alias: &pulumirpc.Alias_Spec_{
-			Spec: &pulumirpc.Alias_Spec{Name: pick(w, wildNames), Type: pick(w, wildTypes)},
-		}}}
+		req.Aliases = []*pulumirpc.Alias{nil, {}, {Alias: &pulumirpc.Alias_Urn{Urn: pick(w, wildURNs)}},
+			{Alias: &pulumirpc.Alias_Spec_{
+				Spec: &pulumirpc.Alias_Spec{Name: pick(w, wildNames), Type: pick(w, wildTypes)},
+			}}}
 		req.Version, req.PackageRef, req.ImportId = pick(w, wildTexts), pick(w, wildTexts), pick(w, wildTexts)
-		req.IgnoreChanges, req.ReplaceOnChanges = []string{pick(w, wildTexts), "a[", "*"}, []string{"", "[0].", pick(w, wildTexts)}
-		req.CustomTimeouts = &pulumirpc.RegisterResourceRequest_CustomTimeouts{Create: pick(w, wildTexts), Delete: "-5m"}
+		req.IgnoreChanges, req.ReplaceOnChanges = []string{pick(w, wildTexts), "a[", "*"},
+			[]string{"", "[0].", pick(w, wildTexts)}
+		req.CustomTimeouts = &pulumirpc.RegisterResourceRequest_CustomTimeouts{Create: pick(w, wildTexts),
+			Delete: "-5m"}
 		req.ReplacementTrigger = w.value(2)
 	}
 	return req
@@ -204,7 +215,8 @@ func fuzzed[Request any, Message interface {
 }
 
 func FuzzRegisterResource(f *testing.F) {
-	fuzzed(f, wild.registration, func(ctx context.Context, w *wildProgram, req *pulumirpc.RegisterResourceRequest) error {
+	fuzzed(f, wild.registration, func(ctx context.Context, w *wildProgram,
+		req *pulumirpc.RegisterResourceRequest) error {
 		_, err := w.RegisterResource(ctx, req)
 		return err
 	})
@@ -213,7 +225,8 @@ func FuzzRegisterResource(f *testing.F) {
 func FuzzReadResource(f *testing.F) {
 	fuzzed(f, func(w wild) *pulumirpc.ReadResourceRequest {
 		return &pulumirpc.ReadResourceRequest{
-			Id: pick(w, wildTexts), Type: pick(w, wildTypes), Name: pick(w, wildNames), Parent: pick(w, wildURNs), Properties: w.object(4),
+			Id: pick(w, wildTexts), Type: pick(w, wildTypes), Name: pick(w, wildNames), Parent: pick(w, wildURNs),
+			Properties:   w.object(4),
 			Dependencies: w.urns(), Provider: pick(w, wildURNs), PackageRef: pick(w, wildTexts),
 		}
 	}, func(ctx context.Context, w *wildProgram, req *pulumirpc.ReadResourceRequest) error {
@@ -225,8 +238,9 @@ func FuzzReadResource(f *testing.F) {
 func FuzzInvoke(f *testing.F) {
 	fuzzed(f, func(w wild) *pulumirpc.ResourceInvokeRequest {
 		return &pulumirpc.ResourceInvokeRequest{
-			Tok: pick(w, append([]string{"toy:index:ask", getResource}, wildTypes...)), Args: w.object(4), Provider: pick(w, wildURNs),
-			Parent: pick(w, wildURNs), DependsOn: w.urns(), Version: pick(w, wildTexts),
+			Tok: pick(w, append([]string{"toy:index:ask", getResource}, wildTypes...)), Args: w.object(4),
+			Provider: pick(w, wildURNs),
+			Parent:   pick(w, wildURNs), DependsOn: w.urns(), Version: pick(w, wildTexts),
 		}
 	}, func(ctx context.Context, w *wildProgram, req *pulumirpc.ResourceInvokeRequest) error {
 		_, err := w.Invoke(ctx, req)

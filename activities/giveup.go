@@ -8,8 +8,8 @@ import (
 	"github.com/deployctl/deployctl/internal/pluginhost"
 )
 
-// wait waits for a call, and passes a cancel on to its provider. It tells whether the call was answered before the step's time
-// was over.
+// wait waits for a call, and passes a cancel on to its provider. It tells whether the call was answered before the
+// step's time was over.
 func (at *attempt) wait(ctx context.Context, p *pluginhost.Provider, done <-chan struct{}) (answered bool) {
 	select {
 	case <-done:
@@ -31,8 +31,8 @@ func (at *attempt) wait(ctx context.Context, p *pluginhost.Provider, done <-chan
 	return true
 }
 
-// surrender is how long a provider that was asked to give up may take to answer, and tidying how long its answer to that is waited for
-// once its call has ended: what comes next may end the provider.
+// surrender is how long a provider that was asked to give up may take to answer, and tidying how long its answer to
+// that is waited for once its call has ended: what comes next may end the provider.
 const surrender, tidying = 10 * time.Second, time.Second
 
 // giveUp asks a provider to give up, and ends it if it does not: then its calls end without an answer.

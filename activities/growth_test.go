@@ -33,7 +33,8 @@ func TestThePacesOfCredentialsThatAreNotUsedAnyMoreAreForgotten(t *testing.T) {
 	if len(ps.all) > 2 {
 		t.Errorf("%d paces are kept", len(ps.all))
 	}
-	if again, err := ps.of("cloud", resource.PropertyMap{"token": resource.NewProperty("0")}); err != nil || again != slowed {
+	if again, err := ps.of("cloud", resource.PropertyMap{"token": resource.NewProperty("0")}); err != nil ||
+		again != slowed {
 		t.Errorf("an account that was slowed down just now is called at will: %v", err)
 	}
 }
@@ -145,7 +146,8 @@ func TestAnEventIsCutToWhatAClientTakes(t *testing.T) {
 	}
 	events := []deployments.WatchEvent{
 		{Event: &apitype.EngineEvent{ResOutputsEvent: &apitype.ResOutputsEvent{Metadata: apitype.StepEventMetadata{
-			URN: "urn", Old: &apitype.StepEventStateMetadata{Outputs: large("a")}, New: &apitype.StepEventStateMetadata{Outputs: large("b"), Inputs: many},
+			URN: "urn", Old: &apitype.StepEventStateMetadata{Outputs: large("a")},
+			New: &apitype.StepEventStateMetadata{Outputs: large("b"), Inputs: many},
 		}}}},
 		{Event: &apitype.EngineEvent{DiagnosticEvent: &apitype.DiagnosticEvent{Message: strings.Repeat("x", 17<<20)}}},
 		{Event: &apitype.EngineEvent{DiagnosticEvent: &apitype.DiagnosticEvent{Message: "short"}}},
@@ -160,10 +162,12 @@ func TestAnEventIsCutToWhatAClientTakes(t *testing.T) {
 	}
 	step := read[0].Event.ResOutputsEvent.Metadata
 	before, after := step.Old.Outputs["content"].(string), step.New.Outputs["content"].(string)
-	if before == after || !strings.Contains(before, "9437186 bytes") || !strings.Contains(before, "stack export") || step.New.Outputs["name"] != "site" {
+	if before == after || !strings.Contains(before, "9437186 bytes") || !strings.Contains(before, "stack export") ||
+		step.New.Outputs["name"] != "site" {
 		t.Errorf("it shows %.200q and %.200q, of %v", before, after, step.New.Outputs["name"])
 	}
-	if said := read[1].Event.DiagnosticEvent.Message; !strings.Contains(said, "(cut: 262144 of 17825792 bytes are shown)") {
+	if said := read[1].Event.DiagnosticEvent.Message; !strings.Contains(said,
+		"(cut: 262144 of 17825792 bytes are shown)") {
 		t.Errorf("it says %q at its end", said[len(said)-80:])
 	}
 	if read[2].Event.DiagnosticEvent.Message != "short" || len(events[1].Event.DiagnosticEvent.Message) != 17<<20 {

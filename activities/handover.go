@@ -12,8 +12,9 @@ import (
 // remindAfter is how long an answer to what a result carried may take before it is said again.
 const remindAfter = 10 * time.Second
 
-// handOver gives the program a reply from where its step or plan was made, and tells whether the program waited for it. A
-// program that waits for nothing else mostly asks on at once: what it asks is for the result to carry, which saves a signal.
+// handOver gives the program a reply from where its step or plan was made, and tells whether the program waited for it.
+// A program that waits for nothing else mostly asks on at once: what it asks is for the result to carry, which saves a
+// signal.
 func (s *session) handOver(ctx context.Context, r engine.Reply) (answered bool, next *deployments.Messages) {
 	talk := s.talk.Load()
 	if talk == nil {
@@ -50,8 +51,8 @@ func (c *conversation) asksOn(ctx context.Context) {
 	}
 }
 
-// lent takes the questions that have come since lend, if they are wanted. Nobody here knows whether a result arrives: so what
-// has no answer after a while is said again.
+// lent takes the questions that have come since lend, if they are wanted. Nobody here knows whether a result arrives:
+// so what has no answer after a while is said again.
 func (c *conversation) lent(wanted bool) *deployments.Messages {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -56,7 +56,8 @@ func TestAResultCarriesWhatIsAskedAfterItsAnswer(t *testing.T) {
 		runs := make(signals, 1)
 		s, answers := askTwice(t, runs)
 		answered, next := s.handOver(t.Context(), engine.Reply{Epoch: 1, Seq: 1, ID: "x"})
-		if !answered || next == nil || next.First != 2 || len(next.Items) != 1 || next.Items[0].Registered.Name != "second" {
+		if !answered || next == nil || next.First != 2 || len(next.Items) != 1 ||
+			next.Items[0].Registered.Name != "second" {
 			t.Fatalf("%v, %+v", answered, next)
 		}
 		if r := <-answers; r.ID != "x" {

@@ -13,8 +13,8 @@ import (
 // maxHeaders bounds one part of the headers where the caller does not.
 const maxHeaders = 500
 
-// Headers gives a part of the headers of the checkpoint that an update starts from. None starts from one that is known to
-// be broken.
+// Headers gives a part of the headers of the checkpoint that an update starts from. None starts from one that is known
+// to be broken.
 func (a *Activities) Headers(ctx context.Context, in deployments.HeadersInput) (deployments.Headers, error) {
 	request, err := a.requestOf(ctx, in.Update)
 	if err != nil {

@@ -37,11 +37,13 @@ func (h *house) openWild(request deployments.UpdateRequest) *wildProgram {
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	headers, err := call[deployments.Headers](h, h.acts.Headers, deployments.HeadersInput{Update: h.update, Base: h.base})
+	headers, err := call[deployments.Headers](h, h.acts.Headers, deployments.HeadersInput{Update: h.update,
+		Base: h.base})
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	run := &realRun{house: h, core: engine.New(claimed.Goal, headers.States, headers.Pending), done: make(chan struct{})}
+	run := &realRun{house: h, core: engine.New(claimed.Goal, headers.States, headers.Pending),
+		done: make(chan struct{})}
 	h.runs.mu.Lock()
 	h.runs.run = run
 	h.runs.mu.Unlock()
@@ -69,7 +71,9 @@ func (h *house) openWild(request deployments.UpdateRequest) *wildProgram {
 }
 
 // register registers a resource, and gives its URN.
-func (w *wildProgram) register(t *testing.T, req *pulumirpc.RegisterResourceRequest) *pulumirpc.RegisterResourceResponse {
+func (w *wildProgram) register(
+	t *testing.T, req *pulumirpc.RegisterResourceRequest,
+) *pulumirpc.RegisterResourceResponse {
 	t.Helper()
 	resp, err := w.RegisterResource(t.Context(), req)
 	if err != nil {
@@ -148,24 +152,30 @@ func reading(req *pulumirpc.ReadResourceRequest) func(context.Context, *wildProg
 func TestWhatIsRefusedFailsTheUpdateWhateverTheProgramMakesOfIt(t *testing.T) {
 	callback := &pulumirpc.Callback{Target: "127.0.0.1:1", Token: "t"}
 	for what, call := range map[string]func(context.Context, *wildProgram) error{
-		"resource hooks (\"h\") are not supported yet; remove them from the program": func(ctx context.Context, w *wildProgram) error {
+		"resource hooks (\"h\") are not supported yet; remove them from the program": func(ctx context.Context,
+			w *wildProgram) error {
 			_, err := w.RegisterResourceHook(ctx, &pulumirpc.RegisterResourceHookRequest{Name: "h", Callback: callback})
 			return err
 		},
-		"error hooks (\"h\") are not supported yet; remove them from the program": func(ctx context.Context, w *wildProgram) error {
+		"error hooks (\"h\") are not supported yet; remove them from the program": func(ctx context.Context,
+			w *wildProgram) error {
 			_, err := w.RegisterErrorHook(ctx, &pulumirpc.RegisterErrorHookRequest{Name: "h", Callback: callback})
 			return err
 		},
-		"stack transforms are not supported yet; remove them from the program": func(ctx context.Context, w *wildProgram) error {
+		"stack transforms are not supported yet; remove them from the program": func(ctx context.Context,
+			w *wildProgram) error {
 			_, err := w.RegisterStackTransform(ctx, callback)
 			return err
 		},
-		"invoke transforms are not supported yet; remove them from the program": func(ctx context.Context, w *wildProgram) error {
+		"invoke transforms are not supported yet; remove them from the program": func(ctx context.Context,
+			w *wildProgram) error {
 			_, err := w.RegisterStackInvokeTransform(ctx, callback)
 			return err
 		},
-		"extension packages are not supported yet; remove them from the program": func(ctx context.Context, w *wildProgram) error {
-			_, err := w.RegisterPackage(ctx, &pulumirpc.RegisterPackageRequest{Name: "p", Extension: &pulumirpc.Parameterization{}})
+		"extension packages are not supported yet; remove them from the program": func(ctx context.Context,
+			w *wildProgram) error {
+			_, err := w.RegisterPackage(ctx, &pulumirpc.RegisterPackageRequest{Name: "p",
+				Extension: &pulumirpc.Parameterization{}})
 			return err
 		},
 		"transforms (of toy:index:Thing a) are not supported yet; remove them from the program": registration(
@@ -177,16 +187,20 @@ func TestWhatIsRefusedFailsTheUpdateWhateverTheProgramMakesOfIt(t *testing.T) {
 				Type: "toy:index:Thing", Name: "a", Custom: true,
 				Hooks: &pulumirpc.RegisterResourceRequest_ResourceHooksBinding{AfterCreate: []string{"h"}},
 			}),
-		"outputs of urn:pulumi:dev::test::my:Comp::c, which the program has not registered": func(ctx context.Context, w *wildProgram) error {
-			_, err := w.RegisterResourceOutputs(ctx, &pulumirpc.RegisterResourceOutputsRequest{Urn: "urn:pulumi:dev::test::my:Comp::c"})
+		"outputs of urn:pulumi:dev::test::my:Comp::c, which the program has not registered": func(ctx context.Context,
+			w *wildProgram) error {
+			_, err := w.RegisterResourceOutputs(ctx, &pulumirpc.RegisterResourceOutputsRequest{
+				Urn: "urn:pulumi:dev::test::my:Comp::c"})
 			return err
 		},
 	} {
 		w := newHouse(t).openWild(deployments.UpdateRequest{})
-		if err := call(t.Context(), w); err != nil && (status.Code(err) != codes.Unavailable || status.Convert(err).Message() != what) {
+		if err := call(t.Context(), w); err != nil && (status.Code(err) != codes.Unavailable ||
+			status.Convert(err).Message() != what) {
 			t.Errorf("%s: %v", what, err)
 		}
-		_, err := w.RegisterResource(t.Context(), &pulumirpc.RegisterResourceRequest{Type: "toy:index:Thing", Name: "b", Custom: true})
+		_, err := w.RegisterResource(t.Context(), &pulumirpc.RegisterResourceRequest{Type: "toy:index:Thing", Name: "b",
+			Custom: true})
 		if status.Code(err) != codes.Unavailable {
 			t.Errorf("%s, and the next registration: %v", what, err)
 		}

@@ -79,7 +79,9 @@ func (s *switchboard) Signal(ctx context.Context, u deployments.UpdateName, m de
 	return s.current().Signal(ctx, u, m)
 }
 
-func (s *switchboard) Poll(ctx context.Context, u deployments.UpdateName, p deployments.Poll) (deployments.Replies, error) {
+func (s *switchboard) Poll(
+	ctx context.Context, u deployments.UpdateName, p deployments.Poll,
+) (deployments.Replies, error) {
 	return s.current().Poll(ctx, u, p)
 }
 
@@ -173,7 +175,8 @@ func (h *house) claim(r deployments.UpdateRequest) deployments.Claimed {
 	if r.DryRun {
 		h.update.Version = "p1"
 	}
-	claimed, err := call[deployments.Claimed](h, h.acts.Claim, deployments.ClaimInput{Update: h.update, Request: r, Epoch: 1})
+	claimed, err := call[deployments.Claimed](h, h.acts.Claim, deployments.ClaimInput{Update: h.update, Request: r,
+		Epoch: 1})
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -197,7 +200,8 @@ func (h *house) play(claimed deployments.Claimed, old []engine.State) (*coreRun,
 // settle saves what a run did and ends the update.
 func (h *house) settle(run *coreRun) deployments.UpdateInfo {
 	h.t.Helper()
-	_, err := call[struct{}](h, h.acts.Save, deployments.SaveInput{Update: h.update, Base: h.base, Number: 1, Deltas: run.deltas()})
+	_, err := call[struct{}](h, h.acts.Save, deployments.SaveInput{Update: h.update, Base: h.base, Number: 1,
+		Deltas: run.deltas()})
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -289,7 +293,8 @@ func (h *house) log() string {
 	}
 	var text strings.Builder
 	for _, stream := range streams {
-		parts, err := h.store.ReadEvents(h.t.Context(), statestore.Part{Update: h.update, Stream: stream, Number: 1}, 1000)
+		parts, err := h.store.ReadEvents(h.t.Context(), statestore.Part{Update: h.update, Stream: stream, Number: 1},
+			1000)
 		if err != nil {
 			h.t.Fatal(err)
 		}
@@ -317,7 +322,8 @@ func (h *house) reclaim(r deployments.UpdateRequest) deployments.Claimed {
 	h.t.Helper()
 	r.Stack, r.Kind = testStack, engine.KindUp
 	r.Environment = append(r.Environment, h.env...)
-	claimed, err := call[deployments.Claimed](h, h.acts.Claim, deployments.ClaimInput{Update: h.update, Request: r, Epoch: 2})
+	claimed, err := call[deployments.Claimed](h, h.acts.Claim, deployments.ClaimInput{Update: h.update, Request: r,
+		Epoch: 2})
 	if err != nil {
 		h.t.Fatal(err)
 	}

@@ -18,10 +18,10 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// installDependencies installs what a Node program and its dynamic providers import, unless its bundle has it or another
-// bundle of the stack installed just that on this worker: then that is linked, so that an edited program or configuration
-// does not wait for npm. It stays with the bundle's directory, in which sessions install one after another, whichever process
-// they belong to.
+// installDependencies installs what a Node program and its dynamic providers import, unless its bundle has it or
+// another bundle of the stack installed just that on this worker: then that is linked, so that an edited program or
+// configuration does not wait for npm. It stays with the bundle's directory, in which sessions install one after
+// another, whichever process they belong to.
 func (s *session) installDependencies(ctx context.Context) error {
 	if s.project == nil || s.project.Runtime.Name() != "nodejs" {
 		return nil
@@ -44,8 +44,8 @@ func (s *session) installDependencies(ctx context.Context) error {
 	return err
 }
 
-// packageDir is where the program's dependencies are installed: at its package.json, in its directory or above it in the
-// bundle, or at the root of the workspace that this belongs to. Empty when there is none.
+// packageDir is where the program's dependencies are installed: at its package.json, in its directory or above it in
+// the bundle, or at the root of the workspace that this belongs to. Empty when there is none.
 func (s *session) packageDir() string {
 	dir := npmworkspace.Package(s.programDir(), s.place, s.box.ReadFile)
 	if dir == "" {
@@ -110,7 +110,8 @@ func (s *session) linkModules(ctx context.Context, shared, modules string) bool 
 	return false
 }
 
-// inBundles changes something in the bundle's directory, in which a program may put a link in the place of any directory.
+// inBundles changes something in the bundle's directory, in which a program may put a link in the place of any
+// directory.
 func (s *session) inBundles(path string, change func(bundles *os.Root, path string) error) error {
 	bundles, err := s.box.Bundles()
 	if err != nil {
@@ -148,9 +149,11 @@ type manifest struct {
 	Dependencies, DevDependencies, OptionalDependencies map[string]string
 }
 
-// The files that, with package.json, decide what is installed, and the scripts that an installation runs in the program.
+// The files that, with package.json, decide what is installed, and the scripts that an installation runs in the
+// program.
 var (
-	lockFiles = []string{"package.json", "package-lock.json", "npm-shrinkwrap.json", "yarn.lock", "pnpm-lock.yaml", ".npmrc", ".yarnrc", ".yarnrc.yml",
+	lockFiles = []string{"package.json", "package-lock.json", "npm-shrinkwrap.json", "yarn.lock", "pnpm-lock.yaml",
+		".npmrc", ".yarnrc", ".yarnrc.yml",
 		"pnpm-workspace.yaml"}
 	lifecycle = []string{"preinstall", "install", "postinstall", "prepublish", "preprepare", "prepare", "postprepare"}
 )

@@ -40,7 +40,8 @@ func TestSessionsOfOneBundleInstallOneAfterAnother(t *testing.T) {
 		}
 		return s
 	}
-	first, second := sessionOf(deployments.UpdateRequest{Bundle: bundle}), sessionOf(deployments.UpdateRequest{Bundle: bundle, DryRun: true})
+	first, second := sessionOf(deployments.UpdateRequest{Bundle: bundle}),
+		sessionOf(deployments.UpdateRequest{Bundle: bundle, DryRun: true})
 	if first.programDir() != second.programDir() {
 		t.Fatalf("the sessions are in %s and %s", first.programDir(), second.programDir())
 	}
@@ -73,8 +74,9 @@ func TestSessionsOfOneBundleInstallOneAfterAnother(t *testing.T) {
 func TestPackagesAreInstalledWhereTheyAreListedAndRunNoScripts(t *testing.T) {
 	workspace := map[string]string{
 		"package.json": `{"private": true, "workspaces": ["libs/*", "infra"]}`, "libs/ours/index.js": "",
-		"libs/ours/package.json": `{"name": "@corp/ours", "version": "1.0.0"}`, "infra/Pulumi.yaml": "name: test\nruntime: nodejs\n",
-		"infra/package.json": `{"name": "infra", "version": "1.0.0", "dependencies": {"@corp/ours": "^1.0.0"}}`,
+		"libs/ours/package.json": `{"name": "@corp/ours", "version": "1.0.0"}`,
+		"infra/Pulumi.yaml":      "name: test\nruntime: nodejs\n",
+		"infra/package.json":     `{"name": "infra", "version": "1.0.0", "dependencies": {"@corp/ours": "^1.0.0"}}`,
 	}
 	for name, c := range map[string]struct {
 		files map[string]string
@@ -86,18 +88,21 @@ func TestPackagesAreInstalledWhereTheyAreListedAndRunNoScripts(t *testing.T) {
 			"Pulumi.yaml": "name: test\nruntime: nodejs\n", "package.json": `{"scripts": {"postinstall": "touch ran"}}`,
 		}, "", "package.json", "ran"},
 		"above the program": {map[string]string{
-			"Pulumi.yaml": "name: test\nruntime: nodejs\nmain: src\n", "src/index.js": "", "lib/package.json": `{"name": "ours", "version": "1.0.0"}`,
-			"package.json": `{"dependencies": {"ours": "file:lib"}}`,
+			"Pulumi.yaml": "name: test\nruntime: nodejs\nmain: src\n", "src/index.js": "",
+			"lib/package.json": `{"name": "ours", "version": "1.0.0"}`,
+			"package.json":     `{"dependencies": {"ours": "file:lib"}}`,
 		}, "", "node_modules/ours/package.json", "src/node_modules"},
 		"with scripts that the stack allows": {map[string]string{
 			"Pulumi.yaml":  "name: test\nruntime: nodejs\ndeploy: {installScripts: true}\n",
 			"package.json": `{"scripts": {"postinstall": "touch ran"}}`,
 		}, "", "ran", "nothing"},
-		"at the root of the workspace, whose packages are its own": {workspace, "infra", "node_modules/@corp/ours/index.js", "infra/node_modules"},
+		"at the root of the workspace, whose packages are its own": {workspace, "infra",
+			"node_modules/@corp/ours/index.js", "infra/node_modules"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHouse(t)
-			h.env = append(h.env, "npm_config_registry=http://127.0.0.1:1", "npm_config_fetch_retries=0") // nobody is asked
+			// nobody is asked
+			h.env = append(h.env, "npm_config_registry=http://127.0.0.1:1", "npm_config_fetch_retries=0")
 			h.claim(deployments.UpdateRequest{Bundle: h.uploadBelow(c.files, c.dir)})
 			s, err := h.acts.hosted(t.Context(), h.update, h.base)
 			if err != nil {

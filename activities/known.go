@@ -8,9 +8,12 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 )
 
-// lastKnown gives the outputs of a component or of the stack as an update stores them. What is not known, because it depends
-// on a resource that the update leaves out or that failed, keeps the value that the stack had before the update.
-func (s *session) lastKnown(ctx context.Context, u urn.URN, outputs resource.PropertyMap) (resource.PropertyMap, error) {
+// lastKnown gives the outputs of a component or of the stack as an update stores them. What is not known, because it
+// depends on a resource that the update leaves out or that failed, keeps the value that the stack had before the
+// update.
+func (s *session) lastKnown(
+	ctx context.Context, u urn.URN, outputs resource.PropertyMap,
+) (resource.PropertyMap, error) {
 	if !bags.HasUnknown(resource.NewProperty(outputs)) {
 		return outputs, nil
 	}

@@ -25,9 +25,11 @@ func cut(ctx context.Context, text string, limit int) string {
 		return text
 	}
 	if activity.IsActivity(ctx) {
-		activity.GetLogger(ctx).Warn("A text is too long to be shown as a whole.", "bytes", len(text), "text", head(text, maxLogged))
+		activity.GetLogger(ctx).Warn("A text is too long to be shown as a whole.", "bytes", len(text), "text",
+			head(text, maxLogged))
 	}
-	return head(text, limit) + fmt.Sprintf(" … (cut: %d of %d bytes are shown; the worker's log has more)", limit, len(text))
+	return head(text, limit) + fmt.Sprintf(" … (cut: %d of %d bytes are shown; the worker's log has more)", limit,
+		len(text))
 }
 
 // head is the beginning of a text, of whole characters.
@@ -45,7 +47,8 @@ func head(text string, limit int) string {
 func cutStep(ctx context.Context, result *engine.StepFinished) {
 	result.Error = cut(ctx, result.Error, maxText)
 	if n := len(result.Failures); n > maxTexts {
-		result.Failures = append(result.Failures[:maxTexts:maxTexts], engine.CheckFailure{Reason: fmt.Sprintf("and %d more", n-maxTexts)})
+		result.Failures = append(result.Failures[:maxTexts:maxTexts],
+			engine.CheckFailure{Reason: fmt.Sprintf("and %d more", n-maxTexts)})
 	}
 	limit := max(maxFailure, maxText/max(1, len(result.Failures)+len(result.InitErrors)))
 	for i := range result.Failures {

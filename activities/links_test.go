@@ -33,7 +33,10 @@ func (o *hooked) Get(ctx context.Context, key string) (statestore.Object, error)
 
 func TestWhatAProgramPutsIntoABundleThatIsBeingUnpackedHasTheWorkerWriteNowhereElse(t *testing.T) {
 	for name, put := range map[string]func(making, outside string) error{
-		"a pipe in place of a file": func(making, _ string) error { return syscall.Mkfifo(filepath.Join(making, "scenario.yaml"), 0o600) },
+		"a pipe in place of a file": func(making, _ string) error {
+			return syscall.Mkfifo(
+				filepath.Join(making, "scenario.yaml"), 0o600)
+		},
 		"a link in place of a file": func(making, outside string) error {
 			return os.Symlink(filepath.Join(outside, "file"), filepath.Join(making, "scenario.yaml"))
 		},
@@ -78,7 +81,8 @@ func TestALinkInPlaceOfABundleHasTheWorkerChangeNothingElse(t *testing.T) {
 	outside, longAgo := t.TempDir(), time.Now().AddDate(-1, 0, 0).Truncate(time.Second)
 	b := h.shelve(scenarioProject("steps: []"), "file")
 	release(h)
-	if err := errors.Join(os.Chtimes(outside, longAgo, longAgo), os.RemoveAll(b.place), os.Symlink(outside, b.place)); err != nil {
+	if err := errors.Join(os.Chtimes(outside, longAgo, longAgo), os.RemoveAll(b.place),
+		os.Symlink(outside, b.place)); err != nil {
 		t.Fatal(err)
 	}
 	lock, err := h.acts.shelf.use(t.Context(), b.place)

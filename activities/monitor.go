@@ -51,7 +51,8 @@ func newMonitor(s *session, talk *conversation, goal engine.Goal, require []plug
 		session: s, talk: talk, goal: goal, address: listener.Addr().String(),
 		require:  map[string]pluginhost.Package{},
 		defaults: map[string]*defaultProvider{}, packages: map[string]packageRequest{},
-		configs: map[string]resource.PropertyMap{}, seen: newRegistry(), places: placesOf(s.root(), s.programDir(), s.box),
+		configs: map[string]resource.PropertyMap{}, seen: newRegistry(),
+		places:  placesOf(s.root(), s.programDir(), s.box),
 		started: s.phases.begin(startingOf(s.project)),
 	}
 	for _, p := range require {
@@ -79,8 +80,8 @@ var features = map[string]pulumirpc.ResourceMonitorFeature{
 	"deletedWith":        pulumirpc.ResourceMonitorFeature_RESOURCE_MONITOR_FEATURE_DELETED_WITH,
 	"replaceWith":        pulumirpc.ResourceMonitorFeature_RESOURCE_MONITOR_FEATURE_REPLACE_WITH,
 	"parameterization":   pulumirpc.ResourceMonitorFeature_RESOURCE_MONITOR_FEATURE_PARAMETERIZATION,
-	// These are refused when a program asks for them. Of a feature that is not claimed the monitor would never hear: SDKs
-	// tell the user to update the Pulumi CLI, or leave the resource out.
+	// These are refused when a program asks for them. Of a feature that is not claimed the monitor would never hear:
+	// SDKs tell the user to update the Pulumi CLI, or leave the resource out.
 	"transforms":       pulumirpc.ResourceMonitorFeature_RESOURCE_MONITOR_FEATURE_TRANSFORMS,
 	"invokeTransforms": pulumirpc.ResourceMonitorFeature_RESOURCE_MONITOR_FEATURE_INVOKE_TRANSFORMS,
 	"resourceHooks":    pulumirpc.ResourceMonitorFeature_RESOURCE_MONITOR_FEATURE_RESOURCE_HOOKS,
@@ -115,8 +116,9 @@ func (m *monitor) GetDeploymentInfo(context.Context, *emptypb.Empty) (*pulumirpc
 	}, nil
 }
 
-// promises reports that a preview shows outputs which are not known as known after the update. Of one with targets they may be of
-// resources that it leaves out: then it promises nothing before a resource that it does not leave out has such outputs.
+// promises reports that a preview shows outputs which are not known as known after the update. Of one with targets they
+// may be of resources that it leaves out: then it promises nothing before a resource that it does not leave out has
+// such outputs.
 func (m *monitor) promises() bool {
 	return m.goal.DryRun && (len(m.goal.Targets) == 0 || m.later.Load())
 }
@@ -154,7 +156,8 @@ func (m *monitor) registerOutputs(
 		return nil, rpcError(err)
 	}
 	reply, err := m.ask(ctx, func(epoch, seq int) deployments.Message {
-		return deployments.Message{OutputsRegistered: &engine.OutputsRegistered{Epoch: epoch, Seq: seq, URN: u, Outputs: bag}}
+		return deployments.Message{OutputsRegistered: &engine.OutputsRegistered{Epoch: epoch, Seq: seq, URN: u,
+			Outputs: bag}}
 	})
 	if err == nil && reply.Error != "" { // unlike a registration's, it does not end the update by itself
 		err = status.Error(codes.InvalidArgument, reply.Error)

@@ -81,7 +81,8 @@ func (m *monitor) constructOptions(ctx context.Context, g *goal) (plugin.Constru
 	}
 	for _, a := range g.Aliases {
 		options.Aliases = append(options.Aliases, resource.Alias{
-			URN: a.URN, Name: a.Name, Type: a.Type, Stack: a.Stack, Project: a.Project, Parent: a.Parent, NoParent: a.NoParent,
+			URN: a.URN, Name: a.Name, Type: a.Type, Stack: a.Stack, Project: a.Project, Parent: a.Parent,
+			NoParent: a.NoParent,
 		})
 	}
 	trigger, err := m.session.values.Decode(ctx, g.Trigger)

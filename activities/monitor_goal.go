@@ -24,7 +24,8 @@ func (m *monitor) read(ctx context.Context, req *pulumirpc.RegisterResourceReque
 	g := &goal{Registration: engine.Registration{
 		Type: tokens.Type(req.GetType()), Name: req.GetName(), Custom: req.GetCustom(), Remote: req.GetRemote(),
 		Parent: urn.URN(req.GetParent()), Protect: req.Protect, RetainOnDelete: req.RetainOnDelete,
-		IgnoreChanges: req.GetIgnoreChanges(), ReplaceOnChanges: req.GetReplaceOnChanges(), HideDiff: req.GetHideDiffs(),
+		IgnoreChanges: req.GetIgnoreChanges(), ReplaceOnChanges: req.GetReplaceOnChanges(),
+		HideDiff:                req.GetHideDiffs(),
 		AdditionalSecretOutputs: req.GetAdditionalSecretOutputs(), ImportID: req.GetImportId(),
 		SourcePosition: m.places.position(req.GetSourcePosition()),
 	}}
@@ -104,18 +105,21 @@ func (m *monitor) readTimeouts(_ context.Context, req *pulumirpc.RegisterResourc
 	if t == nil {
 		return nil
 	}
-	g.timeouts = &plugin.CustomTimeouts{Create: t.GetCreate(), Update: t.GetUpdate(), Delete: t.GetDelete(), Read: t.GetRead()}
+	g.timeouts = &plugin.CustomTimeouts{Create: t.GetCreate(), Update: t.GetUpdate(), Delete: t.GetDelete(),
+		Read: t.GetRead()}
 	var seconds engine.Timeouts
 	for _, f := range []struct {
 		text string
 		to   *float64
-	}{{t.GetCreate(), &seconds.Create}, {t.GetUpdate(), &seconds.Update}, {t.GetDelete(), &seconds.Delete}, {t.GetRead(), &seconds.Read}} {
+	}{{t.GetCreate(), &seconds.Create}, {t.GetUpdate(), &seconds.Update}, {t.GetDelete(), &seconds.Delete},
+		{t.GetRead(), &seconds.Read}} {
 		if f.text == "" {
 			continue
 		}
 		d, err := time.ParseDuration(f.text)
 		if err != nil {
-			return status.Errorf(codes.InvalidArgument, "customTimeouts of %s: %q is not a duration like 5m", g.Name, f.text)
+			return status.Errorf(codes.InvalidArgument, "customTimeouts of %s: %q is not a duration like 5m", g.Name,
+				f.text)
 		}
 		*f.to = d.Seconds()
 	}

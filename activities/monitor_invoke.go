@@ -160,8 +160,8 @@ func (m *monitor) Call(ctx context.Context, req *pulumirpc.ResourceCallRequest) 
 	}, nil
 }
 
-// callee is the provider that a call is for: the provider itself whose method it is, the named one, or that of the resource
-// whose method it is.
+// callee is the provider that a call is for: the provider itself whose method it is, the named one, or that of the
+// resource whose method it is.
 func (m *monitor) callee(ctx context.Context, req *pulumirpc.ResourceCallRequest) (string, error) {
 	self := req.GetArgs().GetFields()["__self__"].GetStructValue().GetFields()
 	if token.IsProvider(req.GetTok()) {
@@ -183,7 +183,8 @@ func (m *monitor) callee(ctx context.Context, req *pulumirpc.ResourceCallRequest
 	}
 	pkg := token.Package(req.GetTok())
 	if pkg == "" {
-		return "", status.Errorf(codes.InvalidArgument, "method %q is not of the form package:module:name", req.GetTok())
+		return "", status.Errorf(codes.InvalidArgument, "method %q is not of the form package:module:name",
+			req.GetTok())
 	}
 	p, err := m.request(pkg, req)
 	if err != nil {

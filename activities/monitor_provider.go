@@ -187,7 +187,8 @@ func (m *monitor) provider(ctx context.Context, named string, p packageRequest) 
 	p = m.complete(p)
 	if m.session.config.deniesDefaultProvider(p.provides()) {
 		return "", status.Errorf(codes.FailedPrecondition,
-			"default provider for package %q is disabled by pulumi:disable-default-providers; pass an explicit provider",
+			"default provider for package %q is disabled by pulumi:disable-default-providers; pass an explicit "+
+				"provider",
 			p.provides())
 	}
 	key := strings.Join([]string{p.provides(), p.Version, p.DownloadURL}, "\x00")
@@ -230,7 +231,8 @@ func (m *monitor) registerDefault(ctx context.Context, p packageRequest) (string
 		return "", err
 	}
 	if reply.Result != engine.ResultSuccess {
-		return "", &toldError{status.Newf(codes.Unknown, "the default provider of package %s could not be set up", p.provides())}
+		return "", &toldError{status.Newf(codes.Unknown, "the default provider of package %s could not be set up",
+			p.provides())}
 	}
 	return m.remember(ctx, reply, inputs)
 }

@@ -21,7 +21,8 @@ func (m *monitor) ReadResource(
 	resp, err := m.readResource(ctx, req)
 	if err != nil {
 		parent, _ := urn.ParseOptional(req.GetParent())
-		return nil, m.refuse(ctx, err, engine.Refused{Type: tokens.Type(req.GetType()), Name: req.GetName(), Parent: parent})
+		return nil, m.refuse(ctx, err, engine.Refused{Type: tokens.Type(req.GetType()), Name: req.GetName(),
+			Parent: parent})
 	}
 	return resp, nil
 }
@@ -68,7 +69,8 @@ func (m *monitor) readResource(
 func (m *monitor) readRequested(ctx context.Context, req *pulumirpc.ReadResourceRequest) (engine.ReadRequested, error) {
 	read := engine.ReadRequested{
 		Type: tokens.Type(req.GetType()), Name: req.GetName(), ID: req.GetId(), Provider: req.GetProvider(),
-		AdditionalSecretOutputs: req.GetAdditionalSecretOutputs(), SourcePosition: m.places.position(req.GetSourcePosition()),
+		AdditionalSecretOutputs: req.GetAdditionalSecretOutputs(),
+		SourcePosition:          m.places.position(req.GetSourcePosition()),
 	}
 	if err := token.CheckName(req.GetType(), read.Name); err != nil {
 		return read, status.Error(codes.InvalidArgument, err.Error())

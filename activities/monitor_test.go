@@ -161,28 +161,35 @@ func TestProgramsNeverSeeTheServicesOwnCredentials(t *testing.T) {
 
 func TestWhatAProviderResourceStoresSaysWhichPluginItUses(t *testing.T) {
 	for name, request := range map[string]packageRequest{
-		"by name":    {Package: pluginhost.Package{Name: "toy"}},
-		"by version": {Package: pluginhost.Package{Name: "toy", Version: "1.2.3", DownloadURL: "https://plugins.example/x"}},
+		"by name": {Package: pluginhost.Package{Name: "toy"}},
+		"by version": {Package: pluginhost.Package{Name: "toy", Version: "1.2.3",
+			DownloadURL: "https://plugins.example/x"}},
 		"by parameter": {Package: pluginhost.Package{
-			Name: "base", Version: "1.0.0", Parameter: &pluginhost.Parameter{Name: "toy", Version: "2.0.0", Value: []byte("v")},
+			Name: "base", Version: "1.0.0", Parameter: &pluginhost.Parameter{Name: "toy", Version: "2.0.0",
+				Value: []byte("v")},
 		}},
-		"with other names in its environment": {Package: pluginhost.Package{Name: "toy", Env: map[string]string{"MINE": "TOKEN"}}},
+		"with other names in its environment": {Package: pluginhost.Package{Name: "toy",
+			Env: map[string]string{"MINE": "TOKEN"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inputs := resource.PropertyMap{}
 			request.apply(inputs)
 			got, err := packageOf("pulumi:providers:toy", inputs)
-			if err != nil || got.Name != request.Name || got.Version != request.Version || got.DownloadURL != request.DownloadURL ||
+			if err != nil || got.Name != request.Name || got.Version != request.Version ||
+				got.DownloadURL != request.DownloadURL ||
 				!maps.Equal(got.Env, request.Env) {
 				t.Fatalf("%+v from %v: %v", got, inputs, err)
 			}
-			if p := request.Parameter; p != nil && (got.Parameter.Version != p.Version || string(got.Parameter.Value) != "v") {
+			if p := request.Parameter; p != nil && (got.Parameter.Version != p.Version ||
+				string(got.Parameter.Value) != "v") {
 				t.Errorf("%+v", got.Parameter)
 			}
 		})
 	}
-	for version, want := range map[string]string{"": "default", "1.2.3": "default_1_2_3", "1.0.0-rc.1+b2": "default_1_0_0_rc_1_b2"} {
-		if got := (packageRequest{Package: pluginhost.Package{Name: "toy", Version: version}}).defaultName(); got != want {
+	for version, want := range map[string]string{"": "default", "1.2.3": "default_1_2_3",
+		"1.0.0-rc.1+b2": "default_1_0_0_rc_1_b2"} {
+		if got := (packageRequest{Package: pluginhost.Package{Name: "toy",
+			Version: version}}).defaultName(); got != want {
 			t.Errorf("%q: %s", version, got)
 		}
 	}
@@ -200,7 +207,8 @@ func TestAnAliasOfAnOldNodeSDKIsReadTheRightWayRound(t *testing.T) {
 }
 
 func TestAStackReferenceReadsTheOutputsOfAnotherStack(t *testing.T) {
-	h, run := runScenario(t, "steps: [{register: thing, type: 'toy:index:Thing', properties: {name: shared}}]\noutputs: {name: '${thing.name}'}", nil)
+	h, run := runScenario(t, "steps: [{register: thing, type: 'toy:index:Thing', properties: {name: "+
+		"shared}}]\noutputs: {name: '${thing.name}'}", nil)
 	h.settle(run)
 	claimed := h.claim(deployments.UpdateRequest{Bundle: h.upload(scenarioProject(`
 steps:
@@ -222,13 +230,16 @@ steps:
 }
 
 func TestAStackReferenceShowsWhatWhoeverAskedForTheUpdateMaySee(t *testing.T) {
-	h, run := runScenario(t, "steps: [{register: thing, type: 'toy:index:Thing', properties: {name: shared, secret: !secret hush}}]\n"+
+	h, run := runScenario(t, "steps: [{register: thing, type: 'toy:index:Thing', properties: {name: shared, secret: "+
+		"!secret hush}}]\n"+
 		"outputs: {name: '${thing.name}', secret: '${thing.secret}'}", nil)
 	h.settle(run)
 	grant := func(role deployments.Role, stacks ...string) *deployments.Authority {
-		return &deployments.Authority{Grants: [][]deployments.Grant{{{Role: role, Organization: testStack.Organization, Stacks: stacks}}}}
+		return &deployments.Authority{Grants: [][]deployments.Grant{
+			{{Role: role, Organization: testStack.Organization, Stacks: stacks}}}}
 	}
-	_, err := h.store.CreateToken(t.Context(), deployments.Token{Name: "ci", Grant: &deployments.Grant{Role: deployments.RoleViewer, Organization: "*"}})
+	_, err := h.store.CreateToken(t.Context(), deployments.Token{Name: "ci",
+		Grant: &deployments.Grant{Role: deployments.RoleViewer, Organization: "*"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -252,16 +263,20 @@ func TestAStackReferenceShowsWhatWhoeverAskedForTheUpdateMaySee(t *testing.T) {
 		{"a request of the time before authorities", nil, testStack, "[name secret]"},
 		{"a deployer", grant(deployments.RoleDeployer), testStack, "[name secret]"},
 		{"a viewer", grant(deployments.RoleViewer), testStack, "[name]"},
-		{"somebody with a role elsewhere", grant(deployments.RoleAdmin, "other/*"), testStack, deployments.NoStack(testStack).Error()},
+		{"somebody with a role elsewhere", grant(deployments.RoleAdmin, "other/*"), testStack,
+			deployments.NoStack(testStack).Error()},
 		{"somebody with no role at all", &deployments.Authority{}, testStack, deployments.NoStack(testStack).Error()},
 		{"a deployer who is only a viewer now", held("ci"), testStack, "[name]"},
 		{"the user of the embedded service", held(deployments.LocalToken), testStack, "[name secret]"},
 		{"somebody whose token was removed", held("gone"), testStack,
-			"the token gone may not do this any more: the token was removed; run `deployctl up` with a token that may read it"},
-		{"an admin of a stack that is not there", grant(deployments.RoleAdmin), missing, deployments.NoStack(missing).Error()},
+			"the token gone may not do this any more: the token was removed; run `deployctl up` with a token that " +
+				"may read it"},
+		{"an admin of a stack that is not there", grant(deployments.RoleAdmin), missing,
+			deployments.NoStack(missing).Error()},
 	} {
 		log := newOutputLog(h.store, h.update, nil)
-		p := &engineProvider{session: &session{store: h.store, update: h.update, log: log, request: deployments.UpdateRequest{Authority: c.authority}}}
+		p := &engineProvider{session: &session{store: h.store, update: h.update, log: log,
+			request: deployments.UpdateRequest{Authority: c.authority}}}
 		seen, err := p.visible(t.Context(), c.stack)
 		got := fmt.Sprint(seen.StableKeys())
 		if err != nil {
@@ -280,7 +295,8 @@ func TestAStackReferenceShowsWhatWhoeverAskedForTheUpdateMaySee(t *testing.T) {
 func TestAYAMLProgramRunsThroughTheRealLanguageHost(t *testing.T) {
 	host, err := exec.LookPath("pulumi-language-yaml")
 	if err != nil {
-		t.Fatal("pulumi-language-yaml is not on PATH: put the directory there that tools/peers/build prints, as make unit does")
+		t.Fatal("pulumi-language-yaml is not on PATH: put the directory there that tools/peers/build prints, as make " +
+			"unit does")
 	}
 	h := newHouse(t)
 	h.env = append(h.env, "PATH="+plugins(t)+string(os.PathListSeparator)+filepath.Dir(host))
@@ -329,7 +345,8 @@ func TestThoseThatAreMadeFromSomethingCondemnedAreReplacedIfTheirProviderSaysSo(
 	if err != nil || planned.Op != 7 || planned.Error != "" || len(planned.Members) != 2 {
 		t.Fatalf("%+v %v", planned, err)
 	}
-	if planned.Members[0].Key != "bbyName" || planned.Members[1].Key != "bbelow" || planned.Members[0].Keys[0] != "name" {
+	if planned.Members[0].Key != "bbyName" || planned.Members[1].Key != "bbelow" ||
+		planned.Members[0].Keys[0] != "name" {
 		t.Errorf("%+v", planned.Members)
 	}
 }
@@ -349,15 +366,18 @@ func TestAPlanSeesChangesThroughTheOptions(t *testing.T) {
 			texts("size", "1", "zone", "b"), nil, engine.ChangeReplace,
 			texts("size", "1", "zone", "b", "name", "thing-"+seedText()),
 		},
-		"an ignored change": {texts("name", "n", "size", "2", "zone", "a"), func(g *engine.Registration, _ *engine.State) {
-			g.IgnoreChanges = []string{"size"}
-		}, engine.ChangeNone, texts("name", "n", "size", "1", "zone", "a")},
-		"a change that forces a replacement": {texts("name", "n", "size", "2", "zone", "a"), func(g *engine.Registration, _ *engine.State) {
-			g.ReplaceOnChanges = []string{"size"}
-		}, engine.ChangeReplace, nil},
-		"a failed initialisation": {texts("name", "n", "size", "1", "zone", "a"), func(_ *engine.Registration, s *engine.State) {
-			s.InitErrors = []string{"not ready"}
-		}, engine.ChangeUpdate, nil},
+		"an ignored change": {texts("name", "n", "size", "2", "zone", "a"),
+			func(g *engine.Registration, _ *engine.State) {
+				g.IgnoreChanges = []string{"size"}
+			}, engine.ChangeNone, texts("name", "n", "size", "1", "zone", "a")},
+		"a change that forces a replacement": {texts("name", "n", "size", "2", "zone", "a"),
+			func(g *engine.Registration, _ *engine.State) {
+				g.ReplaceOnChanges = []string{"size"}
+			}, engine.ChangeReplace, nil},
+		"a failed initialisation": {texts("name", "n", "size", "1", "zone", "a"),
+			func(_ *engine.Registration, s *engine.State) {
+				s.InitErrors = []string{"not ready"}
+			}, engine.ChangeUpdate, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			state := *old
@@ -371,7 +391,8 @@ func TestAPlanSeesChangesThroughTheOptions(t *testing.T) {
 				}},
 			})
 			planned := out.Plans
-			if err != nil || len(planned) != 1 || planned[0].Error != "" || planned[0].Diff.Change != c.change || planned[0].Op != 3 {
+			if err != nil || len(planned) != 1 || planned[0].Error != "" || planned[0].Diff.Change != c.change ||
+				planned[0].Op != 3 {
 				t.Fatalf("%+v %v", planned, err)
 			}
 			if c.inputs != nil && !h.values(planned[0].Inputs).DeepEquals(c.inputs) {

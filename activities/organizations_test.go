@@ -36,7 +36,8 @@ func TestOnlyAWorkerOfItsOrganizationHostsAnUpdateOfOneThatHasItsOwn(t *testing.
 			}
 			claimed := h.claim(deployments.UpdateRequest{Kind: engine.KindDestroy})
 			if claimed.Queue != c.queue || (c.queue == "") != (claimed.Worker != "") {
-				t.Errorf("it is claimed by %q, and to be claimed on %q; want %q", claimed.Worker, claimed.Queue, c.queue)
+				t.Errorf("it is claimed by %q, and to be claimed on %q; want %q", claimed.Worker, claimed.Queue,
+					c.queue)
 			}
 			if _, err := h.store.Request(t.Context(), h.update); (err == nil) != (c.queue == "") {
 				t.Errorf("the request is stored: %v", err)

@@ -16,29 +16,31 @@ import (
 )
 
 const (
-	// paceWindow is over what time is counted how many calls an account turns away. From one in turnedAway on, and not fewer than
-	// fewestAway, it is slowed down; later from one in turnedAgain and fewestAgain on. Fewer are noise, which retries are for.
+	// paceWindow is over what time is counted how many calls an account turns away. From one in turnedAway on, and not
+	// fewer than fewestAway, it is slowed down; later from one in turnedAgain and fewestAgain on. Fewer are noise,
+	// which retries are for.
 	paceWindow              = time.Second
 	turnedAway, turnedAgain = 5, 30
 	fewestAway, fewestAgain = 4, 1
-	// A second without any that was turned away, and with at least the part used of what could go, makes it faster. When most are
-	// turned away, it goes on with fewest of what there was. In any case slowest calls go in a second.
+	// A second without any that was turned away, and with at least the part used of what could go, makes it faster.
+	// When most are turned away, it goes on with fewest of what there was. In any case slowest calls go in a second.
 	used, fewest, slowest = 0.8, 0.5, 2
-	// aside is how long scheduled calls stand aside, at most, for those that somebody waits for, and once an account turns any away:
-	// those that it should have taken may be of another worker.
+	// aside is how long scheduled calls stand aside, at most, for those that somebody waits for, and once an account
+	// turns any away: those that it should have taken may be of another worker.
 	aside = 2 * time.Second
 	// paceForgotten is how long after the last slowing down an account is called at will again.
 	paceForgotten = 5 * time.Minute
-	// again is after what time a call that somebody waits for is made again, once its account is slowed down: the lane says when it
-	// goes. It is doubled each time, mostDoubled times at most: what is never taken must not use the lane up.
+	// again is after what time a call that somebody waits for is made again, once its account is slowed down: the lane
+	// says when it goes. It is doubled each time, mostDoubled times at most: what is never taken must not use the lane
+	// up.
 	again, mostDoubled = 250 * time.Millisecond, 8
-	// fewestWaiting bounds the scheduled calls that wait, at least; else as many as go in waitingTime. The others come again later,
-	// in farthest at most.
+	// fewestWaiting bounds the scheduled calls that wait, at least; else as many as go in waitingTime. The others come
+	// again later, in farthest at most.
 	fewestWaiting, waitingTime, farthest = 8, 2 * time.Second, 2 * time.Minute
 )
 
-// paces are those of the accounts that this worker calls: by the configuration of their providers. Updates have processes of
-// their own, and the limits of an account in common.
+// paces are those of the accounts that this worker calls: by the configuration of their providers. Updates have
+// processes of their own, and the limits of an account in common.
 type paces struct {
 	key []byte
 	mu  sync.Mutex
@@ -85,9 +87,9 @@ func (p *pace) idle(now time.Time) bool {
 	return now.Sub(p.made) >= paceForgotten
 }
 
-// pace lets the calls of one account through: at will, until it turns many away, and from then on as many a second as it takes.
-// Calls that somebody waits for and scheduled ones have a lane each. The scheduled ones leave room: they take only a part of what
-// their account would take, and less while the others go. A nil pace lets everything through.
+// pace lets the calls of one account through: at will, until it turns many away, and from then on as many a second as
+// it takes. Calls that somebody waits for and scheduled ones have a lane each. The scheduled ones leave room: they take
+// only a part of what their account would take, and less while the others go. A nil pace lets everything through.
 type pace struct {
 	mu                sync.Mutex
 	prompt, scheduled lane
@@ -100,8 +102,8 @@ func newPace() *pace {
 	return &pace{made: time.Now(), prompt: lane{keep: 0.9, hurry: 1.08}, scheduled: lane{keep: 0.5, hurry: 1.02}}
 }
 
-// take waits until a call may go. A scheduled one does not wait behind many others: it gives up its place in the worker, and comes
-// again.
+// take waits until a call may go. A scheduled one does not wait behind many others: it gives up its place in the
+// worker, and comes again.
 func (p *pace) take(ctx context.Context, cancelled <-chan struct{}, scheduled bool) error {
 	turn, later := p.queue(scheduled)
 	switch {
@@ -152,8 +154,8 @@ func (p *pace) queue(scheduled bool) (turn chan struct{}, later time.Duration) {
 	return turn, 0
 }
 
-// appoint gives after what time a scheduled call is to come again: one after another, as fast as they can be let through, and
-// from the beginning once that would be too far away. If all came at once, most would be sent back again.
+// appoint gives after what time a scheduled call is to come again: one after another, as fast as they can be let
+// through, and from the beginning once that would be too far away. If all came at once, most would be sent back again.
 func (p *pace) appoint(now time.Time) time.Duration {
 	if first := now.Add(waitingTime); p.appointed.Before(first) || p.appointed.After(now.Add(farthest)) {
 		p.appointed = first
@@ -171,8 +173,8 @@ func (p *pace) leave(turn chan struct{}) {
 	}
 }
 
-// told counts what became of a call. One that somebody waits for and that was turned away tells the scheduled ones, too, that
-// there are too many. It gives after what time such a call may be made again; 0: as the retry policy says.
+// told counts what became of a call. One that somebody waits for and that was turned away tells the scheduled ones,
+// too, that there are too many. It gives after what time such a call may be made again; 0: as the retry policy says.
 func (p *pace) told(scheduled, throttled bool) time.Duration {
 	if p == nil {
 		return 0
@@ -196,8 +198,8 @@ func (p *pace) told(scheduled, throttled bool) time.Duration {
 
 // lane is the calls of a pace that have the same precedence; guarded by the pace.
 type lane struct {
-	// keep is with what part of its calls it goes on once too many are turned away, and hurry how much faster it becomes in a good
-	// second.
+	// keep is with what part of its calls it goes on once too many are turned away, and hurry how much faster it
+	// becomes in a good second.
 	keep, hurry float64
 
 	rate float64 // calls a second; 0: at will

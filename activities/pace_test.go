@@ -60,7 +60,8 @@ func slowed(t *testing.T, limit int) *pace {
 	return p
 }
 
-// TestAnAccountThatTurnsFewAwayIsCalledAtWill: one call in fifty, by chance, tells nothing of a limit that could be kept.
+// TestAnAccountThatTurnsFewAwayIsCalledAtWill: one call in fifty, by chance, tells nothing of a limit that could be
+// kept.
 func TestAnAccountThatTurnsFewAwayIsCalledAtWill(t *testing.T) {
 	const rounds, calls = 20, 1000
 	slowed := 0
@@ -113,15 +114,16 @@ func manyCallers(t *testing.T, callers int) {
 	time.Sleep(farthest + time.Minute) // the last ones
 	learning := callers                // who calls before it is known that the account takes few
 	if account.turned > learning+account.taken/10 || account.taken < 40*120*2/3 {
-		t.Errorf("of %d callers, in two minutes %d calls were taken and %d turned away", callers, account.taken, account.turned)
+		t.Errorf("of %d callers, in two minutes %d calls were taken and %d turned away", callers, account.taken,
+			account.turned)
 	}
 	if account.sentBack > 3*account.taken {
 		t.Errorf("of %d callers, %d were sent back while %d calls were taken", callers, account.sentBack, account.taken)
 	}
 }
 
-// TestWhoWaitsFindsRoomBesideScheduledCalls: two workers call an account by schedule all the time, and somebody deploys with each
-// in turn. Where in the scheduled calls' ups and downs a deployment falls is luck, so it is tried at several.
+// TestWhoWaitsFindsRoomBesideScheduledCalls: two workers call an account by schedule all the time, and somebody deploys
+// with each in turn. Where in the scheduled calls' ups and downs a deployment falls is luck, so it is tried at several.
 func TestWhoWaitsFindsRoomBesideScheduledCalls(t *testing.T) {
 	var alone, beside, first time.Duration
 	const rhythms = 10
@@ -132,7 +134,8 @@ func TestWhoWaitsFindsRoomBesideScheduledCalls(t *testing.T) {
 		})
 	}
 	if beside > alone*6/5 || first > alone*6/5 {
-		t.Errorf("60 calls take %s alone and %s beside scheduled ones, the first of them %s", alone/rhythms, beside/rhythms, first/rhythms)
+		t.Errorf("60 calls take %s alone and %s beside scheduled ones, the first of them %s", alone/rhythms,
+			beside/rhythms, first/rhythms)
 	}
 }
 
@@ -251,7 +254,8 @@ func TestACallThatSomebodyWaitsForGoesBeforeTheScheduledOnes(t *testing.T) {
 func TestOnlyWhoWaitsForASlowedAccountIsCalledBackSoon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, untried := slowed(t, 10), newPace()
-		if untried.told(false, true) != 0 || p.told(true, true) != 0 || p.told(false, false) != 0 || p.told(false, true) != again {
+		if untried.told(false, true) != 0 || p.told(true, true) != 0 || p.told(false, false) != 0 ||
+			p.told(false, true) != again {
 			t.Error("it is not for the pace to say when it is called again, or it says nothing")
 		}
 	})

@@ -23,8 +23,8 @@ const (
 	planAttempts = 3
 )
 
-// Plan checks and compares a vector of resources. It changes nothing, so it may run any number of times. What a provider
-// has against a plan is in its result.
+// Plan checks and compares a vector of resources. It changes nothing, so it may run any number of times. What a
+// provider has against a plan is in its result.
 func (a *Activities) Plan(ctx context.Context, in deployments.PlanInput) (deployments.PlanOutput, error) {
 	s, err := a.hosted(ctx, in.Update, in.Base)
 	if err != nil {
@@ -145,7 +145,8 @@ func (pl *planner) plan(ctx context.Context) (engine.Planned, error) {
 		var skipped []string
 		if inputs, skipped = ignoring(pl.news, pl.oldInputs, pl.ask.Goal.IgnoreChanges); len(skipped) > 0 {
 			pl.session.tell(diag.Info, pl.ask.URN,
-				fmt.Sprintf("cannot ignore changes in added or removed elements of the path: %q", strings.Join(skipped, ", ")))
+				fmt.Sprintf("cannot ignore changes in added or removed elements of the path: %q",
+					strings.Join(skipped, ", ")))
 		}
 	}
 	checked, failures, err := pl.check(ctx, inputs, pl.oldInputs)

@@ -9,8 +9,8 @@ import (
 	pulumirpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
 )
 
-// places tell where in a project the files are that a program names: it goes by other names for directories that are links, as
-// modules are that another bundle of the stack has installed.
+// places tell where in a project the files are that a program names: it goes by other names for directories that are
+// links, as modules are that another bundle of the stack has installed.
 type places struct {
 	root  string
 	links []link
@@ -29,7 +29,8 @@ func placesOf(root, program string, box *sandbox.Box) places {
 	return p
 }
 
-// position writes a source position relative to the project, so that it is the same on every machine; empty if it is elsewhere.
+// position writes a source position relative to the project, so that it is the same on every machine; empty if it is
+// elsewhere.
 func (p places) position(at *pulumirpc.SourcePosition) string {
 	if at == nil || at.GetLine() < 0 {
 		return ""

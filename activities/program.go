@@ -22,8 +22,8 @@ var errWorkerStops = errors.New("the worker that hosts the program stops")
 // farewell bounds how long the end of a program is tried to be told.
 const farewell = time.Minute
 
-// Program runs the program once, as one epoch: it serves the program what an engine serves, tells the Run what the program
-// says, and the program what the Run answers. It ends with the program.
+// Program runs the program once, as one epoch: it serves the program what an engine serves, tells the Run what the
+// program says, and the program what the Run answers. It ends with the program.
 func (a *Activities) Program(ctx context.Context, in deployments.ProgramInput) (deployments.ProgramOutput, error) {
 	s, err := a.hosted(ctx, in.Update, in.Base)
 	if err != nil {
@@ -145,7 +145,8 @@ func (e *epoch) end(ctx context.Context, err error) (deployments.ProgramOutput, 
 	var program *pluginhost.ProgramError
 	switch {
 	case err == nil:
-	case errors.Is(err, errWorkerStops): // nobody waits until what it said is heard, here and below: its next start says it again
+	// nobody waits until what it said is heard, here and below: its next start says it again
+	case errors.Is(err, errWorkerStops):
 		return deployments.ProgramOutput{}, notStarted(err.Error())
 	case errors.As(err, &lost), errors.Is(err, errOutOfSight):
 		return deployments.ProgramOutput{Lost: true, Error: hide(err.Error())}, nil
@@ -161,7 +162,8 @@ func (e *epoch) end(ctx context.Context, err error) (deployments.ProgramOutput, 
 	out := deployments.ProgramOutput{Error: exited.Error}
 	e.talk.say(deployments.Message{Exited: &exited})
 	if err := e.talk.flush(ctx); err != nil && !errors.Is(err, ErrRunEnded) {
-		return out, failure(deployments.Errorf(deployments.CodeUnavailable, "telling the update how its program ended: %w", err))
+		return out, failure(deployments.Errorf(deployments.CodeUnavailable,
+			"telling the update how its program ended: %w", err))
 	}
 	return out, nil
 }

@@ -71,7 +71,8 @@ func TestAProgramIsHostedPlannedAndSaved(t *testing.T) {
 
 	// The next update starts from what was stored, and finds nothing to do.
 	claimed = h.claim(request)
-	headers, err := call[deployments.Headers](h, h.acts.Headers, deployments.HeadersInput{Update: h.update, Base: claimed.Base})
+	headers, err := call[deployments.Headers](h, h.acts.Headers, deployments.HeadersInput{Update: h.update,
+		Base: claimed.Base})
 	if err != nil || claimed.Base != 1 {
 		t.Fatalf("base %d: %v", claimed.Base, err)
 	}
@@ -156,7 +157,8 @@ func TestTheEndsOfAProgram(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHouse(t)
-			run, out, err := h.play(h.claim(deployments.UpdateRequest{Bundle: h.upload(scenarioProject(c.script))}), nil)
+			run, out, err := h.play(h.claim(deployments.UpdateRequest{Bundle: h.upload(scenarioProject(c.script))}),
+				nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -180,7 +182,8 @@ func TestAProgramIsLeftToAnotherWorkerWhenItsOwnIsAskedToStop(t *testing.T) {
 	}()
 	waitFor(t, func() bool { _, err := os.Stat(filepath.Join(h.world, ".hangs")); return err == nil })
 	close(h.stop)
-	if err := <-ended; errorType(err) != deployments.ErrorNotStarted { // though the step that it waits for has not ended
+	// though the step that it waits for has not ended
+	if err := <-ended; errorType(err) != deployments.ErrorNotStarted {
 		t.Error(err)
 	}
 	if err := h.acts.find(h.update).host.Cancel(t.Context()); err != nil { // lets the step end

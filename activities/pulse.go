@@ -48,12 +48,14 @@ func startPulse(ctx context.Context, heart Heart) *pulse {
 	info := activity.GetInfo(ctx)
 	p := &pulse{
 		heart: heart, token: info.TaskToken, timeout: info.HeartbeatTimeout,
-		stopped: make(chan struct{}), cancelled: make(chan struct{}), stopping: activity.GetWorkerStopChannel(ctx), received: time.Now(),
+		stopped: make(chan struct{}), cancelled: make(chan struct{}), stopping: activity.GetWorkerStopChannel(ctx),
+		received: time.Now(),
 	}
 	if p.timeout <= 0 {
 		p.timeout = defaultTimeout
 	}
-	if lag := time.Since(info.StartedTime); lag >= 0 && lag < prompt { // else the clocks differ, or the task was held up
+	// else the clocks differ, or the task was held up
+	if lag := time.Since(info.StartedTime); lag >= 0 && lag < prompt {
 		p.accepted = info.StartedTime
 	}
 	if activity.HasHeartbeatDetails(ctx) {
@@ -123,8 +125,8 @@ func (p *pulse) turnedAway(ctx context.Context) int {
 	return asked
 }
 
-// alive tells whether Temporal still counts on this attempt: its start or last accepted heartbeat is younger than half the
-// timeout.
+// alive tells whether Temporal still counts on this attempt: its start or last accepted heartbeat is younger than half
+// the timeout.
 func (p *pulse) alive() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -146,8 +148,8 @@ func (p *pulse) unheard() bool {
 	return p.refused
 }
 
-// mayMutate is nil if a mutating call may be sent now: this attempt is the only one, and will be for half a timeout, and its
-// worker is to stay.
+// mayMutate is nil if a mutating call may be sent now: this attempt is the only one, and will be for half a timeout,
+// and its worker is to stay.
 func (p *pulse) mayMutate(ctx context.Context) error {
 	p.mu.Lock()
 	fresh := time.Since(p.accepted) < prompt
@@ -168,8 +170,8 @@ func (p *pulse) mayMutate(ctx context.Context) error {
 	}
 }
 
-// cancelRequested tells, after an activity's context has ended, whether that was a request to end. The SDK also ends the
-// context when it cannot reach Temporal or the worker stops.
+// cancelRequested tells, after an activity's context has ended, whether that was a request to end. The SDK also ends
+// the context when it cannot reach Temporal or the worker stops.
 func (p *pulse) cancelRequested(ctx context.Context) bool {
 	_ = p.beat(context.WithoutCancel(ctx)) // noted in the pulse
 	select {

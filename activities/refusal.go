@@ -37,8 +37,8 @@ func (e *toldError) Error() string { return e.Message() }
 // GRPCStatus is what the program gets.
 func (e *toldError) GRPCStatus() *status.Status { return e.Status }
 
-// told is the error that answers a program once the update is ending. What the program itself then logs about it is left
-// out of the update's log.
+// told is the error that answers a program once the update is ending. What the program itself then logs about it is
+// left out of the update's log.
 func (m *monitor) told(text string) error {
 	m.session.excuses.add(text)
 	return &toldError{status.New(codes.Unavailable, text)}
@@ -89,7 +89,8 @@ func (m *monitor) refusal(reply engine.Reply, err error) error {
 type tooLargeError struct{ size int }
 
 func (e *tooLargeError) Error() string {
-	return fmt.Sprintf("it has %d KiB of names, dependencies and options, and may have %d KiB at most", e.size>>10, largestMessage>>10)
+	return fmt.Sprintf("it has %d KiB of names, dependencies and options, and may have %d KiB at most", e.size>>10,
+		largestMessage>>10)
 }
 
 // ask asks the Run, unless the message is too large to be sent.
@@ -104,8 +105,8 @@ func (m *monitor) ask(ctx context.Context, about func(epoch, seq int) deployment
 	return m.talk.ask(ctx, about)
 }
 
-// refuse fails the update for what the program asked for and does not get, whatever the program makes of that, and returns
-// the error to answer. What the Run knows already, or nobody waits for any more, is answered as it is.
+// refuse fails the update for what the program asked for and does not get, whatever the program makes of that, and
+// returns the error to answer. What the Run knows already, or nobody waits for any more, is answered as it is.
 func (m *monitor) refuse(ctx context.Context, err error, about engine.Refused) error {
 	var known *toldError
 	if err == nil || errors.As(err, &known) || ctx.Err() != nil {
@@ -131,8 +132,8 @@ func (m *monitor) unserved(err error) {
 	_ = m.refuse(context.Background(), err, engine.Refused{})
 }
 
-// forgo refuses something that is not about one resource. The call itself is answered as if it were granted, because SDKs
-// make little of such errors, and the program gets no further than to its next registration.
+// forgo refuses something that is not about one resource. The call itself is answered as if it were granted, because
+// SDKs make little of such errors, and the program gets no further than to its next registration.
 func (m *monitor) forgo(ctx context.Context, what string) (*emptypb.Empty, error) {
 	if err := m.refuse(ctx, unsupported(what), engine.Refused{}); err != nil {
 		m.closed.CompareAndSwap(nil, &err)

@@ -79,7 +79,8 @@ func (r *registry) begin(parent urn.URN) func() {
 }
 
 // allExist tells whether every custom resource among the roots, or below components among them, has been made. It waits
-// for registrations that are open below those components, or until ctx ends. Resources that this epoch did not register count as made.
+// for registrations that are open below those components, or until ctx ends. Resources that this epoch did not register
+// count as made.
 func (r *registry) allExist(ctx context.Context, roots []urn.URN) (bool, error) {
 	defer context.AfterFunc(ctx, func() {
 		r.mu.Lock()

@@ -15,8 +15,8 @@ import (
 	"go.temporal.io/sdk/temporal"
 )
 
-// retryKey is the stack's configuration of retries, by package or type: {"aws": {"attempts": 5, "initial": "1s", "backoff": 2,
-// "longest": "1m"}}.
+// retryKey is the stack's configuration of retries, by package or type: {"aws": {"attempts": 5, "initial": "1s",
+// "backoff": 2, "longest": "1m"}}.
 const retryKey = "deployctl:retry"
 
 // readRetries reads the stack's configuration of retries.
@@ -28,13 +28,16 @@ func readRetries(config configuration) (deployments.Retries, error) {
 	var written map[string]json.RawMessage
 	if err := json.Unmarshal([]byte(text), &written); err != nil {
 		return nil, deployments.Errorf(deployments.CodeInvalid,
-			`configuration %s must be JSON like {"PACKAGE or TYPE": {"attempts": 5, "initial": "1s", "backoff": 2, "longest": "1m"}}: %w`, retryKey, err)
+			`configuration %s must be JSON like `+
+				`{"PACKAGE or TYPE": {"attempts": 5, "initial": "1s", "backoff": 2, "longest": "1m"}}: %w`, retryKey,
+			err)
 	}
 	retries := deployments.Retries{}
 	for _, name := range slices.Sorted(maps.Keys(written)) {
 		policy, err := readRetry(written[name])
 		if err != nil {
-			return nil, deployments.Errorf(deployments.CodeInvalid, "configuration %s, the policy of %q: %w", retryKey, name, err)
+			return nil, deployments.Errorf(deployments.CodeInvalid, "configuration %s, the policy of %q: %w", retryKey,
+				name, err)
 		}
 		retries[name] = policy
 	}
@@ -56,7 +59,8 @@ func readRetry(text json.RawMessage) (policy deployments.Retry, err error) {
 	}
 	if written.Attempts != nil {
 		if policy.Attempts = *written.Attempts; policy.Attempts < 1 {
-			return policy, fmt.Errorf("attempts must be at least 1, not %d; without it they go on for ever", policy.Attempts)
+			return policy, fmt.Errorf("attempts must be at least 1, not %d; without it they go on for ever",
+				policy.Attempts)
 		}
 	}
 	if written.Backoff != nil {
@@ -87,9 +91,9 @@ func readPause(field, text string) (time.Duration, error) {
 	return d, nil
 }
 
-// turnedAway is the end of an attempt that asked the provider, and was turned away: the step is made again, when the provider
-// says, or else the stack, or else the pace of the account; or it fails if the stack allows no more. Temporal cannot count
-// these: for it, an attempt that only waited for its turn is one too.
+// turnedAway is the end of an attempt that asked the provider, and was turned away: the step is made again, when the
+// provider says, or else the stack, or else the pace of the account; or it fails if the stack allows no more. Temporal
+// cannot count these: for it, an attempt that only waited for its turn is one too.
 func (at *attempt) turnedAway(ctx context.Context, err *temporal.ApplicationError) (engine.StepFinished, error) {
 	policy := at.session.retries.Of(at.step.Type)
 	if policy == (deployments.Retry{}) && err.NextRetryDelay() == 0 && at.again > 0 {
@@ -103,7 +107,8 @@ func (at *attempt) turnedAway(ctx context.Context, err *temporal.ApplicationErro
 	if n := at.pulse.turnedAway(ctx); n < allowed {
 		return engine.StepFinished{}, err
 	}
-	return failed(fmt.Sprintf("%s; it was asked %d times, which is all that %s allows", err.Message(), allowed, retryKey)), nil
+	return failed(fmt.Sprintf("%s; it was asked %d times, which is all that %s allows", err.Message(), allowed,
+		retryKey)), nil
 }
 
 // turnAway tells whether an error says that the provider turned the attempt away.
@@ -112,5 +117,6 @@ func turnAway(err error) (*temporal.ApplicationError, bool) {
 	if !errors.As(err, &application) {
 		return nil, false
 	}
-	return application, application.Type() == deployments.ErrorNotDone || application.Type() == deployments.ErrorThrottled
+	return application, application.Type() == deployments.ErrorNotDone ||
+		application.Type() == deployments.ErrorThrottled
 }

@@ -45,7 +45,8 @@ func TestARetryPolicyThatCannotBeMeantIsRefused(t *testing.T) {
 		`{"a": {"attempts": 1}, "toy": {"initial": 1}}`: `the policy of "toy"`,
 	} {
 		_, err := readRetries(retrying(text))
-		if deployments.CodeOf(err) != deployments.CodeInvalid || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), retryKey) {
+		if deployments.CodeOf(err) != deployments.CodeInvalid || !strings.Contains(err.Error(), says) ||
+			!strings.Contains(err.Error(), retryKey) {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
@@ -59,7 +60,8 @@ func TestAStepFailsWhenItsProviderWasAskedAsOftenAsTheStackAllows(t *testing.T) 
 	}
 	busy = h.create(texts("name", "another", "do", "busy"))
 	result, err := h.step(busy, 1)
-	if err != nil || result.Outcome != engine.OutcomeFailed || !strings.Contains(result.Error, "slow down") || !strings.Contains(result.Error, "asked 2 times") {
+	if err != nil || result.Outcome != engine.OutcomeFailed || !strings.Contains(result.Error, "slow down") ||
+		!strings.Contains(result.Error, "asked 2 times") {
 		t.Errorf("the second attempt: %+v %v", result, err)
 	}
 }
@@ -97,7 +99,8 @@ func TestACallOfASlowedAccountIsMadeAgainWhenItsPaceSays(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		at := &attempt{session: s, step: engine.Step{Type: thingType}, again: again, pulse: &pulse{heart: h.heart, timeout: time.Minute}}
+		at := &attempt{session: s, step: engine.Step{Type: thingType}, again: again,
+			pulse: &pulse{heart: h.heart, timeout: time.Minute}}
 		for nth := range 20 {
 			reason, _ := turnAway(notDone("slow down", c.says))
 			_, err = at.turnedAway(t.Context(), reason)
@@ -117,13 +120,15 @@ func TestAStepThatWasLostTwiceRestsBeforeItIsBegunAgain(t *testing.T) {
 	step := h.create(texts("name", "n"))
 	_, err := h.step(step, 3)
 	var postponed *temporal.ApplicationError
-	if !errors.As(err, &postponed) || postponed.Type() != deployments.ErrorPostponed || postponed.NextRetryDelay() != time.Second {
+	if !errors.As(err, &postponed) || postponed.Type() != deployments.ErrorPostponed ||
+		postponed.NextRetryDelay() != time.Second {
 		t.Errorf("the third round: %v", err)
 	}
 	if result, err := h.step(step, 2); err != nil || result.Outcome != engine.OutcomeDone {
 		t.Errorf("the second round: %+v %v", result, err)
 	}
-	for round, want := range map[int]time.Duration{1: 0, 2: 0, 3: time.Second, 5: 4 * time.Second, 16: 64 * time.Second} {
+	for round, want := range map[int]time.Duration{1: 0, 2: 0, 3: time.Second, 5: 4 * time.Second,
+		16: 64 * time.Second} {
 		if got := rest(round); got != want {
 			t.Errorf("before round %d it rests for %s", round, got)
 		}

@@ -15,9 +15,9 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/tokens"
 )
 
-// settleKey is the stack's configuration of rules: {"TYPE": {"read": "property:NAME"}} says that the id of a resource of
-// the type is its input NAME, so that Read finds it; {"TYPE": {"list": "property:PATH"}} that it is the one, of all that its
-// provider lists, which has what its input has at PATH, such as tags.Name.
+// settleKey is the stack's configuration of rules: {"TYPE": {"read": "property:NAME"}} says that the id of a resource
+// of the type is its input NAME, so that Read finds it; {"TYPE": {"list": "property:PATH"}} that it is the one, of all
+// that its provider lists, which has what its input has at PATH, such as tags.Name.
 const settleKey = "deployctl:settle"
 
 // settleRule says how to find out whether a lost create happened. The zero rule: nobody can tell.
@@ -56,7 +56,8 @@ func readRules(config configuration) (map[string]settleRule, error) {
 		path, err := resource.ParsePropertyPath(text)
 		if !ok || err != nil || len(path) == 0 || (rule.Read == "") == (rule.List == "") {
 			return nil, deployments.Errorf(deployments.CodeInvalid,
-				`configuration %s: the rule of %s must be {"read": "property:NAME"} or {"list": "property:PATH"}`, settleKey, t)
+				`configuration %s: the rule of %s must be {"read": "property:NAME"} or {"list": "property:PATH"}`,
+				settleKey, t)
 		}
 		rules[t] = settleRule{path: path, list: rule.List != ""}
 	}

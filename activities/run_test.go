@@ -16,8 +16,8 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/tokens"
 )
 
-// coreRun is a Run as simple as can be: it plans and carries out each registration by itself through the activities, and
-// answers as the contract of the engine says. It knows nothing of replacements, deletions and epochs.
+// coreRun is a Run as simple as can be: it plans and carries out each registration by itself through the activities,
+// and answers as the contract of the engine says. It knows nothing of replacements, deletions and epochs.
 type coreRun struct {
 	t     testing.TB
 	house *house
@@ -150,7 +150,8 @@ func (r *coreRun) register(m engine.Registered) engine.Reply {
 	op := r.next()
 	state := engine.State{
 		Key: engine.Key(fmt.Sprintf("o%d", op)), URN: u, Type: m.Type, Custom: m.Custom, Parent: m.Parent,
-		Provider: m.Provider, Inputs: m.Inputs, Dependencies: m.Dependencies, PropertyDependencies: m.PropertyDependencies,
+		Provider: m.Provider, Inputs: m.Inputs, Dependencies: m.Dependencies,
+		PropertyDependencies:    m.PropertyDependencies,
 		AdditionalSecretOutputs: m.AdditionalSecretOutputs, Trigger: m.Trigger,
 	}
 	if !m.Custom {
@@ -229,7 +230,8 @@ func (r *coreRun) read(m engine.ReadRequested) engine.Reply {
 		},
 	})
 	if err != nil || finished.Outcome != engine.OutcomeDone {
-		return engine.Reply{Epoch: m.Epoch, Seq: m.Seq, URN: u, Result: engine.ResultFail, Error: fmt.Sprint(finished.Error, err)}
+		return engine.Reply{Epoch: m.Epoch, Seq: m.Seq, URN: u, Result: engine.ResultFail,
+			Error: fmt.Sprint(finished.Error, err)}
 	}
 	state.ID, state.Outputs = finished.ID, finished.Outputs
 	return r.done(engine.Registered{Epoch: m.Epoch, Seq: m.Seq}, state)

@@ -31,7 +31,9 @@ func (a *Activities) save(ctx context.Context, in deployments.SaveInput) error {
 }
 
 // append writes a part of the Run's stream, an empty one, too: readers stop at the first part that is missing.
-func (a *Activities) append(ctx context.Context, u deployments.UpdateName, n int, events []deployments.WatchEvent) error {
+func (a *Activities) append(
+	ctx context.Context, u deployments.UpdateName, n int, events []deployments.WatchEvent,
+) error {
 	if events == nil {
 		events = []deployments.WatchEvent{}
 	}

@@ -59,21 +59,27 @@ func (r *refusing) Get(ctx context.Context, key string) (statestore.Object, erro
 
 // perhaps are the codes of answers after which the store may give another.
 var perhaps = []deployments.Code{
-	deployments.CodeUnauthorized, deployments.CodeForbidden, deployments.CodeInternal, deployments.CodeInvalid, deployments.CodeUnavailable,
+	deployments.CodeUnauthorized, deployments.CodeForbidden, deployments.CodeInternal, deployments.CodeInvalid,
+	deployments.CodeUnavailable,
 }
 
 func TestEverySaveIsRepeatedWhateverTheStoreAnswers(t *testing.T) {
 	objects := &refusing{Objects: &statestore.Memory{}}
 	h := newHouseOn(t, objects)
 	h.claim(deployments.UpdateRequest{Kind: engine.KindDestroy})
-	save := deployments.SaveInput{Update: h.update, Number: 1, Deltas: []engine.Delta{{Seq: 1, Kind: engine.DeltaEnd, Op: 1}}}
+	save := deployments.SaveInput{Update: h.update, Number: 1, Deltas: []engine.Delta{
+		{Seq: 1, Kind: engine.DeltaEnd, Op: 1}}}
 	settled := deployments.SettledInput{
 		Update: h.update, Base: h.base, Saves: 1, Rest: &save, Result: engine.Result{Status: engine.StatusSucceeded},
 	}
 	aside := deployments.AsidePart{Update: h.update, Name: "core", Data: []byte("{}")}
 	for name, try := range map[string]func() error{
-		"a save":              func() error { _, err := call[struct{}](h, h.acts.Save, save); return err },
-		"the last save":       func() error { _, err := call[deployments.UpdateInfo](h, h.acts.Settled, settled); return err },
+		"a save": func() error { _, err := call[struct{}](h, h.acts.Save, save); return err },
+		"the last save": func() error {
+			_, err := call[deployments.UpdateInfo](h, h.acts.Settled,
+				settled)
+			return err
+		},
 		"a core put aside":    func() error { _, err := call[struct{}](h, h.acts.PutAside, aside); return err },
 		"a core that goes on": func() error { _, err := call[[]byte](h, h.acts.TakeUp, aside); return err },
 	} {
@@ -87,7 +93,8 @@ func TestEverySaveIsRepeatedWhateverTheStoreAnswers(t *testing.T) {
 		}
 	}
 	objects.refuse("", "", "", 0)
-	if info, err := call[deployments.UpdateInfo](h, h.acts.Settled, settled); err != nil || info.Status != string(engine.StatusSucceeded) {
+	if info, err := call[deployments.UpdateInfo](h, h.acts.Settled, settled); err != nil ||
+		info.Status != string(engine.StatusSucceeded) {
 		t.Errorf("it came to %+v, %v", info, err)
 	}
 }
@@ -101,7 +108,8 @@ func TestWhatAStepMadeIsKeptUntilTheStoreTakesIt(t *testing.T) {
 		create.Check = false
 		objects.refuse("put", "/blob/", code, 3)
 		result, err := h.step(create, 1)
-		if err != nil || result.Outcome != engine.OutcomeDone || !strings.HasPrefix(result.Outputs.Ref, "blob:") || objects.left > 0 {
+		if err != nil || result.Outcome != engine.OutcomeDone || !strings.HasPrefix(result.Outputs.Ref, "blob:") ||
+			objects.left > 0 {
 			t.Errorf("%s: %+v %v, %d left", code, result, err, objects.left)
 		}
 		if len(h.effects()) != 1 {
@@ -124,8 +132,10 @@ func TestAStepWhoseInputsCannotBeReadHasNoEffectAndSaysSo(t *testing.T) {
 		failure string
 		outcome engine.Outcome
 	}{
-		deployments.CodeUnauthorized: {deployments.ErrorPostponed, ""}, deployments.CodeForbidden: {deployments.ErrorPostponed, ""},
-		deployments.CodeUnavailable: {deployments.ErrorPostponed, ""}, deployments.CodeFormat: {"", engine.OutcomeFailed},
+		deployments.CodeUnauthorized: {deployments.ErrorPostponed, ""},
+		deployments.CodeForbidden:    {deployments.ErrorPostponed, ""},
+		deployments.CodeUnavailable:  {deployments.ErrorPostponed, ""},
+		deployments.CodeFormat:       {"", engine.OutcomeFailed},
 	} {
 		objects := &refusing{Objects: &statestore.Memory{}}
 		h := newHouseOn(t, objects)
@@ -135,12 +145,14 @@ func TestAStepWhoseInputsCannotBeReadHasNoEffectAndSaysSo(t *testing.T) {
 			t.Fatal(err)
 		}
 		create := h.create(texts("name", "n"))
-		if create.New.Inputs, err = session.values.Encode(t.Context(), texts("name", "n", "note", strings.Repeat("long ", 5000))); err != nil {
+		if create.New.Inputs, err = session.values.Encode(t.Context(),
+			texts("name", "n", "note", strings.Repeat("long ", 5000))); err != nil {
 			t.Fatal(err)
 		}
 		objects.refuse("get", "/blob/", code, 1)
 		result, err := h.step(create, 1)
-		if errorType(err) != want.failure || result.Outcome != want.outcome || result.Op != 1 && err == nil || len(h.effects()) > 0 {
+		if errorType(err) != want.failure || result.Outcome != want.outcome || result.Op != 1 && err == nil ||
+			len(h.effects()) > 0 {
 			t.Errorf("%s: %+v %v after %v", code, result, err, h.effects())
 		}
 	}
@@ -149,7 +161,8 @@ func TestAStepWhoseInputsCannotBeReadHasNoEffectAndSaysSo(t *testing.T) {
 func TestAClaimOfAnUpdateThatIsOverGivesTheStackBack(t *testing.T) {
 	h := newHouse(t)
 	over := deployments.UpdateName{StackName: testStack, Version: "1"}
-	if err := h.store.PutInfo(t.Context(), deployments.UpdateInfo{Update: over, Status: "cancelled", Ended: time.Now()}); err != nil {
+	if err := h.store.PutInfo(t.Context(), deployments.UpdateInfo{Update: over, Status: "cancelled",
+		Ended: time.Now()}); err != nil {
 		t.Fatal(err)
 	}
 	_, err := call[deployments.Claimed](h, h.acts.Claim, deployments.ClaimInput{
@@ -173,15 +186,18 @@ func TestAnOutcomeThatAnEarlierRoundLeftCountsOnlyIfItHadItsEffect(t *testing.T)
 	for op, c := range []struct {
 		first, second, want engine.Outcome
 	}{
-		{engine.OutcomeFailed, "", ""}, {engine.OutcomeDone, "", engine.OutcomeDone}, {engine.OutcomePartial, "", engine.OutcomePartial},
-		{engine.OutcomeFailed, engine.OutcomeDone, engine.OutcomeDone}, {"", engine.OutcomeFailed, engine.OutcomeFailed},
+		{engine.OutcomeFailed, "", ""}, {engine.OutcomeDone, "", engine.OutcomeDone},
+		{engine.OutcomePartial, "", engine.OutcomePartial},
+		{engine.OutcomeFailed, engine.OutcomeDone, engine.OutcomeDone},
+		{"", engine.OutcomeFailed, engine.OutcomeFailed},
 	} {
 		for round, outcome := range []engine.Outcome{c.first, c.second} {
 			if outcome != "" {
 				s.leaveOutcome(t.Context(), round+1, engine.StepFinished{Op: op + 1, Outcome: outcome})
 			}
 		}
-		if left, ok, err := s.leftOutcome(t.Context(), op+1, 2); err != nil || left.Outcome != c.want || ok != (c.want != "") {
+		if left, ok, err := s.leftOutcome(t.Context(), op+1, 2); err != nil || left.Outcome != c.want ||
+			ok != (c.want != "") {
 			t.Errorf("%+v: %+v %t %v", c, left, ok, err)
 		}
 	}

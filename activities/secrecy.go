@@ -14,8 +14,8 @@ import (
 )
 
 // keepSecrets gives what was read of the world, with those values secret that hold secrets in what the program or the
-// state says, at the same place: providers find the values and cannot know that. What is as it was keeps its secrets where
-// they were. Else objects are gone into, and of a list, whose order may be another, everything is secret.
+// state says, at the same place: providers find the values and cannot know that. What is as it was keeps its secrets
+// where they were. Else objects are gone into, and of a list, whose order may be another, everything is secret.
 func keepSecrets(read, known resource.PropertyMap) resource.PropertyMap {
 	result := plain(read)
 	for key, v := range result {
@@ -61,12 +61,12 @@ func revealed(v resource.PropertyValue) resource.PropertyValue {
 	return v
 }
 
-// A curtain replaces the secrets in a text of a provider, before it leaves an activity: people read it, it is stored, and
-// Temporal shows why an attempt failed.
+// A curtain replaces the secrets in a text of a provider, before it leaves an activity: people read it, it is stored,
+// and Temporal shows why an attempt failed.
 type curtain func(text string) string
 
-// curtain hides the configuration's secrets and those in the bags, which are what a call was made with. The bags are opened
-// when there is something to hide.
+// curtain hides the configuration's secrets and those in the bags, which are what a call was made with. The bags are
+// opened when there is something to hide.
 func (s *session) curtain(ctx context.Context, bags ...engine.Bag) curtain {
 	replacer := sync.OnceValue(func() *redaction.Redactor {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
@@ -150,7 +150,8 @@ func (c curtain) failure(err error) error {
 	if !errors.As(err, &application) || c(application.Error()) == application.Error() {
 		return err
 	}
-	return temporal.NewApplicationErrorWithOptions(c(application.Message()), application.Type(), temporal.ApplicationErrorOptions{
-		NonRetryable: application.NonRetryable(), NextRetryDelay: application.NextRetryDelay(),
-	})
+	return temporal.NewApplicationErrorWithOptions(c(application.Message()), application.Type(),
+		temporal.ApplicationErrorOptions{
+			NonRetryable: application.NonRetryable(), NextRetryDelay: application.NextRetryDelay(),
+		})
 }

@@ -28,19 +28,23 @@ func TestWhatWasSecretStaysSecretWhenItIsRead(t *testing.T) {
 			resource.PropertyMap{"p": secret("new"), "q": resource.NewProperty("x")},
 		},
 		"a part of an object that changed": {
-			object(map[string]any{"o": map[string]any{"password": "c", "user": "d", "more": 1.0}}), resource.PropertyMap{"o": nested},
+			object(map[string]any{"o": map[string]any{"password": "c", "user": "d", "more": 1.0}}),
+			resource.PropertyMap{"o": nested},
 			resource.PropertyMap{"o": resource.NewProperty(resource.PropertyMap{
 				"password": secret("c"), "user": resource.NewProperty("d"), "more": resource.NewProperty(1.0)})},
 		},
 		"an element of a list that is as it was": {
-			object(map[string]any{"l": []any{map[string]any{"password": "a", "user": "b"}}}), resource.PropertyMap{"l": list(nested)},
+			object(map[string]any{"l": []any{map[string]any{"password": "a", "user": "b"}}}),
+			resource.PropertyMap{"l": list(nested)},
 			resource.PropertyMap{"l": list(nested)},
 		},
 		"all of a list that changed": {
-			object(map[string]any{"l": []any{"b", "a"}}), resource.PropertyMap{"l": list(secret("a"), resource.NewProperty("b"))},
+			object(map[string]any{"l": []any{"b", "a"}}), resource.PropertyMap{
+				"l": list(secret("a"), resource.NewProperty("b"))},
 			resource.PropertyMap{"l": secret([]any{"b", "a"})},
 		},
-		"what is not there any more": {object(map[string]any{}), resource.PropertyMap{"p": secret("old")}, resource.PropertyMap{}},
+		"what is not there any more": {object(map[string]any{}), resource.PropertyMap{"p": secret("old")},
+			resource.PropertyMap{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := keepSecrets(c.read, c.known); !got.DeepEquals(c.want) {
@@ -90,7 +94,8 @@ func TestEveryFormOfANestedSecretIsLeftOutOfTheLog(t *testing.T) {
 	h.claim(deployments.UpdateRequest{
 		Bundle: h.upload(scenarioProject("steps: []")),
 		Config: map[string]deployments.ConfigValue{
-			"test:object": {Value: `{"user": {"Password": "` + secret + `"}, "list": ["another-Secret"]}`, Secret: true, Object: true},
+			"test:object": {Value: `{"user": {"Password": "` + secret + `"}, "list": ["another-Secret"]}`, Secret: true,
+				Object: true},
 		},
 	})
 	s, err := h.acts.hosted(t.Context(), h.update, h.base)
@@ -98,7 +103,8 @@ func TestEveryFormOfANestedSecretIsLeftOutOfTheLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, text := range []string{
-		"it is " + secret + "\n", "split: Zebra-nes", "ted-4711", base64.StdEncoding.EncodeToString([]byte("x" + secret)),
+		"it is " + secret + "\n", "split: Zebra-nes", "ted-4711", base64.StdEncoding.EncodeToString(
+			[]byte("x" + secret)),
 		hex.EncodeToString([]byte(secret)), "another-Secret", "a title: \x1b]0;PWNED\a\x1b[2Jdone",
 	} {
 		s.hear(pluginhost.Message{Severity: diag.Info, Text: text})
@@ -107,7 +113,8 @@ func TestEveryFormOfANestedSecretIsLeftOutOfTheLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	log := h.log()
-	for _, leaked := range []string{secret, "Zebra-nes", "ted-4711", "WmVicmE", "5a65627261", "another-Secret", "PWNED", "u001b", "[2J"} {
+	for _, leaked := range []string{secret, "Zebra-nes", "ted-4711", "WmVicmE", "5a65627261", "another-Secret", "PWNED",
+		"u001b", "[2J"} {
 		if strings.Contains(log, leaked) {
 			t.Errorf("the log shows %s:\n%s", leaked, log)
 		}

@@ -36,8 +36,8 @@ const (
 	pythonDynamic = "pulumi-python"
 )
 
-// session is what this worker keeps of an update that it hosts: its files, plugins, values and configuration. Everything in
-// it can be made again from the stored request. It is safe for concurrent use.
+// session is what this worker keeps of an update that it hosts: its files, plugins, values and configuration.
+// Everything in it can be made again from the stored request. It is safe for concurrent use.
 type session struct {
 	update  deployments.UpdateName
 	stackID string
@@ -185,7 +185,9 @@ func (s *session) providerOf(ctx context.Context, p *engine.Provider) (*pluginho
 }
 
 // provider gives the provider with a reference and these inputs, configured.
-func (s *session) provider(ctx context.Context, reference string, inputs resource.PropertyMap) (*pluginhost.Provider, error) {
+func (s *session) provider(
+	ctx context.Context, reference string, inputs resource.PropertyMap,
+) (*pluginhost.Provider, error) {
 	a, err := s.account(reference, inputs)
 	if err != nil {
 		return nil, err
@@ -193,7 +195,8 @@ func (s *session) provider(ctx context.Context, reference string, inputs resourc
 	return s.open(ctx, a)
 }
 
-// open gives the provider of an account, configured. Configuring may be tried again: it changes nothing outside the plugin.
+// open gives the provider of an account, configured. Configuring may be tried again: it changes nothing outside the
+// plugin.
 func (s *session) open(ctx context.Context, a *account) (*pluginhost.Provider, error) {
 	if a.pkg.Name == nodeDynamic {
 		if err := s.installDependencies(ctx); err != nil {
@@ -211,7 +214,9 @@ func (s *session) open(ctx context.Context, a *account) (*pluginhost.Provider, e
 }
 
 // unconfigured gives a provider that may check configurations.
-func (s *session) unconfigured(ctx context.Context, t tokens.Type, inputs resource.PropertyMap) (*pluginhost.Provider, error) {
+func (s *session) unconfigured(
+	ctx context.Context, t tokens.Type, inputs resource.PropertyMap,
+) (*pluginhost.Provider, error) {
 	pkg, err := packageOf(t, inputs)
 	if err != nil {
 		return nil, err
@@ -278,7 +283,8 @@ func (s *session) leftOutcome(ctx context.Context, op, last int) (engine.StepFin
 		if err != nil {
 			return engine.StepFinished{}, false, err
 		}
-		if left != nil && (round == last || left.Outcome == engine.OutcomeDone || left.Outcome == engine.OutcomePartial) {
+		if left != nil && (round == last || left.Outcome == engine.OutcomeDone ||
+			left.Outcome == engine.OutcomePartial) {
 			return *left, true, nil
 		}
 	}

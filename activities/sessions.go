@@ -14,8 +14,8 @@ import (
 	pulumirpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
 )
 
-// hosted gives the session of an update that this worker hosts, making it again if it was lost. ErrorNotStarted: another
-// worker hosts the update.
+// hosted gives the session of an update that this worker hosts, making it again if it was lost. ErrorNotStarted:
+// another worker hosts the update.
 func (a *Activities) hosted(ctx context.Context, u deployments.UpdateName, base int) (*session, error) {
 	if s := a.find(u); s != nil {
 		return s.await(ctx)
@@ -65,8 +65,9 @@ func (a *Activities) host(
 	s, ok := a.sessions[u.String()]
 	if !ok {
 		s = &session{
-			update: u, base: base, request: request, store: a.Store, shelf: a.shelf, paces: a.paces, config: request.Config,
-			ready: make(chan struct{}),
+			update: u, base: base, request: request, store: a.Store, shelf: a.shelf, paces: a.paces,
+			config: request.Config,
+			ready:  make(chan struct{}),
 		}
 		a.sessions[u.String()] = s
 		go a.open(context.WithoutCancel(ctx), s)
@@ -121,7 +122,8 @@ func (a *Activities) fill(ctx context.Context, s *session) error {
 	s.phases.tell = s.log.phase
 	s.host, err = pluginhost.New(pluginhost.Options{
 		RootDir: s.dir, Project: s.project, Config: s.config.plain(), Log: s.hear, Phase: s.phases.begin,
-		Env: append(append(environment(s.request.Environment, a.Env), provider.StackVariable+"="+s.stackID), s.box.Environment()...),
+		Env: append(append(environment(s.request.Environment, a.Env), provider.StackVariable+"="+s.stackID),
+			s.box.Environment()...),
 		Box: s.box, Spares: processesOf(s.request.Kind),
 		Builtin: a.builtin(s),
 	})
@@ -142,7 +144,9 @@ func processesOf(kind engine.Kind) int {
 // builtin are the packages that are served in this process: the worker's own, and the engine's.
 func (a *Activities) builtin(s *session) map[string]func(process.Surroundings) pulumirpc.ResourceProviderServer {
 	packages := map[string]func(process.Surroundings) pulumirpc.ResourceProviderServer{
-		enginePackage: func(process.Surroundings) pulumirpc.ResourceProviderServer { return &engineProvider{session: s} },
+		enginePackage: func(process.Surroundings) pulumirpc.ResourceProviderServer {
+			return &engineProvider{session: s}
+		},
 	}
 	for name, serve := range a.Builtin {
 		packages[name] = serve

@@ -20,9 +20,9 @@ const secondLook = 2 * time.Second
 // overtime is how long after the step's time the answer to its call is still waited for.
 const overtime = time.Minute
 
-// Settle finds out what became of a step whose outcome is unknown. It changes nothing. It waits first until the attempt that was
-// lost is over, if that is this worker's: as long as its call is under way, what is absent may still come. Its result is done or
-// partial (the effect is there), absent (it is not: the step may be made again) or undecidable.
+// Settle finds out what became of a step whose outcome is unknown. It changes nothing. It waits first until the attempt
+// that was lost is over, if that is this worker's: as long as its call is under way, what is absent may still come. Its
+// result is done or partial (the effect is there), absent (it is not: the step may be made again) or undecidable.
 func (a *Activities) Settle(ctx context.Context, in deployments.SettleInput) (engine.StepFinished, error) {
 	s, err := a.hosted(ctx, in.Update, in.Base)
 	if err != nil {
@@ -124,8 +124,8 @@ func (at *attempt) unsettled(err error) (engine.StepFinished, error) {
 	return result, err
 }
 
-// settleCreate looks for the resource by the rule of its type. A convergent type needs no look if it is created again, which
-// finds it.
+// settleCreate looks for the resource by the rule of its type. A convergent type needs no look if it is created again,
+// which finds it.
 func (at *attempt) settleCreate(ctx context.Context, p *pluginhost.Provider, again bool) (engine.StepFinished, error) {
 	rule := at.session.settleRule(ctx, p, at.step.Type)
 	switch {
@@ -212,7 +212,9 @@ func twice(ctx context.Context, look func() (engine.StepFinished, error)) (engin
 }
 
 // checked gives the inputs of a create as the program has declared them and as they were sent.
-func (at *attempt) checked(ctx context.Context, p *pluginhost.Provider) (declared, inputs resource.PropertyMap, err error) {
+func (at *attempt) checked(
+	ctx context.Context, p *pluginhost.Provider,
+) (declared, inputs resource.PropertyMap, err error) {
 	if declared, err = at.session.values.Decode(ctx, at.step.New.Inputs); err != nil {
 		return nil, nil, ours(err)
 	}

@@ -26,21 +26,26 @@ func TestALostRunOfACommandIsSettledByItsReadCommand(t *testing.T) {
 	const runType = "deployctl:command:Run"
 	u := urn.New("dev", "test", "", runType, "run")
 	h := newHouse(t)
-	h.acts.Builtin = map[string]func(process.Surroundings) pulumirpc.ResourceProviderServer{"deployctl": func(s process.Surroundings) pulumirpc.ResourceProviderServer {
-		return provider.Server(provider.Package{Name: "deployctl", Version: "0.1.0", Modules: []provider.Module{command.Module(s.Env, s.Box)}})
-	}}
+	h.acts.Builtin = map[string]func(process.Surroundings) pulumirpc.ResourceProviderServer{
+		"deployctl": func(s process.Surroundings) pulumirpc.ResourceProviderServer {
+			return provider.Server(provider.Package{Name: "deployctl", Version: "0.1.0",
+				Modules: []provider.Module{command.Module(s.Env, s.Box)}})
+		}}
 	h.claim(deployments.UpdateRequest{Kind: engine.KindDestroy})
 	made := filepath.Join(h.world, "made")
 	step := func(inputs resource.PropertyMap) engine.Step {
 		ref := string(urn.New("dev", "test", "", providers.MakeProviderType("deployctl"), "default")) + "::1234"
 		return engine.Step{
-			Op: 5, Kind: engine.StepCreate, URN: u, Type: runType, Check: true, Seed: seedOf(u), Provider: &engine.Provider{Ref: ref},
-			New: &engine.State{Key: "o5", URN: u, Type: runType, Custom: true, Provider: ref, Inputs: h.bag(inputs)},
+			Op: 5, Kind: engine.StepCreate, URN: u, Type: runType, Check: true, Seed: seedOf(u),
+			Provider: &engine.Provider{Ref: ref},
+			New: &engine.State{Key: "o5", URN: u, Type: runType, Custom: true, Provider: ref,
+				Inputs: h.bag(inputs)},
 		}
 	}
 	settle := func(s engine.Step) engine.StepFinished {
 		t.Helper()
-		result, err := call[engine.StepFinished](h, h.acts.Settle, deployments.SettleInput{Update: h.update, Base: h.base, Settle: engine.Settle{Step: s}})
+		result, err := call[engine.StepFinished](h, h.acts.Settle,
+			deployments.SettleInput{Update: h.update, Base: h.base, Settle: engine.Settle{Step: s}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -88,9 +93,12 @@ func (p part) Delete(_ context.Context, e provider.Existing[partIn, partIn]) err
 // visiblePart is one that can be looked for.
 type visiblePart struct{ part }
 
-func (p visiblePart) Read(_ context.Context, l provider.Lookup[partIn, partIn]) (provider.Found[partIn, partIn], error) {
+func (p visiblePart) Read(
+	_ context.Context, l provider.Lookup[partIn, partIn],
+) (provider.Found[partIn, partIn], error) {
 	owner, err := os.ReadFile(filepath.Join(p.dir, l.Inputs.Name))
-	f := provider.Found[partIn, partIn]{Ownership: provider.Unowned, ID: l.Inputs.Name, Inputs: *l.Inputs, Output: *l.Inputs}
+	f := provider.Found[partIn, partIn]{Ownership: provider.Unowned, ID: l.Inputs.Name, Inputs: *l.Inputs,
+		Output: *l.Inputs}
 	switch {
 	case os.IsNotExist(err):
 		f.Ownership = provider.Absent
@@ -102,19 +110,23 @@ func (p visiblePart) Read(_ context.Context, l provider.Lookup[partIn, partIn]) 
 
 func TestALostConvergentCreateThatIsNotMadeAgainIsLookedFor(t *testing.T) {
 	h := newHouse(t)
-	h.acts.Builtin = map[string]func(process.Surroundings) pulumirpc.ResourceProviderServer{"parts": func(s process.Surroundings) pulumirpc.ResourceProviderServer {
-		return provider.Server(provider.Package{Name: "parts", Version: "0.1.0", Environment: s.Env, Modules: []provider.Module{{Resources: []provider.Resource{
-			provider.NewResource[partIn, partIn]("parts:index:Blind", part{h.world}),
-			provider.NewResource[partIn, partIn]("parts:index:Visible", visiblePart{part{h.world}}),
-		}}}})
-	}}
+	h.acts.Builtin = map[string]func(process.Surroundings) pulumirpc.ResourceProviderServer{
+		"parts": func(s process.Surroundings) pulumirpc.ResourceProviderServer {
+			return provider.Server(provider.Package{Name: "parts", Version: "0.1.0", Environment: s.Env,
+				Modules: []provider.Module{{Resources: []provider.Resource{
+					provider.NewResource[partIn, partIn]("parts:index:Blind", part{h.world}),
+					provider.NewResource[partIn, partIn]("parts:index:Visible", visiblePart{part{h.world}}),
+				}}}})
+		}}
 	h.claim(deployments.UpdateRequest{Kind: engine.KindDestroy})
 	step := func(kind tokens.Type, name string) engine.Step {
 		u := urn.New("dev", "test", "", kind, name)
 		ref := string(urn.New("dev", "test", "", providers.MakeProviderType("parts"), "default")) + "::1234"
 		return engine.Step{
-			Op: 5, Kind: engine.StepCreate, URN: u, Type: kind, Check: true, Seed: seedOf(u), Provider: &engine.Provider{Ref: ref},
-			New: &engine.State{Key: "o5", URN: u, Type: kind, Custom: true, Provider: ref, Inputs: h.bag(texts("name", name))},
+			Op: 5, Kind: engine.StepCreate, URN: u, Type: kind, Check: true, Seed: seedOf(u),
+			Provider: &engine.Provider{Ref: ref},
+			New: &engine.State{Key: "o5", URN: u, Type: kind, Custom: true, Provider: ref,
+				Inputs: h.bag(texts("name", name))},
 		}
 	}
 	put := func(name, owner string) {
@@ -152,10 +164,11 @@ func TestALostConvergentCreateThatIsNotMadeAgainIsLookedFor(t *testing.T) {
 func TestPluginsAreToldWhichStackTheyWorkForWhateverItIsCalled(t *testing.T) {
 	h := newHouse(t)
 	var env []string
-	h.acts.Builtin = map[string]func(process.Surroundings) pulumirpc.ResourceProviderServer{"deployctl": func(s process.Surroundings) pulumirpc.ResourceProviderServer {
-		env = s.Env
-		return provider.Server(provider.Package{Name: "deployctl", Version: "0.1.0"})
-	}}
+	h.acts.Builtin = map[string]func(process.Surroundings) pulumirpc.ResourceProviderServer{
+		"deployctl": func(s process.Surroundings) pulumirpc.ResourceProviderServer {
+			env = s.Env
+			return provider.Server(provider.Package{Name: "deployctl", Version: "0.1.0"})
+		}}
 	head, err := h.store.Head(t.Context(), testStack)
 	if err != nil {
 		t.Fatal(err)
@@ -190,7 +203,8 @@ func TestNoUpdateStartsFromAStateThatIsKnownToBeBroken(t *testing.T) {
 		{Seq: 1, Kind: engine.DeltaPut, Op: 1, State: &engine.State{Key: "o1", URN: u, Type: "my:index:Part"}},
 		{Seq: 2, Kind: engine.DeltaPut, Op: 2, State: &engine.State{Key: "o2", URN: u, Type: "my:index:Part"}},
 	}
-	if _, err := call[struct{}](h, h.acts.Save, deployments.SaveInput{Update: h.update, Base: h.base, Number: 1, Deltas: twice}); err != nil {
+	if _, err := call[struct{}](h, h.acts.Save, deployments.SaveInput{Update: h.update, Base: h.base, Number: 1,
+		Deltas: twice}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := call[deployments.UpdateInfo](h, h.acts.Settled, deployments.SettledInput{
@@ -213,14 +227,19 @@ func TestALostCreateIsFoundAmongAllByWhatTellsItFromOthers(t *testing.T) {
 		before, after map[string]string // other things in the world
 		outcome       engine.Outcome
 	}{
-		"it is there, and was not before":       {"die-after", map[string]string{"a": tagged("other"), "z": "{}"}, nil, engine.OutcomeDone},
-		"it is not there":                       {"die-before", map[string]string{"a": tagged("other")}, nil, engine.OutcomeAbsent},
-		"there was one before, maybe another's": {"die-before", map[string]string{"a": tagged("ours")}, nil, engine.OutcomeUndecidable},
-		"there are two":                         {"die-after", nil, map[string]string{"a": tagged("ours")}, engine.OutcomeUndecidable},
+		"it is there, and was not before": {"die-after", map[string]string{"a": tagged("other"), "z": "{}"}, nil,
+			engine.OutcomeDone},
+		"it is not there": {"die-before", map[string]string{"a": tagged("other")}, nil,
+			engine.OutcomeAbsent},
+		"there was one before, maybe another's": {"die-before", map[string]string{"a": tagged("ours")}, nil,
+			engine.OutcomeUndecidable},
+		"there are two": {"die-after", nil, map[string]string{"a": tagged("ours")},
+			engine.OutcomeUndecidable},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			h := bench(t, map[string]deployments.ConfigValue{settleKey: {Value: `{"` + thingType + `": {"list": "property:tags.Name"}}`}})
+			h := bench(t, map[string]deployments.ConfigValue{settleKey: {Value: `{"` + thingType +
+				`": {"list": "property:tags.Name"}}`}})
 			put := func(things map[string]string) {
 				for id, text := range things {
 					if err := os.WriteFile(filepath.Join(h.world, id), []byte(text), 0o600); err != nil {
@@ -249,7 +268,8 @@ func TestALostCreateIsFoundAmongAllByWhatTellsItFromOthers(t *testing.T) {
 
 // The attempt before it was lost before it had looked.
 func TestARepeatedAttemptLooksToo(t *testing.T) {
-	h := bench(t, map[string]deployments.ConfigValue{settleKey: {Value: `{"` + thingType + `": {"read": "property:name"}}`}})
+	h := bench(t, map[string]deployments.ConfigValue{settleKey: {Value: `{"` + thingType +
+		`": {"read": "property:name"}}`}})
 	step := h.create(texts("name", "ours", "do", "die-after"))
 	step.Check = false // a name that the program gives
 	if _, err := h.step(step, 2); errorType(err) != deployments.ErrorUnknownOutcome {
@@ -262,7 +282,8 @@ func TestARepeatedAttemptLooksToo(t *testing.T) {
 
 func TestAProviderThatStopsInTheMiddleOfAListIsAskedAgain(t *testing.T) {
 	t.Parallel()
-	h := bench(t, map[string]deployments.ConfigValue{settleKey: {Value: `{"` + thingType + `": {"list": "property:tags.Name"}}`}})
+	h := bench(t, map[string]deployments.ConfigValue{settleKey: {Value: `{"` + thingType +
+		`": {"list": "property:tags.Name"}}`}})
 	inputs := texts("do", "die-after")
 	inputs["tags"] = resource.NewProperty(resource.PropertyMap{"Name": resource.NewProperty("ours")})
 	step := h.create(inputs)
@@ -334,7 +355,8 @@ func TestACallThatOverrunsItsStepIsSettledByItsLateAnswer(t *testing.T) {
 			step := h.overrun(time.Now().Add(time.Hour))
 			go answer(h)
 			result, err := h.settleStep(step)
-			if err != nil || result.Outcome != engine.OutcomeDone || result.ID != "n" || result.Inputs == nil || result.Op != step.Op {
+			if err != nil || result.Outcome != engine.OutcomeDone || result.ID != "n" || result.Inputs == nil ||
+				result.Op != step.Op {
 				t.Errorf("%+v %v", result, err)
 			}
 		})
@@ -342,7 +364,8 @@ func TestACallThatOverrunsItsStepIsSettledByItsLateAnswer(t *testing.T) {
 }
 
 func TestACallThatIsNeverAnsweredIsNotTakenForAbsent(t *testing.T) {
-	h := bench(t, map[string]deployments.ConfigValue{settleKey: {Value: `{"` + thingType + `": {"read": "property:name"}}`}})
+	h := bench(t, map[string]deployments.ConfigValue{settleKey: {Value: `{"` + thingType +
+		`": {"read": "property:name"}}`}})
 	step := h.overrun(time.Now().Add(-overtime))
 	if err := os.Remove(filepath.Join(h.world, "n")); err != nil { // what it does is still to come
 		t.Fatal(err)
@@ -359,7 +382,9 @@ type silentPart struct {
 	asked chan struct{}
 }
 
-func (p silentPart) Read(ctx context.Context, _ provider.Lookup[partIn, partIn]) (provider.Found[partIn, partIn], error) {
+func (p silentPart) Read(
+	ctx context.Context, _ provider.Lookup[partIn, partIn],
+) (provider.Found[partIn, partIn], error) {
 	close(p.asked)
 	<-ctx.Done()
 	return provider.Found[partIn, partIn]{}, ctx.Err()
@@ -368,11 +393,13 @@ func (p silentPart) Read(ctx context.Context, _ provider.Lookup[partIn, partIn])
 func TestAForcedCancelEndsALookThatIsNotAnswered(t *testing.T) {
 	h := newHouse(t)
 	asked := make(chan struct{})
-	h.acts.Builtin = map[string]func(process.Surroundings) pulumirpc.ResourceProviderServer{"parts": func(s process.Surroundings) pulumirpc.ResourceProviderServer {
-		return provider.Server(provider.Package{Name: "parts", Version: "0.1.0", Environment: s.Env, Modules: []provider.Module{{Resources: []provider.Resource{
-			provider.NewResource[partIn, partIn]("parts:index:Silent", silentPart{part{h.world}, asked}),
-		}}}})
-	}}
+	h.acts.Builtin = map[string]func(process.Surroundings) pulumirpc.ResourceProviderServer{
+		"parts": func(s process.Surroundings) pulumirpc.ResourceProviderServer {
+			return provider.Server(provider.Package{Name: "parts", Version: "0.1.0", Environment: s.Env,
+				Modules: []provider.Module{{Resources: []provider.Resource{
+					provider.NewResource[partIn, partIn]("parts:index:Silent", silentPart{part{h.world}, asked}),
+				}}}})
+		}}
 	h.claim(deployments.UpdateRequest{Kind: engine.KindDestroy})
 	const kind = "parts:index:Silent"
 	u := urn.New("dev", "test", "", kind, "mute")
@@ -381,10 +408,13 @@ func TestAForcedCancelEndsALookThatIsNotAnswered(t *testing.T) {
 		<-asked
 		h.heart.answer(temporal.NewCanceledError())
 	}()
-	_, err := call[engine.StepFinished](h, h.acts.Settle, deployments.SettleInput{Update: h.update, Base: h.base, Settle: engine.Settle{Step: engine.Step{
-		Op: 5, Kind: engine.StepCreate, URN: u, Type: kind, Check: true, Seed: seedOf(u), Provider: &engine.Provider{Ref: ref},
-		New: &engine.State{Key: "o5", URN: u, Type: kind, Custom: true, Provider: ref, Inputs: h.bag(texts("name", "mute"))},
-	}}})
+	_, err := call[engine.StepFinished](h, h.acts.Settle, deployments.SettleInput{Update: h.update, Base: h.base,
+		Settle: engine.Settle{Step: engine.Step{
+			Op: 5, Kind: engine.StepCreate, URN: u, Type: kind, Check: true, Seed: seedOf(u),
+			Provider: &engine.Provider{Ref: ref},
+			New: &engine.State{Key: "o5", URN: u, Type: kind, Custom: true, Provider: ref,
+				Inputs: h.bag(texts("name", "mute"))},
+		}}})
 	if !temporal.IsCanceledError(err) {
 		t.Errorf("it ends with %v", err)
 	}

@@ -44,7 +44,8 @@ func (a *Activities) settled(ctx context.Context, in deployments.SettledInput) (
 		if info.Resources, err = a.finish(ctx, in, request); err != nil {
 			return info, err
 		}
-		info.Status, info.Error, info.Changes, info.Next = string(in.Result.Status), in.Result.Error, in.Result.Changes, in.Next
+		info.Status, info.Error, info.Changes, info.Next = string(in.Result.Status), in.Result.Error, in.Result.Changes,
+			in.Next
 		if in.Result.NamesNothing {
 			info.Code = deployments.CodeInvalid
 		}

@@ -19,7 +19,8 @@ import (
 const (
 	// keepBundles is how long a bundle's directory stays after the last session that used it began.
 	keepBundles = 24 * time.Hour
-	// lockRetry is how often a wanted lock is tried again: no system tells when one becomes free without blocking a thread.
+	// lockRetry is how often a wanted lock is tried again: no system tells when one becomes free without blocking a
+	// thread.
 	lockRetry = 50 * time.Millisecond
 )
 
@@ -29,7 +30,8 @@ type shelf struct {
 	tidying sync.Mutex
 }
 
-// rooms is where each organization has a room: a directory that belongs to its sandbox, with all that its programs get to see.
+// rooms is where each organization has a room: a directory that belongs to its sandbox, with all that its programs get
+// to see.
 func (s *shelf) rooms() string { return filepath.Join(s.dir, "organizations") }
 
 // room is the room of an organization.
@@ -83,7 +85,8 @@ func (s *shelf) use(ctx context.Context, place string) (*flock.Flock, error) {
 	return lock, nil
 }
 
-// beside is a file of this worker's own about a directory that belongs to a program: the program neither sees nor replaces it.
+// beside is a file of this worker's own about a directory that belongs to a program: the program neither sees nor
+// replaces it.
 func (s *shelf) beside(dir, suffix string) string {
 	name := sha256.Sum256([]byte(dir))
 	return filepath.Join(s.uses(), hex.EncodeToString(name[:16])+suffix)
@@ -127,8 +130,8 @@ func (s *shelf) tidy() {
 	}
 }
 
-// collect removes the directories of bundles that nobody uses and nobody has begun to use for keepBundles, with what was
-// installed into them, and what interrupted processes have left. What cannot be removed stays until the next time.
+// collect removes the directories of bundles that nobody uses and nobody has begun to use for keepBundles, with what
+// was installed into them, and what interrupted processes have left. What cannot be removed stays until the next time.
 func (s *shelf) collect(now time.Time) {
 	for _, former := range []string{"bundles", "modules"} { // where they were before organizations had rooms
 		_ = os.RemoveAll(filepath.Join(s.dir, former))
@@ -166,8 +169,8 @@ func (s *shelf) collectIn(room string, now time.Time) {
 	}
 }
 
-// leadsToBundle reports whether the bundle is there that a link leads into. The link is not followed: what becomes of it must tell a
-// program nothing about other files.
+// leadsToBundle reports whether the bundle is there that a link leads into. The link is not followed: what becomes of
+// it must tell a program nothing about other files.
 func leadsToBundle(room, link string) bool {
 	to, err := os.Readlink(link)
 	if err != nil {
@@ -182,7 +185,8 @@ func leadsToBundle(room, link string) bool {
 	return err == nil
 }
 
-// discard removes a bundle's directory, unless it is in use. It is moved out of the way first, so that none is there in part.
+// discard removes a bundle's directory, unless it is in use. It is moved out of the way first, so that none is there in
+// part.
 func (s *shelf) discard(place string, now time.Time) {
 	lock, err := s.lock(place)
 	if err != nil {

@@ -84,7 +84,8 @@ func TestModulesThatAnotherBundleInstalledStayWhileTheyAreUsed(t *testing.T) {
 	first := installed(h.shelve(project, "first"))
 	release(h)
 	second := installed(h.shelve(project, "second"))
-	if info, err := os.Lstat(filepath.Join(second.place, "node_modules")); err != nil || info.Mode()&os.ModeSymlink == 0 {
+	if info, err := os.Lstat(filepath.Join(second.place, "node_modules")); err != nil ||
+		info.Mode()&os.ModeSymlink == 0 {
 		t.Fatalf("the second bundle has its own modules: %v %v", info, err)
 	}
 	h.acts.shelf.collect(tomorrow)

@@ -25,8 +25,9 @@ func shown(m resource.PropertyMap) map[string]any {
 
 var blinding viewer = func(*resource.Secret) any { return blinded }
 
-// shownAfter gives values as shown does, beside those that were before: secrets that differ from their counterparts are blinded
-// by another text. Counterparts are found as readers of events find them, in lists by the longest common subsequence.
+// shownAfter gives values as shown does, beside those that were before: secrets that differ from their counterparts are
+// blinded by another text. Counterparts are found as readers of events find them, in lists by the longest common
+// subsequence.
 func shownAfter(old, now resource.PropertyMap) map[string]any {
 	if !old.ContainsSecrets() || !now.ContainsSecrets() || old.DeepEquals(now) {
 		return shown(now)
@@ -43,7 +44,8 @@ func shownAfter(old, now resource.PropertyMap) map[string]any {
 	for _, c := range valuediff.Diff("", numbered.object(old), is) {
 		// Of what comes into a list, it may be out of sight that something else has left it.
 		inList := strings.HasSuffix(c.Path, "]") && !strings.HasSuffix(c.Path, `"]`)
-		if c.Kind == valuediff.Moved || c.Kind == valuediff.Added && inList || c.Kind == valuediff.Changed && secretsInside(c.Old) {
+		if c.Kind == valuediff.Moved || c.Kind == valuediff.Added && inList || c.Kind == valuediff.Changed &&
+			secretsInside(c.Old) {
 			eachSecret(c.New, func(p *secretPlace) { p.differs = true })
 		}
 	}

@@ -51,7 +51,8 @@ func testValues(t *testing.T, text string) resource.PropertyMap {
 	return testValue(value).ObjectValue()
 }
 
-// displayed plays one step and gives what --diff shows of it, and the state that is shown. Nothing of a secret may be in the event.
+// displayed plays one step and gives what --diff shows of it, and the state that is shown. Nothing of a secret may be
+// in the event.
 func displayed(t *testing.T, e engine.Emit, values valuesByDigest) (string, *display.State) {
 	t.Helper()
 	e.Kind = engine.EmitOutputs
@@ -73,30 +74,37 @@ func TestASecretThatDiffersIsNamedBesideWhatElseDiffers(t *testing.T) {
 			`~ p.pw: "[secret]" → "[another secret]"`},
 		{"beside a text", `{"p":{"user":"bob","pw":"hush1"}}`, `{"p":{"user":"eve","pw":"hush2"}}`,
 			"~ p.pw: \"[secret]\" → \"[another secret]\"\n    ~ p.user: \"bob\" → \"eve\""},
-		{"and only if it does", `{"p":{"user":"bob","pw":"hush1"}}`, `{"p":{"user":"eve","pw":"hush1"}}`, `~ p.user: "bob" → "eve"`},
+		{"and only if it does", `{"p":{"user":"bob","pw":"hush1"}}`, `{"p":{"user":"eve","pw":"hush1"}}`,
+			`~ p.user: "bob" → "eve"`},
 		{"as the property itself", `{"p":"hush1"}`, `{"p":"hush2"}`, `~ p: "[secret]" → "[another secret]"`},
 		{"under a key that is no name", `{"p":{"a.b\n":"hush1"}}`, `{"p":{"a.b\n":"hush2"}}`,
 			`~ p["a.b\n"]: "[secret]" → "[another secret]"`},
 		{"when it is the whole object", `{"p":{"a":"hush1","x":1}}`, `{"p":{"a":"hush2","x":2}}`,
 			"~ p.a: \"[secret]\" → \"[another secret]\"\n    ~ p.x: 1 → 2"},
 		{"not behind an insertion into a list", `{"p":[{"n":"a","v":"hush1"},{"n":"b","v":"hush2"}]}`,
-			`{"p":[{"n":"z","v":"hush3"},{"n":"a","v":"hush1"},{"n":"b","v":"hush2"}]}`, `+ p[0]: {"n":"z","v":"[another secret]"}`},
+			`{"p":[{"n":"z","v":"hush3"},{"n":"a","v":"hush1"},{"n":"b","v":"hush2"}]}`,
+			`+ p[0]: {"n":"z","v":"[another secret]"}`},
 		{"in an element that an insertion moves", `{"p":[{"n":"a","v":"hush1"},{"n":"b","v":"hush2"}]}`,
 			`{"p":[{"n":"z"},{"n":"a","v":"hush1"},{"n":"b","v":"hush3"}]}`,
 			"+ p[0]: {\"n\":\"z\"}\n    ~ p[2].v: \"[secret]\" → \"[another secret]\""},
-		{"in a list of as many as before", `{"p":["hush1","hush2"]}`, `{"p":["hush2","hush3"]}`, `~ p[1]: "[secret]" → "[another secret]"`},
+		{"in a list of as many as before", `{"p":["hush1","hush2"]}`, `{"p":["hush2","hush3"]}`,
+			`~ p[1]: "[secret]" → "[another secret]"`},
 		{"when two have changed places", `{"p":["hush1","hush2"]}`, `{"p":["hush2","hush1"]}`, `[another secret]`},
 		{"when it comes", `{"p":{"x":1}}`, `{"p":{"x":1,"pw":"hush1"}}`, `+ p.pw: "[secret]"`},
 		{"when it is no longer secret", `{"p":{"pw":"hush1"}}`, `{"p":{"pw":"open"}}`, `~ p.pw: "[secret]" → "open"`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			values := valuesByDigest{"old": testValues(t, c.old), "now": testValues(t, c.now)}
-			old, now := &engine.State{Inputs: engine.Bag{Digest: "old"}}, &engine.State{Inputs: engine.Bag{Digest: "now"}}
-			for _, paths := range [][]engine.PropertyDiff{nil, {{Path: "p", Kind: "update"}}, {{Path: "p", Kind: "update", InputDiff: true}}} {
+			old, now := &engine.State{Inputs: engine.Bag{Digest: "old"}},
+				&engine.State{Inputs: engine.Bag{Digest: "now"}}
+			for _, paths := range [][]engine.PropertyDiff{nil, {{Path: "p", Kind: "update"}},
+				{{Path: "p", Kind: "update", InputDiff: true}}} {
 				diff := &engine.Diff{Change: engine.ChangeUpdate, ChangedKeys: []string{"p"}, Detailed: paths}
 				for _, step := range []engine.StepKind{engine.StepUpdate, engine.StepRefresh} {
-					got, _ := displayed(t, engine.Emit{Step: step, URN: "urn:pulumi:dev::p::a:b:C::c", Type: "a:b:C", Old: old, New: now, Diff: diff}, values)
-					if _, got, _ = strings.Cut(got, "\n    "); got != c.want && !(c.want[0] == '[' && strings.Contains(got, c.want)) {
+					got, _ := displayed(t, engine.Emit{Step: step, URN: "urn:pulumi:dev::p::a:b:C::c", Type: "a:b:C",
+						Old: old, New: now, Diff: diff}, values)
+					if _, got, _ = strings.Cut(got, "\n    "); got != c.want &&
+						!(c.want[0] == '[' && strings.Contains(got, c.want)) {
 						t.Errorf("%s %v: got\n%s\nwant\n%s", step, paths, got, c.want)
 					}
 				}
@@ -118,7 +126,8 @@ func TestASecretThatWasChangedOutsideIsNamed(t *testing.T) {
 		Diff: &engine.Diff{Change: engine.ChangeUpdate, Detailed: []engine.PropertyDiff{{Path: "p", Kind: "update"}}},
 	}
 	got, _ := displayed(t, emit, values)
-	if want := "~ p.pw: \"[another secret]\" → \"[secret]\"\n    ~ p.user: \"eve\" → \"bob\""; !strings.HasSuffix(got, want) {
+	if want := "~ p.pw: \"[another secret]\" → \"[secret]\"\n    ~ p.user: \"eve\" → \"bob\""; !strings.HasSuffix(got,
+		want) {
 		t.Errorf("an update that puts right shows\n%s\nwant\n%s", got, want)
 	}
 

@@ -31,7 +31,8 @@ func (a *Activities) Step(ctx context.Context, in deployments.StepInput) (deploy
 		}
 		return out, failure(err)
 	}
-	at := &attempt{session: s, step: in.Step, round: in.Round, pulse: startPulse(ctx, a.Heart), over: make(chan struct{})}
+	at := &attempt{session: s, step: in.Step, round: in.Round, pulse: startPulse(ctx, a.Heart),
+		over: make(chan struct{})}
 	defer at.pulse.stopPulse()
 	defer func() {
 		if !at.overdue {
@@ -107,7 +108,8 @@ func (at *attempt) sign(ctx context.Context, result *engine.StepFinished) curtai
 	return hide
 }
 
-// rest is the pause before a round of a step. The second begins at once: most steps are lost with a worker, and that once.
+// rest is the pause before a round of a step. The second begins at once: most steps are lost with a worker, and that
+// once.
 func rest(round int) time.Duration {
 	if round < 3 {
 		return 0
@@ -170,7 +172,8 @@ func (at *attempt) run(ctx context.Context) (engine.StepFinished, error) {
 	case engine.StepImport, engine.StepImportReplacement:
 		return at.adopt(ctx, provider)
 	}
-	return engine.StepFinished{}, deployments.Errorf(deployments.CodeInternal, "a step of kind %q is not for a provider", at.step.Kind)
+	return engine.StepFinished{}, deployments.Errorf(deployments.CodeInternal,
+		"a step of kind %q is not for a provider", at.step.Kind)
 }
 
 // unprovided is the end of a step whose provider cannot be had: nothing was done. What may pass is tried again.
@@ -196,9 +199,10 @@ func failed(text string) engine.StepFinished {
 	return engine.StepFinished{Outcome: engine.OutcomeFailed, Error: text}
 }
 
-// mutate makes a call that may change the world, if this attempt still may, and concludes from its answer. The call goes on
-// whatever happens to the context; only a request to cancel reaches the provider. After the step's time the activity does not
-// wait for the answer, and others get the step's turn; but settling does, which finds there what it came to.
+// mutate makes a call that may change the world, if this attempt still may, and concludes from its answer. The call
+// goes on whatever happens to the context; only a request to cancel reaches the provider. After the step's time the
+// activity does not wait for the answer, and others get the step's turn; but settling does, which finds there what it
+// came to.
 func mutate[T any](
 	ctx context.Context, at *attempt, p *pluginhost.Provider,
 	call func(context.Context) (T, error), conclude func(T, error) (engine.StepFinished, error),
@@ -215,7 +219,8 @@ func mutate[T any](
 		if round, spent := at.session.spent.Load(at.step.Op); spent && round.(int) >= at.round {
 			return engine.StepFinished{}, unknownOutcome("an earlier attempt was answered already")
 		}
-		if _, underWay := at.session.sent.LoadOrStore(at.step.Op, at); underWay { // somebody has told the server that it ended
+		// somebody has told the server that it ended
+		if _, underWay := at.session.sent.LoadOrStore(at.step.Op, at); underWay {
 			return engine.StepFinished{}, unknownOutcome("an earlier attempt is still under way")
 		}
 		at.sent = true
@@ -274,8 +279,8 @@ func (at *attempt) told(err error) {
 	at.again = at.pace.told(at.session.request.Scheduled, pluginhost.Throttled(err))
 }
 
-// judge turns what a mutating call answered into the end of the step, or into an error of the activity. Reasons are those
-// of a failed initialisation.
+// judge turns what a mutating call answered into the end of the step, or into an error of the activity. Reasons are
+// those of a failed initialisation.
 func judge(p *pluginhost.Provider, err error) (result engine.StepFinished, reasons []string, end error) {
 	if temporal.IsCanceledError(err) || isApplication(err) {
 		return engine.StepFinished{}, nil, err
@@ -298,7 +303,8 @@ func judge(p *pluginhost.Provider, err error) (result engine.StepFinished, reaso
 		}
 		return engine.StepFinished{}, nil, unknownOutcome(head(v.Reason, maxFailure))
 	case pluginhost.Unreadable: // to make it again would have the same answer, and maybe another effect
-		return engine.StepFinished{Outcome: engine.OutcomeUndecidable, Error: "the call was made, and its answer cannot be read: " + v.Reason}, nil, nil
+		return engine.StepFinished{Outcome: engine.OutcomeUndecidable,
+			Error: "the call was made, and its answer cannot be read: " + v.Reason}, nil, nil
 	default:
 		return failed(message(err)), nil, nil
 	}
@@ -345,7 +351,8 @@ func (at *attempt) keep(ctx context.Context, values resource.PropertyMap) (engin
 	var bag engine.Bag
 	err := persist(ctx, mayPass, func() (err error) {
 		if bag, err = at.session.values.Encode(ctx, values); err != nil && activity.IsActivity(ctx) {
-			activity.GetLogger(ctx).Warn("What a step came to cannot be stored yet.", "resource", string(at.step.URN), "error", err)
+			activity.GetLogger(ctx).Warn("What a step came to cannot be stored yet.", "resource", string(at.step.URN),
+				"error", err)
 		}
 		return err
 	})

@@ -27,7 +27,8 @@ func (at *attempt) create(ctx context.Context, p *pluginhost.Provider) (engine.S
 	}
 	return mutate(ctx, at, p, func(ctx context.Context) (plugin.CreateResponse, error) {
 		return p.Create(ctx, plugin.CreateRequest{
-			URN: u, Name: u.Name(), Type: u.Type(), Properties: inputs, Timeout: at.step.Timeout, Preview: at.step.Preview,
+			URN: u, Name: u.Name(), Type: u.Type(), Properties: inputs, Timeout: at.step.Timeout,
+			Preview: at.step.Preview,
 		})
 	}, func(resp plugin.CreateResponse, err error) (engine.StepFinished, error) {
 		result, reasons, err := judge(p, err)
@@ -40,8 +41,8 @@ func (at *attempt) create(ctx context.Context, p *pluginhost.Provider) (engine.S
 	})
 }
 
-// takeOver reads the resource that a person found, in the place of creating it. Its inputs are those of a create, so that the
-// next update finds nothing changed; what an earlier update began may not have been checked.
+// takeOver reads the resource that a person found, in the place of creating it. Its inputs are those of a create, so
+// that the next update finds nothing changed; what an earlier update began may not have been checked.
 func (at *attempt) takeOver(ctx context.Context, p *pluginhost.Provider) (engine.StepFinished, error) {
 	at.step.Check = true
 	inputs, _, ended, err := at.inputs(ctx, p)
@@ -58,8 +59,8 @@ func (at *attempt) takeOver(ctx context.Context, p *pluginhost.Provider) (engine
 	return at.found(ctx, found, reasons, inputs)
 }
 
-// inputs gives the inputs to create with. If the step says so they are checked first: then checked is their bag, and a step
-// whose check failed has ended.
+// inputs gives the inputs to create with. If the step says so they are checked first: then checked is their bag, and a
+// step whose check failed has ended.
 func (at *attempt) inputs(
 	ctx context.Context, p resourceProvider,
 ) (inputs resource.PropertyMap, checked *engine.Bag, ended *engine.StepFinished, err error) {
@@ -75,15 +76,16 @@ func (at *attempt) inputs(
 		return nil, nil, &result, err
 	}
 	if len(resp.Failures) > 0 {
-		return nil, nil, &engine.StepFinished{Outcome: engine.OutcomeFailed, Failures: engineFailures(resp.Failures)}, nil
+		return nil, nil, &engine.StepFinished{Outcome: engine.OutcomeFailed, Failures: engineFailures(resp.Failures)},
+			nil
 	}
 	bag, err := at.session.values.Encode(ctx, resp.Properties)
 	return resp.Properties, &bag, nil, err
 }
 
-// lookBefore records, once, before an attempt that there is no resource such as the create would make, where the stack has a
-// rule for that: only then can what is found after a lost answer be taken for ours. Earlier attempts, of which none is alive,
-// may have ended before they looked.
+// lookBefore records, once, before an attempt that there is no resource such as the create would make, where the stack
+// has a rule for that: only then can what is found after a lost answer be taken for ours. Earlier attempts, of which
+// none is alive, may have ended before they looked.
 func (at *attempt) lookBefore(ctx context.Context, p *pluginhost.Provider, inputs resource.PropertyMap) error {
 	rule, ok := at.session.rules[string(at.step.Type)]
 	if !ok || at.step.Preview || rule.value(inputs) == "" {
@@ -172,7 +174,8 @@ func (at *attempt) delete(ctx context.Context, p *pluginhost.Provider) (engine.S
 	})
 }
 
-// configure is the step of a provider resource. It has no effect outside this worker, so it may run any number of times.
+// configure is the step of a provider resource. It has no effect outside this worker, so it may run any number of
+// times.
 func (at *attempt) configure(ctx context.Context) (engine.StepFinished, error) {
 	result := engine.StepFinished{Outcome: engine.OutcomeDone}
 	switch at.step.Kind {

@@ -39,9 +39,10 @@ func unsuccessful(ctx context.Context, out deployments.StepOutput) error {
 	if text == "" && len(out.Failures) > 0 {
 		text = out.Failures[0].Reason
 	}
-	return temporal.NewApplicationErrorWithOptions(cut(ctx, text, maxFailure), deployments.ErrorStepFailed, temporal.ApplicationErrorOptions{
-		NonRetryable: true, Details: []any{out},
-	})
+	return temporal.NewApplicationErrorWithOptions(cut(ctx, text, maxFailure), deployments.ErrorStepFailed,
+		temporal.ApplicationErrorOptions{
+			NonRetryable: true, Details: []any{out},
+		})
 }
 
 // unsent is the end of an attempt that made no call because of an error of the service itself: what may pass is tried

@@ -13,8 +13,8 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
 )
 
-// ask reads the resource with an id. What is secret in inputs and state stays secret in what is found. Reasons are those for which its initialisation has failed. A read that did not work
-// has ended the step, or is made again.
+// ask reads the resource with an id. What is secret in inputs and state stays secret in what is found. Reasons are
+// those for which its initialisation has failed. A read that did not work has ended the step, or is made again.
 func (at *attempt) ask(
 	ctx context.Context, p *pluginhost.Provider, id string, inputs, state resource.PropertyMap,
 ) (found plugin.ReadResponse, reasons []string, ended *engine.StepFinished, err error) {
@@ -24,7 +24,8 @@ func (at *attempt) ask(
 	}
 	found, err = await(ctx, func() (plugin.ReadResponse, error) {
 		return p.Read(ctx, plugin.ReadRequest{
-			URN: u, Name: u.Name(), Type: u.Type(), ID: resource.ID(id), Inputs: inputs, State: state, Timeout: at.step.Timeout,
+			URN: u, Name: u.Name(), Type: u.Type(), ID: resource.ID(id), Inputs: inputs, State: state,
+			Timeout: at.step.Timeout,
 		})
 	})
 	at.told(err)

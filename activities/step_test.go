@@ -30,7 +30,8 @@ func bench(t *testing.T, config map[string]deployments.ConfigValue) *house {
 
 func (h *house) toy() *engine.Provider {
 	u := urn.New("dev", "test", "", providers.MakeProviderType("toy"), "default")
-	return &engine.Provider{Ref: string(u) + "::1234", Inputs: h.bag(resource.PropertyMap{"region": resource.NewProperty("north")})}
+	return &engine.Provider{Ref: string(u) + "::1234", Inputs: h.bag(
+		resource.PropertyMap{"region": resource.NewProperty("north")})}
 }
 
 // thing is the state of a thing with inputs and, if it exists, outputs.
@@ -43,7 +44,8 @@ func (h *house) thing(id string, inputs, outputs resource.PropertyMap) *engine.S
 
 func (h *house) step(s engine.Step, round int) (engine.StepFinished, error) {
 	s.URN, s.Type, s.Provider, s.Seed = thingURN, thingType, h.toy(), seedOf(thingURN)
-	return call[engine.StepFinished](h, h.acts.Step, deployments.StepInput{Update: h.update, Base: h.base, Step: s, Round: round})
+	return call[engine.StepFinished](h, h.acts.Step, deployments.StepInput{Update: h.update, Base: h.base, Step: s,
+		Round: round})
 }
 
 func (h *house) settleStep(s engine.Step) (engine.StepFinished, error) {
@@ -105,7 +107,8 @@ func TestWhatAProviderAnswersIsTheEndOfAStep(t *testing.T) {
 func TestFailedChecksAreResultsAndNothingIsSent(t *testing.T) {
 	h := bench(t, nil)
 	result, err := h.step(h.create(resource.PropertyMap{"size": resource.NewProperty(-1.0)}), 1)
-	if err != nil || result.Outcome != engine.OutcomeFailed || len(result.Failures) != 1 || result.Failures[0].Property != "size" {
+	if err != nil || result.Outcome != engine.OutcomeFailed || len(result.Failures) != 1 ||
+		result.Failures[0].Property != "size" {
 		t.Fatalf("%+v %v", result, err)
 	}
 	if len(h.effects()) != 0 {
@@ -242,7 +245,8 @@ func TestALostCreateIsSettledByTheRuleOfItsType(t *testing.T) {
 }
 
 func TestAThingOfAnothersThatHasTheNameIsNotAdopted(t *testing.T) {
-	h := bench(t, map[string]deployments.ConfigValue{settleKey: {Value: `{"` + thingType + `": {"read": "property:name"}}`}})
+	h := bench(t, map[string]deployments.ConfigValue{settleKey: {Value: `{"` + thingType +
+		`": {"read": "property:name"}}`}})
 	if err := os.WriteFile(filepath.Join(h.world, "n"), []byte(`{"name": "n"}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -250,7 +254,8 @@ func TestAThingOfAnothersThatHasTheNameIsNotAdopted(t *testing.T) {
 	if _, err := h.step(step, 1); errorType(err) != deployments.ErrorUnknownOutcome {
 		t.Fatal(err)
 	}
-	if result, err := h.settleStep(step); err != nil || result.Outcome != engine.OutcomeUndecidable || !strings.Contains(result.Error, "somebody else's") {
+	if result, err := h.settleStep(step); err != nil || result.Outcome != engine.OutcomeUndecidable ||
+		!strings.Contains(result.Error, "somebody else's") {
 		t.Fatalf("%+v %v", result, err)
 	}
 }
@@ -262,7 +267,8 @@ func TestLostUpdatesAndDeletesAreSettledByReading(t *testing.T) {
 		t.Fatal(err)
 	}
 	old := h.thing("n", h.values(*created.Inputs), h.values(created.Outputs))
-	update := engine.Step{Op: 2, Kind: engine.StepUpdate, Old: old, New: h.thing("n", texts("name", "n", "do", "die-after"), nil)}
+	update := engine.Step{Op: 2, Kind: engine.StepUpdate, Old: old,
+		New: h.thing("n", texts("name", "n", "do", "die-after"), nil)}
 	if _, err := h.step(update, 1); errorType(err) != deployments.ErrorUnknownOutcome {
 		t.Fatal(err)
 	}
@@ -301,7 +307,8 @@ func TestARefreshTellsWhatHasHappened(t *testing.T) {
 		t.Fatal(err)
 	}
 	result, err := h.step(refresh, 1)
-	if err != nil || result.Diff.Change != engine.ChangeUpdate || h.values(*result.Inputs)["size"].StringValue() != "2" {
+	if err != nil || result.Diff.Change != engine.ChangeUpdate || h.values(
+		*result.Inputs)["size"].StringValue() != "2" {
 		t.Errorf("changed: %+v %v", result, err)
 	}
 	if err := os.Remove(file); err != nil {
@@ -320,7 +327,8 @@ func TestAnImportTellsHowTheProgramDiffers(t *testing.T) {
 	state := h.thing("", texts("name", "n", "size", "3"), nil)
 	state.ImportID = "n"
 	result, err := h.step(engine.Step{Op: 1, Kind: engine.StepImport, New: state}, 1)
-	if err != nil || result.ID != "n" || result.Diff.Change != engine.ChangeUpdate || result.Diff.ChangedKeys[0] != "size" {
+	if err != nil || result.ID != "n" || result.Diff.Change != engine.ChangeUpdate ||
+		result.Diff.ChangedKeys[0] != "size" {
 		t.Errorf("%+v %v", result, err)
 	}
 	state.ImportID = "nobody"
@@ -420,7 +428,8 @@ func TestAWorkerThatIsAskedToStopFinishesWhatWasSentAndSendsNothing(t *testing.T
 	}()
 	waitFor(t, func() bool { _, err := os.Stat(filepath.Join(h.world, ".hangs")); return err == nil })
 	close(h.stop)
-	if _, err := h.step(h.create(texts("name", "m")), 1); errorType(err) != deployments.ErrorPostponed || len(h.effects()) != 1 {
+	if _, err := h.step(h.create(texts("name", "m")), 1); errorType(err) != deployments.ErrorPostponed ||
+		len(h.effects()) != 1 {
 		t.Errorf("a step that had not begun: %v, %v", err, h.effects())
 	}
 	if err := h.acts.find(h.update).host.Cancel(t.Context()); err != nil { // lets the call answer
@@ -441,7 +450,8 @@ func TestFewStepsAreIssuedOneByOne(t *testing.T) {
 
 func TestAProgramIsGivenUpBeforeItsHeartbeatTimeout(t *testing.T) {
 	heart := &testHeart{err: errors.New("no connection")}
-	p := &pulse{heart: heart, timeout: time.Minute, received: time.Now().Add(-50 * time.Second), cancelled: make(chan struct{})}
+	p := &pulse{heart: heart, timeout: time.Minute, received: time.Now().Add(-50 * time.Second),
+		cancelled: make(chan struct{})}
 	if _ = p.beat(t.Context()); !p.fading() || p.alive() || !p.unheard() {
 		t.Error("nobody heard of it for 50 of 60 seconds")
 	}
@@ -473,13 +483,18 @@ func TestTheProgramGetsTheAnswerOfAStepThatIsDone(t *testing.T) {
 			asking := make(chan engine.Reply, 1)
 			asked := make(chan struct{})
 			go func() {
-				r, _ := talk.ask(t.Context(), func(int, int) deployments.Message { defer close(asked); return deployments.Message{} })
+				r, _ := talk.ask(t.Context(), func(int, int) deployments.Message {
+					defer close(
+						asked)
+					return deployments.Message{}
+				})
 				asking <- r
 			}()
 			<-asked
 			talk.sent()
 			step := h.create(texts("name", "n", "do", c.do))
-			step.Answer = &engine.Reply{Epoch: c.epoch, Seq: 1, URN: thingURN, Stables: []string{"name"}, Result: engine.ResultSuccess}
+			step.Answer = &engine.Reply{Epoch: c.epoch, Seq: 1, URN: thingURN, Stables: []string{"name"},
+				Result: engine.ResultSuccess}
 			result, err := h.step(step, 1)
 			if err != nil || result.Answered != c.answered {
 				t.Fatalf("%+v %v", result, err)
@@ -487,7 +502,8 @@ func TestTheProgramGetsTheAnswerOfAStepThatIsDone(t *testing.T) {
 			if !c.answered {
 				return
 			}
-			if r := <-asking; r.ID != "n" || !r.Object.Same(result.Outputs) || r.URN != thingURN || !slices.Equal(r.Stables, step.Answer.Stables) {
+			if r := <-asking; r.ID != "n" || !r.Object.Same(result.Outputs) || r.URN != thingURN ||
+				!slices.Equal(r.Stables, step.Answer.Stables) {
 				t.Errorf("%+v", r)
 			}
 		})

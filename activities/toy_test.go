@@ -32,7 +32,8 @@ func TestMain(m *testing.M) {
 	switch filepath.Base(os.Args[0]) {
 	case "pulumi-resource-toy":
 		serve(func(s *grpc.Server) {
-			pulumirpc.RegisterResourceProviderServer(s, &toy{world: os.Getenv("TOY_WORLD"), cancelled: make(chan struct{})})
+			pulumirpc.RegisterResourceProviderServer(s, &toy{world: os.Getenv("TOY_WORLD"),
+				cancelled: make(chan struct{})})
 		}, dictated(os.Getenv("TOY_WORLD"))...)
 	case "pulumi-language-scenario":
 		serve(func(s *grpc.Server) {
@@ -54,8 +55,8 @@ func serve(register func(*grpc.Server), opts ...grpc.ServerOption) {
 	_ = server.Serve(listener)
 }
 
-// toy is a provider whose things are files in a directory, named by their id. Its resources do what their input "do" says,
-// once: what was done leaves a mark.
+// toy is a provider whose things are files in a directory, named by their id. Its resources do what their input "do"
+// says, once: what was done leaves a mark.
 type toy struct {
 	pulumirpc.UnimplementedResourceProviderServer
 	world     string
@@ -160,9 +161,10 @@ func (p *toy) act(do, id string, effect func() error) error {
 	case "half":
 		_ = effect()
 		st, _ := status.New(codes.Unknown, "half").WithDetails(&pulumirpc.ErrorResourceInitFailed{
-			Id: id, Reasons: []string{"not ready" + slip}, Properties: &structpb.Struct{Fields: map[string]*structpb.Value{
-				"name": structpb.NewStringValue(id),
-			}},
+			Id: id, Reasons: []string{"not ready" + slip}, Properties: &structpb.Struct{
+				Fields: map[string]*structpb.Value{
+					"name": structpb.NewStringValue(id),
+				}},
 		})
 		return st.Err()
 	case "hang":
@@ -220,7 +222,8 @@ const stopListing = ".stop-listing"
 // List gives one thing a page.
 func (p *toy) List(req *pulumirpc.ListRequest, stream pulumirpc.ResourceProvider_ListServer) error {
 	if os.Remove(filepath.Join(p.world, stopListing)) == nil {
-		_ = stream.Send(&pulumirpc.ListResponse{Response: &pulumirpc.ListResponse_Result_{Result: &pulumirpc.ListResponse_Result{Id: "a"}}})
+		_ = stream.Send(&pulumirpc.ListResponse{Response: &pulumirpc.ListResponse_Result_{
+			Result: &pulumirpc.ListResponse_Result{Id: "a"}}})
 		return status.Error(codes.Unavailable, "the cloud is away")
 	}
 	entries, err := os.ReadDir(p.world)
@@ -277,7 +280,8 @@ func (p *toy) Update(_ context.Context, req *pulumirpc.UpdateRequest) (*pulumirp
 	if do != "" {
 		do = "update-" + do
 	}
-	err := p.act(strings.TrimPrefix(do, "update-"), req.GetId()+"-update", func() error { return p.write(req.GetId(), out) })
+	err := p.act(strings.TrimPrefix(do, "update-"), req.GetId()+"-update",
+		func() error { return p.write(req.GetId(), out) })
 	return &pulumirpc.UpdateResponse{Properties: out}, err
 }
 
@@ -291,7 +295,8 @@ func (p *toy) Delete(_ context.Context, req *pulumirpc.DeleteRequest) (*emptypb.
 }
 
 func (p *toy) Invoke(_ context.Context, req *pulumirpc.InvokeRequest) (*pulumirpc.InvokeResponse, error) {
-	out, err := structpb.NewStruct(map[string]any{"region": p.region, "asked": req.GetArgs().GetFields()["ask"].GetStringValue()})
+	out, err := structpb.NewStruct(map[string]any{"region": p.region,
+		"asked": req.GetArgs().GetFields()["ask"].GetStringValue()})
 	return &pulumirpc.InvokeResponse{Return: out}, err
 }
 
@@ -316,7 +321,8 @@ func (p *toy) Cancel(ctx context.Context, _ *emptypb.Empty) (*emptypb.Empty, err
 
 // Construct makes a component of one thing.
 func (p *toy) Construct(ctx context.Context, req *pulumirpc.ConstructRequest) (*pulumirpc.ConstructResponse, error) {
-	conn, err := grpc.NewClient("passthrough:///"+req.GetMonitorEndpoint(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	conn, err := grpc.NewClient("passthrough:///"+req.GetMonitorEndpoint(),
+		grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		return nil, err
 	}
@@ -336,10 +342,12 @@ func (p *toy) Construct(ctx context.Context, req *pulumirpc.ConstructRequest) (*
 		return nil, err
 	}
 	state := &structpb.Struct{Fields: map[string]*structpb.Value{"made": child.GetObject().GetFields()["name"]}}
-	_, err = monitor.RegisterResourceOutputs(ctx, &pulumirpc.RegisterResourceOutputsRequest{Urn: component.GetUrn(), Outputs: state})
+	_, err = monitor.RegisterResourceOutputs(ctx, &pulumirpc.RegisterResourceOutputsRequest{Urn: component.GetUrn(),
+		Outputs: state})
 	return &pulumirpc.ConstructResponse{
 		Urn: component.GetUrn(), State: state,
-		StateDependencies: map[string]*pulumirpc.ConstructResponse_PropertyDependencies{"made": {Urns: []string{child.GetUrn()}}},
+		StateDependencies: map[string]*pulumirpc.ConstructResponse_PropertyDependencies{
+			"made": {Urns: []string{child.GetUrn()}}},
 	}, err
 }
 

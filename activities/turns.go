@@ -12,8 +12,8 @@ import (
 // fewSteps is up to how many steps at a time none is issued ahead: who asks for few wants to see them one by one.
 const fewSteps = 4
 
-// ahead is how many steps the core issues beyond those that may run, so that the next begins here when one ends, and not
-// after the round trip through the core.
+// ahead is how many steps the core issues beyond those that may run, so that the next begins here when one ends, and
+// not after the round trip through the core.
 func ahead(parallel int) int {
 	if parallel <= fewSteps {
 		return 0
@@ -29,8 +29,8 @@ func newTurns(g engine.Goal) turns { return make(turns, g.Parallel) }
 // longestWait bounds a wait for a turn: it counts towards the step's timeout, which has a minute to spare.
 const longestWait = 20 * time.Second
 
-// take waits for a turn, which give ends. A wait that is too long is begun again by another attempt, and one that is cancelled
-// had no effect.
+// take waits for a turn, which give ends. A wait that is too long is begun again by another attempt, and one that is
+// cancelled had no effect.
 func (t turns) take(ctx context.Context, cancelled <-chan struct{}) error {
 	timer := time.NewTimer(longestWait)
 	defer timer.Stop()

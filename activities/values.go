@@ -9,8 +9,8 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 )
 
-// protectOutputs makes outputs secret in place: those that the program listed, and those whose input of the same name is a
-// secret, because providers that know no secrets hand inputs back as they are.
+// protectOutputs makes outputs secret in place: those that the program listed, and those whose input of the same name
+// is a secret, because providers that know no secrets hand inputs back as they are.
 func protectOutputs(outputs, inputs resource.PropertyMap, additional []string) {
 	for _, name := range additional {
 		key := resource.PropertyKey(name)
@@ -42,8 +42,8 @@ func ignoring(inputs, olds resource.PropertyMap, paths []string) (resource.Prope
 	return kept, skipped
 }
 
-// plain gives a copy, deep but for assets, without output values: they become secrets, unknowns or plain values. What they
-// depended on is lost.
+// plain gives a copy, deep but for assets, without output values: they become secrets, unknowns or plain values. What
+// they depended on is lost.
 func plain(m resource.PropertyMap) resource.PropertyMap {
 	if m == nil {
 		return nil

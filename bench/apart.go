@@ -15,8 +15,8 @@ import (
 	"github.com/deployctl/deployctl/e2e/cluster"
 )
 
-// counter is a proxy in front of an S3 server that counts requests and the bytes of their bodies, both ways, but for the
-// checkpoint that our updates write at their end.
+// counter is a proxy in front of an S3 server that counts requests and the bytes of their bodies, both ways, but for
+// the checkpoint that our updates write at their end.
 type counter struct {
 	*httptest.Server
 	requests, bytes, aside atomic.Int64
@@ -71,8 +71,8 @@ func (c *counted) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// measureApart stops the embedded service, starts its parts one by one with a counting proxy before S3, and measures what can
-// only be seen so: the worker's memory, and what travels to and from S3.
+// measureApart stops the embedded service, starts its parts one by one with a counting proxy before S3, and measures
+// what can only be seen so: the worker's memory, and what travels to and from S3.
 func (s *stage) measureApart(ctx context.Context, played []row, found results) error {
 	h := s.house
 	if _, err := output(ctx, s.dir, h.env, ours, "dev", "stop"); err != nil {
@@ -161,8 +161,10 @@ func (r remote) bytesOfAChange(ctx context.Context, proxy *counter) (float64, er
 				return 0, err
 			}
 			bytes[n] = m.carried
-			fmt.Printf("\nS3, stack of %d, %s: %.0f requests, %.1f KiB, and %.1f KiB of written checkpoints so far\n", n,
-				[]string{"created", "one resource changed"}[size-1], m.requests, m.carried/1024, float64(proxy.aside.Load())/1024)
+			fmt.Printf("\nS3, stack of %d, %s: %.0f requests, %.1f KiB, and %.1f KiB of written checkpoints so far\n",
+				n,
+				[]string{"created", "one resource changed"}[size-1], m.requests, m.carried/1024,
+				float64(proxy.aside.Load())/1024)
 		}
 	}
 	return bytes[1000] / bytes[10], nil

@@ -18,8 +18,8 @@ import (
 	"github.com/deployctl/deployctl/e2e/cluster"
 )
 
-// measured is one operation's cost. CPU is of every process that took part, in seconds; memory is the peak of the largest one,
-// in MiB.
+// measured is one operation's cost. CPU is of every process that took part, in seconds; memory is the peak of the
+// largest one, in MiB.
 type measured struct {
 	wall, cpu, memory float64
 	events, bytes     float64 // of the histories of the update's Update and Run
@@ -109,7 +109,8 @@ func (h *house) close() {
 // s3Environment lets the stock CLI keep its state on an S3 server with the service's credentials.
 func (h *house) s3Environment(endpoint string) []string {
 	return []string{
-		"AWS_ACCESS_KEY_ID=" + h.Keys.S3AccessKey, "AWS_SECRET_ACCESS_KEY=" + h.Keys.S3SecretKey, "AWS_REGION=us-east-1",
+		"AWS_ACCESS_KEY_ID=" + h.Keys.S3AccessKey, "AWS_SECRET_ACCESS_KEY=" + h.Keys.S3SecretKey,
+		"AWS_REGION=us-east-1",
 		"PULUMI_BACKEND_URL=s3://" + h.Bucket + "/stock?region=us-east-1&s3ForcePathStyle=true&endpoint=" + endpoint,
 	}
 }

@@ -1,8 +1,8 @@
 // Command bench measures deployctl against the stock CLI: the same programs, the same language host, the same provider
 // plugin and the same cloud, in turn. It prints a table and the targets, and fails when one is missed.
 //
-// It needs bin/deployctl, and pulumi, pulumi-language-scenario, pulumi-resource-fake and fakecloud on PATH; `make bench`
-// sees to that.
+// It needs bin/deployctl, and pulumi, pulumi-language-scenario, pulumi-resource-fake and fakecloud on PATH; `make
+// bench` sees to that.
 package main
 
 import (

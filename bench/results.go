@@ -46,7 +46,8 @@ func s3(row string) string { return row + ", S3" }
 
 // printTraffic shows what an operation of each row asks of S3.
 func (r results) printTraffic(played []row) {
-	fmt.Printf("\n### S3: requests and KiB of an operation, the written checkpoint aside\n\n| | | deployctl | | stock, S3 | |\n|---|---|---|---|---|---|\n")
+	fmt.Printf("\n### S3: requests and KiB of an operation, the written checkpoint aside\n\n| | | deployctl | | " +
+		"stock, S3 | |\n|---|---|---|---|---|---|\n")
 	for _, w := range played {
 		for _, op := range operations {
 			fmt.Printf("| %s | %s |", w.name, op)
@@ -62,7 +63,8 @@ func (r results) printTraffic(played []row) {
 
 // print shows a row: medians, and the spread of the wall time.
 func (r results) print(w row) {
-	fmt.Printf("\n### %s (medians of %d)\n\n| | | wall s | (min–max) | CPU s | peak MiB | history events | KiB |\n|---|---|---|---|---|---|---|---|\n", w.name, w.reps)
+	fmt.Printf("\n### %s (medians of %d)\n\n| | | wall s | (min–max) | CPU s | peak MiB | history events | KiB "+
+		"|\n|---|---|---|---|---|---|---|---|\n", w.name, w.reps)
 	for _, op := range operations {
 		for _, c := range []string{ours, "stock, file", "stock, S3"} {
 			k := key(w.name, c, op)
@@ -77,7 +79,8 @@ func (r results) print(w row) {
 			for _, m := range r[k] {
 				least, most = min(least, m.wall), max(most, m.wall)
 			}
-			fmt.Printf("| %s | %s | %.2f | %.2f–%.2f | %.2f | %.0f %s|\n", op, c, r.median(k, wall), least, most, r.median(k, cpu),
+			fmt.Printf("| %s | %s | %.2f | %.2f–%.2f | %.2f | %.0f %s|\n", op, c, r.median(k, wall), least, most,
+				r.median(k, cpu),
 				r.median(k, memory), history)
 		}
 	}
@@ -107,7 +110,8 @@ func (r results) targets() []target {
 		return target{fmt.Sprintf("%s, %s: deployctl / %s", row, op, peer), v, most}
 	}
 	perResource := func(row string, op operation, n, most float64) target {
-		return target{fmt.Sprintf("%s, %s: history events a resource", row, op), r.median(key(row, ours, op), events) / n, most}
+		return target{fmt.Sprintf("%s, %s: history events a resource", row, op),
+			r.median(key(row, ours, op), events) / n, most}
 	}
 	slow := rows[3]
 	return []target{
@@ -139,7 +143,8 @@ func (r results) judge() (failed int) {
 			verdict = "MISSED"
 			failed++
 		}
-		fmt.Printf("| %s | %s | %g | %s |\n", t.name, strings.TrimSuffix(fmt.Sprintf("%.2f", t.value), ".00"), t.most, verdict)
+		fmt.Printf("| %s | %s | %g | %s |\n", t.name, strings.TrimSuffix(fmt.Sprintf("%.2f", t.value), ".00"), t.most,
+			verdict)
 	}
 	return failed
 }

@@ -43,8 +43,10 @@ func (s *stage) open(ctx context.Context) error {
 	if s.cloud, err = fakecloud.Launch(binary); err != nil {
 		return err
 	}
-	s.env = append(os.Environ(), "FAKECLOUD_ENDPOINT="+s.cloud.URL(), "HOME="+s.dir, "PULUMI_HOME="+filepath.Join(s.dir, "pulumi"),
-		"PULUMI_CONFIG_PASSPHRASE=bench", "PULUMI_SKIP_UPDATE_CHECK=true", "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION=true",
+	s.env = append(os.Environ(), "FAKECLOUD_ENDPOINT="+s.cloud.URL(), "HOME="+s.dir,
+		"PULUMI_HOME="+filepath.Join(s.dir, "pulumi"),
+		"PULUMI_CONFIG_PASSPHRASE=bench", "PULUMI_SKIP_UPDATE_CHECK=true",
+		"PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION=true",
 		"XDG_STATE_HOME="+filepath.Join(s.dir, "state"), "XDG_CONFIG_HOME="+filepath.Join(s.dir, "config"))
 	if s.house, err = openHouse(ctx, s.dir, s.env); err != nil {
 		return err
@@ -53,7 +55,8 @@ func (s *stage) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if _, err := output(ctx, s.dir, s.env, "pulumi", "plugin", "install", "resource", "fake", "0.1.0", "--file", plugin); err != nil {
+	if _, err := output(ctx, s.dir, s.env, "pulumi", "plugin", "install", "resource", "fake", "0.1.0", "--file",
+		plugin); err != nil {
 		return err
 	}
 	state := filepath.Join(s.dir, "stock-state")
@@ -89,14 +92,17 @@ func (s *stage) project(r row, contestant string, n, changed int) (string, error
 	from := 0
 	if r.chain {
 		from = 1
-		first = fmt.Sprintf("  - register: r-0\n    type: fake:index:Named\n    properties: {name: %s-0, size: 1}\n", slug)
+		first = fmt.Sprintf("  - register: r-0\n    type: fake:index:Named\n    properties: {name: %s-0, size: 1}\n",
+			slug)
 		depends = `, links: ["${r-{{i-1}}.arn}"]`
 	}
 	program := "packages: [{name: fake, version: 0.1.0}]\nsteps:\n" + first + fmt.Sprintf(
-		"  - repeat: %d\n    from: %d\n    steps:\n      - register: r-{{i}}\n        type: fake:index:Named\n        properties: {name: \"%s-{{i}}\", size: 1%s}\n",
+		"  - repeat: %d\n    from: %d\n    steps:\n      - register: r-{{i}}\n        type: fake:index:Named\n       "+
+			" properties: {name: \"%s-{{i}}\", size: 1%s}\n",
 		n-from, from, slug, depends)
 	if changed > 0 {
-		program += fmt.Sprintf("  - register: changing\n    type: fake:index:Named\n    properties: {name: %s-changing, size: %d}\n", slug, changed)
+		program += fmt.Sprintf("  - register: changing\n    type: fake:index:Named\n    properties: {name: "+
+			"%s-changing, size: %d}\n", slug, changed)
 	}
 	err := errors.Join(
 		os.WriteFile(filepath.Join(dir, "Pulumi.yaml"), []byte("name: "+slug+"\nruntime: scenario\n"), 0o600),
@@ -111,7 +117,8 @@ func (s *stage) measure(ctx context.Context, r row, found results) error {
 			break
 		}
 		name := "delay-" + string(op)
-		if err := s.cloud.Set(ctx, fakecloud.Fault{Name: name, Do: fakecloud.Delay, Op: op, DelayMS: r.delay}); err != nil {
+		if err := s.cloud.Set(ctx, fakecloud.Fault{Name: name, Do: fakecloud.Delay, Op: op,
+			DelayMS: r.delay}); err != nil {
 			return err
 		}
 		defer func() { _ = s.cloud.Lift(context.WithoutCancel(ctx), name) }()

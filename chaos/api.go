@@ -73,7 +73,8 @@ func (c *command) endedWith(ctx context.Context, code int) error {
 		return err
 	}
 	if got := c.cmd.ProcessState.ExitCode(); got != code {
-		return fmt.Errorf("deployctl %s ends with %d, not %d; it says\n%s", strings.Join(c.cmd.Args[1:], " "), got, code, c.end())
+		return fmt.Errorf("deployctl %s ends with %d, not %d; it says\n%s", strings.Join(c.cmd.Args[1:], " "), got,
+			code, c.end())
 	}
 	return nil
 }

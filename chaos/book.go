@@ -182,7 +182,8 @@ func play(ctx context.Context, c claim, seeds []int, atOnce int, b *book) (all [
 	return all, peer, nil
 }
 
-// playOne plays a seed in the world, which is made when there is none. One in which a claim was broken is left as it is.
+// playOne plays a seed in the world, which is made when there is none. One in which a claim was broken is left as it
+// is.
 func playOne(ctx context.Context, c claim, w **world, seed int, b *book) (o outcome, err error) {
 	if *w == nil {
 		if *w, err = newWorld(ctx, c.env...); err != nil {

@@ -25,10 +25,12 @@ const (
 	byForce  = "by force"
 )
 
-// cancels are when an update is cancelled: while a create is held before or after its effect, or as soon as it is accepted.
+// cancels are when an update is cancelled: while a create is held before or after its effect, or as soon as it is
+// accepted.
 var cancels = []string{string(fakecloud.Before), string(fakecloud.After), "at once"}
 
-// cancelling plays a seed of the cancels: every update goes on where the one before was cancelled, and the last is let finish.
+// cancelling plays a seed of the cancels: every update goes on where the one before was cancelled, and the last is let
+// finish.
 func cancelling(ctx context.Context, w *world, seed int) (o outcome, err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -84,12 +86,14 @@ func (c cancelled) how() string {
 	return graceful
 }
 
-// play begins the update, cancels it at its moment, at the create after so many, and gives how many operations are pending then.
+// play begins the update, cancels it at its moment, at the create after so many, and gives how many operations are
+// pending then.
 func (c cancelled) play(ctx context.Context, create int, o *outcome) (pending int, err error) {
 	open, held := func() error { return nil }, func(context.Context) error { return nil }
 	if c.moment != "at once" {
 		g, err := c.cloud.SetGate(ctx, fakecloud.Fault{
-			Name: fmt.Sprintf("update-%d", c.nth), Op: fakecloud.Create, At: fakecloud.Moment(c.moment), Skip: create - 1, Times: 1,
+			Name: fmt.Sprintf("update-%d", c.nth), Op: fakecloud.Create, At: fakecloud.Moment(c.moment),
+			Skip: create - 1, Times: 1,
 		})
 		if err != nil {
 			return 0, err
@@ -131,7 +135,10 @@ func (c cancelled) play(ctx context.Context, create int, o *outcome) (pending in
 func (c cancelled) told(ctx context.Context, since time.Time) (took time.Duration, err error) {
 	err = eventually(ctx, "the provider is asked to give up", func() (bool, error) {
 		requests, err := c.cloud.Requests(ctx)
-		i := slices.IndexFunc(requests, func(r fakecloud.Request) bool { return r.Op == fakecloud.Cancel && r.Time.After(since) })
+		i := slices.IndexFunc(requests, func(r fakecloud.Request) bool {
+			return r.Op == fakecloud.Cancel &&
+				r.Time.After(since)
+		})
 		if i >= 0 {
 			took = requests[i].Time.Sub(since)
 		}
@@ -171,8 +178,10 @@ func cancellingLine(all []outcome, whole bool) (string, []string) {
 	if sum != (counts{}) {
 		broken = append(broken, "something was made twice, was left over, or had to be typed")
 	}
-	return fmt.Sprintf("%d cancels, %d gracefully with %d pending operations left, %d by force with %d, all settled by the next update, "+
-		"%d duplicates, %d leaks, the provider asked after p50 %.2f s, p95 %.2f s (at most %.0f)", by[graceful]+by[byForce],
+	return fmt.Sprintf("%d cancels, %d gracefully with %d pending operations left, %d by force with %d, all settled "+
+		"by the next update, "+
+		"%d duplicates, %d leaks, the provider asked after p50 %.2f s, p95 %.2f s (at most %.0f)",
+		by[graceful]+by[byForce],
 		by[graceful], tally["pending "+graceful], by[byForce], tally["pending "+byForce], sum.Duplicates, sum.Leaks,
 		percentile(times, 0.5), p95, soon.Seconds()), broken
 }

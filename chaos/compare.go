@@ -45,7 +45,8 @@ func (s *stage) reached(ctx context.Context) (r reached, err error) {
 		_, name, _ := strings.Cut(o.Owner, "$")
 		chance = append(chance, o.ID, "id("+name+o.Owner[strings.LastIndex(o.Owner, "::")+2:]+")")
 	}
-	plain := strings.NewReplacer(append(chance, "urn:pulumi:"+s.stack+"::", "urn:pulumi:STACK::", project+"-"+s.stack, project+"-STACK", s.cloud.URL(), "CLOUD")...)
+	plain := strings.NewReplacer(append(chance, "urn:pulumi:"+s.stack+"::", "urn:pulumi:STACK::", project+"-"+s.stack,
+		project+"-STACK", s.cloud.URL(), "CLOUD")...)
 	tidy := func(v any) string {
 		text, _ := json.Marshal(v) // it came from JSON
 		return uuid.ReplaceAllString(plain.Replace(string(text)), "UUID")
@@ -153,7 +154,8 @@ type variant struct {
 var variants = sync.OnceValue(func() (all []*variant) {
 	for _, language := range []string{"yaml", "nodejs"} {
 		for graphSeed := range uint64(2) {
-			all = append(all, &variant{name: fmt.Sprintf("undisturbed-%s-%d", language, graphSeed), language: language, nodes: graph(rand.New(rand.NewPCG(graphSeed, 0)), 200, named, auto, tagged)})
+			all = append(all, &variant{name: fmt.Sprintf("undisturbed-%s-%d", language, graphSeed), language: language,
+				nodes: graph(rand.New(rand.NewPCG(graphSeed, 0)), 200, named, auto, tagged)})
 		}
 	}
 	return all

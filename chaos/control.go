@@ -16,8 +16,8 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
 
-// control is what the stock CLI makes of the same disturbance: the same program and provider, and kills of what it consists of
-// while the same creates are under way, after each of which somebody types what it asks for.
+// control is what the stock CLI makes of the same disturbance: the same program and provider, and kills of what it
+// consists of while the same creates are under way, after each of which somebody types what it asks for.
 func control(ctx context.Context, w *world) (o outcome, err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -30,7 +30,8 @@ func control(ctx context.Context, w *world) (o outcome, err error) {
 	if err := os.MkdirAll(backend, 0o700); err != nil {
 		return o, err
 	}
-	h := &human{stage: s, backend: backend, env: append(w.env, "PULUMI_BACKEND_URL=file://"+backend, "PULUMI_CONFIG_PASSPHRASE=control",
+	h := &human{stage: s, backend: backend, env: append(w.env, "PULUMI_BACKEND_URL=file://"+backend,
+		"PULUMI_CONFIG_PASSPHRASE=control",
 		"PULUMI_SKIP_UPDATE_CHECK=true", "FAKECLOUD_ENDPOINT="+s.cloud.URL())}
 	defer h.tidies()
 	if _, err := h.types(ctx, "stack", "init"); err != nil {

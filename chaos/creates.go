@@ -13,7 +13,8 @@ import (
 	"github.com/deployctl/deployctl/e2e/fakecloud"
 )
 
-// A seed of the creates loses the answers of so many creates of one kind, and there are foreign objects in the place of some.
+// A seed of the creates loses the answers of so many creates of one kind, and there are foreign objects in the place of
+// some.
 const (
 	lostPerSeed    = 20
 	foreignPerSeed = 4
@@ -59,10 +60,12 @@ func losing(ctx context.Context, w *world, seed int) (o outcome, err error) {
 	return o, errors.Join(err, end.differs(plain), l.untouched(ctx))
 }
 
-// losses are the programs: resources of one kind whose creates are lost, what depends on each, and what depends on none.
+// losses are the programs: resources of one kind whose creates are lost, what depends on each, and what depends on
+// none.
 var losses = sync.OnceValue(func() (all []*variant) {
 	for _, kind := range lostKinds {
-		v := &variant{name: "undisturbed-creates-" + strings.ToLower(kind[strings.LastIndex(kind, ":")+1:]), language: "yaml"}
+		v := &variant{name: "undisturbed-creates-" + strings.ToLower(kind[strings.LastIndex(kind, ":")+1:]),
+			language: "yaml"}
 		for i := range lostPerSeed {
 			lost := node{Name: fmt.Sprintf("lost-%02d", i), Type: kind, Properties: map[string]any{}}
 			switch kind {
@@ -75,7 +78,8 @@ var losses = sync.OnceValue(func() (all []*variant) {
 		}
 		for i := range lostPerSeed {
 			v.nodes = append(v.nodes,
-				node{Name: fmt.Sprintf("after-%02d", i), Type: auto, Properties: map[string]any{}, Needs: []string{v.nodes[i].Name}},
+				node{Name: fmt.Sprintf("after-%02d", i), Type: auto, Properties: map[string]any{},
+					Needs: []string{v.nodes[i].Name}},
 				node{Name: fmt.Sprintf("apart-%02d", i), Type: auto, Properties: map[string]any{}})
 		}
 		all = append(all, v)
@@ -96,9 +100,11 @@ func (l *losingStage) prepare(ctx context.Context) error {
 		name := fmt.Sprintf("lost-%02d", i)
 		at := []fakecloud.Moment{fakecloud.Before, fakecloud.After}[i%2]
 		if i < foreignPerSeed && (l.kind == named || l.kind == tagged) {
-			o := fakecloud.Object{Kind: "named", ID: "the-" + name, Name: "the-" + name, Properties: map[string]any{"size": 7.0}}
+			o := fakecloud.Object{Kind: "named", ID: "the-" + name, Name: "the-" + name,
+				Properties: map[string]any{"size": 7.0}}
 			if l.kind == tagged {
-				o = fakecloud.Object{Kind: "tagged", ID: "foreign-" + name, Properties: map[string]any{"settings": map[string]any{"mark": "the-" + name}}}
+				o = fakecloud.Object{Kind: "tagged", ID: "foreign-" + name,
+					Properties: map[string]any{"settings": map[string]any{"mark": "the-" + name}}}
 			} else {
 				at = fakecloud.Before // the effect would be a refusal
 			}
@@ -108,7 +114,8 @@ func (l *losingStage) prepare(ctx context.Context) error {
 			l.foreign[name] = o
 			l.put++
 		}
-		if err := l.cloud.Set(ctx, fakecloud.Fault{Name: name, Do: fakecloud.Crash, Op: fakecloud.Create, Object: name, At: at, Times: 1}); err != nil {
+		if err := l.cloud.Set(ctx, fakecloud.Fault{Name: name, Do: fakecloud.Crash, Op: fakecloud.Create, Object: name,
+			At: at, Times: 1}); err != nil {
 			return err
 		}
 	}
@@ -233,7 +240,8 @@ func (l *losingStage) untouched(ctx context.Context) error {
 	}
 	for name, o := range l.foreign {
 		if !slices.ContainsFunc(objects, func(now fakecloud.Object) bool {
-			return now.ID == o.ID && now.Foreign && now.Owner == "" && fmt.Sprint(now.Properties) == fmt.Sprint(o.Properties)
+			return now.ID == o.ID && now.Foreign && now.Owner == "" &&
+				fmt.Sprint(now.Properties) == fmt.Sprint(o.Properties)
 		}) {
 			return fmt.Errorf("somebody else's object in the place of %s was touched", name)
 		}
@@ -266,6 +274,7 @@ func losingLine(all []outcome, whole bool) (string, []string) {
 			}
 		}
 	}
-	return fmt.Sprintf("%d that may have happened, %d settled by themselves, %d by an answer where nobody can tell, %d foreign objects left alone, %s",
+	return fmt.Sprintf("%d that may have happened, %d settled by themselves, %d by an answer where nobody can tell, "+
+		"%d foreign objects left alone, %s",
 		sum["lost"], sum["by itself"], sum["asked"], sum["foreign"], counts), append(broken, counts.broken()...)
 }

@@ -46,7 +46,8 @@ func (s *stage) crowd(ctx context.Context, api *client.Client, c crowd) error {
 		return err
 	}
 	refresh := deployments.UpdateRequest{
-		Stack: s.name(), Kind: engine.KindRefresh, RequestID: rand.Text(), OnBusy: deployments.OnBusyFail, Secrets: ownSecrets, Initiator: "somebody",
+		Stack: s.name(), Kind: engine.KindRefresh, RequestID: rand.Text(), OnBusy: deployments.OnBusyFail,
+		Secrets: ownSecrets, Initiator: "somebody",
 	}
 	holder, err := api.Submit(ctx, refresh)
 	if err != nil {
@@ -114,8 +115,10 @@ func allInTurn(holder deployments.UpdateName, came []visitor) error {
 			return fmt.Errorf("number %d was told %+v", i+1, v.accepted)
 		case v.end.Status != string(engine.StatusSucceeded):
 			return fmt.Errorf("update %s came to %s: %s", v.end.Update.Version, v.end.Status, v.end.Error)
-		case i > 0 && (v.end.Started.Before(came[i-1].end.Ended) || v.end.Update.Number() != came[i-1].end.Update.Number()+1):
-			return fmt.Errorf("update %s did not come after update %s", v.end.Update.Version, came[i-1].end.Update.Version)
+		case i > 0 && (v.end.Started.Before(came[i-1].end.Ended) ||
+			v.end.Update.Number() != came[i-1].end.Update.Number()+1):
+			return fmt.Errorf("update %s did not come after update %s", v.end.Update.Version,
+				came[i-1].end.Update.Version)
 		}
 	}
 	return nil
@@ -124,7 +127,8 @@ func allInTurn(holder deployments.UpdateName, came []visitor) error {
 // allRefused: everyone is told who is in the way.
 func allRefused(holder deployments.UpdateName, came []visitor) error {
 	for _, v := range came {
-		if deployments.CodeOf(v.refused) != deployments.CodeConflict || !strings.Contains(v.refused.Error(), "busy with update "+holder.Version) {
+		if deployments.CodeOf(v.refused) != deployments.CodeConflict ||
+			!strings.Contains(v.refused.Error(), "busy with update "+holder.Version) {
 			return fmt.Errorf("one was answered %+v: %w", v.accepted, v.refused)
 		}
 	}
@@ -140,7 +144,8 @@ func onlyTheLast(_ deployments.UpdateName, came []visitor) error {
 			want, why = engine.StatusSucceeded, ""
 		}
 		if v.refused != nil || v.end.Status != string(want) || !strings.Contains(v.end.Error, why) {
-			return errors.Join(v.refused, fmt.Errorf("of %d the %dth came to %s: %s", len(came), i+1, v.end.Status, v.end.Error))
+			return errors.Join(v.refused, fmt.Errorf("of %d the %dth came to %s: %s", len(came), i+1, v.end.Status,
+				v.end.Error))
 		}
 	}
 	return nil
@@ -149,7 +154,8 @@ func onlyTheLast(_ deployments.UpdateName, came []visitor) error {
 // allTheSame: there is one update for all.
 func allTheSame(_ deployments.UpdateName, came []visitor) error {
 	for _, v := range came {
-		if v.refused != nil || v.accepted.Update != came[0].accepted.Update || v.end.Status != string(engine.StatusSucceeded) {
+		if v.refused != nil || v.accepted.Update != came[0].accepted.Update ||
+			v.end.Status != string(engine.StatusSucceeded) {
 			return errors.Join(v.refused, fmt.Errorf("one was answered %+v, and came to %s", v.accepted, v.end.Status))
 		}
 	}

@@ -18,7 +18,8 @@ import (
 const (
 	// perSecond is what the cloud takes from everybody together.
 	perSecond = 40
-	// interactive updates create so many resources each; they are played idle times alone and as often beside the looks for drift.
+	// interactive updates create so many resources each; they are played idle times alone and as often beside the looks
+	// for drift.
 	interactive, idle = 60, 7
 	// fewIdle is how often they are played where times are not looked at.
 	fewIdle = 2
@@ -26,8 +27,8 @@ const (
 	mostDelay = 1.2
 )
 
-// drifting plays a seed of the drift: stacks that are looked at by schedule all at once, on an account that takes few calls, while
-// somebody deploys. The first seed is of the full size.
+// drifting plays a seed of the drift: stacks that are looked at by schedule all at once, on an account that takes few
+// calls, while somebody deploys. The first seed is of the full size.
 func drifting(ctx context.Context, w *world, seed int) (o outcome, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 3*patience)
 	defer cancel()
@@ -35,7 +36,8 @@ func drifting(ctx context.Context, w *world, seed int) (o outcome, err error) {
 	if seed > 1 {
 		stacks, resources = 8, 20
 	}
-	s, err := w.newStage(ctx, fmt.Sprintf("drift-%d-0", seed), "yaml", graph(rand.New(rand.NewPCG(uint64(seed), 9)), resources, auto))
+	s, err := w.newStage(ctx, fmt.Sprintf("drift-%d-0", seed), "yaml",
+		graph(rand.New(rand.NewPCG(uint64(seed), 9)), resources, auto))
 	if err != nil {
 		return o, err
 	}
@@ -48,7 +50,8 @@ func drifting(ctx context.Context, w *world, seed int) (o outcome, err error) {
 	if err != nil {
 		return o, err
 	}
-	if err := s.cloud.Set(ctx, fakecloud.Fault{Name: "limit", Do: fakecloud.Fail, Status: http.StatusTooManyRequests, PerSecond: perSecond}); err != nil {
+	if err := s.cloud.Set(ctx, fakecloud.Fault{Name: "limit", Do: fakecloud.Fail, Status: http.StatusTooManyRequests,
+		PerSecond: perSecond}); err != nil {
 		return o, err
 	}
 	alone, err := w.deploy(ctx, s.cloud, seed, "alone")
@@ -67,7 +70,8 @@ func drifting(ctx context.Context, w *world, seed int) (o outcome, err error) {
 	if err != nil {
 		return o, err
 	}
-	o.Times = []float64{percentile(alone, 0.5), percentile(beside, 0.5), slices.Max(alone), beside[0], slices.Max(beside)}
+	o.Times = []float64{percentile(alone, 0.5), percentile(beside, 0.5), slices.Max(alone), beside[0],
+		slices.Max(beside)}
 	o.Tally = map[string]int{"stacks": stacks, "resources": stacks * resources, "drifted": len(drifted)}
 	var mu sync.Mutex
 	err = each(all, func(t *stage) error {
@@ -146,14 +150,18 @@ func (s *stage) meddle(ctx context.Context, n int) ([]fakecloud.Object, error) {
 }
 
 // deploy plays the interactive updates and gives how long each takes, in seconds.
-func (w *world) deploy(ctx context.Context, cloud *fakecloud.Process, seed int, name string) (took []float64, err error) {
+func (w *world) deploy(
+	ctx context.Context, cloud *fakecloud.Process, seed int, name string,
+) (took []float64, err error) {
 	times := idle
 	if seed > 1 {
 		times = fewIdle
 	}
 	for i := range times {
-		s := &stage{world: w, dir: fmt.Sprintf("%s/%s-%d-%d", w.dir, name, seed, i), stack: fmt.Sprintf("%s-%d-%d", name, seed, i), cloud: cloud}
-		if err := write(s.dir, project, "yaml", graph(rand.New(rand.NewPCG(uint64(i), 10)), interactive, auto)); err != nil {
+		s := &stage{world: w, dir: fmt.Sprintf("%s/%s-%d-%d", w.dir, name, seed, i),
+			stack: fmt.Sprintf("%s-%d-%d", name, seed, i), cloud: cloud}
+		if err := write(s.dir, project, "yaml", graph(rand.New(rand.NewPCG(uint64(i), 10)), interactive,
+			auto)); err != nil {
 			return nil, err
 		}
 		if err := s.init(ctx); err != nil {
@@ -179,8 +187,8 @@ func (s *stage) looks(ctx context.Context, api *client.Client) error {
 	return api.RunSchedule(ctx, name)
 }
 
-// looked waits until the look is over, which must have succeeded, and gives how many resources it found to have drifted, and
-// whether it still ran when it was first asked about.
+// looked waits until the look is over, which must have succeeded, and gives how many resources it found to have
+// drifted, and whether it still ran when it was first asked about.
 func (s *stage) looked(ctx context.Context, api *client.Client) (found, running int, err error) {
 	name := deployments.ScheduleName{StackName: s.name(), Name: lookName}
 	err = eventually(ctx, "the look is over", func() (bool, error) {
@@ -208,7 +216,9 @@ func driftingLine(all []outcome, whole bool) (string, []string) {
 			continue
 		}
 		ratio := o.Times[1] / o.Times[0]
-		text += fmt.Sprintf("; an interactive update, the middle one of %d, %.1f s alone and %.1f s beside, %.2f times as long (at most %.1f); the longest one alone %.1f s, the first one beside %.1f s, the longest one %.1f s",
+		text += fmt.Sprintf("; an interactive update, the middle one of %d, %.1f s alone and %.1f s beside, %.2f "+
+			"times as long (at most %.1f); the longest one alone %.1f s, the first one beside %.1f s, the longest "+
+			"one %.1f s",
 			idle, o.Times[0], o.Times[1], ratio, mostDelay, o.Times[2], o.Times[3], o.Times[4])
 		if ratio > mostDelay {
 			broken = append(broken, "who waits is not let through first")
@@ -217,6 +227,7 @@ func driftingLine(all []outcome, whole bool) (string, []string) {
 	if whole && sum["beside"] == 0 {
 		broken = append(broken, "nobody looked while somebody deployed")
 	}
-	return fmt.Sprintf("%d stacks with %d resources looked at by schedule on an account that takes %d calls a second, 0 errors, %d of %d drifted found%s",
+	return fmt.Sprintf("%d stacks with %d resources looked at by schedule on an account that takes %d calls a "+
+		"second, 0 errors, %d of %d drifted found%s",
 		sum["stacks"], sum["resources"], perSecond, sum["found"], sum["drifted"], text), broken
 }

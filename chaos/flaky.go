@@ -15,8 +15,9 @@ import (
 const (
 	// overloaded and throttled are the shares of all requests that the flaky cloud answers 503 and 429.
 	overloaded, throttled = 0.05, 0.02
-	// operations are how many creates and deletes a seed makes, answer how long the cloud takes for each: of clouds, a fast one. With
-	// much less, what is measured is whether a few in a row are told to wait for a second, which no order of steps makes up for.
+	// operations are how many creates and deletes a seed makes, answer how long the cloud takes for each: of clouds, a
+	// fast one. With much less, what is measured is whether a few in a row are told to wait for a second, which no
+	// order of steps makes up for.
 	operations = 1000
 	answer     = 500 * time.Millisecond
 	// slowdown is how much longer an update may take there than where nothing fails.
@@ -26,7 +27,8 @@ const (
 // measuring is held by the seed that plays: others beside it would be measured, too.
 var measuring sync.Mutex
 
-// flaking plays a seed of the flaky cloud: the same program lives and dies twice in the same world, once where nothing fails.
+// flaking plays a seed of the flaky cloud: the same program lives and dies twice in the same world, once where nothing
+// fails.
 func flaking(ctx context.Context, w *world, seed int) (o outcome, err error) {
 	measuring.Lock()
 	defer measuring.Unlock()
@@ -41,8 +43,10 @@ func flaking(ctx context.Context, w *world, seed int) (o outcome, err error) {
 		func() (err error) { clean, err = w.live(ctx, p, "clean"); return err },
 		func() (err error) {
 			flaky, err = w.live(ctx, p, "flaky",
-				fakecloud.Fault{Name: "overloaded", Do: fakecloud.Fail, Status: http.StatusServiceUnavailable, RetryAfter: 1, Chance: overloaded, Seed: uint64(seed)},
-				fakecloud.Fault{Name: "throttled", Do: fakecloud.Fail, Status: http.StatusTooManyRequests, Chance: throttled, Seed: uint64(seed)})
+				fakecloud.Fault{Name: "overloaded", Do: fakecloud.Fail, Status: http.StatusServiceUnavailable,
+					RetryAfter: 1, Chance: overloaded, Seed: uint64(seed)},
+				fakecloud.Fault{Name: "throttled", Do: fakecloud.Fail, Status: http.StatusTooManyRequests,
+					Chance: throttled, Seed: uint64(seed)})
 			return err
 		},
 	}
@@ -86,7 +90,8 @@ func (w *world) live(ctx context.Context, p life, name string, faults ...fakeclo
 		return l, err
 	}
 	for _, op := range []fakecloud.Op{fakecloud.Create, fakecloud.Delete} {
-		faults = append(faults, fakecloud.Fault{Name: "slow " + string(op), Do: fakecloud.Delay, Op: op, DelayMS: int(answer.Milliseconds())})
+		faults = append(faults, fakecloud.Fault{Name: "slow " + string(op), Do: fakecloud.Delay, Op: op,
+			DelayMS: int(answer.Milliseconds())})
 	}
 	for _, f := range faults {
 		if err := s.cloud.Set(ctx, f); err != nil {
@@ -154,7 +159,10 @@ func flakingLine(all []outcome, whole bool) (string, []string) {
 	if whole && (tally["operations"] < operations*len(all) || tally["503"] == 0 || tally["429"] == 0) {
 		broken = append(broken, "the cloud was not flaky enough")
 	}
-	return fmt.Sprintf("%d of %d runs succeeded, %d operations by %d requests of which %d were answered 503 and %d 429, %d duplicates, %d leaks, "+
-		"%.2f times the clean wall time, p50 %.2f, worst %.2f (at most %.1f)", len(longer), len(all), tally["operations"], tally["requests"],
-		tally["503"], tally["429"], sum.Duplicates, sum.Leaks, took/max(clean, 1), percentile(longer, 0.5), percentile(longer, 1), slowdown), broken
+	return fmt.Sprintf("%d of %d runs succeeded, %d operations by %d requests of which %d were answered 503 and %d "+
+		"429, %d duplicates, %d leaks, "+
+		"%.2f times the clean wall time, p50 %.2f, worst %.2f (at most %.1f)", len(longer), len(all),
+		tally["operations"], tally["requests"],
+		tally["503"], tally["429"], sum.Duplicates, sum.Leaks, took/max(clean, 1), percentile(longer, 0.5),
+		percentile(longer, 1), slowdown), broken
 }

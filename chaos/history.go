@@ -39,12 +39,13 @@ func (s *stage) pending(ctx context.Context, workflow, activity string) bool {
 	return false
 }
 
-// nextStep waits until a step has ended after a moment, and begun after another, or the Run has ended, and gives when that was.
-// When nothing can end because the cloud holds all that has begun, it is served as well.
+// nextStep waits until a step has ended after a moment, and begun after another, or the Run has ended, and gives when
+// that was. When nothing can end because the cloud holds all that has begun, it is served as well.
 func (s *stage) nextStep(ctx context.Context, begun, after time.Time) (at time.Time, err error) {
 	err = eventually(ctx, "a step ends", func() (bool, error) {
 		steps, since := map[int64]bool{}, map[int64]time.Time{}
-		events := s.temporal.GetWorkflowHistory(ctx, deployments.RunWorkflowID(s.update()), "", false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+		events := s.temporal.GetWorkflowHistory(ctx, deployments.RunWorkflowID(s.update()), "", false,
+			enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
 		for events.HasNext() {
 			e, err := events.Next()
 			var unavailable *serviceerror.Unavailable
@@ -66,7 +67,8 @@ func (s *stage) nextStep(ctx context.Context, begun, after time.Time) (at time.T
 				if steps[id] && at.After(after) && since[id].After(begun) {
 					return true, nil
 				}
-			case enums.EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED, enums.EVENT_TYPE_WORKFLOW_EXECUTION_FAILED, enums.EVENT_TYPE_WORKFLOW_EXECUTION_CANCELED:
+			case enums.EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED, enums.EVENT_TYPE_WORKFLOW_EXECUTION_FAILED,
+				enums.EVENT_TYPE_WORKFLOW_EXECUTION_CANCELED:
 				return true, nil
 			}
 		}
@@ -94,7 +96,8 @@ func (s *stage) allHeld(ctx context.Context, begun time.Time) (bool, error) {
 		return false, ctx.Err() // Temporal is away
 	}
 	for _, a := range d.GetPendingActivities() {
-		if name := a.GetActivityType().GetName(); name != deployments.ActivityStep && name != deployments.ActivitySettle {
+		if name := a.GetActivityType().GetName(); name != deployments.ActivityStep &&
+			name != deployments.ActivitySettle {
 			continue
 		}
 		if !a.GetLastStartedTime().AsTime().After(begun) {

@@ -20,8 +20,8 @@ import (
 type killed struct {
 	Moment string `json:"moment"`
 	Victim string `json:"victim"`
-	// Recovery is how long it took until a step had finished again: from the kill or, when nothing else could serve, from the
-	// victim's return. In seconds.
+	// Recovery is how long it took until a step had finished again: from the kill or, when nothing else could serve,
+	// from the victim's return. In seconds.
 	Recovery float64 `json:"recovery"`
 }
 
@@ -70,57 +70,68 @@ func inSave(ctx context.Context, s *stage, g fakecloud.Gate) (func() error, erro
 
 // victim is somebody who is killed.
 type victim struct {
-	// strike kills, and gives what brings back, which takes as long as the victim is away; nil when there is nothing to do.
+	// strike kills, and gives what brings back, which takes as long as the victim is away; nil when there is nothing to
+	// do.
 	strike func(ctx context.Context, s *stage, up **command, away time.Duration) (back func() error, err error)
-	// needed says that nothing else can serve until it is back; hosts that it carries steps out: those that end after it was
-	// killed show that somebody serves only if they have begun after that, too, for results may have been on their way.
+	// needed says that nothing else can serve until it is back; hosts that it carries steps out: those that end after
+	// it was killed show that somebody serves only if they have begun after that, too, for results may have been on
+	// their way.
 	needed, hosts bool
 	// lives says that what it has sent goes on, and lasts until it is back.
 	lives bool
 }
 
 var victims = map[string]victim{
-	"the worker": {hosts: true, strike: func(ctx context.Context, s *stage, _ **command, away time.Duration) (func() error, error) {
+	"the worker": {hosts: true, strike: func(ctx context.Context, s *stage, _ **command,
+		away time.Duration) (func() error, error) {
 		w, err := s.hosting()
 		if err != nil {
 			return nil, err
 		}
 		return bringBack(ctx, away, w), w.Kill()
 	}},
-	"both workers": {needed: true, hosts: true, strike: func(ctx context.Context, s *stage, _ **command, away time.Duration) (func() error, error) {
+	"both workers": {needed: true, hosts: true, strike: func(ctx context.Context, s *stage, _ **command,
+		away time.Duration) (func() error, error) {
 		return bringBack(ctx, away, s.Workers...), errors.Join(s.Workers[0].Kill(), s.Workers[1].Kill())
 	}},
-	"the worker, stopped for a minute": {hosts: true, lives: true, strike: func(ctx context.Context, s *stage, _ **command, _ time.Duration) (func() error, error) {
-		w, err := s.hosting()
-		if err != nil {
-			return nil, err
-		}
-		pid := w.PID()
-		s.asleep = w
-		s.later(ctx, time.Minute, func() error {
-			if w.PID() != pid { // it was killed meanwhile
-				return nil
+	"the worker, stopped for a minute": {hosts: true, lives: true,
+		strike: func(ctx context.Context, s *stage, _ **command, _ time.Duration) (func() error, error) {
+			w, err := s.hosting()
+			if err != nil {
+				return nil, err
 			}
-			return w.Signal(syscall.SIGCONT)
-		})
-		return func() error { return wait(ctx, 2*time.Second) }, w.Signal(syscall.SIGSTOP) // while what it has sent is answered
-	}},
+			pid := w.PID()
+			s.asleep = w
+			s.later(ctx, time.Minute, func() error {
+				if w.PID() != pid { // it was killed meanwhile
+					return nil
+				}
+				return w.Signal(syscall.SIGCONT)
+			})
+			// while what it has sent is answered
+			return func() error { return wait(ctx, 2*time.Second) }, w.Signal(syscall.SIGSTOP)
+		}},
 	"the program": {strike: func(_ context.Context, s *stage, _ **command, _ time.Duration) (func() error, error) {
 		return nil, s.killChildren(s.programs()...)
 	}},
-	"the provider": {hosts: true, strike: func(_ context.Context, s *stage, _ **command, _ time.Duration) (func() error, error) {
+	"the provider": {hosts: true, strike: func(_ context.Context, s *stage, _ **command, _ time.Duration) (func() error,
+		error) {
 		return nil, s.killChildren("pulumi-resource-fake")
 	}},
-	"the API's server": {strike: func(ctx context.Context, s *stage, _ **command, away time.Duration) (func() error, error) {
+	"the API's server": {strike: func(ctx context.Context, s *stage, _ **command, away time.Duration) (func() error,
+		error) {
 		return bringBack(ctx, away, s.Serve), s.Serve.Kill()
 	}},
-	"Temporal": {needed: true, strike: func(ctx context.Context, s *stage, _ **command, away time.Duration) (func() error, error) {
+	"Temporal": {needed: true, strike: func(ctx context.Context, s *stage, _ **command,
+		away time.Duration) (func() error, error) {
 		return bringBack(ctx, away, s.Temporal), s.Temporal.Kill()
 	}},
-	"the S3 server": {needed: true, strike: func(ctx context.Context, s *stage, _ **command, away time.Duration) (func() error, error) {
+	"the S3 server": {needed: true, strike: func(ctx context.Context, s *stage, _ **command,
+		away time.Duration) (func() error, error) {
 		return bringBack(ctx, away, s.S3), s.S3.Kill()
 	}},
-	"the S3 server, away for 30 s": {needed: true, strike: func(ctx context.Context, s *stage, _ **command, _ time.Duration) (func() error, error) {
+	"the S3 server, away for 30 s": {needed: true, strike: func(ctx context.Context, s *stage, _ **command,
+		_ time.Duration) (func() error, error) {
 		return bringBack(ctx, 30*time.Second, s.S3), s.S3.Kill()
 	}},
 	"the client": {strike: func(_ context.Context, s *stage, up **command, _ time.Duration) (func() error, error) {
@@ -215,7 +226,9 @@ func pick[T any](r *rand.Rand, from map[string]T, turn, nth int) string {
 }
 
 // kill waits for the moment, kills, brings back, prepares the next kill, and waits for the next step to finish.
-func (s *stage) kill(ctx context.Context, k *killed, up **command, nth int, away time.Duration, prepare func() error) error {
+func (s *stage) kill(
+	ctx context.Context, k *killed, up **command, nth int, away time.Duration, prepare func() error,
+) error {
 	var after func() error
 	err := (*up).during(ctx, func(ctx context.Context) (err error) {
 		after, err = moments[k.Moment].come(ctx, s, s.cloud.Gate(gateName(nth)))
@@ -369,7 +382,8 @@ func killingLine(all []outcome, whole bool) (string, []string) {
 		broken = append(broken, fmt.Sprintf("recovery takes %.1f s", p95))
 	}
 	return fmt.Sprintf("%d runs, %d kills at %d points, %s, recovery p50 %.1f s, p95 %.1f s (at most %.0f)",
-		len(all), n, len(points), sum, percentile(times, 0.5), p95, recovered.Seconds()), append(broken, sum.broken()...)
+			len(all), n, len(points), sum, percentile(times, 0.5), p95, recovered.Seconds()),
+		append(broken, sum.broken()...)
 }
 
 // percentile is by nearest rank; of nothing it is 0.

@@ -49,14 +49,18 @@ var ways = map[string]way{
 }
 
 // terminate terminates the first update's workflow that of names.
-func terminate[N deployments.StackName | deployments.UpdateName](of func(N) string) func(context.Context, *stage, *command) error {
+func terminate[N deployments.StackName | deployments.UpdateName](
+	of func(N) string,
+) func(context.Context, *stage, *command) error {
 	return func(ctx context.Context, s *stage, _ *command) error {
 		return s.temporal.TerminateWorkflow(ctx, workflowOf(s, of), "", "by hand")
 	}
 }
 
 // cancelWorkflow asks that workflow to cancel.
-func cancelWorkflow[N deployments.StackName | deployments.UpdateName](of func(N) string) func(context.Context, *stage, *command) error {
+func cancelWorkflow[N deployments.StackName | deployments.UpdateName](
+	of func(N) string,
+) func(context.Context, *stage, *command) error {
 	return func(ctx context.Context, s *stage, _ *command) error {
 		return s.temporal.CancelWorkflow(ctx, workflowOf(s, of), "")
 	}
@@ -75,13 +79,14 @@ func workflowOf[N deployments.StackName | deployments.UpdateName](s *stage, of f
 // told is what a command says that waits for the first update.
 var told = regexp.MustCompile(`waiting for update 1 of \S+, running since \d\d:\d\d:\d\d; position 1`)
 
-// locking plays a seed of the locks: the holder of a stack's lock is killed while a create is held, the next update comes, and
-// then a crowd. Nobody unlocks anything.
+// locking plays a seed of the locks: the holder of a stack's lock is killed while a create is held, the next update
+// comes, and then a crowd. Nobody unlocks anything.
 func locking(ctx context.Context, w *world, seed int) (o outcome, err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	r := rand.New(rand.NewPCG(uint64(seed), 4))
-	s, err := w.newStage(ctx, fmt.Sprintf("locks-%d", seed), []string{"yaml", "nodejs"}[seed%2], graph(r, few, named, auto))
+	s, err := w.newStage(ctx, fmt.Sprintf("locks-%d", seed), []string{"yaml", "nodejs"}[seed%2],
+		graph(r, few, named, auto))
 	if err != nil {
 		return o, err
 	}
@@ -92,7 +97,8 @@ func locking(ctx context.Context, w *world, seed int) (o outcome, err error) {
 	}
 	defer func() { _ = api.Close() }()
 	name := slices.Sorted(maps.Keys(ways))[seed%len(ways)]
-	took, err := s.dethrone(ctx, api, ways[name], 1+r.IntN(few/2), []fakecloud.Moment{fakecloud.Before, fakecloud.After}[r.IntN(2)])
+	took, err := s.dethrone(ctx, api, ways[name], 1+r.IntN(few/2),
+		[]fakecloud.Moment{fakecloud.Before, fakecloud.After}[r.IntN(2)])
 	if err != nil {
 		return o, fmt.Errorf("%s: %w", name, err)
 	}
@@ -103,7 +109,8 @@ func locking(ctx context.Context, w *world, seed int) (o outcome, err error) {
 	}
 	o.Counts = end.counts
 	if pending, err := s.pendingOperations(ctx, api); err != nil || pending > 0 || len(end.cloud) != few {
-		return o, errors.Join(err, fmt.Errorf("%s: %d operations are pending, and of %d objects there are %d", name, pending, few, len(end.cloud)))
+		return o, errors.Join(err, fmt.Errorf("%s: %d operations are pending, and of %d objects there are %d", name,
+			pending, few, len(end.cloud)))
 	}
 	mode := slices.Sorted(maps.Keys(crowds))[seed%len(crowds)]
 	if err := s.crowd(ctx, api, crowds[mode]); err != nil {
@@ -114,7 +121,9 @@ func locking(ctx context.Context, w *world, seed int) (o outcome, err error) {
 }
 
 // dethrone kills the first update while a create is held, and gives how long the second took to be accepted.
-func (s *stage) dethrone(ctx context.Context, api *client.Client, how way, create int, at fakecloud.Moment) (took time.Duration, err error) {
+func (s *stage) dethrone(
+	ctx context.Context, api *client.Client, how way, create int, at fakecloud.Moment,
+) (took time.Duration, err error) {
 	up, err := s.start("up", "--yes", "--skip-preview", "--on-unknown", "fail")
 	if err != nil {
 		return 0, err
@@ -136,7 +145,10 @@ func (s *stage) dethrone(ctx context.Context, api *client.Client, how way, creat
 	}
 	took = time.Since(begin)
 	if how.lives {
-		err := eventually(ctx, "who waits is told for whom", func() (bool, error) { return told.MatchString(next.end()), nil })
+		err := eventually(ctx, "who waits is told for whom", func() (bool, error) {
+			return told.MatchString(next.end()),
+				nil
+		})
 		if err != nil {
 			return 0, fmt.Errorf("%w; it says\n%s", err, next.end())
 		}
@@ -186,8 +198,10 @@ func lockingLine(all []outcome, whole bool) (string, []string) {
 	if sum != (counts{}) {
 		broken = append(broken, "something was made twice, was left over, or had to be typed")
 	}
-	return fmt.Sprintf("%d kills of the holder in %d ways, the next update accepted within p50 %.1f s, worst %.1f s (at most %.0f), %d crowds of %d clients, "+
-		"%d duplicates, %d leaks, %d times unlocked by hand", len(times), len(killed), percentile(times, 0.5), worst, promptly.Seconds(),
+	return fmt.Sprintf("%d kills of the holder in %d ways, the next update accepted within p50 %.1f s, worst %.1f s "+
+		"(at most %.0f), %d crowds of %d clients, "+
+		"%d duplicates, %d leaks, %d times unlocked by hand", len(times), len(killed), percentile(times, 0.5), worst,
+		promptly.Seconds(),
 		total(tally)/crowdSize, crowdSize, sum.Duplicates, sum.Leaks, sum.Commands), broken
 }
 

@@ -1,11 +1,11 @@
-// Command chaos shows what deployctl's durability rests on: it kills, stalls and cuts off every part of a service while it
-// works, at moments that seeds choose, and prints for each claim of docs/durability.md one line with what it counted. It ends
-// with 1 when a claim does not hold.
+// Command chaos shows what deployctl's durability rests on: it kills, stalls and cuts off every part of a service while
+// it works, at moments that seeds choose, and prints for each claim of docs/durability.md one line with what it
+// counted. It ends with 1 when a claim does not hold.
 //
 //	chaos [-claim kills] [-seeds 1-100] [-at-once 4] [-results DIR]
 //
-// What a seed came to is kept, so that an interrupted run goes on where it was. It needs bin/deployctl, and
-// pulumi, pulumi-language-yaml, pulumi-resource-fake and fakecloud on PATH; `make chaos` sees to that.
+// What a seed came to is kept, so that an interrupted run goes on where it was. It needs bin/deployctl, and pulumi,
+// pulumi-language-yaml, pulumi-resource-fake and fakecloud on PATH; `make chaos` sees to that.
 package main
 
 import (
@@ -43,7 +43,8 @@ var claims = []claim{
 	{name: "state", seeds: 40, few: []int{1, 2}, run: closing, line: closingLine},
 	{name: "drift", seeds: 1, few: []int{2}, run: drifting, line: driftingLine},
 	{name: "size", seeds: 2, run: sizing, line: sizingLine},
-	{name: "upgrades", seeds: 8, few: []int{2}, env: []string{"DEPLOYCTL_TEMPORAL_WORKER_DEPLOYMENT=chaos"}, run: upgrading, line: upgradingLine},
+	{name: "upgrades", seeds: 8, few: []int{2}, env: []string{"DEPLOYCTL_TEMPORAL_WORKER_DEPLOYMENT=chaos"},
+		run: upgrading, line: upgradingLine},
 }
 
 func main() {

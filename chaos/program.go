@@ -30,7 +30,8 @@ const (
 )
 
 // findable tells the service how a create whose answer was lost is found again.
-const findable = `{"` + named + `": {"read": "property:name"}, "` + auto + `": {"read": "property:name"}, "` + tagged + `": {"list": "property:settings.mark"}}`
+const findable = `{"` + named + `": {"read": "property:name"}, "` + auto + `": {"read": "property:name"}, "` + tagged +
+	`": {"list": "property:settings.mark"}}`
 
 // graph makes a program such as people write: a few networks that everything stands in, layers upon them, many leaves.
 func graph(r *rand.Rand, n int, types ...string) []node {
@@ -38,7 +39,8 @@ func graph(r *rand.Rand, n int, types ...string) []node {
 	for i := range nodes {
 		name := fmt.Sprintf("r%03d", i)
 		at := &nodes[i]
-		*at = node{Name: name, Type: types[r.IntN(len(types))], Needs: []string{}, Properties: map[string]any{"size": 1 + r.IntN(5)}}
+		*at = node{Name: name, Type: types[r.IntN(len(types))], Needs: []string{},
+			Properties: map[string]any{"size": 1 + r.IntN(5)}}
 		switch at.Type {
 		case named:
 			at.Properties["name"] = "the-" + name
@@ -96,6 +98,7 @@ const nodeProgram = `const pulumi = require("@pulumi/pulumi");
 const made = {};
 for (const r of require("./graph.json")) {
   const links = r.needs.map((name) => made[name].arn);
-  made[r.name] = new pulumi.CustomResource(r.type, r.name, { ...r.properties, links, arn: undefined }, { version: "0.1.0" });
+  made[r.name] = new pulumi.CustomResource(r.type, r.name,
+    { ...r.properties, links, arn: undefined }, { version: "0.1.0" });
 }
 `

@@ -20,8 +20,8 @@ const (
 	mostHistory = 10 << 20 // bytes
 	mostWorker  = 1024     // MiB
 
-	// A history that a slow step holds takes nothing new from heldEvents on, which heldResources are enough for, and may come to
-	// mostHeld.
+	// A history that a slow step holds takes nothing new from heldEvents on, which heldResources are enough for, and
+	// may come to mostHeld.
 	heldEvents, heldResources, mostHeld = 40_000, 20_000, 51_200
 
 	// A resource of many may take this many times what one of fewer takes.
@@ -75,7 +75,8 @@ type sizes struct {
 func flat(n int) []node {
 	nodes := make([]node, n)
 	for i := range nodes {
-		nodes[i] = node{Name: "r" + strconv.Itoa(i), Type: server, Properties: map[string]any{"size": 1}, Needs: []string{}}
+		nodes[i] = node{Name: "r" + strconv.Itoa(i), Type: server, Properties: map[string]any{"size": 1},
+			Needs: []string{}}
 	}
 	return nodes
 }
@@ -96,7 +97,8 @@ func sized(ctx context.Context, w *world, n int) (z sizes, err error) {
 		z.seconds = append(z.seconds, time.Since(begin).Seconds())
 		objects, err := s.cloud.Objects(ctx, "")
 		if want := []int{n, n, 0}[i]; err != nil || len(objects) != want {
-			return z, fmt.Errorf("after %s the cloud has %d objects, not %d: %w", sizedVerbs[i], len(objects), want, err)
+			return z, fmt.Errorf("after %s the cloud has %d objects, not %d: %w", sizedVerbs[i], len(objects), want,
+				err)
 		}
 		if err := s.weigh(ctx, i+1, z.tally); err != nil {
 			return z, err
@@ -132,7 +134,8 @@ func outlasting(ctx context.Context, w *world) (o outcome, err error) {
 		return o, err
 	}
 	defer s.close()
-	gate, err := s.cloud.SetGate(ctx, fakecloud.Fault{Name: "slow", Op: fakecloud.Create, Object: "r7", At: fakecloud.After})
+	gate, err := s.cloud.SetGate(ctx, fakecloud.Fault{Name: "slow", Op: fakecloud.Create, Object: "r7",
+		At: fakecloud.After})
 	if err != nil {
 		return o, err
 	}
@@ -176,7 +179,8 @@ func outlasting(ctx context.Context, w *world) (o outcome, err error) {
 	if err := s.weigh(ctx, 1, held); err != nil {
 		return o, err
 	}
-	o.Tally = map[string]int{"held events": held["events"], "held resources": heldResources, "waited": heldResources - len(before)}
+	o.Tally = map[string]int{"held events": held["events"], "held resources": heldResources,
+		"waited": heldResources - len(before)}
 	state, err := s.exported(ctx)
 	switch {
 	case err != nil:
@@ -201,6 +205,8 @@ func sizingLine(all []outcome, _ bool) (string, []string) {
 			text += fmt.Sprintf(", %s %.0f s", sizedVerbs[i], seconds)
 		}
 	}
-	return text + fmt.Sprintf("; the largest of %d histories %d events and %.1f MiB, a worker %d MiB; of %d resources, %d waited for a step that held a history until it had %d events",
-		sum["histories"], sum["events"], float64(sum["bytes"])/(1<<20), sum["worker MiB"], sum["held resources"], sum["waited"], sum["held events"]), nil
+	return text + fmt.Sprintf("; the largest of %d histories %d events and %.1f MiB, a worker %d MiB; of %d "+
+		"resources, %d waited for a step that held a history until it had %d events",
+		sum["histories"], sum["events"], float64(sum["bytes"])/(1<<20), sum["worker MiB"], sum["held resources"],
+		sum["waited"], sum["held events"]), nil
 }

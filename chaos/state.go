@@ -17,8 +17,8 @@ import (
 	"github.com/deployctl/deployctl/statestore/storetest"
 )
 
-// closings are the workflows that somebody ends in Temporal, in this order. Where the Stack is among them, nobody is left to
-// notice; alone it is only the lock, and the update goes on.
+// closings are the workflows that somebody ends in Temporal, in this order. Where the Stack is among them, nobody is
+// left to notice; alone it is only the lock, and the update goes on.
 var closings = [][]string{
 	{"Run"}, {"Update"}, {"Stack"}, {"Stack", "Update"}, {"Stack", "Update", "Run"},
 }
@@ -28,9 +28,9 @@ var takeovers = []string{"the next up", "stack recover"}
 
 var effectMoments = []fakecloud.Moment{fakecloud.Before, fakecloud.After}
 
-// closing plays a seed of the state: writers that lost a stack try to move its head, in the S3 server and with calls that go
-// wrong; and an update's workflows are ended from outside while a create is under way, its history becomes the stack's state,
-// and the update after it brings the stack to where an undisturbed one would have.
+// closing plays a seed of the state: writers that lost a stack try to move its head, in the S3 server and with calls
+// that go wrong; and an update's workflows are ended from outside while a create is under way, its history becomes the
+// stack's state, and the update after it brings the stack to where an undisturbed one would have.
 func closing(ctx context.Context, w *world, seed int) (o outcome, err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -79,9 +79,11 @@ func (w *world) contest(ctx context.Context, seed int) error {
 
 var nextUp = []string{"up", "--yes", "--skip-preview", "--on-unknown", "fail"}
 
-// closeAndRecover begins an update, ends its workflows while a create is held, and has it recovered. It gives the seconds from
-// the end of the workflows to that of the update.
-func (s *stage) closeAndRecover(ctx context.Context, closed []string, way string, held fakecloud.Fault) (took float64, err error) {
+// closeAndRecover begins an update, ends its workflows while a create is held, and has it recovered. It gives the
+// seconds from the end of the workflows to that of the update.
+func (s *stage) closeAndRecover(
+	ctx context.Context, closed []string, way string, held fakecloud.Fault,
+) (took float64, err error) {
 	gate, err := s.cloud.SetGate(ctx, held)
 	if err != nil {
 		return 0, err
@@ -156,8 +158,8 @@ func (s *stage) workflow(kind string) string {
 	return deployments.StackWorkflowID(s.update().StackName)
 }
 
-// accounted makes sure that the state which recovery made knows of every object in the cloud: it has it, or a pending operation
-// that may have made it.
+// accounted makes sure that the state which recovery made knows of every object in the cloud: it has it, or a pending
+// operation that may have made it.
 func (s *stage) accounted(ctx context.Context) error {
 	objects, err := s.cloud.Objects(ctx, "")
 	if err != nil {
@@ -211,7 +213,9 @@ func closingLine(all []outcome, whole bool) (string, []string) {
 	if sum != (counts{}) {
 		broken = append(broken, "something was made twice, was left over, or had to be typed")
 	}
-	return fmt.Sprintf("%d runs, as many contests for a head, workflows ended at %d points, recovered %d times by the next update and %d by stack recover, %d duplicates, "+
+	return fmt.Sprintf("%d runs, as many contests for a head, workflows ended at %d points, recovered %d times by "+
+		"the next update and %d by stack recover, %d duplicates, "+
 		"%d leaks, %d human commands, recovery p50 %.1f s, p95 %.1f s",
-		len(all), len(points), by[takeovers[0]], by[takeovers[1]], sum.Duplicates, sum.Leaks, sum.Commands, percentile(times, 0.5), percentile(times, 0.95)), broken
+		len(all), len(points), by[takeovers[0]], by[takeovers[1]], sum.Duplicates, sum.Leaks, sum.Commands,
+		percentile(times, 0.5), percentile(times, 0.95)), broken
 }

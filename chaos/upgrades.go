@@ -48,9 +48,11 @@ func upgrading(ctx context.Context, w *world, seed int) (o outcome, err error) {
 	r := rand.New(rand.NewPCG(uint64(seed), 8))
 	var gates []fakecloud.Gate // each is there before the update can pass it
 	for i := range replacements() {
-		k := killed{Moment: string([]fakecloud.Moment{fakecloud.Before, fakecloud.After}[r.IntN(2)]), Victim: "what carries it out"}
+		k := killed{Moment: string([]fakecloud.Moment{fakecloud.Before, fakecloud.After}[r.IntN(2)]),
+			Victim: "what carries it out"}
 		gate, err := s.cloud.SetGate(ctx, fakecloud.Fault{
-			Name: fmt.Sprint("replacement-", i+1), Op: fakecloud.Create, At: fakecloud.Moment(k.Moment), Skip: 50*i + 20 + r.IntN(30), Times: 1,
+			Name: fmt.Sprint("replacement-", i+1), Op: fakecloud.Create, At: fakecloud.Moment(k.Moment), Skip: 50*i +
+				20 + r.IntN(30), Times: 1,
 		})
 		if err != nil {
 			return o, err
@@ -78,8 +80,8 @@ func upgrading(ctx context.Context, w *world, seed int) (o outcome, err error) {
 	return o, errors.Join(err, end.differs(plain), w.restoreWorkers())
 }
 
-// replacements are what is done to the workers, in order. The current build's are replaced by others of it; those of the next
-// build come beside them; the old ones go, though they have an update.
+// replacements are what is done to the workers, in order. The current build's are replaced by others of it; those of
+// the next build come beside them; the old ones go, though they have an update.
 func (w *world) replacements() []replacement {
 	stopAll := func(from, to int) error {
 		for _, p := range w.Workers[from:to] {
@@ -101,8 +103,8 @@ func (w *world) replacements() []replacement {
 	}
 }
 
-// revisions kill the embedded service, and the client that would bring it back, and come back with another build: the next,
-// the current one again, and the next.
+// revisions kill the embedded service, and the client that would bring it back, and come back with another build: the
+// next, the current one again, and the next.
 func (w *world) revisions() []replacement {
 	to := func(tool string) replacement {
 		return func(ctx context.Context, s *stage, up **command) error {
@@ -196,8 +198,8 @@ func (s *stage) replace(ctx context.Context, gate fakecloud.Gate, up **command, 
 	return errors.Join(do(ctx, s, up), <-done)
 }
 
-// tasks counts, over every workflow of the stack, the workflow tasks and those that failed because a build did not do what
-// the history says, which is an error.
+// tasks counts, over every workflow of the stack, the workflow tasks and those that failed because a build did not do
+// what the history says, which is an error.
 func (s *stage) tasks(ctx context.Context) (map[string]int, error) {
 	tally := map[string]int{}
 	ids := []string{deployments.StackWorkflowID(s.update().StackName)}
@@ -215,7 +217,8 @@ func (s *stage) tasks(ctx context.Context) (map[string]int, error) {
 		ids = append(ids, deployments.UpdateWorkflowID(u), deployments.RunWorkflowID(u))
 	}
 	for _, id := range ids {
-		for events := s.temporal.GetWorkflowHistory(ctx, id, "", false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT); events.HasNext(); {
+		for events := s.temporal.GetWorkflowHistory(ctx, id, "", false,
+			enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT); events.HasNext(); {
 			e, err := events.Next()
 			if err != nil {
 				return tally, fmt.Errorf("read the history of %s: %w", id, err)
@@ -239,6 +242,7 @@ func upgradingLine(all []outcome, _ bool) (string, []string) {
 	for _, o := range all {
 		replaced += len(o.Kills)
 	}
-	return fmt.Sprintf("%d runs, %d replacements of what carries them out, %d updates for them, 0 failed, %d non-determinism errors, %s",
+	return fmt.Sprintf("%d runs, %d replacements of what carries them out, %d updates for them, 0 failed, %d "+
+		"non-determinism errors, %s",
 		len(all), replaced, sum["updates"], sum["non-deterministic"], counts), counts.broken()
 }

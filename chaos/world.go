@@ -50,7 +50,8 @@ func newWorld(ctx context.Context, env ...string) (w *world, err error) {
 		}
 	}()
 	for _, variable := range os.Environ() {
-		if !strings.HasPrefix(variable, "DEPLOYCTL") && !strings.HasPrefix(variable, "PULUMI_") && !strings.HasPrefix(variable, "AWS_") {
+		if !strings.HasPrefix(variable, "DEPLOYCTL") && !strings.HasPrefix(variable, "PULUMI_") &&
+			!strings.HasPrefix(variable, "AWS_") {
 			w.env = append(w.env, variable)
 		}
 	}
@@ -128,7 +129,8 @@ func (w *world) newStage(ctx context.Context, stack, language string, nodes []no
 // init makes the stage's stack, for its cloud.
 func (s *stage) init(ctx context.Context) error {
 	for _, args := range [][]string{
-		{"stack", "init", s.stack}, {"config", "set", "fake:endpoint", s.cloud.URL()}, {"config", "set", "deployctl:settle", findable},
+		{"stack", "init", s.stack}, {"config", "set", "fake:endpoint", s.cloud.URL()},
+		{"config", "set", "deployctl:settle", findable},
 	} {
 		if _, err := s.deployctl(ctx, args...); err != nil {
 			return err

@@ -26,7 +26,8 @@ func chunks(content []byte) iter.Seq[[]byte] {
 
 // Missing answers which files the service does not have yet.
 func (c *Client) Missing(ctx context.Context, s deployments.StackName, m deployments.Manifest) ([]string, error) {
-	answer, err := repeat(ctx, c, c.bundles.Missing, &api.MissingRequest{Stack: wire.FromStack(s), Manifest: wire.FromManifest(m)})
+	answer, err := repeat(ctx, c, c.bundles.Missing, &api.MissingRequest{Stack: wire.FromStack(s),
+		Manifest: wire.FromManifest(m)})
 	return answer.GetDigests(), err
 }
 
@@ -54,6 +55,7 @@ func (c *Client) PutFile(ctx context.Context, s deployments.StackName, digest st
 
 // PutManifest stores a manifest and returns the bundle's digest.
 func (c *Client) PutManifest(ctx context.Context, s deployments.StackName, m deployments.Manifest) (string, error) {
-	answer, err := repeat(ctx, c, c.bundles.PutManifest, &api.PutManifestRequest{Stack: wire.FromStack(s), Manifest: wire.FromManifest(m)})
+	answer, err := repeat(ctx, c, c.bundles.PutManifest, &api.PutManifestRequest{Stack: wire.FromStack(s),
+		Manifest: wire.FromManifest(m)})
 	return answer.GetBundle(), err
 }

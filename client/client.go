@@ -21,19 +21,19 @@ import (
 type Options struct {
 	Address string // HOST:PORT
 	Token   string
-	// CAFile holds the certificates (PEM) that the service's is checked against; empty means the system's off loopback, and
-	// a plain connection on it.
+	// CAFile holds the certificates (PEM) that the service's is checked against; empty means the system's off loopback,
+	// and a plain connection on it.
 	CAFile string
 	// Patience is how long a call goes on trying to reach the service; zero means one minute. A Watch that has begun
 	// goes on for as long as its context does.
 	Patience time.Duration
 	// FirstPatience is Patience until the service has answered once; zero means the same.
 	FirstPatience time.Duration
-	// Missed is called after every attempt that did not reach the service, before the next one; it returns soon, and may be
-	// called from several goroutines. It may be nil.
+	// Missed is called after every attempt that did not reach the service, before the next one; it returns soon, and
+	// may be called from several goroutines. It may be nil.
 	Missed func()
-	// Waiting is told, once until the next call succeeds, which part of the service does not answer, in the service's words.
-	// It may be nil.
+	// Waiting is told, once until the next call succeeds, which part of the service does not answer, in the service's
+	// words. It may be nil.
 	Waiting func(why string)
 	// Unreachable is told when the service has not been reached for a few seconds (true) and when it is back (false).
 	// It may be nil.
@@ -68,15 +68,18 @@ func Dial(o Options) (*Client, error) {
 	}
 	host, _, err := net.SplitHostPort(o.Address)
 	if err != nil {
-		return nil, deployments.Errorf(deployments.CodeInvalid, "%q is not the address of a service; write HOST:PORT", o.Address)
+		return nil, deployments.Errorf(deployments.CodeInvalid, "%q is not the address of a service; write HOST:PORT",
+			o.Address)
 	}
 	secure := !isLoopback(host) || o.CAFile != ""
 	dial := []grpc.DialOption{
 		grpc.WithPerRPCCredentials(bearer{o.Token, secure}),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage), grpc.MaxCallSendMsgSize(maxMessage)),
-		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 20 * time.Second, Timeout: 10 * time.Second, PermitWithoutStream: false}),
+		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 20 * time.Second, Timeout: 10 * time.Second,
+			PermitWithoutStream: false}),
 		grpc.WithConnectParams(grpc.ConnectParams{
-			Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second},
+			Backoff: backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2,
+				MaxDelay: time.Second},
 			MinConnectTimeout: 5 * time.Second,
 		}),
 	}
@@ -85,7 +88,8 @@ func Dial(o Options) (*Client, error) {
 		if err != nil {
 			return nil, err
 		}
-		dial = append(dial, grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12})))
+		dial = append(dial, grpc.WithTransportCredentials(credentials.NewTLS(
+			&tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12})))
 	} else {
 		dial = append(dial, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithNoProxy())
 	}
@@ -93,7 +97,8 @@ func Dial(o Options) (*Client, error) {
 	dial = append(dial, grpc.WithStatsHandler(quiet))
 	connection, err := grpc.NewClient(o.Address, dial...)
 	if err != nil {
-		return nil, deployments.Errorf(deployments.CodeInvalid, "%q is not the address of a service: %w", o.Address, err)
+		return nil, deployments.Errorf(deployments.CodeInvalid, "%q is not the address of a service: %w", o.Address,
+			err)
 	}
 	return &Client{
 		options: o, connection: connection,

@@ -46,7 +46,8 @@ func (e *edge) start() {
 	go func() {
 		defer close(done)
 		authority, _ := e.service.(grpcapi.Authority)
-		if err := grpcapi.Serve(ctx, listener, grpcapi.Config{Service: e.service, Authority: grpcapi.OneToken(token, authority)}); err != nil {
+		if err := grpcapi.Serve(ctx, listener, grpcapi.Config{Service: e.service,
+			Authority: grpcapi.OneToken(token, authority)}); err != nil {
 			e.t.Error(err)
 		}
 	}()
@@ -89,7 +90,8 @@ func events(n int) []deployments.WatchEvent {
 func TestAnUpdateTravelsWhole(t *testing.T) {
 	service := memory.New()
 	service.Play = func(deployments.UpdateRequest) memory.Script {
-		return memory.Script{Items: events(3), Changes: map[string]int{"create": 2}, Status: "failed", Error: "no quota"}
+		return memory.Script{Items: events(3), Changes: map[string]int{"create": 2}, Status: "failed",
+			Error: "no quota"}
 	}
 	c := newEdge(t, service).dial(client.Options{})
 	ctx := t.Context()
@@ -114,13 +116,18 @@ func TestAnUpdateTravelsWhole(t *testing.T) {
 		t.Errorf("the service got\n%+v\nwant\n%+v", service.Requests[0], request)
 	}
 	var got []deployments.WatchEvent
-	if err := c.Watch(ctx, accepted.Update, func(e deployments.WatchEvent) error { got = append(got, e); return nil }); err != nil {
+	if err := c.Watch(ctx, accepted.Update, func(e deployments.WatchEvent) error {
+		got = append(got,
+			e)
+		return nil
+	}); err != nil {
 		t.Fatal(err)
 	}
 	if len(got) != 7 || got[4].Event.Sequence != 2 || got[5].Progress.Done["create"] != 2 {
 		t.Fatalf("watched %+v", got)
 	}
-	if end := got[6].End; end.Error != "no quota" || end.Status != "failed" || end.Ended.Sub(end.Started) != 2500*time.Millisecond {
+	if end := got[6].End; end.Error != "no quota" || end.Status != "failed" ||
+		end.Ended.Sub(end.Started) != 2500*time.Millisecond {
 		t.Errorf("the end is %+v", end)
 	}
 }
@@ -138,7 +145,8 @@ func TestTheTokensNameBeatsWhatTheClientSays(t *testing.T) {
 	if err := c.CreateStack(t.Context(), dev, nil); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Submit(t.Context(), deployments.UpdateRequest{Stack: dev, RequestID: "r", Kind: engine.KindRefresh, Initiator: "root"}); err != nil {
+	if _, err := c.Submit(t.Context(), deployments.UpdateRequest{Stack: dev, RequestID: "r", Kind: engine.KindRefresh,
+		Initiator: "root"}); err != nil {
 		t.Fatal(err)
 	}
 	if got := service.Requests[0].Initiator; got != "ci" {
@@ -148,13 +156,15 @@ func TestTheTokensNameBeatsWhatTheClientSays(t *testing.T) {
 
 func TestAWrongTokenIsRefused(t *testing.T) {
 	c := newEdge(t, memory.New()).dial(client.Options{Token: "guess"})
-	if _, err := c.ListStacks(t.Context(), "organization", ""); deployments.CodeOf(err) != deployments.CodeUnauthorized {
+	if _, err := c.ListStacks(t.Context(), "organization", ""); deployments.CodeOf(
+		err) != deployments.CodeUnauthorized {
 		t.Fatal(err)
 	}
 	if err := c.CreateStack(t.Context(), dev, nil); deployments.CodeOf(err) != deployments.CodeUnauthorized {
 		t.Fatal(err)
 	}
-	if err := c.Watch(t.Context(), deployments.UpdateName{StackName: dev, Version: "1"}, nil); deployments.CodeOf(err) != deployments.CodeUnauthorized {
+	if err := c.Watch(t.Context(), deployments.UpdateName{StackName: dev, Version: "1"},
+		nil); deployments.CodeOf(err) != deployments.CodeUnauthorized {
 		t.Fatal(err)
 	}
 }
@@ -169,7 +179,8 @@ func TestAWatchGoesOnBehindItsLastEventAfterARestartOfTheService(t *testing.T) {
 	if err := c.CreateStack(t.Context(), dev, nil); err != nil {
 		t.Fatal(err)
 	}
-	accepted, err := c.Submit(t.Context(), deployments.UpdateRequest{Stack: dev, RequestID: "r", Kind: engine.KindRefresh})
+	accepted, err := c.Submit(t.Context(), deployments.UpdateRequest{Stack: dev, RequestID: "r",
+		Kind: engine.KindRefresh})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -202,7 +213,8 @@ func TestAWatchGoesOnBehindItsLastEventAfterARestartOfTheService(t *testing.T) {
 	}
 }
 
-// crossing is a service whose streams come in another order to the second watcher than to the first, who is not told all.
+// crossing is a service whose streams come in another order to the second watcher than to the first, who is not told
+// all.
 type crossing struct {
 	*memory.Service
 	watched int
@@ -212,7 +224,8 @@ func (c *crossing) Watch(_ context.Context, _ deployments.UpdateName, fn func(de
 	event := func(stream string, n int) deployments.WatchEvent {
 		return deployments.WatchEvent{Stream: stream, Event: &apitype.EngineEvent{Sequence: n}}
 	}
-	steps, output := []deployments.WatchEvent{event("steps", 1), event("steps", 2)}, []deployments.WatchEvent{event("output", 3), event("output", 4)}
+	steps, output := []deployments.WatchEvent{event("steps", 1), event("steps", 2)},
+		[]deployments.WatchEvent{event("output", 3), event("output", 4)}
 	log := slices.Concat(output, steps, []deployments.WatchEvent{{End: &deployments.UpdateInfo{}}})
 	if c.watched++; c.watched == 1 {
 		log = []deployments.WatchEvent{steps[0], output[0]}
@@ -228,12 +241,13 @@ func (c *crossing) Watch(_ context.Context, _ deployments.UpdateName, fn func(de
 func TestAWatchGoesOnBehindTheLastEventOfEachStream(t *testing.T) {
 	c := newEdge(t, &crossing{Service: memory.New()}).dial(client.Options{})
 	var got []int
-	err := c.Watch(t.Context(), deployments.UpdateName{StackName: dev, Version: "1"}, func(e deployments.WatchEvent) error {
-		if e.Event != nil {
-			got = append(got, e.Event.Sequence)
-		}
-		return nil
-	})
+	err := c.Watch(t.Context(), deployments.UpdateName{StackName: dev, Version: "1"},
+		func(e deployments.WatchEvent) error {
+			if e.Event != nil {
+				got = append(got, e.Event.Sequence)
+			}
+			return nil
+		})
 	if want := []int{1, 3, 4, 2}; err != nil || !slices.Equal(got, want) {
 		t.Errorf("watched %v, %v; want %v", got, err, want)
 	}
@@ -265,7 +279,8 @@ func TestPatienceEnds(t *testing.T) {
 	e := newEdge(t, memory.New())
 	c := e.dial(client.Options{Patience: 50 * time.Millisecond})
 	e.stop()
-	for what, err := range map[string]error{"a call": second(c.ListStacks(t.Context(), "o", "")), "a call that is made once": c.CreateStack(t.Context(), dev, nil), "health": c.Healthy(t.Context())} {
+	for what, err := range map[string]error{"a call": second(c.ListStacks(t.Context(), "o", "")),
+		"a call that is made once": c.CreateStack(t.Context(), dev, nil), "health": c.Healthy(t.Context())} {
 		if deployments.CodeOf(err) != deployments.CodeUnavailable {
 			t.Errorf("%s: %v", what, err)
 		}
@@ -283,10 +298,12 @@ func TestLargeFilesAndDeploymentsTravelInChunks(t *testing.T) {
 		if err := c.PutFile(t.Context(), dev, digest, content); err != nil {
 			t.Fatalf("%d bytes: %v", size, err)
 		}
-		if err := c.PutFile(t.Context(), dev, "sha256:00", content); deployments.CodeOf(err) != deployments.CodeInvalid {
+		if err := c.PutFile(t.Context(), dev, "sha256:00", content); deployments.CodeOf(
+			err) != deployments.CodeInvalid {
 			t.Fatalf("%d bytes: %v", size, err)
 		}
-		m := deployments.Manifest{Files: []deployments.File{{Path: "a", Digest: digest, Mode: 0o644, Size: int64(size)}}}
+		m := deployments.Manifest{Files: []deployments.File{{Path: "a", Digest: digest, Mode: 0o644,
+			Size: int64(size)}}}
 		if missing, err := c.Missing(t.Context(), dev, m); err != nil || len(missing) > 0 {
 			t.Fatalf("%d bytes: %v, %v", size, missing, err)
 		}
@@ -294,7 +311,8 @@ func TestLargeFilesAndDeploymentsTravelInChunks(t *testing.T) {
 	if err := c.CreateStack(t.Context(), dev, nil); err != nil {
 		t.Fatal(err)
 	}
-	large := apitype.UntypedDeployment{Version: 3, Deployment: []byte(`{"a":"` + string(bytes.Repeat([]byte("y"), 20<<20)) + `"}`)}
+	large := apitype.UntypedDeployment{Version: 3, Deployment: []byte(`{"a":"` +
+		string(bytes.Repeat([]byte("y"), 20<<20)) + `"}`)}
 	if _, err := c.Import(t.Context(), deployments.ImportRequest{Stack: dev, Deployment: large}); err != nil {
 		t.Fatal(err)
 	}
@@ -311,13 +329,15 @@ func TestTheCallbackEndsAWatch(t *testing.T) {
 	if err := c.CreateStack(t.Context(), dev, nil); err != nil {
 		t.Fatal(err)
 	}
-	accepted, err := c.Submit(t.Context(), deployments.UpdateRequest{Stack: dev, RequestID: "r", Kind: engine.KindRefresh})
+	accepted, err := c.Submit(t.Context(), deployments.UpdateRequest{Stack: dev, RequestID: "r",
+		Kind: engine.KindRefresh})
 	if err != nil {
 		t.Fatal(err)
 	}
 	enough := deployments.Errorf(deployments.CodeUnavailable, "enough")
 	n := 0
-	if err := c.Watch(t.Context(), accepted.Update, func(deployments.WatchEvent) error { n++; return enough }); !errors.Is(err, enough) || n != 1 {
+	if err := c.Watch(t.Context(), accepted.Update,
+		func(deployments.WatchEvent) error { n++; return enough }); !errors.Is(err, enough) || n != 1 {
 		t.Fatalf("%v after %d items", err, n)
 	}
 }

@@ -84,21 +84,23 @@ func (c *Client) patiently(ctx context.Context, attempt func(context.Context) er
 	}
 }
 
-// unreachable says which part of the service does not answer, in its words if it is reached; else that the service does not answer, and
-// where it was looked for if it never has, or that what answers has no certificate that can be trusted.
+// unreachable says which part of the service does not answer, in its words if it is reached; else that the service does
+// not answer, and where it was looked for if it never has, or that what answers has no certificate that can be trusted.
 func (c *Client) unreachable(err error) error {
 	if wire.Answered(err) {
 		return err
 	}
 	if strings.Contains(err.Error(), "authentication handshake failed") { // gRPC keeps only the text
 		return deployments.Errorf(deployments.CodeUnavailable, "there is no secure connection to the service at %s; "+
-			"have its certificate (tls-cert) replaced, or name its authority's with ca-cert: %w", c.options.Address, err)
+			"have its certificate (tls-cert) replaced, or name its authority's with ca-cert: %w", c.options.Address,
+			err)
 	}
 	hint := ""
 	if !c.silence.everReached() {
 		hint = "; check that it runs there, and the address (deployctl settings says where it comes from)"
 	}
-	return deployments.Errorf(deployments.CodeUnavailable, "the service at %s cannot be reached%s: %w", c.options.Address, hint, err)
+	return deployments.Errorf(deployments.CodeUnavailable, "the service at %s cannot be reached%s: %w",
+		c.options.Address, hint, err)
 }
 
 // sleep waits, or until ctx ends.

@@ -34,7 +34,8 @@ func (c *Client) RemoveSchedule(ctx context.Context, n deployments.ScheduleName)
 
 // PauseSchedule pauses or resumes a schedule.
 func (c *Client) PauseSchedule(ctx context.Context, n deployments.ScheduleName, paused bool, initiator string) error {
-	_, err := repeat(ctx, c, c.schedules.PauseSchedule, &api.PauseScheduleRequest{Name: wire.FromScheduleName(n), Paused: paused, Initiator: initiator})
+	_, err := repeat(ctx, c, c.schedules.PauseSchedule, &api.PauseScheduleRequest{Name: wire.FromScheduleName(n),
+		Paused: paused, Initiator: initiator})
 	return err
 }
 
@@ -45,8 +46,11 @@ func (c *Client) RunSchedule(ctx context.Context, n deployments.ScheduleName) er
 }
 
 // ScheduleRuns lists the runs of a schedule, the latest first.
-func (c *Client) ScheduleRuns(ctx context.Context, n deployments.ScheduleName, limit int) ([]deployments.ScheduleRun, error) {
-	m, err := repeat(ctx, c, c.schedules.ScheduleRuns, &api.ScheduleRunsRequest{Name: wire.FromScheduleName(n), Limit: int32(limit)})
+func (c *Client) ScheduleRuns(
+	ctx context.Context, n deployments.ScheduleName, limit int,
+) ([]deployments.ScheduleRun, error) {
+	m, err := repeat(ctx, c, c.schedules.ScheduleRuns, &api.ScheduleRunsRequest{Name: wire.FromScheduleName(n),
+		Limit: int32(limit)})
 	return wire.ToRuns(m.GetRuns()), err
 }
 

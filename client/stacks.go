@@ -56,7 +56,8 @@ func (c *Client) Export(
 	err := c.patiently(ctx, func(ctx context.Context) error {
 		text = nil
 		stream, err := c.stacks.Export(ctx, &api.ExportRequest{
-			Stack: wire.FromStack(s), Version: int64(version), Secrets: wire.FromSecrets(secrets), ShowSecrets: showSecrets,
+			Stack: wire.FromStack(s), Version: int64(version), Secrets: wire.FromSecrets(secrets),
+			ShowSecrets: showSecrets,
 		})
 		if err != nil {
 			return err
@@ -71,7 +72,8 @@ func (c *Client) Export(
 		return deployment, err
 	}
 	if err := json.Unmarshal(text, &deployment); err != nil {
-		return deployment, deployments.Errorf(deployments.CodeFormat, "the service sent a deployment that cannot be read: %w", err)
+		return deployment, deployments.Errorf(deployments.CodeFormat,
+			"the service sent a deployment that cannot be read: %w", err)
 	}
 	return deployment, nil
 }
@@ -109,7 +111,8 @@ func (c *Client) Import(ctx context.Context, r deployments.ImportRequest) (int, 
 // Restore makes the deployment of an earlier version the stack's next one.
 func (c *Client) Restore(ctx context.Context, r deployments.RestoreRequest) (int, error) {
 	m, err := once(ctx, c, c.stacks.Restore, &api.RestoreRequest{
-		Stack: wire.FromStack(r.Stack), Version: int64(r.Version), Secrets: wire.FromSecrets(r.Secrets), Forget: r.Forget, Initiator: r.Initiator,
+		Stack: wire.FromStack(r.Stack), Version: int64(r.Version), Secrets: wire.FromSecrets(r.Secrets),
+		Forget: r.Forget, Initiator: r.Initiator,
 	})
 	return int(m.GetVersion()), err
 }

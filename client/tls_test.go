@@ -54,7 +54,8 @@ func TestOverTLSTheServicesCertificateIsChecked(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() {
-		done <- grpcapi.Serve(ctx, listener, grpcapi.Config{Service: memory.New(), Authority: grpcapi.OneToken(token, nil), TLS: secure})
+		done <- grpcapi.Serve(ctx, listener, grpcapi.Config{Service: memory.New(),
+			Authority: grpcapi.OneToken(token, nil), TLS: secure})
 	}()
 	defer func() {
 		cancel()
@@ -72,7 +73,8 @@ func TestOverTLSTheServicesCertificateIsChecked(t *testing.T) {
 		"another authority":   {otherCA, deployments.CodeUnavailable},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c1, err := client.Dial(client.Options{Address: listener.Addr().String(), Token: token, CAFile: c.ca, Patience: time.Second})
+			c1, err := client.Dial(client.Options{Address: listener.Addr().String(), Token: token, CAFile: c.ca,
+				Patience: time.Second})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -53,7 +53,8 @@ func (c *Client) Watch(ctx context.Context, u deployments.UpdateName, fn func(de
 			return nil
 		})
 		if err == nil { // a log without an end: whoever wrote it has gone
-			err = deployments.Errorf(deployments.CodeUnavailable, "the service closed the event log of %s before its end", u)
+			err = deployments.Errorf(deployments.CodeUnavailable, "the service closed the event log of %s before its "+
+				"end", u)
 		}
 		return err
 	}

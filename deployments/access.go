@@ -15,7 +15,8 @@ type Role string
 const (
 	RoleViewer   Role = "viewer"   // sees stacks, updates and schedules, but no secret
 	RoleDeployer Role = "deployer" // changes stacks and reads their secrets
-	RoleAdmin    Role = "admin"    // also has resources forgotten by force, manages tokens and members, and reads the audit log
+	// also has resources forgotten by force, manages tokens and members, and reads the audit log
+	RoleAdmin Role = "admin"
 )
 
 var roles = []Role{RoleViewer, RoleDeployer, RoleAdmin}
@@ -68,7 +69,8 @@ func validateStackGlob(glob string) error {
 		ok = ok && ValidateName("stack", letters) == nil
 	}
 	if !ok {
-		return Errorf(CodeInvalid, "%q is not a glob of stacks: write PROJECT/STACK, where * stands for any text and ? for one letter", glob)
+		return Errorf(CodeInvalid, "%q is not a glob of stacks: write PROJECT/STACK, where * stands for any text and "+
+			"? for one letter", glob)
 	}
 	return nil
 }
@@ -96,8 +98,8 @@ func (g Grant) administers(other Grant) bool {
 // Authority is what somebody may do: what in each of its lists one grant allows. The zero Authority allows nothing.
 type Authority struct {
 	Grants [][]Grant `json:"grants,omitempty"`
-	// Holders are the tokens for which something goes on without a caller, that of whoever asked for it first. What they may do
-	// no longer is to be taken off before the authority is used. Callers' own authority has none.
+	// Holders are the tokens for which something goes on without a caller, that of whoever asked for it first. What
+	// they may do no longer is to be taken off before the authority is used. Callers' own authority has none.
 	Holders []Holder `json:"holders,omitempty"`
 }
 
@@ -109,7 +111,8 @@ type Holder struct {
 	Made time.Time `json:"made,omitzero"`
 }
 
-// IsService reports whether the token is none that is stored: it is the local user's, or the one in the settings of serve.
+// IsService reports whether the token is none that is stored: it is the local user's, or the one in the settings of
+// serve.
 func (h Holder) IsService() bool { return h.Token == LocalToken || h.Token == BootstrapToken }
 
 // Everything is the authority of the local user, of a token without a scope, and of what the service does by itself.
@@ -157,8 +160,8 @@ func (a Authority) Has(role Role) bool {
 	return a.every(func(g Grant) bool { return g.Role.Includes(role) })
 }
 
-// Administers reports whether the authority is an admin's over all that the grants are about: whether it may give and take
-// them, and see who has them.
+// Administers reports whether the authority is an admin's over all that the grants are about: whether it may give and
+// take them, and see who has them.
 func (a Authority) Administers(grants ...Grant) bool {
 	for _, other := range grants {
 		if !a.every(func(g Grant) bool { return g.administers(other) }) {
@@ -174,7 +177,8 @@ func (a Authority) AdministersAll() bool { return a.Administers(allOfAll) }
 // Covers reports whether the authority administers whatever the other one allows.
 func (a Authority) Covers(other Authority) bool {
 	// What the other one allows is within each of its lists, so one list that is administered is enough.
-	return a.AdministersAll() || slices.ContainsFunc(other.Grants, func(list []Grant) bool { return a.Administers(list...) })
+	return a.AdministersAll() || slices.ContainsFunc(other.Grants,
+		func(list []Grant) bool { return a.Administers(list...) })
 }
 
 // Caller is who makes a call of the service, and what they may do.
@@ -255,13 +259,13 @@ type Member struct {
 	Name    string    `json:"name"`
 	Grants  []Grant   `json:"grants"` // at most one for each organization
 	Created time.Time `json:"created"`
-	// Damaged says why the member cannot be read; then nothing but the name is known, and the member may do nothing. Only a list
-	// has such members.
+	// Damaged says why the member cannot be read; then nothing but the name is known, and the member may do nothing.
+	// Only a list has such members.
 	Damaged string `json:"damaged,omitempty"`
 }
 
-// AuthorityOf gives what a token may do, from its own grant and those of its member. A token that says neither is of the
-// time before tokens had a scope, and may do everything.
+// AuthorityOf gives what a token may do, from its own grant and those of its member. A token that says neither is of
+// the time before tokens had a scope, and may do everything.
 func AuthorityOf(t Token, member []Grant) Authority {
 	var a Authority
 	if t.Grant != nil {

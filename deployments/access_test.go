@@ -13,15 +13,21 @@ func TestAGrantIsForItsOrganizationAndItsStacks(t *testing.T) {
 	}{
 		{"nothing is allowed without a grant", nil, RoleViewer, shop, false},
 		{"a role includes those before it", []Grant{{Role: RoleAdmin, Organization: "acme"}}, RoleViewer, shop, true},
-		{"a role does not include those after it", []Grant{{Role: RoleViewer, Organization: "acme"}}, RoleDeployer, shop, false},
-		{"another organization's grant does not count", []Grant{{Role: RoleAdmin, Organization: "initech"}}, RoleViewer, shop, false},
+		{"a role does not include those after it", []Grant{{Role: RoleViewer, Organization: "acme"}}, RoleDeployer,
+			shop, false},
+		{"another organization's grant does not count", []Grant{{Role: RoleAdmin, Organization: "initech"}}, RoleViewer,
+			shop, false},
 		{"an organization is not a glob", []Grant{{Role: RoleAdmin, Organization: "ac*"}}, RoleViewer, shop, false},
 		{"every organization is every one", []Grant{{Role: RoleViewer, Organization: "*"}}, RoleViewer, shop, true},
-		{"a glob is of project and stack", []Grant{{Role: RoleViewer, Organization: "acme", Stacks: []string{"shop/d*"}}}, RoleViewer, shop, true},
-		{"a star does not match a slash", []Grant{{Role: RoleViewer, Organization: "acme", Stacks: []string{"*"}}}, RoleViewer, shop, false},
-		{"another project's glob does not count", []Grant{{Role: RoleViewer, Organization: "acme", Stacks: []string{"sho/*"}}}, RoleViewer, shop, false},
+		{"a glob is of project and stack", []Grant{{Role: RoleViewer, Organization: "acme",
+			Stacks: []string{"shop/d*"}}}, RoleViewer, shop, true},
+		{"a star does not match a slash", []Grant{{Role: RoleViewer, Organization: "acme", Stacks: []string{"*"}}},
+			RoleViewer, shop, false},
+		{"another project's glob does not count", []Grant{{Role: RoleViewer, Organization: "acme",
+			Stacks: []string{"sho/*"}}}, RoleViewer, shop, false},
 		{"an unknown role is none", []Grant{{Role: "root", Organization: "*"}}, RoleViewer, shop, false},
-		{"an unknown role is not needed by anything", []Grant{{Role: RoleAdmin, Organization: "*"}}, "root", shop, false},
+		{"an unknown role is not needed by anything", []Grant{{Role: RoleAdmin, Organization: "*"}}, "root", shop,
+			false},
 	} {
 		if got := (Authority{Grants: [][]Grant{c.grants}}).May(c.role, c.stack); got != c.want {
 			t.Errorf("%s: got %v", c.name, got)
@@ -63,9 +69,11 @@ func TestNobodyAdministersMoreThanTheyHave(t *testing.T) {
 		{"an admin of an organization gives it", acme, []Grant{acme, shop}, true},
 		{"but not every organization", acme, []Grant{all}, false},
 		{"and not one besides", acme, []Grant{acme, {Role: RoleViewer, Organization: "initech"}}, false},
-		{"an admin of some stacks gives those", shop, []Grant{{Role: RoleViewer, Organization: "acme", Stacks: []string{"shop/*"}}}, true},
+		{"an admin of some stacks gives those", shop, []Grant{{Role: RoleViewer, Organization: "acme",
+			Stacks: []string{"shop/*"}}}, true},
 		{"but not the organization", shop, []Grant{{Role: RoleViewer, Organization: "acme"}}, false},
-		{"a deployer gives nothing", Grant{Role: RoleDeployer, Organization: "*"}, []Grant{{Role: RoleViewer, Organization: "acme"}}, false},
+		{"a deployer gives nothing", Grant{Role: RoleDeployer, Organization: "*"},
+			[]Grant{{Role: RoleViewer, Organization: "acme"}}, false},
 		{"nothing at all is nobody's", all, nil, false},
 	} {
 		if got := (Authority{Grants: [][]Grant{{c.has}}}).Administers(c.other...); got != c.want {
@@ -76,9 +84,12 @@ func TestNobodyAdministersMoreThanTheyHave(t *testing.T) {
 
 func TestAGrantThatCannotBeMeantIsRefused(t *testing.T) {
 	for _, g := range []Grant{
-		{}, {Role: "root", Organization: "acme"}, {Role: RoleViewer}, {Role: RoleViewer, Organization: "a/b"}, {Role: RoleViewer, Organization: "**"},
-		{Role: RoleViewer, Organization: "acme", Stacks: []string{"dev"}}, {Role: RoleViewer, Organization: "acme", Stacks: []string{"../*"}},
-		{Role: RoleViewer, Organization: "acme", Stacks: []string{"a/b/c"}}, {Role: RoleViewer, Organization: "acme", Stacks: []string{"[a-z]/x"}},
+		{}, {Role: "root", Organization: "acme"}, {Role: RoleViewer}, {Role: RoleViewer, Organization: "a/b"},
+		{Role: RoleViewer, Organization: "**"},
+		{Role: RoleViewer, Organization: "acme", Stacks: []string{"dev"}},
+		{Role: RoleViewer, Organization: "acme", Stacks: []string{"../*"}},
+		{Role: RoleViewer, Organization: "acme", Stacks: []string{"a/b/c"}},
+		{Role: RoleViewer, Organization: "acme", Stacks: []string{"[a-z]/x"}},
 		{Role: RoleViewer, Organization: "acme", Stacks: make([]string, MaxStackGlobs+1)},
 	} {
 		if err := g.Validate(); CodeOf(err) != CodeInvalid || err == nil {

@@ -5,12 +5,13 @@ import "github.com/deployctl/deployctl/engine"
 // Names of activities. Those of the first group run on any worker's shared queue; those of the second on the private
 // queue of the worker that hosts the update, because plugins, assets and callbacks live there.
 const (
-	ActivityHead     = "Head"     // StackName → Head
-	ActivityClaim    = "Claim"    // ClaimInput → Claimed
-	ActivityHeaders  = "Headers"  // HeadersInput → Headers
-	ActivitySave     = "Save"     // SaveInput → nothing
-	ActivitySettled  = "Settled"  // SettledInput → UpdateInfo
-	ActivityStop     = "Stop"     // UpdateName → string: nothing moves the closed update any more; the task queue of its host
+	ActivityHead    = "Head"    // StackName → Head
+	ActivityClaim   = "Claim"   // ClaimInput → Claimed
+	ActivityHeaders = "Headers" // HeadersInput → Headers
+	ActivitySave    = "Save"    // SaveInput → nothing
+	ActivitySettled = "Settled" // SettledInput → UpdateInfo
+	// UpdateName → string: nothing moves the closed update any more; the task queue of its host
+	ActivityStop     = "Stop"
 	ActivityRecover  = "Recover"  // RecoverInput → Recovered
 	ActivityEnter    = "Enter"    // UpdateInfo → nothing: an update that never began is part of its stack's history
 	ActivityPutAside = "PutAside" // AsidePart → nothing: kept until the update has settled
@@ -124,8 +125,8 @@ type RecoverInput struct {
 	Update UpdateName    `json:"update"`
 	Status engine.Status `json:"status"`
 	Error  string        `json:"error"` // what to tell of it
-	// Next is the version as which it goes on, should it be one that was moved. Held: its stack knows what was asked for,
-	// passphrase and all.
+	// Next is the version as which it goes on, should it be one that was moved. Held: its stack knows what was asked
+	// for, passphrase and all.
 	Next string `json:"next,omitempty"`
 	Held bool   `json:"held,omitempty"`
 }
@@ -249,10 +250,11 @@ const (
 	ErrorReset = "Reset"
 	// ErrorStepFailed, not retryable: a Step has failed, or has failed after an effect. Its StepOutput is a detail.
 	ErrorStepFailed = "StepFailed"
-	// ErrorEnded is the error of an Update or a Run that has ended as failed. Its result is a detail; of one that was cancelled, it is a
-	// detail of Temporal's own error for that.
+	// ErrorEnded is the error of an Update or a Run that has ended as failed. Its result is a detail; of one that was
+	// cancelled, it is a detail of Temporal's own error for that.
 	ErrorEnded = "Failed"
 )
 
 // ResetText says what becomes of an update of which a workflow is reset.
-const ResetText = "a workflow of the update was reset in Temporal, which would do again what was done: the update is ended instead"
+const ResetText = "a workflow of the update was reset in Temporal, which would do again what was done: the update is " +
+	"ended instead"

@@ -28,8 +28,8 @@ type AuditEntry struct {
 
 // AuditQuery selects entries of the audit log.
 type AuditQuery struct {
-	// Organization selects what was about one organization, AnyOrganization everything that the caller may see. What was about
-	// none, such as a wrong token, belongs to AnyOrganization.
+	// Organization selects what was about one organization, AnyOrganization everything that the caller may see. What
+	// was about none, such as a wrong token, belongs to AnyOrganization.
 	Organization string
 	Since        time.Time
 	User         string // a member's or a token's name

@@ -29,8 +29,8 @@ type Manifest struct {
 	Dir string `json:"dir,omitempty"`
 }
 
-// Validate reports, as CodeInvalid, why the manifest cannot be unpacked: a path that leaves the directory, one that is both a
-// file and a directory, files that are not sorted, or more than an update may take along.
+// Validate reports, as CodeInvalid, why the manifest cannot be unpacked: a path that leaves the directory, one that is
+// both a file and a directory, files that are not sorted, or more than an update may take along.
 func (m Manifest) Validate() error {
 	if len(m.Files) > MaxFiles {
 		return Errorf(CodeInvalid, "the project has %d files; an update takes at most %d along", len(m.Files), MaxFiles)
@@ -42,11 +42,13 @@ func (m Manifest) Validate() error {
 			return err
 		}
 		if i > 0 && m.Files[i-1].Path >= f.Path {
-			return Errorf(CodeInvalid, "the manifest's files are not sorted by path: %s comes after %s", quoted(f.Path), quoted(m.Files[i-1].Path))
+			return Errorf(CodeInvalid, "the manifest's files are not sorted by path: %s comes after %s", quoted(f.Path),
+				quoted(m.Files[i-1].Path))
 		}
 		for dir := path.Dir(f.Path); dir != "."; dir = path.Dir(dir) {
 			if files[dir] {
-				return Errorf(CodeInvalid, "%s is a file in the manifest, and has the file %s below it", quoted(dir), quoted(f.Path))
+				return Errorf(CodeInvalid, "%s is a file in the manifest, and has the file %s below it", quoted(dir),
+					quoted(f.Path))
 			}
 		}
 		files[f.Path] = true
@@ -54,7 +56,8 @@ func (m Manifest) Validate() error {
 	}
 	switch {
 	case total > MaxBundle:
-		return Errorf(CodeInvalid, "the project's files are %d MiB; an update takes at most %d MiB along", total>>20, MaxBundle>>20)
+		return Errorf(CodeInvalid, "the project's files are %d MiB; an update takes at most %d MiB along", total>>20,
+			MaxBundle>>20)
 	case m.Dir != "" && !localPath(m.Dir):
 		return Errorf(CodeInvalid, "%s is not a directory inside the project", quoted(m.Dir))
 	}
@@ -72,6 +75,7 @@ func (f File) validate() error {
 }
 
 func localPath(p string) bool {
-	return p != "" && len(p) <= maxPath && p != "." && p != ".." && path.Clean(p) == p && !path.IsAbs(p) && !strings.HasPrefix(p, "../") &&
+	return p != "" && len(p) <= maxPath && p != "." && p != ".." && path.Clean(p) == p && !path.IsAbs(p) &&
+		!strings.HasPrefix(p, "../") &&
 		!strings.ContainsAny(p, "\\\x00")
 }

@@ -43,9 +43,11 @@ func ValidateName(what, value string) error {
 	case value == "":
 		return Errorf(CodeInvalid, "the %s needs a name", what)
 	case len(value) > MaxNameLength:
-		return Errorf(CodeInvalid, "the %s name is %d bytes long; at most %d are allowed", what, len(value), MaxNameLength)
+		return Errorf(CodeInvalid, "the %s name is %d bytes long; at most %d are allowed", what, len(value),
+			MaxNameLength)
 	case !validName.MatchString(value):
-		return Errorf(CodeInvalid, "%q cannot be the name of a %s: use letters, digits, '-', '_' and '.', and begin with a letter or digit", value, what)
+		return Errorf(CodeInvalid, "%q cannot be the name of a %s: use letters, digits, '-', '_' and '.', and begin "+
+			"with a letter or digit", value, what)
 	}
 	return nil
 }
@@ -132,8 +134,9 @@ func PrivateTaskQueue(worker string) string { return fmt.Sprintf("deployctl-work
 // SharedTaskQueue is the StoreTaskQueue of a store without an identity.
 const SharedTaskQueue = "deployctl"
 
-// StoreTaskQueue is the queue of every worker that serves all organizations of a store: workflows, and claims of updates. It bears
-// the store's identity, so a worker of another store in the same namespace is never given any of its work.
+// StoreTaskQueue is the queue of every worker that serves all organizations of a store: workflows, and claims of
+// updates. It bears the store's identity, so a worker of another store in the same namespace is never given any of its
+// work.
 func StoreTaskQueue(identity string) string {
 	if identity == "" {
 		return SharedTaskQueue
@@ -141,23 +144,26 @@ func StoreTaskQueue(identity string) string {
 	return SharedTaskQueue + "-store-" + identity
 }
 
-// OrganizationTaskQueue has the place of a StoreTaskQueue for an organization that has workers of its own, which alone poll it.
+// OrganizationTaskQueue has the place of a StoreTaskQueue for an organization that has workers of its own, which alone
+// poll it.
 func OrganizationTaskQueue(shared, organization string) string { return shared + "/" + organization }
 
-// OrganizationOfTaskQueue returns the organization whose workers poll the queue; false when it is no OrganizationTaskQueue.
+// OrganizationOfTaskQueue returns the organization whose workers poll the queue; false when it is no
+// OrganizationTaskQueue.
 func OrganizationOfTaskQueue(queue string) (string, bool) {
 	_, organization, own := strings.Cut(queue, "/")
 	return organization, own
 }
 
-// SharedOfTaskQueue returns the StoreTaskQueue of the store that an OrganizationTaskQueue is of; any other queue as it is.
+// SharedOfTaskQueue returns the StoreTaskQueue of the store that an OrganizationTaskQueue is of; any other queue as it
+// is.
 func SharedOfTaskQueue(queue string) string {
 	shared, _, _ := strings.Cut(queue, "/")
 	return shared
 }
 
-// ScheduledTaskQueue is where what runs by schedule waits for a place: every worker of the queue, which is the shared one or an
-// organization's, takes only few at a time.
+// ScheduledTaskQueue is where what runs by schedule waits for a place: every worker of the queue, which is the shared
+// one or an organization's, takes only few at a time.
 func ScheduledTaskQueue(queue string) string {
 	scheduled := SharedOfTaskQueue(queue) + "-scheduled"
 	if organization, own := OrganizationOfTaskQueue(queue); own {

@@ -11,8 +11,8 @@ import (
 type Retry struct {
 	// Attempts is how many times in all the provider is asked before the step fails; zero means for ever.
 	Attempts int `json:"attempts,omitempty"`
-	// Initial is the pause after the first attempt. Every later one is Backoff times as long, but not longer than Longest. A
-	// provider that says itself when to come again is believed.
+	// Initial is the pause after the first attempt. Every later one is Backoff times as long, but not longer than
+	// Longest. A provider that says itself when to come again is believed.
 	Initial time.Duration `json:"initial,omitempty"`
 	Backoff float64       `json:"backoff,omitempty"`
 	Longest time.Duration `json:"longest,omitempty"`

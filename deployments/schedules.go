@@ -29,7 +29,8 @@ func ScheduleID(n ScheduleName) string { return "scheduled/" + n.String() }
 // scheduleRunLayout is what Temporal adds to the id of a schedule's workflow: when the run is due.
 const scheduleRunLayout = "-2006-01-02T15:04:05Z"
 
-// ScheduleOfRun takes the id of a workflow apart that a schedule has started: which schedule it is, and when the run is due.
+// ScheduleOfRun takes the id of a workflow apart that a schedule has started: which schedule it is, and when the run is
+// due.
 func ScheduleOfRun(workflow string) (n ScheduleName, due time.Time, err error) {
 	rest, ours := strings.CutPrefix(workflow, "scheduled/")
 	at := len(rest) - len(scheduleRunLayout)
@@ -105,7 +106,8 @@ func (s Schedule) Validate() error {
 	}
 	switch {
 	case given != 1:
-		return Errorf(CodeInvalid, "a schedule needs exactly one of an interval (--every), a cron expression (--cron) and a time (--at, --in)")
+		return Errorf(CodeInvalid, "a schedule needs exactly one of an interval (--every), a cron expression "+
+			"(--cron) and a time (--at, --in)")
 	case s.Every != 0 && s.Every < leastPause:
 		return Errorf(CodeInvalid, "a schedule can run every minute at most, not every %s", s.Every)
 	case s.Remediate && s.Kind != ScheduleDrift:
@@ -165,8 +167,8 @@ type DriftedProperty struct {
 
 // Schedules manages what the service starts by itself, and tells what it found.
 type Schedules interface {
-	// CreateSchedule makes a schedule; CodeExists when its stack has one of this name. What it will run must be known: the
-	// stack's last update, under the service's own secrets provider.
+	// CreateSchedule makes a schedule; CodeExists when its stack has one of this name. What it will run must be known:
+	// the stack's last update, under the service's own secrets provider.
 	CreateSchedule(ctx context.Context, s Schedule) error
 	// Schedules lists the schedules of a stack by name.
 	Schedules(ctx context.Context, s StackName) ([]Schedule, error)

@@ -18,7 +18,8 @@ const (
 	OnBusySupersede OnBusy = "supersede"
 )
 
-// MaxParallel is how many steps an update makes at a time, at most: Temporal lets a workflow have 2,000 activities under way.
+// MaxParallel is how many steps an update makes at a time, at most: Temporal lets a workflow have 2,000 activities
+// under way.
 const MaxParallel = 500
 
 // UpdateRequest asks for an update or a preview.
@@ -31,8 +32,8 @@ type UpdateRequest struct {
 	OnBusy    OnBusy      `json:"onBusy,omitempty"`
 	// Bundle is the digest of the uploaded project manifest; empty when the update needs no program.
 	Bundle string `json:"bundle,omitempty"`
-	// BaseVersion, if not nil, is the stack version that was previewed and confirmed, 0 before its first update; the update is
-	// refused with CodeConflict when the stack has moved on, or is just being changed.
+	// BaseVersion, if not nil, is the stack version that was previewed and confirmed, 0 before its first update; the
+	// update is refused with CodeConflict when the stack has moved on, or is just being changed.
 	BaseVersion *int `json:"baseVersion,omitempty"`
 
 	// Config is the stack's configuration, key by key ("project:name"), as its file has it.
@@ -51,9 +52,9 @@ type UpdateRequest struct {
 	WaitOnUnknown    bool     `json:"waitOnUnknown,omitempty"`
 	Message          string   `json:"message,omitempty"`
 	Initiator        string   `json:"initiator,omitempty"` // who asked: a token's name or the local user's
-	// Authority is what whoever asked may do, as long as they may: without it the update does not begin, and its program reads
-	// nothing of other stacks. The service sets it, never a client; nil in requests of a time before it was kept, which could read
-	// everything.
+	// Authority is what whoever asked may do, as long as they may: without it the update does not begin, and its
+	// program reads nothing of other stacks. The service sets it, never a client; nil in requests of a time before it
+	// was kept, which could read everything.
 	Authority *Authority `json:"authority,omitempty"`
 	// Scheduled: nobody waits for it, so whatever somebody waits for goes first.
 	Scheduled bool `json:"scheduled,omitempty"`
@@ -108,10 +109,11 @@ type Accepted struct {
 
 // UpdateInfo describes an update, past or present.
 type UpdateInfo struct {
-	Update    UpdateName     `json:"update"`
-	Kind      engine.Kind    `json:"kind"`
-	DryRun    bool           `json:"dryRun,omitempty"`
-	Status    string         `json:"status"` // queued, running, succeeded, failed, cancelled, moved; damaged in a history
+	Update UpdateName  `json:"update"`
+	Kind   engine.Kind `json:"kind"`
+	DryRun bool        `json:"dryRun,omitempty"`
+	// queued, running, succeeded, failed, cancelled, moved; damaged in a history
+	Status    string         `json:"status"`
 	Message   string         `json:"message,omitempty"`
 	Initiator string         `json:"initiator,omitempty"`
 	Started   time.Time      `json:"started"`
@@ -155,8 +157,8 @@ type StackInfo struct {
 type WatchEvent struct {
 	// Event is an engine event as the field's displays know it; secrets are blinded.
 	Event *apitype.EngineEvent `json:"event,omitempty"`
-	// Stream is what of the log an Event belongs to, when it is watched. Within a stream they come in the same order to everyone
-	// who watches, among streams as they are written.
+	// Stream is what of the log an Event belongs to, when it is watched. Within a stream they come in the same order to
+	// everyone who watches, among streams as they are written.
 	Stream string `json:"-"`
 	// Progress is the state of running steps: attempts, last error, next retry, waits for a person.
 	Progress *Progress `json:"progress,omitempty"`
@@ -171,8 +173,8 @@ type Progress struct {
 	Running  []RunningStep  `json:"running,omitempty"`
 	Done     map[string]int `json:"done,omitempty"` // finished steps by kind
 	Waiting  []string       `json:"waiting,omitempty"`
-	// Phase is what the host of the program is doing. A Progress that has one tells of nothing else; one that has none leaves
-	// it as it was told last.
+	// Phase is what the host of the program is doing. A Progress that has one tells of nothing else; one that has none
+	// leaves it as it was told last.
 	Phase *Phase `json:"phase,omitempty"`
 }
 
@@ -223,14 +225,17 @@ type Stacks interface {
 	RenameStack(ctx context.Context, r RenameRequest) error
 	TagStack(ctx context.Context, s StackName, tags map[string]string) error
 	// Export gives a stored deployment; version 0 is the latest. Secrets are ciphertexts, or plain when showSecrets.
-	Export(ctx context.Context, s StackName, version int, secrets SecretsProvider, showSecrets bool) (apitype.UntypedDeployment, error)
-	// Import replaces the stack's deployment after checking its invariants, and returns the new version. CodeUnconfirmed: the new
-	// deployment has none of the stack's resources, and the request does not say that they are to be forgotten.
+	Export(ctx context.Context, s StackName, version int, secrets SecretsProvider,
+		showSecrets bool) (apitype.UntypedDeployment, error)
+	// Import replaces the stack's deployment after checking its invariants, and returns the new version.
+	// CodeUnconfirmed: the new deployment has none of the stack's resources, and the request does not say that they are
+	// to be forgotten.
 	Import(ctx context.Context, r ImportRequest) (int, error)
-	// Restore makes the deployment of an earlier version the stack's next one, and returns that. CodeUnconfirmed as for Import.
+	// Restore makes the deployment of an earlier version the stack's next one, and returns that. CodeUnconfirmed as for
+	// Import.
 	Restore(ctx context.Context, r RestoreRequest) (int, error)
-	// Recover ends the update that has the stack in the place of its workflow, which somebody has closed, and tells what came
-	// of it; the zero UpdateInfo when no update has the stack. CodeConflict: the update is running.
+	// Recover ends the update that has the stack in the place of its workflow, which somebody has closed, and tells
+	// what came of it; the zero UpdateInfo when no update has the stack. CodeConflict: the update is running.
 	Recover(ctx context.Context, s StackName) (UpdateInfo, error)
 	History(ctx context.Context, s StackName, limit int) ([]UpdateInfo, error)
 	// Encrypt and Decrypt serve the service's own secrets provider: texts are a stack's configuration values.
@@ -243,7 +248,8 @@ type ImportRequest struct {
 	Stack      StackName
 	Deployment apitype.UntypedDeployment
 	Secrets    SecretsProvider
-	// Forget: the stack's resources may all be forgotten, which needs RoleAdmin. They go on existing, and nothing manages them any more.
+	// Forget: the stack's resources may all be forgotten, which needs RoleAdmin. They go on existing, and nothing
+	// manages them any more.
 	Forget    bool
 	Initiator string // who asked
 }
@@ -286,8 +292,8 @@ type Members interface {
 	// GrantMember makes a member, or gives one a grant in the place of the one that they have in its organization.
 	GrantMember(ctx context.Context, name string, g Grant) error
 	ListMembers(ctx context.Context) ([]Member, error)
-	// RemoveMember takes what a member may do in an organization; an empty organization means everywhere. A member without
-	// grants is gone, and their tokens are worthless.
+	// RemoveMember takes what a member may do in an organization; an empty organization means everywhere. A member
+	// without grants is gone, and their tokens are worthless.
 	RemoveMember(ctx context.Context, name, organization string) error
 }
 

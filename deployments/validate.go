@@ -31,7 +31,8 @@ const (
 	MaxResourceIDLength = 64 << 10
 	MaxValues           = 10_000 // configuration values in one call of Encrypt or Decrypt
 
-	// MaxRequestSize bounds the text of one update request. It travels through Temporal, which refuses payloads of 2 MiB.
+	// MaxRequestSize bounds the text of one update request. It travels through Temporal, which refuses payloads of 2
+	// MiB.
 	MaxRequestSize = 3 << 19
 
 	passphraseKeySize = 32
@@ -51,7 +52,8 @@ func ValidateRequestID(text string) error {
 	case text == "":
 		return Errorf(CodeInvalid, "the request has no id: give it a new one, such as a UUID")
 	case len(text) > MaxRequestIDLength || !validRequestID.MatchString(text):
-		return Errorf(CodeInvalid, "%s cannot be a request id: use up to %d letters, digits, '-' and '_', such as a UUID",
+		return Errorf(CodeInvalid, "%s cannot be a request id: use up to %d letters, digits, '-' and '_', such as a "+
+			"UUID",
 			quoted(text), MaxRequestIDLength)
 	}
 	return nil
@@ -65,7 +67,8 @@ func (u UpdateName) Validate() error {
 	preview := len(u.Version) <= len(previewPrefix)+MaxRequestIDLength && validPreview.MatchString(u.Version)
 	number := validNumber.MatchString(u.Version) && u.Number() > 0 && u.Number() < math.MaxInt32
 	if !preview && !number {
-		return Errorf(CodeInvalid, "%s is not the version of an update: write its number, or the name that a preview was given", quoted(u.Version))
+		return Errorf(CodeInvalid, "%s is not the version of an update: write its number, or the name that a preview "+
+			"was given", quoted(u.Version))
 	}
 	return nil
 }
@@ -78,7 +81,8 @@ func ValidateDigest(text string) error {
 	return nil
 }
 
-// ValidateConfigKey reports, as CodeInvalid, why text cannot be the whole key ("namespace:name") of a configuration value.
+// ValidateConfigKey reports, as CodeInvalid, why text cannot be the whole key ("namespace:name") of a configuration
+// value.
 func ValidateConfigKey(text string) error {
 	namespace, name, _ := strings.Cut(text, ":")
 	strange := func(r rune) bool {
@@ -88,9 +92,11 @@ func ValidateConfigKey(text string) error {
 	case namespace == "" || name == "":
 		return Errorf(CodeInvalid, "%s is not a configuration key; write NAMESPACE:NAME", quoted(text))
 	case len(text) > MaxConfigKeyLength:
-		return Errorf(CodeInvalid, "the configuration key %s is %d bytes long; at most %d are allowed", quoted(text), len(text), MaxConfigKeyLength)
+		return Errorf(CodeInvalid, "the configuration key %s is %d bytes long; at most %d are allowed", quoted(text),
+			len(text), MaxConfigKeyLength)
 	case strings.ContainsFunc(text, strange):
-		return Errorf(CodeInvalid, "%s cannot be a configuration key: it has a space, a control character or '='", quoted(text))
+		return Errorf(CodeInvalid, "%s cannot be a configuration key: it has a space, a control character or '='",
+			quoted(text))
 	}
 	return nil
 }
@@ -101,7 +107,8 @@ func ValidateTarget(text string) error {
 	case text == "":
 		return Errorf(CodeInvalid, "an empty text names no resource: write its URN, or a pattern with '*'")
 	case len(text) > MaxTargetLength:
-		return Errorf(CodeInvalid, "the resource %s is named by %d bytes; at most %d are allowed", quoted(text), len(text), MaxTargetLength)
+		return Errorf(CodeInvalid, "the resource %s is named by %d bytes; at most %d are allowed", quoted(text),
+			len(text), MaxTargetLength)
 	}
 	return validateText("name of a resource", text, MaxTargetLength)
 }
@@ -125,15 +132,18 @@ func ValidateTags(tags map[string]string) error {
 	return nil
 }
 
-// validateText reports, as CodeInvalid, a text that is too long, not UTF-8, or has control characters other than those of plain
-// text: it is shown on other people's terminals.
+// validateText reports, as CodeInvalid, a text that is too long, not UTF-8, or has control characters other than those
+// of plain text: it is shown on other people's terminals.
 func validateText(what, text string, limit int) error {
 	switch {
 	case len(text) > limit:
 		return Errorf(CodeInvalid, "the %s is %d bytes long; at most %d are allowed", what, len(text), limit)
 	case !utf8.ValidString(text):
 		return Errorf(CodeInvalid, "the %s is not UTF-8", what)
-	case strings.ContainsFunc(text, func(r rune) bool { return unicode.IsControl(r) && !strings.ContainsRune("\t\n\r", r) }):
+	case strings.ContainsFunc(text, func(r rune) bool {
+		return unicode.IsControl(r) &&
+			!strings.ContainsRune("\t\n\r", r)
+	}):
 		return Errorf(CodeInvalid, "the %s %s has control characters", what, quoted(text))
 	}
 	return nil
@@ -148,8 +158,8 @@ func quoted(text string) string {
 	return strconv.Quote(text)
 }
 
-// ValidateResolution reports, as CodeInvalid, why a create of an update cannot be answered in this way; id is empty when there is
-// no resource.
+// ValidateResolution reports, as CodeInvalid, why a create of an update cannot be answered in this way; id is empty
+// when there is no resource.
 func ValidateResolution(u UpdateName, resource, id string) error {
 	if err := u.Validate(); err != nil {
 		return err
@@ -195,7 +205,8 @@ func (r UpdateRequest) validateModes() error {
 	switch r.OnBusy {
 	case "", OnBusyQueue, OnBusyFail, OnBusySupersede:
 	default:
-		return Errorf(CodeInvalid, "%s is not known for a busy stack: ask to queue, fail or supersede", quoted(string(r.OnBusy)))
+		return Errorf(CodeInvalid, "%s is not known for a busy stack: ask to queue, fail or supersede",
+			quoted(string(r.OnBusy)))
 	}
 	switch {
 	case r.Parallel < 0 || r.Parallel > MaxParallel:
@@ -216,7 +227,8 @@ func (r UpdateRequest) validateProgram() error {
 		}
 	}
 	if len(r.Config) > MaxConfigKeys {
-		return Errorf(CodeInvalid, "the request has %d configuration values; at most %d are allowed", len(r.Config), MaxConfigKeys)
+		return Errorf(CodeInvalid, "the request has %d configuration values; at most %d are allowed", len(r.Config),
+			MaxConfigKeys)
 	}
 	for _, key := range slices.Sorted(maps.Keys(r.Config)) {
 		if err := ValidateConfigKey(key); err != nil {
@@ -224,7 +236,8 @@ func (r UpdateRequest) validateProgram() error {
 		}
 	}
 	if len(r.Environment) > MaxEnvironment {
-		return Errorf(CodeInvalid, "the request has %d environment variables; at most %d are allowed", len(r.Environment), MaxEnvironment)
+		return Errorf(CodeInvalid, "the request has %d environment variables; at most %d are allowed",
+			len(r.Environment), MaxEnvironment)
 	}
 	for _, variable := range r.Environment {
 		if len(variable) < 2 || !strings.Contains(variable[1:], "=") || strings.Contains(variable, "\x00") {
@@ -237,7 +250,8 @@ func (r UpdateRequest) validateProgram() error {
 func (r UpdateRequest) validateSelection() error {
 	for _, list := range [][]string{r.Targets, r.Replace} {
 		if len(list) > MaxTargets {
-			return Errorf(CodeInvalid, "the request names %d resources; at most %d are allowed: use patterns with '*'", len(list), MaxTargets)
+			return Errorf(CodeInvalid, "the request names %d resources; at most %d are allowed: use patterns with '*'",
+				len(list), MaxTargets)
 		}
 		for _, target := range list {
 			if err := ValidateTarget(target); err != nil {
@@ -259,7 +273,8 @@ func (r UpdateRequest) validateSize() error {
 		}
 	}
 	if size > MaxRequestSize {
-		return Errorf(CodeInvalid, "the request's configuration, environment and targets are %d KiB; at most %d KiB are possible: "+
+		return Errorf(CodeInvalid, "the request's configuration, environment and targets are %d KiB; at most %d KiB "+
+			"are possible: "+
 			"put large values into files of the project", size>>10, MaxRequestSize>>10)
 	}
 	return nil
@@ -269,9 +284,11 @@ func (r UpdateRequest) validateSize() error {
 func (p SecretsProvider) Validate() error {
 	switch {
 	case p.Type != "" && p.Type != SecretsService && p.Type != SecretsPassphrase:
-		return Errorf(CodeInvalid, "the secrets provider %s is not known: use %q or %q", quoted(p.Type), SecretsService, SecretsPassphrase)
+		return Errorf(CodeInvalid, "the secrets provider %s is not known: use %q or %q", quoted(p.Type), SecretsService,
+			SecretsPassphrase)
 	case len(p.Key) != 0 && len(p.Key) != passphraseKeySize:
-		return Errorf(CodeInvalid, "the key of the secrets provider is %d bytes long; it must be %d", len(p.Key), passphraseKeySize)
+		return Errorf(CodeInvalid, "the key of the secrets provider is %d bytes long; it must be %d", len(p.Key),
+			passphraseKeySize)
 	}
 	return validateText("salt of the secrets provider", p.Salt, MaxSaltLength)
 }

@@ -15,12 +15,15 @@ var dev = deployments.StackName{Organization: "organization", Project: "shop", S
 // asked is a request that is valid.
 func asked() deployments.UpdateRequest {
 	return deployments.UpdateRequest{
-		Stack: dev, RequestID: "6f1c2a4e-0b1d-4c5f-8a37-1f2e3d4c5b6a", Kind: engine.KindUp, Bundle: "sha256:" + strings.Repeat("0a", 32),
+		Stack: dev, RequestID: "6f1c2a4e-0b1d-4c5f-8a37-1f2e3d4c5b6a", Kind: engine.KindUp, Bundle: "sha256:" +
+			strings.Repeat("0a", 32),
 		OnBusy: deployments.OnBusyQueue, Parallel: 16, Message: "first line\n\tsecond", Initiator: "ann@host",
-		Config:      map[string]deployments.ConfigValue{"aws:region": {Value: "x"}, "shop:config:size": {Value: "\x00"}},
+		Config: map[string]deployments.ConfigValue{"aws:region": {Value: "x"},
+			"shop:config:size": {Value: "\x00"}},
 		Environment: []string{"PATH=/bin", "EMPTY=", "=C:=C:\\"},
 		Targets:     []string{"urn:pulumi:dev::shop::a:b:C::name with spaces", "**bucket*"}, Replace: []string{"db"},
-		Secrets: deployments.SecretsProvider{Type: deployments.SecretsPassphrase, Salt: "v1:a:b", Key: make([]byte, 32)},
+		Secrets: deployments.SecretsProvider{Type: deployments.SecretsPassphrase, Salt: "v1:a:b",
+			Key: make([]byte, 32)},
 	}
 }
 
@@ -65,18 +68,33 @@ func TestARequestThatCannotBeCarriedOutIsRefused(t *testing.T) {
 		"a long key": func(r *deployments.UpdateRequest) {
 			r.Config["a:"+strings.Repeat("b", 256)] = deployments.ConfigValue{}
 		},
-		"a key of no encoding":     func(r *deployments.UpdateRequest) { r.Config["a:\xff"] = deployments.ConfigValue{} },
-		"a variable without value": func(r *deployments.UpdateRequest) { r.Environment = append(r.Environment, "NAME") },
-		"a variable with a NUL":    func(r *deployments.UpdateRequest) { r.Environment = append(r.Environment, "A=\x00") },
-		"an empty target":          func(r *deployments.UpdateRequest) { r.Targets = append(r.Targets, "") },
-		"a target with an escape":  func(r *deployments.UpdateRequest) { r.Targets = append(r.Targets, "\x1b]0;x\a") },
-		"a long target":            func(r *deployments.UpdateRequest) { r.Replace = []string{strings.Repeat("x", 9<<10)} },
-		"many targets":             func(r *deployments.UpdateRequest) { r.Targets = make([]string, deployments.MaxTargets+1) },
+		"a key of no encoding": func(r *deployments.UpdateRequest) { r.Config["a:\xff"] = deployments.ConfigValue{} },
+		"a variable without value": func(r *deployments.UpdateRequest) {
+			r.Environment = append(r.Environment,
+				"NAME")
+		},
+		"a variable with a NUL": func(r *deployments.UpdateRequest) {
+			r.Environment = append(r.Environment,
+				"A=\x00")
+		},
+		"an empty target":         func(r *deployments.UpdateRequest) { r.Targets = append(r.Targets, "") },
+		"a target with an escape": func(r *deployments.UpdateRequest) { r.Targets = append(r.Targets, "\x1b]0;x\a") },
+		"a long target": func(r *deployments.UpdateRequest) {
+			r.Replace = []string{
+				strings.Repeat("x", 9<<10)}
+		},
+		"many targets": func(r *deployments.UpdateRequest) {
+			r.Targets = make([]string,
+				deployments.MaxTargets+1)
+		},
 		"an unknown provider":      func(r *deployments.UpdateRequest) { r.Secrets.Type = "vault" },
 		"a short key":              func(r *deployments.UpdateRequest) { r.Secrets.Key = []byte("short") },
 		"a message with an escape": func(r *deployments.UpdateRequest) { r.Message = "\x1b]0;PWNED\a" },
 		"a long message":           func(r *deployments.UpdateRequest) { r.Message = strings.Repeat("x", 9<<10) },
-		"more than can travel":     func(r *deployments.UpdateRequest) { r.Environment = []string{"A=" + strings.Repeat("x", 2<<20)} },
+		"more than can travel": func(r *deployments.UpdateRequest) {
+			r.Environment = []string{"A=" +
+				strings.Repeat("x", 2<<20)}
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := asked()
@@ -133,19 +151,26 @@ func TestALimitIsWhereItIsSaidToBe(t *testing.T) {
 		"replacements": {10_000, func(n int) error {
 			return request(func(r *deployments.UpdateRequest) { r.Replace = slices.Repeat([]string{"a"}, n) })
 		}},
-		"a target":      {8 << 10, func(n int) error { return deployments.ValidateTarget(text(n)) }},
-		"a message":     {8 << 10, func(n int) error { return request(func(r *deployments.UpdateRequest) { r.Message = text(n) }) }},
-		"tags":          {100, func(n int) error { return deployments.ValidateTags(tags(n)) }},
-		"a tag":         {128, func(n int) error { return deployments.ValidateTags(map[string]string{text(n): ""}) }},
-		"a tag's value": {1 << 10, func(n int) error { return deployments.ValidateTags(map[string]string{"a": text(n)}) }},
-		"an initiator":  {256, func(n int) error { return deployments.ValidateInitiator(text(n)) }},
-		"a salt":        {1 << 10, func(n int) error { return deployments.SecretsProvider{Salt: text(n)}.Validate() }},
+		"a target": {8 << 10, func(n int) error { return deployments.ValidateTarget(text(n)) }},
+		"a message": {8 << 10, func(n int) error {
+			return request(
+				func(r *deployments.UpdateRequest) { r.Message = text(n) })
+		}},
+		"tags":  {100, func(n int) error { return deployments.ValidateTags(tags(n)) }},
+		"a tag": {128, func(n int) error { return deployments.ValidateTags(map[string]string{text(n): ""}) }},
+		"a tag's value": {1 << 10, func(n int) error {
+			return deployments.ValidateTags(
+				map[string]string{"a": text(n)})
+		}},
+		"an initiator": {256, func(n int) error { return deployments.ValidateInitiator(text(n)) }},
+		"a salt":       {1 << 10, func(n int) error { return deployments.SecretsProvider{Salt: text(n)}.Validate() }},
 		"a resource's id": {64 << 10, func(n int) error {
 			return deployments.ValidateResolution(update, "urn:pulumi:dev::shop::a:b:C::name", text(n))
 		}},
 		"values to encrypt": {10_000, deployments.ValidateValues},
 		"a whole request": {3 << 19, func(n int) error {
-			r := deployments.UpdateRequest{Stack: dev, RequestID: "r", Kind: engine.KindUp, Environment: []string{"A=" + text(n-2)}}
+			r := deployments.UpdateRequest{Stack: dev, RequestID: "r", Kind: engine.KindUp,
+				Environment: []string{"A=" + text(n-2)}}
 			return r.Validate()
 		}},
 	} {
@@ -161,8 +186,10 @@ func TestALimitIsWhereItIsSaidToBe(t *testing.T) {
 func TestAnUpdateIsNamedByItsNumberOrAsAPreview(t *testing.T) {
 	for version, valid := range map[string]bool{
 		"1": true, "2147483646": true, "p-6f1c2a4e-0b1d-4c5f-8a37-1f2e3d4c5b6a": true, "p1": true,
-		"": false, "0": false, "-1": false, "+1": false, "01": false, "2147483647": false, "99999999999": false, "1 ": false,
-		"p": false, "p-a/b": false, "p-..": false, "..": false, "removal": false, "p-a\n": false, "p-" + strings.Repeat("a", 65): false, "1/2": false,
+		"": false, "0": false, "-1": false, "+1": false, "01": false, "2147483647": false, "99999999999": false,
+		"1 ": false,
+		"p":  false, "p-a/b": false, "p-..": false, "..": false, "removal": false, "p-a\n": false, "p-" +
+			strings.Repeat("a", 65): false, "1/2": false,
 	} {
 		u := deployments.UpdateName{StackName: dev, Version: version}
 		if err := u.Validate(); (err == nil) != valid {
@@ -181,7 +208,8 @@ func TestAPreviewIsNamedAfterItsRequest(t *testing.T) {
 func TestAManifestThatCannotBeUnpackedIsRefused(t *testing.T) {
 	digest := "sha256:" + strings.Repeat("0", 64)
 	file := func(path string) deployments.File { return deployments.File{Path: path, Digest: digest} }
-	good := deployments.Manifest{Files: []deployments.File{file("a"), file("a.b"), file("b/c"), file("b/d/e")}, Dir: "b"}
+	good := deployments.Manifest{Files: []deployments.File{file("a"), file("a.b"), file("b/c"), file("b/d/e")},
+		Dir: "b"}
 	if err := good.Validate(); err != nil {
 		t.Error(err)
 	}
@@ -192,11 +220,13 @@ func TestAManifestThatCannotBeUnpackedIsRefused(t *testing.T) {
 		"the directory itself":            {Files: []deployments.File{file(".")}},
 		"a path with a NUL":               {Files: []deployments.File{file("a\x00")}},
 		"a path twice":                    {Files: []deployments.File{file("a"), file("a")}},
-		"another digest":                  {Files: []deployments.File{{Path: "a", Digest: "sha256:" + strings.Repeat("Z", 64)}}},
-		"less than no bytes":              {Files: []deployments.File{{Path: "a", Digest: digest, Size: -1}}},
-		"a large file":                    {Files: []deployments.File{{Path: "a", Digest: digest, Size: deployments.MaxFile + 1}}},
-		"many files":                      {Files: make([]deployments.File, deployments.MaxFiles+1)},
-		"a directory that climbs":         {Dir: "../a"},
+		"another digest": {Files: []deployments.File{
+			{Path: "a", Digest: "sha256:" + strings.Repeat("Z", 64)}}},
+		"less than no bytes": {Files: []deployments.File{{Path: "a", Digest: digest, Size: -1}}},
+		"a large file": {Files: []deployments.File{
+			{Path: "a", Digest: digest, Size: deployments.MaxFile + 1}}},
+		"many files":              {Files: make([]deployments.File, deployments.MaxFiles+1)},
+		"a directory that climbs": {Dir: "../a"},
 	} {
 		if err := m.Validate(); err == nil || deployments.CodeOf(err) != deployments.CodeInvalid {
 			t.Errorf("%s: %v", name, err)
@@ -204,7 +234,8 @@ func TestAManifestThatCannotBeUnpackedIsRefused(t *testing.T) {
 	}
 	var large deployments.Manifest
 	for i := range 5 {
-		large.Files = append(large.Files, deployments.File{Path: fmt.Sprint(i), Digest: digest, Size: deployments.MaxFile})
+		large.Files = append(large.Files, deployments.File{Path: fmt.Sprint(i), Digest: digest,
+			Size: deployments.MaxFile})
 	}
 	if err := large.Validate(); err == nil {
 		t.Error("1.25 GiB are taken along")

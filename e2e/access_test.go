@@ -21,7 +21,8 @@ func apart(t *testing.T, prefix string) (served *ran, address string, stop func(
 	good, _ := h.parts(t)
 	settings := h.namespaced(t, good, strings.TrimSuffix(prefix, "/"))
 	address = freeAddress(t)
-	served = h.in(t.TempDir(), append(settings, "DEPLOYCTL_S3_PREFIX="+prefix)...).start(t, "serve", "--listen", address)
+	served = h.in(t.TempDir(), append(settings, "DEPLOYCTL_S3_PREFIX="+prefix)...).start(t, "serve", "--listen",
+		address)
 	served.says(t, "serving")
 	return served, address, func() {
 		served.interrupt(t)
@@ -52,26 +53,33 @@ func TestWhoMayDoWhatOnAServiceOfManyOrganizations(t *testing.T) {
 
 	root.must(t, "member", "add", "ann", "--role", "viewer", "--organization", "acme")
 	viewer := create(root, "ann-laptop", "--member", "ann")
-	if got := viewer.must(t, "stack", "ls", "--all", "--organization", "acme", "--json"); !strings.Contains(got, "acme") || strings.Contains(got, "initech") {
+	if got := viewer.must(t, "stack", "ls", "--all", "--organization", "acme", "--json"); !strings.Contains(got,
+		"acme") || strings.Contains(got, "initech") {
 		t.Errorf("a viewer of acme sees %s", got)
 	}
-	viewer.fails(t, 2, []string{"there is no stack initech/shop/dev"}, "stack", "history", "--stack", "initech/shop/dev")
-	viewer.fails(t, 6, []string{"needs the role deployer on acme/shop/dev"}, "stack", "tag", "--stack", "acme/shop/dev", "set", "a", "b")
+	viewer.fails(t, 2, []string{"there is no stack initech/shop/dev"}, "stack", "history", "--stack",
+		"initech/shop/dev")
+	viewer.fails(t, 6, []string{"needs the role deployer on acme/shop/dev"}, "stack", "tag", "--stack", "acme/shop/dev",
+		"set", "a", "b")
 	viewer.fails(t, 6, []string{"needs the role admin"}, "token", "ls")
-	foreign := create(root, "initech-ci", "--role", "deployer", "--organization", "initech", "--stacks", "shop/*", "--expires", "1h")
+	foreign := create(root, "initech-ci", "--role", "deployer", "--organization", "initech", "--stacks", "shop/*",
+		"--expires", "1h")
 	foreign.fails(t, 2, []string{"there is no stack acme/shop/dev"}, "stack", "rm", "acme/shop/dev", "--force", "--yes")
-	foreign.fails(t, 6, []string{"needs the role admin on initech/shop/dev"}, "stack", "rm", "initech/shop/dev", "--force", "--yes")
+	foreign.fails(t, 6, []string{"needs the role admin on initech/shop/dev"}, "stack", "rm", "initech/shop/dev",
+		"--force", "--yes")
 	foreign.must(t, "stack", "rm", "initech/shop/dev", "--yes")
 
 	log := root.must(t, "audit", "--organization", "*")
 	for _, want := range []string{
-		"bootstrap", "Tokens/CreateToken", "ann (ann-laptop)", "Stacks/GetStack", "not-found", "initech-ci", "Stacks/RemoveStack", "forbidden", "Members/GrantMember",
+		"bootstrap", "Tokens/CreateToken", "ann (ann-laptop)", "Stacks/GetStack", "not-found", "initech-ci",
+		"Stacks/RemoveStack", "forbidden", "Members/GrantMember",
 	} {
 		if !strings.Contains(log, want) {
 			t.Errorf("the audit log lacks %q:\n%s", want, log)
 		}
 	}
-	if got := root.must(t, "audit", "--organization", "initech", "--user", "initech-ci", "--stack", "shop/dev"); strings.Contains(got, "acme") ||
+	if got := root.must(t, "audit", "--organization", "initech", "--user", "initech-ci", "--stack",
+		"shop/dev"); strings.Contains(got, "acme") ||
 		strings.Count(got, "Stacks/RemoveStack") != 2 {
 		t.Errorf("what initech-ci did to initech/shop/dev:\n%s", got)
 	}

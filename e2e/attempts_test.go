@@ -12,17 +12,19 @@ func TestAStepThatIsRetriedTellsItsAttemptAndItsLastError(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, sharedHome(t))
 	must(t, s.cloud.Set(t.Context(), fakecloud.Fault{
-		Name: "busy", Do: fakecloud.Fail, Op: fakecloud.Create, Object: "named-1", Status: 503, RetryAfter: 1, Message: "the cloud is full",
+		Name: "busy", Do: fakecloud.Fail, Op: fakecloud.Create, Object: "named-1", Status: 503, RetryAfter: 1,
+		Message: "the cloud is full",
 	}))
 	up := s.start(t, "up", "--yes", "--skip-preview")
 	up.says(t, "fake:index:Named named-1: attempt 3")
 	up.says(t, ", last error: the cloud answered 503 Service Unavailable: the cloud is full")
 	service, browser := s.status(t), s.browser(t)
 	eventually(t, "the Web UI shows the attempt, when the next is due, and why the last one failed", func() bool {
-		return slices.ContainsFunc(s.describe(t, "run/organization/"+projectName(t)+"/dev/1").PendingActivities, func(a pendingActivity) bool {
-			why, _ := decoded(t, browser, service, a.LastFailure.EncodedAttributes)
-			return a.Attempt > 2 && a.NextAttemptScheduleTime != "" && strings.Contains(why, "the cloud is full")
-		})
+		return slices.ContainsFunc(s.describe(t, "run/organization/"+projectName(t)+"/dev/1").PendingActivities,
+			func(a pendingActivity) bool {
+				why, _ := decoded(t, browser, service, a.LastFailure.EncodedAttributes)
+				return a.Attempt > 2 && a.NextAttemptScheduleTime != "" && strings.Contains(why, "the cloud is full")
+			})
 	})
 	must(t, s.cloud.Lift(t.Context(), "busy"))
 	up.mustEnd(t, 0)
@@ -32,11 +34,13 @@ func TestAStepThatIsRetriedTellsItsAttemptAndItsLastError(t *testing.T) {
 func TestAStackSaysHowOftenAProviderIsAsked(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, sharedHome(t))
-	s.must(t, "config", "set", "deployctl:retry", `{"fake": {"attempts": 9}, "fake:index:Named": {"attempts": 2, "initial": "10ms"}}`)
+	s.must(t, "config", "set", "deployctl:retry",
+		`{"fake": {"attempts": 9}, "fake:index:Named": {"attempts": 2, "initial": "10ms"}}`)
 	must(t, s.cloud.Set(t.Context(), fakecloud.Fault{
 		Name: "busy", Do: fakecloud.Fail, Op: fakecloud.Create, Object: "named-1", Status: 429, Message: "slow down",
 	}))
-	s.fails(t, 1, []string{"slow down", "it was asked 2 times, which is all that deployctl:retry allows"}, "up", "--yes", "--skip-preview")
+	s.fails(t, 1, []string{"slow down", "it was asked 2 times, which is all that deployctl:retry allows"}, "up",
+		"--yes", "--skip-preview")
 	faults, err := s.cloud.Faults(t.Context())
 	must(t, err)
 	if faults[0].Struck != 2 {

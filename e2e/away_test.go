@@ -17,8 +17,8 @@ func (r *ran) saysAgain(t *testing.T, text string, n int) {
 	t.Logf("%v says %q after %v", r.args, text, time.Since(begun).Round(100*time.Millisecond))
 }
 
-// What does not answer while serve does, Temporal, the bucket or a worker, is named by every command that waits for it, and all go on by
-// themselves when it is there.
+// What does not answer while serve does, Temporal, the bucket or a worker, is named by every command that waits for it,
+// and all go on by themselves when it is there.
 func TestTheClientNamesThePartThatDoesNotAnswer(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)

@@ -28,21 +28,28 @@ func TestBadPrograms(t *testing.T) {
 			"packages: [{name: nowhere, version: 1.2.3}]\nsteps: [{register: x, type: 'nowhere:index:Thing'}]\n",
 			[]string{"pulumi-resource-nowhere", "pulumi plugin install resource nowhere"}, 0},
 		{"a program that throws", fake + "  - await: []\n  - throw: the sky falls\n", []string{"the sky falls"}, 1},
-		{"a program that exits with 7", fake + "  - await: []\n  - exit: 7\n", []string{"the program exited with code 7"}, 1},
-		{"a program that logs an error and ends", fake + "  - await: []\n  - fail: it cannot be\n", []string{"it cannot be"}, 1},
-		{"a program that never registers anything and throws", "steps: [{throw: nothing at all}]\n", []string{"nothing at all"}, 0},
+		{"a program that exits with 7", fake + "  - await: []\n  - exit: 7\n",
+			[]string{"the program exited with code 7"}, 1},
+		{"a program that logs an error and ends", fake + "  - await: []\n  - fail: it cannot be\n",
+			[]string{"it cannot be"}, 1},
+		{"a program that never registers anything and throws", "steps: [{throw: nothing at all}]\n",
+			[]string{"nothing at all"}, 0},
 		{"a misspelt scenario", "steps: [{registre: x}]\n", []string{"a step must have one of these keys"}, 0},
 		{"a URN that is registered twice",
-			fake + "  - await: []\n  - {register: again, name: one, type: fake:index:Named, properties: {name: other}}\n",
+			fake + "  - await: []\n  - {register: again, name: one, type: fake:index:Named, properties: {name: " +
+				"other}}\n",
 			[]string{"::one", "twice"}, 1},
 		{"a dependency on a resource that nobody registers",
-			fake + "  - await: []\n  - {register: two, type: fake:index:Named, properties: {name: two}, options: {dependsOn: ['urn:pulumi:dev::p::fake:index:Named::ghost']}}\n",
+			fake + "  - await: []\n  - {register: two, type: fake:index:Named, properties: {name: two}, options: " +
+				"{dependsOn: ['urn:pulumi:dev::p::fake:index:Named::ghost']}}\n",
 			[]string{"::ghost", "::two"}, 1},
 		{"a resource with three wrong properties",
-			fake + "  - await: []\n  - {register: two, type: fake:index:Named, properties: {name: '', size: -1, zone: x}}\n",
+			fake + "  - await: []\n  - {register: two, type: fake:index:Named, properties: {name: '', size: -1, " +
+				"zone: x}}\n",
 			[]string{"must not be empty", "must not be negative", "must be one of a, b and c"}, 1},
 		{"an asset outside the bundle",
-			"packages: [{name: fake, version: 0.1.0}]\nsteps: [{register: x, type: fake:index:Named, properties: {name: x, settings: {file: !asset ../../outside.txt}}}]\n",
+			"packages: [{name: fake, version: 0.1.0}]\nsteps: [{register: x, type: fake:index:Named, properties: " +
+				"{name: x, settings: {file: !asset ../../outside.txt}}}]\n",
 			[]string{"outside.txt"}, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -106,9 +113,11 @@ func TestAProviderPluginOfAnotherVersion(t *testing.T) {
 		must(t, os.Symlink(path, filepath.Join(dir, name)))
 	}
 	s.env = append(s.env, "PATH="+only, "PULUMI_HOME="+filepath.Dir(filepath.Dir(plugins)))
-	const script = "packages: [{name: fake, version: VERSION}]\nsteps: [{register: one, type: fake:index:Named, properties: {name: one}}]\n"
+	const script = "packages: [{name: fake, version: VERSION}]\nsteps: [{register: one, type: fake:index:Named, " +
+		"properties: {name: one}}]\n"
 	s.write(t, "scenario.yaml", strings.Replace(script, "VERSION", "9.9.9", 1))
-	s.fails(t, 1, []string{"pulumi-resource-fake v9.9.9 was not found", "found there: v0.1.0", "pulumi plugin install resource fake 9.9.9"},
+	s.fails(t, 1, []string{"pulumi-resource-fake v9.9.9 was not found", "found there: v0.1.0",
+		"pulumi plugin install resource fake 9.9.9"},
 		"up", "--yes", "--skip-preview")
 	s.write(t, "scenario.yaml", strings.Replace(script, "VERSION", "0.1.0", 1))
 	s.update(t, "up")
@@ -123,7 +132,8 @@ func TestNamesMayHoldAnythingThatAURNCanTell(t *testing.T) {
 	names := []string{"bücher und |pipes|", "a::b", strings.Repeat("long ", 60) + "name"}
 	script := "packages: [{name: fake, version: 0.1.0}]\nsteps:\n"
 	for i, name := range names {
-		script += fmt.Sprintf("  - {register: r%d, name: %q, type: fake:index:Named, properties: {name: n%d}}\n", i, name, i)
+		script += fmt.Sprintf("  - {register: r%d, name: %q, type: fake:index:Named, properties: {name: n%d}}\n", i,
+			name, i)
 	}
 	s.write(t, "scenario.yaml", script)
 	s.update(t, "up").expect(t, map[string]int{"create": len(names) + 1})
@@ -182,14 +192,16 @@ func TestBadStates(t *testing.T) {
 		says            []string
 	}{
 		{"a URN that is there twice", urn("named-3"), urn("named-1"), []string{"named-1"}},
-		{"a dependency that is not there", `"` + urn("named-1") + `"`, `"` + urn("named-1") + `x"`, []string{"named-1"}},
+		{"a dependency that is not there", `"` + urn("named-1") + `"`, `"` + urn("named-1") + `x"`,
+			[]string{"named-1"}},
 		{"no deployment", "{", "[", []string{"not an exported deployment"}},
 		{"a version from the future", `"version": 3`, `"version": 99`, []string{"99"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s.write(t, "bad.json", strings.ReplaceAll(good, c.old, c.with))
 			if c.name == "a dependency that is not there" { // but for the resource itself
-				s.write(t, "bad.json", strings.Replace(strings.ReplaceAll(good, c.old, c.with), `"urn": `+c.with, `"urn": `+c.old, 1))
+				s.write(t, "bad.json", strings.Replace(strings.ReplaceAll(good, c.old, c.with), `"urn": `+c.with,
+					`"urn": `+c.old, 1))
 			}
 			r := s.fails(t, 2, c.says, "stack", "import", "--file", s.path("bad.json"))
 			if strings.Contains(r.said(), "panic") {
@@ -208,13 +220,15 @@ func TestADamagedCheckpoint(t *testing.T) {
 	s := newStage(t, newHome(t))
 	s.update(t, "up")
 	s.must(t, "dev", "stop")
-	path := filepath.Join(s.state(), "data", "s3", "deployctl", "stacks", "organization", projectName(t), "dev", "checkpoints", "1.json.zst")
+	path := filepath.Join(s.state(), "data", "s3", "deployctl", "stacks", "organization", projectName(t), "dev",
+		"checkpoints", "1.json.zst")
 	whole, err := os.ReadFile(path)
 	must(t, err)
 	damaged := bytes.Clone(whole)
 	damaged[len(damaged)/2] ^= 1
 	must(t, os.WriteFile(path, damaged, 0o600))
-	if r := s.fails(t, 1, []string{"checkpoint", "deployctl stack import"}, "up", "--yes"); strings.Contains(r.said(), "goroutine ") {
+	if r := s.fails(t, 1, []string{"checkpoint", "deployctl stack import"}, "up", "--yes"); strings.Contains(r.said(),
+		"goroutine ") {
 		t.Errorf("it says\n%s", r.said())
 	}
 	must(t, os.WriteFile(path, whole, 0o600))
@@ -236,24 +250,29 @@ func TestAPayloadThatIsNotSealedIsRefused(t *testing.T) {
 	described, err := stranger.DescribeWorkflowExecution(t.Context(), "update/"+running, "")
 	must(t, err)
 	queue := described.GetExecutionConfig().GetTaskQueue().GetName()
-	name := map[string]string{"organization": "organization", "project": projectName(t), "stack": "other", "version": "9"}
+	name := map[string]string{"organization": "organization", "project": projectName(t), "stack": "other",
+		"version": "9"}
 	for _, start := range []struct {
 		workflow, id string
 		input        any
 	}{
-		{"Update", "update/organization/" + projectName(t) + "/other/9", map[string]any{"update": name, "request": map[string]any{"kind": "destroy"}}},
+		{"Update", "update/organization/" + projectName(t) + "/other/9",
+			map[string]any{"update": name, "request": map[string]any{"kind": "destroy"}}},
 		{"Stack", "stack/organization/" + projectName(t) + "/other", map[string]any{"stack": name}},
 	} {
-		run, err := stranger.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: start.id, TaskQueue: queue}, start.workflow, start.input)
+		run, err := stranger.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: start.id, TaskQueue: queue},
+			start.workflow, start.input)
 		must(t, err)
 		eventually(t, start.workflow+" is refused", func() bool {
 			w := s.describe(t, start.id)
 			if w.WorkflowExecutionInfo.Status == "WORKFLOW_EXECUTION_STATUS_COMPLETED" || len(w.PendingActivities) > 0 {
 				t.Fatalf("%s ran: %v", start.workflow, w)
 			}
-			return w.WorkflowExecutionInfo.Status == "WORKFLOW_EXECUTION_STATUS_FAILED" || w.PendingWorkflowTask.Attempt > 1
+			return w.WorkflowExecutionInfo.Status == "WORKFLOW_EXECUTION_STATUS_FAILED" ||
+				w.PendingWorkflowTask.Attempt > 1
 		})
-		_ = stranger.TerminateWorkflow(t.Context(), start.id, run.GetRunID(), "the test has seen enough") // it may have ended
+		// it may have ended
+		_ = stranger.TerminateWorkflow(t.Context(), start.id, run.GetRunID(), "the test has seen enough")
 	}
 
 	// A signal of a stranger does not disturb an update.
@@ -276,7 +295,8 @@ func TestAPortThatTheServiceKeepsIsTaken(t *testing.T) {
 	p.must(t, "dev", "stop")
 	taken, err := net.Listen("tcp", address)
 	must(t, err)
-	says := []string{"port " + address[strings.LastIndex(address, ":")+1:] + ", which is kept for the S3 server, is taken by ", "end that process, or delete "}
+	says := []string{"port " + address[strings.LastIndex(address, ":")+1:] +
+		", which is kept for the S3 server, is taken by ", "end that process, or delete "}
 	for _, args := range [][]string{{"dev"}, {"dev", "--background"}, {"stack", "ls", "--all"}} {
 		r := p.fails(t, 5, says, args...)
 		if strings.Contains(r.said(), "bind:") || strings.Count(r.said(), "error: ") != 1 {

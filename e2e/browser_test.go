@@ -57,11 +57,13 @@ func (p *page) call(t *testing.T, method string, params, result any) {
 	}
 }
 
-// try makes one call, waits for its result, and gives the browser's message when it fails; events in between are nobody's.
+// try makes one call, waits for its result, and gives the browser's message when it fails; events in between are
+// nobody's.
 func (p *page) try(t *testing.T, method string, params, result any) (failure string) {
 	t.Helper()
 	p.last++
-	message, err := json.Marshal(map[string]any{"id": p.last, "method": method, "params": params, "sessionId": p.session})
+	message, err := json.Marshal(map[string]any{"id": p.last, "method": method, "params": params,
+		"sessionId": p.session})
 	must(t, err)
 	_, err = p.to.Write(append(message, 0))
 	must(t, err)
@@ -85,7 +87,8 @@ func (p *page) try(t *testing.T, method string, params, result any) (failure str
 	}
 }
 
-// text is what a JavaScript expression gives, "" while it fails: a page that goes to another one meanwhile ends the evaluation.
+// text is what a JavaScript expression gives, "" while it fails: a page that goes to another one meanwhile ends the
+// evaluation.
 func (p *page) text(t *testing.T, expression string) string {
 	t.Helper()
 	var got struct {

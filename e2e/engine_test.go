@@ -29,7 +29,8 @@ func TestATargetOrAReplacementThatNamesNothingFails(t *testing.T) {
 	} {
 		s.fails(t, 2, []string{c.says}, c.args...)
 	}
-	if r := s.run(t, "destroy", "--yes", "--skip-preview", "--target", "**::nope*"); r.code != 0 || !strings.Contains(r.said(), "no resource matches") {
+	if r := s.run(t, "destroy", "--yes", "--skip-preview", "--target", "**::nope*"); r.code != 0 ||
+		!strings.Contains(r.said(), "no resource matches") {
 		t.Errorf("a pattern that matches nothing: %d, %s", r.code, r.said())
 	}
 	s.does(t)
@@ -40,7 +41,8 @@ func TestAnOutputThatATargetedUpdateLeavesOpenKeepsItsLastValue(t *testing.T) {
 	t.Parallel()
 	program := func(name string) string {
 		return steps("{register: b, type: fake:index:Named, properties: {name: b}}",
-			"{register: "+name+", type: fake:index:Named, properties: {name: "+name+"}}") + "outputs: {n: '${" + name + ".arn}', list: ['${b.arn}', '${" + name + ".arn}']}\n"
+			"{register: "+name+", type: fake:index:Named, properties: {name: "+name+"}}") + "outputs: {n: '${" + name +
+			".arn}', list: ['${b.arn}', '${" + name + ".arn}']}\n"
 	}
 	s := newScene(t, program("a"))
 	before := s.outputs(t)
@@ -56,7 +58,8 @@ func TestAnOutputThatATargetedUpdateLeavesOpenKeepsItsLastValue(t *testing.T) {
 	if after := s.outputs(t); after["n"] != before["n"] || after["n"] == "" {
 		t.Errorf("the outputs were %v and are %v", before, after)
 	}
-	for _, said := range []string{r.said(), s.must(t, "stack", "export"), s.must(t, "stack", "output"), s.must(t, "stack", "output", "n")} {
+	for _, said := range []string{r.said(), s.must(t, "stack", "export"), s.must(t, "stack", "output"),
+		s.must(t, "stack", "output", "n")} {
 		if strings.Contains(said, "04da6b54") {
 			t.Errorf("it says\n%s", said)
 		}
@@ -73,7 +76,8 @@ func TestACopyThatCouldNotBeDeletedGoesBeforeWhatItHangsOn(t *testing.T) {
 	s := newScene(t, program("a", "a"))
 	old := s.idOf(t, "b")
 	must(t, s.cloud.Set(t.Context(), fakecloud.Fault{
-		Name: "stuck", Do: fakecloud.Fail, Op: fakecloud.Delete, Object: old, Status: http.StatusConflict, Message: "still in use",
+		Name: "stuck", Do: fakecloud.Fail, Op: fakecloud.Delete, Object: old, Status: http.StatusConflict,
+		Message: "still in use",
 	}))
 	s.write(t, "scenario.yaml", program("a", "b"))
 	s.fails(t, 1, []string{"still in use"}, "up", "--yes", "--skip-preview")
@@ -97,7 +101,8 @@ func TestAChildOfAComponentThatMovedIsKeptAfterAFailedUpdate(t *testing.T) {
 		kid   = "{register: kid, type: fake:index:Named, properties: {name: kid}, options: {parent: inner}}"
 		moved = "{register: inner, component: true, type: 'my:index:Inner', options: {aliases: [{parent: outer}]}}"
 	)
-	s := newScene(t, steps(outer, "{register: inner, component: true, type: 'my:index:Inner', options: {parent: outer}}", kid))
+	s := newScene(t, steps(outer, "{register: inner, component: true, type: 'my:index:Inner', options: {parent: "+
+		"outer}}", kid))
 	s.write(t, "scenario.yaml", steps(outer, moved, "await: []", "fail: broken"))
 	s.fails(t, 1, []string{"broken"}, "up", "--yes", "--skip-preview")
 	s.write(t, "scenario.yaml", steps(outer, moved, kid))
@@ -107,7 +112,8 @@ func TestAChildOfAComponentThatMovedIsKeptAfterAFailedUpdate(t *testing.T) {
 
 func TestTypesOfTwoPartsAndWithAnEmptyModuleAreInOrder(t *testing.T) {
 	t.Parallel()
-	program := steps("{register: one, component: true, type: 'prog::myType'}", "{register: two, component: true, type: 'my:Comp', options: {parent: one}}",
+	program := steps("{register: one, component: true, type: 'prog::myType'}",
+		"{register: two, component: true, type: 'my:Comp', options: {parent: one}}",
 		"{register: a, type: fake:index:Named, properties: {name: a}, options: {parent: two}}",
 		"{register: b, type: fake:index:Named, properties: {name: b}, options: {parent: one}}")
 	s := newScene(t, program)
@@ -123,7 +129,8 @@ func TestTypesOfTwoPartsAndWithAnEmptyModuleAreInOrder(t *testing.T) {
 
 func TestStoredResourcesWithoutAProviderGetTheirPackagesOwn(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, steps("{register: a, type: fake:index:Named, properties: {name: a}}", "{register: b, type: fake:index:Named, properties: {name: b}}"))
+	s := newScene(t, steps("{register: a, type: fake:index:Named, properties: {name: a}}",
+		"{register: b, type: fake:index:Named, properties: {name: b}}"))
 	var state struct {
 		Version    int            `json:"version"`
 		Deployment map[string]any `json:"deployment"`
@@ -156,7 +163,8 @@ func TestStoredResourcesWithoutAProviderGetTheirPackagesOwn(t *testing.T) {
 func TestOneAliasIsClaimedOnce(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, steps("{register: a, type: fake:index:Named, properties: {name: a}}"))
-	s.write(t, "scenario.yaml", steps("{register: b, type: fake:index:Named, properties: {name: a}, options: {aliases: [{name: a}]}}", "await: []",
+	s.write(t, "scenario.yaml", steps("{register: b, type: fake:index:Named, properties: {name: a}, options: "+
+		"{aliases: [{name: a}]}}", "await: []",
 		"{register: c, type: fake:index:Named, properties: {name: c}, options: {aliases: [{name: a}]}}"))
 	s.fails(t, 1, []string{"both claim to be what was"}, "up", "--yes", "--skip-preview")
 	s.does(t)

@@ -43,11 +43,13 @@ func newHome(t *testing.T) *home {
 func openHome(dir string) *home {
 	h := &home{dir: dir}
 	for _, variable := range os.Environ() {
-		if !strings.HasPrefix(variable, "DEPLOYCTL") && !strings.HasPrefix(variable, "PULUMI_") && !strings.HasPrefix(variable, "FAKECLOUD_") {
+		if !strings.HasPrefix(variable, "DEPLOYCTL") && !strings.HasPrefix(variable, "PULUMI_") &&
+			!strings.HasPrefix(variable, "FAKECLOUD_") {
 			h.env = append(h.env, variable)
 		}
 	}
-	h.env = append(h.env, "XDG_STATE_HOME="+filepath.Join(dir, "state"), "XDG_CONFIG_HOME="+filepath.Join(dir, "config"),
+	h.env = append(h.env, "XDG_STATE_HOME="+filepath.Join(dir, "state"),
+		"XDG_CONFIG_HOME="+filepath.Join(dir, "config"),
 		"PULUMI_HOME="+filepath.Join(dir, "pulumi"), "NO_COLOR=1")
 	return h
 }
@@ -55,8 +57,8 @@ func openHome(dir string) *home {
 // nextPort is below what services choose from by themselves.
 var nextPort atomic.Int32
 
-// keepPorts gives the home ports that no other home of this process ever has: of many that start and are killed at once,
-// one would now and then choose a port that another has just left.
+// keepPorts gives the home ports that no other home of this process ever has: of many that start and are killed at
+// once, one would now and then choose a port that another has just left.
 func (h *home) keepPorts(t *testing.T) {
 	t.Helper()
 	ports := map[string]int{}

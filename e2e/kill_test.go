@@ -99,7 +99,8 @@ func TestACreateThatNobodyCanFindIsNeverMadeTwice(t *testing.T) {
 				up.mustEnd(t, 1)
 				s.noDuplicates(t)
 				state := s.exported(t)
-				if len(state.PendingOperations) != 1 || !strings.HasSuffix(string(state.PendingOperations[0].Resource.URN), "::server-2") {
+				if len(state.PendingOperations) != 1 || !strings.HasSuffix(
+					string(state.PendingOperations[0].Resource.URN), "::server-2") {
 					t.Fatalf("the pending operations are %v", state.PendingOperations)
 				}
 
@@ -160,8 +161,8 @@ func TestTheServiceIsKilledAgainAndAgain(t *testing.T) {
 	s.converged(t)
 }
 
-// TestTheServiceIsKilledAtEveryLengthOfTheHistory kills it as soon as the Run's history has so many events: before its first
-// task, between a task and its activities.
+// TestTheServiceIsKilledAtEveryLengthOfTheHistory kills it as soon as the Run's history has so many events: before its
+// first task, between a task and its activities.
 func TestTheServiceIsKilledAtEveryLengthOfTheHistory(t *testing.T) {
 	for _, events := range []int{1, 4, 8, 12, 16, 20, 28} {
 		t.Run(fmt.Sprintf("%d events", events), func(t *testing.T) {
@@ -181,8 +182,9 @@ func TestTheServiceIsKilledAtEveryLengthOfTheHistory(t *testing.T) {
 	}
 }
 
-// TestTheServiceIsKilledBetweenASignalAndThePoll kills it when the Run has been asked something by a signal, and no poll was
-// accepted or answered since. What the history holds from before the kill tells whether that was so: once it must be.
+// TestTheServiceIsKilledBetweenASignalAndThePoll kills it when the Run has been asked something by a signal, and no
+// poll was accepted or answered since. What the history holds from before the kill tells whether that was so: once it
+// must be.
 func TestTheServiceIsKilledBetweenASignalAndThePoll(t *testing.T) {
 	const rounds = 8
 	for range rounds {
@@ -221,7 +223,8 @@ func asked(events []event) bool {
 	return false
 }
 
-// TestASaveIsInterrupted kills the store, and the service, in the middle of a save: the store stands still until it is under way.
+// TestASaveIsInterrupted kills the store, and the service, in the middle of a save: the store stands still until it is
+// under way.
 func TestASaveIsInterrupted(t *testing.T) {
 	for _, victim := range []string{"the service", "the S3 server"} {
 		t.Run("by the death of "+victim, func(t *testing.T) {
@@ -252,13 +255,14 @@ func TestASaveIsInterrupted(t *testing.T) {
 	}
 }
 
-// TestAFirstStartThatIsKilledIsStartedAgain kills the service as soon as something of it is there, for the first time, and
-// before it says that it runs. One home after the other: these choose their ports by themselves, and one that starts takes now
-// and then what another has just left.
+// TestAFirstStartThatIsKilledIsStartedAgain kills the service as soon as something of it is there, for the first time,
+// and before it says that it runs. One home after the other: these choose their ports by themselves, and one that
+// starts takes now and then what another has just left.
 func TestAFirstStartThatIsKilledIsStartedAgain(t *testing.T) {
 	t.Parallel()
 	const rounds = 20
-	for _, sign := range []string{"service.json", "data/keys.json", "data/ports.json", "data/temporal/temporal.db", "data/s3", "token"} {
+	for _, sign := range []string{"service.json", "data/keys.json", "data/ports.json", "data/temporal/temporal.db",
+		"data/s3", "token"} {
 		t.Run("when "+sign+" is there", func(t *testing.T) {
 			for range rounds {
 				h := openHome(t.TempDir())
@@ -272,7 +276,8 @@ func TestAFirstStartThatIsKilledIsStartedAgain(t *testing.T) {
 				first := p.start(t, "stack", "init", "dev")
 				hit := h.killStarting(t, filepath.FromSlash(sign))
 				if first.wait(t); first.code != 0 { // the stack may have been made all the same
-					if again := p.run(t, "stack", "init", "dev"); again.code != 0 && !strings.Contains(again.said(), "already") {
+					if again := p.run(t, "stack", "init", "dev"); again.code != 0 &&
+						!strings.Contains(again.said(), "already") {
 						t.Fatalf("it says\n%s", again.said())
 					}
 				}
@@ -286,8 +291,8 @@ func TestAFirstStartThatIsKilledIsStartedAgain(t *testing.T) {
 	}
 }
 
-// killStarting kills the service of a home once a file of it is there, and tells whether it was still starting: it is held until
-// that is known. Some milliseconds decide, so that its process is looked up first and nothing sleeps.
+// killStarting kills the service of a home once a file of it is there, and tells whether it was still starting: it is
+// held until that is known. Some milliseconds decide, so that its process is looked up first and nothing sleeps.
 func (h *home) killStarting(t *testing.T, sign string) (starting bool) {
 	t.Helper()
 	var pids []int

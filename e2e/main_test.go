@@ -46,7 +46,8 @@ func findBinaries() (err error) {
 	if err := os.Setenv("PATH", os.Getenv("PATH")+":"+bin); err != nil {
 		return err
 	}
-	for _, name := range []string{"pulumi-language-yaml", "pulumi-language-scenario", "pulumi-resource-fake", "fakecloud"} {
+	for _, name := range []string{"pulumi-language-yaml", "pulumi-language-scenario", "pulumi-resource-fake",
+		"fakecloud"} {
 		if _, err := exec.LookPath(name); err == nil {
 			continue
 		}

@@ -44,11 +44,15 @@ func TestAServiceCountsForPrometheusWhatItDoes(t *testing.T) {
 	h.in(h.dir).must(t, "dev", "--background", "--metrics-listen", address)
 	s := newStage(t, h)
 	s.update(t, "up")
-	eventually(t, "the update is released", func() bool { return strings.Contains(scraped(t, address), "deployctl_updates_running 0\n") })
+	eventually(t, "the update is released", func() bool {
+		return strings.Contains(scraped(t, address),
+			"deployctl_updates_running 0\n")
+	})
 	text := scraped(t, address)
 	for _, line := range []string{
 		`deployctl_updates_total{kind="up",result="succeeded"} 1`,
-		fmt.Sprintf(`deployctl_steps_total{op="create",outcome="done"} %d`, layersCreates+1), // the default provider is one
+		// the default provider is one
+		fmt.Sprintf(`deployctl_steps_total{op="create",outcome="done"} %d`, layersCreates+1),
 		`deployctl_update_seconds_count{kind="up"} 1`,
 		`deployctl_calls_total{code="OK",method="/deployctl.v1.Deployments/Submit"} 1`,
 		`deployctl_calls_total{code="OK",method="/deployctl.v1.Deployments/Watch"} 1`,
@@ -83,16 +87,19 @@ func TestMetricsOffLoopbackAreServedByTLSWithACertificateThatIsReadAgain(t *test
 	h := running(t)
 	settings, _ := h.parts(t)
 	dir := t.TempDir()
-	certFile, keyFile, token := filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key"), filepath.Join(dir, "token")
+	certFile, keyFile, token := filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key"),
+		filepath.Join(dir, "token")
 	first := writeCertificate(t, certFile, keyFile)
 	must(t, os.WriteFile(token, []byte("the-token"), 0o600))
 	_, port, err := net.SplitHostPort(freeAddress(t))
 	must(t, err)
-	worker := h.in(dir, settings...).start(t, "worker", "--organization", "umbrella", "--metrics-listen", "0.0.0.0:"+port,
+	worker := h.in(dir, settings...).start(t, "worker", "--organization", "umbrella", "--metrics-listen",
+		"0.0.0.0:"+port,
 		"--metrics-token-file", token, "--tls-cert", certFile, "--tls-key", keyFile)
 	get := func(shown string) (status int, certificate []byte) {
 		insecure := &http.Client{Transport: &http.Transport{
-			DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, // whose it is, is looked at below
+			// whose it is, is looked at below
+			DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
 		}}
 		request, err := http.NewRequest(http.MethodGet, "https://127.0.0.1:"+port+"/metrics", nil)
 		must(t, err)

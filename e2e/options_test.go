@@ -76,26 +76,37 @@ func TestFlagsAndOptionsDoWhatTheySay(t *testing.T) {
 		{"--target takes wildcards", []string{a, b}, []string{biggerA, b},
 			[]string{"up", "--target", "**::a"}, map[string]int{"update": 1, "same": 2}, []string{"update a"}},
 		{"--target-dependents takes along what depends on a target", []string{a, linkedB}, []string{a, linkedB},
-			[]string{"destroy", "--target", "a@", "--target-dependents"}, map[string]int{"delete": 2}, []string{"delete b", "delete a"}},
-		{"--replace replaces what is as it should be", []string{"{register: a, type: fake:index:Auto}", b}, []string{"{register: a, type: fake:index:Auto}", b},
-			[]string{"up", "--replace", "**::a"}, map[string]int{"replace": 1, "same": 2}, []string{"create a", "delete a"}},
+			[]string{"destroy", "--target", "a@", "--target-dependents"}, map[string]int{"delete": 2},
+			[]string{"delete b", "delete a"}},
+		{"--replace replaces what is as it should be", []string{"{register: a, type: fake:index:Auto}", b},
+			[]string{"{register: a, type: fake:index:Auto}", b},
+			[]string{"up", "--replace", "**::a"}, map[string]int{"replace": 1, "same": 2},
+			[]string{"create a", "delete a"}},
 		{"an alias renames without an effect", []string{a},
 			[]string{"{register: z, type: fake:index:Named, properties: {name: a}, options: {aliases: [{name: a}]}}"},
 			[]string{"up"}, map[string]int{"same": 2}, nil},
 		{"replaceWith replaces along",
-			[]string{"{register: a, type: fake:index:Auto}", "{register: b, type: fake:index:Auto, options: {replaceWith: [a]}}"},
-			[]string{"{register: a, type: fake:index:Auto, properties: {zone: b}}", "{register: b, type: fake:index:Auto, options: {replaceWith: [a]}}"},
-			[]string{"up", "--parallel", "1"}, map[string]int{"replace": 2, "same": 1}, []string{"create a", "create b", "delete b", "delete a"}},
+			[]string{"{register: a, type: fake:index:Auto}", "{register: b, type: fake:index:Auto, options: " +
+				"{replaceWith: [a]}}"},
+			[]string{"{register: a, type: fake:index:Auto, properties: {zone: b}}",
+				"{register: b, type: fake:index:Auto, options: {replaceWith: [a]}}"},
+			[]string{"up", "--parallel", "1"}, map[string]int{"replace": 2, "same": 1},
+			[]string{"create a", "create b", "delete b", "delete a"}},
 		{"deleteBeforeReplace takes dependents that would be replaced along",
-			[]string{"{register: a, type: fake:index:Exclusive, properties: {name: a}}", "{register: b, type: fake:index:Auto, properties: {attachedTo: '${a.arn}'}}"},
-			[]string{"{register: a, type: fake:index:Exclusive, properties: {name: a, zone: b}}", "{register: b, type: fake:index:Auto, properties: {attachedTo: '${a.arn}'}}"},
-			[]string{"up"}, map[string]int{"replace": 2, "same": 1}, []string{"delete b", "delete a", "create a", "create b"}},
+			[]string{"{register: a, type: fake:index:Exclusive, properties: {name: a}}",
+				"{register: b, type: fake:index:Auto, properties: {attachedTo: '${a.arn}'}}"},
+			[]string{"{register: a, type: fake:index:Exclusive, properties: {name: a, zone: b}}",
+				"{register: b, type: fake:index:Auto, properties: {attachedTo: '${a.arn}'}}"},
+			[]string{"up"}, map[string]int{"replace": 2, "same": 1},
+			[]string{"delete b", "delete a", "create a", "create b"}},
 		{"the deleteBeforeReplace option puts the delete first",
 			[]string{"{register: a, type: fake:index:Auto, options: {deleteBeforeReplace: true}}"},
-			[]string{"{register: a, type: fake:index:Auto, properties: {zone: b}, options: {deleteBeforeReplace: true}}"},
+			[]string{"{register: a, type: fake:index:Auto, properties: {zone: b}, options: {deleteBeforeReplace: " +
+				"true}}"},
 			[]string{"up"}, map[string]int{"replace": 1, "same": 1}, []string{"delete a", "create a"}},
 		{"a custom timeout that is not reached changes nothing", []string{a},
-			[]string{"{register: a, type: fake:index:Named, properties: {name: a, size: 2}, options: {customTimeouts: {update: 5m}}}"},
+			[]string{"{register: a, type: fake:index:Named, properties: {name: a, size: 2}, options: " +
+				"{customTimeouts: {update: 5m}}}"},
 			[]string{"up"}, map[string]int{"update": 1, "same": 1}, []string{"update a"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -127,9 +138,11 @@ func TestAProtectedResourceStays(t *testing.T) {
 func TestAnImportedResourceIsAdoptedAsItIs(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, "steps: []\n")
-	must(t, s.cloud.Put(t.Context(), fakecloud.Object{Kind: "named", ID: "found", Name: "found", Properties: map[string]any{"size": 1, "zone": "a"}}))
+	must(t, s.cloud.Put(t.Context(), fakecloud.Object{Kind: "named", ID: "found", Name: "found",
+		Properties: map[string]any{"size": 1, "zone": "a"}}))
 	s.seen = s.effects(t)
-	s.write(t, "scenario.yaml", steps("{register: a, type: fake:index:Named, properties: {name: found}, options: {import: found}}"))
+	s.write(t, "scenario.yaml", steps("{register: a, type: fake:index:Named, properties: {name: found}, options: "+
+		"{import: found}}"))
 	s.update(t, "up").expect(t, map[string]int{"import": 1, "same": 1})
 	s.does(t)
 	s.update(t, "up").expect(t, map[string]int{"same": 2})
@@ -151,7 +164,8 @@ func TestAResourceThatDidNotInitialiseIsRepaired(t *testing.T) {
 func TestWhatCouldNotBeDeletedIsDeletedByTheNextUpdate(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, steps("{register: a, type: fake:index:Auto}"))
-	must(t, s.cloud.Set(t.Context(), fakecloud.Fault{Name: "kept", Do: fakecloud.Fail, Op: fakecloud.Delete, Status: 409, Message: "it is in use"}))
+	must(t, s.cloud.Set(t.Context(), fakecloud.Fault{Name: "kept", Do: fakecloud.Fail, Op: fakecloud.Delete,
+		Status: 409, Message: "it is in use"}))
 	s.write(t, "scenario.yaml", steps("{register: a, type: fake:index:Auto, properties: {zone: b}}"))
 	s.fails(t, 1, []string{"it is in use"}, "up", "--yes", "--skip-preview")
 	if a := s.exported(t).Resources; len(a) != 4 || !a[3].Delete {
@@ -163,17 +177,20 @@ func TestWhatCouldNotBeDeletedIsDeletedByTheNextUpdate(t *testing.T) {
 	s.stateAgrees(t)
 }
 
-// TestACustomTimeoutEndsACreate: the cloud never answers the first request, and nothing else would end it. The activity has
-// a minute more than its provider.
+// TestACustomTimeoutEndsACreate: the cloud never answers the first request, and nothing else would end it. The activity
+// has a minute more than its provider.
 func TestACustomTimeoutEndsACreate(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, "steps: []\n")
-	must(t, s.cloud.Set(t.Context(), fakecloud.Fault{Name: "silent", Do: fakecloud.Hang, Op: fakecloud.Create, Times: 1}))
-	s.write(t, "scenario.yaml", steps("{register: a, type: fake:index:Named, properties: {name: a}, options: {customTimeouts: {create: 1s}}}"))
+	must(t, s.cloud.Set(t.Context(), fakecloud.Fault{Name: "silent", Do: fakecloud.Hang, Op: fakecloud.Create,
+		Times: 1}))
+	s.write(t, "scenario.yaml", steps("{register: a, type: fake:index:Named, properties: {name: a}, options: "+
+		"{customTimeouts: {create: 1s}}}"))
 	got := s.update(t, "up")
 	s.does(t, "create a")
 	limits := map[time.Duration]bool{}
-	history := s.dial(t).GetWorkflowHistory(t.Context(), "run/"+got.Update, "", false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	history := s.dial(t).GetWorkflowHistory(t.Context(), "run/"+got.Update, "", false,
+		enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
 	for history.HasNext() {
 		event, err := history.Next()
 		must(t, err)
@@ -203,8 +220,10 @@ func TestContinueOnErrorGoesOnWithWhatDoesNotDependOnIt(t *testing.T) {
 	s := newScene(t, steps("{register: a, type: fake:index:Named, properties: {name: a}}",
 		"{register: b, type: fake:index:Named, properties: {name: b}}",
 		"{register: c, type: fake:index:Named, properties: {name: c, links: ['${b.arn}']}}"))
-	must(t, s.cloud.Set(t.Context(), fakecloud.Fault{Name: "kept", Do: fakecloud.Fail, Op: fakecloud.Delete, Object: "a", Status: 409, Message: "it is in use"}))
-	s.fails(t, 1, []string{"it is in use"}, "destroy", "--yes", "--skip-preview", "--parallel", "1", "--continue-on-error")
+	must(t, s.cloud.Set(t.Context(), fakecloud.Fault{Name: "kept", Do: fakecloud.Fail, Op: fakecloud.Delete,
+		Object: "a", Status: 409, Message: "it is in use"}))
+	s.fails(t, 1, []string{"it is in use"}, "destroy", "--yes", "--skip-preview", "--parallel", "1",
+		"--continue-on-error")
 	s.does(t, "delete c", "delete b")
 	s.stateKnows(t)
 }
@@ -218,7 +237,8 @@ func TestSupersedeTakesThePlaceOfThoseThatWait(t *testing.T) {
 	must(t, gate.Wait(waiting(t)))
 	second := s.start(t, "up", "--yes", "--skip-preview")
 	second.says(t, "waiting for update 2 of ")
-	if history := s.must(t, "stack", "history"); !regexp.MustCompile(`(?m)^3 +up +queued.*\n2 +up +running`).MatchString(history) {
+	if history := s.must(t, "stack", "history"); !regexp.MustCompile(
+		`(?m)^3 +up +queued.*\n2 +up +running`).MatchString(history) {
 		t.Errorf("the update that waits is not in the history:\n%s", history)
 	}
 	third := s.start(t, "up", "--yes", "--skip-preview", "--on-busy", "supersede")
@@ -257,9 +277,11 @@ func TestACancelledUpdateThatWaitsEnds(t *testing.T) {
 func TestQuietPrintsTheSummaryAlone(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, "steps: []\n")
-	s.write(t, "scenario.yaml", steps("{register: a, type: fake:index:Named, properties: {name: a}}", "{print: hear me}"))
+	s.write(t, "scenario.yaml", steps("{register: a, type: fake:index:Named, properties: {name: a}}",
+		"{print: hear me}"))
 	said := s.must(t, "--cwd", s.dir, "up", "--yes", "--skip-preview", "--quiet")
-	if strings.Contains(said, "fake:index:Named") || strings.Contains(said, "hear me") || !strings.Contains(said, "1 unchanged") {
+	if strings.Contains(said, "fake:index:Named") || strings.Contains(said, "hear me") ||
+		!strings.Contains(said, "1 unchanged") {
 		t.Errorf("it says\n%s", said)
 	}
 }
@@ -275,7 +297,8 @@ func TestCwdIsWhereTheProjectIs(t *testing.T) {
 func TestParallelBoundsTheSteps(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, "steps: []\n")
-	must(t, s.cloud.Set(t.Context(), fakecloud.Fault{Name: "slow", Do: fakecloud.Delay, Op: fakecloud.Create, DelayMS: 50}))
+	must(t, s.cloud.Set(t.Context(), fakecloud.Fault{Name: "slow", Do: fakecloud.Delay, Op: fakecloud.Create,
+		DelayMS: 50}))
 	s.write(t, "scenario.yaml", steps("repeat: 10\n    steps: [{register: 'a-{{i}}', type: fake:index:Auto}]"))
 	up := s.start(t, "up", "--yes", "--skip-preview", "--parallel", "2")
 	most := 0

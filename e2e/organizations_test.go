@@ -32,8 +32,8 @@ func (s *stage) lastRun(t *testing.T, schedule string) (status string) {
 	return status
 }
 
-// The embedded service is a worker for all; it does not run what belongs to an organization's own workers, although the stack's
-// workflow is still on the queue of all.
+// The embedded service is a worker for all; it does not run what belongs to an organization's own workers, although the
+// stack's workflow is still on the queue of all.
 func TestAnOrganizationsUpdatesRunOnItsOwnWorkersAlone(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -115,7 +115,8 @@ func TestAnOrganizationSharesWorkersAgainOnceItIsToldTo(t *testing.T) {
 	})
 	worker.interrupt(t)
 	worker.mustEnd(t, 0)
-	if said := operator.must(t, "organization", "share", "initech"); !strings.Contains(said, "You can stop the workers of initech") {
+	if said := operator.must(t, "organization", "share", "initech"); !strings.Contains(said,
+		"You can stop the workers of initech") {
 		t.Errorf("it says %s", said)
 	}
 	operator.fails(t, 2, []string{"has no workers of its own"}, "organization", "share", "initech")

@@ -13,8 +13,8 @@ import (
 	"google.golang.org/grpc/health/grpc_health_v1"
 )
 
-// TestTheServiceInPartsOfItsOwn runs what a production service is, on the Temporal and the S3 server of a home: serve and
-// worker are processes of their own, and clients have tokens.
+// TestTheServiceInPartsOfItsOwn runs what a production service is, on the Temporal and the S3 server of a home: serve
+// and worker are processes of their own, and clients have tokens.
 func TestTheServiceInPartsOfItsOwn(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -46,7 +46,8 @@ func TestTheServiceInPartsOfItsOwn(t *testing.T) {
 	must(t, gate.Open(t.Context()))
 	up.mustEnd(t, 0)
 	s.asIfNothingHappened(t)
-	if text := scraped(t, serveMetrics); !strings.Contains(text, `deployctl_calls_total{code="OK",method="/deployctl.v1.Deployments/Watch"}`) {
+	if text := scraped(t, serveMetrics); !strings.Contains(text,
+		`deployctl_calls_total{code="OK",method="/deployctl.v1.Deployments/Watch"}`) {
 		t.Errorf("no Watch is counted:\n%s", text)
 	}
 	if history := s.must(t, "stack", "history", "--json"); !strings.Contains(history, `"initiator": "ann"`) {
@@ -86,7 +87,8 @@ func TestTheSecretKeyOfTheBucketIsReadAgainFromItsFile(t *testing.T) {
 	must(t, json.Unmarshal(text, &known))
 	must(t, os.WriteFile(keyFile, []byte(known["s3SecretKey"].(string)), 0o600))
 	listen := freeAddress(t)
-	service := h.in(h.dir, append(settings, "DEPLOYCTL_S3_SECRET_ACCESS_KEY=", "DEPLOYCTL_S3_SECRET_ACCESS_KEY_FILE="+keyFile)...)
+	service := h.in(h.dir, append(settings, "DEPLOYCTL_S3_SECRET_ACCESS_KEY=",
+		"DEPLOYCTL_S3_SECRET_ACCESS_KEY_FILE="+keyFile)...)
 	s3 := service.start(t, "dev", "s3", "--home", status.Home)
 	service.start(t, "dev", "temporal", "--home", status.Home)
 	service.start(t, "serve", "--listen", listen).says(t, "serving")

@@ -48,7 +48,8 @@ func TestAServiceThatWasStoppedIsNotStartedByWhoeverWaitsForIt(t *testing.T) {
 	must(t, s.cloud.Lift(t.Context(), "busy"))
 	s.must(t, "dev", "--background")
 	up.mustEnd(t, 0)
-	for _, workflow := range []string{"update", "run"} { // the worker that ended is known to be gone: nobody waited for it
+	// the worker that ended is known to be gone: nobody waited for it
+	for _, workflow := range []string{"update", "run"} {
 		events, err := s.history(s.status(t), workflow+"/organization/"+projectName(t)+"/dev/1")
 		must(t, err)
 		for _, e := range events {

@@ -154,7 +154,8 @@ func TestAScheduleThatFailsPausesItselfAndSaysWhy(t *testing.T) {
 	must(t, s.cloud.Set(t.Context(), fakecloud.Fault{
 		Name: "locked", Do: fakecloud.Fail, Op: fakecloud.Read, Status: 403, Message: "the account is locked",
 	}))
-	if run := s.now(t, "drift"); run.Status != "failed" || !strings.Contains(run.Error, "the account is locked") || len(run.Updates) != 1 {
+	if run := s.now(t, "drift"); run.Status != "failed" || !strings.Contains(run.Error, "the account is locked") ||
+		len(run.Updates) != 1 {
 		t.Errorf("the run came to %+v", run)
 	}
 	var paused deployments.Schedule
@@ -162,7 +163,8 @@ func TestAScheduleThatFailsPausesItselfAndSaysWhy(t *testing.T) {
 		paused = told[deployments.Schedule](t, s.project, "schedule", "show", "drift")
 		return paused.Paused
 	})
-	if !strings.Contains(paused.Note, "failed: ") || !strings.Contains(paused.Note, "the account is locked") || !paused.Next.IsZero() {
+	if !strings.Contains(paused.Note, "failed: ") || !strings.Contains(paused.Note, "the account is locked") ||
+		!paused.Next.IsZero() {
 		t.Errorf("it is paused with the note %q, and runs next at %s", paused.Note, paused.Next)
 	}
 	must(t, s.cloud.Lift(t.Context(), "locked"))
@@ -235,7 +237,8 @@ func TestAScheduledUpdateRepeatsWhatSomebodyIsJustMaking(t *testing.T) {
 	}
 }
 
-// TestLookingForDriftInAnAccountWithALimitCostsNoError: what is turned away is made again, and who waits is let through.
+// TestLookingForDriftInAnAccountWithALimitCostsNoError: what is turned away is made again, and who waits is let
+// through.
 func TestLookingForDriftInAnAccountWithALimitCostsNoError(t *testing.T) {
 	t.Parallel()
 	things := "packages: [{name: fake, version: 0.1.0}]\nsteps:\n"
@@ -252,7 +255,8 @@ func TestLookingForDriftInAnAccountWithALimitCostsNoError(t *testing.T) {
 		s.update(t, "up", "--stack", stack)
 		s.must(t, "schedule", "new", "drift", "--every", "1h", "--stack", stack)
 	}
-	must(t, s.cloud.Set(t.Context(), fakecloud.Fault{Name: "limit", Do: fakecloud.Fail, Status: 429, RetryAfter: 1, PerSecond: 10}))
+	must(t, s.cloud.Set(t.Context(), fakecloud.Fault{Name: "limit", Do: fakecloud.Fail, Status: 429, RetryAfter: 1,
+		PerSecond: 10}))
 	for _, stack := range others {
 		s.must(t, "schedule", "run", "drift", "--stack", stack)
 	}
@@ -284,7 +288,8 @@ func TestOnlyFewUpdatesBeginBySchedule(t *testing.T) {
 		s.update(t, "up", "--stack", stack)
 		s.must(t, "schedule", "new", "drift", "--every", "1h", "--stack", stack)
 	}
-	must(t, s.cloud.Set(t.Context(), fakecloud.Fault{Name: "slow", Do: fakecloud.Delay, Op: fakecloud.Read, DelayMS: 1000}))
+	must(t, s.cloud.Set(t.Context(), fakecloud.Fault{Name: "slow", Do: fakecloud.Delay, Op: fakecloud.Read,
+		DelayMS: 1000}))
 	for i := range due {
 		s.must(t, "schedule", "run", "drift", "--stack", fmt.Sprintf("due-%d", i))
 	}

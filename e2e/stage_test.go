@@ -22,14 +22,22 @@ steps:
   - {register: auto-1, type: fake:index:Auto}
   - {register: tagged-1, type: fake:index:Tagged}
   - {register: server-1, type: fake:index:Server}
-  - {register: named-2, type: fake:index:Named, properties: {name: "two", links: ["${named-1.arn}", "${auto-1.arn}", "${tagged-1.arn}", "${server-1.arn}"]}}
-  - {register: auto-2, type: fake:index:Auto, properties: {links: ["${named-1.arn}", "${auto-1.arn}", "${tagged-1.arn}", "${server-1.arn}"]}}
-  - {register: tagged-2, type: fake:index:Tagged, properties: {links: ["${named-1.arn}", "${auto-1.arn}", "${tagged-1.arn}", "${server-1.arn}"]}}
-  - {register: server-2, type: fake:index:Server, properties: {links: ["${named-1.arn}", "${auto-1.arn}", "${tagged-1.arn}", "${server-1.arn}"]}}
-  - {register: named-3, type: fake:index:Named, properties: {name: "three", links: ["${named-2.arn}", "${auto-2.arn}", "${tagged-2.arn}", "${server-2.arn}"]}}
-  - {register: auto-3, type: fake:index:Auto, properties: {links: ["${named-2.arn}", "${auto-2.arn}", "${tagged-2.arn}", "${server-2.arn}"]}}
-  - {register: tagged-3, type: fake:index:Tagged, properties: {links: ["${named-2.arn}", "${auto-2.arn}", "${tagged-2.arn}", "${server-2.arn}"]}}
-  - {register: server-3, type: fake:index:Server, properties: {links: ["${named-2.arn}", "${auto-2.arn}", "${tagged-2.arn}", "${server-2.arn}"]}}
+  - {register: named-2, type: fake:index:Named,
+     properties: {name: "two", links: ["${named-1.arn}", "${auto-1.arn}", "${tagged-1.arn}", "${server-1.arn}"]}}
+  - {register: auto-2, type: fake:index:Auto,
+     properties: {links: ["${named-1.arn}", "${auto-1.arn}", "${tagged-1.arn}", "${server-1.arn}"]}}
+  - {register: tagged-2, type: fake:index:Tagged,
+     properties: {links: ["${named-1.arn}", "${auto-1.arn}", "${tagged-1.arn}", "${server-1.arn}"]}}
+  - {register: server-2, type: fake:index:Server,
+     properties: {links: ["${named-1.arn}", "${auto-1.arn}", "${tagged-1.arn}", "${server-1.arn}"]}}
+  - {register: named-3, type: fake:index:Named,
+     properties: {name: "three", links: ["${named-2.arn}", "${auto-2.arn}", "${tagged-2.arn}", "${server-2.arn}"]}}
+  - {register: auto-3, type: fake:index:Auto,
+     properties: {links: ["${named-2.arn}", "${auto-2.arn}", "${tagged-2.arn}", "${server-2.arn}"]}}
+  - {register: tagged-3, type: fake:index:Tagged,
+     properties: {links: ["${named-2.arn}", "${auto-2.arn}", "${tagged-2.arn}", "${server-2.arn}"]}}
+  - {register: server-3, type: fake:index:Server,
+     properties: {links: ["${named-2.arn}", "${auto-2.arn}", "${tagged-2.arn}", "${server-2.arn}"]}}
 outputs:
   arn: ${named-3.arn}
 `
@@ -72,7 +80,8 @@ func waiting(t *testing.T) context.Context {
 // gate holds the create of a resource at a moment.
 func (s *stage) gate(t *testing.T, object string, at fakecloud.Moment) fakecloud.Gate {
 	t.Helper()
-	g, err := s.cloud.SetGate(t.Context(), fakecloud.Fault{Name: "gate", Op: fakecloud.Create, Object: object, At: at, Times: 1})
+	g, err := s.cloud.SetGate(t.Context(), fakecloud.Fault{Name: "gate", Op: fakecloud.Create, Object: object, At: at,
+		Times: 1})
 	must(t, err)
 	return g
 }
@@ -84,7 +93,8 @@ func (s *stage) objects(t *testing.T) (all []string) {
 	must(t, err)
 	for _, o := range found {
 		links, _ := o.Properties["links"].([]any)
-		all = append(all, fmt.Sprintf("%s %s links=%d", o.Kind, o.Owner[strings.LastIndex(o.Owner, "::")+2:], len(links)))
+		all = append(all, fmt.Sprintf("%s %s links=%d", o.Kind, o.Owner[strings.LastIndex(o.Owner, "::")+2:],
+			len(links)))
 	}
 	slices.Sort(all)
 	return all

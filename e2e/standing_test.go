@@ -31,7 +31,8 @@ func (h *home) parts(t *testing.T) (settings []string, s status) {
 		Master                   []byte
 	}
 	must(t, json.Unmarshal(text, &keys))
-	return []string{"DEPLOYCTL_KEY=" + base64.StdEncoding.EncodeToString(keys.Master), "DEPLOYCTL_BOOTSTRAP_TOKEN=the-first-token",
+	return []string{"DEPLOYCTL_KEY=" + base64.StdEncoding.EncodeToString(keys.Master),
+		"DEPLOYCTL_BOOTSTRAP_TOKEN=the-first-token",
 		"DEPLOYCTL_TEMPORAL_ADDRESS=" + s.TemporalAddress, "DEPLOYCTL_TEMPORAL_NAMESPACE=" + s.Namespace,
 		"DEPLOYCTL_TEMPORAL_TLS_CERT=" + s.TemporalCredentials, "DEPLOYCTL_TEMPORAL_TLS_KEY=" + s.TemporalCredentials,
 		"DEPLOYCTL_TEMPORAL_CA_CERT=" + s.TemporalCredentials,
@@ -39,7 +40,8 @@ func (h *home) parts(t *testing.T) (settings []string, s status) {
 		"DEPLOYCTL_S3_ACCESS_KEY_ID=" + keys.S3AccessKey, "DEPLOYCTL_S3_SECRET_ACCESS_KEY=" + keys.S3SecretKey}, s
 }
 
-// namespaced adds a namespace of its own on the home's Temporal to settings: the namespace of the home is of the home's store.
+// namespaced adds a namespace of its own on the home's Temporal to settings: the namespace of the home is of the home's
+// store.
 func (h *home) namespaced(t *testing.T, settings []string, name string) []string {
 	t.Helper()
 	s := h.status(t)
@@ -51,7 +53,8 @@ func (h *home) namespaced(t *testing.T, settings []string, name string) []string
 	})
 	must(t, err)
 	eventually(t, "the namespace is known", func() bool {
-		_, err := temporal.WorkflowService().CountWorkflowExecutions(t.Context(), &workflowservice.CountWorkflowExecutionsRequest{Namespace: name})
+		_, err := temporal.WorkflowService().CountWorkflowExecutions(t.Context(),
+			&workflowservice.CountWorkflowExecutionsRequest{Namespace: name})
 		return err == nil
 	})
 	return append(slices.Clone(settings), "DEPLOYCTL_TEMPORAL_NAMESPACE="+name)
@@ -77,21 +80,29 @@ func TestWhatAServiceStandsOnIsWrong(t *testing.T) {
 		says    []string
 	}{
 		{"no credentials for S3, and nobody there",
-			[]string{"DEPLOYCTL_S3_ENDPOINT=http://" + nobody, "DEPLOYCTL_S3_ACCESS_KEY_ID=", "DEPLOYCTL_S3_SECRET_ACCESS_KEY=", "AWS_ACCESS_KEY_ID=", "AWS_PROFILE=",
+			[]string{"DEPLOYCTL_S3_ENDPOINT=http://" + nobody, "DEPLOYCTL_S3_ACCESS_KEY_ID=",
+				"DEPLOYCTL_S3_SECRET_ACCESS_KEY=", "AWS_ACCESS_KEY_ID=", "AWS_PROFILE=",
 				"AWS_CONFIG_FILE=" + os.DevNull, "AWS_SHARED_CREDENTIALS_FILE=" + os.DevNull},
 			2, []string{"there are no credentials", "DEPLOYCTL_S3_ACCESS_KEY_ID"}},
-		{"wrong credentials for S3", []string{"DEPLOYCTL_S3_SECRET_ACCESS_KEY=guessed"}, 6, []string{"does not accept the credentials"}},
-		{"a bucket that does not exist", []string{"DEPLOYCTL_S3_BUCKET=elsewhere"}, 2, []string{"no bucket elsewhere", "create it"}},
+		{"wrong credentials for S3", []string{"DEPLOYCTL_S3_SECRET_ACCESS_KEY=guessed"}, 6,
+			[]string{"does not accept the credentials"}},
+		{"a bucket that does not exist", []string{"DEPLOYCTL_S3_BUCKET=elsewhere"}, 2,
+			[]string{"no bucket elsewhere", "create it"}},
 		{"nobody at S3's address", []string{"DEPLOYCTL_S3_ENDPOINT=http://" + nobody}, 5,
-			[]string{"bucket deployctl at http://" + nobody + " cannot be reached", "connection refused", "check that the server runs"}},
+			[]string{"bucket deployctl at http://" + nobody + " cannot be reached", "connection refused",
+				"check that the server runs"}},
 		{"nobody at Temporal's address", []string{"DEPLOYCTL_TEMPORAL_ADDRESS=" + nobody}, 5,
 			[]string{"Temporal at " + nobody + " cannot be reached", "connection refused", "check that it runs"}},
-		{"a namespace that does not exist", []string{"DEPLOYCTL_TEMPORAL_NAMESPACE=theirs"}, 2, []string{"no namespace theirs", "create it"}},
+		{"a namespace that does not exist", []string{"DEPLOYCTL_TEMPORAL_NAMESPACE=theirs"}, 2,
+			[]string{"no namespace theirs", "create it"}},
 		{"no certificate for Temporal",
-			[]string{"DEPLOYCTL_TEMPORAL_TLS_CERT=", "DEPLOYCTL_TEMPORAL_TLS_KEY=", "DEPLOYCTL_TEMPORAL_CA_CERT="}, 5, []string{"cannot be reached", "TLS"}},
-		{"a prefix that nobody has set up, of a worker", []string{"DEPLOYCTL_S3_PREFIX=stray/"}, 2, []string{"with the prefix stray/ is empty", "s3.prefix"}},
+			[]string{"DEPLOYCTL_TEMPORAL_TLS_CERT=", "DEPLOYCTL_TEMPORAL_TLS_KEY=", "DEPLOYCTL_TEMPORAL_CA_CERT="}, 5,
+			[]string{"cannot be reached", "TLS"}},
+		{"a prefix that nobody has set up, of a worker", []string{"DEPLOYCTL_S3_PREFIX=stray/"}, 2,
+			[]string{"with the prefix stray/ is empty", "s3.prefix"}},
 		{"an API key, and no certificate, for Temporal", []string{"DEPLOYCTL_TEMPORAL_API_KEY=secret",
-			"DEPLOYCTL_TEMPORAL_TLS_CERT=", "DEPLOYCTL_TEMPORAL_TLS_KEY=", "DEPLOYCTL_TEMPORAL_CA_CERT="}, 5, []string{"cannot be reached", "TLS"}},
+			"DEPLOYCTL_TEMPORAL_TLS_CERT=", "DEPLOYCTL_TEMPORAL_TLS_KEY=", "DEPLOYCTL_TEMPORAL_CA_CERT="}, 5,
+			[]string{"cannot be reached", "TLS"}},
 	}
 	var started []*ran // all at once: each waits for what is not there
 	for i, c := range cases {

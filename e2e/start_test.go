@@ -16,7 +16,8 @@ func TestACheckFailsExactlyWhereAStartDoes(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
 	t.Cleanup(func() { _ = taken.Close() })
-	missing, empty, short := filepath.Join(t.TempDir(), "missing"), filepath.Join(t.TempDir(), "empty"), filepath.Join(t.TempDir(), "short")
+	missing, empty, short := filepath.Join(t.TempDir(), "missing"), filepath.Join(t.TempDir(), "empty"),
+		filepath.Join(t.TempDir(), "short")
 	must(t, os.WriteFile(empty, []byte("\n"), 0o600))
 	must(t, os.WriteFile(short, []byte("aGFsZg==\n"), 0o600))
 	for _, c := range []struct {
@@ -25,24 +26,33 @@ func TestACheckFailsExactlyWhereAStartDoes(t *testing.T) {
 		changes    []string
 	}{
 		{"the API off loopback without TLS", "is not on loopback", []string{"serve", "--listen", "0.0.0.0:0"}, nil},
-		{"no certificate where it should be", "cannot use the service's certificate", []string{"serve", "--tls-cert", missing, "--tls-key", missing}, nil},
-		{"an address of the API that is taken", "cannot listen on " + taken.Addr().String(), []string{"serve", "--listen", taken.Addr().String()}, nil},
-		{"an address of health checks that is taken", "health-listen", []string{"worker", "--health-listen", taken.Addr().String()}, nil},
-		{"metrics off loopback without a token", "metrics need a token", []string{"worker", "--metrics-listen", "0.0.0.0:0"}, nil},
-		{"no token where it should be", "cannot read bootstrap-token-file", []string{"serve", "--listen", freeAddress(t), "--bootstrap-token-file", missing},
+		{"no certificate where it should be", "cannot use the service's certificate",
+			[]string{"serve", "--tls-cert", missing, "--tls-key", missing}, nil},
+		{"an address of the API that is taken", "cannot listen on " + taken.Addr().String(),
+			[]string{"serve", "--listen", taken.Addr().String()}, nil},
+		{"an address of health checks that is taken", "health-listen",
+			[]string{"worker", "--health-listen", taken.Addr().String()}, nil},
+		{"metrics off loopback without a token", "metrics need a token",
+			[]string{"worker", "--metrics-listen", "0.0.0.0:0"}, nil},
+		{"no token where it should be", "cannot read bootstrap-token-file",
+			[]string{"serve", "--listen", freeAddress(t), "--bootstrap-token-file", missing},
 			[]string{"DEPLOYCTL_BOOTSTRAP_TOKEN="}},
 		{"an organization that cannot be", "organization", []string{"worker", "--organization", "a/b"}, nil},
 		{"a sandbox that cannot be", "sandbox", []string{"worker", "--sandbox-mode", "nowhere"}, nil},
 		{"a limit that is none", "sandbox.memory", []string{"worker", "--sandbox-memory", "much"}, nil},
 		{"no place for files of programs", "TMPDIR", []string{"worker"}, []string{"TMPDIR=" + missing}},
-		{"an audit log that is kept for ever", "retention.audit-days", []string{"serve", "--listen", freeAddress(t), "--retention-audit-days", "-1"}, nil},
-		{"a key file that is empty", empty + " (key-file, set by flag --key-file), is empty: restore the key", []string{"worker", "--key-file", empty}, []string{"DEPLOYCTL_KEY="}},
-		{"a key file without a key", "the content of the file " + short + " (key-file, set by flag --key-file) is not", []string{"worker", "--key-file", short}, []string{"DEPLOYCTL_KEY="}},
+		{"an audit log that is kept for ever", "retention.audit-days",
+			[]string{"serve", "--listen", freeAddress(t), "--retention-audit-days", "-1"}, nil},
+		{"a key file that is empty", empty + " (key-file, set by flag --key-file), is empty: restore the key",
+			[]string{"worker", "--key-file", empty}, []string{"DEPLOYCTL_KEY="}},
+		{"a key file without a key", "the content of the file " + short + " (key-file, set by flag --key-file) is not",
+			[]string{"worker", "--key-file", short}, []string{"DEPLOYCTL_KEY="}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			p := h.in(t.TempDir(), slices.Concat(good, c.changes)...)
-			p.fails(t, 1, []string{"failed   ", c.says, "the process could not start; failed checks: 1"}, append(c.args, "--check")...)
+			p.fails(t, 1, []string{"failed   ", c.says, "the process could not start; failed checks: 1"},
+				append(c.args, "--check")...)
 			if r := p.run(t, c.args...); r.code == 0 || !strings.Contains(r.said(), c.says) {
 				t.Errorf("a start ends with %d and says\n%s", r.code, r.said())
 			}
@@ -56,13 +66,16 @@ func TestAStartTellsAllThatIsWrongAtOnce(t *testing.T) {
 	good, _ := h.parts(t)
 	nobody := freeAddress(t)
 	h.in(t.TempDir(), slices.Concat(good, []string{"DEPLOYCTL_S3_BUCKET=", "DEPLOYCTL_KEY=short"})...).
-		fails(t, 2, []string{"4 reasons", "is not on loopback", "32 bytes in base64", "retention.days", "set --s3-bucket"},
+		fails(t, 2, []string{"4 reasons", "is not on loopback", "32 bytes in base64", "retention.days",
+			"set --s3-bucket"},
 			"serve", "--listen", "0.0.0.0:0", "--retention-days", "0")
-	h.in(t.TempDir(), slices.Concat(good, []string{"DEPLOYCTL_S3_BUCKET=elsewhere", "DEPLOYCTL_TEMPORAL_ADDRESS=" + nobody})...).
+	h.in(t.TempDir(), slices.Concat(good, []string{"DEPLOYCTL_S3_BUCKET=elsewhere", "DEPLOYCTL_TEMPORAL_ADDRESS=" +
+		nobody})...).
 		fails(t, 2, []string{"2 reasons", "no bucket elsewhere", nobody + " cannot be reached"}, "worker")
 }
 
-// TestServeTakesNoClientsTokenForItsOwn plays the first days of a service, in a part of the bucket that nobody has used before.
+// TestServeTakesNoClientsTokenForItsOwn plays the first days of a service, in a part of the bucket that nobody has used
+// before.
 func TestServeTakesNoClientsTokenForItsOwn(t *testing.T) {
 	t.Parallel()
 	h := running(t)
@@ -70,7 +83,8 @@ func TestServeTakesNoClientsTokenForItsOwn(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "token")
 	must(t, os.WriteFile(file, []byte("of-a-client\n"), 0o600))
 	listen := freeAddress(t)
-	fresh := slices.Concat(h.namespaced(t, good, "fresh"), []string{"DEPLOYCTL_S3_PREFIX=fresh/", "DEPLOYCTL_BOOTSTRAP_TOKEN="})
+	fresh := slices.Concat(h.namespaced(t, good, "fresh"), []string{"DEPLOYCTL_S3_PREFIX=fresh/",
+		"DEPLOYCTL_BOOTSTRAP_TOKEN="})
 	serve := func(says string, env ...string) *ran {
 		r := h.in(t.TempDir(), slices.Concat(fresh, env)...).start(t, "serve", "--listen", listen)
 		r.says(t, "msg=serving")
@@ -95,7 +109,8 @@ func TestServeTakesNoClientsTokenForItsOwn(t *testing.T) {
 	end(r)
 
 	r = serve("", "DEPLOYCTL_BOOTSTRAP_TOKEN=of-serve")
-	admin := strings.TrimSpace(client("of-serve").must(t, "token", "create", "root", "--role", "admin", "--organization", "*"))
+	admin := strings.TrimSpace(client("of-serve").must(t, "token", "create", "root", "--role", "admin",
+		"--organization", "*"))
 	end(r)
 
 	must(t, os.WriteFile(file, []byte(admin), 0o600)) // the admin starts serve in the shell of a client

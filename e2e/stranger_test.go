@@ -75,12 +75,15 @@ func (todo task) try() {
 	}
 	for _, address := range todo.Addresses {
 		for how, security := range map[string]credentials.TransportCredentials{
-			"in clear": insecure.NewCredentials(), "without a certificate": credentials.NewTLS(&tls.Config{InsecureSkipVerify: true}),
-			"with a certificate of its own": credentials.NewTLS(&tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{ownCertificate()}}),
+			"in clear": insecure.NewCredentials(), "without a certificate": credentials.NewTLS(
+				&tls.Config{InsecureSkipVerify: true}),
+			"with a certificate of its own": credentials.NewTLS(&tls.Config{InsecureSkipVerify: true,
+				Certificates: []tls.Certificate{ownCertificate()}}),
 		} {
 			call(address, how, security)
 		}
-		for _, path := range []string{"/", "/api/v1/namespaces", "/api/v1/settings", "/metrics", "/deployctl?list-type=2", "/codec/decode", "/open"} {
+		for _, path := range []string{"/", "/api/v1/namespaces", "/api/v1/settings", "/metrics",
+			"/deployctl?list-type=2", "/codec/decode", "/open"} {
 			get(address, path)
 		}
 	}
@@ -94,13 +97,20 @@ func call(address, how string, security credentials.TransportCredentials) {
 	}
 	defer func() { _ = conn.Close() }()
 	for _, method := range []string{
-		"/temporal.api.workflowservice.v1.WorkflowService/GetSystemInfo", "/temporal.api.workflowservice.v1.WorkflowService/ListNamespaces",
-		"/temporal.api.workflowservice.v1.WorkflowService/StartWorkflowExecution", "/temporal.api.workflowservice.v1.WorkflowService/TerminateWorkflowExecution",
-		"/temporal.api.workflowservice.v1.WorkflowService/SignalWorkflowExecution", "/temporal.api.operatorservice.v1.OperatorService/ListSearchAttributes",
-		"/temporal.server.api.adminservice.v1.AdminService/DescribeCluster", "/temporal.server.api.historyservice.v1.HistoryService/DescribeHistoryHost",
-		"/temporal.server.api.matchingservice.v1.MatchingService/ListTaskQueuePartitions", "/deployctl.v1.Deployments/ListStacks",
-		"/pulumirpc.ResourceMonitor/GetDeploymentInfo", "/pulumirpc.Engine/GetRootResource", "/pulumirpc.LanguageRuntime/GetPluginInfo",
-		"/pulumirpc.ResourceProvider/GetPluginInfo", "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo", "/nobody.Knows/This",
+		"/temporal.api.workflowservice.v1.WorkflowService/GetSystemInfo",
+		"/temporal.api.workflowservice.v1.WorkflowService/ListNamespaces",
+		"/temporal.api.workflowservice.v1.WorkflowService/StartWorkflowExecution",
+		"/temporal.api.workflowservice.v1.WorkflowService/TerminateWorkflowExecution",
+		"/temporal.api.workflowservice.v1.WorkflowService/SignalWorkflowExecution",
+		"/temporal.api.operatorservice.v1.OperatorService/ListSearchAttributes",
+		"/temporal.server.api.adminservice.v1.AdminService/DescribeCluster",
+		"/temporal.server.api.historyservice.v1.HistoryService/DescribeHistoryHost",
+		"/temporal.server.api.matchingservice.v1.MatchingService/ListTaskQueuePartitions",
+		"/deployctl.v1.Deployments/ListStacks",
+		"/pulumirpc.ResourceMonitor/GetDeploymentInfo", "/pulumirpc.Engine/GetRootResource",
+		"/pulumirpc.LanguageRuntime/GetPluginInfo",
+		"/pulumirpc.ResourceProvider/GetPluginInfo", "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
+		"/nobody.Knows/This",
 	} {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		err := conn.Invoke(ctx, method, &emptypb.Empty{}, &emptypb.Empty{})
@@ -117,7 +127,10 @@ func call(address, how string, security credentials.TransportCredentials) {
 
 // get asks a web server for a page.
 func get(address, path string) {
-	client := &http.Client{Timeout: 10 * time.Second, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	client := &http.Client{Timeout: 10 * time.Second, CheckRedirect: func(*http.Request,
+		[]*http.Request) error {
+		return http.ErrUseLastResponse
+	}}
 	res, err := client.Get("http://" + address + path)
 	if err != nil {
 		return
@@ -135,7 +148,8 @@ func ownCertificate() tls.Certificate {
 	if err != nil {
 		panic(err)
 	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), DNSNames: []string{"localhost"}}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour),
+		DNSNames: []string{"localhost"}}
 	certificate, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	if err != nil {
 		panic(err)
@@ -152,12 +166,14 @@ func TestAnotherUserOfTheMachineGetsNothingFromAnyPortOfTheService(t *testing.T)
 	h.in(t.TempDir()).must(t, "dev", "--background")
 	s := h.status(t)
 	addresses := listening(t, s.PID)
-	for _, known := range []string{s.TemporalAddress, strings.TrimPrefix(s.UIURL, "http://"), strings.TrimPrefix(s.S3Endpoint, "http://"), s.APIAddress} {
+	for _, known := range []string{s.TemporalAddress, strings.TrimPrefix(s.UIURL, "http://"),
+		strings.TrimPrefix(s.S3Endpoint, "http://"), s.APIAddress} {
 		if !slices.Contains(addresses, known) {
 			t.Errorf("the service does not listen on %s but on %v", known, addresses)
 		}
 	}
-	todo := task{Addresses: addresses, Files: []string{s.TemporalCredentials, s.TokenFile, filepath.Join(h.state(), "data", "keys.json")}}
+	todo := task{Addresses: addresses, Files: []string{s.TemporalCredentials, s.TokenFile,
+		filepath.Join(h.state(), "data", "keys.json")}}
 	for _, uid := range []uint32{65534, 12345} {
 		for _, got := range todo.as(t, uid) {
 			// The API tells what it does not have before it asks for a token, and S3 which buckets there are not.

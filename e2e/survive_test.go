@@ -63,7 +63,9 @@ func TestCancel(t *testing.T) {
 					up.mustEnd(t, 3) // also where the cancel was quicker than finding out
 					requests, err := s.cloud.Requests(t.Context())
 					must(t, err)
-					if !slices.ContainsFunc(requests, func(r fakecloud.Request) bool { return r.Op == fakecloud.Cancel }) {
+					if !slices.ContainsFunc(requests, func(r fakecloud.Request) bool {
+						return r.Op == fakecloud.Cancel
+					}) {
 						t.Error("the provider was not asked to give up")
 					}
 					must(t, gate.Open(t.Context()))
@@ -101,7 +103,8 @@ func TestTwoUpdatesOfOneStackAtOnce(t *testing.T) {
 	first := s.start(t, "up", "--yes", "--skip-preview")
 	must(t, gate.Wait(waiting(t)))
 	second := s.start(t, "up", "--yes", "--json")
-	s.fails(t, 4, []string{"busy with update 1", "--on-busy queue"}, "up", "--yes", "--skip-preview", "--on-busy", "fail")
+	s.fails(t, 4, []string{"busy with update 1", "--on-busy queue"}, "up", "--yes", "--skip-preview", "--on-busy",
+		"fail")
 	must(t, gate.Open(t.Context()))
 	first.mustEnd(t, 0)
 	second.mustEnd(t, 0)
@@ -126,8 +129,8 @@ func TestAnUpdateThatWaitsOutlivesItsQueue(t *testing.T) {
 	s.asIfNothingHappened(t)
 }
 
-// TestAWebsiteSurvives kills what a website's update stands on once its bucket is there; its provider is in the service. The
-// program's host is held meanwhile, so that the update has not ended.
+// TestAWebsiteSurvives kills what a website's update stands on once its bucket is there; its provider is in the
+// service. The program's host is held meanwhile, so that the update has not ended.
 func TestAWebsiteSurvives(t *testing.T) {
 	const rounds = 5
 	for _, victim := range []string{"the client", "the language host", "the S3 server", "the service"} {
@@ -159,8 +162,8 @@ func TestAWebsiteSurvives(t *testing.T) {
 	}
 }
 
-// holdWebsite holds the host of a website's program as soon as the site's bucket is there, and gives its process; 0 when it
-// has ended by then.
+// holdWebsite holds the host of a website's program as soon as the site's bucket is there, and gives its process; 0
+// when it has ended by then.
 func (s *stage) holdWebsite(t *testing.T) (host int) {
 	t.Helper()
 	service := s.status(t).PID

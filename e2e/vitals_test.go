@@ -72,7 +72,8 @@ func TestServeAndWorkerAreReadyWhileTheirPartsAnswer(t *testing.T) {
 		}
 		return func() bool {
 			said, err := grpc_health_v1.NewHealthClient(conn).Check(t.Context(), &grpc_health_v1.HealthCheckRequest{})
-			return err == nil && said.GetStatus() == told && answers(ofServe, "/readyz") == status && answers(ofWorker, "/readyz") == status
+			return err == nil && said.GetStatus() == told && answers(ofServe, "/readyz") == status &&
+				answers(ofWorker, "/readyz") == status
 		}
 	}
 	eventually(t, "both are ready", all(true))
@@ -109,16 +110,22 @@ func TestACheckSaysAllThatIsMissingAndMakesNothing(t *testing.T) {
 	}
 	for _, command := range []string{"serve", "worker"} {
 		said := h.in(t.TempDir(), good...).must(t, command, "--check")
-		for _, what := range []string{"settings", "bucket", "conditional writes", "clocks", "Temporal", "namespace", "search attributes", "store", "age of the bucket"} {
-			if !slices.ContainsFunc(strings.Split(said, "\n"), func(line string) bool { return strings.HasPrefix(line, "ok       "+what) }) {
+		for _, what := range []string{"settings", "bucket", "conditional writes", "clocks", "Temporal", "namespace",
+			"search attributes", "store", "age of the bucket"} {
+			if !slices.ContainsFunc(strings.Split(said, "\n"), func(line string) bool {
+				return strings.HasPrefix(line, "ok       "+what)
+			}) {
 				t.Errorf("%s does not say that %s is well:\n%s", command, what, said)
 			}
 		}
 	}
 	nobody := freeAddress(t)
-	h.in(t.TempDir(), slices.Concat(good, []string{"DEPLOYCTL_S3_BUCKET=elsewhere", "DEPLOYCTL_TEMPORAL_ADDRESS=" + nobody})...).
-		fails(t, 1, []string{"failed   bucket", "no bucket elsewhere", "failed   Temporal", nobody + " cannot be reached", "failed checks: 2"}, "worker", "--check")
-	h.in(t.TempDir(), append(good, "DEPLOYCTL_KEY=short")...).fails(t, 1, []string{"failed   settings", "32 bytes"}, "serve", "--check")
+	h.in(t.TempDir(), slices.Concat(good, []string{"DEPLOYCTL_S3_BUCKET=elsewhere", "DEPLOYCTL_TEMPORAL_ADDRESS=" +
+		nobody})...).
+		fails(t, 1, []string{"failed   bucket", "no bucket elsewhere", "failed   Temporal", nobody +
+			" cannot be reached", "failed checks: 2"}, "worker", "--check")
+	h.in(t.TempDir(), append(good, "DEPLOYCTL_KEY=short")...).fails(t, 1, []string{"failed   settings", "32 bytes"},
+		"serve", "--check")
 }
 
 func TestMetricsOffLoopbackNeedAToken(t *testing.T) {
@@ -128,11 +135,13 @@ func TestMetricsOffLoopbackNeedAToken(t *testing.T) {
 	p := h.in(t.TempDir(), good...)
 	address := freeAddress(t)
 	_, port, _ := strings.Cut(address, ":")
-	p.fails(t, 2, []string{"0.0.0.0:" + port + " (metrics-listen) is not on loopback", "metrics-token-file"}, "worker", "--metrics-listen", "0.0.0.0:"+port)
+	p.fails(t, 2, []string{"0.0.0.0:" + port + " (metrics-listen) is not on loopback", "metrics-token-file"}, "worker",
+		"--metrics-listen", "0.0.0.0:"+port)
 	must(t, os.WriteFile(p.path("token"), []byte("the-token\n"), 0o600))
 	work := p.start(t, "worker", "--metrics-listen", address, "--metrics-token-file", p.path("token"))
 	eventually(t, "the worker is ready", func() bool { return answers(address, "/readyz") == http.StatusOK })
-	for header, want := range map[string]int{"": http.StatusUnauthorized, "Bearer guessed": http.StatusUnauthorized, "Bearer the-token": http.StatusOK} {
+	for header, want := range map[string]int{"": http.StatusUnauthorized, "Bearer guessed": http.StatusUnauthorized,
+		"Bearer the-token": http.StatusOK} {
 		if got := answers(address, "/metrics", header); got != want {
 			t.Errorf("with %q it answers %d", header, got)
 		}

@@ -25,7 +25,8 @@ func TestWhatANewUserDoes(t *testing.T) {
 	step("the first command starts the service and says so in a line", func(t *testing.T) {
 		r := p.run(t, "stack", "init", "dev")
 		r.mustEnd(t, 0)
-		if said := strings.Count(r.stderr.String(), "\n"); said != 1 || !strings.Contains(r.stderr.String(), "deployctl dev stop") {
+		if said := strings.Count(r.stderr.String(), "\n"); said != 1 ||
+			!strings.Contains(r.stderr.String(), "deployctl dev stop") {
 			t.Errorf("it says %q", r.stderr.String())
 		}
 	})
@@ -100,7 +101,10 @@ func TestWhatANewUserDoes(t *testing.T) {
 		}
 		fetch(t, p.outputs(t)["url"].(string), "text/html")
 	})
-	step("an update is a workflow that says what it is", func(t *testing.T) { readableWorkflow(t, p, "another message | here") })
+	step("an update is a workflow that says what it is", func(t *testing.T) {
+		readableWorkflow(t, p,
+			"another message | here")
+	})
 	step("destroy removes all", func(t *testing.T) {
 		url := p.outputs(t)["url"].(string)
 		p.update(t, "destroy").expect(t, map[string]int{"delete": 9})
@@ -124,7 +128,8 @@ func fetch(t *testing.T, url, contentType string) string {
 	defer func() { _ = res.Body.Close() }()
 	page, err := io.ReadAll(res.Body)
 	must(t, err)
-	if found := res.Header.Get("Content-Type"); res.StatusCode != http.StatusOK || !strings.HasPrefix(found, contentType) {
+	if found := res.Header.Get("Content-Type"); res.StatusCode != http.StatusOK ||
+		!strings.HasPrefix(found, contentType) {
 		t.Errorf("%s answers %s with %s", url, res.Status, found)
 	}
 	return string(page)

@@ -31,7 +31,10 @@ func newBrowser(t *testing.T) *http.Client {
 	t.Helper()
 	jar, err := cookiejar.New(nil)
 	must(t, err)
-	return &http.Client{Jar: jar, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	return &http.Client{Jar: jar, CheckRedirect: func(*http.Request,
+		[]*http.Request) error {
+		return http.ErrUseLastResponse
+	}}
 }
 
 // browser is one that has opened a link.
@@ -49,7 +52,8 @@ func decoded(t *testing.T, browser *http.Client, s status, sealed payload) (text
 	t.Helper()
 	body, err := json.Marshal(map[string]any{"payloads": []payload{sealed}})
 	must(t, err)
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.UIURL+"/codec/decode", bytes.NewReader(body))
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.UIURL+"/codec/decode",
+		bytes.NewReader(body))
 	must(t, err)
 	request.Header.Set("Origin", s.UIURL)
 	res, err := browser.Do(request)
@@ -100,7 +104,8 @@ func TestTheWebUIOpensSummariesForWhomHasTheLink(t *testing.T) {
 func (h *home) firstInput(t *testing.T, id string) payload {
 	t.Helper()
 	s := h.status(t)
-	res, err := h.webUI(s, "/api/v1/namespaces/"+s.Namespace+"/workflows/"+url.PathEscape(id)+"/history?maximumPageSize=1")
+	res, err := h.webUI(s, "/api/v1/namespaces/"+s.Namespace+"/workflows/"+url.PathEscape(
+		id)+"/history?maximumPageSize=1")
 	must(t, err)
 	defer func() { _ = res.Body.Close() }()
 	var history struct {
@@ -111,7 +116,8 @@ func (h *home) firstInput(t *testing.T, id string) payload {
 		}
 	}
 	must(t, json.NewDecoder(res.Body).Decode(&history))
-	if len(history.History.Events) == 0 || len(history.History.Events[0].WorkflowExecutionStartedEventAttributes.Input.Payloads) == 0 {
+	if len(history.History.Events) == 0 || len(
+		history.History.Events[0].WorkflowExecutionStartedEventAttributes.Input.Payloads) == 0 {
 		t.Fatalf("%s has no input", id)
 	}
 	return history.History.Events[0].WorkflowExecutionStartedEventAttributes.Input.Payloads[0]
@@ -167,8 +173,8 @@ func (asItIs) FromPayloads(p *common.Payloads, values ...any) error {
 	return nil
 }
 
-// TestABrowserShowsAnUpdate reads the page of an update at work in a headless browser: the table of its progress, and its payloads,
-// which the browser opens.
+// TestABrowserShowsAnUpdate reads the page of an update at work in a headless browser: the table of its progress, and
+// its payloads, which the browser opens.
 func TestABrowserShowsAnUpdate(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, sharedHome(t))
@@ -177,7 +183,8 @@ func TestABrowserShowsAnUpdate(t *testing.T) {
 	must(t, gate.Wait(waiting(t)))
 	name := "organization/" + projectName(t) + "/dev/1"
 	service, execution := s.status(t), s.describe(t, "run/"+name).WorkflowExecutionInfo.Execution
-	at := "/namespaces/" + service.Namespace + "/workflows/" + url.PathEscape(execution.WorkflowID) + "/" + execution.RunID
+	at := "/namespaces/" + service.Namespace + "/workflows/" + url.PathEscape(execution.WorkflowID) + "/" +
+		execution.RunID
 	p := openPage(t, s.uiLink(t)+"&to="+url.QueryEscape(at+"/user-metadata"))
 	shows := func(what, expression string, texts ...string) {
 		t.Helper()
@@ -189,7 +196,8 @@ func TestABrowserShowsAnUpdate(t *testing.T) {
 	}
 	frame := func(id string) string { return "document.getElementById('" + id + "').contentDocument.body.innerText" }
 	shows("the browser shows the summary", frame("user-metadata-summary"), "up "+projectName(t)+"/dev, version 1")
-	shows("the browser shows the table of the progress", frame("user-metadata-current-details"), "create", "fake:index:Named", "named-2")
+	shows("the browser shows the table of the progress", frame("user-metadata-current-details"), "create",
+		"fake:index:Named", "named-2")
 	must(t, gate.Open(t.Context()))
 	up.mustEnd(t, 0)
 	p = openPage(t, s.uiLink(t)+"&to="+url.QueryEscape(at+"/history"))

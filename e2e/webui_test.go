@@ -127,7 +127,8 @@ type event struct {
 
 // history is a workflow's, at most a thousand events of it, as the Web UI's own API gives it.
 func (h *home) history(s status, id string) ([]event, error) {
-	res, err := h.webUI(s, "/api/v1/namespaces/"+s.Namespace+"/workflows/"+url.PathEscape(id)+"/history?maximumPageSize=1000")
+	res, err := h.webUI(s, "/api/v1/namespaces/"+s.Namespace+"/workflows/"+url.PathEscape(
+		id)+"/history?maximumPageSize=1000")
 	if err != nil {
 		return nil, err
 	}
@@ -145,13 +146,14 @@ func (h *home) history(s status, id string) ([]event, error) {
 	return events, nil
 }
 
-// readableWorkflow makes an update and looks at it as the Web UI does. Its user may hear of its end a moment before its workflow
-// has ended.
+// readableWorkflow makes an update and looks at it as the Web UI does. Its user may hear of its end a moment before its
+// workflow has ended.
 func readableWorkflow(t *testing.T, p *project, message string) {
 	got := p.update(t, "up", "--message", message)
 	attributes := map[string]string{}
 	eventually(t, "the workflow has a result", func() bool {
-		for name, value := range p.describe(t, "update/"+got.Update).WorkflowExecutionInfo.SearchAttributes.IndexedFields {
+		for name, value := range p.describe(t,
+			"update/"+got.Update).WorkflowExecutionInfo.SearchAttributes.IndexedFields {
 			var text string
 			if json.Unmarshal(value.Data, &text) == nil { // others than text are not ours
 				attributes[name] = text

@@ -19,7 +19,8 @@ func (r *Run) claimOld(e *entry) (claimed bool) {
 	names := append([]urn.URN{e.URN}, r.aliasesOf(e.URN, e.Reg)...)
 	for _, name := range names {
 		if r.Doubtful[name] {
-			r.diagnose("error", e.URN, "%s may exist already: an attempt to create it is undecided, and must be settled first", e.URN)
+			r.diagnose("error", e.URN, "%s may exist already: an attempt to create it is undecided, and must be "+
+				"settled first", e.URN)
 			r.finish(e, Reply{Result: ResultFail})
 			return false
 		}
@@ -80,9 +81,9 @@ func (r *Run) aliasesOf(u urn.URN, g Registration) []urn.URN {
 	return out
 }
 
-// formerNames gives the names that the children of a resource may have been stored under: the one that it was found by in
-// this update, or those that it still has because an earlier update ended before all of its children were registered. Of a
-// resource that failed before it was found, every alias counts.
+// formerNames gives the names that the children of a resource may have been stored under: the one that it was found by
+// in this update, or those that it still has because an earlier update ended before all of its children were
+// registered. Of a resource that failed before it was found, every alias counts.
 func (r *Run) formerNames(parent urn.URN) []urn.URN {
 	if parent == "" {
 		return nil
@@ -97,10 +98,14 @@ func (r *Run) formerNames(parent urn.URN) []urn.URN {
 	if live == nil || len(live.Aliases) == 0 {
 		return nil
 	}
-	return slices.DeleteFunc(slices.Clone(live.Aliases), func(a urn.URN) bool { return r.byURN[a] != nil || !r.parented(a, parent) })
+	return slices.DeleteFunc(slices.Clone(live.Aliases), func(a urn.URN) bool {
+		return r.byURN[a] != nil ||
+			!r.parented(a, parent)
+	})
 }
 
-// parented reports that a child of a resource is still stored under a name that follows from a former name of its parent.
+// parented reports that a child of a resource is still stored under a name that follows from a former name of its
+// parent.
 func (r *Run) parented(former, parent urn.URN) bool {
 	found := false
 	r.snap.All(func(s *State) {

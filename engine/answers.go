@@ -2,9 +2,9 @@ package engine
 
 import "slices"
 
-// A reply often depends on nothing but how a step or a plan ends. It is then sent along, and whoever carries the command out
-// hands it to the program, which goes on while the end travels to the core. What the program asks next finds an entry that
-// is not done yet and waits for it like for any other: so nothing is decided in another order.
+// A reply often depends on nothing but how a step or a plan ends. It is then sent along, and whoever carries the
+// command out hands it to the program, which goes on while the end travels to the core. What the program asks next
+// finds an entry that is not done yet and waits for it like for any other: so nothing is decided in another order.
 
 // afterStep is the reply to the entry if its step is done; nil if that is not certain before.
 func (r *Run) afterStep(e *entry) *Reply {

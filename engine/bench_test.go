@@ -32,7 +32,8 @@ func flat(tb testing.TB, base []engine.State, n, parallel int, kind engine.Kind)
 	if kind == engine.KindUp {
 		events = append(events, engine.RunStarted{Epoch: 1})
 		for i := range n {
-			g := engine.Registration{Type: "test:x:R", Name: fmt.Sprintf("r%d", i), Custom: true, Inputs: bag([]string{"n=1"})}
+			g := engine.Registration{Type: "test:x:R", Name: fmt.Sprintf("r%d", i), Custom: true,
+				Inputs: bag([]string{"n=1"})}
 			if i == 0 {
 				g.Type, g.Name = "pulumi:providers:test", "p"
 			} else if len(base) > 0 {
@@ -49,7 +50,8 @@ func flat(tb testing.TB, base []engine.State, n, parallel int, kind engine.Kind)
 			for _, c := range cmds {
 				switch c := c.(type) {
 				case engine.Plan:
-					events = append(events, engine.Planned{Op: c.Op, Inputs: c.Goal.Inputs, Diff: engine.Diff{Change: engine.ChangeNone}})
+					events = append(events, engine.Planned{Op: c.Op, Inputs: c.Goal.Inputs,
+						Diff: engine.Diff{Change: engine.ChangeNone}})
 				case engine.Step:
 					events = append(events, engine.StepFinished{Op: c.Op, Outcome: engine.OutcomeDone, ID: "id"})
 				case engine.Reply:

@@ -28,8 +28,8 @@ type Plan struct {
 	Recreate bool `json:"recreate,omitempty"`
 	// Preview asks for the previewed outputs of what the plan comes to.
 	Preview bool `json:"preview,omitempty"`
-	// Answer is the reply that the program gets if the plan comes to no change, but for its Stables, which are the plan's. Whoever
-	// makes the plan may hand it over at once, and then says so in Planned.
+	// Answer is the reply that the program gets if the plan comes to no change, but for its Stables, which are the
+	// plan's. Whoever makes the plan may hand it over at once, and then says so in Planned.
 	Answer *Reply `json:"answer,omitempty"`
 }
 

@@ -14,15 +14,15 @@ type DefaultProvider struct {
 // defaultName is the name of the default provider of resources that were stored without one.
 const defaultName = "default"
 
-// NeedsProvider reports whether a stored resource lacks the provider that manages it. Old and hand-made states have such
-// resources; the resources of the engine's own package have none.
+// NeedsProvider reports whether a stored resource lacks the provider that manages it. Old and hand-made states have
+// such resources; the resources of the engine's own package have none.
 func (s *State) NeedsProvider() (pkg string, needs bool) {
 	pkg = packageOf(s.Type)
 	return pkg, s.Custom && s.Provider == "" && !IsProvider(s.Type) && pkg != "" && pkg != "pulumi"
 }
 
-// giveDefaults gives the stored resources that lack one their package's default provider, which is made if the stack has
-// none of that name. Without a provider they could neither be read nor deleted.
+// giveDefaults gives the stored resources that lack one their package's default provider, which is made if the stack
+// has none of that name. Without a provider they could neither be read nor deleted.
 func (r *Run) giveDefaults() {
 	for _, d := range r.goal.Defaults {
 		var lacking []State
@@ -43,7 +43,8 @@ func (r *Run) giveDefaults() {
 			r.change(Delta{Kind: DeltaSet, State: &lacking[i]})
 		}
 		if ref != "" {
-			r.diagnose("info", "", "stored resources of package %s name no provider; they get %s", d.Package, r.defaultURN(d.Package))
+			r.diagnose("info", "", "stored resources of package %s name no provider; they get %s", d.Package,
+				r.defaultURN(d.Package))
 		}
 	}
 }
@@ -57,14 +58,16 @@ func (r *Run) defaultProvider(d DefaultProvider) string {
 	}
 	op := r.newOp()
 	state := State{
-		Key: opKey(op), URN: u, Type: tokens.Type(providerTypes + d.Package), Custom: true, ID: ProviderID(r.seed(u)), Inputs: d.Inputs, Outputs: d.Inputs,
+		Key: opKey(op), URN: u, Type: tokens.Type(providerTypes + d.Package), Custom: true, ID: ProviderID(r.seed(u)),
+		Inputs: d.Inputs, Outputs: d.Inputs,
 	}
 	r.change(Delta{Kind: DeltaPut, Op: op, State: &state})
 	return JoinReference(u, state.ID)
 }
 
 func (r *Run) defaultURN(pkg string) urn.URN {
-	return urn.New(tokens.QName(r.goal.Stack), tokens.PackageName(r.goal.Project), "", tokens.Type(providerTypes+pkg), defaultName)
+	return urn.New(tokens.QName(r.goal.Stack), tokens.PackageName(r.goal.Project), "", tokens.Type(providerTypes+pkg),
+		defaultName)
 }
 
 // withDefault gives a pending operation's state its package's default provider if it lacks one.

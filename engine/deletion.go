@@ -27,8 +27,8 @@ func (r *Run) condemnation(s *State, root urn.URN) *deletion {
 }
 
 // condemn adds a group of deletions, given in any order, and works out who waits for whom: a state waits for those
-// condemned states of the group that refer to its URN. In a cascade only those count that stand after it, which is what may
-// use it: so no two of them wait for each other.
+// condemned states of the group that refer to its URN. In a cascade only those count that stand after it, which is what
+// may use it: so no two of them wait for each other.
 func (r *Run) condemn(group []*deletion) {
 	position := r.snap.position
 	slices.SortFunc(group, func(a, b *deletion) int { return position(b.Key) - position(a.Key) })
@@ -186,7 +186,8 @@ func (r *Run) startDeletion(d *deletion) {
 
 // protectedDeletion fails the deletion of a protected resource; the update goes on with what does not depend on it.
 func (r *Run) protectedDeletion(d *deletion, op *operation) {
-	message := fmt.Sprintf("%s is protected and cannot be deleted; remove its protect option and update again; without its "+
+	message := fmt.Sprintf("%s is protected and cannot be deleted; remove its protect option and update again; "+
+		"without its "+
 		"program, set protect to false in an exported state and import that", d.URN)
 	r.diagnose("error", d.URN, "%s", message)
 	if !r.goal.DryRun {
@@ -204,11 +205,12 @@ func (r *Run) deletesNothing(d *deletion, s *State) bool {
 		IsProvider(s.Type) || r.standsFor(s) || (s.DeletedWith != "" && r.dies(r.current(s.DeletedWith)))
 }
 
-// standsFor reports that the replacement of a state is the same thing in the world: a create that found what was there. To delete
-// the one would delete the other.
+// standsFor reports that the replacement of a state is the same thing in the world: a create that found what was there.
+// To delete the one would delete the other.
 func (r *Run) standsFor(s *State) bool {
 	live := r.snap.Live(r.current(s.URN))
-	return s.Delete && s.ID != "" && live != nil && live.Key != s.Key && !live.Delete && live.Type == s.Type && live.ID == s.ID &&
+	return s.Delete && s.ID != "" && live != nil && live.Key != s.Key && !live.Delete && live.Type == s.Type &&
+		live.ID == s.ID &&
 		live.Provider == s.Provider
 }
 
@@ -305,7 +307,8 @@ func (r *Run) underway() []*deletion {
 	return out
 }
 
-// withhold gives a failed deletion up, and with it those that had to wait for it. A replacement that waits for it fails.
+// withhold gives a failed deletion up, and with it those that had to wait for it. A replacement that waits for it
+// fails.
 func (r *Run) withhold(d *deletion) {
 	r.acquit(d)
 	for _, k := range d.Frees {

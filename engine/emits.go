@@ -37,7 +37,8 @@ func (r *Run) emitReplace(e *entry, op int) {
 
 func (r *Run) emitFailed(op *operation, message string) {
 	r.emit(Emit{
-		Kind: EmitFailed, Op: op.Op, Step: op.Step.Kind, URN: op.URN, Type: op.Step.Type, Old: op.Step.Old, New: op.Step.New,
+		Kind: EmitFailed, Op: op.Op, Step: op.Step.Kind, URN: op.URN, Type: op.Step.Type, Old: op.Step.Old,
+		New:     op.Step.New,
 		Message: message,
 	})
 }
@@ -48,11 +49,12 @@ func (r *Run) emitCut(op *operation, message string) {
 	r.emitFailed(op, message)
 }
 
-// CountRetained is what the deletion of a resource with retainOnDelete counts as: it leaves the state, and is not deleted. No
-// step is of this kind.
+// CountRetained is what the deletion of a resource with retainOnDelete counts as: it leaves the state, and is not
+// deleted. No step is of this kind.
 const CountRetained StepKind = "retain"
 
-// count adds a step that took effect to the summary, which is about what a person declared: a provider that nobody did is left out.
+// count adds a step that took effect to the summary, which is about what a person declared: a provider that nobody did
+// is left out.
 func (r *Run) count(kind StepKind, u urn.URN) {
 	if isDefaultProvider(u) {
 		return
@@ -65,7 +67,8 @@ func (r *Run) count(kind StepKind, u urn.URN) {
 
 // countRead counts an entry's step. A read counts when it brings something new.
 func (r *Run) countRead(e *entry) {
-	if slot := r.snap.slot(e.Old); e.Kind == StepRead && slot != nil && slot.State.ID == e.New.ID && slot.State.Outputs.Same(e.New.Outputs) {
+	if slot := r.snap.slot(e.Old); e.Kind == StepRead && slot != nil && slot.State.ID == e.New.ID &&
+		slot.State.Outputs.Same(e.New.Outputs) {
 		return
 	}
 	r.count(e.Kind, e.URN)

@@ -10,7 +10,8 @@ import (
 func equalStates(a, b State) bool {
 	return a.URN == b.URN && a.Type == b.Type && a.Custom == b.Custom && a.Delete == b.Delete && a.ID == b.ID &&
 		a.Parent == b.Parent && a.Protect == b.Protect && a.Taint == b.Taint && a.External == b.External &&
-		slices.Equal(a.Dependencies, b.Dependencies) && equalProperties(a.PropertyDependencies, b.PropertyDependencies) &&
+		slices.Equal(a.Dependencies, b.Dependencies) && equalProperties(a.PropertyDependencies,
+		b.PropertyDependencies) &&
 		slices.Equal(a.InitErrors, b.InitErrors) && a.Provider == b.Provider &&
 		a.PendingReplacement == b.PendingReplacement &&
 		slices.Equal(a.AdditionalSecretOutputs, b.AdditionalSecretOutputs) && slices.Equal(a.Aliases, b.Aliases) &&

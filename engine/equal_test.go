@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestEveryFieldOfAStateCounts sets each field of a State alone: two states that differ in it must not be taken for equal, or a
-// change of it would not be stored.
+// TestEveryFieldOfAStateCounts sets each field of a State alone: two states that differ in it must not be taken for
+// equal, or a change of it would not be stored.
 func TestEveryFieldOfAStateCounts(t *testing.T) {
 	elsewhere := map[string]string{
 		"Key":      "says where a state is, not what it is",

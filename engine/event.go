@@ -15,10 +15,11 @@ type RunStarted struct {
 
 // Registration is a resource that the program declares, after transforms and before Check.
 type Registration struct {
-	Type                    tokens.Type          `json:"type"`
-	Name                    string               `json:"name"`
-	Custom                  bool                 `json:"custom,omitempty"`
-	Remote                  bool                 `json:"remote,omitempty"` // a component whose children its provider registers
+	Type   tokens.Type `json:"type"`
+	Name   string      `json:"name"`
+	Custom bool        `json:"custom,omitempty"`
+	// a component whose children its provider registers
+	Remote                  bool                 `json:"remote,omitempty"`
 	Parent                  urn.URN              `json:"parent,omitempty"`
 	Provider                string               `json:"provider,omitempty"` // URN::ID
 	Inputs                  Bag                  `json:"inputs"`

@@ -19,9 +19,11 @@ type hostile struct {
 func (h hostile) has(bit int) bool { return h.flags&(1<<bit) != 0 }
 
 func (h hostile) goal() engine.Goal {
-	kinds := []engine.Kind{engine.KindUp, engine.KindDestroy, engine.KindRefresh, engine.KindImport, engine.Kind(h.name)}
+	kinds := []engine.Kind{engine.KindUp, engine.KindDestroy, engine.KindRefresh, engine.KindImport,
+		engine.Kind(h.name)}
 	g := engine.Goal{
-		Kind: kinds[int(h.flags>>12)%len(kinds)], Project: "proj", Stack: h.name, Parallel: 4, DryRun: h.has(0), Refresh: h.has(1),
+		Kind: kinds[int(h.flags>>12)%len(kinds)], Project: "proj", Stack: h.name, Parallel: 4, DryRun: h.has(0),
+		Refresh:         h.has(1),
 		ContinueOnError: h.has(2), TargetDependents: h.has(3), WaitOnUnknown: h.has(4),
 		Defaults: []engine.DefaultProvider{{Package: h.provider}, {Package: "pkg"}},
 	}
@@ -33,9 +35,12 @@ func (h hostile) goal() engine.Goal {
 
 func (h hostile) base() []engine.State {
 	s := engine.State{
-		URN: urn.URN(h.u), Type: tokens.Type(h.typ), Custom: h.has(6), ID: h.name, Parent: urn.URN(h.parent), Provider: h.provider,
-		Dependencies: []urn.URN{urn.URN(h.alias)}, DeletedWith: urn.URN(h.target), ReplaceWith: []urn.URN{urn.URN(h.parent)},
-		Aliases: []urn.URN{urn.URN(h.alias)}, Delete: h.has(7), External: h.has(8), PendingReplacement: h.has(9), Protect: h.has(10),
+		URN: urn.URN(h.u), Type: tokens.Type(h.typ), Custom: h.has(6), ID: h.name, Parent: urn.URN(h.parent),
+		Provider:     h.provider,
+		Dependencies: []urn.URN{urn.URN(h.alias)}, DeletedWith: urn.URN(h.target),
+		ReplaceWith: []urn.URN{urn.URN(h.parent)},
+		Aliases:     []urn.URN{urn.URN(h.alias)}, Delete: h.has(7), External: h.has(8), PendingReplacement: h.has(9),
+		Protect: h.has(10),
 	}
 	other := s
 	other.URN, other.Delete, other.Provider = urn.URN(h.parent), false, h.u+"::"+h.name
@@ -45,14 +50,16 @@ func (h hostile) base() []engine.State {
 func (h hostile) events() []engine.Event {
 	g := engine.Registration{
 		Type: tokens.Type(h.typ), Name: h.name, Custom: h.has(6), Parent: urn.URN(h.parent), Provider: h.provider,
-		Aliases:     []engine.Alias{{URN: urn.URN(h.alias)}, {Name: h.alias, Type: h.typ, Parent: urn.URN(h.u)}, {NoParent: true}},
+		Aliases: []engine.Alias{{URN: urn.URN(h.alias)}, {Name: h.alias, Type: h.typ, Parent: urn.URN(h.u)},
+			{NoParent: true}},
 		DeletedWith: urn.URN(h.target), ImportID: h.target,
 	}
 	parent := engine.Registration{Type: tokens.Type(h.typ), Name: h.target, Aliases: g.Aliases}
 	return []engine.Event{
 		engine.RunStarted{Epoch: 1}, engine.Registered{Epoch: 1, Seq: 1, Registration: parent},
 		engine.Registered{Epoch: 1, Seq: 2, Registration: g},
-		engine.ReadRequested{Epoch: 1, Seq: 3, Type: g.Type, Name: h.alias, ID: h.name, Parent: g.Parent, Provider: h.provider},
+		engine.ReadRequested{Epoch: 1, Seq: 3, Type: g.Type, Name: h.alias, ID: h.name, Parent: g.Parent,
+			Provider: h.provider},
 		engine.OutputsRegistered{Epoch: 1, Seq: 4, URN: g.Parent},
 		engine.Refused{Epoch: 1, Type: g.Type, Name: h.name, Parent: g.Parent, Aliases: g.Aliases, Message: h.name},
 		engine.Resolved{URN: urn.URN(h.u)}, engine.ProgramExited{Epoch: 1}, engine.Cancelled{},
@@ -90,7 +97,8 @@ func FuzzRun(f *testing.F) {
 	for i, h := range []hostile{
 		{resource + "db", "test:x:R", "db", resource + "up", resource + "p::1", resource + "old", "**", 0},
 		{"", "", "", "", "", "", "", 0xffff},
-		{"urn:pulumi:dev::proj::pkg::Name::n", "pkg::Name", "n", "urn:pulumi:dev::proj::my:Comp::c", "pkg", "n", "n", 0x0fff},
+		{"urn:pulumi:dev::proj::pkg::Name::n", "pkg::Name", "n", "urn:pulumi:dev::proj::my:Comp::c", "pkg", "n", "n",
+			0x0fff},
 		{"urn:pulumi:::::::", "a:b", "::", "urn:pulumi:", "::", "urn:pulumi:x", "*", 0x1234},
 		{"no URN", "a", "$", "neither", "x::", "$$", "a$b", 0x8040},
 		{resource + "p", "pulumi:providers:", "p", resource + "p", "p", resource + "p", resource + "p", 0x4a40},
@@ -104,7 +112,8 @@ func FuzzRun(f *testing.F) {
 	f.Fuzz(func(t *testing.T, u, typ, name, parent, provider, alias, target string, flags uint16) {
 		h := hostile{u, typ, name, parent, provider, alias, target, flags}
 		base := h.base()
-		pending := []engine.PendingOperation{{Kind: "creating", State: base[0], Done: h.has(9)}, {Kind: h.name, State: base[1]}}
+		pending := []engine.PendingOperation{{Kind: "creating", State: base[0], Done: h.has(9)},
+			{Kind: h.name, State: base[1]}}
 		h.play(t, base, pending)
 		h.play(t, engine.Repair(base), nil)
 		h.play(t, nil, nil)

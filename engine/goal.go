@@ -41,8 +41,8 @@ type Goal struct {
 	// Replace forces these URNs to be replaced.
 	Replace         []string `json:"replace,omitempty"`
 	ContinueOnError bool     `json:"continueOnError,omitempty"`
-	// Parallel bounds the steps that run; at least 1. Ahead is how many more may be issued: they wait where they are carried
-	// out, so that none waits for the core.
+	// Parallel bounds the steps that run; at least 1. Ahead is how many more may be issued: they wait where they are
+	// carried out, so that none waits for the core.
 	Parallel int `json:"parallel"`
 	Ahead    int `json:"ahead,omitempty"`
 	// Defaults are the default providers of the packages of which stored resources name no provider, by package.

@@ -140,7 +140,8 @@ var mutants = []mutant{
 	},
 	{
 		"a resource keeps an id that it should lose when a program starts again", "planning.go",
-		`e.Forced != nil || p.Diff.Change == ChangeReplace:`, `e.Forced != nil || p.Diff.Change == ChangeReplace && r.Epoch == 1:`,
+		`e.Forced != nil || p.Diff.Change == ChangeReplace:`,
+		`e.Forced != nil || p.Diff.Change == ChangeReplace && r.Epoch == 1:`,
 	},
 }
 
@@ -191,7 +192,8 @@ func try(ctx context.Context, t *testing.T, m mutant) (verdict, out string) {
 	}
 	for _, tests := range []string{".", "./modeltest"} { // those of the model take longer
 		//nolint:gosec // the go tool and this module
-		cmd := exec.CommandContext(ctx, "go", "test", "-short", "-vet=off", "-overlay", overlay, "-timeout", "180s", tests)
+		cmd := exec.CommandContext(ctx, "go", "test", "-short", "-vet=off", "-overlay", overlay, "-timeout", "180s",
+			tests)
 		output, err := cmd.CombinedOutput()
 		if verdict, out = judge(string(output), err), string(output); verdict != "passed" {
 			break
@@ -205,7 +207,8 @@ func judge(out string, err error) string {
 	switch {
 	case err == nil:
 		return "passed"
-	case strings.Contains(out, "--- FAIL"), strings.Contains(out, "panic:") && !strings.Contains(out, "panic: test timed out"):
+	case strings.Contains(out, "--- FAIL"), strings.Contains(out, "panic:") &&
+		!strings.Contains(out, "panic: test timed out"):
 		return "failed"
 	case strings.Contains(out, "panic: test timed out"):
 		return "came to no end"

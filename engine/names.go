@@ -7,8 +7,8 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/tokens"
 )
 
-// The functions of this file are total: whatever a program, a person or a file has written as a URN or a type, none of them
-// panics. The SDK's own do, so the core takes URNs apart here and nowhere else.
+// The functions of this file are total: whatever a program, a person or a file has written as a URN or a type, none of
+// them panics. The SDK's own do, so the core takes URNs apart here and nowhere else.
 
 // rootType is the type of the stack's own resource.
 const rootType tokens.Type = "pulumi:pulumi:Stack"
@@ -50,8 +50,8 @@ func NameOf(u urn.URN) string {
 	return u.Name()
 }
 
-// hasType reports whether a URN is one of a resource of a type. It is asked this way round because a type may contain what
-// separates the parts of a URN: "pkg::Name" has an empty module.
+// hasType reports whether a URN is one of a resource of a type. It is asked this way round because a type may contain
+// what separates the parts of a URN: "pkg::Name" has an empty module.
 func hasType(u urn.URN, t tokens.Type) bool {
 	parts := strings.SplitN(string(u), urn.NameDelimiter, 3) // urn:pulumi:STACK, PROJECT, the rest
 	if len(parts) < 3 || t == "" {

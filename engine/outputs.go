@@ -13,7 +13,8 @@ func (r *Run) registerOutputs(ev OutputsRegistered) {
 	e := r.byURN[ev.URN]
 	switch {
 	case e == nil || e.Stage != stageDone:
-		reply.Result, reply.Error = ResultFail, fmt.Sprintf("outputs of %s, which the program has not registered", ev.URN)
+		reply.Result, reply.Error = ResultFail, fmt.Sprintf("outputs of %s, which the program has not registered",
+			ev.URN)
 	case e.New.Type == rootType:
 		r.Exports = &ev // taken over at the program's end
 	case e.Result == ResultSuccess && !r.Skipped[ev.URN]:
@@ -22,8 +23,8 @@ func (r *Run) registerOutputs(ev OutputsRegistered) {
 	r.out = append(r.out, reply)
 }
 
-// exportOutputs gives the stack the outputs that its program registered. After an error they may be less than all, so that
-// those it had stay.
+// exportOutputs gives the stack the outputs that its program registered. After an error they may be less than all, so
+// that those it had stay.
 func (r *Run) exportOutputs() {
 	if r.Exports == nil {
 		return

@@ -101,7 +101,8 @@ func (r *Run) providerDiffed(ev ProviderDiffed) {
 			continue
 		}
 		if ev.Error != "" {
-			r.reject(e, "the provider of %s could not compare its configuration with the one before: %s", e.URN, ev.Error)
+			r.reject(e, "the provider of %s could not compare its configuration with the one before: %s", e.URN,
+				ev.Error)
 			continue
 		}
 		e.Stage = stageHeld
@@ -243,7 +244,8 @@ func (r *Run) rejectInputs(e *entry, failures []CheckFailure) {
 			r.diagnose("error", e.URN, "%s resource '%s' has a problem: %s", e.New.Type, NameOf(e.URN), f.Reason)
 			continue
 		}
-		r.diagnose("error", e.URN, "%s resource '%s': property %s is not valid: %s", e.New.Type, NameOf(e.URN), f.Property,
+		r.diagnose("error", e.URN, "%s resource '%s': property %s is not valid: %s", e.New.Type, NameOf(e.URN),
+			f.Property,
 			f.Reason)
 	}
 	r.failEntry(e, "the inputs of "+string(e.URN)+" are not valid")

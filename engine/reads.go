@@ -70,7 +70,8 @@ func (r *Run) seed(u urn.URN) []byte {
 		return seed
 	}
 	g := r.goal
-	text := cmp.Or(g.StackID, g.Organization+"/"+g.Project+"/"+g.Stack) + "\x00" + string(u) + "\x00" + strconv.Itoa(g.Version)
+	text := cmp.Or(g.StackID, g.Organization+"/"+g.Project+"/"+g.Stack) + "\x00" + string(u) + "\x00" +
+		strconv.Itoa(g.Version)
 	if n := r.Made[u]; n > 0 {
 		text += "\x00" + strconv.Itoa(n)
 	}

@@ -81,7 +81,8 @@ func (r *Run) refreshFinished(op *operation, ev StepFinished) {
 		return
 	}
 	next := *state
-	next.ID, next.Outputs, next.InitErrors, next.RefreshBeforeUpdate = ev.ID, ev.Outputs, ev.InitErrors, ev.RefreshBeforeUpdate
+	next.ID, next.Outputs, next.InitErrors, next.RefreshBeforeUpdate = ev.ID, ev.Outputs, ev.InitErrors,
+		ev.RefreshBeforeUpdate
 	for _, reason := range ev.InitErrors {
 		r.diagnose("warning", op.URN, "%s is not healthy: %s", op.URN, reason)
 	}
@@ -109,12 +110,13 @@ func (r *Run) countRefresh(kind StepKind, u urn.URN) {
 
 func (r *Run) emitRefresh(op *operation, next *State, diff *Diff) {
 	r.emit(Emit{
-		Kind: EmitOutputs, Op: op.Op, Step: StepRefresh, URN: op.URN, Type: op.Step.Type, Old: op.Step.Old, New: next, Diff: diff,
+		Kind: EmitOutputs, Op: op.Op, Step: StepRefresh, URN: op.URN, Type: op.Step.Type, Old: op.Step.Old, New: next,
+		Diff: diff,
 	})
 }
 
-// removeLost removes what refreshes found gone, all at once and with the references to it, so that the snapshot is whole
-// at any time. A reference stays while a copy of what it names stands before it.
+// removeLost removes what refreshes found gone, all at once and with the references to it, so that the snapshot is
+// whole at any time. A reference stays while a copy of what it names stands before it.
 func (r *Run) removeLost() {
 	if len(r.Lost) == 0 {
 		return

@@ -8,8 +8,8 @@ import (
 )
 
 // Refused says that the program's host refused something that the program asked for: a registration with an option that
-// is not supported, a feature, a callback. The program may ignore the refusal, so the update fails by itself: nothing is
-// deleted at its end, not even with ContinueOnError. The host has answered the program; there is no Reply.
+// is not supported, a feature, a callback. The program may ignore the refusal, so the update fails by itself: nothing
+// is deleted at its end, not even with ContinueOnError. The host has answered the program; there is no Reply.
 type Refused struct {
 	Epoch int `json:"epoch"`
 	// Message says what was refused and what to do about it; it becomes a diagnostic and the error of the update.
@@ -57,12 +57,13 @@ func (r *Run) wants(u urn.URN) bool {
 	return slices.Contains(r.Wanted, u) || slices.Contains(r.Wanted, r.current(u))
 }
 
-// wantsMember refuses a replacement that would first delete a resource whose registration failed or was refused: nothing
-// would make it again.
+// wantsMember refuses a replacement that would first delete a resource whose registration failed or was refused:
+// nothing would make it again.
 func (r *Run) wantsMember(e *entry, group []*deletion) bool {
 	for _, d := range group {
 		if r.wants(d.URN) && !r.snap.Get(d.Key).Delete {
-			r.reject(e, "%s cannot be replaced: %s would have to be replaced with it, and could not be registered", e.URN, d.URN)
+			r.reject(e, "%s cannot be replaced: %s would have to be replaced with it, and could not be registered",
+				e.URN, d.URN)
 			return true
 		}
 	}

@@ -16,10 +16,11 @@ const (
 	stagePlanning  stage = "planning"
 	stagePlanned   stage = "planned"   // the plan is there and waits for its turn
 	stageCascading stage = "cascading" // the cascade of its replacement is being found
-	stageSweeping  stage = "sweeping"  // copies that wait for deletion and depend on what is to be deleted first go ahead of it
-	stageClearing  stage = "clearing"  // the old resource is being deleted first
-	stageStepping  stage = "stepping"
-	stageDone      stage = "done"
+	// copies that wait for deletion and depend on what is to be deleted first go ahead of it
+	stageSweeping stage = "sweeping"
+	stageClearing stage = "clearing" // the old resource is being deleted first
+	stageStepping stage = "stepping"
+	stageDone     stage = "done"
 )
 
 // entry is a registration or a read of this epoch on its way to a reply.
@@ -89,7 +90,8 @@ func (r *Run) admit(epoch, seq int, reg Registration) *entry {
 	e.URN = r.urnOf(reg)
 	if first := r.byURN[e.URN]; first != nil {
 		e.Stage = stageDone
-		r.reject(e, "duplicate resource URN %s: the program registers two resources of this type and name under the same "+
+		r.reject(e, "duplicate resource URN %s: the program registers two resources of this type and name under the "+
+			"same "+
 			"parent; give one of them another name", e.URN)
 		r.Seen = append(r.Seen, seq)
 		return nil
@@ -245,9 +247,9 @@ func (r *Run) start(e *entry) bool {
 	return true
 }
 
-// missing finds what an entry names and what is not decided: wait tells that it is registered and still on its way. Only
-// what was registered before may be named, so that no two wait for each other; and while targets leave resources alone,
-// what is stored.
+// missing finds what an entry names and what is not decided: wait tells that it is registered and still on its way.
+// Only what was registered before may be named, so that no two wait for each other; and while targets leave resources
+// alone, what is stored.
 func (r *Run) missing(e *entry) (missing urn.URN, wait bool) {
 	for _, u := range e.Reg.references() {
 		other := r.byURN[u]
@@ -263,8 +265,8 @@ func (r *Run) missing(e *entry) (missing urn.URN, wait bool) {
 	return "", wait
 }
 
-// failedDependency gives a failed or skipped resource that the entry needs; only when the update goes on after errors, or
-// beside a doubt.
+// failedDependency gives a failed or skipped resource that the entry needs; only when the update goes on after errors,
+// or beside a doubt.
 func (r *Run) failedDependency(e *entry) urn.URN {
 	if !r.goal.ContinueOnError && len(r.Doubtful) == 0 {
 		return ""
@@ -307,7 +309,8 @@ func (r *Run) prepare(e *entry) {
 	if old := r.snap.Get(e.Old); old != nil {
 		e.New.RefreshBeforeUpdate = old.RefreshBeforeUpdate
 		e.New.Created, e.New.Modified = old.Created, old.Modified
-		for _, a := range old.Aliases { // known by it are copies until they are gone, and children until they are registered
+		// known by it are copies until they are gone, and children until they are registered
+		for _, a := range old.Aliases {
 			if (len(r.snap.copies[a]) > 0 || r.parented(a, e.URN)) && !slices.Contains(e.New.Aliases, a) {
 				e.New.Aliases = append(e.New.Aliases, a)
 			}

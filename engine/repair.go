@@ -6,9 +6,9 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 )
 
-// Repair gives the states of a broken snapshot in an order in which everything stands behind what it refers to, and without
-// references to what is not there. What is in order keeps its place. It repairs no more than that: a state that stands there
-// twice or has no provider is beyond it, which Verify tells.
+// Repair gives the states of a broken snapshot in an order in which everything stands behind what it refers to, and
+// without references to what is not there. What is in order keeps its place. It repairs no more than that: a state that
+// stands there twice or has no provider is beyond it, which Verify tells.
 func Repair(states []State) []State {
 	r := repair{states: states, copies: map[urn.URN][]int{}, reached: make([]bool, len(states))}
 	for i, s := range states {
@@ -48,8 +48,8 @@ func (r *repair) place(i int) {
 	r.out = append(r.out, s)
 }
 
-// meant is the copy of a URN that a reference is about: of a provider the one with the id, else the one that stays, or -1. One
-// that stands already will do.
+// meant is the copy of a URN that a reference is about: of a provider the one with the id, else the one that stays, or
+// -1. One that stands already will do.
 func (r *repair) meant(u urn.URN, provider bool, id string) int {
 	best := -1
 	for _, j := range r.copies[u] {

@@ -46,7 +46,8 @@ func (r *Run) protects(e *entry, old *State) bool {
 	if !old.Protect || !e.New.Protect {
 		return false
 	}
-	const message = "%s is protected and would have to be replaced; remove its protect option and update again to replace it"
+	const message = "%s is protected and would have to be replaced; remove its protect option and update again to " +
+		"replace it"
 	if !r.goal.DryRun {
 		r.reject(e, message, e.URN)
 		return true
@@ -195,7 +196,8 @@ func (r *Run) protectsMember(e *entry, group []*deletion) bool {
 		if state := r.snap.Get(d.Key); !state.Protect || state.Delete {
 			continue
 		}
-		r.diagnose("error", e.URN, "%s cannot be replaced: %s would have to be replaced with it, and is protected; remove its "+
+		r.diagnose("error", e.URN, "%s cannot be replaced: %s would have to be replaced with it, and is protected; "+
+			"remove its "+
 			"protect option and update first", e.URN, d.URN)
 		if !r.goal.DryRun {
 			r.failEntry(e, message)
@@ -206,11 +208,13 @@ func (r *Run) protectsMember(e *entry, group []*deletion) bool {
 	return false
 }
 
-// leavesMember refuses a replacement that would delete a resource outside the targets first, which nothing would make again.
+// leavesMember refuses a replacement that would delete a resource outside the targets first, which nothing would make
+// again.
 func (r *Run) leavesMember(e *entry, group []*deletion) bool {
 	for _, d := range group {
 		if !r.mayChange(r.snap.Get(d.Key)) {
-			r.reject(e, "%s cannot be replaced: %s would have to be replaced with it, and is not a target; target it too, or use "+
+			r.reject(e, "%s cannot be replaced: %s would have to be replaced with it, and is not a target; target it "+
+				"too, or use "+
 				"--target-dependents", e.URN, d.URN)
 			return true
 		}

@@ -145,7 +145,8 @@ func New(goal Goal, base []State, pending []PendingOperation) *Run {
 		snap: NewSnapshot(base, pending),
 		memory: memory{
 			Ops: map[int]*operation{}, Compared: map[string]bool{}, Done: map[urn.URN]*finished{},
-			Replaced: map[urn.URN]bool{}, Seeds: map[urn.URN][]byte{}, Made: map[urn.URN]int{}, Doubtful: map[urn.URN]bool{},
+			Replaced: map[urn.URN]bool{}, Seeds: map[urn.URN][]byte{}, Made: map[urn.URN]int{},
+			Doubtful: map[urn.URN]bool{},
 			Targeted: map[urn.URN]bool{}, Changes: map[string]int{},
 		},
 	}
@@ -169,7 +170,8 @@ func (r *Run) mayStart(base []State, pending []PendingOperation) bool {
 		r.unsupported(fmt.Sprintf("the update kind %q", r.goal.Kind))
 		return false
 	case err != nil:
-		message := "the stored state cannot be worked on: " + err.Error() + "; correct it with `deployctl stack export` and `deployctl stack import`"
+		message := "the stored state cannot be worked on: " + err.Error() +
+			"; correct it with `deployctl stack export` and `deployctl stack import`"
 		r.diagnose("error", "", "%s", message)
 		r.noteError(message)
 		return false
@@ -227,7 +229,8 @@ func (r *Run) Ready() []Command {
 	return r.Pressing()
 }
 
-// Pressing is Ready without anything new: what was issued before and is to be found out about or begun again, and what is told.
+// Pressing is Ready without anything new: what was issued before and is to be found out about or begun again, and what
+// is told.
 func (r *Run) Pressing() []Command {
 	out := r.out
 	r.out = nil
@@ -269,7 +272,8 @@ func (r *Run) advanceProgram() bool {
 	}
 	unmatched := r.hasProgram() && !r.Stopped && r.namedNothing()
 	r.exportOutputs()
-	if r.Stopped || r.Refusals > 0 || unmatched || (r.Exit != nil && r.Exit.Error != "") || (r.FirstError != "" && !r.goal.ContinueOnError) {
+	if r.Stopped || r.Refusals > 0 || unmatched || (r.Exit != nil && r.Exit.Error != "") ||
+		(r.FirstError != "" && !r.goal.ContinueOnError) {
 		r.end()
 		return true
 	}
@@ -297,9 +301,12 @@ func (r *Run) end() {
 
 // faulty says that the state breaks an invariant, and what comes of that.
 func faulty(broken string) string {
-	return "the state breaks an invariant, which is a fault of this program: " + broken + "; all that was done is recorded, and the " +
-		"state is repaired as it is stored. If it cannot be, the next update says so and starts nothing: then export it with " +
-		"`deployctl stack export --file state.json`, correct the file, and put it back with `deployctl stack import --file state.json`"
+	return "the state breaks an invariant, which is a fault of this program: " + broken +
+		"; all that was done is recorded, and the " +
+		"state is repaired as it is stored. If it cannot be, the next update says so and starts nothing: then export " +
+		"it with " +
+		"`deployctl stack export --file state.json`, correct the file, and put it back with `deployctl stack import " +
+		"--file state.json`"
 }
 
 // abandoned reports that the update was cancelled before its program ever started.

@@ -10,9 +10,11 @@ import (
 // seedIn is the seed that a create of the same URN gets in a stack.
 func seedIn(t *testing.T, id string) []byte {
 	t.Helper()
-	run := engine.New(engine.Goal{Kind: engine.KindUp, Version: 1, Project: "proj", Stack: "dev", StackID: id, Parallel: 1}, nil, nil)
+	run := engine.New(engine.Goal{Kind: engine.KindUp, Version: 1, Project: "proj", Stack: "dev", StackID: id,
+		Parallel: 1}, nil, nil)
 	run.Handle(engine.RunStarted{Epoch: 1})
-	run.Handle(engine.Registered{Epoch: 1, Seq: 1, Registration: engine.Registration{Type: "test:x:R", Name: "db", Custom: true}})
+	run.Handle(engine.Registered{Epoch: 1, Seq: 1, Registration: engine.Registration{Type: "test:x:R", Name: "db",
+		Custom: true}})
 	for _, c := range run.Ready() {
 		if step, ok := c.(engine.Step); ok {
 			return step.Seed

@@ -7,9 +7,9 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 )
 
-// settlePending asks what became of the creates that earlier updates left undecided, once for each: of two with one seed the
-// later is the earlier one repeated. Other pending operations need no answer: the ordinary plan over what is stored repeats
-// them if they are still wanted.
+// settlePending asks what became of the creates that earlier updates left undecided, once for each: of two with one
+// seed the later is the earlier one repeated. Other pending operations need no answer: the ordinary plan over what is
+// stored repeats them if they are still wanted.
 func (r *Run) settlePending() {
 	_, pending := r.snap.States()
 	for i, p := range pending {
@@ -29,7 +29,8 @@ func (r *Run) settlePending() {
 			r.Seeds[p.State.URN] = p.Seed
 		}
 		if r.goal.DryRun {
-			r.diagnose("warning", p.State.URN, "an earlier update may have created %s%s; if the next update cannot tell, "+
+			r.diagnose("warning", p.State.URN, "an earlier update may have created %s%s; if the next update cannot "+
+				"tell, "+
 				"%s", p.State.URN, lastError(p.Reason), remedy(p.State.URN))
 			continue
 		}
@@ -59,8 +60,8 @@ func (p PendingOperation) repeated(by PendingOperation) bool {
 	return p.Kind == by.Kind && p.State.URN == by.State.URN && len(p.Seed) > 0 && slices.Equal(p.Seed, by.Seed)
 }
 
-// Answered is a create whose answer is known, though it could not be recorded as the update does it: its state holds what
-// was created, and to settle it nobody is asked.
+// Answered is a create whose answer is known, though it could not be recorded as the update does it: its state holds
+// what was created, and to settle it nobody is asked.
 func (p PendingOperation) Answered(ev StepFinished) PendingOperation {
 	p.State.learn(ev)
 	p.State.Created, p.State.Modified = ev.At, ev.At
@@ -121,7 +122,8 @@ func (r *Run) undecidable(op *operation, ev StepFinished) {
 	}
 	r.Slots = slices.DeleteFunc(r.Slots, func(o int) bool { return o == op.Op })
 	r.Waiting = append(r.Waiting, op.Op)
-	r.diagnose("warning", op.URN, "%s may have been created: %s. Look for it, then say `deployctl resolve '%s' --created ID` or "+
+	r.diagnose("warning", op.URN, "%s may have been created: %s. Look for it, then say `deployctl resolve '%s' "+
+		"--created ID` or "+
 		"`--absent`; everything that does not depend on it goes on", op.URN, ev.Error, op.URN)
 }
 
@@ -150,13 +152,14 @@ func (r *Run) keepReason(op *operation) {
 
 // remedy says how a person answers for a create of which no update can tell whether it happened.
 func remedy(u urn.URN) string {
-	return fmt.Sprintf("look for it yourself, run `deployctl up --on-unknown wait`, and answer from another terminal while that waits: "+
+	return fmt.Sprintf("look for it yourself, run `deployctl up --on-unknown wait`, and answer from another terminal "+
+		"while that waits: "+
 		"`deployctl resolve '%s' --created ID` or `--absent`", u)
 }
 
-// leavePending ends a step whose outcome stays unknown: it stands as a pending operation for the next update. It fails the
-// update, unless that was cancelled: what a cancel leaves unknown is no failure of its own. What does not need a create
-// that is in doubt goes on.
+// leavePending ends a step whose outcome stays unknown: it stands as a pending operation for the next update. It fails
+// the update, unless that was cancelled: what a cancel leaves unknown is no failure of its own. What does not need a
+// create that is in doubt goes on.
 func (r *Run) leavePending(op *operation, why string) {
 	if r.Cancelled {
 		defer func(failed string) { r.FirstError = failed }(r.FirstError)

@@ -163,8 +163,8 @@ func (r *Run) stepFinished(ev StepFinished) {
 	r.complete(op, ev)
 }
 
-// looksBack finds out, before a create ends without effect, whether an attempt that was lost before it had one: that was left to
-// this attempt. It reports whether the end is put off.
+// looksBack finds out, before a create ends without effect, whether an attempt that was lost before it had one: that
+// was left to this attempt. It reports whether the end is put off.
 func (r *Run) looksBack(op *operation, ev StepFinished) bool {
 	if !op.Lost || op.Step.Kind != StepCreate && op.Step.Kind != StepCreateReplacement {
 		return false

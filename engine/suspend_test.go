@@ -16,7 +16,8 @@ func TestAPreviewThatIsPutAwayKeepsItsValues(t *testing.T) {
 	r := engine.New(goal, nil, nil)
 	r.Handle(engine.RunStarted{Epoch: 1})
 	bag := engine.Bag{Inline: []byte(`{"a":1}`), Digest: "d"}
-	r.Handle(engine.Registered{Epoch: 1, Seq: 1, Registration: engine.Registration{Type: "my:index:Component", Name: "c", Inputs: bag, Digest: "g"}})
+	r.Handle(engine.Registered{Epoch: 1, Seq: 1, Registration: engine.Registration{Type: "my:index:Component",
+		Name: "c", Inputs: bag, Digest: "g"}})
 	for len(r.Ready()) > 0 {
 	}
 	data, err := r.Suspend()
@@ -31,7 +32,8 @@ func TestAPreviewThatIsPutAwayKeepsItsValues(t *testing.T) {
 	}
 }
 
-// TestARunThatIsPutAwayCarriesNoValuesOfWhatHasEnded counts bytes: what is put away must not grow with the size of values.
+// TestARunThatIsPutAwayCarriesNoValuesOfWhatHasEnded counts bytes: what is put away must not grow with the size of
+// values.
 func TestARunThatIsPutAwayCarriesNoValuesOfWhatHasEnded(t *testing.T) {
 	const resources, size = 50, 8 << 10
 	goal := engine.Goal{Kind: engine.KindUp, Project: "p", Stack: "s", Parallel: resources}
@@ -41,7 +43,8 @@ func TestARunThatIsPutAwayCarriesNoValuesOfWhatHasEnded(t *testing.T) {
 	var base []engine.State
 	for i := range resources {
 		u := urn.New("s", "p", "", "test:x:R", fmt.Sprint("r", i))
-		base = append(base, engine.State{URN: u, Type: "test:x:R", Custom: true, ID: "id", Inputs: large('a'), Outputs: large('b')})
+		base = append(base, engine.State{URN: u, Type: "test:x:R", Custom: true, ID: "id", Inputs: large('a'),
+			Outputs: large('b')})
 	}
 	r := engine.New(goal, base, nil)
 	r.Handle(engine.RunStarted{Epoch: 1})

@@ -6,12 +6,13 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 )
 
-// A copy that waits for its deletion may depend on what a cascade is to delete. A provider may refuse to delete a resource
-// while such a copy is there, and the live members of the cascade would then be gone for nothing. So the copies go first.
+// A copy that waits for its deletion may depend on what a cascade is to delete. A provider may refuse to delete a
+// resource while such a copy is there, and the live members of the cascade would then be gone for nothing. So the
+// copies go first.
 
-// copiesInTheWay gives the deletions of the copies that depend on the old resource of an entry or on a member of its group,
-// in two parts. Those in ahead go before the group: nothing else uses them. Those in along go with it, because a member may
-// use them. A copy that something else may use, which has not been registered yet, is in neither.
+// copiesInTheWay gives the deletions of the copies that depend on the old resource of an entry or on a member of its
+// group, in two parts. Those in ahead go before the group: nothing else uses them. Those in along go with it, because a
+// member may use them. A copy that something else may use, which has not been registered yet, is in neither.
 func (r *Run) copiesInTheWay(e *entry, group []*deletion) (ahead, along []*deletion) {
 	copies := r.dependentCopies(e, group)
 	if len(copies) == 0 {
@@ -43,7 +44,8 @@ func (r *Run) copiesInTheWay(e *entry, group []*deletion) (ahead, along []*delet
 	return ahead, along
 }
 
-// dependentCopies gives the copies that refer to the old resource of an entry, to a member of its group, or to one another.
+// dependentCopies gives the copies that refer to the old resource of an entry, to a member of its group, or to one
+// another.
 func (r *Run) dependentCopies(e *entry, group []*deletion) []Key {
 	names := map[urn.URN]bool{r.current(r.snap.Get(e.Old).URN): true}
 	for _, d := range group {
@@ -63,8 +65,8 @@ func (r *Run) dependentCopies(e *entry, group []*deletion) []Key {
 	return copies
 }
 
-// usersOfCopies gives, for every copy that waits for its deletion, the states that may use it: those that refer to its URN and
-// stand after it. What has been registered since the copy was replaced stands before it.
+// usersOfCopies gives, for every copy that waits for its deletion, the states that may use it: those that refer to its
+// URN and stand after it. What has been registered since the copy was replaced stands before it.
 func (r *Run) usersOfCopies() map[Key][]Key {
 	users := map[Key][]Key{}
 	r.snap.All(func(s *State) {

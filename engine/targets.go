@@ -13,8 +13,8 @@ func (r *Run) matches(patterns []string, u urn.URN) bool {
 	return slices.ContainsFunc(patterns, func(p string) bool { return glob(p, string(u)) })
 }
 
-// glob reports whether a text matches a pattern; "**" may cross "::", "*" may not. Its time is bounded by the product of
-// their lengths: a pattern is what a user has written.
+// glob reports whether a text matches a pattern; "**" may cross "::", "*" may not. Its time is bounded by the product
+// of their lengths: a pattern is what a user has written.
 func glob(pattern, s string) bool {
 	if !strings.Contains(pattern, "*") {
 		return pattern == s
@@ -85,8 +85,8 @@ func (r *Run) leaveUntargeted(e *entry, old *State) {
 	r.done(e, nil)
 }
 
-// keepReferences moves what a state refers to, as it is stored, to the new list, so that it stands before the state: its provider,
-// too, if that has been replaced since.
+// keepReferences moves what a state refers to, as it is stored, to the new list, so that it stands before the state:
+// its provider, too, if that has been replaced since.
 func (r *Run) keepReferences(s State) {
 	for _, u := range s.References() {
 		if k, ok := r.snap.live[u]; ok && !r.Kept[u] && r.snap.place[k] >= 0 {
@@ -203,7 +203,8 @@ func (r *Run) withoutReferenced(group []*deletion) []*deletion {
 			u = r.current(u)
 			if !byKey[s.Key] && dying[u] && !needed[u] {
 				needed[u] = true
-				r.diagnose("error", u, "%s would be deleted, but %s depends on it and is not a target; target it too, or use "+
+				r.diagnose("error", u, "%s would be deleted, but %s depends on it and is not a target; target it "+
+					"too, or use "+
 					"--target-dependents", u, s.URN)
 				r.noteError("a resource outside the targets depends on one that would be deleted")
 			}

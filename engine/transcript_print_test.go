@@ -138,7 +138,8 @@ func (w *stage) emitted(e engine.Emit) error {
 		if e.Op != 0 && !w.pre[e.Op] && e.Step != engine.StepSame {
 			return fmt.Errorf("%s %s ended without a beginning", e.Step, e.URN)
 		}
-		w.printf("> %s %s%s%s\n", when(e.Kind == engine.EmitFailed, "failed:")+when(e.Kind == engine.EmitOutputs, "done:"),
+		w.printf("> %s %s%s%s\n", when(e.Kind == engine.EmitFailed, "failed:")+when(e.Kind == engine.EmitOutputs,
+			"done:"),
 			string(e.Step), " "+short(e.URN), when(e.Message != "", ": "+words(e.Message)))
 	}
 	return nil

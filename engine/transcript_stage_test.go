@@ -121,7 +121,8 @@ func (w *stage) begin(rest string) error {
 		case "continue-on-error":
 			w.goal.ContinueOnError = true
 		case "default":
-			w.goal.Defaults = append(w.goal.Defaults, engine.DefaultProvider{Package: value, Inputs: bag([]string{"region=1"})})
+			w.goal.Defaults = append(w.goal.Defaults, engine.DefaultProvider{Package: value,
+				Inputs: bag([]string{"region=1"})})
 		case "wait-on-unknown":
 			w.goal.WaitOnUnknown = true
 		case "parallel":
@@ -189,7 +190,8 @@ func (w *stage) asked(word, rest string) (engine.Event, error) {
 		return engine.Registered{Epoch: w.epoch, Seq: w.seq, Registration: g}, nil
 	}
 	read := engine.ReadRequested{
-		Epoch: w.epoch, Seq: w.seq, Type: g.Type, Name: g.Name, Parent: g.Parent, Provider: g.Provider, Inputs: g.Inputs,
+		Epoch: w.epoch, Seq: w.seq, Type: g.Type, Name: g.Name, Parent: g.Parent, Provider: g.Provider,
+		Inputs:       g.Inputs,
 		Dependencies: g.Dependencies, Digest: g.Digest,
 	}
 	for _, o := range unknown {
@@ -215,7 +217,8 @@ func (w *stage) refused(rest string) (engine.Event, error) {
 	return ev, err
 }
 
-// plan reads "NAME: same|answered|unanswered|update|replace [before] (keys)", "NAME: invalid prop: reason; …" or "NAME: error why".
+// plan reads "NAME: same|answered|unanswered|update|replace [before] (keys)", "NAME: invalid prop: reason; …" or
+// "NAME: error why".
 func (w *stage) plan(rest string) (engine.Event, error) {
 	who, what, _ := strings.Cut(rest, ": ")
 	p, err := take[engine.Plan](w, w.urnOf(who))

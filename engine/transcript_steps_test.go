@@ -83,7 +83,10 @@ func (w *stage) finish(word, rest string) (engine.Event, error) {
 func (w *stage) takeStep(s string) (engine.Step, string, error) {
 	words := strings.SplitN(s, " ", 3)
 	kind := engine.StepKind("")
-	if i := slices.IndexFunc(w.open, func(c engine.Command) bool { return stepOf(c).Kind == engine.StepKind(words[0]) }); i >= 0 {
+	if i := slices.IndexFunc(w.open, func(c engine.Command) bool {
+		return stepOf(c).Kind == engine.StepKind(
+			words[0])
+	}); i >= 0 {
 		kind, s = engine.StepKind(words[0]), strings.TrimSpace(strings.TrimPrefix(s, words[0]))
 	}
 	who, rest, _ := strings.Cut(s, " ")
@@ -135,7 +138,8 @@ func (w *stage) effect(step engine.Step, ev *engine.StepFinished, rest string) e
 	}
 	if len(it.props) > 0 {
 		ev.Outputs = bag(it.props)
-		if step.Kind == engine.StepRefresh || step.Kind == engine.StepImport || step.Kind == engine.StepImportReplacement {
+		if step.Kind == engine.StepRefresh || step.Kind == engine.StepImport ||
+			step.Kind == engine.StepImportReplacement {
 			ev.Inputs = &ev.Outputs
 		}
 	}

@@ -133,8 +133,9 @@ func (w *stage) state(it item) (engine.State, error) {
 		Provider: reg.Provider, Inputs: reg.Inputs, Outputs: reg.Inputs, Dependencies: reg.Dependencies,
 		PropertyDependencies: reg.PropertyDependencies, Protect: reg.Protect != nil && *reg.Protect,
 		RetainOnDelete: reg.RetainOnDelete != nil && *reg.RetainOnDelete, DeletedWith: reg.DeletedWith,
-		ReplaceWith: reg.ReplaceWith, Trigger: reg.Trigger, TriggerValue: reg.TriggerValue, ImportID: reg.ImportID, IgnoreChanges: reg.IgnoreChanges,
-		Timeouts: reg.Timeouts,
+		ReplaceWith: reg.ReplaceWith, Trigger: reg.Trigger, TriggerValue: reg.TriggerValue, ImportID: reg.ImportID,
+		IgnoreChanges: reg.IgnoreChanges,
+		Timeouts:      reg.Timeouts,
 	}
 	if s.Custom {
 		s.ID = it.name + "-0"
@@ -167,7 +168,8 @@ func (w *stage) state(it item) (engine.State, error) {
 // registration reads what a program registers; options that it does not know are given back.
 func (w *stage) registration(it item) (engine.Registration, []string, error) {
 	g := engine.Registration{
-		Type: types[it.kind], Name: it.name, Custom: it.kind != "component" && it.kind != "stack", Inputs: bag(it.props),
+		Type: types[it.kind], Name: it.name, Custom: it.kind != "component" && it.kind != "stack",
+		Inputs: bag(it.props),
 	}
 	if it.kind == "stack" {
 		g.Name = "proj-dev"

@@ -18,8 +18,9 @@ func (r *Run) options() []option {
 	return []option{{"--target", r.goal.Targets}, {"--replace", r.goal.Replace}}
 }
 
-// namesNothing fails an update, before anything starts, that names resources which cannot be there: by something else than a
-// URN, or, if no program can declare them, by a URN that the stack does not have. It reports whether there are any.
+// namesNothing fails an update, before anything starts, that names resources which cannot be there: by something else
+// than a URN, or, if no program can declare them, by a URN that the stack does not have. It reports whether there are
+// any.
 func (r *Run) namesNothing() bool {
 	return r.eachUnmatched(func(o option, p string) string {
 		switch {
@@ -32,8 +33,8 @@ func (r *Run) namesNothing() bool {
 	})
 }
 
-// namedNothing fails an update whose program has not declared a resource that the request names and that the stack did not
-// have either. It reports whether there are any.
+// namedNothing fails an update whose program has not declared a resource that the request names and that the stack did
+// not have either. It reports whether there are any.
 func (r *Run) namedNothing() bool {
 	return r.eachUnmatched(r.notFound)
 }
@@ -42,8 +43,8 @@ func (r *Run) notFound(o option, p string) string {
 	return fmt.Sprintf("%s %s could not be found in the stack%s", o.name, p, r.meant(NameOf(urn.URN(p))))
 }
 
-// eachUnmatched tells of every name that means no resource: as an error, with the sentence that why gives, or, of a pattern,
-// as a warning once it is certain. It reports whether there was an error.
+// eachUnmatched tells of every name that means no resource: as an error, with the sentence that why gives, or, of a
+// pattern, as a warning once it is certain. It reports whether there was an error.
 func (r *Run) eachUnmatched(why func(o option, pattern string) string) bool {
 	failed := false
 	known := r.known()
@@ -68,7 +69,8 @@ func (r *Run) eachUnmatched(why func(o option, pattern string) string) bool {
 	return failed
 }
 
-// known has the URNs that the stack had at first, and those that the program has declared; it is empty if nothing is named.
+// known has the URNs that the stack had at first, and those that the program has declared; it is empty if nothing is
+// named.
 func (r *Run) known() map[urn.URN]bool {
 	known := map[urn.URN]bool{}
 	if len(r.goal.Targets)+len(r.goal.Replace) == 0 {

@@ -70,8 +70,8 @@ func VerifyPending(pending []PendingOperation) error {
 	return errors.Join(errs...)
 }
 
-// flaw is the first invariant that one state breaks where it stands; empty when it breaks none. A run looks at every state that
-// it changes, because looking at all takes as long as there are states.
+// flaw is the first invariant that one state breaks where it stands; empty when it breaks none. A run looks at every
+// state that it changes, because looking at all takes as long as there are states.
 func (s *Snapshot) flaw(k Key) string {
 	at := s.Get(k)
 	if at == nil {
@@ -86,7 +86,8 @@ func (s *Snapshot) flaw(k Key) string {
 	}
 	verifyShape(state, report)
 	stands := func(o Key) bool { return s.position(o) < s.position(k) }
-	if p := s.provider(state.Provider); state.Provider != "" && !state.PendingReplacement && (p == nil || !stands(p.Key)) {
+	if p := s.provider(state.Provider); state.Provider != "" && !state.PendingReplacement &&
+		(p == nil || !stands(p.Key)) {
 		report(state, "its provider %s is missing or listed after it", state.Provider)
 	}
 	providerURN, _ := SplitReference(state.Provider)

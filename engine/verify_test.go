@@ -19,7 +19,8 @@ func TestARunThatBreaksAnInvariantStartsNothingMoreAndKeepsWhatItDid(t *testing.
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := New(Goal{Kind: KindUp, Project: "proj", Stack: "dev", Parallel: 10}, []State{{URN: named("before"), Type: resource}}, nil)
+			r := New(Goal{Kind: KindUp, Project: "proj", Stack: "dev", Parallel: 10},
+				[]State{{URN: named("before"), Type: resource}}, nil)
 			r.Handle(RunStarted{Epoch: 1})
 			steps := func() []Step {
 				var out []Step
@@ -33,7 +34,8 @@ func TestARunThatBreaksAnInvariantStartsNothingMoreAndKeepsWhatItDid(t *testing.
 				return out
 			}
 			register := func(seq int, name string) {
-				r.Handle(Registered{Epoch: 1, Seq: seq, Registration: Registration{Type: resource, Name: name, Custom: true}})
+				r.Handle(Registered{Epoch: 1, Seq: seq, Registration: Registration{Type: resource, Name: name,
+					Custom: true}})
 			}
 			register(1, "first")
 			begun := steps()
@@ -50,7 +52,8 @@ func TestARunThatBreaksAnInvariantStartsNothingMoreAndKeepsWhatItDid(t *testing.
 			r.Handle(ProgramExited{Epoch: 1})
 			steps()
 			result, ended := r.Result()
-			if !ended || result.Status != StatusFailed || result.IntegrityError == "" || !strings.Contains(result.Error, "stack import") {
+			if !ended || result.Status != StatusFailed || result.IntegrityError == "" ||
+				!strings.Contains(result.Error, "stack import") {
 				t.Errorf("%v %+v", ended, result)
 			}
 			states, pending := r.Snapshot()

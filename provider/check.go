@@ -7,8 +7,8 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 )
 
-// complete is the news with defaults and secret marks, without what is internal to the engine, and every failure that the struct's
-// tags alone find: properties that are missing or unheard of.
+// complete is the news with defaults and secret marks, without what is internal to the engine, and every failure that
+// the struct's tags alone find: properties that are missing or unheard of.
 func (o *object) complete(news properties) (properties, []Failure) {
 	checked := properties{}
 	var failures []Failure

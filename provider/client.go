@@ -12,8 +12,8 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 )
 
-// Client serves a provider in this process, over a connection in memory: the protocol as it is, trailers and cancellation
-// included. The function ends it, cutting off calls that are still running.
+// Client serves a provider in this process, over a connection in memory: the protocol as it is, trailers and
+// cancellation included. The function ends it, cutting off calls that are still running.
 func Client(s pulumirpc.ResourceProviderServer) (pulumirpc.ResourceProviderClient, func(), error) {
 	const buffer = 1 << 20
 	listener := bufconn.Listen(buffer)
@@ -21,7 +21,10 @@ func Client(s pulumirpc.ResourceProviderServer) (pulumirpc.ResourceProviderClien
 	pulumirpc.RegisterResourceProviderServer(srv, s)
 	go func() { _ = srv.Serve(listener) }() // ends with Stop
 	conn, err := grpc.NewClient("passthrough:///in-process",
-		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) }),
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn,
+			error) {
+			return listener.DialContext(ctx)
+		}),
 		grpc.WithTransportCredentials(insecure.NewCredentials()), rpcutil.GrpcChannelOptions())
 	if err != nil {
 		srv.Stop()

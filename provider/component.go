@@ -76,13 +76,14 @@ func (c *Construction) Known(names ...string) bool {
 
 // Child is a resource that a component registers.
 type Child struct {
-	// Type is its token, and Name its logical name: unique among all resources of its type and parentage, so it usually starts with the
-	// component's own.
+	// Type is its token, and Name its logical name: unique among all resources of its type and parentage, so it usually
+	// starts with the component's own.
 	Type string
 	Name string
 	// Inputs are its own properties.
 	Inputs resource.PropertyMap
-	// Pass are inputs of the component handed on under the same name, unknown or secret as they are, with their dependencies.
+	// Pass are inputs of the component handed on under the same name, unknown or secret as they are, with their
+	// dependencies.
 	Pass []string
 }
 

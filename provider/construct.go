@@ -20,7 +20,8 @@ func (s *server) Construct(ctx context.Context, req *pulumirpc.ConstructRequest)
 	defer end()
 	comp, ok := s.components[req.GetType()]
 	if !ok {
-		return nil, status.Errorf(codes.NotFound, "package %s %s has no component type %q", s.pkg.Name, s.pkg.Version, req.GetType())
+		return nil, status.Errorf(codes.NotFound, "package %s %s has no component type %q", s.pkg.Name, s.pkg.Version,
+			req.GetType())
 	}
 	conn, err := grpc.NewClient(req.GetMonitorEndpoint(),
 		grpc.WithTransportCredentials(insecure.NewCredentials()), rpcutil.GrpcChannelOptions())
@@ -29,7 +30,8 @@ func (s *server) Construct(ctx context.Context, req *pulumirpc.ConstructRequest)
 	}
 	defer func() { _ = conn.Close() }()
 
-	c := &Construction{Name: req.GetName(), Preview: req.GetDryRun(), req: req, monitor: pulumirpc.NewResourceMonitorClient(conn)}
+	c := &Construction{Name: req.GetName(), Preview: req.GetDryRun(), req: req,
+		monitor: pulumirpc.NewResourceMonitorClient(conn)}
 	inputs, err := unmarshal(ctx, req.GetInputs())
 	if err != nil {
 		return nil, err
@@ -63,7 +65,8 @@ func (c *Construction) finish(ctx context.Context, comp Component) (*pulumirpc.C
 	if err != nil {
 		return nil, err
 	}
-	_, err = c.monitor.RegisterResourceOutputs(ctx, &pulumirpc.RegisterResourceOutputsRequest{Urn: string(c.URN), Outputs: state})
+	_, err = c.monitor.RegisterResourceOutputs(ctx, &pulumirpc.RegisterResourceOutputsRequest{Urn: string(c.URN),
+		Outputs: state})
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("outputs of %s", c.Name), err)
 	}
@@ -79,7 +82,8 @@ func itselfRequest(req *pulumirpc.ConstructRequest) *pulumirpc.RegisterResourceR
 		DeleteBeforeReplace:        req.GetDeleteBeforeReplace(),
 		DeleteBeforeReplaceDefined: req.DeleteBeforeReplace != nil,
 		IgnoreChanges:              req.GetIgnoreChanges(), ReplaceOnChanges: req.GetReplaceOnChanges(),
-		RetainOnDelete: req.RetainOnDelete, ReplaceWith: req.GetReplaceWith(), ReplacementTrigger: req.GetReplacementTrigger(),
+		RetainOnDelete: req.RetainOnDelete, ReplaceWith: req.GetReplaceWith(),
+		ReplacementTrigger:   req.GetReplacementTrigger(),
 		AcceptSecrets:        true,
 		PropertyDependencies: map[string]*pulumirpc.RegisterResourceRequest_PropertyDependencies{},
 	}

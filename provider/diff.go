@@ -10,8 +10,8 @@ import (
 	pulumirpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
 )
 
-// bare removes secrets, outputs and nulls at every depth, so that only a difference of values is a difference. A bag that is unknown
-// in part stays so.
+// bare removes secrets, outputs and nulls at every depth, so that only a difference of values is a difference. A bag
+// that is unknown in part stays so.
 func bare(v resource.PropertyValue) resource.PropertyValue {
 	v = plain(v)
 	switch {
@@ -37,7 +37,8 @@ func bareMap(m properties) properties {
 	return out
 }
 
-// diff compares inputs by their declared properties, down to the path. A value that is not known yet differs from any other.
+// diff compares inputs by their declared properties, down to the path. A value that is not known yet differs from any
+// other.
 func (o *object) diff(olds, news properties) map[string]plugin.PropertyDiff {
 	before, after := o.declared(olds), o.declared(news)
 	details := map[string]plugin.PropertyDiff{}
@@ -65,7 +66,9 @@ func (o *object) diff(olds, news properties) map[string]plugin.PropertyDiff {
 // declared is a bare copy of the bag without what the struct has no field for.
 func (o *object) declared(bag properties) properties {
 	out := bareMap(bag)
-	maps.DeleteFunc(out, func(key resource.PropertyKey, _ resource.PropertyValue) bool { return o.field(string(key)) == nil })
+	maps.DeleteFunc(out, func(key resource.PropertyKey, _ resource.PropertyValue) bool {
+		return o.field(string(key)) == nil
+	})
 	return out
 }
 

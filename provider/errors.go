@@ -14,15 +14,15 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
-// An error from an author's method is plain, unless it wraps one of the types of this file: a plain error means that what was asked for was
-// refused and did not happen; it is shown and not retried.
+// An error from an author's method is plain, unless it wraps one of the types of this file: a plain error means that
+// what was asked for was refused and did not happen; it is shown and not retried.
 //
-// On a create, an error of any kind that comes with an id ends the step, and what exists goes into the state: if it were asked for again
-// instead, it would be forgotten when the engine stops asking. On an update the state has it already, and NotDone and Unknown mean what
-// they say.
+// On a create, an error of any kind that comes with an id ends the step, and what exists goes into the state: if it
+// were asked for again instead, it would be forgotten when the engine stops asking. On an update the state has it
+// already, and NotDone and Unknown mean what they say.
 
-// NotDone says that nothing happened and that trying again later may help: throttled, temporarily unavailable, not reached.
-// On a create it comes without an id.
+// NotDone says that nothing happened and that trying again later may help: throttled, temporarily unavailable, not
+// reached. On a create it comes without an id.
 type NotDone struct {
 	Err error
 	// RetryAfter is the wait that the other side asked for; 0 leaves it to the engine.

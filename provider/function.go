@@ -53,7 +53,8 @@ func (s *server) Invoke(ctx context.Context, req *pulumirpc.InvokeRequest) (*pul
 	defer end()
 	f, ok := s.functions[req.GetTok()]
 	if !ok {
-		return nil, status.Errorf(codes.NotFound, "package %s %s has no function %q", s.pkg.Name, s.pkg.Version, req.GetTok())
+		return nil, status.Errorf(codes.NotFound, "package %s %s has no function %q", s.pkg.Name, s.pkg.Version,
+			req.GetTok())
 	}
 	args, err := unmarshal(ctx, req.GetArgs())
 	if err != nil {

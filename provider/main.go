@@ -19,9 +19,9 @@ import (
 // parentCheck is how often a plugin process looks whether the process that started it is still there.
 const parentCheck = time.Second
 
-// Main is a plugin process: it serves the package on a loopback port, prints the port as its first line, and returns when it is
-// told to end (SIGTERM, SIGINT) or has lost the engine that started it. args are the command line without the program's name; the
-// first that is no flag is the engine's address.
+// Main is a plugin process: it serves the package on a loopback port, prints the port as its first line, and returns
+// when it is told to end (SIGTERM, SIGINT) or has lost the engine that started it. args are the command line without
+// the program's name; the first that is no flag is the engine's address.
 func Main(p Package, args []string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
@@ -38,8 +38,8 @@ func Main(p Package, args []string) error {
 	return Serve(ctx, p, os.Stdout)
 }
 
-// Serve serves the package on a loopback port until the context ends, having written the port as a line. Relative paths start from
-// the working directory, which engines set to the program's.
+// Serve serves the package on a loopback port until the context ends, having written the port as a line. Relative paths
+// start from the working directory, which engines set to the program's.
 func Serve(ctx context.Context, p Package, port io.Writer) error {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

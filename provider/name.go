@@ -12,13 +12,13 @@ const suffixLength = 7
 type Naming struct {
 	// MaxLen is the longest legal name; 0 is no limit.
 	MaxLen int
-	// Alphabet are the legal characters. Upper case letters become lower case when only that is legal, all else becomes a
-	// hyphen where that is legal and vanishes where it is not. Empty allows everything.
+	// Alphabet are the legal characters. Upper case letters become lower case when only that is legal, all else becomes
+	// a hyphen where that is legal and vanishes where it is not. Empty allows everything.
 	Alphabet string
 }
 
-// Name makes a physical name of a logical one and the engine's seed: the same for the same arguments, so that every attempt at a create asks for
-// the same name, and different for each create. An empty seed makes a random name.
+// Name makes a physical name of a logical one and the engine's seed: the same for the same arguments, so that every
+// attempt at a create asks for the same name, and different for each create. An empty seed makes a random name.
 func Name(seed []byte, logical string, n Naming) (string, error) {
 	prefix := strings.Trim(n.legal(logical), "-.")
 	if limit := n.MaxLen - suffixLength - 1; n.MaxLen > 0 && len(prefix) > limit {

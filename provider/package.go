@@ -7,8 +7,8 @@ import (
 	"github.com/deployctl/deployctl/internal/pluginhost/process"
 )
 
-// Package is what one provider serves: a Pulumi package. It is assembled from modules and belongs to the one Server made of it,
-// because configuration is kept by the modules.
+// Package is what one provider serves: a Pulumi package. It is assembled from modules and belongs to the one Server
+// made of it, because configuration is kept by the modules.
 type Package struct {
 	// Name is the package's name, the first part of every token.
 	Name string
@@ -18,7 +18,8 @@ type Package struct {
 	Description string
 	Homepage    string
 	Modules     []Module
-	// Environment, as KEY=VALUE, is that of the update. Nil is that of this process: right for a plugin process, wrong inside a service.
+	// Environment, as KEY=VALUE, is that of the update. Nil is that of this process: right for a plugin process, wrong
+	// inside a service.
 	Environment []string
 }
 
@@ -42,15 +43,15 @@ type Module struct {
 	Functions  []Function
 }
 
-// Config is the provider configuration that a module wants; make one with Configured. The properties of all modules share the
-// package's configuration namespace, so a module prefixes its own.
+// Config is the provider configuration that a module wants; make one with Configured. The properties of all modules
+// share the package's configuration namespace, so a module prefixes its own.
 type Config struct {
 	in    *object
 	apply func(ctx context.Context, set properties) error
 }
 
-// Configured declares configuration of type T, a struct with `pulumi` tags. The function is called once per Configure, before
-// any resource is handled, with what the user set; what is left out is zero.
+// Configured declares configuration of type T, a struct with `pulumi` tags. The function is called once per Configure,
+// before any resource is handled, with what the user set; what is left out is zero.
 func Configured[T any](apply func(ctx context.Context, config T) error) Config {
 	in := objectOf[T]()
 	return Config{in: in, apply: func(ctx context.Context, set properties) error {
@@ -66,8 +67,9 @@ func Configured[T any](apply func(ctx context.Context, config T) error) Config {
 type Settle string
 
 const (
-	// SettleByReconcile is for convergent types, the default: ask for the same once more. Where nothing will be made again, as in a
-	// cancelled update, Read answers, which finds a create by its inputs; a type without a Read leaves it to a person then.
+	// SettleByReconcile is for convergent types, the default: ask for the same once more. Where nothing will be made
+	// again, as in a cancelled update, Read answers, which finds a create by its inputs; a type without a Read leaves
+	// it to a person then.
 	SettleByReconcile Settle = "reconcile"
 	// SettleByRead is for types that do not converge: Read answers whether it exists, or that nobody can tell.
 	SettleByRead Settle = "read"

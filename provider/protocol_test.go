@@ -92,7 +92,8 @@ func (b *box) Read(_ context.Context, l provider.Lookup[boxIn, boxOut]) (provide
 	if l.Name() != "crate" {
 		ownership = provider.Unowned
 	}
-	return provider.Found[boxIn, boxOut]{Ownership: ownership, ID: l.ID, Inputs: in, Output: boxOut{boxIn: in, Place: b.region}}, nil
+	return provider.Found[boxIn, boxOut]{Ownership: ownership, ID: l.ID, Inputs: in,
+		Output: boxOut{boxIn: in, Place: b.region}}, nil
 }
 
 func (b *box) Delete(_ context.Context, e provider.Existing[boxIn, boxOut]) error {
@@ -136,7 +137,8 @@ func start(t *testing.T) (*box, pulumirpc.ResourceProviderClient) {
 	if _, err := client.Handshake(t.Context(), &pulumirpc.ProviderHandshakeRequest{}); err != nil {
 		t.Fatal(err)
 	}
-	_, err = client.Configure(t.Context(), &pulumirpc.ConfigureRequest{Args: bag(t, resource.PropertyMap{"region": str("moon")})})
+	_, err = client.Configure(t.Context(), &pulumirpc.ConfigureRequest{
+		Args: bag(t, resource.PropertyMap{"region": str("moon")})})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -166,7 +168,9 @@ func unbag(t *testing.T, s *structpb.Struct) resource.PropertyMap {
 	return m
 }
 
-func check(t *testing.T, c pulumirpc.ResourceProviderClient, olds, news resource.PropertyMap) (resource.PropertyMap, []string) {
+func check(
+	t *testing.T, c pulumirpc.ResourceProviderClient, olds, news resource.PropertyMap,
+) (resource.PropertyMap, []string) {
 	t.Helper()
 	req := &pulumirpc.CheckRequest{Urn: urnText, News: bag(t, news), RandomSeed: []byte("seed")}
 	if olds != nil {
@@ -234,20 +238,29 @@ func TestAutomaticNamesFollowTheEngineWhereItHasAnOpinion(t *testing.T) {
 
 func TestDiffTellsUpdatesFromReplacementsDownToThePath(t *testing.T) {
 	_, c := start(t)
-	base := resource.PropertyMap{"name": str("a"), "size": num(1), "labels": resource.NewProperty(resource.PropertyMap{"k": str("1")})}
+	base := resource.PropertyMap{"name": str("a"), "size": num(1),
+		"labels": resource.NewProperty(resource.PropertyMap{"k": str("1")})}
 	cases := map[string]struct {
 		change   resource.PropertyMap
 		detailed map[string]pulumirpc.PropertyDiff_Kind
 		replaces []string
 	}{
-		"nothing":                         {resource.PropertyMap{}, map[string]pulumirpc.PropertyDiff_Kind{}, nil},
-		"only secrecy":                    {resource.PropertyMap{"size": resource.MakeSecret(num(1))}, map[string]pulumirpc.PropertyDiff_Kind{}, nil},
-		"a value":                         {resource.PropertyMap{"size": num(2)}, map[string]pulumirpc.PropertyDiff_Kind{"size": pulumirpc.PropertyDiff_UPDATE}, nil},
-		"a value that replaces":           {resource.PropertyMap{"name": str("b")}, map[string]pulumirpc.PropertyDiff_Kind{"name": pulumirpc.PropertyDiff_UPDATE_REPLACE}, []string{"name"}},
-		"a key of a map":                  {resource.PropertyMap{"labels": resource.NewProperty(resource.PropertyMap{"k": str("1"), "l": str("2")})}, map[string]pulumirpc.PropertyDiff_Kind{"labels.l": pulumirpc.PropertyDiff_ADD}, nil},
-		"a value that is unknown yet":     {resource.PropertyMap{"size": unknown}, map[string]pulumirpc.PropertyDiff_Kind{"size": pulumirpc.PropertyDiff_UPDATE}, nil},
-		"an unknown value that replaces":  {resource.PropertyMap{"name": unknown}, map[string]pulumirpc.PropertyDiff_Kind{"name": pulumirpc.PropertyDiff_UPDATE_REPLACE}, []string{"name"}},
-		"an addition that is unknown yet": {resource.PropertyMap{"color": unknown}, map[string]pulumirpc.PropertyDiff_Kind{"color": pulumirpc.PropertyDiff_ADD}, nil},
+		"nothing": {resource.PropertyMap{}, map[string]pulumirpc.PropertyDiff_Kind{}, nil},
+		"only secrecy": {resource.PropertyMap{"size": resource.MakeSecret(num(1))},
+			map[string]pulumirpc.PropertyDiff_Kind{}, nil},
+		"a value": {resource.PropertyMap{"size": num(2)},
+			map[string]pulumirpc.PropertyDiff_Kind{"size": pulumirpc.PropertyDiff_UPDATE}, nil},
+		"a value that replaces": {resource.PropertyMap{"name": str("b")},
+			map[string]pulumirpc.PropertyDiff_Kind{"name": pulumirpc.PropertyDiff_UPDATE_REPLACE}, []string{"name"}},
+		"a key of a map": {resource.PropertyMap{"labels": resource.NewProperty(
+			resource.PropertyMap{"k": str("1"), "l": str("2")})}, map[string]pulumirpc.PropertyDiff_Kind{
+			"labels.l": pulumirpc.PropertyDiff_ADD}, nil},
+		"a value that is unknown yet": {resource.PropertyMap{"size": unknown},
+			map[string]pulumirpc.PropertyDiff_Kind{"size": pulumirpc.PropertyDiff_UPDATE}, nil},
+		"an unknown value that replaces": {resource.PropertyMap{"name": unknown},
+			map[string]pulumirpc.PropertyDiff_Kind{"name": pulumirpc.PropertyDiff_UPDATE_REPLACE}, []string{"name"}},
+		"an addition that is unknown yet": {resource.PropertyMap{"color": unknown},
+			map[string]pulumirpc.PropertyDiff_Kind{"color": pulumirpc.PropertyDiff_ADD}, nil},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -255,7 +268,8 @@ func TestDiffTellsUpdatesFromReplacementsDownToThePath(t *testing.T) {
 			for k, v := range tc.change {
 				news[k] = v
 			}
-			resp, err := c.Diff(t.Context(), &pulumirpc.DiffRequest{Urn: urnText, Id: "a", OldInputs: bag(t, base), Olds: bag(t, base), News: bag(t, news)})
+			resp, err := c.Diff(t.Context(), &pulumirpc.DiffRequest{Urn: urnText, Id: "a", OldInputs: bag(t, base),
+				Olds: bag(t, base), News: bag(t, news)})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -280,16 +294,19 @@ func TestDiffTellsUpdatesFromReplacementsDownToThePath(t *testing.T) {
 
 func TestAPreviewMakesNothingAndSaysWhatIsKnown(t *testing.T) {
 	b, c := start(t)
-	in := resource.PropertyMap{"name": str("a"), "size": unknown, "color": str("red"), "key": resource.MakeSecret(str("k"))}
+	in := resource.PropertyMap{"name": str("a"), "size": unknown, "color": str("red"),
+		"key": resource.MakeSecret(str("k"))}
 	resp, err := c.Create(t.Context(), &pulumirpc.CreateRequest{Urn: urnText, Properties: bag(t, in), Preview: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	out := unbag(t, resp.GetProperties())
-	if out["name"].StringValue() != "a" || !out["size"].IsComputed() || !out["place"].ContainsUnknowns() || !out["key"].IsSecret() || len(b.made) > 0 {
+	if out["name"].StringValue() != "a" || !out["size"].IsComputed() || !out["place"].ContainsUnknowns() ||
+		!out["key"].IsSecret() || len(b.made) > 0 {
 		t.Errorf("create: %v, made %v", out, b.made)
 	}
-	update, err := c.Update(t.Context(), &pulumirpc.UpdateRequest{Urn: urnText, Id: "a", News: bag(t, in), OldInputs: bag(t, in), Preview: true,
+	update, err := c.Update(t.Context(), &pulumirpc.UpdateRequest{Urn: urnText, Id: "a", News: bag(t, in),
+		OldInputs: bag(t, in), Preview: true,
 		Olds: bag(t, resource.PropertyMap{"place": str("moon"), "weight": num(1)})})
 	if err != nil {
 		t.Fatal(err)
@@ -303,12 +320,14 @@ func TestAPreviewMakesNothingAndSaysWhatIsKnown(t *testing.T) {
 func TestOutputsAreSecretWhereInputsAre(t *testing.T) {
 	_, c := start(t)
 	resp, err := c.Create(t.Context(), &pulumirpc.CreateRequest{Urn: urnText,
-		Properties: bag(t, resource.PropertyMap{"name": str("a"), "size": resource.MakeSecret(num(2)), "color": str("red")})})
+		Properties: bag(t, resource.PropertyMap{"name": str("a"), "size": resource.MakeSecret(num(2)),
+			"color": str("red")})})
 	if err != nil {
 		t.Fatal(err)
 	}
 	out := unbag(t, resp.GetProperties())
-	if !out["size"].IsSecret() || !out["log"].IsSecret() || out["weight"].IsSecret() || out["place"].StringValue() != "moon" {
+	if !out["size"].IsSecret() || !out["log"].IsSecret() || out["weight"].IsSecret() ||
+		out["place"].StringValue() != "moon" {
 		t.Errorf("outputs %v", out)
 	}
 }
@@ -320,14 +339,17 @@ func TestErrorsSayWhatBecameOfTheCall(t *testing.T) {
 		id   string
 		code codes.Code
 	}{
-		"a refusal is plain":                     {errors.New("no"), "", codes.Unknown},
-		"not done is to be tried again":          {&provider.NotDone{Err: errors.New("slow"), RetryAfter: time.Second}, "", codes.ResourceExhausted},
-		"a lost answer is unknown":               {&provider.Unknown{Err: errors.New("reset")}, "", codes.Unavailable},
-		"somebody else's thing is left alone":    {&provider.Foreign{Thing: "box a", Owner: "stack x/y", ID: "a"}, "", codes.AlreadyExists},
+		"a refusal is plain": {errors.New("no"), "", codes.Unknown},
+		"not done is to be tried again": {&provider.NotDone{Err: errors.New("slow"), RetryAfter: time.Second},
+			"", codes.ResourceExhausted},
+		"a lost answer is unknown": {&provider.Unknown{Err: errors.New("reset")}, "", codes.Unavailable},
+		"somebody else's thing is left alone": {&provider.Foreign{Thing: "box a", Owner: "stack x/y", ID: "a"}, "",
+			codes.AlreadyExists},
 		"a thing that is there in part is there": {errors.New("half"), "a", codes.Unknown},
-		"a thing whose rest was not done":        {&provider.NotDone{Err: errors.New("slow"), RetryAfter: time.Second}, "a", codes.Unknown},
-		"a thing whose rest is unknown":          {&provider.Unknown{Err: errors.New("reset")}, "a", codes.Unknown},
-		"a thing whose rest was cancelled":       {context.Canceled, "a", codes.Unknown},
+		"a thing whose rest was not done": {&provider.NotDone{Err: errors.New("slow"), RetryAfter: time.Second},
+			"a", codes.Unknown},
+		"a thing whose rest is unknown":    {&provider.Unknown{Err: errors.New("reset")}, "a", codes.Unknown},
+		"a thing whose rest was cancelled": {context.Canceled, "a", codes.Unknown},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -366,7 +388,8 @@ func TestAnUpdateThatIsNotDoneOrUnknownIsSoThoughItSaysTheID(t *testing.T) {
 		codes.Unavailable:       &provider.Unknown{Err: errors.New("reset")},
 	} {
 		b.next, b.nextID = err, "a"
-		if _, err := c.Update(t.Context(), &pulumirpc.UpdateRequest{Urn: urnText, Id: "a", OldInputs: in, News: in}); status.Code(err) != want {
+		if _, err := c.Update(t.Context(), &pulumirpc.UpdateRequest{Urn: urnText, Id: "a", OldInputs: in,
+			News: in}); status.Code(err) != want {
 			t.Errorf("want %s, got %v", want, err)
 		}
 	}
@@ -377,7 +400,8 @@ func TestCancelEndsWhatRuns(t *testing.T) {
 	done := make(chan error, 1)
 	go func() {
 		_, err := c.Create(context.Background(), &pulumirpc.CreateRequest{Urn: urnText,
-			Properties: bag(t, resource.PropertyMap{"name": str("a"), "size": num(2), "color": str("red"), "wait": resource.NewProperty(true)})})
+			Properties: bag(t, resource.PropertyMap{"name": str("a"), "size": num(2), "color": str("red"),
+				"wait": resource.NewProperty(true)})})
 		done <- err
 	}()
 	<-b.entered
@@ -392,7 +416,8 @@ func TestCancelEndsWhatRuns(t *testing.T) {
 func TestATimeoutOfTheEngineEndsTheCall(t *testing.T) {
 	_, c := start(t)
 	_, err := c.Create(t.Context(), &pulumirpc.CreateRequest{Urn: urnText, Timeout: 0.05,
-		Properties: bag(t, resource.PropertyMap{"name": str("a"), "size": num(2), "color": str("red"), "wait": resource.NewProperty(true)})})
+		Properties: bag(t, resource.PropertyMap{"name": str("a"), "size": num(2), "color": str("red"),
+			"wait": resource.NewProperty(true)})})
 	if status.Code(err) != codes.DeadlineExceeded {
 		t.Errorf("ended with %v", err)
 	}
@@ -403,7 +428,8 @@ func TestReadAnswersWithOwnershipAndKeepsWhatIsAsRemembered(t *testing.T) {
 	b.made["a"] = boxIn{Name: "a", Size: 1, Color: "blue"}
 	var trailer metadata.MD
 	resp, err := c.Read(t.Context(), &pulumirpc.ReadRequest{Urn: urnText, Id: "a",
-		Inputs: bag(t, resource.PropertyMap{"name": str("a"), "size": resource.MakeSecret(num(1)), "color": str("red")}),
+		Inputs: bag(t, resource.PropertyMap{"name": str("a"), "size": resource.MakeSecret(num(1)),
+			"color": str("red")}),
 	}, grpc.Trailer(&trailer))
 	if err != nil {
 		t.Fatal(err)
@@ -420,7 +446,8 @@ func TestReadAnswersWithOwnershipAndKeepsWhatIsAsRemembered(t *testing.T) {
 		t.Errorf("ownership %v, %v", got, err)
 	}
 	resp, err = c.Read(t.Context(), &pulumirpc.ReadRequest{Urn: urnText, Id: "gone"}, grpc.Trailer(&trailer))
-	if got := trailer.Get(provider.OwnershipTrailer); err != nil || resp.GetId() != "" || !slices.Equal(got, []string{"absent"}) {
+	if got := trailer.Get(provider.OwnershipTrailer); err != nil || resp.GetId() != "" ||
+		!slices.Equal(got, []string{"absent"}) {
 		t.Errorf("%v, ownership %v, %v", resp, got, err)
 	}
 }
@@ -438,10 +465,12 @@ func TestConfigurationIsCheckedByTypeAndKeepsTheEnginesOwn(t *testing.T) {
 	}
 	slices.Sort(failed)
 	in := unbag(t, resp.GetInputs())
-	if !slices.Equal(failed, []string{"limit", "regoin"}) || in["version"].StringValue() != "1.0.0" || !in["token"].IsSecret() {
+	if !slices.Equal(failed, []string{"limit", "regoin"}) || in["version"].StringValue() != "1.0.0" ||
+		!in["token"].IsSecret() {
 		t.Errorf("failures %v, inputs %v", failed, in)
 	}
-	resp, err = c.CheckConfig(t.Context(), &pulumirpc.CheckRequest{News: bag(t, resource.PropertyMap{"limit": str("3")})})
+	resp, err = c.CheckConfig(t.Context(), &pulumirpc.CheckRequest{
+		News: bag(t, resource.PropertyMap{"limit": str("3")})})
 	if err != nil || len(resp.GetFailures()) > 0 {
 		t.Errorf("%v %v", resp, err)
 	}
@@ -476,11 +505,13 @@ func TestTheSchemaAndTheRulesAreAnswered(t *testing.T) {
 
 func TestAFunctionAnswers(t *testing.T) {
 	_, c := start(t)
-	resp, err := c.Invoke(t.Context(), &pulumirpc.InvokeRequest{Tok: "toy:box:double", Args: bag(t, resource.PropertyMap{"n": num(21)})})
+	resp, err := c.Invoke(t.Context(), &pulumirpc.InvokeRequest{Tok: "toy:box:double",
+		Args: bag(t, resource.PropertyMap{"n": num(21)})})
 	if err != nil || unbag(t, resp.GetReturn())["n"].NumberValue() != 42 {
 		t.Errorf("%v %v", resp, err)
 	}
-	resp, err = c.Invoke(t.Context(), &pulumirpc.InvokeRequest{Tok: "toy:box:double", Args: bag(t, resource.PropertyMap{})})
+	resp, err = c.Invoke(t.Context(), &pulumirpc.InvokeRequest{Tok: "toy:box:double",
+		Args: bag(t, resource.PropertyMap{})})
 	if err != nil || len(resp.GetFailures()) != 1 {
 		t.Errorf("%v %v", resp, err)
 	}

@@ -10,9 +10,10 @@ import (
 
 // Reconciler is what an author writes for a type of resource.
 type Reconciler[In, Out any] interface {
-	// Reconcile makes the resource as declared, whether it exists or not, and returns its id and outputs. It is never called in a
-	// preview. An error together with an id says that the resource exists but is not as declared; the next update tries again. See
-	// NotDone, Unknown and Foreign for errors with a meaning of their own; on a create, an id counts for more.
+	// Reconcile makes the resource as declared, whether it exists or not, and returns its id and outputs. It is never
+	// called in a preview. An error together with an id says that the resource exists but is not as declared; the next
+	// update tries again. See NotDone, Unknown and Foreign for errors with a meaning of their own; on a create, an id
+	// counts for more.
 	Reconcile(ctx context.Context, r Request[In, Out]) (id string, out Out, err error)
 	// Delete removes the resource; that it is gone already is success.
 	Delete(ctx context.Context, r Existing[In, Out]) error
@@ -23,14 +24,14 @@ type Reader[In, Out any] interface {
 	Read(ctx context.Context, r Lookup[In, Out]) (Found[In, Out], error)
 }
 
-// Checker is a Reconciler with rules for its inputs beyond their types. It gets what could be decoded and reports every violation
-// at once; it judges only what is Known.
+// Checker is a Reconciler with rules for its inputs beyond their types. It gets what could be decoded and reports every
+// violation at once; it judges only what is Known.
 type Checker[In any] interface {
 	Check(ctx context.Context, in Inputs[In]) []Failure
 }
 
-// Previewer is a Reconciler that can tell outputs before they exist. Fields left zero are unknown in the preview. Without it,
-// outputs named like an input are known when that input is.
+// Previewer is a Reconciler that can tell outputs before they exist. Fields left zero are unknown in the preview.
+// Without it, outputs named like an input are known when that input is.
 type Previewer[In, Out any] interface {
 	Preview(ctx context.Context, r Request[In, Out]) (Out, error)
 }
@@ -58,13 +59,13 @@ type Described interface {
 // Identity is who a resource is, independent of its physical name.
 type Identity struct {
 	URN urn.URN
-	// StackID tells stacks of the same name apart, of two services or organizations: deployctl gives each one when it is made, which a
-	// rename keeps. With other engines it is empty.
+	// StackID tells stacks of the same name apart, of two services or organizations: deployctl gives each one when it
+	// is made, which a rename keeps. With other engines it is empty.
 	StackID string
 }
 
-// Owner is a short, stable token of the identity, to be put on the physical thing (a tag, metadata) so that a later attempt
-// knows it again.
+// Owner is a short, stable token of the identity, to be put on the physical thing (a tag, metadata) so that a later
+// attempt knows it again.
 func (i Identity) Owner() string {
 	sum := sha256.Sum256([]byte(i.StackID + string(i.URN)))
 	return hex.EncodeToString(sum[:16])
@@ -170,7 +171,8 @@ type Failure struct {
 	Reason   string
 }
 
-// Change is what a change of inputs means: names of properties that changed, and those among them that need a replacement.
+// Change is what a change of inputs means: names of properties that changed, and those among them that need a
+// replacement.
 type Change struct {
 	Updates  []string
 	Replaces []string
@@ -188,8 +190,8 @@ type Resource struct {
 	ops         operations
 }
 
-// NewResource declares a resource type. The token has three parts, package:module:Type. It panics on types that have no schema, since
-// that is a mistake in the program.
+// NewResource declares a resource type. The token has three parts, package:module:Type. It panics on types that have no
+// schema, since that is a mistake in the program.
 func NewResource[In, Out any](token string, r Reconciler[In, Out]) Resource {
 	t := typed[In, Out]{impl: r, in: objectOf[In](), out: objectOf[Out]()}
 	res := Resource{token: token, in: t.in, out: t.out, settle: SettleByReconcile, ops: t, description: describe(r)}

@@ -17,12 +17,13 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
-// SettleMapping is the key under which GetMapping answers with the package's Settlements as JSON, so that an engine on the other side
-// of a process boundary can ask for them too.
+// SettleMapping is the key under which GetMapping answers with the package's Settlements as JSON, so that an engine on
+// the other side of a process boundary can ask for them too.
 const SettleMapping = "deployctl.settle"
 
-// Server serves a package over the provider protocol, to an engine in this process. One server is one plugin: it is configured
-// once at a time and cancelled as a whole. Relative paths start from the program directory that the handshake names.
+// Server serves a package over the provider protocol, to an engine in this process. One server is one plugin: it is
+// configured once at a time and cancelled as a whole. Relative paths start from the program directory that the
+// handshake names.
 func Server(p Package) pulumirpc.ResourceProviderServer {
 	s := newServer(p)
 	s.embedded = true
@@ -75,8 +76,8 @@ func ProgramDir(ctx context.Context) string {
 	return dir
 }
 
-// scope is the context of one call: it knows the program's directory, ends with Cancel and, if the engine set a timeout (in
-// seconds), then. It keeps the call's own values and end.
+// scope is the context of one call: it knows the program's directory, ends with Cancel and, if the engine set a timeout
+// (in seconds), then. It keeps the call's own values and end.
 func (s *server) scope(ctx context.Context, timeout float64) (context.Context, context.CancelFunc) {
 	s.mu.Lock()
 	ctx = context.WithValue(ctx, programDirKey{}, s.dir)
@@ -109,7 +110,8 @@ func marshal(bag properties) (*structpb.Struct, error) {
 func (s *server) Handshake(
 	_ context.Context, req *pulumirpc.ProviderHandshakeRequest,
 ) (*pulumirpc.ProviderHandshakeResponse, error) {
-	// To a plugin process these directories are those of its own executable, and the working directory is the program's.
+	// To a plugin process these directories are those of its own executable, and the working directory is the
+	// program's.
 	if dir := req.GetProgramDirectory(); s.embedded && dir != "" {
 		s.mu.Lock()
 		s.dir = dir
@@ -134,7 +136,9 @@ func (s *server) GetSchema(context.Context, *pulumirpc.GetSchemaRequest) (*pulum
 	return &pulumirpc.GetSchemaResponse{Schema: string(schema)}, nil
 }
 
-func (s *server) GetMapping(_ context.Context, req *pulumirpc.GetMappingRequest) (*pulumirpc.GetMappingResponse, error) {
+func (s *server) GetMapping(
+	_ context.Context, req *pulumirpc.GetMappingRequest,
+) (*pulumirpc.GetMappingResponse, error) {
 	if req.GetKey() != SettleMapping {
 		return &pulumirpc.GetMappingResponse{}, nil
 	}
@@ -142,7 +146,9 @@ func (s *server) GetMapping(_ context.Context, req *pulumirpc.GetMappingRequest)
 	return &pulumirpc.GetMappingResponse{Provider: s.pkg.Name, Data: data}, err
 }
 
-func (s *server) GetMappings(_ context.Context, req *pulumirpc.GetMappingsRequest) (*pulumirpc.GetMappingsResponse, error) {
+func (s *server) GetMappings(
+	_ context.Context, req *pulumirpc.GetMappingsRequest,
+) (*pulumirpc.GetMappingsResponse, error) {
 	if req.GetKey() != SettleMapping {
 		return &pulumirpc.GetMappingsResponse{}, nil
 	}
@@ -154,7 +160,9 @@ func (s *server) Cancel(context.Context, *emptypb.Empty) (*emptypb.Empty, error)
 	return &emptypb.Empty{}, nil
 }
 
-func (s *server) Parameterize(context.Context, *pulumirpc.ParameterizeRequest) (*pulumirpc.ParameterizeResponse, error) {
+func (s *server) Parameterize(
+	context.Context, *pulumirpc.ParameterizeRequest,
+) (*pulumirpc.ParameterizeResponse, error) {
 	return nil, status.Errorf(codes.Unimplemented, "package %s takes no parameters", s.pkg.Name)
 }
 
@@ -179,7 +187,8 @@ func (s *server) resource(who Identity) (Resource, error) {
 	token := string(who.URN.Type())
 	r, ok := s.resources[token]
 	if !ok {
-		return r, status.Error(codes.NotFound, fmt.Sprintf("package %s %s has no resource type %q", s.pkg.Name, s.pkg.Version, token))
+		return r, status.Error(codes.NotFound, fmt.Sprintf("package %s %s has no resource type %q", s.pkg.Name,
+			s.pkg.Version, token))
 	}
 	return r, nil
 }

@@ -11,8 +11,10 @@ import (
 	pulumirpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
 )
 
-// engineSettings are what an engine keeps among a provider's inputs for itself; settle is deployctl's own configuration of rules.
-var engineSettings = map[resource.PropertyKey]bool{"settle": true, "version": true, "pluginDownloadURL": true, "pluginChecksums": true}
+// engineSettings are what an engine keeps among a provider's inputs for itself; settle is deployctl's own configuration
+// of rules.
+var engineSettings = map[resource.PropertyKey]bool{"settle": true, "version": true, "pluginDownloadURL": true,
+	"pluginChecksums": true}
 
 // config is all modules' configuration as one object.
 func (s *server) config() *object {
@@ -25,7 +27,8 @@ func (s *server) config() *object {
 	return all
 }
 
-// parsed turns configuration values, which engines send as strings, into what their types want; strings that are no JSON of it stay.
+// parsed turns configuration values, which engines send as strings, into what their types want; strings that are no
+// JSON of it stay.
 func (o *object) parsed(set properties) properties {
 	out := maps.Clone(set)
 	for _, f := range o.fields {
@@ -118,5 +121,6 @@ func (s *server) Configure(ctx context.Context, req *pulumirpc.ConfigureRequest)
 			return nil, statusOf(fmt.Errorf("configuring package %s: %w", s.pkg.Name, err))
 		}
 	}
-	return &pulumirpc.ConfigureResponse{AcceptSecrets: true, SupportsPreview: true, SupportsAutonamingConfiguration: true}, nil
+	return &pulumirpc.ConfigureResponse{AcceptSecrets: true, SupportsPreview: true,
+		SupportsAutonamingConfiguration: true}, nil
 }

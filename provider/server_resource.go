@@ -12,7 +12,8 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
-// OwnershipTrailer is the gRPC trailer in which Read says the Ownership of what it found, for engines that want to know.
+// OwnershipTrailer is the gRPC trailer in which Read says the Ownership of what it found, for engines that want to
+// know.
 const OwnershipTrailer = "deployctl-ownership"
 
 func (s *server) Check(ctx context.Context, req *pulumirpc.CheckRequest) (*pulumirpc.CheckResponse, error) {
@@ -38,8 +39,8 @@ func (s *server) Check(ctx context.Context, req *pulumirpc.CheckRequest) (*pulum
 	return &pulumirpc.CheckResponse{Inputs: inputs, Failures: wireFailures(failures)}, err
 }
 
-// autoname puts a physical name into the inputs where the program gave none: the one that the resource has, the one that
-// the engine wants, or one made of the seed.
+// autoname puts a physical name into the inputs where the program gave none: the one that the resource has, the one
+// that the engine wants, or one made of the seed.
 func (r Resource) autoname(checked, olds properties, req *pulumirpc.CheckRequest) []Failure {
 	for _, f := range r.in.fields {
 		key := resource.PropertyKey(f.name)

@@ -109,8 +109,8 @@ func (t typed[In, Out]) reconcile(ctx context.Context, s state) (string, propert
 	return id, outputs, err
 }
 
-// preview tells which outputs are known before the resource is: those that Previewer gives, those that repeat a known input, and on an
-// update the stable ones. All others are unknown.
+// preview tells which outputs are known before the resource is: those that Previewer gives, those that repeat a known
+// input, and on an update the stable ones. All others are unknown.
 func (t typed[In, Out]) preview(ctx context.Context, s state) (properties, error) {
 	told, err := t.told(ctx, s)
 	if err != nil {
@@ -214,8 +214,8 @@ func (t typed[In, Out]) read(ctx context.Context, s state) (found, error) {
 	return found{f.Ownership, f.ID, inputs, outputs}, err
 }
 
-// keep puts back the remembered form of every input that Read found as it was remembered: with its secrecy, and an asset with
-// the path that the program gave.
+// keep puts back the remembered form of every input that Read found as it was remembered: with its secrecy, and an
+// asset with the path that the program gave.
 func (t typed[In, Out]) keep(inputs, olds properties, remembered In) error {
 	was, err := t.in.encode(remembered)
 	if err != nil {

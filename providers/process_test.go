@@ -125,8 +125,10 @@ func newStock(t *testing.T) stock {
 		t.Fatal(err)
 	}
 	s.env = append(os.Environ(), "PATH="+filepath.Dir(as(t, pluginName))+string(os.PathListSeparator)+os.Getenv("PATH"),
-		"PULUMI_HOME="+t.TempDir(), "PULUMI_BACKEND_URL=file://"+t.TempDir(), "PULUMI_CONFIG_PASSPHRASE=x", "PULUMI_SKIP_UPDATE_CHECK=true",
-		"PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION=true", "AWS_REGION=us-east-1", "AWS_ENDPOINT_URL_S3="+s3test.Endpoint,
+		"PULUMI_HOME="+t.TempDir(), "PULUMI_BACKEND_URL=file://"+t.TempDir(), "PULUMI_CONFIG_PASSPHRASE=x",
+		"PULUMI_SKIP_UPDATE_CHECK=true",
+		"PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION=true", "AWS_REGION=us-east-1",
+		"AWS_ENDPOINT_URL_S3="+s3test.Endpoint,
 		"AWS_ACCESS_KEY_ID="+s3test.AccessKey, "AWS_SECRET_ACCESS_KEY="+s3test.SecretKey)
 	s.run("stack", "init", "dev")
 	return s
@@ -206,7 +208,10 @@ func TestTheStockCLIDeploysChangesReplacesAndDestroysTheExample(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.want("up", map[string]int{"delete": 1, "same": 8, "update": 1})
-	s.edit("Pulumi.yaml", func(text string) string { return strings.Replace(text, "# name: my-own-name", "name: my-own-name", 1) })
+	s.edit("Pulumi.yaml", func(text string) string {
+		return strings.Replace(text, "# name: my-own-name",
+			"name: my-own-name", 1)
+	})
 	s.want("up", map[string]int{"replace": 7, "same": 1, "update": 1})
 	if code := s.answers(); code != http.StatusOK {
 		t.Errorf("after the bucket was renamed the page answers %d", code)

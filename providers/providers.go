@@ -15,7 +15,8 @@ const Version = "0.1.0"
 type Defaults struct {
 	// S3 is the endpoint and credentials to use; see s3.Defaults for when.
 	S3 s3.Config
-	// Environment, as KEY=VALUE, is the user's. Nil is that of this process: right for a plugin process; inside a service it must be given.
+	// Environment, as KEY=VALUE, is the user's. Nil is that of this process: right for a plugin process; inside a
+	// service it must be given.
 	Environment []string
 	// Box is what commands are run in and files are read from, inside a service.
 	Box *sandbox.Box
@@ -28,6 +29,7 @@ func Package(d Defaults) provider.Package {
 		Description: "The first-party resources of deployctl: S3 buckets, objects and directories, and commands.",
 		Homepage:    "https://github.com/deployctl/deployctl",
 		Environment: d.Environment,
-		Modules:     []provider.Module{s3.Module(s3.Defaults{Config: d.S3, Environment: d.Environment, Box: d.Box}), command.Module(d.Environment, d.Box)},
+		Modules: []provider.Module{s3.Module(s3.Defaults{Config: d.S3, Environment: d.Environment, Box: d.Box}),
+			command.Module(d.Environment, d.Box)},
 	}
 }

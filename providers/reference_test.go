@@ -56,8 +56,10 @@ var examples = map[string]string{
 
 // settling says how the outcome of a lost create of a type is found out.
 var settling = map[provider.Settle]string{
-	provider.SettleByReconcile: "The type is convergent: a create whose answer was lost is repeated, and makes no second resource.",
-	provider.SettleByRead: "The type is not convergent: the outcome of a create whose answer was lost is found out by " +
+	provider.SettleByReconcile: "The type is convergent: a create whose answer was lost is repeated, and makes no " +
+		"second resource.",
+	provider.SettleByRead: "The type is not convergent: the outcome of a create whose answer was lost is found out " +
+		"by " +
 		"[its read command](command-run.md#when-read-counts), or by a person.",
 	"": "A component: its resources have their own rules.",
 }
@@ -133,7 +135,8 @@ func reference(t *testing.T) string {
 		b.WriteString("\n| input | type | | meaning |\n|---|---|---|---|\n")
 		for _, name := range requiredFirst(r.InputProperties, r.RequiredInputs) {
 			v := r.InputProperties[name]
-			fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", name, v.kind(), v.notes(slices.Contains(r.RequiredInputs, name)), v.Description)
+			fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", name, v.kind(),
+				v.notes(slices.Contains(r.RequiredInputs, name)), v.Description)
 		}
 		b.WriteString("\n| output | type | meaning |\n|---|---|---|\n")
 		for _, name := range slices.Sorted(maps.Keys(r.Properties)) {

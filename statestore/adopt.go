@@ -17,8 +17,9 @@ type proof struct {
 	unknown bool   // it names a key that is not at hand
 }
 
-// opensAll reports, as CodeInvalid, that the keys at hand are not those of the bucket: an object names another one, or none of a kind
-// (heads, tokens, what belongs to stacks and so on) can be opened though there is one. Single damaged objects are no sign of that.
+// opensAll reports, as CodeInvalid, that the keys at hand are not those of the bucket: an object names another one, or
+// none of a kind (heads, tokens, what belongs to stacks and so on) can be opened though there is one. Single damaged
+// objects are no sign of that.
 func (s *Store) opensAll(ctx context.Context) error {
 	l, err := s.objects.List(ctx, Query{})
 	if err != nil {
@@ -51,8 +52,10 @@ func (s *Store) opensAll(ctx context.Context) error {
 	})
 	for _, p := range kinds {
 		if err == nil && p.key != "" && (p.unknown || !p.opened) {
-			err = deployments.Errorf(deployments.CodeInvalid, "the bucket is not taken over, and nothing in it was changed: %s cannot be opened with this service's key; "+
-				"put %s back from a copy of the bucket, or an earlier version of it, or give the key that the bucket is sealed with", p.key, ringKey)
+			err = deployments.Errorf(deployments.CodeInvalid, "the bucket is not taken over, and nothing in it was "+
+				"changed: %s cannot be opened with this service's key; "+
+				"put %s back from a copy of the bucket, or an earlier version of it, or give the key that the bucket "+
+				"is sealed with", p.key, ringKey)
 		}
 	}
 	return err

@@ -43,8 +43,10 @@ func TestABucketThatTheKeysDoNotOpenIsNotAdopted(t *testing.T) {
 		says    string // of the object that cannot be opened; empty: it is adopted
 	}{
 		{"the keys were never replaced", []seal.Keeper{master}, done{stack, token("root")}, ""},
-		{"a token was sealed after they were replaced", []seal.Keeper{master}, done{stack, rotate, token("root")}, "tokens/root"},
-		{"a token was sealed before they were replaced, and another stands beside it", []seal.Keeper{master}, done{token("root"), rotate, token("later")}, "tokens/later"},
+		{"a token was sealed after they were replaced", []seal.Keeper{master}, done{stack, rotate, token("root")},
+			"tokens/root"},
+		{"a token was sealed before they were replaced, and another stands beside it", []seal.Keeper{master},
+			done{token("root"), rotate, token("later")}, "tokens/later"},
 		{"a head alone, under keys of a key management service", kms, done{stack}, "head.json"},
 		{"a token alone, under keys of a key management service", kms, done{token("root")}, "tokens/root"},
 	} {
@@ -55,7 +57,8 @@ func TestABucketThatTheKeysDoNotOpenIsNotAdopted(t *testing.T) {
 				do(t, s)
 			}
 			lose(t, objects, ringObject)
-			if _, err := open(t, objects, statestore.Options{Keepers: c.keepers}); !strings.Contains(err.Error(), "put keys/ring.json back") {
+			if _, err := open(t, objects, statestore.Options{Keepers: c.keepers}); !strings.Contains(err.Error(),
+				"put keys/ring.json back") {
 				t.Errorf("the first thing to do is not to put the keys back: %v", err)
 			}
 			_, err := open(t, objects, statestore.Options{Keepers: c.keepers, Adopt: true})
@@ -65,7 +68,8 @@ func TestABucketThatTheKeysDoNotOpenIsNotAdopted(t *testing.T) {
 			if err == nil {
 				return
 			}
-			if deployments.CodeOf(err) != deployments.CodeInvalid || !strings.Contains(err.Error(), c.says) || !strings.Contains(err.Error(), "put keys/ring.json back") {
+			if deployments.CodeOf(err) != deployments.CodeInvalid || !strings.Contains(err.Error(), c.says) ||
+				!strings.Contains(err.Error(), "put keys/ring.json back") {
 				t.Errorf("got %v", err)
 			}
 			if _, err := objects.Get(t.Context(), ringObject); !errors.Is(err, statestore.ErrAbsent) {

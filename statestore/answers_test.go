@@ -15,8 +15,8 @@ import (
 	"github.com/deployctl/deployctl/statestore"
 )
 
-// TestABucketsAnswersAfterOnesOwnWriteAreUnderstood stands between the store and its bucket, lets the first Put have its
-// effect, and answers something else.
+// TestABucketsAnswersAfterOnesOwnWriteAreUnderstood stands between the store and its bucket, lets the first Put have
+// its effect, and answers something else.
 func TestABucketsAnswersAfterOnesOwnWriteAreUnderstood(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -47,7 +47,8 @@ func TestABucketsAnswersAfterOnesOwnWriteAreUnderstood(t *testing.T) {
 					return errors.New("cut off")
 				}
 				text := "<Error><Code>" + c.code + "</Code><Message>so it says</Message></Error>"
-				r.StatusCode, r.ContentLength, r.Body = c.status, int64(len(text)), io.NopCloser(strings.NewReader(text))
+				r.StatusCode, r.ContentLength, r.Body = c.status, int64(len(text)),
+					io.NopCloser(strings.NewReader(text))
 				r.Header = http.Header{"Content-Type": {"application/xml"}}
 				return nil
 			}
@@ -71,10 +72,12 @@ func TestABucketsAnswersAfterOnesOwnWriteAreUnderstood(t *testing.T) {
 			if err != nil || armed.Load() {
 				t.Fatalf("the put that was carried out gave %v", err)
 			}
-			if got, err := retried.Get(t.Context(), "head"); err != nil || string(got.Data) != "two" || got.Tag != next {
+			if got, err := retried.Get(t.Context(), "head"); err != nil || string(got.Data) != "two" ||
+				got.Tag != next {
 				t.Errorf("there is %q, %v", got.Data, err)
 			}
-			if _, err := retried.Put(t.Context(), "head", []byte("three"), statestore.Condition{Tag: tag}); !errors.Is(err, statestore.ErrChanged) {
+			if _, err := retried.Put(t.Context(), "head", []byte("three"),
+				statestore.Condition{Tag: tag}); !errors.Is(err, statestore.ErrChanged) {
 				t.Errorf("the next by the same tag gave %v", err)
 			}
 		})

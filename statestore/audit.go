@@ -16,8 +16,9 @@ import (
 	"github.com/deployctl/deployctl/internal/seal"
 )
 
-// The audit log is a folder for each organization, with a folder for each day, with an object for each batch of entries. What
-// is about no organization is in a folder that none can be called. An object is written once and never changed.
+// The audit log is a folder for each organization, with a folder for each day, with an object for each batch of
+// entries. What is about no organization is in a folder that none can be called. An object is written once and never
+// changed.
 const (
 	auditFolder = "audit/"
 	nobodys     = "_service"
@@ -28,7 +29,8 @@ const (
 const (
 	// auditPause is how long entries that nobody waits for are gathered.
 	auditPause = time.Second
-	// maxPending bounds the entries that wait to be written, while the object store is away; the process's log has the others.
+	// maxPending bounds the entries that wait to be written, while the object store is away; the process's log has the
+	// others.
 	maxPending = 20_000
 	// Of refused calls, so many a second are entries of their own; others are counted by the next one.
 	refusedPerSecond = 20
@@ -61,7 +63,8 @@ func (a *AuditLog) Record(ctx context.Context, e deployments.AuditEntry, now boo
 	}
 	if len(a.pending) >= maxPending {
 		a.mu.Unlock()
-		return deployments.Errorf(deployments.CodeUnavailable, "the audit log cannot be written, and %d entries wait already", maxPending)
+		return deployments.Errorf(deployments.CodeUnavailable, "the audit log cannot be written, and %d entries wait "+
+			"already", maxPending)
 	}
 	a.pending = append(a.pending, e)
 	if !now {
@@ -88,7 +91,8 @@ func (a *AuditLog) Record(ctx context.Context, e deployments.AuditEntry, now boo
 }
 
 func isRefusal(e deployments.AuditEntry) bool {
-	return e.Code == deployments.CodeUnauthorized || e.Code == deployments.CodeForbidden || e.Code == deployments.CodeNotFound
+	return e.Code == deployments.CodeUnauthorized || e.Code == deployments.CodeForbidden ||
+		e.Code == deployments.CodeNotFound
 }
 
 // admitRefused reports whether a refused call is an entry of its own, which then counts those before it that were not.
@@ -177,7 +181,8 @@ func (s *Store) putAudit(ctx context.Context, entries []deployments.AuditEntry) 
 		}
 		first := entries[0].Time.UTC()
 		key := join("audit", folder, first.Format(dayForm), first.Format(batchForm)+"-"+rand.Text()[:10])
-		_, err := s.objects.Put(ctx, key, s.keys.Box(seal.PurposeStore).Seal(lines.Bytes(), key), Condition{Absent: true})
+		_, err := s.objects.Put(ctx, key, s.keys.Box(seal.PurposeStore).Seal(lines.Bytes(), key),
+			Condition{Absent: true})
 		if !errors.Is(err, ErrChanged) { // else an attempt whose answer was lost has written it
 			failures = append(failures, failed(err, "write the audit log"))
 		}
@@ -185,8 +190,8 @@ func (s *Store) putAudit(ctx context.Context, entries []deployments.AuditEntry) 
 	return errors.Join(failures...)
 }
 
-// Audit sends the entries of the audit log that the query selects, the oldest first. A batch that is damaged is named in an entry
-// of its own.
+// Audit sends the entries of the audit log that the query selects, the oldest first. A batch that is damaged is named
+// in an entry of its own.
 func (s *Store) Audit(ctx context.Context, q deployments.AuditQuery, fn func(deployments.AuditEntry) error) error {
 	folders := []string{auditFolder + q.Organization + "/"}
 	if q.Organization == deployments.AnyOrganization {
@@ -272,7 +277,8 @@ func (s *Store) auditBatch(ctx context.Context, key string) ([]deployments.Audit
 		folder, rest, _ := strings.Cut(strings.TrimPrefix(key, auditFolder), "/")
 		at, _ := time.Parse(dayForm, rest[:min(len(rest), len(dayForm))])
 		entries = append(entries, deployments.AuditEntry{
-			Time: at, Organization: strings.TrimPrefix(folder, nobodys), Method: "damaged", Code: deployments.CodeFormat, Error: key + ": " + err.Error(),
+			Time: at, Organization: strings.TrimPrefix(folder, nobodys), Method: "damaged",
+			Code: deployments.CodeFormat, Error: key + ": " + err.Error(),
 		})
 	}
 	return entries, nil

@@ -19,10 +19,11 @@ var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 func audited(t *testing.T, s *Store, organization string) []string {
 	t.Helper()
 	var told []string
-	err := s.Audit(t.Context(), deployments.AuditQuery{Organization: organization}, func(e deployments.AuditEntry) error {
-		told = append(told, fmt.Sprint(e.Token, " ", e.Method, " ", e.Code, " ", e.Repeated))
-		return nil
-	})
+	err := s.Audit(t.Context(), deployments.AuditQuery{Organization: organization},
+		func(e deployments.AuditEntry) error {
+			told = append(told, fmt.Sprint(e.Token, " ", e.Method, " ", e.Code, " ", e.Repeated))
+			return nil
+		})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,9 +43,12 @@ func TestWhatWasAuditedIsThereWhenTheCallerIsAnswered(t *testing.T) {
 		}
 	}
 	record(deployments.AuditEntry{Time: noon, Organization: "acme", Token: "ann", Method: "Stacks/Decrypt"}, false)
-	record(deployments.AuditEntry{Time: noon.Add(time.Second), Organization: "acme", Token: "ann", Method: "Stacks/RemoveStack"}, true)
-	record(deployments.AuditEntry{Time: noon.Add(2 * time.Second), Token: "x", Method: "Tokens/ListTokens", Organization: "../tokens"}, true)
-	if got, want := audited(t, s, "acme"), []string{"ann Stacks/Decrypt  0", "ann Stacks/RemoveStack  0"}; !slices.Equal(got, want) {
+	record(deployments.AuditEntry{Time: noon.Add(time.Second), Organization: "acme", Token: "ann",
+		Method: "Stacks/RemoveStack"}, true)
+	record(deployments.AuditEntry{Time: noon.Add(2 * time.Second), Token: "x", Method: "Tokens/ListTokens",
+		Organization: "../tokens"}, true)
+	if got, want := audited(t, s, "acme"), []string{"ann Stacks/Decrypt  0",
+		"ann Stacks/RemoveStack  0"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	if got := audited(t, s, deployments.AnyOrganization); len(got) != 3 || got[2] != "x Tokens/ListTokens  0" {
@@ -67,11 +71,13 @@ func TestManyRefusedCallsAreCountedInsteadOfWritten(t *testing.T) {
 	log := s.OpenAudit(slog.New(slog.DiscardHandler))
 	for i := range 1000 {
 		at := noon.Add(time.Duration(i) * time.Microsecond)
-		if err := log.Record(t.Context(), deployments.AuditEntry{Time: at, Method: "m", Code: deployments.CodeUnauthorized}, false); err != nil {
+		if err := log.Record(t.Context(), deployments.AuditEntry{Time: at, Method: "m",
+			Code: deployments.CodeUnauthorized}, false); err != nil {
 			t.Fatal(err)
 		}
 	}
-	last := deployments.AuditEntry{Time: noon.Add(time.Second), Token: "t", Method: "m", Code: deployments.CodeForbidden}
+	last := deployments.AuditEntry{Time: noon.Add(time.Second), Token: "t", Method: "m",
+		Code: deployments.CodeForbidden}
 	if err := log.Record(t.Context(), last, false); err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +102,8 @@ func TestAnAuditLogThatCannotBeWrittenSaysSoAndGivesItsEntriesToTheProcesssLog(t
 	}
 	var text strings.Builder
 	log := s.OpenAudit(slog.New(slog.NewTextHandler(&text, nil)))
-	err = log.Record(t.Context(), deployments.AuditEntry{Time: noon, Organization: "acme", Token: "ann", Method: "Stacks/RemoveStack"}, true)
+	err = log.Record(t.Context(), deployments.AuditEntry{Time: noon, Organization: "acme", Token: "ann",
+		Method: "Stacks/RemoveStack"}, true)
 	if !errors.Is(err, ErrTransient) || !strings.Contains(text.String(), "Stacks/RemoveStack") {
 		t.Errorf("%v, and the log says %q", err, text.String())
 	}
@@ -110,7 +117,8 @@ func TestADayThatIsNotKeptIsRemovedFromTheAuditLogAndAStacksRemovalLeavesIt(t *t
 	}
 	log := s.OpenAudit(slog.New(slog.DiscardHandler))
 	for _, at := range []time.Time{noon, noon.Add(24 * time.Hour), noon.Add(48 * time.Hour)} {
-		e := deployments.AuditEntry{Time: at, Organization: "acme", Stack: "shop/dev", Token: at.Format(dayForm), Method: "m"}
+		e := deployments.AuditEntry{Time: at, Organization: "acme", Stack: "shop/dev", Token: at.Format(dayForm),
+			Method: "m"}
 		if err := log.Record(t.Context(), e, true); err != nil {
 			t.Fatal(err)
 		}
@@ -139,7 +147,8 @@ func TestADamagedBatchHidesOnlyItself(t *testing.T) {
 	if err := s.OpenAudit(slog.New(slog.DiscardHandler)).Record(t.Context(), e, true); err != nil {
 		t.Fatal(err)
 	}
-	if got := audited(t, s, "acme"); len(got) != 2 || !strings.HasPrefix(got[0], " damaged format") || got[1] != "ann m  0" {
+	if got := audited(t, s, "acme"); len(got) != 2 || !strings.HasPrefix(got[0], " damaged format") ||
+		got[1] != "ann m  0" {
 		t.Errorf("got %q", got)
 	}
 }

@@ -13,8 +13,9 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 )
 
-// A head is readable and not sealed, but it carries a MAC, and the digests of the latest checkpoints: a change that the service has
-// not made is noticed (docs/adr/0017). What is not noticed is an older head put back with its own MAC; see docs/production.md.
+// A head is readable and not sealed, but it carries a MAC, and the digests of the latest checkpoints: a change that the
+// service has not made is noticed (docs/adr/0017). What is not noticed is an older head put back with its own MAC; see
+// docs/production.md.
 
 // purposeHeads is the purpose of the key that authenticates heads.
 const purposeHeads = "heads"
@@ -22,8 +23,8 @@ const purposeHeads = "heads"
 // keptDigests bounds Head.Digests.
 const keptDigests = 100
 
-// headMAC gives the MAC that a head's JSON should have, and the one that it has. It is over the head's name and all fields but the
-// MAC itself, in the order of their names and without spaces.
+// headMAC gives the MAC that a head's JSON should have, and the one that it has. It is over the head's name and all
+// fields but the MAC itself, in the order of their names and without spaces.
 func (s *Store) headMAC(name deployments.StackName, data []byte) (right, given string, err error) {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(data, &fields); err != nil {
@@ -43,8 +44,8 @@ func (s *Store) headMAC(name deployments.StackName, data []byte) (right, given s
 	return hex.EncodeToString(sum), given, nil
 }
 
-// authentic reports, as CodeFormat, that a head was not written by this service. One without a MAC is taken only before the heads
-// of a bucket have been adopted.
+// authentic reports, as CodeFormat, that a head was not written by this service. One without a MAC is taken only before
+// the heads of a bucket have been adopted.
 func (s *Store) authentic(name deployments.StackName, key string, data []byte) error {
 	right, given, err := s.headMAC(name, data)
 	switch {
@@ -54,7 +55,8 @@ func (s *Store) authentic(name deployments.StackName, key string, data []byte) e
 		return nil
 	}
 	return deployments.Errorf(deployments.CodeFormat,
-		"%s was changed by somebody else than this service: put back the last good copy of this object, or, if the change is meant, "+
+		"%s was changed by somebody else than this service: put back the last good copy of this object, or, if the "+
+			"change is meant, "+
 			"accept it with `deployctl key adopt %s`", key, name)
 }
 
@@ -72,10 +74,12 @@ func (s *Store) checked(ctx context.Context, name deployments.StackName, version
 	if err != nil {
 		return err
 	}
-	if digest, ok = h.Digests[number]; !ok || digest == sum { // of the time before heads kept digests, or too old, or right
+	// of the time before heads kept digests, or too old, or right
+	if digest, ok = h.Digests[number]; !ok || digest == sum {
 		return nil
 	}
-	return unusable(checkpointKey(name, version), fmt.Errorf("it was changed by somebody else than this service, which `deployctl key adopt %s` accepts", name))
+	return unusable(checkpointKey(name, version), fmt.Errorf("it was changed by somebody else than this service, "+
+		"which `deployctl key adopt %s` accepts", name))
 }
 
 // AdoptStack accepts the head of a stack, and its newest checkpoint, as they stand, whoever wrote them.
@@ -124,15 +128,16 @@ func (h *Head) keepDigest() {
 	}
 }
 
-// adoptHeads accepts every head of a bucket that was written before heads were authenticated, once, and says so beside the keys:
-// from then on a head without a MAC is refused.
+// adoptHeads accepts every head of a bucket that was written before heads were authenticated, once, and says so beside
+// the keys: from then on a head without a MAC is refused.
 func (s *Store) adoptHeads(ctx context.Context) error {
 	stacks, err := s.ListStacks(ctx, "", "")
 	if err != nil {
 		return err
 	}
 	for _, info := range stacks {
-		if err := s.AdoptStack(ctx, info.Stack); err != nil && deployments.CodeOf(err) != deployments.CodeNotFound && unreadable(err) == nil {
+		if err := s.AdoptStack(ctx, info.Stack); err != nil && deployments.CodeOf(err) != deployments.CodeNotFound &&
+			unreadable(err) == nil {
 			return err
 		}
 	}

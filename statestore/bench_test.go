@@ -36,7 +36,8 @@ const providerURN = urn.URN("urn:pulumi:dev::web::pulumi:providers:cloud::defaul
 
 // providerState is the provider of all resources of thing.
 func providerState(op int) engine.State {
-	return engine.State{Key: engine.Key(fmt.Sprintf("o%d", op)), URN: providerURN, Type: "pulumi:providers:cloud", Custom: true, ID: "p-1"}
+	return engine.State{Key: engine.Key(fmt.Sprintf("o%d", op)), URN: providerURN, Type: "pulumi:providers:cloud",
+		Custom: true, ID: "p-1"}
 }
 
 // thing is the state of a resource, with a secret among its values.
@@ -47,7 +48,8 @@ func thing(tb testing.TB, c *bags.Codec, op, size int) engine.State {
 		"name":    resource.NewProperty(name),
 		"content": resource.NewProperty(strings.Repeat("lorem ipsum ", size/12)),
 		"secret":  resource.MakeSecret(resource.NewProperty("hush " + name)),
-		"tags":    resource.NewProperty(resource.PropertyMap{"a": resource.NewProperty("b"), "n": resource.NewProperty(float64(op))}),
+		"tags": resource.NewProperty(resource.PropertyMap{"a": resource.NewProperty("b"),
+			"n": resource.NewProperty(float64(op))}),
 	}
 	out := in.Copy()
 	out["arn"] = resource.NewProperty("arn:cloud:thing:" + name)

@@ -23,8 +23,9 @@ func Digest(content []byte) string {
 	return digestPrefix + hex.EncodeToString(sum[:])
 }
 
-// Project files are kept by the month in which they were sent or last claimed: each month a client sends anew what it needs.
-// So nobody adds to a month, or relies on it anew, once that is over, and Collect may remove it without asking who writes.
+// Project files are kept by the month in which they were sent or last claimed: each month a client sends anew what it
+// needs. So nobody adds to a month, or relies on it anew, once that is over, and Collect may remove it without asking
+// who writes.
 
 // Missing answers which of the manifest's files the stack does not have yet this month, sorted and each once.
 func (s *Store) Missing(ctx context.Context, name deployments.StackName, m deployments.Manifest) ([]string, error) {
@@ -57,11 +58,12 @@ func (s *Store) Missing(ctx context.Context, name deployments.StackName, m deplo
 // largeFile is the size from which a file is sealed in place.
 const largeFile = 16 << 20
 
-// PutFile stores a file's content under its digest; CodeInvalid when the content has another one. The content belongs to the store
-// from then on: a large one is overwritten.
+// PutFile stores a file's content under its digest; CodeInvalid when the content has another one. The content belongs
+// to the store from then on: a large one is overwritten.
 func (s *Store) PutFile(ctx context.Context, name deployments.StackName, digest string, content []byte) error {
 	if got := Digest(content); got != digest {
-		return deployments.Errorf(deployments.CodeInvalid, "the content that was sent for %s has the digest %s: it changed while it was read; try again", digest, got)
+		return deployments.Errorf(deployments.CodeInvalid, "the content that was sent for %s has the digest %s: it "+
+			"changed while it was read; try again", digest, got)
 	}
 	r, err := s.ringOf(ctx, name)
 	if err != nil {
@@ -84,7 +86,8 @@ const monthForm = "2006-01"
 
 func filesKey(r *ring) string { return blobKey(r, "files", "") }
 
-// find gives a file as it is stored: of this month, of another, the latest first, or of the time before there were months.
+// find gives a file as it is stored: of this month, of another, the latest first, or of the time before there were
+// months.
 func (s *Store) find(ctx context.Context, r *ring, hash string) (Object, error) {
 	o, err := s.objects.Get(ctx, s.month(r)+hash)
 	if !errors.Is(err, ErrAbsent) {
@@ -122,7 +125,8 @@ func (s *Store) File(ctx context.Context, name deployments.StackName, digest str
 		return nil, err
 	}
 	if got := Digest(content); got != digest {
-		return nil, deployments.Errorf(deployments.CodeFormat, "the stored file %s has the digest %s: the store is damaged", digest, got)
+		return nil, deployments.Errorf(deployments.CodeFormat, "the stored file %s has the digest %s: the store is "+
+			"damaged", digest, got)
 	}
 	return content, nil
 }
@@ -154,7 +158,8 @@ func (s *Store) carry(ctx context.Context, r *ring, digests []string) error {
 		hash := fileHash(r, digest)
 		o, err := s.find(ctx, r, hash)
 		if errors.Is(err, ErrAbsent) {
-			return deployments.Errorf(deployments.CodeInvalid, "%s of the project are not uploaded yet, %s among them", plural(len(digests), "file"), digest)
+			return deployments.Errorf(deployments.CodeInvalid, "%s of the project are not uploaded yet, %s among them",
+				plural(len(digests), "file"), digest)
 		}
 		if err == nil {
 			_, err = s.objects.Put(ctx, s.month(r)+hash, o.Data, Condition{})

@@ -14,10 +14,10 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 )
 
-// A deployment is refused, when it is imported and when it is loaded, if an update could not carry what it holds: an update that
-// met it half way would stop there. What comes from outside must be well formed besides; of what an update of this service has
-// written that is not asked, for a state that cannot be loaded cannot be mended by an update. What engine.Verify says of headers
-// and their order is not repeated here.
+// A deployment is refused, when it is imported and when it is loaded, if an update could not carry what it holds: an
+// update that met it half way would stop there. What comes from outside must be well formed besides; of what an update
+// of this service has written that is not asked, for a state that cannot be loaded cannot be mended by an update. What
+// engine.Verify says of headers and their order is not repeated here.
 
 // operations are the kinds of pending operations, as the field names them.
 var operations = []string{"creating", "updating", "deleting", "reading", "importing"}
@@ -45,7 +45,8 @@ func eachStored(f deploymentFile, resources []storedResource, check func(*stored
 	for i := range f.Deployment.PendingOperations {
 		op := &f.Deployment.PendingOperations[i]
 		if !slices.Contains(operations, op.Type) {
-			return fmt.Errorf("%s: %q is no kind of operation", op.Resource.called("pending operation on resource", i), op.Type)
+			return fmt.Errorf("%s: %q is no kind of operation", op.Resource.called("pending operation on resource", i),
+				op.Type)
 		}
 		if err := check(&op.Resource); err != nil {
 			return fmt.Errorf("%s: %w", op.Resource.called("pending operation on resource", i), err)

@@ -24,8 +24,8 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/config"
 )
 
-// Checkpoint is an opened checkpoint: the headers of its resources, and their values on request. It does not change, and
-// may be used concurrently. What its methods return is shared: do not change it.
+// Checkpoint is an opened checkpoint: the headers of its resources, and their values on request. It does not change,
+// and may be used concurrently. What its methods return is shared: do not change it.
 type Checkpoint struct {
 	// Version of the stack; 0 for the empty checkpoint of a stack that has none.
 	Version int
@@ -123,7 +123,8 @@ func (c *Checkpoint) invalid(err error) error {
 	return unusable(c.name, fmt.Errorf("it is not a valid state: %w", err))
 }
 
-// openCheckpoint is one entry of the cache. It is opened once, for all who ask meanwhile; c and err are there when done is closed.
+// openCheckpoint is one entry of the cache. It is opened once, for all who ask meanwhile; c and err are there when done
+// is closed.
 type openCheckpoint struct {
 	done chan struct{}
 	c    *Checkpoint
@@ -139,10 +140,12 @@ const (
 	cachedBytes       = 64 << 20
 )
 
-// Checkpoint opens the checkpoint of a version; 0 gives an empty one. The latest opened stay in memory, so that the parts of
-// one need a single read. Secrets is what the update's request says. CodeNotFound: there is no such version. CodeFormat: it
-// is damaged, or breaks an invariant.
-func (s *Store) Checkpoint(ctx context.Context, name deployments.StackName, version int, p deployments.SecretsProvider) (*Checkpoint, error) {
+// Checkpoint opens the checkpoint of a version; 0 gives an empty one. The latest opened stay in memory, so that the
+// parts of one need a single read. Secrets is what the update's request says. CodeNotFound: there is no such version.
+// CodeFormat: it is damaged, or breaks an invariant.
+func (s *Store) Checkpoint(
+	ctx context.Context, name deployments.StackName, version int, p deployments.SecretsProvider,
+) (*Checkpoint, error) {
 	if version == 0 {
 		return &Checkpoint{name: "the empty state"}, nil
 	}
@@ -230,7 +233,9 @@ func checkpointKey(name deployments.StackName, version int) string {
 	return stackKey(name, "checkpoints", strconv.Itoa(version)+checkpointForm)
 }
 
-func (s *Store) open(ctx context.Context, r *ring, name deployments.StackName, version int, p deployments.SecretsProvider) (*Checkpoint, error) {
+func (s *Store) open(
+	ctx context.Context, r *ring, name deployments.StackName, version int, p deployments.SecretsProvider,
+) (*Checkpoint, error) {
 	data, err := s.checkpointJSON(ctx, name, version)
 	if err == nil {
 		err = s.checked(ctx, name, version, data)

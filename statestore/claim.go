@@ -18,14 +18,16 @@ type Claim struct {
 	Fence  int    `json:"fence"`
 	// Base is the version that the stack had.
 	Base int `json:"base"`
-	// Next is the version that the stack would have given out next before it was claimed; 0 when it had been claimed already.
+	// Next is the version that the stack would have given out next before it was claimed; 0 when it had been claimed
+	// already.
 	Next int `json:"-"`
 }
 
 // exchanging begins the writers of imports and restores. No worker's name is empty, so none of theirs begins with "#".
 const exchanging = "#import-"
 
-// WithoutRequest reports whether the stack is held by what has no request that could be missing: an import or a restore.
+// WithoutRequest reports whether the stack is held by what has no request that could be missing: an import or a
+// restore.
 func (a *Active) WithoutRequest() bool { return strings.HasPrefix(a.Writer, exchanging) }
 
 // Claimant is who asks for a claim.
@@ -34,7 +36,8 @@ type Claimant struct {
 	RequestID string
 	// Writer is unique to the claiming worker and attempt, such as a worker's name and the update's epoch.
 	Writer string
-	// Unclaimed: the version must be one that nobody has claimed yet. Otherwise an earlier writer of the update is taken over.
+	// Unclaimed: the version must be one that nobody has claimed yet. Otherwise an earlier writer of the update is
+	// taken over.
 	Unclaimed bool
 }
 
@@ -43,7 +46,8 @@ type Claimant struct {
 func (s *Store) Claim(ctx context.Context, c Claimant) (Claim, error) {
 	number := c.Update.Number()
 	if number == 0 || c.Writer == "" {
-		return Claim{}, deployments.Errorf(deployments.CodeInvalid, "%s cannot claim its stack: only numbered updates change one", c.Update)
+		return Claim{}, deployments.Errorf(deployments.CodeInvalid,
+			"%s cannot claim its stack: only numbered updates change one", c.Update)
 	}
 	next := 0
 	h, err := s.changeHead(ctx, c.Update.StackName, func(h *Head) (bool, error) {
@@ -54,9 +58,11 @@ func (s *Store) Claim(ctx context.Context, c Claimant) (Claim, error) {
 		case h.Active != nil && (h.Active.Version != c.Update.Version || c.Unclaimed):
 			return false, busy(c.Update.StackName, h.Active)
 		case c.Unclaimed && h.Next > number:
-			return false, deployments.Errorf(deployments.CodeConflict, "version %d of the stack was given to another update meanwhile: do it again", number)
+			return false, deployments.Errorf(deployments.CodeConflict,
+				"version %d of the stack was given to another update meanwhile: do it again", number)
 		case h.Version >= number:
-			return false, deployments.Errorf(deployments.CodeConflict, "the stack is at version %d already; update %s is over", h.Version, c.Update)
+			return false, deployments.Errorf(deployments.CodeConflict,
+				"the stack is at version %d already; update %s is over", h.Version, c.Update)
 		}
 		next = h.Next
 		h.Fence++
@@ -68,11 +74,12 @@ func (s *Store) Claim(ctx context.Context, c Claimant) (Claim, error) {
 	return Claim{Update: c.Update, Writer: c.Writer, Fence: h.Fence, Base: h.Version, Next: next}, err
 }
 
-// Settle ends the claim's update and moves the head to the checkpoint that w tells of; with a zero Written, the stack stays
-// where it is. Doing it twice is doing it once. CodeConflict: the claim was lost, and nothing was changed.
+// Settle ends the claim's update and moves the head to the checkpoint that w tells of; with a zero Written, the stack
+// stays where it is. Doing it twice is doing it once. CodeConflict: the claim was lost, and nothing was changed.
 func (s *Store) Settle(ctx context.Context, c Claim, w Written) error {
 	_, err := s.changeHead(ctx, c.Update.StackName, func(h *Head) (bool, error) {
-		if h.Active == nil || h.Active.Version != c.Update.Version || h.Active.Writer != c.Writer || h.Fence != c.Fence {
+		if h.Active == nil || h.Active.Version != c.Update.Version || h.Active.Writer != c.Writer ||
+			h.Fence != c.Fence {
 			if w.Version != 0 && h.Version == w.Version && h.Digest == w.Digest {
 				return false, nil
 			}
@@ -88,9 +95,10 @@ func (s *Store) Settle(ctx context.Context, c Claim, w Written) error {
 	return err
 }
 
-// Sweep removes what only recovery would want of the update that made a version, once the head has moved on from there: its
-// deltas with their large values, and the outcomes that its lost attempts left. Whoever read a part of them before cannot write
-// what came of it, for the update has lost the stack. What cannot be removed now stays until Collect: it only takes room.
+// Sweep removes what only recovery would want of the update that made a version, once the head has moved on from there:
+// its deltas with their large values, and the outcomes that its lost attempts left. Whoever read a part of them before
+// cannot write what came of it, for the update has lost the stack. What cannot be removed now stays until Collect: it
+// only takes room.
 func (s *Store) Sweep(ctx context.Context, name deployments.StackName, version int) {
 	u := deployments.UpdateName{StackName: name, Version: strconv.Itoa(version)}
 	for _, part := range []string{"delta", "outcome", asideFolder, blobFolder} {
@@ -153,12 +161,15 @@ func (h *Head) moveTo(w Written, now time.Time) {
 
 func busy(name deployments.StackName, a *Active) error {
 	if a.Version == removal {
-		return deployments.Errorf(deployments.CodeConflict, "the stack %s is being removed or renamed; if that was interrupted, do it again", name)
+		return deployments.Errorf(deployments.CodeConflict, "the stack %s is being removed or renamed; if that was "+
+			"interrupted, do it again", name)
 	}
-	return deployments.Errorf(deployments.CodeConflict, "update %s/%s has the stack since %s: wait for it, or end it with `deployctl cancel`",
+	return deployments.Errorf(deployments.CodeConflict, "update %s/%s has the stack since %s: wait for it, or end it "+
+		"with `deployctl cancel`",
 		name, a.Version, a.Since.Format("2006-01-02 15:04:05 MST"))
 }
 
 func lost(c Claim) error {
-	return deployments.Errorf(deployments.CodeConflict, "update %s has lost its stack to another worker or update; this worker stops writing", c.Update)
+	return deployments.Errorf(deployments.CodeConflict, "update %s has lost its stack to another worker or update; "+
+		"this worker stops writing", c.Update)
 }

@@ -24,8 +24,8 @@ type Scope struct {
 	Secrets deployments.SecretsProvider
 }
 
-// Bags gives the codec for the bags of one update: it knows the stack's key and its blobs, and finds what "base:" and "op:"
-// references mean. Make one per update and keep it as long as the update is hosted.
+// Bags gives the codec for the bags of one update: it knows the stack's key and its blobs, and finds what "base:" and
+// "op:" references mean. Make one per update and keep it as long as the update is hosted.
 func (s *Store) Bags(ctx context.Context, sc Scope) (*bags.Codec, error) {
 	r, err := s.ringOf(ctx, sc.Update.StackName)
 	if err != nil {
@@ -114,13 +114,15 @@ type Finish struct {
 	Saves int
 	// Extra are deltas that were never saved; they come after those that were.
 	Extra []engine.Delta
-	// Integrity, when not empty, is an invariant that the snapshot is known to break beyond repair. The checkpoint says so.
+	// Integrity, when not empty, is an invariant that the snapshot is known to break beyond repair. The checkpoint says
+	// so.
 	Integrity string
 }
 
 // Finish compacts the update's base and deltas into its checkpoint and moves the head to it. Doing it twice is doing it
-// once. A snapshot that breaks an invariant is repaired, or else written nevertheless, with the error in its metadata: the
-// results of executed steps are never thrown away, and Sound tells the next update. CodeConflict: the update does not have the stack (any more).
+// once. A snapshot that breaks an invariant is repaired, or else written nevertheless, with the error in its metadata:
+// the results of executed steps are never thrown away, and Sound tells the next update. CodeConflict: the update does
+// not have the stack (any more).
 func (s *Store) Finish(ctx context.Context, f Finish) (Written, error) {
 	h, err := s.Head(ctx, f.Update.StackName)
 	if err != nil {
@@ -147,8 +149,8 @@ func (s *Store) Finish(ctx context.Context, f Finish) (Written, error) {
 	return w, s.Settle(ctx, claim, w)
 }
 
-// untouched reports whether an update has changed nothing: nothing is lost if it ends without a version of its own, as it must when
-// its base cannot be read.
+// untouched reports whether an update has changed nothing: nothing is lost if it ends without a version of its own, as
+// it must when its base cannot be read.
 func (s *Store) untouched(ctx context.Context, f Finish) bool {
 	deltas, err := s.LoadDeltas(ctx, f.Update, 0, f.Saves)
 	return err == nil && len(deltas) == 0

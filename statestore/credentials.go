@@ -23,11 +23,13 @@ import (
 // load reads what the AWS SDK needs. The SDK's own warnings are dropped: every failure is told as an error.
 func (o S3Options) load(ctx context.Context) (aws.Config, error) {
 	if (o.AccessKey == "") != (o.SecretKey == "") {
-		return aws.Config{}, errors.New("the access key id and the secret access key come together, and one of them is not set")
+		return aws.Config{}, errors.New("the access key id and the secret access key come together, and one of them " +
+			"is not set")
 	}
 	load := []func(*config.LoadOptions) error{config.WithRegion(o.Region), config.WithLogger(logging.Nop{})}
 	if o.AccessKey != "" {
-		load = append(load, config.WithCredentialsProvider(credentials.NewStaticCredentialsProvider(o.AccessKey, o.SecretKey, "")))
+		load = append(load, config.WithCredentialsProvider(credentials.NewStaticCredentialsProvider(o.AccessKey,
+			o.SecretKey, "")))
 	}
 	if !o.onAWS() {
 		load = append(load, config.WithEC2IMDSClientEnableState(imds.ClientDisabled))
@@ -35,13 +37,16 @@ func (o S3Options) load(ctx context.Context) (aws.Config, error) {
 	file := stateOf(o.SecretKeyFile)
 	cfg, err := config.LoadDefaultConfig(ctx, load...)
 	if err == nil {
-		cfg.Credentials = &searched{CredentialsProvider: cfg.Credentials, path: o.SecretKeyFile, file: file, search: o.searchAgain(load)}
+		cfg.Credentials = &searched{CredentialsProvider: cfg.Credentials, path: o.SecretKeyFile, file: file,
+			search: o.searchAgain(load)}
 	}
 	return cfg, err
 }
 
 // searchAgain looks for credentials where they were found before.
-func (o S3Options) searchAgain(load []func(*config.LoadOptions) error) func(context.Context) (aws.CredentialsProvider, error) {
+func (o S3Options) searchAgain(
+	load []func(*config.LoadOptions) error,
+) func(context.Context) (aws.CredentialsProvider, error) {
 	return func(ctx context.Context) (aws.CredentialsProvider, error) {
 		if o.SecretKeyFile == "" {
 			again, err := config.LoadDefaultConfig(ctx, load...)
@@ -72,17 +77,18 @@ func stateOf(path string) (state fileState) {
 	return state
 }
 
-// onAWS says whether the bucket is Amazon's. Only there can the role of a virtual machine give access, so only then is the
-// machine's metadata service asked for it, unless AWS_EC2_METADATA_DISABLED is true.
+// onAWS says whether the bucket is Amazon's. Only there can the role of a virtual machine give access, so only then is
+// the machine's metadata service asked for it, unless AWS_EC2_METADATA_DISABLED is true.
 func (o S3Options) onAWS() bool {
 	at, err := url.Parse(o.Endpoint)
 	return o.Endpoint == "" || err == nil &&
 		(strings.HasSuffix(at.Hostname(), ".amazonaws.com") || strings.HasSuffix(at.Hostname(), ".amazonaws.com.cn"))
 }
 
-// searched are the credentials that the SDK finds, or whose secret is in a file. Once they were refused, or the file has changed, all
-// places are searched again before the next call: the SDK renews what expires, and keeps for good what a file or a process gave without an
-// expiry. It tells credentials that were never found from those that cannot be renewed now.
+// searched are the credentials that the SDK finds, or whose secret is in a file. Once they were refused, or the file
+// has changed, all places are searched again before the next call: the SDK renews what expires, and keeps for good what
+// a file or a process gave without an expiry. It tells credentials that were never found from those that cannot be
+// renewed now.
 type searched struct {
 	aws.CredentialsProvider
 	search func(context.Context) (aws.CredentialsProvider, error)
@@ -141,8 +147,8 @@ func (s *searched) Retrieve(ctx context.Context) (aws.Credentials, error) {
 // errNotRenewed: there were credentials, and whoever gives new ones does not answer.
 var errNotRenewed = errors.New("the credentials could not be renewed")
 
-// signer signs requests. The SDK's own keeps what it derives of a secret by the access key alone, and for a day: a new secret of the
-// same access key would not be used.
+// signer signs requests. The SDK's own keeps what it derives of a secret by the access key alone, and for a day: a new
+// secret of the same access key would not be used.
 type signer struct {
 	mu     sync.Mutex
 	secret string
@@ -151,7 +157,8 @@ type signer struct {
 
 // SignHTTP implements s3.HTTPSignerV4.
 func (s *signer) SignHTTP(
-	ctx context.Context, c aws.Credentials, r *http.Request, payload, service, region string, at time.Time, options ...func(*v4.SignerOptions),
+	ctx context.Context, c aws.Credentials, r *http.Request, payload, service, region string, at time.Time,
+	options ...func(*v4.SignerOptions),
 ) error {
 	return s.of(c.SecretAccessKey).SignHTTP(ctx, c, r, payload, service, region, at, options...)
 }
@@ -160,7 +167,8 @@ func (s *signer) of(secret string) *v4.Signer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.signer == nil || s.secret != secret {
-		s.secret, s.signer = secret, v4.NewSigner(func(o *v4.SignerOptions) { o.DisableURIPathEscaping = true }) // as S3 wants it
+		// as S3 wants it
+		s.secret, s.signer = secret, v4.NewSigner(func(o *v4.SignerOptions) { o.DisableURIPathEscaping = true })
 	}
 	return s.signer
 }

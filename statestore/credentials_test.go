@@ -46,12 +46,15 @@ func TestCredentialsThatAreRefusedAreReadAgain(t *testing.T) {
 		rotate func(t *testing.T, dir, key string)
 	}{
 		{"from the shared credentials file", func(string) {}, func(t *testing.T, dir, key string) {
-			write(t, filepath.Join(dir, "credentials"), fmt.Sprintf("[default]\naws_access_key_id = %s\naws_secret_access_key = s\n", key))
+			write(t, filepath.Join(dir, "credentials"), fmt.Sprintf(
+				"[default]\naws_access_key_id = %s\naws_secret_access_key = s\n", key))
 		}},
 		{"from a process", func(dir string) {
-			write(t, filepath.Join(dir, "config"), "[default]\ncredential_process = cat "+filepath.Join(dir, "answer")+"\n")
+			write(t, filepath.Join(dir, "config"), "[default]\ncredential_process = cat "+filepath.Join(dir,
+				"answer")+"\n")
 		}, func(t *testing.T, dir, key string) {
-			write(t, filepath.Join(dir, "answer"), fmt.Sprintf(`{"Version":1,"AccessKeyId":%q,"SecretAccessKey":"s"}`, key))
+			write(t, filepath.Join(dir, "answer"), fmt.Sprintf(`{"Version":1,"AccessKeyId":%q,"SecretAccessKey":"s"}`,
+				key))
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -66,7 +69,8 @@ func TestCredentialsThatAreRefusedAreReadAgain(t *testing.T) {
 			door.turnAway = func() { c.rotate(t, dir, "NEW") }
 			server := httptest.NewServer(door)
 			defer server.Close()
-			o, err := statestore.OpenS3(t.Context(), statestore.S3Options{Endpoint: server.URL, Region: "us-east-1", Bucket: bucket})
+			o, err := statestore.OpenS3(t.Context(), statestore.S3Options{Endpoint: server.URL, Region: "us-east-1",
+				Bucket: bucket})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -121,7 +125,8 @@ func (s *signatory) signed(r *http.Request) bool {
 func TestTheSecretInAFileIsReadAgainWhenItChangesOrIsRefused(t *testing.T) {
 	withoutAWS(t)
 	file := filepath.Join(t.TempDir(), "secret")
-	same := time.Now().Add(-time.Hour) // the clock of a file system may be coarse: what was written within a tick looks the same
+	// the clock of a file system may be coarse: what was written within a tick looks the same
+	same := time.Now().Add(-time.Hour)
 	put := func(secret string) {
 		write(t, file, secret)
 		if err := os.Chtimes(file, same, same); err != nil {
@@ -134,7 +139,8 @@ func TestTheSecretInAFileIsReadAgainWhenItChangesOrIsRefused(t *testing.T) {
 	server := httptest.NewServer(door)
 	defer server.Close()
 	o, err := statestore.OpenS3(t.Context(), statestore.S3Options{
-		Endpoint: server.URL, Region: "us-east-1", Bucket: bucket, AccessKey: "MINE", SecretKey: "first", SecretKeyFile: file,
+		Endpoint: server.URL, Region: "us-east-1", Bucket: bucket, AccessKey: "MINE", SecretKey: "first",
+		SecretKeyFile: file,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -177,7 +183,8 @@ func TestCredentialsThatWereNeverAcceptedAreSaidAtOnceAndOthersAfterAWhile(t *te
 		t.Fatal(err)
 	}
 	objects := statestore.NewRetry(o, 100*time.Millisecond)
-	if _, err := objects.Get(t.Context(), "key"); deployments.CodeOf(err) != deployments.CodeUnauthorized || door.refused.Load() != 1 {
+	if _, err := objects.Get(t.Context(), "key"); deployments.CodeOf(err) != deployments.CodeUnauthorized ||
+		door.refused.Load() != 1 {
 		t.Errorf("got %v after %d refusals", err, door.refused.Load())
 	}
 	door.accepts.Store("MINE")
@@ -185,12 +192,14 @@ func TestCredentialsThatWereNeverAcceptedAreSaidAtOnceAndOthersAfterAWhile(t *te
 		t.Fatal(err)
 	}
 	door.accepts.Store("OTHER")
-	if _, err := objects.Get(t.Context(), "key"); deployments.CodeOf(err) != deployments.CodeUnavailable || door.refused.Load() < 3 ||
+	if _, err := objects.Get(t.Context(), "key"); deployments.CodeOf(err) != deployments.CodeUnavailable ||
+		door.refused.Load() < 3 ||
 		!strings.Contains(err.Error(), "does not accept the credentials") {
 		t.Errorf("got %v after %d refusals", err, door.refused.Load())
 	}
 	before := door.refused.Load()
-	if err := objects.Delete(t.Context(), "key"); deployments.CodeOf(err) != deployments.CodeUnauthorized || door.refused.Load() != before+1 {
+	if err := objects.Delete(t.Context(), "key"); deployments.CodeOf(err) != deployments.CodeUnauthorized ||
+		door.refused.Load() != before+1 {
 		t.Errorf("got %v after %d refusals", err, door.refused.Load()-before)
 	}
 }
@@ -203,8 +212,10 @@ func TestWhyABucketCannotBeUsedIsSaidWhateverIsAskedOfIt(t *testing.T) {
 		says   string
 		is     deployments.Code
 	}{
-		{http.StatusForbidden, "SignatureDoesNotMatch", "does not accept the credentials (SignatureDoesNotMatch)", deployments.CodeUnauthorized},
-		{http.StatusBadRequest, "ExpiredToken", "does not accept the credentials (ExpiredToken)", deployments.CodeUnauthorized},
+		{http.StatusForbidden, "SignatureDoesNotMatch", "does not accept the credentials (SignatureDoesNotMatch)",
+			deployments.CodeUnauthorized},
+		{http.StatusBadRequest, "ExpiredToken", "does not accept the credentials (ExpiredToken)",
+			deployments.CodeUnauthorized},
 		{http.StatusForbidden, "AccessDenied", "may not be used with these credentials", deployments.CodeForbidden},
 		{http.StatusNotFound, "NoSuchBucket", "there is no bucket", deployments.CodeInvalid},
 	} {
@@ -213,11 +224,13 @@ func TestWhyABucketCannotBeUsedIsSaidWhateverIsAskedOfIt(t *testing.T) {
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				if closed.Load() {
 					w.WriteHeader(c.status)
-					_, _ = fmt.Fprintf(w, "<Error><Code>%s</Code><Message>no</Message></Error>", c.code) // which no reply to HEAD has
+					// which no reply to HEAD has
+					_, _ = fmt.Fprintf(w, "<Error><Code>%s</Code><Message>no</Message></Error>", c.code)
 				}
 			}))
 			defer server.Close()
-			o, err := statestore.OpenS3(t.Context(), statestore.S3Options{Endpoint: server.URL, Region: "us-east-1", Bucket: bucket, AccessKey: "MINE", SecretKey: "s"})
+			o, err := statestore.OpenS3(t.Context(), statestore.S3Options{Endpoint: server.URL, Region: "us-east-1",
+				Bucket: bucket, AccessKey: "MINE", SecretKey: "s"})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -232,9 +245,11 @@ func TestWhyABucketCannotBeUsedIsSaidWhateverIsAskedOfIt(t *testing.T) {
 			}
 			_, later := used.Get(t.Context(), "key")
 			for err, code := range map[error]deployments.Code{
-				atOnce: c.is, later: deployments.CodeUnavailable, statestore.Answers(t.Context(), o): deployments.CodeUnavailable,
+				atOnce: c.is, later: deployments.CodeUnavailable, statestore.Answers(t.Context(),
+					o): deployments.CodeUnavailable,
 			} {
-				if deployments.CodeOf(err) != code || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "does not answer") {
+				if deployments.CodeOf(err) != code || !strings.Contains(err.Error(), c.says) ||
+					strings.Contains(err.Error(), "does not answer") {
 					t.Errorf("%s: %v", deployments.CodeOf(err), err)
 				}
 			}

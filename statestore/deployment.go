@@ -32,7 +32,8 @@ const (
 )
 
 var supportedFeatures = []string{
-	featureRefresh, featureViews, featureHooks, featureTaint, featureReplaceWith, featureSnippets, featureExtensions, featureByteString,
+	featureRefresh, featureViews, featureHooks, featureTaint, featureReplaceWith, featureSnippets, featureExtensions,
+	featureByteString,
 }
 
 // deploymentFile is apitype.UntypedDeployment with the deployment in its place.
@@ -63,8 +64,8 @@ type storedOperation struct {
 	Reason   string         `json:"reason,omitempty"`
 }
 
-// done reports that the answer of a create is known. Operations were stored without the field: then the id of anything but
-// a provider, which has one from the start, came with the answer.
+// done reports that the answer of a create is known. Operations were stored without the field: then the id of anything
+// but a provider, which has one from the start, came with the answer.
 func (o *storedOperation) done() bool {
 	if o.Done != nil {
 		return *o.Done
@@ -128,15 +129,18 @@ func (r *storedResource) header() engine.State {
 		Taint: r.Taint, External: r.External, Dependencies: some(r.Dependencies), InitErrors: some(r.InitErrors),
 		Provider: r.Provider, PendingReplacement: r.PendingReplacement,
 		AdditionalSecretOutputs: some(r.AdditionalSecretOutputs), Aliases: some(r.Aliases), Timeouts: r.CustomTimeouts,
-		ImportID: r.ImportID, RetainOnDelete: r.RetainOnDelete, DeletedWith: r.DeletedWith, ReplaceWith: some(r.ReplaceWith),
+		ImportID: r.ImportID, RetainOnDelete: r.RetainOnDelete, DeletedWith: r.DeletedWith,
+		ReplaceWith:   some(r.ReplaceWith),
 		IgnoreChanges: some(r.IgnoreChanges), HideDiff: some(r.HideDiff), ReplaceOnChanges: some(r.ReplaceOnChanges),
-		RefreshBeforeUpdate: r.RefreshBeforeUpdate, Created: r.Created, Modified: r.Modified, SourcePosition: r.SourcePosition,
+		RefreshBeforeUpdate: r.RefreshBeforeUpdate, Created: r.Created, Modified: r.Modified,
+		SourcePosition: r.SourcePosition,
 	}
 	if s.Timeouts != nil && *s.Timeouts == (engine.Timeouts{}) {
 		s.Timeouts = nil
 	}
 	for property, urns := range r.PropertyDependencies {
-		s.PropertyDependencies = append(s.PropertyDependencies, engine.PropertyDependency{Property: property, URNs: urns})
+		s.PropertyDependencies = append(s.PropertyDependencies, engine.PropertyDependency{Property: property,
+			URNs: urns})
 	}
 	sort.Slice(s.PropertyDependencies, func(i, j int) bool {
 		return s.PropertyDependencies[i].Property < s.PropertyDependencies[j].Property
@@ -153,7 +157,8 @@ func storedHeader(s engine.State) storedResource {
 		AdditionalSecretOutputs: s.AdditionalSecretOutputs, Aliases: s.Aliases, CustomTimeouts: s.Timeouts,
 		ImportID: s.ImportID, RetainOnDelete: s.RetainOnDelete, DeletedWith: s.DeletedWith, ReplaceWith: s.ReplaceWith,
 		IgnoreChanges: s.IgnoreChanges, HideDiff: s.HideDiff, ReplaceOnChanges: s.ReplaceOnChanges,
-		RefreshBeforeUpdate: s.RefreshBeforeUpdate, Created: s.Created, Modified: s.Modified, SourcePosition: s.SourcePosition,
+		RefreshBeforeUpdate: s.RefreshBeforeUpdate, Created: s.Created, Modified: s.Modified,
+		SourcePosition: s.SourcePosition,
 	}
 	if len(s.PropertyDependencies) > 0 {
 		r.PropertyDependencies = make(map[string][]urn.URN, len(s.PropertyDependencies))
@@ -182,8 +187,10 @@ func (r *storedResource) features(add func(string)) {
 		name string
 		uses bool
 	}{
-		{featureRefresh, r.RefreshBeforeUpdate}, {featureViews, r.ViewOf != ""}, {featureHooks, len(r.ResourceHooks) > 0},
-		{featureTaint, r.Taint}, {featureReplaceWith, len(r.ReplaceWith) > 0}, {featureExtensions, r.ExtensionRef != ""},
+		{featureRefresh, r.RefreshBeforeUpdate}, {featureViews, r.ViewOf != ""},
+		{featureHooks, len(r.ResourceHooks) > 0},
+		{featureTaint, r.Taint}, {featureReplaceWith, len(r.ReplaceWith) > 0},
+		{featureExtensions, r.ExtensionRef != ""},
 		{featureSnippets, r.SnippetID != ""},
 	} {
 		if f.uses {
@@ -201,15 +208,18 @@ func parseDeployment(data []byte) (deploymentFile, []storedResource, error) {
 	case err != nil && !errors.As(err, &wrongType):
 		return f, nil, jsonError(data, err)
 	case f.Version > deploymentVersionFeatures:
-		return f, nil, fmt.Errorf("it has deployment version %d; this deployctl knows up to %d: use a newer one", f.Version, deploymentVersionFeatures)
+		return f, nil, fmt.Errorf("it has deployment version %d; this deployctl knows up to %d: use a newer one",
+			f.Version, deploymentVersionFeatures)
 	case f.Version < deploymentVersion:
-		return f, nil, fmt.Errorf("it has deployment version %d, which is too old; export it anew with a current pulumi", f.Version)
+		return f, nil, fmt.Errorf("it has deployment version %d, which is too old; export it anew with a current "+
+			"pulumi", f.Version)
 	case err != nil:
 		return f, nil, err
 	}
 	for _, name := range f.Features {
 		if !slices.Contains(supportedFeatures, name) {
-			return f, nil, fmt.Errorf("it uses the feature %q, which this deployctl does not know: use a newer one", name)
+			return f, nil, fmt.Errorf("it uses the feature %q, which this deployctl does not know: use a newer one",
+				name)
 		}
 	}
 	resources := make([]storedResource, len(f.Deployment.Resources))

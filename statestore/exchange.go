@@ -20,7 +20,9 @@ import (
 // Export gives the deployment of a stack version, as the field's tools read it; version 0 is the latest. Secrets are
 // ciphertexts, or plain with showSecrets. When x names another type of secrets provider than the version has, they are
 // encrypted anew with that one, so that a stack can move to where that provider is known.
-func (s *Store) Export(ctx context.Context, x Exchange, version int, showSecrets bool) (apitype.UntypedDeployment, error) {
+func (s *Store) Export(
+	ctx context.Context, x Exchange, version int, showSecrets bool,
+) (apitype.UntypedDeployment, error) {
 	var d apitype.UntypedDeployment
 	h, err := s.Head(ctx, x.Stack)
 	if err != nil {
@@ -104,14 +106,15 @@ func (r *ring) copyOf(base *Checkpoint) *draft {
 	}
 }
 
-// Sound reports, as CodeFormat and with what to do about it, that the checkpoint breaks an invariant and was written in spite
-// of that.
+// Sound reports, as CodeFormat and with what to do about it, that the checkpoint breaks an invariant and was written in
+// spite of that.
 func (c *Checkpoint) Sound() error {
 	if c.integrityError() == "" {
 		return nil
 	}
 	return deployments.Errorf(deployments.CodeFormat,
-		"%s holds all that was done, but is not a valid state: %s; put it right: `deployctl stack export --file state.json`, correct "+
+		"%s holds all that was done, but is not a valid state: %s; put it right: `deployctl stack export --file "+
+			"state.json`, correct "+
 			"the file, `deployctl stack import --file state.json`", c.name, c.integrityError())
 }
 
@@ -122,9 +125,9 @@ func (c *Checkpoint) integrityError() string {
 	return ""
 }
 
-// Import makes a deployment the stack's next version, and returns it. CodeInvalid: the deployment is of another stack, breaks
-// an invariant, or has secrets that cannot be decrypted. CodeUnconfirmed: it would forget all resources of the stack (see remember),
-// and x does not say that it may. CodeConflict: the stack has an update running.
+// Import makes a deployment the stack's next version, and returns it. CodeInvalid: the deployment is of another stack,
+// breaks an invariant, or has secrets that cannot be decrypted. CodeUnconfirmed: it would forget all resources of the
+// stack (see remember), and x does not say that it may. CodeConflict: the stack has an update running.
 func (s *Store) Import(ctx context.Context, x Exchange, in apitype.UntypedDeployment) (int, error) {
 	r, err := s.ringOf(ctx, x.Stack)
 	if err != nil {
@@ -142,8 +145,8 @@ func (s *Store) Import(ctx context.Context, x Exchange, in apitype.UntypedDeploy
 	return s.replace(ctx, x, d)
 }
 
-// replace makes a draft the next version of a stack without an update. The claim is given back whatever becomes of the client; if
-// this process does not live to do that, recovery gives it back.
+// replace makes a draft the next version of a stack without an update. The claim is given back whatever becomes of the
+// client; if this process does not live to do that, recovery gives it back.
 func (s *Store) replace(ctx context.Context, x Exchange, d *draft) (int, error) {
 	h, err := s.Head(ctx, x.Stack)
 	if err != nil {
@@ -209,7 +212,8 @@ func (r *ring) foreign(x Exchange, in apitype.UntypedDeployment) (*Checkpoint, e
 	}
 	if u, ok := c.stray(x.Stack); ok {
 		return nil, deployments.Errorf(deployments.CodeInvalid,
-			"the deployment is of another stack: it has the resource %s, and this is %s; `deployctl stack rename` moves a stack", u, x.Stack)
+			"the deployment is of another stack: it has the resource %s, and this is %s; `deployctl stack rename` "+
+				"moves a stack", u, x.Stack)
 	}
 	return c, nil
 }

@@ -135,7 +135,8 @@ func TestSecretsMoveFromOneProviderToTheOther(t *testing.T) {
 		t.Fatal(err)
 	}
 	sealed, err := s.Export(t.Context(), own, 0, false)
-	if err != nil || bytes.Contains(sealed.Deployment, []byte("plaintext")) || bytes.Contains(sealed.Deployment, []byte("hush")) {
+	if err != nil || bytes.Contains(sealed.Deployment, []byte("plaintext")) ||
+		bytes.Contains(sealed.Deployment, []byte("hush")) {
 		t.Fatalf("%s, %v", sealed.Deployment, err)
 	}
 	again, err := s.Export(t.Context(), own, 0, true)
@@ -147,7 +148,8 @@ func TestSecretsMoveFromOneProviderToTheOther(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := newStack(t, &statestore.Memory{}).Import(t.Context(), statestore.Exchange{Stack: dev, Secrets: withPassphrase}, back); err != nil {
+	if _, err := newStack(t, &statestore.Memory{}).Import(t.Context(),
+		statestore.Exchange{Stack: dev, Secrets: withPassphrase}, back); err != nil {
 		t.Fatalf("encrypted anew with the passphrase: %v", err)
 	}
 }
@@ -184,13 +186,16 @@ func TestADeploymentThatCannotBeImportedIsRefusedWithAReason(t *testing.T) {
 		{"an older version", older, with, "too old"},
 		{"an unknown feature", odd, with, `the feature "teleport"`},
 		{"another stack", replace("urn:pulumi:dev::web::", "urn:pulumi:dev::shop::"), with, "another stack"},
-		{"a missing parent", replace("pulumi:pulumi:Stack::web-dev\",\n                \"custom\"", "pulumi:pulumi:Stack::web-x\",\n                \"custom\""), with, "is missing or listed after it"},
+		{"a missing parent", replace("pulumi:pulumi:Stack::web-dev\",\n                \"custom\"",
+			"pulumi:pulumi:Stack::web-x\",\n                \"custom\""), with, "is missing or listed after it"},
 		{"a component with an id", replace(`"custom": false,`, `"custom": false, "id": "x",`), with, "component"},
 		{"no passphrase", good, deployments.SecretsProvider{}, "passphrase"},
 		{"a wrong passphrase", good, wrong, "decrypt"},
 		{"an unknown secrets provider", replace(`"passphrase"`, `"awskms"`), with, "awskms"},
-		{"an unknown signature", replace("5cf8f73096256a8f31e491e813e4eb8e", "00000000000000000000000000000000"), with, "signature"},
-		{"no JSON", apitype.UntypedDeployment{Version: 3, Deployment: json.RawMessage(`{"resources": [`)}, with, "JSON"},
+		{"an unknown signature", replace("5cf8f73096256a8f31e491e813e4eb8e", "00000000000000000000000000000000"), with,
+			"signature"},
+		{"no JSON", apitype.UntypedDeployment{Version: 3, Deployment: json.RawMessage(`{"resources": [`)}, with,
+			"JSON"},
 		{"a field of another type", replace(`"custom": true`, `"custom": "yes"`), with, "resource"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -244,10 +249,12 @@ func TestACheckpointEditedByHandIsReadOrRefusedWithItsName(t *testing.T) {
 	}{
 		{"indented and not compressed", indented.Bytes(), ""},
 		{"with another id", writer.EncodeAll(bytes.ReplaceAll(whole, []byte("site-1"), []byte("site-2")), nil), ""},
-		{"without a provider", writer.EncodeAll(without(`"urn:pulumi:dev::web::pulumi:providers:cloud::default"`), nil), "is missing or listed after it"},
+		{"without a provider", writer.EncodeAll(without(`"urn:pulumi:dev::web::pulumi:providers:cloud::default"`), nil),
+			"is missing or listed after it"},
 		{"cut short", writer.EncodeAll(whole[:len(whole)/2], nil), "line"},
 		{"cut short while compressed", o.Data[:len(o.Data)/2], "damaged"},
-		{"with a damaged secret", writer.EncodeAll(bytes.ReplaceAll(whole, []byte(`"ciphertext":"v1:`), []byte(`"ciphertext":"v2:`)), nil), "decrypt"},
+		{"with a damaged secret", writer.EncodeAll(bytes.ReplaceAll(whole, []byte(`"ciphertext":"v1:`),
+			[]byte(`"ciphertext":"v2:`)), nil), "decrypt"},
 		{"emptied", nil, "JSON"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -258,7 +265,8 @@ func TestACheckpointEditedByHandIsReadOrRefusedWithItsName(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := fresh.Checkpoint(t.Context(), dev, 1, x.Secrets); deployments.CodeOf(err) != deployments.CodeFormat {
+			if _, err := fresh.Checkpoint(t.Context(), dev, 1, x.Secrets); deployments.CodeOf(
+				err) != deployments.CodeFormat {
 				t.Fatalf("the change is not noticed: %v", err)
 			}
 			if err := fresh.AdoptStack(t.Context(), dev); err != nil {
@@ -288,7 +296,8 @@ func TestAHeadOfANewerFormatIsRefused(t *testing.T) {
 		if _, err := objects.Put(t.Context(), key, []byte(content), statestore.Condition{}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := s.Head(t.Context(), dev); deployments.CodeOf(err) != deployments.CodeFormat || !strings.Contains(err.Error(), says) {
+		if _, err := s.Head(t.Context(), dev); deployments.CodeOf(err) != deployments.CodeFormat ||
+			!strings.Contains(err.Error(), says) {
 			t.Errorf("%s gave %v", content, err)
 		}
 	}
@@ -316,7 +325,8 @@ func TestTheStockCLIReadsWhatWeExport(t *testing.T) {
 		t.Helper()
 		cmd := exec.CommandContext(t.Context(), cli, args...)
 		cmd.Dir = dir
-		cmd.Env = append(os.Environ(), "PULUMI_HOME="+dir+"/home", "PULUMI_BACKEND_URL=file://"+dir, "PULUMI_SKIP_UPDATE_CHECK=true",
+		cmd.Env = append(os.Environ(), "PULUMI_HOME="+dir+"/home", "PULUMI_BACKEND_URL=file://"+dir,
+			"PULUMI_SKIP_UPDATE_CHECK=true",
 			"PULUMI_CONFIG_PASSPHRASE="+goldenPassphrase)
 		var stderr bytes.Buffer
 		cmd.Stderr = &stderr

@@ -77,18 +77,21 @@ func (h Head) Contract(name deployments.StackName) deployments.Head {
 	}
 	for _, r := range h.Requests {
 		u := deployments.UpdateName{StackName: name, Version: strconv.Itoa(r.Version)}
-		out.Answers = append(out.Answers, deployments.Answer{RequestID: r.ID, Accepted: deployments.Accepted{Update: u}})
+		out.Answers = append(out.Answers, deployments.Answer{RequestID: r.ID,
+			Accepted: deployments.Accepted{Update: u}})
 	}
 	return out
 }
 
-// Head reads a stack's head; CodeNotFound when there is no such stack, CodeFormat when it is damaged or its head was lost.
+// Head reads a stack's head; CodeNotFound when there is no such stack, CodeFormat when it is damaged or its head was
+// lost.
 func (s *Store) Head(ctx context.Context, name deployments.StackName) (Head, error) {
 	h, _, err := s.readHead(ctx, name)
 	return h, err
 }
 
-// StackID gives the identity of a stack, Head.ID, as it was read a moment ago or is read now; CodeNotFound when there is no such stack.
+// StackID gives the identity of a stack, Head.ID, as it was read a moment ago or is read now; CodeNotFound when there
+// is no such stack.
 func (s *Store) StackID(ctx context.Context, name deployments.StackName) (string, error) {
 	r, err := s.ringOf(ctx, name)
 	if err != nil {
@@ -154,7 +157,8 @@ func (f formats) bring(key string, data []byte) ([]byte, error) {
 	}
 	if format > f.format() {
 		return nil, deployments.Errorf(deployments.CodeFormat,
-			"this state was written by a newer deployctl (format %d; this one reads up to %d): use that version (%s)", format, f.format(), key)
+			"this state was written by a newer deployctl (format %d; this one reads up to %d): use that version (%s)",
+			format, f.format(), key)
 	}
 	for _, migrate := range f[format-1:] {
 		if err := migrate(fields); err != nil {
@@ -171,12 +175,15 @@ func (f formats) bring(key string, data []byte) ([]byte, error) {
 // damagedHead is the error about a head that cannot be understood.
 func damagedHead(key string, err error) error {
 	return deployments.Errorf(deployments.CodeFormat,
-		"%s is damaged: %w; put back the last good copy of this object (an earlier version of the bucket's, or of its backup)", key, err)
+		"%s is damaged: %w; put back the last good copy of this object (an earlier version of the bucket's, or of "+
+			"its backup)", key, err)
 }
 
 // changeHead changes a head by compare-and-swap: change gets the head as it is, and says whether it must be written. It
 // is called again when somebody else was faster.
-func (s *Store) changeHead(ctx context.Context, name deployments.StackName, change func(*Head) (write bool, err error)) (Head, error) {
+func (s *Store) changeHead(
+	ctx context.Context, name deployments.StackName, change func(*Head) (write bool, err error),
+) (Head, error) {
 	for {
 		h, tag, err := s.readHead(ctx, name)
 		if err != nil {

@@ -45,13 +45,15 @@ func TestAHeadIsMigratedForward(t *testing.T) {
 		{"the first format", `{"format": 1, "id": "x", "serial": 3, "owner": "4/r", "next": 5, "fence": 2}`, ""},
 		{"the second format", `{"format": 2, "id": "x", "version": 3, "owner": "4/r", "next": 5, "fence": 2}`, ""},
 		{"the third format", `{"format": 3, "id": "x", "version": 3, "active": {"version": "4", "requestID": "r"}, "next": 5, "fence": 2}`, ""},
-		{"a format from the future", `{"format": 4, "id": "x"}`, "written by a newer deployctl (format 4; this one reads up to 3)"},
+		{"a format from the future", `{"format": 4, "id": "x"}`, "written by a newer deployctl (format 4; this one " +
+			"reads up to 3)"},
 		{"a head that cannot be migrated", `{"format": 2, "id": "x"}`, "head.json is damaged: it has no owner"},
 		{"no format", `{"id": "x"}`, "it has no format number"},
 		{"a negative format", `{"format": -1, "id": "x"}`, "it has no format number"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if _, err := objects.Put(t.Context(), stackKey(name, "head.json"), []byte(c.stored), Condition{}); err != nil {
+			if _, err := objects.Put(t.Context(), stackKey(name, "head.json"), []byte(c.stored),
+				Condition{}); err != nil {
 				t.Fatal(err)
 			}
 			h, err := store.Head(t.Context(), name)
@@ -61,15 +63,21 @@ func TestAHeadIsMigratedForward(t *testing.T) {
 				}
 				return
 			}
-			if err != nil || h.Format != 3 || h.ID != "x" || h.Version != 3 || h.Next != 5 || h.Fence != 2 || h.Active == nil || h.Active.RequestID != "r" {
+			if err != nil || h.Format != 3 || h.ID != "x" || h.Version != 3 || h.Next != 5 || h.Fence != 2 ||
+				h.Active == nil || h.Active.RequestID != "r" {
 				t.Fatalf("got %+v, %v", h, err)
 			}
 			// The next write is of the newest format, and what is not known any more is gone.
-			if _, err := store.changeHead(t.Context(), name, func(h *Head) (bool, error) { h.Fence++; return true, nil }); err != nil {
+			if _, err := store.changeHead(t.Context(), name, func(h *Head) (bool, error) {
+				h.Fence++
+				return true,
+					nil
+			}); err != nil {
 				t.Fatal(err)
 			}
 			written, err := objects.Get(t.Context(), stackKey(name, "head.json"))
-			if err != nil || !strings.Contains(string(written.Data), `"format": 3`) || strings.Contains(string(written.Data), "serial") {
+			if err != nil || !strings.Contains(string(written.Data), `"format": 3`) ||
+				strings.Contains(string(written.Data), "serial") {
 				t.Errorf("it is written as %s, %v", written.Data, err)
 			}
 		})

@@ -87,10 +87,12 @@ func TestAnImportLeavesTheStackToAnUpdateThatWasFaster(t *testing.T) {
 	var update statestore.Claim
 	reserve := func(context.Context, deployments.StackName) (int, error) {
 		var err error
-		update, err = s.Claim(t.Context(), statestore.Claimant{Update: deployments.UpdateName{StackName: dev, Version: "1"}, Writer: "w#1"})
+		update, err = s.Claim(t.Context(), statestore.Claimant{Update: deployments.UpdateName{StackName: dev,
+			Version: "1"}, Writer: "w#1"})
 		return 1, err
 	}
-	_, err := s.Import(t.Context(), statestore.Exchange{Stack: dev, Secrets: provider(t, stock), Reserve: reserve}, stock)
+	_, err := s.Import(t.Context(), statestore.Exchange{Stack: dev, Secrets: provider(t, stock), Reserve: reserve},
+		stock)
 	if deployments.CodeOf(err) != deployments.CodeConflict {
 		t.Errorf("got %v", err)
 	}

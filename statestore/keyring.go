@@ -14,13 +14,13 @@ import (
 	"github.com/deployctl/deployctl/internal/seal"
 )
 
-// The service's keys are kept in the bucket, wrapped by a master key or a key management service (docs/adr/0016). So who cannot
-// unwrap them has another key than those that use the bucket, and finds that out before it writes anything.
+// The service's keys are kept in the bucket, wrapped by a master key or a key management service (docs/adr/0016). So
+// who cannot unwrap them has another key than those that use the bucket, and finds that out before it writes anything.
 
 var ringKey = join("keys", "ring.json")
 
-// ringFormat is the newest format of storedRing, that of a store with an identity, which older versions would lose; without one it
-// is plainFormat.
+// ringFormat is the newest format of storedRing, that of a store with an identity, which older versions would lose;
+// without one it is plainFormat.
 const ringFormat, plainFormat = 2, 1
 
 // storedRing is what stands in the bucket of the service's keys.
@@ -75,8 +75,8 @@ func (s *Store) useRing(content ringContent, tag string) {
 	s.ringTag.Store(tag)
 }
 
-// reloadRing takes over the keys that another process has made. An older copy of the keys, which somebody has put back, is not
-// taken.
+// reloadRing takes over the keys that another process has made. An older copy of the keys, which somebody has put back,
+// is not taken.
 func (s *Store) reloadRing(ctx context.Context) error {
 	if tag, err := s.objects.Tag(ctx, ringKey); err == nil && tag == s.ringTag.Load() {
 		s.outdated.Store(nil)
@@ -92,10 +92,12 @@ func (s *Store) reloadRing(ctx context.Context) error {
 		s.outdated.Store(nil)
 		return nil
 	case errors.Is(err, ErrAbsent):
-		return deployments.Errorf(deployments.CodeNotFound, "%s is missing, and no process can start without it: put it back from a copy of the bucket "+
+		return deployments.Errorf(deployments.CodeNotFound, "%s is missing, and no process can start without it: put "+
+			"it back from a copy of the bucket "+
 			"while one that has the keys still runs (%w)", ringKey, err)
 	case tag != "": // it was read
-		err = deployments.Errorf(deployments.CodeOf(err), "this process may lack the newest keys of the bucket: %w; restart every serve and worker "+
+		err = deployments.Errorf(deployments.CodeOf(err), "this process may lack the newest keys of the bucket: %w; "+
+			"restart every serve and worker "+
 			"with the service's current key", err)
 		s.outdated.Store(&err)
 	}
@@ -110,11 +112,12 @@ func (s *Store) succeeds(content ringContent) error {
 			return nil
 		}
 	}
-	return deployments.Errorf(deployments.CodeFormat, "%s is an older copy: it lacks the key %s; put back the latest", ringKey, current)
+	return deployments.Errorf(deployments.CodeFormat, "%s is an older copy: it lacks the key %s; put back the latest",
+		ringKey, current)
 }
 
-// KeysOutdated returns why this process may lack the newest keys of the bucket, with what to do about it; nil when it has them, as
-// far as it knows.
+// KeysOutdated returns why this process may lack the newest keys of the bucket, with what to do about it; nil when it
+// has them, as far as it knows.
 func (s *Store) KeysOutdated() error {
 	if err := s.outdated.Load(); err != nil {
 		return *err
@@ -132,10 +135,12 @@ func (s *Store) readRing(ctx context.Context) (ringContent, string, error) {
 	}
 	var stored storedRing
 	if err := json.Unmarshal(o.Data, &stored); err != nil {
-		return content, o.Tag, deployments.Errorf(deployments.CodeFormat, "%s is damaged: %w; put it back from a copy of the bucket", ringKey, err)
+		return content, o.Tag, deployments.Errorf(deployments.CodeFormat,
+			"%s is damaged: %w; put it back from a copy of the bucket", ringKey, err)
 	}
 	if stored.Format > ringFormat {
-		return content, o.Tag, deployments.Errorf(deployments.CodeFormat, "%s was written by a newer deployctl (format %d): use that version", ringKey, stored.Format)
+		return content, o.Tag, deployments.Errorf(deployments.CodeFormat,
+			"%s was written by a newer deployctl (format %d): use that version", ringKey, stored.Format)
 	}
 	plain, err := s.unwrap(ctx, stored)
 	if err != nil {
@@ -147,7 +152,8 @@ func (s *Store) readRing(ctx context.Context) (ringContent, string, error) {
 	return content, o.Tag, nil
 }
 
-// unwrap opens the keys with the first keeper that can: of those that they name, or of all, for a key may have several names.
+// unwrap opens the keys with the first keeper that can: of those that they name, or of all, for a key may have several
+// names.
 func (s *Store) unwrap(ctx context.Context, stored storedRing) ([]byte, error) {
 	var wrapped, given []string
 	var why error
@@ -168,7 +174,8 @@ func (s *Store) unwrap(ctx context.Context, stored storedRing) ([]byte, error) {
 		}
 	}
 	if why != nil {
-		return nil, deployments.Errorf(deployments.CodeInvalid, "the keys of the bucket (%s) cannot be opened: %w", ringKey, why)
+		return nil, deployments.Errorf(deployments.CodeInvalid, "the keys of the bucket (%s) cannot be opened: %w",
+			ringKey, why)
 	}
 	for _, w := range stored.Wraps {
 		wrapped = append(wrapped, w.Keeper)
@@ -177,12 +184,13 @@ func (s *Store) unwrap(ctx context.Context, stored storedRing) ([]byte, error) {
 		given = append(given, keeper.ID())
 	}
 	return nil, deployments.Errorf(deployments.CodeInvalid,
-		"this service has another key (%s) than the one that the bucket is sealed with (%s): start it with that one (DEPLOYCTL_KEY, key-file or key-url)",
+		"this service has another key (%s) than the one that the bucket is sealed with (%s): start it with that one "+
+			"(DEPLOYCTL_KEY, key-file or key-url)",
 		strings.Join(given, ", "), strings.Join(wrapped, ", "))
 }
 
-// foundRing makes the keys of a bucket that has none. In one that has stacks or tokens it is done only when it is asked for: such a
-// bucket is of an older version of deployctl, or somebody has taken its keys away.
+// foundRing makes the keys of a bucket that has none. In one that has stacks or tokens it is done only when it is asked
+// for: such a bucket is of an older version of deployctl, or somebody has taken its keys away.
 func (s *Store) foundRing(ctx context.Context) (ringContent, error) {
 	used, err := s.used(ctx)
 	if err != nil {
@@ -193,8 +201,10 @@ func (s *Store) foundRing(ctx context.Context) (ringContent, error) {
 			return content, err
 		}
 		return ringContent{}, deployments.Errorf(deployments.CodeInvalid,
-			"the bucket is in use and has no keys: put %s back from a copy of the bucket, or an earlier version of it; only a bucket of an older deployctl, "+
-				"which has never had that object, is taken over with `deployctl key adopt`, once and with the service's key", ringKey)
+			"the bucket is in use and has no keys: put %s back from a copy of the bucket, or an earlier version of "+
+				"it; only a bucket of an older deployctl, "+
+				"which has never had that object, is taken over with `deployctl key adopt`, once and with the "+
+				"service's key", ringKey)
 	}
 	content := ringContent{Authenticated: !used}
 	if content.Keys, err = s.firstKeys(); err != nil {
@@ -215,7 +225,8 @@ func (s *Store) foundRing(ctx context.Context) (ringContent, error) {
 	return s.writeFirst(ctx, content)
 }
 
-// firstKeys are those of a service's master key, with which everything was sealed before there were others; without one, random.
+// firstKeys are those of a service's master key, with which everything was sealed before there were others; without
+// one, random.
 func (s *Store) firstKeys() (seal.Keys, error) {
 	for _, keeper := range s.keepers {
 		if m, ok := keeper.(*seal.MasterKeeper); ok {
@@ -233,7 +244,8 @@ func (s *Store) firstKeys() (seal.Keys, error) {
 
 // used tells whether the bucket holds something that is sealed or stands for a stack.
 func (s *Store) used(ctx context.Context) (bool, error) {
-	for _, folder := range []string{"stacks/", tokenFolder, memberFolder, "blobs/", "removed/", auditFolder, organizationFolder} {
+	for _, folder := range []string{"stacks/", tokenFolder, memberFolder, "blobs/", "removed/", auditFolder,
+		organizationFolder} {
 		l, err := s.objects.List(ctx, Query{Prefix: folder, Limit: 1})
 		if err != nil {
 			return false, failed(err, "list "+folder)
@@ -258,7 +270,8 @@ func (s *Store) writeRing(ctx context.Context, content ringContent, c Condition)
 	for _, keeper := range s.keepers {
 		data, err := keeper.Wrap(ctx, plain)
 		if err != nil {
-			return deployments.Errorf(deployments.CodeUnavailable, "wrap the service's keys with %s: %w", keeper.ID(), err)
+			return deployments.Errorf(deployments.CodeUnavailable, "wrap the service's keys with %s: %w", keeper.ID(),
+				err)
 		}
 		stored.Wraps = append(stored.Wraps, wrap{keeper.ID(), data})
 	}

@@ -131,7 +131,8 @@ func TestTheKeyMayMoveFromAFileToAKeyManagementService(t *testing.T) {
 		t.Fatal(err)
 	}
 	kms := &local{key: []byte("kms")}
-	if _, err := opened(t, objects, statestore.Options{Keepers: []seal.Keeper{kms, master}}).RotateKeys(t.Context()); err != nil {
+	if _, err := opened(t, objects, statestore.Options{Keepers: []seal.Keeper{kms, master}}).RotateKeys(
+		t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	alone := opened(t, objects, statestore.Options{Keepers: []seal.Keeper{kms}})
@@ -145,7 +146,8 @@ func TestTheKeyMayMoveFromAFileToAKeyManagementService(t *testing.T) {
 		t.Errorf("with the master key: %v", err)
 	}
 	kms.away = true
-	if _, err := open(t, objects, statestore.Options{Keepers: []seal.Keeper{kms}}); err == nil || !strings.Contains(err.Error(), "access denied") {
+	if _, err := open(t, objects, statestore.Options{Keepers: []seal.Keeper{kms}}); err == nil ||
+		!strings.Contains(err.Error(), "access denied") {
 		t.Errorf("without access: %v", err)
 	}
 }
@@ -168,7 +170,8 @@ func TestKeysAreRotatedWhileOthersWrite(t *testing.T) {
 				return
 			default:
 			}
-			if err := other.PutInfo(context.Background(), deployments.UpdateInfo{Update: up(n), Message: fmt.Sprint("of ", n)}); err != nil {
+			if err := other.PutInfo(context.Background(), deployments.UpdateInfo{Update: up(n),
+				Message: fmt.Sprint("of ", n)}); err != nil {
 				t.Error(err)
 			}
 			wrote = n
@@ -226,7 +229,8 @@ func TestAKeyThatObjectsNeedIsNotDropped(t *testing.T) {
 		t.Fatal(err)
 	}
 	now = now.Add(time.Hour)
-	if err := s.DropKey(t.Context(), first); deployments.CodeOf(err) != deployments.CodeConflict || !strings.Contains(err.Error(), "1 object") {
+	if err := s.DropKey(t.Context(), first); deployments.CodeOf(err) != deployments.CodeConflict ||
+		!strings.Contains(err.Error(), "1 object") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -240,10 +244,12 @@ func TestABucketOfTheTimeBeforeItHadKeysIsAdoptedOnceAndOnRequest(t *testing.T) 
 	const head = "stacks/organization/web/dev/head.json"
 	old := withoutMAC(t, get(t, objects, head))
 	put(t, objects, head, old)
-	if _, err := open(t, objects, statestore.Options{}); deployments.CodeOf(err) != deployments.CodeInvalid || !strings.Contains(err.Error(), "deployctl key adopt") {
+	if _, err := open(t, objects, statestore.Options{}); deployments.CodeOf(err) != deployments.CodeInvalid ||
+		!strings.Contains(err.Error(), "deployctl key adopt") {
 		t.Errorf("taken over in silence: %v", err)
 	}
-	if _, err := open(t, objects, statestore.Options{Adopt: true, Master: bytes.Repeat([]byte{9}, 32)}); deployments.CodeOf(err) != deployments.CodeInvalid {
+	if _, err := open(t, objects, statestore.Options{Adopt: true, Master: bytes.Repeat([]byte{9},
+		32)}); deployments.CodeOf(err) != deployments.CodeInvalid {
 		t.Errorf("adopted with another key: %v", err)
 	}
 	s := opened(t, objects, statestore.Options{Adopt: true})
@@ -254,7 +260,8 @@ func TestABucketOfTheTimeBeforeItHadKeysIsAdoptedOnceAndOnRequest(t *testing.T) 
 		t.Error(err)
 	}
 	put(t, objects, head, old)
-	if _, err := opened(t, objects, statestore.Options{Adopt: true}).Head(t.Context(), dev); deployments.CodeOf(err) != deployments.CodeFormat {
+	if _, err := opened(t, objects, statestore.Options{Adopt: true}).Head(t.Context(),
+		dev); deployments.CodeOf(err) != deployments.CodeFormat {
 		t.Errorf("a head without MAC is taken later, too: %v", err)
 	}
 }
@@ -287,7 +294,8 @@ func TestAnOlderCopyOfTheKeysIsNotTakenByARunningProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	put(t, objects, ringObject, old)
-	if _, err := s.Keys(t.Context()); deployments.CodeOf(err) != deployments.CodeFormat || !strings.Contains(err.Error(), "older copy") {
+	if _, err := s.Keys(t.Context()); deployments.CodeOf(err) != deployments.CodeFormat ||
+		!strings.Contains(err.Error(), "older copy") {
 		t.Errorf("got %v", err)
 	}
 	if _, err := s.Info(t.Context(), up(1)); err != nil {
@@ -301,11 +309,15 @@ func TestEveryChangedByteOfAHeadOrACheckpointIsNoticed(t *testing.T) {
 	if err := s.CreateStack(t.Context(), dev, nil); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Import(t.Context(), statestore.Exchange{Stack: dev}, deployment([]string{rootState, thingState}, nil)); err != nil {
+	if _, err := s.Import(t.Context(), statestore.Exchange{Stack: dev},
+		deployment([]string{rootState, thingState}, nil)); err != nil {
 		t.Fatal(err)
 	}
 	for key, read := range map[string]func(*statestore.Store) (any, error){
-		"stacks/organization/web/dev/head.json": func(s *statestore.Store) (any, error) { return s.Head(t.Context(), dev) },
+		"stacks/organization/web/dev/head.json": func(s *statestore.Store) (any,
+			error) {
+			return s.Head(t.Context(), dev)
+		},
 		"stacks/organization/web/dev/checkpoints/1.json.zst": func(s *statestore.Store) (any, error) {
 			c, err := s.Checkpoint(t.Context(), dev, 1, deployments.SecretsProvider{})
 			if err != nil {
@@ -343,7 +355,8 @@ func TestTheHeadOfAnotherStackIsNoticed(t *testing.T) {
 		t.Fatal(err)
 	}
 	put(t, objects, "stacks/organization/web/dev/head.json", get(t, objects, "stacks/organization/web/prod/head.json"))
-	if _, err := s.Head(t.Context(), dev); deployments.CodeOf(err) != deployments.CodeFormat || !strings.Contains(err.Error(), "key adopt") {
+	if _, err := s.Head(t.Context(), dev); deployments.CodeOf(err) != deployments.CodeFormat ||
+		!strings.Contains(err.Error(), "key adopt") {
 		t.Errorf("got %v", err)
 	}
 	if err := s.AdoptStack(t.Context(), dev); err != nil {

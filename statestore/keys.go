@@ -13,12 +13,13 @@ import (
 // safeSegment is what may stand between two '/' of a key: a name that no server can take for a path.
 var safeSegment = regexp.MustCompile(`^[A-Za-z0-9_-][A-Za-z0-9_.-]*$`)
 
-// unsafeMark stands in a key for a segment that is not safe. guarded refuses it, so the object can be neither read nor written.
+// unsafeMark stands in a key for a segment that is not safe. guarded refuses it, so the object can be neither read nor
+// written.
 const unsafeMark = "\x00"
 
-// join makes a key of its segments. It is how every key is made: a segment that is not safe, such as "..", "a/b" or "", makes a key
-// that every access refuses as CodeInvalid, so no name can leave its prefix. Only the last segment may be empty: that gives the
-// prefix of all keys below.
+// join makes a key of its segments. It is how every key is made: a segment that is not safe, such as "..", "a/b" or "",
+// makes a key that every access refuses as CodeInvalid, so no name can leave its prefix. Only the last segment may be
+// empty: that gives the prefix of all keys below.
 func join(segments ...string) string {
 	var key strings.Builder
 	for i, segment := range segments {
@@ -49,13 +50,14 @@ func blobKey(r *ring, segments ...string) string {
 	return join(append([]string{"blobs", r.id}, segments...)...)
 }
 
-// about gives the context that an object of a stack is sealed with: its key, but for the stack's name, which may change.
+// about gives the context that an object of a stack is sealed with: its key, but for the stack's name, which may
+// change.
 func about(name deployments.StackName, key string) string {
 	return key[len(stackKey(name, "")):]
 }
 
-// guarded refuses keys that a server could take for another object's: ".." and "." between slashes, nothing between them, control
-// characters, backslashes.
+// guarded refuses keys that a server could take for another object's: ".." and "." between slashes, nothing between
+// them, control characters, backslashes.
 type guarded struct{ objects Objects }
 
 func checkKey(key string) error {
@@ -64,14 +66,18 @@ func checkKey(key string) error {
 			return refusedKey(key)
 		}
 	}
-	if !utf8.ValidString(key) || strings.ContainsFunc(key, func(r rune) bool { return unicode.IsControl(r) || r == '\\' }) {
+	if !utf8.ValidString(key) || strings.ContainsFunc(key, func(r rune) bool {
+		return unicode.IsControl(r) ||
+			r == '\\'
+	}) {
 		return refusedKey(key)
 	}
 	return nil
 }
 
 func refusedKey(key string) error {
-	return deployments.Errorf(deployments.CodeInvalid, "there can be no object %q in the store: a name in it is not valid",
+	return deployments.Errorf(deployments.CodeInvalid, "there can be no object %q in the store: a name in it is not "+
+		"valid",
 		strings.ReplaceAll(key, unsafeMark, ""))
 }
 

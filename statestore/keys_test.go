@@ -7,13 +7,15 @@ import (
 )
 
 func TestAKeyOfASegmentThatIsNotSafeIsRefused(t *testing.T) {
-	for _, segment := range []string{"", ".", "..", "a/b", "/", "a\\b", "a\x00b", "a b", "ä", "a\n", ".hidden", "%2e%2e", "x\xff"} {
+	for _, segment := range []string{"", ".", "..", "a/b", "/", "a\\b", "a\x00b", "a b", "ä", "a\n", ".hidden",
+		"%2e%2e", "x\xff"} {
 		key := join("stacks", segment, "head.json")
 		if err := checkKey(key); deployments.CodeOf(err) != deployments.CodeInvalid || err == nil {
 			t.Errorf("%q makes the key %q: %v", segment, key, err)
 		}
 	}
-	for _, key := range []string{join("stacks", "o", "p-1", "s.x_y", ""), join("tokens", "ann"), join("blobs", "A", "files", "2026-11", "file-00")} {
+	for _, key := range []string{join("stacks", "o", "p-1", "s.x_y", ""), join("tokens", "ann"),
+		join("blobs", "A", "files", "2026-11", "file-00")} {
 		if err := checkKey(key); err != nil {
 			t.Error(err)
 		}
@@ -26,7 +28,8 @@ func TestAStoreRefusesKeysThatAServerCouldTakeForPaths(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, key := range []string{"a/../b", "../b", "a//b", "/a", "a/./b", "a\x00", `a\..\b`, "\xff"} {
-		if _, err := s.objects.Put(t.Context(), key, nil, Condition{}); deployments.CodeOf(err) != deployments.CodeInvalid {
+		if _, err := s.objects.Put(t.Context(), key, nil, Condition{}); deployments.CodeOf(
+			err) != deployments.CodeInvalid {
 			t.Errorf("put %q: %v", key, err)
 		}
 		if _, err := s.objects.Get(t.Context(), key); deployments.CodeOf(err) != deployments.CodeInvalid {
@@ -38,7 +41,8 @@ func TestAStoreRefusesKeysThatAServerCouldTakeForPaths(t *testing.T) {
 		if err := s.objects.Delete(t.Context(), key); deployments.CodeOf(err) != deployments.CodeInvalid {
 			t.Errorf("delete %q: %v", key, err)
 		}
-		if _, err := s.objects.List(t.Context(), Query{Prefix: key}); deployments.CodeOf(err) != deployments.CodeInvalid {
+		if _, err := s.objects.List(t.Context(), Query{Prefix: key}); deployments.CodeOf(
+			err) != deployments.CodeInvalid {
 			t.Errorf("list %q: %v", key, err)
 		}
 	}

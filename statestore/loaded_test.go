@@ -67,9 +67,11 @@ func TestWhetherAPendingCreateWasAnsweredIsStoredAndReadFromOlderStates(t *testi
 		"a create without an id":                   {`{"type":"creating","resource":` + bucket("") + `}`, false},
 		"a create that was stored with its answer": {`{"type":"creating","resource":` + bucket("b-2") + `}`, true},
 		"a provider, which has its id beforehand":  {`{"type":"creating","resource":` + cloudProvider + `}`, false},
-		"an update":                          {`{"type":"updating","resource":` + bucket("b-2") + `}`, false},
-		"what says that it was not answered": {`{"type":"creating","done":false,"resource":` + bucket("b-2") + `}`, false},
-		"a provider that was answered":       {`{"type":"creating","done":true,"resource":` + cloudProvider + `}`, true},
+		"an update": {`{"type":"updating","resource":` + bucket("b-2") + `}`, false},
+		"what says that it was not answered": {`{"type":"creating","done":false,"resource":` + bucket("b-2") + `}`,
+			false},
+		"a provider that was answered": {`{"type":"creating","done":true,"resource":` + cloudProvider + `}`,
+			true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pending := imported(t, "", c.operation).Pending() // what is read was written anew
@@ -93,7 +95,8 @@ func TestACheckpointNeverSaysThatAValueIsNotKnown(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if strings.Contains(string(out.Deployment), unknown) || !strings.Contains(string(out.Deployment), `"outputs":{"kept":"x"}`) {
+	if strings.Contains(string(out.Deployment), unknown) || !strings.Contains(string(out.Deployment),
+		`"outputs":{"kept":"x"}`) {
 		t.Errorf("%s", out.Deployment)
 	}
 }

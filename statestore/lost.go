@@ -10,8 +10,8 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 )
 
-// A head is written before anything else of its stack and deleted after everything else. So a stack with checkpoints or a
-// history and without a head has lost it: to take it for absent would have all its resources created once more.
+// A head is written before anything else of its stack and deleted after everything else. So a stack with checkpoints or
+// a history and without a head has lost it: to take it for absent would have all its resources created once more.
 
 // absent returns why a stack has no head: CodeNotFound when there is no such stack, CodeFormat when its head was lost.
 func (s *Store) absent(ctx context.Context, name deployments.StackName) error {
@@ -28,11 +28,13 @@ func (s *Store) absent(ctx context.Context, name deployments.StackName) error {
 	}
 	key := stackKey(name, "head.json")
 	return deployments.Errorf(deployments.CodeFormat,
-		"the stack %s is damaged: its head %s is missing, though version %d of it is there; put back the last good copy of this object "+
+		"the stack %s is damaged: its head %s is missing, though version %d of it is there; put back the last good "+
+			"copy of this object "+
 			"(an earlier version of the bucket's, or of its backup)", name, key, latest)
 }
 
-// latestTrace returns the newest version of which a checkpoint or an entry of the history is there; 0 when there is none.
+// latestTrace returns the newest version of which a checkpoint or an entry of the history is there; 0 when there is
+// none.
 func (s *Store) latestTrace(ctx context.Context, name deployments.StackName) (int, error) {
 	latest, err := s.latestEntry(ctx, name)
 	if err != nil {
@@ -72,14 +74,17 @@ func (s *Store) missing(ctx context.Context, name deployments.StackName, version
 		return err
 	}
 	if h.Version != version {
-		return deployments.Errorf(deployments.CodeNotFound, "the stack %s has no version %d (no %s)", name, version, key)
+		return deployments.Errorf(deployments.CodeNotFound, "the stack %s has no version %d (no %s)", name, version,
+			key)
 	}
 	return unusable(key, errors.New("it is missing, and it is the newest state of its stack"))
 }
 
 // unusable returns the error about a checkpoint that cannot be used, with what to do about it.
 func unusable(key string, err error) error {
-	return deployments.Errorf(deployments.CodeFormat, "%s is damaged: %w; put back the last good copy of this object, make an earlier version "+
-		"the newest with `deployctl stack restore VERSION` (`deployctl stack history` lists them), or put a valid state in its place with "+
+	return deployments.Errorf(deployments.CodeFormat, "%s is damaged: %w; put back the last good copy of this "+
+		"object, make an earlier version "+
+		"the newest with `deployctl stack restore VERSION` (`deployctl stack history` lists them), or put a valid "+
+		"state in its place with "+
 		"`deployctl stack import`", key, err)
 }

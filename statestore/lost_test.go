@@ -66,14 +66,16 @@ func TestAStackWhoseHeadWasLostIsDamagedAndNotAbsent(t *testing.T) {
 				},
 			} {
 				err := call(t.Context())
-				if deployments.CodeOf(err) != deployments.CodeFormat || !strings.Contains(err.Error(), devFolder+"head.json") ||
+				if deployments.CodeOf(err) != deployments.CodeFormat ||
+					!strings.Contains(err.Error(), devFolder+"head.json") ||
 					!strings.Contains(err.Error(), "put back") {
 					t.Errorf("%s: %v", what, err)
 				}
 			}
 			list, err := s.ListStacks(t.Context(), "", "")
 			must(t, err)
-			if i := slices.IndexFunc(list, func(i deployments.StackInfo) bool { return i.Stack == dev }); i < 0 || list[i].Damaged == "" {
+			if i := slices.IndexFunc(list, func(i deployments.StackInfo) bool { return i.Stack == dev }); i < 0 ||
+				list[i].Damaged == "" {
 				t.Errorf("the stacks are %+v", list)
 			}
 		})
@@ -110,7 +112,8 @@ func TestANewestCheckpointThatIsMissingIsDamageAndAnOlderOneIsNot(t *testing.T) 
 	must(t, err)
 	for version, code := range map[int]deployments.Code{2: deployments.CodeFormat, 7: deployments.CodeNotFound} {
 		_, err := fresh.Export(t.Context(), x, version, false)
-		if deployments.CodeOf(err) != code || code == deployments.CodeFormat && !strings.Contains(err.Error(), "deployctl stack restore") {
+		if deployments.CodeOf(err) != code || code == deployments.CodeFormat &&
+			!strings.Contains(err.Error(), "deployctl stack restore") {
 			t.Errorf("version %d: %v", version, err)
 		}
 	}
@@ -145,7 +148,8 @@ func TestAProcessThatLacksTheNewestKeyIsOutdatedAndSaysWhatToDo(t *testing.T) {
 		t.Errorf("before it looks: %v", err)
 	}
 	_, err = old.Authenticate(t.Context(), text)
-	if deployments.CodeOf(err) != deployments.CodeFormat || !strings.Contains(err.Error(), "restart every serve and worker") ||
+	if deployments.CodeOf(err) != deployments.CodeFormat || !strings.Contains(err.Error(),
+		"restart every serve and worker") ||
 		strings.Contains(err.Error(), "token rm") {
 		t.Errorf("got %v", err)
 	}
@@ -186,7 +190,8 @@ func TestNoKeysAreMadeForABucketThatIsInUse(t *testing.T) {
 	if _, err := s.RotateKeys(t.Context()); err == nil {
 		t.Error("keys were replaced that are missing")
 	}
-	if _, err := open(t, objects, statestore.Options{}); deployments.CodeOf(err) != deployments.CodeInvalid || !strings.Contains(err.Error(), "put keys/ring.json back") {
+	if _, err := open(t, objects, statestore.Options{}); deployments.CodeOf(err) != deployments.CodeInvalid ||
+		!strings.Contains(err.Error(), "put keys/ring.json back") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -194,7 +199,8 @@ func TestNoKeysAreMadeForABucketThatIsInUse(t *testing.T) {
 func TestADamagedTokenSaysWhatToDo(t *testing.T) {
 	objects := &statestore.Memory{}
 	s := opened(t, objects, statestore.Options{})
-	text, err := s.CreateToken(t.Context(), deployments.Token{Name: "ann", Grant: &deployments.Grant{Role: deployments.RoleAdmin, Organization: "*"}})
+	text, err := s.CreateToken(t.Context(), deployments.Token{Name: "ann",
+		Grant: &deployments.Grant{Role: deployments.RoleAdmin, Organization: "*"}})
 	must(t, err)
 	put(t, objects, "tokens/ann", []byte("x"))
 	_, err = s.Authenticate(t.Context(), text)

@@ -21,16 +21,21 @@ const malformedStates = 1000
 
 // strange are values that stand where another one belongs.
 var strange = []string{
-	`null`, `true`, `""`, `"\u0000"`, `"\u001b[2J"`, `"a"`, `"a:b"`, `"a::b"`, `"a:b:c"`, `"pulumi:providers:"`, `"pulumi:pulumi:Stack"`,
-	`0`, `-1`, `3.5`, `1e308`, `1e999`, `99999999999999999999`, `[]`, `{}`, `[null]`, `[""]`, `[[[[[]]]]]`, `{"":""}`, `{"V":1}`,
-	`"urn:pulumi:dev::web::a:b:C::d"`, `"urn:pulumi:other::web::a:b:C::d"`, `"urn:pulumi:::::::"`, `"urn:pulumi:dev::web::a:b::"`, `"urn:"`,
-	`"urn:pulumi:dev::web::pulumi:providers:cloud::default::"`, `"repairing"`, `"creating"`, `"04da6b54-80e4-46f7-96ec-b56ff0331ba9"`,
+	`null`, `true`, `""`, `"\u0000"`, `"\u001b[2J"`, `"a"`, `"a:b"`, `"a::b"`, `"a:b:c"`, `"pulumi:providers:"`,
+	`"pulumi:pulumi:Stack"`,
+	`0`, `-1`, `3.5`, `1e308`, `1e999`, `99999999999999999999`, `[]`, `{}`, `[null]`, `[""]`, `[[[[[]]]]]`, `{"":""}`,
+	`{"V":1}`,
+	`"urn:pulumi:dev::web::a:b:C::d"`, `"urn:pulumi:other::web::a:b:C::d"`, `"urn:pulumi:::::::"`,
+	`"urn:pulumi:dev::web::a:b::"`, `"urn:"`,
+	`"urn:pulumi:dev::web::pulumi:providers:cloud::default::"`, `"repairing"`, `"creating"`,
+	`"04da6b54-80e4-46f7-96ec-b56ff0331ba9"`,
 	`{"4dabf18193072939515e22adb298388d":"1b47061264138c4ac30d75fd1eb44270"}`,
 	`{"4dabf18193072939515e22adb298388d":"1b47061264138c4ac30d75fd1eb44270","plaintext":"{"}`,
 	`{"4dabf18193072939515e22adb298388d":"1b47061264138c4ac30d75fd1eb44270","ciphertext":"v1:x:y"}`,
 	`{"4dabf18193072939515e22adb298388d":"5cf8f73096256a8f31e491e813e4eb8e","urn":"x","id":{"V":{}}}`,
 	`{"4dabf18193072939515e22adb298388d":"c44067f5952c0a294b673a41bacd8c17","text":7}`,
-	`{"4dabf18193072939515e22adb298388d":"not known"}`, `{"4dabf18193072939515e22adb298388d":7}`, `"\ud800"`, "\"\xff\"",
+	`{"4dabf18193072939515e22adb298388d":"not known"}`, `{"4dabf18193072939515e22adb298388d":7}`, `"\ud800"`,
+	"\"\xff\"",
 }
 
 // full is a deployment with something in every field that a state may have.
@@ -50,7 +55,8 @@ func full(t *testing.T) []byte {
 	}
 	list := d.Deployment["resources"].([]any)
 	last := maps.Clone(list[len(list)-1].(map[string]any))
-	last["urn"], last["type"], last["custom"], last["id"] = "urn:pulumi:dev::web::cloud:index:Thing::being-made", "cloud:index:Thing", true, "i"
+	last["urn"], last["type"], last["custom"], last["id"] = "urn:pulumi:dev::web::cloud:index:Thing::being-made",
+		"cloud:index:Thing", true, "i"
 	last["customTimeouts"] = map[string]any{"create": 60}
 	d.Deployment["pending_operations"] = []any{map[string]any{"type": "updating", "resource": last}}
 	data, err = json.Marshal(d)
@@ -144,7 +150,8 @@ func TestAMalformedDeploymentIsRefusedOrCarriedWhole(t *testing.T) {
 	}
 	t.Logf("%d of %d were refused", refused, malformedStates)
 	if refused < malformedStates/4 || refused == malformedStates {
-		t.Errorf("%d of %d were refused: they are not malformed, or nothing is taken any more", refused, malformedStates)
+		t.Errorf("%d of %d were refused: they are not malformed, or nothing is taken any more", refused,
+			malformedStates)
 	}
 }
 
@@ -161,7 +168,8 @@ func carried(t *testing.T, seed uint64, data []byte) bool {
 		if h, headErr := s.Head(t.Context(), dev); headErr != nil || h.Version != 0 || h.Active != nil {
 			t.Errorf("seed %d: refused with %v, and the stack is at %+v (%v)", seed, err, h, headErr)
 		}
-		if code := deployments.CodeOf(err); code != deployments.CodeInvalid || strings.ContainsAny(err.Error(), "\x00\x1b") {
+		if code := deployments.CodeOf(err); code != deployments.CodeInvalid ||
+			strings.ContainsAny(err.Error(), "\x00\x1b") {
 			t.Errorf("seed %d: %s: %q", seed, code, err)
 		}
 		return false
@@ -175,7 +183,8 @@ func carried(t *testing.T, seed uint64, data []byte) bool {
 	if len(d.Deployment) == 0 {
 		d.Deployment = []byte("null")
 	}
-	if err := json.Unmarshal(d.Deployment, &fields); err != nil || len(fields.Resources) != len(c.States()) || len(fields.Pending_operations) != len(c.Pending()) {
+	if err := json.Unmarshal(d.Deployment, &fields); err != nil || len(fields.Resources) != len(c.States()) ||
+		len(fields.Pending_operations) != len(c.Pending()) {
 		t.Errorf("seed %d: of %d resources and %d operations there are %d and %d (%v)", seed,
 			len(fields.Resources), len(fields.Pending_operations), len(c.States()), len(c.Pending()), err)
 	}
@@ -199,7 +208,8 @@ func updated(t *testing.T, seed uint64, c *statestore.Checkpoint) {
 			}
 		}
 	}
-	run := engine.New(engine.Goal{Kind: engine.KindDestroy, Version: 2, Organization: dev.Organization, Project: dev.Project, Stack: dev.Stack,
+	run := engine.New(engine.Goal{Kind: engine.KindDestroy, Version: 2, Organization: dev.Organization,
+		Project: dev.Project, Stack: dev.Stack,
 		Parallel: 4}, c.States(), c.Pending())
 	for range 10 * (len(c.States()) + len(c.Pending()) + 1) {
 		commands := run.Ready()

@@ -23,7 +23,8 @@ func (s *Store) Member(ctx context.Context, name string) (deployments.Member, er
 }
 
 func noMember(name string) error {
-	return deployments.Errorf(deployments.CodeNotFound, "there is no member %s: `deployctl member ls` lists those there are", name)
+	return deployments.Errorf(deployments.CodeNotFound, "there is no member %s: `deployctl member ls` lists those "+
+		"there are", name)
 }
 
 // ListMembers describes the members, sorted by name.
@@ -59,13 +60,15 @@ func (s *Store) GrantMember(ctx context.Context, name string, g deployments.Gran
 			*m = deployments.Member{Name: name, Created: s.now().UTC()}
 		}
 		m.Grants = append(otherGrants(m.Grants, g.Organization), g)
-		slices.SortFunc(m.Grants, func(a, b deployments.Grant) int { return strings.Compare(a.Organization, b.Organization) })
+		slices.SortFunc(m.Grants, func(a, b deployments.Grant) int {
+			return strings.Compare(a.Organization, b.Organization)
+		})
 		return nil
 	})
 }
 
-// RemoveMember takes what a member may do in an organization; an empty organization means everywhere. A member without grants
-// is gone. CodeNotFound when there is none of this name, or nothing that could be taken.
+// RemoveMember takes what a member may do in an organization; an empty organization means everywhere. A member without
+// grants is gone. CodeNotFound when there is none of this name, or nothing that could be taken.
 func (s *Store) RemoveMember(ctx context.Context, name, organization string) error {
 	return s.changeMember(ctx, name, func(m *deployments.Member, found bool) error {
 		if !found {
@@ -73,7 +76,8 @@ func (s *Store) RemoveMember(ctx context.Context, name, organization string) err
 		}
 		rest := otherGrants(m.Grants, organization)
 		if len(rest) == len(m.Grants) {
-			return deployments.Errorf(deployments.CodeNotFound, "the member %s may do nothing in the organization %s", name, organization)
+			return deployments.Errorf(deployments.CodeNotFound, "the member %s may do nothing in the organization %s",
+				name, organization)
 		}
 		m.Grants = rest
 		return nil
@@ -87,9 +91,11 @@ func otherGrants(grants []deployments.Grant, organization string) []deployments.
 	})
 }
 
-// changeMember changes a member by compare-and-swap. One who is left without grants stays as an object, but is not found: to
-// delete it could take a grant away that was given meanwhile.
-func (s *Store) changeMember(ctx context.Context, name string, change func(m *deployments.Member, found bool) error) error {
+// changeMember changes a member by compare-and-swap. One who is left without grants stays as an object, but is not
+// found: to delete it could take a grant away that was given meanwhile.
+func (s *Store) changeMember(
+	ctx context.Context, name string, change func(m *deployments.Member, found bool) error,
+) error {
 	if err := deployments.ValidateName("member", name); err != nil {
 		return err
 	}

@@ -10,8 +10,8 @@ import (
 var (
 	// ErrAbsent: there is no object with this key.
 	ErrAbsent = errors.New("no such object")
-	// ErrChanged: the condition of a Put did not hold, and nothing was written by that attempt. An earlier attempt of the
-	// same Put, whose reply was lost, may be what changed the object.
+	// ErrChanged: the condition of a Put did not hold, and nothing was written by that attempt. An earlier attempt of
+	// the same Put, whose reply was lost, may be what changed the object.
 	ErrChanged = errors.New("the object is not what the condition says")
 	// ErrTransient: the call failed for a reason that may pass. A Put or a Delete may still have had its effect.
 	ErrTransient = errors.New("the object store did not answer")

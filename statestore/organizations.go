@@ -9,7 +9,8 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 )
 
-// organizationFolder has an object for each organization that has workers of its own. That it is there says all: it is empty.
+// organizationFolder has an object for each organization that has workers of its own. That it is there says all: it is
+// empty.
 const organizationFolder = "organizations/"
 
 // Dedicated is an organization that has workers of its own.
@@ -18,8 +19,8 @@ type Dedicated struct {
 	Since        time.Time
 }
 
-// Dedicate has an organization's updates run on its own workers alone, from now on and whether there are any. Doing it twice is
-// doing it once.
+// Dedicate has an organization's updates run on its own workers alone, from now on and whether there are any. Doing it
+// twice is doing it once.
 func (s *Store) Dedicate(ctx context.Context, organization string) error {
 	if err := deployments.ValidateName("organization", organization); err != nil {
 		return err
@@ -41,9 +42,11 @@ func (s *Store) Share(ctx context.Context, organization string) error {
 		return err
 	}
 	if queue == s.SharedTaskQueue() {
-		return deployments.Errorf(deployments.CodeNotFound, "the organization %s has no workers of its own; `deployctl organization ls` lists those that have", organization)
+		return deployments.Errorf(deployments.CodeNotFound, "the organization %s has no workers of its own; "+
+			"`deployctl organization ls` lists those that have", organization)
 	}
-	return failed(s.objects.Delete(ctx, organizationFolder+organization), "have the organization "+organization+" share its workers")
+	return failed(s.objects.Delete(ctx, organizationFolder+organization),
+		"have the organization "+organization+" share its workers")
 }
 
 // ListDedicated lists the organizations that have workers of their own, sorted by name.
@@ -59,13 +62,14 @@ func (s *Store) ListDedicated(ctx context.Context) ([]Dedicated, error) {
 	return dedicated, nil
 }
 
-// TaskQueue returns the queue of the workers on which an organization's updates run. It asks the bucket each time: an answer of a
-// time before the organization had its own workers would have it run on those of others.
+// TaskQueue returns the queue of the workers on which an organization's updates run. It asks the bucket each time: an
+// answer of a time before the organization had its own workers would have it run on those of others.
 func (s *Store) TaskQueue(ctx context.Context, organization string) (string, error) {
 	if err := deployments.ValidateName("organization", organization); err != nil {
 		return "", err
 	}
-	_, err := s.objects.Get(ctx, organizationFolder+organization) // its tag alone would not tell what is absent, see classify
+	// its tag alone would not tell what is absent, see classify
+	_, err := s.objects.Get(ctx, organizationFolder+organization)
 	switch {
 	case errors.Is(err, ErrAbsent):
 		return s.SharedTaskQueue(), nil

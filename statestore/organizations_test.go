@@ -44,7 +44,8 @@ func TestAnOrganizationHasItsOwnQueueFromTheMomentThatItIsDedicatedUntilItShares
 		}
 		queues(here.OrganizationTaskQueue("acme"))
 	}
-	if list, err := there.ListDedicated(t.Context()); err != nil || len(list) != 1 || list[0].Organization != "acme" || list[0].Since.IsZero() {
+	if list, err := there.ListDedicated(t.Context()); err != nil || len(list) != 1 || list[0].Organization != "acme" ||
+		list[0].Since.IsZero() {
 		t.Errorf("the list is %v, %v", list, err)
 	}
 	if _, err := here.RotateKeys(t.Context()); err != nil {

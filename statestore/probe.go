@@ -17,8 +17,9 @@ import (
 // probeKey is the object that Probe writes and Answers asks for. Its content means nothing.
 const probeKey = "probe"
 
-// Probe reports, as CodeInvalid, a server that writes although the condition of the Put does not hold: two writers of one stack would
-// overwrite each other there. Look has it write nothing: a server that honours conditions is asked only for writes that it refuses.
+// Probe reports, as CodeInvalid, a server that writes although the condition of the Put does not hold: two writers of
+// one stack would overwrite each other there. Look has it write nothing: a server that honours conditions is asked only
+// for writes that it refuses.
 func Probe(ctx context.Context, o Objects, look bool) error {
 	if look {
 		if _, err := o.Tag(ctx, probeKey); err != nil {
@@ -38,7 +39,8 @@ type forbidden struct {
 	Condition
 }
 
-var probes = []forbidden{{"If-None-Match", Condition{Absent: true}}, {"If-Match", Condition{Tag: `"0123456789abcdef0123456789abcdef"`}}}
+var probes = []forbidden{{"If-None-Match", Condition{Absent: true}},
+	{"If-Match", Condition{Tag: `"0123456789abcdef0123456789abcdef"`}}}
 
 func probe(ctx context.Context, o Objects, writes []forbidden) error {
 	for _, c := range writes {
@@ -46,9 +48,11 @@ func probe(ctx context.Context, o Objects, writes []forbidden) error {
 		switch {
 		case err == nil:
 			return deployments.Errorf(deployments.CodeInvalid,
-				"the object store ignores the condition %s of a write, so two writers could overwrite each other's state: use a server that honours conditional writes", c.header)
+				"the object store ignores the condition %s of a write, so two writers could overwrite each other's "+
+					"state: use a server that honours conditional writes", c.header)
 		case !errors.Is(err, ErrChanged) && !errors.Is(err, ErrAbsent):
-			return deployments.Errorf(deployments.CodeOf(err), "the object store refuses a write with the condition %s: %w", c.header, err)
+			return deployments.Errorf(deployments.CodeOf(err), "the object store refuses a write with the condition "+
+				"%s: %w", c.header, err)
 		}
 	}
 	return nil
@@ -72,7 +76,8 @@ func Answers(ctx context.Context, o Objects) error {
 
 // Skew is how far this machine's clock is ahead of the server's, to about a second.
 func (s *S3) Skew(ctx context.Context) (time.Duration, error) {
-	out, err := s.client.ListObjectsV2(ctx, &s3.ListObjectsV2Input{Bucket: &s.bucket, Prefix: aws.String(s.prefix + probeKey), MaxKeys: aws.Int32(1)})
+	out, err := s.client.ListObjectsV2(ctx, &s3.ListObjectsV2Input{Bucket: &s.bucket,
+		Prefix: aws.String(s.prefix + probeKey), MaxKeys: aws.Int32(1)})
 	if err != nil {
 		return 0, s.translate(err)
 	}

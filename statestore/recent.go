@@ -8,8 +8,8 @@ import (
 // recentBytes bounds what recent keeps.
 const recentBytes = 32 << 20
 
-// recent keeps the checkpoints that this process wrote last, as they are stored: the update after one begins with reading it.
-// A person may put another in its place, so each is good only as long as its tag is.
+// recent keeps the checkpoints that this process wrote last, as they are stored: the update after one begins with
+// reading it. A person may put another in its place, so each is good only as long as its tag is.
 type recent struct {
 	mu      sync.Mutex
 	objects map[string]Object

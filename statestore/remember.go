@@ -7,9 +7,9 @@ import (
 	"github.com/deployctl/deployctl/internal/token"
 )
 
-// remember refuses, as CodeUnconfirmed, to put a deployment in the place of a stack's own that forgets all of its resources: that has
-// none of them, though they go on existing. What the stack has is read without its secrets, and taken from its head when its
-// checkpoint is damaged: the deployment may be there to repair that.
+// remember refuses, as CodeUnconfirmed, to put a deployment in the place of a stack's own that forgets all of its
+// resources: that has none of them, though they go on existing. What the stack has is read without its secrets, and
+// taken from its head when its checkpoint is damaged: the deployment may be there to repair that.
 func (s *Store) remember(ctx context.Context, x Exchange, in *Checkpoint) error {
 	h, err := s.Head(ctx, x.Stack)
 	if err != nil || x.Forget || h.Version == 0 || h.Resources == 0 {
@@ -48,7 +48,8 @@ func (s *Store) remember(ctx context.Context, x Exchange, in *Checkpoint) error 
 		none = "has none of the stack's resources"
 	}
 	return deployments.Errorf(deployments.CodeUnconfirmed,
-		"the deployment %s: %s of %s%s would be forgotten, and go on existing without being managed", none, plural(lost, "resource"), x.Stack, example)
+		"the deployment %s: %s of %s%s would be forgotten, and go on existing without being managed", none,
+		plural(lost, "resource"), x.Stack, example)
 }
 
 // resources reads what a version of a stack has.

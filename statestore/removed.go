@@ -8,10 +8,11 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 )
 
-// removed is what stays of a name that no stack has any more: the content of removed/ORG/PROJECT/STACK.json. Temporal knows the
-// workflows of its updates for longer, by name and version, and takes none of them twice.
+// removed is what stays of a name that no stack has any more: the content of removed/ORG/PROJECT/STACK.json. Temporal
+// knows the workflows of its updates for longer, by name and version, and takes none of them twice.
 type removed struct {
-	// Next is the next version to give out: greater than every version ever given out under the name. It never goes back.
+	// Next is the next version to give out: greater than every version ever given out under the name. It never goes
+	// back.
 	Next int `json:"next"`
 }
 
@@ -42,8 +43,8 @@ func (s *Store) readRemoved(ctx context.Context, name deployments.StackName) (in
 	return r.Next, Condition{Tag: o.Tag}, nil
 }
 
-// retire remembers the next version of a stack that is about to be deleted; among the versions before it are those of updates that
-// never had the stack, which only its history knows.
+// retire remembers the next version of a stack that is about to be deleted; among the versions before it are those of
+// updates that never had the stack, which only its history knows.
 func (s *Store) retire(ctx context.Context, name deployments.StackName, next int) error {
 	latest, err := s.latestEntry(ctx, name)
 	if err != nil {

@@ -11,15 +11,16 @@ import (
 )
 
 // RenameStack gives a stack another name, project or organization, with its history, and rewrites the URNs of its
-// resources in a new version. CodeExists when there is a stack of that name; CodeConflict when it has an update running, or
-// another renaming of it was interrupted; CodeInvalid when it is the name that it has.
-// An interrupted renaming is finished by doing it again; until then the stack has both names and cannot be updated.
+// resources in a new version. CodeExists when there is a stack of that name; CodeConflict when it has an update
+// running, or another renaming of it was interrupted; CodeInvalid when it is the name that it has. An interrupted
+// renaming is finished by doing it again; until then the stack has both names and cannot be updated.
 func (s *Store) RenameStack(ctx context.Context, from, to deployments.StackName) error {
 	if err := to.Validate(); err != nil {
 		return err
 	}
 	if from == to {
-		return deployments.Errorf(deployments.CodeInvalid, "the stack has the name %s already: say what it is to be called instead", to)
+		return deployments.Errorf(deployments.CodeInvalid, "the stack has the name %s already: say what it is to be "+
+			"called instead", to)
 	}
 	h, err := s.Head(ctx, from)
 	if err != nil {
@@ -62,8 +63,9 @@ func (s *Store) RenameStack(ctx context.Context, from, to deployments.StackName)
 	return s.deleteStack(ctx, from, former, "")
 }
 
-// onlyRenaming refuses a renaming of a stack that still has two names from another. One of them is to be done again first: it
-// may be anywhere between its first write, when all is below the old name, and its last, when all is below the new one.
+// onlyRenaming refuses a renaming of a stack that still has two names from another. One of them is to be done again
+// first: it may be anywhere between its first write, when all is below the old name, and its last, when all is below
+// the new one.
 func (s *Store) onlyRenaming(ctx context.Context, h Head, from, to deployments.StackName) error {
 	if h.Peer == "" {
 		return nil
@@ -72,19 +74,22 @@ func (s *Store) onlyRenaming(ctx context.Context, h Head, from, to deployments.S
 	if err != nil {
 		return damaged(stackKey(from, "head.json"), err)
 	}
-	older, newer := peer, from // from is locked when it is the old name, or a new one that nothing came to: going back frees that
+	// from is locked when it is the old name, or a new one that nothing came to: going back frees that
+	older, newer := peer, from
 	if h.Active != nil && h.Active.Version == removal {
 		older, newer = from, peer
 	}
 	other, _, err := s.readHead(ctx, peer)
 	switch {
-	case deployments.CodeOf(err) == deployments.CodeNotFound, err == nil && other.ID != h.ID, from == older && to == newer:
+	case deployments.CodeOf(err) == deployments.CodeNotFound, err == nil && other.ID != h.ID, from == older &&
+		to == newer:
 		return nil
 	case err != nil:
 		return err
 	}
 	return deployments.Errorf(deployments.CodeConflict,
-		"the renaming of the stack %s to %s was interrupted: do that one again first, then rename %s", older, newer, newer)
+		"the renaming of the stack %s to %s was interrupted: do that one again first, then rename %s", older, newer,
+		newer)
 }
 
 // placeholder reports whether a head only keeps a name, which no state has come to yet, for a renaming or a removal.
@@ -92,8 +97,8 @@ func (h *Head) placeholder() bool {
 	return h.Version == 0 && h.Active != nil && h.Active.Version == removal
 }
 
-// lockStack keeps updates away from a stack that is being removed, or renamed to peer. CodeConflict when it has an update running, or,
-// unless it may be full, resources.
+// lockStack keeps updates away from a stack that is being removed, or renamed to peer. CodeConflict when it has an
+// update running, or, unless it may be full, resources.
 func (s *Store) lockStack(ctx context.Context, name, peer deployments.StackName, full bool) (Head, error) {
 	return s.changeHead(ctx, name, func(h *Head) (bool, error) {
 		switch {
@@ -101,7 +106,8 @@ func (s *Store) lockStack(ctx context.Context, name, peer deployments.StackName,
 			return false, busy(name, h.Active)
 		case h.Resources > 0 && !full:
 			return false, deployments.Errorf(deployments.CodeConflict,
-				"the stack %s still has %s: destroy them first, or forget them with --force", name, plural(h.Resources, "resource"))
+				"the stack %s still has %s: destroy them first, or forget them with --force", name,
+				plural(h.Resources, "resource"))
 		}
 		h.Fence++
 		h.Active = &Active{Version: removal, Writer: rand.Text(), Since: s.now().UTC()}
@@ -136,8 +142,8 @@ func (s *Store) occupy(ctx context.Context, h Head, from, to deployments.StackNa
 	return s.readHead(ctx, to)
 }
 
-// moveObjects copies all that a stack has but its head. Sealed objects stay readable: their keys and contexts come from the
-// stack's identity.
+// moveObjects copies all that a stack has but its head. Sealed objects stay readable: their keys and contexts come from
+// the stack's identity.
 func (s *Store) moveObjects(ctx context.Context, from, to deployments.StackName) error {
 	l, err := s.objects.List(ctx, Query{Prefix: stackKey(from, "")})
 	if err != nil {
@@ -156,9 +162,9 @@ func (s *Store) moveObjects(ctx context.Context, from, to deployments.StackName)
 	})
 }
 
-// rewrite writes the next checkpoint of a stack that is being renamed, with URNs of its new name, and gives the head that
-// has it. A URN begins in a JSON string with the stack's and the project's names, which need no escapes; one inside a secret's
-// ciphertext stays as it is.
+// rewrite writes the next checkpoint of a stack that is being renamed, with URNs of its new name, and gives the head
+// that has it. A URN begins in a JSON string with the stack's and the project's names, which need no escapes; one
+// inside a secret's ciphertext stays as it is.
 func (s *Store) rewrite(ctx context.Context, h Head, from, to deployments.StackName) (Head, error) {
 	data, err := s.checkpointJSON(ctx, from, h.Version)
 	if err != nil {

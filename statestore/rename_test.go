@@ -42,7 +42,8 @@ func cuttable(t *testing.T) (*statestore.Store, *cut) {
 	c := &cut{}
 	s := newStack(t, storetest.NewFaulty(&statestore.Memory{}, c.choose))
 	stock := golden(t, "stock.json")
-	if _, err := s.Import(t.Context(), statestore.Exchange{Stack: dev, Secrets: provider(t, stock)}, stock); err != nil {
+	if _, err := s.Import(t.Context(), statestore.Exchange{Stack: dev, Secrets: provider(t, stock)},
+		stock); err != nil {
 		t.Fatal(err)
 	}
 	return s, c
@@ -155,7 +156,8 @@ func TestAStackHasNeverThreeNames(t *testing.T) {
 			c.off(t, at.call, at.key, again)
 			for _, from := range []deployments.StackName{dev, live} {
 				err := s.RenameStack(t.Context(), from, spare)
-				if deployments.CodeOf(err) != deployments.CodeConflict || !strings.Contains(err.Error(), dev.String()) || !strings.Contains(err.Error(), live.String()) {
+				if deployments.CodeOf(err) != deployments.CodeConflict ||
+					!strings.Contains(err.Error(), dev.String()) || !strings.Contains(err.Error(), live.String()) {
 					t.Errorf("renaming %s to a third name says %v", from, err)
 				}
 			}
@@ -199,11 +201,13 @@ func TestAStackThatGetsANameGoesOnFromTheVersionsOfTheOneThatHadIt(t *testing.T)
 		}
 	}
 	// Update 7 never had the stack, so its head knows nothing of it.
-	if err := s.PutInfo(t.Context(), deployments.UpdateInfo{Update: deployments.UpdateName{StackName: dev, Version: "7"}}); err != nil {
+	if err := s.PutInfo(t.Context(), deployments.UpdateInfo{Update: deployments.UpdateName{StackName: dev,
+		Version: "7"}}); err != nil {
 		t.Fatal(err)
 	}
 	remove := func() error { return s.RemoveStack(t.Context(), dev, true) }
-	for _, key := range []string{"history/", "head.json"} { // the first takes the history with it, the second is the last to go
+	// the first takes the history with it, the second is the last to go
+	for _, key := range []string{"history/", "head.json"} {
 		c.off(t, "delete", "stacks/organization/web/dev/"+key, remove)
 	}
 	if err := remove(); err != nil {
@@ -222,8 +226,10 @@ func TestAStackThatGetsANameGoesOnFromTheVersionsOfTheOneThatHadIt(t *testing.T)
 	}
 	wantNext(live, 1)
 	stock := golden(t, "stock.json")
-	stock.Deployment = []byte(strings.NewReplacer("urn:pulumi:dev::web::", "urn:pulumi:live::site::", "web-dev", "site-live").Replace(string(stock.Deployment)))
-	if _, err := s.Import(t.Context(), statestore.Exchange{Stack: live, Secrets: provider(t, stock)}, stock); err != nil {
+	stock.Deployment = []byte(strings.NewReplacer("urn:pulumi:dev::web::", "urn:pulumi:live::site::", "web-dev",
+		"site-live").Replace(string(stock.Deployment)))
+	if _, err := s.Import(t.Context(), statestore.Exchange{Stack: live, Secrets: provider(t, stock)},
+		stock); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.RenameStack(t.Context(), live, dev); err != nil {

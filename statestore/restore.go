@@ -7,10 +7,11 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 )
 
-// Restore makes the deployment of an earlier version the stack's next one, and returns that version. What is real does not
-// change: the next update, or a refresh, starts from what was known then. CodeNotFound: there is no such version, it never
-// had a checkpoint, or that is not kept any more. CodeInvalid: it cannot be the stack's deployment now. CodeUnconfirmed: it would
-// forget all resources of the stack, and x does not say that it may. CodeConflict: the stack has an update running.
+// Restore makes the deployment of an earlier version the stack's next one, and returns that version. What is real does
+// not change: the next update, or a refresh, starts from what was known then. CodeNotFound: there is no such version,
+// it never had a checkpoint, or that is not kept any more. CodeInvalid: it cannot be the stack's deployment now.
+// CodeUnconfirmed: it would forget all resources of the stack, and x does not say that it may. CodeConflict: the stack
+// has an update running.
 func (s *Store) Restore(ctx context.Context, x Exchange, version int) (int, error) {
 	h, err := s.Head(ctx, x.Stack)
 	if err != nil {
@@ -33,11 +34,13 @@ func (s *Store) Restore(ctx context.Context, x Exchange, version int) (int, erro
 	case slices.Contains(versions, version):
 	case len(versions) > 0 && version < versions[0]:
 		return 0, deployments.Errorf(deployments.CodeNotFound,
-			"version %d of %s is not kept any more: %d is the oldest that is; `deployctl stack history` shows which can be restored",
+			"version %d of %s is not kept any more: %d is the oldest that is; `deployctl stack history` shows which "+
+				"can be restored",
 			version, x.Stack, versions[0])
 	default:
 		return 0, deployments.Errorf(deployments.CodeNotFound,
-			"update %d of %s ended before it had a state of its own; `deployctl stack history` shows which versions can be restored",
+			"update %d of %s ended before it had a state of its own; `deployctl stack history` shows which versions "+
+				"can be restored",
 			version, x.Stack)
 	}
 	c, err := s.Checkpoint(ctx, x.Stack, version, x.Secrets)
@@ -49,7 +52,8 @@ func (s *Store) Restore(ctx context.Context, x Exchange, version int) (int, erro
 	}
 	if u, ok := c.stray(x.Stack); ok {
 		return 0, deployments.Errorf(deployments.CodeInvalid,
-			"version %d is of the time when the stack had another name: it has the resource %s; rename what `deployctl stack export --version %d` "+
+			"version %d is of the time when the stack had another name: it has the resource %s; rename what "+
+				"`deployctl stack export --version %d` "+
 				"gives, and import that", version, u, version)
 	}
 	r, err := s.ringOf(ctx, x.Stack)

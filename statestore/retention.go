@@ -22,7 +22,8 @@ type Retention struct {
 // young is what nothing is removed that is: somebody may just be at it.
 const young = 24 * time.Hour
 
-// unheard is how long the project of an update is kept at least: it may wait in a queue, where the store does not see it.
+// unheard is how long the project of an update is kept at least: it may wait in a queue, where the store does not see
+// it.
 const unheard = 30 * 24 * time.Hour
 
 // Collected counts what Collect has removed.
@@ -34,9 +35,9 @@ type Collected struct {
 	Blobs       int // large values that an older version of deployctl has left
 }
 
-// Collect removes from a stack what a retention does not keep. Others may use the stack meanwhile: only what nobody writes or
-// begins to rely on any more is removed, for a head never goes back, a version is given out once, and a month does not come
-// again. What cannot be removed now is removed the next time.
+// Collect removes from a stack what a retention does not keep. Others may use the stack meanwhile: only what nobody
+// writes or begins to rely on any more is removed, for a head never goes back, a version is given out once, and a month
+// does not come again. What cannot be removed now is removed the next time.
 func (s *Store) Collect(ctx context.Context, name deployments.StackName, keep Retention) (Collected, error) {
 	keep.Versions, keep.Age = max(keep.Versions, 1), max(keep.Age, young)
 	c := collection{Store: s, name: name, keep: keep}
@@ -44,7 +45,8 @@ func (s *Store) Collect(ctx context.Context, name deployments.StackName, keep Re
 	if c.head, err = s.Head(ctx, name); err != nil || c.head.Active != nil && c.head.Active.Version == removal {
 		return Collected{}, err
 	}
-	for _, part := range []func(context.Context) error{c.checkpoints, c.updates, c.previews, c.files, c.blobs, c.absences} {
+	for _, part := range []func(context.Context) error{c.checkpoints, c.updates, c.previews, c.files, c.blobs,
+		c.absences} {
 		if err := part(ctx); err != nil {
 			return c.Collected, err
 		}
@@ -182,8 +184,8 @@ func (c *collection) files(ctx context.Context) error {
 	return nil
 }
 
-// blobs removes what is left of the time when all updates of a stack shared their large values, and its project files had no
-// month. Only an update that began then may still need them.
+// blobs removes what is left of the time when all updates of a stack shared their large values, and its project files
+// had no month. Only an update that began then may still need them.
 func (c *collection) blobs(ctx context.Context) error {
 	if c.head.Active != nil {
 		return nil

@@ -16,13 +16,13 @@ import (
 const Patience = 30 * time.Second
 
 // Retry is an Objects that tries again what failed with ErrTransient, quietly, for as long as its patience lasts. Then
-// it fails with CodeUnavailable and a sentence that says what to check. So does what becomes of a bucket that was in use: when its
-// credentials are refused, or it is gone, others are mostly on their way, and whoever asks has done nothing wrong. From the
-// beginning, both are said at once, with their own codes.
+// it fails with CodeUnavailable and a sentence that says what to check. So does what becomes of a bucket that was in
+// use: when its credentials are refused, or it is gone, others are mostly on their way, and whoever asks has done
+// nothing wrong. From the beginning, both are said at once, with their own codes.
 //
-// A conditional Put that finds the condition not to hold reads the object back: when it holds the very bytes of this Put,
-// an attempt whose reply was lost wrote them, and the Put has succeeded. So the bytes of every conditional Put must be
-// unique to the writer and to the call (sealed values are; a plain one needs a nonce).
+// A conditional Put that finds the condition not to hold reads the object back: when it holds the very bytes of this
+// Put, an attempt whose reply was lost wrote them, and the Put has succeeded. So the bytes of every conditional Put
+// must be unique to the writer and to the call (sealed values are; a plain one needs a nonce).
 type Retry struct {
 	objects  Objects
 	patience time.Duration
@@ -51,7 +51,11 @@ func (r *Retry) Tag(ctx context.Context, key string) (tag string, err error) {
 
 // Put implements Objects.
 func (r *Retry) Put(ctx context.Context, key string, data []byte, c Condition) (tag string, err error) {
-	err = r.persist(ctx, len(data), func(ctx context.Context) error { tag, err = r.objects.Put(ctx, key, data, c); return err })
+	err = r.persist(ctx, len(data), func(ctx context.Context) error {
+		tag,
+			err = r.objects.Put(ctx, key, data, c)
+		return err
+	})
 	if !errors.Is(err, ErrChanged) {
 		return tag, err
 	}
@@ -90,7 +94,8 @@ func (r *Retry) List(ctx context.Context, q Query) (l Listing, err error) {
 }
 
 const (
-	// attemptTimeout bounds one attempt, so that a lost connection is noticed; a large Put gets more, for a slow network.
+	// attemptTimeout bounds one attempt, so that a lost connection is noticed; a large Put gets more, for a slow
+	// network.
 	attemptTimeout = 60 * time.Second
 	slowestPut     = 128 << 10 // bytes per second
 	firstPause     = 20 * time.Millisecond
@@ -129,10 +134,12 @@ func (r *Retry) persist(ctx context.Context, size int, f func(context.Context) e
 
 // passes tells whether the same call may be answered otherwise soon.
 func (r *Retry) passes(err error) bool {
-	return errors.Is(err, ErrTransient) || errors.Is(err, context.DeadlineExceeded) || misconfigured(err) && r.accepted.Load()
+	return errors.Is(err, ErrTransient) || errors.Is(err, context.DeadlineExceeded) || misconfigured(err) &&
+		r.accepted.Load()
 }
 
-// misconfigured tells whether the server refuses the credentials, or has no such bucket: what an operator can mend, and nobody else.
+// misconfigured tells whether the server refuses the credentials, or has no such bucket: what an operator can mend, and
+// nobody else.
 func misconfigured(err error) bool {
 	return credentialsRefused(err) || err != nil && deployments.CodeOf(err) == deployments.CodeInvalid
 }
@@ -143,6 +150,7 @@ func unavailable(objects Objects, waited time.Duration, err error) error {
 		what = "the " + s.String()
 	}
 	return deployments.Errorf(deployments.CodeUnavailable,
-		"%s cannot be reached: %w (tried for %s): check that the server runs, the address, and the network in between; then try again",
+		"%s cannot be reached: %w (tried for %s): check that the server runs, the address, and the network in "+
+			"between; then try again",
 		what, err, waited.Round(time.Second))
 }

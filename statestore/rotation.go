@@ -12,7 +12,8 @@ import (
 	"github.com/deployctl/deployctl/internal/seal"
 )
 
-// settled is how long a key must have been replaced before it can be dropped: until then a process may seal with it still.
+// settled is how long a key must have been replaced before it can be dropped: until then a process may seal with it
+// still.
 const settled = 10 * time.Minute
 
 // KeyInfo describes one of the keys that values are sealed with.
@@ -58,8 +59,8 @@ func (s *Store) Keys(ctx context.Context) ([]KeyInfo, error) {
 	return infos, err
 }
 
-// RotateKeys makes a new sealing key the current one, and wraps all keys anew with the keepers of this process, the first of which
-// is the service's. Others take it over by themselves.
+// RotateKeys makes a new sealing key the current one, and wraps all keys anew with the keepers of this process, the
+// first of which is the service's. Others take it over by themselves.
 func (s *Store) RotateKeys(ctx context.Context) (KeyInfo, error) {
 	for {
 		content, tag, err := s.readRing(ctx)
@@ -93,16 +94,20 @@ func (s *Store) DropKey(ctx context.Context, id string) error {
 		}
 		switch {
 		case info.Retired.IsZero():
-			return deployments.Errorf(deployments.CodeConflict, "the key %s is the one that seals: replace it first with `deployctl key rotate`", id)
+			return deployments.Errorf(deployments.CodeConflict, "the key %s is the one that seals: replace it first "+
+				"with `deployctl key rotate`", id)
 		case s.now().Sub(info.Retired) < settled:
-			return deployments.Errorf(deployments.CodeConflict, "the key %s was replaced less than %s ago, and may be in use: try again later", id, settled)
+			return deployments.Errorf(deployments.CodeConflict, "the key %s was replaced less than %s ago, and may "+
+				"be in use: try again later", id, settled)
 		case info.Objects > 0:
 			return deployments.Errorf(deployments.CodeConflict,
-				"%s of the bucket are sealed with the key %s: seal them anew with `deployctl key reseal`", plural(info.Objects, "object"), id)
+				"%s of the bucket are sealed with the key %s: seal them anew with `deployctl key reseal`",
+				plural(info.Objects, "object"), id)
 		}
 		return s.forgetKey(ctx, id)
 	}
-	return deployments.Errorf(deployments.CodeNotFound, "there is no key %s; `deployctl key ls` lists those there are", id)
+	return deployments.Errorf(deployments.CodeNotFound, "there is no key %s; `deployctl key ls` lists those there are",
+		id)
 }
 
 func (s *Store) forgetKey(ctx context.Context, id string) error {
@@ -135,8 +140,8 @@ type Resealed struct {
 	Damaged []string
 }
 
-// Reseal seals every object anew that an older key has sealed. Others may use the bucket meanwhile: an object that somebody writes is
-// left to him, and looked at again. What cannot be opened is named, and stays as it is.
+// Reseal seals every object anew that an older key has sealed. Others may use the bucket meanwhile: an object that
+// somebody writes is left to him, and looked at again. What cannot be opened is named, and stays as it is.
 func (s *Store) Reseal(ctx context.Context) (Resealed, error) {
 	var done Resealed
 	var sealed atomic.Int64
@@ -225,7 +230,8 @@ func (s *Store) eachSealed(ctx context.Context, f func(key string) error) error 
 	return each(keys, f)
 }
 
-// sealedKey tells whether the object of a key is sealed: all but heads, checkpoints, what stands under removed/ and organizations/, and the keys.
+// sealedKey tells whether the object of a key is sealed: all but heads, checkpoints, what stands under removed/ and
+// organizations/, and the keys.
 func sealedKey(key string) bool {
 	folder, rest, ok := strings.Cut(key, "/")
 	switch folder {

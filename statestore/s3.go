@@ -28,7 +28,8 @@ type S3Options struct {
 	Prefix string
 	// AccessKey and SecretKey; when both are empty, what the AWS SDK finds in the environment.
 	AccessKey, SecretKey string
-	// SecretKeyFile, if not empty, is where SecretKey was read from. It is read again when it has changed, or the key was refused.
+	// SecretKeyFile, if not empty, is where SecretKey was read from. It is read again when it has changed, or the key
+	// was refused.
 	SecretKeyFile string
 }
 
@@ -81,8 +82,8 @@ func (s *S3) String() string {
 
 // Get implements Objects.
 //
-// A server that keeps tags apart from contents may give an old content with a new tag while a Put is under way, and
-// a swap by that tag would undo the Put. Where tags are the MD5 of the content, as with most servers, that shows: such a
+// A server that keeps tags apart from contents may give an old content with a new tag while a Put is under way, and a
+// swap by that tag would undo the Put. Where tags are the MD5 of the content, as with most servers, that shows: such a
 // read is made again. Where they are not (AWS with keys of its key service), they agree anyway.
 func (s *S3) Get(ctx context.Context, key string) (Object, error) {
 	for attempt := 0; ; attempt++ {
@@ -133,7 +134,8 @@ func (s *S3) getOnce(ctx context.Context, key string) (Object, error) {
 // Tag implements Objects.
 func (s *S3) Tag(ctx context.Context, key string) (string, error) {
 	out, err := s.client.HeadObject(ctx, &s3.HeadObjectInput{Bucket: &s.bucket, Key: aws.String(s.prefix + key)})
-	if st := status(err); st == http.StatusBadRequest || st == http.StatusForbidden { // why not is in the reply to a GET alone
+	// why not is in the reply to a GET alone
+	if st := status(err); st == http.StatusBadRequest || st == http.StatusForbidden {
 		o, err := s.getOnce(ctx, key)
 		return o.Tag, err
 	}

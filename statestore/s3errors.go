@@ -44,8 +44,10 @@ func (s *S3) classify(err error) error {
 	case errors.Is(err, context.Canceled):
 		return err
 	case errors.Is(err, errNoCredentials):
-		return deployments.Errorf(deployments.CodeInvalid, "there are no credentials for the %s: set s3.access-key-id and s3.secret-access-key "+
-			"(DEPLOYCTL_S3_ACCESS_KEY_ID, DEPLOYCTL_S3_SECRET_ACCESS_KEY), or what the AWS SDK looks for (AWS_ACCESS_KEY_ID, AWS_PROFILE, a role)", s)
+		return deployments.Errorf(deployments.CodeInvalid, "there are no credentials for the %s: set "+
+			"s3.access-key-id and s3.secret-access-key "+
+			"(DEPLOYCTL_S3_ACCESS_KEY_ID, DEPLOYCTL_S3_SECRET_ACCESS_KEY), or what the AWS SDK looks for "+
+			"(AWS_ACCESS_KEY_ID, AWS_PROFILE, a role)", s)
 	case errors.Is(err, errNotRenewed):
 		return fmt.Errorf("%w: %w", ErrTransient, err)
 	}
@@ -60,11 +62,14 @@ func (s *S3) classify(err error) error {
 	case "PreconditionFailed":
 		return ErrChanged
 	case "NoSuchBucket":
-		return deployments.Errorf(deployments.CodeInvalid, "there is no %s: create it, or name another one in the settings", s)
+		return deployments.Errorf(deployments.CodeInvalid, "there is no %s: create it, or name another one in the "+
+			"settings", s)
 	case "InvalidBucketName":
-		return deployments.Errorf(deployments.CodeInvalid, "no bucket can have the name of the %s: names have 3 to 63 lower-case letters, digits, dots and hyphens; "+
+		return deployments.Errorf(deployments.CodeInvalid, "no bucket can have the name of the %s: names have 3 to "+
+			"63 lower-case letters, digits, dots and hyphens; "+
 			"correct s3.bucket in the settings", s)
-	case "InvalidAccessKeyId", "SignatureDoesNotMatch", "AuthorizationHeaderMalformed", "XAdminUserNotFound", "ExpiredToken", "InvalidToken",
+	case "InvalidAccessKeyId", "SignatureDoesNotMatch", "AuthorizationHeaderMalformed", "XAdminUserNotFound",
+		"ExpiredToken", "InvalidToken",
 		"TokenRefreshRequired", "RequestTimeTooSkewed":
 		return deployments.Errorf(deployments.CodeUnauthorized,
 			"the %s does not accept the credentials (%s): check the access key, the secret key and the region", s, code)
@@ -77,7 +82,8 @@ func (s *S3) classify(err error) error {
 		return ErrChanged
 	case st == http.StatusUnauthorized, st == http.StatusForbidden:
 		return deployments.Errorf(deployments.CodeForbidden, "the %s does not accept the credentials (HTTP %d)", s, st)
-	case st >= 400 && st < 500 && st != http.StatusConflict && st != http.StatusRequestTimeout && st != http.StatusTooManyRequests &&
+	case st >= 400 && st < 500 && st != http.StatusConflict && st != http.StatusRequestTimeout &&
+		st != http.StatusTooManyRequests &&
 		code != "RequestTimeout" && code != "SlowDown":
 		return deployments.Errorf(deployments.CodeInternal, "the %s refused a request: %w", s, plain(err))
 	}

@@ -50,7 +50,9 @@ func (s *Store) Wanted(ctx context.Context, n deployments.ScheduleName) (Wanted,
 }
 
 // ChangeWanted changes what is wanted of a schedule by compare-and-swap; CodeNotFound when nothing is.
-func (s *Store) ChangeWanted(ctx context.Context, n deployments.ScheduleName, change func(*Wanted) error) (Wanted, error) {
+func (s *Store) ChangeWanted(
+	ctx context.Context, n deployments.ScheduleName, change func(*Wanted) error,
+) (Wanted, error) {
 	key := stackKey(n.StackName, scheduleFolder, n.Name)
 	for {
 		w, tag, err := s.wanted(ctx, n)
@@ -89,7 +91,8 @@ func (s *Store) wanted(ctx context.Context, n deployments.ScheduleName) (w Wante
 		return w, "", damaged(key, err)
 	}
 	if w.Schedule.Name != n {
-		return w, "", deployments.Errorf(deployments.CodeInvalid, "what is stored as the schedule %s is of %s, so it is refused", n, w.Schedule.Name)
+		return w, "", deployments.Errorf(deployments.CodeInvalid, "what is stored as the schedule %s is of %s, so it "+
+			"is refused", n, w.Schedule.Name)
 	}
 	return w, tag, nil
 }

@@ -20,7 +20,8 @@ func TestWhatIsWantedOfAScheduleIsNotTakenForAnothers(t *testing.T) {
 	if _, err := s.Wanted(t.Context(), name); err != nil {
 		t.Error(err)
 	}
-	put(t, objects, "stacks/organization/web/dev/schedules/two", get(t, objects, "stacks/organization/web/dev/schedules/one"))
+	put(t, objects, "stacks/organization/web/dev/schedules/two", get(t, objects,
+		"stacks/organization/web/dev/schedules/one"))
 	if _, err := s.Wanted(t.Context(), deployments.ScheduleName{StackName: dev, Name: "two"}); err == nil {
 		t.Error("the schedule of one name is taken for that of another")
 	}

@@ -45,13 +45,15 @@ func (r *ring) provider(p deployments.SecretsProvider) (secrets, error) {
 	switch p.Type {
 	case "", secretsService:
 		state, err := json.Marshal(serviceState{r.id})
-		return secrets{config.NewSymmetricCrypter(r.secrets), apitype.SecretsProvidersV1{Type: secretsService, State: state}}, err
+		return secrets{config.NewSymmetricCrypter(r.secrets), apitype.SecretsProvidersV1{Type: secretsService,
+			State: state}}, err
 	case secretsPassphrase:
 		if len(p.Key) != config.SymmetricCrypterKeyBytes {
 			return secrets{}, errNoPassphrase
 		}
 		state, err := json.Marshal(passphraseState{p.Salt})
-		return secrets{config.NewSymmetricCrypter(p.Key), apitype.SecretsProvidersV1{Type: secretsPassphrase, State: state}}, err
+		return secrets{config.NewSymmetricCrypter(p.Key), apitype.SecretsProvidersV1{Type: secretsPassphrase,
+			State: state}}, err
 	}
 	return secrets{}, deployments.Errorf(deployments.CodeInvalid,
 		"the secrets provider %q is not known: use %q or %q", p.Type, secretsService, secretsPassphrase)
@@ -60,8 +62,8 @@ func (r *ring) provider(p deployments.SecretsProvider) (secrets, error) {
 var errNoPassphrase = deployments.Errorf(deployments.CodeInvalid,
 	"the stack's secrets are encrypted with a passphrase, and the request has no key: set PULUMI_CONFIG_PASSPHRASE")
 
-// reader gives what decrypts a stored deployment, whose provider may not be the one that the request names. It fails only
-// when it comes to a secret.
+// reader gives what decrypts a stored deployment, whose provider may not be the one that the request names. It fails
+// only when it comes to a secret.
 func (r *ring) reader(section *apitype.SecretsProvidersV1, p deployments.SecretsProvider) config.Decrypter {
 	switch {
 	case section == nil:
@@ -76,7 +78,8 @@ func (r *ring) reader(section *apitype.SecretsProvidersV1, p deployments.Secrets
 	case section.Type == secretsPassphrase && len(p.Key) != config.SymmetricCrypterKeyBytes:
 		return refusing{errNoPassphrase}
 	case section.Type == secretsPassphrase && salt(section) != p.Salt:
-		return refusing{errors.New("the state's secrets were encrypted with another passphrase or salt than the stack's configuration names")}
+		return refusing{errors.New("the state's secrets were encrypted with another passphrase or salt than the " +
+			"stack's configuration names")}
 	case section.Type == secretsPassphrase:
 		return config.NewSymmetricCrypter(p.Key)
 	}
@@ -114,7 +117,8 @@ func (s *Store) Decrypt(ctx context.Context, name deployments.StackName, sealed 
 	plain, err := config.NewSymmetricCrypter(r.secrets).BatchDecrypt(ctx, sealed)
 	if err != nil {
 		return nil, deployments.Errorf(deployments.CodeInvalid,
-			"a secret value cannot be decrypted: it was not encrypted for the stack %s of this service; set it again", name)
+			"a secret value cannot be decrypted: it was not encrypted for the stack %s of this service; set it again",
+			name)
 	}
 	return plain, nil
 }

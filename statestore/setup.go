@@ -9,8 +9,9 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 )
 
-// Identity returns what tells this store from all others, whatever bucket and prefix it is in: a copy has the same. It is made with
-// the keys of an empty bucket and never changes; a store of the time before there were identities has none.
+// Identity returns what tells this store from all others, whatever bucket and prefix it is in: a copy has the same. It
+// is made with the keys of an empty bucket and never changes; a store of the time before there were identities has
+// none.
 func (s *Store) Identity() string {
 	identity, _ := s.identity.Load().(string)
 	return identity
@@ -47,7 +48,8 @@ func (s *Store) SetUp(ctx context.Context) error {
 	return err
 }
 
-// writeFirst writes the first keys of a bucket, and returns those that it has then: another process may have been faster.
+// writeFirst writes the first keys of a bucket, and returns those that it has then: another process may have been
+// faster.
 func (s *Store) writeFirst(ctx context.Context, content ringContent) (ringContent, error) {
 	err := s.writeRing(ctx, content, Condition{Absent: true})
 	if errors.Is(err, ErrChanged) {

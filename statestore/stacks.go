@@ -12,8 +12,8 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 )
 
-// CreateStack makes an empty stack; CodeExists when there is one of this name, CodeFormat when that one is damaged. Its versions go on from those of the last stack
-// that had the name.
+// CreateStack makes an empty stack; CodeExists when there is one of this name, CodeFormat when that one is damaged. Its
+// versions go on from those of the last stack that had the name.
 func (s *Store) CreateStack(ctx context.Context, name deployments.StackName, tags map[string]string) error {
 	if err := name.Validate(); err != nil {
 		return err
@@ -41,7 +41,8 @@ func (s *Store) CreateStack(ctx context.Context, name deployments.StackName, tag
 }
 
 func exists(name deployments.StackName) error {
-	return deployments.Errorf(deployments.CodeExists, "there is a stack %s already: select it, or use another name", name)
+	return deployments.Errorf(deployments.CodeExists, "there is a stack %s already: select it, or use another name",
+		name)
 }
 
 // Stack describes a stack; CodeNotFound when there is none.
@@ -50,7 +51,8 @@ func (s *Store) Stack(ctx context.Context, name deployments.StackName) (deployme
 	if err != nil {
 		return deployments.StackInfo{}, err
 	}
-	info := deployments.StackInfo{Stack: name, Version: h.Version, Updated: h.Updated, Resources: h.Resources, Tags: h.Tags}
+	info := deployments.StackInfo{Stack: name, Version: h.Version, Updated: h.Updated, Resources: h.Resources,
+		Tags: h.Tags}
 	if h.Active != nil {
 		u := deployments.UpdateName{StackName: name, Version: h.Active.Version}
 		active, err := s.Info(ctx, u)
@@ -85,7 +87,8 @@ func (s *Store) ListStacks(ctx context.Context, organization, project string) ([
 	}
 	infos := make([]deployments.StackInfo, len(folders))
 	err := each(folders, func(folder string) error {
-		name, err := deployments.ParseStackName(strings.Trim(strings.TrimPrefix(folder, "stacks/"), "/"), deployments.StackName{})
+		name, err := deployments.ParseStackName(strings.Trim(strings.TrimPrefix(folder, "stacks/"), "/"),
+			deployments.StackName{})
 		if err != nil {
 			return nil //nolint:nilerr // no stack can have this name, so it is none
 		}
@@ -135,7 +138,8 @@ func (s *Store) TagStack(ctx context.Context, name deployments.StackName, tags m
 	return err
 }
 
-// RemoveStack removes a stack with its history. CodeConflict when it has an update running, or, unless forced, resources.
+// RemoveStack removes a stack with its history. CodeConflict when it has an update running, or, unless forced,
+// resources.
 func (s *Store) RemoveStack(ctx context.Context, name deployments.StackName, force bool) error {
 	h, err := s.lockStack(ctx, name, deployments.StackName{}, force)
 	if err != nil {
@@ -160,8 +164,8 @@ func (s *Store) RemoveStack(ctx context.Context, name deployments.StackName, for
 // removal stands in a head for the update that a removal or a renaming is not.
 const removal = "removal"
 
-// deleteStack deletes a stack's objects, its head last, so that an interrupted removal can be done again, and those that all names
-// of the stack with this id share. What stays is the next version of the name.
+// deleteStack deletes a stack's objects, its head last, so that an interrupted removal can be done again, and those
+// that all names of the stack with this id share. What stays is the next version of the name.
 func (s *Store) deleteStack(ctx context.Context, name deployments.StackName, next int, id string) error {
 	if err := s.retire(ctx, name, next); err != nil {
 		return err

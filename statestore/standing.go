@@ -8,11 +8,12 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 )
 
-// ErrNotAllowed is in errors about what somebody asked for who may not do it any more. The object store has its own refusals.
+// ErrNotAllowed is in errors about what somebody asked for who may not do it any more. The object store has its own
+// refusals.
 var ErrNotAllowed = errors.New("may not do this any more")
 
-// Standing takes off an authority what its holders may do no longer; CodeForbidden and ErrNotAllowed when one of them may do
-// nothing at all.
+// Standing takes off an authority what its holders may do no longer; CodeForbidden and ErrNotAllowed when one of them
+// may do nothing at all.
 func (s *Store) Standing(ctx context.Context, a deployments.Authority) (deployments.Authority, error) {
 	return s.StandingAt(ctx, a, s.now())
 }
@@ -60,9 +61,11 @@ func notAllowed(h deployments.Holder, why string) error {
 	return deployments.Errorf(deployments.CodeForbidden, "%s %w: %s", who, ErrNotAllowed, why)
 }
 
-// Permit lets begin what was asked for earlier, when whoever asked may still deploy to the stack. Else the error is CodeForbidden
-// and ErrNotAllowed, and the audit log has e with it.
-func (s *Store) Permit(ctx context.Context, a deployments.Authority, name deployments.StackName, e deployments.AuditEntry) error {
+// Permit lets begin what was asked for earlier, when whoever asked may still deploy to the stack. Else the error is
+// CodeForbidden and ErrNotAllowed, and the audit log has e with it.
+func (s *Store) Permit(
+	ctx context.Context, a deployments.Authority, name deployments.StackName, e deployments.AuditEntry,
+) error {
 	var asker deployments.Holder
 	if len(a.Holders) == 0 {
 		return nil // of a time before they were kept

@@ -40,31 +40,39 @@ func TestWhatSomebodyAskedForIsAllowedByWhatTheyMayDoNow(t *testing.T) {
 		reason string           // why nothing begins
 	}{
 		{"nothing has changed", func(*testing.T, *Store, *time.Time) {}, deployments.RoleDeployer, ""},
-		{"the token was removed", func(t *testing.T, s *Store, _ *time.Time) { must(s.RemoveToken(t.Context(), "ci")) }, "", "the token was removed"},
+		{"the token was removed", func(t *testing.T, s *Store, _ *time.Time) { must(s.RemoveToken(t.Context(), "ci")) },
+			"", "the token was removed"},
 		{"another token has the name", func(t *testing.T, s *Store, now *time.Time) {
 			must(s.RemoveToken(t.Context(), "ci"))
 			*now = now.Add(time.Second)
 			_, err := s.CreateToken(t.Context(), deployments.Token{Name: "ci", Grant: &adminOfAll})
 			must(err)
 		}, "", "the token was removed"},
-		{"the token has expired", func(_ *testing.T, _ *Store, now *time.Time) { *now = now.Add(time.Hour) }, "", "the token is good until 2026-01-02T04:04:05Z"},
-		{"the member was removed", func(t *testing.T, s *Store, _ *time.Time) { must(s.RemoveMember(t.Context(), "ann", "")) }, "", "the member was removed"},
+		{"the token has expired", func(_ *testing.T, _ *Store, now *time.Time) { *now = now.Add(time.Hour) }, "",
+			"the token is good until 2026-01-02T04:04:05Z"},
+		{"the member was removed", func(t *testing.T, s *Store, _ *time.Time) {
+			must(
+				s.RemoveMember(t.Context(), "ann", ""))
+		}, "", "the member was removed"},
 		{"another member has the name", func(t *testing.T, s *Store, now *time.Time) {
 			must(s.RemoveMember(t.Context(), "ann", ""))
 			*now = now.Add(time.Second)
 			must(s.GrantMember(t.Context(), "ann", adminOfAll))
 		}, "", "the member was removed"},
 		{"the member has a lesser role", func(t *testing.T, s *Store, _ *time.Time) {
-			must(s.GrantMember(t.Context(), "ann", deployments.Grant{Role: deployments.RoleViewer, Organization: "acme"}))
+			must(s.GrantMember(t.Context(), "ann", deployments.Grant{Role: deployments.RoleViewer,
+				Organization: "acme"}))
 		}, deployments.RoleViewer, "it needs the role deployer on acme/shop/prod"},
 		{"the member has a greater role, which was not asked with", func(t *testing.T, s *Store, _ *time.Time) {
-			must(s.GrantMember(t.Context(), "ann", deployments.Grant{Role: deployments.RoleAdmin, Organization: "acme"}))
+			must(s.GrantMember(t.Context(), "ann", deployments.Grant{Role: deployments.RoleAdmin,
+				Organization: "acme"}))
 		}, deployments.RoleDeployer, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s, now := clocked(t)
 			must(s.GrantMember(t.Context(), "ann", deployer))
-			text, err := s.CreateToken(t.Context(), deployments.Token{Name: "ci", Member: "ann", Expires: now.Add(time.Hour)})
+			text, err := s.CreateToken(t.Context(), deployments.Token{Name: "ci", Member: "ann",
+				Expires: now.Add(time.Hour)})
 			must(err)
 			caller, err := s.Authenticate(t.Context(), text)
 			must(err)
@@ -74,20 +82,23 @@ func TestWhatSomebodyAskedForIsAllowedByWhatTheyMayDoNow(t *testing.T) {
 			if (err != nil) != (c.may == "") || err != nil && !errors.Is(err, ErrNotAllowed) {
 				t.Errorf("it stands: %v", err)
 			}
-			for _, role := range []deployments.Role{deployments.RoleViewer, deployments.RoleDeployer, deployments.RoleAdmin} {
+			for _, role := range []deployments.Role{deployments.RoleViewer, deployments.RoleDeployer,
+				deployments.RoleAdmin} {
 				if standing.May(role, acme) != c.may.Includes(role) {
 					t.Errorf("it stands for a %s: %v", role, standing.May(role, acme))
 				}
 			}
 			err = s.Permit(t.Context(), *asked, acme, deployments.AuditEntry{Method: "Test"})
-			if errors.Is(err, ErrNotAllowed) != (c.reason != "") || err != nil && !strings.HasSuffix(err.Error(), c.reason) {
+			if errors.Is(err, ErrNotAllowed) != (c.reason != "") || err != nil &&
+				!strings.HasSuffix(err.Error(), c.reason) {
 				t.Errorf("to begin: %v", err)
 			}
 			var audited []deployments.AuditEntry
-			must(s.Audit(t.Context(), deployments.AuditQuery{Organization: "acme", Stack: "shop/prod", User: "ann"}, func(e deployments.AuditEntry) error {
-				audited = append(audited, e)
-				return nil
-			}))
+			must(s.Audit(t.Context(), deployments.AuditQuery{Organization: "acme", Stack: "shop/prod", User: "ann"},
+				func(e deployments.AuditEntry) error {
+					audited = append(audited, e)
+					return nil
+				}))
 			if refused := len(audited) == 1 && audited[0].Code == deployments.CodeForbidden; refused != (c.reason != "") {
 				t.Errorf("the audit log has %+v", audited)
 			}
@@ -112,7 +123,8 @@ func TestAnObjectStoreThatRefusesTakesNobodysRightsAway(t *testing.T) {
 	objects.during = func(string) error {
 		return deployments.Errorf(deployments.CodeForbidden, "the credentials are refused")
 	}
-	err = s.Permit(t.Context(), *caller.Delegated(), deployments.StackName{Organization: "a", Project: "b", Stack: "c"}, deployments.AuditEntry{})
+	err = s.Permit(t.Context(), *caller.Delegated(), deployments.StackName{Organization: "a", Project: "b", Stack: "c"},
+		deployments.AuditEntry{})
 	if err == nil || errors.Is(err, ErrNotAllowed) {
 		t.Errorf("got %v", err)
 	}

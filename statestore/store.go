@@ -1,5 +1,5 @@
-// Package statestore keeps everything that outlives an update: stacks, checkpoints, deltas, event logs, outcomes, history,
-// project bundles and access tokens, in an object store such as an S3 bucket.
+// Package statestore keeps everything that outlives an update: stacks, checkpoints, deltas, event logs, outcomes,
+// history, project bundles and access tokens, in an object store such as an S3 bucket.
 //
 // The layout, under the bucket's prefix:
 //
@@ -10,15 +10,17 @@
 //	blobs/STACK-ID/files/MONTH/HASH                    project files and manifests of one stack
 //	removed/ORG/PROJECT/STACK.json                     the next version of a name that a stack had
 //	tokens/NAME                                        access tokens, hashed
-//	keys/ring.json                                     the service's keys and the store's identity, wrapped by its master key or a key management service
+//	keys/ring.json                                     the service's keys and the store's identity, wrapped by its
+//	                                                   master key or a key management service
 //	members/NAME                                       who has tokens, and what they may do
 //	audit/ORG/DAY/TIME-ID                              what was asked of the service
 //	organizations/ORG                                  empty; the organization has workers of its own
 //
-// Everything is sealed but heads, checkpoints and what stands under removed/ and organizations/ (docs/adr/0002): a person must be able to read and
-// repair those without the service, and nothing secret is readable in them.
+// Everything is sealed but heads, checkpoints and what stands under removed/ and organizations/ (docs/adr/0002): a
+// person must be able to read and repair those without the service, and nothing secret is readable in them.
 //
-// All methods may be called concurrently, by any number of processes. Errors are *deployments.Error or end with the context.
+// All methods may be called concurrently, by any number of processes. Errors are *deployments.Error or end with the
+// context.
 package statestore
 
 import (
@@ -39,7 +41,8 @@ import (
 type Options struct {
 	// Master is the service's master key, 32 bytes. Whatever was stored with another one cannot be read.
 	Master []byte
-	// Keepers wrap the service's keys, in the place of Master: the first is the service's, others are those that it had before.
+	// Keepers wrap the service's keys, in the place of Master: the first is the service's, others are those that it had
+	// before.
 	Keepers []seal.Keeper
 	// Adopt: a bucket that was written before there were keys in it, and its heads, are taken over. See Store.Check.
 	Adopt bool
@@ -112,8 +115,8 @@ func New(objects Objects, o Options) (*Store, error) {
 }
 
 // Check reports why the object store cannot be used, if it cannot: CodeUnavailable, CodeUnauthorized, CodeForbidden, or
-// CodeInvalid when the bucket does not exist or is sealed with another key. It reads the service's keys, which Keepers wrap, so it
-// comes before anything else.
+// CodeInvalid when the bucket does not exist or is sealed with another key. It reads the service's keys, which Keepers
+// wrap, so it comes before anything else.
 func (s *Store) Check(ctx context.Context) error {
 	if _, err := s.objects.List(ctx, Query{Prefix: tokenFolder, Limit: 1}); err != nil {
 		return failed(err, "use the object store")
@@ -197,7 +200,9 @@ func (s *Store) get(ctx context.Context, name deployments.StackName, key string)
 }
 
 // getTagged is get, and returns the object's tag, too.
-func (s *Store) getTagged(ctx context.Context, name deployments.StackName, key string) (plain []byte, tag string, err error) {
+func (s *Store) getTagged(
+	ctx context.Context, name deployments.StackName, key string,
+) (plain []byte, tag string, err error) {
 	r, err := s.ringOf(ctx, name)
 	if err != nil {
 		return nil, "", err
@@ -228,7 +233,8 @@ func (s *Store) unseal(box *seal.Box, data []byte, key, context string) ([]byte,
 	if outdated := s.KeysOutdated(); outdated != nil && errors.Is(err, seal.ErrUnknownKey) {
 		next = outdated.Error()
 	}
-	return nil, &deployments.Error{Code: deployments.CodeFormat, Err: err, Message: key + strings.TrimPrefix(err.Error(), context) + "; " + next}
+	return nil, &deployments.Error{Code: deployments.CodeFormat, Err: err, Message: key +
+		strings.TrimPrefix(err.Error(), context) + "; " + next}
 }
 
 func (s *Store) putJSON(ctx context.Context, name deployments.StackName, key string, v any) error {
@@ -284,7 +290,8 @@ func each(items []string, f func(string) error) error {
 	return first
 }
 
-// failed gives an error of the objects a code, and says what was being done. ErrAbsent and ErrChanged stay in the chain.
+// failed gives an error of the objects a code, and says what was being done. ErrAbsent and ErrChanged stay in the
+// chain.
 func failed(err error, doing string) error {
 	if err == nil {
 		return nil
@@ -305,10 +312,11 @@ func failed(err error, doing string) error {
 	return deployments.Errorf(deployments.CodeInternal, "%s: %w", doing, err)
 }
 
-// unreadable gives an error that is about one object, which is damaged or was never ours, and not about the store; else nil. A list
-// names such an object, and shows the others.
+// unreadable gives an error that is about one object, which is damaged or was never ours, and not about the store; else
+// nil. A list names such an object, and shows the others.
 func unreadable(err error) error {
-	if code := deployments.CodeOf(err); err != nil && (code == deployments.CodeFormat || code == deployments.CodeInvalid) {
+	if code := deployments.CodeOf(err); err != nil && (code == deployments.CodeFormat ||
+		code == deployments.CodeInvalid) {
 		return err
 	}
 	return nil
@@ -316,5 +324,6 @@ func unreadable(err error) error {
 
 // damaged is the error about an object that cannot be understood.
 func damaged(key string, err error) error {
-	return deployments.Errorf(deployments.CodeFormat, "%s is damaged: %w; put back the last good copy of this object", key, err)
+	return deployments.Errorf(deployments.CodeFormat, "%s is damaged: %w; put back the last good copy of this object",
+		key, err)
 }

@@ -16,8 +16,9 @@ import (
 	"github.com/deployctl/deployctl/internal/seal"
 )
 
-// storedToken is a token at rest. A token's text is "dctl." and its name, "." and 256 random bits; only its hash is kept.
-// The JSON names of deployments.Token are the format of the bucket and of "token ls --json" at once: neither can be renamed.
+// storedToken is a token at rest. A token's text is "dctl." and its name, "." and 256 random bits; only its hash is
+// kept. The JSON names of deployments.Token are the format of the bucket and of "token ls --json" at once: neither can
+// be renamed.
 type storedToken struct {
 	deployments.Token
 	Hash string `json:"hash"`
@@ -42,7 +43,8 @@ func (s *Store) CreateToken(ctx context.Context, t deployments.Token) (string, e
 	}
 	now := s.now().UTC()
 	if !t.Expires.IsZero() && !t.Expires.After(now) {
-		return "", deployments.Errorf(deployments.CodeInvalid, "a token that expired at %s is of no use: name a time to come", t.Expires.Format(time.RFC3339))
+		return "", deployments.Errorf(deployments.CodeInvalid, "a token that expired at %s is of no use: name a time "+
+			"to come", t.Expires.Format(time.RFC3339))
 	}
 	stored := storedToken{Token: t}
 	if t.Member != "" {
@@ -58,7 +60,8 @@ func (s *Store) CreateToken(ctx context.Context, t deployments.Token) (string, e
 	stored.Created, stored.Used, stored.Hash = now, time.Time{}, sha256Hex([]byte(text))
 	err := s.putToken(ctx, stored, Condition{Absent: true})
 	if errors.Is(err, ErrChanged) {
-		return "", deployments.Errorf(deployments.CodeExists, "there is a token %s already: remove it first, or use another name", t.Name)
+		return "", deployments.Errorf(deployments.CodeExists, "there is a token %s already: remove it first, or use "+
+			"another name", t.Name)
 	}
 	return text, err
 }
@@ -76,7 +79,8 @@ func (s *Store) ListTokens(ctx context.Context) ([]deployments.Token, error) {
 			continue
 		}
 		if unreadable(err) != nil {
-			t.Token = deployments.Token{Name: strings.TrimPrefix(key, tokenFolder), Damaged: err.Error() + ", or remove it with `deployctl token rm`; " +
+			t.Token = deployments.Token{Name: strings.TrimPrefix(key, tokenFolder), Damaged: err.Error() +
+				", or remove it with `deployctl token rm`; " +
 				"if that refuses the name, remove the object " + key}
 		} else if err != nil {
 			return nil, err
@@ -101,10 +105,11 @@ func (s *Store) RemoveToken(ctx context.Context, name string) error {
 	return failed(s.objects.Delete(ctx, tokenFolder+name), "remove the token "+name)
 }
 
-// Authenticate gives the caller whose token has this text; CodeUnauthorized when there is none, or it has expired. What it
-// tells may be a few seconds old when another process has changed it.
+// Authenticate gives the caller whose token has this text; CodeUnauthorized when there is none, or it has expired. What
+// it tells may be a few seconds old when another process has changed it.
 func (s *Store) Authenticate(ctx context.Context, text string) (deployments.Caller, error) {
-	wrong := deployments.Errorf(deployments.CodeUnauthorized, "the access token is not valid: it was removed, or belongs to another service")
+	wrong := deployments.Errorf(deployments.CodeUnauthorized, "the access token is not valid: it was removed, or "+
+		"belongs to another service")
 	name, _, ok := cutLast(strings.TrimPrefix(text, tokenPrefix), ".")
 	if !ok || len(text) > maxTokenText || deployments.ValidateName("token", name) != nil {
 		return deployments.Caller{}, wrong
@@ -129,12 +134,14 @@ func (s *Store) Authenticate(ctx context.Context, text string) (deployments.Call
 	return found.Caller, nil
 }
 
-// authenticate reads the token, and its member; CodeNotFound when one of them is not there, or the token has another hash.
+// authenticate reads the token, and its member; CodeNotFound when one of them is not there, or the token has another
+// hash.
 func (s *Store) authenticate(ctx context.Context, name string, hash [sha256.Size]byte) (knownCaller, error) {
 	t, tag, err := s.getToken(ctx, name)
 	if unreadable(err) != nil && s.KeysOutdated() == nil {
-		err = failed(err, "the access token "+name+" cannot be checked: use another token, or have an admin remove this one with `deployctl token rm "+name+
-			"` and make another")
+		err = failed(err, "the access token "+name+" cannot be checked: use another token, or have an admin remove "+
+			"this "+
+			"one with `deployctl token rm "+name+"` and make another")
 	}
 	if err != nil {
 		return knownCaller{}, err
@@ -186,7 +193,8 @@ func (s *Store) HasAdmin(ctx context.Context) (bool, error) {
 				return false, err
 			}
 		}
-		if deployments.AuthorityOf(t, member.Grants).AdministersAll() && (t.Expires.IsZero() || t.Expires.After(s.now())) {
+		if deployments.AuthorityOf(t, member.Grants).AdministersAll() &&
+			(t.Expires.IsZero() || t.Expires.After(s.now())) {
 			return true, nil
 		}
 	}
@@ -227,7 +235,8 @@ func (c *callers) changes() int {
 	return c.changed
 }
 
-// keep remembers a caller who was read after so many changes, unless there were more since: that may be one who is gone.
+// keep remembers a caller who was read after so many changes, unless there were more since: that may be one who is
+// gone.
 func (c *callers) keep(hash [sha256.Size]byte, k knownCaller, changes int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -21,7 +21,8 @@ func clocked(t *testing.T) (*Store, *time.Time) {
 
 func TestAnExpiredTokenIsRefusedWithTheTimeAtWhichItExpired(t *testing.T) {
 	s, now := clocked(t)
-	text, err := s.CreateToken(t.Context(), deployments.Token{Name: "ci", Grant: &adminOfAll, Expires: now.Add(time.Hour)})
+	text, err := s.CreateToken(t.Context(), deployments.Token{Name: "ci", Grant: &adminOfAll,
+		Expires: now.Add(time.Hour)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +34,8 @@ func TestAnExpiredTokenIsRefusedWithTheTimeAtWhichItExpired(t *testing.T) {
 	}
 	*now = now.Add(time.Hour)
 	_, err = s.Authenticate(t.Context(), text)
-	if deployments.CodeOf(err) != deployments.CodeUnauthorized || !strings.Contains(err.Error(), "expired at 2026-01-02T04:04:05Z") {
+	if deployments.CodeOf(err) != deployments.CodeUnauthorized || !strings.Contains(err.Error(),
+		"expired at 2026-01-02T04:04:05Z") {
 		t.Errorf("got %v", err)
 	}
 	if found, err := s.HasAdmin(t.Context()); err != nil || found {

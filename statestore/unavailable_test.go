@@ -21,7 +21,8 @@ func TestWhatIsWrongWithABucketIsSaid(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	good := statestore.S3Options{Endpoint: s3Endpoint(t), Region: "us-east-1", Bucket: bucket, AccessKey: accessKey, SecretKey: secretKey}
+	good := statestore.S3Options{Endpoint: s3Endpoint(t), Region: "us-east-1", Bucket: bucket, AccessKey: accessKey,
+		SecretKey: secretKey}
 	wrongSecret, wrongKey, noBucket, badName, nobody := good, good, good, good, good
 	badName.Bucket = "No_Bucket"
 	wrongSecret.SecretKey = "wrong"
@@ -38,19 +39,25 @@ func TestWhatIsWrongWithABucketIsSaid(t *testing.T) {
 		code deployments.Code
 		says []string
 	}{
-		{"a wrong secret key", wrongSecret, deployments.CodeUnauthorized, []string{"credentials", bucket, good.Endpoint}},
+		{"a wrong secret key", wrongSecret, deployments.CodeUnauthorized,
+			[]string{"credentials", bucket, good.Endpoint}},
 		{"an unknown access key", wrongKey, deployments.CodeUnauthorized, []string{"credentials"}},
-		{"a bucket that does not exist", noBucket, deployments.CodeInvalid, []string{"no bucket elsewhere", "create it"}},
-		{"a name that no bucket can have", badName, deployments.CodeInvalid, []string{"No_Bucket", "correct s3.bucket"}},
-		{"nobody at the address", nobody, deployments.CodeUnavailable, []string{"cannot be reached", nobody.Endpoint, "connection refused", "check that the server runs"}},
-		{"no credentials, and nobody at the address", none, deployments.CodeInvalid, []string{"there are no credentials", "DEPLOYCTL_S3_ACCESS_KEY_ID", "AWS_ACCESS_KEY_ID"}},
+		{"a bucket that does not exist", noBucket, deployments.CodeInvalid,
+			[]string{"no bucket elsewhere", "create it"}},
+		{"a name that no bucket can have", badName, deployments.CodeInvalid,
+			[]string{"No_Bucket", "correct s3.bucket"}},
+		{"nobody at the address", nobody, deployments.CodeUnavailable,
+			[]string{"cannot be reached", nobody.Endpoint, "connection refused", "check that the server runs"}},
+		{"no credentials, and nobody at the address", none, deployments.CodeInvalid,
+			[]string{"there are no credentials", "DEPLOYCTL_S3_ACCESS_KEY_ID", "AWS_ACCESS_KEY_ID"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			o, err := statestore.OpenS3(t.Context(), c.o)
 			if err != nil {
 				t.Fatal(err)
 			}
-			s, err := statestore.New(statestore.NewRetry(o, 300*time.Millisecond), statestore.Options{Master: storetest.Master})
+			s, err := statestore.New(statestore.NewRetry(o, 300*time.Millisecond),
+				statestore.Options{Master: storetest.Master})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -66,12 +73,14 @@ func TestWhatIsWrongWithABucketIsSaid(t *testing.T) {
 			if err := s.Check(t.Context()); deployments.CodeOf(err) != c.code {
 				t.Errorf("the check gave %s: %v", deployments.CodeOf(err), err)
 			}
-			if text := err.Error(); strings.Contains(text, "operation error") || strings.Contains(text, "StatusCode") || strings.Contains(text, "IMDS") {
+			if text := err.Error(); strings.Contains(text, "operation error") || strings.Contains(text, "StatusCode") ||
+				strings.Contains(text, "IMDS") {
 				t.Errorf("it says %q", text)
 			}
 		})
 	}
-	if _, err := statestore.OpenS3(t.Context(), half); deployments.CodeOf(err) != deployments.CodeInvalid || !strings.Contains(err.Error(), "secret access key") {
+	if _, err := statestore.OpenS3(t.Context(), half); deployments.CodeOf(err) != deployments.CodeInvalid ||
+		!strings.Contains(err.Error(), "secret access key") {
 		t.Errorf("without a secret key: %v", err)
 	}
 	o, err := statestore.OpenS3(t.Context(), good)
@@ -121,12 +130,14 @@ func TestAMachinesRoleIsAskedForOnAWSOnly(t *testing.T) {
 	} {
 		t.Setenv("AWS_EC2_METADATA_DISABLED", c.disabled)
 		asked.Store(0)
-		o, err := statestore.OpenS3(t.Context(), statestore.S3Options{Endpoint: c.endpoint, Region: "us-east-1", Bucket: bucket})
+		o, err := statestore.OpenS3(t.Context(), statestore.S3Options{Endpoint: c.endpoint, Region: "us-east-1",
+			Bucket: bucket})
 		if err != nil {
 			t.Fatal(err)
 		}
 		_, err = o.Get(t.Context(), "key")
-		if deployments.CodeOf(err) != deployments.CodeInvalid || !strings.Contains(err.Error(), "there are no credentials") {
+		if deployments.CodeOf(err) != deployments.CodeInvalid || !strings.Contains(err.Error(),
+			"there are no credentials") {
 			t.Errorf("%+v: got %v", c, err)
 		}
 		if (asked.Load() > 0) != c.asks {
@@ -146,7 +157,8 @@ func TestAnotherMasterKeyDoesNotOpenTheStore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := other.Request(t.Context(), u); deployments.CodeOf(err) != deployments.CodeFormat || !strings.Contains(err.Error(), "changed by somebody else than this service") {
+	if _, err := other.Request(t.Context(), u); deployments.CodeOf(err) != deployments.CodeFormat ||
+		!strings.Contains(err.Error(), "changed by somebody else than this service") {
 		t.Fatalf("got %v", err)
 	}
 }
@@ -154,7 +166,8 @@ func TestAnotherMasterKeyDoesNotOpenTheStore(t *testing.T) {
 // TestAStackHasOneWriterEvenWhenReadsAreStale goes beyond what an object store may do.
 func TestAStackHasOneWriterEvenWhenReadsAreStale(t *testing.T) {
 	for seed := range uint64(30) {
-		faults := storetest.NewFaulty(&statestore.Memory{}, storetest.Randomly(seed, 0.4, storetest.Stale, storetest.ReplyLost, storetest.Repeated))
+		faults := storetest.NewFaulty(&statestore.Memory{}, storetest.Randomly(seed, 0.4, storetest.Stale,
+			storetest.ReplyLost, storetest.Repeated))
 		s := newStack(t, statestore.NewRetry(faults, time.Minute))
 		winners := map[int]string{}
 		for n := 1; n <= 6; n++ {

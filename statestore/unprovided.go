@@ -10,7 +10,8 @@ import (
 // Plugin names a package and the version of its plugin, which is empty if it is not known.
 type Plugin struct{ Package, Version string }
 
-// Unprovided gives, sorted, the packages of which resources or pending operations name no provider. See engine.Goal.Defaults.
+// Unprovided gives, sorted, the packages of which resources or pending operations name no provider. See
+// engine.Goal.Defaults.
 func (c *Checkpoint) Unprovided() []Plugin {
 	var out []Plugin
 	add := func(s *engine.State) {

@@ -37,9 +37,9 @@ func (s *Store) Info(ctx context.Context, u deployments.UpdateName) (deployments
 	return info, err
 }
 
-// History gives the latest updates of a stack, the newest first, and which of their versions are kept; limit 0 means all.
-// Previews are not among them. An entry that cannot be read has the status "damaged", and its error says why. Of the states only the
-// newest is looked at: it is not kept when it is damaged.
+// History gives the latest updates of a stack, the newest first, and which of their versions are kept; limit 0 means
+// all. Previews are not among them. An entry that cannot be read has the status "damaged", and its error says why. Of
+// the states only the newest is looked at: it is not kept when it is damaged.
 func (s *Store) History(ctx context.Context, name deployments.StackName, limit int) ([]deployments.UpdateInfo, error) {
 	h, err := s.Head(ctx, name)
 	if err != nil {
@@ -89,7 +89,8 @@ func (s *Store) kept(ctx context.Context, name deployments.StackName, h Head) ([
 
 // damagedInfo stands in a history for an entry that cannot be read. Its key tells which update it was about.
 func damagedInfo(name deployments.StackName, key string, err error) deployments.UpdateInfo {
-	info := deployments.UpdateInfo{Status: "damaged", Error: err.Error() + ", or remove the object: nothing depends on it"}
+	info := deployments.UpdateInfo{Status: "damaged", Error: err.Error() +
+		", or remove the object: nothing depends on it"}
 	info.Update.StackName, info.Update.Version = name, "?"
 	if version := versionOfEntry(key); version > 0 {
 		info.Update.Version = strconv.Itoa(version)
@@ -111,7 +112,8 @@ func (s *Store) SaveDeltas(ctx context.Context, u deployments.UpdateName, number
 	return s.putJSON(ctx, u.StackName, deltaKey(u, number), deltas)
 }
 
-// LoadDeltas gives the deltas of the saves from+1 up to and including to, in order. A save without deltas may be missing.
+// LoadDeltas gives the deltas of the saves from+1 up to and including to, in order. A save without deltas may be
+// missing.
 func (s *Store) LoadDeltas(ctx context.Context, u deployments.UpdateName, from, to int) ([]engine.Delta, error) {
 	keys := make([]string, 0, to-from)
 	index := map[string]int{}
@@ -213,8 +215,8 @@ func eventsKey(p Part) string {
 	return updateKey(p.Update, "events", p.Stream, fmt.Sprintf("%08d", p.Number))
 }
 
-// PutOutcome stores what an attempt of a step came to, for when it cannot report it. Rounds count how often the core has
-// issued the step.
+// PutOutcome stores what an attempt of a step came to, for when it cannot report it. Rounds count how often the core
+// has issued the step.
 func (s *Store) PutOutcome(ctx context.Context, u deployments.UpdateName, round int, e engine.StepFinished) error {
 	return s.putJSON(ctx, u.StackName, outcomeKey(u, e.Op, round), e)
 }

@@ -57,7 +57,8 @@ func (d *draft) encode(ctx context.Context, manifest apitype.ManifestV1) ([]byte
 		Snippets: d.base.file.Deployment.Snippets, Extensions: d.base.file.Deployment.Extensions,
 	}}
 	if d.integrity != "" {
-		out.Deployment.Metadata.IntegrityErrorMetadata = &apitype.SnapshotIntegrityErrorMetadataV1{Version: engineVersion, Error: d.integrity}
+		out.Deployment.Metadata.IntegrityErrorMetadata = &apitype.SnapshotIntegrityErrorMetadataV1{
+			Version: engineVersion, Error: d.integrity}
 	}
 	resources, err := d.resources(ctx, features)
 	if err != nil {
@@ -215,8 +216,8 @@ func (s *Store) manifest(base *Checkpoint) apitype.ManifestV1 {
 // zstdWriter is shared: EncodeAll may be called concurrently.
 var zstdWriter, _ = zstd.NewWriter(nil)
 
-// write stores a draft as the checkpoint of the claim's update. A checkpoint that is there already was written by an earlier
-// attempt, and is replaced only while the claim holds.
+// write stores a draft as the checkpoint of the claim's update. A checkpoint that is there already was written by an
+// earlier attempt, and is replaced only while the claim holds.
 func (s *Store) write(ctx context.Context, c Claim, d *draft) (Written, error) {
 	data, err := d.encode(ctx, s.manifest(d.base))
 	if err != nil {

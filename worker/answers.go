@@ -10,8 +10,8 @@ import (
 	"github.com/deployctl/deployctl/statestore"
 )
 
-// Answers reports which part does not answer now, Temporal or the object store, if one does not, or that this process may lack the
-// newest keys of the bucket. It asks each part once.
+// Answers reports which part does not answer now, Temporal or the object store, if one does not, or that this process
+// may lack the newest keys of the bucket. It asks each part once.
 func (c *Connection) Answers(ctx context.Context) error {
 	var parts errgroup.Group
 	parts.Go(func() error {
@@ -21,9 +21,11 @@ func (c *Connection) Answers(ctx context.Context) error {
 		return c.Store.KeysOutdated()
 	})
 	parts.Go(func() error {
-		_, err := c.Client.WorkflowService().DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: c.config.Temporal.Namespace})
+		_, err := c.Client.WorkflowService().DescribeNamespace(ctx,
+			&workflowservice.DescribeNamespaceRequest{Namespace: c.config.Temporal.Namespace})
 		if err != nil {
-			return deployments.Errorf(deployments.CodeUnavailable, "Temporal at %s does not answer: %s", c.config.Temporal.Address, reason(err))
+			return deployments.Errorf(deployments.CodeUnavailable, "Temporal at %s does not answer: %s",
+				c.config.Temporal.Address, reason(err))
 		}
 		return nil
 	})

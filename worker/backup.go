@@ -11,9 +11,9 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 )
 
-// unseenVersion gives the first version from next on that no ended update of a stack has in Temporal. It is next itself but when the
-// bucket was put back from an older backup; then all updates of the stack that Temporal remembers are looked at. One that runs is
-// left alone: it is about to claim its stack.
+// unseenVersion gives the first version from next on that no ended update of a stack has in Temporal. It is next itself
+// but when the bucket was put back from an older backup; then all updates of the stack that Temporal remembers are
+// looked at. One that runs is left alone: it is about to claim its stack.
 func (c *Connection) unseenVersion(ctx context.Context, name deployments.StackName, next int) (int, error) {
 	u := deployments.UpdateName{StackName: name, Version: strconv.Itoa(next)}
 	described, err := c.Client.DescribeWorkflowExecution(ctx, deployments.UpdateWorkflowID(u), "")
@@ -28,11 +28,14 @@ func (c *Connection) unseenVersion(ctx context.Context, name deployments.StackNa
 	}
 	last := next
 	query := fmt.Sprintf("WorkflowType = '%s' AND %s = '%s' AND %s = '%s' AND %s = '%s'", deployments.WorkflowUpdate,
-		deployments.AttributeOrg, name.Organization, deployments.AttributeProject, name.Project, deployments.AttributeStack, name.Stack)
+		deployments.AttributeOrg, name.Organization, deployments.AttributeProject, name.Project,
+		deployments.AttributeStack, name.Stack)
 	for page := []byte(nil); ; {
-		found, err := c.Client.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{Query: query, NextPageToken: page})
+		found, err := c.Client.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{Query: query,
+			NextPageToken: page})
 		if err != nil {
-			return next, deployments.Errorf(deployments.CodeUnavailable, "list the updates of %s in Temporal: %w", name, err)
+			return next, deployments.Errorf(deployments.CodeUnavailable, "list the updates of %s in Temporal: %w", name,
+				err)
 		}
 		for _, execution := range found.GetExecutions() {
 			u, err := deployments.UpdateOfWorkflow(execution.GetExecution().GetWorkflowId())

@@ -28,7 +28,8 @@ func (m *memory) DescribeWorkflowExecution(
 	if !ok {
 		return nil, serviceerror.ToStatus(serviceerror.NewNotFound("no such workflow")).Err()
 	}
-	return &workflowservice.DescribeWorkflowExecutionResponse{WorkflowExecutionInfo: &workflowpb.WorkflowExecutionInfo{Status: status}}, nil
+	return &workflowservice.DescribeWorkflowExecutionResponse{WorkflowExecutionInfo: &workflowpb.WorkflowExecutionInfo{
+		Status: status}}, nil
 }
 
 func (m *memory) ListWorkflowExecutions(
@@ -36,7 +37,8 @@ func (m *memory) ListWorkflowExecutions(
 ) (*workflowservice.ListWorkflowExecutionsResponse, error) {
 	all := &workflowservice.ListWorkflowExecutionsResponse{}
 	for id := range m.updates {
-		all.Executions = append(all.Executions, &workflowpb.WorkflowExecutionInfo{Execution: &commonpb.WorkflowExecution{WorkflowId: id}})
+		all.Executions = append(all.Executions, &workflowpb.WorkflowExecutionInfo{
+			Execution: &commonpb.WorkflowExecution{WorkflowId: id}})
 	}
 	return all, nil
 }

@@ -20,7 +20,9 @@ type names struct {
 }
 
 // InterceptWorkflow checks a workflow's input before it begins.
-func (*names) InterceptWorkflow(_ workflow.Context, next interceptor.WorkflowInboundInterceptor) interceptor.WorkflowInboundInterceptor {
+func (*names) InterceptWorkflow(
+	_ workflow.Context, next interceptor.WorkflowInboundInterceptor,
+) interceptor.WorkflowInboundInterceptor {
 	return &namedWorkflow{interceptor.WorkflowInboundInterceptorBase{Next: next}}
 }
 
@@ -33,7 +35,8 @@ func (n *namedWorkflow) ExecuteWorkflow(ctx workflow.Context, in *interceptor.Ex
 	id := workflow.GetInfo(ctx).WorkflowExecution.ID
 	for _, arg := range in.Args {
 		if want := nameOf(arg); want != "" && want != started.ReplaceAllString(id, "") {
-			return nil, temporal.NewNonRetryableApplicationError("the input of workflow "+id+" is one of "+want+", so it is refused",
+			return nil, temporal.NewNonRetryableApplicationError(
+				"the input of workflow "+id+" is one of "+want+", so it is refused",
 				string(deployments.CodeForbidden), nil)
 		}
 	}
@@ -73,8 +76,9 @@ func (h heart) RecordActivityHeartbeat(ctx context.Context, taskToken []byte, de
 // where they belong: no worker opens those. A stack begins anew from its head; what waited in its queue is to be
 // asked for again.
 func (c *Connection) closeUnbound(ctx context.Context) {
-	request := &workflowservice.ListWorkflowExecutionsRequest{PageSize: 200, Query: "ExecutionStatus = 'Running' AND WorkflowType IN ('" +
-		deployments.WorkflowStack + "', '" + deployments.WorkflowScheduled + "')"}
+	request := &workflowservice.ListWorkflowExecutionsRequest{PageSize: 200,
+		Query: "ExecutionStatus = 'Running' AND WorkflowType IN ('" +
+			deployments.WorkflowStack + "', '" + deployments.WorkflowScheduled + "')"}
 	for {
 		page, err := c.Client.ListWorkflow(ctx, request)
 		if err != nil {
@@ -86,7 +90,8 @@ func (c *Connection) closeUnbound(ctx context.Context) {
 			if !c.unbound(ctx, id) {
 				continue
 			}
-			if err := c.Client.TerminateWorkflow(ctx, id, "", "an earlier build of deployctl has begun it"); err != nil && !unknown(err) {
+			if err := c.Client.TerminateWorkflow(ctx, id, "",
+				"an earlier build of deployctl has begun it"); err != nil && !unknown(err) {
 				c.warn("end "+id+", which an earlier build has begun", err)
 			}
 		}

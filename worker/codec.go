@@ -76,7 +76,8 @@ func (c codec) Encode(payloads []*commonpb.Payload) ([]*commonpb.Payload, error)
 }
 
 // errElsewhere is the refusal of a payload of another place.
-var errElsewhere = errors.New("a payload was sealed with another key, or for another workflow than this one, so it is refused")
+var errElsewhere = errors.New("a payload was sealed with another key, or for another workflow than this one, so it " +
+	"is refused")
 
 // Decode opens payloads.
 func (c codec) Decode(payloads []*commonpb.Payload) ([]*commonpb.Payload, error) {
@@ -101,7 +102,8 @@ func (c codec) open(p *commonpb.Payload) ([]byte, error) {
 	case !bound(p) && c.earlier:
 		return c.box.Open(p.GetData(), seal.PurposePayload)
 	case !bound(p):
-		return nil, errors.New("a payload was sealed by an earlier build of deployctl, which did not say where it belongs, so it is refused")
+		return nil, errors.New("a payload was sealed by an earlier build of deployctl, which did not say where it " +
+			"belongs, so it is refused")
 	case c.workflow == "":
 		return nil, errors.New("a payload is opened outside of the workflow that it belongs to, so it is refused")
 	}

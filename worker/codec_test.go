@@ -66,7 +66,8 @@ func TestTheRunsOfAScheduleOpenWhatWasSealedForIt(t *testing.T) {
 	must(t, err)
 	var said string
 	must(t, converterOf(t, "ours", "scheduled/o/p/dev/nightly-2026-01-02T03:04:05Z").FromPayload(payload, &said))
-	if err := converterOf(t, "ours", "scheduled/o/p/prod/nightly-2026-01-02T03:04:05Z").FromPayload(payload, &said); err == nil {
+	if err := converterOf(t, "ours", "scheduled/o/p/prod/nightly-2026-01-02T03:04:05Z").FromPayload(payload,
+		&said); err == nil {
 		t.Error("the run of another schedule opens it")
 	}
 }
@@ -83,7 +84,8 @@ func TestAnActivityOpensWhatItsWorkflowSealed(t *testing.T) {
 
 func TestWhatAFailureSaysIsReadWhereItBelongs(t *testing.T) {
 	at := converter.WorkflowSerializationContext{Namespace: "ours", WorkflowID: "run/o/p/dev/1"}
-	any := newFailures(converter.NewCodecDataConverter(converter.GetDefaultDataConverter(), NewCodec(someKeys(t), "ours")))
+	any := newFailures(converter.NewCodecDataConverter(converter.GetDefaultDataConverter(),
+		NewCodec(someKeys(t), "ours")))
 	there := converter.WithFailureConverterSerializationContext(any, at)
 	failure := there.ErrorToFailure(temporal.NewApplicationError("quota exceeded", "x", "detail"))
 	if strings.Contains(failure.String(), "quota") {
@@ -122,7 +124,8 @@ func TestAPayloadOfAnEarlierBuildIsRefusedWithASentenceAndRecovered(t *testing.T
 	}
 	recovering := newCodec(someKeys(t), "ours")
 	recovering.earlier = true
-	must(t, converter.NewCodecDataConverter(converter.GetDefaultDataConverter(), recovering).FromPayload(payload, &said))
+	must(t, converter.NewCodecDataConverter(converter.GetDefaultDataConverter(), recovering).FromPayload(payload,
+		&said))
 	if said != "step" {
 		t.Errorf("recovery reads %q", said)
 	}
@@ -145,7 +148,8 @@ func TestAViewerOpensEveryPayloadAndSealsNone(t *testing.T) {
 }
 
 func TestTheInputOfAWorkflowNamesIt(t *testing.T) {
-	u := deployments.UpdateName{StackName: deployments.StackName{Organization: "o", Project: "p", Stack: "s"}, Version: "1"}
+	u := deployments.UpdateName{StackName: deployments.StackName{Organization: "o", Project: "p", Stack: "s"},
+		Version: "1"}
 	nightly := deployments.Schedule{Name: deployments.ScheduleName{StackName: u.StackName, Name: "nightly"}}
 	for input, want := range map[any]string{
 		&deployments.StackInput{Stack: u.StackName}:    "stack/o/p/s",

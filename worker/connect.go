@@ -19,7 +19,8 @@ import (
 type Config struct {
 	Temporal Temporal
 	S3       statestore.S3Options
-	// Keepers wrap the keys that everything is sealed with: the first is the service's, others are those that it had before.
+	// Keepers wrap the keys that everything is sealed with: the first is the service's, others are those that it had
+	// before.
 	Keepers []seal.Keeper
 	// Adopt: see statestore.Options.
 	Adopt bool
@@ -86,8 +87,10 @@ func connectTo(ctx context.Context, c Config, store *objects) (*Connection, erro
 	}
 	following, stop := context.WithCancel(context.WithoutCancel(ctx))
 	go store.FollowKeys(following, cmp.Or(c.Log, slog.New(slog.DiscardHandler)))
-	readers := service.Readers{Data: options.DataConverter, Failures: options.FailureConverter, Namespace: c.Temporal.Namespace}
-	return &Connection{Client: connected, Store: store.Store, objects: store, readers: readers, config: c, eager: eager, stop: stop}, nil
+	readers := service.Readers{Data: options.DataConverter, Failures: options.FailureConverter,
+		Namespace: c.Temporal.Namespace}
+	return &Connection{Client: connected, Store: store.Store, objects: store, readers: readers, config: c, eager: eager,
+		stop: stop}, nil
 }
 
 // patience is how long parts are waited for.
@@ -123,7 +126,8 @@ func (c Config) setUp(ctx context.Context, store *objects) error {
 
 // empty is the error about a bucket that nobody has set up.
 func empty(store *objects) error {
-	return deployments.Errorf(deployments.CodeInvalid, "the %s is empty: start `deployctl serve` on it first, or set s3.bucket and s3.prefix "+
+	return deployments.Errorf(deployments.CodeInvalid, "the %s is empty: start `deployctl serve` on it first, or set "+
+		"s3.bucket and s3.prefix "+
 		"to those of the service", store.s3)
 }
 

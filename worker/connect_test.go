@@ -22,10 +22,12 @@ func TestWhyAnAttemptFailedIsSealed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	failed := temporal.NewApplicationErrorWithOptions("the quota of Contoso is used up", "Throttled", temporal.ApplicationErrorOptions{
-		Cause: errors.New("Contoso said so"),
-	})
-	there := converter.WithFailureConverterSerializationContext(o.FailureConverter, converter.WorkflowSerializationContext{WorkflowID: "run/o/p/s/1"})
+	failed := temporal.NewApplicationErrorWithOptions("the quota of Contoso is used up", "Throttled",
+		temporal.ApplicationErrorOptions{
+			Cause: errors.New("Contoso said so"),
+		})
+	there := converter.WithFailureConverterSerializationContext(o.FailureConverter,
+		converter.WorkflowSerializationContext{WorkflowID: "run/o/p/s/1"})
 	failure := there.ErrorToFailure(failed)
 	wire, err := proto.Marshal(failure)
 	if err != nil || bytes.Contains(wire, []byte("Contoso")) {

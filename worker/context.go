@@ -6,13 +6,15 @@ import (
 	"go.temporal.io/sdk/interceptor"
 )
 
-// contexts gives every activity a context that just ends when the SDK ends it, without the SDK's reason for that, such as that
-// the worker stops: to those who wait in it, all reasons are an interruption.
+// contexts gives every activity a context that just ends when the SDK ends it, without the SDK's reason for that, such
+// as that the worker stops: to those who wait in it, all reasons are an interruption.
 type contexts struct {
 	interceptor.WorkerInterceptorBase
 }
 
-func (*contexts) InterceptActivity(_ context.Context, next interceptor.ActivityInboundInterceptor) interceptor.ActivityInboundInterceptor {
+func (*contexts) InterceptActivity(
+	_ context.Context, next interceptor.ActivityInboundInterceptor,
+) interceptor.ActivityInboundInterceptor {
 	return &plainContext{interceptor.ActivityInboundInterceptorBase{Next: next}}
 }
 

@@ -39,7 +39,8 @@ func TestAWorkerThatStopsInterruptsItsActivitiesAndFailsNone(t *testing.T) {
 func TestTheTimeOfAnActivityIsKept(t *testing.T) {
 	ctx, stop := context.WithDeadline(t.Context(), time.Now().Add(-time.Second))
 	defer stop()
-	if _, err := (&contexts{}).InterceptActivity(ctx, &waiting{}).ExecuteActivity(ctx, nil); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := (&contexts{}).InterceptActivity(ctx, &waiting{}).ExecuteActivity(ctx, nil); !errors.Is(err,
+		context.DeadlineExceeded) {
 		t.Errorf("it ends with %v", err)
 	}
 }

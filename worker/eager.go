@@ -11,19 +11,20 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// eager hands activities of a worker's private queue to that worker in the answer that schedules them. The server can do
-// so for any queue and any number; the SDK asks for three at most, and only on the queue of the workflow itself. It saves
-// a transaction and two hops an activity, which is about half of what the server spends on it.
+// eager hands activities of a worker's private queue to that worker in the answer that schedules them. The server can
+// do so for any queue and any number; the SDK asks for three at most, and only on the queue of the workflow itself. It
+// saves a transaction and two hops an activity, which is about half of what the server spends on it.
 //
-// It sits between the SDK and the server: it marks commands for the queue on their way out, takes the tasks out of the answer,
-// and gives them to the queue's pollers. What the server hands out meanwhile is kept for the next poll. A task that its
-// process loses is lost like any other that was polled.
+// It sits between the SDK and the server: it marks commands for the queue on their way out, takes the tasks out of the
+// answer, and gives them to the queue's pollers. What the server hands out meanwhile is kept for the next poll. A task
+// that its process loses is lost like any other that was polled.
 //
 // Invariant: whatever the server may hand out has a slot, since time runs for an activity from then on.
 type eager struct {
 	mu    sync.Mutex
 	queue string // empty while there is no worker: then nothing is marked
-	taken int    // slots of pollers and activities, tasks that were asked for or are not polled yet, and overtaken polls
+	// slots of pollers and activities, tasks that were asked for or are not polled yet, and overtaken polls
+	taken int
 
 	tasks chan *workflowservice.PollActivityTaskQueueResponse
 	polls chan *openPoll // those that a task has overtaken
@@ -39,7 +40,8 @@ type openPoll struct {
 
 func newEager() *eager {
 	return &eager{
-		tasks: make(chan *workflowservice.PollActivityTaskQueueResponse, concurrent), polls: make(chan *openPoll, concurrent),
+		tasks: make(chan *workflowservice.PollActivityTaskQueueResponse, concurrent),
+		polls: make(chan *openPoll, concurrent),
 	}
 }
 
@@ -67,8 +69,8 @@ func (r room) GetActivityTaskSlotSupplier() worker.SlotSupplier {
 	return slots{r.WorkerTuner.GetActivityTaskSlotSupplier(), r.eager}
 }
 
-// slots count as taken from before a poll until the activity that it brought has been answered for. TryReserveSlot is not
-// counted: the SDK calls it only in workers that carry out workflows.
+// slots count as taken from before a poll until the activity that it brought has been answered for. TryReserveSlot is
+// not counted: the SDK calls it only in workers that carry out workflows.
 type slots struct {
 	worker.SlotSupplier
 	eager *eager
@@ -92,7 +94,8 @@ func (s slots) ReleaseSlot(info worker.SlotReleaseInfo) {
 
 // intercept is a grpc.UnaryClientInterceptor.
 func (e *eager) intercept(
-	ctx context.Context, method string, request, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption,
+	ctx context.Context, method string, request, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker,
+	options ...grpc.CallOption,
 ) error {
 	call := func(ctx context.Context, reply any) error {
 		return invoke(ctx, method, request, reply, conn, options...)
@@ -220,7 +223,9 @@ func (e *eager) hangUp() {
 }
 
 // open begins a poll that lasts as long as ctx would have, but is not cancelled with it.
-func open(ctx context.Context, call func(context.Context, *workflowservice.PollActivityTaskQueueResponse) error) *openPoll {
+func open(
+	ctx context.Context, call func(context.Context, *workflowservice.PollActivityTaskQueueResponse) error,
+) *openPoll {
 	p := &openPoll{done: make(chan struct{}), answer: &workflowservice.PollActivityTaskQueueResponse{}}
 	polling := context.WithoutCancel(ctx)
 	if deadline, ok := ctx.Deadline(); ok {

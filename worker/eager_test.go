@@ -18,14 +18,17 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 )
 
-// cluster answers as the server does: with every activity that is asked for, and to polls with what is put into offered.
+// cluster answers as the server does: with every activity that is asked for, and to polls with what is put into
+// offered.
 type cluster struct {
 	offered chan string
 	polled  chan context.Context // of each poll that has begun
 	refuse  error
 }
 
-func (c *cluster) invoke(ctx context.Context, _ string, request, reply any, _ *grpc.ClientConn, _ ...grpc.CallOption) error {
+func (c *cluster) invoke(
+	ctx context.Context, _ string, request, reply any, _ *grpc.ClientConn, _ ...grpc.CallOption,
+) error {
 	switch request := request.(type) {
 	case *workflowservice.RespondWorkflowTaskCompletedRequest:
 		if c.refuse != nil {
@@ -34,7 +37,8 @@ func (c *cluster) invoke(ctx context.Context, _ string, request, reply any, _ *g
 		to := reply.(*workflowservice.RespondWorkflowTaskCompletedResponse)
 		for _, command := range request.Commands {
 			if a := command.GetScheduleActivityTaskCommandAttributes(); a.GetRequestEagerExecution() {
-				to.ActivityTasks = append(to.ActivityTasks, &workflowservice.PollActivityTaskQueueResponse{ActivityId: a.GetActivityId()})
+				to.ActivityTasks = append(to.ActivityTasks, &workflowservice.PollActivityTaskQueueResponse{
+					ActivityId: a.GetActivityId()})
 			}
 		}
 	case *workflowservice.PollActivityTaskQueueRequest:
@@ -73,7 +77,8 @@ func newSDK(t *testing.T) sdk {
 // complete answers a workflow task and gives the activities that the SDK gets to see.
 func (s sdk) complete(commands ...*commandpb.Command) (ids []string, err error) {
 	var answer workflowservice.RespondWorkflowTaskCompletedResponse
-	err = s.intercept(s.Context(), "", &workflowservice.RespondWorkflowTaskCompletedRequest{Commands: commands}, &answer, nil, s.invoke)
+	err = s.intercept(s.Context(), "", &workflowservice.RespondWorkflowTaskCompletedRequest{Commands: commands},
+		&answer, nil, s.invoke)
 	for _, task := range answer.ActivityTasks {
 		ids = append(ids, task.GetActivityId())
 	}
@@ -154,7 +159,8 @@ func TestNoMoreIsAskedForThanPollersCanTake(t *testing.T) {
 	if _, err := s.complete(many...); err != nil {
 		t.Fatal(err)
 	}
-	if many[concurrent].GetScheduleActivityTaskCommandAttributes().GetRequestEagerExecution() || len(s.tasks) != concurrent {
+	if many[concurrent].GetScheduleActivityTaskCommandAttributes().GetRequestEagerExecution() ||
+		len(s.tasks) != concurrent {
 		t.Fatal("more was asked for than there is room for")
 	}
 	for i := range concurrent {

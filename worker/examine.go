@@ -27,8 +27,8 @@ type Finding struct {
 	Tolerable bool
 }
 
-// oldestMajor and oldestMinor are of the oldest Temporal server that is supported: the first in which an Update may start its
-// workflow without a switch.
+// oldestMajor and oldestMinor are of the oldest Temporal server that is supported: the first in which an Update may
+// start its workflow without a switch.
 const oldestMajor, oldestMinor = 1, 28
 
 // maxSkew is how far clocks may be apart before it is told: expiries, signatures and times in logs lie then.
@@ -37,8 +37,8 @@ const maxSkew = 30 * time.Second
 // glance is how long Temporal may take to answer when it is only to be told whether it is away, too.
 const glance = 5 * time.Second
 
-// Examine looks at everything that a service of this configuration stands on, and connects to it if it can. The connection is nil
-// when something is wrong that is not tolerable; else the caller closes it.
+// Examine looks at everything that a service of this configuration stands on, and connects to it if it can. The
+// connection is nil when something is wrong that is not tolerable; else the caller closes it.
 func Examine(ctx context.Context, c Config) (*Connection, []Finding) {
 	store, err := openStore(ctx, c)
 	if err != nil {
@@ -49,7 +49,8 @@ func Examine(ctx context.Context, c Config) (*Connection, []Finding) {
 		return nil, append(found, Finding{What: "Temporal", Said: c.Temporal.Address, Err: c.glance(ctx, store)})
 	}
 	if err := c.awaitSetUp(ctx, store); err != nil {
-		return nil, []Finding{{What: "bucket", Err: err}, {What: "Temporal", Said: c.Temporal.Address, Err: c.glance(ctx, store)}}
+		return nil, []Finding{{What: "bucket", Err: err}, {What: "Temporal", Said: c.Temporal.Address,
+			Err: c.glance(ctx, store)}}
 	}
 	found := []Finding{{What: "bucket", Said: store.s3.String()}}
 	connection, err := connectTo(ctx, c, store)
@@ -130,14 +131,16 @@ func (c *Connection) clocks(ctx context.Context) error {
 		return nil
 	}
 	return deployments.Errorf(deployments.CodeInvalid,
-		"this machine's clock is %s %s that of the %s: set it (NTP), or credentials, expiries and times in histories are wrong", skew.Round(time.Second), way, c.s3)
+		"this machine's clock is %s %s that of the %s: set it (NTP), or credentials, expiries and times in histories "+
+			"are wrong", skew.Round(time.Second), way, c.s3)
 }
 
 // version tells the version of the Temporal server, and whether it is too old.
 func (c *Connection) version(ctx context.Context) (string, error) {
 	info, err := c.Client.WorkflowService().GetSystemInfo(ctx, &workflowservice.GetSystemInfoRequest{})
 	if err != nil {
-		return "", deployments.Errorf(deployments.CodeUnavailable, "Temporal at %s does not tell its version: %s", c.config.Temporal.Address, reason(err))
+		return "", deployments.Errorf(deployments.CodeUnavailable, "Temporal at %s does not tell its version: %s",
+			c.config.Temporal.Address, reason(err))
 	}
 	var major, minor int
 	text := info.GetServerVersion()
@@ -145,14 +148,15 @@ func (c *Connection) version(ctx context.Context) (string, error) {
 		return text, nil
 	}
 	if major < oldestMajor || major == oldestMajor && minor < oldestMinor {
-		return text, deployments.Errorf(deployments.CodeInvalid, "Temporal at %s is version %s, which is too old: upgrade it to %d.%d or later",
+		return text, deployments.Errorf(deployments.CodeInvalid, "Temporal at %s is version %s, which is too old: "+
+			"upgrade it to %d.%d or later",
 			c.config.Temporal.Address, text, oldestMajor, oldestMinor)
 	}
 	return text, nil
 }
 
-// ensureAttributes makes the search attributes that the namespace lacks, and says which those were. Where that is not allowed, the
-// error says how somebody else can. Look has it say only which a start makes.
+// ensureAttributes makes the search attributes that the namespace lacks, and says which those were. Where that is not
+// allowed, the error says how somebody else can. Look has it say only which a start makes.
 func (c *Connection) ensureAttributes(ctx context.Context, look bool) (made string, err error) {
 	operator, namespace := c.Client.OperatorService(), c.config.Temporal.Namespace
 	have, err := operator.ListSearchAttributes(ctx, &operatorservice.ListSearchAttributesRequest{Namespace: namespace})
@@ -164,7 +168,8 @@ func (c *Connection) ensureAttributes(ctx context.Context, look bool) (made stri
 		kind, there := have.GetCustomAttributes()[name]
 		if there && kind != enums.INDEXED_VALUE_TYPE_KEYWORD {
 			return "", deployments.Errorf(deployments.CodeInvalid,
-				"the search attribute %s of namespace %s is a %s and must be a Keyword: use another namespace (temporal.namespace)", name, namespace, kind)
+				"the search attribute %s of namespace %s is a %s and must be a Keyword: use another namespace "+
+					"(temporal.namespace)", name, namespace, kind)
 		}
 		if !there {
 			missing[name] = enums.INDEXED_VALUE_TYPE_KEYWORD
@@ -177,7 +182,8 @@ func (c *Connection) ensureAttributes(ctx context.Context, look bool) (made stri
 	if look {
 		return "a start makes " + names, nil
 	}
-	_, err = operator.AddSearchAttributes(ctx, &operatorservice.AddSearchAttributesRequest{Namespace: namespace, SearchAttributes: missing})
+	_, err = operator.AddSearchAttributes(ctx, &operatorservice.AddSearchAttributesRequest{Namespace: namespace,
+		SearchAttributes: missing})
 	if err != nil {
 		return "", c.lacking(slices.Sorted(maps.Keys(missing)), err)
 	}
@@ -194,7 +200,9 @@ func (c *Connection) askForAttributes(ctx context.Context) (string, error) {
 		case code == codes.InvalidArgument:
 			missing = append(missing, name)
 		default:
-			return "", deployments.Errorf(deployments.CodeUnavailable, "the search attributes of namespace %s cannot be looked at: %s", c.config.Temporal.Namespace, reason(err))
+			return "", deployments.Errorf(deployments.CodeUnavailable,
+				"the search attributes of namespace %s cannot be looked at: %s", c.config.Temporal.Namespace,
+				reason(err))
 		}
 	}
 	if len(missing) == 0 {
@@ -225,7 +233,9 @@ func (c *Connection) awaitAttributes(ctx context.Context) error {
 		}
 		select {
 		case <-ctx.Done():
-			return deployments.Errorf(deployments.CodeUnavailable, "the search attributes that were just made are not known yet: %s; start again in a minute", reason(last))
+			return deployments.Errorf(deployments.CodeUnavailable,
+				"the search attributes that were just made are not known yet: %s; start again in a minute",
+				reason(last))
 		case <-time.After(redial):
 		}
 	}
@@ -243,16 +253,17 @@ func (c *Connection) lacking(missing []string, why error) error {
 		self += fmt.Sprintf(" --name %s --type Keyword", name)
 		cloud += fmt.Sprintf(" --search-attribute %s=Keyword", name)
 	}
-	return deployments.Errorf(deployments.CodeInvalid, "namespace %s lacks the search attributes %s%s; make them with `temporal operator search-attribute create "+
-		"--address %s --namespace %s%s`, on Temporal Cloud with `tcld namespace search-attributes add --namespace %s%s`",
+	return deployments.Errorf(deployments.CodeInvalid, "namespace %s lacks the search attributes %s%s; make them with "+
+		"`temporal operator search-attribute create --address %s --namespace %s%s`, on Temporal Cloud with `tcld "+
+		"namespace search-attributes add --namespace %s%s`",
 		t.Namespace, strings.Join(missing, ", "), refused, t.Address, t.Namespace, self, t.Namespace, cloud)
 }
 
 // looked is how many of Temporal's latest updates are looked for in the bucket.
 const looked = 20
 
-// older reports a bucket that knows less than Temporal: one that was restored from a backup. An update that runs may not have
-// taken its version yet.
+// older reports a bucket that knows less than Temporal: one that was restored from a backup. An update that runs may
+// not have taken its version yet.
 func (c *Connection) older(ctx context.Context) error {
 	page, err := c.Client.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{
 		Query: "WorkflowType = 'Update' AND ExecutionStatus != 'Running'", PageSize: looked,
@@ -268,8 +279,10 @@ func (c *Connection) older(ctx context.Context) error {
 		}
 		head, err := c.Store.Head(ctx, u.StackName)
 		if err == nil && head.Next <= u.Number() {
-			return deployments.Errorf(deployments.CodeInvalid, "the bucket is older than Temporal's namespace %s: Temporal knows the update %s, the bucket gives that version "+
-				"out next. If the bucket was restored from a backup, stacks go on with versions that nobody has seen; run `deployctl refresh` in each before `deployctl up`", c.config.Temporal.Namespace, u)
+			return deployments.Errorf(deployments.CodeInvalid, "the bucket is older than Temporal's namespace %s: "+
+				"Temporal knows the update %s, the bucket gives that version "+
+				"out next. If the bucket was restored from a backup, stacks go on with versions that nobody has "+
+				"seen; run `deployctl refresh` in each before `deployctl up`", c.config.Temporal.Namespace, u)
 		}
 	}
 	return nil

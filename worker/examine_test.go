@@ -47,11 +47,15 @@ func keywords(names ...string) map[string]enums.IndexedValueType {
 	return all
 }
 
-func (w *whole) GetSystemInfo(context.Context, *workflowservice.GetSystemInfoRequest) (*workflowservice.GetSystemInfoResponse, error) {
+func (w *whole) GetSystemInfo(
+	context.Context, *workflowservice.GetSystemInfoRequest,
+) (*workflowservice.GetSystemInfoResponse, error) {
 	return &workflowservice.GetSystemInfoResponse{ServerVersion: w.version}, nil
 }
 
-func (w *whole) ListSearchAttributes(context.Context, *operatorservice.ListSearchAttributesRequest) (*operatorservice.ListSearchAttributesResponse, error) {
+func (w *whole) ListSearchAttributes(
+	context.Context, *operatorservice.ListSearchAttributesRequest,
+) (*operatorservice.ListSearchAttributesResponse, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.guarded {
@@ -60,7 +64,9 @@ func (w *whole) ListSearchAttributes(context.Context, *operatorservice.ListSearc
 	return &operatorservice.ListSearchAttributesResponse{CustomAttributes: w.attributes}, nil
 }
 
-func (w *whole) AddSearchAttributes(_ context.Context, r *operatorservice.AddSearchAttributesRequest) (*operatorservice.AddSearchAttributesResponse, error) {
+func (w *whole) AddSearchAttributes(
+	_ context.Context, r *operatorservice.AddSearchAttributesRequest,
+) (*operatorservice.AddSearchAttributesResponse, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for name, kind := range r.SearchAttributes {
@@ -69,7 +75,9 @@ func (w *whole) AddSearchAttributes(_ context.Context, r *operatorservice.AddSea
 	return &operatorservice.AddSearchAttributesResponse{}, nil
 }
 
-func (w *whole) CountWorkflowExecutions(_ context.Context, r *workflowservice.CountWorkflowExecutionsRequest) (*workflowservice.CountWorkflowExecutionsResponse, error) {
+func (w *whole) CountWorkflowExecutions(
+	_ context.Context, r *workflowservice.CountWorkflowExecutionsRequest,
+) (*workflowservice.CountWorkflowExecutionsResponse, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	name, _, _ := strings.Cut(r.Query, " ")
@@ -79,7 +87,9 @@ func (w *whole) CountWorkflowExecutions(_ context.Context, r *workflowservice.Co
 	return &workflowservice.CountWorkflowExecutionsResponse{}, nil
 }
 
-func (w *whole) ListWorkflowExecutions(context.Context, *workflowservice.ListWorkflowExecutionsRequest) (*workflowservice.ListWorkflowExecutionsResponse, error) {
+func (w *whole) ListWorkflowExecutions(
+	context.Context, *workflowservice.ListWorkflowExecutionsRequest,
+) (*workflowservice.ListWorkflowExecutionsResponse, error) {
 	answer := &workflowservice.ListWorkflowExecutionsResponse{}
 	for _, id := range w.updates {
 		answer.Executions = append(answer.Executions, &workflow.WorkflowExecutionInfo{
@@ -158,22 +168,40 @@ func TestWhatAServiceStandsOnIsExamined(t *testing.T) {
 		says     []string // of it
 		goesOn   bool
 	}{
-		{name: "everything is whole", temporal: func(w *whole) { w.updates = []string{"update/o/p/gone/7", "update/o/p/s/p-x", "?"} }, goesOn: true},
+		{name: "everything is whole", temporal: func(w *whole) {
+			w.updates = []string{"update/o/p/gone/7",
+				"update/o/p/s/p-x", "?"}
+		}, goesOn: true},
 		{name: "a cluster of somebody's own build", temporal: func(w *whole) { w.version = "ours" }, goesOn: true},
-		{name: "an old cluster", temporal: func(w *whole) { w.version = "1.9.2" }, what: "Temporal", says: []string{"version 1.9.2", "too old", "1.28"}},
-		{name: "missing attributes that may be made", temporal: func(w *whole) { w.attributes = keywords("Org") }, goesOn: true},
-		{name: "missing attributes that somebody else makes", temporal: func(w *whole) { w.attributes, w.guarded = keywords("Org", "Kind"), true }, what: "search attributes",
-			says: []string{"lacks the search attributes Project, Stack, Result, Initiator, Drift;", "temporal operator search-attribute create --address",
-				"--name Project --type Keyword", "tcld namespace search-attributes add --namespace ours --search-attribute Project=Keyword"}},
-		{name: "attributes that cannot be listed and are all there", temporal: func(w *whole) { w.guarded = true }, goesOn: true},
-		{name: "an attribute of another kind", temporal: func(w *whole) { w.attributes["Kind"] = enums.INDEXED_VALUE_TYPE_TEXT }, what: "search attributes",
-			says: []string{"the search attribute Kind", "must be a Keyword"}},
-		{name: "a bucket that ignores conditions", objects: func(s *objectServer) { s.careless = true }, what: "conditional writes",
+		{name: "an old cluster", temporal: func(w *whole) { w.version = "1.9.2" }, what: "Temporal",
+			says: []string{"version 1.9.2", "too old", "1.28"}},
+		{name: "missing attributes that may be made", temporal: func(w *whole) { w.attributes = keywords("Org") },
+			goesOn: true},
+		{name: "missing attributes that somebody else makes", temporal: func(w *whole) {
+			w.attributes,
+				w.guarded = keywords("Org", "Kind"), true
+		}, what: "search attributes",
+			says: []string{"lacks the search attributes Project, Stack, Result, Initiator, Drift;",
+				"temporal operator search-attribute create --address",
+				"--name Project --type Keyword", "tcld namespace search-attributes add --namespace ours " +
+					"--search-attribute Project=Keyword"}},
+		{name: "attributes that cannot be listed and are all there", temporal: func(w *whole) { w.guarded = true },
+			goesOn: true},
+		{name: "an attribute of another kind",
+			temporal: func(w *whole) { w.attributes["Kind"] = enums.INDEXED_VALUE_TYPE_TEXT },
+			what:     "search attributes",
+			says:     []string{"the search attribute Kind", "must be a Keyword"}},
+		{name: "a bucket that ignores conditions", objects: func(s *objectServer) { s.careless = true },
+			what: "conditional writes",
 			says: []string{"If-None-Match", "conditional writes"}},
-		{name: "a clock that is behind", objects: func(s *objectServer) { s.ahead = 40 * time.Second }, what: "clocks", says: []string{"behind", "NTP"}, goesOn: true},
-		{name: "a clock that is ahead", objects: func(s *objectServer) { s.ahead = -time.Hour }, what: "clocks", says: []string{"ahead of", "NTP"}, goesOn: true},
-		{name: "a clock that is a little ahead", objects: func(s *objectServer) { s.ahead = -20 * time.Second }, goesOn: true},
-		{name: "a bucket from an older backup", temporal: func(w *whole) { w.updates = []string{"update/o/p/s/8"} }, what: "age of the bucket",
+		{name: "a clock that is behind", objects: func(s *objectServer) { s.ahead = 40 * time.Second }, what: "clocks",
+			says: []string{"behind", "NTP"}, goesOn: true},
+		{name: "a clock that is ahead", objects: func(s *objectServer) { s.ahead = -time.Hour }, what: "clocks",
+			says: []string{"ahead of", "NTP"}, goesOn: true},
+		{name: "a clock that is a little ahead", objects: func(s *objectServer) { s.ahead = -20 * time.Second },
+			goesOn: true},
+		{name: "a bucket from an older backup", temporal: func(w *whole) { w.updates = []string{"update/o/p/s/8"} },
+			what: "age of the bucket",
 			says: []string{"o/p/s/8", "backup", "deployctl refresh"}, goesOn: true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -189,7 +217,8 @@ func TestWhatAServiceStandsOnIsExamined(t *testing.T) {
 			store, err := OpenStore(t.Context(), config)
 			must(t, err)
 			cluster.queue = store.SharedTaskQueue()
-			must(t, store.CreateStack(t.Context(), deployments.StackName{Organization: "o", Project: "p", Stack: "s"}, nil))
+			must(t, store.CreateStack(t.Context(), deployments.StackName{Organization: "o", Project: "p", Stack: "s"},
+				nil))
 			connection, found := Examine(t.Context(), config)
 			if connection != nil {
 				connection.Close()

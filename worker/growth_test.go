@@ -54,9 +54,11 @@ func connectionTo(t *testing.T, server workflowservice.WorkflowServiceServer) *C
 
 func TestNoUpdateOfALiveBuildIsLookedAt(t *testing.T) {
 	server := &visible{}
-	must(t, connectionTo(t, server).moveStranded(t.Context(), fleet{"deployctl", "ours"}, map[string]bool{"2": true, "1": true}))
+	must(t, connectionTo(t, server).moveStranded(t.Context(), fleet{"deployctl", "ours"},
+		map[string]bool{"2": true, "1": true}))
 	query := server.query.Load().(string)
-	if server.described.Load() != 0 || !strings.HasSuffix(query, "TaskQueue = 'ours' AND TemporalWorkerDeploymentVersion NOT IN ('deployctl:1', 'deployctl:2')") {
+	if server.described.Load() != 0 || !strings.HasSuffix(query, "TaskQueue = 'ours' AND "+
+		"TemporalWorkerDeploymentVersion NOT IN ('deployctl:1', 'deployctl:2')") {
 		t.Errorf("%d descriptions after %s", server.described.Load(), query)
 	}
 }

@@ -53,7 +53,8 @@ func newRecord(id string, events []*historypb.HistoryEvent, o worker.WorkflowRep
 		data = converter.GetDefaultDataConverter()
 	}
 	data = converter.WithDataConverterSerializationContext(data, converter.WorkflowSerializationContext{WorkflowID: id})
-	h := &record{o, id, data, events, map[int]*historypb.HistoryEvent{}, map[int64]*historypb.HistoryEvent{}, map[int]bool{}}
+	h := &record{o, id, data, events, map[int]*historypb.HistoryEvent{}, map[int64]*historypb.HistoryEvent{},
+		map[int]bool{}}
 	for _, e := range events {
 		if a := e.GetActivityTaskScheduledEventAttributes(); isStep(e) || isSettle(e) {
 			id := a.GetActivityId()
@@ -83,13 +84,15 @@ func activityOf(e *historypb.HistoryEvent) string {
 // closes is the id of the event that scheduled the activity whose end an event is; 0 when it is none.
 func closes(e *historypb.HistoryEvent) int64 {
 	return max(
-		e.GetActivityTaskCompletedEventAttributes().GetScheduledEventId(), e.GetActivityTaskFailedEventAttributes().GetScheduledEventId(),
-		e.GetActivityTaskTimedOutEventAttributes().GetScheduledEventId(), e.GetActivityTaskCanceledEventAttributes().GetScheduledEventId(),
+		e.GetActivityTaskCompletedEventAttributes().GetScheduledEventId(),
+		e.GetActivityTaskFailedEventAttributes().GetScheduledEventId(),
+		e.GetActivityTaskTimedOutEventAttributes().GetScheduledEventId(),
+		e.GetActivityTaskCanceledEventAttributes().GetScheduledEventId(),
 	)
 }
 
-// known is what the history tells of an operation that was in flight at its end; false when that is nothing. That the last attempt
-// had no effect says nothing of one before it that was not looked for.
+// known is what the history tells of an operation that was in flight at its end; false when that is nothing. That the
+// last attempt had no effect says nothing of one before it that was not looked for.
 func (h *record) known(op int) (engine.StepFinished, bool) {
 	told, ok := h.told(op)
 	there := told.Outcome == engine.OutcomeDone || told.Outcome == engine.OutcomePartial
@@ -173,9 +176,10 @@ func (h *record) replays(s workflows.Settings) error {
 		open = open[:n]
 	}
 	quiet := log.NewStructuredLogger(slog.New(slog.DiscardHandler))
-	return replayer.ReplayWorkflowHistoryWithOptions(quiet, &historypb.History{Events: open}, worker.ReplayWorkflowHistoryOptions{
-		OriginalExecution: workflow.Execution{ID: h.id},
-	})
+	return replayer.ReplayWorkflowHistoryWithOptions(quiet, &historypb.History{Events: open},
+		worker.ReplayWorkflowHistoryOptions{
+			OriginalExecution: workflow.Execution{ID: h.id},
+		})
 }
 
 func closesWorkflow(t enums.EventType) bool {
@@ -183,12 +187,13 @@ func closesWorkflow(t enums.EventType) bool {
 		t == enums.EVENT_TYPE_WORKFLOW_EXECUTION_TIMED_OUT || t == enums.EVENT_TYPE_WORKFLOW_EXECUTION_CANCELED
 }
 
-// fold gathers what stands in the history itself, for one that cannot be replayed: the saves that are not known to be made,
-// and every create that was begun and of whose end they do not tell, as a pending operation, with its answer where that is
-// known. Other steps are decided again anyway.
+// fold gathers what stands in the history itself, for one that cannot be replayed: the saves that are not known to be
+// made, and every create that was begun and of whose end they do not tell, as a pending operation, with its answer
+// where that is known. Other steps are decided again anyway.
 func (h *record) fold(known workflows.Known) (workflows.Ending, error) {
 	var in deployments.RunInput
-	if err := h.data.FromPayloads(h.events[0].GetWorkflowExecutionStartedEventAttributes().GetInput(), &in); err != nil {
+	if err := h.data.FromPayloads(h.events[0].GetWorkflowExecutionStartedEventAttributes().GetInput(),
+		&in); err != nil {
 		return workflows.Ending{}, err
 	}
 	end := workflows.Ending{Last: in.Saves}

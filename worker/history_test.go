@@ -24,7 +24,8 @@ import (
 func recorded(t *testing.T, scene string) (runs []*historypb.History) {
 	t.Helper()
 	for n := 1; ; n++ {
-		f, err := os.Open(filepath.Join("..", "workflows", "testdata", "histories", fmt.Sprint(workflows.Revision), fmt.Sprintf("%s.run-%d.json.gz", scene, n)))
+		f, err := os.Open(filepath.Join("..", "workflows", "testdata", "histories", fmt.Sprint(workflows.Revision),
+			fmt.Sprintf("%s.run-%d.json.gz", scene, n)))
 		if os.IsNotExist(err) && n > 1 {
 			return runs
 		}
@@ -46,7 +47,8 @@ func recorded(t *testing.T, scene string) (runs []*historypb.History) {
 
 // commanded are the types of events that stand with the end of the task that made them.
 var commanded = []enums.EventType{
-	enums.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED, enums.EVENT_TYPE_ACTIVITY_TASK_CANCEL_REQUESTED, enums.EVENT_TYPE_TIMER_STARTED,
+	enums.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED, enums.EVENT_TYPE_ACTIVITY_TASK_CANCEL_REQUESTED,
+	enums.EVENT_TYPE_TIMER_STARTED,
 	enums.EVENT_TYPE_TIMER_CANCELED, enums.EVENT_TYPE_SIGNAL_EXTERNAL_WORKFLOW_EXECUTION_INITIATED,
 	enums.EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_ACCEPTED, enums.EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_COMPLETED,
 	enums.EVENT_TYPE_MARKER_RECORDED, enums.EVENT_TYPE_WORKFLOW_PROPERTIES_MODIFIED,
@@ -78,7 +80,10 @@ func (o *outcome) read(t *testing.T, h *record) {
 		switch activityOf(e) {
 		case deployments.ActivityHeaders:
 			if done != nil {
-				o.base = decoded(t, func(v *deployments.Headers) error { return h.data.FromPayloads(done.GetResult(), v) }).States
+				o.base = decoded(t, func(v *deployments.Headers) error {
+					return h.data.FromPayloads(done.GetResult(),
+						v)
+				}).States
 			}
 		case deployments.ActivitySave:
 			if done != nil {
@@ -86,7 +91,10 @@ func (o *outcome) read(t *testing.T, h *record) {
 				o.saves[save.Number] = save
 			}
 		case deployments.ActivityStep:
-			step := decoded(t, func(v *deployments.StepInput) error { return h.data.FromPayloads(a.GetInput(), v) }).Step
+			step := decoded(t, func(v *deployments.StepInput) error {
+				return h.data.FromPayloads(a.GetInput(),
+					v)
+			}).Step
 			if step.Kind != engine.StepCreate && step.Kind != engine.StepCreateReplacement {
 				continue
 			}
@@ -100,7 +108,10 @@ func (o *outcome) read(t *testing.T, h *record) {
 				out, ended = workflows.StepOf(h.errorOf(failed.GetFailure()))
 				result = out.StepFinished
 			} else if ended {
-				result = decoded(t, func(v *engine.StepFinished) error { return h.data.FromPayloads(done.GetResult(), v) })
+				result = decoded(t, func(v *engine.StepFinished) error {
+					return h.data.FromPayloads(done.GetResult(),
+						v)
+				})
 			}
 			if ended {
 				o.made[step.Op] = result.Outcome == engine.OutcomeDone
@@ -110,8 +121,14 @@ func (o *outcome) read(t *testing.T, h *record) {
 			}
 		case deployments.ActivitySettle:
 			if done != nil {
-				asked := decoded(t, func(v *deployments.SettleInput) error { return h.data.FromPayloads(a.GetInput(), v) })
-				result := decoded(t, func(v *engine.StepFinished) error { return h.data.FromPayloads(done.GetResult(), v) })
+				asked := decoded(t, func(v *deployments.SettleInput) error {
+					return h.data.FromPayloads(a.GetInput(),
+						v)
+				})
+				result := decoded(t, func(v *engine.StepFinished) error {
+					return h.data.FromPayloads(done.GetResult(),
+						v)
+				})
 				if result.Outcome == engine.OutcomeAbsent && !asked.Settle.Again {
 					delete(o.begun, result.Op)
 				}
@@ -120,8 +137,8 @@ func (o *outcome) read(t *testing.T, h *record) {
 	}
 }
 
-// judge applies an ending: what may have been made is stored or pending, with its answer if it has one, and if the ending is
-// whole all that was made is stored, only what may have been is pending, and the snapshot is sound.
+// judge applies an ending: what may have been made is stored or pending, with its answer if it has one, and if the
+// ending is whole all that was made is stored, only what may have been is pending, and the snapshot is sound.
 func (o *outcome) judge(t *testing.T, end workflows.Ending, whole bool) {
 	t.Helper()
 	for _, save := range end.Saves {
@@ -145,7 +162,10 @@ func (o *outcome) judge(t *testing.T, end workflows.Ending, whole bool) {
 		stored := slices.ContainsFunc(states, func(s engine.State) bool {
 			return s.URN == step.URN && !s.Delete && s.Key == engine.Key(fmt.Sprint("o", op))
 		})
-		i := slices.IndexFunc(pending, func(p engine.PendingOperation) bool { return p.State.URN == step.URN && p.Kind == "creating" })
+		i := slices.IndexFunc(pending, func(p engine.PendingOperation) bool {
+			return p.State.URN == step.URN &&
+				p.Kind == "creating"
+		})
 		waits := i >= 0
 		switch {
 		case stored && waits:
@@ -165,10 +185,11 @@ func (o *outcome) judge(t *testing.T, end workflows.Ending, whole bool) {
 	}
 }
 
-// TestARunThatIsEndedAnywhereForgetsNothing ends every recorded Run after each of its events, and brings it to its end by
-// replay, and by what stands in the history.
+// TestARunThatIsEndedAnywhereForgetsNothing ends every recorded Run after each of its events, and brings it to its end
+// by replay, and by what stands in the history.
 func TestARunThatIsEndedAnywhereForgetsNothing(t *testing.T) {
-	for _, scene := range []string{"create", "failure", "second-epoch", "continue-as-new", "replacement", "unknown-outcome", "lost-worker"} {
+	for _, scene := range []string{"create", "failure", "second-epoch", "continue-as-new", "replacement",
+		"unknown-outcome", "lost-worker"} {
 		t.Run(scene, func(t *testing.T) {
 			runs := recorded(t, scene)
 			for i, run := range runs {

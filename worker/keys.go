@@ -9,8 +9,8 @@ import (
 	"go.temporal.io/sdk/client"
 )
 
-// NeedSealedBefore tells what in Temporal may have been sealed before a time, and so may need a key that was replaced then: workflows
-// that run, and schedules. It is empty when there is nothing.
+// NeedSealedBefore tells what in Temporal may have been sealed before a time, and so may need a key that was replaced
+// then: workflows that run, and schedules. It is empty when there is nothing.
 func (c *Connection) NeedSealedBefore(ctx context.Context, at time.Time) (string, error) {
 	query := fmt.Sprintf("ExecutionStatus = 'Running' AND StartTime < '%s'", at.UTC().Format(time.RFC3339))
 	counted, err := c.Client.CountWorkflow(ctx, &workflowservice.CountWorkflowExecutionsRequest{Query: query})
@@ -53,5 +53,6 @@ func (c *Connection) runningSince(ctx context.Context, query string, n int64) (s
 	if n > 1 {
 		first = fmt.Sprintf("%d workflows, such as %s,", n, page.GetExecutions()[0].GetExecution().GetWorkflowId())
 	}
-	return first + " began before: wait until they have ended (an update's with its update, a stack's a minute after its last update)", nil
+	return first + " began before: wait until they have ended (an update's with its update, a stack's a minute after " +
+		"its last update)", nil
 }

@@ -14,15 +14,19 @@ func closeLog(ctx context.Context, store *statestore.Store, info deployments.Upd
 	if err != nil {
 		return err
 	}
-	return store.AppendEvents(ctx, statestore.Part{Update: info.Update, Stream: activities.RunStream, Number: saves + 1}, data)
+	return store.AppendEvents(ctx, statestore.Part{Update: info.Update, Stream: activities.RunStream, Number: saves +
+		1}, data)
 }
 
 // collected logs what was removed of stacks, and passes it on.
-func (c *Connection) collected(next func(statestore.Collected)) func(deployments.StackName, statestore.Collected, error) {
+func (c *Connection) collected(
+	next func(statestore.Collected),
+) func(deployments.StackName, statestore.Collected, error) {
 	return func(stack deployments.StackName, removed statestore.Collected, err error) {
 		if log := c.config.Log; log != nil && removed != (statestore.Collected{}) {
 			log.Info("removed what is not kept any more", "stack", stack.String(), "checkpoints", removed.Checkpoints,
-				"updates", removed.Updates, "previews", removed.Previews, "files", removed.Files, "blobs", removed.Blobs)
+				"updates", removed.Updates, "previews", removed.Previews, "files", removed.Files, "blobs",
+				removed.Blobs)
 		}
 		if log := c.config.Log; log != nil && err != nil {
 			log.Warn("What is not kept any more stays for now.", "stack", stack.String(), "error", err)

@@ -16,9 +16,9 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 )
 
-// disown ends what instances that are known to have ended were doing, so that nobody waits for their heartbeats: an attempt
-// that had started is reported lost, and what waits in their queues, or is still put there, comes back as not started. It
-// ends with ctx.
+// disown ends what instances that are known to have ended were doing, so that nobody waits for their heartbeats: an
+// attempt that had started is reported lost, and what waits in their queues, or is still put there, comes back as not
+// started. It ends with ctx.
 func (c *Connection) disown(ctx context.Context, gone []string) {
 	if len(gone) == 0 {
 		return
@@ -37,7 +37,8 @@ func (c *Connection) disown(ctx context.Context, gone []string) {
 
 // bury answers for a worker that is gone whatever is asked of it.
 func (c *Connection) bury(ctx context.Context, queue string) {
-	undertaker := worker.New(c.Client, queue, worker.Options{DisableWorkflowWorker: true, MaxConcurrentActivityTaskPollers: 1})
+	undertaker := worker.New(c.Client, queue, worker.Options{DisableWorkflowWorker: true,
+		MaxConcurrentActivityTaskPollers: 1})
 	undertaker.RegisterDynamicActivity(func(context.Context, converter.EncodedValues) (any, error) {
 		return nil, temporal.NewNonRetryableApplicationError("its worker is gone", deployments.ErrorNotStarted, nil)
 	}, activity.DynamicRegisterOptions{})
@@ -70,11 +71,13 @@ func (c *Connection) reportLost(ctx context.Context, gone []string) error {
 			}
 			c.forgetCache(ctx, execution.GetExecution())
 			for _, a := range description.GetPendingActivities() {
-				if a.GetState() != enumspb.PENDING_ACTIVITY_STATE_STARTED || !slices.Contains(gone, a.GetLastWorkerIdentity()) {
+				if a.GetState() != enumspb.PENDING_ACTIVITY_STATE_STARTED ||
+					!slices.Contains(gone, a.GetLastWorkerIdentity()) {
 					continue
 				}
 				// It may have ended since.
-				if err := c.Client.CompleteActivityByID(ctx, c.config.Temporal.Namespace, id, run, a.GetActivityId(), nil, lostError(a)); err != nil {
+				if err := c.Client.CompleteActivityByID(ctx, c.config.Temporal.Namespace, id, run, a.GetActivityId(),
+					nil, lostError(a)); err != nil {
 					c.warn("report "+a.GetActivityId(), err)
 				}
 			}
@@ -85,7 +88,8 @@ func (c *Connection) reportLost(ctx context.Context, gone []string) error {
 	}
 }
 
-// forgetCache lets any worker have the next task of a workflow: the one that has it in its cache would be waited for first.
+// forgetCache lets any worker have the next task of a workflow: the one that has it in its cache would be waited for
+// first.
 func (c *Connection) forgetCache(ctx context.Context, of *commonpb.WorkflowExecution) {
 	_, err := c.Client.WorkflowService().ResetStickyTaskQueue(ctx, &workflowservice.ResetStickyTaskQueueRequest{
 		Namespace: c.config.Temporal.Namespace, Execution: of,
@@ -103,7 +107,8 @@ func lostError(a *workflowpb.PendingActivityInfo) error {
 	case deployments.ActivityStep:
 		return temporal.NewNonRetryableApplicationError(message, deployments.ErrorUnknownOutcome, nil)
 	case deployments.ActivityHead, deployments.ActivityClaim, deployments.ActivityHeaders, deployments.ActivitySave,
-		deployments.ActivitySettled, deployments.ActivityStop, deployments.ActivityRecover, deployments.ActivityEnded, deployments.ActivityEnter,
+		deployments.ActivitySettled, deployments.ActivityStop, deployments.ActivityRecover, deployments.ActivityEnded,
+		deployments.ActivityEnter,
 		deployments.ActivityPutAside, deployments.ActivityTakeUp,
 		deployments.ActivitySubmit, deployments.ActivityFollow, deployments.ActivityCompile:
 		return temporal.NewApplicationError(message, deployments.ErrorNotDone)

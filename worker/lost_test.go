@@ -44,16 +44,21 @@ func activityNames(t *testing.T) (names []string) {
 }
 
 func TestWhatAnyWorkerCanDoIsDoneAgainWhenTheOneThatDidItIsGone(t *testing.T) {
-	const again, elsewhere, asked = deployments.ErrorNotDone, deployments.ErrorNotStarted, deployments.ErrorUnknownOutcome
+	const again, elsewhere, asked = deployments.ErrorNotDone, deployments.ErrorNotStarted,
+		deployments.ErrorUnknownOutcome
 	want := map[string]string{
-		deployments.ActivityHead: again, deployments.ActivityClaim: again, deployments.ActivityHeaders: again, deployments.ActivitySave: again,
-		deployments.ActivitySettled: again, deployments.ActivityStop: again, deployments.ActivityRecover: again, deployments.ActivityEnter: again,
+		deployments.ActivityHead: again, deployments.ActivityClaim: again, deployments.ActivityHeaders: again,
+		deployments.ActivitySave:    again,
+		deployments.ActivitySettled: again, deployments.ActivityStop: again, deployments.ActivityRecover: again,
+		deployments.ActivityEnter:    again,
 		deployments.ActivityPutAside: again, deployments.ActivityTakeUp: again, deployments.ActivityEnded: again,
 		deployments.ActivitySubmit: again, deployments.ActivityFollow: again, deployments.ActivityCompile: again,
 
-		deployments.ActivityProgram: elsewhere, deployments.ActivityPlan: elsewhere, deployments.ActivityCascade: elsewhere,
-		deployments.ActivityCompare: elsewhere, deployments.ActivitySettle: elsewhere, deployments.ActivityRelease: elsewhere,
-		deployments.ActivityPing: elsewhere,
+		deployments.ActivityProgram: elsewhere, deployments.ActivityPlan: elsewhere,
+		deployments.ActivityCascade: elsewhere,
+		deployments.ActivityCompare: elsewhere, deployments.ActivitySettle: elsewhere,
+		deployments.ActivityRelease: elsewhere,
+		deployments.ActivityPing:    elsewhere,
 
 		deployments.ActivityStep: asked,
 	}
@@ -63,7 +68,8 @@ func TestWhatAnyWorkerCanDoIsDoneAgainWhenTheOneThatDidItIsGone(t *testing.T) {
 	}
 	for _, name := range names {
 		var lost *temporal.ApplicationError
-		if !errors.As(lostError(&workflowpb.PendingActivityInfo{ActivityType: &commonpb.ActivityType{Name: name}}), &lost) {
+		if !errors.As(lostError(&workflowpb.PendingActivityInfo{ActivityType: &commonpb.ActivityType{Name: name}}),
+			&lost) {
 			t.Fatalf("%s is not lost", name)
 		}
 		if lost.Type() != want[name] || lost.NonRetryable() == (want[name] == again) {

@@ -25,8 +25,8 @@ func (c *Connection) queues(organizations []string) []string {
 	return list
 }
 
-// deploymentOf names the worker deployment of a queue: one for each, since a build that replaces another on one queue has not done so
-// on the others. A name has no dots.
+// deploymentOf names the worker deployment of a queue: one for each, since a build that replaces another on one queue
+// has not done so on the others. A name has no dots.
 func deploymentOf(name, queue string) string {
 	organization, own := deployments.OrganizationOfTaskQueue(queue)
 	if name == "" || !own {
@@ -48,8 +48,8 @@ func (c *Connection) dedicate(ctx context.Context, organizations []string) error
 	return nil
 }
 
-// Share has an organization's updates run on the workers that serve all, from now on, and returns when nothing needs its own any more.
-// It says what those are still needed for, whenever that is another thing.
+// Share has an organization's updates run on the workers that serve all, from now on, and returns when nothing needs
+// its own any more. It says what those are still needed for, whenever that is another thing.
 func (c *Connection) Share(ctx context.Context, organization string, say func(string)) error {
 	if err := c.Store.Share(ctx, organization); err != nil {
 		return err
@@ -59,10 +59,12 @@ func (c *Connection) Share(ctx context.Context, organization string, say func(st
 	}
 	for told := ""; ; {
 		page, err := c.Client.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{
-			Query: fmt.Sprintf("ExecutionStatus = 'Running' AND TaskQueue = '%s'", c.Store.OrganizationTaskQueue(organization)), PageSize: 1,
+			Query: fmt.Sprintf("ExecutionStatus = 'Running' AND TaskQueue = '%s'",
+				c.Store.OrganizationTaskQueue(organization)), PageSize: 1,
 		})
 		if err != nil {
-			return deployments.Errorf(deployments.CodeUnavailable, "look what runs on the workers of %s: %s", organization, reason(err))
+			return deployments.Errorf(deployments.CodeUnavailable, "look what runs on the workers of %s: %s",
+				organization, reason(err))
 		}
 		if len(page.GetExecutions()) == 0 {
 			return nil
@@ -79,7 +81,8 @@ func (c *Connection) Share(ctx context.Context, organization string, say func(st
 	}
 }
 
-// moveSchedules has the runs of an organization's schedules begin on another queue. Those that run go on where they are.
+// moveSchedules has the runs of an organization's schedules begin on another queue. Those that run go on where they
+// are.
 func (c *Connection) moveSchedules(ctx context.Context, organization, queue string) error {
 	found, err := c.Client.ScheduleClient().List(ctx, client.ScheduleListOptions{
 		Query: fmt.Sprintf("%s = '%s'", deployments.AttributeOrg, organization),
@@ -91,7 +94,8 @@ func (c *Connection) moveSchedules(ctx context.Context, organization, queue stri
 		}
 	}
 	if err != nil {
-		return deployments.Errorf(deployments.CodeUnavailable, "move the schedules of the organization %s to its workers: %s", organization, reason(err))
+		return deployments.Errorf(deployments.CodeUnavailable, "move the schedules of the organization %s to its "+
+			"workers: %s", organization, reason(err))
 	}
 	return nil
 }
@@ -112,8 +116,9 @@ func (c *Connection) moveSchedule(ctx context.Context, id, queue string) error {
 	}
 	start.TaskQueue.Name = queue
 	_, err = c.Client.WorkflowService().UpdateSchedule(ctx, &workflowservice.UpdateScheduleRequest{
-		Namespace: c.config.Temporal.Namespace, ScheduleId: id, Schedule: described.GetSchedule(), ConflictToken: described.GetConflictToken(),
-		Identity: deployments.SharedTaskQueue, RequestId: uuid.NewString(),
+		Namespace: c.config.Temporal.Namespace, ScheduleId: id, Schedule: described.GetSchedule(),
+		ConflictToken: described.GetConflictToken(),
+		Identity:      deployments.SharedTaskQueue, RequestId: uuid.NewString(),
 	})
 	return err
 }

@@ -12,7 +12,8 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 )
 
-// awaitSetUp waits, as long as parts are waited for, until an empty bucket is set up, if this process is not the one to do it.
+// awaitSetUp waits, as long as parts are waited for, until an empty bucket is set up, if this process is not the one to
+// do it.
 func (c Config) awaitSetUp(ctx context.Context, store *objects) error {
 	if c.SetUp {
 		return nil
@@ -35,16 +36,18 @@ func (c Config) awaitSetUp(ctx context.Context, store *objects) error {
 // latest returns Temporal's latest workflows of stacks and updates.
 func (c *Connection) latest(ctx context.Context) ([]*workflow.WorkflowExecutionInfo, error) {
 	page, err := c.Client.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{
-		Query: fmt.Sprintf("WorkflowType IN ('%s', '%s')", deployments.WorkflowStack, deployments.WorkflowUpdate), PageSize: looked,
+		Query:    fmt.Sprintf("WorkflowType IN ('%s', '%s')", deployments.WorkflowStack, deployments.WorkflowUpdate),
+		PageSize: looked,
 	})
 	if err != nil {
-		return nil, deployments.Errorf(deployments.CodeUnavailable, "the latest workflows of namespace %s cannot be listed: %s", c.config.Temporal.Namespace, reason(err))
+		return nil, deployments.Errorf(deployments.CodeUnavailable,
+			"the latest workflows of namespace %s cannot be listed: %s", c.config.Temporal.Namespace, reason(err))
 	}
 	return page.GetExecutions(), nil
 }
 
-// owner finds whether the namespace's stacks and updates are those of this store: task queues bear a store's identity, and stores
-// without one know the names. A namespace without any may be anybody's.
+// owner finds whether the namespace's stacks and updates are those of this store: task queues bear a store's identity,
+// and stores without one know the names. A namespace without any may be anybody's.
 func (c *Connection) owner(ctx context.Context) Finding {
 	f := Finding{What: "store", Said: c.Store.Identity()}
 	if !c.Store.IsSetUp() {
@@ -73,8 +76,10 @@ func (c *Connection) owner(ctx context.Context) Finding {
 		return f
 	}
 	f.Tolerable = ours > 0
-	f.Err = deployments.Errorf(deployments.CodeInvalid, "Temporal's namespace %s has workflows of another store than that in the %s, such as %s: "+
-		"set s3.bucket and s3.prefix to those of the service that has begun them, or give this service a namespace of its own (temporal.namespace)",
+	f.Err = deployments.Errorf(deployments.CodeInvalid, "Temporal's namespace %s has workflows of another store than "+
+		"that in the %s, such as %s: "+
+		"set s3.bucket and s3.prefix to those of the service that has begun them, or give this service a namespace "+
+		"of its own (temporal.namespace)",
 		c.config.Temporal.Namespace, c.s3, example)
 	return f
 }

@@ -29,7 +29,8 @@ func TestWhatIsNotTheNamespacesStoreIsRefusedAndNothingIsWrittenThere(t *testing
 		must(t, err)
 		store, err := statestore.New(bucket, statestore.Options{Master: master})
 		must(t, err)
-		must(t, store.CreateStack(t.Context(), deployments.StackName{Organization: "o", Project: "p", Stack: stack}, nil))
+		must(t, store.CreateStack(t.Context(), deployments.StackName{Organization: "o", Project: "p", Stack: stack},
+			nil))
 		keeper, err := seal.NewMasterKeeper(master)
 		must(t, err)
 		_, err = OpenStore(t.Context(), Config{S3: c.S3, Keepers: []seal.Keeper{keeper}, Adopt: true, Patience: ample})
@@ -43,23 +44,32 @@ func TestWhatIsNotTheNamespacesStoreIsRefusedAndNothingIsWrittenThere(t *testing
 		before func(t *testing.T, stray Config) // what was done with the prefix
 		says   []string                         // why it does not start; nil: it does
 	}{
-		{name: "a worker in an empty part of the bucket, the namespace is as empty", says: []string{"prefix stray/ is empty", "deployctl serve", "s3.prefix"}},
-		{name: "a worker in an empty part of the bucket", begun: []string{"update/o/p/s/8"}, queue: "deployctl-store-1", says: []string{"prefix stray/ is empty"}},
+		{name: "a worker in an empty part of the bucket, the namespace is as empty",
+			says: []string{"prefix stray/ is empty", "deployctl serve", "s3.prefix"}},
+		{name: "a worker in an empty part of the bucket", begun: []string{"update/o/p/s/8"}, queue: "deployctl-store-1",
+			says: []string{"prefix stray/ is empty"}},
 		{name: "a serve in an empty part of the bucket, the namespace is as empty", setUp: true},
-		{name: "a serve in an empty part of the bucket", setUp: true, begun: []string{"update/o/p/s/8"}, queue: "deployctl-store-1",
-			says: []string{"namespace ours has workflows of another store", "bucket b at http://", "prefix stray/", "update/o/p/s/8", "temporal.namespace"}},
-		{name: "a serve in an empty part of the bucket, whose namespace is of a store without identity", setUp: true, begun: []string{"stack/o/p/s"}, queue: "deployctl",
+		{name: "a serve in an empty part of the bucket", setUp: true, begun: []string{"update/o/p/s/8"},
+			queue: "deployctl-store-1",
+			says: []string{"namespace ours has workflows of another store", "bucket b at http://", "prefix stray/",
+				"update/o/p/s/8", "temporal.namespace"}},
+		{name: "a serve in an empty part of the bucket, whose namespace is of a store without identity", setUp: true,
+			begun: []string{"stack/o/p/s"}, queue: "deployctl",
 			says: []string{"another store", "stack/o/p/s"}},
-		{name: "a worker in another store", begun: []string{"update/o/p/s/8"}, queue: "deployctl-store-1/o", says: []string{"another store"},
+		{name: "a worker in another store", begun: []string{"update/o/p/s/8"}, queue: "deployctl-store-1/o",
+			says:   []string{"another store"},
 			before: func(t *testing.T, stray Config) { _, err := OpenStore(t.Context(), stray); must(t, err) }},
-		{name: "a worker in another store without identity", begun: []string{"update/o/p/s/8"}, queue: "deployctl", says: []string{"another store"},
+		{name: "a worker in another store without identity", begun: []string{"update/o/p/s/8"}, queue: "deployctl",
+			says:   []string{"another store"},
 			before: func(t *testing.T, stray Config) { earlier(t, stray, "other") }},
-		{name: "a worker in a store without identity", begun: []string{"update/o/p/gone/8", "stack/o/p/s"}, queue: "deployctl",
+		{name: "a worker in a store without identity", begun: []string{"update/o/p/gone/8", "stack/o/p/s"},
+			queue:  "deployctl",
 			before: func(t *testing.T, stray Config) { earlier(t, stray, "s") }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			cluster := &whole{version: "1.30.0", attributes: keywords(deployments.SearchAttributes...), updates: c.begun, queue: c.queue}
+			cluster := &whole{version: "1.30.0", attributes: keywords(deployments.SearchAttributes...),
+				updates: c.begun, queue: c.queue}
 			objects := &objectServer{objects: map[string][]byte{}}
 			config := Temporal{Address: cluster.serve(t), Namespace: "ours"}.config(objects.serve(t), time.Second)
 			config.S3.Prefix = "stray/"
@@ -106,7 +116,8 @@ func TestStoresInOneNamespaceHaveNoTaskQueueInCommon(t *testing.T) {
 		_, err = store.RotateKeys(t.Context())
 		must(t, err)
 		own := store.OrganizationTaskQueue("acme")
-		for _, queue := range []string{store.SharedTaskQueue(), own, deployments.ScheduledTaskQueue(store.SharedTaskQueue()), deployments.ScheduledTaskQueue(own)} {
+		for _, queue := range []string{store.SharedTaskQueue(), own,
+			deployments.ScheduledTaskQueue(store.SharedTaskQueue()), deployments.ScheduledTaskQueue(own)} {
 			if queues[queue] {
 				t.Errorf("%s is the queue of two", queue)
 			}

@@ -20,11 +20,14 @@ type panics struct {
 
 // keeping are the activities whose inputs exist nowhere else.
 var keeping = map[string]bool{
-	deployments.ActivitySave: true, deployments.ActivitySettled: true, deployments.ActivityPutAside: true, deployments.ActivityRecover: true,
+	deployments.ActivitySave: true, deployments.ActivitySettled: true, deployments.ActivityPutAside: true,
+	deployments.ActivityRecover: true,
 }
 
 // InterceptActivity guards an activity.
-func (*panics) InterceptActivity(_ context.Context, next interceptor.ActivityInboundInterceptor) interceptor.ActivityInboundInterceptor {
+func (*panics) InterceptActivity(
+	_ context.Context, next interceptor.ActivityInboundInterceptor,
+) interceptor.ActivityInboundInterceptor {
 	return &guardedActivity{interceptor.ActivityInboundInterceptorBase{Next: next}}
 }
 
@@ -33,16 +36,19 @@ type guardedActivity struct {
 }
 
 // ExecuteActivity runs an activity.
-func (g *guardedActivity) ExecuteActivity(ctx context.Context, in *interceptor.ExecuteActivityInput) (result any, err error) {
+func (g *guardedActivity) ExecuteActivity(
+	ctx context.Context, in *interceptor.ExecuteActivityInput,
+) (result any, err error) {
 	name := activity.GetInfo(ctx).ActivityType.Name
 	err = panicking.Do("carrying out the activity "+name, func() (err error) {
 		result, err = g.Next.ExecuteActivity(ctx, in)
 		return err
 	})
 	if defect := (*panicking.PanicError)(nil); errors.As(err, &defect) {
-		return nil, temporal.NewApplicationErrorWithOptions(defect.Error(), string(deployments.CodeInternal), temporal.ApplicationErrorOptions{
-			NonRetryable: !keeping[name],
-		})
+		return nil, temporal.NewApplicationErrorWithOptions(defect.Error(), string(deployments.CodeInternal),
+			temporal.ApplicationErrorOptions{
+				NonRetryable: !keeping[name],
+			})
 	}
 	return result, err
 }

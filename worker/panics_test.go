@@ -23,10 +23,12 @@ func TestAPanicEndsItsActivityAndOnlyWhatKeepsValuesIsTriedAgain(t *testing.T) {
 		var suite testsuite.WorkflowTestSuite
 		env := suite.NewTestActivityEnvironment()
 		env.SetWorkerOptions(worker.Options{Interceptors: []interceptor.WorkerInterceptor{&panics{}}})
-		env.RegisterActivityWithOptions(func(context.Context) error { panic("the secret is 42") }, activity.RegisterOptions{Name: name})
+		env.RegisterActivityWithOptions(func(context.Context) error { panic("the secret is 42") },
+			activity.RegisterOptions{Name: name})
 		_, err := env.ExecuteActivity(name)
 		var failure *temporal.ApplicationError
-		if !errors.As(err, &failure) || failure.NonRetryable() == again || !strings.Contains(err.Error(), "failed internally") ||
+		if !errors.As(err, &failure) || failure.NonRetryable() == again ||
+			!strings.Contains(err.Error(), "failed internally") ||
 			strings.Contains(err.Error(), "42") {
 			t.Errorf("%s ends with %v", name, err)
 		}

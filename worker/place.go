@@ -13,11 +13,12 @@ import (
 // temporary is what the directories of workers begin with that have none of their own.
 const temporary = "deployctl-worker-"
 
-// TemporaryDir makes a directory for the files of programs, and removes those of workers that were killed. The function that it
-// returns removes this one.
+// TemporaryDir makes a directory for the files of programs, and removes those of workers that were killed. The function
+// that it returns removes this one.
 func TemporaryDir(mode sandbox.Mode) (dir string, remove func(), err error) {
 	if dir, err = os.MkdirTemp("", temporary); err != nil {
-		return "", nil, deployments.Errorf(deployments.CodeUnavailable, "cannot make a directory for programs (TMPDIR): %w", err)
+		return "", nil, deployments.Errorf(deployments.CodeUnavailable,
+			"cannot make a directory for programs (TMPDIR): %w", err)
 	}
 	lock := flock.New(inUse(dir), flock.SetPermissions(0o600))
 	held, err := lock.TryLock()

@@ -38,8 +38,9 @@ func edge(err error) error {
 
 // passes tells of which answers of Temporal another may follow.
 var passes = map[codes.Code]bool{
-	codes.Unavailable: true, codes.ResourceExhausted: true, codes.DeadlineExceeded: true, codes.Aborted: true, codes.Canceled: true,
-	codes.Unknown: true, codes.Internal: true,
+	codes.Unavailable: true, codes.ResourceExhausted: true, codes.DeadlineExceeded: true, codes.Aborted: true,
+	codes.Canceled: true,
+	codes.Unknown:  true, codes.Internal: true,
 }
 
 // Ended returns once the update's workflow is closed, or not known.
@@ -72,8 +73,8 @@ func unknown(err error) bool {
 	return errors.As(err, &missing)
 }
 
-// Stop makes sure that the Run of an update, whose own workflow is closed, is closed, too, and gives the task queue of the
-// worker that hosts the update; empty when none does.
+// Stop makes sure that the Run of an update, whose own workflow is closed, is closed, too, and gives the task queue of
+// the worker that hosts the update; empty when none does.
 func (r *recovery) Stop(ctx context.Context, u deployments.UpdateName) (string, error) {
 	host, err := r.stop(ctx, u)
 	return host, edge(err)
@@ -94,9 +95,9 @@ func (r *recovery) stop(ctx context.Context, u deployments.UpdateName) (string, 
 	return activities.HostOf(claim.Writer), err
 }
 
-// Recover ends an update in the place of its workflow. The history of its Run tells what had been done and was not saved
-// yet, which becomes part of the next checkpoint; steps of which nobody knows the end stand there as pending operations,
-// which the next update looks into.
+// Recover ends an update in the place of its workflow. The history of its Run tells what had been done and was not
+// saved yet, which becomes part of the next checkpoint; steps of which nobody knows the end stand there as pending
+// operations, which the next update looks into.
 func (r *recovery) Recover(ctx context.Context, in deployments.RecoverInput) (deployments.Recovered, error) {
 	defer activities.Beat(ctx)()
 	out, err := r.recovered(ctx, in)
@@ -138,14 +139,16 @@ func (r *recovery) recover(ctx context.Context, in deployments.RecoverInput) (de
 	switch {
 	case err != nil && deployments.CodeOf(err) != deployments.CodeNotFound:
 		return info, err
-	case err != nil, head.Version != in.Update.Number() && (head.Active == nil || head.Active.Version != in.Update.Version):
+	case err != nil, head.Version != in.Update.Number() && (head.Active == nil ||
+		head.Active.Version != in.Update.Version):
 		return r.withdraw(ctx, in, info)
 	}
 	switch _, err := store.Request(ctx, in.Update); {
 	case err != nil && deployments.CodeOf(err) == deployments.CodeNotFound:
 		if head.Active != nil && !head.Active.WithoutRequest() {
-			return info, deployments.Errorf(deployments.CodeFormat, "the request of update %s is missing, so what it has done cannot be taken "+
-				"into the state: put back the last good copy of the object (%w)", in.Update, err)
+			return info, deployments.Errorf(deployments.CodeFormat,
+				"the request of update %s is missing, so what it has done cannot be taken "+
+					"into the state: put back the last good copy of the object (%w)", in.Update, err)
 		}
 		return r.interrupt(ctx, in)
 	case err != nil:
@@ -182,8 +185,8 @@ func (r *recovery) giveBack(ctx context.Context, u deployments.UpdateName) error
 	return r.connection.Store.Settle(ctx, claim, statestore.Written{})
 }
 
-// interrupt ends an import or a restore, which has a stack without a request. One that is still at it loses the stack, unless it
-// is faster.
+// interrupt ends an import or a restore, which has a stack without a request. One that is still at it loses the stack,
+// unless it is faster.
 func (r *recovery) interrupt(ctx context.Context, in deployments.RecoverInput) (deployments.UpdateInfo, error) {
 	info := deployments.UpdateInfo{Update: in.Update, Kind: engine.KindImport, Started: time.Now().UTC()}
 	if err := r.giveBack(ctx, in.Update); err != nil {
@@ -198,14 +201,17 @@ func (r *recovery) interrupt(ctx context.Context, in deployments.RecoverInput) (
 }
 
 // withdraw ends an update that never had its stack: there is nothing to keep of it.
-func (r *recovery) withdraw(ctx context.Context, in deployments.RecoverInput, info deployments.UpdateInfo) (deployments.UpdateInfo, error) {
+func (r *recovery) withdraw(
+	ctx context.Context, in deployments.RecoverInput, info deployments.UpdateInfo,
+) (deployments.UpdateInfo, error) {
 	if info.Started.IsZero() {
 		request, err := r.connection.Store.Request(ctx, in.Update)
 		if err != nil && deployments.CodeOf(err) != deployments.CodeNotFound {
 			return info, err
 		}
 		info = deployments.UpdateInfo{
-			Update: in.Update, Kind: request.Kind, Message: request.Message, Initiator: request.Initiator, Started: time.Now().UTC(),
+			Update: in.Update, Kind: request.Kind, Message: request.Message, Initiator: request.Initiator,
+			Started: time.Now().UTC(),
 		}
 	}
 	info.Status, info.Error, info.Next, info.Ended = string(statusOf(in)), in.Error, in.Next, time.Now().UTC()
@@ -270,7 +276,8 @@ func (c *Connection) endingOf(ctx context.Context, u deployments.UpdateName) (en
 	remains, err := h.replay()
 	if err != nil {
 		if c.config.Log != nil {
-			c.config.Log.Warn("The next update looks into what is not known.", "cannot", "replay the Run of "+u.String(), "error", err)
+			c.config.Log.Warn("The next update looks into what is not known.", "cannot",
+				"replay the Run of "+u.String(), "error", err)
 		}
 		end, err := h.fold(left)
 		return ending{Ending: end}, errors.Join(err, outcome)

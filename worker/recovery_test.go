@@ -37,9 +37,11 @@ func (a *archive) GetWorkflowExecutionHistory(
 	return &workflowservice.GetWorkflowExecutionHistoryResponse{History: &historypb.History{Events: a.run}}, nil
 }
 
-var lostUpdate = deployments.UpdateName{StackName: deployments.StackName{Organization: "o", Project: "p", Stack: "s"}, Version: "1"}
+var lostUpdate = deployments.UpdateName{StackName: deployments.StackName{Organization: "o", Project: "p", Stack: "s"},
+	Version: "1"}
 
-// lostRun is a Run whose update was closed: it has saved the resource "a", and "b" and a create of "c" are still to be saved.
+// lostRun is a Run whose update was closed: it has saved the resource "a", and "b" and a create of "c" are still to be
+// saved.
 func lostRun() (saved []engine.Delta, rest deployments.SaveInput) {
 	state := func(op, name string) engine.State {
 		return engine.State{Key: engine.Key(op), URN: thingURN(name), Type: "t:index:T", Custom: true, ID: name}
@@ -48,7 +50,8 @@ func lostRun() (saved []engine.Delta, rest deployments.SaveInput) {
 	saved = []engine.Delta{{Seq: 1, Kind: engine.DeltaPut, Op: 1, State: &a}}
 	rest = deployments.SaveInput{Update: lostUpdate, Number: 2, Deltas: []engine.Delta{
 		{Seq: 2, Kind: engine.DeltaPut, Op: 2, State: &b},
-		{Seq: 3, Kind: engine.DeltaBegin, Op: 3, Pending: &engine.PendingOperation{Op: 3, Kind: "creating", State: c, Seed: []byte{1}}},
+		{Seq: 3, Kind: engine.DeltaBegin, Op: 3, Pending: &engine.PendingOperation{Op: 3, Kind: "creating", State: c,
+			Seed: []byte{1}}},
 	}}
 	return saved, rest
 }
@@ -66,7 +69,8 @@ func lostHouseOn(t *testing.T, history *archive, objects statestore.Objects) (*r
 	store, err := statestore.New(objects, statestore.Options{Master: make([]byte, 32)})
 	must(t, err)
 	must(t, store.CreateStack(t.Context(), lostUpdate.StackName, nil))
-	must(t, store.PutRequest(t.Context(), lostUpdate, deployments.UpdateRequest{Stack: lostUpdate.StackName, Kind: engine.KindUp}))
+	must(t, store.PutRequest(t.Context(), lostUpdate, deployments.UpdateRequest{Stack: lostUpdate.StackName,
+		Kind: engine.KindUp}))
 	_, err = store.Claim(t.Context(), statestore.Claimant{Update: lostUpdate, Writer: "w"})
 	must(t, err)
 	saved, _ := lostRun()
@@ -111,22 +115,29 @@ func TestAnUpdateWhoseRunHadEndedIsRecoveredWithTheSaveThatTheResultCarries(t *t
 	input, err := data.ToPayloads(deployments.RunInput{Update: lostUpdate})
 	must(t, err)
 	result, err := data.ToPayloads(deployments.RunOutput{
-		Result: engine.Result{Status: engine.StatusCancelled, Error: "somebody did", Changes: map[string]int{"create": 2}}, Saves: 2, Rest: &rest,
+		Result: engine.Result{Status: engine.StatusCancelled, Error: "somebody did",
+			Changes: map[string]int{"create": 2}}, Saves: 2, Rest: &rest,
 	})
 	must(t, err)
 	history.run = []*historypb.HistoryEvent{
-		{EventId: 1, EventType: enums.EVENT_TYPE_WORKFLOW_EXECUTION_STARTED, Attributes: &historypb.HistoryEvent_WorkflowExecutionStartedEventAttributes{
-			WorkflowExecutionStartedEventAttributes: &historypb.WorkflowExecutionStartedEventAttributes{Input: input},
-		}},
-		{EventId: 2, EventType: enums.EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED, Attributes: &historypb.HistoryEvent_WorkflowExecutionCompletedEventAttributes{
-			WorkflowExecutionCompletedEventAttributes: &historypb.WorkflowExecutionCompletedEventAttributes{Result: result},
-		}},
+		{EventId: 1, EventType: enums.EVENT_TYPE_WORKFLOW_EXECUTION_STARTED,
+			Attributes: &historypb.HistoryEvent_WorkflowExecutionStartedEventAttributes{
+				WorkflowExecutionStartedEventAttributes: &historypb.WorkflowExecutionStartedEventAttributes{
+					Input: input},
+			}},
+		{EventId: 2, EventType: enums.EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED,
+			Attributes: &historypb.HistoryEvent_WorkflowExecutionCompletedEventAttributes{
+				WorkflowExecutionCompletedEventAttributes: &historypb.WorkflowExecutionCompletedEventAttributes{
+					Result: result},
+			}},
 	}
-	in := deployments.RecoverInput{Update: lostUpdate, Status: engine.StatusFailed, Error: "its workflow was ended from outside"}
+	in := deployments.RecoverInput{Update: lostUpdate, Status: engine.StatusFailed,
+		Error: "its workflow was ended from outside"}
 	for range 2 { // which is once
 		info, err := r.Recover(t.Context(), in)
 		must(t, err)
-		if info.Status != string(engine.StatusCancelled) || info.Error != "somebody did" || info.Resources != 2 || info.Changes["create"] != 2 {
+		if info.Status != string(engine.StatusCancelled) || info.Error != "somebody did" || info.Resources != 2 ||
+			info.Changes["create"] != 2 {
 			t.Errorf("it came to %+v", info)
 		}
 		holds(t, store, []string{"a", "b"}, []string{"creating c"})
@@ -135,7 +146,8 @@ func TestAnUpdateWhoseRunHadEndedIsRecoveredWithTheSaveThatTheResultCarries(t *t
 
 func TestAnUpdateWhoseHistoryIsGoneIsRecoveredFromWhatItHasSaved(t *testing.T) {
 	r, store := lostHouse(t, &archive{})
-	info, err := r.Recover(t.Context(), deployments.RecoverInput{Update: lostUpdate, Status: engine.StatusFailed, Error: "its workflow was ended from outside"})
+	info, err := r.Recover(t.Context(), deployments.RecoverInput{Update: lostUpdate, Status: engine.StatusFailed,
+		Error: "its workflow was ended from outside"})
 	must(t, err)
 	if info.Status != string(engine.StatusFailed) || info.Resources != 1 {
 		t.Errorf("it came to %+v", info)
@@ -143,17 +155,20 @@ func TestAnUpdateWhoseHistoryIsGoneIsRecoveredFromWhatItHasSaved(t *testing.T) {
 	holds(t, store, []string{"a"}, nil)
 }
 
-// damagedHouse has a stack whose checkpoint is damaged, with a copy that is not, and an update of it whose workflow is closed.
+// damagedHouse has a stack whose checkpoint is damaged, with a copy that is not, and an update of it whose workflow is
+// closed.
 func damagedHouse(t *testing.T, objects *statestore.Memory) (*recovery, deployments.UpdateName) {
 	t.Helper()
 	r, _ := lostHouseOn(t, &archive{}, objects)
 	_, err := r.Recover(t.Context(), deployments.RecoverInput{Update: lostUpdate})
 	must(t, err)
 	second := deployments.UpdateName{StackName: lostUpdate.StackName, Version: "2"}
-	store, err := statestore.New(objects, statestore.Options{Master: make([]byte, 32)}) // nobody has the checkpoint in memory
+	// nobody has the checkpoint in memory
+	store, err := statestore.New(objects, statestore.Options{Master: make([]byte, 32)})
 	must(t, err)
 	r.connection.Store, r.acts = store, activities.New(activities.Options{Store: store})
-	must(t, store.PutRequest(t.Context(), second, deployments.UpdateRequest{Stack: second.StackName, Kind: engine.KindUp}))
+	must(t, store.PutRequest(t.Context(), second, deployments.UpdateRequest{Stack: second.StackName,
+		Kind: engine.KindUp}))
 	_, err = store.Claim(t.Context(), statestore.Claimant{Update: second, Writer: "w"})
 	must(t, err)
 	const key = "stacks/o/p/s/checkpoints/1.json.zst"
@@ -169,7 +184,8 @@ func damagedHouse(t *testing.T, objects *statestore.Memory) (*recovery, deployme
 func TestAnUpdateThatHasDoneNothingEndsThoughItsCheckpointIsDamaged(t *testing.T) {
 	r, second := damagedHouse(t, &statestore.Memory{})
 	_, err := r.acts.Headers(t.Context(), deployments.HeadersInput{Update: second, Base: 1})
-	if err == nil || !strings.Contains(err.Error(), "checkpoints/1.json.zst") || !strings.Contains(err.Error(), "deployctl stack restore") {
+	if err == nil || !strings.Contains(err.Error(), "checkpoints/1.json.zst") ||
+		!strings.Contains(err.Error(), "deployctl stack restore") {
 		t.Errorf("it does not say what to repair: %v", err)
 	}
 	for range 2 { // which is once
@@ -251,7 +267,8 @@ func free(t *testing.T, store *statestore.Store, version int) {
 
 func TestAnImportThatWasInterruptedIsEndedAndLosesTheStack(t *testing.T) {
 	r, store := lostHouse(t, &archive{})
-	in := deployments.RecoverInput{Update: lostUpdate, Next: "3", Status: engine.StatusFailed, Error: "its workflow was ended from outside"}
+	in := deployments.RecoverInput{Update: lostUpdate, Next: "3", Status: engine.StatusFailed,
+		Error: "its workflow was ended from outside"}
 	_, err := r.Recover(t.Context(), in)
 	must(t, err)
 	claim := importing(t, store)
@@ -259,12 +276,14 @@ func TestAnImportThatWasInterruptedIsEndedAndLosesTheStack(t *testing.T) {
 	for range 2 { // which is once
 		out, err := r.Recover(t.Context(), in)
 		must(t, err)
-		if out.Status != string(engine.StatusFailed) || !strings.Contains(out.Error, "interrupted; do it again") || out.Ended.IsZero() || out.Next != "" {
+		if out.Status != string(engine.StatusFailed) || !strings.Contains(out.Error, "interrupted; do it again") ||
+			out.Ended.IsZero() || out.Next != "" {
 			t.Errorf("it came to %+v", out.UpdateInfo)
 		}
 		free(t, store, 1)
 	}
-	if err := store.Settle(t.Context(), claim, statestore.Written{Version: 2, Digest: "d"}); deployments.CodeOf(err) != deployments.CodeConflict {
+	if err := store.Settle(t.Context(), claim, statestore.Written{Version: 2, Digest: "d"}); deployments.CodeOf(
+		err) != deployments.CodeConflict {
 		t.Errorf("the import went on: %v", err)
 	}
 }
@@ -279,7 +298,8 @@ func TestAnUpdateWhoseRequestWasLostIsNotTakenForAnImport(t *testing.T) {
 	in := deployments.RecoverInput{Update: lostUpdate, Error: "its workflow was ended from outside"}
 	_, err = r.Recover(t.Context(), in)
 	var failure *temporal.ApplicationError
-	if !errors.As(err, &failure) || failure.Type() != string(deployments.CodeFormat) || !strings.Contains(failure.Message(), key) {
+	if !errors.As(err, &failure) || failure.Type() != string(deployments.CodeFormat) ||
+		!strings.Contains(failure.Message(), key) {
 		t.Fatalf("it came to %v", err)
 	}
 	_, err = objects.Put(t.Context(), key, request.Data, statestore.Condition{})
@@ -308,9 +328,11 @@ func TestAnImportThatEndsBeforeItIsInterruptedStays(t *testing.T) {
 
 func TestAClaimThatLandsAfterItsUpdateHasEndedIsGivenBack(t *testing.T) {
 	r, store := lostHouse(t, &archive{})
-	must(t, store.PutInfo(t.Context(), deployments.UpdateInfo{Update: lostUpdate, Status: "cancelled", Ended: time.Now()}))
+	must(t, store.PutInfo(t.Context(), deployments.UpdateInfo{Update: lostUpdate, Status: "cancelled",
+		Ended: time.Now()}))
 	for range 2 {
-		out, err := r.Recover(t.Context(), deployments.RecoverInput{Update: lostUpdate, Error: "its workflow was ended from outside"})
+		out, err := r.Recover(t.Context(), deployments.RecoverInput{Update: lostUpdate,
+			Error: "its workflow was ended from outside"})
 		must(t, err)
 		if out.Status != "cancelled" {
 			t.Errorf("it came to %+v", out.UpdateInfo)

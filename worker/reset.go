@@ -28,7 +28,9 @@ const beganAs = "deployctl-began-as"
 var fenced = map[string]bool{deployments.WorkflowUpdate: true, deployments.WorkflowRun: true}
 
 // InterceptWorkflow has the workflow's activities carry the run that it began as.
-func (*resets) InterceptWorkflow(_ workflow.Context, next interceptor.WorkflowInboundInterceptor) interceptor.WorkflowInboundInterceptor {
+func (*resets) InterceptWorkflow(
+	_ workflow.Context, next interceptor.WorkflowInboundInterceptor,
+) interceptor.WorkflowInboundInterceptor {
 	return &fencedWorkflow{interceptor.WorkflowInboundInterceptorBase{Next: next}}
 }
 
@@ -48,7 +50,8 @@ type fencedCalls struct {
 // ExecuteActivity schedules an activity.
 func (f *fencedCalls) ExecuteActivity(ctx workflow.Context, name string, args ...any) workflow.Future {
 	info := workflow.GetInfo(ctx)
-	if header := interceptor.WorkflowHeader(ctx); header != nil && fenced[info.WorkflowType.Name] && info.OriginalRunID != "" {
+	if header := interceptor.WorkflowHeader(ctx); header != nil && fenced[info.WorkflowType.Name] &&
+		info.OriginalRunID != "" {
 		if run, err := converter.GetDefaultDataConverter().ToPayload(info.OriginalRunID); err == nil {
 			header[beganAs] = run
 		}
@@ -57,7 +60,9 @@ func (f *fencedCalls) ExecuteActivity(ctx workflow.Context, name string, args ..
 }
 
 // InterceptActivity refuses what a reset does again.
-func (*resets) InterceptActivity(_ context.Context, next interceptor.ActivityInboundInterceptor) interceptor.ActivityInboundInterceptor {
+func (*resets) InterceptActivity(
+	_ context.Context, next interceptor.ActivityInboundInterceptor,
+) interceptor.ActivityInboundInterceptor {
 	return &fencedActivity{interceptor.ActivityInboundInterceptorBase{Next: next}}
 }
 
@@ -84,7 +89,8 @@ func (f *fencedActivity) ExecuteActivity(ctx context.Context, in *interceptor.Ex
 func (c *Connection) historyOf(ctx context.Context, id string) ([]*historypb.HistoryEvent, error) {
 	for run := ""; ; {
 		var events []*historypb.HistoryEvent
-		for page := c.Client.GetWorkflowHistory(ctx, id, run, false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT); page.HasNext(); {
+		for page := c.Client.GetWorkflowHistory(ctx, id, run, false,
+			enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT); page.HasNext(); {
 			event, err := page.Next()
 			if err != nil {
 				return nil, err

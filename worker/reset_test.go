@@ -42,7 +42,8 @@ func TestAnActivityThatAResetHandsOutAgainIsRefused(t *testing.T) {
 				env.SetHeader(&commonpb.Header{Fields: map[string]*commonpb.Payload{beganAs: run}})
 			}
 			done := 0
-			env.RegisterActivityWithOptions(func(context.Context) error { done++; return nil }, activity.RegisterOptions{Name: "Step"})
+			env.RegisterActivityWithOptions(func(context.Context) error { done++; return nil },
+				activity.RegisterOptions{Name: "Step"})
 			_, err := env.ExecuteActivity("Step")
 			var failure *temporal.ApplicationError
 			refused := errors.As(err, &failure) && failure.Type() == deployments.ErrorReset && failure.NonRetryable()
@@ -59,7 +60,9 @@ type header struct {
 	seen *bool
 }
 
-func (h *header) InterceptActivity(_ context.Context, next interceptor.ActivityInboundInterceptor) interceptor.ActivityInboundInterceptor {
+func (h *header) InterceptActivity(
+	_ context.Context, next interceptor.ActivityInboundInterceptor,
+) interceptor.ActivityInboundInterceptor {
 	return &keptHeader{interceptor.ActivityInboundInterceptorBase{Next: next}, h.seen}
 }
 
@@ -81,8 +84,10 @@ func TestActivitiesOfUpdatesCarryTheRunThatTheyAreOf(t *testing.T) {
 		var suite testsuite.WorkflowTestSuite
 		env := suite.NewTestWorkflowEnvironment()
 		seen := false
-		env.SetWorkerOptions(worker.Options{Interceptors: []interceptor.WorkerInterceptor{&resets{}, &header{seen: &seen}}})
-		env.RegisterActivityWithOptions(func(context.Context) error { return nil }, activity.RegisterOptions{Name: "Step"})
+		env.SetWorkerOptions(worker.Options{Interceptors: []interceptor.WorkerInterceptor{&resets{},
+			&header{seen: &seen}}})
+		env.RegisterActivityWithOptions(func(context.Context) error { return nil },
+			activity.RegisterOptions{Name: "Step"})
 		env.RegisterWorkflowWithOptions(func(ctx workflow.Context) error {
 			workflow.GetInfo(ctx).OriginalRunID = testRun // which the test environment leaves out
 			ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{StartToCloseTimeout: ample})
@@ -127,17 +132,22 @@ func TestRecoveryReadsTheRunThatHasDoneEverything(t *testing.T) {
 	next := func(run string) *historypb.HistoryEvent {
 		e := event(enums.EVENT_TYPE_WORKFLOW_EXECUTION_CONTINUED_AS_NEW)
 		e.Attributes = &historypb.HistoryEvent_WorkflowExecutionContinuedAsNewEventAttributes{
-			WorkflowExecutionContinuedAsNewEventAttributes: &historypb.WorkflowExecutionContinuedAsNewEventAttributes{NewExecutionRunId: run},
+			WorkflowExecutionContinuedAsNewEventAttributes: &historypb.WorkflowExecutionContinuedAsNewEventAttributes{
+				NewExecutionRunId: run},
 		}
 		return e
 	}
-	begin, end := event(enums.EVENT_TYPE_WORKFLOW_EXECUTION_STARTED), event(enums.EVENT_TYPE_WORKFLOW_EXECUTION_TERMINATED)
+	begin, end := event(enums.EVENT_TYPE_WORKFLOW_EXECUTION_STARTED),
+		event(enums.EVENT_TYPE_WORKFLOW_EXECUTION_TERMINATED)
 	for name, runs := range map[string]map[string][]*historypb.HistoryEvent{
-		"which was not reset":               {"latest": {begin, begin, end}},
-		"which was reset":                   {"latest": {begin, reset("first")}, "first": {begin, begin, end}},
-		"which was reset twice":             {"latest": {begin, reset("first"), reset("again")}, "again": {begin, reset("first")}, "first": {begin, begin, end}},
-		"of which an earlier run was reset": {"latest": {begin, reset("first")}, "first": {begin, next("second")}, "second": {begin, begin, end}},
-		"of which the second run was reset": {"latest": {begin, reset("second")}, "first": {begin, next("second")}, "second": {begin, begin, end}},
+		"which was not reset": {"latest": {begin, begin, end}},
+		"which was reset":     {"latest": {begin, reset("first")}, "first": {begin, begin, end}},
+		"which was reset twice": {"latest": {begin, reset("first"), reset("again")},
+			"again": {begin, reset("first")}, "first": {begin, begin, end}},
+		"of which an earlier run was reset": {"latest": {begin, reset("first")}, "first": {begin, next("second")},
+			"second": {begin, begin, end}},
+		"of which the second run was reset": {"latest": {begin, reset("second")}, "first": {begin, next("second")},
+			"second": {begin, begin, end}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			connection := connectionTo(t, &past{runs: runs, latest: "latest"})

@@ -26,15 +26,15 @@ type scheduling struct {
 const (
 	// beat is how often following an update is reported; look is how often one is looked for that waits in its queue.
 	beat, look = 10 * time.Second, time.Second
-	// placed is how long an update that was submitted keeps its place, unless it ends before: one that takes long, or that waits
-	// for somebody, does not hold others up.
+	// placed is how long an update that was submitted keeps its place, unless it ends before: one that takes long, or
+	// that waits for somebody, does not hold others up.
 	placed = time.Minute
 	// partsAtOnce bounds the parts of a log that are read in one go.
 	partsAtOnce = 50
 )
 
-// Submit submits an update by the same way as clients do, again and again while somebody else is changing the stack. It returns
-// when the update has ended or lasts, so that only few begin at a time.
+// Submit submits an update by the same way as clients do, again and again while somebody else is changing the stack. It
+// returns when the update has ended or lasts, so that only few begin at a time.
 func (s *scheduling) Submit(ctx context.Context, in deployments.SubmitInput) (deployments.Accepted, error) {
 	accepted, err := s.service.SubmitScheduled(ctx, in, activity.GetInfo(ctx).WorkflowExecution)
 	if err != nil && deployments.CodeOf(err) == deployments.CodeConflict {
@@ -49,8 +49,8 @@ func (s *scheduling) Submit(ctx context.Context, in deployments.SubmitInput) (de
 	return accepted, nil
 }
 
-// Follow returns once the update has ended, whether its own workflow ended it or its stack recovered it, and so has what it
-// goes on as. A worker that stops leaves it to the next.
+// Follow returns once the update has ended, whether its own workflow ended it or its stack recovered it, and so has
+// what it goes on as. A worker that stops leaves it to the next.
 func (s *scheduling) Follow(ctx context.Context, u deployments.UpdateName) (deployments.UpdateInfo, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -131,7 +131,8 @@ func (s *scheduling) Compile(ctx context.Context, in deployments.CompileInput) (
 		return deployments.Found{}, activities.Failure(err)
 	}
 	if moved, err := s.moved(ctx, in, state.End.Started); err != nil || moved {
-		return deployments.Found{Details: "The stack was updated meanwhile: the next look will tell."}, activities.Failure(err)
+		return deployments.Found{Details: "The stack was updated meanwhile: the next look will tell."},
+			activities.Failure(err)
 	}
 	drift := deployments.Drift{Update: in.Look, At: state.End.Ended, Resources: state.Drift(), Remedy: in.Remedy}
 	if err := s.connection.Store.PutDrift(ctx, in.Look.StackName, drift); err != nil {
@@ -144,7 +145,8 @@ func (s *scheduling) Compile(ctx context.Context, in deployments.CompileInput) (
 	return found, nil
 }
 
-// moved tells whether the stack was changed by somebody else since the look began: what that made would seem to have drifted.
+// moved tells whether the stack was changed by somebody else since the look began: what that made would seem to have
+// drifted.
 func (s *scheduling) moved(ctx context.Context, in deployments.CompileInput, since time.Time) (bool, error) {
 	if in.Remedy != nil {
 		return false, nil

@@ -49,7 +49,8 @@ func (t Temporal) dial(ctx context.Context, o client.Options) (client.Client, er
 		select {
 		case <-ctx.Done():
 			return nil, deployments.Errorf(deployments.CodeUnavailable,
-				"Temporal at %s cannot be reached: %s; check that it runs, the address (temporal.address), and whether it wants TLS (temporal.ca-cert, temporal.tls-cert)",
+				"Temporal at %s cannot be reached: %s; check that it runs, the address (temporal.address), and "+
+					"whether it wants TLS (temporal.ca-cert, temporal.tls-cert)",
 				t.Address, reason(last))
 		case <-time.After(redial):
 		}
@@ -62,7 +63,8 @@ func (t Temporal) dialOnce(ctx context.Context, o client.Options) (client.Client
 	if err != nil {
 		return nil, err
 	}
-	_, err = c.WorkflowService().DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: t.Namespace})
+	_, err = c.WorkflowService().DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{
+		Namespace: t.Namespace})
 	if err != nil {
 		c.Close()
 		return nil, err
@@ -74,14 +76,19 @@ func (t Temporal) dialOnce(ctx context.Context, o client.Options) (client.Client
 func (t Temporal) refused(err error) error {
 	switch serviceerror.ToStatus(err).Code() {
 	case codes.NotFound:
-		return deployments.Errorf(deployments.CodeInvalid, "there is no namespace %s in Temporal at %s: create it with `temporal operator "+
-			"namespace create --address %[2]s --namespace %[1]s --retention 720h`, on Temporal Cloud in its console, or name another one (temporal.namespace)",
+		return deployments.Errorf(deployments.CodeInvalid, "there is no namespace %s in Temporal at %s: create it "+
+			"with "+
+			"`temporal operator namespace create --address %[2]s --namespace %[1]s --retention 720h`, on Temporal "+
+			"Cloud in "+
+			"its console, or name another one (temporal.namespace)",
 			t.Namespace, t.Address)
 	case codes.Unauthenticated:
 		return deployments.Errorf(deployments.CodeUnauthorized,
-			"Temporal at %s does not accept the credentials (%s): check temporal.api-key, or temporal.tls-cert and temporal.tls-key", t.Address, reason(err))
+			"Temporal at %s does not accept the credentials (%s): check temporal.api-key, or temporal.tls-cert and "+
+				"temporal.tls-key", t.Address, reason(err))
 	case codes.PermissionDenied:
-		return deployments.Errorf(deployments.CodeForbidden, "the namespace %s in Temporal at %s may not be used with these credentials: %s",
+		return deployments.Errorf(deployments.CodeForbidden, "the namespace %s in Temporal at %s may not be used "+
+			"with these credentials: %s",
 			t.Namespace, t.Address, reason(err))
 	}
 	return nil
@@ -111,7 +118,8 @@ func (t Temporal) options(c Config, keys *seal.Keyring) (client.Options, error) 
 	if t.APIKey != "" {
 		o.Credentials = client.NewAPIKeyStaticCredentials(t.APIKey)
 	}
-	o.ConnectionOptions.GrpcCompression = &client.GrpcCompressionNone{} // payloads are compressed before they are sealed
+	// payloads are compressed before they are sealed
+	o.ConnectionOptions.GrpcCompression = &client.GrpcCompressionNone{}
 	var err error
 	o.ConnectionOptions.TLS, err = t.tls()
 	return o, err
@@ -120,7 +128,8 @@ func (t Temporal) options(c Config, keys *seal.Keyring) (client.Options, error) 
 // tls is the configuration for an API key, a client certificate or a private authority; nil for none of them.
 func (t Temporal) tls() (*tls.Config, error) {
 	if (t.TLSCert == "") != (t.TLSKey == "") {
-		return nil, deployments.Errorf(deployments.CodeInvalid, "a client certificate for Temporal (temporal.tls-cert) and its key (temporal.tls-key) come together")
+		return nil, deployments.Errorf(deployments.CodeInvalid, "a client certificate for Temporal "+
+			"(temporal.tls-cert) and its key (temporal.tls-key) come together")
 	}
 	if t.APIKey == "" && t.TLSCert == "" && t.CACert == "" {
 		return nil, nil
@@ -129,14 +138,16 @@ func (t Temporal) tls() (*tls.Config, error) {
 	if t.TLSCert != "" {
 		pair, err := tls.LoadX509KeyPair(t.TLSCert, t.TLSKey)
 		if err != nil {
-			return nil, deployments.Errorf(deployments.CodeInvalid, "cannot use the client certificate for Temporal: %w", err)
+			return nil, deployments.Errorf(deployments.CodeInvalid,
+				"cannot use the client certificate for Temporal: %w", err)
 		}
 		out.Certificates = []tls.Certificate{pair}
 	}
 	if t.CACert != "" {
 		pem, err := os.ReadFile(t.CACert)
 		if err != nil {
-			return nil, deployments.Errorf(deployments.CodeInvalid, "cannot read Temporal's certificate authority: %w", err)
+			return nil, deployments.Errorf(deployments.CodeInvalid, "cannot read Temporal's certificate authority: %w",
+				err)
 		}
 		out.RootCAs = x509.NewCertPool()
 		if !out.RootCAs.AppendCertsFromPEM(pem) {

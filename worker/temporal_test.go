@@ -32,19 +32,23 @@ import (
 	"github.com/deployctl/deployctl/statestore"
 )
 
-// frontend is as much of a Temporal server as a client asks before it does anything: it has the namespace "ours", and one
-// API key if any.
+// frontend is as much of a Temporal server as a client asks before it does anything: it has the namespace "ours", and
+// one API key if any.
 type frontend struct {
 	workflowservice.UnimplementedWorkflowServiceServer
 	key  string
 	seen struct{ namespace, commonName string } // of who came in last
 }
 
-func (*frontend) GetSystemInfo(context.Context, *workflowservice.GetSystemInfoRequest) (*workflowservice.GetSystemInfoResponse, error) {
+func (*frontend) GetSystemInfo(
+	context.Context, *workflowservice.GetSystemInfoRequest,
+) (*workflowservice.GetSystemInfoResponse, error) {
 	return &workflowservice.GetSystemInfoResponse{}, nil
 }
 
-func (f *frontend) DescribeNamespace(ctx context.Context, r *workflowservice.DescribeNamespaceRequest) (*workflowservice.DescribeNamespaceResponse, error) {
+func (f *frontend) DescribeNamespace(
+	ctx context.Context, r *workflowservice.DescribeNamespaceRequest,
+) (*workflowservice.DescribeNamespaceResponse, error) {
 	said, _ := metadata.FromIncomingContext(ctx)
 	if f.key != "" && strings.Join(said.Get("authorization"), "") != "Bearer "+f.key {
 		return nil, serviceerror.ToStatus(serviceerror.NewPermissionDenied("Request unauthorized.", "")).Err()
@@ -121,7 +125,8 @@ func (a *authority) sign(name string, parent *x509.Certificate) (*x509.Certifica
 	private, err := x509.MarshalPKCS8PrivateKey(key)
 	must(a.t, err)
 	must(a.t, os.WriteFile(a.path(name+".crt"), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600))
-	must(a.t, os.WriteFile(a.path(name+".key"), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}), 0o600))
+	must(a.t, os.WriteFile(a.path(name+".key"), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}),
+		0o600))
 	cert, err := x509.ParseCertificate(der)
 	must(a.t, err)
 	return cert, key
@@ -196,7 +201,8 @@ func TestAClusterIsEnteredWithWhatItAsksFor(t *testing.T) {
 	}{
 		{"nothing", nil, "", Temporal{}, ""},
 		{"the certificate of a private authority", a.server(tls.NoClientCert), "", Temporal{CACert: ca}, ""},
-		{"a client certificate", a.server(tls.RequireAndVerifyClientCert), "", Temporal{CACert: ca, TLSCert: cert, TLSKey: key}, "client"},
+		{"a client certificate", a.server(tls.RequireAndVerifyClientCert), "",
+			Temporal{CACert: ca, TLSCert: cert, TLSKey: key}, "client"},
 		{"an API key", a.server(tls.NoClientCert), "the-key", Temporal{CACert: ca, APIKey: "the-key"}, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -228,17 +234,27 @@ func TestWhatIsWrongWithAClusterIsSaid(t *testing.T) {
 		says     []string
 	}{
 		{"nobody at the address", short, nil, Temporal{Address: nobody.Addr().String()}, deployments.CodeUnavailable,
-			[]string{"Temporal at " + nobody.Addr().String() + " cannot be reached: dial tcp", "connection refused; check that it runs"}},
-		{"a namespace that does not exist", ample, nil, Temporal{Namespace: "theirs"}, deployments.CodeInvalid, []string{"there is no namespace theirs", "temporal operator namespace create", "--namespace theirs"}},
-		{"another API key", ample, a.server(tls.NoClientCert), Temporal{CACert: ca, APIKey: "guessed"}, deployments.CodeForbidden, []string{"Request unauthorized."}},
-		{"no client certificate", short, a.server(tls.RequireAndVerifyClientCert), Temporal{CACert: ca}, deployments.CodeUnavailable, []string{"cannot be reached", "temporal.tls-cert"}},
-		{"a certificate of an authority that is not known", short, a.server(tls.NoClientCert), Temporal{CACert: other.path("authority.crt")},
+			[]string{"Temporal at " + nobody.Addr().String() + " cannot be reached: dial tcp",
+				"connection refused; check that it runs"}},
+		{"a namespace that does not exist", ample, nil, Temporal{Namespace: "theirs"}, deployments.CodeInvalid,
+			[]string{"there is no namespace theirs", "temporal operator namespace create", "--namespace theirs"}},
+		{"another API key", ample, a.server(tls.NoClientCert), Temporal{CACert: ca, APIKey: "guessed"},
+			deployments.CodeForbidden, []string{"Request unauthorized."}},
+		{"no client certificate", short, a.server(tls.RequireAndVerifyClientCert), Temporal{CACert: ca},
+			deployments.CodeUnavailable, []string{"cannot be reached", "temporal.tls-cert"}},
+		{"a certificate of an authority that is not known", short, a.server(tls.NoClientCert),
+			Temporal{CACert: other.path("authority.crt")},
 			deployments.CodeUnavailable, []string{"unknown authority", "temporal.ca-cert"}},
-		{"a server without TLS", short, nil, Temporal{CACert: ca}, deployments.CodeUnavailable, []string{"does not look like a TLS handshake"}},
-		{"a client certificate without its key", ample, nil, Temporal{TLSCert: a.path("client.crt")}, deployments.CodeInvalid, []string{"temporal.tls-key"}},
-		{"a client certificate that is none", ample, nil, Temporal{TLSCert: ca, TLSKey: ca}, deployments.CodeInvalid, []string{"client certificate"}},
-		{"an authority that is not there", ample, nil, Temporal{CACert: a.path("none")}, deployments.CodeInvalid, []string{"certificate authority"}},
-		{"an authority that is none", ample, nil, Temporal{CACert: a.path("client.key")}, deployments.CodeInvalid, []string{"holds no certificate"}},
+		{"a server without TLS", short, nil, Temporal{CACert: ca}, deployments.CodeUnavailable,
+			[]string{"does not look like a TLS handshake"}},
+		{"a client certificate without its key", ample, nil, Temporal{TLSCert: a.path("client.crt")},
+			deployments.CodeInvalid, []string{"temporal.tls-key"}},
+		{"a client certificate that is none", ample, nil, Temporal{TLSCert: ca, TLSKey: ca}, deployments.CodeInvalid,
+			[]string{"client certificate"}},
+		{"an authority that is not there", ample, nil, Temporal{CACert: a.path("none")}, deployments.CodeInvalid,
+			[]string{"certificate authority"}},
+		{"an authority that is none", ample, nil, Temporal{CACert: a.path("client.key")}, deployments.CodeInvalid,
+			[]string{"holds no certificate"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -290,7 +306,8 @@ func (l *late) Accept() (net.Conn, error) {
 func TestServersThatAppearInTimeAreUsed(t *testing.T) {
 	cluster, objects := &late{Listener: listen(t)}, &late{Listener: listen(t)}
 	(&frontend{}).serveOn(t, cluster, nil)
-	connection, err := Connect(t.Context(), Temporal{Address: cluster.Addr().String(), Namespace: "ours"}.config(bucket(t, objects), ample))
+	connection, err := Connect(t.Context(), Temporal{Address: cluster.Addr().String(),
+		Namespace: "ours"}.config(bucket(t, objects), ample))
 	must(t, err)
 	connection.Close()
 	if cluster.refused.Load() != refusals || objects.refused.Load() != refusals {

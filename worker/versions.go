@@ -97,7 +97,8 @@ func (c *Connection) liveBuilds(ctx context.Context, f fleet) (map[string]bool, 
 		TaskQueue: &taskqueuepb.TaskQueue{Name: f.queue},
 	})
 	for _, poller := range described.GetPollers() {
-		if o := poller.GetDeploymentOptions(); o.GetDeploymentName() == f.deployment && time.Since(poller.GetLastAccessTime().AsTime()) < unseen {
+		if o := poller.GetDeploymentOptions(); o.GetDeploymentName() == f.deployment &&
+			time.Since(poller.GetLastAccessTime().AsTime()) < unseen {
 			live[o.GetBuildId()] = true
 		}
 	}
@@ -115,7 +116,8 @@ func (c *Connection) moveStranded(ctx context.Context, f fleet, live map[string]
 		return v != nil && !live[v.GetBuildId()], nil
 	}
 	err := c.eachUpdate(ctx, f.elsewhere(live), misplaced)
-	if refused := (*serviceerror.InvalidArgument)(nil); errors.As(err, &refused) { // a server that does not know the attribute
+	// a server that does not know the attribute
+	if refused := (*serviceerror.InvalidArgument)(nil); errors.As(err, &refused) {
 		err = c.eachUpdate(ctx, runningUpdates+f.here(), misplaced)
 	}
 	return err
@@ -130,7 +132,8 @@ func (f fleet) here() string { return " AND TaskQueue = '" + f.queue + "'" }
 // elsewhere finds the workflows of updates that are not of a live build: mostly none, however many run. A
 // workflow that has no version yet is not among them.
 func (f fleet) elsewhere(live map[string]bool) string {
-	query := "ExecutionStatus = 'Running' AND WorkflowType IN ('" + deployments.WorkflowUpdate + "', '" + deployments.WorkflowRun + "')" + f.here()
+	query := "ExecutionStatus = 'Running' AND WorkflowType IN ('" + deployments.WorkflowUpdate + "', '" +
+		deployments.WorkflowRun + "')" + f.here()
 	var versions []string
 	for _, live := range slices.Sorted(maps.Keys(live)) {
 		versions = append(versions, fmt.Sprintf("'%s:%s'", f.deployment, live))
@@ -152,10 +155,12 @@ func (c *Connection) moveUnfit(ctx context.Context) {
 	}
 }
 
-// fits tells whether this build can go on with the workflow. Every build can as long as no task of it has ended: there is nothing
-// to replay then, and the SDK takes that for an error.
+// fits tells whether this build can go on with the workflow. Every build can as long as no task of it has ended: there
+// is nothing to replay then, and the SDK takes that for an error.
 func (h *record) fits() bool {
-	begun := slices.ContainsFunc(h.events, func(e *historypb.HistoryEvent) bool { return e.GetWorkflowTaskCompletedEventAttributes() != nil })
+	begun := slices.ContainsFunc(h.events, func(e *historypb.HistoryEvent) bool {
+		return e.GetWorkflowTaskCompletedEventAttributes() != nil
+	})
 	return !unboundInput(h.events[0]) && (!begun || h.replays(workflows.Settings{}) == nil)
 }
 
@@ -171,7 +176,9 @@ func unboundInput(first *historypb.HistoryEvent) bool {
 
 // eachUpdate moves the updates, found by their Update or Run, of which one of the two is in a wrong place. Those that
 // have ended meanwhile do not count.
-func (c *Connection) eachUpdate(ctx context.Context, query string, misplaced func(workflow string) (bool, error)) error {
+func (c *Connection) eachUpdate(
+	ctx context.Context, query string, misplaced func(workflow string) (bool, error),
+) error {
 	request := &workflowservice.ListWorkflowExecutionsRequest{Query: query, PageSize: 200}
 	for {
 		page, err := c.Client.ListWorkflow(ctx, request)
@@ -227,7 +234,8 @@ func (c *Connection) moved(ctx context.Context, u deployments.UpdateName) (moved
 // moved reads it from the history.
 func (h *record) moved() (moved, cancelled bool) {
 	for _, e := range h.events {
-		cancelled = cancelled || e.GetWorkflowExecutionSignaledEventAttributes().GetSignalName() == deployments.SignalCancel ||
+		signal := e.GetWorkflowExecutionSignaledEventAttributes().GetSignalName()
+		cancelled = cancelled || signal == deployments.SignalCancel ||
 			e.GetWorkflowExecutionCancelRequestedEventAttributes() != nil
 		moved = e.GetWorkflowExecutionTerminatedEventAttributes().GetReason() == goneBuild
 	}

@@ -15,24 +15,30 @@ import (
 func TestAnUpdateWhoseBuildIsGoneGoesOnUnlessItWasCancelled(t *testing.T) {
 	terminated := func(reason string) *historypb.HistoryEvent {
 		return &historypb.HistoryEvent{Attributes: &historypb.HistoryEvent_WorkflowExecutionTerminatedEventAttributes{
-			WorkflowExecutionTerminatedEventAttributes: &historypb.WorkflowExecutionTerminatedEventAttributes{Reason: reason},
+			WorkflowExecutionTerminatedEventAttributes: &historypb.WorkflowExecutionTerminatedEventAttributes{
+				Reason: reason},
 		}}
 	}
 	signalled := func(name string) *historypb.HistoryEvent {
 		return &historypb.HistoryEvent{Attributes: &historypb.HistoryEvent_WorkflowExecutionSignaledEventAttributes{
-			WorkflowExecutionSignaledEventAttributes: &historypb.WorkflowExecutionSignaledEventAttributes{SignalName: name},
+			WorkflowExecutionSignaledEventAttributes: &historypb.WorkflowExecutionSignaledEventAttributes{
+				SignalName: name},
 		}}
 	}
-	requested := &historypb.HistoryEvent{Attributes: &historypb.HistoryEvent_WorkflowExecutionCancelRequestedEventAttributes{
-		WorkflowExecutionCancelRequestedEventAttributes: &historypb.WorkflowExecutionCancelRequestedEventAttributes{},
-	}}
+	requested := &historypb.HistoryEvent{
+		Attributes: &historypb.HistoryEvent_WorkflowExecutionCancelRequestedEventAttributes{
+			WorkflowExecutionCancelRequestedEventAttributes: &historypb.WorkflowExecutionCancelRequestedEventAttributes{},
+		},
+	}
 	for name, c := range map[string]struct {
 		events           []*historypb.HistoryEvent
 		moved, cancelled bool
 	}{
-		"by hand":              {[]*historypb.HistoryEvent{terminated("by hand")}, false, false},
-		"its build is gone":    {[]*historypb.HistoryEvent{signalled(deployments.SignalReached), terminated(goneBuild)}, true, false},
-		"cancelled before":     {[]*historypb.HistoryEvent{signalled(deployments.SignalCancel), terminated(goneBuild)}, true, true},
+		"by hand": {[]*historypb.HistoryEvent{terminated("by hand")}, false, false},
+		"its build is gone": {[]*historypb.HistoryEvent{signalled(deployments.SignalReached), terminated(goneBuild)},
+			true, false},
+		"cancelled before": {[]*historypb.HistoryEvent{signalled(deployments.SignalCancel), terminated(goneBuild)},
+			true, true},
 		"cancelled in the web": {[]*historypb.HistoryEvent{requested, terminated(goneBuild)}, true, true},
 	} {
 		if moved, cancelled := (&record{events: c.events}).moved(); moved != c.moved || cancelled != c.cancelled {
@@ -58,7 +64,8 @@ func TestAHistoryInWhichNoTaskHasEndedFitsEveryBuild(t *testing.T) {
 
 // What a replay does not compare, such as how much a save holds, differs between revisions, too.
 func TestAHistoryOfAnotherRevisionIsNotGoneOnWith(t *testing.T) {
-	for begun, goesOn := range map[string]bool{"": true, build: true, "0": false, strconv.Itoa(workflows.Revision + 1): false} {
+	for begun, goesOn := range map[string]bool{"": true, build: true, "0": false,
+		strconv.Itoa(workflows.Revision + 1): false} {
 		h := newRecord("", recorded(t, "create")[0].Events, worker.WorkflowReplayerOptions{})
 		for _, e := range h.events {
 			if a := e.GetWorkflowTaskCompletedEventAttributes(); a != nil {

@@ -26,8 +26,8 @@ type Options struct {
 	Instance string
 	// Gone are instances that are known to have ended, however: what they were doing is reported as lost.
 	Gone []string
-	// Organizations are those whose updates run on this worker, and on others of theirs, and nowhere else; empty: those of all
-	// organizations that have no workers of their own.
+	// Organizations are those whose updates run on this worker, and on others of theirs, and nowhere else; empty: those
+	// of all organizations that have no workers of their own.
 	Organizations []string
 	// Dir is where the files of programs are kept.
 	Dir string
@@ -40,8 +40,8 @@ type Options struct {
 	Collected func(statestore.Collected)
 	// Interceptors see every activity.
 	Interceptors []interceptor.WorkerInterceptor
-	// Deployment names the worker deployment that this worker is of, on a server that knows versions; empty means that it
-	// carries out the workflows of every build.
+	// Deployment names the worker deployment that this worker is of, on a server that knows versions; empty means that
+	// it carries out the workflows of every build.
 	Deployment string
 	// Workflows are settings for tests.
 	Workflows workflows.Settings
@@ -52,17 +52,20 @@ const (
 	stopTimeout = 30 * time.Second
 	// deadlock is how long workflow code may run without a yield: a loaded machine is no defect.
 	deadlock = 10 * time.Second
-	// sticky is how long a workflow waits for the worker that has it in memory: one that sleeps is not to hold it up for long.
+	// sticky is how long a workflow waits for the worker that has it in memory: one that sleeps is not to hold it up
+	// for long.
 	sticky = 2 * time.Second
-	// concurrent bounds the activities of a queue: the steps of the largest update, half as many ahead, and room for others.
+	// concurrent bounds the activities of a queue: the steps of the largest update, half as many ahead, and room for
+	// others.
 	concurrent = 2 * deployments.MaxParallel
-	// places are how many updates may begin by schedule at a time: however many are due at once, who works here is not crowded out.
+	// places are how many updates may begin by schedule at a time: however many are due at once, who works here is not
+	// crowded out.
 	places = 4
 )
 
-// Run carries updates out until ctx ends; then it finishes the steps that run, for stopTimeout at most, and ends what it has
-// started. A worker polls the queue that all share, or those of its organizations, one of its own on which it does everything of
-// the updates that it hosts, and the ones where what runs by schedule waits for a place.
+// Run carries updates out until ctx ends; then it finishes the steps that run, for stopTimeout at most, and ends what
+// it has started. A worker polls the queue that all share, or those of its organizations, one of its own on which it
+// does everything of the updates that it hosts, and the ones where what runs by schedule waits for a place.
 func (c *Connection) Run(ctx context.Context, o Options) error {
 	if o.Instance == "" {
 		o.Instance = uuid.NewString()
@@ -73,9 +76,11 @@ func (c *Connection) Run(ctx context.Context, o Options) error {
 	private := deployments.PrivateTaskQueue(o.Instance)
 	c.eager.serve(private)
 	acts := activities.New(activities.Options{
-		Store: c.Store, Runs: runclient.New(c.Client), Heart: heart{c.Client}, Worker: private, Organizations: o.Organizations, Dir: o.Dir,
+		Store: c.Store, Runs: runclient.New(c.Client), Heart: heart{c.Client}, Worker: private,
+		Organizations: o.Organizations, Dir: o.Dir,
 		Env: os.Environ(), Builtin: o.Builtin, Sandbox: o.Sandbox,
-		Housekeeping: activities.Housekeeping{Retention: o.Retention, Collected: c.collected(o.Collected)}, Unseen: c.unseenVersion,
+		Housekeeping: activities.Housekeeping{Retention: o.Retention, Collected: c.collected(o.Collected)},
+		Unseen:       c.unseenVersion,
 	})
 	defer func() {
 		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
@@ -91,8 +96,9 @@ func (c *Connection) Run(ctx context.Context, o Options) error {
 		}},
 		WorkerStopTimeout: stopTimeout, DeadlockDetectionTimeout: deadlock, StickyScheduleToStartTimeout: sticky,
 		MaxConcurrentActivityExecutionSize: concurrent,
-		Interceptors:                       append([]interceptor.WorkerInterceptor{&panics{}, &contexts{}, &resets{}, &names{}}, o.Interceptors...),
-		OnFatalError:                       func(err error) { failed <- err },
+		Interceptors: append([]interceptor.WorkerInterceptor{&panics{}, &contexts{}, &resets{},
+			&names{}}, o.Interceptors...),
+		OnFatalError: func(err error) { failed <- err },
 	}
 	alone := options
 	alone.DisableWorkflowWorker = true
@@ -130,9 +136,11 @@ func (c *Connection) Run(ctx context.Context, o Options) error {
 	}
 }
 
-// serving makes the workers of a queue that others poll, too: one for its workflows and what any worker of the queue can do, and one
-// that takes few of those that run by schedule.
-func (c *Connection) serving(queue string, o Options, options worker.Options, acts *activities.Activities) []worker.Worker {
+// serving makes the workers of a queue that others poll, too: one for its workflows and what any worker of the queue
+// can do, and one that takes few of those that run by schedule.
+func (c *Connection) serving(
+	queue string, o Options, options worker.Options, acts *activities.Activities,
+) []worker.Worker {
 	few := options
 	few.DisableWorkflowWorker, few.MaxConcurrentActivityExecutionSize = true, places
 	if o.Deployment != "" {

@@ -102,7 +102,8 @@ func TestRepliesAreKeptUntilTheyAreAcknowledged(t *testing.T) {
 		}
 	}
 	o.begin(2)
-	if !o.ready(deployments.Poll{Epoch: 1}) || o.ready(deployments.Poll{Epoch: 2}) || o.ready(deployments.Poll{Epoch: 3}) {
+	if !o.ready(deployments.Poll{Epoch: 1}) || o.ready(deployments.Poll{Epoch: 2}) ||
+		o.ready(deployments.Poll{Epoch: 3}) {
 		t.Error("a new epoch answers the one before, and nobody else")
 	}
 }
@@ -135,10 +136,13 @@ func TestAHistoryIsLeftInGoodTime(t *testing.T) {
 		want        weight
 	}{
 		{heft{100, 1000}, heft{10, 100}, 10, light},
-		{heft{5000, 0}, heft{10, 100}, 0, soft}, {heft{0, 4 * mib}, heft{10, 100}, 0, soft}, {heft{}, heft{}, 1000, soft},
+		{heft{5000, 0}, heft{10, 100}, 0, soft}, {heft{0, 4 * mib}, heft{10, 100}, 0, soft},
+		{heft{}, heft{}, 1000, soft},
 		{heft{8000, 0}, heft{10, 100}, 0, hard}, {heft{}, heft{}, 1500, hard},
-		{heft{40000, 0}, heft{10, 100}, 0, full}, {heft{100, 32 * mib}, heft{10, 100}, 0, full}, {heft{}, heft{}, 1800, full},
-		{heft{9000, 0}, heft{5000, 0}, 0, light}, {heft{10000, 0}, heft{5000, 0}, 0, soft}, {heft{15000, 0}, heft{5000, 0}, 0, hard},
+		{heft{40000, 0}, heft{10, 100}, 0, full}, {heft{100, 32 * mib}, heft{10, 100}, 0, full},
+		{heft{}, heft{}, 1800, full},
+		{heft{9000, 0}, heft{5000, 0}, 0, light}, {heft{10000, 0}, heft{5000, 0}, 0, soft},
+		{heft{15000, 0}, heft{5000, 0}, 0, hard},
 		{heft{0, 9 * mib}, heft{0, 5 * mib}, 0, light}, {heft{0, 10 * mib}, heft{0, 5 * mib}, 0, soft},
 		{heft{39999, 0}, heft{20000, 0}, 0, light}, {heft{40000, 32 * mib}, heft{40000, 32 * mib}, 0, full},
 	} {

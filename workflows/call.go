@@ -57,7 +57,9 @@ func (c call) stepping() (op, round int) {
 }
 
 // result makes the events of an ended call: of its result with ok, of an error that will not pass with failed.
-func result[T any](ok func(T) []engine.Event, failed func(error) []engine.Event) func(workflow.Context, workflow.Future) []engine.Event {
+func result[T any](
+	ok func(T) []engine.Event, failed func(error) []engine.Event,
+) func(workflow.Context, workflow.Future) []engine.Event {
 	return func(ctx workflow.Context, f workflow.Future) []engine.Event {
 		var v T
 		if err := f.Get(ctx, &v); err != nil {
@@ -144,7 +146,8 @@ func (r *run) step(s engine.Step) call {
 		events: result(func(out deployments.StepOutput) []engine.Event {
 			if out.Op != s.Op { // not by a worker: somebody has completed the activity with something else
 				r.decide(s.Op, engine.OutcomeUnknown)
-				return single(engine.StepFinished{Op: s.Op, Outcome: engine.OutcomeUnknown, Error: "its result is not its own"})
+				return single(engine.StepFinished{Op: s.Op, Outcome: engine.OutcomeUnknown,
+					Error: "its result is not its own"})
 			}
 			return r.stepped(out)
 		}, func(err error) []engine.Event {
@@ -168,8 +171,8 @@ func (r *run) stepped(out deployments.StepOutput) []engine.Event {
 	return single(out.StepFinished)
 }
 
-// decide counts the rounds of a step that was lost. One that ends without effect keeps them: what was left by an earlier round may
-// still be asked for.
+// decide counts the rounds of a step that was lost. One that ends without effect keeps them: what was left by an
+// earlier round may still be asked for.
 func (r *run) decide(op int, outcome engine.Outcome) {
 	switch outcome {
 	case engine.OutcomeUnknown:
@@ -198,10 +201,12 @@ func (r *run) settle(s engine.Settle) call {
 				f = engine.StepFinished{Op: op, Outcome: engine.OutcomeUndecidable, Error: "its result is not its own"}
 			}
 			if f.Outcome == engine.OutcomeAbsent && s.Again && r.in.Rounds[op] >= mostRounds {
-				f.Outcome, f.Error = engine.OutcomeFailed, fmt.Sprintf("it was begun %d times, and lost each time; the attempts in Temporal's "+
-					"Web UI say why", r.in.Rounds[op])
+				f.Outcome, f.Error = engine.OutcomeFailed, fmt.Sprintf(
+					"it was begun %d times, and lost each time; the attempts in Temporal's "+
+						"Web UI say why", r.in.Rounds[op])
 				if s.Step.Kind == engine.StepCreate || s.Step.Kind == engine.StepCreateReplacement {
-					f.Outcome = engine.OutcomeUndecidable // a provider that finds it by itself was not asked whether it is there
+					// a provider that finds it by itself was not asked whether it is there
+					f.Outcome = engine.OutcomeUndecidable
 				}
 			}
 			r.decide(op, f.Outcome)
@@ -212,8 +217,8 @@ func (r *run) settle(s engine.Settle) call {
 	}
 }
 
-// unstarted reports that an activity, or its last attempt, ended without having begun: its worker is not there. What an attempt
-// before failed of is the cause of a timeout, and tells nothing.
+// unstarted reports that an activity, or its last attempt, ended without having begun: its worker is not there. What an
+// attempt before failed of is the cause of a timeout, and tells nothing.
 func unstarted(err error) bool {
 	var timeout *temporal.TimeoutError
 	if errors.As(err, &timeout) {

@@ -17,9 +17,11 @@ func TestAnActivityWhoseWorkerIsGoneHasNotStartedWhateverFailedBefore(t *testing
 		unstarted, lost bool
 	}{
 		{"it waited in vain", temporal.NewTimeoutError(enumspb.TIMEOUT_TYPE_SCHEDULE_TO_START, nil), true, true},
-		{"its second attempt waited in vain", temporal.NewTimeoutError(enumspb.TIMEOUT_TYPE_SCHEDULE_TO_START, before), true, true},
+		{"its second attempt waited in vain", temporal.NewTimeoutError(enumspb.TIMEOUT_TYPE_SCHEDULE_TO_START, before),
+			true, true},
 		{"its worker said no more", temporal.NewTimeoutError(enumspb.TIMEOUT_TYPE_HEARTBEAT, before), false, true},
-		{"its worker is known to be gone", temporal.NewApplicationError("gone", deployments.ErrorNotStarted), true, true},
+		{"its worker is known to be gone", temporal.NewApplicationError("gone", deployments.ErrorNotStarted), true,
+			true},
 		{"it failed", before, false, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -26,9 +26,11 @@ func defective(ctx workflow.Context, err *error) {
 	if strings.Contains(text, notOurs) {
 		panic(value)
 	}
-	workflow.GetLogger(ctx).Error("panic in a workflow", "panic", clip(text, messageBytes), "stack", string(debug.Stack()))
+	workflow.GetLogger(ctx).Error("panic in a workflow", "panic", clip(text, messageBytes), "stack",
+		string(debug.Stack()))
 	*err = errDefect
 }
 
-var errDefect = temporal.NewNonRetryableApplicationError("deployctl failed internally; the log of the worker has the stack trace",
+var errDefect = temporal.NewNonRetryableApplicationError("deployctl failed internally; the log of the worker has the "+
+	"stack trace",
 	string(deployments.CodeInternal), nil)

@@ -24,11 +24,15 @@ func TestAPanicOfTheCoreEndsItsRunAndDoesNotHangIt(t *testing.T) {
 	w := newWorld()
 	env.RegisterActivity(w)
 	p := &program{names: names(3)}
-	p.at = map[int]func(*testsuite.TestWorkflowEnvironment){1: func(*testsuite.TestWorkflowEnvironment) { remains.run.core = nil }}
+	p.at = map[int]func(*testsuite.TestWorkflowEnvironment){1: func(
+		*testsuite.TestWorkflowEnvironment) {
+		remains.run.core = nil
+	}}
 	env.RegisterDelayedCallback(func() { p.begin(env) }, 0)
-	env.ExecuteWorkflow(deployments.WorkflowRun, deployments.RunInput{Update: theUpdate, Worker: "first", Goal: engine.Goal{
-		Kind: engine.KindUp, Version: 1, Organization: "organization", Project: "shop", Stack: "dev", Parallel: 10,
-	}})
+	env.ExecuteWorkflow(deployments.WorkflowRun, deployments.RunInput{Update: theUpdate, Worker: "first",
+		Goal: engine.Goal{
+			Kind: engine.KindUp, Version: 1, Organization: "organization", Project: "shop", Stack: "dev", Parallel: 10,
+		}})
 	var failure *temporal.ApplicationError
 	err := env.GetWorkflowError()
 	if !env.IsWorkflowCompleted() || !errors.As(err, &failure) || failure.Type() != string(deployments.CodeInternal) ||

@@ -19,7 +19,8 @@ func (r *run) progress() (deployments.Progress, error) {
 	p := r.core.Progress()
 	out := deployments.Progress{Done: p.Done}
 	for _, s := range p.Running {
-		out.Running = append(out.Running, deployments.RunningStep{URN: string(s.URN), Step: string(s.Step), Op: s.Op, Ahead: s.Ahead})
+		out.Running = append(out.Running, deployments.RunningStep{URN: string(s.URN), Step: string(s.Step), Op: s.Op,
+			Ahead: s.Ahead})
 	}
 	for _, u := range p.Waiting {
 		out.Waiting = append(out.Waiting, string(u))
@@ -36,7 +37,8 @@ func (r *run) show(ctx workflow.Context) {
 
 // lead says on the Update's page where its progress is: a child tells its parent only of its end.
 func lead(ctx workflow.Context, u deployments.UpdateName) {
-	workflow.SetCurrentDetails(ctx, fmt.Sprintf("Its progress is on the page of [its Run](/namespaces/%s/workflows/%s).",
+	workflow.SetCurrentDetails(ctx, fmt.Sprintf("Its progress is on the page of [its "+
+		"Run](/namespaces/%s/workflows/%s).",
 		workflow.GetInfo(ctx).Namespace, url.PathEscape(deployments.RunWorkflowID(u))))
 }
 

@@ -29,7 +29,8 @@ var indeterminate = []struct{ name, file, old, now, notices string }{
 	},
 }
 
-// TestAChangeThatIsNotDeterministicIsNoticed makes the checks of this repository, in a copy of it, against such changes.
+// TestAChangeThatIsNotDeterministicIsNoticed makes the checks of this repository, in a copy of it, against such
+// changes.
 func TestAChangeThatIsNotDeterministicIsNoticed(t *testing.T) {
 	if testing.Short() {
 		t.Skip("compiles the workflows once for each change")
@@ -80,7 +81,8 @@ func TestAChangeThatIsNotDeterministicIsNoticed(t *testing.T) {
 // copyTree copies what the checks need of the repository.
 func copyTree(t *testing.T, from, to string) {
 	t.Helper()
-	for _, part := range []string{"go.mod", "go.sum", "api", "activities", "client", "deployments", "engine", "internal", "statestore", "tools/workflowcheck", "workflows"} {
+	for _, part := range []string{"go.mod", "go.sum", "api", "activities", "client", "deployments", "engine",
+		"internal", "statestore", "tools/workflowcheck", "workflows"} {
 		err := filepath.WalkDir(filepath.Join(from, part), func(path string, d fs.DirEntry, err error) error {
 			if err != nil || d.IsDir() {
 				return err

@@ -9,16 +9,17 @@ import (
 	"github.com/deployctl/deployctl/engine"
 )
 
-// ending is how a workflow ends with its result: well, or as failed, with the result as a detail of the error. So Temporal and
-// its Web UI count it as what it is. A cancelled one returns its result: the SDK encodes the details of a CanceledError
-// without the context of the workflow, so that their seal would bind them to none.
+// ending is how a workflow ends with its result: well, or as failed, with the result as a detail of the error. So
+// Temporal and its Web UI count it as what it is. A cancelled one returns its result: the SDK encodes the details of a
+// CanceledError without the context of the workflow, so that their seal would bind them to none.
 func ending[T any](status engine.Status, text string, result T) error {
 	if status != engine.StatusFailed {
 		return nil
 	}
-	return temporal.NewApplicationErrorWithOptions(clip(text, messageBytes), deployments.ErrorEnded, temporal.ApplicationErrorOptions{
-		NonRetryable: true, Details: []any{result},
-	})
+	return temporal.NewApplicationErrorWithOptions(clip(text, messageBytes), deployments.ErrorEnded,
+		temporal.ApplicationErrorOptions{
+			NonRetryable: true, Details: []any{result},
+		})
 }
 
 // resultOf gives what a workflow or an activity came to that ended with an error: a detail of it.

@@ -43,7 +43,8 @@ func SearchAttributes(u deployments.UpdateName, r deployments.UpdateRequest) tem
 func ScheduleAttributes(s deployments.Schedule) temporal.SearchAttributes {
 	n := s.Name
 	set := []temporal.SearchAttributeUpdate{
-		orgKey.ValueSet(n.Organization), projectKey.ValueSet(n.Project), stackKey.ValueSet(n.Stack), kindKey.ValueSet(string(s.Kind)),
+		orgKey.ValueSet(n.Organization), projectKey.ValueSet(n.Project), stackKey.ValueSet(n.Stack),
+		kindKey.ValueSet(string(s.Kind)),
 	}
 	if s.Initiator != "" {
 		set = append(set, initiatorKey.ValueSet(s.Initiator))

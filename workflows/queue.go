@@ -67,19 +67,24 @@ func (q *queue) admit(r deployments.UpdateRequest, head int) error {
 	previewed, confirmed := r.Previewed()
 	switch {
 	case r.Stack != q.Stack:
-		return deployments.Errorf(deployments.CodeForbidden, "a request for %s was handed to %s, so it is refused", r.Stack, q.Stack)
+		return deployments.Errorf(deployments.CodeForbidden, "a request for %s was handed to %s, so it is refused",
+			r.Stack, q.Stack)
 	case r.RequestID == "":
 		return deployments.Errorf(deployments.CodeInvalid, "a request needs an id of its own")
 	case r.DryRun:
 		return deployments.Errorf(deployments.CodeInvalid, "a preview does not queue")
 	case q.busy() && r.OnBusy == deployments.OnBusyFail:
-		return deployments.Errorf(deployments.CodeConflict, "%s is busy with %s; wait for it, or use --on-busy queue", q.Stack, q.first())
+		return deployments.Errorf(deployments.CodeConflict, "%s is busy with %s; wait for it, or use --on-busy queue",
+			q.Stack, q.first())
 	case q.busy() && confirmed:
-		return deployments.Errorf(deployments.CodeConflict, "%s is being changed by %s since the preview; preview again", q.Stack, q.first())
+		return deployments.Errorf(deployments.CodeConflict, "%s is being changed by %s since the preview; preview "+
+			"again", q.Stack, q.first())
 	case confirmed && previewed != head:
-		return deployments.Errorf(deployments.CodeConflict, "%s has moved from version %d, which was previewed, to %d; preview again", q.Stack, previewed, head)
+		return deployments.Errorf(deployments.CodeConflict, "%s has moved from version %d, which was previewed, to "+
+			"%d; preview again", q.Stack, previewed, head)
 	case len(q.Queue) >= queueLimit && r.OnBusy != deployments.OnBusySupersede:
-		return deployments.Errorf(deployments.CodeConflict, "%d updates of %s wait already; cancel some, or use --on-busy supersede", len(q.Queue), q.Stack)
+		return deployments.Errorf(deployments.CodeConflict, "%d updates of %s wait already; cancel some, or use "+
+			"--on-busy supersede", len(q.Queue), q.Stack)
 	}
 	return nil
 }
@@ -87,7 +92,8 @@ func (q *queue) admit(r deployments.UpdateRequest, head int) error {
 // reserve gives out a version to what is no update, which would be in the way of those that run or wait.
 func (q *queue) reserve() (int, error) {
 	if q.busy() {
-		return 0, deployments.Errorf(deployments.CodeConflict, "%s is busy with %s; wait for it, or end it with `deployctl cancel`", q.Stack, q.first())
+		return 0, deployments.Errorf(deployments.CodeConflict, "%s is busy with %s; wait for it, or end it with "+
+			"`deployctl cancel`", q.Stack, q.first())
 	}
 	q.Version++
 	return q.Version, nil
@@ -102,7 +108,8 @@ func (q *queue) first() string {
 }
 
 func (q *queue) withdraw(u deployments.QueuedUpdate, why string) {
-	q.withdrawn = append(q.withdrawn, deployments.UpdateInput{Update: u.Update, Request: u.Request, Withdrawn: why, Since: u.Since})
+	q.withdrawn = append(q.withdrawn, deployments.UpdateInput{Update: u.Update, Request: u.Request, Withdrawn: why,
+		Since: u.Since})
 }
 
 // goOn queues what an update that was moved goes on as, before all that wait. Those take later versions: one before the
@@ -115,7 +122,8 @@ func (q *queue) goOn(u deployments.UpdateName, r deployments.UpdateRequest, now 
 	for _, w := range waiting {
 		q.Version++
 		q.withdrawn = append(q.withdrawn, deployments.UpdateInput{
-			Update: w.Update, Request: w.Request, Withdrawn: "update " + u.Version + " goes on first", Next: q.newest().Version, Since: w.Since,
+			Update: w.Update, Request: w.Request, Withdrawn: "update " + u.Version + " goes on first",
+			Next: q.newest().Version, Since: w.Since,
 		})
 		w.Update = q.newest()
 		q.Queue = append(q.Queue, w)

@@ -23,7 +23,8 @@ func recordScheduled(t *testing.T, server *devserver.Server) {
 		o := newOffice()
 		o.drifted, o.endings["7"] = 2, deployments.UpdateInfo{Status: remedy, Error: "quota exceeded"}
 		var workers []worker.Worker
-		for _, queue := range []string{deployments.SharedTaskQueue, deployments.ScheduledTaskQueue(deployments.SharedTaskQueue)} {
+		for _, queue := range []string{deployments.SharedTaskQueue,
+			deployments.ScheduledTaskQueue(deployments.SharedTaskQueue)} {
 			w := worker.New(c, queue, worker.Options{})
 			New(Settings{}).Register(w)
 			w.RegisterActivity(o)
@@ -33,10 +34,12 @@ func recordScheduled(t *testing.T, server *devserver.Server) {
 			workers = append(workers, w)
 		}
 		schedule := deployments.Schedule{
-			Name: deployments.ScheduleName{StackName: theStack, Name: name}, Kind: deployments.ScheduleDrift, Remediate: true, Every: time.Hour,
+			Name: deployments.ScheduleName{StackName: theStack, Name: name}, Kind: deployments.ScheduleDrift,
+			Remediate: true, Every: time.Hour,
 		}
 		run, err := c.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
-			ID: deployments.ScheduleID(schedule.Name), TaskQueue: deployments.SharedTaskQueue, TypedSearchAttributes: ScheduleAttributes(schedule),
+			ID: deployments.ScheduleID(schedule.Name), TaskQueue: deployments.SharedTaskQueue,
+			TypedSearchAttributes: ScheduleAttributes(schedule),
 		}, deployments.WorkflowScheduled, deployments.ScheduledInput{Schedule: schedule, StackID: "stack-id"})
 		if err != nil {
 			t.Fatal(err)

@@ -78,11 +78,13 @@ func (s *stage) Head(context.Context, deployments.StackName) (deployments.Head, 
 
 func (s *stage) Claim(_ context.Context, in deployments.ClaimInput) (deployments.Claimed, error) {
 	goal := engine.Goal{
-		Kind: engine.KindUp, Version: in.Update.Number(), Organization: theStack.Organization, Project: theStack.Project,
-		Stack: in.Update.Stack, Parallel: 4,
+		Kind: engine.KindUp, Version: in.Update.Number(), Organization: theStack.Organization,
+		Project: theStack.Project,
+		Stack:   in.Update.Stack, Parallel: 4,
 	}
 	return deployments.Claimed{
-		Worker: in.Update.Stack + "-" + strconv.Itoa(in.Epoch), Base: in.Update.Number() - 1, Goal: goal, HasProgram: true,
+		Worker: in.Update.Stack + "-" + strconv.Itoa(in.Epoch), Base: in.Update.Number() - 1, Goal: goal,
+		HasProgram: true,
 	}, nil
 }
 
@@ -112,9 +114,10 @@ func (s *stage) Step(ctx context.Context, in deployments.StepInput) (out deploym
 	switch name := in.Step.URN.Name(); name {
 	case s.fails:
 		out.StepFinished = engine.StepFinished{Op: in.Step.Op, Outcome: engine.OutcomeFailed, Error: "quota exceeded"}
-		return out, temporal.NewApplicationErrorWithOptions(out.Error, deployments.ErrorStepFailed, temporal.ApplicationErrorOptions{
-			NonRetryable: true, Details: []any{out},
-		})
+		return out, temporal.NewApplicationErrorWithOptions(out.Error, deployments.ErrorStepFailed,
+			temporal.ApplicationErrorOptions{
+				NonRetryable: true, Details: []any{out},
+			})
 	case s.cancel:
 		id := deployments.UpdateWorkflowID(s.update)
 		if err := s.client.SignalWorkflow(ctx, id, "", deployments.SignalCancel, engine.Cancelled{}); err != nil {
@@ -181,10 +184,13 @@ func (s *stage) Program(ctx context.Context, in deployments.ProgramInput) (deplo
 				return deployments.ProgramOutput{}, err
 			}
 			cursor, done = replies.Cursor, replies.Done
-			failed = slices.ContainsFunc(replies.Replies, func(r engine.Reply) bool { return r.Result != engine.ResultSuccess })
+			failed = slices.ContainsFunc(replies.Replies, func(r engine.Reply) bool {
+				return r.Result != engine.ResultSuccess
+			})
 		}
 		if failed {
-			return deployments.ProgramOutput{}, say(deployments.Message{Exited: &engine.ProgramExited{Epoch: in.Epoch, Error: "a resource failed", Bailed: true}})
+			return deployments.ProgramOutput{}, say(deployments.Message{
+				Exited: &engine.ProgramExited{Epoch: in.Epoch, Error: "a resource failed", Bailed: true}})
 		}
 		if in.Epoch <= s.lost {
 			return deployments.ProgramOutput{Lost: true}, nil
@@ -216,8 +222,9 @@ func (s *stage) poll(ctx context.Context, p deployments.Poll) (replies deploymen
 func scenes() []scene {
 	old := func(name, digest string) engine.State {
 		return engine.State{
-			Key: engine.BaseKey(0), URN: "urn:pulumi:replacement::shop::fake:index:Thing::" + "thing-a", Type: theType, Custom: true,
-			ID: "id-" + name, Inputs: engine.Bag{Digest: digest}, Outputs: engine.Bag{Digest: digest},
+			Key: engine.BaseKey(0), URN: "urn:pulumi:replacement::shop::fake:index:Thing::" + "thing-a", Type: theType,
+			Custom: true,
+			ID:     "id-" + name, Inputs: engine.Bag{Digest: digest}, Outputs: engine.Bag{Digest: digest},
 		}
 	}
 	return []scene{
@@ -254,9 +261,10 @@ func TestRecord(t *testing.T) {
 }
 
 func recordingServer(t *testing.T) *devserver.Server {
-	server, err := devserver.Start(t.Context(), devserver.Options{Home: t.TempDir(), S3Command: func(home string) []string {
-		return []string{"/usr/bin/env", recordHome + "=" + home, os.Args[0]}
-	}})
+	server, err := devserver.Start(t.Context(), devserver.Options{Home: t.TempDir(),
+		S3Command: func(home string) []string {
+			return []string{"/usr/bin/env", recordHome + "=" + home, os.Args[0]}
+		}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -270,7 +278,8 @@ func recordingClient(ctx context.Context, t *testing.T, server *devserver.Server
 		t.Fatal(err)
 	}
 	c, err := client.DialContext(ctx, client.Options{
-		HostPort: server.Status.TemporalAddress, Namespace: server.Status.Namespace, Identity: "recorder", Logger: quiet{},
+		HostPort: server.Status.TemporalAddress, Namespace: server.Status.Namespace, Identity: "recorder",
+		Logger:            quiet{},
 		ConnectionOptions: client.ConnectionOptions{TLS: config},
 	})
 	if err != nil {
@@ -287,7 +296,8 @@ func record(t *testing.T, server *devserver.Server, sc scene) {
 	stack := theStack
 	stack.Stack = sc.name
 	version := 1 + min(1, len(sc.base))
-	s := &stage{handed: make(chan engine.Reply, 1), next: make(chan deployments.Messages, 1), world: newWorld(), scene: sc, client: c, update: deployments.UpdateName{StackName: stack, Version: strconv.Itoa(version)}}
+	s := &stage{handed: make(chan engine.Reply, 1), next: make(chan deployments.Messages, 1), world: newWorld(),
+		scene: sc, client: c, update: deployments.UpdateName{StackName: stack, Version: strconv.Itoa(version)}}
 	if sc.prepare != nil {
 		sc.prepare(s)
 	}
@@ -302,7 +312,8 @@ func record(t *testing.T, server *devserver.Server, sc scene) {
 		}
 		defer w.Stop()
 	}
-	request := deployments.UpdateRequest{Stack: stack, RequestID: "recorded", Kind: engine.KindUp, Initiator: "recorder"}
+	request := deployments.UpdateRequest{Stack: stack, RequestID: "recorded", Kind: engine.KindUp,
+		Initiator: "recorder"}
 	handle, err := c.UpdateWithStartWorkflow(ctx, client.UpdateWithStartWorkflowOptions{
 		StartWorkflowOperation: c.NewWithStartWorkflowOperation(client.StartWorkflowOptions{
 			ID: deployments.StackWorkflowID(stack), TaskQueue: deployments.SharedTaskQueue,
@@ -310,7 +321,8 @@ func record(t *testing.T, server *devserver.Server, sc scene) {
 			TypedSearchAttributes:    StackAttributes(stack),
 		}, deployments.WorkflowStack, deployments.StackInput{Stack: stack}),
 		UpdateOptions: client.UpdateWorkflowOptions{
-			UpdateName: deployments.UpdateSubmit, Args: []any{request}, WaitForStage: client.WorkflowUpdateStageCompleted,
+			UpdateName: deployments.UpdateSubmit, Args: []any{request},
+			WaitForStage: client.WorkflowUpdateStageCompleted,
 		},
 	})
 	if err != nil {
@@ -361,7 +373,8 @@ func chain(t *testing.T, c client.Client, id string) []string {
 func history(t *testing.T, c client.Client, id, run string) *historypb.History {
 	t.Helper()
 	h := &historypb.History{}
-	for it := c.GetWorkflowHistory(t.Context(), id, run, false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT); it.HasNext(); {
+	for it := c.GetWorkflowHistory(t.Context(), id, run, false,
+		enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT); it.HasNext(); {
 		e, err := it.Next()
 		if err != nil {
 			t.Fatal(err)
@@ -386,7 +399,8 @@ func keep(t *testing.T, c client.Client, name, id, run string) {
 	if _, err := z.Write(data); err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(z.Close(), os.WriteFile(filepath.Join(dir, name+".json.gz"), []byte(out.String()), 0o644)); err != nil {
+	if err := errors.Join(z.Close(), os.WriteFile(filepath.Join(dir, name+".json.gz"), []byte(out.String()),
+		0o644)); err != nil {
 		t.Fatal(err)
 	}
 }

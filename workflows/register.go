@@ -21,8 +21,8 @@ type Workflows struct{ settings Settings }
 // New gives the workflows.
 func New(s Settings) *Workflows { return &Workflows{settings: s} }
 
-// Register registers the workflows under their names. Updates stay on the worker version they started on, their Runs until
-// they continue as new; a Stack and the run of a schedule move to the current one at once.
+// Register registers the workflows under their names. Updates stay on the worker version they started on, their Runs
+// until they continue as new; a Stack and the run of a schedule move to the current one at once.
 func (w *Workflows) Register(r worker.WorkflowRegistry) {
 	r.RegisterWorkflowWithOptions(w.Stack, workflow.RegisterOptions{
 		Name: deployments.WorkflowStack, VersioningBehavior: workflow.VersioningBehaviorAutoUpgrade,

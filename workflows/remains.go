@@ -28,12 +28,12 @@ type Ending struct {
 	Changes map[string]int
 }
 
-// Known tells what became of an operation whose step, or the settling of it, was in flight in a round; false when nobody
-// can tell.
+// Known tells what became of an operation whose step, or the settling of it, was in flight in a round; false when
+// nobody can tell.
 type Known func(op, round int) (engine.StepFinished, bool)
 
-// Close ends the Run as a cancel would, at once: what had not begun is not begun, what was in flight came to what is known
-// of it, and where nothing is known the step stands as a pending operation. Close it once, after the replay.
+// Close ends the Run as a cancel would, at once: what had not begun is not begun, what was in flight came to what is
+// known of it, and where nothing is known the step stands as a pending operation. Close it once, after the replay.
 func (m *Remains) Close(known Known) Ending {
 	r := m.run
 	if r.core == nil { // it had not begun
@@ -50,7 +50,8 @@ func (m *Remains) Close(known Known) Ending {
 		}
 		finished, ok := known(op, round)
 		if !ok {
-			finished = engine.StepFinished{Outcome: engine.OutcomeUndecidable, Error: "its workflow was ended from outside"}
+			finished = engine.StepFinished{Outcome: engine.OutcomeUndecidable,
+				Error: "its workflow was ended from outside"}
 		}
 		finished.Op = op
 		r.handle(finished)

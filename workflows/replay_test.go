@@ -28,7 +28,8 @@ func TestRecordedHistoriesReplay(t *testing.T) {
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".json.gz"), func(t *testing.T) {
 			if err := replay(file); err != nil {
-				t.Errorf("%v\nThe workflows no longer do what they did. Keep the old way behind workflow.GetVersion.", err)
+				t.Errorf("%v\nThe workflows no longer do what they did. Keep the old way behind workflow.GetVersion.",
+					err)
 			}
 		})
 	}
@@ -62,7 +63,8 @@ func replay(file string) error {
 	return r.ReplayWorkflowHistory(quiet{}, h)
 }
 
-// happened is what makes each scene: the workflow, and a regular expression of what is in its history, payloads decoded.
+// happened is what makes each scene: the workflow, and a regular expression of what is in its history, payloads
+// decoded.
 var happened = map[string]struct{ workflow, what string }{
 	"create":                 {"run-1", `(?s)("Step".*){3}`},
 	"failure":                {"run-1", `quota exceeded`},
@@ -112,7 +114,8 @@ func TestThisRevisionHasItsHistories(t *testing.T) {
 			}
 		}
 	}
-	if dirs, _ := os.ReadDir(histories); !slices.ContainsFunc(dirs, func(d os.DirEntry) bool { return d.Name() == strconv.Itoa(Revision) }) {
+	if dirs, _ := os.ReadDir(histories); !slices.ContainsFunc(dirs,
+		func(d os.DirEntry) bool { return d.Name() == strconv.Itoa(Revision) }) {
 		t.Errorf("revision %d was never recorded", Revision)
 	}
 }

@@ -35,13 +35,15 @@ func TestAnAnswerIsRefusedUnlessTheRunWaitsForIt(t *testing.T) {
 			},
 		}, engine.Resolved{URN: urn.URN(thing + name)})
 	}
-	out, _ := perform(t, w, p, deployments.RunInput{Goal: engine.Goal{WaitOnUnknown: true}}, func(env *testsuite.TestWorkflowEnvironment) {
-		env.RegisterDelayedCallback(func() {
-			say(env, "1", "thing-b")
-			say(env, "2", "thing-a")
-		}, 3*time.Second)
-	})
-	if out.Result.Status != engine.StatusSucceeded || accepted != 1 || len(refused) != 1 || !strings.Contains(refused[0], thing+"thing-a") {
+	out, _ := perform(t, w, p, deployments.RunInput{Goal: engine.Goal{WaitOnUnknown: true}},
+		func(env *testsuite.TestWorkflowEnvironment) {
+			env.RegisterDelayedCallback(func() {
+				say(env, "1", "thing-b")
+				say(env, "2", "thing-a")
+			}, 3*time.Second)
+		})
+	if out.Result.Status != engine.StatusSucceeded || accepted != 1 || len(refused) != 1 ||
+		!strings.Contains(refused[0], thing+"thing-a") {
 		t.Errorf("came to %+v; accepted %d, refused %q", out.Result, accepted, refused)
 	}
 	wantSnapshot(t, w, names(2))

@@ -153,7 +153,8 @@ func (r *run) load(ctx workflow.Context) error {
 		}
 	}
 	if r.opened = heftOf(ctx); r.opened.bytes >= fullBytes/2 {
-		return fmt.Errorf("the state of %s is too large for one update: it takes %d MiB of a history, which may hold %d; divide its "+
+		return fmt.Errorf("the state of %s is too large for one update: it takes %d MiB of a history, which may hold "+
+			"%d; divide its "+
 			"resources among several stacks", r.in.Update.StackName, r.opened.bytes>>20, fullBytes/2>>20)
 	}
 	if suspended == nil {
@@ -185,7 +186,8 @@ func (r *run) awake() bool {
 
 // signalled reports that something was said and not heard yet.
 func (r *run) signalled() bool {
-	return r.messages.Len()+r.cancels.Len()+r.answers.Len()+len(r.posted)+len(r.resolutions) > 0 || r.given.Err() != nil && !r.interrupted
+	return r.messages.Len()+r.cancels.Len()+r.answers.Len()+len(r.posted)+len(r.resolutions) > 0 ||
+		r.given.Err() != nil && !r.interrupted
 }
 
 // receive hands everything that has happened to the core, so that one wake is one batch.
@@ -267,10 +269,11 @@ func (r *run) hear(ctx workflow.Context, m deployments.Message) {
 	}
 }
 
-// tell signals the Update. Only a run that continues as new waits for it: the server sends nothing for one that is closed, and an
-// Update that is gone needs nothing.
+// tell signals the Update. Only a run that continues as new waits for it: the server sends nothing for one that is
+// closed, and an Update that is gone needs nothing.
 func (r *run) tell(ctx workflow.Context, signal string, v any) {
-	r.signals = append(r.signals, workflow.SignalExternalWorkflow(ctx, deployments.UpdateWorkflowID(r.in.Update), "", signal, v))
+	r.signals = append(r.signals, workflow.SignalExternalWorkflow(ctx, deployments.UpdateWorkflowID(r.in.Update), "",
+		signal, v))
 }
 
 // told reports that what the Update is told is on its way no more.

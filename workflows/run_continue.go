@@ -45,9 +45,11 @@ func weigh(now, opened heft, polls int) weight {
 	switch {
 	case now.events >= fullEvents || now.bytes >= fullBytes || polls >= fullPolls:
 		return full
-	case now.events >= max(hardEvents, 3*opened.events) || now.bytes >= max(hardBytes, 3*opened.bytes) || polls >= hardPolls:
+	case now.events >= max(hardEvents, 3*opened.events) || now.bytes >= max(hardBytes, 3*opened.bytes) ||
+		polls >= hardPolls:
 		return hard
-	case now.events >= max(softEvents, 2*opened.events) || now.bytes >= max(softBytes, 2*opened.bytes) || polls >= softPolls:
+	case now.events >= max(softEvents, 2*opened.events) || now.bytes >= max(softBytes, 2*opened.bytes) ||
+		polls >= softPolls:
 		return soft
 	}
 	return light
@@ -60,8 +62,8 @@ func (r *run) weight(ctx workflow.Context) weight {
 	return weigh(heftOf(ctx), r.opened, r.polls)
 }
 
-// mayContinue reports that the history is long, that nothing is in flight, and that the program has taken most of its replies,
-// for the rest is carried along.
+// mayContinue reports that the history is long, that nothing is in flight, and that the program has taken most of its
+// replies, for the rest is carried along.
 func (r *run) mayContinue(ctx workflow.Context) bool {
 	if len(r.flights)+len(r.parked)+r.core.InFlight() > 0 {
 		return false
@@ -79,14 +81,15 @@ func (r *run) holding(ctx workflow.Context) bool {
 	}
 	w := r.weight(ctx)
 	if w == hard && r.hold.timer == nil {
-		r.hold.timer = workflow.NewTimerWithOptions(ctx, holdFor, workflow.TimerOptions{Summary: "wait for a quiet moment"})
+		r.hold.timer = workflow.NewTimerWithOptions(ctx, holdFor, workflow.TimerOptions{
+			Summary: "wait for a quiet moment"})
 	}
 	return !r.core.Stopped && (w == full || w == hard && !r.hold.givenUp)
 }
 
-// continueAsNew puts the core away. Nothing is in flight, and what is unsaved is saved before. What is heard from then on is in
-// the input of the next run: what is left in a signal's channel would be lost. If it is too much for that, the core hears it, and
-// is put away once more. It gives nil when something turned up that is to be done first.
+// continueAsNew puts the core away. Nothing is in flight, and what is unsaved is saved before. What is heard from then
+// on is in the input of the next run: what is left in a signal's channel would be lost. If it is too much for that, the
+// core hears it, and is put away once more. It gives nil when something turned up that is to be done first.
 func (r *run) continueAsNew(ctx workflow.Context) error {
 	if err := wasReset(ctx); err != nil {
 		return err
@@ -100,7 +103,10 @@ func (r *run) continueAsNew(ctx workflow.Context) error {
 			return err
 		}
 		r.closing = true
-		if err := workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) && r.told() }); err != nil {
+		if err := workflow.Await(ctx, func() bool {
+			return workflow.AllHandlersFinished(ctx) &&
+				r.told()
+		}); err != nil {
 			return err
 		}
 		in.Late = r.unheard()
@@ -148,7 +154,8 @@ func (r *run) putAside(ctx workflow.Context, nth int, core []byte) (*deployments
 	a := &deployments.Aside{Name: fmt.Sprintf("%s-%d", workflow.GetInfo(ctx).WorkflowExecution.RunID, nth)}
 	for part := range slices.Chunk(core, asideBytes) {
 		in := deployments.AsidePart{Update: r.in.Update, Name: a.Name, Part: a.Parts, Data: part}
-		if err := workflow.ExecuteActivity(onShared(ctx, "put the state of the run away"), deployments.ActivityPutAside, in).Get(ctx, nil); err != nil {
+		if err := workflow.ExecuteActivity(onShared(ctx, "put the state of the run away"), deployments.ActivityPutAside,
+			in).Get(ctx, nil); err != nil {
 			return nil, err
 		}
 		a.Parts++
@@ -161,7 +168,8 @@ func (r *run) takeUp(ctx workflow.Context, a deployments.Aside) (core []byte, er
 	for n := range a.Parts {
 		var part []byte
 		in := deployments.AsidePart{Update: r.in.Update, Name: a.Name, Part: n}
-		if err := workflow.ExecuteActivity(onShared(ctx, "take the state of the run up"), deployments.ActivityTakeUp, in).Get(ctx, &part); err != nil {
+		if err := workflow.ExecuteActivity(onShared(ctx, "take the state of the run up"), deployments.ActivityTakeUp,
+			in).Get(ctx, &part); err != nil {
 			return nil, err
 		}
 		core = append(core, part...)

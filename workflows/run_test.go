@@ -121,10 +121,12 @@ func TestARunThatIsLargeFromItsStartGetsOn(t *testing.T) {
 }
 
 func TestAStateThatNoHistoryHoldsIsRefused(t *testing.T) {
-	out, runs := perform(t, newWorld(), &program{names: names(1)}, deployments.RunInput{}, func(env *testsuite.TestWorkflowEnvironment) {
-		env.SetCurrentHistorySize(fullBytes / 2)
-	})
-	if out.Result.Status != engine.StatusFailed || !strings.Contains(out.Result.Error, "divide its resources among several stacks") || runs != 1 {
+	out, runs := perform(t, newWorld(), &program{names: names(1)}, deployments.RunInput{},
+		func(env *testsuite.TestWorkflowEnvironment) {
+			env.SetCurrentHistorySize(fullBytes / 2)
+		})
+	if out.Result.Status != engine.StatusFailed || !strings.Contains(out.Result.Error,
+		"divide its resources among several stacks") || runs != 1 {
 		t.Errorf("came to %+v in %d runs", out, runs)
 	}
 }
@@ -171,7 +173,8 @@ func TestASlowStepHoldsOthersForAWhileAndForGoodOnlyOnceTheHistoryIsFull(t *test
 		t.Errorf("came to %+v in %d runs", out, runs)
 	}
 	got, pending := w.snapshot(t)
-	if slices.Sort(got); !slices.Equal(got, names(5)) || pending > 0 { // which of two that are made at once comes first, is open
+	// which of two that are made at once comes first, is open
+	if slices.Sort(got); !slices.Equal(got, names(5)) || pending > 0 {
 		t.Errorf("stored %v and %d pending", got, pending)
 	}
 }
@@ -241,16 +244,23 @@ func TestAStepIsRetriedAtThePaceThatTheStackAsksFor(t *testing.T) {
 		retry deployments.Retry
 		want  temporal.RetryPolicy
 	}{
-		"nothing is said":             {deployments.Retry{}, usual},
-		"only how often":              {deployments.Retry{Attempts: 3}, usual},
-		"everything":                  {deployments.Retry{Initial: 3 * time.Second, Backoff: 1.5, Longest: 9 * time.Second}, temporal.RetryPolicy{InitialInterval: 3 * time.Second, BackoffCoefficient: 1.5, MaximumInterval: 9 * time.Second}},
-		"more than the usual longest": {deployments.Retry{Initial: 2 * time.Minute}, temporal.RetryPolicy{InitialInterval: 2 * time.Minute, BackoffCoefficient: 2, MaximumInterval: 2 * time.Minute}},
-		"less than the usual first":   {deployments.Retry{Longest: time.Millisecond}, temporal.RetryPolicy{InitialInterval: time.Millisecond, BackoffCoefficient: 2, MaximumInterval: time.Millisecond}},
+		"nothing is said": {deployments.Retry{}, usual},
+		"only how often":  {deployments.Retry{Attempts: 3}, usual},
+		"everything": {deployments.Retry{Initial: 3 * time.Second, Backoff: 1.5,
+			Longest: 9 * time.Second}, temporal.RetryPolicy{InitialInterval: 3 * time.Second, BackoffCoefficient: 1.5,
+			MaximumInterval: 9 * time.Second}},
+		"more than the usual longest": {deployments.Retry{Initial: 2 * time.Minute},
+			temporal.RetryPolicy{InitialInterval: 2 * time.Minute, BackoffCoefficient: 2,
+				MaximumInterval: 2 * time.Minute}},
+		"less than the usual first": {deployments.Retry{Longest: time.Millisecond},
+			temporal.RetryPolicy{InitialInterval: time.Millisecond, BackoffCoefficient: 2,
+				MaximumInterval: time.Millisecond}},
 	} {
 		r := newRun(deployments.RunInput{Retries: deployments.Retries{string(theType.Package()): c.retry}})
 		got := r.step(engine.Step{Type: theType, URN: "urn:pulumi:dev::shop::fake:index:Thing::a"}).retry
 		if got.InitialInterval != c.want.InitialInterval || got.BackoffCoefficient != c.want.BackoffCoefficient ||
-			got.MaximumInterval != c.want.MaximumInterval || got.MaximumAttempts != 0 || len(got.NonRetryableErrorTypes) == 0 {
+			got.MaximumInterval != c.want.MaximumInterval || got.MaximumAttempts != 0 ||
+			len(got.NonRetryableErrorTypes) == 0 {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
@@ -271,7 +281,10 @@ func TestStepsThatALostWorkerDidNotStartMoveToTheNext(t *testing.T) {
 
 func TestASecondEpochFindsWhatTheFirstMade(t *testing.T) {
 	w, p := newWorld(), &program{names: names(3)}
-	p.at = map[int]func(*testsuite.TestWorkflowEnvironment){2: func(env *testsuite.TestWorkflowEnvironment) { p.begin(env) }}
+	p.at = map[int]func(*testsuite.TestWorkflowEnvironment){2: func(
+		env *testsuite.TestWorkflowEnvironment) {
+		p.begin(env)
+	}}
 	out, _ := perform(t, w, p, deployments.RunInput{}, nil)
 	if out.Result.Status != engine.StatusSucceeded || p.epoch != 2 {
 		t.Errorf("came to %+v in epoch %d", out.Result, p.epoch)
@@ -343,10 +356,12 @@ func TestWhatIsLongSinceUnderWayIsSavedMeanwhile(t *testing.T) {
 func TestProgressIsATable(t *testing.T) {
 	p := engine.Progress{Done: map[string]int{"create": 2, "same": 1}, Waiting: nil}
 	for range 5000 {
-		p.Running = append(p.Running, engine.RunningStep{URN: "urn:pulumi:dev::shop::fake:index:Thing::a|b", Step: engine.StepCreate})
+		p.Running = append(p.Running, engine.RunningStep{URN: "urn:pulumi:dev::shop::fake:index:Thing::a|b",
+			Step: engine.StepCreate})
 	}
 	got := table(p, 1)
-	for _, want := range []string{"| create | 2 |", "| same | 1 |", "| create | fake:index:Thing | a\\|b |", "more", "waiting for a worker"} {
+	for _, want := range []string{"| create | 2 |", "| same | 1 |", "| create | fake:index:Thing | a\\|b |", "more",
+		"waiting for a worker"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("the table lacks %q", want)
 		}
@@ -375,8 +390,10 @@ func TestWhatArrivesWhileTheCoreIsPutAwayIsHeardByTheNextRun(t *testing.T) {
 		"a cancel": {end(func(env *testsuite.TestWorkflowEnvironment) {
 			env.SignalWorkflow(deployments.SignalCancel, engine.Cancelled{})
 		}), engine.StatusCancelled},
-		"a cancel of the workflow": {end(func(env *testsuite.TestWorkflowEnvironment) { env.CancelWorkflow() }), engine.StatusCancelled},
-		"a registration":           {func(env *testsuite.TestWorkflowEnvironment, p *program) { p.next(env) }, engine.StatusSucceeded},
+		"a cancel of the workflow": {end(func(env *testsuite.TestWorkflowEnvironment) { env.CancelWorkflow() }),
+			engine.StatusCancelled},
+		"a registration": {func(env *testsuite.TestWorkflowEnvironment, p *program) { p.next(env) },
+			engine.StatusSucceeded},
 	} {
 		w, p := newWorld(), &program{names: long}
 		w.putting = func(env *testsuite.TestWorkflowEnvironment) {
@@ -420,7 +437,8 @@ func TestAForcedCancelEndsAStepThatHoldsAFullHistory(t *testing.T) {
 	}
 }
 
-// The first attempt is lost, and is to be found by the second, which is cancelled by force. Nobody can be asked what the first did.
+// The first attempt is lost, and is to be found by the second, which is cancelled by force. Nobody can be asked what
+// the first did.
 func TestAForcedCancelEndsTheSearchForAnAttemptThatWasLost(t *testing.T) {
 	w, p := newWorld(), &program{names: names(1)}
 	w.outcomes["thing-a"] = func(n int) error {
@@ -440,14 +458,17 @@ func TestAForcedCancelEndsTheSearchForAnAttemptThatWasLost(t *testing.T) {
 }
 
 func TestAForcedCancelEndsTheSettlingOfAStep(t *testing.T) {
-	for name, settling := range map[string]error{"that is under way": errors.New("the store is away"), "that waits for a worker": errNotStarted} {
+	for name, settling := range map[string]error{"that is under way": errors.New("the store is away"),
+		"that waits for a worker": errNotStarted} {
 		t.Run(name, func(t *testing.T) {
 			w, p := newWorld(), &program{names: names(1)}
 			w.settling = settling
 			w.outcomes["thing-a"] = func(int) error { return errUnknown }
 			out, _ := perform(t, w, p, deployments.RunInput{}, p.cancelledByForce(5*time.Second))
-			if got, pending := w.snapshot(t); out.Result.Status != engine.StatusCancelled || len(got) != 0 || pending != 1 || len(w.looked) > 6 {
-				t.Errorf("came to %+v after %d looks, stored %v and %d pending", out.Result, len(w.looked), got, pending)
+			if got, pending := w.snapshot(t); out.Result.Status != engine.StatusCancelled || len(got) != 0 ||
+				pending != 1 || len(w.looked) > 6 {
+				t.Errorf("came to %+v after %d looks, stored %v and %d pending", out.Result, len(w.looked), got,
+					pending)
 			}
 		})
 	}
@@ -482,7 +503,8 @@ func TestACreateThatIsLostAgainAndAgainIsLeftPending(t *testing.T) {
 	w, p := newWorld(), &program{names: names(1)}
 	w.outcomes["thing-a"] = func(int) error { return errUnknown }
 	out, _ := perform(t, w, p, deployments.RunInput{}, nil)
-	if out.Result.Status != engine.StatusFailed || w.calls["thing-a"] != mostRounds || !strings.Contains(out.Result.Error, "begun 16 times") {
+	if out.Result.Status != engine.StatusFailed || w.calls["thing-a"] != mostRounds ||
+		!strings.Contains(out.Result.Error, "begun 16 times") {
 		t.Errorf("came to %+v after %d calls", out.Result, w.calls["thing-a"])
 	}
 	if got, pending := w.snapshot(t); len(got) != 0 || pending != 1 {
@@ -554,13 +576,14 @@ func TestAnAnswerThatComesWhileARunIsToContinueIsCarriedOut(t *testing.T) {
 		}
 		return nil
 	}
-	out, runs := perform(t, w, p, deployments.RunInput{ForceContinue: 5, Goal: engine.Goal{WaitOnUnknown: true}}, func(env *testsuite.TestWorkflowEnvironment) {
-		env.RegisterDelayedCallback(func() {
-			env.SignalWorkflow(deployments.SignalResolve, engine.Resolved{
-				URN: "urn:pulumi:dev::shop::fake:index:Thing::thing-a",
-			})
-		}, 3*time.Second)
-	})
+	out, runs := perform(t, w, p, deployments.RunInput{ForceContinue: 5, Goal: engine.Goal{WaitOnUnknown: true}},
+		func(env *testsuite.TestWorkflowEnvironment) {
+			env.RegisterDelayedCallback(func() {
+				env.SignalWorkflow(deployments.SignalResolve, engine.Resolved{
+					URN: "urn:pulumi:dev::shop::fake:index:Thing::thing-a",
+				})
+			}, 3*time.Second)
+		})
 	if out.Result.Status != engine.StatusSucceeded || runs < 2 {
 		t.Errorf("came to %+v in %d runs", out, runs)
 	}

@@ -92,7 +92,8 @@ func (s *saver) take(bytes int) *deployments.SaveInput {
 	s.number++
 	p := s.portion(bytes)
 	in := &deployments.SaveInput{
-		Update: s.update, Base: s.base, Number: s.number, Deltas: s.deltas[:p.deltas:p.deltas], Events: s.events[:p.events:p.events],
+		Update: s.update, Base: s.base, Number: s.number, Deltas: s.deltas[:p.deltas:p.deltas],
+		Events: s.events[:p.events:p.events],
 	}
 	s.deltas, s.events = s.deltas[p.deltas:], s.events[p.events:]
 	return in
@@ -104,7 +105,8 @@ func (s *saver) begin(ctx workflow.Context) {
 		return
 	}
 	s.sent = s.take(saveBytes)
-	s.flight = workflow.ExecuteActivity(onShared(ctx, fmt.Sprintf("save %d", s.number)), deployments.ActivitySave, *s.sent)
+	s.flight = workflow.ExecuteActivity(onShared(ctx, fmt.Sprintf("save %d", s.number)), deployments.ActivitySave,
+		*s.sent)
 }
 
 // land takes note of a save that has ended. A save fails only for good: the stack belongs to another writer, or

@@ -23,9 +23,11 @@ type scheduled struct {
 	out deployments.ScheduledOutput
 }
 
-// Scheduled is one run of a schedule. Its updates go through the stack's queue like everyone else's. When one of them does not
-// succeed, it returns an error, which is what pauses the schedule.
-func (w *Workflows) Scheduled(ctx workflow.Context, in deployments.ScheduledInput) (deployments.ScheduledOutput, error) {
+// Scheduled is one run of a schedule. Its updates go through the stack's queue like everyone else's. When one of them
+// does not succeed, it returns an error, which is what pauses the schedule.
+func (w *Workflows) Scheduled(
+	ctx workflow.Context, in deployments.ScheduledInput,
+) (deployments.ScheduledOutput, error) {
 	s := &scheduled{in: in}
 	err := s.run(ctx)
 	status := engine.StatusSucceeded
@@ -63,8 +65,8 @@ func (s *scheduled) run(ctx workflow.Context) error {
 	return s.compile(ctx, deployments.CompileInput{Look: look, Remedy: &remedy})
 }
 
-// update submits an update and follows it to its end; look is the one that looks for drift. Each has a request id of its own,
-// made from the run's: whatever is repeated, it is one update.
+// update submits an update and follows it to its end; look is the one that looks for drift. Each has a request id of
+// its own, made from the run's: whatever is repeated, it is one update.
 func (s *scheduled) update(ctx workflow.Context, look bool) (deployments.UpdateName, error) {
 	id := workflow.GetInfo(ctx).OriginalRunID
 	if look {
@@ -72,12 +74,14 @@ func (s *scheduled) update(ctx workflow.Context, look bool) (deployments.UpdateN
 	}
 	var accepted deployments.Accepted
 	in := deployments.SubmitInput{ScheduledInput: s.in, RequestID: id, Look: look}
-	if err := workflow.ExecuteActivity(onScheduled(ctx, "submit"), deployments.ActivitySubmit, in).Get(ctx, &accepted); err != nil {
+	if err := workflow.ExecuteActivity(onScheduled(ctx, "submit"), deployments.ActivitySubmit, in).Get(ctx,
+		&accepted); err != nil {
 		return deployments.UpdateName{}, err
 	}
 	u := accepted.Update
 	s.out.Updates = append(s.out.Updates, u)
-	following := workflow.WithHeartbeatTimeout(workflow.WithStartToCloseTimeout(onShared(ctx, "wait for update "+u.Version), forever), heartbeat)
+	following := workflow.WithHeartbeatTimeout(workflow.WithStartToCloseTimeout(
+		onShared(ctx, "wait for update "+u.Version), forever), heartbeat)
 	var info deployments.UpdateInfo
 	if err := workflow.ExecuteActivity(following, deployments.ActivityFollow, u).Get(ctx, &info); err != nil {
 		return u, err
@@ -103,7 +107,8 @@ func unsuccessful(info deployments.UpdateInfo) error {
 // compile makes the report of a look for drift, and shows what it says.
 func (s *scheduled) compile(ctx workflow.Context, in deployments.CompileInput) error {
 	var found deployments.Found
-	err := workflow.ExecuteActivity(onShared(ctx, "compile what drifted"), deployments.ActivityCompile, in).Get(ctx, &found)
+	err := workflow.ExecuteActivity(onShared(ctx, "compile what drifted"), deployments.ActivityCompile, in).Get(ctx,
+		&found)
 	if err != nil {
 		return err
 	}

@@ -30,7 +30,8 @@ func newOffice() *office {
 	var suite testsuite.WorkflowTestSuite
 	suite.SetLogger(quiet{})
 	o := &office{
-		env: suite.NewTestWorkflowEnvironment(), accepted: map[string]deployments.Accepted{}, endings: map[string]deployments.UpdateInfo{},
+		env: suite.NewTestWorkflowEnvironment(), accepted: map[string]deployments.Accepted{},
+		endings: map[string]deployments.UpdateInfo{},
 	}
 	o.env.SetTestTimeout(time.Minute)
 	New(Settings{}).Register(o.env)
@@ -74,7 +75,9 @@ func (o *office) Compile(_ context.Context, in deployments.CompileInput) (deploy
 }
 
 // work does one run of a schedule.
-func (o *office) work(t *testing.T, kind deployments.ScheduleKind, remediate bool) (out deployments.ScheduledOutput, err error) {
+func (o *office) work(
+	t *testing.T, kind deployments.ScheduleKind, remediate bool,
+) (out deployments.ScheduledOutput, err error) {
 	t.Helper()
 	o.env.ExecuteWorkflow(deployments.WorkflowScheduled, deployments.ScheduledInput{Schedule: deployments.Schedule{
 		Name: deployments.ScheduleName{StackName: theStack, Name: string(kind)}, Kind: kind, Remediate: remediate,
@@ -142,8 +145,12 @@ func TestARunFailsWithWhatItsUpdateFailedOf(t *testing.T) {
 		{"the look fails", func(o *office) {
 			o.endings["p-look"] = deployments.UpdateInfo{Status: "failed", Error: "no such region"}
 		}, "p-look failed: no such region", 1},
-		{"the remedy fails", func(o *office) { o.endings["7"] = deployments.UpdateInfo{Status: "failed", Error: "quota"} }, "7 failed: quota", 2},
-		{"the remedy is cancelled", func(o *office) { o.endings["7"] = deployments.UpdateInfo{Status: "cancelled"} }, "7 was cancelled", 2},
+		{"the remedy fails", func(o *office) {
+			o.endings["7"] = deployments.UpdateInfo{Status: "failed",
+				Error: "quota"}
+		}, "7 failed: quota", 2},
+		{"the remedy is cancelled", func(o *office) { o.endings["7"] = deployments.UpdateInfo{Status: "cancelled"} },
+			"7 was cancelled", 2},
 		{"nothing is submitted", func(o *office) { o.refusal = gone }, "its stack is gone", 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {

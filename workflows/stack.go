@@ -118,7 +118,8 @@ func (s *stack) submitted(ctx workflow.Context, r deployments.UpdateRequest) (de
 	if s.trouble != nil {
 		return deployments.Accepted{}, s.trouble.reason
 	}
-	// It is refused, since the stack moves, and comes back once it has been previewed again: what waits is not to run before that.
+	// It is refused, since the stack moves, and comes back once it has been previewed again: what waits is not to run
+	// before that.
 	if _, confirmed := r.Previewed(); confirmed && len(s.Queue) > 0 && r.OnBusy == deployments.OnBusySupersede {
 		s.supersede("an update that is previewed again")
 	}
@@ -154,7 +155,8 @@ func (s *stack) reserved(ctx workflow.Context) (int, error) {
 	return version, refusal(err)
 }
 
-// lasting is the context of a handler of a workflow that a cancel does not end: what is asked of it afterwards is answered, too.
+// lasting is the context of a handler of a workflow that a cancel does not end: what is asked of it afterwards is
+// answered, too.
 func lasting(ctx workflow.Context) workflow.Context {
 	ctx, _ = workflow.NewDisconnectedContext(ctx)
 	return ctx

@@ -33,7 +33,8 @@ func (s *stack) fail(ctx workflow.Context, what string, err error) {
 	pause := min(firstRepair<<min(failed-1, 16), longestRepair)
 	timing, stop := workflow.WithCancel(ctx)
 	timer := workflow.NewTimerWithOptions(timing, pause, workflow.TimerOptions{Summary: "try again"})
-	text := fmt.Sprintf("%s: %s. It is tried again by itself, and with every command for the stack: once the cause is repaired, "+
+	text := fmt.Sprintf("%s: %s. It is tried again by itself, and with every command for the stack: once the cause "+
+		"is repaired, "+
 		"run the command again", what, sentence(err))
 	s.trouble = &trouble{refusal(deployments.Errorf(codeOf(err), "%s", text)), failed, timer, stop}
 	s.Trouble = text
@@ -59,7 +60,8 @@ func codeOf(err error) deployments.Code {
 		return deployments.CodeUnavailable // its worker was lost
 	}
 	switch code := deployments.Code(failure.Type()); code {
-	case deployments.CodeInvalid, deployments.CodeUnauthorized, deployments.CodeForbidden, deployments.CodeUnavailable, deployments.CodeFormat:
+	case deployments.CodeInvalid, deployments.CodeUnauthorized, deployments.CodeForbidden, deployments.CodeUnavailable,
+		deployments.CodeFormat:
 		return code
 	}
 	return deployments.CodeInternal
@@ -81,7 +83,10 @@ func (s *stack) ready(ctx workflow.Context) error {
 	}
 	before := s.attempts
 	s.asked = true
-	if err := workflow.Await(ctx, func() bool { return s.opened && s.trouble == nil || s.attempts > before }); err != nil {
+	if err := workflow.Await(ctx, func() bool {
+		return s.opened && s.trouble == nil ||
+			s.attempts > before
+	}); err != nil {
 		return err
 	}
 	if s.trouble != nil {
@@ -114,7 +119,8 @@ func (s *stack) closed(ctx workflow.Context) {
 		s.fail(ctx, fmt.Sprintf("whether %s still runs cannot be found out", s.first()), why)
 		return
 	}
-	in := deployments.RecoverInput{Update: s.Active.Update, Status: engine.StatusFailed, Error: "its workflow was ended from outside"}
+	in := deployments.RecoverInput{Update: s.Active.Update, Status: engine.StatusFailed,
+		Error: "its workflow was ended from outside"}
 	var failure *temporal.ApplicationError
 	if errors.As(why, &failure) {
 		in.Error = failure.Message()
@@ -145,7 +151,8 @@ func (s *stack) recover(ctx workflow.Context) error {
 	in.Next, in.Held = strconv.Itoa(s.Version+1), s.Active.Request.RequestID != ""
 	out, err := s.recovered(ctx, in)
 	if err != nil {
-		s.fail(ctx, fmt.Sprintf("%s of %s ended before it had settled, and cannot be recovered", s.first(), s.Stack), err)
+		s.fail(ctx, fmt.Sprintf("%s of %s ended before it had settled, and cannot be recovered", s.first(), s.Stack),
+			err)
 		return nil
 	}
 	if in.Held {

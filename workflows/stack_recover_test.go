@@ -21,7 +21,8 @@ func (y *yard) wantDamaged(t *testing.T, name string) {
 	t.Helper()
 	var failure *temporal.ApplicationError
 	err := y.refusals[name]
-	if !errors.As(err, &failure) || failure.Type() != string(deployments.CodeFormat) || !strings.Contains(err.Error(), "checkpoints/1 is damaged") {
+	if !errors.As(err, &failure) || failure.Type() != string(deployments.CodeFormat) ||
+		!strings.Contains(err.Error(), "checkpoints/1 is damaged") {
 		t.Errorf("%s was answered %+v, %v; want the reason", name, y.answers[name], err)
 	}
 }
@@ -60,7 +61,8 @@ func TestARecoveryThatCannotSucceedKeepsTheQueueAndGoesOnOnceItsCauseIsRepaired(
 	if !strings.Contains(*reserved, "checkpoints/1 is damaged") {
 		t.Errorf("an import was answered %q", *reserved)
 	}
-	if queue.Active == nil || !strings.Contains(queue.Active.Error, "checkpoints/1 is damaged") || len(queue.Queued) != 1 {
+	if queue.Active == nil || !strings.Contains(queue.Active.Error, "checkpoints/1 is damaged") ||
+		len(queue.Queued) != 1 {
 		t.Errorf("the queue was %+v", queue)
 	}
 	if len(y.recovered) != 1 || y.recovered[0].Error != "a defect" {

@@ -57,7 +57,8 @@ func (y *yard) Recover(_ context.Context, in deployments.RecoverInput) (out depl
 
 func (y *yard) Update(ctx workflow.Context, in deployments.UpdateInput) (deployments.UpdateInfo, error) {
 	if in.Withdrawn != "" {
-		y.log = append(y.log, strings.TrimSuffix(fmt.Sprintf("withdraw %s: %s, now %s", in.Update.Version, in.Withdrawn, in.Next), ", now "))
+		y.log = append(y.log, strings.TrimSuffix(fmt.Sprintf("withdraw %s: %s, now %s", in.Update.Version, in.Withdrawn,
+			in.Next), ", now "))
 		return deployments.UpdateInfo{}, nil
 	}
 	y.log = append(y.log, "begin "+in.Update.Version)
@@ -74,7 +75,8 @@ func (y *yard) Update(ctx workflow.Context, in deployments.UpdateInput) (deploym
 		return deployments.UpdateInfo{}, temporal.NewNonRetryableApplicationError("a defect", "x", nil)
 	}
 	finished := deployments.UpdateFinished{Update: in.Update, Result: engine.Result{Status: engine.StatusSucceeded}}
-	err := workflow.SignalExternalWorkflow(ctx, "default-test-workflow-id", "", deployments.SignalFinished, finished).Get(ctx, nil)
+	err := workflow.SignalExternalWorkflow(ctx, "default-test-workflow-id", "", deployments.SignalFinished,
+		finished).Get(ctx, nil)
 	return deployments.UpdateInfo{}, err
 }
 
@@ -173,7 +175,8 @@ func TestTheSameRequestIsOneUpdate(t *testing.T) {
 
 func TestARequestThatTheHeadRemembersIsOneUpdate(t *testing.T) {
 	made := deployments.Accepted{Update: deployments.UpdateName{StackName: theStack, Version: "3"}}
-	y := newYard(deployments.Head{Version: 3, Next: 4, Answers: []deployments.Answer{{RequestID: "same", Accepted: made}}})
+	y := newYard(deployments.Head{Version: 3, Next: 4, Answers: []deployments.Answer{
+		{RequestID: "same", Accepted: made}}})
 	y.submit(0, "again", deployments.UpdateRequest{RequestID: "same"})
 	y.live(t, deployments.StackInput{})
 	y.want(t)
@@ -217,7 +220,8 @@ func TestAConfirmedUpdateSupersedesThoughItIsToBePreviewedAgain(t *testing.T) {
 	y := newYard(deployments.Head{Next: 1})
 	y.submit(0, "a", deployments.UpdateRequest{})
 	y.submit(time.Second, "b", deployments.UpdateRequest{})
-	y.submit(2*time.Second, "c", deployments.UpdateRequest{OnBusy: deployments.OnBusySupersede, BaseVersion: previewed(0)})
+	y.submit(2*time.Second, "c", deployments.UpdateRequest{OnBusy: deployments.OnBusySupersede,
+		BaseVersion: previewed(0)})
 	y.live(t, deployments.StackInput{})
 	y.want(t, "begin 1", "withdraw 2: superseded by an update that is previewed again", "end 1")
 	y.wantRefused(t, "c")
@@ -283,7 +287,8 @@ func TestTheConfirmedPreviewOfANewStackIsRefusedWhenAnotherWasFirst(t *testing.T
 func TestAnImportWhileTheStackWasIdleIsSeen(t *testing.T) {
 	y := newYard(deployments.Head{Next: 1})
 	y.submit(0, "a", deployments.UpdateRequest{})
-	y.env.RegisterDelayedCallback(func() { y.head = deployments.Head{Version: 2, Next: 3} }, 10*time.Minute+10*time.Second)
+	y.env.RegisterDelayedCallback(func() { y.head = deployments.Head{Version: 2, Next: 3} },
+		10*time.Minute+10*time.Second)
 	y.submit(10*time.Minute+20*time.Second, "b", deployments.UpdateRequest{})
 	y.live(t, deployments.StackInput{})
 	y.want(t, "begin 1", "end 1", "begin 3", "end 3")
@@ -359,7 +364,8 @@ func TestAnUpdateThatIsMovedGoesOnBeforeThoseThatWait(t *testing.T) {
 	y.submit(time.Second, "b", deployments.UpdateRequest{})
 	y.submit(2*time.Second, "c", deployments.UpdateRequest{})
 	y.live(t, deployments.StackInput{})
-	y.want(t, "begin 1", "end 1", "withdraw 2: update 1 goes on first, now 5", "withdraw 3: update 1 goes on first, now 6",
+	y.want(t, "begin 1", "end 1", "withdraw 2: update 1 goes on first, now 5",
+		"withdraw 3: update 1 goes on first, now 6",
 		"begin 4", "end 4", "begin 5", "end 5", "begin 6", "end 6")
 	if want := []string{"a", "a after 1", "b", "c"}; !slices.Equal(y.requests, want) {
 		t.Errorf("what began was asked for by %q, not %q", y.requests, want)
@@ -378,7 +384,8 @@ func TestAnUpdateThatTheHeadNamesIsEndedFirst(t *testing.T) {
 }
 
 func TestAStackThatIsBeingRenamedOrRemovedIsLeftToThat(t *testing.T) {
-	y := newYard(deployments.Head{Version: 8, Next: 10, Active: &deployments.UpdateName{StackName: theStack, Version: "removal"}})
+	y := newYard(deployments.Head{Version: 8, Next: 10, Active: &deployments.UpdateName{StackName: theStack,
+		Version: "removal"}})
 	y.submit(0, "a", deployments.UpdateRequest{})
 	y.live(t, deployments.StackInput{})
 	if len(y.recovered) != 0 {
@@ -395,7 +402,8 @@ func TestWhoIsBehindAnUpdateThatTheHeadNamesIsToldWhoseItIs(t *testing.T) {
 	y.submit(0, "a", deployments.UpdateRequest{})
 	y.live(t, deployments.StackInput{})
 	got := y.answers["a"]
-	if got.Position != 1 || got.Behind == nil || got.Behind.Kind != engine.KindDestroy || got.Behind.Initiator != "ann" || !got.Behind.Started.Equal(since) {
+	if got.Position != 1 || got.Behind == nil || got.Behind.Kind != engine.KindDestroy ||
+		got.Behind.Initiator != "ann" || !got.Behind.Started.Equal(since) {
 		t.Errorf("answered %+v behind %+v", got, got.Behind)
 	}
 }
@@ -416,7 +424,8 @@ func TestAStackContinuesAsNewWithItsQueue(t *testing.T) {
 	if err := fromPayloads(again, &in); err != nil {
 		t.Fatal(err)
 	}
-	if in.Active == nil || in.Active.Update.Version != "1" || len(in.Queue) != 2 || len(in.Answers) != 3 || in.Version != 3 {
+	if in.Active == nil || in.Active.Update.Version != "1" || len(in.Queue) != 2 || len(in.Answers) != 3 ||
+		in.Version != 3 {
 		t.Fatalf("carried over %+v", in)
 	}
 	// The next run watches update 1 by asking; here it has closed without a word, so it is recovered.

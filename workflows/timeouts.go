@@ -42,15 +42,16 @@ const (
 	headerItems = 2000
 
 	// A Run continues as new at a quiet moment from the soft limits on, starts nothing new from the hard ones on, for
-	// holdFor, and from the full ones on for good. The server ends a history at 51,200 events, 50 MiB or 2,000 polls, and
-	// putting the core away takes about the bytes that opening it took, which may be half of the full ones.
+	// holdFor, and from the full ones on for good. The server ends a history at 51,200 events, 50 MiB or 2,000 polls,
+	// and putting the core away takes about the bytes that opening it took, which may be half of the full ones.
 	softEvents, hardEvents, fullEvents = 5_000, 8_000, 40_000
 	softPolls, hardPolls, fullPolls    = 1_000, 1_500, 1_800
 	softBytes, hardBytes, fullBytes    = 4 << 20, 8 << 20, 32 << 20
 	holdFor                            = time.Minute
 
-	// fruitless is how many epochs in a row may be lost without progress: a program that dies again and again will not get
-	// further. homeless is the same for epochs that were lost with their worker, which is rarely the program's doing.
+	// fruitless is how many epochs in a row may be lost without progress: a program that dies again and again will not
+	// get further. homeless is the same for epochs that were lost with their worker, which is rarely the program's
+	// doing.
 	fruitless, homeless = 3, 10
 
 	// mostRounds is how many times a step is begun that is lost each time, though beginning it again is safe.
@@ -59,8 +60,8 @@ const (
 	// linger is how long an idle Stack waits for more, stackEvents when it continues as new.
 	linger      = time.Minute
 	stackEvents = 2_000
-	// soonFree is how long an import or a restore waits for a stack that is busy: whoever asks may know sooner than the stack that
-	// its update has ended.
+	// soonFree is how long an import or a restore waits for a stack that is busy: whoever asks may know sooner than the
+	// stack that its update has ended.
 	soonFree = 5 * time.Second
 	// firstRepair and longestRepair bound the pauses between a Stack's attempts at what somebody may have to repair.
 	firstRepair, longestRepair = 5 * time.Second, 5 * time.Minute
@@ -71,8 +72,8 @@ const (
 	// summaryBytes and detailsBytes are what the server takes.
 	summaryBytes = 200
 	detailsBytes = 20_000
-	// messageBytes bounds the message of a failure: the server keeps little of one, and its Web UI shows less. The whole
-	// is in the result.
+	// messageBytes bounds the message of a failure: the server keeps little of one, and its Web UI shows less. The
+	// whole is in the result.
 	messageBytes = 4_000
 )
 
@@ -97,8 +98,8 @@ var ifNotDone = temporal.RetryPolicy{
 	},
 }
 
-// asAllowed is ifNotDone at the pace that a stack asks for. How many attempts it allows is for the activity to count: the server
-// also counts those that asked the provider for nothing.
+// asAllowed is ifNotDone at the pace that a stack asks for. How many attempts it allows is for the activity to count:
+// the server also counts those that asked the provider for nothing.
 func asAllowed(r deployments.Retry) *temporal.RetryPolicy {
 	p := ifNotDone
 	if r.Initial > 0 {
@@ -113,11 +114,12 @@ func asAllowed(r deployments.Retry) *temporal.RetryPolicy {
 	return &p
 }
 
-// onShared are the options of an activity that any worker can do that may have the workflow itself: those of its organization, or
-// those that serve all.
+// onShared are the options of an activity that any worker can do that may have the workflow itself: those of its
+// organization, or those that serve all.
 func onShared(ctx workflow.Context, summary string) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
-		TaskQueue: workflow.GetInfo(ctx).TaskQueueName, StartToCloseTimeout: short, RetryPolicy: &patiently, Summary: clip(summary, summaryBytes),
+		TaskQueue: workflow.GetInfo(ctx).TaskQueueName, StartToCloseTimeout: short, RetryPolicy: &patiently,
+		Summary: clip(summary, summaryBytes),
 	})
 }
 
@@ -135,7 +137,8 @@ func onScheduled(ctx workflow.Context, summary string) workflow.Context {
 // onWorker are the options of an activity that only one worker can do.
 func onWorker(ctx workflow.Context, worker string, retry *temporal.RetryPolicy) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
-		TaskQueue: worker, ScheduleToStartTimeout: notStarted, StartToCloseTimeout: longest, HeartbeatTimeout: heartbeat,
+		TaskQueue: worker, ScheduleToStartTimeout: notStarted, StartToCloseTimeout: longest,
+		HeartbeatTimeout:    heartbeat,
 		WaitForCancellation: true, RetryPolicy: retry,
 	})
 }

@@ -80,7 +80,8 @@ func unsettled(err error) error {
 	return temporal.NewNonRetryableApplicationError(clip(sentence(err), messageBytes), kind, nil)
 }
 
-// withdrawn ends an update that never began. It becomes part of the stack's history, so that its number is not given out again.
+// withdrawn ends an update that never began. It becomes part of the stack's history, so that its number is not given
+// out again.
 func withdrawn(ctx workflow.Context, in deployments.UpdateInput) (deployments.UpdateInfo, error) {
 	now := workflow.Now(ctx)
 	info := deployments.UpdateInfo{
@@ -147,7 +148,8 @@ func (u *update) among(ctx workflow.Context) workflow.Context {
 // refused is the error of an update that found no worker.
 func (u *update) refused(err error) error {
 	if temporal.IsCanceledError(err) {
-		return temporal.NewNonRetryableApplicationError("the update was cancelled before it began", string(deployments.CodeCancelled), nil)
+		return temporal.NewNonRetryableApplicationError("the update was cancelled before it began",
+			string(deployments.CodeCancelled), nil)
 	}
 	return err
 }
@@ -160,7 +162,8 @@ func (u *update) startRun(ctx workflow.Context, forceContinue int) error {
 		TypedSearchAttributes: SearchAttributes(u.in.Update, u.in.Request),
 	})
 	u.run = workflow.ExecuteChildWorkflow(ctx, deployments.WorkflowRun, deployments.RunInput{
-		Update: u.in.Update, Goal: u.claimed.Goal, Worker: u.claimed.Worker, Base: u.claimed.Base, Retries: u.claimed.Retries, ForceContinue: forceContinue,
+		Update: u.in.Update, Goal: u.claimed.Goal, Worker: u.claimed.Worker, Base: u.claimed.Base,
+		Retries: u.claimed.Retries, ForceContinue: forceContinue,
 	})
 	return u.run.GetChildWorkflowExecution().Get(ctx, nil)
 }
@@ -171,8 +174,10 @@ func (u *update) end(ctx workflow.Context, out deployments.RunOutput) (deploymen
 		u.stopProgram() // a run that ended early needs no more of it
 	}
 	var info deployments.UpdateInfo
-	in := deployments.SettledInput{Update: u.in.Update, Base: u.claimed.Base, Saves: out.Saves, Rest: out.Rest, Result: out.Result}
-	if err := workflow.ExecuteActivity(u.among(onLong(ctx, "settle")), deployments.ActivitySettled, in).Get(ctx, &info); err != nil {
+	in := deployments.SettledInput{Update: u.in.Update, Base: u.claimed.Base, Saves: out.Saves, Rest: out.Rest,
+		Result: out.Result}
+	if err := workflow.ExecuteActivity(u.among(onLong(ctx, "settle")), deployments.ActivitySettled, in).Get(ctx,
+		&info); err != nil {
 		return info, err
 	}
 	if u.in.Update.Number() > 0 {
@@ -197,7 +202,8 @@ func release(ctx workflow.Context, u deployments.UpdateName, workers []string) {
 	for _, worker := range workers {
 		ctx := onWorker(ctx, worker, &once)
 		ctx = workflow.WithScheduleToStartTimeout(workflow.WithStartToCloseTimeout(ctx, short), releaseStart)
-		released = append(released, workflow.ExecuteActivity(ctx, deployments.ActivityRelease, deployments.ReleaseInput{Update: u}))
+		released = append(released, workflow.ExecuteActivity(ctx, deployments.ActivityRelease,
+			deployments.ReleaseInput{Update: u}))
 	}
 	for _, r := range released {
 		if err := r.Get(ctx, nil); err != nil {

@@ -32,7 +32,8 @@ func (u *update) programs(ctx workflow.Context) {
 			limit = homeless
 		}
 		if u.fruitless(ctx, epoch) >= limit {
-			u.giveUp(ctx, epoch+1, engine.ProgramExited{Error: "the program was lost several times in a row without progress; look at its output and at the worker's log"})
+			u.giveUp(ctx, epoch+1, engine.ProgramExited{Error: "the program was lost several times in a row without " +
+				"progress; look at its output and at the worker's log"})
 			return
 		}
 		if err == nil {
@@ -86,7 +87,8 @@ func (u *update) giveUp(ctx workflow.Context, epoch int, e engine.ProgramExited)
 	})
 }
 
-// moveOn claims another worker and tells the Run. What is under way on the one before goes on, so that is released at the end.
+// moveOn claims another worker and tells the Run. What is under way on the one before goes on, so that is released at
+// the end.
 func (u *update) moveOn(ctx workflow.Context) error {
 	before := u.claimed.Worker
 	if err := u.claim(ctx); err != nil {
@@ -99,7 +101,8 @@ func (u *update) moveOn(ctx workflow.Context) error {
 
 // home tells the Run on which worker the update lives.
 func (u *update) home(ctx workflow.Context) {
-	u.tell(ctx, deployments.SignalMessages, deployments.Messages{Items: []deployments.Message{{Worker: u.claimed.Worker}}})
+	u.tell(ctx, deployments.SignalMessages, deployments.Messages{Items: []deployments.Message{
+		{Worker: u.claimed.Worker}}})
 }
 
 // replace answers the Run, to which a worker seems to be lost: with another, or once with the same if it is alive.

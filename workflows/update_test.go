@@ -62,7 +62,8 @@ func (h *hosts) Program(ctx context.Context, in deployments.ProgramInput) (deplo
 	h.mu.Unlock()
 	out, err := h.programs(ctx, in)
 	if err == nil && !out.Lost {
-		h.tell(deployments.Messages{Epoch: in.Epoch, First: 1, Items: []deployments.Message{{Exited: &engine.ProgramExited{Epoch: in.Epoch}}}})
+		h.tell(deployments.Messages{Epoch: in.Epoch, First: 1, Items: []deployments.Message{
+			{Exited: &engine.ProgramExited{Epoch: in.Epoch}}}})
 	}
 	return out, err
 }
@@ -110,7 +111,8 @@ func (h *hosts) Run(ctx workflow.Context, in deployments.RunInput) (deployments.
 				exited = exited || item.Exited != nil
 				if item.Lost > 0 {
 					at := deployments.Reached{Lost: item.Lost, Steps: h.steps}
-					_ = workflow.SignalExternalWorkflow(ctx, deployments.UpdateWorkflowID(theUpdate), "", deployments.SignalReached, at).Get(ctx, nil)
+					_ = workflow.SignalExternalWorkflow(ctx, deployments.UpdateWorkflowID(theUpdate), "",
+						deployments.SignalReached, at).Get(ctx, nil)
 				}
 			}
 		}
@@ -136,7 +138,9 @@ func (h *hosts) Run(ctx workflow.Context, in deployments.RunInput) (deployments.
 }
 
 // carryOut runs an Update workflow.
-func (h *hosts) carryOut(t *testing.T, in deployments.UpdateInput, at func(*testsuite.TestWorkflowEnvironment)) (deployments.UpdateInfo, error) {
+func (h *hosts) carryOut(
+	t *testing.T, in deployments.UpdateInput, at func(*testsuite.TestWorkflowEnvironment),
+) (deployments.UpdateInfo, error) {
 	t.Helper()
 	var suite testsuite.WorkflowTestSuite
 	suite.SetLogger(quiet{})
@@ -152,12 +156,14 @@ func (h *hosts) carryOut(t *testing.T, in deployments.UpdateInput, at func(*test
 	env.RegisterActivity(h.Enter)
 	env.RegisterActivity(h.Settled)
 	env.RegisterActivity(h.Release)
-	env.OnSignalExternalWorkflow(anything, deployments.StackWorkflowID(theStack), "", deployments.SignalFinished, anything).Return(
+	env.OnSignalExternalWorkflow(anything, deployments.StackWorkflowID(theStack), "", deployments.SignalFinished,
+		anything).Return(
 		func(_, _, _, _ string, arg any) error {
 			h.noted = append(h.noted, arg.(deployments.UpdateFinished))
 			return nil
 		})
-	env.OnSignalExternalWorkflow(anything, deployments.UpdateWorkflowID(theUpdate), "", deployments.SignalReached, anything).Return(
+	env.OnSignalExternalWorkflow(anything, deployments.UpdateWorkflowID(theUpdate), "", deployments.SignalReached,
+		anything).Return(
 		func(_, _, _, _ string, arg any) error {
 			env.SignalWorkflow(deployments.SignalReached, arg)
 			return nil
@@ -187,12 +193,15 @@ func (h *hosts) carryOut(t *testing.T, in deployments.UpdateInput, at func(*test
 }
 
 // exits is a program that ends at once.
-func exits(out deployments.ProgramOutput) func(context.Context, deployments.ProgramInput) (deployments.ProgramOutput, error) {
+func exits(
+	out deployments.ProgramOutput,
+) func(context.Context, deployments.ProgramInput) (deployments.ProgramOutput, error) {
 	return func(context.Context, deployments.ProgramInput) (deployments.ProgramOutput, error) { return out, nil }
 }
 
 func TestAnUpdateGoesToTheWorkersThatMayHostItAndStaysThere(t *testing.T) {
-	h := &hosts{programs: exits(deployments.ProgramOutput{}), elsewhere: deployments.OrganizationTaskQueue(deployments.SharedTaskQueue, "acme")}
+	h := &hosts{programs: exits(deployments.ProgramOutput{}), elsewhere: deployments.OrganizationTaskQueue(
+		deployments.SharedTaskQueue, "acme")}
 	info, err := h.carryOut(t, deployments.UpdateInput{}, nil)
 	if err != nil || info.Status != "succeeded" || h.claims != 1 {
 		t.Fatalf("came to %+v, %v, after %d claims", info, err, h.claims)
@@ -208,7 +217,8 @@ func TestAnUpdateRunsItsProgramSettlesAndTellsItsStack(t *testing.T) {
 	if err != nil || info.Status != "succeeded" {
 		t.Fatalf("came to %+v, %v", info, err)
 	}
-	if h.settled == nil || h.settled.Base != 7 || h.settled.Saves != 3 || len(h.noted) != 1 || !slices.Equal(h.released, []string{"first"}) {
+	if h.settled == nil || h.settled.Base != 7 || h.settled.Saves != 3 || len(h.noted) != 1 ||
+		!slices.Equal(h.released, []string{"first"}) {
 		t.Errorf("settled %+v, told the stack %v, released %v", h.settled, h.noted, h.released)
 	}
 }
@@ -243,7 +253,8 @@ func TestAProgramWhoseWorkerIsLostIsStartedOnAnother(t *testing.T) {
 		return deployments.ProgramOutput{}, nil
 	}
 	_, err := h.carryOut(t, deployments.UpdateInput{}, nil)
-	if err != nil || !slices.Equal(h.ran, []string{"first", "second"}) || !slices.Equal(h.moved, []string{"first", "second"}) {
+	if err != nil || !slices.Equal(h.ran, []string{"first", "second"}) ||
+		!slices.Equal(h.moved, []string{"first", "second"}) {
 		t.Errorf("%v: epochs ran on %v, the run moved to %v", err, h.ran, h.moved)
 	}
 	if slices.Sort(h.released); !slices.Equal(h.released, []string{"first", "second"}) {
@@ -268,12 +279,13 @@ func TestLostEpochsCountOnlyInARowWithoutProgress(t *testing.T) {
 			h.steps = epoch
 			return deployments.ProgramOutput{Lost: true}, nil
 		}},
-		"what was reached since the epoch began counts for it": {4, func(h *hosts, epoch int) (deployments.ProgramOutput, error) {
-			if epoch == 3 {
-				h.steps = 1
-			}
-			return deployments.ProgramOutput{Lost: true}, nil
-		}},
+		"what was reached since the epoch began counts for it": {4,
+			func(h *hosts, epoch int) (deployments.ProgramOutput, error) {
+				if epoch == 3 {
+					h.steps = 1
+				}
+				return deployments.ProgramOutput{Lost: true}, nil
+			}},
 		"workers that die": {10, func(*hosts, int) (deployments.ProgramOutput, error) {
 			return deployments.ProgramOutput{}, temporal.NewHeartbeatTimeoutError()
 		}},
@@ -333,7 +345,8 @@ func TestARunThatLosesItsWorkerGetsAnother(t *testing.T) {
 	h := &hosts{dead: map[string]bool{"first": true}}
 	h.run = func(ctx workflow.Context, h *hosts) (engine.Result, error) {
 		parent := workflow.GetInfo(ctx).ParentWorkflowExecution.ID
-		workflow.SignalExternalWorkflow(ctx, parent, "", deployments.SignalLost, deployments.WorkerLost{Worker: "first"})
+		workflow.SignalExternalWorkflow(ctx, parent, "", deployments.SignalLost,
+			deployments.WorkerLost{Worker: "first"})
 		err := workflow.Await(ctx, func() bool { return len(h.moved) == 2 })
 		return engine.Result{Status: engine.StatusSucceeded}, err
 	}
@@ -348,7 +361,8 @@ func TestAWorkerThatIsAliveIsKeptOnceAndThenReplaced(t *testing.T) {
 	h.run = func(ctx workflow.Context, h *hosts) (engine.Result, error) {
 		parent := workflow.GetInfo(ctx).ParentWorkflowExecution.ID
 		for n := 2; n <= 3; n++ {
-			workflow.SignalExternalWorkflow(ctx, parent, "", deployments.SignalLost, deployments.WorkerLost{Worker: "first"})
+			workflow.SignalExternalWorkflow(ctx, parent, "", deployments.SignalLost,
+				deployments.WorkerLost{Worker: "first"})
 			if err := workflow.Await(ctx, func() bool { return len(h.moved) == n }); err != nil {
 				return engine.Result{}, err
 			}
@@ -362,7 +376,8 @@ func TestAWorkerThatIsAliveIsKeptOnceAndThenReplaced(t *testing.T) {
 }
 
 func TestAnUpdateThatNoWorkerTakesFailsWithoutSettling(t *testing.T) {
-	h := &hosts{refuse: temporal.NewNonRetryableApplicationError("the stack has moved on", string(deployments.CodeConflict), nil)}
+	h := &hosts{refuse: temporal.NewNonRetryableApplicationError("the stack has moved on",
+		string(deployments.CodeConflict), nil)}
 	_, err := h.carryOut(t, deployments.UpdateInput{}, nil)
 	var failure *temporal.ApplicationError
 	if !errors.As(err, &failure) || failure.Type() != string(deployments.CodeConflict) || h.settled != nil {
@@ -374,7 +389,8 @@ func TestAWithdrawnUpdateEndsCancelled(t *testing.T) {
 	h := &hosts{}
 	since := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	info, err := h.carryOut(t, deployments.UpdateInput{Withdrawn: "superseded by version 3", Since: since}, nil)
-	if err != nil || info.Status != "cancelled" || info.Error != "superseded by version 3" || !info.Started.Equal(since) || h.claims != 0 {
+	if err != nil || info.Status != "cancelled" || info.Error != "superseded by version 3" ||
+		!info.Started.Equal(since) || h.claims != 0 {
 		t.Errorf("came to %+v, %v", info, err)
 	}
 	if len(h.entered) != 1 || h.entered[0].Error != info.Error {

@@ -73,7 +73,8 @@ func (w *world) Step(ctx context.Context, in deployments.StepInput) (engine.Step
 		}
 	}
 	w.created[in.Step.URN]++
-	done := engine.StepFinished{Op: in.Step.Op, Outcome: engine.OutcomeDone, ID: "id-" + name, At: "2026-01-01T00:00:00Z"}
+	done := engine.StepFinished{Op: in.Step.Op, Outcome: engine.OutcomeDone, ID: "id-" + name,
+		At: "2026-01-01T00:00:00Z"}
 	if in.Step.Kind == engine.StepCreateReplacement {
 		done.ID += "-again"
 	}
@@ -246,7 +247,9 @@ func (p *program) poll(env *testsuite.TestWorkflowEnvironment) {
 }
 
 // perform runs a Run over its continue-as-new, with the program beside it, and gives what it came to.
-func perform(t *testing.T, w *world, p *program, in deployments.RunInput, at func(*testsuite.TestWorkflowEnvironment)) (deployments.RunOutput, int) {
+func perform(
+	t *testing.T, w *world, p *program, in deployments.RunInput, at func(*testsuite.TestWorkflowEnvironment),
+) (deployments.RunOutput, int) {
 	t.Helper()
 	in.Update, in.Goal = theUpdate, engine.Goal{
 		Kind: engine.KindUp, Version: 1, Organization: "organization", Project: "shop", Stack: "dev", Parallel: 10,
@@ -268,7 +271,8 @@ func perform(t *testing.T, w *world, p *program, in deployments.RunInput, at fun
 					w.asked++
 					w.mu.Unlock()
 					env.RegisterDelayedCallback(func() {
-						env.SignalWorkflow(deployments.SignalMessages, deployments.Messages{Items: []deployments.Message{{Worker: "second"}}})
+						env.SignalWorkflow(deployments.SignalMessages,
+							deployments.Messages{Items: []deployments.Message{{Worker: "second"}}})
 					}, 10*time.Second)
 				}
 				return nil

@@ -20,8 +20,8 @@ type background struct {
 	err  error // how it ended, once done is closed
 }
 
-// startBackground starts this binary as the embedded service of a home, with the settings of this process, in a session of its
-// own, so that no terminal's signals reach it.
+// startBackground starts this binary as the embedded service of a home, with the settings of this process, in a session
+// of its own, so that no terminal's signals reach it.
 func startBackground(home string, s settings.Settings) (*background, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -88,5 +88,6 @@ func (b *background) failure() error {
 		said = said[i+len("error: "):]
 	}
 	said, _, _ = strings.Cut(said, "\n")
-	return deployments.Errorf(deployments.CodeUnavailable, "the embedded service did not start: %w (see %s)", errors.New(said), b.log)
+	return deployments.Errorf(deployments.CodeUnavailable, "the embedded service did not start: %w (see %s)",
+		errors.New(said), b.log)
 }

@@ -11,7 +11,8 @@ import (
 )
 
 // checkFlag makes serve and worker check everything that they need, and exit.
-var checkFlag = &cli.BoolFlag{Name: "check", Usage: "check everything that the process needs, print a line for each check, and exit with 0 if it could start, else 1"}
+var checkFlag = &cli.BoolFlag{Name: "check", Usage: "check everything that the process needs, print a line for each " +
+	"check, and exit with 0 if it could start, else 1"}
 
 // checkPatience is how long a check waits for a part that does not answer.
 const checkPatience = 5 * time.Second

@@ -11,8 +11,8 @@ import (
 	"go.temporal.io/sdk/converter"
 )
 
-// uiCodec opens sealed payloads for the Web UI, in the browser of whoever may open that. Summaries, details and failures are
-// opened; what may hold values is only said to be sealed, so that no secret is ever shown.
+// uiCodec opens sealed payloads for the Web UI, in the browser of whoever may open that. Summaries, details and
+// failures are opened; what may hold values is only said to be sealed, so that no secret is ever shown.
 type uiCodec struct{ keys *seal.Keyring }
 
 // handler answers with the keys of a home, until follow is called.
@@ -37,7 +37,8 @@ func (c *uiCodec) follow(keys *seal.Keyring) {
 type blinding struct{ converter.PayloadCodec }
 
 var blinded = &commonpb.Payload{
-	Metadata: map[string][]byte{converter.MetadataEncoding: []byte(converter.MetadataEncodingJSON)}, Data: []byte(`"[sealed]"`),
+	Metadata: map[string][]byte{converter.MetadataEncoding: []byte(converter.MetadataEncodingJSON)},
+	Data:     []byte(`"[sealed]"`),
 }
 
 func (b blinding) Decode(payloads []*commonpb.Payload) ([]*commonpb.Payload, error) {

@@ -13,14 +13,16 @@ import (
 	"github.com/deployctl/deployctl/internal/settings"
 )
 
-// connect connects to the service that the settings name; without one, to the embedded service, which it starts if necessary.
+// connect connects to the service that the settings name; without one, to the embedded service, which it starts if
+// necessary.
 func connect(ctx context.Context, s settings.Settings, n command.Notices) (command.Connection, error) {
 	if address := s.Get(settings.Server); address != "" {
 		token, err := s.Secret(settings.Token)
 		if err != nil {
 			return command.Connection{}, err
 		}
-		return dial(ctx, client.Options{Address: address, Token: token, CAFile: s.Get(settings.CACert), Unreachable: n.Unreachable, Waiting: n.Waiting, FirstPatience: firstPatience}, false)
+		return dial(ctx, client.Options{Address: address, Token: token, CAFile: s.Get(settings.CACert),
+			Unreachable: n.Unreachable, Waiting: n.Waiting, FirstPatience: firstPatience}, false)
 	}
 	return connectEmbedded(ctx, s, n)
 }
@@ -34,10 +36,12 @@ func connectEmbedded(ctx context.Context, s settings.Settings, n command.Notices
 		}
 		token, err := os.ReadFile(status.TokenFile)
 		if err != nil {
-			return command.Connection{}, deployments.Errorf(deployments.CodeUnavailable, "cannot read the embedded service's token: %w", err)
+			return command.Connection{}, deployments.Errorf(deployments.CodeUnavailable,
+				"cannot read the embedded service's token: %w", err)
 		}
 		connection, err := dial(ctx, client.Options{
-			Address: status.APIAddress, Token: strings.TrimSpace(string(token)), Unreachable: n.Unreachable, Waiting: n.Waiting, FirstPatience: firstPatience,
+			Address: status.APIAddress, Token: strings.TrimSpace(string(token)), Unreachable: n.Unreachable,
+			Waiting: n.Waiting, FirstPatience: firstPatience,
 			Missed: (&reviver{home: status.Home, settings: s, say: n.Say}).look,
 		}, true)
 		if err == nil {
@@ -51,8 +55,8 @@ func connectEmbedded(ctx context.Context, s settings.Settings, n command.Notices
 	}
 }
 
-// firstPatience is how long a service that has never answered is tried: its address may be wrong. One that was reached before is
-// waited for.
+// firstPatience is how long a service that has never answered is tried: its address may be wrong. One that was reached
+// before is waited for.
 const firstPatience = 4 * time.Second
 
 func dial(ctx context.Context, o client.Options, embedded bool) (command.Connection, error) {
@@ -72,8 +76,8 @@ const (
 	startPoll     = 50 * time.Millisecond
 )
 
-// findEmbedded returns the status of the embedded service once it answers, and starts it if it is not running. Of two that start it
-// at once, one gets the home's lock; the other's process ends, and both wait for the one that runs.
+// findEmbedded returns the status of the embedded service once it answers, and starts it if it is not running. Of two
+// that start it at once, one gets the home's lock; the other's process ends, and both wait for the one that runs.
 func findEmbedded(ctx context.Context, s settings.Settings, n command.Notices) (devserver.Status, error) {
 	home := s.Get(settings.Home)
 	status, err := devserver.ReadStatus(home)
@@ -85,7 +89,8 @@ func findEmbedded(ctx context.Context, s settings.Settings, n command.Notices) (
 		return status, nil
 	}
 	if n.Found {
-		return status, deployments.Errorf(deployments.CodeUnavailable, "the embedded service is not running; start it with deployctl dev --background")
+		return status, deployments.Errorf(deployments.CodeUnavailable,
+			"the embedded service is not running; start it with deployctl dev --background")
 	}
 	switch status.State {
 	case devserver.Stopped:
@@ -113,7 +118,8 @@ func findEmbedded(ctx context.Context, s settings.Settings, n command.Notices) (
 			if ctx.Err() != nil {
 				return status, ctx.Err()
 			}
-			return status, deployments.Errorf(deployments.CodeUnavailable, "the embedded service did not start within %s; deployctl dev logs shows why", startPatience)
+			return status, deployments.Errorf(deployments.CodeUnavailable,
+				"the embedded service did not start within %s; deployctl dev logs shows why", startPatience)
 		case <-time.After(startPoll):
 		}
 		if status, err = devserver.ReadStatus(home); err != nil {

@@ -24,20 +24,25 @@ func serviceCommands(s *command.Surroundings) []*cli.Command {
 }
 
 var (
-	homeFlag     = &cli.StringFlag{Name: settings.Home.Flag(), Usage: "`DIR` of the embedded service's data; not set: ${XDG_STATE_HOME}/deployctl"}
+	homeFlag = &cli.StringFlag{Name: settings.Home.Flag(), Usage: "`DIR` of the embedded service's data; not " +
+		"set: ${XDG_STATE_HOME}/deployctl"}
 	metricsFlag  = &cli.StringFlag{Name: settings.Metrics.Flag(), Usage: "serve Prometheus metrics on `HOST:PORT`"}
-	settingsFlag = &cli.StringFlag{Name: "settings", Usage: "read settings from `FILE`; not set: DEPLOYCTL_SETTINGS, or ${XDG_CONFIG_HOME}/deployctl/config.yaml"}
+	settingsFlag = &cli.StringFlag{Name: "settings", Usage: "read settings from `FILE`; not set: DEPLOYCTL_SETTINGS, " +
+		"or ${XDG_CONFIG_HOME}/deployctl/config.yaml"}
 )
 
 func devCommand(s *command.Surroundings) *cli.Command {
 	return &cli.Command{
 		Name: "dev", Usage: "run the service on this machine: Temporal, its Web UI, an S3 server, the API and a worker",
-		Flags:  []cli.Flag{homeFlag, settingsFlag, metricsFlag, &cli.BoolFlag{Name: "background", Usage: "start it, wait until it answers, and leave it running"}},
+		Flags: []cli.Flag{homeFlag, settingsFlag, metricsFlag, &cli.BoolFlag{Name: "background",
+			Usage: "start it, wait until it answers, and leave it running"}},
 		Action: devAction(s, runDev),
 		Subcommands: []*cli.Command{
 			devStopCommand(s), devStatusCommand(s), devLogsCommand(s), devResetCommand(s),
-			{Name: "s3", Hidden: true, Usage: "run the S3 server alone", Flags: []cli.Flag{homeFlag, settingsFlag}, Action: devAction(s, runDevS3)},
-			{Name: "temporal", Hidden: true, Usage: "run Temporal alone", Flags: []cli.Flag{homeFlag, settingsFlag}, Action: devAction(s, runDevTemporal)},
+			{Name: "s3", Hidden: true, Usage: "run the S3 server alone", Flags: []cli.Flag{homeFlag, settingsFlag},
+				Action: devAction(s, runDevS3)},
+			{Name: "temporal", Hidden: true, Usage: "run Temporal alone", Flags: []cli.Flag{homeFlag, settingsFlag},
+				Action: devAction(s, runDevTemporal)},
 		},
 	}
 }
@@ -65,7 +70,8 @@ func devAction(s *command.Surroundings, run func(context.Context, *devCall) erro
 	}
 }
 
-// untilInterrupted returns a context that ends with the first interrupt. A Ctrl-C after that one ends the process at once.
+// untilInterrupted returns a context that ends with the first interrupt. A Ctrl-C after that one ends the process at
+// once.
 func untilInterrupted(ctx context.Context, s *command.Surroundings) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	go func() {
@@ -86,7 +92,8 @@ func (d *devCall) ignoredFlags() error {
 		return err
 	}
 	return deployments.Errorf(deployments.CodeConflict,
-		"the embedded service is already running, and --%s takes effect only at its start; stop it first with deployctl dev stop", metricsFlag.Name)
+		"the embedded service is already running, and --%s takes effect only at its start; stop it first with "+
+			"deployctl dev stop", metricsFlag.Name)
 }
 
 // runDev is the embedded service. Everything runs in this process but the S3 server, which is its child.
@@ -119,7 +126,8 @@ func runDev(ctx context.Context, d *devCall) error {
 // closePatience is how long the servers may take to end, once nobody uses them any more.
 const closePatience = 20 * time.Second
 
-// serveEmbedded runs the API and a worker until ctx ends or one of them fails. It returns once all that they do has ended.
+// serveEmbedded runs the API and a worker until ctx ends or one of them fails. It returns once all that they do has
+// ended.
 func serveEmbedded(ctx context.Context, d *devCall, server *devserver.Server, codec *uiCodec) error {
 	token, tokenFile, err := localToken(server.Status.Home)
 	if err != nil {
@@ -158,7 +166,8 @@ func serveEmbedded(ctx context.Context, d *devCall, server *devserver.Server, co
 	return together(ctx,
 		func(ctx context.Context) error {
 			return grpcapi.Serve(ctx, listener, in.metrics.calls(grpcapi.Config{
-				Service: room.service, Authority: grpcapi.OneToken(token, room.authority), Auditor: room.audit, Log: server.Log, Health: room.vitals.grpc,
+				Service: room.service, Authority: grpcapi.OneToken(token, room.authority), Auditor: room.audit,
+				Log: server.Log, Health: room.vitals.grpc,
 				Away: room.vitals.away,
 			}))
 		},

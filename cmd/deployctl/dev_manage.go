@@ -44,7 +44,8 @@ func devStopCommand(s *command.Surroundings) *cli.Command {
 func devStatusCommand(s *command.Surroundings) *cli.Command {
 	return &cli.Command{
 		Name: "status", Usage: "show whether the embedded service runs, and its addresses",
-		Flags: []cli.Flag{homeFlag, settingsFlag, &cli.BoolFlag{Name: "json", Aliases: []string{"j"}, Usage: "print JSON"}},
+		Flags: []cli.Flag{homeFlag, settingsFlag, &cli.BoolFlag{Name: "json", Aliases: []string{"j"},
+			Usage: "print JSON"}},
 		Action: devAction(s, func(_ context.Context, d *devCall) error {
 			status, err := devserver.ReadStatus(d.home)
 			if err != nil {
@@ -76,7 +77,8 @@ func (d *devCall) sayStatus(s devserver.Status) {
 		link = fresh
 	}
 	for _, line := range [][2]string{
-		{"Temporal Web UI", s.UIURL}, {"open it with", link + " (once, within ten minutes)"}, {"Temporal", s.TemporalAddress}, {"S3", s.S3Endpoint}, {"API", s.APIAddress}, {"state", s.Home},
+		{"Temporal Web UI", s.UIURL}, {"open it with", link + " (once, within ten minutes)"},
+		{"Temporal", s.TemporalAddress}, {"S3", s.S3Endpoint}, {"API", s.APIAddress}, {"state", s.Home},
 	} {
 		d.say("  %-16s %s", line[0], line[1])
 	}
@@ -86,7 +88,8 @@ func (d *devCall) sayStatus(s devserver.Status) {
 func devLogsCommand(s *command.Surroundings) *cli.Command {
 	return &cli.Command{
 		Name: "logs", Usage: "print the end of the embedded service's logs", ArgsUsage: "[NAME]",
-		Flags: []cli.Flag{homeFlag, settingsFlag, &cli.Int64Flag{Name: "bytes", Usage: "print at most `N` bytes of each log", Value: 16 << 10}},
+		Flags: []cli.Flag{homeFlag, settingsFlag, &cli.Int64Flag{Name: "bytes",
+			Usage: "print at most `N` bytes of each log", Value: 16 << 10}},
 		Action: devAction(s, func(_ context.Context, d *devCall) error {
 			status, err := devserver.ReadStatus(d.home)
 			if err != nil {
@@ -97,10 +100,13 @@ func devLogsCommand(s *command.Surroundings) *cli.Command {
 				return err
 			}
 			if name := d.flags.Args().First(); name != "" {
-				logs = slices.DeleteFunc(logs, func(path string) bool { return strings.TrimSuffix(filepath.Base(path), ".log") != name })
+				logs = slices.DeleteFunc(logs, func(path string) bool {
+					return strings.TrimSuffix(filepath.Base(path), ".log") != name
+				})
 			}
 			if len(logs) == 0 {
-				return deployments.Errorf(deployments.CodeNotFound, "%s has no such log", filepath.Join(status.Home, "logs"))
+				return deployments.Errorf(deployments.CodeNotFound, "%s has no such log",
+					filepath.Join(status.Home, "logs"))
 			}
 			for _, path := range logs {
 				d.say("==> %s", path)
@@ -142,7 +148,8 @@ func tail(out io.Writer, path string, limit int64) error {
 func devResetCommand(s *command.Surroundings) *cli.Command {
 	return &cli.Command{
 		Name: "reset", Usage: "delete all data of the embedded service; resources that updates created stay, unmanaged",
-		Flags:  []cli.Flag{homeFlag, settingsFlag, &cli.BoolFlag{Name: "yes", Aliases: []string{"y"}, Usage: "do not ask for confirmation"}},
+		Flags: []cli.Flag{homeFlag, settingsFlag, &cli.BoolFlag{Name: "yes", Aliases: []string{"y"},
+			Usage: "do not ask for confirmation"}},
 		Action: devAction(s, runDevReset),
 	}
 }
@@ -154,7 +161,8 @@ func runDevReset(_ context.Context, d *devCall) error {
 	}
 	if !d.flags.Bool("yes") {
 		if !d.Interactive {
-			return deployments.Errorf(deployments.CodeInvalid, "this command needs confirmation, but cannot ask for it here; pass --yes to confirm")
+			return deployments.Errorf(deployments.CodeInvalid, "this command needs confirmation, but cannot ask for "+
+				"it here; pass --yes to confirm")
 		}
 		_, _ = fmt.Fprintf(d.Out, "This deletes the state of every stack in %s. Type yes to confirm: ", status.Home)
 		var answer string

@@ -10,8 +10,8 @@ import (
 // diskPause is the time between two checks of the embedded service's disk.
 const diskPause = 2 * time.Second
 
-// watchDisk reports, until stop is called, each time that the disk of the embedded service becomes full: without a message, a
-// command that waits for the service would look as if it hung.
+// watchDisk reports, until stop is called, each time that the disk of the embedded service becomes full: without a
+// message, a command that waits for the service would look as if it hung.
 func watchDisk(home string, say func(string)) (stop func()) {
 	ended := make(chan struct{})
 	go func() {

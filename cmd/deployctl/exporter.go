@@ -16,8 +16,8 @@ import (
 	"go.temporal.io/sdk/interceptor"
 )
 
-// exporter counts what this process does and shows it on the address of the setting metrics-listen, off loopback with the certificate
-// of the settings if there is one. Without an address it is nil, and counts nothing.
+// exporter counts what this process does and shows it on the address of the setting metrics-listen, off loopback with
+// the certificate of the settings if there is one. Without an address it is nil, and counts nothing.
 type exporter struct {
 	*metrics.Metrics
 	listener net.Listener
@@ -35,7 +35,8 @@ func openExporter(s settings.Settings, log *slog.Logger) (*exporter, error) {
 	}
 	if token == "" && !grpcapi.IsLoopback(address) {
 		return nil, deployments.Errorf(deployments.CodeInvalid,
-			"%s (metrics-listen) is not on loopback, so metrics need a token: set metrics-token-file, or listen on 127.0.0.1", address)
+			"%s (metrics-listen) is not on loopback, so metrics need a token: set metrics-token-file, or listen on "+
+				"127.0.0.1", address)
 	}
 	var secure *tls.Config
 	if !grpcapi.IsLoopback(address) {
@@ -45,7 +46,8 @@ func openExporter(s settings.Settings, log *slog.Logger) (*exporter, error) {
 	}
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
-		return nil, deployments.Errorf(deployments.CodeUnavailable, "cannot listen on %s for metrics (metrics-listen): %w", address, err)
+		return nil, deployments.Errorf(deployments.CodeUnavailable,
+			"cannot listen on %s for metrics (metrics-listen): %w", address, err)
 	}
 	if secure != nil {
 		listener = tls.NewListener(listener, secure)

@@ -78,7 +78,8 @@ func foundationOf(s settings.Settings, log *slog.Logger) (infrastructure, error)
 	in := infrastructure{
 		temporal: temporalSettings{
 			address: s.Get(settings.TemporalAddress), namespace: s.Get(settings.TemporalNamespace),
-			tlsCert: s.Get(settings.TemporalTLSCert), tlsKey: s.Get(settings.TemporalTLSKey), caCert: s.Get(settings.TemporalCACert),
+			tlsCert: s.Get(settings.TemporalTLSCert), tlsKey: s.Get(settings.TemporalTLSKey),
+			caCert:     s.Get(settings.TemporalCACert),
 			serverName: s.Get(settings.TemporalServerName),
 			deployment: s.Get(settings.TemporalDeployment),
 		},
@@ -91,7 +92,8 @@ func foundationOf(s settings.Settings, log *slog.Logger) (infrastructure, error)
 	var faults []error
 	if in.s3.bucket == "" {
 		faults = append(faults, deployments.Errorf(deployments.CodeInvalid,
-			"the service needs a bucket for its state: set --s3-bucket, DEPLOYCTL_S3_BUCKET or s3.bucket in %s", s.File()))
+			"the service needs a bucket for its state: set --s3-bucket, DEPLOYCTL_S3_BUCKET or s3.bucket in %s",
+			s.File()))
 	}
 	if s.Get(settings.S3SecretKey) == "" {
 		in.s3.secretKeyFile = s.Get(settings.S3SecretKeyFile)
@@ -105,8 +107,8 @@ func foundationOf(s settings.Settings, log *slog.Logger) (infrastructure, error)
 	return in, errors.Join(append(faults, err)...)
 }
 
-// keepersOf reads what wraps the keys that everything is sealed with: a key of a key management service, and master keys, the first
-// of which is the service's.
+// keepersOf reads what wraps the keys that everything is sealed with: a key of a key management service, and master
+// keys, the first of which is the service's.
 func keepersOf(s settings.Settings) ([]seal.Keeper, error) {
 	var keepers []seal.Keeper
 	if text := s.Get(settings.KeyURL); text != "" {
@@ -125,8 +127,10 @@ func keepersOf(s settings.Settings) ([]seal.Keeper, error) {
 	for _, one := range strings.FieldsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || r == ',' }) {
 		key, err := base64.StdEncoding.DecodeString(one)
 		if err != nil || len(key) != 32 {
-			return nil, deployments.Errorf(deployments.CodeInvalid, "the service's key must be 32 bytes in base64, or several such keys, one a line, the current one first; "+
-				"the content of %s is not", keySource(s))
+			return nil, deployments.Errorf(deployments.CodeInvalid,
+				"the service's key must be 32 bytes in base64, or several such keys, one a line, the current one "+
+					"first; "+
+					"the content of %s is not", keySource(s))
 		}
 		keeper, err := seal.NewMasterKeeper(key)
 		if err != nil {
@@ -136,11 +140,13 @@ func keepersOf(s settings.Settings) ([]seal.Keeper, error) {
 	}
 	if path := s.Get(settings.MasterF); len(keepers) == 0 && path != "" {
 		return nil, deployments.Errorf(deployments.CodeInvalid,
-			"the file of the service's key, %s (key-file, set by %s), is empty: restore the key from its copy", path, s.Source(settings.MasterF))
+			"the file of the service's key, %s (key-file, set by %s), is empty: restore the key from its copy", path,
+			s.Source(settings.MasterF))
 	}
 	if len(keepers) == 0 {
 		return nil, deployments.Errorf(deployments.CodeInvalid,
-			"the service needs its key: set DEPLOYCTL_KEY, --key-file or --key-url (create one with: head -c 32 /dev/urandom | base64, and keep a copy)")
+			"the service needs its key: set DEPLOYCTL_KEY, --key-file or --key-url (create one with: head -c 32 "+
+				"/dev/urandom | base64, and keep a copy)")
 	}
 	return keepers, nil
 }
@@ -158,7 +164,8 @@ func (in infrastructure) config() worker.Config {
 	return worker.Config{
 		Temporal: worker.Temporal{
 			Address: in.temporal.address, Namespace: in.temporal.namespace, APIKey: in.temporal.apiKey,
-			TLSCert: in.temporal.tlsCert, TLSKey: in.temporal.tlsKey, CACert: in.temporal.caCert, ServerName: in.temporal.serverName,
+			TLSCert: in.temporal.tlsCert, TLSKey: in.temporal.tlsKey, CACert: in.temporal.caCert,
+			ServerName: in.temporal.serverName,
 		},
 		S3: statestore.S3Options{
 			Endpoint: in.s3.endpoint, Region: in.s3.region, Bucket: in.s3.bucket, Prefix: in.s3.prefix,

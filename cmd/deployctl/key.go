@@ -17,33 +17,40 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// keyCommand manages the keys that everything is sealed with. It works on the bucket itself, as serve and worker do; without a
-// bucket and a server among the settings, on that of this user's embedded service, which must be running.
+// keyCommand manages the keys that everything is sealed with. It works on the bucket itself, as serve and worker do;
+// without a bucket and a server among the settings, on that of this user's embedded service, which must be running.
 func keyCommand(s *command.Surroundings) *cli.Command {
 	flags := []cli.Flag{settingsFlag, homeFlag}
 	return &cli.Command{
 		Name: "key", Usage: "manage the keys that seal the service's bucket",
 		Subcommands: []*cli.Command{
-			{Name: "ls", Usage: "list the keys, and how many objects of the bucket each one seals", Flags: flags, Action: devAction(s, runKeyLs)},
-			{Name: "rotate", Usage: "create a new key, and reseal everything with it; running updates continue", Flags: flags, Action: devAction(s, runKeyRotate)},
-			{Name: "reseal", Usage: "reseal with the newest key what older keys sealed", Flags: flags, Action: devAction(s, runKeyReseal)},
-			{Name: "drop", Usage: "delete a key that nothing needs any more", ArgsUsage: "ID", Flags: flags, Action: devAction(s, runKeyDrop)},
+			{Name: "ls", Usage: "list the keys, and how many objects of the bucket each one seals", Flags: flags,
+				Action: devAction(s, runKeyLs)},
+			{Name: "rotate", Usage: "create a new key, and reseal everything with it; running updates continue",
+				Flags: flags, Action: devAction(s, runKeyRotate)},
+			{Name: "reseal", Usage: "reseal with the newest key what older keys sealed", Flags: flags,
+				Action: devAction(s, runKeyReseal)},
+			{Name: "drop", Usage: "delete a key that nothing needs any more", ArgsUsage: "ID", Flags: flags,
+				Action: devAction(s, runKeyDrop)},
 			{
-				Name: "adopt", Usage: "accept the bucket of an older deployctl, or the state of a stack that was changed by hand",
+				Name: "adopt", Usage: "accept the bucket of an older deployctl, or the state of a stack that was " +
+					"changed by hand",
 				ArgsUsage: "[ORG/PROJECT/STACK]", Flags: flags, Action: devAction(s, runKeyAdopt),
 			},
 		},
 	}
 }
 
-// keyInfrastructure returns what the settings name, or the embedded service of this user, and says on stderr which it is.
+// keyInfrastructure returns what the settings name, or the embedded service of this user, and says on stderr which it
+// is.
 func (d *devCall) keyInfrastructure() (infrastructure, error) {
 	if d.settings.Get(settings.S3Bucket) == "" {
 		return d.embeddedInfrastructure()
 	}
 	in, err := foundationOf(d.settings, slog.New(slog.NewTextHandler(d.Err, nil)))
 	if err == nil {
-		_, _ = fmt.Fprintf(d.Err, "Using the bucket %s at %s%s.\n", in.s3.bucket, cmp.Or(in.s3.endpoint, "AWS"), in.s3.under())
+		_, _ = fmt.Fprintf(d.Err, "Using the bucket %s at %s%s.\n", in.s3.bucket, cmp.Or(in.s3.endpoint, "AWS"),
+			in.s3.under())
 	}
 	return in, err
 }
@@ -51,8 +58,10 @@ func (d *devCall) keyInfrastructure() (infrastructure, error) {
 // embeddedInfrastructure returns the running embedded service, unless the settings name another service.
 func (d *devCall) embeddedInfrastructure() (infrastructure, error) {
 	if server := d.settings.Get(settings.Server); server != "" && !d.flags.IsSet(homeFlag.Name) {
-		return infrastructure{}, deployments.Errorf(deployments.CodeInvalid, "this command does not call the service at %s (set by %s), but works on "+
-			"its bucket: run it with the settings of serve (s3.bucket, key-file and so on), or with --home DIR for an embedded service",
+		return infrastructure{}, deployments.Errorf(deployments.CodeInvalid,
+			"this command does not call the service at %s (set by %s), but works on "+
+				"its bucket: run it with the settings of serve (s3.bucket, key-file and so on), or with --home DIR for "+
+				"an embedded service",
 			server, d.settings.Source(settings.Server))
 	}
 	status, err := devserver.ReadStatus(d.home)
@@ -60,8 +69,10 @@ func (d *devCall) embeddedInfrastructure() (infrastructure, error) {
 		return infrastructure{}, err
 	}
 	if status.State != devserver.Running {
-		return infrastructure{}, deployments.Errorf(deployments.CodeInvalid, "no bucket is set (s3.bucket, DEPLOYCTL_S3_BUCKET), and the embedded "+
-			"service is not running: run this with the settings of serve, or start the embedded service with `deployctl dev --background`")
+		return infrastructure{}, deployments.Errorf(deployments.CodeInvalid,
+			"no bucket is set (s3.bucket, DEPLOYCTL_S3_BUCKET), and the embedded "+
+				"service is not running: run this with the settings of serve, or start the embedded service with "+
+				"`deployctl dev --background`")
 	}
 	keys, err := devserver.ReadKeys(status.Home)
 	if err != nil {
@@ -181,7 +192,8 @@ func runKeyDrop(ctx context.Context, d *devCall) error {
 			return deployments.Errorf(deployments.CodeUnavailable, "cannot find out what needs the key %s: %w", id, err)
 		}
 		if needed != "" {
-			return deployments.Errorf(deployments.CodeConflict, "the key %s was replaced on %s and is still needed in Temporal: %s", id, day(key.Retired), needed)
+			return deployments.Errorf(deployments.CodeConflict, "the key %s was replaced on %s and is still needed "+
+				"in Temporal: %s", id, day(key.Retired), needed)
 		}
 	}
 	if err := connection.Store.DropKey(ctx, id); err != nil {

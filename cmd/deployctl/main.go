@@ -1,5 +1,6 @@
-// Command deployctl deploys infrastructure with updates that survive crashes. The same binary is the client, the service, the
-// worker, the embedded service of one machine and, depending on the name that it is started with, plugins for other engines.
+// Command deployctl deploys infrastructure with updates that survive crashes. The same binary is the client, the
+// service, the worker, the embedded service of one machine and, depending on the name that it is started with, plugins
+// for other engines.
 package main
 
 import (

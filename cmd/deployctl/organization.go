@@ -9,15 +9,18 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// organizationCommand manages which organizations have workers of their own. Like keyCommand it works on what serve and worker stand on.
+// organizationCommand manages which organizations have workers of their own. Like keyCommand it works on what serve and
+// worker stand on.
 func organizationCommand(s *command.Surroundings) *cli.Command {
 	flags := []cli.Flag{settingsFlag, homeFlag}
 	return &cli.Command{
 		Name: "organization", Usage: "manage which organizations have their own workers",
 		Subcommands: []*cli.Command{
-			{Name: "ls", Usage: "list the organizations that have their own workers", Flags: flags, Action: devAction(s, runOrganizationLs)},
+			{Name: "ls", Usage: "list the organizations that have their own workers", Flags: flags,
+				Action: devAction(s, runOrganizationLs)},
 			{
-				Name: "share", Usage: "move an organization back to the shared workers; waits until its own workers are no longer needed",
+				Name: "share", Usage: "move an organization back to the shared workers; waits until its own workers " +
+					"are no longer needed",
 				ArgsUsage: "NAME", Flags: flags, Action: devAction(s, runOrganizationShare),
 			},
 		},
@@ -55,7 +58,8 @@ func runOrganizationShare(ctx context.Context, d *devCall) error {
 	}
 	defer connection.Close()
 	err = connection.Share(ctx, name, func(workflow string) {
-		d.say("New updates of %s run on the shared workers. Its own workers are needed until workflow %s has ended; a stack's workflow ends a minute after its last update.", name, workflow)
+		d.say("New updates of %s run on the shared workers. Its own workers are needed until workflow %s has ended; "+
+			"a stack's workflow ends a minute after its last update.", name, workflow)
 	})
 	if err != nil {
 		return err

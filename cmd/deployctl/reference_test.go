@@ -191,7 +191,8 @@ func settingsReference() string {
 		{settings.ForServe, "`serve`"},
 		{settings.ForService, "`serve` and `worker`"},
 	} {
-		fmt.Fprintf(&b, "\n### %s\n\n| setting | environment variable | default | meaning |\n|---|---|---|---|\n", group.title)
+		fmt.Fprintf(&b, "\n### %s\n\n| setting | environment variable | default | meaning |\n|---|---|---|---|\n",
+			group.title)
 		for _, d := range settings.Table {
 			if d.Group != group.of {
 				continue

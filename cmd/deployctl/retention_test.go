@@ -22,13 +22,15 @@ func TestWhatIsKeptIsAWholeNumberOfVersionsAndDays(t *testing.T) {
 		{"", "a week", statestore.Retention{}, `retention.days must be a whole number`},
 	} {
 		loaded, err := settings.Load(settings.Sources{Variable: func(name string) string {
-			return map[string]string{"DEPLOYCTL_RETENTION_VERSIONS": c.versions, "DEPLOYCTL_RETENTION_DAYS": c.days}[name]
+			return map[string]string{"DEPLOYCTL_RETENTION_VERSIONS": c.versions,
+				"DEPLOYCTL_RETENTION_DAYS": c.days}[name]
 		}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		got, err := retentionOf(loaded)
-		if c.says != "" && (deployments.CodeOf(err) != deployments.CodeInvalid || !strings.Contains(err.Error(), c.says)) {
+		if c.says != "" && (deployments.CodeOf(err) != deployments.CodeInvalid ||
+			!strings.Contains(err.Error(), c.says)) {
 			t.Errorf("%+v gives %v", c, err)
 		}
 		if c.says == "" && (err != nil || got != c.want) {

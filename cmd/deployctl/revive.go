@@ -10,8 +10,8 @@ import (
 	"github.com/deployctl/deployctl/internal/settings"
 )
 
-// reviver restarts a killed embedded service for a client that waits for it. A service that was stopped stays stopped, because
-// a user wanted that.
+// reviver restarts a killed embedded service for a client that waits for it. A service that was stopped stays stopped,
+// because a user wanted that.
 type reviver struct {
 	home     string
 	settings settings.Settings // of the client

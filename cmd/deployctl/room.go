@@ -45,7 +45,8 @@ func openRoom(ctx context.Context, in infrastructure) (*room, error) {
 // newRoom makes a room on a connection, which it closes.
 func newRoom(ctx context.Context, in infrastructure, connection *worker.Connection) *room {
 	options := worker.Options{
-		Instance: in.instance, Gone: in.gone, Organizations: in.organizations, Dir: in.dir, Sandbox: in.sandbox, Builtin: builtin(in), Interceptors: in.metrics.work(),
+		Instance: in.instance, Gone: in.gone, Organizations: in.organizations, Dir: in.dir, Sandbox: in.sandbox,
+		Builtin: builtin(in), Interceptors: in.metrics.work(),
 		Retention: &in.retention, Collected: in.metrics.collected(),
 		Deployment: in.temporal.deployment,
 	}
@@ -70,12 +71,13 @@ func newRoom(ctx context.Context, in infrastructure, connection *worker.Connecti
 	}
 }
 
-// builtin are the packages that are served in the worker's own process. On the embedded service, buckets are made in its S3
-// server unless the user configures another.
+// builtin are the packages that are served in the worker's own process. On the embedded service, buckets are made in
+// its S3 server unless the user configures another.
 func builtin(in infrastructure) map[string]func(process.Surroundings) pulumirpc.ResourceProviderServer {
 	var own s3.Config
 	if in.embedded {
-		own = s3.Config{Endpoint: in.s3.endpoint, Region: in.s3.region, AccessKey: in.s3.accessKey, SecretKey: in.s3.secretKey}
+		own = s3.Config{Endpoint: in.s3.endpoint, Region: in.s3.region, AccessKey: in.s3.accessKey,
+			SecretKey: in.s3.secretKey}
 	}
 	return map[string]func(process.Surroundings) pulumirpc.ResourceProviderServer{
 		"deployctl": func(s process.Surroundings) pulumirpc.ResourceProviderServer {

@@ -12,7 +12,8 @@ import (
 
 func TestCommandsOfAnUpdateSeeItsEnvironmentAndNoneOfTheServices(t *testing.T) {
 	t.Setenv("SERVICE_SECRET", "hidden")
-	server := builtin(infrastructure{})["deployctl"](process.Surroundings{Env: []string{"PATH=" + os.Getenv("PATH"), "USERS=own"}})
+	server := builtin(infrastructure{})["deployctl"](process.Surroundings{
+		Env: []string{"PATH=" + os.Getenv("PATH"), "USERS=own"}})
 	c, stop, err := provider.Client(server)
 	if err != nil {
 		t.Fatal(err)

@@ -13,8 +13,8 @@ import (
 	"github.com/deployctl/deployctl/internal/settings"
 )
 
-// openSandbox makes the sandbox that the settings ask for: o has what the settings do not say. What falls short of it is
-// logged, once.
+// openSandbox makes the sandbox that the settings ask for: o has what the settings do not say. What falls short of it
+// is logged, once.
 func openSandbox(s settings.Settings, o sandbox.Options, log *slog.Logger) (*sandbox.Policy, error) {
 	policy, warnings, err := newSandbox(s, o)
 	if err != nil {
@@ -43,11 +43,14 @@ func newSandbox(s settings.Settings, o sandbox.Options) (*sandbox.Policy, []stri
 		return nil, nil, deployments.Errorf(deployments.CodeInvalid, "%w", err)
 	}
 	if !o.KeepTemp && policy.Mode() == sandbox.Namespace && os.Geteuid() == 0 {
-		warnings = append(warnings, "programs can change everything that root owns, such as /etc and this executable, because the worker runs as root with "+
-			"sandbox.mode namespace: set sandbox.run-as, for example to 200000-265535, or run the worker as another user")
+		warnings = append(warnings, "programs can change everything that root owns, such as /etc and this "+
+			"executable, because the worker runs as root with "+
+			"sandbox.mode namespace: set sandbox.run-as, for example to 200000-265535, or run the worker as another "+
+			"user")
 	}
 	if runtime.GOOS == "linux" && !launcher.Secluded() {
-		warnings = append(warnings, "other processes of this user can read the environment of this process, and the secrets in it")
+		warnings = append(warnings, "other processes of this user can read the environment of this process, and the "+
+			"secrets in it")
 	}
 	return policy, warnings, nil
 }
@@ -68,7 +71,8 @@ func limitsOf(s settings.Settings) (sandbox.Limits, error) {
 	} {
 		n, err := limit.parse(s.Get(limit.key))
 		if err != nil {
-			return limits, deployments.Errorf(deployments.CodeInvalid, "%s (set by %s): %w", limit.key, s.Source(limit.key), err)
+			return limits, deployments.Errorf(deployments.CodeInvalid, "%s (set by %s): %w", limit.key,
+				s.Source(limit.key), err)
 		}
 		*limit.value = n
 	}
@@ -93,7 +97,8 @@ func secretFiles(s settings.Settings) []string {
 func cloudFiles() []string {
 	var files []string
 	for _, variable := range []string{
-		"AWS_SHARED_CREDENTIALS_FILE", "AWS_CONFIG_FILE", "AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE",
+		"AWS_SHARED_CREDENTIALS_FILE", "AWS_CONFIG_FILE", "AWS_WEB_IDENTITY_TOKEN_FILE",
+		"AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE",
 		"GOOGLE_APPLICATION_CREDENTIALS", "CLOUDSDK_CONFIG",
 		"AZURE_FEDERATED_TOKEN_FILE", "AZURE_CLIENT_CERTIFICATE_PATH", "AZURE_CONFIG_DIR", "VAULT_CLIENT_KEY",
 	} {

@@ -20,7 +20,8 @@ import (
 func serveCommand(s *command.Surroundings) *cli.Command {
 	return &cli.Command{
 		Name: "serve", Usage: "serve the API, with your own Temporal cluster and S3 bucket",
-		Flags: append([]cli.Flag{settingsFlag, checkFlag}, command.SettingFlags(settings.ForServe, settings.ForService)...),
+		Flags: append([]cli.Flag{settingsFlag, checkFlag}, command.SettingFlags(settings.ForServe,
+			settings.ForService)...),
 		Action: func(c *cli.Context) error {
 			loaded, err := command.LoadSettings(s, c)
 			if err != nil {
@@ -33,8 +34,8 @@ func serveCommand(s *command.Surroundings) *cli.Command {
 	}
 }
 
-// memoryLimit is the soft memory limit of the garbage collector, unless GOMEMLIMIT is set: without one it would let the garbage of
-// large files double the memory; see the budget of grpcapi.
+// memoryLimit is the soft memory limit of the garbage collector, unless GOMEMLIMIT is set: without one it would let the
+// garbage of large files double the memory; see the budget of grpcapi.
 const memoryLimit = 320 << 20
 
 // serve serves the API until ctx ends; with check it ends where it would begin to.
@@ -56,12 +57,14 @@ func serve(ctx context.Context, o *start, check bool) error {
 	}
 	in, room, log := o.in, o.room, o.in.log
 	if api.secure != nil {
-		room.vitals.alsoNeeds(func() error { return expired(api.secure) }) // so that the log says why clients do not come in
+		// so that the log says why clients do not come in
+		room.vitals.alsoNeeds(func() error { return expired(api.secure) })
 	}
 	log.Info("serving", "address", api.Addr().String(), "temporal", in.temporal.address, "bucket", in.s3.bucket)
 	config := in.metrics.calls(grpcapi.Config{
-		Service: room.service, Authority: authority, Auditor: room.audit, TLS: api.secure, Log: log, Health: room.vitals.grpc,
-		Away: room.vitals.away,
+		Service: room.service, Authority: authority, Auditor: room.audit, TLS: api.secure, Log: log,
+		Health: room.vitals.grpc,
+		Away:   room.vitals.away,
 	})
 	return together(ctx,
 		func(ctx context.Context) error { return grpcapi.Serve(ctx, api, config) },
@@ -117,8 +120,9 @@ func expired(secure *tls.Config) error {
 	return nil
 }
 
-// authority knows the service's tokens, and serve's own, with which the first admin's is created. DEPLOYCTL_TOKEN and its kin, which
-// once were serve's own, are a client's, and may be set for one in the same shell: they count while nobody has an admin's token.
+// authority knows the service's tokens, and serve's own, with which the first admin's is created. DEPLOYCTL_TOKEN and
+// its kin, which once were serve's own, are a client's, and may be set for one in the same shell: they count while
+// nobody has an admin's token.
 func (o *start) authority(ctx context.Context, token string) grpcapi.Authority {
 	if o.room == nil {
 		return nil
@@ -145,10 +149,12 @@ func (o *start) authority(ctx context.Context, token string) grpcapi.Authority {
 }
 
 var (
-	errClientsToken = errors.New("no admin of all organizations has a token, so the token in token or token-file, which is meant for clients, may do " +
+	errClientsToken = errors.New("no admin of all organizations has a token, so the token in token or token-file, " +
+		"which is meant for clients, may do " +
 		"everything: give serve its own with bootstrap-token-file")
 	errNoToken = errors.New("no admin of all organizations has a token, and serve has none of its own: create one " +
-		"(`openssl rand -hex 32 > FILE`), start serve with --bootstrap-token-file FILE, and create the admin's token with " +
+		"(`openssl rand -hex 32 > FILE`), start serve with --bootstrap-token-file FILE, and create the admin's token " +
+		"with " +
 		"`DEPLOYCTL_TOKEN_FILE=FILE deployctl token create NAME --role admin --organization '*' --server HOST:PORT`")
 )
 

@@ -16,8 +16,9 @@ import (
 	"github.com/deployctl/deployctl/worker"
 )
 
-// start prepares a serve or a worker up to the moment in which it begins to work. Everything that can keep it from working is
-// opened here, for --check as for a real start, so that both find the same. It continues after a fault: all are reported at once.
+// start prepares a serve or a worker up to the moment in which it begins to work. Everything that can keep it from
+// working is opened here, for --check as for a real start, so that both find the same. It continues after a fault: all
+// are reported at once.
 type start struct {
 	*command.Surroundings
 	settings settings.Settings
@@ -84,7 +85,8 @@ func (o *start) closes(listener net.Listener) {
 	}
 }
 
-// stand reports the faults of the settings or, if there are none, connects to Temporal and S3. With look it writes nothing.
+// stand reports the faults of the settings or, if there are none, connects to Temporal and S3. With look it writes
+// nothing.
 func (o *start) stand(ctx context.Context, look bool) {
 	var wrong []worker.Finding
 	for _, fault := range o.faults {
@@ -117,7 +119,8 @@ func (o *start) close() {
 	}
 }
 
-// begins reports whether the process shall begin its work: not if it cannot, and not for --check, which prints the findings.
+// begins reports whether the process shall begin its work: not if it cannot, and not for --check, which prints the
+// findings.
 func (o *start) begins(check bool) (bool, error) {
 	if check {
 		return false, o.check()
@@ -149,5 +152,6 @@ func (o *start) earnest() error {
 	for _, f := range failed {
 		fmt.Fprintf(&text, "\n  %s: %v", f.What, f.Err)
 	}
-	return deployments.Errorf(deployments.CodeOf(failed[0].Err), "the process cannot start, for %d reasons:%s", len(failed), text.String())
+	return deployments.Errorf(deployments.CodeOf(failed[0].Err), "the process cannot start, for %d reasons:%s",
+		len(failed), text.String())
 }

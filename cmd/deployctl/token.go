@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// localToken reads the token by which this user's clients speak to the embedded service, or makes it. It stays the same over
-// restarts, so that waiting clients go on. The caller holds the home.
+// localToken reads the token by which this user's clients speak to the embedded service, or makes it. It stays the same
+// over restarts, so that waiting clients go on. The caller holds the home.
 func localToken(home string) (text, path string, err error) {
 	path = filepath.Join(home, "token")
 	found, err := os.ReadFile(path)

@@ -16,7 +16,8 @@ import (
 	"google.golang.org/grpc/health/grpc_health_v1"
 )
 
-// How often Temporal and S3 are asked, how long an answer may take, and for how long the last answer of both makes a process ready.
+// How often Temporal and S3 are asked, how long an answer may take, and for how long the last answer of both makes a
+// process ready.
 const (
 	vitalsPause, vitalsPatience = 5 * time.Second, 2 * time.Second
 	vitalsRest                  = time.Second // between looks, however much somebody wants to know
@@ -39,7 +40,8 @@ type vitals struct {
 
 // newVitals begins with everything well: the caller has just connected.
 func newVitals(answers func(context.Context) error, log *slog.Logger) *vitals {
-	return &vitals{answers: answers, grpc: health.NewServer(), log: log, reported: true, answered: time.Now(), asked: make(chan struct{}, 1)}
+	return &vitals{answers: answers, grpc: health.NewServer(), log: log, reported: true, answered: time.Now(),
+		asked: make(chan struct{}, 1)}
 }
 
 // alsoNeeds has the process be ready only while need says nothing, too. It is called before watch.
@@ -131,8 +133,8 @@ func (v *vitals) register(mux *http.ServeMux) {
 	})
 }
 
-// openHealth opens the address of the setting health-listen; nil without one. It shows nothing that is anybody's, so it may be off
-// loopback.
+// openHealth opens the address of the setting health-listen; nil without one. It shows nothing that is anybody's, so it
+// may be off loopback.
 func openHealth(s settings.Settings) (net.Listener, error) {
 	address := s.Get(settings.Health)
 	if address == "" {
@@ -140,7 +142,8 @@ func openHealth(s settings.Settings) (net.Listener, error) {
 	}
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
-		return nil, deployments.Errorf(deployments.CodeUnavailable, "cannot listen on %s for health checks (health-listen): %w", address, err)
+		return nil, deployments.Errorf(deployments.CodeUnavailable,
+			"cannot listen on %s for health checks (health-listen): %w", address, err)
 	}
 	return listener, nil
 }
@@ -159,7 +162,8 @@ func (v *vitals) serveHealth(ctx context.Context, listener net.Listener) error {
 // serveHTTP answers on the listener, which it closes, until ctx ends. A handler that panics ends its own request.
 func serveHTTP(ctx context.Context, listener net.Listener, handler http.Handler) error {
 	server := &http.Server{
-		Handler: handler, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
+		Handler: handler, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second, IdleTimeout: time.Minute,
+		MaxHeaderBytes: 16 << 10,
 	}
 	defer context.AfterFunc(ctx, func() { _ = server.Close() })()
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {

@@ -16,7 +16,8 @@ import (
 func workerCommand(s *command.Surroundings) *cli.Command {
 	return &cli.Command{
 		Name: "worker", Usage: "run updates, with your own Temporal cluster and S3 bucket",
-		Flags: append([]cli.Flag{settingsFlag, checkFlag, organizationsFlag}, command.SettingFlags(settings.ForService)...),
+		Flags: append([]cli.Flag{settingsFlag, checkFlag, organizationsFlag},
+			command.SettingFlags(settings.ForService)...),
 		Action: func(c *cli.Context) error {
 			loaded, err := command.LoadSettings(s, c)
 			if err != nil {
@@ -31,9 +32,11 @@ func workerCommand(s *command.Surroundings) *cli.Command {
 	}
 }
 
-// organizationsFlag is not a setting: a worker that lost it with its configuration would run the programs of all organizations.
+// organizationsFlag is not a setting: a worker that lost it with its configuration would run the programs of all
+// organizations.
 var organizationsFlag = &cli.StringSliceFlag{
-	Name: "organization", Usage: "run only the updates of the organization `NAME`, which then run on no other workers; may be repeated",
+	Name: "organization", Usage: "run only the updates of the organization `NAME`, which then run on no other " +
+		"workers; may be repeated",
 }
 
 // work executes updates until ctx ends; with check it ends where it would begin to.
@@ -57,7 +60,8 @@ func work(ctx context.Context, o *start, check bool) error {
 
 // openPlace creates the sandbox of programs, and the directory of their files.
 func (o *start) openPlace() {
-	policy, warnings, err := newSandbox(o.settings, sandbox.Options{Hide: append(secretFiles(o.settings), cloudFiles()...)})
+	policy, warnings, err := newSandbox(o.settings, sandbox.Options{
+		Hide: append(secretFiles(o.settings), cloudFiles()...)})
 	if err != nil {
 		o.add("sandbox", "", err)
 		return
@@ -80,10 +84,12 @@ func (o *start) openPlace() {
 	}
 }
 
-// noRoom returns an error if the worker cannot store the files of programs, because the disk of their directory is full.
+// noRoom returns an error if the worker cannot store the files of programs, because the disk of their directory is
+// full.
 func noRoom(dir string) error {
 	if why := devserver.Full(dir); why != "" {
-		return deployments.Errorf(deployments.CodeUnavailable, "the worker cannot store the files of programs: the disk of %s %s; the worker continues by itself once there is space", dir, why)
+		return deployments.Errorf(deployments.CodeUnavailable, "the worker cannot store the files of programs: the "+
+			"disk of %s %s; the worker continues by itself once there is space", dir, why)
 	}
 	return nil
 }

@@ -27,7 +27,8 @@ import (
 // largestServe is how much memory serve may ever take, in MiB.
 const largestServe = 512
 
-// apart is a service whose parts are processes of their own, behind a proxy of S3 that counts requests but those of probes.
+// apart is a service whose parts are processes of their own, behind a proxy of S3 that counts requests but those of
+// probes.
 type apart struct {
 	*cluster.Cluster
 	address  string        // of the API
@@ -40,7 +41,8 @@ type apart struct {
 // watched is the stack that the flooder may use.
 var watched = &api.StackName{Organization: "org", Project: "watched", Stack: "dev"}
 
-// apart is another service than the field's own, started when it is asked for first, that lasts until the field's test ends.
+// apart is another service than the field's own, started when it is asked for first, that lasts until the field's test
+// ends.
 func (f *field) apart() *apart {
 	if f.parts == nil {
 		f.parts = newApart(f.root)
@@ -78,10 +80,12 @@ func newApart(t *testing.T) *apart {
 	}
 	a.tool = &harness.Tool{Path: h.Binary, Dir: t.TempDir(), Env: a.Env}
 	for name, token := range map[string]*string{"flooder": &a.flooder, "other": &a.other} {
-		*token = strings.TrimSpace(a.tool.Must(t, "token", "create", name, "--role", "deployer", "--organization", "org"))
+		*token = strings.TrimSpace(a.tool.Must(t, "token", "create", name, "--role", "deployer", "--organization",
+			"org"))
 	}
 	a.tool.Env = append(a.tool.Env, "DEPLOYCTL_TOKEN="+a.other)
-	harness.Files{"Pulumi.yaml": "name: watched\nruntime: scenario\n", "scenario.yaml": "steps: []\n"}.Write(t, a.tool.Dir)
+	harness.Files{"Pulumi.yaml": "name: watched\nruntime: scenario\n", "scenario.yaml": "steps: []\n"}.Write(t,
+		a.tool.Dir)
 	a.tool.Must(t, "stack", "init", "org/watched/dev")
 	return a
 }

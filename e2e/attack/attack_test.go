@@ -1,10 +1,11 @@
 //go:build unix
 
-// Package attack plays the parties that must get nowhere, against the built binary: a hostile client, program, plugin, member
-// of another organization, local user and web page, and whoever can read and write Temporal's database or the bucket.
+// Package attack plays the parties that must get nowhere, against the built binary: a hostile client, program, plugin,
+// member of another organization, local user and web page, and whoever can read and write Temporal's database or the
+// bucket.
 //
-// Each attack keeps one promise of docs/security.md, which names it. `make attack` plays all of them at full size; `make test`
-// plays them with the reduced sizes of the flag's default.
+// Each attack keeps one promise of docs/security.md, which names it. `make attack` plays all of them at full size;
+// `make test` plays them with the reduced sizes of the flag's default.
 package attack
 
 import (
@@ -48,7 +49,8 @@ type attack struct {
 }
 
 // parties are the attacks of each party, in the order of docs/security.md.
-var parties = [][]attack{clientAttacks, floods, edgeAttacks, memberAttacks, programAttacks, pageAttacks, temporalAttacks, bucketAttacks}
+var parties = [][]attack{clientAttacks, floods, edgeAttacks, memberAttacks, programAttacks, pageAttacks,
+	temporalAttacks, bucketAttacks}
 
 // field is what is attacked: a service with a stack whose resources are real.
 type field struct {
@@ -67,7 +69,8 @@ const victims = `
 packages: [{name: fake, version: 0.1.0}]
 steps:
   - {register: one, type: fake:index:Named, properties: {name: "precious-${stack}"}}
-  - {register: two, type: fake:index:Auto, properties: {links: ["${one.arn}"], secretText: !secret "needle-in-the-state"}}
+  - {register: two, type: fake:index:Auto,
+     properties: {links: ["${one.arn}"], secretText: !secret "needle-in-the-state"}}
 outputs:
   arn: ${two.arn}
   password: !secret "needle-in-the-outputs"
@@ -112,8 +115,8 @@ func (f *field) dial(t *testing.T) {
 	f.calls = metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer "+strings.TrimSpace(string(token)))
 }
 
-// unharmed is what every attack leaves: the service answers, the victim's resources are there, and an update of its stack has
-// nothing to do.
+// unharmed is what every attack leaves: the service answers, the victim's resources are there, and an update of its
+// stack has nothing to do.
 func (f *field) unharmed(t *testing.T) {
 	t.Helper()
 	found, err := f.cloud.Objects(t.Context(), "")

@@ -26,15 +26,17 @@ var programAttacks = []attack{
 	{"plugin/escape-sequences", escapesOfAPlugin},
 }
 
-// script makes a project whose program is a shell script, with a stack dev, and returns deployctl in its directory. What the
-// script writes to $FOUND, the second one reads.
+// script makes a project whose program is a shell script, with a stack dev, and returns deployctl in its directory.
+// What the script writes to $FOUND, the second one reads.
 func (f *field) script(t *testing.T, name, text string, env ...string) (tool *harness.Tool, found func() string) {
 	t.Helper()
 	report := filepath.Join(t.TempDir(), "found")
 	dir := t.TempDir()
 	harness.Files{
-		"Pulumi.yaml": "name: " + name + "\nruntime: {name: go, options: {binary: ./program}}\n", "go.mod": "module " + name + "\n",
-		"program": "#!/bin/bash\nFOUND=" + report + "\necho begins >> $FOUND\n" + text + "\necho ends >> $FOUND\nexit 1\n",
+		"Pulumi.yaml": "name: " + name + "\nruntime: {name: go, options: {binary: ./program}}\n", "go.mod": "module " +
+			name + "\n",
+		"program": "#!/bin/bash\nFOUND=" + report + "\necho begins >> $FOUND\n" + text +
+			"\necho ends >> $FOUND\nexit 1\n",
 	}.Write(t, dir)
 	harness.Must(t, os.Chmod(filepath.Join(dir, "program"), 0o700)) //nolint:gosec // it is run
 	tool = f.Deployctl(dir, env...)
@@ -56,13 +58,15 @@ func sandboxed(t *testing.T) {
 	}
 }
 
-// assetsOfOthers names as assets what the program itself cannot read, or what has no end, and leaves the hashes to the service.
+// assetsOfOthers names as assets what the program itself cannot read, or what has no end, and leaves the hashes to the
+// service.
 func assetsOfOthers(t *testing.T, f *field) {
 	sandboxed(t)
 	const asset, archive = "c44067f5952c0a294b673a41bacd8c17", "0def7320c3a5731c473e5ecbe6d01bc7"
 	keys := filepath.Join(f.State(), "data", "keys.json")
 	for name, value := range map[string]string{
-		"key": asset + ", path: " + keys, "uri": asset + ", uri: 'file://" + keys + "'", "environment": asset + ", path: /proc/self/environ",
+		"key": asset + ", path: " + keys, "uri": asset + ", uri: 'file://" + keys + "'", "environment": asset +
+			", path: /proc/self/environ",
 		"endless": asset + ", path: /dev/zero", "directory": archive + ", path: " + filepath.Dir(keys),
 		"link": asset + ", path: link",
 	} {
@@ -85,7 +89,9 @@ steps:
 // theft looks at the service's processes and files, asks whether it may end them, and writes down what it may.
 const theft = `
 for p in $(pgrep -x deployctl) $PPID; do
-  tr '\0' '\n' < /proc/$p/environ 2>/dev/null | grep -q . && [ "$(tr '\0' '\n' < /proc/$p/cmdline 2>/dev/null | sed -n 2p)" = dev ] && echo "LEAK: environment of $p" >> $FOUND
+  tr '\0' '\n' < /proc/$p/environ 2>/dev/null | grep -q . &&
+    [ "$(tr '\0' '\n' < /proc/$p/cmdline 2>/dev/null | sed -n 2p)" = dev ] &&
+    echo "LEAK: environment of $p" >> $FOUND
   [ "$(tr '\0' '\n' < /proc/$p/cmdline 2>/dev/null | sed -n 2p)" = dev ] || continue
   seen=yes
   kill -0 $p 2>/dev/null && echo "LEAK: may end $p" >> $FOUND
@@ -98,7 +104,8 @@ done
 for file in $STATE/data/keys.json $STATE/data/s3/*/keys/ring.json $STATE/token $STATE/data/*; do
   [ -s "$file" ] && [ -f "$file" ] && cat "$file" > /dev/null 2>&1 && echo "LEAK: $file" >> $FOUND
 done
-touch $STATE/data/planted $STATE/planted 2>/dev/null && [ -e $STATE/data/planted ] && echo "planted in what it sees" >> $FOUND
+touch $STATE/data/planted $STATE/planted 2>/dev/null && [ -e $STATE/data/planted ] &&
+  echo "planted in what it sees" >> $FOUND
 `
 
 func processes(t *testing.T, f *field) {
@@ -121,8 +128,8 @@ func (f *field) noTheft(t *testing.T, found string) {
 	}
 }
 
-// portsOfAnotherUpdate has one update's program knock at the ports of another update, which runs at the same time on the same
-// worker under the same user.
+// portsOfAnotherUpdate has one update's program knock at the ports of another update, which runs at the same time on
+// the same worker under the same user.
 func portsOfAnotherUpdate(t *testing.T, f *field) {
 	sandboxed(t)
 	gate, err := f.hold(t)
@@ -197,11 +204,13 @@ func runtimePath(t *testing.T, f *field) {
 	for i, files := range []harness.Files{
 		{"Pulumi.yaml": "name: path-0\nruntime: ../../../../../../../bin/sh\n"},
 		{"Pulumi.yaml": "name: path-1\nruntime: x/../../../../../../../bin/sh\n"},
-		{"Pulumi.yaml": "name: path-2\nruntime: scenario\n", "scenario.yaml": "steps: [{register: x, type: '../../../../bin/sh:index:X'}]\n"},
+		{"Pulumi.yaml": "name: path-2\nruntime: scenario\n", "scenario.yaml": "steps: [{register: x, type: " +
+			"'../../../../bin/sh:index:X'}]\n"},
 	} {
 		tool := f.project(t, "path-"+string(rune('0'+i)), "steps: []\n")
 		files.Write(t, tool.Dir)
-		if end := tool.Run(t, "up", "--yes", "--skip-preview"); end.Code == 0 || !strings.Contains(end.Said(), "is not ") || strings.Contains(end.Said(), "sh:") && i < 2 {
+		if end := tool.Run(t, "up", "--yes", "--skip-preview"); end.Code == 0 ||
+			!strings.Contains(end.Said(), "is not ") || strings.Contains(end.Said(), "sh:") && i < 2 {
 			t.Errorf("the update ends with %d: %s", end.Code, end.Said())
 		}
 	}
@@ -213,7 +222,8 @@ const escapes = `\x1b]0;PWNED\x07\x1b[2J\x1b]8;;http://evil.example\x07link\x1b[
 // obeyed fails the test if a terminal would obey a part of what a command wrote.
 func obeyed(t *testing.T, end harness.End) {
 	t.Helper()
-	if said := end.Stdout + end.Stderr; strings.ContainsAny(said, "\x1b\x07\x08\u009b") || strings.Contains(said, "\r") {
+	if said := end.Stdout + end.Stderr; strings.ContainsAny(said, "\x1b\x07\x08\u009b") ||
+		strings.Contains(said, "\r") {
 		t.Errorf("%v prints control characters: %q", end.Args, said)
 	}
 }
@@ -222,7 +232,8 @@ func obeyed(t *testing.T, end harness.End) {
 func show(t *testing.T, tool *harness.Tool) {
 	t.Helper()
 	for _, command := range [][]string{
-		{"stack"}, {"stack", "output"}, {"stack", "history"}, {"stack", "ls", "--all"}, {"preview", "--diff"}, {"logs"}, {"audit"},
+		{"stack"}, {"stack", "output"}, {"stack", "history"}, {"stack", "ls", "--all"}, {"preview", "--diff"}, {"logs"},
+		{"audit"},
 	} {
 		obeyed(t, tool.Run(t, command...))
 	}
@@ -256,7 +267,8 @@ func processesOfAPlugin(t *testing.T, f *field) {
 	sandboxed(t)
 	report := filepath.Join(t.TempDir(), "found")
 	f.plugin(t, "thief", "FOUND="+report+"\nSTATE='"+f.State()+"'"+theft+"\necho ends >> $FOUND\nexit 1\n")
-	tool := f.project(t, "stolen", "packages: [{name: thief, version: 0.1.0}]\nsteps: [{register: x, type: thief:index:X}]\n")
+	tool := f.project(t, "stolen", "packages: [{name: thief, version: 0.1.0}]\nsteps: [{register: x, type: "+
+		"thief:index:X}]\n")
 	end := tool.Run(t, "up", "--yes", "--skip-preview")
 	said, err := os.ReadFile(report)
 	if err != nil || !strings.Contains(string(said), "ends") {
@@ -268,7 +280,8 @@ func processesOfAPlugin(t *testing.T, f *field) {
 // escapesOfAPlugin has a plugin say in its diagnostics, its errors and its outputs what a terminal would obey.
 func escapesOfAPlugin(t *testing.T, f *field) {
 	f.plugin(t, "shout", "printf 'shout "+escapes+"\\n' >&2\nprintf 'port "+escapes+"\\n'\nexit 3\n")
-	tool := f.project(t, "deafened", "packages: [{name: shout, version: 0.1.0}]\nsteps: [{register: x, type: shout:index:X}]\n")
+	tool := f.project(t, "deafened", "packages: [{name: shout, version: 0.1.0}]\nsteps: [{register: x, type: "+
+		"shout:index:X}]\n")
 	obeyed(t, tool.Run(t, "up", "--yes"))
 	tool = f.project(t, "printed", `
 steps:

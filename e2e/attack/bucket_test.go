@@ -100,8 +100,8 @@ func readSecrets(t *testing.T, f *field) {
 	}
 }
 
-// refusesToGoOn runs a command of the victim over a damaged object until it ends or says which object that is, whichever is
-// first: an update waits for the repair. What it had begun goes on after that.
+// refusesToGoOn runs a command of the victim over a damaged object until it ends or says which object that is,
+// whichever is first: an update waits for the repair. What it had begun goes on after that.
 func (f *field) refusesToGoOn(t *testing.T, args ...string) {
 	t.Helper()
 	cmd := exec.CommandContext(patient(t), f.victim.Path, args...)
@@ -159,7 +159,8 @@ func alteredObject(t *testing.T, f *field) {
 		t.Run(name, func(t *testing.T) {
 			var restore func()
 			f.offline(t, func(bucket string) {
-				restore = rewrite(t, newest(t, filepath.Join(bucket, "stacks/organization/precious/dev", change.pattern)), change.with)
+				restore = rewrite(t, newest(t, filepath.Join(bucket, "stacks/organization/precious/dev",
+					change.pattern)), change.with)
 			})
 			for _, command := range [][]string{{"destroy", "--yes", "--skip-preview"}, {"stack", "export"}} {
 				f.refusesToGoOn(t, command...)
@@ -178,7 +179,8 @@ func movedObject(t *testing.T, f *field) {
 		f.offline(t, func(bucket string) {
 			from, err := os.ReadFile(newest(t, filepath.Join(bucket, "stacks/organization/other/dev", object)))
 			harness.Must(t, err)
-			restore = rewrite(t, newest(t, filepath.Join(bucket, "stacks/organization/precious/dev", object)), func([]byte) []byte { return from })
+			restore = rewrite(t, newest(t, filepath.Join(bucket, "stacks/organization/precious/dev", object)),
+				func([]byte) []byte { return from })
 		})
 		f.refusesToGoOn(t, "destroy", "--yes", "--skip-preview")
 		f.offline(t, func(string) { restore() })
@@ -193,13 +195,15 @@ func damageHidesOthers(t *testing.T, f *field) {
 	f.offline(t, func(bucket string) {
 		cut := func(data []byte) []byte { return data[:len(data)/2] }
 		for _, object := range []string{"head.json", "history/*"} {
-			restore = append(restore, rewrite(t, newest(t, filepath.Join(bucket, "stacks/organization/damaged/dev", object)), cut))
+			restore = append(restore, rewrite(t, newest(t, filepath.Join(bucket, "stacks/organization/damaged/dev",
+				object)), cut))
 		}
 		stray := filepath.Join(bucket, "tokens", "stray")
 		harness.Must(t, os.MkdirAll(filepath.Dir(stray), 0o700))
 		harness.Must(t, os.WriteFile(stray, []byte("no token"), 0o600))
 	})
-	if said := f.victim.Run(t, "stack", "ls", "--all").Said(); !strings.Contains(said, "precious") || !strings.Contains(said, "damaged") {
+	if said := f.victim.Run(t, "stack", "ls", "--all").Said(); !strings.Contains(said, "precious") ||
+		!strings.Contains(said, "damaged") {
 		t.Errorf("stack ls does not show both stacks: %s", said)
 	}
 	if end := f.victim.Run(t, "token", "ls"); !strings.Contains(end.Said(), "stray") {

@@ -52,11 +52,13 @@ func forgottenKind(t *testing.T, f *field) {
 
 func requestIDPath(t *testing.T, f *field) {
 	for _, id := range []string{
-		"x/../../../vic/updates/1", "x/../../../../../../tokens/evil", "..", ".", "a/b", "a\\b", "a\x00b", "", strings.Repeat("a", 200),
+		"x/../../../vic/updates/1", "x/../../../../../../tokens/evil", "..", ".", "a/b", "a\\b", "a\x00b", "",
+		strings.Repeat("a", 200),
 	} {
 		for _, dryRun := range []bool{true, false} {
 			_, err := f.deployments().Submit(f.calls, &api.SubmitRequest{
-				Stack: dev, RequestId: id, Kind: "refresh", DryRun: dryRun, Secrets: &api.SecretsProvider{Type: "service"},
+				Stack: dev, RequestId: id, Kind: "refresh", DryRun: dryRun,
+				Secrets: &api.SecretsProvider{Type: "service"},
 			})
 			answered(t, fmt.Sprintf("request id %q", id), err, codes.InvalidArgument)
 		}
@@ -65,14 +67,16 @@ func requestIDPath(t *testing.T, f *field) {
 
 // hostileNames leave their place in the store, or cannot be shown.
 var hostileNames = []string{
-	"..", ".", "a/b", "../tokens", "a\x00b", "a\nb", "\x1b]0;x\x07", "", strings.Repeat("n", 1000), "a b", "%2e%2e", "\xff\xfe", "ａ",
+	"..", ".", "a/b", "../tokens", "a\x00b", "a\nb", "\x1b]0;x\x07", "", strings.Repeat("n", 1000), "a b", "%2e%2e",
+	"\xff\xfe", "ａ",
 }
 
 func namePath(t *testing.T, f *field) {
 	stacks := f.stacks()
 	for _, name := range hostileNames {
 		for _, s := range []*api.StackName{
-			{Organization: name, Project: "p", Stack: "s"}, {Organization: "o", Project: name, Stack: "s"}, {Organization: "o", Project: "p", Stack: name},
+			{Organization: name, Project: "p", Stack: "s"}, {Organization: "o", Project: name, Stack: "s"},
+			{Organization: "o", Project: "p", Stack: name},
 		} {
 			if !validUTF8(s) {
 				continue // the encoder of the client refuses it
@@ -97,7 +101,8 @@ func validUTF8(s *api.StackName) bool {
 }
 
 func versionPath(t *testing.T, f *field) {
-	for _, version := range []string{"../1", "..", "1/../../x", "", "-1", "1e9", "1\x00", strings.Repeat("9", 400), "head.json"} {
+	for _, version := range []string{"../1", "..", "1/../../x", "", "-1", "1e9", "1\x00", strings.Repeat("9", 400),
+		"head.json"} {
 		u := &api.UpdateName{Stack: dev, Version: version}
 		_, err := f.deployments().Cancel(f.calls, &api.CancelRequest{Update: u})
 		answered(t, fmt.Sprintf("cancel %q", version), err, codes.InvalidArgument, codes.NotFound)
@@ -110,9 +115,11 @@ func versionPath(t *testing.T, f *field) {
 }
 
 func bundleDigest(t *testing.T, f *field) {
-	for _, bundle := range []string{"..", "sha256:../../x", "sha256:", "sha256:" + strings.Repeat("z", 64), "md5:00", strings.Repeat("a", 10_000)} {
+	for _, bundle := range []string{"..", "sha256:../../x", "sha256:", "sha256:" + strings.Repeat("z", 64), "md5:00",
+		strings.Repeat("a", 10_000)} {
 		_, err := f.deployments().Submit(f.calls, &api.SubmitRequest{
-			Stack: dev, RequestId: "bundle-digest", Kind: "up", Bundle: bundle, Secrets: &api.SecretsProvider{Type: "service"},
+			Stack: dev, RequestId: "bundle-digest", Kind: "up", Bundle: bundle,
+			Secrets: &api.SecretsProvider{Type: "service"},
 		})
 		answered(t, fmt.Sprintf("bundle %.40q", bundle), err, codes.InvalidArgument)
 	}
@@ -125,7 +132,8 @@ func manifestOverlap(t *testing.T, f *field) {
 	_, err = put.CloseAndRecv()
 	answered(t, "an empty file", err, codes.OK)
 	for name, paths := range map[string][]string{
-		"a file that is a directory": {"a", "a/b"}, "a path outside": {"../a"}, "an absolute path": {"/a"}, "the same twice": {"a", "a"}, "NUL": {"a\x00"},
+		"a file that is a directory": {"a", "a/b"}, "a path outside": {"../a"}, "an absolute path": {"/a"},
+		"the same twice": {"a", "a"}, "NUL": {"a\x00"},
 	} {
 		m := &api.Manifest{}
 		for _, path := range paths {
@@ -155,8 +163,10 @@ func escapeSequences(t *testing.T, f *field) {
 
 func targetOfNothing(t *testing.T, f *field) {
 	for _, args := range [][]string{
-		{"up", "--target", "urn:pulumi:dev::precious::fake:index:Named::nope"}, {"up", "--replace", "nothere"}, {"up", "--target", "one"},
-		{"destroy", "--target", "urn:pulumi:dev::precious::fake:index:Named::nope"}, {"refresh", "--target", "urn:pulumi:dev::precious::x:y:Z::nope"},
+		{"up", "--target", "urn:pulumi:dev::precious::fake:index:Named::nope"}, {"up", "--replace", "nothere"},
+		{"up", "--target", "one"},
+		{"destroy", "--target", "urn:pulumi:dev::precious::fake:index:Named::nope"},
+		{"refresh", "--target", "urn:pulumi:dev::precious::x:y:Z::nope"},
 	} {
 		if end := f.victim.Run(t, append(args, "--yes", "--skip-preview")...); end.Code == 0 {
 			t.Errorf("%v succeeds: %s", args, end.Said())
@@ -172,7 +182,8 @@ func malformedCalls(t *testing.T, f *field) {
 		s := api.File_deployctl_v1_deployctl_proto.Services().ByName(protoreflect.Name(service))
 		for i := range s.Methods().Len() {
 			if m := s.Methods().Get(i); !m.IsStreamingClient() && !m.IsStreamingServer() {
-				methods = append(methods, grpcMethod{"/" + string(s.FullName()) + "/" + string(m.Name()), m.Input(), m.Output()})
+				methods = append(methods, grpcMethod{"/" + string(s.FullName()) + "/" + string(m.Name()), m.Input(),
+					m.Output()})
 			}
 		}
 	}
@@ -193,7 +204,8 @@ type grpcMethod struct {
 	in, out protoreflect.MessageDescriptor
 }
 
-// malformedStates imports deployments that are no deployments; each is refused with a sentence, or carried by a refresh.
+// malformedStates imports deployments that are no deployments; each is refused with a sentence, or carried by a
+// refresh.
 func malformedStates(t *testing.T, f *field) {
 	prey := f.project(t, "prey", "steps: []\n")
 	good := map[string]any{}

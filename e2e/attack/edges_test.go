@@ -30,26 +30,32 @@ import (
 // edgeAttacks are those of whoever reaches a port of the service.
 var edgeAttacks = []attack{{"edge/malformed-calls", malformedEdges}}
 
-// edges are the ports at which a service listens, but for the API's calls, which client/malformed-calls makes; full is the number of
-// calls at full size.
+// edges are the ports at which a service listens, but for the API's calls, which client/malformed-calls makes; full is
+// the number of calls at full size.
 var edges = []struct {
 	name string
 	full int
 	play func(t *testing.T, f *field, calls int)
 }{
 	{"the resource monitor", 100_000, func(t *testing.T, f *field, calls int) { f.run(t, "monitor", calls) }},
-	{"the engine and the schema loader", 100_000, func(t *testing.T, f *field, calls int) { f.run(t, "engine", calls) }},
+	{"the engine and the schema loader", 100_000, func(t *testing.T, f *field,
+		calls int) {
+		f.run(t, "engine", calls)
+	}},
 	{"registrations", 10_000, func(t *testing.T, f *field, calls int) { f.run(t, "registrations", calls) }},
 	{"the Web UI", 100_000, func(t *testing.T, f *field, calls int) {
 		at := f.status(t).UIURL
-		f.shout(t, at, calls, "/", "/open?link=x", "/api/v1/settings", "/api/v1/namespaces/deployctl/workflows", "/codec/decode",
-			"/api/v1/namespaces/deployctl/workflows/none/cancel", "/api/v1/namespaces/deployctl/workflows/none/query/__stack_trace")
+		f.shout(t, at, calls, "/", "/open?link=x", "/api/v1/settings", "/api/v1/namespaces/deployctl/workflows",
+			"/codec/decode",
+			"/api/v1/namespaces/deployctl/workflows/none/cancel",
+			"/api/v1/namespaces/deployctl/workflows/none/query/__stack_trace")
 	}},
 	{"probes and metrics", 100_000, func(t *testing.T, f *field, calls int) {
 		f.shout(t, "http://"+f.vitals, calls, "/metrics", "/livez", "/readyz")
 	}},
 	{"S3", 100_000, func(t *testing.T, f *field, calls int) {
-		f.shout(t, f.S3(t).Endpoint, calls, "/", "/deployctl", "/deployctl?list-type=2", "/deployctl/keys/ring.json", "/?Action=ListUsers")
+		f.shout(t, f.S3(t).Endpoint, calls, "/", "/deployctl", "/deployctl?list-type=2", "/deployctl/keys/ring.json",
+			"/?Action=ListUsers")
 	}},
 	{"Temporal", 100_000, func(t *testing.T, f *field, calls int) {
 		f.shout(t, "https://"+f.status(t).TemporalAddress, calls, "/")
@@ -90,7 +96,8 @@ func malformedEdges(t *testing.T, f *field) {
 			e.play(t, f, calls)
 			took := time.Since(begun)
 			close(stop)
-			t.Logf("%d calls in %v; meanwhile the neighbour was updated %d times, and the service took %.0f MiB at most",
+			t.Logf("%d calls in %v; meanwhile the neighbour was updated %d times, and the service took %.0f MiB at "+
+				"most",
 				calls, took.Round(time.Millisecond), <-stopped, cluster.Peak(service))
 			if now := f.status(t).PID; now != service {
 				t.Errorf("the service was process %d and is %d", service, now)
@@ -112,8 +119,8 @@ func command(t *testing.T, tool *harness.Tool, args ...string) harness.End {
 	return harness.End{Args: args, Stdout: said.String(), Stderr: wrong.String(), Code: cmd.ProcessState.ExitCode()}
 }
 
-// shout sends requests that are hardly HTTP to a port, each on a connection of its own, without credentials and with those of a
-// browser that may see the Web UI.
+// shout sends requests that are hardly HTTP to a port, each on a connection of its own, without credentials and with
+// those of a browser that may see the Web UI.
 func (f *field) shout(t *testing.T, at string, calls int, paths ...string) {
 	t.Helper()
 	target, err := url.Parse(at)
@@ -126,7 +133,8 @@ func (f *field) shout(t *testing.T, at string, calls int, paths ...string) {
 		calling.Go(func() {
 			random := rand.New(rand.NewPCG(17, worker))
 			for next.Add(1) <= int64(calls) {
-				n, err := whisper(target, before != mute, requestOf(random, target.Host, cookie, paths), random.IntN(4) == 0)
+				n, err := whisper(target, before != mute, requestOf(random, target.Host, cookie, paths),
+					random.IntN(4) == 0)
 				if err != nil {
 					t.Errorf("%s is not reached or does not hang up: %v", target.Host, err)
 					return
@@ -174,8 +182,9 @@ func standing(t *testing.T, target *url.URL) string {
 	return answer.Status
 }
 
-// whisper sends bytes to a port, over TLS without a certificate or as they are, and waits until the other side hangs up. It gives
-// the number of bytes that were answered. A port that speaks HTTP is greeted before: then the connection has been accepted.
+// whisper sends bytes to a port, over TLS without a certificate or as they are, and waits until the other side hangs
+// up. It gives the number of bytes that were answered. A port that speaks HTTP is greeted before: then the connection
+// has been accepted.
 func whisper(target *url.URL, greets bool, message []byte, secure bool) (int64, error) {
 	conn, err := net.DialTimeout("tcp", target.Host, time.Minute)
 	if err != nil {
@@ -186,7 +195,8 @@ func whisper(target *url.URL, greets bool, message []byte, secure bool) (int64, 
 	_ = conn.SetDeadline(time.Now().Add(time.Minute))
 	answers := bufio.NewReader(conn)
 	if greets {
-		_, _ = fmt.Fprintf(conn, "GET / HTTP/1.1\r\nHost: %s\r\n\r\n", target.Host) // the answer shows whether it was sent
+		// the answer shows whether it was sent
+		_, _ = fmt.Fprintf(conn, "GET / HTTP/1.1\r\nHost: %s\r\n\r\n", target.Host)
 		answer, err := http.ReadResponse(answers, nil)
 		if err != nil {
 			return 0, err
@@ -195,7 +205,8 @@ func whisper(target *url.URL, greets bool, message []byte, secure bool) (int64, 
 		_ = answer.Body.Close()
 	}
 	if secure && target.Scheme == "https" {
-		if err := tls.Client(conn, &tls.Config{InsecureSkipVerify: true}).Handshake(); err == nil { //nolint:gosec // an attacker does not care
+		if err := tls.Client(conn, &tls.Config{InsecureSkipVerify: true}).Handshake(); err == nil {
+			//nolint:gosec // an attacker does not care
 			message = append([]byte{23, 3, 3, 0, 9}, message...)
 		}
 	}
@@ -219,13 +230,16 @@ func requestOf(random *rand.Rand, host, cookie string, paths []string) []byte {
 		return garbage
 	}
 	payloads, err := json.Marshal(mutate(random, map[string]any{"payloads": []any{
-		map[string]any{"metadata": map[string]any{"encoding": "YmluYXJ5L3NlYWxlZA=="}, "data": "AAAA"}, map[string]any{"data": "e30="},
+		map[string]any{"metadata": map[string]any{"encoding": "YmluYXJ5L3NlYWxlZA=="}, "data": "AAAA"},
+		map[string]any{"data": "e30="},
 	}}))
 	if err != nil {
 		panic(err)
 	}
-	body := pick("", string(payloads), string(payloads), "{", strings.Repeat("[", 10_000), "5\r\nhello\r\nffffffffff\r\n", "\xff\x00")
-	path := pick(append(paths, append(paths, pick(texts...), "http://evil/", "*", "/%00", "/%2e%2e/%2e%2e/etc/passwd", "//"+host)...)...)
+	body := pick("", string(payloads), string(payloads), "{", strings.Repeat("[", 10_000),
+		"5\r\nhello\r\nffffffffff\r\n", "\xff\x00")
+	path := pick(append(paths, append(paths, pick(texts...), "http://evil/", "*", "/%00", "/%2e%2e/%2e%2e/etc/passwd",
+		"//"+host)...)...)
 	var b strings.Builder
 	method := pick("GET", "POST", "POST", "PUT", "DELETE", "TRACE", "PRI", "", "G\x00T")
 	fmt.Fprintf(&b, "%s %s %s\r\n", method, path, pick("HTTP/1.1", "HTTP/1.1", "HTTP/1.1", "HTTP/1.0", "HTTP/9.9", ""))
@@ -240,7 +254,8 @@ func requestOf(random *rand.Rand, host, cookie string, paths []string) []byte {
 		}
 	}
 	if random.IntN(4) == 0 {
-		b.WriteString(pick("Transfer-Encoding: chunked", "Upgrade: h2c", "Authorization: AWS4-HMAC-SHA256 Credential=/////", "X", ": ",
+		b.WriteString(pick("Transfer-Encoding: chunked", "Upgrade: h2c",
+			"Authorization: AWS4-HMAC-SHA256 Credential=/////", "X", ": ",
 			"Range: bytes=9-1,-", "Expect: 100-continue", "Authorization: Bearer \x00", "Sec-Fetch-Site: cross-site",
 			strings.Repeat("X", 20_000)+": x", "Connection: close, keep-alive") + "\r\n")
 	}

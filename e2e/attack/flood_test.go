@@ -74,8 +74,10 @@ func unfinishedMessages(t *testing.T, f *field) {
 				var sent atomic.Int64
 				for range 100 {
 					calls.Go(func() {
-						body := &unfinished{ctx: ctx, rest: binary.BigEndian.AppendUint32([]byte{0}, 16*mib), zeros: 15 * mib, sent: &sent}
-						call, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+a.address+api.Stacks_CreateStack_FullMethodName, body)
+						body := &unfinished{ctx: ctx, rest: binary.BigEndian.AppendUint32([]byte{0}, 16*mib),
+							zeros: 15 * mib, sent: &sent}
+						call, err := http.NewRequestWithContext(ctx, http.MethodPost,
+							"http://"+a.address+api.Stacks_CreateStack_FullMethodName, body)
 						if err != nil {
 							t.Error(err)
 							return
@@ -119,7 +121,8 @@ func uploads(t *testing.T, f *field) {
 					t.Error(err)
 					return
 				}
-				m := &api.PutFileRequest{Stack: watched, Digest: "sha256:" + hex.EncodeToString(hash.Sum(nil)), Size: int64(length) * mib}
+				m := &api.PutFileRequest{Stack: watched, Digest: "sha256:" + hex.EncodeToString(hash.Sum(nil)),
+					Size: int64(length) * mib}
 				for range length {
 					m.Chunk = own
 					if put.Send(m) != nil {
@@ -149,7 +152,8 @@ func watchers(t *testing.T, f *field) {
 			if i%50 == 0 { // serve takes 100 streams of one connection
 				streams = api.NewDeploymentsClient(a.connect(t))
 			}
-			stream, err := streams.Watch(as(ctx, a.flooder), &api.WatchRequest{Update: &api.UpdateName{Stack: watched, Version: "1"}})
+			stream, err := streams.Watch(as(ctx, a.flooder), &api.WatchRequest{
+				Update: &api.UpdateName{Stack: watched, Version: "1"}})
 			harness.Must(t, err)
 			ended.Go(func() {
 				if _, err := stream.Recv(); err != nil {
@@ -176,7 +180,8 @@ func watchers(t *testing.T, f *field) {
 	watch(ctx, few)
 	asked := counted()
 	each := float64(asked) / few / window.Seconds()
-	t.Logf("%d watchers of a sleeping update cost %d requests to S3 in %v, %.3f a second each", few, asked, window, each)
+	t.Logf("%d watchers of a sleeping update cost %d requests to S3 in %v, %.3f a second each", few, asked, window,
+		each)
 	if each > 0.1 {
 		t.Errorf("a watcher costs %.2f requests to S3 a second", each)
 	}
@@ -190,7 +195,8 @@ func watchers(t *testing.T, f *field) {
 // sleep starts an update of watched that waits for a gate, and returns when it does.
 func (a *apart) sleep(t *testing.T, f *field) (gate fakecloud.Gate, end func(*testing.T)) {
 	t.Helper()
-	gate, err := f.cloud.SetGate(t.Context(), fakecloud.Fault{Name: "sleep", Op: fakecloud.Create, Object: "sleeper", Times: 1})
+	gate, err := f.cloud.SetGate(t.Context(), fakecloud.Fault{Name: "sleep", Op: fakecloud.Create, Object: "sleeper",
+		Times: 1})
 	harness.Must(t, err)
 	harness.Files{"scenario.yaml": `
 packages: [{name: fake, version: 0.1.0}]

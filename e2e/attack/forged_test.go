@@ -52,16 +52,19 @@ func failAs(kind string, final bool) func(t *testing.T) forger {
 func completeWith(choose func(results []*commonpb.Payloads) *commonpb.Payloads) func(t *testing.T) forger {
 	return func(t *testing.T) forger {
 		return func(c workflowservice.WorkflowServiceClient, a activity, results []*commonpb.Payloads) error {
-			_, err := c.RespondActivityTaskCompletedById(patient(t), &workflowservice.RespondActivityTaskCompletedByIdRequest{
-				Namespace: namespace, WorkflowId: a.workflow, RunId: a.run, ActivityId: a.id, Result: choose(results), Identity: "intruder",
-			})
+			_, err := c.RespondActivityTaskCompletedById(patient(t),
+				&workflowservice.RespondActivityTaskCompletedByIdRequest{
+					Namespace: namespace, WorkflowId: a.workflow, RunId: a.run, ActivityId: a.id,
+					Result:   choose(results),
+					Identity: "intruder",
+				})
 			return err
 		}
 	}
 }
 
-// forgedEnds tells the server, while a resource is being made, that this has ended. Nothing is made twice, and nothing that was
-// made is forgotten.
+// forgedEnds tells the server, while a resource is being made, that this has ended. Nothing is made twice, and nothing
+// that was made is forgotten.
 func forgedEnds(t *testing.T, f *field) {
 	cases := []struct {
 		name  string
@@ -85,7 +88,8 @@ steps:
   - {register: first, type: fake:index:Auto}
   - {register: second, type: fake:index:Auto, properties: {links: ["${first.arn}"]}}
 `, "FAKECLOUD_ENDPOINT="+f.cloud.URL())
-			gate, err := f.cloud.SetGate(t.Context(), fakecloud.Fault{Name: "forged", Op: fakecloud.Create, Object: "second", At: fakecloud.After, Times: 1})
+			gate, err := f.cloud.SetGate(t.Context(), fakecloud.Fault{Name: "forged", Op: fakecloud.Create,
+				Object: "second", At: fakecloud.After, Times: 1})
 			harness.Must(t, err)
 			ended := make(chan harness.End, 1)
 			go func() { ended <- forged.Run(t, "up", "--yes", "--skip-preview") }()
@@ -146,7 +150,8 @@ func (f *field) forge(t *testing.T, prefix string, forge forger) {
 // terminated ends the workflows of a running update.
 func terminated(t *testing.T, f *field) {
 	for _, kind := range []string{"run", "update", "stack"} {
-		gate, err := f.cloud.SetGate(t.Context(), fakecloud.Fault{Name: "terminated", Op: fakecloud.Read, At: fakecloud.Before, Times: 1})
+		gate, err := f.cloud.SetGate(t.Context(), fakecloud.Fault{Name: "terminated", Op: fakecloud.Read,
+			At: fakecloud.Before, Times: 1})
 		harness.Must(t, err)
 		ended := make(chan harness.End, 1)
 		go func() { ended <- f.victim.Run(t, "refresh", "--yes", "--skip-preview") }()
@@ -158,7 +163,8 @@ func terminated(t *testing.T, f *field) {
 		harness.Must(t, f.temporal(t).TerminateWorkflow(patient(t), id, "", "attack"))
 		harness.Must(t, gate.Open(t.Context()))
 		end := <-ended
-		if said := f.victim.Run(t, "stack", "history").Said(); end.Code != 0 && !strings.Contains(said, "failed") && !strings.Contains(said, "interrupted") &&
+		if said := f.victim.Run(t, "stack", "history").Said(); end.Code != 0 && !strings.Contains(said, "failed") &&
+			!strings.Contains(said, "interrupted") &&
 			!strings.Contains(said, "cancelled") {
 			t.Errorf("%s was terminated: the update ends with %d, and the history says %s", kind, end.Code, said)
 		}
@@ -169,19 +175,24 @@ func terminated(t *testing.T, f *field) {
 // plainStarts starts workflows of every type, and has a schedule start them, with inputs that nobody sealed.
 func plainStarts(t *testing.T, f *field) {
 	c := f.temporal(t)
-	queue := history(t, c, "stack/organization/precious/dev")[0].GetWorkflowExecutionStartedEventAttributes().GetTaskQueue().GetName()
+	first := history(t, c, "stack/organization/precious/dev")[0]
+	queue := first.GetWorkflowExecutionStartedEventAttributes().GetTaskQueue().GetName()
 	input := map[string]any{
-		"stack":  map[string]any{"organization": "organization", "project": "precious", "stack": "dev"},
-		"update": map[string]any{"organization": "organization", "project": "precious", "stack": "dev", "version": "99"},
+		"stack": map[string]any{"organization": "organization", "project": "precious", "stack": "dev"},
+		"update": map[string]any{"organization": "organization", "project": "precious", "stack": "dev",
+			"version": "99"},
 	}
 	for kind, id := range map[string]string{
-		"Update": "update/organization/precious/dev/99", "Run": "run/organization/precious/dev/99", "Stack": "stack/organization/precious/forged",
+		"Update": "update/organization/precious/dev/99", "Run": "run/organization/precious/dev/99",
+		"Stack":     "stack/organization/precious/forged",
 		"Scheduled": "scheduled/organization/precious/dev/forged",
 	} {
-		run, err := c.WorkflowService().StartWorkflowExecution(patient(t), &workflowservice.StartWorkflowExecutionRequest{
-			Namespace: namespace, RequestId: "plain-" + kind, WorkflowId: id, WorkflowType: &commonpb.WorkflowType{Name: kind},
-			TaskQueue: &taskqueuepb.TaskQueue{Name: queue}, Input: plain(t, input),
-		})
+		run, err := c.WorkflowService().StartWorkflowExecution(patient(t),
+			&workflowservice.StartWorkflowExecutionRequest{
+				Namespace: namespace, RequestId: "plain-" + kind, WorkflowId: id,
+				WorkflowType: &commonpb.WorkflowType{Name: kind},
+				TaskQueue:    &taskqueuepb.TaskQueue{Name: queue}, Input: plain(t, input),
+			})
 		if err != nil {
 			continue
 		}
@@ -192,15 +203,18 @@ func plainStarts(t *testing.T, f *field) {
 	}
 	_, err := c.WorkflowService().CreateSchedule(patient(t), &workflowservice.CreateScheduleRequest{
 		Namespace: namespace, ScheduleId: "scheduled/organization/precious/dev/forged", RequestId: "forged-schedule",
-		Schedule: &schedulepb.Schedule{State: &schedulepb.ScheduleState{Paused: true}, Action: &schedulepb.ScheduleAction{Action: &schedulepb.ScheduleAction_StartWorkflow{
-			StartWorkflow: &workflowpb.NewWorkflowExecutionInfo{
-				WorkflowId: "scheduled/organization/precious/dev/forged", WorkflowType: &commonpb.WorkflowType{Name: "Scheduled"},
-				TaskQueue: &taskqueuepb.TaskQueue{Name: queue}, Input: plain(t, input),
-			}}}},
+		Schedule: &schedulepb.Schedule{State: &schedulepb.ScheduleState{Paused: true},
+			Action: &schedulepb.ScheduleAction{Action: &schedulepb.ScheduleAction_StartWorkflow{
+				StartWorkflow: &workflowpb.NewWorkflowExecutionInfo{
+					WorkflowId:   "scheduled/organization/precious/dev/forged",
+					WorkflowType: &commonpb.WorkflowType{Name: "Scheduled"},
+					TaskQueue:    &taskqueuepb.TaskQueue{Name: queue}, Input: plain(t, input),
+				}}}},
 	})
 	if err == nil {
 		t.Cleanup(func() {
-			_ = c.ScheduleClient().GetHandle(t.Context(), "scheduled/organization/precious/dev/forged").Delete(t.Context())
+			_ = c.ScheduleClient().GetHandle(t.Context(), "scheduled/organization/precious/dev/forged").Delete(
+				t.Context())
 		})
 	}
 	if end := f.victim.Run(t, "schedule", "ls"); strings.Contains(end.Said(), "panic") {
@@ -215,18 +229,23 @@ func hugePayloads(t *testing.T, f *field) {
 	huge := plain(t, strings.Repeat("x", 1<<20))
 	stack := &commonpb.WorkflowExecution{WorkflowId: "stack/organization/precious/dev"}
 	for i := range size(3, 40) {
-		_, err := c.WorkflowService().SignalWorkflowExecution(patient(t), &workflowservice.SignalWorkflowExecutionRequest{
-			Namespace: namespace, WorkflowExecution: stack, SignalName: "settled", Input: huge, RequestId: "huge-signal-" + time.Now().String(),
-		})
+		_, err := c.WorkflowService().SignalWorkflowExecution(patient(t),
+			&workflowservice.SignalWorkflowExecutionRequest{
+				Namespace: namespace, WorkflowExecution: stack, SignalName: "settled", Input: huge,
+				RequestId: "huge-signal-" + time.Now().String(),
+			})
 		if err != nil {
 			t.Logf("signal %d: %v", i, err)
 		}
-		answer, err := c.WorkflowService().UpdateWorkflowExecution(patient(t), &workflowservice.UpdateWorkflowExecutionRequest{
-			Namespace: namespace, WorkflowExecution: stack,
-			WaitPolicy: &updatepb.WaitPolicy{LifecycleStage: enumspb.UPDATE_WORKFLOW_EXECUTION_LIFECYCLE_STAGE_COMPLETED},
-			Request: &updatepb.Request{Meta: &updatepb.Meta{UpdateId: "huge-" + time.Now().String(), Identity: "intruder"},
-				Input: &updatepb.Input{Name: "submit", Args: huge}},
-		})
+		answer, err := c.WorkflowService().UpdateWorkflowExecution(patient(t),
+			&workflowservice.UpdateWorkflowExecutionRequest{
+				Namespace: namespace, WorkflowExecution: stack,
+				WaitPolicy: &updatepb.WaitPolicy{
+					LifecycleStage: enumspb.UPDATE_WORKFLOW_EXECUTION_LIFECYCLE_STAGE_COMPLETED},
+				Request: &updatepb.Request{Meta: &updatepb.Meta{UpdateId: "huge-" + time.Now().String(),
+					Identity: "intruder"},
+					Input: &updatepb.Input{Name: "submit", Args: huge}},
+			})
 		if err == nil && answer.GetOutcome().GetFailure() == nil {
 			t.Errorf("the stack takes an update that nobody sealed: %v", answer)
 		}

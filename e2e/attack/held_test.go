@@ -17,11 +17,12 @@ import (
 	"github.com/deployctl/deployctl/e2e/harness"
 )
 
-// hold starts a refresh of the victim's stack and stops it in the middle of reading a resource. What it returns lets it go on
-// and waits for its good end.
+// hold starts a refresh of the victim's stack and stops it in the middle of reading a resource. What it returns lets it
+// go on and waits for its good end.
 func (f *field) hold(t *testing.T) (release func(*testing.T), err error) {
 	t.Helper()
-	gate, err := f.cloud.SetGate(t.Context(), fakecloud.Fault{Name: "hold", Op: fakecloud.Read, At: fakecloud.Before, Times: 1})
+	gate, err := f.cloud.SetGate(t.Context(), fakecloud.Fault{Name: "hold", Op: fakecloud.Read, At: fakecloud.Before,
+		Times: 1})
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +70,8 @@ func (f *field) refusals(t *testing.T, id string) (n int) {
 		text, err := os.ReadFile(log)
 		harness.Must(t, err)
 		for line := range strings.Lines(string(text)) {
-			if strings.Contains(line, "Corrupted signal") && strings.Contains(line, "so it is refused") && strings.Contains(line, id) {
+			if strings.Contains(line, "Corrupted signal") && strings.Contains(line, "so it is refused") &&
+				strings.Contains(line, id) {
 				n++
 			}
 		}

@@ -111,7 +111,8 @@ func methods() (all []method) {
 // call makes a call with one message, to its first answer.
 func (f *field) call(ctx context.Context, m method, in proto.Message) (out proto.Message, err error) {
 	out = dynamicpb.NewMessage(m.Output())
-	stream, err := f.conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: m.IsStreamingServer(), ClientStreams: m.IsStreamingClient()}, m.path())
+	stream, err := f.conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: m.IsStreamingServer(),
+		ClientStreams: m.IsStreamingClient()}, m.path())
 	if err != nil {
 		return out, err
 	}
@@ -142,9 +143,11 @@ func everyMethodElsewhere(t *testing.T, f *field) {
 	own := &api.StackName{Organization: "rival", Project: "precious", Stack: "dev"}
 	_, err := f.stacks().CreateStack(rival.calls, &api.CreateStackRequest{Stack: own})
 	answered(t, "its own stack", err, codes.OK)
-	_, err = f.stacks().RenameStack(rival.calls, &api.RenameStackRequest{From: own, To: &api.StackName{Organization: "organization", Project: "precious", Stack: "theirs"}})
+	_, err = f.stacks().RenameStack(rival.calls, &api.RenameStackRequest{From: own,
+		To: &api.StackName{Organization: "organization", Project: "precious", Stack: "theirs"}})
 	answered(t, "renaming a stack into the other organization", err, codes.PermissionDenied)
-	_, err = f.stacks().RenameStack(rival.calls, &api.RenameStackRequest{From: dev, To: &api.StackName{Organization: "rival", Project: "precious", Stack: "mine"}})
+	_, err = f.stacks().RenameStack(rival.calls, &api.RenameStackRequest{From: dev,
+		To: &api.StackName{Organization: "rival", Project: "precious", Stack: "mine"}})
 	answered(t, "renaming the victim's stack into its own", err, codes.NotFound)
 }
 
@@ -174,19 +177,24 @@ func viewerChanges(t *testing.T, f *field) {
 
 // almostMatchingStacks has the holders of globs look at and destroy what they nearly name.
 func almostMatchingStacks(t *testing.T, f *field) {
-	for i, glob := range []string{"precious/de", "preciou?/de?x", "*/prod", "recious/dev", "precious/dev2", "PRECIOUS/DEV", "precious*/d", "?/dev"} {
-		h := f.holder(t, "glob-"+string(rune('a'+i)), "--role", "admin", "--organization", "organization", "--stacks", glob)
+	for i, glob := range []string{"precious/de", "preciou?/de?x", "*/prod", "recious/dev", "precious/dev2",
+		"PRECIOUS/DEV", "precious*/d", "?/dev"} {
+		h := f.holder(t, "glob-"+string(rune('a'+i)), "--role", "admin", "--organization", "organization", "--stacks",
+			glob)
 		_, err := f.stacks().GetStack(h.calls, &api.GetStackRequest{Stack: dev})
 		answered(t, "a token for "+glob, err, codes.NotFound)
 		_, err = f.stacks().RemoveStack(h.calls, &api.RemoveStackRequest{Stack: dev, Force: true})
 		answered(t, "a removal with a token for "+glob, err, codes.NotFound)
 	}
-	for _, organization := range []string{"Organization", "organizatio", "organization2", "o*"} { // a name is not a pattern
-		end := f.victim.Run(t, "token", "create", "near-"+strings.Trim(organization, "*"), "--role", "admin", "--organization", organization)
+	// a name is not a pattern
+	for _, organization := range []string{"Organization", "organizatio", "organization2", "o*"} {
+		end := f.victim.Run(t, "token", "create", "near-"+strings.Trim(organization, "*"), "--role", "admin",
+			"--organization", organization)
 		if end.Code != 0 {
 			continue
 		}
-		calls := metadata.NewOutgoingContext(t.Context(), metadata.Pairs("authorization", "Bearer "+strings.TrimSpace(end.Stdout)))
+		calls := metadata.NewOutgoingContext(t.Context(), metadata.Pairs("authorization",
+			"Bearer "+strings.TrimSpace(end.Stdout)))
 		_, err := f.stacks().GetStack(calls, &api.GetStackRequest{Stack: dev})
 		answered(t, "a token for the organization "+organization, err, codes.NotFound)
 	}
@@ -198,7 +206,8 @@ func ownPromotion(t *testing.T, f *field) {
 	for _, role := range []string{"viewer", "deployer", "admin"} {
 		h := f.holder(t, "climber-"+role, "--role", role, "--organization", "rival", "--stacks", "shop/*")
 		tokens, members := api.NewTokensClient(f.conn), api.NewMembersClient(f.conn)
-		for _, grant := range []*api.Grant{everything, {Role: "admin", Organization: "organization"}, {Role: "admin", Organization: "rival"}} {
+		for _, grant := range []*api.Grant{everything, {Role: "admin", Organization: "organization"},
+			{Role: "admin", Organization: "rival"}} {
 			_, err := tokens.CreateToken(h.calls, &api.CreateTokenRequest{Name: "promoted", Grant: grant})
 			answered(t, role+" makes a token of "+grant.String(), err, codes.PermissionDenied)
 			_, err = members.GrantMember(h.calls, &api.GrantMemberRequest{Name: "promoted", Grant: grant})
@@ -218,11 +227,14 @@ func worthlessTokens(t *testing.T, f *field) {
 	f.victim.Must(t, "token", "rm", "removed")
 	again := f.holder(t, "removed", "--role", "viewer", "--organization", "rival") // another of its name
 	texts := map[string]string{
-		"none": "", "an expired one": short.token, "a removed one": removed.token, "one of another's name": "dctl.local." + strings.Repeat("0", 64),
-		"one with a letter too many": again.token + "0", "one in capitals": strings.ToUpper(again.token), "a path": "dctl.../../x." + strings.Repeat("0", 64),
+		"none": "", "an expired one": short.token, "a removed one": removed.token,
+		"one of another's name":      "dctl.local." + strings.Repeat("0", 64),
+		"one with a letter too many": again.token + "0", "one in capitals": strings.ToUpper(again.token),
+		"a path":      "dctl.../../x." + strings.Repeat("0", 64),
 		"only a name": "dctl.removed", "a very long one": "dctl.removed." + strings.Repeat("0", 7000),
 	}
-	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) { // until it has expired
+	// until it has expired
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
 		if _, err := f.stacks().GetStack(short.calls, &api.GetStackRequest{Stack: dev}); err != nil {
 			break
 		}
@@ -232,7 +244,8 @@ func worthlessTokens(t *testing.T, f *field) {
 		_, err := f.stacks().GetStack(calls, &api.GetStackRequest{Stack: dev})
 		answered(t, what, err, codes.Unauthenticated, codes.ResourceExhausted) // wrong ones are slowed
 	}
-	both := metadata.NewOutgoingContext(t.Context(), metadata.Pairs("authorization", "Bearer "+removed.token, "authorization", "Bearer "+again.token))
+	both := metadata.NewOutgoingContext(t.Context(), metadata.Pairs("authorization", "Bearer "+removed.token,
+		"authorization", "Bearer "+again.token))
 	_, err = f.stacks().GetStack(both, &api.GetStackRequest{Stack: dev})
 	answered(t, "two at once", err, codes.Unauthenticated, codes.ResourceExhausted)
 }
@@ -257,7 +270,8 @@ func stackReference(t *testing.T, f *field) {
 	tool := f.tool(t, rival, t.TempDir())
 	harness.Files{"Pulumi.yaml": "name: reader\nruntime: scenario\n", "scenario.yaml": `
 steps:
-  - {read: theirs, type: "pulumi:pulumi:StackReference", id: organization/precious/dev, properties: {name: organization/precious/dev}}
+  - {read: theirs, type: "pulumi:pulumi:StackReference", id: organization/precious/dev,
+     properties: {name: organization/precious/dev}}
 outputs:
   stolen: ${theirs.outputs}
 `}.Write(t, tool.Dir)
@@ -273,7 +287,8 @@ outputs:
 	}
 }
 
-// leftSchedule has a schedule of a member's go on, whose program reads the victim's outputs, once the member may not any more.
+// leftSchedule has a schedule of a member's go on, whose program reads the victim's outputs, once the member may not
+// any more.
 func leftSchedule(t *testing.T, f *field) {
 	for organization, role := range map[string]string{"rival": "deployer", "organization": "viewer"} {
 		f.victim.Must(t, "member", "add", "leaver", "--role", role, "--organization", organization)
@@ -281,7 +296,8 @@ func leftSchedule(t *testing.T, f *field) {
 	tool := f.tool(t, f.holder(t, "leavers", "--member", "leaver"), t.TempDir())
 	harness.Files{"Pulumi.yaml": "name: left\nruntime: scenario\n", "scenario.yaml": `
 steps:
-  - {read: theirs, type: "pulumi:pulumi:StackReference", id: organization/precious/dev, properties: {name: organization/precious/dev}}
+  - {read: theirs, type: "pulumi:pulumi:StackReference", id: organization/precious/dev,
+     properties: {name: organization/precious/dev}}
 `}.Write(t, tool.Dir)
 	tool.Must(t, "stack", "init", "rival/left/dev")
 	tool.Must(t, "up", "--yes", "--skip-preview", "--stack", "rival/left/dev")
@@ -294,7 +310,8 @@ steps:
 		want string
 	}{
 		{nil, "succeeded"},
-		{[]string{"member", "rm", "leaver", "--organization", "organization"}, "there is no stack organization/precious/dev"},
+		{[]string{"member", "rm", "leaver", "--organization", "organization"},
+			"there is no stack organization/precious/dev"},
 		{[]string{"token", "rm", "leavers"}, "the token was removed"},
 	} {
 		if left.how != nil {
@@ -317,7 +334,8 @@ steps:
 	if ctx.Err() != nil {
 		t.Errorf("the list of schedules says\n%s", said)
 	}
-	if said := f.victim.Must(t, "audit", "--organization", "rival", "--user", "leaver"); !strings.Contains(said, "Schedules/RunSchedule") {
+	if said := f.victim.Must(t, "audit", "--organization", "rival", "--user", "leaver"); !strings.Contains(said,
+		"Schedules/RunSchedule") {
 		t.Errorf("the audit log has\n%s", said)
 	}
 }
@@ -334,13 +352,15 @@ func leftQueue(t *testing.T, f *field) {
 	f.victim.Must(t, "token", "rm", "queued")
 	gate(t)
 	end := f.end(t, holder{calls: f.calls}, submitted.GetUpdate())
-	if end.GetStatus() != "failed" || !strings.Contains(end.GetError(), "the update does not begin: the token queued may not do this any more") {
+	if end.GetStatus() != "failed" || !strings.Contains(end.GetError(),
+		"the update does not begin: the token queued may not do this any more") {
 		t.Errorf("it ends as %v", end)
 	}
 	if said := f.victim.Must(t, "stack", "history", "--limit", "1"); !strings.Contains(said, "failed") {
 		t.Errorf("the history says\n%s", said)
 	}
-	if said := f.victim.Must(t, "audit", "--organization", "organization", "--user", "queued"); !strings.Contains(said, "forbidden") {
+	if said := f.victim.Must(t, "audit", "--organization", "organization", "--user", "queued"); !strings.Contains(said,
+		"forbidden") {
 		t.Errorf("the audit log has\n%s", said)
 	}
 }
@@ -380,7 +400,8 @@ func takenBundle(t *testing.T, f *field) {
 		t.Error("a project of another's files is taken")
 	}
 	submitted, err := f.deployments().Submit(rival.calls, &api.SubmitRequest{
-		Stack: own, RequestId: "taken-bundle", Kind: "up", Bundle: bundle, Secrets: &api.SecretsProvider{Type: "service"},
+		Stack: own, RequestId: "taken-bundle", Kind: "up", Bundle: bundle,
+		Secrets: &api.SecretsProvider{Type: "service"},
 	})
 	if err != nil {
 		return
@@ -438,6 +459,7 @@ func repeatedRequest(t *testing.T, f *field) {
 		t.Errorf("the request of another stack is answered with %v", second)
 	}
 	if again := submit(dev); again.GetUpdate().GetVersion() != first.GetUpdate().GetVersion() {
-		t.Errorf("the same request is update %s, and then %s", first.GetUpdate().GetVersion(), again.GetUpdate().GetVersion())
+		t.Errorf("the same request is update %s, and then %s", first.GetUpdate().GetVersion(),
+			again.GetUpdate().GetVersion())
 	}
 }

@@ -42,16 +42,18 @@ func (f *field) browser(t *testing.T) browser {
 	link := uiLink.FindString(f.victim.Must(t, "dev", "status"))
 	jar, err := cookiejar.New(nil)
 	harness.Must(t, err)
-	b := browser{&http.Client{Jar: jar, Timeout: 10 * time.Second, CheckRedirect: func(*http.Request, []*http.Request) error {
-		return http.ErrUseLastResponse
-	}}, link, nil, f.status(t).UIURL}
+	b := browser{&http.Client{Jar: jar, Timeout: 10 * time.Second,
+		CheckRedirect: func(*http.Request, []*http.Request) error {
+			return http.ErrUseLastResponse
+		}}, link, nil, f.status(t).UIURL}
 	res, err := b.Get(link)
 	harness.Must(t, err)
 	_ = res.Body.Close()
 	if res.StatusCode != http.StatusOK {
 		t.Fatalf("the link answers %s", res.Status)
 	}
-	b.http = map[string]string{"the Web UI": b.ui, "S3": f.S3(t).Endpoint, "the API": "http://" + f.status(t).APIAddress}
+	b.http = map[string]string{"the Web UI": b.ui, "S3": f.S3(t).Endpoint, "the API": "http://" +
+		f.status(t).APIAddress}
 	return b
 }
 
@@ -77,7 +79,8 @@ func (b browser) ask(t *testing.T, method, address, body string, headers ...stri
 
 // paths are what a page would ask for.
 var paths = []string{
-	"/", "/api/v1/namespaces/deployctl/workflows", "/api/v1/settings", "/codec/decode", "/deployctl?list-type=2", "/metrics", "/deployctl.v1.Stacks/ListStacks",
+	"/", "/api/v1/namespaces/deployctl/workflows", "/api/v1/settings", "/codec/decode", "/deployctl?list-type=2",
+	"/metrics", "/deployctl.v1.Stacks/ListStacks",
 	"/api/v1/cluster-info", "/open",
 }
 
@@ -89,12 +92,15 @@ func reboundName(t *testing.T, f *field) {
 	session := "Cookie: " + b.Jar.Cookies(ui)[0].String() // as if the link had been opened under that name
 	for what, base := range b.http {
 		port := base[strings.LastIndex(base, ":"):]
-		for _, host := range []string{"evil.example" + port, "evil.example", "localhost.evil.example" + port, "127.0.0.1.nip.io" + port} {
+		for _, host := range []string{"evil.example" + port, "evil.example", "localhost.evil.example" + port,
+			"127.0.0.1.nip.io" + port} {
 			for _, path := range paths {
 				for _, method := range []string{http.MethodGet, http.MethodPost} {
-					res, text := b.ask(t, method, base+path, "{}", "Host: "+host, "Origin: http://"+host, "Sec-Fetch-Site: same-origin", session)
+					res, text := b.ask(t, method, base+path, "{}", "Host: "+host, "Origin: http://"+host,
+						"Sec-Fetch-Site: same-origin", session)
 					if res != nil && res.StatusCode < 400 {
-						t.Errorf("%s answers %s %s for host %s with %s: %.200s", what, method, path, host, res.Status, text)
+						t.Errorf("%s answers %s %s for host %s with %s: %.200s", what, method, path, host, res.Status,
+							text)
 					}
 					noSecrets(t, what, text)
 				}
@@ -110,12 +116,16 @@ func foreignPost(t *testing.T, f *field) {
 	harness.Must(t, err)
 	workflow := b.ui + "/api/v1/namespaces/deployctl/workflows/" + url.PathEscape(f.running(t, "update"))
 	for _, way := range [][]string{
-		{"Origin: " + evil, "Sec-Fetch-Site: cross-site"}, {"Origin: " + evil}, {"Origin: null", "Sec-Fetch-Site: cross-site"},
-		{"Origin: http://127.0.0.1:1", "Sec-Fetch-Site: same-site"}, {"Sec-Fetch-Site: same-site"}, {"Sec-Fetch-Site: cross-site"},
+		{"Origin: " + evil, "Sec-Fetch-Site: cross-site"}, {"Origin: " + evil},
+		{"Origin: null", "Sec-Fetch-Site: cross-site"},
+		{"Origin: http://127.0.0.1:1", "Sec-Fetch-Site: same-site"}, {"Sec-Fetch-Site: same-site"},
+		{"Sec-Fetch-Site: cross-site"},
 	} {
 		for _, kind := range []string{"text/plain", "application/x-www-form-urlencoded", "application/json"} {
-			for _, act := range []string{"/cancel", "/terminate", "/signal/cancel", "/update/submit", "/reset", "/query/progress"} {
-				res, text := b.ask(t, http.MethodPost, workflow+act, `{"reason":"attack"}`, append(way, "Content-Type: "+kind)...)
+			for _, act := range []string{"/cancel", "/terminate", "/signal/cancel", "/update/submit", "/reset",
+				"/query/progress"} {
+				res, text := b.ask(t, http.MethodPost, workflow+act, `{"reason":"attack"}`,
+					append(way, "Content-Type: "+kind)...)
 				if res == nil || res.StatusCode < 400 {
 					t.Errorf("POST %s by way of %v: %v %.200s", act, way, res, text)
 				}
@@ -123,7 +133,8 @@ func foreignPost(t *testing.T, f *field) {
 		}
 	}
 	for _, act := range []string{"/terminate", "/signal/cancel", "/reset"} { // even a page of the Web UI itself
-		if res, _ := b.ask(t, http.MethodPost, workflow+act, `{"reason":"attack"}`, "Origin: "+b.ui, "Sec-Fetch-Site: same-origin"); res == nil || res.StatusCode < 400 {
+		if res, _ := b.ask(t, http.MethodPost, workflow+act, `{"reason":"attack"}`, "Origin: "+b.ui,
+			"Sec-Fetch-Site: same-origin"); res == nil || res.StatusCode < 400 {
 			t.Errorf("the Web UI takes %s: %v", act, res)
 		}
 	}
@@ -135,8 +146,10 @@ func foreignRead(t *testing.T, f *field) {
 	b := f.browser(t)
 	for what, base := range b.http {
 		for _, path := range paths {
-			res, _ := b.ask(t, http.MethodOptions, base+path, "", "Origin: "+evil, "Access-Control-Request-Method: POST", "Access-Control-Request-Private-Network: true")
-			get, text := b.ask(t, http.MethodGet, base+path, "", "Origin: "+evil, "Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: cors", "Sec-Fetch-Dest: empty")
+			res, _ := b.ask(t, http.MethodOptions, base+path, "", "Origin: "+evil,
+				"Access-Control-Request-Method: POST", "Access-Control-Request-Private-Network: true")
+			get, text := b.ask(t, http.MethodGet, base+path, "", "Origin: "+evil, "Sec-Fetch-Site: cross-site",
+				"Sec-Fetch-Mode: cors", "Sec-Fetch-Dest: empty")
 			for _, r := range []*http.Response{res, get} {
 				if r == nil {
 					continue
@@ -152,7 +165,8 @@ func foreignRead(t *testing.T, f *field) {
 			if what == "the Web UI" && get != nil && get.StatusCode < 400 {
 				t.Errorf("the Web UI answers a script of another page on %s with %s", path, get.Status)
 			}
-			frame, _ := b.ask(t, http.MethodGet, base+path, "", "Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: navigate", "Sec-Fetch-Dest: iframe")
+			frame, _ := b.ask(t, http.MethodGet, base+path, "", "Sec-Fetch-Site: cross-site",
+				"Sec-Fetch-Mode: navigate", "Sec-Fetch-Dest: iframe")
 			if what == "the Web UI" && frame != nil && frame.StatusCode < 400 {
 				t.Errorf("the Web UI is shown in a frame of another page: %s", path)
 			}
@@ -165,8 +179,10 @@ func webSocket(t *testing.T, f *field) {
 	b := f.browser(t)
 	for what, base := range b.http {
 		for _, path := range paths {
-			res, _ := b.ask(t, http.MethodGet, base+path, "", "Origin: "+evil, "Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 13",
-				"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==", "Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: websocket")
+			res, _ := b.ask(t, http.MethodGet, base+path, "", "Origin: "+evil, "Connection: Upgrade",
+				"Upgrade: websocket", "Sec-WebSocket-Version: 13",
+				"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==", "Sec-Fetch-Site: cross-site",
+				"Sec-Fetch-Mode: websocket")
 			if res != nil && res.StatusCode < 400 && what != "the API" {
 				t.Errorf("%s answers a socket on %s with %s", what, path, res.Status)
 			}
@@ -181,17 +197,21 @@ func webSocket(t *testing.T, f *field) {
 func usedLink(t *testing.T, f *field) {
 	b := f.browser(t)
 	stranger := browser{Client: &http.Client{CheckRedirect: b.CheckRedirect}}
-	if res, _ := stranger.ask(t, http.MethodGet, b.link, ""); res == nil || res.StatusCode < 400 || len(res.Cookies()) > 0 {
+	if res, _ := stranger.ask(t, http.MethodGet, b.link, ""); res == nil || res.StatusCode < 400 ||
+		len(res.Cookies()) > 0 {
 		t.Errorf("a link is opened twice: %v", res)
 	}
 	fresh := uiLink.FindString(f.victim.Must(t, "dev", "status"))
 	for _, to := range []string{"//evil.example", "/\\evil.example", evil} {
-		res, text := stranger.ask(t, http.MethodGet, uiLink.FindString(f.victim.Must(t, "dev", "status"))+"&to="+url.QueryEscape(to), "")
-		if res == nil || strings.Contains(res.Header.Get("Location"), "evil") || strings.Contains(text, `"`+to) || strings.Contains(text, `"http://evil`) {
+		res, text := stranger.ask(t, http.MethodGet, uiLink.FindString(
+			f.victim.Must(t, "dev", "status"))+"&to="+url.QueryEscape(to), "")
+		if res == nil || strings.Contains(res.Header.Get("Location"), "evil") || strings.Contains(text, `"`+to) ||
+			strings.Contains(text, `"http://evil`) {
 			t.Errorf("a link leads to %s: %v %s", to, res, text)
 		}
 	}
-	if res, _ := stranger.ask(t, http.MethodGet, fresh, "", "Host: evil.example"); res == nil || res.StatusCode < 400 || len(res.Cookies()) > 0 {
+	if res, _ := stranger.ask(t, http.MethodGet, fresh, "", "Host: evil.example"); res == nil || res.StatusCode < 400 ||
+		len(res.Cookies()) > 0 {
 		t.Errorf("a link is opened under another name: %v", res)
 	}
 }

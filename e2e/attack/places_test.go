@@ -33,8 +33,8 @@ func copied(t *testing.T, from, to string) (restore func()) {
 	}
 }
 
-// takenPlaces puts what is sealed of one stack, token, member and organization in the place of another's: each opens with the
-// service's key, and none is believed.
+// takenPlaces puts what is sealed of one stack, token, member and organization in the place of another's: each opens
+// with the service's key, and none is believed.
 func takenPlaces(t *testing.T, f *field) {
 	f.project(t, "placed", "steps: []\n").Update(t, "up", "-m", "message-of-another-stack")
 	strong := f.holder(t, "strong", "--role", "admin", "--organization", "*")
@@ -61,16 +61,19 @@ func takenPlaces(t *testing.T, f *field) {
 	if strings.Contains(said, "message-of-another-stack") || !strings.Contains(said, "damaged") {
 		t.Errorf("the history of the victim shows another stack's, or does not name what is damaged: %s", said)
 	}
-	for what, h := range map[string]holder{"a token with a stronger one's object": weak, "a member with a stronger one's object": member} {
+	for what, h := range map[string]holder{"a token with a stronger one's object": weak,
+		"a member with a stronger one's object": member} {
 		calls := metadata.NewOutgoingContext(t.Context(), metadata.Pairs("authorization", "Bearer "+h.token))
 		_, err := f.stacks().GetStack(calls, &api.GetStackRequest{Stack: dev})
 		if err == nil {
 			t.Errorf("%s sees the victim's stack", what)
 		}
 	}
-	_, err := f.stacks().GetStack(metadata.NewOutgoingContext(t.Context(), metadata.Pairs("authorization", "Bearer "+strong.token)), &api.GetStackRequest{Stack: dev})
+	_, err := f.stacks().GetStack(metadata.NewOutgoingContext(t.Context(),
+		metadata.Pairs("authorization", "Bearer "+strong.token)), &api.GetStackRequest{Stack: dev})
 	answered(t, "the stronger token itself", err, codes.OK)
-	if log := f.victim.Run(t, "audit", "--organization", "initech").Said(); strings.Contains(log, secret) || !strings.Contains(log, "damaged") {
+	if log := f.victim.Run(t, "audit", "--organization", "initech").Said(); strings.Contains(log, secret) ||
+		!strings.Contains(log, "damaged") {
 		t.Errorf("the audit log of another organization is shown, or what is damaged is not named: %s", log)
 	}
 	f.offline(t, func(string) {
@@ -91,7 +94,8 @@ func (f *field) stackOf(t *testing.T, organization, project string) string {
 	return project
 }
 
-// foreignKeys puts keys of another service in the place of this one's: whoever made them could open what is sealed from then on.
+// foreignKeys puts keys of another service in the place of this one's: whoever made them could open what is sealed from
+// then on.
 func foreignKeys(t *testing.T, f *field) {
 	other := harness.NewHome(t, harness.Binary())
 	other.Start(t)

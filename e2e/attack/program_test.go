@@ -63,7 +63,8 @@ type program struct {
 }
 
 func dialVariable(name string) *grpc.ClientConn {
-	conn, err := grpc.NewClient("passthrough:///"+os.Getenv(name), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	conn, err := grpc.NewClient("passthrough:///"+os.Getenv(name),
+		grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		panic(err)
 	}
@@ -97,7 +98,8 @@ func (p *program) note(what string, err error, late bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.seen[status.Code(err)]++
-	if late || status.Code(err) == codes.Unavailable || err != nil && strings.Contains(err.Error(), "failed internally") {
+	if late || status.Code(err) == codes.Unavailable || err != nil &&
+		strings.Contains(err.Error(), "failed internally") {
 		fmt.Printf("WRONG: %s is answered with %.300v\n", what, err)
 	}
 }
@@ -109,7 +111,8 @@ func methodsOf(file protoreflect.FileDescriptor, others ...string) (all []grpcMe
 		for j := range s.Methods().Len() {
 			m := s.Methods().Get(j)
 			if !m.IsStreamingClient() && !m.IsStreamingServer() && !slices.Contains(others, string(m.Name())) {
-				all = append(all, grpcMethod{"/" + string(s.FullName()) + "/" + string(m.Name()), m.Input(), m.Output()})
+				all = append(all, grpcMethod{"/" + string(s.FullName()) + "/" + string(m.Name()), m.Input(),
+					m.Output()})
 			}
 		}
 	}
@@ -134,18 +137,23 @@ func (p *program) callMonitor() {
 
 func (p *program) callEngine() {
 	p.flood(anyOf(dialVariable("PULUMI_ENGINE"), slices.Concat(methodsOf(pulumirpc.File_pulumi_engine_proto),
-		methodsOf(codegenrpc.File_pulumi_codegen_loader_proto), methodsOf(codegenrpc.File_pulumi_codegen_mapper_proto))))
+		methodsOf(codegenrpc.File_pulumi_codegen_loader_proto), methodsOf(
+			codegenrpc.File_pulumi_codegen_mapper_proto))))
 }
 
 var (
 	programTypes = []string{
-		"", ":", "a", "a:b", "fake:index:Auto", "fake:index:Auto", "fake:index:Tagged", "fake:index:Nothing", "pulumi:providers:fake", "pulumi:providers:",
-		"pulumi:pulumi:Stack", "pulumi:pulumi:StackReference", "nosuch:index:X", "fake:index:Auto$x", "\x00", "../../x:y:z",
+		"", ":", "a", "a:b", "fake:index:Auto", "fake:index:Auto", "fake:index:Tagged", "fake:index:Nothing",
+		"pulumi:providers:fake", "pulumi:providers:",
+		"pulumi:pulumi:Stack", "pulumi:pulumi:StackReference", "nosuch:index:X", "fake:index:Auto$x", "\x00",
+		"../../x:y:z",
 	}
 	programNames = []string{"", "x", "y", "a::b", "a$b", "../up", "\x00", "\u202e", strings.Repeat("n", 70_000)}
 	programURNs  = []string{
-		"", "", "", "x", "::", "urn:pulumi:", "urn:pulumi:dev::hostile::my:Comp::c", "urn:pulumi:dev::hostile::pulumi:pulumi:Stack::hostile-dev",
-		"urn:pulumi:dev::hostile::fake:index:Auto::x", "urn:pulumi:dev::hostile::pulumi:providers:fake::p::04da6b54-80e4-46f7-96ec-b56ff0331ba9",
+		"", "", "", "x", "::", "urn:pulumi:", "urn:pulumi:dev::hostile::my:Comp::c",
+		"urn:pulumi:dev::hostile::pulumi:pulumi:Stack::hostile-dev",
+		"urn:pulumi:dev::hostile::fake:index:Auto::x",
+		"urn:pulumi:dev::hostile::pulumi:providers:fake::p::04da6b54-80e4-46f7-96ec-b56ff0331ba9",
 	}
 )
 
@@ -157,7 +165,8 @@ func (p *program) register() {
 	p.flood(func(ctx context.Context, random *rand.Rand, i int) (string, error) {
 		if i%50 == 0 {
 			good := &pulumirpc.RegisterResourceRequest{
-				Type: "fake:index:Auto", Name: fmt.Sprint("good-", i), Custom: true, Version: "0.1.0", Object: &structpb.Struct{},
+				Type: "fake:index:Auto", Name: fmt.Sprint("good-", i), Custom: true, Version: "0.1.0",
+				Object: &structpb.Struct{},
 			}
 			made, err := monitor.RegisterResource(ctx, good)
 			if err != nil || made.GetId() == "" {
@@ -175,11 +184,13 @@ func (p *program) register() {
 		if err := proto.Unmarshal(data, hostile); err != nil {
 			panic(err)
 		}
-		hostile.Type, hostile.Name, hostile.Custom = pick(random, programTypes), pick(random, programNames), random.IntN(2) == 0
+		hostile.Type, hostile.Name, hostile.Custom = pick(random, programTypes), pick(random, programNames),
+			random.IntN(2) == 0
 		hostile.Parent, hostile.Provider = pick(random, programURNs), pick(random, programURNs)
 		hostile.Protect, hostile.RetainOnDelete = nil, nil // it is destroyed
 		if random.IntN(2) == 0 {                           // some get further
-			hostile.Transforms, hostile.Hooks, hostile.CustomTimeouts, hostile.ImportId, hostile.Version = nil, nil, nil, "", "0.1.0"
+			hostile.Transforms, hostile.Hooks, hostile.CustomTimeouts, hostile.ImportId, hostile.Version = nil, nil,
+				nil, "", "0.1.0"
 			hostile.PackageRef, hostile.PluginDownloadURL = "", ""
 		}
 		_, err = monitor.RegisterResource(ctx, hostile)
@@ -195,8 +206,10 @@ func (f *field) run(t *testing.T, play string, calls int) {
 	cloud, env := harness.Cloud(t)
 	hostile := f.project(t, "hostile", "", env)
 	harness.Files{
-		"Pulumi.yaml": "name: hostile\nruntime: {name: go, options: {binary: ./program}}\n", "go.mod": "module hostile\n",
-		"program": fmt.Sprintf("#!/bin/sh\n%s=%s %s=%d exec '%s'\n", playVariable, play, callsVariable, calls, self),
+		"Pulumi.yaml": "name: hostile\nruntime: {name: go, options: {binary: ./program}}\n",
+		"go.mod":      "module hostile\n",
+		"program": fmt.Sprintf("#!/bin/sh\n%s=%s %s=%d exec '%s'\n", playVariable, play, callsVariable, calls,
+			self),
 	}.Write(t, hostile.Dir)
 	harness.Must(t, os.Chmod(hostile.Dir+"/program", 0o700)) //nolint:gosec // it is run
 	end := command(t, hostile, "up", "--yes", "--skip-preview", "--continue-on-error")

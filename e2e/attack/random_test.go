@@ -16,8 +16,10 @@ import (
 
 // texts are what a hostile client writes where a text is expected. The victim's names are not among them.
 var texts = []string{
-	"", "..", "a/../../b", "\x00", "organization", "prey", "-", strings.Repeat("x", 5000), "urn:pulumi:a::b::c::d", "urn:", "\x1b[2J", "${x}", "1", "-1",
-	"sha256:0000000000000000000000000000000000000000000000000000000000000000", "up", "destroy", "service", "passphrase", "v1:AAAA:v1:AAAA:AAAA", "*", "**", "[", "{{",
+	"", "..", "a/../../b", "\x00", "organization", "prey", "-", strings.Repeat("x", 5000), "urn:pulumi:a::b::c::d",
+	"urn:", "\x1b[2J", "${x}", "1", "-1",
+	"sha256:0000000000000000000000000000000000000000000000000000000000000000", "up", "destroy", "service", "passphrase",
+	"v1:AAAA:v1:AAAA:AAAA", "*", "**", "[", "{{",
 }
 
 func messageOf(d protoreflect.MessageDescriptor) proto.Message { return dynamicpb.NewMessage(d) }
@@ -46,7 +48,9 @@ func fill(random *rand.Rand, m protoreflect.Message, depth int) {
 }
 
 // value is a random one of a field's kind.
-func value(random *rand.Rand, f protoreflect.FieldDescriptor, fresh func() protoreflect.Value, depth int) protoreflect.Value {
+func value(
+	random *rand.Rand, f protoreflect.FieldDescriptor, fresh func() protoreflect.Value, depth int,
+) protoreflect.Value {
 	numbers := []int64{0, 1, -1, 7, math.MaxInt32, math.MinInt32, math.MaxInt64, math.MinInt64}
 	n := numbers[random.IntN(len(numbers))]
 	switch f.Kind() {
@@ -93,8 +97,10 @@ func mutate(random *rand.Rand, good any) any {
 // spoil replaces, removes or adds one value somewhere below v.
 func spoil(random *rand.Rand, v any) any {
 	strange := []any{
-		nil, "", "urn:pulumi:dev::precious::a:b::c", "a:b", "..", -1, 1e308, true, []any{}, map[string]any{}, "04da6b54-80e4-46f7-96ec-b56ff0331ba9",
-		map[string]any{"4dabf18193072939515e22adb298388d": "1b47061264138c4ac30d75fd1eb44270", "ciphertext": "x"}, strings.Repeat("[", 300),
+		nil, "", "urn:pulumi:dev::precious::a:b::c", "a:b", "..", -1, 1e308, true, []any{}, map[string]any{},
+		"04da6b54-80e4-46f7-96ec-b56ff0331ba9",
+		map[string]any{"4dabf18193072939515e22adb298388d": "1b47061264138c4ac30d75fd1eb44270", "ciphertext": "x"},
+		strings.Repeat("[", 300),
 	}
 	switch v := v.(type) {
 	case map[string]any:

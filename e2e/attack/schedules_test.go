@@ -27,13 +27,15 @@ const timed = "scheduled/organization/timed/dev/"
 
 func (f *field) timetable(t *testing.T) *timetable {
 	t.Helper()
-	tool := f.project(t, "timed", "packages: [{name: fake, version: 0.1.0}]\nsteps: [{register: only, type: fake:index:Auto}]\n",
+	tool := f.project(t, "timed", "packages: [{name: fake, version: 0.1.0}]\nsteps: [{register: only, type: "+
+		"fake:index:Auto}]\n",
 		"FAKECLOUD_ENDPOINT="+f.cloud.URL())
 	tool.Update(t, "up")
 	s := &timetable{tool, f.temporal(t), map[string]*schedulepb.Schedule{}, map[string]bool{}}
 	for _, name := range []string{"later", "paused", "removed"} {
 		s.Must(t, "schedule", "new", "destroy", "--in", "2h", "--name", name)
-		described, err := s.c.WorkflowService().DescribeSchedule(patient(t), &workflowservice.DescribeScheduleRequest{Namespace: namespace, ScheduleId: timed + name})
+		described, err := s.c.WorkflowService().DescribeSchedule(patient(t),
+			&workflowservice.DescribeScheduleRequest{Namespace: namespace, ScheduleId: timed + name})
 		harness.Must(t, err)
 		s.copied[name] = described.GetSchedule()
 	}
@@ -48,8 +50,9 @@ func (s *timetable) start(t *testing.T, name string, due time.Time) string {
 	id := timed + name + due.UTC().Format("-2006-01-02T15:04:05Z")
 	action := s.copied[name].GetAction().GetStartWorkflow()
 	_, err := s.c.WorkflowService().StartWorkflowExecution(patient(t), &workflowservice.StartWorkflowExecutionRequest{
-		Namespace: namespace, RequestId: id, WorkflowId: id, WorkflowType: action.GetWorkflowType(), TaskQueue: action.GetTaskQueue(),
-		Input: action.GetInput(), Header: action.GetHeader(),
+		Namespace: namespace, RequestId: id, WorkflowId: id, WorkflowType: action.GetWorkflowType(),
+		TaskQueue: action.GetTaskQueue(),
+		Input:     action.GetInput(), Header: action.GetHeader(),
 	})
 	harness.Must(t, err)
 	return id
@@ -63,7 +66,8 @@ func (s *timetable) patch(t *testing.T, name string, p *schedulepb.SchedulePatch
 	})
 	harness.Must(t, err)
 	for ctx := patient(t); ctx.Err() == nil; time.Sleep(50 * time.Millisecond) {
-		d, err := s.c.WorkflowService().DescribeSchedule(ctx, &workflowservice.DescribeScheduleRequest{Namespace: namespace, ScheduleId: timed + name})
+		d, err := s.c.WorkflowService().DescribeSchedule(ctx, &workflowservice.DescribeScheduleRequest{
+			Namespace: namespace, ScheduleId: timed + name})
 		harness.Must(t, err)
 		for _, a := range d.GetInfo().GetRecentActions() {
 			if id := a.GetStartWorkflowResult().GetWorkflowId(); id != "" && !s.seen[id] {
@@ -89,7 +93,8 @@ func scheduleRuns(t *testing.T, f *field) {
 	now, later := time.Now().Add(-time.Minute), s.copied["later"].GetSpec().GetStructuredCalendar()[0]
 	at := time.Date(int(later.Year[0].Start), time.Month(later.Month[0].Start), int(later.DayOfMonth[0].Start),
 		int(later.Hour[0].Start), int(later.Minute[0].Start), int(later.Second[0].Start), 0, time.UTC)
-	trigger := &schedulepb.SchedulePatch{TriggerImmediately: &schedulepb.TriggerImmediatelyRequest{}, Unpause: "unpaused by intruder"}
+	trigger := &schedulepb.SchedulePatch{TriggerImmediately: &schedulepb.TriggerImmediatelyRequest{},
+		Unpause: "unpaused by intruder"}
 	_, err := s.c.WorkflowService().CreateSchedule(patient(t), &workflowservice.CreateScheduleRequest{
 		Namespace: namespace, ScheduleId: timed + "removed", RequestId: "again", Schedule: s.copied["removed"],
 	})
@@ -126,7 +131,8 @@ func (s *timetable) asked(t *testing.T, again *schedulepb.SchedulePatch) {
 		time.Sleep(50 * time.Millisecond)
 	}
 	runs, err := s.c.ListWorkflow(patient(t), &workflowservice.ListWorkflowExecutionsRequest{
-		Query: "WorkflowType = 'Scheduled' AND ExecutionStatus = 'Completed' AND WorkflowId STARTS_WITH '" + timed + "later'",
+		Query: "WorkflowType = 'Scheduled' AND ExecutionStatus = 'Completed' AND WorkflowId STARTS_WITH '" + timed +
+			"later'",
 	})
 	harness.Must(t, err)
 	for _, r := range runs.GetExecutions() {

@@ -21,8 +21,8 @@ import (
 	"github.com/deployctl/deployctl/e2e/harness"
 )
 
-// temporalAttacks are those of whoever may use the Temporal namespace, an administrator of the cluster for instance, but does
-// not have the service's key.
+// temporalAttacks are those of whoever may use the Temporal namespace, an administrator of the cluster for instance,
+// but does not have the service's key.
 var temporalAttacks = []attack{
 	{"temporal/read-secrets", readHistories},
 	{"temporal/spliced-request", splicedRequest},
@@ -53,7 +53,8 @@ const namespace = "deployctl"
 // history is that of a workflow's newest run.
 func history(t *testing.T, c client.Client, id string) (events []*historypb.HistoryEvent) {
 	t.Helper()
-	for all := c.GetWorkflowHistory(patient(t), id, "", false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT); all.HasNext(); {
+	for all := c.GetWorkflowHistory(patient(t), id, "", false,
+		enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT); all.HasNext(); {
 		e, err := all.Next()
 		harness.Must(t, err)
 		events = append(events, e)
@@ -64,7 +65,8 @@ func history(t *testing.T, c client.Client, id string) (events []*historypb.Hist
 // workflows are the ids of all workflows that Temporal knows.
 func workflows(t *testing.T, c client.Client) (ids []string) {
 	t.Helper()
-	found, err := c.ListWorkflow(patient(t), &workflowservice.ListWorkflowExecutionsRequest{Namespace: namespace, PageSize: 1000})
+	found, err := c.ListWorkflow(patient(t), &workflowservice.ListWorkflowExecutionsRequest{Namespace: namespace,
+		PageSize: 1000})
 	harness.Must(t, err)
 	for _, e := range found.GetExecutions() {
 		ids = append(ids, e.GetExecution().GetWorkflowId())
@@ -85,8 +87,8 @@ func readHistories(t *testing.T, f *field) {
 	}
 }
 
-// doomed is another stack of the same bundle form, which its owner destroys: what is copied from its history is a valid, sealed
-// request to destroy.
+// doomed is another stack of the same bundle form, which its owner destroys: what is copied from its history is a
+// valid, sealed request to destroy.
 func (f *field) doomed(t *testing.T, name string) (tool *harness.Tool, c client.Client) {
 	t.Helper()
 	tool = f.project(t, name, "steps: []\n")
@@ -108,11 +110,14 @@ func splicedRequest(t *testing.T, f *field) {
 		stack := &commonpb.WorkflowExecution{WorkflowId: "stack/organization/precious/dev"}
 		// The stack's workflow may have ended for lack of work: then the request comes with the start of a new one.
 		f.victim.Update(t, "refresh")
-		answer, err := c.WorkflowService().UpdateWorkflowExecution(patient(t), &workflowservice.UpdateWorkflowExecutionRequest{
-			Namespace: namespace, WorkflowExecution: stack,
-			WaitPolicy: &updatepb.WaitPolicy{LifecycleStage: enumspb.UPDATE_WORKFLOW_EXECUTION_LIFECYCLE_STAGE_COMPLETED},
-			Request:    &updatepb.Request{Meta: &updatepb.Meta{UpdateId: fmt.Sprintf("splice-%d", copied), Identity: "intruder"}, Input: in},
-		})
+		answer, err := c.WorkflowService().UpdateWorkflowExecution(patient(t),
+			&workflowservice.UpdateWorkflowExecutionRequest{
+				Namespace: namespace, WorkflowExecution: stack,
+				WaitPolicy: &updatepb.WaitPolicy{
+					LifecycleStage: enumspb.UPDATE_WORKFLOW_EXECUTION_LIFECYCLE_STAGE_COMPLETED},
+				Request: &updatepb.Request{Meta: &updatepb.Meta{UpdateId: fmt.Sprintf("splice-%d", copied),
+					Identity: "intruder"}, Input: in},
+			})
 		if err == nil && answer.GetOutcome().GetFailure() == nil {
 			t.Errorf("the stack took %s, which was sealed for another stack: %v", in.GetName(), answer)
 		}
@@ -128,10 +133,12 @@ func splicedStart(t *testing.T, f *field) {
 	for _, id := range []string{"update/organization/started/dev/2", "run/organization/started/dev/2"} {
 		started := history(t, c, id)[0].GetWorkflowExecutionStartedEventAttributes()
 		victim := id[:len(id)-len("organization/started/dev/2")] + "organization/precious/dev/77"
-		run, err := c.WorkflowService().StartWorkflowExecution(patient(t), &workflowservice.StartWorkflowExecutionRequest{
-			Namespace: namespace, RequestId: victim, WorkflowId: victim, WorkflowType: started.GetWorkflowType(),
-			TaskQueue: &taskqueuepb.TaskQueue{Name: started.GetTaskQueue().GetName()}, Input: started.GetInput(), Header: started.GetHeader(),
-		})
+		run, err := c.WorkflowService().StartWorkflowExecution(patient(t),
+			&workflowservice.StartWorkflowExecutionRequest{
+				Namespace: namespace, RequestId: victim, WorkflowId: victim, WorkflowType: started.GetWorkflowType(),
+				TaskQueue: &taskqueuepb.TaskQueue{Name: started.GetTaskQueue().GetName()}, Input: started.GetInput(),
+				Header: started.GetHeader(),
+			})
 		if err != nil {
 			continue // refused at once
 		}
@@ -145,7 +152,8 @@ func splicedStart(t *testing.T, f *field) {
 // stuckOrFailed waits until a workflow has failed a task or itself, and reports false when it went on instead.
 func stuckOrFailed(t *testing.T, c client.Client, id, run string) bool {
 	t.Helper()
-	for all := c.GetWorkflowHistory(patient(t), id, run, true, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT); all.HasNext(); {
+	for all := c.GetWorkflowHistory(patient(t), id, run, true,
+		enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT); all.HasNext(); {
 		e, err := all.Next()
 		harness.Must(t, err)
 		switch e.GetEventType() {
@@ -176,10 +184,12 @@ func splicedSignal(t *testing.T, f *field) {
 				continue
 			}
 			for _, at := range victims {
-				_, err := c.WorkflowService().SignalWorkflowExecution(patient(t), &workflowservice.SignalWorkflowExecutionRequest{
-					Namespace: namespace, WorkflowExecution: &commonpb.WorkflowExecution{WorkflowId: at},
-					SignalName: a.GetSignalName(), Input: a.GetInput(), RequestId: fmt.Sprint(id, e.GetEventId(), at),
-				})
+				_, err := c.WorkflowService().SignalWorkflowExecution(patient(t),
+					&workflowservice.SignalWorkflowExecutionRequest{
+						Namespace: namespace, WorkflowExecution: &commonpb.WorkflowExecution{WorkflowId: at},
+						SignalName: a.GetSignalName(), Input: a.GetInput(),
+						RequestId: fmt.Sprint(id, e.GetEventId(), at),
+					})
 				if err == nil {
 					sent++
 				}
@@ -201,13 +211,15 @@ func plainPayloads(t *testing.T, f *field) {
 	for _, kind := range []string{"update", "run"} {
 		id := f.running(t, kind)
 		for _, signal := range []string{"cancel", "resolve", "messages", "lost", "reached", "settled"} {
-			if err := c.SignalWorkflow(patient(t), id, "", signal, map[string]any{"forced": true, "worker": "mine"}); err != nil {
+			if err := c.SignalWorkflow(patient(t), id, "", signal,
+				map[string]any{"forced": true, "worker": "mine"}); err != nil {
 				t.Logf("%s to %s: %v", signal, id, err)
 			}
 		}
 		f.refuses(t, 0, id) // of this update no signal was refused before
 		_, _ = c.WorkflowService().QueryWorkflow(patient(t), &workflowservice.QueryWorkflowRequest{
-			Namespace: namespace, Execution: &commonpb.WorkflowExecution{WorkflowId: id}, Query: &querypb.WorkflowQuery{QueryType: "__stack_trace"},
+			Namespace: namespace, Execution: &commonpb.WorkflowExecution{WorkflowId: id},
+			Query: &querypb.WorkflowQuery{QueryType: "__stack_trace"},
 		})
 	}
 	gate(t)
@@ -220,7 +232,8 @@ func resetRun(t *testing.T, f *field) {
 	harness.Must(t, err)
 	for _, kind := range []string{"run", "update"} {
 		_, err := c.ResetWorkflowExecution(patient(t), &workflowservice.ResetWorkflowExecutionRequest{
-			Namespace: namespace, WorkflowExecution: &commonpb.WorkflowExecution{WorkflowId: f.running(t, kind)}, Reason: "attack",
+			Namespace: namespace, WorkflowExecution: &commonpb.WorkflowExecution{WorkflowId: f.running(t, kind)},
+			Reason:    "attack",
 			RequestId: "reset-" + kind + time.Now().String(), WorkflowTaskFinishEventId: 4,
 		})
 		if err == nil {

@@ -1,5 +1,5 @@
-// Package cluster runs a deployctl service in parts, each a process that can be killed and brought back: what a production
-// service is, on the Temporal and the S3 server of a home.
+// Package cluster runs a deployctl service in parts, each a process that can be killed and brought back: what a
+// production service is, on the Temporal and the S3 server of a home.
 package cluster
 
 import (
@@ -94,8 +94,11 @@ type Cluster struct {
 	part func(name, binary string, args ...string) *Part
 }
 
-// Start starts every part, and returns when the API serves. S3 may be reached by way of another endpoint than the home's own.
-func Start(ctx context.Context, binary, dir string, env []string, h *Home, s3Endpoint string, workers int) (*Cluster, error) {
+// Start starts every part, and returns when the API serves. S3 may be reached by way of another endpoint than the
+// home's own.
+func Start(
+	ctx context.Context, binary, dir string, env []string, h *Home, s3Endpoint string, workers int,
+) (*Cluster, error) {
 	listen, err := freeAddress()
 	if err != nil {
 		return nil, err
@@ -105,8 +108,10 @@ func Start(ctx context.Context, binary, dir string, env []string, h *Home, s3End
 		return &Part{Name: name, path: binary, dir: dir, args: args, env: settings}
 	}
 	c := &Cluster{
-		Home: h, S3: part("s3", binary, "dev", "s3", "--home", h.Dir), Temporal: part("temporal", binary, "dev", "temporal", "--home", h.Dir),
-		Serve: part("serve", binary, "serve"), Env: slices.Concat(env, []string{"DEPLOYCTL_SERVER=" + listen, "DEPLOYCTL_TOKEN=" + token}),
+		Home: h, S3: part("s3", binary, "dev", "s3", "--home", h.Dir),
+		Temporal: part("temporal", binary, "dev", "temporal", "--home", h.Dir),
+		Serve:    part("serve", binary, "serve"), Env: slices.Concat(env,
+			[]string{"DEPLOYCTL_SERVER=" + listen, "DEPLOYCTL_TOKEN=" + token}),
 		part: part,
 	}
 	for range workers {
@@ -156,7 +161,8 @@ func healthy(ctx context.Context, address string) error {
 		return err
 	}
 	defer func() { _ = connection.Close() }()
-	_, err = grpc_health_v1.NewHealthClient(connection).Check(ctx, &grpc_health_v1.HealthCheckRequest{}, grpc.WaitForReady(true))
+	_, err = grpc_health_v1.NewHealthClient(connection).Check(ctx, &grpc_health_v1.HealthCheckRequest{},
+		grpc.WaitForReady(true))
 	return err
 }
 

@@ -15,8 +15,8 @@ import (
 // grace is how long a part may take to stop before it is killed.
 const grace = time.Minute
 
-// Part is one process of a cluster, by and by several: it can be killed and started again. One that gives up, because it has waited
-// for another for too long, is started again at once, as a supervisor does. Safe for concurrent use.
+// Part is one process of a cluster, by and by several: it can be killed and started again. One that gives up, because
+// it has waited for another for too long, is started again at once, as a supervisor does. Safe for concurrent use.
 type Part struct {
 	Name string
 

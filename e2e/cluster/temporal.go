@@ -23,7 +23,8 @@ func (h *Home) Temporal() Temporal {
 func (t Temporal) Options() (client.Options, error) {
 	config, err := t.TLS()
 	return client.Options{
-		HostPort: t.TemporalAddress, Namespace: t.Namespace, Logger: log.NewStructuredLogger(slog.New(slog.DiscardHandler)),
+		HostPort: t.TemporalAddress, Namespace: t.Namespace, Logger: log.NewStructuredLogger(
+			slog.New(slog.DiscardHandler)),
 		ConnectionOptions: client.ConnectionOptions{TLS: config},
 	}, err
 }

@@ -33,10 +33,12 @@ func TestObjectsAreReadUpdatedListedAndDeleted(t *testing.T) {
 	must(t, 201, cloud.post("disk", `{"id":"d1","name":"a","tags":{"urn":"u1"},"properties":{"size":1}}`))
 	must(t, 201, cloud.post("disk", `{"id":"d2","tags":{"urn":"u2"}}`))
 	must(t, 200, cloud.send("PUT", "disk/d1", `{"properties":{"size":2},"tags":{"urn":"u1"}}`))
-	if body := must(t, 200, cloud.send("GET", "disk/d1", "")); !strings.Contains(body, `"size":2`) || !strings.Contains(body, `"name":"a"`) {
+	if body := must(t, 200, cloud.send("GET", "disk/d1", "")); !strings.Contains(body, `"size":2`) ||
+		!strings.Contains(body, `"name":"a"`) {
 		t.Errorf("read back: %s", body)
 	}
-	if body := must(t, 200, cloud.send("GET", "disk?tag.urn=u2", "")); strings.Contains(body, "d1") || !strings.Contains(body, "d2") {
+	if body := must(t, 200, cloud.send("GET", "disk?tag.urn=u2", "")); strings.Contains(body, "d1") ||
+		!strings.Contains(body, "d2") {
 		t.Errorf("listed: %s", body)
 	}
 	must(t, 204, cloud.send("DELETE", "disk/d1", ""))
@@ -56,7 +58,8 @@ func TestARequestWaitsAtAGateUntilItIsOpened(t *testing.T) {
 	for _, at := range []fakecloud.Moment{fakecloud.Before, fakecloud.After} {
 		t.Run(string(at), func(t *testing.T) {
 			cloud := launch(t)
-			gate, err := cloud.SetGate(t.Context(), fakecloud.Fault{Name: "g", At: at, Op: fakecloud.Create, Object: "web-*"})
+			gate, err := cloud.SetGate(t.Context(), fakecloud.Fault{Name: "g", At: at, Op: fakecloud.Create,
+				Object: "web-*"})
 			ok(t, err)
 			must(t, 201, cloud.post("disk", object("", "db")))
 			held := make(chan response, 1)
@@ -119,7 +122,8 @@ func TestFaultsStrikeAsOftenAsTheyShould(t *testing.T) {
 func TestChanceStrikesTheSameRequestsWhateverTheirOrder(t *testing.T) {
 	struck := func(seed uint64, order func(i int) int) (names []string) {
 		cloud := launch(t)
-		ok(t, cloud.Set(t.Context(), fakecloud.Fault{Name: "busy", Do: fakecloud.Fail, Status: 429, Chance: 0.2, Seed: seed}))
+		ok(t, cloud.Set(t.Context(), fakecloud.Fault{Name: "busy", Do: fakecloud.Fail, Status: 429, Chance: 0.2,
+			Seed: seed}))
 		for i := range 200 {
 			cloud.owner = fmt.Sprintf("urn:pulumi:s::p::t::web-%03d", order(i))
 			if cloud.post("disk", object("", "")).status == 429 {
@@ -166,7 +170,8 @@ func TestAHangEndsWhenTheFaultIsLifted(t *testing.T) {
 
 func TestABadFaultIsRefused(t *testing.T) {
 	cloud := launch(t)
-	for _, f := range []fakecloud.Fault{{Name: "x", Do: fakecloud.Crash, Chance: 7}, {Name: "x", Do: "explode"}, {Name: "x", Do: fakecloud.Fail}, {Name: "x", Do: fakecloud.Hang, At: "never"}} {
+	for _, f := range []fakecloud.Fault{{Name: "x", Do: fakecloud.Crash, Chance: 7}, {Name: "x", Do: "explode"},
+		{Name: "x", Do: fakecloud.Fail}, {Name: "x", Do: fakecloud.Hang, At: "never"}} {
 		if cloud.Set(t.Context(), f) == nil {
 			t.Errorf("accepted %+v", f)
 		}

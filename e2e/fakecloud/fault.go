@@ -54,19 +54,20 @@ type Fault struct {
 	// Skip lets that many matching requests pass first; Times then strikes that many, 0 for every one from there on.
 	Skip  int `json:"skip,omitempty"`
 	Times int `json:"times,omitempty"`
-	// Chance strikes only so many of those, from 0 to 1; 0 means all. Which ones Seed decides, whatever their order: of the
-	// requests for the same thing every one has its own chance.
+	// Chance strikes only so many of those, from 0 to 1; 0 means all. Which ones Seed decides, whatever their order: of
+	// the requests for the same thing every one has its own chance.
 	Chance float64 `json:"chance,omitempty"`
 	Seed   uint64  `json:"seed,omitempty"`
-	// PerSecond, if not 0, strikes only what comes beyond so many in a second: with Fail and 429, a cloud that limits its callers.
+	// PerSecond, if not 0, strikes only what comes beyond so many in a second: with Fail and 429, a cloud that limits
+	// its callers.
 	PerSecond int `json:"perSecond,omitempty"`
 
 	DelayMS    int    `json:"delayMs,omitempty"`
 	Status     int    `json:"status,omitempty"`
 	RetryAfter int    `json:"retryAfter,omitempty"` // seconds
 	Message    string `json:"message,omitempty"`
-	// Late lets a request that was held before its effect have it even though its caller has gone meanwhile, as a request
-	// does that was already on its way. Without it, an effect needs a caller who is still there.
+	// Late lets a request that was held before its effect have it even though its caller has gone meanwhile, as a
+	// request does that was already on its way. Without it, an effect needs a caller who is still there.
 	Late bool `json:"late,omitempty"`
 }
 

@@ -58,7 +58,8 @@ func (c *Cloud) Close() error { return c.store.journal.close() }
 func (c *Cloud) serve(op Op) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if !c.admits(r) {
-			write(w, http.StatusUnauthorized, &refusal{http.StatusUnauthorized, "Unauthorized", "the token is missing or wrong"})
+			write(w, http.StatusUnauthorized, &refusal{http.StatusUnauthorized, "Unauthorized",
+				"the token is missing or wrong"})
 			return
 		}
 		var body Object

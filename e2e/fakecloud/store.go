@@ -101,7 +101,10 @@ func (s *store) list(kind string, keep func(Object) bool) []Object {
 			found = append(found, o)
 		}
 	}
-	slices.SortFunc(found, func(a, b Object) int { return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.ID, b.ID)) })
+	slices.SortFunc(found, func(a, b Object) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind),
+			cmp.Compare(a.ID, b.ID))
+	})
 	return found
 }
 
@@ -127,7 +130,8 @@ func (s *store) asked() []Request {
 // commit journals an effect and then applies it. The caller holds mu.
 func (s *store) commit(op Op, o Object, by caller, outside bool) error {
 	e := Effect{
-		Seq: len(s.effects) + 1, Time: time.Now().UTC(), Op: op, Kind: o.Kind, ID: o.ID, Name: o.Name, Owner: cmp.Or(by.owner, o.Owner),
+		Seq: len(s.effects) + 1, Time: time.Now().UTC(), Op: op, Kind: o.Kind, ID: o.ID, Name: o.Name,
+		Owner:     cmp.Or(by.owner, o.Owner),
 		Operation: by.operation, Repeat: s.operations[by.operation], Caller: by.process, Outside: outside,
 	}
 	if err := s.journal.append(entry{e, o}); err != nil {

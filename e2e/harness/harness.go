@@ -1,5 +1,5 @@
-// Package harness runs the built deployctl as its users do: as a process, in a home of its own, with an embedded service
-// that ends with the test. It is for the packages below e2e.
+// Package harness runs the built deployctl as its users do: as a process, in a home of its own, with an embedded
+// service that ends with the test. It is for the packages below e2e.
 //
 // DEPLOYCTL names the binary, bin/deployctl by default. The peers are looked for where tools/peers/build puts them.
 package harness
@@ -67,7 +67,8 @@ func NewHome(t *testing.T, binary string) *Home {
 	h := &Home{Dir: dir, Binary: binary}
 	for _, variable := range os.Environ() {
 		name, _, _ := strings.Cut(variable, "=")
-		if name != "PATH" && !strings.HasPrefix(name, "DEPLOYCTL") && !strings.HasPrefix(name, "PULUMI_") && !strings.HasPrefix(name, "AWS_") {
+		if name != "PATH" && !strings.HasPrefix(name, "DEPLOYCTL") && !strings.HasPrefix(name, "PULUMI_") &&
+			!strings.HasPrefix(name, "AWS_") {
 			h.Env = append(h.Env, variable)
 		}
 	}
@@ -170,7 +171,8 @@ func (r *Tool) Must(t *testing.T, args ...string) string {
 	t.Helper()
 	end := r.Run(t, args...)
 	if end.Code != 0 {
-		t.Fatalf("%s %s ends with %d; it says\n%s", filepath.Base(r.Path), strings.Join(args, " "), end.Code, end.Said())
+		t.Fatalf("%s %s ends with %d; it says\n%s", filepath.Base(r.Path), strings.Join(args, " "), end.Code,
+			end.Said())
 	}
 	return end.Stdout
 }

@@ -90,7 +90,8 @@ func (r *Tool) Update(t *testing.T, kind string, args ...string) Report {
 		Must(t, json.Unmarshal([]byte(line), &e))
 		if e.ResOutputsEvent != nil && e.ResOutputsEvent.Metadata.Op != apitype.OpSame {
 			m := e.ResOutputsEvent.Metadata
-			report.Steps = append(report.Steps, fmt.Sprintf("%s %s %v", m.Op, m.URN[strings.LastIndex(m.URN, "::")+2:], m.Diffs))
+			report.Steps = append(report.Steps, fmt.Sprintf("%s %s %v", m.Op, m.URN[strings.LastIndex(m.URN, "::")+2:],
+				m.Diffs))
 		}
 	}
 	return report

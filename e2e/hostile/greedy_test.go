@@ -14,7 +14,8 @@ import (
 // greedy is a program that takes all it can get: processes, memory, disk and open files. It says how far it came.
 const greedy = `#!/bin/bash
 echo "greedy: begins"
-head -c 2000000000 /dev/zero 2>/dev/null | tail -c 1000000000 2>/dev/null | wc -c | { read n; [ "$n" = 1000000000 ] && echo "GOT: a gigabyte of memory"; }
+head -c 2000000000 /dev/zero 2>/dev/null | tail -c 1000000000 2>/dev/null | wc -c |
+  { read n; [ "$n" = 1000000000 ] && echo "GOT: a gigabyte of memory"; }
 head -c 200000000 /dev/zero 2>/dev/null > file
 [ "$(stat -c %s file)" = 200000000 ] && echo "GOT: a file of 200 MB"
 ulimit -n 100000 2>/dev/null && echo "GOT: 100000 open files"
@@ -43,7 +44,8 @@ func TestAProgramThatTakesAllItCanTakesNobodyDown(t *testing.T) {
 	worker := c.Workers[0].PID()
 
 	dir := t.TempDir()
-	harness.Files{"Pulumi.yaml": "name: greedy\nruntime: {name: go, options: {binary: ./greedy}}\n", "go.mod": "module greedy\n", "greedy": greedy}.Write(t, dir)
+	harness.Files{"Pulumi.yaml": "name: greedy\nruntime: {name: go, options: {binary: ./greedy}}\n",
+		"go.mod": "module greedy\n", "greedy": greedy}.Write(t, dir)
 	harness.Must(t, os.Chmod(dir+"/greedy", 0o700)) //nolint:gosec // it is run
 	client := &harness.Tool{Path: h.Binary, Dir: dir, Env: c.Env}
 	client.Must(t, "stack", "init", "org/greedy/dev")

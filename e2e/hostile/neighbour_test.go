@@ -100,7 +100,9 @@ func main() {
 	pulumi.Run(func(ctx *pulumi.Context) error {
 		var wait, server pulumi.CustomResourceState
 		create := pulumi.Map{"create": pulumi.String("touch $READY; while [ ! -e $GO ]; do sleep 0.05; done")}
-		if err := ctx.RegisterResource("fake:index:Auto", "server", pulumi.Map{"zone": pulumi.String("a")}, &server, pulumi.Version("0.1.0")); err != nil {
+		zone := pulumi.Map{"zone": pulumi.String("a")}
+		err := ctx.RegisterResource("fake:index:Auto", "server", zone, &server, pulumi.Version("0.1.0"))
+		if err != nil {
 			return err
 		}
 		return ctx.RegisterResource("deployctl:command:Run", "wait", create, &wait)

@@ -1,7 +1,7 @@
 //go:build linux
 
-// Package hostile plays programs, and other users of the machine, that mean harm to a service: what they try must come to
-// nothing, and the service must go on.
+// Package hostile plays programs, and other users of the machine, that mean harm to a service: what they try must come
+// to nothing, and the service must go on.
 package hostile
 
 import (
@@ -23,9 +23,13 @@ echo "thief: begins"
 for p in $PPID $(pgrep -x deployctl); do
   [ -d /proc/$p ] || continue
   echo "environ of $p: $(tr '\0' '\n' < /proc/$p/environ 2>&1)"
-  for file in mem maps auxv stack; do head -c 64 /proc/$p/$file > /dev/null 2>&1 && echo "LEAK: /proc/$p/$file can be read"; done
+  for file in mem maps auxv stack; do
+    head -c 64 /proc/$p/$file > /dev/null 2>&1 && echo "LEAK: /proc/$p/$file can be read"
+  done
   for file in /proc/$p/fd/*; do readlink $file > /dev/null 2>&1 && echo "LEAK: the files of $p can be seen"; done
-  for link in cwd root exe; do readlink /proc/$p/$link > /dev/null 2>&1 && echo "LEAK: /proc/$p/$link leads somewhere"; done
+  for link in cwd root exe; do
+    readlink /proc/$p/$link > /dev/null 2>&1 && echo "LEAK: /proc/$p/$link leads somewhere"
+  done
 done
 for place in $PLACES; do
   [ -d "$place" ] && place="$place/*"
@@ -38,7 +42,8 @@ while [ "$here" != / ]; do
   case $here in */organizations) break ;; esac
 done
 umount -a 2>/dev/null
-unshare -Urm /bin/sh -c 'umount -l '"$HIDDEN"' 2>/dev/null; cat '"$HIDDEN"'/data/keys.json' 2>/dev/null && echo "LEAK: what was hidden can be uncovered"
+unshare -Urm /bin/sh -c 'umount -l '"$HIDDEN"' 2>/dev/null; cat '"$HIDDEN"'/data/keys.json' 2>/dev/null &&
+  echo "LEAK: what was hidden can be uncovered"
 echo "thief: ends with user $(id -u)"
 exit 1
 `
@@ -49,7 +54,8 @@ func theft(t *testing.T, name, hidden string, places ...string) string {
 	dir := t.TempDir()
 	thief := strings.Replace(thief, "\n", "\nHIDDEN='"+hidden+"' PLACES='"+strings.Join(places, " ")+"'\n", 1)
 	harness.Files{
-		"Pulumi.yaml": "name: " + name + "\nruntime: {name: go, options: {binary: ./thief}}\n", "go.mod": "module thief\n", "thief": thief,
+		"Pulumi.yaml": "name: " + name + "\nruntime: {name: go, options: {binary: ./thief}}\n",
+		"go.mod":      "module thief\n", "thief": thief,
 	}.Write(t, dir)
 	harness.Must(t, os.Chmod(filepath.Join(dir, "thief"), 0o700)) //nolint:gosec // it is run
 	return dir
@@ -81,7 +87,8 @@ func TestAProgramOnTheEmbeddedServiceFindsNoneOfItsSecrets(t *testing.T) {
 	other.Run(t, "up", "--yes", "--skip-preview", "--stack", "elsewhere/other/dev") // leaves its files on the worker
 
 	state := h.State()
-	p := h.Deployctl(theft(t, "thief", state, state, state+"/data", state+"/data/s3/deployctl", state+"/data/temporal", state+"/logs", state+"/locks"))
+	p := h.Deployctl(theft(t, "thief", state, state, state+"/data", state+"/data/s3/deployctl", state+"/data/temporal",
+		state+"/logs", state+"/locks"))
 	p.Must(t, "stack", "init", "dev")
 	end := p.Run(t, "up", "--yes", "--skip-preview")
 	empty(t, end, h.S3(t).SecretKey)
@@ -111,7 +118,8 @@ func TestAProgramOnAWorkerFindsNoneOfItsSecrets(t *testing.T) {
 			client := &harness.Tool{Path: h.Binary, Dir: theft(t, "other", "/nowhere"), Env: c.Env}
 			harness.Files{"stolen.txt": needle}.Write(t, client.Dir)
 			client.Must(t, "stack", "init", "elsewhere/other/dev")
-			client.Run(t, "up", "--yes", "--skip-preview", "--stack", "elsewhere/other/dev") // leaves its files on the worker
+			// leaves its files on the worker
+			client.Run(t, "up", "--yes", "--skip-preview", "--stack", "elsewhere/other/dev")
 
 			client.Dir = theft(t, "thief", base, key)
 			client.Must(t, "stack", "init", "here/thief/dev")

@@ -94,7 +94,8 @@ func same(t *testing.T, ours, stock *harness.Tool) {
 	if a, b := decode(t, mine), decode(t, theirs); a != b {
 		t.Errorf("the outputs are\n%s\nand with the stock CLI\n%s", a, b)
 	}
-	if a, b := decode(t, ours.Must(t, "stack", "output", "--json")), decode(t, stock.Must(t, "stack", "output", "--json")); a != b {
+	if a, b := decode(t, ours.Must(t, "stack", "output", "--json")),
+		decode(t, stock.Must(t, "stack", "output", "--json")); a != b {
 		t.Errorf("the blinded outputs are\n%s\nand with the stock CLI\n%s", a, b)
 	}
 }
@@ -103,5 +104,6 @@ func npmInstall(t *testing.T, dir string) {
 	t.Helper()
 	path, err := exec.LookPath("npm")
 	harness.Must(t, err)
-	(&harness.Tool{Path: path, Dir: dir, Env: os.Environ()}).Must(t, "install", "--no-audit", "--no-fund", "--loglevel=error")
+	(&harness.Tool{Path: path, Dir: dir, Env: os.Environ()}).Must(t, "install", "--no-audit", "--no-fund",
+		"--loglevel=error")
 }

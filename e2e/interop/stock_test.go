@@ -30,7 +30,8 @@ func newStock(t *testing.T, h *harness.Home, project *harness.Tool) *harness.Too
 			env[i] = "PATH=" + hosts + string(os.PathListSeparator) + rest
 		}
 	}
-	stock := &harness.Tool{Path: filepath.Join(peers[0], "pulumi"), Dir: project.Dir, Env: append(env, s3Environment(t, h)...)}
+	stock := &harness.Tool{Path: filepath.Join(peers[0], "pulumi"), Dir: project.Dir,
+		Env: append(env, s3Environment(t, h)...)}
 	stock.Env = append(stock.Env, "PULUMI_HOME="+filepath.Join(dir, "home"), "PULUMI_BACKEND_URL=file://"+state,
 		"PULUMI_SKIP_UPDATE_CHECK=true", "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION=true")
 
@@ -41,7 +42,8 @@ func newStock(t *testing.T, h *harness.Home, project *harness.Tool) *harness.Too
 		harness.Must(t, os.WriteFile(ours, text, 0o700)) //nolint:gosec // an executable
 	}
 	stock.Must(t, "plugin", "install", "resource", "deployctl", "0.1.0", "--file", ours)
-	stock.Must(t, "plugin", "install", "resource", "fake", "0.1.0", "--file", filepath.Join(peers[1], "pulumi-resource-fake"))
+	stock.Must(t, "plugin", "install", "resource", "fake", "0.1.0", "--file",
+		filepath.Join(peers[1], "pulumi-resource-fake"))
 	return stock
 }
 

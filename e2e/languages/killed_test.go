@@ -21,8 +21,8 @@ import (
 // patience ends a test that hangs.
 const patience = 2 * time.Minute
 
-// Both programs write their process's id to a file when they begin, and register three resources, each of which needs the
-// one before.
+// Both programs write their process's id to a file when they begin, and register three resources, each of which needs
+// the one before.
 const (
 	chainInNode = `
 import * as fs from "fs";
@@ -66,7 +66,9 @@ func main() {
 		links := pulumi.StringArray{}
 		for _, name := range []string{"first", "second", "third"} {
 			var made auto
-			if err := ctx.RegisterResource("fake:index:Auto", name, pulumi.Map{"links": links}, &made, pulumi.Version("0.1.0")); err != nil {
+			inputs := pulumi.Map{"links": links}
+			err := ctx.RegisterResource("fake:index:Auto", name, inputs, &made, pulumi.Version("0.1.0"))
+			if err != nil {
 				return err
 			}
 			links = pulumi.StringArray{made.Arn}
@@ -78,8 +80,8 @@ func main() {
 `
 )
 
-// TestAProgramThatIsKilledIsStartedAgain kills the program's own process, not its host, while the create of the second of
-// three resources is held before its effect, and after it. The create is let go when the program has begun again.
+// TestAProgramThatIsKilledIsStartedAgain kills the program's own process, not its host, while the create of the second
+// of three resources is held before its effect, and after it. The create is let go when the program has begun again.
 func TestAProgramThatIsKilledIsStartedAgain(t *testing.T) {
 	t.Parallel()
 	for _, program := range []struct{ language, example, file, text string }{
@@ -105,7 +107,8 @@ func killAndGoOn(t *testing.T, h *harness.Home, dir string, at fakecloud.Moment)
 	p.Must(t, "stack", "init", string(at))
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	gate, err := cloud.SetGate(ctx, fakecloud.Fault{Name: "gate", Op: fakecloud.Create, Object: "second", At: at, Times: 1})
+	gate, err := cloud.SetGate(ctx, fakecloud.Fault{Name: "gate", Op: fakecloud.Create, Object: "second", At: at,
+		Times: 1})
 	harness.Must(t, err)
 
 	ended := make(chan harness.End, 1)

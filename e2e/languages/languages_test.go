@@ -87,7 +87,8 @@ func TestANodeProgramWithADynamicProviderLives(t *testing.T) {
 
 	p.Must(t, "config", "set", "to", "friend")
 	changed := p.Update(t, "up")
-	if changed.Changes["update"] != 2 || !slices.Contains(changed.Steps, "update card []") || !slices.Contains(changed.Steps, "update copy [content]") {
+	if changed.Changes["update"] != 2 || !slices.Contains(changed.Steps, "update card []") ||
+		!slices.Contains(changed.Steps, "update copy [content]") {
 		t.Errorf("another text makes %v", changed.Steps) // and the dynamic provider has the whole configuration
 	}
 	reads(t, file, "Dear friend,")

@@ -31,7 +31,8 @@ func meddle(t *testing.T, h *harness.Home, p *harness.Tool, key, text string) {
 		found, getErr := client.HeadObject(t.Context(), &s3.HeadObjectInput{Bucket: &bucket, Key: &key})
 		harness.Must(t, getErr)
 		_, err = client.PutObject(t.Context(), &s3.PutObjectInput{
-			Bucket: &bucket, Key: &key, Body: strings.NewReader(text), Metadata: found.Metadata, ContentType: aws.String("text/html"),
+			Bucket: &bucket, Key: &key, Body: strings.NewReader(text), Metadata: found.Metadata,
+			ContentType: aws.String("text/html"),
 		})
 	}
 	harness.Must(t, err)

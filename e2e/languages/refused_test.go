@@ -67,8 +67,8 @@ func transform(context.Context, *pulumi.ResourceTransformArgs) *pulumi.ResourceT
 `
 )
 
-// TestWhatIsNotSupportedFailsTheUpdateInOurWords lets programs ask for what is not supported. Whatever their SDKs make of
-// the refusal, the update fails, says what to remove, first and last, and deletes nothing.
+// TestWhatIsNotSupportedFailsTheUpdateInOurWords lets programs ask for what is not supported. Whatever their SDKs make
+// of the refusal, the update fails, says what to remove, first and last, and deletes nothing.
 func TestWhatIsNotSupportedFailsTheUpdateInOurWords(t *testing.T) {
 	t.Parallel()
 	for _, program := range []struct{ language, example, file, text string }{
@@ -85,8 +85,9 @@ func TestWhatIsNotSupportedFailsTheUpdateInOurWords(t *testing.T) {
 			p.Must(t, "stack", "init", "dev")
 			p.Must(t, "up", "--yes", "--skip-preview")
 			for ask, refusal := range map[string]string{
-				"hook":            `resource hooks ("greet") are not supported yet; remove them from the program`,
-				"transform":       "transforms (of fake:index:Auto kept) are not supported yet; remove them from the program",
+				"hook": `resource hooks ("greet") are not supported yet; remove them from the program`,
+				"transform": "transforms (of fake:index:Auto kept) are not supported yet; remove them from the " +
+					"program",
 				"stack transform": "stack transforms are not supported yet; remove them from the program",
 			} {
 				t.Run(ask, func(t *testing.T) {

@@ -1,7 +1,7 @@
 //go:build unix
 
-// Package recovery ends the workflows of updates from outside, as an operator of Temporal can, in the middle of what they
-// do: the next update is accepted at once, and what was under way is neither forgotten nor made twice.
+// Package recovery ends the workflows of updates from outside, as an operator of Temporal can, in the middle of what
+// they do: the next update is accepted at once, and what was under way is neither forgotten nor made twice.
 package recovery
 
 import (
@@ -20,7 +20,8 @@ import (
 	"github.com/deployctl/deployctl/e2e/harness"
 )
 
-// project has three layers. Of the first, which is made but not saved when the second is held, only the answer told the id.
+// project has three layers. Of the first, which is made but not saved when the second is held, only the answer told the
+// id.
 var project = harness.Files{
 	"Pulumi.yaml": "name: recovered\nruntime: scenario\n",
 	"scenario.yaml": `
@@ -29,8 +30,10 @@ steps:
   - {register: server-1, type: fake:index:Server}
   - {register: named-1, type: fake:index:Named, properties: {name: "one", links: ["${server-1.arn}"]}}
   - {register: auto-1, type: fake:index:Auto, properties: {links: ["${server-1.arn}"]}}
-  - {register: named-2, type: fake:index:Named, properties: {name: "two", links: ["${named-1.arn}", "${auto-1.arn}", "${server-1.arn}"]}}
-  - {register: auto-2, type: fake:index:Auto, properties: {links: ["${named-1.arn}", "${auto-1.arn}", "${server-1.arn}"]}}
+  - {register: named-2, type: fake:index:Named,
+     properties: {name: "two", links: ["${named-1.arn}", "${auto-1.arn}", "${server-1.arn}"]}}
+  - {register: auto-2, type: fake:index:Auto,
+     properties: {links: ["${named-1.arn}", "${auto-1.arn}", "${server-1.arn}"]}}
 `,
 }
 
@@ -51,7 +54,8 @@ func TestAnUpdateWhoseWorkflowIsTerminatedIsGoneOnWithByTheNext(t *testing.T) {
 				t.Run(fmt.Sprintf("the %s, %s the effect on %s", workflow, at, object), func(t *testing.T) {
 					t.Parallel()
 					stack := strings.ToLower(fmt.Sprintf("%s-%s-%s", workflow, object, at))
-					said := interfered(t, h, stack, fakecloud.Fault{Name: "gate", Op: fakecloud.Create, Object: object, At: at, Times: 1}, func() {
+					said := interfered(t, h, stack, fakecloud.Fault{Name: "gate", Op: fakecloud.Create, Object: object,
+						At: at, Times: 1}, func() {
 						id := workflow + "/organization/recovered/" + stack + "/1"
 						harness.Must(t, temporal.TerminateWorkflow(t.Context(), id, "", "by hand"))
 					})
@@ -64,8 +68,8 @@ func TestAnUpdateWhoseWorkflowIsTerminatedIsGoneOnWithByTheNext(t *testing.T) {
 	}
 }
 
-// interfered begins an update, interferes with it while the fault holds it, and has the next update go on with it. It gives what the
-// first one said.
+// interfered begins an update, interferes with it while the fault holds it, and has the next update go on with it. It
+// gives what the first one said.
 func interfered(t *testing.T, h *harness.Home, stack string, fault fakecloud.Fault, interfere func()) string {
 	t.Helper()
 	cloud, env := harness.Cloud(t)
@@ -108,7 +112,8 @@ func TestAnUpdateWhoseStackIsTerminatedTooIsRecoveredByHandAndItsStateRestored(t
 	if said := tool.Must(t, "stack", "recover"); !strings.Contains(said, "nothing to recover") {
 		t.Errorf("before anything it says\n%s", said)
 	}
-	gate, err := cloud.SetGate(t.Context(), fakecloud.Fault{Name: "gate", Op: fakecloud.Create, Object: "named-2", At: fakecloud.After, Times: 1})
+	gate, err := cloud.SetGate(t.Context(), fakecloud.Fault{Name: "gate", Op: fakecloud.Create, Object: "named-2",
+		At: fakecloud.After, Times: 1})
 	harness.Must(t, err)
 	first := begin(t, tool, "up", "--yes", "--skip-preview")
 	harness.Must(t, gate.Wait(t.Context()))
@@ -139,7 +144,8 @@ func TestAnUpdateWhoseStackIsTerminatedTooIsRecoveredByHandAndItsStateRestored(t
 	}
 	tool.Must(t, "stack", "restore", "2", "--yes")
 	asIfNothingHappened(t, tool, cloud)
-	if said := tool.Must(t, "stack", "history"); strings.Count(said, "restore") != 2 || !strings.Contains(said, "version 2 again") {
+	if said := tool.Must(t, "stack", "history"); strings.Count(said, "restore") != 2 ||
+		!strings.Contains(said, "version 2 again") {
 		t.Errorf("the history is\n%s", said)
 	}
 	if said := tool.Must(t, "attach", "4"); strings.Contains(said, "failed") {

@@ -43,27 +43,33 @@ func (h *Host) GetPluginInfo(context.Context, *emptypb.Empty) (*rpc.PluginInfo, 
 }
 
 // GetRequiredPackages gives the packages that the script names.
-func (h *Host) GetRequiredPackages(_ context.Context, req *rpc.GetRequiredPackagesRequest) (*rpc.GetRequiredPackagesResponse, error) {
+func (h *Host) GetRequiredPackages(
+	_ context.Context, req *rpc.GetRequiredPackagesRequest,
+) (*rpc.GetRequiredPackagesResponse, error) {
 	s, err := load(file(req.GetInfo()))
 	if err != nil {
 		return nil, status.Error(codes.InvalidArgument, err.Error())
 	}
 	res := &rpc.GetRequiredPackagesResponse{}
 	for _, p := range s.Packages {
-		res.Packages = append(res.Packages, &rpc.PackageDependency{Name: p.Name, Kind: "resource", Version: p.Version, Server: p.Server})
+		res.Packages = append(res.Packages, &rpc.PackageDependency{Name: p.Name, Kind: "resource", Version: p.Version,
+			Server: p.Server})
 	}
 	return res, nil
 }
 
 // GetRequiredPlugins is GetRequiredPackages for older engines.
-func (h *Host) GetRequiredPlugins(_ context.Context, req *rpc.GetRequiredPluginsRequest) (*rpc.GetRequiredPluginsResponse, error) {
+func (h *Host) GetRequiredPlugins(
+	_ context.Context, req *rpc.GetRequiredPluginsRequest,
+) (*rpc.GetRequiredPluginsResponse, error) {
 	s, err := load(file(req.GetInfo()))
 	if err != nil {
 		return nil, status.Error(codes.InvalidArgument, err.Error())
 	}
 	res := &rpc.GetRequiredPluginsResponse{}
 	for _, p := range s.Packages {
-		res.Plugins = append(res.Plugins, &rpc.PluginDependency{Name: p.Name, Kind: "resource", Version: p.Version, Server: p.Server})
+		res.Plugins = append(res.Plugins, &rpc.PluginDependency{Name: p.Name, Kind: "resource", Version: p.Version,
+			Server: p.Server})
 	}
 	return res, nil
 }
@@ -136,7 +142,9 @@ func gone(err error) bool {
 }
 
 // InstallDependencies has nothing to install.
-func (h *Host) InstallDependencies(*rpc.InstallDependenciesRequest, grpc.ServerStreamingServer[rpc.InstallDependenciesResponse]) error {
+func (h *Host) InstallDependencies(
+	*rpc.InstallDependenciesRequest, grpc.ServerStreamingServer[rpc.InstallDependenciesResponse],
+) error {
 	return nil
 }
 
@@ -151,7 +159,9 @@ func (h *Host) About(context.Context, *rpc.AboutRequest) (*rpc.AboutResponse, er
 }
 
 // GetProgramDependencies has none to tell: a script's packages are plugins.
-func (h *Host) GetProgramDependencies(context.Context, *rpc.GetProgramDependenciesRequest) (*rpc.GetProgramDependenciesResponse, error) {
+func (h *Host) GetProgramDependencies(
+	context.Context, *rpc.GetProgramDependenciesRequest,
+) (*rpc.GetProgramDependenciesResponse, error) {
 	return &rpc.GetProgramDependenciesResponse{}, nil
 }
 

@@ -38,7 +38,8 @@ func run(m *testing.M) int {
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	host = filepath.Join(dir, "pulumi-language-scenario")
-	if out, err := exec.Command("go", "build", "-o", host, "./cmd/pulumi-language-scenario").CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "build", "-o", host,
+		"./cmd/pulumi-language-scenario").CombinedOutput(); err != nil {
 		panic(string(out))
 	}
 	return m.Run()
@@ -128,7 +129,8 @@ func launch(t *testing.T, engine string) rpc.LanguageRuntimeClient {
 	})
 	port, err := bufio.NewReader(stdout).ReadString('\n')
 	ok(t, err)
-	conn, err := grpc.NewClient("127.0.0.1:"+strings.TrimSpace(port), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	conn, err := grpc.NewClient("127.0.0.1:"+strings.TrimSpace(port),
+		grpc.WithTransportCredentials(insecure.NewCredentials()))
 	ok(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
 	return rpc.NewLanguageRuntimeClient(conn)
@@ -142,7 +144,9 @@ func (e *engine) SetRootResource(context.Context, *rpc.SetRootResourceRequest) (
 	return &rpc.SetRootResourceResponse{}, nil
 }
 
-func (e *engine) RegisterResource(_ context.Context, req *rpc.RegisterResourceRequest) (*rpc.RegisterResourceResponse, error) {
+func (e *engine) RegisterResource(
+	_ context.Context, req *rpc.RegisterResourceRequest,
+) (*rpc.RegisterResourceResponse, error) {
 	e.mu.Lock()
 	e.requests = append(e.requests, req)
 	e.mu.Unlock()
@@ -150,7 +154,8 @@ func (e *engine) RegisterResource(_ context.Context, req *rpc.RegisterResourceRe
 		e.wait.Done()
 		e.wait.Wait()
 	}
-	res := &rpc.RegisterResourceResponse{Urn: e.urn(req.Name), Object: &structpb.Struct{Fields: maps.Clone(req.Object.GetFields())}}
+	res := &rpc.RegisterResourceResponse{Urn: e.urn(req.Name), Object: &structpb.Struct{
+		Fields: maps.Clone(req.Object.GetFields())}}
 	switch req.Type {
 	case "fake:index:Bad":
 		return nil, status.Error(codes.Unknown, "no such type")
@@ -186,7 +191,9 @@ func (e *engine) Call(_ context.Context, req *rpc.ResourceCallRequest) (*rpc.Cal
 	return &rpc.CallResponse{Return: req.Args}, nil
 }
 
-func (e *engine) RegisterResourceOutputs(_ context.Context, req *rpc.RegisterResourceOutputsRequest) (*emptypb.Empty, error) {
+func (e *engine) RegisterResourceOutputs(
+	_ context.Context, req *rpc.RegisterResourceOutputsRequest,
+) (*emptypb.Empty, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	bag, err := plugin.UnmarshalProperties(req.Outputs, keepAll)

@@ -271,7 +271,8 @@ func (m *made) lookup(path resource.PropertyPath, preview bool) (resource.Proper
 
 // marshal is for bags that go to the monitor.
 func marshal(keepOutputs bool) plugin.MarshalOptions {
-	return plugin.MarshalOptions{KeepUnknowns: true, KeepSecrets: true, KeepResources: true, KeepOutputValues: keepOutputs}
+	return plugin.MarshalOptions{KeepUnknowns: true, KeepSecrets: true, KeepResources: true,
+		KeepOutputValues: keepOutputs}
 }
 
 func jsonOf(v any) string {

@@ -12,7 +12,8 @@ steps:
   - {register: web, type: "fake:index:Named", properties: {size: 1}}
 outputs: {arn: "${web.arn}"}
 `)
-	if m.error != "" || m.order() != "proj-dev web" || m.outputs["proj-dev"]["arn"].StringValue() != "arn-of-web" || !m.shutdown {
+	if m.error != "" || m.order() != "proj-dev web" || m.outputs["proj-dev"]["arn"].StringValue() != "arn-of-web" ||
+		!m.shutdown {
 		t.Errorf("%s: %s, outputs %v, shutdown %v", m.error, m.order(), m.outputs, m.shutdown)
 	}
 	if web := m.request("web"); web.Parent != m.urn("proj-dev") || !web.Custom || !web.AcceptSecrets {
@@ -36,7 +37,8 @@ steps:
     options: {dependsOn: [web]}
 `)
 	props, dep := m.props("dep"), m.request("dep")
-	if props["size"].NumberValue() != 3 || props["text"].StringValue() != "size 3 of dev ${x}" || !props["secret"].IsSecret() {
+	if props["size"].NumberValue() != 3 || props["text"].StringValue() != "size 3 of dev ${x}" ||
+		!props["secret"].IsSecret() {
 		t.Errorf("%s: properties %v", m.error, props)
 	}
 	for key, want := range map[string]int{"size": 1, "text": 1, "secret": 1, "nested": 1, "own": 0, "ref": 1} {
@@ -88,7 +90,8 @@ steps:
 	if !props["a"].IsComputed() || !props["b"].IsComputed() || props["size"].NumberValue() != 3 || len(m.invokes) != 0 {
 		t.Errorf("%s: %v, invokes %v", m.error, props, m.invokes)
 	}
-	if !m.props("last")["c"].IsComputed() || !slices.Equal(m.request("last").PropertyDependencies["c"].GetUrns(), []string{m.urn("web")}) {
+	if !m.props("last")["c"].IsComputed() || !slices.Equal(m.request("last").PropertyDependencies["c"].GetUrns(),
+		[]string{m.urn("web")}) {
 		t.Errorf("last: %v", m.request("last"))
 	}
 }
@@ -120,17 +123,18 @@ steps:
 `)
 	web := m.request("web")
 	for option, reached := range map[string]bool{
-		"parent":                  web.Parent == m.urn("comp"),
-		"provider":                web.Provider == m.urn("prov")+"::id-of-prov",
-		"protect":                 web.Protect != nil && !*web.Protect,
-		"ignoreChanges":           len(web.IgnoreChanges) == 1,
-		"replaceOnChanges":        len(web.ReplaceOnChanges) == 1,
-		"deleteBeforeReplace":     web.DeleteBeforeReplaceDefined && !web.DeleteBeforeReplace,
-		"retainOnDelete":          web.RetainOnDelete != nil && *web.RetainOnDelete,
-		"deletedWith":             web.DeletedWith == m.urn("comp"),
-		"replaceWith":             slices.Equal(web.ReplaceWith, []string{m.urn("prov")}),
-		"replacementTrigger":      web.ReplacementTrigger != nil,
-		"aliases":                 len(web.Aliases) == 2 && web.Aliases[0].GetUrn() != "" && web.Aliases[1].GetSpec().GetNoParent(),
+		"parent":              web.Parent == m.urn("comp"),
+		"provider":            web.Provider == m.urn("prov")+"::id-of-prov",
+		"protect":             web.Protect != nil && !*web.Protect,
+		"ignoreChanges":       len(web.IgnoreChanges) == 1,
+		"replaceOnChanges":    len(web.ReplaceOnChanges) == 1,
+		"deleteBeforeReplace": web.DeleteBeforeReplaceDefined && !web.DeleteBeforeReplace,
+		"retainOnDelete":      web.RetainOnDelete != nil && *web.RetainOnDelete,
+		"deletedWith":         web.DeletedWith == m.urn("comp"),
+		"replaceWith":         slices.Equal(web.ReplaceWith, []string{m.urn("prov")}),
+		"replacementTrigger":  web.ReplacementTrigger != nil,
+		"aliases": len(web.Aliases) == 2 && web.Aliases[0].GetUrn() != "" &&
+			web.Aliases[1].GetSpec().GetNoParent(),
 		"import":                  web.ImportId == "some-dev",
 		"customTimeouts":          web.CustomTimeouts.GetCreate() == "5m",
 		"additionalSecretOutputs": len(web.AdditionalSecretOutputs) == 1,
@@ -149,7 +153,8 @@ steps:
   - {register: a, type: "fake:index:Named", when: "${config.flag} == x"}
   - {register: b, type: "fake:index:Named", when: "${config.flag} != x"}
   - {register: c, type: "fake:index:Named", when: "${config.none}"}
-  - {register: d, type: "fake:index:Named", properties: {n: "${config.n}", s: !string "${config.n}", p: "${config.password}"}}
+  - {register: d, type: "fake:index:Named",
+     properties: {n: "${config.n}", s: !string "${config.n}", p: "${config.password}"}}
   - {register: e, type: "fake:index:Named", once: marker, options: {dependsOn: [d]}}
 `
 	dir := t.TempDir()
@@ -183,15 +188,18 @@ func TestAProgramGoesWrongInEveryWay(t *testing.T) {
 		{"it exits with success", `{exit: 0}`, ""},
 		{"it reports its failure", `{fail: ouch}`, "bail"},
 		{"an assertion fails", `{assert: "${stack} == prod"}`, "assertion failed: ${stack} == prod (dev == prod)"},
-		{"a resource is refused", `{register: bad, type: "fake:index:Bad"}`, "bad: rpc error: code = Unknown desc = no such type"},
+		{"a resource is refused", `{register: bad, type: "fake:index:Bad"}`,
+			"bad: rpc error: code = Unknown desc = no such type"},
 		{"the monitor goes away", `{register: bad, type: "fake:index:Gone"}`, "bail"},
 		{"a name is unknown", `{assert: "${nobody.x}"}`, "there is no earlier step named nobody"},
 		{"a name is taken", `{register: ok, type: "fake:index:Named"}`, "there are two steps named ok"},
-		{"a name is taken that others refer to", `{repeat: 2, steps: [{register: ok, type: "x:y:z"}, {outputs: ok}]}`, "there are two steps named ok"},
+		{"a name is taken that others refer to", `{repeat: 2, steps: [{register: ok, type: "x:y:z"}, {outputs: ok}]}`,
+			"there are two steps named ok"},
 		{"a key is misspelt", `{register: x, typ: y}`, "field typ not found"},
 		{"a step is of no kind", `{registr: x}`, "a step must have one of these keys"},
 		{"an error is expected and comes", `{register: bad, type: "fake:index:Bad", expectError: no such type}`, ""},
-		{"an error is expected and does not come", `{register: x, type: "fake:index:Named", expectError: no such type}`, "expected an error"},
+		{"an error is expected and does not come", `{register: x, type: "fake:index:Named", expectError: no such type}`,
+			"expected an error"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			m := play(t, "steps:\n  - {register: ok, type: \"fake:index:Named\"}\n  - "+c.step+"\n")

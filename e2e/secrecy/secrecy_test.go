@@ -1,7 +1,7 @@
 //go:build unix
 
-// Package secrecy looks for secrets in everything that the service writes and shows: Temporal's database, the directory of
-// the S3 server, logs, events, the working files and the arguments of processes. The same search with a binary that
+// Package secrecy looks for secrets in everything that the service writes and shows: Temporal's database, the directory
+// of the S3 server, logs, events, the working files and the arguments of processes. The same search with a binary that
 // encrypts nothing shows that it would find them.
 package secrecy
 
@@ -92,8 +92,8 @@ func TestTheSearchFindsEverySecretWhenNothingIsEncrypted(t *testing.T) {
 	}
 }
 
-// live carries a stack through its life with the secrets of a secrets provider, stops the service, and gives the secrets
-// and where output and process arguments have shown them.
+// live carries a stack through its life with the secrets of a secrets provider, stops the service, and gives the
+// secrets and where output and process arguments have shown them.
 func live(t *testing.T, h *harness.Home, provider string) (secrets needles, shown found) {
 	t.Helper()
 	temporary := filepath.Join(h.Dir, "tmp")

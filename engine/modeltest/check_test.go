@@ -93,7 +93,8 @@ func (d *driver) checkTargeted(now map[int]engine.State) error {
 		}
 		s := now[numberOf(old.URN)]
 		targeted := slices.Contains(d.goal.Targets, string(old.URN)) || slices.Contains(d.goal.Targets, string(s.URN))
-		if !targeted && !old.Delete && !swept[numberOf(old.URN)] && (s.ID != old.ID || s.Inputs.Digest != old.Inputs.Digest) {
+		if !targeted && !old.Delete && !swept[numberOf(old.URN)] &&
+			(s.ID != old.ID || s.Inputs.Digest != old.Inputs.Digest) {
 			return fmt.Errorf("%s is no target, but has become %s with %q", old.URN, s.ID, s.Inputs.Digest)
 		}
 	}
@@ -106,7 +107,8 @@ func (d *driver) declared(s engine.State, r declared) error {
 	inTheCloud := d.cloud.objects[s.ID].inputs
 	switch {
 	case s.URN != r.urn() || s.Delete || s.PendingReplacement || len(s.InitErrors) > 0:
-		return fmt.Errorf("it is stored as %s, delete=%v pending=%v %v", s.URN, s.Delete, s.PendingReplacement, s.InitErrors)
+		return fmt.Errorf("it is stored as %s, delete=%v pending=%v %v", s.URN, s.Delete, s.PendingReplacement,
+			s.InitErrors)
 	case s.ID != d.ids[r.number]:
 		return fmt.Errorf("it has the id %s, the program was told %s", s.ID, d.ids[r.number])
 	case s.Inputs.Digest != g.Inputs.Digest || s.Outputs.Digest != g.Inputs.Digest || inTheCloud != g.Inputs.Digest:
@@ -122,9 +124,9 @@ func (d *driver) declared(s engine.State, r declared) error {
 	return nil
 }
 
-// identity compares the id of a resource with the one before: want is the model's ("" for a new one). A program that was
-// started again may have registered in another order, and cascades go by the order: then only what holds in every order
-// is compared.
+// identity compares the id of a resource with the one before: want is the model's ("" for a new one). A program that
+// was started again may have registered in another order, and cascades go by the order: then only what holds in every
+// order is compared.
 func (d *driver) identity(s engine.State, want string, now map[int]engine.State) error {
 	n := numberOf(s.URN)
 	old, stored := stands(d.world, n)

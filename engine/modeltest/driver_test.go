@@ -137,7 +137,8 @@ func (d *driver) reply(c engine.Reply) {
 	}
 }
 
-// handOver sometimes gives the program a foreseen reply before the run hears what it is to; the program may go on at once.
+// handOver sometimes gives the program a foreseen reply before the run hears what it is to; the program may go on at
+// once.
 func (d *driver) handOver(c *engine.Reply, id string) bool {
 	if c == nil || c.Epoch != d.epochs || d.exited || d.rng.IntN(2) == 0 {
 		return false
@@ -293,7 +294,8 @@ func (d *driver) found(s engine.Step) engine.StepFinished {
 	creates := s.Kind == engine.StepCreate || s.Kind == engine.StepCreateReplacement
 	if id := d.cloud.find(s.Seed); creates && id != "" {
 		outputs := bag(d.cloud.objects[id].inputs)
-		ev, ok = engine.StepFinished{Op: s.Op, Outcome: engine.OutcomeDone, ID: id, Inputs: &outputs, Outputs: outputs}, true
+		ev, ok = engine.StepFinished{Op: s.Op, Outcome: engine.OutcomeDone, ID: id, Inputs: &outputs, Outputs: outputs},
+			true
 	}
 	switch {
 	case creates && (d.fails || d.goal.WaitOnUnknown) && d.rng.IntN(3) == 0:

@@ -41,8 +41,9 @@ func history(rng *rand.Rand) error {
 	program := randomProgram(rng, nil, suffixes)
 	for version := 1; version <= 5; version++ {
 		d := &driver{
-			rng: rng, fickle: fickle, suffixes: suffixes, cloud: c, base: base, world: base, pending: pending, program: program,
-			fails: version%2 == 0,
+			rng: rng, fickle: fickle, suffixes: suffixes, cloud: c, base: base, world: base, pending: pending,
+			program: program,
+			fails:   version%2 == 0,
 			goal: engine.Goal{
 				Kind: engine.KindUp, Version: version, Organization: "o", Project: "proj", Stack: "dev",
 				Parallel: 1 + rng.IntN(4), ContinueOnError: rng.IntN(2) == 0,
@@ -162,7 +163,8 @@ func plain(headers []string) []string {
 func headers(states []engine.State) []string {
 	var out []string
 	for _, s := range states {
-		out = append(out, fmt.Sprintf("%s %s %s %s delete=%v pending=%v %v", s.Key, s.URN.Name(), s.ID, s.Inputs.Digest, s.Delete,
+		out = append(out, fmt.Sprintf("%s %s %s %s delete=%v pending=%v %v", s.Key, s.URN.Name(), s.ID, s.Inputs.Digest,
+			s.Delete,
 			s.PendingReplacement, s.Dependencies))
 	}
 	return out

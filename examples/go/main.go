@@ -71,7 +71,8 @@ func declare(ctx *pulumi.Context, token, name string, args pulumi.Map) (*thing, 
 }
 
 func join(texts pulumi.StringArray) pulumi.StringOutput {
-	return texts.ToStringArrayOutput().ApplyT(func(all []string) string { return strings.Join(all, "\n") }).(pulumi.StringOutput)
+	joined := texts.ToStringArrayOutput().ApplyT(func(all []string) string { return strings.Join(all, "\n") })
+	return joined.(pulumi.StringOutput)
 }
 
 // length is how many days a month has.

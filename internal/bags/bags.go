@@ -5,9 +5,9 @@
 //   - plain: everything there is to know, secrets in clear: the field's wire form with unknowns, secrets, resource
 //     references, output values, assets and byte strings kept. This is what a bag holds.
 //   - stored: what a checkpoint holds (deployment format version 3): secrets are ciphertexts.
-//   - compared: what a digest is taken of. It leaves out what the stored form loses and what says nothing about the value:
-//     the dependencies of output values, a resource reference's name and type, and where an asset's content lies once
-//     its hash is known. So a value has one digest before it was stored and after, and in whatever directory the
+//   - compared: what a digest is taken of. It leaves out what the stored form loses and what says nothing about the
+//     value: the dependencies of output values, a resource reference's name and type, and where an asset's content lies
+//     once its hash is known. So a value has one digest before it was stored and after, and in whatever directory the
 //     program's files were put.
 //
 // Inline bags are plain JSON: every Temporal payload is sealed as a whole (docs/adr/0001).
@@ -83,7 +83,8 @@ func (c *Codec) Decode(ctx context.Context, bag engine.Bag) (resource.PropertyMa
 	case bag.Ref == "" && bag.Empty():
 		return resource.PropertyMap{}, nil
 	}
-	return nil, deployments.Errorf(deployments.CodeInternal, "a bag has no value: reference %q, digest %q", bag.Ref, bag.Digest)
+	return nil, deployments.Errorf(deployments.CodeInternal, "a bag has no value: reference %q, digest %q", bag.Ref,
+		bag.Digest)
 }
 
 func (c *Codec) blob(ctx context.Context, ref string) (resource.PropertyMap, error) {

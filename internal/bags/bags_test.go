@@ -46,9 +46,12 @@ func everyKind(t *testing.T) resource.PropertyMap {
 	}
 	return resource.PropertyMap{
 		"null": resource.NewNullProperty(), "yes": resource.NewProperty(true), "n": resource.NewProperty(1.5),
-		"big": resource.NewProperty(1e21), "nan": resource.NewProperty(math.Inf(-1)), "text": str("a <b> & \"c\" \u2028 ü"),
-		"bytes": str("\xff\x00"), "list": resource.NewProperty([]resource.PropertyValue{str("x"), resource.NewProperty(resource.PropertyMap{})}),
-		"secret":  resource.MakeSecret(resource.NewProperty(resource.PropertyMap{"in": resource.MakeSecret(str("hush"))})),
+		"big": resource.NewProperty(1e21), "nan": resource.NewProperty(math.Inf(-1)),
+		"text":  str("a <b> & \"c\" \u2028 ü"),
+		"bytes": str("\xff\x00"), "list": resource.NewProperty([]resource.PropertyValue{str("x"),
+			resource.NewProperty(resource.PropertyMap{})}),
+		"secret": resource.MakeSecret(resource.NewProperty(resource.PropertyMap{
+			"in": resource.MakeSecret(str("hush"))})),
 		"asset":   resource.NewProperty(txt),
 		"file":    resource.NewProperty(&asset.Asset{Sig: asset.AssetSig, Path: "/here/index.html", Hash: "abc"}),
 		"archive": resource.NewProperty(arch),
@@ -61,7 +64,8 @@ func TestEveryKindOfValueComesBackFromABag(t *testing.T) {
 	values := everyKind(t)
 	values["unknown"] = resource.MakeComputed(str(""))
 	values["unknown list"] = resource.MakeComputed(resource.NewProperty([]resource.PropertyValue{}))
-	values["output"] = resource.NewProperty(resource.Output{Element: str("v"), Known: true, Secret: true, Dependencies: []urn.URN{someURN}})
+	values["output"] = resource.NewProperty(resource.Output{Element: str("v"), Known: true, Secret: true,
+		Dependencies: []urn.URN{someURN}})
 	c := &Codec{Key: []byte("key")}
 	bag, err := c.Encode(t.Context(), values)
 	if err != nil {
@@ -89,7 +93,8 @@ func TestThePlainFormIsTheFieldsWireForm(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	opts := plugin.MarshalOptions{KeepUnknowns: true, KeepSecrets: true, KeepResources: true, KeepOutputValues: true, KeepByteString: true}
+	opts := plugin.MarshalOptions{KeepUnknowns: true, KeepSecrets: true, KeepResources: true, KeepOutputValues: true,
+		KeepByteString: true}
 	want, err := plugin.MarshalProperties(values, opts)
 	if err != nil {
 		t.Fatal(err)
@@ -102,12 +107,16 @@ func TestThePlainFormIsTheFieldsWireForm(t *testing.T) {
 
 func TestAValueHasOneDigestBeforeAndAfterItWasStored(t *testing.T) {
 	values := everyKind(t)
-	values["output"] = resource.NewProperty(resource.Output{Element: str("v"), Known: true, Secret: true, Dependencies: []urn.URN{someURN}})
+	values["output"] = resource.NewProperty(resource.Output{Element: str("v"), Known: true, Secret: true,
+		Dependencies: []urn.URN{someURN}})
 	stored, err := Stored(values, func(s string) (string, error) { return "sealed:" + s, nil })
 	if err != nil {
 		t.Fatal(err)
 	}
-	back, err := FromStored(stored.JSON, func(s string) (string, error) { return strings.TrimPrefix(s, "sealed:"), nil })
+	back, err := FromStored(stored.JSON, func(s string) (string, error) {
+		return strings.TrimPrefix(s, "sealed:"),
+			nil
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,7 +136,8 @@ func mustDigest(t *testing.T, m resource.PropertyMap) string {
 
 func TestTheDigestDependsOnTheContentOfAFileAndNotOnItsPlace(t *testing.T) {
 	file := func(path, hash string) resource.PropertyMap {
-		return resource.PropertyMap{"f": resource.NewProperty(&asset.Asset{Sig: asset.AssetSig, Path: path, Hash: hash})}
+		return resource.PropertyMap{"f": resource.NewProperty(&asset.Asset{Sig: asset.AssetSig, Path: path,
+			Hash: hash})}
 	}
 	if mustDigest(t, file("/a/x", "1")) != mustDigest(t, file("/b/x", "1")) {
 		t.Error("another directory gave another digest")
@@ -138,7 +148,8 @@ func TestTheDigestDependsOnTheContentOfAFileAndNotOnItsPlace(t *testing.T) {
 }
 
 func TestASecretIsNotEqualToItsPlainValue(t *testing.T) {
-	if mustDigest(t, resource.PropertyMap{"a": str("x")}) == mustDigest(t, resource.PropertyMap{"a": resource.MakeSecret(str("x"))}) {
+	if mustDigest(t, resource.PropertyMap{"a": str("x")}) == mustDigest(t,
+		resource.PropertyMap{"a": resource.MakeSecret(str("x"))}) {
 		t.Fatal("same digest")
 	}
 }
@@ -186,13 +197,14 @@ func TestRandomValuesComeBackFromBothForms(t *testing.T) {
 		return rapid.OneOf(leaf,
 			rapid.Map(value(depth-1), resource.MakeSecret),
 			rapid.Map(rapid.SliceOfN(value(depth-1), 0, 3), resource.NewProperty[[]resource.PropertyValue]),
-			rapid.Map(rapid.MapOfN(rapid.StringMatching("[a-z_]{0,5}"), value(depth-1), 0, 3), func(m map[string]resource.PropertyValue) resource.PropertyValue {
-				o := resource.PropertyMap{}
-				for k, v := range m {
-					o[resource.PropertyKey(k)] = v
-				}
-				return resource.NewProperty(o)
-			}))
+			rapid.Map(rapid.MapOfN(rapid.StringMatching("[a-z_]{0,5}"), value(depth-1), 0, 3),
+				func(m map[string]resource.PropertyValue) resource.PropertyValue {
+					o := resource.PropertyMap{}
+					for k, v := range m {
+						o[resource.PropertyKey(k)] = v
+					}
+					return resource.NewProperty(o)
+				}))
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		values := resource.PropertyMap{"v": value(3).Draw(t, "value")}

@@ -32,8 +32,8 @@ func HasUnknown(v resource.PropertyValue) bool {
 	return false
 }
 
-// Known gives the properties that are known. In the place of one that is not, or not wholly, it has the one of instead, if that
-// is known; otherwise it leaves it out.
+// Known gives the properties that are known. In the place of one that is not, or not wholly, it has the one of instead,
+// if that is known; otherwise it leaves it out.
 func Known(values, instead resource.PropertyMap) resource.PropertyMap {
 	out := values
 	copied := false
@@ -54,11 +54,13 @@ func Known(values, instead resource.PropertyMap) resource.PropertyMap {
 
 // sentinels are what stands for unknown values in the stored form.
 var sentinels = [][]byte{
-	[]byte(sig.UnknownStringValue), []byte(sig.UnknownBoolValue), []byte(sig.UnknownNumberValue), []byte(sig.UnknownArrayValue),
+	[]byte(sig.UnknownStringValue), []byte(sig.UnknownBoolValue), []byte(sig.UnknownNumberValue),
+	[]byte(sig.UnknownArrayValue),
 	[]byte(sig.UnknownObjectValue), []byte(sig.UnknownAssetValue), []byte(sig.UnknownArchiveValue),
 }
 
-// MayHaveUnknown reports whether a stored form may contain an unknown value: if not, it has none outside of ciphertexts.
+// MayHaveUnknown reports whether a stored form may contain an unknown value: if not, it has none outside of
+// ciphertexts.
 func MayHaveUnknown(stored []byte) bool {
 	for _, s := range sentinels {
 		if bytes.Contains(stored, s) {

@@ -5,7 +5,8 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 )
 
-// TriggerValue is what engine.State.TriggerValue holds for a replacementTrigger, which is the property "value" of a bag.
+// TriggerValue is what engine.State.TriggerValue holds for a replacementTrigger, which is the property "value" of a
+// bag.
 func TriggerValue(key []byte, trigger resource.PropertyMap) (string, error) {
 	value := Bare(trigger["value"])
 	switch {

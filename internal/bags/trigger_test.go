@@ -20,9 +20,10 @@ func TestATriggerIsItsValueWhetherItIsSecretOrNot(t *testing.T) {
 	list := func(v ...resource.PropertyValue) resource.PropertyValue { return resource.NewProperty(v) }
 	plain := value(list(str("a")))
 	for name, same := range map[string]resource.PropertyValue{
-		"a secret":                  resource.MakeSecret(list(str("a"))),
-		"a secret inside":           list(resource.MakeSecret(str("a"))),
-		"an output":                 resource.NewProperty(resource.Output{Element: list(str("a")), Known: true, Secret: true}),
+		"a secret":        resource.MakeSecret(list(str("a"))),
+		"a secret inside": list(resource.MakeSecret(str("a"))),
+		"an output": resource.NewProperty(resource.Output{Element: list(str("a")), Known: true,
+			Secret: true}),
 		"a secret inside of a list": resource.MakeSecret(list(resource.MakeSecret(str("a")))),
 	} {
 		if got := value(same); got != plain {

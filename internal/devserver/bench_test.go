@@ -55,7 +55,8 @@ func work(tb testing.TB, s *Server) (client.Client, worker.Worker) {
 		tb.Fatal(err)
 	}
 	c, err := client.Dial(client.Options{
-		HostPort: s.Status.TemporalAddress, Namespace: Namespace, Logger: log.NewStructuredLogger(slog.New(slog.DiscardHandler)),
+		HostPort: s.Status.TemporalAddress, Namespace: Namespace, Logger: log.NewStructuredLogger(
+			slog.New(slog.DiscardHandler)),
 		ConnectionOptions: client.ConnectionOptions{TLS: config},
 	})
 	if err != nil {
@@ -81,7 +82,8 @@ func BenchmarkSequentialActivities(b *testing.B) {
 	defer w.Stop()
 	const each = 200
 	for b.Loop() {
-		run, err := c.ExecuteWorkflow(context.Background(), client.StartWorkflowOptions{TaskQueue: "queue"}, sequence, each)
+		run, err := c.ExecuteWorkflow(context.Background(), client.StartWorkflowOptions{TaskQueue: "queue"}, sequence,
+			each)
 		if err == nil {
 			err = run.Get(context.Background(), nil)
 		}
@@ -108,7 +110,8 @@ func BenchmarkPut(b *testing.B) {
 	c := s3Client(s.Status.S3Endpoint, s.Keys)
 	for b.Loop() {
 		_, err := c.PutObject(context.Background(), &s3.PutObjectInput{
-			Bucket: aws.String(Bucket), Key: aws.String(fmt.Sprintf("a/b/%d", b.N)), Body: bytes.NewReader(make([]byte, 4096)),
+			Bucket: aws.String(Bucket), Key: aws.String(fmt.Sprintf("a/b/%d", b.N)),
+			Body: bytes.NewReader(make([]byte, 4096)),
 		})
 		if err != nil {
 			b.Fatal(err)

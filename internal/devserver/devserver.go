@@ -23,8 +23,8 @@ type Options struct {
 	S3Command func(home string) []string
 	// Ports that are not zero take the place of those that the home has kept, from now on.
 	Ports Ports
-	// Codec gives, for the home's keys, what decodes payloads for the Web UI in the user's browser, by the protocol of Temporal's
-	// codec servers; nil for none. Only who may open the Web UI reaches it.
+	// Codec gives, for the home's keys, what decodes payloads for the Web UI in the user's browser, by the protocol of
+	// Temporal's codec servers; nil for none. Only who may open the Web UI reaches it.
 	Codec func(Keys) (http.Handler, error)
 }
 
@@ -50,9 +50,10 @@ type Server struct {
 // maxGone is how many instances are remembered. What the ones before them did is known to be lost by other ways by now.
 const maxGone = 10
 
-// Start starts the service of a home in this process and returns once Temporal, its Web UI and the S3 server answer and the
-// namespace and the bucket are there. Others see it as Starting until Announce. ctx is that of the start: the service ends by
-// Close alone, which is for when everything of the caller that uses it has ended. Until then nobody else gets the home.
+// Start starts the service of a home in this process and returns once Temporal, its Web UI and the S3 server answer and
+// the namespace and the bucket are there. Others see it as Starting until Announce. ctx is that of the start: the
+// service ends by Close alone, which is for when everything of the caller that uses it has ended. Until then nobody
+// else gets the home.
 //
 // Errors to tell apart: *RunningError, *PortTakenError.
 func Start(ctx context.Context, opts Options) (*Server, error) {
@@ -118,7 +119,8 @@ func (s *Server) start(ctx context.Context, opts Options) error {
 	return err
 }
 
-// claim finds out from what the last service left how it ended, and puts this one in its place. The caller holds lockService.
+// claim finds out from what the last service left how it ended, and puts this one in its place. The caller holds
+// lockService.
 func (s *Server) claim() error {
 	log, err := s.openLog("service.log")
 	if err != nil {
@@ -201,8 +203,8 @@ func awaitPredecessors(ctx context.Context, h home) error {
 	return nil
 }
 
-// Announce tells others that the service is Running, once the caller serves its API on Status.APIAddress; clients find a
-// bearer token for it in tokenFile, if it is not empty.
+// Announce tells others that the service is Running, once the caller serves its API on Status.APIAddress; clients find
+// a bearer token for it in tokenFile, if it is not empty.
 func (s *Server) Announce(tokenFile string) error {
 	status := s.Status
 	status.State, status.TokenFile = Running, tokenFile
@@ -216,8 +218,8 @@ func (s *Server) AnnounceEnd() error {
 	return writeJSON(s.home.status(), status)
 }
 
-// Close ends the service and waits until it has ended. Nothing is lost if ctx ends that wait earlier; the process is to end
-// then. Every call returns the result of the first.
+// Close ends the service and waits until it has ended. Nothing is lost if ctx ends that wait earlier; the process is to
+// end then. Every call returns the result of the first.
 func (s *Server) Close(ctx context.Context) error {
 	s.closing.Do(func() {
 		if s.stopUI != nil {

@@ -35,7 +35,8 @@ func TestAServiceAnswersInEveryPart(t *testing.T) {
 	t.Logf("started in %s", time.Since(began).Round(time.Millisecond))
 
 	t.Run("the namespace keeps closed workflows for 30 days", func(t *testing.T) {
-		answer, err := frontend(t, s).DescribeNamespace(t.Context(), &workflowservice.DescribeNamespaceRequest{Namespace: Namespace})
+		answer, err := frontend(t, s).DescribeNamespace(t.Context(),
+			&workflowservice.DescribeNamespaceRequest{Namespace: Namespace})
 		must(t, err)
 		if got := answer.GetConfig().GetWorkflowExecutionRetentionTtl().AsDuration(); got != 30*24*time.Hour {
 			t.Errorf("retention is %s", got)
@@ -99,7 +100,8 @@ func TestAServiceAnswersInEveryPart(t *testing.T) {
 func compareAndSwap(t *testing.T, s *Server) {
 	client := s3Client(s.Status.S3Endpoint, s.Keys)
 	put := func(text, ifMatch, ifNoneMatch string) (string, error) {
-		in := &s3.PutObjectInput{Bucket: aws.String(Bucket), Key: aws.String("stacks/head.json"), Body: strings.NewReader(text)}
+		in := &s3.PutObjectInput{Bucket: aws.String(Bucket), Key: aws.String("stacks/head.json"),
+			Body: strings.NewReader(text)}
 		if ifMatch != "" {
 			in.IfMatch = aws.String(ifMatch)
 		}
@@ -181,7 +183,8 @@ func TestASecondServiceInOneHomeIsRefusedByNameOfTheFirst(t *testing.T) {
 	s := start(t, home)
 	_, err := Start(t.Context(), options(home))
 	var running *RunningError
-	if !errors.As(err, &running) || running.Status.PID != os.Getpid() || !strings.Contains(err.Error(), "deployctl dev stop") {
+	if !errors.As(err, &running) || running.Status.PID != os.Getpid() ||
+		!strings.Contains(err.Error(), "deployctl dev stop") {
 		t.Errorf("the second start says %v", err)
 	}
 	if err := Reset(home); !errors.As(err, &running) {

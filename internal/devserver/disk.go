@@ -7,11 +7,12 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 )
 
-// leastFree is with how many free bytes a disk counts as full: Temporal's log of writes alone grows by as much between two looks.
+// leastFree is with how many free bytes a disk counts as full: Temporal's log of writes alone grows by as much between
+// two looks.
 const leastFree = 4 << 20
 
-// DiskFull says, as CodeUnavailable, that the service of a home cannot write because its disk is full; nil where it is not, or the
-// system does not tell. What was acknowledged is safe; what waits goes on once there is room.
+// DiskFull says, as CodeUnavailable, that the service of a home cannot write because its disk is full; nil where it is
+// not, or the system does not tell. What was acknowledged is safe; what waits goes on once there is room.
 func DiskFull(path string) error {
 	h, err := findHome(path)
 	if err != nil {
@@ -22,14 +23,15 @@ func DiskFull(path string) error {
 			continue
 		}
 		if why := Full(dir); why != "" {
-			return deployments.Errorf(deployments.CodeUnavailable, "the embedded service cannot write: the disk of %s %s, and it goes on by itself", h, why)
+			return deployments.Errorf(deployments.CodeUnavailable,
+				"the embedded service cannot write: the disk of %s %s, and it goes on by itself", h, why)
 		}
 		return nil
 	}
 }
 
-// Full says why nothing can be written below a directory, as the end of a sentence about its disk, and what to do; empty where something
-// can, or where the system does not tell.
+// Full says why nothing can be written below a directory, as the end of a sentence about its disk, and what to do;
+// empty where something can, or where the system does not tell.
 func Full(dir string) string {
 	free, files, told := room(dir)
 	switch {

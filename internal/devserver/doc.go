@@ -1,18 +1,19 @@
-// Package devserver is the service's ground on one machine: a Temporal server (SQLite) and its Web UI inside this process, and an
-// S3 server as a child process of the same binary, all on loopback and all below one home directory.
+// Package devserver is the service's ground on one machine: a Temporal server (SQLite) and its Web UI inside this
+// process, and an S3 server as a child process of the same binary, all on loopback and all below one home directory.
 //
 // The home belongs to one user (directories 0700, files 0600) and to one service at a time, which a file lock decides:
 //
 //	locks/        service, temporal, s3: who runs; home: who is making data/
 //	service.json  the service that holds locks/service, or the one that died holding it
 //	logs/         service.log, temporal.log, s3.log; rotated at every start and at 16 MiB
-//	data/         everything that Reset removes, as one rename: keys.json, ports.json, temporal.pem, temporal/, s3/, and s3meta/
+//	data/         everything that Reset removes, as one rename: keys.json, ports.json, temporal.pem,
+//	              temporal/, s3/, and s3meta/
 //	              where the file system has no extended attributes
 //
-// Loopback is open to every user of the machine, so every port asks who calls: Temporal's, those between its own parts included,
-// for the certificate in temporal.pem; the S3 server for signatures with keys.json; the Web UI for a session that a link of this
-// home has opened, from the same user where the system tells.
+// Loopback is open to every user of the machine, so every port asks who calls: Temporal's, those between its own parts
+// included, for the certificate in temporal.pem; the S3 server for signatures with keys.json; the Web UI for a session
+// that a link of this home has opened, from the same user where the system tells.
 //
-// Invariant: whatever moment a process of the service is killed at, the next Start succeeds and nothing acknowledged is lost.
-// Every file appears whole, by rename, and the S3 server never outlives its parent.
+// Invariant: whatever moment a process of the service is killed at, the next Start succeeds and nothing acknowledged is
+// lost. Every file appears whole, by rename, and the S3 server never outlives its parent.
 package devserver

@@ -13,8 +13,8 @@ import (
 	"github.com/versity/versitygw/s3response"
 )
 
-// durable is a store in which a kill leaves nothing half made, and a power cut nothing in the service's own bucket. Paths are
-// relative: the store's folder is the working directory.
+// durable is a store in which a kill leaves nothing half made, and a power cut nothing in the service's own bucket.
+// Paths are relative: the store's folder is the working directory.
 type durable struct {
 	*posix.Posix
 	beside string // the folder of the metadata, empty where that is in attributes
@@ -24,8 +24,8 @@ type durable struct {
 // unnamed is the folder of the bucket that is being made, which no request can name.
 const unnamed = ".bucket"
 
-// CreateBucket makes the bucket where nobody sees it and then gives it its name, so that it never stands there without its
-// owner or its tags.
+// CreateBucket makes the bucket where nobody sees it and then gives it its name, so that it never stands there without
+// its owner or its tags.
 func (d *durable) CreateBucket(ctx context.Context, in *s3.CreateBucketInput, acl []byte) error {
 	d.making.Lock()
 	defer d.making.Unlock()
@@ -60,9 +60,10 @@ func (d *durable) dropUnnamed() error {
 	return err
 }
 
-// PutObject has an object of the service's own bucket on disk before it is acknowledged, because Temporal's database beside it
-// is: after a power cut the two must not disagree. Other buckets hold what updates can make again. It syncs the object before it
-// takes its name, so that a cut never puts half of it in the place of the one before, and then the name.
+// PutObject has an object of the service's own bucket on disk before it is acknowledged, because Temporal's database
+// beside it is: after a power cut the two must not disagree. Other buckets hold what updates can make again. It syncs
+// the object before it takes its name, so that a cut never puts half of it in the place of the one before, and then the
+// name.
 func (d *durable) PutObject(ctx context.Context, in s3response.PutObjectInput) (s3response.PutObjectOutput, error) {
 	if *in.Bucket != Bucket || in.Key == nil {
 		return d.Posix.PutObject(ctx, in)
@@ -88,7 +89,8 @@ func (d *durable) CompleteMultipartUpload(ctx context.Context, in *s3.CompleteMu
 // syncNames puts the folders on disk that lead from the bucket to an object, the nearest first.
 func syncNames(bucket, key string) error {
 	for dir := filepath.Dir(filepath.Join(bucket, key)); ; dir = filepath.Dir(dir) {
-		if err := syncFile(dir); err != nil && !errors.Is(err, os.ErrNotExist) { // a delete may have emptied and removed it
+		// a delete may have emptied and removed it
+		if err := syncFile(dir); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return err
 		}
 		if dir == bucket || dir == "." {

@@ -21,7 +21,8 @@ import (
 )
 
 const (
-	// linkLife is how long a link to the Web UI can be opened, and sessionLife for how long a browser that did is let in.
+	// linkLife is how long a link to the Web UI can be opened, and sessionLife for how long a browser that did is let
+	// in.
 	linkLife, sessionLife = 10 * time.Minute, 24 * time.Hour
 	// sessionCookie tells a browser that has opened a link.
 	sessionCookie = "deployctl_ui"
@@ -29,15 +30,16 @@ const (
 	openPath = "/open"
 )
 
-// gate lets browsers to the Web UI that have opened a link of this home, for pages of this very address, and lets them change
-// nothing but to cancel a workflow.
+// gate lets browsers to the Web UI that have opened a link of this home, for pages of this very address, and lets them
+// change nothing but to cancel a workflow.
 type gate struct {
 	address   string // the only Host that is served
 	key       []byte
 	ui, codec http.Handler // codec may be nil
 	origin    *http.CrossOriginProtection
 
-	// since is when this process began to let browsers in: of the links that were made before, it does not know which were opened.
+	// since is when this process began to let browsers in: of the links that were made before, it does not know which
+	// were opened.
 	since time.Time
 
 	mu   sync.Mutex
@@ -126,17 +128,19 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// foreign says whether the page of another address made the request. Ports share cookies, so a cookie does not tell; a person who
-// follows a link to here is welcome.
+// foreign says whether the page of another address made the request. Ports share cookies, so a cookie does not tell; a
+// person who follows a link to here is welcome.
 func foreign(r *http.Request) bool {
 	switch r.Header.Get("Sec-Fetch-Site") {
 	case "", "same-origin", "none":
 		return false
 	}
-	return r.Method != http.MethodGet || r.Header.Get("Sec-Fetch-Mode") != "navigate" || r.Header.Get("Sec-Fetch-Dest") != "document"
+	return r.Method != http.MethodGet || r.Header.Get("Sec-Fetch-Mode") != "navigate" ||
+		r.Header.Get("Sec-Fetch-Dest") != "document"
 }
 
-// harmless matches what may be posted: a cancel, which an update survives with its state whole, and queries, which only read.
+// harmless matches what may be posted: a cancel, which an update survives with its state whole, and queries, which only
+// read.
 func harmless(r *http.Request) bool {
 	return r.Method == http.MethodPost && postable.MatchString(r.URL.EscapedPath())
 }
@@ -146,7 +150,8 @@ var postable = regexp.MustCompile(`^/api/v1/namespaces/[^/]+/workflows/[^/]+/(ca
 // open lets the browser in that has a link, and leads it to the page that "to" names.
 func (g *gate) open(w http.ResponseWriter, r *http.Request) {
 	if !g.accept(r.URL.Query().Get("link")) {
-		http.Error(w, "this link has been used, is too old, or was made before the service was started again; `deployctl dev status` prints another", http.StatusForbidden)
+		http.Error(w, "this link has been used, is too old, or was made before the service was started again; "+
+			"`deployctl dev status` prints another", http.StatusForbidden)
 		return
 	}
 	http.SetCookie(w, &http.Cookie{ //nolint:gosec // plain HTTP, on loopback
@@ -161,7 +166,8 @@ func (g *gate) open(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Security-Policy", fmt.Sprintf("default-src 'none'; script-src 'nonce-%s'", nonce))
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-store")
-	_ = welcome.Execute(w, welcomeData{Nonce: nonce, Namespace: Namespace, To: "http://" + g.address + to, Columns: columns, Views: views})
+	_ = welcome.Execute(w, welcomeData{Nonce: nonce, Namespace: Namespace, To: "http://" + g.address + to,
+		Columns: columns, Views: views})
 }
 
 // madeBefore says whether a link that was signed was made before a time, to the second.
@@ -204,23 +210,26 @@ type (
 
 // What the table of workflows shows first, in place of columns that say nothing about deployments.
 var (
-	columns = []column{{"Status"}, {"Result"}, {"Kind"}, {"Project"}, {"Stack"}, {"Workflow ID"}, {"Initiator"}, {"Start"}, {"End"}}
-	views   = []view{
+	columns = []column{{"Status"}, {"Result"}, {"Kind"}, {"Project"}, {"Stack"}, {"Workflow ID"}, {"Initiator"},
+		{"Start"}, {"End"}}
+	views = []view{
 		{"deployctl-updates", "Updates", "`WorkflowType`=\"Update\"", "user"},
 		{"deployctl-failed", "Failed updates", "`WorkflowType`=\"Update\" AND `Result`=\"failed\"", "user"},
 		{"deployctl-drift", "Drift found", "`Drift`=\"found\"", "user"},
 	}
 )
 
-// welcome gives a browser those columns and views, unless its user has chosen others, and goes on. The Web UI keeps them in the
-// browser alone.
+// welcome gives a browser those columns and views, unless its user has chosen others, and goes on. The Web UI keeps
+// them in the browser alone.
 var welcome = template.Must(template.New("welcome").Parse(`<!doctype html>
 <meta charset="utf-8"><title>deployctl</title>
 <script nonce="{{.Nonce}}">
-for (const [key, value] of [["namespace-workflow-table-columns", {{.Columns}}], ["saved-workflow-queries", {{.Views}}]]) {
+const settings = [["namespace-workflow-table-columns", {{.Columns}}], ["saved-workflow-queries", {{.Views}}]];
+for (const [key, value] of settings) {
   try {
     const all = JSON.parse(localStorage.getItem(key) || "{}");
-    if (!(all[{{.Namespace}}] || []).length) localStorage.setItem(key, JSON.stringify({...all, [{{.Namespace}}]: value}));
+    if ((all[{{.Namespace}}] || []).length) continue;
+    localStorage.setItem(key, JSON.stringify({...all, [{{.Namespace}}]: value}));
   } catch {}
 }
 location.replace({{.To}});
@@ -228,8 +237,8 @@ location.replace({{.To}});
 <noscript>Temporal's Web UI needs JavaScript.</noscript>
 `))
 
-// sameUser accepts connections of this process's user, and root, where the system tells whose they are: a cookie is sent to every
-// port of a host, whoever listens there.
+// sameUser accepts connections of this process's user, and root, where the system tells whose they are: a cookie is
+// sent to every port of a host, whoever listens there.
 type sameUser struct{ net.Listener }
 
 func (l sameUser) Accept() (net.Conn, error) {

@@ -72,14 +72,19 @@ func TestTheWebUIIsShownToWhomHasOpenedALink(t *testing.T) {
 		{"a browser without one", page, nil, http.StatusUnauthorized},
 		{"a browser with a forged session", page, []string{forged}, http.StatusUnauthorized},
 		{"a used link", once, nil, http.StatusForbidden},
-		{"a link as a session", page, []string{"Cookie: " + sessionCookie + "=" + mustQuery(t, link(), "link")}, http.StatusUnauthorized},
+		{"a link as a session", page, []string{"Cookie: " + sessionCookie + "=" + mustQuery(t, link(), "link")},
+			http.StatusUnauthorized},
 		{"a changed link", link() + "0", nil, http.StatusForbidden},
 		{"no link", "http://" + g.address + openPath, nil, http.StatusForbidden},
 		{"another host's name", page, []string{session, "Host: evil.example"}, http.StatusMisdirectedRequest},
-		{"a name of loopback that others could have", page, []string{session, "Host: x.localhost:1"}, http.StatusMisdirectedRequest},
-		{"a page elsewhere that embeds it", page, []string{session, "Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: navigate", "Sec-Fetch-Dest: iframe"}, http.StatusForbidden},
-		{"a page of another port that reads it", page, []string{session, "Sec-Fetch-Site: same-site", "Sec-Fetch-Mode: cors"}, http.StatusForbidden},
-		{"a link in a mail", page, []string{session, "Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: navigate", "Sec-Fetch-Dest: document"}, http.StatusOK},
+		{"a name of loopback that others could have", page, []string{session, "Host: x.localhost:1"},
+			http.StatusMisdirectedRequest},
+		{"a page elsewhere that embeds it", page, []string{session, "Sec-Fetch-Site: cross-site",
+			"Sec-Fetch-Mode: navigate", "Sec-Fetch-Dest: iframe"}, http.StatusForbidden},
+		{"a page of another port that reads it", page, []string{session, "Sec-Fetch-Site: same-site",
+			"Sec-Fetch-Mode: cors"}, http.StatusForbidden},
+		{"a link in a mail", page, []string{session, "Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: navigate",
+			"Sec-Fetch-Dest: document"}, http.StatusOK},
 	} {
 		if got := ask(g, http.MethodGet, c.target, c.headers...).StatusCode; got != c.want {
 			t.Errorf("%s gets %d, not %d", c.what, got, c.want)
@@ -92,22 +97,27 @@ func TestTheWebUIChangesNothingButACancel(t *testing.T) {
 	session := admitted(t, g, link())
 	workflow := "http://" + g.address + "/api/v1/namespaces/deployctl/workflows/update%2Forganization%2Fweb%2Fdev%2F1/"
 	for path, want := range map[string]int{
-		workflow + "cancel": http.StatusOK, workflow + "query/__stack_trace": http.StatusOK, "http://" + g.address + codecPath + "/decode": http.StatusOK,
-		workflow + "reset": http.StatusForbidden, workflow + "terminate": http.StatusForbidden, workflow + "signal/cancel": http.StatusForbidden,
+		workflow + "cancel": http.StatusOK, workflow + "query/__stack_trace": http.StatusOK, "http://" + g.address +
+			codecPath + "/decode": http.StatusOK,
+		workflow + "reset": http.StatusForbidden, workflow + "terminate": http.StatusForbidden, workflow +
+			"signal/cancel": http.StatusForbidden,
 		workflow + "update/submit": http.StatusForbidden, workflow + "pause": http.StatusForbidden,
 		"http://" + g.address + "/api/v1/namespaces/deployctl/workflows/x":          http.StatusForbidden, // starts one
 		"http://" + g.address + "/api/v1/namespaces/deployctl/batch-operations/x":   http.StatusForbidden,
 		"http://" + g.address + "/api/v1/namespaces/deployctl/schedules/x/patch":    http.StatusForbidden,
 		"http://" + g.address + "/api/v1/namespaces/deployctl/workflows/x/../y/z/q": http.StatusForbidden,
 	} {
-		if got := ask(g, http.MethodPost, path, session, "Origin: http://"+g.address, "Sec-Fetch-Site: same-origin").StatusCode; got != want {
+		if got := ask(g, http.MethodPost, path, session, "Origin: http://"+g.address,
+			"Sec-Fetch-Site: same-origin").StatusCode; got != want {
 			t.Errorf("POST %s gets %d, not %d", path, got, want)
 		}
 		for _, foreign := range [][]string{
-			{"Sec-Fetch-Site: cross-site"}, {"Sec-Fetch-Site: same-site"}, {"Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: navigate", "Sec-Fetch-Dest: document"},
+			{"Sec-Fetch-Site: cross-site"}, {"Sec-Fetch-Site: same-site"},
+			{"Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: navigate", "Sec-Fetch-Dest: document"},
 			{"Origin: http://evil.example"}, {"Origin: http://127.0.0.1:1"}, {"Origin: null"},
 		} {
-			if got := ask(g, http.MethodPost, path, append(foreign, session)...).StatusCode; got != http.StatusForbidden {
+			if got := ask(g, http.MethodPost, path, append(foreign,
+				session)...).StatusCode; got != http.StatusForbidden {
 				t.Errorf("POST %s by a page with %s gets %d", path, foreign, got)
 			}
 		}
@@ -148,7 +158,8 @@ func mustQuery(t *testing.T, link, name string) string {
 func TestAPanicInTheWebUIEndsItsRequestAlone(t *testing.T) {
 	opts := options(newHome(t))
 	opts.Codec = func(Keys) (http.Handler, error) {
-		return http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("a payload that nobody expected") }), nil
+		return http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("a payload that nobody expected") }),
+			nil
 	}
 	s, err := Start(t.Context(), opts)
 	must(t, err)
@@ -166,7 +177,8 @@ func TestAPanicInTheWebUIEndsItsRequestAlone(t *testing.T) {
 			t.Errorf("the next request gets %s", answer.Status)
 		}
 	}
-	if log, _ := os.ReadFile(filepath.Join(s.Status.Home, "logs", "service.log")); !strings.Contains(string(log), "a payload that nobody expected") {
+	if log, _ := os.ReadFile(filepath.Join(s.Status.Home, "logs", "service.log")); !strings.Contains(string(log),
+		"a payload that nobody expected") {
 		t.Errorf("the log does not say it:\n%s", log)
 	}
 }
@@ -175,7 +187,8 @@ func TestALinkToTheWebUIOpensNothingAfterARestart(t *testing.T) {
 	g, link := testGate(t)
 	once := link()
 	admitted(t, g, once)
-	again := &gate{address: g.address, key: g.key, ui: g.ui, origin: g.origin, used: map[string]bool{}, since: g.since.Add(time.Minute)}
+	again := &gate{address: g.address, key: g.key, ui: g.ui, origin: g.origin, used: map[string]bool{},
+		since: g.since.Add(time.Minute)}
 	if got := ask(again, http.MethodGet, once).StatusCode; got != http.StatusForbidden {
 		t.Errorf("a used link is answered with %d after a restart", got)
 	}

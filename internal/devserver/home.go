@@ -19,7 +19,8 @@ func DefaultHome() (string, error) {
 	}
 	user, err := os.UserHomeDir()
 	if err != nil {
-		return "", deployments.Errorf(deployments.CodeInvalid, "there is no home directory for the embedded service; set HOME, XDG_STATE_HOME or --home: %w", err)
+		return "", deployments.Errorf(deployments.CodeInvalid, "there is no home directory for the embedded service; "+
+			"set HOME, XDG_STATE_HOME or --home: %w", err)
 	}
 	return filepath.Join(user, ".local", "state", "deployctl"), nil
 }
@@ -98,7 +99,8 @@ func writeJSON(path string, value any) error {
 	return writeFile(path, append(text, '\n'))
 }
 
-// writeFile makes path hold text, readable by this user only. A reader, or a kill, sees the old file or the new one, whole.
+// writeFile makes path hold text, readable by this user only. A reader, or a kill, sees the old file or the new one,
+// whole.
 func writeFile(path string, text []byte) error {
 	temp, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*.new") // 0600
 	if err != nil {

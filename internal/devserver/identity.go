@@ -20,16 +20,17 @@ import (
 	"go.temporal.io/server/common/rpc/encryption"
 )
 
-// identity is the certificate of a home, with its key: the Temporal server, its own parts among each other, and its clients
-// all show it and accept no other. Whoever can read the file may do everything; nobody else gets past a handshake.
+// identity is the certificate of a home, with its key: the Temporal server, its own parts among each other, and its
+// clients all show it and accept no other. Whoever can read the file may do everything; nobody else gets past a
+// handshake.
 type identity struct {
 	path        string
 	certificate tls.Certificate
 	authority   *x509.CertPool // the certificate is its own
 }
 
-// ensureIdentity reads the identity of h, or makes one: it is no state, so a missing or damaged one is replaced. The caller
-// holds lockHome.
+// ensureIdentity reads the identity of h, or makes one: it is no state, so a missing or damaged one is replaced. The
+// caller holds lockHome.
 func ensureIdentity(h home) (*identity, error) {
 	id, err := readIdentity(h.identity())
 	if err == nil {
@@ -70,7 +71,8 @@ func readIdentity(path string) (*identity, error) {
 	return id, nil
 }
 
-// newIdentity makes a certificate for loopback that never expires: clocks may be wrong, and it is worth nothing elsewhere.
+// newIdentity makes a certificate for loopback that never expires: clocks may be wrong, and it is worth nothing
+// elsewhere.
 func newIdentity() ([]byte, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -105,7 +107,8 @@ func newIdentity() ([]byte, error) {
 
 // client is the configuration of who calls the Temporal server.
 func (id *identity) client() *tls.Config {
-	return &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{id.certificate}, RootCAs: id.authority}
+	return &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{id.certificate},
+		RootCAs: id.authority}
 }
 
 // server is the configuration of who is called.

@@ -6,8 +6,8 @@ import (
 	"fmt"
 )
 
-// Keys are the secrets of one home, made at its first start and never again. They are as good as the state they protect: a
-// lost master key is lost state.
+// Keys are the secrets of one home, made at its first start and never again. They are as good as the state they
+// protect: a lost master key is lost state.
 type Keys struct {
 	S3AccessKey string `json:"s3AccessKey"`
 	S3SecretKey string `json:"s3SecretKey"`
@@ -38,7 +38,8 @@ func ensureKeys(h home) (Keys, error) {
 	}
 	if found {
 		if len(k.Master) != 32 || k.S3AccessKey == "" || k.S3SecretKey == "" {
-			return k, fmt.Errorf("%s is not whole: put it back from a copy, or start anew with `deployctl dev reset`", h.keys())
+			return k, fmt.Errorf("%s is not whole: put it back from a copy, or start anew with `deployctl dev reset`",
+				h.keys())
 		}
 		return k, nil
 	}

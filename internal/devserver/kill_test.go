@@ -19,8 +19,10 @@ import (
 
 func TestAFirstStartThatWasKilledIsStartedAgain(t *testing.T) {
 	for _, gate := range []string{
-		"locks/service", "service.json", "data", "data/keys.json", "data/temporal.pem", "data/ports.json", "data/temporal/schema.json",
-		"data/temporal/temporal.db.new", "data/temporal/temporal.db", "data/temporal/temporal.db-wal", "data/s3", "data/s3/" + Bucket,
+		"locks/service", "service.json", "data", "data/keys.json", "data/temporal.pem", "data/ports.json",
+		"data/temporal/schema.json",
+		"data/temporal/temporal.db.new", "data/temporal/temporal.db", "data/temporal/temporal.db-wal", "data/s3",
+		"data/s3/" + Bucket,
 	} {
 		t.Run("when "+strings.ReplaceAll(gate, "/", " ")+" was there", func(t *testing.T) {
 			home := newHome(t)
@@ -34,8 +36,8 @@ func TestAFirstStartThatWasKilledIsStartedAgain(t *testing.T) {
 	}
 }
 
-// A kill while the S3 server makes a bucket is too rare to be waited for: what it leaves is put there, and whoever looks at the
-// folder sees a bucket only once it is whole.
+// A kill while the S3 server makes a bucket is too rare to be waited for: what it leaves is put there, and whoever
+// looks at the folder sees a bucket only once it is whole.
 func TestABucketIsThereWithItsTagsOrNotAtAll(t *testing.T) {
 	for name, left := range map[string][]string{
 		"with extended attributes": {"s3/.bucket"},
@@ -52,7 +54,8 @@ func TestABucketIsThereWithItsTagsOrNotAtAll(t *testing.T) {
 				t.Error("the rest of a bucket is still there")
 			}
 			tagsOf := func(bucket string) error {
-				_, err := meta.XattrMeta{}.RetrieveAttribute(nil, filepath.Join(data, "s3", bucket), "", "X-Amz-Tagging")
+				_, err := meta.XattrMeta{}.RetrieveAttribute(nil, filepath.Join(data, "s3", bucket), "",
+					"X-Amz-Tagging")
 				if len(left) > 1 {
 					_, err = os.Stat(filepath.Join(data, "s3meta", bucket, "meta", "X-Amz-Tagging"))
 				}
@@ -62,9 +65,10 @@ func TestABucketIsThereWithItsTagsOrNotAtAll(t *testing.T) {
 			for i := range 50 {
 				bucket, made := fmt.Sprint("bucket-", i), make(chan error, 1)
 				go func() {
-					_, err := client.CreateBucket(t.Context(), &s3.CreateBucketInput{Bucket: &bucket, CreateBucketConfiguration: &types.CreateBucketConfiguration{
-						Tags: []types.Tag{{Key: aws.String("key"), Value: aws.String("value")}},
-					}})
+					_, err := client.CreateBucket(t.Context(), &s3.CreateBucketInput{Bucket: &bucket,
+						CreateBucketConfiguration: &types.CreateBucketConfiguration{
+							Tags: []types.Tag{{Key: aws.String("key"), Value: aws.String("value")}},
+						}})
 					made <- err
 				}()
 				for !exists(filepath.Join(data, "s3", bucket)) && len(made) == 0 {
@@ -105,7 +109,8 @@ func TestWhatWasAcknowledgedSurvivesEveryKill(t *testing.T) {
 			if written == enough {
 				go p.kill() // in the middle of what follows
 			}
-			in := &s3.PutObjectInput{Bucket: aws.String(Bucket), Key: aws.String("counter"), Body: strings.NewReader(strconv.Itoa(written + 1))}
+			in := &s3.PutObjectInput{Bucket: aws.String(Bucket), Key: aws.String("counter"),
+				Body: strings.NewReader(strconv.Itoa(written + 1))}
 			if etag != "" {
 				in.IfMatch = aws.String(etag)
 			}

@@ -22,11 +22,12 @@ const (
 // errHeld says that another process has the lock.
 var errHeld = errors.New("held by another process")
 
-// lockRetry is how often a wanted lock is tried again. No system tells when a file lock becomes free without blocking a thread.
+// lockRetry is how often a wanted lock is tried again. No system tells when a file lock becomes free without blocking a
+// thread.
 const lockRetry = 20 * time.Millisecond
 
-// acquire takes a lock of h, trying for at most patience; errHeld if that is not enough. Readers of the status hold the lock
-// shared for an instant, so patience is never zero.
+// acquire takes a lock of h, trying for at most patience; errHeld if that is not enough. Readers of the status hold the
+// lock shared for an instant, so patience is never zero.
 func acquire(ctx context.Context, h home, name string, patience time.Duration) (*flock.Flock, error) {
 	lock := flock.New(filepath.Join(h.locks(), name), flock.SetPermissions(0o600))
 	waiting, cancel := context.WithTimeout(ctx, patience)
@@ -43,7 +44,8 @@ func acquire(ctx context.Context, h home, name string, patience time.Duration) (
 	return nil, fmt.Errorf("lock %s: %w", lock.Path(), err)
 }
 
-// held says whether some process, this one included, has the lock. It makes nothing: a home that is not there holds no lock.
+// held says whether some process, this one included, has the lock. It makes nothing: a home that is not there holds no
+// lock.
 func held(h home, name string) (bool, error) {
 	path := filepath.Join(h.locks(), name)
 	if !exists(path) {

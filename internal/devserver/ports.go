@@ -21,11 +21,12 @@ type Ports struct {
 // webUI is what the Web UI's port is for.
 const webUI = "the Web UI"
 
-// Ports are chosen from below the ranges that systems give to outgoing connections (Linux from 32768, macOS from 49152): one
-// of those may hold a port at the moment the service wants it back.
+// Ports are chosen from below the ranges that systems give to outgoing connections (Linux from 32768, macOS from
+// 49152): one of those may hold a port at the moment the service wants it back.
 const lowestPort, highestPort = 20000, 31000
 
-// Ports that are chosen anew at every start come from a range of their own, so that they are never what another home keeps.
+// Ports that are chosen anew at every start come from a range of their own, so that they are never what another home
+// keeps.
 const lowestInner, highestInner = highestPort, 32700
 
 // address is a loopback address. Nothing here ever listens on another.
@@ -47,8 +48,8 @@ func (p *Ports) each(f func(name string, port *int) error) error {
 	return nil
 }
 
-// reserved are ports that this process has chosen and does not listen on yet. Each is held by a UDP socket, which no other
-// chooser gets, and which ends with the process however that ends.
+// reserved are ports that this process has chosen and does not listen on yet. Each is held by a UDP socket, which no
+// other chooser gets, and which ends with the process however that ends.
 type reserved []net.PacketConn
 
 // choose reserves a port between two on which nobody listens.
@@ -82,8 +83,8 @@ func (r *reserved) keep(port int) {
 	}
 }
 
-// ensurePorts reads the ports of h; wanted ones take their place, missing ones are chosen. All are reserved in r. The caller
-// holds lockHome.
+// ensurePorts reads the ports of h; wanted ones take their place, missing ones are chosen. All are reserved in r. The
+// caller holds lockHome.
 func ensurePorts(h home, wanted Ports, r *reserved) (Ports, error) {
 	var kept Ports
 	if _, err := readJSON(h.ports(), &kept); err != nil {
@@ -151,6 +152,7 @@ func (e *PortTakenError) Error() string {
 	if owner == "" {
 		owner = "another process"
 	}
-	return fmt.Sprintf("port %d, which is kept for %s, is taken by %s: end that process, or delete %s to have new ports chosen",
+	return fmt.Sprintf("port %d, which is kept for %s, is taken by %s: end that process, or delete %s to have new "+
+		"ports chosen",
 		e.Port, e.Use, owner, e.file)
 }

@@ -66,8 +66,8 @@ func describe(pid int) string {
 	return fmt.Sprintf("process %d (%s)", pid, command)
 }
 
-// hasLocked says whether the process holds the lock on the file: that a process id, read from a file, is not somebody else by now.
-// The service's files are open to nobody's eyes, but the kernel's table of locks is.
+// hasLocked says whether the process holds the lock on the file: that a process id, read from a file, is not somebody
+// else by now. The service's files are open to nobody's eyes, but the kernel's table of locks is.
 func hasLocked(pid int, file string) bool {
 	var at syscall.Stat_t
 	if err := syscall.Stat(file, &at); err != nil {
@@ -93,9 +93,9 @@ func hasLocked(pid int, file string) bool {
 	return !seen && some // some file systems have other numbers there: then any lock of the process has to do
 }
 
-// tieToParent makes a child die with its parent, and puts it into a process group of its own so that a Ctrl-C on the terminal
-// reaches only the parent, which ends the child when it is done with it. The kernel looks at the parent's thread: the goroutine
-// that starts the child must keep its thread for the child's whole life.
+// tieToParent makes a child die with its parent, and puts it into a process group of its own so that a Ctrl-C on the
+// terminal reaches only the parent, which ends the child when it is done with it. The kernel looks at the parent's
+// thread: the goroutine that starts the child must keep its thread for the child's whole life.
 func tieToParent() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }

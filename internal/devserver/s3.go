@@ -23,9 +23,9 @@ const Bucket = "deployctl"
 // parentPipe, set in the environment of a child that serves S3, says that its standard input ends with its parent.
 const parentPipe = "DEPLOYCTL_PARENT_PIPE"
 
-// ServeS3 serves the objects of a home on its S3 port until ctx ends, or until its parent does when Start started it. It is
-// what Options.S3Command runs, in a process of its own: it changes the working directory and the file creation mask of the
-// process, which is to end when it returns.
+// ServeS3 serves the objects of a home on its S3 port until ctx ends, or until its parent does when Start started it.
+// It is what Options.S3Command runs, in a process of its own: it changes the working directory and the file creation
+// mask of the process, which is to end when it returns.
 func ServeS3(ctx context.Context, homePath string) error {
 	privateFiles()
 	h, err := openHome(homePath)
@@ -82,8 +82,8 @@ func ServeS3(ctx context.Context, homePath string) error {
 	}
 }
 
-// openObjects opens the folder of the objects. Their metadata is in extended attributes, or in a folder beside where the
-// file system has none; a home keeps to what it began with.
+// openObjects opens the folder of the objects. Their metadata is in extended attributes, or in a folder beside where
+// the file system has none; a home keeps to what it began with.
 func openObjects(h home) (backend.Backend, error) {
 	opts := posix.PosixOpts{CopyObjectThreshold: 5 << 30} // as AWS; zero would refuse every copy
 	opts.SetNewDirPerm(0o700)

@@ -25,7 +25,8 @@ const retention = 30 * 24 * time.Hour
 // clusterName is the only cluster of an embedded server; Temporal's tools call it this too.
 const clusterName = "active"
 
-// schemaVersion is what schema.json records beside the database. SQLite databases of Temporal carry no version of their own.
+// schemaVersion is what schema.json records beside the database. SQLite databases of Temporal carry no version of their
+// own.
 type schemaVersion struct {
 	Executions string `json:"executions"`
 	Visibility string `json:"visibility"`
@@ -34,9 +35,10 @@ type schemaVersion struct {
 // currentSchema is the schema that this binary's Temporal server expects.
 var currentSchema = schemaVersion{Executions: sqliteschema.Version, Visibility: sqliteschema.VisibilityVersion}
 
-// databaseConfig describes the database to Temporal. One connection: SQLite has one writer, and a second connection turns
-// waiting for it into errors. Temporal keeps it open, by its attributes, until the process ends; a server that is started once
-// more must not get the one of a database that Reset has removed, so each description is unlike all others.
+// databaseConfig describes the database to Temporal. One connection: SQLite has one writer, and a second connection
+// turns waiting for it into errors. Temporal keeps it open, by its attributes, until the process ends; a server that is
+// started once more must not get the one of a database that Reset has removed, so each description is unlike all
+// others.
 func databaseConfig(h home) *config.SQL {
 	return &config.SQL{
 		PluginName:   sqlite.PluginName,
@@ -69,7 +71,8 @@ func ensureDatabase(h home, database *config.SQL) error {
 			return fmt.Errorf("make Temporal's database: %w", err)
 		}
 	case !recorded || version != currentSchema:
-		return fmt.Errorf("the database %s has schema %v, this version of deployctl works with %v: use the version that made it, "+
+		return fmt.Errorf("the database %s has schema %v, this version of deployctl works with %v: use the version "+
+			"that made it, "+
 			"or start anew with `deployctl dev reset`", h.database(), version, currentSchema)
 	}
 	namespace, err := sqliteschema.NewNamespaceConfig(clusterName, Namespace, false, SearchAttributes())
@@ -93,7 +96,8 @@ func createDatabase(h home) error {
 		return err
 	}
 	defer func() { _ = file.Close() }()
-	db, err := sql.Open("sqlite", "file:"+(&url.URL{Path: temp}).EscapedPath()+"?mode=rw&_pragma=journal_mode=MEMORY&_pragma=synchronous=OFF")
+	db, err := sql.Open("sqlite", "file:"+(&url.URL{
+		Path: temp}).EscapedPath()+"?mode=rw&_pragma=journal_mode=MEMORY&_pragma=synchronous=OFF")
 	if err != nil {
 		return err
 	}
@@ -105,8 +109,8 @@ func createDatabase(h home) error {
 	return publish(temp, h.database())
 }
 
-// schemaTarget is the little that setting up a schema needs of an AdminDB. Temporal's own keeps its connection open for the
-// life of the process, under the name of a file that is about to be renamed.
+// schemaTarget is the little that setting up a schema needs of an AdminDB. Temporal's own keeps its connection open for
+// the life of the process, under the name of a file that is about to be renamed.
 type schemaTarget struct {
 	sqlplugin.AdminDB
 	db *sql.DB

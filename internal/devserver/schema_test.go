@@ -23,7 +23,8 @@ func TestANamespaceOfAnEarlierVersionGetsWhatIsNew(t *testing.T) {
 	server, err := StartTemporal(t.Context(), string(h))
 	must(t, err)
 	defer func() { must(t, server.Close(t.Context())) }()
-	answer, err := operatorservice.NewOperatorServiceClient(dialAddress(t, server.Address, server.Credentials)).ListSearchAttributes(t.Context(),
+	answer, err := operatorservice.NewOperatorServiceClient(dialAddress(t, server.Address,
+		server.Credentials)).ListSearchAttributes(t.Context(),
 		&operatorservice.ListSearchAttributesRequest{Namespace: Namespace})
 	must(t, err)
 	for name := range SearchAttributes() {

@@ -17,7 +17,8 @@ const (
 	Stopped  State = "stopped"  // no process has the home
 	Starting State = "starting" // a process has it, and not everything answers yet
 	Running  State = "running"  // everything answers, the caller's API included
-	Stopping State = "stopping" // it was asked to end, and finishes what it was doing; it has the home until it has ended
+	// it was asked to end, and finishes what it was doing; it has the home until it has ended
+	Stopping State = "stopping"
 )
 
 // Status is what is known of the service of a home. Addresses are those of the service that runs or starts, and empty
@@ -30,8 +31,8 @@ type Status struct {
 	Instance string    `json:"instance,omitempty"` // new at every start
 
 	TemporalAddress string `json:"temporalAddress,omitempty"` // host:port
-	// TemporalCredentials is the path of what a client of Temporal must show: the certificate, its key and its authority, in one
-	// PEM file.
+	// TemporalCredentials is the path of what a client of Temporal must show: the certificate, its key and its
+	// authority, in one PEM file.
 	TemporalCredentials string `json:"temporalCredentials,omitempty"`
 	Namespace           string `json:"namespace,omitempty"`
 	UIURL               string `json:"uiURL,omitempty"`
@@ -43,8 +44,8 @@ type Status struct {
 	// Died says of a stopped service that it did not end cleanly: it was killed, or the machine went down.
 	Died bool `json:"died,omitempty"`
 
-	// Gone are the last instances before this one, oldest first: whatever they were doing when they ended or died, they are
-	// doing it no more.
+	// Gone are the last instances before this one, oldest first: whatever they were doing when they ended or died, they
+	// are doing it no more.
 	Gone []string `json:"gone,omitempty"`
 }
 
@@ -62,8 +63,8 @@ func (e *RunningError) Error() string {
 		e.Status.Home, e.Status.PID, e.Status.Since.Local().Format(time.DateTime))
 }
 
-// ReadStatus tells whether a service has the home, and which. It makes nothing and asks nobody; an empty path is the default
-// home.
+// ReadStatus tells whether a service has the home, and which. It makes nothing and asks nobody; an empty path is the
+// default home.
 func ReadStatus(path string) (Status, error) {
 	h, err := findHome(path)
 	if err != nil {
@@ -93,8 +94,8 @@ func (h home) readStatus() (Status, error) {
 	return s, nil
 }
 
-// Stop asks the service of a home to end and waits until it has; ErrNotRunning if there is none. Running work is not lost: it
-// goes on at the next start.
+// Stop asks the service of a home to end and waits until it has; ErrNotRunning if there is none. Running work is not
+// lost: it goes on at the next start.
 func Stop(ctx context.Context, path string) error {
 	h, err := findHome(path)
 	if err != nil {
@@ -121,13 +122,15 @@ func Stop(ctx context.Context, path string) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("process %d was asked to end and has not yet (killing it loses nothing): %w", s.PID, ctx.Err())
+			return fmt.Errorf("process %d was asked to end and has not yet (killing it loses nothing): %w", s.PID,
+				ctx.Err())
 		case <-time.After(lockRetry):
 		}
 	}
 }
 
-// Reset removes everything a home keeps, its keys and ports included; a *RunningError while something of it runs. Logs stay.
+// Reset removes everything a home keeps, its keys and ports included; a *RunningError while something of it runs. Logs
+// stay.
 func Reset(path string) error {
 	h, err := findHome(path)
 	if err != nil || !exists(string(h)) {

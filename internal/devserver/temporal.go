@@ -29,16 +29,17 @@ import (
 
 // Temporal is a running Temporal server with the namespace Namespace in it.
 type Temporal struct {
-	Address     string // host:port of its gRPC frontend
-	Credentials string // path of the certificate, its key and its authority, all in one PEM file, that a client must show
+	Address string // host:port of its gRPC frontend
+	// path of the certificate, its key and its authority, all in one PEM file, that a client must show
+	Credentials string
 
 	server temporal.Server
 	lock   *flock.Flock
 	log    *logFile
 }
 
-// StartTemporal runs the Temporal server of a home in this process and returns once it answers. It is a part of Start, and
-// stands alone for tests that kill the parts one by one.
+// StartTemporal runs the Temporal server of a home in this process and returns once it answers. It is a part of Start,
+// and stands alone for tests that kill the parts one by one.
 func StartTemporal(ctx context.Context, homePath string) (*Temporal, error) {
 	h, err := openHome(homePath)
 	if err != nil {
@@ -89,7 +90,9 @@ func (t *Temporal) start(ctx context.Context, h home, data data) error {
 		temporal.WithTLSConfigFactory(data.identity.everywhere()),
 		temporal.WithChainedFrontendGrpcInterceptors(refuseResets),
 		temporal.WithAuthorizer(authorization.NewNoopAuthorizer()),
-		temporal.WithClaimMapper(func(*config.Config) authorization.ClaimMapper { return authorization.NewNoopClaimMapper() }),
+		temporal.WithClaimMapper(func(*config.Config) authorization.ClaimMapper {
+			return authorization.NewNoopClaimMapper()
+		}),
 	)
 	if err != nil {
 		return fmt.Errorf("set up the Temporal server: %w", err)
@@ -104,8 +107,8 @@ func (t *Temporal) start(ctx context.Context, h home, data data) error {
 	return nil
 }
 
-// Close ends the server. Workers and clients are to be closed before. It gives up waiting when ctx ends; what the server was
-// doing then is as safe as after a kill, and the database stays locked until the process ends.
+// Close ends the server. Workers and clients are to be closed before. It gives up waiting when ctx ends; what the
+// server was doing then is as safe as after a kill, and the database stays locked until the process ends.
 func (t *Temporal) Close(ctx context.Context) error {
 	var err error
 	if t.server != nil {
@@ -123,8 +126,8 @@ func (t *Temporal) Close(ctx context.Context) error {
 	return errors.Join(err, t.lock.Close())
 }
 
-// prepare waits until the namespace answers and has the search attributes of this version. Namespaces made by an earlier
-// version have fewer.
+// prepare waits until the namespace answers and has the search attributes of this version. Namespaces made by an
+// earlier version have fewer.
 func (t *Temporal) prepare(ctx context.Context, id *identity) error {
 	conn, err := grpc.NewClient(t.Address, grpc.WithTransportCredentials(credentials.NewTLS(id.client())))
 	if err != nil {
@@ -140,7 +143,8 @@ func (t *Temporal) prepare(ctx context.Context, id *identity) error {
 		return err
 	}
 	return eventually(ctx, func(ctx context.Context) error {
-		have, err := operator.ListSearchAttributes(ctx, &operatorservice.ListSearchAttributesRequest{Namespace: Namespace})
+		have, err := operator.ListSearchAttributes(ctx, &operatorservice.ListSearchAttributesRequest{
+			Namespace: Namespace})
 		if err != nil {
 			return err
 		}
@@ -183,7 +187,9 @@ func eventually(ctx context.Context, try func(context.Context) error) error {
 }
 
 // temporalConfig is the server's static configuration: its four services in this process, found without gossip.
-func temporalConfig(database *config.SQL, frontend int, r *reserved) (*config.Config, map[primitives.ServiceName]static.Hosts, error) {
+func temporalConfig(
+	database *config.SQL, frontend int, r *reserved,
+) (*config.Config, map[primitives.ServiceName]static.Hosts, error) {
 	services := map[string]config.Service{}
 	hosts := map[primitives.ServiceName]static.Hosts{}
 	for _, name := range []primitives.ServiceName{
@@ -192,7 +198,8 @@ func temporalConfig(database *config.SQL, frontend int, r *reserved) (*config.Co
 		port := frontend
 		if name != primitives.FrontendService {
 			var err error
-			if port, err = r.choose(lowestInner, highestInner); err != nil { // nobody outside knows these: chosen at every start
+			// nobody outside knows these: chosen at every start
+			if port, err = r.choose(lowestInner, highestInner); err != nil {
 				return nil, nil, err
 			}
 		}
@@ -229,7 +236,8 @@ func temporalConfig(database *config.SQL, frontend int, r *reserved) (*config.Co
 	}, hosts, nil
 }
 
-// refuseResets refuses to reset workflows: a reset runs again what had ended, and steps would make a second time what they made.
+// refuseResets refuses to reset workflows: a reset runs again what had ended, and steps would make a second time what
+// they made.
 func refuseResets(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
 	reset := false
 	switch r := req.(type) {
@@ -239,13 +247,15 @@ func refuseResets(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handle 
 		reset = r.GetResetOperation() != nil
 	}
 	if reset {
-		return nil, status.Error(codes.PermissionDenied, "workflows of deployctl cannot be reset: a step would be carried out twice; "+
+		return nil, status.Error(codes.PermissionDenied, "workflows of deployctl cannot be reset: a step would be "+
+			"carried out twice; "+
 			"cancel the update with `deployctl cancel`, or end it here, and start it again")
 	}
 	return handle(ctx, req)
 }
 
-// temporalLogger writes warnings and worse to file. A fatal error of the server ends the process, and says so in one line.
+// temporalLogger writes warnings and worse to file. A fatal error of the server ends the process, and says so in one
+// line.
 func temporalLogger(file *logFile) log.Logger {
 	core := zapcore.NewCore(zapcore.NewJSONEncoder(log.DefaultZapEncoderConfig), file, zapcore.WarnLevel)
 	return log.NewZapLogger(zap.New(core, zap.WithFatalHook(dieWith{file.path})))

@@ -39,7 +39,8 @@ func tuning() dynamicconfig.StaticClient {
 		dynamicconfig.MatchingNumTaskqueueReadPartitions.Key():  1,
 		dynamicconfig.MatchingNumTaskqueueWritePartitions.Key(): 1,
 
-		// Code must live within 10 Updates in flight and 2,000 in all, as other clusters have it; here they only cost retries.
+		// Code must live within 10 Updates in flight and 2,000 in all, as other clusters have it; here they only cost
+		// retries.
 		dynamicconfig.WorkflowExecutionMaxInFlightUpdates.Key(): 500,
 		dynamicconfig.WorkflowExecutionMaxTotalUpdates.Key():    20_000,
 

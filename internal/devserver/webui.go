@@ -21,8 +21,8 @@ import (
 // codecPath is where the user's browser has payloads decoded for the Web UI.
 const codecPath = "/codec"
 
-// startWebUI serves Temporal's Web UI behind its gate, and gives what ends it. A codec, if there is one, decodes payloads for
-// the user's browser at POST codecPath/decode.
+// startWebUI serves Temporal's Web UI behind its gate, and gives what ends it. A codec, if there is one, decodes
+// payloads for the user's browser at POST codecPath/decode.
 func (s *Server) startWebUI(data data, codec http.Handler) (stop func(), err error) {
 	temporal, err := rpc.Dial(address(data.ports.Temporal), data.identity.client())
 	if err != nil {
@@ -42,7 +42,8 @@ func (s *Server) startWebUI(data data, codec http.Handler) (stop func(), err err
 	}
 	server := &http.Server{
 		Handler: gate, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute,
-		ErrorLog: slog.NewLogLogger(s.Log.Handler(), slog.LevelError), // a handler that panics ends its request, and says so there
+		// a handler that panics ends its request, and says so there
+		ErrorLog: slog.NewLogLogger(s.Log.Handler(), slog.LevelError),
 	}
 	ended := make(chan struct{})
 	go func() {
@@ -53,7 +54,8 @@ func (s *Server) startWebUI(data data, codec http.Handler) (stop func(), err err
 	return func() { _ = server.Close(); <-ended }, nil
 }
 
-// webUIHandler puts Temporal's Web UI together. It has no gate of its own: whoever reaches it acts with the connection's identity.
+// webUIHandler puts Temporal's Web UI together. It has no gate of its own: whoever reaches it acts with the
+// connection's identity.
 func webUIHandler(ports Ports, temporal *grpc.ClientConn, decodes bool) (http.Handler, error) {
 	settings := &config.Config{
 		EnableUI:         true,
@@ -61,8 +63,10 @@ func webUIHandler(ports Ports, temporal *grpc.ClientConn, decodes bool) (http.Ha
 		DisableNewsFetch: true,
 		HideLogs:         true,
 		// What the gate refuses is not offered.
-		WorkflowTerminateDisabled: true, WorkflowSignalDisabled: true, WorkflowUpdateDisabled: true, WorkflowResetDisabled: true,
-		WorkflowPauseDisabled: true, BatchActionsDisabled: true, StartWorkflowDisabled: true, ActivityCommandsDisabled: true,
+		WorkflowTerminateDisabled: true, WorkflowSignalDisabled: true, WorkflowUpdateDisabled: true,
+		WorkflowResetDisabled: true,
+		WorkflowPauseDisabled: true, BatchActionsDisabled: true, StartWorkflowDisabled: true,
+		ActivityCommandsDisabled: true,
 	}
 	if decodes {
 		settings.Codec = config.Codec{Endpoint: uiURL(ports) + codecPath, IncludeCredentials: true}

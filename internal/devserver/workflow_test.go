@@ -89,7 +89,8 @@ func TestAResetIsRefused(t *testing.T) {
 	})
 	_, many := c.WorkflowService().StartBatchOperation(t.Context(), &workflowservice.StartBatchOperationRequest{
 		Namespace: Namespace, JobId: "many", Reason: "test", VisibilityQuery: "WorkflowId='" + run.GetID() + "'",
-		Operation: &workflowservice.StartBatchOperationRequest_ResetOperation{ResetOperation: &batch.BatchOperationReset{}},
+		Operation: &workflowservice.StartBatchOperationRequest_ResetOperation{
+			ResetOperation: &batch.BatchOperationReset{}},
 	})
 	for what, err := range map[string]error{"a reset": alone, "a reset of many": many} {
 		if refused := (*serviceerror.PermissionDenied)(nil); !errors.As(err, &refused) {

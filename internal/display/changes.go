@@ -52,8 +52,8 @@ func changesOf(m apitype.StepEventMetadata) []Change {
 // sides are what a step compares, as people read it.
 type sides struct{ oldInputs, oldOutputs, newInputs, newOutputs map[string]any }
 
-// byPaths compares what a detailed diff names. Of lists it names elements by their index: the lists are compared as a whole, so that
-// an insertion is one.
+// byPaths compares what a detailed diff names. Of lists it names elements by their index: the lists are compared as a
+// whole, so that an insertion is one.
 func (s sides) byPaths(m apitype.StepEventMetadata) []Change {
 	var changes []Change
 	seen := map[string]bool{}
@@ -87,7 +87,8 @@ func (s sides) byPaths(m apitype.StepEventMetadata) []Change {
 	return changes
 }
 
-// list gives the path of the outermost list that a path leads into, if both sides have one there that differ for people.
+// list gives the path of the outermost list that a path leads into, if both sides have one there that differ for
+// people.
 func (s sides) list(path string, d apitype.PropertyDiff) (string, bool) {
 	for i := 1; i < len(path)-1; i++ {
 		if path[i] != '[' || path[i+1] < '0' || path[i+1] > '9' {
@@ -117,8 +118,8 @@ func below(outer, path string) bool {
 	return ok && (rest == "" || strings.ContainsRune(".[ ", rune(rest[0])))
 }
 
-// at gives both values at a path. Inputs are compared with inputs where a provider says so, and where outputs would bring in what
-// only the provider knows.
+// at gives both values at a path. Inputs are compared with inputs where a provider says so, and where outputs would
+// bring in what only the provider knows.
 func (s sides) at(path string, d apitype.PropertyDiff) (old, now any) {
 	input, output := lookup(s.oldInputs, path), lookup(s.oldOutputs, path)
 	if now = lookup(s.newInputs, path); now == nil {
@@ -138,8 +139,8 @@ func composite(value any) bool {
 	return false
 }
 
-// between compares two values at a path of which a provider says that they differ. Where they do not, they do not for people: a
-// secret stands for both.
+// between compares two values at a path of which a provider says that they differ. Where they do not, they do not for
+// people: a secret stands for both.
 func between(path string, old, now any) []valuediff.Change {
 	found := valuediff.Diff(path, old, now)
 	switch {
@@ -153,8 +154,8 @@ func between(path string, old, now any) []valuediff.Change {
 	return found
 }
 
-// byKeys compares inputs, for steps without a detailed diff. What a provider names without a difference that people can see is
-// named.
+// byKeys compares inputs, for steps without a detailed diff. What a provider names without a difference that people can
+// see is named.
 func (s sides) byKeys(m apitype.StepEventMetadata) []Change {
 	named := slices.Concat(m.Diffs, m.Keys)
 	if len(named) == 0 && (m.Op == apitype.OpSame || m.Op == apitype.OpRefresh) {
@@ -169,7 +170,8 @@ func (s sides) byKeys(m apitype.StepEventMetadata) []Change {
 		var found []valuediff.Change
 		path := valuediff.Join("", key)
 		switch {
-		case strings.HasPrefix(key, "__") || reflect.DeepEqual(old, now) && had == has && !slices.Contains(m.Diffs, key):
+		case strings.HasPrefix(key, "__") || reflect.DeepEqual(old, now) && had == has &&
+			!slices.Contains(m.Diffs, key):
 			continue
 		case had && !has:
 			found = []valuediff.Change{{Path: path, Kind: valuediff.Removed, Old: old}}
@@ -185,8 +187,8 @@ func (s sides) byKeys(m apitype.StepEventMetadata) []Change {
 	return changes
 }
 
-// putRight compares what a resource has become with what it shall be, for steps whose inputs are as before: the resource was changed
-// outside, and a refresh has written that to its outputs.
+// putRight compares what a resource has become with what it shall be, for steps whose inputs are as before: the
+// resource was changed outside, and a refresh has written that to its outputs.
 func (s sides) putRight() []Change {
 	var changes []Change
 	for _, key := range slices.Sorted(maps.Keys(s.newInputs)) {

@@ -12,9 +12,11 @@ import (
 func network(four int, action, subnet, user string) map[string]any {
 	return map[string]any{
 		"settings": map[string]any{
-			"deep":    map[string]any{"three": []any{1.0, map[string]any{"four": float64(four)}}},
-			"policy":  `{"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "` + action + `", "Resource": "*"}]}`,
-			"subnets": []any{map[string]any{"name": "a", "cidr": "10.0.1.0/24"}, map[string]any{"name": "b", "cidr": subnet}},
+			"deep": map[string]any{"three": []any{1.0, map[string]any{"four": float64(four)}}},
+			"policy": `{"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "` + action +
+				`", "Resource": "*"}]}`,
+			"subnets": []any{map[string]any{"name": "a", "cidr": "10.0.1.0/24"},
+				map[string]any{"name": "b", "cidr": subnet}},
 		},
 		"script":   "#!/bin/sh\nset -e\necho one\necho two\nadduser " + user + "\necho three\necho four\necho five\n",
 		"password": "[secret]",
@@ -25,7 +27,8 @@ func networkStep() step {
 	return step{op: apitype.OpUpdate, typ: "fake:index:Named", name: "net",
 		old: network(4, "s3:GetObject", "10.0.2.0/24", "ann"), new: network(5, "s3:PutObject", "10.0.9.0/24", "bob"),
 		detailed: map[string]apitype.PropertyDiff{
-			"settings": {Kind: apitype.DiffUpdate, InputDiff: true}, "script": {Kind: apitype.DiffUpdate, InputDiff: true},
+			"settings": {Kind: apitype.DiffUpdate, InputDiff: true},
+			"script":   {Kind: apitype.DiffUpdate, InputDiff: true},
 			"password": {Kind: apitype.DiffUpdateReplace, InputDiff: true},
 		}}
 }
@@ -43,7 +46,8 @@ func TestAPreviewShowsOldAndNewOfEveryPlaceThatChanges(t *testing.T) {
 	s := newScene(t, 120, 40, Options{Preview: true}).at(0, networkStep().begins(), networkStep().ends())
 	s.at(1, ended("succeeded", "", 1, map[string]int{"update": 1}))
 	s.tree.Close()
-	s.shows("~ fake:index:Named net  update\n" + networkShort + "\nResources:\n  ~ 1 to update\npreview succeeded in 1s\n")
+	s.shows("~ fake:index:Named net  update\n" + networkShort + "\nResources:\n  ~ 1 to update\npreview succeeded in " +
+		"1s\n")
 }
 
 func TestAPreviewInAPipeShowsTheSame(t *testing.T) {
@@ -56,7 +60,8 @@ func TestAPreviewInAPipeShowsTheSame(t *testing.T) {
 func TestOnANarrowScreenOldAndNewStandBelowEachOther(t *testing.T) {
 	s := newScene(t, 60, 40, Options{Preview: true}).at(0, networkStep().begins(), networkStep().ends())
 	s.tree.draw()
-	for _, want := range []string{"~ settings.policy (json) Statement[0].Action:\n      - \"s3:GetObject\"\n      + \"s3:PutObject\"\n"} {
+	for _, want := range []string{"~ settings.policy (json) Statement[0].Action:\n      - \"s3:GetObject\"\n      + " +
+		"\"s3:PutObject\"\n"} {
 		if !strings.Contains(s.term.String(), want) {
 			t.Errorf("there is no\n%s\nin\n%s", want, s.term)
 		}
@@ -73,8 +78,10 @@ func TestDetailsAndDiffShowTextWithItsContextAndWhatIsCreatedWithAllProperties(t
 	details := strings.Join(Details(state, Options{}), "\n")
 	diff := shown(Options{Preview: true, Diff: true}, networkStep().ends(), made.ends())
 	for _, want := range []string{
-		"    ~ script: +1 -1 lines\n        … 2 equal lines\n        echo one\n        echo two\n      - adduser ann\n      + adduser bob\n        echo three\n",
-		"    + content: |\n        <h1>\n        hello\n        </h1>\n    + tags:\n        a: \"" + strings.Repeat("x", 80) + "\"",
+		"    ~ script: +1 -1 lines\n        … 2 equal lines\n        echo one\n        echo two\n      - adduser " +
+			"ann\n      + adduser bob\n        echo three\n",
+		"    + content: |\n        <h1>\n        hello\n        </h1>\n    + tags:\n        a: \"" +
+			strings.Repeat("x", 80) + "\"",
 	} {
 		if !strings.Contains(details, want) || !strings.Contains(diff, want) {
 			t.Errorf("there is no\n%s\nin the details\n%s\nor in the diff\n%s", want, details, diff)
@@ -84,7 +91,8 @@ func TestDetailsAndDiffShowTextWithItsContextAndWhatIsCreatedWithAllProperties(t
 
 func TestWhatIsLongIsCutAroundTheChangeAndCounted(t *testing.T) {
 	left, right := strings.Repeat("l", 400), strings.Repeat("r", 400)
-	one := step{op: apitype.OpUpdate, typ: object, name: "page", old: map[string]any{"key": left + "old" + right}, new: map[string]any{"key": left + "new" + right}}
+	one := step{op: apitype.OpUpdate, typ: object, name: "page", old: map[string]any{"key": left + "old" + right},
+		new: map[string]any{"key": left + "new" + right}}
 	got := shown(Options{Preview: true}, one.ends())
 	for _, want := range []string{"lloldrr", "llnewrr", " characters)…"} {
 		if !strings.Contains(got, want) {
@@ -120,10 +128,12 @@ func TestAnInsertionIntoAListIsOneChangeWhateverTheProviderNames(t *testing.T) {
 		}
 		return map[string]any{"rules": list}
 	}
-	one := step{op: apitype.OpUpdate, typ: object, name: "fw", old: rules(80, 443), new: rules(22, 80, 443), detailed: map[string]apitype.PropertyDiff{
-		"rules[0].port": {Kind: apitype.DiffUpdate, InputDiff: true}, "rules[1].port": {Kind: apitype.DiffUpdate, InputDiff: true},
-		"rules[2]": {Kind: apitype.DiffAdd, InputDiff: true},
-	}}
+	one := step{op: apitype.OpUpdate, typ: object, name: "fw", old: rules(80, 443), new: rules(22, 80, 443),
+		detailed: map[string]apitype.PropertyDiff{
+			"rules[0].port": {Kind: apitype.DiffUpdate, InputDiff: true},
+			"rules[1].port": {Kind: apitype.DiffUpdate, InputDiff: true},
+			"rules[2]":      {Kind: apitype.DiffAdd, InputDiff: true},
+		}}
 	want := "~ deployctl:s3:Object fw update (rules)\n    + rules[0]: {\"cidr\":\"0.0.0.0/0\",\"port\":22}\n"
 	if got := shown(Options{Preview: true}, one.ends()); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
@@ -134,7 +144,8 @@ func TestASecretInsideOfAValueIsSaidToDiffer(t *testing.T) {
 	value := map[string]any{"env": map[string]any{"A": "[secret]", "B": "b"}}
 	one := step{op: apitype.OpUpdate, typ: object, name: "fn", old: value, new: value,
 		detailed: map[string]apitype.PropertyDiff{"env": {Kind: apitype.DiffUpdate, InputDiff: true}}}
-	if got := shown(Options{Preview: true}, one.ends()); !strings.Contains(got, "~ env: a secret inside of it differs\n") {
+	if got := shown(Options{Preview: true}, one.ends()); !strings.Contains(got,
+		"~ env: a secret inside of it differs\n") {
 		t.Error(got)
 	}
 }
@@ -142,11 +153,13 @@ func TestASecretInsideOfAValueIsSaidToDiffer(t *testing.T) {
 func TestValuesThatLookTheSameAreToldApart(t *testing.T) {
 	values := func(space, tab string) map[string]any {
 		return map[string]any{
-			"key" + space: map[string]any{"in" + space: 1.0}, "list": []any{"a" + space}, "text": "one\ntwo" + space + "\n", "value": "ad" + space + "min",
+			"key" + space: map[string]any{"in" + space: 1.0}, "list": []any{"a" + space}, "text": "one\ntwo" + space +
+				"\n", "value": "ad" + space + "min",
 			"make": "all:\n" + tab + "go\n",
 		}
 	}
-	one := step{op: apitype.OpUpdate, typ: object, name: "x\u200b", old: values("", "\t"), new: values("\u200b", "    ")}
+	one := step{op: apitype.OpUpdate, typ: object, name: "x\u200b", old: values("", "\t"),
+		new: values("\u200b", "    ")}
 	want := `deployctl:s3:Object x\u200b update (key, key\u200b, list, make, text, value)
     - key: {"in":1}
     + key\u200b: {"in\u200b":1}
@@ -173,9 +186,11 @@ func TestValuesThatLookTheSameAreToldApart(t *testing.T) {
 func TestARefreshNamesWhatIsGoneAndWhatIsOtherBeforeItAsks(t *testing.T) {
 	steps := []step{
 		{op: apitype.OpRefresh, typ: object, name: "file", old: map[string]any{"path": "x"}},
-		{op: apitype.OpRefresh, typ: object, name: "other", old: map[string]any{"acl": "private"}, new: map[string]any{"acl": "public"},
+		{op: apitype.OpRefresh, typ: object, name: "other", old: map[string]any{"acl": "private"},
+			new:      map[string]any{"acl": "public"},
 			detailed: map[string]apitype.PropertyDiff{"acl": {Kind: apitype.DiffUpdate}}},
-		{op: apitype.OpRefresh, typ: object, name: "same", old: map[string]any{"a": "b"}, new: map[string]any{"a": "b"}},
+		{op: apitype.OpRefresh, typ: object, name: "same", old: map[string]any{"a": "b"},
+			new: map[string]any{"a": "b"}},
 	}
 	var items []deployments.WatchEvent
 	for _, s := range steps {
@@ -211,11 +226,15 @@ preview succeeded in 1s
 
 func TestALoggedRefreshShowsWhatItFindsAndNothingElse(t *testing.T) {
 	gone := step{op: apitype.OpRefresh, typ: object, name: "file", old: map[string]any{"path": "x"}}
-	other := step{op: apitype.OpRefresh, typ: object, name: "other", old: map[string]any{"acl": "private"}, new: map[string]any{"acl": "public"},
+	other := step{op: apitype.OpRefresh, typ: object, name: "other", old: map[string]any{"acl": "private"},
+		new:      map[string]any{"acl": "public"},
 		detailed: map[string]apitype.PropertyDiff{"acl": {Kind: apitype.DiffUpdate}}}
-	same := step{op: apitype.OpRefresh, typ: object, name: "same", old: map[string]any{"a": "b"}, new: map[string]any{"a": "b"}}
-	items := []deployments.WatchEvent{gone.begins(), other.begins(), same.begins(), gone.ends(), other.ends(), same.ends()}
-	want := "- deployctl:s3:Object file gone\n~ deployctl:s3:Object other changed outside\n    ~ acl: \"private\" → \"public\"\n"
+	same := step{op: apitype.OpRefresh, typ: object, name: "same", old: map[string]any{"a": "b"},
+		new: map[string]any{"a": "b"}}
+	items := []deployments.WatchEvent{gone.begins(), other.begins(), same.begins(), gone.ends(), other.ends(),
+		same.ends()}
+	want := "- deployctl:s3:Object file gone\n~ deployctl:s3:Object other changed outside\n    ~ acl: \"private\" → " +
+		"\"public\"\n"
 	if got := shown(Options{Kind: "refresh"}, items...); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
@@ -226,10 +245,12 @@ func TestALoggedRefreshShowsWhatItFindsAndNothingElse(t *testing.T) {
 }
 
 func TestAnUpdateThatPutsRightWhatWasChangedOutsideShowsWhat(t *testing.T) {
-	inputs := map[string]any{"path": "/a", "text": "ours", "password": map[string]any{signatureKey: secretMark, "ciphertext": "x"}}
+	inputs := map[string]any{"path": "/a", "text": "ours", "password": map[string]any{signatureKey: secretMark,
+		"ciphertext": "x"}}
 	one := step{op: apitype.OpUpdate, typ: object, name: "card", old: inputs, new: inputs}.ends()
 	m := &one.Event.ResOutputsEvent.Metadata
-	m.Old.Outputs = map[string]any{"path": "/a", "text": "theirs", "password": map[string]any{signatureKey: secretMark, "ciphertext": "y"}}
+	m.Old.Outputs = map[string]any{"path": "/a", "text": "theirs",
+		"password": map[string]any{signatureKey: secretMark, "ciphertext": "y"}}
 	want := "~ deployctl:s3:Object card update (text)\n    ~ text: \"theirs\" → \"ours\"\n"
 	if got := shown(Options{Preview: true}, one); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
@@ -249,7 +270,8 @@ func TestARefreshShowsOutputsThatNoInputStandsFor(t *testing.T) {
 	m.Old.Outputs, m.New.Outputs = map[string]any{"size": 1.0}, map[string]any{"size": 2.0}
 	state := NewState()
 	state.Apply(one)
-	if got := shown(Options{Preview: true, Kind: "refresh"}, one); got != "~ deployctl:s3:Object file changed outside (size)\n    ~ size: 1 → 2\n" {
+	if got := shown(Options{Preview: true, Kind: "refresh"}, one); got != "~ deployctl:s3:Object file changed "+
+		"outside (size)\n    ~ size: 1 → 2\n" {
 		t.Error(got)
 	}
 	if drifted := state.Drift(); len(drifted) != 0 {
@@ -258,10 +280,12 @@ func TestARefreshShowsOutputsThatNoInputStandsFor(t *testing.T) {
 }
 
 func TestOutputsAreMarkedAndAPreviewListsOnlyThoseThatChange(t *testing.T) {
-	one := step{op: apitype.OpSame, typ: stackType, name: "shop-dev", old: map[string]any{"url": "a", "same": 1.0, "gone": true},
+	one := step{op: apitype.OpSame, typ: stackType, name: "shop-dev",
+		old: map[string]any{"url": "a", "same": 1.0, "gone": true},
 		new: map[string]any{"url": "b", "same": 1.0, "more": "x"}}
 	changed := "Outputs:\n  - gone: true\n  + more: \"x\"\n"
-	if got, want := shown(Options{Preview: true}, one.ends(), ended("succeeded", "", 1, nil)), changed+"  ~ url:  \"a\" → \"b\"\npreview succeeded in 1s\n"; got != want {
+	if got, want := shown(Options{Preview: true}, one.ends(), ended("succeeded", "", 1, nil)),
+		changed+"  ~ url:  \"a\" → \"b\"\npreview succeeded in 1s\n"; got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 	got := shown(Options{}, one.ends(), ended("succeeded", "", 1, map[string]int{"same": 1}))

@@ -8,8 +8,8 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 )
 
-// Drift lists the resources that a refresh found to be other than their state says, in the order of the refresh. What only
-// differs in outputs that no input stands for is not among them: no update would put it right.
+// Drift lists the resources that a refresh found to be other than their state says, in the order of the refresh. What
+// only differs in outputs that no input stands for is not among them: no update would put it right.
 func (s *State) Drift() []deployments.DriftedResource {
 	var drifted []deployments.DriftedResource
 	for _, row := range s.Rows {
@@ -19,7 +19,8 @@ func (s *State) Drift() []deployments.DriftedResource {
 		r := deployments.DriftedResource{URN: row.URN, Gone: row.Op == opGone}
 		for _, c := range row.Changes {
 			if !c.Output {
-				r.Properties = append(r.Properties, deployments.DriftedProperty{Path: c.Path, Expected: valueText(c.Old), Actual: valueText(c.New)})
+				r.Properties = append(r.Properties, deployments.DriftedProperty{Path: c.Path,
+					Expected: valueText(c.Old), Actual: valueText(c.New)})
 			}
 		}
 		if r.Gone || len(r.Properties) > 0 {
@@ -77,7 +78,8 @@ func DriftMarkdown(drifted []deployments.DriftedResource) string {
 		return "Nothing has drifted."
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "**%d resources have drifted.**\n\n| resource | property | expected | actual |\n|---|---|---|---|\n", len(drifted))
+	fmt.Fprintf(&b, "**%d resources have drifted.**\n\n| resource | property | expected | actual "+
+		"|\n|---|---|---|---|\n", len(drifted))
 	rows := DriftRows(drifted)
 	for i, row := range rows {
 		if i == markdownRows {

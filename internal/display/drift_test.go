@@ -12,10 +12,13 @@ import (
 func TestDriftIsWhatARefreshFindsOtherThanTheStateSays(t *testing.T) {
 	state := NewState()
 	for _, s := range []step{
-		{op: apitype.OpRefresh, typ: bucket, name: "site", old: map[string]any{"acl": "private", "tags": map[string]any{"a": 1}},
-			new:      map[string]any{"acl": "public", "tags": map[string]any{"a": 1, "b|c": 2}},
-			detailed: map[string]apitype.PropertyDiff{"acl": {Kind: apitype.DiffUpdate}, `tags["b|c"]`: {Kind: apitype.DiffAdd}}},
-		{op: apitype.OpRefresh, typ: object, name: "same", old: map[string]any{"key": "k"}, new: map[string]any{"key": "k"}},
+		{op: apitype.OpRefresh, typ: bucket, name: "site", old: map[string]any{"acl": "private",
+			"tags": map[string]any{"a": 1}},
+			new: map[string]any{"acl": "public", "tags": map[string]any{"a": 1, "b|c": 2}},
+			detailed: map[string]apitype.PropertyDiff{"acl": {Kind: apitype.DiffUpdate},
+				`tags["b|c"]`: {Kind: apitype.DiffAdd}}},
+		{op: apitype.OpRefresh, typ: object, name: "same", old: map[string]any{"key": "k"},
+			new: map[string]any{"key": "k"}},
 		{op: apitype.OpRefresh, typ: object, name: "gone", old: map[string]any{"key": "k"}},
 	} {
 		state.Apply(s.ends())
@@ -34,7 +37,8 @@ func TestDriftIsWhatARefreshFindsOtherThanTheStateSays(t *testing.T) {
 	table := DriftMarkdown(drifted)
 	for _, row := range []string{
 		"**2 resources have drifted.**", `| deployctl:s3:Bucket site | acl | "private" | "public" |`,
-		`| deployctl:s3:Bucket site | tags["b\|c"] | (nothing) | 2 |`, "| deployctl:s3:Object gone |  | it exists | it is gone |",
+		`| deployctl:s3:Bucket site | tags["b\|c"] | (nothing) | 2 |`,
+		"| deployctl:s3:Object gone |  | it exists | it is gone |",
 	} {
 		if !strings.Contains(table, row) {
 			t.Errorf("there is no %q in\n%s", row, table)
@@ -47,7 +51,8 @@ func TestALongTableOfDriftSaysHowMuchMoreThereIs(t *testing.T) {
 	for i := range markdownRows + 7 {
 		drifted = append(drifted, deployments.DriftedResource{URN: id(object, fmt.Sprint(i)), Gone: true})
 	}
-	if table := DriftMarkdown(drifted); !strings.Contains(table, "and 7 more") || strings.Count(table, "it is gone") != markdownRows {
+	if table := DriftMarkdown(drifted); !strings.Contains(table, "and 7 more") ||
+		strings.Count(table, "it is gone") != markdownRows {
 		t.Error(table)
 	}
 }

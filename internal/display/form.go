@@ -9,7 +9,8 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
 
-// form says how changes of properties are written: in short, where what is long is cut around what differs and counted, or in full.
+// form says how changes of properties are written: in short, where what is long is cut around what differs and counted,
+// or in full.
 type form struct {
 	paint   painter
 	columns int // room for a line; a change that is wider takes several
@@ -27,7 +28,8 @@ var signs = map[valuediff.Kind]struct {
 	sign  string
 	color color
 }{
-	valuediff.Changed: {"~", yellow}, valuediff.Added: {"+", green}, valuediff.Removed: {"-", red}, valuediff.Moved: {"~", yellow},
+	valuediff.Changed: {"~", yellow}, valuediff.Added: {"+", green}, valuediff.Removed: {"-", red},
+	valuediff.Moved: {"~", yellow},
 }
 
 // changes writes the changed properties of a row, without indentation.
@@ -146,7 +148,8 @@ func tabOf(list []valuediff.Line) string {
 	return spaces
 }
 
-// texts are the lines as they are shown: in short, what is long is cut around what differs from the line in whose place one stands.
+// texts are the lines as they are shown: in short, what is long is cut around what differs from the line in whose place
+// one stands.
 func (f form) texts(list []valuediff.Line) []string {
 	texts := make([]string, len(list))
 	room, tab := max(leastRoom, f.columns-leastRoom), tabOf(list)
@@ -224,5 +227,6 @@ func (f form) some(r *Row, full bool) []string {
 	if len(lines) <= maxChanges+1 {
 		return lines
 	}
-	return append(lines[:maxChanges:maxChanges], f.paint.paint(dim, fmt.Sprintf("… %d more lines, which --diff shows", len(lines)-maxChanges)))
+	return append(lines[:maxChanges:maxChanges], f.paint.paint(dim,
+		fmt.Sprintf("… %d more lines, which --diff shows", len(lines)-maxChanges)))
 }

@@ -60,7 +60,8 @@ func (j *jsonLines) Item(e deployments.WatchEvent) {
 		if m := e.Event.ResOutputsEvent; m != nil && m.Metadata.Op == apitype.OpSame && !j.begun[m.Metadata.URN] {
 			// The log tells of an unchanged resource once. Readers of events expect that what ends has begun.
 			begin := apitype.ResourcePreEvent{Metadata: m.Metadata, Planning: m.Planning}
-			_ = j.encoder.Encode(apitype.EngineEvent{Sequence: e.Event.Sequence, Timestamp: e.Event.Timestamp, ResourcePreEvent: &begin})
+			_ = j.encoder.Encode(apitype.EngineEvent{Sequence: e.Event.Sequence, Timestamp: e.Event.Timestamp,
+				ResourcePreEvent: &begin})
 		}
 		if m := e.Event.ResOutputsEvent; m != nil {
 			j.begun[m.Metadata.URN] = true

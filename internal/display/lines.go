@@ -65,7 +65,8 @@ func (l *lines) Item(e deployments.WatchEvent) {
 
 // step prints a line for a row whose step has moved on; resources that are unchanged, or found to be, are only counted.
 func (l *lines) step(r *Row) {
-	if r.current == apitype.OpSame || r.current == apitype.OpRefresh && r.Phase != failed || r.Type == stackType && r.current != apitype.OpDelete || r.internal() || l.repeated(r) {
+	if r.current == apitype.OpSame || r.current == apitype.OpRefresh && r.Phase != failed || r.Type == stackType &&
+		r.current != apitype.OpDelete || r.internal() || l.repeated(r) {
 		return
 	}
 	o := r.operation(r.current)
@@ -105,7 +106,8 @@ func (l *lines) planned(r *Row, line string) {
 	l.properties(r)
 }
 
-// loneHalves prints the halves of replacements that are not part of one in this preview: an earlier update has made the other.
+// loneHalves prints the halves of replacements that are not part of one in this preview: an earlier update has made the
+// other.
 func (l *lines) loneHalves() {
 	for _, r := range l.state.Rows {
 		if o := r.operation(r.Op); halves[r.Op] && r.Phase == done && !r.internal() {

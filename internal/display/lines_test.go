@@ -27,7 +27,8 @@ func shown(o Options, items ...deployments.WatchEvent) string {
 
 func anUpdate() []deployments.WatchEvent {
 	site := step{op: apitype.OpCreate, typ: "aws:s3/bucket:Bucket", name: "site", new: map[string]any{"name": "site"}}
-	page := step{op: apitype.OpUpdate, typ: object, name: "index.html", old: map[string]any{"a": 1}, new: map[string]any{"a": 2}}
+	page := step{op: apitype.OpUpdate, typ: object, name: "index.html", old: map[string]any{"a": 1},
+		new: map[string]any{"a": 2}}
 	same := step{op: apitype.OpSame, typ: object, name: "about.html", old: map[string]any{}, new: map[string]any{}}
 	return []deployments.WatchEvent{
 		stackStep().begins(), site.begins(), same.begins(), same.ends(), says("info", "", "hello\n"), site.ends(),
@@ -105,7 +106,8 @@ up succeeded in 2.5s (organization/shop/dev/7)
 
 func TestAnUpdateThatChangesNothingSaysSo(t *testing.T) {
 	got := shown(Options{}, ended("succeeded", "", 0.5, map[string]int{"same": 3}))
-	if want := "Resources:\n    3 unchanged\nup succeeded, nothing changed, in 0.5s (organization/shop/dev/7)\n"; got != want {
+	if want := "Resources:\n    3 unchanged\nup succeeded, nothing changed, in 0.5s " +
+		"(organization/shop/dev/7)\n"; got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }
@@ -161,7 +163,8 @@ func TestWithoutATerminalALongUpdateSaysFromTimeToTimeHowFarItIs(t *testing.T) {
 func TestAPhaseIsSaidOnceAndInTheMovingLineForAsLongAsItLasts(t *testing.T) {
 	since := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	s := NewState()
-	s.Apply(deployments.WatchEvent{Progress: &deployments.Progress{Phase: &deployments.Phase{Text: "installing packages", Since: since}}})
+	s.Apply(deployments.WatchEvent{Progress: &deployments.Progress{
+		Phase: &deployments.Phase{Text: "installing packages", Since: since}}})
 	s.Apply(deployments.WatchEvent{Progress: &deployments.Progress{}}) // of the steps, which leaves it
 	if got := s.phase(since.Add(12 * time.Second)); got != "installing packages (12s)" {
 		t.Errorf("%q", got)

@@ -23,24 +23,26 @@ const opRetain apitype.OpType = "retain"
 
 // operations is the table of steps. Steps that are not in it are shown by their name.
 var operations = map[apitype.OpType]operation{
-	apitype.OpSame:                 {" ", none, "checking", "unchanged", "keep", 0},
-	apitype.OpCreate:               {"+", green, "creating", "created", "create", 3},
-	apitype.OpUpdate:               {"~", yellow, "updating", "updated", "update", 3},
-	apitype.OpDelete:               {"-", red, "deleting", "deleted", "delete", 3},
-	opRetain:                       {"-", yellow, "removing from the state only", "removed" + fromStateOnly, "remove" + fromStateOnly, 3},
-	apitype.OpReplace:              {"±", magenta, "replacing", "replaced", "replace", 6},
-	apitype.OpCreateReplacement:    {"±", magenta, "creating replacement", "created replacement", "replace", 5},
-	apitype.OpDeleteReplaced:       {"±", magenta, "deleting original", "deleted original", "delete original", 4},
-	apitype.OpRead:                 {"<", cyan, "reading", "read", "read", 2},
-	apitype.OpReadReplacement:      {"<", cyan, "reading replacement", "read replacement", "read", 5},
-	apitype.OpRefresh:              {"~", cyan, "refreshing", "refreshed", "refresh", 1},
-	opGone:                         {"-", yellow, "refreshing", "gone", "gone", 2},
-	opDrifted:                      {"~", yellow, "refreshing", "changed outside", "changed outside", 2},
-	apitype.OpReadDiscard:          {"-", red, "discarding", "discarded", "discard", 2},
-	apitype.OpDiscardReplaced:      {"-", red, "discarding original", "discarded original", "discard", 2},
-	apitype.OpRemovePendingReplace: {"-", red, "finishing replacement", "finished replacement", "finish replacement", 2},
-	apitype.OpImport:               {"=", cyan, "importing", "imported", "import", 3},
-	apitype.OpImportReplacement:    {"=", magenta, "importing replacement", "imported replacement", "import", 5},
+	apitype.OpSame:   {" ", none, "checking", "unchanged", "keep", 0},
+	apitype.OpCreate: {"+", green, "creating", "created", "create", 3},
+	apitype.OpUpdate: {"~", yellow, "updating", "updated", "update", 3},
+	apitype.OpDelete: {"-", red, "deleting", "deleted", "delete", 3},
+	opRetain: {"-", yellow, "removing from the state only", "removed" + fromStateOnly, "remove" +
+		fromStateOnly, 3},
+	apitype.OpReplace:           {"±", magenta, "replacing", "replaced", "replace", 6},
+	apitype.OpCreateReplacement: {"±", magenta, "creating replacement", "created replacement", "replace", 5},
+	apitype.OpDeleteReplaced:    {"±", magenta, "deleting original", "deleted original", "delete original", 4},
+	apitype.OpRead:              {"<", cyan, "reading", "read", "read", 2},
+	apitype.OpReadReplacement:   {"<", cyan, "reading replacement", "read replacement", "read", 5},
+	apitype.OpRefresh:           {"~", cyan, "refreshing", "refreshed", "refresh", 1},
+	opGone:                      {"-", yellow, "refreshing", "gone", "gone", 2},
+	opDrifted:                   {"~", yellow, "refreshing", "changed outside", "changed outside", 2},
+	apitype.OpReadDiscard:       {"-", red, "discarding", "discarded", "discard", 2},
+	apitype.OpDiscardReplaced:   {"-", red, "discarding original", "discarded original", "discard", 2},
+	apitype.OpRemovePendingReplace: {"-", red, "finishing replacement", "finished replacement", "finish replacement",
+		2},
+	apitype.OpImport:            {"=", cyan, "importing", "imported", "import", 3},
+	apitype.OpImportReplacement: {"=", magenta, "importing replacement", "imported replacement", "import", 5},
 }
 
 const fromStateOnly = " from the state only (retainOnDelete)"
@@ -59,7 +61,8 @@ func (r *Row) operation(op apitype.OpType) operation {
 	replaced := r.metadata.Old != nil && r.metadata.Old.RetainOnDelete
 	switch {
 	case op == apitype.OpDeleteReplaced && replaced:
-		o.present, o.past, o.plan = "removing original"+fromStateOnly, "removed original"+fromStateOnly, "remove original"+fromStateOnly
+		o.present, o.past, o.plan = "removing original"+fromStateOnly, "removed original"+fromStateOnly,
+			"remove original"+fromStateOnly
 	case op != apitype.OpReplace && op != apitype.OpCreateReplacement:
 	case replaced:
 		o.plan += ": the original stays (retainOnDelete)"

@@ -64,7 +64,8 @@ func padded(text string, columns int) string {
 func (f form) outputChange(name string, old, now any, column int) []string {
 	changes := valuediff.Diff(name, old, now)
 	if len(changes) == 1 && changes[0].Path == name && len(changes[0].Lines) == 0 {
-		one := fmt.Sprintf("%s %s %s → %s", f.paint.paint(yellow, "~"), padded(visible(name)+":", column), format(old), format(now))
+		one := fmt.Sprintf("%s %s %s → %s", f.paint.paint(yellow, "~"), padded(visible(name)+":", column), format(old),
+			format(now))
 		if width(one) <= f.columns {
 			return []string{one}
 		}

@@ -9,15 +9,15 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/diag/colors"
 )
 
-// plain makes a message of others fit to be printed: colour tags and whole escape sequences are taken out, and whatever else would
-// move the cursor or turn the direction of writing. Line feeds stay; those at the end do not.
+// plain makes a message of others fit to be printed: colour tags and whole escape sequences are taken out, and whatever
+// else would move the cursor or turn the direction of writing. Line feeds stay; those at the end do not.
 func plain(text string) string {
 	return strings.TrimRight(Harmless(colors.Never.Colorize(text)), "\n")
 }
 
-// Harmless takes out of a text of others everything that a terminal obeys: escape sequences (ECMA-48) as a whole, whichever
-// way they are introduced, all other controls but line feeds, and marks that turn the direction of writing. A tab becomes
-// spaces.
+// Harmless takes out of a text of others everything that a terminal obeys: escape sequences (ECMA-48) as a whole,
+// whichever way they are introduced, all other controls but line feeds, and marks that turn the direction of writing. A
+// tab becomes spaces.
 func Harmless(text string) string {
 	if printable(text) {
 		return text
@@ -43,11 +43,13 @@ func HarmlessLine(text string) string { return strings.ReplaceAll(Harmless(text)
 
 // introduced writes the 8-bit introducers of sequences as they are in UTF-8 the 7-bit way.
 var introduced = strings.NewReplacer(
-	"\u0090", "\x1bP", "\u0098", "\x1bX", "\u009b", "\x1b[", "\u009c", "\x1b\\", "\u009d", "\x1b]", "\u009e", "\x1b^", "\u009f", "\x1b_",
+	"\u0090", "\x1bP", "\u0098", "\x1bX", "\u009b", "\x1b[", "\u009c", "\x1b\\", "\u009d", "\x1b]", "\u009e", "\x1b^",
+	"\u009f", "\x1b_",
 )
 
-// visible shows, escaped, what Harmless would take out and what a reader cannot see or tell from a space: a value is shown with all
-// that is in it, so that two that differ never look the same. Emoji that are joined by such characters come apart.
+// visible shows, escaped, what Harmless would take out and what a reader cannot see or tell from a space: a value is
+// shown with all that is in it, so that two that differ never look the same. Emoji that are joined by such characters
+// come apart.
 func visible(text string) string {
 	if !strings.ContainsFunc(text, unseen) {
 		return text
@@ -64,10 +66,12 @@ func visible(text string) string {
 	return b.String()
 }
 
-// unseen are what is unprintable, formats, what Unicode lets fonts ignore, and what is blank without being the usual space.
+// unseen are what is unprintable, formats, what Unicode lets fonts ignore, and what is blank without being the usual
+// space.
 func unseen(r rune) bool {
 	const brailleBlank = '\u2800'
-	return r > '~' && unicode.In(r, unicode.Cf, unicode.Zs, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector) ||
+	return r > '~' && unicode.In(r, unicode.Cf, unicode.Zs, unicode.Other_Default_Ignorable_Code_Point,
+		unicode.Variation_Selector) ||
 		r == brailleBlank || unprintable(r)
 }
 
@@ -75,5 +79,6 @@ func printable(text string) bool { return !strings.ContainsFunc(text, unprintabl
 
 // unprintable are controls, what turns the direction of writing, and what is no character.
 func unprintable(r rune) bool {
-	return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || r == '\u2028' || r == '\u2029' || r == unicode.ReplacementChar
+	return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || r == '\u2028' || r == '\u2029' ||
+		r == unicode.ReplacementChar
 }

@@ -35,13 +35,16 @@ func TestAValueIsShownWithTheControlsInIt(t *testing.T) {
 
 func TestWhatCannotBeSeenInAValueIsEscaped(t *testing.T) {
 	ranges := [][2]rune{
-		{0xa0, 0xa0}, {0xad, 0xad}, {0x34f, 0x34f}, {0x61c, 0x61c}, {0x115f, 0x1160}, {0x1680, 0x1680}, {0x17b4, 0x17b5}, {0x180b, 0x180f},
+		{0xa0, 0xa0}, {0xad, 0xad}, {0x34f, 0x34f}, {0x61c, 0x61c}, {0x115f, 0x1160}, {0x1680, 0x1680},
+		{0x17b4, 0x17b5}, {0x180b, 0x180f},
 		{0x2000, 0x200f}, {0x2028, 0x202f}, {0x205f, 0x206f}, {0x2800, 0x2800}, {0x3000, 0x3000}, {0x3164, 0x3164},
-		{0xfe00, 0xfe0f}, {0xfeff, 0xfeff}, {0xffa0, 0xffa0}, {0xfff0, 0xfffb}, {0x1bca0, 0x1bca3}, {0x1d173, 0x1d17a}, {0xe0000, 0xe0fff},
+		{0xfe00, 0xfe0f}, {0xfeff, 0xfeff}, {0xffa0, 0xffa0}, {0xfff0, 0xfffb}, {0x1bca0, 0x1bca3}, {0x1d173, 0x1d17a},
+		{0xe0000, 0xe0fff},
 	}
 	for _, span := range ranges {
 		for r := span[0]; r <= span[1]; r++ {
-			if got := visible("ad" + string(r) + "min"); !strings.HasPrefix(got, `ad\`) || strings.ContainsRune(got, r) {
+			if got := visible("ad" + string(r) + "min"); !strings.HasPrefix(got, `ad\`) ||
+				strings.ContainsRune(got, r) {
 				t.Errorf("%U is shown as %q", r, got)
 			}
 		}
@@ -57,7 +60,8 @@ func TestWhatCannotBeSeenInAValueIsEscaped(t *testing.T) {
 }
 
 func FuzzNothingThatATerminalObeysIsLeft(f *testing.F) {
-	for _, seed := range []string{"\x1b[31m", "\x1b]0;x\a", "\u009b\x1bP", "\x1b\x1b[[", "<{%fg 1%}>", "<{%", "\xff\x9b\x1b", "a\n\tb"} {
+	for _, seed := range []string{"\x1b[31m", "\x1b]0;x\a", "\u009b\x1bP", "\x1b\x1b[[", "<{%fg 1%}>", "<{%",
+		"\xff\x9b\x1b", "a\n\tb"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

@@ -19,7 +19,8 @@ func replacing(name string, s step, deletesFirst bool) []deployments.WatchEvent 
 	deletion.new, deletion.condemned = nil, !deletesFirst
 	ends := []deployments.WatchEvent{deletion.begins(), deletion.ends()}
 	creates := []deployments.WatchEvent{
-		at(apitype.OpCreateReplacement).begins(), at(apitype.OpCreateReplacement).ends(), at(apitype.OpReplace).begins(), at(apitype.OpReplace).ends(),
+		at(apitype.OpCreateReplacement).begins(), at(apitype.OpCreateReplacement).ends(),
+		at(apitype.OpReplace).begins(), at(apitype.OpReplace).ends(),
 	}
 	if deletesFirst {
 		return append(ends, creates...)
@@ -73,7 +74,8 @@ func TestADeletionWithRetainOnDeleteIsShownAsARemovalFromTheState(t *testing.T) 
 	keep := step{op: apitype.OpDelete, typ: bucket, name: "keep", old: map[string]any{}, retain: true}
 	gone := step{op: apitype.OpDelete, typ: bucket, name: "gone", old: map[string]any{}}
 	items := []deployments.WatchEvent{
-		keep.begins(), keep.ends(), gone.begins(), gone.ends(), ended("succeeded", "", 1, map[string]int{"delete": 1, "retain": 1}),
+		keep.begins(), keep.ends(), gone.begins(), gone.ends(), ended("succeeded", "", 1,
+			map[string]int{"delete": 1, "retain": 1}),
 	}
 	for _, c := range []struct {
 		name    string

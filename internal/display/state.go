@@ -188,7 +188,8 @@ func (r *Row) found(m apitype.StepEventMetadata) {
 	r.current = r.Op
 }
 
-// sorted gives the rows by type and name, numbers in names by their value: the same in a preview and in the update after it.
+// sorted gives the rows by type and name, numbers in names by their value: the same in a preview and in the update
+// after it.
 func (s *State) sorted() []*Row {
 	rows := slices.Clone(s.Rows)
 	slices.SortStableFunc(rows, func(a, b *Row) int {
@@ -272,7 +273,9 @@ func (r *Row) changes() bool {
 	return r.Op != "" && r.Op != apitype.OpSame && r.Op != apitype.OpRefresh
 }
 
-// internal says whether the row is of a provider that nobody declared: it is shown only when something is wrong with it.
+// internal says whether the row is of a provider that nobody declared: it is shown only when something is wrong with
+// it.
 func (r *Row) internal() bool {
-	return strings.HasPrefix(r.Type, "pulumi:providers:") && strings.HasPrefix(r.Name, "default") && r.Phase != failed && len(r.Diags) == 0
+	return strings.HasPrefix(r.Type, "pulumi:providers:") && strings.HasPrefix(r.Name, "default") &&
+		r.Phase != failed && len(r.Diags) == 0
 }

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// tally is how many rows stand where. The stack and the providers that nobody declared are not among them, and components only once
-// they are done: they have no steps that run.
+// tally is how many rows stand where. The stack and the providers that nobody declared are not among them, and
+// components only once they are done: they have no steps that run.
 type tally struct{ running, turnless, done, failed int }
 
 func (s *State) tally() tally {
@@ -99,8 +99,8 @@ func (s *State) phase(now time.Time) string {
 	return p.Text + " (" + elapsed(max(0, now.Sub(p.Since)).Truncate(time.Second)) + ")"
 }
 
-// undone tells of what an update that did not succeed has left: steps that failed or were cut off, and resources to which it did
-// not come.
+// undone tells of what an update that did not succeed has left: steps that failed or were cut off, and resources to
+// which it did not come.
 func (s *State) undone(o Options, paint painter) []string {
 	if s.End == nil || s.End.Status == "succeeded" {
 		return nil
@@ -132,7 +132,8 @@ func (s *State) undone(o Options, paint painter) []string {
 	return out
 }
 
-// cutOff says whether a step ended because its update was cancelled, and not by an error: then its last diagnostic says so.
+// cutOff says whether a step ended because its update was cancelled, and not by an error: then its last diagnostic says
+// so.
 func (r *Row) cutOff() bool {
 	if r.Phase != failed || len(r.Diags) == 0 {
 		return false

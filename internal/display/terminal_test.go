@@ -119,7 +119,8 @@ func newScene(t *testing.T, columns, rows int, o Options) *scene {
 	if o.Kind == "" {
 		o.Kind = "up"
 	}
-	s.tree = &tree{options: o, paint: painter(o.Color), state: o.State, stop: make(chan struct{}), stopped: make(chan struct{})}
+	s.tree = &tree{options: o, paint: painter(o.Color), state: o.State, stop: make(chan struct{}),
+		stopped: make(chan struct{})}
 	close(s.tree.stopped) // nothing moves by itself
 	return s
 }
@@ -175,29 +176,35 @@ func (s step) metadata() apitype.StepEventMetadata {
 		s.parent = stackURN
 	}
 	if s.old != nil {
-		m.Old = &apitype.StepEventStateMetadata{URN: m.URN, Type: s.typ, Custom: s.typ != stackType, Parent: s.parent, Inputs: s.old, Outputs: s.old}
+		m.Old = &apitype.StepEventStateMetadata{URN: m.URN, Type: s.typ, Custom: s.typ != stackType, Parent: s.parent,
+			Inputs: s.old, Outputs: s.old}
 		m.Old.RetainOnDelete, m.Old.Delete = s.retain, s.condemned
 	}
 	if s.new != nil {
-		m.New = &apitype.StepEventStateMetadata{URN: m.URN, Type: s.typ, Custom: s.typ != stackType, Parent: s.parent, Inputs: s.new, Outputs: s.new}
+		m.New = &apitype.StepEventStateMetadata{URN: m.URN, Type: s.typ, Custom: s.typ != stackType, Parent: s.parent,
+			Inputs: s.new, Outputs: s.new}
 	}
 	return m
 }
 
 func (s step) begins() deployments.WatchEvent {
-	return deployments.WatchEvent{Event: &apitype.EngineEvent{ResourcePreEvent: &apitype.ResourcePreEvent{Metadata: s.metadata()}}}
+	return deployments.WatchEvent{Event: &apitype.EngineEvent{ResourcePreEvent: &apitype.ResourcePreEvent{
+		Metadata: s.metadata()}}}
 }
 
 func (s step) ends() deployments.WatchEvent {
-	return deployments.WatchEvent{Event: &apitype.EngineEvent{ResOutputsEvent: &apitype.ResOutputsEvent{Metadata: s.metadata()}}}
+	return deployments.WatchEvent{Event: &apitype.EngineEvent{ResOutputsEvent: &apitype.ResOutputsEvent{
+		Metadata: s.metadata()}}}
 }
 
 func (s step) fails() deployments.WatchEvent {
-	return deployments.WatchEvent{Event: &apitype.EngineEvent{ResOpFailedEvent: &apitype.ResOpFailedEvent{Metadata: s.metadata()}}}
+	return deployments.WatchEvent{Event: &apitype.EngineEvent{ResOpFailedEvent: &apitype.ResOpFailedEvent{
+		Metadata: s.metadata()}}}
 }
 
 func says(severity, urn, message string) deployments.WatchEvent {
-	return deployments.WatchEvent{Event: &apitype.EngineEvent{DiagnosticEvent: &apitype.DiagnosticEvent{Severity: severity, URN: urn, Message: message}}}
+	return deployments.WatchEvent{Event: &apitype.EngineEvent{DiagnosticEvent: &apitype.DiagnosticEvent{
+		Severity: severity, URN: urn, Message: message}}}
 }
 
 func ended(status, message string, seconds float64, changes map[string]int) deployments.WatchEvent {
@@ -205,10 +212,12 @@ func ended(status, message string, seconds float64, changes map[string]int) depl
 		Update: deployments.UpdateName{
 			StackName: deployments.StackName{Organization: "organization", Project: "shop", Stack: "dev"}, Version: "7",
 		},
-		Status: status, Error: message, Changes: changes, Started: start, Ended: start.Add(time.Duration(seconds * float64(time.Second))),
+		Status: status, Error: message, Changes: changes, Started: start,
+		Ended: start.Add(time.Duration(seconds * float64(time.Second))),
 	}}
 }
 
 func stackStep() step {
-	return step{op: apitype.OpSame, typ: stackType, name: "shop-dev", old: map[string]any{"url": "http://a/"}, new: map[string]any{"url": "http://b/"}}
+	return step{op: apitype.OpSame, typ: stackType, name: "shop-dev", old: map[string]any{"url": "http://a/"},
+		new: map[string]any{"url": "http://b/"}}
 }

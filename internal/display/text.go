@@ -169,7 +169,8 @@ func (s *State) waitLine(urn string) string {
 	if row, ok := s.byURN[urn]; ok {
 		name = row.label()
 	}
-	return fmt.Sprintf("was %s created? Look, and answer: deployctl resolve '%s' --created ID, or --absent", name, plain(urn))
+	return fmt.Sprintf("was %s created? Look, and answer: deployctl resolve '%s' --created ID, or --absent", name,
+		plain(urn))
 }
 
 // queueLine says who is ahead; empty when the update runs.

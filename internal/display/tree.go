@@ -12,8 +12,8 @@ import (
 // redraw is how often the tree moves while nothing happens.
 const redraw = 100 * time.Millisecond
 
-// tree shows an update on a terminal: a region at the bottom of the screen that is drawn again and again, and in the end
-// once for good.
+// tree shows an update on a terminal: a region at the bottom of the screen that is drawn again and again, and in the
+// end once for good.
 type tree struct {
 	options Options
 	paint   painter
@@ -30,7 +30,8 @@ type tree struct {
 }
 
 func newTree(o Options) *tree {
-	t := &tree{options: o, paint: painter(o.Color), state: o.State, stop: make(chan struct{}), stopped: make(chan struct{})}
+	t := &tree{options: o, paint: painter(o.Color), state: o.State, stop: make(chan struct{}),
+		stopped: make(chan struct{})}
 	t.write(hideCursor)
 	go t.animate()
 	return t
@@ -102,8 +103,8 @@ func (t *tree) draw() {
 	t.replace(lines)
 }
 
-// replace writes lines over the drawn ones, in one piece so that nothing flickers. Lines that a narrower window has wrapped
-// count as the rows that they have become.
+// replace writes lines over the drawn ones, in one piece so that nothing flickers. Lines that a narrower window has
+// wrapped count as the rows that they have become.
 func (t *tree) replace(lines []string) {
 	columns, _ := t.options.Screen.Size()
 	var b strings.Builder

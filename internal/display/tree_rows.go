@@ -38,8 +38,8 @@ func (t *tree) rows(how detail) []string {
 	return b.lines
 }
 
-// statusColumns is what names leave to what becomes of their resources, on a screen that is wide enough: "creating (1m05s),
-// attempt 12 in 30s".
+// statusColumns is what names leave to what becomes of their resources, on a screen that is wide enough: "creating
+// (1m05s), attempt 12 in 30s".
 const statusColumns = 36
 
 // branch is a tree being drawn.
@@ -113,7 +113,8 @@ func (b *branch) draw(parent, indent string, roots bool) {
 func (b *branch) row(r *Row, lead string, leadWidth int) {
 	o := operationOf(r.Op)
 	sign := o.sign
-	if !r.changes() && r.Phase != running || r.Type == stackType && r.Phase != running && r.Op != "create" && r.Op != "delete" {
+	if !r.changes() && r.Phase != running || r.Type == stackType && r.Phase != running && r.Op != "create" &&
+		r.Op != "delete" {
 		sign = " "
 	}
 	label := r.label()

@@ -30,7 +30,8 @@ func TestAnUpdateIsALiveTreeAndThenASummary(t *testing.T) {
           ~ content: "hello" → "bye"
 ⠋ up: 1 done, 1 running, 6s
 `)
-	s.at(7, page.ends(), stackStep().ends(), ended("succeeded", "", 7.25, map[string]int{"create": 1, "update": 1, "same": 12}))
+	s.at(7, page.ends(), stackStep().ends(), ended("succeeded", "", 7.25,
+		map[string]int{"create": 1, "update": 1, "same": 12}))
 	s.tree.Close()
 	s.shows(`
   pulumi:pulumi:Stack shop-dev
@@ -56,7 +57,8 @@ func TestARetriedStepShowsItsAttemptTheWaitAndTheLastError(t *testing.T) {
 	site := step{op: apitype.OpCreate, typ: bucket, name: "site", new: map[string]any{}}
 	s := newScene(t, 90, 24, Options{}).at(0, site.begins())
 	s.at(5, deployments.WatchEvent{Progress: &deployments.Progress{Running: []deployments.RunningStep{{
-		URN: id(bucket, "site"), Attempt: 3, Started: start, LastError: "connection refused\nby the host", NextRetry: start.Add(9 * time.Second),
+		URN: id(bucket, "site"), Attempt: 3, Started: start, LastError: "connection refused\nby the host",
+		NextRetry: start.Add(9 * time.Second),
 	}}}}).shows(`
 + deployctl:s3:Bucket site  creating (5s), attempt 3 in 4s
     last error: connection refused
@@ -67,7 +69,8 @@ func TestARetriedStepShowsItsAttemptTheWaitAndTheLastError(t *testing.T) {
 func TestAFailureStandsWithItsResourceAndIsNotRepeated(t *testing.T) {
 	site := step{op: apitype.OpCreate, typ: bucket, name: "site", new: map[string]any{}}
 	s := newScene(t, 80, 24, Options{}).at(0, site.begins())
-	s.at(1, says("error", id(bucket, "site"), "<{%fg 1%}>no quota<{%reset%}>\nask for more\n"), site.fails(), ended("failed", "no quota", 1, nil))
+	s.at(1, says("error", id(bucket, "site"), "<{%fg 1%}>no quota<{%reset%}>\nask for more\n"), site.fails(),
+		ended("failed", "no quota", 1, nil))
 	s.tree.Close()
 	s.shows(`
 + deployctl:s3:Bucket site  creating failed
@@ -83,7 +86,8 @@ up failed in 1s (organization/shop/dev/7)
 func TestAReplacementIsOneRow(t *testing.T) {
 	var items []deployments.WatchEvent
 	for _, op := range []apitype.OpType{apitype.OpCreateReplacement, apitype.OpReplace, apitype.OpDeleteReplaced} {
-		one := step{op: op, typ: bucket, name: "site", old: map[string]any{"name": "a"}, new: map[string]any{"name": "b"}}
+		one := step{op: op, typ: bucket, name: "site", old: map[string]any{"name": "a"},
+			new: map[string]any{"name": "b"}}
 		if op == apitype.OpDeleteReplaced {
 			one.new = nil
 		}
@@ -97,7 +101,8 @@ func TestAReplacementIsOneRow(t *testing.T) {
     ~ name: "a" → "b"
 ⠋ up: 0 done, 1 running
 `)
-	s.at(1, step{op: apitype.OpDeleteReplaced, typ: bucket, name: "site", old: map[string]any{}}.ends(), ended("succeeded", "", 1, map[string]int{"replace": 1}))
+	s.at(1, step{op: apitype.OpDeleteReplaced, typ: bucket, name: "site", old: map[string]any{}}.ends(),
+		ended("succeeded", "", 1, map[string]int{"replace": 1}))
 	s.tree.Close()
 	s.shows(`
 ± deployctl:s3:Bucket site  replaced (1s)
@@ -161,7 +166,8 @@ func TestAQueuedUpdateSaysWhoIsAhead(t *testing.T) {
 
 func TestAPreviewSaysWhatWouldBeDone(t *testing.T) {
 	site := step{op: apitype.OpCreate, typ: bucket, name: "site", new: map[string]any{}}
-	s := newScene(t, 80, 24, Options{Preview: true}).at(0, stackStep().begins(), site.begins(), site.ends(), stackStep().ends())
+	s := newScene(t, 80, 24, Options{Preview: true}).at(0, stackStep().begins(), site.begins(), site.ends(),
+		stackStep().ends())
 	s.at(1, ended("succeeded", "", 1, map[string]int{"create": 1}))
 	s.tree.Close()
 	s.shows(`
@@ -241,7 +247,8 @@ up failed in 1s
 
 func TestSentencesAreBrokenBetweenWords(t *testing.T) {
 	screen := &Screen{Size: func() (int, int) { return 20, 10 }}
-	if got, want := Fold("the service has died; starting it\n  again", screen), "the service has\ndied; starting it\n  again"; got != want {
+	if got, want := Fold("the service has died; starting it\n  again", screen),
+		"the service has\ndied; starting it\n  again"; got != want {
 		t.Errorf("%q", got)
 	}
 	if text := strings.Repeat("word ", 50); Fold(text, nil) != text {
@@ -274,7 +281,8 @@ func TestNoMoreStepsRunThanMayAndTheOthersClocksStartWithTheirTurns(t *testing.T
 	s.tree.state.Parallel = 2
 	var pages []step
 	for i := range 3 {
-		pages = append(pages, step{op: apitype.OpCreate, typ: object, name: fmt.Sprintf("page-%d", i), new: map[string]any{}})
+		pages = append(pages, step{op: apitype.OpCreate, typ: object, name: fmt.Sprintf("page-%d", i),
+			new: map[string]any{}})
 	}
 	s.at(0, pages[0].begins(), pages[1].begins(), pages[2].begins()).at(4).shows(`
 + deployctl:s3:Object page-0  creating (4s)
@@ -298,10 +306,12 @@ func TestACancelledUpdateSaysWhatWasCutOffAndWhatItDidNotComeTo(t *testing.T) {
 		if i == 0 {
 			items = append(items, one.ends())
 		} else {
-			items = append(items, says("warning", id(object, fmt.Sprintf("page-%d", i)), "cut off by the cancel"), one.fails())
+			items = append(items, says("warning", id(object, fmt.Sprintf("page-%d", i)), "cut off by the cancel"),
+				one.fails())
 		}
 	}
-	s := newScene(t, 80, 24, Options{Total: 9}).at(0, append(items, ended("cancelled", "", 1, map[string]int{"create": 1}))...)
+	s := newScene(t, 80, 24, Options{Total: 9}).at(0, append(items,
+		ended("cancelled", "", 1, map[string]int{"create": 1}))...)
 	s.tree.Close()
 	s.shows(`
 + deployctl:s3:Object page-0  created

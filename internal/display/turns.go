@@ -27,8 +27,8 @@ func (s *State) release(r *Row, at time.Time) {
 	s.turns(at)
 }
 
-// turns says which steps run: the ones that were issued first, as many as the update runs at a time. The clock of the others
-// starts when theirs comes.
+// turns says which steps run: the ones that were issued first, as many as the update runs at a time. The clock of the
+// others starts when theirs comes.
 func (s *State) turns(at time.Time) {
 	for i, r := range s.issued {
 		turnless := s.Parallel > 0 && i >= s.Parallel

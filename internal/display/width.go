@@ -80,8 +80,8 @@ func Fold(text string, screen *Screen) string {
 	return strings.Join(fold(text, columns-1), "\n")
 }
 
-// fold breaks sentences into lines of a number of columns at spaces, and words that are longer, as paths may be, between their parts.
-// A part that is longer still stays whole, and so do URNs and URLs, which are there to be copied.
+// fold breaks sentences into lines of a number of columns at spaces, and words that are longer, as paths may be,
+// between their parts. A part that is longer still stays whole, and so do URNs and URLs, which are there to be copied.
 func fold(text string, columns int) (lines []string) {
 	for _, whole := range strings.Split(text, "\n") {
 		line, n := "", 0
@@ -101,7 +101,8 @@ func fold(text string, columns int) (lines []string) {
 // separators are what words may be broken behind, and copied is what is in a word that may not.
 var separators, copied = regexp.MustCompile(`/+|::|\.+`), regexp.MustCompile(`urn:|://`)
 
-// breakable splits a line where it may be broken: behind spaces, and in words that are longer than a number of columns behind separators.
+// breakable splits a line where it may be broken: behind spaces, and in words that are longer than a number of columns
+// behind separators.
 func breakable(line string, columns int) (parts []string) {
 	for _, word := range strings.SplitAfter(line, " ") {
 		if width(strings.TrimRight(word, " ")) > columns && !copied.MatchString(word) {

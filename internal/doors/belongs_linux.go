@@ -21,8 +21,8 @@ func belongs(h Household, there, here *net.TCPAddr) bool {
 	return ok && owned(h, s)
 }
 
-// OfThisUser tells whether a connection on loopback was made by this process's user or root. One that its maker has closed belongs
-// to nobody.
+// OfThisUser tells whether a connection on loopback was made by this process's user or root. One that its maker has
+// closed belongs to nobody.
 func OfThisUser(conn net.Conn) bool {
 	if _, err := os.Stat("/proc/net/tcp"); err != nil {
 		return true

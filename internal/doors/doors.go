@@ -1,9 +1,9 @@
-// Package doors guards the loopback ports of an update, at which anybody on the machine can knock: those where this process
-// answers the update's program and plugins (Listen), and those where plugins answer this process (Dial).
+// Package doors guards the loopback ports of an update, at which anybody on the machine can knock: those where this
+// process answers the update's program and plugins (Listen), and those where plugins answer this process (Dial).
 //
-// What speaks there is gRPC without any credentials, by programs and plugins whose SDKs take an address and nothing else. So
-// whoever connects is looked up in the kernel's tables: a connection is served if a process of the update made it.
-// Only Linux has such tables. Elsewhere every local user can connect while an update runs.
+// What speaks there is gRPC without any credentials, by programs and plugins whose SDKs take an address and nothing
+// else. So whoever connects is looked up in the kernel's tables: a connection is served if a process of the update made
+// it. Only Linux has such tables. Elsewhere every local user can connect while an update runs.
 //
 // OfThisUser is the simpler question, for ports of the embedded service.
 package doors
@@ -53,8 +53,8 @@ func (d *door) Accept() (net.Conn, error) {
 	}
 }
 
-// StrangerError says that somebody who is none of the household was connected to a plugin before it could be closed to others.
-// UID is -1 if it is not known who.
+// StrangerError says that somebody who is none of the household was connected to a plugin before it could be closed to
+// others. UID is -1 if it is not known who.
 type StrangerError struct{ Port, UID int }
 
 func (e *StrangerError) Error() string {
@@ -62,5 +62,6 @@ func (e *StrangerError) Error() string {
 	if e.UID < 0 {
 		who = "which is gone or elsewhere"
 	}
-	return fmt.Sprintf("a process of another user or update (%s) connected to its port %d first, and may have had it do something", who, e.Port)
+	return fmt.Sprintf("a process of another user or update (%s) connected to its port %d first, and may have had it "+
+		"do something", who, e.Port)
 }

@@ -214,7 +214,8 @@ func TestAPluginIsDeafToStrangersOnceItIsConnectedTo(t *testing.T) {
 func TestAPluginToWhichAStrangerIsConnectedIsNotUsed(t *testing.T) {
 	h, port := plugin(t)
 	address := "127.0.0.1:" + strconv.Itoa(int(port))
-	stranger := exec.Command("/bin/bash", "-c", "exec 3<>/dev/tcp/127.0.0.1/"+strconv.Itoa(int(port))+"; read -u 3; echo $REPLY; read")
+	stranger := exec.Command("/bin/bash", "-c", "exec 3<>/dev/tcp/127.0.0.1/"+strconv.Itoa(
+		int(port))+"; read -u 3; echo $REPLY; read")
 	stdin, err := stranger.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -224,7 +225,8 @@ func TestAPluginToWhichAStrangerIsConnectedIsNotUsed(t *testing.T) {
 	if got := heard(t, stranger, nil); got != "hello" {
 		t.Fatalf("the stranger hears %q at %s", got, address)
 	}
-	if _, _, err := Dial(context.Background(), h, port); err == nil || !strings.Contains(err.Error(), "connected to its port") {
+	if _, _, err := Dial(context.Background(), h, port); err == nil ||
+		!strings.Contains(err.Error(), "connected to its port") {
 		t.Errorf("%v", err)
 	}
 }
@@ -236,8 +238,8 @@ func TestAPortThatIsAnothersIsNotTakenForThePlugins(t *testing.T) {
 	}
 }
 
-// TestAPluginToWhichAStrangerHasTalkedIsNotUsed: who writes a request and closes at once leaves a socket that is nobody's any more,
-// unless the plugin has closed its end, too, or the connection is reset.
+// TestAPluginToWhichAStrangerHasTalkedIsNotUsed: who writes a request and closes at once leaves a socket that is
+// nobody's any more, unless the plugin has closed its end, too, or the connection is reset.
 func TestAPluginToWhichAStrangerHasTalkedIsNotUsed(t *testing.T) {
 	for _, c := range []struct{ name, at, by string }{
 		{"and has gone", "127.0.0.1:0", "127.0.0.1"},
@@ -274,7 +276,8 @@ func TestAPluginToWhichAStrangerHasTalkedIsNotUsed(t *testing.T) {
 				} else {
 					defer func() { _ = errors.Join(in.Close(), stranger.Wait()) }()
 				}
-				if _, _, err := Dial(context.Background(), h, port); err == nil || !errors.As(err, new(*StrangerError)) {
+				if _, _, err := Dial(context.Background(), h, port); err == nil ||
+					!errors.As(err, new(*StrangerError)) {
 					t.Errorf("%v", err)
 				}
 			})

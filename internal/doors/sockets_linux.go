@@ -85,8 +85,8 @@ type (
 	}
 )
 
-// diagnose asks the kernel for sockets: with Dump for all in some states, else for the one with the given ends. Unlike the
-// tables in /proc this takes microseconds for one socket: the kernel does not walk through its whole hash table.
+// diagnose asks the kernel for sockets: with Dump for all in some states, else for the one with the given ends. Unlike
+// the tables in /proc this takes microseconds for one socket: the kernel does not walk through its whole hash table.
 func diagnose(flags netlink.HeaderFlags, family uint8, states uint32, local, remote netip.AddrPort) ([]socket, error) {
 	conn, err := netlink.Dial(unix.NETLINK_SOCK_DIAG, nil)
 	if err != nil {

@@ -10,7 +10,8 @@ import (
 	"github.com/deployctl/deployctl/internal/grpcapi/wire"
 )
 
-// tokens shows and changes only the tokens that the caller administers: nobody gives, takes or sees more than they have.
+// tokens shows and changes only the tokens that the caller administers: nobody gives, takes or sees more than they
+// have.
 type tokens struct {
 	api.UnsafeTokensServer // a method without a handler does not compile
 	service                deployments.Service
@@ -24,7 +25,8 @@ func (t *tokens) CreateToken(ctx context.Context, m *api.CreateTokenRequest) (*a
 	}
 	if !mine(token) {
 		return nil, deployments.Errorf(deployments.CodeForbidden,
-			"such a token may do what this one does not administer: an admin of that organization, or of all, can make it")
+			"such a token may do what this one does not administer: an admin of that organization, or of all, can "+
+				"make it")
 	}
 	text, err := t.service.CreateToken(ctx, token)
 	return &api.CreateTokenResponse{Text: text}, err
@@ -86,10 +88,12 @@ func (s *members) GrantMember(ctx context.Context, m *api.GrantMemberRequest) (*
 	if err != nil {
 		return nil, err
 	}
-	changed := append(slices.DeleteFunc(slices.Clone(before.Grants), func(g deployments.Grant) bool { return g.Organization != grant.Organization }), grant)
+	changed := append(slices.DeleteFunc(slices.Clone(before.Grants),
+		func(g deployments.Grant) bool { return g.Organization != grant.Organization }), grant)
 	if !callerOf(ctx).Administers(changed...) {
 		return nil, deployments.Errorf(deployments.CodeForbidden,
-			"this token does not administer all that is to be changed: an admin of the organization, or of all, can do it")
+			"this token does not administer all that is to be changed: an admin of the organization, or of all, can "+
+				"do it")
 	}
 	return &api.GrantMemberResponse{}, s.service.GrantMember(ctx, m.GetName(), grant)
 }
@@ -108,7 +112,9 @@ func (s *members) ListMembers(ctx context.Context, _ *api.ListMembersRequest) (*
 	caller := callerOf(ctx)
 	var seen []deployments.Member
 	for _, m := range list {
-		m.Grants = slices.DeleteFunc(slices.Clone(m.Grants), func(g deployments.Grant) bool { return !caller.Administers(g) })
+		m.Grants = slices.DeleteFunc(slices.Clone(m.Grants), func(g deployments.Grant) bool {
+			return !caller.Administers(g)
+		})
 		if len(m.Grants) > 0 || m.Damaged != "" && caller.AdministersAll() {
 			seen = append(seen, m)
 		}
@@ -126,11 +132,14 @@ func (s *members) RemoveMember(ctx context.Context, m *api.RemoveMemberRequest) 
 		return m.GetOrganization() != "" && g.Organization != m.GetOrganization()
 	})
 	switch {
-	case len(taken) == 0 || !slices.ContainsFunc(found.Grants, func(g deployments.Grant) bool { return caller.Administers(g) }):
+	case len(taken) == 0 || !slices.ContainsFunc(found.Grants, func(g deployments.Grant) bool {
+		return caller.Administers(g)
+	}):
 		return nil, deployments.Errorf(deployments.CodeNotFound, "there is no member %s with a role there", m.GetName())
 	case !caller.Administers(taken...):
 		return nil, deployments.Errorf(deployments.CodeForbidden,
-			"%s has roles elsewhere, which this token does not administer: name your organization (--organization)", m.GetName())
+			"%s has roles elsewhere, which this token does not administer: name your organization (--organization)",
+			m.GetName())
 	}
 	return &api.RemoveMemberResponse{}, s.service.RemoveMember(ctx, m.GetName(), m.GetOrganization())
 }

@@ -18,13 +18,16 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// staffed is a service with members and a token of each, by name: root administers all, acme's and initech's admins theirs.
+// staffed is a service with members and a token of each, by name: root administers all, acme's and initech's admins
+// theirs.
 func staffed(t *testing.T) (*memory.Service, *grpc.ClientConn, map[string]string) {
 	t.Helper()
 	service, texts := memory.New(), map[string]string{}
 	for name, g := range map[string]deployments.Grant{
-		"root": {Role: admin, Organization: "*"}, "acme": {Role: admin, Organization: "acme"}, "initech": {Role: admin, Organization: "initech"},
-		"shop": {Role: admin, Organization: "acme", Stacks: []string{"shop/*"}}, "ann": {Role: deployer, Organization: "acme"},
+		"root": {Role: admin, Organization: "*"}, "acme": {Role: admin, Organization: "acme"},
+		"initech": {Role: admin, Organization: "initech"},
+		"shop":    {Role: admin, Organization: "acme", Stacks: []string{"shop/*"}},
+		"ann":     {Role: deployer, Organization: "acme"},
 	} {
 		if err := service.GrantMember(t.Context(), name, g); err != nil {
 			t.Fatal(err)
@@ -55,12 +58,17 @@ func TestNobodyGivesTakesOrSeesMoreThanTheyAdminister(t *testing.T) {
 		got  codes.Code
 		want codes.Code
 	}{
-		{"an admin makes a token for their organization", create("acme", deployments.Token{Name: "a1", Grant: &acme}), codes.OK},
+		{"an admin makes a token for their organization", create("acme", deployments.Token{Name: "a1", Grant: &acme}),
+			codes.OK},
 		{"not for another", create("initech", deployments.Token{Name: "a2", Grant: &acme}), codes.PermissionDenied},
-		{"not for all", create("acme", deployments.Token{Name: "a3", Grant: &deployments.Grant{Role: viewer, Organization: "*"}}), codes.PermissionDenied},
-		{"not one of a member who may do more", create("acme", deployments.Token{Name: "a4", Member: "root"}), codes.PermissionDenied},
-		{"but one of that member, within their organization", create("acme", deployments.Token{Name: "a5", Member: "root", Grant: &acme}), codes.OK},
-		{"an admin of some stacks does not make one for the organization", create("shop", deployments.Token{Name: "a6", Grant: &acme}), codes.PermissionDenied},
+		{"not for all", create("acme", deployments.Token{Name: "a3",
+			Grant: &deployments.Grant{Role: viewer, Organization: "*"}}), codes.PermissionDenied},
+		{"not one of a member who may do more", create("acme", deployments.Token{Name: "a4", Member: "root"}),
+			codes.PermissionDenied},
+		{"but one of that member, within their organization", create("acme",
+			deployments.Token{Name: "a5", Member: "root", Grant: &acme}), codes.OK},
+		{"an admin of some stacks does not make one for the organization",
+			create("shop", deployments.Token{Name: "a6", Grant: &acme}), codes.PermissionDenied},
 		{"a deployer makes none", create("ann", deployments.Token{Name: "a7", Grant: &acme}), codes.PermissionDenied},
 		{"a token without a role is refused", create("root", deployments.Token{Name: "a8"}), codes.InvalidArgument},
 	} {
@@ -76,26 +84,32 @@ func TestNobodyGivesTakesOrSeesMoreThanTheyAdminister(t *testing.T) {
 	if want := []string{"a1", "a5", "acme", "ann", "shop"}; err != nil || !slices.Equal(seen, want) {
 		t.Errorf("acme's admin sees %v, %v; want %v", seen, err, want)
 	}
-	if _, err := tokens.RemoveToken(as(t.Context(), texts["acme"]), &api.RemoveTokenRequest{Name: "root"}); status.Code(err) != codes.NotFound {
+	if _, err := tokens.RemoveToken(as(t.Context(), texts["acme"]),
+		&api.RemoveTokenRequest{Name: "root"}); status.Code(err) != codes.NotFound {
 		t.Errorf("another's token: %v", err)
 	}
 	grant := func(by, member string, g deployments.Grant) codes.Code {
-		_, err := members.GrantMember(as(t.Context(), texts[by]), &api.GrantMemberRequest{Name: member, Grant: wire.FromGrant(g)})
+		_, err := members.GrantMember(as(t.Context(), texts[by]), &api.GrantMemberRequest{Name: member,
+			Grant: wire.FromGrant(g)})
 		return status.Code(err)
 	}
-	if code := grant("initech", "ann", deployments.Grant{Role: viewer, Organization: "acme"}); code != codes.PermissionDenied {
+	if code := grant("initech", "ann", deployments.Grant{Role: viewer,
+		Organization: "acme"}); code != codes.PermissionDenied {
 		t.Errorf("another organization's member was changed: %s", code)
 	}
-	if code := grant("shop", "ann", deployments.Grant{Role: viewer, Organization: "acme", Stacks: []string{"shop/*"}}); code != codes.PermissionDenied {
+	if code := grant("shop", "ann", deployments.Grant{Role: viewer, Organization: "acme",
+		Stacks: []string{"shop/*"}}); code != codes.PermissionDenied {
 		t.Errorf("an admin of some stacks took a member's role on all: %s", code)
 	}
 	if code := grant("initech", "ann", deployments.Grant{Role: viewer, Organization: "initech"}); code != codes.OK {
 		t.Errorf("a member gets a role in a second organization: %s", code)
 	}
-	if _, err := members.RemoveMember(as(t.Context(), texts["initech"]), &api.RemoveMemberRequest{Name: "ann"}); status.Code(err) != codes.PermissionDenied {
+	if _, err := members.RemoveMember(as(t.Context(), texts["initech"]),
+		&api.RemoveMemberRequest{Name: "ann"}); status.Code(err) != codes.PermissionDenied {
 		t.Errorf("a member was removed from another organization: %v", err)
 	}
-	if _, err := members.RemoveMember(as(t.Context(), texts["initech"]), &api.RemoveMemberRequest{Name: "acme"}); status.Code(err) != codes.NotFound {
+	if _, err := members.RemoveMember(as(t.Context(), texts["initech"]),
+		&api.RemoveMemberRequest{Name: "acme"}); status.Code(err) != codes.NotFound {
 		t.Errorf("a member of another organization: %v", err)
 	}
 }
@@ -105,9 +119,11 @@ func TestAnUpdateCarriesTheAuthorityOfItsCallerAndNotWhatTheClientSays(t *testin
 	if err := service.CreateStack(t.Context(), own, nil); err != nil {
 		t.Fatal(err)
 	}
-	_, err := api.NewDeploymentsClient(connection).Submit(as(t.Context(), texts["ann"]), wire.FromRequest(deployments.UpdateRequest{
-		Stack: own, RequestID: "r", Kind: "up", Initiator: "root", OnBusy: deployments.OnBusyQueue, Secrets: plainSecrets,
-	}))
+	_, err := api.NewDeploymentsClient(connection).Submit(as(t.Context(), texts["ann"]),
+		wire.FromRequest(deployments.UpdateRequest{
+			Stack: own, RequestID: "r", Kind: "up", Initiator: "root", OnBusy: deployments.OnBusyQueue,
+			Secrets: plainSecrets,
+		}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,7 +138,8 @@ func TestTheAuditLogSaysWhoDidWhatAndWhoWasRefused(t *testing.T) {
 	stacks := api.NewStacksClient(connection)
 	calls := []func() error{
 		func() error {
-			_, err := stacks.CreateStack(as(t.Context(), texts["ann"]), &api.CreateStackRequest{Stack: wire.FromStack(own)})
+			_, err := stacks.CreateStack(as(t.Context(), texts["ann"]),
+				&api.CreateStackRequest{Stack: wire.FromStack(own)})
 			return err
 		},
 		func() error {
@@ -130,11 +147,13 @@ func TestTheAuditLogSaysWhoDidWhatAndWhoWasRefused(t *testing.T) {
 			return err
 		},
 		func() error {
-			_, err := stacks.GetStack(as(t.Context(), texts["ann"]), &api.GetStackRequest{Stack: wire.FromStack(own)}) // is not recorded
+			// is not recorded
+			_, err := stacks.GetStack(as(t.Context(), texts["ann"]), &api.GetStackRequest{Stack: wire.FromStack(own)})
 			return err
 		},
 		func() error {
-			_, err := stacks.GetStack(as(t.Context(), texts["initech"]), &api.GetStackRequest{Stack: wire.FromStack(own)})
+			_, err := stacks.GetStack(as(t.Context(), texts["initech"]),
+				&api.GetStackRequest{Stack: wire.FromStack(own)})
 			return err
 		},
 		func() error {
@@ -147,17 +166,20 @@ func TestTheAuditLogSaysWhoDidWhatAndWhoWasRefused(t *testing.T) {
 	}
 	var told []string
 	for _, e := range service.Audited {
-		told = append(told, strings.TrimSpace(strings.Join([]string{e.Member, e.Method, e.Organization, e.Stack, string(e.Code)}, " ")))
+		told = append(told, strings.TrimSpace(strings.Join([]string{e.Member, e.Method, e.Organization, e.Stack,
+			string(e.Code)}, " ")))
 		if e.Peer == "" || e.Request == "" || e.Time.IsZero() {
 			t.Errorf("an entry does not say from where, which or when: %+v", e)
 		}
 	}
-	want := []string{"ann Stacks/CreateStack acme shop/dev", "ann Stacks/Decrypt acme shop/dev", "initech Stacks/GetStack acme shop/dev not-found", "Stacks/GetStack   unauthorized"}
+	want := []string{"ann Stacks/CreateStack acme shop/dev", "ann Stacks/Decrypt acme shop/dev",
+		"initech Stacks/GetStack acme shop/dev not-found", "Stacks/GetStack   unauthorized"}
 	if !slices.Equal(told, want) || !service.Audited[1].Secrets {
 		t.Errorf("it says\n%q, want\n%q", told, want)
 	}
 	read := func(by string) int {
-		stream, err := api.NewAuditClient(connection).ReadAudit(as(t.Context(), texts[by]), &api.ReadAuditRequest{Organization: "*"})
+		stream, err := api.NewAuditClient(connection).ReadAudit(as(t.Context(), texts[by]),
+			&api.ReadAuditRequest{Organization: "*"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -170,7 +192,8 @@ func TestTheAuditLogSaysWhoDidWhatAndWhoWasRefused(t *testing.T) {
 			n += len(m.GetEntries())
 		}
 	}
-	if root, acme, initech, ann := read("root"), read("acme"), read("initech"), read("ann"); root != 4 || acme != 3 || initech != 0 || ann != 0 {
+	if root, acme, initech, ann := read("root"), read("acme"), read("initech"), read("ann"); root != 4 || acme != 3 ||
+		initech != 0 || ann != 0 {
 		t.Errorf("root sees %d entries, acme's admin %d, initech's %d, a deployer %d", root, acme, initech, ann)
 	}
 }
@@ -205,7 +228,8 @@ func TestOnlyAnAdminImportsWhatForgetsAllResources(t *testing.T) {
 		if s := invoke(t, connection, api.Stacks_Import_FullMethodName, texts[by], m); s.Code() != want {
 			t.Errorf("by %s: %v, want %s", by, s, want)
 		}
-		if len(service.Audited) != 1 || service.Audited[0].Subject != "forget=true" || (service.Audited[0].Code == "") != (want == codes.OK) {
+		if len(service.Audited) != 1 || service.Audited[0].Subject != "forget=true" ||
+			(service.Audited[0].Code == "") != (want == codes.OK) {
 			t.Errorf("the audit log has of the import by %s: %+v", by, service.Audited)
 		}
 	}
@@ -233,7 +257,8 @@ func TestTheTokenOfTheSettingsMakesTheFirstAdminAndThenManagesTokensOnly(t *test
 			t.Errorf("with an admin (%v) it lists stacks: %v", is, err)
 		}
 		grant := deployments.Grant{Role: admin, Organization: "*"}
-		_, err = api.NewTokensClient(connection).CreateToken(as(t.Context(), "first"), wire.FromNewToken(deployments.Token{Name: "root", Grant: &grant}))
+		_, err = api.NewTokensClient(connection).CreateToken(as(t.Context(), "first"),
+			wire.FromNewToken(deployments.Token{Name: "root", Grant: &grant}))
 		if err != nil {
 			t.Errorf("with an admin (%v) it makes a token: %v", is, err)
 		}
@@ -253,17 +278,21 @@ func TestAPanicEndsItsCallAlone(t *testing.T) {
 	connection := serving(t, Config{
 		Service: service, Authority: OneToken("local", nil), Log: slog.New(slog.NewTextHandler(&log, nil)),
 	}, nil)
-	_, err := api.NewDeploymentsClient(connection).Submit(as(t.Context(), "local"), wire.FromRequest(deployments.UpdateRequest{
-		Stack: own, RequestID: "r", Kind: "up", OnBusy: deployments.OnBusyQueue, Secrets: plainSecrets,
-	}))
-	if status.Code(err) != codes.Internal || !strings.Contains(err.Error(), "(request ") || strings.Contains(err.Error(), "my:Comp") {
+	_, err := api.NewDeploymentsClient(connection).Submit(as(t.Context(), "local"),
+		wire.FromRequest(deployments.UpdateRequest{
+			Stack: own, RequestID: "r", Kind: "up", OnBusy: deployments.OnBusyQueue, Secrets: plainSecrets,
+		}))
+	if status.Code(err) != codes.Internal || !strings.Contains(err.Error(), "(request ") ||
+		strings.Contains(err.Error(), "my:Comp") {
 		t.Errorf("got %v", err)
 	}
 	_, request, _ := strings.Cut(strings.TrimSuffix(err.Error(), ")"), "(request ")
-	if text := log.String(); !strings.Contains(text, "call panicked") || !strings.Contains(text, request) || !strings.Contains(text, "memory.(*Service).Submit") {
+	if text := log.String(); !strings.Contains(text, "call panicked") || !strings.Contains(text, request) ||
+		!strings.Contains(text, "memory.(*Service).Submit") {
 		t.Errorf("the log does not tell of request %s with a stack trace: %s", request, text)
 	}
-	if _, err := api.NewStacksClient(connection).ListStacks(as(t.Context(), "local"), &api.ListStacksRequest{}); err != nil {
+	if _, err := api.NewStacksClient(connection).ListStacks(as(t.Context(), "local"),
+		&api.ListStacksRequest{}); err != nil {
 		t.Errorf("the next call: %v", err)
 	}
 }
@@ -274,7 +303,8 @@ func TestControlCharactersAreRefusedWhereSomebodyWouldBeShownThem(t *testing.T) 
 		t.Fatal(err)
 	}
 	connection := serving(t, Config{Service: service, Authority: OneToken("local", nil)}, nil)
-	good := deployments.UpdateRequest{Stack: own, RequestID: "r", Kind: "up", OnBusy: deployments.OnBusyQueue, Secrets: plainSecrets, Message: "two\nlines"}
+	good := deployments.UpdateRequest{Stack: own, RequestID: "r", Kind: "up", OnBusy: deployments.OnBusyQueue,
+		Secrets: plainSecrets, Message: "two\nlines"}
 	for name, change := range map[string]func(*deployments.UpdateRequest){
 		"a message that sets the terminal's title": func(r *deployments.UpdateRequest) { r.Message = "\x1b]0;PWNED\a" },
 		"a message with an eight-bit escape":       func(r *deployments.UpdateRequest) { r.Message = "\u009b31m" },
@@ -292,7 +322,8 @@ func TestControlCharactersAreRefusedWhereSomebodyWouldBeShownThem(t *testing.T) 
 		}
 	}
 	good.Config = map[string]deployments.ConfigValue{"a:b": {Value: "\x1b any bytes"}}
-	if _, err := api.NewDeploymentsClient(connection).Submit(as(t.Context(), "local"), wire.FromRequest(good)); err != nil {
+	if _, err := api.NewDeploymentsClient(connection).Submit(as(t.Context(), "local"),
+		wire.FromRequest(good)); err != nil {
 		t.Errorf("a good one: %v", err)
 	}
 }

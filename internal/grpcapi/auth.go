@@ -19,11 +19,14 @@ type Authority interface {
 	Authenticate(ctx context.Context, text string) (deployments.Caller, error)
 }
 
-// OneToken is the authority that knows a single token, the local user's, who may do everything, and asks next about every
-// other; next may be nil.
+// OneToken is the authority that knows a single token, the local user's, who may do everything, and asks next about
+// every other; next may be nil.
 func OneToken(text string, next Authority) Authority {
 	caller := deployments.Caller{Token: deployments.LocalToken, Authority: deployments.Everything(), Trusted: true}
-	return oneToken{sha256.Sum256([]byte(text)), next, func(context.Context) (deployments.Caller, error) { return caller, nil }}
+	return oneToken{sha256.Sum256([]byte(text)), next, func(context.Context) (deployments.Caller,
+		error) {
+		return caller, nil
+	}}
 }
 
 type oneToken struct {
@@ -38,7 +41,8 @@ func (o oneToken) Authenticate(ctx context.Context, text string) (deployments.Ca
 		return o.caller(ctx)
 	}
 	if o.next == nil {
-		return deployments.Caller{}, deployments.Errorf(deployments.CodeUnauthorized, "the service does not know this token")
+		return deployments.Caller{}, deployments.Errorf(deployments.CodeUnauthorized,
+			"the service does not know this token")
 	}
 	return o.next.Authenticate(ctx, text)
 }
@@ -49,8 +53,9 @@ type Admins interface {
 	HasAdmin(ctx context.Context) (bool, error)
 }
 
-// BootstrapToken is the authority that knows the token in the settings of serve. Until there is a token of an admin of every
-// organization that one may do everything; from then on it may only manage tokens and members, for when the admin's is lost.
+// BootstrapToken is the authority that knows the token in the settings of serve. Until there is a token of an admin of
+// every organization that one may do everything; from then on it may only manage tokens and members, for when the
+// admin's is lost.
 func BootstrapToken(text string, next Admins, log *slog.Logger) Authority {
 	b := &bootstrap{admins: next, log: log}
 	return oneToken{sha256.Sum256([]byte(text)), next, b.caller}
@@ -78,7 +83,8 @@ func (b *bootstrap) caller(ctx context.Context) (deployments.Caller, error) {
 		}
 		b.closed, b.asked = closed, time.Now()
 	}
-	caller := deployments.Caller{Token: deployments.BootstrapToken, Authority: deployments.Everything(), Trusted: true, TokensOnly: b.closed}
+	caller := deployments.Caller{Token: deployments.BootstrapToken, Authority: deployments.Everything(), Trusted: true,
+		TokensOnly: b.closed}
 	if b.closed {
 		b.log.Warn("the token in the settings of serve was used though an admin's token exists: start serve without it")
 	}
@@ -90,7 +96,8 @@ func bearer(ctx context.Context) (string, error) {
 	headers := metadata.ValueFromIncomingContext(ctx, "authorization")
 	if len(headers) != 1 || !strings.HasPrefix(headers[0], "Bearer ") {
 		return "", deployments.Errorf(deployments.CodeUnauthorized,
-			"the service needs an access token: name a file that holds one with --token-file, DEPLOYCTL_TOKEN_FILE or token-file in the configuration file, or set DEPLOYCTL_TOKEN")
+			"the service needs an access token: name a file that holds one with --token-file, DEPLOYCTL_TOKEN_FILE "+
+				"or token-file in the configuration file, or set DEPLOYCTL_TOKEN")
 	}
 	return strings.TrimPrefix(headers[0], "Bearer "), nil
 }

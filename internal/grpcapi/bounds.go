@@ -19,15 +19,15 @@ const (
 	maxStreams     = 100     // of one connection
 	windowSize     = 1 << 20 // of a stream: what is received of it before anybody reads
 
-	// readers is how many first messages are received at a time, each of up to MaxMessage; shareOfToken is how many of one
-	// token. messagePatience is how long one may take, chunkPatience a later one.
+	// readers is how many first messages are received at a time, each of up to MaxMessage; shareOfToken is how many of
+	// one token. messagePatience is how long one may take, chunkPatience a later one.
 	readers         = 16
 	shareOfToken    = 4
 	messagePatience = 20 * time.Second
 	chunkPatience   = time.Minute
 
-	// budget is for contents that are gathered, and for large messages while their calls last; the memory limit of serve leaves
-	// room for it. A file is sealed where it is, a deployment is also parsed.
+	// budget is for contents that are gathered, and for large messages while their calls last; the memory limit of
+	// serve leaves room for it. A file is sealed where it is, a deployment is also parsed.
 	budget         = 256 << 20
 	leastShare     = 8 << 20 // of a content: at least some chunks of it are in memory
 	largeMessage   = 1 << 20
@@ -63,7 +63,8 @@ type bounds struct {
 
 func newBounds() *bounds {
 	return &bounds{
-		budget: semaphore.NewWeighted(budget), reading: semaphore.NewWeighted(readers), looking: semaphore.NewWeighted(lookups),
+		budget: semaphore.NewWeighted(budget), reading: semaphore.NewWeighted(readers),
+		looking:   semaphore.NewWeighted(lookups),
 		exporting: semaphore.NewWeighted(exports), wrong: semaphore.NewWeighted(waitingWrong),
 		calls:    limiters{limit: callsPerSecond, burst: callBurst},
 		failures: limiters{limit: wrongPerSecond, burst: wrongBurst},
@@ -93,8 +94,8 @@ func (b *bounds) lookup(ctx context.Context) (done func(), err error) {
 	return acquire(ctx, b.looking, 1, lookupPatience)
 }
 
-// relook waits until the caller of an open stream may be looked up again. Streams of one token do that one after the other: what
-// the first one finds is remembered for the others by the Authority.
+// relook waits until the caller of an open stream may be looked up again. Streams of one token do that one after the
+// other: what the first one finds is remembered for the others by the Authority.
 func (b *bounds) relook(ctx context.Context, token string) (done func(), err error) {
 	one, ok := b.relooking.Load(token)
 	if !ok {
@@ -168,7 +169,8 @@ func sizeIn(m proto.Message) int64 {
 	return m.ProtoReflect().Get(m.ProtoReflect().Descriptor().Fields().ByName("size")).Int()
 }
 
-// contentShare is what a content of this size takes that is in memory several times; an older client does not say its size.
+// contentShare is what a content of this size takes that is in memory several times; an older client does not say its
+// size.
 func contentShare(size, times int64) int64 {
 	if size <= 0 || size > MaxContent {
 		size = MaxContent

@@ -74,7 +74,8 @@ func TestUploadsAreTakenOneAfterTheOtherWhereTheyWouldNotFitTogether(t *testing.
 				t.Error(err)
 				return
 			}
-			m := &api.PutFileRequest{Stack: wire.FromStack(own), Digest: "sha256:" + strings.Repeat("0", 64), Size: size}
+			m := &api.PutFileRequest{Stack: wire.FromStack(own), Digest: "sha256:" + strings.Repeat("0", 64),
+				Size: size}
 			for range size / len(chunk) {
 				m.Chunk = chunk
 				if err := stream.Send(m); err != nil {
@@ -103,10 +104,12 @@ func TestACallHoldsTheMemoryThatItsRuleSays(t *testing.T) {
 		m    proto.Message
 		want int64 // of the budget
 	}{
-		"a file":                    {api.Bundles_PutFile_FullMethodName, &api.PutFileRequest{Size: 10 << 20}, 10 << 20},
+		"a file": {api.Bundles_PutFile_FullMethodName, &api.PutFileRequest{Size: 10 << 20},
+			10 << 20},
 		"a deployment":              {api.Stacks_Import_FullMethodName, &api.ImportRequest{Size: 10 << 20}, 40 << 20},
 		"one whose size is unknown": {api.Stacks_Import_FullMethodName, &api.ImportRequest{}, budget},
-		"a large message":           {api.Stacks_Encrypt_FullMethodName, &api.EncryptRequest{Plain: []string{strings.Repeat("x", 2<<20)}}, 8 << 20},
+		"a large message": {api.Stacks_Encrypt_FullMethodName,
+			&api.EncryptRequest{Plain: []string{strings.Repeat("x", 2<<20)}}, 8 << 20},
 	} {
 		b := newBounds()
 		if _, err := b.hold(t.Context(), rules[c.full].room, c.m); err != nil {
@@ -119,7 +122,8 @@ func TestACallHoldsTheMemoryThatItsRuleSays(t *testing.T) {
 	}
 	b := newBounds()
 	for range exports {
-		if _, err := b.hold(t.Context(), rules[api.Stacks_Export_FullMethodName].room, &api.ExportRequest{}); err != nil {
+		if _, err := b.hold(t.Context(), rules[api.Stacks_Export_FullMethodName].room,
+			&api.ExportRequest{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -135,7 +139,8 @@ func TestAFileLargerThanItSaidIsRefused(t *testing.T) {
 		"more than the service takes": {Size: MaxContent + 1},
 	} {
 		m.Stack, m.Digest = wire.FromStack(own), "sha256:"+strings.Repeat("0", 64)
-		if s := invoke(t, connection, api.Bundles_PutFile_FullMethodName, "local", m); s.Code() != codes.InvalidArgument {
+		if s := invoke(t, connection, api.Bundles_PutFile_FullMethodName, "local",
+			m); s.Code() != codes.InvalidArgument {
 			t.Errorf("%s: %v", name, s)
 		}
 	}

@@ -14,19 +14,20 @@ import (
 // certificateEvery is how often it is looked, at most, whether the files of a certificate have changed.
 const certificateEvery = time.Second
 
-// Certificate returns the TLS configuration of a server whose certificate and key are in two files (PEM). They are read again when
-// they have changed, for connections that are made from then on; what cannot be used, expired or not valid yet among it, is logged, and the
-// old one stays.
+// Certificate returns the TLS configuration of a server whose certificate and key are in two files (PEM). They are read
+// again when they have changed, for connections that are made from then on; what cannot be used, expired or not valid
+// yet among it, is logged, and the old one stays.
 func Certificate(certFile, keyFile string, log *slog.Logger) (*tls.Config, error) {
 	c := &certificate{certFile: certFile, keyFile: keyFile, log: log}
 	if err := c.read(); err != nil {
-		return nil, deployments.Errorf(deployments.CodeInvalid, "cannot use the service's certificate (--tls-cert) and key (--tls-key): %w", err)
+		return nil, deployments.Errorf(deployments.CodeInvalid, "cannot use the service's certificate (--tls-cert) "+
+			"and key (--tls-key): %w", err)
 	}
 	return &tls.Config{GetCertificate: c.get, MinVersion: tls.VersionTLS12}, nil
 }
 
-// CertificateEnds reads the files of a configuration that Certificate returned again if they have changed, and returns when the
-// certificate in use expires.
+// CertificateEnds reads the files of a configuration that Certificate returned again if they have changed, and returns
+// when the certificate in use expires.
 func CertificateEnds(secure *tls.Config) (time.Time, error) {
 	pair, err := secure.GetCertificate(nil)
 	if err != nil {
@@ -62,15 +63,16 @@ func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 		return c.pair, nil
 	}
 	if err := c.read(); err != nil {
-		c.log.Error("the certificate was changed and cannot be used; the old one stays", "certificate", c.certFile, "key", c.keyFile, "error", err)
+		c.log.Error("the certificate was changed and cannot be used; the old one stays", "certificate", c.certFile,
+			"key", c.keyFile, "error", err)
 	} else {
 		c.log.Info("the certificate was read again", "certificate", c.certFile)
 	}
 	return c.pair, nil
 }
 
-// read reads the files. A pair that is just being replaced may not fit together: then it is read again when the second file has
-// changed, too.
+// read reads the files. A pair that is just being replaced may not fit together: then it is read again when the second
+// file has changed, too.
 func (c *certificate) read() error {
 	c.state = c.files()
 	pair, err := tls.LoadX509KeyPair(c.certFile, c.keyFile)

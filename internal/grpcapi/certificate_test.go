@@ -40,7 +40,8 @@ func writePairOf(t *testing.T, certFile, keyFile string, serial int64, from, unt
 	if err != nil {
 		t.Fatal(err)
 	}
-	for file, block := range map[string]*pem.Block{certFile: {Type: "CERTIFICATE", Bytes: cert}, keyFile: {Type: "EC PRIVATE KEY", Bytes: private}} {
+	for file, block := range map[string]*pem.Block{certFile: {Type: "CERTIFICATE", Bytes: cert},
+		keyFile: {Type: "EC PRIVATE KEY", Bytes: private}} {
 		if err := os.WriteFile(file, pem.EncodeToMemory(block), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -109,7 +110,8 @@ func TestACertificateThatIsNotValidNowIsRefusedAndDoesNotReplaceOneThatIs(t *tes
 		"it is valid from ": {now.Add(time.Hour), now.Add(2 * time.Hour)},
 	} {
 		writePairOf(t, certFile, keyFile, 1, validity[0], validity[1])
-		if _, err := Certificate(certFile, keyFile, slog.Default()); err == nil || !strings.Contains(err.Error(), reason) {
+		if _, err := Certificate(certFile, keyFile, slog.Default()); err == nil ||
+			!strings.Contains(err.Error(), reason) {
 			t.Errorf("want %q, got %v", reason, err)
 		}
 	}
@@ -121,7 +123,8 @@ func TestACertificateThatIsNotValidNowIsRefusedAndDoesNotReplaceOneThatIs(t *tes
 	}
 	writePairOf(t, certFile, keyFile, 3, now.Add(-time.Hour), now.Add(-time.Minute))
 	c.state = [2]fileState{} // as if the clock of the file system were fine enough
-	if got, err := CertificateEnds(&tls.Config{GetCertificate: c.get}); err != nil || !got.Equal(ends.Truncate(time.Second)) {
+	if got, err := CertificateEnds(&tls.Config{GetCertificate: c.get}); err != nil ||
+		!got.Equal(ends.Truncate(time.Second)) {
 		t.Errorf("the certificate in use ends at %s, not %s (%v)", got, ends, err)
 	}
 }

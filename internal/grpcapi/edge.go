@@ -26,21 +26,23 @@ import (
 
 // Auditor keeps the audit log.
 type Auditor interface {
-	// Record writes an entry. With now it returns when the entry is durable, else at once, and the entry is written soon.
+	// Record writes an entry. With now it returns when the entry is durable, else at once, and the entry is written
+	// soon.
 	Record(ctx context.Context, e deployments.AuditEntry, now bool) error
 }
 
-// edge is what every call goes through: it gets an id, its caller is found by the header alone before a message is read, its
-// first message is checked against the table of rules, and its end is translated, logged and recorded. A call that panics ends
-// alone.
+// edge is what every call goes through: it gets an id, its caller is found by the header alone before a message is
+// read, its first message is checked against the table of rules, and its end is translated, logged and recorded. A call
+// that panics ends alone.
 type edge struct {
 	authority Authority
 	auditor   Auditor
 	log       *slog.Logger
 	streams   context.Context // ends when streams shall end
-	unary     map[string]bool // methods that are one message each way; they may go on for a while when the service stops
-	bounds    *bounds
-	away      func() error // which part of the service does not answer; may be nil
+	// methods that are one message each way; they may go on for a while when the service stops
+	unary  map[string]bool
+	bounds *bounds
+	away   func() error // which part of the service does not answer; may be nil
 	// recheckEvery is how often the caller of an open stream is checked again.
 	recheckEvery time.Duration
 }
@@ -76,8 +78,10 @@ func (e *edge) serve(srv any, s grpc.ServerStream, info *grpc.StreamServerInfo, 
 	if r.scope == open {
 		return e.open(srv, s, info.FullMethod, handle)
 	}
-	c := &call{ServerStream: s, ctx: s.Context(), edge: e, rule: r, full: info.FullMethod, method: shortMethod(info.FullMethod)}
-	c.entry = deployments.AuditEntry{Time: time.Now().UTC(), Request: rand.Text()[:16], Method: c.method, Peer: peerOf(s.Context())}
+	c := &call{ServerStream: s, ctx: s.Context(), edge: e, rule: r, full: info.FullMethod,
+		method: shortMethod(info.FullMethod)}
+	c.entry = deployments.AuditEntry{Time: time.Now().UTC(), Request: rand.Text()[:16], Method: c.method,
+		Peer: peerOf(s.Context())}
 	_ = s.SetHeader(metadata.Pairs(requestHeader, c.entry.Request)) // it is a help only
 	told := c.tellWaiting()
 	err := e.run(c, srv, handle)
@@ -95,7 +99,8 @@ func (e *edge) serve(srv any, s grpc.ServerStream, info *grpc.StreamServerInfo, 
 func (e *edge) run(c *call, srv any, handle grpc.StreamHandler) (err error) {
 	defer func() {
 		if broken := recover(); broken != nil {
-			e.log.Error("call panicked", "request", c.entry.Request, "method", c.method, "panic", fmt.Sprint(broken), "stack", string(debug.Stack()))
+			e.log.Error("call panicked", "request", c.entry.Request, "method", c.method, "panic", fmt.Sprint(broken),
+				"stack", string(debug.Stack()))
 			err = fmt.Errorf("panic: %v", broken)
 		}
 	}()
@@ -155,15 +160,17 @@ func (e *edge) identify(ctx context.Context, method string) (deployments.Caller,
 	}
 	defer done()
 	caller, err := e.authority.Authenticate(ctx, text)
-	if service, _, _ := strings.Cut(method, "/"); err == nil && caller.TokensOnly && service != "Tokens" && service != "Members" {
+	if service, _, _ := strings.Cut(method, "/"); err == nil && caller.TokensOnly && service != "Tokens" &&
+		service != "Members" {
 		err = deployments.Errorf(deployments.CodeForbidden,
-			"the token that serve was started with may only manage tokens and members once there is an admin's token: use that one")
+			"the token that serve was started with may only manage tokens and members once there is an admin's "+
+				"token: use that one")
 	}
 	return caller, err
 }
 
-// begin receives the call's first message, admits it, and takes the memory that the rest of the call needs. No method runs before
-// that, also one that does not look at its messages.
+// begin receives the call's first message, admits it, and takes the memory that the rest of the call needs. No method
+// runs before that, also one that does not look at its messages.
 func (c *call) begin() error {
 	service, method, _ := strings.Cut(c.full[1:], "/")
 	described, err := methodOf(service, method)
@@ -211,7 +218,8 @@ func (c *call) RecvMsg(m any) error {
 	}
 	to, ok := m.(proto.Message)
 	if first := c.first.ProtoReflect(); !ok || to.ProtoReflect().Descriptor() != first.Descriptor() {
-		return deployments.Errorf(deployments.CodeInternal, "%s asks for a %T, and its first message is a %T", c.method, m, c.first)
+		return deployments.Errorf(deployments.CodeInternal, "%s asks for a %T, and its first message is a %T", c.method,
+			m, c.first)
 	}
 	share(to.ProtoReflect(), c.first.ProtoReflect())
 	c.first = nil
@@ -230,13 +238,14 @@ func share(to, from protoreflect.Message) {
 // readable gives a message that gRPC could not read as what it is, the client's fault.
 func readable(err error) error {
 	if status.Code(err) == codes.Internal {
-		return deployments.Errorf(deployments.CodeInvalid, "a message of the call cannot be read: %s", status.Convert(err).Message())
+		return deployments.Errorf(deployments.CodeInvalid, "a message of the call cannot be read: %s",
+			status.Convert(err).Message())
 	}
 	return err
 }
 
-// SendMsg sends an answer; one that no message can carry is refused with a sentence. Nothing is sent once recheck has ended the
-// stream.
+// SendMsg sends an answer; one that no message can carry is refused with a sentence. Nothing is sent once recheck has
+// ended the stream.
 func (c *call) SendMsg(m any) error {
 	if ended := c.ended(); ended != nil {
 		return ended
@@ -244,7 +253,8 @@ func (c *call) SendMsg(m any) error {
 	if answer, ok := m.(proto.Message); ok {
 		if size := proto.Size(answer); size > MaxMessage {
 			return deployments.Errorf(deployments.CodeInvalid,
-				"the answer of %s has %d MiB, and at most %d can be sent: ask for less at a time", c.method, size>>20, MaxMessage>>20)
+				"the answer of %s has %d MiB, and at most %d can be sent: ask for less at a time", c.method, size>>20,
+				MaxMessage>>20)
 		}
 		if len(c.rule.answered) > 0 {
 			c.entry.Subject = strings.TrimSpace(c.entry.Subject + " " + fields(answer, c.rule.answered))
@@ -281,8 +291,10 @@ func (c *call) end(err error) error {
 	if err != nil {
 		c.entry.Code, c.entry.Error = deployments.CodeOf(wire.ToError(translated)), status.Convert(translated).Message()
 	}
-	c.edge.log.Info("call", "request", c.entry.Request, "method", c.method, "code", code.String(), "token", c.entry.Token, "member", c.entry.Member,
-		"peer", c.entry.Peer, "organization", c.entry.Organization, "stack", c.entry.Stack, "took", time.Since(c.entry.Time).Round(time.Microsecond).String())
+	c.edge.log.Info("call", "request", c.entry.Request, "method", c.method, "code", code.String(), "token",
+		c.entry.Token, "member", c.entry.Member,
+		"peer", c.entry.Peer, "organization", c.entry.Organization, "stack", c.entry.Stack, "took",
+		time.Since(c.entry.Time).Round(time.Microsecond).String())
 	if c.edge.auditor == nil || (c.rule.does == reads || c.rule.does == uploads) && c.refused == nil {
 		return translated
 	}

@@ -37,7 +37,8 @@ func (bytesCodec) Unmarshal(data []byte, v any) error {
 func throw(ctx context.Context, c *grpc.ClientConn, full string, messages ...[]byte) codes.Code {
 	ctx, cancel := context.WithTimeout(as(ctx, "local"), 10*time.Second)
 	defer cancel()
-	stream, err := c.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, full, grpc.ForceCodec(bytesCodec{}))
+	stream, err := c.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, full,
+		grpc.ForceCodec(bytesCodec{}))
 	if err != nil {
 		return status.Code(err)
 	}
@@ -53,7 +54,8 @@ func throw(ctx context.Context, c *grpc.ClientConn, full string, messages ...[]b
 			if ctx.Err() != nil {
 				return codes.DeadlineExceeded
 			}
-			if text := err.Error(); strings.Contains(text, "grpc: failed to unmarshal") || strings.Contains(text, "cardinality violation") {
+			if text := err.Error(); strings.Contains(text, "grpc: failed to unmarshal") ||
+				strings.Contains(text, "cardinality violation") {
 				return codes.InvalidArgument // what gRPC itself says of what is no message, or not one
 			}
 			return status.Code(err) // io.EOF is Unknown: that is how a good call ends
@@ -74,8 +76,10 @@ func methods() []string {
 }
 
 var nasty = []string{
-	"", ".", "..", "../../x", "a/b", "a\x00b", "\x1b]0;PWNED\a", "\u202e", strings.Repeat("a", 5000), "organization", "shop", "dev", "1", "p-1", "-1",
-	"99999999999999999999", "%s%n", "sha256:", "urn:pulumi:", "my:Comp", "a:b", "drift", "up", "0 0 31 2 *", "CRON_TZ=x *", "{}", "🦊",
+	"", ".", "..", "../../x", "a/b", "a\x00b", "\x1b]0;PWNED\a", "\u202e", strings.Repeat("a", 5000), "organization",
+	"shop", "dev", "1", "p-1", "-1",
+	"99999999999999999999", "%s%n", "sha256:", "urn:pulumi:", "my:Comp", "a:b", "drift", "up", "0 0 31 2 *",
+	"CRON_TZ=x *", "{}", "🦊",
 }
 
 // scramble fills a message with values that nobody means.
@@ -124,8 +128,8 @@ func scramble(r *rand.Rand, m protoreflect.Message, depth int) {
 	}
 }
 
-// malformed makes what a hostile client sends to a method: values that nobody means, bytes that are flipped, cut and repeated,
-// and bytes that are nothing at all.
+// malformed makes what a hostile client sends to a method: values that nobody means, bytes that are flipped, cut and
+// repeated, and bytes that are nothing at all.
 func malformed(t testing.TB, r *rand.Rand, full string) [][]byte {
 	m := messageOf(t, full)
 	scramble(r, m.ProtoReflect(), 0)
@@ -147,7 +151,8 @@ func malformed(t testing.TB, r *rand.Rand, full string) [][]byte {
 	case 3:
 		data = binary.LittleEndian.AppendUint64(data, r.Uint64())
 	case 4: // a field that says it is longer than the message
-		data = protowire.AppendVarint(protowire.AppendTag(data, protowire.Number(1+r.IntN(6)), protowire.BytesType), r.Uint64())
+		data = protowire.AppendVarint(protowire.AppendTag(data, protowire.Number(1+r.IntN(6)), protowire.BytesType),
+			r.Uint64())
 	}
 	return slices.Repeat([][]byte{data}, r.IntN(3))
 }
@@ -155,7 +160,8 @@ func malformed(t testing.TB, r *rand.Rand, full string) [][]byte {
 // alive checks that the service still knows what it knew.
 func alive(t testing.TB, c *grpc.ClientConn) {
 	t.Helper()
-	got, err := api.NewStacksClient(c).GetStack(as(t.Context(), "local"), &api.GetStackRequest{Stack: wire.FromStack(keep)})
+	got, err := api.NewStacksClient(c).GetStack(as(t.Context(), "local"),
+		&api.GetStackRequest{Stack: wire.FromStack(keep)})
 	if err != nil || wire.ToStack(got.GetStack().GetStack()) != keep {
 		t.Fatalf("the stack is %v, %v", got, err)
 	}
@@ -205,7 +211,8 @@ func TestMalformedCallsEndNothingHangNothingAndLoseNothing(t *testing.T) {
 type unpaced struct{}
 
 func (unpaced) Authenticate(context.Context, string) (deployments.Caller, error) {
-	return deployments.Caller{Token: strconv.FormatUint(rand.Uint64(), 36), Authority: deployments.Everything(), Trusted: true}, nil
+	return deployments.Caller{Token: strconv.FormatUint(rand.Uint64(), 36), Authority: deployments.Everything(),
+		Trusted: true}, nil
 }
 
 func FuzzCalls(f *testing.F) {
@@ -224,7 +231,8 @@ func FuzzCalls(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, method uint8, message []byte) {
 		full := all[int(method)%len(all)]
-		if code := throw(t.Context(), connection, full, message); code == codes.DeadlineExceeded || code == codes.Unavailable || code == codes.Internal {
+		if code := throw(t.Context(), connection, full, message); code == codes.DeadlineExceeded ||
+			code == codes.Unavailable || code == codes.Internal {
 			t.Errorf("%s: %s", full, code)
 		}
 		alive(t, connection)

@@ -12,7 +12,8 @@ import (
 )
 
 const (
-	// recheckEvery is how often the caller of an open stream is checked again. Each check may read the token and its member.
+	// recheckEvery is how often the caller of an open stream is checked again. Each check may read the token and its
+	// member.
 	recheckEvery = 10 * time.Second
 	// uncheckedFor is how long a stream stays open whose caller cannot be checked, because the bucket does not answer.
 	uncheckedFor = time.Minute
@@ -21,8 +22,8 @@ const (
 // endedStream is the cause of the end of a stream whose caller may not have it any more, or cannot be checked.
 type endedStream struct{ error }
 
-// recheck checks the caller of an open stream again and again, and ends the stream when the caller would be refused now. First
-// is the message that was admitted.
+// recheck checks the caller of an open stream again and again, and ends the stream when the caller would be refused
+// now. First is the message that was admitted.
 func (c *call) recheck(first proto.Message) {
 	tick := time.NewTicker(c.edge.recheckEvery)
 	defer tick.Stop()
@@ -57,7 +58,8 @@ func (c *call) allowedStill(first proto.Message) error {
 		return err
 	}
 	if c.rule.scope == onAny && !reflect.DeepEqual(caller.Authority, c.caller.Authority) {
-		return deployments.Errorf(deployments.CodeForbidden, "what this token may do was changed while %s went on: call it again", c.method)
+		return deployments.Errorf(deployments.CodeForbidden, "what this token may do was changed while %s went on: "+
+			"call it again", c.method)
 	}
 	return c.rule.allow(caller, c.method, first)
 }
@@ -71,7 +73,8 @@ func (c *call) ended() error {
 	return nil
 }
 
-// isRefusal reports whether an error says that the caller may not make the call, and not that this could not be found out.
+// isRefusal reports whether an error says that the caller may not make the call, and not that this could not be found
+// out.
 func isRefusal(err error) bool {
 	switch deployments.CodeOf(err) {
 	case deployments.CodeUnauthorized, deployments.CodeForbidden, deployments.CodeNotFound:

@@ -21,7 +21,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// endless is a service whose updates go on until nobody watches them, and say something all the time when they are talkative.
+// endless is a service whose updates go on until nobody watches them, and say something all the time when they are
+// talkative.
 type endless struct {
 	*memory.Service
 	talkative bool
@@ -112,7 +113,8 @@ func TestAStreamEndsWhenItsCallerWouldBeRefused(t *testing.T) {
 			return nil
 		}, codes.Unauthenticated},
 		"the member's role is for other stacks": {func(ctx context.Context, s *memory.Service, _ *changing) error {
-			return s.GrantMember(ctx, "eve", deployments.Grant{Role: viewer, Organization: "acme", Stacks: []string{"pay/*"}})
+			return s.GrantMember(ctx, "eve", deployments.Grant{Role: viewer, Organization: "acme",
+				Stacks: []string{"pay/*"}})
 		}, codes.NotFound},
 		"the member is removed": {func(ctx context.Context, s *memory.Service, _ *changing) error {
 			return s.RemoveMember(ctx, "eve", "")
@@ -128,7 +130,8 @@ func TestAStreamEndsWhenItsCallerWouldBeRefused(t *testing.T) {
 				t.Fatal(err)
 			}
 			authority := newChanging(service)
-			connection := serving(t, Config{Service: service, Authority: authority, Auditor: service, recheckEvery: time.Millisecond}, nil)
+			connection := serving(t, Config{Service: service, Authority: authority, Auditor: service,
+				recheckEvery: time.Millisecond}, nil)
 			stream := watching(t, connection, text)
 			if err := c.take(t.Context(), service.Service, authority); err != nil {
 				t.Fatal(err)
@@ -145,7 +148,8 @@ func TestAStreamEndsWhenItsCallerWouldBeRefused(t *testing.T) {
 			if status.Code(err) != c.want || err.Error() != failed.Error() {
 				t.Errorf("%s (talkative %v): the stream ends with %v, a new one with %v", name, talkative, err, failed)
 			}
-			if len(service.Audited) != 2 || service.Audited[0].Token != "eve" || service.Audited[0].Error != status.Convert(err).Message() {
+			if len(service.Audited) != 2 || service.Audited[0].Token != "eve" ||
+				service.Audited[0].Error != status.Convert(err).Message() {
 				t.Errorf("%s (talkative %v): the audit log has %+v", name, talkative, service.Audited)
 			}
 		}
@@ -161,7 +165,8 @@ func TestAStreamGoesOnWhileItsCallerCannotBeChecked(t *testing.T) {
 	if err := service.CreateStack(t.Context(), own, nil); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := service.Submit(t.Context(), deployments.UpdateRequest{Stack: own, RequestID: "r", Kind: "up"}); err != nil {
+	if _, err := service.Submit(t.Context(), deployments.UpdateRequest{Stack: own, RequestID: "r",
+		Kind: "up"}); err != nil {
 		t.Fatal(err)
 	}
 	authority := newChanging(OneToken("local", nil))
@@ -199,7 +204,10 @@ func TestTheStreamsOfATokenAreCheckedByOneLook(t *testing.T) {
 	begun := time.Now()
 	objects := &gets{}
 	store, err := statestore.New(objects, statestore.Options{
-		Master: make([]byte, 32), Now: func() time.Time { return begun.Add(time.Duration(passed.Load()) * time.Second) },
+		Master: make([]byte, 32), Now: func() time.Time {
+			return begun.Add(
+				time.Duration(passed.Load()) * time.Second)
+		},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -212,7 +220,8 @@ func TestTheStreamsOfATokenAreCheckedByOneLook(t *testing.T) {
 		t.Fatal(err)
 	}
 	authority := newChanging(store)
-	connection := serving(t, Config{Service: endless{Service: memory.New()}, Authority: authority, recheckEvery: time.Millisecond}, nil)
+	connection := serving(t, Config{Service: endless{Service: memory.New()}, Authority: authority,
+		recheckEvery: time.Millisecond}, nil)
 	for range watchers {
 		watching(t, connection, text)
 	}
@@ -220,6 +229,7 @@ func TestTheStreamsOfATokenAreCheckedByOneLook(t *testing.T) {
 	passed.Add(10)
 	authority.wait(5 * watchers)
 	if n := objects.n.Load() - before; n != 2 {
-		t.Errorf("%d watchers of a token cost %d reads each %s, and not one of the token and one of its member", watchers, n, recheckEvery)
+		t.Errorf("%d watchers of a token cost %d reads each %s, and not one of the token and one of its member",
+			watchers, n, recheckEvery)
 	}
 }

@@ -20,7 +20,8 @@ func checkRules(services map[string]grpc.ServiceInfo) error {
 			full := "/" + service + "/" + m.Name
 			r, ok := rest[full]
 			if !ok {
-				return deployments.Errorf(deployments.CodeInternal, "the method %s has no rule, so nobody may call it: add one to the table", full)
+				return deployments.Errorf(deployments.CodeInternal,
+					"the method %s has no rule, so nobody may call it: add one to the table", full)
 			}
 			if err := r.check(service, m.Name); err != nil {
 				return err
@@ -29,7 +30,8 @@ func checkRules(services map[string]grpc.ServiceInfo) error {
 		}
 	}
 	if len(rest) > 0 {
-		return deployments.Errorf(deployments.CodeInternal, "there are rules for methods that are not served: %v", slices.Sorted(maps.Keys(rest)))
+		return deployments.Errorf(deployments.CodeInternal, "there are rules for methods that are not served: %v",
+			slices.Sorted(maps.Keys(rest)))
 	}
 	return nil
 }
@@ -40,20 +42,25 @@ func (r rule) check(service, method string) error {
 	if err != nil {
 		return err
 	}
-	if stacked := r.scope == onStack || r.scope == onNewStack; stacked != (len(r.touches) > 0) || (r.scope != open) != (r.role != "") {
-		return deployments.Errorf(deployments.CodeInternal, "the rule of %s/%s does not say what it touches, or which role it needs", service, method)
+	if stacked := r.scope == onStack || r.scope == onNewStack; stacked != (len(r.touches) > 0) ||
+		(r.scope != open) != (r.role != "") {
+		return deployments.Errorf(deployments.CodeInternal, "the rule of %s/%s does not say what it touches, or "+
+			"which role it needs", service, method)
 	}
 	if (r.does == 0) != (r.scope == open) {
 		return deployments.Errorf(deployments.CodeInternal,
-			"the rule of %s/%s does not say what the method does: reads, uploads, discloses or changes", service, method)
+			"the rule of %s/%s does not say what the method does: reads, uploads, discloses or changes", service,
+			method)
 	}
 	if err := r.checkRoom(described); err != nil {
 		return err
 	}
-	named, touched := slices.Sorted(slices.Values(stackPaths(described.Input()))), slices.Sorted(slices.Values(r.touches))
+	named, touched := slices.Sorted(slices.Values(stackPaths(described.Input()))),
+		slices.Sorted(slices.Values(r.touches))
 	if !slices.Equal(named, touched) {
 		return deployments.Errorf(deployments.CodeInternal,
-			"the request of %s/%s has stacks at %q, and its rule touches %q: name each of them, which a rule that is onAny cannot",
+			"the request of %s/%s has stacks at %q, and its rule touches %q: name each of them, which a rule that is "+
+				"onAny cannot",
 			service, method, named, touched)
 	}
 	for message, paths := range map[protoreflect.MessageDescriptor][]string{
@@ -61,7 +68,8 @@ func (r rule) check(service, method string) error {
 	} {
 		for _, path := range paths {
 			if !has(message, path) {
-				return deployments.Errorf(deployments.CodeInternal, "%s/%s has no field %s, which its rule names", service, method, path)
+				return deployments.Errorf(deployments.CodeInternal, "%s/%s has no field %s, which its rule names",
+					service, method, path)
 			}
 		}
 	}
@@ -80,8 +88,10 @@ func (r rule) checkRoom(m protoreflect.MethodDescriptor) error {
 		fits = r.room == ofExport || r.room == ofParts
 	}
 	if !fits {
-		return deployments.Errorf(deployments.CodeInternal, "the rule of %s does not say what memory its streams need: "+
-			"ofContent or ofParsed, with the size in the first message, for what it receives; ofExport or ofParts for what it sends", m.FullName())
+		return deployments.Errorf(deployments.CodeInternal, "the rule of %s does not say what memory its streams "+
+			"need: "+
+			"ofContent or ofParsed, with the size in the first message, for what it receives; ofExport or ofParts "+
+			"for what it sends", m.FullName())
 	}
 	return nil
 }
@@ -114,8 +124,8 @@ func methodOf(service, method string) (protoreflect.MethodDescriptor, error) {
 	return described.Methods().ByName(protoreflect.Name(method)), nil
 }
 
-// stackPaths returns the path of every StackName that a message can have, in lists and maps too. A message of the API that
-// contains itself has a path that no rule can name.
+// stackPaths returns the path of every StackName that a message can have, in lists and maps too. A message of the API
+// that contains itself has a path that no rule can name.
 func stackPaths(m protoreflect.MessageDescriptor, within ...protoreflect.FullName) (paths []string) {
 	within = append(slices.Clone(within), m.FullName())
 	for i := range m.Fields().Len() {

@@ -41,8 +41,8 @@ const (
 	changes
 )
 
-// room is the memory that a call needs beside its first message. A rule says it of each method that streams; what others need is
-// known from their message.
+// room is the memory that a call needs beside its first message. A rule says it of each method that streams; what
+// others need is known from their message.
 type room int
 
 const (
@@ -66,7 +66,8 @@ type rule struct {
 	// subject are paths of fields that the audit log has, and answered those of its only answer.
 	subject  []string
 	answered []string
-	// secrets says that the call asks for secrets in plain text: every call, or only one that is raised when there is such a field.
+	// secrets says that the call asks for secrets in plain text: every call, or only one that is raised when there is
+	// such a field.
 	secrets bool
 }
 
@@ -100,18 +101,22 @@ var rules = map[string]rule{
 		role: deployer, touches: stack("stack"), raised: "force", to: admin, does: changes, subject: subject("force"),
 	},
 	api.Stacks_RenameStack_FullMethodName: {
-		role: deployer, scope: onNewStack, touches: stack("from", "to"), does: changes, subject: subject("to.project", "to.stack"),
+		role: deployer, scope: onNewStack, touches: stack("from", "to"), does: changes,
+		subject: subject("to.project", "to.stack"),
 	},
 	api.Stacks_TagStack_FullMethodName: {role: deployer, touches: stack("stack"), does: changes},
 	api.Stacks_Export_FullMethodName: {
-		role: viewer, touches: stack("stack"), raised: "show_secrets", to: deployer, secrets: true, does: discloses, room: ofExport,
+		role: viewer, touches: stack("stack"), raised: "show_secrets", to: deployer, secrets: true, does: discloses,
+		room:    ofExport,
 		subject: subject("version"),
 	},
 	api.Stacks_Import_FullMethodName: {
-		role: deployer, touches: stack("stack"), raised: "forget", to: admin, does: changes, room: ofParsed, subject: subject("forget"),
+		role: deployer, touches: stack("stack"), raised: "forget", to: admin, does: changes, room: ofParsed,
+		subject: subject("forget"),
 	},
 	api.Stacks_Restore_FullMethodName: {
-		role: deployer, touches: stack("stack"), raised: "forget", to: admin, does: changes, subject: subject("version", "forget"),
+		role: deployer, touches: stack("stack"), raised: "forget", to: admin, does: changes,
+		subject: subject("version", "forget"),
 	},
 	api.Stacks_Recover_FullMethodName: {role: deployer, touches: stack("stack"), does: changes},
 	api.Stacks_History_FullMethodName: {role: viewer, touches: stack("stack"), does: reads},
@@ -123,7 +128,8 @@ var rules = map[string]rule{
 	api.Bundles_PutManifest_FullMethodName: {role: deployer, touches: stack("stack"), does: uploads},
 
 	api.Tokens_CreateToken_FullMethodName: {
-		role: admin, scope: onAny, does: changes, subject: subject("name", "member", "grant.role", "grant.organization"),
+		role: admin, scope: onAny, does: changes, subject: subject("name", "member", "grant.role",
+			"grant.organization"),
 	},
 	api.Tokens_ListTokens_FullMethodName:  {role: admin, scope: onAny, does: reads},
 	api.Tokens_RemoveToken_FullMethodName: {role: admin, scope: onAny, does: changes, subject: subject("name")},
@@ -134,7 +140,8 @@ var rules = map[string]rule{
 	api.Members_RemoveMember_FullMethodName: {
 		role: admin, scope: onAny, does: changes, subject: subject("name", "organization"),
 	},
-	api.Audit_ReadAudit_FullMethodName: {role: admin, scope: onAny, does: discloses, room: ofParts, subject: subject("organization", "user", "stack")},
+	api.Audit_ReadAudit_FullMethodName: {role: admin, scope: onAny, does: discloses, room: ofParts,
+		subject: subject("organization", "user", "stack")},
 
 	api.Schedules_CreateSchedule_FullMethodName: {
 		role: deployer, touches: stack("schedule.name.stack", "schedule.last.updates.stack"), does: changes,
@@ -168,7 +175,8 @@ func (r rule) needs(m proto.Message) deployments.Role {
 }
 
 func (r rule) isRaised(m proto.Message) bool {
-	return r.raised != "" && m.ProtoReflect().Get(m.ProtoReflect().Descriptor().Fields().ByName(protoreflect.Name(r.raised))).Bool()
+	return r.raised != "" && m.ProtoReflect().Get(m.ProtoReflect().Descriptor().Fields().ByName(
+		protoreflect.Name(r.raised))).Bool()
 }
 
 // stacks gives the stacks that a first message names.
@@ -218,14 +226,16 @@ func at(m protoreflect.Message, path string) protoreflect.Value {
 	return value
 }
 
-// allow reports why the caller may not make the call, if so: CodeForbidden, or CodeNotFound for a stack that they may not see.
+// allow reports why the caller may not make the call, if so: CodeForbidden, or CodeNotFound for a stack that they may
+// not see.
 func (r rule) allow(caller deployments.Caller, method string, m proto.Message) error {
 	role := r.needs(m)
 	if r.scope == onAny {
 		if caller.Has(role) {
 			return nil
 		}
-		return deployments.Errorf(deployments.CodeForbidden, "%s needs the role %s, which this token does not have", method, role)
+		return deployments.Errorf(deployments.CodeForbidden, "%s needs the role %s, which this token does not have",
+			method, role)
 	}
 	if len(r.stacks(m)) == 0 {
 		return deployments.Errorf(deployments.CodeInvalid, "%s names no stack: name one", method)
@@ -242,7 +252,9 @@ func (r rule) allow(caller deployments.Caller, method string, m proto.Message) e
 }
 
 // allowOn reports why the caller may not make the call on one stack; a stack that is to be made has nothing to hide.
-func allowOn(caller deployments.Caller, method string, role deployments.Role, name deployments.StackName, made bool) error {
+func allowOn(
+	caller deployments.Caller, method string, role deployments.Role, name deployments.StackName, made bool,
+) error {
 	switch err := name.Validate(); {
 	case err != nil:
 		return err
@@ -250,7 +262,8 @@ func allowOn(caller deployments.Caller, method string, role deployments.Role, na
 		return nil
 	case made || caller.May(viewer, name):
 		return deployments.Errorf(deployments.CodeForbidden,
-			"%s needs the role %s on %s, which this token does not have: ask an admin of %s for it", method, role, name, name.Organization)
+			"%s needs the role %s on %s, which this token does not have: ask an admin of %s for it", method, role, name,
+			name.Organization)
 	}
 	return deployments.NoStack(name)
 }

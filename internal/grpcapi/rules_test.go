@@ -61,7 +61,8 @@ func serving(t testing.TB, c Config, reached grpc.StreamHandler) *grpc.ClientCon
 			}
 		})
 	} else {
-		edge := &edge{authority: c.Authority, auditor: c.Auditor, log: c.Log, streams: context.Background(), bounds: newBounds(),
+		edge := &edge{authority: c.Authority, auditor: c.Auditor, log: c.Log, streams: context.Background(),
+			bounds:       newBounds(),
 			recheckEvery: recheckEvery}
 		server := grpc.NewServer(grpc.StreamInterceptor(edge.serve))
 		byService := map[string][]grpc.StreamDesc{}
@@ -70,12 +71,14 @@ func serving(t testing.TB, c Config, reached grpc.StreamHandler) *grpc.ClientCon
 			byService[service] = append(byService[service], grpc.StreamDesc{StreamName: method, Handler: reached})
 		}
 		for service, methods := range byService {
-			server.RegisterService(&grpc.ServiceDesc{ServiceName: service, HandlerType: (*any)(nil), Streams: methods}, nil)
+			server.RegisterService(&grpc.ServiceDesc{ServiceName: service, HandlerType: (*any)(nil), Streams: methods},
+				nil)
 		}
 		go func() { _ = server.Serve(listener) }()
 		t.Cleanup(server.Stop)
 	}
-	connection, err := grpc.NewClient(listener.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()),
+	connection, err := grpc.NewClient(listener.Addr().String(), grpc.WithTransportCredentials(
+		insecure.NewCredentials()),
 		grpc.WithDefaultCallOptions(grpc.MaxCallSendMsgSize(64<<20)))
 	if err != nil {
 		t.Fatal(err)
@@ -165,7 +168,8 @@ func callers() tokensByText {
 	known := tokensByText{"nothing": {Token: "nothing"}}
 	for _, role := range []deployments.Role{viewer, deployer, admin} {
 		grant := deployments.Grant{Role: role, Organization: "acme", Stacks: []string{"shop/*"}}
-		known[string(role)] = deployments.Caller{Token: string(role), Authority: deployments.Authority{Grants: [][]deployments.Grant{{grant}}}}
+		known[string(role)] = deployments.Caller{Token: string(role),
+			Authority: deployments.Authority{Grants: [][]deployments.Grant{{grant}}}}
 	}
 	return known
 }
@@ -192,7 +196,8 @@ func TestEachMethodIsForThoseWhomItsRuleNames(t *testing.T) {
 						got = codes.Aborted // it was admitted, and then the message had nothing else in it
 					}
 					if want := expected(r, caller, name, raised); got != want {
-						t.Errorf("%s of %s by %s (raised %v): %s, want %s", shortMethod(full), name, token, raised, got, want)
+						t.Errorf("%s of %s by %s (raised %v): %s, want %s", shortMethod(full), name, token, raised, got,
+							want)
 					}
 				}
 			}
@@ -202,7 +207,8 @@ func TestEachMethodIsForThoseWhomItsRuleNames(t *testing.T) {
 
 // expected is what becomes of a call, worked out from the caller's one grant by hand: shop/* of acme.
 func expected(r rule, caller deployments.Caller, name deployments.StackName, raised bool) codes.Code {
-	has, needs := slices.Index([]string{"nothing", "viewer", "deployer", "admin"}, caller.Token), map[deployments.Role]int{viewer: 1, deployer: 2, admin: 3}[r.role]
+	has, needs := slices.Index([]string{"nothing", "viewer", "deployer", "admin"}, caller.Token),
+		map[deployments.Role]int{viewer: 1, deployer: 2, admin: 3}[r.role]
 	if raised {
 		needs = map[deployments.Role]int{viewer: 1, deployer: 2, admin: 3}[r.to]
 	}
@@ -236,7 +242,8 @@ func TestAMethodThatAnswersBeforeItReceivesRunsOnlyForThoseWhoMayCallIt(t *testi
 		for _, path := range r.touches {
 			assign(m.ProtoReflect(), path, protoreflect.ValueOfMessage(wire.FromStack(own).ProtoReflect()))
 		}
-		if s := invoke(t, connection, full, "nothing", m); s.Code() != codes.PermissionDenied && s.Code() != codes.NotFound {
+		if s := invoke(t, connection, full, "nothing", m); s.Code() != codes.PermissionDenied &&
+			s.Code() != codes.NotFound {
 			t.Errorf("%s answers somebody without a role: %v", full, s)
 		}
 	}
@@ -248,14 +255,18 @@ func TestAMethodThatAnswersBeforeItReceivesRunsOnlyForThoseWhoMayCallIt(t *testi
 // TestWhichRoleAMethodNeeds is the table once more, in words: a rule that is weakened is noticed.
 func TestWhichRoleAMethodNeeds(t *testing.T) {
 	want := map[deployments.Role]string{
-		viewer: "Deployments/Watch Schedules/GetDrift Schedules/GetSchedule Schedules/ListSchedules Schedules/ScheduleRuns " +
+		viewer: "Deployments/Watch Schedules/GetDrift Schedules/GetSchedule Schedules/ListSchedules " +
+			"Schedules/ScheduleRuns " +
 			"Stacks/Export Stacks/GetStack Stacks/History Stacks/ListStacks",
-		deployer: "Bundles/Missing Bundles/PutFile Bundles/PutManifest Deployments/Cancel Deployments/Resolve Deployments/Submit " +
+		deployer: "Bundles/Missing Bundles/PutFile Bundles/PutManifest Deployments/Cancel Deployments/Resolve " +
+			"Deployments/Submit " +
 			"Schedules/CreateSchedule Schedules/PauseSchedule Schedules/RemoveSchedule Schedules/RunSchedule " +
-			"Stacks/CreateStack Stacks/Decrypt Stacks/Encrypt Stacks/Import Stacks/Recover Stacks/RemoveStack Stacks/RenameStack " +
+			"Stacks/CreateStack Stacks/Decrypt Stacks/Encrypt Stacks/Import Stacks/Recover Stacks/RemoveStack " +
+			"Stacks/RenameStack " +
 			"Stacks/Restore Stacks/TagStack",
-		admin: "Audit/ReadAudit Members/GrantMember Members/ListMembers Members/RemoveMember Tokens/CreateToken Tokens/ListTokens Tokens/RemoveToken",
-		"":    "Health/Check Health/List Health/Watch",
+		admin: "Audit/ReadAudit Members/GrantMember Members/ListMembers Members/RemoveMember Tokens/CreateToken " +
+			"Tokens/ListTokens Tokens/RemoveToken",
+		"": "Health/Check Health/List Health/Watch",
 	}
 	got := map[deployments.Role][]string{}
 	for _, full := range slices.Sorted(maps.Keys(rules)) {
@@ -267,7 +278,8 @@ func TestWhichRoleAMethodNeeds(t *testing.T) {
 		}
 	}
 	for full, to := range map[string]deployments.Role{
-		api.Stacks_Export_FullMethodName: deployer, api.Stacks_RemoveStack_FullMethodName: admin, api.Stacks_Import_FullMethodName: admin,
+		api.Stacks_Export_FullMethodName: deployer, api.Stacks_RemoveStack_FullMethodName: admin,
+		api.Stacks_Import_FullMethodName:  admin,
 		api.Stacks_Restore_FullMethodName: admin,
 	} {
 		if rules[full].to != to || rules[full].raised == "" {
@@ -279,7 +291,8 @@ func TestWhichRoleAMethodNeeds(t *testing.T) {
 // TestWhatAMethodDoes is the same for what the audit log has: every method that is not named here changes something.
 func TestWhatAMethodDoes(t *testing.T) {
 	want := map[effect]string{
-		reads: "Bundles/Missing Deployments/Watch Members/ListMembers Schedules/GetDrift Schedules/GetSchedule Schedules/ListSchedules " +
+		reads: "Bundles/Missing Deployments/Watch Members/ListMembers Schedules/GetDrift Schedules/GetSchedule " +
+			"Schedules/ListSchedules " +
 			"Schedules/ScheduleRuns Stacks/Encrypt Stacks/GetStack Stacks/History Stacks/ListStacks Tokens/ListTokens",
 		uploads:   "Bundles/PutFile Bundles/PutManifest",
 		discloses: "Audit/ReadAudit Stacks/Decrypt Stacks/Export",
@@ -302,16 +315,19 @@ func TestARuleSaysWhatItsMethodDoesAndWhatMemoryItsStreamsNeed(t *testing.T) {
 		service, method, _ := strings.Cut(full[1:], "/")
 		silent := r
 		silent.does = 0
-		if err := silent.check(service, method); r.scope != open && (err == nil || !strings.Contains(err.Error(), "what the method does")) {
+		if err := silent.check(service, method); r.scope != open &&
+			(err == nil || !strings.Contains(err.Error(), "what the method does")) {
 			t.Errorf("%s may be kept from the audit log: %v", full, err)
 		}
 		silent.does, silent.room = r.does, ofMessage
-		if err := silent.check(service, method); r.room != ofMessage && (err == nil || !strings.Contains(err.Error(), "what memory")) {
+		if err := silent.check(service, method); r.room != ofMessage &&
+			(err == nil || !strings.Contains(err.Error(), "what memory")) {
 			t.Errorf("%s may take any memory: %v", full, err)
 		}
 	}
 	want := map[string]room{
-		api.Stacks_Import_FullMethodName: ofParsed, api.Stacks_Export_FullMethodName: ofExport, api.Bundles_PutFile_FullMethodName: ofContent,
+		api.Stacks_Import_FullMethodName: ofParsed, api.Stacks_Export_FullMethodName: ofExport,
+		api.Bundles_PutFile_FullMethodName:   ofContent,
 		api.Deployments_Watch_FullMethodName: ofParts, api.Audit_ReadAudit_FullMethodName: ofParts,
 	}
 	for full, r := range rules {
@@ -340,11 +356,15 @@ func TestARuleNamesEveryStackOfItsRequest(t *testing.T) {
 		full string
 		rule rule
 	}{
-		"on anything, with a stack in the request": {api.Stacks_GetStack_FullMethodName, rule{role: viewer, scope: onAny}},
-		"open, with a stack in the request":        {api.Stacks_GetStack_FullMethodName, rule{scope: open}},
-		"one of two stacks":                        {api.Stacks_RenameStack_FullMethodName, rule{role: viewer, touches: stack("from")}},
-		"not those of a list":                      {api.Schedules_CreateSchedule_FullMethodName, rule{role: viewer, touches: stack("schedule.name.stack")}},
-		"a field that is no stack":                 {api.Stacks_TagStack_FullMethodName, rule{role: viewer, touches: stack("stack", "tags")}},
+		"on anything, with a stack in the request": {api.Stacks_GetStack_FullMethodName,
+			rule{role: viewer, scope: onAny}},
+		"open, with a stack in the request": {api.Stacks_GetStack_FullMethodName, rule{scope: open}},
+		"one of two stacks": {api.Stacks_RenameStack_FullMethodName,
+			rule{role: viewer, touches: stack("from")}},
+		"not those of a list": {api.Schedules_CreateSchedule_FullMethodName,
+			rule{role: viewer, touches: stack("schedule.name.stack")}},
+		"a field that is no stack": {api.Stacks_TagStack_FullMethodName,
+			rule{role: viewer, touches: stack("stack", "tags")}},
 	} {
 		service, method, _ := strings.Cut(c.full[1:], "/")
 		if c.rule.scope != open {
@@ -360,7 +380,8 @@ func TestARuleNamesEveryStackOfItsRequest(t *testing.T) {
 		t.Errorf("an empty list of stacks: %v", err)
 	}
 	for _, name := range []deployments.StackName{own, foreign} {
-		assign(request.ProtoReflect(), "schedule.last.updates.stack", protoreflect.ValueOfMessage(wire.FromStack(name).ProtoReflect()))
+		assign(request.ProtoReflect(), "schedule.last.updates.stack",
+			protoreflect.ValueOfMessage(wire.FromStack(name).ProtoReflect()))
 	}
 	if err := listed.allow(caller, "List", request); deployments.CodeOf(err) != deployments.CodeNotFound {
 		t.Errorf("a list with a stack of others: %v", err)
@@ -389,11 +410,13 @@ func TestAForbiddenStackLooksLikeOneThatIsNotThere(t *testing.T) {
 			s := invoke(t, connection, full, "admin", m)
 			return s.Code().String() + " " + strings.ReplaceAll(s.Message(), name.String(), "NAME")
 		}
-		if there, not := text(foreign), text(gone); there != not || !strings.HasPrefix(there, "NotFound there is no stack NAME") {
+		if there, not := text(foreign), text(gone); there != not ||
+			!strings.HasPrefix(there, "NotFound there is no stack NAME") {
 			t.Errorf("%s says %q of a stack that is there, %q of one that is not", full, there, not)
 		}
 	}
-	list, err := api.NewStacksClient(connection).ListStacks(metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer viewer"), &api.ListStacksRequest{})
+	list, err := api.NewStacksClient(connection).ListStacks(metadata.AppendToOutgoingContext(t.Context(),
+		"authorization", "Bearer viewer"), &api.ListStacksRequest{})
 	if err != nil || len(list.GetStacks()) != 1 || wire.ToStack(list.GetStacks()[0].GetStack()) != own {
 		t.Errorf("the list shows %v, %v", list.GetStacks(), err)
 	}

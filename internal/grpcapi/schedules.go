@@ -14,13 +14,17 @@ type schedules struct {
 }
 
 // CreateSchedule gives what the schedule submits the authority of its caller.
-func (s *schedules) CreateSchedule(ctx context.Context, m *api.CreateScheduleRequest) (*api.CreateScheduleResponse, error) {
+func (s *schedules) CreateSchedule(
+	ctx context.Context, m *api.CreateScheduleRequest,
+) (*api.CreateScheduleResponse, error) {
 	schedule := wire.ToSchedule(m.GetSchedule())
 	schedule.Initiator, schedule.Authority = initiatorOf(ctx, schedule.Initiator), callerOf(ctx).Delegated()
 	return &api.CreateScheduleResponse{}, s.service.CreateSchedule(ctx, schedule)
 }
 
-func (s *schedules) ListSchedules(ctx context.Context, m *api.ListSchedulesRequest) (*api.ListSchedulesResponse, error) {
+func (s *schedules) ListSchedules(
+	ctx context.Context, m *api.ListSchedulesRequest,
+) (*api.ListSchedulesResponse, error) {
 	list, err := s.service.Schedules(ctx, wire.ToStack(m.GetStack()))
 	return &api.ListSchedulesResponse{Schedules: wire.FromSchedules(list)}, err
 }
@@ -30,13 +34,18 @@ func (s *schedules) GetSchedule(ctx context.Context, m *api.GetScheduleRequest) 
 	return &api.GetScheduleResponse{Schedule: wire.FromSchedule(schedule)}, err
 }
 
-func (s *schedules) RemoveSchedule(ctx context.Context, m *api.RemoveScheduleRequest) (*api.RemoveScheduleResponse, error) {
+func (s *schedules) RemoveSchedule(
+	ctx context.Context, m *api.RemoveScheduleRequest,
+) (*api.RemoveScheduleResponse, error) {
 	return &api.RemoveScheduleResponse{}, s.service.RemoveSchedule(ctx, wire.ToScheduleName(m.GetName()))
 }
 
-func (s *schedules) PauseSchedule(ctx context.Context, m *api.PauseScheduleRequest) (*api.PauseScheduleResponse, error) {
+func (s *schedules) PauseSchedule(
+	ctx context.Context, m *api.PauseScheduleRequest,
+) (*api.PauseScheduleResponse, error) {
 	initiator := initiatorOf(ctx, m.GetInitiator())
-	return &api.PauseScheduleResponse{}, s.service.PauseSchedule(ctx, wire.ToScheduleName(m.GetName()), m.GetPaused(), initiator)
+	return &api.PauseScheduleResponse{}, s.service.PauseSchedule(ctx, wire.ToScheduleName(m.GetName()), m.GetPaused(),
+		initiator)
 }
 
 func (s *schedules) RunSchedule(ctx context.Context, m *api.RunScheduleRequest) (*api.RunScheduleResponse, error) {

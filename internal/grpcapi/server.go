@@ -61,7 +61,8 @@ type Config struct {
 func Listen(address string, tlsConfig *tls.Config) (net.Listener, error) {
 	if tlsConfig == nil && !IsLoopback(address) {
 		return nil, deployments.Errorf(deployments.CodeInvalid,
-			"%s is not on loopback, so the service must use TLS: give a certificate (--tls-cert) and its key (--tls-key), or listen on 127.0.0.1", address)
+			"%s is not on loopback, so the service must use TLS: give a certificate (--tls-cert) and its key "+
+				"(--tls-key), or listen on 127.0.0.1", address)
 	}
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
@@ -118,14 +119,17 @@ func newServer(streams context.Context, c Config) (*grpc.Server, *health.Server,
 		c.Log = slog.Default()
 	}
 	unary := map[string]bool{}
-	edge := &edge{authority: c.Authority, auditor: c.Auditor, log: c.Log, streams: streams, unary: unary, bounds: newBounds(), away: c.Away,
+	edge := &edge{authority: c.Authority, auditor: c.Auditor, log: c.Log, streams: streams, unary: unary,
+		bounds: newBounds(), away: c.Away,
 		recheckEvery: cmp.Or(c.recheckEvery, recheckEvery)}
 	options := []grpc.ServerOption{
 		grpc.MaxRecvMsgSize(MaxMessage), grpc.MaxSendMsgSize(MaxMessage), grpc.MaxConcurrentStreams(maxStreams),
 		grpc.InitialWindowSize(windowSize), grpc.InitialConnWindowSize(4 * windowSize),
 		grpc.MaxHeaderListSize(maxHeader), grpc.ConnectionTimeout(connectPatience),
-		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: idlePatience, Time: 30 * time.Second, Timeout: 20 * time.Second}),
-		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 10 * time.Second, PermitWithoutStream: true}),
+		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: idlePatience, Time: 30 * time.Second,
+			Timeout: 20 * time.Second}),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 10 * time.Second,
+			PermitWithoutStream: true}),
 		grpc.StreamInterceptor(counted(c, unary, edge.serve)),
 	}
 	if c.TLS != nil {

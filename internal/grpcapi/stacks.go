@@ -86,7 +86,8 @@ func (s *stacks) Import(stream api.Stacks_ImportServer) error {
 		return deployments.Errorf(deployments.CodeInvalid, "this is not a deployment: %w", err)
 	}
 	version, err := s.service.Import(stream.Context(), deployments.ImportRequest{
-		Stack: wire.ToStack(first.GetStack()), Deployment: deployment, Secrets: wire.ToSecrets(first.GetSecrets()), Forget: first.GetForget(),
+		Stack: wire.ToStack(first.GetStack()), Deployment: deployment, Secrets: wire.ToSecrets(first.GetSecrets()),
+		Forget:    first.GetForget(),
 		Initiator: initiatorOf(stream.Context(), first.GetInitiator()),
 	})
 	if err != nil {
@@ -97,7 +98,8 @@ func (s *stacks) Import(stream api.Stacks_ImportServer) error {
 
 func (s *stacks) Restore(ctx context.Context, m *api.RestoreRequest) (*api.RestoreResponse, error) {
 	version, err := s.service.Restore(ctx, deployments.RestoreRequest{
-		Stack: wire.ToStack(m.GetStack()), Version: int(m.GetVersion()), Secrets: wire.ToSecrets(m.GetSecrets()), Forget: m.GetForget(),
+		Stack: wire.ToStack(m.GetStack()), Version: int(m.GetVersion()), Secrets: wire.ToSecrets(m.GetSecrets()),
+		Forget:    m.GetForget(),
 		Initiator: initiatorOf(ctx, m.GetInitiator()),
 	})
 	return &api.RestoreResponse{Version: int64(version)}, err
@@ -123,8 +125,8 @@ func (s *stacks) Decrypt(ctx context.Context, m *api.DecryptRequest) (*api.Decry
 	return &api.DecryptResponse{Plain: plain}, err
 }
 
-// tidy gives memory that is not needed any more back to the system, before and after a large content: else the one before is
-// still there beside it.
+// tidy gives memory that is not needed any more back to the system, before and after a large content: else the one
+// before is still there beside it.
 func tidy(size int64) {
 	if size >= largeContent {
 		debug.FreeOSMemory()
@@ -139,7 +141,8 @@ const sealRoom = 64
 
 // gather joins the chunks of a stream, up to MaxContent. Size is what its first message says of the whole, or 0.
 func gather(size int64, first []byte, next func() ([]byte, error)) ([]byte, error) {
-	tooLarge := deployments.Errorf(deployments.CodeInvalid, "this is larger than %d MiB, which is the most that the service takes", MaxContent>>20)
+	tooLarge := deployments.Errorf(deployments.CodeInvalid, "this is larger than %d MiB, which is the most that the "+
+		"service takes", MaxContent>>20)
 	if size > MaxContent {
 		return nil, tooLarge
 	}
@@ -149,11 +152,14 @@ func gather(size int64, first []byte, next func() ([]byte, error)) ([]byte, erro
 			return nil, tooLarge
 		}
 		if size > 0 && int64(len(content)+len(chunk)) > size {
-			return nil, deployments.Errorf(deployments.CodeInvalid, "more than the %d bytes were sent that the call began with: it changed while it was read; try again", size)
+			return nil, deployments.Errorf(deployments.CodeInvalid,
+				"more than the %d bytes were sent that the call began with: it changed while it was read; try again",
+				size)
 		}
 		if need := int64(len(content) + len(chunk)); need+sealRoom > int64(cap(content)) && len(content) > 0 {
 			tidy(max(size, need))
-			content = slices.Grow(content, int(max(size, need)-int64(len(content)))+sealRoom) // whoever sent two chunks means it
+			// whoever sent two chunks means it
+			content = slices.Grow(content, int(max(size, need)-int64(len(content)))+sealRoom)
 		}
 		content = append(content, chunk...)
 		var err error

@@ -6,9 +6,9 @@ import (
 	"google.golang.org/grpc"
 )
 
-// asStreams is a registrar that makes every unary method a stream of one message each way, which is the same on the wire.
-// gRPC reads the message of a unary call before any interceptor is asked; that of a stream is read when it is wanted, so that
-// a caller is known before memory is spent. It also leaves one interceptor for all methods.
+// asStreams is a registrar that makes every unary method a stream of one message each way, which is the same on the
+// wire. gRPC reads the message of a unary call before any interceptor is asked; that of a stream is read when it is
+// wanted, so that a caller is known before memory is spent. It also leaves one interceptor for all methods.
 type asStreams struct {
 	*grpc.Server
 	unary map[string]bool // gets the full names of methods that were
@@ -44,7 +44,10 @@ func counted(c Config, unary map[string]bool, serve grpc.StreamServerInterceptor
 				func(context.Context, any) (any, error) { return nil, serve(srv, s, info, handle) })
 			return err
 		case c.Stream != nil && !unary[info.FullMethod]:
-			return c.Stream(srv, s, info, func(srv any, s grpc.ServerStream) error { return serve(srv, s, info, handle) })
+			return c.Stream(srv, s, info, func(srv any, s grpc.ServerStream) error {
+				return serve(srv, s, info,
+					handle)
+			})
 		}
 		return serve(srv, s, info, handle)
 	}

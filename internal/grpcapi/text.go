@@ -8,8 +8,8 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// Texts of messages that may hold anything, because nobody is shown them: values of the configuration and the environment,
-// and secrets. Others would reach somebody's terminal.
+// Texts of messages that may hold anything, because nobody is shown them: values of the configuration and the
+// environment, and secrets. Others would reach somebody's terminal.
 var anyText = map[protoreflect.FullName]bool{
 	"deployctl.v1.ConfigValue.value":         true,
 	"deployctl.v1.SubmitRequest.environment": true,

@@ -9,8 +9,8 @@ import (
 	"google.golang.org/grpc/health/grpc_health_v1"
 )
 
-// validate refuses a request that nobody could carry out, as CodeInvalid, before its handler sees it. Every request type of the
-// API has its rule here; one without is refused, too.
+// validate refuses a request that nobody could carry out, as CodeInvalid, before its handler sees it. Every request
+// type of the API has its rule here; one without is refused, too.
 func validate(request any) error {
 	switch m := request.(type) {
 	case *api.SubmitRequest:
@@ -31,7 +31,8 @@ func validate(request any) error {
 		return first(organization(m.GetOrganization()), optional("user", m.GetUser()), stackParts(m.GetStack()))
 	case *api.RemoveTokenRequest:
 		return deployments.ValidateName("token", m.GetName())
-	case *api.ListTokensRequest, *api.ListMembersRequest, *grpc_health_v1.HealthCheckRequest, *grpc_health_v1.HealthListRequest:
+	case *api.ListTokensRequest, *api.ListMembersRequest, *grpc_health_v1.HealthCheckRequest,
+		*grpc_health_v1.HealthListRequest:
 		return nil
 	case interface{ GetName() *api.ScheduleName }:
 		return validateScheduleName(m)
@@ -70,7 +71,8 @@ func validateStack(request any) error {
 // validateRest checks what a request says beside its stack's name.
 func validateRest(request any) error {
 	switch m := request.(type) {
-	case *api.GetStackRequest, *api.RemoveStackRequest, *api.RecoverRequest, *api.ListSchedulesRequest, *api.GetDriftRequest:
+	case *api.GetStackRequest, *api.RemoveStackRequest, *api.RecoverRequest, *api.ListSchedulesRequest,
+		*api.GetDriftRequest:
 		return nil
 	case *api.CreateStackRequest:
 		return deployments.ValidateTags(m.GetTags())

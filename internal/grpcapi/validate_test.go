@@ -36,7 +36,8 @@ func TestEveryRequestHasARule(t *testing.T) {
 		if err != nil && deployments.CodeOf(err) != deployments.CodeInvalid {
 			t.Errorf("%s: %v", method, err)
 		}
-		if set(m.ProtoReflect(), "dev") { // now the fields beside the names are checked; a request without a rule is CodeInternal
+		// now the fields beside the names are checked; a request without a rule is CodeInternal
+		if set(m.ProtoReflect(), "dev") {
 			if err := validate(m); err != nil && deployments.CodeOf(err) != deployments.CodeInvalid {
 				t.Errorf("%s: %v", method, err)
 			}
@@ -64,7 +65,8 @@ func set(m protoreflect.Message, name string) bool {
 	for i := range fields.Len() {
 		f := fields.Get(i)
 		switch {
-		case f.Kind() == protoreflect.MessageKind && !f.IsList() && !f.IsMap() && strings.HasSuffix(string(f.Message().Name()), "Name"):
+		case f.Kind() == protoreflect.MessageKind && !f.IsList() && !f.IsMap() &&
+			strings.HasSuffix(string(f.Message().Name()), "Name"):
 			found = set(m.Mutable(f).Message(), name) || found
 		case f.Kind() == protoreflect.MessageKind && f.Message().Name() == "Schedule":
 			found = set(m.Mutable(f).Message(), name) || found

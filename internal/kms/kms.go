@@ -1,5 +1,5 @@
-// Package kms keeps the service's keys with a key management service: AWS KMS, Google Cloud KMS, Azure Key Vault, Vault's transit
-// engine, or a local key for tests. Its drivers are large, so only cmd imports it.
+// Package kms keeps the service's keys with a key management service: AWS KMS, Google Cloud KMS, Azure Key Vault,
+// Vault's transit engine, or a local key for tests. Its drivers are large, so only cmd imports it.
 package kms
 
 import (
@@ -27,12 +27,14 @@ type keeper struct {
 
 var _ seal.Keeper = (*keeper)(nil)
 
-// Open returns the keeper that a URL names, such as awskms:///ARN?region=R, gcpkms://projects/…, azurekeyvault://VAULT/keys/KEY or
-// hashivault://KEY. The service's credentials are found where its SDK looks for them. CodeInvalid: there can be no such keeper.
+// Open returns the keeper that a URL names, such as awskms:///ARN?region=R, gcpkms://projects/…,
+// azurekeyvault://VAULT/keys/KEY or hashivault://KEY. The service's credentials are found where its SDK looks for them.
+// CodeInvalid: there can be no such keeper.
 func Open(ctx context.Context, text string) (seal.Keeper, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme == "" {
-		return nil, deployments.Errorf(deployments.CodeInvalid, "key-url is not a URL such as awskms:///ARN?region=REGION")
+		return nil, deployments.Errorf(deployments.CodeInvalid, "key-url is not a URL such as "+
+			"awskms:///ARN?region=REGION")
 	}
 	k, err := secrets.OpenKeeper(ctx, text)
 	if err != nil {

@@ -45,15 +45,16 @@ func (g golang) program(ctx context.Context, req *pulumirpc.RunRequest, out outp
 		}
 	}
 	env := append(configEnv(req),
-		"PULUMI_ORGANIZATION="+req.GetOrganization(), "PULUMI_PROJECT="+req.GetProject(), "PULUMI_STACK="+req.GetStack(),
+		"PULUMI_ORGANIZATION="+req.GetOrganization(), "PULUMI_PROJECT="+req.GetProject(),
+		"PULUMI_STACK="+req.GetStack(),
 		"PULUMI_ROOT_DIRECTORY="+info.GetRootDirectory(),
 		"PULUMI_DRY_RUN="+strconv.FormatBool(req.GetDryRun()), "PULUMI_PARALLEL="+strconv.Itoa(int(req.GetParallel())),
 		"PULUMI_MONITOR="+req.GetMonitorAddress(), "PULUMI_ENGINE="+g.engine)
 	return process.Command{Path: binary, Args: req.GetArgs(), Env: env, Dir: info.GetProgramDirectory()}, nil
 }
 
-// build builds the program in its directory and returns the path of the binary. Builds of one program wait for each other: only
-// the first writes the binary, so none is changed while it is run.
+// build builds the program in its directory and returns the path of the binary. Builds of one program wait for each
+// other: only the first writes the binary, so none is changed while it is run.
 func (g golang) build(ctx context.Context, info *pulumirpc.ProgramInfo, out output) (string, error) {
 	path, err := g.tools.look("go", "programs in Go")
 	if err != nil {
@@ -105,8 +106,8 @@ func binaryName(dir, entry string) string {
 	return hex.EncodeToString(sum[:12])
 }
 
-// binaryHome makes the directory that a program's binary is kept in, and returns its path. The binaries of programs that have not
-// been run for long are removed.
+// binaryHome makes the directory that a program's binary is kept in, and returns its path. The binaries of programs
+// that have not been run for long are removed.
 func (g golang) binaryHome(dir, entry string) (string, error) {
 	cache, err := g.tools.box.Cache()
 	if err != nil {
@@ -189,7 +190,8 @@ func (g golang) required(ctx context.Context, info *pulumirpc.ProgramInfo) ([]*p
 	return found.sorted(), nil
 }
 
-// manifestDirs are the directories in which a module may say that it has a provider: its own, go in it, and those in these.
+// manifestDirs are the directories in which a module may say that it has a provider: its own, go in it, and those in
+// these.
 func (g golang) manifestDirs(module string) []string {
 	var dirs []string
 	for _, dir := range []string{module, filepath.Join(module, "go")} {

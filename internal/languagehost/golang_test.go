@@ -131,7 +131,8 @@ func TestThePackagesOfAGoProgramAreFoundInItsModules(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := newProgram(t, "go", dir, map[string]string{
-		"go.mod":                        "module program\n\ngo 1.24\n\nrequire example.com/aws v1.2.3\n\nreplace example.com/aws => ./aws\n",
+		"go.mod": "module program\n\ngo 1.24\n\nrequire example.com/aws v1.2.3\n\nreplace " +
+			"example.com/aws => ./aws\n",
 		"main.go":                       "package main\n\nimport _ \"example.com/aws/go/aws\"\n\nfunc main() {}\n",
 		"aws/go.mod":                    "module example.com/aws\n\ngo 1.24\n",
 		"aws/go/aws/aws.go":             "package aws\n",

@@ -1,6 +1,6 @@
-// Package languagehost serves the LanguageRuntime protocol for programs in Node.js and Go: it installs what they import,
-// says which packages they need, and runs them. It is used in process by package pluginhost, and as a plugin process by
-// anything that speaks the protocol (Main).
+// Package languagehost serves the LanguageRuntime protocol for programs in Node.js and Go: it installs what they
+// import, says which packages they need, and runs them. It is used in process by package pluginhost, and as a plugin
+// process by anything that speaks the protocol (Main).
 package languagehost
 
 import (
@@ -39,8 +39,8 @@ type Options struct {
 type language interface {
 	// program prepares a program and returns the command that runs it. Tools it runs for that report to out.
 	program(ctx context.Context, req *pulumirpc.RunRequest, out output) (process.Command, error)
-	// installation is the command that installs dependencies, in dir if that is the program's directory or one above it; its
-	// Path is empty if there is nothing to install.
+	// installation is the command that installs dependencies, in dir if that is the program's directory or one above
+	// it; its Path is empty if there is nothing to install.
 	installation(info *pulumirpc.ProgramInfo, dir string) (process.Command, error)
 	// required are the packages with providers that the program imports.
 	required(ctx context.Context, info *pulumirpc.ProgramInfo) ([]*pulumirpc.PackageDependency, error)
@@ -58,7 +58,8 @@ func New(runtime string, opts Options) (pulumirpc.LanguageRuntimeServer, bool) {
 	t := tools{env: opts.Env, box: opts.Box, spares: opts.Spares}
 	switch runtime {
 	case "nodejs":
-		return &server{opts: opts, tools: t, lang: node{tools: t, engine: opts.Engine, scripts: opts.InstallScripts}}, true
+		return &server{opts: opts, tools: t, lang: node{tools: t, engine: opts.Engine, scripts: opts.InstallScripts}},
+			true
 	case "go":
 		return &server{opts: opts, tools: t, lang: golang{tools: t, engine: opts.Engine}}, true
 	}
@@ -88,7 +89,8 @@ func (s *server) GetPluginInfo(context.Context, *emptypb.Empty) (*pulumirpc.Plug
 func (s *server) Run(ctx context.Context, req *pulumirpc.RunRequest) (*pulumirpc.RunResponse, error) {
 	if req.GetInfo() == nil {
 		req.Info = &pulumirpc.ProgramInfo{
-			RootDirectory: req.GetPwd(), ProgramDirectory: req.GetPwd(), EntryPoint: req.GetProgram(), //nolint:staticcheck // older engines
+			RootDirectory: req.GetPwd(), ProgramDirectory: req.GetPwd(), EntryPoint: req.GetProgram(),
+			//nolint:staticcheck // older engines
 		}
 	}
 	cmd, err := s.lang.program(ctx, req, output{s.opts.Stdout, s.opts.Stderr})
@@ -119,7 +121,8 @@ func (s *server) InstallDependencies(
 ) error {
 	info := req.GetInfo()
 	if info == nil {
-		info = &pulumirpc.ProgramInfo{RootDirectory: req.GetDirectory(), ProgramDirectory: req.GetDirectory()} //nolint:staticcheck // older engines
+		info = &pulumirpc.ProgramInfo{RootDirectory: req.GetDirectory(),
+			ProgramDirectory: req.GetDirectory()} //nolint:staticcheck // older engines
 	}
 	cmd, err := s.lang.installation(info, req.GetDirectory()) //nolint:staticcheck // see pluginhost
 	if err != nil || cmd.Path == "" {

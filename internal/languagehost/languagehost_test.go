@@ -147,7 +147,8 @@ func (j *journal) pid(t *testing.T, process string) int {
 func awaitGone(t *testing.T, pid int) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
-		if state, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)); err != nil || strings.Contains(string(state), ") Z ") {
+		if state, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)); err != nil ||
+			strings.Contains(string(state), ") Z ") {
 			if syscall.Kill(pid, 0) != nil || err == nil {
 				return
 			}

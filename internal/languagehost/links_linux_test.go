@@ -34,7 +34,8 @@ func newHostile(t *testing.T) hostile {
 	}
 	t.Cleanup(func() { _ = h.box.Close() })
 	compiler := "#!/bin/sh\ncp /bin/true \"$3\"\n"
-	if err := os.WriteFile(filepath.Join(tools, "go"), []byte(compiler), 0o700); err != nil { //nolint:gosec // it is run
+	if err := os.WriteFile(filepath.Join(tools, "go"), []byte(compiler),
+		0o700); err != nil { //nolint:gosec // it is run
 		t.Fatal(err)
 	}
 	h.host, err = pluginhost.New(pluginhost.Options{
@@ -57,7 +58,8 @@ func (h hostile) run(t *testing.T) error {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return language.Run(ctx, pluginhost.RunRequest{Organization: "mine", Project: "test", Stack: "dev", MonitorAddress: hosttest.New(t).Address})
+	return language.Run(ctx, pluginhost.RunRequest{Organization: "mine", Project: "test", Stack: "dev",
+		MonitorAddress: hosttest.New(t).Address})
 }
 
 func (h hostile) binaries() string {

@@ -17,8 +17,8 @@ import (
 
 const maxMessage = 400 << 20 // bytes, as in the rest of the ecosystem
 
-// Main is the plugin pulumi-language-RUNTIME: it serves on a loopback port, prints that port, and runs until it is told to
-// end by a signal or by the end of its stdin. The last argument is the address of the engine; flags are accepted and
+// Main is the plugin pulumi-language-RUNTIME: it serves on a loopback port, prints that port, and runs until it is told
+// to end by a signal or by the end of its stdin. The last argument is the address of the engine; flags are accepted and
 // ignored. It returns the exit code.
 func Main(runtime string, args []string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

@@ -26,8 +26,8 @@ type node struct {
 	scripts bool // see Options
 }
 
-// InstallEnv are the variables that keep npm, pnpm and both kinds of Yarn from running scripts of packages; none if they are
-// allowed.
+// InstallEnv are the variables that keep npm, pnpm and both kinds of Yarn from running scripts of packages; none if
+// they are allowed.
 func InstallEnv(scripts bool) []string {
 	if scripts {
 		return nil
@@ -48,8 +48,10 @@ func (t tools) sdkModule(dir, module string) (string, error) {
 			return path, nil
 		}
 		if at == filepath.Dir(at) {
-			return "", errors.New("the package @pulumi/pulumi is not installed for the program: list it in a package.json in the program's " +
-				"directory or the project's (npm install @pulumi/pulumi), or add the directory of that file to deploy.include in Pulumi.yaml")
+			return "", errors.New("the package @pulumi/pulumi is not installed for the program: list it in a " +
+				"package.json in the program's " +
+				"directory or the project's (npm install @pulumi/pulumi), or add the directory of that file to " +
+				"deploy.include in Pulumi.yaml")
 		}
 	}
 }
@@ -63,8 +65,8 @@ func NeedsInstall(runtime, dir string, box *sandbox.Box) bool {
 	return err != nil
 }
 
-// DynamicProvider is the command of the provider whose resources are implemented in the Node program in dir: node with a
-// script. Its further argument is the address of the engine.
+// DynamicProvider is the command of the provider whose resources are implemented in the Node program in dir: node with
+// a script. Its further argument is the address of the engine.
 func DynamicProvider(dir string, in process.Surroundings) (path, script string, err error) {
 	t := tools{env: in.Env, box: in.Box}
 	if path, err = t.look("node", "dynamic providers"); err != nil {
@@ -113,7 +115,8 @@ func (n node) program(_ context.Context, req *pulumirpc.RunRequest, _ output) (p
 // installation uses the package manager that the options name, or whose lock file is there, or npm.
 func (n node) installation(info *pulumirpc.ProgramInfo, given string) (process.Command, error) {
 	dir := n.manifestDir(info)
-	if rel, err := filepath.Rel(given, info.GetProgramDirectory()); dir == "" || given != info.GetProgramDirectory() && err == nil && filepath.IsLocal(rel) {
+	if rel, err := filepath.Rel(given, info.GetProgramDirectory()); dir == "" || given != info.GetProgramDirectory() &&
+		err == nil && filepath.IsLocal(rel) {
 		dir = npmworkspace.Package(given, given, n.tools.box.ReadFile)
 	}
 	if dir == "" {

@@ -72,7 +72,8 @@ func TestANodeProgramThatThrowsHasFailedAndToldWhy(t *testing.T) {
 func TestANodeProgramThatExitsWith7HasFailed(t *testing.T) {
 	p := newProgram(t, "nodejs", nodeDir(t), map[string]string{"index.js": `process.exit(7);`})
 	var failed *pluginhost.ProgramError
-	if err := p.run(t.Context()); !errors.As(err, &failed) || failed.Logged || failed.Message != "the program exited with code 7" {
+	if err := p.run(t.Context()); !errors.As(err, &failed) || failed.Logged ||
+		failed.Message != "the program exited with code 7" {
 		t.Fatal(err)
 	}
 }
@@ -153,7 +154,10 @@ func TestADynamicProviderOfANodeProgramRuns(t *testing.T) {
 const pulumi = require("@pulumi/pulumi");
 const provider = {
     async check(olds, news) { return {inputs: news}; },
-    async create(inputs) { console.log("now" + " creating"); return {id: "made-" + inputs.size, outs: {size: inputs.size}}; },
+    async create(inputs) {
+        console.log("now" + " creating");
+        return {id: "made-" + inputs.size, outs: {size: inputs.size}};
+    },
     async delete(id) { throw new Error("it is stuck"); },
 };
 class Thing extends pulumi.dynamic.Resource {
@@ -168,12 +172,14 @@ new Thing("thing", {size: 4});
 	if thing.Type != "pulumi-nodejs:dynamic:Resource" {
 		t.Fatalf("%+v", thing)
 	}
-	provider, err := p.host.Provider(t.Context(), pluginhost.Package{Name: "pulumi-nodejs", Version: sdkVersion}, "default")
+	provider, err := p.host.Provider(t.Context(), pluginhost.Package{Name: "pulumi-nodejs", Version: sdkVersion},
+		"default")
 	if err != nil {
 		t.Fatal(err)
 	}
 	kind := tokens.Type("pulumi:providers:pulumi-nodejs")
-	if _, err := provider.Configure(t.Context(), plugin.ConfigureRequest{Type: &kind, Inputs: resource.PropertyMap{}}); err != nil {
+	if _, err := provider.Configure(t.Context(), plugin.ConfigureRequest{Type: &kind,
+		Inputs: resource.PropertyMap{}}); err != nil {
 		t.Fatal(err)
 	}
 	inputs := resource.NewPropertyMapFromMap(thing.Inputs)

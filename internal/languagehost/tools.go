@@ -38,7 +38,8 @@ func (t tools) run(ctx context.Context, c process.Command) (process.Exit, error)
 	}
 }
 
-// read runs a command and returns what it writes to stdout, trimmed. If it fails, the error has what it wrote to stderr.
+// read runs a command and returns what it writes to stdout, trimmed. If it fails, the error has what it wrote to
+// stderr.
 func (t tools) read(ctx context.Context, c process.Command) (string, error) {
 	var mu sync.Mutex
 	var out, complaint []string
@@ -66,7 +67,8 @@ func (t tools) look(name, what string) (string, error) {
 	return "", fmt.Errorf("%s was not found on PATH; install it to run %s", name, what)
 }
 
-// configEnv is how programs of every language get their configuration: in the environment, because arguments are public.
+// configEnv is how programs of every language get their configuration: in the environment, because arguments are
+// public.
 func configEnv(req *pulumirpc.RunRequest) []string {
 	config, secretKeys := []byte("{}"), []byte("[]")
 	if len(req.GetConfig()) > 0 {

@@ -9,7 +9,9 @@ import (
 )
 
 // Unary counts unary calls of the API.
-func (m *Metrics) Unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+func (m *Metrics) Unary(
+	ctx context.Context, req any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler,
+) (any, error) {
 	begun := time.Now()
 	resp, err := handle(ctx, req)
 	m.callSeconds.WithLabelValues(info.FullMethod).Observe(time.Since(begun).Seconds())

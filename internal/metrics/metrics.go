@@ -1,6 +1,6 @@
-// Package metrics counts what a process of the service does and shows it to Prometheus: calls of the API, updates, steps,
-// and whatever Temporal's SDK counts of itself. No label holds the name of a stack or a resource, so that their number
-// stays small and nothing about anybody's infrastructure is shown.
+// Package metrics counts what a process of the service does and shows it to Prometheus: calls of the API, updates,
+// steps, and whatever Temporal's SDK counts of itself. No label holds the name of a stack or a resource, so that their
+// number stays small and nothing about anybody's infrastructure is shown.
 package metrics
 
 import (
@@ -61,7 +61,8 @@ func New() *Metrics {
 			Name: "deployctl_update_seconds", Help: "How long updates took.", Buckets: long,
 		}, []string{"kind"}),
 		steps: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "deployctl_steps_total", Help: "Attempts of steps that have ended; an outcome of retried means without effect, and another attempt comes.",
+			Name: "deployctl_steps_total", Help: "Attempts of steps that have ended; an outcome of retried means " +
+				"without effect, and another attempt comes.",
 		}, []string{"op", "outcome"}),
 		stepTime: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "deployctl_step_seconds", Help: "How long attempts of steps took.", Buckets: brief,
@@ -70,13 +71,15 @@ func New() *Metrics {
 			Name: "deployctl_collected_total", Help: "What was removed of stacks because it is not kept any more.",
 		}, []string{"what"}),
 		unattended: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "deployctl_no_worker_total", Help: "How often a request or an update was found to wait for a worker that is not there.",
+			Name: "deployctl_no_worker_total", Help: "How often a request or an update was found to wait for a " +
+				"worker that is not there.",
 		}),
 		objectSeconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "deployctl_s3_seconds", Help: "How long attempts of calls of the object store took.", Buckets: brief,
 		}, []string{"op"}),
 		objectErrors: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "deployctl_s3_errors_total", Help: "Attempts of calls of the object store that failed: unavailable, credentials, other.",
+			Name: "deployctl_s3_errors_total", Help: "Attempts of calls of the object store that failed: " +
+				"unavailable, credentials, other.",
 		}, []string{"op", "reason"}),
 	}
 	running := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
@@ -87,9 +90,11 @@ func New() *Metrics {
 		return float64(len(m.hosted))
 	})
 	oldest := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "deployctl_oldest_update_seconds", Help: "For how long this process has hosted the update that it has hosted longest; 0 without one.",
+		Name: "deployctl_oldest_update_seconds", Help: "For how long this process has hosted the update that it has " +
+			"hosted longest; 0 without one.",
 	}, m.oldest)
-	m.registry.MustRegister(oldest, m.unattended, m.objectSeconds, m.objectErrors, m.calls, m.callSeconds, m.updates, m.updateTime, m.steps, m.stepTime, m.collected, running, m.sdk,
+	m.registry.MustRegister(oldest, m.unattended, m.objectSeconds, m.objectErrors, m.calls, m.callSeconds, m.updates,
+		m.updateTime, m.steps, m.stepTime, m.collected, running, m.sdk,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }

@@ -31,7 +31,8 @@ func (t *timed) note(op string, begun time.Time, err error) {
 // refusal names why an attempt failed; what a caller must expect is no failure.
 func refusal(err error) string {
 	switch code := deployments.CodeOf(err); {
-	case err == nil, errors.Is(err, statestore.ErrAbsent), errors.Is(err, statestore.ErrChanged), errors.Is(err, context.Canceled):
+	case err == nil, errors.Is(err, statestore.ErrAbsent), errors.Is(err, statestore.ErrChanged),
+		errors.Is(err, context.Canceled):
 		return ""
 	case code == deployments.CodeUnauthorized, code == deployments.CodeForbidden:
 		return "credentials"

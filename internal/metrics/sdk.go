@@ -11,7 +11,8 @@ import (
 	"go.temporal.io/sdk/client"
 )
 
-// SDK takes what Temporal's SDK counts of itself: temporal_request, temporal_activity_schedule_to_start_latency and others.
+// SDK takes what Temporal's SDK counts of itself: temporal_request, temporal_activity_schedule_to_start_latency and
+// others.
 func (m *Metrics) SDK() client.MetricsHandler { return handler{series: m.sdk} }
 
 // handler is a client.MetricsHandler with some tags.
@@ -46,7 +47,8 @@ func (h handler) Gauge(name string) client.MetricsGauge {
 func (h handler) Timer(name string) client.MetricsTimer {
 	name += "_seconds"
 	t := find(h, name, func() prometheus.Histogram {
-		return prometheus.NewHistogram(prometheus.HistogramOpts{Name: name, Help: help, ConstLabels: h.tags, Buckets: brief})
+		return prometheus.NewHistogram(prometheus.HistogramOpts{Name: name, Help: help, ConstLabels: h.tags,
+			Buckets: brief})
 	})
 	return recorder{t}
 }
@@ -63,8 +65,8 @@ func (a adder) Inc(n int64)               { a.Add(float64(n)) }
 func (s setter) Update(v float64)         { s.Set(v) }
 func (r recorder) Record(d time.Duration) { r.Observe(d.Seconds()) }
 
-// series are metrics that are made as they are asked for: the SDK gives one name different sets of labels, which a vector
-// does not allow.
+// series are metrics that are made as they are asked for: the SDK gives one name different sets of labels, which a
+// vector does not allow.
 type series struct {
 	mu  sync.Mutex
 	all map[string]prometheus.Metric // by name and labels
@@ -89,7 +91,8 @@ func find[M prometheus.Metric](h handler, name string, fresh func() M) M {
 	return m
 }
 
-// Describe describes nothing, which makes the series an unchecked collector: nobody knows beforehand what there will be.
+// Describe describes nothing, which makes the series an unchecked collector: nobody knows beforehand what there will
+// be.
 func (s *series) Describe(chan<- *prometheus.Desc) {}
 
 // Collect sends what there is.

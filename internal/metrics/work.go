@@ -22,7 +22,9 @@ type work struct {
 }
 
 // InterceptActivity is called once for every activity that runs.
-func (w *work) InterceptActivity(_ context.Context, next interceptor.ActivityInboundInterceptor) interceptor.ActivityInboundInterceptor {
+func (w *work) InterceptActivity(
+	_ context.Context, next interceptor.ActivityInboundInterceptor,
+) interceptor.ActivityInboundInterceptor {
 	return &counted{interceptor.ActivityInboundInterceptorBase{Next: next}, w.metrics}
 }
 

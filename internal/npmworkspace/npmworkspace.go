@@ -22,8 +22,8 @@ func Package(dir, top string, read func(path string) ([]byte, error)) string {
 	}
 }
 
-// Root is the directory of the workspace that the package in dir is a member of, from above dir up to top, or empty: what
-// is installed for the package is installed there. Files are read by read.
+// Root is the directory of the workspace that the package in dir is a member of, from above dir up to top, or empty:
+// what is installed for the package is installed there. Files are read by read.
 func Root(dir, top string, read func(path string) ([]byte, error)) string {
 	for at := dir; at != top && at != filepath.Dir(at); {
 		at = filepath.Dir(at)

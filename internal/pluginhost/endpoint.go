@@ -112,7 +112,8 @@ func (e *endpoint) connect(ctx context.Context, first <-chan string, box *sandbo
 		return fmt.Errorf("its first line of output must be the port that it listens on, and is %q", line)
 	}
 	door := &door{box: box, port: uint16(port)}
-	if err := e.dial(ctx, "passthrough:///plugin", grpc.WithContextDialer(door.dial), grpc.WithIdleTimeout(0)); err != nil {
+	if err := e.dial(ctx, "passthrough:///plugin", grpc.WithContextDialer(door.dial),
+		grpc.WithIdleTimeout(0)); err != nil {
 		return errors.Join(err, door.refused())
 	}
 	if door.closed() {

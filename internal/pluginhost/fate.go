@@ -15,8 +15,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// fate is how far a call that ended with an error got. The status code does not tell: an Unavailable of the provider, one
-// of a connection that broke, and one of a connection that could not be made look alike.
+// fate is how far a call that ended with an error got. The status code does not tell: an Unavailable of the provider,
+// one of a connection that broke, and one of a connection that could not be made look alike.
 type fate string
 
 const (
@@ -47,8 +47,8 @@ type progress struct{ sent, payload, answered atomic.Bool }
 
 type progressKey struct{}
 
-// markFate marks the errors of calls that the provider has not answered. The mark is a detail of the status, because that
-// is all of an error that comes through the SDK.
+// markFate marks the errors of calls that the provider has not answered. The mark is a detail of the status, because
+// that is all of an error that comes through the SDK.
 func markFate(
 	ctx context.Context, method string, req, reply any, conn *grpc.ClientConn,
 	invoke grpc.UnaryInvoker, opts ...grpc.CallOption,
@@ -67,7 +67,8 @@ func markFate(
 		reached = oversizeFate
 	}
 	if st.Code() == codes.Canceled && ctx.Err() == nil {
-		st = status.New(codes.Unavailable, st.Message()) // we closed the connection as the process died; nobody cancelled
+		// we closed the connection as the process died; nobody cancelled
+		st = status.New(codes.Unavailable, st.Message())
 	}
 	info := &errdetails.ErrorInfo{Reason: string(reached), Domain: fateDomain}
 	if marked, detailErr := st.WithDetails(info); detailErr == nil {
@@ -76,10 +77,11 @@ func markFate(
 	return err
 }
 
-// markStream does for calls with many answers, which change nothing, what is needed of markFate: that a lost provider is told
-// from one that refuses, or was asked to give up.
+// markStream does for calls with many answers, which change nothing, what is needed of markFate: that a lost provider
+// is told from one that refuses, or was asked to give up.
 func markStream(
-	ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption,
+	ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, method string, open grpc.Streamer,
+	opts ...grpc.CallOption,
 ) (grpc.ClientStream, error) {
 	stream, err := open(ctx, desc, conn, method, opts...)
 	if err != nil {
@@ -96,8 +98,8 @@ type markedStream struct {
 // RecvMsg receives an answer.
 func (s markedStream) RecvMsg(m any) error { return ifClosed(s.conn, s.ClientStream.RecvMsg(m)) }
 
-// ifClosed is the error of a call: where gRPC says that it was cancelled because we closed the connection as the process died,
-// nobody cancelled it.
+// ifClosed is the error of a call: where gRPC says that it was cancelled because we closed the connection as the
+// process died, nobody cancelled it.
 func ifClosed(conn *grpc.ClientConn, err error) error {
 	if status.Code(err) != codes.Canceled || conn.GetState() != connectivity.Shutdown {
 		return err

@@ -46,7 +46,8 @@ func (e *MissingPluginError) Error() string {
 	if e.Server != "" {
 		install += " --server " + e.Server
 	}
-	return fmt.Sprintf("%s %s was not found on PATH or in %s%s; unpack its release there as %s, or, with Pulumi's command line, run `%s`",
+	return fmt.Sprintf("%s %s was not found on PATH or in %s%s; unpack its release there as %s, or, with Pulumi's "+
+		"command line, run `%s`",
 		kind, what, e.Dir, found, dir, install)
 }
 
@@ -68,11 +69,12 @@ type finder struct {
 // pluginName is what a plugin can be called: a name that leads nowhere else than to a plugin.
 var pluginName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
 
-// find returns the path of a plugin's executable. The version counts in the Pulumi home only, and there exactly: what is
-// on PATH or in the project was put there by the user, to be used. Without a version it is the newest.
+// find returns the path of a plugin's executable. The version counts in the Pulumi home only, and there exactly: what
+// is on PATH or in the project was put there by the user, to be used. Without a version it is the newest.
 func (f finder) find(kind apitype.PluginKind, name, version string) (string, error) {
 	if !pluginName.MatchString(name) {
-		return "", fmt.Errorf("%q is not the name of a %s plugin: those have letters, digits, '-', '_' and '.'", name, kind)
+		return "", fmt.Errorf("%q is not the name of a %s plugin: those have letters, digits, '-', '_' and '.'", name,
+			kind)
 	}
 	if path, err := f.inProject(kind, name); path != "" || err != nil {
 		return path, err

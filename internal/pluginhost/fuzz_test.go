@@ -50,7 +50,8 @@ var _ encoding.CodecV2 = rawCodec{}
 // parrot is a plugin that answers one method with what it was told to, and every other with an empty message.
 type parrot struct{ says atomic.Pointer[answer] }
 
-// answer is what a parrot says: bytes for a message, twice if the method streams, or an error with bytes for its detail.
+// answer is what a parrot says: bytes for a message, twice if the method streams, or an error with bytes for its
+// detail.
 type answer struct {
 	method, detail string
 	code           codes.Code
@@ -60,7 +61,8 @@ type answer struct {
 // open makes the parrot a running plugin.
 func (p *parrot) open(f *testing.F, name string) *endpoint {
 	f.Helper()
-	e, err := embed(name, func(*grpc.Server) {}, grpc.ForceServerCodecV2(rawCodec{}), grpc.UnknownServiceHandler(p.serve))
+	e, err := embed(name, func(*grpc.Server) {}, grpc.ForceServerCodecV2(rawCodec{}),
+		grpc.UnknownServiceHandler(p.serve))
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -80,7 +82,8 @@ func (p *parrot) serve(_ any, s grpc.ServerStream) error {
 		return s.SendMsg(&empty)
 	case says.code != codes.OK:
 		detail := &anypb.Any{TypeUrl: "type.googleapis.com/" + says.detail, Value: says.data}
-		return status.ErrorProto(&spb.Status{Code: int32(says.code), Message: "no", Details: []*anypb.Any{detail}}) //nolint:gosec // few
+		return status.ErrorProto(&spb.Status{Code: int32(says.code), Message: "no",
+			Details: []*anypb.Any{detail}}) //nolint:gosec // few
 	}
 	if method == pulumirpc.LanguageRuntime_InstallDependencies_FullMethodName {
 		if err := s.SendMsg(&says.data); err != nil {
@@ -100,8 +103,10 @@ func hostileStructs() (all []*structpb.Struct) {
 		all = append(all, &structpb.Struct{Fields: map[string]*structpb.Value{"v": v}})
 	}
 	for _, v := range []*structpb.Value{
-		deep, {}, structpb.NewNumberValue(math.NaN()), structpb.NewNumberValue(math.Inf(-1)), structpb.NewStringValue(sig.UnknownStringValue),
-		structpb.NewStringValue("\x00"), structpb.NewStringValue(strings.Repeat("long", 2_000)), {Kind: &structpb.Value_StructValue{}},
+		deep, {}, structpb.NewNumberValue(math.NaN()), structpb.NewNumberValue(math.Inf(-1)),
+		structpb.NewStringValue(sig.UnknownStringValue),
+		structpb.NewStringValue("\x00"), structpb.NewStringValue(strings.Repeat("long", 2_000)),
+		{Kind: &structpb.Value_StructValue{}},
 	} {
 		of(v)
 	}
@@ -113,7 +118,8 @@ func hostileStructs() (all []*structpb.Struct) {
 		} {
 			v := map[string]*structpb.Value{sig.Key: structpb.NewStringValue(signature)}
 			for _, field := range []string{
-				"value", "urn", "id", "hash", "text", "path", "uri", "assets", "secret", "dependencies", "packageVersion",
+				"value", "urn", "id", "hash", "text", "path", "uri", "assets", "secret", "dependencies",
+				"packageVersion",
 			} {
 				v[field] = wrong
 			}
@@ -143,7 +149,8 @@ var providerMethods = []struct {
 		return nil, p.parameterize(ctx, Parameter{Name: "p", Version: "1.0.0"})
 	}},
 	{"GetSchema", func(ctx context.Context, _ *Host, p *Provider) ([]resource.PropertyMap, error) {
-		_, err := p.GetSchema(ctx, plugin.GetSchemaRequest{SubpackageName: "p", SubpackageVersion: &semver.Version{Major: 1}})
+		_, err := p.GetSchema(ctx, plugin.GetSchemaRequest{SubpackageName: "p",
+			SubpackageVersion: &semver.Version{Major: 1}})
 		return nil, err
 	}},
 	{"Configure", func(ctx context.Context, h *Host, p *Provider) ([]resource.PropertyMap, error) {
@@ -154,7 +161,8 @@ var providerMethods = []struct {
 		return nil, err
 	}},
 	{"CheckConfig", func(ctx context.Context, _ *Host, p *Provider) ([]resource.PropertyMap, error) {
-		resp, err := p.CheckConfig(ctx, plugin.CheckConfigRequest{URN: fuzzedProviderURN, News: none, AllowUnknowns: true})
+		resp, err := p.CheckConfig(ctx, plugin.CheckConfigRequest{URN: fuzzedProviderURN, News: none,
+			AllowUnknowns: true})
 		return []resource.PropertyMap{resp.Properties}, err
 	}},
 	{"DiffConfig", func(ctx context.Context, _ *Host, p *Provider) ([]resource.PropertyMap, error) {
@@ -179,7 +187,8 @@ var providerMethods = []struct {
 		return []resource.PropertyMap{resp.Properties}, err
 	}},
 	{"Update", func(ctx context.Context, _ *Host, p *Provider) ([]resource.PropertyMap, error) {
-		resp, err := p.Update(ctx, plugin.UpdateRequest{URN: fuzzedURN, ID: "x", OldInputs: none, OldOutputs: none, NewInputs: none})
+		resp, err := p.Update(ctx, plugin.UpdateRequest{URN: fuzzedURN, ID: "x", OldInputs: none, OldOutputs: none,
+			NewInputs: none})
 		_ = p.Classify(err)
 		return []resource.PropertyMap{resp.Properties}, err
 	}},
@@ -198,7 +207,8 @@ var providerMethods = []struct {
 	}},
 	{"Construct", func(ctx context.Context, h *Host, p *Provider) ([]resource.PropertyMap, error) {
 		resp, err := p.Construct(ctx, plugin.ConstructRequest{
-			Info: plugin.ConstructInfo{Project: "test", Stack: "dev", MonitorAddress: h.address}, Type: "tiny:index:Thing", Name: "x", Inputs: none,
+			Info: plugin.ConstructInfo{Project: "test", Stack: "dev", MonitorAddress: h.address},
+			Type: "tiny:index:Thing", Name: "x", Inputs: none,
 		})
 		return []resource.PropertyMap{resp.Outputs}, err
 	}},
@@ -207,7 +217,8 @@ var providerMethods = []struct {
 		return []resource.PropertyMap{resp.Properties}, err
 	}},
 	{"Call", func(ctx context.Context, h *Host, p *Provider) ([]resource.PropertyMap, error) {
-		resp, err := p.Call(ctx, plugin.CallRequest{Tok: "tiny:index:Thing/ask", Info: plugin.CallInfo{MonitorAddress: h.address}})
+		resp, err := p.Call(ctx, plugin.CallRequest{Tok: "tiny:index:Thing/ask",
+			Info: plugin.CallInfo{MonitorAddress: h.address}})
 		return []resource.PropertyMap{resp.Return}, err
 	}},
 }
@@ -227,7 +238,8 @@ func addAnswers(f *testing.F) {
 		}
 	}
 	for i, s := range hostileStructs() {
-		add("Check", codes.OK, &pulumirpc.CheckResponse{Inputs: s, Failures: []*pulumirpc.CheckFailure{{Property: "v", Reason: "\x1b[2J"}}})
+		add("Check", codes.OK, &pulumirpc.CheckResponse{Inputs: s,
+			Failures: []*pulumirpc.CheckFailure{{Property: "v", Reason: "\x1b[2J"}}})
 		add("Create", codes.OK, &pulumirpc.CreateResponse{Id: "x", Properties: s})
 		add([]string{"Create", "Update", "Read"}[i%3], codes.Unknown, &pulumirpc.ErrorResourceInitFailed{
 			Id: "x", Reasons: []string{""}, Properties: s, Inputs: s,
@@ -238,7 +250,8 @@ func addAnswers(f *testing.F) {
 		DetailedDiff: map[string]*pulumirpc.PropertyDiff{"": {Kind: 77}, "a[": {}, "__proto__": {InputDiff: true}},
 	})
 	add("Construct", codes.OK, &pulumirpc.ConstructResponse{
-		Urn: "x", StateDependencies: map[string]*pulumirpc.ConstructResponse_PropertyDependencies{"v": {Urns: []string{""}}},
+		Urn: "x", StateDependencies: map[string]*pulumirpc.ConstructResponse_PropertyDependencies{
+			"v": {Urns: []string{""}}},
 	})
 	add("GetSchema", codes.OK, &pulumirpc.GetSchemaResponse{Schema: "{"})
 	for i := range providerMethods {
@@ -265,7 +278,8 @@ func FuzzProviderAnswers(f *testing.F) {
 	values := &bags.Codec{Key: []byte("key")}
 	f.Fuzz(func(t *testing.T, method, code uint8, data []byte) {
 		m := providerMethods[int(method)%len(providerMethods)]
-		says := &answer{method: m.name, data: data, code: codes.Code(code % 17), detail: "pulumirpc.ErrorResourceInitFailed"}
+		says := &answer{method: m.name, data: data, code: codes.Code(code % 17),
+			detail: "pulumirpc.ErrorResourceInitFailed"}
 		bird.says.Store(says)
 		defer bird.says.Store(nil)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -298,14 +312,18 @@ func wellSaid(ctx context.Context, t *testing.T, err error) {
 
 // FuzzLanguageHostAnswers has a language host answer what it likes, from its handshake to the end of its program.
 func FuzzLanguageHostAnswers(f *testing.F) {
-	methods := []string{"Handshake", "GetRequiredPackages", "GetRequiredPlugins", "InstallDependencies", "Run", "GetPluginInfo"}
+	methods := []string{"Handshake", "GetRequiredPackages", "GetRequiredPlugins", "InstallDependencies", "Run",
+		"GetPluginInfo"}
 	for i, m := range []proto.Message{
 		&pulumirpc.LanguageHandshakeResponse{},
 		&pulumirpc.GetRequiredPackagesResponse{Packages: []*pulumirpc.PackageDependency{
-			{}, {Kind: "resource", Name: "../x", Version: "vvv", Parameterization: &pulumirpc.PackageParameterization{Version: "x"}},
+			{}, {Kind: "resource", Name: "../x", Version: "vvv", Parameterization: &pulumirpc.PackageParameterization{
+				Version: "x"}},
 		}},
-		&pulumirpc.GetRequiredPluginsResponse{Plugins: []*pulumirpc.PluginDependency{{}, {Kind: "resource", Name: "\x00", Version: "v-1"}}},
-		&pulumirpc.InstallDependenciesResponse{Stdout: []byte("\x1b[2J\r\n\xff"), Stderr: bytes.Repeat([]byte("x"), 100_000)},
+		&pulumirpc.GetRequiredPluginsResponse{Plugins: []*pulumirpc.PluginDependency{{},
+			{Kind: "resource", Name: "\x00", Version: "v-1"}}},
+		&pulumirpc.InstallDependenciesResponse{Stdout: []byte("\x1b[2J\r\n\xff"),
+			Stderr: bytes.Repeat([]byte("x"), 100_000)},
 		&pulumirpc.RunResponse{Error: "exit code: -1", Bail: true},
 		&pulumirpc.PluginInfo{Version: "x"},
 	} {
@@ -326,11 +344,13 @@ func FuzzLanguageHostAnswers(f *testing.F) {
 	f.Cleanup(func() { h.Close(context.Background()) })
 	bird := &parrot{}
 	end := bird.open(f, "language host strange")
-	l := &Language{host: h, runtime: "strange", end: end, client: pulumirpc.NewLanguageRuntimeClient(end.conn), info: &pulumirpc.ProgramInfo{}}
+	l := &Language{host: h, runtime: "strange", end: end, client: pulumirpc.NewLanguageRuntimeClient(end.conn),
+		info: &pulumirpc.ProgramInfo{}}
 	f.Fuzz(func(t *testing.T, method, code uint8, data []byte) {
 		// Not Unavailable: that is taken for the end of the host, which is waited for.
 		bird.says.Store(&answer{
-			method: methods[int(method)%len(methods)], data: data, code: codes.Code(code % 14), detail: "pulumirpc.ErrorCause",
+			method: methods[int(method)%len(methods)], data: data, code: codes.Code(code % 14),
+			detail: "pulumirpc.ErrorCause",
 		})
 		defer bird.says.Store(nil)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -350,16 +370,21 @@ func FuzzLanguageHostAnswers(f *testing.F) {
 // FuzzEngine sends anything to what programs and plugins call back, beside their monitor.
 func FuzzEngine(f *testing.F) {
 	methods := []string{
-		pulumirpc.Engine_Log_FullMethodName, pulumirpc.Engine_GetRootResource_FullMethodName, pulumirpc.Engine_SetRootResource_FullMethodName,
+		pulumirpc.Engine_Log_FullMethodName, pulumirpc.Engine_GetRootResource_FullMethodName,
+		pulumirpc.Engine_SetRootResource_FullMethodName,
 		pulumirpc.Engine_StartDebugging_FullMethodName, pulumirpc.Engine_RequirePulumiVersion_FullMethodName,
-		codegenrpc.Loader_GetSchema_FullMethodName, codegenrpc.Mapper_GetMapping_FullMethodName, "/pulumirpc.Engine/Nothing",
+		codegenrpc.Loader_GetSchema_FullMethodName, codegenrpc.Mapper_GetMapping_FullMethodName,
+		"/pulumirpc.Engine/Nothing",
 	}
 	for i, m := range []proto.Message{
-		&pulumirpc.LogRequest{Severity: 3, Message: "\x1b[2J", Urn: "urn:", StreamId: -1}, &pulumirpc.GetRootResourceRequest{},
-		&pulumirpc.SetRootResourceRequest{Urn: strings.Repeat("u", 10_000)}, &pulumirpc.StartDebuggingRequest{Message: "\x00"},
+		&pulumirpc.LogRequest{Severity: 3, Message: "\x1b[2J", Urn: "urn:", StreamId: -1},
+		&pulumirpc.GetRootResourceRequest{},
+		&pulumirpc.SetRootResourceRequest{Urn: strings.Repeat("u", 10_000)},
+		&pulumirpc.StartDebuggingRequest{Message: "\x00"},
 		&pulumirpc.RequirePulumiVersionRequest{PulumiVersionRange: ">=1 <x || ~^"},
 		&codegenrpc.GetSchemaRequest{
-			Package: "../../x", Version: "1.0.0\x00", DownloadUrl: "::", Parameterization: &codegenrpc.Parameterization{Version: "x"},
+			Package: "../../x", Version: "1.0.0\x00", DownloadUrl: "::",
+			Parameterization: &codegenrpc.Parameterization{Version: "x"},
 		},
 		&codegenrpc.GetMappingRequest{Provider: "x"}, &pulumirpc.LogRequest{Severity: 99},
 	} {

@@ -1,9 +1,9 @@
 // Package pluginhost finds, starts, configures and stops what one update needs beside the service: the host of its
 // program's language and the providers of its packages.
 //
-// A Host belongs to one update and owns every process it starts: Cancel, handshake and parameterisation are per process,
-// so processes are never shared. They run in the program's directory with the environment of the update and nothing of
-// the service's own, each in a process group of its own, and none survives Close.
+// A Host belongs to one update and owns every process it starts: Cancel, handshake and parameterisation are per
+// process, so processes are never shared. They run in the program's directory with the environment of the update and
+// nothing of the service's own, each in a process group of its own, and none survives Close.
 package pluginhost
 
 import (
@@ -29,7 +29,8 @@ import (
 )
 
 const (
-	// maxMessage is the largest message in bytes that is sent to or taken from a plugin, as in the rest of the ecosystem.
+	// maxMessage is the largest message in bytes that is sent to or taken from a plugin, as in the rest of the
+	// ecosystem.
 	maxMessage = 400 << 20
 	// startTimeout bounds the time from starting a plugin to its first answer; slow disks and cold caches fit in.
 	startTimeout = 2 * time.Minute
@@ -47,13 +48,15 @@ type Options struct {
 	Env        []string           // the whole environment of plugins and program, as KEY=value
 	Config     map[string]string  // the stack's configuration in plain text, by "namespace:key"
 	Log        func(Message)      // receives everything said by plugins and program, from many goroutines
-	// Phase notes something that may take a while, until the function that it returns is called; nil: nobody wants to know.
+	// Phase notes something that may take a while, until the function that it returns is called; nil: nobody wants to
+	// know.
 	Phase func(text string) (end func())
 	// Box is what every process of the update is started in; nil: they are started as they are.
 	Box *sandbox.Box
 	// Spares is the number of processes that will surely be needed. They are started at once; see process.Spares.
 	Spares int
-	// Builtin are the packages that this process serves itself; each call makes one provider, with what its process would have.
+	// Builtin are the packages that this process serves itself; each call makes one provider, with what its process
+	// would have.
 	Builtin map[string]func(process.Surroundings) pulumirpc.ResourceProviderServer
 }
 
@@ -137,7 +140,8 @@ func (h *Host) Listen() (net.Listener, error) {
 }
 
 func (h *Host) tellRefusal() {
-	h.opts.Log(Message{Severity: diag.Warning, Text: "A process that is none of this update's has connected to a port of its engine, and was refused."})
+	h.opts.Log(Message{Severity: diag.Warning, Text: "A process that is none of this update's has connected to a " +
+		"port of its engine, and was refused."})
 }
 
 // Address is where the Engine, Loader and Mapper services are, as host:port.
@@ -149,8 +153,8 @@ func (h *Host) ProgramDir() string { return h.program.dir }
 // RootResource is the URN of the stack as the program announced it, or empty.
 func (h *Host) RootResource() string { return h.engine.root() }
 
-// Cancel asks every provider to abort what it is doing (its Cancel RPC). It returns once all were asked; calls in flight
-// end by themselves, with an answer or an error.
+// Cancel asks every provider to abort what it is doing (its Cancel RPC). It returns once all were asked; calls in
+// flight end by themselves, with an answer or an error.
 func (h *Host) Cancel(ctx context.Context) error {
 	var asking sync.WaitGroup
 	running := h.running()

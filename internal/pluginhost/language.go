@@ -18,8 +18,8 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
-// Language runs programs of one runtime: over a pulumi-language-RUNTIME process, or for nodejs and go, if there is no such
-// plugin, over the host of package languagehost in this process.
+// Language runs programs of one runtime: over a pulumi-language-RUNTIME process, or for nodejs and go, if there is no
+// such plugin, over the host of package languagehost in this process.
 type Language struct {
 	host    *Host
 	runtime string
@@ -28,8 +28,8 @@ type Language struct {
 	info    *pulumirpc.ProgramInfo
 }
 
-// Language starts the host of a runtime. What it and the program write is given to Options.Log line by line, as Info and
-// Infoerr. Each call starts another host, which ends with Run, or with the Host.
+// Language starts the host of a runtime. What it and the program write is given to Options.Log line by line, as Info
+// and Infoerr. Each call starts another host, which ends with Run, or with the Host.
 func (h *Host) Language(ctx context.Context, runtime string) (*Language, error) {
 	options, err := structpb.NewStruct(h.program.options)
 	if err != nil {
@@ -69,7 +69,8 @@ func (h *Host) languageEndpoint(ctx context.Context, runtime string) (*endpoint,
 		})
 		if ok {
 			register := func(s *grpc.Server) { pulumirpc.RegisterLanguageRuntimeServer(s, builtin) }
-			return embed("language host "+runtime, register, grpc.WaitForHandlers(true)) // stopping it waits for its program to be gone
+			// stopping it waits for its program to be gone
+			return embed("language host "+runtime, register, grpc.WaitForHandlers(true))
 		}
 	}
 	if err != nil {
@@ -77,7 +78,8 @@ func (h *Host) languageEndpoint(ctx context.Context, runtime string) (*endpoint,
 	}
 	return launch(ctx, launchSpec{
 		name: "language host " + runtime, path: path, args: []string{h.address},
-		dir: h.program.dir, env: h.env.with(languagehost.InstallEnv(h.InstallScripts())...), box: h.opts.Box, spares: h.spares,
+		dir: h.program.dir, env: h.env.with(languagehost.InstallEnv(h.InstallScripts())...), box: h.opts.Box,
+		spares: h.spares,
 		output: output,
 	})
 }
@@ -127,8 +129,10 @@ func (l *Language) RequiredPackages(ctx context.Context) ([]Package, error) {
 
 // requiredPlugins asks in the way that older hosts understand. Hosts that understand neither need nothing.
 func (l *Language) requiredPlugins(ctx context.Context) ([]Package, error) {
-	resp, err := l.client.GetRequiredPlugins(ctx, &pulumirpc.GetRequiredPluginsRequest{ //nolint:staticcheck // older hosts
-		Project: "deprecated", Pwd: l.info.ProgramDirectory, Program: l.info.EntryPoint, Info: l.info, //nolint:staticcheck // older hosts
+	resp, err := l.client.GetRequiredPlugins(ctx, &pulumirpc.GetRequiredPluginsRequest{
+		//nolint:staticcheck // older hosts
+		Project: "deprecated", Pwd: l.info.ProgramDirectory, Program: l.info.EntryPoint, Info: l.info,
+		//nolint:staticcheck // older hosts
 	})
 	if status.Code(err) == codes.Unimplemented {
 		return nil, nil
@@ -151,8 +155,8 @@ func (l *Language) NeedsInstall() bool {
 	return languagehost.NeedsInstall(l.runtime, l.info.ProgramDirectory, l.host.opts.Box)
 }
 
-// InstallDependencies installs what the program imports, with the tools of its language; their output is logged. For nodejs,
-// dir is where, unless the language host decides that itself.
+// InstallDependencies installs what the program imports, with the tools of its language; their output is logged. For
+// nodejs, dir is where, unless the language host decides that itself.
 func (l *Language) InstallDependencies(ctx context.Context, dir string) error {
 	stream, err := l.client.InstallDependencies(ctx, &pulumirpc.InstallDependenciesRequest{
 		Directory: dir, Info: l.info, //nolint:staticcheck // older hosts
@@ -200,15 +204,15 @@ func (e *ProgramError) Error() string {
 	return e.Message
 }
 
-// LostError says that the program did not come to an end of its own: its process or its host was killed. Running it again
-// may well succeed, and so may starting a plugin again that was killed before it listened.
+// LostError says that the program did not come to an end of its own: its process or its host was killed. Running it
+// again may well succeed, and so may starting a plugin again that was killed before it listened.
 type LostError struct{ Reason string }
 
 func (e *LostError) Error() string { return "the program was lost: " + e.Reason }
 
-// Run runs the program to its end: nil if it succeeded, *ProgramError if it failed, *LostError if it was killed. When the
-// context ends, the program is killed and the context's cause returned. All that it wrote has been logged when Run returns:
-// to that end the language host is stopped, so that a Language runs one program.
+// Run runs the program to its end: nil if it succeeded, *ProgramError if it failed, *LostError if it was killed. When
+// the context ends, the program is killed and the context's cause returned. All that it wrote has been logged when Run
+// returns: to that end the language host is stopped, so that a Language runs one program.
 func (l *Language) Run(ctx context.Context, req RunRequest) error {
 	result := l.run(ctx, req)
 	grace := stopGrace
@@ -222,7 +226,8 @@ func (l *Language) Run(ctx context.Context, req RunRequest) error {
 func (l *Language) run(ctx context.Context, req RunRequest) error {
 	resp, err := l.client.Run(ctx, &pulumirpc.RunRequest{
 		Organization: req.Organization, Project: req.Project, Stack: req.Stack,
-		Pwd: l.info.ProgramDirectory, Program: l.info.EntryPoint, Info: l.info, //nolint:staticcheck // older hosts read Program
+		Pwd: l.info.ProgramDirectory, Program: l.info.EntryPoint, Info: l.info,
+		//nolint:staticcheck // older hosts read Program
 		Args: req.Args, Config: maps.Clone(l.host.opts.Config), ConfigSecretKeys: req.SecretKeys,
 		DryRun: req.DryRun, Parallel: int32(min(req.Parallel, 1<<30)), //nolint:gosec // bounded
 		MonitorAddress: req.MonitorAddress, LoaderTarget: l.host.address, MapperTarget: l.host.address,

@@ -18,10 +18,12 @@ type Found struct {
 	plugin.ReadResult
 }
 
-// Lookup asks a provider for the resource that a lost create with these inputs would have made: a Read without an id, which
-// only types that settle by reading answer (provider.SettleByRead). A provider that says no Ownership has not understood.
+// Lookup asks a provider for the resource that a lost create with these inputs would have made: a Read without an id,
+// which only types that settle by reading answer (provider.SettleByRead). A provider that says no Ownership has not
+// understood.
 func (p *Provider) Lookup(ctx context.Context, req plugin.ReadRequest) (Found, error) {
-	inputs, err := plugin.MarshalProperties(req.Inputs, plugin.MarshalOptions{KeepSecrets: true, ElideAssetContents: true})
+	inputs, err := plugin.MarshalProperties(req.Inputs, plugin.MarshalOptions{KeepSecrets: true,
+		ElideAssetContents: true})
 	if err != nil {
 		return Found{}, err
 	}

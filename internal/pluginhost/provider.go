@@ -31,8 +31,8 @@ type Parameter struct {
 // Provider is a running provider plugin. Calls are those of plugin.Provider, with these differences:
 //   - Configure returns when the provider has answered; further calls of it return the first one's result;
 //   - an error is to be given to Classify before anything is decided on it;
-//   - a call is not cut off by its context: it runs until the provider answers or its process ends, so that no outcome is
-//     lost by losing interest. SignalCancellation asks for an early end, Close forces it.
+//   - a call is not cut off by its context: it runs until the provider answers or its process ends, so that no outcome
+//     is lost by losing interest. SignalCancellation asks for an early end, Close forces it.
 type Provider struct {
 	plugin.Provider
 	end  *endpoint
@@ -73,8 +73,8 @@ func (p *Provider) spoiled() bool {
 	}
 }
 
-// Configure configures the provider once, and waits for its answer. In a preview with unknown inputs the provider is not
-// called at all, and treated as unconfigured by all further calls, as the SDK documents.
+// Configure configures the provider once, and waits for its answer. In a preview with unknown inputs the provider is
+// not called at all, and treated as unconfigured by all further calls, as the SDK documents.
 func (p *Provider) Configure(ctx context.Context, req plugin.ConfigureRequest) (plugin.ConfigureResponse, error) {
 	p.configuring.Do(func() {
 		go func() {

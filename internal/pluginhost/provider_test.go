@@ -41,7 +41,8 @@ func TestAProviderIsStartedInTheProgramsDirectoryWithTheGivenEnvironmentOnly(t *
 		t.Fatal(err)
 	}
 	env := resp.Properties["env"].StringValue()
-	if !strings.Contains(env, "COLOUR=blue") || !strings.Contains(env, "PULUMI_PROJECT=web") || strings.Contains(env, "SERVICE_SECRET") {
+	if !strings.Contains(env, "COLOUR=blue") || !strings.Contains(env, "PULUMI_PROJECT=web") ||
+		strings.Contains(env, "SERVICE_SECRET") {
 		t.Errorf("environment of the plugin:\n%s", env)
 	}
 	if dir := resp.Properties["dir"].StringValue(); filepath.Base(dir) != "program" {
@@ -50,7 +51,8 @@ func TestAProviderIsStartedInTheProgramsDirectoryWithTheGivenEnvironmentOnly(t *
 }
 
 func TestAProviderSeesWhatItsResourceNamesOtherwiseInTheEnvironment(t *testing.T) {
-	h := open(t, Options{Env: []string{"PATH=" + bin(t, "pulumi-resource-tiny"), "MINE=blue", "EMPTY=", "TOKEN=red", "COLOUR=red"}})
+	h := open(t, Options{Env: []string{"PATH=" + bin(t, "pulumi-resource-tiny"), "MINE=blue", "EMPTY=", "TOKEN=red",
+		"COLOUR=red"}})
 	seen := func(pkg Package) string {
 		t.Helper()
 		p, err := h.Provider(t.Context(), pkg, "a")
@@ -206,7 +208,8 @@ func TestCancelReachesACallInFlight(t *testing.T) {
 
 func TestEachInstanceHasItsOwnProcessAndTheFirstTakesOverTheOneThatServedTheSchema(t *testing.T) {
 	h := open(t, Options{Env: []string{"PATH=" + bin(t, "pulumi-resource-tiny")}})
-	if schema, err := h.schema(t.Context(), Package{Name: "tiny"}); err != nil || !strings.Contains(string(schema), "tiny:index:Thing") {
+	if schema, err := h.schema(t.Context(), Package{Name: "tiny"}); err != nil ||
+		!strings.Contains(string(schema), "tiny:index:Thing") {
 		t.Fatalf("%s %v", schema, err)
 	}
 	spare, err := h.anyProvider(t.Context(), Package{Name: "tiny"})
@@ -248,7 +251,8 @@ func TestABuiltInProviderLearnsWhereTheProgramIsAndWhatItMayAnswer(t *testing.T)
 	}
 	h := open(t, Options{
 		RootDir: root, Project: &workspace.Project{Name: "web", Main: "program"},
-		Builtin: map[string]func(process.Surroundings) pulumirpc.ResourceProviderServer{"deployctl": func(process.Surroundings) pulumirpc.ResourceProviderServer { return served }},
+		Builtin: map[string]func(process.Surroundings) pulumirpc.ResourceProviderServer{
+			"deployctl": func(process.Surroundings) pulumirpc.ResourceProviderServer { return served }},
 	})
 	configured(t, h, "deployctl", "a")
 	if dir := served.shaken.GetProgramDirectory(); dir != filepath.Join(root, "program") {
@@ -267,10 +271,16 @@ func TestABuiltInProviderHasTheEnvironmentOfTheUpdateAndNoneOfOurs(t *testing.T)
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []string
-			h := open(t, Options{Env: c.given, Builtin: map[string]func(process.Surroundings) pulumirpc.ResourceProviderServer{
-				"deployctl": func(s process.Surroundings) pulumirpc.ResourceProviderServer { got = s.Env; return &tiny{shakes: true} },
+			h := open(t, Options{Env: c.given, Builtin: map[string]func(
+				process.Surroundings) pulumirpc.ResourceProviderServer{
+				"deployctl": func(s process.Surroundings) pulumirpc.ResourceProviderServer {
+					got = s.Env
+					return &tiny{
+						shakes: true}
+				},
 			}})
-			if _, err := h.Provider(t.Context(), Package{Name: "deployctl", Env: map[string]string{"TOKEN": "RENAMED"}}, "a"); err != nil {
+			if _, err := h.Provider(t.Context(), Package{Name: "deployctl", Env: map[string]string{"TOKEN": "RENAMED"}},
+				"a"); err != nil {
 				t.Fatal(err)
 			}
 			if got == nil || !slices.Equal(got, c.want) { // nil would stand for ours
@@ -288,7 +298,8 @@ func TestABuiltInProviderNeedsNoProcess(t *testing.T) {
 		t.Errorf("schema %s %v", schema, err)
 	}
 	p := configured(t, h, "deployctl", "a")
-	if resp, err := p.Create(t.Context(), creating("it")); err != nil || resp.ID != "made" || p.Pid() != 0 || !p.Alive() {
+	if resp, err := p.Create(t.Context(), creating("it")); err != nil || resp.ID != "made" || p.Pid() != 0 ||
+		!p.Alive() {
 		t.Errorf("%+v %v", resp, err)
 	}
 	h.Close(t.Context())
@@ -317,7 +328,8 @@ func TestPluginsThatCannotStartAreExplained(t *testing.T) {
 		"broken": "exit status 3); it wrote:\n    no licence found",
 		"chatty": "must be the port that it listens on, and is \"hello, I am not a port\"",
 	} {
-		if _, err := h.Provider(t.Context(), Package{Name: name}, ""); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := h.Provider(t.Context(), Package{Name: name}, ""); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -339,20 +351,24 @@ func TestAMissingPluginAndAWrongVersionSayWhatToDo(t *testing.T) {
 	install(t, home, "1.0.0")
 	h := open(t, Options{PulumiHome: home, Env: []string{"PATH=" + t.TempDir()}})
 	_, err := h.Provider(t.Context(), Package{Name: "acme", DownloadURL: "https://acme.example"}, "")
-	if err == nil || !strings.HasSuffix(err.Error(), "`pulumi plugin install resource acme --server https://acme.example`") {
+	if err == nil || !strings.HasSuffix(err.Error(), "`pulumi plugin install resource acme --server "+
+		"https://acme.example`") {
 		t.Errorf("%v", err)
 	}
 	_, err = h.Provider(t.Context(), Package{Name: "aws", Version: "6.1.2"}, "")
 	want := "provider plugin pulumi-resource-aws v6.1.2 was not found on PATH or in " + filepath.Join(home, "plugins") +
-		"; unpack its release there as resource-aws-v6.1.2, or, with Pulumi's command line, run `pulumi plugin install resource aws 6.1.2`"
+		"; unpack its release there as resource-aws-v6.1.2, or, with Pulumi's command line, run `pulumi plugin " +
+		"install resource aws 6.1.2`"
 	if err == nil || err.Error() != want {
 		t.Errorf("%v", err)
 	}
 	_, err = h.Provider(t.Context(), Package{Name: "tiny", Version: "2.0.0"}, "")
-	if err == nil || !strings.Contains(err.Error(), "(found there: v1.0.0); unpack its release there as resource-tiny-v2.0.0, or, with Pulumi's command line, run `pulumi plugin install resource tiny 2.0.0`") {
+	if err == nil || !strings.Contains(err.Error(), "(found there: v1.0.0); unpack its release there as "+
+		"resource-tiny-v2.0.0, or, with Pulumi's command line, run `pulumi plugin install resource tiny 2.0.0`") {
 		t.Errorf("%v", err)
 	}
-	if _, err = h.Language(t.Context(), "cobol"); err == nil || !strings.Contains(err.Error(), "language host pulumi-language-cobol was not found") {
+	if _, err = h.Language(t.Context(), "cobol"); err == nil || !strings.Contains(err.Error(),
+		"language host pulumi-language-cobol was not found") {
 		t.Errorf("%v", err)
 	}
 }
@@ -369,7 +385,8 @@ func TestTheVersionThatIsAskedForIsFoundElseTheNewest(t *testing.T) {
 		}
 	}
 	dir := bin(t, "pulumi-resource-tiny")
-	f.project = &workspace.Project{Plugins: &workspace.Plugins{Providers: []workspace.PluginOptions{{Name: "tiny", Path: dir}}}}
+	f.project = &workspace.Project{Plugins: &workspace.Plugins{Providers: []workspace.PluginOptions{
+		{Name: "tiny", Path: dir}}}}
 	if path, err := f.find("resource", "tiny", "1.9.0"); err != nil || filepath.Dir(path) != dir {
 		t.Errorf("the project's own plugin: %s %v", path, err)
 	}
@@ -389,8 +406,9 @@ func install(t *testing.T, home, v string) {
 
 func TestClassifyKnowsTheCodesOfTheTransport(t *testing.T) {
 	for code, want := range map[codes.Code]Outcome{
-		codes.Unknown: Failed, codes.InvalidArgument: Failed, codes.PermissionDenied: Failed, codes.Unimplemented: Failed,
-		codes.Aborted: Unknown, codes.DeadlineExceeded: Unknown, codes.Internal: Unknown, codes.DataLoss: Unknown,
+		codes.Unknown: Failed, codes.InvalidArgument: Failed, codes.PermissionDenied: Failed,
+		codes.Unimplemented: Failed,
+		codes.Aborted:       Unknown, codes.DeadlineExceeded: Unknown, codes.Internal: Unknown, codes.DataLoss: Unknown,
 		codes.Canceled: Unknown, codes.ResourceExhausted: NotDone,
 	} {
 		if v := classify(convert(status.Error(code, "x"))); v.Outcome != want {
@@ -478,11 +496,13 @@ func TestProgramsAndPluginsReachTheEngine(t *testing.T) {
 	if _, err := engine.SetRootResource(t.Context(), &pulumirpc.SetRootResourceRequest{Urn: "urn:root"}); err != nil {
 		t.Fatal(err)
 	}
-	if root, err := engine.GetRootResource(t.Context(), nil); err != nil || root.GetUrn() != "urn:root" || h.RootResource() != "urn:root" {
+	if root, err := engine.GetRootResource(t.Context(), nil); err != nil || root.GetUrn() != "urn:root" ||
+		h.RootResource() != "urn:root" {
 		t.Errorf("%v %v", root, err)
 	}
 	for asked, want := range map[string]codes.Code{">=3.0.0": codes.OK, ">=4.0.0": codes.FailedPrecondition} {
-		_, err := engine.RequirePulumiVersion(t.Context(), &pulumirpc.RequirePulumiVersionRequest{PulumiVersionRange: asked})
+		_, err := engine.RequirePulumiVersion(t.Context(), &pulumirpc.RequirePulumiVersionRequest{
+			PulumiVersionRange: asked})
 		if status.Code(err) != want {
 			t.Errorf("%s: %v", asked, err)
 		}
@@ -490,7 +510,8 @@ func TestProgramsAndPluginsReachTheEngine(t *testing.T) {
 }
 
 func TestMainMustBeBelowTheProject(t *testing.T) {
-	for main, want := range map[string]string{"../elsewhere": "must be a path below the project", "gone": "no such file"} {
+	for main, want := range map[string]string{"../elsewhere": "must be a path below the project",
+		"gone": "no such file"} {
 		_, err := New(Options{RootDir: t.TempDir(), Project: &workspace.Project{Main: main}})
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", main, err)

@@ -51,9 +51,10 @@ func (s *providerSlot) usable() bool {
 	}
 }
 
-// Provider returns the provider of a package that belongs to an instance, starting it if it does not run. An instance is
-// one provider resource (any string that names its URN and id): each has its own process, because a process is configured
-// once. If the process has died or could not be configured, the next call starts another, which is not configured yet.
+// Provider returns the provider of a package that belongs to an instance, starting it if it does not run. An instance
+// is one provider resource (any string that names its URN and id): each has its own process, because a process is
+// configured once. If the process has died or could not be configured, the next call starts another, which is not
+// configured yet.
 func (h *Host) Provider(ctx context.Context, pkg Package, instance string) (*Provider, error) {
 	slot, err := h.claim(pkg, instance)
 	if err != nil {
@@ -71,7 +72,8 @@ func (h *Host) anyProvider(ctx context.Context, pkg Package) (*Provider, error) 
 	return slot.wait(ctx)
 }
 
-// Prepare starts a provider of a package that will soon be asked for, unless one runs. Whoever asks is told what goes wrong.
+// Prepare starts a provider of a package that will soon be asked for, unless one runs. Whoever asks is told what goes
+// wrong.
 func (h *Host) Prepare(pkg Package) { _, _ = h.share(pkg) }
 
 // claim is the slot of an instance: its own, or the one that is nobody's, or a new one.
@@ -145,21 +147,23 @@ func (h *Host) startProvider(pkg Package) (*Provider, error) {
 	return p, nil
 }
 
-// providerEndpoint starts the plugin of a package and says in which directory its executable is; of one that this process
-// serves, where it would run.
+// providerEndpoint starts the plugin of a package and says in which directory its executable is; of one that this
+// process serves, where it would run.
 func (h *Host) providerEndpoint(pkg Package) (*endpoint, string, error) {
 	if serve, ok := h.opts.Builtin[pkg.Name]; ok {
 		p := serve(process.Surroundings{Env: h.providerEnv(pkg), Box: h.opts.Box})
 		e, err := embed("provider "+pkg.Name, func(s *grpc.Server) { pulumirpc.RegisterResourceProviderServer(s, p) })
 		return e, h.program.dir, err
 	}
-	spec := launchSpec{name: "provider " + pkg.Name, dir: h.program.dir, env: h.providerEnv(pkg), box: h.opts.Box, spares: h.spares}
+	spec := launchSpec{name: "provider " + pkg.Name, dir: h.program.dir, env: h.providerEnv(pkg), box: h.opts.Box,
+		spares: h.spares}
 	path, err := h.finder.find(apitype.ResourcePlugin, pkg.Name, pkg.Version)
 	spec.path, spec.args = path, []string{h.address}
 	dynamic := pkg.Name == nodeDynamicProvider || pkg.Name == pythonDynamicProvider
 	if pkg.Name == nodeDynamicProvider && isMissing(err) {
 		var script string
-		spec.path, script, err = languagehost.DynamicProvider(h.program.dir, process.Surroundings{Env: h.env, Box: h.opts.Box})
+		spec.path, script, err = languagehost.DynamicProvider(h.program.dir,
+			process.Surroundings{Env: h.env, Box: h.opts.Box})
 		spec.args = []string{script, h.address}
 	}
 	if missing := (*MissingPluginError)(nil); errors.As(err, &missing) {
@@ -178,7 +182,8 @@ func (h *Host) providerEndpoint(pkg Package) (*endpoint, string, error) {
 	return e, filepath.Dir(spec.path), err
 }
 
-// providerEnv is the environment of a provider. Only dynamic ones, which run the user's own code, get the configuration.
+// providerEnv is the environment of a provider. Only dynamic ones, which run the user's own code, get the
+// configuration.
 func (h *Host) providerEnv(pkg Package) []string {
 	var own []string
 	for k, v := range h.program.options {
@@ -204,7 +209,8 @@ func (h *Host) providerEnv(pkg Package) []string {
 // openProvider shakes hands with a started plugin, and gives it its parameter.
 func (h *Host) openProvider(e *endpoint, dir string, parameter *Parameter) (*Provider, error) {
 	host := sdkHost{address: h.address, log: h.opts.Log}
-	pctx, err := plugin.NewContextWithHost(h.ctx, sink(h.opts.Log), sink(h.opts.Log), host, h.program.dir, h.program.root, nil)
+	pctx, err := plugin.NewContextWithHost(h.ctx, sink(h.opts.Log), sink(h.opts.Log), host, h.program.dir,
+		h.program.root, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -40,7 +40,8 @@ type schemaCache struct {
 	known map[string][]byte
 }
 
-// schema asks any provider of the package, and starts one if there is none; the first user of the package takes it over.
+// schema asks any provider of the package, and starts one if there is none; the first user of the package takes it
+// over.
 func (h *Host) schema(ctx context.Context, pkg Package) ([]byte, error) {
 	key := pkg.key()
 	h.schemas.mu.Lock()

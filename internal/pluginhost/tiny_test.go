@@ -163,7 +163,8 @@ func (p *tiny) Create(ctx context.Context, req *pulumirpc.CreateRequest) (*pulum
 			&pulumirpc.ErrorResourceInitFailed{Id: "half", Reasons: []string{"not ready"}})
 		return nil, st.Err()
 	case "large":
-		return nil, status.Error(codes.ResourceExhausted, "grpc: trying to send message larger than max (450887680 vs. 419430400)")
+		return nil, status.Error(codes.ResourceExhausted, "grpc: trying to send message larger than max (450887680 "+
+			"vs. 419430400)")
 	case "nameless":
 		return &pulumirpc.CreateResponse{}, nil
 	}

@@ -18,8 +18,8 @@ import (
 const deepest = 500
 
 // ServerOptions are those of every server that programs and plugins call: messages of the size that the ecosystem uses,
-// values that can be read, and panics that end their call only. Told, which may be nil, is called with the error of each
-// call that is answered so without its handler's doing.
+// values that can be read, and panics that end their call only. Told, which may be nil, is called with the error of
+// each call that is answered so without its handler's doing.
 func ServerOptions(told func(error)) []grpc.ServerOption {
 	check := func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
 		if err := checkValues(req); err != nil {
@@ -35,10 +35,11 @@ func ServerOptions(told func(error)) []grpc.ServerOption {
 		grpc.MaxRecvMsgSize(maxMessage), grpc.MaxSendMsgSize(maxMessage), grpc.ChainUnaryInterceptor(check))
 }
 
-// checkAnswer refuses answers of plugins, and details of their errors, with values that cannot be read. The call has been made
-// by then.
+// checkAnswer refuses answers of plugins, and details of their errors, with values that cannot be read. The call has
+// been made by then.
 func checkAnswer(
-	ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption,
+	ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker,
+	opts ...grpc.CallOption,
 ) error {
 	err := invoke(ctx, method, req, reply, conn, opts...)
 	parts := []any{reply}

@@ -18,14 +18,16 @@ type Outcome int
 const (
 	// Answered means: it was done, and the result is what the call returned.
 	Answered Outcome = iota
-	// Exists means: it was done, but the resource failed to initialise; the call returned its id and state, and the error's
-	// reasons belong into them.
+	// Exists means: it was done, but the resource failed to initialise; the call returned its id and state, and the
+	// error's reasons belong into them.
 	Exists
-	// Failed means: the provider refused or failed, and has changed nothing (the contract of providers). Retrying blindly is wrong.
+	// Failed means: the provider refused or failed, and has changed nothing (the contract of providers). Retrying
+	// blindly is wrong.
 	Failed
 	// NotDone means: it never reached the provider or was turned away for now. It may be made again after RetryAfter.
 	NotDone
-	// Unknown means: it may or may not have been done. It must be found out before anything else happens to the resource.
+	// Unknown means: it may or may not have been done. It must be found out before anything else happens to the
+	// resource.
 	Unknown
 	// Unreadable means: the provider has answered, and the answer cannot be used. What it did is done. Made again, the
 	// call would be answered the same way.
@@ -79,7 +81,8 @@ func classify(err error) Verdict {
 	return v
 }
 
-// readStatus maps a gRPC status. Providers report whatever went wrong for them as Unknown, so that code is the plain error.
+// readStatus maps a gRPC status. Providers report whatever went wrong for them as Unknown, so that code is the plain
+// error.
 func readStatus(e *rpcerror.Error) (Outcome, time.Duration) {
 	switch fateOf(e) {
 	case unsentFate:
@@ -129,7 +132,8 @@ func TooLarge(err error) bool {
 	return errors.As(err, &answer) && tooLarge(answer)
 }
 
-// RetryAfter is the time after which a provider that turned a call away asks to be called again; 0 when it does not say.
+// RetryAfter is the time after which a provider that turned a call away asks to be called again; 0 when it does not
+// say.
 func RetryAfter(err error) time.Duration {
 	var answer *rpcerror.Error
 	if !errors.As(err, &answer) {

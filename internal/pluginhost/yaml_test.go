@@ -15,7 +15,8 @@ import (
 func TestAYAMLProgramRunsOverTheRealLanguageHost(t *testing.T) {
 	host, err := exec.LookPath("pulumi-language-yaml")
 	if err != nil {
-		t.Fatal("pulumi-language-yaml is not on PATH: put the directory there that tools/peers/build prints, as make unit does")
+		t.Fatal("pulumi-language-yaml is not on PATH: put the directory there that tools/peers/build prints, as make " +
+			"unit does")
 	}
 	root := t.TempDir()
 	write(t, root, "Pulumi.yaml", `
@@ -35,7 +36,8 @@ outputs:
 	said := newJournal()
 	h := open(t, Options{
 		RootDir: root, Project: project, Log: said.log,
-		Env: []string{"HOME=" + t.TempDir(), "PATH=" + bin(t, "pulumi-resource-tiny") + string(os.PathListSeparator) + filepath.Dir(host)},
+		Env: []string{"HOME=" + t.TempDir(), "PATH=" + bin(t, "pulumi-resource-tiny") + string(os.PathListSeparator) +
+			filepath.Dir(host)},
 	})
 	lang, err := h.Language(t.Context(), "yaml")
 	if err != nil {
@@ -46,7 +48,8 @@ outputs:
 		t.Fatalf("required packages: %+v %v", packages, err)
 	}
 	monitor := hosttest.New(t)
-	err = lang.Run(t.Context(), RunRequest{Organization: "organization", Project: "test", Stack: "dev", Parallel: 4, MonitorAddress: monitor.Address})
+	err = lang.Run(t.Context(), RunRequest{Organization: "organization", Project: "test", Stack: "dev", Parallel: 4,
+		MonitorAddress: monitor.Address})
 	if err != nil {
 		t.Fatalf("%v %v", err, said.messages)
 	}

@@ -34,8 +34,8 @@ type Bundle struct {
 	sources  map[string]string // by digest: a file with that content
 }
 
-// Gather lists and digests the project's files: everything below its directory and below the paths of deploy.include that
-// .deployctlignore does not exclude. Symbolic links are followed, and must not lead out.
+// Gather lists and digests the project's files: everything below its directory and below the paths of deploy.include
+// that .deployctlignore does not exclude. Symbolic links are followed, and must not lead out.
 func (p *Project) Gather() (*Bundle, error) {
 	includes, err := p.includes()
 	if err != nil {
@@ -73,16 +73,17 @@ func (p *Project) includes() ([]string, error) {
 		text := fmt.Sprint(item)
 		path, err := filepath.EvalSymlinks(filepath.Join(p.Dir, filepath.FromSlash(text)))
 		if err != nil {
-			return nil, deployments.Errorf(deployments.CodeInvalid, "deploy.include in %s names %q, which cannot be read: %w", p.File, text, err)
+			return nil, deployments.Errorf(deployments.CodeInvalid,
+				"deploy.include in %s names %q, which cannot be read: %w", p.File, text, err)
 		}
 		paths = append(paths, path)
 	}
 	return paths, nil
 }
 
-// wholeWorkspace refuses a Node program that is a member of a workspace whose root is outside base, the directory that the
-// bundle is taken from: what it imports of the workspace would be asked of a public registry, where anybody may have taken
-// its name.
+// wholeWorkspace refuses a Node program that is a member of a workspace whose root is outside base, the directory that
+// the bundle is taken from: what it imports of the workspace would be asked of a public registry, where anybody may
+// have taken its name.
 func (p *Project) wholeWorkspace(base string) error {
 	if p.Definition.Runtime.Name() != "nodejs" {
 		return nil
@@ -100,8 +101,10 @@ func (p *Project) wholeWorkspace(base string) error {
 	if err != nil {
 		return err
 	}
-	return deployments.Errorf(deployments.CodeInvalid, "the program is a package of the workspace in %s, which an update has to take along: "+
-		"add %q to deploy.include in %s, and exclude what is not needed in %s there", root, filepath.ToSlash(include), p.File, IgnoreFile)
+	return deployments.Errorf(deployments.CodeInvalid, "the program is a package of the workspace in %s, which an "+
+		"update has to take along: "+
+		"add %q to deploy.include in %s, and exclude what is not needed in %s there", root, filepath.ToSlash(include),
+		p.File, IgnoreFile)
 }
 
 func commonAncestor(a, b string) string {
@@ -121,7 +124,8 @@ func within(path, dir string) bool {
 func (b *Bundle) digest(found map[string]string) error {
 	if len(found) > MaxFiles {
 		return deployments.Errorf(deployments.CodeInvalid,
-			"the project has %d files; an update takes at most %d along. Exclude some in %s", len(found), MaxFiles, IgnoreFile)
+			"the project has %d files; an update takes at most %d along. Exclude some in %s", len(found), MaxFiles,
+			IgnoreFile)
 	}
 	var total int64
 	for name, path := range found {
@@ -139,9 +143,12 @@ func (b *Bundle) digest(found map[string]string) error {
 	}
 	slices.SortFunc(b.Manifest.Files, func(x, y deployments.File) int { return strings.Compare(x.Path, y.Path) })
 	if total > MaxBundle {
-		largest := slices.MaxFunc(b.Manifest.Files, func(x, y deployments.File) int { return cmp.Compare(x.Size, y.Size) })
+		largest := slices.MaxFunc(b.Manifest.Files, func(x, y deployments.File) int {
+			return cmp.Compare(x.Size, y.Size)
+		})
 		return deployments.Errorf(deployments.CodeInvalid,
-			"the project's files are %d MiB; an update takes at most %d MiB along. Exclude some in %s; the largest is %s (%d MiB)",
+			"the project's files are %d MiB; an update takes at most %d MiB along. Exclude some in %s; the largest "+
+				"is %s (%d MiB)",
 			total>>20, MaxBundle>>20, IgnoreFile, largest.Path, largest.Size>>20)
 	}
 	return nil
@@ -149,13 +156,15 @@ func (b *Bundle) digest(found map[string]string) error {
 
 func tooLarge(name string, size, limit int64) error {
 	return deployments.Errorf(deployments.CodeInvalid,
-		"%s is %d MiB; an update takes files of at most %d MiB along. Exclude it in %s", name, size>>20, limit>>20, IgnoreFile)
+		"%s is %d MiB; an update takes files of at most %d MiB along. Exclude it in %s", name, size>>20, limit>>20,
+		IgnoreFile)
 }
 
 func digestFile(path string) (deployments.File, error) {
 	file, err := os.Open(path)
 	if err != nil {
-		return deployments.File{}, deployments.Errorf(deployments.CodeInvalid, "cannot read a file of the project; exclude it in %s if it is not needed: %w", IgnoreFile, err)
+		return deployments.File{}, deployments.Errorf(deployments.CodeInvalid,
+			"cannot read a file of the project; exclude it in %s if it is not needed: %w", IgnoreFile, err)
 	}
 	defer func() { _ = file.Close() }()
 	info, err := file.Stat()
@@ -171,7 +180,8 @@ func digestFile(path string) (deployments.File, error) {
 	if info.Mode()&0o111 != 0 {
 		mode = 0o755
 	}
-	return deployments.File{Digest: "sha256:" + hex.EncodeToString(hash.Sum(nil)), Mode: mode, Size: max(size, info.Size())}, nil
+	return deployments.File{Digest: "sha256:" + hex.EncodeToString(hash.Sum(nil)), Mode: mode,
+		Size: max(size, info.Size())}, nil
 }
 
 // Upload sends what the service does not have yet and returns the bundle's digest.
@@ -190,7 +200,8 @@ func (b *Bundle) Upload(ctx context.Context, service deployments.Bundles, stack 
 			}
 			sum := sha256.Sum256(content)
 			if "sha256:"+hex.EncodeToString(sum[:]) != digest {
-				return deployments.Errorf(deployments.CodeConflict, "%s changed while it was being uploaded; run this again", b.sources[digest])
+				return deployments.Errorf(deployments.CodeConflict,
+					"%s changed while it was being uploaded; run this again", b.sources[digest])
 			}
 			return service.PutFile(groupCtx, stack, digest, content)
 		})

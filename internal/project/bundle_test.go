@@ -56,16 +56,19 @@ const definition = "name: shop\nruntime: yaml\n"
 
 func TestABundleIsTheProjectWithoutWhatIsIgnored(t *testing.T) {
 	dir := lay(t, map[string]string{
-		"Pulumi.yaml": definition, "src/index.ts": "1", "src/generated/a.ts": "2", "src/generated/keep.ts": "3", "build": "a file",
-		"node_modules/x/index.js": "no", "src/node_modules/y.js": "no", ".git/HEAD": "no", "venv/pyvenv.cfg": "no", "venv/bin/python": "no",
-		".gitignore": "src\n", "notes.log": "no", "docs/a/b.log": "no", "docs/a/b.txt": "yes", "out/build/x": "no",
+		"Pulumi.yaml": definition, "src/index.ts": "1", "src/generated/a.ts": "2", "src/generated/keep.ts": "3",
+		"build":                   "a file",
+		"node_modules/x/index.js": "no", "src/node_modules/y.js": "no", ".git/HEAD": "no", "venv/pyvenv.cfg": "no",
+		"venv/bin/python": "no",
+		".gitignore":      "src\n", "notes.log": "no", "docs/a/b.log": "no", "docs/a/b.txt": "yes", "out/build/x": "no",
 		".deployctlignore": "# comment\n*.log\nsrc/generated/*\n!src/generated/keep.ts\nbuild/\n/docs/**/c.txt\n",
 	})
 	b, err := gather(t, dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{".deployctlignore", ".gitignore", "Pulumi.yaml", "build", "docs/a/b.txt", "src/generated/keep.ts", "src/index.ts"}
+	want := []string{".deployctlignore", ".gitignore", "Pulumi.yaml", "build", "docs/a/b.txt", "src/generated/keep.ts",
+		"src/index.ts"}
 	if got := paths(b); !slices.Equal(got, want) {
 		t.Errorf("the bundle holds %q, want %q", got, want)
 	}
@@ -75,7 +78,8 @@ func TestABundleIsTheProjectWithoutWhatIsIgnored(t *testing.T) {
 }
 
 func TestADefaultThatIsIgnoredCanBeTakenBack(t *testing.T) {
-	dir := lay(t, map[string]string{"Pulumi.yaml": definition, "node_modules/x.js": "1", ".deployctlignore": "!node_modules/\n"})
+	dir := lay(t, map[string]string{"Pulumi.yaml": definition, "node_modules/x.js": "1",
+		".deployctlignore": "!node_modules/\n"})
 	b, err := gather(t, dir)
 	if err != nil || !slices.Contains(paths(b), "node_modules/x.js") {
 		t.Errorf("the bundle holds %q, %v", paths(b), err)
@@ -84,14 +88,16 @@ func TestADefaultThatIsIgnoredCanBeTakenBack(t *testing.T) {
 
 func TestPathsOutsideAreIncludedOnRequest(t *testing.T) {
 	root := lay(t, map[string]string{
-		"app/Pulumi.yaml": definition + "deploy:\n  include: [../shared, ../VERSION]\n", "app/link": "-> ../shared/lib.js",
-		"shared/lib.js": "1", "shared/node_modules/x.js": "no", "VERSION": "2", "other/secret": "no",
+		"app/Pulumi.yaml": definition + "deploy:\n  include: [../shared, ../VERSION]\n",
+		"app/link":        "-> ../shared/lib.js",
+		"shared/lib.js":   "1", "shared/node_modules/x.js": "no", "VERSION": "2", "other/secret": "no",
 	})
 	b, err := gather(t, filepath.Join(root, "app"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := paths(b), []string{"VERSION", "app/Pulumi.yaml", "app/link", "shared/lib.js"}; !slices.Equal(got, want) || b.Manifest.Dir != "app" {
+	if got, want := paths(b), []string{"VERSION", "app/Pulumi.yaml", "app/link", "shared/lib.js"}; !slices.Equal(got,
+		want) || b.Manifest.Dir != "app" {
 		t.Errorf("the bundle holds %q in %q, want %q", got, b.Manifest.Dir, want)
 	}
 	if b.Manifest.Files[2].Digest != b.Manifest.Files[3].Digest {
@@ -101,11 +107,14 @@ func TestPathsOutsideAreIncludedOnRequest(t *testing.T) {
 
 func TestAProgramOfAWorkspaceTakesTheWorkspaceAlong(t *testing.T) {
 	files := map[string]string{
-		"package.json": `{"workspaces": ["libs/*", "infra"]}`, "package-lock.json": "{}", "libs/ours/package.json": `{"name": "@corp/ours"}`,
-		"infra/package.json": `{"dependencies": {"@corp/ours": "^1.0.0"}}`, "infra/Pulumi.yaml": "name: shop\nruntime: nodejs\n",
+		"package.json": `{"workspaces": ["libs/*", "infra"]}`, "package-lock.json": "{}",
+		"libs/ours/package.json": `{"name": "@corp/ours"}`,
+		"infra/package.json":     `{"dependencies": {"@corp/ours": "^1.0.0"}}`,
+		"infra/Pulumi.yaml":      "name: shop\nruntime: nodejs\n",
 	}
 	root := lay(t, files)
-	if _, err := gather(t, filepath.Join(root, "infra")); err == nil || !strings.Contains(err.Error(), `add ".." to deploy.include`) {
+	if _, err := gather(t, filepath.Join(root, "infra")); err == nil ||
+		!strings.Contains(err.Error(), `add ".." to deploy.include`) {
 		t.Errorf("without its workspace: %v", err)
 	}
 	files["infra/Pulumi.yaml"] += "deploy: {include: [..]}\n"
@@ -142,7 +151,8 @@ func TestAFileThatIsTooLargeIsNamed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := gather(t, dir); err == nil || !strings.Contains(err.Error(), "disk.img is 256 MiB") || !strings.Contains(err.Error(), IgnoreFile) {
+	if _, err := gather(t, dir); err == nil || !strings.Contains(err.Error(), "disk.img is 256 MiB") ||
+		!strings.Contains(err.Error(), IgnoreFile) {
 		t.Error(err)
 	}
 }
@@ -190,7 +200,8 @@ func TestOnlyWhatIsMissingIsUploaded(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := &shelf{has: []string{b.Manifest.Files[0].Digest, b.Manifest.Files[1].Digest}}
-	if _, err := b.Upload(t.Context(), s, deployments.StackName{}); err != nil || !slices.Equal(s.put, []string{"new"}) {
+	if _, err := b.Upload(t.Context(), s, deployments.StackName{}); err != nil ||
+		!slices.Equal(s.put, []string{"new"}) {
 		t.Errorf("uploaded %q, %v", s.put, err)
 	}
 }
@@ -204,7 +215,8 @@ func TestAFileThatChangesWhileItIsUploadedIsNamed(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "a.txt"), []byte("two"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.Upload(t.Context(), &shelf{}, deployments.StackName{}); err == nil || !strings.Contains(err.Error(), "a.txt changed while") {
+	if _, err := b.Upload(t.Context(), &shelf{}, deployments.StackName{}); err == nil ||
+		!strings.Contains(err.Error(), "a.txt changed while") {
 		t.Error(err)
 	}
 }

@@ -37,20 +37,23 @@ func Find(dir string) (*Project, error) {
 	file, err := workspace.DetectProjectPathFrom(dir)
 	if errors.Is(err, workspace.ErrProjectNotFound) {
 		return nil, deployments.Errorf(deployments.CodeInvalid,
-			"there is no Pulumi.yaml in %s or in a directory above it; go to a project's directory or name one with --cwd", dir)
+			"there is no Pulumi.yaml in %s or in a directory above it; go to a project's directory or name one with "+
+				"--cwd", dir)
 	}
 	if err != nil {
 		return nil, deployments.Errorf(deployments.CodeInvalid, "cannot look for Pulumi.yaml: %w", err)
 	}
 	definition, err := workspace.LoadProject(file)
 	if err != nil {
-		return nil, deployments.Errorf(deployments.CodeInvalid, "the project file is not valid; correct it and try again: %w", err)
+		return nil, deployments.Errorf(deployments.CodeInvalid, "the project file is not valid; correct it and try "+
+			"again: %w", err)
 	}
 	if err := deployments.ValidateName("project", string(definition.Name)); err != nil {
 		return nil, deployments.Errorf(deployments.CodeInvalid, "%s: %w", file, err)
 	}
 	if definition.Runtime.Name() == "" {
-		return nil, deployments.Errorf(deployments.CodeInvalid, "%s names no runtime; add a line such as runtime: yaml", file)
+		return nil, deployments.Errorf(deployments.CodeInvalid, "%s names no runtime; add a line such as runtime: yaml",
+			file)
 	}
 	return &Project{File: file, Dir: filepath.Dir(file), Definition: definition}, nil
 }
@@ -60,7 +63,8 @@ func (p *Project) Stack(name string) (*Stack, error) {
 	path := workspace.ProjectStackPath(p.File, p.Definition, tokens.QName(name))
 	file, err := workspace.LoadProjectStack(nil, p.Definition, path)
 	if err != nil {
-		return nil, deployments.Errorf(deployments.CodeInvalid, "%s is not valid; correct it and try again: %w", path, err)
+		return nil, deployments.Errorf(deployments.CodeInvalid, "%s is not valid; correct it and try again: %w", path,
+			err)
 	}
 	return &Stack{Path: path, project: p, name: name, file: file}, nil
 }

@@ -46,7 +46,8 @@ func (s *Stack) kind() (string, error) {
 		return SecretsService, nil
 	default:
 		return "", deployments.Errorf(deployments.CodeInvalid,
-			"%s names the secrets provider %q; deployctl knows default (the service's own) and passphrase", s.Path, provider)
+			"%s names the secrets provider %q; deployctl knows default (the service's own) and passphrase", s.Path,
+			provider)
 	}
 }
 
@@ -123,19 +124,23 @@ func deriveKey(phrase string, salt []byte) ([]byte, error) {
 func unwrapKey(phrase, encryptionSalt string) ([]byte, error) {
 	parts := strings.SplitN(encryptionSalt, ":", 3)
 	if len(parts) != 3 || parts[0] != "v1" {
-		return nil, deployments.Errorf(deployments.CodeInvalid, "the stack's encryptionsalt is damaged; restore its configuration file")
+		return nil, deployments.Errorf(deployments.CodeInvalid, "the stack's encryptionsalt is damaged; restore its "+
+			"configuration file")
 	}
 	salt, err := base64.StdEncoding.DecodeString(parts[1])
 	if err != nil {
-		return nil, deployments.Errorf(deployments.CodeInvalid, "the stack's encryptionsalt is damaged; restore its configuration file")
+		return nil, deployments.Errorf(deployments.CodeInvalid, "the stack's encryptionsalt is damaged; restore its "+
+			"configuration file")
 	}
 	key, err := deriveKey(phrase, salt)
 	if err != nil {
 		return nil, err
 	}
-	if text, err := config.NewSymmetricCrypter(key).DecryptValue(context.Background(), parts[2]); err != nil || text != checkText {
+	if text, err := config.NewSymmetricCrypter(key).DecryptValue(context.Background(), parts[2]); err != nil ||
+		text != checkText {
 		return nil, deployments.Errorf(deployments.CodeInvalid,
-			"the passphrase is not this stack's; set PULUMI_CONFIG_PASSPHRASE or PULUMI_CONFIG_PASSPHRASE_FILE to the right one")
+			"the passphrase is not this stack's; set PULUMI_CONFIG_PASSPHRASE or PULUMI_CONFIG_PASSPHRASE_FILE to "+
+				"the right one")
 	}
 	return key, nil
 }

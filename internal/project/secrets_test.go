@@ -25,12 +25,16 @@ func TestAKeyIsUnwrappedOnlyByItsPassphrase(t *testing.T) {
 	if err := file.Save(); err != nil {
 		t.Fatal(err)
 	}
-	for attempt, want := range map[string]string{"right": "", "wrong": "the passphrase is not this stack's", "": "the passphrase is not this stack's"} {
+	for attempt, want := range map[string]string{"right": "", "wrong": "the passphrase is not this stack's",
+		"": "the passphrase is not this stack's"} {
 		again, err := p.Stack("dev")
 		if err != nil {
 			t.Fatal(err)
 		}
-		provider, err := (&Secrets{Stack: again, Passphrase: func(bool) (string, error) { return attempt, nil }}).Provider()
+		provider, err := (&Secrets{Stack: again, Passphrase: func(bool) (string, error) {
+			return attempt,
+				nil
+		}}).Provider()
 		if want == "" && (err != nil || provider.Type != SecretsPassphrase || len(provider.Key) != 32) {
 			t.Errorf("%q: %+v, %v", attempt, provider, err)
 		}
@@ -41,7 +45,8 @@ func TestAKeyIsUnwrappedOnlyByItsPassphrase(t *testing.T) {
 }
 
 func TestAProviderThatIsNotKnownIsNamed(t *testing.T) {
-	dir := lay(t, map[string]string{"Pulumi.yaml": definition, "Pulumi.dev.yaml": "secretsprovider: awskms://alias/x\n"})
+	dir := lay(t, map[string]string{"Pulumi.yaml": definition,
+		"Pulumi.dev.yaml": "secretsprovider: awskms://alias/x\n"})
 	p, err := Find(dir)
 	if err != nil {
 		t.Fatal(err)
@@ -62,7 +67,8 @@ func TestADamagedStackFileIsSaid(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.Stack("dev"); deployments.CodeOf(err) != deployments.CodeInvalid || !strings.Contains(err.Error(), "Pulumi.dev.yaml is not valid") {
+	if _, err := p.Stack("dev"); deployments.CodeOf(err) != deployments.CodeInvalid ||
+		!strings.Contains(err.Error(), "Pulumi.dev.yaml is not valid") {
 		t.Error(err)
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 )
 
-// Selections remembers which stack of each project is selected, and from which directory a stack was last updated: small files below Dir,
-// one for each project directory and one for each stack.
+// Selections remembers which stack of each project is selected, and from which directory a stack was last updated:
+// small files below Dir, one for each project directory and one for each stack.
 type Selections struct{ Dir string }
 
 // selection is the content of such a file.
@@ -47,7 +47,8 @@ func (s Selections) Selected(p *Project) (string, error) {
 		err = json.Unmarshal(text, &found)
 	}
 	if err != nil {
-		return "", deployments.Errorf(deployments.CodeInvalid, "cannot read which stack is selected; select one with deployctl stack select: %w", err)
+		return "", deployments.Errorf(deployments.CodeInvalid, "cannot read which stack is selected; select one with "+
+			"deployctl stack select: %w", err)
 	}
 	return found.Stack, nil
 }
@@ -84,8 +85,8 @@ func (s Selections) Updated(p *Project, server, stack string) error {
 	return s.write(s.updatePath(server, stack), selection{p.Dir, stack})
 }
 
-// OtherDirectory returns another directory than p's from which this user last updated the stack, if the project there has p's name still;
-// else "".
+// OtherDirectory returns another directory than p's from which this user last updated the stack, if the project there
+// has p's name still; else "".
 func (s Selections) OtherDirectory(p *Project, server, stack string) string {
 	var last selection
 	text, err := os.ReadFile(s.updatePath(server, stack))

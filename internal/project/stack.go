@@ -40,7 +40,8 @@ func (s *Stack) Key(text string, path bool) (config.Key, error) {
 	}
 	key, err := config.ParseKey(name + rest)
 	if err != nil || key.Name() == "" {
-		return config.Key{}, deployments.Errorf(deployments.CodeInvalid, "%q is not a configuration key; write NAME or NAMESPACE:NAME", text)
+		return config.Key{}, deployments.Errorf(deployments.CodeInvalid,
+			"%q is not a configuration key; write NAME or NAMESPACE:NAME", text)
 	}
 	return key, nil
 }
@@ -99,14 +100,17 @@ func (s *Stack) Plain(key config.Key, v config.Value, crypter config.Decrypter) 
 	text, err := v.Value(crypter)
 	if err != nil {
 		return "", deployments.Errorf(deployments.CodeInvalid,
-			"cannot decrypt %s in %s: it was encrypted for another stack, by another service or with another passphrase; set it again with deployctl config set %s --secret (%w)",
+			"cannot decrypt %s in %s: it was encrypted for another stack, by another service or with another "+
+				"passphrase; set it again with deployctl config set %s --secret (%w)",
 			key, s.Path, key, err)
 	}
 	return text, nil
 }
 
 // Values gives all that an update is configured with: what the file sets, decrypted, over what Pulumi.yaml declares.
-func (s *Stack) Values(ctx context.Context, crypter func(context.Context) (config.Crypter, error)) (map[string]deployments.ConfigValue, error) {
+func (s *Stack) Values(
+	ctx context.Context, crypter func(context.Context) (config.Crypter, error),
+) (map[string]deployments.ConfigValue, error) {
 	decrypter := config.NewPanicCrypter()
 	if s.HasSecrets() {
 		found, err := crypter(ctx)
@@ -168,7 +172,8 @@ func (s *Stack) declared(values map[string]deployments.ConfigValue) error {
 	return nil
 }
 
-// CheckPlain refuses a value in clear for a key that Pulumi.yaml declares secret; with path, for a part of its value, too.
+// CheckPlain refuses a value in clear for a key that Pulumi.yaml declares secret; with path, for a part of its value,
+// too.
 func (s *Stack) CheckPlain(key config.Key, path bool) error {
 	whole := key.String()
 	if i := strings.IndexAny(whole, ".[\""); path && i > 0 {
@@ -182,11 +187,13 @@ func (s *Stack) CheckPlain(key config.Key, path bool) error {
 
 // notEncrypted says that the values of keys, which Pulumi.yaml declares secret, are in clear.
 func (s *Stack) notEncrypted(keys ...string) error {
-	return deployments.Errorf(deployments.CodeInvalid, "%s declares %s secret, so stack %s must have it encrypted; set it with %s",
+	return deployments.Errorf(deployments.CodeInvalid, "%s declares %s secret, so stack %s must have it encrypted; "+
+		"set it with %s",
 		s.project.File, strings.Join(keys, ", "), s.name, s.setting(keys[0]))
 }
 
-// setting is the command that sets a key. A secret is not an argument of it, where the shell's history would keep it: it is asked for.
+// setting is the command that sets a key. A secret is not an argument of it, where the shell's history would keep it:
+// it is asked for.
 func (s *Stack) setting(key string) string {
 	if s.declaredSecret(key) {
 		return fmt.Sprintf("deployctl config set %s --secret", key)

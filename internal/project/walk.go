@@ -44,11 +44,13 @@ func (w *walker) directory(dir string, above []string) error {
 		return err
 	}
 	if slices.Contains(above, real) {
-		return deployments.Errorf(deployments.CodeInvalid, "%s is a symbolic link to a directory that it is in; remove it, or exclude it in %s", dir, IgnoreFile)
+		return deployments.Errorf(deployments.CodeInvalid, "%s is a symbolic link to a directory that it is in; "+
+			"remove it, or exclude it in %s", dir, IgnoreFile)
 	}
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return deployments.Errorf(deployments.CodeInvalid, "cannot read a directory of the project; exclude it in %s if it is not needed: %w", IgnoreFile, err)
+		return deployments.Errorf(deployments.CodeInvalid, "cannot read a directory of the project; exclude it in %s "+
+			"if it is not needed: %w", IgnoreFile, err)
 	}
 	for _, entry := range entries {
 		if err := w.entry(filepath.Join(dir, entry.Name()), append(above, real)); err != nil {
@@ -97,11 +99,13 @@ func (w *walker) entry(path string, above []string) error {
 func (w *walker) follow(path string) (string, os.FileInfo, error) {
 	real, err := filepath.EvalSymlinks(path)
 	if err != nil {
-		return "", nil, deployments.Errorf(deployments.CodeInvalid, "%s is a symbolic link that leads nowhere; correct it, or exclude it in %s", path, IgnoreFile)
+		return "", nil, deployments.Errorf(deployments.CodeInvalid,
+			"%s is a symbolic link that leads nowhere; correct it, or exclude it in %s", path, IgnoreFile)
 	}
 	if !slices.ContainsFunc(w.roots, func(root string) bool { return within(real, root) }) {
 		return "", nil, deployments.Errorf(deployments.CodeInvalid,
-			"%s is a symbolic link to %s, outside the project; add that to deploy.include in Pulumi.yaml, or exclude the link in %s", path, real, IgnoreFile)
+			"%s is a symbolic link to %s, outside the project; add that to deploy.include in Pulumi.yaml, or exclude "+
+				"the link in %s", path, real, IgnoreFile)
 	}
 	info, err := os.Stat(real)
 	return real, info, err

@@ -61,7 +61,8 @@ func ServerOptions(told func(error)) []grpc.ServerOption {
 			}
 		}
 	}
-	unary := func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (resp any, err error) {
+	unary := func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (resp any,
+		err error) {
 		defer tell(&err, info.FullMethod)
 		return handle(ctx, req)
 	}

@@ -28,7 +28,9 @@ func (fragile) Check(
 	return &grpc_health_v1.HealthCheckResponse{}, nil
 }
 
-func (fragile) Watch(*grpc_health_v1.HealthCheckRequest, grpc.ServerStreamingServer[grpc_health_v1.HealthCheckResponse]) error {
+func (fragile) Watch(
+	*grpc_health_v1.HealthCheckRequest, grpc.ServerStreamingServer[grpc_health_v1.HealthCheckResponse],
+) error {
 	panic("of the secret kind")
 }
 

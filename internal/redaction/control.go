@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// sequences are the control sequences of terminals: CSI, then the strings (OSC, DCS, APC, PM, SOS), whole or cut off, then
-// all others.
+// sequences are the control sequences of terminals: CSI, then the strings (OSC, DCS, APC, PM, SOS), whole or cut off,
+// then all others.
 var sequences = regexp.MustCompile(
 	"(?:\x1b\\[|\u009b)[0-?]*[ -/]*[@-~]?" +
 		"|(?:\x1b[\\]PX^_]|[\u009d\u0090\u0098\u009e\u009f])[^\x07\x1b\u009c]*(?:\x07|\x1b\\\\|\u009c)?" +

@@ -23,13 +23,15 @@ const (
 	shortestPart = 6
 )
 
-// Leaves are the texts in a secret: the secret itself, and if it is a JSON object or list, every string and number in it.
+// Leaves are the texts in a secret: the secret itself, and if it is a JSON object or list, every string and number in
+// it.
 func Leaves(secret string) []string {
 	texts := []string{secret}
 	var value any
 	decoder := json.NewDecoder(strings.NewReader(secret))
 	decoder.UseNumber()
-	if trimmed := strings.TrimSpace(secret); trimmed == "" || trimmed[0] != '{' && trimmed[0] != '[' || decoder.Decode(&value) != nil {
+	if trimmed := strings.TrimSpace(secret); trimmed == "" || trimmed[0] != '{' && trimmed[0] != '[' ||
+		decoder.Decode(&value) != nil {
 		return texts
 	}
 	return leaves(value, texts)
@@ -114,8 +116,8 @@ func formsOf(s string) []string {
 	return forms
 }
 
-// base64Forms are what base64 makes of a secret that begins at an offset in its groups of three bytes, as far as nothing
-// beside the secret decides it.
+// base64Forms are what base64 makes of a secret that begins at an offset in its groups of three bytes, as far as
+// nothing beside the secret decides it.
 func base64Forms(s string, offset int) []string {
 	padded := append(make([]byte, offset), s...)
 	from, to := (offset*8+5)/6, len(padded)*8/6

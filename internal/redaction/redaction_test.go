@@ -25,14 +25,16 @@ func TestASecretIsBlindedHoweverItIsWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	said := map[string]string{
-		"as it is": secret, "quoted": fmt.Sprintf("%q", secret), "in JSON": string(asJSON), "in JSON in JSON": string(twice),
-		"in a query": url.QueryEscape(secret), "in a path": url.PathEscape(secret),
+		"as it is": secret, "quoted": fmt.Sprintf("%q", secret), "in JSON": string(asJSON),
+		"in JSON in JSON": string(twice),
+		"in a query":      url.QueryEscape(secret), "in a path": url.PathEscape(secret),
 		"in hexadecimal digits": hex.EncodeToString([]byte(secret)), "in capital ones": fmt.Sprintf("%X", secret),
 	}
 	for offset := range 3 {
 		text := []byte("user"[:2+offset] + secret + "@host")
 		for name, encoding := range map[string]*base64.Encoding{
-			"std": base64.StdEncoding, "raw std": base64.RawStdEncoding, "url": base64.URLEncoding, "raw url": base64.RawURLEncoding,
+			"std": base64.StdEncoding, "raw std": base64.RawStdEncoding, "url": base64.URLEncoding,
+			"raw url": base64.RawURLEncoding,
 		} {
 			said[fmt.Sprintf("in %s base64 from %d", name, offset)] = encoding.EncodeToString(text)
 		}
@@ -85,8 +87,10 @@ func TestASecretThatIsSplitIsBlinded(t *testing.T) {
 
 func TestOnlyNewlinesTabsAndColoursAreLeftOfControls(t *testing.T) {
 	for text, want := range map[string]string{
-		"plain\ttext\n": "plain\ttext\n", "\x1b[31mred\x1b[0m": "\x1b[31mred\x1b[0m", "\x1b]0;PWNED\a!": "!", "\x1b]52;c;aGk=\x1b\\!": "!",
-		"\x1b[2J\x1b[H!": "!", "\u009b2J!": "!", "\x1bPq#0\x1b\\!": "!", "a\rb\bc\x00d\x7f": "abcd", "\x1b[38;5;1mx": "\x1b[38;5;1mx",
+		"plain\ttext\n": "plain\ttext\n", "\x1b[31mred\x1b[0m": "\x1b[31mred\x1b[0m", "\x1b]0;PWNED\a!": "!",
+		"\x1b]52;c;aGk=\x1b\\!": "!",
+		"\x1b[2J\x1b[H!":        "!", "\u009b2J!": "!", "\x1bPq#0\x1b\\!": "!", "a\rb\bc\x00d\x7f": "abcd",
+		"\x1b[38;5;1mx":     "\x1b[38;5;1mx",
 		"\x1b]0;never ends": "", "\x1b": "", "\x1bc!": "!", "grüße 你好": "grüße 你好",
 	} {
 		if got := redaction.Controls(text); got != want {

@@ -22,8 +22,8 @@ func (r runs) Signal(ctx context.Context, u deployments.UpdateName, m deployment
 	return ended(r.client.SignalWorkflow(ctx, deployments.RunWorkflowID(u), "", deployments.SignalMessages, m))
 }
 
-// Poll waits for replies. Each call is an Update of its own: one that a run accepted before it continued as new fails for
-// good.
+// Poll waits for replies. Each call is an Update of its own: one that a run accepted before it continued as new fails
+// for good.
 func (r runs) Poll(ctx context.Context, u deployments.UpdateName, p deployments.Poll) (deployments.Replies, error) {
 	var replies deployments.Replies
 	handle, err := r.client.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{

@@ -11,8 +11,8 @@ import (
 	"syscall"
 )
 
-// Box is what the processes of one update are started in, and the directories that are theirs. Its methods may be called
-// from any goroutine. A nil Box starts processes as they are.
+// Box is what the processes of one update are started in, and the directories that are theirs. Its methods may be
+// called from any goroutine. A nil Box starts processes as they are.
 type Box struct {
 	policy *Policy
 	id     *identity // nil: this process's own
@@ -48,8 +48,8 @@ func (p *Policy) Box(organization, rooms string) (*Box, error) {
 // Open makes a Box that keeps nothing apart, and only knows its processes.
 func Open() *Box { return &Box{started: map[int]bool{}} }
 
-// furnish makes the directories of the box. Under another user's id, that user owns the parts of the room and nobody else enters
-// them. The room itself stays this process's, so that no part can be replaced by a link.
+// furnish makes the directories of the box. Under another user's id, that user owns the parts of the room and nobody
+// else enters them. The room itself stays this process's, so that no part can be replaced by a link.
 func (b *Box) furnish() error {
 	err := os.MkdirAll(b.room, 0o700)
 	if err == nil {
@@ -89,8 +89,8 @@ func (b *Box) furnish() error {
 	})
 }
 
-// passable makes the directory of all rooms one through which everybody may pass, and nothing more, and checks that there is
-// a way to it.
+// passable makes the directory of all rooms one through which everybody may pass, and nothing more, and checks that
+// there is a way to it.
 func passable(rooms string, id *identity) error {
 	if err := os.Chmod(rooms, 0o711); err != nil {
 		return err
@@ -109,7 +109,8 @@ func passable(rooms string, id *identity) error {
 	}
 }
 
-// Home is the directory of the organization's tools and caches. Only processes under an id of their own have it as HOME.
+// Home is the directory of the organization's tools and caches. Only processes under an id of their own have it as
+// HOME.
 func (b *Box) Home() string { return filepath.Join(b.room, homes) }
 
 // Environment is what the environment of the box's processes ends with, as KEY=value.
@@ -161,8 +162,8 @@ func (b *Box) Ended(pid int) {
 	delete(b.started, pid)
 }
 
-// Do calls f, whose accesses to files are those of the box's user: a link that a program has left leads it nowhere where the
-// program itself could not go. It does not hold for goroutines that f starts.
+// Do calls f, whose accesses to files are those of the box's user: a link that a program has left leads it nowhere
+// where the program itself could not go. It does not hold for goroutines that f starts.
 func (b *Box) Do(f func() error) error {
 	if b == nil || b.id == nil {
 		return f()
@@ -171,7 +172,8 @@ func (b *Box) Do(f func() error) error {
 }
 
 // Open opens a file or a directory for reading that a program has named, if the program itself could read it. Pipes and
-// devices, which may have no end, are refused, and so is what the system says of the process that reads it, below /proc.
+// devices, which may have no end, are refused, and so is what the system says of the process that reads it, below
+// /proc.
 func (b *Box) Open(path string) (*os.File, error) {
 	var file *os.File
 	err := b.Do(func() (err error) {

@@ -6,22 +6,23 @@ import (
 	"path/filepath"
 )
 
-// Directory is one in which a program can put links and pipes in the place of anything at any time. What is done by way of its Root
-// stays in the room of the box.
+// Directory is one in which a program can put links and pipes in the place of anything at any time. What is done by way
+// of its Root stays in the room of the box.
 type Directory struct {
 	*os.Root
 	// Path is where it is in Root, which may be above it.
 	Path string
 }
 
-// Bundles opens the directory of the box's bundles. Use it within Do, so that what is made belongs to the box's user, and close it.
+// Bundles opens the directory of the box's bundles. Use it within Do, so that what is made belongs to the box's user,
+// and close it.
 func (b *Box) Bundles() (Directory, error) {
 	root, err := os.OpenRoot(filepath.Join(b.room, Bundles))
 	return Directory{root, "."}, err
 }
 
-// Cache opens the directory in which this process keeps what it has its tools make for the box's organization. Use it within Do, so
-// that what is made belongs to the box's user, and close it.
+// Cache opens the directory in which this process keeps what it has its tools make for the box's organization. Use it
+// within Do, so that what is made belongs to the box's user, and close it.
 func (b *Box) Cache() (Directory, error) {
 	if b == nil || b.room == "" {
 		own, err := ownCache()
@@ -53,8 +54,9 @@ func (d Directory) Entries(path string) ([]fs.DirEntry, error) {
 	return dir.ReadDir(-1)
 }
 
-// Locks makes a directory for the files on which this process and others of the service keep locks for the box's organization. It is
-// the service's own: a program that could take such a lock, or put a pipe in its place, would hold the service up.
+// Locks makes a directory for the files on which this process and others of the service keep locks for the box's
+// organization. It is the service's own: a program that could take such a lock, or put a pipe in its place, would hold
+// the service up.
 func (b *Box) Locks() (dir string, err error) {
 	if b != nil && b.room != "" {
 		dir = filepath.Join(b.room, "locks")

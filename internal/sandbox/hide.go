@@ -10,17 +10,20 @@ import (
 
 // systemTrees are directories that programs need with everything in them.
 var systemTrees = []string{
-	"/bin", "/sbin", "/lib", "/lib32", "/lib64", "/usr", "/nix", "/dev", "/proc", "/sys", "/etc/ssl/certs", "/etc/pki/ca-trust",
+	"/bin", "/sbin", "/lib", "/lib32", "/lib64", "/usr", "/nix", "/dev", "/proc", "/sys", "/etc/ssl/certs",
+	"/etc/pki/ca-trust",
 }
 
 // systemPlaces are directories that programs need, though not everything in them.
 var systemPlaces = []string{
-	"/", "/boot", "/etc", "/etc/ssl", "/etc/pki", "/home", "/media", "/mnt", "/opt", "/root", "/run", "/run/lock", "/run/user", "/snap", "/srv",
+	"/", "/boot", "/etc", "/etc/ssl", "/etc/pki", "/home", "/media", "/mnt", "/opt", "/root", "/run", "/run/lock",
+	"/run/user", "/snap", "/srv",
 	"/tmp", "/var", "/var/cache", "/var/lib", "/var/log", "/var/run", "/var/spool", "/var/tmp",
 }
 
 // homePlaces are those of the directory HOME.
-var homePlaces = []string{"", ".cache", ".config", ".docker", ".kube", ".local", ".local/bin", ".local/share", ".local/state", ".pulumi", ".ssh"}
+var homePlaces = []string{"", ".cache", ".config", ".docker", ".kube", ".local", ".local/bin", ".local/share",
+	".local/state", ".pulumi", ".ssh"}
 
 // homeVariables name directories of which programs need some.
 var homeVariables = []string{
@@ -71,8 +74,8 @@ func (p *Policy) hidden() []string {
 // covering is what was covered, by real paths, while what is to be hidden lay there.
 type covering struct{ at, real []string }
 
-// covered returns the real paths of what is covered now. Asked for each file that is opened, it looks for them anew only when what is to
-// be hidden has moved.
+// covered returns the real paths of what is covered now. Asked for each file that is opened, it looks for them anew
+// only when what is to be hidden has moved.
 func (p *Policy) covered() []string {
 	at := realPaths(p.hide)
 	if last := p.last.Load(); last != nil && slices.Equal(at, last.at) {
@@ -94,9 +97,9 @@ func realPaths(paths []string) []string {
 	return real
 }
 
-// covers returns what is covered to hide a path. For a file that is the directory that it lies in, and that of each link on the way
-// to it: a mount on the file itself is dropped by the kernel when another file is renamed over it. A directory that programs need is
-// not covered: then the file is, and exposed says where one that replaces it is seen.
+// covers returns what is covered to hide a path. For a file that is the directory that it lies in, and that of each
+// link on the way to it: a mount on the file itself is dropped by the kernel when another file is renamed over it. A
+// directory that programs need is not covered: then the file is, and exposed says where one that replaces it is seen.
 func (p *Policy) covers(path string) (covered []string, exposed string) {
 	info, err := os.Stat(path)
 	if err != nil || info.IsDir() {
@@ -157,7 +160,8 @@ func (p *Policy) exposures() []string {
 	var warnings []string
 	for _, path := range p.hide {
 		if _, exposed := p.covers(path); exposed != "" {
-			warnings = append(warnings, fmt.Sprintf("programs can read %s once it is replaced while they run, because they need other files "+
+			warnings = append(warnings, fmt.Sprintf("programs can read %s once it is replaced while they run, "+
+				"because they need other files "+
 				"of the directory %s: put it into a directory of its own", exposed, filepath.Dir(exposed)))
 		}
 	}

@@ -36,17 +36,20 @@ type identities struct {
 // newIdentities reads the setting run-as.
 func newIdentities(text, record string) (*identities, error) {
 	if text == "" {
-		return nil, errors.New("sandbox.mode is run-as: say as whom (sandbox.run-as), a user or a range of user ids such as 200000-265535")
+		return nil, errors.New("sandbox.mode is run-as: say as whom (sandbox.run-as), a user or a range of user ids " +
+			"such as 200000-265535")
 	}
 	if err := maySwitch(); err != nil {
-		return nil, fmt.Errorf("sandbox.run-as is %q, but this process may not run others under another user id: %w", text, err)
+		return nil, fmt.Errorf("sandbox.run-as is %q, but this process may not run others under another user id: %w",
+			text, err)
 	}
 	if from, to, isRange := strings.Cut(text, "-"); isRange {
 		first, err1 := strconv.Atoi(from)
 		last, err2 := strconv.Atoi(to)
 		if err1 == nil && err2 == nil {
 			if first < 1000 || last < first || last > 1<<31-2 {
-				return nil, fmt.Errorf("sandbox.run-as is %q: a range of user ids begins at 1000 or above and ends above that", text)
+				return nil, fmt.Errorf("sandbox.run-as is %q: a range of user ids begins at 1000 or above and ends "+
+					"above that", text)
 			}
 			return &identities{first: first, last: last, record: record}, nil
 		}
@@ -75,7 +78,8 @@ func (i *identities) of(organization string) (*identity, error) {
 	if err := os.MkdirAll(filepath.Dir(i.record), 0o700); err != nil {
 		return nil, err
 	}
-	lock := flock.New(i.record+".lock", flock.SetPermissions(0o600)) // other workers of this machine have the same record
+	// other workers of this machine have the same record
+	lock := flock.New(i.record+".lock", flock.SetPermissions(0o600))
 	if err := lock.Lock(); err != nil {
 		return nil, err
 	}
@@ -116,7 +120,8 @@ func (i *identities) free(organization string, given map[string]int) (int, error
 			return uid, nil
 		}
 	}
-	return 0, fmt.Errorf("every user id of sandbox.run-as is some organization's already (see %s): make the range larger", i.record)
+	return 0, fmt.Errorf("every user id of sandbox.run-as is some organization's already (see %s): make the range "+
+		"larger", i.record)
 }
 
 // writeRecord replaces the record as a whole.

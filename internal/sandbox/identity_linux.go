@@ -17,7 +17,8 @@ func maySwitch() error {
 		return err
 	}
 	for name, capability := range map[string]uint{
-		"CAP_SETUID": unix.CAP_SETUID, "CAP_SETGID": unix.CAP_SETGID, "CAP_CHOWN": unix.CAP_CHOWN, "CAP_KILL": unix.CAP_KILL,
+		"CAP_SETUID": unix.CAP_SETUID, "CAP_SETGID": unix.CAP_SETGID, "CAP_CHOWN": unix.CAP_CHOWN,
+		"CAP_KILL": unix.CAP_KILL,
 	} {
 		if data[0].Effective&(1<<capability) == 0 {
 			return fmt.Errorf("it lacks %s", name)
@@ -48,8 +49,8 @@ func (i *identity) do(f func() error) error {
 	return <-done
 }
 
-// assume sets this thread's groups and its ids for accesses to files. With those of another user than root, the kernel takes
-// root's rights over files away.
+// assume sets this thread's groups and its ids for accesses to files. With those of another user than root, the kernel
+// takes root's rights over files away.
 func assume(uid, gid int, groups []int) error {
 	if err := unix.Setgroups(groups); err != nil {
 		return err

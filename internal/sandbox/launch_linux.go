@@ -25,8 +25,8 @@ type Launch struct {
 	staged  bool          // an outer launcher is what is started
 }
 
-// Prepare makes a command that was not started yet one of the box. Start it with what Prepare has made of it, at once, and
-// call Started with the result.
+// Prepare makes a command that was not started yet one of the box. Start it with what Prepare has made of it, at once,
+// and call Started with the result.
 func (b *Box) Prepare(cmd *exec.Cmd) (*Launch, error) {
 	if !b.Apart() || cmd.Err != nil {
 		return &Launch{box: b}, nil
@@ -42,8 +42,8 @@ func (b *Box) Prepare(cmd *exec.Cmd) (*Launch, error) {
 // Apart tells whether processes of the box start as the launcher, so that there can be Spare ones.
 func (b *Box) Apart() bool { return b != nil && b.policy.Mode() != Off }
 
-// Spare makes a process of the box of which nobody knows yet what command it will be: what takes a while is done before it is
-// needed. Start it, at once, and call Started with the result, and then Become, or Discard.
+// Spare makes a process of the box of which nobody knows yet what command it will be: what takes a while is done before
+// it is needed. Start it, at once, and call Started with the result, and then Become, or Discard.
 func (b *Box) Spare(cmd *exec.Cmd) (*Launch, error) {
 	o := launcher.Orders{Limits: b.policy.limits, Hide: append(b.policy.hidden(), b.rooms)}
 	for _, part := range parts {
@@ -55,7 +55,8 @@ func (b *Box) Spare(cmd *exec.Cmd) (*Launch, error) {
 
 // command is what a command of the box executes.
 func (b *Box) command(cmd *exec.Cmd) launcher.Command {
-	return launcher.Command{Path: cmd.Path, Args: cmd.Args, Env: append(cmd.Environ(), b.Environment()...), Dir: cmd.Dir}
+	return launcher.Command{Path: cmd.Path, Args: cmd.Args, Env: append(cmd.Environ(), b.Environment()...),
+		Dir: cmd.Dir}
 }
 
 // make turns a command into the launcher, with its orders.
@@ -65,7 +66,8 @@ func (l *Launch) make(cmd *exec.Cmd, o launcher.Orders, mode Mode, id *identity)
 	}
 	cmd.Path, cmd.Args, cmd.Env, cmd.Dir = "/proc/self/exe", []string{launcher.Name}, []string{"GOMAXPROCS=1"}, "/"
 	if mode == RunAs {
-		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uint32(id.uid), Gid: uint32(id.gid)} //nolint:gosec // ids fit
+		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uint32(id.uid),
+			Gid: uint32(id.gid)} //nolint:gosec // ids fit
 	} else {
 		o.Confine, o.UID, o.GID = true, os.Geteuid(), os.Getegid()
 		if o.DeathSignal = cmd.SysProcAttr.Pdeathsig; o.DeathSignal != 0 {
@@ -77,14 +79,16 @@ func (l *Launch) make(cmd *exec.Cmd, o launcher.Orders, mode Mode, id *identity)
 	if err != nil {
 		return err
 	}
-	l.wire, l.theirs = os.NewFile(uintptr(pair[0]), "launcher"), os.NewFile(uintptr(pair[1]), "launcher") //nolint:gosec // descriptors
+	l.wire, l.theirs = os.NewFile(uintptr(pair[0]), "launcher"), os.NewFile(uintptr(pair[1]),
+		"launcher") //nolint:gosec // descriptors
 	l.answers = json.NewDecoder(io.LimitReader(l.wire, 4096))
 	cmd.ExtraFiles = []*os.File{l.theirs}    // its descriptor 3
 	return json.NewEncoder(l.wire).Encode(o) // the socket holds them until they are read
 }
 
-// Started is called after the command's Start with its result. It returns once the command runs, or the spare process; or the
-// reason why it does not: then the process was killed and waited for. The command's Process may be another afterwards.
+// Started is called after the command's Start with its result. It returns once the command runs, or the spare process;
+// or the reason why it does not: then the process was killed and waited for. The command's Process may be another
+// afterwards.
 func (l *Launch) Started(cmd *exec.Cmd, err error) error {
 	if l.wire != nil {
 		_ = l.theirs.Close() // the launcher's own is what holds the socket open now
@@ -129,8 +133,8 @@ func (l *Launch) enter(cmd *exec.Cmd) error {
 	return err
 }
 
-// Become makes a spare process a command, which is not to be started itself. It returns once the command runs, or the reason
-// why it does not.
+// Become makes a spare process a command, which is not to be started itself. It returns once the command runs, or the
+// reason why it does not.
 func (l *Launch) Become(cmd *exec.Cmd) error {
 	if cmd.Err != nil {
 		return errors.Join(cmd.Err, l.Discard())
@@ -156,7 +160,8 @@ func (l *Launch) become(c launcher.Command) error {
 	_, err = l.wire.Write(text)
 	err = errors.Join(err, unix.Shutdown(int(l.wire.Fd()), unix.SHUT_WR))
 	var failed launcher.Failure
-	if said := l.answers.Decode(&failed); said != nil { // it may have ended before it was told the command, and have said why
+	// it may have ended before it was told the command, and have said why
+	if said := l.answers.Decode(&failed); said != nil {
 		if !errors.Is(said, io.EOF) {
 			err = errors.Join(err, said)
 		}
@@ -187,8 +192,9 @@ const nonblocking = unix.O_NONBLOCK
 // ofTheKernel reports whether the kernel makes up what is read from a file.
 func ofTheKernel(f *os.File) bool {
 	var system unix.Statfs_t
-	err := unix.Fstatfs(int(f.Fd()), &system)                                                                  //nolint:gosec // a descriptor
-	return err != nil || slices.Contains([]int64{unix.PROC_SUPER_MAGIC, unix.SYSFS_MAGIC}, int64(system.Type)) //nolint:unconvert // an int32 elsewhere
+	err := unix.Fstatfs(int(f.Fd()), &system) //nolint:gosec // a descriptor
+	return err != nil || slices.Contains([]int64{unix.PROC_SUPER_MAGIC, unix.SYSFS_MAGIC},
+		int64(system.Type)) //nolint:unconvert // an int32 elsewhere
 }
 
 // probe tries the whole way into namespaces of its own.

@@ -52,11 +52,13 @@ func (a asked) read(t *testing.T, path string) string {
 	return strings.TrimSpace(strings.TrimPrefix(string(answer[:n]), "is"))
 }
 
-// volume makes the directory of a mounted secret as Kubernetes does: the file is a link, by way of a link that is replaced.
+// volume makes the directory of a mounted secret as Kubernetes does: the file is a link, by way of a link that is
+// replaced.
 func volume(t *testing.T, dir string) string {
 	t.Helper()
 	write(t, filepath.Join(dir, "..1", "key"), "needle\n")
-	if err := errors.Join(os.Symlink("..1", filepath.Join(dir, "..data")), os.Symlink("..data/key", filepath.Join(dir, "key"))); err != nil {
+	if err := errors.Join(os.Symlink("..1", filepath.Join(dir, "..data")),
+		os.Symlink("..data/key", filepath.Join(dir, "key"))); err != nil {
 		t.Fatal(err)
 	}
 	return filepath.Join(dir, "key")
@@ -81,7 +83,8 @@ func replaceFile(t *testing.T, path string) {
 func TestASecretThatIsReplacedWhileAProcessRunsStaysHidden(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("TMPDIR", t.TempDir()) // programs need no other temporary directory
-	file, mounted, named := write(t, filepath.Join(dir, "file", "key"), "needle\n"), volume(t, filepath.Join(dir, "volume")),
+	file, mounted, named := write(t, filepath.Join(dir, "file", "key"), "needle\n"),
+		volume(t, filepath.Join(dir, "volume")),
 		volume(t, filepath.Join(dir, "named"))
 	target, linked := write(t, filepath.Join(dir, "target", "key"), "needle\n"), filepath.Join(dir, "linked", "key")
 	if err := errors.Join(os.Mkdir(filepath.Dir(linked), 0o700), os.Symlink(target, linked)); err != nil {
@@ -96,7 +99,8 @@ func TestASecretThatIsReplacedWhileAProcessRunsStaysHidden(t *testing.T) {
 	look := func(when string) {
 		t.Helper()
 		for _, path := range []string{
-			file, file + ".new", mounted, named, linked, target, filepath.Join(dir, "volume", "..2", "key"), filepath.Join(dir, "named", "..2", "key"),
+			file, file + ".new", mounted, named, linked, target, filepath.Join(dir, "volume", "..2", "key"),
+			filepath.Join(dir, "named", "..2", "key"),
 		} {
 			if got := process.read(t, path); got != "" {
 				t.Errorf("%s it reads %q from %s", when, got, path)
@@ -148,7 +152,8 @@ func TestDirectoriesThatProgramsNeedAreKnown(t *testing.T) {
 			t.Errorf("%s is not needed", dir)
 		}
 	}
-	for _, dir := range []string{"/keys", "/etc/deployctl", "/run/secrets", "/var/run/secrets/eks", "/etc/ssl/private", "/opt/deployctl/keys"} {
+	for _, dir := range []string{"/keys", "/etc/deployctl", "/run/secrets", "/var/run/secrets/eks", "/etc/ssl/private",
+		"/opt/deployctl/keys"} {
 		if p.needs(dir) {
 			t.Errorf("%s is needed", dir)
 		}
@@ -163,7 +168,8 @@ func state(t *testing.T, pid int) string {
 	nice, err1 := unix.Getpriority(unix.PRIO_PROCESS, pid)
 	io, _, errno := unix.Syscall(unix.SYS_IOPRIO_GET, 1, uintptr(pid), 0)
 	attributes, err2 := unix.SchedGetAttr(pid, 0)
-	err := errors.Join(err1, err2, unix.Prlimit(pid, unix.RLIMIT_NOFILE, nil, &files), unix.SchedGetaffinity(pid, &processors))
+	err := errors.Join(err1, err2, unix.Prlimit(pid, unix.RLIMIT_NOFILE, nil, &files),
+		unix.SchedGetaffinity(pid, &processors))
 	if err != nil || errno != 0 {
 		t.Fatal(err, errno)
 	}
@@ -272,7 +278,10 @@ func TestADirectoryAboveWhatIsHiddenIsNotReplaced(t *testing.T) {
 			t.Fatal(err)
 		}
 		others := box(t, p, "others", rooms)
-		if err := others.Do(func() error { return os.WriteFile(filepath.Join(others.Home(), "program"), []byte("needle"), 0o600) }); err != nil {
+		if err := others.Do(func() error {
+			return os.WriteFile(filepath.Join(others.Home(), "program"),
+				[]byte("needle"), 0o600)
+		}); err != nil {
 			t.Fatal(err)
 		}
 		mine := box(t, p, "mine", rooms)

@@ -6,7 +6,8 @@ import (
 	"path/filepath"
 )
 
-// What is learned of a file is learned from the descriptor that Open returns: a program can put something else in its place at any time.
+// What is learned of a file is learned from the descriptor that Open returns: a program can put something else in its
+// place at any time.
 
 // Stat describes what Open opens.
 func (b *Box) Stat(path string) (fs.FileInfo, error) {
@@ -28,8 +29,8 @@ func (b *Box) RealPath(path string) (string, error) {
 	return realPath(file)
 }
 
-// FS is a directory of which all is opened as Open does. Unlike those of os.DirFS, its links lead anywhere where a program could go
-// itself.
+// FS is a directory of which all is opened as Open does. Unlike those of os.DirFS, its links lead anywhere where a
+// program could go itself.
 func (b *Box) FS(dir string) fs.FS { return tree{b, dir} }
 
 type tree struct {

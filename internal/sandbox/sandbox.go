@@ -1,12 +1,12 @@
-// Package sandbox keeps what a worker runs for others (programs, plugins, installations, commands) apart from the worker
-// and from what it runs for other organizations.
+// Package sandbox keeps what a worker runs for others (programs, plugins, installations, commands) apart from the
+// worker and from what it runs for other organizations.
 //
-// A Policy is how one worker does that; a Box is what the processes of one update are started in. On Linux a process of a
-// Box starts as this binary under another name: the launcher, which applies limits and hides files, and then becomes the
-// command; Spare ones are started before it is known what command. Two modes stand behind it. Under RunAs every organization
-// has a user id of its own. Under Namespace processes keep the worker's user id, but live in a user namespace without any
-// privilege, from which no process outside can be read or traced, and in a mount namespace without the service's own files. See
-// docs/sandbox.md.
+// A Policy is how one worker does that; a Box is what the processes of one update are started in. On Linux a process of
+// a Box starts as this binary under another name: the launcher, which applies limits and hides files, and then becomes
+// the command; Spare ones are started before it is known what command. Two modes stand behind it. Under RunAs every
+// organization has a user id of its own. Under Namespace processes keep the worker's user id, but live in a user
+// namespace without any privilege, from which no process outside can be read or traced, and in a mount namespace
+// without the service's own files. See docs/sandbox.md.
 package sandbox
 
 import (
@@ -35,12 +35,12 @@ type Options struct {
 	RunAs string
 	// Record is the file that remembers which organization has which id of a range.
 	Record string
-	// Hide are files and directories that no process of a Box sees in mode Namespace. Those that do not exist are ignored. Of a
-	// file the whole directory is hidden, unless programs need it.
+	// Hide are files and directories that no process of a Box sees in mode Namespace. Those that do not exist are
+	// ignored. Of a file the whole directory is hidden, unless programs need it.
 	Hide   []string
 	Limits Limits
-	// KeepTemp leaves TMPDIR as it is, for a service of one tenant, whose states may name files below it. Processes under another
-	// user id have a directory of their own all the same.
+	// KeepTemp leaves TMPDIR as it is, for a service of one tenant, whose states may name files below it. Processes
+	// under another user id have a directory of their own all the same.
 	KeepTemp bool
 }
 
@@ -55,8 +55,8 @@ type Policy struct {
 	last     atomic.Pointer[covering] // see covered
 }
 
-// New finds out what the system allows. A nil error with warnings means that processes are not kept apart as well as they
-// could be; an error, that what was asked for by name is not possible.
+// New finds out what the system allows. A nil error with warnings means that processes are not kept apart as well as
+// they could be; an error, that what was asked for by name is not possible.
 func New(o Options) (p *Policy, warnings []string, err error) {
 	p = &Policy{mode: o.Mode, limits: o.Limits, keepTemp: o.KeepTemp, needed: neededPlaces()}
 	for _, path := range o.Hide {
@@ -88,7 +88,8 @@ func New(o Options) (p *Policy, warnings []string, err error) {
 			return nil, nil, fmt.Errorf("sandbox.mode is namespace, which this system does not allow: %w", err)
 		}
 		p.mode = Off
-		return p, []string{fmt.Sprintf("programs and plugins are not kept apart from this service and can read its keys, because this system "+
+		return p, []string{fmt.Sprintf("programs and plugins are not kept apart from this service and can read its "+
+			"keys, because this system "+
 			"allows no user namespaces (%v); see docs/sandbox.md", err)}, nil
 	}
 	return p, p.exposures(), nil

@@ -114,7 +114,8 @@ func secretHolder(t *testing.T) int {
 
 // modes are the ways to keep processes apart, each with whatever it needs.
 func modes(t *testing.T, check func(t *testing.T, o Options)) {
-	first := stranger + 10*rand.IntN(100_000) // processes of an earlier test, which may still be ending, count as those of their user
+	// processes of an earlier test, which may still be ending, count as those of their user
+	first := stranger + 10*rand.IntN(100_000)
 	for _, o := range []Options{
 		{Mode: Namespace},
 		{Mode: RunAs, RunAs: fmt.Sprintf("%d-%d", first, first+9), Record: filepath.Join(place(t), "uids.json")},
@@ -126,14 +127,18 @@ func modes(t *testing.T, check func(t *testing.T, o Options)) {
 func TestAProcessSeesNeitherHiddenFilesNorTheRoomsOfOtherOrganizations(t *testing.T) {
 	modes(t, func(t *testing.T, o Options) {
 		dir := place(t)
-		key, data := write(t, filepath.Join(dir, "key"), "needle"), write(t, filepath.Join(dir, "home", "data", "keys.json"), "needle")
+		key, data := write(t, filepath.Join(dir, "key"), "needle"),
+			write(t, filepath.Join(dir, "home", "data", "keys.json"), "needle")
 		o.Hide = []string{key, filepath.Join(dir, "home"), filepath.Join(dir, "missing")}
 		p, rooms := policy(t, o), filepath.Join(dir, "home", "work")
 		if err := errors.Join(os.Chmod(dir, 0o711), os.Chmod(filepath.Join(dir, "home"), 0o711)); err != nil {
 			t.Fatal(err)
 		}
 		others := box(t, p, "others", rooms)
-		if err := others.Do(func() error { return os.WriteFile(filepath.Join(others.Home(), "program"), []byte("needle"), 0o600) }); err != nil {
+		if err := others.Do(func() error {
+			return os.WriteFile(filepath.Join(others.Home(), "program"),
+				[]byte("needle"), 0o600)
+		}); err != nil {
 			t.Fatal(err)
 		}
 		mine := box(t, p, "mine", rooms)
@@ -200,7 +205,8 @@ func TestAProcessKeepsToItsLimits(t *testing.T) {
 				t.Errorf("no %s in %s", want, out)
 			}
 		}
-		out, _ = inBox(t, b, `head -c 500m /dev/zero | tail > /dev/null; echo "memory: $?"`) // tail keeps what has no line in it
+		// tail keeps what has no line in it
+		out, _ = inBox(t, b, `head -c 500m /dev/zero | tail > /dev/null; echo "memory: $?"`)
 		if strings.Contains(out, "memory: 0") {
 			t.Errorf("it used 500 MiB: %s", out)
 		}
@@ -239,7 +245,8 @@ func TestTwoOrganizationsNeverShareAUserID(t *testing.T) {
 }
 
 func TestALinkThatAProgramLeavesLeadsTheWorkerNowhere(t *testing.T) {
-	p := policy(t, Options{Mode: RunAs, RunAs: strconv.Itoa(stranger) + "-" + strconv.Itoa(stranger), Record: filepath.Join(place(t), "uids.json")})
+	p := policy(t, Options{Mode: RunAs, RunAs: strconv.Itoa(stranger) + "-" + strconv.Itoa(stranger),
+		Record: filepath.Join(place(t), "uids.json")})
 	dir := place(t)
 	key := write(t, filepath.Join(dir, "key"), "needle")
 	if err := errors.Join(os.Chmod(dir, 0o711), os.Chmod(key, 0o640)); err != nil { // also for root's own group
@@ -265,7 +272,8 @@ func TestALinkThatAProgramLeavesLeadsTheWorkerNowhere(t *testing.T) {
 func TestAProcessSignalsOnlyItsOwn(t *testing.T) {
 	modes(t, func(t *testing.T, o Options) {
 		b := box(t, policy(t, o), "mine", place(t))
-		out, err := inBox(t, b, fmt.Sprintf("sleep 60 & kill -0 $! && kill $! && echo its own; kill -0 %d && echo outside", secretHolder(t)))
+		out, err := inBox(t, b, fmt.Sprintf("sleep 60 & kill -0 $! && kill $! && echo its own; kill -0 %d && echo "+
+			"outside", secretHolder(t)))
 		if !strings.Contains(out, "its own") || strings.Contains(out, "outside") {
 			t.Errorf("it may signal %s (%v)", out, err)
 		}
@@ -278,7 +286,8 @@ func TestWhatIsNoFileIsNotOpenedForAProgram(t *testing.T) {
 		if out, err := inBox(t, b, "mkfifo pipe; echo text > file"); err != nil {
 			t.Fatal(out, err)
 		}
-		for _, path := range []string{filepath.Join(b.Home(), "pipe"), "/dev/zero", "/proc/self/environ", "/proc/self/maps"} {
+		for _, path := range []string{filepath.Join(b.Home(), "pipe"), "/dev/zero", "/proc/self/environ",
+			"/proc/self/maps"} {
 			if file, err := b.Open(path); err == nil {
 				t.Errorf("%s is opened", path)
 				_ = file.Close()
@@ -305,7 +314,8 @@ func TestWhatIsHiddenLooksAsIfItWereNotThere(t *testing.T) {
 		_, errReal := b.RealPath(path)
 		_, errGlob := fs.Stat(b.FS(filepath.Dir(path)), filepath.Base(path))
 		for _, err := range []error{errOpen, errStat, errReal, errGlob} {
-			if missing := (&fs.PathError{Op: "open", Path: path, Err: syscall.ENOENT}).Error(); err == nil || err.Error() != missing {
+			if missing := (&fs.PathError{Op: "open", Path: path, Err: syscall.ENOENT}).Error(); err == nil ||
+				err.Error() != missing {
 				t.Errorf("%v, and not: %s", err, missing)
 			}
 		}
@@ -327,7 +337,8 @@ func TestAMissingExecutableIsToldAsWithoutASandbox(t *testing.T) {
 		if err == nil {
 			err = l.Started(cmd, cmd.Start())
 		}
-		if want := exec.Command("/nowhere/tool").Start(); err == nil || err.Error() != want.Error() || !errors.Is(err, fs.ErrNotExist) {
+		if want := exec.Command("/nowhere/tool").Start(); err == nil || err.Error() != want.Error() ||
+			!errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("%v; without, %v", err, want)
 		}
 		if len(b.Processes()) != 0 {
@@ -372,11 +383,13 @@ func TestTheEnvironmentOfAServiceIsNotWhatTheKernelShows(t *testing.T) {
 	}
 	said := make([]byte, 100)
 	n, _ := stdout.Read(said)
-	if string(said[:n]) != "needle true 0 0\n" { // what it knows, whether it is secluded and dumpable, and the size of its core dumps
+	// what it knows, whether it is secluded and dumpable, and the size of its core dumps
+	if string(said[:n]) != "needle true 0 0\n" {
 		t.Errorf("the service says %q", said[:n])
 	}
 	shown, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", cmd.Process.Pid))
-	if err != nil && !errors.Is(err, fs.ErrPermission) || bytes.Contains(shown, []byte("needle")) { // only root may look at all
+	// only root may look at all
+	if err != nil && !errors.Is(err, fs.ErrPermission) || bytes.Contains(shown, []byte("needle")) {
 		t.Errorf("the kernel shows %q, %v", shown, err)
 	}
 	_ = errors.Join(stdin.Close(), cmd.Wait())

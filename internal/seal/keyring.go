@@ -15,7 +15,8 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 )
 
-// KeyID names a sealing key. It is made from the key, tells nothing about it, and stands in the header of whatever it sealed.
+// KeyID names a sealing key. It is made from the key, tells nothing about it, and stands in the header of whatever it
+// sealed.
 type KeyID [4]byte
 
 // String returns the id in hexadecimal digits.
@@ -41,7 +42,8 @@ func NewSealingKey(now time.Time) SealingKey {
 
 // Keys are what a Keyring holds. They are stored only wrapped by a Keeper.
 type Keys struct {
-	// Root gives the keys that can never change: of digests, of names, and of the secrets in checkpoints and configuration files.
+	// Root gives the keys that can never change: of digests, of names, and of the secrets in checkpoints and
+	// configuration files.
 	Root []byte `json:"root"`
 	// Sealing are the keys that values are sealed with; the last one seals, the others only open.
 	Sealing []SealingKey `json:"sealing"`
@@ -53,14 +55,15 @@ func (k Keys) Current() SealingKey { return k.Sealing[len(k.Sealing)-1] }
 // MasterKeys are the keys of a service whose master key is not kept apart from them: it is the root, and seals.
 func MasterKeys(master []byte) (Keys, error) {
 	if len(master) != keySize {
-		return Keys{}, deployments.Errorf(deployments.CodeInvalid, "the service's master key is %d bytes long; it must be %d", len(master), keySize)
+		return Keys{}, deployments.Errorf(deployments.CodeInvalid,
+			"the service's master key is %d bytes long; it must be %d", len(master), keySize)
 	}
 	key := append([]byte(nil), master...)
 	return Keys{Root: key, Sealing: []SealingKey{{Key: key}}}, nil
 }
 
-// Keyring derives the keys of all purposes from the service's keys, which may be replaced while it is used. The zero Keyring has
-// no keys until Replace gives it some.
+// Keyring derives the keys of all purposes from the service's keys, which may be replaced while it is used. The zero
+// Keyring has no keys until Replace gives it some.
 type Keyring struct {
 	mu       sync.RWMutex
 	keys     Keys
@@ -113,8 +116,8 @@ func (k *Keyring) Keys() Keys {
 	return k.keys
 }
 
-// OnUnknown sets what is done, once a second at most, when a value was sealed with a key that the ring does not have: another
-// process may have made that key. It calls Replace.
+// OnUnknown sets what is done, once a second at most, when a value was sealed with a key that the ring does not have:
+// another process may have made that key. It calls Replace.
 func (k *Keyring) OnUnknown(reload func() error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -151,7 +154,8 @@ func (k *Keyring) known(id KeyID) (named, bool) {
 	return named{}, false
 }
 
-// Key derives the 32-byte key of a purpose from the root by HKDF-SHA256: the same for the same service and purpose, always.
+// Key derives the 32-byte key of a purpose from the root by HKDF-SHA256: the same for the same service and purpose,
+// always.
 func (k *Keyring) Key(purpose string) []byte { return derive(k.Keys().Root, "deployctl/v1/"+purpose) }
 
 // Box returns the box of a purpose.
@@ -167,7 +171,8 @@ func derive(key []byte, info string) []byte {
 	return out
 }
 
-// Keeper wraps the keys of a service, so that they can be stored beside what they seal: a master key, or a key management service.
+// Keeper wraps the keys of a service, so that they can be stored beside what they seal: a master key, or a key
+// management service.
 type Keeper interface {
 	// ID tells one keeper from another; it is stored in plain text.
 	ID() string
@@ -190,7 +195,8 @@ func NewMasterKeeper(master []byte) (*MasterKeeper, error) {
 	if _, err := MasterKeys(master); err != nil {
 		return nil, err
 	}
-	return &MasterKeeper{master: append([]byte(nil), master...), aead: aesGCM(derive(master, "deployctl/v1/"+purposeKeyring))}, nil
+	return &MasterKeeper{master: append([]byte(nil), master...), aead: aesGCM(
+		derive(master, "deployctl/v1/"+purposeKeyring))}, nil
 }
 
 // aesGCM gives the cipher of a 32-byte key.

@@ -1,6 +1,6 @@
-// Package seal encrypts what the service writes down: Temporal payloads and objects in the store. Each purpose has its own keys,
-// so that a sealed value of one purpose never opens as one of another; and each sealed value names the key that sealed it, so that
-// keys can be replaced while the service runs.
+// Package seal encrypts what the service writes down: Temporal payloads and objects in the store. Each purpose has its
+// own keys, so that a sealed value of one purpose never opens as one of another; and each sealed value names the key
+// that sealed it, so that keys can be replaced while the service runs.
 package seal
 
 import (
@@ -92,14 +92,15 @@ func (b *Box) rootCipher() cipher.AEAD {
 	return b.root
 }
 
-// header is what stands before a value that is sealed now: its version, the key's id and the nonce. overhead is what stands behind.
+// header is what stands before a value that is sealed now: its version, the key's id and the nonce. overhead is what
+// stands behind.
 const (
 	header   = 1 + idSize + nonceSize
 	overhead = 16
 )
 
-// Seal compresses and encrypts plain. Context says what the value is (an object's name, say); it is not stored, and Open
-// needs the same. Sealing twice gives different bytes.
+// Seal compresses and encrypts plain. Context says what the value is (an object's name, say); it is not stored, and
+// Open needs the same. Sealing twice gives different bytes.
 func (b *Box) Seal(plain []byte, context string) []byte {
 	// A file is large, so it is compressed and encrypted in place, in the one buffer that is returned.
 	sealed := make([]byte, header, header+encoder.MaxEncodedSize(len(plain))+overhead)
@@ -124,11 +125,12 @@ func (b *Box) encrypt(sealed []byte, version byte, context string) []byte {
 	sealed[0] = version
 	copy(sealed[1:], key.id[:])
 	_, _ = rand.Read(sealed[1+idSize : header]) // never fails
-	return b.cipher(key).Seal(sealed[:header], sealed[1+idSize:header], sealed[header:], additional(sealed[:1+idSize], context))
+	return b.cipher(key).Seal(sealed[:header], sealed[1+idSize:header], sealed[header:],
+		additional(sealed[:1+idSize], context))
 }
 
-// SealOwned is Seal for a large value that the caller gives up: what has room for it behind its end is encrypted where it
-// is, without being compressed, so that it is in memory once.
+// SealOwned is Seal for a large value that the caller gives up: what has room for it behind its end is encrypted where
+// it is, without being compressed, so that it is in memory once.
 func (b *Box) SealOwned(plain []byte, context string) []byte {
 	n := len(plain)
 	if cap(plain) < header+n+overhead {
@@ -142,7 +144,8 @@ func (b *Box) SealOwned(plain []byte, context string) []byte {
 // ErrUnknownKey is in the chain of an error about a value whose key the ring does not have.
 var ErrUnknownKey = errors.New("the key is not known")
 
-// Open gives what was sealed with the same key and context; else an error with CodeFormat, which begins with the context.
+// Open gives what was sealed with the same key and context; else an error with CodeFormat, which begins with the
+// context.
 func (b *Box) Open(sealed []byte, context string) ([]byte, error) {
 	if len(sealed) == 0 {
 		return nil, deployments.Errorf(deployments.CodeFormat, "%s is not a sealed value", about(context))
@@ -169,7 +172,8 @@ func (b *Box) Open(sealed []byte, context string) ([]byte, error) {
 	if aead == nil || len(sealed) < header+nonceSize+aead.Overhead() {
 		return nil, deployments.Errorf(deployments.CodeFormat, "%s is not a sealed value", about(context))
 	}
-	body, err := aead.Open(nil, sealed[header:header+nonceSize], sealed[header+nonceSize:], additional(sealed[:header], context))
+	body, err := aead.Open(nil, sealed[header:header+nonceSize], sealed[header+nonceSize:],
+		additional(sealed[:header], context))
 	if err != nil {
 		return nil, deployments.Errorf(deployments.CodeFormat,
 			"%s was not sealed with this service's key, or is damaged", about(context))

@@ -94,7 +94,8 @@ func TestWhatIsGivenUpIsSealedWhereItIs(t *testing.T) {
 	if &sealed[0] != &roomy[0] {
 		t.Error("it is somewhere else")
 	}
-	for name, sealed := range map[string][]byte{"with room": sealed, "without": box.SealOwned(slices.Clip(bytes.Clone(plain)), "c")} {
+	for name, sealed := range map[string][]byte{"with room": sealed,
+		"without": box.SealOwned(slices.Clip(bytes.Clone(plain)), "c")} {
 		if got, err := box.Open(sealed, "c"); err != nil || !bytes.Equal(got, plain) {
 			t.Errorf("%s: it opens as %d bytes, %v", name, len(got), err)
 		}

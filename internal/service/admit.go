@@ -20,17 +20,18 @@ const (
 	starting = 5 * time.Minute
 )
 
-// admit refuses a run of a schedule that nobody wants, as CodeInvalid, which is not tried again: it could become due. Temporal
-// starts the runs, and whoever can use its namespace can have it start any, at any time: so what is wanted is in the bucket. A run
-// is let through when it is due, for the first time at that time, or when somebody has asked for it; all that it submits is then
-// let through.
+// admit refuses a run of a schedule that nobody wants, as CodeInvalid, which is not tried again: it could become due.
+// Temporal starts the runs, and whoever can use its namespace can have it start any, at any time: so what is wanted is
+// in the bucket. A run is let through when it is due, for the first time at that time, or when somebody has asked for
+// it; all that it submits is then let through.
 func (s *Service) admit(ctx context.Context, in deployments.SubmitInput, run workflow.Execution) error {
 	n, due, err := deployments.ScheduleOfRun(run.ID)
 	if err != nil {
 		return err
 	}
 	if n != in.Schedule.Name || strings.TrimSuffix(in.RequestID, "-look") != run.RunID {
-		return deployments.Errorf(deployments.CodeInvalid, "the run %s submits what is of another one, so it is refused", run.ID)
+		return deployments.Errorf(deployments.CodeInvalid, "the run %s submits what is of another one, so it is "+
+			"refused", run.ID)
 	}
 	w, err := s.store.Wanted(ctx, n)
 	switch {
@@ -45,7 +46,8 @@ func (s *Service) admit(ctx context.Context, in deployments.SubmitInput, run wor
 	if err != nil {
 		return failure("look when the run began", err)
 	}
-	r := runOf{id: run.RunID, due: due, started: described.GetWorkflowExecutionInfo().GetStartTime().AsTime(), now: time.Now()}
+	r := runOf{id: run.RunID, due: due, started: described.GetWorkflowExecutionInfo().GetStartTime().AsTime(),
+		now: time.Now()}
 	_, err = s.store.ChangeWanted(ctx, n, func(w *statestore.Wanted) error {
 		if w.ID != in.ID {
 			return unwanted(n)
@@ -80,7 +82,8 @@ func (r runOf) take(w *statestore.Wanted) error {
 		w.Run, w.Asked = r.id, time.Time{}
 	default:
 		return deployments.Errorf(deployments.CodeInvalid,
-			"the schedule %s does not run: %s. Run it with `deployctl schedule run %s`", w.Schedule.Name, refusal, w.Schedule.Name.Name)
+			"the schedule %s does not run: %s. Run it with `deployctl schedule run %s`", w.Schedule.Name, refusal,
+			w.Schedule.Name.Name)
 	}
 	return nil
 }

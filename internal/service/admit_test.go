@@ -21,7 +21,8 @@ func TestARunOfAScheduleIsLetThroughWhenItIsWanted(t *testing.T) {
 	}
 	onTime := runOf{id: "this", due: due, started: due.Add(jitter), now: due.Add(jitter)}
 	shifted := func(due, started time.Duration) runOf {
-		return runOf{id: "this", due: onTime.due.Add(due), started: onTime.due.Add(started), now: onTime.due.Add(started)}
+		return runOf{id: "this", due: onTime.due.Add(due), started: onTime.due.Add(started),
+			now: onTime.due.Add(started)}
 	}
 	for _, c := range []struct {
 		name string
@@ -35,19 +36,34 @@ func TestARunOfAScheduleIsLetThroughWhenItIsWanted(t *testing.T) {
 		{"a run before its time", hourly(nil), shifted(0, -time.Second), false},
 		{"a run at another time", hourly(nil), shifted(time.Minute, time.Minute), false},
 		{"a run of a time before it was made", hourly(nil), shifted(-time.Hour, 0), false},
-		{"a run of the moment when it was made", hourly(func(w *statestore.Wanted) { w.Since = due.Add(1) }), onTime, false},
-		{"a run of a time before it was resumed", hourly(func(w *statestore.Wanted) { w.Since = due.Add(10 * time.Minute) }), shifted(0, 11*time.Minute), false},
-		{"a second run for one time", hourly(func(w *statestore.Wanted) { w.Run, w.Due = "other", due }), onTime, false},
-		{"a run that goes on", hourly(func(w *statestore.Wanted) { w.Run, w.Due, w.Paused = "this", due, true }), onTime, true},
+		{"a run of the moment when it was made", hourly(func(w *statestore.Wanted) { w.Since = due.Add(1) }), onTime,
+			false},
+		{"a run of a time before it was resumed", hourly(func(w *statestore.Wanted) {
+			w.Since = due.Add(
+				10 * time.Minute)
+		}), shifted(0, 11*time.Minute), false},
+		{"a second run for one time", hourly(func(w *statestore.Wanted) { w.Run, w.Due = "other", due }), onTime,
+			false},
+		{"a run that goes on", hourly(func(w *statestore.Wanted) { w.Run, w.Due, w.Paused = "this", due, true }),
+			onTime, true},
 		{"a run of one that is paused", hourly(func(w *statestore.Wanted) { w.Paused = true }), onTime, false},
-		{"a run that was asked for", hourly(func(w *statestore.Wanted) { w.Paused, w.Asked = true, due }), shifted(time.Minute, time.Minute), true},
-		{"a run that was asked for long ago", hourly(func(w *statestore.Wanted) { w.Asked = due.Add(-2 * askedFor) }), shifted(time.Minute, time.Minute), false},
-		{"what happens once, days late", hourly(func(w *statestore.Wanted) { w.Schedule.Cron, w.Schedule.At = "", due }), shifted(0, 72*time.Hour), true},
-		{"what happens once, at another time", hourly(func(w *statestore.Wanted) { w.Schedule.Cron, w.Schedule.At = "", due.Add(1) }), shifted(time.Second, time.Minute), false},
+		{"a run that was asked for", hourly(func(w *statestore.Wanted) { w.Paused, w.Asked = true, due }),
+			shifted(time.Minute, time.Minute), true},
+		{"a run that was asked for long ago", hourly(func(w *statestore.Wanted) { w.Asked = due.Add(-2 * askedFor) }),
+			shifted(time.Minute, time.Minute), false},
+		{"what happens once, days late", hourly(func(w *statestore.Wanted) {
+			w.Schedule.Cron, w.Schedule.At = "",
+				due
+		}), shifted(0, 72*time.Hour), true},
+		{"what happens once, at another time", hourly(func(w *statestore.Wanted) {
+			w.Schedule.Cron, w.Schedule.At = "",
+				due.Add(1)
+		}), shifted(time.Second, time.Minute), false},
 	} {
 		if err := c.run.take(&c.w); (err == nil) != c.want {
 			t.Errorf("%s: %v", c.name, err)
-		} else if again := (runOf{id: "another", due: c.run.due, started: c.run.started, now: c.run.now}).take(&c.w); again == nil {
+		} else if again := (runOf{id: "another", due: c.run.due, started: c.run.started, now: c.run.now}).take(
+			&c.w); again == nil {
 			t.Errorf("%s: another is let through for the same time", c.name)
 		}
 	}
@@ -58,7 +74,8 @@ func TestAnIntervalIsDueWhenTemporalIsToldSo(t *testing.T) {
 		w := statestore.Wanted{Made: now}
 		w.Schedule = deployments.Schedule{Every: every}
 		at := now.Truncate(time.Second)
-		if !dueAt(&w, at) || !dueAt(&w, at.Add(3*every)) || dueAt(&w, at.Add(time.Second)) || dueAt(&w, at.Add(every/2)) {
+		if !dueAt(&w, at) || !dueAt(&w, at.Add(3*every)) || dueAt(&w, at.Add(time.Second)) ||
+			dueAt(&w, at.Add(every/2)) {
 			t.Errorf("every %s: it is due at other times than Temporal has it run", every)
 		}
 	}

@@ -38,8 +38,8 @@ func (w *watcher) attempts(ctx context.Context, p *deployments.Progress) {
 	}
 }
 
-// activityIDs are the ids, as the workflows name them, of the activities that carry a step out: it is made, or what became
-// of it is found out.
+// activityIDs are the ids, as the workflows name them, of the activities that carry a step out: it is made, or what
+// became of it is found out.
 func activityIDs(step deployments.RunningStep) [2]string {
 	return [2]string{fmt.Sprintf("%s-%d", step.Step, step.Op), fmt.Sprintf("settle-%d", step.Op)}
 }

@@ -14,8 +14,8 @@ import (
 // cachedBytes bounds the parts of logs that are kept for those who watch, of all updates together.
 const cachedBytes = 32 << 20
 
-// feeds has a feed for each update that somebody watches, and the parts of logs that were read last. However many watch an
-// update, its log is looked at once.
+// feeds has a feed for each update that somebody watches, and the parts of logs that were read last. However many watch
+// an update, its log is looked at once.
 type feeds struct {
 	mu    sync.Mutex
 	all   map[deployments.UpdateName]*feed
@@ -37,7 +37,8 @@ type feed struct {
 // picture is a feed at one moment. Its map is never changed.
 type picture struct {
 	marks map[string]int // by stream: number of the last part that there is
-	// What is in no log: the last thing that the service said, where the update stands, and that it ended without having begun.
+	// What is in no log: the last thing that the service said, where the update stands, and that it ended without
+	// having begun.
 	said, progress, end *deployments.WatchEvent
 	err                 error         // why nobody looks any more
 	changed             chan struct{} // closed when there is another picture
@@ -46,7 +47,8 @@ type picture struct {
 // streams gives the names of the streams, that of the run last: it holds the end.
 func (p picture) streams() []string {
 	names := slices.Sorted(maps.Keys(p.marks))
-	return append(slices.DeleteFunc(names, func(n string) bool { return n == activities.RunStream }), activities.RunStream)
+	return append(slices.DeleteFunc(names, func(n string) bool { return n == activities.RunStream }),
+		activities.RunStream)
 }
 
 // join gives the feed of an update; leave says that it is not watched any more by this caller.

@@ -22,7 +22,9 @@ import (
 // sleeping is a Temporal whose updates run for ever, and do nothing that they would tell.
 type sleeping struct{ client.Client }
 
-func (sleeping) DescribeWorkflowExecution(context.Context, string, string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
+func (sleeping) DescribeWorkflowExecution(
+	context.Context, string, string,
+) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
 	return &workflowservice.DescribeWorkflowExecutionResponse{}, nil
 }
 
@@ -86,7 +88,10 @@ func TestManyWhoWatchASleepingUpdateCostTheStoreWhatOneDoes(t *testing.T) {
 		must(t, store.CreateStack(t.Context(), dev, nil))
 		s := New(sleeping{}, store, Readers{})
 		u := deployments.UpdateName{StackName: dev, Version: "1"}
-		output := func(number int) statestore.Part { return statestore.Part{Update: u, Stream: "output", Number: number} }
+		output := func(number int) statestore.Part {
+			return statestore.Part{Update: u, Stream: "output",
+				Number: number}
+		}
 		must(t, s.PutInfo(t.Context(), deployments.UpdateInfo{Update: u, Status: "running"}))
 		line(t, s, output(1), "begun")
 

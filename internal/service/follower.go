@@ -10,7 +10,8 @@ import (
 	"github.com/deployctl/deployctl/statestore"
 )
 
-// follower sends one watcher what a feed has from its beginning on: all parts of the log that it knows, and what is in none.
+// follower sends one watcher what a feed has from its beginning on: all parts of the log that it knows, and what is in
+// none.
 type follower struct {
 	*Service
 	feed *feed
@@ -24,7 +25,8 @@ func (f *follower) follow(ctx context.Context) error {
 	for {
 		now := f.feed.look()
 		for _, stream := range now.streams() {
-			ended, err := f.pass(ctx, statestore.Part{Update: f.feed.update, Stream: stream, Number: f.next[stream] + 1}, now.marks[stream])
+			ended, err := f.pass(ctx, statestore.Part{Update: f.feed.update, Stream: stream, Number: f.next[stream] +
+				1}, now.marks[stream])
 			if err != nil || ended {
 				return err
 			}
@@ -57,7 +59,8 @@ func (f *follower) follow(ctx context.Context) error {
 	}
 }
 
-// pass sends the events of the parts of a stream from p up to last. Of a part that is damaged it says so, and goes on behind it.
+// pass sends the events of the parts of a stream from p up to last. Of a part that is damaged it says so, and goes on
+// behind it.
 func (f *follower) pass(ctx context.Context, p statestore.Part, last int) (ended bool, err error) {
 	for p.Number <= last {
 		parts, err := f.feeds.read(ctx, f.Service, p, min(last-p.Number+1, partsAtOnce))
@@ -65,7 +68,8 @@ func (f *follower) pass(ctx context.Context, p statestore.Part, last int) (ended
 			return false, err
 		}
 		if err == nil && len(parts) == 0 {
-			return false, deployments.Errorf(deployments.CodeNotFound, "a part of the log of %s is not kept any more", p.Update)
+			return false, deployments.Errorf(deployments.CodeNotFound, "a part of the log of %s is not kept any more",
+				p.Update)
 		}
 		for _, data := range parts {
 			events, err := activities.DecodeEvents(data)
@@ -98,7 +102,8 @@ func (f *follower) tear(p statestore.Part, err error) error {
 	}
 	f.torn = f.torn || p.Stream == activities.RunStream
 	e := said(p.Update, fmt.Sprintf(
-		"part %d of the log %q of update %s is damaged (%v): what it told is missing here; the stack's state does not depend on it",
+		"part %d of the log %q of update %s is damaged (%v): what it told is missing here; the stack's state does "+
+			"not depend on it",
 		p.Number, p.Stream, p.Update.Version, err))
 	e.Event.DiagnosticEvent.Severity = "warning"
 	return f.send(e)

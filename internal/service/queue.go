@@ -45,10 +45,12 @@ func (s *Service) waiting(ctx context.Context, u deployments.UpdateName) []strin
 	return p.Waiting
 }
 
-// soonEnough is how long a stack's workflow is waited for where its head will do: until it is known whether Temporal answers.
+// soonEnough is how long a stack's workflow is waited for where its head will do: until it is known whether Temporal
+// answers.
 const soonEnough = 4 * time.Second
 
-// queuedSoon is queued, but of a workflow that does not answer soon, because no worker has it, it tells what the head says.
+// queuedSoon is queued, but of a workflow that does not answer soon, because no worker has it, it tells what the head
+// says.
 func (s *Service) queuedSoon(ctx context.Context, name deployments.StackName) (deployments.StackInfo, error) {
 	soon, cancel := context.WithTimeout(ctx, soonEnough)
 	defer cancel()
@@ -82,7 +84,8 @@ func (s *Service) queued(ctx context.Context, name deployments.StackName) (deplo
 // errClosed says that a workflow does not run, errNobody that Temporal answers, but no worker does.
 var errClosed, errNobody = errors.New("the workflow is closed, or not known"), errors.New("no worker answers")
 
-// asked is how long a worker may take to answer: more than the five seconds for which Temporal asks the one that had the workflow last.
+// asked is how long a worker may take to answer: more than the five seconds for which Temporal asks the one that had
+// the workflow last.
 const asked = 8 * time.Second
 
 // ask asks a workflow that runs: what it was when it was ended tells nothing.
@@ -141,7 +144,8 @@ func (s *Service) known(ctx context.Context, u deployments.UpdateName) error {
 		return nil
 	}
 	if unknown := (*serviceerror.NotFound)(nil); errors.As(missing, &unknown) {
-		return deployments.Errorf(deployments.CodeNotFound, "there is no update %s; `deployctl stack history` lists those there are", u)
+		return deployments.Errorf(deployments.CodeNotFound, "there is no update %s; `deployctl stack history` lists "+
+			"those there are", u)
 	}
 	return failure("find the update", missing)
 }
@@ -156,18 +160,20 @@ func (w *watcher) position(info deployments.StackInfo) *deployments.Progress {
 	return nil
 }
 
-// unbegun sends the end of an update that ended without having begun: one that left its queue, which has a result and never a
-// log, or a preview that no worker took, which nobody recovers. One that nothing is known of any more is given up.
-// The log is read after the result is there, because whatever has a log closes it first.
+// unbegun sends the end of an update that ended without having begun: one that left its queue, which has a result and
+// never a log, or a preview that no worker took, which nobody recovers. One that nothing is known of any more is given
+// up. The log is read after the result is there, because whatever has a log closes it first.
 func (w *watcher) unbegun(ctx context.Context, queue deployments.StackInfo) (bool, error) {
 	id := deployments.UpdateWorkflowID(w.update)
 	described, err := w.temporal.DescribeWorkflowExecution(ctx, id, "")
-	if unknown := (*serviceerror.NotFound)(nil); errors.As(err, &unknown) && (queue.Active == nil || queue.Active.Update != w.update) {
+	if unknown := (*serviceerror.NotFound)(nil); errors.As(err, &unknown) &&
+		(queue.Active == nil || queue.Active.Update != w.update) {
 		if w.missed++; w.missed < patience {
 			return false, nil
 		}
 		return false, deployments.Errorf(deployments.CodeNotFound,
-			"%s is not waiting any more, and never began: its stack's workflow was ended from outside; ask for it again", w.update)
+			"%s is not waiting any more, and never began: its stack's workflow was ended from outside; ask for it "+
+				"again", w.update)
 	}
 	w.missed = 0
 	closed := described.GetWorkflowExecutionInfo()

@@ -20,7 +20,9 @@ type idle struct {
 	wake func() error
 }
 
-func (i *idle) DescribeWorkflowExecution(context.Context, string, string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
+func (i *idle) DescribeWorkflowExecution(
+	context.Context, string, string,
+) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
 	return nil, serviceerror.NewNotFound("no such workflow")
 }
 
@@ -40,7 +42,8 @@ func (r recalled) Get(context.Context, any) error { return r.err }
 
 func TestRecoveringIsOverWhenAnImportEndsByItself(t *testing.T) {
 	s := newService(t)
-	claim, err := s.Claim(t.Context(), statestore.Claimant{Update: deployments.UpdateName{StackName: dev, Version: "1"}, Writer: "#import-1"})
+	claim, err := s.Claim(t.Context(), statestore.Claimant{Update: deployments.UpdateName{StackName: dev, Version: "1"},
+		Writer: "#import-1"})
 	must(t, err)
 	s.temporal = &idle{s.temporal, func() error {
 		return s.Settle(t.Context(), claim, statestore.Written{Version: 1, Digest: "d"})
@@ -55,12 +58,14 @@ func TestRecoveringIsOverWhenAnImportEndsByItself(t *testing.T) {
 
 func TestWhoRecoversAnUpdateIsToldWhatIsToBeRepairedFirst(t *testing.T) {
 	s := newService(t)
-	_, err := s.Claim(t.Context(), statestore.Claimant{Update: deployments.UpdateName{StackName: dev, Version: "1"}, Writer: "w#1"})
+	_, err := s.Claim(t.Context(), statestore.Claimant{Update: deployments.UpdateName{StackName: dev, Version: "1"},
+		Writer: "w#1"})
 	must(t, err)
 	s.temporal = &idle{s.temporal, func() error {
 		return temporal.NewNonRetryableApplicationError("checkpoints/1 is damaged", string(deployments.CodeFormat), nil)
 	}}
-	if _, err := s.Recover(t.Context(), dev); deployments.CodeOf(err) != deployments.CodeFormat || err.Error() != "checkpoints/1 is damaged" {
+	if _, err := s.Recover(t.Context(), dev); deployments.CodeOf(err) != deployments.CodeFormat ||
+		err.Error() != "checkpoints/1 is damaged" {
 		t.Errorf("it came to %s: %v", deployments.CodeOf(err), err)
 	}
 }

@@ -16,10 +16,12 @@ import (
 	"github.com/deployctl/deployctl/statestore"
 )
 
-// SubmitScheduled submits an update for a run of a schedule; CodeInvalid when that is not wanted (see admit), CodeConflict when somebody else is changing the stack: what is
-// repeated is what that comes to, so it does not wait in the queue, but is to be submitted again. A schedule whose stack is gone
-// removes itself.
-func (s *Service) SubmitScheduled(ctx context.Context, in deployments.SubmitInput, run workflow.Execution) (deployments.Accepted, error) {
+// SubmitScheduled submits an update for a run of a schedule; CodeInvalid when that is not wanted (see admit),
+// CodeConflict when somebody else is changing the stack: what is repeated is what that comes to, so it does not wait in
+// the queue, but is to be submitted again. A schedule whose stack is gone removes itself.
+func (s *Service) SubmitScheduled(
+	ctx context.Context, in deployments.SubmitInput, run workflow.Execution,
+) (deployments.Accepted, error) {
 	sched := in.Schedule
 	head, err := s.Head(ctx, sched.Name.StackName)
 	if err != nil && deployments.CodeOf(err) != deployments.CodeNotFound {
@@ -39,7 +41,8 @@ func (s *Service) SubmitScheduled(ctx context.Context, in deployments.SubmitInpu
 		return deployments.Accepted{}, err
 	}
 	if in.Look && head.Active != nil {
-		return deployments.Accepted{}, deployments.Errorf(deployments.CodeConflict, "%s is being changed by update %s", sched.Name.StackName, head.Active.Version)
+		return deployments.Accepted{}, deployments.Errorf(deployments.CodeConflict, "%s is being changed by update %s",
+			sched.Name.StackName, head.Active.Version)
 	}
 	r, err := s.basis(ctx, sched.Name.StackName, basisOf(sched, in.Look))
 	if err != nil {
@@ -61,7 +64,8 @@ func (s *Service) SubmitScheduled(ctx context.Context, in deployments.SubmitInpu
 	return s.Submit(ctx, r)
 }
 
-// permit refuses, as CodeInvalid, a run of a schedule whose maker may not deploy to the stack any more, and pauses the schedule.
+// permit refuses, as CodeInvalid, a run of a schedule whose maker may not deploy to the stack any more, and pauses the
+// schedule.
 func (s *Service) permit(ctx context.Context, sched deployments.Schedule, run workflow.Execution) error {
 	if sched.Authority == nil || len(sched.Authority.Holders) == 0 {
 		return unwanted(sched.Name) // nobody answers for it
@@ -76,12 +80,13 @@ func (s *Service) permit(ctx context.Context, sched deployments.Schedule, run wo
 		return err
 	}
 	return deployments.Errorf(deployments.CodeInvalid,
-		"the schedule %s does not run: %w. Remove it with `deployctl schedule rm %s`, and have somebody make it anew who may deploy to %s",
+		"the schedule %s does not run: %w. Remove it with `deployctl schedule rm %s`, and have somebody make it anew "+
+			"who may deploy to %s",
 		sched.Name.Name, err, sched.Name.Name, sched.Name.StackName)
 }
 
-// authorityOf gives what a run of a schedule may read: what both who made the schedule and who deployed the program may. Programs
-// of a time before that was kept could read everything.
+// authorityOf gives what a run of a schedule may read: what both who made the schedule and who deployed the program
+// may. Programs of a time before that was kept could read everything.
 func authorityOf(sched deployments.Schedule, repeated deployments.UpdateRequest) *deployments.Authority {
 	a := deployments.Everything()
 	for _, of := range []*deployments.Authority{sched.Authority, repeated.Authority} {
@@ -95,8 +100,8 @@ func authorityOf(sched deployments.Schedule, repeated deployments.UpdateRequest)
 // recently is how many updates are looked through first for the one that a schedule repeats.
 const recently = 20
 
-// basisOf tells which updates can be repeated. To make the stack what a program says, it must have succeeded; looking and
-// destroying need only its providers.
+// basisOf tells which updates can be repeated. To make the stack what a program says, it must have succeeded; looking
+// and destroying need only its providers.
 func basisOf(sched deployments.Schedule, look bool) func(deployments.UpdateInfo) bool {
 	withProgram := func(u deployments.UpdateInfo) bool { return u.Kind == engine.KindUp && !u.Ended.IsZero() }
 	if look || sched.Kind == deployments.ScheduleDestroy {
@@ -108,7 +113,9 @@ func basisOf(sched deployments.Schedule, look bool) func(deployments.UpdateInfo)
 }
 
 // basis is what a schedule repeats of the stack's last good update: the program, its configuration and its environment.
-func (s *Service) basis(ctx context.Context, name deployments.StackName, good func(deployments.UpdateInfo) bool) (deployments.UpdateRequest, error) {
+func (s *Service) basis(
+	ctx context.Context, name deployments.StackName, good func(deployments.UpdateInfo) bool,
+) (deployments.UpdateRequest, error) {
 	for _, limit := range []int{recently, 0} {
 		history, err := s.History(ctx, name, limit)
 		if err != nil {
@@ -122,7 +129,8 @@ func (s *Service) basis(ctx context.Context, name deployments.StackName, good fu
 		}
 	}
 	return deployments.UpdateRequest{}, deployments.Errorf(deployments.CodeInvalid,
-		"%s has no update that a schedule could repeat, with its program, configuration and environment: run `deployctl up` first", name)
+		"%s has no update that a schedule could repeat, with its program, configuration and environment: run "+
+			"`deployctl up` first", name)
 }
 
 // repeated gives what of an update's request is about the program, and not about that one time.
@@ -133,21 +141,27 @@ func (s *Service) repeated(ctx context.Context, u deployments.UpdateName) (deplo
 	}
 	if r.Secrets.Type == "passphrase" {
 		return r, deployments.Errorf(deployments.CodeInvalid,
-			"the secrets of %s are under a passphrase, which the service does not know: what runs by schedule needs a stack with the service's own secrets provider (deployctl stack init --secrets-provider default)", u.StackName)
+			"the secrets of %s are under a passphrase, which the service does not know: what runs by schedule needs "+
+				"a stack with the service's own secrets provider (deployctl stack init --secrets-provider default)",
+			u.StackName)
 	}
 	return deployments.UpdateRequest{
-		Stack: u.StackName, Bundle: r.Bundle, Config: r.Config, Environment: r.Environment, Secrets: r.Secrets, Parallel: r.Parallel,
+		Stack: u.StackName, Bundle: r.Bundle, Config: r.Config, Environment: r.Environment, Secrets: r.Secrets,
+		Parallel:  r.Parallel,
 		Authority: r.Authority,
 	}, nil
 }
 
 // ScheduleRuns lists the runs of a schedule, the latest first.
-func (s *Service) ScheduleRuns(ctx context.Context, n deployments.ScheduleName, limit int) ([]deployments.ScheduleRun, error) {
+func (s *Service) ScheduleRuns(
+	ctx context.Context, n deployments.ScheduleName, limit int,
+) ([]deployments.ScheduleRun, error) {
 	if _, err := s.describe(ctx, n); err != nil {
 		return nil, err
 	}
 	found, err := s.temporal.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{
-		PageSize: int32(limit), Query: fmt.Sprintf("TemporalScheduledById = '%s'", deployments.ScheduleID(n)), //nolint:gosec // a small number
+		PageSize: int32(limit), Query: fmt.Sprintf("TemporalScheduledById = '%s'", deployments.ScheduleID(n)),
+		//nolint:gosec // a small number
 	})
 	if err != nil {
 		return nil, failure("list the runs", err)

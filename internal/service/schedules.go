@@ -28,14 +28,16 @@ const (
 	jitter = 30 * time.Second
 )
 
-// CreateSchedule makes a schedule in Temporal. What it is to run is found anew each time; here, that there is something.
+// CreateSchedule makes a schedule in Temporal. What it is to run is found anew each time; here, that there is
+// something.
 func (s *Service) CreateSchedule(ctx context.Context, sched deployments.Schedule) error {
 	if err := sched.Validate(); err != nil {
 		return err
 	}
 	now := time.Now()
 	if !sched.At.IsZero() && sched.At.Before(now) {
-		return deployments.Errorf(deployments.CodeInvalid, "%s is over: name a time to come", sched.At.Format(time.RFC3339))
+		return deployments.Errorf(deployments.CodeInvalid, "%s is over: name a time to come",
+			sched.At.Format(time.RFC3339))
 	}
 	if err := s.lasts(ctx, sched); err != nil {
 		return err
@@ -49,7 +51,8 @@ func (s *Service) CreateSchedule(ctx context.Context, sched deployments.Schedule
 	if err != nil {
 		return err
 	}
-	if _, err := s.basis(ctx, sched.Name.StackName, basisOf(sched, !sched.Remediate && sched.Kind == deployments.ScheduleDrift)); err != nil {
+	if _, err := s.basis(ctx, sched.Name.StackName, basisOf(sched, !sched.Remediate &&
+		sched.Kind == deployments.ScheduleDrift)); err != nil {
 		return err
 	}
 	queue, err := s.TaskQueue(ctx, sched.Name.Organization)
@@ -62,7 +65,8 @@ func (s *Service) CreateSchedule(ctx context.Context, sched deployments.Schedule
 	var invalid *serviceerror.InvalidArgument
 	switch {
 	case errors.Is(err, temporal.ErrScheduleAlreadyRunning):
-		return deployments.Errorf(deployments.CodeExists, "%s has a schedule %s already: remove it with `deployctl schedule rm %s`, or use another name (--name)",
+		return deployments.Errorf(deployments.CodeExists, "%s has a schedule %s already: remove it with `deployctl "+
+			"schedule rm %s`, or use another name (--name)",
 			sched.Name.StackName, sched.Name.Name, sched.Name.Name)
 	case errors.As(err, &invalid):
 		return deployments.Errorf(deployments.CodeInvalid, "there cannot be such a schedule: %s", invalid.Message)
@@ -70,7 +74,8 @@ func (s *Service) CreateSchedule(ctx context.Context, sched deployments.Schedule
 	if err != nil {
 		return failure("make the schedule", err)
 	}
-	if err := s.store.WantSchedule(ctx, statestore.Wanted{ScheduledInput: in, Made: now, Since: now, Paused: sched.Paused}); err != nil {
+	if err := s.store.WantSchedule(ctx, statestore.Wanted{ScheduledInput: in, Made: now, Since: now,
+		Paused: sched.Paused}); err != nil {
 		_ = handle.Delete(context.WithoutCancel(ctx)) // none of its runs would be let through
 		return err
 	}
@@ -84,13 +89,15 @@ func (s *Service) lasts(ctx context.Context, sched deployments.Schedule) error {
 	}
 	_, err := s.store.StandingAt(ctx, *sched.Authority, sched.At)
 	if errors.Is(err, statestore.ErrNotAllowed) {
-		err = deployments.Errorf(deployments.CodeInvalid, "at %s the schedule would not run: %w; make it with a token that lasts longer",
+		err = deployments.Errorf(deployments.CodeInvalid, "at %s the schedule would not run: %w; make it with a "+
+			"token that lasts longer",
 			sched.At.UTC().Format(time.RFC3339), err)
 	}
 	return err
 }
 
-// optionsOf says it to Temporal. Notes and memos are plain text there, so what there is to know is in the workflow's input.
+// optionsOf says it to Temporal. Notes and memos are plain text there, so what there is to know is in the workflow's
+// input.
 func optionsOf(in deployments.ScheduledInput, queue string, now time.Time) client.ScheduleOptions {
 	sched := in.Schedule
 	id, attributes := deployments.ScheduleID(sched.Name), workflows.ScheduleAttributes(sched)
@@ -101,7 +108,8 @@ func optionsOf(in deployments.ScheduledInput, queue string, now time.Time) clien
 			ID: id, Workflow: deployments.WorkflowScheduled, TaskQueue: queue,
 			Args:                  []any{in},
 			TypedSearchAttributes: attributes, Priority: workflows.Priority(true),
-			StaticSummary: fmt.Sprintf("%s of %s/%s, %s", sched.Kind, sched.Name.Project, sched.Name.Stack, sched.When()),
+			StaticSummary: fmt.Sprintf("%s of %s/%s, %s", sched.Kind, sched.Name.Project, sched.Name.Stack,
+				sched.When()),
 		},
 	}
 	if !sched.At.IsZero() {
@@ -117,7 +125,8 @@ func optionsOf(in deployments.ScheduledInput, queue string, now time.Time) clien
 func timesOf(sched deployments.Schedule, now time.Time) client.ScheduleSpec {
 	switch {
 	case sched.Every != 0:
-		return client.ScheduleSpec{Intervals: []client.ScheduleIntervalSpec{{Every: sched.Every, Offset: offsetOf(sched.Every, now)}}, StartAt: now}
+		return client.ScheduleSpec{Intervals: []client.ScheduleIntervalSpec{
+			{Every: sched.Every, Offset: offsetOf(sched.Every, now)}}, StartAt: now}
 	case sched.Cron != "":
 		return client.ScheduleSpec{CronExpressions: []string{sched.Cron}, Jitter: jitter, StartAt: now}
 	}
@@ -151,7 +160,8 @@ func (s *Service) Schedules(ctx context.Context, name deployments.StackName) ([]
 		case deployments.CodeOf(err) == deployments.CodeNotFound && err != nil:
 			continue // removed meanwhile
 		case deployments.CodeOf(err) == deployments.CodeFormat:
-			sched = deployments.Schedule{Name: n, Note: err.Error() + ": remove it with `deployctl schedule rm " + n.Name + "`, and make it anew"}
+			sched = deployments.Schedule{Name: n, Note: err.Error() + ": remove it with `deployctl schedule rm " +
+				n.Name + "`, and make it anew"}
 		case err != nil:
 			return nil, err
 		}
@@ -162,8 +172,10 @@ func (s *Service) Schedules(ctx context.Context, name deployments.StackName) ([]
 
 // scheduleNames finds a stack's schedules, sorted. One that was made just now may not be found yet.
 func (s *Service) scheduleNames(ctx context.Context, name deployments.StackName) ([]deployments.ScheduleName, error) {
-	found, err := s.temporal.ScheduleClient().List(ctx, client.ScheduleListOptions{Query: fmt.Sprintf("%s = '%s' AND %s = '%s' AND %s = '%s'",
-		deployments.AttributeOrg, name.Organization, deployments.AttributeProject, name.Project, deployments.AttributeStack, name.Stack)})
+	found, err := s.temporal.ScheduleClient().List(ctx, client.ScheduleListOptions{
+		Query: fmt.Sprintf("%s = '%s' AND %s = '%s' AND %s = '%s'",
+			deployments.AttributeOrg, name.Organization, deployments.AttributeProject, name.Project,
+			deployments.AttributeStack, name.Stack)})
 	if err != nil {
 		return nil, failure("list the schedules", err)
 	}
@@ -173,7 +185,8 @@ func (s *Service) scheduleNames(ctx context.Context, name deployments.StackName)
 		if err != nil {
 			return nil, failure("list the schedules", err)
 		}
-		if short, ours := strings.CutPrefix(entry.ID, deployments.ScheduleID(deployments.ScheduleName{StackName: name})); ours {
+		if short, ours := strings.CutPrefix(entry.ID, deployments.ScheduleID(
+			deployments.ScheduleName{StackName: name})); ours {
 			names = append(names, deployments.ScheduleName{StackName: name, Name: short})
 		}
 	}
@@ -190,7 +203,8 @@ func (s *Service) Schedule(ctx context.Context, n deployments.ScheduleName) (dep
 	var in deployments.ScheduledInput
 	action, ok := d.Schedule.Action.(*client.ScheduleWorkflowAction)
 	if !ok || len(action.Args) != 1 {
-		return deployments.Schedule{}, deployments.Errorf(deployments.CodeFormat, "the schedule %s was made by a newer version of deployctl", n)
+		return deployments.Schedule{}, deployments.Errorf(deployments.CodeFormat,
+			"the schedule %s was made by a newer version of deployctl", n)
 	}
 	if payload, ok := action.Args[0].(*commonpb.Payload); ok {
 		if err := s.readers.of(deployments.ScheduleID(n)).Data.FromPayload(payload, &in); err != nil {
@@ -199,7 +213,8 @@ func (s *Service) Schedule(ctx context.Context, n deployments.ScheduleName) (dep
 	}
 	sched := in.Schedule
 	sched.Created, sched.Paused = d.Info.CreatedAt, d.Schedule.State.Paused
-	if times := d.Info.NextActionTimes; !sched.Paused && len(times) > 0 && (!d.Schedule.State.LimitedActions || d.Schedule.State.RemainingActions > 0) {
+	if times := d.Info.NextActionTimes; !sched.Paused && len(times) > 0 &&
+		(!d.Schedule.State.LimitedActions || d.Schedule.State.RemainingActions > 0) {
 		sched.Next = times[0]
 	}
 	if recent := d.Info.RecentActions; len(recent) > 0 && recent[len(recent)-1].StartWorkflowResult != nil {
@@ -221,8 +236,8 @@ func (s *Service) Schedule(ctx context.Context, n deployments.ScheduleName) (dep
 	return sched, nil
 }
 
-// noteOf says why a schedule is paused. A note of Temporal's own names a run that failed, and has its error sealed; it stays when
-// the schedule is run by hand then.
+// noteOf says why a schedule is paused. A note of Temporal's own names a run that failed, and has its error sealed; it
+// stays when the schedule is run by hand then.
 func noteOf(n deployments.ScheduleName, note string, last *deployments.ScheduleRun) string {
 	if !strings.Contains(note, deployments.ScheduleID(n)+"-") {
 		return note
@@ -230,7 +245,8 @@ func noteOf(n deployments.ScheduleName, note string, last *deployments.ScheduleR
 	if last == nil || last.Error == "" {
 		return fmt.Sprintf("paused because a run failed: `deployctl schedule runs %s` shows which", n.Name)
 	}
-	return fmt.Sprintf("paused because its run of %s failed: %s", last.Started.UTC().Format("2006-01-02 15:04:05 MST"), last.Error)
+	return fmt.Sprintf("paused because its run of %s failed: %s", last.Started.UTC().Format("2006-01-02 15:04:05 MST"),
+		last.Error)
 }
 
 func (s *Service) describe(ctx context.Context, n deployments.ScheduleName) (*client.ScheduleDescription, error) {
@@ -248,7 +264,8 @@ func (s *Service) handle(ctx context.Context, n deployments.ScheduleName) client
 // unknownSchedule says that a schedule that cannot be found is not there.
 func unknownSchedule(n deployments.ScheduleName, err error) error {
 	if err != nil && deployments.CodeOf(err) == deployments.CodeNotFound {
-		return deployments.Errorf(deployments.CodeNotFound, "%s has no schedule %s; `deployctl schedule ls` lists those it has", n.StackName, n.Name)
+		return deployments.Errorf(deployments.CodeNotFound, "%s has no schedule %s; `deployctl schedule ls` lists "+
+			"those it has", n.StackName, n.Name)
 	}
 	return err
 }
@@ -281,7 +298,8 @@ func (s *Service) PauseSchedule(ctx context.Context, n deployments.ScheduleName,
 		return err
 	}
 	if paused {
-		return unknownSchedule(n, failure("pause the schedule", handle.Pause(ctx, client.SchedulePauseOptions{Note: pausedBy(initiator)})))
+		return unknownSchedule(n, failure("pause the schedule", handle.Pause(ctx,
+			client.SchedulePauseOptions{Note: pausedBy(initiator)})))
 	}
 	if err != nil {
 		if _, missing := s.describe(ctx, n); missing != nil {
@@ -289,7 +307,8 @@ func (s *Service) PauseSchedule(ctx context.Context, n deployments.ScheduleName,
 		}
 		return unwanted(n)
 	}
-	return unknownSchedule(n, failure("resume the schedule", handle.Unpause(ctx, client.ScheduleUnpauseOptions{Note: "resumed by " + initiator})))
+	return unknownSchedule(n, failure("resume the schedule", handle.Unpause(ctx,
+		client.ScheduleUnpauseOptions{Note: "resumed by " + initiator})))
 }
 
 // RunSchedule runs a schedule now.
@@ -300,7 +319,8 @@ func (s *Service) RunSchedule(ctx context.Context, n deployments.ScheduleName) e
 	}
 	for _, w := range d.Info.RunningWorkflows {
 		if run := s.run(ctx, w.WorkflowID, w.FirstExecutionRunID); run.Ended.IsZero() {
-			return deployments.Errorf(deployments.CodeConflict, "the schedule %s is running already; `deployctl schedule runs %s` shows how it ends", n.Name, n.Name)
+			return deployments.Errorf(deployments.CodeConflict, "the schedule %s is running already; `deployctl "+
+				"schedule runs %s` shows how it ends", n.Name, n.Name)
 		}
 	}
 	ask := func(at time.Time) error {
@@ -316,15 +336,16 @@ func (s *Service) RunSchedule(ctx context.Context, n deployments.ScheduleName) e
 		return err
 	}
 	// Buffered: of a run that has just ended the schedule itself may not have heard.
-	err = s.handle(ctx, n).Trigger(ctx, client.ScheduleTriggerOptions{Overlap: enums.SCHEDULE_OVERLAP_POLICY_BUFFER_ONE})
+	err = s.handle(ctx, n).Trigger(ctx, client.ScheduleTriggerOptions{
+		Overlap: enums.SCHEDULE_OVERLAP_POLICY_BUFFER_ONE})
 	if err != nil {
 		_ = ask(time.Time{}) // at worst it can be run for an hour
 	}
 	return unknownSchedule(n, failure("run the schedule", err))
 }
 
-// RemoveStack removes a stack, and its schedules. One that stays, because Temporal is away or it was made just now, removes
-// itself when it runs next.
+// RemoveStack removes a stack, and its schedules. One that stays, because Temporal is away or it was made just now,
+// removes itself when it runs next.
 func (s *Service) RemoveStack(ctx context.Context, name deployments.StackName, force bool) error {
 	if err := s.store.RemoveStack(ctx, name, force); err != nil {
 		return err
@@ -344,7 +365,8 @@ func (s *Service) RenameStack(ctx context.Context, r deployments.RenameRequest) 
 	}
 	if len(names) > 0 {
 		return deployments.Errorf(deployments.CodeConflict,
-			"%s has a schedule %s, which knows it by its name: remove it with `deployctl schedule rm %s`, rename the stack, and make it anew", r.From, names[0].Name, names[0].Name)
+			"%s has a schedule %s, which knows it by its name: remove it with `deployctl schedule rm %s`, rename the "+
+				"stack, and make it anew", r.From, names[0].Name, names[0].Name)
 	}
 	if err := s.Store.RenameStack(ctx, r.From, r.To); err != nil {
 		return err

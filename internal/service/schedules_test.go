@@ -14,13 +14,15 @@ import (
 var now = time.Date(2026, 3, 4, 5, 6, 7, 890, time.UTC)
 
 func optionsAt(s deployments.Schedule) client.ScheduleOptions {
-	s.Name = deployments.ScheduleName{StackName: deployments.StackName{Organization: "o", Project: "p", Stack: "s"}, Name: "n"}
+	s.Name = deployments.ScheduleName{StackName: deployments.StackName{Organization: "o", Project: "p", Stack: "s"},
+		Name: "n"}
 	return optionsOf(deployments.ScheduledInput{Schedule: s, StackID: "stack-id"}, deployments.SharedTaskQueue, now)
 }
 
 func TestASchedulePausesOnFailureSkipsOverlapsAndCatchesUpWithinAnHour(t *testing.T) {
 	o := optionsAt(deployments.Schedule{Kind: deployments.ScheduleDrift, Every: 6 * time.Hour})
-	if !o.PauseOnFailure || o.Overlap != enums.SCHEDULE_OVERLAP_POLICY_SKIP || o.CatchupWindow != time.Hour || o.RemainingActions != 0 || o.Paused {
+	if !o.PauseOnFailure || o.Overlap != enums.SCHEDULE_OVERLAP_POLICY_SKIP || o.CatchupWindow != time.Hour ||
+		o.RemainingActions != 0 || o.Paused {
 		t.Errorf("the options are %+v", o)
 	}
 }
@@ -36,14 +38,16 @@ func TestAnIntervalCountsFromTheMomentItIsMade(t *testing.T) {
 func TestWhatIsToHappenOnceHappensOnceHoweverLate(t *testing.T) {
 	o := optionsAt(deployments.Schedule{Kind: deployments.ScheduleDestroy, At: now.In(time.FixedZone("east", 3600))})
 	c := o.Spec.Calendars[0]
-	got := time.Date(c.Year[0].Start, time.Month(c.Month[0].Start), c.DayOfMonth[0].Start, c.Hour[0].Start, c.Minute[0].Start, c.Second[0].Start, 0, time.UTC)
+	got := time.Date(c.Year[0].Start, time.Month(c.Month[0].Start), c.DayOfMonth[0].Start, c.Hour[0].Start,
+		c.Minute[0].Start, c.Second[0].Start, 0, time.UTC)
 	if !got.Equal(now.Truncate(time.Second)) || o.RemainingActions != 1 || o.CatchupWindow < 300*24*time.Hour {
 		t.Errorf("it happens at %s, %d times, at most %s late", got, o.RemainingActions, o.CatchupWindow)
 	}
 }
 
 func TestANoteOfTemporalsOwnGivesWayToTheErrorOfItsRun(t *testing.T) {
-	n := deployments.ScheduleName{StackName: deployments.StackName{Organization: "o", Project: "p", Stack: "s"}, Name: "n"}
+	n := deployments.ScheduleName{StackName: deployments.StackName{Organization: "o", Project: "p", Stack: "s"},
+		Name: "n"}
 	const own = "paused due to workflow failure: scheduled/o/p/s/n-2026: Encoded failure"
 	last := deployments.ScheduleRun{ID: "scheduled/o/p/s/n-2026", Started: now, Error: "quota exceeded"}
 	later := last
@@ -56,7 +60,8 @@ func TestANoteOfTemporalsOwnGivesWayToTheErrorOfItsRun(t *testing.T) {
 	}{
 		{own, &last, because},
 		{own, &later, because},
-		{own, &deployments.ScheduleRun{ID: later.ID, Started: now}, "paused because a run failed: `deployctl schedule runs n` shows which"},
+		{own, &deployments.ScheduleRun{ID: later.ID, Started: now},
+			"paused because a run failed: `deployctl schedule runs n` shows which"},
 		{own, nil, "paused because a run failed: `deployctl schedule runs n` shows which"},
 		{"paused by ann", &last, "paused by ann"},
 	} {
@@ -68,7 +73,8 @@ func TestANoteOfTemporalsOwnGivesWayToTheErrorOfItsRun(t *testing.T) {
 
 func TestWhatAScheduleSubmitsMayReadIsWhatItsMakerAndTheProgramsDeployerMayBothRead(t *testing.T) {
 	grant := func(organization string) *deployments.Authority {
-		return &deployments.Authority{Grants: [][]deployments.Grant{{{Role: deployments.RoleViewer, Organization: organization}}}}
+		return &deployments.Authority{Grants: [][]deployments.Grant{
+			{{Role: deployments.RoleViewer, Organization: organization}}}}
 	}
 	in := func(organization string) deployments.StackName {
 		return deployments.StackName{Organization: organization, Project: "p", Stack: "s"}
@@ -84,7 +90,8 @@ func TestWhatAScheduleSubmitsMayReadIsWhatItsMakerAndTheProgramsDeployerMayBothR
 		{"they have nothing in common", grant("acme"), grant("initech"), false, false},
 	} {
 		a := authorityOf(deployments.Schedule{Authority: c.maker}, deployments.UpdateRequest{Authority: c.deployer})
-		if acme, all := a.May(deployments.RoleViewer, in("acme")), a.May(deployments.RoleViewer, in("other")); acme != c.acme || all != c.everywhere {
+		if acme, all := a.May(deployments.RoleViewer, in("acme")),
+			a.May(deployments.RoleViewer, in("other")); acme != c.acme || all != c.everywhere {
 			t.Errorf("%s: acme %v, others %v", c.name, acme, all)
 		}
 	}
@@ -93,7 +100,8 @@ func TestWhatAScheduleSubmitsMayReadIsWhatItsMakerAndTheProgramsDeployerMayBothR
 func TestWhatIsToHappenOnceNeedsATokenThatLastsUntilThen(t *testing.T) {
 	s := newService(t)
 	text, err := s.CreateToken(t.Context(), deployments.Token{
-		Name: "ci", Grant: &deployments.Grant{Role: deployments.RoleDeployer, Organization: "*"}, Expires: time.Now().Add(24 * time.Hour),
+		Name: "ci", Grant: &deployments.Grant{Role: deployments.RoleDeployer, Organization: "*"},
+		Expires: time.Now().Add(24 * time.Hour),
 	})
 	must(t, err)
 	caller, err := s.Authenticate(t.Context(), text)
@@ -103,7 +111,8 @@ func TestWhatIsToHappenOnceNeedsATokenThatLastsUntilThen(t *testing.T) {
 		48 * time.Hour: "the schedule would not run: the token ci may not do this any more: the token is good until ",
 	} {
 		err := s.CreateSchedule(t.Context(), deployments.Schedule{
-			Name: deployments.ScheduleName{StackName: dev, Name: "ttl"}, Kind: deployments.ScheduleDestroy, At: time.Now().Add(after), Authority: caller.Delegated(),
+			Name: deployments.ScheduleName{StackName: dev, Name: "ttl"}, Kind: deployments.ScheduleDestroy,
+			At: time.Now().Add(after), Authority: caller.Delegated(),
 		})
 		if deployments.CodeOf(err) != deployments.CodeInvalid || !strings.Contains(err.Error(), want) {
 			t.Errorf("after %s: %v", after, err)

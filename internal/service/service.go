@@ -79,7 +79,9 @@ func (s *Service) reserve(ctx context.Context, name deployments.StackName) (int,
 const submitAttempts = 5
 
 // request asks the stack's workflow for an answer.
-func (s *Service) request(ctx context.Context, name deployments.StackName, update string, answer any, args ...any) error {
+func (s *Service) request(
+	ctx context.Context, name deployments.StackName, update string, answer any, args ...any,
+) error {
 	for attempt := 1; ; attempt++ {
 		if err := s.requestOnce(ctx, name, update, answer, args); attempt == submitAttempts || !closing(err) {
 			return err
@@ -94,9 +96,11 @@ func closing(err error) bool {
 	return errors.As(err, &unknown) || errors.As(err, &app) && app.Type() == "AcceptedUpdateCompletedWorkflow"
 }
 
-// requestOnce starts the stack's workflow if it does not run. CodeNoWorker when no worker takes it up; the request may be answered
-// all the same as soon as there is one.
-func (s *Service) requestOnce(ctx context.Context, name deployments.StackName, update string, answer any, args []any) error {
+// requestOnce starts the stack's workflow if it does not run. CodeNoWorker when no worker takes it up; the request may
+// be answered all the same as soon as there is one.
+func (s *Service) requestOnce(
+	ctx context.Context, name deployments.StackName, update string, answer any, args []any,
+) error {
 	queue, err := s.TaskQueue(ctx, name.Organization)
 	if err != nil {
 		return err
@@ -154,8 +158,8 @@ func (s *Service) preview(ctx context.Context, r deployments.UpdateRequest) (dep
 	return deployments.Accepted{Update: u}, failure("start the preview", err)
 }
 
-// Cancel asks the update to end; one that still waits is taken out of its queue. Once it returns, nothing new starts: the Run
-// knows before it hears of anything else.
+// Cancel asks the update to end; one that still waits is taken out of its queue. Once it returns, nothing new starts:
+// the Run knows before it hears of anything else.
 func (s *Service) Cancel(ctx context.Context, u deployments.UpdateName, forced bool) error {
 	if err := u.Validate(); err != nil {
 		return err
@@ -165,7 +169,8 @@ func (s *Service) Cancel(ctx context.Context, u deployments.UpdateName, forced b
 		return nil
 	}
 	cancelled := engine.Cancelled{Forced: forced}
-	if err := s.temporal.SignalWorkflow(ctx, deployments.UpdateWorkflowID(u), "", deployments.SignalCancel, cancelled); err != nil {
+	if err := s.temporal.SignalWorkflow(ctx, deployments.UpdateWorkflowID(u), "", deployments.SignalCancel,
+		cancelled); err != nil {
 		if deployments.CodeOf(unheard) == deployments.CodeNoWorker { // it may wait in the queue
 			return unheard
 		}
@@ -222,7 +227,8 @@ func ended(u deployments.UpdateName, err error) error {
 	return err
 }
 
-// failure translates an error of Temporal's; one that a workflow refused with, and one of the store's, keeps its code and sentence.
+// failure translates an error of Temporal's; one that a workflow refused with, and one of the store's, keeps its code
+// and sentence.
 func failure(what string, err error) error {
 	if err == nil {
 		return nil

@@ -31,12 +31,14 @@ func (s *Service) Import(ctx context.Context, r deployments.ImportRequest) (int,
 	if err != nil {
 		return version, err
 	}
-	return version, s.record(ctx, r.Stack, version, deployments.UpdateInfo{Kind: engine.KindImport, Initiator: r.Initiator})
+	return version, s.record(ctx, r.Stack, version, deployments.UpdateInfo{Kind: engine.KindImport,
+		Initiator: r.Initiator})
 }
 
 // Restore makes an earlier deployment of a stack its next one.
 func (s *Service) Restore(ctx context.Context, r deployments.RestoreRequest) (int, error) {
-	next, err := s.Store.Restore(ctx, statestore.Exchange{Stack: r.Stack, Secrets: r.Secrets, Reserve: s.reserve, Forget: r.Forget}, r.Version)
+	next, err := s.Store.Restore(ctx, statestore.Exchange{Stack: r.Stack, Secrets: r.Secrets, Reserve: s.reserve,
+		Forget: r.Forget}, r.Version)
 	if err != nil {
 		return next, err
 	}
@@ -45,8 +47,8 @@ func (s *Service) Restore(ctx context.Context, r deployments.RestoreRequest) (in
 	})
 }
 
-// recordRename makes the version that a renaming has made part of the stack's history. A stack without a state got none, and one that
-// was renamed before has it there.
+// recordRename makes the version that a renaming has made part of the stack's history. A stack without a state got
+// none, and one that was renamed before has it there.
 func (s store) recordRename(ctx context.Context, r deployments.RenameRequest) error {
 	head, err := s.Head(context.WithoutCancel(ctx), r.To)
 	if err != nil || head.Version == 0 {
@@ -75,7 +77,8 @@ func (s store) record(ctx context.Context, name deployments.StackName, version i
 	if err != nil {
 		return err
 	}
-	if err := s.AppendEvents(ctx, statestore.Part{Update: info.Update, Stream: activities.RunStream, Number: 1}, end); err != nil {
+	if err := s.AppendEvents(ctx, statestore.Part{Update: info.Update, Stream: activities.RunStream, Number: 1},
+		end); err != nil {
 		return err
 	}
 	return s.PutInfo(ctx, info)

@@ -24,7 +24,8 @@ func newService(t *testing.T) *Service {
 	store, err := statestore.New(&statestore.Memory{}, statestore.Options{Master: make([]byte, 32)})
 	must(t, err)
 	must(t, store.CreateStack(t.Context(), dev, nil))
-	away, err := client.NewLazyClient(client.Options{HostPort: "127.0.0.1:1", Logger: log.NewStructuredLogger(slog.New(slog.DiscardHandler))})
+	away, err := client.NewLazyClient(client.Options{HostPort: "127.0.0.1:1",
+		Logger: log.NewStructuredLogger(slog.New(slog.DiscardHandler))})
 	must(t, err)
 	t.Cleanup(away.Close)
 	return New(away, store, Readers{})
@@ -41,10 +42,11 @@ func must(t *testing.T, err error) {
 func watched(t *testing.T, s *Service, version string) *deployments.UpdateInfo {
 	t.Helper()
 	var seen []deployments.WatchEvent
-	must(t, s.Watch(t.Context(), deployments.UpdateName{StackName: dev, Version: version}, func(e deployments.WatchEvent) error {
-		seen = append(seen, e)
-		return nil
-	}))
+	must(t, s.Watch(t.Context(), deployments.UpdateName{StackName: dev, Version: version},
+		func(e deployments.WatchEvent) error {
+			seen = append(seen, e)
+			return nil
+		}))
 	if len(seen) != 1 || seen[0].End == nil {
 		t.Fatalf("version %s shows %+v", version, seen)
 	}
@@ -80,7 +82,8 @@ func TestWhatIsImportedAndRestoredStandsInTheHistoryAndCanBeShown(t *testing.T) 
 	away := s.temporal
 	q := &queue{Client: away}
 	s.temporal = q
-	deployment := apitype.UntypedDeployment{Version: 3, Deployment: []byte(`{"manifest":{"time":"0001-01-01T00:00:00Z","magic":"","version":""}}`)}
+	deployment := apitype.UntypedDeployment{Version: 3, Deployment: []byte(
+		`{"manifest":{"time":"0001-01-01T00:00:00Z","magic":"","version":""}}`)}
 	for range 2 {
 		_, err := s.Import(t.Context(), deployments.ImportRequest{Stack: dev, Deployment: deployment, Initiator: "ann"})
 		must(t, err)
@@ -91,13 +94,16 @@ func TestWhatIsImportedAndRestoredStandsInTheHistoryAndCanBeShown(t *testing.T) 
 	must(t, err)
 	var told []string
 	for _, info := range list {
-		told = append(told, fmt.Sprint(info.Update.Version, " ", info.Kind, " ", info.Status, " ", info.Message, " ", info.Initiator, " ", info.Kept))
+		told = append(told, fmt.Sprint(info.Update.Version, " ", info.Kind, " ", info.Status, " ", info.Message, " ",
+			info.Initiator, " ", info.Kept))
 	}
-	want := []string{"6 restore succeeded version 2 again bob true", "4 import succeeded  ann true", "2 import succeeded  ann true"}
+	want := []string{"6 restore succeeded version 2 again bob true", "4 import succeeded  ann true",
+		"2 import succeeded  ann true"}
 	if version != 6 || !slices.Equal(told, want) {
 		t.Errorf("as version %d; the history is %q", version, told)
 	}
-	if asked := []string{deployments.UpdateReserve, deployments.UpdateReserve, deployments.UpdateReserve}; !slices.Equal(q.asked, asked) {
+	if asked := []string{deployments.UpdateReserve, deployments.UpdateReserve,
+		deployments.UpdateReserve}; !slices.Equal(q.asked, asked) {
 		t.Errorf("the stack was asked to %q", q.asked)
 	}
 	s.temporal = away
@@ -108,7 +114,8 @@ func TestWhatIsImportedAndRestoredStandsInTheHistoryAndCanBeShown(t *testing.T) 
 
 func TestARenamingStandsInTheHistoryOnce(t *testing.T) {
 	s := newService(t)
-	deployment := apitype.UntypedDeployment{Version: 3, Deployment: []byte(`{"manifest":{"time":"0001-01-01T00:00:00Z","magic":"","version":""}}`)}
+	deployment := apitype.UntypedDeployment{Version: 3, Deployment: []byte(
+		`{"manifest":{"time":"0001-01-01T00:00:00Z","magic":"","version":""}}`)}
 	_, err := s.Store.Import(t.Context(), statestore.Exchange{Stack: dev}, deployment)
 	must(t, err)
 	live := deployments.StackName{Organization: "organization", Project: "shop", Stack: "live"}
@@ -118,7 +125,8 @@ func TestARenamingStandsInTheHistoryOnce(t *testing.T) {
 	}
 	list, err := s.History(t.Context(), live, 0)
 	must(t, err)
-	if len(list) != 1 || list[0].Update.Version != "2" || list[0].Kind != deployments.KindRename || list[0].Initiator != "ann" ||
+	if len(list) != 1 || list[0].Update.Version != "2" || list[0].Kind != deployments.KindRename ||
+		list[0].Initiator != "ann" ||
 		list[0].Message != "renamed from organization/shop/dev" || !list[0].Kept {
 		t.Errorf("the history is %+v", list)
 	}
@@ -127,7 +135,8 @@ func TestARenamingStandsInTheHistoryOnce(t *testing.T) {
 func TestAnUpdateWhoseLogIsNotKeptShowsItsEnd(t *testing.T) {
 	s := newService(t)
 	must(t, s.PutInfo(t.Context(), deployments.UpdateInfo{
-		Update: deployments.UpdateName{StackName: dev, Version: "7"}, Status: "failed", Ended: time.Now().Add(-2 * collectedAfter),
+		Update: deployments.UpdateName{StackName: dev, Version: "7"}, Status: "failed",
+		Ended: time.Now().Add(-2 * collectedAfter),
 	}))
 	if end := watched(t, s, "7"); end.Status != "failed" {
 		t.Errorf("it is shown as %+v", end)

@@ -25,17 +25,19 @@ func dueAt(w *statestore.Wanted, at time.Time) bool {
 	}
 }
 
-// cronTimes reads a cron expression: five fields, or @hourly, @daily, @weekly, @monthly or @yearly, in UTC or in the zone of a
-// CRON_TZ=ZONE before them. What it takes Temporal takes too, and has run at no other times.
+// cronTimes reads a cron expression: five fields, or @hourly, @daily, @weekly, @monthly or @yearly, in UTC or in the
+// zone of a CRON_TZ=ZONE before them. What it takes Temporal takes too, and has run at no other times.
 func cronTimes(expression string) (cron.Schedule, error) {
 	text := strings.TrimSpace(expression)
 	switch {
 	case strings.HasPrefix(text, "@every"):
-		return nil, deployments.Errorf(deployments.CodeInvalid, "the cron expression %q is an interval: use --every", expression)
+		return nil, deployments.Errorf(deployments.CodeInvalid, "the cron expression %q is an interval: use --every",
+			expression)
 	case !strings.HasPrefix(text, "TZ=") && !strings.HasPrefix(text, "CRON_TZ="):
 		text = "CRON_TZ=UTC " + text
 	case !strings.Contains(text, " "):
-		return nil, deployments.Errorf(deployments.CodeInvalid, "the cron expression %q has a time zone and no fields", expression)
+		return nil, deployments.Errorf(deployments.CodeInvalid, "the cron expression %q has a time zone and no fields",
+			expression)
 	}
 	times, err := cron.ParseStandard(text)
 	if err != nil {

@@ -15,16 +15,19 @@ import (
 )
 
 const (
-	// unattended is how long something may wait for a worker until that is told; unanswered is how long a request does that is not
-	// made again by who waits for its answer.
+	// unattended is how long something may wait for a worker until that is told; unanswered is how long a request does
+	// that is not made again by who waits for its answer.
 	unattended, unanswered = 3 * time.Second, 15 * time.Second
-	// attendEvery is how often it is looked whether an update waits for a worker, until its log begins; then attendBegun is.
+	// attendEvery is how often it is looked whether an update waits for a worker, until its log begins; then
+	// attendBegun is.
 	attendEvery, attendBegun = 2 * time.Second, 3 * time.Second
 )
 
-// whileAttended returns a context that ends when the workflow waits for a worker, or Temporal does not answer, which is looked at again
-// and again; caused gives that error.
-func (s *Service) whileAttended(ctx context.Context, workflow string, every time.Duration) (context.Context, context.CancelFunc) {
+// whileAttended returns a context that ends when the workflow waits for a worker, or Temporal does not answer, which is
+// looked at again and again; caused gives that error.
+func (s *Service) whileAttended(
+	ctx context.Context, workflow string, every time.Duration,
+) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	go func() {
 		for sleep(ctx, every) {
@@ -54,8 +57,8 @@ func (s *Service) away() error {
 	return s.Away()
 }
 
-// attend tells, while an update is watched, when it waits for a worker, a part of the service does not answer, or an activity fails
-// and is tried again; each reason once, until it waits for nothing. It ends with ctx.
+// attend tells, while an update is watched, when it waits for a worker, a part of the service does not answer, or an
+// activity fails and is tried again; each reason once, until it waits for nothing. It ends with ctx.
 func (w *watcher) attend(ctx context.Context) {
 	told := map[string]bool{}
 	for {
@@ -101,7 +104,8 @@ func (w *watcher) standstill(ctx context.Context) string {
 	return why
 }
 
-// standstillOf says for what a workflow waits, if that is known; found tells whether there is such a workflow, as far as is known.
+// standstillOf says for what a workflow waits, if that is known; found tells whether there is such a workflow, as far
+// as is known.
 func (w *watcher) standstillOf(ctx context.Context, workflow string) (found bool, why string) {
 	d, err := w.execution(ctx, workflow)
 	if err == nil && d == nil {
@@ -126,7 +130,9 @@ func (s *Service) waits(ctx context.Context, workflow string) error {
 }
 
 // execution tells of a workflow; nil when there is none. What has ended waits for nothing.
-func (s *Service) execution(ctx context.Context, workflow string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
+func (s *Service) execution(
+	ctx context.Context, workflow string,
+) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
 	d, err := s.temporal.DescribeWorkflowExecution(ctx, workflow, "")
 	if missing := (*serviceerror.NotFound)(nil); errors.As(err, &missing) {
 		return nil, nil
@@ -140,14 +146,18 @@ func (s *Service) execution(ctx context.Context, workflow string) (*workflowserv
 	return d, nil
 }
 
-// unclaimed is CodeNoWorker when no worker has taken up a workflow's next task, or the claim of its update, for a while.
-func (s *Service) unclaimed(ctx context.Context, workflow string, d *workflowservice.DescribeWorkflowExecutionResponse) error {
+// unclaimed is CodeNoWorker when no worker has taken up a workflow's next task, or the claim of its update, for a
+// while.
+func (s *Service) unclaimed(
+	ctx context.Context, workflow string, d *workflowservice.DescribeWorkflowExecutionResponse,
+) error {
 	task := d.GetPendingWorkflowTask()
 	if task.GetState() == enums.PENDING_WORKFLOW_TASK_STATE_SCHEDULED && longSince(task.GetScheduledTime()) {
 		return s.noWorker(d.GetExecutionConfig().GetTaskQueue().GetName())
 	}
 	for _, a := range d.GetPendingActivities() {
-		if a.GetActivityType().GetName() != deployments.ActivityClaim || a.GetState() != enums.PENDING_ACTIVITY_STATE_SCHEDULED ||
+		if a.GetActivityType().GetName() != deployments.ActivityClaim ||
+			a.GetState() != enums.PENDING_ACTIVITY_STATE_SCHEDULED ||
 			a.GetLastFailure() != nil || !longSince(a.GetScheduledTime()) {
 			continue
 		}
@@ -164,11 +174,13 @@ func (s *Service) unclaimed(ctx context.Context, workflow string, d *workflowser
 	return nil
 }
 
-// failing says why an activity of the workflow failed that is tried again, if there is one; of steps, their progress says that.
+// failing says why an activity of the workflow failed that is tried again, if there is one; of steps, their progress
+// says that.
 func (s *Service) failing(workflow string, d *workflowservice.DescribeWorkflowExecutionResponse) string {
 	for _, a := range d.GetPendingActivities() {
 		kind := a.GetActivityType().GetName()
-		if a.GetAttempt() > 1 && a.GetLastFailure() != nil && kind != deployments.ActivityStep && kind != deployments.ActivitySettle {
+		if a.GetAttempt() > 1 && a.GetLastFailure() != nil && kind != deployments.ActivityStep &&
+			kind != deployments.ActivitySettle {
 			return "Waiting: " + s.sentence(workflow, a.GetLastFailure()) + "; it is tried again by itself"
 		}
 	}
@@ -187,11 +199,14 @@ func (s *Service) noWorker(queue string) error {
 	}
 	organization, own := deployments.OrganizationOfTaskQueue(queue)
 	if !own {
-		return deployments.Errorf(deployments.CodeNoWorker, "Waiting for a worker: none of the task queue %s takes this up. Start one with `deployctl worker`, "+
+		return deployments.Errorf(deployments.CodeNoWorker, "Waiting for a worker: none of the task queue %s takes "+
+			"this up. Start one with `deployctl worker`, "+
 			"with the settings of the service; it goes on by itself then.", queue)
 	}
-	return deployments.Errorf(deployments.CodeNoWorker, "Waiting for a worker of organization %s, which has workers of its own: none takes this up. "+
-		"Start one with `deployctl worker --organization %s`, with the settings of the service; it goes on by itself then.", organization, organization)
+	return deployments.Errorf(deployments.CodeNoWorker, "Waiting for a worker of organization %s, which has workers "+
+		"of its own: none takes this up. "+
+		"Start one with `deployctl worker --organization %s`, with the settings of the service; it goes on by itself "+
+		"then.", organization, organization)
 }
 
 // sleep waits, and reports whether it did before ctx ended.

@@ -26,7 +26,9 @@ type retrying struct {
 	kind     string
 }
 
-func (r *retrying) DescribeWorkflowExecution(_ context.Context, id, _ string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
+func (r *retrying) DescribeWorkflowExecution(
+	_ context.Context, id, _ string,
+) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
 	d := &workflowservice.DescribeWorkflowExecutionResponse{
 		WorkflowExecutionInfo: &workflowpb.WorkflowExecutionInfo{Status: enums.WORKFLOW_EXECUTION_STATUS_RUNNING},
 	}
@@ -39,7 +41,8 @@ func (r *retrying) DescribeWorkflowExecution(_ context.Context, id, _ string) (*
 	}
 	if left[0] != nil {
 		d.PendingActivities = []*workflowpb.PendingActivityInfo{{
-			ActivityType: &commonpb.ActivityType{Name: r.kind}, State: enums.PENDING_ACTIVITY_STATE_SCHEDULED, Attempt: 2,
+			ActivityType: &commonpb.ActivityType{Name: r.kind}, State: enums.PENDING_ACTIVITY_STATE_SCHEDULED,
+			Attempt:     2,
 			LastFailure: temporal.GetDefaultFailureConverter().ErrorToFailure(left[0]),
 		}}
 	}
@@ -55,7 +58,8 @@ func toldOf(t *testing.T, r *retrying, u deployments.UpdateName) (told []string)
 		must(t, err)
 		must(t, store.CreateStack(t.Context(), dev, nil))
 		must(t, store.PutInfo(t.Context(), deployments.UpdateInfo{Update: u, Status: "running"}))
-		s := New(r, store, Readers{Data: converter.GetDefaultDataConverter(), Failures: temporal.GetDefaultFailureConverter()})
+		s := New(r, store, Readers{Data: converter.GetDefaultDataConverter(),
+			Failures: temporal.GetDefaultFailureConverter()})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		_ = s.Watch(ctx, u, func(e deployments.WatchEvent) error {
@@ -83,12 +87,16 @@ func TestAWatcherIsToldOnceWhyAnActivityIsTriedAgain(t *testing.T) {
 	}{
 		{"the claim of an update fails", deployments.UpdateWorkflowID(u), deployments.ActivityClaim, []error{full},
 			[]string{"Waiting: no space left on device" + again}},
-		{"a save of its run fails", deployments.RunWorkflowID(u), deployments.ActivitySave, []error{refused}, []string{"Waiting: the credentials are refused" + again}},
-		{"it fails for one reason and another in turn", deployments.UpdateWorkflowID(u), deployments.ActivityClaim, []error{full, refused, full, refused},
+		{"a save of its run fails", deployments.RunWorkflowID(u), deployments.ActivitySave, []error{refused},
+			[]string{"Waiting: the credentials are refused" + again}},
+		{"it fails for one reason and another in turn", deployments.UpdateWorkflowID(u), deployments.ActivityClaim,
+			[]error{full, refused, full, refused},
 			[]string{"Waiting: no space left on device" + again, "Waiting: the credentials are refused" + again}},
-		{"it succeeds and something fails later", deployments.UpdateWorkflowID(u), deployments.ActivityClaim, []error{full, nil, full},
+		{"it succeeds and something fails later", deployments.UpdateWorkflowID(u), deployments.ActivityClaim,
+			[]error{full, nil, full},
 			[]string{"Waiting: no space left on device" + again, "Waiting: no space left on device" + again}},
-		{"a step fails, which its progress says", deployments.RunWorkflowID(u), deployments.ActivityStep, []error{full}, nil},
+		{"a step fails, which its progress says", deployments.RunWorkflowID(u), deployments.ActivityStep, []error{full},
+			nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			told := toldOf(t, &retrying{failures: map[string][]error{c.workflow: c.failures}, kind: c.kind}, u)

@@ -72,7 +72,8 @@ func (s *Service) queues(ctx context.Context, u deployments.UpdateName) error {
 // said is something that the service tells a watcher of an update.
 func said(u deployments.UpdateName, text string) deployments.WatchEvent {
 	return deployments.WatchEvent{Stream: u.Version + "/service", Event: &apitype.EngineEvent{
-		Timestamp: int(time.Now().Unix()), DiagnosticEvent: &apitype.DiagnosticEvent{Message: text + "\n", Color: "never", Severity: "info"},
+		Timestamp: int(time.Now().Unix()), DiagnosticEvent: &apitype.DiagnosticEvent{Message: text + "\n",
+			Color: "never", Severity: "info"},
 	}}
 }
 

@@ -26,7 +26,9 @@ type handing struct {
 	arrive func()
 }
 
-func (h *handing) DescribeWorkflowExecution(_ context.Context, id, _ string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
+func (h *handing) DescribeWorkflowExecution(
+	_ context.Context, id, _ string,
+) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
 	if h.looks++; id != h.late || h.looks < 3 {
 		return nil, serviceerror.NewNotFound("no such workflow")
 	}
@@ -47,18 +49,21 @@ func closeLog(t *testing.T, s *Service, info deployments.UpdateInfo) {
 	log, err := activities.EncodeEvents([]deployments.WatchEvent{{End: &info}})
 	must(t, err)
 	must(t, s.PutInfo(t.Context(), info))
-	must(t, s.AppendEvents(t.Context(), statestore.Part{Update: info.Update, Stream: activities.RunStream, Number: 1}, log))
+	must(t, s.AppendEvents(t.Context(), statestore.Part{Update: info.Update, Stream: activities.RunStream, Number: 1},
+		log))
 }
 
 // The end of an update that moves is written before the update that it goes on as is queued.
 func TestAWatcherWaitsForWhatAnUpdateGoesOnAs(t *testing.T) {
 	s := newService(t)
-	first, second := deployments.UpdateName{StackName: dev, Version: "1"}, deployments.UpdateName{StackName: dev, Version: "2"}
+	first, second := deployments.UpdateName{StackName: dev, Version: "1"},
+		deployments.UpdateName{StackName: dev, Version: "2"}
 	temporal := &handing{Client: s.temporal, late: deployments.UpdateWorkflowID(second), arrive: func() {
 		closeLog(t, s, deployments.UpdateInfo{Update: second, Status: "succeeded"})
 	}}
 	s.temporal = temporal
-	closeLog(t, s, deployments.UpdateInfo{Update: first, Status: string(deployments.StatusMoved), Next: "2", Error: "its build is gone"})
+	closeLog(t, s, deployments.UpdateInfo{Update: first, Status: string(deployments.StatusMoved), Next: "2",
+		Error: "its build is gone"})
 
 	var said, status string
 	must(t, s.Watch(t.Context(), first, func(e deployments.WatchEvent) error {
@@ -77,7 +82,8 @@ func TestAWatcherWaitsForWhatAnUpdateGoesOnAs(t *testing.T) {
 
 func TestEveryEventSaysWhichStreamOfWhichUpdateItIsOf(t *testing.T) {
 	s := newService(t)
-	first, second := deployments.UpdateName{StackName: dev, Version: "1"}, deployments.UpdateName{StackName: dev, Version: "2"}
+	first, second := deployments.UpdateName{StackName: dev, Version: "1"},
+		deployments.UpdateName{StackName: dev, Version: "2"}
 	for _, u := range []deployments.UpdateName{first, second} {
 		output, err := activities.EncodeEvents([]deployments.WatchEvent{{Event: &apitype.EngineEvent{}}})
 		must(t, err)

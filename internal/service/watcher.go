@@ -15,8 +15,8 @@ import (
 	"github.com/deployctl/deployctl/statestore"
 )
 
-// watcher looks at one update's log, which has a stream for the steps and one for what each program said, for everybody who
-// watches the update; and asks Temporal for what no log has.
+// watcher looks at one update's log, which has a stream for the steps and one for what each program said, for everybody
+// who watches the update; and asks Temporal for what no log has.
 type watcher struct {
 	*Service
 	feed    *feed
@@ -43,7 +43,8 @@ func (w *watcher) watch(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() {
-		_ = recovery.Do("looking for what update "+w.update.String()+" waits for", func() error { // which is a help only
+		// which is a help only
+		_ = recovery.Do("looking for what update "+w.update.String()+" waits for", func() error {
 			w.attend(ctx)
 			return nil
 		})
@@ -76,8 +77,8 @@ func (w *watcher) watch(ctx context.Context) error {
 	}
 }
 
-// begin finds how much of the log there is. The stream of the run is looked at before the others, because it holds the end:
-// whatever was said before the end is there when it is.
+// begin finds how much of the log there is. The stream of the run is looked at before the others, because it holds the
+// end: whatever was said before the end is there when it is.
 func (w *watcher) begin(ctx context.Context) error {
 	run, err := w.EventParts(ctx, w.update)
 	if err != nil {
@@ -155,8 +156,8 @@ func (w *watcher) further(ctx context.Context, stream string) (int, error) {
 // listEvery is how often new streams are looked for while nothing comes.
 const listEvery = 10 * time.Second
 
-// list finds new streams: each worker that hosts the update opens its own. While nothing comes, they are looked for as seldom
-// as the log is.
+// list finds new streams: each worker that hosts the update opens its own. While nothing comes, they are looked for as
+// seldom as the log is.
 func (w *watcher) list(ctx context.Context, now bool) error {
 	if !now && time.Since(w.listed) < min(8*w.pause, listEvery) {
 		return nil
@@ -167,8 +168,8 @@ func (w *watcher) list(ctx context.Context, now bool) error {
 	return err
 }
 
-// progress tells where the update stands, once a second: in its queue, ended without having begun, or which steps run and in which
-// attempt.
+// progress tells where the update stands, once a second: in its queue, ended without having begun, or which steps run
+// and in which attempt.
 func (w *watcher) progress(ctx context.Context) (ended bool, err error) {
 	if time.Since(w.asked) < progressEvery {
 		return false, nil

@@ -1,6 +1,6 @@
-// Package settings finds out which service deployctl speaks to and what a service runs on. Every value comes from the first
-// of these that has it: a flag, an environment variable DEPLOYCTL_*, the configuration file, the built-in default; and
-// remembers which, for deployctl settings.
+// Package settings finds out which service deployctl speaks to and what a service runs on. Every value comes from the
+// first of these that has it: a flag, an environment variable DEPLOYCTL_*, the configuration file, the built-in
+// default; and remembers which, for deployctl settings.
 package settings
 
 import (
@@ -105,8 +105,8 @@ func (s Settings) Source(k Key) string { return s.values[k].Source }
 // File is the configuration file that was read, or would have been.
 func (s Settings) File() string { return s.file }
 
-// Inherit adds to an environment what a child process needs to find the same file, wherever it works; its variables of settings
-// are there already.
+// Inherit adds to an environment what a child process needs to find the same file, wherever it works; its variables of
+// settings are there already.
 func (s Settings) Inherit(environ []string) ([]string, error) {
 	if !s.named {
 		return environ, nil
@@ -126,7 +126,8 @@ func (s Settings) Secret(k Key) (string, error) {
 	}
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return "", deployments.Errorf(deployments.CodeInvalid, "cannot read %s (set by %s): %w", k+"-file", s.Source(k+"-file"), err)
+		return "", deployments.Errorf(deployments.CodeInvalid, "cannot read %s (set by %s): %w", k+"-file",
+			s.Source(k+"-file"), err)
 	}
 	if err := private(path); err != nil {
 		return "", err
@@ -134,14 +135,15 @@ func (s Settings) Secret(k Key) (string, error) {
 	return strings.TrimSpace(string(text)), nil
 }
 
-// private is an error if everybody may read or write a file with a secret. Its group may: that is how secrets are handed to a
-// service that runs as another user than the one who owns them.
+// private is an error if everybody may read or write a file with a secret. Its group may: that is how secrets are
+// handed to a service that runs as another user than the one who owns them.
 func private(path string) error {
 	info, err := os.Stat(path)
 	if err != nil || runtime.GOOS == "windows" || info.Mode().Perm()&0o006 == 0 {
 		return err
 	}
-	return deployments.Errorf(deployments.CodeInvalid, "%s holds a secret, and every user of this machine can read or write it: chmod o-rw %s", path, path)
+	return deployments.Errorf(deployments.CodeInvalid, "%s holds a secret, and every user of this machine can read "+
+		"or write it: chmod o-rw %s", path, path)
 }
 
 // readFile flattens the configuration file. Keys that are not settings are errors: a typing mistake must not be silent.

@@ -77,25 +77,31 @@ type Definition struct {
 
 // Table lists every setting, in the order in which it is shown.
 var Table = []Definition{
-	{Server, ForClient, "", false, "`HOST:PORT` of the service; not set: the embedded service of this user, started when needed"},
+	{Server, ForClient, "", false, "`HOST:PORT` of the service; not set: the embedded service of this user, started " +
+		"when needed"},
 	{Token, ForClient, "", true, "access token for the service"},
 	{TokenFile, ForClient, "", false, "`FILE` that holds the access token"},
-	{CACert, ForClient, "", false, "`FILE` of CA certificates (PEM) that the service's certificate is checked against; not set: the system's"},
+	{CACert, ForClient, "", false, "`FILE` of CA certificates (PEM) that the service's certificate is checked " +
+		"against; not set: the system's"},
 	{Organization, ForClient, "organization", false, "`NAME` of the organization of stacks that are named without one"},
 	{Home, ForClient, "", false, "`DIR` of the embedded service's data; not set: ${XDG_STATE_HOME}/deployctl"},
 
 	{Listen, ForServe, "127.0.0.1:7460", false, "`HOST:PORT` that the API listens on"},
 	{BootstrapToken, ForServe, "", true, "serve's own token, which creates the first admin's token"},
 	{BootstrapTokenFile, ForServe, "", false, "`FILE` that holds serve's own token"},
-	{TLSCert, ForService, "", false, "`FILE` of the certificate (PEM) of the API and of metrics; required off loopback"},
+	{TLSCert, ForService, "", false, "`FILE` of the certificate (PEM) of the API and of metrics; required off " +
+		"loopback"},
 	{TLSKey, ForService, "", false, "`FILE` of the certificate's key (PEM)"},
 	{Metrics, ForService, "", false, "serve Prometheus metrics and health checks on `HOST:PORT`; not set: no metrics"},
 	{MetricsToken, ForService, "", true, "token that Prometheus must send; required off loopback"},
 	{MetricsTokenFile, ForService, "", false, "`FILE` that holds the token for metrics"},
 	{Health, ForService, "", false, "serve only the health checks /livez and /readyz on `HOST:PORT`; not set: none"},
-	{Master, ForService, "", true, "key that seals everything, 32 bytes in base64; the same for every serve and worker"},
-	{MasterF, ForService, "", false, "`FILE` that holds the key; while the key is changed, several keys, one a line, the current one first"},
-	{KeyURL, ForService, "", false, "`URL` of a key in a key management service, instead of key: awskms://, gcpkms://, azurekeyvault:// or hashivault://"},
+	{Master, ForService, "", true, "key that seals everything, 32 bytes in base64; the same for every serve and " +
+		"worker"},
+	{MasterF, ForService, "", false, "`FILE` that holds the key; while the key is changed, several keys, one a line, " +
+		"the current one first"},
+	{KeyURL, ForService, "", false, "`URL` of a key in a key management service, instead of key: awskms://, " +
+		"gcpkms://, azurekeyvault:// or hashivault://"},
 
 	{TemporalAddress, ForService, "127.0.0.1:7233", false, "`HOST:PORT` of Temporal"},
 	{TemporalNamespace, ForService, "default", false, "`NAME` of the Temporal namespace"},
@@ -103,9 +109,11 @@ var Table = []Definition{
 	{TemporalAPIKeyFile, ForService, "", false, "`FILE` that holds the Temporal API key"},
 	{TemporalTLSCert, ForService, "", false, "`FILE` of the client certificate (PEM) for Temporal (mTLS)"},
 	{TemporalTLSKey, ForService, "", false, "`FILE` of the client certificate's key (PEM)"},
-	{TemporalCACert, ForService, "", false, "`FILE` of CA certificates (PEM) that Temporal's certificate is checked against; not set: the system's"},
+	{TemporalCACert, ForService, "", false, "`FILE` of CA certificates (PEM) that Temporal's certificate is checked " +
+		"against; not set: the system's"},
 	{TemporalServerName, ForService, "", false, "`NAME` in Temporal's certificate, if it differs from the address"},
-	{TemporalDeployment, ForService, "", false, "`NAME` of the workers' deployment in Temporal, so that updates stay on their build; not set: builds are not distinguished"},
+	{TemporalDeployment, ForService, "", false, "`NAME` of the workers' deployment in Temporal, so that updates stay " +
+		"on their build; not set: builds are not distinguished"},
 
 	{S3Endpoint, ForService, "", false, "`URL` of an S3 server; not set: AWS"},
 	{S3Bucket, ForService, "", false, "`NAME` of the bucket for state; it must exist"},
@@ -115,15 +123,23 @@ var Table = []Definition{
 	{S3SecretKey, ForService, "", true, "secret access key"},
 	{S3SecretKeyFile, ForService, "", false, "`FILE` that holds the secret access key"},
 
-	{SandboxMode, ForService, "auto", false, "`MODE` of isolating programs and plugins from the worker: auto, run-as, namespace or off"},
-	{SandboxRunAs, ForService, "", false, "`USER` that programs and plugins run as, or FIRST-LAST: a range of user ids, one for each organization"},
-	{SandboxMemory, ForService, "8GiB", false, "limit of the private memory of each process of a program: a `SIZE`, or none"},
-	{SandboxProcesses, ForService, "16384", false, "limit of the processes and threads of a program's user or namespace: a `NUMBER`, or none"},
-	{SandboxFiles, ForService, "65536", false, "limit of the open files of each process of a program: a `NUMBER`, or none"},
-	{SandboxFileSize, ForService, "64GiB", false, "limit of the files that a process of a program writes: a `SIZE`, or none"},
-	{SandboxCPU, ForService, "24h", false, "limit of the processor time of each process of a program: a `DURATION`, or none"},
+	{SandboxMode, ForService, "auto", false, "`MODE` of isolating programs and plugins from the worker: auto, " +
+		"run-as, namespace or off"},
+	{SandboxRunAs, ForService, "", false, "`USER` that programs and plugins run as, or FIRST-LAST: a range of user " +
+		"ids, one for each organization"},
+	{SandboxMemory, ForService, "8GiB", false, "limit of the private memory of each process of a program: a `SIZE`, " +
+		"or none"},
+	{SandboxProcesses, ForService, "16384", false, "limit of the processes and threads of a program's user or " +
+		"namespace: a `NUMBER`, or none"},
+	{SandboxFiles, ForService, "65536", false, "limit of the open files of each process of a program: a `NUMBER`, or " +
+		"none"},
+	{SandboxFileSize, ForService, "64GiB", false, "limit of the files that a process of a program writes: a `SIZE`, " +
+		"or none"},
+	{SandboxCPU, ForService, "24h", false, "limit of the processor time of each process of a program: a `DURATION`, " +
+		"or none"},
 
-	{RetentionVersions, ForService, "100", false, "keep at least the latest `N` versions of a stack, whatever their age"},
+	{RetentionVersions, ForService, "100", false, "keep at least the latest `N` versions of a stack, whatever their " +
+		"age"},
 	{RetentionDays, ForService, "30", false, "keep everything of a stack for `N` days"},
 	{RetentionAudit, ForServe, "365", false, "keep the audit log for `N` days"},
 }

@@ -1,6 +1,6 @@
-// Package token reads what programs and plugins write as type tokens, function tokens, URNs and provider references. Its
-// functions are total: the Pulumi SDK's own panic on tokens of another form than they expect, so nothing else in the code
-// that talks to programs and plugins calls those.
+// Package token reads what programs and plugins write as type tokens, function tokens, URNs and provider references.
+// Its functions are total: the Pulumi SDK's own panic on tokens of another form than they expect, so nothing else in
+// the code that talks to programs and plugins calls those.
 package token
 
 import (
@@ -52,8 +52,10 @@ func CheckName(typ, name string) error {
 		return fmt.Errorf("the resource %.100q has no type", name)
 	case len(typ) > longestName || len(name) > longestName:
 		return fmt.Errorf("the type or the name of %.100s %.100s… is longer than %d bytes", typ, name, longestName)
-	case strings.HasPrefix(typ, ":") || strings.HasSuffix(typ, ":") || strings.Contains(typ, ":::") || strings.Contains(typ, urn.TypeDelimiter):
-		return fmt.Errorf("the type %.100q of resource %.100q cannot stand in a URN: it begins or ends with a colon, or has %q in it",
+	case strings.HasPrefix(typ, ":") || strings.HasSuffix(typ, ":") || strings.Contains(typ, ":::") ||
+		strings.Contains(typ, urn.TypeDelimiter):
+		return fmt.Errorf("the type %.100q of resource %.100q cannot stand in a URN: it begins or ends with a colon, "+
+			"or has %q in it",
 			typ, name, urn.TypeDelimiter)
 	}
 	return nil

@@ -52,8 +52,10 @@ func TestReferencesNameAProvider(t *testing.T) {
 
 func FuzzTokens(f *testing.F) {
 	for _, seed := range []string{
-		"", ":", "::", "foo", "my:Comp", "pkg::Name", "aws:s3/bucket:Bucket", "pulumi:providers:aws", "pulumi:providers:",
-		"urn:pulumi:dev::p::pulumi:providers:aws::default::id", "urn:pulumi:dev::p::my:Comp::name::id", "urn:pulumi:::::::",
+		"", ":", "::", "foo", "my:Comp", "pkg::Name", "aws:s3/bucket:Bucket", "pulumi:providers:aws",
+		"pulumi:providers:",
+		"urn:pulumi:dev::p::pulumi:providers:aws::default::id", "urn:pulumi:dev::p::my:Comp::name::id",
+		"urn:pulumi:::::::",
 	} {
 		f.Add(seed)
 	}

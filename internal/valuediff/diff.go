@@ -22,8 +22,9 @@ const (
 
 // Change is one place at which two values differ.
 type Change struct {
-	// Path leads to the place: `a.b[2]["c.d"]`. A text that was read as JSON or YAML has " (json) " or " (yaml) " behind its
-	// path, before the path inside of it. Elements that were removed have their old index, all others their new one.
+	// Path leads to the place: `a.b[2]["c.d"]`. A text that was read as JSON or YAML has " (json) " or " (yaml) "
+	// behind its path, before the path inside of it. Elements that were removed have their old index, all others their
+	// new one.
 	Path string
 	Kind Kind
 	// Old is nil when Kind is Added, New when it is Removed.
@@ -135,8 +136,9 @@ func Join(path, key string) string {
 
 func index(path string, i int) string { return path + "[" + strconv.Itoa(i) + "]" }
 
-// lists compares two lists by their longest common subsequence. What was taken out at one place and put in at another has been
-// moved; what stands between two common elements on both sides is compared pair by pair where the pairs are alike.
+// lists compares two lists by their longest common subsequence. What was taken out at one place and put in at another
+// has been moved; what stands between two common elements on both sides is compared pair by pair where the pairs are
+// alike.
 func (d differ) lists(path string, old, now []any) []Change {
 	var changes []placed
 	var out, in []int // elements without a counterpart

@@ -49,7 +49,8 @@ func told(changes []Change) string {
 func TestADifferenceIsNamedByThePlaceWhereItIs(t *testing.T) {
 	for _, c := range []struct{ name, old, now, want string }{
 		{"equal values differ nowhere", `{"a":[1,{"b":null}]}`, `{"a":[1,{"b":null}]}`, ``},
-		{"a nested value has a path", `{"deep":{"one":{"three":[1,2,{"four":4}]}}}`, `{"deep":{"one":{"three":[1,2,{"four":5}]}}}`,
+		{"a nested value has a path", `{"deep":{"one":{"three":[1,2,{"four":4}]}}}`,
+			`{"deep":{"one":{"three":[1,2,{"four":5}]}}}`,
 			`~ p.deep.one.three[2].four: 4 → 5`},
 		{"a key that is no name is quoted", `{"a.b":1,"c d":2}`, `{"a.b":2,"c d":2}`, `~ p["a.b"]: 1 → 2`},
 		{"what comes and goes is told apart from null", `{"a":null,"b":1}`, `{"b":null,"c":null}`,
@@ -58,19 +59,25 @@ func TestADifferenceIsNamedByThePlaceWhereItIs(t *testing.T) {
 		{"an insertion moves nothing", `{"l":["a","b","c"]}`, `{"l":["x","a","b","c"]}`, `+ p.l[0]: "x"`},
 		{"a removal has its old index", `{"l":["a","b","c"]}`, `{"l":["a","c"]}`, `- p.l[1]: "b"`},
 		{"an element that changed is compared with what it was", `{"l":[{"n":"a","v":1},{"n":"b","v":1}]}`,
-			`{"l":[{"n":"new","v":9},{"n":"a","v":2},{"n":"b","v":1}]}`, "+ p.l[0]: {\"n\":\"new\",\"v\":9}\n~ p.l[1].v: 1 → 2"},
-		{"a moved block is moved", `{"l":[{"k":1},{"k":2},{"k":3}]}`, `{"l":[{"k":3},{"k":1},{"k":2}]}`, `> p.l[0] from p.l[2]`},
+			`{"l":[{"n":"new","v":9},{"n":"a","v":2},{"n":"b","v":1}]}`,
+			"+ p.l[0]: {\"n\":\"new\",\"v\":9}\n~ p.l[1].v: 1 → 2"},
+		{"a moved block is moved", `{"l":[{"k":1},{"k":2},{"k":3}]}`, `{"l":[{"k":3},{"k":1},{"k":2}]}`,
+			`> p.l[0] from p.l[2]`},
 		{"as many others are pairs", `{"l":[1,2]}`, `{"l":[3,4]}`, "~ p.l[0]: 1 → 3\n~ p.l[1]: 2 → 4"},
 		{"JSON in a text is compared as what it is", `{"policy":"{\"S\":[{\"Action\":\"s3:Get\",\"E\":1}]}"}`,
-			`{"policy":"{ \"S\": [ {\"E\":1, \"Action\":\"s3:Put\"} ] }"}`, `~ p.policy (json) S[0].Action: "s3:Get" → "s3:Put"`},
-		{"YAML in a text too", `{"y":"a: 1\nb:\n  - x\n"}`, `{"y":"a: 1\nb:\n  - x\n  - z\n"}`, `+ p.y (yaml) b[1]: "z"`},
-		{"every document of YAML is looked at", `{"y":"a: 1\n---\nb: 1\n"}`, `{"y":"a: 1\n---\nb: 2\n"}`, `~ p.y (yaml) [1].b: 1 → 2`},
+			`{"policy":"{ \"S\": [ {\"E\":1, \"Action\":\"s3:Put\"} ] }"}`,
+			`~ p.policy (json) S[0].Action: "s3:Get" → "s3:Put"`},
+		{"YAML in a text too", `{"y":"a: 1\nb:\n  - x\n"}`, `{"y":"a: 1\nb:\n  - x\n  - z\n"}`,
+			`+ p.y (yaml) b[1]: "z"`},
+		{"every document of YAML is looked at", `{"y":"a: 1\n---\nb: 1\n"}`, `{"y":"a: 1\n---\nb: 2\n"}`,
+			`~ p.y (yaml) [1].b: 1 → 2`},
 		{"a comment of YAML is a line", `{"y":"a: 1\nb: 2 # x\n"}`, `{"y":"a: 1\nb: 2 # y\n"}`,
 			"~ p.y:\n   a: 1\n  -b: 2 # x\n  +b: 2 # y"},
 		{"JSON that is only laid out anew is text", `{"j":"[1,2]"}`, `{"j":"[1, 2]"}`, `~ p.j: "[1,2]" → "[1, 2]"`},
 		{"large numbers in JSON are exact", `{"j":"[9007199254740992]"}`, `{"j":"[9007199254740993]"}`,
 			`~ p.j (json) [0]: 9007199254740992 → 9007199254740993`},
-		{"text differs by lines, with some around them", `{"t":"1\n2\n3\n4\n5\n6\n7\n8\n9\n"}`, `{"t":"1\n2\n3\n4\n5\n6\n7\neight\n9\n"}`,
+		{"text differs by lines, with some around them", `{"t":"1\n2\n3\n4\n5\n6\n7\n8\n9\n"}`,
+			`{"t":"1\n2\n3\n4\n5\n6\n7\neight\n9\n"}`,
 			"~ p.t:\n  … 5\n   6\n   7\n  -8\n  +eight\n   9"},
 		{"the end of the last line is seen", `{"t":"a\nb\n"}`, `{"t":"a\nb"}`,
 			"~ p.t:\n   a\n   b\n  +\\ no newline at the end"},
@@ -124,7 +131,8 @@ func TestWhatIsCutIsCountedAndNotWhatDiffers(t *testing.T) {
 	}
 	middle := strings.Repeat("w", 100_000)
 	old, now = Differing("A"+middle+"C", "A1"+middle+"C1", 60)
-	if want := "A1" + middle[:12] + "…(99977 characters)…" + middle[:11] + "C1"; now != want || old != strings.NewReplacer("A1", "A", "C1", "C").Replace(want) {
+	if want := "A1" + middle[:12] + "…(99977 characters)…" + middle[:11] + "C1"; now != want ||
+		old != strings.NewReplacer("A1", "A", "C1", "C").Replace(want) {
 		t.Errorf("when both ends change: %q %q", old, now)
 	}
 	old, now = Differing(strings.Repeat("o", 5000), strings.Repeat("n", 100_000), 60)

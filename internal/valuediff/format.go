@@ -36,8 +36,8 @@ func cut(n int) string { return fmt.Sprintf("…(%d characters)…", n) }
 // lineWidth is up to how many characters a value stands on one line of a block.
 const lineWidth = 72
 
-// Block writes a whole value, as lines: what is short on one line, objects and lists an entry a line, texts of several lines as
-// they are, JSON and YAML in texts by what they hold. The first line continues the line that names the value.
+// Block writes a whole value, as lines: what is short on one line, objects and lists an entry a line, texts of several
+// lines as they are, JSON and YAML in texts by what they hold. The first line continues the line that names the value.
 func Block(value any) []string { return blockAt(value, 0) }
 
 func blockAt(value any, depth int) []string {

@@ -94,8 +94,8 @@ func encodeAll(list []any) []string {
 // pairsAtMost bounds the comparisons of elements with each other in one block.
 const pairsAtMost = 10_000
 
-// pair finds which elements of a block are another form of each other: those that are alike, in order; if none is and there are as
-// many on both sides, each and the one at its place.
+// pair finds which elements of a block are another form of each other: those that are alike, in order; if none is and
+// there are as many on both sides, each and the one at its place.
 func pair(old, now []any, b block) (pairs [][2]int, removed, added []int) {
 	next := b.newFrom
 	taken := map[int]bool{}
@@ -125,7 +125,8 @@ func pair(old, now []any, b block) (pairs [][2]int, removed, added []int) {
 	return pairs, nil, nil
 }
 
-// mostAlike gives the index of the object that shares most with another one, if that is half of it; -1 when there is none.
+// mostAlike gives the index of the object that shares most with another one, if that is half of it; -1 when there is
+// none.
 func mostAlike(old any, now []any, from, to int) int {
 	best, most := -1, 0
 	was, ok := old.(map[string]any)

@@ -72,8 +72,9 @@ func splitLines(text string) []string {
 	return append(strings.Split(text, "\n"), noNewline)
 }
 
-// Differing cuts two texts of one line to what differs, with some characters around it, if they are longer than max. What they have
-// in common between two differences is cut, too, and at last what differs, if it is much longer than max. What is cut is counted.
+// Differing cuts two texts of one line to what differs, with some characters around it, if they are longer than max.
+// What they have in common between two differences is cut, too, and at last what differs, if it is much longer than
+// max. What is cut is counted.
 func Differing(old, now string, max int) (string, string) {
 	a, b := []rune(old), []rune(now)
 	if len(a) <= max && len(b) <= max {

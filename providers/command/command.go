@@ -1,4 +1,5 @@
-// Package command provides deployctl:command:Run, a command that is run when the resource is created, updated or deleted.
+// Package command provides deployctl:command:Run, a command that is run when the resource is created, updated or
+// deleted.
 package command
 
 import (
@@ -12,10 +13,12 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 )
 
-// Module is the command module. Commands get the environment, as KEY=VALUE, below what a resource adds. Nil is the environment of this
-// process, which is right for a plugin process and wrong inside a service. They are run in the box, if there is one.
+// Module is the command module. Commands get the environment, as KEY=VALUE, below what a resource adds. Nil is the
+// environment of this process, which is right for a plugin process and wrong inside a service. They are run in the box,
+// if there is one.
 func Module(environment []string, box *sandbox.Box) provider.Module {
-	return provider.Module{Resources: []provider.Resource{provider.NewResource("deployctl:command:Run", &Run{environment, box})}}
+	return provider.Module{Resources: []provider.Resource{provider.NewResource("deployctl:command:Run",
+		&Run{environment, box})}}
 }
 
 // Line is a command: a text for the interpreter, or a program and its arguments, run as they are.

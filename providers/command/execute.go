@@ -17,14 +17,15 @@ import (
 )
 
 const (
-	// grace is how long a command may take to end after it was told to, and how long what it left running may hold its output open.
+	// grace is how long a command may take to end after it was told to, and how long what it left running may hold its
+	// output open.
 	grace = 5 * time.Second
 	// shownLines is how much of its error output a failed command shows.
 	shownLines = 10
 )
 
-// unlisted is what the shell is given to run in place of a line that may hold a secret: every user of the machine can list the
-// arguments of processes, and only this one their environment. What the line starts does not get the variable.
+// unlisted is what the shell is given to run in place of a line that may hold a secret: every user of the machine can
+// list the arguments of processes, and only this one their environment. What the line starts does not get the variable.
 const (
 	unlisted     = "deployctl_line=$" + lineVariable + "; unset " + lineVariable + `; eval "$deployctl_line"`
 	lineVariable = "DEPLOYCTL_LINE"
@@ -54,8 +55,8 @@ func (r *Run) run(ctx context.Context, c call) (RunOut, error) {
 	return out, fmt.Errorf("the command exited with code %d:\n%s", out.ExitCode, said)
 }
 
-// execute runs a command in a process group of its own, to its end or that of the context, and returns its exit code whatever it is. When
-// this process dies before that, however, the group ends too: the command may be run again.
+// execute runs a command in a process group of its own, to its end or that of the context, and returns its exit code
+// whatever it is. When this process dies before that, however, the group ends too: the command may be run again.
 func (r *Run) execute(ctx context.Context, c call) (RunOut, error) {
 	argv, env := c.line.argv, r.env(c)
 	switch {

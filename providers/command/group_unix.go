@@ -7,12 +7,13 @@ import (
 	"syscall"
 )
 
-// guard is a script that ends its process group when its standard input ends. That it does with this process, however that ends. To be
-// asked to end is for the others of the group.
+// guard is a script that ends its process group when its standard input ends. That it does with this process, however
+// that ends. To be asked to end is for the others of the group.
 const guard = `trap '' HUP INT TERM; read _; kill -KILL 0`
 
-// group is a process group that does not outlive this process. A guard leads it, which is a process for two reasons: a signal of the
-// kernel at the parent's death reaches a child, but not what that has started; and not every system has one.
+// group is a process group that does not outlive this process. A guard leads it, which is a process for two reasons: a
+// signal of the kernel at the parent's death reaches a child, but not what that has started; and not every system has
+// one.
 type group struct{ guard *exec.Cmd }
 
 func newGroup() (*group, error) {

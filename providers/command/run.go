@@ -12,8 +12,8 @@ import (
 	"github.com/deployctl/deployctl/provider"
 )
 
-// Run is deployctl:command:Run. It does not converge: nobody can know what a command does when it runs again. A lost outcome is
-// therefore settled by the read command, and by a person where there is none.
+// Run is deployctl:command:Run. It does not converge: nobody can know what a command does when it runs again. A lost
+// outcome is therefore settled by the read command, and by a person where there is none.
 type Run struct {
 	environment []string
 	box         *sandbox.Box
@@ -41,8 +41,10 @@ type RunOut struct {
 
 // Describe is the type's text in the schema.
 func (r *Run) Describe() string {
-	return "Commands that are run when the resource is created, updated or deleted. A command that exits with another code than 0 fails " +
-		"its step. Update and delete commands get the output of the last command in DEPLOYCTL_STDOUT and DEPLOYCTL_STDERR."
+	return "Commands that are run when the resource is created, updated or deleted. A command that exits with " +
+		"another code than 0 fails " +
+		"its step. Update and delete commands get the output of the last command in DEPLOYCTL_STDOUT and " +
+		"DEPLOYCTL_STDERR."
 }
 
 // Settling says that running it again is no way to find out.
@@ -63,7 +65,8 @@ func runsNothing(req provider.Request[RunIn, RunOut]) bool {
 	}
 	known := req.Known("create", "update", "dir", "environment", "stdin", "interpreter")
 	was, is := *req.Olds, req.News
-	return known && was.Create.equal(is.Create) && was.Update.equal(is.Update) && was.Dir == is.Dir && was.Stdin == is.Stdin &&
+	return known && was.Create.equal(is.Create) && was.Update.equal(is.Update) && was.Dir == is.Dir &&
+		was.Stdin == is.Stdin &&
 		maps.Equal(was.Environment, is.Environment) && slices.Equal(was.Interpreter, is.Interpreter)
 }
 

@@ -67,7 +67,8 @@ func open(t *testing.T, dir string) pulumirpc.ResourceProviderClient {
 		t.Fatal(err)
 	}
 	t.Cleanup(stop)
-	if _, err := client.Handshake(t.Context(), &pulumirpc.ProviderHandshakeRequest{ProgramDirectory: &dir}); err != nil {
+	if _, err := client.Handshake(t.Context(),
+		&pulumirpc.ProviderHandshakeRequest{ProgramDirectory: &dir}); err != nil {
 		t.Fatal(err)
 	}
 	return client
@@ -117,7 +118,8 @@ func TestACommandRunsInTheProgramsDirectoryWithTheGivenEnvironmentOnly(t *testin
 	if out["stderr"].StringValue() != "oops" || out["exitCode"].NumberValue() != 0 {
 		t.Errorf("outputs %v", out)
 	}
-	if _, out := create(t, c, props{"create": argv("printf", "%s|", "a b", "$HOME")}); out["stdout"].StringValue() != "a b|$HOME|" {
+	if _, out := create(t, c, props{"create": argv("printf", "%s|", "a b",
+		"$HOME")}); out["stdout"].StringValue() != "a b|$HOME|" {
 		t.Errorf("arguments came as %v", out["stdout"])
 	}
 }
@@ -128,12 +130,14 @@ func TestAProgramIsFoundOnThePathThatItIsGiven(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := open(t, dir)
-	given := props{"create": argv("greet"), "environment": resource.NewProperty(props{"PATH": str(bin + ":" + os.Getenv("PATH"))})}
+	given := props{"create": argv("greet"), "environment": resource.NewProperty(
+		props{"PATH": str(bin + ":" + os.Getenv("PATH"))})}
 	if _, out := create(t, c, given); out["stdout"].StringValue() != "hello from "+filepath.Join(bin, "greet") {
 		t.Errorf("it said %v", out["stdout"])
 	}
 	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
-	_, err := c.Create(t.Context(), &pulumirpc.CreateRequest{Urn: urn, Properties: wire(t, props{"create": argv("greet")})})
+	_, err := c.Create(t.Context(), &pulumirpc.CreateRequest{Urn: urn,
+		Properties: wire(t, props{"create": argv("greet")})})
 	if err == nil || !strings.Contains(err.Error(), "could not be run") {
 		t.Errorf("on the service's PATH: %v", err)
 	}
@@ -155,7 +159,8 @@ func TestASecretInACommandIsNotAmongTheArgumentsOfTheShell(t *testing.T) {
 func TestAFailedCommandShowsItsLastWordsUnlessTheyMayBeSecret(t *testing.T) {
 	c := open(t, t.TempDir())
 	script := `for i in $(seq 30); do echo "line $i $S" >&2; done; exit 3`
-	for name, value := range map[string]resource.PropertyValue{"plain": str("pw"), "secret": resource.MakeSecret(str("pw"))} {
+	for name, value := range map[string]resource.PropertyValue{"plain": str("pw"),
+		"secret": resource.MakeSecret(str("pw"))} {
 		_, err := c.Create(t.Context(), &pulumirpc.CreateRequest{Urn: urn, Properties: wire(t, props{
 			"create": str(script), "environment": resource.NewProperty(props{"S": value})})})
 		if err == nil || !strings.Contains(err.Error(), "code 3") || strings.Contains(err.Error(), "line 20 ") {
@@ -165,7 +170,8 @@ func TestAFailedCommandShowsItsLastWordsUnlessTheyMayBeSecret(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	_, out := create(t, c, props{"create": str("echo $S"), "environment": resource.NewProperty(props{"S": resource.MakeSecret(str("pw"))})})
+	_, out := create(t, c, props{"create": str("echo $S"), "environment": resource.NewProperty(
+		props{"S": resource.MakeSecret(str("pw"))})})
 	if !out["stdout"].IsSecret() || !out["stderr"].IsSecret() {
 		t.Errorf("outputs %v", out)
 	}
@@ -174,11 +180,13 @@ func TestAFailedCommandShowsItsLastWordsUnlessTheyMayBeSecret(t *testing.T) {
 func TestUpdateRunsOnlyWhenWhatItRunsHasChangedAndDeleteRunsItsOwn(t *testing.T) {
 	dir := t.TempDir()
 	c := open(t, dir)
-	in := props{"create": str("echo created | tee -a log"), "update": str(`echo "updated after $DEPLOYCTL_STDOUT" >> log`), "delete": str("echo deleted >> log")}
+	in := props{"create": str("echo created | tee -a log"), "update": str(
+		`echo "updated after $DEPLOYCTL_STDOUT" >> log`), "delete": str("echo deleted >> log")}
 	id, out := create(t, c, in)
 	update := func(olds, news props) {
 		t.Helper()
-		_, err := c.Update(t.Context(), &pulumirpc.UpdateRequest{Urn: urn, Id: id, OldInputs: wire(t, olds), Olds: wire(t, out), News: wire(t, news)})
+		_, err := c.Update(t.Context(), &pulumirpc.UpdateRequest{Urn: urn, Id: id, OldInputs: wire(t, olds),
+			Olds: wire(t, out), News: wire(t, news)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -189,7 +197,8 @@ func TestUpdateRunsOnlyWhenWhatItRunsHasChangedAndDeleteRunsItsOwn(t *testing.T)
 	more := later.Copy()
 	more["stdin"] = str("x")
 	update(later, more)
-	if _, err := c.Delete(t.Context(), &pulumirpc.DeleteRequest{Urn: urn, Id: id, OldInputs: wire(t, more), Properties: wire(t, out)}); err != nil {
+	if _, err := c.Delete(t.Context(), &pulumirpc.DeleteRequest{Urn: urn, Id: id, OldInputs: wire(t, more),
+		Properties: wire(t, out)}); err != nil {
 		t.Fatal(err)
 	}
 	log, err := os.ReadFile(filepath.Join(dir, "log"))
@@ -197,7 +206,8 @@ func TestUpdateRunsOnlyWhenWhatItRunsHasChangedAndDeleteRunsItsOwn(t *testing.T)
 		t.Errorf("log %q, %v", log, err)
 	}
 	diff, err := c.Diff(t.Context(), &pulumirpc.DiffRequest{Urn: urn, Id: id, OldInputs: wire(t, in),
-		News: wire(t, props{"create": in["create"], "update": in["update"], "delete": in["delete"], "triggers": argv("1")})})
+		News: wire(t, props{"create": in["create"], "update": in["update"], "delete": in["delete"],
+			"triggers": argv("1")})})
 	if err != nil || len(diff.GetReplaces()) != 1 {
 		t.Errorf("a trigger: %v, %v", diff, err)
 	}
@@ -213,7 +223,8 @@ func TestALostRunIsSettledByItsReadCommandOrByNobody(t *testing.T) {
 	ask := func(in props) string {
 		t.Helper()
 		var trailer metadata.MD
-		if _, err := c.Read(t.Context(), &pulumirpc.ReadRequest{Urn: urn, Inputs: wire(t, in)}, grpc.Trailer(&trailer)); err != nil {
+		if _, err := c.Read(t.Context(), &pulumirpc.ReadRequest{Urn: urn, Inputs: wire(t, in)},
+			grpc.Trailer(&trailer)); err != nil {
 			t.Fatal(err)
 		}
 		return strings.Join(trailer.Get(provider.OwnershipTrailer), ",")
@@ -278,7 +289,8 @@ func TestWhateverACommandStartedEndsWithAWorkerThatIsKilled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	worker := &exec.Cmd{Path: self, Stdout: os.Stdout, Args: []string{"worker", "exec >" + pipe + "; trap '' TERM; sleep 600 & echo begun; wait"}}
+	worker := &exec.Cmd{Path: self, Stdout: os.Stdout, Args: []string{"worker", "exec >" + pipe +
+		"; trap '' TERM; sleep 600 & echo begun; wait"}}
 	if err := worker.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -349,11 +361,13 @@ func alive(pid int) bool {
 
 func TestACommandThatSaysMuchCanBeUpdated(t *testing.T) {
 	c := open(t, t.TempDir())
-	in := props{"create": str(`head -c 300000 /dev/zero | tr '\0' x; printf 'a\000b'; printf end`), "update": str(`printf %s "$DEPLOYCTL_STDOUT" | tail -c 5`)}
+	in := props{"create": str(`head -c 300000 /dev/zero | tr '\0' x; printf 'a\000b'; printf end`),
+		"update": str(`printf %s "$DEPLOYCTL_STDOUT" | tail -c 5`)}
 	id, out := create(t, c, in)
 	news := in.Copy()
 	news["stdin"] = str("x")
-	got, err := c.Update(t.Context(), &pulumirpc.UpdateRequest{Urn: urn, Id: id, OldInputs: wire(t, in), Olds: wire(t, out), News: wire(t, news)})
+	got, err := c.Update(t.Context(), &pulumirpc.UpdateRequest{Urn: urn, Id: id, OldInputs: wire(t, in),
+		Olds: wire(t, out), News: wire(t, news)})
 	if err != nil {
 		t.Fatal(err)
 	}

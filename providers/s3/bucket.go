@@ -61,11 +61,13 @@ func (b *Bucket) Check(_ context.Context, in provider.Inputs[BucketIn]) []provid
 	var failures []provider.Failure
 	if name := in.Value.Name; name != "" && !bucketName.MatchString(name) {
 		failures = append(failures, provider.Failure{Property: "name", Reason: fmt.Sprintf(
-			"%q is not a bucket name: 3 to 63 lower-case letters, digits, dots and hyphens, a letter or digit at both ends", name)})
+			"%q is not a bucket name: 3 to 63 lower-case letters, digits, dots and hyphens, a letter or digit at "+
+				"both ends", name)})
 	}
 	for _, tag := range []string{ownerTag, stackTag} {
 		if _, taken := in.Value.Tags[tag]; taken {
-			failures = append(failures, provider.Failure{Property: "tags", Reason: fmt.Sprintf("may not hold %q, which marks ownership", tag)})
+			failures = append(failures, provider.Failure{Property: "tags",
+				Reason: fmt.Sprintf("may not hold %q, which marks ownership", tag)})
 		}
 	}
 	return failures
@@ -183,13 +185,16 @@ func tagSet(tags map[string]string) []types.Tag {
 }
 
 func (o *opened) putTags(ctx context.Context, name string, tags map[string]string) error {
-	_, err := o.client.PutBucketTagging(ctx, &s3.PutBucketTaggingInput{Bucket: &name, Tagging: &types.Tagging{TagSet: tagSet(tags)}})
+	_, err := o.client.PutBucketTagging(ctx, &s3.PutBucketTaggingInput{Bucket: &name,
+		Tagging: &types.Tagging{TagSet: tagSet(tags)}})
 	return err
 }
 
-// Read answers by the id, or by the name in the inputs when the id was never heard. A bucket that may not be looked at is somebody else's
-// then; by an id it is an error, and the state keeps what it knew.
-func (b *Bucket) Read(ctx context.Context, r provider.Lookup[BucketIn, BucketOut]) (provider.Found[BucketIn, BucketOut], error) {
+// Read answers by the id, or by the name in the inputs when the id was never heard. A bucket that may not be looked at
+// is somebody else's then; by an id it is an error, and the state keeps what it knew.
+func (b *Bucket) Read(
+	ctx context.Context, r provider.Lookup[BucketIn, BucketOut],
+) (provider.Found[BucketIn, BucketOut], error) {
 	var none provider.Found[BucketIn, BucketOut]
 	conn, err := b.conn.get()
 	if err != nil {
@@ -249,7 +254,8 @@ func (b *Bucket) Delete(ctx context.Context, r provider.Existing[BucketIn, Bucke
 	case err == nil, absent(err):
 		return nil
 	case is(err, "BucketNotEmpty"):
-		return fmt.Errorf("bucket %s is not empty; remove its objects, or set forceDestroy: true and update first", r.ID)
+		return fmt.Errorf("bucket %s is not empty; remove its objects, or set forceDestroy: true and update first",
+			r.ID)
 	}
 	return failed("bucket "+r.ID, err)
 }
@@ -274,7 +280,8 @@ func (o *opened) empty(ctx context.Context, bucket string) error {
 		if len(ids) == 0 {
 			return nil
 		}
-		gone, err := o.client.DeleteObjects(ctx, &s3.DeleteObjectsInput{Bucket: &bucket, Delete: &types.Delete{Objects: ids}})
+		gone, err := o.client.DeleteObjects(ctx, &s3.DeleteObjectsInput{Bucket: &bucket,
+			Delete: &types.Delete{Objects: ids}})
 		if err != nil {
 			return err
 		}

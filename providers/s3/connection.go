@@ -1,10 +1,11 @@
-// Package s3 provides buckets, objects and directories of files on any S3 endpoint, as convergent resources: deployctl:s3:Bucket,
-// deployctl:s3:Object and the component deployctl:s3:Directory.
+// Package s3 provides buckets, objects and directories of files on any S3 endpoint, as convergent resources:
+// deployctl:s3:Bucket, deployctl:s3:Object and the component deployctl:s3:Directory.
 //
-// What it makes carries a stamp, in the tags of a bucket and the metadata of an object, that says which resource of which stack
-// it is. A create that finds its own stamp goes on where an earlier attempt stopped; one that finds the stamp of another resource
-// of the same stack takes over (a resource was renamed in the program), and that other one's delete then leaves it alone;
-// whatever else exists is refused. So is an update of what another stack has taken over, by an import.
+// What it makes carries a stamp, in the tags of a bucket and the metadata of an object, that says which resource of
+// which stack it is. A create that finds its own stamp goes on where an earlier attempt stopped; one that finds the
+// stamp of another resource of the same stack takes over (a resource was renamed in the program), and that other one's
+// delete then leaves it alone; whatever else exists is refused. So is an update of what another stack has taken over,
+// by an import.
 package s3
 
 import (
@@ -37,12 +38,13 @@ type Config struct {
 
 // Defaults is where S3 is when the program's configuration does not say.
 type Defaults struct {
-	// Config stands as a whole when the user configures nothing of it, and is dropped as a whole when the user configures anything, so that
-	// credentials meant for one endpoint never reach another.
+	// Config stands as a whole when the user configures nothing of it, and is dropped as a whole when the user
+	// configures anything, so that credentials meant for one endpoint never reach another.
 	Config Config
-	// Environment, as KEY=VALUE, is where AWS_ENDPOINT_URL_S3, AWS_REGION, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN are
-	// looked up for what is still missing. Nil is this process's environment and whatever else the AWS SDK consults, which is
-	// right for a plugin process and wrong inside a service, whose credentials are not the user's.
+	// Environment, as KEY=VALUE, is where AWS_ENDPOINT_URL_S3, AWS_REGION, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and
+	// AWS_SESSION_TOKEN are looked up for what is still missing. Nil is this process's environment and whatever else
+	// the AWS SDK consults, which is right for a plugin process and wrong inside a service, whose credentials are not
+	// the user's.
 	Environment []string
 	// Box says which files may be read, inside a service.
 	Box *sandbox.Box
@@ -112,7 +114,8 @@ func (c *connection) open(ctx context.Context, cfg Config, environment []string)
 		// Only what passes at once is tried again here; waiting is the engine's, where it shows and survives.
 		o.Retryer = retry.NewStandard(func(r *retry.StandardOptions) {
 			r.MaxBackoff = maxBackoff
-			r.Retryables = slices.Insert(r.Retryables, 0, retry.IsErrorRetryable(retry.IsErrorRetryableFunc(unlessUnknown)))
+			r.Retryables = slices.Insert(r.Retryables, 0, retry.IsErrorRetryable(
+				retry.IsErrorRetryableFunc(unlessUnknown)))
 		})
 		o.RequestChecksumCalculation = aws.RequestChecksumCalculationWhenRequired
 		o.ResponseChecksumValidation = aws.ResponseChecksumValidationWhenRequired

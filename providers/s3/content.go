@@ -27,7 +27,8 @@ type content struct {
 // mostFetched is the most that is fetched from a URL, in bytes: what S3 takes in one request.
 const mostFetched = 5 << 30
 
-// open opens the content. Files are streamed, and so is what comes from a URL, by way of a temporary file; text is held in memory.
+// open opens the content. Files are streamed, and so is what comes from a URL, by way of a temporary file; text is held
+// in memory.
 func open(ctx context.Context, box *sandbox.Box, in ObjectIn) (*content, error) {
 	switch {
 	case in.Content != nil:
@@ -122,20 +123,22 @@ func (c *content) sniff() (string, error) {
 	return http.DetectContentType(head[:n]), err
 }
 
-// typeByName is the media type of a key's extension, empty when it is none of these. The table is our own because the one of the
-// machine differs from machine to machine, and an update must not depend on where it runs.
+// typeByName is the media type of a key's extension, empty when it is none of these. The table is our own because the
+// one of the machine differs from machine to machine, and an update must not depend on where it runs.
 func typeByName(key string) string { return mediaTypes[strings.ToLower(path.Ext(key))] }
 
 var mediaTypes = map[string]string{
 	".avif": "image/avif", ".bmp": "image/bmp", ".bz2": "application/x-bzip2", ".css": "text/css; charset=utf-8",
-	".csv": "text/csv; charset=utf-8", ".eot": "application/vnd.ms-fontobject", ".gif": "image/gif", ".gz": "application/gzip",
+	".csv": "text/csv; charset=utf-8", ".eot": "application/vnd.ms-fontobject", ".gif": "image/gif",
+	".gz":  "application/gzip",
 	".htm": "text/html; charset=utf-8", ".html": "text/html; charset=utf-8", ".ico": "image/x-icon",
 	".jpeg": "image/jpeg", ".jpg": "image/jpeg", ".js": "text/javascript; charset=utf-8", ".json": "application/json",
 	".map": "application/json", ".md": "text/markdown; charset=utf-8", ".mjs": "text/javascript; charset=utf-8",
 	".mp3": "audio/mpeg", ".mp4": "video/mp4", ".ogg": "audio/ogg", ".otf": "font/otf", ".pdf": "application/pdf",
 	".png": "image/png", ".rss": "application/rss+xml", ".svg": "image/svg+xml", ".tar": "application/x-tar",
 	".tif": "image/tiff", ".tiff": "image/tiff", ".ttf": "font/ttf", ".txt": "text/plain; charset=utf-8",
-	".wasm": "application/wasm", ".wav": "audio/wav", ".webm": "video/webm", ".webmanifest": "application/manifest+json",
-	".webp": "image/webp", ".woff": "font/woff", ".woff2": "font/woff2", ".xml": "application/xml",
+	".wasm": "application/wasm", ".wav": "audio/wav", ".webm": "video/webm",
+	".webmanifest": "application/manifest+json",
+	".webp":        "image/webp", ".woff": "font/woff", ".woff2": "font/woff2", ".xml": "application/xml",
 	".yaml": "application/yaml", ".yml": "application/yaml", ".zip": "application/zip", ".zst": "application/zstd",
 }

@@ -31,7 +31,8 @@ func TestWhatAURLHasIsFetchedUpToABound(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for address, says := range map[string]string{server.URL + "/here": "more than 9 bytes", server.URL + "/gone": "404"} {
+	for address, says := range map[string]string{server.URL + "/here": "more than 9 bytes", server.URL +
+		"/gone": "404"} {
 		if _, err := fetch(t.Context(), address, 9); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("of %s it says %v, not %q", address, err, says)
 		}

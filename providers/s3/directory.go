@@ -39,7 +39,8 @@ type DirectoryOut struct {
 
 // Describe is the type's text in the schema.
 func (d *Directory) Describe() string {
-	return "A component with a deployctl:s3:Object for each file of a directory, with media types by extension. It leaves out .git, " +
+	return "A component with a deployctl:s3:Object for each file of a directory, with media types by extension. It " +
+		"leaves out .git, " +
 		".DS_Store, and symbolic links to directories or out of the directory."
 }
 
@@ -91,7 +92,8 @@ func (in DirectoryIn) children(name string, files []string) ([]provider.Child, e
 	add := func(file string, inputs resource.PropertyMap) {
 		inputs["key"] = resource.NewProperty(in.Prefix + file)
 		children = append(children, provider.Child{
-			Type: "deployctl:s3:Object", Name: name + "/" + file, Inputs: inputs, Pass: []string{"bucket", "cacheControl"},
+			Type: "deployctl:s3:Object", Name: name + "/" + file, Inputs: inputs,
+			Pass: []string{"bucket", "cacheControl"},
 		})
 	}
 	for _, file := range files {
@@ -103,7 +105,8 @@ func (in DirectoryIn) children(name string, files []string) ([]provider.Child, e
 		return children, nil
 	}
 	if slices.Contains(files, in.Index) {
-		return nil, fmt.Errorf("the generated index %q of %s is also a file in %s; choose another key for it", in.Index, name, in.Source)
+		return nil, fmt.Errorf("the generated index %q of %s is also a file in %s; choose another key for it", in.Index,
+			name, in.Source)
 	}
 	page, err := indexPage(name, path.Dir(in.Index), files)
 	if err != nil {

@@ -12,7 +12,8 @@ import (
 
 func TestADirectoryThatIsSwappedMeanwhileTellsNoNamesOfHiddenFiles(t *testing.T) {
 	hidden, own, at := t.TempDir(), t.TempDir(), filepath.Join(t.TempDir(), "site")
-	err := errors.Join(os.WriteFile(filepath.Join(hidden, "key"), nil, 0o600), os.WriteFile(filepath.Join(own, "page"), nil, 0o600), os.Symlink(own, at))
+	err := errors.Join(os.WriteFile(filepath.Join(hidden, "key"), nil, 0o600),
+		os.WriteFile(filepath.Join(own, "page"), nil, 0o600), os.Symlink(own, at))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -30,7 +30,8 @@ func (m *monitor) RegisterResource(
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.registered[req.GetName()] = req
-	return &pulumirpc.RegisterResourceResponse{Urn: "urn:pulumi:dev::web::" + req.GetType() + "::" + req.GetName(), Object: req.GetObject()}, nil
+	return &pulumirpc.RegisterResourceResponse{Urn: "urn:pulumi:dev::web::" + req.GetType() + "::" + req.GetName(),
+		Object: req.GetObject()}, nil
 }
 
 func (m *monitor) RegisterResourceOutputs(
@@ -66,7 +67,8 @@ func site(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	for name, content := range map[string]string{
-		"www/index.html": "<p>", "www/css/a.css": "a{}", "www/.git/config": "no", "www/.DS_Store": "no", "secret": "no", "www/b": "",
+		"www/index.html": "<p>", "www/css/a.css": "a{}", "www/.git/config": "no", "www/.DS_Store": "no", "secret": "no",
+		"www/b": "",
 	} {
 		path := filepath.Join(dir, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -76,7 +78,8 @@ func site(t *testing.T) string {
 			t.Fatal(err)
 		}
 	}
-	for link, target := range map[string]string{"inside": "index.html", "outside": "../secret", "dir": "css", "broken": "nowhere"} {
+	for link, target := range map[string]string{"inside": "index.html", "outside": "../secret", "dir": "css",
+		"broken": "nowhere"} {
 		if err := os.Symlink(target, filepath.Join(dir, "www", link)); err != nil {
 			t.Fatal(err)
 		}
@@ -89,7 +92,8 @@ func construct(t *testing.T, dir string, in props, dryRun bool) (*monitor, *pulu
 	e := open(t, s3test.Endpoint, dir)
 	m, address := serveMonitor(t)
 	resp, err := e.Construct(t.Context(), &pulumirpc.ConstructRequest{
-		Project: "web", Stack: "dev", Type: "deployctl:s3:Directory", Name: "files", Parent: "urn:pulumi:dev::web::pulumi:pulumi:Stack::web-dev",
+		Project: "web", Stack: "dev", Type: "deployctl:s3:Directory", Name: "files",
+		Parent:          "urn:pulumi:dev::web::pulumi:pulumi:Stack::web-dev",
 		MonitorEndpoint: address, DryRun: dryRun, Inputs: wire(t, in),
 		Providers: map[string]string{"deployctl": "urn:pulumi:dev::web::pulumi:providers:deployctl::p::1"},
 		InputDependencies: map[string]*pulumirpc.ConstructRequest_PropertyDependencies{
@@ -111,11 +115,13 @@ func TestADirectoryRegistersAnObjectPerFileAndLeavesOutWhatLeadsOutside(t *testi
 	child := m.registered["files/css/a.css"]
 	inputs := unwire(t, child.GetObject())
 	source := inputs["source"].AssetValue()
-	if inputs["key"].StringValue() != "v1/css/a.css" || source.Path != filepath.FromSlash("www/css/a.css") || source.Hash == "" {
+	if inputs["key"].StringValue() != "v1/css/a.css" || source.Path != filepath.FromSlash("www/css/a.css") ||
+		source.Hash == "" {
 		t.Errorf("child %v", inputs)
 	}
 	if child.GetParent() != resp.GetUrn() || child.GetProvider() == "" || !child.GetCustom() ||
-		!slices.Equal(child.GetPropertyDependencies()["bucket"].GetUrns(), []string{"urn:pulumi:dev::web::deployctl:s3:Bucket::b"}) {
+		!slices.Equal(child.GetPropertyDependencies()["bucket"].GetUrns(),
+			[]string{"urn:pulumi:dev::web::deployctl:s3:Bucket::b"}) {
 		t.Errorf("child's options %v", child)
 	}
 	out := unwire(t, resp.GetState())

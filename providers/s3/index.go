@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// indexPage lists files with links that are relative to where the page lies. It depends on nothing but their names, so that a changed
-// file changes only its own object.
+// indexPage lists files with links that are relative to where the page lies. It depends on nothing but their names, so
+// that a changed file changes only its own object.
 func indexPage(title, from string, files []string) (string, error) {
 	up := ""
 	if from != "." {
@@ -35,7 +35,8 @@ body { font: 16px/1.6 system-ui, sans-serif; max-width: 44rem; margin: 4rem auto
 h1 { font-size: 1.5rem; font-weight: 600; }
 ul { list-style: none; margin: 2rem 0; padding: 0; border-bottom: 1px solid var(--line); }
 li { border-top: 1px solid var(--line); }
-a { display: block; padding: .6rem 0; color: inherit; text-decoration: none; font-family: ui-monospace, monospace; font-size: .9rem; }
+a { display: block; padding: .6rem 0; color: inherit; text-decoration: none;
+  font-family: ui-monospace, monospace; font-size: .9rem; }
 a:hover { text-decoration: underline; text-underline-offset: .25em; }
 </style>
 </head>

@@ -97,7 +97,8 @@ func (o *Object) Preview(_ context.Context, r provider.Request[ObjectIn, ObjectO
 	if err != nil {
 		return ObjectOut{}, err
 	}
-	out := ObjectOut{ContentType: r.News.ContentType, CacheControl: r.News.CacheControl, SHA256: r.News.digest(), Owner: r.Owner()}
+	out := ObjectOut{ContentType: r.News.ContentType, CacheControl: r.News.CacheControl, SHA256: r.News.digest(),
+		Owner: r.Owner()}
 	if out.ContentType == "" && r.Known("key", "contentType") {
 		out.ContentType = typeByName(r.News.Key)
 	}
@@ -137,12 +138,13 @@ func (o *opened) observeObject(ctx context.Context, bucket, key string) (observe
 func (seen observed) out(conn *opened, in ObjectIn) ObjectOut {
 	return ObjectOut{
 		Bucket: in.Bucket, Key: in.Key, ContentType: seen.mediaType, CacheControl: seen.caching,
-		URL: conn.objectURL(in.Bucket, in.Key), ETag: seen.etag, SHA256: seen.digest, Size: seen.size, Owner: seen.mark.owner,
+		URL: conn.objectURL(in.Bucket, in.Key), ETag: seen.etag, SHA256: seen.digest, Size: seen.size,
+		Owner: seen.mark.owner,
 	}
 }
 
-// isStill says whether the content is what was remembered. The server's tag tells too, because some servers keep the metadata of an
-// object that somebody else writes over.
+// isStill says whether the content is what was remembered. The server's tag tells too, because some servers keep the
+// metadata of an object that somebody else writes over.
 func (seen observed) isStill(remembered ObjectOut) bool {
 	return seen.etag == remembered.ETag && seen.digest == remembered.SHA256
 }
@@ -196,7 +198,8 @@ func wanted(r provider.Request[ObjectIn, ObjectOut], body *content) (observed, e
 	return want, err
 }
 
-// put writes the object with its stamp in one request. One that was absent a moment ago is not overwritten if it is there now.
+// put writes the object with its stamp in one request. One that was absent a moment ago is not overwritten if it is
+// there now.
 func (o *opened) put(ctx context.Context, in ObjectIn, body *content, want observed) (etag string, err error) {
 	req := &s3.PutObjectInput{
 		Bucket: &in.Bucket, Key: &in.Key, Body: body.reader, ContentLength: &body.size, ContentType: &want.mediaType,
@@ -218,9 +221,11 @@ func (o *opened) put(ctx context.Context, in ObjectIn, body *content, want obser
 	return aws.ToString(resp.ETag), nil
 }
 
-// Read answers by the id, or by the inputs when the id was never heard. Content that was changed from outside is reported as no content,
-// so that the next update writes it again.
-func (o *Object) Read(ctx context.Context, r provider.Lookup[ObjectIn, ObjectOut]) (provider.Found[ObjectIn, ObjectOut], error) {
+// Read answers by the id, or by the inputs when the id was never heard. Content that was changed from outside is
+// reported as no content, so that the next update writes it again.
+func (o *Object) Read(
+	ctx context.Context, r provider.Lookup[ObjectIn, ObjectOut],
+) (provider.Found[ObjectIn, ObjectOut], error) {
 	var none provider.Found[ObjectIn, ObjectOut]
 	conn, err := o.conn.get()
 	if err != nil {
@@ -256,7 +261,8 @@ func (o *Object) Read(ctx context.Context, r provider.Lookup[ObjectIn, ObjectOut
 	out := seen.out(conn, in)
 	out.Owner = seen.mark.kept(r.Identity, remembered.Owner)
 	return provider.Found[ObjectIn, ObjectOut]{
-		Ownership: seen.mark.ownership(r.Identity, remembered.Owner), ID: in.Bucket + "/" + in.Key, Inputs: in, Output: out,
+		Ownership: seen.mark.ownership(r.Identity, remembered.Owner), ID: in.Bucket + "/" + in.Key, Inputs: in,
+		Output: out,
 	}, nil
 }
 

@@ -36,8 +36,8 @@ func outcome(err error) error {
 	return err
 }
 
-// unlessUnknown keeps the AWS SDK from sending a request again that may have had its effect: the error of the last attempt, which is all
-// that comes back, would say nothing of it.
+// unlessUnknown keeps the AWS SDK from sending a request again that may have had its effect: the error of the last
+// attempt, which is all that comes back, would say nothing of it.
 func unlessUnknown(err error) aws.Ternary {
 	var unknown *provider.Unknown
 	if errors.As(outcome(err), &unknown) {

@@ -54,9 +54,11 @@ func (o *opened) syncPublicRead(ctx context.Context, bucket string, want bool) e
 		return nil
 	case want:
 		p.Statement = append(p.Statement, map[string]any{
-			"Sid": publicReadSid, "Effect": "Allow", "Principal": "*", "Action": "s3:GetObject", "Resource": "arn:aws:s3:::" + bucket + "/*",
+			"Sid": publicReadSid, "Effect": "Allow", "Principal": "*", "Action": "s3:GetObject",
+			"Resource": "arn:aws:s3:::" + bucket + "/*",
 		})
-		// AWS refuses public policies until this is gone; other servers do not know it. If it matters, the next call says so.
+		// AWS refuses public policies until this is gone; other servers do not know it. If it matters, the next call
+		// says so.
 		_, _ = o.client.DeletePublicAccessBlock(ctx, &s3.DeletePublicAccessBlockInput{Bucket: &bucket})
 	default:
 		p.Statement = slices.Delete(p.Statement, at, at+1)

@@ -38,16 +38,18 @@ type engine struct {
 
 func open(t *testing.T, endpoint, dir string, environment ...string) engine {
 	t.Helper()
-	pkg := provider.Package{Name: "deployctl", Version: "0.0.1", Environment: environment, Modules: []provider.Module{s3.Module(s3.Defaults{
-		Config:      s3.Config{Endpoint: endpoint, AccessKey: s3test.AccessKey, SecretKey: s3test.SecretKey},
-		Environment: []string{},
-	})}}
+	pkg := provider.Package{Name: "deployctl", Version: "0.0.1", Environment: environment,
+		Modules: []provider.Module{s3.Module(s3.Defaults{
+			Config:      s3.Config{Endpoint: endpoint, AccessKey: s3test.AccessKey, SecretKey: s3test.SecretKey},
+			Environment: []string{},
+		})}}
 	client, stop, err := provider.Client(provider.Server(pkg))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(stop)
-	if _, err := client.Handshake(t.Context(), &pulumirpc.ProviderHandshakeRequest{ProgramDirectory: &dir}); err != nil {
+	if _, err := client.Handshake(t.Context(),
+		&pulumirpc.ProviderHandshakeRequest{ProgramDirectory: &dir}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := client.Configure(t.Context(), &pulumirpc.ConfigureRequest{Args: &structpb.Struct{}}); err != nil {
@@ -58,7 +60,8 @@ func open(t *testing.T, endpoint, dir string, environment ...string) engine {
 
 func wire(t *testing.T, m props) *structpb.Struct {
 	t.Helper()
-	s, err := plugin.MarshalProperties(m, plugin.MarshalOptions{KeepUnknowns: true, KeepSecrets: true, ComputeAssetHashes: true})
+	s, err := plugin.MarshalProperties(m, plugin.MarshalOptions{KeepUnknowns: true, KeepSecrets: true,
+		ComputeAssetHashes: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +108,8 @@ func (e engine) update(urn, id string, olds, out, news props) (props, error) {
 }
 
 func (e engine) remove(urn, id string, in, out props) error {
-	_, err := e.Delete(e.t.Context(), &pulumirpc.DeleteRequest{Urn: urn, Id: id, OldInputs: wire(e.t, in), Properties: wire(e.t, out)})
+	_, err := e.Delete(e.t.Context(), &pulumirpc.DeleteRequest{Urn: urn, Id: id, OldInputs: wire(e.t, in),
+		Properties: wire(e.t, out)})
 	return err
 }
 
@@ -156,9 +160,11 @@ func TestABucketIsFoundAgainByTheNextAttemptAndReadableByAnyoneWhenAsked(t *test
 	if again, _ := e.mustCreate(urn, in); again != id {
 		t.Errorf("the second attempt made %s, not %s", again, id)
 	}
-	e.mustCreate(urnOf("dev", "Object", "o"), props{"bucket": str("again"), "key": str("a b/ü.html"), "content": str("<p>hi")})
+	e.mustCreate(urnOf("dev", "Object", "o"), props{"bucket": str("again"), "key": str("a b/ü.html"),
+		"content": str("<p>hi")})
 	objectURL := out["url"].StringValue() + "/a%20b/%C3%BC.html"
-	if code, body, header := get(t, objectURL); code != 200 || body != "<p>hi" || header.Get("Content-Type") != "text/html; charset=utf-8" {
+	if code, body, header := get(t, objectURL); code != 200 || body != "<p>hi" ||
+		header.Get("Content-Type") != "text/html; charset=utf-8" {
 		t.Errorf("%s answers %d %q %q", objectURL, code, body, header.Get("Content-Type"))
 	}
 	private := props{"name": str("again")}
@@ -235,7 +241,8 @@ func TestWhatAnotherStackTookOverIsLeftAloneByUpdatesAndByADeleteAfterARefresh(t
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := e.update(ours, id, in, out, in); status.Code(err) != codes.AlreadyExists || !strings.Contains(err.Error(), "belongs to stack web/prod") {
+		if _, err := e.update(ours, id, in, out, in); status.Code(err) != codes.AlreadyExists ||
+			!strings.Contains(err.Error(), "belongs to stack web/prod") {
 			t.Errorf("an update by the first stack: %v", err)
 		}
 		for range 2 {
@@ -327,7 +334,8 @@ func TestWhatMayNotBeLookedAtIsAnErrorWhereItIsKnownAndSomebodyElsesWhereItIsNot
 		if in.HasValue("key") {
 			typ = "Object"
 		}
-		resp, err := e.Read(t.Context(), &pulumirpc.ReadRequest{Urn: urnOf("dev", typ, "walled"), Id: id, Inputs: wire(t, in), Properties: wire(t, in)})
+		resp, err := e.Read(t.Context(), &pulumirpc.ReadRequest{Urn: urnOf("dev", typ, "walled"), Id: id,
+			Inputs: wire(t, in), Properties: wire(t, in)})
 		if err == nil || !strings.Contains(err.Error(), "403") {
 			t.Errorf("the %s that is known reads as %v, %v", typ, resp, err)
 		}
@@ -335,7 +343,8 @@ func TestWhatMayNotBeLookedAtIsAnErrorWhereItIsKnownAndSomebodyElsesWhereItIsNot
 			t.Errorf("an update of the %s that is known: %v", typ, err)
 		}
 	}
-	if got, _ := e.ownership(urnOf("dev", "Bucket", "walled"), "", props{"name": str("walled")}, nil); got != "unowned" {
+	if got, _ := e.ownership(urnOf("dev", "Bucket", "walled"), "", props{"name": str("walled")},
+		nil); got != "unowned" {
 		t.Errorf("the bucket that is not known is %s", got)
 	}
 }
@@ -345,7 +354,8 @@ func TestAStackThatIsCalledLikeAnotherTakesNothingOfItsAndKeepsItsOwnUnderANewNa
 	two := open(t, s3test.Endpoint, "", provider.StackVariable+"=two")
 	nameless := open(t, s3test.Endpoint, "")
 	bucketURN, bucket := urnOf("dev", "Bucket", "b"), props{"name": str("namesakes")}
-	objectURN, object := urnOf("dev", "Object", "o"), props{"bucket": str("namesakes"), "key": str("k"), "content": str("1")}
+	objectURN, object := urnOf("dev", "Object", "o"), props{"bucket": str("namesakes"), "key": str("k"),
+		"content": str("1")}
 	bucketID, bucketOut := one.mustCreate(bucketURN, bucket)
 	objectID, objectOut := one.mustCreate(objectURN, object)
 	one.mustCreate(bucketURN, bucket)
@@ -363,7 +373,8 @@ func TestAStackThatIsCalledLikeAnotherTakesNothingOfItsAndKeepsItsOwnUnderANewNa
 		}
 	}
 
-	bucketURN, objectURN = urnOf("prod", "Bucket", "b"), urnOf("prod", "Object", "o") // what its state says once the stack is called so
+	// what its state says once the stack is called so
+	bucketURN, objectURN = urnOf("prod", "Bucket", "b"), urnOf("prod", "Object", "o")
 	if got, _ := one.ownership(bucketURN, bucketID, bucket, bucketOut); got != "owned" {
 		t.Errorf("in the renamed stack the bucket is %s", got)
 	}
@@ -384,16 +395,19 @@ func TestAStackThatIsCalledLikeAnotherTakesNothingOfItsAndKeepsItsOwnUnderANewNa
 
 func TestReadReportsWhatWasChangedFromOutside(t *testing.T) {
 	e := open(t, s3test.Endpoint, "")
-	bucketURN, bucket := urnOf("dev", "Bucket", "drift"), props{"name": str("drift"), "publicRead": resource.NewProperty(true)}
+	bucketURN, bucket := urnOf("dev", "Bucket", "drift"), props{"name": str("drift"),
+		"publicRead": resource.NewProperty(true)}
 	_, bucketOut := e.mustCreate(bucketURN, bucket)
-	urn, in := urnOf("dev", "Object", "drift"), props{"bucket": str("drift"), "key": str("k.txt"), "source": text("one")}
+	urn, in := urnOf("dev", "Object", "drift"), props{"bucket": str("drift"), "key": str("k.txt"),
+		"source": text("one")}
 	id, out := e.mustCreate(urn, in)
 	if _, resp := e.ownership(urn, id, in, out); !unwire(t, resp.GetInputs()).DeepEquals(unwire(t, wire(t, in))) {
 		t.Errorf("unchanged, it reads %v", resp.GetInputs())
 	}
 
 	// The other one is an update with another content that our state does not know of.
-	if _, err := e.update(urn, id, in, out, props{"bucket": str("drift"), "key": str("k.txt"), "source": text("two")}); err != nil {
+	if _, err := e.update(urn, id, in, out, props{"bucket": str("drift"), "key": str("k.txt"),
+		"source": text("two")}); err != nil {
 		t.Fatal(err)
 	}
 	_, resp := e.ownership(urn, id, in, out)
@@ -413,7 +427,8 @@ func TestReadReportsWhatWasChangedFromOutside(t *testing.T) {
 	if _, err := e.update(bucketURN, "drift", bucket, bucketOut, other); err != nil {
 		t.Fatal(err)
 	}
-	if _, resp := e.ownership(bucketURN, "drift", bucket, bucketOut); unwire(t, resp.GetInputs())["publicRead"].IsBool() {
+	if _, resp := e.ownership(bucketURN, "drift", bucket, bucketOut); unwire(t,
+		resp.GetInputs())["publicRead"].IsBool() {
 		t.Errorf("a policy that was removed reads as %v", resp.GetInputs())
 	}
 }
@@ -484,7 +499,8 @@ func TestALostAnswerIsUnknownAndTheNextAttemptGoesOn(t *testing.T) {
 	}
 	p.spoil.Store(&lose)
 	urn, in := urnOf("dev", "Bucket", "lost"), props{"name": str("lost-bucket")}
-	object, objectIn := urnOf("dev", "Object", "lost"), props{"bucket": str("lost-bucket"), "key": str("k"), "content": str("x")}
+	object, objectIn := urnOf("dev", "Object", "lost"), props{"bucket": str("lost-bucket"), "key": str("k"),
+		"content": str("x")}
 	if _, _, err := e.create(urn, in); status.Code(err) != codes.Unavailable {
 		t.Errorf("a lost create of a bucket is %v", err)
 	}
@@ -498,7 +514,8 @@ func TestALostAnswerIsUnknownAndTheNextAttemptGoesOn(t *testing.T) {
 	if p.puts.Load() != before {
 		t.Error("the object was written a second time")
 	}
-	if err := e.remove(urn, "lost-bucket", in, props{"name": str("lost-bucket"), "forceDestroy": resource.NewProperty(true)}); err != nil {
+	if err := e.remove(urn, "lost-bucket", in, props{"name": str("lost-bucket"),
+		"forceDestroy": resource.NewProperty(true)}); err != nil {
 		t.Error(err)
 	}
 }
@@ -520,7 +537,8 @@ func TestALostAnswerIsUnknownThoughNobodyListensAfterIt(t *testing.T) {
 			panic(http.ErrAbortHandler) // and no answer
 		}
 		p.spoil.Store(&loseAll)
-		if _, _, err := open(t, p.URL, "").create(urnOf("dev", typ, "last"), in); status.Code(err) != codes.Unavailable {
+		if _, _, err := open(t, p.URL, "").create(urnOf("dev", typ, "last"),
+			in); status.Code(err) != codes.Unavailable {
 			t.Errorf("the create of the %s is %v", typ, err)
 		}
 		id, out := e.mustCreate(urnOf("dev", typ, "last"), in)
@@ -558,7 +576,8 @@ func TestAServerThatIsBusyOrNotThereHasDoneNothing(t *testing.T) {
 		t.Errorf("a busy server: %v", err)
 	}
 	p.Close()
-	if _, _, err := e.create(urnOf("dev", "Bucket", "busy"), props{"name": str("busy")}); status.Code(err) != codes.ResourceExhausted {
+	if _, _, err := e.create(urnOf("dev", "Bucket", "busy"), props{"name": str("busy")}); status.Code(
+		err) != codes.ResourceExhausted {
 		t.Errorf("a server that is not there: %v", err)
 	}
 }

@@ -23,21 +23,23 @@ func stampOf(who provider.Identity) stamp {
 	return stamp{who.Owner(), stack}
 }
 
-// sameStack goes by the ids, since names may be those of other stacks and change; by the names only where neither has one.
+// sameStack goes by the ids, since names may be those of other stacks and change; by the names only where neither has
+// one.
 func (s stamp) sameStack(other stamp) bool {
 	name, id, _ := strings.Cut(s.stack, "@")
 	otherName, otherID, _ := strings.Cut(other.stack, "@")
 	return id == otherID && (id != "" || name == otherName)
 }
 
-// admits says whether a create of that identity may go on with the thing that carries the stamp: its own, or one of another resource of
-// the same stack, which it takes over.
+// admits says whether a create of that identity may go on with the thing that carries the stamp: its own, or one of
+// another resource of the same stack, which it takes over.
 func (s stamp) admits(who provider.Identity) bool {
 	want := stampOf(who)
 	return s.owner != "" && (s.owner == want.owner || s.sameStack(want))
 }
 
-// ownership is the answer to a Read; remembered is the owner in the state, which an alias may have moved to another URN.
+// ownership is the answer to a Read; remembered is the owner in the state, which an alias may have moved to another
+// URN.
 func (s stamp) ownership(who provider.Identity, remembered string) provider.Ownership {
 	if s.owner != "" && (s.owner == who.Owner() || s.owner == remembered) {
 		return provider.Owned
@@ -50,14 +52,14 @@ func (s stamp) lost(who provider.Identity, remembered string) bool {
 	return s.owner != "" && remembered != "" && s.ownership(who, remembered) == provider.Unowned
 }
 
-// refuses says whether a create or an update may not go on with the thing. One that is known by its id may carry no mark, or the one that
-// is remembered, but not that of another stack which took it over since.
+// refuses says whether a create or an update may not go on with the thing. One that is known by its id may carry no
+// mark, or the one that is remembered, but not that of another stack which took it over since.
 func (s stamp) refuses(who provider.Identity, known bool, remembered string) bool {
 	return !s.admits(who) && (!known || s.lost(who, remembered))
 }
 
-// kept is the owner that a Read leaves in the state: one that was remembered stays while the thing is another's, or a later Delete would
-// not know that it is lost.
+// kept is the owner that a Read leaves in the state: one that was remembered stays while the thing is another's, or a
+// later Delete would not know that it is lost.
 func (s stamp) kept(who provider.Identity, remembered string) string {
 	if remembered != "" && s.ownership(who, remembered) == provider.Unowned {
 		return remembered

@@ -1,5 +1,6 @@
-// Package passphrase derives a stack's data key from a passphrase as the field's passphrase secrets provider does, so that
-// stacks can move between both with their secrets. The client derives the key; the service never sees the passphrase.
+// Package passphrase derives a stack's data key from a passphrase as the field's passphrase secrets provider does, so
+// that stacks can move between both with their secrets. The client derives the key; the service never sees the
+// passphrase.
 package passphrase
 
 import (
@@ -35,12 +36,13 @@ func New(passphrase string) (salt string, key []byte, err error) {
 	return "v1:" + base64.StdEncoding.EncodeToString(raw) + ":" + sealed, key, nil
 }
 
-// Key gives the data key of a stack. CodeInvalid: the passphrase is another one, or the salt is damaged. It takes about half
-// a second, on purpose.
+// Key gives the data key of a stack. CodeInvalid: the passphrase is another one, or the salt is damaged. It takes about
+// half a second, on purpose.
 func Key(passphrase, salt string) ([]byte, error) {
 	parts := strings.SplitN(salt, ":", 3)
 	if len(parts) != 3 || parts[0] != "v1" {
-		return nil, deployments.Errorf(deployments.CodeInvalid, "the stack's encryption salt is damaged: it does not begin with v1:SALT:")
+		return nil, deployments.Errorf(deployments.CodeInvalid, "the stack's encryption salt is damaged: it does not "+
+			"begin with v1:SALT:")
 	}
 	raw, err := base64.StdEncoding.DecodeString(parts[1])
 	if err != nil {
@@ -50,9 +52,11 @@ func Key(passphrase, salt string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if got, err := config.NewSymmetricCrypter(key).DecryptValue(context.Background(), parts[2]); err != nil || got != check {
+	if got, err := config.NewSymmetricCrypter(key).DecryptValue(context.Background(), parts[2]); err != nil ||
+		got != check {
 		return nil, deployments.Errorf(deployments.CodeInvalid,
-			"the passphrase is not the one that the stack's secrets were encrypted with: check PULUMI_CONFIG_PASSPHRASE")
+			"the passphrase is not the one that the stack's secrets were encrypted with: check "+
+				"PULUMI_CONFIG_PASSPHRASE")
 	}
 	return key, nil
 }

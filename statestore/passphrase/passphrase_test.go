@@ -34,7 +34,8 @@ func TestTheRightPassphraseGivesTheSameKeyAgain(t *testing.T) {
 
 func TestADamagedSaltIsSaid(t *testing.T) {
 	for _, salt := range []string{"", "v2:a:b", "v1:***:x", "v1:QUJD"} {
-		if _, err := Key("x", salt); deployments.CodeOf(err) != deployments.CodeInvalid || !strings.Contains(err.Error(), "damaged") {
+		if _, err := Key("x", salt); deployments.CodeOf(err) != deployments.CodeInvalid ||
+			!strings.Contains(err.Error(), "damaged") {
 			t.Errorf("%q gave %v", salt, err)
 		}
 	}

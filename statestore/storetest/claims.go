@@ -36,7 +36,8 @@ func claims(t *testing.T, f fixture) {
 	if h, err = f.Head(t.Context(), dev); err != nil || h.Next != 3 || h.Version != 1 || h.Active != nil {
 		t.Errorf("got %+v, %v", h, err)
 	}
-	_, err = f.Claim(t.Context(), statestore.Claimant{Update: deployments.UpdateName{StackName: dev, Version: "pX"}, Writer: "w"})
+	_, err = f.Claim(t.Context(), statestore.Claimant{Update: deployments.UpdateName{StackName: dev, Version: "pX"},
+		Writer: "w"})
 	wantCode(t, err, deployments.CodeInvalid)
 }
 

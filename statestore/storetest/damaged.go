@@ -31,13 +31,15 @@ func damagedObjects(t *testing.T, f fixture) {
 
 	list, err := f.History(t.Context(), dev, 0)
 	ok(t, err)
-	if len(list) != 3 || list[0].Status != "succeeded" || list[1].Status != "damaged" || list[1].Update != up(2) || list[2].Update != up(1) ||
+	if len(list) != 3 || list[0].Status != "succeeded" || list[1].Status != "damaged" || list[1].Update != up(2) ||
+		list[2].Update != up(1) ||
 		!strings.Contains(list[1].Error, "remove the object") {
 		t.Errorf("the history is %+v", list)
 	}
 	tokens, err := f.ListTokens(t.Context())
 	ok(t, err)
-	if len(tokens) != 3 || tokens[0].Name != "ann" || tokens[0].Damaged == "" || tokens[1].Name != "bob" || tokens[1].Damaged != "" ||
+	if len(tokens) != 3 || tokens[0].Name != "ann" || tokens[0].Damaged == "" || tokens[1].Name != "bob" ||
+		tokens[1].Damaged != "" ||
 		tokens[2].Damaged == "" {
 		t.Errorf("the tokens are %+v", tokens)
 	}
@@ -51,7 +53,8 @@ func damagedObjects(t *testing.T, f fixture) {
 	f.damage(t, "stacks/organization/web/dev/head.json")
 	stacks, err := f.ListStacks(t.Context(), "", "")
 	ok(t, err)
-	if len(stacks) != 2 || stacks[0].Stack != dev || !strings.Contains(stacks[0].Damaged, "stacks/organization/web/dev/head.json is damaged") ||
+	if len(stacks) != 2 || stacks[0].Stack != dev || !strings.Contains(stacks[0].Damaged,
+		"stacks/organization/web/dev/head.json is damaged") ||
 		!strings.Contains(stacks[0].Damaged, "put back") || stacks[1].Stack != prod || stacks[1].Damaged != "" {
 		t.Errorf("the stacks are %+v", stacks)
 	}

@@ -19,23 +19,24 @@ const (
 	Refused
 	// ReplyLost: the call has its effect, and fails.
 	ReplyLost
-	// Repeated: a client below sends the call again after it lost the reply. A conditional Put then finds its own write, and
-	// fails with ErrChanged.
+	// Repeated: a client below sends the call again after it lost the reply. A conditional Put then finds its own
+	// write, and fails with ErrChanged.
 	Repeated
 	// TimedOut: the call does not come to an end in time, and has no effect.
 	TimedOut
 	// ReplyTimedOut: the call does not come to an end in time, and has its effect.
 	ReplyTimedOut
-	// Late: a Put by tag fails, and is carried out behind the back of a later call. Until then reads do not show it, which they
-	// need not: it was not answered. Of Puts without a tag a server takes the one that it received last, so a late one comes to
-	// nothing; they are ReplyLost instead.
+	// Late: a Put by tag fails, and is carried out behind the back of a later call. Until then reads do not show it,
+	// which they need not: it was not answered. Of Puts without a tag a server takes the one that it received last, so
+	// a late one comes to nothing; they are ReplyLost instead.
 	Late
-	// Stale: a Get gives what was there before the latest write. No sound store does that; what must stay exclusive must stay
-	// so even then.
+	// Stale: a Get gives what was there before the latest write. No sound store does that; what must stay exclusive
+	// must stay so even then.
 	Stale
 )
 
-// Sound are the faults that Objects allows. That a store answers 409 after one's own write is ReplyLost, 412 is Repeated.
+// Sound are the faults that Objects allows. That a store answers 409 after one's own write is ReplyLost, 412 is
+// Repeated.
 var Sound = []Fault{Refused, ReplyLost, Repeated, TimedOut, ReplyTimedOut, Late}
 
 // Faulty is an Objects on which calls go wrong. It checks that whoever uses it copes.
@@ -48,14 +49,14 @@ type Faulty struct {
 	late []func()                     // Puts that are still to be carried out
 }
 
-// NewFaulty decorates objects. Choose says what happens to a call ("get", "put", "tag", "delete" or "list") of a key; it may
-// be called concurrently.
+// NewFaulty decorates objects. Choose says what happens to a call ("get", "put", "tag", "delete" or "list") of a key;
+// it may be called concurrently.
 func NewFaulty(objects statestore.Objects, choose func(call, key string) Fault) *Faulty {
 	return &Faulty{objects: objects, choose: choose, old: map[string]statestore.Object{}}
 }
 
-// Randomly makes a chooser of the given faults, each call going wrong with probability p. It is determined by the seed as
-// far as the order of the calls is.
+// Randomly makes a chooser of the given faults, each call going wrong with probability p. It is determined by the seed
+// as far as the order of the calls is.
 func Randomly(seed uint64, p float64, faults ...Fault) func(call, key string) Fault {
 	var mu sync.Mutex
 	random := rand.New(rand.NewPCG(seed, seed))

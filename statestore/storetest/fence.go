@@ -13,8 +13,9 @@ import (
 	"github.com/deployctl/deployctl/statestore"
 )
 
-// Fence has writers compete for a stack on an object store whose calls go wrong, as a seed says, and gives the first head that
-// a writer wrote who had lost the stack. Between a writer's look at the head and its write others may have their turn, whole.
+// Fence has writers compete for a stack on an object store whose calls go wrong, as a seed says, and gives the first
+// head that a writer wrote who had lost the stack. Between a writer's look at the head and its write others may have
+// their turn, whole.
 func Fence(ctx context.Context, objects statestore.Objects, seed uint64) error {
 	c := &contest{random: rand.New(rand.NewPCG(seed, 7)), heads: &heads{Objects: objects}}
 	faulty := NewFaulty(c.heads, Randomly(seed, 0.2, Sound...))
@@ -53,7 +54,8 @@ type contestant struct {
 // enter makes the stack and the writers, each with a store of its own.
 func (c *contest) enter(ctx context.Context, faulty statestore.Objects) error {
 	for i := range contestWriters {
-		s, err := statestore.New(statestore.NewRetry(&interrupted{faulty, c}, time.Hour), statestore.Options{Master: Master})
+		s, err := statestore.New(statestore.NewRetry(&interrupted{faulty, c}, time.Hour),
+			statestore.Options{Master: Master})
 		if err != nil {
 			return err
 		}
@@ -64,8 +66,8 @@ func (c *contest) enter(ctx context.Context, faulty statestore.Objects) error {
 	return c.writers[0].CreateStack(ctx, dev, nil)
 }
 
-// turn lets a writer claim the stack, for the update that has it or the next one, or end an update by a claim that it was
-// given some time. Only that it loses is no error.
+// turn lets a writer claim the stack, for the update that has it or the next one, or end an update by a claim that it
+// was given some time. Only that it loses is no error.
 func (c *contest) turn(ctx context.Context) error {
 	w := c.writers[c.random.IntN(len(c.writers))]
 	if len(w.claims) == 0 || c.random.IntN(2) == 0 {
@@ -75,7 +77,8 @@ func (c *contest) turn(ctx context.Context) error {
 	if c.random.IntN(5) == 0 {
 		return losing(w.Settle(ctx, claim, statestore.Written{}))
 	}
-	err := w.Settle(ctx, claim, statestore.Written{Version: claim.Update.Number(), Digest: signed(claim.Writer, claim.Fence)})
+	err := w.Settle(ctx, claim, statestore.Written{Version: claim.Update.Number(),
+		Digest: signed(claim.Writer, claim.Fence)})
 	if err == nil && !c.heads.had(signed(claim.Writer, claim.Fence)) {
 		return fmt.Errorf("%s was told that it moved the head with the fence %d, and it did not", w.name, claim.Fence)
 	}
@@ -116,7 +119,9 @@ type interrupted struct {
 }
 
 // Put implements statestore.Objects.
-func (i *interrupted) Put(ctx context.Context, key string, data []byte, condition statestore.Condition) (string, error) {
+func (i *interrupted) Put(
+	ctx context.Context, key string, data []byte, condition statestore.Condition,
+) (string, error) {
 	if c := i.contest; strings.HasSuffix(key, "/head.json") && c.depth < contestDepth && c.random.IntN(3) == 0 {
 		c.depth++
 		err := c.turn(ctx)
@@ -159,8 +164,8 @@ func (h *heads) had(digest string) bool {
 	return false
 }
 
-// broken holds each head to the one before it: the fence never goes back and is another one for each writer, and whoever
-// moved the version had the stack.
+// broken holds each head to the one before it: the fence never goes back and is another one for each writer, and
+// whoever moved the version had the stack.
 func (h *heads) broken() error {
 	var err error
 	for i := 1; i < len(h.all); i++ {
@@ -168,8 +173,10 @@ func (h *heads) broken() error {
 		switch {
 		case now.Fence < before.Fence:
 			err = fmt.Errorf("the fence went back from %d to %d", before.Fence, now.Fence)
-		case now.Active != nil && now.Fence == before.Fence && (before.Active == nil || before.Active.Writer != now.Active.Writer):
-			err = fmt.Errorf("%s got the stack with a fence, %d, that somebody had before", now.Active.Writer, now.Fence)
+		case now.Active != nil && now.Fence == before.Fence && (before.Active == nil ||
+			before.Active.Writer != now.Active.Writer):
+			err = fmt.Errorf("%s got the stack with a fence, %d, that somebody had before", now.Active.Writer,
+				now.Fence)
 		case now.Version == before.Version && now.Digest == before.Digest:
 		case before.Active == nil || now.Digest != signed(before.Active.Writer, before.Fence):
 			err = fmt.Errorf("%s moved the head to version %d, and had lost the stack", now.Digest, now.Version)

@@ -14,7 +14,8 @@ import (
 
 // climbing are names that a server could take for the way to another object.
 var climbing = []string{
-	"p-x/../../../prod/updates/1", "..", ".", "", "a/b", "/a", "a//b", "a\x00", "a\nb", "\x1b[2J", `a\b`, "a b", strings.Repeat("../", 8) + "tokens/evil",
+	"p-x/../../../prod/updates/1", "..", ".", "", "a/b", "/a", "a//b", "a\x00", "a\nb", "\x1b[2J", `a\b`, "a b",
+	strings.Repeat("../", 8) + "tokens/evil",
 }
 
 // names checks that no name that a method is given leads to an object of another name.
@@ -26,9 +27,15 @@ func names(t *testing.T, f fixture) {
 		update := deployments.UpdateName{StackName: dev, Version: name}
 		stack := deployments.StackName{Organization: "organization", Project: "web", Stack: name}
 		for method, call := range map[string]func(context.Context) error{
-			"PutRequest": func(ctx context.Context) error { return f.PutRequest(ctx, update, deployments.UpdateRequest{}) },
-			"Request":    func(ctx context.Context) error { _, err := f.Request(ctx, update); return err },
-			"PutInfo":    func(ctx context.Context) error { return f.PutInfo(ctx, deployments.UpdateInfo{Update: update}) },
+			"PutRequest": func(ctx context.Context) error {
+				return f.PutRequest(ctx, update,
+					deployments.UpdateRequest{})
+			},
+			"Request": func(ctx context.Context) error { _, err := f.Request(ctx, update); return err },
+			"PutInfo": func(ctx context.Context) error {
+				return f.PutInfo(ctx,
+					deployments.UpdateInfo{Update: update})
+			},
 			"Info":       func(ctx context.Context) error { _, err := f.Info(ctx, update); return err },
 			"SaveDeltas": func(ctx context.Context) error { return f.SaveDeltas(ctx, update, 1, nil) },
 			"LoadDeltas": func(ctx context.Context) error { _, err := f.LoadDeltas(ctx, update, 0, 1); return err },
@@ -47,9 +54,12 @@ func names(t *testing.T, f fixture) {
 				_, err := f.ReadEvents(ctx, statestore.Part{Update: update, Stream: "run", Number: 1}, 1)
 				return err
 			},
-			"Streams":    func(ctx context.Context) error { _, err := f.Streams(ctx, update); return err },
-			"PutOutcome": func(ctx context.Context) error { return f.PutOutcome(ctx, update, 1, engine.StepFinished{Op: 1}) },
-			"Outcome":    func(ctx context.Context) error { _, err := f.Outcome(ctx, update, 1, 1); return err },
+			"Streams": func(ctx context.Context) error { _, err := f.Streams(ctx, update); return err },
+			"PutOutcome": func(ctx context.Context) error {
+				return f.PutOutcome(ctx, update, 1,
+					engine.StepFinished{Op: 1})
+			},
+			"Outcome": func(ctx context.Context) error { _, err := f.Outcome(ctx, update, 1, 1); return err },
 			"Claim": func(ctx context.Context) error {
 				_, err := f.Claim(ctx, statestore.Claimant{Update: update})
 				return err
@@ -59,25 +69,34 @@ func names(t *testing.T, f fixture) {
 			"RemoveStack": func(ctx context.Context) error { return f.RemoveStack(ctx, stack, true) },
 			"RenameStack": func(ctx context.Context) error { return f.RenameStack(ctx, dev, stack) },
 			"History":     func(ctx context.Context) error { _, err := f.History(ctx, stack, 0); return err },
-			"ListStacks":  func(ctx context.Context) error { _, err := f.ListStacks(ctx, "organization", named(name)); return err },
+			"ListStacks": func(ctx context.Context) error {
+				_, err := f.ListStacks(ctx, "organization",
+					named(name))
+				return err
+			},
 			"CreateToken": func(ctx context.Context) error {
 				_, err := f.CreateToken(ctx, deployments.Token{Name: name, Grant: &adminOfAll})
 				return err
 			},
 			"RemoveToken": func(ctx context.Context) error { return f.RemoveToken(ctx, name) },
-			"PutFile":     func(ctx context.Context) error { return f.PutFile(ctx, stack, statestore.Digest(nil), nil) },
+			"PutFile": func(ctx context.Context) error {
+				return f.PutFile(ctx, stack, statestore.Digest(nil),
+					nil)
+			},
 			"NoteAbsence": func(ctx context.Context) error { return f.NoteAbsence(ctx, stack, []byte{1}) },
 			"PutDrift":    func(ctx context.Context) error { return f.PutDrift(ctx, stack, deployments.Drift{}) },
 		} {
 			if err := call(t.Context()); err == nil {
 				t.Errorf("%s takes the name %q", method, name)
-			} else if code := deployments.CodeOf(err); code != deployments.CodeInvalid && code != deployments.CodeConflict {
+			} else if code := deployments.CodeOf(err); code != deployments.CodeInvalid &&
+				code != deployments.CodeConflict {
 				t.Errorf("%s of %q: %v (%s)", method, name, err, code)
 			}
 		}
 	}
 	if after := f.everything(t); !maps.Equal(before, after) {
-		t.Errorf("there are objects %q now, and were %q", slices.Sorted(maps.Keys(after)), slices.Sorted(maps.Keys(before)))
+		t.Errorf("there are objects %q now, and were %q", slices.Sorted(maps.Keys(after)),
+			slices.Sorted(maps.Keys(before)))
 	}
 }
 

@@ -1,5 +1,5 @@
-// Package storetest is the conformance suite of the state store: what every Objects must do, what the typed store must do over
-// every one of them, and an Objects on which calls go wrong.
+// Package storetest is the conformance suite of the state store: what every Objects must do, what the typed store must
+// do over every one of them, and an Objects on which calls go wrong.
 package storetest
 
 import (
@@ -95,19 +95,22 @@ func absent(t *testing.T, o statestore.Objects) {
 
 func putAbsent(t *testing.T, o statestore.Objects) {
 	put(t, o, "k", "one", statestore.Condition{Absent: true})
-	if _, err := o.Put(t.Context(), "k", []byte("two"), statestore.Condition{Absent: true}); !errors.Is(err, statestore.ErrChanged) {
+	if _, err := o.Put(t.Context(), "k", []byte("two"), statestore.Condition{Absent: true}); !errors.Is(err,
+		statestore.ErrChanged) {
 		t.Fatalf("the second gave %v", err)
 	}
 	wantText(t, o, "k", "one")
 }
 
 func putTag(t *testing.T, o statestore.Objects) {
-	if _, err := o.Put(t.Context(), "k", []byte("x"), statestore.Condition{Tag: `"d41d8cd98f00b204e9800998ecf8427e"`}); !errors.Is(err, statestore.ErrChanged) {
+	if _, err := o.Put(t.Context(), "k", []byte("x"),
+		statestore.Condition{Tag: `"d41d8cd98f00b204e9800998ecf8427e"`}); !errors.Is(err, statestore.ErrChanged) {
 		t.Fatalf("a tag of nothing gave %v", err)
 	}
 	first := put(t, o, "k", "one", statestore.Condition{})
 	second := put(t, o, "k", "two", statestore.Condition{Tag: first})
-	if _, err := o.Put(t.Context(), "k", []byte("three"), statestore.Condition{Tag: first}); !errors.Is(err, statestore.ErrChanged) {
+	if _, err := o.Put(t.Context(), "k", []byte("three"), statestore.Condition{Tag: first}); !errors.Is(err,
+		statestore.ErrChanged) {
 		t.Fatalf("an old tag gave %v", err)
 	}
 	put(t, o, "k", "four", statestore.Condition{Tag: second})

@@ -16,7 +16,8 @@ import (
 
 var reader, _ = zstd.NewReader(nil)
 
-// Readable gives what a person without keys can read in stored bytes: the bytes themselves, and what they decompress to.
+// Readable gives what a person without keys can read in stored bytes: the bytes themselves, and what they decompress
+// to.
 func Readable(data []byte) [][]byte {
 	if plain, err := reader.DecodeAll(data, nil); err == nil {
 		return [][]byte{data, plain}
@@ -34,7 +35,8 @@ func finishAndLoad(t *testing.T, f fixture) {
 	c, err := f.Checkpoint(t.Context(), dev, 1, deployments.SecretsProvider{})
 	ok(t, err)
 	got := c.States()[2]
-	if got.Inputs.Digest != want.Inputs.Digest || got.Outputs.Digest != want.Outputs.Digest || got.Trigger.Digest != want.Trigger.Digest {
+	if got.Inputs.Digest != want.Inputs.Digest || got.Outputs.Digest != want.Outputs.Digest ||
+		got.Trigger.Digest != want.Trigger.Digest {
 		t.Error("the digests are others than before")
 	}
 	if got.Key != "b2" || got.Inputs.Ref != "base:2/in" || got.Outputs.Ref != "base:2/out" {
@@ -87,7 +89,8 @@ func sweep(t *testing.T, f fixture) {
 	for n, name := range []string{"a", "b", "c"} {
 		f.claim(t, n+1, "w")
 		sc := statestore.Scope{Update: up(n + 1), Base: n}
-		ok(t, f.SaveDeltas(t.Context(), up(n+1), 1, puts(engine.State{Key: "o3", URN: thingURN(name), Type: "cloud:index:Thing"})))
+		ok(t, f.SaveDeltas(t.Context(), up(n+1), 1, puts(engine.State{Key: "o3", URN: thingURN(name),
+			Type: "cloud:index:Thing"})))
 		ok(t, f.PutOutcome(t.Context(), up(n+1), 1, engine.StepFinished{Op: 3, Outcome: engine.OutcomeDone}))
 		_, err := f.Finish(t.Context(), statestore.Finish{Scope: sc, Saves: 1})
 		ok(t, err)
@@ -115,13 +118,15 @@ func sweep(t *testing.T, f fixture) {
 func brokenSnapshot(t *testing.T, f fixture) {
 	f.create(t)
 	part := func(op int, name string, on ...urn.URN) engine.State {
-		return engine.State{Key: engine.Key(fmt.Sprint("o", op)), URN: thingURN(name), Type: "cloud:index:Thing", Dependencies: on}
+		return engine.State{Key: engine.Key(fmt.Sprint("o", op)), URN: thingURN(name), Type: "cloud:index:Thing",
+			Dependencies: on}
 	}
 	finish := func(n int, states ...engine.State) *statestore.Checkpoint {
 		t.Helper()
 		f.claim(t, n, "w")
 		ok(t, f.SaveDeltas(t.Context(), up(n), 1, puts(states...)))
-		_, err := f.Finish(t.Context(), statestore.Finish{Scope: statestore.Scope{Update: up(n), Base: n - 1}, Saves: 1})
+		_, err := f.Finish(t.Context(), statestore.Finish{Scope: statestore.Scope{Update: up(n), Base: n - 1},
+			Saves: 1})
 		ok(t, err)
 		c, err := f.Checkpoint(t.Context(), dev, n, deployments.SecretsProvider{})
 		ok(t, err)
@@ -164,14 +169,17 @@ func pendingOperations(t *testing.T, f fixture) {
 	f.create(t)
 	f.claim(t, 1, "w")
 	sc := statestore.Scope{Update: up(1)}
-	pending := engine.PendingOperation{Op: 9, Kind: "creating", State: f.thing(t, sc, 9, "lost"), Seed: []byte{1, 2, 3}, Reason: "no route"}
-	ok(t, f.SaveDeltas(t.Context(), up(1), 1, []engine.Delta{{Seq: 1, Kind: engine.DeltaBegin, Op: 9, Pending: &pending}}))
+	pending := engine.PendingOperation{Op: 9, Kind: "creating", State: f.thing(t, sc, 9, "lost"), Seed: []byte{1, 2, 3},
+		Reason: "no route"}
+	ok(t, f.SaveDeltas(t.Context(), up(1), 1, []engine.Delta{{Seq: 1, Kind: engine.DeltaBegin, Op: 9,
+		Pending: &pending}}))
 	_, err := f.Finish(t.Context(), statestore.Finish{Scope: sc, Saves: 1})
 	ok(t, err)
 	c, err := f.Checkpoint(t.Context(), dev, 1, deployments.SecretsProvider{})
 	ok(t, err)
 	p := c.Pending()
-	if len(p) != 1 || p[0].Op != -1 || p[0].Kind != "creating" || string(p[0].Seed) != "\x01\x02\x03" || p[0].State.Key != "p0" || p[0].Reason != "no route" {
+	if len(p) != 1 || p[0].Op != -1 || p[0].Kind != "creating" || string(p[0].Seed) != "\x01\x02\x03" ||
+		p[0].State.Key != "p0" || p[0].Reason != "no route" {
 		t.Fatalf("got %+v", p)
 	}
 	values, err := c.Values(p[0].State.Inputs.Ref)
@@ -236,7 +244,8 @@ func history(t *testing.T, f fixture) {
 	for _, n := range []int{1, 2, 9, 10, 11} {
 		ok(t, f.PutInfo(t.Context(), deployments.UpdateInfo{Update: up(n), Status: "succeeded"}))
 	}
-	ok(t, f.PutInfo(t.Context(), deployments.UpdateInfo{Update: deployments.UpdateName{StackName: dev, Version: "p1"}, DryRun: true}))
+	ok(t, f.PutInfo(t.Context(), deployments.UpdateInfo{Update: deployments.UpdateName{StackName: dev, Version: "p1"},
+		DryRun: true}))
 	for limit, want := range map[int]string{0: "11 10 9 2 1", 2: "11 10"} {
 		list, err := f.History(t.Context(), dev, limit)
 		ok(t, err)
@@ -294,7 +303,8 @@ func bundles(t *testing.T, f fixture) {
 		t.Errorf("another stack misses %q, %v", missing, err)
 	}
 	for _, path := range []string{"../x", "/etc/passwd", "a/../../x", "", "..", "a\\b", "./a"} {
-		_, err := f.Missing(t.Context(), dev, deployments.Manifest{Files: []deployments.File{{Path: path, Digest: statestore.Digest(page)}}})
+		_, err := f.Missing(t.Context(), dev, deployments.Manifest{
+			Files: []deployments.File{{Path: path, Digest: statestore.Digest(page)}}})
 		wantCode(t, err, deployments.CodeInvalid)
 	}
 }
@@ -311,12 +321,14 @@ func tokens(t *testing.T, f fixture) {
 			t.Errorf("got %+v, %v", got, err)
 		}
 	}
-	for _, wrong := range []string{"", "x", text + "0", text[:len(text)-1], "dctl.none." + text[8:], strings.Replace(text, "ci", "b.dev", 1)} {
+	for _, wrong := range []string{"", "x", text + "0", text[:len(text)-1], "dctl.none." + text[8:],
+		strings.Replace(text, "ci", "b.dev", 1)} {
 		_, err := f.Authenticate(t.Context(), wrong)
 		wantCode(t, err, deployments.CodeUnauthorized)
 	}
 	list, err := f.ListTokens(t.Context())
-	if err != nil || len(list) != 2 || list[0].Name != "b.dev" || list[1].Name != "ci" || list[1].Created.IsZero() || list[1].Used.IsZero() {
+	if err != nil || len(list) != 2 || list[0].Name != "b.dev" || list[1].Name != "ci" || list[1].Created.IsZero() ||
+		list[1].Used.IsZero() {
 		t.Errorf("got %+v, %v", list, err)
 	}
 	ok(t, f.RemoveToken(t.Context(), "ci"))
@@ -327,7 +339,8 @@ func tokens(t *testing.T, f fixture) {
 
 func members(t *testing.T, f fixture) {
 	viewer := deployments.Grant{Role: deployments.RoleViewer, Organization: dev.Organization}
-	deployer := deployments.Grant{Role: deployments.RoleDeployer, Organization: dev.Organization, Stacks: []string{"*/dev"}}
+	deployer := deployments.Grant{Role: deployments.RoleDeployer, Organization: dev.Organization,
+		Stacks: []string{"*/dev"}}
 	_, err := f.CreateToken(t.Context(), deployments.Token{Name: "laptop", Member: "ann"})
 	wantCode(t, err, deployments.CodeNotFound)
 	ok(t, f.GrantMember(t.Context(), "ann", viewer))

@@ -184,7 +184,8 @@ func filesByMonth(t *testing.T, f fixture) {
 	if missing, err := next.Missing(t.Context(), dev, m); err != nil || len(missing) != 1 {
 		t.Errorf("in the next month %q are missing, %v", missing, err)
 	}
-	if again, err := next.PutManifest(t.Context(), dev, m); err != nil || again != used { // sent in the last moment of the month before
+	// sent in the last moment of the month before
+	if again, err := next.PutManifest(t.Context(), dev, m); err != nil || again != used {
 		t.Errorf("got %s, %v", again, err)
 	}
 	next.collect(t, 1, 0, statestore.Collected{})
@@ -252,7 +253,8 @@ func restore(t *testing.T, f fixture) {
 	_, err := f.Restore(t.Context(), x, 1)
 	wantCode(t, err, deployments.CodeConflict)
 	ok(t, f.Settle(t.Context(), claim, statestore.Written{}))
-	for version, says := range map[int]string{0: "no version 0", 9: "no version 9", 3: "newest already", 4: "ended before it had a state"} {
+	for version, says := range map[int]string{0: "no version 0", 9: "no version 9", 3: "newest already",
+		4: "ended before it had a state"} {
 		if _, err := f.Restore(t.Context(), x, version); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("version %d gives %v", version, err)
 		}
@@ -303,7 +305,8 @@ func collectAbsences(t *testing.T, f fixture) {
 	pending := engine.PendingOperation{Op: 1, Kind: "creating", Seed: open, State: engine.State{
 		Key: "o1", URN: thingURN("open"), Type: "cloud:index:Thing", Custom: true, Provider: string(cloudURN) + "::p1",
 	}}
-	ok(t, f.SaveDeltas(t.Context(), up(2), 1, []engine.Delta{{Seq: 1, Kind: engine.DeltaBegin, Op: 1, Pending: &pending}}))
+	ok(t, f.SaveDeltas(t.Context(), up(2), 1, []engine.Delta{{Seq: 1, Kind: engine.DeltaBegin, Op: 1,
+		Pending: &pending}}))
 	_, err := f.Finish(t.Context(), statestore.Finish{Scope: sc, Saves: 1})
 	ok(t, err)
 	for _, c := range []struct{ days, want int }{{0, 100}, {400, 1}} {

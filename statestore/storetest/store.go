@@ -18,8 +18,8 @@ import (
 // Master is the master key that the suite's stores have.
 var Master = bytes.Repeat([]byte{42}, 32)
 
-// Store checks the typed store over an object store. Open gives an empty one for each test, which need not be reliable as
-// long as it retries.
+// Store checks the typed store over an object store. Open gives an empty one for each test, which need not be reliable
+// as long as it retries.
 func Store(t *testing.T, open func(t *testing.T) statestore.Objects) {
 	for _, c := range []struct {
 		name string
@@ -105,7 +105,8 @@ func (f fixture) create(t *testing.T) {
 
 func (f fixture) claim(t *testing.T, n int, writer string) statestore.Claim {
 	t.Helper()
-	c, err := f.Claim(t.Context(), statestore.Claimant{Update: up(n), RequestID: fmt.Sprint("request ", n), Writer: writer})
+	c, err := f.Claim(t.Context(), statestore.Claimant{Update: up(n), RequestID: fmt.Sprint("request ", n),
+		Writer: writer})
 	ok(t, err)
 	return c
 }
@@ -131,8 +132,10 @@ func (f fixture) thing(t *testing.T, sc statestore.Scope, op int, name string) e
 	value, err := bags.TriggerValue(c.Key, triggered(name))
 	ok(t, err)
 	return engine.State{
-		Key: engine.Key(fmt.Sprint("o", op)), URN: thingURN(name), Type: "cloud:index:Thing", Custom: true, ID: "id-" + name,
-		Parent: rootURN, Provider: string(cloudURN) + "::p1", Dependencies: []urn.URN{cloudURN}, Inputs: in, Outputs: out, Trigger: trigger, TriggerValue: value,
+		Key: engine.Key(fmt.Sprint("o", op)), URN: thingURN(name), Type: "cloud:index:Thing", Custom: true, ID: "id-" +
+			name,
+		Parent: rootURN, Provider: string(cloudURN) + "::p1", Dependencies: []urn.URN{cloudURN}, Inputs: in,
+		Outputs: out, Trigger: trigger, TriggerValue: value,
 		PropertyDependencies: []engine.PropertyDependency{{Property: "a", URNs: []urn.URN{cloudURN}}, {Property: "b"}},
 		Timeouts:             &engine.Timeouts{Create: 60}, IgnoreChanges: []string{"x.y"}, HideDiff: []string{"z[0]"},
 		Created: "2024-01-02T03:04:05.678Z", RefreshBeforeUpdate: true,
@@ -144,12 +147,14 @@ func triggered(by string) resource.PropertyMap {
 }
 
 func inputs(name string) resource.PropertyMap {
-	return resource.PropertyMap{"name": resource.NewProperty(name), "password": resource.MakeSecret(resource.NewProperty(hush))}
+	return resource.PropertyMap{"name": resource.NewProperty(name),
+		"password": resource.MakeSecret(resource.NewProperty(hush))}
 }
 
 func outputs(name string) resource.PropertyMap {
 	return resource.PropertyMap{
-		"name": resource.NewProperty(name), "self": resource.MakeCustomResourceReference(thingURN(name), resource.ID("id-"+name), "1.0.0"),
+		"name": resource.NewProperty(name), "self": resource.MakeCustomResourceReference(thingURN(name),
+			resource.ID("id-"+name), "1.0.0"),
 		"large": resource.MakeSecret(resource.NewProperty(strings.Repeat(hush, 1000))),
 	}
 }
@@ -183,7 +188,8 @@ func (f fixture) deploy(t *testing.T, names ...string) statestore.Written {
 func stacks(t *testing.T, f fixture) {
 	f.create(t)
 	wantCode(t, f.CreateStack(t.Context(), dev, nil), deployments.CodeExists)
-	wantCode(t, f.CreateStack(t.Context(), deployments.StackName{Organization: "o", Project: "a/b", Stack: "s"}, nil), deployments.CodeInvalid)
+	wantCode(t, f.CreateStack(t.Context(), deployments.StackName{Organization: "o", Project: "a/b", Stack: "s"}, nil),
+		deployments.CodeInvalid)
 	ok(t, f.CreateStack(t.Context(), prod, map[string]string{"env": "prod"}))
 	ok(t, f.CreateStack(t.Context(), deployments.StackName{Organization: "other", Project: "web", Stack: "dev"}, nil))
 	for _, c := range []struct {
@@ -269,7 +275,8 @@ func rename(t *testing.T, f fixture) {
 		urns = append(urns, string(s.URN))
 	}
 	want := []string{
-		"urn:pulumi:live::site::pulumi:pulumi:Stack::site-live", "urn:pulumi:live::site::pulumi:providers:cloud::default",
+		"urn:pulumi:live::site::pulumi:pulumi:Stack::site-live",
+		"urn:pulumi:live::site::pulumi:providers:cloud::default",
 		"urn:pulumi:live::site::cloud:index:Thing::a",
 	}
 	if !slices.Equal(urns, want) {
@@ -282,7 +289,8 @@ func rename(t *testing.T, f fixture) {
 	}
 	past, err := f.History(t.Context(), to, 0)
 	ok(t, err)
-	if content, err := f.File(t.Context(), to, statestore.Digest(file)); err != nil || string(content) != "content" || len(past) != 1 {
+	if content, err := f.File(t.Context(), to, statestore.Digest(file)); err != nil || string(content) != "content" ||
+		len(past) != 1 {
 		t.Errorf("%q, %d updates, %v", content, len(past), err)
 	}
 	f.create(t)
@@ -295,7 +303,8 @@ func nothingShows(t *testing.T, f fixture) {
 	f.create(t)
 	f.deploy(t, "a")
 	u := up(2)
-	ok(t, f.PutRequest(t.Context(), u, deployments.UpdateRequest{Config: map[string]deployments.ConfigValue{"web:p": {Value: hush, Secret: true}}}))
+	ok(t, f.PutRequest(t.Context(), u, deployments.UpdateRequest{Config: map[string]deployments.ConfigValue{
+		"web:p": {Value: hush, Secret: true}}}))
 	ok(t, f.AppendEvents(t.Context(), statestore.Part{Update: u, Stream: "program-1", Number: 1}, []byte(hush)))
 	ok(t, f.PutOutcome(t.Context(), u, 1, engine.StepFinished{Op: 1, ID: hush}))
 	ok(t, f.PutFile(t.Context(), dev, statestore.Digest([]byte(hush)), []byte(hush)))
@@ -307,7 +316,8 @@ func nothingShows(t *testing.T, f fixture) {
 		o, err := f.objects.Get(t.Context(), key)
 		ok(t, err)
 		for _, text := range Readable(o.Data) {
-			if bytes.Contains(text, []byte(hush)) || bytes.Contains(text, []byte(token)) || strings.Contains(key, token) {
+			if bytes.Contains(text, []byte(hush)) || bytes.Contains(text, []byte(token)) ||
+				strings.Contains(key, token) {
 				t.Errorf("%s shows a secret", key)
 			}
 		}

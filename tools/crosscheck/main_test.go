@@ -41,7 +41,8 @@ func TestCheck(t *testing.T) {
 		}, "lock_windows.go:5"},
 		{"a dependency that lacks what is called on Windows fails", map[string]string{
 			"file/lock.go":        "package file\n\nimport \"example.test/other\"\n\nfunc Lock() { other.Lock() }\n",
-			"other/other_unix.go": "//go:build unix\n\npackage other\n\nfunc Lock() {}\n", "other/other.go": "package other\n",
+			"other/other_unix.go": "//go:build unix\n\npackage other\n\nfunc Lock() {}\n",
+			"other/other.go":      "package other\n",
 		}, "other.Lock"},
 		{"the function bodies of a dependency are skipped", map[string]string{
 			"file/lock.go":   "package file\n\nimport \"example.test/other\"\n\nfunc Lock() { other.Lock() }\n",

@@ -90,8 +90,8 @@ func path(kind string, id ...string) string {
 	return p
 }
 
-// within bounds a call by the resource's custom timeout, in seconds, 0 for none, and ends it when the provider is told to
-// cancel.
+// within bounds a call by the resource's custom timeout, in seconds, 0 for none, and ends it when the provider is told
+// to cancel.
 func (f *fake) within(ctx context.Context, seconds float64) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	stop := context.AfterFunc(f.life, cancel)

@@ -7,10 +7,11 @@
 //	fake:index:Named      the program gives the name, which is the id: Read by it answers
 //	fake:index:Exclusive  as Named, but a replacement deletes first
 //	fake:index:Auto       autonaming makes the name from the engine's seed: the same seed asks for the same name
-//	fake:index:Tagged     the cloud makes the id; the thing carries the URN as a tag and is found by List or fake:index:find
+//	fake:index:Tagged     the cloud makes the id; the thing carries the URN as a tag and is found
+//	                      by List or fake:index:find
 //	fake:index:Server     the cloud makes the id and nothing else leads to it: a lost answer is lost
 //	fake:index:Group      a component of one Named and one Auto
 //
-// The provider never retries, never adopts and never hides an error: each of the cloud's answers becomes the gRPC status
-// that says honestly whether the request was carried out (see errors.go).
+// The provider never retries, never adopts and never hides an error: each of the cloud's answers becomes the gRPC
+// status that says honestly whether the request was carried out (see errors.go).
 package fakeprovider

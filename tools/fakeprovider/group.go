@@ -39,7 +39,8 @@ func (f *fake) Construct(ctx context.Context, req p.ConstructRequest) (p.Constru
 	return p.ProgramConstruct(ctx, req, constructGroup)
 }
 
-func constructGroup(ctx *pulumi.Context, typ, name string, in comprovider.ConstructInputs, options pulumi.ResourceOption,
+func constructGroup(ctx *pulumi.Context, typ, name string, in comprovider.ConstructInputs,
+	options pulumi.ResourceOption,
 ) (*comprovider.ConstructResult, error) {
 	var args groupArgs
 	if err := in.CopyTo(&args); err != nil {

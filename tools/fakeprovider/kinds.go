@@ -21,11 +21,14 @@ type kind struct {
 }
 
 var kinds = map[tokens.Type]kind{
-	"fake:index:Named":     {cloud: "named", naming: named, about: "A thing whose name the program gives."},
-	"fake:index:Exclusive": {cloud: "exclusive", naming: named, exclusive: true, about: "A Named of which no two can be at once: a replacement deletes first."},
-	"fake:index:Auto":      {cloud: "auto", naming: auto, about: "A thing whose name autonaming makes."},
-	"fake:index:Tagged":    {cloud: "tagged", naming: server, tagged: true, about: "A thing whose id the cloud makes and that is found by its tag."},
-	"fake:index:Server":    {cloud: "server", naming: server, about: "A thing whose id the cloud makes and that cannot be found without it."},
+	"fake:index:Named": {cloud: "named", naming: named, about: "A thing whose name the program gives."},
+	"fake:index:Exclusive": {cloud: "exclusive", naming: named, exclusive: true,
+		about: "A Named of which no two can be at once: a replacement deletes first."},
+	"fake:index:Auto": {cloud: "auto", naming: auto, about: "A thing whose name autonaming makes."},
+	"fake:index:Tagged": {cloud: "tagged", naming: server, tagged: true,
+		about: "A thing whose id the cloud makes and that is found by its tag."},
+	"fake:index:Server": {cloud: "server", naming: server, about: "A thing whose id the cloud makes and that " +
+		"cannot be found without it."},
 }
 
 // urnTag is the tag by which a Tagged is found.
@@ -46,16 +49,19 @@ type declaration struct {
 var inputs = []declaration{
 	{name: "size", typ: "integer", fallback: 1.0, about: "Updated in place; not negative."},
 	{name: "zone", typ: "string", fallback: "a", replaces: true, about: "a, b or c; a change replaces."},
-	{name: "attachedTo", typ: "string", replaces: true, about: "What this hangs on, as an output of another resource; a change replaces."},
+	{name: "attachedTo", typ: "string", replaces: true, about: "What this hangs on, as an output of another " +
+		"resource; a change replaces."},
 	{name: "links", typ: "array", items: "string", about: "Outputs of other resources; updated in place."},
 	{name: "settings", typ: "object", items: "pulumi.json#/Any", about: "Anything; updated in place."},
 	{name: "secretText", typ: "string", secret: true, about: "Secret even when the program does not say so."},
 	{name: "deleteBeforeReplace", typ: "boolean", about: "A replacement deletes first."},
-	{name: "failInit", typ: "boolean", about: "Create and Update do their work and then report a failed initialisation."},
+	{name: "failInit", typ: "boolean", about: "Create and Update do their work and then report a failed " +
+		"initialisation."},
 	{name: "blobSize", typ: "integer", about: "Length of the output blob in bytes; not negative."},
 }
 
-var nameInput = declaration{name: "name", typ: "string", replaces: true, about: "Name in the cloud, unique within the kind."}
+var nameInput = declaration{name: "name", typ: "string", replaces: true,
+	about: "Name in the cloud, unique within the kind."}
 
 // computed are the outputs that are not inputs.
 var computed = []declaration{

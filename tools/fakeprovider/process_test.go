@@ -30,8 +30,10 @@ func run(m *testing.M) int {
 		panic(err)
 	}
 	defer func() { _ = os.RemoveAll(bin) }()
-	for dir, pkg := range map[string]string{".": "./cmd/pulumi-resource-fake", "../..": "./e2e/fakecloud/cmd/fakecloud"} {
-		if out, err := exec.Command("go", "-C", dir, "build", "-o", filepath.Join(bin, filepath.Base(pkg)), pkg).CombinedOutput(); err != nil {
+	for dir, pkg := range map[string]string{".": "./cmd/pulumi-resource-fake",
+		"../..": "./e2e/fakecloud/cmd/fakecloud"} {
+		if out, err := exec.Command("go", "-C", dir, "build", "-o", filepath.Join(bin, filepath.Base(pkg)),
+			pkg).CombinedOutput(); err != nil {
 			panic(string(out))
 		}
 	}
@@ -93,7 +95,8 @@ func (p *process) configure(config props) resource.PropertyMap {
 // check gives the checked inputs and the properties that failed.
 func (p *process) check(typ string, olds, news props) (resource.PropertyMap, []string) {
 	p.t.Helper()
-	res, err := p.Check(p.t.Context(), &rpc.CheckRequest{Urn: urn(typ), Olds: bag(p.t, olds), News: bag(p.t, news), RandomSeed: []byte("seed")})
+	res, err := p.Check(p.t.Context(), &rpc.CheckRequest{Urn: urn(typ), Olds: bag(p.t, olds), News: bag(p.t, news),
+		RandomSeed: []byte("seed")})
 	ok(p.t, err)
 	var failed []string
 	for _, f := range res.Failures {

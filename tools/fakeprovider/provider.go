@@ -69,7 +69,8 @@ func (f *fake) CheckConfig(_ context.Context, req p.CheckRequest) (p.CheckRespon
 	in := req.Inputs
 	if endpoint := text(in.Get("endpoint")); endpoint != "" {
 		if u, err := url.Parse(endpoint); err != nil || u.Scheme == "" || u.Host == "" {
-			failures = append(failures, p.CheckFailure{Property: "endpoint", Reason: fmt.Sprintf("%q is not a URL", endpoint)})
+			failures = append(failures, p.CheckFailure{Property: "endpoint",
+				Reason: fmt.Sprintf("%q is not a URL", endpoint)})
 		}
 	}
 	if token, given := in.GetOk("token"); given {

@@ -44,11 +44,13 @@ func TestCheckReportsEveryFailureAtOnce(t *testing.T) {
 
 func TestCheckFillsInDefaultsKeepsUnknownsAndMarksSecrets(t *testing.T) {
 	p := start(t)
-	in, failures := p.check("Named", nil, props{"name": resource.Computed{Element: resource.NewProperty("")}, "secretText": "hush"})
+	in, failures := p.check("Named", nil, props{"name": resource.Computed{Element: resource.NewProperty("")},
+		"secretText": "hush"})
 	if len(failures) > 0 {
 		t.Fatalf("failures of %v", failures)
 	}
-	if !in["name"].IsComputed() || !in["secretText"].IsSecret() || in["size"].NumberValue() != 1 || in["zone"].StringValue() != "a" {
+	if !in["name"].IsComputed() || !in["secretText"].IsSecret() || in["size"].NumberValue() != 1 ||
+		in["zone"].StringValue() != "a" {
 		t.Errorf("checked: %v", in)
 	}
 }
@@ -81,19 +83,26 @@ func TestDiffTellsUpdatesFromReplacements(t *testing.T) {
 		replaces, dbr bool
 	}{
 		{"Named", "the same", props{"name": "n", "size": 1, "zone": "a"}, nil, false, false},
-		{"Named", "a secret of the same value", props{"name": "n", "size": resource.MakeSecret(resource.NewProperty(1.0)), "zone": "a"}, nil, false, false},
+		{"Named", "a secret of the same value", props{"name": "n",
+			"size": resource.MakeSecret(resource.NewProperty(1.0)), "zone": "a"}, nil, false, false},
 		{"Named", "another size", props{"name": "n", "size": 2, "zone": "a"}, []string{"size"}, false, false},
 		{"Named", "another zone", props{"name": "n", "size": 1, "zone": "b"}, []string{"zone"}, true, false},
-		{"Named", "an unknown zone", props{"name": "n", "size": 1, "zone": resource.MakeComputed(resource.NewProperty(""))}, []string{"zone"}, true, false},
-		{"Named", "another zone, deleting first", props{"name": "n", "size": 1, "zone": "b", "deleteBeforeReplace": true}, []string{"deleteBeforeReplace", "zone"}, true, true},
-		{"Exclusive", "another zone of an Exclusive", props{"name": "n", "size": 1, "zone": "b"}, []string{"zone"}, true, true},
-		{"Exclusive", "another size of an Exclusive", props{"name": "n", "size": 2, "zone": "a"}, []string{"size"}, false, false},
+		{"Named", "an unknown zone", props{"name": "n", "size": 1,
+			"zone": resource.MakeComputed(resource.NewProperty(""))}, []string{"zone"}, true, false},
+		{"Named", "another zone, deleting first", props{"name": "n", "size": 1, "zone": "b",
+			"deleteBeforeReplace": true}, []string{"deleteBeforeReplace", "zone"}, true, true},
+		{"Exclusive", "another zone of an Exclusive", props{"name": "n", "size": 1, "zone": "b"}, []string{"zone"},
+			true, true},
+		{"Exclusive", "another size of an Exclusive", props{"name": "n", "size": 2, "zone": "a"}, []string{"size"},
+			false, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			d, err := p.Diff(t.Context(), &rpc.DiffRequest{Id: "n", Urn: urn(c.typ), OldInputs: bag(t, old), Olds: bag(t, old), News: bag(t, c.news)})
+			d, err := p.Diff(t.Context(), &rpc.DiffRequest{Id: "n", Urn: urn(c.typ), OldInputs: bag(t, old),
+				Olds: bag(t, old), News: bag(t, c.news)})
 			ok(t, err)
 			slices.Sort(d.Diffs)
-			if !slices.Equal(d.Diffs, c.diffs) || (len(d.Replaces) > 0) != c.replaces || d.DeleteBeforeReplace != c.dbr {
+			if !slices.Equal(d.Diffs, c.diffs) || (len(d.Replaces) > 0) != c.replaces ||
+				d.DeleteBeforeReplace != c.dbr {
 				t.Errorf("diff: %v", d)
 			}
 		})
@@ -112,19 +121,23 @@ func TestAThingIsCreatedReadUpdatedAndDeleted(t *testing.T) {
 			made, err := p.create(typ, in)
 			ok(t, err)
 			out := unbag(t, made.Properties)
-			if made.Id == "" || out["generation"].NumberValue() != 1 || !out["accessKey"].IsSecret() || !out["secretText"].IsSecret() || len(out["blob"].StringValue()) != 100 {
+			if made.Id == "" || out["generation"].NumberValue() != 1 || !out["accessKey"].IsSecret() ||
+				!out["secretText"].IsSecret() || len(out["blob"].StringValue()) != 100 {
 				t.Errorf("created %s: %v", made.Id, out)
 			}
-			read, err := p.Read(t.Context(), &rpc.ReadRequest{Id: made.Id, Urn: urn(typ), Inputs: bag(t, in), Properties: made.Properties})
+			read, err := p.Read(t.Context(), &rpc.ReadRequest{Id: made.Id, Urn: urn(typ), Inputs: bag(t, in),
+				Properties: made.Properties})
 			ok(t, err)
 			if !unbag(t, read.Properties).DeepEquals(out) || !unbag(t, read.Inputs).DeepEquals(in) {
 				t.Errorf("read %v\nof %v", read, made)
 			}
 			news := in.Copy()
 			news["size"] = resource.NewProperty(5.0)
-			updated, err := p.Update(t.Context(), &rpc.UpdateRequest{Id: made.Id, Urn: urn(typ), Olds: made.Properties, News: bag(t, news)})
+			updated, err := p.Update(t.Context(), &rpc.UpdateRequest{Id: made.Id, Urn: urn(typ), Olds: made.Properties,
+				News: bag(t, news)})
 			ok(t, err)
-			if out := unbag(t, updated.Properties); out["generation"].NumberValue() != 2 || out["size"].NumberValue() != 5 {
+			if out := unbag(t, updated.Properties); out["generation"].NumberValue() != 2 ||
+				out["size"].NumberValue() != 5 {
 				t.Errorf("updated: %v", out)
 			}
 			for range 2 {
@@ -145,16 +158,19 @@ func TestAPreviewKnowsWhatStaysAndTouchesNothing(t *testing.T) {
 	in, _ := p.check("Named", nil, props{"name": "n"})
 	planned, err := p.Create(t.Context(), &rpc.CreateRequest{Urn: urn("Named"), Properties: bag(t, in), Preview: true})
 	ok(t, err)
-	if out := unbag(t, planned.Properties); planned.Id != "" || !out["arn"].IsComputed() || out["size"].NumberValue() != 1 {
+	if out := unbag(t, planned.Properties); planned.Id != "" || !out["arn"].IsComputed() ||
+		out["size"].NumberValue() != 1 {
 		t.Errorf("planned: %v", out)
 	}
 	made, err := p.create("Named", in)
 	ok(t, err)
 	news := in.Copy()
 	news["size"] = resource.NewProperty(5.0)
-	changed, err := p.Update(t.Context(), &rpc.UpdateRequest{Id: "n", Urn: urn("Named"), Olds: made.Properties, News: bag(t, news), Preview: true})
+	changed, err := p.Update(t.Context(), &rpc.UpdateRequest{Id: "n", Urn: urn("Named"), Olds: made.Properties,
+		News: bag(t, news), Preview: true})
 	ok(t, err)
-	if out := unbag(t, changed.Properties); out["arn"].StringValue() != "fake:named:n" || !out["generation"].IsComputed() {
+	if out := unbag(t, changed.Properties); out["arn"].StringValue() != "fake:named:n" ||
+		!out["generation"].IsComputed() {
 		t.Errorf("planned: %v", out)
 	}
 }
@@ -164,11 +180,13 @@ func TestAFailedInitialisationLeavesTheThing(t *testing.T) {
 	in, _ := p.check("Named", nil, props{"name": "n", "failInit": true})
 	_, err := p.create("Named", in)
 	partial := detail[*rpc.ErrorResourceInitFailed](err)
-	if partial == nil || partial.Id != "n" || len(partial.Reasons) != 2 || unbag(t, partial.Properties)["arn"].StringValue() != "fake:named:n" {
+	if partial == nil || partial.Id != "n" || len(partial.Reasons) != 2 ||
+		unbag(t, partial.Properties)["arn"].StringValue() != "fake:named:n" {
 		t.Fatalf("the error is %v with %v", err, partial)
 	}
 	delete(in, "failInit")
-	_, err = p.Update(t.Context(), &rpc.UpdateRequest{Id: "n", Urn: urn("Named"), Olds: partial.Properties, News: bag(t, in)})
+	_, err = p.Update(t.Context(), &rpc.UpdateRequest{Id: "n", Urn: urn("Named"), Olds: partial.Properties,
+		News: bag(t, in)})
 	ok(t, err)
 }
 
@@ -180,11 +198,13 @@ func TestErrorsSayWhetherTheRequestWasCarriedOut(t *testing.T) {
 		retry       bool
 	}{
 		{"a 429 is refused", `{"do":"fail","status":429}`, codes.ResourceExhausted, "Injected", false},
-		{"a 503 with Retry-After is refused", `{"do":"fail","status":503,"retryAfter":3}`, codes.Unavailable, "Injected", true},
+		{"a 503 with Retry-After is refused", `{"do":"fail","status":503,"retryAfter":3}`, codes.Unavailable,
+			"Injected", true},
 		{"a 503 without leaves it open", `{"do":"fail","status":503}`, codes.Unavailable, "Injected", false},
 		{"a 500 leaves it open", `{"do":"fail","status":500}`, codes.Internal, "Injected", false},
 		{"a 400 is an error", `{"do":"fail","status":400}`, codes.InvalidArgument, "Injected", false},
-		{"a dropped connection leaves it open", `{"do":"crash","at":"after"}`, codes.Unavailable, "CONNECTION_LOST", false},
+		{"a dropped connection leaves it open", `{"do":"crash","at":"after"}`, codes.Unavailable, "CONNECTION_LOST",
+			false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := start(t)
@@ -204,7 +224,8 @@ func TestARefusedConnectionMayBeRetried(t *testing.T) {
 	p.configure(props{"endpoint": "http://127.0.0.1:1"})
 	in, _ := p.check("Named", nil, props{"name": "n"})
 	_, err := p.create("Named", in)
-	if status.Code(err) != codes.Unavailable || detail[*errdetails.ErrorInfo](err).GetReason() != "CONNECTION_REFUSED" || detail[*errdetails.RetryInfo](err) == nil {
+	if status.Code(err) != codes.Unavailable || detail[*errdetails.ErrorInfo](
+		err).GetReason() != "CONNECTION_REFUSED" || detail[*errdetails.RetryInfo](err) == nil {
 		t.Errorf("the error is %v", err)
 	}
 }
@@ -257,17 +278,20 @@ func TestFunctionsFindThings(t *testing.T) {
 	if out := unbag(t, found.Return); out["id"].StringValue() != "n" || out["size"].NumberValue() != 3 {
 		t.Errorf("looked up %v", out)
 	}
-	missing, err := p.Invoke(t.Context(), &rpc.InvokeRequest{Tok: "fake:index:lookup", Args: bag(t, props{"name": "m"})})
+	missing, err := p.Invoke(t.Context(), &rpc.InvokeRequest{Tok: "fake:index:lookup",
+		Args: bag(t, props{"name": "m"})})
 	ok(t, err)
 	if len(missing.Failures) != 1 || missing.Failures[0].Property != "name" {
 		t.Errorf("failures %v", missing.Failures)
 	}
-	tagged, err := p.Invoke(t.Context(), &rpc.InvokeRequest{Tok: "fake:index:find", Args: bag(t, props{"urn": urn("Tagged")})})
+	tagged, err := p.Invoke(t.Context(), &rpc.InvokeRequest{Tok: "fake:index:find",
+		Args: bag(t, props{"urn": urn("Tagged")})})
 	ok(t, err)
 	if ids := unbag(t, tagged.Return)["ids"].ArrayValue(); len(ids) != 1 || ids[0].StringValue() != made.Id {
 		t.Errorf("found %v", ids)
 	}
-	stream, err := p.List(t.Context(), &rpc.ListRequest{Token: "fake:index:Tagged", Query: bag(t, props{"urn": urn("Tagged")})})
+	stream, err := p.List(t.Context(), &rpc.ListRequest{Token: "fake:index:Tagged",
+		Query: bag(t, props{"urn": urn("Tagged")})})
 	ok(t, err)
 	listed, err := stream.Recv()
 	ok(t, err)

@@ -9,9 +9,12 @@ import (
 // packageSchema is the package's schema as JSON.
 func packageSchema(version string) (string, error) {
 	config := map[string]schema.PropertySpec{
-		"endpoint": {TypeSpec: schema.TypeSpec{Type: "string"}, Description: "URL of the cloud; FAKECLOUD_ENDPOINT when not given."},
-		"token":    {TypeSpec: schema.TypeSpec{Type: "string"}, Secret: true, Description: "Bearer token for the cloud."},
-		"account":  {TypeSpec: schema.TypeSpec{Type: "string"}, Description: "Whose things these are; a change replaces the provider."},
+		"endpoint": {TypeSpec: schema.TypeSpec{Type: "string"}, Description: "URL of the cloud; FAKECLOUD_ENDPOINT " +
+			"when not given."},
+		"token": {TypeSpec: schema.TypeSpec{Type: "string"}, Secret: true,
+			Description: "Bearer token for the cloud."},
+		"account": {TypeSpec: schema.TypeSpec{Type: "string"}, Description: "Whose things these are; a change " +
+			"replaces the provider."},
 	}
 	spec := schema.PackageSpec{
 		Name:        "fake",
@@ -55,7 +58,8 @@ func (k kind) schema() schema.ResourceSpec {
 
 func (p declaration) schema() schema.PropertySpec {
 	s := schema.PropertySpec{
-		TypeSpec: schema.TypeSpec{Type: p.typ}, Description: p.about, Secret: p.secret, WillReplaceOnChanges: p.replaces,
+		TypeSpec: schema.TypeSpec{Type: p.typ}, Description: p.about, Secret: p.secret,
+		WillReplaceOnChanges: p.replaces,
 	}
 	switch p.typ {
 	case "array":
@@ -69,8 +73,9 @@ func (p declaration) schema() schema.PropertySpec {
 func groupSchema() schema.ResourceSpec {
 	str := schema.TypeSpec{Type: "string"}
 	in := map[string]schema.PropertySpec{
-		"prefix": {TypeSpec: str, Description: "The name of the Named child, and the stem of both children's own names."},
-		"size":   {TypeSpec: schema.TypeSpec{Type: "integer"}, Description: "Given to both children."},
+		"prefix": {TypeSpec: str, Description: "The name of the Named child, and the stem of both children's own " +
+			"names."},
+		"size": {TypeSpec: schema.TypeSpec{Type: "integer"}, Description: "Given to both children."},
 	}
 	r := schema.ResourceSpec{IsComponent: true, InputProperties: in, RequiredInputs: []string{"prefix"}}
 	r.Description = "A component of one Named and one Auto."
@@ -93,14 +98,17 @@ func functionSchemas() map[string]schema.FunctionSpec {
 	return map[string]schema.FunctionSpec{
 		"fake:index:lookup": {
 			Description: "Looks a thing up by its name; not finding it is a failure of name.",
-			Inputs:      object(map[string]schema.PropertySpec{"kind": str("Kind in the cloud; named when not given."), "name": str("")}, "name"),
+			Inputs: object(map[string]schema.PropertySpec{"kind": str("Kind in the cloud; named when not given."),
+				"name": str("")}, "name"),
 			Outputs: object(map[string]schema.PropertySpec{
-				"id": str(""), "arn": str(""), "size": {TypeSpec: schema.TypeSpec{Type: "integer"}}, "zone": str("")}, "id", "arn"),
+				"id": str(""), "arn": str(""), "size": {TypeSpec: schema.TypeSpec{Type: "integer"}}, "zone": str("")},
+				"id", "arn"),
 		},
 		"fake:index:find": {
 			Description: "Finds the ids of the things of a kind that carry a URN as their tag.",
-			Inputs:      object(map[string]schema.PropertySpec{"kind": str("Kind in the cloud; tagged when not given."), "urn": str("")}, "urn"),
-			Outputs:     object(map[string]schema.PropertySpec{"ids": ids}, "ids"),
+			Inputs: object(map[string]schema.PropertySpec{"kind": str("Kind in the cloud; tagged when not given."),
+				"urn": str("")}, "urn"),
+			Outputs: object(map[string]schema.PropertySpec{"ids": ids}, "ids"),
 		},
 	}
 }

@@ -1,5 +1,5 @@
-// Command proto generates the Go code of the API: go run . OUT PROTO... It compiles the .proto files itself and runs the
-// two generators of this module as protoc would, so nothing but Go is needed.
+// Command proto generates the Go code of the API: go run . OUT PROTO... It compiles the .proto files itself and runs
+// the two generators of this module as protoc would, so nothing but Go is needed.
 package main
 
 import (

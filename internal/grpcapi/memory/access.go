@@ -33,7 +33,9 @@ func (s *Service) CreateToken(_ context.Context, t deployments.Token) (string, e
 func (s *Service) ListTokens(context.Context) ([]deployments.Token, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.SortedFunc(maps.Values(s.tokens), func(a, b deployments.Token) int { return strings.Compare(a.Name, b.Name) }), nil
+	return slices.SortedFunc(maps.Values(s.tokens), func(a, b deployments.Token) int {
+		return strings.Compare(a.Name, b.Name)
+	}), nil
 }
 
 // RemoveToken removes a token.
@@ -55,10 +57,12 @@ func (s *Service) Authenticate(_ context.Context, text string) (deployments.Call
 	defer s.mu.Unlock()
 	t, ok := s.tokens[digestOf([]byte(text))]
 	if !ok || !t.Expires.IsZero() && t.Expires.Before(time.Now()) {
-		return deployments.Caller{}, deployments.Errorf(deployments.CodeUnauthorized, "the service does not know this token")
+		return deployments.Caller{}, deployments.Errorf(deployments.CodeUnauthorized,
+			"the service does not know this token")
 	}
 	member := s.members[t.Member]
-	return deployments.Caller{Token: t.Name, Member: t.Member, Made: t.Created, Authority: deployments.AuthorityOf(t, member.Grants)}, nil
+	return deployments.Caller{Token: t.Name, Member: t.Member, Made: t.Created,
+		Authority: deployments.AuthorityOf(t, member.Grants)}, nil
 }
 
 // GrantMember makes a member, or changes one.
@@ -83,7 +87,9 @@ func without(grants []deployments.Grant, organization string) []deployments.Gran
 func (s *Service) ListMembers(context.Context) ([]deployments.Member, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.SortedFunc(maps.Values(s.members), func(a, b deployments.Member) int { return strings.Compare(a.Name, b.Name) }), nil
+	return slices.SortedFunc(maps.Values(s.members), func(a, b deployments.Member) int {
+		return strings.Compare(a.Name, b.Name)
+	}), nil
 }
 
 // RemoveMember takes what a member may do.

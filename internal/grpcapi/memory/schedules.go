@@ -93,7 +93,9 @@ func (s *Service) RunSchedule(_ context.Context, n deployments.ScheduleName) err
 }
 
 // ScheduleRuns gives the last run.
-func (s *Service) ScheduleRuns(_ context.Context, n deployments.ScheduleName, _ int) ([]deployments.ScheduleRun, error) {
+func (s *Service) ScheduleRuns(
+	_ context.Context, n deployments.ScheduleName, _ int,
+) ([]deployments.ScheduleRun, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	sched, err := s.schedule(n)

@@ -78,9 +78,12 @@ var _ deployments.Service = (*Service)(nil)
 // New makes an empty service.
 func New() *Service {
 	return &Service{
-		stacks: map[deployments.StackName]*stack{}, updates: map[string]*update{}, requests: map[string]deployments.Accepted{},
-		tokens: map[string]deployments.Token{}, members: map[string]deployments.Member{}, files: map[string][]byte{}, bundles: map[string]deployments.Manifest{},
-		schedules: map[deployments.ScheduleName]*deployments.Schedule{}, Drifted: map[deployments.StackName]deployments.Drift{},
+		stacks: map[deployments.StackName]*stack{}, updates: map[string]*update{},
+		requests: map[string]deployments.Accepted{},
+		tokens:   map[string]deployments.Token{}, members: map[string]deployments.Member{}, files: map[string][]byte{},
+		bundles:   map[string]deployments.Manifest{},
+		schedules: map[deployments.ScheduleName]*deployments.Schedule{},
+		Drifted:   map[deployments.StackName]deployments.Drift{},
 	}
 }
 
@@ -110,20 +113,24 @@ func (s *Service) Submit(_ context.Context, r deployments.UpdateRequest) (deploy
 		return deployments.Accepted{}, err
 	}
 	if previewed, confirmed := r.Previewed(); confirmed && previewed != found.info.Version {
-		return deployments.Accepted{}, deployments.Errorf(deployments.CodeConflict, "stack %s is at version %d now", r.Stack, found.info.Version)
+		return deployments.Accepted{}, deployments.Errorf(deployments.CodeConflict, "stack %s is at version %d now",
+			r.Stack, found.info.Version)
 	}
 	if _, confirmed := r.Previewed(); confirmed && found.info.Active != nil {
-		return deployments.Accepted{}, deployments.Errorf(deployments.CodeConflict, "stack %s is being changed by %s", r.Stack, found.info.Active.Update)
+		return deployments.Accepted{}, deployments.Errorf(deployments.CodeConflict, "stack %s is being changed by %s",
+			r.Stack, found.info.Active.Update)
 	}
 	if found.info.Active != nil && r.OnBusy == deployments.OnBusyFail && !r.DryRun {
-		return deployments.Accepted{}, deployments.Errorf(deployments.CodeConflict, "stack %s is busy: %s runs", r.Stack, found.info.Active.Update)
+		return deployments.Accepted{}, deployments.Errorf(deployments.CodeConflict, "stack %s is busy: %s runs",
+			r.Stack, found.info.Active.Update)
 	}
 	if _, ok := s.bundles[r.Bundle]; !ok && r.Bundle != "" {
 		return deployments.Accepted{}, deployments.Errorf(deployments.CodeInvalid, "there is no bundle %s", r.Bundle)
 	}
 	name := deployments.UpdateName{StackName: r.Stack, Version: s.version(found, r.DryRun)}
 	u := &update{cancel: make(chan struct{}), info: deployments.UpdateInfo{
-		Update: name, Kind: r.Kind, DryRun: r.DryRun, Status: "running", Message: r.Message, Initiator: r.Initiator, Started: begun,
+		Update: name, Kind: r.Kind, DryRun: r.DryRun, Status: "running", Message: r.Message, Initiator: r.Initiator,
+		Started: begun,
 	}}
 	if s.Play != nil {
 		u.script = s.Play(r)

@@ -18,8 +18,9 @@ func (s *Service) CreateStack(_ context.Context, name deployments.StackName, tag
 		return deployments.Errorf(deployments.CodeExists, "there is a stack %s already", name)
 	}
 	s.stacks[name] = &stack{
-		info:       deployments.StackInfo{Stack: name, Tags: tags},
-		deployment: apitype.UntypedDeployment{Version: 3, Deployment: []byte(`{"manifest":{"time":"0001-01-01T00:00:00Z","magic":"","version":""}}`)},
+		info: deployments.StackInfo{Stack: name, Tags: tags},
+		deployment: apitype.UntypedDeployment{Version: 3, Deployment: []byte(
+			`{"manifest":{"time":"0001-01-01T00:00:00Z","magic":"","version":""}}`)},
 	}
 	return nil
 }
@@ -34,7 +35,10 @@ func (s *Service) ListStacks(_ context.Context, organization, project string) ([
 			list = append(list, found.info)
 		}
 	}
-	slices.SortFunc(list, func(a, b deployments.StackInfo) int { return strings.Compare(a.Stack.String(), b.Stack.String()) })
+	slices.SortFunc(list, func(a, b deployments.StackInfo) int {
+		return strings.Compare(a.Stack.String(),
+			b.Stack.String())
+	})
 	return list, nil
 }
 
@@ -115,14 +119,16 @@ func (s *Service) Import(_ context.Context, r deployments.ImportRequest) (int, e
 		return 0, err
 	}
 	if found.info.Resources > 0 && !r.Forget && !bytes.Contains(r.Deployment.Deployment, []byte(`"urn"`)) {
-		return 0, deployments.Errorf(deployments.CodeUnconfirmed, "the %d resources of %s would be forgotten", found.info.Resources, r.Stack)
+		return 0, deployments.Errorf(deployments.CodeUnconfirmed, "the %d resources of %s would be forgotten",
+			found.info.Resources, r.Stack)
 	}
 	found.deployment = r.Deployment
 	found.info.Version++
 	return found.info.Version, nil
 }
 
-// Restore gives a stack that has been at a version before that one again; only its number, and whether it had resources, is kept.
+// Restore gives a stack that has been at a version before that one again; only its number, and whether it had
+// resources, is kept.
 func (s *Service) Restore(_ context.Context, r deployments.RestoreRequest) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -133,9 +139,12 @@ func (s *Service) Restore(_ context.Context, r deployments.RestoreRequest) (int,
 	if r.Version < 1 || r.Version >= found.info.Version {
 		return 0, deployments.Errorf(deployments.CodeNotFound, "stack %s has no earlier version %d", r.Stack, r.Version)
 	}
-	empty := slices.ContainsFunc(found.history, func(u deployments.UpdateInfo) bool { return u.Update.Number() == r.Version && u.Resources == 0 })
+	empty := slices.ContainsFunc(found.history, func(u deployments.UpdateInfo) bool {
+		return u.Update.Number() == r.Version && u.Resources == 0
+	})
 	if found.info.Resources > 0 && empty && !r.Forget {
-		return 0, deployments.Errorf(deployments.CodeUnconfirmed, "the %d resources of %s would be forgotten", found.info.Resources, r.Stack)
+		return 0, deployments.Errorf(deployments.CodeUnconfirmed, "the %d resources of %s would be forgotten",
+			found.info.Resources, r.Stack)
 	}
 	found.info.Version++
 	return found.info.Version, nil

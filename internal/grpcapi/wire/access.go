@@ -12,7 +12,8 @@ func FromGrant(g deployments.Grant) *api.Grant {
 
 // ToGrant reads a grant.
 func ToGrant(m *api.Grant) deployments.Grant {
-	return deployments.Grant{Role: deployments.Role(m.GetRole()), Organization: m.GetOrganization(), Stacks: m.GetStacks()}
+	return deployments.Grant{Role: deployments.Role(m.GetRole()), Organization: m.GetOrganization(),
+		Stacks: m.GetStacks()}
 }
 
 func fromGrantPointer(g *deployments.Grant) *api.Grant {
@@ -32,12 +33,14 @@ func toGrantPointer(m *api.Grant) *deployments.Grant {
 
 // FromNewToken writes what a token is to be.
 func FromNewToken(t deployments.Token) *api.CreateTokenRequest {
-	return &api.CreateTokenRequest{Name: t.Name, Member: t.Member, Grant: fromGrantPointer(t.Grant), Expires: fromTime(t.Expires)}
+	return &api.CreateTokenRequest{Name: t.Name, Member: t.Member, Grant: fromGrantPointer(t.Grant),
+		Expires: fromTime(t.Expires)}
 }
 
 // ToNewToken reads what a token is to be.
 func ToNewToken(m *api.CreateTokenRequest) deployments.Token {
-	return deployments.Token{Name: m.GetName(), Member: m.GetMember(), Grant: toGrantPointer(m.GetGrant()), Expires: toTime(m.GetExpires())}
+	return deployments.Token{Name: m.GetName(), Member: m.GetMember(), Grant: toGrantPointer(m.GetGrant()),
+		Expires: toTime(m.GetExpires())}
 }
 
 // FromTokens writes a list of tokens.
@@ -55,7 +58,8 @@ func ToTokens(list []*api.Token) []deployments.Token {
 	return each(list, func(t *api.Token) deployments.Token {
 		return deployments.Token{
 			Name: t.GetName(), Member: t.GetMember(), Grant: toGrantPointer(t.GetGrant()),
-			Created: toTime(t.GetCreated()), Expires: toTime(t.GetExpires()), Used: toTime(t.GetUsed()), Damaged: t.GetDamaged(),
+			Created: toTime(t.GetCreated()), Expires: toTime(t.GetExpires()), Used: toTime(t.GetUsed()),
+			Damaged: t.GetDamaged(),
 		}
 	})
 }
@@ -63,7 +67,8 @@ func ToTokens(list []*api.Token) []deployments.Token {
 // FromMembers writes a list of members.
 func FromMembers(list []deployments.Member) []*api.Member {
 	return each(list, func(m deployments.Member) *api.Member {
-		return &api.Member{Name: m.Name, Grants: each(m.Grants, FromGrant), Created: fromTime(m.Created), Damaged: m.Damaged}
+		return &api.Member{Name: m.Name, Grants: each(m.Grants, FromGrant), Created: fromTime(m.Created),
+			Damaged: m.Damaged}
 	})
 }
 
@@ -71,7 +76,8 @@ func FromMembers(list []deployments.Member) []*api.Member {
 func ToMembers(list []*api.Member) []deployments.Member {
 	return each(list, func(m *api.Member) deployments.Member {
 		return deployments.Member{
-			Name: m.GetName(), Grants: each(m.GetGrants(), ToGrant), Created: toTime(m.GetCreated()), Damaged: m.GetDamaged(),
+			Name: m.GetName(), Grants: each(m.GetGrants(), ToGrant), Created: toTime(m.GetCreated()),
+			Damaged: m.GetDamaged(),
 		}
 	})
 }
@@ -83,13 +89,15 @@ func FromAuditQuery(q deployments.AuditQuery) *api.ReadAuditRequest {
 
 // ToAuditQuery reads a query of the audit log.
 func ToAuditQuery(m *api.ReadAuditRequest) deployments.AuditQuery {
-	return deployments.AuditQuery{Organization: m.GetOrganization(), Since: toTime(m.GetSince()), User: m.GetUser(), Stack: m.GetStack()}
+	return deployments.AuditQuery{Organization: m.GetOrganization(), Since: toTime(m.GetSince()), User: m.GetUser(),
+		Stack: m.GetStack()}
 }
 
 // FromAuditEntry writes an entry of the audit log.
 func FromAuditEntry(e deployments.AuditEntry) *api.AuditEntry {
 	return &api.AuditEntry{
-		Time: fromTime(e.Time), Request: e.Request, Organization: e.Organization, Token: e.Token, Member: e.Member, Peer: e.Peer,
+		Time: fromTime(e.Time), Request: e.Request, Organization: e.Organization, Token: e.Token, Member: e.Member,
+		Peer:   e.Peer,
 		Method: e.Method, Stack: e.Stack, Subject: e.Subject, Secrets: e.Secrets, Code: string(e.Code), Error: e.Error,
 		Repeated: int64(e.Repeated),
 	}
@@ -98,8 +106,10 @@ func FromAuditEntry(e deployments.AuditEntry) *api.AuditEntry {
 // ToAuditEntry reads an entry of the audit log.
 func ToAuditEntry(m *api.AuditEntry) deployments.AuditEntry {
 	return deployments.AuditEntry{
-		Time: toTime(m.GetTime()), Request: m.GetRequest(), Organization: m.GetOrganization(), Token: m.GetToken(), Member: m.GetMember(),
-		Peer: m.GetPeer(), Method: m.GetMethod(), Stack: m.GetStack(), Subject: m.GetSubject(), Secrets: m.GetSecrets(),
-		Code: deployments.Code(m.GetCode()), Error: m.GetError(), Repeated: int(m.GetRepeated()),
+		Time: toTime(m.GetTime()), Request: m.GetRequest(), Organization: m.GetOrganization(), Token: m.GetToken(),
+		Member: m.GetMember(),
+		Peer:   m.GetPeer(), Method: m.GetMethod(), Stack: m.GetStack(), Subject: m.GetSubject(),
+		Secrets: m.GetSecrets(),
+		Code:    deployments.Code(m.GetCode()), Error: m.GetError(), Repeated: int(m.GetRepeated()),
 	}
 }

@@ -31,9 +31,11 @@ func eventJSON(e *apitype.EngineEvent) ([]byte, error) {
 			return cut, err
 		}
 	}
-	return json.Marshal(&apitype.EngineEvent{Sequence: e.Sequence, Timestamp: e.Timestamp, DiagnosticEvent: &apitype.DiagnosticEvent{
-		Message: fmt.Sprintf("An event of %d MiB is too large to be shown.\n", len(text)>>20), Color: "never", Severity: "warning",
-	}})
+	return json.Marshal(&apitype.EngineEvent{Sequence: e.Sequence, Timestamp: e.Timestamp,
+		DiagnosticEvent: &apitype.DiagnosticEvent{
+			Message: fmt.Sprintf("An event of %d MiB is too large to be shown.\n", len(text)>>20), Color: "never",
+			Severity: "warning",
+		}})
 }
 
 func cutEvent(e apitype.EngineEvent, bound int) apitype.EngineEvent {
@@ -43,7 +45,8 @@ func cutEvent(e apitype.EngineEvent, bound int) apitype.EngineEvent {
 		e.DiagnosticEvent = &d
 	}
 	if e.StdoutEvent != nil {
-		e.StdoutEvent = &apitype.StdoutEngineEvent{Message: cutText(e.StdoutEvent.Message, bound), Color: e.StdoutEvent.Color}
+		e.StdoutEvent = &apitype.StdoutEngineEvent{Message: cutText(e.StdoutEvent.Message, bound),
+			Color: e.StdoutEvent.Color}
 	}
 	if e.ResourcePreEvent != nil {
 		r := *e.ResourcePreEvent

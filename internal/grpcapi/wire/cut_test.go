@@ -12,7 +12,8 @@ import (
 // resource is an event about a resource with such inputs and outputs.
 func resource(properties map[string]any) *apitype.EngineEvent {
 	state := &apitype.StepEventStateMetadata{URN: "urn", Inputs: properties, Outputs: properties}
-	return &apitype.EngineEvent{ResOutputsEvent: &apitype.ResOutputsEvent{Metadata: apitype.StepEventMetadata{URN: "urn", Old: state, New: state}}}
+	return &apitype.EngineEvent{ResOutputsEvent: &apitype.ResOutputsEvent{
+		Metadata: apitype.StepEventMetadata{URN: "urn", Old: state, New: state}}}
 }
 
 func TestAnEventThatNoMessageCanCarryIsCutAndSaysSo(t *testing.T) {
@@ -32,13 +33,18 @@ func TestAnEventThatNoMessageCanCarryIsCutAndSaysSo(t *testing.T) {
 		event *apitype.EngineEvent
 		says  string
 	}{
-		"a long text":           {resource(map[string]any{"text": strings.Repeat("é", 5*mib), "id": "small"}), `"small"`},
-		"many texts":            {resource(map[string]any{"list": many(400, func(int) any { return strings.Repeat("x", 100_000) })}), "bytes are left out"},
-		"a long list":           {resource(map[string]any{"list": many(800_000, func(i int) any { return i })}), "more are left out"},
-		"a wide object":         {resource(wide), "left out"},
-		"a program's long line": {&apitype.EngineEvent{DiagnosticEvent: &apitype.DiagnosticEvent{Message: strings.Repeat("x", 20*mib)}}, "bytes are left out"},
+		"a long text": {resource(map[string]any{"text": strings.Repeat("é", 5*mib), "id": "small"}),
+			`"small"`},
+		"many texts": {resource(map[string]any{"list": many(400,
+			func(int) any { return strings.Repeat("x", 100_000) })}), "bytes are left out"},
+		"a long list": {resource(map[string]any{"list": many(800_000, func(i int) any { return i })}),
+			"more are left out"},
+		"a wide object": {resource(wide), "left out"},
+		"a program's long line": {&apitype.EngineEvent{DiagnosticEvent: &apitype.DiagnosticEvent{
+			Message: strings.Repeat("x", 20*mib)}}, "bytes are left out"},
 		"what cannot be cut": {
-			&apitype.EngineEvent{PreludeEvent: &apitype.PreludeEvent{Config: map[string]string{"k": strings.Repeat("x", 20*mib)}}}, "too large to be shown",
+			&apitype.EngineEvent{PreludeEvent: &apitype.PreludeEvent{
+				Config: map[string]string{"k": strings.Repeat("x", 20*mib)}}}, "too large to be shown",
 		},
 	} {
 		m, err := FromWatchEvent(deployments.WatchEvent{Event: c.event})
@@ -57,7 +63,8 @@ func TestAnEventThatNoMessageCanCarryIsCutAndSaysSo(t *testing.T) {
 		}
 	}
 	whole := resource(map[string]any{"text": strings.Repeat("x", 2*mib)})
-	if m, err := FromWatchEvent(deployments.WatchEvent{Event: whole}); err != nil || strings.Contains(string(m.GetEngineEvent()), "left out") {
+	if m, err := FromWatchEvent(deployments.WatchEvent{Event: whole}); err != nil ||
+		strings.Contains(string(m.GetEngineEvent()), "left out") {
 		t.Errorf("an event that fits was cut: %v", err)
 	}
 }

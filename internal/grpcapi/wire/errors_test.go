@@ -14,8 +14,10 @@ import (
 
 func TestEveryCodeComesBackAsItWasSent(t *testing.T) {
 	for _, code := range []deployments.Code{
-		deployments.CodeInvalid, deployments.CodeNotFound, deployments.CodeExists, deployments.CodeConflict, deployments.CodeUnauthorized,
-		deployments.CodeForbidden, deployments.CodeUnavailable, deployments.CodeFormat, deployments.CodeInternal, deployments.CodeCancelled,
+		deployments.CodeInvalid, deployments.CodeNotFound, deployments.CodeExists, deployments.CodeConflict,
+		deployments.CodeUnauthorized,
+		deployments.CodeForbidden, deployments.CodeUnavailable, deployments.CodeFormat, deployments.CodeInternal,
+		deployments.CodeCancelled,
 		deployments.CodeUnknown, deployments.CodeUnconfirmed,
 	} {
 		err := ToError(FromError(fmt.Errorf("submit: %w", deployments.Errorf(code, "what to do next"))))

@@ -36,8 +36,10 @@ func FromSchedule(s deployments.Schedule) *api.Schedule {
 // ToSchedule reads a schedule.
 func ToSchedule(m *api.Schedule) deployments.Schedule {
 	s := deployments.Schedule{
-		Name: ToScheduleName(m.GetName()), Kind: deployments.ScheduleKind(m.GetKind()), Every: toDuration(m.GetEvery()), Cron: m.GetCron(),
-		At: toTime(m.GetAt()), Remediate: m.GetRemediate(), Initiator: m.GetInitiator(), Paused: m.GetPaused(), Note: m.GetNote(),
+		Name: ToScheduleName(m.GetName()), Kind: deployments.ScheduleKind(m.GetKind()), Every: toDuration(m.GetEvery()),
+		Cron: m.GetCron(),
+		At:   toTime(m.GetAt()), Remediate: m.GetRemediate(), Initiator: m.GetInitiator(), Paused: m.GetPaused(),
+		Note:    m.GetNote(),
 		Created: toTime(m.GetCreated()), Next: toTime(m.GetNext()),
 	}
 	if m.GetLast() != nil {
@@ -63,7 +65,8 @@ func fromRun(r deployments.ScheduleRun) *api.ScheduleRun {
 
 func toRun(m *api.ScheduleRun) deployments.ScheduleRun {
 	return deployments.ScheduleRun{
-		ID: m.GetId(), Started: toTime(m.GetStarted()), Ended: toTime(m.GetEnded()), Status: m.GetStatus(), Error: m.GetError(),
+		ID: m.GetId(), Started: toTime(m.GetStarted()), Ended: toTime(m.GetEnded()), Status: m.GetStatus(),
+		Error:   m.GetError(),
 		Updates: each(m.GetUpdates(), ToUpdate), Drifted: int(m.GetDrifted()),
 	}
 }
@@ -88,7 +91,8 @@ func FromDrift(d deployments.Drift) *api.Drift {
 			return &api.DriftedResource{
 				Urn: r.URN, Gone: r.Gone,
 				Properties: each(r.Properties, func(p deployments.DriftedProperty) *api.DriftedProperty {
-					return &api.DriftedProperty{Path: p.Path, Expected: cutText(p.Expected, maxSentence), Actual: cutText(p.Actual, maxSentence)}
+					return &api.DriftedProperty{Path: p.Path, Expected: cutText(p.Expected, maxSentence),
+						Actual: cutText(p.Actual, maxSentence)}
 				}),
 			}
 		}),
@@ -107,7 +111,8 @@ func ToDrift(m *api.Drift) deployments.Drift {
 			return deployments.DriftedResource{
 				URN: r.GetUrn(), Gone: r.GetGone(),
 				Properties: each(r.GetProperties(), func(p *api.DriftedProperty) deployments.DriftedProperty {
-					return deployments.DriftedProperty{Path: p.GetPath(), Expected: p.GetExpected(), Actual: p.GetActual()}
+					return deployments.DriftedProperty{Path: p.GetPath(), Expected: p.GetExpected(),
+						Actual: p.GetActual()}
 				}),
 			}
 		}),

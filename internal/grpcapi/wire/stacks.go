@@ -8,16 +8,19 @@ import (
 // FromStackInfo writes what is known of a stack.
 func FromStackInfo(s deployments.StackInfo) *api.StackInfo {
 	return &api.StackInfo{
-		Stack: FromStack(s.Stack), Version: int64(s.Version), Updated: fromTime(s.Updated), Resources: int64(s.Resources),
-		Active: fromInfoPointer(s.Active), Queued: FromInfos(s.Queued), Tags: s.Tags, Damaged: s.Damaged,
+		Stack: FromStack(s.Stack), Version: int64(s.Version), Updated: fromTime(s.Updated),
+		Resources: int64(s.Resources),
+		Active:    fromInfoPointer(s.Active), Queued: FromInfos(s.Queued), Tags: s.Tags, Damaged: s.Damaged,
 	}
 }
 
 // ToStackInfo reads what is known of a stack.
 func ToStackInfo(m *api.StackInfo) deployments.StackInfo {
 	return deployments.StackInfo{
-		Stack: ToStack(m.GetStack()), Version: int(m.GetVersion()), Updated: toTime(m.GetUpdated()), Resources: int(m.GetResources()),
-		Active: toInfoPointer(m.GetActive()), Queued: ToInfos(m.GetQueued()), Tags: m.GetTags(), Damaged: m.GetDamaged(),
+		Stack: ToStack(m.GetStack()), Version: int(m.GetVersion()), Updated: toTime(m.GetUpdated()),
+		Resources: int(m.GetResources()),
+		Active:    toInfoPointer(m.GetActive()), Queued: ToInfos(m.GetQueued()), Tags: m.GetTags(),
+		Damaged: m.GetDamaged(),
 	}
 }
 

@@ -16,7 +16,8 @@ func FromRequest(r deployments.UpdateRequest) *api.SubmitRequest {
 		config[key] = &api.ConfigValue{Value: v.Value, Secret: v.Secret, Object: v.Object}
 	}
 	return &api.SubmitRequest{
-		Stack: FromStack(r.Stack), RequestId: r.RequestID, Kind: string(r.Kind), DryRun: r.DryRun, OnBusy: string(r.OnBusy),
+		Stack: FromStack(r.Stack), RequestId: r.RequestID, Kind: string(r.Kind), DryRun: r.DryRun,
+		OnBusy: string(r.OnBusy),
 		Bundle: r.Bundle, BaseVersion: fromVersion(r.BaseVersion),
 		Config: config, Environment: r.Environment, Secrets: FromSecrets(r.Secrets),
 		Refresh: r.Refresh, Targets: r.Targets, TargetDependents: r.TargetDependents, Replace: r.Replace,
@@ -35,10 +36,12 @@ func ToRequest(m *api.SubmitRequest) deployments.UpdateRequest {
 		config[key] = deployments.ConfigValue{Value: v.GetValue(), Secret: v.GetSecret(), Object: v.GetObject()}
 	}
 	return deployments.UpdateRequest{
-		Stack: ToStack(m.GetStack()), RequestID: m.GetRequestId(), Kind: engine.Kind(m.GetKind()), DryRun: m.GetDryRun(),
+		Stack: ToStack(m.GetStack()), RequestID: m.GetRequestId(), Kind: engine.Kind(m.GetKind()),
+		DryRun: m.GetDryRun(),
 		OnBusy: deployments.OnBusy(m.GetOnBusy()), Bundle: m.GetBundle(), BaseVersion: toVersion(m.BaseVersion),
 		Config: config, Environment: m.GetEnvironment(), Secrets: ToSecrets(m.GetSecrets()),
-		Refresh: m.GetRefresh(), Targets: m.GetTargets(), TargetDependents: m.GetTargetDependents(), Replace: m.GetReplace(),
+		Refresh: m.GetRefresh(), Targets: m.GetTargets(), TargetDependents: m.GetTargetDependents(),
+		Replace:         m.GetReplace(),
 		ContinueOnError: m.GetContinueOnError(), Parallel: int(m.GetParallel()), WaitOnUnknown: m.GetWaitOnUnknown(),
 		Message: m.GetMessage(), Initiator: m.GetInitiator(), Scheduled: m.GetScheduled(),
 	}
@@ -62,12 +65,14 @@ func toVersion(wide *int64) *int {
 
 // FromAccepted writes the answer to a request.
 func FromAccepted(a deployments.Accepted) *api.SubmitResponse {
-	return &api.SubmitResponse{Update: FromUpdate(a.Update), Position: int32(a.Position), Behind: fromInfoPointer(a.Behind)}
+	return &api.SubmitResponse{Update: FromUpdate(a.Update), Position: int32(a.Position),
+		Behind: fromInfoPointer(a.Behind)}
 }
 
 // ToAccepted reads the answer to a request.
 func ToAccepted(m *api.SubmitResponse) deployments.Accepted {
-	return deployments.Accepted{Update: ToUpdate(m.GetUpdate()), Position: int(m.GetPosition()), Behind: toInfoPointer(m.GetBehind())}
+	return deployments.Accepted{Update: ToUpdate(m.GetUpdate()), Position: int(m.GetPosition()),
+		Behind: toInfoPointer(m.GetBehind())}
 }
 
 // FromInfo writes what is known of an update.
@@ -75,8 +80,9 @@ func FromInfo(u deployments.UpdateInfo) *api.UpdateInfo {
 	return &api.UpdateInfo{
 		Update: FromUpdate(u.Update), Kind: string(u.Kind), DryRun: u.DryRun, Status: u.Status, Message: u.Message,
 		Initiator: u.Initiator, Started: fromTime(u.Started), Ended: fromTime(u.Ended),
-		Changes: fromCounts(u.Changes), Resources: int64(u.Resources), Error: u.Error, Kept: u.Kept, Next: u.Next, Waiting: u.Waiting,
-		Code: string(u.Code),
+		Changes: fromCounts(u.Changes), Resources: int64(u.Resources), Error: u.Error, Kept: u.Kept, Next: u.Next,
+		Waiting: u.Waiting,
+		Code:    string(u.Code),
 	}
 }
 
@@ -84,8 +90,10 @@ func FromInfo(u deployments.UpdateInfo) *api.UpdateInfo {
 func ToInfo(m *api.UpdateInfo) deployments.UpdateInfo {
 	return deployments.UpdateInfo{
 		Update: ToUpdate(m.GetUpdate()), Kind: engine.Kind(m.GetKind()), DryRun: m.GetDryRun(), Status: m.GetStatus(),
-		Message: m.GetMessage(), Initiator: m.GetInitiator(), Started: toTime(m.GetStarted()), Ended: toTime(m.GetEnded()),
-		Changes: toCounts(m.GetChanges()), Resources: int(m.GetResources()), Error: m.GetError(), Kept: m.GetKept(), Next: m.GetNext(), Waiting: m.GetWaiting(),
+		Message: m.GetMessage(), Initiator: m.GetInitiator(), Started: toTime(m.GetStarted()),
+		Ended:   toTime(m.GetEnded()),
+		Changes: toCounts(m.GetChanges()), Resources: int(m.GetResources()), Error: m.GetError(), Kept: m.GetKept(),
+		Next: m.GetNext(), Waiting: m.GetWaiting(),
 		Code: deployments.Code(m.GetCode()),
 	}
 }
@@ -146,7 +154,8 @@ func fromProgress(p deployments.Progress) *api.Progress {
 		Running: each(p.Running, func(s deployments.RunningStep) *api.RunningStep {
 			return &api.RunningStep{
 				Urn: s.URN, Step: s.Step, Attempt: int32(s.Attempt), Started: fromTime(s.Started),
-				LastError: cutText(s.LastError, maxSentence), NextRetry: fromTime(s.NextRetry), Op: int64(s.Op), Ahead: s.Ahead,
+				LastError: cutText(s.LastError, maxSentence), NextRetry: fromTime(s.NextRetry), Op: int64(s.Op),
+				Ahead: s.Ahead,
 			}
 		}),
 	}
@@ -154,12 +163,14 @@ func fromProgress(p deployments.Progress) *api.Progress {
 
 func toProgress(m *api.Progress) *deployments.Progress {
 	return &deployments.Progress{
-		Position: int(m.GetPosition()), Behind: toInfoPointer(m.GetBehind()), Done: toCounts(m.GetDone()), Waiting: m.GetWaiting(),
-		Phase: toPhase(m.GetPhase()),
+		Position: int(m.GetPosition()), Behind: toInfoPointer(m.GetBehind()), Done: toCounts(m.GetDone()),
+		Waiting: m.GetWaiting(),
+		Phase:   toPhase(m.GetPhase()),
 		Running: each(m.GetRunning(), func(s *api.RunningStep) deployments.RunningStep {
 			return deployments.RunningStep{
 				URN: s.GetUrn(), Step: s.GetStep(), Attempt: int(s.GetAttempt()), Started: toTime(s.GetStarted()),
-				LastError: s.GetLastError(), NextRetry: toTime(s.GetNextRetry()), Op: int(s.GetOp()), Ahead: s.GetAhead(),
+				LastError: s.GetLastError(), NextRetry: toTime(s.GetNextRetry()), Op: int(s.GetOp()),
+				Ahead: s.GetAhead(),
 			}
 		}),
 	}

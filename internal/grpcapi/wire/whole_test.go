@@ -85,7 +85,8 @@ func TestEveryFieldTravels(t *testing.T) {
 
 func TestThePreviewOfANewStackIsNotNoPreview(t *testing.T) {
 	zero := 0
-	if got := ToRequest(FromRequest(deployments.UpdateRequest{BaseVersion: &zero})).BaseVersion; got == nil || *got != 0 {
+	if got := ToRequest(FromRequest(deployments.UpdateRequest{BaseVersion: &zero})).BaseVersion; got == nil ||
+		*got != 0 {
 		t.Errorf("version 0 came as %v", got)
 	}
 	if got := ToRequest(FromRequest(deployments.UpdateRequest{})).BaseVersion; got != nil {

@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// Variable gives a variable of an environment, in which the last of equal names counts, and tells an empty one from none.
+// Variable gives a variable of an environment, in which the last of equal names counts, and tells an empty one from
+// none.
 func Variable(env []string, name string) (string, bool) {
 	for i := len(env) - 1; i >= 0; i-- {
 		key, value, _ := strings.Cut(env[i], "=")
@@ -18,7 +19,8 @@ func Variable(env []string, name string) (string, bool) {
 	return "", false
 }
 
-// Look finds an executable on the PATH of an environment, which need not be ours. What lies in a current directory is not found.
+// Look finds an executable on the PATH of an environment, which need not be ours. What lies in a current directory is
+// not found.
 func Look(env []string, name string) (string, error) {
 	path, _ := Variable(env, "PATH")
 	for _, dir := range filepath.SplitList(path) {

@@ -136,8 +136,8 @@ type pipes struct {
 	reading          sync.WaitGroup
 }
 
-// open makes a stream. Real pipes are used, not the copying that exec offers, so that waiting for the process does not wait
-// for whoever inherited its output.
+// open makes a stream. Real pipes are used, not the copying that exec offers, so that waiting for the process does not
+// wait for whoever inherited its output.
 func (s *pipes) open() (*os.File, error) {
 	r, w, err := os.Pipe()
 	if err != nil {

@@ -173,7 +173,8 @@ func TestAProcessDiesWithAnOwnerThatIsKilled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, args := range map[string][]string{"without a sandbox": {"owner"}, "in namespaces": {"owner", t.TempDir()}} {
+	for name, args := range map[string][]string{"without a sandbox": {"owner"},
+		"in namespaces": {"owner", t.TempDir()}} {
 		t.Run(name, func(t *testing.T) {
 			owner := &exec.Cmd{Path: self, Args: args}
 			out, err := owner.StdoutPipe()
@@ -203,7 +204,8 @@ func TestASpareProcessBecomesACommand(t *testing.T) {
 	pids := box.Processes()
 	lines := make(chan string, 10)
 	p, err := Start(Command{
-		Path: "/bin/sh", Args: []string{"-c", "echo $GREETING; pwd; kill -TERM $$"}, Dir: "/usr", Env: []string{"GREETING=hello"},
+		Path: "/bin/sh", Args: []string{"-c", "echo $GREETING; pwd; kill -TERM $$"}, Dir: "/usr",
+		Env: []string{"GREETING=hello"},
 		Box: box, Spares: spares, Stdout: func(line string) { lines <- line },
 	})
 	if err != nil {
@@ -224,7 +226,8 @@ func TestAProcessLeadsASessionOfItsOwn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			lines := make(chan string, 10)
 			p, err := Start(Command{
-				Path: "/bin/sh", Args: []string{"-c", "cut -d' ' -f6 /proc/$$/stat"}, Env: []string{"PATH=/usr/bin:/bin"},
+				Path: "/bin/sh", Args: []string{"-c", "cut -d' ' -f6 /proc/$$/stat"},
+				Env: []string{"PATH=/usr/bin:/bin"},
 				Box: box, Stdout: func(line string) { lines <- line },
 			})
 			if err != nil {
@@ -273,7 +276,8 @@ func TestAMissingExecutableIsAnError(t *testing.T) {
 func TestLinesComeWithoutTheirEndsAndLongOnesInPieces(t *testing.T) {
 	long := strings.Repeat("x", longestLine+5)
 	var got []string
-	Lines(io.MultiReader(strings.NewReader("a\r\n\nb\n"), strings.NewReader(long)), func(line string) { got = append(got, line) })
+	Lines(io.MultiReader(strings.NewReader("a\r\n\nb\n"), strings.NewReader(long)),
+		func(line string) { got = append(got, line) })
 	want := []string{"a", "", "b", long[:longestLine], "xxxxx"}
 	if !slices.Equal(got, want) {
 		t.Errorf("%d pieces", len(got))

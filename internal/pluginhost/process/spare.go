@@ -9,8 +9,8 @@ import (
 	"github.com/deployctl/deployctl/internal/sandbox"
 )
 
-// Spares are processes of a box that were started before anybody knew what they would run: in a sandbox starting one takes
-// a while. Its methods may be called from any goroutine; nil has none.
+// Spares are processes of a box that were started before anybody knew what they would run: in a sandbox starting one
+// takes a while. Its methods may be called from any goroutine; nil has none.
 type Spares struct {
 	mu      sync.Mutex
 	closed  bool
@@ -73,7 +73,8 @@ func (s *Spares) Close() {
 	s.adding.Wait()
 }
 
-// spare is a process that is to become a command, or where the box starts processes as they are, all of it but the process.
+// spare is a process that is to become a command, or where the box starts processes as they are, all of it but the
+// process.
 type spare struct {
 	cmd     *exec.Cmd
 	box     *sandbox.Box

@@ -38,19 +38,21 @@ var nativeCalls = []foreignCall{
 // abis are those of the processors that the service is built for, each with that of 32-bit programs.
 var abis = map[string][]abi{
 	"amd64": {{unix.AUDIT_ARCH_X86_64, nativeCalls}, {unix.AUDIT_ARCH_I386, []foreignCall{
-		{340, oneself}, {241, oneself}, {156, oneself}, {154, oneself}, {351, oneself}, {97, oneselfPriority}, {289, oneselfIO},
+		{340, oneself}, {241, oneself}, {156, oneself}, {154, oneself}, {351, oneself}, {97, oneselfPriority},
+		{289, oneselfIO},
 	}}},
 	"arm64": {{unix.AUDIT_ARCH_AARCH64, nativeCalls}, {unix.AUDIT_ARCH_ARM, []foreignCall{
-		{369, oneself}, {241, oneself}, {156, oneself}, {154, oneself}, {380, oneself}, {97, oneselfPriority}, {314, oneselfIO},
+		{369, oneself}, {241, oneself}, {156, oneself}, {154, oneself}, {380, oneself}, {97, oneselfPriority},
+		{314, oneselfIO},
 	}}},
 }
 
 // x32 marks calls of programs for amd64 with 32-bit pointers; otherwise these calls have the numbers of the others.
 const x32 = 0x40000000
 
-// refuseForeign has the kernel answer EPERM to this process, and to all that it starts, when it calls for a change of limits,
-// priorities or processors of a process by its id: a user namespace alone does not keep it from those of its user outside. A kernel
-// without such filters leaves it as it is.
+// refuseForeign has the kernel answer EPERM to this process, and to all that it starts, when it calls for a change of
+// limits, priorities or processors of a process by its id: a user namespace alone does not keep it from those of its
+// user outside. A kernel without such filters leaves it as it is.
 func refuseForeign() error {
 	program, err := bpf.Assemble(foreignFilter(abis[runtime.GOARCH]))
 	if err != nil {
@@ -77,9 +79,11 @@ const (
 	word        = 4
 )
 
-// foreignFilter is the filter for some kinds of system calls. Of another kind, all are allowed: there are none on this machine.
+// foreignFilter is the filter for some kinds of system calls. Of another kind, all are allowed: there are none on this
+// machine.
 func foreignFilter(kinds []abi) []bpf.Instruction {
-	allow, refuse := bpf.RetConstant{Val: unix.SECCOMP_RET_ALLOW}, bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)}
+	allow, refuse := bpf.RetConstant{Val: unix.SECCOMP_RET_ALLOW},
+		bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)}
 	var filter []bpf.Instruction
 	for _, kind := range kinds {
 		of := []bpf.Instruction{bpf.LoadAbsolute{Off: numberAt, Size: word}}
@@ -90,10 +94,12 @@ func foreignFilter(kinds []abi) []bpf.Instruction {
 			var check []bpf.Instruction
 			for i, own := range call.own {
 				low := argumentsAt + 2*word*uint32(i) //nolint:gosec // few
-				check = append(check, bpf.LoadAbsolute{Off: low, Size: word}, bpf.JumpIf{Cond: bpf.JumpEqual, Val: own, SkipTrue: 1}, refuse)
+				check = append(check, bpf.LoadAbsolute{Off: low, Size: word},
+					bpf.JumpIf{Cond: bpf.JumpEqual, Val: own, SkipTrue: 1}, refuse)
 			}
 			check = append(check, allow)
-			of = append(of, bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: call.number, SkipTrue: uint8(len(check))}) //nolint:gosec // few
+			of = append(of, bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: call.number,
+				SkipTrue: uint8(len(check))}) //nolint:gosec // few
 			of = append(of, check...)
 		}
 		of = append(of, allow)

@@ -1,9 +1,10 @@
 // Package launcher is what this binary does under another name: it takes orders over a socket, becomes one process of a
-// sandbox, and then the command that runs there. It also takes the environment of a service's process out of reach; see Secluded.
+// sandbox, and then the command that runs there. It also takes the environment of a service's process out of reach; see
+// Secluded.
 //
-// Both happen while the packages of the binary are being initialized. Those that this one imports come before it, and with each
-// that is imported late (path/filepath, os/exec, os/user) some hundred others do, so that starting a process takes twice as
-// long: import nothing but what is imported already.
+// Both happen while the packages of the binary are being initialized. Those that this one imports come before it, and
+// with each that is imported late (path/filepath, os/exec, os/user) some hundred others do, so that starting a process
+// takes twice as long: import nothing but what is imported already.
 package launcher
 
 import "syscall"
@@ -11,13 +12,13 @@ import "syscall"
 // Name is the name under which this binary is the launcher.
 const Name = "deployctl-launcher"
 
-// Outer is the argument of a launcher that starts another one in namespaces of its own, and ends. The worker does not do that
-// itself: a process that is to have a user namespace is forked with a copy of the memory of who starts it, and the launcher's is
-// small.
+// Outer is the argument of a launcher that starts another one in namespaces of its own, and ends. The worker does not
+// do that itself: a process that is to have a user namespace is forked with a copy of the memory of who starts it, and
+// the launcher's is small.
 const Outer = "outer"
 
-// Orders are what the launcher is told over a socket, its descriptor 3, before it is told the command: neither its arguments
-// nor its environment are the command's.
+// Orders are what the launcher is told over a socket, its descriptor 3, before it is told the command: neither its
+// arguments nor its environment are the command's.
 type Orders struct {
 	Limits Limits
 	// Confine: the launcher is in namespaces of its own. It hides Hide there, but for Show.
@@ -31,7 +32,8 @@ type Orders struct {
 	DeathSignal syscall.Signal
 }
 
-// Limits bound each process of a sandbox; Processes bounds all that its user, or its user namespace, has. Zero is no limit.
+// Limits bound each process of a sandbox; Processes bounds all that its user, or its user namespace, has. Zero is no
+// limit.
 type Limits struct {
 	Memory    uint64 // bytes of private memory
 	Processes uint64 // and threads

@@ -15,8 +15,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The launcher does its work here, before most other packages of this binary are initialized, which takes it twenty times as
-// long: that is why this package imports few others. The goroutine has the main thread to itself: what is set for this thread holds for the command.
+// The launcher does its work here, before most other packages of this binary are initialized, which takes it twenty
+// times as long: that is why this package imports few others. The goroutine has the main thread to itself: what is set
+// for this thread holds for the command.
 func init() {
 	if len(os.Args) == 0 || os.Args[0] != Name {
 		seclude()
@@ -42,14 +43,16 @@ func init() {
 	os.Exit(1)
 }
 
-// launchInner starts a launcher in namespaces of its own, as a child of this process's parent, and tells that one its id.
+// launchInner starts a launcher in namespaces of its own, as a child of this process's parent, and tells that one its
+// id.
 func launchInner(wire *os.File) (string, error) {
 	pid, err := syscall.ForkExec("/proc/self/exe", []string{Name}, &syscall.ProcAttr{
 		Dir: "/", Env: os.Environ(), Files: []uintptr{0, 1, 2, wire.Fd()},
 		Sys: &syscall.SysProcAttr{
-			Cloneflags:  unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWIPC | unix.CLONE_PARENT,
-			AmbientCaps: []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_SETPCAP}, // in its own namespaces, until the command starts
-			Setsid:      unix.Getpgrp() == os.Getpid(),                   // it leads a session, as this process does
+			Cloneflags: unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWIPC | unix.CLONE_PARENT,
+			// in its own namespaces, until the command starts
+			AmbientCaps: []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_SETPCAP},
+			Setsid:      unix.Getpgrp() == os.Getpid(), // it leads a session, as this process does
 		},
 	})
 	if err != nil {
@@ -58,8 +61,8 @@ func launchInner(wire *os.File) (string, error) {
 	return "", json.NewEncoder(wire).Encode(Begun{PID: pid})
 }
 
-// launch prepares this process for a command, waits for it, and becomes it. It returns only if it cannot, with the step that
-// failed.
+// launch prepares this process for a command, waits for it, and becomes it. It returns only if it cannot, with the step
+// that failed.
 func launch(wire *os.File) (string, error) {
 	said := json.NewDecoder(wire)
 	var o Orders
@@ -85,7 +88,8 @@ func launch(wire *os.File) (string, error) {
 			return "refuse calls on other processes", err
 		}
 	}
-	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("500"), 0) // when memory runs out it is not the worker that ends
+	// when memory runs out it is not the worker that ends
+	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("500"), 0)
 	if err := closeOthers(); err != nil {
 		return "close files", err
 	}
@@ -120,8 +124,8 @@ func dieWith(parent int, signal syscall.Signal) error {
 	return nil
 }
 
-// scopeSignals lets the process, and all that it starts, signal only one another: a user namespace alone does not keep it from
-// ending the processes of its user outside. Linux before 6.12 cannot, and leaves it as it is.
+// scopeSignals lets the process, and all that it starts, signal only one another: a user namespace alone does not keep
+// it from ending the processes of its user outside. Linux before 6.12 cannot, and leaves it as it is.
 func scopeSignals() {
 	const fromVersion = 6
 	version, _, _ := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
@@ -129,7 +133,8 @@ func scopeSignals() {
 		return
 	}
 	attributes := struct{ files, network, scoped uint64 }{scoped: unix.LANDLOCK_SCOPE_SIGNAL}
-	rules, _, failed := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attributes)), unsafe.Sizeof(attributes), 0)
+	rules, _, failed := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attributes)),
+		unsafe.Sizeof(attributes), 0)
 	if failed != 0 {
 		return
 	}
@@ -137,9 +142,9 @@ func scopeSignals() {
 	_ = unix.Close(int(rules)) //nolint:gosec // a descriptor
 }
 
-// confine gives the process its ids back, hides files, and gives up every privilege in its namespaces: what is hidden could
-// be uncovered with them. A namespace that the command makes for itself cannot uncover it: the kernel locks mounts that come from
-// a namespace with more privileges.
+// confine gives the process its ids back, hides files, and gives up every privilege in its namespaces: what is hidden
+// could be uncovered with them. A namespace that the command makes for itself cannot uncover it: the kernel locks
+// mounts that come from a namespace with more privileges.
 func confine(o Orders) (string, error) {
 	maps := []struct{ file, text string }{
 		{"uid_map", fmt.Sprintf("%d %d 1", o.UID, o.UID)},
@@ -172,8 +177,8 @@ func confine(o Orders) (string, error) {
 	return "give up privileges", unix.Capset(&header, &none[0])
 }
 
-// hide covers the hidden directories with empty ones, and hidden files with /dev/null, and lets what is to be shown show through
-// where it lies in what is hidden.
+// hide covers the hidden directories with empty ones, and hidden files with /dev/null, and lets what is to be shown
+// show through where it lies in what is hidden.
 func hide(o Orders) error {
 	shown := make([]int, len(o.Show))
 	for i, dir := range o.Show {
@@ -200,16 +205,17 @@ func hide(o Orders) error {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return err
 		}
-		if err := unix.Mount("/proc/self/fd/"+strconv.Itoa(shown[i]), dir, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
+		if err := unix.Mount("/proc/self/fd/"+strconv.Itoa(shown[i]), dir, "", unix.MS_BIND|unix.MS_REC,
+			""); err != nil {
 			return &os.PathError{Op: "show", Path: dir, Err: err}
 		}
 	}
 	return nil
 }
 
-// pin keeps the command from renaming the directories above some paths: the next process would look for what it is to hide where it
-// is no more. The kernel renames no directory on which something is mounted, so each is mounted on itself, the uppermost first. A
-// rename from one of them into another one is answered EXDEV, as between file systems.
+// pin keeps the command from renaming the directories above some paths: the next process would look for what it is to
+// hide where it is no more. The kernel renames no directory on which something is mounted, so each is mounted on
+// itself, the uppermost first. A rename from one of them into another one is answered EXDEV, as between file systems.
 func pin(paths []string) error {
 	var above []string
 	for _, path := range paths {

@@ -22,13 +22,14 @@ const environmentName = "deployctl-environment"
 // secluded is whether this process's environment was taken out of reach.
 var secluded bool
 
-// Secluded tells whether this is a service's process whose environment, with the secrets in it, cannot be read from outside:
-// it is not what the kernel shows of the process, and the memory of the process is closed to all but root.
+// Secluded tells whether this is a service's process whose environment, with the secrets in it, cannot be read from
+// outside: it is not what the kernel shows of the process, and the memory of the process is closed to all but root.
 func Secluded() bool { return secluded }
 
-// seclude makes a service's process one whose secrets nobody else can read. What the kernel shows as a process's environment is
-// what it was started with, so the process hands its environment to itself in memory and starts again without. The process
-// writes no core dumps, and its memory, files and environment are closed to other processes of the same user.
+// seclude makes a service's process one whose secrets nobody else can read. What the kernel shows as a process's
+// environment is what it was started with, so the process hands its environment to itself in memory and starts again
+// without. The process writes no core dumps, and its memory, files and environment are closed to other processes of the
+// same user.
 func seclude() {
 	if len(os.Args) < 2 || !slices.Contains(services, os.Args[1]) {
 		return

@@ -32,8 +32,8 @@ const (
 // Endpoint is where the server answers while Run runs.
 var Endpoint string
 
-// Run runs a package's tests, from its TestMain, with a server beside them. The server is the test binary started once more,
-// because it changes the working directory of its process; so Run must come first.
+// Run runs a package's tests, from its TestMain, with a server beside them. The server is the test binary started once
+// more, because it changes the working directory of its process; so Run must come first.
 func Run(m *testing.M) int {
 	if dir := os.Getenv(serveDir); dir != "" {
 		go func() { // ends with its parent

@@ -1,6 +1,6 @@
-// Package command is deployctl's command line: a file per command. It calls deployments.Service, wherever that is, and reaches
-// the world only through Surroundings, so that tests run the commands in their own process against a service in memory. Commands
-// that need the service's own parts (dev, serve, worker) are passed in.
+// Package command is deployctl's command line: a file per command. It calls deployments.Service, wherever that is, and
+// reaches the world only through Surroundings, so that tests run the commands in their own process against a service in
+// memory. Commands that need the service's own parts (dev, serve, worker) are passed in.
 package command
 
 import (
@@ -23,8 +23,8 @@ import (
 type Surroundings struct {
 	In       io.Reader
 	Out, Err io.Writer
-	// Screen is the terminal that Out is, nil if it is none. Interactive says that In is a person's keyboard, and Hidden
-	// reads a line from it without showing it.
+	// Screen is the terminal that Out is, nil if it is none. Interactive says that In is a person's keyboard, and
+	// Hidden reads a line from it without showing it.
 	Screen      *display.Screen
 	Interactive bool
 	Hidden      func() (string, error)
@@ -43,7 +43,8 @@ type Surroundings struct {
 	once  sync.Once
 }
 
-// Connector connects to the service that the settings name; without one, to the embedded service, which it starts if necessary.
+// Connector connects to the service that the settings name; without one, to the embedded service, which it starts if
+// necessary.
 type Connector func(ctx context.Context, s settings.Settings, n Notices) (Connection, error)
 
 // Notices are how a connection reports its state to the user.
@@ -96,7 +97,8 @@ func Main(ctx context.Context, s *Surroundings, args []string) int {
 	}
 	var reported *reportedError
 	if !errors.As(err, &reported) {
-		_, _ = fmt.Fprintln(s.Err, display.Fold(fmt.Sprintf("%s %s", paintError(s.Color()), display.Harmless(err.Error())), s.Screen))
+		_, _ = fmt.Fprintln(s.Err, display.Fold(fmt.Sprintf("%s %s", paintError(s.Color()),
+			display.Harmless(err.Error())), s.Screen))
 	}
 	return ExitCode(err)
 }
@@ -113,7 +115,8 @@ func NewApp(s *Surroundings) *cli.App {
 	commands := []*cli.Command{
 		upCommand(s), previewCommand(s), refreshCommand(s), destroyCommand(s),
 		cancelCommand(s), attachCommand(s), resolveCommand(s),
-		stackCommand(s), configCommand(s), scheduleCommand(s), driftCommand(s), tokenCommand(s), memberCommand(s), auditCommand(s),
+		stackCommand(s), configCommand(s), scheduleCommand(s), driftCommand(s), tokenCommand(s), memberCommand(s),
+		auditCommand(s),
 	}
 	if s.More != nil {
 		commands = append(commands, s.More(s)...)
@@ -132,7 +135,8 @@ func NewApp(s *Surroundings) *cli.App {
 	return app
 }
 
-// complement sets what all commands have in common, and the examples of each, as its UsageText. The path leads to the commands.
+// complement sets what all commands have in common, and the examples of each, as its UsageText. The path leads to the
+// commands.
 func complement(commands []*cli.Command, path string) {
 	for _, c := range commands {
 		name := path + " " + c.Name

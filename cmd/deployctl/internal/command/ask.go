@@ -91,7 +91,8 @@ func (s *session) mustAsk() error {
 	if s.flags.Bool("yes") || s.asks() {
 		return nil
 	}
-	return deployments.Errorf(deployments.CodeInvalid, "this command needs confirmation, but cannot ask for it here; pass --yes to confirm")
+	return deployments.Errorf(deployments.CodeInvalid, "this command needs confirmation, but cannot ask for it here; "+
+		"pass --yes to confirm")
 }
 
 // passphrase finds the passphrase in the environment, in the file that it names, or asks for it.
@@ -102,7 +103,8 @@ func (s *session) passphrase(confirm bool) (string, error) {
 	if path := s.Variable("PULUMI_CONFIG_PASSPHRASE_FILE"); path != "" {
 		text, err := os.ReadFile(path)
 		if err != nil {
-			return "", deployments.Errorf(deployments.CodeInvalid, "cannot read the passphrase (PULUMI_CONFIG_PASSPHRASE_FILE): %w", err)
+			return "", deployments.Errorf(deployments.CodeInvalid,
+				"cannot read the passphrase (PULUMI_CONFIG_PASSPHRASE_FILE): %w", err)
 		}
 		return strings.TrimSpace(string(text)), nil
 	}

@@ -10,7 +10,8 @@ import (
 func attachCommand(s *Surroundings) *cli.Command {
 	return &cli.Command{
 		Name: "attach", Usage: "replay an update from its start, and follow it to its end", ArgsUsage: "[UPDATE]",
-		Description: "UPDATE is ORG/PROJECT/STACK/VERSION, as deployctl prints it, or VERSION; not given: the stack's running or latest update.\n" +
+		Description: "UPDATE is ORG/PROJECT/STACK/VERSION, as deployctl prints it, or VERSION; not given: the " +
+			"stack's running or latest update.\n" +
 			"The exit code is that of the update. After Ctrl-C it is 130, and the update continues.",
 		Flags:  onStack(jsonFlag, quietFlag),
 		Action: action(s, runAttach),
@@ -25,7 +26,8 @@ func runAttach(ctx context.Context, s *session) error {
 	return s.follow(ctx, deployments.Accepted{Update: u.Update}, u.Kind, nil)
 }
 
-// updateOf finds the update that the user means: by its name, or the stack's running one. With ended, the latest will do.
+// updateOf finds the update that the user means: by its name, or the stack's running one. With ended, the latest will
+// do.
 func (s *session) updateOf(ctx context.Context, text string, ended bool) (deployments.UpdateInfo, error) {
 	if err := s.connect(ctx); err != nil {
 		return deployments.UpdateInfo{}, err
@@ -53,5 +55,6 @@ func (s *session) updateOf(ctx context.Context, text string, ended bool) (deploy
 			return append(history, deployments.UpdateInfo{})[0], err
 		}
 	}
-	return deployments.UpdateInfo{}, deployments.Errorf(deployments.CodeNotFound, "stack %s has no running update", stack)
+	return deployments.UpdateInfo{}, deployments.Errorf(deployments.CodeNotFound, "stack %s has no running update",
+		stack)
 }

@@ -14,12 +14,14 @@ import (
 func auditCommand(s *Surroundings) *cli.Command {
 	return &cli.Command{
 		Name: "audit", Usage: "show the audit log: who did what",
-		Description: "Shows the entries of one organization, oldest first. --organization '*' shows every organization that you administer, " +
+		Description: "Shows the entries of one organization, oldest first. --organization '*' shows every " +
+			"organization that you administer, " +
 			"and entries without an organization, such as calls with a wrong token.",
 		Flags: common(jsonFlag,
 			&cli.StringFlag{Name: "since", Usage: "show the last `DURATION`, such as 12h or 90d", Value: "7d"},
 			&cli.StringFlag{Name: "user", Usage: "show only the member or token of this `NAME`"},
-			&cli.StringFlag{Name: "stack", Aliases: []string{"s"}, Usage: "show only entries about this `STACK`, or PROJECT/STACK"}),
+			&cli.StringFlag{Name: "stack", Aliases: []string{"s"},
+				Usage: "show only entries about this `STACK`, or PROJECT/STACK"}),
 		Action: action(s, runAudit),
 	}
 }
@@ -54,7 +56,8 @@ func runAudit(ctx context.Context, s *session) error {
 func auditRows(entries []deployments.AuditEntry, several bool) [][]string {
 	rows := [][]string{{"TIME", "WHO", "FROM", "WHAT", "ORGANIZATION", "STACK", "ABOUT", "RESULT"}}
 	for _, e := range entries {
-		rows = append(rows, []string{when(e.Time), whoText(e), e.Peer, e.Method, e.Organization, e.Stack, aboutText(e), resultText(e)})
+		rows = append(rows, []string{when(e.Time), whoText(e), e.Peer, e.Method, e.Organization, e.Stack, aboutText(e),
+			resultText(e)})
 	}
 	if several {
 		return rows

@@ -17,36 +17,57 @@ func TestBadInputIsRefusedWithASentenceAndANonZeroExit(t *testing.T) {
 		sentence string
 	}{
 		{"no Pulumi.yaml", nil, []string{"up", "--yes"}, 2, "there is no Pulumi.yaml in "},
-		{"a malformed Pulumi.yaml", map[string]string{"Pulumi.yaml": "name: shop\nruntime: [yaml\n"}, []string{"up", "--yes"}, 2, "yaml: line 1: did not find expected"},
-		{"a Pulumi.yaml without a runtime", map[string]string{"Pulumi.yaml": "name: shop\n"}, []string{"up", "--yes"}, 2, "names no runtime"},
-		{"a project name with a slash", map[string]string{"Pulumi.yaml": "name: a/b\nruntime: yaml\n"}, []string{"up", "--yes"}, 2, "cannot be the name of a project"},
+		{"a malformed Pulumi.yaml", map[string]string{"Pulumi.yaml": "name: shop\nruntime: [yaml\n"},
+			[]string{"up", "--yes"}, 2, "yaml: line 1: did not find expected"},
+		{"a Pulumi.yaml without a runtime", map[string]string{"Pulumi.yaml": "name: shop\n"}, []string{"up", "--yes"},
+			2, "names no runtime"},
+		{"a project name with a slash", map[string]string{"Pulumi.yaml": "name: a/b\nruntime: yaml\n"},
+			[]string{"up", "--yes"}, 2, "cannot be the name of a project"},
 		{"a directory that does not exist", nil, []string{"up", "--cwd", "nowhere"}, 2, "nowhere is not a directory"},
-		{"a stack name with three slashes", map[string]string{"Pulumi.yaml": yamlProject}, []string{"stack", "init", "a/b/c/d"}, 2, `"a/b/c/d" is not a stack name`},
-		{"a stack name of 300 characters", map[string]string{"Pulumi.yaml": yamlProject}, []string{"stack", "init", long}, 2, "300 bytes long"},
-		{"a stack name that is not ASCII", map[string]string{"Pulumi.yaml": yamlProject}, []string{"stack", "init", "bücher"}, 2, `"bücher" cannot be the name of a stack`},
-		{"an empty stack name", map[string]string{"Pulumi.yaml": yamlProject}, []string{"stack", "init", ""}, 2, "the stack needs a name"},
-		{"up without any stack", map[string]string{"Pulumi.yaml": yamlProject}, []string{"up", "--yes"}, 2, "create one with deployctl stack init"},
-		{"up of an unknown stack", map[string]string{"Pulumi.yaml": yamlProject}, []string{"up", "--yes", "--stack", "prod"}, 2, "create it with deployctl stack init prod"},
+		{"a stack name with three slashes", map[string]string{"Pulumi.yaml": yamlProject},
+			[]string{"stack", "init", "a/b/c/d"}, 2, `"a/b/c/d" is not a stack name`},
+		{"a stack name of 300 characters", map[string]string{"Pulumi.yaml": yamlProject},
+			[]string{"stack", "init", long}, 2, "300 bytes long"},
+		{"a stack name that is not ASCII", map[string]string{"Pulumi.yaml": yamlProject},
+			[]string{"stack", "init", "bücher"}, 2, `"bücher" cannot be the name of a stack`},
+		{"an empty stack name", map[string]string{"Pulumi.yaml": yamlProject}, []string{"stack", "init", ""}, 2,
+			"the stack needs a name"},
+		{"up without any stack", map[string]string{"Pulumi.yaml": yamlProject}, []string{"up", "--yes"}, 2,
+			"create one with deployctl stack init"},
+		{"up of an unknown stack", map[string]string{"Pulumi.yaml": yamlProject},
+			[]string{"up", "--yes", "--stack", "prod"}, 2, "create it with deployctl stack init prod"},
 		{"up with nobody to confirm", map[string]string{"Pulumi.yaml": yamlProject}, []string{"up"}, 2, "pass --yes"},
-		{"selecting an unknown stack", map[string]string{"Pulumi.yaml": yamlProject}, []string{"stack", "select", "prod"}, 2, "there is no stack organization/shop/prod"},
-		{"removing an unknown stack", map[string]string{"Pulumi.yaml": yamlProject}, []string{"stack", "rm", "prod", "--yes"}, 2, "there is no stack organization/shop/prod"},
+		{"selecting an unknown stack", map[string]string{"Pulumi.yaml": yamlProject},
+			[]string{"stack", "select", "prod"}, 2, "there is no stack organization/shop/prod"},
+		{"removing an unknown stack", map[string]string{"Pulumi.yaml": yamlProject},
+			[]string{"stack", "rm", "prod", "--yes"}, 2, "there is no stack organization/shop/prod"},
 		{"a stray flag", nil, []string{"version", "--loud"}, 2, "deployctl version has no flag --loud"},
-		{"a flag of another command", map[string]string{"Pulumi.yaml": yamlProject}, []string{"stack", "ls", "--secret"}, 2, "deployctl stack ls has no flag --secret"},
-		{"secrets of an update, which are blinded before they are stored", nil, []string{"up", "--show-secrets"}, 2, "deployctl up has no flag --show-secrets"},
+		{"a flag of another command", map[string]string{"Pulumi.yaml": yamlProject},
+			[]string{"stack", "ls", "--secret"}, 2, "deployctl stack ls has no flag --secret"},
+		{"secrets of an update, which are blinded before they are stored", nil, []string{"up", "--show-secrets"}, 2,
+			"deployctl up has no flag --show-secrets"},
 		{"a flag without its value", nil, []string{"up", "--stack"}, 2, "--stack needs a value"},
 		{"a flag with a value of another kind", nil, []string{"up", "--parallel", "many"}, 2, "parallel"},
-		{"a project name of 300 characters", map[string]string{"Pulumi.yaml": "name: " + long + "\nruntime: yaml\n"}, []string{"up", "--yes"}, 2, "300 bytes long"},
-		{"a project name that is not ASCII", map[string]string{"Pulumi.yaml": "name: bücher\nruntime: yaml\n"}, []string{"up", "--yes"}, 2, "cannot be the name of a project"},
+		{"a project name of 300 characters", map[string]string{"Pulumi.yaml": "name: " + long + "\nruntime: yaml\n"},
+			[]string{"up", "--yes"}, 2, "300 bytes long"},
+		{"a project name that is not ASCII", map[string]string{"Pulumi.yaml": "name: bücher\nruntime: yaml\n"},
+			[]string{"up", "--yes"}, 2, "cannot be the name of a project"},
 		{"an unknown command", nil, []string{"launch"}, 2, `deployctl has no command "launch"`},
-		{"an unknown command of a group", nil, []string{"stack", "explode"}, 2, `deployctl stack has no command "explode"`},
+		{"an unknown command of a group", nil, []string{"stack", "explode"}, 2,
+			`deployctl stack has no command "explode"`},
 		{"an argument too many", nil, []string{"up", "now"}, 2, "deployctl up takes no argument"},
 		{"an argument too few", nil, []string{"config", "get"}, 2, "deployctl config get takes KEY"},
-		{"a negative number that looks like a flag", map[string]string{"Pulumi.yaml": yamlProject}, []string{"config", "set", "n", "-5"}, 2, "write -- before it"},
-		{"resolve with two answers", nil, []string{"resolve", "urn:pulumi:a::b::c:d:e::f", "--absent", "--created", "x"}, 2, "either --created ID or --absent"},
-		{"resolve with no answer", nil, []string{"resolve", "urn:pulumi:a::b::c:d:e::f"}, 2, "either --created ID or --absent"},
-		{"resolve of something that is no URN", nil, []string{"resolve", "bucket", "--absent"}, 2, `"bucket" is not a URN`},
+		{"a negative number that looks like a flag", map[string]string{"Pulumi.yaml": yamlProject},
+			[]string{"config", "set", "n", "-5"}, 2, "write -- before it"},
+		{"resolve with two answers", nil, []string{"resolve", "urn:pulumi:a::b::c:d:e::f", "--absent", "--created",
+			"x"}, 2, "either --created ID or --absent"},
+		{"resolve with no answer", nil, []string{"resolve", "urn:pulumi:a::b::c:d:e::f"}, 2,
+			"either --created ID or --absent"},
+		{"resolve of something that is no URN", nil, []string{"resolve", "bucket", "--absent"}, 2,
+			`"bucket" is not a URN`},
 		{"a shell without completion", nil, []string{"completion", "tcsh"}, 2, "bash, zsh or fish"},
-		{"a settings file that does not exist", nil, []string{"settings", "--settings", "/nowhere.yaml"}, 2, "cannot read the configuration file"},
+		{"a settings file that does not exist", nil, []string{"settings", "--settings", "/nowhere.yaml"}, 2,
+			"cannot read the configuration file"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) { newDesk(t, c.files).refused(c.code, c.sentence, c.args...) })
@@ -78,7 +99,8 @@ func TestAnUnreachableServiceIsSaid(t *testing.T) {
 func TestAStackThatExistsIsNotMadeAgain(t *testing.T) {
 	d := newDesk(t, map[string]string{"Pulumi.yaml": yamlProject})
 	d.stack("dev")
-	d.refused(2, "stack organization/shop/dev already exists; select it with deployctl stack select dev", "stack", "init", "dev")
+	d.refused(2, "stack organization/shop/dev already exists; select it with deployctl stack select dev", "stack",
+		"init", "dev")
 }
 
 func TestAStackWithResourcesIsNotRemovedWithoutForce(t *testing.T) {
@@ -92,9 +114,11 @@ func TestAStackWithResourcesIsNotRemovedWithoutForce(t *testing.T) {
 }
 
 func TestMissingRequiredConfigurationIsNamedBeforeAnythingRuns(t *testing.T) {
-	d := newDesk(t, map[string]string{"Pulumi.yaml": yamlProject + "config:\n  size:\n    type: integer\n  color:\n    default: red\n"})
+	d := newDesk(t, map[string]string{"Pulumi.yaml": yamlProject +
+		"config:\n  size:\n    type: integer\n  color:\n    default: red\n"})
 	d.stack("dev")
-	d.refused(2, "stack dev needs a value for shop:size; set it with deployctl config set shop:size VALUE", "up", "--yes")
+	d.refused(2, "stack dev needs a value for shop:size; set it with deployctl config set shop:size VALUE", "up",
+		"--yes")
 	d.must("config", "set", "size", "large")
 	d.refused(2, "shop:size must be of type integer", "up", "--yes")
 	d.must("config", "set", "size", "3")

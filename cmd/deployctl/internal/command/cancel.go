@@ -10,9 +10,11 @@ import (
 func cancelCommand(s *Surroundings) *cli.Command {
 	return &cli.Command{
 		Name: "cancel", Usage: "cancel a running or waiting update", ArgsUsage: "[UPDATE]",
-		Description: "Running steps finish, and nothing new starts. UPDATE is ORG/PROJECT/STACK/VERSION or VERSION; not given: the stack's " +
+		Description: "Running steps finish, and nothing new starts. UPDATE is ORG/PROJECT/STACK/VERSION or VERSION; " +
+			"not given: the stack's " +
 			"running update.\nThe exit code is 3 if you decline, else 0 as soon as the update has the request.",
-		Flags:  onStack(yesFlag, &cli.BoolFlag{Name: "force", Usage: "also cancel the running steps; whether they took effect may stay unknown"}),
+		Flags: onStack(yesFlag, &cli.BoolFlag{Name: "force", Usage: "also cancel the running steps; whether they " +
+			"took effect may stay unknown"}),
 		Action: action(s, runCancel),
 	}
 }

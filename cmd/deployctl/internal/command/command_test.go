@@ -36,7 +36,8 @@ func newDesk(t *testing.T, files map[string]string) *desk {
 	root := t.TempDir()
 	d := &desk{
 		t: t, service: memory.New(), dir: filepath.Join(root, "work"), signals: make(chan os.Signal, 1),
-		environ: []string{"HOME=" + root, "XDG_STATE_HOME=" + filepath.Join(root, "state"), "XDG_CONFIG_HOME=" + filepath.Join(root, "config")},
+		environ: []string{"HOME=" + root, "XDG_STATE_HOME=" + filepath.Join(root, "state"), "XDG_CONFIG_HOME=" +
+			filepath.Join(root, "config")},
 	}
 	d.write("x/.keep", "")
 	for name, text := range files {
@@ -105,7 +106,8 @@ func (d *desk) run(args ...string) outcome {
 
 func (d *desk) surroundings(out, errs *syncBuffer) *Surroundings {
 	s := &Surroundings{
-		In: strings.NewReader(d.input), Out: out, Err: errs, Environ: d.environ, Dir: d.dir, Interrupts: d.signals, Version: "test",
+		In: strings.NewReader(d.input), Out: out, Err: errs, Environ: d.environ, Dir: d.dir, Interrupts: d.signals,
+		Version: "test",
 		Connect: func(context.Context, settings.Settings, Notices) (Connection, error) {
 			return Connection{Service: d.service, Embedded: true}, d.fail
 		},
@@ -138,6 +140,7 @@ func (d *desk) refused(code int, sentence string, args ...string) {
 	d.t.Helper()
 	o := d.run(args...)
 	if o.code != code || !strings.Contains(o.err, sentence) {
-		d.t.Errorf("deployctl %s: exit code %d, want %d and %q\n%s%s", strings.Join(args, " "), o.code, code, sentence, o.out, o.err)
+		d.t.Errorf("deployctl %s: exit code %d, want %d and %q\n%s%s", strings.Join(args, " "), o.code, code, sentence,
+			o.out, o.err)
 	}
 }

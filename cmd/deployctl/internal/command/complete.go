@@ -190,10 +190,13 @@ func (s *Surroundings) arguments(ctx context.Context, app *cli.App, l line) []st
 		return nil
 	}
 	place := strings.Join(append(slices.Clone(l.path[1:]), kind), " ")
-	return s.from(ctx, app, l, func(ctx context.Context, quiet *session) []string { return s.Offers(ctx, s, place, quiet.flags) })
+	return s.from(ctx, app, l, func(ctx context.Context, quiet *session) []string {
+		return s.Offers(ctx, s, place, quiet.flags)
+	})
 }
 
-// from asks a source, with the flags that the command line has so far. It never starts the embedded service, and says nothing.
+// from asks a source, with the flags that the command line has so far. It never starts the embedded service, and says
+// nothing.
 func (s *Surroundings) from(ctx context.Context, app *cli.App, l line, list source) []string {
 	if list == nil || l.command == nil {
 		return nil

@@ -7,8 +7,8 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// completions are what each shell runs: deployctl itself lists what may stand where the cursor is, one a line, what it is behind a
-// tab; or filesWanted.
+// completions are what each shell runs: deployctl itself lists what may stand where the cursor is, one a line, what it
+// is behind a tab; or filesWanted.
 var completions = map[string]string{
 	"bash": `_deployctl() {
   local line="${COMP_LINE:0:COMP_POINT}" found prefix cur
@@ -66,7 +66,8 @@ func completionCommand(s *Surroundings) *cli.Command {
 		Action: func(c *cli.Context) error {
 			script, ok := completions[c.Args().First()]
 			if !ok {
-				return deployments.Errorf(deployments.CodeInvalid, "there is no completion script for %q; SHELL is bash, zsh or fish", c.Args().First())
+				return deployments.Errorf(deployments.CodeInvalid,
+					"there is no completion script for %q; SHELL is bash, zsh or fish", c.Args().First())
 			}
 			_, err := fmt.Fprint(s.Out, script)
 			return err

@@ -18,15 +18,20 @@ func configCommand(s *Surroundings) *cli.Command {
 		Action: action(s, runConfigLs),
 		Subcommands: []*cli.Command{
 			{
-				Name: "set", Usage: "set a value; without VALUE, read it from the terminal or standard input", ArgsUsage: "KEY [VALUE]",
+				Name: "set", Usage: "set a value; without VALUE, read it from the terminal or standard input",
+				ArgsUsage: "KEY [VALUE]",
 				Flags: onStack(pathFlag,
 					&cli.BoolFlag{Name: "secret", Usage: "encrypt the value"},
-					&cli.BoolFlag{Name: "plaintext", Usage: "store the value unencrypted (the default; rejected for a key that Pulumi.yaml declares secret)"}),
+					&cli.BoolFlag{Name: "plaintext", Usage: "store the value unencrypted (the default; rejected for " +
+						"a key that Pulumi.yaml declares secret)"}),
 				Action: action(s, runConfigSet),
 			},
-			{Name: "get", Usage: "print a value", ArgsUsage: "KEY", Flags: onStack(pathFlag, jsonFlag), Action: action(s, runConfigGet)},
-			{Name: "rm", Usage: "remove a value", ArgsUsage: "KEY", Flags: onStack(pathFlag), Action: action(s, runConfigRm)},
-			{Name: "ls", Usage: "list values", Flags: onStack(jsonFlag, showSecretsFlag), Action: action(s, runConfigLs)},
+			{Name: "get", Usage: "print a value", ArgsUsage: "KEY", Flags: onStack(pathFlag, jsonFlag),
+				Action: action(s, runConfigGet)},
+			{Name: "rm", Usage: "remove a value", ArgsUsage: "KEY", Flags: onStack(pathFlag),
+				Action: action(s, runConfigRm)},
+			{Name: "ls", Usage: "list values", Flags: onStack(jsonFlag, showSecretsFlag),
+				Action: action(s, runConfigLs)},
 		},
 	}
 }
@@ -41,7 +46,8 @@ func (s *session) configured(ctx context.Context) (*project.Secrets, error) {
 		return nil, err
 	}
 	if s.project == nil {
-		return nil, deployments.Errorf(deployments.CodeInvalid, "stack %s does not belong to the project in %s; change to its project's directory", name, s.dir)
+		return nil, deployments.Errorf(deployments.CodeInvalid, "stack %s does not belong to the project in %s; "+
+			"change to its project's directory", name, s.dir)
 	}
 	return s.secrets(name)
 }
@@ -49,7 +55,8 @@ func (s *session) configured(ctx context.Context) (*project.Secrets, error) {
 func runConfigSet(ctx context.Context, s *session) error {
 	secret, path := s.flags.Bool("secret"), s.flags.Bool("path")
 	if secret && s.flags.Bool("plaintext") {
-		return deployments.Errorf(deployments.CodeInvalid, "--secret and --plaintext exclude each other; pass one of them")
+		return deployments.Errorf(deployments.CodeInvalid, "--secret and --plaintext exclude each other; pass one of "+
+			"them")
 	}
 	secrets, err := s.configured(ctx)
 	if err != nil {
@@ -81,8 +88,8 @@ func runConfigSet(ctx context.Context, s *session) error {
 	return secrets.Stack.Save()
 }
 
-// settableKey reads the key of a value that is to be set. What other commands find in a file may have a stranger one. A key
-// that the project declares secret takes no plain value.
+// settableKey reads the key of a value that is to be set. What other commands find in a file may have a stranger one. A
+// key that the project declares secret takes no plain value.
 func (s *session) settableKey(stack *project.Stack, path, secret bool) (config.Key, error) {
 	text := s.flags.Args().First()
 	key, err := stack.Key(text, path)
@@ -97,7 +104,8 @@ func (s *session) settableKey(stack *project.Stack, path, secret bool) (config.K
 	}
 	err = deployments.ValidateConfigKey(whole)
 	if name, value, found := strings.Cut(text, "="); err != nil && found && s.flags.NArg() == 1 {
-		return key, deployments.Errorf(deployments.CodeInvalid, "%w; key and value are two arguments: deployctl config set %s %q", err, name, value)
+		return key, deployments.Errorf(deployments.CodeInvalid, "%w; key and value are two arguments: deployctl "+
+			"config set %s %q", err, name, value)
 	}
 	if err == nil && !secret {
 		err = stack.CheckPlain(key, path)
@@ -105,8 +113,8 @@ func (s *session) settableKey(stack *project.Stack, path, secret bool) (config.K
 	return key, err
 }
 
-// configText returns the value: the argument, what a person types, or standard input, which must hold something: nothing there is
-// a pipe that was forgotten.
+// configText returns the value: the argument, what a person types, or standard input, which must hold something:
+// nothing there is a pipe that was forgotten.
 func (s *session) configText(ctx context.Context, secret bool) (string, error) {
 	switch {
 	case s.flags.NArg() > 1:
@@ -120,7 +128,8 @@ func (s *session) configText(ctx context.Context, secret bool) (string, error) {
 	text, err := io.ReadAll(s.In)
 	if err == nil && len(text) == 0 {
 		return "", deployments.Errorf(deployments.CodeInvalid,
-			"no value was given, neither as an argument nor on standard input; to set an empty value, run deployctl config set %s ''", s.flags.Args().First())
+			"no value was given, neither as an argument nor on standard input; to set an empty value, run deployctl "+
+				"config set %s ''", s.flags.Args().First())
 	}
 	return strings.TrimSuffix(string(text), "\n"), err
 }
@@ -154,7 +163,9 @@ func runConfigGet(ctx context.Context, s *session) error {
 }
 
 // plainConfig decrypts a value if it needs to be.
-func (s *session) plainConfig(ctx context.Context, secrets *project.Secrets, key config.Key, v config.Value) (string, error) {
+func (s *session) plainConfig(
+	ctx context.Context, secrets *project.Secrets, key config.Key, v config.Value,
+) (string, error) {
 	if !v.Secure() {
 		return v.Value(config.NopDecrypter)
 	}
@@ -203,7 +214,8 @@ func runConfigLs(ctx context.Context, s *session) error {
 			return err
 		}
 		text, item := "[secret]", configItem{Secret: v.Secure()}
-		if open := secrets.Stack.CheckPlain(key, false); open != nil && !v.Secure() { // it was set before it was declared secret
+		// it was set before it was declared secret
+		if open := secrets.Stack.CheckPlain(key, false); open != nil && !v.Secure() {
 			item.Secret = true
 			s.note("warning: " + open.Error())
 		}

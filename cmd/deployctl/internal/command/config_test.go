@@ -54,7 +54,8 @@ func TestConfigurationIsKeptInTheFormOfTheField(t *testing.T) {
 	d.must("config", "set", "list,with,commas", "a,b")
 	file := d.read("Pulumi.dev.yaml")
 	for _, want := range []string{
-		"# sizes\nconfig:\n", " # small\n", "  aws:region: eu-west-1\n", "  shop:list,with,commas: a,b\n", "  shop:servers:\n    - port: 80\n",
+		"# sizes\nconfig:\n", " # small\n", "  aws:region: eu-west-1\n", "  shop:list,with,commas: a,b\n",
+		"  shop:servers:\n    - port: 80\n",
 	} {
 		if !strings.Contains(file, want) {
 			t.Errorf("the file lacks %q:\n%s", want, file)
@@ -97,7 +98,8 @@ func TestAKeyOrAValueThatIsAMistakeIsNotSet(t *testing.T) {
 	d.refused(2, "cannot be a configuration key", "config", "set", "a b:c d", "x")
 	d.refused(2, "no value was given", "config", "set", "size")
 	d.refused(2, "no value was given", "config", "set", "pw", "--secret")
-	if got := d.must("config"); strings.Contains(got, "size") || strings.Contains(got, "pw") || strings.Contains(got, "a") && strings.Contains(got, "=") {
+	if got := d.must("config"); strings.Contains(got, "size") || strings.Contains(got, "pw") ||
+		strings.Contains(got, "a") && strings.Contains(got, "=") {
 		t.Errorf("set all the same:\n%s", got)
 	}
 	d.must("config", "set", "size", "")
@@ -127,8 +129,10 @@ func TestAKeyThatTheProjectDeclaresSecretIsNeverInClear(t *testing.T) {
 	} {
 		d.input = "hunter2\n"
 		o := d.run(append([]string{"config", "set"}, plain...)...)
-		if o.code != 2 || !strings.Contains(o.err, "secret, so stack dev must have it encrypted") || strings.Contains(o.err+d.read("Pulumi.dev.yaml"), "hunter2") {
-			t.Errorf("config set %v: exit code %d, %s\nThe file says\n%s", plain, o.code, o.err, d.read("Pulumi.dev.yaml"))
+		if o.code != 2 || !strings.Contains(o.err, "secret, so stack dev must have it encrypted") ||
+			strings.Contains(o.err+d.read("Pulumi.dev.yaml"), "hunter2") {
+			t.Errorf("config set %v: exit code %d, %s\nThe file says\n%s", plain, o.code, o.err,
+				d.read("Pulumi.dev.yaml"))
 		}
 	}
 	d.refused(2, "secret, so stack dev must have it encrypted", "up", "--yes", "-c", "token=hunter2")
@@ -145,7 +149,8 @@ func TestAKeyThatTheProjectDeclaresSecretIsNeverInClear(t *testing.T) {
 	d.must("config", "set", "size", "3")
 	for _, args := range [][]string{{"config", "ls"}, {"config"}, {"config", "ls", "--json"}} {
 		o := d.run(args...)
-		if strings.Contains(o.out+o.err, "hunter") || strings.Count(o.err, "secret, so stack dev must have it encrypted") != 2 || !strings.Contains(o.out, "3") {
+		if strings.Contains(o.out+o.err, "hunter") || strings.Count(o.err,
+			"secret, so stack dev must have it encrypted") != 2 || !strings.Contains(o.out, "3") {
 			t.Errorf("%v: exit code %d\n%s%s", args, o.code, o.out, o.err)
 		}
 	}

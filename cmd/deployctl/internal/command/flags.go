@@ -7,22 +7,27 @@ import (
 
 // Flags that several commands have.
 var (
-	stackFlag = &cli.StringFlag{Name: "stack", Aliases: []string{"s"}, Usage: "`STACK`, or ORG/PROJECT/STACK; not set: DEPLOYCTL_STACK, or the selected stack"}
+	stackFlag = &cli.StringFlag{Name: "stack", Aliases: []string{"s"},
+		Usage: "`STACK`, or ORG/PROJECT/STACK; not set: DEPLOYCTL_STACK, or the selected stack"}
 	cwdFlag   = &cli.StringFlag{Name: "cwd", Aliases: []string{"C"}, Usage: "run as if started in `DIR`"}
 	jsonFlag  = &cli.BoolFlag{Name: "json", Aliases: []string{"j"}, Usage: "print JSON"}
-	quietFlag = &cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "print only errors, warnings and the summary"}
-	yesFlag   = &cli.BoolFlag{Name: "yes", Aliases: []string{"y"}, Usage: "do not ask for confirmation"}
+	quietFlag = &cli.BoolFlag{Name: "quiet", Aliases: []string{"q"},
+		Usage: "print only errors, warnings and the summary"}
+	yesFlag = &cli.BoolFlag{Name: "yes", Aliases: []string{"y"}, Usage: "do not ask for confirmation"}
 
-	nonInteractiveFlag = &cli.BoolFlag{Name: "non-interactive", Usage: "never ask questions, and print lines instead of a live display"}
-	showSecretsFlag    = &cli.BoolFlag{Name: "show-secrets", Usage: "print secrets in plain text"}
-	settingsFlag       = &cli.StringFlag{Name: "settings", Usage: "read settings from `FILE`; not set: DEPLOYCTL_SETTINGS, or ${XDG_CONFIG_HOME}/deployctl/config.yaml"}
-	limitFlag          = &cli.IntFlag{Name: "limit", Usage: "list at most `N`", Value: 20}
-	pathFlag           = &cli.BoolFlag{Name: "path", Usage: "KEY is a path into a value, such as servers[0].port"}
+	nonInteractiveFlag = &cli.BoolFlag{Name: "non-interactive", Usage: "never ask questions, and print lines instead " +
+		"of a live display"}
+	showSecretsFlag = &cli.BoolFlag{Name: "show-secrets", Usage: "print secrets in plain text"}
+	settingsFlag    = &cli.StringFlag{Name: "settings", Usage: "read settings from `FILE`; not set: " +
+		"DEPLOYCTL_SETTINGS, or ${XDG_CONFIG_HOME}/deployctl/config.yaml"}
+	limitFlag = &cli.IntFlag{Name: "limit", Usage: "list at most `N`", Value: 20}
+	pathFlag  = &cli.BoolFlag{Name: "path", Usage: "KEY is a path into a value, such as servers[0].port"}
 )
 
 // common are the flags of every command that speaks to a service.
 func common(more ...cli.Flag) []cli.Flag {
-	return append(append([]cli.Flag{cwdFlag, settingsFlag, nonInteractiveFlag}, SettingFlags(settings.ForClient)...), more...)
+	return append(append([]cli.Flag{cwdFlag, settingsFlag, nonInteractiveFlag}, SettingFlags(settings.ForClient)...),
+		more...)
 }
 
 // onStack are the flags of every command that is about one stack.
@@ -34,7 +39,8 @@ func SettingFlags(groups ...settings.Group) []cli.Flag {
 	for _, d := range settings.Table {
 		for _, g := range groups {
 			if d.Group == g && !d.Secret {
-				flags = append(flags, &cli.StringFlag{Name: d.Key.Flag(), Usage: d.Usage, Category: "Settings (deployctl settings)"})
+				flags = append(flags, &cli.StringFlag{Name: d.Key.Flag(), Usage: d.Usage,
+					Category: "Settings (deployctl settings)"})
 			}
 		}
 	}
@@ -44,27 +50,34 @@ func SettingFlags(groups ...settings.Group) []cli.Flag {
 // updateFlags are the flags of up, preview, refresh and destroy.
 func updateFlags(more ...cli.Flag) []cli.Flag {
 	return onStack(append(more, jsonFlag, quietFlag,
-		&cli.BoolFlag{Name: "diff", Usage: "show every change in full, and all properties of created and deleted resources"},
+		&cli.BoolFlag{Name: "diff", Usage: "show every change in full, and all properties of created and deleted " +
+			"resources"},
 		&cli.IntFlag{Name: "parallel", Aliases: []string{"p"}, Usage: "run at most `N` steps at a time", Value: 16},
-		&cli.StringSliceFlag{Name: "target", Aliases: []string{"t"}, Usage: "restrict the update to this `URN`; * and ** are wildcards; may be repeated"},
+		&cli.StringSliceFlag{Name: "target", Aliases: []string{"t"},
+			Usage: "restrict the update to this `URN`; * and ** are wildcards; may be repeated"},
 		&cli.BoolFlag{Name: "target-dependents", Usage: "include the dependents of targets"},
 		&cli.StringFlag{Name: "message", Aliases: []string{"m"}, Usage: "`TEXT` to store in the history"},
-		&cli.StringSliceFlag{Name: "config", Aliases: []string{"c"}, Usage: "set `KEY=VALUE` in the stack's configuration first; may be repeated"},
+		&cli.StringSliceFlag{Name: "config", Aliases: []string{"c"},
+			Usage: "set `KEY=VALUE` in the stack's configuration first; may be repeated"},
 		&cli.BoolFlag{Name: "path", Usage: "the keys of --config are paths"},
 	)...)
 }
 
 // changeExits describes the exit codes of what changes a stack.
-const changeExits = "Exit codes: 0 the update succeeded, 1 it failed, 3 it was cancelled or you declined, 4 the stack was busy (--on-busy " +
+const changeExits = "Exit codes: 0 the update succeeded, 1 it failed, 3 it was cancelled or you declined, 4 the " +
+	"stack was busy (--on-busy " +
 	"fail), 130 you interrupted the command, and the update continues."
 
 // changeFlags are the flags of what changes a stack.
 func changeFlags(more ...cli.Flag) []cli.Flag {
 	return updateFlags(append(more, yesFlag,
 		&cli.BoolFlag{Name: "skip-preview", Aliases: []string{"f"}, Usage: "update without a preview"},
-		&cli.StringFlag{Name: "on-busy", Usage: "`MODE` when the stack has another update: queue (wait for it), fail, or supersede (replace waiting ones)", Value: "queue"},
-		&cli.StringFlag{Name: "on-unknown", Usage: "`MODE` when it is unknown whether a resource was created: wait (for deployctl resolve) or fail; not set: wait on a terminal, else fail"},
-		&cli.BoolFlag{Name: "continue-on-error", Usage: "continue with everything that does not depend on a failed step"},
+		&cli.StringFlag{Name: "on-busy", Usage: "`MODE` when the stack has another update: queue (wait for it), " +
+			"fail, or supersede (replace waiting ones)", Value: "queue"},
+		&cli.StringFlag{Name: "on-unknown", Usage: "`MODE` when it is unknown whether a resource was created: wait " +
+			"(for deployctl resolve) or fail; not set: wait on a terminal, else fail"},
+		&cli.BoolFlag{Name: "continue-on-error", Usage: "continue with everything that does not depend on a failed " +
+			"step"},
 	)...)
 }
 

@@ -18,8 +18,8 @@ var questions = map[engine.Kind]string{
 	engine.KindDestroy: "Destroy all of this? It cannot be undone.",
 }
 
-// change previews, asks for confirmation, and updates. What was confirmed is what runs: the same bundle on the same version of
-// the stack. If the stack has moved meanwhile, the preview is repeated.
+// change previews, asks for confirmation, and updates. What was confirmed is what runs: the same bundle on the same
+// version of the stack. If the stack has moved meanwhile, the preview is repeated.
 func change(kind engine.Kind) func(context.Context, *session) error {
 	return func(ctx context.Context, s *session) error {
 		if err := s.needProject(); err != nil {
@@ -56,11 +56,13 @@ func change(kind engine.Kind) func(context.Context, *session) error {
 				if deployments.CodeOf(err) != deployments.CodeNotFound || lost == mostLost {
 					return err
 				}
-				s.note("The update lost its place in the queue because the stack's workflow was terminated; submitting it again.")
+				s.note("The update lost its place in the queue because the stack's workflow was terminated; " +
+					"submitting it again.")
 				if !pause(ctx, time.Duration(lost)*time.Second) {
 					return err
 				}
-				accepted, err = s.submit(ctx, request) // the same request is the same update, should it be known after all
+				// the same request is the same update, should it be known after all
+				accepted, err = s.submit(ctx, request)
 			}
 			now, moved := s.moved(ctx, err, request)
 			if !moved {
@@ -72,8 +74,8 @@ func change(kind engine.Kind) func(context.Context, *session) error {
 	}
 }
 
-// mostLost is how many times in a row an update may lose its place in the queue: after that, something terminates the stack's
-// workflow again and again, and submitting again does not help.
+// mostLost is how many times in a row an update may lose its place in the queue: after that, something terminates the
+// stack's workflow again and again, and submitting again does not help.
 const mostLost = 3
 
 // pause waits, and reports whether it did before ctx ended.
@@ -86,8 +88,8 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// submit submits the confirmed update, and waits for a worker that takes it up. If it is interrupted before the answer, it is
-// unknown whether the service has accepted the update.
+// submit submits the confirmed update, and waits for a worker that takes it up. If it is interrupted before the answer,
+// it is unknown whether the service has accepted the update.
 func (s *session) submit(ctx context.Context, r deployments.UpdateRequest) (deployments.Accepted, error) {
 	accepted, err := s.service.Submit(ctx, r)
 	for warned := false; deployments.CodeOf(err) == deployments.CodeNoWorker; warned = true {
@@ -111,8 +113,9 @@ func (s *session) submit(ctx context.Context, r deployments.UpdateRequest) (depl
 	return accepted, err
 }
 
-// moved says whether a request was refused because the stack is not at the version that was previewed any more, and gives
-// it as it is now. An update that is just changing it is waited for, as in the queue, unless nobody wants to queue.
+// moved says whether a request was refused because the stack is not at the version that was previewed any more, and
+// gives it as it is now. An update that is just changing it is waited for, as in the queue, unless nobody wants to
+// queue.
 func (s *session) moved(ctx context.Context, refusal error, r deployments.UpdateRequest) (deployments.StackInfo, bool) {
 	previewed, confirmed := r.Previewed()
 	if !confirmed || deployments.CodeOf(refusal) != deployments.CodeConflict {
@@ -122,8 +125,10 @@ func (s *session) moved(ctx context.Context, refusal error, r deployments.Update
 	waited := false
 	for err == nil && now.Active != nil && now.Active.Error == "" && r.OnBusy != deployments.OnBusyFail {
 		waited = true
-		s.note(fmt.Sprintf("Waiting for %s, which began to change the stack after the preview.", display.Holder(*now.Active)))
-		if err = s.service.Watch(ctx, now.Active.Update, func(deployments.WatchEvent) error { return nil }); err == nil {
+		s.note(fmt.Sprintf("Waiting for %s, which began to change the stack after the preview.",
+			display.Holder(*now.Active)))
+		if err = s.service.Watch(ctx, now.Active.Update,
+			func(deployments.WatchEvent) error { return nil }); err == nil {
 			now, err = s.service.Stack(ctx, r.Stack)
 		}
 	}
@@ -157,7 +162,9 @@ func (s *session) previewAndAsk(ctx context.Context, request deployments.UpdateR
 
 // preview shows what the request would do. An interrupt ends the preview too.
 // The heading stands before it where an update follows.
-func (s *session) preview(ctx context.Context, request deployments.UpdateRequest, heading string) (*display.State, error) {
+func (s *session) preview(
+	ctx context.Context, request deployments.UpdateRequest, heading string,
+) (*display.State, error) {
 	request.DryRun, request.RequestID, request.Message, request.BaseVersion = true, newRequestID(), "", nil
 	accepted, err := s.service.Submit(ctx, request)
 	if err != nil {
@@ -187,7 +194,9 @@ func (s *session) abandon(u deployments.UpdateName) {
 
 // follow shows an update until its end. From here on an interrupt only detaches.
 // The preview before it, if there was one, says how much is to be expected.
-func (s *session) follow(ctx context.Context, accepted deployments.Accepted, kind engine.Kind, previewed *display.State) error {
+func (s *session) follow(
+	ctx context.Context, accepted deployments.Accepted, kind engine.Kind, previewed *display.State,
+) error {
 	state, u := display.NewState(), accepted.Update
 	options := s.viewOptions(kind, state)
 	if previewed != nil {
@@ -196,7 +205,8 @@ func (s *session) follow(ctx context.Context, accepted deployments.Accepted, kin
 	}
 	err := s.watch(ctx, accepted, options)
 	if err != nil && ctx.Err() != nil {
-		_, _ = fmt.Fprintf(s.Err, "Detached; %s continues.\n  deployctl attach %s   follows it again\n  deployctl cancel %s   cancels it\n", u, u, u)
+		_, _ = fmt.Fprintf(s.Err, "Detached; %s continues.\n  deployctl attach %s   follows it again\n  deployctl "+
+			"cancel %s   cancels it\n", u, u, u)
 		return &reportedError{exitDetached}
 	}
 	if code := deployments.CodeOf(err); err != nil && code != deployments.CodeNotFound { // see change
@@ -227,7 +237,8 @@ func (s *session) watch(ctx context.Context, accepted deployments.Accepted, o di
 	s.showing.Lock()
 	s.view = view
 	if accepted.Position > 0 {
-		view.Item(deployments.WatchEvent{Progress: &deployments.Progress{Position: accepted.Position, Behind: accepted.Behind}})
+		view.Item(deployments.WatchEvent{Progress: &deployments.Progress{Position: accepted.Position,
+			Behind: accepted.Behind}})
 	}
 	s.showing.Unlock()
 	err := s.service.Watch(ctx, accepted.Update, func(e deployments.WatchEvent) error {

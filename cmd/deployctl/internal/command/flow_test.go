@@ -35,7 +35,8 @@ func creating(r deployments.UpdateRequest) memoryScript {
 // inProject sits down in a project with a stack, where updates create a bucket.
 func inProject(t *testing.T) *desk {
 	t.Helper()
-	d := newDesk(t, map[string]string{"Pulumi.yaml": yamlProject, "index.html": "hello", "node_modules/x/y.js": "no", ".git/HEAD": "no"})
+	d := newDesk(t, map[string]string{"Pulumi.yaml": yamlProject, "index.html": "hello", "node_modules/x/y.js": "no",
+		".git/HEAD": "no"})
 	d.stack("dev")
 	d.service.Play = creating
 	return d
@@ -44,7 +45,8 @@ func inProject(t *testing.T) *desk {
 func TestUpPreviewsThenUpdatesWithTheSameBundle(t *testing.T) {
 	d := inProject(t)
 	out := d.must("up", "--yes", "--message", "first")
-	want := "Preview of up (organization/shop/dev):\n+ deployctl:s3:Bucket site create\nResources:\n  + 1 to create\npreview succeeded in 2.5s\n" +
+	want := "Preview of up (organization/shop/dev):\n+ deployctl:s3:Bucket site create\nResources:\n  + 1 to " +
+		"create\npreview succeeded in 2.5s\n" +
 		"\nup (organization/shop/dev/1):\n" +
 		"+ deployctl:s3:Bucket site creating\n+ deployctl:s3:Bucket site created\n" +
 		"Resources:\n  + 1 created\nup succeeded in 2.5s (organization/shop/dev/1)\n"
@@ -55,13 +57,17 @@ func TestUpPreviewsThenUpdatesWithTheSameBundle(t *testing.T) {
 	if len(requests) != 2 || !requests[0].DryRun || requests[1].DryRun {
 		t.Fatalf("submitted %+v", requests)
 	}
-	if requests[0].Bundle != requests[1].Bundle || requests[0].RequestID == requests[1].RequestID || requests[1].Message != "first" {
+	if requests[0].Bundle != requests[1].Bundle || requests[0].RequestID == requests[1].RequestID ||
+		requests[1].Message != "first" {
 		t.Errorf("submitted %+v", requests)
 	}
 	if files := d.service.Bundle(requests[1].Bundle); len(files) != 3 || files["index.html"] != "hello" {
 		t.Errorf("the bundle holds %v", files)
 	}
-	if slices.ContainsFunc(requests[1].Environment, func(v string) bool { return !strings.HasPrefix(v, "HOME=") && !strings.HasPrefix(v, "XDG_") }) {
+	if slices.ContainsFunc(requests[1].Environment, func(v string) bool {
+		return !strings.HasPrefix(v, "HOME=") &&
+			!strings.HasPrefix(v, "XDG_")
+	}) {
 		t.Errorf("the program gets %v", requests[1].Environment)
 	}
 }
@@ -78,7 +84,8 @@ func TestJSONIsMadeOfEventsAndEndsInASummary(t *testing.T) {
 		}
 	}
 	var summary display.Summary
-	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &summary); err != nil || summary.Update != "organization/shop/dev/2" || summary.Changes["create"] != 1 {
+	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &summary); err != nil ||
+		summary.Update != "organization/shop/dev/2" || summary.Changes["create"] != 1 {
 		t.Errorf("the summary is %s", lines[len(lines)-1])
 	}
 }
@@ -190,7 +197,8 @@ func TestAConfirmedUpdateWaitsForTheOneThatIsChangingTheStack(t *testing.T) {
 		}
 	}
 	o := d.run("up", "--yes")
-	if o.code != 0 || !strings.Contains(o.err, "Waiting for update 1") || strings.Count(o.out, "preview succeeded") != 2 {
+	if o.code != 0 || !strings.Contains(o.err, "Waiting for update 1") ||
+		strings.Count(o.out, "preview succeeded") != 2 {
 		t.Errorf("exit code %d\n%s%s", o.code, o.out, o.err)
 	}
 }
@@ -262,7 +270,8 @@ func TestAnInterruptAfterTheConfirmationDetaches(t *testing.T) {
 		return script
 	}
 	o := d.interrupted("site created", "up", "--yes", "--skip-preview")
-	if o.code != 130 || !strings.Contains(o.err, "deployctl attach organization/shop/dev/1") || d.service.Cancelled("organization/shop/dev/1") {
+	if o.code != 130 || !strings.Contains(o.err, "deployctl attach organization/shop/dev/1") ||
+		d.service.Cancelled("organization/shop/dev/1") {
 		t.Errorf("exit code %d\n%s%s", o.code, o.out, o.err)
 	}
 	d.refused(2, "pass --yes to confirm", "cancel")
@@ -299,7 +308,8 @@ func TestAnInterruptOfTheSubmissionSaysThatTheUpdateMayGoOn(t *testing.T) {
 		return Connection{Service: unanswered{d.service, func() { d.signals <- os.Interrupt }}}, nil
 	}
 	code := Main(context.Background(), s, []string{"deployctl", "up", "--yes"})
-	if code != 130 || !strings.Contains(errs.String(), "may have been accepted") || !strings.Contains(errs.String(), "deployctl attach --stack organization/shop/dev ") ||
+	if code != 130 || !strings.Contains(errs.String(), "may have been accepted") ||
+		!strings.Contains(errs.String(), "deployctl attach --stack organization/shop/dev ") ||
 		strings.Contains(errs.String(), "nothing was changed") {
 		t.Errorf("exit code %d\n%s", code, errs.String())
 	}
@@ -312,7 +322,9 @@ type forgetful struct {
 	watched atomic.Int32
 }
 
-func (f *forgetful) Watch(ctx context.Context, u deployments.UpdateName, send func(deployments.WatchEvent) error) error {
+func (f *forgetful) Watch(
+	ctx context.Context, u deployments.UpdateName, send func(deployments.WatchEvent) error,
+) error {
 	if u.Number() == 0 {
 		return f.Service.Watch(ctx, u, send)
 	}
@@ -342,7 +354,8 @@ func TestAnInterruptBeforeTheConfirmationEndsThePreviewToo(t *testing.T) {
 		return script
 	}
 	o := d.interrupted("Bucket site create", "up", "--yes")
-	if o.code != 3 || !strings.Contains(o.err, "interrupted; nothing was changed") || !d.service.Cancelled("organization/shop/dev/p1") {
+	if o.code != 3 || !strings.Contains(o.err, "interrupted; nothing was changed") ||
+		!d.service.Cancelled("organization/shop/dev/p1") {
 		t.Errorf("exit code %d\n%s%s", o.code, o.out, o.err)
 	}
 }
@@ -369,7 +382,8 @@ func TestResolveTellsTheRunningUpdate(t *testing.T) {
 	hold := make(chan struct{})
 	d.service.Play = func(deployments.UpdateRequest) memoryScript { return memoryScript{Hold: hold} }
 	name := deployments.StackName{Organization: "organization", Project: "shop", Stack: "dev"}
-	if _, err := d.service.Submit(context.Background(), deployments.UpdateRequest{RequestID: "x", Stack: name}); err != nil {
+	if _, err := d.service.Submit(context.Background(), deployments.UpdateRequest{RequestID: "x",
+		Stack: name}); err != nil {
 		t.Fatal(err)
 	}
 	urn := "urn:pulumi:dev::shop::deployctl:s3:Bucket::site"

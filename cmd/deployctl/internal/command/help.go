@@ -95,7 +95,8 @@ func (p *helpPage) flags(list []cli.Flag) {
 	var settings []string
 	for _, f := range list {
 		doc, ok := f.(cli.DocGenerationFlag)
-		if visible, can := f.(cli.VisibleFlag); !ok || can && !visible.IsVisible() || slices.Contains(f.Names(), "help") {
+		if visible, can := f.(cli.VisibleFlag); !ok || can && !visible.IsVisible() ||
+			slices.Contains(f.Names(), "help") {
 			continue
 		}
 		if category, can := f.(cli.CategorizableFlag); can && category.GetCategory() != "" {
@@ -106,7 +107,8 @@ func (p *helpPage) flags(list []cli.Flag) {
 	}
 	p.entry("-h, --help", "show this help")
 	if len(settings) > 0 {
-		p.section("SETTINGS", "  "+fold(strings.Join(settings, ", ")+" (deployctl settings --help describes them)", helpColumns-2, "  ")+"\n")
+		p.section("SETTINGS", "  "+fold(strings.Join(settings, ", ")+" (deployctl settings --help describes them)",
+			helpColumns-2, "  ")+"\n")
 	}
 }
 

@@ -27,7 +27,8 @@ func TestHelpOfEveryCommandFitsEightyColumnsAndHasItsParts(t *testing.T) {
 		if display.Widest(help) > 80 {
 			t.Errorf("help of %s is %d columns wide:\n%s", name, display.Widest(help), help)
 		}
-		for _, part := range []string{"deployctl " + name + " - ", "USAGE:\n  deployctl " + name, "FLAGS:\n", "-h, --help"} {
+		for _, part := range []string{"deployctl " + name + " - ", "USAGE:\n  deployctl " + name, "FLAGS:\n",
+			"-h, --help"} {
 			if !strings.Contains(help, part) {
 				t.Errorf("help of %s has no %q:\n%s", name, part, help)
 			}

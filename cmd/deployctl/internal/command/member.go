@@ -17,11 +17,13 @@ func memberCommand(s *Surroundings) *cli.Command {
 				Name: "add", Usage: "add a member, or change a member's role in an organization", ArgsUsage: "NAME",
 				Flags: common(grantFlags()...), Action: action(s, runMemberAdd),
 			},
-			{Name: "ls", Usage: "list the members that you administer", Flags: common(jsonFlag), Action: action(s, runMemberLs)},
+			{Name: "ls", Usage: "list the members that you administer", Flags: common(jsonFlag),
+				Action: action(s, runMemberLs)},
 			{
 				Name: "rm", Usage: "remove a member from an organization", ArgsUsage: "NAME",
 				Description: "A member whose last role is removed is removed too, and their tokens are rejected.",
-				Flags:       common(&cli.BoolFlag{Name: "everywhere", Usage: "remove the member from every organization"}), Action: action(s, runMemberRm),
+				Flags: common(&cli.BoolFlag{Name: "everywhere",
+					Usage: "remove the member from every organization"}), Action: action(s, runMemberRm),
 			},
 		},
 	}
@@ -33,7 +35,8 @@ func runMemberAdd(ctx context.Context, s *session) error {
 		return err
 	}
 	if grant == nil {
-		return deployments.Errorf(deployments.CodeInvalid, "a member needs a role; pass --role viewer, deployer or admin")
+		return deployments.Errorf(deployments.CodeInvalid, "a member needs a role; pass --role viewer, deployer or "+
+			"admin")
 	}
 	if err := s.connect(ctx); err != nil {
 		return err

@@ -19,8 +19,8 @@ func (s *session) sayJSON(value any) error {
 	return encoder.Encode(value)
 }
 
-// sayTable prints rows in columns; the first is the heading. Where the screen is too narrow for that, each row is a block with a
-// line for each of its cells.
+// sayTable prints rows in columns; the first is the heading. Where the screen is too narrow for that, each row is a
+// block with a line for each of its cells.
 func (s *session) sayTable(rows [][]string) error {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 3, ' ', 0)

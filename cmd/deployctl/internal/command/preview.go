@@ -37,7 +37,8 @@ func runPreview(ctx context.Context, s *session) error {
 	}
 	state, err := s.preview(ctx, request, "")
 	if err == nil && s.flags.Bool("expect-no-changes") && state.Changed() {
-		return deployments.Errorf(deployments.CodeInternal, "no changes were expected (--expect-no-changes), but the preview shows some")
+		return deployments.Errorf(deployments.CodeInternal, "no changes were expected (--expect-no-changes), but the "+
+			"preview shows some")
 	}
 	return err
 }

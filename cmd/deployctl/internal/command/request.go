@@ -11,20 +11,26 @@ import (
 )
 
 // request makes what is asked for, but for what differs between a preview and the update after it.
-func (s *session) request(ctx context.Context, kind engine.Kind, stack deployments.StackName) (deployments.UpdateRequest, error) {
+func (s *session) request(
+	ctx context.Context, kind engine.Kind, stack deployments.StackName,
+) (deployments.UpdateRequest, error) {
 	r := deployments.UpdateRequest{
 		Stack: stack, Kind: kind, Initiator: initiator(), Message: s.flags.String("message"),
-		Refresh: s.flags.Bool("refresh"), Targets: s.flags.StringSlice("target"), TargetDependents: s.flags.Bool("target-dependents"),
-		Replace: s.flags.StringSlice("replace"), ContinueOnError: s.flags.Bool("continue-on-error"), Parallel: s.flags.Int("parallel"),
+		Refresh: s.flags.Bool("refresh"), Targets: s.flags.StringSlice("target"),
+		TargetDependents: s.flags.Bool("target-dependents"),
+		Replace:          s.flags.StringSlice("replace"), ContinueOnError: s.flags.Bool("continue-on-error"),
+		Parallel: s.flags.Int("parallel"),
 	}
 	if r.Parallel < 1 || r.Parallel > deployments.MaxParallel {
-		return r, deployments.Errorf(deployments.CodeInvalid, "--parallel must be from 1 to %d, not %d", deployments.MaxParallel, r.Parallel)
+		return r, deployments.Errorf(deployments.CodeInvalid, "--parallel must be from 1 to %d, not %d",
+			deployments.MaxParallel, r.Parallel)
 	}
 	if err := s.modes(&r); err != nil {
 		return r, err
 	}
 	if s.project == nil {
-		return r, deployments.Errorf(deployments.CodeInvalid, "stack %s does not belong to the project in %s; change to its project's directory", stack, s.dir)
+		return r, deployments.Errorf(deployments.CodeInvalid, "stack %s does not belong to the project in %s; change "+
+			"to its project's directory", stack, s.dir)
 	}
 	if err := s.configure(ctx, &r); err != nil {
 		return r, err

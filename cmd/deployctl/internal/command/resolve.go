@@ -27,11 +27,13 @@ func runResolve(ctx context.Context, s *session) error {
 	}
 	name := s.flags.Args().First()
 	if _, err := urn.Parse(name); err != nil {
-		return deployments.Errorf(deployments.CodeInvalid, "%q is not a URN; the update prints the URN that it waits for", name)
+		return deployments.Errorf(deployments.CodeInvalid, "%q is not a URN; the update prints the URN that it waits "+
+			"for", name)
 	}
 	u, err := s.updateOf(ctx, s.flags.String("update"), false)
 	if deployments.CodeOf(err) == deployments.CodeNotFound {
-		return deployments.Errorf(deployments.CodeNotFound, "%v; run `deployctl up --on-unknown wait` in another terminal, and resolve "+
+		return deployments.Errorf(deployments.CodeNotFound, "%v; run `deployctl up --on-unknown wait` in another "+
+			"terminal, and resolve "+
 			"the create while it waits", err)
 	}
 	if err != nil {

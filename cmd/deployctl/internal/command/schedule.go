@@ -11,13 +11,15 @@ import (
 
 func scheduleCommand(s *Surroundings) *cli.Command {
 	about := func(name, usage string, run func(context.Context, *session) error, flags ...cli.Flag) *cli.Command {
-		return &cli.Command{Name: name, Usage: usage, ArgsUsage: "NAME", Flags: onStack(flags...), Action: action(s, run)}
+		return &cli.Command{Name: name, Usage: usage, ArgsUsage: "NAME", Flags: onStack(flags...),
+			Action: action(s, run)}
 	}
 	return &cli.Command{
 		Name: "schedule", Usage: "run drift checks, updates and destroys on a schedule",
 		Subcommands: []*cli.Command{
 			scheduleNewCommand(s),
-			{Name: "ls", Usage: "list the stack's schedules", Flags: onStack(jsonFlag), Action: action(s, runScheduleLs)},
+			{Name: "ls", Usage: "list the stack's schedules", Flags: onStack(jsonFlag),
+				Action: action(s, runScheduleLs)},
 			about("show", "show a schedule, and why it is paused", runScheduleShow, jsonFlag),
 			about("runs", "list a schedule's runs, latest first", runScheduleRuns, jsonFlag, limitFlag),
 			about("run", "run a schedule now, even if it is paused", runScheduleRun),

@@ -13,12 +13,16 @@ import (
 func scheduleNewCommand(s *Surroundings) *cli.Command {
 	return &cli.Command{
 		Name: "new", Usage: "create a schedule of drift checks, updates or destroys", ArgsUsage: "KIND",
-		Description: "KIND is drift, update or destroy. Each run repeats the program, configuration and environment of the stack's last successful up.",
+		Description: "KIND is drift, update or destroy. Each run repeats the program, configuration and environment " +
+			"of the stack's last successful up.",
 		Flags: onStack(
 			&cli.StringFlag{Name: "every", Usage: "run every `DURATION`, such as 30m, 12h or 7d"},
-			&cli.StringFlag{Name: "cron", Usage: "run at the times of this cron `EXPRESSION`: five fields, in UTC unless it begins with CRON_TZ=ZONE"},
-			&cli.StringFlag{Name: "at", Usage: "run once at `TIME`: 2006-01-02T15:04:05Z, or 2006-01-02 15:04 in local time"},
-			&cli.StringFlag{Name: "in", Usage: "run once after `DURATION`; with destroy, this is the stack's time to live"},
+			&cli.StringFlag{Name: "cron", Usage: "run at the times of this cron `EXPRESSION`: five fields, in UTC " +
+				"unless it begins with CRON_TZ=ZONE"},
+			&cli.StringFlag{Name: "at", Usage: "run once at `TIME`: 2006-01-02T15:04:05Z, or 2006-01-02 15:04 in " +
+				"local time"},
+			&cli.StringFlag{Name: "in", Usage: "run once after `DURATION`; with destroy, this is the stack's time to " +
+				"live"},
 			&cli.BoolFlag{Name: "remediate", Usage: "repair the drift that a check finds with an update"},
 			&cli.BoolFlag{Name: "paused", Usage: "create it paused"},
 			&cli.StringFlag{Name: "name", Usage: "`NAME` of the schedule; not set: KIND"}),
@@ -30,7 +34,8 @@ func runScheduleNew(ctx context.Context, s *session) error {
 	kind := s.flags.Args().First()
 	sched := deployments.Schedule{
 		Kind: deployments.ScheduleKind(kind), Cron: s.flags.String("cron"), Remediate: s.flags.Bool("remediate"),
-		Paused: s.flags.Bool("paused"), Initiator: initiator(), Name: deployments.ScheduleName{Name: s.flags.String("name")},
+		Paused: s.flags.Bool("paused"), Initiator: initiator(), Name: deployments.ScheduleName{
+			Name: s.flags.String("name")},
 	}
 	if sched.Name.Name == "" {
 		sched.Name.Name = kind
@@ -90,7 +95,8 @@ func duration(flag, text string) (time.Duration, error) {
 	}
 	d += time.Duration(n) * 24 * time.Hour
 	if err != nil || d <= 0 {
-		return 0, deployments.Errorf(deployments.CodeInvalid, "--%s takes a duration such as 30m, 12h or 7d, not %q", flag, text)
+		return 0, deployments.Errorf(deployments.CodeInvalid, "--%s takes a duration such as 30m, 12h or 7d, not %q",
+			flag, text)
 	}
 	return d, nil
 }
@@ -104,7 +110,8 @@ func moment(text string) (time.Time, error) {
 	}
 	at, err := time.Parse(time.RFC3339, text)
 	if err != nil {
-		return at, deployments.Errorf(deployments.CodeInvalid, "--at takes a time such as 2006-01-02T15:04:05Z or \"2006-01-02 15:04\", not %q", text)
+		return at, deployments.Errorf(deployments.CodeInvalid, "--at takes a time such as 2006-01-02T15:04:05Z or "+
+			"\"2006-01-02 15:04\", not %q", text)
 	}
 	return at, nil
 }

@@ -10,11 +10,13 @@ import (
 
 func TestASchedulesLife(t *testing.T) {
 	d := inProject(t)
-	if got := d.must("schedule", "new", "drift", "--every", "1d12h", "--remediate"); !strings.Contains(got, "drift, remediate, every 36h0m0s") {
+	if got := d.must("schedule", "new", "drift", "--every", "1d12h", "--remediate"); !strings.Contains(got,
+		"drift, remediate, every 36h0m0s") {
 		t.Errorf("made\n%s", got)
 	}
 	d.must("schedule", "new", "destroy", "--in", "2h", "--name", "ttl", "--paused")
-	if got := d.must("schedule", "ls"); !strings.Contains(got, "ttl     destroy            once, at ") || !strings.Contains(got, "paused") {
+	if got := d.must("schedule", "ls"); !strings.Contains(got, "ttl     destroy            once, at ") ||
+		!strings.Contains(got, "paused") {
 		t.Errorf("listed\n%s", got)
 	}
 	d.must("schedule", "run", "drift")
@@ -25,7 +27,8 @@ func TestASchedulesLife(t *testing.T) {
 	if got := d.must("schedule", "ls"); !strings.Contains(got, "drift: paused by ") {
 		t.Errorf("listed\n%s", got)
 	}
-	if got := d.must("schedule", "show", "drift"); !strings.Contains(got, "paused by ") || !strings.Contains(got, "deployctl schedule resume drift") {
+	if got := d.must("schedule", "show", "drift"); !strings.Contains(got, "paused by ") ||
+		!strings.Contains(got, "deployctl schedule resume drift") {
 		t.Errorf("shown\n%s", got)
 	}
 	d.must("schedule", "resume", "drift")
@@ -40,7 +43,8 @@ func TestTimesOfSchedulesAreReadAsPeopleWriteThem(t *testing.T) {
 	d := inProject(t)
 	d.must("schedule", "new", "destroy", "--at", "2099-12-31T23:00:00Z")
 	d.must("schedule", "new", "destroy", "--name", "local", "--at", "2099-12-31 23:00")
-	list, err := d.service.Schedules(t.Context(), deployments.StackName{Organization: "organization", Project: "shop", Stack: "dev"})
+	list, err := d.service.Schedules(t.Context(), deployments.StackName{Organization: "organization", Project: "shop",
+		Stack: "dev"})
 	if err != nil || len(list) != 2 {
 		t.Fatalf("there are %v, %v", list, err)
 	}
@@ -50,7 +54,8 @@ func TestTimesOfSchedulesAreReadAsPeopleWriteThem(t *testing.T) {
 	if at := time.Date(2099, 12, 31, 23, 0, 0, 0, time.Local); !list[1].At.Equal(at) {
 		t.Errorf("it runs at %s", list[1].At)
 	}
-	for _, c := range [][]string{{"--every", "1x"}, {"--every", "-1h"}, {"--in", "d"}, {"--at", "soon"}, {"--at", "2099-12-31 23:00", "--in", "1h"}, {}} {
+	for _, c := range [][]string{{"--every", "1x"}, {"--every", "-1h"}, {"--in", "d"}, {"--at", "soon"},
+		{"--at", "2099-12-31 23:00", "--in", "1h"}, {}} {
 		d.refused(2, "", append([]string{"schedule", "new", "drift", "--name", "bad"}, c...)...)
 	}
 }
@@ -60,10 +65,12 @@ func TestDriftIsToldPropertyByProperty(t *testing.T) {
 	d.refused(2, "nobody has looked for drift", "drift", "status")
 	stack := deployments.StackName{Organization: "organization", Project: "shop", Stack: "dev"}
 	drift := deployments.Drift{At: time.Unix(1700000000, 0), Resources: []deployments.DriftedResource{{
-		URN: "urn:pulumi:dev::shop::aws:s3/bucket:Bucket::site", Properties: []deployments.DriftedProperty{{Path: "acl", Actual: `"public"`}},
+		URN: "urn:pulumi:dev::shop::aws:s3/bucket:Bucket::site", Properties: []deployments.DriftedProperty{
+			{Path: "acl", Actual: `"public"`}},
 	}}}
 	d.service.Drifted[stack] = drift
-	if got := d.must("drift", "status"); !strings.Contains(got, `aws:s3/bucket:Bucket site   acl        (nothing)   "public"`) {
+	if got := d.must("drift", "status"); !strings.Contains(got,
+		`aws:s3/bucket:Bucket site   acl        (nothing)   "public"`) {
 		t.Errorf("it says\n%s", got)
 	}
 	drift.Remedy = &deployments.UpdateName{StackName: stack, Version: "5"}

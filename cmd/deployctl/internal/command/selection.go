@@ -50,8 +50,8 @@ func (s *session) named() (deployments.StackName, bool, error) {
 	return name, true, err
 }
 
-// stackName returns the stack that the command is about: the named one, the selected one, or the only one. It does not check
-// whether a named one exists.
+// stackName returns the stack that the command is about: the named one, the selected one, or the only one. It does not
+// check whether a named one exists.
 func (s *session) stackName(ctx context.Context) (deployments.StackName, error) {
 	if name, ok, err := s.named(); ok || err != nil {
 		return name, err
@@ -91,7 +91,8 @@ func (s *session) onlyStack(ctx context.Context) (deployments.StackName, error) 
 	}
 	if !s.asks() {
 		return deployments.StackName{}, deployments.Errorf(deployments.CodeInvalid,
-			"project %s has several stacks (%s) and none is selected; pass --stack, or run deployctl stack select", s.project.Name(), strings.Join(names, ", "))
+			"project %s has several stacks (%s) and none is selected; pass --stack, or run deployctl stack select",
+			s.project.Name(), strings.Join(names, ", "))
 	}
 	answer, _, err := s.ask(ctx, fmt.Sprintf("Which stack (%s)? ", strings.Join(names, ", ")))
 	if err != nil {
@@ -125,8 +126,8 @@ func (s *session) existingStack(ctx context.Context) (deployments.StackInfo, err
 	return info, err
 }
 
-// warnOfOtherDirectory says, before an up, that a stack was last updated from another directory, whose project has the same name by accident or because
-// it is a copy: what only that program declares is deleted.
+// warnOfOtherDirectory says, before an up, that a stack was last updated from another directory, whose project has the
+// same name by accident or because it is a copy: what only that program declares is deleted.
 func (s *session) warnOfOtherDirectory(kind engine.Kind, stack deployments.StackInfo) {
 	if kind != engine.KindUp || s.project == nil || stack.Version == 0 {
 		return
@@ -145,7 +146,8 @@ func (s *session) rememberDirectory(stack deployments.StackName) {
 
 // offerStack makes the project's first stack.
 func (s *session) offerStack(ctx context.Context) (deployments.StackInfo, error) {
-	answer, ok, err := s.ask(ctx, fmt.Sprintf("Project %s has no stack yet. Name of the first one [dev]: ", s.project.Name()))
+	answer, ok, err := s.ask(ctx, fmt.Sprintf("Project %s has no stack yet. Name of the first one [dev]: ",
+		s.project.Name()))
 	if err != nil {
 		return deployments.StackInfo{}, err
 	}

@@ -109,7 +109,8 @@ func (s *session) connect(ctx context.Context) error {
 		s.note(why + "; waiting…")
 	}, Unreachable: func(lost bool) {
 		if lost {
-			s.note(where + " has been unreachable since " + time.Now().Add(-client.Quiet).Format(time.TimeOnly) + "; waiting…")
+			s.note(where + " has been unreachable since " + time.Now().Add(-client.Quiet).Format(time.TimeOnly) +
+				"; waiting…")
 		} else {
 			s.note(where + " is reachable again")
 		}
@@ -149,7 +150,8 @@ func (s *session) say(format string, args ...any) {
 
 // asks reports whether a person can be asked.
 func (s *session) asks() bool {
-	return s.Interactive && s.Screen != nil && !s.completing && !s.flags.Bool("non-interactive") && !s.flags.Bool("json")
+	return s.Interactive && s.Screen != nil && !s.completing && !s.flags.Bool("non-interactive") &&
+		!s.flags.Bool("json")
 }
 
 // needProject loads the project of the working directory.

@@ -11,8 +11,10 @@ import (
 func settingsCommand(s *Surroundings) *cli.Command {
 	return &cli.Command{
 		Name: "settings", Usage: "print every setting and where its value comes from",
-		Description: "Precedence: flag, environment variable, configuration file (YAML; a dot in a name is a level), default.\n\n" + settingsDoc(),
-		Flags:       append([]cli.Flag{settingsFlag, jsonFlag}, SettingFlags(settings.ForClient, settings.ForServe, settings.ForService)...),
+		Description: "Precedence: flag, environment variable, configuration file (YAML; a dot in a name is a level), " +
+			"default.\n\n" + settingsDoc(),
+		Flags: append([]cli.Flag{settingsFlag, jsonFlag}, SettingFlags(settings.ForClient, settings.ForServe,
+			settings.ForService)...),
 		Action: func(c *cli.Context) error {
 			loaded, err := LoadSettings(s, c)
 			if err != nil {

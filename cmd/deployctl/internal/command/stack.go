@@ -16,7 +16,8 @@ func stackCommand(s *Surroundings) *cli.Command {
 		Action: action(s, runStack),
 		Subcommands: []*cli.Command{
 			stackInitCommand(s), stackLsCommand(s), stackSelectCommand(s), stackRmCommand(s), stackOutputCommand(s),
-			stackExportCommand(s), stackImportCommand(s), stackHistoryCommand(s), stackRestoreCommand(s), stackRecoverCommand(s),
+			stackExportCommand(s), stackImportCommand(s), stackHistoryCommand(s), stackRestoreCommand(s),
+			stackRecoverCommand(s),
 			stackTagCommand(s), stackRenameCommand(s),
 		},
 	}

@@ -82,7 +82,8 @@ func stackImportCommand(s *Surroundings) *cli.Command {
 
 // forgetFlag has an import or a restore forget all of the stack's resources.
 var forgetFlag = &cli.BoolFlag{
-	Name: "force", Usage: "do not ask before forgetting all resources, if the deployment has none of them; needs the role admin",
+	Name: "force", Usage: "do not ask before forgetting all resources, if the deployment has none of them; needs the " +
+		"role admin",
 }
 
 // confirmForgetting asks about what refused would forget, if somebody can be asked.
@@ -109,16 +110,19 @@ func runStackImport(ctx context.Context, s *session) error {
 	}
 	var deployment apitype.UntypedDeployment
 	if err := json.Unmarshal(text, &deployment); err != nil || len(deployment.Deployment) == 0 {
-		return deployments.Errorf(deployments.CodeInvalid, "this is not an exported deployment; deployctl stack export and pulumi stack export write them")
+		return deployments.Errorf(deployments.CodeInvalid, "this is not an exported deployment; deployctl stack "+
+			"export and pulumi stack export write them")
 	}
 	provider, err := s.exportSecrets(info.Stack, true)
 	if err != nil {
 		return err
 	}
-	request := deployments.ImportRequest{Stack: info.Stack, Deployment: deployment, Secrets: provider, Forget: s.flags.Bool("force"), Initiator: initiator()}
+	request := deployments.ImportRequest{Stack: info.Stack, Deployment: deployment, Secrets: provider,
+		Forget: s.flags.Bool("force"), Initiator: initiator()}
 	version, err := s.service.Import(ctx, request)
 	if deployments.CodeOf(err) == deployments.CodeUnconfirmed {
-		if err := s.confirmForgetting(ctx, err, s.flags.String("file") != ""); err != nil { // else the input is the deployment
+		// else the input is the deployment
+		if err := s.confirmForgetting(ctx, err, s.flags.String("file") != ""); err != nil {
 			return err
 		}
 		request.Forget = true

@@ -14,7 +14,8 @@ import (
 func stackHistoryCommand(s *Surroundings) *cli.Command {
 	return &cli.Command{
 		Name: "history", Aliases: []string{"hist"}, Usage: "list the stack's updates, latest first",
-		Description: "A waiting update has the STATUS queued. STATE is newest for the stack's current state, kept if deployctl stack restore " +
+		Description: "A waiting update has the STATUS queued. STATE is newest for the stack's current state, kept if " +
+			"deployctl stack restore " +
 			"can bring it back, and damaged if it cannot be read.",
 		Flags:  onStack(jsonFlag, limitFlag),
 		Action: action(s, runStackHistory),
@@ -46,18 +47,19 @@ func runStackHistory(ctx context.Context, s *session) error {
 	return s.sayTable(rows)
 }
 
-// historyRow returns the row of an update in the history of a stack whose newest version is known. Of an update whose entry is
-// damaged, only the version is known.
+// historyRow returns the row of an update in the history of a stack whose newest version is known. Of an update whose
+// entry is damaged, only the version is known.
 func historyRow(u deployments.UpdateInfo, newest int) []string {
 	started := "-"
 	if !u.Started.IsZero() {
 		started = when(u.Started)
 	}
-	return []string{u.Update.Version, cmp.Or(string(u.Kind), "-"), u.Status, stateText(u, newest), started, changesText(u), u.Initiator, u.Message}
+	return []string{u.Update.Version, cmp.Or(string(u.Kind), "-"), u.Status, stateText(u, newest), started,
+		changesText(u), u.Initiator, u.Message}
 }
 
-// stateText says what is there of the state that an update left: it is the stack's, and perhaps damaged, it can be restored, or
-// neither.
+// stateText says what is there of the state that an update left: it is the stack's, and perhaps damaged, it can be
+// restored, or neither.
 func stateText(u deployments.UpdateInfo, newest int) string {
 	switch {
 	case u.Update.Number() == newest && u.Kept:

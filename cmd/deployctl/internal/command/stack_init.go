@@ -12,7 +12,8 @@ func stackInitCommand(s *Surroundings) *cli.Command {
 	return &cli.Command{
 		Name: "init", Usage: "create a stack and select it", ArgsUsage: "[STACK]",
 		Flags: onStack(
-			&cli.StringFlag{Name: "secrets-provider", Usage: "`TYPE` of secrets encryption: default (the service's own key) or passphrase", Value: "default"},
+			&cli.StringFlag{Name: "secrets-provider", Usage: "`TYPE` of secrets encryption: default (the service's " +
+				"own key) or passphrase", Value: "default"},
 			&cli.BoolFlag{Name: "no-select", Usage: "do not select the stack"}),
 		Action: action(s, runStackInit),
 	}
@@ -36,10 +37,12 @@ func runStackInit(ctx context.Context, s *session) error {
 	}
 	provider := s.flags.String("secrets-provider")
 	if provider != "default" && provider != "passphrase" {
-		return deployments.Errorf(deployments.CodeInvalid, "--secrets-provider takes default or passphrase, not %q", provider)
+		return deployments.Errorf(deployments.CodeInvalid, "--secrets-provider takes default or passphrase, not %q",
+			provider)
 	}
 	if provider == "passphrase" && s.project == nil {
-		return deployments.Errorf(deployments.CodeInvalid, "create a stack with a passphrase in its project's directory, where its configuration file is stored")
+		return deployments.Errorf(deployments.CodeInvalid, "create a stack with a passphrase in its project's "+
+			"directory, where its configuration file is stored")
 	}
 	if err := s.connect(ctx); err != nil {
 		return err
@@ -51,7 +54,8 @@ func runStackInit(ctx context.Context, s *session) error {
 	}
 	if err := s.service.CreateStack(ctx, name, nil); err != nil {
 		if deployments.CodeOf(err) == deployments.CodeExists {
-			return deployments.Errorf(deployments.CodeExists, "stack %s already exists; select it with deployctl stack select %s", name, name.Stack)
+			return deployments.Errorf(deployments.CodeExists, "stack %s already exists; select it with deployctl "+
+				"stack select %s", name, name.Stack)
 		}
 		return err
 	}

@@ -11,12 +11,14 @@ import (
 func stackLsCommand(s *Surroundings) *cli.Command {
 	return &cli.Command{
 		Name: "ls", Usage: "list the project's stacks",
-		Flags:  common(jsonFlag, &cli.BoolFlag{Name: "all", Aliases: []string{"a"}, Usage: "list the stacks of every project"}),
+		Flags: common(jsonFlag, &cli.BoolFlag{Name: "all", Aliases: []string{"a"},
+			Usage: "list the stacks of every project"}),
 		Action: action(s, runStackLs),
 	}
 }
 
-// driftsAtMost is the number of stacks for which a list shows whether they have drifted: each costs a call to the service.
+// driftsAtMost is the number of stacks for which a list shows whether they have drifted: each costs a call to the
+// service.
 const driftsAtMost = 50
 
 func runStackLs(ctx context.Context, s *session) error {
@@ -62,7 +64,8 @@ func runStackLs(ctx context.Context, s *session) error {
 			s.note("error: the stack " + info.Stack.String() + " cannot be read: " + info.Damaged)
 			continue
 		}
-		rows = append(rows, []string{name, fmt.Sprint(info.Version), when(info.Updated), fmt.Sprint(info.Resources), drifted, running})
+		rows = append(rows, []string{name, fmt.Sprint(info.Version), when(info.Updated), fmt.Sprint(info.Resources),
+			drifted, running})
 	}
 	return s.sayTable(rows)
 }

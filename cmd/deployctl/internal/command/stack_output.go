@@ -80,10 +80,12 @@ const (
 	secretMark   = "1b47061264138c4ac30d75fd1eb44270"
 )
 
-// unknownText stands in a deployment for a value that was not known when it was written. Source: plugin.UnknownStringValue.
+// unknownText stands in a deployment for a value that was not known when it was written. Source:
+// plugin.UnknownStringValue.
 const unknownText = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
 
-// open replaces secrets by their plain values where the export has them, else by "[secret]", and unknown values by "(unknown)".
+// open replaces secrets by their plain values where the export has them, else by "[secret]", and unknown values by
+// "(unknown)".
 func open(value any) any {
 	switch v := value.(type) {
 	case string:

@@ -13,8 +13,10 @@ import (
 func stackRecoverCommand(s *Surroundings) *cli.Command {
 	return &cli.Command{
 		Name: "recover", Usage: "finish an update whose workflow was terminated in Temporal, keeping all that it did",
-		Description: "The next update does this too, so the command is only needed if you do not want to update now. Steps with an unknown " +
-			"outcome stay in the state as pending operations, which the next update settles. If it cannot settle a create, run " +
+		Description: "The next update does this too, so the command is only needed if you do not want to update now. " +
+			"Steps with an unknown " +
+			"outcome stay in the state as pending operations, which the next update settles. If it cannot settle a " +
+			"create, run " +
 			"deployctl up --on-unknown wait, and deployctl resolve.\nThe exit code is 4 while an update runs.",
 		Flags:  onStack(jsonFlag),
 		Action: action(s, runStackRecover),
@@ -37,7 +39,8 @@ func runStackRecover(ctx context.Context, s *session) error {
 		s.say("There is nothing to recover: %s has no active update.", stack.Stack)
 		return nil
 	}
-	s.say("%s has ended %s: %s\n  version %s, %d resources", info.Update, info.Status, info.Error, info.Update.Version, info.Resources)
+	s.say("%s has ended %s: %s\n  version %s, %d resources", info.Update, info.Status, info.Error, info.Update.Version,
+		info.Resources)
 	pending, err := s.pending(ctx, info.Update)
 	if err != nil {
 		return err

@@ -29,7 +29,8 @@ func runStackRename(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	if err := s.service.RenameStack(ctx, deployments.RenameRequest{From: from, To: to, Initiator: initiator()}); err != nil {
+	if err := s.service.RenameStack(ctx, deployments.RenameRequest{From: from, To: to,
+		Initiator: initiator()}); err != nil {
 		return err
 	}
 	s.say("Stack %s is now %s.", from, to)

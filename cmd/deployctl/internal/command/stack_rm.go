@@ -15,7 +15,8 @@ func stackRmCommand(s *Surroundings) *cli.Command {
 	return &cli.Command{
 		Name: "rm", Usage: "remove a stack, its history and its configuration file", ArgsUsage: "[STACK]",
 		Flags: onStack(yesFlag,
-			&cli.BoolFlag{Name: "force", Aliases: []string{"f"}, Usage: "remove it even if it has resources; they stay, unmanaged"},
+			&cli.BoolFlag{Name: "force", Aliases: []string{"f"}, Usage: "remove it even if it has resources; they " +
+				"stay, unmanaged"},
 			&cli.BoolFlag{Name: "preserve-config", Usage: "keep the configuration file"}),
 		Action: action(s, runStackRm),
 	}
@@ -47,7 +48,8 @@ func runStackRm(ctx context.Context, s *session) error {
 	}
 	if info.Resources > 0 && !s.flags.Bool("force") {
 		return deployments.Errorf(deployments.CodeInvalid,
-			"stack %s still has %d resources; destroy them first (deployctl destroy), or pass --force to forget them", name, info.Resources)
+			"stack %s still has %d resources; destroy them first (deployctl destroy), or pass --force to forget them",
+			name, info.Resources)
 	}
 	if !s.flags.Bool("yes") {
 		if err := s.confirmName(ctx, name); err != nil {

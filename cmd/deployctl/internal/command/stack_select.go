@@ -41,7 +41,8 @@ func runStackSelect(ctx context.Context, s *session) error {
 		return err
 	}
 	if s.project == nil {
-		return deployments.Errorf(deployments.CodeInvalid, "stack %s does not belong to the project in %s; change to its project's directory", name, s.dir)
+		return deployments.Errorf(deployments.CodeInvalid, "stack %s does not belong to the project in %s; change to "+
+			"its project's directory", name, s.dir)
 	}
 	if err := s.selections().Select(s.project, name.String()); err != nil {
 		return err

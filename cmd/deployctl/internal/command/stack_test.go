@@ -24,7 +24,8 @@ func TestOutputsAreReadOutOfTheDeployment(t *testing.T) {
 	if got := d.must("stack", "output", "password"); got != "[secret]\n" {
 		t.Errorf("password is %q", got)
 	}
-	if got := d.must("stack", "output", "--json", "--show-secrets"); !strings.Contains(got, `"pin": "1234"`) || !strings.Contains(got, `"size": 3`) {
+	if got := d.must("stack", "output", "--json", "--show-secrets"); !strings.Contains(got, `"pin": "1234"`) ||
+		!strings.Contains(got, `"size": 3`) {
 		t.Errorf("outputs are %s", got)
 	}
 	if got := d.must("stack", "output", "later"); got != "[\"(unknown)\"]\n" {
@@ -55,7 +56,8 @@ func TestAStackIsListedSelectedTaggedRenamedAndRemoved(t *testing.T) {
 	if got := d.must("config", "get", "size"); got != "3\n" {
 		t.Errorf("size is %q", got)
 	}
-	if got := d.must("stack"); !strings.HasPrefix(got, "organization/shop/test\n") || !strings.Contains(got, "tier: web") {
+	if got := d.must("stack"); !strings.HasPrefix(got, "organization/shop/test\n") ||
+		!strings.Contains(got, "tier: web") {
 		t.Errorf("the stack is\n%s", got)
 	}
 	d.person, d.input = true, "test\n"
@@ -84,7 +86,8 @@ func TestAnEarlierVersionIsRestoredAfterAQuestion(t *testing.T) {
 	d.refused(2, `"x" is not a version`, "stack", "restore", "x")
 	d.refused(2, "no earlier version 7", "stack", "restore", "7", "--yes")
 	d.refused(2, "--yes", "stack", "restore", "1")
-	if got := d.must("stack", "restore", "1", "--yes"); !strings.Contains(got, "Version 3 of organization/shop/dev restores version 1.") {
+	if got := d.must("stack", "restore", "1", "--yes"); !strings.Contains(got,
+		"Version 3 of organization/shop/dev restores version 1.") {
 		t.Errorf("it says\n%s", got)
 	}
 	d.person, d.input = true, "no\n"
@@ -102,7 +105,8 @@ func TestARestoreThatForgetsEverythingAsksOrTakesForce(t *testing.T) {
 	d.must("up", "--yes")
 	d.refused(2, "would be forgotten; pass --force if this is intended", "stack", "restore", "1", "--yes")
 	d.person, d.input = true, "no\n"
-	if o := d.run("stack", "restore", "1", "--yes"); o.code != exitCancelled || !strings.Contains(o.out, "Forget them?") {
+	if o := d.run("stack", "restore", "1", "--yes"); o.code != exitCancelled ||
+		!strings.Contains(o.out, "Forget them?") {
 		t.Errorf("declined: %+v", o)
 	}
 	d.person, d.input = false, ""
@@ -118,14 +122,16 @@ func TestAnUpdateWhoseWorkflowIsClosedIsRecovered(t *testing.T) {
 	d.service.Play = func(deployments.UpdateRequest) memory.Script { return script }
 	submit := func() {
 		name := deployments.StackName{Organization: "organization", Project: "shop", Stack: "dev"}
-		if _, err := d.service.Submit(t.Context(), deployments.UpdateRequest{Stack: name, RequestID: t.Name() + script.Error, Kind: "up"}); err != nil {
+		if _, err := d.service.Submit(t.Context(), deployments.UpdateRequest{Stack: name, RequestID: t.Name() +
+			script.Error, Kind: "up"}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	script.Lost = true
 	submit()
 	got := d.must("stack", "recover")
-	if !strings.Contains(got, "organization/shop/dev/1 has ended failed: its workflow was ended from outside") || !strings.Contains(got, "3 resources") {
+	if !strings.Contains(got, "organization/shop/dev/1 has ended failed: its workflow was ended from outside") ||
+		!strings.Contains(got, "3 resources") {
 		t.Errorf("it says\n%s", got)
 	}
 	script.Lost, script.Error = false, ""
@@ -137,7 +143,8 @@ func TestAStackNamesWhatIsPendingAndAnAnswerThatNothingWaitsForSaysWhatToStart(t
 	d := inProject(t)
 	const bucket = "urn:pulumi:dev::shop::deployctl:s3:Bucket::site"
 	name := deployments.StackName{Organization: "organization", Project: "shop", Stack: "dev"}
-	state := `{"pending_operations": [{"type": "creating", "resource": {"urn": "` + bucket + `", "type": "deployctl:s3:Bucket"}}]}`
+	state := `{"pending_operations": [{"type": "creating", "resource": {"urn": "` + bucket +
+		`", "type": "deployctl:s3:Bucket"}}]}`
 	if _, err := d.service.Import(t.Context(), deployments.ImportRequest{
 		Stack: name, Deployment: apitype.UntypedDeployment{Version: 3, Deployment: []byte(state)},
 	}); err != nil {
@@ -170,8 +177,10 @@ func TestTheStackOfTheFlagBeatsTheVariableBeatsTheSelection(t *testing.T) {
 
 func TestTokensAreShownOnce(t *testing.T) {
 	d := newDesk(t, nil)
-	text := strings.TrimSpace(d.must("token", "create", "ci", "--role", "deployer", "--stacks", "shop/*", "--expires", "90d"))
-	if got := d.must("token", "ls"); strings.Contains(got, text) || !strings.Contains(got, "deployer of organization: shop/*") {
+	text := strings.TrimSpace(d.must("token", "create", "ci", "--role", "deployer", "--stacks", "shop/*", "--expires",
+		"90d"))
+	if got := d.must("token", "ls"); strings.Contains(got, text) ||
+		!strings.Contains(got, "deployer of organization: shop/*") {
 		t.Errorf("listed\n%s", got)
 	}
 	d.refused(2, "cannot be the name of a token", "token", "create", "a/b", "--role", "viewer")
@@ -208,7 +217,8 @@ func TestSettingsNameTheirSourcesAndHideSecrets(t *testing.T) {
 	d := newDesk(t, nil)
 	d.environ = append(d.environ, "DEPLOYCTL_TOKEN=hunter2", "DEPLOYCTL_S3_BUCKET=state")
 	got := d.must("settings", "--temporal-address", "t:1")
-	for _, want := range []string{"[secret]", "DEPLOYCTL_TOKEN", "DEPLOYCTL_S3_BUCKET", "flag --temporal-address", "127.0.0.1:7460"} {
+	for _, want := range []string{"[secret]", "DEPLOYCTL_TOKEN", "DEPLOYCTL_S3_BUCKET", "flag --temporal-address",
+		"127.0.0.1:7460"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("settings lack %q:\n%s", want, got)
 		}
@@ -267,7 +277,8 @@ func TestAnImportThatForgetsEverythingAsksOrNeedsForce(t *testing.T) {
 	d.write("empty.json", `{"version":3,"deployment":null}`)
 	d.refused(2, "would be forgotten; pass --force if this is intended", "stack", "import", "--file", "empty.json")
 	d.person, d.input = true, "no\n"
-	if o := d.run("stack", "import", "--file", "empty.json"); o.code != exitCancelled || !strings.Contains(o.out, "Forget them?") {
+	if o := d.run("stack", "import", "--file", "empty.json"); o.code != exitCancelled ||
+		!strings.Contains(o.out, "Forget them?") {
 		t.Errorf("exit code %d\n%s%s", o.code, o.out, o.err)
 	}
 	d.person = false

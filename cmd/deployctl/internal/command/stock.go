@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// stockOnly are the commands and flags that the stock CLI has and deployctl has not, by the words after the program's name,
-// with what to do instead. docs/compatibility.md lists them.
+// stockOnly are the commands and flags that the stock CLI has and deployctl has not, by the words after the program's
+// name, with what to do instead. docs/compatibility.md lists them.
 var stockOnly = map[string]string{
 	"about":                            "see `deployctl version` and `deployctl settings`",
 	"console":                          "see `deployctl stack`",

@@ -78,7 +78,8 @@ func (s *session) unknownStack(ctx context.Context, name deployments.StackName) 
 	if meant := s.meantStack(ctx, name); meant != "" {
 		return deployments.Errorf(deployments.CodeNotFound, "there is no stack %s; did you mean %s?", name, meant)
 	}
-	return deployments.Errorf(deployments.CodeNotFound, "there is no stack %s; see deployctl stack ls, or create it with deployctl stack init %s",
+	return deployments.Errorf(deployments.CodeNotFound, "there is no stack %s; see deployctl stack ls, or create it "+
+		"with deployctl stack init %s",
 		name, name.Stack)
 }
 

@@ -51,8 +51,10 @@ func TestTheVersionIsAFlagToo(t *testing.T) {
 func TestDriftAloneShowsTheStatusAndStacksShowThatTheyHaveDrifted(t *testing.T) {
 	d := newDesk(t, map[string]string{"Pulumi.yaml": yamlProject})
 	name := d.stack("dev")
-	d.service.Drifted[name] = deployments.Drift{At: time.Now().Add(time.Hour), Resources: []deployments.DriftedResource{{URN: "urn:pulumi:dev::shop::a:b:C::x", Gone: true}}}
-	if alone, status := d.must("drift"), d.must("drift", "status"); alone != status || !strings.Contains(alone, "it is gone") {
+	d.service.Drifted[name] = deployments.Drift{At: time.Now().Add(time.Hour),
+		Resources: []deployments.DriftedResource{{URN: "urn:pulumi:dev::shop::a:b:C::x", Gone: true}}}
+	if alone, status := d.must("drift"), d.must("drift", "status"); alone != status ||
+		!strings.Contains(alone, "it is gone") {
 		t.Errorf("%s\n%s", alone, status)
 	}
 	if got := d.must("stack"); !strings.Contains(got, "1 resources have drifted: see deployctl drift") {
@@ -73,11 +75,14 @@ func TestARemovedKeyThatIsNotSetSuggestsTheOneThatIs(t *testing.T) {
 func TestTheAuditLogOfAllOrganizationsNamesThem(t *testing.T) {
 	d := newDesk(t, map[string]string{"Pulumi.yaml": yamlProject})
 	d.stack("dev")
-	d.service.Audited = []deployments.AuditEntry{{Time: time.Now(), Organization: "acme", Token: "ci", Method: "Stacks/Export", Stack: "shop/dev"}}
-	if got := d.must("audit", "--organization", "*"); !strings.Contains(got, "ORGANIZATION") || !strings.Contains(got, "acme") {
+	d.service.Audited = []deployments.AuditEntry{{Time: time.Now(), Organization: "acme", Token: "ci",
+		Method: "Stacks/Export", Stack: "shop/dev"}}
+	if got := d.must("audit", "--organization", "*"); !strings.Contains(got, "ORGANIZATION") ||
+		!strings.Contains(got, "acme") {
 		t.Error(got)
 	}
-	if got := d.must("audit", "--organization", "acme"); strings.Contains(got, "ORGANIZATION") || !strings.Contains(got, "shop/dev") {
+	if got := d.must("audit", "--organization", "acme"); strings.Contains(got, "ORGANIZATION") ||
+		!strings.Contains(got, "shop/dev") {
 		t.Error(got)
 	}
 }
@@ -99,7 +104,8 @@ func TestATableThatIsTooWideForTheScreenIsBlocks(t *testing.T) {
 		t.Errorf("in a pipe it is no table: %s", wide)
 	}
 	d.person = true
-	if got := d.must("stack", "history"); !strings.HasPrefix(got, "1\n  kind ") || !strings.Contains(got, "\n  message  a long message") {
+	if got := d.must("stack", "history"); !strings.HasPrefix(got, "1\n  kind ") ||
+		!strings.Contains(got, "\n  message  a long message") {
 		t.Error(got)
 	}
 }
@@ -108,8 +114,9 @@ func TestOnATerminalNothingOfOthersIsObeyed(t *testing.T) {
 	d := newDesk(t, map[string]string{"Pulumi.yaml": yamlProject})
 	name := d.stack("dev")
 	d.service.Drifted[name] = deployments.Drift{At: time.Now(), Resources: []deployments.DriftedResource{{
-		URN:        "urn:pulumi:dev::shop::a:b:C::x",
-		Properties: []deployments.DriftedProperty{{Path: "\x1b]0;PWNED\asafe", Expected: "\u009b31mred", Actual: "\x1b[31mred"}},
+		URN: "urn:pulumi:dev::shop::a:b:C::x",
+		Properties: []deployments.DriftedProperty{{Path: "\x1b]0;PWNED\asafe", Expected: "\u009b31mred",
+			Actual: "\x1b[31mred"}},
 	}}}
 	d.person = true
 	for _, out := range []string{d.must("drift"), d.run("stack", "select", "x\x1b[31my").err} {
@@ -121,10 +128,13 @@ func TestOnATerminalNothingOfOthersIsObeyed(t *testing.T) {
 
 func TestWhatOnlyTheStockCLIHasIsAnsweredWithWhatToDoInstead(t *testing.T) {
 	d := newDesk(t, map[string]string{"Pulumi.yaml": yamlProject})
-	d.refused(2, "has no command \"new\", which only the stock CLI has; write Pulumi.yaml by hand, or use `pulumi new`", "new", "aws-go")
-	d.refused(2, "deployctl stack has no command \"graph\", which only the stock CLI has; there is no replacement yet", "stack", "graph", "f")
+	d.refused(2, "has no command \"new\", which only the stock CLI has; write Pulumi.yaml by hand, or use `pulumi new`",
+		"new", "aws-go")
+	d.refused(2, "deployctl stack has no command \"graph\", which only the stock CLI has; there is no replacement yet",
+		"stack", "graph", "f")
 	d.refused(2, "deployctl up has no flag --plan, which only the stock CLI has", "up", "--plan=x")
-	d.refused(2, "deployctl stack history has no flag --page, which only the stock CLI has; use --limit", "stack", "history", "--page", "2")
+	d.refused(2, "deployctl stack history has no flag --page, which only the stock CLI has; use --limit", "stack",
+		"history", "--page", "2")
 	page, err := os.ReadFile("../../../../docs/compatibility.md")
 	if err != nil {
 		t.Fatal(err)
@@ -134,7 +144,8 @@ func TestWhatOnlyTheStockCLIHasIsAnsweredWithWhatToDoInstead(t *testing.T) {
 		if !strings.Contains(string(page), "`"+words+"`") {
 			t.Errorf("docs/compatibility.md does not name `%s`", words)
 		}
-		if _, err := Parse(app, append([]string{"deployctl"}, strings.Fields(words)...)); err == nil || !strings.Contains(err.Error(), "stock CLI") {
+		if _, err := Parse(app, append([]string{"deployctl"}, strings.Fields(words)...)); err == nil ||
+			!strings.Contains(err.Error(), "stock CLI") {
 			t.Errorf("deployctl %s: %v", words, err)
 		}
 	}
@@ -142,7 +153,8 @@ func TestWhatOnlyTheStockCLIHasIsAnsweredWithWhatToDoInstead(t *testing.T) {
 
 func TestAGuessSharesHalfOfTheLetters(t *testing.T) {
 	candidates := []string{"dev", "stack", "--json", "--home", "--config", "--yes", "up"}
-	for word, want := range map[string]string{"new": "", "org": "", "--plan": "", "--page": "", "--yse": "--yes", "stakc": "stack"} {
+	for word, want := range map[string]string{"new": "", "org": "", "--plan": "", "--page": "", "--yse": "--yes",
+		"stakc": "stack"} {
 		if got := nearest(word, candidates); got != want {
 			t.Errorf("%s: %q, want %q", word, got, want)
 		}

@@ -17,13 +17,16 @@ func tokenCommand(s *Surroundings) *cli.Command {
 		Subcommands: []*cli.Command{
 			{
 				Name: "create", Usage: "create a token and print it (it is shown only once)", ArgsUsage: "NAME",
-				Description: "A token has its own role (--role) or the roles of a member (--member). With both, it may do what both allow.",
+				Description: "A token has its own role (--role) or the roles of a member (--member). With both, it " +
+					"may do what both allow.",
 				Flags: common(append(grantFlags(),
 					&cli.StringFlag{Name: "member", Usage: "`MEMBER` that the token belongs to"},
-					&cli.StringFlag{Name: "expires", Usage: "expire after `DURATION`, such as 12h or 90d; not set: never"})...),
+					&cli.StringFlag{Name: "expires", Usage: "expire after `DURATION`, such as 12h or 90d; not set: " +
+						"never"})...),
 				Action: action(s, runTokenCreate),
 			},
-			{Name: "ls", Usage: "list the tokens that you administer", Flags: common(jsonFlag), Action: action(s, runTokenLs)},
+			{Name: "ls", Usage: "list the tokens that you administer", Flags: common(jsonFlag),
+				Action: action(s, runTokenLs)},
 			{Name: "rm", Usage: "revoke a token", ArgsUsage: "NAME", Flags: common(), Action: action(s, runTokenRm)},
 		},
 	}
@@ -32,15 +35,18 @@ func tokenCommand(s *Surroundings) *cli.Command {
 // grantFlags describe a grant; its organization is a setting.
 func grantFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.StringFlag{Name: "role", Usage: "`ROLE` in the organization of --organization, or in all if that is '*': viewer, deployer or admin"},
-		&cli.StringSliceFlag{Name: "stacks", Usage: "allow only stacks that match `GLOB`, a pattern of PROJECT/STACK such as 'shop/*'; may be repeated"},
+		&cli.StringFlag{Name: "role", Usage: "`ROLE` in the organization of --organization, or in all if that is " +
+			"'*': viewer, deployer or admin"},
+		&cli.StringSliceFlag{Name: "stacks", Usage: "allow only stacks that match `GLOB`, a pattern of PROJECT/STACK " +
+			"such as 'shop/*'; may be repeated"},
 	}
 }
 
 // grant returns the grant that the flags describe; nil without a role.
 func (s *session) grant() (*deployments.Grant, error) {
 	g := deployments.Grant{
-		Role: deployments.Role(s.flags.String("role")), Organization: s.settings.Get(settings.Organization), Stacks: s.flags.StringSlice("stacks"),
+		Role: deployments.Role(s.flags.String("role")), Organization: s.settings.Get(settings.Organization),
+		Stacks: s.flags.StringSlice("stacks"),
 	}
 	if g.Role == "" {
 		if len(g.Stacks) > 0 {
@@ -138,5 +144,6 @@ func runTokenRm(ctx context.Context, s *session) error {
 
 // noteBegun reminds the user, after a token or a role was removed, of the updates that continue.
 func (s *session) noteBegun(name string) {
-	s.note(fmt.Sprintf("Updates that %s started continue: deployctl audit --user %s lists them, and deployctl cancel cancels a running one.", name, name))
+	s.note(fmt.Sprintf("Updates that %s started continue: deployctl audit --user %s lists them, and deployctl cancel "+
+		"cancels a running one.", name, name))
 }

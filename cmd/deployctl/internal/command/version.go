@@ -11,7 +11,8 @@ func versionCommand(s *Surroundings) *cli.Command {
 	return &cli.Command{
 		Name: "version", Usage: "print the version",
 		Action: func(*cli.Context) error {
-			_, err := fmt.Fprintf(s.Out, "deployctl %s (%s, %s/%s)\n", s.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			_, err := fmt.Fprintf(s.Out, "deployctl %s (%s, %s/%s)\n", s.Version, runtime.Version(), runtime.GOOS,
+				runtime.GOARCH)
 			return err
 		},
 	}

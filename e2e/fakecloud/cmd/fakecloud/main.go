@@ -35,7 +35,8 @@ func main() {
 		}()
 	}
 	// The token comes by the environment, never by the arguments: those can be read by every process.
-	if err := serve(ctx, *listen, fakecloud.Options{Journal: *journal, Token: os.Getenv("FAKECLOUD_TOKEN")}); err != nil {
+	if err := serve(ctx, *listen, fakecloud.Options{Journal: *journal,
+		Token: os.Getenv("FAKECLOUD_TOKEN")}); err != nil {
 		log.Fatal(err)
 	}
 }
