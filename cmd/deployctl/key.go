@@ -60,7 +60,8 @@ func (d *devCall) embeddedInfrastructure() (infrastructure, error) {
 	if server := d.settings.Get(settings.Server); server != "" && !d.flags.IsSet(homeFlag.Name) {
 		return infrastructure{}, deployments.Errorf(deployments.CodeInvalid,
 			"this command does not call the service at %s (set by %s), but works on "+
-				"its bucket: run it with the settings of serve (s3.bucket, key-file and so on), or with --home DIR for "+
+				"its bucket: run it with the settings of serve (s3.bucket, key-file and so on), or with --home DIR "+
+				"for "+
 				"an embedded service",
 			server, d.settings.Source(settings.Server))
 	}

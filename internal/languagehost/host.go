@@ -89,8 +89,8 @@ func (s *server) GetPluginInfo(context.Context, *emptypb.Empty) (*pulumirpc.Plug
 func (s *server) Run(ctx context.Context, req *pulumirpc.RunRequest) (*pulumirpc.RunResponse, error) {
 	if req.GetInfo() == nil {
 		req.Info = &pulumirpc.ProgramInfo{
-			RootDirectory: req.GetPwd(), ProgramDirectory: req.GetPwd(), EntryPoint: req.GetProgram(),
-			//nolint:staticcheck // older engines
+			RootDirectory: req.GetPwd(), ProgramDirectory: req.GetPwd(),
+			EntryPoint: req.GetProgram(), //nolint:staticcheck // older engines
 		}
 	}
 	cmd, err := s.lang.program(ctx, req, output{s.opts.Stdout, s.opts.Stderr})
@@ -121,8 +121,8 @@ func (s *server) InstallDependencies(
 ) error {
 	info := req.GetInfo()
 	if info == nil {
-		info = &pulumirpc.ProgramInfo{RootDirectory: req.GetDirectory(),
-			ProgramDirectory: req.GetDirectory()} //nolint:staticcheck // older engines
+		dir := req.GetDirectory() //nolint:staticcheck // older engines
+		info = &pulumirpc.ProgramInfo{RootDirectory: dir, ProgramDirectory: dir}
 	}
 	cmd, err := s.lang.installation(info, req.GetDirectory()) //nolint:staticcheck // see pluginhost
 	if err != nil || cmd.Path == "" {

@@ -131,8 +131,8 @@ func (l *Language) RequiredPackages(ctx context.Context) ([]Package, error) {
 func (l *Language) requiredPlugins(ctx context.Context) ([]Package, error) {
 	resp, err := l.client.GetRequiredPlugins(ctx, &pulumirpc.GetRequiredPluginsRequest{
 		//nolint:staticcheck // older hosts
-		Project: "deprecated", Pwd: l.info.ProgramDirectory, Program: l.info.EntryPoint, Info: l.info,
-		//nolint:staticcheck // older hosts
+		Project: "deprecated", Pwd: l.info.ProgramDirectory, Info: l.info, //nolint:staticcheck // older hosts
+		Program: l.info.EntryPoint, //nolint:staticcheck // older hosts
 	})
 	if status.Code(err) == codes.Unimplemented {
 		return nil, nil
@@ -226,9 +226,9 @@ func (l *Language) Run(ctx context.Context, req RunRequest) error {
 func (l *Language) run(ctx context.Context, req RunRequest) error {
 	resp, err := l.client.Run(ctx, &pulumirpc.RunRequest{
 		Organization: req.Organization, Project: req.Project, Stack: req.Stack,
-		Pwd: l.info.ProgramDirectory, Program: l.info.EntryPoint, Info: l.info,
-		//nolint:staticcheck // older hosts read Program
-		Args: req.Args, Config: maps.Clone(l.host.opts.Config), ConfigSecretKeys: req.SecretKeys,
+		Pwd: l.info.ProgramDirectory, Info: l.info,
+		Program: l.info.EntryPoint, //nolint:staticcheck // older hosts
+		Args:    req.Args, Config: maps.Clone(l.host.opts.Config), ConfigSecretKeys: req.SecretKeys,
 		DryRun: req.DryRun, Parallel: int32(min(req.Parallel, 1<<30)), //nolint:gosec // bounded
 		MonitorAddress: req.MonitorAddress, LoaderTarget: l.host.address, MapperTarget: l.host.address,
 	})

@@ -172,5 +172,6 @@ var boundary = regexp.MustCompile(`([a-z0-9])([A-Z])|([A-Z])([A-Z][a-z])`)
 
 // words returns the words of an identifier in camel case.
 func words(name string) []string {
-	return strings.FieldsFunc(boundary.ReplaceAllString(name, "$1$3_$2$4"), func(r rune) bool { return r == '_' })
+	return strings.FieldsFunc(boundary.ReplaceAllString(name, "${1}${3}_${2}${4}"),
+		func(r rune) bool { return r == '_' })
 }
