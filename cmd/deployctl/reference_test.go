@@ -40,8 +40,8 @@ func TestThePageOfSettingsHasEverySetting(t *testing.T) {
 	generated(t, "../../docs/settings.md", "## Every setting\n", settingsReference())
 }
 
-// generated compares the part of a document that follows a heading with the text that it should be, or with -update writes it. It
-// returns the part before the heading.
+// generated compares the part of a document that follows a heading with the text that it should be, or with -update
+// writes it. It returns the part before the heading.
 func generated(t *testing.T, document, heading, want string) string {
 	t.Helper()
 	text, err := os.ReadFile(document)
@@ -57,7 +57,8 @@ func generated(t *testing.T, document, heading, want string) string {
 			t.Fatal(err)
 		}
 	case found != want:
-		t.Errorf("%s is out of date: rewrite it with go test ./cmd/deployctl -run 'Reference|PageOfSettings' -update", document)
+		t.Errorf("%s is out of date: rewrite it with go test ./cmd/deployctl -run 'Reference|PageOfSettings' -update",
+			document)
 	}
 	return before
 }
@@ -112,7 +113,8 @@ func everywhere(f cli.Flag) bool {
 	}
 }
 
-// flagItems lists the flags of a command but for those that are shared. Flags of settings are listed in docs/settings.md.
+// flagItems lists the flags of a command but for those that are shared. Flags of settings are listed in
+// docs/settings.md.
 func flagItems(c *cli.Command, shared map[string]bool) string {
 	var b strings.Builder
 	calls := slices.ContainsFunc(c.Flags, func(f cli.Flag) bool { return f.Names()[0] == "non-interactive" })
