@@ -17,7 +17,8 @@ var (
 	verb        = regexp.MustCompile(`%(?:\[\d+\])?[-+.\d]*[a-zA-Z]`)
 )
 
-// TestEveryMessageOnThePageOnTroubleshootingIsInTheCode compares the fixed parts of the messages with the literals of the code.
+// TestEveryMessageOnThePageOnTroubleshootingIsInTheCode compares the fixed parts of the messages with the literals of
+// the code.
 func TestEveryMessageOnThePageOnTroubleshootingIsInTheCode(t *testing.T) {
 	page, err := os.ReadFile("troubleshooting.md")
 	if err != nil {
