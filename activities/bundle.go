@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 
 	"github.com/deployctl/deployctl/deployments"
-	"github.com/deployctl/deployctl/internal/recovery"
+	"github.com/deployctl/deployctl/internal/panics"
 	"github.com/deployctl/deployctl/internal/sandbox"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/encoding"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/workspace"
@@ -87,7 +87,7 @@ func (a *Activities) fetch(ctx context.Context, s *session, m deployments.Manife
 		slots <- struct{}{}
 		go func() {
 			defer func() { <-slots }()
-			errs <- recovery.Do("unpacking "+f.Path, func() error { return a.fetchFile(ctx, f, files) })
+			errs <- panics.Do("unpacking "+f.Path, func() error { return a.fetchFile(ctx, f, files) })
 		}()
 	}
 	for range m.Files {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
-	"github.com/deployctl/deployctl/internal/recovery"
+	"github.com/deployctl/deployctl/internal/panics"
 )
 
 // ErrRunEnded is what Runs answers when the Run workflow is closed: nobody listens any more.
@@ -87,7 +87,7 @@ func (c *conversation) hold(ctx context.Context) {
 
 // keep keeps up one direction, whose end is that of the conversation.
 func (c *conversation) keep(ctx context.Context, direction func(context.Context) error) {
-	c.end(recovery.Do("talking with the run of an update", func() error { return direction(ctx) }))
+	c.end(panics.Do("talking with the run of an update", func() error { return direction(ctx) }))
 }
 
 // say queues a message that has no reply.

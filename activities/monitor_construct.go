@@ -3,7 +3,7 @@ package activities
 import (
 	"context"
 
-	"github.com/deployctl/deployctl/internal/recovery"
+	"github.com/deployctl/deployctl/internal/panics"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/config"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
@@ -139,7 +139,7 @@ func await[T any](ctx context.Context, call func() (T, error)) (T, error) {
 	done := make(chan outcome, 1)
 	go func() {
 		var o outcome
-		o.err = recovery.Do("calling a provider", func() (err error) {
+		o.err = panics.Do("calling a provider", func() (err error) {
 			o.value, err = call()
 			return err
 		})

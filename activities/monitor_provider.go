@@ -11,8 +11,8 @@ import (
 	"github.com/blang/semver"
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/panics"
 	"github.com/deployctl/deployctl/internal/pluginhost"
-	"github.com/deployctl/deployctl/internal/recovery"
 	"github.com/deployctl/deployctl/internal/token"
 	"github.com/google/uuid"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
@@ -202,7 +202,7 @@ func (m *monitor) provider(ctx context.Context, named string, p packageRequest) 
 		m.defaults[key] = d
 		go func() { // for all who ask, so it outlives the call that was first
 			defer close(d.ready)
-			defer recovery.Into(&d.err, "registering the default provider of package "+p.provides())
+			defer panics.Into(&d.err, "registering the default provider of package "+p.provides())
 			d.ref, d.err = m.registerDefault(context.WithoutCancel(ctx), p)
 		}()
 	}

@@ -8,8 +8,8 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/panics"
 	"github.com/deployctl/deployctl/internal/pluginhost"
-	"github.com/deployctl/deployctl/internal/recovery"
 	"github.com/deployctl/deployctl/internal/token"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/diag"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
@@ -40,7 +40,7 @@ func (a *Activities) Plan(ctx context.Context, in deployments.PlanInput) (deploy
 		slots <- struct{}{}
 		planning.Go(func() {
 			defer func() { <-slots }()
-			errs[i] = recovery.Do("planning "+string(p.URN), func() (err error) {
+			errs[i] = panics.Do("planning "+string(p.URN), func() (err error) {
 				results[i], err = s.planOne(ctx, p)
 				return err
 			})

@@ -6,9 +6,9 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/panics"
 	"github.com/deployctl/deployctl/internal/pluginhost"
 	"github.com/deployctl/deployctl/internal/pluginhost/process"
-	"github.com/deployctl/deployctl/internal/recovery"
 	"github.com/deployctl/deployctl/provider"
 	"github.com/deployctl/deployctl/statestore"
 	pulumirpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
@@ -79,7 +79,7 @@ func (a *Activities) host(
 // open fills a session, and takes it out again if that fails.
 func (a *Activities) open(ctx context.Context, s *session) {
 	defer close(s.ready)
-	if s.err = recovery.Do("opening update "+s.update.String(), func() error { return a.fill(ctx, s) }); s.err == nil {
+	if s.err = panics.Do("opening update "+s.update.String(), func() error { return a.fill(ctx, s) }); s.err == nil {
 		return
 	}
 	a.mu.Lock()

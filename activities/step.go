@@ -8,8 +8,8 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/panics"
 	"github.com/deployctl/deployctl/internal/pluginhost"
-	"github.com/deployctl/deployctl/internal/recovery"
 	"github.com/deployctl/deployctl/internal/token"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
@@ -230,11 +230,11 @@ func mutate[T any](
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		defer recovery.Into(&err, "making "+string(at.step.URN))
+		defer panics.Into(&err, "making "+string(at.step.URN))
 		value, err = call(context.WithoutCancel(ctx))
 	}()
 	answered := func() (engine.StepFinished, error) {
-		if defect := (*recovery.PanicError)(nil); errors.As(err, &defect) {
+		if defect := (*panics.PanicError)(nil); errors.As(err, &defect) {
 			return engine.StepFinished{}, defect
 		}
 		if !at.step.Preview {
@@ -249,7 +249,7 @@ func mutate[T any](
 	go func() {
 		defer at.end()
 		<-done
-		_ = recovery.Do("reading the late answer to "+string(at.step.URN), func() error {
+		_ = panics.Do("reading the late answer to "+string(at.step.URN), func() error {
 			result, err := answered()
 			if err == nil {
 				ctx := context.WithoutCancel(ctx)

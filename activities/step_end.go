@@ -6,18 +6,18 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
-	"github.com/deployctl/deployctl/internal/recovery"
+	"github.com/deployctl/deployctl/internal/panics"
 	"go.temporal.io/sdk/temporal"
 )
 
 // guarded carries the step out. A panic ends it: as failed before its call, and after that as one of which nobody
 // knows the end, for to make it again would panic again.
 func (at *attempt) guarded(ctx context.Context) (result engine.StepFinished, err error) {
-	err = recovery.Do("carrying out "+string(at.step.Kind)+" "+string(at.step.URN), func() (err error) {
+	err = panics.Do("carrying out "+string(at.step.Kind)+" "+string(at.step.URN), func() (err error) {
 		result, err = at.run(ctx)
 		return err
 	})
-	var defect *recovery.PanicError
+	var defect *panics.PanicError
 	switch {
 	case !errors.As(err, &defect):
 		return result, err

@@ -4,7 +4,7 @@ import (
 	"context"
 	"net"
 
-	"github.com/deployctl/deployctl/internal/recovery"
+	"github.com/deployctl/deployctl/internal/panics"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/util/rpcutil"
 	pulumirpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
 	"google.golang.org/grpc"
@@ -17,7 +17,7 @@ import (
 func Client(s pulumirpc.ResourceProviderServer) (pulumirpc.ResourceProviderClient, func(), error) {
 	const buffer = 1 << 20
 	listener := bufconn.Listen(buffer)
-	srv := grpc.NewServer(append(recovery.ServerOptions(nil), grpc.MaxRecvMsgSize(maxMessage))...)
+	srv := grpc.NewServer(append(panics.ServerOptions(nil), grpc.MaxRecvMsgSize(maxMessage))...)
 	pulumirpc.RegisterResourceProviderServer(srv, s)
 	go func() { _ = srv.Serve(listener) }() // ends with Stop
 	conn, err := grpc.NewClient("passthrough:///in-process",

@@ -9,12 +9,12 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/deployctl/deployctl/deployments"
-	panicking "github.com/deployctl/deployctl/internal/recovery"
+	"github.com/deployctl/deployctl/internal/panics"
 )
 
-// panics ends an activity that panics with a sentence, and its stack in the log. It would panic again, so it is not
-// tried again, but for those that keep what was done: they wait for a worker of another build.
-type panics struct {
+// panicGuard turns a panic of an activity into an error. A retry would panic again, so the error is non-retryable,
+// except for activities that store what was done: their retries wait for a worker of another build.
+type panicGuard struct {
 	interceptor.WorkerInterceptorBase
 }
 
@@ -25,7 +25,7 @@ var keeping = map[string]bool{
 }
 
 // InterceptActivity guards an activity.
-func (*panics) InterceptActivity(
+func (*panicGuard) InterceptActivity(
 	_ context.Context, next interceptor.ActivityInboundInterceptor,
 ) interceptor.ActivityInboundInterceptor {
 	return &guardedActivity{interceptor.ActivityInboundInterceptorBase{Next: next}}
@@ -40,11 +40,11 @@ func (g *guardedActivity) ExecuteActivity(
 	ctx context.Context, in *interceptor.ExecuteActivityInput,
 ) (result any, err error) {
 	name := activity.GetInfo(ctx).ActivityType.Name
-	err = panicking.Do("carrying out the activity "+name, func() (err error) {
+	err = panics.Do("carrying out the activity "+name, func() (err error) {
 		result, err = g.Next.ExecuteActivity(ctx, in)
 		return err
 	})
-	if defect := (*panicking.PanicError)(nil); errors.As(err, &defect) {
+	if defect := (*panics.PanicError)(nil); errors.As(err, &defect) {
 		return nil, temporal.NewApplicationErrorWithOptions(defect.Error(), string(deployments.CodeInternal),
 			temporal.ApplicationErrorOptions{
 				NonRetryable: !keeping[name],

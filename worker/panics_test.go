@@ -22,7 +22,7 @@ func TestAPanicEndsItsActivityAndOnlyWhatKeepsValuesIsTriedAgain(t *testing.T) {
 	} {
 		var suite testsuite.WorkflowTestSuite
 		env := suite.NewTestActivityEnvironment()
-		env.SetWorkerOptions(worker.Options{Interceptors: []interceptor.WorkerInterceptor{&panics{}}})
+		env.SetWorkerOptions(worker.Options{Interceptors: []interceptor.WorkerInterceptor{&panicGuard{}}})
 		env.RegisterActivityWithOptions(func(context.Context) error { panic("the secret is 42") },
 			activity.RegisterOptions{Name: name})
 		_, err := env.ExecuteActivity(name)

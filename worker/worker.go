@@ -96,7 +96,7 @@ func (c *Connection) Run(ctx context.Context, o Options) error {
 		}},
 		WorkerStopTimeout: stopTimeout, DeadlockDetectionTimeout: deadlock, StickyScheduleToStartTimeout: sticky,
 		MaxConcurrentActivityExecutionSize: concurrent,
-		Interceptors: append([]interceptor.WorkerInterceptor{&panics{}, &contexts{}, &resets{},
+		Interceptors: append([]interceptor.WorkerInterceptor{&panicGuard{}, &contexts{}, &resets{},
 			&names{}}, o.Interceptors...),
 		OnFatalError: func(err error) { failed <- err },
 	}

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
-	"github.com/deployctl/deployctl/internal/recovery"
+	"github.com/deployctl/deployctl/internal/panics"
 	"google.golang.org/protobuf/proto"
 )
 
@@ -33,7 +33,7 @@ func (c *call) recheck(first proto.Message) {
 			return
 		case <-tick.C:
 		}
-		err := recovery.Do("checking the caller of an open stream", func() error { return c.allowedStill(first) })
+		err := panics.Do("checking the caller of an open stream", func() error { return c.allowedStill(first) })
 		switch {
 		case err == nil:
 			checked = time.Now()

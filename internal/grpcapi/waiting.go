@@ -9,7 +9,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/grpcapi/wire"
-	"github.com/deployctl/deployctl/internal/recovery"
+	"github.com/deployctl/deployctl/internal/panics"
 )
 
 const (
@@ -28,7 +28,7 @@ func (c *call) tellWaiting() (stop func()) {
 	}
 	ended := make(chan struct{})
 	timer := time.AfterFunc(lookAfter, func() {
-		_ = recovery.Do("looking for what a call waits for", func() error { // which is a help only
+		_ = panics.Do("looking for what a call waits for", func() error { // which is a help only
 			c.tellWhen(ended)
 			return nil
 		})

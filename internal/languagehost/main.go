@@ -10,7 +10,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/deployctl/deployctl/internal/recovery"
+	"github.com/deployctl/deployctl/internal/panics"
 	pulumirpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
 	"google.golang.org/grpc"
 )
@@ -46,7 +46,7 @@ func serve(ctx context.Context, runtime string, args []string) error {
 	if err != nil {
 		return err
 	}
-	server := grpc.NewServer(append(recovery.ServerOptions(nil), // its Stop waits for programs to be killed
+	server := grpc.NewServer(append(panics.ServerOptions(nil), // its Stop waits for programs to be killed
 		grpc.MaxRecvMsgSize(maxMessage), grpc.MaxSendMsgSize(maxMessage), grpc.WaitForHandlers(true))...)
 	pulumirpc.RegisterLanguageRuntimeServer(server, host)
 	fmt.Println(listener.Addr().(*net.TCPAddr).Port)

@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/deployctl/deployctl/internal/doors"
+	"github.com/deployctl/deployctl/internal/panics"
 	"github.com/deployctl/deployctl/internal/pluginhost/process"
-	"github.com/deployctl/deployctl/internal/recovery"
 	"github.com/deployctl/deployctl/internal/sandbox"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/diag"
 	pulumirpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
@@ -221,7 +221,7 @@ func (e *endpoint) dial(ctx context.Context, target string, opts ...grpc.DialOpt
 // embed runs a server in this process as if it were a plugin; register adds its services. It listens nowhere.
 func embed(name string, register func(*grpc.Server), opts ...grpc.ServerOption) (*endpoint, error) {
 	listener := bufconn.Listen(1 << 20)
-	opts = append(opts, recovery.ServerOptions(nil)...)
+	opts = append(opts, panics.ServerOptions(nil)...)
 	server := grpc.NewServer(append(opts, grpc.MaxRecvMsgSize(maxMessage), grpc.MaxSendMsgSize(maxMessage))...)
 	register(server)
 	go func() { _ = server.Serve(listener) }() // ends by Stop

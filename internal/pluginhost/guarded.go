@@ -3,7 +3,7 @@ package pluginhost
 import (
 	"context"
 
-	"github.com/deployctl/deployctl/internal/recovery"
+	"github.com/deployctl/deployctl/internal/panics"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
 )
@@ -15,7 +15,7 @@ type guarded struct{ plugin.Provider }
 func guard[Request, Response any](
 	ctx context.Context, name string, req Request, call func(context.Context, Request) (Response, error),
 ) (resp Response, err error) {
-	defer recovery.Into(&err, "calling "+name+" of a provider")
+	defer panics.Into(&err, "calling "+name+" of a provider")
 	return call(ctx, req)
 }
 
@@ -92,6 +92,6 @@ func (g guarded) Call(ctx context.Context, req plugin.CallRequest) (plugin.CallR
 }
 
 func (g guarded) SignalCancellation(ctx context.Context) (err error) {
-	defer recovery.Into(&err, "calling Cancel of a provider")
+	defer panics.Into(&err, "calling Cancel of a provider")
 	return g.Provider.SignalCancellation(ctx)
 }

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"sync"
 
-	"github.com/deployctl/deployctl/internal/recovery"
+	"github.com/deployctl/deployctl/internal/panics"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
 	pulumirpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
 	"google.golang.org/grpc"
@@ -79,7 +79,7 @@ func (p *Provider) Configure(ctx context.Context, req plugin.ConfigureRequest) (
 	p.configuring.Do(func() {
 		go func() {
 			defer close(p.configured)
-			defer recovery.Into(&p.configErr, "configuring a provider")
+			defer panics.Into(&p.configErr, "configuring a provider")
 			p.configErr = p.configure(ctx, req)
 		}()
 	})

@@ -12,8 +12,8 @@ import (
 
 	"github.com/blang/semver"
 	"github.com/deployctl/deployctl/internal/languagehost"
+	"github.com/deployctl/deployctl/internal/panics"
 	"github.com/deployctl/deployctl/internal/pluginhost/process"
-	"github.com/deployctl/deployctl/internal/recovery"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/diag"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
@@ -117,7 +117,7 @@ func (h *Host) fill(key providerKey, pkg Package) (*providerSlot, error) {
 	h.providers[key] = slot
 	go func() {
 		defer close(slot.ready)
-		defer recovery.Into(&slot.err, "starting provider "+pkg.Name)
+		defer panics.Into(&slot.err, "starting provider "+pkg.Name)
 		slot.provider, slot.err = h.startProvider(pkg)
 	}()
 	return slot, nil

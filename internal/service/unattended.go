@@ -11,7 +11,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/deployctl/deployctl/deployments"
-	"github.com/deployctl/deployctl/internal/recovery"
+	"github.com/deployctl/deployctl/internal/panics"
 )
 
 const (
@@ -31,7 +31,7 @@ func (s *Service) whileAttended(
 	ctx, cancel := context.WithCancelCause(ctx)
 	go func() {
 		for sleep(ctx, every) {
-			if err := recovery.Do("looking whether "+workflow+" waits", func() error {
+			if err := panics.Do("looking whether "+workflow+" waits", func() error {
 				return s.waits(ctx, workflow)
 			}); err != nil {
 				cancel(err)

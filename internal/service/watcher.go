@@ -11,7 +11,7 @@ import (
 
 	"github.com/deployctl/deployctl/activities"
 	"github.com/deployctl/deployctl/deployments"
-	"github.com/deployctl/deployctl/internal/recovery"
+	"github.com/deployctl/deployctl/internal/panics"
 	"github.com/deployctl/deployctl/statestore"
 )
 
@@ -44,7 +44,7 @@ func (w *watcher) watch(ctx context.Context) error {
 	defer cancel()
 	go func() {
 		// which is a help only
-		_ = recovery.Do("looking for what update "+w.update.String()+" waits for", func() error {
+		_ = panics.Do("looking for what update "+w.update.String()+" waits for", func() error {
 			w.attend(ctx)
 			return nil
 		})

@@ -1,4 +1,4 @@
-package recovery_test
+package panics_test
 
 import (
 	"context"
@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/deployctl/deployctl/internal/recovery"
+	"github.com/deployctl/deployctl/internal/panics"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
@@ -36,7 +36,7 @@ func (fragile) Watch(
 
 func TestAPanicEndsItsCallOnly(t *testing.T) {
 	var told []error
-	client := serve(t, recovery.ServerOptions(func(err error) { told = append(told, err) })...)
+	client := serve(t, panics.ServerOptions(func(err error) { told = append(told, err) })...)
 	_, err := client.Check(t.Context(), &grpc_health_v1.HealthCheckRequest{Service: "bad"})
 	internal(t, err)
 	stream, err := client.Watch(t.Context(), &grpc_health_v1.HealthCheckRequest{})
@@ -64,12 +64,12 @@ func internal(t *testing.T, err error) {
 }
 
 func TestDoReturnsAPanicAsAnError(t *testing.T) {
-	err := recovery.Do("counting", func() error { panic(errors.New("x")) })
-	var caught *recovery.PanicError
+	err := panics.Do("counting", func() error { panic(errors.New("x")) })
+	var caught *panics.PanicError
 	if !errors.As(err, &caught) || !strings.Contains(err.Error(), "while counting") {
 		t.Errorf("got %v", err)
 	}
-	if err := recovery.Do("counting", func() error { return nil }); err != nil {
+	if err := panics.Do("counting", func() error { return nil }); err != nil {
 		t.Errorf("got %v", err)
 	}
 }

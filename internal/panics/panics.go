@@ -1,6 +1,6 @@
-// Package recovery turns a panic into an error of what was being done: a call of a server, a step, a goroutine of an
+// Package panics turns a panic into an error of what was being done: a call of a server, a step, a goroutine of an
 // update. The log gets the stack trace; nothing else that the process does is disturbed.
-package recovery
+package panics
 
 import (
 	"context"
@@ -50,24 +50,24 @@ func caught(value any, doing string) *PanicError {
 	return &PanicError{Doing: doing}
 }
 
-// ServerOptions make a gRPC server answer a call that panicked with status Internal. Told, which may be nil, is called
+// ServerOptions make a gRPC server answer a call that panicked with status Internal. If report is not nil, it is called
 // with each such error before the call is answered.
-func ServerOptions(told func(error)) []grpc.ServerOption {
-	tell := func(err *error, method string) {
+func ServerOptions(report func(error)) []grpc.ServerOption {
+	guard := func(err *error, method string) {
 		if value := recover(); value != nil {
 			p := caught(value, "serving "+method)
-			if *err = p; told != nil {
-				told(p)
+			if *err = p; report != nil {
+				report(p)
 			}
 		}
 	}
 	unary := func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (resp any,
 		err error) {
-		defer tell(&err, info.FullMethod)
+		defer guard(&err, info.FullMethod)
 		return handle(ctx, req)
 	}
 	stream := func(srv any, s grpc.ServerStream, info *grpc.StreamServerInfo, handle grpc.StreamHandler) (err error) {
-		defer tell(&err, info.FullMethod)
+		defer guard(&err, info.FullMethod)
 		return handle(srv, s)
 	}
 	return []grpc.ServerOption{grpc.ChainUnaryInterceptor(unary), grpc.ChainStreamInterceptor(stream)}
