@@ -38,33 +38,6 @@ func (r *Run) resetEpoch() {
 	r.derive()
 }
 
-// derive builds what follows from memory.
-func (r *Run) derive() {
-	r.byURN, r.bySeq = map[urn.URN]*entry{}, map[int]bool{}
-	r.restless = nil
-	for _, e := range r.Entries {
-		if e.restless() {
-			r.enter(e, e.Stage)
-		}
-		r.byURN[e.URN] = e
-		r.bySeq[e.Seq] = true
-	}
-	for _, seq := range r.Seen {
-		r.bySeq[seq] = true
-	}
-	r.condemned, r.free = map[Key]*deletion{}, nil
-	for _, d := range r.Deletions {
-		r.condemned[d.Key] = d
-		if d.Blockers == 0 && !d.Started {
-			r.free = append(r.free, d.Key)
-		}
-	}
-	if r.Gone == nil {
-		r.Gone = map[urn.URN]bool{}
-	}
-	r.undone, r.cascading, r.sweeper, r.comparing = 0, 0, nil, nil
-}
-
 // attach sends an entry to the step of its URN that an earlier start of the program began: the same goal takes the
 // step over, another one waits for it. It reports whether the entry left its place.
 func (r *Run) attach(e *entry, op *operation) bool {

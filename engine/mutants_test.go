@@ -18,7 +18,7 @@ type mutant struct{ name, file, old, now string }
 // mutants must each be noticed by a transcript or a random run.
 var mutants = []mutant{
 	{
-		"a program that failed has its resources deleted", "run.go",
+		"a program that failed has its resources deleted", "phases.go",
 		`if r.Stopped || r.Refusals > 0 || unmatched || (r.Exit != nil && r.Exit.Error != "") ||`, `if unmatched ||`,
 	},
 	{
@@ -30,7 +30,7 @@ var mutants = []mutant{
 		`case r.seen(s.URN), r.wants(s.URN):`, `case r.seen(s.URN):`,
 	},
 	{
-		"a copy stays in the way of a cascade", "replacement.go",
+		"a copy stays in the way of a cascade", "cascade.go",
 		`if len(ahead) > 0 {`, `if false {`,
 	},
 	{
@@ -42,11 +42,11 @@ var mutants = []mutant{
 		`name != e.URN && by != "" && by != e.URN {`, `false {`,
 	},
 	{
-		"a target that names nothing is ignored", "run.go",
+		"a target that names nothing is ignored", "phases.go",
 		`|| unmatched ||`, `|| unmatched && false ||`,
 	},
 	{
-		"a replaced resource is forgotten instead of deleted", "steps.go",
+		"a replaced resource is forgotten instead of deleted", "record.go",
 		`if e.replaces() && !old.PendingReplacement {`, `if false {`,
 	},
 	{
@@ -83,19 +83,19 @@ var mutants = []mutant{
 		`!r.Stopped && r.FirstError == "" || had.Outputs.Empty()`, `had != nil`,
 	},
 	{
-		"an import of an earlier start of the program goes on beside the next one", "reads.go",
+		"an import of an earlier start of the program goes on beside the next one", "imports.go",
 		`if e.Epoch != r.Epoch {`, `if false {`,
 	},
 	{
-		"a resource outside the targets is deleted for another's replacement", "replacement.go",
+		"a resource outside the targets is deleted for another's replacement", "cascade.go",
 		`|| r.leavesMember(e, group)`, ``,
 	},
 	{
-		"a replacement does not wait for what was registered before it", "replacement.go",
+		"a replacement does not wait for what was registered before it", "cascade.go",
 		`case other != nil && other.Order < e.Order && other.Stage != stageDone,`, `case false,`,
 	},
 	{
-		"members of a cascade keep the plans that were made before it", "replacement.go",
+		"members of a cascade keep the plans that were made before it", "cascade.go",
 		"other.Plan, other.Op, other.Old = nil, 0, \"\"\n\tr.enter(other, stageHeld)", "",
 	},
 	{
@@ -115,15 +115,15 @@ var mutants = []mutant{
 		`!live.PendingReplacement && r.condemned[k] == nil`, `true`,
 	},
 	{
-		"more steps run than may", "steps.go",
+		"more steps run than may", "operations.go",
 		`len(r.Slots) < r.goal.Parallel+`, `len(r.Slots) <= r.goal.Parallel+`,
 	},
 	{
-		"a plan is answered before it is certain", "answers.go",
+		"a plan is answered before it is certain", "replies.go",
 		`if !certain || r.Entries[r.firstUndone()] != e {`, `if !certain {`,
 	},
 	{
-		"an answer to an earlier start of the program counts for this one", "answers.go",
+		"an answer to an earlier start of the program counts for this one", "replies.go",
 		`return a != nil && a.Epoch == e.Epoch && a.Seq == e.Seq`, `return a != nil`,
 	},
 	{

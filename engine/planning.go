@@ -58,93 +58,6 @@ func (r *Run) carryOut(e *entry) {
 	r.succeed(e, op)
 }
 
-// compare starts the comparison of the entry's provider with the one that manages the old resource; it reports
-// whether the answer is awaited.
-func (r *Run) compare(e *entry, old *State) bool {
-	was, now := r.snap.renamed(*old).Provider, e.New.Provider
-	if was == now || IsProvider(e.New.Type) || old.External || e.Imported {
-		return false
-	}
-	if was == "" || now == "" || r.snap.provider(was) == nil {
-		e.Changed = true
-		return false
-	}
-	pair := was + " " + now
-	if replace, known := r.Compared[pair]; known {
-		e.Changed = replace
-		return false
-	}
-	e.Stage, e.Op, e.pair = stageComparing, 0, pair
-	for _, op := range r.comparing {
-		if r.Ops[op].Pair == pair {
-			return true
-		}
-	}
-	op := r.ask(&operation{URN: e.URN, Pair: pair, For: forCompare})
-	r.comparing = append(r.comparing, op)
-	r.out = append(r.out, Compare{Op: op, Old: *r.providerOf(was), New: *r.providerOf(now)})
-	return true
-}
-
-// providerDiffed goes on with every entry that waited for the comparison.
-func (r *Run) providerDiffed(ev ProviderDiffed) {
-	op := r.answered(ev.Op)
-	if op == nil {
-		return
-	}
-	r.comparing = slices.DeleteFunc(r.comparing, func(o int) bool { return o == ev.Op })
-	if ev.Error == "" {
-		r.Compared[op.Pair] = ev.Replace
-	}
-	for _, e := range r.Entries {
-		if e.Stage != stageComparing || e.pair != op.Pair {
-			continue
-		}
-		if ev.Error != "" {
-			r.reject(e, "the provider of %s could not compare its configuration with the one before: %s", e.URN,
-				ev.Error)
-			continue
-		}
-		e.Stage = stageHeld
-		r.decide(e)
-	}
-}
-
-// ask numbers a question that goes out at once.
-func (r *Run) ask(op *operation) int {
-	op.Op = r.newOp()
-	r.Ops[op.Op] = op
-	r.Asked++
-	return op.Op
-}
-
-// answered takes a question back; nil when nobody waits for its answer any more.
-func (r *Run) answered(op int) *operation {
-	o := r.Ops[op]
-	if o == nil || o.Step != nil {
-		return nil
-	}
-	delete(r.Ops, op)
-	r.Asked--
-	if o.For == forNothing {
-		return nil
-	}
-	return o
-}
-
-// providerOf says with which provider a reference's calls are made; nil for components.
-func (r *Run) providerOf(ref string) *Provider {
-	if ref == "" {
-		return nil
-	}
-	p := &Provider{Ref: ref}
-	if state := r.snap.provider(ref); state != nil {
-		p.Ref = JoinReference(state.URN, state.ID)
-		p.Inputs = state.Inputs
-	}
-	return p
-}
-
 // force gives the reasons for which the core itself replaces a resource; none is an ordinary plan.
 func (r *Run) force(e *entry, old *State) []string {
 	switch {
@@ -184,16 +97,6 @@ func (r *Run) plan(e *entry, old *State) {
 		Recreate: old != nil && (e.Forced != nil || old.PendingReplacement || old.External),
 		Preview:  r.goal.DryRun, Answer: r.afterPlan(e, old),
 	})
-}
-
-// reference gives a copy of a state for a command; nil when there is none.
-func (r *Run) reference(k Key) *State {
-	state := r.snap.Get(k)
-	if state == nil {
-		return nil
-	}
-	out := r.snap.renamed(*state)
-	return &out
 }
 
 // planned notes a plan; it is committed when it is its turn.
@@ -249,54 +152,4 @@ func (r *Run) rejectInputs(e *entry, failures []CheckFailure) {
 			f.Reason)
 	}
 	r.failEntry(e, "the inputs of "+string(e.URN)+" are not valid")
-}
-
-// same keeps a resource: it stores its new checked inputs and keeps its old outputs.
-func (r *Run) same(e *entry, old *State, stables []string) {
-	e.Kind = StepSame
-	e.New.ID, e.New.Outputs, e.New.InitErrors = old.ID, old.Outputs, old.InitErrors
-	if e.Imported {
-		// The import was the step; what it stored takes the goal's header.
-		e.New.Key = old.Key
-		next := e.New
-		r.change(Delta{Kind: DeltaSet, State: &next})
-		r.done(e, stables)
-		return
-	}
-	op := r.newOp()
-	if i, ok := r.snap.place[old.Key]; ok && i >= 0 && unchanged(*old, e.New) {
-		e.New = *old
-		r.change(Delta{Kind: DeltaKeep, First: i, Count: 1})
-	} else {
-		e.New.Rest = old.Rest
-		r.record(e, op)
-	}
-	r.count(StepSame, e.URN)
-	r.emitSame(op, e)
-	r.done(e, stables)
-}
-
-// emitSame shows an unchanged resource, without what it holds: there may be very many.
-func (r *Run) emitSame(op int, e *entry) {
-	s := e.New
-	shown := State{
-		Key: s.Key, URN: s.URN, Type: s.Type, Custom: s.Custom, ID: s.ID, Parent: s.Parent, Provider: s.Provider,
-		Protect: s.Protect,
-	}
-	for _, kind := range []EmitKind{EmitPre, EmitOutputs} {
-		r.emit(Emit{Kind: kind, Op: op, Step: StepSame, URN: e.URN, Type: s.Type, New: &shown})
-	}
-}
-
-// unchanged reports that nothing about a stored state would be written differently. A line of the program that only
-// moved is not worth a write.
-func unchanged(old, now State) bool {
-	now.Key, now.Rest, now.SourcePosition = old.Key, old.Rest, old.SourcePosition
-	return equalStates(old, now)
-}
-
-// done ends an entry well and remembers it for later epochs.
-func (r *Run) done(e *entry, stables []string) {
-	r.Done[e.URN] = &finished{Digest: e.Reg.Digest, Key: e.New.Key, Kind: e.Kind, Stables: stables}
-	r.finish(e, r.success(e, stables))
 }

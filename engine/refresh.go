@@ -6,32 +6,6 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 )
 
-// advanceOpening goes through what precedes every decision: settling what earlier updates left, then refreshing.
-func (r *Run) advanceOpening() bool {
-	if !r.idle() && !r.onlyWaiting() {
-		return false
-	}
-	if r.Phase == phaseSettling {
-		if !r.idle() && !r.hasProgram() {
-			return false
-		}
-		r.Phase = phaseRefreshing
-		if !r.Stopped && r.goal.Kind != KindImport {
-			r.startRefreshes(r.goal.Refresh || r.goal.Kind == KindRefresh)
-		}
-		return true
-	}
-	r.removeLost()
-	r.Phase = phaseProgram
-	if r.goal.Kind == KindRefresh {
-		r.Phase = phaseDeleting // without condemning anything
-	}
-	return true
-}
-
-// onlyWaiting reports that everything in flight waits for a person.
-func (r *Run) onlyWaiting() bool { return len(r.Ops) == len(r.Waiting) }
-
 // startRefreshes reads every stored resource that its provider manages, or only those that their providers want to be
 // read before they are compared with their goals.
 func (r *Run) startRefreshes(every bool) {
@@ -135,23 +109,4 @@ func (r *Run) removeLost() {
 	for i := range repaired {
 		r.change(Delta{Kind: DeltaSet, State: &repaired[i]})
 	}
-}
-
-// without gives the state without its references to some URNs; its provider stays.
-func (s State) without(gone func(urn.URN) bool) State {
-	if gone(s.Parent) {
-		s.Parent = ""
-	}
-	if gone(s.DeletedWith) {
-		s.DeletedWith = ""
-	}
-	s.Dependencies = slices.DeleteFunc(slices.Clone(s.Dependencies), gone)
-	s.ReplaceWith = slices.DeleteFunc(slices.Clone(s.ReplaceWith), gone)
-	properties := make([]PropertyDependency, 0, len(s.PropertyDependencies))
-	for _, p := range s.PropertyDependencies {
-		p.URNs = slices.DeleteFunc(slices.Clone(p.URNs), gone)
-		properties = append(properties, p)
-	}
-	s.PropertyDependencies = properties
-	return s
 }

@@ -56,27 +56,3 @@ func (r *Run) want(u urn.URN, g Registration) {
 func (r *Run) wants(u urn.URN) bool {
 	return slices.Contains(r.Wanted, u) || slices.Contains(r.Wanted, r.current(u))
 }
-
-// wantsMember refuses a replacement that would first delete a resource whose registration failed or was refused:
-// nothing would make it again.
-func (r *Run) wantsMember(e *entry, group []*deletion) bool {
-	for _, d := range group {
-		if r.wants(d.URN) && !r.snap.Get(d.Key).Delete {
-			r.reject(e, "%s cannot be replaced: %s would have to be replaced with it, and could not be registered",
-				e.URN, d.URN)
-			return true
-		}
-	}
-	return false
-}
-
-// unsupported is the diagnostic and the error of an update whose driver passes on what this core does not know.
-func (r *Run) unsupported(what string) {
-	message := "this build does not know " + what + "; upgrade the worker"
-	if !r.Stopped {
-		r.diagnose("error", "", "%s", message)
-	}
-	r.noteError(message)
-	r.Refusals++
-	r.stop()
-}

@@ -1,57 +1,10 @@
 package engine
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 )
-
-// stage is where a registration stands.
-type stage string
-
-const (
-	stageHeld      stage = "held"      // waits for what it names, or for its URN's running step
-	stageComparing stage = "comparing" // its provider is being compared with the old one
-	stagePlanning  stage = "planning"
-	stagePlanned   stage = "planned"   // the plan is there and waits for its turn
-	stageCascading stage = "cascading" // the cascade of its replacement is being found
-	// copies that wait for deletion and depend on what is to be deleted first go ahead of it
-	stageSweeping stage = "sweeping"
-	stageClearing stage = "clearing" // the old resource is being deleted first
-	stageStepping stage = "stepping"
-	stageDone     stage = "done"
-)
-
-// entry is a registration or a read of this epoch on its way to a reply.
-type entry struct {
-	Epoch int
-	Seq   int
-	Order int // of registration in this epoch
-	URN   urn.URN
-	Reg   Registration
-	Read  bool // a read of a resource that this stack does not own
-	Stage stage
-	Op    int `json:",omitempty"`
-
-	Old     Key    `json:",omitempty"` // state it starts from; "" when there is none
-	New     State  // what it becomes
-	Seed    []byte `json:",omitempty"`
-	Changed bool   `json:",omitempty"` // the old provider cannot go on
-	// Forced says why the core replaces on its own account: the keys to show.
-	Forced   []string    `json:",omitempty"`
-	Members  []Dependent `json:",omitempty"` // of its cascade, while it sweeps
-	Plan     *Planned    `json:",omitempty"`
-	Imported bool        `json:",omitempty"` // what follows is the ordinary plan over what was imported
-	// waits is an entry that must get on before this one is worth another look; listed, that it is in Run.restless.
-	waits  *entry
-	listed bool
-	pair   string   // the comparison that it waits for in stageComparing
-	Kind   StepKind `json:",omitempty"` // of the step it came to
-	Result ResultKind
-	// Answered: the program has its reply already.
-	Answered bool `json:",omitempty"`
-}
 
 // register takes a registration in.
 func (r *Run) register(ev Registered) {
@@ -100,116 +53,6 @@ func (r *Run) admit(epoch, seq int, reg Registration) *entry {
 	r.byURN[e.URN] = e
 	r.enter(e, stageHeld)
 	return e
-}
-
-// refuse answers an entry that will not be carried out because the update is ending.
-func (r *Run) refuse(e *entry) {
-	r.drop(e.Op)
-	r.finish(e, Reply{Result: ResultFail, Error: "the update is ending; see its diagnostics"})
-}
-
-// reject fails an entry with an error that is its own.
-func (r *Run) reject(e *entry, format string, args ...any) {
-	message := fmt.Sprintf(format, args...)
-	r.diagnose("error", e.URN, "%s", message)
-	r.failEntry(e, message)
-}
-
-// failEntry fails an entry whose error has been told.
-func (r *Run) failEntry(e *entry, message string) {
-	reply := Reply{Result: ResultFail}
-	if !r.goal.ContinueOnError {
-		reply.Error = message
-	}
-	r.finish(e, reply)
-	r.fail(message)
-}
-
-// finish ends an entry with its reply.
-func (r *Run) finish(e *entry, reply Reply) {
-	e.Stage, e.Result = stageDone, reply.Result
-	if reply.Result != ResultSuccess && e.Old == "" {
-		r.want(e.URN, e.Reg)
-	}
-	r.answer(e, reply)
-}
-
-func (r *Run) answer(e *entry, reply Reply) {
-	if e.Epoch != r.Epoch || e.Answered {
-		return
-	}
-	reply.Epoch, reply.Seq, reply.URN = e.Epoch, e.Seq, e.URN
-	r.out = append(r.out, reply)
-}
-
-// advanceEntries moves every entry that can move, in order of registration; it reports whether one did.
-func (r *Run) advanceEntries() bool {
-	moved := false
-	looking, order := r.restless, func(a, b *entry) int { return a.Order - b.Order }
-	r.restless = r.spare[:0]
-	if !slices.IsSortedFunc(looking, order) {
-		slices.SortFunc(looking, order)
-	}
-	for _, e := range looking {
-		if !e.blocked() {
-			moved = r.advanceEntry(e) || moved
-		}
-		if e.listed = e.restless(); e.listed {
-			r.restless = append(r.restless, e)
-		}
-	}
-	r.spare = looking
-	return moved
-}
-
-// advanceEntry moves an entry that is not waiting for an answer.
-func (r *Run) advanceEntry(e *entry) bool {
-	e.waits = nil
-	switch e.Stage {
-	case stageHeld:
-		return r.start(e)
-	case stagePlanned:
-		return r.commit(e)
-	case stageSweeping:
-		return r.swept(e)
-	case stageClearing:
-		return r.cleared(e)
-	default:
-		return false
-	}
-}
-
-// restless reports that an entry waits for something of the run's own, and not for an answer.
-func (e *entry) restless() bool {
-	return e.Stage == stageHeld || e.Stage == stagePlanned || e.Stage == stageSweeping || e.Stage == stageClearing
-}
-
-// blocked reports that what the entry was found to wait for has not come about.
-func (e *entry) blocked() bool {
-	switch {
-	case e.waits == nil:
-		return false
-	case e.Stage == stagePlanned:
-		return !e.waits.committed()
-	}
-	return e.waits.Stage != stageDone
-}
-
-// enter puts an entry in a stage in which it is looked at again.
-func (r *Run) enter(e *entry, s stage) {
-	e.Stage, e.waits = s, nil
-	if !e.listed {
-		e.listed = true
-		r.restless = append(r.restless, e)
-	}
-}
-
-// firstUndone skips the entries that have ended, so that a long run does not visit them again and again.
-func (r *Run) firstUndone() int {
-	for r.undone < len(r.Entries) && r.Entries[r.undone].Stage == stageDone {
-		r.undone++
-	}
-	return r.undone
 }
 
 // start decides what an entry needs first; it reports whether the entry left its place.
@@ -279,15 +122,6 @@ func (r *Run) failedDependency(e *entry) urn.URN {
 	return ""
 }
 
-// references gives every URN that a registration names, in a fixed order.
-func (g *Registration) references() []urn.URN {
-	s := State{
-		Parent: g.Parent, Provider: g.Provider, Dependencies: g.Dependencies,
-		PropertyDependencies: g.PropertyDependencies, DeletedWith: g.DeletedWith, ReplaceWith: g.ReplaceWith,
-	}
-	return s.References()
-}
-
 // prepare makes the new state that the entry asks for.
 func (r *Run) prepare(e *entry) {
 	g := e.Reg
@@ -334,20 +168,3 @@ func (r *Run) repeat(e *entry, f *finished) {
 	}
 	r.finish(e, r.success(e, f.Stables))
 }
-
-// success is the reply of an entry that ended well; its object is what the program sees.
-func (r *Run) success(e *entry, stables []string) Reply {
-	object := e.New.Outputs
-	if !e.New.Custom {
-		object = e.New.Inputs
-	}
-	return Reply{ID: e.New.ID, Object: object, Stables: stables, Result: ResultSuccess, Unknown: e.unknown(r.goal)}
-}
-
-// unknown reports that a preview cannot know the resource's outputs.
-func (e *entry) unknown(g Goal) bool {
-	return g.DryRun && e.New.Custom && slices.Contains(mutating, e.Kind)
-}
-
-// mutating are the kinds of steps whose outputs are new.
-var mutating = []StepKind{StepCreate, StepCreateReplacement, StepUpdate}

@@ -161,9 +161,6 @@ func remedy(u urn.URN) string {
 // the update, unless that was cancelled: what a cancel leaves unknown is no failure of its own. What does not need a
 // create that is in doubt goes on.
 func (r *Run) leavePending(op *operation, why string) {
-	if r.Cancelled {
-		defer func(failed string) { r.FirstError = failed }(r.FirstError)
-	}
 	r.release(op)
 	r.Waiting = slices.DeleteFunc(r.Waiting, func(o int) bool { return o == op.Op })
 	message := "it is not known whether " + string(op.URN) + " was changed: " + why
@@ -178,20 +175,15 @@ func (r *Run) leavePending(op *operation, why string) {
 		r.Doubtful[op.URN] = true
 		r.keepReason(op)
 	}
-	switch {
-	case doubt && !r.Stopped:
-		r.noteError(message)
-		if op.Entry != nil {
-			r.finish(op.Entry, Reply{Result: ResultFail})
-		}
+	switch goesOn := doubt && !r.Stopped; {
+	case op.Entry != nil && goesOn:
+		r.finish(op.Entry, Reply{Result: ResultFail})
 	case op.Entry != nil:
-		r.failEntry(op.Entry, message)
+		r.finish(op.Entry, r.failure(message))
 	case r.condemned[op.Key] != nil:
 		r.withhold(r.condemned[op.Key])
-		r.fail(message)
-	default:
-		r.fail(message)
 	}
+	r.failUnknown(message, doubt)
 }
 
 // resolved takes a person's answer.

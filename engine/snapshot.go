@@ -3,7 +3,6 @@ package engine
 import (
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 )
@@ -201,7 +200,7 @@ func (s *Snapshot) States() ([]State, []PendingOperation) {
 	return out, s.unfinished()
 }
 
-// end takes a pending operation out. The room is cleared when half of it is empty.
+// begin adds a pending operation, or replaces the one with its number.
 func (s *Snapshot) begin(p PendingOperation) {
 	if i := slices.IndexFunc(s.pending, func(other PendingOperation) bool { return other.Op == p.Op }); i >= 0 {
 		s.pending[i] = p
@@ -210,6 +209,7 @@ func (s *Snapshot) begin(p PendingOperation) {
 	s.pending = append(s.pending, p)
 }
 
+// end removes a pending operation. The slice is compacted once more than half of it is dead.
 func (s *Snapshot) end(op int) {
 	for i := range s.pending {
 		if s.pending[i].Op == op {
@@ -262,32 +262,11 @@ func (s *Snapshot) renamed(state State) State {
 	return state
 }
 
-// mapped gives URNs by other names; nil stays nil.
-func mapped(us []urn.URN, name func(urn.URN) urn.URN) []urn.URN {
-	out := slices.Clone(us)
-	for i, u := range us {
-		out[i] = name(u)
-	}
-	return out
-}
-
 func (s *Snapshot) current(u urn.URN) urn.URN {
 	for to, ok := s.renames[u]; ok; to, ok = s.renames[u] {
 		u = to
 	}
 	return u
-}
-
-// JoinReference makes a provider reference of a provider's URN and id.
-func JoinReference(u urn.URN, id string) string { return string(u) + "::" + id }
-
-// SplitReference takes a provider reference apart; the URN is empty when the reference is.
-func SplitReference(ref string) (urn.URN, string) {
-	i := strings.LastIndex(ref, "::")
-	if i < 0 {
-		return "", ""
-	}
-	return urn.URN(ref[:i]), ref[i+2:]
 }
 
 // provider gives the state that a provider reference means, waiting for deletion or not.
@@ -307,24 +286,4 @@ func (s *Snapshot) identified(u urn.URN, id string) *State {
 		}
 	}
 	return nil
-}
-
-// References gives every URN that a state refers to, in a fixed order: parent, provider, dependencies, property
-// dependencies, deletedWith, replaceWith.
-func (s *State) References() []urn.URN {
-	out := make([]urn.URN, 0, 2+len(s.Dependencies))
-	if s.Parent != "" {
-		out = append(out, s.Parent)
-	}
-	if u, _ := SplitReference(s.Provider); u != "" {
-		out = append(out, u)
-	}
-	out = append(out, s.Dependencies...)
-	for _, p := range s.PropertyDependencies {
-		out = append(out, p.URNs...)
-	}
-	if s.DeletedWith != "" {
-		out = append(out, s.DeletedWith)
-	}
-	return append(out, s.ReplaceWith...)
 }

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 )
 
 // enqueue makes the entry's step. In a preview it is over at once: nothing is changed.
@@ -55,55 +53,6 @@ func (e *entry) timeout() float64 {
 		return t.Read
 	}
 	return t.Create
-}
-
-// issueSteps gives free slots to the steps that wait, in order.
-func (r *Run) issueSteps() {
-	for len(r.Queue) > 0 && len(r.Slots) < r.goal.Parallel+r.goal.Ahead {
-		op := r.Ops[r.Queue[0]]
-		r.Queue = r.Queue[1:]
-		if op == nil {
-			continue
-		}
-		r.Slots = append(r.Slots, op.Op)
-		r.begin(op)
-		if op.For == forPending {
-			r.settle(op)
-			continue
-		}
-		r.out = append(r.out, *op.Step)
-	}
-}
-
-// pendingKinds names what an unfinished step was doing, as stored pending operations do.
-var pendingKinds = map[StepKind]string{
-	StepCreate: "creating", StepCreateReplacement: "creating", StepUpdate: "updating", StepDelete: "deleting",
-	StepDeleteReplaced: "deleting", StepRead: "reading", StepReadReplacement: "reading", StepImport: "importing",
-	StepImportReplacement: "importing",
-}
-
-// begin tells that a step starts, and records it as pending.
-func (r *Run) begin(op *operation) {
-	step := op.Step
-	if op.For == forPending {
-		return
-	}
-	e := Emit{Kind: EmitPre, Op: op.Op, Step: step.Kind, URN: op.URN, Type: step.Type, Old: step.Old, New: step.New}
-	if op.Entry != nil && op.Entry.Plan != nil {
-		e.Diff = &op.Entry.Plan.Diff
-	}
-	r.emit(e)
-	kind, mutates := pendingKinds[step.Kind]
-	if !mutates || r.goal.DryRun {
-		return
-	}
-	state := step.New
-	if state == nil {
-		state = step.Old
-	}
-	r.change(Delta{Kind: DeltaBegin, Op: op.Op, Pending: &PendingOperation{
-		Op: op.Op, Kind: kind, State: *state, Seed: step.Seed,
-	}})
 }
 
 // stepFinished takes the outcome of a step, or of its settling.
@@ -183,12 +132,6 @@ func (ev StepFinished) why() string {
 	return strings.TrimPrefix(strings.Join(reasons, "; "), "; ")
 }
 
-// release frees the slot of an operation.
-func (r *Run) release(op *operation) {
-	delete(r.Ops, op.Op)
-	r.Slots = slices.DeleteFunc(r.Slots, func(o int) bool { return o == op.Op })
-}
-
 // complete sends a final outcome to whom it concerns. The operation is pending until what it made is stored.
 func (r *Run) complete(op *operation, ev StepFinished) {
 	if op.For != forPending && pendingKinds[op.Step.Kind] != "" && !r.goal.DryRun {
@@ -237,90 +180,6 @@ func (r *Run) goalFinished(op *operation, ev StepFinished) {
 	r.succeed(e, op.Op)
 }
 
-// take puts what a step found, and when, into the entry's new state.
-func (r *Run) take(e *entry, ev StepFinished) {
-	e.New.learn(ev)
-	switch {
-	case ev.At == "":
-	case e.Kind == StepUpdate:
-		e.New.Modified = ev.At
-	default:
-		e.New.Created, e.New.Modified = ev.At, ev.At
-	}
-}
-
-// learn puts what a step found into a state.
-func (s *State) learn(ev StepFinished) {
-	if ev.ID != "" {
-		s.ID = ev.ID
-	}
-	if ev.Inputs != nil {
-		s.Inputs = *ev.Inputs
-	}
-	s.Outputs, s.InitErrors, s.RefreshBeforeUpdate = ev.Outputs, ev.InitErrors, ev.RefreshBeforeUpdate
-}
-
-// record stores the entry's new state under the operation that made it, and takes the old one's place or condemns it.
-func (r *Run) record(e *entry, op int) {
-	e.New.Key = opKey(op)
-	next := e.New
-	if e.Kind == StepCreate || e.Kind == StepCreateReplacement {
-		r.Made[e.URN]++
-		delete(r.Seeds, e.URN)
-	}
-	put := Delta{Kind: DeltaPut, Op: op, State: &next}
-	for _, from := range e.New.Aliases {
-		if r.snap.current(from) != e.URN {
-			r.change(Delta{Kind: DeltaAlias, From: from, To: e.URN})
-		}
-	}
-	old := r.snap.Get(e.Old)
-	from := len(r.snap.news)
-	if old != nil {
-		if i := r.snap.place[old.Key]; i < 0 {
-			from = -1 - i
-		}
-		r.Replaced[e.URN] = r.Replaced[e.URN] || e.replaces()
-		if e.replaces() && !old.PendingReplacement {
-			waits := *old
-			waits.Delete = true
-			r.change(Delta{Kind: DeltaSet, State: &waits})
-		} else {
-			put.Removes = []Key{old.Key}
-		}
-	}
-	end := len(r.snap.news)
-	r.change(put)
-	r.moveDependents(e.URN, from, end)
-}
-
-// moveDependents moves the states of a stretch of the new list that depend on a URN, however far, behind what now
-// stands for it: an earlier start of the program, or targets, had put them there. A copy that waits for its deletion
-// moves only when nothing that it refers to stands before it any more, and takes nobody along: nobody refers to it.
-func (r *Run) moveDependents(u urn.URN, from, end int) {
-	moved := map[urn.URN]bool{u: true}
-	depends := func(ref urn.URN) bool { return moved[r.current(ref)] }
-	for i := from; i < end; i++ {
-		at := &r.snap.news[i]
-		if at.Gone {
-			continue
-		}
-		state := at.State
-		switch {
-		case state.Delete && !r.snap.stranded(state):
-		case state.Delete, slices.ContainsFunc(state.References(), depends):
-			moved[r.current(state.URN)] = moved[r.current(state.URN)] || !state.Delete
-			r.change(Delta{Kind: DeltaPut, State: &state, Removes: []Key{state.Key}})
-		}
-	}
-}
-
-// replaces reports that the entry's step puts something else in the place of the old resource, which stays until the
-// delete phase if it was not deleted before.
-func (e *entry) replaces() bool {
-	return e.Kind == StepCreateReplacement || e.Kind == StepReadReplacement || e.Kind == StepImportReplacement
-}
-
 // succeed tells of a step's success and answers the program.
 func (r *Run) succeed(e *entry, op int) {
 	r.emitStep(EmitOutputs, op, e)
@@ -332,14 +191,6 @@ func (r *Run) succeed(e *entry, op int) {
 	r.done(e, e.stables())
 }
 
-// stables are the properties that keep their values whatever the entry's step does.
-func (e *entry) stables() []string {
-	if e.Plan == nil {
-		return nil
-	}
-	return e.Plan.Diff.StableKeys
-}
-
 // partial records a resource that exists but did not initialise: the update fails and the next one repairs it.
 func (r *Run) partial(e *entry, op *operation, ev StepFinished) {
 	for _, reason := range ev.InitErrors {
@@ -348,16 +199,4 @@ func (r *Run) partial(e *entry, op *operation, ev StepFinished) {
 	r.emitFailed(op, "the resource exists, but its initialisation failed")
 	r.count(e.Kind, e.URN)
 	r.failEntry(e, fmt.Sprintf("%s exists, but its initialisation failed", e.URN))
-}
-
-// stepOf gives the issued operation of a URN, a create that waits for a person included; nil when there is none.
-func (r *Run) stepOf(u urn.URN) *operation {
-	for _, list := range [][]int{r.Slots, r.Waiting} {
-		for _, op := range list {
-			if o := r.Ops[op]; o.URN == u && o.For != forRefresh {
-				return o
-			}
-		}
-	}
-	return nil
 }

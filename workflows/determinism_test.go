@@ -16,7 +16,7 @@ var indeterminate = []struct{ name, file, old, now, notices string }{
 		`round := r.in.Rounds[s.Op] + 1`, `round := r.in.Rounds[s.Op] + 1 + 0*time.Now().Second()`, "workflowcheck",
 	},
 	{
-		"the core ranges over a map", "engine/answers.go",
+		"the core ranges over a map", "engine/replies.go",
 		`certain := old != nil &&`, "for range r.Seeds {\n\t\t_ = e\n\t}\n\tcertain := old != nil &&", "workflowcheck",
 	},
 	{

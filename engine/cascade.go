@@ -1,0 +1,206 @@
+package engine
+
+import (
+	"slices"
+
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
+)
+
+// candidates gives the dependents that may have to go before the old resource can. Who asks has to wait while another
+// cascade is being found, while an earlier registered dependent is on its way, and while a step of a dependent runs.
+func (r *Run) candidates(e *entry) (candidates []State, wait bool) {
+	if r.cascading != 0 || r.sweeper != nil && r.sweeper.Stage == stageSweeping {
+		return nil, true
+	}
+	for _, k := range r.dependents(e.Old) {
+		state := r.snap.renamed(*r.snap.Get(k))
+		other := r.byURN[r.current(state.URN)]
+		switch {
+		case other != nil && other.Order < e.Order && other.Stage != stageDone,
+			r.stepOf(state.URN) != nil, r.condemned[k] != nil:
+			return nil, true
+		case other != nil && other.committed(), state.Delete:
+			continue
+		}
+		candidates = append(candidates, state)
+	}
+	return candidates, false
+}
+
+// startCascade asks which of the candidates must go first: those that a change of the old resource would replace.
+func (r *Run) startCascade(e *entry, old *State, candidates []State) {
+	if len(candidates) == 0 {
+		r.clear(e, nil)
+		return
+	}
+	providers := map[string]Provider{}
+	for _, c := range candidates {
+		if p := r.providerOf(c.Provider); p != nil {
+			providers[c.Provider] = *p
+		}
+	}
+	e.Stage = stageCascading
+	e.Op = r.ask(&operation{URN: e.URN, Entry: e, For: forCascade})
+	r.cascading = e.Op
+	r.out = append(r.out, Cascade{
+		Op: e.Op, Root: r.snap.renamed(*old), Candidates: candidates, Providers: providers,
+	})
+}
+
+// dependents gives every state that depends on one, however far, in snapshot order.
+func (r *Run) dependents(root Key) []Key {
+	reached := map[urn.URN]bool{r.snap.Get(root).URN: true}
+	var out []Key
+	past := false
+	r.snap.All(func(s *State) {
+		if s.Key == root {
+			past = true
+			return
+		}
+		if !past {
+			return
+		}
+		for _, u := range s.References() {
+			if reached[u] || reached[r.current(u)] {
+				reached[s.URN] = true
+				out = append(out, s.Key)
+				return
+			}
+		}
+	})
+	return out
+}
+
+// cascadePlanned condemns the members of a cascade, unless one is protected.
+func (r *Run) cascadePlanned(ev CascadePlanned) {
+	if r.cascading == ev.Op {
+		r.cascading = 0
+	}
+	op := r.answered(ev.Op)
+	if op == nil {
+		return
+	}
+	e := op.Entry
+	if ev.Error != "" {
+		r.reject(e, "what depends on %s could not be found: %s", e.URN, ev.Error)
+		return
+	}
+	r.clear(e, ev.Members)
+}
+
+// protectsMember refuses a replacement that would delete a protected resource first. A preview says so and goes on.
+func (r *Run) protectsMember(e *entry, group []*deletion) bool {
+	const message = "a protected resource would be replaced"
+	for _, d := range group {
+		if state := r.snap.Get(d.Key); !state.Protect || state.Delete {
+			continue
+		}
+		r.diagnose("error", e.URN, "%s cannot be replaced: %s would have to be replaced with it, and is protected; "+
+			"remove its "+
+			"protect option and update first", e.URN, d.URN)
+		if !r.goal.DryRun {
+			r.failEntry(e, message)
+			return true
+		}
+		r.noteError(message)
+	}
+	return false
+}
+
+// leavesMember refuses a replacement that would delete a resource outside the targets first, which nothing would make
+// again.
+func (r *Run) leavesMember(e *entry, group []*deletion) bool {
+	for _, d := range group {
+		if !r.mayChange(r.snap.Get(d.Key)) {
+			r.reject(e, "%s cannot be replaced: %s would have to be replaced with it, and is not a target; target it "+
+				"too, or use "+
+				"--target-dependents", e.URN, d.URN)
+			return true
+		}
+	}
+	return false
+}
+
+// wantsMember refuses a replacement that would first delete a resource whose registration failed or was refused:
+// nothing would make it again.
+func (r *Run) wantsMember(e *entry, group []*deletion) bool {
+	for _, d := range group {
+		if r.wants(d.URN) && !r.snap.Get(d.Key).Delete {
+			r.reject(e, "%s cannot be replaced: %s would have to be replaced with it, and could not be registered",
+				e.URN, d.URN)
+			return true
+		}
+	}
+	return false
+}
+
+// clear deletes the members of a cascade and the old resource itself, dependents first; the entry goes on when its old
+// resource is gone. Entries of members begin again once theirs are.
+func (r *Run) clear(e *entry, members []Dependent) {
+	var group []*deletion
+	for _, m := range members {
+		state := r.snap.Get(m.Key)
+		if state == nil || r.condemned[m.Key] != nil || state.PendingReplacement || r.settled(state.URN) {
+			continue
+		}
+		group = append(group, r.condemnation(state, e.URN))
+	}
+	for _, with := range r.replacedWith(e) {
+		if !slices.ContainsFunc(group, func(d *deletion) bool { return d.Key == with.Key }) {
+			group = append(group, r.condemnation(with, e.URN))
+		}
+	}
+	if r.protectsMember(e, group) || r.leavesMember(e, group) || r.wantsMember(e, group) {
+		return
+	}
+	ahead, along := r.copiesInTheWay(e, group)
+	if r.leavesMember(e, ahead) || r.leavesMember(e, along) {
+		return
+	}
+	if len(ahead) > 0 {
+		r.sweep(e, members, ahead)
+		return
+	}
+	for _, d := range group {
+		r.restart(d)
+	}
+	group = append(append(group, along...), r.condemnation(r.snap.Get(e.Old), e.URN))
+	e.Op, e.Members = 0, nil
+	r.enter(e, stageClearing)
+	r.condemn(group)
+}
+
+// restart sends the entry of a member back: its plan was made over a state that goes.
+func (r *Run) restart(d *deletion) {
+	other := r.byURN[r.current(d.URN)]
+	if other == nil || other.committed() {
+		return
+	}
+	r.drop(other.Op)
+	other.Plan, other.Op, other.Old = nil, 0, ""
+	r.enter(other, stageHeld)
+}
+
+// replacedWith gives the stored resources that ask to be replaced together with the entry's, and are undecided.
+func (r *Run) replacedWith(e *entry) []*State {
+	var out []*State
+	r.snap.All(func(s *State) {
+		if len(s.ReplaceWith) == 0 || s.Key == e.Old || s.Delete || s.PendingReplacement || r.condemned[s.Key] != nil {
+			return
+		}
+		names := func(u urn.URN) bool { return r.current(u) == e.URN }
+		if slices.ContainsFunc(s.ReplaceWith, names) && !r.settled(s.URN) {
+			out = append(out, s)
+		}
+	})
+	return out
+}
+
+// cleared goes on with a replacement whose old resource is gone; it reports whether it is.
+func (r *Run) cleared(e *entry) bool {
+	if old := r.snap.Get(e.Old); old == nil || !old.PendingReplacement {
+		return false
+	}
+	r.enqueue(e, false)
+	return true
+}

@@ -1,0 +1,55 @@
+package engine
+
+import "slices"
+
+// compare starts the comparison of the entry's provider with the one that manages the old resource; it reports
+// whether the answer is awaited.
+func (r *Run) compare(e *entry, old *State) bool {
+	was, now := r.snap.renamed(*old).Provider, e.New.Provider
+	if was == now || IsProvider(e.New.Type) || old.External || e.Imported {
+		return false
+	}
+	if was == "" || now == "" || r.snap.provider(was) == nil {
+		e.Changed = true
+		return false
+	}
+	pair := was + " " + now
+	if replace, known := r.Compared[pair]; known {
+		e.Changed = replace
+		return false
+	}
+	e.Stage, e.Op, e.pair = stageComparing, 0, pair
+	for _, op := range r.comparing {
+		if r.Ops[op].Pair == pair {
+			return true
+		}
+	}
+	op := r.ask(&operation{URN: e.URN, Pair: pair, For: forCompare})
+	r.comparing = append(r.comparing, op)
+	r.out = append(r.out, Compare{Op: op, Old: *r.providerOf(was), New: *r.providerOf(now)})
+	return true
+}
+
+// providerDiffed goes on with every entry that waited for the comparison.
+func (r *Run) providerDiffed(ev ProviderDiffed) {
+	op := r.answered(ev.Op)
+	if op == nil {
+		return
+	}
+	r.comparing = slices.DeleteFunc(r.comparing, func(o int) bool { return o == ev.Op })
+	if ev.Error == "" {
+		r.Compared[op.Pair] = ev.Replace
+	}
+	for _, e := range r.Entries {
+		if e.Stage != stageComparing || e.pair != op.Pair {
+			continue
+		}
+		if ev.Error != "" {
+			r.reject(e, "the provider of %s could not compare its configuration with the one before: %s", e.URN,
+				ev.Error)
+			continue
+		}
+		e.Stage = stageHeld
+		r.decide(e)
+	}
+}

@@ -1,0 +1,144 @@
+package engine
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// fail takes note of an error that makes the update fail. Unless the update goes on after errors, nothing new starts.
+func (r *Run) fail(message string) {
+	if r.FirstError == "" {
+		r.FirstError = message
+	}
+	if !r.goal.ContinueOnError {
+		r.stop()
+	}
+}
+
+// noteError makes the update fail at its end, without stopping it.
+func (r *Run) noteError(message string) {
+	if r.FirstError == "" {
+		r.FirstError = message
+	}
+}
+
+// failUnknown makes the update fail because the outcome of a step stays unknown. After a cancel it does not: what a
+// cancel leaves undone is no failure. What does not depend on a create whose outcome is unknown goes on.
+func (r *Run) failUnknown(message string, create bool) {
+	switch {
+	case r.Cancelled:
+	case create && !r.Stopped:
+		r.noteError(message)
+	default:
+		r.fail(message)
+	}
+}
+
+// stop refuses what has not started; what runs finishes.
+func (r *Run) stop() {
+	if r.Stopped {
+		return
+	}
+	r.Stopped = true
+	r.removeLost()
+	for _, op := range slices.Clone(r.Waiting) {
+		r.leavePending(r.Ops[op], "the update ended while it waited for an answer")
+	}
+	for _, op := range r.Queue {
+		r.drop(op)
+	}
+	r.Queue = nil
+	for _, e := range r.Entries {
+		if e.Stage != stageDone && !r.running(e) {
+			r.refuse(e)
+		}
+	}
+	r.dropDeletions()
+}
+
+// cancelled ends the update: what runs finishes, and if forced is abandoned.
+func (r *Run) cancelled(c Cancelled) {
+	if !r.Cancelled {
+		r.Cancelled = true
+		if !c.Forced {
+			r.diagnose("warning", "", "the update was cancelled; what runs finishes")
+		}
+	}
+	r.stop()
+	if r.Phase != phaseEnded && !r.hasProgram() {
+		r.Phase = max(r.Phase, phaseDeleting)
+	}
+	if r.Phase < phaseProgram {
+		r.Phase = phaseProgram
+	}
+	if !c.Forced || r.Forced {
+		return
+	}
+	r.Forced = true
+	if len(r.Slots) > 0 {
+		r.diagnose("warning", "", "the update was cancelled by force; what runs is cut off")
+	}
+	for _, op := range r.Slots {
+		r.out = append(r.out, Abandon{Op: op})
+	}
+}
+
+// unsupported is the diagnostic and the error of an update whose driver passes on what this core does not know.
+func (r *Run) unsupported(what string) {
+	message := "this build does not know " + what + "; upgrade the worker"
+	if !r.Stopped {
+		r.diagnose("error", "", "%s", message)
+	}
+	r.noteError(message)
+	r.Refusals++
+	r.stop()
+}
+
+// Result sums the update up once it has ended.
+func (r *Run) Result() (Result, bool) {
+	if r.Phase != phaseEnded || !r.idle() {
+		return Result{}, false
+	}
+	_, pending := r.snap.States()
+	res := Result{
+		Status: StatusSucceeded, Changes: r.Changes, Error: r.FirstError, Pending: len(pending),
+		IntegrityError: r.Integrity, NamesNothing: r.Misnamed,
+	}
+	switch {
+	case r.FirstError != "":
+		res.Status = StatusFailed
+	case r.Cancelled:
+		res.Status, res.Error = StatusCancelled, "the update was cancelled"+doubts(pending)
+	}
+	return res, true
+}
+
+// mostDoubts is how many operations doubts names.
+const mostDoubts = 10
+
+// doubts names what a cancelled update leaves for the next one to find out.
+func doubts(pending []PendingOperation) string {
+	if len(pending) == 0 {
+		return ""
+	}
+	names := make([]string, 0, mostDoubts)
+	for _, p := range pending[:min(len(pending), mostDoubts)] {
+		names = append(names, p.Kind+" "+string(p.State.URN))
+	}
+	text := strings.Join(names, ", ")
+	if more := len(pending) - len(names); more > 0 {
+		text += " and " + strconv.Itoa(more) + " more"
+	}
+	return "; it is not known what became of " + text + ": the next update looks"
+}
+
+// faulty says that the state breaks an invariant, and what comes of that.
+func faulty(broken string) string {
+	return "the state breaks an invariant, which is a fault of this program: " + broken +
+		"; all that was done is recorded, and the " +
+		"state is repaired as it is stored. If it cannot be, the next update says so and starts nothing: then export " +
+		"it with " +
+		"`deployctl stack export --file state.json`, correct the file, and put it back with `deployctl stack import " +
+		"--file state.json`"
+}

@@ -1,0 +1,135 @@
+package engine
+
+import (
+	"slices"
+
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
+)
+
+// take puts what a step found, and when, into the entry's new state.
+func (r *Run) take(e *entry, ev StepFinished) {
+	e.New.learn(ev)
+	switch {
+	case ev.At == "":
+	case e.Kind == StepUpdate:
+		e.New.Modified = ev.At
+	default:
+		e.New.Created, e.New.Modified = ev.At, ev.At
+	}
+}
+
+// learn puts what a step found into a state.
+func (s *State) learn(ev StepFinished) {
+	if ev.ID != "" {
+		s.ID = ev.ID
+	}
+	if ev.Inputs != nil {
+		s.Inputs = *ev.Inputs
+	}
+	s.Outputs, s.InitErrors, s.RefreshBeforeUpdate = ev.Outputs, ev.InitErrors, ev.RefreshBeforeUpdate
+}
+
+// record stores the entry's new state under the operation that made it, and takes the old one's place or condemns it.
+func (r *Run) record(e *entry, op int) {
+	e.New.Key = opKey(op)
+	next := e.New
+	if e.Kind == StepCreate || e.Kind == StepCreateReplacement {
+		r.Made[e.URN]++
+		delete(r.Seeds, e.URN)
+	}
+	put := Delta{Kind: DeltaPut, Op: op, State: &next}
+	for _, from := range e.New.Aliases {
+		if r.snap.current(from) != e.URN {
+			r.change(Delta{Kind: DeltaAlias, From: from, To: e.URN})
+		}
+	}
+	old := r.snap.Get(e.Old)
+	from := len(r.snap.news)
+	if old != nil {
+		if i := r.snap.place[old.Key]; i < 0 {
+			from = -1 - i
+		}
+		r.Replaced[e.URN] = r.Replaced[e.URN] || e.replaces()
+		if e.replaces() && !old.PendingReplacement {
+			waits := *old
+			waits.Delete = true
+			r.change(Delta{Kind: DeltaSet, State: &waits})
+		} else {
+			put.Removes = []Key{old.Key}
+		}
+	}
+	end := len(r.snap.news)
+	r.change(put)
+	r.moveDependents(e.URN, from, end)
+}
+
+// moveDependents moves the states of a stretch of the new list that depend on a URN, however far, behind what now
+// stands for it: an earlier start of the program, or targets, had put them there. A copy that waits for its deletion
+// moves only when nothing that it refers to stands before it any more, and takes nobody along: nobody refers to it.
+func (r *Run) moveDependents(u urn.URN, from, end int) {
+	moved := map[urn.URN]bool{u: true}
+	depends := func(ref urn.URN) bool { return moved[r.current(ref)] }
+	for i := from; i < end; i++ {
+		at := &r.snap.news[i]
+		if at.Gone {
+			continue
+		}
+		state := at.State
+		switch {
+		case state.Delete && !r.snap.stranded(state):
+		case state.Delete, slices.ContainsFunc(state.References(), depends):
+			moved[r.current(state.URN)] = moved[r.current(state.URN)] || !state.Delete
+			r.change(Delta{Kind: DeltaPut, State: &state, Removes: []Key{state.Key}})
+		}
+	}
+}
+
+// replaces reports that the entry's step puts something else in the place of the old resource, which stays until the
+// delete phase if it was not deleted before.
+func (e *entry) replaces() bool {
+	return e.Kind == StepCreateReplacement || e.Kind == StepReadReplacement || e.Kind == StepImportReplacement
+}
+
+// same keeps a resource: it stores its new checked inputs and keeps its old outputs.
+func (r *Run) same(e *entry, old *State, stables []string) {
+	e.Kind = StepSame
+	e.New.ID, e.New.Outputs, e.New.InitErrors = old.ID, old.Outputs, old.InitErrors
+	if e.Imported {
+		// The import was the step; what it stored takes the goal's header.
+		e.New.Key = old.Key
+		next := e.New
+		r.change(Delta{Kind: DeltaSet, State: &next})
+		r.done(e, stables)
+		return
+	}
+	op := r.newOp()
+	if i, ok := r.snap.place[old.Key]; ok && i >= 0 && unchanged(*old, e.New) {
+		e.New = *old
+		r.change(Delta{Kind: DeltaKeep, First: i, Count: 1})
+	} else {
+		e.New.Rest = old.Rest
+		r.record(e, op)
+	}
+	r.count(StepSame, e.URN)
+	r.emitSame(op, e)
+	r.done(e, stables)
+}
+
+// emitSame shows an unchanged resource, without what it holds: there may be very many.
+func (r *Run) emitSame(op int, e *entry) {
+	s := e.New
+	shown := State{
+		Key: s.Key, URN: s.URN, Type: s.Type, Custom: s.Custom, ID: s.ID, Parent: s.Parent, Provider: s.Provider,
+		Protect: s.Protect,
+	}
+	for _, kind := range []EmitKind{EmitPre, EmitOutputs} {
+		r.emit(Emit{Kind: kind, Op: op, Step: StepSame, URN: e.URN, Type: s.Type, New: &shown})
+	}
+}
+
+// unchanged reports that nothing about a stored state would be written differently. A line of the program that only
+// moved is not worth a write.
+func unchanged(old, now State) bool {
+	now.Key, now.Rest, now.SourcePosition = old.Key, old.Rest, old.SourcePosition
+	return equalStates(old, now)
+}

@@ -1,0 +1,100 @@
+package engine
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
+)
+
+// JoinReference makes a provider reference of a provider's URN and id.
+func JoinReference(u urn.URN, id string) string { return string(u) + "::" + id }
+
+// SplitReference takes a provider reference apart; the URN is empty when the reference is.
+func SplitReference(ref string) (urn.URN, string) {
+	i := strings.LastIndex(ref, "::")
+	if i < 0 {
+		return "", ""
+	}
+	return urn.URN(ref[:i]), ref[i+2:]
+}
+
+// References gives every URN that a state refers to, in a fixed order: parent, provider, dependencies, property
+// dependencies, deletedWith, replaceWith.
+func (s *State) References() []urn.URN {
+	out := make([]urn.URN, 0, 2+len(s.Dependencies))
+	if s.Parent != "" {
+		out = append(out, s.Parent)
+	}
+	if u, _ := SplitReference(s.Provider); u != "" {
+		out = append(out, u)
+	}
+	out = append(out, s.Dependencies...)
+	for _, p := range s.PropertyDependencies {
+		out = append(out, p.URNs...)
+	}
+	if s.DeletedWith != "" {
+		out = append(out, s.DeletedWith)
+	}
+	return append(out, s.ReplaceWith...)
+}
+
+// references gives every URN that a registration names, in a fixed order.
+func (g *Registration) references() []urn.URN {
+	s := State{
+		Parent: g.Parent, Provider: g.Provider, Dependencies: g.Dependencies,
+		PropertyDependencies: g.PropertyDependencies, DeletedWith: g.DeletedWith, ReplaceWith: g.ReplaceWith,
+	}
+	return s.References()
+}
+
+// without gives the state without its references to some URNs; its provider stays.
+func (s State) without(gone func(urn.URN) bool) State {
+	if gone(s.Parent) {
+		s.Parent = ""
+	}
+	if gone(s.DeletedWith) {
+		s.DeletedWith = ""
+	}
+	s.Dependencies = slices.DeleteFunc(slices.Clone(s.Dependencies), gone)
+	s.ReplaceWith = slices.DeleteFunc(slices.Clone(s.ReplaceWith), gone)
+	properties := make([]PropertyDependency, 0, len(s.PropertyDependencies))
+	for _, p := range s.PropertyDependencies {
+		p.URNs = slices.DeleteFunc(slices.Clone(p.URNs), gone)
+		properties = append(properties, p)
+	}
+	s.PropertyDependencies = properties
+	return s
+}
+
+// mapped gives URNs by other names; nil stays nil.
+func mapped(us []urn.URN, name func(urn.URN) urn.URN) []urn.URN {
+	out := slices.Clone(us)
+	for i, u := range us {
+		out[i] = name(u)
+	}
+	return out
+}
+
+// reference gives a copy of a state for a command; nil when there is none.
+func (r *Run) reference(k Key) *State {
+	state := r.snap.Get(k)
+	if state == nil {
+		return nil
+	}
+	out := r.snap.renamed(*state)
+	return &out
+}
+
+// providerOf says with which provider a reference's calls are made; nil for components.
+func (r *Run) providerOf(ref string) *Provider {
+	if ref == "" {
+		return nil
+	}
+	p := &Provider{Ref: ref}
+	if state := r.snap.provider(ref); state != nil {
+		p.Ref = JoinReference(state.URN, state.ID)
+		p.Inputs = state.Inputs
+	}
+	return p
+}

@@ -1,0 +1,114 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+)
+
+// A reply often depends on nothing but how a step or a plan ends. It is then sent along, and whoever carries the
+// command out hands it to the program, which goes on while the end travels to the core. What the program asks next
+// finds an entry that is not done yet and waits for it like for any other: so nothing is decided in another order.
+
+func (r *Run) answer(e *entry, reply Reply) {
+	if e.Epoch != r.Epoch || e.Answered {
+		return
+	}
+	reply.Epoch, reply.Seq, reply.URN = e.Epoch, e.Seq, e.URN
+	r.out = append(r.out, reply)
+}
+
+// refuse answers an entry that will not be carried out because the update is ending.
+func (r *Run) refuse(e *entry) {
+	r.drop(e.Op)
+	r.finish(e, Reply{Result: ResultFail, Error: "the update is ending; see its diagnostics"})
+}
+
+// reject fails an entry with an error that is its own.
+func (r *Run) reject(e *entry, format string, args ...any) {
+	message := fmt.Sprintf(format, args...)
+	r.diagnose("error", e.URN, "%s", message)
+	r.failEntry(e, message)
+}
+
+// failEntry fails an entry whose error has been told.
+func (r *Run) failEntry(e *entry, message string) {
+	r.finish(e, r.failure(message))
+	r.fail(message)
+}
+
+// failure returns the reply of an entry that failed. A program that goes on after errors is not told which.
+func (r *Run) failure(message string) Reply {
+	if r.goal.ContinueOnError {
+		message = ""
+	}
+	return Reply{Result: ResultFail, Error: message}
+}
+
+// finish ends an entry with its reply.
+func (r *Run) finish(e *entry, reply Reply) {
+	e.Stage, e.Result = stageDone, reply.Result
+	if reply.Result != ResultSuccess && e.Old == "" {
+		r.want(e.URN, e.Reg)
+	}
+	r.answer(e, reply)
+}
+
+// done ends an entry well and remembers it for later epochs.
+func (r *Run) done(e *entry, stables []string) {
+	r.Done[e.URN] = &finished{Digest: e.Reg.Digest, Key: e.New.Key, Kind: e.Kind, Stables: stables}
+	r.finish(e, r.success(e, stables))
+}
+
+// success is the reply of an entry that ended well; its object is what the program sees.
+func (r *Run) success(e *entry, stables []string) Reply {
+	object := e.New.Outputs
+	if !e.New.Custom {
+		object = e.New.Inputs
+	}
+	return Reply{ID: e.New.ID, Object: object, Stables: stables, Result: ResultSuccess, Unknown: e.unknown(r.goal)}
+}
+
+// unknown reports that a preview cannot know the resource's outputs.
+func (e *entry) unknown(g Goal) bool {
+	return g.DryRun && e.New.Custom && slices.Contains(mutating, e.Kind)
+}
+
+// mutating are the kinds of steps whose outputs are new.
+var mutating = []StepKind{StepCreate, StepCreateReplacement, StepUpdate}
+
+// stables are the properties that keep their values whatever the entry's step does.
+func (e *entry) stables() []string {
+	if e.Plan == nil {
+		return nil
+	}
+	return e.Plan.Diff.StableKeys
+}
+
+// afterStep is the reply to the entry if its step is done; nil if that is not certain before.
+func (r *Run) afterStep(e *entry) *Reply {
+	if r.goal.DryRun || !e.New.Custom || !slices.Contains(mutating, e.Kind) {
+		return nil
+	}
+	return r.foresee(e, Reply{Stables: e.stables(), Result: ResultSuccess})
+}
+
+// afterPlan is the reply to the entry if its plan comes to no change; nil if that is not certain before. Only what was
+// registered earlier and is still on its way could decide otherwise.
+func (r *Run) afterPlan(e *entry, old *State) *Reply {
+	certain := old != nil && e.New.Custom && !e.Imported && e.Forced == nil && !old.External && !old.PendingReplacement
+	if !certain || r.Entries[r.firstUndone()] != e {
+		return nil
+	}
+	return r.foresee(e, Reply{ID: old.ID, Object: old.Outputs, Result: ResultSuccess})
+}
+
+func (r *Run) foresee(e *entry, reply Reply) *Reply {
+	if e.Epoch != r.Epoch {
+		return nil
+	}
+	reply.Epoch, reply.Seq, reply.URN = e.Epoch, e.Seq, e.URN
+	return &reply
+}
+
+// to reports that a foreseen reply is the one that the entry waits for, and not one of an earlier epoch.
+func (a *Reply) to(e *entry) bool { return a != nil && a.Epoch == e.Epoch && a.Seq == e.Seq }
