@@ -1,3 +1,3 @@
 // Package docs holds the documentation for users. Its tests check that the links of all pages lead somewhere, that each
-// page can be reached from the README, and that the messages on the page on troubleshooting are those of the code.
+// page can be reached from the README, and that the messages that they explain are those of the code.
 package docs

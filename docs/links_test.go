@@ -71,8 +71,8 @@ func anchor(heading string) string {
 	}, link.ReplaceAllString(heading, "]"))
 }
 
-// target is what a link leads to: a path from the root, and an anchor, which may be empty. It is false for an address on
-// the web.
+// target is what a link leads to: a path from the root, and an anchor, which may be empty. It is false for an address
+// on the web.
 func target(from, to string) (path, anchor string, ok bool) {
 	if strings.Contains(to, "://") || strings.HasPrefix(to, "mailto:") {
 		return "", "", false

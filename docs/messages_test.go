@@ -17,32 +17,50 @@ var (
 	verb        = regexp.MustCompile(`%(?:\[\d+\])?[-+.\d]*[a-zA-Z]`)
 )
 
-// TestEveryMessageOnThePageOnTroubleshootingIsInTheCode compares the fixed parts of the messages with the literals of
-// the code.
-func TestEveryMessageOnThePageOnTroubleshootingIsInTheCode(t *testing.T) {
-	page, err := os.ReadFile("troubleshooting.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	messages, _, _ := strings.Cut(string(page), "## Where to look")
+// TestEveryMessageInTheDocsIsInTheCode compares the fixed parts of the messages, on the pages that explain some, with
+// the literals of the code.
+func TestEveryMessageInTheDocsIsInTheCode(t *testing.T) {
 	code, checked := literals(t), 0
-	for _, row := range messageRow.FindAllStringSubmatch(messages, -1) {
-		for _, m := range message.FindAllStringSubmatch(row[1], -1) {
-			for _, part := range placeholder.Split(m[1], -1) {
+	sections := map[string]string{"troubleshooting.md": "## A command", "production.md": "## When a part does not answer"}
+	for page, section := range sections {
+		for _, m := range messages(t, page, section) {
+			for _, part := range placeholder.Split(m, -1) {
 				part = strings.Trim(part, " .,;:()")
 				if len(part) < 8 {
 					continue
 				}
 				checked++
 				if !strings.Contains(code, part) {
-					t.Errorf("no message of the code has %q, of the message %q", part, m[1])
+					t.Errorf("%s: no message of the code has %q, of the message %q", page, part, m)
 				}
 			}
 		}
 	}
-	if checked < 50 {
+	if checked < 60 {
 		t.Errorf("only %d parts of messages were found", checked)
 	}
+}
+
+// messages returns what stands in the first columns of a page's tables, from a section on until one begins that has no
+// messages.
+func messages(t *testing.T, page, section string) (found []string) {
+	t.Helper()
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, after, ok := strings.Cut(string(text), section)
+	if !ok {
+		t.Fatalf("%s has no %q", page, section)
+	}
+	after, _, _ = strings.Cut(after, "## Where to look")
+	after, _, _ = strings.Cut(after, "## Monitoring")
+	for _, row := range messageRow.FindAllStringSubmatch(after, -1) {
+		for _, m := range message.FindAllStringSubmatch(row[1], -1) {
+			found = append(found, m[1])
+		}
+	}
+	return found
 }
 
 // literals is the text of all packages, with literals that are added to each other as one, and a NUL for each verb.
