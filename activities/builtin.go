@@ -156,7 +156,7 @@ func (p *engineProvider) visible(ctx context.Context, name deployments.StackName
 		}
 	}
 	if len(hidden) > 0 {
-		s.log.take(pluginhost.Message{Severity: diag.Warning, Text: fmt.Sprintf(
+		s.print(pluginhost.Message{Severity: diag.Warning, Text: fmt.Sprintf(
 			"The outputs %s of the stack %s are secret and are left out: "+
 				"%s may view that stack, but not read its secrets, which needs the role deployer.",
 			strings.Join(hidden, ", "), name, s.request.Initiator)})

@@ -76,9 +76,9 @@ func (a *Activities) claim(ctx context.Context, in deployments.ClaimInput) (depl
 		return deployments.Claimed{}, err
 	}
 	if in.Epoch <= 1 {
-		s.log.put(prelude(s.config))
+		s.log.Put(prelude(s.config))
 		if missing != "" {
-			s.log.put(apitype.EngineEvent{Timestamp: int(time.Now().Unix()), DiagnosticEvent: &apitype.DiagnosticEvent{
+			s.log.Put(apitype.EngineEvent{Timestamp: int(time.Now().Unix()), DiagnosticEvent: &apitype.DiagnosticEvent{
 				Message: missing + "\n", Color: "never", Severity: "warning",
 			}})
 		}

@@ -18,6 +18,7 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/bags"
+	"github.com/deployctl/deployctl/internal/eventlog"
 	"github.com/deployctl/deployctl/statestore"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"go.temporal.io/sdk/temporal"
@@ -299,7 +300,7 @@ func (h *house) log() string {
 			h.t.Fatal(err)
 		}
 		for _, p := range parts {
-			if _, err := DecodeEvents(p); err != nil {
+			if _, err := eventlog.Decode(p); err != nil {
 				h.t.Fatal(err)
 			}
 			text.Write(p)

@@ -1,6 +1,7 @@
 package activities
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"os"
@@ -12,7 +13,9 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/eventlog"
 	"github.com/deployctl/deployctl/internal/pluginhost"
+	"github.com/deployctl/deployctl/statestore"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/providers"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
@@ -229,6 +232,15 @@ steps:
 	}
 }
 
+// collected is an event log in memory.
+type collected struct{ events []deployments.WatchEvent }
+
+func (c *collected) AppendEvents(_ context.Context, _ statestore.Part, data []byte) error {
+	events, err := eventlog.Decode(data)
+	c.events = append(c.events, events...)
+	return err
+}
+
 func TestAStackReferenceShowsWhatWhoeverAskedForTheUpdateMaySee(t *testing.T) {
 	h, run := runScenario(t, "steps: [{register: thing, type: 'toy:index:Thing', properties: {name: shared, secret: "+
 		"!secret hush}}]\n"+
@@ -274,7 +286,8 @@ func TestAStackReferenceShowsWhatWhoeverAskedForTheUpdateMaySee(t *testing.T) {
 		{"an admin of a stack that is not there", grant(deployments.RoleAdmin), missing,
 			deployments.NoStack(missing).Error()},
 	} {
-		log := newOutputLog(h.store, h.update, nil)
+		shown := &collected{}
+		log := eventlog.NewOutput(shown, h.update, nil)
 		p := &engineProvider{session: &session{store: h.store, update: h.update, log: log,
 			request: deployments.UpdateRequest{Authority: c.authority}}}
 		seen, err := p.visible(t.Context(), c.stack)
@@ -285,10 +298,10 @@ func TestAStackReferenceShowsWhatWhoeverAskedForTheUpdateMaySee(t *testing.T) {
 		if got != c.want {
 			t.Errorf("%s sees %s, want %s", c.name, got, c.want)
 		}
-		if warned := len(log.queue) == 1; warned != (c.want == "[name]") {
+		log.Close(t.Context())
+		if warned := len(shown.events) == 1; warned != (c.want == "[name]") {
 			t.Errorf("%s is warned of what is left out: %v", c.name, warned)
 		}
-		log.close(t.Context())
 	}
 }
 

@@ -64,7 +64,7 @@ func (e *epoch) run(ctx context.Context, p *pulse) (deployments.ProgramOutput, e
 	}
 	flushing, done := context.WithTimeout(context.WithoutCancel(ctx), farewell)
 	defer done()
-	_ = e.session.log.flush(flushing) // only output is lost
+	_ = e.session.log.Flush(flushing) // only output is lost
 	if interrupted(err) {
 		if p.cancelRequested(ctx) {
 			return deployments.ProgramOutput{}, temporal.NewCanceledError()

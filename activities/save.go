@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/eventlog"
 	"github.com/deployctl/deployctl/statestore"
 )
 
@@ -37,9 +38,9 @@ func (a *Activities) append(
 	if events == nil {
 		events = []deployments.WatchEvent{}
 	}
-	data, err := EncodeEvents(events)
+	data, err := eventlog.Encode(events)
 	if err != nil {
 		return err
 	}
-	return a.Store.AppendEvents(ctx, statestore.Part{Update: u, Stream: RunStream, Number: n}, data)
+	return a.Store.AppendEvents(ctx, statestore.Part{Update: u, Stream: eventlog.RunStream, Number: n}, data)
 }

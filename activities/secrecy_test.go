@@ -109,7 +109,7 @@ func TestEveryFormOfANestedSecretIsLeftOutOfTheLog(t *testing.T) {
 	} {
 		s.hear(pluginhost.Message{Severity: diag.Info, Text: text})
 	}
-	if err := s.log.flush(t.Context()); err != nil {
+	if err := s.log.Flush(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	log := h.log()

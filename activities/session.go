@@ -13,12 +13,14 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/bags"
+	"github.com/deployctl/deployctl/internal/eventlog"
 	"github.com/deployctl/deployctl/internal/pluginhost"
 	"github.com/deployctl/deployctl/internal/redaction"
 	"github.com/deployctl/deployctl/internal/sandbox"
 	"github.com/deployctl/deployctl/internal/token"
 	"github.com/deployctl/deployctl/statestore"
 	"github.com/gofrs/flock"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/diag"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/providers"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
@@ -57,7 +59,7 @@ type session struct {
 	// accounts are those that were looked up, by reference and digest of the inputs.
 	accounts sync.Map
 	host     *pluginhost.Host
-	log      *outputLog
+	log      *eventlog.Output
 	excuses  excuses
 	phases   phases
 	ready    chan struct{} // see sessions
@@ -94,14 +96,21 @@ func (s *session) digest(v any) string {
 
 // tell tells people something about a resource.
 func (s *session) tell(severity diag.Severity, u urn.URN, text string) {
-	s.log.take(pluginhost.Message{Severity: severity, URN: u, Text: text})
+	s.print(pluginhost.Message{Severity: severity, URN: u, Text: text})
 }
 
 // hear takes what the program and the plugins say.
 func (s *session) hear(m pluginhost.Message) {
 	if !s.excuses.explain(m) {
-		s.log.take(m)
+		s.print(m)
 	}
+}
+
+// print writes a message to the update's event log.
+func (s *session) print(m pluginhost.Message) {
+	s.log.Print(m.Source, apitype.DiagnosticEvent{
+		URN: string(m.URN), Message: m.Text, Severity: string(m.Severity), StreamID: int(m.Stream), Ephemeral: m.Ephemeral,
+	})
 }
 
 // close ends the update's plugins and forgets its secrets.
@@ -110,7 +119,7 @@ func (s *session) close(ctx context.Context) {
 		s.host.Close(ctx)
 	}
 	if s.log != nil {
-		s.log.close(ctx)
+		s.log.Close(ctx)
 	}
 	_ = s.box.Close() // what is left of its temporary files is removed later: see shelf.collect
 	s.installing.Lock()

@@ -6,6 +6,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/eventlog"
 	"github.com/deployctl/deployctl/internal/panics"
 	"github.com/deployctl/deployctl/internal/pluginhost"
 	"github.com/deployctl/deployctl/internal/pluginhost/process"
@@ -118,8 +119,8 @@ func (a *Activities) fill(ctx context.Context, s *session) error {
 		return err
 	}
 	s.turns = newTurns(goalOf(s.update, s.base, s.request))
-	s.log = newOutputLog(a.Store, s.update, s.secretTexts())
-	s.phases.tell = s.log.phase
+	s.log = eventlog.NewOutput(a.Store, s.update, s.secretTexts())
+	s.phases.tell = s.log.Phase
 	s.host, err = pluginhost.New(pluginhost.Options{
 		RootDir: s.dir, Project: s.project, Config: s.config.plain(), Log: s.hear, Phase: s.phases.begin,
 		Env: append(append(environment(s.request.Environment, a.Env), provider.StackVariable+"="+s.stackID),

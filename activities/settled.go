@@ -31,7 +31,7 @@ func (a *Activities) settled(ctx context.Context, in deployments.SettledInput) (
 	}
 	var said sync.WaitGroup
 	if s := a.find(in.Update); s != nil && s.log != nil {
-		said.Go(func() { _ = s.log.flush(ctx) }) // only output is lost
+		said.Go(func() { _ = s.log.Flush(ctx) }) // only output is lost
 	}
 	defer said.Wait()
 	if info.Ended.IsZero() {

@@ -12,6 +12,7 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/display"
+	"github.com/deployctl/deployctl/internal/eventlog"
 	"github.com/deployctl/deployctl/internal/service"
 	"github.com/deployctl/deployctl/statestore"
 	"github.com/deployctl/deployctl/workflows"
@@ -158,7 +159,7 @@ func (s *scheduling) moved(ctx context.Context, in deployments.CompileInput, sin
 // logged is what the log of an update that has ended says.
 func (s *scheduling) logged(ctx context.Context, u deployments.UpdateName) (*display.State, error) {
 	state := display.NewState()
-	next := statestore.Part{Update: u, Stream: activities.RunStream, Number: 1}
+	next := statestore.Part{Update: u, Stream: eventlog.RunStream, Number: 1}
 	for state.End == nil {
 		parts, err := s.connection.Store.ReadEvents(ctx, next, partsAtOnce)
 		if err != nil {
@@ -168,7 +169,7 @@ func (s *scheduling) logged(ctx context.Context, u deployments.UpdateName) (*dis
 			return nil, deployments.Errorf(deployments.CodeUnavailable, "the log of %s has no end yet", u)
 		}
 		for _, data := range parts {
-			events, err := activities.DecodeEvents(data)
+			events, err := eventlog.Decode(data)
 			if err != nil {
 				return nil, err
 			}

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/deployctl/deployctl/activities"
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/eventlog"
 	"github.com/deployctl/deployctl/statestore"
 )
 
@@ -47,8 +47,8 @@ type picture struct {
 // streams gives the names of the streams, that of the run last: it holds the end.
 func (p picture) streams() []string {
 	names := slices.Sorted(maps.Keys(p.marks))
-	return append(slices.DeleteFunc(names, func(n string) bool { return n == activities.RunStream }),
-		activities.RunStream)
+	return append(slices.DeleteFunc(names, func(n string) bool { return n == eventlog.RunStream }),
+		eventlog.RunStream)
 }
 
 // join gives the feed of an update; leave says that it is not watched any more by this caller.

@@ -12,8 +12,8 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 
-	"github.com/deployctl/deployctl/activities"
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/eventlog"
 	"github.com/deployctl/deployctl/internal/seal"
 	"github.com/deployctl/deployctl/statestore"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
@@ -61,7 +61,7 @@ func (c *counting) List(ctx context.Context, q statestore.Query) (statestore.Lis
 
 func line(t *testing.T, s *Service, p statestore.Part, text string) {
 	t.Helper()
-	data, err := activities.EncodeEvents([]deployments.WatchEvent{{Event: &apitype.EngineEvent{
+	data, err := eventlog.Encode([]deployments.WatchEvent{{Event: &apitype.EngineEvent{
 		DiagnosticEvent: &apitype.DiagnosticEvent{Message: text},
 	}}})
 	must(t, err)

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/deployctl/deployctl/activities"
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/eventlog"
 	"github.com/deployctl/deployctl/statestore"
 )
 
@@ -72,7 +72,7 @@ func (f *follower) pass(ctx context.Context, p statestore.Part, last int) (ended
 				p.Update)
 		}
 		for _, data := range parts {
-			events, err := activities.DecodeEvents(data)
+			events, err := eventlog.Decode(data)
 			if err := f.tear(p, err); err != nil {
 				return false, err
 			}
@@ -100,7 +100,7 @@ func (f *follower) tear(p statestore.Part, err error) error {
 	if err == nil {
 		return nil
 	}
-	f.torn = f.torn || p.Stream == activities.RunStream
+	f.torn = f.torn || p.Stream == eventlog.RunStream
 	e := said(p.Update, fmt.Sprintf(
 		"part %d of the log %q of update %s is damaged (%v): what it told is missing here; the stack's state does "+
 			"not depend on it",

@@ -10,9 +10,9 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
 
-	"github.com/deployctl/deployctl/activities"
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/eventlog"
 	"github.com/deployctl/deployctl/statestore"
 	"github.com/deployctl/deployctl/workflows"
 )
@@ -196,7 +196,7 @@ func (w *watcher) unbegun(ctx context.Context, queue deployments.StackInfo) (boo
 		info.Error = reason(why)
 		return true, w.send(deployments.WatchEvent{End: &info})
 	}
-	log, err := w.ReadEvents(ctx, statestore.Part{Update: w.update, Stream: activities.RunStream, Number: 1}, 1)
+	log, err := w.ReadEvents(ctx, statestore.Part{Update: w.update, Stream: eventlog.RunStream, Number: 1}, 1)
 	if err != nil || len(log) > 0 {
 		return false, err
 	}

@@ -8,9 +8,9 @@ import (
 
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 
-	"github.com/deployctl/deployctl/activities"
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/eventlog"
 	"github.com/deployctl/deployctl/statestore"
 )
 
@@ -73,11 +73,11 @@ func (s store) record(ctx context.Context, name deployments.StackName, version i
 	now := time.Now().UTC()
 	info.Update = deployments.UpdateName{StackName: name, Version: strconv.Itoa(version)}
 	info.Status, info.Started, info.Ended, info.Resources = string(engine.StatusSucceeded), now, now, head.Resources
-	end, err := activities.EncodeEvents([]deployments.WatchEvent{{End: &info}})
+	end, err := eventlog.Encode([]deployments.WatchEvent{{End: &info}})
 	if err != nil {
 		return err
 	}
-	if err := s.AppendEvents(ctx, statestore.Part{Update: info.Update, Stream: activities.RunStream, Number: 1},
+	if err := s.AppendEvents(ctx, statestore.Part{Update: info.Update, Stream: eventlog.RunStream, Number: 1},
 		end); err != nil {
 		return err
 	}

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/deployctl/deployctl/activities"
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/eventlog"
 	"github.com/deployctl/deployctl/statestore"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
@@ -86,7 +86,7 @@ func (s *Service) watch(ctx context.Context, u deployments.UpdateName, send func
 			return err
 		}
 	case err == nil && !info.Ended.IsZero() && time.Since(info.Ended) > collectedAfter:
-		log, err := s.ReadEvents(ctx, statestore.Part{Update: u, Stream: activities.RunStream, Number: 1}, 1)
+		log, err := s.ReadEvents(ctx, statestore.Part{Update: u, Stream: eventlog.RunStream, Number: 1}, 1)
 		if err != nil && !damaged(err) {
 			return err
 		}

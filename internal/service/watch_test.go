@@ -12,8 +12,8 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 
-	"github.com/deployctl/deployctl/activities"
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/eventlog"
 	"github.com/deployctl/deployctl/statestore"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
@@ -46,10 +46,10 @@ func (h *handing) QueryWorkflowWithOptions(
 func closeLog(t *testing.T, s *Service, info deployments.UpdateInfo) {
 	t.Helper()
 	info.Ended = time.Now()
-	log, err := activities.EncodeEvents([]deployments.WatchEvent{{End: &info}})
+	log, err := eventlog.Encode([]deployments.WatchEvent{{End: &info}})
 	must(t, err)
 	must(t, s.PutInfo(t.Context(), info))
-	must(t, s.AppendEvents(t.Context(), statestore.Part{Update: info.Update, Stream: activities.RunStream, Number: 1},
+	must(t, s.AppendEvents(t.Context(), statestore.Part{Update: info.Update, Stream: eventlog.RunStream, Number: 1},
 		log))
 }
 
@@ -85,7 +85,7 @@ func TestEveryEventSaysWhichStreamOfWhichUpdateItIsOf(t *testing.T) {
 	first, second := deployments.UpdateName{StackName: dev, Version: "1"},
 		deployments.UpdateName{StackName: dev, Version: "2"}
 	for _, u := range []deployments.UpdateName{first, second} {
-		output, err := activities.EncodeEvents([]deployments.WatchEvent{{Event: &apitype.EngineEvent{}}})
+		output, err := eventlog.Encode([]deployments.WatchEvent{{Event: &apitype.EngineEvent{}}})
 		must(t, err)
 		must(t, s.AppendEvents(t.Context(), statestore.Part{Update: u, Stream: "output", Number: 1}, output))
 	}
@@ -113,20 +113,20 @@ func TestADamagedPartOfALogIsNamedAndTheWatchGoesOn(t *testing.T) {
 			must(t, store.CreateStack(t.Context(), dev, nil))
 			s := New(sleeping{}, store, Readers{})
 			u := deployments.UpdateName{StackName: dev, Version: "1"}
-			part := statestore.Part{Update: u, Stream: activities.RunStream, Number: 1}
+			part := statestore.Part{Update: u, Stream: eventlog.RunStream, Number: 1}
 			for _, text := range []string{"first", "second"} {
 				line(t, s, part, text)
 				part.Number++
 			}
 			info := deployments.UpdateInfo{Update: u, Status: "succeeded", Ended: time.Now()}
-			end, err := activities.EncodeEvents([]deployments.WatchEvent{{End: &info}})
+			end, err := eventlog.Encode([]deployments.WatchEvent{{End: &info}})
 			must(t, err)
 			must(t, s.AppendEvents(t.Context(), part, end))
 			must(t, s.PutInfo(t.Context(), info))
 			list, err := objects.List(t.Context(), statestore.Query{})
 			must(t, err)
 			for _, key := range list.Keys {
-				if strings.HasSuffix(key, fmt.Sprintf("events/%s/%08d", activities.RunStream, number)) {
+				if strings.HasSuffix(key, fmt.Sprintf("events/%s/%08d", eventlog.RunStream, number)) {
 					_, err := objects.Put(t.Context(), key, []byte("no seal"), statestore.Condition{})
 					must(t, err)
 				}
@@ -142,7 +142,7 @@ func TestADamagedPartOfALogIsNamedAndTheWatchGoesOn(t *testing.T) {
 				return nil
 			}))
 			want := []string{"first", "second", "succeeded"}
-			notice := fmt.Sprintf("part %d of the log %q of update 1 is damaged", number, activities.RunStream)
+			notice := fmt.Sprintf("part %d of the log %q of update 1 is damaged", number, eventlog.RunStream)
 			if number == 2 {
 				want[1] = notice
 			} else {

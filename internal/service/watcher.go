@@ -9,8 +9,8 @@ import (
 
 	"go.temporal.io/sdk/temporal"
 
-	"github.com/deployctl/deployctl/activities"
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/eventlog"
 	"github.com/deployctl/deployctl/internal/panics"
 	"github.com/deployctl/deployctl/statestore"
 )
@@ -88,7 +88,7 @@ func (w *watcher) begin(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	all[activities.RunStream] = run[activities.RunStream]
+	all[eventlog.RunStream] = run[eventlog.RunStream]
 	w.next = all
 	w.feed.mark(all)
 	return nil
@@ -118,14 +118,14 @@ func (w *watcher) ending(ctx context.Context) <-chan struct{} {
 // look finds what has been written since; the run's stream comes first, see begin.
 func (w *watcher) look(ctx context.Context) (news bool, err error) {
 	marks := map[string]int{}
-	if marks[activities.RunStream], err = w.further(ctx, activities.RunStream); err != nil {
+	if marks[eventlog.RunStream], err = w.further(ctx, eventlog.RunStream); err != nil {
 		return false, err
 	}
-	if err := w.list(ctx, marks[activities.RunStream] > w.next[activities.RunStream]); err != nil {
+	if err := w.list(ctx, marks[eventlog.RunStream] > w.next[eventlog.RunStream]); err != nil {
 		return false, err
 	}
 	for _, stream := range w.streams {
-		if stream == activities.RunStream {
+		if stream == eventlog.RunStream {
 			continue
 		}
 		if marks[stream], err = w.further(ctx, stream); err != nil {

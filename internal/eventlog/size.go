@@ -1,9 +1,10 @@
-package activities
+package eventlog
 
 import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
@@ -12,12 +13,12 @@ import (
 const (
 	// maxEvent bounds an event as JSON, far below the 16 MiB of a message to a client.
 	maxEvent = 4 << 20
-	// maxValue bounds a property's value in an event that is too large, and maxSaid a message in it.
-	maxValue, maxSaid = 64 << 10, 256 << 10
+	// maxValue bounds one property's value, and maxMessage the message, of an event that is too large.
+	maxValue, maxMessage = 64 << 10, 256 << 10
 )
 
-// fit shortens an event that is too large to be sent: its large values are named, not shown. The state has them as a
-// whole.
+// fit returns an event that is small enough for a message to a client. It replaces large values by their size and
+// digest; the state has the whole values.
 func fit(e deployments.WatchEvent) deployments.WatchEvent {
 	if e.Event == nil || jsonSize(e.Event) <= maxEvent {
 		return e
@@ -37,11 +38,12 @@ func fit(e deployments.WatchEvent) deployments.WatchEvent {
 		failed.Metadata = fitStep(failed.Metadata)
 		event.ResOpFailedEvent = &failed
 	case event.DiagnosticEvent != nil:
-		said := *event.DiagnosticEvent
-		if n := len(said.Message); n > maxSaid {
-			said.Message = head(said.Message, maxSaid) + fmt.Sprintf(" … (cut: %d of %d bytes are shown)\n", maxSaid, n)
+		diagnostic := *event.DiagnosticEvent
+		if n := len(diagnostic.Message); n > maxMessage {
+			beginning := strings.ToValidUTF8(diagnostic.Message[:maxMessage], "") // the last character may be cut
+			diagnostic.Message = beginning + fmt.Sprintf(" … (cut: %d of %d bytes are shown)\n", maxMessage, n)
 		}
-		event.DiagnosticEvent = &said
+		event.DiagnosticEvent = &diagnostic
 	}
 	e.Event = &event
 	return e
@@ -62,8 +64,8 @@ func fitStep(m apitype.StepEventMetadata) apitype.StepEventMetadata {
 	return m
 }
 
-// fitValues names the values that are too large. Those that differ are named differently. Very many values are not
-// shown at all.
+// fitValues replaces each value that is too large by its size and digest, so that values that differ still look
+// different. If the rest is too large, it is replaced as a whole.
 func fitValues(values map[string]any) map[string]any {
 	if values == nil {
 		return nil
@@ -84,21 +86,8 @@ func fitValues(values map[string]any) map[string]any {
 	return out
 }
 
-// jsonSize is what a value takes as JSON.
+// jsonSize returns the length of a value as JSON; 0 for a value that cannot be encoded, which Encode reports.
 func jsonSize(v any) int {
-	data, _ := json.Marshal(v) // what cannot be written fails where it is
+	data, _ := json.Marshal(v)
 	return len(data)
-}
-
-// encodeFitting writes events, each of a size that can be sent. Most are small, so the whole is looked at first.
-func encodeFitting(events []deployments.WatchEvent) ([]byte, error) {
-	data, err := json.Marshal(events)
-	if err != nil || len(data) <= maxEvent {
-		return data, err
-	}
-	fitting := make([]deployments.WatchEvent, len(events))
-	for i, e := range events {
-		fitting[i] = fit(e)
-	}
-	return json.Marshal(fitting)
 }
