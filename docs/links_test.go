@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 	"unicode"
+	"unicode/utf8"
 )
 
 // root is the directory of the repository, start the page from which a reader finds all others.
@@ -125,6 +126,22 @@ func TestEveryPageIsFoundFromTheReadme(t *testing.T) {
 	for path := range all {
 		if !reached[path] && !strings.HasPrefix(path, "examples/") {
 			t.Errorf("no link leads from %s to %s", start, path)
+		}
+	}
+}
+
+// TestLinesOfPagesAreNotTooLong is about the pages for users. Rows of tables may be longer.
+func TestLinesOfPagesAreNotTooLong(t *testing.T) {
+	const columns = 130
+	for path, p := range pages(t) {
+		if path != start && filepath.Dir(path) != "docs" {
+			continue
+		}
+		for line := range strings.Lines(p.text) {
+			line = strings.TrimRight(line, "\n")
+			if n := utf8.RuneCountInString(line); n > columns && !strings.HasPrefix(line, "|") {
+				t.Errorf("%s has a line of %d columns; %d are allowed:\n%s", path, n, columns, line)
+			}
 		}
 	}
 }
