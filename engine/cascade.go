@@ -39,9 +39,8 @@ func (r *Run) startCascade(e *entry, old *State, candidates []State) {
 			providers[c.Provider] = *p
 		}
 	}
-	e.Stage = stageCascading
-	e.Op = r.ask(&operation{URN: e.URN, Entry: e, For: forCascade})
-	r.cascading = e.Op
+	r.cascading = r.ask(&operation{URN: e.URN, Entry: e, For: forCascade})
+	r.become(e, stageCascading, r.cascading)
 	r.out = append(r.out, Cascade{
 		Op: e.Op, Root: r.snap.renamed(*old), Candidates: candidates, Providers: providers,
 	})
@@ -165,8 +164,8 @@ func (r *Run) clear(e *entry, members []Dependent) {
 		r.restart(d)
 	}
 	group = append(append(group, along...), r.condemnation(r.snap.Get(e.Old), e.URN))
-	e.Op, e.Members = 0, nil
-	r.enter(e, stageClearing)
+	e.Members = nil
+	r.become(e, stageClearing, 0)
 	r.condemn(group)
 }
 
@@ -177,8 +176,8 @@ func (r *Run) restart(d *deletion) {
 		return
 	}
 	r.drop(other.Op)
-	other.Plan, other.Op, other.Old = nil, 0, ""
-	r.enter(other, stageHeld)
+	other.Plan, other.Old = nil, ""
+	r.become(other, stageHeld, 0)
 }
 
 // replacedWith gives the stored resources that ask to be replaced together with the entry's, and are undecided.

@@ -18,7 +18,8 @@ func (r *Run) compare(e *entry, old *State) bool {
 		e.Changed = replace
 		return false
 	}
-	e.Stage, e.Op, e.pair = stageComparing, 0, pair
+	e.pair = pair
+	r.become(e, stageComparing, 0)
 	for _, op := range r.comparing {
 		if r.Ops[op].Pair == pair {
 			return true
@@ -49,7 +50,7 @@ func (r *Run) providerDiffed(ev ProviderDiffed) {
 				ev.Error)
 			continue
 		}
-		e.Stage = stageHeld
+		r.become(e, stageHeld, 0)
 		r.decide(e)
 	}
 }

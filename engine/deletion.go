@@ -7,7 +7,10 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 )
 
-// deletion is a condemned state on its way out. It starts when everything condemned that depends on it is gone.
+// deletion is a state that is marked for deletion. It starts when every marked state that depends on it is deleted.
+//
+// Invariant: until it has started, Blockers is the number of unfinished deletions whose Frees contain Key.
+// Invariant: a deletion that has not started has Blockers, or is in Run.free.
 type deletion struct {
 	Key  Key
 	URN  urn.URN

@@ -47,7 +47,8 @@ func (r *Run) attach(e *entry, op *operation) bool {
 	running := op.Entry
 	running.Epoch, running.Seq, running.Order = e.Epoch, e.Seq, e.Order
 	r.Entries[e.Order], r.byURN[e.URN] = running, running
-	running.listed, e.Stage = false, stageDone // nothing waits for the entry that gave way
+	running.listed = false    // what lists is of this epoch
+	r.become(e, stageDone, 0) // nothing waits for the entry that gave way
 	if old := r.snap.Get(running.Old); old != nil && old.URN != e.URN {
 		r.claim(e.URN, old.URN)
 	}

@@ -46,7 +46,7 @@ func (r *Run) imported(e *entry, op int) {
 	created, modified := e.New.Created, e.New.Modified
 	r.prepare(e)
 	e.New.Created, e.New.Modified = created, modified
-	e.Stage = stageHeld
+	r.become(e, stageHeld, 0)
 	if r.Stopped {
 		r.refuse(e)
 		return

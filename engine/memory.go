@@ -63,9 +63,7 @@ func (r *Run) derive() {
 	r.byURN, r.bySeq = map[urn.URN]*entry{}, map[int]bool{}
 	r.restless = nil
 	for _, e := range r.Entries {
-		if e.restless() {
-			r.enter(e, e.Stage)
-		}
+		r.list(e)
 		r.byURN[e.URN] = e
 		r.bySeq[e.Seq] = true
 	}

@@ -96,7 +96,15 @@ var mutants = []mutant{
 	},
 	{
 		"members of a cascade keep the plans that were made before it", "cascade.go",
-		"other.Plan, other.Op, other.Old = nil, 0, \"\"\n\tr.enter(other, stageHeld)", "",
+		"other.Plan, other.Old = nil, \"\"\n\tr.become(other, stageHeld, 0)", "",
+	},
+	{
+		"an entry that has ended still has an operation", "stages.go",
+		`e.Stage, e.Op, e.waits = to, op, nil`, `e.Stage, e.Op, e.waits = to, max(e.Op, op), nil`,
+	},
+	{
+		"a deletion that is over goes on blocking another", "deletion.go",
+		`if other.Blockers--; other.Blockers == 0 {`, `if other.Blockers == 1 {`,
 	},
 	{
 		"references keep the name from before an alias", "snapshot.go",

@@ -6,7 +6,11 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 )
 
-// operation is one command in flight.
+// operation is one command in flight, or one that waits for a slot.
+//
+// Invariant: an operation with a Step stands in exactly one of Queue, Slots and Waiting; one without is counted in
+// Asked.
+// Invariant: a mutating operation that was issued is pending in the snapshot until its outcome is recorded.
 type operation struct {
 	Op    int
 	URN   urn.URN

@@ -39,7 +39,7 @@ func (r *Run) decideComponent(e *entry, old *State) {
 		e.Kind = StepCreate
 	case e.Forced != nil || old.PendingReplacement || old.Custom: // what its provider made goes
 		e.Plan = &Planned{Inputs: e.New.Inputs, Diff: Diff{Change: ChangeReplace}} // as if it had been asked for
-		r.enter(e, stagePlanned)
+		r.become(e, stagePlanned, 0)
 		return
 	case old.Inputs.Same(e.New.Inputs):
 		r.same(e, old, nil)
@@ -89,8 +89,7 @@ func (r *Run) plan(e *entry, old *State) {
 		return
 	}
 	e.Forced = r.force(e, old)
-	e.Stage = stagePlanning
-	e.Op = r.ask(&operation{URN: e.URN, Entry: e, For: forPlan})
+	r.become(e, stagePlanning, r.ask(&operation{URN: e.URN, Entry: e, For: forPlan}))
 	goal := e.Reg
 	r.out = append(r.out, Plan{
 		Op: e.Op, URN: e.URN, Goal: goal, Old: r.reference(e.Old), Provider: r.providerOf(e.New.Provider), Seed: e.Seed,
@@ -106,7 +105,7 @@ func (r *Run) planned(ev Planned) {
 		return
 	}
 	op.Entry.Plan, op.Entry.Answered = &ev, ev.Answered
-	r.enter(op.Entry, stagePlanned)
+	r.become(op.Entry, stagePlanned, 0)
 }
 
 // commit turns a plan into a step, unless something that was registered earlier must be decided first; it reports

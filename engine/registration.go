@@ -42,7 +42,6 @@ func (r *Run) admit(epoch, seq int, reg Registration) *entry {
 	e := &entry{Epoch: epoch, Seq: seq, Order: len(r.Entries), Reg: reg}
 	e.URN = r.urnOf(reg)
 	if first := r.byURN[e.URN]; first != nil {
-		e.Stage = stageDone
 		r.reject(e, "duplicate resource URN %s: the program registers two resources of this type and name under the "+
 			"same "+
 			"parent; give one of them another name", e.URN)
@@ -51,7 +50,7 @@ func (r *Run) admit(epoch, seq int, reg Registration) *entry {
 	}
 	r.Entries = append(r.Entries, e)
 	r.byURN[e.URN] = e
-	r.enter(e, stageHeld)
+	r.become(e, stageHeld, 0)
 	return e
 }
 

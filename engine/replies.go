@@ -46,7 +46,8 @@ func (r *Run) failure(message string) Reply {
 
 // finish ends an entry with its reply.
 func (r *Run) finish(e *entry, reply Reply) {
-	e.Stage, e.Result = stageDone, reply.Result
+	r.become(e, stageDone, 0)
+	e.Result = reply.Result
 	if reply.Result != ResultSuccess && e.Old == "" {
 		r.want(e.URN, e.Reg)
 	}

@@ -1,28 +1,48 @@
 package engine
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 )
 
-// stage is where a registration stands.
+// stage is where a registration stands. Its JSON value stands in suspended runs.
 type stage string
 
 const (
-	stageHeld      stage = "held"      // waits for what it names, or for its URN's running step
+	stageHeld      stage = "held"      // waits for what it refers to, or for the running step of its URN
 	stageComparing stage = "comparing" // its provider is being compared with the old one
-	stagePlanning  stage = "planning"
+	stagePlanning  stage = "planning"  // Check and Diff are in flight
 	stagePlanned   stage = "planned"   // the plan is there and waits for its turn
-	stageCascading stage = "cascading" // the cascade of its replacement is being found
-	// copies that wait for deletion and depend on what is to be deleted first go ahead of it
-	stageSweeping stage = "sweeping"
-	stageClearing stage = "clearing" // the old resource is being deleted first
-	stageStepping stage = "stepping"
-	stageDone     stage = "done"
+	stageCascading stage = "cascading" // the cascade of its replacement is being computed
+	stageSweeping  stage = "sweeping"  // copies that depend on its cascade are being deleted before the cascade
+	stageClearing  stage = "clearing"  // the old resource and its cascade are being deleted before the replacement
+	stageStepping  stage = "stepping"  // its step waits for a slot, is in flight, or waits for a person
+	stageDone      stage = "done"      // the program has its reply
 )
 
+// transitions are the stages to which an entry may move from each stage; become permits no other move.
+var transitions = map[stage][]stage{
+	"":             {stageHeld, stageDone}, // a duplicate is refused at once
+	stageHeld:      {stageComparing, stagePlanning, stagePlanned, stageStepping, stageHeld, stageDone},
+	stageComparing: {stageHeld, stageDone},
+	stagePlanning:  {stagePlanned, stageHeld, stageDone}, // held again, from any stage: its old state goes in a cascade
+	stagePlanned:   {stageCascading, stageSweeping, stageClearing, stageStepping, stageHeld, stageDone},
+	stageCascading: {stageSweeping, stageClearing, stageHeld, stageDone},
+	stageSweeping:  {stageSweeping, stageClearing, stageHeld, stageDone}, // again: another copy stands in the way now
+	stageClearing:  {stageStepping, stageDone},
+	stageStepping:  {stageHeld, stageDone}, // back to held: an import is compared with its goal
+	stageDone:      {},
+}
+
 // entry is a registration or a read of this epoch on its way to a reply.
+//
+// Invariant: in the stages planning, cascading and stepping, Op is the operation in flight (or queued) that has this
+// entry; in every other stage it is 0. In comparing, the operation is the one in Run.comparing with the entry's pair.
+// Invariant: a runnable entry is listed, and an entry is listed exactly if it is in Run.restless.
+// Invariant: waits is nil, or an entry of this epoch that was registered earlier.
+// Invariant: a done entry has a Result.
 type entry struct {
 	Epoch int
 	Seq   int
@@ -42,20 +62,28 @@ type entry struct {
 	Members  []Dependent `json:",omitempty"` // of its cascade, while it sweeps
 	Plan     *Planned    `json:",omitempty"`
 	Imported bool        `json:",omitempty"` // what follows is the ordinary plan over what was imported
-	// waits is an entry that must get on before this one is worth another look; listed, that it is in Run.restless.
-	waits  *entry
-	listed bool
-	pair   string   // the comparison that it waits for in stageComparing
-	Kind   StepKind `json:",omitempty"` // of the step it came to
-	Result ResultKind
+	waits    *entry      // must move before this entry can
+	listed   bool        // is in Run.restless
+	pair     string      // the comparison that it waits for in stageComparing
+	Kind     StepKind    `json:",omitempty"` // of the step it came to
+	Result   ResultKind
 	// Answered: the program has its reply already.
 	Answered bool `json:",omitempty"`
 }
 
-// enter puts an entry in a stage in which it is looked at again.
-func (r *Run) enter(e *entry, s stage) {
-	e.Stage, e.waits = s, nil
-	if !e.listed {
+// become moves an entry to a stage; op is the operation whose completion it then waits for, 0 for none. It panics on a
+// move that transitions does not permit: such a move is a fault of this package, and going on could repeat a step.
+func (r *Run) become(e *entry, to stage, op int) {
+	if !slices.Contains(transitions[e.Stage], to) {
+		panic(fmt.Sprintf("%s cannot move from stage %q to %q", e.URN, e.Stage, to))
+	}
+	e.Stage, e.Op, e.waits = to, op, nil
+	r.list(e)
+}
+
+// list makes advanceEntries visit the entry if it is runnable.
+func (r *Run) list(e *entry) {
+	if e.restless() && !e.listed {
 		e.listed = true
 		r.restless = append(r.restless, e)
 	}

@@ -27,7 +27,7 @@ func (r *Run) enqueue(e *entry, check bool) {
 	}
 	next := e.New
 	step.New, step.Answer = &next, r.afterStep(e)
-	e.Stage, e.Op = stageStepping, step.Op
+	r.become(e, stageStepping, step.Op)
 	op := &operation{Op: step.Op, URN: e.URN, Step: step, Entry: e, For: forGoal}
 	if r.goal.DryRun && slices.Contains(mutating, e.Kind) {
 		r.emitStep(EmitPre, step.Op, e)

@@ -81,8 +81,8 @@ func (r *Run) usersOfCopies() map[Key][]Key {
 
 // sweep deletes the copies that go ahead of a cascade; the entry goes on when they are gone.
 func (r *Run) sweep(e *entry, members []Dependent, ahead []*deletion) {
-	e.Op, e.Members, r.sweeper = 0, members, e
-	r.enter(e, stageSweeping)
+	e.Members, r.sweeper = members, e
+	r.become(e, stageSweeping, 0)
 	r.condemn(ahead)
 }
 

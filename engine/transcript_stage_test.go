@@ -327,6 +327,9 @@ func (w *stage) check() error {
 	for _, d := range w.run.Deltas() {
 		w.replayed.Apply(d)
 	}
+	if err := w.run.Check(); err != nil {
+		return fmt.Errorf("an invariant does not hold: %w", err)
+	}
 	if w.goal.DryRun { // its snapshot holds what would be, without ids
 		return nil
 	}

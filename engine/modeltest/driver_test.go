@@ -105,6 +105,9 @@ func (d *driver) settle() error {
 	if len(d.cloud.wrongs) > 0 {
 		return fmt.Errorf("%v in\n%s\n", d.cloud.wrongs, strings.Join(headers(states), "\n"))
 	}
+	if err := d.run.Check(); err != nil {
+		return fmt.Errorf("an invariant does not hold: %w", err)
+	}
 	if d.run.InFlight() != len(d.open) {
 		return fmt.Errorf("%d are in flight, %d open", d.run.InFlight(), len(d.open))
 	}

@@ -1,0 +1,100 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// Check reports every invariant of the run's memory that does not hold, joined; nil when all hold. It visits everything
+// that the run holds, so only tests call it: after every event, once Ready has returned nothing.
+func (r *Run) Check() error {
+	var c checker
+	for i, e := range r.Entries {
+		c.that(e.Order == i && r.byURN[e.URN] == e, "%s is not found where it was registered", e.URN)
+		r.checkEntry(&c, e)
+	}
+	r.checkOperations(&c)
+	r.checkDeletions(&c)
+	return errors.Join(c...)
+}
+
+// checker collects the invariants that do not hold.
+type checker []error
+
+func (c *checker) that(holds bool, format string, args ...any) {
+	if !holds {
+		*c = append(*c, fmt.Errorf(format, args...))
+	}
+}
+
+// checkEntry checks the invariants of entry.
+func (r *Run) checkEntry(c *checker, e *entry) {
+	purposes := map[stage]purpose{stagePlanning: forPlan, stageCascading: forCascade, stageStepping: forGoal}
+	if want, waits := purposes[e.Stage]; waits {
+		op := r.Ops[e.Op]
+		c.that(op != nil && op.For == want && op.Entry == e, "%s is %s without its operation", e.URN, e.Stage)
+	} else {
+		c.that(e.Op == 0, "%s is %s and has operation %d", e.URN, e.Stage, e.Op)
+	}
+	if e.Stage == stageComparing {
+		asked := func(op int) bool { return r.Ops[op] != nil && r.Ops[op].Pair == e.pair }
+		c.that(slices.ContainsFunc(r.comparing, asked), "nothing compares the providers of %s", e.URN)
+	}
+	c.that(e.listed || !e.restless(), "%s is %s and not listed", e.URN, e.Stage)
+	c.that(e.listed == slices.Contains(r.restless, e), "%s: listed is %v", e.URN, e.listed)
+	if w := e.waits; w != nil {
+		c.that(r.byURN[w.URN] == w && w.Order < e.Order, "%s waits for %s, which is not before it", e.URN, w.URN)
+	}
+	c.that(e.Stage != stageDone || e.Result != "", "%s is done without a result", e.URN)
+}
+
+// checkOperations checks the invariants of operations, and that what mutates is pending in the snapshot until it ends.
+func (r *Run) checkOperations(c *checker) {
+	questions, places := 0, map[int]int{}
+	for _, list := range [][]int{r.Queue, r.Slots, r.Waiting} {
+		for _, n := range list {
+			places[n]++
+		}
+	}
+	for n := 1; n <= r.NextOp; n++ {
+		op := r.Ops[n]
+		switch {
+		case op == nil:
+		case op.Step == nil:
+			questions++
+		default:
+			c.that(places[n] == 1, "operation %d (%s of %s) stands in %d lists", n, op.Step.Kind, op.URN, places[n])
+		}
+	}
+	c.that(questions == r.Asked, "%d questions are counted, %d are open", r.Asked, questions)
+	for _, n := range slices.Concat(r.Slots, r.Waiting) {
+		op := r.Ops[n]
+		if c.that(op != nil, "operation %d was issued and is forgotten", n); op == nil || r.goal.DryRun {
+			continue
+		}
+		recorded := op.Op
+		if op.For == forPending {
+			recorded = op.Pending
+		}
+		found := slices.ContainsFunc(r.snap.pending, func(p PendingOperation) bool { return p.Op == recorded })
+		c.that(found || pendingKinds[op.Step.Kind] == "", "%s of %s is not pending", op.Step.Kind, op.URN)
+	}
+}
+
+// checkDeletions checks the invariants of deletion.
+func (r *Run) checkDeletions(c *checker) {
+	blockers := map[Key]int{}
+	for _, d := range r.underway() {
+		for _, k := range d.Frees {
+			blockers[k]++
+		}
+	}
+	open := r.underway()
+	c.that(len(open) == len(r.condemned), "%d deletions are marked, %d listed", len(r.condemned), len(open))
+	for _, d := range open {
+		counted := d.Started || d.Blockers == blockers[d.Key]
+		c.that(counted, "%s waits for %d deletions, not %d", d.URN, blockers[d.Key], d.Blockers)
+		c.that(d.Started || d.Blockers > 0 || slices.Contains(r.free, d.Key), "nothing starts the deletion of %s", d.URN)
+	}
+}
