@@ -12,6 +12,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/pluginhost/process"
+	"github.com/deployctl/deployctl/internal/ratelimit"
 	"github.com/deployctl/deployctl/internal/sandbox"
 	"github.com/deployctl/deployctl/statestore"
 	pulumirpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
@@ -46,7 +47,7 @@ type Options struct {
 type Activities struct {
 	Options
 	shelf     *shelf
-	paces     *paces
+	accounts  *ratelimit.Accounts
 	mu        sync.Mutex
 	sessions  map[string]*session                 // by update
 	collected map[deployments.StackName]time.Time // when, last
@@ -55,7 +56,7 @@ type Activities struct {
 // New makes the activities of a worker.
 func New(o Options) *Activities {
 	return &Activities{
-		Options: o, shelf: &shelf{dir: o.Dir}, paces: newPaces(), sessions: map[string]*session{},
+		Options: o, shelf: &shelf{dir: o.Dir}, accounts: ratelimit.NewAccounts(), sessions: map[string]*session{},
 		collected: map[deployments.StackName]time.Time{},
 	}
 }

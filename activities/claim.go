@@ -226,3 +226,13 @@ func prelude(c configuration) apitype.EngineEvent {
 	}
 	return apitype.EngineEvent{Timestamp: int(time.Now().Unix()), PreludeEvent: &apitype.PreludeEvent{Config: shown}}
 }
+
+// ahead returns how many steps the core issues beyond those that may run, so that when one ends the next begins here,
+// not after a round trip through the core. With few parallel steps it is 0: then people want to see them one by one.
+func ahead(parallel int) int {
+	const few = 4
+	if parallel <= few {
+		return 0
+	}
+	return parallel / 2
+}

@@ -3,7 +3,6 @@ package activities
 import (
 	"context"
 	"errors"
-	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -12,33 +11,8 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
 	"github.com/gofrs/flock"
-	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 )
-
-func TestThePacesOfCredentialsThatAreNotUsedAnyMoreAreForgotten(t *testing.T) {
-	ps := newPaces()
-	old := time.Now().Add(-2 * paceForgotten)
-	var slowed *pace
-	for n := range 1000 {
-		p, err := ps.of("cloud", resource.PropertyMap{"token": resource.NewProperty(fmt.Sprint(n))})
-		if err != nil {
-			t.Fatal(err)
-		}
-		p.made = old
-		if n == 0 {
-			slowed = p
-			slowed.prompt.cut = time.Now()
-		}
-	}
-	if len(ps.all) > 2 {
-		t.Errorf("%d paces are kept", len(ps.all))
-	}
-	if again, err := ps.of("cloud", resource.PropertyMap{"token": resource.NewProperty("0")}); err != nil ||
-		again != slowed {
-		t.Errorf("an account that was slowed down just now is called at will: %v", err)
-	}
-}
 
 func TestAQuestionThatWasGivenUpIsNotWaitedFor(t *testing.T) {
 	c := newConversation(&switchboard{}, deployments.UpdateName{}, 1)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/ratelimit"
 	"go.temporal.io/sdk/temporal"
 )
 
@@ -92,13 +93,13 @@ func readPause(field, text string) (time.Duration, error) {
 }
 
 // turnedAway is the end of an attempt that asked the provider, and was turned away: the step is made again, when the
-// provider says, or else the stack, or else the pace of the account; or it fails if the stack allows no more. Temporal
-// cannot count these: for it, an attempt that only waited for its turn is one too.
+// provider says, or else the stack, or else the limiter of the account; or it fails if the stack allows no more.
+// Temporal cannot count these: for it, an attempt that only waited for its turn is one too.
 func (at *attempt) turnedAway(ctx context.Context, err *temporal.ApplicationError) (engine.StepFinished, error) {
 	policy := at.session.retries.Of(at.step.Type)
-	if policy == (deployments.Retry{}) && err.NextRetryDelay() == 0 && at.again > 0 {
+	if policy == (deployments.Retry{}) && err.NextRetryDelay() == 0 && at.pause > 0 {
 		n := at.pulse.turnedAway(ctx)
-		return engine.StepFinished{}, notDone(err.Message(), at.again<<min(n-1, mostDoubled))
+		return engine.StepFinished{}, notDone(err.Message(), ratelimit.Backoff(at.pause, n))
 	}
 	allowed := policy.Attempts
 	if allowed == 0 {

@@ -85,12 +85,13 @@ func TestAnAttemptThatDidNotGetItsTurnIsNotCounted(t *testing.T) {
 	}
 }
 
-func TestACallOfASlowedAccountIsMadeAgainWhenItsPaceSays(t *testing.T) {
+func TestACallToASlowedAccountIsRepeatedWhenItsLimiterSays(t *testing.T) {
+	const first = 250 * time.Millisecond
 	for name, c := range map[string]struct {
 		config     map[string]deployments.ConfigValue
 		says, want time.Duration
 	}{
-		"nothing else is said":   {nil, 0, again},
+		"nothing else is said":   {nil, 0, first},
 		"its provider says when": {nil, 3 * time.Second, 3 * time.Second},
 		"its stack does":         {retrying(`{"toy": {"initial": "2s"}}`), 0, 0},
 	} {
@@ -99,14 +100,14 @@ func TestACallOfASlowedAccountIsMadeAgainWhenItsPaceSays(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		at := &attempt{session: s, step: engine.Step{Type: thingType}, again: again,
+		at := &attempt{session: s, step: engine.Step{Type: thingType}, pause: first,
 			pulse: &pulse{heart: h.heart, timeout: time.Minute}}
 		for nth := range 20 {
 			reason, _ := turnAway(notDone("slow down", c.says))
 			_, err = at.turnedAway(t.Context(), reason)
 			want := c.want
-			if want == again {
-				want = min(again<<nth, 64*time.Second)
+			if want == first {
+				want = min(first<<nth, 64*time.Second)
 			}
 			if next, ok := turnAway(err); !ok || next.NextRetryDelay() != want {
 				t.Errorf("%s, the %d. time: %v", name, nth+1, err)

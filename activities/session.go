@@ -15,6 +15,7 @@ import (
 	"github.com/deployctl/deployctl/internal/bags"
 	"github.com/deployctl/deployctl/internal/eventlog"
 	"github.com/deployctl/deployctl/internal/pluginhost"
+	"github.com/deployctl/deployctl/internal/ratelimit"
 	"github.com/deployctl/deployctl/internal/redaction"
 	"github.com/deployctl/deployctl/internal/sandbox"
 	"github.com/deployctl/deployctl/internal/token"
@@ -55,15 +56,15 @@ type session struct {
 	dir     string             // where its Pulumi.yaml is
 	box     *sandbox.Box       // what its processes are started in
 	shelf   *shelf
-	paces   *paces
+	limits  *ratelimit.Accounts
 	// accounts are those that were looked up, by reference and digest of the inputs.
 	accounts sync.Map
 	host     *pluginhost.Host
 	log      *eventlog.Output
 	excuses  excuses
 	phases   phases
-	ready    chan struct{} // see sessions
-	turns    turns
+	ready    chan struct{}                // see sessions
+	parallel ratelimit.Semaphore          // held by each step that runs
 	sent     sync.Map                     // by operation: attempts that called and are not over
 	spent    sync.Map                     // by operation: the last round whose call may have had an effect
 	talk     atomic.Pointer[conversation] // with the program that runs now, if one does
@@ -139,13 +140,13 @@ func (s *session) use(ctx context.Context, place string) error {
 	return err
 }
 
-// account is what a provider is configured with, and the pace at which it is called.
+// account is what a provider is configured with, and the limiter of its calls.
 type account struct {
 	reference providers.Reference
 	pkg       pluginhost.Package
 	config    resource.PropertyMap
 	digest    string // of config
-	pace      *pace
+	limiter   *ratelimit.Limiter
 }
 
 // accountOf gives the account of the provider that a command names. It is looked up once: every step needs it.
@@ -177,10 +178,10 @@ func (s *session) account(reference string, inputs resource.PropertyMap) (a *acc
 	if a.pkg, err = packageOf(a.reference.URN().Type(), inputs); err != nil {
 		return nil, err
 	}
-	if a.digest, err = bags.Digest(s.values.Key, a.config); err != nil || s.paces == nil {
+	if a.digest, err = bags.Digest(s.values.Key, a.config); err != nil || s.limits == nil {
 		return a, err
 	}
-	a.pace, err = s.paces.of(a.pkg.Name, a.config)
+	a.limiter, err = s.limits.Limiter(a.pkg.Name, a.config)
 	return a, err
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/deployctl/deployctl/internal/panics"
 	"github.com/deployctl/deployctl/internal/pluginhost"
 	"github.com/deployctl/deployctl/internal/pluginhost/process"
+	"github.com/deployctl/deployctl/internal/ratelimit"
 	"github.com/deployctl/deployctl/provider"
 	"github.com/deployctl/deployctl/statestore"
 	pulumirpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
@@ -66,7 +67,7 @@ func (a *Activities) host(
 	s, ok := a.sessions[u.String()]
 	if !ok {
 		s = &session{
-			update: u, base: base, request: request, store: a.Store, shelf: a.shelf, paces: a.paces,
+			update: u, base: base, request: request, store: a.Store, shelf: a.shelf, limits: a.accounts,
 			config: request.Config,
 			ready:  make(chan struct{}),
 		}
@@ -118,7 +119,7 @@ func (a *Activities) fill(ctx context.Context, s *session) error {
 	if s.dir, s.project, err = a.unpack(ctx, s, place); err != nil {
 		return err
 	}
-	s.turns = newTurns(goalOf(s.update, s.base, s.request))
+	s.parallel = ratelimit.NewSemaphore(goalOf(s.update, s.base, s.request).Parallel)
 	s.log = eventlog.NewOutput(a.Store, s.update, s.secretTexts())
 	s.phases.tell = s.log.Phase
 	s.host, err = pluginhost.New(pluginhost.Options{

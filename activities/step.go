@@ -10,6 +10,7 @@ import (
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/panics"
 	"github.com/deployctl/deployctl/internal/pluginhost"
+	"github.com/deployctl/deployctl/internal/ratelimit"
 	"github.com/deployctl/deployctl/internal/token"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
@@ -82,8 +83,8 @@ type attempt struct {
 	step    engine.Step
 	round   int
 	pulse   *pulse
-	pace    *pace         // of the account that its provider calls
-	again   time.Duration // when the pace lets it ask once more; 0: as the retry policy says
+	limiter *ratelimit.Limiter // of the account that its provider calls
+	pause   time.Duration      // before the first repetition of a throttled call; 0: the retry policy decides
 
 	provider *pluginhost.Provider // of its call
 	until    time.Time            // when its time is over
@@ -139,10 +140,10 @@ func (at *attempt) leave(ctx context.Context, result engine.StepFinished) {
 const lastLeave = 20 * time.Second
 
 func (at *attempt) run(ctx context.Context) (engine.StepFinished, error) {
-	if err := at.session.turns.take(ctx, at.pulse.cancelled); err != nil {
-		return engine.StepFinished{}, err
+	if err := at.session.parallel.Acquire(ctx, at.pulse.cancelled); err != nil {
+		return engine.StepFinished{}, notCalled(err)
 	}
-	defer at.session.turns.give()
+	defer at.session.parallel.Release()
 	if token.IsProvider(at.step.Type) {
 		return at.configure(ctx)
 	}
@@ -157,7 +158,7 @@ func (at *attempt) run(ctx context.Context) (engine.StepFinished, error) {
 	if err != nil {
 		return at.unprovided(err)
 	}
-	at.pace = account.pace
+	at.limiter = account.limiter
 	switch at.step.Kind {
 	case engine.StepCreate, engine.StepCreateReplacement:
 		return at.create(ctx, provider)
@@ -208,7 +209,7 @@ func mutate[T any](
 	call func(context.Context) (T, error), conclude func(T, error) (engine.StepFinished, error),
 ) (engine.StepFinished, error) {
 	if !at.step.Preview {
-		if err := at.keepPace(ctx); err != nil {
+		if err := at.keepRate(ctx); err != nil {
 			return engine.StepFinished{}, err
 		}
 		if err := at.pulse.mayMutate(ctx); err != nil {
@@ -238,7 +239,7 @@ func mutate[T any](
 			return engine.StepFinished{}, defect
 		}
 		if !at.step.Preview {
-			at.told(err)
+			at.observe(err)
 		}
 		return conclude(value, err)
 	}
@@ -262,9 +263,9 @@ func mutate[T any](
 	return engine.StepFinished{}, unknownOutcome("it was not answered in its time")
 }
 
-// keepPace waits until the account takes another call. Where it fails, none was made.
-func (at *attempt) keepPace(ctx context.Context) error {
-	err := at.pace.take(ctx, at.pulse.cancelled, at.session.request.Scheduled)
+// keepRate waits until a call to the account may be made. If it fails, no call was made.
+func (at *attempt) keepRate(ctx context.Context) error {
+	err := notCalled(at.limiter.Wait(ctx, at.pulse.cancelled, at.session.request.Scheduled))
 	switch {
 	case !interrupted(err):
 		return err
@@ -274,9 +275,21 @@ func (at *attempt) keepPace(ctx context.Context) error {
 	return postponed("the worker stops", 0)
 }
 
-// told tells the pace what the provider answered.
-func (at *attempt) told(err error) {
-	at.again = at.pace.told(at.session.request.Scheduled, pluginhost.Throttled(err))
+// notCalled translates the error of a wait that ended before the provider was called.
+func notCalled(err error) error {
+	var later *ratelimit.Postponed
+	switch {
+	case errors.As(err, &later):
+		return postponed(later.Reason, later.After)
+	case errors.Is(err, ratelimit.ErrCancelled):
+		return temporal.NewCanceledError()
+	}
+	return err
+}
+
+// observe reports to the limiter whether the provider's account throttled a call.
+func (at *attempt) observe(err error) {
+	at.pause = at.limiter.Observe(at.session.request.Scheduled, pluginhost.Throttled(err))
 }
 
 // judge turns what a mutating call answered into the end of the step, or into an error of the activity. Reasons are

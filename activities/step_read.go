@@ -19,7 +19,7 @@ func (at *attempt) ask(
 	ctx context.Context, p *pluginhost.Provider, id string, inputs, state resource.PropertyMap,
 ) (found plugin.ReadResponse, reasons []string, ended *engine.StepFinished, err error) {
 	u := at.step.URN
-	if err := at.keepPace(ctx); err != nil {
+	if err := at.keepRate(ctx); err != nil {
 		return found, nil, nil, err
 	}
 	found, err = await(ctx, func() (plugin.ReadResponse, error) {
@@ -28,7 +28,7 @@ func (at *attempt) ask(
 			Timeout: at.step.Timeout,
 		})
 	})
-	at.told(err)
+	at.observe(err)
 	found.Inputs = keepSecrets(found.Inputs, inputs)
 	found.Outputs = keepSecrets(keepSecrets(found.Outputs, inputs), state)
 	var init *plugin.InitError

@@ -369,8 +369,8 @@ func TestAStepThatIsCancelledBeforeItsTurnHasNoEffect(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range cap(s.turns) {
-		if err := s.turns.take(t.Context(), nil); err != nil {
+	for range cap(s.parallel) {
+		if err := s.parallel.Acquire(t.Context(), nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -380,7 +380,7 @@ func TestAStepThatIsCancelledBeforeItsTurnHasNoEffect(t *testing.T) {
 		t.Errorf("%+v %v %v", result, err, h.effects())
 	}
 	h.heart.answer(nil)
-	s.turns.give()
+	s.parallel.Release()
 	if result, err = h.step(h.create(texts("name", "n")), 1); err != nil || result.Outcome != engine.OutcomeDone {
 		t.Errorf("%+v %v", result, err)
 	}
