@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/bundlecache"
 	"github.com/deployctl/deployctl/internal/pluginhost/process"
 	"github.com/deployctl/deployctl/internal/ratelimit"
 	"github.com/deployctl/deployctl/internal/sandbox"
@@ -46,7 +47,7 @@ type Options struct {
 // Activities are the activities of one worker. Its exported methods are the activities; register it as a whole.
 type Activities struct {
 	Options
-	shelf     *shelf
+	bundles   *bundlecache.Cache
 	accounts  *ratelimit.Accounts
 	mu        sync.Mutex
 	sessions  map[string]*session                 // by update
@@ -56,7 +57,7 @@ type Activities struct {
 // New makes the activities of a worker.
 func New(o Options) *Activities {
 	return &Activities{
-		Options: o, shelf: &shelf{dir: o.Dir}, accounts: ratelimit.NewAccounts(), sessions: map[string]*session{},
+		Options: o, bundles: bundlecache.New(o.Dir), accounts: ratelimit.NewAccounts(), sessions: map[string]*session{},
 		collected: map[deployments.StackName]time.Time{},
 	}
 }

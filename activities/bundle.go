@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/bundlecache"
 	"github.com/deployctl/deployctl/internal/panics"
 	"github.com/deployctl/deployctl/internal/sandbox"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/encoding"
@@ -20,7 +21,7 @@ import (
 const unpackParallel = 16
 
 // unpack gives the directory of a project on this worker and what its Pulumi.yaml says. The directory of a bundle is
-// made once; what is installed into it stays there. Without a bundle it is empty. The caller uses dir; see shelf.
+// made once; what is installed into it stays there. Without a bundle it is empty. The caller pins dir.
 func (a *Activities) unpack(ctx context.Context, s *session, dir string) (string, *workspace.Project, error) {
 	stack, bundle := s.update.StackName, s.request.Bundle
 	var manifest deployments.Manifest
@@ -73,13 +74,13 @@ func loadProject(box *sandbox.Box, root string) (*workspace.Project, error) {
 func (a *Activities) fetch(ctx context.Context, s *session, m deployments.Manifest, dir string) (err error) {
 	bundles, err := s.box.Bundles()
 	if err != nil {
-		return local(err)
+		return bundlecache.Unavailable(err)
 	}
 	files := unpacking{s, bundles, ".unpacking-" + rand.Text()}
 	// it was renamed, unless something failed
 	defer func() { _ = errors.Join(bundles.RemoveAll(files.name), bundles.Close()) }()
 	if err := s.box.Do(func() error { return bundles.Mkdir(files.name, 0o700) }); err != nil {
-		return local(err)
+		return bundlecache.Unavailable(err)
 	}
 	errs := make(chan error, len(m.Files))
 	slots := make(chan struct{}, unpackParallel)
@@ -100,7 +101,7 @@ func (a *Activities) fetch(ctx context.Context, s *session, m deployments.Manife
 	}
 	if err := bundles.Rename(files.name, filepath.Base(dir)); err != nil && !errors.Is(err, fs.ErrExist) {
 		if _, there := bundles.Stat(filepath.Base(dir)); there != nil { // else another session was faster
-			return local(err)
+			return bundlecache.Unavailable(err)
 		}
 	}
 	return nil
@@ -143,13 +144,5 @@ func (a *Activities) fetchFile(ctx context.Context, f deployments.File, files un
 	if f.Mode&0o111 != 0 {
 		mode = 0o700
 	}
-	return local(files.write(path, data, mode))
-}
-
-// local is an error of this worker's disk.
-func local(err error) error {
-	if err == nil {
-		return nil
-	}
-	return deployments.Errorf(deployments.CodeUnavailable, "the worker cannot keep the project's files: %w", err)
+	return bundlecache.Unavailable(files.write(path, data, mode))
 }

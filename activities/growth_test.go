@@ -3,6 +3,7 @@ package activities
 import (
 	"context"
 	"errors"
+	"io"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -38,7 +39,7 @@ func TestASessionThatIsForgottenWhileItIsMadeIsClosed(t *testing.T) {
 	if err := held.Lock(); err != nil {
 		t.Fatal(err)
 	}
-	s := &session{update: h.update, ready: make(chan struct{}), uses: []*flock.Flock{held}}
+	s := &session{update: h.update, ready: make(chan struct{}), pins: []io.Closer{held}}
 	h.acts.sessions[h.update.String()] = s
 	over, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -14,8 +14,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/deployctl/deployctl/internal/bundlecache"
 	"github.com/deployctl/deployctl/internal/npmworkspace"
-	"github.com/gofrs/flock"
 )
 
 // installDependencies installs what a Node program and its dynamic providers import, unless its bundle has it or
@@ -31,15 +31,12 @@ func (s *session) installDependencies(ctx context.Context) error {
 	if s.installed {
 		return nil
 	}
-	lock := flock.New(s.shelf.beside(s.programDir(), ".lock"), flock.SetPermissions(0o600))
-	if _, err := lock.TryLockContext(ctx, lockRetry); err != nil {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		return local(err)
+	lock, err := s.bundles.LockInstall(ctx, s.programDir())
+	if err != nil {
+		return err
 	}
-	defer func() { _ = lock.Close() }() // which frees it
-	err := s.install(ctx)
+	defer func() { _ = lock.Close() }()
+	err = s.install(ctx)
 	s.installed = err == nil
 	return err
 }
@@ -65,7 +62,7 @@ func (s *session) install(ctx context.Context) error {
 	}
 	modules := filepath.Join(dir, "node_modules")
 	_, missing := s.box.Stat(modules)
-	if missing == nil && !s.shelf.interrupted(dir) && s.useModules(ctx, modules) {
+	if missing == nil && !s.bundles.Incomplete(dir) && s.useModules(ctx, modules) {
 		return nil
 	}
 	shared, shareable := s.sharedModules(dir)
@@ -75,8 +72,8 @@ func (s *session) install(ctx context.Context) error {
 			return nil
 		}
 	}
-	if err := s.shelf.begin(dir); err != nil {
-		return local(err)
+	if err := s.bundles.BeginInstall(dir); err != nil {
+		return err
 	}
 	language, err := s.host.Language(ctx, s.project.Runtime.Name())
 	if err != nil {
@@ -87,11 +84,12 @@ func (s *session) install(ctx context.Context) error {
 	if err := language.InstallDependencies(ctx, dir); err != nil {
 		return err
 	}
-	if err := s.shelf.end(dir); err != nil {
-		return local(err)
+	if err := s.bundles.EndInstall(dir); err != nil {
+		return err
 	}
 	if shareable {
-		_ = s.box.Do(func() error { return s.shelf.share(modules, shared) }) // at worst other bundles install their own
+		// If this fails, other bundles install their own.
+		_ = s.box.Do(func() error { return bundlecache.ShareModules(modules, shared) })
 	}
 	return nil
 }
@@ -131,11 +129,11 @@ func (s *session) useModules(ctx context.Context, modules string) bool {
 	if err != nil {
 		return false
 	}
-	place, ok := s.shelf.placeOf(s.update.Organization, real)
-	if !ok || strings.HasPrefix(modules, place+string(filepath.Separator)) {
+	entry, ok := s.bundles.EntryOf(s.update.Organization, real)
+	if !ok || strings.HasPrefix(modules, entry+string(filepath.Separator)) {
 		return true // they are the bundle's own
 	}
-	if err := s.use(ctx, place); err != nil {
+	if err := s.pin(ctx, entry); err != nil {
 		return false
 	}
 	_, err = s.box.Stat(real)
@@ -173,7 +171,7 @@ func (s *session) sharedModules(dir string) (path string, shareable bool) {
 			return "", false
 		}
 	}
-	return filepath.Join(modules(s.shelf.room(s.update.Organization)), hex.EncodeToString(key.Sum(nil)[:16])), true
+	return s.bundles.SharedModules(s.update.Organization, hex.EncodeToString(key.Sum(nil)[:16])), true
 }
 
 func selfContained(text []byte) bool {

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
-	"github.com/gofrs/flock"
 )
 
 // npm makes a script the npm of programs.
@@ -45,9 +44,9 @@ func TestSessionsOfOneBundleInstallOneAfterAnother(t *testing.T) {
 	if first.programDir() != second.programDir() {
 		t.Fatalf("the sessions are in %s and %s", first.programDir(), second.programDir())
 	}
-	other := flock.New(h.acts.shelf.beside(first.programDir(), ".lock"))
-	if ok, err := other.TryLock(); !ok || err != nil {
-		t.Fatal(ok, err)
+	other, err := h.acts.bundles.LockInstall(t.Context(), first.programDir())
+	if err != nil {
+		t.Fatal(err)
 	}
 	waiting, stop := context.WithTimeout(t.Context(), time.Second)
 	defer stop()

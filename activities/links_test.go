@@ -85,7 +85,7 @@ func TestALinkInPlaceOfABundleHasTheWorkerChangeNothingElse(t *testing.T) {
 		os.Symlink(outside, b.place)); err != nil {
 		t.Fatal(err)
 	}
-	lock, err := h.acts.shelf.use(t.Context(), b.place)
+	lock, err := h.acts.bundles.Pin(t.Context(), b.place)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,13 +119,14 @@ func TestALinkInPlaceOfABundleHasTheWorkerLinkNoModulesElsewhere(t *testing.T) {
 func TestWhatALinkAmongSharedModulesLeadsToIsNotTold(t *testing.T) {
 	h := newHouse(t)
 	h.shelve(scenarioProject("steps: []"), "file")
+	shared := filepath.Dir(h.acts.bundles.SharedModules(testStack.Organization, "any"))
 	for name, to := range map[string]string{"there": t.TempDir(), "not-there": "/nowhere"} {
-		if err := os.Symlink(to, filepath.Join(modules(h.acts.shelf.room(testStack.Organization)), name)); err != nil {
+		if err := os.Symlink(to, filepath.Join(shared, name)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	h.acts.shelf.collect(time.Now())
-	if left, err := os.ReadDir(modules(h.acts.shelf.room(testStack.Organization))); err != nil || len(left) != 0 {
+	h.collectBundles(time.Now())
+	if left, err := os.ReadDir(shared); err != nil || len(left) != 0 {
 		t.Errorf("%v %v", left, err)
 	}
 }

@@ -7,12 +7,14 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"io"
 	"sync"
 	"sync/atomic"
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/bags"
+	"github.com/deployctl/deployctl/internal/bundlecache"
 	"github.com/deployctl/deployctl/internal/eventlog"
 	"github.com/deployctl/deployctl/internal/pluginhost"
 	"github.com/deployctl/deployctl/internal/ratelimit"
@@ -20,7 +22,6 @@ import (
 	"github.com/deployctl/deployctl/internal/sandbox"
 	"github.com/deployctl/deployctl/internal/token"
 	"github.com/deployctl/deployctl/statestore"
-	"github.com/gofrs/flock"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/diag"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/providers"
@@ -55,7 +56,7 @@ type session struct {
 	place   string             // where the bundle is
 	dir     string             // where its Pulumi.yaml is
 	box     *sandbox.Box       // what its processes are started in
-	shelf   *shelf
+	bundles *bundlecache.Cache
 	limits  *ratelimit.Accounts
 	// accounts are those that were looked up, by reference and digest of the inputs.
 	accounts sync.Map
@@ -69,9 +70,9 @@ type session struct {
 	spent    sync.Map                     // by operation: the last round whose call may have had an effect
 	talk     atomic.Pointer[conversation] // with the program that runs now, if one does
 
-	installing sync.Mutex     // guards installed
-	installed  bool           // see installDependencies
-	uses       []*flock.Flock // of directories on the shelf; guarded by installing once the session is ready
+	installing sync.Mutex  // guards installed
+	installed  bool        // see installDependencies
+	pins       []io.Closer // of entries of the bundle cache; guarded by installing once the session is ready
 	err        error
 }
 
@@ -122,20 +123,20 @@ func (s *session) close(ctx context.Context) {
 	if s.log != nil {
 		s.log.Close(ctx)
 	}
-	_ = s.box.Close() // what is left of its temporary files is removed later: see shelf.collect
+	_ = s.box.Close() // what is left of its temporary files is removed later: see bundlecache.Cache.GC
 	s.installing.Lock()
 	defer s.installing.Unlock()
-	for _, lock := range s.uses {
-		_ = lock.Close() // which frees it
+	for _, pin := range s.pins {
+		_ = pin.Close()
 	}
-	s.uses = nil
+	s.pins = nil
 }
 
-// use keeps a bundle's directory until the session is closed. One use at a time.
-func (s *session) use(ctx context.Context, place string) error {
-	lock, err := s.shelf.use(ctx, place)
+// pin keeps an entry of the bundle cache until the session is closed. One call at a time.
+func (s *session) pin(ctx context.Context, entry string) error {
+	pin, err := s.bundles.Pin(ctx, entry)
 	if err == nil {
-		s.uses = append(s.uses, lock)
+		s.pins = append(s.pins, pin)
 	}
 	return err
 }

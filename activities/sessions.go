@@ -3,9 +3,11 @@ package activities
 import (
 	"context"
 	"strings"
+	"time"
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/bundlecache"
 	"github.com/deployctl/deployctl/internal/eventlog"
 	"github.com/deployctl/deployctl/internal/panics"
 	"github.com/deployctl/deployctl/internal/pluginhost"
@@ -67,7 +69,7 @@ func (a *Activities) host(
 	s, ok := a.sessions[u.String()]
 	if !ok {
 		s = &session{
-			update: u, base: base, request: request, store: a.Store, shelf: a.shelf, limits: a.accounts,
+			update: u, base: base, request: request, store: a.Store, bundles: a.bundles, limits: a.accounts,
 			config: request.Config,
 			ready:  make(chan struct{}),
 		}
@@ -107,16 +109,15 @@ func (a *Activities) fill(ctx context.Context, s *session) error {
 	if s.stackID, err = a.Store.StackID(ctx, s.update.StackName); err != nil {
 		return err
 	}
-	if s.box, err = a.Sandbox.Box(s.update.Organization, a.shelf.rooms()); err != nil {
-		return local(err)
+	if s.box, err = a.Sandbox.Box(s.update.Organization, a.bundles.Rooms()); err != nil {
+		return bundlecache.Unavailable(err)
 	}
-	place := a.shelf.place(s.update.StackName, s.request.Bundle)
-	s.place = place
-	if err = s.use(ctx, place); err != nil {
+	s.place = a.bundles.Entry(s.update.StackName, s.request.Bundle)
+	if err = s.pin(ctx, s.place); err != nil {
 		return err
 	}
-	go a.shelf.tidy()
-	if s.dir, s.project, err = a.unpack(ctx, s, place); err != nil {
+	go a.bundles.GC(time.Now())
+	if s.dir, s.project, err = a.unpack(ctx, s, s.place); err != nil {
 		return err
 	}
 	s.parallel = ratelimit.NewSemaphore(goalOf(s.update, s.base, s.request).Parallel)

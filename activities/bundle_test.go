@@ -5,11 +5,13 @@ package activities
 import (
 	"os"
 	"path/filepath"
+	"runtime"
 	"testing"
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/bundlecache"
 )
 
 // shelved are the bundles of a test, each with another file.
@@ -27,7 +29,7 @@ func (h *house) shelve(project map[string]string, with string) shelved {
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	return shelved{h, s, s.shelf.place(testStack, s.request.Bundle)}
+	return shelved{h, s, s.bundles.Entry(testStack, s.request.Bundle)}
 }
 
 func (b shelved) there() bool {
@@ -40,15 +42,22 @@ func (b shelved) installed() bool {
 	return err == nil
 }
 
+// collectBundles runs the garbage collection of bundles, after that which the start of a session began.
+func (h *house) collectBundles(now time.Time) {
+	for !h.acts.bundles.GC(now) {
+		runtime.Gosched()
+	}
+}
+
 func TestBundlesThatNobodyUsesAreRemovedAfterADay(t *testing.T) {
 	h := newHouse(t)
-	tomorrow := time.Now().Add(keepBundles + time.Hour)
+	tomorrow := time.Now().Add(bundlecache.KeepFor + time.Hour)
 	first := h.shelve(scenarioProject("steps: []"), "first")
-	left := filepath.Join(bundles(h.acts.shelf.room(testStack.Organization)), ".unpacking-1")
+	left := filepath.Join(filepath.Dir(first.place), ".unpacking-1")
 	if err := os.Mkdir(left, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	h.acts.shelf.collect(tomorrow)
+	h.collectBundles(tomorrow)
 	if !first.there() {
 		t.Error("a bundle in use was removed")
 	}
@@ -56,11 +65,11 @@ func TestBundlesThatNobodyUsesAreRemovedAfterADay(t *testing.T) {
 		t.Error("what an interrupted process left is still there")
 	}
 	release(h)
-	h.acts.shelf.collect(time.Now())
+	h.collectBundles(time.Now())
 	if !first.there() {
 		t.Error("a bundle was removed before a day was over")
 	}
-	h.acts.shelf.collect(tomorrow)
+	h.collectBundles(tomorrow)
 	if first.there() {
 		t.Error("a bundle that nobody uses is still there")
 	}
@@ -73,7 +82,7 @@ func TestModulesThatAnotherBundleInstalledStayWhileTheyAreUsed(t *testing.T) {
 	h := newHouse(t)
 	h.npm("#!/bin/sh\nmkdir node_modules\n")
 	project := map[string]string{"Pulumi.yaml": "name: test\nruntime: nodejs\n", "package.json": "{}"}
-	tomorrow := time.Now().Add(keepBundles + time.Hour)
+	tomorrow := time.Now().Add(bundlecache.KeepFor + time.Hour)
 	installed := func(b shelved) shelved {
 		t.Helper()
 		if err := b.session.installDependencies(t.Context()); err != nil || !b.installed() {
@@ -88,7 +97,7 @@ func TestModulesThatAnotherBundleInstalledStayWhileTheyAreUsed(t *testing.T) {
 		info.Mode()&os.ModeSymlink == 0 {
 		t.Fatalf("the second bundle has its own modules: %v %v", info, err)
 	}
-	h.acts.shelf.collect(tomorrow)
+	h.collectBundles(tomorrow)
 	if !first.installed() || !second.installed() {
 		t.Error("modules in use were removed")
 	}
@@ -96,8 +105,9 @@ func TestModulesThatAnotherBundleInstalledStayWhileTheyAreUsed(t *testing.T) {
 	if err := os.RemoveAll(first.place); err != nil {
 		t.Fatal(err)
 	}
-	h.acts.shelf.collect(time.Now())
-	if entries, err := os.ReadDir(modules(h.acts.shelf.room(testStack.Organization))); err != nil || len(entries) != 0 {
+	h.collectBundles(time.Now())
+	shared := filepath.Dir(h.acts.bundles.SharedModules(testStack.Organization, "any"))
+	if entries, err := os.ReadDir(shared); err != nil || len(entries) != 0 {
 		t.Errorf("links to what is gone: %v %v", entries, err)
 	}
 	installed(h.shelve(project, "second")) // by itself, this time
