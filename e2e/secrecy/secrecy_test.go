@@ -73,7 +73,7 @@ func TestTheSearchFindsEverySecretWhenNothingIsEncrypted(t *testing.T) {
 		t.Skip("builds another binary")
 	}
 	binary := filepath.Join(t.TempDir(), "deployctl")
-	build := exec.Command("go", "build", "-tags", "plaintext", "-o", binary, "./cmd/deployctl")
+	build := exec.Command("go", "build", "-ldflags=-w", "-tags", "plaintext", "-o", binary, "./cmd/deployctl")
 	build.Dir = harness.Root()
 	if said, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, said)
