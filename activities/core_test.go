@@ -77,19 +77,14 @@ func (r *realRun) Poll(ctx context.Context, _ deployments.UpdateName, p deployme
 
 // issue starts what may start. The lock is held.
 func (r *realRun) issue() {
-	for commands := r.core.Ready(); len(commands) > 0; commands = r.core.Ready() {
-		for _, c := range commands {
-			switch c := c.(type) {
-			case engine.Reply:
-				r.replies = append(r.replies, c)
-			case engine.Emit:
-				r.emits = append(r.emits, c)
-			default:
-				go r.carryOut(c)
-			}
+	for ready := r.core.Ready(); !ready.Empty(); ready = r.core.Ready() {
+		r.deltas = append(r.deltas, ready.Changes...)
+		r.replies = append(r.replies, ready.Replies...)
+		r.emits = append(r.emits, ready.Events...)
+		for _, c := range ready.Start {
+			go r.carryOut(c)
 		}
 	}
-	r.deltas = append(r.deltas, r.core.Deltas()...)
 	if _, over := r.core.Result(); over {
 		select {
 		case <-r.done:

@@ -46,21 +46,20 @@ func flat(tb testing.TB, base []engine.State, n, parallel int, kind engine.Kind)
 	}
 	replies := 0
 	for range 10 * (n + 10) {
-		for cmds := run.Ready(); len(cmds) > 0; cmds = run.Ready() {
-			for _, c := range cmds {
+		for ready := run.Ready(); !ready.Empty(); ready = run.Ready() {
+			for _, c := range ready.Start {
 				switch c := c.(type) {
 				case engine.Plan:
 					events = append(events, engine.Planned{Op: c.Op, Inputs: c.Goal.Inputs,
 						Diff: engine.Diff{Change: engine.ChangeNone}})
 				case engine.Step:
 					events = append(events, engine.StepFinished{Op: c.Op, Outcome: engine.OutcomeDone, ID: "id"})
-				case engine.Reply:
-					if replies++; replies == n {
-						events = append(events, engine.ProgramExited{Epoch: 1})
-					}
 				}
 			}
-			run.Deltas()
+			if before := replies; before < n && before+len(ready.Replies) >= n {
+				events = append(events, engine.ProgramExited{Epoch: 1})
+			}
+			replies += len(ready.Replies)
 		}
 		if _, done := run.Result(); done {
 			states, _ := run.Snapshot()

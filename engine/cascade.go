@@ -41,7 +41,7 @@ func (r *Run) startCascade(e *entry, old *State, candidates []State) {
 	}
 	r.cascading = r.ask(&operation{URN: e.URN, Entry: e, For: forCascade})
 	r.become(e, stageCascading, r.cascading)
-	r.out = append(r.out, Cascade{
+	r.ready.Start = append(r.ready.Start, Cascade{
 		Op: e.Op, Root: r.snap.renamed(*old), Candidates: candidates, Providers: providers,
 	})
 }

@@ -5,7 +5,25 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/tokens"
 )
 
-// Command is something that may start now. See Run.Ready.
+// Ready is what a Run wants done. Act on the fields in this order.
+type Ready struct {
+	// Changes go to the update's log in order; a preview has none. They need not be durable before Start: the driver's
+	// own history holds the events that led to them, and is the write-ahead log. They must be durable before Suspend,
+	// and before the update commits.
+	Changes []Delta
+	// Start each command once, in order, and pass its completion to Handle as the event of the same Op. A command must
+	// be recorded in the driver's history before it has an effect.
+	Start []Command
+	// Replies answer the program. They, and Events, may be lost with the worker: the next epoch asks again.
+	Replies []Reply
+	// Events are for people, in order. Save them with Changes: an event may refer to a value that Changes hold.
+	Events []Emit
+}
+
+// Empty reports that there is nothing to do.
+func (r Ready) Empty() bool { return len(r.Changes)+len(r.Start)+len(r.Replies)+len(r.Events) == 0 }
+
+// Command is something that may start now.
 type Command interface{ command() }
 
 // Provider says with which configured provider a call is made.
@@ -167,6 +185,4 @@ func (Cascade) command() {}
 func (Compare) command() {}
 func (Step) command()    {}
 func (Settle) command()  {}
-func (Reply) command()   {}
-func (Emit) command()    {}
 func (Abandon) command() {}

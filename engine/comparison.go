@@ -27,7 +27,7 @@ func (r *Run) compare(e *entry, old *State) bool {
 	}
 	op := r.ask(&operation{URN: e.URN, Pair: pair, For: forCompare})
 	r.comparing = append(r.comparing, op)
-	r.out = append(r.out, Compare{Op: op, Old: *r.providerOf(was), New: *r.providerOf(now)})
+	r.ready.Start = append(r.ready.Start, Compare{Op: op, Old: *r.providerOf(was), New: *r.providerOf(now)})
 	return true
 }
 

@@ -8,8 +8,7 @@
 //
 // The duties of whoever drives a Run:
 //
-//   - Pass every event to Handle in the order in which it became known, then call Ready until it answers nothing.
-//   - Start every command that Ready returns, exactly once, and pass its completion back as the event of the same Op.
-//   - Make the deltas of Deltas durable, in order; they are the difference between the base and the snapshot.
-//   - A Run may be put away with Suspend and taken up with Resume only when nothing it issued is in flight.
+//   - Pass every event to Handle in the order in which it became known, then call Ready until it returns nothing.
+//   - Act on the fields of Ready in their order; the comments of the type say what must be durable before what.
+//   - Suspend a Run only when no command is in flight and its changes are durable; Resume continues it.
 package engine

@@ -127,14 +127,13 @@ func (h hostile) play(t *testing.T, base []engine.State, pending []engine.Pendin
 	run := engine.New(goal, base, pending)
 	events := h.events()
 	for range 1000 {
-		for cmds := run.Ready(); len(cmds) > 0; cmds = run.Ready() {
-			for _, c := range cmds {
+		for ready := run.Ready(); !ready.Empty(); ready = run.Ready() {
+			for _, c := range ready.Start {
 				if ev := h.answer(c); ev != nil {
 					events = append([]engine.Event{ev}, events...)
 				}
 			}
 		}
-		run.Deltas()
 		if _, ended := run.Result(); ended || len(events) == 0 {
 			break
 		}

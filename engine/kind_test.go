@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -16,11 +17,10 @@ func TestAnUpdateOfAnUnknownKindFailsAndDeletesNothing(t *testing.T) {
 	for _, kind := range []engine.Kind{"", "preview", "restore", "importt", "Destroy"} {
 		t.Run("kind "+string(kind), func(t *testing.T) {
 			r := engine.New(engine.Goal{Kind: kind, Project: "proj", Stack: "dev"}, base, pending)
-			for cmds := r.Ready(); len(cmds) > 0; cmds = r.Ready() {
-				for _, c := range cmds {
-					if e, ok := c.(engine.Emit); !ok || e.Severity != "error" {
-						t.Errorf("it starts %+v", c)
-					}
+			for ready := r.Ready(); !ready.Empty(); ready = r.Ready() {
+				told := func(e engine.Emit) bool { return e.Severity != "error" }
+				if len(ready.Changes)+len(ready.Start)+len(ready.Replies) > 0 || slices.ContainsFunc(ready.Events, told) {
+					t.Errorf("it does %+v", ready)
 				}
 			}
 			result, ended := r.Result()
@@ -43,8 +43,8 @@ func TestAnEventThatTheCoreDoesNotKnowFailsTheUpdate(t *testing.T) {
 	r.Handle(engine.RunStarted{Epoch: 1})
 	r.Handle(unknownEvent{})
 	r.Handle(engine.ProgramExited{Epoch: 1})
-	for cmds := r.Ready(); len(cmds) > 0; cmds = r.Ready() {
-		for _, c := range cmds {
+	for ready := r.Ready(); !ready.Empty(); ready = r.Ready() {
+		for _, c := range ready.Start {
 			if _, ok := c.(engine.Step); ok {
 				t.Errorf("it starts %+v", c)
 			}

@@ -64,7 +64,7 @@ var mutants = []mutant{
 	{
 		"an unknown outcome is taken for a failure and tried again", "steps.go",
 		"r.settle(op)\n\t\treturn\n\tcase OutcomeAbsent",
-		"r.out = append(r.out, *op.Step)\n\t\treturn\n\tcase OutcomeAbsent",
+		"r.ready.Start = append(r.ready.Start, *op.Step)\n\t\treturn\n\tcase OutcomeAbsent",
 	},
 	{
 		"another start of the program repeats what runs", "registration.go",

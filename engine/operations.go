@@ -89,7 +89,7 @@ func (r *Run) issueSteps() {
 			r.settle(op)
 			continue
 		}
-		r.out = append(r.out, *op.Step)
+		r.ready.Start = append(r.ready.Start, *op.Step)
 	}
 }
 

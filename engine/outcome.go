@@ -80,7 +80,7 @@ func (r *Run) cancelled(c Cancelled) {
 		r.diagnose("warning", "", "the update was cancelled by force; what runs is cut off")
 	}
 	for _, op := range r.Slots {
-		r.out = append(r.out, Abandon{Op: op})
+		r.ready.Start = append(r.ready.Start, Abandon{Op: op})
 	}
 }
 

@@ -20,7 +20,7 @@ func (r *Run) registerOutputs(ev OutputsRegistered) {
 	case e.Result == ResultSuccess && !r.Skipped[ev.URN]:
 		r.setOutputs(e, ev.Outputs)
 	}
-	r.out = append(r.out, reply)
+	r.ready.Replies = append(r.ready.Replies, reply)
 }
 
 // exportOutputs gives the stack the outputs that its program registered. After an error they may be less than all, so

@@ -91,7 +91,7 @@ func (r *Run) plan(e *entry, old *State) {
 	e.Forced = r.force(e, old)
 	r.become(e, stagePlanning, r.ask(&operation{URN: e.URN, Entry: e, For: forPlan}))
 	goal := e.Reg
-	r.out = append(r.out, Plan{
+	r.ready.Start = append(r.ready.Start, Plan{
 		Op: e.Op, URN: e.URN, Goal: goal, Old: r.reference(e.Old), Provider: r.providerOf(e.New.Provider), Seed: e.Seed,
 		Recreate: old != nil && (e.Forced != nil || old.PendingReplacement || old.External),
 		Preview:  r.goal.DryRun, Answer: r.afterPlan(e, old),

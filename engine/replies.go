@@ -14,7 +14,7 @@ func (r *Run) answer(e *entry, reply Reply) {
 		return
 	}
 	reply.Epoch, reply.Seq, reply.URN = e.Epoch, e.Seq, e.URN
-	r.out = append(r.out, reply)
+	r.ready.Replies = append(r.ready.Replies, reply)
 }
 
 // refuse answers an entry that will not be carried out because the update is ending.

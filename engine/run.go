@@ -27,8 +27,7 @@ type Run struct {
 	comparing []int    // the comparisons being made
 	free      []Key    // deletions that nothing blocks
 
-	out    []Command
-	deltas []Delta
+	ready Ready // what Urgent takes
 }
 
 // New starts an update from the stored states and pending operations of its base.
@@ -108,9 +107,9 @@ func (r *Run) Handle(ev Event) {
 	}
 }
 
-// Ready answers what may start now, in a fixed order. Call it until it answers nothing: starting nothing does not
-// change the answer.
-func (r *Run) Ready() []Command {
+// Ready lets everything move that can, and takes what came of it. Call it until it returns nothing: what a change broke
+// may stop the update.
+func (r *Run) Ready() Ready {
 	if r.Broken != "" && !r.Stopped { // what runs finishes, and what it does is recorded
 		r.diagnose("error", "", "%s", faulty(r.Broken))
 		r.noteError(faulty(r.Broken))
@@ -119,24 +118,26 @@ func (r *Run) Ready() []Command {
 	for r.advance() {
 	}
 	r.issueSteps()
-	return r.Pressing()
+	return r.Urgent()
 }
 
-// Pressing is Ready without anything new: what was issued before and is to be found out about or begun again, and what
-// is told.
-func (r *Run) Pressing() []Command {
-	out := r.out
-	r.out = nil
+// Urgent takes what events have led to, and starts no new operation: its commands settle or repeat operations that are
+// in flight.
+func (r *Run) Urgent() Ready {
+	out := r.ready
+	r.ready = Ready{}
+	if r.goal.DryRun {
+		out.Changes = nil
+	}
 	return out
 }
 
-// Deltas takes the changes of the snapshot since the last call, in order. A preview has none.
-func (r *Run) Deltas() []Delta {
-	out := r.deltas
-	r.deltas = nil
-	if r.goal.DryRun {
-		return nil
-	}
+// TakeChanges takes the changes alone, so that they can be saved before Suspend, which keeps what else is ready.
+func (r *Run) TakeChanges() []Delta {
+	rest := r.ready
+	rest.Changes = nil
+	out := r.Urgent().Changes
+	r.ready = rest
 	return out
 }
 
@@ -151,17 +152,17 @@ func (r *Run) change(d Delta) {
 	if d.State != nil && r.Broken == "" && !r.goal.DryRun { // a preview's states have no ids
 		r.Broken = r.snap.flaw(d.State.Key)
 	}
-	if n := len(r.deltas); n > 0 && d.Kind == DeltaKeep {
-		if last := &r.deltas[n-1]; last.Kind == DeltaKeep && last.First+last.Count == d.First {
+	if n := len(r.ready.Changes); n > 0 && d.Kind == DeltaKeep {
+		if last := &r.ready.Changes[n-1]; last.Kind == DeltaKeep && last.First+last.Count == d.First {
 			last.Count += d.Count
 			return
 		}
 	}
-	r.deltas = append(r.deltas, d)
+	r.ready.Changes = append(r.ready.Changes, d)
 }
 
 // emit tells people something.
-func (r *Run) emit(e Emit) { r.out = append(r.out, e) }
+func (r *Run) emit(e Emit) { r.ready.Events = append(r.ready.Events, e) }
 
 // diagnose reports a sentence about a URN ("" for the update as a whole).
 func (r *Run) diagnose(severity string, u urn.URN, format string, args ...any) {

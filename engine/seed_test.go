@@ -15,7 +15,7 @@ func seedIn(t *testing.T, id string) []byte {
 	run.Handle(engine.RunStarted{Epoch: 1})
 	run.Handle(engine.Registered{Epoch: 1, Seq: 1, Registration: engine.Registration{Type: "test:x:R", Name: "db",
 		Custom: true}})
-	for _, c := range run.Ready() {
+	for _, c := range run.Ready().Start {
 		if step, ok := c.(engine.Step); ok {
 			return step.Seed
 		}

@@ -52,7 +52,7 @@ func (r *Run) settlePending() {
 // settle asks what became of a step. Who answers may leave a create to be found by making it again, if it will be.
 func (r *Run) settle(op *operation) {
 	op.Again = op.For != forPending && !r.Stopped && op.Ended == nil
-	r.out = append(r.out, Settle{Step: *op.Step, Again: op.Again})
+	r.ready.Start = append(r.ready.Start, Settle{Step: *op.Step, Again: op.Again})
 }
 
 // repeated reports that another operation is the same create, begun again.
@@ -212,7 +212,7 @@ func (r *Run) resolved(ev Resolved) {
 		op.Lost = false // a person has looked
 		// It takes a slot again: to be read under its id, or to be made after all.
 		r.Slots = append(r.Slots, n)
-		r.out = append(r.out, *op.Step)
+		r.ready.Start = append(r.ready.Start, *op.Step)
 		return
 	}
 }

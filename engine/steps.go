@@ -72,7 +72,7 @@ func (r *Run) stepFinished(ev StepFinished) {
 			ev = *op.Ended
 		case op.For != forPending && !r.Stopped:
 			op.Lost = true
-			r.out = append(r.out, *op.Step) // it had no effect, so it is made now
+			r.ready.Start = append(r.ready.Start, *op.Step) // it had no effect, so it is made now
 			return
 		case op.Again:
 			r.settle(op)

@@ -20,7 +20,7 @@ type suspended struct {
 	Out     []said             `json:"out,omitempty"`
 }
 
-// said is a command that Ready has not given out yet. With nothing in flight it can only be one that is not answered.
+// said is a reply or an event that Ready has not returned yet. With nothing in flight, no command is left.
 type said struct {
 	Reply *Reply `json:"reply,omitempty"`
 	Emit  *Emit  `json:"emit,omitempty"`
@@ -54,13 +54,11 @@ func (r *Run) Suspend() (json.RawMessage, error) {
 	for _, at := range r.snap.news {
 		out.News = append(out.News, r.stored(at))
 	}
-	for _, c := range r.out {
-		switch c := c.(type) {
-		case Reply:
-			out.Out = append(out.Out, said{Reply: &c})
-		case Emit:
-			out.Out = append(out.Out, said{Emit: &c})
-		}
+	for i := range r.ready.Replies {
+		out.Out = append(out.Out, said{Reply: &r.ready.Replies[i]})
+	}
+	for i := range r.ready.Events {
+		out.Out = append(out.Out, said{Emit: &r.ready.Events[i]})
 	}
 	return json.Marshal(out)
 }
@@ -133,9 +131,9 @@ func Resume(goal Goal, base []State, pending []PendingOperation, data json.RawMe
 	for _, c := range s.Out {
 		switch {
 		case c.Reply != nil:
-			r.out = append(r.out, *c.Reply)
+			r.ready.Replies = append(r.ready.Replies, *c.Reply)
 		case c.Emit != nil:
-			r.out = append(r.out, *c.Emit)
+			r.ready.Events = append(r.ready.Events, *c.Emit)
 		}
 	}
 	r.derive()

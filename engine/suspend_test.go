@@ -18,7 +18,7 @@ func TestAPreviewThatIsPutAwayKeepsItsValues(t *testing.T) {
 	bag := engine.Bag{Inline: []byte(`{"a":1}`), Digest: "d"}
 	r.Handle(engine.Registered{Epoch: 1, Seq: 1, Registration: engine.Registration{Type: "my:index:Component",
 		Name: "c", Inputs: bag, Digest: "g"}})
-	for len(r.Ready()) > 0 {
+	for !r.Ready().Empty() {
 	}
 	data, err := r.Suspend()
 	if err != nil {
@@ -53,8 +53,8 @@ func TestARunThatIsPutAwayCarriesNoValuesOfWhatHasEnded(t *testing.T) {
 			Type: "test:x:R", Name: fmt.Sprint("r", i), Custom: true, Inputs: large('c'), Digest: "goal",
 		}})
 	}
-	for cmds := r.Ready(); len(cmds) > 0; cmds = r.Ready() {
-		for _, c := range cmds {
+	for ready := r.Ready(); !ready.Empty(); ready = r.Ready() {
+		for _, c := range ready.Start {
 			switch c := c.(type) {
 			case engine.Plan:
 				r.Handle(engine.Planned{Op: c.Op, Inputs: large('d'), Diff: engine.Diff{Change: engine.ChangeUpdate}})

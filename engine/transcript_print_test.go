@@ -11,7 +11,7 @@ import (
 )
 
 // command prints a command, and keeps it open if it wants an answer.
-func (w *stage) command(c engine.Command) error {
+func (w *stage) command(c engine.Command) {
 	switch c := c.(type) {
 	case engine.Plan:
 		w.open = append(w.open, c)
@@ -34,12 +34,7 @@ func (w *stage) command(c engine.Command) error {
 		w.printf("> %s %s\n", how, stepLine(c.Step))
 	case engine.Abandon:
 		w.printf("> abandon %s\n", w.stepWithOp(c.Op))
-	case engine.Reply:
-		w.printf("> reply %s\n", w.reply(c))
-	case engine.Emit:
-		return w.emitted(c)
 	}
-	return nil
 }
 
 func (w *stage) stepWithOp(op int) string {

@@ -302,11 +302,20 @@ func (w *stage) cascade(rest string) (engine.Event, error) {
 
 // settle lets the core go on, prints what it answers and checks what must always hold.
 func (w *stage) settle() error {
-	for cmds := w.run.Ready(); len(cmds) > 0; cmds = w.run.Ready() {
-		for _, c := range cmds {
-			if err := w.command(c); err != nil {
+	for ready := w.run.Ready(); !ready.Empty(); ready = w.run.Ready() {
+		for _, d := range ready.Changes {
+			w.replayed.Apply(d)
+		}
+		for _, e := range ready.Events {
+			if err := w.emitted(e); err != nil {
 				return err
 			}
+		}
+		for _, c := range ready.Start {
+			w.command(c)
+		}
+		for _, reply := range ready.Replies {
+			w.printf("> reply %s\n", w.reply(reply))
 		}
 	}
 	if err := w.check(); err != nil {
@@ -324,9 +333,6 @@ func (w *stage) settle() error {
 
 // check holds the core to its promises about the snapshot.
 func (w *stage) check() error {
-	for _, d := range w.run.Deltas() {
-		w.replayed.Apply(d)
-	}
 	if err := w.run.Check(); err != nil {
 		return fmt.Errorf("an invariant does not hold: %w", err)
 	}
@@ -361,7 +367,7 @@ func (w *stage) putAway() error {
 	if a, b := printed(before, pendingBefore), printed(after, pendingAfter); a != b {
 		return fmt.Errorf("put away\n%s\nbut taken up\n%s", a, b)
 	}
-	if cmds := w.run.Ready(); len(cmds) > 0 {
+	if !w.run.Ready().Empty() {
 		return errors.New("a quiet run had something to say after it was taken up")
 	}
 	return nil

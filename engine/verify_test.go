@@ -24,8 +24,8 @@ func TestARunThatBreaksAnInvariantStartsNothingMoreAndKeepsWhatItDid(t *testing.
 			r.Handle(RunStarted{Epoch: 1})
 			steps := func() []Step {
 				var out []Step
-				for cmds := r.Ready(); len(cmds) > 0; cmds = r.Ready() {
-					for _, c := range cmds {
+				for ready := r.Ready(); !ready.Empty(); ready = r.Ready() {
+					for _, c := range ready.Start {
 						if s, ok := c.(Step); ok {
 							out = append(out, s)
 						}

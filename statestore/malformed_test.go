@@ -212,8 +212,8 @@ func updated(t *testing.T, seed uint64, c *statestore.Checkpoint) {
 		Project: dev.Project, Stack: dev.Stack,
 		Parallel: 4}, c.States(), c.Pending())
 	for range 10 * (len(c.States()) + len(c.Pending()) + 1) {
-		commands := run.Ready()
-		for _, command := range commands {
+		ready := run.Ready()
+		for _, command := range ready.Start {
 			switch command := command.(type) {
 			case engine.Step:
 				run.Handle(engine.StepFinished{Op: command.Op, Outcome: engine.OutcomeDone})
@@ -221,7 +221,7 @@ func updated(t *testing.T, seed uint64, c *statestore.Checkpoint) {
 				run.Handle(engine.StepFinished{Op: command.Step.Op, Outcome: engine.OutcomeDone})
 			}
 		}
-		if len(commands) == 0 {
+		if ready.Empty() {
 			break
 		}
 	}

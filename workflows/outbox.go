@@ -17,10 +17,12 @@ type outbox struct {
 // begin turns to a new epoch; what was said to the one before is forgotten.
 func (o *outbox) begin(epoch int) { *o = outbox{epoch: epoch, closed: o.closed} }
 
-// add takes a reply; one to a program that is gone is dropped.
-func (o *outbox) add(r engine.Reply) {
-	if r.Epoch == o.epoch && !o.ended {
-		o.replies = append(o.replies, r)
+// add takes replies; those to a program that is gone are dropped.
+func (o *outbox) add(replies ...engine.Reply) {
+	for _, r := range replies {
+		if r.Epoch == o.epoch && !o.ended {
+			o.replies = append(o.replies, r)
+		}
 	}
 }
 

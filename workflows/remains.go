@@ -56,13 +56,8 @@ func (m *Remains) Close(known Known) Ending {
 		finished.Op = op
 		r.handle(finished)
 	}
-	for commands := r.core.Ready(); len(commands) > 0; commands = r.core.Ready() {
-		for _, c := range commands {
-			if told, ok := c.(engine.Emit); ok {
-				r.saver.add(nil, told)
-			}
-		}
+	for ready := r.core.Ready(); !ready.Empty(); ready = r.core.Ready() {
+		r.saver.add(ready.Changes, ready.Events...)
 	}
-	r.saver.add(r.core.Deltas())
 	return Ending{Saves: r.saver.rest(), Last: r.saver.number, Changes: r.core.Progress().Done}
 }

@@ -128,7 +128,7 @@ func (r *run) continueAsNew(ctx workflow.Context) error {
 func (r *run) save(ctx workflow.Context) {
 	for {
 		r.receive(ctx)
-		r.saver.add(r.core.Deltas())
+		r.saver.add(r.core.TakeChanges())
 		if r.saver.flight == nil && !r.saver.unsaved() {
 			return
 		}

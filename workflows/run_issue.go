@@ -12,13 +12,15 @@ func (r *run) issue(ctx workflow.Context) {
 	if r.saver.failed != nil {
 		r.handle(engine.Cancelled{}) // what cannot be kept must not be begun
 	}
-	ready := r.core.Ready
+	take := r.core.Ready
 	if r.holding(ctx) {
-		ready = r.core.Pressing
+		take = r.core.Urgent
 	}
 	var plans []engine.Plan
-	for commands := ready(); len(commands) > 0; commands = ready() {
-		for _, c := range commands {
+	for ready := take(); !ready.Empty(); ready = take() {
+		r.saver.add(ready.Changes, ready.Events...)
+		r.outbox.add(ready.Replies...)
+		for _, c := range ready.Start {
 			switch c := c.(type) {
 			case engine.Plan:
 				plans = append(plans, c)
@@ -30,10 +32,6 @@ func (r *run) issue(ctx workflow.Context) {
 				r.start(ctx, r.step(c))
 			case engine.Settle:
 				r.start(ctx, r.settle(c))
-			case engine.Reply:
-				r.outbox.add(c)
-			case engine.Emit:
-				r.saver.add(nil, c)
 			case engine.Abandon:
 				r.abandon(c.Op)
 			}
@@ -42,7 +40,6 @@ func (r *run) issue(ctx workflow.Context) {
 	for _, c := range r.plans(plans) {
 		r.start(ctx, c)
 	}
-	r.saver.add(r.core.Deltas())
 }
 
 // start begins a call, unless its worker seems to be lost; then it waits for word from the Update.
@@ -102,7 +99,6 @@ func (r *run) move(ctx workflow.Context, worker string) {
 
 // finish saves what is left, or hands it over, and lets everyone who waits know.
 func (r *run) finish(ctx workflow.Context, result engine.Result) (deployments.RunOutput, error) {
-	r.saver.add(r.core.Deltas())
 	r.closing, r.outbox.closed = true, true
 	rest, err := r.saver.last(ctx)
 	if err != nil {

@@ -81,25 +81,26 @@ func (d *driver) start() {
 
 // settle takes what the engine answers, and holds it to its invariants.
 func (d *driver) settle() error {
-	for cmds := d.run.Ready(); len(cmds) > 0; cmds = d.run.Ready() {
-		for _, c := range cmds {
-			if e, ok := c.(engine.Emit); !ok || e.Kind == engine.EmitDiagnostic {
-				d.say("> " + line(c))
-			}
-			switch c := c.(type) {
-			case engine.Reply:
-				d.reply(c)
-			case engine.Emit:
-				refused := strings.Contains(c.Message, "protect") || strings.Contains(c.Message, "target")
-				d.failed = d.failed || refused && c.Severity == "error"
-			default:
-				d.open = append(d.open, c)
-			}
+	for ready := d.run.Ready(); !ready.Empty(); ready = d.run.Ready() {
+		for _, delta := range ready.Changes {
+			d.retain(delta)
+			d.replayed.Apply(delta)
 		}
-	}
-	for _, delta := range d.run.Deltas() {
-		d.retain(delta)
-		d.replayed.Apply(delta)
+		for _, e := range ready.Events {
+			if e.Kind == engine.EmitDiagnostic {
+				d.say("> " + line(e))
+			}
+			refused := strings.Contains(e.Message, "protect") || strings.Contains(e.Message, "target")
+			d.failed = d.failed || refused && e.Severity == "error"
+		}
+		for _, c := range ready.Start {
+			d.say("> " + line(c))
+			d.open = append(d.open, c)
+		}
+		for _, reply := range ready.Replies {
+			d.say("> " + line(reply))
+			d.reply(reply)
+		}
 	}
 	states, _ := d.run.Snapshot()
 	if len(d.cloud.wrongs) > 0 {
