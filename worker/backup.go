@@ -17,7 +17,7 @@ import (
 func (c *Connection) unseenVersion(ctx context.Context, name deployments.StackName, next int) (int, error) {
 	u := deployments.UpdateName{StackName: name, Version: strconv.Itoa(next)}
 	described, err := c.Client.DescribeWorkflowExecution(ctx, deployments.UpdateWorkflowID(u), "")
-	if unknown(err) {
+	if notFound(err) {
 		return next, nil
 	}
 	if err != nil {

@@ -3,8 +3,6 @@ package worker
 import (
 	"context"
 
-	"go.temporal.io/api/enums/v1"
-	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/interceptor"
@@ -70,43 +68,4 @@ func (h heart) RecordActivityHeartbeat(ctx context.Context, taskToken []byte, de
 	return h.client.RecordActivityHeartbeatWithOptions(ctx, client.RecordActivityHeartbeatOptions{
 		TaskToken: taskToken, Details: details, WorkflowID: of,
 	})
-}
-
-// closeUnbound ends the stacks' and schedules' workflows that an earlier build has begun, whose payloads do not say
-// where they belong: no worker opens those. A stack begins anew from its head; what waited in its queue is to be
-// asked for again.
-func (c *Connection) closeUnbound(ctx context.Context) {
-	request := &workflowservice.ListWorkflowExecutionsRequest{PageSize: 200,
-		Query: "ExecutionStatus = 'Running' AND WorkflowType IN ('" +
-			deployments.WorkflowStack + "', '" + deployments.WorkflowScheduled + "')"}
-	for {
-		page, err := c.Client.ListWorkflow(ctx, request)
-		if err != nil {
-			c.warn("look for workflows of earlier builds", err)
-			return
-		}
-		for _, execution := range page.GetExecutions() {
-			id := execution.GetExecution().GetWorkflowId()
-			if !c.unbound(ctx, id) {
-				continue
-			}
-			if err := c.Client.TerminateWorkflow(ctx, id, "",
-				"an earlier build of deployctl has begun it"); err != nil && !unknown(err) {
-				c.warn("end "+id+", which an earlier build has begun", err)
-			}
-		}
-		if request.NextPageToken = page.GetNextPageToken(); len(request.NextPageToken) == 0 {
-			return
-		}
-	}
-}
-
-// unbound tells whether a workflow was begun with a payload that does not say where it belongs.
-func (c *Connection) unbound(ctx context.Context, id string) bool {
-	history := c.Client.GetWorkflowHistory(ctx, id, "", false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
-	if !history.HasNext() {
-		return false
-	}
-	first, err := history.Next()
-	return err == nil && unboundInput(first)
 }

@@ -114,8 +114,13 @@ func (c codec) open(p *commonpb.Payload) ([]byte, error) {
 	return plain, nil
 }
 
-// bound tells whether a payload says where it belongs.
+// bound reports whether a payload says where it belongs.
 func bound(p *commonpb.Payload) bool { return len(p.GetMetadata()[placeKey]) > 0 }
+
+// unbound reports whether a payload was sealed by a build that did not name the workflow.
+func unbound(p *commonpb.Payload) bool {
+	return string(p.GetMetadata()[converter.MetadataEncoding]) == sealedEncoding && !bound(p)
+}
 
 // NewCodec returns the payload codec of a service's keys for a namespace.
 func NewCodec(keys *seal.Keyring, namespace string) converter.PayloadCodec {

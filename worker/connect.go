@@ -7,11 +7,13 @@ import (
 	"time"
 
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
 	"google.golang.org/grpc"
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/seal"
 	"github.com/deployctl/deployctl/internal/service"
+	"github.com/deployctl/deployctl/recovery"
 	"github.com/deployctl/deployctl/statestore"
 )
 
@@ -151,6 +153,18 @@ func openStore(ctx context.Context, c Config) (*objects, error) {
 
 // Service is the service on the connection.
 func (c *Connection) Service() *service.Service { return service.New(c.Client, c.Store, c.readers) }
+
+// recovery returns the recovery of the store's updates.
+func (c *Connection) recovery() *recovery.Recovery {
+	opener := newCodec(c.Store.Keyring(), c.config.Temporal.Namespace)
+	opener.earlier = true // updates that earlier builds began are recovered, too
+	data := converter.NewCodecDataConverter(converter.GetDefaultDataConverter(), opener)
+	return &recovery.Recovery{
+		Client: c.Client, Namespace: c.config.Temporal.Namespace, Store: c.Store,
+		Log:  cmp.Or(c.config.Log, slog.New(slog.DiscardHandler)),
+		Data: data, Failures: newFailures(data), Unbound: unbound,
+	}
+}
 
 // Close ends the client's connections.
 func (c *Connection) Close() {

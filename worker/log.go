@@ -1,22 +1,9 @@
 package worker
 
 import (
-	"context"
-
 	"github.com/deployctl/deployctl/deployments"
-	"github.com/deployctl/deployctl/internal/eventlog"
 	"github.com/deployctl/deployctl/statestore"
 )
-
-// closeLog writes the end of an update's event log after its last save.
-func closeLog(ctx context.Context, store *statestore.Store, info deployments.UpdateInfo, saves int) error {
-	data, err := eventlog.Encode([]deployments.WatchEvent{{End: &info}})
-	if err != nil {
-		return err
-	}
-	return store.AppendEvents(ctx, statestore.Part{Update: info.Update, Stream: eventlog.RunStream, Number: saves +
-		1}, data)
-}
 
 // collected logs what was removed of stacks, and passes it on.
 func (c *Connection) collected(

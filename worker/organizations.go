@@ -104,7 +104,7 @@ func (c *Connection) moveSchedules(ctx context.Context, organization, queue stri
 func (c *Connection) moveSchedule(ctx context.Context, id, queue string) error {
 	at := &workflowservice.DescribeScheduleRequest{Namespace: c.config.Temporal.Namespace, ScheduleId: id}
 	described, err := c.Client.WorkflowService().DescribeSchedule(ctx, at)
-	if unknown(err) {
+	if notFound(err) {
 		return nil // it was removed meanwhile
 	}
 	if err != nil {

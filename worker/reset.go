@@ -3,8 +3,6 @@ package worker
 import (
 	"context"
 
-	"go.temporal.io/api/enums/v1"
-	historypb "go.temporal.io/api/history/v1"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/interceptor"
@@ -82,37 +80,4 @@ func (f *fencedActivity) ExecuteActivity(ctx context.Context, in *interceptor.Ex
 		return nil, temporal.NewNonRetryableApplicationError(deployments.ResetText, deployments.ErrorReset, nil)
 	}
 	return f.Next.ExecuteActivity(ctx, in)
-}
-
-// historyOf reads the history of a workflow's latest run. Of a run that a reset made, it is that of the run which was
-// reset: only that one has done anything.
-func (c *Connection) historyOf(ctx context.Context, id string) ([]*historypb.HistoryEvent, error) {
-	for run := ""; ; {
-		var events []*historypb.HistoryEvent
-		for page := c.Client.GetWorkflowHistory(ctx, id, run, false,
-			enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT); page.HasNext(); {
-			event, err := page.Next()
-			if err != nil {
-				return nil, err
-			}
-			events = append(events, event)
-		}
-		if run = elsewhere(events); run == "" {
-			return events, nil
-		}
-	}
-}
-
-// elsewhere is the run whose history counts in the place of this one; empty when this one does. An earlier run that
-// was reset had continued as new: the latest of those counts.
-func elsewhere(events []*historypb.HistoryEvent) (run string) {
-	for _, e := range events {
-		if a := e.GetWorkflowTaskFailedEventAttributes(); a.GetCause() == enums.WORKFLOW_TASK_FAILED_CAUSE_RESET_WORKFLOW {
-			run = a.GetBaseRunId()
-		}
-	}
-	if run == "" && len(events) > 0 {
-		run = events[len(events)-1].GetWorkflowExecutionContinuedAsNewEventAttributes().GetNewExecutionRunId()
-	}
-	return run
 }

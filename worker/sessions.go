@@ -40,7 +40,7 @@ func (c *Connection) reapOnce(ctx context.Context, acts *activities.Activities) 
 func (c *Connection) over(ctx context.Context, u deployments.UpdateName) bool {
 	described, err := c.Client.DescribeWorkflowExecution(ctx, deployments.UpdateWorkflowID(u), "")
 	if err != nil {
-		return unknown(err)
+		return notFound(err)
 	}
 	return described.GetWorkflowExecutionInfo().GetStatus() != enums.WORKFLOW_EXECUTION_STATUS_RUNNING
 }

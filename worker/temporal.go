@@ -94,6 +94,12 @@ func (t Temporal) refused(err error) error {
 	return nil
 }
 
+// notFound reports whether an error says that Temporal does not have what was asked for.
+func notFound(err error) bool {
+	var missing *serviceerror.NotFound
+	return errors.As(err, &missing)
+}
+
 // reason takes the words of the SDK and of gRPC off an error.
 func reason(err error) string {
 	text := err.Error()

@@ -16,6 +16,7 @@ import (
 	"github.com/deployctl/deployctl/internal/pluginhost/process"
 	"github.com/deployctl/deployctl/internal/runclient"
 	"github.com/deployctl/deployctl/internal/sandbox"
+	"github.com/deployctl/deployctl/recovery"
 	"github.com/deployctl/deployctl/statestore"
 	"github.com/deployctl/deployctl/workflows"
 )
@@ -92,7 +93,7 @@ func (c *Connection) Run(ctx context.Context, o Options) error {
 		Identity: private,
 		DeploymentOptions: worker.DeploymentOptions{Version: worker.WorkerDeploymentVersion{
 			DeploymentName: deployments.SharedTaskQueue,
-			BuildID:        build, // else the SDK takes a checksum of the whole binary at every start
+			BuildID:        recovery.Build, // else the SDK takes a checksum of the whole binary at every start
 		}},
 		WorkerStopTimeout: stopTimeout, DeadlockDetectionTimeout: deadlock, StickyScheduleToStartTimeout: sticky,
 		MaxConcurrentActivityExecutionSize: concurrent,
@@ -109,7 +110,7 @@ func (c *Connection) Run(ctx context.Context, o Options) error {
 	own := worker.New(c.Client, private, hosting)
 	own.RegisterActivity(acts)
 	if o.Deployment == "" && len(o.Gone) > 0 {
-		c.moveUnfit(ctx)
+		c.recovery().MigrateIncompatible(ctx)
 	}
 	all := []worker.Worker{own}
 	for _, queue := range c.queues(o.Organizations) {
@@ -120,12 +121,12 @@ func (c *Connection) Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return deployments.Errorf(deployments.CodeUnavailable, "start the worker: %w", err)
 	}
-	go c.disown(ctx, o.Gone)
-	go c.closeUnbound(ctx)
+	go c.recovery().FailOrphans(ctx, o.Gone)
+	go c.recovery().CloseUnbound(ctx)
 	go c.reap(ctx, acts)
 	if o.Deployment != "" {
 		for _, queue := range c.queues(o.Organizations) {
-			go c.keepCurrent(ctx, fleet{deploymentOf(o.Deployment, queue), queue})
+			go c.recovery().KeepCurrent(ctx, recovery.Deployment{Name: deploymentOf(o.Deployment, queue), Queue: queue})
 		}
 	}
 	select {
@@ -150,7 +151,7 @@ func (c *Connection) serving(
 	shared := worker.New(c.Client, queue, options)
 	workflows.New(o.Workflows).Register(shared)
 	shared.RegisterActivity(acts)
-	shared.RegisterActivity(&recovery{c, acts})
+	shared.RegisterActivity(c.recovery().Activities(acts))
 	scheduled := &scheduling{c, c.Service()}
 	shared.RegisterActivity(scheduled)
 	beginning := worker.New(c.Client, deployments.ScheduledTaskQueue(queue), few)

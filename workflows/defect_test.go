@@ -19,14 +19,14 @@ func TestAPanicOfTheCoreEndsItsRunAndDoesNotHangIt(t *testing.T) {
 	suite.SetLogger(quiet{})
 	env := suite.NewTestWorkflowEnvironment()
 	env.SetTestTimeout(time.Minute)
-	var remains *Remains
-	New(Settings{Opened: func(r *Remains) { remains = r }}).Register(env)
+	var replayed *Replayed
+	New(Settings{Opened: func(r *Replayed) { replayed = r }}).Register(env)
 	w := newWorld()
 	env.RegisterActivity(w)
 	p := &program{names: names(3)}
 	p.at = map[int]func(*testsuite.TestWorkflowEnvironment){1: func(
 		*testsuite.TestWorkflowEnvironment) {
-		remains.run.core = nil
+		replayed.run.core = nil
 	}}
 	env.RegisterDelayedCallback(func() { p.begin(env) }, 0)
 	env.ExecuteWorkflow(deployments.WorkflowRun, deployments.RunInput{Update: theUpdate, Worker: "first",
@@ -42,7 +42,7 @@ func TestAPanicOfTheCoreEndsItsRunAndDoesNotHangIt(t *testing.T) {
 	if _, ended := OutputOf(err); ended {
 		t.Error("it seems to have a result")
 	}
-	if remains.Broken() == nil {
+	if replayed.Broken() == nil {
 		t.Error("nobody is told that its core cannot be asked")
 	}
 }

@@ -11,8 +11,8 @@ import (
 type Settings struct {
 	// ForceContinue is the RunInput's.
 	ForceContinue int
-	// Opened, if not nil, is told of every Run; for whoever replays one that was closed from outside.
-	Opened func(*Remains)
+	// Opened, if not nil, is called with every Run; recovery uses it to replay one that was closed from outside.
+	Opened func(*Replayed)
 }
 
 // Workflows are the workflows with their settings.

@@ -47,7 +47,7 @@ func (w *Workflows) Run(ctx workflow.Context, in deployments.RunInput) (_ deploy
 	r.given = ctx
 	ctx, _ = workflow.NewDisconnectedContext(ctx)
 	if w.settings.Opened != nil {
-		w.settings.Opened(&Remains{r})
+		w.settings.Opened(&Replayed{r})
 	}
 	if err := r.listen(ctx); err != nil {
 		return deployments.RunOutput{}, err

@@ -1,4 +1,4 @@
-package worker
+package recovery
 
 import (
 	"context"
@@ -8,9 +8,6 @@ import (
 
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/api/workflowservice/v1"
-	"go.temporal.io/sdk/client"
-
-	"github.com/deployctl/deployctl/statestore"
 )
 
 // visible is a Temporal server of which all workflows are of live builds. It counts what it is asked.
@@ -38,23 +35,9 @@ func (v *visible) DescribeWorkflowExecution(
 	return nil, serviceerror.ToStatus(serviceerror.NewNotFound("no such workflow")).Err()
 }
 
-// connectionTo connects to a server, without a store.
-func connectionTo(t *testing.T, server workflowservice.WorkflowServiceServer) *Connection {
-	t.Helper()
-	listener := listen(t)
-	serveTemporal(t, listener, server, nil)
-	config := Temporal{Address: listener.Addr().String(), Namespace: "ours"}.config(statestore.S3Options{}, ample)
-	options, err := config.Temporal.options(config, someKeys(t))
-	must(t, err)
-	c, err := client.NewLazyClient(options)
-	must(t, err)
-	t.Cleanup(c.Close)
-	return &Connection{Client: c, config: config}
-}
-
 func TestNoUpdateOfALiveBuildIsLookedAt(t *testing.T) {
 	server := &visible{}
-	must(t, connectionTo(t, server).moveStranded(t.Context(), fleet{"deployctl", "ours"},
+	must(t, recoveryOn(t, server, nil).migrateStranded(t.Context(), Deployment{Name: "deployctl", Queue: "ours"},
 		map[string]bool{"2": true, "1": true}))
 	query := server.query.Load().(string)
 	if server.described.Load() != 0 || !strings.HasSuffix(query, "TaskQueue = 'ours' AND "+
@@ -65,7 +48,8 @@ func TestNoUpdateOfALiveBuildIsLookedAt(t *testing.T) {
 
 func TestAServerWithoutTheAttributeIsAskedForAllUpdates(t *testing.T) {
 	server := &visible{old: true}
-	must(t, connectionTo(t, server).moveStranded(t.Context(), fleet{"deployctl", "ours"}, map[string]bool{"1": true}))
+	ours := Deployment{Name: "deployctl", Queue: "ours"}
+	must(t, recoveryOn(t, server, nil).migrateStranded(t.Context(), ours, map[string]bool{"1": true}))
 	if query := server.query.Load().(string); query != runningUpdates+" AND TaskQueue = 'ours'" {
 		t.Errorf("it was asked for %s", query)
 	}

@@ -1,4 +1,4 @@
-package worker
+package recovery
 
 import (
 	"compress/gzip"
@@ -73,7 +73,7 @@ type outcome struct {
 	made  map[int]bool                  // creates that answered
 }
 
-func (o *outcome) read(t *testing.T, h *record) {
+func (o *outcome) read(t *testing.T, h *history) {
 	for _, e := range h.events {
 		a := e.GetActivityTaskScheduledEventAttributes()
 		done := h.closed[e.GetEventId()].GetActivityTaskCompletedEventAttributes()
@@ -115,7 +115,7 @@ func (o *outcome) read(t *testing.T, h *record) {
 			}
 			if ended {
 				o.made[step.Op] = result.Outcome == engine.OutcomeDone
-				if result.Outcome == engine.OutcomeFailed && !h.doubts[step.Op] {
+				if result.Outcome == engine.OutcomeFailed && !h.repeated[step.Op] {
 					delete(o.begun, step.Op)
 				}
 			}
@@ -139,7 +139,7 @@ func (o *outcome) read(t *testing.T, h *record) {
 
 // judge applies an ending: what may have been made is stored or pending, with its answer if it has one, and if the
 // ending is whole all that was made is stored, only what may have been is pending, and the snapshot is sound.
-func (o *outcome) judge(t *testing.T, end workflows.Ending, whole bool) {
+func (o *outcome) judge(t *testing.T, end workflows.Salvage, whole bool) {
 	t.Helper()
 	for _, save := range end.Saves {
 		o.saves[save.Number] = save
@@ -198,12 +198,12 @@ func TestARunThatIsEndedAnywhereForgetsNothing(t *testing.T) {
 						continue
 					}
 					t.Run(fmt.Sprintf("run %d after %d events", i+1, n), func(t *testing.T) {
-						known := func(h *record) workflows.Known {
-							return func(op, _ int) (engine.StepFinished, bool) { return h.known(op) }
+						outcomeOf := func(h *history) workflows.OutcomeOf {
+							return func(op, _ int) (engine.StepFinished, bool) { return h.outcomeOf(op) }
 						}
 						h, o := terminated(t, runs[:i], run.Events[:n])
-						if remains, err := h.replay(); err == nil {
-							o.judge(t, remains.Close(known(h)), true)
+						if replayed, err := h.replay(); err == nil {
+							o.judge(t, replayed.Finish(outcomeOf(h)), true)
 						} else if n >= 4 {
 							t.Error(err)
 						}
@@ -211,7 +211,7 @@ func TestARunThatIsEndedAnywhereForgetsNothing(t *testing.T) {
 							events, last := cut(t, run.Events[:n], k)
 							more = !last
 							h, o := terminated(t, runs[:i], events)
-							end, err := h.fold(known(h))
+							end, err := h.salvage(outcomeOf(h))
 							if err != nil {
 								t.Fatal(err)
 							}
@@ -225,14 +225,14 @@ func TestARunThatIsEndedAnywhereForgetsNothing(t *testing.T) {
 }
 
 // terminated is a Run that was ended from outside after some events, and what the world is like then.
-func terminated(t *testing.T, earlier []*historypb.History, events []*historypb.HistoryEvent) (*record, *outcome) {
+func terminated(t *testing.T, earlier []*historypb.History, events []*historypb.HistoryEvent) (*history, *outcome) {
 	t.Helper()
-	h := newRecord("", append(slices.Clone(events), &historypb.HistoryEvent{
+	h := newHistory("", append(slices.Clone(events), &historypb.HistoryEvent{
 		EventId: int64(len(events) + 1), EventType: enums.EVENT_TYPE_WORKFLOW_EXECUTION_TERMINATED,
 	}), worker.WorkflowReplayerOptions{DisableDeadlockDetection: true})
 	o := &outcome{nil, map[int]deployments.SaveInput{}, map[int]engine.Step{}, map[int]bool{}}
 	for _, run := range earlier {
-		o.read(t, newRecord("", run.Events, worker.WorkflowReplayerOptions{}))
+		o.read(t, newHistory("", run.Events, worker.WorkflowReplayerOptions{}))
 	}
 	o.read(t, h)
 	return h, o

@@ -1,4 +1,4 @@
-package worker
+package recovery
 
 import (
 	"strconv"
@@ -35,13 +35,13 @@ func TestAnUpdateWhoseBuildIsGoneGoesOnUnlessItWasCancelled(t *testing.T) {
 		moved, cancelled bool
 	}{
 		"by hand": {[]*historypb.HistoryEvent{terminated("by hand")}, false, false},
-		"its build is gone": {[]*historypb.HistoryEvent{signalled(deployments.SignalReached), terminated(goneBuild)},
+		"its build is gone": {[]*historypb.HistoryEvent{signalled(deployments.SignalReached), terminated(buildGone)},
 			true, false},
-		"cancelled before": {[]*historypb.HistoryEvent{signalled(deployments.SignalCancel), terminated(goneBuild)},
+		"cancelled before": {[]*historypb.HistoryEvent{signalled(deployments.SignalCancel), terminated(buildGone)},
 			true, true},
-		"cancelled in the web": {[]*historypb.HistoryEvent{requested, terminated(goneBuild)}, true, true},
+		"cancelled in the web": {[]*historypb.HistoryEvent{requested, terminated(buildGone)}, true, true},
 	} {
-		if moved, cancelled := (&record{events: c.events}).moved(); moved != c.moved || cancelled != c.cancelled {
+		if moved, cancelled := (&history{events: c.events}).migrated(); moved != c.moved || cancelled != c.cancelled {
 			t.Errorf("%s: moved %v, cancelled %v", name, moved, cancelled)
 		}
 	}
@@ -54,7 +54,7 @@ func TestAHistoryInWhichNoTaskHasEndedFitsEveryBuild(t *testing.T) {
 				if e.GetWorkflowTaskCompletedEventAttributes() != nil {
 					break
 				}
-				if !newRecord("", run.Events[:end+1], worker.WorkflowReplayerOptions{}).fits() {
+				if !newHistory("", run.Events[:end+1], worker.WorkflowReplayerOptions{}).compatible() {
 					t.Errorf("%s, run %d, does not fit after event %d", scene, n+1, end+1)
 				}
 			}
@@ -64,15 +64,15 @@ func TestAHistoryInWhichNoTaskHasEndedFitsEveryBuild(t *testing.T) {
 
 // What a replay does not compare, such as how much a save holds, differs between revisions, too.
 func TestAHistoryOfAnotherRevisionIsNotGoneOnWith(t *testing.T) {
-	for begun, goesOn := range map[string]bool{"": true, build: true, "0": false,
+	for begun, goesOn := range map[string]bool{"": true, Build: true, "0": false,
 		strconv.Itoa(workflows.Revision + 1): false} {
-		h := newRecord("", recorded(t, "create")[0].Events, worker.WorkflowReplayerOptions{})
+		h := newHistory("", recorded(t, "create")[0].Events, worker.WorkflowReplayerOptions{})
 		for _, e := range h.events {
 			if a := e.GetWorkflowTaskCompletedEventAttributes(); a != nil {
 				a.DeploymentVersion = &deployment.WorkerDeploymentVersion{BuildId: begun}
 			}
 		}
-		if h.fits() != goesOn {
+		if h.compatible() != goesOn {
 			t.Errorf("begun by build %q: fits: %v", begun, !goesOn)
 		}
 	}

@@ -1,4 +1,4 @@
-package worker
+package recovery
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 	historypb "go.temporal.io/api/history/v1"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/api/workflowservice/v1"
-	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/deployctl/deployctl/activities"
@@ -59,12 +59,12 @@ func lostRun() (saved []engine.Delta, rest deployments.SaveInput) {
 func thingURN(name string) urn.URN { return urn.URN("urn:pulumi:s::p::t:index:T::" + name) }
 
 // lostHouse is a store in which the update has the stack and has saved once, and whose worker can recover it.
-func lostHouse(t *testing.T, history *archive) (*recovery, *statestore.Store) {
+func lostHouse(t *testing.T, history *archive) (*Activities, *statestore.Store) {
 	t.Helper()
 	return lostHouseOn(t, history, &statestore.Memory{})
 }
 
-func lostHouseOn(t *testing.T, history *archive, objects statestore.Objects) (*recovery, *statestore.Store) {
+func lostHouseOn(t *testing.T, history *archive, objects statestore.Objects) (*Activities, *statestore.Store) {
 	t.Helper()
 	store, err := statestore.New(objects, statestore.Options{Master: make([]byte, 32)})
 	must(t, err)
@@ -76,16 +76,7 @@ func lostHouseOn(t *testing.T, history *archive, objects statestore.Objects) (*r
 	saved, _ := lostRun()
 	must(t, store.SaveDeltas(t.Context(), lostUpdate, 1, saved))
 
-	listener := listen(t)
-	serveTemporal(t, listener, history, nil)
-	config := Temporal{Address: listener.Addr().String(), Namespace: "ours"}.config(statestore.S3Options{}, ample)
-	options, err := config.Temporal.options(config, store.Keyring())
-	must(t, err)
-	c, err := client.NewLazyClient(options)
-	must(t, err)
-	t.Cleanup(c.Close)
-	connection := &Connection{Client: c, Store: store, config: config}
-	return &recovery{connection, activities.New(activities.Options{Store: store})}, store
+	return recoveryOn(t, history, store).Activities(activities.New(activities.Options{Store: store})), store
 }
 
 // holds makes sure that the stack's latest state is of these resources, and that these are pending.
@@ -111,7 +102,7 @@ func TestAnUpdateWhoseRunHadEndedIsRecoveredWithTheSaveThatTheResultCarries(t *t
 	_, rest := lostRun()
 	history := &archive{}
 	r, store := lostHouse(t, history)
-	data := converterOf(t, "ours", deployments.RunWorkflowID(lostUpdate))
+	data := converter.GetDefaultDataConverter()
 	input, err := data.ToPayloads(deployments.RunInput{Update: lostUpdate})
 	must(t, err)
 	result, err := data.ToPayloads(deployments.RunOutput{
@@ -157,7 +148,7 @@ func TestAnUpdateWhoseHistoryIsGoneIsRecoveredFromWhatItHasSaved(t *testing.T) {
 
 // damagedHouse has a stack whose checkpoint is damaged, with a copy that is not, and an update of it whose workflow is
 // closed.
-func damagedHouse(t *testing.T, objects *statestore.Memory) (*recovery, deployments.UpdateName) {
+func damagedHouse(t *testing.T, objects *statestore.Memory) (*Activities, deployments.UpdateName) {
 	t.Helper()
 	r, _ := lostHouseOn(t, &archive{}, objects)
 	_, err := r.Recover(t.Context(), deployments.RecoverInput{Update: lostUpdate})
@@ -166,7 +157,7 @@ func damagedHouse(t *testing.T, objects *statestore.Memory) (*recovery, deployme
 	// nobody has the checkpoint in memory
 	store, err := statestore.New(objects, statestore.Options{Master: make([]byte, 32)})
 	must(t, err)
-	r.connection.Store, r.acts = store, activities.New(activities.Options{Store: store})
+	r.recovery.Store, r.acts = store, activities.New(activities.Options{Store: store})
 	must(t, store.PutRequest(t.Context(), second, deployments.UpdateRequest{Stack: second.StackName,
 		Kind: engine.KindUp}))
 	_, err = store.Claim(t.Context(), statestore.Claimant{Update: second, Writer: "w"})
@@ -197,7 +188,7 @@ func TestAnUpdateThatHasDoneNothingEndsThoughItsCheckpointIsDamaged(t *testing.T
 			t.Errorf("it came to %+v", info)
 		}
 	}
-	head, err := r.connection.Store.Head(t.Context(), second.StackName)
+	head, err := r.recovery.Store.Head(t.Context(), second.StackName)
 	must(t, err)
 	if head.Version != 1 || head.Active != nil {
 		t.Errorf("the head is %+v", head)
@@ -209,7 +200,7 @@ func TestWhatKeepsARecoveryFromSucceedingIsNamedAndLeftToTheStackToTryAgain(t *t
 	r, second := damagedHouse(t, objects)
 	const key = "stacks/o/p/s/checkpoints/1.json.zst"
 	saved, _ := lostRun()
-	must(t, r.connection.Store.SaveDeltas(t.Context(), second, 1, saved))
+	must(t, r.recovery.Store.SaveDeltas(t.Context(), second, 1, saved))
 
 	_, err := r.Recover(t.Context(), deployments.RecoverInput{Update: second})
 	var failure *temporal.ApplicationError
@@ -240,7 +231,7 @@ func TestRecoveryTriesAgainWhatMayPassAndNothingElse(t *testing.T) {
 		{errors.New("nobody knows"), false},
 	} {
 		var failure *temporal.ApplicationError
-		if err := edge(c.err); !errors.As(err, &failure) || failure.NonRetryable() == c.again {
+		if err := translate(c.err); !errors.As(err, &failure) || failure.NonRetryable() == c.again {
 			t.Errorf("%v becomes %v", c.err, err)
 		}
 	}
