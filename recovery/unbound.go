@@ -12,7 +12,8 @@ import (
 )
 
 // CloseUnbound terminates the workflows of stacks and schedules whose payloads an earlier build sealed without naming
-// the workflow: no worker opens those. A stack starts again from its head; updates in its queue must be submitted again.
+// the workflow: no worker opens those. A stack starts again from its head; updates in its queue must be submitted
+// again.
 func (r *Recovery) CloseUnbound(ctx context.Context) {
 	request := &workflowservice.ListWorkflowExecutionsRequest{PageSize: 200,
 		Query: "ExecutionStatus = 'Running' AND WorkflowType IN ('" +
