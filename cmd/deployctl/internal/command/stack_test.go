@@ -11,7 +11,8 @@ import (
 
 const exported = `{"version":3,"deployment":{"manifest":{"time":"2026-01-02T03:04:05Z","magic":"","version":""},"resources":[
 {"urn":"urn:pulumi:dev::shop::pulumi:pulumi:Stack::shop-dev",
-"type":"pulumi:pulumi:Stack","outputs":{"url":"http://a/?x=<y>","size":3,"later":["04da6b54-80e4-46f7-96ec-b56ff0331ba9"],
+"type":"pulumi:pulumi:Stack","outputs":{"url":"http://a/?x=<y>","size":3,
+"later":["04da6b54-80e4-46f7-96ec-b56ff0331ba9"],
 "password":{"4dabf18193072939515e22adb298388d":"1b47061264138c4ac30d75fd1eb44270","ciphertext":"m1:zzz"},
 "pin":{"4dabf18193072939515e22adb298388d":"1b47061264138c4ac30d75fd1eb44270","plaintext":"\"1234\""}}}]}}`
 
