@@ -129,11 +129,11 @@ func (l *Language) RequiredPackages(ctx context.Context) ([]Package, error) {
 
 // requiredPlugins asks in the way that older hosts understand. Hosts that understand neither need nothing.
 func (l *Language) requiredPlugins(ctx context.Context) ([]Package, error) {
-	resp, err := l.client.GetRequiredPlugins(ctx, &pulumirpc.GetRequiredPluginsRequest{
-		//nolint:staticcheck // older hosts
+	request := &pulumirpc.GetRequiredPluginsRequest{
 		Project: "deprecated", Pwd: l.info.ProgramDirectory, Info: l.info, //nolint:staticcheck // older hosts
 		Program: l.info.EntryPoint, //nolint:staticcheck // older hosts
-	})
+	}
+	resp, err := l.client.GetRequiredPlugins(ctx, request) //nolint:staticcheck // older hosts
 	if status.Code(err) == codes.Unimplemented {
 		return nil, nil
 	}
