@@ -3,6 +3,8 @@ package engine
 import (
 	"reflect"
 	"testing"
+
+	"github.com/deployctl/deployctl/internal/filltest"
 )
 
 // TestEveryFieldOfAStateIsSetFromTheGoal sets every field of a registration: what it declares must reach the state that
@@ -25,7 +27,7 @@ func TestEveryFieldOfAStateIsSetFromTheGoal(t *testing.T) {
 	}
 	r := New(Goal{Kind: KindUp, Project: "proj", Stack: "dev"}, nil, nil)
 	e := &entry{URN: "urn:pulumi:dev::proj::test:x:R::name"}
-	fill(t, reflect.ValueOf(&e.Reg).Elem())
+	filltest.Fill(t, reflect.ValueOf(&e.Reg).Elem())
 	r.prepare(e)
 	for _, field := range reflect.VisibleFields(reflect.TypeFor[State]()) {
 		set := !reflect.ValueOf(e.New).FieldByIndex(field.Index).IsZero()

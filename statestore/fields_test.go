@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/filltest"
 )
 
 // TestEveryFieldOfAStateIsStoredAndReadBack sets each field of a state alone, stores it and reads it back.
@@ -20,7 +21,7 @@ func TestEveryFieldOfAStateIsStoredAndReadBack(t *testing.T) {
 	}
 	for _, field := range reflect.VisibleFields(reflect.TypeFor[engine.State]()) {
 		var s engine.State
-		setAll(t, reflect.ValueOf(&s).Elem().FieldByIndex(field.Index))
+		filltest.Fill(t, reflect.ValueOf(&s).Elem().FieldByIndex(field.Index))
 		data, err := json.Marshal(storedHeader(s))
 		if err != nil {
 			t.Fatal(err)
@@ -33,32 +34,5 @@ func TestEveryFieldOfAStateIsStoredAndReadBack(t *testing.T) {
 		if _, not := elsewhere[field.Name]; same == not {
 			t.Errorf("%s: it is read back as it was stored: %v", field.Name, same)
 		}
-	}
-}
-
-// setAll sets a value, and what is in it, to something else than zero.
-func setAll(t *testing.T, v reflect.Value) {
-	t.Helper()
-	switch v.Kind() {
-	case reflect.Bool:
-		v.SetBool(true)
-	case reflect.String:
-		v.SetString("x")
-	case reflect.Float64:
-		v.SetFloat(1)
-	case reflect.Uint8:
-		v.SetUint('1')
-	case reflect.Slice:
-		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
-		setAll(t, v.Index(0))
-	case reflect.Pointer:
-		v.Set(reflect.New(v.Type().Elem()))
-		setAll(t, v.Elem())
-	case reflect.Struct:
-		for i := range v.NumField() {
-			setAll(t, v.Field(i))
-		}
-	default:
-		t.Fatalf("a field of kind %s cannot be set", v.Kind())
 	}
 }
