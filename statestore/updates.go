@@ -2,7 +2,6 @@ package statestore
 
 import (
 	"context"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"math"
@@ -151,22 +150,6 @@ func (s *Store) LastSave(ctx context.Context, u deployments.UpdateName) (int, er
 	return n, nil
 }
 
-const asideFolder = "aside"
-
-// PutAside stores a part of what an update puts away until it goes on.
-func (s *Store) PutAside(ctx context.Context, p deployments.AsidePart) error {
-	return s.put(ctx, p.Update.StackName, asideKey(p), p.Data)
-}
-
-// TakeUp gives what PutAside has stored.
-func (s *Store) TakeUp(ctx context.Context, p deployments.AsidePart) ([]byte, error) {
-	return s.get(ctx, p.Update.StackName, asideKey(p))
-}
-
-func asideKey(p deployments.AsidePart) string {
-	return updateKey(p.Update, asideFolder, p.Name, strconv.Itoa(p.Part))
-}
-
 func deltaKey(u deployments.UpdateName, number int) string {
 	return updateKey(u, "delta", fmt.Sprintf("%08d", number))
 }
@@ -213,44 +196,4 @@ func (s *Store) Streams(ctx context.Context, u deployments.UpdateName) ([]string
 
 func eventsKey(p Part) string {
 	return updateKey(p.Update, "events", p.Stream, fmt.Sprintf("%08d", p.Number))
-}
-
-// PutOutcome stores what an attempt of a step came to, for when it cannot report it. Rounds count how often the core
-// has issued the step.
-func (s *Store) PutOutcome(ctx context.Context, u deployments.UpdateName, round int, e engine.StepFinished) error {
-	return s.putJSON(ctx, u.StackName, outcomeKey(u, e.Op, round), e)
-}
-
-// Outcome gives what PutOutcome stored; nil when there is nothing.
-func (s *Store) Outcome(ctx context.Context, u deployments.UpdateName, op, round int) (*engine.StepFinished, error) {
-	var e engine.StepFinished
-	err := s.getJSON(ctx, u.StackName, outcomeKey(u, op, round), &e)
-	if errors.Is(err, ErrAbsent) {
-		return nil, nil
-	}
-	return &e, err
-}
-
-func outcomeKey(u deployments.UpdateName, op, round int) string {
-	return updateKey(u, "outcome", fmt.Sprintf("%d.%d", op, round))
-}
-
-// NoteAbsence records that the resource of a create was not there before the first attempt. The create is named by the
-// seed of its name, which stays the same over every update that attempts it.
-func (s *Store) NoteAbsence(ctx context.Context, name deployments.StackName, seed []byte) error {
-	return s.putJSON(ctx, name, absenceKey(name, seed), true)
-}
-
-// SawAbsence tells whether NoteAbsence was called for a create.
-func (s *Store) SawAbsence(ctx context.Context, name deployments.StackName, seed []byte) (bool, error) {
-	var seen bool
-	err := s.getJSON(ctx, name, absenceKey(name, seed), &seen)
-	if errors.Is(err, ErrAbsent) {
-		return false, nil
-	}
-	return seen, err
-}
-
-func absenceKey(name deployments.StackName, seed []byte) string {
-	return stackKey(name, "creates", hex.EncodeToString(seed), "absent")
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"path"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -104,99 +103,6 @@ func (m *results) add(deltas []engine.Delta) {
 			}
 		}
 		m.states[state.Key] = state
-	}
-}
-
-// Finish is the end of an update.
-type Finish struct {
-	Scope
-	// Saves is the number of the last save.
-	Saves int
-	// Extra are deltas that were never saved; they come after those that were.
-	Extra []engine.Delta
-	// Integrity, when not empty, is an invariant that the snapshot is known to break beyond repair. The checkpoint says
-	// so.
-	Integrity string
-}
-
-// Finish compacts the update's base and deltas into its checkpoint and moves the head to it. Doing it twice is doing it
-// once. A snapshot that breaks an invariant is repaired, or else written nevertheless, with the error in its metadata:
-// the results of executed steps are never thrown away, and Sound tells the next update. CodeConflict: the update does
-// not have the stack (any more).
-func (s *Store) Finish(ctx context.Context, f Finish) (Written, error) {
-	h, err := s.Head(ctx, f.Update.StackName)
-	if err != nil {
-		return Written{}, err
-	}
-	if n := f.Update.Number(); n > 0 && h.Version == n {
-		return Written{Version: n, Digest: h.Digest, Resources: h.Resources}, nil
-	}
-	claim, err := h.claimOf(f.Update)
-	if err != nil {
-		return Written{}, err
-	}
-	d, err := s.fold(ctx, f)
-	if unreadable(err) != nil && s.untouched(ctx, f) {
-		return Written{Resources: h.Resources}, s.Settle(ctx, claim, Written{})
-	}
-	if err != nil {
-		return Written{}, err
-	}
-	w, err := s.write(ctx, claim, d)
-	if err != nil {
-		return Written{}, err
-	}
-	return w, s.Settle(ctx, claim, w)
-}
-
-// untouched reports whether an update has changed nothing: nothing is lost if it ends without a version of its own, as
-// it must when its base cannot be read.
-func (s *Store) untouched(ctx context.Context, f Finish) bool {
-	deltas, err := s.LoadDeltas(ctx, f.Update, 0, f.Saves)
-	return err == nil && len(deltas) == 0
-}
-
-// fold applies an update's deltas to its base.
-func (s *Store) fold(ctx context.Context, f Finish) (*draft, error) {
-	r, err := s.ringOf(ctx, f.Update.StackName)
-	if err != nil {
-		return nil, err
-	}
-	base, err := s.Checkpoint(ctx, f.Update.StackName, f.Base, f.Secrets)
-	if err != nil {
-		return nil, err
-	}
-	deltas, err := s.LoadDeltas(ctx, f.Update, 0, f.Saves)
-	if err != nil {
-		return nil, err
-	}
-	codec, err := s.Bags(ctx, f.Scope)
-	if err != nil {
-		return nil, err
-	}
-	d := &draft{base: base, codec: codec, integrity: f.Integrity}
-	if d.secrets, err = r.provider(f.Secrets); err != nil {
-		return nil, err
-	}
-	snap := engine.NewSnapshot(base.States(), slices.Clone(base.Pending()))
-	for _, delta := range append(deltas, f.Extra...) {
-		snap.Apply(delta)
-	}
-	d.states, d.pending = snap.States()
-	if err := engine.Verify(d.states); err != nil {
-		d.repair(err)
-	}
-	return d, nil
-}
-
-// repair puts states that break an invariant right, or says that they do.
-func (d *draft) repair(broken error) {
-	repaired := engine.Repair(d.states)
-	switch {
-	case engine.Verify(repaired) == nil:
-		d.states, d.integrity = repaired, ""
-	case d.integrity == "":
-		d.integrity = broken.Error()
 	}
 }
 
