@@ -10,7 +10,8 @@ import (
 )
 
 // queue decides which update of a stack runs when. It is the Stack workflow without Temporal.
-// Invariant: at most one update is active, and whatever waits has a greater version than it.
+// Invariant: at most one update is active, what waits has greater versions in the order in which it runs, and each
+// accepted update is started or withdrawn, once. The tests of the queue check it after every step.
 type queue struct {
 	deployments.StackInput
 	// withdrawn are updates that end without having begun; whoever drives the queue tells their watchers.
@@ -32,6 +33,14 @@ func (q *queue) answered(requestID string) (deployments.Accepted, bool) {
 
 // submit accepts a request or refuses it. Head is the stack's version, known when nothing is busy.
 func (q *queue) submit(r deployments.UpdateRequest, head int, now time.Time) (deployments.Accepted, error) {
+	if err := q.belongs(r); err != nil {
+		return deployments.Accepted{}, err
+	}
+	// A confirmed request is refused while another update runs, and comes back once it has been previewed again. What
+	// waits must not run before that.
+	if _, confirmed := r.Previewed(); confirmed && len(q.Queue) > 0 && r.OnBusy == deployments.OnBusySupersede {
+		q.supersede("an update that is previewed again")
+	}
 	if err := q.admit(r, head); err != nil {
 		return deployments.Accepted{}, err
 	}
@@ -63,8 +72,8 @@ func (q *queue) supersede(by string) {
 	q.Queue = nil
 }
 
-func (q *queue) admit(r deployments.UpdateRequest, head int) error {
-	previewed, confirmed := r.Previewed()
+// belongs reports why the request cannot be one for this queue, whatever else is in it.
+func (q *queue) belongs(r deployments.UpdateRequest) error {
 	switch {
 	case r.Stack != q.Stack:
 		return deployments.Errorf(deployments.CodeForbidden, "a request for %s was handed to %s, so it is refused",
@@ -73,6 +82,14 @@ func (q *queue) admit(r deployments.UpdateRequest, head int) error {
 		return deployments.Errorf(deployments.CodeInvalid, "a request needs an id of its own")
 	case r.DryRun:
 		return deployments.Errorf(deployments.CodeInvalid, "a preview does not queue")
+	}
+	return nil
+}
+
+// admit reports what stands in the way of the request now.
+func (q *queue) admit(r deployments.UpdateRequest, head int) error {
+	previewed, confirmed := r.Previewed()
+	switch {
 	case q.busy() && r.OnBusy == deployments.OnBusyFail:
 		return deployments.Errorf(deployments.CodeConflict, "%s is busy with %s; wait for it, or use --on-busy queue",
 			q.Stack, q.first())

@@ -118,11 +118,6 @@ func (s *stack) submitted(ctx workflow.Context, r deployments.UpdateRequest) (de
 	if s.trouble != nil {
 		return deployments.Accepted{}, s.trouble.reason
 	}
-	// It is refused, since the stack moves, and comes back once it has been previewed again: what waits is not to run
-	// before that.
-	if _, confirmed := r.Previewed(); confirmed && len(s.Queue) > 0 && r.OnBusy == deployments.OnBusySupersede {
-		s.supersede("an update that is previewed again")
-	}
 	a, err := s.submit(r, s.head.Version, workflow.Now(ctx))
 	return a, refusal(err)
 }

@@ -185,28 +185,6 @@ func TestARequestThatTheHeadRemembersIsOneUpdate(t *testing.T) {
 	}
 }
 
-func TestABusyStackRefusesWhoDoesNotWantToWait(t *testing.T) {
-	y := newYard(deployments.Head{Next: 1})
-	y.submit(0, "a", deployments.UpdateRequest{})
-	y.submit(time.Second, "b", deployments.UpdateRequest{OnBusy: deployments.OnBusyFail})
-	y.live(t, deployments.StackInput{})
-	y.want(t, "begin 1", "end 1")
-	y.wantRefused(t, "b")
-}
-
-func TestTheRequestOfAnotherStackIsRefused(t *testing.T) {
-	other := theStack
-	other.Stack = "prod"
-	y := newYard(deployments.Head{Next: 1})
-	y.submit(0, "spliced", deployments.UpdateRequest{Stack: other})
-	y.live(t, deployments.StackInput{})
-	y.want(t)
-	var failure *temporal.ApplicationError
-	if err := y.refusals["spliced"]; !errors.As(err, &failure) || failure.Type() != string(deployments.CodeForbidden) {
-		t.Errorf("it was answered %+v, %v", y.answers["spliced"], err)
-	}
-}
-
 func TestASupersedingUpdateTakesThePlaceOfThoseThatWait(t *testing.T) {
 	y := newYard(deployments.Head{Next: 1})
 	y.submit(0, "a", deployments.UpdateRequest{})
@@ -214,17 +192,6 @@ func TestASupersedingUpdateTakesThePlaceOfThoseThatWait(t *testing.T) {
 	y.submit(2*time.Second, "c", deployments.UpdateRequest{OnBusy: deployments.OnBusySupersede})
 	y.live(t, deployments.StackInput{})
 	y.want(t, "begin 1", "withdraw 2: superseded by version 3", "end 1", "begin 3", "end 3")
-}
-
-func TestAConfirmedUpdateSupersedesThoughItIsToBePreviewedAgain(t *testing.T) {
-	y := newYard(deployments.Head{Next: 1})
-	y.submit(0, "a", deployments.UpdateRequest{})
-	y.submit(time.Second, "b", deployments.UpdateRequest{})
-	y.submit(2*time.Second, "c", deployments.UpdateRequest{OnBusy: deployments.OnBusySupersede,
-		BaseVersion: previewed(0)})
-	y.live(t, deployments.StackInput{})
-	y.want(t, "begin 1", "withdraw 2: superseded by an update that is previewed again", "end 1")
-	y.wantRefused(t, "c")
 }
 
 func TestAStackThatIsCancelledStaysALockAndAQueue(t *testing.T) {
@@ -267,21 +234,6 @@ func TestAConfirmedPreviewIsRefusedWhenTheStackHasMoved(t *testing.T) {
 	y.want(t, "begin 6", "end 6")
 	y.wantRefused(t, "stale")
 	y.wantRefused(t, "busy")
-}
-
-func TestTheConfirmedPreviewOfANewStackIsRefusedWhenAnotherWasFirst(t *testing.T) {
-	y := newYard(deployments.Head{Next: 1})
-	y.submit(0, "first", deployments.UpdateRequest{BaseVersion: previewed(0)})
-	y.submit(time.Second, "busy", deployments.UpdateRequest{BaseVersion: previewed(0)})
-	y.live(t, deployments.StackInput{})
-	y.want(t, "begin 1", "end 1")
-	y.wantRefused(t, "busy")
-
-	y = newYard(deployments.Head{Version: 1, Next: 2})
-	y.submit(0, "stale", deployments.UpdateRequest{BaseVersion: previewed(0)})
-	y.live(t, deployments.StackInput{})
-	y.want(t)
-	y.wantRefused(t, "stale")
 }
 
 func TestAnImportWhileTheStackWasIdleIsSeen(t *testing.T) {

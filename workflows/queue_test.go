@@ -1,0 +1,302 @@
+package workflows
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/engine"
+)
+
+var rewrite = flag.Bool("update", false, "rewrite the transcripts in testdata/queue")
+
+// TestQueueTranscripts plays the files of testdata/queue. A file holds what happens to a queue, a line each; the lines
+// that begin with ">" say what the queue answers and how it stands afterwards, and are rewritten by -update. A transcript
+// begins with an idle stack, and "stack" begins another one.
+func TestQueueTranscripts(t *testing.T) {
+	files, err := filepath.Glob("testdata/queue/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no transcripts: %v", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := playQueue(t, string(text))
+			if *rewrite {
+				if err := os.WriteFile(file, []byte(got), 0o644); err != nil { //nolint:gosec // a test's own data
+					t.Fatal(err)
+				}
+			} else if got != string(text) {
+				t.Errorf("the queue answers differently (rewrite with -update):\n%s", got)
+			}
+		})
+	}
+}
+
+// playQueue returns the transcript with the answers of the queue.
+func playQueue(t *testing.T, text string) string {
+	t.Helper()
+	var out strings.Builder
+	s := newScribe()
+	for i, line := range strings.Split(strings.TrimSuffix(text, "\n"), "\n") {
+		if strings.HasPrefix(line, ">") {
+			continue
+		}
+		fmt.Fprintln(&out, line)
+		words := strings.Fields(line)
+		if len(words) == 0 || words[0] == "#" {
+			continue
+		}
+		if words[0] == "stack" {
+			s = newScribe()
+		}
+		answer, err := s.do(words)
+		if err != nil {
+			t.Fatalf("line %d: %s: %v", i+1, line, err)
+		}
+		for _, said := range append(answer, s.withdrawals()...) {
+			fmt.Fprintln(&out, ">", said)
+		}
+		fmt.Fprintln(&out, "> |", s.show())
+		if err := s.queue.check(); err != nil {
+			t.Errorf("line %d: %s: %v", i+1, line, err)
+		}
+	}
+	return out.String()
+}
+
+// scribe does what the lines of a transcript say, a minute after each other.
+type scribe struct {
+	queue queue
+	head  int // the version of the stack
+	now   time.Time
+}
+
+func newScribe() *scribe {
+	return &scribe{
+		queue: queue{StackInput: deployments.StackInput{Stack: theStack}},
+		now:   time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC),
+	}
+}
+
+// do returns what the queue answers.
+func (s *scribe) do(words []string) ([]string, error) {
+	s.now = s.now.Add(time.Minute)
+	first := ""
+	if len(words) > 1 {
+		first = words[1]
+	}
+	switch words[0] {
+	case "stack":
+		return nil, s.open(words[1:])
+	case "submit":
+		return s.submit(words[1:])
+	case "start":
+		return either(s.queue.next(s.now), "started", "nothing to start"), nil
+	case "finish":
+		done := s.queue.finish(named(first))
+		if done {
+			s.head = named(first).Number()
+		}
+		return either(done, "finished", "not active"), nil
+	case "cancel":
+		return either(s.queue.remove(named(first), "cancelled before it began"), "cancelled", "not waiting"), nil
+	case "migrate":
+		active := s.queue.Active
+		if active == nil || !s.queue.finish(named(first)) {
+			return nil, fmt.Errorf("%s is not active", first)
+		}
+		s.queue.goOn(named(first), active.Request, s.now)
+		return nil, nil
+	case "reserve":
+		version, err := s.queue.reserve()
+		return answer(fmt.Sprintf("version %d", version), err), nil
+	}
+	return nil, fmt.Errorf("no line begins with %q", words[0])
+}
+
+// open reads "version=7 active=6 by=ann destroy".
+func (s *scribe) open(words []string) error {
+	for _, word := range words {
+		key, value, _ := strings.Cut(word, "=")
+		number, err := strconv.Atoi(value)
+		switch {
+		case err != nil:
+			return err
+		case key == "version":
+			s.head = number
+			s.queue.Version = max(s.queue.Version, number)
+		case key == "active":
+			left := named(value)
+			s.queue.Version = max(s.queue.Version, number)
+			s.queue.adopt(deployments.Head{Active: &left, Running: &deployments.UpdateInfo{
+				Update: left, Kind: engine.KindDestroy, Initiator: "ann", Started: s.now,
+			}}, s.now)
+		default:
+			return fmt.Errorf("a stack has no %s", key)
+		}
+	}
+	return nil
+}
+
+// submit reads "ID on-busy=fail previewed=4 of=STACK preview".
+func (s *scribe) submit(words []string) ([]string, error) {
+	r := deployments.UpdateRequest{Stack: theStack, Kind: engine.KindUp}
+	for _, word := range words {
+		key, value, _ := strings.Cut(word, "=")
+		switch key {
+		case "on-busy":
+			r.OnBusy = deployments.OnBusy(value)
+		case "previewed":
+			version, err := strconv.Atoi(value)
+			if err != nil {
+				return nil, err
+			}
+			r.BaseVersion = &version
+		case "of":
+			r.Stack.Stack = value
+		case "preview":
+			r.DryRun = true
+		default:
+			r.RequestID = key
+		}
+	}
+	if a, ok := s.queue.answered(r.RequestID); ok {
+		return []string{"as before: " + accepted(a)}, nil
+	}
+	a, err := s.queue.submit(r, s.head, s.now)
+	return answer(accepted(a), err), nil
+}
+
+func accepted(a deployments.Accepted) string {
+	text := fmt.Sprintf("version %s, position %d", a.Update.Version, a.Position)
+	if a.Behind != nil {
+		text += fmt.Sprintf(", behind %s %s", a.Behind.Kind, a.Behind.Update.Version)
+	}
+	return text
+}
+
+func answer(text string, err error) []string {
+	if err != nil {
+		return []string{fmt.Sprintf("%s: %v", deployments.CodeOf(err), err)}
+	}
+	return []string{text}
+}
+
+func either(done bool, yes, no string) []string {
+	if done {
+		return []string{yes}
+	}
+	return []string{no}
+}
+
+func named(version string) deployments.UpdateName {
+	return deployments.UpdateName{StackName: theStack, Version: version}
+}
+
+// withdrawals takes the updates that the queue withdrew, as the Stack workflow does after every step.
+func (s *scribe) withdrawals() (texts []string) {
+	for _, w := range s.queue.withdrawn {
+		text := fmt.Sprintf("withdrawn %s: %s", w.Update.Version, w.Withdrawn)
+		if w.Next != "" {
+			text += ", now " + w.Next
+		}
+		texts = append(texts, text)
+	}
+	s.queue.withdrawn = nil
+	return texts
+}
+
+// show describes the queue in a line.
+func (s *scribe) show() string {
+	item := func(q deployments.QueuedUpdate) string {
+		text := q.Update.Version
+		if q.Request.RequestID != "" {
+			text += " (" + q.Request.RequestID + ")"
+		}
+		return text + q.Since.Format(" since 15:04")
+	}
+	active, waiting := "idle", "nothing waits"
+	if s.queue.Active != nil {
+		active = "active " + item(*s.queue.Active)
+	}
+	if len(s.queue.Queue) > 0 {
+		var items []string
+		for _, w := range s.queue.Queue {
+			items = append(items, item(w))
+		}
+		waiting = "waiting " + strings.Join(items, ", ")
+	}
+	return fmt.Sprintf("%s; %s; newest %d", active, waiting, s.queue.Version)
+}
+
+// check reports what of the queue's invariant does not hold.
+func (q *queue) check() error {
+	last, versions := 0, []int{}
+	if q.Active != nil {
+		versions = append(versions, q.Active.Update.Number())
+	}
+	for _, w := range q.Queue {
+		versions = append(versions, w.Update.Number())
+	}
+	for _, version := range versions {
+		if version <= last {
+			return fmt.Errorf("version %d comes after %d", version, last)
+		}
+		last = version
+	}
+	switch {
+	case last > q.Version:
+		return fmt.Errorf("version %d was never given out: the newest is %d", last, q.Version)
+	case len(q.Queue) > queueLimit+1: // one may be an update that was migrated
+		return fmt.Errorf("%d updates wait", len(q.Queue))
+	case len(q.Answers) > answersKept:
+		return fmt.Errorf("%d answers are kept", len(q.Answers))
+	}
+	for _, w := range q.withdrawn {
+		if slices.Contains(versions, w.Update.Number()) {
+			return fmt.Errorf("version %s is withdrawn, and runs or waits", w.Update.Version)
+		}
+	}
+	return nil
+}
+
+func TestAQueueIsBounded(t *testing.T) {
+	s := newScribe()
+	submit := func(id string, busy deployments.OnBusy) (deployments.Accepted, error) {
+		s.queue.withdrawn = nil
+		return s.queue.submit(deployments.UpdateRequest{Stack: theStack, RequestID: id, OnBusy: busy}, 0, s.now)
+	}
+	for i := range queueLimit {
+		if _, err := submit(fmt.Sprint("first ", i), deployments.OnBusyQueue); err != nil {
+			t.Fatalf("%d wait: %v", i, err)
+		}
+	}
+	if _, err := submit("one too many", deployments.OnBusyQueue); deployments.CodeOf(err) != deployments.CodeConflict {
+		t.Errorf("%d updates wait, and the next is answered with %v", queueLimit, err)
+	}
+	if a, err := submit("the latest", deployments.OnBusySupersede); err != nil || a.Position != 0 {
+		t.Errorf("the update that takes the place of all is answered with %+v, %v", a, err)
+	}
+	for i := range answersKept {
+		if _, err := submit(fmt.Sprint("later ", i), deployments.OnBusySupersede); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, known := s.queue.answered("the latest"); known || len(s.queue.Answers) != answersKept {
+		t.Errorf("%d answers are kept", len(s.queue.Answers))
+	}
+	if _, known := s.queue.answered("later 0"); !known {
+		t.Error("an answer is forgotten too early")
+	}
+}
