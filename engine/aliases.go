@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -8,54 +9,62 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/tokens"
 )
 
-// claimOld finds the stored state that an entry continues, by its URN or else by its aliases in order. It rejects the
-// entry, and answers false, when that state is claimed by two. A state that is being deleted before its replacement, or
-// that an earlier start of the program works on, is waited for: the entry stays held, and claims nothing.
-func (r *Run) claimOld(e *entry) (claimed bool) {
-	if other, claimed := r.Aliased[e.URN]; claimed && other != e.URN {
-		r.reject(e, "%s is also an alias of %s; remove the alias or rename one of them", e.URN, other)
-		return false
+// predecessor is what an entry continues, or why it cannot tell yet.
+type predecessor struct {
+	key  Key     // of the stored state; "" when the resource is new
+	name urn.URN // that it was stored under
+	// wait: it is being deleted before its replacement, or an earlier start of the program works on it.
+	wait      bool
+	undecided bool   // an attempt to create it is undecided
+	conflict  string // the error of an entry that claims what another one does; "" when there is none
+}
+
+// predecessor finds the stored state that an entry continues, by its URN or else by its aliases in order.
+func (r *Run) predecessor(e *entry) predecessor {
+	if by := r.marked(e.URN).ClaimedBy; by != "" && by != e.URN {
+		return predecessor{conflict: fmt.Sprintf("%s is also an alias of %s; remove the alias or rename one of them",
+			e.URN, by)}
 	}
 	names := append([]urn.URN{e.URN}, r.aliasesOf(e.URN, e.Reg)...)
 	for _, name := range names {
-		if r.Doubtful[name] {
-			r.diagnose("error", e.URN, "%s may exist already: an attempt to create it is undecided, and must be "+
-				"settled first", e.URN)
-			r.finish(e, Reply{Result: ResultFail})
-			return false
-		}
-		if name != e.URN && r.stepOf(name) != nil {
-			return false
-		}
-		if by := r.Aliased[name]; name != e.URN && by != "" && by != e.URN {
-			r.reject(e, "%s and %s both claim to be what was %s; remove the alias from one of them", e.URN, by, name)
-			return false
-		}
-		old := r.snap.Live(name)
-		if old == nil {
+		by, old := r.marked(name).ClaimedBy, r.snap.Live(name)
+		switch {
+		case r.marked(name).Undecided:
+			return predecessor{undecided: true}
+		case name != e.URN && r.stepOf(name) != nil:
+			return predecessor{wait: true}
+		case name != e.URN && by != "" && by != e.URN:
+			return predecessor{conflict: fmt.Sprintf("%s and %s both claim to be what was %s; remove the alias from "+
+				"one of them", e.URN, by, name)}
+		case old == nil:
 			continue
+		case r.condemned[old.Key] != nil:
+			return predecessor{wait: true}
+		case name != e.URN && r.byURN[name] != nil:
+			return predecessor{conflict: fmt.Sprintf("%s claims to be what was %s, which the program also registers",
+				e.URN, name)}
 		}
-		if r.condemned[old.Key] != nil {
-			return false
-		}
-		if name != e.URN {
-			if r.byURN[name] != nil {
-				r.reject(e, "%s claims to be what was %s, which the program also registers", e.URN, name)
-				return false
-			}
-			r.claim(e.URN, name)
-		}
-		e.Old = old.Key
-		return true
+		return predecessor{key: old.Key, name: name}
 	}
-	return true
+	return predecessor{}
+}
+
+// continueOld makes an entry start from what it continues.
+func (r *Run) continueOld(e *entry, p predecessor) {
+	if p.key == "" {
+		return
+	}
+	e.Old = p.key
+	if p.name != e.URN {
+		r.claim(e.URN, p.name)
+	}
 }
 
 // claim notes that a URN continues what had another name. The snapshot follows when the state is recorded under its new
 // name, not before: references must never name what is not there.
 func (r *Run) claim(u, old urn.URN) {
-	r.Aliased[old] = u
-	r.AliasOf[u] = old
+	r.mark(old).ClaimedBy = u
+	r.mark(u).Claims = old
 }
 
 // aliasesOf gives every other name that a resource may have been stored under: its own aliases, then those that follow
@@ -88,7 +97,7 @@ func (r *Run) formerNames(parent urn.URN) []urn.URN {
 	if parent == "" {
 		return nil
 	}
-	if old, ok := r.AliasOf[parent]; ok {
+	if old := r.marked(parent).Claims; old != "" {
 		return []urn.URN{old}
 	}
 	if e := r.byURN[parent]; e != nil && e.Old == "" && e.Stage == stageDone && e.Result != ResultSuccess {
@@ -132,7 +141,7 @@ func (r *Run) collapse(a Alias, g Registration) urn.URN {
 	parent := a.Parent
 	if parent == "" {
 		parent = g.Parent
-	} else if old, ok := r.AliasOf[parent]; ok {
+	} else if old := r.marked(parent).Claims; old != "" {
 		parent = old
 	}
 	if a.NoParent {
@@ -144,7 +153,7 @@ func (r *Run) collapse(a Alias, g Registration) urn.URN {
 // current is what a stored URN is called in this epoch.
 func (r *Run) current(u urn.URN) urn.URN {
 	u = r.snap.current(u)
-	if to, ok := r.Aliased[u]; ok {
+	if to := r.marked(u).ClaimedBy; to != "" {
 		return to
 	}
 	return u

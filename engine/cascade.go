@@ -109,13 +109,16 @@ func (r *Run) protectsMember(e *entry, group []*deletion) bool {
 // leavesMember refuses a replacement that would delete a resource outside the targets first, which nothing would make
 // again.
 func (r *Run) leavesMember(e *entry, group []*deletion) bool {
-	for _, d := range group {
-		if !r.mayChange(r.snap.Get(d.Key)) {
+	byPosition := func(a, b *deletion) int { return r.snap.position(a.Key) - r.snap.position(b.Key) }
+	for _, d := range slices.SortedFunc(slices.Values(group), byPosition) {
+		state := r.snap.Get(d.Key)
+		if !r.mayChange(state) {
 			r.reject(e, "%s cannot be replaced: %s would have to be replaced with it, and is not a target; target it "+
 				"too, or use "+
 				"--target-dependents", e.URN, d.URN)
 			return true
 		}
+		r.markDependent(state)
 	}
 	return false
 }

@@ -82,6 +82,7 @@ func (r *Run) condemnUnseen() {
 		if !r.mayChange(s) {
 			return
 		}
+		r.markDependent(s)
 		d := &deletion{Key: s.Key, URN: s.URN}
 		switch {
 		case s.Delete && s.External:
@@ -129,7 +130,7 @@ func (r *Run) withoutNeeded(group []*deletion) []*deletion {
 
 // seen reports that the program registered the URN, or what the URN is now called, in the epoch that ended well.
 func (r *Run) seen(u urn.URN) bool {
-	return r.byURN[u] != nil || r.Aliased[u] != "" || r.Kept[u]
+	return r.byURN[u] != nil || r.marked(u).ClaimedBy != "" || r.marked(u).Kept
 }
 
 // advanceDeletions starts every deletion that nothing condemned depends on; it reports whether one started.
@@ -219,7 +220,7 @@ func (r *Run) standsFor(s *State) bool {
 
 // dies reports that a URN's live resource is deleted in this update.
 func (r *Run) dies(u urn.URN) bool {
-	if r.Gone[u] {
+	if r.marked(u).Deleted {
 		return true
 	}
 	k, ok := r.snap.live[u]
@@ -264,7 +265,7 @@ func (r *Run) deleted(d *deletion, op *operation) {
 		r.change(Delta{Kind: DeltaRemove, Removes: []Key{d.Key}})
 	}
 	if d.Kind == StepDelete {
-		r.Gone[d.URN] = true
+		r.mark(d.URN).Deleted = true
 		kind := StepDelete
 		if state != nil && state.RetainOnDelete {
 			kind = CountRetained

@@ -1,7 +1,5 @@
 package engine
 
-import "github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
-
 // startEpoch begins another registration pass over the state reached so far. Steps that run go on; plans and whatever
 // has not been sent are forgotten, because the program will ask again.
 func (r *Run) startEpoch(epoch int) {
@@ -32,9 +30,8 @@ func (r *Run) startEpoch(epoch int) {
 
 // resetEpoch forgets the facts of an epoch.
 func (r *Run) resetEpoch() {
-	r.Entries, r.Seen, r.Exit, r.Exports, r.Wanted = nil, nil, nil, nil, nil
-	r.Aliased, r.AliasOf = map[urn.URN]urn.URN{}, map[urn.URN]urn.URN{}
-	r.Skipped, r.Kept = map[urn.URN]bool{}, map[urn.URN]bool{}
+	r.Entries, r.Seen, r.Exit, r.Exports = nil, nil, nil, nil
+	r.forgetEpoch()
 	r.derive()
 }
 

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 )
 
 // Check reports every invariant of the run's memory that does not hold, joined; nil when all hold. It visits everything
@@ -16,6 +18,10 @@ func (r *Run) Check() error {
 	}
 	r.checkOperations(&c)
 	r.checkDeletions(&c)
+	each(r.marks, func(u urn.URN, m *mark) {
+		c.that(m.Claims == "" || r.marked(m.Claims).ClaimedBy == u, "%s continues %s, which %q does", u, m.Claims,
+			r.marked(m.Claims).ClaimedBy)
+	})
 	return errors.Join(c...)
 }
 

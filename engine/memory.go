@@ -23,21 +23,7 @@ type memory struct {
 	Exports   *OutputsRegistered `json:",omitempty"` // the outputs of the stack, of this epoch
 	Compared  map[string]bool    // provider comparisons by "old new": replace?
 
-	// Marks of this update, kept over epochs: each acts at most once per URN.
-	Done     map[urn.URN]*finished
-	Replaced map[urn.URN]bool
-	Gone     map[urn.URN]bool   // deleted, so what is deletedWith them goes without a call
-	Seeds    map[urn.URN][]byte // of pending creates
-	Made     map[urn.URN]int    // creates that were recorded
-	Doubtful map[urn.URN]bool   // creates that were left undecided: not to be made again
-	Targeted map[urn.URN]bool   // targets and, if they are to go with them, their dependents
-
-	// Facts of this epoch.
-	Aliased map[urn.URN]urn.URN // old name → the URN that claimed it
-	AliasOf map[urn.URN]urn.URN // URN → the old name it claimed
-	Skipped map[urn.URN]bool    // creates that targets exclude
-	Kept    map[urn.URN]bool    // stored resources moved ahead of those that refer to them
-	Wanted  []urn.URN           `json:",omitempty"` // stored resources whose registration failed or was refused
+	marks map[urn.URN]*mark // what is known about each URN; stored as storedMarks
 
 	FirstError string
 	Misnamed   bool `json:",omitempty"` // FirstError is that the goal names a resource which is not there
@@ -50,18 +36,11 @@ type memory struct {
 	Broken     string `json:",omitempty"` // the first invariant that a change broke
 }
 
-// finished remembers how a URN's registration ended, so that the same goal in a later epoch gets the same answer.
-type finished struct {
-	Digest  string
-	Key     Key
-	Kind    StepKind
-	Stables []string
-}
-
 // derive builds what follows from memory.
 func (r *Run) derive() {
 	r.byURN, r.bySeq = map[urn.URN]*entry{}, map[int]bool{}
 	r.restless = nil
+	r.undone, r.cascading, r.sweeper, r.comparing = 0, 0, nil, nil
 	for _, e := range r.Entries {
 		r.list(e)
 		r.byURN[e.URN] = e
@@ -77,8 +56,4 @@ func (r *Run) derive() {
 			r.free = append(r.free, d.Key)
 		}
 	}
-	if r.Gone == nil {
-		r.Gone = map[urn.URN]bool{}
-	}
-	r.undone, r.cascading, r.sweeper, r.comparing = 0, 0, nil, nil
 }

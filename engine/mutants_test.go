@@ -39,7 +39,7 @@ var mutants = []mutant{
 	},
 	{
 		"an alias is claimed twice", "aliases.go",
-		`name != e.URN && by != "" && by != e.URN {`, `false {`,
+		`case name != e.URN && by != "" && by != e.URN:`, `case false:`,
 	},
 	{
 		"a target that names nothing is ignored", "phases.go",
@@ -116,7 +116,7 @@ var mutants = []mutant{
 	},
 	{
 		"a create that nobody could decide on is made again", "aliases.go",
-		`if r.Doubtful[name] {`, `if false {`,
+		`case r.marked(name).Undecided:`, `case false:`,
 	},
 	{
 		"another start of the program is told of what was deleted meanwhile", "registration.go",
@@ -136,7 +136,7 @@ var mutants = []mutant{
 	},
 	{
 		"what waits for a person is lost when the run is put away", "suspend.go",
-		`Memory: r.lightMemory(), Pending: r.snap.unfinished(), Aliases`, `Memory: r.lightMemory(), Aliases`,
+		`Pending: r.snap.unfinished(), Aliases`, `Aliases`,
 	},
 	{
 		"a target comes to depend on what still depends on it", "targets.go",

@@ -80,14 +80,15 @@ func packageOf(t tokens.Type) string {
 // seed gives the randomness from which a resource's physical name is made. It is the same in every attempt at one
 // create of this update, and in the next ones while the create is pending; another create gets another name.
 func (r *Run) seed(u urn.URN) []byte {
-	if seed, ok := r.Seeds[u]; ok {
-		return seed
+	m := r.marked(u)
+	if m.Seed != nil {
+		return m.Seed
 	}
 	g := r.goal
 	text := cmp.Or(g.StackID, g.Organization+"/"+g.Project+"/"+g.Stack) + "\x00" + string(u) + "\x00" +
 		strconv.Itoa(g.Version)
-	if n := r.Made[u]; n > 0 {
-		text += "\x00" + strconv.Itoa(n)
+	if m.Creates > 0 {
+		text += "\x00" + strconv.Itoa(m.Creates)
 	}
 	sum := sha256.Sum256([]byte(text))
 	return sum[:]

@@ -17,7 +17,7 @@ func (r *Run) registerOutputs(ev OutputsRegistered) {
 			ev.URN)
 	case e.New.Type == rootType:
 		r.Exports = &ev // taken over at the program's end
-	case e.Result == ResultSuccess && !r.Skipped[ev.URN]:
+	case e.Result == ResultSuccess && !r.marked(ev.URN).LeftOut:
 		r.setOutputs(e, ev.Outputs)
 	}
 	r.ready.Replies = append(r.ready.Replies, reply)

@@ -9,6 +9,7 @@ import (
 // decide sends an entry the way that its kind of resource goes.
 func (r *Run) decide(e *entry) {
 	old := r.snap.Get(e.Old)
+	r.markTarget(e)
 	switch {
 	case !r.targeted(e):
 		r.leaveUntargeted(e, old)
@@ -61,13 +62,13 @@ func (r *Run) carryOut(e *entry) {
 // force gives the reasons for which the core itself replaces a resource; none is an ordinary plan.
 func (r *Run) force(e *entry, old *State) []string {
 	switch {
-	case old == nil || e.Imported || r.Replaced[e.URN]:
+	case old == nil || e.Imported || r.marked(e.URN).Replaced:
 		return nil
 	case r.matches(r.goal.Replace, e.URN), old.Taint:
 		return []string{"id"}
 	case e.Changed:
 		return []string{"provider"}
-	case slices.ContainsFunc(e.New.ReplaceWith, func(u urn.URN) bool { return r.Replaced[u] }):
+	case slices.ContainsFunc(e.New.ReplaceWith, func(u urn.URN) bool { return r.marked(u).Replaced }):
 		return []string{"replaceWith"}
 	case triggers(old.TriggerValue, e.New.TriggerValue):
 		return []string{"replacementTrigger"}
@@ -111,7 +112,7 @@ func (r *Run) planned(ev Planned) {
 // commit turns a plan into a step, unless something that was registered earlier must be decided first; it reports
 // whether the entry left its place.
 func (r *Run) commit(e *entry) bool {
-	if r.mustWait(e) {
+	if e.waits = r.waitsFor(e); e.waits != nil {
 		return false
 	}
 	p, old := e.Plan, r.snap.Get(e.Old)

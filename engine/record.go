@@ -34,8 +34,8 @@ func (r *Run) record(e *entry, op int) {
 	e.New.Key = opKey(op)
 	next := e.New
 	if e.Kind == StepCreate || e.Kind == StepCreateReplacement {
-		r.Made[e.URN]++
-		delete(r.Seeds, e.URN)
+		m := r.mark(e.URN)
+		m.Creates, m.Seed = m.Creates+1, nil
 	}
 	put := Delta{Kind: DeltaPut, Op: op, State: &next}
 	for _, from := range e.New.Aliases {
@@ -49,7 +49,9 @@ func (r *Run) record(e *entry, op int) {
 		if i := r.snap.place[old.Key]; i < 0 {
 			from = -1 - i
 		}
-		r.Replaced[e.URN] = r.Replaced[e.URN] || e.replaces()
+		if e.replaces() {
+			r.mark(e.URN).Replaced = true
+		}
 		if e.replaces() && !old.PendingReplacement {
 			waits := *old
 			waits.Delete = true

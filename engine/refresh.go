@@ -10,9 +10,12 @@ import (
 // read before they are compared with their goals.
 func (r *Run) startRefreshes(every bool) {
 	r.snap.All(func(s *State) {
+		if !every && !s.RefreshBeforeUpdate || !r.mayChange(s) {
+			return
+		}
+		r.markDependent(s)
 		switch {
-		case !every && !s.RefreshBeforeUpdate, !r.mayChange(s),
-			s.PendingReplacement || s.Delete:
+		case s.PendingReplacement || s.Delete:
 			return
 		case !s.Custom || IsProvider(s.Type): // there is nothing to read
 			r.countRefresh(StepSame, s.URN)

@@ -1,8 +1,6 @@
 package engine
 
 import (
-	"slices"
-
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/tokens"
 )
@@ -46,13 +44,13 @@ func (r *Run) refused(ev Refused) {
 // it is not deleted in this update.
 func (r *Run) want(u urn.URN, g Registration) {
 	for _, name := range append([]urn.URN{u}, r.aliasesOf(u, g)...) {
-		if r.snap.Live(name) != nil && !slices.Contains(r.Wanted, name) {
-			r.Wanted = append(r.Wanted, name)
+		if r.snap.Live(name) != nil {
+			r.mark(name).Wanted = true
 		}
 	}
 }
 
 // wants reports that a stored URN belongs to a resource that the program wants and that could not be registered.
 func (r *Run) wants(u urn.URN) bool {
-	return slices.Contains(r.Wanted, u) || slices.Contains(r.Wanted, r.current(u))
+	return r.marked(u).Wanted || r.marked(r.current(u)).Wanted
 }

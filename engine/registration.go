@@ -63,12 +63,13 @@ func (r *Run) start(e *entry) bool {
 	if op := r.stepOf(e.URN); op != nil {
 		return r.attach(e, op)
 	}
-	if f := r.Done[e.URN]; f != nil && f.Digest == e.Reg.Digest && r.stands(e.URN, f.Key) {
+	if f := r.marked(e.URN).Done; f != nil && f.Digest == e.Reg.Digest && r.stands(e.URN, f.Key) {
 		r.repeat(e, f)
 		return true
 	}
-	switch missing, wait := r.missing(e); {
-	case wait:
+	switch missing, on := r.missing(e); {
+	case on != nil:
+		e.waits = on
 		return false
 	case missing != "":
 		r.reject(e, "%s depends on %s, which the program has not registered", e.URN, missing)
@@ -78,8 +79,19 @@ func (r *Run) start(e *entry) bool {
 		r.finish(e, Reply{Result: ResultSkip})
 		return true
 	}
-	if !r.claimOld(e) {
-		return e.Stage == stageDone
+	switch old := r.predecessor(e); {
+	case old.wait:
+		return false
+	case old.undecided:
+		r.diagnose("error", e.URN, "%s may exist already: an attempt to create it is undecided, and must be settled "+
+			"first", e.URN)
+		r.finish(e, Reply{Result: ResultFail})
+		return true
+	case old.conflict != "":
+		r.reject(e, "%s", old.conflict)
+		return true
+	default:
+		r.continueOld(e, old)
 	}
 	r.prepare(e)
 	if !r.targeted(e) && r.undecidedOld(e) {
@@ -89,32 +101,29 @@ func (r *Run) start(e *entry) bool {
 	return true
 }
 
-// missing finds what an entry names and what is not decided: wait tells that it is registered and still on its way.
-// Only what was registered before may be named, so that no two wait for each other; and while targets leave resources
-// alone, what is stored.
-func (r *Run) missing(e *entry) (missing urn.URN, wait bool) {
+// missing finds what an entry names and what is not decided: a URN that is not registered, or else the last of the
+// entries that are on their way. Only what was registered before may be named, so that no two wait for each other; and
+// while targets leave resources alone, what is stored.
+func (r *Run) missing(e *entry) (missing urn.URN, on *entry) {
 	for _, u := range e.Reg.references() {
 		other := r.byURN[u]
 		switch {
 		case other == nil && (len(r.goal.Targets) == 0 || r.snap.Live(u) == nil):
-			return u, false
+			return u, nil
 		case other != nil && other.Order >= e.Order:
-			return u, false
+			return u, nil
 		case other != nil && other.Stage != stageDone:
-			e.waits, wait = other, true
+			on = other
 		}
 	}
-	return "", wait
+	return "", on
 }
 
-// failedDependency gives a failed or skipped resource that the entry needs; only when the update goes on after errors,
-// or beside a doubt.
+// failedDependency returns a failed or skipped resource that the entry needs. There is one only while the update goes
+// on: after errors, or beside a create that is undecided.
 func (r *Run) failedDependency(e *entry) urn.URN {
-	if !r.goal.ContinueOnError && len(r.Doubtful) == 0 {
-		return ""
-	}
 	for _, u := range e.Reg.references() {
-		if other := r.byURN[u]; other != nil && other.Result != ResultSuccess && !r.Skipped[u] {
+		if other := r.byURN[u]; other != nil && other.Result != ResultSuccess && !r.marked(u).LeftOut {
 			return u
 		}
 	}
@@ -136,7 +145,7 @@ func (r *Run) prepare(e *entry) {
 	if e.Read {
 		e.New.External, e.New.ImportID, e.New.ID = true, "", g.ImportID
 	}
-	if alias, ok := r.AliasOf[e.URN]; ok {
+	if alias := r.marked(e.URN).Claims; alias != "" {
 		e.New.Aliases = []urn.URN{alias}
 	}
 	if old := r.snap.Get(e.Old); old != nil {

@@ -53,11 +53,12 @@ func (r *Run) protects(e *entry, old *State) bool {
 	return false
 }
 
-// mustWait reports that an entry's decision may still be changed by one that was registered earlier: a stored
-// resource that the entry's old state depends on, however far, may turn out to be deleted before it is replaced.
-func (r *Run) mustWait(e *entry) bool {
+// waitsFor returns an entry that was registered earlier and that may still change this one's decision, nil when there is
+// none: a stored resource that the entry's old state depends on, however far, may turn out to be deleted before it is
+// replaced.
+func (r *Run) waitsFor(e *entry) (on *entry) {
 	if e.Old == "" || r.firstUndone() >= e.Order {
-		return false
+		return nil
 	}
 	seen := map[urn.URN]bool{}
 	var depends func(k Key) bool
@@ -73,7 +74,7 @@ func (r *Run) mustWait(e *entry) bool {
 			}
 			seen[u] = true
 			if other := r.byURN[u]; other != nil && other.Order < e.Order && !other.committed() {
-				e.waits = other
+				on = other
 				return true
 			}
 			if next, ok := r.snap.live[u]; ok && depends(next) {
@@ -82,5 +83,6 @@ func (r *Run) mustWait(e *entry) bool {
 		}
 		return false
 	}
-	return depends(e.Old)
+	depends(e.Old)
+	return on
 }

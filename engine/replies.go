@@ -56,7 +56,7 @@ func (r *Run) finish(e *entry, reply Reply) {
 
 // done ends an entry well and remembers it for later epochs.
 func (r *Run) done(e *entry, stables []string) {
-	r.Done[e.URN] = &finished{Digest: e.Reg.Digest, Key: e.New.Key, Kind: e.Kind, Stables: stables}
+	r.mark(e.URN).Done = &finished{Digest: e.Reg.Digest, Key: e.New.Key, Kind: e.Kind, Stables: stables}
 	r.finish(e, r.success(e, stables))
 }
 

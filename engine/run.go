@@ -36,10 +36,8 @@ func New(goal Goal, base []State, pending []PendingOperation) *Run {
 		goal: goal,
 		snap: NewSnapshot(base, pending),
 		memory: memory{
-			Ops: map[int]*operation{}, Compared: map[string]bool{}, Done: map[urn.URN]*finished{},
-			Replaced: map[urn.URN]bool{}, Seeds: map[urn.URN][]byte{}, Made: map[urn.URN]int{},
-			Doubtful: map[urn.URN]bool{},
-			Targeted: map[urn.URN]bool{}, Changes: map[string]int{},
+			Ops: map[int]*operation{}, Compared: map[string]bool{}, Changes: map[string]int{},
+			marks: map[urn.URN]*mark{},
 		},
 	}
 	if r.goal.Parallel < 1 {

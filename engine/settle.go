@@ -26,7 +26,7 @@ func (r *Run) settlePending() {
 			continue
 		}
 		if p.Seed != nil {
-			r.Seeds[p.State.URN] = p.Seed
+			r.mark(p.State.URN).Seed = p.Seed
 		}
 		if r.goal.DryRun {
 			r.diagnose("warning", p.State.URN, "an earlier update may have created %s%s; if the next update cannot "+
@@ -95,7 +95,6 @@ func (r *Run) pendingSettled(op *operation, ev StepFinished) {
 		// What it refers to may be gone since.
 		e.New = e.New.without(func(u urn.URN) bool { return u != "" && r.snap.Live(r.current(u)) == nil })
 		r.keepReferences(e.New)
-		r.Kept = map[urn.URN]bool{} // moved, but not on account of any target
 		r.take(e, ev)
 		r.record(e, op.Op)
 		r.change(Delta{Kind: DeltaEnd, Op: op.Pending}) // last, so that it is never neither stored nor pending
@@ -172,7 +171,7 @@ func (r *Run) leavePending(op *operation, why string) {
 		r.diagnose("error", op.URN, "%s; the next update decides about it again", message)
 	} else {
 		r.diagnose("error", op.URN, "%s. If the next update cannot tell either, %s", message, remedy(op.URN))
-		r.Doubtful[op.URN] = true
+		r.mark(op.URN).Undecided = true
 		r.keepReason(op)
 	}
 	switch goesOn := doubt && !r.Stopped; {

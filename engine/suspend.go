@@ -5,19 +5,23 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 )
 
 // suspended is a Run put away: its memory, and how its snapshot differs from the base.
 type suspended struct {
-	Memory  memory             `json:"memory"`
+	Memory  storedMemory       `json:"memory"`
 	Base    []slot             `json:"base,omitempty"` // base states that were changed where they stand
 	Gone    []run              `json:"gone,omitempty"` // base states that are gone or kept, run-length packed
 	News    []slot             `json:"news,omitempty"`
 	Pending []PendingOperation `json:"pending,omitempty"`
 	Aliases []Delta            `json:"aliases,omitempty"`
 	Out     []said             `json:"out,omitempty"`
+}
+
+// storedMemory is memory in its stored form, in which marks are maps.
+type storedMemory struct {
+	memory
+	storedMarks
 }
 
 // said is a reply or an event that Ready has not returned yet. With nothing in flight, no command is left.
@@ -37,7 +41,10 @@ func (r *Run) Suspend() (json.RawMessage, error) {
 		return nil, fmt.Errorf("a run with %d commands in flight cannot be put away", n)
 	}
 	r.Deletions = r.underway()
-	out := suspended{Memory: r.lightMemory(), Pending: r.snap.unfinished(), Aliases: r.snap.aliases}
+	out := suspended{
+		Memory:  storedMemory{r.lightMemory(), storeMarks(r.marks)},
+		Pending: r.snap.unfinished(), Aliases: r.snap.aliases,
+	}
 	for i := range r.snap.base {
 		at := &r.snap.base[i]
 		switch n := len(out.Gone); {
@@ -108,7 +115,8 @@ func Resume(goal Goal, base []State, pending []PendingOperation, data json.RawMe
 	if err := json.Unmarshal(data, &s); err != nil {
 		return nil, fmt.Errorf("a run that was put away cannot be read: %w", err)
 	}
-	r := &Run{goal: goal, snap: NewSnapshot(base, pending), memory: s.Memory}
+	r := &Run{goal: goal, snap: NewSnapshot(base, pending), memory: s.Memory.memory}
+	s.Memory.load(r)
 	r.goal.Parallel = max(r.goal.Parallel, 1)
 	for _, g := range s.Gone {
 		for i := g.First; i < g.First+g.Count; i++ {
@@ -150,14 +158,6 @@ func (r *Run) relink() {
 		}
 		if e := r.byURN[op.Entry.URN]; e != nil && e.Seq == op.Entry.Seq && e.Epoch == op.Entry.Epoch {
 			op.Entry = e
-		}
-	}
-	if r.Made == nil { // put away before there were any
-		r.Made = map[urn.URN]int{}
-	}
-	for _, m := range []*map[urn.URN]bool{&r.Replaced, &r.Doubtful, &r.Skipped, &r.Targeted, &r.Kept, &r.Gone} {
-		if *m == nil {
-			*m = map[urn.URN]bool{}
 		}
 	}
 }

@@ -48,29 +48,49 @@ func (r *Run) matchesTargets(u urn.URN) bool {
 
 // targeted reports whether an entry takes part in the update. Providers, reads and the stack always do.
 func (r *Run) targeted(e *entry) bool {
-	if len(r.goal.Targets) == 0 || IsProvider(e.New.Type) || e.New.Type == rootType {
-		return true
+	return r.outsideTargeting(e) || e.Read || r.isTarget(e)
+}
+
+// outsideTargeting reports that targets do not concern an entry at all.
+func (r *Run) outsideTargeting(e *entry) bool {
+	return len(r.goal.Targets) == 0 || IsProvider(e.New.Type) || e.New.Type == rootType
+}
+
+// isTarget reports that an entry is named by the targets or, if dependents go with them, refers to one that is.
+func (r *Run) isTarget(e *entry) bool {
+	return r.matches(r.goal.Targets, e.URN) || r.goal.TargetDependents &&
+		slices.ContainsFunc(e.New.References(), func(u urn.URN) bool { return r.marked(u).Targeted })
+}
+
+// markTarget records whether an entry is a target, for those that depend on it. What a target refers to then precedes
+// it, although the program may not register it.
+func (r *Run) markTarget(e *entry) {
+	if r.outsideTargeting(e) {
+		return
 	}
-	if r.matches(r.goal.Targets, e.URN) {
-		r.Targeted[e.URN] = true
-	} else if r.goal.TargetDependents {
-		r.Targeted[e.URN] = slices.ContainsFunc(e.New.References(), func(u urn.URN) bool { return r.Targeted[u] })
+	if is := r.isTarget(e); is != r.marked(e.URN).Targeted {
+		r.mark(e.URN).Targeted = is
 	}
-	if !r.Targeted[e.URN] && !e.Read {
-		return false
+	if r.targeted(e) {
+		r.markKept(r.keepReferences(e.New))
 	}
-	r.keepReferences(e.New)
-	return true
+}
+
+// markKept records what was moved ahead of a state that refers to it.
+func (r *Run) markKept(kept []urn.URN) {
+	for _, u := range kept {
+		r.mark(u).Kept = true
+	}
 }
 
 // leaveUntargeted keeps what a resource outside the targets was; one that was not there is left out.
 func (r *Run) leaveUntargeted(e *entry, old *State) {
 	if old == nil {
-		r.Skipped[e.URN] = true
+		r.mark(e.URN).LeftOut = true
 		r.finish(e, Reply{Object: e.New.Inputs, Result: ResultSkip, Unknown: true})
 		return
 	}
-	r.keepReferences(*old)
+	r.markKept(r.keepReferences(*old))
 	op := r.newOp()
 	e.Kind, e.New = StepSame, *old
 	e.New.URN = e.URN
@@ -85,25 +105,45 @@ func (r *Run) leaveUntargeted(e *entry, old *State) {
 	r.done(e, nil)
 }
 
-// keepReferences moves what a state refers to, as it is stored, to the new list, so that it stands before the state:
-// its provider, too, if that has been replaced since.
-func (r *Run) keepReferences(s State) {
+// keepReferences moves everything that a state refers to, as it is stored, to the new list, so that it precedes the
+// state; that includes a provider that has been replaced since. It returns what it moved.
+func (r *Run) keepReferences(s State) []urn.URN {
+	k := keeping{r: r, seen: map[urn.URN]bool{}}
+	k.references(s)
+	return k.moved
+}
+
+// keep moves a stored resource to the new list as it is, behind what it refers to.
+func (r *Run) keep(key Key) {
+	k := keeping{r: r, seen: map[urn.URN]bool{}}
+	k.state(key)
+}
+
+// keeping is keepReferences or keep at work. By their URNs, copies from different times can refer to each other.
+type keeping struct {
+	r     *Run
+	seen  map[urn.URN]bool
+	moved []urn.URN
+}
+
+func (k *keeping) references(s State) {
+	snap := k.r.snap
 	for _, u := range s.References() {
-		if k, ok := r.snap.live[u]; ok && !r.Kept[u] && r.snap.place[k] >= 0 {
-			r.Kept[u] = true
-			r.keep(k)
+		if key, ok := snap.live[u]; ok && !k.seen[u] && snap.place[key] >= 0 {
+			k.seen[u] = true
+			k.moved = append(k.moved, u)
+			k.state(key)
 		}
 	}
-	if p := r.snap.provider(s.Provider); p != nil {
-		r.keep(p.Key)
+	if p := snap.provider(s.Provider); p != nil {
+		k.state(p.Key)
 	}
 }
 
-// keep moves a stored resource, and first what it refers to, to the new list as it is.
-func (r *Run) keep(k Key) {
-	if i := r.snap.place[k]; i >= 0 {
-		r.keepReferences(*r.snap.Get(k))
-		r.change(Delta{Kind: DeltaKeep, First: i, Count: 1})
+func (k *keeping) state(key Key) {
+	if i := k.r.snap.place[key]; i >= 0 {
+		k.references(*k.r.snap.Get(key))
+		k.r.change(Delta{Kind: DeltaKeep, First: i, Count: 1})
 	}
 }
 
@@ -119,7 +159,7 @@ func (r *Run) undecidedOld(e *entry) bool {
 // skippedReference gives a resource that the entry needs and that targets leave out.
 func (r *Run) skippedReference(e *entry) urn.URN {
 	for _, u := range e.Reg.references() {
-		if r.Skipped[u] {
+		if r.marked(u).LeftOut {
 			return u
 		}
 	}
@@ -151,21 +191,29 @@ func (r *Run) circularReference(e *entry) urn.URN {
 	return ""
 }
 
-// mayChange reports whether targets let a stored resource be deleted, replaced with another, or refreshed.
+// mayChange reports whether targets let a stored resource be deleted, replaced with another, or refreshed. Whether a
+// dependent may depends on the marks of what it refers to: go through states in snapshot order, and call markDependent
+// for each that may change before asking about the next.
 func (r *Run) mayChange(s *State) bool {
-	if r.matchesTargets(s.URN) || r.matchesTargets(r.current(s.URN)) { // a replaced copy keeps its old name
+	if r.matchesState(s) {
 		return true
 	}
-	if !r.goal.TargetDependents {
-		return false
+	target := func(u urn.URN) bool { return r.marked(u).Targeted || r.matches(r.goal.Targets, u) }
+	return r.goal.TargetDependents && slices.ContainsFunc(s.References(), func(u urn.URN) bool {
+		return target(u) || target(r.current(u))
+	})
+}
+
+// matchesState reports whether targets name a stored resource; a replaced copy keeps its old name.
+func (r *Run) matchesState(s *State) bool {
+	return r.matchesTargets(s.URN) || r.matchesTargets(r.current(s.URN))
+}
+
+// markDependent records that a stored resource may change although no target names it, so that its dependents may, too.
+func (r *Run) markDependent(s *State) {
+	if !r.matchesState(s) {
+		r.mark(s.URN).Targeted = true
 	}
-	// States are visited in snapshot order, so what a state depends on has been judged before.
-	targeted := func(u urn.URN) bool { return r.Targeted[u] || r.matches(r.goal.Targets, u) }
-	if slices.ContainsFunc(s.References(), func(u urn.URN) bool { return targeted(u) || targeted(r.current(u)) }) {
-		r.Targeted[s.URN] = true
-		return true
-	}
-	return false
 }
 
 // withoutManagers takes replaced providers out of a group that still manage resources outside the targets.

@@ -17,7 +17,7 @@ var indeterminate = []struct{ name, file, old, now, notices string }{
 	},
 	{
 		"the core ranges over a map", "engine/replies.go",
-		`certain := old != nil &&`, "for range r.Seeds {\n\t\t_ = e\n\t}\n\tcertain := old != nil &&", "workflowcheck",
+		`certain := old != nil &&`, "for range r.marks {\n\t\t_ = e\n\t}\n\tcertain := old != nil &&", "workflowcheck",
 	},
 	{
 		"a workflow starts a timer that it did not start before", "workflows/saver.go",
