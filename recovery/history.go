@@ -186,7 +186,7 @@ func (h *history) errorOf(f *failurepb.Failure) error {
 
 // replay rebuilds the Run as it was when it was closed.
 func (h *history) replay() (replayed *workflows.Replayed, err error) {
-	err = h.verify(workflows.Settings{Opened: func(r *workflows.Replayed) { replayed = r }})
+	err = h.verify(workflows.Settings{OnRun: func(r *workflows.Replayed) { replayed = r }})
 	if err == nil && replayed == nil {
 		err = errors.New("the history is not that of a Run")
 	}

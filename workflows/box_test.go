@@ -13,7 +13,7 @@ import (
 	"github.com/deployctl/deployctl/engine"
 )
 
-// numbered are messages of an epoch that tell their own numbers.
+// numbered returns messages of an epoch that contain their own numbers.
 func numbered(epoch, first, n int) deployments.Messages {
 	m := deployments.Messages{Epoch: epoch, First: first}
 	for i := range n {
@@ -51,11 +51,11 @@ func TestMessagesComeInOrderAndOnceHoweverTheyArrive(t *testing.T) {
 	})
 }
 
-func TestANewEpochForgetsTheOneBefore(t *testing.T) {
+func TestANewEpochDropsThePreviousOne(t *testing.T) {
 	var box inbox
 	box.take(numbered(1, 5, 2)) // before its turn
-	if got := box.take(numbered(2, 1, 1)); len(got) != 1 || len(box.held) != 0 {
-		t.Errorf("gave %v and holds %v", got, box.held)
+	if got := box.take(numbered(2, 1, 1)); len(got) != 1 || len(box.early) != 0 {
+		t.Errorf("gave %v and holds %v", got, box.early)
 	}
 	if got := box.take(numbered(1, 1, 9)); got != nil {
 		t.Errorf("gave %v of an epoch that is over", got)
@@ -75,7 +75,7 @@ func TestRepliesAreKeptUntilTheyAreAcknowledged(t *testing.T) {
 	poll := func(cursor int) string {
 		p := deployments.Poll{Epoch: 1, Cursor: cursor}
 		o.acknowledge(p)
-		a := o.answer(p)
+		a := o.next(p)
 		var seqs []string
 		for _, r := range a.Replies {
 			seqs = append(seqs, fmt.Sprint(r.Seq))
@@ -128,25 +128,31 @@ func TestATextIsClippedAtWholeCharacters(t *testing.T) {
 	}
 }
 
-func TestAHistoryIsLeftInGoodTime(t *testing.T) {
+func TestARunContinuesAsNewBeforeItsHistoryIsTooLarge(t *testing.T) {
 	const mib = 1 << 20
 	for _, c := range []struct {
-		now, opened heft
+		now, opened historySize
 		polls       int
-		want        weight
+		want        pressure
 	}{
-		{heft{100, 1000}, heft{10, 100}, 10, light},
-		{heft{5000, 0}, heft{10, 100}, 0, soft}, {heft{0, 4 * mib}, heft{10, 100}, 0, soft},
-		{heft{}, heft{}, 1000, soft},
-		{heft{8000, 0}, heft{10, 100}, 0, hard}, {heft{}, heft{}, 1500, hard},
-		{heft{40000, 0}, heft{10, 100}, 0, full}, {heft{100, 32 * mib}, heft{10, 100}, 0, full},
-		{heft{}, heft{}, 1800, full},
-		{heft{9000, 0}, heft{5000, 0}, 0, light}, {heft{10000, 0}, heft{5000, 0}, 0, soft},
-		{heft{15000, 0}, heft{5000, 0}, 0, hard},
-		{heft{0, 9 * mib}, heft{0, 5 * mib}, 0, light}, {heft{0, 10 * mib}, heft{0, 5 * mib}, 0, soft},
-		{heft{39999, 0}, heft{20000, 0}, 0, light}, {heft{40000, 32 * mib}, heft{40000, 32 * mib}, 0, full},
+		{historySize{100, 1000}, historySize{10, 100}, 10, pressureNone},
+		{historySize{5000, 0}, historySize{10, 100}, 0, pressureSoft},
+			{historySize{0, 4 * mib}, historySize{10, 100}, 0, pressureSoft},
+		{historySize{}, historySize{}, 1000, pressureSoft},
+		{historySize{8000, 0}, historySize{10, 100}, 0, pressureHard},
+			{historySize{}, historySize{}, 1500, pressureHard},
+		{historySize{40000, 0}, historySize{10, 100}, 0, pressureFull},
+			{historySize{100, 32 * mib}, historySize{10, 100}, 0, pressureFull},
+		{historySize{}, historySize{}, 1800, pressureFull},
+		{historySize{9000, 0}, historySize{5000, 0}, 0, pressureNone},
+			{historySize{10000, 0}, historySize{5000, 0}, 0, pressureSoft},
+		{historySize{15000, 0}, historySize{5000, 0}, 0, pressureHard},
+		{historySize{0, 9 * mib}, historySize{0, 5 * mib}, 0, pressureNone},
+			{historySize{0, 10 * mib}, historySize{0, 5 * mib}, 0, pressureSoft},
+		{historySize{39999, 0}, historySize{20000, 0}, 0, pressureNone},
+			{historySize{40000, 32 * mib}, historySize{40000, 32 * mib}, 0, pressureFull},
 	} {
-		if got := weigh(c.now, c.opened, c.polls); got != c.want {
+		if got := pressureOf(c.now, c.opened, c.polls); got != c.want {
 			t.Errorf("%+v weighs %d", c, got)
 		}
 	}

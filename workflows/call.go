@@ -13,16 +13,16 @@ import (
 	"github.com/deployctl/deployctl/engine"
 )
 
-// call is an activity that one or more commands of the core come to.
+// call is one activity, which carries out one or more commands of the core.
 type call struct {
-	name    string // of the activity
+	name    string // of the activity type
 	id      string // unique among those in flight
 	summary string
 	op      int // the operation that Abandon names
 	input   any
-	timeout time.Duration // start to close; zero means longest
+	timeout time.Duration // start to close; zero means longestActivity
 	retry   *temporal.RetryPolicy
-	events  func(workflow.Context, workflow.Future) []engine.Event // of the ended activity
+	events  func(workflow.Context, workflow.Future) []engine.Event // returns the events of the ended activity
 }
 
 // start schedules the call on a worker.
@@ -37,7 +37,7 @@ func (c call) start(ctx workflow.Context, worker string) flight {
 	return flight{call: c, worker: worker, future: workflow.ExecuteActivity(ctx, c.name, c.input), cancel: cancel}
 }
 
-// flight is a call in flight.
+// flight is a call whose activity has been scheduled and has not ended.
 type flight struct {
 	call
 	worker string
@@ -45,8 +45,8 @@ type flight struct {
 	cancel workflow.CancelFunc
 }
 
-// stepping is the operation that a call makes or settles, and in which round; 0 when it does neither.
-func (c call) stepping() (op, round int) {
+// stepRound returns the operation and the round of a step, or of the settling of one; 0 for other calls.
+func (c call) stepRound() (op, round int) {
 	switch in := c.input.(type) {
 	case deployments.StepInput:
 		return in.Step.Op, in.Round
@@ -56,8 +56,9 @@ func (c call) stepping() (op, round int) {
 	return 0, 0
 }
 
-// result makes the events of an ended call: of its result with ok, of an error that will not pass with failed.
-func result[T any](
+// eventsOf returns a function that turns an ended call into events: ok gets its result, failed an error that is not
+// retried.
+func eventsOf[T any](
 	ok func(T) []engine.Event, failed func(error) []engine.Event,
 ) func(workflow.Context, workflow.Future) []engine.Event {
 	return func(ctx workflow.Context, f workflow.Future) []engine.Event {
@@ -69,111 +70,111 @@ func result[T any](
 	}
 }
 
-// single makes the one event that a result is.
+// single returns a result that is itself an event as a list of one.
 func single[T engine.Event](v T) []engine.Event { return []engine.Event{v} }
 
-// plans gives the calls of plans that are ready at once: vectors, each small enough for a payload.
-func (r *run) plans(plans []engine.Plan) []call {
+// planCalls groups plans that are ready at the same time into calls, each small enough for one payload.
+func (r *run) planCalls(plans []engine.Plan) []call {
 	var out []call
 	for len(plans) > 0 {
 		n := fits(len(plans), planItems, planBytes, func(i int) int { return planSize(plans[i]) })
-		out = append(out, r.plan(plans[:n:n]))
+		out = append(out, r.planCall(plans[:n:n]))
 		plans = plans[n:]
 	}
 	return out
 }
 
-func (r *run) plan(plans []engine.Plan) call {
+func (r *run) planCall(plans []engine.Plan) call {
 	summary := fmt.Sprintf("plan %d resources", len(plans))
 	if len(plans) == 1 {
 		summary = fmt.Sprintf("plan %s %s", plans[0].Goal.Type, plans[0].Goal.Name)
 	}
 	return call{
-		name: deployments.ActivityPlan, id: fmt.Sprintf("plan-%d", plans[0].Op), summary: summary, retry: &patiently,
+		name: deployments.ActivityPlan, id: fmt.Sprintf("plan-%d", plans[0].Op), summary: summary, retry: &retryForever,
 		input: deployments.PlanInput{Update: r.in.Update, Base: r.in.Base, Plans: plans},
-		events: result(func(out deployments.PlanOutput) []engine.Event {
+		events: eventsOf(func(out deployments.PlanOutput) []engine.Event {
 			events := make([]engine.Event, 0, len(out.Plans))
 			for _, p := range out.Plans {
 				events = append(events, p)
 			}
-			r.post(out.Messages)
+			r.queueBatch(out.Messages)
 			return events
 		}, func(err error) []engine.Event {
 			events := make([]engine.Event, 0, len(plans))
 			for _, p := range plans {
-				events = append(events, engine.Planned{Op: p.Op, Error: sentence(err)})
+				events = append(events, engine.Planned{Op: p.Op, Error: messageOf(err)})
 			}
 			return events
 		}),
 	}
 }
 
-func (r *run) cascade(c engine.Cascade) call {
+func (r *run) cascadeCall(c engine.Cascade) call {
 	return call{
-		name: deployments.ActivityCascade, id: fmt.Sprintf("cascade-%d", c.Op), retry: &patiently,
-		summary: fmt.Sprintf("plan what %s takes along", c.Root.URN.Name()),
+		name: deployments.ActivityCascade, id: fmt.Sprintf("cascade-%d", c.Op), retry: &retryForever,
+		summary: fmt.Sprintf("plan the dependents of %s", c.Root.URN.Name()),
 		input:   deployments.CascadeInput{Update: r.in.Update, Base: r.in.Base, Cascade: c},
-		events: result(single[engine.CascadePlanned], func(err error) []engine.Event {
-			return single(engine.CascadePlanned{Op: c.Op, Error: sentence(err)})
+		events: eventsOf(single[engine.CascadePlanned], func(err error) []engine.Event {
+			return single(engine.CascadePlanned{Op: c.Op, Error: messageOf(err)})
 		}),
 	}
 }
 
-func (r *run) compare(c engine.Compare) call {
+func (r *run) compareCall(c engine.Compare) call {
 	return call{
-		name: deployments.ActivityCompare, id: fmt.Sprintf("compare-%d", c.Op), retry: &patiently,
+		name: deployments.ActivityCompare, id: fmt.Sprintf("compare-%d", c.Op), retry: &retryForever,
 		summary: "compare provider " + c.Old.Ref,
 		input:   deployments.CompareInput{Update: r.in.Update, Base: r.in.Base, Compare: c},
-		events: result(single[engine.ProviderDiffed], func(err error) []engine.Event {
-			return single(engine.ProviderDiffed{Op: c.Op, Error: sentence(err)})
+		events: eventsOf(single[engine.ProviderDiffed], func(err error) []engine.Event {
+			return single(engine.ProviderDiffed{Op: c.Op, Error: messageOf(err)})
 		}),
 	}
 }
 
-// step calls a provider. Its activity answers whatever is definite, so that any error but "not started" leaves the
-// outcome open, and a cancel that it did not answer itself came before it began.
-func (r *run) step(s engine.Step) call {
+// stepCall calls a provider. The activity reports every definite outcome itself. So any error except "not started"
+// means an unknown outcome, and a cancel that the activity did not report came before it began.
+func (r *run) stepCall(s engine.Step) call {
 	round := r.in.Rounds[s.Op] + 1
-	timeout := longest
+	timeout := longestActivity
 	if s.Timeout > 0 {
 		timeout = stepGrace + time.Duration(s.Timeout*float64(time.Second))
 	}
 	return call{
 		name: deployments.ActivityStep, id: fmt.Sprintf("%s-%d", s.Kind, s.Op), op: s.Op, timeout: timeout,
-		retry:   asAllowed(r.in.Retries.Of(s.Type)),
+		retry:   stepRetryPolicy(r.in.Retries.Of(s.Type)),
 		summary: fmt.Sprintf("%s %s %s", s.Kind, s.Type, s.URN.Name()),
 		input:   deployments.StepInput{Update: r.in.Update, Base: r.in.Base, Step: s, Round: round},
-		events: result(func(out deployments.StepOutput) []engine.Event {
-			if out.Op != s.Op { // not by a worker: somebody has completed the activity with something else
-				r.decide(s.Op, engine.OutcomeUnknown)
+		events: eventsOf(func(out deployments.StepOutput) []engine.Event {
+			if out.Op != s.Op { // not from a worker: somebody completed the activity by hand
+				r.recordOutcome(s.Op, engine.OutcomeUnknown)
 				return single(engine.StepFinished{Op: s.Op, Outcome: engine.OutcomeUnknown,
-					Error: "its result is not its own"})
+					Error: "its activity was completed with another result"})
 			}
-			return r.stepped(out)
+			return r.stepFinished(out)
 		}, func(err error) []engine.Event {
 			if out, ok := StepOf(err); ok && out.Op == s.Op {
-				return r.stepped(out)
+				return r.stepFinished(out)
 			}
 			outcome := engine.OutcomeUnknown
 			if temporal.IsCanceledError(err) {
 				outcome = engine.OutcomeCancelled
 			}
-			r.decide(s.Op, outcome)
-			return single(engine.StepFinished{Op: s.Op, Outcome: outcome, Error: sentence(err)})
+			r.recordOutcome(s.Op, outcome)
+			return single(engine.StepFinished{Op: s.Op, Outcome: outcome, Error: messageOf(err)})
 		}),
 	}
 }
 
-// stepped takes what a step came to.
-func (r *run) stepped(out deployments.StepOutput) []engine.Event {
-	r.decide(out.Op, out.Outcome)
-	r.post(out.Messages)
+// stepFinished records the result of a step.
+func (r *run) stepFinished(out deployments.StepOutput) []engine.Event {
+	r.recordOutcome(out.Op, out.Outcome)
+	r.queueBatch(out.Messages)
 	return single(out.StepFinished)
 }
 
-// decide counts the rounds of a step that was lost. One that ends without effect keeps them: what was left by an
-// earlier round may still be asked for.
-func (r *run) decide(op int, outcome engine.Outcome) {
+// recordOutcome counts the rounds in which a step's worker was lost. A step that ends without effect keeps its count:
+// an earlier round may still have to be settled.
+func (r *run) recordOutcome(op int, outcome engine.Outcome) {
 	switch outcome {
 	case engine.OutcomeUnknown:
 		if r.in.Rounds == nil {
@@ -186,40 +187,41 @@ func (r *run) decide(op int, outcome engine.Outcome) {
 	}
 }
 
-func (r *run) settle(s engine.Settle) call {
+func (r *run) settleCall(s engine.Settle) call {
 	op := s.Step.Op
-	retry, timeout := &patiently, longest
-	if r.core.Forced { // nothing else could end it
-		retry, timeout = &briefly, short
+	retry, timeout := &retryForever, longestActivity
+	if r.core.Forced { // a forced cancel has no other way to end it
+		retry, timeout = &retryBriefly, short
 	}
 	return call{
 		name: deployments.ActivitySettle, id: fmt.Sprintf("settle-%d", op), op: op, retry: retry, timeout: timeout,
-		summary: fmt.Sprintf("find out about %s %s %s", s.Step.Kind, s.Step.Type, s.Step.URN.Name()),
+		summary: fmt.Sprintf("settle %s %s %s", s.Step.Kind, s.Step.Type, s.Step.URN.Name()),
 		input:   deployments.SettleInput{Update: r.in.Update, Base: r.in.Base, Settle: s, Round: r.in.Rounds[op]},
-		events: result(func(f engine.StepFinished) []engine.Event {
+		events: eventsOf(func(f engine.StepFinished) []engine.Event {
 			if f.Op != op {
-				f = engine.StepFinished{Op: op, Outcome: engine.OutcomeUndecidable, Error: "its result is not its own"}
+				f = engine.StepFinished{Op: op, Outcome: engine.OutcomeUndecidable,
+					Error: "its activity was completed with another result"}
 			}
-			if f.Outcome == engine.OutcomeAbsent && s.Again && r.in.Rounds[op] >= mostRounds {
+			if f.Outcome == engine.OutcomeAbsent && s.Again && r.in.Rounds[op] >= maxRounds {
 				f.Outcome, f.Error = engine.OutcomeFailed, fmt.Sprintf(
-					"it was begun %d times, and lost each time; the attempts in Temporal's "+
-						"Web UI say why", r.in.Rounds[op])
+					"its worker was lost in each of %d attempts; Temporal's Web UI shows "+
+						"the attempts", r.in.Rounds[op])
 				if s.Step.Kind == engine.StepCreate || s.Step.Kind == engine.StepCreateReplacement {
-					// a provider that finds it by itself was not asked whether it is there
+					// the convergent provider was not asked whether the resource exists
 					f.Outcome = engine.OutcomeUndecidable
 				}
 			}
-			r.decide(op, f.Outcome)
+			r.recordOutcome(op, f.Outcome)
 			return single(f)
 		}, func(err error) []engine.Event {
-			return single(engine.StepFinished{Op: op, Outcome: engine.OutcomeUndecidable, Error: sentence(err)})
+			return single(engine.StepFinished{Op: op, Outcome: engine.OutcomeUndecidable, Error: messageOf(err)})
 		}),
 	}
 }
 
-// unstarted reports that an activity, or its last attempt, ended without having begun: its worker is not there. What an
-// attempt before failed of is the cause of a timeout, and tells nothing.
-func unstarted(err error) bool {
+// neverStarted reports whether an activity, or its last attempt, ended before it began: its worker is gone. The error
+// of an earlier attempt stands only as the cause of the timeout, and is ignored.
+func neverStarted(err error) bool {
 	var timeout *temporal.TimeoutError
 	if errors.As(err, &timeout) {
 		return timeout.TimeoutType() == enumspb.TIMEOUT_TYPE_SCHEDULE_TO_START
@@ -228,21 +230,23 @@ func unstarted(err error) bool {
 	return errors.As(err, &failure) && failure.Type() == deployments.ErrorNotStarted
 }
 
-// lost reports that an activity ended because its worker did not answer.
-func lost(err error) bool { return unstarted(err) || timedOut(err, enumspb.TIMEOUT_TYPE_HEARTBEAT) }
+// workerLost reports whether an activity ended because its worker did not respond.
+func workerLost(err error) bool {
+	return neverStarted(err) || timedOut(err, enumspb.TIMEOUT_TYPE_HEARTBEAT)
+}
 
 func timedOut(err error, kind enumspb.TimeoutType) bool {
 	var timeout *temporal.TimeoutError
 	return errors.As(err, &timeout) && timeout.TimeoutType() == kind
 }
 
-// sentence tells of an activity's error without Temporal's own words around it.
-func sentence(err error) string {
+// messageOf returns the message of an activity's error without the text that Temporal adds.
+func messageOf(err error) string {
 	var failure *temporal.ApplicationError
 	var timeout *temporal.TimeoutError
 	switch {
 	case errors.As(err, &timeout):
-		return "its worker did not report any more"
+		return "its worker stopped responding"
 	case errors.As(err, &failure):
 		return failure.Message()
 	case temporal.IsCanceledError(err):

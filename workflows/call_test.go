@@ -25,8 +25,8 @@ func TestAnActivityWhoseWorkerIsGoneHasNotStartedWhateverFailedBefore(t *testing
 		{"it failed", before, false, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if unstarted(c.err) != c.unstarted || lost(c.err) != c.lost {
-				t.Errorf("unstarted %t, lost %t", unstarted(c.err), lost(c.err))
+			if neverStarted(c.err) != c.unstarted || workerLost(c.err) != c.lost {
+				t.Errorf("unstarted %t, lost %t", neverStarted(c.err), workerLost(c.err))
 			}
 		})
 	}

@@ -11,19 +11,19 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 )
 
-// notOurs is in the text of the panics by which the SDK says that a history does not fit the code. Another build may
-// fit, so the workflow waits for one.
-const notOurs = "TMPRL"
+// nondeterminism is part of the text of every panic by which the SDK reports that a history does not fit the code.
+// Another build may fit, so the workflow waits for one.
+const nondeterminism = "TMPRL"
 
-// defective makes a panic of a workflow its error: without that, its task would be tried again for ever. The update
-// then ends as not settled, and its stack recovers it from its history. Defer it.
-func defective(ctx workflow.Context, err *error) {
+// panicToError turns a panic of a workflow into its error; without it the workflow task would be retried forever. The
+// update then ends without a commit, and its stack recovers it from its history. Call it with defer.
+func panicToError(ctx workflow.Context, err *error) {
 	value := recover()
 	if value == nil {
 		return
 	}
 	text := fmt.Sprint(value)
-	if strings.Contains(text, notOurs) {
+	if strings.Contains(text, nondeterminism) {
 		panic(value)
 	}
 	workflow.GetLogger(ctx).Error("panic in a workflow", "panic", clip(text, messageBytes), "stack",

@@ -20,7 +20,7 @@ func TestAPanicOfTheCoreEndsItsRunAndDoesNotHangIt(t *testing.T) {
 	env := suite.NewTestWorkflowEnvironment()
 	env.SetTestTimeout(time.Minute)
 	var replayed *Replayed
-	New(Settings{Opened: func(r *Replayed) { replayed = r }}).Register(env)
+	New(Settings{OnRun: func(r *Replayed) { replayed = r }}).Register(env)
 	w := newWorld()
 	env.RegisterActivity(w)
 	p := &program{names: names(3)}
@@ -47,12 +47,12 @@ func TestAPanicOfTheCoreEndsItsRunAndDoesNotHangIt(t *testing.T) {
 	}
 }
 
-func TestAHistoryThatDoesNotFitIsNoDefectOfAnUpdate(t *testing.T) {
+func TestANondeterminismErrorDoesNotFailTheUpdate(t *testing.T) {
 	var suite testsuite.WorkflowTestSuite
 	suite.SetLogger(quiet{})
 	env := suite.NewTestWorkflowEnvironment()
 	env.ExecuteWorkflow(func(ctx workflow.Context) (err error) {
-		defer defective(ctx, &err)
+		defer panicToError(ctx, &err)
 		panic("[TMPRL1100] lookup failed")
 	})
 	if err := env.GetWorkflowError(); err == nil || strings.Contains(err.Error(), "failed internally") {

@@ -11,7 +11,7 @@ import (
 	"github.com/deployctl/deployctl/engine"
 )
 
-// progress answers the query. Attempts and their errors are known to the server only; whoever asks adds them.
+// progress handles the progress query. Attempts and their errors are known only to the server; the caller adds them.
 func (r *run) progress() (deployments.Progress, error) {
 	if r.core == nil {
 		return deployments.Progress{}, nil
@@ -28,57 +28,59 @@ func (r *run) progress() (deployments.Progress, error) {
 	return out, nil
 }
 
-// show puts the progress where the Web UI finds it.
-func (r *run) show(ctx workflow.Context) {
-	if details := table(r.core.Progress(), len(r.parked)); details != workflow.GetCurrentDetails(ctx) {
+// showProgress writes the progress to the workflow's details, which the Web UI shows.
+func (r *run) showProgress(ctx workflow.Context) {
+	if details := progressTable(r.core.Progress(), len(r.waitingForWorker)); details != workflow.GetCurrentDetails(
+		ctx) {
 		workflow.SetCurrentDetails(ctx, details)
 	}
 }
 
-// lead says on the Update's page where its progress is: a child tells its parent only of its end.
-func lead(ctx workflow.Context, u deployments.UpdateName) {
+// linkToRun writes a link to the Run into the Update's details: a child workflow reports only its end to its parent.
+func linkToRun(ctx workflow.Context, u deployments.UpdateName) {
 	workflow.SetCurrentDetails(ctx, fmt.Sprintf("Its progress is on the page of [its "+
 		"Run](/namespaces/%s/workflows/%s).",
 		workflow.GetInfo(ctx).Namespace, url.PathEscape(deployments.RunWorkflowID(u))))
 }
 
-// conclude shows what the update came to.
-func conclude(ctx workflow.Context, r engine.Result) {
+// showResult writes the result of the update to the workflow's details.
+func showResult(ctx workflow.Context, r engine.Result) {
 	var b strings.Builder
-	count(&b, r.Changes)
+	writeCounts(&b, r.Changes)
 	fmt.Fprintf(&b, "\n**%s**", r.Status)
 	if r.Error != "" {
 		fmt.Fprintf(&b, ": %s", r.Error)
 	}
 	if r.Pending > 0 {
-		fmt.Fprintf(&b, "\n\nOf %d steps nobody knows whether they happened.", r.Pending)
+		fmt.Fprintf(&b, "\n\n%d operations have an unknown outcome; the next update settles them.", r.Pending)
 	}
 	workflow.SetCurrentDetails(ctx, clip(b.String(), detailsBytes))
 }
 
-// count begins a table with how often each kind of step was done.
-func count(b *strings.Builder, done map[string]int) {
+// writeCounts writes the head of a table, and how often each kind of step was done.
+func writeCounts(b *strings.Builder, done map[string]int) {
 	b.WriteString("| | |\n|---|---|\n")
-	for _, kind := range append(shownKinds[:len(shownKinds):len(shownKinds)], engine.StepSame) {
+	for _, kind := range append(countedKinds[:len(countedKinds):len(countedKinds)], engine.StepSame) {
 		if n := done[string(kind)]; n > 0 {
 			fmt.Fprintf(b, "| %s | %d |\n", kind, n)
 		}
 	}
 }
 
-// table is a picture of an update at work, in Markdown.
-func table(p engine.Progress, parked int) string {
+// progressTable shows a running update as Markdown.
+func progressTable(p engine.Progress, waitingForWorker int) string {
 	var b strings.Builder
-	count(&b, p.Done)
+	writeCounts(&b, p.Done)
 	fmt.Fprintf(&b, "| running | %d |\n", len(p.Running))
 	if p.Queued > 0 {
 		fmt.Fprintf(&b, "| queued | %d |\n", p.Queued)
 	}
-	if parked > 0 {
-		fmt.Fprintf(&b, "| waiting for a worker | %d |\n", parked)
+	if waitingForWorker > 0 {
+		fmt.Fprintf(&b, "| waiting for a worker | %d |\n", waitingForWorker)
 	}
 	for _, u := range p.Waiting {
-		fmt.Fprintf(&b, "\n**%s waits for an answer:** was it created? `deployctl resolve`\n", u.Name())
+		fmt.Fprintf(&b, "\n**%s waits:** it is unknown whether it was created. Answer with `deployctl resolve`.\n",
+			u.Name())
 	}
 	if len(p.Running) > 0 {
 		b.WriteString("\n| running | type | name |\n|---|---|---|\n")

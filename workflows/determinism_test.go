@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// indeterminate are changes that must not pass: each is noticed by what notices says.
+// indeterminate are changes that must not pass, each with the check that rejects it.
 var indeterminate = []struct{ name, file, old, now, notices string }{
 	{
 		"a workflow reads the clock", "workflows/call.go",
@@ -29,7 +29,7 @@ var indeterminate = []struct{ name, file, old, now, notices string }{
 	},
 }
 
-// TestAChangeThatIsNotDeterministicIsNoticed makes the checks of this repository, in a copy of it, against such
+// TestAChangeThatIsNotDeterministicIsNoticed runs the repository's checks, in a copy of it, against such
 // changes.
 func TestAChangeThatIsNotDeterministicIsNoticed(t *testing.T) {
 	if testing.Short() {
@@ -78,7 +78,7 @@ func TestAChangeThatIsNotDeterministicIsNoticed(t *testing.T) {
 	}
 }
 
-// copyTree copies what the checks need of the repository.
+// copyTree copies the part of the repository that the checks need.
 func copyTree(t *testing.T, from, to string) {
 	t.Helper()
 	for _, part := range []string{"go.mod", "go.sum", "api", "activities", "client", "deployments", "engine",

@@ -1,10 +1,10 @@
-// Package workflows carries updates out as Temporal workflows: thin loops that hand what happened to the deterministic
-// core (package engine) and start what it asks for. They decide nothing about resources themselves.
+// Package workflows executes updates as Temporal workflows: thin loops that pass events to the deterministic core
+// (package engine) and start the commands that it returns. They decide nothing about resources themselves.
 //
-//   - Stack is a stack's lock and queue: one update at a time.
-//   - Update is one update: it claims a worker, runs the program there, has one Run, and settles.
-//   - Run drives the core: messages of the program in, activities out, deltas and events saved on the side.
-//   - Scheduled is one run of a schedule: it has updates submitted like everyone else.
+// • - Stack is the lock and the queue of a stack: one update at a time.
+//   - Update is one update: it claims a worker, runs the program there, has one Run, and commits.
+//   - Run drives the core: messages of the program in, activities out, deltas and events saved beside the loop.
+//   - Scheduled is one run of a schedule: it submits updates as any client does.
 //
-// Activities and other workflows are known by the names of package deployments only; nothing here does I/O.
+// Activities and other workflows are referred to by the names in package deployments only; nothing here does I/O.
 package workflows

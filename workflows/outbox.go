@@ -5,19 +5,19 @@ import (
 	"github.com/deployctl/deployctl/engine"
 )
 
-// outbox keeps the replies to the program until it has acknowledged them. Cursors count the replies of one epoch.
+// outbox keeps the replies to the program until they are acknowledged. Cursors count the replies of one epoch.
 type outbox struct {
 	epoch   int
-	acked   int            // replies of this epoch that are acknowledged
-	replies []engine.Reply // those that are not
-	ended   bool           // this epoch's program has exited: it needs no more
+	acked   int            // number of acknowledged replies of this epoch
+	replies []engine.Reply // not yet acknowledged
+	ended   bool           // this epoch's program has exited and needs no more replies
 	closed  bool           // the run has ended
 }
 
-// begin turns to a new epoch; what was said to the one before is forgotten.
+// begin starts a new epoch; replies to the previous one are dropped.
 func (o *outbox) begin(epoch int) { *o = outbox{epoch: epoch, closed: o.closed} }
 
-// add takes replies; those to a program that is gone are dropped.
+// add appends replies; replies to a program that has exited are dropped.
 func (o *outbox) add(replies ...engine.Reply) {
 	for _, r := range replies {
 		if r.Epoch == o.epoch && !o.ended {
@@ -26,7 +26,7 @@ func (o *outbox) add(replies ...engine.Reply) {
 	}
 }
 
-// size estimates what the replies take that are not acknowledged.
+// size estimates the size of the replies that are not acknowledged.
 func (o *outbox) size() int {
 	n := 0
 	for _, r := range o.replies {
@@ -35,17 +35,17 @@ func (o *outbox) size() int {
 	return n
 }
 
-// ready reports that a poll can be answered with something.
+// ready reports whether a poll can be answered now.
 func (o *outbox) ready(p deployments.Poll) bool {
-	return o.over(p.Epoch) || p.Epoch == o.epoch && o.acked+len(o.replies) > p.Cursor
+	return o.finished(p.Epoch) || p.Epoch == o.epoch && o.acked+len(o.replies) > p.Cursor
 }
 
-// over reports that an epoch gets no replies after those that are there.
-func (o *outbox) over(epoch int) bool {
+// finished reports whether an epoch gets no replies besides those that are here.
+func (o *outbox) finished(epoch int) bool {
 	return o.closed || epoch < o.epoch || epoch == o.epoch && o.ended
 }
 
-// acknowledge forgets the replies up to the poll's cursor.
+// acknowledge drops the replies up to the poll's cursor.
 func (o *outbox) acknowledge(p deployments.Poll) {
 	if p.Epoch != o.epoch || p.Cursor <= o.acked {
 		return
@@ -54,9 +54,9 @@ func (o *outbox) acknowledge(p deployments.Poll) {
 	o.replies, o.acked = o.replies[n:], o.acked+n
 }
 
-// answer gives the replies after the poll's cursor, as many as one answer holds.
-func (o *outbox) answer(p deployments.Poll) deployments.Replies {
-	a := deployments.Replies{Cursor: p.Cursor, Done: o.over(p.Epoch)}
+// next returns the replies after the poll's cursor, as many as one payload holds.
+func (o *outbox) next(p deployments.Poll) deployments.Replies {
+	a := deployments.Replies{Cursor: p.Cursor, Done: o.finished(p.Epoch)}
 	if p.Epoch != o.epoch || p.Cursor < o.acked {
 		return a
 	}

@@ -14,15 +14,16 @@ import (
 // accepted update is started or withdrawn, once. The tests of the queue check it after every step.
 type queue struct {
 	deployments.StackInput
-	// withdrawn are updates that end without having begun; whoever drives the queue tells their watchers.
+	// withdrawn are updates that end before they begin; the Stack workflow starts their Update workflows, which report
+	// that.
 	withdrawn []deployments.UpdateInput
 }
 
-// busy reports that an update runs or waits.
+// busy reports whether an update runs or waits.
 func (q *queue) busy() bool { return q.Active != nil || len(q.Queue) > 0 }
 
-// answered gives what a request id was answered before.
-func (q *queue) answered(requestID string) (deployments.Accepted, bool) {
+// acceptedBefore returns what an earlier request with this id was answered.
+func (q *queue) acceptedBefore(requestID string) (deployments.Accepted, bool) {
 	for _, a := range q.Answers {
 		if a.RequestID == requestID {
 			return a.Accepted, true
@@ -31,7 +32,7 @@ func (q *queue) answered(requestID string) (deployments.Accepted, bool) {
 	return deployments.Accepted{}, false
 }
 
-// submit accepts a request or refuses it. Head is the stack's version, known when nothing is busy.
+// submit accepts or rejects a request. head is the version of the stack, which is known when the queue is not busy.
 func (q *queue) submit(r deployments.UpdateRequest, head int, now time.Time) (deployments.Accepted, error) {
 	if err := q.belongs(r); err != nil {
 		return deployments.Accepted{}, err
@@ -58,13 +59,13 @@ func (q *queue) submit(r deployments.UpdateRequest, head int, now time.Time) (de
 	}
 	q.Queue = append(q.Queue, u)
 	q.Answers = append(q.Answers, deployments.Answer{RequestID: r.RequestID, Accepted: a})
-	if n := len(q.Answers) - answersKept; n > 0 {
+	if n := len(q.Answers) - requestIDsKept; n > 0 {
 		q.Answers = slices.Delete(q.Answers, 0, n)
 	}
 	return a, nil
 }
 
-// supersede withdraws all that wait.
+// supersede withdraws all waiting updates.
 func (q *queue) supersede(by string) {
 	for _, w := range q.Queue {
 		q.withdraw(w, "superseded by "+by)
@@ -76,10 +77,10 @@ func (q *queue) supersede(by string) {
 func (q *queue) belongs(r deployments.UpdateRequest) error {
 	switch {
 	case r.Stack != q.Stack:
-		return deployments.Errorf(deployments.CodeForbidden, "a request for %s was handed to %s, so it is refused",
+		return deployments.Errorf(deployments.CodeForbidden, "a request for %s was sent to %s, so it is rejected",
 			r.Stack, q.Stack)
 	case r.RequestID == "":
-		return deployments.Errorf(deployments.CodeInvalid, "a request needs an id of its own")
+		return deployments.Errorf(deployments.CodeInvalid, "a request needs an id")
 	case r.DryRun:
 		return deployments.Errorf(deployments.CodeInvalid, "a preview does not queue")
 	}
@@ -97,7 +98,7 @@ func (q *queue) admit(r deployments.UpdateRequest, head int) error {
 		return deployments.Errorf(deployments.CodeConflict, "%s is being changed by %s since the preview; preview "+
 			"again", q.Stack, q.first())
 	case confirmed && previewed != head:
-		return deployments.Errorf(deployments.CodeConflict, "%s has moved from version %d, which was previewed, to "+
+		return deployments.Errorf(deployments.CodeConflict, "%s has changed from version %d, which was previewed, to "+
 			"%d; preview again", q.Stack, previewed, head)
 	case len(q.Queue) >= queueLimit && r.OnBusy != deployments.OnBusySupersede:
 		return deployments.Errorf(deployments.CodeConflict, "%d updates of %s wait already; cancel some, or use "+
@@ -106,8 +107,9 @@ func (q *queue) admit(r deployments.UpdateRequest, head int) error {
 	return nil
 }
 
-// reserve gives out a version to what is no update, which would be in the way of those that run or wait.
-func (q *queue) reserve() (int, error) {
+// reserveVersion takes a version for a change that is not an update, such as an import. It fails while the queue is
+// busy.
+func (q *queue) reserveVersion() (int, error) {
 	if q.busy() {
 		return 0, deployments.Errorf(deployments.CodeConflict, "%s is busy with %s; wait for it, or end it with "+
 			"`deployctl cancel`", q.Stack, q.first())
@@ -116,7 +118,7 @@ func (q *queue) reserve() (int, error) {
 	return q.Version, nil
 }
 
-// first names the update that runs, or will next.
+// first names the update that is active, or is next.
 func (q *queue) first() string {
 	if q.Active != nil {
 		return "update " + q.Active.Update.Version
@@ -129,17 +131,17 @@ func (q *queue) withdraw(u deployments.QueuedUpdate, why string) {
 		Since: u.Since})
 }
 
-// goOn queues what an update that was moved goes on as, before all that wait. Those take later versions: one before the
-// stack's own can no longer be made.
-func (q *queue) goOn(u deployments.UpdateName, r deployments.UpdateRequest, now time.Time) {
+// requeue puts the request of a migrated update in front of all waiting updates. The waiting ones get new versions: a
+// version lower than the stack's own can no longer be committed.
+func (q *queue) requeue(u deployments.UpdateName, r deployments.UpdateRequest, now time.Time) {
 	waiting := q.Queue
 	q.Version++
-	r.RequestID, r.BaseVersion = r.RequestID+" after "+u.Version, nil // it is not as it was previewed
+	r.RequestID, r.BaseVersion = r.RequestID+" after "+u.Version, nil // its base is not the previewed one
 	q.Queue = []deployments.QueuedUpdate{{Update: q.newest(), Request: r, Since: now}}
 	for _, w := range waiting {
 		q.Version++
 		q.withdrawn = append(q.withdrawn, deployments.UpdateInput{
-			Update: w.Update, Request: w.Request, Withdrawn: "update " + u.Version + " goes on first",
+			Update: w.Update, Request: w.Request, Withdrawn: "update " + u.Version + " is repeated first",
 			Next: q.newest().Version, Since: w.Since,
 		})
 		w.Update = q.newest()
@@ -147,12 +149,12 @@ func (q *queue) goOn(u deployments.UpdateName, r deployments.UpdateRequest, now 
 	}
 }
 
-// newest is the update of the last version given out.
+// newest returns the name of the update with the last version that was given out.
 func (q *queue) newest() deployments.UpdateName {
 	return deployments.UpdateName{StackName: q.Stack, Version: strconv.Itoa(q.Version)}
 }
 
-// remove takes a waiting update out; false when it does not wait.
+// remove withdraws a waiting update; false when it does not wait.
 func (q *queue) remove(u deployments.UpdateName, why string) bool {
 	i := slices.IndexFunc(q.Queue, func(w deployments.QueuedUpdate) bool { return w.Update == u })
 	if i < 0 {
@@ -163,7 +165,7 @@ func (q *queue) remove(u deployments.UpdateName, why string) bool {
 	return true
 }
 
-// next makes the first waiting update the active one, if none is.
+// next makes the first waiting update the active one, if none is active.
 func (q *queue) next(now time.Time) bool {
 	if q.Active != nil || len(q.Queue) == 0 {
 		return false
@@ -197,7 +199,7 @@ func (q *queue) info() deployments.StackInfo {
 	return i
 }
 
-// describe tells of an update that has not ended.
+// describe returns the description of an update that has not ended.
 func describe(u deployments.QueuedUpdate) deployments.UpdateInfo {
 	return deployments.UpdateInfo{
 		Update: u.Update, Kind: u.Request.Kind, Status: "queued", Message: u.Request.Message,
@@ -205,7 +207,7 @@ func describe(u deployments.QueuedUpdate) deployments.UpdateInfo {
 	}
 }
 
-// adopt takes an update over that the stack's head names as active.
+// adopt makes the update that the stack's head names the active one.
 func (q *queue) adopt(h deployments.Head, now time.Time) {
 	q.Active = &deployments.QueuedUpdate{
 		Update: *h.Active, Request: deployments.UpdateRequest{Stack: q.Stack, Kind: engine.KindUp}, Since: now,

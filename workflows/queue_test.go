@@ -116,10 +116,10 @@ func (s *scribe) do(words []string) ([]string, error) {
 		if active == nil || !s.queue.finish(named(first)) {
 			return nil, fmt.Errorf("%s is not active", first)
 		}
-		s.queue.goOn(named(first), active.Request, s.now)
+		s.queue.requeue(named(first), active.Request, s.now)
 		return nil, nil
 	case "reserve":
-		version, err := s.queue.reserve()
+		version, err := s.queue.reserveVersion()
 		return answer(fmt.Sprintf("version %d", version), err), nil
 	}
 	return nil, fmt.Errorf("no line begins with %q", words[0])
@@ -171,7 +171,7 @@ func (s *scribe) submit(words []string) ([]string, error) {
 			r.RequestID = key
 		}
 	}
-	if a, ok := s.queue.answered(r.RequestID); ok {
+	if a, ok := s.queue.acceptedBefore(r.RequestID); ok {
 		return []string{"as before: " + accepted(a)}, nil
 	}
 	a, err := s.queue.submit(r, s.head, s.now)
@@ -293,10 +293,10 @@ func TestAQueueIsBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, known := s.queue.answered("the latest"); known || len(s.queue.Answers) != answersKept {
+	if _, known := s.queue.acceptedBefore("the latest"); known || len(s.queue.Answers) != answersKept {
 		t.Errorf("%d answers are kept", len(s.queue.Answers))
 	}
-	if _, known := s.queue.answered("later 0"); !known {
+	if _, known := s.queue.acceptedBefore("later 0"); !known {
 		t.Error("an answer is forgotten too early")
 	}
 }

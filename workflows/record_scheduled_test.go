@@ -14,7 +14,7 @@ import (
 	"github.com/deployctl/deployctl/internal/devserver"
 )
 
-// recordScheduled keeps the histories of runs of schedules.
+// recordScheduled stores the histories of runs of schedules.
 func recordScheduled(t *testing.T, server *devserver.Server) {
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()

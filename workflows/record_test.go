@@ -46,7 +46,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// scene is one history to record: what its world does, and what happens to it from outside.
+// scene is one history to record: how its fake world behaves, and what is done to it from outside.
 type scene struct {
 	name     string
 	settings Settings
@@ -56,7 +56,7 @@ type scene struct {
 	cancel   string // cancel when this resource's step begins
 	carry    bool   // registrations go with polls
 	handOver bool   // steps answer the program themselves
-	asksOn   bool   // and carry what it asks on
+	asksOn   bool   // and carry its next request
 }
 
 // stage is a scene being played by activities on a real server.
@@ -202,7 +202,7 @@ func (s *stage) Program(ctx context.Context, in deployments.ProgramInput) (deplo
 	return deployments.ProgramOutput{}, say(deployments.Message{Exited: &engine.ProgramExited{Epoch: in.Epoch}})
 }
 
-// poll asks until it is heard: a poll that a run accepted before it continued as new fails for good.
+// poll polls until it is answered: a poll that a run accepted before it continued as new fails for good.
 func (s *stage) poll(ctx context.Context, p deployments.Poll) (replies deployments.Replies, err error) {
 	for ctx.Err() == nil {
 		var handle client.WorkflowUpdateHandle
@@ -249,7 +249,7 @@ func scenes() []scene {
 	}
 }
 
-// TestRecord plays every scene on the embedded server and keeps the histories of its workflows:
+// TestRecord runs every scene on the embedded server and stores the histories of its workflows:
 //
 //	go test -tags record -run TestRecord$ ./workflows
 func TestRecord(t *testing.T) {
@@ -354,7 +354,7 @@ func record(t *testing.T, server *devserver.Server, sc scene) {
 	}
 }
 
-// chain gives the run ids of a workflow over its continue-as-new, the first one first.
+// chain returns the run ids of a workflow over its continue-as-new, the first one first.
 func chain(t *testing.T, c client.Client, id string) []string {
 	var out []string
 	for run := ""; ; {

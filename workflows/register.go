@@ -9,20 +9,20 @@ import (
 
 // Settings change how workflows behave, for tests and for recovery.
 type Settings struct {
-	// ForceContinue is the RunInput's.
+	// ForceContinue is passed to every Run; see RunInput.
 	ForceContinue int
-	// Opened, if not nil, is called with every Run; recovery uses it to replay one that was closed from outside.
-	Opened func(*Replayed)
+	// OnRun, if not nil, is called with every Run; recovery replays closed Runs with it.
+	OnRun func(*Replayed)
 }
 
 // Workflows are the workflows with their settings.
 type Workflows struct{ settings Settings }
 
-// New gives the workflows.
+// New returns the workflows.
 func New(s Settings) *Workflows { return &Workflows{settings: s} }
 
-// Register registers the workflows under their names. Updates stay on the worker version they started on, their Runs
-// until they continue as new; a Stack and the run of a schedule move to the current one at once.
+// Register registers the workflows under their names. An Update stays on the worker version on which it started, a Run
+// until it continues as new; a Stack and a run of a schedule move to the current version at once.
 func (w *Workflows) Register(r worker.WorkflowRegistry) {
 	r.RegisterWorkflowWithOptions(w.Stack, workflow.RegisterOptions{
 		Name: deployments.WorkflowStack, VersioningBehavior: workflow.VersioningBehaviorAutoUpgrade,

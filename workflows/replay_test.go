@@ -35,7 +35,7 @@ func TestRecordedHistoriesReplay(t *testing.T) {
 	}
 }
 
-// recorded gives a history as the JSON that it was recorded in.
+// recorded returns a history as the JSON in which it was recorded.
 func recorded(file string) ([]byte, error) {
 	f, err := os.Open(file)
 	if err != nil {
@@ -63,7 +63,7 @@ func replay(file string) error {
 	return r.ReplayWorkflowHistory(quiet{}, h)
 }
 
-// happened is what makes each scene: the workflow, and a regular expression of what is in its history, payloads
+// happened describes each scene: the workflow, and a regular expression that its history matches, payloads
 // decoded.
 var happened = map[string]struct{ workflow, what string }{
 	"create":                 {"run-1", `(?s)("Step".*){3}`},

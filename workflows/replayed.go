@@ -7,8 +7,8 @@ import (
 	"github.com/deployctl/deployctl/engine"
 )
 
-// Replayed is a Run that was closed from outside, as the replay of its history rebuilt it (see Settings.Opened). It
-// knows what the Run knew when it was closed.
+// Replayed is a Run that was closed from outside, as the replay of its history rebuilt it (see Settings.OnRun). Its
+// state is that of the Run when it was closed.
 type Replayed struct{ run *run }
 
 // Broken returns the error of a Run that panicked, whose core cannot be used; nil otherwise.
@@ -23,7 +23,7 @@ func (m *Replayed) Broken() error {
 type Salvage struct {
 	// Saves are, in order, the save that was in flight, which may have been made, and one save of everything after it.
 	Saves []deployments.SaveInput
-	// Last is the number of the last save, whether it is among Saves or not.
+	// Last is the number of the last save, whether or not it is among Saves.
 	Last    int
 	Changes map[string]int
 }
@@ -32,7 +32,7 @@ type Salvage struct {
 // not known.
 type OutcomeOf func(op, round int) (engine.StepFinished, bool)
 
-// Finish ends the Run at once, as a cancel would: operations that were not begun are dropped, those in flight end with
+// Finish ends the Run at once, as a cancel would: operations that had not begun are dropped, those in flight end with
 // their known outcome, and those without one become pending operations. Call it once, after the replay.
 func (m *Replayed) Finish(outcomeOf OutcomeOf) Salvage {
 	r := m.run
@@ -40,11 +40,11 @@ func (m *Replayed) Finish(outcomeOf OutcomeOf) Salvage {
 		return Salvage{Last: r.saver.number}
 	}
 	r.handle(engine.Cancelled{})
-	for _, c := range slices.Clone(r.parked) {
+	for _, c := range slices.Clone(r.waitingForWorker) {
 		r.abandon(c.op)
 	}
 	for _, f := range r.flights {
-		op, round := f.stepping()
+		op, round := f.stepRound()
 		if op == 0 {
 			continue
 		}
@@ -59,5 +59,5 @@ func (m *Replayed) Finish(outcomeOf OutcomeOf) Salvage {
 	for ready := r.core.Ready(); !ready.Empty(); ready = r.core.Ready() {
 		r.saver.add(ready.Changes, ready.Events...)
 	}
-	return Salvage{Saves: r.saver.rest(), Last: r.saver.number, Changes: r.core.Progress().Done}
+	return Salvage{Saves: r.saver.unconfirmed(), Last: r.saver.number, Changes: r.core.Progress().Done}
 }

@@ -7,10 +7,10 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 )
 
-// wasReset is the error of a run that a reset has made; nil for others. Such a run knows only a part of what was
-// done, so it neither goes on nor ends with a result: its stack recovers the update from the history of the run that
-// was reset.
-func wasReset(ctx workflow.Context) error {
+// resetError returns the error of a workflow run that a reset made; nil for others. Such a run knows only part of what
+// was done, so it neither continues nor ends with a result: its stack recovers the update from the history of the run
+// that was reset.
+func resetError(ctx workflow.Context) error {
 	info := workflow.GetInfo(ctx)
 	if info.OriginalRunID == "" || info.OriginalRunID == info.WorkflowExecution.RunID {
 		return nil
@@ -18,8 +18,8 @@ func wasReset(ctx workflow.Context) error {
 	return temporal.NewNonRetryableApplicationError(deployments.ResetText, deployments.ErrorReset, nil)
 }
 
-// overtaken reports that the run is to end now: it was reset, and has been through the history that it was given.
-// That is the first task of its own, so nothing that comes after is ever replayed.
-func overtaken(ctx workflow.Context) bool {
-	return !workflow.IsReplaying(ctx) && wasReset(ctx) != nil
+// endsAfterReset reports whether the run must end now because a reset made it and it has replayed the history that it
+// was given. That is in the first task of its own, so nothing after it is ever replayed.
+func endsAfterReset(ctx workflow.Context) bool {
+	return !workflow.IsReplaying(ctx) && resetError(ctx) != nil
 }

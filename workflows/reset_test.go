@@ -14,7 +14,7 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 )
 
-// A replay of a history as another run is what a reset does, up to the task where it ends.
+// A reset replays a history as another run, up to the task where it ends.
 func TestARunThatWasResetEndsWithoutAResult(t *testing.T) {
 	for _, scene := range []string{"create.run-1", "continue-as-new.run-1", "replacement.run-1"} {
 		data, err := recorded(filepath.Join(histories, strconv.Itoa(Revision), scene+".json.gz"))

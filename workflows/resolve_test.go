@@ -12,7 +12,7 @@ import (
 	"github.com/deployctl/deployctl/engine"
 )
 
-func TestAnAnswerIsRefusedUnlessTheRunWaitsForIt(t *testing.T) {
+func TestAResolutionIsRejectedUnlessTheRunWaitsForIt(t *testing.T) {
 	const thing = "urn:pulumi:dev::shop::fake:index:Thing::"
 	w, p := newWorld(), &program{names: names(2)}
 	w.settled, w.away = engine.OutcomeUndecidable, 6

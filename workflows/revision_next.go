@@ -2,9 +2,9 @@
 
 package workflows
 
-// A build of another revision, which does not do what the histories of this one say: for tests of upgrades.
+// A build of another revision, whose workflows do not replay the histories of this one, for tests of upgrades.
 const (
-	Revision  = 2
-	since     = 2
-	saveItems = 5
+	Revision         = 2
+	oldestCompatible = 2
+	saveItems        = 5
 )

@@ -11,55 +11,56 @@ import (
 	"github.com/deployctl/deployctl/engine"
 )
 
-// run is a Run workflow between two continue-as-new.
+// run is one run of a Run workflow, between two continue-as-new.
 type run struct {
-	in     deployments.RunInput // as given; Worker and Rounds are kept up to date
+	in     deployments.RunInput // as given, with Worker and Rounds kept up to date
 	core   *engine.Run          // nil until the base is loaded
 	inbox  inbox
 	outbox outbox
 	saver  saver
 
-	messages, cancels, answers workflow.ReceiveChannel
-	posted                     []deployments.Messages // by polls and results, not heard yet
-	resolutions                []engine.Resolved      // accepted, not heard yet
-	given                      workflow.Context       // may be cancelled, which is as gentle as the signal
-	interrupted                bool                   // it is, and the core knows
-	signals                    []workflow.Future      // sent to the Update
+	messageSignals, cancelSignals, resolutionSignals workflow.ReceiveChannel
+	batches                                          []deployments.Messages // from polls and results, not delivered yet
+	resolutions                                      []engine.Resolved      // accepted, not delivered yet
+	cancellable                                      workflow.Context       // cancelled instead of the cancel signal
+	cancelDelivered                                  bool                   // that cancel was delivered to the core
+	outgoing                                         []workflow.Future      // signals to the Update
 
-	flights []flight // in order of start
-	parked  []call   // those that found no worker and wait for another
-	accused string   // the worker that Update knows to be lost
+	flights          []flight // in order of start
+	waitingForWorker []call   // calls that found no worker
+	suspect          string   // the worker that was reported as lost
 
-	broken  bool // it has panicked
-	closing bool // ends or continues as new: nothing starts, polls return
-	opened  heft // the history when the core was there
-	polls   int
-	handled int // events of the core
-	hold    hold
+	broken      bool        // it has panicked
+	closing     bool        // it ends or continues as new: nothing starts, polls return
+	initialSize historySize // once the core was loaded
+	polls       int
+	handled     int // events of the core
+	quiesce     quiesce
 }
 
-// Run drives the core of one update: it tells it what happens and starts what may start, until there is a result.
+// Run drives the core of one update: it passes events to it and starts the commands that it returns, until it has a
+// result.
 func (w *Workflows) Run(ctx workflow.Context, in deployments.RunInput) (_ deployments.RunOutput, err error) {
-	belongs(ctx)
+	requireRevision(ctx)
 	r := newRun(in)
 	defer func() { r.broken = err != nil && errors.Is(err, errDefect) }()
-	defer defective(ctx, &err)
-	r.given = ctx
+	defer panicToError(ctx, &err)
+	r.cancellable = ctx
 	ctx, _ = workflow.NewDisconnectedContext(ctx)
-	if w.settings.Opened != nil {
-		w.settings.Opened(&Replayed{r})
+	if w.settings.OnRun != nil {
+		w.settings.OnRun(&Replayed{r})
 	}
 	if err := r.listen(ctx); err != nil {
 		return deployments.RunOutput{}, err
 	}
 	if err := r.load(ctx); err != nil {
-		out := r.unopened(err)
-		return out, r.ended(ctx, out)
+		out := r.loadFailed(err)
+		return out, r.endError(ctx, out)
 	}
-	r.catchUp(ctx, in.Late)
+	r.deliverAll(ctx, in.Late)
 	for {
-		if overtaken(ctx) {
-			return deployments.RunOutput{}, wasReset(ctx)
+		if endsAfterReset(ctx) {
+			return deployments.RunOutput{}, resetError(ctx)
 		}
 		r.receive(ctx)
 		if r.mayContinue(ctx) {
@@ -72,25 +73,25 @@ func (w *Workflows) Run(ctx workflow.Context, in deployments.RunInput) (_ deploy
 		if result, ended := r.core.Result(); ended {
 			return r.finish(ctx, result)
 		}
-		r.show(ctx)
-		if err := workflow.Await(ctx, func() bool { return r.awake() || overtaken(ctx) }); err != nil {
+		r.showProgress(ctx)
+		if err := workflow.Await(ctx, func() bool { return r.hasWork() || endsAfterReset(ctx) }); err != nil {
 			return deployments.RunOutput{}, err
 		}
 	}
 }
 
-// ended is the error of a run that ends; nil when it ends well.
-func (r *run) ended(ctx workflow.Context, out deployments.RunOutput) error {
-	if err := wasReset(ctx); err != nil {
+// endError returns the error with which the run ends; nil when it succeeded or was cancelled.
+func (r *run) endError(ctx workflow.Context, out deployments.RunOutput) error {
+	if err := resetError(ctx); err != nil {
 		return err
 	}
-	return ending(out.Result.Status, out.Result.Error, out)
+	return failedError(out.Result.Status, out.Result.Error, out)
 }
 
 func newRun(in deployments.RunInput) *run {
 	return &run{
 		in:    in,
-		inbox: inbox{epoch: in.Epoch, received: in.Received, held: in.Held},
+		inbox: inbox{epoch: in.Epoch, received: in.Received, early: in.Held},
 		outbox: outbox{
 			epoch: in.Epoch, acked: in.Cursor, replies: in.Replies, ended: in.Ended,
 		},
@@ -98,39 +99,39 @@ func newRun(in deployments.RunInput) *run {
 	}
 }
 
-// listen opens every way by which the run can be reached.
+// listen registers the handlers of all signals, updates and queries.
 func (r *run) listen(ctx workflow.Context) error {
-	r.messages = workflow.GetSignalChannel(ctx, deployments.SignalMessages)
-	r.cancels = workflow.GetSignalChannel(ctx, deployments.SignalCancel)
-	r.answers = workflow.GetSignalChannel(ctx, deployments.SignalResolve)
+	r.messageSignals = workflow.GetSignalChannel(ctx, deployments.SignalMessages)
+	r.cancelSignals = workflow.GetSignalChannel(ctx, deployments.SignalCancel)
+	r.resolutionSignals = workflow.GetSignalChannel(ctx, deployments.SignalResolve)
 	if err := workflow.SetQueryHandler(ctx, deployments.QueryProgress, r.progress); err != nil {
 		return err
 	}
-	if err := workflow.SetUpdateHandlerWithOptions(ctx, deployments.UpdateResolve, r.resolve,
-		workflow.UpdateHandlerOptions{Validator: r.answerable}); err != nil {
+	if err := workflow.SetUpdateHandlerWithOptions(ctx, deployments.UpdateResolve, r.acceptResolution,
+		workflow.UpdateHandlerOptions{Validator: r.validateResolution}); err != nil {
 		return err
 	}
 	return workflow.SetUpdateHandler(ctx, deployments.UpdatePoll, r.poll)
 }
 
-// poll answers the program's host as soon as there is something for it. It waits without a timer: the host waits on
-// an accepted poll for as long as it likes, at no cost to the history.
+// poll returns replies to the program's host as soon as there are some. It waits without a timer: a host may wait on an
+// accepted poll for any time without adding to the history.
 func (r *run) poll(ctx workflow.Context, p deployments.Poll) (deployments.Replies, error) {
 	r.polls++
 	r.outbox.acknowledge(p)
-	r.post(p.Messages)
-	err := workflow.Await(lasting(ctx), func() bool { return r.closing || r.outbox.ready(p) })
-	return r.outbox.answer(p), err
+	r.queueBatch(p.Messages)
+	err := workflow.Await(disconnected(ctx), func() bool { return r.closing || r.outbox.ready(p) })
+	return r.outbox.next(p), err
 }
 
-// post takes messages that came with something else.
-func (r *run) post(m *deployments.Messages) {
+// queueBatch takes messages that came with a poll or a result.
+func (r *run) queueBatch(m *deployments.Messages) {
 	if m != nil {
-		r.posted = append(r.posted, *m)
+		r.batches = append(r.batches, *m)
 	}
 }
 
-// load opens the core on the base's headers, which come in parts that a workflow task can decode.
+// load creates the core from the headers of the base, which are read in parts that a workflow task can decode.
 func (r *run) load(ctx workflow.Context) error {
 	var base []engine.State
 	var pending []engine.PendingOperation
@@ -148,14 +149,14 @@ func (r *run) load(ctx workflow.Context) error {
 	suspended := []byte(r.in.Suspended)
 	if r.in.Aside != nil {
 		var err error
-		if suspended, err = r.takeUp(ctx, *r.in.Aside); err != nil {
+		if suspended, err = r.loadSpilled(ctx, *r.in.Aside); err != nil {
 			return err
 		}
 	}
-	if r.opened = heftOf(ctx); r.opened.bytes >= fullBytes/2 {
+	if r.initialSize = historySizeOf(ctx); r.initialSize.bytes >= fullBytes/2 {
 		return fmt.Errorf("the state of %s is too large for one update: it takes %d MiB of a history, which may hold "+
 			"%d; divide its "+
-			"resources among several stacks", r.in.Update.StackName, r.opened.bytes>>20, fullBytes/2>>20)
+			"resources among several stacks", r.in.Update.StackName, r.initialSize.bytes>>20, fullBytes/2>>20)
 	}
 	if suspended == nil {
 		r.core = engine.New(r.in.Goal, base, pending)
@@ -166,76 +167,77 @@ func (r *run) load(ctx workflow.Context) error {
 	return err
 }
 
-// unopened is the result of a run that has no core to ask.
-func (r *run) unopened(err error) deployments.RunOutput {
+// loadFailed returns the result of a run whose core could not be loaded.
+func (r *run) loadFailed(err error) deployments.RunOutput {
 	r.outbox.closed = true
 	return deployments.RunOutput{
-		Result: engine.Result{Status: engine.StatusFailed, Error: sentence(err)}, Saves: r.in.Saves,
+		Result: engine.Result{Status: engine.StatusFailed, Error: messageOf(err)}, Saves: r.in.Saves,
 	}
 }
 
-// awake reports that there is something to do.
-func (r *run) awake() bool {
+// hasWork reports whether the loop has something to do.
+func (r *run) hasWork() bool {
 	for _, f := range r.flights {
 		if f.future.IsReady() {
 			return true
 		}
 	}
-	return r.signalled() || r.saver.awake() || r.hold.over()
+	return r.hasInput() || r.saver.hasWork() || r.quiesce.expired()
 }
 
-// signalled reports that something was said and not heard yet.
-func (r *run) signalled() bool {
-	return r.messages.Len()+r.cancels.Len()+r.answers.Len()+len(r.posted)+len(r.resolutions) > 0 ||
-		r.given.Err() != nil && !r.interrupted
+// hasInput reports whether anything received was not delivered yet.
+func (r *run) hasInput() bool {
+	return r.messageSignals.Len()+r.cancelSignals.Len()+r.resolutionSignals.Len()+len(r.batches)+len(
+		r.resolutions) > 0 ||
+		r.cancellable.Err() != nil && !r.cancelDelivered
 }
 
-// receive hands everything that has happened to the core, so that one wake is one batch.
+// receive delivers everything that has happened to the core, so that each wake-up handles one batch.
 func (r *run) receive(ctx workflow.Context) {
-	r.catchUp(ctx, r.unheard())
-	r.land(ctx)
-	r.open(ctx) // what results carried
+	r.deliverAll(ctx, r.drainSignals())
+	r.collectResults(ctx)
+	r.deliverBatches(ctx) // that came with results
 }
 
-// unheard takes what has arrived and was not heard.
-func (r *run) unheard() deployments.Late {
-	late := deployments.Late{Messages: r.posted, Answers: r.resolutions}
-	r.posted, r.resolutions = nil, nil
-	for c := (engine.Cancelled{}); r.cancels.ReceiveAsync(&c); c = (engine.Cancelled{}) {
+// drainSignals takes everything that was received and not delivered.
+func (r *run) drainSignals() deployments.Late {
+	late := deployments.Late{Messages: r.batches, Answers: r.resolutions}
+	r.batches, r.resolutions = nil, nil
+	for c := (engine.Cancelled{}); r.cancelSignals.ReceiveAsync(&c); c = (engine.Cancelled{}) {
 		late.Cancels = append(late.Cancels, c)
 	}
-	if r.given.Err() != nil && !r.interrupted {
-		r.interrupted = true
+	if r.cancellable.Err() != nil && !r.cancelDelivered {
+		r.cancelDelivered = true
 		late.Cancels = append(late.Cancels, engine.Cancelled{})
 	}
-	for a := (engine.Resolved{}); r.answers.ReceiveAsync(&a); a = (engine.Resolved{}) {
+	for a := (engine.Resolved{}); r.resolutionSignals.ReceiveAsync(&a); a = (engine.Resolved{}) {
 		late.Answers = append(late.Answers, a)
 	}
-	for m := (deployments.Messages{}); r.messages.ReceiveAsync(&m); m = (deployments.Messages{}) {
+	for m := (deployments.Messages{}); r.messageSignals.ReceiveAsync(&m); m = (deployments.Messages{}) {
 		late.Messages = append(late.Messages, m)
 	}
 	return late
 }
 
-// catchUp hears what unheard took.
-func (r *run) catchUp(ctx workflow.Context, late deployments.Late) {
+// deliverAll delivers what drainSignals took.
+func (r *run) deliverAll(ctx workflow.Context, late deployments.Late) {
 	for _, c := range late.Cancels {
 		r.handle(c)
 	}
 	for _, a := range late.Answers {
 		r.handle(a)
 	}
-	r.posted = append(late.Messages, r.posted...)
-	r.open(ctx)
+	r.batches = append(late.Messages, r.batches...)
+	r.deliverBatches(ctx)
 }
 
-// open hears what was posted.
-func (r *run) open(ctx workflow.Context) {
-	posted := r.posted
-	r.posted = nil
-	for _, m := range posted {
+// deliverBatches delivers the messages that were queued.
+func (r *run) deliverBatches(ctx workflow.Context) {
+	batches := r.batches
+	r.batches = nil
+	for _, m := range batches {
 		for _, item := range r.inbox.take(m) {
-			r.hear(ctx, item)
+			r.deliver(ctx, item)
 		}
 	}
 }
@@ -245,8 +247,8 @@ func (r *run) handle(e engine.Event) {
 	r.core.Handle(e)
 }
 
-// hear takes one message of the program's host, or of the Update.
-func (r *run) hear(ctx workflow.Context, m deployments.Message) {
+// deliver handles one message of the program's host or of the Update.
+func (r *run) deliver(ctx workflow.Context, m deployments.Message) {
 	switch {
 	case m.Started != nil:
 		r.outbox.begin(m.Started.Epoch)
@@ -263,47 +265,47 @@ func (r *run) hear(ctx workflow.Context, m deployments.Message) {
 	case m.Refused != nil:
 		r.handle(*m.Refused)
 	case m.Worker != "":
-		r.move(ctx, m.Worker)
+		r.useWorker(ctx, m.Worker)
 	case m.Lost > 0:
-		r.tell(ctx, deployments.SignalReached, deployments.Reached{Lost: m.Lost, Steps: r.steps()})
+		r.signalUpdate(ctx, deployments.SignalReached, deployments.Reached{Lost: m.Lost, Steps: r.stepsDone()})
 	}
 }
 
-// tell signals the Update. Only a run that continues as new waits for it: the server sends nothing for one that is
-// closed, and an Update that is gone needs nothing.
-func (r *run) tell(ctx workflow.Context, signal string, v any) {
-	r.signals = append(r.signals, workflow.SignalExternalWorkflow(ctx, deployments.UpdateWorkflowID(r.in.Update), "",
+// signalUpdate signals the Update. Only a run that continues as new waits until the signal is sent: the server sends
+// none for a closed workflow, and an Update that has closed needs none.
+func (r *run) signalUpdate(ctx workflow.Context, signal string, v any) {
+	r.outgoing = append(r.outgoing, workflow.SignalExternalWorkflow(ctx, deployments.UpdateWorkflowID(r.in.Update), "",
 		signal, v))
 }
 
-// told reports that what the Update is told is on its way no more.
-func (r *run) told() bool {
-	r.signals = slices.DeleteFunc(r.signals, func(f workflow.Future) bool { return f.IsReady() })
-	return len(r.signals) == 0
+// signalsSent reports whether every signal to the Update has been sent.
+func (r *run) signalsSent() bool {
+	r.outgoing = slices.DeleteFunc(r.outgoing, func(f workflow.Future) bool { return f.IsReady() })
+	return len(r.outgoing) == 0
 }
 
-// land takes what has come back.
-func (r *run) land(ctx workflow.Context) {
-	up := r.flights[:0]
+// collectResults handles the activities that have ended.
+func (r *run) collectResults(ctx workflow.Context) {
+	pending := r.flights[:0]
 	for _, f := range r.flights {
 		if !f.future.IsReady() {
-			up = append(up, f)
+			pending = append(pending, f)
 			continue
 		}
 		f.cancel()
 		err := f.future.Get(ctx, nil)
-		if lost(err) && f.worker == r.in.Worker {
-			r.accuse(ctx)
+		if workerLost(err) && f.worker == r.in.Worker {
+			r.reportWorkerLost(ctx)
 		}
-		if unstarted(err) {
-			r.parked = append(r.parked, f.call)
+		if neverStarted(err) {
+			r.waitingForWorker = append(r.waitingForWorker, f.call)
 			continue
 		}
 		for _, e := range f.events(ctx, f.future) {
 			r.handle(e)
 		}
 	}
-	clear(r.flights[len(up):])
-	r.flights = up
-	r.launch(ctx)
+	clear(r.flights[len(pending):])
+	r.flights = pending
+	r.startWaiting(ctx)
 }

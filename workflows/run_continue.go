@@ -11,121 +11,122 @@ import (
 	"github.com/deployctl/deployctl/engine"
 )
 
-// hold is the attempt to reach a quiet moment by starting nothing new. It is given up when something slow is in
-// flight, and taken up for good when the history is full.
-type hold struct {
-	timer   workflow.Future // until it is given up; nil before it began
+// quiesce starts nothing new until no operation is in flight. It gives up after quiesceFor if an operation takes
+// longer, unless the history is full.
+type quiesce struct {
+	timer   workflow.Future // until it gives up; nil before it began
 	givenUp bool
 }
 
-// over reports that the time has come to give up.
-func (h *hold) over() bool { return h.timer != nil && !h.givenUp && h.timer.IsReady() }
+// expired reports whether it is time to give up.
+func (h *quiesce) expired() bool { return h.timer != nil && !h.givenUp && h.timer.IsReady() }
 
-// heft is how much a run's history holds.
-type heft struct{ events, bytes int }
+// historySize is the size of a run's history.
+type historySize struct{ events, bytes int }
 
-func heftOf(ctx workflow.Context) heft {
+func historySizeOf(ctx workflow.Context) historySize {
 	info := workflow.GetInfo(ctx)
-	return heft{info.GetCurrentHistoryLength(), info.GetCurrentHistorySize()}
+	return historySize{info.GetCurrentHistoryLength(), info.GetCurrentHistorySize()}
 }
 
-// weight is how full a run's history is.
-type weight int
+// pressure says how full a run's history is.
+type pressure int
 
 const (
-	light weight = iota
-	soft         // continue as new at the next quiet moment
-	hard         // seek one
-	full         // nothing more may be added
+	pressureNone pressure = iota
+	pressureSoft          // continue as new when nothing is in flight
+	pressureHard          // quiesce
+	pressureFull          // nothing may be added
 )
 
-// weigh compares what a history holds with what it held when the run had opened its core. A run that is large from its
-// start goes on until it is as large again: otherwise it would continue as new for ever.
-func weigh(now, opened heft, polls int) weight {
+// pressureOf compares the size of a history with its size when the core was loaded. The limits of a run that starts
+// with a large history are multiples of that size: otherwise it would continue as new forever.
+func pressureOf(now, initial historySize, polls int) pressure {
 	switch {
 	case now.events >= fullEvents || now.bytes >= fullBytes || polls >= fullPolls:
-		return full
-	case now.events >= max(hardEvents, 3*opened.events) || now.bytes >= max(hardBytes, 3*opened.bytes) ||
+		return pressureFull
+	case now.events >= max(hardEvents, 3*initial.events) || now.bytes >= max(hardBytes, 3*initial.bytes) ||
 		polls >= hardPolls:
-		return hard
-	case now.events >= max(softEvents, 2*opened.events) || now.bytes >= max(softBytes, 2*opened.bytes) ||
+		return pressureHard
+	case now.events >= max(softEvents, 2*initial.events) || now.bytes >= max(softBytes, 2*initial.bytes) ||
 		polls >= softPolls:
-		return soft
+		return pressureSoft
 	}
-	return light
+	return pressureNone
 }
 
-func (r *run) weight(ctx workflow.Context) weight {
+func (r *run) pressure(ctx workflow.Context) pressure {
 	if n := r.in.ForceContinue; n > 0 && r.handled >= n {
-		return soft
+		return pressureSoft
 	}
-	return weigh(heftOf(ctx), r.opened, r.polls)
+	return pressureOf(historySizeOf(ctx), r.initialSize, r.polls)
 }
 
-// mayContinue reports that the history is long, that nothing is in flight, and that the program has taken most of its
-// replies, for the rest is carried along.
+// mayContinue reports whether the history is long, nothing is in flight, and the program has acknowledged most of its
+// replies: the other replies are carried in the input.
 func (r *run) mayContinue(ctx workflow.Context) bool {
-	if len(r.flights)+len(r.parked)+r.core.InFlight() > 0 {
+	if len(r.flights)+len(r.waitingForWorker)+r.core.InFlight() > 0 {
 		return false
 	}
 	if _, ended := r.core.Result(); ended || r.saver.failed != nil {
 		return false
 	}
-	return r.weight(ctx) >= soft && r.outbox.size() <= asideBytes
+	return r.pressure(ctx) >= pressureSoft && r.outbox.size() <= spillBytes
 }
 
-// holding reports that nothing new may start. What a core that has stopped still gives out ends things.
-func (r *run) holding(ctx workflow.Context) bool {
-	if r.hold.over() {
-		r.hold.givenUp = true
+// quiescing reports whether nothing new may start. A core that has stopped only ends things, so it is never held back.
+func (r *run) quiescing(ctx workflow.Context) bool {
+	if r.quiesce.expired() {
+		r.quiesce.givenUp = true
 	}
-	w := r.weight(ctx)
-	if w == hard && r.hold.timer == nil {
-		r.hold.timer = workflow.NewTimerWithOptions(ctx, holdFor, workflow.TimerOptions{
+	w := r.pressure(ctx)
+	if w == pressureHard && r.quiesce.timer == nil {
+		r.quiesce.timer = workflow.NewTimerWithOptions(ctx, quiesceFor, workflow.TimerOptions{
 			Summary: "wait for a quiet moment"})
 	}
-	return !r.core.Stopped && (w == full || w == hard && !r.hold.givenUp)
+	return !r.core.Stopped && (w == pressureFull || w == pressureHard && !r.quiesce.givenUp)
 }
 
-// continueAsNew puts the core away. Nothing is in flight, and what is unsaved is saved before. What is heard from then
-// on is in the input of the next run: what is left in a signal's channel would be lost. If it is too much for that, the
-// core hears it, and is put away once more. It gives nil when something turned up that is to be done first.
+// continueAsNew suspends the core and returns the error that continues the run as new. Nothing is in flight, and
+// everything is saved before. What arrives after that is carried in the input of the next run, because anything left in
+// a signal channel would be lost. If it does not fit the input, the core handles it and is suspended again. nil means
+// that new work arrived: do not continue as new yet.
 func (r *run) continueAsNew(ctx workflow.Context) error {
-	if err := wasReset(ctx); err != nil {
+	if err := resetError(ctx); err != nil {
 		return err
 	}
 	for n := 1; ; n++ {
-		if r.save(ctx); !r.mayContinue(ctx) {
+		if r.saveAll(ctx); !r.mayContinue(ctx) {
 			return nil
 		}
-		in, err := r.next(ctx, n)
+		in, err := r.nextInput(ctx, n)
 		if err != nil {
 			return err
 		}
 		r.closing = true
 		if err := workflow.Await(ctx, func() bool {
 			return workflow.AllHandlersFinished(ctx) &&
-				r.told()
+				r.signalsSent()
 		}); err != nil {
 			return err
 		}
-		in.Late = r.unheard()
+		in.Late = r.drainSignals()
 		late, err := json.Marshal(in.Late)
 		if err != nil {
 			return err
 		}
-		if len(late) <= asideBytes {
-			in.Epoch, in.Received, in.Held = r.inbox.epoch, r.inbox.received, r.inbox.held
+		if len(late) <= spillBytes {
+			in.Epoch, in.Received, in.Held = r.inbox.epoch, r.inbox.received, r.inbox.early
 			in.Replies, in.Cursor, in.Ended = r.outbox.replies, r.outbox.acked, r.outbox.ended
 			return workflow.NewContinueAsNewError(ctx, deployments.WorkflowRun, in)
 		}
 		r.closing = false
-		r.catchUp(ctx, in.Late)
+		r.deliverAll(ctx, in.Late)
 	}
 }
 
-// save hears what has arrived, and makes everything durable.
-func (r *run) save(ctx workflow.Context) {
+// saveAll delivers what has arrived and makes everything durable.
+func (r *run) saveAll(ctx workflow.Context) {
 	for {
 		r.receive(ctx)
 		r.saver.add(r.core.TakeChanges())
@@ -138,23 +139,23 @@ func (r *run) save(ctx workflow.Context) {
 	}
 }
 
-// next is the input of the next run, with the core as it stands.
-func (r *run) next(ctx workflow.Context, nth int) (in deployments.RunInput, err error) {
+// nextInput returns the input of the next run, with the suspended core.
+func (r *run) nextInput(ctx workflow.Context, nth int) (in deployments.RunInput, err error) {
 	in = r.in
 	in.Saves, in.Aside = r.saver.number, nil
-	if in.Suspended, err = r.core.Suspend(); err == nil && len(in.Suspended) > asideBytes {
-		in.Aside, err = r.putAside(ctx, nth, in.Suspended)
+	if in.Suspended, err = r.core.Suspend(); err == nil && len(in.Suspended) > spillBytes {
+		in.Aside, err = r.spill(ctx, nth, in.Suspended)
 		in.Suspended = nil
 	}
 	return in, err
 }
 
-// putAside stores a core that is too large for an input.
-func (r *run) putAside(ctx workflow.Context, nth int, core []byte) (*deployments.Aside, error) {
+// spill stores a core that is too large for an input.
+func (r *run) spill(ctx workflow.Context, nth int, core []byte) (*deployments.Aside, error) {
 	a := &deployments.Aside{Name: fmt.Sprintf("%s-%d", workflow.GetInfo(ctx).WorkflowExecution.RunID, nth)}
-	for part := range slices.Chunk(core, asideBytes) {
+	for part := range slices.Chunk(core, spillBytes) {
 		in := deployments.AsidePart{Update: r.in.Update, Name: a.Name, Part: a.Parts, Data: part}
-		if err := workflow.ExecuteActivity(onShared(ctx, "put the state of the run away"), deployments.ActivityPutAside,
+		if err := workflow.ExecuteActivity(onShared(ctx, "spill the core"), deployments.ActivityPutAside,
 			in).Get(ctx, nil); err != nil {
 			return nil, err
 		}
@@ -163,12 +164,12 @@ func (r *run) putAside(ctx workflow.Context, nth int, core []byte) (*deployments
 	return a, nil
 }
 
-// takeUp gives what putAside has stored.
-func (r *run) takeUp(ctx workflow.Context, a deployments.Aside) (core []byte, err error) {
+// loadSpilled returns the core that spill has stored.
+func (r *run) loadSpilled(ctx workflow.Context, a deployments.Aside) (core []byte, err error) {
 	for n := range a.Parts {
 		var part []byte
 		in := deployments.AsidePart{Update: r.in.Update, Name: a.Name, Part: n}
-		if err := workflow.ExecuteActivity(onShared(ctx, "take the state of the run up"), deployments.ActivityTakeUp,
+		if err := workflow.ExecuteActivity(onShared(ctx, "load the spilled core"), deployments.ActivityTakeUp,
 			in).Get(ctx, &part); err != nil {
 			return nil, err
 		}
@@ -177,17 +178,17 @@ func (r *run) takeUp(ctx workflow.Context, a deployments.Aside) (core []byte, er
 	return core, nil
 }
 
-// steps counts what the update has done so far.
-func (r *run) steps() int {
+// stepsDone returns how many changes the update has made so far.
+func (r *run) stepsDone() int {
 	done, n := r.core.Progress().Done, 0
-	for _, kind := range shownKinds {
+	for _, kind := range countedKinds {
 		n += done[string(kind)]
 	}
 	return n
 }
 
-// shownKinds are the changes that are counted for people, in the order of their display.
-var shownKinds = []engine.StepKind{
+// countedKinds are the kinds of changes that are shown with their counts, in this order.
+var countedKinds = []engine.StepKind{
 	engine.StepCreate, engine.StepUpdate, engine.StepReplace, engine.StepDelete, engine.StepRead, engine.StepRefresh,
 	engine.StepImport, engine.CountRetained,
 }

@@ -7,13 +7,13 @@ import (
 	"github.com/deployctl/deployctl/engine"
 )
 
-// issue starts what the core says may start.
+// issue starts the commands that the core returns.
 func (r *run) issue(ctx workflow.Context) {
 	if r.saver.failed != nil {
-		r.handle(engine.Cancelled{}) // what cannot be kept must not be begun
+		r.handle(engine.Cancelled{}) // what cannot be saved must not begin
 	}
 	take := r.core.Ready
-	if r.holding(ctx) {
+	if r.quiescing(ctx) {
 		take = r.core.Urgent
 	}
 	var plans []engine.Plan
@@ -25,41 +25,41 @@ func (r *run) issue(ctx workflow.Context) {
 			case engine.Plan:
 				plans = append(plans, c)
 			case engine.Cascade:
-				r.start(ctx, r.cascade(c))
+				r.start(ctx, r.cascadeCall(c))
 			case engine.Compare:
-				r.start(ctx, r.compare(c))
+				r.start(ctx, r.compareCall(c))
 			case engine.Step:
-				r.start(ctx, r.step(c))
+				r.start(ctx, r.stepCall(c))
 			case engine.Settle:
-				r.start(ctx, r.settle(c))
+				r.start(ctx, r.settleCall(c))
 			case engine.Abandon:
 				r.abandon(c.Op)
 			}
 		}
 	}
-	for _, c := range r.plans(plans) {
+	for _, c := range r.planCalls(plans) {
 		r.start(ctx, c)
 	}
 }
 
-// start begins a call, unless its worker seems to be lost; then it waits for word from the Update.
+// start begins a call, unless its worker may be lost; then the call waits for a message from the Update.
 func (r *run) start(ctx workflow.Context, c call) {
-	if r.accused == r.in.Worker {
-		r.parked = append(r.parked, c)
+	if r.suspect == r.in.Worker {
+		r.waitingForWorker = append(r.waitingForWorker, c)
 		return
 	}
 	r.flights = append(r.flights, c.start(ctx, r.in.Worker))
 }
 
-// abandon cancels a step, or the settling of one; what waits for a worker is answered at once.
+// abandon cancels a step, or the settling of one. A call that waits for a worker ends at once.
 func (r *run) abandon(op int) {
 	for _, f := range r.flights {
 		if f.op == op {
 			f.cancel()
 		}
 	}
-	waiting := r.parked[:0]
-	for _, c := range r.parked {
+	waiting := r.waitingForWorker[:0]
+	for _, c := range r.waitingForWorker {
 		if c.op != op {
 			waiting = append(waiting, c)
 			continue
@@ -68,49 +68,49 @@ func (r *run) abandon(op int) {
 		if c.name == deployments.ActivitySettle {
 			outcome = engine.OutcomeUndecidable
 		}
-		r.decide(op, outcome)
+		r.recordOutcome(op, outcome)
 		r.handle(engine.StepFinished{Op: op, Outcome: outcome, Error: "it was cancelled"})
 	}
-	r.parked = waiting
+	r.waitingForWorker = waiting
 }
 
-// accuse asks the Update, once, whether the worker is still there.
-func (r *run) accuse(ctx workflow.Context) {
-	if r.accused != r.in.Worker {
-		r.accused = r.in.Worker
-		r.tell(ctx, deployments.SignalLost, deployments.WorkerLost{Worker: r.in.Worker})
+// reportWorkerLost asks the Update, once, whether the worker is still there.
+func (r *run) reportWorkerLost(ctx workflow.Context) {
+	if r.suspect != r.in.Worker {
+		r.suspect = r.in.Worker
+		r.signalUpdate(ctx, deployments.SignalLost, deployments.WorkerLost{Worker: r.in.Worker})
 	}
 }
 
-// launch starts what is parked, unless there is still no worker.
-func (r *run) launch(ctx workflow.Context) {
-	parked := r.parked
-	r.parked = nil
-	for _, c := range parked {
+// startWaiting starts the calls that wait for a worker, if there is one now.
+func (r *run) startWaiting(ctx workflow.Context) {
+	waiting := r.waitingForWorker
+	r.waitingForWorker = nil
+	for _, c := range waiting {
 		r.start(ctx, c)
 	}
 }
 
-// move goes to another worker, or back to the one that is alive after all.
-func (r *run) move(ctx workflow.Context, worker string) {
-	r.in.Worker, r.accused = worker, ""
-	r.launch(ctx)
+// useWorker continues on another worker, or on the same one if it is alive.
+func (r *run) useWorker(ctx workflow.Context, worker string) {
+	r.in.Worker, r.suspect = worker, ""
+	r.startWaiting(ctx)
 }
 
-// finish saves what is left, or hands it over, and lets everyone who waits know.
+// finish saves the rest, or leaves that to the commit, and answers all polls.
 func (r *run) finish(ctx workflow.Context, result engine.Result) (deployments.RunOutput, error) {
 	r.closing, r.outbox.closed = true, true
-	rest, err := r.saver.last(ctx)
+	rest, err := r.saver.finalSave(ctx)
 	if err != nil {
-		result.Status, result.Error = engine.StatusFailed, "the state could not be saved: "+sentence(err)
+		result.Status, result.Error = engine.StatusFailed, "the state could not be saved: "+messageOf(err)
 	}
 	err = workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) })
-	for r.signalled() && err == nil {
-		r.receive(ctx) // the program's last words, after the end
+	for r.hasInput() && err == nil {
+		r.receive(ctx) // what the program sent last
 	}
 	out := deployments.RunOutput{Result: result, Saves: r.saver.number, Rest: rest}
 	if err == nil {
-		err = r.ended(ctx, out)
+		err = r.endError(ctx, out)
 	}
 	return out, err
 }

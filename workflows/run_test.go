@@ -82,7 +82,7 @@ func TestContinuingAsNewAtEveryQuietMomentChangesNothing(t *testing.T) {
 	}
 }
 
-func TestACoreThatIsTooLargeToBeCarriedIsPutAside(t *testing.T) {
+func TestACoreThatIsTooLargeForAnInputIsSpilled(t *testing.T) {
 	long := names(26)
 	for i := range long {
 		long[i] += strings.Repeat("x", 30_000)
@@ -95,7 +95,7 @@ func TestACoreThatIsTooLargeToBeCarriedIsPutAside(t *testing.T) {
 	wantSnapshot(t, w, long)
 }
 
-func TestARunThatIsLargeFromItsStartGetsOn(t *testing.T) {
+func TestARunWithALargeBaseMakesProgress(t *testing.T) {
 	for _, c := range []struct {
 		opened, now int // bytes
 		runs        int
@@ -120,7 +120,7 @@ func TestARunThatIsLargeFromItsStartGetsOn(t *testing.T) {
 	}
 }
 
-func TestAStateThatNoHistoryHoldsIsRefused(t *testing.T) {
+func TestAStateTooLargeForAHistoryIsRejected(t *testing.T) {
 	out, runs := perform(t, newWorld(), &program{names: names(1)}, deployments.RunInput{},
 		func(env *testsuite.TestWorkflowEnvironment) {
 			env.SetCurrentHistorySize(fullBytes / 2)
@@ -131,7 +131,7 @@ func TestAStateThatNoHistoryHoldsIsRefused(t *testing.T) {
 	}
 }
 
-func TestASlowStepHoldsOthersForAWhileAndForGoodOnlyOnceTheHistoryIsFull(t *testing.T) {
+func TestASlowStepDelaysOthersForAWhileAndWithoutEndOnlyWhenTheHistoryIsFull(t *testing.T) {
 	w, p := newWorld(), &program{names: names(5)}
 	slow := 8 // minutes
 	w.outcomes["thing-a"] = func(n int) error {
@@ -162,18 +162,18 @@ func TestASlowStepHoldsOthersForAWhileAndForGoodOnlyOnceTheHistoryIsFull(t *test
 			if calls("thing-b") > 0 {
 				t.Error("a long history does not wait for a quiet moment")
 			}
-		}, holdFor/2)
+		}, quiesceFor/2)
 		env.RegisterDelayedCallback(func() {
 			if calls("thing-b") == 0 || calls("thing-c") == 0 {
 				t.Error("a long history waits for a quiet moment for ever")
 			}
-		}, 2*holdFor)
+		}, 2*quiesceFor)
 	})
 	if out.Result.Status != engine.StatusSucceeded || runs != 2 {
 		t.Errorf("came to %+v in %d runs", out, runs)
 	}
 	got, pending := w.snapshot(t)
-	// which of two that are made at once comes first, is open
+	// the order of two steps that run at the same time is not defined
 	if slices.Sort(got); !slices.Equal(got, names(5)) || pending > 0 {
 		t.Errorf("stored %v and %d pending", got, pending)
 	}
@@ -204,7 +204,7 @@ func TestAnUndecidableCreateIsLeftPending(t *testing.T) {
 	}
 }
 
-func TestOnlyAnActivityThatNeverBeganIsTakenForNotStarted(t *testing.T) {
+func TestOnlyAnActivityThatNeverBeganIsNotStarted(t *testing.T) {
 	for _, c := range []struct {
 		name            string
 		err             error
@@ -217,8 +217,8 @@ func TestOnlyAnActivityThatNeverBeganIsTakenForNotStarted(t *testing.T) {
 		{"its provider died", errUnknown, false, false},
 		{"it ended well", nil, false, false},
 	} {
-		if unstarted(c.err) != c.unstarted || lost(c.err) != c.lost {
-			t.Errorf("%s: unstarted %t, lost %t", c.name, unstarted(c.err), lost(c.err))
+		if neverStarted(c.err) != c.unstarted || workerLost(c.err) != c.lost {
+			t.Errorf("%s: unstarted %t, lost %t", c.name, neverStarted(c.err), workerLost(c.err))
 		}
 	}
 }
@@ -257,7 +257,7 @@ func TestAStepIsRetriedAtThePaceThatTheStackAsksFor(t *testing.T) {
 				MaximumInterval: time.Millisecond}},
 	} {
 		r := newRun(deployments.RunInput{Retries: deployments.Retries{string(theType.Package()): c.retry}})
-		got := r.step(engine.Step{Type: theType, URN: "urn:pulumi:dev::shop::fake:index:Thing::a"}).retry
+		got := r.stepCall(engine.Step{Type: theType, URN: "urn:pulumi:dev::shop::fake:index:Thing::a"}).retry
 		if got.InitialInterval != c.want.InitialInterval || got.BackoffCoefficient != c.want.BackoffCoefficient ||
 			got.MaximumInterval != c.want.MaximumInterval || got.MaximumAttempts != 0 ||
 			len(got.NonRetryableErrorTypes) == 0 {
@@ -266,7 +266,7 @@ func TestAStepIsRetriedAtThePaceThatTheStackAsksFor(t *testing.T) {
 	}
 }
 
-func TestStepsThatALostWorkerDidNotStartMoveToTheNext(t *testing.T) {
+func TestStepsThatALostWorkerDidNotStartRunOnTheNext(t *testing.T) {
 	w, p := newWorld(), &program{names: names(3)}
 	w.dead["first"] = true
 	out, _ := perform(t, w, p, deployments.RunInput{}, nil)
@@ -337,7 +337,7 @@ func TestAForcedCancelAnswersStepsThatWaitForAWorker(t *testing.T) {
 	}
 }
 
-func TestWhatIsLongSinceUnderWayIsSavedMeanwhile(t *testing.T) {
+func TestChangesAreSavedWhileALongStepRuns(t *testing.T) {
 	w, p := newWorld(), &program{names: names(2)}
 	saves := 0
 	w.outcomes["thing-b"] = func(n int) error {
@@ -359,7 +359,7 @@ func TestProgressIsATable(t *testing.T) {
 		p.Running = append(p.Running, engine.RunningStep{URN: "urn:pulumi:dev::shop::fake:index:Thing::a|b",
 			Step: engine.StepCreate})
 	}
-	got := table(p, 1)
+	got := progressTable(p, 1)
 	for _, want := range []string{"| create | 2 |", "| same | 1 |", "| create | fake:index:Thing | a\\|b |", "more",
 		"waiting for a worker"} {
 		if !strings.Contains(got, want) {
@@ -371,8 +371,8 @@ func TestProgressIsATable(t *testing.T) {
 	}
 }
 
-// TestWhatArrivesWhileTheCoreIsPutAwayIsHeardByTheNextRun: of each kind.
-func TestWhatArrivesWhileTheCoreIsPutAwayIsHeardByTheNextRun(t *testing.T) {
+// TestWhatArrivesWhileTheCoreIsSuspendedIsDeliveredInTheNextRun: of each kind.
+func TestWhatArrivesWhileTheCoreIsSuspendedIsDeliveredInTheNextRun(t *testing.T) {
 	long := names(26)
 	for i := range long {
 		long[i] += strings.Repeat("x", 30_000)
@@ -419,7 +419,7 @@ func TestAPollIsNotAnsweredWhileTheStoreIsAwayAndARunIsToContinue(t *testing.T) 
 	}
 }
 
-func TestAForcedCancelEndsAStepThatHoldsAFullHistory(t *testing.T) {
+func TestAForcedCancelEndsAStepThatAFullHistoryWaitsFor(t *testing.T) {
 	w, p := newWorld(), &program{names: names(2)}
 	w.outcomes["thing-a"] = func(int) error {
 		return tooBusy
@@ -437,8 +437,8 @@ func TestAForcedCancelEndsAStepThatHoldsAFullHistory(t *testing.T) {
 	}
 }
 
-// The first attempt is lost, and is to be found by the second, which is cancelled by force. Nobody can be asked what
-// the first did.
+// The first attempt is lost, and the second, which would settle it, is cancelled by force: the outcome of the
+// first stays unknown.
 func TestAForcedCancelEndsTheSearchForAnAttemptThatWasLost(t *testing.T) {
 	w, p := newWorld(), &program{names: names(1)}
 	w.outcomes["thing-a"] = func(n int) error {
@@ -503,7 +503,7 @@ func TestACreateThatIsLostAgainAndAgainIsLeftPending(t *testing.T) {
 	w, p := newWorld(), &program{names: names(1)}
 	w.outcomes["thing-a"] = func(int) error { return errUnknown }
 	out, _ := perform(t, w, p, deployments.RunInput{}, nil)
-	if out.Result.Status != engine.StatusFailed || w.calls["thing-a"] != mostRounds ||
+	if out.Result.Status != engine.StatusFailed || w.calls["thing-a"] != maxRounds ||
 		!strings.Contains(out.Result.Error, "begun 16 times") {
 		t.Errorf("came to %+v after %d calls", out.Result, w.calls["thing-a"])
 	}
@@ -512,7 +512,7 @@ func TestACreateThatIsLostAgainAndAgainIsLeftPending(t *testing.T) {
 	}
 }
 
-// tooBusy is what an account answers that takes no more calls for a minute.
+// tooBusy is the error of an account that rejects calls for a minute.
 var tooBusy = temporal.NewApplicationErrorWithOptions("slow down", deployments.ErrorThrottled,
 	temporal.ApplicationErrorOptions{NextRetryDelay: time.Minute})
 
@@ -533,7 +533,7 @@ func TestACancelDuringTheWaitForAQuietMomentEndsTheRun(t *testing.T) {
 			p.asked = len(p.names)
 			env.SignalWorkflow(deployments.SignalCancel, engine.Cancelled{})
 			p.next(env)
-		}, holdFor/2)
+		}, quiesceFor/2)
 	})
 	if out.Result.Status != engine.StatusCancelled {
 		t.Errorf("came to %+v", out.Result)
@@ -541,7 +541,7 @@ func TestACancelDuringTheWaitForAQuietMomentEndsTheRun(t *testing.T) {
 	wantSnapshot(t, w, names(1))
 }
 
-func TestAFullHistoryTakesUpWhatIsUnderWayAndNothingElse(t *testing.T) {
+func TestWithAFullHistoryOnlyOperationsInFlightGoOn(t *testing.T) {
 	w, p := newWorld(), &program{names: names(3)}
 	var others int
 	w.outcomes["thing-a"] = func(n int) error {
@@ -567,7 +567,7 @@ func TestAFullHistoryTakesUpWhatIsUnderWayAndNothingElse(t *testing.T) {
 	}
 }
 
-func TestAnAnswerThatComesWhileARunIsToContinueIsCarriedOut(t *testing.T) {
+func TestAResolutionThatArrivesDuringContinueAsNewIsCarriedOut(t *testing.T) {
 	w, p := newWorld(), &program{names: names(2)}
 	w.settled, w.away = engine.OutcomeUndecidable, 6
 	w.outcomes["thing-a"] = func(n int) error {

@@ -9,8 +9,8 @@ import (
 	"github.com/deployctl/deployctl/engine"
 )
 
-// saver makes deltas durable and events visible beside the loop: after a while when there is something new, one save
-// at a time, in order.
+// saver makes deltas durable and events visible beside the loop: one save at a time, in order, saveEvery after
+// something new has come.
 type saver struct {
 	update deployments.UpdateName
 	base   int
@@ -19,32 +19,32 @@ type saver struct {
 	deltas []engine.Delta
 	events []engine.Emit
 
-	flight workflow.Future        // the save under way, or nil
-	sent   *deployments.SaveInput // the last save begun, until it is known to be made
-	timer  workflow.Future        // until the next, or nil
+	flight workflow.Future        // the save in flight, or nil
+	sent   *deployments.SaveInput // the last save begun, until it has succeeded
+	timer  workflow.Future        // until the next save, or nil
 	failed error                  // why nothing can be saved any more
 }
 
 func (s *saver) unsaved() bool { return len(s.deltas)+len(s.events) > 0 }
 
-// add takes what is new.
+// add takes new deltas and events.
 func (s *saver) add(deltas []engine.Delta, events ...engine.Emit) {
 	if s.failed == nil {
 		s.deltas, s.events = append(s.deltas, deltas...), append(s.events, events...)
 	}
 }
 
-// awake reports that tick has something to do.
-func (s *saver) awake() bool {
+// hasWork reports whether tick has something to do.
+func (s *saver) hasWork() bool {
 	return s.flight != nil && s.flight.IsReady() || s.timer != nil && s.timer.IsReady()
 }
 
-// tick keeps the rhythm.
+// tick handles a save that has ended and starts the next one when it is due.
 func (s *saver) tick(ctx workflow.Context) {
-	s.land(ctx)
+	s.collectResult(ctx)
 	if s.timer != nil && s.timer.IsReady() {
 		s.timer = nil
-		s.begin(ctx)
+		s.startSave(ctx)
 	}
 	if s.unsaved() && s.flight == nil && s.timer == nil {
 		s.timer = workflow.NewTimerWithOptions(ctx, saveEvery, workflow.TimerOptions{Summary: "save soon"})
@@ -54,30 +54,30 @@ func (s *saver) tick(ctx workflow.Context) {
 // flush saves everything and waits for it.
 func (s *saver) flush(ctx workflow.Context) error {
 	for s.flight != nil || s.unsaved() && s.failed == nil {
-		s.begin(ctx)
+		s.startSave(ctx)
 		if err := workflow.Await(ctx, s.flight.IsReady); err != nil {
 			return err
 		}
-		s.land(ctx)
+		s.collectResult(ctx)
 	}
 	return s.failed
 }
 
-// last gives the last save, when the Run's result can carry it, and makes all before.
-func (s *saver) last(ctx workflow.Context) (*deployments.SaveInput, error) {
+// finalSave returns the last save, if the Run's result can carry it; otherwise it makes all saves and returns nil.
+func (s *saver) finalSave(ctx workflow.Context) (*deployments.SaveInput, error) {
 	for s.flight != nil {
 		if err := workflow.Await(ctx, s.flight.IsReady); err != nil {
 			return nil, err
 		}
-		s.land(ctx)
+		s.collectResult(ctx)
 	}
-	if s.failed == nil && s.unsaved() && s.portion(carryBytes) == (portion{len(s.deltas), len(s.events)}) {
-		return s.take(carryBytes), nil
+	if s.failed == nil && s.unsaved() && s.portion(finalSaveBytes) == (portion{len(s.deltas), len(s.events)}) {
+		return s.nextSave(finalSaveBytes), nil
 	}
 	return nil, s.flush(ctx)
 }
 
-// portion says how many deltas and events one save holds.
+// portion is the number of deltas and events in one save.
 type portion struct{ deltas, events int }
 
 func (s *saver) portion(bytes int) portion {
@@ -87,8 +87,8 @@ func (s *saver) portion(bytes int) portion {
 	}
 }
 
-// take makes the next save of as much as one holds.
-func (s *saver) take(bytes int) *deployments.SaveInput {
+// nextSave returns a save of as much as one holds, and removes that from the queue.
+func (s *saver) nextSave(bytes int) *deployments.SaveInput {
 	s.number++
 	p := s.portion(bytes)
 	in := &deployments.SaveInput{
@@ -99,19 +99,19 @@ func (s *saver) take(bytes int) *deployments.SaveInput {
 	return in
 }
 
-// begin starts a save of as much as one holds, unless one is under way.
-func (s *saver) begin(ctx workflow.Context) {
+// startSave starts a save of as much as one holds, unless one is in flight.
+func (s *saver) startSave(ctx workflow.Context) {
 	if s.flight != nil || s.failed != nil || !s.unsaved() {
 		return
 	}
-	s.sent = s.take(saveBytes)
+	s.sent = s.nextSave(saveBytes)
 	s.flight = workflow.ExecuteActivity(onShared(ctx, fmt.Sprintf("save %d", s.number)), deployments.ActivitySave,
 		*s.sent)
 }
 
-// land takes note of a save that has ended. A save fails only for good: the stack belongs to another writer, or
-// what is stored cannot be read.
-func (s *saver) land(ctx workflow.Context) {
+// collectResult handles a save that has ended. A save fails only for good: another writer has the stack, or what is
+// stored cannot be read.
+func (s *saver) collectResult(ctx workflow.Context) {
 	if s.flight == nil || !s.flight.IsReady() {
 		return
 	}
@@ -124,8 +124,8 @@ func (s *saver) land(ctx workflow.Context) {
 	s.flight = nil
 }
 
-// rest gives the saves that are not known to be made: the one under way, and one of everything else.
-func (s *saver) rest() []deployments.SaveInput {
+// unconfirmed returns the saves that are not known to be made: the one in flight, and one of everything else.
+func (s *saver) unconfirmed() []deployments.SaveInput {
 	var saves []deployments.SaveInput
 	if s.sent != nil {
 		saves = append(saves, *s.sent)

@@ -11,7 +11,7 @@ import (
 	"github.com/deployctl/deployctl/engine"
 )
 
-// What the search attribute Drift of a run says.
+// The values of the search attribute Drift.
 const (
 	driftFound = "found"
 	driftNone  = "none"
@@ -23,8 +23,8 @@ type scheduled struct {
 	out deployments.ScheduledOutput
 }
 
-// Scheduled is one run of a schedule. Its updates go through the stack's queue like everyone else's. When one of them
-// does not succeed, it returns an error, which is what pauses the schedule.
+// Scheduled is one run of a schedule. Its updates go through the stack's queue like any other. It returns an error when
+// one of them does not succeed; that pauses the schedule.
 func (w *Workflows) Scheduled(
 	ctx workflow.Context, in deployments.ScheduledInput,
 ) (deployments.ScheduledOutput, error) {
@@ -37,7 +37,7 @@ func (w *Workflows) Scheduled(
 	case err != nil:
 		status = engine.StatusFailed
 	}
-	if reported := report(ctx, string(status)); err == nil {
+	if reported := setResult(ctx, string(status)); err == nil {
 		err = reported
 	}
 	return s.out, s.failed(err)
@@ -48,32 +48,32 @@ func (s *scheduled) run(ctx workflow.Context) error {
 		_, err := s.update(ctx, false)
 		return err
 	}
-	look, err := s.update(ctx, true)
+	check, err := s.update(ctx, true)
 	if err != nil {
 		return err
 	}
-	if err := s.compile(ctx, deployments.CompileInput{Look: look}); err != nil {
+	if err := s.report(ctx, deployments.CompileInput{Look: check}); err != nil {
 		return err
 	}
 	if s.out.Drifted == 0 || !s.in.Schedule.Remediate {
 		return nil
 	}
-	remedy, err := s.update(ctx, false)
+	remediation, err := s.update(ctx, false)
 	if err != nil {
 		return err
 	}
-	return s.compile(ctx, deployments.CompileInput{Look: look, Remedy: &remedy})
+	return s.report(ctx, deployments.CompileInput{Look: check, Remedy: &remediation})
 }
 
-// update submits an update and follows it to its end; look is the one that looks for drift. Each has a request id of
-// its own, made from the run's: whatever is repeated, it is one update.
-func (s *scheduled) update(ctx workflow.Context, look bool) (deployments.UpdateName, error) {
+// update submits an update, or a drift check, and follows it to its end. Its request id is made from the run's id, so a
+// repeated submission is the same update.
+func (s *scheduled) update(ctx workflow.Context, driftCheck bool) (deployments.UpdateName, error) {
 	id := workflow.GetInfo(ctx).OriginalRunID
-	if look {
+	if driftCheck {
 		id += "-look"
 	}
 	var accepted deployments.Accepted
-	in := deployments.SubmitInput{ScheduledInput: s.in, RequestID: id, Look: look}
+	in := deployments.SubmitInput{ScheduledInput: s.in, RequestID: id, Look: driftCheck}
 	if err := workflow.ExecuteActivity(onScheduled(ctx, "submit"), deployments.ActivitySubmit, in).Get(ctx,
 		&accepted); err != nil {
 		return deployments.UpdateName{}, err
@@ -81,7 +81,7 @@ func (s *scheduled) update(ctx workflow.Context, look bool) (deployments.UpdateN
 	u := accepted.Update
 	s.out.Updates = append(s.out.Updates, u)
 	following := workflow.WithHeartbeatTimeout(workflow.WithStartToCloseTimeout(
-		onShared(ctx, "wait for update "+u.Version), forever), heartbeat)
+		onShared(ctx, "wait for update "+u.Version), longestWait), heartbeat)
 	var info deployments.UpdateInfo
 	if err := workflow.ExecuteActivity(following, deployments.ActivityFollow, u).Get(ctx, &info); err != nil {
 		return u, err
@@ -92,7 +92,7 @@ func (s *scheduled) update(ctx workflow.Context, look bool) (deployments.UpdateN
 	return u, nil
 }
 
-// unsuccessful is the error of an update that did not succeed.
+// unsuccessful returns the error of an update that did not succeed.
 func unsuccessful(info deployments.UpdateInfo) error {
 	text := fmt.Sprintf("%s was %s", info.Update, info.Status)
 	if info.Status == string(engine.StatusFailed) {
@@ -104,10 +104,10 @@ func unsuccessful(info deployments.UpdateInfo) error {
 	return errors.New(text)
 }
 
-// compile makes the report of a look for drift, and shows what it says.
-func (s *scheduled) compile(ctx workflow.Context, in deployments.CompileInput) error {
+// report makes the report of a drift check and shows its summary.
+func (s *scheduled) report(ctx workflow.Context, in deployments.CompileInput) error {
 	var found deployments.Found
-	err := workflow.ExecuteActivity(onShared(ctx, "compile what drifted"), deployments.ActivityCompile, in).Get(ctx,
+	err := workflow.ExecuteActivity(onShared(ctx, "report the drift"), deployments.ActivityCompile, in).Get(ctx,
 		&found)
 	if err != nil {
 		return err
@@ -121,10 +121,10 @@ func (s *scheduled) compile(ctx workflow.Context, in deployments.CompileInput) e
 	return workflow.UpsertTypedSearchAttributes(ctx, driftKey.ValueSet(attribute))
 }
 
-// failed makes the run's error, with what it has done as a detail.
+// failed returns the error of the run, with its output as a detail.
 func (s *scheduled) failed(err error) error {
 	if err == nil {
 		return nil
 	}
-	return temporal.NewNonRetryableApplicationError(sentence(err), string(engine.StatusFailed), nil, s.out)
+	return temporal.NewNonRetryableApplicationError(messageOf(err), string(engine.StatusFailed), nil, s.out)
 }

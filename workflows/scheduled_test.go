@@ -14,12 +14,12 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 )
 
-// office is where the updates of a run of a schedule are submitted and followed. Asking twice is asking once.
+// office fakes the activities by which a scheduled run submits and awaits updates; submitting is idempotent.
 type office struct {
 	env       *testsuite.TestWorkflowEnvironment
 	refusal   error
 	drifted   int
-	endings   map[string]deployments.UpdateInfo // of updates that do not succeed, by version
+	endings   map[string]deployments.UpdateInfo // of failed updates, by version
 	accepted  map[string]deployments.Accepted   // by request id
 	submitted []string
 	flaky     bool // the first answer to each submission is lost
@@ -98,7 +98,7 @@ func (o *office) want(t *testing.T, submitted ...string) {
 	}
 }
 
-func TestDriftIsLookedForAndPutRightOnlyWhereThatIsAskedFor(t *testing.T) {
+func TestDriftIsRemediatedOnlyIfTheScheduleSaysSo(t *testing.T) {
 	for _, c := range []struct {
 		name      string
 		drifted   int
@@ -134,7 +134,7 @@ func TestAScheduledUpdateWhoseAnswerIsLostIsOneUpdate(t *testing.T) {
 	o.want(t, "7")
 }
 
-func TestARunFailsWithWhatItsUpdateFailedOf(t *testing.T) {
+func TestARunFailsWithTheErrorOfItsUpdate(t *testing.T) {
 	gone := temporal.NewNonRetryableApplicationError("its stack is gone", string(deployments.CodeNotFound), nil)
 	for _, c := range []struct {
 		name    string

@@ -6,8 +6,8 @@ import (
 	"github.com/deployctl/deployctl/engine"
 )
 
-// Sizes are estimates of what a value takes as JSON, good enough to keep payloads well under their limit. Values
-// inside a bag weigh most; everything else of a header is a lump.
+// Sizes are estimates of a value's size as JSON, close enough to keep payloads well below their limit. Values in bags
+// are the most of it; the rest of a header counts as a constant.
 const (
 	headerSize = 1 << 10
 	itemSize   = 200
@@ -53,7 +53,7 @@ func emitSize(e engine.Emit) int {
 	return itemSize + len(e.Message) + stateSize(e.Old) + stateSize(e.New)
 }
 
-// fits gives how many of n items stay within both limits; at least one, if there is one.
+// fits returns how many of n items stay within both limits; at least one, if there is one.
 func fits(n, items, bytes int, size func(int) int) int {
 	total := 0
 	for i := range min(n, items) {

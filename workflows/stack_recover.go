@@ -12,48 +12,48 @@ import (
 	"github.com/deployctl/deployctl/engine"
 )
 
-// trouble is what keeps a Stack from going on: its head cannot be read, or its active update, which closed without
-// settling, cannot be recovered. The Stack keeps its queue meanwhile. It tries again after a growing pause, and
-// whenever a request comes, which is answered with the reason if that still fails.
+// trouble keeps a Stack from continuing: its head cannot be read, or its active update closed without a commit and
+// cannot be recovered. The Stack keeps its queue and retries after growing pauses, and whenever a request comes; if
+// that attempt fails too, the request is rejected with the reason.
 type trouble struct {
-	reason error // a refusal for clients
-	failed int   // attempts in a row
-	again  workflow.Future
-	stop   workflow.CancelFunc // of the timer
+	reason     error // for clients
+	failed     int   // attempts in a row
+	retryTimer workflow.Future
+	stopTimer  workflow.CancelFunc // cancels retryTimer
 }
 
-// fail notes an attempt that failed, and when the next one begins.
-func (s *stack) fail(ctx workflow.Context, what string, err error) {
+// noteTrouble records a failed attempt and starts the timer of the next one.
+func (s *stack) noteTrouble(ctx workflow.Context, what string, err error) {
 	failed := 1
 	if s.trouble != nil {
 		failed += s.trouble.failed
-		s.trouble.stop()
+		s.trouble.stopTimer()
 	}
 	s.attempts++
-	pause := min(firstRepair<<min(failed-1, 16), longestRepair)
+	pause := min(firstRetryPause<<min(failed-1, 16), longestRetryPause)
 	timing, stop := workflow.WithCancel(ctx)
 	timer := workflow.NewTimerWithOptions(timing, pause, workflow.TimerOptions{Summary: "try again"})
-	text := fmt.Sprintf("%s: %s. It is tried again by itself, and with every command for the stack: once the cause "+
+	text := fmt.Sprintf("%s: %s. The service retries, and so does every command for the stack: once the cause "+
 		"is repaired, "+
-		"run the command again", what, sentence(err))
-	s.trouble = &trouble{refusal(deployments.Errorf(codeOf(err), "%s", text)), failed, timer, stop}
+		"run the command again", what, messageOf(err))
+	s.trouble = &trouble{clientError(deployments.Errorf(codeOf(err), "%s", text)), failed, timer, stop}
 	s.Trouble = text
 	workflow.SetCurrentDetails(ctx, clip(text, detailsBytes))
 	workflow.GetLogger(ctx).Warn("The stack cannot go on.", "error", err, "again", pause)
 }
 
-// relieve notes that the Stack can go on.
-func (s *stack) relieve(ctx workflow.Context) {
+// clearTrouble records that the Stack can continue.
+func (s *stack) clearTrouble(ctx workflow.Context) {
 	if s.trouble == nil {
 		return
 	}
-	s.trouble.stop()
+	s.trouble.stopTimer()
 	s.trouble, s.Trouble = nil, ""
 	workflow.SetCurrentDetails(ctx, "")
 }
 
-// codeOf is the code of an activity's error, as a refusal has it. A conflict would have clients wait for the update
-// in the way.
+// codeOf returns the code of an activity's error for a client. CodeConflict is not among them: it would make clients
+// wait for another update.
 func codeOf(err error) deployments.Code {
 	var failure *temporal.ApplicationError
 	if !errors.As(err, &failure) {
@@ -67,24 +67,24 @@ func codeOf(err error) deployments.Code {
 	return deployments.CodeInternal
 }
 
-// due reports that an attempt is to begin: there was none, its pause is over, or somebody asks.
-func (s *stack) due() bool {
-	return s.trouble == nil || s.asked || s.trouble.again.IsReady()
+// retryDue reports whether an attempt may begin: there was none, its pause is over, or a client asks for one.
+func (s *stack) retryDue() bool {
+	return s.trouble == nil || s.retryRequested || s.trouble.retryTimer.IsReady()
 }
 
-// ready waits until requests can be answered. What failed before is tried again first; if it fails again, the error
-// says why.
+// ready waits until requests can be handled. If the last attempt failed, it waits for another one and returns its
+// error.
 func (s *stack) ready(ctx workflow.Context) error {
-	if err := workflow.Await(ctx, func() bool { return s.opened || s.trouble != nil }); err != nil {
+	if err := workflow.Await(ctx, func() bool { return s.loaded || s.trouble != nil }); err != nil {
 		return err
 	}
 	if s.trouble == nil {
 		return nil
 	}
 	before := s.attempts
-	s.asked = true
+	s.retryRequested = true
 	if err := workflow.Await(ctx, func() bool {
-		return s.opened && s.trouble == nil ||
+		return s.loaded && s.trouble == nil ||
 			s.attempts > before
 	}); err != nil {
 		return err
@@ -95,10 +95,10 @@ func (s *stack) ready(ctx workflow.Context) error {
 	return nil
 }
 
-// recalled answers the update handler recover: it returns when the active update that closed without settling has
-// been recovered, with the reason when it cannot be.
-func (s *stack) recalled(ctx workflow.Context) error {
-	ctx = lasting(ctx)
+// handleRecover handles the update recover: it returns once the active update that closed without a commit has been
+// recovered, or the reason why it cannot be.
+func (s *stack) handleRecover(ctx workflow.Context) error {
+	ctx = disconnected(ctx)
 	before := s.attempts
 	if err := s.ready(ctx); err != nil {
 		return err
@@ -110,13 +110,13 @@ func (s *stack) recalled(ctx workflow.Context) error {
 	return err
 }
 
-// closed notes that the watch of the active update has ended, and with what.
-func (s *stack) closed(ctx workflow.Context) {
+// watchEnded handles the end of the watch of the active update.
+func (s *stack) watchEnded(ctx workflow.Context) {
 	watch := s.watch
 	s.watch = nil
 	why := watch.closed.Get(ctx, nil)
-	if watch.polled && why != nil { // it may still run
-		s.fail(ctx, fmt.Sprintf("whether %s still runs cannot be found out", s.first()), why)
+	if watch.polled && why != nil { // the update may still run
+		s.noteTrouble(ctx, fmt.Sprintf("cannot find out whether %s still runs", s.first()), why)
 		return
 	}
 	in := deployments.RecoverInput{Update: s.Active.Update, Status: engine.StatusFailed,
@@ -128,97 +128,97 @@ func (s *stack) closed(ctx workflow.Context) {
 			in.Status = engine.StatusCancelled
 		}
 	}
-	s.remains = &in
+	s.toRecover = &in
 }
 
-// recover ends the active update in the place of its workflow, which closed without settling, once nothing of it moves
-// any more. The update's last signal may have come in the same moment; then there is nothing to do.
+// recover ends the active update, whose workflow closed without a commit, once nothing of it is running any more. If
+// the update's last signal has come in the same moment, there is nothing to recover.
 func (s *stack) recover(ctx workflow.Context) error {
-	s.asked = false
-	if err := s.lock.Lock(ctx); err != nil { // nobody else gets the next version
+	s.retryRequested = false
+	if err := s.lock.Lock(ctx); err != nil { // until recover returns, no version is given out
 		return err
 	}
 	defer s.lock.Unlock()
 	if s.receive(ctx); s.Active == nil {
 		return nil
 	}
-	if s.remains == nil {
-		s.relieve(ctx)
-		s.observe(ctx)
+	if s.toRecover == nil {
+		s.clearTrouble(ctx)
+		s.watchActive(ctx)
 		return nil
 	}
-	in := *s.remains
+	in := *s.toRecover
 	in.Next, in.Held = strconv.Itoa(s.Version+1), s.Active.Request.RequestID != ""
-	out, err := s.recovered(ctx, in)
+	out, err := s.tryRecover(ctx, in)
 	if err != nil {
-		s.fail(ctx, fmt.Sprintf("%s of %s ended before it had settled, and cannot be recovered", s.first(), s.Stack),
+		s.noteTrouble(ctx, fmt.Sprintf("%s of %s ended without a commit and cannot be recovered", s.first(), s.Stack),
 			err)
 		return nil
 	}
 	if in.Held {
 		out.Request = s.Active.Request
 	}
-	s.free(ctx, in.Update)
+	s.freeStack(ctx, in.Update)
 	if out.Next != "" {
-		s.goOn(in.Update, out.Request, workflow.Now(ctx))
+		s.requeue(in.Update, out.Request, workflow.Now(ctx))
 	}
 	return nil
 }
 
-// recovered makes one attempt.
-func (s *stack) recovered(ctx workflow.Context, in deployments.RecoverInput) (out deployments.Recovered, err error) {
+// tryRecover makes one attempt to recover.
+func (s *stack) tryRecover(ctx workflow.Context, in deployments.RecoverInput) (out deployments.Recovered, err error) {
 	var host string
-	stopping := reporting(onShared(ctx, "stop what is left"))
+	stopping := withBriefRetries(onShared(ctx, "stop its workflows"))
 	if err := workflow.ExecuteActivity(stopping, deployments.ActivityStop, in.Update).Get(ctx, &host); err != nil {
 		return out, err
 	}
 	if host != "" {
 		release(ctx, in.Update, []string{host})
 	}
-	recovering := reporting(onLong(ctx, "recover "+s.first()))
+	recovering := withBriefRetries(onLong(ctx, "recover "+s.first()))
 	err = workflow.ExecuteActivity(recovering, deployments.ActivityRecover, in).Get(ctx, &out)
 	return out, err
 }
 
-// free frees the stack if u is the active update.
-func (s *stack) free(ctx workflow.Context, u deployments.UpdateName) {
+// freeStack frees the stack if u is the active update.
+func (s *stack) freeStack(ctx workflow.Context, u deployments.UpdateName) {
 	if !s.finish(u) {
 		return
 	}
-	s.remains = nil
-	s.relieve(ctx)
+	s.toRecover = nil
+	s.clearTrouble(ctx)
 	if s.watch != nil {
 		s.watch.cancel()
 		s.watch = nil
 	}
 }
 
-// begin takes up what was under way: carried over by continue-as-new, or named by the head. A head that cannot be
-// read is read again: whatever it names has the stack.
-func (s *stack) begin(ctx workflow.Context) error {
+// loadActive takes the active update from the input of this run or from the head. It retries until the head can be
+// read, because the update that the head names has the stack.
+func (s *stack) loadActive(ctx workflow.Context) error {
 	for s.Active == nil && len(s.Answers) == 0 {
-		err := s.read(ctx)
+		err := s.readHead(ctx)
 		if err == nil {
-			if a := s.head.Active; a != nil && a.Number() > 0 { // not a renaming or a removal
+			if a := s.head.Active; a != nil && a.Number() > 0 { // not a rename or a removal
 				s.adopt(s.head, workflow.Now(ctx))
 			}
 			break
 		}
-		s.asked = false
-		s.fail(ctx, fmt.Sprintf("where %s stands cannot be read", s.Stack), err)
-		if err := workflow.Await(ctx, s.due); err != nil {
+		s.retryRequested = false
+		s.noteTrouble(ctx, fmt.Sprintf("the head of %s cannot be read", s.Stack), err)
+		if err := workflow.Await(ctx, s.retryDue); err != nil {
 			return err
 		}
 	}
-	s.relieve(ctx)
-	s.opened = true
+	s.clearTrouble(ctx)
+	s.loaded = true
 	if s.Active != nil {
-		s.observe(ctx)
+		s.watchActive(ctx)
 	}
 	return nil
 }
 
-// reporting are the options of an activity whose failure the Stack reports, and tries again itself.
-func reporting(ctx workflow.Context) workflow.Context {
-	return workflow.WithRetryPolicy(ctx, briefly)
+// withBriefRetries makes an activity fail after a few attempts: the Stack reports the failure and retries itself.
+func withBriefRetries(ctx workflow.Context) workflow.Context {
+	return workflow.WithRetryPolicy(ctx, retryBriefly)
 }

@@ -12,11 +12,11 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 )
 
-// damaged is what recovery answers while an object of the store has to be repaired.
+// damaged is the error of recovery while an object of the store is damaged.
 var damaged = temporal.NewNonRetryableApplicationError("checkpoints/1 is damaged", string(deployments.CodeFormat), nil)
 
-// wantDamaged makes sure that a request was answered with the reason, and with a code that has no client wait or ask
-// again.
+// wantDamaged checks that a request was rejected with the reason, and with a code on which clients neither wait nor
+// retry.
 func (y *yard) wantDamaged(t *testing.T, name string) {
 	t.Helper()
 	var failure *temporal.ApplicationError
@@ -42,7 +42,7 @@ func (y *yard) queue(t *testing.T, at time.Duration) *deployments.StackInfo {
 	return info
 }
 
-func TestARecoveryThatCannotSucceedKeepsTheQueueAndGoesOnOnceItsCauseIsRepaired(t *testing.T) {
+func TestAFailedRecoveryKeepsTheQueueAndContinuesOnceItsCauseIsRepaired(t *testing.T) {
 	y := newYard(deployments.Head{Next: 1})
 	y.silent, y.broken = true, damaged
 	y.submit(0, "a", deployments.UpdateRequest{})
@@ -70,7 +70,7 @@ func TestARecoveryThatCannotSucceedKeepsTheQueueAndGoesOnOnceItsCauseIsRepaired(
 	}
 }
 
-func TestWhoAsksOnceTheCauseIsRepairedIsNotSentAwayUntilTheNextAttempt(t *testing.T) {
+func TestARequestAfterTheRepairIsAcceptedWithoutWaitingForTheNextAttempt(t *testing.T) {
 	y := newYard(deployments.Head{Next: 1})
 	y.silent, y.broken = true, damaged
 	y.submit(0, "a", deployments.UpdateRequest{})
@@ -92,7 +92,7 @@ func TestWhoAsksOnceTheCauseIsRepairedIsNotSentAwayUntilTheNextAttempt(t *testin
 	}
 }
 
-func TestAStackWhoseHeadCannotBeReadAdoptsWhatItNamesOnceItCan(t *testing.T) {
+func TestAStackAdoptsTheUpdateOfItsHeadOnceTheHeadCanBeRead(t *testing.T) {
 	left := deployments.UpdateName{StackName: theStack, Version: "9"}
 	y := newYard(deployments.Head{Version: 8, Next: 10, Active: &left})
 	y.unread = damaged
@@ -107,14 +107,14 @@ func TestAStackWhoseHeadCannotBeReadAdoptsWhatItNamesOnceItCan(t *testing.T) {
 	}
 }
 
-func TestAWatchThatFailsIsNoEndOfTheUpdateThatItWatches(t *testing.T) {
+func TestAFailedWatchDoesNotEndItsUpdate(t *testing.T) {
 	left := deployments.UpdateName{StackName: theStack, Version: "9"}
 	y := newYard(deployments.Head{Version: 8, Next: 10, Active: &left})
 	y.blind = damaged
 	queue := y.queue(t, 50*time.Second)
 	y.env.RegisterDelayedCallback(func() {
 		if len(y.recovered) > 0 {
-			t.Error("an update of which nobody knows whether it runs was recovered")
+			t.Error("an update that may still run was recovered")
 		}
 		y.blind = nil
 	}, time.Minute)

@@ -17,20 +17,20 @@ import (
 	"github.com/deployctl/deployctl/engine"
 )
 
-// yard is where a Stack's tests see what it does. Its updates take ten minutes each.
+// yard runs a Stack in the test environment and logs what it does. Its updates take ten minutes each.
 type yard struct {
 	env       *testsuite.TestWorkflowEnvironment
 	head      deployments.Head
 	heads     int
-	log       []string // what began and ended, in order
-	requests  []string // of what began
+	log       []string // starts and ends, in order
+	requests  []string // of the updates that began
 	running   int
 	recovered []deployments.RecoverInput
-	silent    bool   // updates close without settling
-	moved     string // the version of the one that is to go on as another
-	broken    error  // why nothing can be recovered
-	unread    error  // why the head cannot be read
-	blind     error  // why it cannot be told whether an update runs
+	silent    bool   // updates close without a commit
+	moved     string // the version of the update that is to migrate
+	broken    error  // the error of recovery
+	unread    error  // the error of reading the head
+	blind     error  // the error of watching an update
 	answers   map[string]deployments.Accepted
 	refusals  map[string]error
 }
@@ -225,7 +225,7 @@ func TestAWaitingUpdateCanBeWithdrawn(t *testing.T) {
 
 func previewed(version int) *int { return &version }
 
-func TestAConfirmedPreviewIsRefusedWhenTheStackHasMoved(t *testing.T) {
+func TestAConfirmedPreviewIsRejectedWhenTheStackHasChanged(t *testing.T) {
 	y := newYard(deployments.Head{Version: 5, Next: 6})
 	y.submit(0, "stale", deployments.UpdateRequest{BaseVersion: previewed(4)})
 	y.submit(time.Second, "right", deployments.UpdateRequest{BaseVersion: previewed(5)})
@@ -246,7 +246,7 @@ func TestAnImportWhileTheStackWasIdleIsSeen(t *testing.T) {
 	y.want(t, "begin 1", "end 1", "begin 3", "end 3")
 }
 
-func TestWhatMovesTheHeadOfAStackThatWasWokenIsSeen(t *testing.T) {
+func TestAChangeOfTheHeadAfterTheStackStartedIsNoticed(t *testing.T) {
 	left := deployments.UpdateName{StackName: theStack, Version: "9"}
 	for name, head := range map[string]deployments.Head{
 		"the update that was recovered": {Version: 8, Next: 10, Active: &left}, "an import": {Version: 8, Next: 9},
@@ -261,7 +261,7 @@ func TestWhatMovesTheHeadOfAStackThatWasWokenIsSeen(t *testing.T) {
 	}
 }
 
-// reserve asks for a version at a time, for an import; it gives what it is answered.
+// reserve asks for a version at a time, as an import does, and returns the answer.
 func (y *yard) reserve(at time.Duration) *string {
 	said := new(string)
 	y.env.RegisterDelayedCallback(func() {
@@ -297,7 +297,7 @@ func TestAnImportThatComesAtTheEndOfAnUpdateWaitsForIt(t *testing.T) {
 	}
 }
 
-func TestAnUpdateThatClosedWithoutSettlingIsRecoveredBeforeTheNext(t *testing.T) {
+func TestAnUpdateThatClosedWithoutACommitIsRecoveredBeforeTheNext(t *testing.T) {
 	y := newYard(deployments.Head{Next: 1})
 	y.silent = true
 	y.submit(0, "a", deployments.UpdateRequest{})
@@ -309,22 +309,22 @@ func TestAnUpdateThatClosedWithoutSettlingIsRecoveredBeforeTheNext(t *testing.T)
 	}
 }
 
-func TestAnUpdateThatIsMovedGoesOnBeforeThoseThatWait(t *testing.T) {
+func TestAMigratedUpdateRunsBeforeThoseThatWait(t *testing.T) {
 	y := newYard(deployments.Head{Next: 1})
 	y.silent, y.moved = true, "1"
 	y.submit(0, "a", deployments.UpdateRequest{})
 	y.submit(time.Second, "b", deployments.UpdateRequest{})
 	y.submit(2*time.Second, "c", deployments.UpdateRequest{})
 	y.live(t, deployments.StackInput{})
-	y.want(t, "begin 1", "end 1", "withdraw 2: update 1 goes on first, now 5",
-		"withdraw 3: update 1 goes on first, now 6",
+	y.want(t, "begin 1", "end 1", "withdraw 2: update 1 is repeated first, now 5",
+		"withdraw 3: update 1 is repeated first, now 6",
 		"begin 4", "end 4", "begin 5", "end 5", "begin 6", "end 6")
 	if want := []string{"a", "a after 1", "b", "c"}; !slices.Equal(y.requests, want) {
 		t.Errorf("what began was asked for by %q, not %q", y.requests, want)
 	}
 }
 
-func TestAnUpdateThatTheHeadNamesIsEndedFirst(t *testing.T) {
+func TestTheUpdateThatTheHeadNamesIsEndedFirst(t *testing.T) {
 	left := deployments.UpdateName{StackName: theStack, Version: "9"}
 	y := newYard(deployments.Head{Version: 8, Next: 10, Active: &left})
 	y.submit(0, "a", deployments.UpdateRequest{})
@@ -335,7 +335,7 @@ func TestAnUpdateThatTheHeadNamesIsEndedFirst(t *testing.T) {
 	}
 }
 
-func TestAStackThatIsBeingRenamedOrRemovedIsLeftToThat(t *testing.T) {
+func TestARenameOrARemovalThatTheHeadNamesIsNotRecovered(t *testing.T) {
 	y := newYard(deployments.Head{Version: 8, Next: 10, Active: &deployments.UpdateName{StackName: theStack,
 		Version: "removal"}})
 	y.submit(0, "a", deployments.UpdateRequest{})
@@ -345,7 +345,7 @@ func TestAStackThatIsBeingRenamedOrRemovedIsLeftToThat(t *testing.T) {
 	}
 }
 
-func TestWhoIsBehindAnUpdateThatTheHeadNamesIsToldWhoseItIs(t *testing.T) {
+func TestAQueuedRequestLearnsTheInitiatorOfTheUpdateThatTheHeadNames(t *testing.T) {
 	left := deployments.UpdateName{StackName: theStack, Version: "9"}
 	since := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	y := newYard(deployments.Head{Version: 8, Next: 10, Active: &left, Running: &deployments.UpdateInfo{
@@ -366,7 +366,7 @@ func TestAStackContinuesAsNewWithItsQueue(t *testing.T) {
 	y.submit(time.Second, "b", deployments.UpdateRequest{})
 	y.submit(2*time.Second, "c", deployments.UpdateRequest{})
 	y.env.RegisterDelayedCallback(func() { y.env.SetCurrentHistoryLength(stackEvents + 1) }, 3*time.Second)
-	y.submit(4*time.Second, "d", deployments.UpdateRequest{}) // comes too late for this run, and is not answered by it
+	y.submit(4*time.Second, "d", deployments.UpdateRequest{}) // too late for this run, which does not answer it
 	y.live(t, deployments.StackInput{})
 	var again *workflow.ContinueAsNewError
 	if !errors.As(y.env.GetWorkflowError(), &again) {
@@ -380,7 +380,7 @@ func TestAStackContinuesAsNewWithItsQueue(t *testing.T) {
 		in.Version != 3 {
 		t.Fatalf("carried over %+v", in)
 	}
-	// The next run watches update 1 by asking; here it has closed without a word, so it is recovered.
+	// The next run watches update 1 by asking; here it has closed without a signal, so it is recovered.
 	next := newYard(deployments.Head{Version: 1, Next: 2})
 	next.live(t, in)
 	next.want(t, "begin 2", "end 2", "begin 3", "end 3")

@@ -12,77 +12,77 @@ import (
 
 // update is an Update workflow.
 type update struct {
-	in      deployments.UpdateInput
-	claims  int
-	claimed deployments.Claimed
-	queue   string   // of the workers that may host it, where that is not this workflow's own
-	left    []string // workers that hosted it before
-	run     workflow.ChildWorkflowFuture
+	in            deployments.UpdateInput
+	claims        int
+	claimed       deployments.Claimed
+	queue         string   // of the workers that may host it; empty for this workflow's own
+	formerWorkers []string // former hosts
+	run           workflow.ChildWorkflowFuture
 
-	cancelled   bool
-	stopClaim   workflow.CancelFunc
-	stopProgram workflow.CancelFunc
-	programming bool // the program runs, or will again
-	lost        int  // epochs in a row that were lost without progress
-	reached     deployments.Reached
-	vouched     string // the worker that was found alive when the Run had lost it
-	broken      error
+	cancelled       bool
+	stopClaim       workflow.CancelFunc
+	stopProgram     workflow.CancelFunc
+	programActive   bool // the program runs, or will run again
+	fruitlessEpochs int  // lost in a row without progress
+	reached         deployments.Reached
+	confirmedAlive  string // the worker that was found alive after the Run reported it lost
+	failure         error
 }
 
-// Update carries one update out. It never continues as new. An error means that it could not settle: its stack then
-// recovers it from what is saved and from its history.
+// Update executes one update. It never continues as new. An error means that it did not commit: its stack then recovers
+// it from its saves and its history.
 func (w *Workflows) Update(ctx workflow.Context, in deployments.UpdateInput) (_ deployments.UpdateInfo, err error) {
-	belongs(ctx)
-	defer defective(ctx, &err)
+	requireRevision(ctx)
+	defer panicToError(ctx, &err)
 	stop := ctx.Done()
 	ctx, _ = workflow.NewDisconnectedContext(ctx)
 	if in.Withdrawn != "" {
-		return withdrawn(ctx, in)
+		return endWithdrawn(ctx, in)
 	}
 	u := &update{in: in}
 	u.listen(ctx, stop)
 	if err := u.claim(ctx); err != nil {
-		return deployments.UpdateInfo{}, u.refused(err)
+		return deployments.UpdateInfo{}, u.claimError(err)
 	}
 	if err := u.startRun(ctx, w.settings.ForceContinue); err != nil {
 		return deployments.UpdateInfo{}, err
 	}
-	lead(ctx, in.Update)
+	linkToRun(ctx, in.Update)
 	if u.claimed.HasProgram {
-		u.programming = true
+		u.programActive = true
 		workflow.Go(ctx, u.programs)
 	}
-	err = workflow.Await(ctx, func() bool { return u.run.IsReady() || u.broken != nil || overtaken(ctx) })
-	if overtaken(ctx) {
-		u.broken = wasReset(ctx)
+	err = workflow.Await(ctx, func() bool { return u.run.IsReady() || u.failure != nil || endsAfterReset(ctx) })
+	if endsAfterReset(ctx) {
+		u.failure = resetError(ctx)
 	}
-	if err = errors.Join(err, u.broken); err != nil {
-		return deployments.UpdateInfo{}, err // and the Run ends with its parent
+	if err = errors.Join(err, u.failure); err != nil {
+		return deployments.UpdateInfo{}, err // the Run ends with its parent
 	}
 	var out deployments.RunOutput
 	if err := u.run.Get(ctx, &out); err != nil {
 		ended, ok := OutputOf(err)
 		if !ok {
-			return deployments.UpdateInfo{}, unsettled(err)
+			return deployments.UpdateInfo{}, runError(err)
 		}
 		out = ended
 	}
-	return u.end(ctx, out)
+	return u.commit(ctx, out)
 }
 
-// unsettled is the error of an update that is left to its stack. It is made anew: what is sealed in that of the Run
-// opens only there.
-func unsettled(err error) error {
+// runError returns the error of an update that its stack recovers. It is a new error because the details of the Run's
+// are sealed for the Run.
+func runError(err error) error {
 	kind := string(deployments.CodeInternal)
 	if failure := (*temporal.ApplicationError)(nil); errors.As(err, &failure) {
 		kind = failure.Type()
 	}
-	return temporal.NewNonRetryableApplicationError(clip(sentence(err), messageBytes), kind, nil)
+	return temporal.NewNonRetryableApplicationError(clip(messageOf(err), messageBytes), kind, nil)
 }
 
-// withdrawn ends an update that never began. It becomes part of the stack's history, so that its number is not given
-// out again.
-func withdrawn(ctx workflow.Context, in deployments.UpdateInput) (deployments.UpdateInfo, error) {
+// endWithdrawn ends an update that never began. It adds the update to the stack's history, so that its version is not
+// given out again.
+func endWithdrawn(ctx workflow.Context, in deployments.UpdateInput) (deployments.UpdateInfo, error) {
 	now := workflow.Now(ctx)
 	info := deployments.UpdateInfo{
 		Update: in.Update, Kind: in.Request.Kind, DryRun: in.Request.DryRun, Status: string(engine.StatusCancelled),
@@ -91,25 +91,25 @@ func withdrawn(ctx workflow.Context, in deployments.UpdateInput) (deployments.Up
 	if in.Next != "" {
 		info.Status, info.Next = string(deployments.StatusMoved), in.Next
 	}
-	if !in.Since.IsZero() { // else its stack is of a time when nobody did that
+	if !in.Since.IsZero() { // empty when an older release queued it
 		info.Started = in.Since
-		enter := onShared(ctx, "enter it in the history")
+		enter := onShared(ctx, "add it to the history")
 		if err := workflow.ExecuteActivity(enter, deployments.ActivityEnter, info).Get(ctx, nil); err != nil {
 			workflow.GetLogger(ctx).Info("The update is not in the history.", "error", err)
 		}
 	}
-	if err := report(ctx, info.Status); err != nil {
+	if err := setResult(ctx, info.Status); err != nil {
 		return info, err
 	}
-	return info, ending(engine.Status(info.Status), info.Error, info)
+	return info, failedError(engine.Status(info.Status), info.Error, info)
 }
 
-// report makes the result searchable.
-func report(ctx workflow.Context, status string) error {
+// setResult sets the search attribute Result.
+func setResult(ctx workflow.Context, status string) error {
 	return workflow.UpsertTypedSearchAttributes(ctx, resultKey.ValueSet(status))
 }
 
-// claim finds a worker to host the update: the first one, or another.
+// claim finds a worker that hosts the update, at first and after each lost one.
 func (u *update) claim(ctx workflow.Context) error {
 	ctx, cancel := workflow.WithCancel(onShared(ctx, "find a worker"))
 	defer cancel()
@@ -117,18 +117,18 @@ func (u *update) claim(ctx workflow.Context) error {
 	in := deployments.ClaimInput{Update: u.in.Update, Request: u.in.Request, Epoch: u.claims}
 	var c deployments.Claimed
 	for {
-		future := workflow.ExecuteActivity(u.among(ctx), deployments.ActivityClaim, in)
+		future := workflow.ExecuteActivity(u.onHostQueue(ctx), deployments.ActivityClaim, in)
 		if u.stopClaim = cancel; u.cancelled && u.claims == 1 {
 			cancel()
 		}
-		c = deployments.Claimed{} // what is decoded into it leaves what it has
+		c = deployments.Claimed{} // decoding leaves fields that are not in the payload
 		if err := future.Get(ctx, &c); err != nil {
 			return err
 		}
 		if c.Queue == "" {
 			break
 		}
-		u.queue = c.Queue // its organization has got workers of its own since this workflow was started
+		u.queue = c.Queue // its organization has got its own workers since this workflow started
 	}
 	if u.claims == 1 {
 		u.claimed = c
@@ -137,16 +137,16 @@ func (u *update) claim(ctx workflow.Context) error {
 	return nil
 }
 
-// among makes the options of an activity those of one that is for the workers that may host the update.
-func (u *update) among(ctx workflow.Context) workflow.Context {
+// onHostQueue sends an activity to the queue of the workers that may host the update.
+func (u *update) onHostQueue(ctx workflow.Context) workflow.Context {
 	if u.queue == "" {
 		return ctx
 	}
 	return workflow.WithTaskQueue(ctx, u.queue)
 }
 
-// refused is the error of an update that found no worker.
-func (u *update) refused(err error) error {
+// claimError returns the error of an update that found no worker.
+func (u *update) claimError(err error) error {
 	if temporal.IsCanceledError(err) {
 		return temporal.NewNonRetryableApplicationError("the update was cancelled before it began",
 			string(deployments.CodeCancelled), nil)
@@ -168,39 +168,39 @@ func (u *update) startRun(ctx workflow.Context, forceContinue int) error {
 	return u.run.GetChildWorkflowExecution().Get(ctx, nil)
 }
 
-// end settles the update and lets everyone know.
-func (u *update) end(ctx workflow.Context, out deployments.RunOutput) (deployments.UpdateInfo, error) {
+// commit ends the update: it commits the state, signals the stack and releases the workers.
+func (u *update) commit(ctx workflow.Context, out deployments.RunOutput) (deployments.UpdateInfo, error) {
 	if u.stopProgram != nil {
 		u.stopProgram() // a run that ended early needs no more of it
 	}
 	var info deployments.UpdateInfo
 	in := deployments.SettledInput{Update: u.in.Update, Base: u.claimed.Base, Saves: out.Saves, Rest: out.Rest,
 		Result: out.Result}
-	if err := workflow.ExecuteActivity(u.among(onLong(ctx, "settle")), deployments.ActivitySettled, in).Get(ctx,
+	if err := workflow.ExecuteActivity(u.onHostQueue(onLong(ctx, "commit")), deployments.ActivitySettled, in).Get(ctx,
 		&info); err != nil {
 		return info, err
 	}
 	if u.in.Update.Number() > 0 {
 		stack := deployments.StackWorkflowID(u.in.Update.StackName)
 		finished := deployments.UpdateFinished{Update: u.in.Update, Result: out.Result}
-		// A stack that is gone reads the head when it comes back.
+		// A Stack that has ended reads the head when it starts again.
 		_ = workflow.SignalExternalWorkflow(ctx, stack, "", deployments.SignalFinished, finished).Get(ctx, nil)
 	}
-	conclude(ctx, out.Result)
-	err := report(ctx, string(out.Result.Status))
-	release(ctx, u.in.Update, append(u.left, u.claimed.Worker))
-	_ = workflow.Await(ctx, func() bool { return !u.programming })
+	showResult(ctx, out.Result)
+	err := setResult(ctx, string(out.Result.Status))
+	release(ctx, u.in.Update, append(u.formerWorkers, u.claimed.Worker))
+	_ = workflow.Await(ctx, func() bool { return !u.programActive })
 	if err != nil {
 		return info, err
 	}
-	return info, ending(out.Result.Status, out.Result.Error, info)
+	return info, failedError(out.Result.Status, out.Result.Error, info)
 }
 
-// release ends the update's plugins on workers, where those are still there.
+// release ends the update's plugins on the workers that are still there.
 func release(ctx workflow.Context, u deployments.UpdateName, workers []string) {
 	var released []workflow.Future
 	for _, worker := range workers {
-		ctx := onWorker(ctx, worker, &once)
+		ctx := onWorker(ctx, worker, &noRetry)
 		ctx = workflow.WithScheduleToStartTimeout(workflow.WithStartToCloseTimeout(ctx, short), releaseStart)
 		released = append(released, workflow.ExecuteActivity(ctx, deployments.ActivityRelease,
 			deployments.ReleaseInput{Update: u}))
@@ -212,7 +212,7 @@ func release(ctx workflow.Context, u deployments.UpdateName, workers []string) {
 	}
 }
 
-// listen passes on what is said to the update while it is at work.
+// listen passes signals on while the update runs.
 func (u *update) listen(ctx workflow.Context, stop workflow.Channel) {
 	cancels := workflow.GetSignalChannel(ctx, deployments.SignalCancel)
 	answers := workflow.GetSignalChannel(ctx, deployments.SignalResolve)
@@ -233,39 +233,39 @@ func (u *update) listen(ctx workflow.Context, stop workflow.Channel) {
 		for {
 			var a engine.Resolved
 			answers.Receive(ctx, &a)
-			u.tell(ctx, deployments.SignalResolve, a)
+			u.signalRun(ctx, deployments.SignalResolve, a)
 		}
 	})
 	workflow.Go(ctx, func(ctx workflow.Context) {
 		for {
 			var l deployments.WorkerLost
 			losses.Receive(ctx, &l)
-			u.replace(ctx, l.Worker)
+			u.handleWorkerLost(ctx, l.Worker)
 		}
 	})
 	workflow.Go(ctx, func(ctx workflow.Context) {
 		for {
 			var at deployments.Reached
 			reached.Receive(ctx, &at)
-			u.count(at)
+			u.recordProgress(at)
 		}
 	})
 }
 
-// cancel ends the update gently, or at once: its Run starts nothing new, its program is ended.
+// cancel stops the program and passes the cancel to the Run, which starts nothing new.
 func (u *update) cancel(ctx workflow.Context, c engine.Cancelled) {
 	u.cancelled = true
 	if u.run == nil && u.stopClaim != nil {
 		u.stopClaim()
 	}
-	u.tell(ctx, deployments.SignalCancel, c)
+	u.signalRun(ctx, deployments.SignalCancel, c)
 	if u.stopProgram != nil {
 		u.stopProgram()
 	}
 }
 
-// tell signals the Run, once there is one. A Run that has ended needs nothing.
-func (u *update) tell(ctx workflow.Context, signal string, v any) {
+// signalRun signals the Run once it has started. A Run that has ended needs no signal.
+func (u *update) signalRun(ctx workflow.Context, signal string, v any) {
 	if err := workflow.Await(ctx, func() bool { return u.run != nil }); err != nil {
 		return
 	}

@@ -11,9 +11,9 @@ import (
 	"github.com/deployctl/deployctl/engine"
 )
 
-// programs runs the program, epoch after epoch, until one ends with a verdict, which the Run has then heard.
+// programs runs the program, epoch after epoch, until an epoch delivers the program's exit to the Run.
 func (u *update) programs(ctx workflow.Context) {
-	defer func() { u.programming = false }()
+	defer func() { u.programActive = false }()
 	for epoch := 1; ; epoch++ {
 		out, err := u.program(ctx, epoch)
 		var failure *temporal.ApplicationError
@@ -21,50 +21,51 @@ func (u *update) programs(ctx workflow.Context) {
 		case u.run.IsReady(), err == nil && !out.Lost:
 			return
 		case u.cancelled:
-			u.giveUp(ctx, epoch+1, engine.ProgramExited{Error: "the update was cancelled", Bailed: true})
+			u.abandonProgram(ctx, epoch+1, engine.ProgramExited{Error: "the update was cancelled", Bailed: true})
 			return
-		case errors.As(err, &failure) && failure.NonRetryable() && !unstarted(err):
-			u.giveUp(ctx, epoch+1, engine.ProgramExited{Error: failure.Message()})
+		case errors.As(err, &failure) && failure.NonRetryable() && !neverStarted(err):
+			u.abandonProgram(ctx, epoch+1, engine.ProgramExited{Error: failure.Message()})
 			return
 		}
-		limit := fruitless
+		limit := maxFruitlessEpochs
 		if err != nil {
-			limit = homeless
+			limit = maxWorkerLosses
 		}
-		if u.fruitless(ctx, epoch) >= limit {
-			u.giveUp(ctx, epoch+1, engine.ProgramExited{Error: "the program was lost several times in a row without " +
+		if u.countFruitless(ctx, epoch) >= limit {
+			u.abandonProgram(ctx, epoch+1, engine.ProgramExited{Error: "the program was lost several times in a row " +
+				"without " +
 				"progress; look at its output and at the worker's log"})
 			return
 		}
 		if err == nil {
 			continue // the program died, its worker did not
 		}
-		if err := u.moveOn(ctx); err != nil {
-			u.broken = err
+		if err := u.failOver(ctx); err != nil {
+			u.failure = err
 			return
 		}
 	}
 }
 
-// fruitless gives the number of epochs in a row that were lost without progress, the last one included. The Run
-// is asked for what it has reached by now: what it had reached when the epoch began tells nothing about the epoch.
-func (u *update) fruitless(ctx workflow.Context, epoch int) int {
-	u.tell(ctx, deployments.SignalMessages, deployments.Messages{Items: []deployments.Message{{Lost: epoch}}})
+// countFruitless returns how many epochs in a row were lost without progress, including the last one. It asks the Run
+// what it has reached now: earlier answers say nothing about this epoch.
+func (u *update) countFruitless(ctx workflow.Context, epoch int) int {
+	u.signalRun(ctx, deployments.SignalMessages, deployments.Messages{Items: []deployments.Message{{Lost: epoch}}})
 	_ = workflow.Await(ctx, func() bool { return u.reached.Lost >= epoch || u.run.IsReady() })
-	return u.lost
+	return u.fruitlessEpochs
 }
 
-// count takes the Run's answer about a lost epoch.
-func (u *update) count(at deployments.Reached) {
-	if u.lost++; at.Steps > u.reached.Steps {
-		u.lost = 0
+// recordProgress handles the Run's answer about a lost epoch.
+func (u *update) recordProgress(at deployments.Reached) {
+	if u.fruitlessEpochs++; at.Steps > u.reached.Steps {
+		u.fruitlessEpochs = 0
 	}
 	u.reached = at
 }
 
 // program runs one epoch.
 func (u *update) program(ctx workflow.Context, epoch int) (deployments.ProgramOutput, error) {
-	ctx, cancel := workflow.WithCancel(onWorker(ctx, u.claimed.Worker, &once))
+	ctx, cancel := workflow.WithCancel(onWorker(ctx, u.claimed.Worker, &noRetry))
 	defer cancel()
 	o := workflow.GetActivityOptions(ctx)
 	o.Summary = "run the program"
@@ -79,59 +80,62 @@ func (u *update) program(ctx workflow.Context, epoch int) (deployments.ProgramOu
 	return out, err
 }
 
-// giveUp ends the program without a count of what it said: in an epoch in which it says nothing.
-func (u *update) giveUp(ctx workflow.Context, epoch int, e engine.ProgramExited) {
+// abandonProgram reports the program's exit under a new epoch, because the number of messages of the lost one is
+// unknown.
+func (u *update) abandonProgram(ctx workflow.Context, epoch int, e engine.ProgramExited) {
 	e.Epoch = epoch
-	u.tell(ctx, deployments.SignalMessages, deployments.Messages{
+	u.signalRun(ctx, deployments.SignalMessages, deployments.Messages{
 		Epoch: epoch, First: 1, Items: []deployments.Message{{Started: &engine.RunStarted{Epoch: epoch}}, {Exited: &e}},
 	})
 }
 
-// moveOn claims another worker and tells the Run. What is under way on the one before goes on, so that is released at
-// the end.
-func (u *update) moveOn(ctx workflow.Context) error {
+// failOver claims another worker and announces it to the Run. Steps on the former worker go on, so that one is released
+// at the end of the update.
+func (u *update) failOver(ctx workflow.Context) error {
 	before := u.claimed.Worker
 	if err := u.claim(ctx); err != nil {
 		return err
 	}
-	u.left = slices.DeleteFunc(append(u.left, before), func(worker string) bool { return worker == u.claimed.Worker })
-	u.home(ctx)
+	u.formerWorkers = slices.DeleteFunc(append(u.formerWorkers, before), func(worker string) bool {
+		return worker == u.claimed.Worker
+	})
+	u.announceWorker(ctx)
 	return nil
 }
 
-// home tells the Run on which worker the update lives.
-func (u *update) home(ctx workflow.Context) {
-	u.tell(ctx, deployments.SignalMessages, deployments.Messages{Items: []deployments.Message{
+// announceWorker tells the Run on which worker the update runs.
+func (u *update) announceWorker(ctx workflow.Context) {
+	u.signalRun(ctx, deployments.SignalMessages, deployments.Messages{Items: []deployments.Message{
 		{Worker: u.claimed.Worker}}})
 }
 
-// replace answers the Run, to which a worker seems to be lost: with another, or once with the same if it is alive.
-// While the program is there, its own heartbeat decides.
-func (u *update) replace(ctx workflow.Context, worker string) {
+// handleWorkerLost answers the Run's report that a worker seems lost: with another worker, or, once, with the same one
+// if it is alive. While the program runs, the heartbeat of its activity decides.
+func (u *update) handleWorkerLost(ctx workflow.Context, worker string) {
 	for u.claimed.Worker == worker {
-		if u.alive(ctx, worker) && u.vouched != worker {
-			u.vouched = worker
+		if u.alive(ctx, worker) && u.confirmedAlive != worker {
+			u.confirmedAlive = worker
 			break
 		}
 		if u.claimed.Worker != worker {
-			break // the program has moved meanwhile
+			break // the program has failed over meanwhile
 		}
-		if !u.programming {
-			if err := u.moveOn(ctx); err != nil {
-				u.broken = err
+		if !u.programActive {
+			if err := u.failOver(ctx); err != nil {
+				u.failure = err
 			}
 			return
 		}
-		if err := workflow.Sleep(ctx, notStarted); err != nil {
+		if err := workflow.Sleep(ctx, startTimeout); err != nil {
 			return
 		}
-		u.vouched = ""
+		u.confirmedAlive = ""
 	}
-	u.home(ctx)
+	u.announceWorker(ctx)
 }
 
-// alive asks a worker for a sign of life. Only its successor, or nobody, answers for a worker that is gone.
+// alive pings a worker. If the worker is gone, its successor answers, or nobody does.
 func (u *update) alive(ctx workflow.Context, worker string) bool {
-	ctx = workflow.WithStartToCloseTimeout(onWorker(ctx, worker, &once), notStarted)
-	return !lost(workflow.ExecuteActivity(ctx, deployments.ActivityPing).Get(ctx, nil))
+	ctx = workflow.WithStartToCloseTimeout(onWorker(ctx, worker, &noRetry), startTimeout)
+	return !workerLost(workflow.ExecuteActivity(ctx, deployments.ActivityPing).Get(ctx, nil))
 }

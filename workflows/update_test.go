@@ -17,12 +17,12 @@ import (
 	"github.com/deployctl/deployctl/engine"
 )
 
-// hosts are the workers of an update's tests, and a Run that does nothing but listen.
+// hosts fakes the workers of an update, and a Run that only receives messages.
 type hosts struct {
 	mu     sync.Mutex
 	claims int
 	refuse error
-	// elsewhere is the queue of those who may host it; empty: all.
+	// elsewhere is the queue of the workers that may host it; empty: any.
 	elsewhere        string
 	settledAt, runAt string // queues
 	dead             map[string]bool
@@ -94,7 +94,7 @@ func (h *hosts) Release(ctx context.Context, _ deployments.ReleaseInput) error {
 	return nil
 }
 
-// Run hears messages until the program exited, unless the test has another.
+// Run receives messages until the program exited, unless the test has another.
 func (h *hosts) Run(ctx workflow.Context, in deployments.RunInput) (deployments.RunOutput, error) {
 	h.moved, h.runAt = append(h.moved, in.Worker), workflow.GetInfo(ctx).TaskQueueName
 	var box inbox
@@ -199,7 +199,7 @@ func exits(
 	return func(context.Context, deployments.ProgramInput) (deployments.ProgramOutput, error) { return out, nil }
 }
 
-func TestAnUpdateGoesToTheWorkersThatMayHostItAndStaysThere(t *testing.T) {
+func TestAnUpdateRunsOnlyOnWorkersThatMayHostIt(t *testing.T) {
 	h := &hosts{programs: exits(deployments.ProgramOutput{}), elsewhere: deployments.OrganizationTaskQueue(
 		deployments.SharedTaskQueue, "acme")}
 	info, err := h.carryOut(t, deployments.UpdateInput{}, nil)
@@ -211,7 +211,7 @@ func TestAnUpdateGoesToTheWorkersThatMayHostItAndStaysThere(t *testing.T) {
 	}
 }
 
-func TestAnUpdateRunsItsProgramSettlesAndTellsItsStack(t *testing.T) {
+func TestAnUpdateRunsItsProgramCommitsAndSignalsItsStack(t *testing.T) {
 	h := &hosts{programs: exits(deployments.ProgramOutput{})}
 	info, err := h.carryOut(t, deployments.UpdateInput{}, nil)
 	if err != nil || info.Status != "succeeded" {
@@ -308,12 +308,12 @@ func TestLostEpochsCountOnlyInARowWithoutProgress(t *testing.T) {
 	}
 }
 
-func TestWorkersThatDieForEverFailTheUpdate(t *testing.T) {
+func TestAnUpdateFailsWhenItsWorkersAlwaysDie(t *testing.T) {
 	h := &hosts{programs: func(context.Context, deployments.ProgramInput) (deployments.ProgramOutput, error) {
 		return deployments.ProgramOutput{}, temporal.NewHeartbeatTimeoutError()
 	}}
 	info, err := h.carryOut(t, deployments.UpdateInput{}, nil)
-	if err != nil || info.Status != "failed" || len(h.epochs) != homeless {
+	if err != nil || info.Status != "failed" || len(h.epochs) != maxWorkerLosses {
 		t.Errorf("came to %+v, %v after epochs %v", info, err, h.epochs)
 	}
 }
@@ -375,7 +375,7 @@ func TestAWorkerThatIsAliveIsKeptOnceAndThenReplaced(t *testing.T) {
 	}
 }
 
-func TestAnUpdateThatNoWorkerTakesFailsWithoutSettling(t *testing.T) {
+func TestAnUpdateThatNoWorkerClaimsFailsWithoutACommit(t *testing.T) {
 	h := &hosts{refuse: temporal.NewNonRetryableApplicationError("the stack has moved on",
 		string(deployments.CodeConflict), nil)}
 	_, err := h.carryOut(t, deployments.UpdateInput{}, nil)

@@ -26,7 +26,7 @@ var theStack = deployments.StackName{Organization: "organization", Project: "sho
 
 var theUpdate = deployments.UpdateName{StackName: theStack, Version: "1"}
 
-// world is where the activities of these tests have their effects: resources that exist, saves that were made.
+// world records the effects of these tests' activities: resources that exist, saves that were made.
 type world struct {
 	aside    map[string][]byte
 	mu       sync.Mutex
@@ -35,14 +35,14 @@ type world struct {
 	rounds   []int                        // of steps, in order
 	queues   []string                     // of steps
 	dead     map[string]bool              // workers that do not answer
-	outcomes map[string]func(n int) error // by resource name: what its nth step ends in, after its effect
+	outcomes map[string]func(n int) error // by resource name: the error of its nth step, after its effect
 	calls    map[string]int               // steps by resource name
 	settled  engine.Outcome
-	settling error                                    // what settling ends in instead, if not nil
-	looked   []int                                    // the rounds of which settling was asked
-	asked    int                                      // times that another worker was asked for
+	settling error                                    // the error of settling, if not nil
+	looked   []int                                    // the rounds that were settled
+	asked    int                                      // reports of a lost worker
 	away     int                                      // saves that fail first
-	putting  func(*testsuite.TestWorkflowEnvironment) // while a core is put aside
+	putting  func(*testsuite.TestWorkflowEnvironment) // while a core is spilled
 	env      *testsuite.TestWorkflowEnvironment
 }
 
@@ -136,7 +136,7 @@ func (w *world) TakeUp(_ context.Context, p deployments.AsidePart) ([]byte, erro
 	return data, nil
 }
 
-// snapshot is what the saves come to: the names of what is stored, and how many operations are pending.
+// snapshot applies the saves and returns the names of the stored resources and the number of pending operations.
 func (w *world) snapshot(t *testing.T) (names []string, pending int) {
 	t.Helper()
 	snap, seq := engine.NewSnapshot(nil, nil), 0
@@ -160,7 +160,7 @@ func (w *world) snapshot(t *testing.T) (names []string, pending int) {
 	return names, len(operations)
 }
 
-// events are the kinds of what was emitted, in order.
+// events returns the kinds of the emitted events, in order.
 func (w *world) events() string {
 	var out []string
 	for i := range len(w.saves) {
@@ -171,7 +171,7 @@ func (w *world) events() string {
 	return strings.Join(out, ", ")
 }
 
-// program is a program's host: it registers resources one after another, each once the one before has its reply, and
+// program fakes a program's host: it registers resources one after another, each after the reply to the last, and
 // goes on over a run's continue-as-new.
 type program struct {
 	names  []string
@@ -223,7 +223,7 @@ func (p *program) poll(env *testsuite.TestWorkflowEnvironment) {
 	env.UpdateWorkflow(deployments.UpdatePoll, fmt.Sprintf("poll-%d", p.polls), &testsuite.TestUpdateCallback{
 		OnComplete: func(v any, err error) {
 			if err != nil || epoch != p.epoch {
-				return // asked again by whoever goes on
+				return // the next run answers it
 			}
 			replies := v.(deployments.Replies)
 			p.cursor = replies.Cursor
@@ -246,7 +246,7 @@ func (p *program) poll(env *testsuite.TestWorkflowEnvironment) {
 	}, deployments.Poll{Epoch: epoch, Cursor: p.cursor})
 }
 
-// perform runs a Run over its continue-as-new, with the program beside it, and gives what it came to.
+// perform runs a Run over its continue-as-new, with the program beside it, and returns its result.
 func perform(
 	t *testing.T, w *world, p *program, in deployments.RunInput, at func(*testsuite.TestWorkflowEnvironment),
 ) (deployments.RunOutput, int) {

@@ -18,16 +18,16 @@ var (
 	driftKey     = temporal.NewSearchAttributeKeyKeyword(deployments.AttributeDrift)
 )
 
-// background is the priority of what nobody waits for. Everything else has the server's default, which goes before it.
+// background is the priority of work that nobody waits for; everything else has the server's default, which goes first.
 const background = 4
 
-// StackAttributes are what a Stack workflow is found by.
+// StackAttributes returns the search attributes of a Stack workflow.
 func StackAttributes(s deployments.StackName) temporal.SearchAttributes {
 	return temporal.NewSearchAttributes(
 		orgKey.ValueSet(s.Organization), projectKey.ValueSet(s.Project), stackKey.ValueSet(s.Stack))
 }
 
-// SearchAttributes are what an Update workflow, or its Run, is found by.
+// SearchAttributes returns the search attributes of an Update workflow and of its Run.
 func SearchAttributes(u deployments.UpdateName, r deployments.UpdateRequest) temporal.SearchAttributes {
 	set := []temporal.SearchAttributeUpdate{
 		orgKey.ValueSet(u.Organization), projectKey.ValueSet(u.Project), stackKey.ValueSet(u.Stack),
@@ -39,7 +39,7 @@ func SearchAttributes(u deployments.UpdateName, r deployments.UpdateRequest) tem
 	return temporal.NewSearchAttributes(set...)
 }
 
-// ScheduleAttributes are what a schedule, and each of its runs, is found by.
+// ScheduleAttributes returns the search attributes of a schedule and of each of its runs.
 func ScheduleAttributes(s deployments.Schedule) temporal.SearchAttributes {
 	n := s.Name
 	set := []temporal.SearchAttributeUpdate{
@@ -52,7 +52,7 @@ func ScheduleAttributes(s deployments.Schedule) temporal.SearchAttributes {
 	return temporal.NewSearchAttributes(set...)
 }
 
-// Priority is an update's: all that it does has the same.
+// Priority returns the priority of an update and of all its activities.
 func Priority(scheduled bool) temporal.Priority {
 	if scheduled {
 		return temporal.Priority{PriorityKey: background}
@@ -60,7 +60,7 @@ func Priority(scheduled bool) temporal.Priority {
 	return temporal.Priority{}
 }
 
-// Summary says in a line what an update is.
+// Summary describes an update in one line.
 func Summary(u deployments.UpdateName, r deployments.UpdateRequest) string {
 	s := fmt.Sprintf("%s %s/%s, version %s", kind(r), u.Project, u.Stack, u.Version)
 	if r.Message != "" {
@@ -69,7 +69,7 @@ func Summary(u deployments.UpdateName, r deployments.UpdateRequest) string {
 	return s
 }
 
-// kind names what is asked for as its command does.
+// kind returns the name of the command that asks for such an update.
 func kind(r deployments.UpdateRequest) string {
 	if r.DryRun {
 		return "preview"

@@ -9,10 +9,10 @@ import (
 	"github.com/deployctl/deployctl/engine"
 )
 
-// ending is how a workflow ends with its result: well, or as failed, with the result as a detail of the error. So
-// Temporal and its Web UI count it as what it is. A cancelled one returns its result: the SDK encodes the details of a
-// CanceledError without the context of the workflow, so that their seal would bind them to none.
-func ending[T any](status engine.Status, text string, result T) error {
+// failedError returns the error with which a failed workflow ends, with the result as a detail, so that Temporal and
+// its Web UI count it as failed; nil for any other status. A cancelled workflow returns its result instead: the SDK
+// encodes the details of a CanceledError without the context of the workflow, so their seal would not bind them to it.
+func failedError[T any](status engine.Status, text string, result T) error {
 	if status != engine.StatusFailed {
 		return nil
 	}
@@ -22,7 +22,7 @@ func ending[T any](status engine.Status, text string, result T) error {
 		})
 }
 
-// resultOf gives what a workflow or an activity came to that ended with an error: a detail of it.
+// resultOf returns the result that is a detail of the error with which a workflow or an activity ended.
 func resultOf[T any](err error, kind string) (result T, ok bool) {
 	var failure *temporal.ApplicationError
 	if errors.As(err, &failure) {
@@ -31,19 +31,19 @@ func resultOf[T any](err error, kind string) (result T, ok bool) {
 	return result, ok
 }
 
-// InfoOf gives what an update came to that has settled, from the error of its workflow; false if that did not settle.
+// InfoOf returns the result of a committed update from the error of its workflow; false if the update did not commit.
 func InfoOf(err error) (deployments.UpdateInfo, bool) {
 	info, ok := resultOf[deployments.UpdateInfo](err, deployments.ErrorEnded)
 	return info, ok && info.Status != ""
 }
 
-// OutputOf gives what a Run came to that has ended, from its error; false if that ended otherwise.
+// OutputOf returns the result of a Run from its error; false if the Run ended without a result.
 func OutputOf(err error) (deployments.RunOutput, bool) {
 	out, ok := resultOf[deployments.RunOutput](err, deployments.ErrorEnded)
 	return out, ok && out.Result.Status != ""
 }
 
-// StepOf gives what a step came to, from the error of its activity; false if nobody knows.
+// StepOf returns the result of a step from the error of its activity; false if the outcome is unknown.
 func StepOf(err error) (deployments.StepOutput, bool) {
 	out, ok := resultOf[deployments.StepOutput](err, deployments.ErrorStepFailed)
 	return out, ok && out.Outcome != ""
