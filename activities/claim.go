@@ -75,7 +75,7 @@ func (a *Activities) claim(ctx context.Context, in deployments.ClaimInput) (depl
 	if err != nil {
 		return deployments.Claimed{}, err
 	}
-	if in.Epoch <= 1 {
+	if in.Number <= 1 {
 		s.log.Put(prelude(s.config))
 		if missing != "" {
 			s.log.Put(apitype.EngineEvent{Timestamp: int(time.Now().Unix()), DiagnosticEvent: &apitype.DiagnosticEvent{
@@ -97,7 +97,7 @@ func (a *Activities) claim(ctx context.Context, in deployments.ClaimInput) (depl
 // permit refuses to begin an update whose caller may not deploy to the stack any more: it may have waited for long. One
 // that has begun goes on, to leave nothing half done, unless it moves to another build.
 func (a *Activities) permit(ctx context.Context, in deployments.ClaimInput) error {
-	if in.Epoch > 1 || in.Request.Authority == nil {
+	if in.Number > 1 || in.Request.Authority == nil {
 		return nil
 	}
 	err := a.Store.Permit(ctx, *in.Request.Authority, in.Update.StackName, deployments.AuditEntry{
@@ -160,7 +160,7 @@ func (a *Activities) fence(
 		return h.Version, max(h.Next, h.Version+1), "", err
 	}
 	c, err := a.Store.Claim(ctx, statestore.Claimant{
-		Update: in.Update, RequestID: in.Request.RequestID, Writer: writer(a.Worker, strconv.Itoa(in.Epoch)),
+		Update: in.Update, RequestID: in.Request.RequestID, Writer: writer(a.Worker, strconv.Itoa(in.Number)),
 	})
 	if err != nil {
 		return 0, 0, "", err

@@ -28,7 +28,7 @@ func TestAnUpdateWhoseCallerMayNotDeployAnyMoreDoesNotBegin(t *testing.T) {
 		t.Error("one that has begun does not go on")
 	}
 	waiting := deployments.ClaimInput{
-		Update: deployments.UpdateName{StackName: testStack, Version: "2"}, Epoch: 1,
+		Update: deployments.UpdateName{StackName: testStack, Version: "2"}, Number: 1,
 		Request: deployments.UpdateRequest{Stack: testStack, Kind: engine.KindDestroy, Authority: caller.Delegated()},
 	}
 	_, err = call[deployments.Claimed](h, h.acts.Claim, waiting)

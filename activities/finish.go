@@ -14,13 +14,13 @@ import (
 
 // Settled ends an update: its checkpoint is written, the head moves, the history and the event log are closed. Doing it
 // twice is doing it once.
-func (a *Activities) Settled(ctx context.Context, in deployments.SettledInput) (deployments.UpdateInfo, error) {
+func (a *Activities) Settled(ctx context.Context, in deployments.CommitInput) (deployments.UpdateInfo, error) {
 	defer Beat(ctx)()
 	info, err := a.settled(ctx, in)
 	return info, kept(err)
 }
 
-func (a *Activities) settled(ctx context.Context, in deployments.SettledInput) (deployments.UpdateInfo, error) {
+func (a *Activities) settled(ctx context.Context, in deployments.CommitInput) (deployments.UpdateInfo, error) {
 	request, err := a.requestOf(ctx, in.Update)
 	if err != nil {
 		return deployments.UpdateInfo{}, err
@@ -36,8 +36,8 @@ func (a *Activities) settled(ctx context.Context, in deployments.SettledInput) (
 	defer said.Wait()
 	if info.Ended.IsZero() {
 		info = running(in.Update, request, a.started(ctx, in.Update))
-		if in.Rest != nil {
-			if err := a.save(ctx, *in.Rest); err != nil {
+		if in.LastSave != nil {
+			if err := a.save(ctx, *in.LastSave); err != nil {
 				return info, err
 			}
 		}
@@ -69,7 +69,7 @@ func (a *Activities) settled(ctx context.Context, in deployments.SettledInput) (
 
 // finish writes the update's checkpoint and moves the head, and gives the number of resources that the stack has now.
 func (a *Activities) finish(
-	ctx context.Context, in deployments.SettledInput, request deployments.UpdateRequest,
+	ctx context.Context, in deployments.CommitInput, request deployments.UpdateRequest,
 ) (int, error) {
 	if !changesHead(in.Update, request) {
 		h, err := a.Store.Head(ctx, in.Update.StackName)

@@ -26,7 +26,7 @@ const (
 // tidy keeps the bundle that a stack's update used, since it may be used again without being sent, and removes what the
 // update before left and what is not kept of the stack. It is no part of the update after which it is done: nobody
 // waits for it, and what is not done now is done after a later one.
-func (a *Activities) tidy(ctx context.Context, in deployments.SettledInput, request deployments.UpdateRequest) {
+func (a *Activities) tidy(ctx context.Context, in deployments.CommitInput, request deployments.UpdateRequest) {
 	ctx, cancel := context.WithTimeout(ctx, collecting)
 	defer cancel()
 	stack := in.Update.StackName

@@ -23,7 +23,7 @@ func TestAWorkerLooksForWhatIsNotKeptAfterAnUpdateAndAtMostOnceAnHour(t *testing
 	}
 	for range 2 {
 		h.claim(deployments.UpdateRequest{Kind: engine.KindDestroy})
-		_, err := call[deployments.UpdateInfo](h, h.acts.Settled, deployments.SettledInput{
+		_, err := call[deployments.UpdateInfo](h, h.acts.Settled, deployments.CommitInput{
 			Update: h.update, Base: h.base, Result: engine.Result{Status: engine.StatusSucceeded},
 		})
 		if err != nil {
@@ -54,7 +54,7 @@ func TestWhatOnlyRecoveryWantedGoesAfterTheNextUpdate(t *testing.T) {
 		if err := h.acts.Store.PutOutcome(t.Context(), h.update, 1, engine.StepFinished{Op: 3}); err != nil {
 			t.Fatal(err)
 		}
-		_, err := call[deployments.UpdateInfo](h, h.acts.Settled, deployments.SettledInput{
+		_, err := call[deployments.UpdateInfo](h, h.acts.Settled, deployments.CommitInput{
 			Update: h.update, Base: h.base, Result: engine.Result{Status: engine.StatusSucceeded},
 		})
 		if err != nil {

@@ -69,10 +69,10 @@ func TestEverySaveIsRepeatedWhateverTheStoreAnswers(t *testing.T) {
 	h.claim(deployments.UpdateRequest{Kind: engine.KindDestroy})
 	save := deployments.SaveInput{Update: h.update, Number: 1, Deltas: []engine.Delta{
 		{Seq: 1, Kind: engine.DeltaEnd, Op: 1}}}
-	settled := deployments.SettledInput{
-		Update: h.update, Base: h.base, Saves: 1, Rest: &save, Result: engine.Result{Status: engine.StatusSucceeded},
+	settled := deployments.CommitInput{
+		Update: h.update, Base: h.base, Saves: 1, LastSave: &save, Result: engine.Result{Status: engine.StatusSucceeded},
 	}
-	aside := deployments.AsidePart{Update: h.update, Name: "core", Data: []byte("{}")}
+	aside := deployments.SpilledPart{Update: h.update, Name: "core", Data: []byte("{}")}
 	for name, try := range map[string]func() error{
 		"a save": func() error { _, err := call[struct{}](h, h.acts.Save, save); return err },
 		"the last save": func() error {
@@ -166,7 +166,7 @@ func TestAClaimOfAnUpdateThatIsOverGivesTheStackBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := call[deployments.Claimed](h, h.acts.Claim, deployments.ClaimInput{
-		Update: over, Epoch: 1, Request: deployments.UpdateRequest{Kind: engine.KindDestroy},
+		Update: over, Number: 1, Request: deployments.UpdateRequest{Kind: engine.KindDestroy},
 	})
 	if errorType(err) != string(deployments.CodeConflict) {
 		t.Errorf("it comes to %v", err)

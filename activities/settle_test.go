@@ -207,7 +207,7 @@ func TestNoUpdateStartsFromAStateThatIsKnownToBeBroken(t *testing.T) {
 		Deltas: twice}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := call[deployments.UpdateInfo](h, h.acts.Settled, deployments.SettledInput{
+	if _, err := call[deployments.UpdateInfo](h, h.acts.Settled, deployments.CommitInput{
 		Update: h.update, Base: h.base, Saves: 1, Result: engine.Result{Status: engine.StatusSucceeded},
 	}); err != nil {
 		t.Fatal(err)

@@ -7,12 +7,12 @@ import (
 )
 
 // PutAside stores a part of a suspended core.
-func (a *Activities) PutAside(ctx context.Context, p deployments.AsidePart) error {
+func (a *Activities) PutAside(ctx context.Context, p deployments.SpilledPart) error {
 	return kept(a.Store.PutAside(ctx, p))
 }
 
 // TakeUp gives it back.
-func (a *Activities) TakeUp(ctx context.Context, p deployments.AsidePart) ([]byte, error) {
+func (a *Activities) TakeUp(ctx context.Context, p deployments.SpilledPart) ([]byte, error) {
 	data, err := a.Store.TakeUp(ctx, p)
 	return data, kept(err)
 }

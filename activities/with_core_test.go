@@ -176,7 +176,7 @@ func (h *house) carryOut(request deployments.UpdateRequest) (engine.Result, *rea
 	}); err != nil {
 		h.t.Fatal(err)
 	}
-	if _, err := call[deployments.UpdateInfo](h, h.acts.Settled, deployments.SettledInput{
+	if _, err := call[deployments.UpdateInfo](h, h.acts.Settled, deployments.CommitInput{
 		Update: h.update, Base: h.base, Saves: 1, Result: result,
 	}); err != nil {
 		h.t.Fatal(err)

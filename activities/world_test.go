@@ -177,7 +177,7 @@ func (h *house) claim(r deployments.UpdateRequest) deployments.Claimed {
 		h.update.Version = "p1"
 	}
 	claimed, err := call[deployments.Claimed](h, h.acts.Claim, deployments.ClaimInput{Update: h.update, Request: r,
-		Epoch: 1})
+		Number: 1})
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -206,7 +206,7 @@ func (h *house) settle(run *coreRun) deployments.UpdateInfo {
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	info, err := call[deployments.UpdateInfo](h, h.acts.Settled, deployments.SettledInput{
+	info, err := call[deployments.UpdateInfo](h, h.acts.Settled, deployments.CommitInput{
 		Update: h.update, Base: h.base, Saves: 1, Result: engine.Result{Status: engine.StatusSucceeded},
 	})
 	if err != nil {
@@ -324,7 +324,7 @@ func (h *house) reclaim(r deployments.UpdateRequest) deployments.Claimed {
 	r.Stack, r.Kind = testStack, engine.KindUp
 	r.Environment = append(r.Environment, h.env...)
 	claimed, err := call[deployments.Claimed](h, h.acts.Claim, deployments.ClaimInput{Update: h.update, Request: r,
-		Epoch: 2})
+		Number: 2})
 	if err != nil {
 		h.t.Fatal(err)
 	}

@@ -9,17 +9,17 @@ const (
 	ActivityClaim   = "Claim"   // ClaimInput → Claimed
 	ActivityHeaders = "Headers" // HeadersInput → Headers
 	ActivitySave    = "Save"    // SaveInput → nothing
-	ActivitySettled = "Settled" // SettledInput → UpdateInfo
+	ActivityCommit  = "Settled" // SettledInput → UpdateInfo
 	// UpdateName → string: nothing moves the closed update any more; the task queue of its host
-	ActivityStop     = "Stop"
-	ActivityRecover  = "Recover"  // RecoverInput → Recovered
-	ActivityEnter    = "Enter"    // UpdateInfo → nothing: an update that never began is part of its stack's history
-	ActivityPutAside = "PutAside" // AsidePart → nothing: kept until the update has settled
-	ActivityTakeUp   = "TakeUp"   // AsidePart without Data → []byte
-	ActivityEnded    = "Ended"    // UpdateName → nothing, once the update's workflow is closed or not known
-	ActivitySubmit   = "Submit"   // SubmitInput → Accepted
-	ActivityFollow   = "Follow"   // UpdateName → UpdateInfo, once the update has ended
-	ActivityCompile  = "Compile"  // CompileInput → Found
+	ActivityStop        = "Stop"
+	ActivityRecover     = "Recover"  // RecoverInput → Recovered
+	ActivityEnter       = "Enter"    // UpdateInfo → nothing: an update that never began is part of its stack's history
+	ActivitySpill       = "PutAside" // AsidePart → nothing: kept until the update has settled
+	ActivityLoadSpilled = "TakeUp"   // AsidePart without Data → []byte
+	ActivityEnded       = "Ended"    // UpdateName → nothing, once the update's workflow is closed or not known
+	ActivitySubmit      = "Submit"   // SubmitInput → Accepted
+	ActivityAwaitUpdate = "Follow"   // UpdateName → UpdateInfo, once the update has ended
+	ActivityDriftReport = "Compile"  // CompileInput → Found
 
 	ActivityProgram = "Program" // ProgramInput → ProgramOutput
 	ActivityPlan    = "Plan"    // PlanInput → PlanOutput
@@ -39,8 +39,8 @@ type Head struct {
 	Running *UpdateInfo `json:"running,omitempty"`
 	// Next is the next version to give out: greater than every version ever given out.
 	Next int `json:"next"`
-	// Answers are what the latest requests were answered.
-	Answers []Answer `json:"answers,omitempty"`
+	// AcceptedRequests are what the latest requests were answered.
+	AcceptedRequests []AcceptedRequest `json:"answers,omitempty"`
 }
 
 // ClaimInput asks a worker to host an update. The worker stores the request, sealed, so that any worker can host the
@@ -48,8 +48,8 @@ type Head struct {
 type ClaimInput struct {
 	Update  UpdateName    `json:"update"`
 	Request UpdateRequest `json:"request"`
-	// Epoch counts the claims of this update from 1.
-	Epoch int `json:"epoch"`
+	// Number counts the claims of this update from 1.
+	Number int `json:"epoch"`
 }
 
 // Claimed says who hosts the update and from what it starts.
@@ -93,26 +93,26 @@ type SaveInput struct {
 	Events []engine.Emit  `json:"events,omitempty"`
 }
 
-// SettledInput ends an update: base and deltas are compacted into the next checkpoint, the head moves, the event log
+// CommitInput ends an update: base and deltas are compacted into the next checkpoint, the head moves, the event log
 // closes. Doing it twice is doing it once.
-type SettledInput struct {
-	Update UpdateName    `json:"update"`
-	Base   int           `json:"base"`
-	Saves  int           `json:"saves"`          // number of the last save
-	Rest   *SaveInput    `json:"rest,omitempty"` // that save, when it was not made yet
-	Result engine.Result `json:"result"`
+type CommitInput struct {
+	Update   UpdateName    `json:"update"`
+	Base     int           `json:"base"`
+	Saves    int           `json:"saves"`          // number of the last save
+	LastSave *SaveInput    `json:"rest,omitempty"` // that save, when it was not made yet
+	Result   engine.Result `json:"result"`
 	// Next is the version as which the update goes on, if it was moved.
 	Next string `json:"next,omitempty"`
 }
 
-// Aside is a suspended core that is stored in parts.
-type Aside struct {
+// Spilled is a suspended core that is stored in parts.
+type Spilled struct {
 	Name  string `json:"name"`
 	Parts int    `json:"parts"`
 }
 
-// AsidePart is one of its parts.
-type AsidePart struct {
+// SpilledPart is one of its parts.
+type SpilledPart struct {
 	Update UpdateName `json:"update"`
 	Name   string     `json:"name"`
 	Part   int        `json:"part"`
@@ -127,8 +127,8 @@ type RecoverInput struct {
 	Error  string        `json:"error"` // what to tell of it
 	// Next is the version as which it goes on, should it be one that was moved. Held: its stack knows what was asked
 	// for, passphrase and all.
-	Next string `json:"next,omitempty"`
-	Held bool   `json:"held,omitempty"`
+	Next         string `json:"next,omitempty"`
+	RequestKnown bool   `json:"held,omitempty"`
 }
 
 // Recovered is an update that was recovered.
@@ -142,19 +142,19 @@ type Recovered struct {
 type SubmitInput struct {
 	ScheduledInput
 	RequestID string `json:"requestID"`
-	// Look asks for the look for drift of a schedule that remediates, not for the update that puts it right.
-	Look bool `json:"look,omitempty"`
+	// DriftCheck asks for the look for drift of a schedule that remediates, not for the update that puts it right.
+	DriftCheck bool `json:"look,omitempty"`
 }
 
-// CompileInput makes the report of a look for drift of what its update has logged.
-type CompileInput struct {
-	Look UpdateName `json:"look"`
-	// Remedy is the update that has put it right, if one has.
-	Remedy *UpdateName `json:"remedy,omitempty"`
+// DriftReportInput makes the report of a look for drift of what its update has logged.
+type DriftReportInput struct {
+	Check UpdateName `json:"look"`
+	// Remediation is the update that has put it right, if one has.
+	Remediation *UpdateName `json:"remedy,omitempty"`
 }
 
-// Found sums up a look for drift.
-type Found struct {
+// DriftSummary sums up a look for drift.
+type DriftSummary struct {
 	Drifted int `json:"drifted"` // resources
 	// Details are what drifted, in Markdown, as much as people see at a glance.
 	Details string `json:"details,omitempty"`

@@ -147,8 +147,8 @@ type Drift struct {
 	Update    UpdateName        `json:"update"` // the look: a refresh preview
 	At        time.Time         `json:"at"`
 	Resources []DriftedResource `json:"resources"`
-	// Remedy is the update that has put it right since.
-	Remedy *UpdateName `json:"remedy,omitempty"`
+	// Remediation is the update that has put it right since.
+	Remediation *UpdateName `json:"remedy,omitempty"`
 }
 
 // DriftedResource is a resource that is not what its state says.

@@ -131,8 +131,8 @@ type UpdateInfo struct {
 	Waiting []string `json:"waiting,omitempty"`
 }
 
-// StatusMoved is that of an update that goes on as another, because no worker has its build any more.
-const StatusMoved engine.Status = "moved"
+// StatusMigrated is that of an update that goes on as another, because no worker has its build any more.
+const StatusMigrated engine.Status = "moved"
 
 // What a history calls versions that no update made; nobody can ask for an update of these kinds.
 const (

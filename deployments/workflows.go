@@ -62,7 +62,7 @@ type StackInput struct {
 	Queue  []QueuedUpdate `json:"queue,omitempty"`
 	Active *QueuedUpdate  `json:"active,omitempty"`
 	// Accepted answers by request id, the latest last, so that the same id gets the same answer.
-	Answers []Answer `json:"answers,omitempty"`
+	AcceptedRequests []AcceptedRequest `json:"answers,omitempty"`
 	// Version is the last one given out.
 	Version int `json:"version,omitempty"`
 	// Trouble says why the active update, which closed without settling, has not been recovered yet.
@@ -93,8 +93,8 @@ type Reached struct {
 	Steps int `json:"steps"` // how much the update has done so far
 }
 
-// Answer remembers what a request id was answered.
-type Answer struct {
+// AcceptedRequest remembers what a request id was answered.
+type AcceptedRequest struct {
 	RequestID string   `json:"requestID"`
 	Accepted  Accepted `json:"accepted"`
 }
@@ -136,8 +136,8 @@ type ScheduledOutput struct {
 type RunOutput struct {
 	Result engine.Result `json:"result"`
 	Saves  int           `json:"saves"` // number of the last save
-	// Rest is that save, when it is small and was not made: settling makes it.
-	Rest *SaveInput `json:"rest,omitempty"`
+	// LastSave is that save, when it is small and was not made: settling makes it.
+	LastSave *SaveInput `json:"rest,omitempty"`
 }
 
 // RunInput starts or continues a Run workflow.
@@ -152,14 +152,14 @@ type RunInput struct {
 	Retries Retries `json:"retries,omitempty"`
 	// Suspended is the core, put away by continue-as-new; nil at the start.
 	Suspended json.RawMessage `json:"suspended,omitempty"`
-	// Aside is where it was put instead, when it is too large for an input.
-	Aside *Aside `json:"aside,omitempty"`
+	// Spilled is where it was put instead, when it is too large for an input.
+	Spilled *Spilled `json:"aside,omitempty"`
 	// Epoch is that of the last message taken, Received its number, and Held are those that came before their turn.
 	Epoch    int        `json:"epoch,omitempty"`
 	Received int        `json:"received,omitempty"`
-	Held     []Messages `json:"held,omitempty"`
-	// Late is what arrived while the core was put away.
-	Late Late `json:"late,omitzero"`
+	Early    []Messages `json:"held,omitempty"`
+	// Undelivered is what arrived while the core was put away.
+	Undelivered Undelivered `json:"late,omitzero"`
 	// Replies are not acknowledged yet; Cursor counts those of this epoch that are. Ended: the epoch's program exited.
 	Replies []engine.Reply `json:"replies,omitempty"`
 	Cursor  int            `json:"cursor,omitempty"`
@@ -173,11 +173,11 @@ type RunInput struct {
 	ForceContinue int `json:"forceContinue,omitempty"`
 }
 
-// Late is what a Run was sent and has not heard, of each kind in order.
-type Late struct {
-	Cancels  []engine.Cancelled `json:"cancels,omitempty"`
-	Answers  []engine.Resolved  `json:"answers,omitempty"`
-	Messages []Messages         `json:"messages,omitempty"`
+// Undelivered is what a Run was sent and has not heard, of each kind in order.
+type Undelivered struct {
+	Cancels     []engine.Cancelled `json:"cancels,omitempty"`
+	Resolutions []engine.Resolved  `json:"answers,omitempty"`
+	Messages    []Messages         `json:"messages,omitempty"`
 }
 
 // Message is one thing that the program's host tells the Run. Exactly one field is set.

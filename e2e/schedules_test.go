@@ -100,8 +100,8 @@ func TestDriftIsFoundShownAndPutRightBySchedule(t *testing.T) {
 		{URN: urn(t, "a"), Properties: []deployments.DriftedProperty{{Path: "size", Expected: "1", Actual: "5"}}},
 		{URN: urn(t, "b"), Gone: true},
 	}
-	if got, expected := fmt.Sprint(drift.Resources), fmt.Sprint(want); got != expected || drift.Remedy != nil {
-		t.Errorf("found\n%s (remedy %v)\nwant\n%s", got, drift.Remedy, expected)
+	if got, expected := fmt.Sprint(drift.Resources), fmt.Sprint(want); got != expected || drift.Remediation != nil {
+		t.Errorf("found\n%s (remediation %v)\nwant\n%s", got, drift.Remediation, expected)
 	}
 	said := s.must(t, "drift", "status")
 	for _, part := range []string{"2 resources of ", "fake:index:Named a   size       1           5", "it is gone"} {

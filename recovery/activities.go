@@ -94,10 +94,10 @@ func (a *Activities) resume(ctx context.Context, in deployments.RecoverInput) (o
 		in.Next = ""
 	case cancelled:
 		in.Next, in.Status, in.Error = "", engine.StatusCancelled, "the update was cancelled"
-	case out.Request.Secrets.Type == "passphrase" && !in.Held: // only the client knows the passphrase
+	case out.Request.Secrets.Type == "passphrase" && !in.RequestKnown: // only the client knows the passphrase
 		in.Next, in.Error = "", buildGone+"; run it again, with the stack's passphrase"
 	default:
-		in.Status, in.Error = deployments.StatusMoved, buildGone
+		in.Status, in.Error = deployments.StatusMigrated, buildGone
 	}
 	out.UpdateInfo, err = a.recover(ctx, in)
 	return out, err
@@ -142,7 +142,7 @@ func (a *Activities) recover(ctx context.Context, in deployments.RecoverInput) (
 			return info, err
 		}
 	}
-	settled := deployments.SettledInput{Update: in.Update, Base: head.Version, Saves: rest.Last, Next: in.Next}
+	settled := deployments.CommitInput{Update: in.Update, Base: head.Version, Saves: rest.Last, Next: in.Next}
 	if rest.result != nil {
 		settled.Next = ""
 		settled.Result = *rest.result

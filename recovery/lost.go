@@ -106,10 +106,10 @@ func lostError(a *workflowpb.PendingActivityInfo) error {
 	case deployments.ActivityStep:
 		return temporal.NewNonRetryableApplicationError(message, deployments.ErrorUnknownOutcome, nil)
 	case deployments.ActivityHead, deployments.ActivityClaim, deployments.ActivityHeaders, deployments.ActivitySave,
-		deployments.ActivitySettled, deployments.ActivityStop, deployments.ActivityRecover, deployments.ActivityEnded,
+		deployments.ActivityCommit, deployments.ActivityStop, deployments.ActivityRecover, deployments.ActivityEnded,
 		deployments.ActivityEnter,
-		deployments.ActivityPutAside, deployments.ActivityTakeUp,
-		deployments.ActivitySubmit, deployments.ActivityFollow, deployments.ActivityCompile:
+		deployments.ActivitySpill, deployments.ActivityLoadSpilled,
+		deployments.ActivitySubmit, deployments.ActivityAwaitUpdate, deployments.ActivityDriftReport:
 		return temporal.NewApplicationError(message, deployments.ErrorNotDone)
 	}
 	return temporal.NewNonRetryableApplicationError(message, deployments.ErrorNotStarted, nil)

@@ -48,11 +48,11 @@ func TestWhatAnyWorkerCanDoIsDoneAgainWhenTheOneThatDidItIsGone(t *testing.T) {
 		deployments.ErrorUnknownOutcome
 	want := map[string]string{
 		deployments.ActivityHead: again, deployments.ActivityClaim: again, deployments.ActivityHeaders: again,
-		deployments.ActivitySave:    again,
-		deployments.ActivitySettled: again, deployments.ActivityStop: again, deployments.ActivityRecover: again,
-		deployments.ActivityEnter:    again,
-		deployments.ActivityPutAside: again, deployments.ActivityTakeUp: again, deployments.ActivityEnded: again,
-		deployments.ActivitySubmit: again, deployments.ActivityFollow: again, deployments.ActivityCompile: again,
+		deployments.ActivitySave:   again,
+		deployments.ActivityCommit: again, deployments.ActivityStop: again, deployments.ActivityRecover: again,
+		deployments.ActivityEnter: again,
+		deployments.ActivitySpill: again, deployments.ActivityLoadSpilled: again, deployments.ActivityEnded: again,
+		deployments.ActivitySubmit: again, deployments.ActivityAwaitUpdate: again, deployments.ActivityDriftReport: again,
 
 		deployments.ActivityProgram: elsewhere, deployments.ActivityPlan: elsewhere,
 		deployments.ActivityCascade: elsewhere,

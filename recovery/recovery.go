@@ -95,8 +95,8 @@ func (r *Recovery) salvageOf(ctx context.Context, u deployments.UpdateName) (sal
 	out, err := h.result()
 	if out != nil || err != nil {
 		end := salvage{Salvage: workflows.Salvage{Last: out.Saves}, result: &out.Result}
-		if out.Rest != nil {
-			end.Saves = []deployments.SaveInput{*out.Rest}
+		if out.LastSave != nil {
+			end.Saves = []deployments.SaveInput{*out.LastSave}
 		}
 		return end, err
 	}

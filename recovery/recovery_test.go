@@ -107,7 +107,7 @@ func TestAnUpdateWhoseRunHadEndedIsRecoveredWithTheSaveThatTheResultCarries(t *t
 	must(t, err)
 	result, err := data.ToPayloads(deployments.RunOutput{
 		Result: engine.Result{Status: engine.StatusCancelled, Error: "somebody did",
-			Changes: map[string]int{"create": 2}}, Saves: 2, Rest: &rest,
+			Changes: map[string]int{"create": 2}}, Saves: 2, LastSave: &rest,
 	})
 	must(t, err)
 	history.run = []*historypb.HistoryEvent{
@@ -180,7 +180,7 @@ func TestAnUpdateThatHasDoneNothingEndsThoughItsCheckpointIsDamaged(t *testing.T
 		t.Errorf("it does not say what to repair: %v", err)
 	}
 	for range 2 { // which is once
-		info, err := r.acts.Settled(t.Context(), deployments.SettledInput{
+		info, err := r.acts.Settled(t.Context(), deployments.CommitInput{
 			Update: second, Base: 1, Result: engine.Result{Status: engine.StatusFailed, Error: "damaged"},
 		})
 		must(t, err)

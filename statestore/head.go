@@ -77,7 +77,7 @@ func (h Head) Contract(name deployments.StackName) deployments.Head {
 	}
 	for _, r := range h.Requests {
 		u := deployments.UpdateName{StackName: name, Version: strconv.Itoa(r.Version)}
-		out.Answers = append(out.Answers, deployments.Answer{RequestID: r.ID,
+		out.AcceptedRequests = append(out.AcceptedRequests, deployments.AcceptedRequest{RequestID: r.ID,
 			Accepted: deployments.Accepted{Update: u}})
 	}
 	return out

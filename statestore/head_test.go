@@ -88,7 +88,7 @@ func TestAHeadTellsWhatTheLatestRequestsWereAnswered(t *testing.T) {
 	name := deployments.StackName{Organization: "o", Project: "p", Stack: "s"}
 	h := Head{}
 	h.Requests = []RequestVersion{{ID: "a", Version: 3}}
-	got := h.Contract(name).Answers
+	got := h.Contract(name).AcceptedRequests
 	if len(got) != 1 || got[0].RequestID != "a" || got[0].Accepted.Update.String() != "o/p/s/3" {
 		t.Errorf("%+v", got)
 	}

@@ -20,7 +20,7 @@ type panicGuard struct {
 
 // keeping are the activities whose inputs exist nowhere else.
 var keeping = map[string]bool{
-	deployments.ActivitySave: true, deployments.ActivitySettled: true, deployments.ActivityPutAside: true,
+	deployments.ActivitySave: true, deployments.ActivityCommit: true, deployments.ActivitySpill: true,
 	deployments.ActivityRecover: true,
 }
 

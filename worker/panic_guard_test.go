@@ -18,7 +18,7 @@ import (
 func TestAPanicEndsItsActivityAndOnlyWhatKeepsValuesIsTriedAgain(t *testing.T) {
 	for name, again := range map[string]bool{
 		deployments.ActivityPlan: false, deployments.ActivitySettle: false, deployments.ActivityClaim: false,
-		deployments.ActivitySave: true, deployments.ActivitySettled: true,
+		deployments.ActivitySave: true, deployments.ActivityCommit: true,
 	} {
 		var suite testsuite.WorkflowTestSuite
 		env := suite.NewTestActivityEnvironment()

@@ -126,33 +126,33 @@ func refusedPreview(u deployments.UpdateName, err error) deployments.UpdateInfo 
 }
 
 // Compile makes the report of a look for drift of what that has logged, and stores it.
-func (s *scheduling) Compile(ctx context.Context, in deployments.CompileInput) (deployments.Found, error) {
-	state, err := s.logged(ctx, in.Look)
+func (s *scheduling) Compile(ctx context.Context, in deployments.DriftReportInput) (deployments.DriftSummary, error) {
+	state, err := s.logged(ctx, in.Check)
 	if err != nil {
-		return deployments.Found{}, activities.Failure(err)
+		return deployments.DriftSummary{}, activities.Failure(err)
 	}
 	if moved, err := s.moved(ctx, in, state.End.Started); err != nil || moved {
-		return deployments.Found{Details: "The stack was updated meanwhile: the next look will tell."},
+		return deployments.DriftSummary{Details: "The stack was updated meanwhile: the next look will tell."},
 			activities.Failure(err)
 	}
-	drift := deployments.Drift{Update: in.Look, At: state.End.Ended, Resources: state.Drift(), Remedy: in.Remedy}
-	if err := s.connection.Store.PutDrift(ctx, in.Look.StackName, drift); err != nil {
-		return deployments.Found{}, activities.Failure(err)
+	drift := deployments.Drift{Update: in.Check, At: state.End.Ended, Resources: state.Drift(), Remediation: in.Remediation}
+	if err := s.connection.Store.PutDrift(ctx, in.Check.StackName, drift); err != nil {
+		return deployments.DriftSummary{}, activities.Failure(err)
 	}
-	found := deployments.Found{Drifted: len(drift.Resources), Details: display.DriftMarkdown(drift.Resources)}
-	if in.Remedy != nil {
-		found.Details += "\nPut right by " + in.Remedy.String() + ".\n"
+	found := deployments.DriftSummary{Drifted: len(drift.Resources), Details: display.DriftMarkdown(drift.Resources)}
+	if in.Remediation != nil {
+		found.Details += "\nPut right by " + in.Remediation.String() + ".\n"
 	}
 	return found, nil
 }
 
 // moved tells whether the stack was changed by somebody else since the look began: what that made would seem to have
 // drifted.
-func (s *scheduling) moved(ctx context.Context, in deployments.CompileInput, since time.Time) (bool, error) {
-	if in.Remedy != nil {
+func (s *scheduling) moved(ctx context.Context, in deployments.DriftReportInput, since time.Time) (bool, error) {
+	if in.Remediation != nil {
 		return false, nil
 	}
-	head, err := s.connection.Store.Head(ctx, in.Look.StackName)
+	head, err := s.connection.Store.Head(ctx, in.Check.StackName)
 	return head.Active != nil || head.Updated.After(since), err
 }
 

@@ -137,20 +137,20 @@ func TestARunContinuesAsNewBeforeItsHistoryIsTooLarge(t *testing.T) {
 	}{
 		{historySize{100, 1000}, historySize{10, 100}, 10, pressureNone},
 		{historySize{5000, 0}, historySize{10, 100}, 0, pressureSoft},
-			{historySize{0, 4 * mib}, historySize{10, 100}, 0, pressureSoft},
+		{historySize{0, 4 * mib}, historySize{10, 100}, 0, pressureSoft},
 		{historySize{}, historySize{}, 1000, pressureSoft},
 		{historySize{8000, 0}, historySize{10, 100}, 0, pressureHard},
-			{historySize{}, historySize{}, 1500, pressureHard},
+		{historySize{}, historySize{}, 1500, pressureHard},
 		{historySize{40000, 0}, historySize{10, 100}, 0, pressureFull},
-			{historySize{100, 32 * mib}, historySize{10, 100}, 0, pressureFull},
+		{historySize{100, 32 * mib}, historySize{10, 100}, 0, pressureFull},
 		{historySize{}, historySize{}, 1800, pressureFull},
 		{historySize{9000, 0}, historySize{5000, 0}, 0, pressureNone},
-			{historySize{10000, 0}, historySize{5000, 0}, 0, pressureSoft},
+		{historySize{10000, 0}, historySize{5000, 0}, 0, pressureSoft},
 		{historySize{15000, 0}, historySize{5000, 0}, 0, pressureHard},
 		{historySize{0, 9 * mib}, historySize{0, 5 * mib}, 0, pressureNone},
-			{historySize{0, 10 * mib}, historySize{0, 5 * mib}, 0, pressureSoft},
+		{historySize{0, 10 * mib}, historySize{0, 5 * mib}, 0, pressureSoft},
 		{historySize{39999, 0}, historySize{20000, 0}, 0, pressureNone},
-			{historySize{40000, 32 * mib}, historySize{40000, 32 * mib}, 0, pressureFull},
+		{historySize{40000, 32 * mib}, historySize{40000, 32 * mib}, 0, pressureFull},
 	} {
 		if got := pressureOf(c.now, c.opened, c.polls); got != c.want {
 			t.Errorf("%+v weighs %d", c, got)

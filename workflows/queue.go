@@ -24,7 +24,7 @@ func (q *queue) busy() bool { return q.Active != nil || len(q.Queue) > 0 }
 
 // acceptedBefore returns what an earlier request with this id was answered.
 func (q *queue) acceptedBefore(requestID string) (deployments.Accepted, bool) {
-	for _, a := range q.Answers {
+	for _, a := range q.AcceptedRequests {
 		if a.RequestID == requestID {
 			return a.Accepted, true
 		}
@@ -58,9 +58,9 @@ func (q *queue) submit(r deployments.UpdateRequest, head int, now time.Time) (de
 		a.Position = len(q.Queue)
 	}
 	q.Queue = append(q.Queue, u)
-	q.Answers = append(q.Answers, deployments.Answer{RequestID: r.RequestID, Accepted: a})
-	if n := len(q.Answers) - requestIDsKept; n > 0 {
-		q.Answers = slices.Delete(q.Answers, 0, n)
+	q.AcceptedRequests = append(q.AcceptedRequests, deployments.AcceptedRequest{RequestID: r.RequestID, Accepted: a})
+	if n := len(q.AcceptedRequests) - requestIDsKept; n > 0 {
+		q.AcceptedRequests = slices.Delete(q.AcceptedRequests, 0, n)
 	}
 	return a, nil
 }

@@ -96,7 +96,7 @@ func (s *stage) Ping(context.Context) error { return nil }
 
 func (s *stage) Release(context.Context, deployments.ReleaseInput) error { return nil }
 
-func (s *stage) Settled(_ context.Context, in deployments.SettledInput) (deployments.UpdateInfo, error) {
+func (s *stage) Settled(_ context.Context, in deployments.CommitInput) (deployments.UpdateInfo, error) {
 	return deployments.UpdateInfo{Update: in.Update, Status: string(in.Result.Status), Error: in.Result.Error}, nil
 }
 

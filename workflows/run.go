@@ -57,7 +57,7 @@ func (w *Workflows) Run(ctx workflow.Context, in deployments.RunInput) (_ deploy
 		out := r.loadFailed(err)
 		return out, r.endError(ctx, out)
 	}
-	r.deliverAll(ctx, in.Late)
+	r.deliverAll(ctx, in.Undelivered)
 	for {
 		if endsAfterReset(ctx) {
 			return deployments.RunOutput{}, resetError(ctx)
@@ -91,7 +91,7 @@ func (r *run) endError(ctx workflow.Context, out deployments.RunOutput) error {
 func newRun(in deployments.RunInput) *run {
 	return &run{
 		in:    in,
-		inbox: inbox{epoch: in.Epoch, received: in.Received, early: in.Held},
+		inbox: inbox{epoch: in.Epoch, received: in.Received, early: in.Early},
 		outbox: outbox{
 			epoch: in.Epoch, acked: in.Cursor, replies: in.Replies, ended: in.Ended,
 		},
@@ -147,9 +147,9 @@ func (r *run) load(ctx workflow.Context) error {
 		from, more = part.Next, part.Next > 0
 	}
 	suspended := []byte(r.in.Suspended)
-	if r.in.Aside != nil {
+	if r.in.Spilled != nil {
 		var err error
-		if suspended, err = r.loadSpilled(ctx, *r.in.Aside); err != nil {
+		if suspended, err = r.loadSpilled(ctx, *r.in.Spilled); err != nil {
 			return err
 		}
 	}
@@ -200,8 +200,8 @@ func (r *run) receive(ctx workflow.Context) {
 }
 
 // drainSignals takes everything that was received and not delivered.
-func (r *run) drainSignals() deployments.Late {
-	late := deployments.Late{Messages: r.batches, Answers: r.resolutions}
+func (r *run) drainSignals() deployments.Undelivered {
+	late := deployments.Undelivered{Messages: r.batches, Resolutions: r.resolutions}
 	r.batches, r.resolutions = nil, nil
 	for c := (engine.Cancelled{}); r.cancelSignals.ReceiveAsync(&c); c = (engine.Cancelled{}) {
 		late.Cancels = append(late.Cancels, c)
@@ -211,7 +211,7 @@ func (r *run) drainSignals() deployments.Late {
 		late.Cancels = append(late.Cancels, engine.Cancelled{})
 	}
 	for a := (engine.Resolved{}); r.resolutionSignals.ReceiveAsync(&a); a = (engine.Resolved{}) {
-		late.Answers = append(late.Answers, a)
+		late.Resolutions = append(late.Resolutions, a)
 	}
 	for m := (deployments.Messages{}); r.messageSignals.ReceiveAsync(&m); m = (deployments.Messages{}) {
 		late.Messages = append(late.Messages, m)
@@ -220,11 +220,11 @@ func (r *run) drainSignals() deployments.Late {
 }
 
 // deliverAll delivers what drainSignals took.
-func (r *run) deliverAll(ctx workflow.Context, late deployments.Late) {
+func (r *run) deliverAll(ctx workflow.Context, late deployments.Undelivered) {
 	for _, c := range late.Cancels {
 		r.handle(c)
 	}
-	for _, a := range late.Answers {
+	for _, a := range late.Resolutions {
 		r.handle(a)
 	}
 	r.batches = append(late.Messages, r.batches...)

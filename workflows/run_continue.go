@@ -110,18 +110,18 @@ func (r *run) continueAsNew(ctx workflow.Context) error {
 		}); err != nil {
 			return err
 		}
-		in.Late = r.drainSignals()
-		late, err := json.Marshal(in.Late)
+		in.Undelivered = r.drainSignals()
+		late, err := json.Marshal(in.Undelivered)
 		if err != nil {
 			return err
 		}
 		if len(late) <= spillBytes {
-			in.Epoch, in.Received, in.Held = r.inbox.epoch, r.inbox.received, r.inbox.early
+			in.Epoch, in.Received, in.Early = r.inbox.epoch, r.inbox.received, r.inbox.early
 			in.Replies, in.Cursor, in.Ended = r.outbox.replies, r.outbox.acked, r.outbox.ended
 			return workflow.NewContinueAsNewError(ctx, deployments.WorkflowRun, in)
 		}
 		r.closing = false
-		r.deliverAll(ctx, in.Late)
+		r.deliverAll(ctx, in.Undelivered)
 	}
 }
 
@@ -142,20 +142,20 @@ func (r *run) saveAll(ctx workflow.Context) {
 // nextInput returns the input of the next run, with the suspended core.
 func (r *run) nextInput(ctx workflow.Context, nth int) (in deployments.RunInput, err error) {
 	in = r.in
-	in.Saves, in.Aside = r.saver.number, nil
+	in.Saves, in.Spilled = r.saver.number, nil
 	if in.Suspended, err = r.core.Suspend(); err == nil && len(in.Suspended) > spillBytes {
-		in.Aside, err = r.spill(ctx, nth, in.Suspended)
+		in.Spilled, err = r.spill(ctx, nth, in.Suspended)
 		in.Suspended = nil
 	}
 	return in, err
 }
 
 // spill stores a core that is too large for an input.
-func (r *run) spill(ctx workflow.Context, nth int, core []byte) (*deployments.Aside, error) {
-	a := &deployments.Aside{Name: fmt.Sprintf("%s-%d", workflow.GetInfo(ctx).WorkflowExecution.RunID, nth)}
+func (r *run) spill(ctx workflow.Context, nth int, core []byte) (*deployments.Spilled, error) {
+	a := &deployments.Spilled{Name: fmt.Sprintf("%s-%d", workflow.GetInfo(ctx).WorkflowExecution.RunID, nth)}
 	for part := range slices.Chunk(core, spillBytes) {
-		in := deployments.AsidePart{Update: r.in.Update, Name: a.Name, Part: a.Parts, Data: part}
-		if err := workflow.ExecuteActivity(onShared(ctx, "spill the core"), deployments.ActivityPutAside,
+		in := deployments.SpilledPart{Update: r.in.Update, Name: a.Name, Part: a.Parts, Data: part}
+		if err := workflow.ExecuteActivity(onShared(ctx, "spill the core"), deployments.ActivitySpill,
 			in).Get(ctx, nil); err != nil {
 			return nil, err
 		}
@@ -165,11 +165,11 @@ func (r *run) spill(ctx workflow.Context, nth int, core []byte) (*deployments.As
 }
 
 // loadSpilled returns the core that spill has stored.
-func (r *run) loadSpilled(ctx workflow.Context, a deployments.Aside) (core []byte, err error) {
+func (r *run) loadSpilled(ctx workflow.Context, a deployments.Spilled) (core []byte, err error) {
 	for n := range a.Parts {
 		var part []byte
-		in := deployments.AsidePart{Update: r.in.Update, Name: a.Name, Part: n}
-		if err := workflow.ExecuteActivity(onShared(ctx, "load the spilled core"), deployments.ActivityTakeUp,
+		in := deployments.SpilledPart{Update: r.in.Update, Name: a.Name, Part: n}
+		if err := workflow.ExecuteActivity(onShared(ctx, "load the spilled core"), deployments.ActivityLoadSpilled,
 			in).Get(ctx, &part); err != nil {
 			return nil, err
 		}

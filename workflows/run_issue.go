@@ -108,7 +108,7 @@ func (r *run) finish(ctx workflow.Context, result engine.Result) (deployments.Ru
 	for r.hasInput() && err == nil {
 		r.receive(ctx) // what the program sent last
 	}
-	out := deployments.RunOutput{Result: result, Saves: r.saver.number, Rest: rest}
+	out := deployments.RunOutput{Result: result, Saves: r.saver.number, LastSave: rest}
 	if err == nil {
 		err = r.endError(ctx, out)
 	}

@@ -52,7 +52,7 @@ func (s *scheduled) run(ctx workflow.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := s.report(ctx, deployments.CompileInput{Look: check}); err != nil {
+	if err := s.report(ctx, deployments.DriftReportInput{Check: check}); err != nil {
 		return err
 	}
 	if s.out.Drifted == 0 || !s.in.Schedule.Remediate {
@@ -62,7 +62,7 @@ func (s *scheduled) run(ctx workflow.Context) error {
 	if err != nil {
 		return err
 	}
-	return s.report(ctx, deployments.CompileInput{Look: check, Remedy: &remediation})
+	return s.report(ctx, deployments.DriftReportInput{Check: check, Remediation: &remediation})
 }
 
 // update submits an update, or a drift check, and follows it to its end. Its request id is made from the run's id, so a
@@ -73,7 +73,7 @@ func (s *scheduled) update(ctx workflow.Context, driftCheck bool) (deployments.U
 		id += "-look"
 	}
 	var accepted deployments.Accepted
-	in := deployments.SubmitInput{ScheduledInput: s.in, RequestID: id, Look: driftCheck}
+	in := deployments.SubmitInput{ScheduledInput: s.in, RequestID: id, DriftCheck: driftCheck}
 	if err := workflow.ExecuteActivity(onScheduled(ctx, "submit"), deployments.ActivitySubmit, in).Get(ctx,
 		&accepted); err != nil {
 		return deployments.UpdateName{}, err
@@ -83,7 +83,7 @@ func (s *scheduled) update(ctx workflow.Context, driftCheck bool) (deployments.U
 	following := workflow.WithHeartbeatTimeout(workflow.WithStartToCloseTimeout(
 		onShared(ctx, "wait for update "+u.Version), longestWait), heartbeat)
 	var info deployments.UpdateInfo
-	if err := workflow.ExecuteActivity(following, deployments.ActivityFollow, u).Get(ctx, &info); err != nil {
+	if err := workflow.ExecuteActivity(following, deployments.ActivityAwaitUpdate, u).Get(ctx, &info); err != nil {
 		return u, err
 	}
 	if info.Status != string(engine.StatusSucceeded) {
@@ -105,9 +105,9 @@ func unsuccessful(info deployments.UpdateInfo) error {
 }
 
 // report makes the report of a drift check and shows its summary.
-func (s *scheduled) report(ctx workflow.Context, in deployments.CompileInput) error {
-	var found deployments.Found
-	err := workflow.ExecuteActivity(onShared(ctx, "report the drift"), deployments.ActivityCompile, in).Get(ctx,
+func (s *scheduled) report(ctx workflow.Context, in deployments.DriftReportInput) error {
+	var found deployments.DriftSummary
+	err := workflow.ExecuteActivity(onShared(ctx, "report the drift"), deployments.ActivityDriftReport, in).Get(ctx,
 		&found)
 	if err != nil {
 		return err

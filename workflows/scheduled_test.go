@@ -23,7 +23,7 @@ type office struct {
 	accepted  map[string]deployments.Accepted   // by request id
 	submitted []string
 	flaky     bool // the first answer to each submission is lost
-	compiled  []deployments.CompileInput
+	compiled  []deployments.DriftReportInput
 }
 
 func newOffice() *office {
@@ -49,7 +49,7 @@ func (o *office) Submit(_ context.Context, in deployments.SubmitInput) (deployme
 		return a, nil
 	}
 	version := "7"
-	if in.Look {
+	if in.DriftCheck {
 		version = "p-look"
 	}
 	a := deployments.Accepted{Update: deployments.UpdateName{StackName: theStack, Version: version}}
@@ -69,9 +69,9 @@ func (o *office) Follow(_ context.Context, u deployments.UpdateName) (deployment
 	return deployments.UpdateInfo{Update: u, Status: "succeeded"}, nil
 }
 
-func (o *office) Compile(_ context.Context, in deployments.CompileInput) (deployments.Found, error) {
+func (o *office) Compile(_ context.Context, in deployments.DriftReportInput) (deployments.DriftSummary, error) {
 	o.compiled = append(o.compiled, in)
-	return deployments.Found{Drifted: o.drifted, Details: "what drifted"}, nil
+	return deployments.DriftSummary{Drifted: o.drifted, Details: "what drifted"}, nil
 }
 
 // work does one run of a schedule.
@@ -118,8 +118,8 @@ func TestDriftIsRemediatedOnlyIfTheScheduleSaysSo(t *testing.T) {
 			}
 			o.want(t, c.submitted...)
 			last := o.compiled[len(o.compiled)-1]
-			if put := last.Remedy != nil; put != (len(c.submitted) > 1) || put && last.Remedy.Version != "7" {
-				t.Errorf("the report names the remedy %v", last.Remedy)
+			if put := last.Remediation != nil; put != (len(c.submitted) > 1) || put && last.Remediation.Version != "7" {
+				t.Errorf("the report names the remedy %v", last.Remediation)
 			}
 		})
 	}

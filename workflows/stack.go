@@ -90,8 +90,8 @@ func (s *stack) readHead(ctx workflow.Context) error {
 		s.headReadAt = workflow.Now(ctx)
 	}
 	s.Version = max(s.Version, s.head.Next-1)
-	if len(s.Answers) == 0 {
-		s.Answers, s.head.Answers = s.head.Answers, nil
+	if len(s.AcceptedRequests) == 0 {
+		s.AcceptedRequests, s.head.AcceptedRequests = s.head.AcceptedRequests, nil
 	}
 	return err
 }

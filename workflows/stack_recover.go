@@ -148,14 +148,14 @@ func (s *stack) recover(ctx workflow.Context) error {
 		return nil
 	}
 	in := *s.toRecover
-	in.Next, in.Held = strconv.Itoa(s.Version+1), s.Active.Request.RequestID != ""
+	in.Next, in.RequestKnown = strconv.Itoa(s.Version+1), s.Active.Request.RequestID != ""
 	out, err := s.tryRecover(ctx, in)
 	if err != nil {
 		s.noteTrouble(ctx, fmt.Sprintf("%s of %s ended without a commit and cannot be recovered", s.first(), s.Stack),
 			err)
 		return nil
 	}
-	if in.Held {
+	if in.RequestKnown {
 		out.Request = s.Active.Request
 	}
 	s.freeStack(ctx, in.Update)
@@ -196,7 +196,7 @@ func (s *stack) freeStack(ctx workflow.Context, u deployments.UpdateName) {
 // loadActive takes the active update from the input of this run or from the head. It retries until the head can be
 // read, because the update that the head names has the stack.
 func (s *stack) loadActive(ctx workflow.Context) error {
-	for s.Active == nil && len(s.Answers) == 0 {
+	for s.Active == nil && len(s.AcceptedRequests) == 0 {
 		err := s.readHead(ctx)
 		if err == nil {
 			if a := s.head.Active; a != nil && a.Number() > 0 { // not a rename or a removal

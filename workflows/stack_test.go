@@ -175,7 +175,7 @@ func TestTheSameRequestIsOneUpdate(t *testing.T) {
 
 func TestARequestThatTheHeadRemembersIsOneUpdate(t *testing.T) {
 	made := deployments.Accepted{Update: deployments.UpdateName{StackName: theStack, Version: "3"}}
-	y := newYard(deployments.Head{Version: 3, Next: 4, Answers: []deployments.Answer{
+	y := newYard(deployments.Head{Version: 3, Next: 4, AcceptedRequests: []deployments.AcceptedRequest{
 		{RequestID: "same", Accepted: made}}})
 	y.submit(0, "again", deployments.UpdateRequest{RequestID: "same"})
 	y.live(t, deployments.StackInput{})
@@ -376,7 +376,7 @@ func TestAStackContinuesAsNewWithItsQueue(t *testing.T) {
 	if err := fromPayloads(again, &in); err != nil {
 		t.Fatal(err)
 	}
-	if in.Active == nil || in.Active.Update.Version != "1" || len(in.Queue) != 2 || len(in.Answers) != 3 ||
+	if in.Active == nil || in.Active.Update.Version != "1" || len(in.Queue) != 2 || len(in.AcceptedRequests) != 3 ||
 		in.Version != 3 {
 		t.Fatalf("carried over %+v", in)
 	}

@@ -89,7 +89,7 @@ func endWithdrawn(ctx workflow.Context, in deployments.UpdateInput) (deployments
 		Message: in.Request.Message, Initiator: in.Request.Initiator, Started: now, Ended: now, Error: in.Withdrawn,
 	}
 	if in.Next != "" {
-		info.Status, info.Next = string(deployments.StatusMoved), in.Next
+		info.Status, info.Next = string(deployments.StatusMigrated), in.Next
 	}
 	if !in.Since.IsZero() { // empty when an older release queued it
 		info.Started = in.Since
@@ -114,7 +114,7 @@ func (u *update) claim(ctx workflow.Context) error {
 	ctx, cancel := workflow.WithCancel(onShared(ctx, "find a worker"))
 	defer cancel()
 	u.claims++
-	in := deployments.ClaimInput{Update: u.in.Update, Request: u.in.Request, Epoch: u.claims}
+	in := deployments.ClaimInput{Update: u.in.Update, Request: u.in.Request, Number: u.claims}
 	var c deployments.Claimed
 	for {
 		future := workflow.ExecuteActivity(u.onHostQueue(ctx), deployments.ActivityClaim, in)
@@ -174,9 +174,9 @@ func (u *update) commit(ctx workflow.Context, out deployments.RunOutput) (deploy
 		u.stopProgram() // a run that ended early needs no more of it
 	}
 	var info deployments.UpdateInfo
-	in := deployments.SettledInput{Update: u.in.Update, Base: u.claimed.Base, Saves: out.Saves, Rest: out.Rest,
+	in := deployments.CommitInput{Update: u.in.Update, Base: u.claimed.Base, Saves: out.Saves, LastSave: out.LastSave,
 		Result: out.Result}
-	if err := workflow.ExecuteActivity(u.onHostQueue(onLong(ctx, "commit")), deployments.ActivitySettled, in).Get(ctx,
+	if err := workflow.ExecuteActivity(u.onHostQueue(onLong(ctx, "commit")), deployments.ActivityCommit, in).Get(ctx,
 		&info); err != nil {
 		return info, err
 	}

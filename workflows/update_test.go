@@ -29,7 +29,7 @@ type hosts struct {
 	programs         func(ctx context.Context, in deployments.ProgramInput) (deployments.ProgramOutput, error)
 	epochs           []int
 	ran              []string // queues of the program's epochs
-	settled          *deployments.SettledInput
+	settled          *deployments.CommitInput
 	released         []string
 	noted            []deployments.UpdateFinished
 	entered          []deployments.UpdateInfo
@@ -52,7 +52,7 @@ func (h *hosts) Claim(ctx context.Context, in deployments.ClaimInput) (deploymen
 	}
 	h.claims++
 	return deployments.Claimed{
-		Worker: []string{"first", "second", "third", "fourth"}[(in.Epoch-1)%4], Base: 7, HasProgram: h.programs != nil,
+		Worker: []string{"first", "second", "third", "fourth"}[(in.Number-1)%4], Base: 7, HasProgram: h.programs != nil,
 	}, nil
 }
 
@@ -82,7 +82,7 @@ func (h *hosts) Ping(ctx context.Context) error {
 	return nil
 }
 
-func (h *hosts) Settled(ctx context.Context, in deployments.SettledInput) (deployments.UpdateInfo, error) {
+func (h *hosts) Settled(ctx context.Context, in deployments.CommitInput) (deployments.UpdateInfo, error) {
 	h.settled, h.settledAt = &in, activity.GetInfo(ctx).TaskQueue
 	return deployments.UpdateInfo{Update: in.Update, Status: string(in.Result.Status)}, nil
 }

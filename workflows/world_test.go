@@ -117,7 +117,7 @@ func (w *world) Headers(context.Context, deployments.HeadersInput) (deployments.
 	return deployments.Headers{}, nil
 }
 
-func (w *world) PutAside(_ context.Context, p deployments.AsidePart) error {
+func (w *world) PutAside(_ context.Context, p deployments.SpilledPart) error {
 	if w.aside == nil {
 		w.aside = map[string][]byte{}
 	}
@@ -128,7 +128,7 @@ func (w *world) PutAside(_ context.Context, p deployments.AsidePart) error {
 	return nil
 }
 
-func (w *world) TakeUp(_ context.Context, p deployments.AsidePart) ([]byte, error) {
+func (w *world) TakeUp(_ context.Context, p deployments.SpilledPart) ([]byte, error) {
 	data, ok := w.aside[fmt.Sprint(p.Name, p.Part)]
 	if !ok {
 		return nil, fmt.Errorf("part %d of %s was never put aside", p.Part, p.Name)
@@ -305,8 +305,8 @@ func perform(
 		if err != nil && !unsuccessful || unsuccessful != (out.Result.Status == engine.StatusFailed) {
 			t.Fatalf("a run that came to %q ended with %v", out.Result.Status, err)
 		}
-		if out.Rest != nil {
-			w.saves[out.Rest.Number] = *out.Rest
+		if out.LastSave != nil {
+			w.saves[out.LastSave.Number] = *out.LastSave
 		}
 		return out, runs
 	}

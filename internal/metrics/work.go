@@ -50,7 +50,7 @@ func (c *counted) ExecuteActivity(ctx context.Context, in *interceptor.ExecuteAc
 		}
 	case deployments.ReleaseInput:
 		c.metrics.host(arg.Update, false)
-	case deployments.SettledInput, deployments.RecoverInput:
+	case deployments.CommitInput, deployments.RecoverInput:
 		if info, ok := result.(deployments.UpdateInfo); ok && err == nil {
 			c.metrics.update(info)
 		}

@@ -40,11 +40,11 @@ func (s *Service) SubmitScheduled(
 	if err := s.permit(ctx, sched, run); err != nil {
 		return deployments.Accepted{}, err
 	}
-	if in.Look && head.Active != nil {
+	if in.DriftCheck && head.Active != nil {
 		return deployments.Accepted{}, deployments.Errorf(deployments.CodeConflict, "%s is being changed by update %s",
 			sched.Name.StackName, head.Active.Version)
 	}
-	r, err := s.basis(ctx, sched.Name.StackName, basisOf(sched, in.Look))
+	r, err := s.basis(ctx, sched.Name.StackName, basisOf(sched, in.DriftCheck))
 	if err != nil {
 		return deployments.Accepted{}, err
 	}
@@ -53,7 +53,7 @@ func (s *Service) SubmitScheduled(
 	r.Message = fmt.Sprintf("scheduled %s", sched.Kind)
 	r.Authority = authorityOf(sched, r)
 	switch {
-	case in.Look:
+	case in.DriftCheck:
 		r.Kind, r.DryRun = engine.KindRefresh, true
 	case sched.Kind == deployments.ScheduleDestroy:
 		r.Kind = engine.KindDestroy

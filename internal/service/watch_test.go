@@ -62,7 +62,7 @@ func TestAWatcherWaitsForWhatAnUpdateGoesOnAs(t *testing.T) {
 		closeLog(t, s, deployments.UpdateInfo{Update: second, Status: "succeeded"})
 	}}
 	s.temporal = temporal
-	closeLog(t, s, deployments.UpdateInfo{Update: first, Status: string(deployments.StatusMoved), Next: "2",
+	closeLog(t, s, deployments.UpdateInfo{Update: first, Status: string(deployments.StatusMigrated), Next: "2",
 		Error: "its build is gone"})
 
 	var said, status string
@@ -89,7 +89,7 @@ func TestEveryEventSaysWhichStreamOfWhichUpdateItIsOf(t *testing.T) {
 		must(t, err)
 		must(t, s.AppendEvents(t.Context(), statestore.Part{Update: u, Stream: "output", Number: 1}, output))
 	}
-	closeLog(t, s, deployments.UpdateInfo{Update: first, Status: string(deployments.StatusMoved), Next: "2"})
+	closeLog(t, s, deployments.UpdateInfo{Update: first, Status: string(deployments.StatusMigrated), Next: "2"})
 	closeLog(t, s, deployments.UpdateInfo{Update: second, Status: "succeeded"})
 	s.temporal = &handing{Client: s.temporal, late: deployments.UpdateWorkflowID(second), looks: 2, arrive: func() {}}
 	var streams []string

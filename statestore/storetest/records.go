@@ -265,7 +265,7 @@ func drift(t *testing.T, f fixture) {
 	wantCode(t, err, deployments.CodeNotFound)
 	found := deployments.Drift{Update: up(1), Resources: []deployments.DriftedResource{{URN: "u", Gone: true}}}
 	ok(t, f.PutDrift(t.Context(), dev, found))
-	found.Remedy = &deployments.UpdateName{StackName: dev, Version: "2"}
+	found.Remediation = &deployments.UpdateName{StackName: dev, Version: "2"}
 	ok(t, f.PutDrift(t.Context(), dev, found))
 	if got, err := f.Drift(t.Context(), dev); err != nil || !reflect.DeepEqual(got, found) {
 		t.Errorf("got %+v, %v", got, err)

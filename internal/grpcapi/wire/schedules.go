@@ -97,8 +97,8 @@ func FromDrift(d deployments.Drift) *api.Drift {
 			}
 		}),
 	}
-	if d.Remedy != nil {
-		m.Remedy = FromUpdate(*d.Remedy)
+	if d.Remediation != nil {
+		m.Remedy = FromUpdate(*d.Remediation)
 	}
 	return m
 }
@@ -118,8 +118,8 @@ func ToDrift(m *api.Drift) deployments.Drift {
 		}),
 	}
 	if m.GetRemedy() != nil {
-		remedy := ToUpdate(m.GetRemedy())
-		d.Remedy = &remedy
+		remediation := ToUpdate(m.GetRemedy())
+		d.Remediation = &remediation
 	}
 	return d
 }

@@ -40,8 +40,8 @@ func runDriftStatus(ctx context.Context, s *session) error {
 		return err
 	}
 	switch {
-	case drift.Remedy != nil:
-		s.say("Repaired by %s.", drift.Remedy)
+	case drift.Remediation != nil:
+		s.say("Repaired by %s.", drift.Remediation)
 	case info.Updated.After(drift.At):
 		s.say("The stack has been updated since; the next drift check shows what is left of this.")
 	}

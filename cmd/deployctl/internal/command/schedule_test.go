@@ -73,7 +73,7 @@ func TestDriftIsToldPropertyByProperty(t *testing.T) {
 		`aws:s3/bucket:Bucket site   acl        (nothing)   "public"`) {
 		t.Errorf("it says\n%s", got)
 	}
-	drift.Remedy = &deployments.UpdateName{StackName: stack, Version: "5"}
+	drift.Remediation = &deployments.UpdateName{StackName: stack, Version: "5"}
 	d.service.Drifted[stack] = drift
 	if got := d.must("drift", "status"); !strings.Contains(got, "Repaired by organization/shop/dev/5.") {
 		t.Errorf("it says\n%s", got)

@@ -93,7 +93,7 @@ func (s *session) leftPending(ctx context.Context, info deployments.StackInfo) [
 // driftOf returns how many drifted resources the last drift check found, unless the stack has been updated since.
 func (s *session) driftOf(ctx context.Context, info deployments.StackInfo) int {
 	drift, err := s.service.Drift(ctx, info.Stack)
-	if err != nil || drift.Remedy != nil || info.Updated.After(drift.At) {
+	if err != nil || drift.Remediation != nil || info.Updated.After(drift.At) {
 		return 0 // mostly because there was no drift check
 	}
 	return len(drift.Resources)
