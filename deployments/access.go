@@ -8,20 +8,20 @@ import (
 	"time"
 )
 
-// Role is what a grant allows. Each role may do all that the one before it may.
+// Role is what a grant allows. Each role includes the previous ones.
 type Role string
 
 // The roles, the weakest first.
 const (
 	RoleViewer   Role = "viewer"   // sees stacks, updates and schedules, but no secret
 	RoleDeployer Role = "deployer" // changes stacks and reads their secrets
-	// also has resources forgotten by force, manages tokens and members, and reads the audit log
+	// may also remove resources from the state by force, manages tokens and members, and reads the audit log
 	RoleAdmin Role = "admin"
 )
 
 var roles = []Role{RoleViewer, RoleDeployer, RoleAdmin}
 
-// Includes reports whether whoever has the role may do what needs the other one.
+// Includes reports whether a holder of the role may do what needs the other one.
 func (r Role) Includes(needed Role) bool {
 	return slices.Contains(roles, needed) && slices.Index(roles, r) >= slices.Index(roles, needed)
 }
@@ -29,7 +29,7 @@ func (r Role) Includes(needed Role) bool {
 // AnyOrganization is the organization of a grant for every organization.
 const AnyOrganization = "*"
 
-// MaxStackGlobs bounds the stack globs of one grant.
+// MaxStackGlobs limits the stack globs of one grant.
 const MaxStackGlobs = 50
 
 // Grant is a role on some stacks.
@@ -41,7 +41,7 @@ type Grant struct {
 	Stacks []string `json:"stacks,omitempty"`
 }
 
-// Validate reports, as CodeInvalid, why there cannot be such a grant.
+// Validate reports, as CodeInvalid, why the grant is not valid.
 func (g Grant) Validate() error {
 	if !slices.Contains(roles, g.Role) {
 		return Errorf(CodeInvalid, "%q is not a role: use viewer, deployer or admin", g.Role)
@@ -86,7 +86,7 @@ func (g Grant) allows(role Role, s StackName) bool {
 	})
 }
 
-// administers reports whether the grant is an admin's over everything that the other one is about.
+// administers reports whether the grant is an admin's over everything in the other one.
 func (g Grant) administers(other Grant) bool {
 	if g.Role != RoleAdmin || g.Organization != AnyOrganization && g.Organization != other.Organization {
 		return false
@@ -95,32 +95,32 @@ func (g Grant) administers(other Grant) bool {
 	return len(g.Stacks) == 0 || len(other.Stacks) > 0 && !slices.ContainsFunc(other.Stacks, foreign)
 }
 
-// Authority is what somebody may do: what in each of its lists one grant allows. The zero Authority allows nothing.
+// Authority is what a caller may do: what every one of its lists allows by one of its grants. The zero Authority allows
+// nothing.
 type Authority struct {
 	Grants [][]Grant `json:"grants,omitempty"`
-	// Holders are the tokens for which something goes on without a caller, that of whoever asked for it first. What
-	// they may do no longer is to be taken off before the authority is used. Callers' own authority has none.
+	// Holders are the tokens for which work goes on without a caller, the first requester first. Whatever they may no
+	// longer do is removed before the authority is used. A caller's own authority has none.
 	Holders []Holder `json:"holders,omitempty"`
 }
 
-// Holder is a token as it was when something was asked for with it.
+// Holder is a token as it was when a request was made with it.
 type Holder struct {
 	Token  string `json:"token"`
 	Member string `json:"member,omitempty"`
-	// Made is when the token was made: it is not another one that gets the name later.
+	// Made is when the token was created; a later token may have the same name.
 	Made time.Time `json:"made,omitzero"`
 }
 
-// IsService reports whether the token is none that is stored: it is the local user's, or the one in the settings of
-// serve.
+// IsService reports whether the token is not a stored one: the local user's, or the one in the settings of serve.
 func (h Holder) IsService() bool { return h.Token == LocalToken || h.Token == BootstrapToken }
 
-// Everything is the authority of the local user, of a token without a scope, and of what the service does by itself.
+// Everything is the authority of the local user, of a token without a scope, and of the service itself.
 func Everything() Authority { return Authority{Grants: [][]Grant{{allOfAll}}} }
 
 var allOfAll = Grant{Role: RoleAdmin, Organization: AnyOrganization}
 
-// every reports whether a condition holds for a grant of each list.
+// every reports whether each list has a grant for which the condition holds.
 func (a Authority) every(holds func(Grant) bool) bool {
 	for _, list := range a.Grants {
 		if !slices.ContainsFunc(list, holds) {
@@ -130,7 +130,7 @@ func (a Authority) every(holds func(Grant) bool) bool {
 	return len(a.Grants) > 0
 }
 
-// And gives the authority to do what both allow.
+// And returns the authority to do what both allow.
 func (a Authority) And(b Authority) Authority {
 	holders := slices.Clone(a.Holders)
 	for _, h := range b.Holders {
@@ -155,13 +155,13 @@ func (a Authority) May(role Role, s StackName) bool {
 	return a.every(func(g Grant) bool { return g.allows(role, s) })
 }
 
-// Has reports whether the authority includes a role on any stack at all.
+// Has reports whether the authority includes a role on any stack.
 func (a Authority) Has(role Role) bool {
 	return a.every(func(g Grant) bool { return g.Role.Includes(role) })
 }
 
-// Administers reports whether the authority is an admin's over all that the grants are about: whether it may give and
-// take them, and see who has them.
+// Administers reports whether the authority is an admin's over everything in the grants: whether it may give and revoke
+// them, and see their holders.
 func (a Authority) Administers(grants ...Grant) bool {
 	for _, other := range grants {
 		if !a.every(func(g Grant) bool { return g.administers(other) }) {
@@ -174,27 +174,27 @@ func (a Authority) Administers(grants ...Grant) bool {
 // AdministersAll reports whether the authority is an admin's over every organization.
 func (a Authority) AdministersAll() bool { return a.Administers(allOfAll) }
 
-// Covers reports whether the authority administers whatever the other one allows.
+// Covers reports whether the authority administers everything that the other one allows.
 func (a Authority) Covers(other Authority) bool {
-	// What the other one allows is within each of its lists, so one list that is administered is enough.
+	// The other authority allows only what each of its lists allows, so it is enough to administer one list.
 	return a.AdministersAll() || slices.ContainsFunc(other.Grants,
 		func(list []Grant) bool { return a.Administers(list...) })
 }
 
-// Caller is who makes a call of the service, and what they may do.
+// Caller is the caller of the service, with its authority.
 type Caller struct {
 	Token  string `json:"token"`
-	Member string `json:"member,omitempty"` // whose token it is; empty when it is nobody's
+	Member string `json:"member,omitempty"` // the token's owner; empty when it has none
 	Authority
-	// Made is when the token was made; zero for one that is not stored.
+	// Made is when the token was created; zero if it is not a stored one.
 	Made time.Time `json:"made,omitzero"`
-	// Trusted: the token has no name of its own, so what the client says about who asks is believed.
+	// Trusted means that the token has no name of its own: the client's word is taken for the initiator.
 	Trusted bool `json:"-"`
-	// TokensOnly: whatever the authority says, only tokens and members may be managed.
+	// TokensOnly limits the caller to managing tokens and members, whatever its authority.
 	TokensOnly bool `json:"-"`
 }
 
-// Name is what a history calls the caller.
+// Name returns the caller's name for a history.
 func (c Caller) Name() string {
 	if c.Member != "" {
 		return c.Member
@@ -202,18 +202,18 @@ func (c Caller) Name() string {
 	return c.Token
 }
 
-// Delegated gives the authority of what the caller asks for, and which goes on without them.
+// Delegated returns the authority of work that goes on without the caller.
 func (c Caller) Delegated() *Authority {
 	return &Authority{Grants: c.Grants, Holders: []Holder{{Token: c.Token, Member: c.Member, Made: c.Made}}}
 }
 
-// Names of tokens that are not stored: that of the embedded service's user, and the one in the settings of serve.
+// Names of tokens that are not stored: the embedded service's user, and the token in the settings of serve.
 const (
 	LocalToken     = "local"
 	BootstrapToken = "bootstrap"
 )
 
-// NoStack is the error about a stack that is not there, or that must look so to whoever asks.
+// NoStack is the error about a stack that does not exist, or that the caller must not see.
 func NoStack(s StackName) error {
 	return Errorf(CodeNotFound, "there is no stack %s: create it with `deployctl stack init %s`", s, s)
 }
@@ -221,18 +221,18 @@ func NoStack(s StackName) error {
 // Token describes an access token; its text is known only when it is created.
 type Token struct {
 	Name string `json:"name"`
-	// Member is who it belongs to; without one, a token has a grant of its own.
+	// Member is the owner; a token without one has its own grant.
 	Member string `json:"member,omitempty"`
 	// Grant is what it may do; nil: what its member may. With both, it may do what both allow.
 	Grant   *Grant    `json:"grant,omitempty"`
 	Created time.Time `json:"created"`
 	Expires time.Time `json:"expires,omitzero"` // zero: never
 	Used    time.Time `json:"used,omitzero"`    // to the minute
-	// Damaged says why the token cannot be read; then nothing but its name is known, and it lets nobody in.
+	// Damaged says why the token cannot be read; then only its name is known, and it is not accepted.
 	Damaged string `json:"damaged,omitempty"`
 }
 
-// Validate reports, as CodeInvalid, why there cannot be such a token.
+// Validate reports, as CodeInvalid, why the token is not valid.
 func (t Token) Validate() error {
 	if err := ValidateName("token", t.Name); err != nil {
 		return err
@@ -254,18 +254,18 @@ func (t Token) Validate() error {
 	return nil
 }
 
-// Member is somebody who has tokens.
+// Member is a person or a machine that owns tokens.
 type Member struct {
 	Name    string    `json:"name"`
 	Grants  []Grant   `json:"grants"` // at most one for each organization
 	Created time.Time `json:"created"`
-	// Damaged says why the member cannot be read; then nothing but the name is known, and the member may do nothing.
-	// Only a list has such members.
+	// Damaged says why the member cannot be read; then only the name is known, and the member may do nothing. Only
+	// lists have such members.
 	Damaged string `json:"damaged,omitempty"`
 }
 
-// AuthorityOf gives what a token may do, from its own grant and those of its member. A token that says neither is of
-// the time before tokens had a scope, and may do everything.
+// AuthorityOf returns what a token may do, from its own grant and its member's. A token with neither was created before
+// tokens had a scope, and may do everything.
 func AuthorityOf(t Token, member []Grant) Authority {
 	var a Authority
 	if t.Grant != nil {

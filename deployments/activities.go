@@ -2,24 +2,24 @@ package deployments
 
 import "github.com/deployctl/deployctl/engine"
 
-// Names of activities. Those of the first group run on any worker's shared queue; those of the second on the private
-// queue of the worker that hosts the update, because plugins, assets and callbacks live there.
+// Names of activities, as they stand in recorded histories. Those of the first group run on any worker of a shared
+// queue; those of the second on the private queue of the update's host, which has its plugins, assets and callbacks.
 const (
 	ActivityHead    = "Head"    // StackName → Head
 	ActivityClaim   = "Claim"   // ClaimInput → Claimed
 	ActivityHeaders = "Headers" // HeadersInput → Headers
 	ActivitySave    = "Save"    // SaveInput → nothing
-	ActivityCommit  = "Settled" // SettledInput → UpdateInfo
-	// UpdateName → string: nothing moves the closed update any more; the task queue of its host
+	ActivityCommit  = "Settled" // CommitInput → UpdateInfo
+	// ActivityStop ends the workflows of a closed update and returns its host's queue: UpdateName → string
 	ActivityStop        = "Stop"
 	ActivityRecover     = "Recover"  // RecoverInput → Recovered
-	ActivityEnter       = "Enter"    // UpdateInfo → nothing: an update that never began is part of its stack's history
-	ActivitySpill       = "PutAside" // AsidePart → nothing: kept until the update has settled
-	ActivityLoadSpilled = "TakeUp"   // AsidePart without Data → []byte
-	ActivityEnded       = "Ended"    // UpdateName → nothing, once the update's workflow is closed or not known
+	ActivityEnter       = "Enter"    // UpdateInfo → nothing: adds an update that never began to its stack's history
+	ActivitySpill       = "PutAside" // SpilledPart → nothing: stored until the update has committed
+	ActivityLoadSpilled = "TakeUp"   // SpilledPart without Data → []byte
+	ActivityEnded       = "Ended"    // UpdateName → nothing, once the update's workflow is closed or does not exist
 	ActivitySubmit      = "Submit"   // SubmitInput → Accepted
 	ActivityAwaitUpdate = "Follow"   // UpdateName → UpdateInfo, once the update has ended
-	ActivityDriftReport = "Compile"  // CompileInput → Found
+	ActivityDriftReport = "Compile"  // DriftReportInput → DriftSummary
 
 	ActivityProgram = "Program" // ProgramInput → ProgramOutput
 	ActivityPlan    = "Plan"    // PlanInput → PlanOutput
@@ -31,20 +31,20 @@ const (
 	ActivityPing    = "Ping"    // nothing → nothing, if the worker is alive
 )
 
-// Head is what head.json says: where the stack stands, and which update moves it.
+// Head is the content of head.json: the stack's version and its active update.
 type Head struct {
 	Version int         `json:"version"`
 	Active  *UpdateName `json:"active,omitempty"`
-	// Running describes the active update, if that has begun.
+	// Running describes the active update, if it has begun.
 	Running *UpdateInfo `json:"running,omitempty"`
-	// Next is the next version to give out: greater than every version ever given out.
+	// Next is the next version: greater than every version that was given out.
 	Next int `json:"next"`
-	// AcceptedRequests are what the latest requests were answered.
+	// AcceptedRequests are the answers to the latest requests.
 	AcceptedRequests []AcceptedRequest `json:"answers,omitempty"`
 }
 
-// ClaimInput asks a worker to host an update. The worker stores the request, sealed, so that any worker can host the
-// update later, fences the head for it, and prepares the program's directory.
+// ClaimInput asks a worker to host an update. The worker seals and stores the request, so that any worker can host the
+// update later, claims the head with a new fence, and prepares the program's directory.
 type ClaimInput struct {
 	Update  UpdateName    `json:"update"`
 	Request UpdateRequest `json:"request"`
@@ -52,17 +52,17 @@ type ClaimInput struct {
 	Number int `json:"epoch"`
 }
 
-// Claimed says who hosts the update and from what it starts.
+// Claimed says which worker hosts the update, and its base.
 type Claimed struct {
-	// Queue, if not empty, says that nothing was claimed: only workers that poll this queue may host the update.
+	// Queue, if not empty, means that nothing was claimed: only workers that poll this queue may host the update.
 	Queue string `json:"queue,omitempty"`
 
 	Worker string      `json:"worker"` // private task queue
 	Base   int         `json:"base"`   // stack version it starts from; 0 when there is none
 	Goal   engine.Goal `json:"goal"`
-	// HasProgram: the update starts the program.
+	// HasProgram means that the update runs the program.
 	HasProgram bool `json:"hasProgram,omitempty"`
-	// Retries are the stack's own policies.
+	// Retries are the stack's own retry policies.
 	Retries Retries `json:"retries,omitempty"`
 }
 
@@ -83,8 +83,8 @@ type Headers struct {
 	Defaults []engine.DefaultProvider `json:"defaults,omitempty"`
 }
 
-// SaveInput makes deltas durable and events visible. Number counts the saves of an update from 1; saving the same
-// number twice writes the same objects.
+// SaveInput makes deltas durable and events visible. Number counts the saves of an update from 1. Saving the same
+// number again writes the same objects.
 type SaveInput struct {
 	Update UpdateName     `json:"update"`
 	Base   int            `json:"base"`
@@ -93,25 +93,25 @@ type SaveInput struct {
 	Events []engine.Emit  `json:"events,omitempty"`
 }
 
-// CommitInput ends an update: base and deltas are compacted into the next checkpoint, the head moves, the event log
-// closes. Doing it twice is doing it once.
+// CommitInput commits an update: base and deltas become the next checkpoint, the head moves to it, and the event log
+// ends. A repeated commit has no effect.
 type CommitInput struct {
 	Update   UpdateName    `json:"update"`
 	Base     int           `json:"base"`
 	Saves    int           `json:"saves"`          // number of the last save
-	LastSave *SaveInput    `json:"rest,omitempty"` // that save, when it was not made yet
+	LastSave *SaveInput    `json:"rest,omitempty"` // set when it was not made yet
 	Result   engine.Result `json:"result"`
-	// Next is the version as which the update goes on, if it was moved.
+	// Next is the version of the update that continues a migrated one.
 	Next string `json:"next,omitempty"`
 }
 
-// Spilled is a suspended core that is stored in parts.
+// Spilled names a suspended core that is stored in parts.
 type Spilled struct {
 	Name  string `json:"name"`
 	Parts int    `json:"parts"`
 }
 
-// SpilledPart is one of its parts.
+// SpilledPart is one part of a spilled core.
 type SpilledPart struct {
 	Update UpdateName `json:"update"`
 	Name   string     `json:"name"`
@@ -119,44 +119,44 @@ type SpilledPart struct {
 	Data   []byte     `json:"data,omitempty"`
 }
 
-// RecoverInput ends an update whose workflow was closed before it settled: what it saved and what its history tells of
-// steps that may have run becomes the next checkpoint. Doing it twice is doing it once.
+// RecoverInput ends an update whose workflow was closed before it committed: its saves, and the steps in its history
+// that may have run, become the next checkpoint. A repeated recovery has no effect.
 type RecoverInput struct {
 	Update UpdateName    `json:"update"`
 	Status engine.Status `json:"status"`
-	Error  string        `json:"error"` // what to tell of it
-	// Next is the version as which it goes on, should it be one that was moved. Held: its stack knows what was asked
-	// for, passphrase and all.
+	Error  string        `json:"error"` // the update's error
+	// Next is the version of the update that continues this one, if this one is to be migrated. RequestKnown means that
+	// the Stack has the request, including a passphrase's key.
 	Next         string `json:"next,omitempty"`
 	RequestKnown bool   `json:"held,omitempty"`
 }
 
-// Recovered is an update that was recovered.
+// Recovered describes a recovered update.
 type Recovered struct {
 	UpdateInfo
-	// Request is what was asked for, without what is never stored.
+	// Request is the update's request, without what is never stored.
 	Request UpdateRequest `json:"request"`
 }
 
-// SubmitInput submits an update for a run of a schedule. The same request id submitted twice is one update.
+// SubmitInput submits an update for a run of a schedule. A repeated request id is the same update.
 type SubmitInput struct {
 	ScheduledInput
 	RequestID string `json:"requestID"`
-	// DriftCheck asks for the look for drift of a schedule that remediates, not for the update that puts it right.
+	// DriftCheck asks for the drift check of a schedule that remediates, not for the remediation.
 	DriftCheck bool `json:"look,omitempty"`
 }
 
-// DriftReportInput makes the report of a look for drift of what its update has logged.
+// DriftReportInput asks for the report of a drift check, made from the event log of its update.
 type DriftReportInput struct {
 	Check UpdateName `json:"look"`
-	// Remediation is the update that has put it right, if one has.
+	// Remediation is the update that has removed the drift, if there is one.
 	Remediation *UpdateName `json:"remedy,omitempty"`
 }
 
-// DriftSummary sums up a look for drift.
+// DriftSummary sums up a drift check.
 type DriftSummary struct {
 	Drifted int `json:"drifted"` // resources
-	// Details are what drifted, in Markdown, as much as people see at a glance.
+	// Details lists the drifted resources in Markdown, shortened for display.
 	Details string `json:"details,omitempty"`
 }
 
@@ -168,14 +168,14 @@ type ProgramInput struct {
 	Epoch  int         `json:"epoch"`
 }
 
-// ProgramOutput says how an epoch ended. The Run has been told everything that the program said, and its verdict.
+// ProgramOutput says how an epoch ended. The Run has all messages of the program, and its exit.
 type ProgramOutput struct {
-	// Lost means that the program or its host died without a verdict: another epoch may start.
+	// Lost means that the program or its host died without an exit: another epoch may start.
 	Lost  bool   `json:"lost,omitempty"`
 	Error string `json:"error,omitempty"`
 }
 
-// PlanInput is a vector of plans, of at most some dozens.
+// PlanInput is a group of plans, at most some dozens.
 type PlanInput struct {
 	Update UpdateName    `json:"update"`
 	Base   int           `json:"base"`
@@ -185,14 +185,14 @@ type PlanInput struct {
 // PlanOutput has the results in the order of the plans.
 type PlanOutput struct {
 	Plans []engine.Planned `json:"plans"`
-	// Messages are what the program asked on when a plan answered it.
+	// Messages are requests that the program sent after a plan had replied to it.
 	Messages *Messages `json:"messages,omitempty"`
 }
 
 // StepOutput is how a step ended.
 type StepOutput struct {
 	engine.StepFinished
-	// Messages are what the program asked on when the step answered it.
+	// Messages are requests that the program sent after the step had replied to it.
 	Messages *Messages `json:"messages,omitempty"`
 }
 
@@ -210,51 +210,49 @@ type CompareInput struct {
 	Compare engine.Compare `json:"compare"`
 }
 
-// StepInput is one call that may change the world.
+// StepInput is one call that may change a real resource.
 type StepInput struct {
 	Update UpdateName  `json:"update"`
 	Base   int         `json:"base"`
 	Step   engine.Step `json:"step"`
-	// Round counts how often the core has issued this step, from 1: a settled, absent step is issued again.
+	// Round counts how often the core has issued this step, from 1; a step that settling found absent is issued again.
 	Round int `json:"round"`
 }
 
-// SettleInput asks what became of a step.
+// SettleInput asks for the outcome of a step whose answer was lost.
 type SettleInput struct {
 	Update UpdateName    `json:"update"`
 	Base   int           `json:"base"`
 	Settle engine.Settle `json:"settle"`
-	// Round is that of the attempt whose outcome is unknown; 0 when the attempt was an earlier update's.
+	// Round is that of the attempt with the unknown outcome; 0 when it was made by an earlier update.
 	Round int `json:"round,omitempty"`
 }
 
-// ReleaseInput ends the update's plugin processes on its worker and forgets its session there.
+// ReleaseInput ends the update's session on its host, with its plugin processes.
 type ReleaseInput struct {
 	Update UpdateName `json:"update"`
 }
 
-// Types of application errors that activities return, besides the codes of Error, and that workflows look at.
+// Types of application errors, besides the codes of Error, on which workflows act.
 const (
-	// ErrorNotDone and ErrorThrottled: the provider was asked, and the call had no effect; the server retries it.
-	// NextRetryDelay may say when.
+	// ErrorNotDone and ErrorThrottled: the call had no effect; the server retries the activity, after NextRetryDelay if
+	// set.
 	ErrorNotDone   = "NotDone"
 	ErrorThrottled = "Throttled"
-	// ErrorPostponed: the attempt ended before it asked the provider for anything; the server begins another.
+	// ErrorPostponed: the attempt ended before it called the provider; the server retries it.
 	ErrorPostponed = "Postponed"
-	// ErrorUnknownOutcome, not retryable: the call may or may not have had its effect.
+	// ErrorUnknownOutcome, not retryable: it is unknown whether the call had its effect.
 	ErrorUnknownOutcome = "UnknownOutcome"
-	// ErrorNotStarted, not retryable: the activity reached a worker that does not host the update (any more), and
-	// nothing was done.
+	// ErrorNotStarted, not retryable: the worker does not host the update (any more), and nothing was done.
 	ErrorNotStarted = "NotStarted"
-	// ErrorReset, not retryable: the activity is of a run that a reset made, which does nothing.
+	// ErrorReset, not retryable: a reset made the activity's workflow run, in which nothing is done.
 	ErrorReset = "Reset"
-	// ErrorStepFailed, not retryable: a Step has failed, or has failed after an effect. Its StepOutput is a detail.
+	// ErrorStepFailed, not retryable: the step failed, perhaps after an effect. Its StepOutput is a detail.
 	ErrorStepFailed = "StepFailed"
-	// ErrorEnded is the error of an Update or a Run that has ended as failed. Its result is a detail; of one that was
-	// cancelled, it is a detail of Temporal's own error for that.
+	// ErrorEnded is the error of a failed Update or Run; its result is a detail.
 	ErrorEnded = "Failed"
 )
 
-// ResetText says what becomes of an update of which a workflow is reset.
+// ResetText is the error of an update one of whose workflows was reset.
 const ResetText = "a workflow of the update was reset in Temporal, which would do again what was done: the update is " +
 	"ended instead"

@@ -5,38 +5,38 @@ import (
 	"time"
 )
 
-// AuditEntry is one call of the service, as its audit log remembers it.
+// AuditEntry is one call of the service, as recorded in the audit log.
 type AuditEntry struct {
 	Time    time.Time `json:"time"`
-	Request string    `json:"request"` // the call's id, which the service's log has, too
-	// Organization is that of what the call was about; empty when it was about none.
+	Request string    `json:"request"` // the call's id, which is also in the service's log
+	// Organization is the organization that the call concerned; empty if none.
 	Organization string `json:"organization,omitempty"`
-	Token        string `json:"token,omitempty"` // empty: none that is known
+	Token        string `json:"token,omitempty"` // empty: no known token
 	Member       string `json:"member,omitempty"`
 	Peer         string `json:"peer"`   // address that the call came from
 	Method       string `json:"method"` // such as Stacks/Export
-	// Stack is PROJECT/STACK; Subject is what else the call was about, such as an update's version or a token's name.
+	// Stack is PROJECT/STACK; Subject is anything else that the call concerned, such as a version or a token's name.
 	Stack   string `json:"stack,omitempty"`
 	Subject string `json:"subject,omitempty"`
-	Secrets bool   `json:"secrets,omitempty"` // secrets were asked for in plain text
-	// Code is empty when the call succeeded, Error says why it did not.
+	Secrets bool   `json:"secrets,omitempty"` // the call asked for plaintext secrets
+	// Code and Error are those of a failed call.
 	Code  Code   `json:"code,omitempty"`
 	Error string `json:"error,omitempty"`
-	// Repeated counts refused calls that are not entries of their own, because there were too many.
+	// Repeated counts rejected calls that were too many to be entries of their own.
 	Repeated int `json:"repeated,omitempty"`
 }
 
 // AuditQuery selects entries of the audit log.
 type AuditQuery struct {
-	// Organization selects what was about one organization, AnyOrganization everything that the caller may see. What
-	// was about none, such as a wrong token, belongs to AnyOrganization.
+	// Organization selects the entries of one organization; AnyOrganization selects all that the caller may see, with
+	// those that concern no organization, such as a wrong token.
 	Organization string
 	Since        time.Time
 	User         string // a member's or a token's name
 	Stack        string // PROJECT/STACK, or STACK
 }
 
-// Selects reports whether an entry is among those that the query asks for.
+// Selects reports whether the query selects an entry.
 func (q AuditQuery) Selects(e AuditEntry) bool {
 	project, stack, _ := strings.Cut(e.Stack, "/")
 	return (q.Organization == AnyOrganization || q.Organization == e.Organization) && !e.Time.Before(q.Since) &&

@@ -1,4 +1,3 @@
-// Package deployments is the vocabulary and the contract of the service: names of stacks and updates, requests,
-// results and errors, and the names and in/out types of the workflows, activities, signals and updates that carry
-// an update out. It does no I/O.
+// Package deployments is the contract of the service: names of stacks and updates, requests, results and errors, and
+// the names and the input and output types of workflows, activities, signals and updates. It does no I/O.
 package deployments

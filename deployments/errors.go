@@ -5,46 +5,46 @@ import (
 	"fmt"
 )
 
-// Code classes an error by what its reader can do about it. Each edge translates codes in one table.
+// Code classifies an error by what its reader can do about it. Each edge translates codes in one table.
 type Code string
 
 // The codes.
 const (
-	CodeInvalid      Code = "invalid"         // the request is wrong as it stands
+	CodeInvalid      Code = "invalid"         // the request itself is wrong
 	CodeNotFound     Code = "not-found"       // what it names does not exist
-	CodeExists       Code = "exists"          // what it makes exists
-	CodeConflict     Code = "conflict"        // another update or writer is in the way
+	CodeExists       Code = "exists"          // it exists already
+	CodeConflict     Code = "conflict"        // another update or writer has the stack
 	CodeUnauthorized Code = "unauthorized"    // no or wrong credentials
-	CodeForbidden    Code = "forbidden"       // these credentials may not
+	CodeForbidden    Code = "forbidden"       // these credentials do not allow it
 	CodeUnavailable  Code = "unavailable"     // a part of the service cannot be reached; try again
-	CodeNoWorker     Code = "no-worker"       // no worker takes it up; the same request again goes on waiting
+	CodeNoWorker     Code = "no-worker"       // no worker took it; the same request continues to wait
 	CodeFormat       Code = "format"          // stored by a newer version, or damaged
 	CodeInternal     Code = "internal"        // a defect
 	CodeCancelled    Code = "cancelled"       // ended on request
 	CodeUnknown      Code = "unknown-outcome" // it may or may not have happened
-	CodeUnconfirmed  Code = "unconfirmed"     // it would lose something, and nobody has said that it may
+	CodeUnconfirmed  Code = "unconfirmed"     // it would lose something, and was not confirmed
 )
 
 // Error is an error with a code and a sentence that says what is wrong and what to do next.
 type Error struct {
 	Code    Code
 	Message string
-	Err     error // what caused it, if anything; Message tells of it already
+	Err     error // the cause, if any; Message includes its text
 }
 
-// Error gives the sentence.
+// Error returns the message.
 func (e *Error) Error() string { return e.Message }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Errorf makes an Error; a %w verb's operand becomes part of the chain.
+// Errorf returns an Error; the operand of a %w verb becomes its cause.
 func Errorf(code Code, format string, args ...any) error {
 	err := fmt.Errorf(format, args...)
 	return &Error{Code: code, Message: err.Error(), Err: errors.Unwrap(err)}
 }
 
-// CodeOf gives the code of the first Error in the chain; CodeInternal if there is none.
+// CodeOf returns the code of the first Error in the chain; CodeInternal if there is none.
 func CodeOf(err error) Code {
 	var e *Error
 	if errors.As(err, &e) {

@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// What an update may take along.
+// Limits of a project bundle.
 const (
 	MaxFile   = 256 << 20 // bytes of one file
 	MaxBundle = 1 << 30   // bytes of all files
 	MaxFiles  = 50_000
-	// maxPath is how long a path may be on the systems that workers run on.
+	// maxPath is the longest path on the systems that workers run on.
 	maxPath = 4096
 )
 
@@ -29,8 +29,8 @@ type Manifest struct {
 	Dir string `json:"dir,omitempty"`
 }
 
-// Validate reports, as CodeInvalid, why the manifest cannot be unpacked: a path that leaves the directory, one that is
-// both a file and a directory, files that are not sorted, or more than an update may take along.
+// Validate reports, as CodeInvalid, why the manifest cannot be unpacked: a path outside the directory, a path that is
+// both a file and a directory, files that are not sorted, or more than the limits.
 func (m Manifest) Validate() error {
 	if len(m.Files) > MaxFiles {
 		return Errorf(CodeInvalid, "the project has %d files; an update takes at most %d along", len(m.Files), MaxFiles)

@@ -17,15 +17,15 @@ type StackName struct {
 	Stack        string `json:"stack"`
 }
 
-// String gives ORG/PROJECT/STACK.
+// String returns ORG/PROJECT/STACK.
 func (s StackName) String() string { return s.Organization + "/" + s.Project + "/" + s.Stack }
 
-// MaxNameLength bounds each part of a stack's name, in bytes.
+// MaxNameLength limits each part of a stack's name, in bytes.
 const MaxNameLength = 100
 
 var validName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]*$`)
 
-// Validate reports the first part of the name that cannot be used, as CodeInvalid.
+// Validate reports the first part of the name that is not valid, as CodeInvalid.
 func (s StackName) Validate() error {
 	for _, part := range []struct{ what, value string }{
 		{"organization", s.Organization}, {"project", s.Project}, {"stack", s.Stack},
@@ -37,7 +37,7 @@ func (s StackName) Validate() error {
 	return nil
 }
 
-// ValidateName reports, as CodeInvalid, why value cannot be the name of a what.
+// ValidateName reports, as CodeInvalid, why value is not a valid name; what says what it names.
 func ValidateName(what, value string) error {
 	switch {
 	case value == "":
@@ -62,7 +62,7 @@ func ParseStackName(s string, defaults StackName) (StackName, error) {
 	case 2:
 		name.Project, name.Stack = parts[0], parts[1]
 		if defaults.Project != "" && defaults.Project != parts[0] {
-			// ORG/STACK is how the field writes a stack of the project at hand.
+			// Pulumi writes ORG/STACK for a stack of the current project.
 			name.Organization, name.Project = parts[0], defaults.Project
 		}
 	case 3:
@@ -73,20 +73,20 @@ func ParseStackName(s string, defaults StackName) (StackName, error) {
 	return name, name.Validate()
 }
 
-// previewPrefix begins the version of a preview; the id of its request follows.
+// previewPrefix is the start of a preview's version; the id of its request follows.
 const previewPrefix = "p-"
 
-// PreviewName names the preview that a request asks for.
+// PreviewName returns the name of the preview that a request asks for.
 func PreviewName(r UpdateRequest) UpdateName { return UpdateName{r.Stack, previewPrefix + r.RequestID} }
 
-// UpdateName names one update of a stack: ORG/PROJECT/STACK/VERSION. Previews have versions of their own ("p-" and a
-// request id), because they do not change the stack.
+// UpdateName names one update of a stack: ORG/PROJECT/STACK/VERSION. The version of a preview is "p-" and its request
+// id: it has no number, because it does not change the stack.
 type UpdateName struct {
 	StackName
 	Version string `json:"version"`
 }
 
-// String gives ORG/PROJECT/STACK/VERSION.
+// String returns ORG/PROJECT/STACK/VERSION.
 func (u UpdateName) String() string { return u.StackName.String() + "/" + u.Version }
 
 // ParseUpdateName reads ORG/PROJECT/STACK/VERSION.
@@ -103,7 +103,7 @@ func ParseUpdateName(s string) (UpdateName, error) {
 	return u, err
 }
 
-// Number gives the stack version that the update makes; zero for a preview.
+// Number returns the stack version that the update makes; 0 for a preview.
 func (u UpdateName) Number() int {
 	n, err := strconv.Atoi(u.Version)
 	if err != nil {
@@ -120,7 +120,7 @@ func StackWorkflowID(s StackName) string { return "stack/" + s.String() }
 // UpdateWorkflowID names the workflow of one update.
 func UpdateWorkflowID(u UpdateName) string { return "update/" + u.String() }
 
-// UpdateOfWorkflow gives the update that an UpdateWorkflowID or a RunWorkflowID names.
+// UpdateOfWorkflow returns the update that an UpdateWorkflowID or a RunWorkflowID names.
 func UpdateOfWorkflow(id string) (UpdateName, error) {
 	return ParseUpdateName(strings.TrimPrefix(strings.TrimPrefix(id, "update/"), "run/"))
 }
@@ -134,9 +134,8 @@ func PrivateTaskQueue(worker string) string { return fmt.Sprintf("deployctl-work
 // SharedTaskQueue is the StoreTaskQueue of a store without an identity.
 const SharedTaskQueue = "deployctl"
 
-// StoreTaskQueue is the queue of every worker that serves all organizations of a store: workflows, and claims of
-// updates. It bears the store's identity, so a worker of another store in the same namespace is never given any of its
-// work.
+// StoreTaskQueue is the queue of all workers that serve every organization of a store: workflows and claims. It
+// contains the store's identity, so workers of another store in the same namespace get none of its tasks.
 func StoreTaskQueue(identity string) string {
 	if identity == "" {
 		return SharedTaskQueue
@@ -144,26 +143,24 @@ func StoreTaskQueue(identity string) string {
 	return SharedTaskQueue + "-store-" + identity
 }
 
-// OrganizationTaskQueue has the place of a StoreTaskQueue for an organization that has workers of its own, which alone
-// poll it.
+// OrganizationTaskQueue replaces StoreTaskQueue for an organization that has its own workers, which alone poll it.
 func OrganizationTaskQueue(shared, organization string) string { return shared + "/" + organization }
 
-// OrganizationOfTaskQueue returns the organization whose workers poll the queue; false when it is no
+// OrganizationOfTaskQueue returns the organization whose workers poll the queue; false when it is not an
 // OrganizationTaskQueue.
 func OrganizationOfTaskQueue(queue string) (string, bool) {
 	_, organization, own := strings.Cut(queue, "/")
 	return organization, own
 }
 
-// SharedOfTaskQueue returns the StoreTaskQueue of the store that an OrganizationTaskQueue is of; any other queue as it
-// is.
+// SharedOfTaskQueue returns the StoreTaskQueue to which an OrganizationTaskQueue belongs; other queues unchanged.
 func SharedOfTaskQueue(queue string) string {
 	shared, _, _ := strings.Cut(queue, "/")
 	return shared
 }
 
-// ScheduledTaskQueue is where what runs by schedule waits for a place: every worker of the queue, which is the shared
-// one or an organization's, takes only few at a time.
+// ScheduledTaskQueue is the queue of scheduled work: each worker of the given queue takes only a few of its tasks at a
+// time.
 func ScheduledTaskQueue(queue string) string {
 	scheduled := SharedOfTaskQueue(queue) + "-scheduled"
 	if organization, own := OrganizationOfTaskQueue(queue); own {

@@ -23,14 +23,13 @@ func (n ScheduleName) Validate() error {
 	return ValidateName("schedule", n.Name)
 }
 
-// ScheduleID names the schedule in Temporal; the workflows that it starts are called the same, and when.
+// ScheduleID is the id of the schedule in Temporal; those of its workflows add the due time.
 func ScheduleID(n ScheduleName) string { return "scheduled/" + n.String() }
 
-// scheduleRunLayout is what Temporal adds to the id of a schedule's workflow: when the run is due.
+// scheduleRunLayout is what Temporal appends to the id of a schedule's workflow: when the run is due.
 const scheduleRunLayout = "-2006-01-02T15:04:05Z"
 
-// ScheduleOfRun takes the id of a workflow apart that a schedule has started: which schedule it is, and when the run is
-// due.
+// ScheduleOfRun parses the id of a workflow that a schedule has started: the schedule, and when the run is due.
 func ScheduleOfRun(workflow string) (n ScheduleName, due time.Time, err error) {
 	rest, ours := strings.CutPrefix(workflow, "scheduled/")
 	at := len(rest) - len(scheduleRunLayout)
@@ -51,10 +50,10 @@ func ScheduleOfRun(workflow string) (n ScheduleName, due time.Time, err error) {
 // ScheduleKind is what a schedule does.
 type ScheduleKind string
 
-// What can be scheduled.
+// The kinds of schedules.
 const (
-	ScheduleDrift   ScheduleKind = "drift"   // look for drift, and put it right with Remediate
-	ScheduleUpdate  ScheduleKind = "update"  // make the stack what the program of its last update says
+	ScheduleDrift   ScheduleKind = "drift"   // check for drift, and remediate it with Remediate
+	ScheduleUpdate  ScheduleKind = "update"  // repeat the stack's last successful up
 	ScheduleDestroy ScheduleKind = "destroy" // delete every resource: with At, the stack's time to live
 )
 
@@ -62,18 +61,19 @@ const (
 type Schedule struct {
 	Name ScheduleName `json:"name"`
 	Kind ScheduleKind `json:"kind"`
-	// Exactly one of Every, Cron and At says when. Cron is in UTC unless it begins with CRON_TZ=ZONE; At is once.
+	// Exactly one of Every, Cron and At is set. Cron is in UTC unless it begins with CRON_TZ=ZONE; At runs once.
 	Every time.Duration `json:"every,omitempty"`
 	Cron  string        `json:"cron,omitempty"`
 	At    time.Time     `json:"at,omitzero"`
-	// Remediate: when drift is found, an update puts it right.
+	// Remediate makes an update remove the drift that was found.
 	Remediate bool   `json:"remediate,omitempty"`
-	Initiator string `json:"initiator,omitempty"` // who made it
-	// Authority is what who made it may do, and so its updates' programs, as long as they may; see UpdateRequest.
+	Initiator string `json:"initiator,omitempty"` // who created it
+	// Authority limits the schedule's updates and their programs to what its creator may do at the time; see
+	// UpdateRequest.
 	Authority *Authority `json:"authority,omitempty"`
 	Paused    bool       `json:"paused,omitempty"`
 
-	// The rest is told by the service.
+	// The service sets the following fields.
 
 	// Note says why it is paused.
 	Note    string       `json:"note,omitempty"`
@@ -82,13 +82,13 @@ type Schedule struct {
 	Last    *ScheduleRun `json:"last,omitempty"`
 }
 
-// leastPause is the shortest time between two runs of a schedule: anything shorter is a loop.
+// leastPause is the shortest interval of a schedule.
 const leastPause = time.Minute
 
-// maxCronLength bounds Schedule.Cron.
+// maxCronLength limits Schedule.Cron.
 const maxCronLength = 1 << 10
 
-// Validate reports, as CodeInvalid, why there cannot be such a schedule.
+// Validate reports, as CodeInvalid, why the schedule is not valid.
 func (s Schedule) Validate() error {
 	if err := s.Name.Validate(); err != nil {
 		return err
@@ -119,7 +119,7 @@ func (s Schedule) Validate() error {
 	return ValidateInitiator(s.Initiator)
 }
 
-// When says in words when the schedule runs.
+// When describes when the schedule runs.
 func (s Schedule) When() string {
 	switch {
 	case s.Every != 0:
@@ -137,35 +137,35 @@ type ScheduleRun struct {
 	Ended   time.Time `json:"ended,omitzero"`
 	Status  string    `json:"status"` // running, succeeded, failed, cancelled
 	Error   string    `json:"error,omitempty"`
-	// Updates are what it has submitted, the look for drift among them; known when it has ended.
+	// Updates are the updates that it submitted, including the drift check; known when it has ended.
 	Updates []UpdateName `json:"updates,omitempty"`
 	Drifted int          `json:"drifted,omitempty"` // resources
 }
 
-// Drift is what the last look at the resources of a stack has found.
+// Drift is the result of the last drift check of a stack.
 type Drift struct {
-	Update    UpdateName        `json:"update"` // the look: a refresh preview
+	Update    UpdateName        `json:"update"` // the drift check: a refresh preview
 	At        time.Time         `json:"at"`
 	Resources []DriftedResource `json:"resources"`
-	// Remediation is the update that has put it right since.
+	// Remediation is the update that has removed the drift since.
 	Remediation *UpdateName `json:"remedy,omitempty"`
 }
 
-// DriftedResource is a resource that is not what its state says.
+// DriftedResource is a resource that differs from its recorded state.
 type DriftedResource struct {
 	URN        string            `json:"urn"`
 	Gone       bool              `json:"gone,omitempty"` // it does not exist any more
 	Properties []DriftedProperty `json:"properties,omitempty"`
 }
 
-// DriftedProperty is a property that differs. Values are JSON, secrets blinded; empty when there is none.
+// DriftedProperty is a property that differs. Values are JSON with secrets redacted; empty when there is none.
 type DriftedProperty struct {
 	Path     string `json:"path"`
 	Expected string `json:"expected,omitempty"`
 	Actual   string `json:"actual,omitempty"`
 }
 
-// Schedules manages what the service starts by itself, and tells what it found.
+// Schedules manages scheduled work and returns its results.
 type Schedules interface {
 	// CreateSchedule makes a schedule; CodeExists when its stack has one of this name. What it will run must be known:
 	// the stack's last update, under the service's own secrets provider.

@@ -8,37 +8,37 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
 
-// OnBusy says what happens to an update when the stack has another one running.
+// OnBusy says what happens to a request while the stack has another update.
 type OnBusy string
 
-// Queue waits, fail refuses at once, supersede takes the place of those that still wait.
+// Queue waits, fail rejects the request at once, supersede withdraws the waiting updates.
 const (
 	OnBusyQueue     OnBusy = "queue"
 	OnBusyFail      OnBusy = "fail"
 	OnBusySupersede OnBusy = "supersede"
 )
 
-// MaxParallel is how many steps an update makes at a time, at most: Temporal lets a workflow have 2,000 activities
-// under way.
+// MaxParallel limits the steps of an update that run at the same time: Temporal allows a workflow 2,000 pending
+// activities.
 const MaxParallel = 500
 
 // UpdateRequest asks for an update or a preview.
 type UpdateRequest struct {
 	Stack StackName `json:"stack"`
-	// RequestID is made by the client; the same id submitted twice is one update.
+	// RequestID is made by the client; a repeated id is the same update.
 	RequestID string      `json:"requestID"`
 	Kind      engine.Kind `json:"kind"`
 	DryRun    bool        `json:"dryRun,omitempty"`
 	OnBusy    OnBusy      `json:"onBusy,omitempty"`
 	// Bundle is the digest of the uploaded project manifest; empty when the update needs no program.
 	Bundle string `json:"bundle,omitempty"`
-	// BaseVersion, if not nil, is the stack version that was previewed and confirmed, 0 before its first update; the
-	// update is refused with CodeConflict when the stack has moved on, or is just being changed.
+	// BaseVersion, if not nil, is the stack version that was previewed and confirmed, 0 before its first update. The
+	// request is rejected with CodeConflict if the stack has changed since or is being changed.
 	BaseVersion *int `json:"baseVersion,omitempty"`
 
-	// Config is the stack's configuration, key by key ("project:name"), as its file has it.
+	// Config is the stack's configuration by key ("project:name"), as in its file.
 	Config map[string]ConfigValue `json:"config,omitempty"`
-	// Environment is what the program and the plugins get, as NAME=VALUE.
+	// Environment has the variables of the program and the plugins, as NAME=VALUE.
 	Environment []string `json:"environment,omitempty"`
 	// Secrets is the stack's secrets provider as its configuration file names it.
 	Secrets SecretsProvider `json:"secrets"`
@@ -51,21 +51,21 @@ type UpdateRequest struct {
 	Parallel         int      `json:"parallel,omitempty"`
 	WaitOnUnknown    bool     `json:"waitOnUnknown,omitempty"`
 	Message          string   `json:"message,omitempty"`
-	Initiator        string   `json:"initiator,omitempty"` // who asked: a token's name or the local user's
-	// Authority is what whoever asked may do, as long as they may: without it the update does not begin, and its
-	// program reads nothing of other stacks. The service sets it, never a client; nil in requests of a time before it
-	// was kept, which could read everything.
+	Initiator        string   `json:"initiator,omitempty"` // a token's name or the local user's
+	// Authority is what the caller may do, for as long as the caller may: the update does not begin without it, and
+	// limits which other stacks its program can read. The service sets it, never a client. It is nil in requests of
+	// older releases, which could read every stack.
 	Authority *Authority `json:"authority,omitempty"`
-	// Scheduled: nobody waits for it, so whatever somebody waits for goes first.
+	// Scheduled gives the update a lower priority, because nobody waits for it.
 	Scheduled bool `json:"scheduled,omitempty"`
 }
 
-// MayRead reports whether the update's program may have a role's sight of another stack.
+// MayRead reports whether the update's program may read another stack as a holder of the role.
 func (r UpdateRequest) MayRead(role Role, s StackName) bool {
 	return r.Authority == nil || r.Authority.May(role, s)
 }
 
-// Previewed gives BaseVersion: ok is false when nothing was previewed.
+// Previewed returns BaseVersion; ok is false when nothing was previewed.
 func (r UpdateRequest) Previewed() (version int, ok bool) {
 	if r.BaseVersion == nil {
 		return 0, false
@@ -73,8 +73,8 @@ func (r UpdateRequest) Previewed() (version int, ok bool) {
 	return *r.BaseVersion, true
 }
 
-// ConfigValue is one configuration value. Objects and lists are JSON text. A secret's Value is plain here (payloads
-// are sealed); it is never stored plain.
+// ConfigValue is one configuration value. Objects and lists are JSON text. Value holds a secret in plaintext: payloads
+// are sealed, and plaintext is never stored.
 type ConfigValue struct {
 	Value  string `json:"value"`
 	Secret bool   `json:"secret,omitempty"`
@@ -93,8 +93,8 @@ type SecretsProvider struct {
 	Type string `json:"type"`
 	// Salt is the passphrase provider's encryption salt, "v1:SALT:CHECK".
 	Salt string `json:"salt,omitempty"`
-	// Key is the passphrase provider's data key, unwrapped by the client; 32 bytes. Stored only within the
-	// update's request, sealed with the service's key: whoever takes a lost update over needs it.
+	// Key is the passphrase provider's data key, unwrapped by the client; 32 bytes. It is stored only within the
+	// update's sealed request: the next host of the update needs it.
 	Key []byte `json:"key,omitempty"`
 }
 
@@ -103,7 +103,7 @@ type Accepted struct {
 	Update UpdateName `json:"update"`
 	// Position in the stack's queue: 0 when it runs, 1 when it is next.
 	Position int `json:"position"`
-	// BehindOf tells who runs, since when, when Position is not 0.
+	// Behind is the update that runs, when Position is not 0.
 	Behind *UpdateInfo `json:"behind,omitempty"`
 }
 
@@ -112,7 +112,7 @@ type UpdateInfo struct {
 	Update UpdateName  `json:"update"`
 	Kind   engine.Kind `json:"kind"`
 	DryRun bool        `json:"dryRun,omitempty"`
-	// queued, running, succeeded, failed, cancelled, moved; damaged in a history
+	// queued, running, succeeded, failed, cancelled, moved (migrated); damaged in a history
 	Status    string         `json:"status"`
 	Message   string         `json:"message,omitempty"`
 	Initiator string         `json:"initiator,omitempty"`
@@ -121,20 +121,20 @@ type UpdateInfo struct {
 	Changes   map[string]int `json:"changes,omitempty"`
 	Resources int            `json:"resources,omitempty"`
 	Error     string         `json:"error,omitempty"`
-	// Code classes Error, where its reader can do something else about it than about any other update that failed.
+	// Code classifies Error, for errors after which its reader can do something special.
 	Code Code `json:"code,omitempty"`
-	// Next is the version of the update as which one that was moved goes on.
+	// Next is the version of the update that continues a migrated one.
 	Next string `json:"next,omitempty"`
-	// Kept: the state that it left is kept and can be restored. Only a stack's history says so.
+	// Kept means that the state of this version is kept and can be restored. Only a stack's history sets it.
 	Kept bool `json:"kept,omitempty"`
-	// Waiting are URNs whose creates wait for Resolve. Only the active update of what Stack returns says so.
+	// Waiting are URNs whose creates wait for Resolve. Only Stack sets it, on the active update.
 	Waiting []string `json:"waiting,omitempty"`
 }
 
-// StatusMigrated is that of an update that goes on as another, because no worker has its build any more.
+// StatusMigrated is the status of an update that another one continues because no worker has its build any more.
 const StatusMigrated engine.Status = "moved"
 
-// What a history calls versions that no update made; nobody can ask for an update of these kinds.
+// Kinds of versions in a history that no update made; no request has them.
 const (
 	KindRestore engine.Kind = "restore"
 	KindRename  engine.Kind = "rename"
@@ -149,16 +149,16 @@ type StackInfo struct {
 	Active    *UpdateInfo       `json:"active,omitempty"`
 	Queued    []UpdateInfo      `json:"queued,omitempty"`
 	Tags      map[string]string `json:"tags,omitempty"`
-	// Damaged says what of the stack cannot be read, and what to do about it. Only a list has such stacks.
+	// Damaged says what of the stack cannot be read, and what to do. Only lists have such stacks.
 	Damaged string `json:"damaged,omitempty"`
 }
 
-// WatchEvent is one item of an update's event log. Exactly one field is set, beside Stream.
+// WatchEvent is one item of an update's event log. Exactly one field is set, besides Stream.
 type WatchEvent struct {
-	// Event is an engine event as the field's displays know it; secrets are blinded.
+	// Event is one of Pulumi's engine events, with secrets redacted.
 	Event *apitype.EngineEvent `json:"event,omitempty"`
-	// Stream is what of the log an Event belongs to, when it is watched. Within a stream they come in the same order to
-	// everyone who watches, among streams as they are written.
+	// Stream names the part of the log that Event belongs to. Events of one stream have the same order for every
+	// watcher; different streams are interleaved as they were written.
 	Stream string `json:"-"`
 	// Progress is the state of running steps: attempts, last error, next retry, waits for a person.
 	Progress *Progress `json:"progress,omitempty"`
@@ -166,21 +166,21 @@ type WatchEvent struct {
 	End *UpdateInfo `json:"end,omitempty"`
 }
 
-// Progress is a picture of an update at work.
+// Progress is the state of a running update.
 type Progress struct {
 	Position int            `json:"position"` // in the queue; 0 when it runs
 	Behind   *UpdateInfo    `json:"behind,omitempty"`
 	Running  []RunningStep  `json:"running,omitempty"`
 	Done     map[string]int `json:"done,omitempty"` // finished steps by kind
 	Waiting  []string       `json:"waiting,omitempty"`
-	// Phase is what the host of the program is doing. A Progress that has one tells of nothing else; one that has none
-	// leaves it as it was told last.
+	// Phase is what the host of the program is doing. A Progress with a Phase has nothing else; one without does not
+	// change the phase.
 	Phase *Phase `json:"phase,omitempty"`
 }
 
-// Phase is something that takes a while before the program registers resources, like installing its packages.
+// Phase is something slow that happens before the program registers resources, such as installing its packages.
 type Phase struct {
-	Text  string    `json:"text"` // empty: it is over, and there is no other
+	Text  string    `json:"text"` // empty: no phase
 	Since time.Time `json:"since,omitzero"`
 }
 
@@ -189,8 +189,8 @@ type RunningStep struct {
 	Op        int       `json:"op,omitempty"` // number of the operation in its update
 	URN       string    `json:"urn"`
 	Step      string    `json:"step"`
-	Attempt   int       `json:"attempt"`         // from 1; 0 while the step waits for its turn
-	Ahead     bool      `json:"ahead,omitempty"` // it was issued before its turn; to a client that is Attempt 0
+	Attempt   int       `json:"attempt"`         // from 1; 0 while the step waits for a slot
+	Ahead     bool      `json:"ahead,omitempty"` // issued ahead of its turn; clients see Attempt 0
 	Started   time.Time `json:"started"`
 	LastError string    `json:"lastError,omitempty"`
 	NextRetry time.Time `json:"nextRetry,omitzero"`

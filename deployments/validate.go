@@ -14,7 +14,7 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 )
 
-// Bounds on what a client can ask for. Each is far above what people use, and below what Temporal and the store refuse.
+// Limits of requests. Each is far above practical use, and below what Temporal and the store reject.
 const (
 	MaxRequestIDLength  = 64
 	MaxConfigKeyLength  = 256
@@ -31,7 +31,7 @@ const (
 	MaxResourceIDLength = 64 << 10
 	MaxValues           = 10_000 // configuration values in one call of Encrypt or Decrypt
 
-	// MaxRequestSize bounds the text of one update request. It travels through Temporal, which refuses payloads of 2
+	// MaxRequestSize limits the text of one update request. It is sent through Temporal, which rejects payloads of 2
 	// MiB.
 	MaxRequestSize = 3 << 19
 
@@ -45,8 +45,8 @@ var (
 	validDigest    = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
 )
 
-// ValidateRequestID reports, as CodeInvalid, why text cannot be a request id. The id of a preview becomes part of the
-// preview's name, and so of the names of workflows and stored objects.
+// ValidateRequestID reports, as CodeInvalid, why text is not a valid request id. The id of a preview becomes part of
+// the names of workflows and stored objects.
 func ValidateRequestID(text string) error {
 	switch {
 	case text == "":
@@ -59,7 +59,7 @@ func ValidateRequestID(text string) error {
 	return nil
 }
 
-// Validate reports, as CodeInvalid, why there cannot be an update of this name.
+// Validate reports, as CodeInvalid, why the name is not valid.
 func (u UpdateName) Validate() error {
 	if err := u.StackName.Validate(); err != nil {
 		return err
@@ -73,7 +73,7 @@ func (u UpdateName) Validate() error {
 	return nil
 }
 
-// ValidateDigest reports, as CodeInvalid, why text cannot be the digest of a file or a manifest.
+// ValidateDigest reports, as CodeInvalid, why text is not the digest of a file or a manifest.
 func ValidateDigest(text string) error {
 	if !validDigest.MatchString(text) {
 		return Errorf(CodeInvalid, "%s is not a digest: write sha256: and 64 hexadecimal digits", quoted(text))
@@ -81,8 +81,7 @@ func ValidateDigest(text string) error {
 	return nil
 }
 
-// ValidateConfigKey reports, as CodeInvalid, why text cannot be the whole key ("namespace:name") of a configuration
-// value.
+// ValidateConfigKey reports, as CodeInvalid, why text is not the full key ("namespace:name") of a configuration value.
 func ValidateConfigKey(text string) error {
 	namespace, name, _ := strings.Cut(text, ":")
 	strange := func(r rune) bool {
@@ -101,7 +100,8 @@ func ValidateConfigKey(text string) error {
 	return nil
 }
 
-// ValidateTarget reports, as CodeInvalid, why text cannot name resources: a URN, a name, or a pattern with '*'.
+// ValidateTarget reports, as CodeInvalid, why text does not select resources: by URN, by name, or by a pattern with
+// '*'.
 func ValidateTarget(text string) error {
 	switch {
 	case text == "":
@@ -113,7 +113,7 @@ func ValidateTarget(text string) error {
 	return validateText("name of a resource", text, MaxTargetLength)
 }
 
-// ValidateTags reports, as CodeInvalid, why a stack cannot have these tags.
+// ValidateTags reports, as CodeInvalid, why the tags are not valid.
 func ValidateTags(tags map[string]string) error {
 	if len(tags) > MaxTags {
 		return Errorf(CodeInvalid, "the stack would have %d tags; at most %d are allowed", len(tags), MaxTags)
@@ -132,8 +132,8 @@ func ValidateTags(tags map[string]string) error {
 	return nil
 }
 
-// validateText reports, as CodeInvalid, a text that is too long, not UTF-8, or has control characters other than those
-// of plain text: it is shown on other people's terminals.
+// validateText reports, as CodeInvalid, a text that is too long, is not UTF-8, or has control characters other than tab
+// and line breaks: it is shown on other people's terminals.
 func validateText(what, text string, limit int) error {
 	switch {
 	case len(text) > limit:
@@ -149,7 +149,7 @@ func validateText(what, text string, limit int) error {
 	return nil
 }
 
-// quoted gives text as a message can carry it: escaped, and cut to a length that is still recognisable.
+// quoted returns text for a message: escaped, and shortened.
 func quoted(text string) string {
 	const shown = 80
 	if len(text) > shown {
@@ -158,8 +158,8 @@ func quoted(text string) string {
 	return strconv.Quote(text)
 }
 
-// ValidateResolution reports, as CodeInvalid, why a create of an update cannot be answered in this way; id is empty
-// when there is no resource.
+// ValidateResolution reports, as CodeInvalid, why the resolution of a create is not valid; id is empty when there is no
+// resource.
 func ValidateResolution(u UpdateName, resource, id string) error {
 	if err := u.Validate(); err != nil {
 		return err
@@ -170,10 +170,10 @@ func ValidateResolution(u UpdateName, resource, id string) error {
 	return validateText("id of the resource", id, MaxResourceIDLength)
 }
 
-// ValidateInitiator reports, as CodeInvalid, why text cannot say who asks.
+// ValidateInitiator reports, as CodeInvalid, why text is not a valid initiator.
 func ValidateInitiator(text string) error { return validateText("initiator", text, MaxInitiatorLength) }
 
-// ValidateValues reports, as CodeInvalid, that one call has too many values to encrypt or decrypt.
+// ValidateValues reports, as CodeInvalid, that a call has too many values to encrypt or decrypt.
 func ValidateValues(n int) error {
 	if n > MaxValues {
 		return Errorf(CodeInvalid, "the request has %d values; at most %d are possible at a time", n, MaxValues)
@@ -181,7 +181,7 @@ func ValidateValues(n int) error {
 	return nil
 }
 
-// Validate reports, as CodeInvalid, the first thing in the request that cannot be carried out as it stands.
+// Validate reports, as CodeInvalid, the first field of the request that is not valid.
 func (r UpdateRequest) Validate() error {
 	for _, check := range []func() error{
 		r.Stack.Validate, func() error { return ValidateRequestID(r.RequestID) },
@@ -280,7 +280,7 @@ func (r UpdateRequest) validateSize() error {
 	return nil
 }
 
-// Validate reports, as CodeInvalid, why secrets cannot be encrypted in this way.
+// Validate reports, as CodeInvalid, why the secrets provider is not valid.
 func (p SecretsProvider) Validate() error {
 	switch {
 	case p.Type != "" && p.Type != SecretsService && p.Type != SecretsPassphrase:

@@ -7,7 +7,7 @@ import (
 	"github.com/deployctl/deployctl/engine"
 )
 
-// Names of workflows, signals, updates and queries.
+// Names of workflows, signals, updates and queries, as they stand in recorded histories.
 const (
 	WorkflowStack     = "Stack"
 	WorkflowUpdate    = "Update"
@@ -16,9 +16,9 @@ const (
 
 	// Of Stack.
 	UpdateSubmit   = "submit"   // UpdateRequest → Accepted
-	UpdateWithdraw = "withdraw" // Withdrawal → bool: it was waiting and now is not
-	UpdateReserve  = "reserve"  // → int: the next version, for what is no update
-	UpdateRecover  = "recover"  // → nothing, once no update that closed without settling has the stack
+	UpdateWithdraw = "withdraw" // Withdrawal → bool: false when the update did not wait
+	UpdateReserve  = "reserve"  // → int: the next version, for an import or a rename
+	UpdateRecover  = "recover"  // → nothing, once no closed update without a commit has the stack
 	SignalFinished = "settled"  // UpdateFinished, from an Update workflow
 	QueryQueue     = "queue"    // → StackInfo with Version, Active and Queued
 
@@ -26,14 +26,14 @@ const (
 	SignalCancel  = "cancel"  // engine.Cancelled
 	SignalResolve = "resolve" // engine.Resolved
 
-	// Of Run: a resolution that is refused when nothing waits for it.
+	// Of Run: a resolution, rejected when nothing waits for it.
 	UpdateResolve = "resolve" // engine.Resolved → nothing
 
-	// Of Update, spoken by its Run.
+	// Of Update, sent by its Run.
 	SignalLost    = "lost"    // WorkerLost
 	SignalReached = "reached" // Reached
 
-	// Of Run, spoken by the program's host.
+	// Of Run, sent by the program's host.
 	SignalMessages = "messages" // Messages
 	UpdatePoll     = "poll"     // Poll → Replies
 	QueryProgress  = "progress" // → Progress
@@ -50,7 +50,7 @@ const (
 	AttributeDrift     = "Drift"
 )
 
-// SearchAttributes are all of them, by which updates are found in Temporal's visibility; each is a keyword.
+// SearchAttributes are the attributes by which updates are found in Temporal's visibility; each is a keyword.
 var SearchAttributes = []string{
 	AttributeOrg, AttributeProject, AttributeStack, AttributeKind, AttributeResult, AttributeInitiator, AttributeDrift,
 }
@@ -58,14 +58,14 @@ var SearchAttributes = []string{
 // StackInput starts or continues a Stack workflow.
 type StackInput struct {
 	Stack StackName `json:"stack"`
-	// Carried over continue-as-new.
+	// The following fields are carried over continue-as-new.
 	Queue  []QueuedUpdate `json:"queue,omitempty"`
 	Active *QueuedUpdate  `json:"active,omitempty"`
-	// Accepted answers by request id, the latest last, so that the same id gets the same answer.
+	// AcceptedRequests are the answers to the latest requests, newest last: a repeated request id gets the same answer.
 	AcceptedRequests []AcceptedRequest `json:"answers,omitempty"`
-	// Version is the last one given out.
+	// Version is the last version that was given out.
 	Version int `json:"version,omitempty"`
-	// Trouble says why the active update, which closed without settling, has not been recovered yet.
+	// Trouble says why the active update, which closed without a commit, has not been recovered yet.
 	Trouble string `json:"trouble,omitempty"`
 }
 
@@ -73,7 +73,7 @@ type StackInput struct {
 type QueuedUpdate struct {
 	Update  UpdateName    `json:"update"`
 	Request UpdateRequest `json:"request"`
-	// Since is when it was accepted, and from when it is active on, when it started.
+	// Since is when it was accepted, or, for the active update, when it started.
 	Since time.Time `json:"since,omitzero"`
 }
 
@@ -82,24 +82,24 @@ type Withdrawal struct {
 	Update UpdateName `json:"update"`
 }
 
-// WorkerLost says that work could not be started on a worker, or was lost there.
+// WorkerLost reports that an activity could not start on a worker, or was lost there.
 type WorkerLost struct {
 	Worker string `json:"worker"`
 }
 
 // Reached answers an Update that has lost an epoch.
 type Reached struct {
-	Lost  int `json:"lost"`  // the epoch that was asked about
-	Steps int `json:"steps"` // how much the update has done so far
+	Lost  int `json:"lost"`  // the epoch that was lost
+	Steps int `json:"steps"` // how many changes the update has made
 }
 
-// AcceptedRequest remembers what a request id was answered.
+// AcceptedRequest is the answer that a request id got.
 type AcceptedRequest struct {
 	RequestID string   `json:"requestID"`
 	Accepted  Accepted `json:"accepted"`
 }
 
-// UpdateFinished tells a Stack workflow that its update has settled.
+// UpdateFinished reports to a Stack workflow that its update has committed.
 type UpdateFinished struct {
 	Update UpdateName    `json:"update"`
 	Result engine.Result `json:"result"`
@@ -113,30 +113,30 @@ type UpdateInput struct {
 	Withdrawn string `json:"withdrawn,omitempty"`
 	// Since is when a withdrawn update was accepted.
 	Since time.Time `json:"since,omitzero"`
-	// Next is the version as which a withdrawn update goes on, if it does.
+	// Next is the version of the update that replaces a withdrawn one, if any.
 	Next string `json:"next,omitempty"`
 }
 
 // ScheduledInput starts a run of a schedule.
 type ScheduledInput struct {
 	Schedule Schedule `json:"schedule"`
-	// StackID is the identity of the stack that the schedule was made for: another one may get its name.
+	// StackID is the identity of the stack of the schedule: a new stack may have the same name.
 	StackID string `json:"stackID"`
-	// ID tells the schedule from those that had its name before.
+	// ID distinguishes the schedule from earlier ones of the same name.
 	ID string `json:"id,omitempty"`
 }
 
-// ScheduledOutput is what a run of a schedule came to; a failed one's error has it as a detail.
+// ScheduledOutput is the result of a run of a schedule; a detail of the error if it failed.
 type ScheduledOutput struct {
 	Updates []UpdateName `json:"updates,omitempty"`
 	Drifted int          `json:"drifted,omitempty"` // resources
 }
 
-// RunOutput is what a Run came to, and the number of its last save, which Settled needs.
+// RunOutput is the result of a Run, and what the commit needs.
 type RunOutput struct {
 	Result engine.Result `json:"result"`
 	Saves  int           `json:"saves"` // number of the last save
-	// LastSave is that save, when it is small and was not made: settling makes it.
+	// LastSave is that save, when it is small and was not made: the commit makes it.
 	LastSave *SaveInput `json:"rest,omitempty"`
 }
 
@@ -144,65 +144,66 @@ type RunOutput struct {
 type RunInput struct {
 	Update UpdateName  `json:"update"`
 	Goal   engine.Goal `json:"goal"`
-	// Worker is the private task queue on which everything of this update runs.
+	// Worker is the private task queue of the update's host.
 	Worker string `json:"worker"`
-	// Base is the stack version the update started from; 0 when there is none.
+	// Base is the stack version from which the update starts; 0 when there is none.
 	Base int `json:"base"`
-	// Retries are the stack's own policies.
+	// Retries are the stack's own retry policies.
 	Retries Retries `json:"retries,omitempty"`
-	// Suspended is the core, put away by continue-as-new; nil at the start.
+	// Suspended is the core, suspended by continue-as-new; nil at the start.
 	Suspended json.RawMessage `json:"suspended,omitempty"`
-	// Spilled is where it was put instead, when it is too large for an input.
+	// Spilled names the stored core, if it is too large for an input.
 	Spilled *Spilled `json:"aside,omitempty"`
-	// Epoch is that of the last message taken, Received its number, and Held are those that came before their turn.
+	// Epoch and Received are those of the last message that was delivered; Early are messages before their turn.
 	Epoch    int        `json:"epoch,omitempty"`
 	Received int        `json:"received,omitempty"`
 	Early    []Messages `json:"held,omitempty"`
-	// Undelivered is what arrived while the core was put away.
+	// Undelivered is what arrived while the core was suspended.
 	Undelivered Undelivered `json:"late,omitzero"`
-	// Replies are not acknowledged yet; Cursor counts those of this epoch that are. Ended: the epoch's program exited.
+	// Replies are not acknowledged yet; Cursor counts those of this epoch that are. Ended: the epoch's program has
+	// exited.
 	Replies []engine.Reply `json:"replies,omitempty"`
 	Cursor  int            `json:"cursor,omitempty"`
 	Ended   bool           `json:"ended,omitempty"`
 	// Saves is the number of the last save.
 	Saves int `json:"saves,omitempty"`
-	// Rounds counts the issues of steps that were lost, by operation; all others are in their first.
+	// Rounds counts, by operation, the rounds of steps that were lost; other steps are in their first round.
 	Rounds map[int]int `json:"rounds,omitempty"`
-	// ForceContinue, if not zero, makes the Run continue as new at every quiet moment after so many events of the
-	// core; for tests.
+	// ForceContinue, if not 0, makes the Run continue as new after that many events of the core whenever nothing is in
+	// flight; for tests.
 	ForceContinue int `json:"forceContinue,omitempty"`
 }
 
-// Undelivered is what a Run was sent and has not heard, of each kind in order.
+// Undelivered is what a Run has received and not delivered to the core, of each kind in order.
 type Undelivered struct {
 	Cancels     []engine.Cancelled `json:"cancels,omitempty"`
 	Resolutions []engine.Resolved  `json:"answers,omitempty"`
 	Messages    []Messages         `json:"messages,omitempty"`
 }
 
-// Message is one thing that the program's host tells the Run. Exactly one field is set.
+// Message is one message of the program's host to the Run. Exactly one field is set.
 type Message struct {
 	Started           *engine.RunStarted        `json:"started,omitempty"`
 	Registered        *engine.Registered        `json:"registered,omitempty"`
 	OutputsRegistered *engine.OutputsRegistered `json:"outputsRegistered,omitempty"`
 	ReadRequested     *engine.ReadRequested     `json:"readRequested,omitempty"`
 	Exited            *engine.ProgramExited     `json:"exited,omitempty"`
-	// Refused is what the host has refused the program: the update fails whatever the program makes of it.
+	// Refused is a request of the program that the host has rejected: the update fails, whatever the program does then.
 	Refused *engine.Refused `json:"refused,omitempty"`
-	// Worker announces that the update lives on another worker from now on.
+	// Worker announces the worker on which the update runs from now on.
 	Worker string `json:"worker,omitempty"`
-	// Lost is an epoch that was lost: the Run answers with Reached.
+	// Lost is an epoch that was lost; the Run answers with Reached.
 	Lost int `json:"lost,omitempty"`
 }
 
-// Messages is one signal: everything that waited, in order. (Epoch, First) makes repeats recognisable.
+// Messages is one signal: the queued messages, in order. (Epoch, First) identifies repeats.
 type Messages struct {
 	Epoch int       `json:"epoch"`
 	First int       `json:"first"` // number of the first message in this epoch, from 1
 	Items []Message `json:"items"`
 }
 
-// Poll asks for replies after the cursor; all up to it are acknowledged. It may carry messages, as a signal does.
+// Poll asks for the replies after the cursor, and acknowledges those up to it. It may carry messages, as a signal does.
 type Poll struct {
 	Epoch    int       `json:"epoch"`
 	Cursor   int       `json:"cursor"`

@@ -204,7 +204,7 @@ func (r *run) settleCall(s engine.Settle) call {
 			}
 			if f.Outcome == engine.OutcomeAbsent && s.Again && r.in.Rounds[op] >= maxRounds {
 				f.Outcome, f.Error = engine.OutcomeFailed, fmt.Sprintf(
-					"its worker was lost in each of %d attempts; Temporal's Web UI shows "+
+					"its answer was lost in each of %d attempts; Temporal's Web UI shows "+
 						"the attempts", r.in.Rounds[op])
 				if s.Step.Kind == engine.StepCreate || s.Step.Kind == engine.StepCreateReplacement {
 					// the convergent provider was not asked whether the resource exists

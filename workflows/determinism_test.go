@@ -21,7 +21,8 @@ var indeterminate = []struct{ name, file, old, now, notices string }{
 	},
 	{
 		"a workflow starts a timer that it did not start before", "workflows/saver.go",
-		"\ts.land(ctx)\n\tif s.timer", "\ts.land(ctx)\n\t_ = workflow.NewTimer(ctx, saveEvery)\n\tif s.timer", "replay",
+		"\ts.collectResult(ctx)\n\tif s.timer",
+		"\ts.collectResult(ctx)\n\t_ = workflow.NewTimer(ctx, saveEvery)\n\tif s.timer", "replay",
 	},
 	{
 		"a workflow calls another activity than before", "workflows/saver.go",

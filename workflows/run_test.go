@@ -499,12 +499,12 @@ func TestWhatEndsWhileAHistoryIsFullIsSaved(t *testing.T) {
 	}
 }
 
-func TestACreateThatIsLostAgainAndAgainIsLeftPending(t *testing.T) {
+func TestACreateWhoseAnswerIsAlwaysLostIsLeftPending(t *testing.T) {
 	w, p := newWorld(), &program{names: names(1)}
 	w.outcomes["thing-a"] = func(int) error { return errUnknown }
 	out, _ := perform(t, w, p, deployments.RunInput{}, nil)
 	if out.Result.Status != engine.StatusFailed || w.calls["thing-a"] != maxRounds ||
-		!strings.Contains(out.Result.Error, "begun 16 times") {
+		!strings.Contains(out.Result.Error, "in each of 16 attempts") {
 		t.Errorf("came to %+v after %d calls", out.Result, w.calls["thing-a"])
 	}
 	if got, pending := w.snapshot(t); len(got) != 0 || pending != 1 {
