@@ -10,8 +10,9 @@ import (
 )
 
 // queue decides which update of a stack runs when. It is the Stack workflow without Temporal.
-// Invariant: at most one update is active, what waits has greater versions in the order in which it runs, and each
-// accepted update is started or withdrawn, once. The tests of the queue check it after every step.
+//
+// Invariant: at most one update is active, waiting updates have greater versions in the order in which they run, and
+// each accepted update is started or withdrawn, once. The tests of the queue check it after every step.
 type queue struct {
 	deployments.StackInput
 	// withdrawn are updates that end before they begin; the Stack workflow starts their Update workflows, which report
@@ -34,11 +35,11 @@ func (q *queue) acceptedBefore(requestID string) (deployments.Accepted, bool) {
 
 // submit accepts or rejects a request. head is the version of the stack, which is known when the queue is not busy.
 func (q *queue) submit(r deployments.UpdateRequest, head int, now time.Time) (deployments.Accepted, error) {
-	if err := q.belongs(r); err != nil {
+	if err := q.validate(r); err != nil {
 		return deployments.Accepted{}, err
 	}
-	// A confirmed request is refused while another update runs, and comes back once it has been previewed again. What
-	// waits must not run before that.
+	// A confirmed request is rejected while another update runs; the client previews again and submits once more. The
+	// updates that it supersedes must not run before that.
 	if _, confirmed := r.Previewed(); confirmed && len(q.Queue) > 0 && r.OnBusy == deployments.OnBusySupersede {
 		q.supersede("an update that is previewed again")
 	}
@@ -73,8 +74,8 @@ func (q *queue) supersede(by string) {
 	q.Queue = nil
 }
 
-// belongs reports why the request cannot be one for this queue, whatever else is in it.
-func (q *queue) belongs(r deployments.UpdateRequest) error {
+// validate reports why the request can never be one for this queue.
+func (q *queue) validate(r deployments.UpdateRequest) error {
 	switch {
 	case r.Stack != q.Stack:
 		return deployments.Errorf(deployments.CodeForbidden, "a request for %s was sent to %s, so it is rejected",
@@ -87,7 +88,7 @@ func (q *queue) belongs(r deployments.UpdateRequest) error {
 	return nil
 }
 
-// admit reports what stands in the way of the request now.
+// admit reports why the request is rejected now.
 func (q *queue) admit(r deployments.UpdateRequest, head int) error {
 	previewed, confirmed := r.Previewed()
 	switch {

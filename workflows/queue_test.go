@@ -260,8 +260,8 @@ func (q *queue) check() error {
 		return fmt.Errorf("version %d was never given out: the newest is %d", last, q.Version)
 	case len(q.Queue) > queueLimit+1: // one may be an update that was migrated
 		return fmt.Errorf("%d updates wait", len(q.Queue))
-	case len(q.Answers) > answersKept:
-		return fmt.Errorf("%d answers are kept", len(q.Answers))
+	case len(q.AcceptedRequests) > requestIDsKept:
+		return fmt.Errorf("%d answers are kept", len(q.AcceptedRequests))
 	}
 	for _, w := range q.withdrawn {
 		if slices.Contains(versions, w.Update.Number()) {
@@ -288,13 +288,13 @@ func TestAQueueIsBounded(t *testing.T) {
 	if a, err := submit("the latest", deployments.OnBusySupersede); err != nil || a.Position != 0 {
 		t.Errorf("the update that takes the place of all is answered with %+v, %v", a, err)
 	}
-	for i := range answersKept {
+	for i := range requestIDsKept {
 		if _, err := submit(fmt.Sprint("later ", i), deployments.OnBusySupersede); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, known := s.queue.acceptedBefore("the latest"); known || len(s.queue.Answers) != answersKept {
-		t.Errorf("%d answers are kept", len(s.queue.Answers))
+	if _, known := s.queue.acceptedBefore("the latest"); known || len(s.queue.AcceptedRequests) != requestIDsKept {
+		t.Errorf("%d answers are kept", len(s.queue.AcceptedRequests))
 	}
 	if _, known := s.queue.acceptedBefore("later 0"); !known {
 		t.Error("an answer is forgotten too early")

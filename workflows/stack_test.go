@@ -185,7 +185,7 @@ func TestARequestThatTheHeadRemembersIsOneUpdate(t *testing.T) {
 	}
 }
 
-func TestASupersedingUpdateTakesThePlaceOfThoseThatWait(t *testing.T) {
+func TestASupersedingUpdateWithdrawsThoseThatWait(t *testing.T) {
 	y := newYard(deployments.Head{Next: 1})
 	y.submit(0, "a", deployments.UpdateRequest{})
 	y.submit(time.Second, "b", deployments.UpdateRequest{})
@@ -236,7 +236,7 @@ func TestAConfirmedPreviewIsRejectedWhenTheStackHasChanged(t *testing.T) {
 	y.wantRefused(t, "busy")
 }
 
-func TestAnImportWhileTheStackWasIdleIsSeen(t *testing.T) {
+func TestAnImportWhileTheStackWasIdleIsNoticed(t *testing.T) {
 	y := newYard(deployments.Head{Next: 1})
 	y.submit(0, "a", deployments.UpdateRequest{})
 	y.env.RegisterDelayedCallback(func() { y.head = deployments.Head{Version: 2, Next: 3} },
