@@ -44,10 +44,13 @@ func Errorf(code Code, format string, args ...any) error {
 	return &Error{Code: code, Message: err.Error(), Err: errors.Unwrap(err)}
 }
 
-// CodeOf returns the code of the first Error in the chain; CodeInternal if there is none.
+// CodeOf returns the code of the first Error in the chain, "" for nil, and CodeInternal for any other error.
 func CodeOf(err error) Code {
 	var e *Error
-	if errors.As(err, &e) {
+	switch {
+	case err == nil:
+		return ""
+	case errors.As(err, &e):
 		return e.Code
 	}
 	return CodeInternal

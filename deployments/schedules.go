@@ -167,19 +167,25 @@ type DriftedProperty struct {
 
 // Schedules manages scheduled work and returns its results.
 type Schedules interface {
-	// CreateSchedule makes a schedule; CodeExists when its stack has one of this name. What it will run must be known:
-	// the stack's last update, under the service's own secrets provider.
+	// CreateSchedule makes a schedule. Needs RoleDeployer. CodeExists: the stack has a schedule of this name.
+	// CodeInvalid: also when its time is over, the caller's token expires before, or the stack has no update that it
+	// could repeat under the service's own secrets provider.
 	CreateSchedule(ctx context.Context, s Schedule) error
-	// Schedules lists the schedules of a stack by name.
+	// Schedules lists the schedules of a stack by name. Needs RoleViewer. Fails as every method does.
 	Schedules(ctx context.Context, s StackName) ([]Schedule, error)
+	// Schedule describes a schedule. Needs RoleViewer. Fails as every method does.
 	Schedule(ctx context.Context, n ScheduleName) (Schedule, error)
+	// RemoveSchedule removes a schedule; an update of it that is running continues. Needs RoleDeployer. Fails as every
+	// method does.
 	RemoveSchedule(ctx context.Context, n ScheduleName) error
-	// PauseSchedule pauses or resumes a schedule; the note says who did.
+	// PauseSchedule pauses or resumes a schedule; the note says who did. Needs RoleDeployer. CodeInvalid: also when it
+	// is resumed, and the store does not have it.
 	PauseSchedule(ctx context.Context, n ScheduleName, paused bool, initiator string) error
-	// RunSchedule runs a schedule now, a paused one, too; CodeConflict when it runs already.
+	// RunSchedule runs a schedule now, also one that is paused. Needs RoleDeployer. CodeConflict: it is running.
+	// CodeInvalid: also when the store does not have it.
 	RunSchedule(ctx context.Context, n ScheduleName) error
-	// ScheduleRuns lists the runs of a schedule, the latest first.
+	// ScheduleRuns lists the runs of a schedule, the latest first. Needs RoleViewer. Fails as every method does.
 	ScheduleRuns(ctx context.Context, n ScheduleName, limit int) ([]ScheduleRun, error)
-	// Drift gives what the last look for drift has found; CodeNotFound when there was none.
+	// Drift returns what the last drift check found. Needs RoleViewer. CodeNotFound: also when there was none.
 	Drift(ctx context.Context, s StackName) (Drift, error)
 }

@@ -196,16 +196,35 @@ type RunningStep struct {
 	NextRetry time.Time `json:"nextRetry,omitzero"`
 }
 
-// Service is what a client of deployctl can ask for. Errors are *Error.
-// It is implemented on the service's side over Temporal and the state store, and by the client package over gRPC.
+// Service is what a client of deployctl can ask for. It is implemented on the service's side over Temporal and the state
+// store, and by the client package over gRPC.
+//
+// Each method says which role its caller needs, on the stacks that the call names or, where it names none, on anything;
+// internal/grpcapi enforces it. Errors are *Error. Each method says with which codes of its own it fails; every method
+// fails with
+//   - CodeInvalid: a name or a value in the request is not possible.
+//   - CodeUnauthorized: the caller has no valid token.
+//   - CodeForbidden: the caller does not have the role.
+//   - CodeNotFound: the stack, update or schedule does not exist, or the caller may not see it.
+//   - CodeUnavailable: a part of the service cannot be reached.
+//   - CodeFormat: what is stored is damaged, or was written by a newer version.
+//   - CodeCancelled: ctx ended the call.
+//   - CodeInternal: a defect.
 type Service interface {
-	// Submit asks for an update. It returns as soon as the stack's queue has accepted it.
+	// Submit asks for an update. It returns as soon as the stack's queue has accepted it; the same RequestID is
+	// accepted once. Needs RoleDeployer. CodeConflict: the stack is busy and the request does not wait, its queue is
+	// full, or it is not at BaseVersion any more. CodeNoWorker: no worker takes the request up; submitted again, it
+	// continues to wait.
 	Submit(ctx context.Context, r UpdateRequest) (Accepted, error)
-	// Watch sends an update's events from the first one on until its End, or until fn or ctx stops it.
+	// Watch sends an update's events from the first one on until its End, or until fn or ctx stops it. Needs
+	// RoleViewer. An error of fn is returned as it is. CodeNotFound: also when the update's log is no longer kept.
 	Watch(ctx context.Context, u UpdateName, fn func(WatchEvent) error) error
-	// Cancel asks a running or waiting update to end; forced also cancels its running steps.
+	// Cancel asks a running or waiting update to end; forced also cancels its running steps. Needs RoleDeployer.
+	// CodeNotFound: also when the update has ended. CodeNoWorker: no worker takes the request up.
 	Cancel(ctx context.Context, u UpdateName, forced bool) error
-	// Resolve answers an undecidable create: id is empty when there is no resource.
+	// Resolve answers an undecidable create: id is empty when there is no resource. Needs RoleDeployer. CodeNotFound:
+	// also when the update is not running. CodeConflict: the update does not wait for an answer about that resource.
+	// CodeNoWorker: no worker takes the request up.
 	Resolve(ctx context.Context, u UpdateName, urn, id string) error
 
 	Stacks
@@ -218,28 +237,48 @@ type Service interface {
 
 // Stacks manages stacks and their state.
 type Stacks interface {
+	// CreateStack makes an empty stack. Needs RoleDeployer. CodeExists: there is a stack of this name.
 	CreateStack(ctx context.Context, s StackName, tags map[string]string) error
+	// ListStacks describes the stacks that the caller may see, of a project or an organization; empty names mean all.
+	// Needs RoleViewer. Fails as every method does.
 	ListStacks(ctx context.Context, organization, project string) ([]StackInfo, error)
+	// Stack describes a stack, with its active update and its queue. Needs RoleViewer. Fails as every method does.
 	Stack(ctx context.Context, s StackName) (StackInfo, error)
+	// RemoveStack removes a stack with its history and its schedules. Needs RoleDeployer, or RoleAdmin with force.
+	// CodeConflict: an update is running, or the stack has resources and force is false.
 	RemoveStack(ctx context.Context, s StackName, force bool) error
+	// RenameStack gives a stack another name, project or organization, with its history. Needs RoleDeployer on both
+	// names. CodeExists: there is a stack of the new name. CodeConflict: an update is running, the stack has schedules,
+	// or another renaming of it was interrupted. CodeInvalid: also when it has that name already.
 	RenameStack(ctx context.Context, r RenameRequest) error
+	// TagStack replaces a stack's tags. Needs RoleDeployer. Fails as every method does.
 	TagStack(ctx context.Context, s StackName, tags map[string]string) error
-	// Export gives a stored deployment; version 0 is the latest. Secrets are ciphertexts, or plain when showSecrets.
+	// Export returns a stored deployment; version 0 is the latest. Secrets are ciphertexts, or plaintext with
+	// showSecrets. Needs RoleViewer, or RoleDeployer with showSecrets. CodeNotFound: also when the version is no longer
+	// kept. CodeInvalid: also when the secrets cannot be decrypted with that provider.
 	Export(ctx context.Context, s StackName, version int, secrets SecretsProvider,
 		showSecrets bool) (apitype.UntypedDeployment, error)
-	// Import replaces the stack's deployment after checking its invariants, and returns the new version.
-	// CodeUnconfirmed: the new deployment has none of the stack's resources, and the request does not say that they are
-	// to be forgotten.
+	// Import replaces the stack's deployment after checking its invariants, and returns the new version. Needs
+	// RoleDeployer, or RoleAdmin with Forget. CodeInvalid: also when the deployment is of another stack, breaks an
+	// invariant, or has secrets that cannot be decrypted. CodeUnconfirmed: it has none of the stack's resources, and
+	// Forget is false. CodeConflict: an update is running. CodeNoWorker: no worker takes the request up.
 	Import(ctx context.Context, r ImportRequest) (int, error)
-	// Restore makes the deployment of an earlier version the stack's next one, and returns that. CodeUnconfirmed as for
-	// Import.
+	// Restore makes the deployment of an earlier version the stack's next one, and returns that. Needs RoleDeployer, or
+	// RoleAdmin with Forget. CodeNotFound: also when the version has no state, or it is no longer kept. CodeInvalid:
+	// also when it cannot be the stack's state now. CodeUnconfirmed, CodeConflict and CodeNoWorker: as for Import.
 	Restore(ctx context.Context, r RestoreRequest) (int, error)
-	// Recover ends the update that has the stack in the place of its workflow, which somebody has closed, and tells
-	// what came of it; the zero UpdateInfo when no update has the stack. CodeConflict: the update is running.
+	// Recover finishes the active update in the place of its workflow, which somebody has closed, and describes how it
+	// ended; it returns the zero UpdateInfo when no update is active. Needs RoleDeployer. CodeConflict: the update is
+	// running, or the stack is being removed or renamed. CodeNoWorker: no worker takes the request up.
 	Recover(ctx context.Context, s StackName) (UpdateInfo, error)
+	// History lists a stack's updates, the latest first; limit 0 means all. Needs RoleViewer. Fails as every method
+	// does.
 	History(ctx context.Context, s StackName, limit int) ([]UpdateInfo, error)
-	// Encrypt and Decrypt serve the service's own secrets provider: texts are a stack's configuration values.
+	// Encrypt encrypts configuration values with the service's own key of the stack. Needs RoleDeployer. Fails as every
+	// method does.
 	Encrypt(ctx context.Context, s StackName, plain []string) ([]string, error)
+	// Decrypt returns what Encrypt encrypted. Needs RoleDeployer. CodeInvalid: also when a text was not encrypted for
+	// this stack.
 	Decrypt(ctx context.Context, s StackName, sealed []string) ([]string, error)
 }
 
@@ -271,34 +310,48 @@ type RenameRequest struct {
 
 // Bundles takes project files, by digest.
 type Bundles interface {
-	// Missing answers which of the manifest's files the service does not have yet.
+	// Missing returns which of the manifest's files the service does not have yet. Needs RoleDeployer. Fails as every
+	// method does.
 	Missing(ctx context.Context, s StackName, m Manifest) ([]string, error)
-	// PutFile stores one file's content under its digest ("sha256:HEX"); it refuses content that does not match.
+	// PutFile stores one file's content under its digest ("sha256:HEX"). Needs RoleDeployer. CodeInvalid: also when the
+	// content has another digest.
 	PutFile(ctx context.Context, s StackName, digest string, content []byte) error
-	// PutManifest stores the manifest, once all its files are there, and returns the bundle's digest.
+	// PutManifest stores the manifest, once all its files are there, and returns the bundle's digest. Needs
+	// RoleDeployer. CodeInvalid: also when a file is missing.
 	PutManifest(ctx context.Context, s StackName, m Manifest) (string, error)
 }
 
-// Tokens manages access tokens, which are hashed at rest.
+// Tokens manages access tokens, which are hashed at rest. Callers see and change only tokens whose grants they
+// administer.
 type Tokens interface {
-	// CreateToken makes a token and returns its text. Name, Member, Grant and Expires say what it is.
+	// CreateToken makes a token and returns its text. Name, Member, Grant and Expires say what it is. Needs RoleAdmin.
+	// CodeExists: there is a token of this name. CodeNotFound: there is no such member. CodeForbidden: also when the
+	// token could do what the caller does not administer.
 	CreateToken(ctx context.Context, t Token) (string, error)
+	// ListTokens describes the tokens, sorted by name. Needs RoleAdmin. Fails as every method does.
 	ListTokens(ctx context.Context) ([]Token, error)
+	// RemoveToken removes a token, which is refused from then on. Needs RoleAdmin. CodeNotFound: there is no such
+	// token.
 	RemoveToken(ctx context.Context, name string) error
 }
 
-// Members manages who has tokens. A member's tokens may do what the member may at the time.
+// Members manages who has tokens. A member's tokens may do what the member may at the time. Callers see and change only
+// grants that they administer.
 type Members interface {
 	// GrantMember makes a member, or gives one a grant in the place of the one that they have in its organization.
+	// Needs RoleAdmin. CodeForbidden: also when the caller does not administer all grants that the member would have.
 	GrantMember(ctx context.Context, name string, g Grant) error
+	// ListMembers describes the members, sorted by name. Needs RoleAdmin. Fails as every method does.
 	ListMembers(ctx context.Context) ([]Member, error)
-	// RemoveMember takes what a member may do in an organization; an empty organization means everywhere. A member
-	// without grants is gone, and their tokens are worthless.
+	// RemoveMember removes a member's grants in an organization; an empty organization means everywhere. A member
+	// without grants is gone, and their tokens are worthless. Needs RoleAdmin. CodeNotFound: there is no such member,
+	// or they have no grant there. CodeForbidden: also when the caller does not administer all of these grants.
 	RemoveMember(ctx context.Context, name, organization string) error
 }
 
 // Auditing reads the audit log.
 type Auditing interface {
-	// Audit sends the entries that the query selects, the oldest first.
+	// Audit sends the entries that the query selects and the caller may see, the oldest first. Needs RoleAdmin. An
+	// error of fn is returned as it is. Fails as every method does.
 	Audit(ctx context.Context, q AuditQuery, fn func(AuditEntry) error) error
 }

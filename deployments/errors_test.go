@@ -1,0 +1,42 @@
+package deployments_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"testing"
+
+	"github.com/deployctl/deployctl/deployments"
+)
+
+func TestTheCodeOfAnErrorIsThatOfTheFirstErrorInItsChain(t *testing.T) {
+	missing := deployments.Errorf(deployments.CodeNotFound, "there is no stack")
+	for name, c := range map[string]struct {
+		err  error
+		want deployments.Code
+	}{
+		"no error":                 {nil, ""},
+		"an error of another make": {io.EOF, deployments.CodeInternal},
+		"an error":                 {missing, deployments.CodeNotFound},
+		"an error with a context":  {fmt.Errorf("read: %w", missing), deployments.CodeNotFound},
+		"an error that causes one": {deployments.Errorf(deployments.CodeFormat, "read: %w", missing),
+			deployments.CodeFormat},
+		"an error among others":      {errors.Join(io.EOF, missing), deployments.CodeNotFound},
+		"an error that is quoted":    {fmt.Errorf("read: %v", missing), deployments.CodeInternal},
+		"an error without a message": {&deployments.Error{Code: deployments.CodeConflict}, deployments.CodeConflict},
+	} {
+		if got := deployments.CodeOf(c.err); got != c.want {
+			t.Errorf("%s: the code is %q, not %q", name, got, c.want)
+		}
+	}
+}
+
+func TestAnErrorKeepsItsCause(t *testing.T) {
+	err := deployments.Errorf(deployments.CodeUnavailable, "read the head of %s: %w", dev, io.ErrUnexpectedEOF)
+	if !errors.Is(err, io.ErrUnexpectedEOF) || err.Error() != "read the head of "+dev.String()+": unexpected EOF" {
+		t.Errorf("the error is %q", err)
+	}
+	if err := deployments.Errorf(deployments.CodeInvalid, "too long"); errors.Unwrap(err) != nil {
+		t.Errorf("%v has a cause", err)
+	}
+}
