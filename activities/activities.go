@@ -14,6 +14,7 @@ import (
 	"github.com/deployctl/deployctl/internal/bundlecache"
 	"github.com/deployctl/deployctl/internal/pluginhost/process"
 	"github.com/deployctl/deployctl/internal/ratelimit"
+	"github.com/deployctl/deployctl/internal/runlink"
 	"github.com/deployctl/deployctl/internal/sandbox"
 	"github.com/deployctl/deployctl/statestore"
 	pulumirpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
@@ -22,7 +23,7 @@ import (
 // Options are what a worker's activities need of it.
 type Options struct {
 	Store *statestore.Store
-	Runs  Runs
+	Runs  runlink.Runs
 	Heart Heart
 	// Worker is the private task queue of this worker process.
 	Worker string

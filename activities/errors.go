@@ -50,6 +50,12 @@ func told(err error) error {
 	return failure(err)
 }
 
+const (
+	// firstRetry and lastRetry bound the pauses between attempts to reach the store or a provider.
+	firstRetry = 50 * time.Millisecond
+	lastRetry  = 5 * time.Second
+)
+
 // persist makes a call again, after a growing pause, until it succeeds, fails for good, or ctx ends.
 func persist(ctx context.Context, passes func(error) bool, call func() error) error {
 	for wait := firstRetry; ; wait = min(2*wait, lastRetry) {

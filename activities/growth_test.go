@@ -9,28 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
 	"github.com/gofrs/flock"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 )
-
-func TestAQuestionThatWasGivenUpIsNotWaitedFor(t *testing.T) {
-	c := newConversation(&switchboard{}, deployments.UpdateName{}, 1)
-	for range 100 {
-		ctx, cancel := context.WithCancel(t.Context())
-		cancel()
-		_, err := c.ask(ctx, func(_, seq int) deployments.Message {
-			return deployments.Message{Registered: &engine.Registered{Seq: seq}}
-		})
-		if !errors.Is(err, context.Canceled) {
-			t.Fatal(err)
-		}
-	}
-	if len(c.waiting) != 0 {
-		t.Errorf("%d answers are waited for", len(c.waiting))
-	}
-}
 
 func TestASessionThatIsForgottenWhileItIsMadeIsClosed(t *testing.T) {
 	h := newHouse(t)

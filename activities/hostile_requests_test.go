@@ -9,6 +9,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/runlink"
 	pulumirpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -21,7 +22,7 @@ import (
 type wildProgram struct {
 	pulumirpc.ResourceMonitorClient
 	session *session
-	talk    *conversation
+	link    *runlink.Link
 	address string
 	run     *realRun
 }
@@ -48,14 +49,14 @@ func (h *house) openWild(request deployments.UpdateRequest) *wildProgram {
 	h.runs.run = run
 	h.runs.mu.Unlock()
 
-	w := &wildProgram{session: s, talk: newConversation(h.runs, h.update, 1), run: run}
-	s.talk.Store(w.talk)
-	talking, hangUp := context.WithCancel(context.Background())
-	held := make(chan struct{})
-	go func() { defer close(held); w.talk.hold(talking) }()
-	h.t.Cleanup(func() { hangUp(); <-held })
-	w.talk.say(deployments.Message{Started: &engine.RunStarted{Epoch: 1}})
-	m, err := newMonitor(s, w.talk, claimed.Goal, nil)
+	w := &wildProgram{session: s, link: runlink.New(h.runs, h.update, 1), run: run}
+	s.link.Store(w.link)
+	serving, closeLink := context.WithCancel(context.Background())
+	closed := make(chan struct{})
+	go func() { defer close(closed); w.link.Serve(serving) }()
+	h.t.Cleanup(func() { closeLink(); <-closed })
+	w.link.Send(deployments.Message{Started: &engine.RunStarted{Epoch: 1}})
+	m, err := newMonitor(s, w.link, claimed.Goal, nil)
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -216,7 +217,7 @@ func TestWhatIsRefusedFailsTheUpdateWhateverTheProgramMakesOfIt(t *testing.T) {
 // refusals are the errors that the update was told.
 func (w *wildProgram) refusals(t *testing.T) []string {
 	t.Helper()
-	if err := w.talk.flush(t.Context()); err != nil {
+	if err := w.link.Flush(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	w.run.mu.Lock()
@@ -233,7 +234,7 @@ func (w *wildProgram) refusals(t *testing.T) []string {
 // exit ends the program as if all were well, and gives the result of the update.
 func (w *wildProgram) exit(t *testing.T) engine.Result {
 	t.Helper()
-	w.talk.say(deployments.Message{Exited: &engine.ProgramExited{Epoch: 1}})
+	w.link.Send(deployments.Message{Exited: &engine.ProgramExited{Epoch: 1}})
 	select {
 	case <-w.run.done:
 	case <-time.After(time.Minute):

@@ -9,6 +9,7 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/pluginhost"
+	"github.com/deployctl/deployctl/internal/runlink"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
@@ -24,7 +25,7 @@ import (
 type monitor struct {
 	pulumirpc.UnimplementedResourceMonitorServer
 	session *session
-	talk    *conversation
+	link    *runlink.Link
 	goal    engine.Goal
 	require map[string]pluginhost.Package // what the program says it needs, by package
 	address string
@@ -42,13 +43,13 @@ type monitor struct {
 }
 
 // newMonitor serves a monitor on a loopback address, for the processes of the update alone. Stop it.
-func newMonitor(s *session, talk *conversation, goal engine.Goal, require []pluginhost.Package) (*monitor, error) {
+func newMonitor(s *session, link *runlink.Link, goal engine.Goal, require []pluginhost.Package) (*monitor, error) {
 	listener, err := s.host.Listen()
 	if err != nil {
 		return nil, deployments.Errorf(deployments.CodeUnavailable, "serving the program: %w", err)
 	}
 	m := &monitor{
-		session: s, talk: talk, goal: goal, address: listener.Addr().String(),
+		session: s, link: link, goal: goal, address: listener.Addr().String(),
 		require:  map[string]pluginhost.Package{},
 		defaults: map[string]*defaultProvider{}, packages: map[string]packageRequest{},
 		configs: map[string]resource.PropertyMap{}, seen: newRegistry(),

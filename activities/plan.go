@@ -63,7 +63,7 @@ func (a *Activities) Plan(ctx context.Context, in deployments.PlanInput) (deploy
 		if p.Answer != nil && same(results[i]) { // one at most: it needs that nothing registered earlier is on its way
 			reply := *p.Answer
 			reply.Stables = results[i].Diff.StableKeys
-			results[i].Answered, out.Messages = s.handOver(ctx, reply)
+			results[i].Answered, out.Messages = s.replyEarly(ctx, reply)
 		}
 	}
 	return out, nil

@@ -9,6 +9,7 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/pluginhost"
+	"github.com/deployctl/deployctl/internal/runlink"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/workspace"
 	"go.temporal.io/sdk/temporal"
 )
@@ -32,9 +33,9 @@ func (a *Activities) Program(ctx context.Context, in deployments.ProgramInput) (
 	p := startPulse(ctx, a.Heart)
 	defer p.stopPulse()
 
-	e := &epoch{session: s, goal: in.Goal, number: in.Epoch, talk: newConversation(a.Runs, in.Update, in.Epoch)}
-	s.talk.Store(e.talk)
-	defer s.talk.CompareAndSwap(e.talk, nil)
+	e := &epoch{session: s, goal: in.Goal, number: in.Epoch, link: runlink.New(a.Runs, in.Update, in.Epoch)}
+	s.link.Store(e.link)
+	defer s.link.CompareAndSwap(e.link, nil)
 	return e.run(ctx, p)
 }
 
@@ -43,21 +44,21 @@ type epoch struct {
 	session *session
 	goal    engine.Goal
 	number  int
-	talk    *conversation
+	link    *runlink.Link
 }
 
 func (e *epoch) run(ctx context.Context, p *pulse) (deployments.ProgramOutput, error) {
-	talking, hangUp := context.WithCancel(context.WithoutCancel(ctx))
-	var holding sync.WaitGroup
-	holding.Go(func() { e.talk.hold(talking) })
-	defer holding.Wait()
-	defer hangUp()
+	serving, closeLink := context.WithCancel(context.WithoutCancel(ctx))
+	var closed sync.WaitGroup
+	closed.Go(func() { e.link.Serve(serving) })
+	defer closed.Wait()
+	defer closeLink()
 
 	living, kill := context.WithCancelCause(ctx)
 	defer kill(nil)
 	go e.guard(living, kill, p)
 
-	e.talk.say(deployments.Message{Started: &engine.RunStarted{Epoch: e.number}})
+	e.link.Send(deployments.Message{Started: &engine.RunStarted{Epoch: e.number}})
 	err := e.program(living)
 	if living.Err() != nil && err != nil {
 		err = context.Cause(living)
@@ -86,8 +87,8 @@ func (e *epoch) guard(ctx context.Context, kill context.CancelCauseFunc, p *puls
 			kill(temporal.NewCanceledError())
 		case <-p.stopping:
 			kill(errWorkerStops)
-		case <-e.talk.ended:
-			kill(e.talk.err)
+		case <-e.link.Ended():
+			kill(e.link.Err())
 		case <-tick.C:
 			if p.fading() {
 				kill(errOutOfSight)
@@ -126,7 +127,7 @@ func (e *epoch) program(ctx context.Context) error {
 	for _, pkg := range required {
 		s.host.Prepare(pkg) // it starts while the program does
 	}
-	m, err := newMonitor(s, e.talk, e.goal, required)
+	m, err := newMonitor(s, e.link, e.goal, required)
 	if err != nil {
 		return err
 	}
@@ -152,7 +153,7 @@ func (e *epoch) end(ctx context.Context, err error) (deployments.ProgramOutput, 
 		return deployments.ProgramOutput{Lost: true, Error: hide(err.Error())}, nil
 	case errors.As(err, &program):
 		exited.Error, exited.Bailed = hide(program.Error()), program.Logged
-	case errors.Is(err, ErrRunEnded):
+	case errors.Is(err, runlink.ErrRunEnded):
 		return deployments.ProgramOutput{Error: err.Error()}, nil
 	case retryable[deployments.CodeOf(err)]:
 		return deployments.ProgramOutput{}, hide.failure(err)
@@ -160,8 +161,8 @@ func (e *epoch) end(ctx context.Context, err error) (deployments.ProgramOutput, 
 		exited.Error = hide(err.Error())
 	}
 	out := deployments.ProgramOutput{Error: exited.Error}
-	e.talk.say(deployments.Message{Exited: &exited})
-	if err := e.talk.flush(ctx); err != nil && !errors.Is(err, ErrRunEnded) {
+	e.link.Send(deployments.Message{Exited: &exited})
+	if err := e.link.Flush(ctx); err != nil && !errors.Is(err, runlink.ErrRunEnded) {
 		return out, failure(deployments.Errorf(deployments.CodeUnavailable,
 			"telling the update how its program ended: %w", err))
 	}

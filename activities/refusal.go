@@ -102,7 +102,7 @@ func (m *monitor) ask(ctx context.Context, about func(epoch, seq int) deployment
 	if len(data) > largestMessage {
 		return engine.Reply{}, &tooLargeError{len(data)}
 	}
-	return m.talk.ask(ctx, about)
+	return m.link.Call(ctx, about)
 }
 
 // refuse fails the update for what the program asked for and does not get, whatever the program makes of that, and
@@ -112,7 +112,7 @@ func (m *monitor) refuse(ctx context.Context, err error, about engine.Refused) e
 	if err == nil || errors.As(err, &known) || ctx.Err() != nil {
 		return err
 	}
-	about.Epoch = m.talk.epoch
+	about.Epoch = m.link.Epoch()
 	about.Message = m.session.curtain(ctx)(status.Convert(err).Message())
 	if len(about.Message) > longestRefusal {
 		about.Message = about.Message[:longestRefusal] + "…"
@@ -120,7 +120,7 @@ func (m *monitor) refuse(ctx context.Context, err error, about engine.Refused) e
 	if data, jsonErr := json.Marshal(about); jsonErr != nil || len(data) > largestMessage {
 		about = engine.Refused{Epoch: about.Epoch, Message: about.Message}
 	}
-	m.talk.say(deployments.Message{Refused: &about})
+	m.link.Send(deployments.Message{Refused: &about})
 	if m.goal.ContinueOnError {
 		return err
 	}

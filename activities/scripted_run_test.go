@@ -11,6 +11,8 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/runlink"
+	"github.com/deployctl/deployctl/internal/runlink/runlinktest"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/providers"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/tokens"
@@ -27,7 +29,7 @@ type coreRun struct {
 	changed *sync.Cond
 	replies []engine.Reply
 	heard   []deployments.Message
-	order
+	runlinktest.Order
 	states   []engine.State // in order of completion
 	old      map[urn.URN]engine.State
 	op       int
@@ -49,13 +51,13 @@ func (r *coreRun) Signal(_ context.Context, _ deployments.UpdateName, m deployme
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.closed {
-		return ErrRunEnded
+		return runlink.ErrRunEnded
 	}
 	if r.failNext > 0 {
 		r.failNext--
 		return fmt.Errorf("no connection")
 	}
-	for _, item := range r.take(m) {
+	for _, item := range r.Take(m) {
 		r.heard = append(r.heard, item)
 		go r.handle(item)
 	}
@@ -78,7 +80,7 @@ func (r *coreRun) Poll(ctx context.Context, _ deployments.UpdateName, p deployme
 		r.changed.Wait()
 	}
 	if r.closed {
-		return deployments.Replies{}, ErrRunEnded
+		return deployments.Replies{}, runlink.ErrRunEnded
 	}
 	return deployments.Replies{Replies: r.replies[min(p.Cursor, len(r.replies)):], Cursor: len(r.replies)}, nil
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/deployctl/deployctl/internal/pluginhost"
 	"github.com/deployctl/deployctl/internal/ratelimit"
 	"github.com/deployctl/deployctl/internal/redaction"
+	"github.com/deployctl/deployctl/internal/runlink"
 	"github.com/deployctl/deployctl/internal/sandbox"
 	"github.com/deployctl/deployctl/internal/token"
 	"github.com/deployctl/deployctl/statestore"
@@ -68,7 +69,7 @@ type session struct {
 	parallel ratelimit.Semaphore          // held by each step that runs
 	sent     sync.Map                     // by operation: attempts that called and are not over
 	spent    sync.Map                     // by operation: the last round whose call may have had an effect
-	talk     atomic.Pointer[conversation] // with the program that runs now, if one does
+	link     atomic.Pointer[runlink.Link] // of the program that runs now, if one does
 
 	installing sync.Mutex  // guards installed
 	installed  bool        // see installDependencies
@@ -309,4 +310,12 @@ func (s *session) secretTexts() []string {
 		texts = append(texts, redaction.Leaves(s.config[key].Value)...)
 	}
 	return texts
+}
+
+// replyEarly gives the program a reply from where its step or plan was made; see runlink.Link.ReplyEarly.
+func (s *session) replyEarly(ctx context.Context, r engine.Reply) (delivered bool, next *deployments.Messages) {
+	if link := s.link.Load(); link != nil {
+		return link.ReplyEarly(ctx, r)
+	}
+	return false, nil
 }

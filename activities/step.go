@@ -66,7 +66,7 @@ func (a *Activities) Step(ctx context.Context, in deployments.StepInput) (deploy
 	case in.Step.Answer != nil && result.Outcome == engine.OutcomeDone:
 		reply := *in.Step.Answer
 		reply.ID, reply.Object = result.ID, result.Outputs
-		out.Answered, out.Messages = s.handOver(ctx, reply)
+		out.Answered, out.Messages = s.replyEarly(ctx, reply)
 	}
 	if at.sent && (err == nil || isType(err, deployments.ErrorUnknownOutcome)) {
 		s.spent.Store(in.Step.Op, in.Round)

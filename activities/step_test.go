@@ -1,6 +1,7 @@
 package activities
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/runlink"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/providers"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
@@ -478,20 +480,18 @@ func TestTheProgramGetsTheAnswerOfAStepThatIsDone(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			talk := newConversation(nil, h.update, 1)
-			s.talk.Store(talk)
+			link := runlink.New(silentRuns{}, h.update, 1)
+			s.link.Store(link)
 			asking := make(chan engine.Reply, 1)
 			asked := make(chan struct{})
 			go func() {
-				r, _ := talk.ask(t.Context(), func(int, int) deployments.Message {
-					defer close(
-						asked)
+				r, _ := link.Call(t.Context(), func(int, int) deployments.Message {
+					defer close(asked)
 					return deployments.Message{}
 				})
 				asking <- r
 			}()
 			<-asked
-			talk.sent()
 			step := h.create(texts("name", "n", "do", c.do))
 			step.Answer = &engine.Reply{Epoch: c.epoch, Seq: 1, URN: thingURN, Stables: []string{"name"},
 				Result: engine.ResultSuccess}
@@ -508,4 +508,11 @@ func TestTheProgramGetsTheAnswerOfAStepThatIsDone(t *testing.T) {
 			}
 		})
 	}
+}
+
+// silentRuns accepts every signal and never replies.
+type silentRuns struct{ runlink.Runs }
+
+func (silentRuns) Signal(context.Context, deployments.UpdateName, deployments.Messages) error {
+	return nil
 }

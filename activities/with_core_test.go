@@ -11,6 +11,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/runlink/runlinktest"
 )
 
 // realRun drives the real core with the real activities, in this process: what a Run workflow does, without Temporal.
@@ -22,7 +23,7 @@ type realRun struct {
 	emits   []engine.Emit
 
 	mu sync.Mutex
-	order
+	runlinktest.Order
 	done chan struct{}
 }
 
@@ -36,7 +37,7 @@ func (r *realRun) Signal(_ context.Context, _ deployments.UpdateName, m deployme
 
 // hear tells the core what the program says. The lock is held.
 func (r *realRun) hear(m deployments.Messages) {
-	for _, item := range r.take(m) {
+	for _, item := range r.Take(m) {
 		switch {
 		case item.Started != nil:
 			r.core.Handle(*item.Started)

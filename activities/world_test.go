@@ -19,6 +19,7 @@ import (
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/bags"
 	"github.com/deployctl/deployctl/internal/eventlog"
+	"github.com/deployctl/deployctl/internal/runlink"
 	"github.com/deployctl/deployctl/statestore"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"go.temporal.io/sdk/temporal"
@@ -67,10 +68,10 @@ func (h *testHeart) answer(err error) {
 // switchboard connects programs with whatever run there is.
 type switchboard struct {
 	mu  sync.Mutex
-	run Runs
+	run runlink.Runs
 }
 
-func (s *switchboard) current() Runs {
+func (s *switchboard) current() runlink.Runs {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.run

@@ -1,4 +1,4 @@
-// Package runclient speaks with Run workflows over Temporal, for the activities that host programs.
+// Package runclient speaks with Run workflows over Temporal.
 package runclient
 
 import (
@@ -6,14 +6,14 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/deployctl/deployctl/activities"
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/runlink"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
 )
 
-// New gives an activities.Runs over a Temporal client.
-func New(c client.Client) activities.Runs { return runs{c} }
+// New gives an runlink.Runs over a Temporal client.
+func New(c client.Client) runlink.Runs { return runs{c} }
 
 type runs struct{ client client.Client }
 
@@ -41,7 +41,7 @@ func (r runs) Poll(ctx context.Context, u deployments.UpdateName, p deployments.
 func ended(err error) error {
 	var gone *serviceerror.NotFound
 	if errors.As(err, &gone) {
-		return fmt.Errorf("%w: %s", activities.ErrRunEnded, gone.Message)
+		return fmt.Errorf("%w: %s", runlink.ErrRunEnded, gone.Message)
 	}
 	return err
 }

@@ -1,4 +1,5 @@
-package activities
+// Package runlinktest holds what tests need in the place of a Run workflow.
+package runlinktest
 
 import (
 	"slices"
@@ -6,14 +7,14 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 )
 
-// order puts messages in order, as a Run does: those of a poll and those of a signal may overtake one another.
-type order struct {
-	received int // the last number that was given out
+// Order puts messages in order, as a Run does: those of a poll and those of a signal may overtake each other.
+type Order struct {
+	received int // the last number that was returned
 	held     []deployments.Messages
 }
 
-// take gives out what is next because of m.
-func (o *order) take(m deployments.Messages) []deployments.Message {
+// Take returns the messages that are in order once m has arrived; it keeps the others.
+func (o *Order) Take(m deployments.Messages) []deployments.Message {
 	o.held = append(o.held, m)
 	var out []deployments.Message
 	for {

@@ -1,4 +1,4 @@
-package activities
+package runlink
 
 import (
 	"context"
@@ -7,14 +7,16 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/runlink/runlinktest"
 )
 
 // echo answers every registration with its name as id, and may fail calls or deliver twice.
 type echo struct {
-	order
+	runlinktest.Order
 	mu      sync.Mutex
 	batches []int
 	items   []deployments.Message
@@ -35,7 +37,7 @@ func (e *echo) Signal(ctx context.Context, _ deployments.UpdateName, m deploymen
 	if e.closed {
 		return fmt.Errorf("gone: %w", ErrRunEnded)
 	}
-	for _, item := range e.take(m) {
+	for _, item := range e.Take(m) {
 		e.items = append(e.items, item)
 		if r := item.Registered; r != nil {
 			e.replies = append(e.replies, engine.Reply{Epoch: r.Epoch, Seq: r.Seq, ID: r.Name})
@@ -65,53 +67,53 @@ func (e *echo) Poll(ctx context.Context, u deployments.UpdateName, p deployments
 		nil
 }
 
-func register(c *conversation, name string, inputs engine.Bag) (engine.Reply, error) {
-	return c.ask(context.Background(), func(epoch, seq int) deployments.Message {
+func call(l *Link, name string, inputs engine.Bag) (engine.Reply, error) {
+	return l.Call(context.Background(), func(epoch, seq int) deployments.Message {
 		return deployments.Message{Registered: &engine.Registered{
 			Epoch: epoch, Seq: seq, Registration: engine.Registration{Name: name, Inputs: inputs},
 		}}
 	})
 }
 
-func converse(t *testing.T, runs Runs) *conversation {
-	c := newConversation(runs, deployments.UpdateName{StackName: testStack, Version: "1"}, 2)
+func serve(t *testing.T, runs Runs) *Link {
+	l := New(runs, deployments.UpdateName{StackName: stack, Version: "1"}, 2)
 	ctx, cancel := context.WithCancel(context.Background())
 	var holding sync.WaitGroup
-	holding.Go(func() { c.hold(ctx) })
+	holding.Go(func() { l.Serve(ctx) })
 	t.Cleanup(func() { cancel(); holding.Wait() })
-	return c
+	return l
 }
 
 // One batch may be on its way by signal and one by poll; then comes the rest.
-func TestEverythingThatWaitsGoesIntoTheNextSignal(t *testing.T) {
+func TestAllQueuedMessagesGoIntoTheNextSignal(t *testing.T) {
 	e := &echo{open: make(chan struct{})}
-	c := converse(t, e)
+	l := serve(t, e)
 	var asking sync.WaitGroup
 	for i := range 500 {
 		asking.Go(func() {
 			name := fmt.Sprint("r", i)
-			if r, err := register(c, name, engine.Bag{}); err != nil || r.ID != name {
+			if r, err := call(l, name, engine.Bag{}); err != nil || r.ID != name {
 				t.Errorf("%s: %+v %v", name, r, err)
 			}
 		})
 	}
-	waitFor(t, func() bool { return c.said() == 500 })
+	waitFor(t, func() bool { return l.queuedSoFar() == 500 })
 	close(e.open)
 	asking.Wait()
-	if err := c.flush(t.Context()); err != nil || len(e.batches) > 4 {
+	if err := l.Flush(t.Context()); err != nil || len(e.batches) > 4 {
 		t.Errorf("%d signals of %v: %v", len(e.batches), e.batches, err)
 	}
 }
 
 func TestASignalIsBoundedByBytes(t *testing.T) {
 	e := &echo{open: make(chan struct{})}
-	c := converse(t, e)
+	l := serve(t, e)
 	big := engine.Bag{Digest: "d", Inline: []byte(`"` + strings.Repeat("x", maxSignal/3) + `"`)}
 	var asking sync.WaitGroup
 	for i := range 7 {
-		asking.Go(func() { _, _ = register(c, fmt.Sprint(i), big) })
+		asking.Go(func() { _, _ = call(l, fmt.Sprint(i), big) })
 	}
-	waitFor(t, func() bool { return c.said() == 7 })
+	waitFor(t, func() bool { return l.queuedSoFar() == 7 })
 	close(e.open)
 	asking.Wait()
 	for _, n := range e.batches {
@@ -121,27 +123,57 @@ func TestASignalIsBoundedByBytes(t *testing.T) {
 	}
 }
 
-func TestWhatIsDeliveredTwiceIsAnsweredOnceAndAnEndIsTold(t *testing.T) {
+func TestMessagesThatAreDeliveredTwiceHaveOneReplyAndTheEndOfTheRunIsReported(t *testing.T) {
 	e := &echo{open: make(chan struct{}), fail: 2}
 	close(e.open)
-	c := converse(t, e)
-	if r, err := register(c, "a", engine.Bag{}); err != nil || r.ID != "a" {
+	l := serve(t, e)
+	if r, err := call(l, "a", engine.Bag{}); err != nil || r.ID != "a" {
 		t.Fatalf("%+v %v", r, err)
 	}
-	if err := c.flush(t.Context()); err != nil || len(e.items) != 1 {
+	if err := l.Flush(t.Context()); err != nil || len(e.items) != 1 {
 		t.Errorf("%d items, %v", len(e.items), err)
 	}
 	e.mu.Lock()
 	e.closed = true
 	e.mu.Unlock()
-	if _, err := register(c, "b", engine.Bag{}); !errors.Is(err, ErrRunEnded) {
+	if _, err := call(l, "b", engine.Bag{}); !errors.Is(err, ErrRunEnded) {
 		t.Errorf("%v", err)
 	}
 }
 
-// said is the number of messages so far.
-func (c *conversation) said() int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.first - 1 + len(c.queue)
+// queuedSoFar is the number of messages that were queued until now.
+func (l *Link) queuedSoFar() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.first - 1 + len(l.queue)
+}
+
+func TestACallWhoseContextEndsIsForgotten(t *testing.T) {
+	l := New(make(signals), deployments.UpdateName{}, 1)
+	for range 100 {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		_, err := l.Call(ctx, func(_, seq int) deployments.Message {
+			return deployments.Message{Registered: &engine.Registered{Seq: seq}}
+		})
+		if !errors.Is(err, context.Canceled) {
+			t.Fatal(err)
+		}
+	}
+	if len(l.waiting) != 0 {
+		t.Errorf("%d replies are waited for", len(l.waiting))
+	}
+}
+
+var stack = deployments.StackName{Organization: "organization", Project: "test", Stack: "dev"}
+
+func waitFor(t *testing.T, condition func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(time.Minute)
+	for !condition() {
+		if time.Now().After(deadline) {
+			t.Fatal("it never happened")
+		}
+		time.Sleep(time.Millisecond)
+	}
 }
