@@ -9,7 +9,7 @@ import (
 
 // deletion is a state that is marked for deletion. It starts when every marked state that depends on it is deleted.
 //
-// Invariant: until it has started, Blockers is the number of unfinished deletions whose Frees contain Key.
+// Invariant: Blockers is the number of unfinished deletions whose Frees contain Key, and 0 once it has started.
 // Invariant: a deletion that has not started has Blockers, or is in Run.free.
 type deletion struct {
 	Key  Key
@@ -31,7 +31,8 @@ func (r *Run) condemnation(s *State, root urn.URN) *deletion {
 
 // condemn adds a group of deletions, given in any order, and works out who waits for whom: a state waits for those
 // condemned states of the group that refer to its URN. In a cascade only those count that stand after it, which is what
-// may use it: so no two of them wait for each other.
+// may use it: so no two of them wait for each other. A deletion that has started waits for nothing any more, and what
+// becomes of the group does not concern it.
 func (r *Run) condemn(group []*deletion) {
 	position := r.snap.position
 	slices.SortFunc(group, func(a, b *deletion) int { return position(b.Key) - position(a.Key) })
@@ -41,7 +42,11 @@ func (r *Run) condemn(group []*deletion) {
 	}
 	for _, d := range group {
 		for _, k := range r.needs(d.Key) {
-			if other := r.condemned[k]; other != nil && (d.For == "" || position(k) < position(d.Key)) {
+			other := r.condemned[k]
+			if other == nil || other.Started {
+				continue
+			}
+			if d.For == "" || position(k) < position(d.Key) {
 				other.Blockers++
 				d.Frees = append(d.Frees, k)
 			}
@@ -60,9 +65,11 @@ func (r *Run) needs(k Key) []Key {
 	var out []Key
 	seen := map[urn.URN]bool{}
 	for _, u := range r.snap.Get(k).References() {
-		names := []urn.URN{u, r.current(u)}
-		if live := r.snap.Live(names[1]); live != nil {
-			names = append(names, live.Aliases...)
+		names := []urn.URN{u, r.current(u)} // the second has no state if its registration failed
+		for _, name := range names {
+			if live := r.snap.Live(name); live != nil {
+				names = append(names, live.Aliases...)
+			}
 		}
 		for _, name := range names {
 			if !seen[name] {
@@ -139,7 +146,7 @@ func (r *Run) advanceDeletions() bool {
 	for len(r.free) > 0 {
 		k := r.free[0]
 		r.free = r.free[1:]
-		if d := r.condemned[k]; d != nil && !d.Started {
+		if d := r.condemned[k]; d != nil && !d.Started && d.Blockers == 0 { // a later group may block it again
 			d.Started, moved = true, true
 			r.startDeletion(d)
 		}
@@ -147,16 +154,20 @@ func (r *Run) advanceDeletions() bool {
 	return moved
 }
 
-// untangle frees the deletion that stands last, when all that are left wait for each other: copies from different
+// breakCycle frees the deletion that stands last, when all that are left wait for each other: copies from different
 // times can refer to each other's URNs. It reports whether there was one.
-func (r *Run) untangle() bool {
-	for _, d := range r.Deletions { // from the last to the first
-		if !d.Started && r.condemned[d.Key] == d {
-			r.free = append(r.free, d.Key)
-			return true
-		}
+func (r *Run) breakCycle() bool {
+	open := r.underway() // from the last to the first
+	i := slices.IndexFunc(open, func(d *deletion) bool { return !d.Started })
+	if i < 0 {
+		return false
 	}
-	return false
+	last := open[i]
+	for _, d := range open {
+		d.Frees = slices.DeleteFunc(d.Frees, func(k Key) bool { return k == last.Key })
+	}
+	last.Blockers, r.free = 0, append(r.free, last.Key)
+	return true
 }
 
 func (r *Run) startDeletion(d *deletion) {

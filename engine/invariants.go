@@ -99,8 +99,8 @@ func (r *Run) checkDeletions(c *checker) {
 	open := r.underway()
 	c.that(len(open) == len(r.condemned), "%d deletions are marked, %d listed", len(r.condemned), len(open))
 	for _, d := range open {
-		counted := d.Started || d.Blockers == blockers[d.Key]
-		c.that(counted, "%s waits for %d deletions, not %d", d.URN, blockers[d.Key], d.Blockers)
+		c.that(d.Blockers == blockers[d.Key], "%s waits for %d deletions, not %d", d.URN, blockers[d.Key], d.Blockers)
+		c.that(!d.Started || d.Blockers == 0, "%s is being deleted and waits for %d deletions", d.URN, d.Blockers)
 		c.that(d.Started || d.Blockers > 0 || slices.Contains(r.free, d.Key), "nothing starts the deletion of %s", d.URN)
 	}
 }

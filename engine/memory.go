@@ -42,6 +42,9 @@ func (r *Run) derive() {
 	r.restless = nil
 	r.undone, r.cascading, r.sweeper, r.comparing = 0, 0, nil, nil
 	for _, e := range r.Entries {
+		if e.Stage == stageSweeping {
+			r.sweeper = e
+		}
 		r.list(e)
 		r.byURN[e.URN] = e
 		r.bySeq[e.Seq] = true

@@ -26,7 +26,7 @@ func (r *Run) advance() bool {
 	case phaseDeleting:
 		moved = r.advanceDeletions()
 		if !moved && r.idle() {
-			if moved = r.untangle(); !moved {
+			if moved = r.breakCycle(); !moved {
 				r.end()
 				moved = true
 			}

@@ -27,10 +27,10 @@ var transitions = map[stage][]stage{
 	"":             {stageHeld, stageDone}, // a duplicate is refused at once
 	stageHeld:      {stageComparing, stagePlanning, stagePlanned, stageStepping, stageHeld, stageDone},
 	stageComparing: {stageHeld, stageDone},
-	stagePlanning:  {stagePlanned, stageHeld, stageDone}, // held again, from any stage: its old state goes in a cascade
+	stagePlanning:  {stagePlanned, stageHeld, stageDone}, // held again: its old state goes in a cascade
 	stagePlanned:   {stageCascading, stageSweeping, stageClearing, stageStepping, stageHeld, stageDone},
-	stageCascading: {stageSweeping, stageClearing, stageHeld, stageDone},
-	stageSweeping:  {stageSweeping, stageClearing, stageHeld, stageDone}, // again: another copy stands in the way now
+	stageCascading: {stageSweeping, stageClearing, stageDone},
+	stageSweeping:  {stageSweeping, stageClearing, stageDone}, // again: another copy stands in the way now
 	stageClearing:  {stageStepping, stageDone},
 	stageStepping:  {stageHeld, stageDone}, // back to held: an import is compared with its goal
 	stageDone:      {},

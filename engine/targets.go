@@ -129,11 +129,20 @@ type keeping struct {
 func (k *keeping) references(s State) {
 	snap := k.r.snap
 	for _, u := range s.References() {
-		if key, ok := snap.live[u]; ok && !k.seen[u] && snap.place[key] >= 0 {
-			k.seen[u] = true
+		key, ok := snap.live[u]
+		moved := func(copied Key) bool { return snap.place[copied] < 0 }
+		switch copies := snap.copies[u]; {
+		case k.seen[u] || ok && moved(key):
+			continue
+		case ok:
 			k.moved = append(k.moved, u)
-			k.state(key)
+		case len(copies) > 0 && !slices.ContainsFunc(copies, moved):
+			key = copies[0] // only copies that wait for their deletion are left, and all stand in the base
+		default:
+			continue
 		}
+		k.seen[u] = true
+		k.state(key)
 	}
 	if p := snap.provider(s.Provider); p != nil {
 		k.state(p.Key)

@@ -140,6 +140,9 @@ func (w *stage) state(it item) (engine.State, error) {
 	if s.Custom {
 		s.ID = it.name + "-0"
 	}
+	for _, a := range reg.Aliases {
+		s.Aliases = append(s.Aliases, a.URN)
+	}
 	for _, o := range rest {
 		key, value, _ := strings.Cut(o, "=")
 		switch key {
