@@ -170,7 +170,7 @@ func (a *Activities) fence(
 		return 0, 0, "", err
 	}
 	if !info.Ended.IsZero() { // it was given up while this claim was on its way
-		if err := a.Store.Settle(ctx, c, statestore.Written{}); err != nil {
+		if err := a.Store.Commit(ctx, c, statestore.Written{}); err != nil {
 			return 0, 0, "", err
 		}
 		return 0, 0, "", deployments.Errorf(deployments.CodeConflict, "update %s is over: %s", in.Update, info.Status)

@@ -130,7 +130,7 @@ func (p *engineProvider) stack(ctx context.Context, text string) (*structpb.Stru
 func (p *engineProvider) visible(ctx context.Context, name deployments.StackName) (resource.PropertyMap, error) {
 	s, asked := p.session, p.session.request
 	if asked.Authority != nil {
-		now, err := s.store.Standing(ctx, *asked.Authority)
+		now, err := s.store.CurrentAuthority(ctx, *asked.Authority)
 		if errors.Is(err, statestore.ErrNotAllowed) {
 			return nil, deployments.Errorf(deployments.CodeForbidden,
 				"%w; run `deployctl up` with a token that may read it", err)

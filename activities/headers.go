@@ -24,7 +24,7 @@ func (a *Activities) Headers(ctx context.Context, in deployments.HeadersInput) (
 	if err != nil {
 		return deployments.Headers{}, failure(repairable(err))
 	}
-	if err := checkpoint.Sound(); err != nil {
+	if err := checkpoint.CheckIntegrity(); err != nil {
 		return deployments.Headers{}, failure(err)
 	}
 	limit := in.Limit
@@ -33,7 +33,7 @@ func (a *Activities) Headers(ctx context.Context, in deployments.HeadersInput) (
 	}
 	headers := checkpoint.Headers(in.From, limit)
 	if in.From == 0 {
-		headers.Defaults, err = a.defaults(ctx, in, checkpoint.Unprovided())
+		headers.Defaults, err = a.defaults(ctx, in, checkpoint.PackagesWithoutProvider())
 	}
 	return headers, failure(err)
 }

@@ -8,11 +8,11 @@ import (
 
 // PutAside stores a part of a suspended core.
 func (a *Activities) PutAside(ctx context.Context, p deployments.SpilledPart) error {
-	return kept(a.Store.PutAside(ctx, p))
+	return kept(a.Store.Spill(ctx, p))
 }
 
 // TakeUp gives it back.
 func (a *Activities) TakeUp(ctx context.Context, p deployments.SpilledPart) ([]byte, error) {
-	data, err := a.Store.TakeUp(ctx, p)
+	data, err := a.Store.LoadSpilled(ctx, p)
 	return data, kept(err)
 }

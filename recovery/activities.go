@@ -161,7 +161,7 @@ func (a *Activities) releaseClaim(ctx context.Context, u deployments.UpdateName)
 	if err != nil {
 		return err
 	}
-	return a.recovery.Store.Settle(ctx, claim, statestore.Written{})
+	return a.recovery.Store.Commit(ctx, claim, statestore.Written{})
 }
 
 // interrupt ends an import or a restore, which claims a stack without a request. If it is still running, it loses its

@@ -273,7 +273,7 @@ func TestAnImportThatWasInterruptedIsEndedAndLosesTheStack(t *testing.T) {
 		}
 		free(t, store, 1)
 	}
-	if err := store.Settle(t.Context(), claim, statestore.Written{Version: 2, Digest: "d"}); deployments.CodeOf(
+	if err := store.Commit(t.Context(), claim, statestore.Written{Version: 2, Digest: "d"}); deployments.CodeOf(
 		err) != deployments.CodeConflict {
 		t.Errorf("the import went on: %v", err)
 	}
@@ -307,7 +307,7 @@ func TestAnImportThatEndsBeforeItIsInterruptedStays(t *testing.T) {
 	_, err := r.Recover(t.Context(), in)
 	must(t, err)
 	claim := importing(t, store)
-	must(t, store.Settle(t.Context(), claim, statestore.Written{Version: 2, Digest: "d"}))
+	must(t, store.Commit(t.Context(), claim, statestore.Written{Version: 2, Digest: "d"}))
 	in.Update = claim.Update
 	_, err = r.Recover(t.Context(), in)
 	must(t, err)

@@ -106,7 +106,7 @@ func (s *Store) AdoptStack(ctx context.Context, name deployments.StackName) erro
 				h.keepDigest()
 			}
 		}
-		s.know(name, Head{})
+		s.cacheIdentity(name, Head{})
 		err = s.writeHead(ctx, name, h, Condition{Tag: o.Tag})
 		if !errors.Is(err, ErrChanged) {
 			return err
@@ -142,17 +142,17 @@ func (s *Store) adoptHeads(ctx context.Context) error {
 		}
 	}
 	for {
-		content, tag, err := s.readRing(ctx)
+		content, tag, err := s.readKeyring(ctx)
 		if err != nil {
 			return err
 		}
 		content.Authenticated = true
-		err = s.writeRing(ctx, content, Condition{Tag: tag})
+		err = s.writeKeyring(ctx, content, Condition{Tag: tag})
 		if errors.Is(err, ErrChanged) {
 			continue
 		}
 		if err == nil {
-			s.useRing(content, "")
+			s.useKeyring(content, "")
 		}
 		return err
 	}

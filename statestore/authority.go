@@ -12,19 +12,19 @@ import (
 // refusals.
 var ErrNotAllowed = errors.New("may not do this any more")
 
-// Standing takes off an authority what its holders may do no longer; CodeForbidden and ErrNotAllowed when one of them
+// CurrentAuthority takes off an authority what its holders may do no longer; CodeForbidden and ErrNotAllowed when one of them
 // may do nothing at all.
-func (s *Store) Standing(ctx context.Context, a deployments.Authority) (deployments.Authority, error) {
-	return s.StandingAt(ctx, a, s.now())
+func (s *Store) CurrentAuthority(ctx context.Context, a deployments.Authority) (deployments.Authority, error) {
+	return s.AuthorityAt(ctx, a, s.now())
 }
 
-// StandingAt is Standing at a time to come, as far as that is known: of which tokens will have expired by then.
-func (s *Store) StandingAt(ctx context.Context, a deployments.Authority, at time.Time) (deployments.Authority, error) {
+// AuthorityAt is Standing at a time to come, as far as that is known: of which tokens will have expired by then.
+func (s *Store) AuthorityAt(ctx context.Context, a deployments.Authority, at time.Time) (deployments.Authority, error) {
 	for _, h := range a.Holders {
 		if h.IsService() {
 			continue
 		}
-		now, err := s.held(ctx, h, at)
+		now, err := s.holderAuthority(ctx, h, at)
 		if err != nil {
 			return deployments.Authority{}, err
 		}
@@ -33,8 +33,8 @@ func (s *Store) StandingAt(ctx context.Context, a deployments.Authority, at time
 	return a, nil
 }
 
-// held gives what a holder may do, whose token must be good at a time.
-func (s *Store) held(ctx context.Context, h deployments.Holder, at time.Time) (deployments.Authority, error) {
+// holderAuthority gives what a holder may do, whose token must be good at a time.
+func (s *Store) holderAuthority(ctx context.Context, h deployments.Holder, at time.Time) (deployments.Authority, error) {
 	t, _, err := s.getToken(ctx, h.Token)
 	switch {
 	case errors.Is(err, ErrAbsent), err == nil && !t.Created.Equal(h.Made):
@@ -71,7 +71,7 @@ func (s *Store) Permit(
 		return nil // of a time before they were kept
 	}
 	asker, a.Holders = a.Holders[0], a.Holders[:1]
-	now, err := s.Standing(ctx, a)
+	now, err := s.CurrentAuthority(ctx, a)
 	if err == nil && !now.May(deployments.RoleDeployer, name) {
 		err = notAllowed(asker, "it needs the role "+string(deployments.RoleDeployer)+" on "+name.String())
 	}

@@ -78,7 +78,7 @@ func TestWhatSomebodyAskedForIsAllowedByWhatTheyMayDoNow(t *testing.T) {
 			must(err)
 			asked := caller.Delegated()
 			c.since(t, s, now)
-			standing, err := s.Standing(t.Context(), *asked)
+			standing, err := s.CurrentAuthority(t.Context(), *asked)
 			if (err != nil) != (c.may == "") || err != nil && !errors.Is(err, ErrNotAllowed) {
 				t.Errorf("it stands: %v", err)
 			}

@@ -106,8 +106,8 @@ func fill(tb testing.TB, s *Store, n, size int) {
 func (s *Store) forgetAll() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.opened = map[string]*openCheckpoint{}
-	s.order = nil
+	s.cache = map[string]*cacheEntry{}
+	s.cacheOrder = nil
 }
 
 func BenchmarkLoadHeadersOf10000(b *testing.B) {

@@ -32,7 +32,7 @@ func (s *Store) Missing(ctx context.Context, name deployments.StackName, m deplo
 	if err := m.Validate(); err != nil {
 		return nil, err
 	}
-	r, err := s.ringOf(ctx, name)
+	r, err := s.stackKeysOf(ctx, name)
 	if err != nil {
 		return nil, err
 	}
@@ -65,7 +65,7 @@ func (s *Store) PutFile(ctx context.Context, name deployments.StackName, digest 
 		return deployments.Errorf(deployments.CodeInvalid, "the content that was sent for %s has the digest %s: it "+
 			"changed while it was read; try again", digest, got)
 	}
-	r, err := s.ringOf(ctx, name)
+	r, err := s.stackKeysOf(ctx, name)
 	if err != nil {
 		return err
 	}
@@ -78,17 +78,17 @@ func (s *Store) PutFile(ctx context.Context, name deployments.StackName, digest 
 }
 
 // month is the folder of the files that are sent now.
-func (s *Store) month(r *ring) string {
+func (s *Store) month(r *stackKeys) string {
 	return blobKey(r, "files", s.now().UTC().Format(monthForm), "")
 }
 
 const monthForm = "2006-01"
 
-func filesKey(r *ring) string { return blobKey(r, "files", "") }
+func filesKey(r *stackKeys) string { return blobKey(r, "files", "") }
 
 // find gives a file as it is stored: of this month, of another, the latest first, or of the time before there were
 // months.
-func (s *Store) find(ctx context.Context, r *ring, hash string) (Object, error) {
+func (s *Store) find(ctx context.Context, r *stackKeys, hash string) (Object, error) {
 	o, err := s.objects.Get(ctx, s.month(r)+hash)
 	if !errors.Is(err, ErrAbsent) {
 		return o, err
@@ -107,7 +107,7 @@ func (s *Store) find(ctx context.Context, r *ring, hash string) (Object, error) 
 
 // File gives a file's content; CodeFormat when what is stored does not match the digest.
 func (s *Store) File(ctx context.Context, name deployments.StackName, digest string) ([]byte, error) {
-	r, err := s.ringOf(ctx, name)
+	r, err := s.stackKeysOf(ctx, name)
 	if err != nil {
 		return nil, err
 	}
@@ -133,7 +133,7 @@ func (s *Store) File(ctx context.Context, name deployments.StackName, digest str
 
 // PutManifest stores a manifest and returns the bundle's digest; CodeInvalid when one of its files is missing.
 func (s *Store) PutManifest(ctx context.Context, name deployments.StackName, m deployments.Manifest) (string, error) {
-	r, err := s.ringOf(ctx, name)
+	r, err := s.stackKeysOf(ctx, name)
 	if err != nil {
 		return "", err
 	}
@@ -141,7 +141,7 @@ func (s *Store) PutManifest(ctx context.Context, name deployments.StackName, m d
 	if err != nil {
 		return "", err
 	}
-	if err := s.carry(ctx, r, missing); err != nil { // the month may have ended since they were sent
+	if err := s.copyToMonth(ctx, r, missing); err != nil { // the month may have ended since they were sent
 		return "", err
 	}
 	content, err := json.Marshal(m)
@@ -152,8 +152,8 @@ func (s *Store) PutManifest(ctx context.Context, name deployments.StackName, m d
 	return digest, s.putBlob(ctx, r, s.month(r)+fileHash(r, digest), content)
 }
 
-// carry copies files of earlier months into this one; CodeInvalid when one was never sent.
-func (s *Store) carry(ctx context.Context, r *ring, digests []string) error {
+// copyToMonth copies files of earlier months into this one; CodeInvalid when one was never sent.
+func (s *Store) copyToMonth(ctx context.Context, r *stackKeys, digests []string) error {
 	return each(digests, func(digest string) error {
 		hash := fileHash(r, digest)
 		o, err := s.find(ctx, r, hash)
@@ -170,7 +170,7 @@ func (s *Store) carry(ctx context.Context, r *ring, digests []string) error {
 
 // KeepBundle keeps a bundle that is used as long as if it had been sent now: an update may begin long after it was.
 func (s *Store) KeepBundle(ctx context.Context, name deployments.StackName, digest string) error {
-	r, err := s.ringOf(ctx, name)
+	r, err := s.stackKeysOf(ctx, name)
 	if err != nil {
 		return err
 	}
@@ -185,10 +185,10 @@ func (s *Store) KeepBundle(ctx context.Context, name deployments.StackName, dige
 	if err != nil {
 		return err
 	}
-	if err := s.carry(ctx, r, missing); err != nil {
+	if err := s.copyToMonth(ctx, r, missing); err != nil {
 		return err
 	}
-	return s.carry(ctx, r, []string{digest}) // last: it tells that the files are there
+	return s.copyToMonth(ctx, r, []string{digest}) // last: it tells that the files are there
 }
 
 // Bundle gives the manifest of a bundle. Its files are read with File.
@@ -205,6 +205,6 @@ func (s *Store) Bundle(ctx context.Context, name deployments.StackName, digest s
 }
 
 // fileHash names a file in the store. It is keyed, so that the names do not tell whether a known file is there.
-func fileHash(r *ring, digest string) string {
+func fileHash(r *stackKeys, digest string) string {
 	return fmt.Sprintf("file-%x", r.box.Digest([]byte(digest)))
 }

@@ -73,7 +73,7 @@ func TestWhatCannotBeOpenedLeavesNothingInTheCache(t *testing.T) {
 			t.Fatal("there is a version 7")
 		}
 	}
-	if len(s.order) != 0 || len(s.opened) != 0 {
-		t.Errorf("%d in order, %d opened", len(s.order), len(s.opened))
+	if len(s.cacheOrder) != 0 || len(s.cache) != 0 {
+		t.Errorf("%d in order, %d opened", len(s.cacheOrder), len(s.cache))
 	}
 }

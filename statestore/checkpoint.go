@@ -36,9 +36,9 @@ type Checkpoint struct {
 	states    []engine.State
 	pending   []engine.PendingOperation
 	dec       config.Decrypter
-	// foreign: not written by this service, so that secrets may stand there in plain text.
-	foreign bool
-	size    int
+	// imported: not written by this service, so that secrets may stand there in plain text.
+	imported bool
+	size     int
 }
 
 // States gives the headers in stored order, with keys "bN" and references "base:N/in", "base:N/out", "base:N/trigger".
@@ -123,16 +123,16 @@ func (c *Checkpoint) invalid(err error) error {
 	return unusable(c.name, fmt.Errorf("it is not a valid state: %w", err))
 }
 
-// openCheckpoint is one entry of the cache. It is opened once, for all who ask meanwhile; c and err are there when done
+// cacheEntry is one entry of the cache. It is opened once, for all who ask meanwhile; c and err are there when done
 // is closed.
-type openCheckpoint struct {
+type cacheEntry struct {
 	done chan struct{}
 	c    *Checkpoint
 	err  error
 }
 
-// openPatience bounds how long a checkpoint is being opened, whoever waits for it.
-const openPatience = 10 * time.Minute
+// openTimeout bounds how long a checkpoint is being opened, whoever waits for it.
+const openTimeout = 10 * time.Minute
 
 // Bounds of the cache of opened checkpoints: their number, and the bytes of JSON that they hold.
 const (
@@ -149,19 +149,19 @@ func (s *Store) Checkpoint(
 	if version == 0 {
 		return &Checkpoint{name: "the empty state"}, nil
 	}
-	r, err := s.ringOf(ctx, name)
+	r, err := s.stackKeysOf(ctx, name)
 	if err != nil {
 		return nil, err
 	}
 	id := fmt.Sprintf("%s/%d/%x", r.id, version, sha256.Sum256(append([]byte(p.Type+p.Salt), p.Key...)))
 	entry, first := s.cached(id)
 	if first { // not in the context of this caller, who may leave before the others
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), openPatience)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), openTimeout)
 		go func() {
 			defer cancel()
 			entry.c, entry.err = s.open(ctx, r, name, version, p)
 			if entry.err != nil {
-				s.forget(id, entry)
+				s.dropEntry(id, entry)
 			}
 			close(entry.done)
 		}()
@@ -178,29 +178,29 @@ func (s *Store) Checkpoint(
 }
 
 // cached gives the entry of a checkpoint, and whether it was made just now.
-func (s *Store) cached(id string) (entry *openCheckpoint, first bool) {
+func (s *Store) cached(id string) (entry *cacheEntry, first bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	entry, ok := s.opened[id]
+	entry, ok := s.cache[id]
 	if !ok {
-		entry = &openCheckpoint{done: make(chan struct{})}
-		s.opened[id] = entry
-		s.order = append(s.order, id)
+		entry = &cacheEntry{done: make(chan struct{})}
+		s.cache[id] = entry
+		s.cacheOrder = append(s.cacheOrder, id)
 	}
 	return entry, !ok
 }
 
-func (s *Store) forget(id string, entry *openCheckpoint) {
+func (s *Store) dropEntry(id string, entry *cacheEntry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.opened[id] == entry {
-		delete(s.opened, id)
-		s.order = slices.DeleteFunc(s.order, func(other string) bool { return other == id })
+	if s.cache[id] == entry {
+		delete(s.cache, id)
+		s.cacheOrder = slices.DeleteFunc(s.cacheOrder, func(other string) bool { return other == id })
 	}
 }
 
-// opened tells whether the checkpoint is there.
-func (o *openCheckpoint) opened() bool {
+// ready tells whether the checkpoint is there.
+func (o *cacheEntry) ready() bool {
 	select {
 	case <-o.done:
 		return o.c != nil
@@ -214,14 +214,14 @@ func (s *Store) evict() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	bytes := 0
-	for i := len(s.order) - 1; i >= 0; i-- {
-		entry, ok := s.opened[s.order[i]]
-		if ok && entry.opened() {
+	for i := len(s.cacheOrder) - 1; i >= 0; i-- {
+		entry, ok := s.cache[s.cacheOrder[i]]
+		if ok && entry.ready() {
 			bytes += entry.c.size
 		}
-		if n := len(s.order) - i; !ok || n > 1 && (bytes > cachedBytes || n > cachedCheckpoints) {
-			delete(s.opened, s.order[i])
-			s.order = append(s.order[:i], s.order[i+1:]...)
+		if n := len(s.cacheOrder) - i; !ok || n > 1 && (bytes > cachedBytes || n > cachedCheckpoints) {
+			delete(s.cache, s.cacheOrder[i])
+			s.cacheOrder = append(s.cacheOrder[:i], s.cacheOrder[i+1:]...)
 		}
 	}
 }
@@ -234,7 +234,7 @@ func checkpointKey(name deployments.StackName, version int) string {
 }
 
 func (s *Store) open(
-	ctx context.Context, r *ring, name deployments.StackName, version int, p deployments.SecretsProvider,
+	ctx context.Context, r *stackKeys, name deployments.StackName, version int, p deployments.SecretsProvider,
 ) (*Checkpoint, error) {
 	data, err := s.checkpointJSON(ctx, name, version)
 	if err == nil {
@@ -276,11 +276,11 @@ func (s *Store) checkpointJSON(ctx context.Context, name deployments.StackName, 
 }
 
 // parse reads deployment JSON, takes the digests of all values, and checks the invariants.
-func (c *Checkpoint) parse(data []byte, r *ring, p deployments.SecretsProvider) (err error) {
+func (c *Checkpoint) parse(data []byte, r *stackKeys, p deployments.SecretsProvider) (err error) {
 	if c.file, c.resources, err = parseDeployment(data); err != nil {
 		return err
 	}
-	if err := carriable(c.file, c.resources); err != nil {
+	if err := checkLoadable(c.file, c.resources); err != nil {
 		return err
 	}
 	for i := range c.resources { // old and hand-made states may lack the outputs of providers, which are their inputs

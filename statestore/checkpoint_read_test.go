@@ -53,7 +53,7 @@ func TestThePackagesOfResourcesWithoutAProviderAreKnown(t *testing.T) {
 	component := `{"urn":"urn:pulumi:dev::web::my:Comp::c","custom":false,"type":"my:Comp"}`
 	c := imported(t, strings.Join([]string{unprovidedBucket, function, component, reference}, ","), "")
 	want := []statestore.Plugin{{Package: "an"}, {Package: "cloud", Version: "1.2.3"}}
-	if got := c.Unprovided(); !slices.Equal(got, want) {
+	if got := c.PackagesWithoutProvider(); !slices.Equal(got, want) {
 		t.Errorf("%+v", got)
 	}
 }

@@ -152,7 +152,7 @@ func (d *draft) copies(raw []byte) bool {
 	if d.showSecrets || !d.secrets.sameAs(d.base.file.Deployment.SecretsProviders) {
 		return false
 	}
-	return !d.base.foreign || !bytes.Contains(raw, []byte(`"plaintext"`))
+	return !d.base.imported || !bytes.Contains(raw, []byte(`"plaintext"`))
 }
 
 func (d *draft) resource(ctx context.Context, s engine.State, features map[string]bool) (storedResource, error) {

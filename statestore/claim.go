@@ -68,15 +68,15 @@ func (s *Store) Claim(ctx context.Context, c Claimant) (Claim, error) {
 		h.Fence++
 		h.Active = &Active{Version: c.Update.Version, RequestID: c.RequestID, Writer: c.Writer, Since: s.now().UTC()}
 		h.Next = max(h.Next, number+1)
-		h.remember(c.RequestID, number)
+		h.addRequest(c.RequestID, number)
 		return true, nil
 	})
 	return Claim{Update: c.Update, Writer: c.Writer, Fence: h.Fence, Base: h.Version, Next: next}, err
 }
 
-// Settle ends the claim's update and moves the head to the checkpoint that w tells of; with a zero Written, the stack
+// Commit ends the claim's update and moves the head to the checkpoint that w tells of; with a zero Written, the stack
 // stays where it is. Doing it twice is doing it once. CodeConflict: the claim was lost, and nothing was changed.
-func (s *Store) Settle(ctx context.Context, c Claim, w Written) error {
+func (s *Store) Commit(ctx context.Context, c Claim, w Written) error {
 	_, err := s.changeHead(ctx, c.Update.StackName, func(h *Head) (bool, error) {
 		if h.Active == nil || h.Active.Version != c.Update.Version || h.Active.Writer != c.Writer ||
 			h.Fence != c.Fence {
@@ -86,7 +86,7 @@ func (s *Store) Settle(ctx context.Context, c Claim, w Written) error {
 			if w.Version == 0 && (h.Active == nil || h.Active.Version != c.Update.Version) {
 				return false, nil
 			}
-			return false, lost(c)
+			return false, claimLost(c)
 		}
 		h.Active = nil
 		h.moveTo(w, s.now())
@@ -101,7 +101,7 @@ func (s *Store) Settle(ctx context.Context, c Claim, w Written) error {
 // only takes room.
 func (s *Store) Sweep(ctx context.Context, name deployments.StackName, version int) {
 	u := deployments.UpdateName{StackName: name, Version: strconv.Itoa(version)}
-	for _, part := range []string{"delta", "outcome", asideFolder, blobFolder} {
+	for _, part := range []string{"delta", "outcome", spillFolder, blobFolder} {
 		l, err := s.objects.List(ctx, Query{Prefix: updateKey(u, part, "")})
 		if err != nil {
 			return
@@ -117,7 +117,7 @@ func (s *Store) Holds(ctx context.Context, c Claim) error {
 		return err
 	}
 	if h.Active == nil || h.Active.Version != c.Update.Version || h.Active.Writer != c.Writer || h.Fence != c.Fence {
-		return lost(c)
+		return claimLost(c)
 	}
 	return nil
 }
@@ -134,13 +134,13 @@ func (s *Store) ClaimOf(ctx context.Context, u deployments.UpdateName) (Claim, e
 func (h *Head) claimOf(u deployments.UpdateName) (Claim, error) {
 	c := Claim{Update: u, Fence: h.Fence, Base: h.Version}
 	if h.Active == nil || h.Active.Version != u.Version {
-		return c, lost(c)
+		return c, claimLost(c)
 	}
 	c.Writer = h.Active.Writer
 	return c, nil
 }
 
-func (h *Head) remember(requestID string, version int) {
+func (h *Head) addRequest(requestID string, version int) {
 	if requestID == "" || slices.Contains(h.Requests, RequestVersion{requestID, version}) {
 		return
 	}
@@ -169,7 +169,7 @@ func busy(name deployments.StackName, a *Active) error {
 		name, a.Version, a.Since.Format("2006-01-02 15:04:05 MST"))
 }
 
-func lost(c Claim) error {
+func claimLost(c Claim) error {
 	return deployments.Errorf(deployments.CodeConflict, "update %s has lost its stack to another worker or update; "+
 		"this worker stops writing", c.Update)
 }

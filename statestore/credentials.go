@@ -139,13 +139,13 @@ func (s *searched) Retrieve(ctx context.Context) (aws.Credentials, error) {
 	case ctx.Err() != nil:
 		return c, ctx.Err()
 	case s.found.Load():
-		return c, errors.Join(errNotRenewed, err)
+		return c, errors.Join(errRenewalFailed, err)
 	}
 	return c, errors.Join(errNoCredentials, err)
 }
 
-// errNotRenewed: there were credentials, and whoever gives new ones does not answer.
-var errNotRenewed = errors.New("the credentials could not be renewed")
+// errRenewalFailed: there were credentials, and whoever gives new ones does not answer.
+var errRenewalFailed = errors.New("the credentials could not be renewed")
 
 // signer signs requests. The SDK's own keeps what it derives of a secret by the access key alone, and for a day: a new
 // secret of the same access key would not be used.

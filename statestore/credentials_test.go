@@ -245,7 +245,7 @@ func TestWhyABucketCannotBeUsedIsSaidWhateverIsAskedOfIt(t *testing.T) {
 			}
 			_, later := used.Get(t.Context(), "key")
 			for err, code := range map[error]deployments.Code{
-				atOnce: c.is, later: deployments.CodeUnavailable, statestore.Answers(t.Context(),
+				atOnce: c.is, later: deployments.CodeUnavailable, statestore.CheckReachable(t.Context(),
 					o): deployments.CodeUnavailable,
 			} {
 				if deployments.CodeOf(err) != code || !strings.Contains(err.Error(), c.says) ||

@@ -52,7 +52,7 @@ type Exchange struct {
 }
 
 func (s *Store) exportJSON(ctx context.Context, x Exchange, version int, showSecrets bool) ([]byte, error) {
-	r, err := s.ringOf(ctx, x.Stack)
+	r, err := s.stackKeysOf(ctx, x.Stack)
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +97,7 @@ func asStored(f deploymentFile, x Exchange) bool {
 }
 
 // copyOf is a draft of what a checkpoint holds. Its secrets are still to be set.
-func (r *ring) copyOf(base *Checkpoint) *draft {
+func (r *stackKeys) copyOf(base *Checkpoint) *draft {
 	return &draft{
 		base: base, states: base.states, pending: base.pending, integrity: base.integrityError(),
 		codec: &bags.Codec{Key: r.digests, Resolve: func(_ context.Context, ref string) (resource.PropertyMap, error) {
@@ -106,9 +106,9 @@ func (r *ring) copyOf(base *Checkpoint) *draft {
 	}
 }
 
-// Sound reports, as CodeFormat and with what to do about it, that the checkpoint breaks an invariant and was written in
+// CheckIntegrity reports, as CodeFormat and with what to do about it, that the checkpoint breaks an invariant and was written in
 // spite of that.
-func (c *Checkpoint) Sound() error {
+func (c *Checkpoint) CheckIntegrity() error {
 	if c.integrityError() == "" {
 		return nil
 	}
@@ -129,11 +129,11 @@ func (c *Checkpoint) integrityError() string {
 // breaks an invariant, or has secrets that cannot be decrypted. CodeUnconfirmed: it would forget all resources of the
 // stack (see remember), and x does not say that it may. CodeConflict: the stack has an update running.
 func (s *Store) Import(ctx context.Context, x Exchange, in apitype.UntypedDeployment) (int, error) {
-	r, err := s.ringOf(ctx, x.Stack)
+	r, err := s.stackKeysOf(ctx, x.Stack)
 	if err != nil {
 		return 0, err
 	}
-	base, err := r.foreign(x, in)
+	base, err := r.parseImport(x, in)
 	if err != nil {
 		return 0, err
 	}
@@ -152,7 +152,7 @@ func (s *Store) replace(ctx context.Context, x Exchange, d *draft) (int, error) 
 	if err != nil {
 		return 0, err
 	}
-	if err := s.remember(ctx, x, d.base); err != nil {
+	if err := s.confirmForget(ctx, x, d.base); err != nil {
 		return 0, err
 	}
 	version := max(h.Next, h.Version+1)
@@ -169,27 +169,27 @@ func (s *Store) replace(ctx context.Context, x Exchange, d *draft) (int, error) 
 	}
 	var w Written
 	if claim.Base != h.Version { // an update has ended meanwhile
-		err = s.remember(ctx, x, d.base)
+		err = s.confirmForget(ctx, x, d.base)
 	}
 	if err == nil {
 		w, err = s.write(ctx, claim, d)
 	}
 	if err == nil {
-		err = s.Settle(lasting, claim, w)
+		err = s.Commit(lasting, claim, w)
 	}
 	if deployments.CodeOf(err) == deployments.CodeConflict {
 		err = deployments.Errorf(deployments.CodeConflict,
 			"%s has not become the state, for the stack was given to another update meanwhile: do it again", u)
 	}
 	if err != nil {
-		return 0, errors.Join(err, s.Settle(lasting, claim, Written{}))
+		return 0, errors.Join(err, s.Commit(lasting, claim, Written{}))
 	}
 	s.Sweep(ctx, x.Stack, claim.Base)
 	return w.Version, nil
 }
 
-// foreign opens a deployment that comes from outside.
-func (r *ring) foreign(x Exchange, in apitype.UntypedDeployment) (*Checkpoint, error) {
+// parseImport opens a deployment that comes from outside.
+func (r *stackKeys) parseImport(x Exchange, in apitype.UntypedDeployment) (*Checkpoint, error) {
 	data, err := json.Marshal(in)
 	if err != nil {
 		return nil, deployments.Errorf(deployments.CodeInvalid, "the deployment is no JSON: %w", err)
@@ -198,7 +198,7 @@ func (r *ring) foreign(x Exchange, in apitype.UntypedDeployment) (*Checkpoint, e
 	if err := json.Compact(&compact, data); err != nil {
 		return nil, deployments.Errorf(deployments.CodeInvalid, "the deployment is no JSON: %w", err)
 	}
-	c := &Checkpoint{name: "the deployment", foreign: true}
+	c := &Checkpoint{name: "the deployment", imported: true}
 	if err := c.parse(compact.Bytes(), r, x.Secrets); err != nil {
 		return nil, refused(err)
 	}
@@ -210,7 +210,7 @@ func (r *ring) foreign(x Exchange, in apitype.UntypedDeployment) (*Checkpoint, e
 			return nil, refused(err)
 		}
 	}
-	if u, ok := c.stray(x.Stack); ok {
+	if u, ok := c.otherStackResource(x.Stack); ok {
 		return nil, deployments.Errorf(deployments.CodeInvalid,
 			"the deployment is of another stack: it has the resource %s, and this is %s; `deployctl stack rename` "+
 				"moves a stack", u, x.Stack)
@@ -218,8 +218,8 @@ func (r *ring) foreign(x Exchange, in apitype.UntypedDeployment) (*Checkpoint, e
 	return c, nil
 }
 
-// stray gives a resource that is of another stack, if there is one.
-func (c *Checkpoint) stray(name deployments.StackName) (urn.URN, bool) {
+// otherStackResource gives a resource that is of another stack, if there is one.
+func (c *Checkpoint) otherStackResource(name deployments.StackName) (urn.URN, bool) {
 	states := slices.Clone(c.states)
 	for _, operation := range c.pending {
 		states = append(states, operation.State)

@@ -37,7 +37,7 @@ func (s *Store) Finish(ctx context.Context, f Finish) (Written, error) {
 	}
 	d, err := s.fold(ctx, f)
 	if unreadable(err) != nil && s.untouched(ctx, f) {
-		return Written{Resources: h.Resources}, s.Settle(ctx, claim, Written{})
+		return Written{Resources: h.Resources}, s.Commit(ctx, claim, Written{})
 	}
 	if err != nil {
 		return Written{}, err
@@ -46,7 +46,7 @@ func (s *Store) Finish(ctx context.Context, f Finish) (Written, error) {
 	if err != nil {
 		return Written{}, err
 	}
-	return w, s.Settle(ctx, claim, w)
+	return w, s.Commit(ctx, claim, w)
 }
 
 // untouched reports whether an update has changed nothing: nothing is lost if it ends without a version of its own, as
@@ -58,7 +58,7 @@ func (s *Store) untouched(ctx context.Context, f Finish) bool {
 
 // fold applies an update's deltas to its base.
 func (s *Store) fold(ctx context.Context, f Finish) (*draft, error) {
-	r, err := s.ringOf(ctx, f.Update.StackName)
+	r, err := s.stackKeysOf(ctx, f.Update.StackName)
 	if err != nil {
 		return nil, err
 	}

@@ -93,7 +93,7 @@ func (s *Store) Head(ctx context.Context, name deployments.StackName) (Head, err
 // StackID gives the identity of a stack, Head.ID, as it was read a moment ago or is read now; CodeNotFound when there
 // is no such stack.
 func (s *Store) StackID(ctx context.Context, name deployments.StackName) (string, error) {
-	r, err := s.ringOf(ctx, name)
+	r, err := s.stackKeysOf(ctx, name)
 	if err != nil {
 		return "", err
 	}
@@ -107,7 +107,7 @@ func (s *Store) readHead(ctx context.Context, name deployments.StackName) (Head,
 	key := stackKey(name, "head.json")
 	o, err := s.objects.Get(ctx, key)
 	if errors.Is(err, ErrAbsent) {
-		s.know(name, Head{})
+		s.cacheIdentity(name, Head{})
 		if absent := s.absent(ctx, name); deployments.CodeOf(absent) != deployments.CodeFormat {
 			return Head{}, "", absent
 		} else if o, err = s.objects.Get(ctx, key); errors.Is(err, ErrAbsent) { // else the stack was made meanwhile
@@ -124,7 +124,7 @@ func (s *Store) readHead(ctx context.Context, name deployments.StackName) (Head,
 	if err != nil {
 		return Head{}, "", err
 	}
-	s.know(name, h)
+	s.cacheIdentity(name, h)
 	return h, o.Tag, nil
 }
 

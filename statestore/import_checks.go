@@ -25,9 +25,9 @@ var operations = []string{"creating", "updating", "deleting", "reading", "import
 // longestTimeout bounds custom timeouts, in seconds: a hundred years.
 const longestTimeout = 100 * 365 * 24 * 3600
 
-// carriable reports the first resource or operation of a deployment that no update could carry.
-func carriable(f deploymentFile, resources []storedResource) error {
-	return eachStored(f, resources, (*storedResource).carriable)
+// checkLoadable reports the first resource or operation of a deployment that no update could carry.
+func checkLoadable(f deploymentFile, resources []storedResource) error {
+	return eachStored(f, resources, (*storedResource).checkLoadable)
 }
 
 // wellFormed reports the first resource or operation of a deployment that says something that cannot be.
@@ -39,31 +39,31 @@ func wellFormed(f deploymentFile, resources []storedResource) error {
 func eachStored(f deploymentFile, resources []storedResource, check func(*storedResource) error) error {
 	for i := range resources {
 		if err := check(&resources[i]); err != nil {
-			return fmt.Errorf("%s: %w", resources[i].called("resource", i), err)
+			return fmt.Errorf("%s: %w", resources[i].describe("resource", i), err)
 		}
 	}
 	for i := range f.Deployment.PendingOperations {
 		op := &f.Deployment.PendingOperations[i]
 		if !slices.Contains(operations, op.Type) {
-			return fmt.Errorf("%s: %q is no kind of operation", op.Resource.called("pending operation on resource", i),
+			return fmt.Errorf("%s: %q is no kind of operation", op.Resource.describe("pending operation on resource", i),
 				op.Type)
 		}
 		if err := check(&op.Resource); err != nil {
-			return fmt.Errorf("%s: %w", op.Resource.called("pending operation on resource", i), err)
+			return fmt.Errorf("%s: %w", op.Resource.describe("pending operation on resource", i), err)
 		}
 	}
 	return nil
 }
 
-// called names a resource: by its URN, or, if it has none, by its place.
-func (r *storedResource) called(what string, i int) string {
+// describe names a resource: by its URN, or, if it has none, by its place.
+func (r *storedResource) describe(what string, i int) string {
 	if r.URN == "" {
 		return fmt.Sprintf("%s number %d (of type %q, id %q)", what, i+1, r.Type, r.ID)
 	}
-	return what + " " + plainText(string(r.URN))
+	return what + " " + printable(string(r.URN))
 }
 
-func (r *storedResource) carriable() error {
+func (r *storedResource) checkLoadable() error {
 	switch {
 	case r.URN == "":
 		return errors.New("it has no URN")
@@ -104,7 +104,7 @@ func (r *storedResource) wellFormed() error {
 	}
 	for _, u := range named {
 		if !validURN(u) {
-			return fmt.Errorf("it names a resource %q, which is not a valid URN", plainText(string(u)))
+			return fmt.Errorf("it names a resource %q, which is not a valid URN", printable(string(u)))
 		}
 	}
 	return possibleTimeouts(r.CustomTimeouts)
@@ -127,8 +127,8 @@ func possibleTimeouts(t *engine.Timeouts) error {
 	return nil
 }
 
-// plainText gives a name as a message can carry it.
-func plainText(text string) string {
+// printable gives a name as a message can carry it.
+func printable(text string) string {
 	const shown = 300
 	if len(text) > shown {
 		text = text[:shown] + "…"

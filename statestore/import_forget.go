@@ -7,10 +7,10 @@ import (
 	"github.com/deployctl/deployctl/internal/token"
 )
 
-// remember refuses, as CodeUnconfirmed, to put a deployment in the place of a stack's own that forgets all of its
+// confirmForget refuses, as CodeUnconfirmed, to put a deployment in the place of a stack's own that forgets all of its
 // resources: that has none of them, though they go on existing. What the stack has is read without its secrets, and
 // taken from its head when its checkpoint is damaged: the deployment may be there to repair that.
-func (s *Store) remember(ctx context.Context, x Exchange, in *Checkpoint) error {
+func (s *Store) confirmForget(ctx context.Context, x Exchange, in *Checkpoint) error {
 	h, err := s.Head(ctx, x.Stack)
 	if err != nil || x.Forget || h.Version == 0 || h.Resources == 0 {
 		return err
@@ -38,7 +38,7 @@ func (s *Store) remember(ctx context.Context, x Exchange, in *Checkpoint) error 
 			return nil
 		}
 		lost++
-		example = " (such as " + plainText(string(r.URN)) + ")"
+		example = " (such as " + printable(string(r.URN)) + ")"
 	}
 	if lost == 0 {
 		return nil

@@ -110,7 +110,7 @@ func TestAnImportThatLostTheStackSaysSo(t *testing.T) {
 			t.Errorf("%q may be taken for a worker's", claim.Writer)
 		}
 		if err == nil {
-			err = s.Settle(t.Context(), claim, statestore.Written{})
+			err = s.Commit(t.Context(), claim, statestore.Written{})
 		}
 		if err != nil {
 			t.Error(err)

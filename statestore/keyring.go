@@ -19,12 +19,12 @@ import (
 
 var ringKey = join("keys", "ring.json")
 
-// ringFormat is the newest format of storedRing, that of a store with an identity, which older versions would lose;
+// keyringFormat is the newest format of storedRing, that of a store with an identity, which older versions would lose;
 // without one it is plainFormat.
-const ringFormat, plainFormat = 2, 1
+const keyringFormat, keyringFormatWithoutIdentity = 2, 1
 
-// storedRing is what stands in the bucket of the service's keys.
-type storedRing struct {
+// storedKeyring is what stands in the bucket of the service's keys.
+type storedKeyring struct {
 	Format int    `json:"format"`
 	Wraps  []wrap `json:"wraps"` // of the same, by different keepers
 }
@@ -34,8 +34,8 @@ type wrap struct {
 	Data   []byte `json:"data"`
 }
 
-// ringContent is what is wrapped.
-type ringContent struct {
+// keyringContent is what is wrapped.
+type keyringContent struct {
 	seal.Keys
 	// Authenticated: every head of the bucket has a MAC, so one without was not written by this service.
 	Authenticated bool `json:"authenticated"`
@@ -43,52 +43,52 @@ type ringContent struct {
 	Store string `json:"store,omitempty"`
 }
 
-// patienceForKeys bounds how long somebody waits who meets a key that is not known yet.
-const patienceForKeys = 10 * time.Second
+// keyTimeout bounds how long somebody waits who meets a key that is not known yet.
+const keyTimeout = 10 * time.Second
 
-// openRing reads the service's keys, or makes them for an empty bucket.
-func (s *Store) openRing(ctx context.Context) error {
-	content, tag, err := s.readRing(ctx)
+// openKeyring reads the service's keys, or makes them for an empty bucket.
+func (s *Store) openKeyring(ctx context.Context) error {
+	content, tag, err := s.readKeyring(ctx)
 	switch {
 	case errors.Is(err, ErrAbsent):
-		content, err = s.foundRing(ctx)
+		content, err = s.createKeyring(ctx)
 	case err == nil:
 		s.unset.Store(nil)
 	}
 	if err != nil {
 		return err
 	}
-	s.useRing(content, tag)
+	s.useKeyring(content, tag)
 	s.keys.OnUnknown(func() error {
-		ctx, cancel := context.WithTimeout(context.Background(), patienceForKeys)
+		ctx, cancel := context.WithTimeout(context.Background(), keyTimeout)
 		defer cancel()
-		return s.reloadRing(ctx)
+		return s.reloadKeyring(ctx)
 	})
 	return nil
 }
 
-// useRing takes over keys that were read with a tag, which is empty for what was just written.
-func (s *Store) useRing(content ringContent, tag string) {
+// useKeyring takes over keys that were read with a tag, which is empty for what was just written.
+func (s *Store) useKeyring(content keyringContent, tag string) {
 	s.keys.Replace(content.Keys)
 	s.authenticated.Store(content.Authenticated)
 	s.identity.Store(content.Store)
-	s.ringTag.Store(tag)
+	s.keyringTag.Store(tag)
 }
 
-// reloadRing takes over the keys that another process has made. An older copy of the keys, which somebody has put back,
+// reloadKeyring takes over the keys that another process has made. An older copy of the keys, which somebody has put back,
 // is not taken.
-func (s *Store) reloadRing(ctx context.Context) error {
-	if tag, err := s.objects.Tag(ctx, ringKey); err == nil && tag == s.ringTag.Load() {
+func (s *Store) reloadKeyring(ctx context.Context) error {
+	if tag, err := s.objects.Tag(ctx, ringKey); err == nil && tag == s.keyringTag.Load() {
 		s.outdated.Store(nil)
 		return nil // a key management service need not be asked
 	}
-	content, tag, err := s.readRing(ctx)
+	content, tag, err := s.readKeyring(ctx)
 	if err == nil {
 		err = s.succeeds(content)
 	}
 	switch {
 	case err == nil:
-		s.useRing(content, tag)
+		s.useKeyring(content, tag)
 		s.outdated.Store(nil)
 		return nil
 	case errors.Is(err, ErrAbsent):
@@ -105,7 +105,7 @@ func (s *Store) reloadRing(ctx context.Context) error {
 }
 
 // succeeds reports, as CodeFormat, that keys lack the one that this process seals with.
-func (s *Store) succeeds(content ringContent) error {
+func (s *Store) succeeds(content keyringContent) error {
 	current := s.keys.Keys().Current().ID()
 	for _, key := range content.Sealing {
 		if key.ID() == current {
@@ -125,20 +125,20 @@ func (s *Store) KeysOutdated() error {
 	return nil
 }
 
-// readRing reads and unwraps the keys; ErrAbsent is in the chain when there are none. The tag is that of what
+// readKeyring reads and unwraps the keys; ErrAbsent is in the chain when there are none. The tag is that of what
 // was read, also of what cannot be opened.
-func (s *Store) readRing(ctx context.Context) (ringContent, string, error) {
-	var content ringContent
+func (s *Store) readKeyring(ctx context.Context) (keyringContent, string, error) {
+	var content keyringContent
 	o, err := s.objects.Get(ctx, ringKey)
 	if err != nil {
 		return content, "", failed(err, "read "+ringKey)
 	}
-	var stored storedRing
+	var stored storedKeyring
 	if err := json.Unmarshal(o.Data, &stored); err != nil {
 		return content, o.Tag, deployments.Errorf(deployments.CodeFormat,
 			"%s is damaged: %w; put it back from a copy of the bucket", ringKey, err)
 	}
-	if stored.Format > ringFormat {
+	if stored.Format > keyringFormat {
 		return content, o.Tag, deployments.Errorf(deployments.CodeFormat,
 			"%s was written by a newer deployctl (format %d): use that version", ringKey, stored.Format)
 	}
@@ -154,7 +154,7 @@ func (s *Store) readRing(ctx context.Context) (ringContent, string, error) {
 
 // unwrap opens the keys with the first keeper that can: of those that they name, or of all, for a key may have several
 // names.
-func (s *Store) unwrap(ctx context.Context, stored storedRing) ([]byte, error) {
+func (s *Store) unwrap(ctx context.Context, stored storedKeyring) ([]byte, error) {
 	var wrapped, given []string
 	var why error
 	for _, exact := range []bool{true, false} {
@@ -189,24 +189,24 @@ func (s *Store) unwrap(ctx context.Context, stored storedRing) ([]byte, error) {
 		strings.Join(given, ", "), strings.Join(wrapped, ", "))
 }
 
-// foundRing makes the keys of a bucket that has none. In one that has stacks or tokens it is done only when it is asked
+// createKeyring makes the keys of a bucket that has none. In one that has stacks or tokens it is done only when it is asked
 // for: such a bucket is of an older version of deployctl, or somebody has taken its keys away.
-func (s *Store) foundRing(ctx context.Context) (ringContent, error) {
-	used, err := s.used(ctx)
+func (s *Store) createKeyring(ctx context.Context) (keyringContent, error) {
+	used, err := s.inUse(ctx)
 	if err != nil {
-		return ringContent{}, err
+		return keyringContent{}, err
 	}
 	if used && !s.adopt {
-		if content, _, err := s.readRing(ctx); !errors.Is(err, ErrAbsent) { // made meanwhile, with the first stack
+		if content, _, err := s.readKeyring(ctx); !errors.Is(err, ErrAbsent) { // made meanwhile, with the first stack
 			return content, err
 		}
-		return ringContent{}, deployments.Errorf(deployments.CodeInvalid,
+		return keyringContent{}, deployments.Errorf(deployments.CodeInvalid,
 			"the bucket is in use and has no keys: put %s back from a copy of the bucket, or an earlier version of "+
 				"it; only a bucket of an older deployctl, "+
 				"which has never had that object, is taken over with `deployctl key adopt`, once and with the "+
 				"service's key", ringKey)
 	}
-	content := ringContent{Authenticated: !used}
+	content := keyringContent{Authenticated: !used}
 	if content.Keys, err = s.firstKeys(); err != nil {
 		return content, err
 	}
@@ -242,8 +242,8 @@ func (s *Store) firstKeys() (seal.Keys, error) {
 	return seal.Keys{Root: root, Sealing: []seal.SealingKey{seal.NewSealingKey(s.now())}}, nil
 }
 
-// used tells whether the bucket holds something that is sealed or stands for a stack.
-func (s *Store) used(ctx context.Context) (bool, error) {
+// inUse tells whether the bucket holds something that is sealed or stands for a stack.
+func (s *Store) inUse(ctx context.Context) (bool, error) {
 	for _, folder := range []string{"stacks/", tokenFolder, memberFolder, "blobs/", "removed/", auditFolder,
 		organizationFolder} {
 		l, err := s.objects.List(ctx, Query{Prefix: folder, Limit: 1})
@@ -257,15 +257,15 @@ func (s *Store) used(ctx context.Context) (bool, error) {
 	return false, nil
 }
 
-// writeRing wraps the keys with every keeper, so that each of them opens them.
-func (s *Store) writeRing(ctx context.Context, content ringContent, c Condition) error {
+// writeKeyring wraps the keys with every keeper, so that each of them opens them.
+func (s *Store) writeKeyring(ctx context.Context, content keyringContent, c Condition) error {
 	plain, err := json.Marshal(content)
 	if err != nil {
 		return deployments.Errorf(deployments.CodeInternal, "write %s: %w", ringKey, err)
 	}
-	stored := storedRing{Format: plainFormat}
+	stored := storedKeyring{Format: keyringFormatWithoutIdentity}
 	if content.Store != "" {
-		stored.Format = ringFormat
+		stored.Format = keyringFormat
 	}
 	for _, keeper := range s.keepers {
 		data, err := keeper.Wrap(ctx, plain)
@@ -296,7 +296,7 @@ func (s *Store) FollowKeys(ctx context.Context, log *slog.Logger) {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
-			err := s.reloadRing(ctx) // what cannot be read now is read later, or when a key is missed
+			err := s.reloadKeyring(ctx) // what cannot be read now is read later, or when a key is missed
 			if err != nil && err.Error() != told && ctx.Err() == nil {
 				log.Error("the keys of the bucket cannot be read", "error", err)
 			}

@@ -46,13 +46,13 @@ func updateKey(u deployments.UpdateName, segments ...string) string {
 }
 
 // blobKey makes the key of an object that all names of a stack share.
-func blobKey(r *ring, segments ...string) string {
+func blobKey(r *stackKeys, segments ...string) string {
 	return join(append([]string{"blobs", r.id}, segments...)...)
 }
 
-// about gives the context that an object of a stack is sealed with: its key, but for the stack's name, which may
+// sealContext gives the context that an object of a stack is sealed with: its key, but for the stack's name, which may
 // change.
-func about(name deployments.StackName, key string) string {
+func sealContext(name deployments.StackName, key string) string {
 	return key[len(stackKey(name, "")):]
 }
 

@@ -10,9 +10,9 @@ import (
 // Plugin names a package and the version of its plugin, which is empty if it is not known.
 type Plugin struct{ Package, Version string }
 
-// Unprovided gives, sorted, the packages of which resources or pending operations name no provider. See
+// PackagesWithoutProvider gives, sorted, the packages of which resources or pending operations name no provider. See
 // engine.Goal.Defaults.
-func (c *Checkpoint) Unprovided() []Plugin {
+func (c *Checkpoint) PackagesWithoutProvider() []Plugin {
 	var out []Plugin
 	add := func(s *engine.State) {
 		pkg, needs := s.NeedsProvider()

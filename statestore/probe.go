@@ -20,8 +20,8 @@ const probeKey = "probe"
 // Probe reports, as CodeInvalid, a server that writes although the condition of the Put does not hold: two writers of
 // one stack would overwrite each other there. Look has it write nothing: a server that honours conditions is asked only
 // for writes that it refuses.
-func Probe(ctx context.Context, o Objects, look bool) error {
-	if look {
+func Probe(ctx context.Context, o Objects, readOnly bool) error {
+	if readOnly {
 		if _, err := o.Tag(ctx, probeKey); err != nil {
 			return probe(ctx, o, probes[1:])
 		}
@@ -58,8 +58,8 @@ func probe(ctx context.Context, o Objects, writes []forbidden) error {
 	return nil
 }
 
-// Answers reports, as CodeUnavailable, why the object store cannot be used now, if it cannot, by one cheap request.
-func Answers(ctx context.Context, o Objects) error {
+// CheckReachable reports, as CodeUnavailable, why the object store cannot be used now, if it cannot, by one cheap request.
+func CheckReachable(ctx context.Context, o Objects) error {
 	_, err := o.Get(ctx, probeKey) // a reply to HEAD would not say why not
 	switch {
 	case err == nil, errors.Is(err, ErrAbsent):

@@ -42,7 +42,7 @@ func (s *Store) RenameStack(ctx context.Context, from, to deployments.StackName)
 		return err
 	}
 	if tag == "" {
-		if target, tag, err = s.occupy(ctx, h, from, to); err != nil {
+		if target, tag, err = s.reserveName(ctx, h, from, to); err != nil {
 			return errors.Join(err, s.unlockStack(context.WithoutCancel(ctx), from))
 		}
 	}
@@ -126,8 +126,8 @@ func (s *Store) unlockStack(ctx context.Context, name deployments.StackName) err
 	return err
 }
 
-// occupy takes the new name with a head that nobody can update, and gives that with its tag.
-func (s *Store) occupy(ctx context.Context, h Head, from, to deployments.StackName) (Head, string, error) {
+// reserveName takes the new name with a head that nobody can update, and gives that with its tag.
+func (s *Store) reserveName(ctx context.Context, h Head, from, to deployments.StackName) (Head, string, error) {
 	next, err := s.nextOf(ctx, to)
 	if err != nil {
 		return Head{}, "", err
@@ -157,7 +157,7 @@ func (s *Store) moveObjects(ctx context.Context, from, to deployments.StackName)
 		if err != nil {
 			return failed(err, "read "+key)
 		}
-		_, err = s.objects.Put(ctx, stackKey(to, "")+about(from, key), o.Data, Condition{})
+		_, err = s.objects.Put(ctx, stackKey(to, "")+sealContext(from, key), o.Data, Condition{})
 		return failed(err, "write the stack "+to.String())
 	})
 }

@@ -47,16 +47,16 @@ func (s *Store) Restore(ctx context.Context, x Exchange, version int) (int, erro
 	if err != nil {
 		return 0, err
 	}
-	if err := c.Sound(); err != nil {
+	if err := c.CheckIntegrity(); err != nil {
 		return 0, deployments.Errorf(deployments.CodeInvalid, "version %d cannot be restored: %w", version, err)
 	}
-	if u, ok := c.stray(x.Stack); ok {
+	if u, ok := c.otherStackResource(x.Stack); ok {
 		return 0, deployments.Errorf(deployments.CodeInvalid,
 			"version %d is of the time when the stack had another name: it has the resource %s; rename what "+
 				"`deployctl stack export --version %d` "+
 				"gives, and import that", version, u, version)
 	}
-	r, err := s.ringOf(ctx, x.Stack)
+	r, err := s.stackKeysOf(ctx, x.Stack)
 	if err != nil {
 		return 0, err
 	}

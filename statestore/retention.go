@@ -19,12 +19,12 @@ type Retention struct {
 	Age time.Duration
 }
 
-// young is what nothing is removed that is: somebody may just be at it.
-const young = 24 * time.Hour
+// minAge is what nothing is removed that is: somebody may just be at it.
+const minAge = 24 * time.Hour
 
-// unheard is how long the project of an update is kept at least: it may wait in a queue, where the store does not see
+// minBundleAge is how long the project of an update is kept at least: it may wait in a queue, where the store does not see
 // it.
-const unheard = 30 * 24 * time.Hour
+const minBundleAge = 30 * 24 * time.Hour
 
 // Collected counts what Collect has removed.
 type Collected struct {
@@ -39,7 +39,7 @@ type Collected struct {
 // writes or begins to rely on any more is removed, for a head never goes back, a version is given out once, and a month
 // does not come again. What cannot be removed now is removed the next time.
 func (s *Store) Collect(ctx context.Context, name deployments.StackName, keep Retention) (Collected, error) {
-	keep.Versions, keep.Age = max(keep.Versions, 1), max(keep.Age, young)
+	keep.Versions, keep.Age = max(keep.Versions, 1), max(keep.Age, minAge)
 	c := collection{Store: s, name: name, keep: keep}
 	var err error
 	if c.head, err = s.Head(ctx, name); err != nil || c.head.Active != nil && c.head.Active.Version == removal {
@@ -171,7 +171,7 @@ func (c *collection) files(ctx context.Context) error {
 	if err != nil {
 		return failed(err, "list the project files of "+c.name.String())
 	}
-	kept := c.before(max(c.keep.Age, unheard))
+	kept := c.before(max(c.keep.Age, minBundleAge))
 	for _, folder := range l.Keys {
 		month, err := time.Parse(monthForm, path.Base(folder))
 		if err != nil || month.AddDate(0, 1, 0).After(kept) {
@@ -190,7 +190,7 @@ func (c *collection) blobs(ctx context.Context) error {
 	if c.head.Active != nil {
 		return nil
 	}
-	return c.removeOld(ctx, blobKey(c.ring(c.head.ID), ""), c.before(max(c.keep.Age, unheard)), &c.Blobs)
+	return c.removeOld(ctx, blobKey(c.ring(c.head.ID), ""), c.before(max(c.keep.Age, minBundleAge)), &c.Blobs)
 }
 
 // absences removes the notes that a resource was not there before its create, once no create that may have happened
@@ -215,7 +215,7 @@ func (c *collection) absences(ctx context.Context) error {
 	}
 	var gone []string
 	for i, key := range l.Keys {
-		if !needed[key] && l.Written[i].Before(c.before(max(c.keep.Age, unheard))) {
+		if !needed[key] && l.Written[i].Before(c.before(max(c.keep.Age, minBundleAge))) {
 			gone = append(gone, key)
 		}
 	}

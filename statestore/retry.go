@@ -114,7 +114,7 @@ func (r *Retry) persist(ctx context.Context, size int, f func(context.Context) e
 		if err == nil {
 			r.accepted.Store(true)
 		}
-		if err == nil || ctx.Err() != nil || !r.passes(err) {
+		if err == nil || ctx.Err() != nil || !r.isTransient(err) {
 			return err
 		}
 		if time.Now().Add(pause).After(giveUp) {
@@ -132,8 +132,8 @@ func (r *Retry) persist(ctx context.Context, size int, f func(context.Context) e
 	}
 }
 
-// passes tells whether the same call may be answered otherwise soon.
-func (r *Retry) passes(err error) bool {
+// isTransient tells whether the same call may be answered otherwise soon.
+func (r *Retry) isTransient(err error) bool {
 	return errors.Is(err, ErrTransient) || errors.Is(err, context.DeadlineExceeded) || misconfigured(err) &&
 		r.accepted.Load()
 }

@@ -12,9 +12,9 @@ import (
 	"github.com/deployctl/deployctl/internal/seal"
 )
 
-// settled is how long a key must have been replaced before it can be dropped: until then a process may seal with it
+// dropGrace is how long a key must have been replaced before it can be dropped: until then a process may seal with it
 // still.
-const settled = 10 * time.Minute
+const dropGrace = 10 * time.Minute
 
 // KeyInfo describes one of the keys that values are sealed with.
 type KeyInfo struct {
@@ -26,7 +26,7 @@ type KeyInfo struct {
 
 // Keys lists the sealing keys, the oldest first, and how many objects need each. It reads the whole bucket.
 func (s *Store) Keys(ctx context.Context) ([]KeyInfo, error) {
-	if err := s.reloadRing(ctx); err != nil {
+	if err := s.reloadKeyring(ctx); err != nil {
 		return nil, err
 	}
 	var infos []KeyInfo
@@ -63,7 +63,7 @@ func (s *Store) Keys(ctx context.Context) ([]KeyInfo, error) {
 // first of which is the service's. Others take it over by themselves.
 func (s *Store) RotateKeys(ctx context.Context) (KeyInfo, error) {
 	for {
-		content, tag, err := s.readRing(ctx)
+		content, tag, err := s.readKeyring(ctx)
 		if err != nil {
 			return KeyInfo{}, err
 		}
@@ -71,12 +71,12 @@ func (s *Store) RotateKeys(ctx context.Context) (KeyInfo, error) {
 		content.Sealing[len(content.Sealing)-1].Retired = now
 		key := seal.NewSealingKey(now)
 		content.Sealing = append(content.Sealing, key)
-		err = s.writeRing(ctx, content, Condition{Tag: tag})
+		err = s.writeKeyring(ctx, content, Condition{Tag: tag})
 		if errors.Is(err, ErrChanged) {
 			continue
 		}
 		if err == nil {
-			s.useRing(content, "")
+			s.useKeyring(content, "")
 		}
 		return KeyInfo{ID: key.ID().String(), Created: key.Created}, err
 	}
@@ -96,9 +96,9 @@ func (s *Store) DropKey(ctx context.Context, id string) error {
 		case info.Retired.IsZero():
 			return deployments.Errorf(deployments.CodeConflict, "the key %s is the one that seals: replace it first "+
 				"with `deployctl key rotate`", id)
-		case s.now().Sub(info.Retired) < settled:
+		case s.now().Sub(info.Retired) < dropGrace:
 			return deployments.Errorf(deployments.CodeConflict, "the key %s was replaced less than %s ago, and may "+
-				"be in use: try again later", id, settled)
+				"be in use: try again later", id, dropGrace)
 		case info.Objects > 0:
 			return deployments.Errorf(deployments.CodeConflict,
 				"%s of the bucket are sealed with the key %s: seal them anew with `deployctl key reseal`",
@@ -112,7 +112,7 @@ func (s *Store) DropKey(ctx context.Context, id string) error {
 
 func (s *Store) forgetKey(ctx context.Context, id string) error {
 	for {
-		content, tag, err := s.readRing(ctx)
+		content, tag, err := s.readKeyring(ctx)
 		if err != nil {
 			return err
 		}
@@ -123,12 +123,12 @@ func (s *Store) forgetKey(ctx context.Context, id string) error {
 			}
 		}
 		content.Sealing = kept
-		err = s.writeRing(ctx, content, Condition{Tag: tag})
+		err = s.writeKeyring(ctx, content, Condition{Tag: tag})
 		if errors.Is(err, ErrChanged) {
 			continue
 		}
 		if err == nil {
-			s.useRing(content, "")
+			s.useKeyring(content, "")
 		}
 		return err
 	}
@@ -254,12 +254,12 @@ func (s *Store) sealedAs(ctx context.Context, key string) (*seal.Box, string, er
 		return s.keys.Box(seal.PurposeStore), key, nil
 	}
 	name := deployments.StackName{Organization: parts[1], Project: parts[2], Stack: parts[3]}
-	r, err := s.ringOf(ctx, name)
+	r, err := s.stackKeysOf(ctx, name)
 	if err != nil {
 		return nil, "", err
 	}
 	if len(parts) == 8 && parts[4] == "updates" && parts[6] == blobFolder {
 		return r.box, "blob " + path.Base(key), nil
 	}
-	return r.box, about(name, key), nil
+	return r.box, sealContext(name, key), nil
 }

@@ -48,7 +48,7 @@ func (s *S3) classify(err error) error {
 			"s3.access-key-id and s3.secret-access-key "+
 			"(DEPLOYCTL_S3_ACCESS_KEY_ID, DEPLOYCTL_S3_SECRET_ACCESS_KEY), or what the AWS SDK looks for "+
 			"(AWS_ACCESS_KEY_ID, AWS_PROFILE, a role)", s)
-	case errors.Is(err, errNotRenewed):
+	case errors.Is(err, errRenewalFailed):
 		return fmt.Errorf("%w: %w", ErrTransient, err)
 	}
 	var api smithy.APIError
@@ -85,9 +85,9 @@ func (s *S3) classify(err error) error {
 	case st >= 400 && st < 500 && st != http.StatusConflict && st != http.StatusRequestTimeout &&
 		st != http.StatusTooManyRequests &&
 		code != "RequestTimeout" && code != "SlowDown":
-		return deployments.Errorf(deployments.CodeInternal, "the %s refused a request: %w", s, plain(err))
+		return deployments.Errorf(deployments.CodeInternal, "the %s refused a request: %w", s, withoutSDKText(err))
 	}
-	return fmt.Errorf("%w: %w", ErrTransient, plain(err))
+	return fmt.Errorf("%w: %w", ErrTransient, withoutSDKText(err))
 }
 
 // status gives the HTTP status of the reply that an error tells of; zero when there was none.
@@ -99,8 +99,8 @@ func status(err error) int {
 	return 0
 }
 
-// plain takes the SDK's words off an error: what is left is what the server said, or why it said nothing.
-func plain(err error) error {
+// withoutSDKText takes the SDK's words off an error: what is left is what the server said, or why it said nothing.
+func withoutSDKText(err error) error {
 	var api smithy.APIError
 	var sent *url.Error
 	switch {

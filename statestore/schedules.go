@@ -12,8 +12,8 @@ import (
 // scheduleFolder is where the schedules of a stack are.
 const scheduleFolder = "schedules"
 
-// Wanted is what is wanted of a schedule, whatever Temporal says of it. It is sealed, as Temporal's schedules are not.
-type Wanted struct {
+// DesiredSchedule is what is wanted of a schedule, whatever Temporal says of it. It is sealed, as Temporal's schedules are not.
+type DesiredSchedule struct {
 	deployments.ScheduledInput
 	// Made is when it was made: intervals count from then on.
 	Made time.Time `json:"made"`
@@ -21,21 +21,21 @@ type Wanted struct {
 	Since time.Time `json:"since"`
 	// Paused is what was asked for, or what came of a run that failed.
 	Paused bool `json:"paused,omitempty"`
-	// Asked is when it was asked to run at once, and has not done so yet.
-	Asked time.Time `json:"asked,omitzero"`
+	// RunRequested is when it was asked to run at once, and has not done so yet.
+	RunRequested time.Time `json:"asked,omitzero"`
 	// Run is the last run that was let through, Due when the last one was due that nobody had asked for.
 	Run string    `json:"run,omitempty"`
 	Due time.Time `json:"due,omitzero"`
 }
 
-// WantSchedule stores what is wanted of a new schedule.
-func (s *Store) WantSchedule(ctx context.Context, w Wanted) error {
+// PutSchedule stores what is wanted of a new schedule.
+func (s *Store) PutSchedule(ctx context.Context, w DesiredSchedule) error {
 	n := w.Schedule.Name
 	return s.putJSON(ctx, n.StackName, stackKey(n.StackName, scheduleFolder, n.Name), w)
 }
 
-// UnwantSchedule forgets a schedule, if there is one.
-func (s *Store) UnwantSchedule(ctx context.Context, n deployments.ScheduleName) error {
+// DeleteSchedule forgets a schedule, if there is one.
+func (s *Store) DeleteSchedule(ctx context.Context, n deployments.ScheduleName) error {
 	err := s.objects.Delete(ctx, stackKey(n.StackName, scheduleFolder, n.Name))
 	if errors.Is(err, ErrAbsent) {
 		return nil
@@ -43,19 +43,19 @@ func (s *Store) UnwantSchedule(ctx context.Context, n deployments.ScheduleName) 
 	return failed(err, "remove the schedule "+n.String())
 }
 
-// Wanted returns what is wanted of a schedule; CodeNotFound when nothing is.
-func (s *Store) Wanted(ctx context.Context, n deployments.ScheduleName) (Wanted, error) {
-	w, _, err := s.wanted(ctx, n)
+// Schedule returns what is wanted of a schedule; CodeNotFound when nothing is.
+func (s *Store) Schedule(ctx context.Context, n deployments.ScheduleName) (DesiredSchedule, error) {
+	w, _, err := s.getSchedule(ctx, n)
 	return w, err
 }
 
-// ChangeWanted changes what is wanted of a schedule by compare-and-swap; CodeNotFound when nothing is.
-func (s *Store) ChangeWanted(
-	ctx context.Context, n deployments.ScheduleName, change func(*Wanted) error,
-) (Wanted, error) {
+// ChangeSchedule changes what is wanted of a schedule by compare-and-swap; CodeNotFound when nothing is.
+func (s *Store) ChangeSchedule(
+	ctx context.Context, n deployments.ScheduleName, change func(*DesiredSchedule) error,
+) (DesiredSchedule, error) {
 	key := stackKey(n.StackName, scheduleFolder, n.Name)
 	for {
-		w, tag, err := s.wanted(ctx, n)
+		w, tag, err := s.getSchedule(ctx, n)
 		if err != nil {
 			return w, err
 		}
@@ -66,19 +66,19 @@ func (s *Store) ChangeWanted(
 		if err != nil {
 			return w, deployments.Errorf(deployments.CodeInternal, "write %s: %w", key, err)
 		}
-		r, err := s.ringOf(ctx, n.StackName)
+		r, err := s.stackKeysOf(ctx, n.StackName)
 		if err != nil {
 			return w, err
 		}
-		_, err = s.objects.Put(ctx, key, r.box.Seal(plain, about(n.StackName, key)), Condition{Tag: tag})
+		_, err = s.objects.Put(ctx, key, r.box.Seal(plain, sealContext(n.StackName, key)), Condition{Tag: tag})
 		if !errors.Is(err, ErrChanged) {
 			return w, failed(err, "write "+key)
 		}
 	}
 }
 
-// wanted also returns the tag of the object.
-func (s *Store) wanted(ctx context.Context, n deployments.ScheduleName) (w Wanted, tag string, err error) {
+// getSchedule also returns the tag of the object.
+func (s *Store) getSchedule(ctx context.Context, n deployments.ScheduleName) (w DesiredSchedule, tag string, err error) {
 	key := stackKey(n.StackName, scheduleFolder, n.Name)
 	plain, tag, err := s.getTagged(ctx, n.StackName, key)
 	if errors.Is(err, ErrAbsent) {

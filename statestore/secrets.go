@@ -41,7 +41,7 @@ type serviceState struct {
 }
 
 // secrets gives what a request asks to encrypt a stack's secrets with.
-func (r *ring) provider(p deployments.SecretsProvider) (secrets, error) {
+func (r *stackKeys) provider(p deployments.SecretsProvider) (secrets, error) {
 	switch p.Type {
 	case "", secretsService:
 		state, err := json.Marshal(serviceState{r.id})
@@ -64,26 +64,26 @@ var errNoPassphrase = deployments.Errorf(deployments.CodeInvalid,
 
 // reader gives what decrypts a stored deployment, whose provider may not be the one that the request names. It fails
 // only when it comes to a secret.
-func (r *ring) reader(section *apitype.SecretsProvidersV1, p deployments.SecretsProvider) config.Decrypter {
+func (r *stackKeys) reader(section *apitype.SecretsProvidersV1, p deployments.SecretsProvider) config.Decrypter {
 	switch {
 	case section == nil:
-		return refusing{errors.New("the state has ciphertexts, and does not say of which secrets provider")}
+		return failingDecrypter{errors.New("the state has ciphertexts, and does not say of which secrets provider")}
 	case section.Type == secretsService:
 		var state serviceState
 		_ = json.Unmarshal(section.State, &state) // other services have other states
 		if state.Stack != "" && state.Stack != r.id {
-			return refusing{errors.New("the secrets belong to another stack: export it with --show-secrets")}
+			return failingDecrypter{errors.New("the secrets belong to another stack: export it with --show-secrets")}
 		}
 		return config.NewSymmetricCrypter(r.secrets)
 	case section.Type == secretsPassphrase && len(p.Key) != config.SymmetricCrypterKeyBytes:
-		return refusing{errNoPassphrase}
+		return failingDecrypter{errNoPassphrase}
 	case section.Type == secretsPassphrase && salt(section) != p.Salt:
-		return refusing{errors.New("the state's secrets were encrypted with another passphrase or salt than the " +
+		return failingDecrypter{errors.New("the state's secrets were encrypted with another passphrase or salt than the " +
 			"stack's configuration names")}
 	case section.Type == secretsPassphrase:
 		return config.NewSymmetricCrypter(p.Key)
 	}
-	return refusing{errors.New("the state's secrets are encrypted by the provider " + section.Type +
+	return failingDecrypter{errors.New("the state's secrets are encrypted by the provider " + section.Type +
 		", which is not supported: export it with --show-secrets")}
 }
 
@@ -93,15 +93,17 @@ func salt(section *apitype.SecretsProvidersV1) string {
 	return state.Salt
 }
 
-// refusing decrypts nothing.
-type refusing struct{ err error }
+// failingDecrypter decrypts nothing.
+type failingDecrypter struct{ err error }
 
-func (r refusing) DecryptValue(context.Context, string) (string, error)     { return "", r.err }
-func (r refusing) BatchDecrypt(context.Context, []string) ([]string, error) { return nil, r.err }
+func (r failingDecrypter) DecryptValue(context.Context, string) (string, error) { return "", r.err }
+func (r failingDecrypter) BatchDecrypt(context.Context, []string) ([]string, error) {
+	return nil, r.err
+}
 
 // Encrypt encrypts configuration values with the service's own key for the stack.
 func (s *Store) Encrypt(ctx context.Context, name deployments.StackName, plain []string) ([]string, error) {
-	r, err := s.ringOf(ctx, name)
+	r, err := s.stackKeysOf(ctx, name)
 	if err != nil {
 		return nil, err
 	}
@@ -110,7 +112,7 @@ func (s *Store) Encrypt(ctx context.Context, name deployments.StackName, plain [
 
 // Decrypt gives what Encrypt encrypted for the same stack; CodeInvalid when one of the texts was not.
 func (s *Store) Decrypt(ctx context.Context, name deployments.StackName, sealed []string) ([]string, error) {
-	r, err := s.ringOf(ctx, name)
+	r, err := s.stackKeysOf(ctx, name)
 	if err != nil {
 		return nil, err
 	}

@@ -42,7 +42,7 @@ func (s *Store) SetUp(ctx context.Context) error {
 	}
 	content, err := s.writeFirst(ctx, *unset)
 	if err == nil {
-		s.useRing(content, "")
+		s.useKeyring(content, "")
 		s.unset.Store(nil)
 	}
 	return err
@@ -50,10 +50,10 @@ func (s *Store) SetUp(ctx context.Context) error {
 
 // writeFirst writes the first keys of a bucket, and returns those that it has then: another process may have been
 // faster.
-func (s *Store) writeFirst(ctx context.Context, content ringContent) (ringContent, error) {
-	err := s.writeRing(ctx, content, Condition{Absent: true})
+func (s *Store) writeFirst(ctx context.Context, content keyringContent) (keyringContent, error) {
+	err := s.writeKeyring(ctx, content, Condition{Absent: true})
 	if errors.Is(err, ErrChanged) {
-		content, _, err = s.readRing(ctx)
+		content, _, err = s.readKeyring(ctx)
 	}
 	return content, err
 }

@@ -7,18 +7,18 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 )
 
-const asideFolder = "aside"
+const spillFolder = "aside"
 
-// PutAside stores a part of what an update puts away until it goes on.
-func (s *Store) PutAside(ctx context.Context, p deployments.SpilledPart) error {
-	return s.put(ctx, p.Update.StackName, asideKey(p), p.Data)
+// Spill stores a part of what an update puts away until it goes on.
+func (s *Store) Spill(ctx context.Context, p deployments.SpilledPart) error {
+	return s.put(ctx, p.Update.StackName, spilledKey(p), p.Data)
 }
 
-// TakeUp gives what PutAside has stored.
-func (s *Store) TakeUp(ctx context.Context, p deployments.SpilledPart) ([]byte, error) {
-	return s.get(ctx, p.Update.StackName, asideKey(p))
+// LoadSpilled gives what PutAside has stored.
+func (s *Store) LoadSpilled(ctx context.Context, p deployments.SpilledPart) ([]byte, error) {
+	return s.get(ctx, p.Update.StackName, spilledKey(p))
 }
 
-func asideKey(p deployments.SpilledPart) string {
-	return updateKey(p.Update, asideFolder, p.Name, strconv.Itoa(p.Part))
+func spilledKey(p deployments.SpilledPart) string {
+	return updateKey(p.Update, spillFolder, p.Name, strconv.Itoa(p.Part))
 }

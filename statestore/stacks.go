@@ -35,7 +35,7 @@ func (s *Store) CreateStack(ctx context.Context, name deployments.StackName, tag
 		return exists(name)
 	}
 	if err == nil {
-		s.know(name, h)
+		s.cacheIdentity(name, h)
 	}
 	return err
 }
@@ -167,7 +167,7 @@ const removal = "removal"
 // deleteStack deletes a stack's objects, its head last, so that an interrupted removal can be done again, and those
 // that all names of the stack with this id share. What stays is the next version of the name.
 func (s *Store) deleteStack(ctx context.Context, name deployments.StackName, next int, id string) error {
-	if err := s.retire(ctx, name, next); err != nil {
+	if err := s.writeTombstone(ctx, name, next); err != nil {
 		return err
 	}
 	if id != "" {
@@ -185,7 +185,7 @@ func (s *Store) deleteStack(ctx context.Context, name deployments.StackName, nex
 	if err != nil {
 		return err
 	}
-	s.know(name, Head{})
+	s.cacheIdentity(name, Head{})
 	return failed(s.objects.Delete(ctx, head), "delete "+head)
 }
 

@@ -64,31 +64,31 @@ type Store struct {
 	authenticated atomic.Bool
 	identity      atomic.Value // string; see Identity
 	// unset are the keys that SetUp gives the bucket, which is empty; nil when it has keys.
-	unset atomic.Pointer[ringContent]
+	unset atomic.Pointer[keyringContent]
 
-	mu     sync.Mutex
-	rings  map[string]*ring           // by stack id
-	names  map[string]known           // by stack name
-	opened map[string]*openCheckpoint // by stack id and version
-	order  []string                   // of opened, oldest first
-	recent recent
+	mu         sync.Mutex
+	stackKeys  map[string]*stackKeys     // by stack id
+	names      map[string]cachedIdentity // by stack name
+	cache      map[string]*cacheEntry    // by stack id and version
+	cacheOrder []string                  // of opened, oldest first
+	recent     recent
 
 	callers callers
 	// outdated is why the newest keys of the bucket cannot be read, if they cannot.
-	outdated atomic.Pointer[error]
-	ringTag  atomic.Value // string: the tag of the keys that are in use
+	outdated   atomic.Pointer[error]
+	keyringTag atomic.Value // string: the tag of the keys that are in use
 }
 
-// known is a stack's identity, and the digests of its checkpoints, as last read.
-type known struct {
+// cachedIdentity is a stack's identity, and the digests of its checkpoints, as last read.
+type cachedIdentity struct {
 	id      string
 	digests map[string]string
 	read    time.Time
 }
 
-// knownFor is how long a stack's identity is taken for granted. It changes only when a stack is removed and another one
+// identityCacheTime is how long a stack's identity is taken for granted. It changes only when a stack is removed and another one
 // gets its name.
-const knownFor = 5 * time.Second
+const identityCacheTime = 5 * time.Second
 
 // New makes a Store over objects, which should retry (see Retry).
 func New(objects Objects, o Options) (*Store, error) {
@@ -109,8 +109,8 @@ func New(objects Objects, o Options) (*Store, error) {
 	}
 	return &Store{
 		objects: guarded{objects}, keys: keys, keepers: o.Keepers, adopt: o.Adopt, keep: o.KeepEmpty, now: o.Now,
-		rings: map[string]*ring{}, names: map[string]known{},
-		opened: map[string]*openCheckpoint{},
+		stackKeys: map[string]*stackKeys{}, names: map[string]cachedIdentity{},
+		cache: map[string]*cacheEntry{},
 	}, nil
 }
 
@@ -121,7 +121,7 @@ func (s *Store) Check(ctx context.Context) error {
 	if _, err := s.objects.List(ctx, Query{Prefix: tokenFolder, Limit: 1}); err != nil {
 		return failed(err, "use the object store")
 	}
-	if err := s.openRing(ctx); err != nil {
+	if err := s.openKeyring(ctx); err != nil {
 		return err
 	}
 	if s.adopt && !s.authenticated.Load() {
@@ -133,36 +133,36 @@ func (s *Store) Check(ctx context.Context) error {
 // Keyring gives the service's keys, which seal Temporal's payloads, too.
 func (s *Store) Keyring() *seal.Keyring { return s.keys }
 
-// ring holds the keys of one stack. They come from its identity, which a rename keeps.
-type ring struct {
+// stackKeys holds the keys of one stack. They come from its identity, which a rename keeps.
+type stackKeys struct {
 	id      string
 	box     *seal.Box // its objects
 	secrets []byte    // its secrets, with the service's own provider
 	digests []byte    // its bags
 }
 
-func (s *Store) ring(id string) *ring {
+func (s *Store) ring(id string) *stackKeys {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	r, ok := s.rings[id]
+	r, ok := s.stackKeys[id]
 	if !ok {
-		r = &ring{
+		r = &stackKeys{
 			id:      id,
 			box:     s.keys.Box("stack/" + id),
 			secrets: s.keys.Key("stack/" + id + "/secrets"),
 			digests: s.keys.Key("stack/" + id + "/digests"),
 		}
-		s.rings[id] = r
+		s.stackKeys[id] = r
 	}
 	return r
 }
 
-// ringOf gives the keys of a stack by its name, from memory or from its head.
-func (s *Store) ringOf(ctx context.Context, name deployments.StackName) (*ring, error) {
+// stackKeysOf gives the keys of a stack by its name, from memory or from its head.
+func (s *Store) stackKeysOf(ctx context.Context, name deployments.StackName) (*stackKeys, error) {
 	s.mu.Lock()
 	k, ok := s.names[name.String()]
 	s.mu.Unlock()
-	if ok && time.Since(k.read) < knownFor {
+	if ok && time.Since(k.read) < identityCacheTime {
 		return s.ring(k.id), nil
 	}
 	h, _, err := s.readHead(ctx, name)
@@ -172,24 +172,24 @@ func (s *Store) ringOf(ctx context.Context, name deployments.StackName) (*ring, 
 	return s.ring(h.ID), nil
 }
 
-// know remembers what a stack's head says; one without an identity forgets it.
-func (s *Store) know(name deployments.StackName, h Head) {
+// cacheIdentity remembers what a stack's head says; one without an identity forgets it.
+func (s *Store) cacheIdentity(name deployments.StackName, h Head) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if h.ID == "" {
 		delete(s.names, name.String())
 	} else {
-		s.names[name.String()] = known{h.ID, h.Digests, time.Now()}
+		s.names[name.String()] = cachedIdentity{h.ID, h.Digests, time.Now()}
 	}
 }
 
 // put seals a value and writes it.
 func (s *Store) put(ctx context.Context, name deployments.StackName, key string, plain []byte) error {
-	r, err := s.ringOf(ctx, name)
+	r, err := s.stackKeysOf(ctx, name)
 	if err != nil {
 		return err
 	}
-	_, err = s.objects.Put(ctx, key, r.box.Seal(plain, about(name, key)), Condition{})
+	_, err = s.objects.Put(ctx, key, r.box.Seal(plain, sealContext(name, key)), Condition{})
 	return failed(err, "write "+key)
 }
 
@@ -203,7 +203,7 @@ func (s *Store) get(ctx context.Context, name deployments.StackName, key string)
 func (s *Store) getTagged(
 	ctx context.Context, name deployments.StackName, key string,
 ) (plain []byte, tag string, err error) {
-	r, err := s.ringOf(ctx, name)
+	r, err := s.stackKeysOf(ctx, name)
 	if err != nil {
 		return nil, "", err
 	}
@@ -211,7 +211,7 @@ func (s *Store) getTagged(
 	if err != nil {
 		return nil, "", failed(err, "read "+key)
 	}
-	plain, err = s.unseal(r.box, o.Data, key, about(name, key))
+	plain, err = s.unseal(r.box, o.Data, key, sealContext(name, key))
 	if err == nil {
 		return plain, o.Tag, nil
 	}
@@ -219,7 +219,7 @@ func (s *Store) getTagged(
 	if headErr != nil || h.ID == r.id {
 		return nil, "", err
 	}
-	plain, err = s.unseal(s.ring(h.ID).box, o.Data, key, about(name, key))
+	plain, err = s.unseal(s.ring(h.ID).box, o.Data, key, sealContext(name, key))
 	return plain, o.Tag, err
 }
 

@@ -8,9 +8,9 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 )
 
-// removed is what stays of a name that no stack has any more: the content of removed/ORG/PROJECT/STACK.json. Temporal
+// tombstone is what stays of a name that no stack has any more: the content of removed/ORG/PROJECT/STACK.json. Temporal
 // knows the workflows of its updates for longer, by name and version, and takes none of them twice.
-type removed struct {
+type tombstone struct {
 	// Next is the next version to give out: greater than every version ever given out under the name. It never goes
 	// back.
 	Next int `json:"next"`
@@ -22,12 +22,12 @@ func removedKey(name deployments.StackName) string {
 
 // nextOf gives the next version of a name that no stack has; 1 when none ever had it.
 func (s *Store) nextOf(ctx context.Context, name deployments.StackName) (int, error) {
-	next, _, err := s.readRemoved(ctx, name)
+	next, _, err := s.readTombstone(ctx, name)
 	return max(next, 1), err
 }
 
-// readRemoved gives the next version of a name, 0 when nothing is known, and the condition on which it can be replaced.
-func (s *Store) readRemoved(ctx context.Context, name deployments.StackName) (int, Condition, error) {
+// readTombstone gives the next version of a name, 0 when nothing is known, and the condition on which it can be replaced.
+func (s *Store) readTombstone(ctx context.Context, name deployments.StackName) (int, Condition, error) {
 	key := removedKey(name)
 	o, err := s.objects.Get(ctx, key)
 	if errors.Is(err, ErrAbsent) {
@@ -36,27 +36,27 @@ func (s *Store) readRemoved(ctx context.Context, name deployments.StackName) (in
 	if err != nil {
 		return 0, Condition{}, failed(err, "read "+key)
 	}
-	var r removed
+	var r tombstone
 	if err := json.Unmarshal(o.Data, &r); err != nil {
 		return 0, Condition{}, damaged(key, err)
 	}
 	return r.Next, Condition{Tag: o.Tag}, nil
 }
 
-// retire remembers the next version of a stack that is about to be deleted; among the versions before it are those of
+// writeTombstone remembers the next version of a stack that is about to be deleted; among the versions before it are those of
 // updates that never had the stack, which only its history knows.
-func (s *Store) retire(ctx context.Context, name deployments.StackName, next int) error {
+func (s *Store) writeTombstone(ctx context.Context, name deployments.StackName, next int) error {
 	latest, err := s.latestEntry(ctx, name)
 	if err != nil {
 		return err
 	}
 	next = max(next, latest+1)
-	data, err := json.Marshal(removed{next})
+	data, err := json.Marshal(tombstone{next})
 	if err != nil {
 		return deployments.Errorf(deployments.CodeInternal, "write %s: %w", removedKey(name), err)
 	}
 	for {
-		was, unchanged, err := s.readRemoved(ctx, name)
+		was, unchanged, err := s.readTombstone(ctx, name)
 		if err != nil || was >= next {
 			return err
 		}
@@ -76,6 +76,6 @@ func (s *Store) Knows(ctx context.Context, name deployments.StackName) (bool, er
 	if deployments.CodeOf(err) != deployments.CodeNotFound {
 		return false, err
 	}
-	next, _, err := s.readRemoved(ctx, name)
+	next, _, err := s.readTombstone(ctx, name)
 	return next > 0, err
 }

@@ -26,7 +26,7 @@ type Scope struct {
 // Bags gives the codec for the bags of one update: it knows the stack's key and its blobs, and finds what "base:" and
 // "op:" references mean. Make one per update and keep it as long as the update is hosted.
 func (s *Store) Bags(ctx context.Context, sc Scope) (*bags.Codec, error) {
-	r, err := s.ringOf(ctx, sc.Update.StackName)
+	r, err := s.stackKeysOf(ctx, sc.Update.StackName)
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +109,7 @@ func (m *results) add(deltas []engine.Delta) {
 // blobs keeps the large bags of one update. No other update ever needs them: a checkpoint holds its values itself.
 type blobs struct {
 	s      *Store
-	r      *ring
+	r      *stackKeys
 	update deployments.UpdateName
 	// put has the references that were written: a plan and its step often have the same bag.
 	put sync.Map
@@ -144,12 +144,12 @@ func (b *blobs) key(hash string) string { return updateKey(b.update, blobFolder,
 const blobFolder = "blob"
 
 // putBlob and getBlob seal content in the context of the last part of its key.
-func (s *Store) putBlob(ctx context.Context, r *ring, key string, data []byte) error {
+func (s *Store) putBlob(ctx context.Context, r *stackKeys, key string, data []byte) error {
 	_, err := s.objects.Put(ctx, key, r.box.Seal(data, "blob "+path.Base(key)), Condition{})
 	return failed(err, "write a blob of "+strconv.Itoa(len(data))+" bytes")
 }
 
-func (s *Store) getBlob(ctx context.Context, r *ring, key string) ([]byte, error) {
+func (s *Store) getBlob(ctx context.Context, r *stackKeys, key string) ([]byte, error) {
 	o, err := s.objects.Get(ctx, key)
 	if err != nil {
 		return nil, failed(err, "read the blob "+path.Base(key))

@@ -15,7 +15,7 @@ import (
 func (c *Connection) Answers(ctx context.Context) error {
 	var parts errgroup.Group
 	parts.Go(func() error {
-		if err := statestore.Answers(ctx, c.once); err != nil {
+		if err := statestore.CheckReachable(ctx, c.once); err != nil {
 			return err
 		}
 		return c.Store.KeysOutdated()

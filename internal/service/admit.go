@@ -33,7 +33,7 @@ func (s *Service) admit(ctx context.Context, in deployments.SubmitInput, run wor
 		return deployments.Errorf(deployments.CodeInvalid, "the run %s submits what is of another one, so it is "+
 			"refused", run.ID)
 	}
-	w, err := s.store.Wanted(ctx, n)
+	w, err := s.store.Schedule(ctx, n)
 	switch {
 	case err != nil && deployments.CodeOf(err) == deployments.CodeNotFound, err == nil && w.ID != in.ID:
 		return unwanted(n)
@@ -48,7 +48,7 @@ func (s *Service) admit(ctx context.Context, in deployments.SubmitInput, run wor
 	}
 	r := runOf{id: run.RunID, due: due, started: described.GetWorkflowExecutionInfo().GetStartTime().AsTime(),
 		now: time.Now()}
-	_, err = s.store.ChangeWanted(ctx, n, func(w *statestore.Wanted) error {
+	_, err = s.store.ChangeSchedule(ctx, n, func(w *statestore.DesiredSchedule) error {
 		if w.ID != in.ID {
 			return unwanted(n)
 		}
@@ -72,14 +72,14 @@ type runOf struct {
 }
 
 // take makes a run that is wanted the one that the schedule has let through.
-func (r runOf) take(w *statestore.Wanted) error {
+func (r runOf) take(w *statestore.DesiredSchedule) error {
 	refusal := r.refusal(w)
 	switch {
 	case w.Run == r.id:
 	case refusal == "":
 		w.Run, w.Due = r.id, r.due
-	case !w.Asked.IsZero() && r.now.Sub(w.Asked) <= askedFor:
-		w.Run, w.Asked = r.id, time.Time{}
+	case !w.RunRequested.IsZero() && r.now.Sub(w.RunRequested) <= askedFor:
+		w.Run, w.RunRequested = r.id, time.Time{}
 	default:
 		return deployments.Errorf(deployments.CodeInvalid,
 			"the schedule %s does not run: %s. Run it with `deployctl schedule run %s`", w.Schedule.Name, refusal,
@@ -96,7 +96,7 @@ func later(a, b time.Time) time.Time {
 }
 
 // refusal says why a run is not due; empty when it is.
-func (r runOf) refusal(w *statestore.Wanted) string {
+func (r runOf) refusal(w *statestore.DesiredSchedule) string {
 	late := catchUp
 	if !w.Schedule.At.IsZero() {
 		late = catchUpOnce
@@ -124,7 +124,7 @@ func (s *Service) ScheduleFailed(ctx context.Context, run workflow.Execution) er
 	if err != nil {
 		return err
 	}
-	_, err = s.store.ChangeWanted(ctx, n, func(w *statestore.Wanted) error {
+	_, err = s.store.ChangeSchedule(ctx, n, func(w *statestore.DesiredSchedule) error {
 		w.Paused = w.Paused || w.Run == run.RunID
 		return nil
 	})

@@ -11,8 +11,8 @@ import (
 func TestARunOfAScheduleIsLetThroughWhenItIsWanted(t *testing.T) {
 	made := time.Date(2026, 3, 4, 5, 0, 30, 0, time.UTC)
 	due := time.Date(2026, 3, 4, 6, 0, 0, 0, time.UTC)
-	hourly := func(change func(*statestore.Wanted)) statestore.Wanted {
-		w := statestore.Wanted{Made: made, Since: made}
+	hourly := func(change func(*statestore.DesiredSchedule)) statestore.DesiredSchedule {
+		w := statestore.DesiredSchedule{Made: made, Since: made}
 		w.Schedule.Cron = "0 * * * *"
 		if change != nil {
 			change(&w)
@@ -26,7 +26,7 @@ func TestARunOfAScheduleIsLetThroughWhenItIsWanted(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name string
-		w    statestore.Wanted
+		w    statestore.DesiredSchedule
 		run  runOf
 		want bool
 	}{
@@ -36,26 +36,26 @@ func TestARunOfAScheduleIsLetThroughWhenItIsWanted(t *testing.T) {
 		{"a run before its time", hourly(nil), shifted(0, -time.Second), false},
 		{"a run at another time", hourly(nil), shifted(time.Minute, time.Minute), false},
 		{"a run of a time before it was made", hourly(nil), shifted(-time.Hour, 0), false},
-		{"a run of the moment when it was made", hourly(func(w *statestore.Wanted) { w.Since = due.Add(1) }), onTime,
+		{"a run of the moment when it was made", hourly(func(w *statestore.DesiredSchedule) { w.Since = due.Add(1) }), onTime,
 			false},
-		{"a run of a time before it was resumed", hourly(func(w *statestore.Wanted) {
+		{"a run of a time before it was resumed", hourly(func(w *statestore.DesiredSchedule) {
 			w.Since = due.Add(
 				10 * time.Minute)
 		}), shifted(0, 11*time.Minute), false},
-		{"a second run for one time", hourly(func(w *statestore.Wanted) { w.Run, w.Due = "other", due }), onTime,
+		{"a second run for one time", hourly(func(w *statestore.DesiredSchedule) { w.Run, w.Due = "other", due }), onTime,
 			false},
-		{"a run that goes on", hourly(func(w *statestore.Wanted) { w.Run, w.Due, w.Paused = "this", due, true }),
+		{"a run that goes on", hourly(func(w *statestore.DesiredSchedule) { w.Run, w.Due, w.Paused = "this", due, true }),
 			onTime, true},
-		{"a run of one that is paused", hourly(func(w *statestore.Wanted) { w.Paused = true }), onTime, false},
-		{"a run that was asked for", hourly(func(w *statestore.Wanted) { w.Paused, w.Asked = true, due }),
+		{"a run of one that is paused", hourly(func(w *statestore.DesiredSchedule) { w.Paused = true }), onTime, false},
+		{"a run that was asked for", hourly(func(w *statestore.DesiredSchedule) { w.Paused, w.RunRequested = true, due }),
 			shifted(time.Minute, time.Minute), true},
-		{"a run that was asked for long ago", hourly(func(w *statestore.Wanted) { w.Asked = due.Add(-2 * askedFor) }),
+		{"a run that was asked for long ago", hourly(func(w *statestore.DesiredSchedule) { w.RunRequested = due.Add(-2 * askedFor) }),
 			shifted(time.Minute, time.Minute), false},
-		{"what happens once, days late", hourly(func(w *statestore.Wanted) {
+		{"what happens once, days late", hourly(func(w *statestore.DesiredSchedule) {
 			w.Schedule.Cron, w.Schedule.At = "",
 				due
 		}), shifted(0, 72*time.Hour), true},
-		{"what happens once, at another time", hourly(func(w *statestore.Wanted) {
+		{"what happens once, at another time", hourly(func(w *statestore.DesiredSchedule) {
 			w.Schedule.Cron, w.Schedule.At = "",
 				due.Add(1)
 		}), shifted(time.Second, time.Minute), false},
@@ -71,7 +71,7 @@ func TestARunOfAScheduleIsLetThroughWhenItIsWanted(t *testing.T) {
 
 func TestAnIntervalIsDueWhenTemporalIsToldSo(t *testing.T) {
 	for _, every := range []time.Duration{time.Minute, 90 * time.Second, 6 * time.Hour, 7 * 24 * time.Hour} {
-		w := statestore.Wanted{Made: now}
+		w := statestore.DesiredSchedule{Made: now}
 		w.Schedule = deployments.Schedule{Every: every}
 		at := now.Truncate(time.Second)
 		if !dueAt(&w, at) || !dueAt(&w, at.Add(3*every)) || dueAt(&w, at.Add(time.Second)) ||
@@ -106,7 +106,7 @@ func TestATimeIsOneOfACronExpression(t *testing.T) {
 		{"@weekly", time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC), true},
 		{"@weekly", sunday, false},
 	} {
-		w := statestore.Wanted{}
+		w := statestore.DesiredSchedule{}
 		w.Schedule.Cron = c.cron
 		if got := dueAt(&w, c.at); got != c.want {
 			t.Errorf("%s at %s: %v", c.cron, c.at, got)

@@ -46,7 +46,7 @@ func TestRecoveringIsOverWhenAnImportEndsByItself(t *testing.T) {
 		Writer: "#import-1"})
 	must(t, err)
 	s.temporal = &idle{s.temporal, func() error {
-		return s.Settle(t.Context(), claim, statestore.Written{Version: 1, Digest: "d"})
+		return s.Commit(t.Context(), claim, statestore.Written{Version: 1, Digest: "d"})
 	}}
 	ctx, end := context.WithTimeout(t.Context(), time.Minute)
 	defer end()

@@ -74,7 +74,7 @@ func (s *Service) CreateSchedule(ctx context.Context, sched deployments.Schedule
 	if err != nil {
 		return failure("make the schedule", err)
 	}
-	if err := s.store.WantSchedule(ctx, statestore.Wanted{ScheduledInput: in, Made: now, Since: now,
+	if err := s.store.PutSchedule(ctx, statestore.DesiredSchedule{ScheduledInput: in, Made: now, Since: now,
 		Paused: sched.Paused}); err != nil {
 		_ = handle.Delete(context.WithoutCancel(ctx)) // none of its runs would be let through
 		return err
@@ -87,7 +87,7 @@ func (s *Service) lasts(ctx context.Context, sched deployments.Schedule) error {
 	if sched.At.IsZero() || sched.Authority == nil {
 		return nil
 	}
-	_, err := s.store.StandingAt(ctx, *sched.Authority, sched.At)
+	_, err := s.store.AuthorityAt(ctx, *sched.Authority, sched.At)
 	if errors.Is(err, statestore.ErrNotAllowed) {
 		err = deployments.Errorf(deployments.CodeInvalid, "at %s the schedule would not run: %w; make it with a "+
 			"token that lasts longer",
@@ -226,7 +226,7 @@ func (s *Service) Schedule(ctx context.Context, n deployments.ScheduleName) (dep
 	if sched.Paused {
 		sched.Note = noteOf(n, d.Schedule.State.Note, sched.Last)
 	}
-	wanted, err := s.store.Wanted(ctx, n)
+	wanted, err := s.store.Schedule(ctx, n)
 	switch {
 	case deployments.CodeOf(err) == deployments.CodeNotFound && err != nil, err == nil && wanted.ID != in.ID:
 		sched.Note = unwanted(n).Error()
@@ -275,7 +275,7 @@ func (s *Service) RemoveSchedule(ctx context.Context, n deployments.ScheduleName
 	if err := n.Validate(); err != nil {
 		return err
 	}
-	if err := s.store.UnwantSchedule(ctx, n); err != nil {
+	if err := s.store.DeleteSchedule(ctx, n); err != nil {
 		return err
 	}
 	return unknownSchedule(n, failure("remove the schedule", s.handle(ctx, n).Delete(ctx)))
@@ -287,7 +287,7 @@ func (s *Service) PauseSchedule(ctx context.Context, n deployments.ScheduleName,
 		return err
 	}
 	handle := s.handle(ctx, n)
-	_, err := s.store.ChangeWanted(ctx, n, func(w *statestore.Wanted) error {
+	_, err := s.store.ChangeSchedule(ctx, n, func(w *statestore.DesiredSchedule) error {
 		if w.Paused && !paused {
 			w.Since = later(w.Since, time.Now().Add(-skew)) // what it has missed is not made up for
 		}
@@ -324,8 +324,8 @@ func (s *Service) RunSchedule(ctx context.Context, n deployments.ScheduleName) e
 		}
 	}
 	ask := func(at time.Time) error {
-		_, err := s.store.ChangeWanted(context.WithoutCancel(ctx), n, func(w *statestore.Wanted) error {
-			w.Asked = at
+		_, err := s.store.ChangeSchedule(context.WithoutCancel(ctx), n, func(w *statestore.DesiredSchedule) error {
+			w.RunRequested = at
 			return nil
 		})
 		return err

@@ -12,7 +12,7 @@ import (
 )
 
 // dueAt reports whether a schedule is due at a time, to the second, by what is known of it in the bucket.
-func dueAt(w *statestore.Wanted, at time.Time) bool {
+func dueAt(w *statestore.DesiredSchedule, at time.Time) bool {
 	switch sched := w.Schedule; {
 	case sched.Every != 0:
 		every := int64(sched.Every / time.Second)

@@ -23,14 +23,14 @@ func claims(t *testing.T, f fixture) {
 	if h.Next != 2 || h.Active == nil || h.Active.Version != "1" || h.Contract(dev).Active.String() != up(1).String() {
 		t.Errorf("got %+v", h)
 	}
-	ok(t, f.Settle(t.Context(), first, statestore.Written{Version: 1, Digest: "d", Resources: 3}))
+	ok(t, f.Commit(t.Context(), first, statestore.Written{Version: 1, Digest: "d", Resources: 3}))
 	_, err = f.Claim(t.Context(), statestore.Claimant{Update: up(1), Writer: "w3"})
 	wantCode(t, err, deployments.CodeConflict)
 	alone := statestore.Claimant{Update: up(2), Writer: "w4", Unclaimed: true}
 	second := f.claim(t, 2, "w3")
 	_, err = f.Claim(t.Context(), alone)
 	wantCode(t, err, deployments.CodeConflict)
-	ok(t, f.Settle(t.Context(), second, statestore.Written{}))
+	ok(t, f.Commit(t.Context(), second, statestore.Written{}))
 	_, err = f.Claim(t.Context(), alone)
 	wantCode(t, err, deployments.CodeConflict)
 	if h, err = f.Head(t.Context(), dev); err != nil || h.Next != 3 || h.Version != 1 || h.Active != nil {
@@ -48,11 +48,11 @@ func fencing(t *testing.T, f fixture) {
 	if second.Fence <= first.Fence {
 		t.Fatalf("fences %d and %d", first.Fence, second.Fence)
 	}
-	wantCode(t, f.Settle(t.Context(), first, statestore.Written{Version: 1, Digest: "first"}), deployments.CodeConflict)
+	wantCode(t, f.Commit(t.Context(), first, statestore.Written{Version: 1, Digest: "first"}), deployments.CodeConflict)
 	wantCode(t, f.Holds(t.Context(), first), deployments.CodeConflict)
 	ok(t, f.Holds(t.Context(), second))
-	ok(t, f.Settle(t.Context(), second, statestore.Written{Version: 1, Digest: "second"}))
-	wantCode(t, f.Settle(t.Context(), first, statestore.Written{Version: 1, Digest: "first"}), deployments.CodeConflict)
+	ok(t, f.Commit(t.Context(), second, statestore.Written{Version: 1, Digest: "second"}))
+	wantCode(t, f.Commit(t.Context(), first, statestore.Written{Version: 1, Digest: "first"}), deployments.CodeConflict)
 	if h, err := f.Head(t.Context(), dev); err != nil || h.Digest != "second" {
 		t.Fatalf("got %+v, %v", h, err)
 	}
@@ -89,9 +89,9 @@ func settleTwice(t *testing.T, f fixture) {
 	f.create(t)
 	c := f.claim(t, 1, "w")
 	w := statestore.Written{Version: 1, Digest: "d", Resources: 3}
-	ok(t, f.Settle(t.Context(), c, w))
+	ok(t, f.Commit(t.Context(), c, w))
 	f.claim(t, 2, "w")
-	ok(t, f.Settle(t.Context(), c, w))
+	ok(t, f.Commit(t.Context(), c, w))
 	h, err := f.Head(t.Context(), dev)
 	ok(t, err)
 	if h.Version != 1 || h.Active == nil || h.Active.Version != "2" {

@@ -75,9 +75,9 @@ func (c *contest) turn(ctx context.Context) error {
 	}
 	claim := w.claims[c.random.IntN(len(w.claims))]
 	if c.random.IntN(5) == 0 {
-		return losing(w.Settle(ctx, claim, statestore.Written{}))
+		return losing(w.Commit(ctx, claim, statestore.Written{}))
 	}
-	err := w.Settle(ctx, claim, statestore.Written{Version: claim.Update.Number(),
+	err := w.Commit(ctx, claim, statestore.Written{Version: claim.Update.Number(),
 		Digest: signed(claim.Writer, claim.Fence)})
 	if err == nil && !c.heads.had(signed(claim.Writer, claim.Fence)) {
 		return fmt.Errorf("%s was told that it moved the head with the fence %d, and it did not", w.name, claim.Fence)

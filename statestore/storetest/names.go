@@ -41,10 +41,10 @@ func names(t *testing.T, f fixture) {
 			"LoadDeltas": func(ctx context.Context) error { _, err := f.LoadDeltas(ctx, update, 0, 1); return err },
 			"LastSave":   func(ctx context.Context) error { _, err := f.LastSave(ctx, update); return err },
 			"PutAside": func(ctx context.Context) error {
-				return f.PutAside(ctx, deployments.SpilledPart{Update: update, Name: "a"})
+				return f.Spill(ctx, deployments.SpilledPart{Update: update, Name: "a"})
 			},
 			"TakeUp": func(ctx context.Context) error {
-				_, err := f.TakeUp(ctx, deployments.SpilledPart{Update: up(1), Name: name})
+				_, err := f.LoadSpilled(ctx, deployments.SpilledPart{Update: up(1), Name: name})
 				return err
 			},
 			"AppendEvents": func(ctx context.Context) error {

@@ -133,12 +133,12 @@ func brokenSnapshot(t *testing.T, f fixture) {
 		return c
 	}
 	c := finish(1, part(1, "b", thingURN("a"), thingURN("nowhere")), part(2, "a"))
-	ok(t, c.Sound())
+	ok(t, c.CheckIntegrity())
 	if s := c.States(); len(s) != 2 || s[0].URN != thingURN("a") || len(s[1].Dependencies) != 1 {
 		t.Errorf("repaired: %+v", s)
 	}
 	c = finish(2, part(3, "a"))
-	wantCode(t, c.Sound(), deployments.CodeFormat)
+	wantCode(t, c.CheckIntegrity(), deployments.CodeFormat)
 	if s := c.States(); len(s) != 3 {
 		t.Errorf("what was done is lost: %+v", s)
 	}

@@ -252,7 +252,7 @@ func restore(t *testing.T, f fixture) {
 	claim := f.claim(t, 4, "w")
 	_, err := f.Restore(t.Context(), x, 1)
 	wantCode(t, err, deployments.CodeConflict)
-	ok(t, f.Settle(t.Context(), claim, statestore.Written{}))
+	ok(t, f.Commit(t.Context(), claim, statestore.Written{}))
 	for version, says := range map[int]string{0: "no version 0", 9: "no version 9", 3: "newest already",
 		4: "ended before it had a state"} {
 		if _, err := f.Restore(t.Context(), x, version); err == nil || !strings.Contains(err.Error(), says) {

@@ -243,7 +243,7 @@ func removeFull(t *testing.T, f fixture) {
 	wantCode(t, f.RemoveStack(t.Context(), dev, true), deployments.CodeConflict)
 	claim, err := f.ClaimOf(t.Context(), up(2))
 	ok(t, err)
-	ok(t, f.Settle(t.Context(), claim, statestore.Written{}))
+	ok(t, f.Commit(t.Context(), claim, statestore.Written{}))
 	ok(t, f.RemoveStack(t.Context(), dev, true))
 	l, err := f.objects.List(t.Context(), statestore.Query{})
 	ok(t, err)
