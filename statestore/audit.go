@@ -16,9 +16,9 @@ import (
 	"github.com/deployctl/deployctl/internal/seal"
 )
 
-// The audit log is a folder for each organization, with a folder for each day, with an object for each batch of
-// entries. What is about no organization is in a folder that none can be called. An object is written once and never
-// changed.
+// The audit log has a folder for each organization, in it a folder for each day, and in that an object for each batch
+// of entries. Entries that concern no organization are in a folder whose name no organization can have. An object is
+// written once and never changed.
 const (
 	auditFolder = "audit/"
 	nobodys     = "_service"
@@ -27,12 +27,11 @@ const (
 )
 
 const (
-	// auditPause is how long entries that nobody waits for are gathered.
+	// auditPause is how long entries are collected for one batch, if nobody waits for them.
 	auditPause = time.Second
-	// maxPending bounds the entries that wait to be written, while the object store is away; the process's log has the
-	// others.
+	// maxPending limits the entries in memory while the object store is unreachable; the process's log gets the rest.
 	maxPending = 20_000
-	// Of refused calls, so many a second are entries of their own; others are counted by the next one.
+	// That many rejected calls a second get their own entries; the next entry counts the others.
 	refusedPerSecond = 20
 )
 
@@ -43,18 +42,19 @@ type AuditLog struct {
 
 	mu       sync.Mutex
 	pending  []deployments.AuditEntry
-	waiting  []chan error // for what is pending
-	busy     bool         // somebody writes, and goes on while anything is pending
-	timed    bool         // somebody will soon
-	second   time.Time    // in which refused calls are counted
+	waiting  []chan error // for the pending entries
+	busy     bool         // a goroutine writes, until nothing is pending
+	timed    bool         // a timer will start one
+	second   time.Time    // in which rejected calls are counted
 	refused  int
 	repeated int
 }
 
-// OpenAudit gives the audit log; log gets the entries that could not be written.
+// OpenAudit returns the audit log; log gets entries that could not be written.
 func (s *Store) OpenAudit(log *slog.Logger) *AuditLog { return &AuditLog{store: s, log: log} }
 
-// Record adds an entry. With now it returns when the entry is durable, else it is written within a second or so.
+// Record adds an entry. With now it returns when the entry is durable; otherwise the entry is written within about a
+// second.
 func (a *AuditLog) Record(ctx context.Context, e deployments.AuditEntry, now bool) error {
 	a.mu.Lock()
 	if isRefusal(e) && !a.admitRefused(&e) {
@@ -95,7 +95,7 @@ func isRefusal(e deployments.AuditEntry) bool {
 		e.Code == deployments.CodeNotFound
 }
 
-// admitRefused reports whether a refused call is an entry of its own, which then counts those before it that were not.
+// admitRefused reports whether a rejected call gets its own entry, which then counts those before it that did not.
 func (a *AuditLog) admitRefused(e *deployments.AuditEntry) bool {
 	if now := e.Time.Truncate(time.Second); !now.Equal(a.second) {
 		a.second, a.refused = now, 0
@@ -108,7 +108,7 @@ func (a *AuditLog) admitRefused(e *deployments.AuditEntry) bool {
 	return true
 }
 
-// Flush writes what is pending, and returns when it is durable.
+// Flush writes the pending entries and returns when they are durable.
 func (a *AuditLog) Flush(ctx context.Context) error {
 	a.mu.Lock()
 	if len(a.pending) == 0 && !a.busy {
@@ -138,7 +138,7 @@ func (a *AuditLog) flush(ctx context.Context) {
 	}
 }
 
-// write writes batches until nothing is pending: what comes while one is written is the next.
+// write writes batches until nothing is pending; entries that arrive during a write are the next batch.
 func (a *AuditLog) write(ctx context.Context) {
 	for {
 		a.mu.Lock()
@@ -160,7 +160,7 @@ func (a *AuditLog) write(ctx context.Context) {
 	}
 }
 
-// putAudit writes an object for each organization.
+// putAudit writes one object for each organization.
 func (s *Store) putAudit(ctx context.Context, entries []deployments.AuditEntry) error {
 	byFolder := map[string][]deployments.AuditEntry{}
 	for _, e := range entries {
@@ -183,15 +183,14 @@ func (s *Store) putAudit(ctx context.Context, entries []deployments.AuditEntry) 
 		key := join("audit", folder, first.Format(dayForm), first.Format(batchForm)+"-"+rand.Text()[:10])
 		_, err := s.objects.Put(ctx, key, s.keys.Box(seal.PurposeStore).Seal(lines.Bytes(), key),
 			Condition{Absent: true})
-		if !errors.Is(err, ErrChanged) { // else an attempt whose answer was lost has written it
+		if !errors.Is(err, ErrChanged) { // ErrChanged: an attempt whose answer was lost has written it
 			failures = append(failures, failed(err, "write the audit log"))
 		}
 	}
 	return errors.Join(failures...)
 }
 
-// Audit sends the entries of the audit log that the query selects, the oldest first. A batch that is damaged is named
-// in an entry of its own.
+// Audit sends the entries that the query selects, oldest first. A damaged batch is reported in an entry of its own.
 func (s *Store) Audit(ctx context.Context, q deployments.AuditQuery, fn func(deployments.AuditEntry) error) error {
 	folders := []string{auditFolder + q.Organization + "/"}
 	if q.Organization == deployments.AnyOrganization {
@@ -203,7 +202,7 @@ func (s *Store) Audit(ctx context.Context, q deployments.AuditQuery, fn func(dep
 	}
 	byDay := map[string][]string{}
 	for _, folder := range folders {
-		// A batch may have entries of the minutes after the one that it is named by.
+		// A batch is named by its first minute and may have entries of later ones.
 		after := folder + q.Since.Add(-24*time.Hour).UTC().Format(dayForm)
 		l, err := s.objects.List(ctx, Query{Prefix: folder, After: after})
 		if err != nil {
@@ -236,7 +235,7 @@ func (s *Store) Audit(ctx context.Context, q deployments.AuditQuery, fn func(dep
 	return nil
 }
 
-// auditOf gives the entries of some batches, the oldest first.
+// auditOf returns the entries of some batches, oldest first.
 func (s *Store) auditOf(ctx context.Context, keys []string) ([]deployments.AuditEntry, error) {
 	var mu sync.Mutex
 	var entries []deployments.AuditEntry
@@ -257,7 +256,7 @@ func (s *Store) auditOf(ctx context.Context, keys []string) ([]deployments.Audit
 func (s *Store) auditBatch(ctx context.Context, key string) ([]deployments.AuditEntry, error) {
 	o, err := s.objects.Get(ctx, key)
 	if errors.Is(err, ErrAbsent) {
-		return nil, nil // not kept any more
+		return nil, nil // no longer kept
 	}
 	if err != nil {
 		return nil, failed(err, "read the audit log")
@@ -284,7 +283,7 @@ func (s *Store) auditBatch(ctx context.Context, key string) ([]deployments.Audit
 	return entries, nil
 }
 
-// CollectAudit removes the days of the audit log that ended before a time.
+// CollectAudit removes the days of the audit log that ended before the given time.
 func (s *Store) CollectAudit(ctx context.Context, before time.Time) error {
 	folders, err := s.objects.List(ctx, Query{Prefix: auditFolder, Fold: true})
 	if err != nil {

@@ -13,18 +13,18 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 )
 
-// A head is readable and not sealed, but it carries a MAC, and the digests of the latest checkpoints: a change that the
-// service has not made is noticed (docs/adr/0017). What is not noticed is an older head put back with its own MAC; see
-// docs/production.md.
+// A head is not sealed but readable. It has a MAC and the digests of the latest checkpoints, so a change that the
+// service did not make is detected (docs/adr/0017). An older head that is put back with its own MAC is not detected;
+// see docs/production.md.
 
 // purposeHeads is the purpose of the key that authenticates heads.
 const purposeHeads = "heads"
 
-// keptDigests bounds Head.Digests.
+// keptDigests limits Head.Digests.
 const keptDigests = 100
 
-// headMAC gives the MAC that a head's JSON should have, and the one that it has. It is over the head's name and all
-// fields but the MAC itself, in the order of their names and without spaces.
+// headMAC returns the MAC that a head's JSON should have, and the one it has. The MAC covers the stack's name and all
+// fields except the MAC, sorted by name and without spaces.
 func (s *Store) headMAC(name deployments.StackName, data []byte) (right, given string, err error) {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(data, &fields); err != nil {
@@ -44,8 +44,8 @@ func (s *Store) headMAC(name deployments.StackName, data []byte) (right, given s
 	return hex.EncodeToString(sum), given, nil
 }
 
-// authentic reports, as CodeFormat, that a head was not written by this service. One without a MAC is taken only before
-// the heads of a bucket have been adopted.
+// authentic reports, as CodeFormat, that this service did not write a head. A head without a MAC is accepted only until
+// the heads of the bucket have been adopted.
 func (s *Store) authentic(name deployments.StackName, key string, data []byte) error {
 	right, given, err := s.headMAC(name, data)
 	switch {
@@ -60,7 +60,7 @@ func (s *Store) authentic(name deployments.StackName, key string, data []byte) e
 			"accept it with `deployctl key adopt %s`", key, name)
 }
 
-// checked reports, as CodeFormat, that a checkpoint is not the one that the head of its stack tells of.
+// checked reports, as CodeFormat, that a checkpoint does not have the digest in its stack's head.
 func (s *Store) checked(ctx context.Context, name deployments.StackName, version int, data []byte) error {
 	number := strconv.Itoa(version)
 	s.mu.Lock()
@@ -70,11 +70,11 @@ func (s *Store) checked(ctx context.Context, name deployments.StackName, version
 	if ok && digest == sum {
 		return nil
 	}
-	h, err := s.Head(ctx, name) // it may tell of more, or of another one that was accepted
+	h, err := s.Head(ctx, name) // the cached head may be outdated
 	if err != nil {
 		return err
 	}
-	// of the time before heads kept digests, or too old, or right
+	// the head is from a release without digests, the version is too old to have one, or it matches
 	if digest, ok = h.Digests[number]; !ok || digest == sum {
 		return nil
 	}
@@ -82,7 +82,7 @@ func (s *Store) checked(ctx context.Context, name deployments.StackName, version
 		"which `deployctl key adopt %s` accepts", name))
 }
 
-// AdoptStack accepts the head of a stack, and its newest checkpoint, as they stand, whoever wrote them.
+// AdoptStack accepts the head and the newest checkpoint of a stack as they are, whoever wrote them.
 func (s *Store) AdoptStack(ctx context.Context, name deployments.StackName) error {
 	if err := name.Validate(); err != nil {
 		return err
@@ -114,9 +114,9 @@ func (s *Store) AdoptStack(ctx context.Context, name deployments.StackName) erro
 	}
 }
 
-// keepDigest remembers the digest of the newest checkpoint, and forgets those of old ones.
+// keepDigest stores the digest of the newest checkpoint and drops those of old ones.
 func (h *Head) keepDigest() {
-	h.Digests = maps.Clone(h.Digests) // others may read it
+	h.Digests = maps.Clone(h.Digests) // the map may be shared
 	if h.Digests == nil {
 		h.Digests = map[string]string{}
 	}
@@ -128,8 +128,8 @@ func (h *Head) keepDigest() {
 	}
 }
 
-// adoptHeads accepts every head of a bucket that was written before heads were authenticated, once, and says so beside
-// the keys: from then on a head without a MAC is refused.
+// adoptHeads accepts, once, every head of a bucket that was written before heads were authenticated, and records that
+// in the keyring: from then on a head without a MAC is rejected.
 func (s *Store) adoptHeads(ctx context.Context) error {
 	stacks, err := s.ListStacks(ctx, "", "")
 	if err != nil {

@@ -8,17 +8,17 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 )
 
-// ErrNotAllowed is in errors about what somebody asked for who may not do it any more. The object store has its own
-// refusals.
+// ErrNotAllowed is in the chain of errors about a requester who has lost the right to do something. Rejections by the
+// object store are other errors.
 var ErrNotAllowed = errors.New("may not do this any more")
 
-// CurrentAuthority takes off an authority what its holders may do no longer; CodeForbidden and ErrNotAllowed when one of them
-// may do nothing at all.
+// CurrentAuthority reduces an authority to what its holders may do now; CodeForbidden and ErrNotAllowed when one of
+// them may do nothing.
 func (s *Store) CurrentAuthority(ctx context.Context, a deployments.Authority) (deployments.Authority, error) {
 	return s.AuthorityAt(ctx, a, s.now())
 }
 
-// AuthorityAt is Standing at a time to come, as far as that is known: of which tokens will have expired by then.
+// AuthorityAt is CurrentAuthority at a later time, as far as it is known now: some tokens will have expired.
 func (s *Store) AuthorityAt(ctx context.Context, a deployments.Authority, at time.Time) (deployments.Authority, error) {
 	for _, h := range a.Holders {
 		if h.IsService() {
@@ -33,7 +33,7 @@ func (s *Store) AuthorityAt(ctx context.Context, a deployments.Authority, at tim
 	return a, nil
 }
 
-// holderAuthority gives what a holder may do, whose token must be good at a time.
+// holderAuthority returns what a holder may do; the token must be valid at the given time.
 func (s *Store) holderAuthority(ctx context.Context, h deployments.Holder, at time.Time) (deployments.Authority, error) {
 	t, _, err := s.getToken(ctx, h.Token)
 	switch {
@@ -61,14 +61,14 @@ func notAllowed(h deployments.Holder, why string) error {
 	return deployments.Errorf(deployments.CodeForbidden, "%s %w: %s", who, ErrNotAllowed, why)
 }
 
-// Permit lets begin what was asked for earlier, when whoever asked may still deploy to the stack. Else the error is
-// CodeForbidden and ErrNotAllowed, and the audit log has e with it.
+// Permit checks, before requested work begins, that its requester may still deploy to the stack. Otherwise it returns
+// CodeForbidden and ErrNotAllowed, and adds e with that error to the audit log.
 func (s *Store) Permit(
 	ctx context.Context, a deployments.Authority, name deployments.StackName, e deployments.AuditEntry,
 ) error {
 	var asker deployments.Holder
 	if len(a.Holders) == 0 {
-		return nil // of a time before they were kept
+		return nil // requested in an older release
 	}
 	asker, a.Holders = a.Holders[0], a.Holders[:1]
 	now, err := s.CurrentAuthority(ctx, a)

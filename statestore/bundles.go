@@ -14,20 +14,20 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 )
 
-// digestPrefix begins the digest of a file: the hash's name.
+// digestPrefix is the start of a file's digest: the name of the hash.
 const digestPrefix = "sha256:"
 
-// Digest gives the digest by which a file or a manifest is known, "sha256:HEX".
+// Digest returns the digest that names a file or a manifest, "sha256:HEX".
 func Digest(content []byte) string {
 	sum := sha256.Sum256(content)
 	return digestPrefix + hex.EncodeToString(sum[:])
 }
 
-// Project files are kept by the month in which they were sent or last claimed: each month a client sends anew what it
-// needs. So nobody adds to a month, or relies on it anew, once that is over, and Collect may remove it without asking
-// who writes.
+// Project files are stored by the month in which they were sent or last claimed: each month, a client sends again what
+// it needs. So a past month is never added to, no new update relies on it, and Collect may remove it without
+// coordination.
 
-// Missing answers which of the manifest's files the stack does not have yet this month, sorted and each once.
+// Missing returns which of the manifest's files the stack does not have this month, sorted and without repeats.
 func (s *Store) Missing(ctx context.Context, name deployments.StackName, m deployments.Manifest) ([]string, error) {
 	if err := m.Validate(); err != nil {
 		return nil, err
@@ -58,8 +58,8 @@ func (s *Store) Missing(ctx context.Context, name deployments.StackName, m deplo
 // largeFile is the size from which a file is sealed in place.
 const largeFile = 16 << 20
 
-// PutFile stores a file's content under its digest; CodeInvalid when the content has another one. The content belongs
-// to the store from then on: a large one is overwritten.
+// PutFile stores a file's content under its digest; CodeInvalid when the content has another one. PutFile takes
+// ownership of the content: it overwrites a large one.
 func (s *Store) PutFile(ctx context.Context, name deployments.StackName, digest string, content []byte) error {
 	if got := Digest(content); got != digest {
 		return deployments.Errorf(deployments.CodeInvalid, "the content that was sent for %s has the digest %s: it "+
@@ -77,7 +77,7 @@ func (s *Store) PutFile(ctx context.Context, name deployments.StackName, digest 
 	return failed(err, "write the file "+digest)
 }
 
-// month is the folder of the files that are sent now.
+// month returns the folder of the files that are sent now.
 func (s *Store) month(r *stackKeys) string {
 	return blobKey(r, "files", s.now().UTC().Format(monthForm), "")
 }
@@ -86,8 +86,8 @@ const monthForm = "2006-01"
 
 func filesKey(r *stackKeys) string { return blobKey(r, "files", "") }
 
-// find gives a file as it is stored: of this month, of another, the latest first, or of the time before there were
-// months.
+// find returns a stored file: of this month, else of the latest month that has it, else one that an older release
+// stored without a month.
 func (s *Store) find(ctx context.Context, r *stackKeys, hash string) (Object, error) {
 	o, err := s.objects.Get(ctx, s.month(r)+hash)
 	if !errors.Is(err, ErrAbsent) {
@@ -105,7 +105,7 @@ func (s *Store) find(ctx context.Context, r *stackKeys, hash string) (Object, er
 	return o, err
 }
 
-// File gives a file's content; CodeFormat when what is stored does not match the digest.
+// File returns a file's content; CodeFormat when what is stored does not match the digest.
 func (s *Store) File(ctx context.Context, name deployments.StackName, digest string) ([]byte, error) {
 	r, err := s.stackKeysOf(ctx, name)
 	if err != nil {
@@ -168,7 +168,7 @@ func (s *Store) copyToMonth(ctx context.Context, r *stackKeys, digests []string)
 	})
 }
 
-// KeepBundle keeps a bundle that is used as long as if it had been sent now: an update may begin long after it was.
+// KeepBundle keeps a bundle for as long as one that is sent now: an update may begin long after its bundle was sent.
 func (s *Store) KeepBundle(ctx context.Context, name deployments.StackName, digest string) error {
 	r, err := s.stackKeysOf(ctx, name)
 	if err != nil {
@@ -188,10 +188,10 @@ func (s *Store) KeepBundle(ctx context.Context, name deployments.StackName, dige
 	if err := s.copyToMonth(ctx, r, missing); err != nil {
 		return err
 	}
-	return s.copyToMonth(ctx, r, []string{digest}) // last: it tells that the files are there
+	return s.copyToMonth(ctx, r, []string{digest}) // last: it marks that the files are complete
 }
 
-// Bundle gives the manifest of a bundle. Its files are read with File.
+// Bundle returns the manifest of a bundle. Its files are read with File.
 func (s *Store) Bundle(ctx context.Context, name deployments.StackName, digest string) (deployments.Manifest, error) {
 	var m deployments.Manifest
 	content, err := s.File(ctx, name, digest)
@@ -204,7 +204,7 @@ func (s *Store) Bundle(ctx context.Context, name deployments.StackName, digest s
 	return m, m.Validate()
 }
 
-// fileHash names a file in the store. It is keyed, so that the names do not tell whether a known file is there.
+// fileHash returns the stored name of a file. It is keyed, so that names do not reveal whether a known file is stored.
 func fileHash(r *stackKeys, digest string) string {
 	return fmt.Sprintf("file-%x", r.box.Digest([]byte(digest)))
 }

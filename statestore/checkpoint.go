@@ -24,10 +24,10 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/config"
 )
 
-// Checkpoint is an opened checkpoint: the headers of its resources, and their values on request. It does not change,
-// and may be used concurrently. What its methods return is shared: do not change it.
+// Checkpoint is a checkpoint in memory: the headers of its resources, and their values on request. It is immutable and
+// may be used concurrently. Callers must not change what its methods return.
 type Checkpoint struct {
-	// Version of the stack; 0 for the empty checkpoint of a stack that has none.
+	// Version of the stack; 0 for the empty checkpoint of a new stack.
 	Version int
 
 	name      string // for errors
@@ -36,19 +36,20 @@ type Checkpoint struct {
 	states    []engine.State
 	pending   []engine.PendingOperation
 	dec       config.Decrypter
-	// imported: not written by this service, so that secrets may stand there in plain text.
+	// imported means that this service did not write it, so secrets may be in plaintext.
 	imported bool
 	size     int
 }
 
-// States gives the headers in stored order, with keys "bN" and references "base:N/in", "base:N/out", "base:N/trigger".
+// States returns the headers in stored order, with keys "bN" and references "base:N/in", "base:N/out",
+// "base:N/trigger".
 func (c *Checkpoint) States() []engine.State { return c.states }
 
-// Pending gives the operations that were pending. Their numbers are -1, -2 and so on, so that no operation of a new
-// update has one of them; their states have keys "pN" and references "base:pN/in" and so on.
+// Pending returns the pending operations. Their numbers are -1, -2 and so on, so that they differ from those of a new
+// update; their states have keys "pN" and references such as "base:pN/in".
 func (c *Checkpoint) Pending() []engine.PendingOperation { return c.pending }
 
-// Headers gives at most limit headers from index from on. Pending operations come with the first part.
+// Headers returns at most limit headers from index from on; the first part has the pending operations.
 func (c *Checkpoint) Headers(from, limit int) deployments.Headers {
 	to := min(from+limit, len(c.states))
 	h := deployments.Headers{States: c.states[min(from, to):to]}
@@ -61,7 +62,7 @@ func (c *Checkpoint) Headers(from, limit int) deployments.Headers {
 	return h
 }
 
-// Values gives what a "base:" reference refers to.
+// Values returns the values of a "base:" reference.
 func (c *Checkpoint) Values(ref string) (resource.PropertyMap, error) {
 	r, part, ok := c.find(ref)
 	if !ok {
@@ -74,7 +75,7 @@ func (c *Checkpoint) Values(ref string) (resource.PropertyMap, error) {
 	return values, nil
 }
 
-// find gives the resource and the part that a reference such as "base:17/in" means.
+// find returns the resource and the part of a reference such as "base:17/in".
 func (c *Checkpoint) find(ref string) (*storedResource, string, bool) {
 	where, part, ok := strings.Cut(strings.TrimPrefix(ref, "base:"), "/")
 	if !ok {
@@ -93,7 +94,7 @@ func (c *Checkpoint) find(ref string) (*storedResource, string, bool) {
 	return nil, "", false
 }
 
-// raw gives the stored form of one part of a resource.
+// raw returns the stored form of one part of a resource.
 func (r *storedResource) raw(part string) json.RawMessage {
 	switch part {
 	case "in":
@@ -114,7 +115,7 @@ func (c *Checkpoint) decode(r *storedResource, part string) (resource.PropertyMa
 	})
 }
 
-// invalid is the error about a checkpoint that somebody or something has damaged.
+// invalid returns the error about a damaged checkpoint.
 func (c *Checkpoint) invalid(err error) error {
 	var e *deployments.Error
 	if errors.As(err, &e) {
@@ -123,26 +124,26 @@ func (c *Checkpoint) invalid(err error) error {
 	return unusable(c.name, fmt.Errorf("it is not a valid state: %w", err))
 }
 
-// cacheEntry is one entry of the cache. It is opened once, for all who ask meanwhile; c and err are there when done
-// is closed.
+// cacheEntry is one entry of the cache. A checkpoint is read once for all concurrent callers; c and err are set when
+// done is closed.
 type cacheEntry struct {
 	done chan struct{}
 	c    *Checkpoint
 	err  error
 }
 
-// openTimeout bounds how long a checkpoint is being opened, whoever waits for it.
+// openTimeout limits reading a checkpoint, whoever waits for it.
 const openTimeout = 10 * time.Minute
 
-// Bounds of the cache of opened checkpoints: their number, and the bytes of JSON that they hold.
+// Limits of the cache: the number of checkpoints, and their bytes of JSON.
 const (
 	cachedCheckpoints = 16
 	cachedBytes       = 64 << 20
 )
 
-// Checkpoint opens the checkpoint of a version; 0 gives an empty one. The latest opened stay in memory, so that the
-// parts of one need a single read. Secrets is what the update's request says. CodeNotFound: there is no such version.
-// CodeFormat: it is damaged, or breaks an invariant.
+// Checkpoint reads the checkpoint of a version; 0 returns an empty one. The latest ones stay in memory, so that reading
+// all parts of one takes a single read. p is the secrets provider of the update's request. CodeNotFound: there is no
+// such version. CodeFormat: it is damaged or breaks an invariant.
 func (s *Store) Checkpoint(
 	ctx context.Context, name deployments.StackName, version int, p deployments.SecretsProvider,
 ) (*Checkpoint, error) {
@@ -177,7 +178,7 @@ func (s *Store) Checkpoint(
 	return entry.c, entry.err
 }
 
-// cached gives the entry of a checkpoint, and whether it was made just now.
+// cached returns the entry of a checkpoint, and whether it is new.
 func (s *Store) cached(id string) (entry *cacheEntry, first bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -199,7 +200,7 @@ func (s *Store) dropEntry(id string, entry *cacheEntry) {
 	}
 }
 
-// ready tells whether the checkpoint is there.
+// ready reports whether the checkpoint has been read.
 func (o *cacheEntry) ready() bool {
 	select {
 	case <-o.done:
@@ -209,7 +210,7 @@ func (o *cacheEntry) ready() bool {
 	}
 }
 
-// evict drops the oldest checkpoints until the rest, but at least one, is within bounds.
+// evict drops the oldest checkpoints until the rest, but at least one, is within the limits.
 func (s *Store) evict() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -226,7 +227,7 @@ func (s *Store) evict() {
 	}
 }
 
-// checkpointForm is how the keys of checkpoints end.
+// checkpointForm is the end of a checkpoint's key.
 const checkpointForm = ".json.zst"
 
 func checkpointKey(name deployments.StackName, version int) string {
@@ -253,7 +254,7 @@ func (s *Store) open(
 // zstdReader is shared: DecodeAll may be called concurrently.
 var zstdReader, _ = zstd.NewReader(nil, zstd.WithDecoderMaxMemory(4<<30), zstd.WithDecoderConcurrency(0))
 
-// zstdMagic begins every zstd frame. A person who repairs a checkpoint may leave it uncompressed.
+// zstdMagic begins every zstd frame. A checkpoint that was repaired by hand may be uncompressed.
 var zstdMagic = []byte{0x28, 0xb5, 0x2f, 0xfd}
 
 func (s *Store) checkpointJSON(ctx context.Context, name deployments.StackName, version int) ([]byte, error) {
@@ -275,7 +276,7 @@ func (s *Store) checkpointJSON(ctx context.Context, name deployments.StackName, 
 	return data, nil
 }
 
-// parse reads deployment JSON, takes the digests of all values, and checks the invariants.
+// parse reads deployment JSON, computes the digests of all values, and checks the invariants.
 func (c *Checkpoint) parse(data []byte, r *stackKeys, p deployments.SecretsProvider) (err error) {
 	if c.file, c.resources, err = parseDeployment(data); err != nil {
 		return err
@@ -283,7 +284,7 @@ func (c *Checkpoint) parse(data []byte, r *stackKeys, p deployments.SecretsProvi
 	if err := checkLoadable(c.file, c.resources); err != nil {
 		return err
 	}
-	for i := range c.resources { // old and hand-made states may lack the outputs of providers, which are their inputs
+	for i := range c.resources { // hand-made states may lack a provider's outputs, which equal its inputs
 		if r := &c.resources[i]; engine.IsProvider(r.Type) && len(r.Outputs) == 0 {
 			r.Outputs = r.Inputs
 		}
@@ -310,12 +311,12 @@ func (c *Checkpoint) parse(data []byte, r *stackKeys, p deployments.SecretsProvi
 		})
 	}
 	if c.file.Deployment.Metadata.IntegrityErrorMetadata != nil {
-		return nil // written in spite of it, and known
+		return nil // it was written although it breaks the invariant, and says so
 	}
 	return engine.Verify(c.states)
 }
 
-// state gives the header of a resource with keyed digests of its values.
+// state returns the header of a resource with keyed digests of its values.
 func (c *Checkpoint) state(r *storedResource, where string, key []byte) (engine.State, error) {
 	s := r.header()
 	s.Key = engine.Key("b" + where)
@@ -350,7 +351,7 @@ func (c *Checkpoint) state(r *storedResource, where string, key []byte) (engine.
 	return s, nil
 }
 
-// parallel calls f for 0 to n-1 on all processors, and gives the error of the lowest i among those that failed.
+// parallel calls f for 0 to n-1 on all processors, and returns the error of the lowest i that failed.
 func parallel(n int, f func(i int) error) error {
 	const chunk = 64
 	errs := make([]error, n)

@@ -20,34 +20,34 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/sig"
 )
 
-// engineVersion is what a manifest says of who wrote it.
+// engineVersion is the writer's name in a manifest.
 const engineVersion = "deployctl/1"
 
 // draft is a checkpoint to be written.
 type draft struct {
-	base    *Checkpoint // what "base:" references mean; not nil
+	base    *Checkpoint // what "base:" references refer to; not nil
 	states  []engine.State
 	pending []engine.PendingOperation
 	codec   *bags.Codec
-	// secrets encrypts; with showSecrets nothing is encrypted, and the section says what would.
+	// secrets encrypts; with showSecrets nothing is encrypted, and the section names the provider only.
 	secrets     secrets
 	showSecrets bool
-	// integrity, when not empty, is an invariant that the states break and could not be repaired.
+	// integrity, if not empty, is an invariant that the states break and that could not be repaired.
 	integrity string
 }
 
-// Written tells of a checkpoint that was written.
+// Written describes a checkpoint that was written.
 type Written struct {
 	Version   int    `json:"version"`
 	Digest    string `json:"digest"` // SHA-256 of its JSON
 	Resources int    `json:"resources"`
 }
 
-// encode gives the deployment JSON of a draft. What has not changed since the base is copied as it stands there,
-// ciphertexts included.
+// encode returns the deployment JSON of a draft. Parts that have not changed since the base are copied, with their
+// ciphertexts.
 func (d *draft) encode(ctx context.Context, manifest apitype.ManifestV1) ([]byte, error) {
 	features := map[string]bool{}
-	for _, f := range d.base.file.Features { // of what is copied, this one does not show
+	for _, f := range d.base.file.Features { // copied parts are not searched for features
 		if f == featureByteString {
 			features[f] = true
 		}
@@ -84,7 +84,7 @@ func (d *draft) encode(ctx context.Context, manifest apitype.ManifestV1) ([]byte
 	return splice(out, resources)
 }
 
-// splice puts the resources, which are JSON already, into the rest: encoding/json would read them all once more.
+// splice inserts the resources, which are JSON already, into the rest: encoding/json would parse them all again.
 func splice(f deploymentFile, resources [][]byte) ([]byte, error) {
 	const mark = `"resources":[0]`
 	f.Deployment.Resources = []json.RawMessage{json.RawMessage("0")}
@@ -131,7 +131,7 @@ func (d *draft) resources(ctx context.Context, features map[string]bool) ([][]by
 	return out, nil
 }
 
-// unchanged gives the index of the base's resource that a state is, to the last field.
+// unchanged returns the index of the base's resource that equals a state in every field.
 func (d *draft) unchanged(s engine.State) (int, bool) {
 	number, ok := strings.CutPrefix(string(s.Key), "b")
 	j, err := strconv.Atoi(number)
@@ -141,7 +141,7 @@ func (d *draft) unchanged(s engine.State) (int, bool) {
 	return j, reflect.DeepEqual(s, d.base.states[j])
 }
 
-// copies reports whether JSON of the base may stand in the draft as it is.
+// copies reports whether JSON of the base can be copied to the draft.
 func (d *draft) copies(raw []byte) bool {
 	if bags.MayHaveUnknown(raw) {
 		return false
@@ -182,7 +182,7 @@ func (d *draft) resource(ctx context.Context, s engine.State, features map[strin
 	return r, err
 }
 
-// values gives the stored form of a bag; nil when it is empty.
+// values returns the stored form of a bag; nil when it is empty.
 func (d *draft) values(ctx context.Context, bag engine.Bag, features map[string]bool) (json.RawMessage, error) {
 	if strings.HasPrefix(bag.Ref, "base:") {
 		if r, part, ok := d.base.find(bag.Ref); ok {
@@ -192,7 +192,7 @@ func (d *draft) values(ctx context.Context, bag engine.Bag, features map[string]
 		}
 	}
 	values, err := d.codec.Decode(ctx, bag)
-	values = bags.Known(values, nil) // a checkpoint never says that something is not known
+	values = bags.Known(values, nil) // a checkpoint has no unknown values
 	if err != nil || len(values) == 0 {
 		return nil, err
 	}
@@ -216,8 +216,8 @@ func (s *Store) manifest(base *Checkpoint) apitype.ManifestV1 {
 // zstdWriter is shared: EncodeAll may be called concurrently.
 var zstdWriter, _ = zstd.NewWriter(nil)
 
-// write stores a draft as the checkpoint of the claim's update. A checkpoint that is there already was written by an
-// earlier attempt, and is replaced only while the claim holds.
+// write stores a draft as the checkpoint of the claim's update. An existing checkpoint was written by an earlier
+// attempt, and is replaced only while the claim holds.
 func (s *Store) write(ctx context.Context, c Claim, d *draft) (Written, error) {
 	data, err := d.encode(ctx, s.manifest(d.base))
 	if err != nil {

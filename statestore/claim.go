@@ -10,39 +10,38 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 )
 
-// Claim is the right to move a stack's head, until somebody claims the stack after it. It can be passed on as JSON.
+// Claim is the right to move a stack's head, until a later claim of the stack. It can be passed on as JSON.
 type Claim struct {
 	Update deployments.UpdateName `json:"update"`
-	// Writer tells one claimant from another: the same writer claims the same update twice with the same result.
+	// Writer identifies the claimant: a repeated claim by the same writer has the same result.
 	Writer string `json:"writer"`
 	Fence  int    `json:"fence"`
 	// Base is the version that the stack had.
 	Base int `json:"base"`
-	// Next is the version that the stack would have given out next before it was claimed; 0 when it had been claimed
-	// already.
+	// Next is the next version of the stack before this claim; 0 when the stack had been claimed already.
 	Next int `json:"-"`
 }
 
-// exchanging begins the writers of imports and restores. No worker's name is empty, so none of theirs begins with "#".
+// exchanging is the start of the writers of imports and restores. No worker's name is empty, so no worker's writer
+// starts with "#".
 const exchanging = "#import-"
 
-// WithoutRequest reports whether the stack is held by what has no request that could be missing: an import or a
-// restore.
+// WithoutRequest reports whether the claim is of an import or a restore, which have no request.
 func (a *Active) WithoutRequest() bool { return strings.HasPrefix(a.Writer, exchanging) }
 
-// Claimant is who asks for a claim.
+// Claimant describes who claims a stack, and for which update.
 type Claimant struct {
 	Update    deployments.UpdateName
 	RequestID string
-	// Writer is unique to the claiming worker and attempt, such as a worker's name and the update's epoch.
+	// Writer is unique to the claiming worker and attempt, such as the worker's name and the number of the claim.
 	Writer string
-	// Unclaimed: the version must be one that nobody has claimed yet. Otherwise an earlier writer of the update is
-	// taken over.
+	// Unclaimed requires a version that nobody has claimed. Otherwise the claim replaces that of an earlier writer of
+	// the update.
 	Unclaimed bool
 }
 
-// Claim makes the claimant the one writer of the stack. An update that is active already is taken over: its earlier
-// writer has lost the stack. CodeConflict: another update is active, or the head has reached this update's version.
+// Claim makes the claimant the only writer of the stack. If the update is active already, its earlier writer loses the
+// stack. CodeConflict: another update is active, or the head has reached this update's version.
 func (s *Store) Claim(ctx context.Context, c Claimant) (Claim, error) {
 	number := c.Update.Number()
 	if number == 0 || c.Writer == "" {
@@ -74,8 +73,8 @@ func (s *Store) Claim(ctx context.Context, c Claimant) (Claim, error) {
 	return Claim{Update: c.Update, Writer: c.Writer, Fence: h.Fence, Base: h.Version, Next: next}, err
 }
 
-// Commit ends the claim's update and moves the head to the checkpoint that w tells of; with a zero Written, the stack
-// stays where it is. Doing it twice is doing it once. CodeConflict: the claim was lost, and nothing was changed.
+// Commit ends the claim's update, moves the head to the checkpoint w, and releases the claim; with a zero Written the
+// version stays. A repeated Commit has no effect. CodeConflict: the claim was lost, and nothing was changed.
 func (s *Store) Commit(ctx context.Context, c Claim, w Written) error {
 	_, err := s.changeHead(ctx, c.Update.StackName, func(h *Head) (bool, error) {
 		if h.Active == nil || h.Active.Version != c.Update.Version || h.Active.Writer != c.Writer ||
@@ -95,10 +94,9 @@ func (s *Store) Commit(ctx context.Context, c Claim, w Written) error {
 	return err
 }
 
-// Sweep removes what only recovery would want of the update that made a version, once the head has moved on from there:
-// its deltas with their large values, and the outcomes that its lost attempts left. Whoever read a part of them before
-// cannot write what came of it, for the update has lost the stack. What cannot be removed now stays until Collect: it
-// only takes room.
+// Sweep removes what only recovery would need of a committed update: its deltas with their large values, and the
+// outcomes that lost attempts left. A recovery that has read some of it cannot write its result, because the update has
+// lost the stack. What cannot be removed now is left to Collect.
 func (s *Store) Sweep(ctx context.Context, name deployments.StackName, version int) {
 	u := deployments.UpdateName{StackName: name, Version: strconv.Itoa(version)}
 	for _, part := range []string{"delta", "outcome", spillFolder, blobFolder} {
@@ -122,7 +120,7 @@ func (s *Store) Holds(ctx context.Context, c Claim) error {
 	return nil
 }
 
-// ClaimOf gives the claim that stands for an update, for whoever settles it without having claimed it.
+// ClaimOf returns the current claim of an update, for a process that ends the update without having claimed it.
 func (s *Store) ClaimOf(ctx context.Context, u deployments.UpdateName) (Claim, error) {
 	h, err := s.Head(ctx, u.StackName)
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 	"github.com/aws/smithy-go/logging"
 )
 
-// load reads what the AWS SDK needs. The SDK's own warnings are dropped: every failure is told as an error.
+// load returns the configuration of the AWS SDK. The SDK's warnings are dropped: every failure is returned as an error.
 func (o S3Options) load(ctx context.Context) (aws.Config, error) {
 	if (o.AccessKey == "") != (o.SecretKey == "") {
 		return aws.Config{}, errors.New("the access key id and the secret access key come together, and one of them " +
@@ -43,7 +43,7 @@ func (o S3Options) load(ctx context.Context) (aws.Config, error) {
 	return cfg, err
 }
 
-// searchAgain looks for credentials where they were found before.
+// searchAgain returns a provider that searches for credentials again, in the place where they were found.
 func (o S3Options) searchAgain(
 	load []func(*config.LoadOptions) error,
 ) func(context.Context) (aws.CredentialsProvider, error) {
@@ -60,13 +60,13 @@ func (o S3Options) searchAgain(
 	}
 }
 
-// fileState tells one content of a file from another.
+// fileState distinguishes contents of a file.
 type fileState struct {
 	modified time.Time
 	size     int64
 }
 
-// stateOf is the state of a file; that of one that cannot be looked at is zero.
+// stateOf returns the state of a file; zero when it cannot be read.
 func stateOf(path string) (state fileState) {
 	if path == "" {
 		return state
@@ -77,41 +77,41 @@ func stateOf(path string) (state fileState) {
 	return state
 }
 
-// onAWS says whether the bucket is Amazon's. Only there can the role of a virtual machine give access, so only then is
-// the machine's metadata service asked for it, unless AWS_EC2_METADATA_DISABLED is true.
+// onAWS reports whether the bucket is Amazon's. Only there can the role of a virtual machine give access, so only then
+// is the machine's metadata service asked for it, unless AWS_EC2_METADATA_DISABLED is true.
 func (o S3Options) onAWS() bool {
 	at, err := url.Parse(o.Endpoint)
 	return o.Endpoint == "" || err == nil &&
 		(strings.HasSuffix(at.Hostname(), ".amazonaws.com") || strings.HasSuffix(at.Hostname(), ".amazonaws.com.cn"))
 }
 
-// searched are the credentials that the SDK finds, or whose secret is in a file. Once they were refused, or the file
-// has changed, all places are searched again before the next call: the SDK renews what expires, and keeps for good what
-// a file or a process gave without an expiry. It tells credentials that were never found from those that cannot be
-// renewed now.
+// searched are credentials that the SDK finds, or whose secret is in a file. After they were refused or the file has
+// changed, all places are searched again before the next call: the SDK renews credentials that expire, but keeps those
+// without an expiry forever. Errors distinguish credentials that were never found from those that cannot be renewed
+// now.
 type searched struct {
 	aws.CredentialsProvider
 	search func(context.Context) (aws.CredentialsProvider, error)
-	path   string // of the file with the secret, if there is one
+	path   string // of the file with the secret, if any
 	found  atomic.Bool
 
 	mu      sync.Mutex
 	refused bool
-	file    fileState // when it was read last
-	last    time.Time // of the searches
+	file    fileState // when it was last read
+	last    time.Time // time of the last search
 }
 
-// searchAgain is how often the places are searched at most while credentials are refused.
+// searchAgain is the shortest time between two searches while credentials are refused.
 const searchAgain = time.Second
 
-// refuse notes that the server did not accept the credentials.
+// refuse records that the server did not accept the credentials.
 func (s *searched) refuse() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.refused = true
 }
 
-// current gives the provider of the credentials, a new one after a refusal or a change.
+// current returns the provider of the credentials, a new one after a refusal or a change.
 func (s *searched) current(ctx context.Context) aws.CredentialsProvider {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -126,7 +126,7 @@ func (s *searched) current(ctx context.Context) aws.CredentialsProvider {
 	return s.CredentialsProvider
 }
 
-// errNoCredentials: the SDK has found none in any of its places.
+// errNoCredentials: the SDK has found none.
 var errNoCredentials = errors.New("no credentials")
 
 // Retrieve implements aws.CredentialsProvider.
@@ -144,11 +144,11 @@ func (s *searched) Retrieve(ctx context.Context) (aws.Credentials, error) {
 	return c, errors.Join(errNoCredentials, err)
 }
 
-// errRenewalFailed: there were credentials, and whoever gives new ones does not answer.
+// errRenewalFailed: there were credentials, but their source does not return new ones.
 var errRenewalFailed = errors.New("the credentials could not be renewed")
 
-// signer signs requests. The SDK's own keeps what it derives of a secret by the access key alone, and for a day: a new
-// secret of the same access key would not be used.
+// signer signs requests. The SDK's signer caches a key by the access key alone, for a day, and would not use a new
+// secret of the same access key.
 type signer struct {
 	mu     sync.Mutex
 	secret string
@@ -167,7 +167,7 @@ func (s *signer) of(secret string) *v4.Signer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.signer == nil || s.secret != secret {
-		// as S3 wants it
+		// S3 requires this
 		s.secret, s.signer = secret, v4.NewSigner(func(o *v4.SignerOptions) { o.DisableURIPathEscaping = true })
 	}
 	return s.signer

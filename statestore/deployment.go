@@ -13,13 +13,13 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/tokens"
 )
 
-// Deployment versions: 3, or 4 when the deployment uses features that a reader must know.
+// Deployment versions: 3, or 4 when the deployment uses features that a reader must support.
 const (
 	deploymentVersion         = 3
 	deploymentVersionFeatures = 4
 )
 
-// Features of a deployment, by the names that the field gives them.
+// Features of a deployment, by Pulumi's names.
 const (
 	featureRefresh     = "refreshBeforeUpdate"
 	featureViews       = "views"
@@ -36,14 +36,14 @@ var supportedFeatures = []string{
 	featureByteString,
 }
 
-// deploymentFile is apitype.UntypedDeployment with the deployment in its place.
+// deploymentFile is apitype.UntypedDeployment with the deployment inside.
 type deploymentFile struct {
 	Version    int        `json:"version"`
 	Features   []string   `json:"features,omitempty"`
 	Deployment deployment `json:"deployment"`
 }
 
-// deployment is apitype.DeploymentV3 with resources unread.
+// deployment is apitype.DeploymentV3 with unparsed resources.
 type deployment struct {
 	Manifest          apitype.ManifestV1          `json:"manifest"`
 	SecretsProviders  *apitype.SecretsProvidersV1 `json:"secrets_providers,omitempty"`
@@ -54,8 +54,8 @@ type deployment struct {
 	Extensions        json.RawMessage             `json:"extensions,omitempty"`
 }
 
-// storedOperation is apitype.OperationV2 with what only this service writes: the seed of the resource's name, whether
-// the answer of a create is known, and with which error it was lost (see engine.PendingOperation).
+// storedOperation is apitype.OperationV2 with fields that only this service writes: the seed of the resource's name,
+// whether the answer of a create is known, and the error with which it was lost (see engine.PendingOperation).
 type storedOperation struct {
 	Resource storedResource `json:"resource"`
 	Type     string         `json:"type"`
@@ -64,8 +64,8 @@ type storedOperation struct {
 	Reason   string         `json:"reason,omitempty"`
 }
 
-// done reports that the answer of a create is known. Operations were stored without the field: then the id of anything
-// but a provider, which has one from the start, came with the answer.
+// done reports whether the answer of a create is known. Older releases stored no such field: then the id tells, except
+// for a provider, which has an id from the start.
 func (o *storedOperation) done() bool {
 	if o.Done != nil {
 		return *o.Done
@@ -73,7 +73,7 @@ func (o *storedOperation) done() bool {
 	return o.Type == "creating" && o.Resource.ID != "" && !engine.IsProvider(o.Resource.Type)
 }
 
-// storedResource is apitype.ResourceV3 with everything unread that no header has.
+// storedResource is apitype.ResourceV3; fields that no header has are not parsed.
 type storedResource struct {
 	URN                     urn.URN              `json:"urn"`
 	Custom                  bool                 `json:"custom"`
@@ -109,7 +109,7 @@ type storedResource struct {
 	restFields
 }
 
-// restFields are what only passes through. See engine.State.Rest.
+// restFields are stored and restored unchanged. See engine.State.Rest.
 type restFields struct {
 	StackTrace    json.RawMessage `json:"stackTrace,omitempty"`
 	ViewOf        urn.URN         `json:"viewOf,omitempty"`
@@ -122,7 +122,7 @@ func (r restFields) empty() bool {
 	return r.StackTrace == nil && r.ViewOf == "" && r.ResourceHooks == nil && r.ExtensionRef == "" && r.SnippetID == ""
 }
 
-// header gives a resource as the engine knows it, without key and bags.
+// header returns the engine's header of a resource, without key and bags.
 func (r *storedResource) header() engine.State {
 	s := engine.State{
 		URN: r.URN, Type: r.Type, Custom: r.Custom, Delete: r.Delete, ID: r.ID, Parent: r.Parent, Protect: r.Protect,
@@ -173,7 +173,7 @@ func storedHeader(s engine.State) storedResource {
 	return r
 }
 
-// some gives nil for an empty list, as a header has it after it was sent.
+// some returns nil for an empty list, as in a header that was sent as JSON.
 func some[T any](list []T) []T {
 	if len(list) == 0 {
 		return nil
@@ -181,7 +181,7 @@ func some[T any](list []T) []T {
 	return list
 }
 
-// features adds what a reader of the resource must know.
+// features adds the features that a reader of the resource must support.
 func (r *storedResource) features(add func(string)) {
 	for _, f := range []struct {
 		name string
@@ -199,12 +199,12 @@ func (r *storedResource) features(add func(string)) {
 	}
 }
 
-// parseDeployment reads deployment JSON of a version and with features that we know.
+// parseDeployment reads deployment JSON of a supported version and with supported features.
 func parseDeployment(data []byte) (deploymentFile, []storedResource, error) {
 	var f deploymentFile
 	err := json.Unmarshal(data, &f)
 	var wrongType *json.UnmarshalTypeError
-	switch { // another version's fields may have other types, so the version is looked at first
+	switch { // fields of another version may have other types, so the version is checked first
 	case err != nil && !errors.As(err, &wrongType):
 		return f, nil, jsonError(data, err)
 	case f.Version > deploymentVersionFeatures:
@@ -232,7 +232,7 @@ func parseDeployment(data []byte) (deploymentFile, []storedResource, error) {
 	return f, resources, err
 }
 
-// jsonError says in which line the JSON is broken.
+// jsonError adds the line in which the JSON is broken.
 func jsonError(data []byte, err error) error {
 	var syntax *json.SyntaxError
 	if errors.As(err, &syntax) {

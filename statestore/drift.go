@@ -7,12 +7,12 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 )
 
-// PutDrift stores what a look for drift has found, in the place of what the one before has.
+// PutDrift stores the result of a drift check, which replaces that of the previous one.
 func (s *Store) PutDrift(ctx context.Context, name deployments.StackName, d deployments.Drift) error {
 	return s.putJSON(ctx, name, stackKey(name, "drift"), d)
 }
 
-// Drift gives what PutDrift stored last; CodeNotFound when there was none.
+// Drift returns the result of the last drift check; CodeNotFound when there was none.
 func (s *Store) Drift(ctx context.Context, name deployments.StackName) (deployments.Drift, error) {
 	var d deployments.Drift
 	err := s.getJSON(ctx, name, stackKey(name, "drift"), &d)

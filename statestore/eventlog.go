@@ -8,8 +8,8 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 )
 
-// EventParts gives how many parts each stream of an event log has, up to the first that is not there (yet). Streams are
-// listed one after the other: what is written meanwhile may be seen of one and not of another.
+// EventParts returns the number of parts of each stream of an event log, up to the first missing one. Streams are
+// listed one after the other, so parts that are written meanwhile may be counted in some streams only.
 func (s *Store) EventParts(ctx context.Context, u deployments.UpdateName) (map[string]int, error) {
 	prefix := updateKey(u, "events", "")
 	l, err := s.objects.List(ctx, Query{Prefix: prefix})

@@ -17,9 +17,9 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 )
 
-// Export gives the deployment of a stack version, as the field's tools read it; version 0 is the latest. Secrets are
-// ciphertexts, or plain with showSecrets. When x names another type of secrets provider than the version has, they are
-// encrypted anew with that one, so that a stack can move to where that provider is known.
+// Export returns the deployment of a stack version, in Pulumi's format; version 0 is the latest. Secrets are
+// ciphertexts, or plaintext with showSecrets. If x names a different type of secrets provider than the version has,
+// they are encrypted with that one, so that the stack can be moved to where that provider works.
 func (s *Store) Export(
 	ctx context.Context, x Exchange, version int, showSecrets bool,
 ) (apitype.UntypedDeployment, error) {
@@ -41,13 +41,13 @@ func (s *Store) Export(
 	return d, nil
 }
 
-// Exchange says of which stack a deployment is exported or imported, and how the stack's secrets are encrypted.
+// Exchange names the stack of an export or an import, and how its secrets are encrypted.
 type Exchange struct {
 	Stack   deployments.StackName
 	Secrets deployments.SecretsProvider
-	// Forget: an import or a restore may forget all resources of the stack.
+	// Forget allows an import or a restore to drop all resources of the stack from its state.
 	Forget bool
-	// Reserve, if not nil, gives the version that an import or a restore makes: one that no update has or waits for.
+	// Reserve, if not nil, returns the version for an import or a restore, which no update has or waits for.
 	Reserve func(context.Context, deployments.StackName) (int, error)
 }
 
@@ -90,13 +90,13 @@ func (s *Store) exportJSON(ctx context.Context, x Exchange, version int, showSec
 	return d.encode(ctx, manifest)
 }
 
-// asStored reports whether an export keeps the secrets provider that a deployment has.
+// asStored reports whether an export keeps the deployment's secrets provider.
 func asStored(f deploymentFile, x Exchange) bool {
 	section := f.Deployment.SecretsProviders
 	return section != nil && (x.Secrets.Type == "" || x.Secrets.Type == section.Type)
 }
 
-// copyOf is a draft of what a checkpoint holds. Its secrets are still to be set.
+// copyOf returns a draft of a checkpoint's content, without secrets.
 func (r *stackKeys) copyOf(base *Checkpoint) *draft {
 	return &draft{
 		base: base, states: base.states, pending: base.pending, integrity: base.integrityError(),
@@ -106,8 +106,7 @@ func (r *stackKeys) copyOf(base *Checkpoint) *draft {
 	}
 }
 
-// CheckIntegrity reports, as CodeFormat and with what to do about it, that the checkpoint breaks an invariant and was written in
-// spite of that.
+// CheckIntegrity reports, as CodeFormat, that the checkpoint was written although it breaks an invariant.
 func (c *Checkpoint) CheckIntegrity() error {
 	if c.integrityError() == "" {
 		return nil
@@ -126,8 +125,8 @@ func (c *Checkpoint) integrityError() string {
 }
 
 // Import makes a deployment the stack's next version, and returns it. CodeInvalid: the deployment is of another stack,
-// breaks an invariant, or has secrets that cannot be decrypted. CodeUnconfirmed: it would forget all resources of the
-// stack (see remember), and x does not say that it may. CodeConflict: the stack has an update running.
+// breaks an invariant, or has secrets that cannot be decrypted. CodeUnconfirmed: see confirmForget. CodeConflict: the
+// stack has an update running.
 func (s *Store) Import(ctx context.Context, x Exchange, in apitype.UntypedDeployment) (int, error) {
 	r, err := s.stackKeysOf(ctx, x.Stack)
 	if err != nil {
@@ -145,8 +144,8 @@ func (s *Store) Import(ctx context.Context, x Exchange, in apitype.UntypedDeploy
 	return s.replace(ctx, x, d)
 }
 
-// replace makes a draft the next version of a stack without an update. The claim is given back whatever becomes of the
-// client; if this process does not live to do that, recovery gives it back.
+// replace makes a draft the next version of a stack that has no update. It releases its claim even if the client
+// leaves; if this process dies first, recovery releases it.
 func (s *Store) replace(ctx context.Context, x Exchange, d *draft) (int, error) {
 	h, err := s.Head(ctx, x.Stack)
 	if err != nil {
@@ -188,7 +187,7 @@ func (s *Store) replace(ctx context.Context, x Exchange, d *draft) (int, error) 
 	return w.Version, nil
 }
 
-// parseImport opens a deployment that comes from outside.
+// parseImport parses a deployment that a client sends.
 func (r *stackKeys) parseImport(x Exchange, in apitype.UntypedDeployment) (*Checkpoint, error) {
 	data, err := json.Marshal(in)
 	if err != nil {
@@ -205,7 +204,7 @@ func (r *stackKeys) parseImport(x Exchange, in apitype.UntypedDeployment) (*Chec
 	if err := wellFormed(c.file, c.resources); err != nil {
 		return nil, refused(err)
 	}
-	if c.integrityError() != "" { // parse let it pass
+	if c.integrityError() != "" { // parse accepts it
 		if err := engine.Verify(c.states); err != nil {
 			return nil, refused(err)
 		}
@@ -218,7 +217,7 @@ func (r *stackKeys) parseImport(x Exchange, in apitype.UntypedDeployment) (*Chec
 	return c, nil
 }
 
-// otherStackResource gives a resource that is of another stack, if there is one.
+// otherStackResource returns a resource that belongs to another stack, if there is one.
 func (c *Checkpoint) otherStackResource(name deployments.StackName) (urn.URN, bool) {
 	states := slices.Clone(c.states)
 	for _, operation := range c.pending {

@@ -7,22 +7,22 @@ import (
 	"github.com/deployctl/deployctl/engine"
 )
 
-// Finish is the end of an update.
+// Finish describes the end of an update.
 type Finish struct {
 	Scope
 	// Saves is the number of the last save.
 	Saves int
-	// Extra are deltas that were never saved; they come after those that were.
+	// Extra are deltas that were never saved; they follow the saved ones.
 	Extra []engine.Delta
-	// Integrity, when not empty, is an invariant that the snapshot is known to break beyond repair. The checkpoint says
-	// so.
+	// Integrity, if not empty, is an invariant that the snapshot breaks and that cannot be repaired. It is written to
+	// the checkpoint.
 	Integrity string
 }
 
-// Finish compacts the update's base and deltas into its checkpoint and moves the head to it. Doing it twice is doing it
-// once. A snapshot that breaks an invariant is repaired, or else written nevertheless, with the error in its metadata:
-// the results of executed steps are never thrown away, and Sound tells the next update. CodeConflict: the update does
-// not have the stack (any more).
+// Finish compacts the update's base and deltas into its checkpoint and commits it. A repeated Finish has no effect. A
+// snapshot that breaks an invariant is repaired, or else written with the error in its metadata: results of executed
+// steps are never dropped, and CheckIntegrity reports the error to the next update. CodeConflict: the update does not
+// have the stack (any more).
 func (s *Store) Finish(ctx context.Context, f Finish) (Written, error) {
 	h, err := s.Head(ctx, f.Update.StackName)
 	if err != nil {
@@ -49,8 +49,8 @@ func (s *Store) Finish(ctx context.Context, f Finish) (Written, error) {
 	return w, s.Commit(ctx, claim, w)
 }
 
-// untouched reports whether an update has changed nothing: nothing is lost if it ends without a version of its own, as
-// it must when its base cannot be read.
+// untouched reports whether an update has changed nothing. Such an update may end without a version, and must when its
+// base cannot be read.
 func (s *Store) untouched(ctx context.Context, f Finish) bool {
 	deltas, err := s.LoadDeltas(ctx, f.Update, 0, f.Saves)
 	return err == nil && len(deltas) == 0
@@ -89,7 +89,7 @@ func (s *Store) fold(ctx context.Context, f Finish) (*draft, error) {
 	return d, nil
 }
 
-// repair puts states that break an invariant right, or says that they do.
+// repair repairs states that break an invariant, or records the invariant.
 func (d *draft) repair(broken error) {
 	repaired := engine.Repair(d.states)
 	switch {

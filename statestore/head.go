@@ -11,48 +11,48 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 )
 
-// Format is the version of the stored state that this code writes. It reads that one and all before.
+// Format is the version of the stored state that this code writes. It reads that one and all earlier ones.
 var Format = migrations.format()
 
-// migrations is empty: there has been one format.
+// migrations is empty: there has been only one format.
 var migrations formats
 
-// formats lead from each format of a head to the next: formats[n] makes format n+2 of the fields of format n+1.
+// formats lead from each format of a head to the next: formats[n] turns the fields of format n+1 into format n+2.
 type formats []func(fields map[string]json.RawMessage) error
 
-// format is the one that they lead to.
+// format returns the last format.
 func (f formats) format() int { return len(f) + 1 }
 
-// Head says where a stack stands: the content of head.json.
+// Head is the content of head.json: the stack's version and its active update.
 type Head struct {
 	Format int `json:"format"`
-	// ID is the stack's identity, made with it; its keys come from it and a rename keeps it.
+	// ID is the stack's identity, created with it; its keys are derived from it, and a rename keeps it.
 	ID string `json:"id"`
-	// Version of the latest checkpoint; 0 when there is none. Digest is that of its deployment JSON (SHA-256).
+	// Version of the latest checkpoint; 0 when there is none. Digest is the SHA-256 of its deployment JSON.
 	Version   int       `json:"version"`
 	Digest    string    `json:"digest,omitempty"`
 	Resources int       `json:"resources"`
 	Updated   time.Time `json:"updated,omitzero"`
-	// Next is the next version to give out: greater than every version ever given out.
+	// Next is the next version: greater than every version that was given out.
 	Next int `json:"next"`
-	// Active is the update that moves the stack, and who carries it out.
+	// Active is the update that has the stack, and its writer.
 	Active *Active `json:"active,omitempty"`
-	// Fence counts the claims of this stack: each has a greater one.
+	// Fence counts the claims of this stack: each claim has a greater one.
 	Fence int `json:"fence"`
-	// Requests are the latest request ids and the versions they were given, the newest last.
+	// Requests are the latest request ids and the versions they were given, newest last.
 	Requests []RequestVersion  `json:"requests,omitempty"`
 	Tags     map[string]string `json:"tags,omitempty"`
-	// Peer is the stack's other name, while it is being renamed and when that was interrupted.
+	// Peer is the stack's other name, during a rename and after one that was interrupted.
 	Peer string `json:"peer,omitempty"`
 	// Digests are those of the latest checkpoints (SHA-256 of their JSON), by version.
 	Digests map[string]string `json:"digests,omitempty"`
-	// Nonce is another one with every write, so that a writer knows its own again.
+	// Nonce differs with every write, so that a writer recognises its own.
 	Nonce string `json:"nonce"`
 	// MAC authenticates all other fields.
 	MAC string `json:"mac,omitempty"`
 }
 
-// Active is who may move a stack's head.
+// Active describes the claim of a stack.
 type Active struct {
 	Version   string    `json:"version"`
 	RequestID string    `json:"requestID,omitempty"`
@@ -60,16 +60,16 @@ type Active struct {
 	Since     time.Time `json:"since"`
 }
 
-// RequestVersion remembers which version a request was given.
+// RequestVersion records the version that a request was given.
 type RequestVersion struct {
 	ID      string `json:"id"`
 	Version int    `json:"version"`
 }
 
-// keptRequests bounds Head.Requests.
+// keptRequests limits Head.Requests.
 const keptRequests = 50
 
-// Contract gives the head as activities pass it on.
+// Contract returns the head as activities send it to workflows.
 func (h Head) Contract(name deployments.StackName) deployments.Head {
 	out := deployments.Head{Version: h.Version, Next: h.Next}
 	if h.Active != nil {
@@ -83,15 +83,13 @@ func (h Head) Contract(name deployments.StackName) deployments.Head {
 	return out
 }
 
-// Head reads a stack's head; CodeNotFound when there is no such stack, CodeFormat when it is damaged or its head was
-// lost.
+// Head reads a stack's head; CodeNotFound when there is no such stack, CodeFormat when the head is damaged or lost.
 func (s *Store) Head(ctx context.Context, name deployments.StackName) (Head, error) {
 	h, _, err := s.readHead(ctx, name)
 	return h, err
 }
 
-// StackID gives the identity of a stack, Head.ID, as it was read a moment ago or is read now; CodeNotFound when there
-// is no such stack.
+// StackID returns the identity of a stack, Head.ID, which may be cached; CodeNotFound when there is no such stack.
 func (s *Store) StackID(ctx context.Context, name deployments.StackName) (string, error) {
 	r, err := s.stackKeysOf(ctx, name)
 	if err != nil {
@@ -110,7 +108,7 @@ func (s *Store) readHead(ctx context.Context, name deployments.StackName) (Head,
 		s.cacheIdentity(name, Head{})
 		if absent := s.absent(ctx, name); deployments.CodeOf(absent) != deployments.CodeFormat {
 			return Head{}, "", absent
-		} else if o, err = s.objects.Get(ctx, key); errors.Is(err, ErrAbsent) { // else the stack was made meanwhile
+		} else if o, err = s.objects.Get(ctx, key); errors.Is(err, ErrAbsent) { // else the stack was created meanwhile
 			return Head{}, "", absent
 		}
 	}
@@ -128,7 +126,7 @@ func (s *Store) readHead(ctx context.Context, name deployments.StackName) (Head,
 	return h, o.Tag, nil
 }
 
-// parseHead reads a head of any format up to ours.
+// parseHead parses a head of any format up to the current one.
 func parseHead(key string, data []byte) (Head, error) {
 	data, err := migrations.bring(key, data)
 	if err != nil {
@@ -145,7 +143,7 @@ func parseHead(key string, data []byte) (Head, error) {
 	return h, nil
 }
 
-// bring makes the newest format of a head of any format.
+// bring converts a head of any format to the newest one.
 func (f formats) bring(key string, data []byte) ([]byte, error) {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(data, &fields); err != nil {
@@ -172,15 +170,15 @@ func (f formats) bring(key string, data []byte) ([]byte, error) {
 	return data, nil
 }
 
-// damagedHead is the error about a head that cannot be understood.
+// damagedHead returns the error about a head that cannot be parsed.
 func damagedHead(key string, err error) error {
 	return deployments.Errorf(deployments.CodeFormat,
 		"%s is damaged: %w; put back the last good copy of this object (an earlier version of the bucket's, or of "+
 			"its backup)", key, err)
 }
 
-// changeHead changes a head by compare-and-swap: change gets the head as it is, and says whether it must be written. It
-// is called again when somebody else was faster.
+// changeHead changes a head by compare-and-swap: change gets the current head and reports whether it must be written.
+// It is called again when another writer was faster.
 func (s *Store) changeHead(
 	ctx context.Context, name deployments.StackName, change func(*Head) (write bool, err error),
 ) (Head, error) {

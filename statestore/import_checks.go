@@ -14,28 +14,27 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 )
 
-// A deployment is refused, when it is imported and when it is loaded, if an update could not carry what it holds: an
-// update that met it half way would stop there. What comes from outside must be well formed besides; of what an update
-// of this service has written that is not asked, for a state that cannot be loaded cannot be mended by an update. What
-// engine.Verify says of headers and their order is not repeated here.
+// A deployment is rejected, on import and on load, if an update could not handle its content: such an update would stop
+// half-way. An imported one must also be well-formed. That is not required of a checkpoint that this service wrote,
+// because no update can repair a state that cannot be loaded. engine.Verify checks headers and their order.
 
-// operations are the kinds of pending operations, as the field names them.
+// operations are the kinds of pending operations, by Pulumi's names.
 var operations = []string{"creating", "updating", "deleting", "reading", "importing"}
 
-// longestTimeout bounds custom timeouts, in seconds: a hundred years.
+// longestTimeout limits custom timeouts, in seconds: a hundred years.
 const longestTimeout = 100 * 365 * 24 * 3600
 
-// checkLoadable reports the first resource or operation of a deployment that no update could carry.
+// checkLoadable reports the first resource or operation of a deployment that no update could handle.
 func checkLoadable(f deploymentFile, resources []storedResource) error {
 	return eachStored(f, resources, (*storedResource).checkLoadable)
 }
 
-// wellFormed reports the first resource or operation of a deployment that says something that cannot be.
+// wellFormed reports the first resource or operation of a deployment with an impossible value.
 func wellFormed(f deploymentFile, resources []storedResource) error {
 	return eachStored(f, resources, (*storedResource).wellFormed)
 }
 
-// eachStored checks the resources and the pending operations of a deployment, and names the first that fails.
+// eachStored checks the resources and the pending operations of a deployment, and names the first one that fails.
 func eachStored(f deploymentFile, resources []storedResource, check func(*storedResource) error) error {
 	for i := range resources {
 		if err := check(&resources[i]); err != nil {
@@ -55,7 +54,7 @@ func eachStored(f deploymentFile, resources []storedResource, check func(*stored
 	return nil
 }
 
-// describe names a resource: by its URN, or, if it has none, by its place.
+// describe names a resource: by its URN, or, if it has none, by its index.
 func (r *storedResource) describe(what string, i int) string {
 	if r.URN == "" {
 		return fmt.Sprintf("%s number %d (of type %q, id %q)", what, i+1, r.Type, r.ID)
@@ -110,7 +109,7 @@ func (r *storedResource) wellFormed() error {
 	return possibleTimeouts(r.CustomTimeouts)
 }
 
-// validURN reports whether a URN can be taken apart.
+// validURN reports whether a URN can be parsed.
 func validURN(u urn.URN) bool {
 	return u.IsValid() && u.Stack() != "" && u.Project() != "" && u.Type() != ""
 }
@@ -127,7 +126,7 @@ func possibleTimeouts(t *engine.Timeouts) error {
 	return nil
 }
 
-// printable gives a name as a message can carry it.
+// printable returns a name for a message, without control characters and shortened.
 func printable(text string) string {
 	const shown = 300
 	if len(text) > shown {

@@ -7,9 +7,9 @@ import (
 	"github.com/deployctl/deployctl/internal/token"
 )
 
-// confirmForget refuses, as CodeUnconfirmed, to put a deployment in the place of a stack's own that forgets all of its
-// resources: that has none of them, though they go on existing. What the stack has is read without its secrets, and
-// taken from its head when its checkpoint is damaged: the deployment may be there to repair that.
+// confirmForget rejects, as CodeUnconfirmed, a deployment that would drop all of a stack's resources from its state: it
+// has none of them, though they still exist. The stack's resources are read without secrets. If its checkpoint is
+// damaged, their number is taken from the head, because the new deployment may be meant to repair that.
 func (s *Store) confirmForget(ctx context.Context, x Exchange, in *Checkpoint) error {
 	h, err := s.Head(ctx, x.Stack)
 	if err != nil || x.Forget || h.Version == 0 || h.Resources == 0 {
@@ -24,7 +24,7 @@ func (s *Store) confirmForget(ctx context.Context, x Exchange, in *Checkpoint) e
 	lost, example := h.Resources, ""
 	had, err := s.resources(ctx, x.Stack, h.Version)
 	if err != nil && len(kept) > 0 {
-		return nil //nolint:nilerr // which they are is not known
+		return nil //nolint:nilerr // it is unknown which resources there are
 	}
 	if err == nil {
 		lost = 0
@@ -52,7 +52,7 @@ func (s *Store) confirmForget(ctx context.Context, x Exchange, in *Checkpoint) e
 		plural(lost, "resource"), x.Stack, example)
 }
 
-// resources reads what a version of a stack has.
+// resources reads the resources of a stack version.
 func (s *Store) resources(ctx context.Context, name deployments.StackName, version int) ([]storedResource, error) {
 	data, err := s.checkpointJSON(ctx, name, version)
 	if err != nil {
@@ -62,10 +62,10 @@ func (s *Store) resources(ctx context.Context, name deployments.StackName, versi
 	return list, err
 }
 
-// outside is what a resource stands for, whatever it is called in the state.
+// outside identifies the real resource, whatever its URN.
 type outside struct{ kind, id string }
 
 func (r *storedResource) outside() outside { return outside{string(r.Type), r.ID} }
 
-// managed reports whether a resource stands for something that exists outside, and is the stack's own.
+// managed reports whether the state owns a real resource.
 func (r *storedResource) managed() bool { return r.Custom && !r.External && !token.IsProvider(r.Type) }

@@ -10,16 +10,15 @@ import (
 	"github.com/deployctl/deployctl/internal/seal"
 )
 
-// proof is what opening the objects of a bucket came to, of one kind.
+// proof is the result of opening objects of one kind.
 type proof struct {
 	opened  bool
 	key     string // of an object that cannot be opened
-	unknown bool   // it names a key that is not at hand
+	unknown bool   // it names a key that this process does not have
 }
 
-// opensAll reports, as CodeInvalid, that the keys at hand are not those of the bucket: an object names another one, or
-// none of a kind (heads, tokens, what belongs to stacks and so on) can be opened though there is one. Single damaged
-// objects are no sign of that.
+// opensAll reports, as CodeInvalid, that the service's keys are not those of the bucket: an object names another key,
+// or no object of a kind (heads, tokens, stacks' objects and so on) can be opened. Single damaged objects do not count.
 func (s *Store) opensAll(ctx context.Context) error {
 	l, err := s.objects.List(ctx, Query{})
 	if err != nil {
@@ -61,7 +60,7 @@ func (s *Store) opensAll(ctx context.Context) error {
 	return err
 }
 
-// kindOf returns the kind of an object that is sealed or authenticated; empty for others.
+// kindOf returns the kind of a sealed or authenticated object; empty for others.
 func kindOf(key string) string {
 	if checkKey(key) != nil {
 		return ""
@@ -76,7 +75,7 @@ func kindOf(key string) string {
 	return ""
 }
 
-// headOf returns the stack whose head an object is; nil for others.
+// headOf returns the stack of a head's key; nil for other objects.
 func headOf(key string) *deployments.StackName {
 	parts := strings.Split(key, "/")
 	if len(parts) != 5 || parts[0] != "stacks" || parts[4] != "head.json" {
@@ -85,7 +84,7 @@ func headOf(key string) *deployments.StackName {
 	return &deployments.StackName{Organization: parts[1], Project: parts[2], Stack: parts[3]}
 }
 
-// opens reports why an object cannot be opened with the keys at hand, or a head was written with others.
+// opens reports why an object cannot be opened with the service's keys, or why a head's MAC is wrong.
 func (s *Store) opens(ctx context.Context, key string) error {
 	if name := headOf(key); name != nil {
 		_, _, err := s.readHead(ctx, *name)

@@ -14,19 +14,19 @@ import (
 	"github.com/deployctl/deployctl/internal/seal"
 )
 
-// The service's keys are kept in the bucket, wrapped by a master key or a key management service (docs/adr/0016). So
-// who cannot unwrap them has another key than those that use the bucket, and finds that out before it writes anything.
+// The service's keys are stored in the bucket, wrapped by a master key or a key management service (docs/adr/0016). A
+// process that cannot unwrap them has the wrong key, and learns that before it writes anything.
 
 var ringKey = join("keys", "ring.json")
 
-// keyringFormat is the newest format of storedRing, that of a store with an identity, which older versions would lose;
-// without one it is plainFormat.
+// keyringFormat is the newest format of storedKeyring, with the store's identity, which older releases would drop; a
+// keyring without an identity has keyringFormatWithoutIdentity.
 const keyringFormat, keyringFormatWithoutIdentity = 2, 1
 
-// storedKeyring is what stands in the bucket of the service's keys.
+// storedKeyring is the content of the keyring's object.
 type storedKeyring struct {
 	Format int    `json:"format"`
-	Wraps  []wrap `json:"wraps"` // of the same, by different keepers
+	Wraps  []wrap `json:"wraps"` // of the same content, by different keepers
 }
 
 type wrap struct {
@@ -34,19 +34,19 @@ type wrap struct {
 	Data   []byte `json:"data"`
 }
 
-// keyringContent is what is wrapped.
+// keyringContent is the content that is wrapped.
 type keyringContent struct {
 	seal.Keys
-	// Authenticated: every head of the bucket has a MAC, so one without was not written by this service.
+	// Authenticated means that every head of the bucket has a MAC.
 	Authenticated bool `json:"authenticated"`
-	// Store is the store's identity; empty in a bucket of the time before there were any.
+	// Store is the store's identity; empty in a bucket from before there were identities.
 	Store string `json:"store,omitempty"`
 }
 
-// keyTimeout bounds how long somebody waits who meets a key that is not known yet.
+// keyTimeout limits how long a reader waits for a key that this process does not have yet.
 const keyTimeout = 10 * time.Second
 
-// openKeyring reads the service's keys, or makes them for an empty bucket.
+// openKeyring reads the service's keys, or creates them for an empty bucket.
 func (s *Store) openKeyring(ctx context.Context) error {
 	content, tag, err := s.readKeyring(ctx)
 	switch {
@@ -67,7 +67,7 @@ func (s *Store) openKeyring(ctx context.Context) error {
 	return nil
 }
 
-// useKeyring takes over keys that were read with a tag, which is empty for what was just written.
+// useKeyring uses keys that were read with a tag; empty for keys that were just written.
 func (s *Store) useKeyring(content keyringContent, tag string) {
 	s.keys.Replace(content.Keys)
 	s.authenticated.Store(content.Authenticated)
@@ -75,8 +75,8 @@ func (s *Store) useKeyring(content keyringContent, tag string) {
 	s.keyringTag.Store(tag)
 }
 
-// reloadKeyring takes over the keys that another process has made. An older copy of the keys, which somebody has put back,
-// is not taken.
+// reloadKeyring uses the keys that another process has created. An older copy of the keyring that was put back is
+// rejected.
 func (s *Store) reloadKeyring(ctx context.Context) error {
 	if tag, err := s.objects.Tag(ctx, ringKey); err == nil && tag == s.keyringTag.Load() {
 		s.outdated.Store(nil)
@@ -104,7 +104,7 @@ func (s *Store) reloadKeyring(ctx context.Context) error {
 	return err
 }
 
-// succeeds reports, as CodeFormat, that keys lack the one that this process seals with.
+// succeeds reports, as CodeFormat, that a keyring lacks the key with which this process seals.
 func (s *Store) succeeds(content keyringContent) error {
 	current := s.keys.Keys().Current().ID()
 	for _, key := range content.Sealing {
@@ -116,8 +116,8 @@ func (s *Store) succeeds(content keyringContent) error {
 		ringKey, current)
 }
 
-// KeysOutdated returns why this process may lack the newest keys of the bucket, with what to do about it; nil when it
-// has them, as far as it knows.
+// KeysOutdated returns why this process may lack the newest keys of the bucket, and what to do; nil when it has them,
+// as far as it knows.
 func (s *Store) KeysOutdated() error {
 	if err := s.outdated.Load(); err != nil {
 		return *err
@@ -125,8 +125,8 @@ func (s *Store) KeysOutdated() error {
 	return nil
 }
 
-// readKeyring reads and unwraps the keys; ErrAbsent is in the chain when there are none. The tag is that of what
-// was read, also of what cannot be opened.
+// readKeyring reads and unwraps the keys; ErrAbsent is in the chain when there are none. The tag is returned even when
+// the keys cannot be unwrapped.
 func (s *Store) readKeyring(ctx context.Context) (keyringContent, string, error) {
 	var content keyringContent
 	o, err := s.objects.Get(ctx, ringKey)
@@ -152,8 +152,8 @@ func (s *Store) readKeyring(ctx context.Context) (keyringContent, string, error)
 	return content, o.Tag, nil
 }
 
-// unwrap opens the keys with the first keeper that can: of those that they name, or of all, for a key may have several
-// names.
+// unwrap unwraps the keys with the first keeper that can: those that the keyring names come first, and then all,
+// because a key may have several names.
 func (s *Store) unwrap(ctx context.Context, stored storedKeyring) ([]byte, error) {
 	var wrapped, given []string
 	var why error
@@ -189,15 +189,15 @@ func (s *Store) unwrap(ctx context.Context, stored storedKeyring) ([]byte, error
 		strings.Join(given, ", "), strings.Join(wrapped, ", "))
 }
 
-// createKeyring makes the keys of a bucket that has none. In one that has stacks or tokens it is done only when it is asked
-// for: such a bucket is of an older version of deployctl, or somebody has taken its keys away.
+// createKeyring creates the keys of a bucket that has none. In a bucket with stacks or tokens it does so only when
+// asked: such a bucket was written by an older release, or its keys were removed.
 func (s *Store) createKeyring(ctx context.Context) (keyringContent, error) {
 	used, err := s.inUse(ctx)
 	if err != nil {
 		return keyringContent{}, err
 	}
 	if used && !s.adopt {
-		if content, _, err := s.readKeyring(ctx); !errors.Is(err, ErrAbsent) { // made meanwhile, with the first stack
+		if content, _, err := s.readKeyring(ctx); !errors.Is(err, ErrAbsent) { // created meanwhile
 			return content, err
 		}
 		return keyringContent{}, deployments.Errorf(deployments.CodeInvalid,
@@ -225,8 +225,8 @@ func (s *Store) createKeyring(ctx context.Context) (keyringContent, error) {
 	return s.writeFirst(ctx, content)
 }
 
-// firstKeys are those of a service's master key, with which everything was sealed before there were others; without
-// one, random.
+// firstKeys returns the keys derived from the master key, with which everything was sealed before there were others;
+// random ones without a master key.
 func (s *Store) firstKeys() (seal.Keys, error) {
 	for _, keeper := range s.keepers {
 		if m, ok := keeper.(*seal.MasterKeeper); ok {
@@ -242,7 +242,7 @@ func (s *Store) firstKeys() (seal.Keys, error) {
 	return seal.Keys{Root: root, Sealing: []seal.SealingKey{seal.NewSealingKey(s.now())}}, nil
 }
 
-// inUse tells whether the bucket holds something that is sealed or stands for a stack.
+// inUse reports whether the bucket has sealed objects or stacks.
 func (s *Store) inUse(ctx context.Context) (bool, error) {
 	for _, folder := range []string{"stacks/", tokenFolder, memberFolder, "blobs/", "removed/", auditFolder,
 		organizationFolder} {
@@ -257,7 +257,7 @@ func (s *Store) inUse(ctx context.Context) (bool, error) {
 	return false, nil
 }
 
-// writeKeyring wraps the keys with every keeper, so that each of them opens them.
+// writeKeyring wraps the keys with every keeper, so that each can unwrap them.
 func (s *Store) writeKeyring(ctx context.Context, content keyringContent, c Condition) error {
 	plain, err := json.Marshal(content)
 	if err != nil {
@@ -283,10 +283,10 @@ func (s *Store) writeKeyring(ctx context.Context, content keyringContent, c Cond
 	return failed(err, "write "+ringKey)
 }
 
-// followEvery is how often a process looks whether its keys have been replaced.
+// followEvery is how often a process checks for new keys.
 const followEvery = 30 * time.Second
 
-// FollowKeys keeps the keys up to date until ctx ends. It logs why it cannot, once for each reason.
+// FollowKeys keeps the keys up to date until ctx ends. It logs failures, once for each reason.
 func (s *Store) FollowKeys(ctx context.Context, log *slog.Logger) {
 	told := ""
 	ticker := time.NewTicker(followEvery)
@@ -296,7 +296,7 @@ func (s *Store) FollowKeys(ctx context.Context, log *slog.Logger) {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
-			err := s.reloadKeyring(ctx) // what cannot be read now is read later, or when a key is missed
+			err := s.reloadKeyring(ctx) // what fails now is retried later, or when a key is needed
 			if err != nil && err.Error() != told && ctx.Err() == nil {
 				log.Error("the keys of the bucket cannot be read", "error", err)
 			}

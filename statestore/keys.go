@@ -10,16 +10,16 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 )
 
-// safeSegment is what may stand between two '/' of a key: a name that no server can take for a path.
+// safeSegment matches what may stand between two '/' of a key: a name that no server treats as a path.
 var safeSegment = regexp.MustCompile(`^[A-Za-z0-9_-][A-Za-z0-9_.-]*$`)
 
-// unsafeMark stands in a key for a segment that is not safe. guarded refuses it, so the object can be neither read nor
-// written.
+// unsafeMark replaces a segment that is not safe. guarded rejects keys that contain it, so such an object can be
+// neither read nor written.
 const unsafeMark = "\x00"
 
-// join makes a key of its segments. It is how every key is made: a segment that is not safe, such as "..", "a/b" or "",
-// makes a key that every access refuses as CodeInvalid, so no name can leave its prefix. Only the last segment may be
-// empty: that gives the prefix of all keys below.
+// join makes a key of its segments. Every key is made by it: an unsafe segment, such as "..", "a/b" or "", makes a key
+// that every access rejects as CodeInvalid, so no name can leave its prefix. Only the last segment may be empty: that
+// is the prefix of all keys below.
 func join(segments ...string) string {
 	var key strings.Builder
 	for i, segment := range segments {
@@ -35,29 +35,29 @@ func join(segments ...string) string {
 	return key.String()
 }
 
-// stackKey makes the key of a stack's object, below the folder of the stack.
+// stackKey returns the key of a stack's object, in the folder of the stack.
 func stackKey(name deployments.StackName, segments ...string) string {
 	return join(append([]string{"stacks", name.Organization, name.Project, name.Stack}, segments...)...)
 }
 
-// updateKey makes the key of an update's object.
+// updateKey returns the key of an update's object.
 func updateKey(u deployments.UpdateName, segments ...string) string {
 	return stackKey(u.StackName, append([]string{"updates", u.Version}, segments...)...)
 }
 
-// blobKey makes the key of an object that all names of a stack share.
+// blobKey returns the key of an object that all names of a stack share.
 func blobKey(r *stackKeys, segments ...string) string {
 	return join(append([]string{"blobs", r.id}, segments...)...)
 }
 
-// sealContext gives the context that an object of a stack is sealed with: its key, but for the stack's name, which may
+// sealContext returns the context with which a stack's object is sealed: its key without the stack's name, which may
 // change.
 func sealContext(name deployments.StackName, key string) string {
 	return key[len(stackKey(name, "")):]
 }
 
-// guarded refuses keys that a server could take for another object's: ".." and "." between slashes, nothing between
-// them, control characters, backslashes.
+// guarded rejects keys that a server could take for another object's: "." and ".." between slashes, empty segments,
+// control characters, backslashes.
 type guarded struct{ objects Objects }
 
 func checkKey(key string) error {

@@ -10,8 +10,8 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 )
 
-// A head is written before anything else of its stack and deleted after everything else. So a stack with checkpoints or
-// a history and without a head has lost it: to take it for absent would have all its resources created once more.
+// A head is written before all other objects of its stack and deleted after them. So a stack with checkpoints or a
+// history but without a head has lost its head. Treating it as absent would create all its resources again.
 
 // absent returns why a stack has no head: CodeNotFound when there is no such stack, CodeFormat when its head was lost.
 func (s *Store) absent(ctx context.Context, name deployments.StackName) error {
@@ -23,7 +23,7 @@ func (s *Store) absent(ctx context.Context, name deployments.StackName) error {
 	if err != nil {
 		return err
 	}
-	if latest < next { // none, or written late by an update of a stack that was removed
+	if latest < next { // none, or written late by an update of a removed stack
 		return deployments.NoStack(name)
 	}
 	key := stackKey(name, "head.json")
@@ -33,8 +33,7 @@ func (s *Store) absent(ctx context.Context, name deployments.StackName) error {
 			"(an earlier version of the bucket's, or of its backup)", name, key, latest)
 }
 
-// latestTrace returns the newest version of which a checkpoint or an entry of the history is there; 0 when there is
-// none.
+// latestTrace returns the newest version that has a checkpoint or an entry in the history; 0 when there is none.
 func (s *Store) latestTrace(ctx context.Context, name deployments.StackName) (int, error) {
 	latest, err := s.latestEntry(ctx, name)
 	if err != nil {
@@ -57,7 +56,7 @@ func (s *Store) latestEntry(ctx context.Context, name deployments.StackName) (in
 	return versionOfEntry(l.Keys[0]), nil
 }
 
-// versionOfEntry returns the version that an entry of a history is about; 0 when its key is not one of a history.
+// versionOfEntry returns the version of a history's entry; 0 when the key is not one of a history.
 func versionOfEntry(key string) int {
 	inverse, err := strconv.Atoi(path.Base(key))
 	if err != nil || inverse < 0 || inverse >= math.MaxInt32 {
@@ -66,7 +65,7 @@ func versionOfEntry(key string) int {
 	return math.MaxInt32 - inverse
 }
 
-// missing returns the error about a checkpoint that is not there: CodeFormat when the stack's head tells of it.
+// missing returns the error about a checkpoint that does not exist: CodeFormat when the stack's head names it.
 func (s *Store) missing(ctx context.Context, name deployments.StackName, version int) error {
 	key := checkpointKey(name, version)
 	h, err := s.Head(ctx, name)
@@ -80,7 +79,7 @@ func (s *Store) missing(ctx context.Context, name deployments.StackName, version
 	return unusable(key, errors.New("it is missing, and it is the newest state of its stack"))
 }
 
-// unusable returns the error about a checkpoint that cannot be used, with what to do about it.
+// unusable returns the error about a checkpoint that cannot be used.
 func unusable(key string, err error) error {
 	return deployments.Errorf(deployments.CodeFormat, "%s is damaged: %w; put back the last good copy of this "+
 		"object, make an earlier version "+

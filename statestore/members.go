@@ -13,7 +13,7 @@ import (
 
 const memberFolder = "members/"
 
-// Member gives a member; CodeNotFound when there is none of this name.
+// Member returns a member; CodeNotFound when there is none of this name.
 func (s *Store) Member(ctx context.Context, name string) (deployments.Member, error) {
 	m, _, err := s.getMember(ctx, name)
 	if errors.Is(err, ErrAbsent) || err == nil && len(m.Grants) == 0 {
@@ -50,7 +50,7 @@ func (s *Store) ListMembers(ctx context.Context) ([]deployments.Member, error) {
 	return members, nil
 }
 
-// GrantMember makes a member, or gives one a grant in the place of the one that they have in its organization.
+// GrantMember creates a member, or replaces a member's grant for the grant's organization.
 func (s *Store) GrantMember(ctx context.Context, name string, g deployments.Grant) error {
 	if err := g.Validate(); err != nil {
 		return err
@@ -67,8 +67,8 @@ func (s *Store) GrantMember(ctx context.Context, name string, g deployments.Gran
 	})
 }
 
-// RemoveMember takes what a member may do in an organization; an empty organization means everywhere. A member without
-// grants is gone. CodeNotFound when there is none of this name, or nothing that could be taken.
+// RemoveMember removes a member's grants for an organization; an empty organization means all. A member without grants
+// is gone. CodeNotFound when there is no such member or grant.
 func (s *Store) RemoveMember(ctx context.Context, name, organization string) error {
 	return s.changeMember(ctx, name, func(m *deployments.Member, found bool) error {
 		if !found {
@@ -84,15 +84,15 @@ func (s *Store) RemoveMember(ctx context.Context, name, organization string) err
 	})
 }
 
-// otherGrants gives the grants that are not for the organization; an empty one is every one.
+// otherGrants returns the grants for other organizations; none if the organization is empty.
 func otherGrants(grants []deployments.Grant, organization string) []deployments.Grant {
 	return slices.DeleteFunc(slices.Clone(grants), func(g deployments.Grant) bool {
 		return organization == "" || g.Organization == organization
 	})
 }
 
-// changeMember changes a member by compare-and-swap. One who is left without grants stays as an object, but is not
-// found: to delete it could take a grant away that was given meanwhile.
+// changeMember changes a member by compare-and-swap. A member without grants stays as an object but is not found:
+// deleting the object could remove a grant that was given meanwhile.
 func (s *Store) changeMember(
 	ctx context.Context, name string, change func(m *deployments.Member, found bool) error,
 ) error {

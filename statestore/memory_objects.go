@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Memory is an Objects that forgets everything when its process ends. The zero Memory is empty and ready.
+// Memory is an Objects in memory. The zero Memory is empty and ready.
 type Memory struct {
 	mu      sync.Mutex
 	objects map[string]Object

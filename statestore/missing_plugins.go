@@ -7,10 +7,10 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
 
-// Plugin names a package and the version of its plugin, which is empty if it is not known.
+// Plugin names a package and the version of its plugin; empty if not known.
 type Plugin struct{ Package, Version string }
 
-// PackagesWithoutProvider gives, sorted, the packages of which resources or pending operations name no provider. See
+// PackagesWithoutProvider returns, sorted, the packages of resources and pending operations that name no provider. See
 // engine.Goal.Defaults.
 func (c *Checkpoint) PackagesWithoutProvider() []Plugin {
 	var out []Plugin
@@ -36,7 +36,7 @@ func (c *Checkpoint) PackagesWithoutProvider() []Plugin {
 	return out
 }
 
-// pluginVersion is the version of a resource plugin as the manifest has it.
+// pluginVersion returns the version of a resource plugin in the manifest.
 func (c *Checkpoint) pluginVersion(pkg string) string {
 	for _, p := range c.file.Deployment.Manifest.Plugins {
 		if p.Name == pkg && p.Type == apitype.ResourcePlugin {

@@ -9,18 +9,17 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 )
 
-// organizationFolder has an object for each organization that has workers of its own. That it is there says all: it is
-// empty.
+// organizationFolder has an empty object for each organization that has its own workers.
 const organizationFolder = "organizations/"
 
-// Dedicated is an organization that has workers of its own.
+// Dedicated is an organization that has its own workers.
 type Dedicated struct {
 	Organization string
 	Since        time.Time
 }
 
-// Dedicate has an organization's updates run on its own workers alone, from now on and whether there are any. Doing it
-// twice is doing it once.
+// Dedicate restricts an organization's updates to its own workers from now on, even if there are none yet. Repeating it
+// has no effect.
 func (s *Store) Dedicate(ctx context.Context, organization string) error {
 	if err := deployments.ValidateName("organization", organization); err != nil {
 		return err
@@ -32,7 +31,7 @@ func (s *Store) Dedicate(ctx context.Context, organization string) error {
 	return failed(err, "note that the organization "+organization+" has workers of its own")
 }
 
-// Share has an organization's updates run on the workers that serve all. CodeNotFound when they do.
+// Share lets the shared workers run an organization's updates. CodeNotFound when they do already.
 func (s *Store) Share(ctx context.Context, organization string) error {
 	if err := deployments.ValidateName("organization", organization); err != nil {
 		return err
@@ -49,7 +48,7 @@ func (s *Store) Share(ctx context.Context, organization string) error {
 		"have the organization "+organization+" share its workers")
 }
 
-// ListDedicated lists the organizations that have workers of their own, sorted by name.
+// ListDedicated lists the organizations that have their own workers, sorted by name.
 func (s *Store) ListDedicated(ctx context.Context) ([]Dedicated, error) {
 	l, err := s.objects.List(ctx, Query{Prefix: organizationFolder})
 	if err != nil {
@@ -62,13 +61,13 @@ func (s *Store) ListDedicated(ctx context.Context) ([]Dedicated, error) {
 	return dedicated, nil
 }
 
-// TaskQueue returns the queue of the workers on which an organization's updates run. It asks the bucket each time: an
-// answer of a time before the organization had its own workers would have it run on those of others.
+// TaskQueue returns the queue of the workers that run an organization's updates. It reads the bucket each time: a
+// cached answer could send an update to the workers of others.
 func (s *Store) TaskQueue(ctx context.Context, organization string) (string, error) {
 	if err := deployments.ValidateName("organization", organization); err != nil {
 		return "", err
 	}
-	// its tag alone would not tell what is absent, see classify
+	// Tag alone cannot tell a missing object from a missing bucket, see classify
 	_, err := s.objects.Get(ctx, organizationFolder+organization)
 	switch {
 	case errors.Is(err, ErrAbsent):

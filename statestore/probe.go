@@ -14,12 +14,12 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 )
 
-// probeKey is the object that Probe writes and Answers asks for. Its content means nothing.
+// probeKey is the object that Probe writes and CheckReachable reads. Its content has no meaning.
 const probeKey = "probe"
 
-// Probe reports, as CodeInvalid, a server that writes although the condition of the Put does not hold: two writers of
-// one stack would overwrite each other there. Look has it write nothing: a server that honours conditions is asked only
-// for writes that it refuses.
+// Probe reports, as CodeInvalid, a server that writes even if the condition of a Put does not hold: two writers of one
+// stack would overwrite each other there. With readOnly it writes nothing: a server that honours conditions gets only
+// writes that it must reject.
 func Probe(ctx context.Context, o Objects, readOnly bool) error {
 	if readOnly {
 		if _, err := o.Tag(ctx, probeKey); err != nil {
@@ -33,7 +33,7 @@ func Probe(ctx context.Context, o Objects, readOnly bool) error {
 	return probe(ctx, o, probes)
 }
 
-// forbidden is a write that a server must refuse, the first one if there is a probe.
+// forbidden is a write that a server must reject; the first one if the probe exists.
 type forbidden struct {
 	header string
 	Condition
@@ -58,9 +58,9 @@ func probe(ctx context.Context, o Objects, writes []forbidden) error {
 	return nil
 }
 
-// CheckReachable reports, as CodeUnavailable, why the object store cannot be used now, if it cannot, by one cheap request.
+// CheckReachable reports, as CodeUnavailable, why the object store cannot be used now, by one cheap request.
 func CheckReachable(ctx context.Context, o Objects) error {
-	_, err := o.Get(ctx, probeKey) // a reply to HEAD would not say why not
+	_, err := o.Get(ctx, probeKey) // the reply to HEAD has no reason
 	switch {
 	case err == nil, errors.Is(err, ErrAbsent):
 		return nil
@@ -74,7 +74,7 @@ func CheckReachable(ctx context.Context, o Objects) error {
 	return deployments.Errorf(deployments.CodeUnavailable, "the %s does not answer: %w", what, err)
 }
 
-// Skew is how far this machine's clock is ahead of the server's, to about a second.
+// Skew returns how far this machine's clock is ahead of the server's, to about a second.
 func (s *S3) Skew(ctx context.Context) (time.Duration, error) {
 	out, err := s.client.ListObjectsV2(ctx, &s3.ListObjectsV2Input{Bucket: &s.bucket,
 		Prefix: aws.String(s.prefix + probeKey), MaxKeys: aws.Int32(1)})

@@ -5,11 +5,11 @@ import (
 	"sync"
 )
 
-// recentBytes bounds what recent keeps.
+// recentBytes limits the size of recent.
 const recentBytes = 32 << 20
 
-// recent keeps the checkpoints that this process wrote last, as they are stored: the update after one begins with
-// reading it. A person may put another in its place, so each is good only as long as its tag is.
+// recent caches the checkpoints that this process wrote last, as they are stored: the next update begins with reading
+// one. A person may replace the stored object, so an entry is used only if its tag is unchanged.
 type recent struct {
 	mu      sync.Mutex
 	objects map[string]Object
@@ -35,7 +35,7 @@ func (r *recent) keep(key string, o Object) {
 	}
 }
 
-// get gives an object of the store, from here if it is still the same.
+// get returns an object of the store, from the cache if its tag is unchanged.
 func (r *recent) get(ctx context.Context, objects Objects, key string) (Object, error) {
 	r.mu.Lock()
 	kept, ok := r.objects[key]

@@ -10,10 +10,10 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 )
 
-// RenameStack gives a stack another name, project or organization, with its history, and rewrites the URNs of its
+// RenameStack changes the name, project or organization of a stack with its history, and rewrites the URNs of its
 // resources in a new version. CodeExists when there is a stack of that name; CodeConflict when it has an update
-// running, or another renaming of it was interrupted; CodeInvalid when it is the name that it has. An interrupted
-// renaming is finished by doing it again; until then the stack has both names and cannot be updated.
+// running, or a rename to another name was interrupted; CodeInvalid when it has that name already. An interrupted
+// rename is finished by repeating it; until then the stack has both names and cannot be updated.
 func (s *Store) RenameStack(ctx context.Context, from, to deployments.StackName) error {
 	if err := to.Validate(); err != nil {
 		return err
@@ -35,7 +35,7 @@ func (s *Store) RenameStack(ctx context.Context, from, to deployments.StackName)
 		return err
 	case err == nil && target.ID != h.ID:
 		return exists(to)
-	case err == nil && !target.placeholder(): // all but the end was done before
+	case err == nil && !target.placeholder(): // an earlier attempt did all but the end
 		return s.deleteStack(ctx, from, h.Next, "")
 	}
 	if h, err = s.lockStack(ctx, from, to, true); err != nil {
@@ -63,9 +63,9 @@ func (s *Store) RenameStack(ctx context.Context, from, to deployments.StackName)
 	return s.deleteStack(ctx, from, former, "")
 }
 
-// onlyRenaming refuses a renaming of a stack that still has two names from another. One of them is to be done again
-// first: it may be anywhere between its first write, when all is below the old name, and its last, when all is below
-// the new one.
+// onlyRenaming rejects a rename of a stack that an interrupted rename has left with two names, unless it repeats that
+// rename. The interrupted one may be anywhere between its first write, when everything is under the old name, and its
+// last, when everything is under the new one.
 func (s *Store) onlyRenaming(ctx context.Context, h Head, from, to deployments.StackName) error {
 	if h.Peer == "" {
 		return nil
@@ -74,7 +74,7 @@ func (s *Store) onlyRenaming(ctx context.Context, h Head, from, to deployments.S
 	if err != nil {
 		return damaged(stackKey(from, "head.json"), err)
 	}
-	// from is locked when it is the old name, or a new one that nothing came to: going back frees that
+	// from is locked when it is the old name, or a new one that has no state yet: renaming back frees that
 	older, newer := peer, from
 	if h.Active != nil && h.Active.Version == removal {
 		older, newer = from, peer
@@ -92,13 +92,13 @@ func (s *Store) onlyRenaming(ctx context.Context, h Head, from, to deployments.S
 		newer)
 }
 
-// placeholder reports whether a head only keeps a name, which no state has come to yet, for a renaming or a removal.
+// placeholder reports whether a head only reserves a name, without any state, for a rename or a removal.
 func (h *Head) placeholder() bool {
 	return h.Version == 0 && h.Active != nil && h.Active.Version == removal
 }
 
 // lockStack keeps updates away from a stack that is being removed, or renamed to peer. CodeConflict when it has an
-// update running, or, unless it may be full, resources.
+// update running, or, unless full, resources.
 func (s *Store) lockStack(ctx context.Context, name, peer deployments.StackName, full bool) (Head, error) {
 	return s.changeHead(ctx, name, func(h *Head) (bool, error) {
 		switch {
@@ -126,7 +126,7 @@ func (s *Store) unlockStack(ctx context.Context, name deployments.StackName) err
 	return err
 }
 
-// reserveName takes the new name with a head that nobody can update, and gives that with its tag.
+// reserveName reserves the new name with a head that nobody can update, and returns it with its tag.
 func (s *Store) reserveName(ctx context.Context, h Head, from, to deployments.StackName) (Head, string, error) {
 	next, err := s.nextOf(ctx, to)
 	if err != nil {
@@ -142,8 +142,8 @@ func (s *Store) reserveName(ctx context.Context, h Head, from, to deployments.St
 	return s.readHead(ctx, to)
 }
 
-// moveObjects copies all that a stack has but its head. Sealed objects stay readable: their keys and contexts come from
-// the stack's identity.
+// moveObjects copies all objects of a stack except its head. Sealed objects stay readable: their keys and contexts are
+// derived from the stack's identity.
 func (s *Store) moveObjects(ctx context.Context, from, to deployments.StackName) error {
 	l, err := s.objects.List(ctx, Query{Prefix: stackKey(from, "")})
 	if err != nil {
@@ -151,7 +151,7 @@ func (s *Store) moveObjects(ctx context.Context, from, to deployments.StackName)
 	}
 	return each(l.Keys, func(key string) error {
 		if key == stackKey(from, "head.json") || strings.HasPrefix(key, stackKey(from, scheduleFolder, "")) {
-			return nil // schedules are of a name
+			return nil // schedules do not follow a rename
 		}
 		o, err := s.objects.Get(ctx, key)
 		if err != nil {
@@ -162,8 +162,8 @@ func (s *Store) moveObjects(ctx context.Context, from, to deployments.StackName)
 	})
 }
 
-// rewrite writes the next checkpoint of a stack that is being renamed, with URNs of its new name, and gives the head
-// that has it. A URN begins in a JSON string with the stack's and the project's names, which need no escapes; one
+// rewrite writes the next checkpoint of a stack that is being renamed, with the URNs of its new name, and returns the
+// head with it. A URN starts a JSON string with the stack's and the project's names, which need no escapes; a URN
 // inside a secret's ciphertext stays as it is.
 func (s *Store) rewrite(ctx context.Context, h Head, from, to deployments.StackName) (Head, error) {
 	data, err := s.checkpointJSON(ctx, from, h.Version)
@@ -182,7 +182,7 @@ func urnOf(name deployments.StackName) string {
 	return `"urn:pulumi:` + name.Stack + "::" + name.Project + "::"
 }
 
-// rootOf is how the URN of a stack's root resource ends, once its beginning has been rewritten.
+// rootOf returns the end of the URN of a stack's root resource, after its beginning has been rewritten.
 func rootOf(name deployments.StackName) string {
 	return "::pulumi:pulumi:Stack::" + name.Project + "-" + name.Stack + `"`
 }

@@ -7,11 +7,10 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 )
 
-// Restore makes the deployment of an earlier version the stack's next one, and returns that version. What is real does
-// not change: the next update, or a refresh, starts from what was known then. CodeNotFound: there is no such version,
-// it never had a checkpoint, or that is not kept any more. CodeInvalid: it cannot be the stack's deployment now.
-// CodeUnconfirmed: it would forget all resources of the stack, and x does not say that it may. CodeConflict: the stack
-// has an update running.
+// Restore makes the deployment of an earlier version the stack's next one, and returns that version. Real resources do
+// not change: the next update or refresh starts from the restored state. CodeNotFound: there is no such version, it
+// never had a checkpoint, or the checkpoint is not kept any more. CodeInvalid: it cannot be the stack's deployment now.
+// CodeUnconfirmed: see confirmForget. CodeConflict: the stack has an update running.
 func (s *Store) Restore(ctx context.Context, x Exchange, version int) (int, error) {
 	h, err := s.Head(ctx, x.Stack)
 	if err != nil {

@@ -11,33 +11,33 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 )
 
-// Retention says what Collect leaves of a stack besides what its head and its running update need.
+// Retention says what Collect keeps of a stack, besides what its head and its running update need.
 type Retention struct {
-	// Versions is how many of the latest checkpoints are kept, with all that is known of their updates; at least 1.
+	// Versions is the number of the latest checkpoints that are kept, with everything about their updates; at least 1.
 	Versions int
-	// Age: whatever is younger is kept, too; at least a day.
+	// Age keeps everything younger; at least a day.
 	Age time.Duration
 }
 
-// minAge is what nothing is removed that is: somebody may just be at it.
+// minAge: objects younger than this are never collected; a writer may still be using them.
 const minAge = 24 * time.Hour
 
-// minBundleAge is how long the project of an update is kept at least: it may wait in a queue, where the store does not see
-// it.
+// minBundleAge is how long an update's project files are kept at least: the update may wait in a queue, which the store
+// cannot see.
 const minBundleAge = 30 * 24 * time.Hour
 
 // Collected counts what Collect has removed.
 type Collected struct {
 	Checkpoints int
-	Updates     int // their requests, event logs and what else is known of them, but for their place in the history
+	Updates     int // their requests, event logs and other objects, except for the history
 	Previews    int
 	Files       int // of projects
-	Blobs       int // large values that an older version of deployctl has left
+	Blobs       int // large values that an older release has left
 }
 
-// Collect removes from a stack what a retention does not keep. Others may use the stack meanwhile: only what nobody
-// writes or begins to rely on any more is removed, for a head never goes back, a version is given out once, and a month
-// does not come again. What cannot be removed now is removed the next time.
+// Collect removes the objects of a stack that a retention does not keep. Others may use the stack meanwhile: only
+// objects are removed that nobody writes or starts to rely on any more, because a head never goes back, a version is
+// given out once, and a month does not come again. What cannot be removed now is removed the next time.
 func (s *Store) Collect(ctx context.Context, name deployments.StackName, keep Retention) (Collected, error) {
 	keep.Versions, keep.Age = max(keep.Versions, 1), max(keep.Age, minAge)
 	c := collection{Store: s, name: name, keep: keep}
@@ -54,20 +54,20 @@ func (s *Store) Collect(ctx context.Context, name deployments.StackName, keep Re
 	return c.Collected, nil
 }
 
-// collection is a Collect at work.
+// collection is a Collect in progress.
 type collection struct {
 	*Store
 	Collected
 	name   deployments.StackName
 	keep   Retention
-	head   Head // as it was at the beginning; it can only have moved on
-	oldest int  // version that is kept
+	head   Head // as it was at the start; it can only have advanced
+	oldest int  // oldest version that is kept
 }
 
-// before is when something must have been written last to be of that age.
+// before returns the latest time of the last write of an object of that age.
 func (c *collection) before(age time.Duration) time.Time { return c.now().Add(-age) }
 
-// checkpoints removes those of old versions.
+// checkpoints removes the checkpoints of old versions.
 func (c *collection) checkpoints(ctx context.Context) error {
 	versions, written, err := c.versions(ctx, c.name)
 	if err != nil {
@@ -92,7 +92,7 @@ func (c *collection) checkpoints(ctx context.Context) error {
 	return c.remove(ctx, gone, &c.Checkpoints)
 }
 
-// versions gives those of which there is a checkpoint, in order, and when it was written.
+// versions returns the versions that have a checkpoint, in order, and when each was written.
 func (s *Store) versions(ctx context.Context, name deployments.StackName) ([]int, []time.Time, error) {
 	prefix := stackKey(name, "checkpoints", "")
 	l, err := s.objects.List(ctx, Query{Prefix: prefix})
@@ -105,7 +105,7 @@ func (s *Store) versions(ctx context.Context, name deployments.StackName) ([]int
 		number, ok := strings.CutSuffix(key[len(prefix):], checkpointForm)
 		version, err := strconv.Atoi(number)
 		if !ok || err != nil {
-			continue // somebody's copy
+			continue // a person's copy
 		}
 		versions, at[version] = append(versions, version), l.Written[i]
 	}
@@ -117,7 +117,7 @@ func (s *Store) versions(ctx context.Context, name deployments.StackName) ([]int
 	return versions, written, nil
 }
 
-// updates removes what is known of the updates before the oldest version. Those have ended: versions end in order.
+// updates removes the objects of updates before the oldest version. Those have ended: versions end in order.
 func (c *collection) updates(ctx context.Context) error {
 	prefix := stackKey(c.name, "updates", "")
 	l, err := c.objects.List(ctx, Query{Prefix: prefix, Fold: true})
@@ -136,7 +136,7 @@ func (c *collection) updates(ctx context.Context) error {
 	return nil
 }
 
-// previews removes those to which nothing has been added for as long as everything is kept.
+// previews removes the previews to which nothing was added for the retention's age.
 func (c *collection) previews(ctx context.Context) error {
 	prefix := stackKey(c.name, "updates", "")
 	l, err := c.objects.List(ctx, Query{Prefix: prefix + "p"})
@@ -164,7 +164,7 @@ func (c *collection) previews(ctx context.Context) error {
 	return nil
 }
 
-// files removes the project files of months that are over for as long as they are kept.
+// files removes the project files of months that ended longer ago than they are kept.
 func (c *collection) files(ctx context.Context) error {
 	r := c.ring(c.head.ID)
 	l, err := c.objects.List(ctx, Query{Prefix: filesKey(r), Fold: true})
@@ -184,8 +184,8 @@ func (c *collection) files(ctx context.Context) error {
 	return nil
 }
 
-// blobs removes what is left of the time when all updates of a stack shared their large values, and its project files
-// had no month. Only an update that began then may still need them.
+// blobs removes what older releases left: large values that all updates of a stack shared, and project files without a
+// month. Only an update that began then may still need them.
 func (c *collection) blobs(ctx context.Context) error {
 	if c.head.Active != nil {
 		return nil
@@ -193,16 +193,15 @@ func (c *collection) blobs(ctx context.Context) error {
 	return c.removeOld(ctx, blobKey(c.ring(c.head.ID), ""), c.before(max(c.keep.Age, minBundleAge)), &c.Blobs)
 }
 
-// absences removes the notes that a resource was not there before its create, once no create that may have happened
-// needs them: each create of a type with a settle rule leaves one. A note that is missed is made again by the next
-// attempt.
+// absences removes the records that a resource did not exist before its create, once no create that may have happened
+// needs them: each create of a type with a settle rule writes one. The next attempt writes a missing record again.
 func (c *collection) absences(ctx context.Context) error {
 	if c.head.Active != nil {
 		return nil
 	}
 	latest, err := c.Checkpoint(ctx, c.name, c.head.Version, deployments.SecretsProvider{})
 	if err != nil {
-		return nil //nolint:nilerr // nobody here knows what it needs
+		return nil //nolint:nilerr // it is unknown which are needed
 	}
 	needed := map[string]bool{}
 	for _, p := range latest.Pending() {
@@ -223,7 +222,7 @@ func (c *collection) absences(ctx context.Context) error {
 	return c.remove(ctx, gone, &removed)
 }
 
-// removeOld removes what stands in a folder itself and was written last before a time.
+// removeOld removes the objects directly in a folder that were last written before a time.
 func (c *collection) removeOld(ctx context.Context, folder string, before time.Time, count *int) error {
 	l, err := c.objects.List(ctx, Query{Prefix: folder, Fold: true})
 	if err != nil {

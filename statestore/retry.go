@@ -12,21 +12,21 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 )
 
-// Patience is how long Retry goes on when nothing else is said.
+// Patience is how long Retry retries by default.
 const Patience = 30 * time.Second
 
-// Retry is an Objects that tries again what failed with ErrTransient, quietly, for as long as its patience lasts. Then
-// it fails with CodeUnavailable and a sentence that says what to check. So does what becomes of a bucket that was in
-// use: when its credentials are refused, or it is gone, others are mostly on their way, and whoever asks has done
-// nothing wrong. From the beginning, both are said at once, with their own codes.
+// Retry is an Objects that retries calls that failed with ErrTransient, for as long as its patience lasts. Then the
+// call fails with CodeUnavailable and a message that says what to check. A bucket that was in use and now rejects the
+// credentials or is gone is treated the same way: usually an operator is about to fix that, and the caller has done
+// nothing wrong. Before the first successful call, both fail at once, with their own codes.
 //
-// A conditional Put that finds the condition not to hold reads the object back: when it holds the very bytes of this
-// Put, an attempt whose reply was lost wrote them, and the Put has succeeded. So the bytes of every conditional Put
-// must be unique to the writer and to the call (sealed values are; a plain one needs a nonce).
+// When the condition of a conditional Put does not hold, it reads the object back: if the object has exactly the bytes
+// of this Put, an attempt whose reply was lost has written them, and the Put has succeeded. So the bytes of every
+// conditional Put must be unique to the writer and to the call (sealed values are; plaintext needs a nonce).
 type Retry struct {
 	objects  Objects
 	patience time.Duration
-	accepted atomic.Bool // some call was answered
+	accepted atomic.Bool // some call succeeded
 }
 
 // NewRetry decorates objects. A patience of zero means Patience.
@@ -71,7 +71,7 @@ func (r *Retry) Put(ctx context.Context, key string, data []byte, c Condition) (
 	return "", err
 }
 
-// Delete implements Objects. Nothing is lost when it is refused, and some buckets refuse every one.
+// Delete implements Objects. A rejected Delete loses nothing, and some buckets reject every one.
 func (r *Retry) Delete(ctx context.Context, key string) error {
 	var forbidden error
 	err := r.persist(ctx, 0, func(ctx context.Context) error {
@@ -94,15 +94,14 @@ func (r *Retry) List(ctx context.Context, q Query) (l Listing, err error) {
 }
 
 const (
-	// attemptTimeout bounds one attempt, so that a lost connection is noticed; a large Put gets more, for a slow
-	// network.
+	// attemptTimeout limits one attempt, so that a lost connection is noticed; a large Put gets more time.
 	attemptTimeout = 60 * time.Second
 	slowestPut     = 128 << 10 // bytes per second
 	firstPause     = 20 * time.Millisecond
 	longestPause   = 2 * time.Second
 )
 
-// persist calls f until it gives an answer that is not transient.
+// persist calls f until its result is not transient.
 func (r *Retry) persist(ctx context.Context, size int, f func(context.Context) error) error {
 	timeout := attemptTimeout + time.Duration(size/slowestPut)*time.Second
 	giveUp := time.Now().Add(r.patience)
@@ -132,14 +131,14 @@ func (r *Retry) persist(ctx context.Context, size int, f func(context.Context) e
 	}
 }
 
-// isTransient tells whether the same call may be answered otherwise soon.
+// isTransient reports whether the same call may succeed soon.
 func (r *Retry) isTransient(err error) bool {
 	return errors.Is(err, ErrTransient) || errors.Is(err, context.DeadlineExceeded) || misconfigured(err) &&
 		r.accepted.Load()
 }
 
-// misconfigured tells whether the server refuses the credentials, or has no such bucket: what an operator can mend, and
-// nobody else.
+// misconfigured reports whether the server rejects the credentials or has no such bucket, which only an operator can
+// fix.
 func misconfigured(err error) bool {
 	return credentialsRefused(err) || err != nil && deployments.CodeOf(err) == deployments.CodeInvalid
 }

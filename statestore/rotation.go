@@ -12,16 +12,16 @@ import (
 	"github.com/deployctl/deployctl/internal/seal"
 )
 
-// dropGrace is how long a key must have been replaced before it can be dropped: until then a process may seal with it
-// still.
+// dropGrace is how long a key must have been replaced before it can be dropped: until then a process may still seal
+// with it.
 const dropGrace = 10 * time.Minute
 
-// KeyInfo describes one of the keys that values are sealed with.
+// KeyInfo describes one of the sealing keys.
 type KeyInfo struct {
 	ID      string    `json:"id"`
 	Created time.Time `json:"created,omitzero"`
-	Retired time.Time `json:"retired,omitzero"` // zero: it is the one that seals
-	Objects int       `json:"objects"`          // of the bucket that it has sealed
+	Retired time.Time `json:"retired,omitzero"` // zero: the current key
+	Objects int       `json:"objects"`          // objects of the bucket that it has sealed
 }
 
 // Keys lists the sealing keys, the oldest first, and how many objects need each. It reads the whole bucket.
@@ -45,7 +45,7 @@ func (s *Store) Keys(ctx context.Context) ([]KeyInfo, error) {
 			return failed(err, "read "+key)
 		}
 		id, named := seal.KeyOf(o.Data)
-		if !named { // of the time before values named their key
+		if !named { // sealed before values named their key
 			id = first
 		}
 		if n, ok := counts[id]; ok {
@@ -59,8 +59,8 @@ func (s *Store) Keys(ctx context.Context) ([]KeyInfo, error) {
 	return infos, err
 }
 
-// RotateKeys makes a new sealing key the current one, and wraps all keys anew with the keepers of this process, the
-// first of which is the service's. Others take it over by themselves.
+// RotateKeys creates a new sealing key and makes it the current one, and wraps all keys with the keepers of this
+// process, the first of which is the service's. Other processes load it by themselves.
 func (s *Store) RotateKeys(ctx context.Context) (KeyInfo, error) {
 	for {
 		content, tag, err := s.readKeyring(ctx)
@@ -82,7 +82,7 @@ func (s *Store) RotateKeys(ctx context.Context) (KeyInfo, error) {
 	}
 }
 
-// DropKey forgets a sealing key. CodeConflict: it is the current one, or was until a moment ago, or objects need it.
+// DropKey removes a sealing key. CodeConflict: it is or recently was the current one, or objects need it.
 func (s *Store) DropKey(ctx context.Context, id string) error {
 	infos, err := s.Keys(ctx)
 	if err != nil {
@@ -136,12 +136,12 @@ func (s *Store) forgetKey(ctx context.Context, id string) error {
 
 // Resealed counts what Reseal has done.
 type Resealed struct {
-	Sealed  int // anew
+	Sealed  int // sealed again
 	Damaged []string
 }
 
-// Reseal seals every object anew that an older key has sealed. Others may use the bucket meanwhile: an object that
-// somebody writes is left to him, and looked at again. What cannot be opened is named, and stays as it is.
+// Reseal seals every object again that has an older key. Others may use the bucket meanwhile: an object that another
+// process writes is skipped and checked again. Objects that cannot be opened are named and stay as they are.
 func (s *Store) Reseal(ctx context.Context) (Resealed, error) {
 	var done Resealed
 	var sealed atomic.Int64
@@ -170,7 +170,7 @@ func (s *Store) Reseal(ctx context.Context) (Resealed, error) {
 	return done, err
 }
 
-// reseal seals one object anew, if it is not sealed with the current key.
+// reseal seals one object again, if it is not sealed with the current key.
 func (s *Store) reseal(ctx context.Context, key string) (bool, error) {
 	for {
 		o, err := s.objects.Get(ctx, key)
@@ -215,7 +215,7 @@ func (s *Store) openAny(ctx context.Context, key string) ([]byte, error) {
 	return box.Open(o.Data, context)
 }
 
-// eachSealed calls f, some at a time, for the key of every object that is sealed.
+// eachSealed calls f concurrently for the key of every sealed object.
 func (s *Store) eachSealed(ctx context.Context, f func(key string) error) error {
 	l, err := s.objects.List(ctx, Query{})
 	if err != nil {
@@ -230,8 +230,8 @@ func (s *Store) eachSealed(ctx context.Context, f func(key string) error) error 
 	return each(keys, f)
 }
 
-// sealedKey tells whether the object of a key is sealed: all but heads, checkpoints, what stands under removed/ and
-// organizations/, and the keys.
+// sealedKey reports whether the object of a key is sealed: all except heads, checkpoints, the keyring, and objects
+// under removed/ and organizations/.
 func sealedKey(key string) bool {
 	folder, rest, ok := strings.Cut(key, "/")
 	switch folder {
@@ -244,7 +244,7 @@ func sealedKey(key string) bool {
 	return ok
 }
 
-// sealedAs gives the box and the context that the object of a key is sealed with.
+// sealedAs returns the box and the context with which an object is sealed.
 func (s *Store) sealedAs(ctx context.Context, key string) (*seal.Box, string, error) {
 	parts := strings.Split(key, "/")
 	switch {

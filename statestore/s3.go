@@ -18,28 +18,28 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 )
 
-// S3Options say which bucket to use.
+// S3Options describe a bucket.
 type S3Options struct {
 	// Endpoint is the server's URL; empty for AWS.
 	Endpoint string
 	Region   string
 	Bucket   string
-	// Prefix comes before every key; empty, or ending with '/'.
+	// Prefix is put before every key; empty, or ending with '/'.
 	Prefix string
-	// AccessKey and SecretKey; when both are empty, what the AWS SDK finds in the environment.
+	// AccessKey and SecretKey; when both are empty, the AWS SDK searches for credentials.
 	AccessKey, SecretKey string
-	// SecretKeyFile, if not empty, is where SecretKey was read from. It is read again when it has changed, or the key
-	// was refused.
+	// SecretKeyFile, if not empty, is the file of SecretKey. It is read again when it has changed, or the key was
+	// rejected.
 	SecretKeyFile string
 }
 
-// S3 is an Objects in a bucket. It makes one attempt of every call; see Retry.
+// S3 is an Objects in a bucket. It makes one attempt at each call; see Retry.
 type S3 struct {
 	client   *s3.Client
 	bucket   string
 	prefix   string
 	endpoint string
-	// md5Tags: some tag was the MD5 of its content. otherTags: some never became it.
+	// md5Tags: some tag was the MD5 of its content. otherTags: some tag never was.
 	md5Tags, otherTags atomic.Bool
 	credentials        *searched
 }
@@ -51,7 +51,7 @@ func OpenS3(ctx context.Context, o S3Options) (*S3, error) {
 		return nil, deployments.Errorf(deployments.CodeInvalid, "the S3 settings cannot be used: %w", err)
 	}
 	transport := awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) {
-		t.MaxIdleConnsPerHost = 64 // events, deltas and blobs are written side by side
+		t.MaxIdleConnsPerHost = 64 // events, deltas and blobs are written concurrently
 	})
 	client := s3.NewFromConfig(cfg, func(so *s3.Options) {
 		so.UsePathStyle = true
@@ -82,9 +82,9 @@ func (s *S3) String() string {
 
 // Get implements Objects.
 //
-// A server that keeps tags apart from contents may give an old content with a new tag while a Put is under way, and a
-// swap by that tag would undo the Put. Where tags are the MD5 of the content, as with most servers, that shows: such a
-// read is made again. Where they are not (AWS with keys of its key service), they agree anyway.
+// A server that stores tags apart from contents may return an old content with a new tag during a Put, and a swap by
+// that tag would undo the Put. Where tags are the MD5 of the content, as with most servers, this is detected and the
+// read is repeated. Where they are not (AWS with its key service), tags and contents are consistent.
 func (s *S3) Get(ctx context.Context, key string) (Object, error) {
 	for attempt := 0; ; attempt++ {
 		o, err := s.getOnce(ctx, key)
@@ -107,14 +107,14 @@ func (s *S3) Get(ctx context.Context, key string) (Object, error) {
 	}
 }
 
-// How often and how soon a read whose tag is not the MD5 of its content is made again, until it is taken as it is.
+// How often and how soon a read is repeated whose tag is not the MD5 of its content.
 const (
 	tornReads = 8
 	tornPause = 10 * time.Millisecond
 )
 
 func md5Tag(data []byte) string {
-	sum := md5.Sum(data) // what S3 calls an ETag; no secret depends on it
+	sum := md5.Sum(data) // S3's ETag; no secret depends on it
 	return `"` + hex.EncodeToString(sum[:]) + `"`
 }
 
@@ -134,7 +134,7 @@ func (s *S3) getOnce(ctx context.Context, key string) (Object, error) {
 // Tag implements Objects.
 func (s *S3) Tag(ctx context.Context, key string) (string, error) {
 	out, err := s.client.HeadObject(ctx, &s3.HeadObjectInput{Bucket: &s.bucket, Key: aws.String(s.prefix + key)})
-	// why not is in the reply to a GET alone
+	// only the reply to a GET has the reason
 	if st := status(err); st == http.StatusBadRequest || st == http.StatusForbidden {
 		o, err := s.getOnce(ctx, key)
 		return o.Tag, err
@@ -160,7 +160,7 @@ func (s *S3) Put(ctx context.Context, key string, data []byte, c Condition) (str
 	out, err := s.client.PutObject(ctx, in)
 	if err != nil {
 		err = s.translate(err)
-		if c.Tag != "" && errors.Is(err, ErrAbsent) { // how S3 refuses If-Match on an object that is gone
+		if c.Tag != "" && errors.Is(err, ErrAbsent) { // S3's reply to If-Match on an object that is gone
 			err = ErrChanged
 		}
 		return "", err
@@ -207,7 +207,7 @@ func (s *S3) List(ctx context.Context, q Query) (Listing, error) {
 	}
 }
 
-// page adds the keys and the common beginnings of one answer, which are each in order.
+// page adds the keys and the common prefixes of one response, which are each in order.
 func (s *S3) page(l *Listing, out *s3.ListObjectsV2Output, after string) {
 	i, j := 0, 0
 	for i < len(out.Contents) || j < len(out.CommonPrefixes) {

@@ -12,7 +12,7 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 )
 
-// translate classes an error of the SDK. Credentials that were refused are searched for again before the next call.
+// translate classifies an error of the SDK. After rejected credentials, the next call searches for new ones.
 func (s *S3) translate(err error) error {
 	translated := s.classify(err)
 	if credentialsRefused(translated) && s.credentials != nil {
@@ -21,7 +21,7 @@ func (s *S3) translate(err error) error {
 	return translated
 }
 
-// CredentialsRefused tells whether an error is one because the server did not accept the credentials, or not for this.
+// CredentialsRefused reports whether an error is a rejection of the credentials, in general or for this call.
 func CredentialsRefused(err error) bool {
 	for ; err != nil; err = errors.Unwrap(err) {
 		if credentialsRefused(err) {
@@ -31,7 +31,7 @@ func CredentialsRefused(err error) bool {
 	return false
 }
 
-// credentialsRefused tells whether the server did not accept the credentials, or not for this.
+// credentialsRefused reports whether the server rejected the credentials, in general or for this call.
 func credentialsRefused(err error) bool {
 	code := deployments.CodeOf(err)
 	return err != nil && (code == deployments.CodeUnauthorized || code == deployments.CodeForbidden)
@@ -57,7 +57,7 @@ func (s *S3) classify(err error) error {
 		code = api.ErrorCode()
 	}
 	switch code {
-	case "NoSuchKey", "NotFound": // not any 404: a server may say with one that it does not know the user
+	case "NoSuchKey", "NotFound": // not any 404: a server may use that for an unknown user
 		return ErrAbsent
 	case "PreconditionFailed":
 		return ErrChanged
@@ -90,7 +90,7 @@ func (s *S3) classify(err error) error {
 	return fmt.Errorf("%w: %w", ErrTransient, withoutSDKText(err))
 }
 
-// status gives the HTTP status of the reply that an error tells of; zero when there was none.
+// status returns the HTTP status of the reply that caused an error; 0 when there was no reply.
 func status(err error) int {
 	var r interface{ HTTPStatusCode() int }
 	if errors.As(err, &r) {
@@ -99,7 +99,7 @@ func status(err error) int {
 	return 0
 }
 
-// withoutSDKText takes the SDK's words off an error: what is left is what the server said, or why it said nothing.
+// withoutSDKText returns the server's error, or the network's, without the text that the SDK adds.
 func withoutSDKText(err error) error {
 	var api smithy.APIError
 	var sent *url.Error

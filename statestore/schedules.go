@@ -12,29 +12,29 @@ import (
 // scheduleFolder is where the schedules of a stack are.
 const scheduleFolder = "schedules"
 
-// DesiredSchedule is what is wanted of a schedule, whatever Temporal says of it. It is sealed, as Temporal's schedules are not.
+// DesiredSchedule is the desired state of a schedule, whatever Temporal's schedule says. Unlike that one it is sealed.
 type DesiredSchedule struct {
 	deployments.ScheduledInput
-	// Made is when it was made: intervals count from then on.
+	// Made is when it was created: intervals count from then on.
 	Made time.Time `json:"made"`
-	// Since is when it was made, or resumed: no run is wanted that was due before.
+	// Since is when it was created or last resumed: runs that were due before it do not count.
 	Since time.Time `json:"since"`
-	// Paused is what was asked for, or what came of a run that failed.
+	// Paused is set by a person, or by a run that failed.
 	Paused bool `json:"paused,omitempty"`
-	// RunRequested is when it was asked to run at once, and has not done so yet.
+	// RunRequested is when a person requested a run that has not started yet.
 	RunRequested time.Time `json:"asked,omitzero"`
-	// Run is the last run that was let through, Due when the last one was due that nobody had asked for.
+	// Run is the last run that was admitted; Due is the due time of the last run that nobody had requested.
 	Run string    `json:"run,omitempty"`
 	Due time.Time `json:"due,omitzero"`
 }
 
-// PutSchedule stores what is wanted of a new schedule.
+// PutSchedule stores a new schedule.
 func (s *Store) PutSchedule(ctx context.Context, w DesiredSchedule) error {
 	n := w.Schedule.Name
 	return s.putJSON(ctx, n.StackName, stackKey(n.StackName, scheduleFolder, n.Name), w)
 }
 
-// DeleteSchedule forgets a schedule, if there is one.
+// DeleteSchedule removes a schedule, if there is one.
 func (s *Store) DeleteSchedule(ctx context.Context, n deployments.ScheduleName) error {
 	err := s.objects.Delete(ctx, stackKey(n.StackName, scheduleFolder, n.Name))
 	if errors.Is(err, ErrAbsent) {
@@ -43,13 +43,13 @@ func (s *Store) DeleteSchedule(ctx context.Context, n deployments.ScheduleName) 
 	return failed(err, "remove the schedule "+n.String())
 }
 
-// Schedule returns what is wanted of a schedule; CodeNotFound when nothing is.
+// Schedule returns a schedule; CodeNotFound when there is none.
 func (s *Store) Schedule(ctx context.Context, n deployments.ScheduleName) (DesiredSchedule, error) {
 	w, _, err := s.getSchedule(ctx, n)
 	return w, err
 }
 
-// ChangeSchedule changes what is wanted of a schedule by compare-and-swap; CodeNotFound when nothing is.
+// ChangeSchedule changes a schedule by compare-and-swap; CodeNotFound when there is none.
 func (s *Store) ChangeSchedule(
 	ctx context.Context, n deployments.ScheduleName, change func(*DesiredSchedule) error,
 ) (DesiredSchedule, error) {

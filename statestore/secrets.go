@@ -10,19 +10,19 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/config"
 )
 
-// The secrets providers that there are.
+// The secrets providers.
 const (
 	secretsService    = deployments.SecretsService
 	secretsPassphrase = deployments.SecretsPassphrase
 )
 
-// secrets encrypts and decrypts the secrets in one stack's checkpoints, and says in them how.
+// secrets encrypts and decrypts the secrets in one stack's checkpoints.
 type secrets struct {
 	config.Crypter
 	section apitype.SecretsProvidersV1
 }
 
-// sameAs reports whether ciphertexts of both can stand in one checkpoint.
+// sameAs reports whether ciphertexts of both can be in one checkpoint.
 func (s secrets) sameAs(section *apitype.SecretsProvidersV1) bool {
 	if section == nil || section.Type != s.section.Type {
 		return false
@@ -30,17 +30,17 @@ func (s secrets) sameAs(section *apitype.SecretsProvidersV1) bool {
 	return s.section.Type == secretsService || salt(section) == salt(&s.section)
 }
 
-// passphraseState is the state of the field's passphrase provider.
+// passphraseState is the state of Pulumi's passphrase provider.
 type passphraseState struct {
 	Salt string `json:"salt"`
 }
 
-// serviceState is the state of our own provider: the identity of the stack whose key it is.
+// serviceState is the state of the service's own provider: the identity of the stack whose key is used.
 type serviceState struct {
 	Stack string `json:"stack,omitempty"`
 }
 
-// secrets gives what a request asks to encrypt a stack's secrets with.
+// provider returns the secrets provider that a request asks for.
 func (r *stackKeys) provider(p deployments.SecretsProvider) (secrets, error) {
 	switch p.Type {
 	case "", secretsService:
@@ -62,8 +62,8 @@ func (r *stackKeys) provider(p deployments.SecretsProvider) (secrets, error) {
 var errNoPassphrase = deployments.Errorf(deployments.CodeInvalid,
 	"the stack's secrets are encrypted with a passphrase, and the request has no key: set PULUMI_CONFIG_PASSPHRASE")
 
-// reader gives what decrypts a stored deployment, whose provider may not be the one that the request names. It fails
-// only when it comes to a secret.
+// reader returns a decrypter for a stored deployment, whose provider may differ from the request's. It fails only when
+// there is a secret to decrypt.
 func (r *stackKeys) reader(section *apitype.SecretsProvidersV1, p deployments.SecretsProvider) config.Decrypter {
 	switch {
 	case section == nil:
@@ -110,7 +110,7 @@ func (s *Store) Encrypt(ctx context.Context, name deployments.StackName, plain [
 	return config.NewSymmetricCrypter(r.secrets).BatchEncrypt(ctx, plain)
 }
 
-// Decrypt gives what Encrypt encrypted for the same stack; CodeInvalid when one of the texts was not.
+// Decrypt returns the plaintext of texts that Encrypt encrypted for the same stack; CodeInvalid for other texts.
 func (s *Store) Decrypt(ctx context.Context, name deployments.StackName, sealed []string) ([]string, error) {
 	r, err := s.stackKeysOf(ctx, name)
 	if err != nil {

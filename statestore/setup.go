@@ -9,9 +9,8 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 )
 
-// Identity returns what tells this store from all others, whatever bucket and prefix it is in: a copy has the same. It
-// is made with the keys of an empty bucket and never changes; a store of the time before there were identities has
-// none.
+// Identity returns the identity of this store, whatever bucket and prefix it is in; a copy has the same. It is created
+// with the keys of an empty bucket and never changes; a store from before there were identities has none.
 func (s *Store) Identity() string {
 	identity, _ := s.identity.Load().(string)
 	return identity
@@ -31,10 +30,10 @@ func (s *Store) OrganizationTaskQueue(organization string) string {
 	return deployments.OrganizationTaskQueue(s.SharedTaskQueue(), organization)
 }
 
-// IsSetUp tells whether the bucket has keys; false only for an empty one, under Options.KeepEmpty.
+// IsSetUp reports whether the bucket has keys; false only for an empty one, with Options.KeepEmpty.
 func (s *Store) IsSetUp() bool { return s.unset.Load() == nil }
 
-// SetUp gives an empty bucket its keys and the store its identity, unless another process has done so meanwhile.
+// SetUp creates the keys and the identity of an empty bucket, unless another process has done so.
 func (s *Store) SetUp(ctx context.Context) error {
 	unset := s.unset.Load()
 	if unset == nil {
@@ -48,7 +47,7 @@ func (s *Store) SetUp(ctx context.Context) error {
 	return err
 }
 
-// writeFirst writes the first keys of a bucket, and returns those that it has then: another process may have been
+// writeFirst writes the first keys of a bucket, and returns the keys that it has then: another process may have been
 // faster.
 func (s *Store) writeFirst(ctx context.Context, content keyringContent) (keyringContent, error) {
 	err := s.writeKeyring(ctx, content, Condition{Absent: true})

@@ -9,12 +9,12 @@ import (
 
 const spillFolder = "aside"
 
-// Spill stores a part of what an update puts away until it goes on.
+// Spill stores a part of a suspended core.
 func (s *Store) Spill(ctx context.Context, p deployments.SpilledPart) error {
 	return s.put(ctx, p.Update.StackName, spilledKey(p), p.Data)
 }
 
-// LoadSpilled gives what PutAside has stored.
+// LoadSpilled returns what Spill has stored.
 func (s *Store) LoadSpilled(ctx context.Context, p deployments.SpilledPart) ([]byte, error) {
 	return s.get(ctx, p.Update.StackName, spilledKey(p))
 }

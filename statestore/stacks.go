@@ -12,8 +12,8 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 )
 
-// CreateStack makes an empty stack; CodeExists when there is one of this name, CodeFormat when that one is damaged. Its
-// versions go on from those of the last stack that had the name.
+// CreateStack creates an empty stack; CodeExists when there is one of this name, CodeFormat when that one is damaged.
+// Its versions continue those of the last stack of that name.
 func (s *Store) CreateStack(ctx context.Context, name deployments.StackName, tags map[string]string) error {
 	if err := name.Validate(); err != nil {
 		return err
@@ -67,8 +67,8 @@ func (s *Store) Stack(ctx context.Context, name deployments.StackName) (deployme
 	return info, nil
 }
 
-// ListStacks describes the stacks of a project, or of an organization, sorted by name. An empty project means all; an
-// empty organization means all. A stack that cannot be read is among them, and says why.
+// ListStacks describes the stacks of a project, or of an organization, sorted by name. An empty project or organization
+// means all. A stack that cannot be read is listed with the reason.
 func (s *Store) ListStacks(ctx context.Context, organization, project string) ([]deployments.StackInfo, error) {
 	for what, part := range map[string]string{"organization": organization, "project": project} {
 		if part == "" {
@@ -90,11 +90,11 @@ func (s *Store) ListStacks(ctx context.Context, organization, project string) ([
 		name, err := deployments.ParseStackName(strings.Trim(strings.TrimPrefix(folder, "stacks/"), "/"),
 			deployments.StackName{})
 		if err != nil {
-			return nil //nolint:nilerr // no stack can have this name, so it is none
+			return nil //nolint:nilerr // no stack can have this name
 		}
 		info, err := s.Stack(ctx, name)
 		if deployments.CodeOf(err) == deployments.CodeNotFound {
-			return nil // removed meanwhile, or left over by a removal that did not end
+			return nil // removed meanwhile, or left by an interrupted removal
 		}
 		if unreadable(err) != nil {
 			info, err = deployments.StackInfo{Stack: name, Damaged: err.Error()}, nil
@@ -107,7 +107,7 @@ func (s *Store) ListStacks(ctx context.Context, organization, project string) ([
 	return infos, err
 }
 
-// descend gives the folders called name, or all when it is empty, in the given ones.
+// descend returns the folders called name, or all when it is empty, in the given folders.
 func (s *Store) descend(ctx context.Context, folders []string, name string) ([]string, error) {
 	var below []string
 	for _, folder := range folders {
@@ -120,7 +120,7 @@ func (s *Store) descend(ctx context.Context, folders []string, name string) ([]s
 			return nil, failed(err, "list "+folder)
 		}
 		for _, key := range l.Keys {
-			if strings.HasSuffix(key, "/") && checkKey(key) == nil { // else it is somebody's file, not a folder
+			if strings.HasSuffix(key, "/") && checkKey(key) == nil { // else it is some file, not a folder
 				below = append(below, key)
 			}
 		}
@@ -145,7 +145,7 @@ func (s *Store) RemoveStack(ctx context.Context, name deployments.StackName, for
 	if err != nil {
 		return err
 	}
-	if h.Peer != "" { // a renaming did not end: the other name may still need the blobs
+	if h.Peer != "" { // an interrupted rename: the other name may still need the blobs
 		peer, err := deployments.ParseStackName(h.Peer, deployments.StackName{})
 		if err != nil {
 			return damaged(stackKey(name, "head.json"), err)
@@ -161,11 +161,11 @@ func (s *Store) RemoveStack(ctx context.Context, name deployments.StackName, for
 	return s.deleteStack(ctx, name, h.Next, h.ID)
 }
 
-// removal stands in a head for the update that a removal or a renaming is not.
+// removal is the version of the active update in a head during a removal or a rename.
 const removal = "removal"
 
-// deleteStack deletes a stack's objects, its head last, so that an interrupted removal can be done again, and those
-// that all names of the stack with this id share. What stays is the next version of the name.
+// deleteStack deletes a stack's objects, its head last, so that an interrupted removal can be repeated, and the objects
+// that all its names share. The next version of the name stays.
 func (s *Store) deleteStack(ctx context.Context, name deployments.StackName, next int, id string) error {
 	if err := s.writeTombstone(ctx, name, next); err != nil {
 		return err

@@ -3,21 +3,21 @@
 //
 // The layout, under the bucket's prefix:
 //
-//	stacks/ORG/PROJECT/STACK/head.json                 where the stack stands; changed by compare-and-swap only
+//	stacks/ORG/PROJECT/STACK/head.json                 version and claim; changed by compare-and-swap only
 //	stacks/…/checkpoints/VERSION.json.zst              immutable, Pulumi deployment JSON, secrets as ciphertexts
 //	stacks/…/updates/ID/{update,delta/N,events/STREAM/N,outcome/OP.ROUND,aside/NAME/PART,blob/HASH}
 //	stacks/…/history/INVERSE                           one per numbered update; the newest sorts first
 //	blobs/STACK-ID/files/MONTH/HASH                    project files and manifests of one stack
-//	removed/ORG/PROJECT/STACK.json                     the next version of a name that a stack had
+//	removed/ORG/PROJECT/STACK.json                     the next version of a removed stack's name
 //	tokens/NAME                                        access tokens, hashed
 //	keys/ring.json                                     the service's keys and the store's identity, wrapped by its
 //	                                                   master key or a key management service
-//	members/NAME                                       who has tokens, and what they may do
-//	audit/ORG/DAY/TIME-ID                              what was asked of the service
-//	organizations/ORG                                  empty; the organization has workers of its own
+//	members/NAME                                       owners of tokens, and their grants
+//	audit/ORG/DAY/TIME-ID                              the audit log
+//	organizations/ORG                                  empty; the organization has its own workers
 //
-// Everything is sealed but heads, checkpoints and what stands under removed/ and organizations/ (docs/adr/0002): a
-// person must be able to read and repair those without the service, and nothing secret is readable in them.
+// Everything is sealed except heads, checkpoints and objects under removed/ and organizations/ (docs/adr/0002): a
+// person must be able to read and repair those without the service, and they contain no readable secret.
 //
 // All methods may be called concurrently, by any number of processes. Errors are *deployments.Error or end with the
 // context.
@@ -39,14 +39,13 @@ import (
 
 // Options of a Store.
 type Options struct {
-	// Master is the service's master key, 32 bytes. Whatever was stored with another one cannot be read.
+	// Master is the service's master key, 32 bytes. Values sealed with another one cannot be read.
 	Master []byte
-	// Keepers wrap the service's keys, in the place of Master: the first is the service's, others are those that it had
-	// before.
+	// Keepers wrap the service's keys instead of Master: the first is the current one, the others are former ones.
 	Keepers []seal.Keeper
-	// Adopt: a bucket that was written before there were keys in it, and its heads, are taken over. See Store.Check.
+	// Adopt accepts a bucket from before there were keys in it, and its heads. See Store.Check.
 	Adopt bool
-	// KeepEmpty: Check leaves an empty bucket as it is; SetUp makes its keys.
+	// KeepEmpty makes Check leave an empty bucket as it is; SetUp creates its keys.
 	KeepEmpty bool
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
@@ -60,23 +59,23 @@ type Store struct {
 	adopt   bool
 	keep    bool // see Options.KeepEmpty
 	now     func() time.Time
-	// authenticated: a head without a MAC is not the service's.
+	// authenticated means that every head has a MAC.
 	authenticated atomic.Bool
 	identity      atomic.Value // string; see Identity
-	// unset are the keys that SetUp gives the bucket, which is empty; nil when it has keys.
+	// unset are the keys that SetUp will write to the empty bucket; nil when it has keys.
 	unset atomic.Pointer[keyringContent]
 
 	mu         sync.Mutex
 	stackKeys  map[string]*stackKeys     // by stack id
 	names      map[string]cachedIdentity // by stack name
 	cache      map[string]*cacheEntry    // by stack id and version
-	cacheOrder []string                  // of opened, oldest first
+	cacheOrder []string                  // of cache, oldest first
 	recent     recent
 
 	callers callers
-	// outdated is why the newest keys of the bucket cannot be read, if they cannot.
+	// outdated is the error of reading the newest keys of the bucket, if any.
 	outdated   atomic.Pointer[error]
-	keyringTag atomic.Value // string: the tag of the keys that are in use
+	keyringTag atomic.Value // string: the tag of the keys in use
 }
 
 // cachedIdentity is a stack's identity, and the digests of its checkpoints, as last read.
@@ -86,11 +85,11 @@ type cachedIdentity struct {
 	read    time.Time
 }
 
-// identityCacheTime is how long a stack's identity is taken for granted. It changes only when a stack is removed and another one
+// identityCacheTime is how long a stack's identity is cached. It changes only when a stack is removed and another one
 // gets its name.
 const identityCacheTime = 5 * time.Second
 
-// New makes a Store over objects, which should retry (see Retry).
+// New returns a Store over objects, which should retry (see Retry).
 func New(objects Objects, o Options) (*Store, error) {
 	keys := &seal.Keyring{}
 	if len(o.Keepers) == 0 {
@@ -114,9 +113,9 @@ func New(objects Objects, o Options) (*Store, error) {
 	}, nil
 }
 
-// Check reports why the object store cannot be used, if it cannot: CodeUnavailable, CodeUnauthorized, CodeForbidden, or
-// CodeInvalid when the bucket does not exist or is sealed with another key. It reads the service's keys, which Keepers
-// wrap, so it comes before anything else.
+// Check reports why the object store cannot be used: CodeUnavailable, CodeUnauthorized, CodeForbidden, or CodeInvalid
+// when the bucket does not exist or is sealed with another key. It reads the service's keys, so it must be called
+// first.
 func (s *Store) Check(ctx context.Context) error {
 	if _, err := s.objects.List(ctx, Query{Prefix: tokenFolder, Limit: 1}); err != nil {
 		return failed(err, "use the object store")
@@ -130,15 +129,15 @@ func (s *Store) Check(ctx context.Context) error {
 	return nil
 }
 
-// Keyring gives the service's keys, which seal Temporal's payloads, too.
+// Keyring returns the service's keys, which also seal Temporal's payloads.
 func (s *Store) Keyring() *seal.Keyring { return s.keys }
 
-// stackKeys holds the keys of one stack. They come from its identity, which a rename keeps.
+// stackKeys holds the keys of one stack. They are derived from its identity, which a rename keeps.
 type stackKeys struct {
 	id      string
-	box     *seal.Box // its objects
-	secrets []byte    // its secrets, with the service's own provider
-	digests []byte    // its bags
+	box     *seal.Box // for its objects
+	secrets []byte    // for its secrets, with the service's own provider
+	digests []byte    // for its bags
 }
 
 func (s *Store) ring(id string) *stackKeys {
@@ -157,7 +156,7 @@ func (s *Store) ring(id string) *stackKeys {
 	return r
 }
 
-// stackKeysOf gives the keys of a stack by its name, from memory or from its head.
+// stackKeysOf returns the keys of a stack by its name, from the cache or from its head.
 func (s *Store) stackKeysOf(ctx context.Context, name deployments.StackName) (*stackKeys, error) {
 	s.mu.Lock()
 	k, ok := s.names[name.String()]
@@ -172,7 +171,7 @@ func (s *Store) stackKeysOf(ctx context.Context, name deployments.StackName) (*s
 	return s.ring(h.ID), nil
 }
 
-// cacheIdentity remembers what a stack's head says; one without an identity forgets it.
+// cacheIdentity caches the identity in a stack's head; a head without an identity clears the entry.
 func (s *Store) cacheIdentity(name deployments.StackName, h Head) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -199,7 +198,7 @@ func (s *Store) get(ctx context.Context, name deployments.StackName, key string)
 	return plain, err
 }
 
-// getTagged is get, and returns the object's tag, too.
+// getTagged is get that also returns the object's tag.
 func (s *Store) getTagged(
 	ctx context.Context, name deployments.StackName, key string,
 ) (plain []byte, tag string, err error) {
@@ -267,7 +266,7 @@ func (s *Store) deleteAll(ctx context.Context, prefix string) error {
 	})
 }
 
-// each calls f for every item, some at a time, and gives the first error.
+// each calls f for every item, some concurrently, and returns the first error.
 func each(items []string, f func(string) error) error {
 	var wg sync.WaitGroup
 	var once sync.Once
@@ -290,7 +289,7 @@ func each(items []string, f func(string) error) error {
 	return first
 }
 
-// failed gives an error of the objects a code, and says what was being done. ErrAbsent and ErrChanged stay in the
+// failed returns an error of the objects with a code and with what was being done. ErrAbsent and ErrChanged stay in the
 // chain.
 func failed(err error, doing string) error {
 	if err == nil {
@@ -312,8 +311,8 @@ func failed(err error, doing string) error {
 	return deployments.Errorf(deployments.CodeInternal, "%s: %w", doing, err)
 }
 
-// unreadable gives an error that is about one object, which is damaged or was never ours, and not about the store; else
-// nil. A list names such an object, and shows the others.
+// unreadable returns an error that concerns one object, which is damaged or foreign, and not the store; else nil. A
+// list reports such an object and shows the others.
 func unreadable(err error) error {
 	if code := deployments.CodeOf(err); err != nil && (code == deployments.CodeFormat ||
 		code == deployments.CodeInvalid) {
@@ -322,7 +321,7 @@ func unreadable(err error) error {
 	return nil
 }
 
-// damaged is the error about an object that cannot be understood.
+// damaged returns the error about an object that cannot be parsed.
 func damaged(key string, err error) error {
 	return deployments.Errorf(deployments.CodeFormat, "%s is damaged: %w; put back the last good copy of this object",
 		key, err)

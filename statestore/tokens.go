@@ -17,25 +17,25 @@ import (
 )
 
 // storedToken is a token at rest. A token's text is "dctl." and its name, "." and 256 random bits; only its hash is
-// kept. The JSON names of deployments.Token are the format of the bucket and of "token ls --json" at once: neither can
-// be renamed.
+// stored. The JSON names of deployments.Token are both the format of the bucket and that of "token ls --json", so none
+// can be renamed.
 type storedToken struct {
 	deployments.Token
 	Hash string `json:"hash"`
-	// Since is when the token's member was made: it is not another one's who gets the name later.
+	// Since is when the token's member was created: a later member may have the same name.
 	Since time.Time `json:"since,omitzero"`
 }
 
 const (
 	tokenFolder = "tokens/"
 	tokenPrefix = "dctl."
-	// usedStep is how precisely the last use of a token is remembered.
+	// usedStep is the precision of the recorded last use.
 	usedStep = time.Minute
-	// maxTokenText bounds what is looked up at all.
+	// maxTokenText limits the texts that are looked up.
 	maxTokenText = 256
 )
 
-// CreateToken makes a token and returns its text, which nobody can find out again; CodeExists when the name is taken,
+// CreateToken creates a token and returns its text, which is stored nowhere; CodeExists when the name is taken,
 // CodeNotFound when there is no such member.
 func (s *Store) CreateToken(ctx context.Context, t deployments.Token) (string, error) {
 	if err := t.Validate(); err != nil {
@@ -90,7 +90,7 @@ func (s *Store) ListTokens(ctx context.Context) ([]deployments.Token, error) {
 	return tokens, nil
 }
 
-// RemoveToken makes a token worthless; CodeNotFound when there is none of this name.
+// RemoveToken revokes a token; CodeNotFound when there is none of this name.
 func (s *Store) RemoveToken(ctx context.Context, name string) error {
 	if err := deployments.ValidateName("token", name); err != nil {
 		return err
@@ -105,8 +105,8 @@ func (s *Store) RemoveToken(ctx context.Context, name string) error {
 	return failed(s.objects.Delete(ctx, tokenFolder+name), "remove the token "+name)
 }
 
-// Authenticate gives the caller whose token has this text; CodeUnauthorized when there is none, or it has expired. What
-// it tells may be a few seconds old when another process has changed it.
+// Authenticate returns the caller whose token has this text; CodeUnauthorized when there is none, or it has expired.
+// The answer may be a few seconds old when another process has changed the token.
 func (s *Store) Authenticate(ctx context.Context, text string) (deployments.Caller, error) {
 	wrong := deployments.Errorf(deployments.CodeUnauthorized, "the access token is not valid: it was removed, or "+
 		"belongs to another service")
@@ -134,8 +134,7 @@ func (s *Store) Authenticate(ctx context.Context, text string) (deployments.Call
 	return found.Caller, nil
 }
 
-// authenticate reads the token, and its member; CodeNotFound when one of them is not there, or the token has another
-// hash.
+// authenticate reads the token and its member; CodeNotFound when one of them does not exist, or the hash differs.
 func (s *Store) authenticate(ctx context.Context, name string, hash [sha256.Size]byte) (knownCaller, error) {
 	t, tag, err := s.getToken(ctx, name)
 	if unreadable(err) != nil && s.KeysOutdated() == nil {
@@ -156,13 +155,13 @@ func (s *Store) authenticate(ctx context.Context, name string, hash [sha256.Size
 	now := s.now().UTC()
 	if now.Sub(t.Used) > usedStep {
 		t.Used = now
-		_ = s.putToken(ctx, t, Condition{Tag: tag}) // a token is good even when this cannot be written
+		_ = s.putToken(ctx, t, Condition{Tag: tag}) // a failure to record the use is no reason to reject the token
 	}
 	caller := deployments.Caller{Token: t.Name, Member: t.Member, Made: t.Created, Authority: authority}
 	return knownCaller{Caller: caller, expires: t.Expires, read: now}, nil
 }
 
-// authorityOf gives what a token may do, with what its member may; CodeNotFound when its member is gone.
+// authorityOf returns what a token may do, including its member's grants; CodeNotFound when the member is gone.
 func (s *Store) authorityOf(ctx context.Context, t storedToken) (deployments.Authority, error) {
 	if t.Member == "" {
 		return deployments.AuthorityOf(t.Token, nil), nil
@@ -174,11 +173,11 @@ func (s *Store) authorityOf(ctx context.Context, t storedToken) (deployments.Aut
 	return deployments.AuthorityOf(t.Token, member.Grants), err
 }
 
-// HasAdmin reports whether some token, not expired, is of an admin of every organization.
+// HasAdmin reports whether there is an unexpired token of an admin of every organization.
 func (s *Store) HasAdmin(ctx context.Context) (bool, error) {
 	list, err := s.ListTokens(ctx)
 	if err == nil {
-		err = s.KeysOutdated() // an admin's token may be among those that cannot be read
+		err = s.KeysOutdated() // admin tokens may be among those that cannot be read
 	}
 	if err != nil {
 		return false, err
@@ -188,7 +187,7 @@ func (s *Store) HasAdmin(ctx context.Context) (bool, error) {
 		if t.Member != "" {
 			member, err = s.Member(ctx, t.Member)
 			if err != nil && (deployments.CodeOf(err) == deployments.CodeNotFound || unreadable(err) != nil) {
-				continue // it opens nothing
+				continue // an unusable token
 			} else if err != nil {
 				return false, err
 			}
@@ -201,7 +200,7 @@ func (s *Store) HasAdmin(ctx context.Context) (bool, error) {
 	return false, nil
 }
 
-// callerFor is how long a caller is known without being read anew; maxCallers bounds how many are.
+// callerFor is how long a caller is cached; maxCallers limits the cache.
 const (
 	callerFor  = 5 * time.Second
 	maxCallers = 4096
@@ -214,11 +213,11 @@ type knownCaller struct {
 	read    time.Time
 }
 
-// callers remembers who was authenticated a moment ago, by the hash of the token's text.
+// callers caches authenticated callers, by the hash of the token's text.
 type callers struct {
 	mu      sync.Mutex
 	known   map[[sha256.Size]byte]knownCaller
-	changed int // how often tokens and members were
+	changed int // number of changes of tokens and members
 }
 
 func (c *callers) find(hash [sha256.Size]byte, now time.Time) (knownCaller, bool) {
@@ -228,15 +227,14 @@ func (c *callers) find(hash [sha256.Size]byte, now time.Time) (knownCaller, bool
 	return found, ok && now.Sub(found.read) < callerFor
 }
 
-// changes counts how often tokens and members were changed.
+// changes returns the number of changes of tokens and members.
 func (c *callers) changes() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.changed
 }
 
-// keep remembers a caller who was read after so many changes, unless there were more since: that may be one who is
-// gone.
+// keep caches a caller that was read after so many changes, unless there were more since: the caller may be gone.
 func (c *callers) keep(hash [sha256.Size]byte, k knownCaller, changes int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -249,7 +247,7 @@ func (c *callers) keep(hash [sha256.Size]byte, k knownCaller, changes int) {
 	c.known[hash] = k
 }
 
-// forget has everybody read anew: a token or a member was changed.
+// forget clears the cache after a change of a token or a member.
 func (c *callers) forget() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -8,11 +8,10 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 )
 
-// tombstone is what stays of a name that no stack has any more: the content of removed/ORG/PROJECT/STACK.json. Temporal
-// knows the workflows of its updates for longer, by name and version, and takes none of them twice.
+// tombstone remains of a name that no stack has any more: the content of removed/ORG/PROJECT/STACK.json. Temporal keeps
+// the workflows of its updates for longer, by name and version, and rejects an id that it has had.
 type tombstone struct {
-	// Next is the next version to give out: greater than every version ever given out under the name. It never goes
-	// back.
+	// Next is the next version: greater than every version that was given out under the name. It never decreases.
 	Next int `json:"next"`
 }
 
@@ -20,13 +19,13 @@ func removedKey(name deployments.StackName) string {
 	return join("removed", name.Organization, name.Project, name.Stack+".json")
 }
 
-// nextOf gives the next version of a name that no stack has; 1 when none ever had it.
+// nextOf returns the next version of a name that no stack has; 1 when none ever had it.
 func (s *Store) nextOf(ctx context.Context, name deployments.StackName) (int, error) {
 	next, _, err := s.readTombstone(ctx, name)
 	return max(next, 1), err
 }
 
-// readTombstone gives the next version of a name, 0 when nothing is known, and the condition on which it can be replaced.
+// readTombstone returns the next version of a name, 0 when there is no tombstone, and the condition for replacing it.
 func (s *Store) readTombstone(ctx context.Context, name deployments.StackName) (int, Condition, error) {
 	key := removedKey(name)
 	o, err := s.objects.Get(ctx, key)
@@ -43,8 +42,8 @@ func (s *Store) readTombstone(ctx context.Context, name deployments.StackName) (
 	return r.Next, Condition{Tag: o.Tag}, nil
 }
 
-// writeTombstone remembers the next version of a stack that is about to be deleted; among the versions before it are those of
-// updates that never had the stack, which only its history knows.
+// writeTombstone stores the next version of a stack that is about to be deleted; versions before it include those of
+// updates that never had the stack and are only in its history.
 func (s *Store) writeTombstone(ctx context.Context, name deployments.StackName, next int) error {
 	latest, err := s.latestEntry(ctx, name)
 	if err != nil {
@@ -67,7 +66,7 @@ func (s *Store) writeTombstone(ctx context.Context, name deployments.StackName, 
 	}
 }
 
-// Knows tells whether a stack has the name or had it once. What cannot be read is known: it is damaged.
+// Knows reports whether a stack has or had the name. An object that cannot be read counts: it is damaged.
 func (s *Store) Knows(ctx context.Context, name deployments.StackName) (bool, error) {
 	_, err := s.Head(ctx, name)
 	if err == nil || unreadable(err) != nil {

@@ -12,12 +12,12 @@ import (
 	"github.com/deployctl/deployctl/engine"
 )
 
-// PutRequest stores what an update was asked for, sealed, secrets included, so that any worker can host it later.
+// PutRequest stores an update's request, sealed, including secrets, so that any worker can host the update later.
 func (s *Store) PutRequest(ctx context.Context, u deployments.UpdateName, r deployments.UpdateRequest) error {
 	return s.putJSON(ctx, u.StackName, updateKey(u, "update"), r)
 }
 
-// Request gives what PutRequest stored; CodeNotFound when there is none.
+// Request returns what PutRequest stored; CodeNotFound when there is none.
 func (s *Store) Request(ctx context.Context, u deployments.UpdateName) (deployments.UpdateRequest, error) {
 	var r deployments.UpdateRequest
 	err := s.getJSON(ctx, u.StackName, updateKey(u, "update"), &r)
@@ -29,16 +29,16 @@ func (s *Store) PutInfo(ctx context.Context, info deployments.UpdateInfo) error 
 	return s.putJSON(ctx, info.Update.StackName, infoKey(info.Update), info)
 }
 
-// Info gives the description of an update; CodeNotFound when there is none.
+// Info returns the description of an update; CodeNotFound when there is none.
 func (s *Store) Info(ctx context.Context, u deployments.UpdateName) (deployments.UpdateInfo, error) {
 	var info deployments.UpdateInfo
 	err := s.getJSON(ctx, u.StackName, infoKey(u), &info)
 	return info, err
 }
 
-// History gives the latest updates of a stack, the newest first, and which of their versions are kept; limit 0 means
-// all. Previews are not among them. An entry that cannot be read has the status "damaged", and its error says why. Of
-// the states only the newest is looked at: it is not kept when it is damaged.
+// History returns the latest updates of a stack, newest first, and which of their versions are kept; limit 0 means all.
+// Previews are not included. An entry that cannot be read has the status "damaged", with the reason as its error. Only
+// the newest state is checked: it does not count as kept when it is damaged.
 func (s *Store) History(ctx context.Context, name deployments.StackName, limit int) ([]deployments.UpdateInfo, error) {
 	h, err := s.Head(ctx, name)
 	if err != nil {
@@ -70,7 +70,7 @@ func (s *Store) History(ctx context.Context, name deployments.StackName, limit i
 	return infos, err
 }
 
-// kept returns the versions of which there is a checkpoint, without the newest when that is damaged.
+// kept returns the versions that have a checkpoint, without the newest when that is damaged.
 func (s *Store) kept(ctx context.Context, name deployments.StackName, h Head) ([]int, error) {
 	versions, _, err := s.versions(ctx, name)
 	if err != nil || h.Version == 0 {
@@ -86,7 +86,7 @@ func (s *Store) kept(ctx context.Context, name deployments.StackName, h Head) ([
 	return slices.DeleteFunc(versions, func(v int) bool { return v == h.Version }), nil
 }
 
-// damagedInfo stands in a history for an entry that cannot be read. Its key tells which update it was about.
+// damagedInfo replaces an entry of a history that cannot be read; its key tells the version.
 func damagedInfo(name deployments.StackName, key string, err error) deployments.UpdateInfo {
 	info := deployments.UpdateInfo{Status: "damaged", Error: err.Error() +
 		", or remove the object: nothing depends on it"}
@@ -105,13 +105,13 @@ func infoKey(u deployments.UpdateName) string {
 	return updateKey(u, "info")
 }
 
-// SaveDeltas makes deltas durable as the update's save of this number, from 1. Saving a number twice must be with the
-// same deltas.
+// SaveDeltas makes deltas durable as the update's save of this number, from 1. A repeated number must have the same
+// deltas.
 func (s *Store) SaveDeltas(ctx context.Context, u deployments.UpdateName, number int, deltas []engine.Delta) error {
 	return s.putJSON(ctx, u.StackName, deltaKey(u, number), deltas)
 }
 
-// LoadDeltas gives the deltas of the saves from+1 up to and including to, in order. A save without deltas may be
+// LoadDeltas returns the deltas of the saves from+1 up to and including to, in order. A save without deltas may be
 // missing.
 func (s *Store) LoadDeltas(ctx context.Context, u deployments.UpdateName, from, to int) ([]engine.Delta, error) {
 	keys := make([]string, 0, to-from)
@@ -135,8 +135,7 @@ func (s *Store) LoadDeltas(ctx context.Context, u deployments.UpdateName, from, 
 	return all, err
 }
 
-// LastSave gives the number of the update's last save with deltas; 0 when there is none. It is for recovery, where
-// nobody remembers.
+// LastSave returns the number of the update's last save with deltas; 0 when there is none. It is for recovery.
 func (s *Store) LastSave(ctx context.Context, u deployments.UpdateName) (int, error) {
 	prefix := updateKey(u, "delta", "")
 	l, err := s.objects.List(ctx, Query{Prefix: prefix})
@@ -154,20 +153,20 @@ func deltaKey(u deployments.UpdateName, number int) string {
 	return updateKey(u, "delta", fmt.Sprintf("%08d", number))
 }
 
-// Part names one part of an update's event log. A log has streams, each with one writer, and each stream numbered parts
-// from 1, so that nobody waits for anybody and a part written twice is written once.
+// Part names one part of an update's event log. A log has streams with one writer each; the parts of a stream are
+// numbered from 1, so that writers need no coordination and a repeated write has no effect.
 type Part struct {
 	Update deployments.UpdateName
 	Stream string // a name such as "steps" or "program-2"
 	Number int
 }
 
-// AppendEvents writes one part of an event log. A number written again is replaced.
+// AppendEvents writes one part of an event log. An existing part of that number is replaced.
 func (s *Store) AppendEvents(ctx context.Context, p Part, data []byte) error {
 	return s.put(ctx, p.Update.StackName, eventsKey(p), data)
 }
 
-// ReadEvents gives the parts of a stream from p on, up to the first that is not there (yet) or until max are read.
+// ReadEvents returns the parts of a stream from p on, up to the first missing one or until max are read.
 func (s *Store) ReadEvents(ctx context.Context, p Part, max int) ([][]byte, error) {
 	var parts [][]byte
 	for ; len(parts) < max; p.Number++ {
@@ -183,7 +182,7 @@ func (s *Store) ReadEvents(ctx context.Context, p Part, max int) ([][]byte, erro
 	return parts, nil
 }
 
-// Streams gives the names of an event log's streams, sorted.
+// Streams returns the names of an event log's streams, sorted.
 func (s *Store) Streams(ctx context.Context, u deployments.UpdateName) ([]string, error) {
 	prefix := updateKey(u, "events", "")
 	l, err := s.objects.List(ctx, Query{Prefix: prefix, Fold: true})

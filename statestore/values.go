@@ -15,16 +15,16 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 )
 
-// Scope says whose bags a codec is for.
+// Scope says for which update a codec is.
 type Scope struct {
 	Update deployments.UpdateName
-	// Base is the version that the update started from; 0 when there was none.
+	// Base is the version from which the update starts; 0 when there is none.
 	Base    int
 	Secrets deployments.SecretsProvider
 }
 
-// Bags gives the codec for the bags of one update: it knows the stack's key and its blobs, and finds what "base:" and
-// "op:" references mean. Make one per update and keep it as long as the update is hosted.
+// Bags returns the codec for the bags of one update: it has the stack's key and its blobs, and resolves "base:" and
+// "op:" references. Make one per update and keep it as long as the update is hosted.
 func (s *Store) Bags(ctx context.Context, sc Scope) (*bags.Codec, error) {
 	r, err := s.stackKeysOf(ctx, sc.Update.StackName)
 	if err != nil {
@@ -49,14 +49,14 @@ func (s *Store) Bags(ctx context.Context, sc Scope) (*bags.Codec, error) {
 	return c, nil
 }
 
-// results finds the values that an update's own operations made, in its deltas.
+// results finds the values that an update's own operations returned, in its deltas.
 type results struct {
 	mu     sync.Mutex
 	saves  int // read so far
 	states map[engine.Key]engine.State
 }
 
-// find gives the bag that an "op:N/in" or "op:N/out" reference means.
+// find returns the bag of an "op:N/in" or "op:N/out" reference.
 func (m *results) find(ctx context.Context, s *Store, u deployments.UpdateName, ref string) (engine.Bag, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -106,7 +106,7 @@ func (m *results) add(deltas []engine.Delta) {
 	}
 }
 
-// blobs keeps the large bags of one update. No other update ever needs them: a checkpoint holds its values itself.
+// blobs stores the large bags of one update. No other update needs them: a checkpoint contains its values.
 type blobs struct {
 	s      *Store
 	r      *stackKeys
@@ -132,7 +132,7 @@ func (b *blobs) Put(ctx context.Context, data []byte) (string, error) {
 func (b *blobs) Get(ctx context.Context, ref string) ([]byte, error) {
 	hash := strings.TrimPrefix(ref, "blob:")
 	data, err := b.s.getBlob(ctx, b.r, b.key(hash))
-	if errors.Is(err, ErrAbsent) { // the update began when all updates of a stack shared theirs
+	if errors.Is(err, ErrAbsent) { // the update began when all updates of a stack shared their blobs
 		return b.s.getBlob(ctx, b.r, blobKey(b.r, hash))
 	}
 	return data, err
@@ -140,10 +140,10 @@ func (b *blobs) Get(ctx context.Context, ref string) ([]byte, error) {
 
 func (b *blobs) key(hash string) string { return updateKey(b.update, blobFolder, hash) }
 
-// blobFolder is where an update's large bags are.
+// blobFolder is the folder of an update's large bags.
 const blobFolder = "blob"
 
-// putBlob and getBlob seal content in the context of the last part of its key.
+// putBlob and getBlob seal content with the last part of its key as context.
 func (s *Store) putBlob(ctx context.Context, r *stackKeys, key string, data []byte) error {
 	_, err := s.objects.Put(ctx, key, r.box.Seal(data, "blob "+path.Base(key)), Condition{})
 	return failed(err, "write a blob of "+strconv.Itoa(len(data))+" bytes")
