@@ -7,7 +7,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"net"
-	"reflect"
 	"slices"
 	"sync"
 	"testing"
@@ -85,51 +84,6 @@ func events(n int) []deployments.WatchEvent {
 			deployments.WatchEvent{Progress: &deployments.Progress{Done: map[string]int{"create": i}}})
 	}
 	return items
-}
-
-func TestAnUpdateTravelsWhole(t *testing.T) {
-	service := memory.New()
-	service.Play = func(deployments.UpdateRequest) memory.Script {
-		return memory.Script{Items: events(3), Changes: map[string]int{"create": 2}, Status: "failed",
-			Error: "no quota"}
-	}
-	c := newEdge(t, service).dial(client.Options{})
-	ctx := t.Context()
-	if err := c.CreateStack(ctx, dev, map[string]string{"a": "b"}); err != nil {
-		t.Fatal(err)
-	}
-	request := deployments.UpdateRequest{
-		Stack: dev, RequestID: "r1", Kind: "up", OnBusy: deployments.OnBusyFail, Environment: []string{"A=B"},
-		Config:  map[string]deployments.ConfigValue{"shop:size": {Value: "3", Secret: true, Object: true}},
-		Secrets: deployments.SecretsProvider{Type: "passphrase", Salt: "v1:x:y", Key: bytes.Repeat([]byte{1}, 32)},
-		Refresh: true, Targets: []string{"t"}, TargetDependents: true, Replace: []string{"r"}, ContinueOnError: true,
-		Parallel: 7, WaitOnUnknown: true, Message: "first", Initiator: "ann",
-	}
-	accepted, err := c.Submit(ctx, request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	everything := deployments.Everything()
-	everything.Holders = []deployments.Holder{{Token: deployments.LocalToken}}
-	request.Authority = &everything
-	if !reflect.DeepEqual(service.Requests[0], request) {
-		t.Errorf("the service got\n%+v\nwant\n%+v", service.Requests[0], request)
-	}
-	var got []deployments.WatchEvent
-	if err := c.Watch(ctx, accepted.Update, func(e deployments.WatchEvent) error {
-		got = append(got,
-			e)
-		return nil
-	}); err != nil {
-		t.Fatal(err)
-	}
-	if len(got) != 7 || got[4].Event.Sequence != 2 || got[5].Progress.Done["create"] != 2 {
-		t.Fatalf("watched %+v", got)
-	}
-	if end := got[6].End; end.Error != "no quota" || end.Status != "failed" ||
-		end.Ended.Sub(end.Started) != 2500*time.Millisecond {
-		t.Errorf("the end is %+v", end)
-	}
 }
 
 func TestTheTokensNameBeatsWhatTheClientSays(t *testing.T) {

@@ -4,6 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -12,21 +16,68 @@ import (
 	"google.golang.org/grpc/status"
 )
 
+// declared returns the codes of package deployments by the names of their constants.
+func declared(t *testing.T) map[string]deployments.Code {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), "../../../deployments/errors.go", nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]deployments.Code{}
+	ast.Inspect(file, func(n ast.Node) bool {
+		if spec, ok := n.(*ast.ValueSpec); ok && strings.HasPrefix(spec.Names[0].Name, "Code") {
+			text, err := strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			found[spec.Names[0].Name] = deployments.Code(text)
+		}
+		return true
+	})
+	if len(found) < 10 {
+		t.Fatalf("errors.go declares %v", found)
+	}
+	return found
+}
+
 func TestEveryCodeComesBackAsItWasSent(t *testing.T) {
-	for _, code := range []deployments.Code{
-		deployments.CodeInvalid, deployments.CodeNotFound, deployments.CodeExists, deployments.CodeConflict,
-		deployments.CodeUnauthorized,
-		deployments.CodeForbidden, deployments.CodeUnavailable, deployments.CodeFormat, deployments.CodeInternal,
-		deployments.CodeCancelled,
-		deployments.CodeUnknown, deployments.CodeUnconfirmed,
-	} {
+	for name, code := range declared(t) {
+		if statusOf[code] == codes.OK {
+			t.Errorf("%s has no status in gRPC", name)
+		}
 		err := ToError(FromError(fmt.Errorf("submit: %w", deployments.Errorf(code, "what to do next"))))
 		if deployments.CodeOf(err) != code || err.Error() != "submit: what to do next" {
-			t.Errorf("%s came back as %s: %v", code, deployments.CodeOf(err), err)
+			t.Errorf("%s came back as %s: %v", name, deployments.CodeOf(err), err)
 		}
-		if statusOf[code] == codes.OK {
-			t.Errorf("%s is no error in gRPC", code)
+	}
+}
+
+// TestAStatusThatTheServiceDidNotMakeHasTheCodeOfItsKind reads what gRPC or a proxy answers, and what an older service
+// without details did.
+func TestAStatusThatTheServiceDidNotMakeHasTheCodeOfItsKind(t *testing.T) {
+	for code, want := range map[codes.Code]deployments.Code{
+		codes.Canceled: deployments.CodeCancelled, codes.Unknown: deployments.CodeInternal,
+		codes.InvalidArgument: deployments.CodeInvalid, codes.DeadlineExceeded: deployments.CodeUnavailable,
+		codes.NotFound: deployments.CodeNotFound, codes.AlreadyExists: deployments.CodeExists,
+		codes.PermissionDenied: deployments.CodeForbidden, codes.ResourceExhausted: deployments.CodeInvalid,
+		codes.FailedPrecondition: deployments.CodeConflict, codes.Aborted: deployments.CodeCancelled,
+		codes.OutOfRange: deployments.CodeInternal, codes.Unimplemented: deployments.CodeFormat,
+		codes.Internal: deployments.CodeInternal, codes.Unavailable: deployments.CodeUnavailable,
+		codes.DataLoss: deployments.CodeFormat, codes.Unauthenticated: deployments.CodeUnauthorized,
+	} {
+		got := ToError(status.Error(code, "as it is"))
+		if deployments.CodeOf(got) != want || got.Error() != "as it is" {
+			t.Errorf("%s is read as %s: %v", code, deployments.CodeOf(got), got)
 		}
+		if err := status.Error(code, "as it is"); Answered(err) {
+			t.Errorf("%s is taken for the service's own answer", code)
+		}
+	}
+	if !Answered(FromError(deployments.Errorf(deployments.CodeUnavailable, "away"))) {
+		t.Error("the service's own answer is not known as such")
+	}
+	if FromError(nil) != nil || ToError(nil) != nil {
+		t.Error("no error is one")
 	}
 }
 

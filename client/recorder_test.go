@@ -1,0 +1,177 @@
+package client_test
+
+import (
+	"context"
+
+	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/filltest"
+)
+
+// recorder implements deployments.Service.
+var _ deployments.Service = (*recorder)(nil)
+
+func (r *recorder) Watch(_ context.Context, u deployments.UpdateName, fn func(deployments.WatchEvent) error) error {
+	if err := r.note("Watch", u); err != nil {
+		return err
+	}
+	progress, end := filltest.Of[deployments.Progress](r.t), filltest.Of[deployments.UpdateInfo](r.t)
+	for _, e := range []deployments.WatchEvent{
+		{Stream: "2/output", Event: &apitype.EngineEvent{Sequence: 7}}, {Progress: &progress}, {End: &end},
+	} {
+		if err := fn(e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *recorder) Audit(_ context.Context, q deployments.AuditQuery, fn func(deployments.AuditEntry) error) error {
+	if err := r.note("Audit", q); err != nil {
+		return err
+	}
+	return fn(filltest.Of[deployments.AuditEntry](r.t))
+}
+
+func (r *recorder) Submit(_ context.Context, q deployments.UpdateRequest) (deployments.Accepted, error) {
+	return answer[deployments.Accepted](r, "Submit", q)
+}
+
+func (r *recorder) Cancel(_ context.Context, u deployments.UpdateName, forced bool) error {
+	return r.note("Cancel", u, forced)
+}
+
+func (r *recorder) Resolve(_ context.Context, u deployments.UpdateName, urn, id string) error {
+	return r.note("Resolve", u, urn, id)
+}
+
+func (r *recorder) CreateStack(_ context.Context, s deployments.StackName, tags map[string]string) error {
+	return r.note("CreateStack", s, tags)
+}
+
+func (r *recorder) ListStacks(_ context.Context, organization, project string) ([]deployments.StackInfo, error) {
+	return answer[[]deployments.StackInfo](r, "ListStacks", organization, project)
+}
+
+func (r *recorder) Stack(_ context.Context, s deployments.StackName) (deployments.StackInfo, error) {
+	return answer[deployments.StackInfo](r, "Stack", s)
+}
+
+func (r *recorder) RemoveStack(_ context.Context, s deployments.StackName, force bool) error {
+	return r.note("RemoveStack", s, force)
+}
+
+func (r *recorder) RenameStack(_ context.Context, q deployments.RenameRequest) error {
+	return r.note("RenameStack", q)
+}
+
+func (r *recorder) TagStack(_ context.Context, s deployments.StackName, tags map[string]string) error {
+	return r.note("TagStack", s, tags)
+}
+
+func (r *recorder) Export(
+	_ context.Context, s deployments.StackName, version int, p deployments.SecretsProvider, show bool,
+) (apitype.UntypedDeployment, error) {
+	return answer[apitype.UntypedDeployment](r, "Export", s, version, p, show)
+}
+
+func (r *recorder) Import(_ context.Context, q deployments.ImportRequest) (int, error) {
+	return answer[int](r, "Import", q)
+}
+
+func (r *recorder) Restore(_ context.Context, q deployments.RestoreRequest) (int, error) {
+	return answer[int](r, "Restore", q)
+}
+
+func (r *recorder) Recover(_ context.Context, s deployments.StackName) (deployments.UpdateInfo, error) {
+	return answer[deployments.UpdateInfo](r, "Recover", s)
+}
+
+func (r *recorder) History(_ context.Context, s deployments.StackName, limit int) ([]deployments.UpdateInfo, error) {
+	return answer[[]deployments.UpdateInfo](r, "History", s, limit)
+}
+
+func (r *recorder) Encrypt(_ context.Context, s deployments.StackName, plain []string) ([]string, error) {
+	return answer[[]string](r, "Encrypt", s, plain)
+}
+
+func (r *recorder) Decrypt(_ context.Context, s deployments.StackName, sealed []string) ([]string, error) {
+	return answer[[]string](r, "Decrypt", s, sealed)
+}
+
+func (r *recorder) Missing(_ context.Context, s deployments.StackName, m deployments.Manifest) ([]string, error) {
+	return answer[[]string](r, "Missing", s, m)
+}
+
+func (r *recorder) PutFile(_ context.Context, s deployments.StackName, digest string, content []byte) error {
+	return r.note("PutFile", s, digest, content)
+}
+
+func (r *recorder) PutManifest(_ context.Context, s deployments.StackName, m deployments.Manifest) (string, error) {
+	return answer[string](r, "PutManifest", s, m)
+}
+
+func (r *recorder) CreateToken(_ context.Context, token deployments.Token) (string, error) {
+	return answer[string](r, "CreateToken", token)
+}
+
+func (r *recorder) ListTokens(context.Context) ([]deployments.Token, error) {
+	return answer[[]deployments.Token](r, "ListTokens")
+}
+
+func (r *recorder) RemoveToken(_ context.Context, name string) error {
+	return r.note("RemoveToken", name)
+}
+
+func (r *recorder) GrantMember(_ context.Context, name string, g deployments.Grant) error {
+	return r.note("GrantMember", name, g)
+}
+
+func (r *recorder) ListMembers(context.Context) ([]deployments.Member, error) {
+	return answer[[]deployments.Member](r, "ListMembers")
+}
+
+func (r *recorder) RemoveMember(_ context.Context, name, organization string) error {
+	return r.note("RemoveMember", name, organization)
+}
+
+func (r *recorder) CreateSchedule(_ context.Context, s deployments.Schedule) error {
+	return r.note("CreateSchedule", s)
+}
+
+func (r *recorder) Schedules(_ context.Context, s deployments.StackName) ([]deployments.Schedule, error) {
+	list, err := answer[[]deployments.Schedule](r, "Schedules", s)
+	for i := range list {
+		list[i].Authority = nil // what its maker may do is not told
+	}
+	return list, err
+}
+
+func (r *recorder) Schedule(_ context.Context, n deployments.ScheduleName) (deployments.Schedule, error) {
+	s, err := answer[deployments.Schedule](r, "Schedule", n)
+	s.Authority = nil
+	return s, err
+}
+
+func (r *recorder) RemoveSchedule(_ context.Context, n deployments.ScheduleName) error {
+	return r.note("RemoveSchedule", n)
+}
+
+func (r *recorder) PauseSchedule(_ context.Context, n deployments.ScheduleName, paused bool, initiator string) error {
+	return r.note("PauseSchedule", n, paused, initiator)
+}
+
+func (r *recorder) RunSchedule(_ context.Context, n deployments.ScheduleName) error {
+	return r.note("RunSchedule", n)
+}
+
+func (r *recorder) ScheduleRuns(
+	_ context.Context, n deployments.ScheduleName, limit int,
+) ([]deployments.ScheduleRun, error) {
+	return answer[[]deployments.ScheduleRun](r, "ScheduleRuns", n, limit)
+}
+
+func (r *recorder) Drift(_ context.Context, s deployments.StackName) (deployments.Drift, error) {
+	return answer[deployments.Drift](r, "Drift", s)
+}

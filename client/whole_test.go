@@ -1,0 +1,240 @@
+package client_test
+
+import (
+	"bytes"
+	"context"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
+
+	"github.com/deployctl/deployctl/client"
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/filltest"
+)
+
+// recorder is a service that notes how each method was called last, and answers with values of which every field is
+// set.
+type recorder struct {
+	t     *testing.T
+	calls map[string][]any
+	err   error // if not nil, what it answers
+}
+
+// note notes a call. The authority of a request is the edge's to set.
+func (r *recorder) note(method string, args ...any) error {
+	for i, arg := range args {
+		switch arg := arg.(type) {
+		case deployments.UpdateRequest:
+			arg.Authority = nil
+			args[i] = arg
+		case deployments.Schedule:
+			arg.Authority = nil
+			args[i] = arg
+		}
+	}
+	r.calls[method] = args
+	return r.err
+}
+
+// answer notes a call, and answers it.
+func answer[T any](r *recorder, method string, args ...any) (T, error) {
+	if err := r.note(method, args...); err != nil {
+		var none T
+		return none, err
+	}
+	return filltest.Of[T](r.t), nil
+}
+
+// whole is a case of TestEveryArgumentAndAnswerTravels: a call of one method. It returns the answer.
+type whole func(ctx context.Context, s deployments.Service) (any, error)
+
+// of makes a whole of a method's answer.
+func of[T any](v T, err error) (any, error) { return v, err }
+
+var (
+	live     = deployments.StackName{Organization: "acme", Project: "shop", Stack: "live"}
+	version2 = deployments.UpdateName{StackName: dev, Version: "2"}
+	nightly  = deployments.ScheduleName{StackName: dev, Name: "nightly"}
+	digest   = "sha256:" + strings.Repeat("0a", 32)
+	manifest = deployments.Manifest{Dir: "d", Files: []deployments.File{{Path: "d/f", Digest: digest, Mode: 0o755,
+		Size: 3}}}
+	grant      = deployments.Grant{Role: deployments.RoleViewer, Organization: "acme", Stacks: []string{"shop/*"}}
+	passphrase = deployments.SecretsProvider{Type: deployments.SecretsPassphrase, Salt: "v1:a:b",
+		Key: bytes.Repeat([]byte{1}, 32)}
+	moment     = time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)
+	deployment = apitype.UntypedDeployment{Version: 3, Features: []string{"f"}, Deployment: []byte(`{"a":1}`)}
+)
+
+func fullRequest() deployments.UpdateRequest {
+	three := 3
+	return deployments.UpdateRequest{
+		Stack: dev, RequestID: "r1", Kind: engine.KindUp, DryRun: true, OnBusy: deployments.OnBusySupersede,
+		Bundle: digest, BaseVersion: &three,
+		Config:      map[string]deployments.ConfigValue{"shop:size": {Value: "3", Secret: true, Object: true}},
+		Environment: []string{"A=B"}, Secrets: passphrase, Refresh: true, Targets: []string{"t"},
+		TargetDependents: true, Replace: []string{"r"}, ContinueOnError: true, Parallel: 7, WaitOnUnknown: true,
+		Message: "m", Initiator: "ann", Scheduled: true,
+	}
+}
+
+// wholes has a call of every method of deployments.Service, by its name.
+var wholes = map[string]whole{
+	"Submit": func(ctx context.Context, s deployments.Service) (any, error) {
+		return of(s.Submit(ctx, fullRequest()))
+	},
+	"Watch": func(ctx context.Context, s deployments.Service) (any, error) {
+		var seen []deployments.WatchEvent
+		err := s.Watch(ctx, version2, func(e deployments.WatchEvent) error { seen = append(seen, e); return nil })
+		return seen, err
+	},
+	"Cancel": func(ctx context.Context, s deployments.Service) (any, error) {
+		return nil, s.Cancel(ctx, version2, true)
+	},
+	"Resolve": func(ctx context.Context, s deployments.Service) (any, error) {
+		return nil, s.Resolve(ctx, version2, "urn:pulumi:dev::shop::a:b:C::n", "id")
+	},
+	"CreateStack": func(ctx context.Context, s deployments.Service) (any, error) {
+		return nil, s.CreateStack(ctx, dev, map[string]string{"a": "b"})
+	},
+	"ListStacks": func(ctx context.Context, s deployments.Service) (any, error) {
+		return of(s.ListStacks(ctx, "acme", "shop"))
+	},
+	"Stack": func(ctx context.Context, s deployments.Service) (any, error) { return of(s.Stack(ctx, dev)) },
+	"RemoveStack": func(ctx context.Context, s deployments.Service) (any, error) {
+		return nil, s.RemoveStack(ctx, dev, true)
+	},
+	"RenameStack": func(ctx context.Context, s deployments.Service) (any, error) {
+		return nil, s.RenameStack(ctx, deployments.RenameRequest{From: dev, To: live, Initiator: "ann"})
+	},
+	"TagStack": func(ctx context.Context, s deployments.Service) (any, error) {
+		return nil, s.TagStack(ctx, dev, map[string]string{"a": "b"})
+	},
+	"Export": func(ctx context.Context, s deployments.Service) (any, error) {
+		return of(s.Export(ctx, dev, 3, passphrase, true))
+	},
+	"Import": func(ctx context.Context, s deployments.Service) (any, error) {
+		return of(s.Import(ctx, deployments.ImportRequest{Stack: dev, Deployment: deployment, Secrets: passphrase,
+			Forget: true, Initiator: "ann"}))
+	},
+	"Restore": func(ctx context.Context, s deployments.Service) (any, error) {
+		return of(s.Restore(ctx, deployments.RestoreRequest{Stack: dev, Version: 3, Secrets: passphrase, Forget: true,
+			Initiator: "ann"}))
+	},
+	"Recover": func(ctx context.Context, s deployments.Service) (any, error) { return of(s.Recover(ctx, dev)) },
+	"History": func(ctx context.Context, s deployments.Service) (any, error) { return of(s.History(ctx, dev, 3)) },
+	"Encrypt": func(ctx context.Context, s deployments.Service) (any, error) {
+		return of(s.Encrypt(ctx, dev, []string{"a", ""}))
+	},
+	"Decrypt": func(ctx context.Context, s deployments.Service) (any, error) {
+		return of(s.Decrypt(ctx, dev, []string{"a", ""}))
+	},
+	"Missing": func(ctx context.Context, s deployments.Service) (any, error) {
+		return of(s.Missing(ctx, dev, manifest))
+	},
+	"PutFile": func(ctx context.Context, s deployments.Service) (any, error) {
+		return nil, s.PutFile(ctx, dev, digest, bytes.Repeat([]byte("0123456789"), 1<<18)) // more than one chunk
+	},
+	"PutManifest": func(ctx context.Context, s deployments.Service) (any, error) {
+		return of(s.PutManifest(ctx, dev, manifest))
+	},
+	"CreateToken": func(ctx context.Context, s deployments.Service) (any, error) {
+		return of(s.CreateToken(ctx, deployments.Token{Name: "ci", Member: "ann", Grant: &grant, Expires: moment}))
+	},
+	"ListTokens": func(ctx context.Context, s deployments.Service) (any, error) { return of(s.ListTokens(ctx)) },
+	"RemoveToken": func(ctx context.Context, s deployments.Service) (any, error) {
+		return nil, s.RemoveToken(ctx, "x")
+	},
+	"GrantMember": func(ctx context.Context, s deployments.Service) (any, error) {
+		return nil, s.GrantMember(ctx, "ann", grant)
+	},
+	"ListMembers": func(ctx context.Context, s deployments.Service) (any, error) { return of(s.ListMembers(ctx)) },
+	"RemoveMember": func(ctx context.Context, s deployments.Service) (any, error) {
+		return nil, s.RemoveMember(ctx, "x", "x")
+	},
+	"Audit": func(ctx context.Context, s deployments.Service) (any, error) {
+		var seen []deployments.AuditEntry
+		err := s.Audit(ctx, deployments.AuditQuery{Organization: "acme", Since: moment, User: "ann", Stack: "shop/dev"},
+			func(e deployments.AuditEntry) error { seen = append(seen, e); return nil })
+		return seen, err
+	},
+	"CreateSchedule": func(ctx context.Context, s deployments.Service) (any, error) {
+		return nil, s.CreateSchedule(ctx, deployments.Schedule{Name: nightly, Kind: deployments.ScheduleDrift,
+			Every: time.Hour, Remediate: true, Initiator: "ann", Paused: true})
+	},
+	"Schedules": func(ctx context.Context, s deployments.Service) (any, error) { return of(s.Schedules(ctx, dev)) },
+	"Schedule": func(ctx context.Context, s deployments.Service) (any, error) {
+		return of(s.Schedule(ctx, nightly))
+	},
+	"RemoveSchedule": func(ctx context.Context, s deployments.Service) (any, error) {
+		return nil, s.RemoveSchedule(ctx, nightly)
+	},
+	"PauseSchedule": func(ctx context.Context, s deployments.Service) (any, error) {
+		return nil, s.PauseSchedule(ctx, nightly, true, "ann")
+	},
+	"RunSchedule": func(ctx context.Context, s deployments.Service) (any, error) {
+		return nil, s.RunSchedule(ctx, nightly)
+	},
+	"ScheduleRuns": func(ctx context.Context, s deployments.Service) (any, error) {
+		return of(s.ScheduleRuns(ctx, nightly, 3))
+	},
+	"Drift": func(ctx context.Context, s deployments.Service) (any, error) { return of(s.Drift(ctx, dev)) },
+}
+
+// TestEveryArgumentAndAnswerTravels makes every call twice: to a service itself, and through a client, the API and its
+// handlers. The service must be asked the same and the caller be answered the same, with an error, too.
+func TestEveryArgumentAndAnswerTravels(t *testing.T) {
+	direct, remote := &recorder{t: t, calls: map[string][]any{}}, &recorder{t: t, calls: map[string][]any{}}
+	c := newEdge(t, remote).dial(client.Options{})
+	methods := reflect.TypeFor[deployments.Service]()
+	for i := range methods.NumMethod() {
+		name := methods.Method(i).Name
+		t.Run(name, func(t *testing.T) {
+			call, ok := wholes[name]
+			if !ok {
+				t.Fatal("no call of it is tested")
+			}
+			direct.err, remote.err = nil, nil
+			want, _ := call(t.Context(), direct)
+			if got, err := call(t.Context(), c); err != nil || !reflect.DeepEqual(got, want) {
+				t.Errorf("the service answers\n%+v\nand the client\n%+v, %v", want, got, err)
+			}
+			for _, arg := range direct.calls[name] {
+				wantFull(t, arg)
+			}
+			if !reflect.DeepEqual(remote.calls[name], direct.calls[name]) {
+				t.Errorf("the client sent\n%+v\nand the service was asked\n%+v", direct.calls[name], remote.calls[name])
+			}
+			remote.err = deployments.Errorf(deployments.CodeConflict, "in the way")
+			if _, err := call(t.Context(), c); deployments.CodeOf(err) != deployments.CodeConflict ||
+				err.Error() != "in the way" {
+				t.Errorf("an error of the service came back as %s: %v", deployments.CodeOf(err), err)
+			}
+		})
+	}
+}
+
+// wantFull reports the fields of a request that this test does not set.
+func wantFull(t *testing.T, arg any) {
+	t.Helper()
+	v := reflect.ValueOf(arg)
+	if v.Kind() != reflect.Struct {
+		return
+	}
+	elsewhere := []string{"Authority"} // the edge's
+	switch arg.(type) {
+	case deployments.Schedule: // of the times, a schedule has one; the rest is told by the service
+		elsewhere = append(elsewhere, "Cron", "At", "Note", "Created", "Next", "Last")
+	case deployments.Token:
+		elsewhere = append(elsewhere, "Created", "Used", "Damaged")
+	}
+	for i := range v.NumField() {
+		if name := v.Type().Field(i).Name; v.Field(i).IsZero() && !slices.Contains(elsewhere, name) {
+			t.Errorf("the test does not set %s of %T", name, arg)
+		}
+	}
+}
