@@ -6,6 +6,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/pluginhost"
 	"github.com/deployctl/deployctl/internal/token"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
@@ -39,7 +40,7 @@ func (a *Activities) Cascade(ctx context.Context, in deployments.CascadeInput) (
 		case asService(err, &own):
 			return planned, hide.failure(own.err)
 		case err != nil:
-			return engine.CascadePlanned{Op: in.Cascade.Op, Error: hide(message(err))}, nil
+			return engine.CascadePlanned{Op: in.Cascade.Op, Error: hide(pluginhost.ErrorText(err))}, nil
 		case replaces:
 			c.condemned[candidate.URN] = true
 			planned.Members = append(planned.Members, engine.Dependent{Key: candidate.Key, Keys: keys})
@@ -102,7 +103,7 @@ func (c cascade) replaces(ctx context.Context, r engine.State) (bool, []string, 
 	if d, err = replaceOnChanges(d, r.ReplaceOnChanges, false); err != nil {
 		return false, nil, err
 	}
-	return d.Replace(), keys(d.ReplaceKeys), nil
+	return d.Replace(), propertyNames(d.ReplaceKeys), nil
 }
 
 // lost are the properties of a resource that come from something condemned.

@@ -10,6 +10,8 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/redaction"
+	"github.com/deployctl/deployctl/internal/stackconfig"
 	"github.com/deployctl/deployctl/statestore"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
@@ -216,12 +218,12 @@ func goalOf(u deployments.UpdateName, version int, r deployments.UpdateRequest) 
 }
 
 // prelude is the event that opens a log: the configuration, secrets blinded.
-func prelude(c configuration) apitype.EngineEvent {
+func prelude(c stackconfig.Config) apitype.EngineEvent {
 	shown := map[string]string{}
 	for key, v := range c {
 		shown[key] = v.Value
 		if v.Secret {
-			shown[key] = blinded
+			shown[key] = redaction.Placeholder
 		}
 	}
 	return apitype.EngineEvent{Timestamp: int(time.Now().Unix()), PreludeEvent: &apitype.PreludeEvent{Config: shown}}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/redaction"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
@@ -160,10 +161,11 @@ func stateMetadata(s *engine.State) *apitype.StepEventStateMetadata {
 // showValues puts values into an event, so that secrets that differ are seen to differ.
 func showValues(meta *apitype.StepEventMetadata, diff *engine.Diff, old, now opened) {
 	if meta.Old != nil {
-		meta.Old.Inputs, meta.Old.Outputs = shown(old.inputs), shown(old.outputs)
+		meta.Old.Inputs, meta.Old.Outputs = redaction.Values(old.inputs), redaction.Values(old.outputs)
 	}
 	if meta.New != nil {
-		meta.New.Inputs, meta.New.Outputs = shownAfter(old.inputs, now.inputs), shownAfter(old.outputs, now.outputs)
+		meta.New.Inputs, meta.New.Outputs = redaction.ValuesAfter(old.inputs, now.inputs),
+			redaction.ValuesAfter(old.outputs, now.outputs)
 	}
 	if meta.Old == nil || meta.New == nil || diff == nil || diff.Change == engine.ChangeNone ||
 		meta.Op == apitype.OpRefresh {
@@ -171,7 +173,7 @@ func showValues(meta *apitype.StepEventMetadata, diff *engine.Diff, old, now ope
 	}
 	for key, output := range old.outputs { // what was changed outside, and will be put right
 		if input, ok := now.inputs[key]; ok && names(diff, string(key)) && input.DeepEquals(old.inputs[key]) {
-			meta.Old.Outputs[string(key)] = shownAfter(
+			meta.Old.Outputs[string(key)] = redaction.ValuesAfter(
 				resource.PropertyMap{key: input}, resource.PropertyMap{key: output})[string(key)]
 		}
 	}

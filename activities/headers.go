@@ -7,6 +7,7 @@ import (
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/bags"
 	"github.com/deployctl/deployctl/internal/pluginhost"
+	"github.com/deployctl/deployctl/internal/stackconfig"
 	"github.com/deployctl/deployctl/statestore"
 )
 
@@ -60,8 +61,8 @@ func (a *Activities) defaults(
 	}
 	out := make([]engine.DefaultProvider, 0, len(packages))
 	for _, p := range packages {
-		inputs := configuration(request.Config).of(p.Package)
-		packageRequest{Package: pluginhost.Package{Name: p.Package, Version: p.Version}}.apply(inputs)
+		inputs := stackconfig.Config(request.Config).ForPackage(p.Package)
+		pluginhost.Package{Name: p.Package, Version: p.Version}.PutInto(inputs, nil)
 		bag, err := values.Encode(ctx, inputs)
 		if err != nil {
 			return nil, err

@@ -9,6 +9,7 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/pluginhost"
+	"github.com/deployctl/deployctl/internal/properties"
 	"github.com/deployctl/deployctl/internal/runlink"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
@@ -112,8 +113,8 @@ func (m *monitor) GetDeploymentInfo(context.Context, *emptypb.Empty) (*pulumirpc
 	}
 	return &pulumirpc.DeploymentInfo{
 		Project: m.goal.Project, Stack: m.goal.Stack, Organization: m.goal.Organization,
-		Config: m.session.config.plain(), ConfigSecretKeys: m.session.config.secretKeys(),
-		DryRun: m.goal.DryRun, Parallel: parallel32(m.goal.Parallel), SupportedFeatures: sorted(supported),
+		Config: m.session.config.Reveal(), ConfigSecretKeys: m.session.config.SecretKeys(),
+		DryRun: m.goal.DryRun, Parallel: parallel32(m.goal.Parallel), SupportedFeatures: properties.Sorted(supported),
 	}, nil
 }
 
@@ -146,7 +147,7 @@ func (m *monitor) registerOutputs(
 	if err != nil {
 		return nil, status.Errorf(codes.InvalidArgument, "outputs of %s: %v", u, err)
 	}
-	outputs = plain(outputs)
+	outputs = properties.WithoutOutputs(outputs)
 	if !m.promises() {
 		if outputs, err = m.session.lastKnown(ctx, u, outputs); err != nil {
 			return nil, rpcError(err)

@@ -3,12 +3,12 @@ package activities
 import (
 	"context"
 
-	"github.com/deployctl/deployctl/internal/panics"
+	"github.com/deployctl/deployctl/internal/pluginhost"
+	"github.com/deployctl/deployctl/internal/properties"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/config"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
-	"github.com/pulumi/pulumi/sdk/v3/go/common/util/rpcutil/rpcerror"
 	"github.com/pulumi/pulumi/sdk/v3/go/property"
 	pulumirpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
 	"google.golang.org/grpc/codes"
@@ -30,16 +30,16 @@ func (m *monitor) construct(
 	if err != nil {
 		return nil, err
 	}
-	result, err := await(ctx, func() (plugin.ConstructResponse, error) {
+	result, err := pluginhost.Await(ctx, func() (plugin.ConstructResponse, error) {
 		return provider.Construct(ctx, plugin.ConstructRequest{
 			Info: m.constructInfo(), Type: g.Type, Name: g.Name, Parent: g.Parent, Inputs: g.inputs, Options: options,
 		})
 	})
 	if err != nil {
-		return nil, status.Errorf(codes.Unknown, "constructing %s %s: %v", g.Type, g.Name, message(err))
+		return nil, status.Errorf(codes.Unknown, "constructing %s %s: %v", g.Type, g.Name, pluginhost.ErrorText(err))
 	}
 
-	outputs := plain(result.Outputs)
+	outputs := properties.WithoutOutputs(result.Outputs)
 	bag, err := m.session.values.Encode(ctx, outputs)
 	if err != nil {
 		return nil, rpcError(err)
@@ -49,7 +49,7 @@ func (m *monitor) construct(
 		deletedWith: g.DeletedWith, providers: g.providers, constructedBy: g.Provider,
 	})
 	if !req.GetSupportsPartialValues() {
-		outputs = known(outputs)
+		outputs = properties.WithoutUnknowns(outputs)
 	}
 	object, err := plugin.MarshalProperties(outputs, plugin.MarshalOptions{
 		Label: "outputs of " + string(result.URN), KeepUnknowns: true,
@@ -99,10 +99,10 @@ func (m *monitor) constructOptions(ctx context.Context, g *goal) (plugin.Constru
 func (m *monitor) constructInfo() plugin.ConstructInfo {
 	info := plugin.ConstructInfo{
 		Project: m.goal.Project, Stack: m.goal.Stack, Organization: m.goal.Organization,
-		Config: m.session.config.byKey(), DryRun: m.goal.DryRun, Parallel: parallel32(m.goal.Parallel),
+		Config: m.session.config.RevealByKey(), DryRun: m.goal.DryRun, Parallel: parallel32(m.goal.Parallel),
 		MonitorAddress: m.address,
 	}
-	for _, key := range m.session.config.secretKeys() {
+	for _, key := range m.session.config.SecretKeys() {
 		if k, err := config.ParseKey(key); err == nil {
 			info.ConfigSecretKeys = append(info.ConfigSecretKeys, k)
 		}
@@ -122,50 +122,10 @@ func outputDependencies(told map[resource.PropertyKey][]urn.URN, values resource
 		add(key, deps)
 	}
 	for key, v := range values {
-		add(key, dependenciesOf(v, nil))
+		add(key, properties.Dependencies(v, nil))
 	}
 	for name, deps := range all {
-		all[name] = sorted(deps)
+		all[name] = properties.Sorted(deps)
 	}
 	return all
-}
-
-// await makes a call that does not end with its context, and stops waiting when the context ends.
-func await[T any](ctx context.Context, call func() (T, error)) (T, error) {
-	type outcome struct {
-		value T
-		err   error
-	}
-	done := make(chan outcome, 1)
-	go func() {
-		var o outcome
-		o.err = panics.Do("calling a provider", func() (err error) {
-			o.value, err = call()
-			return err
-		})
-		done <- o
-	}()
-	select {
-	case o := <-done:
-		return o.value, o.err
-	case <-ctx.Done():
-		var none T
-		return none, context.Cause(ctx)
-	}
-}
-
-// message is what an error of a provider says to people, with the details that it gives about properties.
-func message(err error) string {
-	e, ok := rpcerror.FromError(err)
-	if !ok {
-		return err.Error()
-	}
-	text := e.Message()
-	if e.Cause() != nil {
-		text += ": " + e.Cause().Message()
-	}
-	for _, p := range e.InputPropertiesErrors() {
-		text += "\n- property " + p.PropertyPath + ": " + p.Reason
-	}
-	return text
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/bags"
+	"github.com/deployctl/deployctl/internal/properties"
 	"github.com/deployctl/deployctl/internal/token"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
@@ -83,10 +84,10 @@ func (m *monitor) readInputs(ctx context.Context, req *pulumirpc.RegisterResourc
 		if everywhere {
 			byProperty[name] = append(byProperty[name], all...)
 		}
-		byProperty[name] = dependenciesOf(v, byProperty[name])
+		byProperty[name] = properties.Dependencies(v, byProperty[name])
 	}
-	g.Dependencies = sorted(all)
-	g.PropertyDependencies = propertyDependencies(byProperty)
+	g.Dependencies = properties.Sorted(all)
+	g.PropertyDependencies = properties.DependenciesByProperty(byProperty)
 	return nil
 }
 
@@ -148,7 +149,7 @@ func (m *monitor) readTrigger(ctx context.Context, req *pulumirpc.RegisterResour
 	if !m.goal.DryRun && v.ContainsUnknowns() {
 		return status.Errorf(codes.InvalidArgument, "replacementTrigger of %s is not known", g.Name)
 	}
-	trigger := plain(resource.PropertyMap{"value": *v})
+	trigger := properties.WithoutOutputs(resource.PropertyMap{"value": *v})
 	if g.TriggerValue, err = bags.TriggerValue(m.session.values.Key, trigger); err != nil {
 		return err
 	}

@@ -3,6 +3,8 @@ package activities
 import (
 	"context"
 
+	"github.com/deployctl/deployctl/internal/pluginhost"
+	"github.com/deployctl/deployctl/internal/properties"
 	"github.com/deployctl/deployctl/internal/token"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
@@ -80,11 +82,12 @@ func (m *monitor) invoke(
 	if err != nil {
 		return plugin.InvokeResponse{}, err
 	}
-	result, err := await(ctx, func() (plugin.InvokeResponse, error) {
+	result, err := pluginhost.Await(ctx, func() (plugin.InvokeResponse, error) {
 		return provider.Invoke(ctx, plugin.InvokeRequest{Tok: function, Args: args, Preview: m.goal.DryRun})
 	})
 	if err != nil {
-		return result, status.Errorf(codes.Unknown, "invocation of %s returned an error: %s", function, message(err))
+		return result, status.Errorf(codes.Unknown, "invocation of %s returned an error: %s", function,
+			pluginhost.ErrorText(err))
 	}
 	return result, nil
 }
@@ -138,11 +141,13 @@ func (m *monitor) Call(ctx context.Context, req *pulumirpc.ResourceCallRequest) 
 		call.Options.ArgDependencies[resource.PropertyKey(name)] = urns
 	}
 	for key, v := range args {
-		call.Options.ArgDependencies[key] = sorted(dependenciesOf(v, call.Options.ArgDependencies[key]))
+		call.Options.ArgDependencies[key] = properties.Sorted(properties.Dependencies(v,
+			call.Options.ArgDependencies[key]))
 	}
-	result, err := await(ctx, func() (plugin.CallResponse, error) { return provider.Call(ctx, call) })
+	result, err := pluginhost.Await(ctx, func() (plugin.CallResponse, error) { return provider.Call(ctx, call) })
 	if err != nil {
-		return nil, status.Errorf(codes.Unknown, "call of %s returned an error: %s", req.GetTok(), message(err))
+		return nil, status.Errorf(codes.Unknown, "call of %s returned an error: %s", req.GetTok(),
+			pluginhost.ErrorText(err))
 	}
 	returned, err := plugin.MarshalProperties(result.Return, plugin.MarshalOptions{
 		Label: req.GetTok(), KeepUnknowns: true, KeepSecrets: true, KeepResources: true,
@@ -195,7 +200,7 @@ func (m *monitor) callee(ctx context.Context, req *pulumirpc.ResourceCallRequest
 
 func (m *monitor) callInfo() plugin.CallInfo {
 	return plugin.CallInfo{
-		Project: m.goal.Project, Stack: m.goal.Stack, Config: m.session.config.byKey(), DryRun: m.goal.DryRun,
+		Project: m.goal.Project, Stack: m.goal.Stack, Config: m.session.config.RevealByKey(), DryRun: m.goal.DryRun,
 		Parallel: parallel32(m.goal.Parallel), MonitorAddress: m.address,
 	}
 }

@@ -2,8 +2,6 @@ package activities
 
 import (
 	"context"
-	"encoding/base64"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -34,46 +32,6 @@ func (p packageRequest) provides() string {
 		return p.Parameter.Name
 	}
 	return p.Name
-}
-
-// apply puts the request into the inputs of a provider resource, where the ecosystem's checkpoints have it.
-func (p packageRequest) apply(inputs resource.PropertyMap) {
-	internal := resource.PropertyMap{}
-	if v := inputs[internalKey]; v.IsObject() {
-		internal = v.ObjectValue()
-	}
-	used := len(internal) > 0
-	if p.Version != "" {
-		inputs[versionKey], used = resource.NewProperty(p.Version), true
-	}
-	if p.DownloadURL != "" {
-		internal["pluginDownloadURL"], used = resource.NewProperty(p.DownloadURL), true
-	}
-	if p.checksums != nil {
-		sums := resource.PropertyMap{}
-		for platform, sum := range p.checksums {
-			sums[resource.PropertyKey(platform)] = resource.NewProperty(hex.EncodeToString(sum))
-		}
-		internal["pluginChecksums"], used = resource.NewProperty(sums), true
-	}
-	if len(p.Env) > 0 {
-		names := resource.PropertyMap{}
-		for from, to := range p.Env {
-			names[resource.PropertyKey(from)] = resource.NewProperty(to)
-		}
-		internal[envVarMappingsKey], used = resource.NewProperty(names), true
-	}
-	if p.Parameter != nil {
-		internal["name"], used = resource.NewProperty(p.Name), true
-		if p.Version != "" {
-			internal[versionKey] = resource.NewProperty(p.Version)
-		}
-		inputs[versionKey] = resource.NewProperty(p.Parameter.Version)
-		internal["parameterization"] = resource.NewProperty(base64.StdEncoding.EncodeToString(p.Parameter.Value))
-	}
-	if used {
-		inputs[internalKey] = resource.NewProperty(internal)
-	}
 }
 
 // wants is what a request's fields say about its plugin.
@@ -185,7 +143,7 @@ func (m *monitor) provider(ctx context.Context, named string, p packageRequest) 
 		return named, nil
 	}
 	p = m.complete(p)
-	if m.session.config.deniesDefaultProvider(p.provides()) {
+	if m.session.config.DeniesDefaultProvider(p.provides()) {
 		return "", status.Errorf(codes.FailedPrecondition,
 			"default provider for package %q is disabled by pulumi:disable-default-providers; pass an explicit "+
 				"provider",
@@ -217,8 +175,8 @@ func (m *monitor) provider(ctx context.Context, named string, p packageRequest) 
 
 // registerDefault registers the default provider of a package as a resource.
 func (m *monitor) registerDefault(ctx context.Context, p packageRequest) (string, error) {
-	inputs := m.session.config.of(p.provides())
-	p.apply(inputs)
+	inputs := m.session.config.ForPackage(p.provides())
+	p.PutInto(inputs, p.checksums)
 	bag, err := m.session.values.Encode(ctx, inputs)
 	if err != nil {
 		return "", rpcError(err)
@@ -248,9 +206,9 @@ func (m *monitor) remember(ctx context.Context, reply engine.Reply, inputs resou
 	if err != nil {
 		return "", rpcError(err)
 	}
-	if internal, ok := inputs[internalKey]; ok {
+	if internal, ok := inputs[pluginhost.InternalKey]; ok {
 		config = config.Copy()
-		config[internalKey] = internal
+		config[pluginhost.InternalKey] = internal
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()

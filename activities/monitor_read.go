@@ -5,6 +5,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/properties"
 	"github.com/deployctl/deployctl/internal/token"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
@@ -86,12 +87,12 @@ func (m *monitor) readRequested(ctx context.Context, req *pulumirpc.ReadResource
 	if err != nil {
 		return read, err
 	}
-	read.Dependencies = sorted(deps)
+	read.Dependencies = properties.Sorted(deps)
 	inputs, err := plugin.UnmarshalProperties(req.GetProperties(), m.unmarshalOptions(req.GetType()+" "+read.Name))
 	if err != nil {
 		return read, status.Errorf(codes.InvalidArgument, "inputs of %s %s: %v", read.Type, read.Name, err)
 	}
-	if read.Inputs, err = m.session.values.Encode(ctx, plain(inputs)); err != nil {
+	if read.Inputs, err = m.session.values.Encode(ctx, properties.WithoutOutputs(inputs)); err != nil {
 		return read, rpcError(err)
 	}
 	if !token.IsProvider(read.Type) {

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/properties"
 	"github.com/deployctl/deployctl/internal/token"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
@@ -59,7 +60,7 @@ func (m *monitor) registerResource(
 		return m.construct(ctx, req, g)
 	}
 
-	g.inputs = plain(g.inputs)
+	g.inputs = properties.WithoutOutputs(g.inputs)
 	if token.IsProvider(g.Type) {
 		if err := m.specifyProvider(req, g); err != nil {
 			return nil, err
@@ -132,7 +133,7 @@ func (m *monitor) specifyProvider(req *pulumirpc.RegisterResourceRequest, g *goa
 		p = m.complete(p)
 	}
 	p.Env = req.GetEnvVarMappings()
-	p.apply(g.inputs)
+	p.PutInto(g.inputs, p.checksums)
 	return nil
 }
 
@@ -181,7 +182,7 @@ func (m *monitor) respond(
 		}
 	}
 	if !req.GetSupportsPartialValues() {
-		outputs = known(outputs)
+		outputs = properties.WithoutUnknowns(outputs)
 	}
 	object, err := plugin.MarshalProperties(outputs, plugin.MarshalOptions{
 		Label: "outputs of " + string(reply.URN), KeepUnknowns: true,

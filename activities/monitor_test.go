@@ -162,33 +162,7 @@ func TestProgramsNeverSeeTheServicesOwnCredentials(t *testing.T) {
 	}
 }
 
-func TestWhatAProviderResourceStoresSaysWhichPluginItUses(t *testing.T) {
-	for name, request := range map[string]packageRequest{
-		"by name": {Package: pluginhost.Package{Name: "toy"}},
-		"by version": {Package: pluginhost.Package{Name: "toy", Version: "1.2.3",
-			DownloadURL: "https://plugins.example/x"}},
-		"by parameter": {Package: pluginhost.Package{
-			Name: "base", Version: "1.0.0", Parameter: &pluginhost.Parameter{Name: "toy", Version: "2.0.0",
-				Value: []byte("v")},
-		}},
-		"with other names in its environment": {Package: pluginhost.Package{Name: "toy",
-			Env: map[string]string{"MINE": "TOKEN"}}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			inputs := resource.PropertyMap{}
-			request.apply(inputs)
-			got, err := packageOf("pulumi:providers:toy", inputs)
-			if err != nil || got.Name != request.Name || got.Version != request.Version ||
-				got.DownloadURL != request.DownloadURL ||
-				!maps.Equal(got.Env, request.Env) {
-				t.Fatalf("%+v from %v: %v", got, inputs, err)
-			}
-			if p := request.Parameter; p != nil && (got.Parameter.Version != p.Version ||
-				string(got.Parameter.Value) != "v") {
-				t.Errorf("%+v", got.Parameter)
-			}
-		})
-	}
+func TestTheNameOfADefaultProviderNamesItsVersion(t *testing.T) {
 	for version, want := range map[string]string{"": "default", "1.2.3": "default_1_2_3",
 		"1.0.0-rc.1+b2": "default_1_0_0_rc_1_b2"} {
 		if got := (packageRequest{Package: pluginhost.Package{Name: "toy",

@@ -10,6 +10,7 @@ import (
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/panics"
 	"github.com/deployctl/deployctl/internal/pluginhost"
+	"github.com/deployctl/deployctl/internal/properties"
 	"github.com/deployctl/deployctl/internal/token"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/diag"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
@@ -95,7 +96,7 @@ func (s *session) planOne(ctx context.Context, p engine.Plan) (engine.Planned, e
 		return planned, own.err
 	}
 	if err != nil {
-		return engine.Planned{Op: p.Op, Error: message(err)}, nil
+		return engine.Planned{Op: p.Op, Error: pluginhost.ErrorText(err)}, nil
 	}
 	return planned, nil
 }
@@ -143,7 +144,8 @@ func (pl *planner) plan(ctx context.Context) (engine.Planned, error) {
 	inputs := pl.news
 	if pl.continues {
 		var skipped []string
-		if inputs, skipped = ignoring(pl.news, pl.oldInputs, pl.ask.Goal.IgnoreChanges); len(skipped) > 0 {
+		if inputs, skipped = properties.IgnoreChanges(pl.news, pl.oldInputs,
+			pl.ask.Goal.IgnoreChanges); len(skipped) > 0 {
 			pl.session.tell(diag.Info, pl.ask.URN,
 				fmt.Sprintf("cannot ignore changes in added or removed elements of the path: %q",
 					strings.Join(skipped, ", ")))
@@ -239,8 +241,8 @@ func (pl *planner) preview(
 	default:
 		return nil
 	}
-	outputs = plain(outputs)
-	protectOutputs(outputs, checked, p.Goal.AdditionalSecretOutputs)
+	outputs = properties.WithoutOutputs(outputs)
+	properties.ProtectOutputs(outputs, checked, p.Goal.AdditionalSecretOutputs)
 	var err error
 	if planned.Preview, err = pl.session.values.Encode(ctx, outputs); err != nil {
 		return ours(err)

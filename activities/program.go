@@ -134,7 +134,7 @@ func (e *epoch) program(ctx context.Context) error {
 	defer m.stop()
 	return language.Run(ctx, pluginhost.RunRequest{
 		Organization: e.goal.Organization, Project: e.goal.Project, Stack: e.goal.Stack,
-		SecretKeys: s.config.secretKeys(), DryRun: e.goal.DryRun, Parallel: e.goal.Parallel, MonitorAddress: m.address,
+		SecretKeys: s.config.SecretKeys(), DryRun: e.goal.DryRun, Parallel: e.goal.Parallel, MonitorAddress: m.address,
 	})
 }
 

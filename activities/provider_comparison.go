@@ -5,6 +5,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/pluginhost"
 	"github.com/deployctl/deployctl/internal/token"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
@@ -31,7 +32,7 @@ func (a *Activities) Compare(ctx context.Context, in deployments.CompareInput) (
 	case asService(err, &own):
 		return result, hide.failure(own.err)
 	case err != nil:
-		result.Error = hide(message(err))
+		result.Error = hide(pluginhost.ErrorText(err))
 	}
 	return result, nil
 }
@@ -54,7 +55,8 @@ func (s *session) providerReplaces(ctx context.Context, old, new engine.Provider
 	}
 	d, err := p.DiffConfig(ctx, plugin.DiffConfigRequest{
 		URN: ref.URN(), Name: ref.URN().Name(), Type: ref.URN().Type(),
-		OldInputs: settings(olds), OldOutputs: settings(olds), NewInputs: settings(news), AllowUnknowns: true,
+		OldInputs: pluginhost.ProviderConfig(olds), OldOutputs: pluginhost.ProviderConfig(olds),
+		NewInputs: pluginhost.ProviderConfig(news), AllowUnknowns: true,
 	})
 	return d.Replace(), err
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/properties"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
@@ -39,7 +40,7 @@ func (c comparison) diff(ctx context.Context, p differ) (plugin.DiffResult, erro
 	if err != nil || d.Changes != plugin.DiffUnknown {
 		return d, err
 	}
-	news, _ := ignoring(c.newInputs, c.oldInputs, c.ignoreChanges)
+	news, _ := properties.IgnoreChanges(c.newInputs, c.oldInputs, c.ignoreChanges)
 	changes := c.oldInputs.Diff(news)
 	if !changes.AnyChanges() {
 		d.Changes = plugin.DiffNone
@@ -93,7 +94,7 @@ func replaceOnChanges(d plugin.DiffResult, paths []string, initFailed bool) (plu
 			d.DetailedDiff[initErrorKey] = plugin.PropertyDiff{Kind: plugin.DiffUpdateReplace}
 		}
 	}
-	d.ReplaceKeys = sorted(d.ReplaceKeys)
+	d.ReplaceKeys = properties.Sorted(d.ReplaceKeys)
 	return d, nil
 }
 
@@ -101,7 +102,8 @@ func replaceOnChanges(d plugin.DiffResult, paths []string, initFailed bool) (plu
 func engineDiff(d plugin.DiffResult) engine.Diff {
 	e := engine.Diff{
 		Change: engine.ChangeNone, DeleteBeforeReplace: d.DeleteBeforeReplace,
-		ReplaceKeys: keys(d.ReplaceKeys), ChangedKeys: keys(d.ChangedKeys), StableKeys: keys(d.StableKeys),
+		ReplaceKeys: propertyNames(d.ReplaceKeys), ChangedKeys: propertyNames(d.ChangedKeys),
+		StableKeys: propertyNames(d.StableKeys),
 	}
 	switch {
 	case d.Changes != plugin.DiffSome:
@@ -126,4 +128,13 @@ func engineFailures(failures []plugin.CheckFailure) []engine.CheckFailure {
 		list = append(list, engine.CheckFailure{Property: string(f.Property), Reason: f.Reason})
 	}
 	return list
+}
+
+// propertyNames converts property keys.
+func propertyNames(keys []resource.PropertyKey) []string {
+	var names []string
+	for _, k := range keys {
+		names = append(names, string(k))
+	}
+	return names
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/ratelimit"
+	"github.com/deployctl/deployctl/internal/stackconfig"
 	"go.temporal.io/sdk/temporal"
 )
 
@@ -21,7 +22,7 @@ import (
 const retryKey = "deployctl:retry"
 
 // readRetries reads the stack's configuration of retries.
-func readRetries(config configuration) (deployments.Retries, error) {
+func readRetries(config stackconfig.Config) (deployments.Retries, error) {
 	text := config[retryKey].Value
 	if text == "" {
 		return nil, nil

@@ -18,9 +18,9 @@ import (
 	"github.com/deployctl/deployctl/internal/eventlog"
 	"github.com/deployctl/deployctl/internal/pluginhost"
 	"github.com/deployctl/deployctl/internal/ratelimit"
-	"github.com/deployctl/deployctl/internal/redaction"
 	"github.com/deployctl/deployctl/internal/runlink"
 	"github.com/deployctl/deployctl/internal/sandbox"
+	"github.com/deployctl/deployctl/internal/stackconfig"
 	"github.com/deployctl/deployctl/internal/token"
 	"github.com/deployctl/deployctl/statestore"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
@@ -35,12 +35,6 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// The packages whose resources are implemented in the program.
-const (
-	nodeDynamic   = "pulumi-nodejs"
-	pythonDynamic = "pulumi-python"
-)
-
 // session is what this worker keeps of an update that it hosts: its files, plugins, values and configuration.
 // Everything in it can be made again from the stored request. It is safe for concurrent use.
 type session struct {
@@ -50,7 +44,7 @@ type session struct {
 	base    int
 	store   *statestore.Store
 	values  *bags.Codec
-	config  configuration
+	config  stackconfig.Config
 	rules   map[string]settleRule
 	retries deployments.Retries
 	project *workspace.Project // nil without a program
@@ -112,7 +106,8 @@ func (s *session) hear(m pluginhost.Message) {
 // print writes a message to the update's event log.
 func (s *session) print(m pluginhost.Message) {
 	s.log.Print(m.Source, apitype.DiagnosticEvent{
-		URN: string(m.URN), Message: m.Text, Severity: string(m.Severity), StreamID: int(m.Stream), Ephemeral: m.Ephemeral,
+		URN: string(m.URN), Message: m.Text, Severity: string(m.Severity), StreamID: int(m.Stream),
+		Ephemeral: m.Ephemeral,
 	})
 }
 
@@ -173,11 +168,11 @@ func (s *session) accountOf(ctx context.Context, p *engine.Provider) (*account, 
 
 // account gives the account of the provider with a reference and these inputs.
 func (s *session) account(reference string, inputs resource.PropertyMap) (a *account, err error) {
-	a = &account{config: settings(inputs)}
+	a = &account{config: pluginhost.ProviderConfig(inputs)}
 	if a.reference, err = token.ParseReference(reference); err != nil {
 		return nil, ours(deployments.Errorf(deployments.CodeInternal, "provider %q: %w", reference, err))
 	}
-	if a.pkg, err = packageOf(a.reference.URN().Type(), inputs); err != nil {
+	if a.pkg, err = pluginhost.PackageOf(a.reference.URN().Type(), inputs); err != nil {
 		return nil, err
 	}
 	if a.digest, err = bags.Digest(s.values.Key, a.config); err != nil || s.limits == nil {
@@ -210,7 +205,7 @@ func (s *session) provider(
 // open gives the provider of an account, configured. Configuring may be tried again: it changes nothing outside the
 // plugin.
 func (s *session) open(ctx context.Context, a *account) (*pluginhost.Provider, error) {
-	if a.pkg.Name == nodeDynamic {
+	if a.pkg.Name == pluginhost.NodeDynamicProvider {
 		if err := s.installDependencies(ctx); err != nil {
 			return nil, err
 		}
@@ -229,7 +224,7 @@ func (s *session) open(ctx context.Context, a *account) (*pluginhost.Provider, e
 func (s *session) unconfigured(
 	ctx context.Context, t tokens.Type, inputs resource.PropertyMap,
 ) (*pluginhost.Provider, error) {
-	pkg, err := packageOf(t, inputs)
+	pkg, err := pluginhost.PackageOf(t, inputs)
 	if err != nil {
 		return nil, err
 	}
@@ -301,15 +296,6 @@ func (s *session) leftOutcome(ctx context.Context, op, last int) (engine.StepFin
 		}
 	}
 	return engine.StepFinished{}, false, nil
-}
-
-// secretTexts are the configuration values that must not appear in output.
-func (s *session) secretTexts() []string {
-	var texts []string
-	for _, key := range s.config.secretKeys() {
-		texts = append(texts, redaction.Leaves(s.config[key].Value)...)
-	}
-	return texts
 }
 
 // replyEarly gives the program a reply from where its step or plan was made; see runlink.Link.ReplyEarly.

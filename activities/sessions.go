@@ -121,10 +121,10 @@ func (a *Activities) fill(ctx context.Context, s *session) error {
 		return err
 	}
 	s.parallel = ratelimit.NewSemaphore(goalOf(s.update, s.base, s.request).Parallel)
-	s.log = eventlog.NewOutput(a.Store, s.update, s.secretTexts())
+	s.log = eventlog.NewOutput(a.Store, s.update, s.config.SecretTexts())
 	s.phases.tell = s.log.Phase
 	s.host, err = pluginhost.New(pluginhost.Options{
-		RootDir: s.dir, Project: s.project, Config: s.config.plain(), Log: s.hear, Phase: s.phases.begin,
+		RootDir: s.dir, Project: s.project, Config: s.config.Reveal(), Log: s.hear, Phase: s.phases.begin,
 		Env: append(append(environment(s.request.Environment, a.Env), provider.StackVariable+"="+s.stackID),
 			s.box.Environment()...),
 		Box: s.box, Spares: processesOf(s.request.Kind),

@@ -7,6 +7,7 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/pluginhost"
+	"github.com/deployctl/deployctl/internal/properties"
 	"github.com/deployctl/deployctl/internal/token"
 	"github.com/deployctl/deployctl/provider"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
@@ -179,7 +180,7 @@ func (at *attempt) settleByLookup(ctx context.Context, p *pluginhost.Provider) (
 		return at.unsettled(err)
 	}
 	return twice(ctx, func() (engine.StepFinished, error) {
-		found, err := await(ctx, func() (pluginhost.Found, error) {
+		found, err := pluginhost.Await(ctx, func() (pluginhost.Found, error) {
 			return p.Lookup(ctx, plugin.ReadRequest{URN: at.step.URN, Inputs: inputs, Timeout: at.step.Timeout})
 		})
 		switch {
@@ -188,7 +189,7 @@ func (at *attempt) settleByLookup(ctx context.Context, p *pluginhost.Provider) (
 		case err != nil:
 			return at.unsettled(err)
 		case found.Ownership == provider.Owned:
-			found.Outputs = keepSecrets(found.Outputs, inputs)
+			found.Outputs = properties.KeepSecrets(found.Outputs, inputs)
 			return at.found(ctx, plugin.ReadResponse{ReadResult: found.ReadResult}, nil, inputs)
 		case found.Ownership == provider.Absent:
 			return absent, nil
@@ -284,7 +285,7 @@ func (at *attempt) settleUpdate(ctx context.Context, p *pluginhost.Provider) (en
 	case err != nil || d.Changes == plugin.DiffSome:
 		return absent, nil
 	}
-	found.Outputs = keepSecrets(found.Outputs, news)
+	found.Outputs = properties.KeepSecrets(found.Outputs, news)
 	return at.found(ctx, found, reasons, news)
 }
 

@@ -18,7 +18,7 @@ func (at *attempt) look(
 	if !rule.list {
 		return at.ask(ctx, p, value, inputs, nil)
 	}
-	ids, err := await(ctx, func() ([]string, error) { return at.listed(ctx, p) })
+	ids, err := pluginhost.Await(ctx, func() ([]string, error) { return at.listed(ctx, p) })
 	if err != nil {
 		result, err := at.unprovided(err)
 		return found, nil, &result, err

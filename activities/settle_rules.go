@@ -8,6 +8,7 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/bags"
 	"github.com/deployctl/deployctl/internal/pluginhost"
+	"github.com/deployctl/deployctl/internal/stackconfig"
 	"github.com/deployctl/deployctl/internal/token"
 	"github.com/deployctl/deployctl/provider"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
@@ -37,7 +38,7 @@ func (r settleRule) value(inputs resource.PropertyMap) string {
 }
 
 // readRules reads the stack's configuration of rules.
-func readRules(config configuration) (map[string]settleRule, error) {
+func readRules(config stackconfig.Config) (map[string]settleRule, error) {
 	rules := map[string]settleRule{}
 	text := config[settleKey].Value
 	if text == "" {

@@ -10,6 +10,7 @@ import (
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/panics"
 	"github.com/deployctl/deployctl/internal/pluginhost"
+	"github.com/deployctl/deployctl/internal/properties"
 	"github.com/deployctl/deployctl/internal/ratelimit"
 	"github.com/deployctl/deployctl/internal/token"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
@@ -186,9 +187,9 @@ func (at *attempt) unprovided(err error) (engine.StepFinished, error) {
 	case asService(err, &own):
 		return engine.StepFinished{}, own.err
 	case passing(err):
-		return engine.StepFinished{}, notDone(message(err), pluginhost.RetryAfter(err))
+		return engine.StepFinished{}, notDone(pluginhost.ErrorText(err), pluginhost.RetryAfter(err))
 	}
-	return failed(message(err)), nil
+	return failed(pluginhost.ErrorText(err)), nil
 }
 
 // interrupted tells whether something ended with the activity, before anything was sent that could have an effect.
@@ -307,19 +308,19 @@ func judge(p *pluginhost.Provider, err error) (result engine.StepFinished, reaso
 		if errors.As(err, &init) {
 			reasons = init.Reasons
 		}
-		return engine.StepFinished{Outcome: engine.OutcomePartial, Error: message(err)}, reasons, nil
+		return engine.StepFinished{Outcome: engine.OutcomePartial, Error: pluginhost.ErrorText(err)}, reasons, nil
 	case pluginhost.NotDone:
-		return engine.StepFinished{}, nil, notDone(message(err), v.RetryAfter)
+		return engine.StepFinished{}, nil, notDone(pluginhost.ErrorText(err), v.RetryAfter)
 	case pluginhost.Unknown:
 		if !v.Died {
-			v.Reason = message(err)
+			v.Reason = pluginhost.ErrorText(err)
 		}
 		return engine.StepFinished{}, nil, unknownOutcome(head(v.Reason, maxFailure))
 	case pluginhost.Unreadable: // to make it again would have the same answer, and maybe another effect
 		return engine.StepFinished{Outcome: engine.OutcomeUndecidable,
 			Error: "the call was made, and its answer cannot be read: " + v.Reason}, nil, nil
 	default:
-		return failed(message(err)), nil, nil
+		return failed(pluginhost.ErrorText(err)), nil, nil
 	}
 }
 
@@ -342,14 +343,14 @@ func isType(err error, kind string) bool {
 func (at *attempt) finish(
 	ctx context.Context, result engine.StepFinished, outputs, inputs resource.PropertyMap,
 ) (engine.StepFinished, error) {
-	outputs = plain(outputs)
+	outputs = properties.WithoutOutputs(outputs)
 	var additional []string
 	if at.step.New != nil {
 		additional = at.step.New.AdditionalSecretOutputs
 	} else if at.step.Old != nil {
 		additional = at.step.Old.AdditionalSecretOutputs
 	}
-	protectOutputs(outputs, inputs, additional)
+	properties.ProtectOutputs(outputs, inputs, additional)
 	result.At = time.Now().UTC().Format(time.RFC3339Nano)
 	var err error
 	result.Outputs, err = at.keep(ctx, outputs)

@@ -203,7 +203,7 @@ func (at *attempt) configure(ctx context.Context) (engine.StepFinished, error) {
 	if _, err := at.session.provider(ctx, ref.String(), inputs); err != nil {
 		return at.unprovided(err)
 	}
-	return at.finish(ctx, result, settings(inputs), inputs)
+	return at.finish(ctx, result, pluginhost.ProviderConfig(inputs), inputs)
 }
 
 // unchanged answers a refresh or read of what has nothing to read.

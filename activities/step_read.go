@@ -8,6 +8,7 @@ import (
 
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/pluginhost"
+	"github.com/deployctl/deployctl/internal/properties"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/diag"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
@@ -22,15 +23,15 @@ func (at *attempt) ask(
 	if err := at.keepRate(ctx); err != nil {
 		return found, nil, nil, err
 	}
-	found, err = await(ctx, func() (plugin.ReadResponse, error) {
+	found, err = pluginhost.Await(ctx, func() (plugin.ReadResponse, error) {
 		return p.Read(ctx, plugin.ReadRequest{
 			URN: u, Name: u.Name(), Type: u.Type(), ID: resource.ID(id), Inputs: inputs, State: state,
 			Timeout: at.step.Timeout,
 		})
 	})
 	at.observe(err)
-	found.Inputs = keepSecrets(found.Inputs, inputs)
-	found.Outputs = keepSecrets(keepSecrets(found.Outputs, inputs), state)
+	found.Inputs = properties.KeepSecrets(found.Inputs, inputs)
+	found.Outputs = properties.KeepSecrets(properties.KeepSecrets(found.Outputs, inputs), state)
 	var init *plugin.InitError
 	switch {
 	case err == nil:
@@ -90,7 +91,7 @@ func (at *attempt) refresh(ctx context.Context, p *pluginhost.Provider) (engine.
 	}
 	inputs := oldInputs
 	if found.Inputs != nil {
-		inputs = plain(found.Inputs)
+		inputs = properties.WithoutOutputs(found.Inputs)
 	}
 	diff, err := at.drift(ctx, p, comparison{
 		urn: at.step.URN, id: string(found.ID), oldInputs: inputs, oldOutputs: found.Outputs, newInputs: oldInputs,
@@ -162,8 +163,9 @@ func (at *attempt) adopt(ctx context.Context, p *pluginhost.Provider) (engine.St
 	if err != nil {
 		return engine.StepFinished{}, err
 	}
-	found.Inputs, found.Outputs = keepSecrets(found.Inputs, declared), keepSecrets(found.Outputs, declared)
-	inputs := plain(found.Inputs)
+	found.Inputs, found.Outputs = properties.KeepSecrets(found.Inputs, declared),
+		properties.KeepSecrets(found.Outputs, declared)
+	inputs := properties.WithoutOutputs(found.Inputs)
 	result := engine.StepFinished{
 		Outcome: engine.OutcomeDone, ID: id, InitErrors: reasons, RefreshBeforeUpdate: found.RefreshBeforeUpdate,
 		Diff: &engine.Diff{Change: engine.ChangeNone},
@@ -194,7 +196,7 @@ func (at *attempt) deviation(
 	if err != nil {
 		return nil, ours(err)
 	}
-	declared, _ = ignoring(declared, found.Inputs, at.step.IgnoreChanges)
+	declared, _ = properties.IgnoreChanges(declared, found.Inputs, at.step.IgnoreChanges)
 	checked, err := p.Check(ctx, plugin.CheckRequest{
 		URN: u, Name: u.Name(), Type: u.Type(), Olds: found.Inputs, News: declared,
 		AllowUnknowns: at.step.Preview, RandomSeed: at.step.Seed,

@@ -25,9 +25,12 @@ import (
 
 // The packages whose resources are implemented by functions of a program, in Node and in Python.
 const (
-	nodeDynamicProvider   = "pulumi-nodejs"
-	pythonDynamicProvider = "pulumi-python"
+	NodeDynamicProvider   = "pulumi-nodejs"
+	PythonDynamicProvider = "pulumi-python"
 )
+
+// IsDynamic reports whether the resources of a package are implemented by functions of a program.
+func IsDynamic(pkg string) bool { return pkg == NodeDynamicProvider || pkg == PythonDynamicProvider }
 
 // errClosed is what a Host says after Close.
 var errClosed = errors.New("the update's plugins have been stopped")
@@ -159,8 +162,8 @@ func (h *Host) providerEndpoint(pkg Package) (*endpoint, string, error) {
 		spares: h.spares}
 	path, err := h.finder.find(apitype.ResourcePlugin, pkg.Name, pkg.Version)
 	spec.path, spec.args = path, []string{h.address}
-	dynamic := pkg.Name == nodeDynamicProvider || pkg.Name == pythonDynamicProvider
-	if pkg.Name == nodeDynamicProvider && isMissing(err) {
+	dynamic := IsDynamic(pkg.Name)
+	if pkg.Name == NodeDynamicProvider && isMissing(err) {
 		var script string
 		spec.path, script, err = languagehost.DynamicProvider(h.program.dir,
 			process.Surroundings{Env: h.env, Box: h.opts.Box})
@@ -193,7 +196,7 @@ func (h *Host) providerEnv(pkg Package) []string {
 		project := h.opts.Project.Name.String()
 		own = append(own, "PULUMI_PROJECT="+project, "PULUMI_NODEJS_PROJECT="+project)
 	}
-	if pkg.Name == nodeDynamicProvider || pkg.Name == pythonDynamicProvider {
+	if IsDynamic(pkg.Name) {
 		if config, err := json.Marshal(h.opts.Config); err == nil && len(h.opts.Config) > 0 {
 			own = append(own, "PULUMI_CONFIG="+string(config))
 		}

@@ -1,4 +1,6 @@
-// Package redaction takes secrets, and control sequences of terminals, out of what programs and plugins say.
+// Package redaction replaces secrets, and control sequences of terminals, in what leaves a worker. A Redactor replaces
+// them in text, in every form in which a secret is commonly written; a Stream does so across the borders of messages.
+// Values returns property values as JSON with placeholders for secrets, ValuesAfter shows which secrets differ.
 package redaction
 
 import (
@@ -11,15 +13,15 @@ import (
 	"strings"
 )
 
-// Blinded stands in for every secret that people would see.
-const Blinded = "[secret]"
+// Placeholder stands in for every secret in what people see.
+const Placeholder = "[secret]"
 
 const (
-	// shortest is the length in bytes from which a secret is blinded: shorter ones cannot be told from ordinary text.
+	// shortest is the length in bytes from which a secret is redacted: shorter ones cannot be told from ordinary text.
 	shortest = 4
 	// shortestEncoded is the same for what base64 and hexadecimal digits make of a secret.
 	shortestEncoded = 8
-	// shortestPart is the length from which the beginning of a secret is blinded at the end of a text.
+	// shortestPart is the length from which the beginning of a secret is redacted at the end of a text.
 	shortestPart = 6
 )
 
@@ -55,7 +57,7 @@ func leaves(value any, into []string) []string {
 	return into
 }
 
-// A Redactor blinds secrets as they are, line by line, and as they are commonly written: quoted, escaped for JSON and
+// A Redactor redacts secrets as they are, line by line, and as they are commonly written: quoted, escaped for JSON and
 // URLs, in hexadecimal digits and in base64. It is safe for concurrent use.
 type Redactor struct {
 	secrets  []string
@@ -88,13 +90,13 @@ func New(secrets []string) *Redactor {
 	slices.SortStableFunc(forms, func(a, b string) int { return len(b) - len(a) }) // one may begin like another
 	var pairs []string
 	for _, form := range forms {
-		pairs = append(pairs, form, Blinded)
+		pairs = append(pairs, form, Placeholder)
 	}
 	r.replacer = strings.NewReplacer(pairs...)
 	return r
 }
 
-// Replace blinds the secrets in a text.
+// Replace redacts the secrets in a text.
 func (r *Redactor) Replace(text string) string { return r.replacer.Replace(text) }
 
 // formsOf are the ways in which a secret may be written.
@@ -129,7 +131,7 @@ func base64Forms(s string, offset int) []string {
 	}
 }
 
-// A Stream blinds secrets in texts that follow each other, also those that begin in one and end in the next.
+// A Stream redacts secrets in texts that follow each other, also those that begin in one and end in the next.
 // It is not safe for concurrent use.
 type Stream struct {
 	redactor *Redactor
@@ -139,7 +141,7 @@ type Stream struct {
 // Stream begins a stream of texts.
 func (r *Redactor) Stream() *Stream { return &Stream{redactor: r} }
 
-// Next blinds the next text. What the beginning of a secret may be, at its end, is blinded too.
+// Next redacts the next text. What the beginning of a secret may be, at its end, is redacted too.
 func (s *Stream) Next(text string) string {
 	plain := strings.TrimRight(text, "\r\n")
 	end := text[len(plain):]
@@ -155,14 +157,14 @@ func (s *Stream) Next(text string) string {
 	if tail < shortestPart || head+tail > len(plain) {
 		tail = 0
 	}
-	blinded := s.redactor.Replace(plain[head : len(plain)-tail])
+	redacted := s.redactor.Replace(plain[head : len(plain)-tail])
 	if head > 0 {
-		blinded = Blinded + blinded
+		redacted = Placeholder + redacted
 	}
 	if tail > 0 {
-		blinded += Blinded
+		redacted += Placeholder
 	}
-	return blinded + end
+	return redacted + end
 }
 
 // overlap is the length of the longest beginning of a secret, not all of it, that a text ends with.

@@ -41,12 +41,13 @@ func TestASecretIsBlindedHoweverItIsWritten(t *testing.T) {
 	}
 	for how, text := range said {
 		got := r.Replace("before " + text + " after")
-		if !strings.Contains(got, redaction.Blinded) || len(got) > len("before  after")+len(redaction.Blinded)+24 {
+		if !strings.Contains(got, redaction.Placeholder) || len(got) > len("before  after")+len(
+			redaction.Placeholder)+24 {
 			t.Errorf("%s: %s", how, got)
 		}
 	}
 	if got := redaction.New([]string{"abc", ""}).Replace("abcdef"); got != "abcdef" {
-		t.Errorf("a short one is blinded: %s", got)
+		t.Errorf("a short one is redacted: %s", got)
 	}
 }
 
@@ -80,7 +81,7 @@ func TestASecretThatIsSplitIsBlinded(t *testing.T) {
 		}
 	}
 	s := r.Stream()
-	if got := s.Next("c2VjcmV0IG9mIGEga2V5\n"); got != redaction.Blinded+"\n" {
+	if got := s.Next("c2VjcmV0IG9mIGEga2V5\n"); got != redaction.Placeholder+"\n" {
 		t.Errorf("a line of a secret: %q", got)
 	}
 }

@@ -1,4 +1,6 @@
-package activities
+// Package properties transforms the property values of resources. Every function says what it does to secrets: unless
+// its name says Reveal, secrets stay secret.
+package properties
 
 import (
 	"cmp"
@@ -9,9 +11,9 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 )
 
-// protectOutputs makes outputs secret in place: those that the program listed, and those whose input of the same name
+// ProtectOutputs makes outputs secret in place: those that the program listed, and those whose input of the same name
 // is a secret, because providers that know no secrets hand inputs back as they are.
-func protectOutputs(outputs, inputs resource.PropertyMap, additional []string) {
+func ProtectOutputs(outputs, inputs resource.PropertyMap, additional []string) {
 	for _, name := range additional {
 		key := resource.PropertyKey(name)
 		if v, ok := outputs[key]; ok && name != "id" && !v.IsSecret() {
@@ -25,14 +27,14 @@ func protectOutputs(outputs, inputs resource.PropertyMap, additional []string) {
 	}
 }
 
-// ignoring gives inputs in which the properties at the paths are as they were. Paths that do not apply are skipped, and
-// returned.
-func ignoring(inputs, olds resource.PropertyMap, paths []string) (resource.PropertyMap, []string) {
+// IgnoreChanges returns inputs in which the properties at the paths have their old values. It skips paths that do not
+// apply and returns them as well.
+func IgnoreChanges(inputs, olds resource.PropertyMap, paths []string) (resource.PropertyMap, []string) {
 	if len(paths) == 0 {
 		return inputs, nil
 	}
 	var skipped []string
-	kept := plain(inputs)
+	kept := WithoutOutputs(inputs)
 	for _, p := range paths {
 		path, err := resource.ParsePropertyPath(p)
 		if err != nil || !path.Reset(olds, kept) {
@@ -42,83 +44,82 @@ func ignoring(inputs, olds resource.PropertyMap, paths []string) (resource.Prope
 	return kept, skipped
 }
 
-// plain gives a copy, deep but for assets, without output values: they become secrets, unknowns or plain values. What
-// they depended on is lost.
-func plain(m resource.PropertyMap) resource.PropertyMap {
+// WithoutOutputs returns a copy without output values, deep except for assets: output values become secrets, unknowns
+// or ordinary values. Their dependencies are dropped.
+func WithoutOutputs(m resource.PropertyMap) resource.PropertyMap {
 	if m == nil {
 		return nil
 	}
 	result := make(resource.PropertyMap, len(m))
 	for k, v := range m {
-		result[k] = plainValue(v)
+		result[k] = WithoutOutput(v)
 	}
 	return result
 }
 
-func plainValue(v resource.PropertyValue) resource.PropertyValue {
+// WithoutOutput is WithoutOutputs of one value.
+func WithoutOutput(v resource.PropertyValue) resource.PropertyValue {
 	switch {
 	case v.IsOutput():
 		o := v.OutputValue()
 		value := resource.MakeComputed(resource.NewProperty(""))
 		if o.Known {
-			value = plainValue(o.Element)
+			value = WithoutOutput(o.Element)
 		}
 		if o.Secret && !value.IsSecret() {
 			value = resource.MakeSecret(value)
 		}
 		return value
 	case v.IsSecret():
-		return resource.MakeSecret(plainValue(v.SecretValue().Element))
+		return resource.MakeSecret(WithoutOutput(v.SecretValue().Element))
 	case v.IsObject():
-		return resource.NewProperty(plain(v.ObjectValue()))
+		return resource.NewProperty(WithoutOutputs(v.ObjectValue()))
 	case v.IsArray():
 		elements := make([]resource.PropertyValue, len(v.ArrayValue()))
 		for i, e := range v.ArrayValue() {
-			elements[i] = plainValue(e)
+			elements[i] = WithoutOutput(e)
 		}
 		return resource.NewProperty(elements)
 	case v.IsResourceReference():
 		ref := v.ResourceReferenceValue()
-		ref.ID = plainValue(ref.ID)
+		ref.ID = WithoutOutput(ref.ID)
 		return resource.NewProperty(ref)
 	}
 	return v
 }
 
-// dependenciesOf appends the resources that output values inside v came from.
-func dependenciesOf(v resource.PropertyValue, into []urn.URN) []urn.URN {
+// Dependencies appends the resources that output values inside v depend on.
+func Dependencies(v resource.PropertyValue, into []urn.URN) []urn.URN {
 	switch {
 	case v.IsOutput():
 		o := v.OutputValue()
 		into = append(into, o.Dependencies...)
 		if o.Known {
-			into = dependenciesOf(o.Element, into)
+			into = Dependencies(o.Element, into)
 		}
 	case v.IsSecret():
-		into = dependenciesOf(v.SecretValue().Element, into)
+		into = Dependencies(v.SecretValue().Element, into)
 	case v.IsResourceReference():
-		into = dependenciesOf(v.ResourceReferenceValue().ID, into)
+		into = Dependencies(v.ResourceReferenceValue().ID, into)
 	case v.IsObject():
 		for _, e := range v.ObjectValue() {
-			into = dependenciesOf(e, into)
+			into = Dependencies(e, into)
 		}
 	case v.IsArray():
 		for _, e := range v.ArrayValue() {
-			into = dependenciesOf(e, into)
+			into = Dependencies(e, into)
 		}
 	}
 	return into
 }
 
-// sorted gives the list in order and without repeats.
-func sorted[T cmp.Ordered](list []T) []T {
-	list = slices.Clone(list)
-	slices.Sort(list)
-	return slices.Compact(list)
+// Sorted returns the list in order and without repeats.
+func Sorted[T cmp.Ordered](list []T) []T {
+	return slices.Compact(slices.Sorted(slices.Values(list)))
 }
 
-// known drops properties that hold something unknown.
-func known(m resource.PropertyMap) resource.PropertyMap {
+// WithoutUnknowns returns the properties that contain nothing unknown.
+func WithoutUnknowns(m resource.PropertyMap) resource.PropertyMap {
 	result := resource.PropertyMap{}
 	for k, v := range m {
 		if !v.ContainsUnknowns() {
@@ -128,17 +129,8 @@ func known(m resource.PropertyMap) resource.PropertyMap {
 	return result
 }
 
-// keys converts property keys, in order.
-func keys(list []resource.PropertyKey) []string {
-	var names []string
-	for _, k := range list {
-		names = append(names, string(k))
-	}
-	return names
-}
-
-// propertyDependencies orders a map of dependencies by property.
-func propertyDependencies(m map[string][]urn.URN) []engine.PropertyDependency {
+// DependenciesByProperty returns a map of dependencies as a list, in the order of the properties.
+func DependenciesByProperty(m map[string][]urn.URN) []engine.PropertyDependency {
 	names := make([]string, 0, len(m))
 	for name := range m {
 		names = append(names, name)
@@ -146,7 +138,7 @@ func propertyDependencies(m map[string][]urn.URN) []engine.PropertyDependency {
 	slices.Sort(names)
 	var list []engine.PropertyDependency
 	for _, name := range names {
-		if deps := sorted(m[name]); len(deps) > 0 {
+		if deps := Sorted(m[name]); len(deps) > 0 {
 			list = append(list, engine.PropertyDependency{Property: name, URNs: deps})
 		}
 	}

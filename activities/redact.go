@@ -1,0 +1,85 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/redaction"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
+	"go.temporal.io/sdk/temporal"
+)
+
+// A curtain replaces the secrets in a text of a provider, before it leaves an activity: people read it, it is stored,
+// and Temporal shows why an attempt failed.
+type curtain func(text string) string
+
+// curtain hides the configuration's secrets and those in the bags, which are what a call was made with. The bags are
+// opened when there is something to hide.
+func (s *session) curtain(ctx context.Context, bags ...engine.Bag) curtain {
+	replacer := sync.OnceValue(func() *redaction.Redactor {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+		defer cancel()
+		secrets := s.config.SecretTexts()
+		for _, bag := range bags {
+			values, err := s.values.Decode(ctx, bag)
+			if err != nil {
+				return nil
+			}
+			secrets = append(secrets, redaction.SecretTexts(resource.NewProperty(values))...)
+		}
+		return redaction.New(secrets)
+	})
+	return func(text string) string {
+		if text == "" {
+			return "" // as nearly always
+		}
+		if r := replacer(); r != nil {
+			return cut(ctx, r.Replace(redaction.Controls(text)), maxText)
+		}
+		return "what the provider said may hold secrets, and is not shown, because the store does not tell them"
+	}
+}
+
+// bagsOf are the bags that a call about a resource is made with.
+func bagsOf(p *engine.Provider, states ...*engine.State) []engine.Bag {
+	var bags []engine.Bag
+	if p != nil {
+		bags = append(bags, p.Inputs)
+	}
+	for _, s := range states {
+		if s != nil {
+			bags = append(bags, s.Inputs, s.Outputs)
+		}
+	}
+	return bags
+}
+
+func (c curtain) failures(failures []engine.CheckFailure) {
+	for i := range failures {
+		failures[i].Reason = c(failures[i].Reason)
+	}
+}
+
+func (c curtain) step(result *engine.StepFinished) {
+	result.Error = c(result.Error)
+	c.failures(result.Failures)
+	for i, reason := range result.InitErrors {
+		result.InitErrors[i] = c(reason)
+	}
+}
+
+// failure is the error for Temporal; see there. What caused it is left out where it holds a secret.
+func (c curtain) failure(err error) error {
+	err = failure(err)
+	var application *temporal.ApplicationError
+	if !errors.As(err, &application) || c(application.Error()) == application.Error() {
+		return err
+	}
+	return temporal.NewApplicationErrorWithOptions(c(application.Message()), application.Type(),
+		temporal.ApplicationErrorOptions{
+			NonRetryable: application.NonRetryable(), NextRetryDelay: application.NextRetryDelay(),
+		})
+}

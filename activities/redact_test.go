@@ -1,0 +1,75 @@
+package activities
+
+import (
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/pluginhost"
+	"github.com/deployctl/deployctl/internal/redaction"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/diag"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
+	"go.temporal.io/sdk/temporal"
+)
+
+func TestNoErrorOfAnAttemptShowsASecretOfItsInputs(t *testing.T) {
+	const hush = "hush-hush"
+	for _, do := range []string{"refuse", "busy", "half"} {
+		t.Run(do, func(t *testing.T) {
+			h := bench(t, nil)
+			inputs := texts("name", "n", "do", do)
+			inputs["secret"] = resource.MakeSecret(resource.NewProperty(hush))
+			result, err := h.step(h.create(inputs), 1)
+			said := fmt.Sprint(result.Error, result.InitErrors, err)
+			if strings.Contains(said, hush) || !strings.Contains(said, redaction.Placeholder) {
+				t.Error(said)
+			}
+			var application *temporal.ApplicationError
+			if do == "busy" && (!errors.As(err, &application) || application.NextRetryDelay() != 7*time.Second ||
+				errorType(err) != deployments.ErrorThrottled) {
+				t.Errorf("%#v", err)
+			}
+		})
+	}
+}
+
+func TestEveryFormOfANestedSecretIsLeftOutOfTheLog(t *testing.T) {
+	h := newHouse(t)
+	const secret = "Zebra-nested-4711"
+	h.claim(deployments.UpdateRequest{
+		Bundle: h.upload(scenarioProject("steps: []")),
+		Config: map[string]deployments.ConfigValue{
+			"test:object": {Value: `{"user": {"Password": "` + secret + `"}, "list": ["another-Secret"]}`, Secret: true,
+				Object: true},
+		},
+	})
+	s, err := h.acts.hosted(t.Context(), h.update, h.base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{
+		"it is " + secret + "\n", "split: Zebra-nes", "ted-4711", base64.StdEncoding.EncodeToString(
+			[]byte("x" + secret)),
+		hex.EncodeToString([]byte(secret)), "another-Secret", "a title: \x1b]0;PWNED\a\x1b[2Jdone",
+	} {
+		s.hear(pluginhost.Message{Severity: diag.Info, Text: text})
+	}
+	if err := s.log.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	log := h.log()
+	for _, leaked := range []string{secret, "Zebra-nes", "ted-4711", "WmVicmE", "5a65627261", "another-Secret", "PWNED",
+		"u001b", "[2J"} {
+		if strings.Contains(log, leaked) {
+			t.Errorf("the log shows %s:\n%s", leaked, log)
+		}
+	}
+	if !strings.Contains(log, "a title: done") {
+		t.Error(log)
+	}
+}

@@ -1,0 +1,114 @@
+package pluginhost
+
+import (
+	"encoding/base64"
+	"encoding/hex"
+	"fmt"
+
+	"github.com/deployctl/deployctl/internal/token"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/tokens"
+)
+
+// Where a provider resource's inputs hold what is for the engine and not for the provider. These are the names that the
+// ecosystem's checkpoints have.
+const (
+	// InternalKey holds what only the engine reads.
+	InternalKey resource.PropertyKey = "__internal"
+	// VersionKey holds the version of the plugin, or of the parameterised package.
+	VersionKey        resource.PropertyKey = "version"
+	envVarMappingsKey resource.PropertyKey = "envVarMappings"
+)
+
+// ProviderConfig returns a provider resource's inputs as its provider gets them.
+func ProviderConfig(inputs resource.PropertyMap) resource.PropertyMap {
+	filtered := make(resource.PropertyMap, len(inputs))
+	for k, v := range inputs {
+		if k != InternalKey {
+			filtered[k] = v
+		}
+	}
+	return filtered
+}
+
+// PackageOf reads from a provider resource's type and inputs which plugin serves it.
+func PackageOf(t tokens.Type, inputs resource.PropertyMap) (Package, error) {
+	provides := string(token.ProviderPackage(t))
+	internal := inputs // where older checkpoints have it
+	if v := inputs[InternalKey]; v.IsObject() {
+		internal = v.ObjectValue()
+	}
+	text := func(m resource.PropertyMap, key resource.PropertyKey) string {
+		if v := m[key]; v.IsString() {
+			return v.StringValue()
+		}
+		return ""
+	}
+	pkg := Package{
+		Name: provides, Version: text(inputs, VersionKey), DownloadURL: text(internal, "pluginDownloadURL"),
+	}
+	if names := internal[envVarMappingsKey]; names.IsObject() {
+		pkg.Env = map[string]string{}
+		for from := range names.ObjectValue() {
+			pkg.Env[string(from)] = text(names.ObjectValue(), from)
+		}
+	}
+	parameter, ok := internal["parameterization"]
+	if !ok {
+		return pkg, nil
+	}
+	if !parameter.IsString() {
+		return pkg, fmt.Errorf("provider %s: its parameterization is not a string", provides)
+	}
+	value, err := base64.StdEncoding.DecodeString(parameter.StringValue())
+	if err != nil {
+		return pkg, fmt.Errorf("provider %s: its parameterization: %w", provides, err)
+	}
+	pkg.Parameter = &Parameter{Name: provides, Version: pkg.Version, Value: value}
+	pkg.Version = text(internal, VersionKey)
+	if name := text(internal, "name"); name != "" {
+		pkg.Name = name
+	}
+	return pkg, nil
+}
+
+// PutInto writes which plugin serves a provider resource, and the plugin's checksums, into its inputs, where the
+// ecosystem's checkpoints have it. PackageOf reads it.
+func (p Package) PutInto(inputs resource.PropertyMap, checksums map[string][]byte) {
+	internal := resource.PropertyMap{}
+	if v := inputs[InternalKey]; v.IsObject() {
+		internal = v.ObjectValue()
+	}
+	used := len(internal) > 0
+	if p.Version != "" {
+		inputs[VersionKey], used = resource.NewProperty(p.Version), true
+	}
+	if p.DownloadURL != "" {
+		internal["pluginDownloadURL"], used = resource.NewProperty(p.DownloadURL), true
+	}
+	if checksums != nil {
+		sums := resource.PropertyMap{}
+		for platform, sum := range checksums {
+			sums[resource.PropertyKey(platform)] = resource.NewProperty(hex.EncodeToString(sum))
+		}
+		internal["pluginChecksums"], used = resource.NewProperty(sums), true
+	}
+	if len(p.Env) > 0 {
+		names := resource.PropertyMap{}
+		for from, to := range p.Env {
+			names[resource.PropertyKey(from)] = resource.NewProperty(to)
+		}
+		internal[envVarMappingsKey], used = resource.NewProperty(names), true
+	}
+	if p.Parameter != nil {
+		internal["name"], used = resource.NewProperty(p.Name), true
+		if p.Version != "" {
+			internal[VersionKey] = resource.NewProperty(p.Version)
+		}
+		inputs[VersionKey] = resource.NewProperty(p.Parameter.Version)
+		internal["parameterization"] = resource.NewProperty(base64.StdEncoding.EncodeToString(p.Parameter.Value))
+	}
+	if used {
+		inputs[InternalKey] = resource.NewProperty(internal)
+	}
+}
