@@ -121,7 +121,7 @@ func TestFailedChecksAreResultsAndNothingIsSent(t *testing.T) {
 func TestLargeOutputsDoNotTravel(t *testing.T) {
 	h := bench(t, nil)
 	result, err := h.step(h.create(texts("name", "n", "note", strings.Repeat("long ", 5000))), 1)
-	if err != nil || !strings.HasPrefix(result.Outputs.Ref, "blob:") || len(result.Outputs.Inline) > 0 {
+	if err != nil || !strings.HasPrefix(string(result.Outputs.Ref), "blob:") || len(result.Outputs.Inline) > 0 {
 		t.Fatalf("%+v %v", result.Outputs, err)
 	}
 	if got := h.values(result.Outputs)["note"].StringValue(); len(got) != 25000 {

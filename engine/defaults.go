@@ -58,7 +58,7 @@ func (r *Run) defaultProvider(d DefaultProvider) string {
 	}
 	op := r.newOp()
 	state := State{
-		Key: opKey(op), URN: u, Type: tokens.Type(providerTypes + d.Package), Custom: true, ID: ProviderID(r.seed(u)),
+		Key: OpKey(op), URN: u, Type: tokens.Type(providerTypes + d.Package), Custom: true, ID: ProviderID(r.seed(u)),
 		Inputs: d.Inputs, Outputs: d.Inputs,
 	}
 	r.change(Delta{Kind: DeltaPut, Op: op, State: &state})

@@ -31,7 +31,7 @@ func (s *State) learn(ev StepFinished) {
 
 // record stores the entry's new state under the operation that made it, and takes the old one's place or condemns it.
 func (r *Run) record(e *entry, op int) {
-	e.New.Key = opKey(op)
+	e.New.Key = OpKey(op)
 	next := e.New
 	if e.Kind == StepCreate || e.Kind == StepCreateReplacement {
 		m := r.mark(e.URN)

@@ -2,16 +2,9 @@ package engine
 
 import (
 	"slices"
-	"strconv"
 
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 )
-
-// BaseKey is the key of the state at an index of the base.
-func BaseKey(index int) Key { return Key("b" + strconv.Itoa(index)) }
-
-// opKey is the key of the state that an operation of this update made.
-func opKey(op int) Key { return Key("o" + strconv.Itoa(op)) }
 
 // slot is a place in the base or in the new list.
 type slot struct {

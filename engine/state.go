@@ -13,9 +13,8 @@ type Bag struct {
 	Digest string `json:"d,omitempty"`
 	// Inline is the value itself, when it is small. Its encoding belongs to the activities.
 	Inline json.RawMessage `json:"v,omitempty"`
-	// Ref says where the value is stored, when it is not inline: "base:INDEX/in", "base:INDEX/out" (index in the
-	// checkpoint the update started from), "op:N/in", "op:N/out" (in the update's own deltas) or "blob:HASH".
-	Ref string `json:"r,omitempty"`
+	// Ref says where the value is stored, when it is not inline.
+	Ref Ref `json:"r,omitempty"`
 }
 
 // Same reports whether both bags hold equal values.
@@ -23,10 +22,6 @@ func (b Bag) Same(o Bag) bool { return b.Digest == o.Digest }
 
 // Empty reports whether the bag holds no property at all.
 func (b Bag) Empty() bool { return b.Digest == "" }
-
-// Key identifies one stored state. A URN does not: several copies of one URN may wait for deletion.
-// "b17" is index 17 of the base, "o42" is what operation 42 of this update made.
-type Key string
 
 // PropertyDependency lists the URNs that one input property was computed from, in order of first mention.
 type PropertyDependency struct {
@@ -83,7 +78,7 @@ type State struct {
 	// Empty for null, which never triggers; UnknownTrigger while it is not known.
 	TriggerValue string `json:"triggerValue,omitempty"`
 	// Rest refers to fields that only pass through (views, hooks, snippets, stack traces), as stored in the base.
-	Rest string `json:"rest,omitempty"`
+	Rest Ref `json:"rest,omitempty"`
 }
 
 // UnknownTrigger is the TriggerValue of a trigger that a preview does not know. It counts as changed.

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 )
 
 // suspended is a Run put away: its memory, and how its snapshot differs from the base.
@@ -94,16 +93,12 @@ func (b Bag) light() Bag { return Bag{Digest: b.Digest, Ref: b.Ref} }
 // stored refers to the bags of a saved state where the save put them. What a refresh made of a base state has no
 // operation to be found under, and is carried as it is; so is what a preview made, which saves nothing.
 func (r *Run) stored(at slot) slot {
-	op, made := strings.CutPrefix(string(at.State.Key), "o")
-	if !made || r.goal.DryRun {
+	if _, made := at.State.Key.Op(); !made || r.goal.DryRun {
 		return at
 	}
-	for _, bag := range []struct {
-		b    *Bag
-		name string
-	}{{&at.State.Inputs, "in"}, {&at.State.Outputs, "out"}, {&at.State.Trigger, "trigger"}} {
-		if bag.b.Inline != nil {
-			bag.b.Inline, bag.b.Ref = nil, "op:"+op+"/"+bag.name
+	for _, part := range Parts {
+		if bag := at.State.Bag(part); bag.Inline != nil {
+			bag.Inline, bag.Ref = nil, at.State.Key.Ref(part)
 		}
 	}
 	return at

@@ -11,7 +11,6 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -41,12 +40,11 @@ type Checkpoint struct {
 	size     int
 }
 
-// States returns the headers in stored order, with keys "bN" and references "base:N/in", "base:N/out",
-// "base:N/trigger".
+// States returns the headers in stored order, with keys and references to the parts of this base.
 func (c *Checkpoint) States() []engine.State { return c.states }
 
 // Pending returns the pending operations. Their numbers are -1, -2 and so on, so that they differ from those of a new
-// update; their states have keys "pN" and references such as "base:pN/in".
+// update; their states have keys and references of their own.
 func (c *Checkpoint) Pending() []engine.PendingOperation { return c.pending }
 
 // Headers returns at most limit headers from index from on; the first part has the pending operations.
@@ -62,10 +60,10 @@ func (c *Checkpoint) Headers(from, limit int) deployments.Headers {
 	return h
 }
 
-// Values returns the values of a "base:" reference.
-func (c *Checkpoint) Values(ref string) (resource.PropertyMap, error) {
-	r, part, ok := c.find(ref)
-	if !ok {
+// Values returns the values that a reference to a part of the base means.
+func (c *Checkpoint) Values(ref engine.Ref) (resource.PropertyMap, error) {
+	r, part := c.find(ref)
+	if r == nil || part == "" {
 		return nil, deployments.Errorf(deployments.CodeInternal, "the checkpoint %s has no %s", c.name, ref)
 	}
 	values, err := c.decode(r, part)
@@ -75,33 +73,27 @@ func (c *Checkpoint) Values(ref string) (resource.PropertyMap, error) {
 	return values, nil
 }
 
-// find returns the resource and the part of a reference such as "base:17/in".
-func (c *Checkpoint) find(ref string) (*storedResource, string, bool) {
-	where, part, ok := strings.Cut(strings.TrimPrefix(ref, "base:"), "/")
-	if !ok {
-		return nil, "", false
+// find returns the resource and the part that a reference means; nil when there is no such resource.
+func (c *Checkpoint) find(ref engine.Ref) (*storedResource, engine.Part) {
+	key, part, _ := ref.State()
+	operations := c.file.Deployment.PendingOperations
+	if i, ok := key.Pending(); ok && i < len(operations) {
+		return &operations[i].Resource, part
 	}
-	number, pending := strings.CutPrefix(where, "p")
-	i, err := strconv.Atoi(number)
-	switch {
-	case err != nil || i < 0:
-		return nil, "", false
-	case pending && i < len(c.file.Deployment.PendingOperations):
-		return &c.file.Deployment.PendingOperations[i].Resource, part, true
-	case !pending && i < len(c.resources):
-		return &c.resources[i], part, true
+	if i, ok := key.Base(); ok && i < len(c.resources) {
+		return &c.resources[i], part
 	}
-	return nil, "", false
+	return nil, ""
 }
 
 // raw returns the stored form of one part of a resource.
-func (r *storedResource) raw(part string) json.RawMessage {
+func (r *storedResource) raw(part engine.Part) json.RawMessage {
 	switch part {
-	case "in":
+	case engine.PartInputs:
 		return r.Inputs
-	case "out":
+	case engine.PartOutputs:
 		return r.Outputs
-	case "trigger":
+	case engine.PartTrigger:
 		if len(r.ReplacementTrigger) > 0 && string(r.ReplacementTrigger) != "null" {
 			return json.RawMessage(`{"value":` + string(r.ReplacementTrigger) + `}`)
 		}
@@ -109,7 +101,7 @@ func (r *storedResource) raw(part string) json.RawMessage {
 	return nil
 }
 
-func (c *Checkpoint) decode(r *storedResource, part string) (resource.PropertyMap, error) {
+func (c *Checkpoint) decode(r *storedResource, part engine.Part) (resource.PropertyMap, error) {
 	return bags.FromStored(r.raw(part), func(ciphertext string) (string, error) {
 		return c.dec.DecryptValue(context.Background(), ciphertext)
 	})
@@ -293,7 +285,7 @@ func (c *Checkpoint) parse(data []byte, r *stackKeys, p deployments.SecretsProvi
 	c.dec = r.reader(c.file.Deployment.SecretsProviders, p)
 	c.states = make([]engine.State, len(c.resources))
 	err = parallel(len(c.states), func(i int) (err error) {
-		c.states[i], err = c.state(&c.resources[i], strconv.Itoa(i), r.digests)
+		c.states[i], err = c.state(&c.resources[i], engine.BaseKey(i), r.digests)
 		return err
 	})
 	if err != nil {
@@ -301,11 +293,10 @@ func (c *Checkpoint) parse(data []byte, r *stackKeys, p deployments.SecretsProvi
 	}
 	for i := range c.file.Deployment.PendingOperations {
 		op := &c.file.Deployment.PendingOperations[i]
-		state, err := c.state(&op.Resource, "p"+strconv.Itoa(i), r.digests)
+		state, err := c.state(&op.Resource, engine.PendingKey(i), r.digests)
 		if err != nil {
 			return err
 		}
-		state.Key = engine.Key("p" + strconv.Itoa(i))
 		c.pending = append(c.pending, engine.PendingOperation{
 			Op: -1 - i, Kind: op.Type, State: state, Seed: op.Seed, Done: op.done(), Reason: op.Reason,
 		})
@@ -317,34 +308,31 @@ func (c *Checkpoint) parse(data []byte, r *stackKeys, p deployments.SecretsProvi
 }
 
 // state returns the header of a resource with keyed digests of its values.
-func (c *Checkpoint) state(r *storedResource, where string, key []byte) (engine.State, error) {
+func (c *Checkpoint) state(r *storedResource, k engine.Key, digests []byte) (engine.State, error) {
 	s := r.header()
-	s.Key = engine.Key("b" + where)
+	s.Key = k
 	if !r.empty() {
-		s.Rest = "base:" + where
+		s.Rest = k.Ref("")
 	}
-	for _, part := range []struct {
-		name string
-		bag  *engine.Bag
-	}{{"in", &s.Inputs}, {"out", &s.Outputs}, {"trigger", &s.Trigger}} {
-		if len(r.raw(part.name)) == 0 {
+	for _, part := range engine.Parts {
+		if len(r.raw(part)) == 0 {
 			continue
 		}
-		values, err := c.decode(r, part.name)
+		values, err := c.decode(r, part)
 		if err != nil {
 			return s, fmt.Errorf("resource %s: %w", r.URN, err)
 		}
-		digest, err := bags.Digest(key, values)
+		digest, err := bags.Digest(digests, values)
 		if err != nil {
 			return s, fmt.Errorf("resource %s: %w", r.URN, err)
 		}
 		if digest != "" {
-			*part.bag = engine.Bag{Digest: digest, Ref: "base:" + where + "/" + part.name}
+			*s.Bag(part) = engine.Bag{Digest: digest, Ref: k.Ref(part)}
 		}
-		if part.name != "trigger" {
+		if part != engine.PartTrigger {
 			continue
 		}
-		if s.TriggerValue, err = bags.TriggerValue(key, values); err != nil {
+		if s.TriggerValue, err = bags.TriggerValue(digests, values); err != nil {
 			return s, fmt.Errorf("resource %s: %w", r.URN, err)
 		}
 	}

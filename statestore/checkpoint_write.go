@@ -9,8 +9,6 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
@@ -25,7 +23,7 @@ const engineVersion = "deployctl/1"
 
 // draft is a checkpoint to be written.
 type draft struct {
-	base    *Checkpoint // what "base:" references refer to; not nil
+	base    *Checkpoint // where references to the base lead; not nil
 	states  []engine.State
 	pending []engine.PendingOperation
 	codec   *bags.Codec
@@ -133,9 +131,8 @@ func (d *draft) resources(ctx context.Context, features map[string]bool) ([][]by
 
 // unchanged returns the index of the base's resource that equals a state in every field.
 func (d *draft) unchanged(s engine.State) (int, bool) {
-	number, ok := strings.CutPrefix(string(s.Key), "b")
-	j, err := strconv.Atoi(number)
-	if !ok || err != nil || j < 0 || j >= len(d.base.states) || !d.copies(d.base.file.Deployment.Resources[j]) {
+	j, ok := s.Key.Base()
+	if !ok || j >= len(d.base.states) || !d.copies(d.base.file.Deployment.Resources[j]) {
 		return 0, false
 	}
 	return j, reflect.DeepEqual(s, d.base.states[j])
@@ -157,7 +154,7 @@ func (d *draft) copies(raw []byte) bool {
 
 func (d *draft) resource(ctx context.Context, s engine.State, features map[string]bool) (storedResource, error) {
 	r := storedHeader(s)
-	if old, _, ok := d.base.find(s.Rest + "/"); ok && s.Rest != "" {
+	if old, _ := d.base.find(s.Rest); old != nil {
 		r.restFields = old.restFields
 	}
 	r.features(func(f string) { features[f] = true })
@@ -184,11 +181,9 @@ func (d *draft) resource(ctx context.Context, s engine.State, features map[strin
 
 // values returns the stored form of a bag; nil when it is empty.
 func (d *draft) values(ctx context.Context, bag engine.Bag, features map[string]bool) (json.RawMessage, error) {
-	if strings.HasPrefix(bag.Ref, "base:") {
-		if r, part, ok := d.base.find(bag.Ref); ok {
-			if raw := r.raw(part); len(raw) > 0 && d.copies(raw) {
-				return raw, nil
-			}
+	if r, part := d.base.find(bag.Ref); r != nil {
+		if raw := r.raw(part); len(raw) > 0 && d.copies(raw) {
+			return raw, nil
 		}
 	}
 	values, err := d.codec.Decode(ctx, bag)

@@ -100,7 +100,7 @@ func asStored(f deploymentFile, x Exchange) bool {
 func (r *stackKeys) copyOf(base *Checkpoint) *draft {
 	return &draft{
 		base: base, states: base.states, pending: base.pending, integrity: base.integrityError(),
-		codec: &bags.Codec{Key: r.digests, Resolve: func(_ context.Context, ref string) (resource.PropertyMap, error) {
+		codec: &bags.Codec{Key: r.digests, Resolve: func(_ context.Context, ref engine.Ref) (resource.PropertyMap, error) {
 			return base.Values(ref)
 		}},
 	}

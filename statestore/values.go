@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"path"
 	"strconv"
-	"strings"
 	"sync"
 
 	"github.com/deployctl/deployctl/deployments"
@@ -23,28 +22,29 @@ type Scope struct {
 	Secrets deployments.SecretsProvider
 }
 
-// Bags returns the codec for the bags of one update: it has the stack's key and its blobs, and resolves "base:" and
-// "op:" references. Make one per update and keep it as long as the update is hosted.
+// Bags returns the codec for the bags of one update: it knows the stack's key and its blobs, and finds the states that
+// references mean. Make one per update and keep it as long as the update is hosted.
 func (s *Store) Bags(ctx context.Context, sc Scope) (*bags.Codec, error) {
 	r, err := s.stackKeysOf(ctx, sc.Update.StackName)
 	if err != nil {
 		return nil, err
 	}
 	c := &bags.Codec{Key: r.digests, Blobs: &blobs{s: s, r: r, update: sc.Update}}
-	made := &results{}
-	c.Resolve = func(ctx context.Context, ref string) (resource.PropertyMap, error) {
-		if strings.HasPrefix(ref, "base:") {
-			base, err := s.Checkpoint(ctx, sc.Update.StackName, sc.Base, sc.Secrets)
+	own := &results{}
+	c.Resolve = func(ctx context.Context, ref engine.Ref) (resource.PropertyMap, error) {
+		key, _, _ := ref.State()
+		if _, made := key.Op(); made {
+			bag, err := own.find(ctx, s, sc.Update, ref)
 			if err != nil {
 				return nil, err
 			}
-			return base.Values(ref)
+			return c.Decode(ctx, bag)
 		}
-		bag, err := made.find(ctx, s, sc.Update, ref)
+		base, err := s.Checkpoint(ctx, sc.Update.StackName, sc.Base, sc.Secrets)
 		if err != nil {
 			return nil, err
 		}
-		return c.Decode(ctx, bag)
+		return base.Values(ref)
 	}
 	return c, nil
 }
@@ -56,12 +56,12 @@ type results struct {
 	states map[engine.Key]engine.State
 }
 
-// find returns the bag of an "op:N/in" or "op:N/out" reference.
-func (m *results) find(ctx context.Context, s *Store, u deployments.UpdateName, ref string) (engine.Bag, error) {
+// find returns the bag of a state that an operation of the update made.
+func (m *results) find(ctx context.Context, s *Store, u deployments.UpdateName, ref engine.Ref) (engine.Bag, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	op, part, _ := strings.Cut(strings.TrimPrefix(ref, "op:"), "/")
-	if _, ok := m.states[engine.Key("o"+op)]; !ok {
+	key, part, _ := ref.State()
+	if _, ok := m.states[key]; !ok {
 		last, err := s.LastSave(ctx, u)
 		if err != nil {
 			return engine.Bag{}, err
@@ -73,14 +73,9 @@ func (m *results) find(ctx context.Context, s *Store, u deployments.UpdateName, 
 		m.saves = last
 		m.add(deltas)
 	}
-	state, ok := m.states[engine.Key("o"+op)]
-	switch {
-	case ok && part == "in":
-		return state.Inputs, nil
-	case ok && part == "out":
-		return state.Outputs, nil
-	case ok && part == "trigger":
-		return state.Trigger, nil
+	state, ok := m.states[key]
+	if bag := state.Bag(part); ok && bag != nil {
+		return *bag, nil
 	}
 	return engine.Bag{}, deployments.Errorf(deployments.CodeInternal, "update %s has not saved %s", u, ref)
 }
@@ -93,13 +88,14 @@ func (m *results) add(deltas []engine.Delta) {
 		if d.State == nil {
 			continue
 		}
-		state, own := *d.State, "op:"+strings.TrimPrefix(string(d.State.Key), "o")+"/"
+		state := *d.State
+		if _, made := state.Key.Op(); !made {
+			continue
+		}
 		was := m.states[state.Key]
-		for _, bag := range [][2]*engine.Bag{
-			{&state.Inputs, &was.Inputs}, {&state.Outputs, &was.Outputs}, {&state.Trigger, &was.Trigger},
-		} {
-			if strings.HasPrefix(bag[0].Ref, own) { // unchanged since an earlier delta of the same operation
-				*bag[0] = *bag[1]
+		for _, part := range engine.Parts {
+			if bag := state.Bag(part); bag.Ref == state.Key.Ref(part) { // as in an earlier delta of the same operation
+				*bag = *was.Bag(part)
 			}
 		}
 		m.states[state.Key] = state
@@ -116,21 +112,21 @@ type blobs struct {
 }
 
 // Put implements bags.BlobStore.
-func (b *blobs) Put(ctx context.Context, data []byte) (string, error) {
+func (b *blobs) Put(ctx context.Context, data []byte) (engine.Ref, error) {
 	hash := fmt.Sprintf("%x", b.r.box.Digest(data))
 	if _, ok := b.put.Load(hash); ok {
-		return "blob:" + hash, nil
+		return engine.BlobRef(hash), nil
 	}
 	err := b.s.putBlob(ctx, b.r, b.key(hash), data)
 	if err == nil {
 		b.put.Store(hash, nil)
 	}
-	return "blob:" + hash, err
+	return engine.BlobRef(hash), err
 }
 
 // Get implements bags.BlobStore.
-func (b *blobs) Get(ctx context.Context, ref string) ([]byte, error) {
-	hash := strings.TrimPrefix(ref, "blob:")
+func (b *blobs) Get(ctx context.Context, ref engine.Ref) ([]byte, error) {
+	hash, _ := ref.Blob()
 	data, err := b.s.getBlob(ctx, b.r, b.key(hash))
 	if errors.Is(err, ErrAbsent) { // the update began when all updates of a stack shared their blobs
 		return b.s.getBlob(ctx, b.r, blobKey(b.r, hash))

@@ -18,7 +18,6 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
-	"strings"
 	"sync"
 
 	"github.com/deployctl/deployctl/deployments"
@@ -31,10 +30,10 @@ const InlineLimit = 8 << 10
 
 // BlobStore keeps what is too large to travel inline. Both may be called concurrently.
 type BlobStore interface {
-	// Put stores data, sealed, and returns its reference, "blob:HASH". Equal data gives equal references.
-	Put(ctx context.Context, data []byte) (ref string, err error)
+	// Put stores data, sealed, and returns the reference of the blob. Equal data gives equal references.
+	Put(ctx context.Context, data []byte) (ref engine.Ref, err error)
 	// Get gives what Put stored.
-	Get(ctx context.Context, ref string) ([]byte, error)
+	Get(ctx context.Context, ref engine.Ref) ([]byte, error)
 }
 
 // Codec encodes and decodes the bags of one stack. It may be used concurrently; do not copy it.
@@ -43,11 +42,11 @@ type Codec struct {
 	Key []byte
 	// Blobs keeps large bags. Nil: every bag is inline.
 	Blobs BlobStore
-	// Resolve gives the values behind a "base:" or "op:" reference. The codec does not change or keep them.
-	Resolve func(ctx context.Context, ref string) (resource.PropertyMap, error)
+	// Resolve returns the values behind a reference to a state. The codec does not change or keep them.
+	Resolve func(ctx context.Context, ref engine.Ref) (resource.PropertyMap, error)
 
 	mu    sync.Mutex
-	blobs map[string]resource.PropertyMap // of the latest blobs, by reference
+	blobs map[engine.Ref]resource.PropertyMap // of the latest blobs, by reference
 }
 
 // cachedBlobs bounds the decoded blobs that a Codec holds on to.
@@ -73,10 +72,11 @@ func (c *Codec) Encode(ctx context.Context, values resource.PropertyMap) (engine
 
 // Decode gives the values of a bag. They may be shared: do not change them.
 func (c *Codec) Decode(ctx context.Context, bag engine.Bag) (resource.PropertyMap, error) {
+	_, isBlob := bag.Ref.Blob()
 	switch {
 	case len(bag.Inline) > 0:
 		return FromPlain(bag.Inline)
-	case strings.HasPrefix(bag.Ref, "blob:"):
+	case isBlob:
 		return c.blob(ctx, bag.Ref)
 	case bag.Ref != "" && c.Resolve != nil:
 		return c.Resolve(ctx, bag.Ref)
@@ -87,7 +87,7 @@ func (c *Codec) Decode(ctx context.Context, bag engine.Bag) (resource.PropertyMa
 		bag.Digest)
 }
 
-func (c *Codec) blob(ctx context.Context, ref string) (resource.PropertyMap, error) {
+func (c *Codec) blob(ctx context.Context, ref engine.Ref) (resource.PropertyMap, error) {
 	c.mu.Lock()
 	values, ok := c.blobs[ref]
 	c.mu.Unlock()
@@ -107,7 +107,7 @@ func (c *Codec) blob(ctx context.Context, ref string) (resource.PropertyMap, err
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.blobs == nil || len(c.blobs) >= cachedBlobs {
-		c.blobs = map[string]resource.PropertyMap{}
+		c.blobs = map[engine.Ref]resource.PropertyMap{}
 	}
 	c.blobs[ref] = values
 	return values, nil

@@ -19,15 +19,15 @@ import (
 )
 
 // memoryBlobs keeps blobs in a map.
-type memoryBlobs map[string][]byte
+type memoryBlobs map[engine.Ref][]byte
 
-func (m memoryBlobs) Put(_ context.Context, data []byte) (string, error) {
-	ref := fmt.Sprintf("blob:%x", sha256.Sum256(data))
+func (m memoryBlobs) Put(_ context.Context, data []byte) (engine.Ref, error) {
+	ref := engine.BlobRef(fmt.Sprintf("%x", sha256.Sum256(data)))
 	m[ref] = data
 	return ref, nil
 }
 
-func (m memoryBlobs) Get(_ context.Context, ref string) ([]byte, error) { return m[ref], nil }
+func (m memoryBlobs) Get(_ context.Context, ref engine.Ref) ([]byte, error) { return m[ref], nil }
 
 func str(s string) resource.PropertyValue { return resource.NewProperty(s) }
 

@@ -154,7 +154,7 @@ func operationValues(t *testing.T, f fixture) {
 	wantCode(t, err, deployments.CodeInternal)
 	ok(t, f.SaveDeltas(t.Context(), up(1), 1, puts(f.thing(t, sc, 3, "a"))))
 	ok(t, f.SaveDeltas(t.Context(), up(1), 12, puts(f.thing(t, sc, 4, "b"))))
-	for ref, want := range map[string]resource.PropertyMap{"op:3/in": inputs("a"), "op:4/out": outputs("b")} {
+	for ref, want := range map[engine.Ref]resource.PropertyMap{"op:3/in": inputs("a"), "op:4/out": outputs("b")} {
 		got, err := codec.Decode(t.Context(), engine.Bag{Digest: "x", Ref: ref})
 		if err != nil || !got.DeepEquals(want) {
 			t.Errorf("%s is %v, %v", ref, got, err)
