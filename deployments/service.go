@@ -196,8 +196,8 @@ type RunningStep struct {
 	NextRetry time.Time `json:"nextRetry,omitzero"`
 }
 
-// Service is what a client of deployctl can ask for. It is implemented on the service's side over Temporal and the state
-// store, and by the client package over gRPC.
+// Service is what a client of deployctl can ask for. It is implemented on the service's side over Temporal and the
+// state store, and by the client package over gRPC.
 //
 // Each method says which role its caller needs, on the stacks that the call names or, where it names none, on anything;
 // internal/grpcapi enforces it. Errors are *Error. Each method says with which codes of its own it fails; every method

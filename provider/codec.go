@@ -25,6 +25,26 @@ func plain(v resource.PropertyValue) resource.PropertyValue {
 	return v
 }
 
+// plainBelow is plain at every depth.
+func plainBelow(v resource.PropertyValue) resource.PropertyValue {
+	v = plain(v)
+	switch {
+	case v.IsObject():
+		items := make(properties, len(v.ObjectValue()))
+		for key, item := range v.ObjectValue() {
+			items[key] = plainBelow(item)
+		}
+		return resource.NewProperty(items)
+	case v.IsArray():
+		items := make([]resource.PropertyValue, len(v.ArrayValue()))
+		for i, item := range v.ArrayValue() {
+			items[i] = plainBelow(item)
+		}
+		return resource.NewProperty(items)
+	}
+	return v
+}
+
 // decode fills a struct from a bag; properties that are missing or unknown leave their field zero.
 func (o *object) decode(ctx context.Context, from properties, into any) error {
 	_, failures := o.decodeKnown(ctx, from, reflect.ValueOf(into).Elem())
@@ -58,7 +78,7 @@ func (o *object) decodeKnown(ctx context.Context, from properties, into reflect.
 func decodeValue(ctx context.Context, v resource.PropertyValue, into reflect.Value) (path, reason string) {
 	v = plain(v)
 	if reflect.PointerTo(into.Type()).Implements(valueType) {
-		if err := into.Addr().Interface().(Value).UnmarshalProperty(v); err != nil {
+		if err := into.Addr().Interface().(Value).UnmarshalProperty(plainBelow(v)); err != nil {
 			return "", err.Error()
 		}
 		return "", ""
@@ -71,7 +91,7 @@ func decodeValue(ctx context.Context, v resource.PropertyValue, into reflect.Val
 		into.Set(reflect.ValueOf(located(ctx, v.AssetValue())))
 		return "", ""
 	case t == anyType:
-		into.Set(reflect.ValueOf(v.Mappable()))
+		into.Set(reflect.ValueOf(plainBelow(v).Mappable()))
 		return "", ""
 	case t.Kind() == reflect.Pointer:
 		target := reflect.New(t.Elem())
@@ -111,7 +131,7 @@ func decodeScalar(v resource.PropertyValue, into reflect.Value) (reason string) 
 		}
 		into.SetFloat(v.NumberValue())
 	default: // the integers; objectOf has seen to it
-		if !v.IsNumber() || v.NumberValue() != math.Trunc(v.NumberValue()) {
+		if !v.IsNumber() || v.NumberValue() != math.Trunc(v.NumberValue()) || math.Abs(v.NumberValue()) >= math.MaxInt64 {
 			return mustBe("a whole number", v)
 		}
 		into.SetInt(int64(v.NumberValue()))

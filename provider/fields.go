@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"context"
 	"fmt"
 	"reflect"
 	"strings"
@@ -12,7 +13,8 @@ import (
 // properties is a bag of property values as it goes over the wire.
 type properties = resource.PropertyMap
 
-// Value is a type with a wire form of its own, for unions and the like. UnmarshalProperty is called on a pointer.
+// Value is a type with a wire form of its own, for unions and the like. UnmarshalProperty is called on a pointer,
+// with a value that has no secrets in it.
 type Value interface {
 	MarshalProperty() (resource.PropertyValue, error)
 	UnmarshalProperty(v resource.PropertyValue) error
@@ -67,9 +69,26 @@ func objectOfType(t reflect.Type) *object {
 		f.index, f.typ, f.doc, f.def = sf.Index, sf.Type, sf.Tag.Get("doc"), sf.Tag.Get("default")
 		f.optional = f.optional || f.def != "" || f.autoname
 		schemaOf(f.typ) // panics where there is none
+		o.accept(f, sf)
 		o.fields = append(o.fields, f)
 	}
 	return o
+}
+
+// accept panics where a field cannot be one of the object.
+func (o *object) accept(f field, sf reflect.StructField) {
+	switch {
+	case f.name == "":
+		panic(fmt.Sprintf("provider: the tag of %s.%s names no property", o.typ, sf.Name))
+	case o.field(f.name) != nil:
+		panic(fmt.Sprintf("provider: two fields of %s are called %q", o.typ, f.name))
+	case f.def == "":
+		return
+	}
+	into := reflect.New(f.typ).Elem()
+	if _, reason := decodeValue(context.Background(), f.defaultValue(), into); reason != "" {
+		panic(fmt.Sprintf("provider: default of %q %s", f.name, reason))
+	}
 }
 
 func parseTag(tag string) field {

@@ -18,8 +18,8 @@ import (
 var rewrite = flag.Bool("update", false, "rewrite the transcripts in testdata/queue")
 
 // TestQueueTranscripts plays the files of testdata/queue. A file holds what happens to a queue, a line each; the lines
-// that begin with ">" say what the queue answers and how it stands afterwards, and are rewritten by -update. A transcript
-// begins with an idle stack, and "stack" begins another one.
+// that begin with ">" say what the queue answers and how it stands afterwards, and are rewritten by -update. "stack"
+// begins another transcript, with an idle stack.
 func TestQueueTranscripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/queue/*.txt")
 	if err != nil || len(files) == 0 {

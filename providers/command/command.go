@@ -78,9 +78,6 @@ func (l *Line) UnmarshalProperty(v resource.PropertyValue) error {
 	}
 	argv := make([]string, len(v.ArrayValue()))
 	for i, item := range v.ArrayValue() {
-		for item.IsSecret() {
-			item = item.SecretValue().Element
-		}
 		if !item.IsString() {
 			return errors.New("must hold only strings")
 		}
