@@ -6,24 +6,24 @@ import (
 	"go.temporal.io/sdk/interceptor"
 )
 
-// contexts gives every activity a context that just ends when the SDK ends it, without the SDK's reason for that, such
-// as that the worker stops: to those who wait in it, all reasons are an interruption.
-type contexts struct {
+// activityContexts gives every activity a context without the SDK's reason for its end, such as that the worker stops:
+// for the code that waits in it, every reason is an interruption.
+type activityContexts struct {
 	interceptor.WorkerInterceptorBase
 }
 
-func (*contexts) InterceptActivity(
+func (*activityContexts) InterceptActivity(
 	_ context.Context, next interceptor.ActivityInboundInterceptor,
 ) interceptor.ActivityInboundInterceptor {
-	return &plainContext{interceptor.ActivityInboundInterceptorBase{Next: next}}
+	return &bareContext{interceptor.ActivityInboundInterceptorBase{Next: next}}
 }
 
-type plainContext struct {
+type bareContext struct {
 	interceptor.ActivityInboundInterceptorBase
 }
 
 // ExecuteActivity runs an activity.
-func (p *plainContext) ExecuteActivity(given context.Context, in *interceptor.ExecuteActivityInput) (any, error) {
+func (p *bareContext) ExecuteActivity(given context.Context, in *interceptor.ExecuteActivityInput) (any, error) {
 	ctx := context.WithoutCancel(given)
 	if deadline, ok := given.Deadline(); ok {
 		limited, stop := context.WithDeadline(ctx, deadline)

@@ -31,7 +31,7 @@ func TestAWorkerThatStopsInterruptsItsActivitiesAndFailsNone(t *testing.T) {
 		<-w.began
 		stop(worker.ErrWorkerShutdown)
 	}()
-	if _, err := (&contexts{}).InterceptActivity(ctx, w).ExecuteActivity(ctx, nil); !errors.Is(err, context.Canceled) {
+	if _, err := (&activityContexts{}).InterceptActivity(ctx, w).ExecuteActivity(ctx, nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("it ends with %v", err)
 	}
 }
@@ -39,7 +39,7 @@ func TestAWorkerThatStopsInterruptsItsActivitiesAndFailsNone(t *testing.T) {
 func TestTheTimeOfAnActivityIsKept(t *testing.T) {
 	ctx, stop := context.WithDeadline(t.Context(), time.Now().Add(-time.Second))
 	defer stop()
-	if _, err := (&contexts{}).InterceptActivity(ctx, &waiting{}).ExecuteActivity(ctx, nil); !errors.Is(err,
+	if _, err := (&activityContexts{}).InterceptActivity(ctx, &waiting{}).ExecuteActivity(ctx, nil); !errors.Is(err,
 		context.DeadlineExceeded) {
 		t.Errorf("it ends with %v", err)
 	}

@@ -17,21 +17,21 @@ import (
 const (
 	// sealedEncoding marks a payload that codec has sealed.
 	sealedEncoding = "binary/sealed"
-	// placeKey is where a sealed payload says which workflow it belongs to, for whoever only looks at it.
-	placeKey = "place"
+	// workflowKey is the metadata key of the workflow to which a sealed payload belongs, for viewers.
+	workflowKey = "place"
 )
 
-// codec seals whole payloads, compressed first, for the workflow that they are of, and opens them there only: one
-// that was copied from another workflow, and so from another stack, another namespace or a schedule, is refused, as
-// is what was not sealed with the service's key. So nobody else can make a worker run anything.
+// codec compresses and seals whole payloads for their workflow, and opens them only there. A payload that was copied
+// from another workflow, and so from another stack, namespace or schedule, is rejected, and so is one that was not
+// sealed with the service's key. So nobody else can make a worker run anything.
 type codec struct {
 	box       *seal.Box
 	namespace string
 	workflow  string // empty: not known, and nothing is opened
-	earlier   bool   // what builds have sealed that did not say where it belongs is opened, too
+	earlier   bool   // also open payloads that older releases sealed without their workflow
 }
 
-// WithSerializationContext gives the codec of the workflow that a payload is of.
+// WithSerializationContext returns the codec of the workflow to which a payload belongs.
 func (c codec) WithSerializationContext(at converter.SerializationContext) converter.PayloadCodec {
 	switch at := at.(type) {
 	case converter.WorkflowSerializationContext:
@@ -42,12 +42,12 @@ func (c codec) WithSerializationContext(at converter.SerializationContext) conve
 	return c
 }
 
-// started is the time that the server adds to the name of a schedule's workflow.
+// started matches the time that the server appends to the id of a schedule's workflow.
 var started = regexp.MustCompile(`-\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$`)
 
-// place is where payloads of the codec's workflow belong. All runs of a schedule are one place: the server starts
+// binding names the workflow to which payloads are bound. All runs of a schedule have one binding: the server starts
 // each with the payload that was sealed for the schedule.
-func (c codec) place() string {
+func (c codec) binding() string {
 	workflow := c.workflow
 	if strings.HasPrefix(workflow, "scheduled/") {
 		workflow = started.ReplaceAllString(workflow, "")
@@ -55,8 +55,8 @@ func (c codec) place() string {
 	return c.namespace + "\x00" + workflow
 }
 
-// about is what a payload is sealed as.
-func about(place string) string { return seal.PurposePayload + "\x00" + place }
+// sealPurpose returns the purpose with which a payload is sealed.
+func sealPurpose(place string) string { return seal.PurposePayload + "\x00" + place }
 
 // Encode seals payloads.
 func (c codec) Encode(payloads []*commonpb.Payload) ([]*commonpb.Payload, error) {
@@ -66,17 +66,17 @@ func (c codec) Encode(payloads []*commonpb.Payload) ([]*commonpb.Payload, error)
 		if err != nil {
 			return nil, fmt.Errorf("encode a payload: %w", err)
 		}
-		place := c.place()
+		place := c.binding()
 		out[i] = &commonpb.Payload{
-			Metadata: map[string][]byte{converter.MetadataEncoding: []byte(sealedEncoding), placeKey: []byte(place)},
-			Data:     c.box.Seal(plain, about(place)),
+			Metadata: map[string][]byte{converter.MetadataEncoding: []byte(sealedEncoding), workflowKey: []byte(place)},
+			Data:     c.box.Seal(plain, sealPurpose(place)),
 		}
 	}
 	return out, nil
 }
 
-// errElsewhere is the refusal of a payload of another place.
-var errElsewhere = errors.New("a payload was sealed with another key, or for another workflow than this one, so it " +
+// errWrongWorkflow rejects a payload of another workflow.
+var errWrongWorkflow = errors.New("a payload was sealed with another key, or for another workflow than this one, so it " +
 	"is refused")
 
 // Decode opens payloads.
@@ -107,15 +107,15 @@ func (c codec) open(p *commonpb.Payload) ([]byte, error) {
 	case c.workflow == "":
 		return nil, errors.New("a payload is opened outside of the workflow that it belongs to, so it is refused")
 	}
-	plain, err := c.box.Open(p.GetData(), about(c.place()))
+	plain, err := c.box.Open(p.GetData(), sealPurpose(c.binding()))
 	if err != nil {
-		return nil, errElsewhere
+		return nil, errWrongWorkflow
 	}
 	return plain, nil
 }
 
-// bound reports whether a payload says where it belongs.
-func bound(p *commonpb.Payload) bool { return len(p.GetMetadata()[placeKey]) > 0 }
+// bound reports whether a payload names its workflow.
+func bound(p *commonpb.Payload) bool { return len(p.GetMetadata()[workflowKey]) > 0 }
 
 // unbound reports whether a payload was sealed by a build that did not name the workflow.
 func unbound(p *commonpb.Payload) bool {
@@ -131,12 +131,12 @@ func newCodec(keys *seal.Keyring, namespace string) codec {
 	return codec{box: keys.Box(seal.PurposePayload), namespace: namespace}
 }
 
-// NewViewer returns a codec that opens payloads of every workflow, each as what it says it is of: only to be looked at.
+// NewViewer returns a codec that opens payloads of every workflow, only for display.
 func NewViewer(keys *seal.Keyring) converter.PayloadCodec { return viewer{newCodec(keys, "")} }
 
 type viewer struct{ codec codec }
 
-// Encode seals nothing: nobody is to make a payload by way of a viewer.
+// Encode seals nothing: a viewer must not be a way to make payloads.
 func (viewer) Encode([]*commonpb.Payload) ([]*commonpb.Payload, error) {
 	return nil, errors.New("payloads are only opened here")
 }
@@ -146,7 +146,7 @@ func (v viewer) Decode(payloads []*commonpb.Payload) ([]*commonpb.Payload, error
 	out := make([]*commonpb.Payload, len(payloads))
 	for i, p := range payloads {
 		there := v.codec
-		there.namespace, there.workflow, _ = strings.Cut(string(p.GetMetadata()[placeKey]), "\x00")
+		there.namespace, there.workflow, _ = strings.Cut(string(p.GetMetadata()[workflowKey]), "\x00")
 		one, err := there.Decode([]*commonpb.Payload{p})
 		if err != nil {
 			return nil, err
@@ -156,7 +156,7 @@ func (v viewer) Decode(payloads []*commonpb.Payload) ([]*commonpb.Payload, error
 	return out, nil
 }
 
-// failures converts failures with a codec that knows the workflow: the SDK's own converter does not pass that on.
+// failures converts failures with a codec that knows the workflow; the SDK's converter does not pass the context on.
 type failures struct {
 	converter.FailureConverter
 	data converter.DataConverter
@@ -168,7 +168,7 @@ func newFailures(data converter.DataConverter) converter.FailureConverter {
 	}), data}
 }
 
-// WithSerializationContext gives the converter of the workflow that a failure is of.
+// WithSerializationContext returns the converter of the workflow to which a failure belongs.
 func (f failures) WithSerializationContext(at converter.SerializationContext) converter.FailureConverter {
 	return newFailures(converter.WithDataConverterSerializationContext(f.data, at))
 }

@@ -54,7 +54,7 @@ func TestAPayloadOpensWhereItBelongsAndNowhereElse(t *testing.T) {
 		})
 	}
 	forged := proto.CloneOf(payload)
-	forged.Metadata[placeKey] = []byte("ours\x00stack/o/p/prod")
+	forged.Metadata[workflowKey] = []byte("ours\x00stack/o/p/prod")
 	var said string
 	if err := converterOf(t, "ours", "stack/o/p/prod").FromPayload(forged, &said); err == nil {
 		t.Errorf("a payload that only says that it is of another stack opens there as %q", said)

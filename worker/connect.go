@@ -17,29 +17,28 @@ import (
 	"github.com/deployctl/deployctl/statestore"
 )
 
-// Config is what a service and its workers stand on.
+// Config configures a service or a worker.
 type Config struct {
 	Temporal Temporal
 	S3       statestore.S3Options
-	// Keepers wrap the keys that everything is sealed with: the first is the service's, others are those that it had
-	// before.
+	// Keepers wrap the keys with which everything is sealed: the first is the current one, others are former ones.
 	Keepers []seal.Keeper
-	// Adopt: see statestore.Options.
+	// Adopt is that of statestore.Options.
 	Adopt bool
-	// SetUp: an empty bucket gets its keys and the store in it its identity; else an empty bucket is an error.
+	// SetUp lets an empty bucket get its keys and identity; without it an empty bucket is an error.
 	SetUp bool
-	// Look: Examine writes nothing.
-	Look bool
-	// Patience is how long parts that cannot be reached are waited for, at the start and later.
+	// ReadOnly makes Examine write nothing.
+	ReadOnly bool
+	// Patience is how long to wait for unreachable parts, at the start and later.
 	Patience time.Duration
 	Log      *slog.Logger
-	// Metrics takes what the SDK counts; nil for nothing.
+	// Metrics gets the SDK's metrics; nil for none.
 	Metrics client.MetricsHandler
-	// Watched decorates the object store with what counts its calls; nil for nothing.
-	Watched func(statestore.Objects) statestore.Objects
+	// WrapObjects decorates the object store, for metrics; nil for none.
+	WrapObjects func(statestore.Objects) statestore.Objects
 }
 
-// Connection is a Temporal client that seals everything, and the store beside it.
+// Connection is a Temporal client whose payloads are sealed, and a store.
 type Connection struct {
 	Client client.Client
 	Store  *statestore.Store
@@ -48,19 +47,19 @@ type Connection struct {
 	readers service.Readers
 	config  Config
 	eager   *eager
-	stop    context.CancelFunc // of what follows the keys
+	stop    context.CancelFunc // of FollowKeys
 }
 
-// objects is a bucket, and the store in it.
+// objects is a bucket and its store.
 type objects struct {
 	*statestore.Store
 	s3      *statestore.S3
-	once    statestore.Objects // makes one attempt of each call
+	once    statestore.Objects // makes one attempt at each call
 	retried statestore.Objects
 }
 
-// Connect opens the store and the client. Parts that do not answer are tried again, quietly, for as long as the
-// configuration's patience lasts; then the error says what could not be reached.
+// Connect opens the store and the client. It retries unreachable parts until the patience of the configuration ends;
+// then the error says what could not be reached.
 func Connect(ctx context.Context, c Config) (*Connection, error) {
 	store, err := openStore(ctx, c)
 	if err == nil {
@@ -72,7 +71,7 @@ func Connect(ctx context.Context, c Config) (*Connection, error) {
 	return connectTo(ctx, c, store)
 }
 
-// connectTo connects to Temporal, for a store that is open.
+// connectTo connects to Temporal; the store is open.
 func connectTo(ctx context.Context, c Config, store *objects) (*Connection, error) {
 	c.Patience = c.patience()
 	options, err := c.Temporal.options(c, store.Keyring())
@@ -95,7 +94,7 @@ func connectTo(ctx context.Context, c Config, store *objects) (*Connection, erro
 		stop: stop}, nil
 }
 
-// patience is how long parts are waited for.
+// patience returns how long to wait for unreachable parts.
 func (c Config) patience() time.Duration {
 	if c.Patience <= 0 {
 		return 30 * time.Second
@@ -103,7 +102,7 @@ func (c Config) patience() time.Duration {
 	return c.Patience
 }
 
-// OpenStore opens the store alone, with its keys.
+// OpenStore opens only the store, with its keys.
 func OpenStore(ctx context.Context, c Config) (*statestore.Store, error) {
 	store, err := openStore(ctx, c)
 	if err == nil {
@@ -115,7 +114,7 @@ func OpenStore(ctx context.Context, c Config) (*statestore.Store, error) {
 	return store.Store, nil
 }
 
-// setUp has an empty bucket set up, if that is asked for.
+// setUp sets up an empty bucket, if the configuration says so.
 func (c Config) setUp(ctx context.Context, store *objects) error {
 	switch {
 	case store.IsSetUp():
@@ -126,22 +125,22 @@ func (c Config) setUp(ctx context.Context, store *objects) error {
 	return store.SetUp(ctx)
 }
 
-// empty is the error about a bucket that nobody has set up.
+// empty returns the error about a bucket that is not set up.
 func empty(store *objects) error {
 	return deployments.Errorf(deployments.CodeInvalid, "the %s is empty: start `deployctl serve` on it first, or set "+
 		"s3.bucket and s3.prefix "+
 		"to those of the service", store.s3)
 }
 
-// openStore opens a bucket and the store in it, and checks that it can be used, with its keys.
+// openStore opens a bucket and its store, and checks that it can be used with its keys.
 func openStore(ctx context.Context, c Config) (*objects, error) {
 	bucket, err := statestore.OpenS3(ctx, c.S3)
 	if err != nil {
 		return nil, err
 	}
 	o := &objects{s3: bucket, once: bucket}
-	if c.Watched != nil {
-		o.once = c.Watched(bucket)
+	if c.WrapObjects != nil {
+		o.once = c.WrapObjects(bucket)
 	}
 	o.retried = statestore.NewRetry(o.once, c.patience())
 	options := statestore.Options{Keepers: c.Keepers, Adopt: c.Adopt, KeepEmpty: true}
@@ -151,13 +150,13 @@ func openStore(ctx context.Context, c Config) (*objects, error) {
 	return o, o.Check(ctx)
 }
 
-// Service is the service on the connection.
+// Service returns the service on the connection.
 func (c *Connection) Service() *service.Service { return service.New(c.Client, c.Store, c.readers) }
 
 // recovery returns the recovery of the store's updates.
 func (c *Connection) recovery() *recovery.Recovery {
 	opener := newCodec(c.Store.Keyring(), c.config.Temporal.Namespace)
-	opener.earlier = true // updates that earlier builds began are recovered, too
+	opener.earlier = true // updates that older releases began are recovered, too
 	data := converter.NewCodecDataConverter(converter.GetDefaultDataConverter(), opener)
 	return &recovery.Recovery{
 		Client: c.Client, Namespace: c.config.Temporal.Namespace, Store: c.Store,

@@ -1,3 +1,3 @@
-// Package worker connects the parts to the real world: it builds the Temporal client and the state store of a
-// configuration, and a worker process that carries updates out.
+// Package worker connects to Temporal and the object store as a configuration says, and runs the worker process that
+// executes updates.
 package worker

@@ -11,29 +11,29 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// eager hands activities of a worker's private queue to that worker in the answer that schedules them. The server can
-// do so for any queue and any number; the SDK asks for three at most, and only on the queue of the workflow itself. It
-// saves a transaction and two hops an activity, which is about half of what the server spends on it.
+// eager gets activities of a worker's private queue in the response that schedules them. The server can do so for any
+// queue and any number; the SDK asks for three at most, and only on the workflow's own queue. That saves a transaction
+// and two hops for each activity, about half of the server's cost.
 //
-// It sits between the SDK and the server: it marks commands for the queue on their way out, takes the tasks out of the
-// answer, and gives them to the queue's pollers. What the server hands out meanwhile is kept for the next poll. A task
-// that its process loses is lost like any other that was polled.
+// It sits between the SDK and the server: it marks commands for the queue, takes the tasks out of the response, and
+// gives them to the queue's pollers. A task that the server returns to a poll meanwhile is kept for the next poll. A
+// task that its process loses is lost like any other that was polled.
 //
-// Invariant: whatever the server may hand out has a slot, since time runs for an activity from then on.
+// Invariant: every task that the server may hand out has a slot, because its timeouts run from then on.
 type eager struct {
 	mu    sync.Mutex
-	queue string // empty while there is no worker: then nothing is marked
-	// slots of pollers and activities, tasks that were asked for or are not polled yet, and overtaken polls
+	queue string // empty until there is a worker: then nothing is marked
+	// slots of pollers and activities, tasks that were requested or not polled yet, and overtaken polls
 	taken int
 
 	tasks chan *workflowservice.PollActivityTaskQueueResponse
-	polls chan *openPoll // those that a task has overtaken
+	polls chan *serverPoll // polls overtaken by a task
 }
 
-// openPoll is a poll at the server.
-type openPoll struct {
+// serverPoll is a poll at the server.
+type serverPoll struct {
 	cancel context.CancelFunc
-	done   chan struct{} // closed when answer or err is there
+	done   chan struct{} // closed when answer or err is set
 	answer *workflowservice.PollActivityTaskQueueResponse
 	err    error
 }
@@ -41,36 +41,36 @@ type openPoll struct {
 func newEager() *eager {
 	return &eager{
 		tasks: make(chan *workflowservice.PollActivityTaskQueueResponse, concurrent),
-		polls: make(chan *openPoll, concurrent),
+		polls: make(chan *serverPoll, concurrent),
 	}
 }
 
-// serve says whose queue it is. It is called once, before its workers start.
+// serve sets the queue. Call it once, before its workers start.
 func (e *eager) serve(queue string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.queue = queue
 }
 
-// room makes options those of the queue's worker: eager knows of its slots.
-func (e *eager) room(o worker.Options) (worker.Options, error) {
+// withSlots returns options whose slots eager counts.
+func (e *eager) withSlots(o worker.Options) (worker.Options, error) {
 	tuner, err := worker.NewFixedSizeTuner(worker.FixedSizeTunerOptions{NumActivitySlots: concurrent})
-	o.MaxConcurrentActivityExecutionSize, o.Tuner = 0, room{tuner, e}
+	o.MaxConcurrentActivityExecutionSize, o.Tuner = 0, slotTuner{tuner, e}
 	return o, err
 }
 
-type room struct {
+type slotTuner struct {
 	worker.WorkerTuner
 	eager *eager
 }
 
-// GetActivityTaskSlotSupplier gives the slots for activities.
-func (r room) GetActivityTaskSlotSupplier() worker.SlotSupplier {
+// GetActivityTaskSlotSupplier returns the supplier of activity slots.
+func (r slotTuner) GetActivityTaskSlotSupplier() worker.SlotSupplier {
 	return slots{r.WorkerTuner.GetActivityTaskSlotSupplier(), r.eager}
 }
 
-// slots count as taken from before a poll until the activity that it brought has been answered for. TryReserveSlot is
-// not counted: the SDK calls it only in workers that carry out workflows.
+// slots count as taken from before a poll until the end of the activity that it returned. TryReserveSlot is not
+// counted: the SDK calls it only in workers that run workflows.
 type slots struct {
 	worker.SlotSupplier
 	eager *eager
@@ -78,18 +78,18 @@ type slots struct {
 
 // ReserveSlot waits for a slot.
 func (s slots) ReserveSlot(ctx context.Context, info worker.SlotReservationInfo) (*worker.SlotPermit, error) {
-	s.eager.occupy(1)
+	s.eager.addTaken(1)
 	permit, err := s.SlotSupplier.ReserveSlot(ctx, info)
 	if err != nil {
-		s.eager.occupy(-1)
+		s.eager.addTaken(-1)
 	}
 	return permit, err
 }
 
-// ReleaseSlot gives a slot back.
+// ReleaseSlot releases a slot.
 func (s slots) ReleaseSlot(info worker.SlotReleaseInfo) {
 	s.SlotSupplier.ReleaseSlot(info)
-	s.eager.occupy(-1)
+	s.eager.addTaken(-1)
 }
 
 // intercept is a grpc.UnaryClientInterceptor.
@@ -128,7 +128,7 @@ func (e *eager) serves(queue string) bool {
 	return e.queue != "" && queue == e.queue
 }
 
-// mark asks for the queue's activities, as far as there is room, and gives their ids.
+// mark requests the queue's activities, as far as there are slots, and returns their ids.
 func (e *eager) mark(r *workflowservice.RespondWorkflowTaskCompletedRequest) map[string]bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -146,7 +146,7 @@ func (e *eager) mark(r *workflowservice.RespondWorkflowTaskCompletedRequest) map
 	return asked
 }
 
-// take moves what was asked for from the answer to the pollers. The SDK does not know of it.
+// take moves the requested tasks from the response to the pollers. The SDK does not see them.
 func (e *eager) take(r *workflowservice.RespondWorkflowTaskCompletedResponse, asked map[string]bool) {
 	if len(asked) == 0 {
 		return
@@ -159,59 +159,59 @@ func (e *eager) take(r *workflowservice.RespondWorkflowTaskCompletedResponse, as
 			continue
 		}
 		taken++
-		e.tasks <- task // there is room: it counts as taken
+		e.tasks <- task // it has a slot
 	}
 	r.ActivityTasks = others
-	e.occupy(taken - len(asked))
+	e.addTaken(taken - len(asked))
 }
 
-func (e *eager) occupy(n int) {
+func (e *eager) addTaken(n int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.taken += n
 }
 
-// poll answers with a task that is here, or with the server's answer.
+// poll returns a waiting task, or the server's answer.
 func (e *eager) poll(
 	ctx context.Context, to *workflowservice.PollActivityTaskQueueResponse,
 	call func(context.Context, *workflowservice.PollActivityTaskQueueResponse) error,
 ) error {
 	select {
 	case task := <-e.tasks:
-		e.occupy(-1) // the poller has a slot
-		return give(to, task)
+		e.addTaken(-1) // the poller has a slot
+		return copyTask(to, task)
 	default:
 	}
-	var p *openPoll
+	var p *serverPoll
 	select {
 	case p = <-e.polls:
-		e.occupy(-1)
+		e.addTaken(-1)
 	default:
 		p = open(ctx, call)
 	}
 	select {
 	case task := <-e.tasks:
-		e.polls <- p // what was taken for the task now is for the poll
-		return give(to, task)
+		e.polls <- p // the slot of the task is now the poll's
+		return copyTask(to, task)
 	case <-p.done:
 		proto.Merge(to, p.answer)
 		return p.err
 	case <-ctx.Done():
 		p.cancel()
 		if errors.Is(ctx.Err(), context.Canceled) {
-			e.hangUp()
+			e.cancelPolls()
 		}
 		return ctx.Err()
 	}
 }
 
-func give(to, task *workflowservice.PollActivityTaskQueueResponse) error {
+func copyTask(to, task *workflowservice.PollActivityTaskQueueResponse) error {
 	proto.Merge(to, task)
 	return nil
 }
 
-// hangUp ends the polls that nobody waits for: their worker stops.
-func (e *eager) hangUp() {
+// cancelPolls ends overtaken polls when their worker stops.
+func (e *eager) cancelPolls() {
 	for {
 		select {
 		case p := <-e.polls:
@@ -225,8 +225,8 @@ func (e *eager) hangUp() {
 // open begins a poll that lasts as long as ctx would have, but is not cancelled with it.
 func open(
 	ctx context.Context, call func(context.Context, *workflowservice.PollActivityTaskQueueResponse) error,
-) *openPoll {
-	p := &openPoll{done: make(chan struct{}), answer: &workflowservice.PollActivityTaskQueueResponse{}}
+) *serverPoll {
+	p := &serverPoll{done: make(chan struct{}), answer: &workflowservice.PollActivityTaskQueueResponse{}}
 	polling := context.WithoutCancel(ctx)
 	if deadline, ok := ctx.Deadline(); ok {
 		polling, p.cancel = context.WithDeadline(polling, deadline)

@@ -174,7 +174,7 @@ func TestNoMoreIsAskedForThanPollersCanTake(t *testing.T) {
 // slots are those of a worker that polls through s; all but the given number are reserved.
 func (s sdk) slots(free int) worker.SlotSupplier {
 	s.Helper()
-	options, err := s.room(worker.Options{MaxConcurrentActivityExecutionSize: concurrent})
+	options, err := s.withSlots(worker.Options{MaxConcurrentActivityExecutionSize: concurrent})
 	if err != nil {
 		s.Fatal(err)
 	}

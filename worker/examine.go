@@ -18,27 +18,27 @@ import (
 	"github.com/deployctl/deployctl/statestore"
 )
 
-// Finding is what a look at something that a service stands on came to.
+// Finding is the result of one check of a service's environment.
 type Finding struct {
-	What string // what was looked at
-	Said string // what there is to know of it
-	Err  error  // what is wrong with it, and what to do; nil: nothing
-	// Tolerable: the service starts all the same.
+	What   string // the part that was checked
+	Detail string // further information
+	Err    error  // what is wrong and what to do; nil: nothing
+	// Tolerable means that the service can start anyway.
 	Tolerable bool
 }
 
-// oldestMajor and oldestMinor are of the oldest Temporal server that is supported: the first in which an Update may
-// start its workflow without a switch.
+// oldestMajor and oldestMinor are the version of the oldest supported Temporal server: the first in which
+// update-with-start is enabled by default.
 const oldestMajor, oldestMinor = 1, 28
 
-// maxSkew is how far clocks may be apart before it is told: expiries, signatures and times in logs lie then.
+// maxSkew is how far clocks may differ without a warning: beyond it expiries, signatures and log times are wrong.
 const maxSkew = 30 * time.Second
 
-// glance is how long Temporal may take to answer when it is only to be told whether it is away, too.
-const glance = 5 * time.Second
+// quickTimeout is how long Temporal may take to answer when another part has failed already.
+const quickTimeout = 5 * time.Second
 
-// Examine looks at everything that a service of this configuration stands on, and connects to it if it can. The
-// connection is nil when something is wrong that is not tolerable; else the caller closes it.
+// Examine checks everything that a service of this configuration needs, and connects if it can. The connection is nil
+// when a finding is not tolerable; otherwise the caller closes it.
 func Examine(ctx context.Context, c Config) (*Connection, []Finding) {
 	store, err := openStore(ctx, c)
 	if err != nil {
@@ -46,19 +46,19 @@ func Examine(ctx context.Context, c Config) (*Connection, []Finding) {
 		if store == nil {
 			return nil, found
 		}
-		return nil, append(found, Finding{What: "Temporal", Said: c.Temporal.Address, Err: c.glance(ctx, store)})
+		return nil, append(found, Finding{What: "Temporal", Detail: c.Temporal.Address, Err: c.temporalError(ctx, store)})
 	}
 	if err := c.awaitSetUp(ctx, store); err != nil {
-		return nil, []Finding{{What: "bucket", Err: err}, {What: "Temporal", Said: c.Temporal.Address,
-			Err: c.glance(ctx, store)}}
+		return nil, []Finding{{What: "bucket", Err: err}, {What: "Temporal", Detail: c.Temporal.Address,
+			Err: c.temporalError(ctx, store)}}
 	}
-	found := []Finding{{What: "bucket", Said: store.s3.String()}}
+	found := []Finding{{What: "bucket", Detail: store.s3.String()}}
 	connection, err := connectTo(ctx, c, store)
 	if err != nil {
 		return nil, append(found, Finding{What: "Temporal", Err: err})
 	}
 	found = append(found, connection.examine(ctx)...)
-	if !c.Look && !slices.ContainsFunc(found, Finding.fatal) {
+	if !c.ReadOnly && !slices.ContainsFunc(found, Finding.fatal) {
 		if err := c.setUp(ctx, store); err != nil {
 			found = append(found, Finding{What: "bucket", Err: err})
 		}
@@ -70,13 +70,13 @@ func Examine(ctx context.Context, c Config) (*Connection, []Finding) {
 	return connection, found
 }
 
-// glance tells whether Temporal cannot be reached, too.
-func (c Config) glance(ctx context.Context, store *objects) error {
+// temporalError reports whether Temporal cannot be reached either.
+func (c Config) temporalError(ctx context.Context, store *objects) error {
 	options, err := c.Temporal.options(c, store.Keyring())
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, min(c.patience(), glance))
+	ctx, cancel := context.WithTimeout(ctx, min(c.patience(), quickTimeout))
 	defer cancel()
 	connected, err := c.Temporal.dial(ctx, options)
 	if err == nil {
@@ -87,7 +87,7 @@ func (c Config) glance(ctx context.Context, store *objects) error {
 
 func (f Finding) fatal() bool { return f.Err != nil && !f.Tolerable }
 
-// Fatal gives the first error among findings with which a service cannot start.
+// Fatal returns the first error with which a service cannot start.
 func Fatal(found []Finding) error {
 	if i := slices.IndexFunc(found, Finding.fatal); i >= 0 {
 		return found[i].Err
@@ -95,29 +95,29 @@ func Fatal(found []Finding) error {
 	return nil
 }
 
-// examine looks at a connection's parts.
+// examine checks the parts of a connection.
 func (c *Connection) examine(ctx context.Context) []Finding {
 	ctx, cancel := context.WithTimeout(ctx, c.config.Patience)
 	defer cancel()
 	version, old := c.version(ctx)
-	owner := c.owner(ctx)
-	look := c.config.Look || owner.fatal() // nothing is written where something else belongs
+	owner := c.namespaceOwner(ctx)
+	look := c.config.ReadOnly || owner.fatal() // nothing is written to another store's namespace
 	made, attributes := c.ensureAttributes(ctx, look)
 	found := []Finding{
 		{What: "conditional writes", Err: statestore.Probe(ctx, c.retried, look)},
 		{What: "clocks", Err: c.clocks(ctx), Tolerable: true},
-		{What: "Temporal", Said: strings.TrimSpace(c.config.Temporal.Address + " " + version), Err: old},
-		{What: "namespace", Said: c.config.Temporal.Namespace},
-		{What: "search attributes", Said: made, Err: attributes},
+		{What: "Temporal", Detail: strings.TrimSpace(c.config.Temporal.Address + " " + version), Err: old},
+		{What: "namespace", Detail: c.config.Temporal.Namespace},
+		{What: "search attributes", Detail: made, Err: attributes},
 		owner,
 	}
 	if owner.fatal() {
 		return found
 	}
-	return append(found, Finding{What: "age of the bucket", Err: c.older(ctx), Tolerable: true})
+	return append(found, Finding{What: "age of the bucket", Err: c.restoredFromBackup(ctx), Tolerable: true})
 }
 
-// clocks compares this machine's clock with the object store's, which stamps what is written.
+// clocks compares this machine's clock with that of the object store.
 func (c *Connection) clocks(ctx context.Context) error {
 	skew, err := c.s3.Skew(ctx)
 	if err != nil {
@@ -135,7 +135,7 @@ func (c *Connection) clocks(ctx context.Context) error {
 			"are wrong", skew.Round(time.Second), way, c.s3)
 }
 
-// version tells the version of the Temporal server, and whether it is too old.
+// version returns the version of the Temporal server, and an error if it is too old.
 func (c *Connection) version(ctx context.Context) (string, error) {
 	info, err := c.Client.WorkflowService().GetSystemInfo(ctx, &workflowservice.GetSystemInfoRequest{})
 	if err != nil {
@@ -144,7 +144,7 @@ func (c *Connection) version(ctx context.Context) (string, error) {
 	}
 	var major, minor int
 	text := info.GetServerVersion()
-	if _, err := fmt.Sscanf(text, "%d.%d", &major, &minor); err != nil { // a build of somebody's own
+	if _, err := fmt.Sscanf(text, "%d.%d", &major, &minor); err != nil { // a custom build
 		return text, nil
 	}
 	if major < oldestMajor || major == oldestMajor && minor < oldestMinor {
@@ -155,8 +155,8 @@ func (c *Connection) version(ctx context.Context) (string, error) {
 	return text, nil
 }
 
-// ensureAttributes makes the search attributes that the namespace lacks, and says which those were. Where that is not
-// allowed, the error says how somebody else can. Look has it say only which a start makes.
+// ensureAttributes creates the search attributes that the namespace lacks, and returns their names. If that is not
+// allowed, the error says how an administrator can. With look it only returns what a start would create.
 func (c *Connection) ensureAttributes(ctx context.Context, look bool) (made string, err error) {
 	operator, namespace := c.Client.OperatorService(), c.config.Temporal.Namespace
 	have, err := operator.ListSearchAttributes(ctx, &operatorservice.ListSearchAttributesRequest{Namespace: namespace})
@@ -190,7 +190,7 @@ func (c *Connection) ensureAttributes(ctx context.Context, look bool) (made stri
 	return "made " + names, c.awaitAttributes(ctx)
 }
 
-// askForAttributes finds out, where attributes may not be listed, whether each can be searched by.
+// askForAttributes finds out whether each attribute exists, where listing them is not allowed.
 func (c *Connection) askForAttributes(ctx context.Context) (string, error) {
 	var missing []string
 	for _, name := range deployments.SearchAttributes {
@@ -211,7 +211,7 @@ func (c *Connection) askForAttributes(ctx context.Context) (string, error) {
 	return "", c.lacking(missing, nil)
 }
 
-// searchable asks for workflows by an attribute; an invalid argument says that there is none of that name.
+// searchable searches by an attribute; an invalid argument means that it does not exist.
 func (c *Connection) searchable(ctx context.Context, name string) error {
 	_, err := c.Client.WorkflowService().CountWorkflowExecutions(ctx, &workflowservice.CountWorkflowExecutionsRequest{
 		Namespace: c.config.Temporal.Namespace, Query: name + " = 'none'",
@@ -219,7 +219,7 @@ func (c *Connection) searchable(ctx context.Context, name string) error {
 	return err
 }
 
-// awaitAttributes waits until the attributes that were made are known everywhere in the cluster that is asked.
+// awaitAttributes waits until the whole cluster knows the created attributes.
 func (c *Connection) awaitAttributes(ctx context.Context) error {
 	for {
 		var last error
@@ -241,7 +241,7 @@ func (c *Connection) awaitAttributes(ctx context.Context) error {
 	}
 }
 
-// lacking says how the missing attributes are made by somebody who may.
+// lacking says how an administrator can create the missing attributes.
 func (c *Connection) lacking(missing []string, why error) error {
 	t := c.config.Temporal
 	refused := ""
@@ -259,14 +259,14 @@ func (c *Connection) lacking(missing []string, why error) error {
 		t.Namespace, strings.Join(missing, ", "), refused, t.Address, t.Namespace, self, t.Namespace, cloud)
 }
 
-// looked is how many of Temporal's latest updates are looked for in the bucket.
-const looked = 20
+// sampledUpdates is how many of Temporal's latest updates are looked up in the bucket.
+const sampledUpdates = 20
 
-// older reports a bucket that knows less than Temporal: one that was restored from a backup. An update that runs may
-// not have taken its version yet.
-func (c *Connection) older(ctx context.Context) error {
+// restoredFromBackup reports a bucket that lacks updates which Temporal has: it was restored from a backup. A running
+// update may not have claimed its version yet.
+func (c *Connection) restoredFromBackup(ctx context.Context) error {
 	page, err := c.Client.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{
-		Query: "WorkflowType = 'Update' AND ExecutionStatus != 'Running'", PageSize: looked,
+		Query: "WorkflowType = 'Update' AND ExecutionStatus != 'Running'", PageSize: sampledUpdates,
 	})
 	if err != nil {
 		return fmt.Errorf("Temporal's latest updates cannot be listed: %s", reason(err))

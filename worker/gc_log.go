@@ -5,7 +5,7 @@ import (
 	"github.com/deployctl/deployctl/statestore"
 )
 
-// collected logs what was removed of stacks, and passes it on.
+// collected logs what was removed of a stack, and calls the next handler.
 func (c *Connection) collected(
 	next func(statestore.Collected),
 ) func(deployments.StackName, statestore.Collected, error) {

@@ -10,9 +10,9 @@ import (
 	"github.com/deployctl/deployctl/statestore"
 )
 
-// Answers reports which part does not answer now, Temporal or the object store, if one does not, or that this process
-// may lack the newest keys of the bucket. It asks each part once.
-func (c *Connection) Answers(ctx context.Context) error {
+// CheckReachable reports which part does not answer now, Temporal or the object store, or that this process may lack
+// the newest keys of the bucket. It asks each part once.
+func (c *Connection) CheckReachable(ctx context.Context) error {
 	var parts errgroup.Group
 	parts.Go(func() error {
 		if err := statestore.CheckReachable(ctx, c.once); err != nil {

@@ -12,8 +12,7 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 )
 
-// awaitSetUp waits, as long as parts are waited for, until an empty bucket is set up, if this process is not the one to
-// do it.
+// awaitSetUp waits, within the patience, until another process has set up an empty bucket.
 func (c Config) awaitSetUp(ctx context.Context, store *objects) error {
 	if c.SetUp {
 		return nil
@@ -37,7 +36,7 @@ func (c Config) awaitSetUp(ctx context.Context, store *objects) error {
 func (c *Connection) latest(ctx context.Context) ([]*workflow.WorkflowExecutionInfo, error) {
 	page, err := c.Client.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{
 		Query:    fmt.Sprintf("WorkflowType IN ('%s', '%s')", deployments.WorkflowStack, deployments.WorkflowUpdate),
-		PageSize: looked,
+		PageSize: sampledUpdates,
 	})
 	if err != nil {
 		return nil, deployments.Errorf(deployments.CodeUnavailable,
@@ -46,12 +45,12 @@ func (c *Connection) latest(ctx context.Context) ([]*workflow.WorkflowExecutionI
 	return page.GetExecutions(), nil
 }
 
-// owner finds whether the namespace's stacks and updates are those of this store: task queues bear a store's identity,
-// and stores without one know the names. A namespace without any may be anybody's.
-func (c *Connection) owner(ctx context.Context) Finding {
-	f := Finding{What: "store", Said: c.Store.Identity()}
+// namespaceOwner checks that the namespace's stacks and updates are those of this store, by the store's identity in
+// their task queues; a store without an identity knows the names. A namespace without workflows is accepted.
+func (c *Connection) namespaceOwner(ctx context.Context) Finding {
+	f := Finding{What: "store", Detail: c.Store.Identity()}
 	if !c.Store.IsSetUp() {
-		f.Said = "an empty bucket: a start sets it up"
+		f.Detail = "an empty bucket: a start sets it up"
 	}
 	list, err := c.latest(ctx)
 	if err != nil {
@@ -72,7 +71,7 @@ func (c *Connection) owner(ctx context.Context) Finding {
 			example = id
 		}
 	}
-	if example == "" || ours > 0 && c.Store.Identity() == "" { // some names may be forgotten
+	if example == "" || ours > 0 && c.Store.Identity() == "" { // a store without an identity may have forgotten some names
 		return f
 	}
 	f.Tolerable = ours > 0
@@ -84,7 +83,7 @@ func (c *Connection) owner(ctx context.Context) Finding {
 	return f
 }
 
-// owns tells whether a stack's or an update's workflow is of this store.
+// owns reports whether a workflow of a stack or an update belongs to this store.
 func (c *Connection) owns(ctx context.Context, w *workflow.WorkflowExecutionInfo) (bool, error) {
 	if !c.Store.IsSetUp() {
 		return false, nil
@@ -104,7 +103,7 @@ func (c *Connection) owns(ctx context.Context, w *workflow.WorkflowExecutionInfo
 	return known, err
 }
 
-// stackOf returns the stack that a workflow is of.
+// stackOf returns the stack of a workflow id.
 func stackOf(id string) (deployments.StackName, bool) {
 	if text, ok := strings.CutPrefix(id, "stack/"); ok {
 		name, err := deployments.ParseStackName(text, deployments.StackName{})

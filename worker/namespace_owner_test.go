@@ -79,7 +79,7 @@ func TestWhatIsNotTheNamespacesStoreIsRefusedAndNothingIsWrittenThere(t *testing
 			config.SetUp = c.setUp
 			for _, look := range []bool{true, false} {
 				before := objects.keys()
-				config.Look = look
+				config.ReadOnly = look
 				connection, found := Examine(t.Context(), config)
 				if connection != nil {
 					connection.Close()

@@ -13,7 +13,7 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 )
 
-// queues are those that a worker of these organizations polls: the one that all share if there are none.
+// queues returns the queues that a worker of these organizations polls: the shared one if there are none.
 func (c *Connection) queues(organizations []string) []string {
 	if len(organizations) == 0 {
 		return []string{c.Store.SharedTaskQueue()}
@@ -25,8 +25,8 @@ func (c *Connection) queues(organizations []string) []string {
 	return list
 }
 
-// deploymentOf names the worker deployment of a queue: one for each, since a build that replaces another on one queue
-// has not done so on the others. A name has no dots.
+// deploymentOf returns the name of the worker deployment of a queue: each queue has one, because a new build on one
+// queue says nothing about the others. A name has no dots.
 func deploymentOf(name, queue string) string {
 	organization, own := deployments.OrganizationOfTaskQueue(queue)
 	if name == "" || !own {
@@ -35,7 +35,7 @@ func deploymentOf(name, queue string) string {
 	return name + "/" + strings.ReplaceAll(organization, ".", "+")
 }
 
-// dedicate has the updates of organizations run on their own workers from now on, those of their schedules too.
+// dedicate restricts updates and schedules of organizations to their own workers.
 func (c *Connection) dedicate(ctx context.Context, organizations []string) error {
 	for _, organization := range organizations {
 		if err := c.Store.Dedicate(ctx, organization); err != nil {
@@ -48,8 +48,8 @@ func (c *Connection) dedicate(ctx context.Context, organizations []string) error
 	return nil
 }
 
-// Share has an organization's updates run on the workers that serve all, from now on, and returns when nothing needs
-// its own any more. It says what those are still needed for, whenever that is another thing.
+// Share moves an organization's updates back to the shared workers, and returns when nothing needs its own any more. It
+// calls say with what still needs them, whenever that changes.
 func (c *Connection) Share(ctx context.Context, organization string, say func(string)) error {
 	if err := c.Store.Share(ctx, organization); err != nil {
 		return err
@@ -81,8 +81,7 @@ func (c *Connection) Share(ctx context.Context, organization string, say func(st
 	}
 }
 
-// moveSchedules has the runs of an organization's schedules begin on another queue. Those that run go on where they
-// are.
+// moveSchedules changes the queue of an organization's schedules. Current runs stay where they are.
 func (c *Connection) moveSchedules(ctx context.Context, organization, queue string) error {
 	found, err := c.Client.ScheduleClient().List(ctx, client.ScheduleListOptions{
 		Query: fmt.Sprintf("%s = '%s'", deployments.AttributeOrg, organization),
@@ -100,12 +99,12 @@ func (c *Connection) moveSchedules(ctx context.Context, organization, queue stri
 	return nil
 }
 
-// moveSchedule changes nothing else of a schedule: what is sealed in it stays as it is.
+// moveSchedule changes nothing else of a schedule: its sealed input stays as it is.
 func (c *Connection) moveSchedule(ctx context.Context, id, queue string) error {
 	at := &workflowservice.DescribeScheduleRequest{Namespace: c.config.Temporal.Namespace, ScheduleId: id}
 	described, err := c.Client.WorkflowService().DescribeSchedule(ctx, at)
 	if notFound(err) {
-		return nil // it was removed meanwhile
+		return nil // removed meanwhile
 	}
 	if err != nil {
 		return err

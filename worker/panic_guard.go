@@ -18,7 +18,7 @@ type panicGuard struct {
 	interceptor.WorkerInterceptorBase
 }
 
-// keeping are the activities whose inputs exist nowhere else.
+// keeping are the activities whose inputs are stored nowhere else.
 var keeping = map[string]bool{
 	deployments.ActivitySave: true, deployments.ActivityCommit: true, deployments.ActivitySpill: true,
 	deployments.ActivityRecover: true,

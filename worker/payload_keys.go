@@ -9,8 +9,8 @@ import (
 	"go.temporal.io/sdk/client"
 )
 
-// NeedSealedBefore tells what in Temporal may have been sealed before a time, and so may need a key that was replaced
-// then: workflows that run, and schedules. It is empty when there is nothing.
+// NeedSealedBefore describes what in Temporal may have been sealed before a time, with a key that was replaced then:
+// running workflows and schedules. It is empty when there is nothing.
 func (c *Connection) NeedSealedBefore(ctx context.Context, at time.Time) (string, error) {
 	query := fmt.Sprintf("ExecutionStatus = 'Running' AND StartTime < '%s'", at.UTC().Format(time.RFC3339))
 	counted, err := c.Client.CountWorkflow(ctx, &workflowservice.CountWorkflowExecutionsRequest{Query: query})

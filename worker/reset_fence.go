@@ -12,21 +12,21 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 )
 
-// resets has no activity of an update done again for a reset. A reset is a new run of a workflow with a part of the
-// history of another one: the server hands out again what was under way there, and the workflow asks again for what
-// came later. Each activity carries the run that its workflow began as, and is refused in any other.
-type resets struct {
+// resetFence rejects activities of an update that a reset would repeat. A reset starts a new run with part of the
+// history of another one: the server schedules again what was in flight there, and the workflow schedules again what
+// came later. Each activity carries the run in which its workflow began, and is rejected in any other.
+type resetFence struct {
 	interceptor.WorkerInterceptorBase
 }
 
-// beganAs is the header of the run that a workflow began as.
+// beganAs is the header with the run in which a workflow began.
 const beganAs = "deployctl-began-as"
 
-// fenced are the workflows whose activities must not be done again. Those of a Stack and of a schedule may be.
+// fenced are the workflows whose activities must not be repeated. Those of a Stack and of a schedule may be.
 var fenced = map[string]bool{deployments.WorkflowUpdate: true, deployments.WorkflowRun: true}
 
-// InterceptWorkflow has the workflow's activities carry the run that it began as.
-func (*resets) InterceptWorkflow(
+// InterceptWorkflow adds the run in which the workflow began to its activities.
+func (*resetFence) InterceptWorkflow(
 	_ workflow.Context, next interceptor.WorkflowInboundInterceptor,
 ) interceptor.WorkflowInboundInterceptor {
 	return &fencedWorkflow{interceptor.WorkflowInboundInterceptorBase{Next: next}}
@@ -36,7 +36,7 @@ type fencedWorkflow struct {
 	interceptor.WorkflowInboundInterceptorBase
 }
 
-// Init wraps what the workflow calls.
+// Init wraps the workflow's outbound calls.
 func (f *fencedWorkflow) Init(calls interceptor.WorkflowOutboundInterceptor) error {
 	return f.Next.Init(&fencedCalls{interceptor.WorkflowOutboundInterceptorBase{Next: calls}})
 }
@@ -57,8 +57,8 @@ func (f *fencedCalls) ExecuteActivity(ctx workflow.Context, name string, args ..
 	return f.Next.ExecuteActivity(ctx, name, args...)
 }
 
-// InterceptActivity refuses what a reset does again.
-func (*resets) InterceptActivity(
+// InterceptActivity rejects activities that a reset repeats.
+func (*resetFence) InterceptActivity(
 	_ context.Context, next interceptor.ActivityInboundInterceptor,
 ) interceptor.ActivityInboundInterceptor {
 	return &fencedActivity{interceptor.ActivityInboundInterceptorBase{Next: next}}
@@ -68,7 +68,7 @@ type fencedActivity struct {
 	interceptor.ActivityInboundInterceptorBase
 }
 
-// ExecuteActivity runs an activity of the run that asked for it first.
+// ExecuteActivity runs an activity of the workflow's first run.
 func (f *fencedActivity) ExecuteActivity(ctx context.Context, in *interceptor.ExecuteActivityInput) (any, error) {
 	began := ""
 	if header := interceptor.Header(ctx)[beganAs]; header != nil {

@@ -32,7 +32,7 @@ func TestAnActivityThatAResetHandsOutAgainIsRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var suite testsuite.WorkflowTestSuite
 			env := suite.NewTestActivityEnvironment()
-			env.SetWorkerOptions(worker.Options{Interceptors: []interceptor.WorkerInterceptor{&resets{}}})
+			env.SetWorkerOptions(worker.Options{Interceptors: []interceptor.WorkerInterceptor{&resetFence{}}})
 			if c.beganAs != "" {
 				run, err := converter.GetDefaultDataConverter().ToPayload(c.beganAs)
 				must(t, err)
@@ -81,7 +81,7 @@ func TestActivitiesOfUpdatesCarryTheRunThatTheyAreOf(t *testing.T) {
 		var suite testsuite.WorkflowTestSuite
 		env := suite.NewTestWorkflowEnvironment()
 		seen := false
-		env.SetWorkerOptions(worker.Options{Interceptors: []interceptor.WorkerInterceptor{&resets{},
+		env.SetWorkerOptions(worker.Options{Interceptors: []interceptor.WorkerInterceptor{&resetFence{},
 			&header{seen: &seen}}})
 		env.RegisterActivityWithOptions(func(context.Context) error { return nil },
 			activity.RegisterOptions{Name: "Step"})

@@ -18,24 +18,23 @@ import (
 	"github.com/deployctl/deployctl/workflows"
 )
 
-// scheduling are the activities of the runs of schedules.
+// scheduling has the activities of scheduled runs.
 type scheduling struct {
 	connection *Connection
 	service    *service.Service
 }
 
 const (
-	// beat is how often following an update is reported; look is how often one is looked for that waits in its queue.
-	beat, look = 10 * time.Second, time.Second
-	// placed is how long an update that was submitted keeps its place, unless it ends before: one that takes long, or
-	// that waits for somebody, does not hold others up.
-	placed = time.Minute
-	// partsAtOnce bounds the parts of a log that are read in one go.
+	// heartbeatEvery is the heartbeat of Follow; pollEvery is how often it looks for an update that waits in its queue.
+	heartbeatEvery, pollEvery = 10 * time.Second, time.Second
+	// slotTime is how long a submitted update keeps its slot, unless it ends before: a long one must not delay others.
+	slotTime = time.Minute
+	// partsAtOnce limits the parts of a log that are read in one call.
 	partsAtOnce = 50
 )
 
-// Submit submits an update by the same way as clients do, again and again while somebody else is changing the stack. It
-// returns when the update has ended or lasts, so that only few begin at a time.
+// Submit submits an update as clients do, and retries while another update is changing the stack. It returns when the
+// update has ended or has run for slotTime, so that only a few begin at a time.
 func (s *scheduling) Submit(ctx context.Context, in deployments.SubmitInput) (deployments.Accepted, error) {
 	accepted, err := s.service.SubmitScheduled(ctx, in, activity.GetInfo(ctx).WorkflowExecution)
 	if err != nil && deployments.CodeOf(err) == deployments.CodeConflict {
@@ -44,14 +43,14 @@ func (s *scheduling) Submit(ctx context.Context, in deployments.SubmitInput) (de
 	if err != nil {
 		return accepted, activities.Failure(err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, placed)
+	ctx, cancel := context.WithTimeout(ctx, slotTime)
 	defer cancel()
-	_, _ = s.Follow(ctx, accepted.Update) // how it ends is for who follows it
+	_, _ = s.Follow(ctx, accepted.Update) // Follow reports its end
 	return accepted, nil
 }
 
-// Follow returns once the update has ended, whether its own workflow ended it or its stack recovered it, and so has
-// what it goes on as. A worker that stops leaves it to the next.
+// Follow returns once the update has ended, by its own workflow or by recovery, and so has its continuation. If this
+// worker stops, another one continues.
 func (s *scheduling) Follow(ctx context.Context, u deployments.UpdateName) (deployments.UpdateInfo, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -82,7 +81,7 @@ func (s *scheduling) follow(ctx context.Context, u deployments.UpdateName) (depl
 	go func() {
 		for ctx.Err() == nil {
 			activity.RecordHeartbeat(ctx)
-			pause(ctx, beat)
+			pause(ctx, heartbeatEvery)
 		}
 	}()
 	for {
@@ -100,14 +99,14 @@ func (s *scheduling) follow(ctx context.Context, u deployments.UpdateName) (depl
 		if info, err := s.ended(ctx, u); err != nil || !info.Ended.IsZero() {
 			return info, activities.Failure(err)
 		}
-		pause(ctx, look) // it waits in its queue, or is being recovered, or Temporal is away
+		pause(ctx, pollEvery) // it waits in its queue or is being recovered, or Temporal is unreachable
 	}
 }
 
-// ended gives the description of an update that is over; one without an end when it is not.
+// ended returns the description of an ended update; one without an end if it has not ended.
 func (s *scheduling) ended(ctx context.Context, u deployments.UpdateName) (deployments.UpdateInfo, error) {
 	if _, err := s.connection.Store.Head(ctx, u.StackName); err != nil {
-		return deployments.UpdateInfo{}, err // its stack is gone, and it with it
+		return deployments.UpdateInfo{}, err // its stack was removed
 	}
 	info, err := s.connection.Store.Info(ctx, u)
 	if deployments.CodeOf(err) == deployments.CodeNotFound {
@@ -116,7 +115,7 @@ func (s *scheduling) ended(ctx context.Context, u deployments.UpdateName) (deplo
 	return info, err
 }
 
-// refusedPreview tells of a preview that did not begin: nobody recovers one, for it had nothing.
+// refusedPreview describes a preview that did not begin: previews are not recovered.
 func refusedPreview(u deployments.UpdateName, err error) deployments.UpdateInfo {
 	info := deployments.UpdateInfo{Update: u, DryRun: true, Status: string(engine.StatusFailed), Error: err.Error()}
 	if failure := (*temporal.ApplicationError)(nil); errors.As(err, &failure) {
@@ -125,13 +124,13 @@ func refusedPreview(u deployments.UpdateName, err error) deployments.UpdateInfo 
 	return info
 }
 
-// Compile makes the report of a look for drift of what that has logged, and stores it.
+// Compile makes the report of a drift check from its event log, and stores it.
 func (s *scheduling) Compile(ctx context.Context, in deployments.DriftReportInput) (deployments.DriftSummary, error) {
-	state, err := s.logged(ctx, in.Check)
+	state, err := s.eventLog(ctx, in.Check)
 	if err != nil {
 		return deployments.DriftSummary{}, activities.Failure(err)
 	}
-	if moved, err := s.moved(ctx, in, state.End.Started); err != nil || moved {
+	if moved, err := s.changedSince(ctx, in, state.End.Started); err != nil || moved {
 		return deployments.DriftSummary{Details: "The stack was updated meanwhile: the next look will tell."},
 			activities.Failure(err)
 	}
@@ -146,9 +145,9 @@ func (s *scheduling) Compile(ctx context.Context, in deployments.DriftReportInpu
 	return found, nil
 }
 
-// moved tells whether the stack was changed by somebody else since the look began: what that made would seem to have
-// drifted.
-func (s *scheduling) moved(ctx context.Context, in deployments.DriftReportInput, since time.Time) (bool, error) {
+// changedSince reports whether someone else changed the stack since the drift check began: those changes would look
+// like drift.
+func (s *scheduling) changedSince(ctx context.Context, in deployments.DriftReportInput, since time.Time) (bool, error) {
 	if in.Remediation != nil {
 		return false, nil
 	}
@@ -156,8 +155,8 @@ func (s *scheduling) moved(ctx context.Context, in deployments.DriftReportInput,
 	return head.Active != nil || head.Updated.After(since), err
 }
 
-// logged is what the log of an update that has ended says.
-func (s *scheduling) logged(ctx context.Context, u deployments.UpdateName) (*display.State, error) {
+// eventLog returns the state that the log of an ended update shows.
+func (s *scheduling) eventLog(ctx context.Context, u deployments.UpdateName) (*display.State, error) {
 	state := display.NewState()
 	next := statestore.Part{Update: u, Stream: eventlog.RunStream, Number: 1}
 	for state.End == nil {
@@ -182,7 +181,7 @@ func (s *scheduling) logged(ctx context.Context, u deployments.UpdateName) (*dis
 	return state, nil
 }
 
-// pause waits, or until ctx ends.
+// pause waits for d, or until ctx ends.
 func pause(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

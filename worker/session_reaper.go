@@ -10,8 +10,8 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 )
 
-// reapEvery is how often a worker looks for updates that have ended without its notice, as those do whose workflow
-// was ended from outside.
+// reapEvery is how often a worker looks for updates whose end it has missed, such as those whose workflow was
+// terminated.
 const reapEvery = time.Minute
 
 // reap ends the plugins of updates whose workflow is closed. It ends with ctx.
@@ -30,14 +30,14 @@ func (c *Connection) reap(ctx context.Context, acts *activities.Activities) {
 
 func (c *Connection) reapOnce(ctx context.Context, acts *activities.Activities) {
 	for _, u := range activities.Hosted(acts) {
-		if c.over(ctx, u) {
+		if c.closed(ctx, u) {
 			activities.Forget(ctx, acts, u)
 		}
 	}
 }
 
-// over tells whether an update's workflow is known to be closed.
-func (c *Connection) over(ctx context.Context, u deployments.UpdateName) bool {
+// closed reports whether an update's workflow is known to be closed.
+func (c *Connection) closed(ctx context.Context, u deployments.UpdateName) bool {
 	described, err := c.Client.DescribeWorkflowExecution(ctx, deployments.UpdateWorkflowID(u), "")
 	if err != nil {
 		return notFound(err)

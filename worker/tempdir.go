@@ -10,11 +10,11 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// temporary is what the directories of workers begin with that have none of their own.
+// temporary is the start of the names of workers' temporary directories.
 const temporary = "deployctl-worker-"
 
-// TemporaryDir makes a directory for the files of programs, and removes those of workers that were killed. The function
-// that it returns removes this one.
+// TemporaryDir creates a directory for the files of programs, and removes those of workers that were killed. The
+// returned function removes this one.
 func TemporaryDir(mode sandbox.Mode) (dir string, remove func(), err error) {
 	if dir, err = os.MkdirTemp("", temporary); err != nil {
 		return "", nil, deployments.Errorf(deployments.CodeUnavailable,
@@ -26,7 +26,7 @@ func TemporaryDir(mode sandbox.Mode) (dir string, remove func(), err error) {
 		err = errors.New("another worker has it")
 	}
 	if err == nil && mode == sandbox.RunAs {
-		err = os.Chmod(dir, 0o711) // programs pass through
+		err = os.Chmod(dir, 0o711) // programs must pass through it
 	}
 	if err != nil {
 		return "", nil, errors.Join(err, os.RemoveAll(dir))
@@ -35,15 +35,15 @@ func TemporaryDir(mode sandbox.Mode) (dir string, remove func(), err error) {
 	return dir, func() { _ = errors.Join(lock.Close(), os.RemoveAll(dir)) }, nil
 }
 
-// inUse is the file on which a worker keeps a lock while it uses a directory.
+// inUse returns the file that a worker locks while it uses a directory.
 func inUse(dir string) string { return filepath.Join(dir, "in-use") }
 
-// removeAbandoned removes directories whose worker has ended without doing so. Those of other users it leaves alone.
+// removeAbandoned removes directories of killed workers. Those of other users stay.
 func removeAbandoned(parent string) {
 	dirs, _ := filepath.Glob(filepath.Join(parent, temporary+"*")) // the pattern is well-formed
 	for _, dir := range dirs {
 		if _, err := os.Stat(inUse(dir)); err != nil {
-			continue // it is being made, or is not ours
+			continue // being created, or of another user
 		}
 		lock := flock.New(inUse(dir), flock.SetPermissions(0o600))
 		if free, err := lock.TryLock(); err == nil && free {

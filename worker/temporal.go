@@ -20,19 +20,18 @@ import (
 	"github.com/deployctl/deployctl/internal/seal"
 )
 
-// Temporal says where the cluster is and how to get in. Paths are of PEM files.
+// Temporal says where the cluster is and how to authenticate. Paths are of PEM files.
 type Temporal struct {
 	Address, Namespace, APIKey string
 	TLSCert, TLSKey, CACert    string
-	// ServerName is the name in the cluster's certificate, where it is not the address's: behind a private link or a
-	// tunnel.
+	// ServerName is the name in the cluster's certificate, if it differs from the address, as behind a private link.
 	ServerName string
 }
 
-// redial is how long dial waits between its attempts.
+// redial is the pause between attempts of dial.
 const redial = 300 * time.Millisecond
 
-// dial connects, again and again until it works, ctx ends, or the cluster says what will not change by waiting.
+// dial connects. It retries until it works, ctx ends, or the cluster returns an error that waiting does not change.
 func (t Temporal) dial(ctx context.Context, o client.Options) (client.Client, error) {
 	var last error
 	for {
@@ -43,7 +42,7 @@ func (t Temporal) dial(ctx context.Context, o client.Options) (client.Client, er
 		if refused := t.refused(err); refused != nil {
 			return nil, refused
 		}
-		if last == nil || ctx.Err() == nil { // else it is only our own impatience
+		if last == nil || ctx.Err() == nil { // else ctx has ended
 			last = err
 		}
 		select {
@@ -57,7 +56,7 @@ func (t Temporal) dial(ctx context.Context, o client.Options) (client.Client, er
 	}
 }
 
-// dialOnce connects, and looks for the namespace.
+// dialOnce connects, and checks the namespace.
 func (t Temporal) dialOnce(ctx context.Context, o client.Options) (client.Client, error) {
 	c, err := client.DialContext(ctx, o)
 	if err != nil {
@@ -72,7 +71,7 @@ func (t Temporal) dialOnce(ctx context.Context, o client.Options) (client.Client
 	return c, nil
 }
 
-// refused is what to do about an answer that waiting does not change; nil for others.
+// refused returns an error that says what to do about an answer that waiting does not change; nil for others.
 func (t Temporal) refused(err error) error {
 	switch serviceerror.ToStatus(err).Code() {
 	case codes.NotFound:
@@ -94,13 +93,13 @@ func (t Temporal) refused(err error) error {
 	return nil
 }
 
-// notFound reports whether an error says that Temporal does not have what was asked for.
+// notFound reports whether Temporal does not have what was asked for.
 func notFound(err error) bool {
 	var missing *serviceerror.NotFound
 	return errors.As(err, &missing)
 }
 
-// reason takes the words of the SDK and of gRPC off an error.
+// reason returns an error's text without what the SDK and gRPC add.
 func reason(err error) string {
 	text := err.Error()
 	if said := serviceerror.ServiceError(nil); errors.As(err, &said) {
@@ -131,7 +130,7 @@ func (t Temporal) options(c Config, keys *seal.Keyring) (client.Options, error) 
 	return o, err
 }
 
-// tls is the configuration for an API key, a client certificate or a private authority; nil for none of them.
+// tls returns the TLS configuration for an API key, a client certificate or a private authority; nil if none is set.
 func (t Temporal) tls() (*tls.Config, error) {
 	if (t.TLSCert == "") != (t.TLSKey == "") {
 		return nil, deployments.Errorf(deployments.CodeInvalid, "a client certificate for Temporal "+

@@ -11,9 +11,9 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 )
 
-// unseenVersion gives the first version from next on that no ended update of a stack has in Temporal. It is next itself
-// but when the bucket was put back from an older backup; then all updates of the stack that Temporal remembers are
-// looked at. One that runs is left alone: it is about to claim its stack.
+// unseenVersion returns the first version from next on that no ended update of the stack has in Temporal. That is next,
+// unless the bucket was restored from an older backup; then it looks at all updates of the stack that Temporal has. A
+// running update is ignored: it is about to claim its stack.
 func (c *Connection) unseenVersion(ctx context.Context, name deployments.StackName, next int) (int, error) {
 	u := deployments.UpdateName{StackName: name, Version: strconv.Itoa(next)}
 	described, err := c.Client.DescribeWorkflowExecution(ctx, deployments.UpdateWorkflowID(u), "")

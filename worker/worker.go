@@ -21,52 +21,50 @@ import (
 	"github.com/deployctl/deployctl/workflows"
 )
 
-// Options are a worker process's own.
+// Options are those of a worker process.
 type Options struct {
-	// Instance names the process; empty means a random name. No two processes ever have the same.
+	// Instance is the name of the process, which no other process ever has; empty for a random one.
 	Instance string
-	// Gone are instances that are known to have ended, however: what they were doing is reported as lost.
+	// Gone are instances that are known to have ended: their activities are reported as lost.
 	Gone []string
-	// Organizations are those whose updates run on this worker, and on others of theirs, and nowhere else; empty: those
-	// of all organizations that have no workers of their own.
+	// Organizations restricts the worker to the updates of these organizations, which then run on no other workers;
+	// empty: all organizations without their own workers.
 	Organizations []string
-	// Dir is where the files of programs are kept.
+	// Dir is the directory for the files of programs.
 	Dir string
-	// Sandbox keeps what is run for updates apart from this process and from each other; nil: nothing does.
+	// Sandbox isolates the processes of updates from this one and from each other; nil: no isolation.
 	Sandbox *sandbox.Policy
-	// Builtin are the packages that are served in this process, by name, with the environment of the update.
+	// Builtin are the packages that this process serves itself, by name, with the environment of the update.
 	Builtin map[string]func(process.Surroundings) pulumirpc.ResourceProviderServer
-	// Retention is what is kept of stacks; nil: all. Collected, if not nil, is told what was removed.
+	// Retention is what is kept of stacks; nil: everything. Collected, if not nil, is called with what was removed.
 	Retention *statestore.Retention
 	Collected func(statestore.Collected)
-	// Interceptors see every activity.
+	// Interceptors are added to every activity.
 	Interceptors []interceptor.WorkerInterceptor
-	// Deployment names the worker deployment that this worker is of, on a server that knows versions; empty means that
-	// it carries out the workflows of every build.
+	// Deployment is the worker deployment to which this worker belongs, on a server that supports versions; empty: it
+	// runs the workflows of every build.
 	Deployment string
 	// Workflows are settings for tests.
 	Workflows workflows.Settings
 }
 
 const (
-	// stopTimeout is how long running activities may take to report when the worker stops.
+	// stopTimeout is how long running activities may take when the worker stops.
 	stopTimeout = 30 * time.Second
-	// deadlock is how long workflow code may run without a yield: a loaded machine is no defect.
+	// deadlock is how long workflow code may run without a yield, also on a loaded machine.
 	deadlock = 10 * time.Second
-	// sticky is how long a workflow waits for the worker that has it in memory: one that sleeps is not to hold it up
-	// for long.
+	// sticky is how long a workflow task waits for the worker that has the workflow in memory, which may be suspended.
 	sticky = 2 * time.Second
-	// concurrent bounds the activities of a queue: the steps of the largest update, half as many ahead, and room for
+	// concurrent limits the activities of a queue: the steps of the largest update, half as many ahead, and some
 	// others.
 	concurrent = 2 * deployments.MaxParallel
-	// places are how many updates may begin by schedule at a time: however many are due at once, who works here is not
-	// crowded out.
-	places = 4
+	// scheduledSlots is how many scheduled updates may begin at a time, so that they do not delay interactive ones.
+	scheduledSlots = 4
 )
 
-// Run carries updates out until ctx ends; then it finishes the steps that run, for stopTimeout at most, and ends what
-// it has started. A worker polls the queue that all share, or those of its organizations, one of its own on which it
-// does everything of the updates that it hosts, and the ones where what runs by schedule waits for a place.
+// Run executes updates until ctx ends; then it waits for running steps, for stopTimeout at most, and ends its
+// processes. A worker polls the shared queue or those of its organizations, a private one for the updates that it
+// hosts, and the queues of scheduled work.
 func (c *Connection) Run(ctx context.Context, o Options) error {
 	if o.Instance == "" {
 		o.Instance = uuid.NewString()
@@ -77,7 +75,7 @@ func (c *Connection) Run(ctx context.Context, o Options) error {
 	private := deployments.PrivateTaskQueue(o.Instance)
 	c.eager.serve(private)
 	acts := activities.New(activities.Options{
-		Store: c.Store, Runs: runclient.New(c.Client), Heart: heart{c.Client}, Worker: private,
+		Store: c.Store, Runs: runclient.New(c.Client), Heart: heartbeatRecorder{c.Client}, Worker: private,
 		Organizations: o.Organizations, Dir: o.Dir,
 		Env: os.Environ(), Builtin: o.Builtin, Sandbox: o.Sandbox,
 		Housekeeping: activities.Housekeeping{Retention: o.Retention, Collected: c.collected(o.Collected)},
@@ -93,17 +91,17 @@ func (c *Connection) Run(ctx context.Context, o Options) error {
 		Identity: private,
 		DeploymentOptions: worker.DeploymentOptions{Version: worker.WorkerDeploymentVersion{
 			DeploymentName: deployments.SharedTaskQueue,
-			BuildID:        recovery.Build, // else the SDK takes a checksum of the whole binary at every start
+			BuildID:        recovery.Build, // else the SDK hashes the whole binary at every start
 		}},
 		WorkerStopTimeout: stopTimeout, DeadlockDetectionTimeout: deadlock, StickyScheduleToStartTimeout: sticky,
 		MaxConcurrentActivityExecutionSize: concurrent,
-		Interceptors: append([]interceptor.WorkerInterceptor{&panicGuard{}, &contexts{}, &resets{},
-			&names{}}, o.Interceptors...),
+		Interceptors: append([]interceptor.WorkerInterceptor{&panicGuard{}, &activityContexts{}, &resetFence{},
+			&workflowNames{}}, o.Interceptors...),
 		OnFatalError: func(err error) { failed <- err },
 	}
 	alone := options
 	alone.DisableWorkflowWorker = true
-	hosting, err := c.eager.room(alone)
+	hosting, err := c.eager.withSlots(alone)
 	if err != nil {
 		return deployments.Errorf(deployments.CodeInternal, "make room for activities: %w", err)
 	}
@@ -137,13 +135,13 @@ func (c *Connection) Run(ctx context.Context, o Options) error {
 	}
 }
 
-// serving makes the workers of a queue that others poll, too: one for its workflows and what any worker of the queue
-// can do, and one that takes few of those that run by schedule.
+// serving makes the workers of a queue that others poll, too: one for workflows and activities that any worker can do,
+// and one that takes a few scheduled activities at a time.
 func (c *Connection) serving(
 	queue string, o Options, options worker.Options, acts *activities.Activities,
 ) []worker.Worker {
 	few := options
-	few.DisableWorkflowWorker, few.MaxConcurrentActivityExecutionSize = true, places
+	few.DisableWorkflowWorker, few.MaxConcurrentActivityExecutionSize = true, scheduledSlots
 	if o.Deployment != "" {
 		options.DeploymentOptions.UseVersioning = true
 		options.DeploymentOptions.Version.DeploymentName = deploymentOf(o.Deployment, queue)
@@ -159,7 +157,7 @@ func (c *Connection) serving(
 	return []worker.Worker{shared, beginning}
 }
 
-// start starts workers one after another, and gives what stops those that were started, all at once.
+// start starts workers one after another, and returns a function that stops all that were started at once.
 func start(workers ...worker.Worker) (stop func(), err error) {
 	var started []worker.Worker
 	for _, w := range workers {

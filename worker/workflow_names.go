@@ -12,13 +12,13 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 )
 
-// names has a workflow refuse an input that is of another one: what it does, it does to what its name says.
-type names struct {
+// workflowNames rejects an input that is of another workflow: what a workflow does must match its name.
+type workflowNames struct {
 	interceptor.WorkerInterceptorBase
 }
 
 // InterceptWorkflow checks a workflow's input before it begins.
-func (*names) InterceptWorkflow(
+func (*workflowNames) InterceptWorkflow(
 	_ workflow.Context, next interceptor.WorkflowInboundInterceptor,
 ) interceptor.WorkflowInboundInterceptor {
 	return &namedWorkflow{interceptor.WorkflowInboundInterceptorBase{Next: next}}
@@ -41,7 +41,7 @@ func (n *namedWorkflow) ExecuteWorkflow(ctx workflow.Context, in *interceptor.Ex
 	return n.Next.ExecuteWorkflow(ctx, in)
 }
 
-// nameOf is the id of the workflow that an input is for; empty for what is none.
+// nameOf returns the id of the workflow for which an input is; empty if it names none.
 func nameOf(input any) string {
 	switch in := input.(type) {
 	case deployments.StackInput:
@@ -56,11 +56,11 @@ func nameOf(input any) string {
 	return ""
 }
 
-// heart tells the server that activities are alive, with details that are sealed for the activity's workflow.
-type heart struct{ client client.Client }
+// heartbeatRecorder records heartbeats, with details that are sealed for the activity's workflow.
+type heartbeatRecorder struct{ client client.Client }
 
 // RecordActivityHeartbeat implements activities.Heart.
-func (h heart) RecordActivityHeartbeat(ctx context.Context, taskToken []byte, details ...any) error {
+func (h heartbeatRecorder) RecordActivityHeartbeat(ctx context.Context, taskToken []byte, details ...any) error {
 	of := ""
 	if activity.IsActivity(ctx) {
 		of = activity.GetInfo(ctx).WorkflowExecution.ID

@@ -37,7 +37,7 @@ func (o *start) check() error {
 }
 
 func printFinding(out io.Writer, f worker.Finding) {
-	result, said := "ok", f.Said
+	result, said := "ok", f.Detail
 	switch {
 	case f.Err != nil && f.Tolerable:
 		result, said = "warning", f.Err.Error()

@@ -171,7 +171,7 @@ func (in infrastructure) config() worker.Config {
 			Endpoint: in.s3.endpoint, Region: in.s3.region, Bucket: in.s3.bucket, Prefix: in.s3.prefix,
 			AccessKey: in.s3.accessKey, SecretKey: in.s3.secretKey, SecretKeyFile: in.s3.secretKeyFile,
 		},
-		Keepers: in.keepers, Adopt: in.adopt, Log: in.log, Metrics: in.metrics.sdk(), Watched: in.metrics.objects(),
+		Keepers: in.keepers, Adopt: in.adopt, Log: in.log, Metrics: in.metrics.sdk(), WrapObjects: in.metrics.objects(),
 	}
 }
 

@@ -51,8 +51,8 @@ func newRoom(ctx context.Context, in infrastructure, connection *worker.Connecti
 		Deployment: in.temporal.deployment,
 	}
 	audit := connection.Store.OpenAudit(in.log)
-	vitals, service := newVitals(connection.Answers, in.log), connection.Service()
-	service.Away, service.Unattended = vitals.away, in.metrics.unattended()
+	vitals, service := newVitals(connection.CheckReachable, in.log), connection.Service()
+	service.Unavailable, service.Unattended = vitals.away, in.metrics.unattended()
 	return &room{
 		vitals:    vitals,
 		service:   service,

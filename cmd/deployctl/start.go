@@ -64,7 +64,7 @@ func (o *start) setting(err error) {
 
 // add remembers what was found.
 func (o *start) add(what, said string, err error) {
-	o.found = append(o.found, worker.Finding{What: what, Said: said, Err: err})
+	o.found = append(o.found, worker.Finding{What: what, Detail: said, Err: err})
 }
 
 // warn remembers a finding that does not keep the process from starting.
@@ -96,14 +96,14 @@ func (o *start) stand(ctx context.Context, look bool) {
 		o.found = append(wrong, o.found...)
 		return
 	}
-	o.found = slices.Insert(o.found, 0, worker.Finding{What: "settings", Said: o.settings.File()})
+	o.found = slices.Insert(o.found, 0, worker.Finding{What: "settings", Detail: o.settings.File()})
 	waiting := time.AfterFunc(silence, func() {
 		o.in.log.Warn("waiting for Temporal and S3 to answer; --check shows which one does not",
 			"temporal", o.in.temporal.address, "bucket", o.in.s3.bucket, "s3", o.in.s3.endpoint)
 	})
 	defer waiting.Stop()
 	config := o.in.config()
-	config.Patience, config.Look, config.SetUp = patience(look), look, o.setUp
+	config.Patience, config.ReadOnly, config.SetUp = patience(look), look, o.setUp
 	connection, found := worker.Examine(ctx, config)
 	o.found = append(o.found, found...)
 	if connection == nil {

@@ -12,18 +12,18 @@ import (
 )
 
 const (
-	// askedFor is how long a schedule that was asked to run at once may take to begin.
-	askedFor = time.Hour
+	// requestExpiry is how long a run that was requested by hand may take to begin.
+	requestExpiry = time.Hour
 	// skew is how far the clocks of Temporal and of the service may differ.
 	skew = time.Minute
 	// starting is how long Temporal may take to start a run.
 	starting = 5 * time.Minute
 )
 
-// admit refuses a run of a schedule that nobody wants, as CodeInvalid, which is not tried again: it could become due.
-// Temporal starts the runs, and whoever can use its namespace can have it start any, at any time: so what is wanted is
-// in the bucket. A run is let through when it is due, for the first time at that time, or when somebody has asked for
-// it; all that it submits is then let through.
+// admit rejects a scheduled run that is not due, as CodeInvalid, which is not retried. Temporal starts the runs, and
+// anyone with access to its namespace can start one at any time, so the desired schedule is in the bucket. A run is
+// admitted once for each time at which it is due, or when a person has requested it; then everything that it submits is
+// admitted.
 func (s *Service) admit(ctx context.Context, in deployments.SubmitInput, run workflow.Execution) error {
 	n, due, err := deployments.ScheduleOfRun(run.ID)
 	if err != nil {
@@ -36,7 +36,7 @@ func (s *Service) admit(ctx context.Context, in deployments.SubmitInput, run wor
 	w, err := s.store.Schedule(ctx, n)
 	switch {
 	case err != nil && deployments.CodeOf(err) == deployments.CodeNotFound, err == nil && w.ID != in.ID:
-		return unwanted(n)
+		return noSchedule(n)
 	case err != nil:
 		return err
 	case w.Run == run.RunID:
@@ -50,35 +50,35 @@ func (s *Service) admit(ctx context.Context, in deployments.SubmitInput, run wor
 		now: time.Now()}
 	_, err = s.store.ChangeSchedule(ctx, n, func(w *statestore.DesiredSchedule) error {
 		if w.ID != in.ID {
-			return unwanted(n)
+			return noSchedule(n)
 		}
 		return r.take(w)
 	})
 	return err
 }
 
-// unwanted is the refusal of a schedule that the bucket does not have.
-func unwanted(n deployments.ScheduleName) error {
+// noSchedule returns the error about a schedule that the bucket does not have.
+func noSchedule(n deployments.ScheduleName) error {
 	return deployments.Errorf(deployments.CodeInvalid,
 		"the schedule %s of %s does not run: it was removed, or made by an earlier build of deployctl; "+
 			"remove it with `deployctl schedule rm %s`, and make it anew",
 		n.Name, n.StackName, n.Name)
 }
 
-// runOf is a run of a schedule. Temporal's clock says when it started, this machine's what time it is.
+// runOf is a run of a schedule. Its start is by Temporal's clock, now by this machine's.
 type runOf struct {
 	id                string
 	due, started, now time.Time
 }
 
-// take makes a run that is wanted the one that the schedule has let through.
+// take records an admitted run in the schedule.
 func (r runOf) take(w *statestore.DesiredSchedule) error {
 	refusal := r.refusal(w)
 	switch {
 	case w.Run == r.id:
 	case refusal == "":
 		w.Run, w.Due = r.id, r.due
-	case !w.RunRequested.IsZero() && r.now.Sub(w.RunRequested) <= askedFor:
+	case !w.RunRequested.IsZero() && r.now.Sub(w.RunRequested) <= requestExpiry:
 		w.Run, w.RunRequested = r.id, time.Time{}
 	default:
 		return deployments.Errorf(deployments.CodeInvalid,
@@ -97,9 +97,9 @@ func later(a, b time.Time) time.Time {
 
 // refusal says why a run is not due; empty when it is.
 func (r runOf) refusal(w *statestore.DesiredSchedule) string {
-	late := catchUp
+	late := catchupWindow
 	if !w.Schedule.At.IsZero() {
-		late = catchUpOnce
+		late = catchupWindowOnce
 	}
 	switch {
 	case w.Paused:
@@ -108,7 +108,7 @@ func (r runOf) refusal(w *statestore.DesiredSchedule) string {
 		return "it is not due yet"
 	case !r.due.After(w.Due):
 		return "it has run for " + r.due.Format(time.RFC3339) + " already"
-	case later(r.due, w.Schedule.At).Before(w.Since): // Temporal knows a time to the second
+	case later(r.due, w.Schedule.At).Before(w.Since): // Temporal rounds times to seconds
 		return "it was made or resumed after " + r.due.Format(time.RFC3339)
 	case r.started.Sub(r.due) > late+jitter+starting:
 		return "the time for the run of " + r.due.Format(time.RFC3339) + " is over"
@@ -129,7 +129,7 @@ func (s *Service) ScheduleFailed(ctx context.Context, run workflow.Execution) er
 		return nil
 	})
 	if deployments.CodeOf(err) == deployments.CodeNotFound {
-		return nil // it was removed, with its stack maybe
+		return nil // removed meanwhile, perhaps with its stack
 	}
 	return err
 }

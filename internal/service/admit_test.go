@@ -31,8 +31,8 @@ func TestARunOfAScheduleIsLetThroughWhenItIsWanted(t *testing.T) {
 		want bool
 	}{
 		{"a run that is due", hourly(nil), onTime, true},
-		{"a run that is made up for", hourly(nil), shifted(0, catchUp), true},
-		{"a run that nobody makes up for any more", hourly(nil), shifted(0, 2*catchUp), false},
+		{"a run that is made up for", hourly(nil), shifted(0, catchupWindow), true},
+		{"a run that nobody makes up for any more", hourly(nil), shifted(0, 2*catchupWindow), false},
 		{"a run before its time", hourly(nil), shifted(0, -time.Second), false},
 		{"a run at another time", hourly(nil), shifted(time.Minute, time.Minute), false},
 		{"a run of a time before it was made", hourly(nil), shifted(-time.Hour, 0), false},
@@ -49,7 +49,7 @@ func TestARunOfAScheduleIsLetThroughWhenItIsWanted(t *testing.T) {
 		{"a run of one that is paused", hourly(func(w *statestore.DesiredSchedule) { w.Paused = true }), onTime, false},
 		{"a run that was asked for", hourly(func(w *statestore.DesiredSchedule) { w.Paused, w.RunRequested = true, due }),
 			shifted(time.Minute, time.Minute), true},
-		{"a run that was asked for long ago", hourly(func(w *statestore.DesiredSchedule) { w.RunRequested = due.Add(-2 * askedFor) }),
+		{"a run that was asked for long ago", hourly(func(w *statestore.DesiredSchedule) { w.RunRequested = due.Add(-2 * requestExpiry) }),
 			shifted(time.Minute, time.Minute), false},
 		{"what happens once, days late", hourly(func(w *statestore.DesiredSchedule) {
 			w.Schedule.Cron, w.Schedule.At = "",

@@ -12,8 +12,7 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 )
 
-// attempts adds what Temporal alone knows of running steps: which attempt it is, why the last one failed, and when the
-// next one is due.
+// attempts adds what only Temporal knows about running steps: the attempt, its last error, and the next retry.
 func (w *watcher) attempts(ctx context.Context, p *deployments.Progress) {
 	for i := range p.Running {
 		if !p.Running[i].Ahead {
@@ -38,15 +37,14 @@ func (w *watcher) attempts(ctx context.Context, p *deployments.Progress) {
 	}
 }
 
-// activityIDs are the ids, as the workflows name them, of the activities that carry a step out: it is made, or what
-// became of it is found out.
+// activityIDs returns the activity ids of a step: of the step itself, and of its settling.
 func activityIDs(step deployments.RunningStep) [2]string {
 	return [2]string{fmt.Sprintf("%s-%d", step.Step, step.Op), fmt.Sprintf("settle-%d", step.Op)}
 }
 
 func (w *watcher) attempt(step *deployments.RunningStep, activity *workflowpb.PendingActivityInfo) {
 	if step.Ahead {
-		return // its attempt waits for a turn on the worker
+		return // its attempt waits for a slot on the worker
 	}
 	step.Attempt = int(activity.GetAttempt())
 	if due := activity.GetNextAttemptScheduleTime(); due != nil {
@@ -55,7 +53,7 @@ func (w *watcher) attempt(step *deployments.RunningStep, activity *workflowpb.Pe
 	step.LastError = w.sentence(deployments.RunWorkflowID(w.update), activity.GetLastFailure())
 }
 
-// sentence tells of a failure in a workflow without Temporal's own words around it.
+// sentence returns the message of a workflow's failure without the text that Temporal adds.
 func (s *Service) sentence(workflow string, f *failurepb.Failure) string {
 	if f == nil {
 		return ""

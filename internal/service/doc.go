@@ -1,3 +1,3 @@
-// Package service is deployments.Service over Temporal, which runs updates, and the state store, which keeps what they
-// come to. It keeps nothing of its own: any number of processes may serve it.
+// Package service implements deployments.Service with Temporal, which runs updates, and the state store, which keeps
+// their results. It has no state of its own: any number of processes may serve it.
 package service

@@ -11,11 +11,11 @@ import (
 	"github.com/deployctl/deployctl/statestore"
 )
 
-// cachedBytes bounds the parts of logs that are kept for those who watch, of all updates together.
+// cachedBytes limits the cached parts of logs, of all watched updates together.
 const cachedBytes = 32 << 20
 
-// feeds has a feed for each update that somebody watches, and the parts of logs that were read last. However many watch
-// an update, its log is looked at once.
+// feeds has a feed for each watched update, and a cache of parts of logs. An update's log is read once for all its
+// watchers.
 type feeds struct {
 	mu    sync.Mutex
 	all   map[deployments.UpdateName]*feed
@@ -24,41 +24,40 @@ type feeds struct {
 	bytes int
 }
 
-// feed is what is known of one update's log, and what is in none.
+// feed is the state of one watched update: its log, and messages that are in no log.
 type feed struct {
 	update   deployments.UpdateName
-	watching int // under the mutex of feeds
+	watching int // watchers, under the mutex of feeds
 	stop     context.CancelFunc
 
 	mu  sync.Mutex
-	now picture
+	now snapshot
 }
 
-// picture is a feed at one moment. Its map is never changed.
-type picture struct {
-	marks map[string]int // by stream: number of the last part that there is
-	// What is in no log: the last thing that the service said, where the update stands, and that it ended without
-	// having begun.
-	said, progress, end *deployments.WatchEvent
-	err                 error         // why nobody looks any more
-	changed             chan struct{} // closed when there is another picture
+// snapshot is the state of a feed at one time. Its map is never changed.
+type snapshot struct {
+	marks map[string]int // by stream: number of the last part
+	// These are in no log: the service's last message, the last progress, and the end of an update that never began.
+	message, progress, end *deployments.WatchEvent
+	err                    error         // why the feed ended
+	changed                chan struct{} // closed when there is a newer snapshot
 }
 
-// streams gives the names of the streams, that of the run last: it holds the end.
-func (p picture) streams() []string {
+// streams returns the names of the streams; that of the Run is last, because it has the end.
+func (p snapshot) streams() []string {
 	names := slices.Sorted(maps.Keys(p.marks))
 	return append(slices.DeleteFunc(names, func(n string) bool { return n == eventlog.RunStream }),
 		eventlog.RunStream)
 }
 
-// join gives the feed of an update; leave says that it is not watched any more by this caller.
+// join returns the feed of an update; the caller calls leave when it stops watching.
 func (f *feeds) join(s *Service, u deployments.UpdateName) (joined *feed, leave func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	found := f.all[u]
 	if found == nil {
 		ctx, cancel := context.WithCancel(context.Background())
-		found = &feed{update: u, stop: cancel, now: picture{changed: make(chan struct{})}}
+		found = &feed{update: u, stop: cancel, now: snapshot{changed: make(chan struct{})}}
 		if f.all == nil {
 			f.all = map[deployments.UpdateName]*feed{}
 		}
@@ -66,8 +65,8 @@ func (f *feeds) join(s *Service, u deployments.UpdateName) (joined *feed, leave 
 		go func() {
 			w := &watcher{Service: s, feed: found, update: u, next: map[string]int{}}
 			err := w.watch(ctx)
-			f.remove(found) // who comes later looks anew
-			found.fail(err)
+			f.remove(found) // later watchers get a new feed
+			found.abort(err)
 		}()
 	}
 	found.watching++
@@ -91,7 +90,7 @@ func (f *feeds) remove(gone *feed) {
 	}
 }
 
-// keep keeps parts that were read, and forgets the oldest.
+// keep caches parts that were read, and evicts the oldest.
 func (f *feeds) keep(p statestore.Part, parts [][]byte) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -113,7 +112,7 @@ func (f *feeds) keep(p statestore.Part, parts [][]byte) {
 	}
 }
 
-// read gives parts of a stream from p on, up to max: those that are kept, else from the store.
+// read returns up to max parts of a stream from p on, from the cache or else from the store.
 func (f *feeds) read(ctx context.Context, s *Service, p statestore.Part, max int) ([][]byte, error) {
 	f.mu.Lock()
 	var parts [][]byte
@@ -131,14 +130,14 @@ func (f *feeds) read(ctx context.Context, s *Service, p statestore.Part, max int
 	return s.ReadEvents(ctx, p, max)
 }
 
-func (f *feed) look() picture {
+func (f *feed) current() snapshot {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.now
 }
 
-// change makes another picture.
-func (f *feed) change(how func(*picture)) {
+// change replaces the snapshot.
+func (f *feed) change(how func(*snapshot)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	changed := f.now.changed
@@ -148,7 +147,7 @@ func (f *feed) change(how func(*picture)) {
 }
 
 func (f *feed) mark(marks map[string]int) {
-	f.change(func(p *picture) {
+	f.change(func(p *snapshot) {
 		all := maps.Clone(p.marks)
 		if all == nil {
 			all = map[string]int{}
@@ -158,20 +157,20 @@ func (f *feed) mark(marks map[string]int) {
 	})
 }
 
-func (f *feed) tell(e deployments.WatchEvent) {
-	f.change(func(p *picture) {
+func (f *feed) publish(e deployments.WatchEvent) {
+	f.change(func(p *snapshot) {
 		switch {
 		case e.End != nil:
 			p.end = &e
 		case e.Progress != nil:
 			p.progress = &e
 		default:
-			p.said = &e
+			p.message = &e
 		}
 	})
 }
 
-// fail says that nobody looks any more; without an error what was told last is the end.
-func (f *feed) fail(err error) {
-	f.change(func(p *picture) { p.err = err })
+// abort ends the feed; without an error the last message is the end.
+func (f *feed) abort(err error) {
+	f.change(func(p *snapshot) { p.err = err })
 }

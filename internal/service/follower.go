@@ -10,29 +10,28 @@ import (
 	"github.com/deployctl/deployctl/statestore"
 )
 
-// follower sends one watcher what a feed has from its beginning on: all parts of the log that it knows, and what is in
-// none.
+// follower sends a feed to one watcher from its beginning: all parts of the log, and the messages that are in no log.
 type follower struct {
 	*Service
-	feed *feed
-	send func(deployments.WatchEvent) error
-	next map[string]int // by stream: number of the last part that was sent
-	torn bool           // a part of the run's stream is damaged: the end may have been in it
+	feed       *feed
+	send       func(deployments.WatchEvent) error
+	next       map[string]int // by stream: number of the next part to send
+	endDamaged bool           // a part of the Run's stream is damaged, perhaps the end
 }
 
 func (f *follower) follow(ctx context.Context) error {
-	var said, progress *deployments.WatchEvent // that were sent last
+	var said, progress *deployments.WatchEvent // sent last
 	for {
-		now := f.feed.look()
+		now := f.feed.current()
 		for _, stream := range now.streams() {
-			ended, err := f.pass(ctx, statestore.Part{Update: f.feed.update, Stream: stream, Number: f.next[stream] +
+			ended, err := f.sendParts(ctx, statestore.Part{Update: f.feed.update, Stream: stream, Number: f.next[stream] +
 				1}, now.marks[stream])
 			if err != nil || ended {
 				return err
 			}
 			f.next[stream] = max(f.next[stream], now.marks[stream])
 		}
-		for _, last := range []struct{ sent, now *deployments.WatchEvent }{{said, now.said}, {progress, now.progress}} {
+		for _, last := range []struct{ sent, now *deployments.WatchEvent }{{said, now.message}, {progress, now.progress}} {
 			if last.now == last.sent {
 				continue
 			}
@@ -40,7 +39,7 @@ func (f *follower) follow(ctx context.Context) error {
 				return err
 			}
 		}
-		said, progress = now.said, now.progress
+		said, progress = now.message, now.progress
 		if now.end != nil {
 			return f.send(*now.end)
 		}
@@ -54,14 +53,14 @@ func (f *follower) follow(ctx context.Context) error {
 		case <-ctx.Done():
 			return failure("watch the update", ctx.Err())
 		case <-now.changed:
-		case <-f.again():
+		case <-f.retryEnd():
 		}
 	}
 }
 
-// pass sends the events of the parts of a stream from p up to last. Of a part that is damaged it says so, and goes on
-// behind it.
-func (f *follower) pass(ctx context.Context, p statestore.Part, last int) (ended bool, err error) {
+// sendParts sends the events of the parts of a stream from p up to last. It reports a damaged part and continues with
+// the next one.
+func (f *follower) sendParts(ctx context.Context, p statestore.Part, last int) (ended bool, err error) {
 	for p.Number <= last {
 		parts, err := f.feeds.read(ctx, f.Service, p, min(last-p.Number+1, partsAtOnce))
 		if err != nil && !damaged(err) {
@@ -73,7 +72,7 @@ func (f *follower) pass(ctx context.Context, p statestore.Part, last int) (ended
 		}
 		for _, data := range parts {
 			events, err := eventlog.Decode(data)
-			if err := f.tear(p, err); err != nil {
+			if err := f.reportDamage(p, err); err != nil {
 				return false, err
 			}
 			p.Number++
@@ -86,7 +85,7 @@ func (f *follower) pass(ctx context.Context, p statestore.Part, last int) (ended
 			}
 		}
 		if err != nil {
-			if err := f.tear(p, err); err != nil {
+			if err := f.reportDamage(p, err); err != nil {
 				return false, err
 			}
 			p.Number++
@@ -95,13 +94,13 @@ func (f *follower) pass(ctx context.Context, p statestore.Part, last int) (ended
 	return ended, nil
 }
 
-// tear tells that a part is damaged, if it is.
-func (f *follower) tear(p statestore.Part, err error) error {
+// reportDamage sends a message about a part, if it is damaged.
+func (f *follower) reportDamage(p statestore.Part, err error) error {
 	if err == nil {
 		return nil
 	}
-	f.torn = f.torn || p.Stream == eventlog.RunStream
-	e := said(p.Update, fmt.Sprintf(
+	f.endDamaged = f.endDamaged || p.Stream == eventlog.RunStream
+	e := serviceMessage(p.Update, fmt.Sprintf(
 		"part %d of the log %q of update %s is damaged (%v): what it told is missing here; the stack's state does "+
 			"not depend on it",
 		p.Number, p.Stream, p.Update.Version, err))
@@ -109,9 +108,9 @@ func (f *follower) tear(p statestore.Part, err error) error {
 	return f.send(e)
 }
 
-// lostEnd sends the end of an update whose log may have lost it, once it has ended.
+// lostEnd sends the end of an update whose log may have lost it, once the update has ended.
 func (f *follower) lostEnd(ctx context.Context) (ended bool, err error) {
-	if !f.torn {
+	if !f.endDamaged {
 		return false, nil
 	}
 	info, err := f.Info(ctx, f.feed.update)
@@ -121,15 +120,15 @@ func (f *follower) lostEnd(ctx context.Context) (ended bool, err error) {
 	return true, f.send(deployments.WatchEvent{End: &info})
 }
 
-// again is when an end that may be lost is looked for once more.
-func (f *follower) again() <-chan time.Time {
-	if !f.torn {
+// retryEnd returns when to look again for an end that may be lost.
+func (f *follower) retryEnd() <-chan time.Time {
+	if !f.endDamaged {
 		return nil
 	}
 	return time.After(slow)
 }
 
-// damaged says whether what is stored cannot be understood.
+// damaged reports whether an error is about a stored object that cannot be parsed.
 func damaged(err error) bool {
 	code := deployments.CodeOf(err)
 	return err != nil && (code == deployments.CodeFormat || code == deployments.CodeInvalid)

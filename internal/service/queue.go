@@ -17,13 +17,13 @@ import (
 	"github.com/deployctl/deployctl/workflows"
 )
 
-// Stack describes a stack, with what runs and waits.
+// Stack describes a stack, with its active and waiting updates.
 func (s *Service) Stack(ctx context.Context, name deployments.StackName) (deployments.StackInfo, error) {
 	info, err := s.store.Stack(ctx, name)
 	if err != nil {
 		return info, err
 	}
-	queue, err := s.queuedSoon(ctx, name)
+	queue, err := s.queuedOrHead(ctx, name)
 	if err != nil {
 		return info, err
 	}
@@ -34,44 +34,44 @@ func (s *Service) Stack(ctx context.Context, name deployments.StackName) (deploy
 	return info, nil
 }
 
-// waiting returns the URNs of creates of an update that wait for an answer; none where its Run does not say so soon.
+// waiting returns the URNs of an update's creates that wait for a resolution; none if its Run does not answer in time.
 func (s *Service) waiting(ctx context.Context, u deployments.UpdateName) []string {
 	soon, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	var p deployments.Progress
-	if err := s.ask(soon, deployments.RunWorkflowID(u), deployments.QueryProgress, &p); err != nil {
+	if err := s.query(soon, deployments.RunWorkflowID(u), deployments.QueryProgress, &p); err != nil {
 		return nil
 	}
 	return p.Waiting
 }
 
-// soonEnough is how long a stack's workflow is waited for where its head will do: until it is known whether Temporal
+// queueTimeout is how long to wait for a stack's workflow when its head would do: until it is known whether Temporal
 // answers.
-const soonEnough = 4 * time.Second
+const queueTimeout = 4 * time.Second
 
-// queuedSoon is queued, but of a workflow that does not answer soon, because no worker has it, it tells what the head
-// says.
-func (s *Service) queuedSoon(ctx context.Context, name deployments.StackName) (deployments.StackInfo, error) {
-	soon, cancel := context.WithTimeout(ctx, soonEnough)
+// queuedOrHead is queued, but if the workflow does not answer in time, for lack of a worker, it describes the stack by
+// its head.
+func (s *Service) queuedOrHead(ctx context.Context, name deployments.StackName) (deployments.StackInfo, error) {
+	soon, cancel := context.WithTimeout(ctx, queueTimeout)
 	defer cancel()
 	info, err := s.queued(soon, name)
 	if err == nil || ctx.Err() != nil || soon.Err() == nil && deployments.CodeOf(err) != deployments.CodeNoWorker {
 		return info, err
 	}
-	if away := s.away(); away != nil {
+	if away := s.unavailable(); away != nil {
 		return info, away
 	}
-	return s.unlocked(ctx, name)
+	return s.infoFromHead(ctx, name)
 }
 
-// queued asks a stack's workflow. Where that does not run, nobody waits, and what runs is what the head says.
+// queued queries a stack's workflow. If that does not run, no update waits, and the active one is that of the head.
 func (s *Service) queued(ctx context.Context, name deployments.StackName) (deployments.StackInfo, error) {
 	var info deployments.StackInfo
-	err := s.ask(ctx, deployments.StackWorkflowID(name), deployments.QueryQueue, &info)
+	err := s.query(ctx, deployments.StackWorkflowID(name), deployments.QueryQueue, &info)
 	if errors.Is(err, errClosed) {
-		return s.unlocked(ctx, name)
+		return s.infoFromHead(ctx, name)
 	}
-	if errors.Is(err, errNobody) {
+	if errors.Is(err, errNoWorker) {
 		queue, failed := s.TaskQueue(ctx, name.Organization)
 		if failed != nil {
 			return info, failed
@@ -81,41 +81,41 @@ func (s *Service) queued(ctx context.Context, name deployments.StackName) (deplo
 	return info, failure("ask for the stack's queue", err)
 }
 
-// errClosed says that a workflow does not run, errNobody that Temporal answers, but no worker does.
-var errClosed, errNobody = errors.New("the workflow is closed, or not known"), errors.New("no worker answers")
+// errClosed: the workflow does not run. errNoWorker: Temporal answers, but no worker does.
+var errClosed, errNoWorker = errors.New("the workflow is closed, or not known"), errors.New("no worker answers")
 
-// asked is how long a worker may take to answer: more than the five seconds for which Temporal asks the one that had
-// the workflow last.
-const asked = 8 * time.Second
+// queryTimeout is how long a worker may take to answer: more than the five seconds for which Temporal tries the worker
+// that had the workflow last.
+const queryTimeout = 8 * time.Second
 
-// ask asks a workflow that runs: what it was when it was ended tells nothing.
-func (s *Service) ask(ctx context.Context, id, query string, answer any) error {
-	soon, cancel := context.WithTimeout(ctx, asked)
+// query queries a running workflow; a closed one would answer with its last state.
+func (s *Service) query(ctx context.Context, id, query string, answer any) error {
+	soon, cancel := context.WithTimeout(ctx, queryTimeout)
 	defer cancel()
 	got, err := s.temporal.QueryWorkflowWithOptions(soon, &client.QueryWorkflowWithOptionsRequest{
 		WorkflowID: id, QueryType: query, QueryRejectCondition: enums.QUERY_REJECT_CONDITION_NOT_OPEN,
 	})
 	var unknown *serviceerror.NotFound
-	var nobody *serviceerror.FailedPrecondition // none has been seen
+	var nobody *serviceerror.FailedPrecondition // no worker has polled yet
 	switch {
 	case errors.As(err, &unknown) || err == nil && got.QueryRejected != nil:
 		return errClosed
-	case errors.As(err, &nobody) || late(err) && s.away() == nil:
-		return errNobody
+	case errors.As(err, &nobody) || timedOut(err) && s.unavailable() == nil:
+		return errNoWorker
 	case err != nil:
 		return err
 	}
 	return got.QueryResult.Get(answer)
 }
 
-// late says that Temporal, or nobody, answered in time.
-func late(err error) bool {
+// timedOut reports whether Temporal or a worker did not answer in time.
+func timedOut(err error) bool {
 	var timeout *serviceerror.DeadlineExceeded
 	return errors.As(err, &timeout) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// unlocked tells of a stack whose workflow does not run.
-func (s *Service) unlocked(ctx context.Context, name deployments.StackName) (info deployments.StackInfo, err error) {
+// infoFromHead describes a stack whose workflow does not run.
+func (s *Service) infoFromHead(ctx context.Context, name deployments.StackName) (info deployments.StackInfo, err error) {
 	head, err := s.Head(ctx, name)
 	if err != nil || head.Active == nil {
 		return info, err
@@ -124,18 +124,18 @@ func (s *Service) unlocked(ctx context.Context, name deployments.StackName) (inf
 	if err == nil && active.Ended.IsZero() {
 		info.Active = &active
 	}
-	return info, nil //nolint:nilerr // it has not begun
+	return info, nil //nolint:nilerr // no update has begun
 }
 
-// known reports that an update without a log yet is running, or waits in its stack's queue, or has just left that.
-func (s *Service) known(ctx context.Context, u deployments.UpdateName) error {
+// checkKnown checks that an update without a log is running, waits in its stack's queue, or has just left it.
+func (s *Service) checkKnown(ctx context.Context, u deployments.UpdateName) error {
 	_, missing := s.temporal.DescribeWorkflowExecution(ctx, deployments.UpdateWorkflowID(u), "")
 	if missing == nil {
 		return nil
 	}
 	queue, err := s.queued(ctx, u.StackName)
 	if deployments.CodeOf(err) == deployments.CodeNoWorker && u.Number() > 0 {
-		return nil // who watches is told
+		return nil // the watcher will get its end
 	}
 	if err != nil {
 		return err
@@ -150,7 +150,7 @@ func (s *Service) known(ctx context.Context, u deployments.UpdateName) error {
 	return failure("find the update", missing)
 }
 
-// position is the place of an update that waits in a queue; nil when it does not.
+// position returns the position of an update in the queue; nil when it does not wait.
 func (w *watcher) position(info deployments.StackInfo) *deployments.Progress {
 	for i, waiting := range info.Queued {
 		if waiting.Update == w.update {
@@ -160,10 +160,10 @@ func (w *watcher) position(info deployments.StackInfo) *deployments.Progress {
 	return nil
 }
 
-// unbegun sends the end of an update that ended without having begun: one that left its queue, which has a result and
-// never a log, or a preview that no worker took, which nobody recovers. One that nothing is known of any more is given
-// up. The log is read after the result is there, because whatever has a log closes it first.
-func (w *watcher) unbegun(ctx context.Context, queue deployments.StackInfo) (bool, error) {
+// sendUnbegunEnd sends the end of an update that ended before it began: a withdrawn one, which has a result but no log,
+// or a preview that no worker took, which is not recovered. It gives up an update that is unknown. The log is read
+// after the result is there, because an update with a log closes the log first.
+func (w *watcher) sendUnbegunEnd(ctx context.Context, queue deployments.StackInfo) (bool, error) {
 	id := deployments.UpdateWorkflowID(w.update)
 	described, err := w.temporal.DescribeWorkflowExecution(ctx, id, "")
 	if unknown := (*serviceerror.NotFound)(nil); errors.As(err, &unknown) &&
@@ -178,7 +178,7 @@ func (w *watcher) unbegun(ctx context.Context, queue deployments.StackInfo) (boo
 	w.missed = 0
 	closed := described.GetWorkflowExecutionInfo()
 	if err != nil || closed.GetStatus() == enums.WORKFLOW_EXECUTION_STATUS_RUNNING {
-		return false, nil //nolint:nilerr // the next look may tell
+		return false, nil //nolint:nilerr // the next attempt may succeed
 	}
 	info := deployments.UpdateInfo{
 		Update: w.update, DryRun: true, Status: string(engine.StatusFailed),
@@ -191,7 +191,7 @@ func (w *watcher) unbegun(ctx context.Context, queue deployments.StackInfo) (boo
 	if why != nil {
 		var failed *temporal.WorkflowExecutionError
 		if !errors.As(why, &failed) || w.update.Number() > 0 {
-			return false, nil // its stack recovers it, or the next look tells
+			return false, nil // its stack recovers it, or the next attempt succeeds
 		}
 		info.Error = reason(why)
 		return true, w.send(deployments.WatchEvent{End: &info})
@@ -203,7 +203,7 @@ func (w *watcher) unbegun(ctx context.Context, queue deployments.StackInfo) (boo
 	return true, w.send(deployments.WatchEvent{End: &info})
 }
 
-// reason tells why a workflow failed, without Temporal's own words around it.
+// reason returns the message of a workflow's error without the text that Temporal adds.
 func reason(err error) string {
 	if app := (*temporal.ApplicationError)(nil); errors.As(err, &app) {
 		return app.Message()

@@ -9,11 +9,11 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 )
 
-// recoverPoll is how often it is looked whether an update has been recovered.
+// recoverPoll is how often to check whether an update has been recovered.
 const recoverPoll = time.Second
 
-// Recover has the stack's workflow recover, now, the update that the stack's head names: it is what a next update
-// would do first. The error of a recovery that cannot succeed says what is to be repaired.
+// Recover makes the stack's workflow recover, now, the update in the stack's head; the next update would do so first.
+// The error of a recovery that cannot succeed says what to repair.
 func (s *Service) Recover(ctx context.Context, name deployments.StackName) (deployments.UpdateInfo, error) {
 	head, err := s.Head(ctx, name)
 	if err != nil || head.Active == nil {
@@ -58,7 +58,7 @@ func (s *Service) Recover(ctx context.Context, name deployments.StackName) (depl
 	}
 }
 
-// running tells whether an update's workflows run. One whose Run has ended is about to end.
+// running reports whether an update's workflows run. An update whose Run has ended is about to end.
 func (s *Service) running(ctx context.Context, u deployments.UpdateName) (bool, error) {
 	for _, id := range []string{deployments.UpdateWorkflowID(u), deployments.RunWorkflowID(u)} {
 		described, err := s.temporal.DescribeWorkflowExecution(ctx, id, "")
@@ -70,7 +70,7 @@ func (s *Service) running(ctx context.Context, u deployments.UpdateName) (bool, 
 			return false, nil
 		}
 		if err != nil && id == deployments.UpdateWorkflowID(u) {
-			return false, nil // it is long gone
+			return false, nil // it ended long ago
 		}
 	}
 	return true, nil

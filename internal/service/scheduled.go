@@ -16,9 +16,9 @@ import (
 	"github.com/deployctl/deployctl/statestore"
 )
 
-// SubmitScheduled submits an update for a run of a schedule; CodeInvalid when that is not wanted (see admit),
-// CodeConflict when somebody else is changing the stack: what is repeated is what that comes to, so it does not wait in
-// the queue, but is to be submitted again. A schedule whose stack is gone removes itself.
+// SubmitScheduled submits an update for a run of a schedule; CodeInvalid when the run is not admitted, CodeConflict
+// when another update is changing the stack: the schedule repeats the result of that one, so the submission is retried
+// instead of queued. A schedule whose stack is gone removes itself.
 func (s *Service) SubmitScheduled(
 	ctx context.Context, in deployments.SubmitInput, run workflow.Execution,
 ) (deployments.Accepted, error) {
@@ -44,7 +44,7 @@ func (s *Service) SubmitScheduled(
 		return deployments.Accepted{}, deployments.Errorf(deployments.CodeConflict, "%s is being changed by update %s",
 			sched.Name.StackName, head.Active.Version)
 	}
-	r, err := s.basis(ctx, sched.Name.StackName, basisOf(sched, in.DriftCheck))
+	r, err := s.template(ctx, sched.Name.StackName, repeatable(sched, in.DriftCheck))
 	if err != nil {
 		return deployments.Accepted{}, err
 	}
@@ -58,17 +58,17 @@ func (s *Service) SubmitScheduled(
 	case sched.Kind == deployments.ScheduleDestroy:
 		r.Kind = engine.KindDestroy
 	default:
-		// What drifted is not in the state, so an update sees it only after a refresh.
+		// Drift is not in the state: the update sees it only after a refresh.
 		r.Kind, r.Refresh = engine.KindUp, sched.Kind == deployments.ScheduleDrift
 	}
 	return s.Submit(ctx, r)
 }
 
-// permit refuses, as CodeInvalid, a run of a schedule whose maker may not deploy to the stack any more, and pauses the
-// schedule.
+// permit rejects, as CodeInvalid, a run of a schedule whose creator may not deploy to the stack any more, and pauses
+// the schedule.
 func (s *Service) permit(ctx context.Context, sched deployments.Schedule, run workflow.Execution) error {
 	if sched.Authority == nil || len(sched.Authority.Holders) == 0 {
-		return unwanted(sched.Name) // nobody answers for it
+		return noSchedule(sched.Name) // it was created without an authority
 	}
 	err := s.store.Permit(ctx, *sched.Authority, sched.Name.StackName, deployments.AuditEntry{
 		Request: run.RunID, Peer: "schedule", Method: "Schedules/RunSchedule", Subject: "name=" + sched.Name.Name,
@@ -85,8 +85,8 @@ func (s *Service) permit(ctx context.Context, sched deployments.Schedule, run wo
 		sched.Name.Name, err, sched.Name.Name, sched.Name.StackName)
 }
 
-// authorityOf gives what a run of a schedule may read: what both who made the schedule and who deployed the program
-// may. Programs of a time before that was kept could read everything.
+// authorityOf returns the authority of a scheduled update: what both the creator of the schedule and the deployer of
+// the program may do. Programs deployed by older releases have no authority and could read everything.
 func authorityOf(sched deployments.Schedule, repeated deployments.UpdateRequest) *deployments.Authority {
 	a := deployments.Everything()
 	for _, of := range []*deployments.Authority{sched.Authority, repeated.Authority} {
@@ -97,12 +97,12 @@ func authorityOf(sched deployments.Schedule, repeated deployments.UpdateRequest)
 	return &a
 }
 
-// recently is how many updates are looked through first for the one that a schedule repeats.
-const recently = 20
+// recentUpdates is how many updates are searched first for the one that a schedule repeats.
+const recentUpdates = 20
 
-// basisOf tells which updates can be repeated. To make the stack what a program says, it must have succeeded; looking
-// and destroying need only its providers.
-func basisOf(sched deployments.Schedule, look bool) func(deployments.UpdateInfo) bool {
+// repeatable returns which updates a schedule can repeat. An update schedule repeats a successful up; drift checks and
+// destroys need only the providers of the last update.
+func repeatable(sched deployments.Schedule, look bool) func(deployments.UpdateInfo) bool {
 	withProgram := func(u deployments.UpdateInfo) bool { return u.Kind == engine.KindUp && !u.Ended.IsZero() }
 	if look || sched.Kind == deployments.ScheduleDestroy {
 		return withProgram
@@ -112,19 +112,20 @@ func basisOf(sched deployments.Schedule, look bool) func(deployments.UpdateInfo)
 	}
 }
 
-// basis is what a schedule repeats of the stack's last good update: the program, its configuration and its environment.
-func (s *Service) basis(
+// template returns the request that a schedule repeats: the program, configuration and environment of the stack's last
+// suitable update.
+func (s *Service) template(
 	ctx context.Context, name deployments.StackName, good func(deployments.UpdateInfo) bool,
 ) (deployments.UpdateRequest, error) {
-	for _, limit := range []int{recently, 0} {
+	for _, limit := range []int{recentUpdates, 0} {
 		history, err := s.History(ctx, name, limit)
 		if err != nil {
 			return deployments.UpdateRequest{}, err
 		}
 		if i := slices.IndexFunc(history, good); i >= 0 {
-			return s.repeated(ctx, history[i].Update)
+			return s.templateOf(ctx, history[i].Update)
 		}
-		if len(history) < recently {
+		if len(history) < recentUpdates {
 			break
 		}
 	}
@@ -133,8 +134,8 @@ func (s *Service) basis(
 			"`deployctl up` first", name)
 }
 
-// repeated gives what of an update's request is about the program, and not about that one time.
-func (s *Service) repeated(ctx context.Context, u deployments.UpdateName) (deployments.UpdateRequest, error) {
+// templateOf returns the parts of an update's request that are about the program, not about that one update.
+func (s *Service) templateOf(ctx context.Context, u deployments.UpdateName) (deployments.UpdateRequest, error) {
 	r, err := s.Request(ctx, u)
 	if err != nil {
 		return r, err
@@ -152,7 +153,7 @@ func (s *Service) repeated(ctx context.Context, u deployments.UpdateName) (deplo
 	}, nil
 }
 
-// ScheduleRuns lists the runs of a schedule, the latest first.
+// ScheduleRuns lists the runs of a schedule, latest first.
 func (s *Service) ScheduleRuns(
 	ctx context.Context, n deployments.ScheduleName, limit int,
 ) ([]deployments.ScheduleRun, error) {
@@ -175,14 +176,14 @@ func (s *Service) ScheduleRuns(
 	return runs, nil
 }
 
-// statusOf tells how a run ended.
+// statusOf maps the status of a run's workflow.
 var statusOf = map[enums.WorkflowExecutionStatus]engine.Status{
 	enums.WORKFLOW_EXECUTION_STATUS_RUNNING:   "running",
 	enums.WORKFLOW_EXECUTION_STATUS_COMPLETED: engine.StatusSucceeded,
 	enums.WORKFLOW_EXECUTION_STATUS_CANCELED:  engine.StatusCancelled,
 }
 
-// run describes one run of a schedule, as far as Temporal still knows it.
+// run describes a run of a schedule, as far as Temporal still has it.
 func (s *Service) run(ctx context.Context, id, execution string) deployments.ScheduleRun {
 	run := deployments.ScheduleRun{ID: id, Status: string(engine.StatusFailed)}
 	described, err := s.temporal.DescribeWorkflowExecution(ctx, id, execution)
@@ -203,7 +204,7 @@ func (s *Service) run(ctx context.Context, id, execution string) deployments.Sch
 	err = s.temporal.GetWorkflow(ctx, id, execution).Get(ctx, &out)
 	if failed := (*temporal.ApplicationError)(nil); errors.As(err, &failed) {
 		run.Error = failed.Message()
-		_ = failed.Details(&out) // of what began before it failed
+		_ = failed.Details(&out) // the updates that began before it failed
 	} else if err != nil {
 		run.Error = "its workflow was ended from outside"
 	}

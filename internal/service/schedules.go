@@ -21,15 +21,15 @@ import (
 )
 
 const (
-	// catchUp is how late a repeated run may begin, when the service was away at its time. One that is to happen once
-	// happens, however late: else what was to be destroyed would stay for good.
-	catchUp, catchUpOnce = time.Hour, 365 * 24 * time.Hour
-	// jitter spreads what cron expressions put at the same minute.
+	// catchupWindow is how late a repeated run may begin after an outage of the service. A one-time run begins however
+	// late: otherwise a stack that was to be destroyed would stay.
+	catchupWindow, catchupWindowOnce = time.Hour, 365 * 24 * time.Hour
+	// jitter spreads runs whose cron expressions name the same minute.
 	jitter = 30 * time.Second
 )
 
-// CreateSchedule makes a schedule in Temporal. What it is to run is found anew each time; here, that there is
-// something.
+// CreateSchedule creates a schedule in Temporal. Each run finds its template anew; here it is checked that there is
+// one.
 func (s *Service) CreateSchedule(ctx context.Context, sched deployments.Schedule) error {
 	if err := sched.Validate(); err != nil {
 		return err
@@ -39,7 +39,7 @@ func (s *Service) CreateSchedule(ctx context.Context, sched deployments.Schedule
 		return deployments.Errorf(deployments.CodeInvalid, "%s is over: name a time to come",
 			sched.At.Format(time.RFC3339))
 	}
-	if err := s.lasts(ctx, sched); err != nil {
+	if err := s.checkOutlived(ctx, sched); err != nil {
 		return err
 	}
 	if sched.Cron != "" {
@@ -51,7 +51,7 @@ func (s *Service) CreateSchedule(ctx context.Context, sched deployments.Schedule
 	if err != nil {
 		return err
 	}
-	if _, err := s.basis(ctx, sched.Name.StackName, basisOf(sched, !sched.Remediate &&
+	if _, err := s.template(ctx, sched.Name.StackName, repeatable(sched, !sched.Remediate &&
 		sched.Kind == deployments.ScheduleDrift)); err != nil {
 		return err
 	}
@@ -76,14 +76,14 @@ func (s *Service) CreateSchedule(ctx context.Context, sched deployments.Schedule
 	}
 	if err := s.store.PutSchedule(ctx, statestore.DesiredSchedule{ScheduledInput: in, Made: now, Since: now,
 		Paused: sched.Paused}); err != nil {
-		_ = handle.Delete(context.WithoutCancel(ctx)) // none of its runs would be let through
+		_ = handle.Delete(context.WithoutCancel(ctx)) // none of its runs would be admitted
 		return err
 	}
 	return nil
 }
 
-// lasts refuses what is to happen once, when that is after the token has expired with which it is asked for.
-func (s *Service) lasts(ctx context.Context, sched deployments.Schedule) error {
+// checkOutlived rejects a one-time schedule that is due after its creator's token expires.
+func (s *Service) checkOutlived(ctx context.Context, sched deployments.Schedule) error {
 	if sched.At.IsZero() || sched.Authority == nil {
 		return nil
 	}
@@ -96,13 +96,13 @@ func (s *Service) lasts(ctx context.Context, sched deployments.Schedule) error {
 	return err
 }
 
-// optionsOf says it to Temporal. Notes and memos are plain text there, so what there is to know is in the workflow's
-// input.
+// optionsOf returns the options of Temporal's schedule. Notes and memos are plaintext there, so everything else is in
+// the workflow's sealed input.
 func optionsOf(in deployments.ScheduledInput, queue string, now time.Time) client.ScheduleOptions {
 	sched := in.Schedule
 	id, attributes := deployments.ScheduleID(sched.Name), workflows.ScheduleAttributes(sched)
 	o := client.ScheduleOptions{
-		ID: id, TypedSearchAttributes: attributes, Spec: timesOf(sched, now), CatchupWindow: catchUp,
+		ID: id, TypedSearchAttributes: attributes, Spec: timesOf(sched, now), CatchupWindow: catchupWindow,
 		Overlap: enums.SCHEDULE_OVERLAP_POLICY_SKIP, PauseOnFailure: true, Paused: sched.Paused,
 		Action: &client.ScheduleWorkflowAction{
 			ID: id, Workflow: deployments.WorkflowScheduled, TaskQueue: queue,
@@ -113,7 +113,7 @@ func optionsOf(in deployments.ScheduledInput, queue string, now time.Time) clien
 		},
 	}
 	if !sched.At.IsZero() {
-		o.RemainingActions, o.CatchupWindow = 1, catchUpOnce
+		o.RemainingActions, o.CatchupWindow = 1, catchupWindowOnce
 	}
 	if sched.Paused {
 		o.Note = pausedBy(sched.Initiator)
@@ -121,7 +121,7 @@ func optionsOf(in deployments.ScheduledInput, queue string, now time.Time) clien
 	return o
 }
 
-// timesOf says when: intervals count from now on, so that those of many stacks are spread.
+// timesOf returns the times of a schedule: intervals count from now on, which spreads those of many stacks.
 func timesOf(sched deployments.Schedule, now time.Time) client.ScheduleSpec {
 	switch {
 	case sched.Every != 0:
@@ -137,7 +137,7 @@ func timesOf(sched deployments.Schedule, now time.Time) client.ScheduleSpec {
 	}}}
 }
 
-// offsetOf is where within an interval a schedule runs that was made at a time.
+// offsetOf returns the offset of a schedule within its interval, from when it was created.
 func offsetOf(every time.Duration, made time.Time) time.Duration {
 	return (time.Duration(made.UnixNano()) % every).Truncate(time.Second)
 }
@@ -170,7 +170,7 @@ func (s *Service) Schedules(ctx context.Context, name deployments.StackName) ([]
 	return list, nil
 }
 
-// scheduleNames finds a stack's schedules, sorted. One that was made just now may not be found yet.
+// scheduleNames returns the names of a stack's schedules, sorted. A schedule that was just created may be missing.
 func (s *Service) scheduleNames(ctx context.Context, name deployments.StackName) ([]deployments.ScheduleName, error) {
 	found, err := s.temporal.ScheduleClient().List(ctx, client.ScheduleListOptions{
 		Query: fmt.Sprintf("%s = '%s' AND %s = '%s' AND %s = '%s'",
@@ -229,15 +229,15 @@ func (s *Service) Schedule(ctx context.Context, n deployments.ScheduleName) (dep
 	wanted, err := s.store.Schedule(ctx, n)
 	switch {
 	case deployments.CodeOf(err) == deployments.CodeNotFound && err != nil, err == nil && wanted.ID != in.ID:
-		sched.Note = unwanted(n).Error()
+		sched.Note = noSchedule(n).Error()
 	case err != nil:
 		return sched, err
 	}
 	return sched, nil
 }
 
-// noteOf says why a schedule is paused. A note of Temporal's own names a run that failed, and has its error sealed; it
-// stays when the schedule is run by hand then.
+// noteOf says why a schedule is paused. Temporal's own note names a failed run, whose error is sealed; it stays when
+// the schedule is run by hand later.
 func noteOf(n deployments.ScheduleName, note string, last *deployments.ScheduleRun) string {
 	if !strings.Contains(note, deployments.ScheduleID(n)+"-") {
 		return note
@@ -261,7 +261,7 @@ func (s *Service) handle(ctx context.Context, n deployments.ScheduleName) client
 	return s.temporal.ScheduleClient().GetHandle(ctx, deployments.ScheduleID(n))
 }
 
-// unknownSchedule says that a schedule that cannot be found is not there.
+// unknownSchedule returns the error about a schedule that does not exist.
 func unknownSchedule(n deployments.ScheduleName, err error) error {
 	if err != nil && deployments.CodeOf(err) == deployments.CodeNotFound {
 		return deployments.Errorf(deployments.CodeNotFound, "%s has no schedule %s; `deployctl schedule ls` lists "+
@@ -270,7 +270,7 @@ func unknownSchedule(n deployments.ScheduleName, err error) error {
 	return err
 }
 
-// RemoveSchedule removes a schedule; an update of it that is under way goes on.
+// RemoveSchedule removes a schedule; its current update goes on.
 func (s *Service) RemoveSchedule(ctx context.Context, n deployments.ScheduleName) error {
 	if err := n.Validate(); err != nil {
 		return err
@@ -289,7 +289,7 @@ func (s *Service) PauseSchedule(ctx context.Context, n deployments.ScheduleName,
 	handle := s.handle(ctx, n)
 	_, err := s.store.ChangeSchedule(ctx, n, func(w *statestore.DesiredSchedule) error {
 		if w.Paused && !paused {
-			w.Since = later(w.Since, time.Now().Add(-skew)) // what it has missed is not made up for
+			w.Since = later(w.Since, time.Now().Add(-skew)) // missed runs are not caught up
 		}
 		w.Paused = paused
 		return nil
@@ -305,7 +305,7 @@ func (s *Service) PauseSchedule(ctx context.Context, n deployments.ScheduleName,
 		if _, missing := s.describe(ctx, n); missing != nil {
 			return missing
 		}
-		return unwanted(n)
+		return noSchedule(n)
 	}
 	return unknownSchedule(n, failure("resume the schedule", handle.Unpause(ctx,
 		client.ScheduleUnpauseOptions{Note: "resumed by " + initiator})))
@@ -331,21 +331,21 @@ func (s *Service) RunSchedule(ctx context.Context, n deployments.ScheduleName) e
 		return err
 	}
 	if err := ask(time.Now()); err != nil && deployments.CodeOf(err) == deployments.CodeNotFound {
-		return unwanted(n)
+		return noSchedule(n)
 	} else if err != nil {
 		return err
 	}
-	// Buffered: of a run that has just ended the schedule itself may not have heard.
+	// Buffered: the schedule may not know yet that a run has just ended.
 	err = s.handle(ctx, n).Trigger(ctx, client.ScheduleTriggerOptions{
 		Overlap: enums.SCHEDULE_OVERLAP_POLICY_BUFFER_ONE})
 	if err != nil {
-		_ = ask(time.Time{}) // at worst it can be run for an hour
+		_ = ask(time.Time{}) // otherwise it could be run for an hour
 	}
 	return unknownSchedule(n, failure("run the schedule", err))
 }
 
-// RemoveStack removes a stack, and its schedules. One that stays, because Temporal is away or it was made just now,
-// removes itself when it runs next.
+// RemoveStack removes a stack and its schedules. A schedule that remains, because Temporal is unreachable or it was
+// just created, removes itself at its next run.
 func (s *Service) RemoveStack(ctx context.Context, name deployments.StackName, force bool) error {
 	if err := s.store.RemoveStack(ctx, name, force); err != nil {
 		return err
@@ -357,7 +357,7 @@ func (s *Service) RemoveStack(ctx context.Context, name deployments.StackName, f
 	return nil
 }
 
-// RenameStack gives a stack another name. Schedules are about a name, so the stack must have none.
+// RenameStack renames a stack. Schedules name their stack, so it must have none.
 func (s *Service) RenameStack(ctx context.Context, r deployments.RenameRequest) error {
 	names, err := s.scheduleNames(ctx, r.From)
 	if err != nil {

@@ -23,21 +23,20 @@ type Service struct {
 	temporal client.Client
 	readers  Readers
 	feeds    feeds
-	// Away says which part of the service does not answer now, if one does not, and returns at once; it may be nil.
-	Away func() error
-	// Unattended is called when something is found to wait for a worker; it may be nil.
+	// Unavailable reports, without waiting, which part of the service does not answer; it may be nil.
+	Unavailable func() error
+	// Unattended is called when a workflow or an activity is found to wait for a worker; it may be nil.
 	Unattended func()
 }
 
-// Readers read what the client's cluster keeps sealed: payloads and failures, which open for the workflow that they
-// are of.
+// Readers open the sealed payloads and failures of a workflow.
 type Readers struct {
 	Data      converter.DataConverter
 	Failures  converter.FailureConverter
 	Namespace string
 }
 
-// of gives the readers of what a workflow has.
+// of returns the readers for a workflow.
 func (r Readers) of(workflow string) Readers {
 	at := converter.WorkflowSerializationContext{Namespace: r.Namespace, WorkflowID: workflow}
 	r.Data = converter.WithDataConverterSerializationContext(r.Data, at)
@@ -45,14 +44,14 @@ func (r Readers) of(workflow string) Readers {
 	return r
 }
 
-// New makes the service of a Temporal client and a store.
+// New returns the service of a Temporal client and a store.
 func New(c client.Client, s *statestore.Store, r Readers) *Service {
 	return &Service{store: store{s}, temporal: c, readers: r}
 }
 
 var _ deployments.Service = (*Service)(nil)
 
-// Submit hands the request to its stack's queue. A preview does not queue: it reads the last checkpoint.
+// Submit sends the request to its stack's queue. A preview does not queue: it reads the last checkpoint.
 func (s *Service) Submit(ctx context.Context, r deployments.UpdateRequest) (deployments.Accepted, error) {
 	if err := r.Validate(); err != nil {
 		return deployments.Accepted{}, err
@@ -68,17 +67,18 @@ func (s *Service) Submit(ctx context.Context, r deployments.UpdateRequest) (depl
 	return accepted, failure("submit the update", err)
 }
 
-// reserve has the stack's queue give out a version, so that no update gets it.
+// reserve makes the stack's queue give out a version, which no update gets.
 func (s *Service) reserve(ctx context.Context, name deployments.StackName) (int, error) {
 	var version int
 	err := s.request(ctx, name, deployments.UpdateReserve, &version)
 	return version, failure("ask for the stack's next version", err)
 }
 
-// submitAttempts bounds how often a request is handed to a queue that is just closing; a request's id makes it one.
+// submitAttempts limits how often a request is sent to a queue that is just closing; the request id makes that
+// idempotent.
 const submitAttempts = 5
 
-// request asks the stack's workflow for an answer.
+// request calls an update handler of the stack's workflow.
 func (s *Service) request(
 	ctx context.Context, name deployments.StackName, update string, answer any, args ...any,
 ) error {
@@ -89,15 +89,15 @@ func (s *Service) request(
 	}
 }
 
-// closing reports that the request reached a Stack workflow in the moment in which it ended or continued as new.
+// closing reports that a request reached a Stack workflow just as it ended or continued as new.
 func closing(err error) bool {
 	var app *temporal.ApplicationError
 	var unknown *serviceerror.NotFound
 	return errors.As(err, &unknown) || errors.As(err, &app) && app.Type() == "AcceptedUpdateCompletedWorkflow"
 }
 
-// requestOnce starts the stack's workflow if it does not run. CodeNoWorker when no worker takes it up; the request may
-// be answered all the same as soon as there is one.
+// requestOnce starts the stack's workflow if it does not run. CodeNoWorker when no worker takes the workflow's task;
+// the request may still be handled once there is one.
 func (s *Service) requestOnce(
 	ctx context.Context, name deployments.StackName, update string, answer any, args []any,
 ) error {
@@ -105,18 +105,18 @@ func (s *Service) requestOnce(
 	if err != nil {
 		return err
 	}
-	patience := unanswered
+	patience := noAnswerAfter
 	if update == deployments.UpdateSubmit {
-		patience = unattended
+		patience = noWorkerAfter
 	}
-	ctx, cancel := s.whileAttended(ctx, deployments.StackWorkflowID(name), patience)
+	ctx, cancel := s.whileServed(ctx, deployments.StackWorkflowID(name), patience)
 	defer cancel()
 	start := s.temporal.NewWithStartWorkflowOperation(
 		stackOptions(name, queue), deployments.WorkflowStack, deployments.StackInput{Stack: name})
 	handle, err := s.temporal.UpdateWithStartWorkflow(ctx, client.UpdateWithStartWorkflowOptions{
 		StartWorkflowOperation: start,
 		UpdateOptions: client.UpdateWorkflowOptions{
-			WorkflowID: deployments.StackWorkflowID(name), // what is asked is sealed for it
+			WorkflowID: deployments.StackWorkflowID(name), // the arguments are sealed for it
 			UpdateName: update, Args: args, WaitForStage: client.WorkflowUpdateStageCompleted,
 		},
 	})
@@ -126,7 +126,7 @@ func (s *Service) requestOnce(
 	return caused(ctx, err)
 }
 
-// stackOptions start a stack's workflow, if it does not run.
+// stackOptions are the options that start a stack's workflow if it does not run.
 func stackOptions(name deployments.StackName, queue string) client.StartWorkflowOptions {
 	return client.StartWorkflowOptions{
 		ID: deployments.StackWorkflowID(name), TaskQueue: queue,
@@ -136,7 +136,7 @@ func stackOptions(name deployments.StackName, queue string) client.StartWorkflow
 	}
 }
 
-// preview starts the Update workflow itself, under a name made from the request's id.
+// preview starts the Update workflow itself, with a name made from the request's id.
 func (s *Service) preview(ctx context.Context, r deployments.UpdateRequest) (deployments.Accepted, error) {
 	u := deployments.PreviewName(r)
 	queue, err := s.TaskQueue(ctx, r.Stack.Organization)
@@ -153,26 +153,26 @@ func (s *Service) preview(ctx context.Context, r deployments.UpdateRequest) (dep
 	}, deployments.WorkflowUpdate, deployments.UpdateInput{Update: u, Request: r})
 	var started *serviceerror.WorkflowExecutionAlreadyStarted
 	if errors.As(err, &started) {
-		err = nil // the same request again
+		err = nil // a repeated request
 	}
 	return deployments.Accepted{Update: u}, failure("start the preview", err)
 }
 
-// Cancel asks the update to end; one that still waits is taken out of its queue. Once it returns, nothing new starts:
-// the Run knows before it hears of anything else.
+// Cancel cancels an update; a waiting one is withdrawn. Once it returns, nothing new starts, because the Run handles
+// the cancel before any later message.
 func (s *Service) Cancel(ctx context.Context, u deployments.UpdateName, forced bool) error {
 	if err := u.Validate(); err != nil {
 		return err
 	}
-	waiting, unheard := s.withdraw(ctx, u)
+	waiting, noAnswer := s.withdraw(ctx, u)
 	if waiting {
 		return nil
 	}
 	cancelled := engine.Cancelled{Forced: forced}
 	if err := s.temporal.SignalWorkflow(ctx, deployments.UpdateWorkflowID(u), "", deployments.SignalCancel,
 		cancelled); err != nil {
-		if deployments.CodeOf(unheard) == deployments.CodeNoWorker { // it may wait in the queue
-			return unheard
+		if deployments.CodeOf(noAnswer) == deployments.CodeNoWorker { // it may wait in the queue
+			return noAnswer
 		}
 		return ended(u, failure("cancel the update", err))
 	}
@@ -183,12 +183,12 @@ func (s *Service) Cancel(ctx context.Context, u deployments.UpdateName, forced b
 	return failure("cancel the update", err)
 }
 
-// withdraw takes an update that waits out of its stack's queue; false when it does not wait there, or nobody answers.
+// withdraw takes a waiting update out of its stack's queue; false when it does not wait, or nothing answers.
 func (s *Service) withdraw(ctx context.Context, u deployments.UpdateName) (waiting bool, err error) {
 	if u.Number() == 0 {
 		return false, nil
 	}
-	attended, stop := s.whileAttended(ctx, deployments.StackWorkflowID(u.StackName), unattended)
+	attended, stop := s.whileServed(ctx, deployments.StackWorkflowID(u.StackName), noWorkerAfter)
 	defer stop()
 	handle, err := s.temporal.UpdateWorkflow(attended, client.UpdateWorkflowOptions{
 		WorkflowID: deployments.StackWorkflowID(u.StackName), UpdateName: deployments.UpdateWithdraw,
@@ -201,13 +201,13 @@ func (s *Service) withdraw(ctx context.Context, u deployments.UpdateName) (waiti
 	return err == nil && waiting, err
 }
 
-// Resolve answers an undecidable create. CodeConflict: the update does not wait for an answer about that resource.
+// Resolve answers an undecidable create. CodeConflict: the update does not wait for that.
 func (s *Service) Resolve(ctx context.Context, u deployments.UpdateName, name, id string) error {
 	if err := deployments.ValidateResolution(u, name, id); err != nil {
 		return err
 	}
 	resolved := engine.Resolved{URN: urn.URN(name), ID: id}
-	attended, stop := s.whileAttended(ctx, deployments.RunWorkflowID(u), unanswered)
+	attended, stop := s.whileServed(ctx, deployments.RunWorkflowID(u), noAnswerAfter)
 	defer stop()
 	handle, err := s.temporal.UpdateWorkflow(attended, client.UpdateWorkflowOptions{
 		WorkflowID: deployments.RunWorkflowID(u), UpdateName: deployments.UpdateResolve, Args: []any{resolved},
@@ -219,7 +219,7 @@ func (s *Service) Resolve(ctx context.Context, u deployments.UpdateName, name, i
 	return ended(u, failure("resolve", caused(attended, err)))
 }
 
-// ended says that an update which cannot be found is over.
+// ended returns the error about an update that cannot be found: it is over.
 func ended(u deployments.UpdateName, err error) error {
 	if deployments.CodeOf(err) == deployments.CodeNotFound && err != nil {
 		return deployments.Errorf(deployments.CodeNotFound, "%s is not running", u)
@@ -227,8 +227,7 @@ func ended(u deployments.UpdateName, err error) error {
 	return err
 }
 
-// failure translates an error of Temporal's; one that a workflow refused with, and one of the store's, keeps its code
-// and sentence.
+// failure translates an error of Temporal. Errors of workflows' handlers and of the store keep their code and message.
 func failure(what string, err error) error {
 	if err == nil {
 		return nil

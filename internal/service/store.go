@@ -14,7 +14,7 @@ import (
 	"github.com/deployctl/deployctl/statestore"
 )
 
-// store is the part of the service that needs no Temporal.
+// store implements the part of the service that needs no Temporal.
 type store struct{ *statestore.Store }
 
 // Export gives a stored deployment.
@@ -47,8 +47,8 @@ func (s *Service) Restore(ctx context.Context, r deployments.RestoreRequest) (in
 	})
 }
 
-// recordRename makes the version that a renaming has made part of the stack's history. A stack without a state got
-// none, and one that was renamed before has it there.
+// recordRename adds the version that a rename made to the stack's history. A stack without a state has no such version,
+// and a repeated rename has recorded it already.
 func (s store) recordRename(ctx context.Context, r deployments.RenameRequest) error {
 	head, err := s.Head(context.WithoutCancel(ctx), r.To)
 	if err != nil || head.Version == 0 {
@@ -63,9 +63,9 @@ func (s store) recordRename(ctx context.Context, r deployments.RenameRequest) er
 	})
 }
 
-// record makes a version that no update made part of the stack's history, and gives it a log that has an end.
+// record adds a version that no update made to the stack's history, and closes its event log.
 func (s store) record(ctx context.Context, name deployments.StackName, version int, info deployments.UpdateInfo) error {
-	ctx = context.WithoutCancel(ctx) // it has happened
+	ctx = context.WithoutCancel(ctx) // the version exists already
 	head, err := s.Head(ctx, name)
 	if err != nil {
 		return err

@@ -3,7 +3,7 @@ package service
 import (
 	"strings"
 	"time"
-	_ "time/tzdata" // a schedule is due by its own time zone, whatever the machine knows
+	_ "time/tzdata" // schedules have time zones, which the machine may lack
 
 	"github.com/robfig/cron/v3"
 
@@ -11,7 +11,7 @@ import (
 	"github.com/deployctl/deployctl/statestore"
 )
 
-// dueAt reports whether a schedule is due at a time, to the second, by what is known of it in the bucket.
+// dueAt reports whether the desired schedule is due at a time, to the second.
 func dueAt(w *statestore.DesiredSchedule, at time.Time) bool {
 	switch sched := w.Schedule; {
 	case sched.Every != 0:
@@ -25,8 +25,8 @@ func dueAt(w *statestore.DesiredSchedule, at time.Time) bool {
 	}
 }
 
-// cronTimes reads a cron expression: five fields, or @hourly, @daily, @weekly, @monthly or @yearly, in UTC or in the
-// zone of a CRON_TZ=ZONE before them. What it takes Temporal takes too, and has run at no other times.
+// cronTimes parses a cron expression: five fields, or @hourly, @daily, @weekly, @monthly or @yearly, in UTC or after
+// CRON_TZ=ZONE in that zone. Temporal accepts every such expression with the same times.
 func cronTimes(expression string) (cron.Schedule, error) {
 	text := strings.TrimSpace(expression)
 	switch {

@@ -15,24 +15,24 @@ import (
 )
 
 const (
-	// unattended is how long something may wait for a worker until that is told; unanswered is how long a request does
-	// that is not made again by who waits for its answer.
-	unattended, unanswered = 3 * time.Second, 15 * time.Second
-	// attendEvery is how often it is looked whether an update waits for a worker, until its log begins; then
-	// attendBegun is.
-	attendEvery, attendBegun = 2 * time.Second, 3 * time.Second
+	// noWorkerAfter is how long something may wait for a worker before that is reported; noAnswerAfter is the same for
+	// a request that its caller does not repeat.
+	noWorkerAfter, noAnswerAfter = 3 * time.Second, 15 * time.Second
+	// waitCheckEvery is how often a watched update is checked for a missing worker before its log begins;
+	// waitCheckEveryBegun after that.
+	waitCheckEvery, waitCheckEveryBegun = 2 * time.Second, 3 * time.Second
 )
 
-// whileAttended returns a context that ends when the workflow waits for a worker, or Temporal does not answer, which is
-// looked at again and again; caused gives that error.
-func (s *Service) whileAttended(
+// whileServed returns a context that ends when the workflow waits for a worker or Temporal does not answer, which it
+// checks repeatedly; caused returns the reason.
+func (s *Service) whileServed(
 	ctx context.Context, workflow string, every time.Duration,
 ) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	go func() {
 		for sleep(ctx, every) {
 			if err := panics.Do("looking whether "+workflow+" waits", func() error {
-				return s.waits(ctx, workflow)
+				return s.checkClaimed(ctx, workflow)
 			}); err != nil {
 				cancel(err)
 			}
@@ -41,7 +41,7 @@ func (s *Service) whileAttended(
 	return ctx, func() { cancel(nil) }
 }
 
-// caused is why a context of whileAttended ended, if that made the error.
+// caused returns the reason for which a context of whileServed ended, if that caused err.
 func caused(ctx context.Context, err error) error {
 	if why := (*deployments.Error)(nil); err != nil && errors.As(context.Cause(ctx), &why) {
 		return why
@@ -49,64 +49,63 @@ func caused(ctx context.Context, err error) error {
 	return err
 }
 
-// away says which part of the service does not answer, if that is known.
-func (s *Service) away() error {
-	if s.Away == nil {
+// unavailable reports which part of the service does not answer, if that is known.
+func (s *Service) unavailable() error {
+	if s.Unavailable == nil {
 		return nil
 	}
-	return s.Away()
+	return s.Unavailable()
 }
 
-// attend tells, while an update is watched, when it waits for a worker, a part of the service does not answer, or an
-// activity fails and is tried again; each reason once, until it waits for nothing. It ends with ctx.
-func (w *watcher) attend(ctx context.Context) {
+// reportWaits tells the watchers of an update when it waits for a worker, a part of the service does not answer, or an
+// activity fails and is retried; each reason once, until the update waits for nothing. It ends with ctx.
+func (w *watcher) reportWaits(ctx context.Context) {
 	told := map[string]bool{}
 	for {
-		every := attendEvery
-		if len(w.feed.look().marks) > 0 {
-			every = attendBegun
+		every := waitCheckEvery
+		if len(w.feed.current().marks) > 0 {
+			every = waitCheckEveryBegun
 		}
 		if !sleep(ctx, every) {
 			return
 		}
 		why := ""
-		if err := w.away(); err != nil {
+		if err := w.unavailable(); err != nil {
 			why = err.Error() + "; waiting…"
 		} else {
-			why = w.standstill(ctx)
+			why = w.waitsFor(ctx)
 		}
 		switch {
 		case why == "":
 			clear(told)
 		case !told[why]:
 			told[why] = true
-			w.feed.tell(said(w.update, why))
+			w.feed.publish(serviceMessage(w.update, why))
 		}
 	}
 }
 
-// standstill says for what the update waits, if that is known.
-func (w *watcher) standstill(ctx context.Context) string {
-	if w.lonely.Load() {
+// waitsFor returns what the update waits for, if that is known.
+func (w *watcher) waitsFor(ctx context.Context) string {
+	if w.runUnattended.Load() {
 		queue, err := w.TaskQueue(ctx, w.update.Organization)
 		if err != nil {
 			return ""
 		}
 		return w.noWorker(queue).Error()
 	}
-	begun, why := w.standstillOf(ctx, deployments.UpdateWorkflowID(w.update))
+	begun, why := w.workflowWaitsFor(ctx, deployments.UpdateWorkflowID(w.update))
 	switch {
 	case why == "" && begun:
-		_, why = w.standstillOf(ctx, deployments.RunWorkflowID(w.update))
+		_, why = w.workflowWaitsFor(ctx, deployments.RunWorkflowID(w.update))
 	case why == "" && w.update.Number() > 0: // it waits in its stack's queue
-		_, why = w.standstillOf(ctx, deployments.StackWorkflowID(w.update.StackName))
+		_, why = w.workflowWaitsFor(ctx, deployments.StackWorkflowID(w.update.StackName))
 	}
 	return why
 }
 
-// standstillOf says for what a workflow waits, if that is known; found tells whether there is such a workflow, as far
-// as is known.
-func (w *watcher) standstillOf(ctx context.Context, workflow string) (found bool, why string) {
+// workflowWaitsFor returns what a workflow waits for, if that is known, and whether the workflow exists.
+func (w *watcher) workflowWaitsFor(ctx context.Context, workflow string) (found bool, why string) {
 	d, err := w.execution(ctx, workflow)
 	if err == nil && d == nil {
 		return false, ""
@@ -120,8 +119,9 @@ func (w *watcher) standstillOf(ctx context.Context, workflow string) (found bool
 	return true, w.failing(workflow, d)
 }
 
-// waits is CodeNoWorker when no worker has taken up the workflow's next task, or the claim of its update, for a while.
-func (s *Service) waits(ctx context.Context, workflow string) error {
+// checkClaimed returns CodeNoWorker when no worker has taken the workflow's next task, or the claim of its update, for
+// a while.
+func (s *Service) checkClaimed(ctx context.Context, workflow string) error {
 	d, err := s.execution(ctx, workflow)
 	if err != nil || d == nil {
 		return err
@@ -129,7 +129,7 @@ func (s *Service) waits(ctx context.Context, workflow string) error {
 	return s.unclaimed(ctx, workflow, d)
 }
 
-// execution tells of a workflow; nil when there is none. What has ended waits for nothing.
+// execution describes a workflow; nil when there is none. A closed workflow waits for nothing.
 func (s *Service) execution(
 	ctx context.Context, workflow string,
 ) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
@@ -146,8 +146,8 @@ func (s *Service) execution(
 	return d, nil
 }
 
-// unclaimed is CodeNoWorker when no worker has taken up a workflow's next task, or the claim of its update, for a
-// while.
+// unclaimed returns CodeNoWorker when no worker has taken the next task of a described workflow, or the claim of its
+// update, for a while.
 func (s *Service) unclaimed(
 	ctx context.Context, workflow string, d *workflowservice.DescribeWorkflowExecutionResponse,
 ) error {
@@ -174,8 +174,8 @@ func (s *Service) unclaimed(
 	return nil
 }
 
-// failing says why an activity of the workflow failed that is tried again, if there is one; of steps, their progress
-// says that.
+// failing returns why an activity of the workflow failed that is being retried, if there is one; steps are excluded,
+// because their progress says that.
 func (s *Service) failing(workflow string, d *workflowservice.DescribeWorkflowExecutionResponse) string {
 	for _, a := range d.GetPendingActivities() {
 		kind := a.GetActivityType().GetName()
@@ -187,12 +187,12 @@ func (s *Service) failing(workflow string, d *workflowservice.DescribeWorkflowEx
 	return ""
 }
 
-// longSince tells whether a time is longer ago than something may wait without a word.
+// longSince reports whether a wait that began at t is long enough to be reported.
 func longSince(t *timestamppb.Timestamp) bool {
-	return t != nil && time.Since(t.AsTime()) >= unattended
+	return t != nil && time.Since(t.AsTime()) >= noWorkerAfter
 }
 
-// noWorker says for what worker something waits that is in a task queue.
+// noWorker returns the error about a task queue without workers.
 func (s *Service) noWorker(queue string) error {
 	if s.Unattended != nil {
 		s.Unattended()
@@ -209,7 +209,7 @@ func (s *Service) noWorker(queue string) error {
 		"then.", organization, organization)
 }
 
-// sleep waits, and reports whether it did before ctx ended.
+// sleep waits for d, and reports whether ctx did not end before.
 func sleep(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-ctx.Done():

@@ -12,25 +12,27 @@ import (
 )
 
 const (
-	// quick and slow bound how often a log is looked at; it is looked at less and less while nothing comes.
+	// quick and slow limit the pause between reads of a log, which grows while nothing comes.
 	quick, slow = 30 * time.Millisecond, 2 * time.Second
-	// endingEvery is how often it is looked whether an update has begun, before its end can be waited for.
+	// endingEvery is how often to check whether an update has begun, before its end can be awaited.
 	endingEvery = 250 * time.Millisecond
-	// brisk is how often it is looked at first when the end is about to be written.
+	// brisk is the first pause when the end is about to be written.
 	brisk = 5 * time.Millisecond
-	// progressEvery is how often a running update is asked where it stands.
+	// progressEvery is how often a running update is queried.
 	progressEvery = time.Second
-	// patience is how many looks may find nothing of an update before it is given up.
+	// patience is how many reads may find nothing of an update before it is given up.
 	patience = 5
-	// handedOn is how long an update may take at most to be queued once the one that it goes on from has ended.
-	handedOn = time.Minute
-	// partsAtOnce bounds the parts that are read in one go.
+	// requeueTimeout is how long the continuation of a migrated update may take to be queued after the end of that
+	// update.
+	requeueTimeout = time.Minute
+	// partsAtOnce limits the parts that are read in one call.
 	partsAtOnce = 50
-	// collectedAfter is how old an update is at least whose log is not kept any more.
+	// collectedAfter is the least age of an update whose log has been collected.
 	collectedAfter = time.Hour
 )
 
-// Watch sends an update's events as they are written, until its end, and goes on with what it goes on as.
+// Watch sends an update's events as they are written, until its end, and then those of its continuation, if there is
+// one.
 func (s *Service) Watch(ctx context.Context, u deployments.UpdateName, send func(deployments.WatchEvent) error) error {
 	if err := u.Validate(); err != nil {
 		return err
@@ -42,7 +44,7 @@ func (s *Service) Watch(ctx context.Context, u deployments.UpdateName, send func
 				return send(e)
 			}
 			next = e.End.Next
-			return send(said(u, fmt.Sprintf("update %s goes on as update %s: %s", u.Version, next, e.End.Error)))
+			return send(serviceMessage(u, fmt.Sprintf("update %s goes on as update %s: %s", u.Version, next, e.End.Error)))
 		})
 		if err != nil || next == "" {
 			return err
@@ -54,10 +56,10 @@ func (s *Service) Watch(ctx context.Context, u deployments.UpdateName, send func
 	}
 }
 
-// queues waits until an update that another goes on as is in its stack's queue: the end of the other is written before.
+// queues waits until the continuation of an update is in its stack's queue: the end of the update is written before.
 func (s *Service) queues(ctx context.Context, u deployments.UpdateName) error {
-	for until := time.Now().Add(handedOn); ; {
-		err := s.known(ctx, u)
+	for until := time.Now().Add(requeueTimeout); ; {
+		err := s.checkKnown(ctx, u)
 		if deployments.CodeOf(err) != deployments.CodeNotFound || time.Now().After(until) {
 			return err
 		}
@@ -69,8 +71,8 @@ func (s *Service) queues(ctx context.Context, u deployments.UpdateName) error {
 	}
 }
 
-// said is something that the service tells a watcher of an update.
-func said(u deployments.UpdateName, text string) deployments.WatchEvent {
+// serviceMessage returns a message of the service to the watchers of an update.
+func serviceMessage(u deployments.UpdateName, text string) deployments.WatchEvent {
 	return deployments.WatchEvent{Stream: u.Version + "/service", Event: &apitype.EngineEvent{
 		Timestamp: int(time.Now().Unix()), DiagnosticEvent: &apitype.DiagnosticEvent{Message: text + "\n",
 			Color: "never", Severity: "info"},
@@ -82,7 +84,7 @@ func (s *Service) watch(ctx context.Context, u deployments.UpdateName, send func
 	info, err := s.Info(ctx, u)
 	switch {
 	case err != nil && deployments.CodeOf(err) == deployments.CodeNotFound:
-		if err := s.known(ctx, u); err != nil {
+		if err := s.checkKnown(ctx, u); err != nil {
 			return err
 		}
 	case err == nil && !info.Ended.IsZero() && time.Since(info.Ended) > collectedAfter:

@@ -15,37 +15,37 @@ import (
 	"github.com/deployctl/deployctl/statestore"
 )
 
-// watcher looks at one update's log, which has a stream for the steps and one for what each program said, for everybody
-// who watches the update; and asks Temporal for what no log has.
+// watcher reads one update's log for all its watchers, with a stream for the steps and one for each run of the program,
+// and asks Temporal for what no log has.
 type watcher struct {
 	*Service
-	feed    *feed
-	update  deployments.UpdateName
-	next    map[string]int // by stream: number of the last part
-	pause   time.Duration  // until the next look
-	asked   time.Time
-	listed  time.Time
-	streams []string
-	steps   string      // that ran and were done when it was asked last
-	missed  int         // looks in a row that found nothing of the update
-	lonely  atomic.Bool // its Run was asked, and no worker answered
-	trouble string      // of the stack, as it was told last
+	feed          *feed
+	update        deployments.UpdateName
+	next          map[string]int // by stream: number of the next part
+	pause         time.Duration  // until the next read
+	asked         time.Time
+	listed        time.Time
+	streams       []string
+	steps         string      // steps running and done at the last query
+	missed        int         // reads in a row that found nothing of the update
+	runUnattended atomic.Bool // no worker answered the last query
+	trouble       string      // of the stack, as last reported
 }
 
-// send gives everybody something that is in no log.
+// send publishes a message that is in no log.
 func (w *watcher) send(e deployments.WatchEvent) error {
-	w.feed.tell(e)
+	w.feed.publish(e)
 	return nil
 }
 
-// watch looks until ctx ends, or what is told says the end.
+// watch reads until ctx ends or the update has ended.
 func (w *watcher) watch(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() {
-		// which is a help only
+		// this is only additional information
 		_ = panics.Do("looking for what update "+w.update.String()+" waits for", func() error {
-			w.attend(ctx)
+			w.reportWaits(ctx)
 			return nil
 		})
 	}()
@@ -55,7 +55,7 @@ func (w *watcher) watch(ctx context.Context) error {
 	w.pause = quick
 	ending := w.ending(ctx)
 	for {
-		news, err := w.look(ctx)
+		news, err := w.readNews(ctx)
 		if err != nil {
 			return err
 		}
@@ -77,8 +77,8 @@ func (w *watcher) watch(ctx context.Context) error {
 	}
 }
 
-// begin finds how much of the log there is. The stream of the run is looked at before the others, because it holds the
-// end: whatever was said before the end is there when it is.
+// begin finds how much of the log there is. The Run's stream is read before the others, because it has the end:
+// everything written before the end is there when the end is.
 func (w *watcher) begin(ctx context.Context) error {
 	run, err := w.EventParts(ctx, w.update)
 	if err != nil {
@@ -94,7 +94,7 @@ func (w *watcher) begin(ctx context.Context) error {
 	return nil
 }
 
-// ending is closed when the update's Run has ended, after which its log soon does.
+// ending returns a channel that is closed when the update's Run has ended; its log ends soon after.
 func (w *watcher) ending(ctx context.Context) <-chan struct{} {
 	ended := make(chan struct{})
 	go func() {
@@ -108,17 +108,17 @@ func (w *watcher) ending(ctx context.Context) <-chan struct{} {
 			select {
 			case <-ctx.Done():
 				return
-			case <-time.After(pause): // it has not begun, or Temporal is away
+			case <-time.After(pause): // it has not begun, or Temporal is unreachable
 			}
 		}
 	}()
 	return ended
 }
 
-// look finds what has been written since; the run's stream comes first, see begin.
-func (w *watcher) look(ctx context.Context) (news bool, err error) {
+// readNews finds new parts; the Run's stream comes first, see begin.
+func (w *watcher) readNews(ctx context.Context) (news bool, err error) {
 	marks := map[string]int{}
-	if marks[eventlog.RunStream], err = w.further(ctx, eventlog.RunStream); err != nil {
+	if marks[eventlog.RunStream], err = w.lastPart(ctx, eventlog.RunStream); err != nil {
 		return false, err
 	}
 	if err := w.list(ctx, marks[eventlog.RunStream] > w.next[eventlog.RunStream]); err != nil {
@@ -128,7 +128,7 @@ func (w *watcher) look(ctx context.Context) (news bool, err error) {
 		if stream == eventlog.RunStream {
 			continue
 		}
-		if marks[stream], err = w.further(ctx, stream); err != nil {
+		if marks[stream], err = w.lastPart(ctx, stream); err != nil {
 			return false, err
 		}
 	}
@@ -142,22 +142,21 @@ func (w *watcher) look(ctx context.Context) (news bool, err error) {
 	return news, nil
 }
 
-// further gives the number of the last part of a stream, and keeps the new ones for those who watch.
-func (w *watcher) further(ctx context.Context, stream string) (int, error) {
+// lastPart returns the number of the last part of a stream, and caches the new ones for the watchers.
+func (w *watcher) lastPart(ctx context.Context, stream string) (int, error) {
 	p := statestore.Part{Update: w.update, Stream: stream, Number: w.next[stream] + 1}
 	parts, err := w.ReadEvents(ctx, p, partsAtOnce)
 	w.feeds.keep(p, parts)
-	if damaged(err) { // who watches reads it again, and says so
+	if damaged(err) { // the watchers read it again and report it
 		return w.next[stream] + len(parts) + 1, nil
 	}
 	return w.next[stream] + len(parts), err
 }
 
-// listEvery is how often new streams are looked for while nothing comes.
+// listEvery is how often to look for new streams while nothing comes.
 const listEvery = 10 * time.Second
 
-// list finds new streams: each worker that hosts the update opens its own. While nothing comes, they are looked for as
-// seldom as the log is.
+// list finds new streams: each worker that hosts the update opens its own. While nothing comes, it lists them rarely.
 func (w *watcher) list(ctx context.Context, now bool) error {
 	if !now && time.Since(w.listed) < min(8*w.pause, listEvery) {
 		return nil
@@ -168,8 +167,8 @@ func (w *watcher) list(ctx context.Context, now bool) error {
 	return err
 }
 
-// progress tells where the update stands, once a second: in its queue, ended without having begun, or which steps run
-// and in which attempt.
+// progress publishes the state of the update, once a second: its place in the queue, an end before it began, or its
+// running steps and their attempts.
 func (w *watcher) progress(ctx context.Context) (ended bool, err error) {
 	if time.Since(w.asked) < progressEvery {
 		return false, nil
@@ -177,19 +176,19 @@ func (w *watcher) progress(ctx context.Context) (ended bool, err error) {
 	first := w.asked.IsZero()
 	w.asked = time.Now()
 	if first {
-		return false, nil // most updates are over before anybody wonders
+		return false, nil // most updates end before a first query
 	}
 	var p deployments.Progress
-	err = w.ask(ctx, deployments.RunWorkflowID(w.update), deployments.QueryProgress, &p)
-	if w.lonely.Store(errors.Is(err, errNobody)); w.lonely.Load() {
+	err = w.query(ctx, deployments.RunWorkflowID(w.update), deployments.QueryProgress, &p)
+	if w.runUnattended.Store(errors.Is(err, errNoWorker)); w.runUnattended.Load() {
 		return false, nil
 	}
 	if err != nil {
 		queue, err := w.queued(ctx, w.update.StackName)
 		if err != nil {
-			return false, nil //nolint:nilerr // the next look may tell
+			return false, nil //nolint:nilerr // the next query may succeed
 		}
-		if err := w.troubled(queue); err != nil {
+		if err := w.reportTrouble(queue); err != nil {
 			return false, err
 		}
 		if queue.Active != nil {
@@ -197,27 +196,27 @@ func (w *watcher) progress(ctx context.Context) (ended bool, err error) {
 		}
 		waiting := w.position(queue)
 		if waiting == nil {
-			return w.unbegun(ctx, queue) // or between the queue and the run
+			return w.sendUnbegunEnd(ctx, queue) // or it is between the queue and its Run
 		}
 		p = *waiting
 	} else {
 		w.attempts(ctx, &p)
 	}
 	if steps := fmt.Sprint(p.Running, p.Done); steps != w.steps {
-		w.steps, w.pause = steps, quick // its log soon tells of it
+		w.steps, w.pause = steps, quick // its log will have news soon
 	}
 	return false, w.send(deployments.WatchEvent{Progress: &p})
 }
 
-// troubled tells, whenever it is another, why the stack cannot go on to this update, or end it.
-func (w *watcher) troubled(queue deployments.StackInfo) error {
+// reportTrouble publishes, whenever it changes, why the stack cannot run or end this update.
+func (w *watcher) reportTrouble(queue deployments.StackInfo) error {
 	if queue.Active == nil || queue.Active.Error == w.trouble {
 		return nil
 	}
 	if w.trouble = queue.Active.Error; w.trouble == "" {
 		return nil
 	}
-	e := said(w.update, w.trouble)
+	e := serviceMessage(w.update, w.trouble)
 	e.Event.DiagnosticEvent.Severity = "warning"
 	return w.send(e)
 }
