@@ -2,7 +2,6 @@ package activities
 
 import (
 	"context"
-	"errors"
 	"io"
 	"path/filepath"
 	"strings"
@@ -11,7 +10,6 @@ import (
 
 	"github.com/deployctl/deployctl/engine"
 	"github.com/gofrs/flock"
-	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 )
 
 func TestASessionThatIsForgottenWhileItIsMadeIsClosed(t *testing.T) {
@@ -72,27 +70,5 @@ func TestALongTextIsCutWithASentence(t *testing.T) {
 	}
 	if last := result.Failures[len(result.Failures)-1].Reason; last != "and 950 more" {
 		t.Errorf("the last failure is %q", last)
-	}
-}
-
-func TestAnInvokeThatIsCancelledDoesNotWaitForItsDependencies(t *testing.T) {
-	r := newRegistry()
-	component := urn.New("dev", "test", "", "pkg:index:Component", "open")
-	r.byURN[component] = registered{}
-	r.open[component] = 1 // as during its own construction
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() {
-		_, err := r.allExist(ctx, []urn.URN{component})
-		done <- err
-	}()
-	cancel()
-	select {
-	case err := <-done:
-		if !errors.Is(err, context.Canceled) {
-			t.Errorf("it ends with %v", err)
-		}
-	case <-time.After(time.Minute):
-		t.Fatal("it waits for itself")
 	}
 }

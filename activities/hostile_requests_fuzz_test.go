@@ -238,7 +238,8 @@ func FuzzReadResource(f *testing.F) {
 func FuzzInvoke(f *testing.F) {
 	fuzzed(f, func(w wild) *pulumirpc.ResourceInvokeRequest {
 		return &pulumirpc.ResourceInvokeRequest{
-			Tok: pick(w, append([]string{"toy:index:ask", getResource}, wildTypes...)), Args: w.object(4),
+			Tok:      pick(w, append([]string{"toy:index:ask", "pulumi:pulumi:getResource"}, wildTypes...)),
+			Args:     w.object(4),
 			Provider: pick(w, wildURNs),
 			Parent:   pick(w, wildURNs), DependsOn: w.urns(), Version: pick(w, wildTexts),
 		}

@@ -56,13 +56,13 @@ func (h *house) openWild(request deployments.UpdateRequest) *wildProgram {
 	go func() { defer close(closed); w.link.Serve(serving) }()
 	h.t.Cleanup(func() { closeLink(); <-closed })
 	w.link.Send(deployments.Message{Started: &engine.RunStarted{Epoch: 1}})
-	m, err := newMonitor(s, w.link, claimed.Goal, nil)
+	m, err := s.serveMonitor(w.link, claimed.Goal, nil)
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	h.t.Cleanup(m.stop)
-	w.address = m.address
-	conn, err := grpc.NewClient(m.address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	h.t.Cleanup(m.Stop)
+	w.address = m.Address()
+	conn, err := grpc.NewClient(m.Address(), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		h.t.Fatal(err)
 	}

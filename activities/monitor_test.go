@@ -14,12 +14,10 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/eventlog"
-	"github.com/deployctl/deployctl/internal/pluginhost"
 	"github.com/deployctl/deployctl/statestore"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/providers"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
-	pulumirpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
 )
 
 // runScenario runs a scenario to its end, which must be a good one.
@@ -158,27 +156,6 @@ func TestProgramsNeverSeeTheServicesOwnCredentials(t *testing.T) {
 	for _, kept := range []string{"AWS_PROFILE=mine", "FOO=bar", "PATH=/bin"} {
 		if !slices.Contains(env, kept) {
 			t.Errorf("%s is not in %v", kept, env)
-		}
-	}
-}
-
-func TestTheNameOfADefaultProviderNamesItsVersion(t *testing.T) {
-	for version, want := range map[string]string{"": "default", "1.2.3": "default_1_2_3",
-		"1.0.0-rc.1+b2": "default_1_0_0_rc_1_b2"} {
-		if got := (packageRequest{Package: pluginhost.Package{Name: "toy",
-			Version: version}}).defaultName(); got != want {
-			t.Errorf("%q: %s", version, got)
-		}
-	}
-}
-
-func TestAnAliasOfAnOldNodeSDKIsReadTheRightWayRound(t *testing.T) {
-	none := &pulumirpc.Alias{Alias: &pulumirpc.Alias_Spec_{Spec: &pulumirpc.Alias_Spec{Name: "old"}}}
-	req := &pulumirpc.RegisterResourceRequest{Name: "r", Aliases: []*pulumirpc.Alias{none}}
-	for wrong, noParent := range map[bool]bool{true: true, false: false} {
-		aliases, err := readAliases(req, wrong)
-		if err != nil || len(aliases) != 1 || aliases[0].NoParent != noParent {
-			t.Errorf("%v: %+v %v", wrong, aliases, err)
 		}
 	}
 }

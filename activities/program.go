@@ -10,7 +10,6 @@ import (
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/pluginhost"
 	"github.com/deployctl/deployctl/internal/runlink"
-	"github.com/pulumi/pulumi/sdk/v3/go/common/workspace"
 	"go.temporal.io/sdk/temporal"
 )
 
@@ -97,15 +96,6 @@ func (e *epoch) guard(ctx context.Context, kill context.CancelCauseFunc, p *puls
 	}
 }
 
-// startingOf is what is being done until a program of a runtime makes its first call.
-func startingOf(p *workspace.Project) string {
-	switch p.Runtime.Name() {
-	case "go", "dotnet", "java":
-		return "compiling and starting the program"
-	}
-	return "starting the program"
-}
-
 // program runs the program to its end.
 func (e *epoch) program(ctx context.Context) error {
 	s := e.session
@@ -127,14 +117,15 @@ func (e *epoch) program(ctx context.Context) error {
 	for _, pkg := range required {
 		s.host.Prepare(pkg) // it starts while the program does
 	}
-	m, err := newMonitor(s, e.link, e.goal, required)
+	m, err := s.serveMonitor(e.link, e.goal, required)
 	if err != nil {
 		return err
 	}
-	defer m.stop()
+	defer m.Stop()
 	return language.Run(ctx, pluginhost.RunRequest{
 		Organization: e.goal.Organization, Project: e.goal.Project, Stack: e.goal.Stack,
-		SecretKeys: s.config.SecretKeys(), DryRun: e.goal.DryRun, Parallel: e.goal.Parallel, MonitorAddress: m.address,
+		SecretKeys: s.config.SecretKeys(), DryRun: e.goal.DryRun, Parallel: e.goal.Parallel,
+		MonitorAddress: m.Address(),
 	})
 }
 

@@ -70,7 +70,8 @@ func TestEverySaveIsRepeatedWhateverTheStoreAnswers(t *testing.T) {
 	save := deployments.SaveInput{Update: h.update, Number: 1, Deltas: []engine.Delta{
 		{Seq: 1, Kind: engine.DeltaEnd, Op: 1}}}
 	settled := deployments.CommitInput{
-		Update: h.update, Base: h.base, Saves: 1, LastSave: &save, Result: engine.Result{Status: engine.StatusSucceeded},
+		Update: h.update, Base: h.base, Saves: 1, LastSave: &save,
+		Result: engine.Result{Status: engine.StatusSucceeded},
 	}
 	aside := deployments.SpilledPart{Update: h.update, Name: "core", Data: []byte("{}")}
 	for name, try := range map[string]func() error{

@@ -2,10 +2,6 @@ package activities
 
 import (
 	"context"
-	"crypto/hmac"
-	"crypto/sha256"
-	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"io"
 	"sync"
@@ -16,6 +12,7 @@ import (
 	"github.com/deployctl/deployctl/internal/bags"
 	"github.com/deployctl/deployctl/internal/bundlecache"
 	"github.com/deployctl/deployctl/internal/eventlog"
+	"github.com/deployctl/deployctl/internal/monitor"
 	"github.com/deployctl/deployctl/internal/pluginhost"
 	"github.com/deployctl/deployctl/internal/ratelimit"
 	"github.com/deployctl/deployctl/internal/runlink"
@@ -57,7 +54,7 @@ type session struct {
 	accounts sync.Map
 	host     *pluginhost.Host
 	log      *eventlog.Output
-	excuses  excuses
+	refusals monitor.Refusals
 	phases   phases
 	ready    chan struct{}                // see sessions
 	parallel ratelimit.Semaphore          // held by each step that runs
@@ -80,17 +77,6 @@ func (s *session) programDir() string { return s.host.ProgramDir() }
 // plannedImport tells whether the update takes over resources that no program declares yet.
 func (s *session) plannedImport() bool { return s.request.Kind == engine.KindImport }
 
-// digest is a keyed digest of what v is as JSON.
-func (s *session) digest(v any) string {
-	data, err := json.Marshal(v)
-	if err != nil {
-		panic(err) // only headers are digested, which have no value that cannot be written
-	}
-	mac := hmac.New(sha256.New, s.values.Key)
-	mac.Write(data)
-	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil)[:16])
-}
-
 // tell tells people something about a resource.
 func (s *session) tell(severity diag.Severity, u urn.URN, text string) {
 	s.print(pluginhost.Message{Severity: severity, URN: u, Text: text})
@@ -98,7 +84,7 @@ func (s *session) tell(severity diag.Severity, u urn.URN, text string) {
 
 // hear takes what the program and the plugins say.
 func (s *session) hear(m pluginhost.Message) {
-	if !s.excuses.explain(m) {
+	if !s.refusals.Explain(m) {
 		s.print(m)
 	}
 }

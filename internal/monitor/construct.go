@@ -1,4 +1,4 @@
-package activities
+package monitor
 
 import (
 	"context"
@@ -15,14 +15,15 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// construct lets a provider make a component. The provider registers the component and its children with this monitor.
-func (m *monitor) construct(
+// construct has a provider construct a component. The provider registers the component and its children with this
+// monitor.
+func (m *Monitor) construct(
 	ctx context.Context, req *pulumirpc.RegisterResourceRequest, g *goal,
 ) (*pulumirpc.RegisterResourceResponse, error) {
 	if g.Name == "" {
 		return nil, status.Errorf(codes.InvalidArgument, "a component of type %s needs a name", g.Type)
 	}
-	provider, err := m.running(ctx, g.Provider)
+	provider, err := m.configured(ctx, g.Provider)
 	if err != nil {
 		return nil, err
 	}
@@ -40,11 +41,11 @@ func (m *monitor) construct(
 	}
 
 	outputs := properties.WithoutOutputs(result.Outputs)
-	bag, err := m.session.values.Encode(ctx, outputs)
+	bag, err := m.values.Encode(ctx, outputs)
 	if err != nil {
 		return nil, rpcError(err)
 	}
-	m.seen.put(result.URN, registered{
+	m.registry.put(result.URN, registered{
 		parent: g.Parent, object: bag, protect: g.Protect, retainOnDelete: g.RetainOnDelete,
 		deletedWith: g.DeletedWith, providers: g.providers, constructedBy: g.Provider,
 	})
@@ -54,7 +55,7 @@ func (m *monitor) construct(
 	object, err := plugin.MarshalProperties(outputs, plugin.MarshalOptions{
 		Label: "outputs of " + string(result.URN), KeepUnknowns: true,
 		KeepSecrets: req.GetAcceptSecrets(), KeepResources: req.GetAcceptResources(),
-		KeepByteString: req.GetAcceptsByteString(), WorkingDirectory: m.session.programDir(),
+		KeepByteString: req.GetAcceptsByteString(), WorkingDirectory: m.project.ProgramDir,
 	})
 	if err != nil {
 		return nil, rpcError(err)
@@ -68,7 +69,7 @@ func (m *monitor) construct(
 	}, nil
 }
 
-func (m *monitor) constructOptions(ctx context.Context, g *goal) (plugin.ConstructOptions, error) {
+func (m *Monitor) constructOptions(ctx context.Context, g *goal) (plugin.ConstructOptions, error) {
 	options := plugin.ConstructOptions{
 		Dependencies: g.Dependencies, Protect: g.Protect, Providers: g.providers,
 		PropertyDependencies:    map[resource.PropertyKey][]urn.URN{},
@@ -85,7 +86,7 @@ func (m *monitor) constructOptions(ctx context.Context, g *goal) (plugin.Constru
 			NoParent: a.NoParent,
 		})
 	}
-	trigger, err := m.session.values.Decode(ctx, g.Trigger)
+	trigger, err := m.values.Decode(ctx, g.Trigger)
 	if err != nil {
 		return options, rpcError(err)
 	}
@@ -96,13 +97,13 @@ func (m *monitor) constructOptions(ctx context.Context, g *goal) (plugin.Constru
 	return options, nil
 }
 
-func (m *monitor) constructInfo() plugin.ConstructInfo {
+func (m *Monitor) constructInfo() plugin.ConstructInfo {
 	info := plugin.ConstructInfo{
 		Project: m.goal.Project, Stack: m.goal.Stack, Organization: m.goal.Organization,
-		Config: m.session.config.RevealByKey(), DryRun: m.goal.DryRun, Parallel: parallel32(m.goal.Parallel),
+		Config: m.config.RevealByKey(), DryRun: m.goal.DryRun, Parallel: parallel32(m.goal.Parallel),
 		MonitorAddress: m.address,
 	}
-	for _, key := range m.session.config.SecretKeys() {
+	for _, key := range m.config.SecretKeys() {
 		if k, err := config.ParseKey(key); err == nil {
 			info.ConfigSecretKeys = append(info.ConfigSecretKeys, k)
 		}
@@ -110,15 +111,16 @@ func (m *monitor) constructInfo() plugin.ConstructInfo {
 	return info
 }
 
-// outputDependencies are the dependencies that a provider told, and those of output values in its answer, by property.
-func outputDependencies(told map[resource.PropertyKey][]urn.URN, values resource.PropertyMap) map[string][]string {
+// outputDependencies returns the dependencies that a provider reported, and those of output values in its response, by
+// property.
+func outputDependencies(reported map[resource.PropertyKey][]urn.URN, values resource.PropertyMap) map[string][]string {
 	all := map[string][]string{}
 	add := func(key resource.PropertyKey, deps []urn.URN) {
 		for _, d := range deps {
 			all[string(key)] = append(all[string(key)], string(d))
 		}
 	}
-	for key, deps := range told {
+	for key, deps := range reported {
 		add(key, deps)
 	}
 	for key, v := range values {

@@ -1,7 +1,10 @@
-package activities
+package monitor
 
 import (
 	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -20,13 +23,13 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// packageRequest says which package a call is for and where its plugin comes from.
+// packageRequest is the package that a call is for, and where its plugin comes from.
 type packageRequest struct {
 	pluginhost.Package
 	checksums map[string][]byte
 }
 
-// provides is the package that is served: the parameterised one, if there is a parameter.
+// provides returns the package whose resources are served: the parameterised one, if there is a parameter.
 func (p packageRequest) provides() string {
 	if p.Parameter != nil {
 		return p.Parameter.Name
@@ -34,16 +37,16 @@ func (p packageRequest) provides() string {
 	return p.Name
 }
 
-// wants is what a request's fields say about its plugin.
-type wants interface {
+// packageFields are the fields of requests that say which plugin serves them.
+type packageFields interface {
 	GetVersion() string
 	GetPluginDownloadURL() string
 	GetPluginChecksums() map[string][]byte
 	GetPackageRef() string
 }
 
-// request reads which package a call is for.
-func (m *monitor) request(pkg tokens.Package, r wants) (packageRequest, error) {
+// request returns the package that a call is for.
+func (m *Monitor) request(pkg tokens.Package, r packageFields) (packageRequest, error) {
 	if ref := r.GetPackageRef(); ref != "" {
 		m.mu.Lock()
 		defer m.mu.Unlock()
@@ -70,15 +73,15 @@ func (m *monitor) request(pkg tokens.Package, r wants) (packageRequest, error) {
 	return p, nil
 }
 
-// RegisterPackage gives a reference to a package, the same for the same package.
-func (m *monitor) RegisterPackage(
+// RegisterPackage returns a reference to a package; equal packages have equal references.
+func (m *Monitor) RegisterPackage(
 	ctx context.Context, req *pulumirpc.RegisterPackageRequest,
 ) (*pulumirpc.RegisterPackageResponse, error) {
 	resp, err := m.registerPackage(req)
 	return resp, m.refuse(ctx, err, engine.Refused{})
 }
 
-func (m *monitor) registerPackage(req *pulumirpc.RegisterPackageRequest) (*pulumirpc.RegisterPackageResponse, error) {
+func (m *Monitor) registerPackage(req *pulumirpc.RegisterPackageRequest) (*pulumirpc.RegisterPackageResponse, error) {
 	if req.GetName() == "" {
 		return nil, status.Error(codes.InvalidArgument, "a package needs a name")
 	}
@@ -109,9 +112,9 @@ func (m *monitor) registerPackage(req *pulumirpc.RegisterPackageRequest) (*pulum
 	return &pulumirpc.RegisterPackageResponse{Ref: ref}, nil
 }
 
-// complete fills in what the program requires of the package, where the request does not say.
-func (m *monitor) complete(p packageRequest) packageRequest {
-	required, ok := m.require[p.provides()]
+// complete sets what the request leaves open from the program's requirements.
+func (m *Monitor) complete(p packageRequest) packageRequest {
+	required, ok := m.required[p.provides()]
 	if !ok {
 		return p
 	}
@@ -127,15 +130,15 @@ func (m *monitor) complete(p packageRequest) packageRequest {
 	return p
 }
 
-// defaultProvider is a default provider that is being registered, or was.
+// defaultProvider is a default provider. Its fields are set once ready is closed.
 type defaultProvider struct {
 	ready chan struct{}
 	ref   string
 	err   error
 }
 
-// provider is the reference of the provider that a call names, or else of the package's default provider.
-func (m *monitor) provider(ctx context.Context, named string, p packageRequest) (string, error) {
+// provider returns the reference of the provider that a call names, or else of the package's default provider.
+func (m *Monitor) provider(ctx context.Context, named string, p packageRequest) (string, error) {
 	if named != "" {
 		if _, err := token.ParseReference(named); err != nil {
 			return "", status.Errorf(codes.InvalidArgument, "provider %q: %v", named, err)
@@ -143,7 +146,7 @@ func (m *monitor) provider(ctx context.Context, named string, p packageRequest) 
 		return named, nil
 	}
 	p = m.complete(p)
-	if m.session.config.DeniesDefaultProvider(p.provides()) {
+	if m.config.DeniesDefaultProvider(p.provides()) {
 		return "", status.Errorf(codes.FailedPrecondition,
 			"default provider for package %q is disabled by pulumi:disable-default-providers; pass an explicit "+
 				"provider",
@@ -158,7 +161,7 @@ func (m *monitor) provider(ctx context.Context, named string, p packageRequest) 
 	if !ok {
 		d = &defaultProvider{ready: make(chan struct{})}
 		m.defaults[key] = d
-		go func() { // for all who ask, so it outlives the call that was first
+		go func() { // shared by all calls, so it must not end with the first one
 			defer close(d.ready)
 			defer panics.Into(&d.err, "registering the default provider of package "+p.provides())
 			d.ref, d.err = m.registerDefault(context.WithoutCancel(ctx), p)
@@ -174,10 +177,10 @@ func (m *monitor) provider(ctx context.Context, named string, p packageRequest) 
 }
 
 // registerDefault registers the default provider of a package as a resource.
-func (m *monitor) registerDefault(ctx context.Context, p packageRequest) (string, error) {
-	inputs := m.session.config.ForPackage(p.provides())
+func (m *Monitor) registerDefault(ctx context.Context, p packageRequest) (string, error) {
+	inputs := m.config.ForPackage(p.provides())
 	p.PutInto(inputs, p.checksums)
-	bag, err := m.session.values.Encode(ctx, inputs)
+	bag, err := m.values.Encode(ctx, inputs)
 	if err != nil {
 		return "", rpcError(err)
 	}
@@ -185,24 +188,24 @@ func (m *monitor) registerDefault(ctx context.Context, p packageRequest) (string
 		Type: token.ProviderType(p.provides()), Name: p.defaultName(), Custom: true, Inputs: bag,
 	}
 	reply, err := m.register(ctx, reg)
-	if err := m.refusal(reply, err); err != nil {
+	if err := m.replyError(reply, err); err != nil {
 		return "", err
 	}
 	if reply.Result != engine.ResultSuccess {
-		return "", &toldError{status.Newf(codes.Unknown, "the default provider of package %s could not be set up",
+		return "", &endingError{status.Newf(codes.Unknown, "the default provider of package %s could not be set up",
 			p.provides())}
 	}
-	return m.remember(ctx, reply, inputs)
+	return m.keepConfig(ctx, reply, inputs)
 }
 
-// remember keeps the configuration of a registered provider for the calls that the monitor itself makes, and gives its
-// reference.
-func (m *monitor) remember(ctx context.Context, reply engine.Reply, inputs resource.PropertyMap) (string, error) {
+// keepConfig keeps the configuration of a registered provider for the calls that the monitor itself makes, and returns
+// the provider's reference.
+func (m *Monitor) keepConfig(ctx context.Context, reply engine.Reply, inputs resource.PropertyMap) (string, error) {
 	ref, err := token.NewReference(reply.URN, resource.ID(reply.ID))
 	if err != nil {
 		return "", rpcError(err)
 	}
-	config, err := m.session.values.Decode(ctx, reply.Object)
+	config, err := m.values.Decode(ctx, reply.Object)
 	if err != nil {
 		return "", rpcError(err)
 	}
@@ -216,30 +219,42 @@ func (m *monitor) remember(ctx context.Context, reply engine.Reply, inputs resou
 	return ref.String(), nil
 }
 
-// running gives the configured provider behind a reference.
-func (m *monitor) running(ctx context.Context, ref string) (*pluginhost.Provider, error) {
+// configured returns the configured provider with a reference.
+func (m *Monitor) configured(ctx context.Context, ref string) (*pluginhost.Provider, error) {
 	m.mu.Lock()
 	config, ok := m.configs[ref]
 	m.mu.Unlock()
 	if !ok {
 		return nil, status.Errorf(codes.NotFound, "provider %s is not registered", ref)
 	}
-	p, err := m.session.provider(ctx, ref, config)
+	p, err := m.host.Provider(ctx, ref, config)
 	if err != nil {
 		return nil, rpcError(err)
 	}
 	return p, nil
 }
 
-// register asks the Run for a resource.
-func (m *monitor) register(ctx context.Context, reg engine.Registration) (engine.Reply, error) {
-	reg.Digest = m.session.digest(withoutPosition(reg))
-	return m.ask(ctx, func(epoch, seq int) deployments.Message {
+// register sends a registration to the Run and returns its reply.
+func (m *Monitor) register(ctx context.Context, reg engine.Registration) (engine.Reply, error) {
+	reg.Digest = m.digest(withoutPosition(reg))
+	return m.call(ctx, func(epoch, seq int) deployments.Message {
 		return deployments.Message{Registered: &engine.Registered{Epoch: epoch, Seq: seq, Registration: reg}}
 	})
 }
 
-// withoutPosition is what a goal's digest is taken over: values by their digests, nothing that changes from run to run.
+// digest returns a keyed digest of v as JSON.
+func (m *Monitor) digest(v any) string {
+	data, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // every header can be encoded
+	}
+	mac := hmac.New(sha256.New, m.values.Key)
+	mac.Write(data)
+	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil)[:16])
+}
+
+// withoutPosition returns what the digest of a registration covers: values by their digests, and nothing that differs
+// from one run of the program to the next.
 func withoutPosition(reg engine.Registration) engine.Registration {
 	reg.SourcePosition, reg.Digest = "", ""
 	reg.Inputs = engine.Bag{Digest: reg.Inputs.Digest}
@@ -247,7 +262,7 @@ func withoutPosition(reg engine.Registration) engine.Registration {
 	return reg
 }
 
-// defaultName is "default", and what tells this default provider of the package from others.
+// defaultName returns "default", and what distinguishes this default provider of the package from others.
 func (p packageRequest) defaultName() string {
 	name, version := "default", p.Version
 	if p.Parameter != nil {

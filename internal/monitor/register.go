@@ -1,4 +1,4 @@
-package activities
+package monitor
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// goal is a registration as it was read: the goal for the engine and what only the monitor needs.
+// goal is a registration as it was read: what the core gets, and what only the monitor needs.
 type goal struct {
 	engine.Registration
 	inputs    resource.PropertyMap // with output values
@@ -22,10 +22,10 @@ type goal struct {
 	timeouts  *plugin.CustomTimeouts
 }
 
-// RegisterResource registers a resource, and constructs it if it is a component of another program's making. It answers
-// when the resource is as registered. The update fails with a resource that could not be registered, so that it is not
-// taken for one that the program has removed.
-func (m *monitor) RegisterResource(
+// RegisterResource registers a resource; a remote component is constructed by its provider. It returns when the
+// resource has the registered state. A registration that fails makes the update fail, so that the resource is not
+// treated as one that the program has removed.
+func (m *Monitor) RegisterResource(
 	ctx context.Context, req *pulumirpc.RegisterResourceRequest,
 ) (*pulumirpc.RegisterResourceResponse, error) {
 	resp, err := m.registerResource(ctx, req)
@@ -35,10 +35,10 @@ func (m *monitor) RegisterResource(
 	return resp, nil
 }
 
-func (m *monitor) registerResource(
+func (m *Monitor) registerResource(
 	ctx context.Context, req *pulumirpc.RegisterResourceRequest,
 ) (*pulumirpc.RegisterResourceResponse, error) {
-	if err := m.open(); err != nil {
+	if err := m.refusedBefore(); err != nil {
 		return nil, err
 	}
 	if err := refuseOptions(req); err != nil {
@@ -48,8 +48,8 @@ func (m *monitor) registerResource(
 	if err != nil {
 		return nil, status.Errorf(codes.InvalidArgument, "parent of %s: %v", req.GetName(), err)
 	}
-	defer m.seen.begin(parent)()
-	if above, ok := m.seen.get(parent); ok {
+	defer m.registry.begin(parent)()
+	if above, ok := m.registry.get(parent); ok {
 		inherit(req, above)
 	}
 	g, err := m.read(ctx, req)
@@ -66,23 +66,23 @@ func (m *monitor) registerResource(
 			return nil, err
 		}
 	}
-	if g.Inputs, err = m.session.values.Encode(ctx, g.inputs); err != nil {
+	if g.Inputs, err = m.values.Encode(ctx, g.inputs); err != nil {
 		return nil, rpcError(err)
 	}
 	reply, err := m.register(ctx, g.Registration)
-	if err := m.refusal(reply, err); err != nil {
+	if err := m.replyError(reply, err); err != nil {
 		return nil, err
 	}
-	if reply.Result != engine.ResultSuccess && !leftOut(reply) && !req.GetSupportsResultReporting() {
-		return nil, &toldError{status.Newf(codes.Internal, "resource %s %s could not be registered", g.Type, g.Name)}
+	if reply.Result != engine.ResultSuccess && !notTargeted(reply) && !req.GetSupportsResultReporting() {
+		return nil, &endingError{status.Newf(codes.Internal, "resource %s %s could not be registered", g.Type, g.Name)}
 	}
-	if err := m.note(ctx, g, reply); err != nil {
+	if err := m.remember(ctx, g, reply); err != nil {
 		return nil, err
 	}
 	return m.respond(ctx, req, reply)
 }
 
-// refuseOptions refuses what would be ignored otherwise.
+// refuseOptions refuses options that are not supported: otherwise they would be ignored.
 func refuseOptions(req *pulumirpc.RegisterResourceRequest) error {
 	switch {
 	case len(req.GetTransforms()) > 0:
@@ -102,7 +102,7 @@ func refuseOptions(req *pulumirpc.RegisterResourceRequest) error {
 	return nil
 }
 
-// inherit takes over from the parent what the request leaves open.
+// inherit copies the parent's options that the request does not set.
 func inherit(req *pulumirpc.RegisterResourceRequest, parent registered) {
 	if req.GetDeletedWith() == "" {
 		req.DeletedWith = string(parent.deletedWith)
@@ -123,8 +123,8 @@ func inherit(req *pulumirpc.RegisterResourceRequest, parent registered) {
 	}
 }
 
-// specifyProvider puts into the inputs of an explicit provider which plugin it uses, as default providers have it.
-func (m *monitor) specifyProvider(req *pulumirpc.RegisterResourceRequest, g *goal) error {
+// specifyProvider writes which plugin an explicit provider uses into its inputs, as for default providers.
+func (m *Monitor) specifyProvider(req *pulumirpc.RegisterResourceRequest, g *goal) error {
 	p, err := m.request(token.ProviderPackage(g.Type), req)
 	if err != nil {
 		return err
@@ -137,8 +137,8 @@ func (m *monitor) specifyProvider(req *pulumirpc.RegisterResourceRequest, g *goa
 	return nil
 }
 
-// note remembers an answered registration, for what refers to it.
-func (m *monitor) note(ctx context.Context, g *goal, reply engine.Reply) error {
+// remember keeps a registered resource for later requests that refer to it.
+func (m *Monitor) remember(ctx context.Context, g *goal, reply engine.Reply) error {
 	if reply.URN == "" {
 		return nil
 	}
@@ -149,9 +149,9 @@ func (m *monitor) note(ctx context.Context, g *goal, reply engine.Reply) error {
 	if !g.Custom {
 		res.providers = g.providers
 	}
-	m.seen.put(reply.URN, res)
+	m.registry.put(reply.URN, res)
 	if token.IsProvider(g.Type) && reply.Result == engine.ResultSuccess {
-		_, err := m.remember(ctx, reply, g.inputs)
+		_, err := m.keepConfig(ctx, reply, g.inputs)
 		return err
 	}
 	return nil
@@ -163,21 +163,21 @@ var results = map[engine.ResultKind]pulumirpc.Result{
 	engine.ResultSkip:    pulumirpc.Result_SKIP,
 }
 
-// leftOut tells whether a resource is outside the update's targets and does not exist: the program goes on with outputs
-// that are not known.
-func leftOut(reply engine.Reply) bool { return reply.Result == engine.ResultSkip && reply.Unknown }
+// notTargeted reports that a resource is outside the update's targets and does not exist: the program gets unknown
+// outputs.
+func notTargeted(reply engine.Reply) bool { return reply.Result == engine.ResultSkip && reply.Unknown }
 
-// respond writes the reply in the way in which the program can read it.
-func (m *monitor) respond(
+// respond encodes the reply in the form that the program can read.
+func (m *Monitor) respond(
 	ctx context.Context, req *pulumirpc.RegisterResourceRequest, reply engine.Reply,
 ) (*pulumirpc.RegisterResourceResponse, error) {
-	if reply.Unknown && !leftOut(reply) {
+	if reply.Unknown && !notTargeted(reply) {
 		m.later.Store(true)
 	}
 	outputs := resource.PropertyMap{}
-	if req.GetCustom() { // a component's may refer to resources that are not registered yet
+	if req.GetCustom() { // outputs of a component may refer to resources that are not registered yet
 		var err error
-		if outputs, err = m.session.values.Decode(ctx, reply.Object); err != nil {
+		if outputs, err = m.values.Decode(ctx, reply.Object); err != nil {
 			return nil, rpcError(err)
 		}
 	}
@@ -187,17 +187,17 @@ func (m *monitor) respond(
 	object, err := plugin.MarshalProperties(outputs, plugin.MarshalOptions{
 		Label: "outputs of " + string(reply.URN), KeepUnknowns: true,
 		KeepSecrets: req.GetAcceptSecrets(), KeepResources: req.GetAcceptResources(),
-		KeepByteString: req.GetAcceptsByteString(), WorkingDirectory: m.session.programDir(),
+		KeepByteString: req.GetAcceptsByteString(), WorkingDirectory: m.project.ProgramDir,
 	})
 	if err != nil {
 		return nil, rpcError(err)
 	}
 	result := results[reply.Result]
-	if leftOut(reply) {
+	if notTargeted(reply) {
 		result = pulumirpc.Result_SUCCESS
 	}
 	return &pulumirpc.RegisterResourceResponse{
 		Urn: string(reply.URN), Id: reply.ID, Object: object, Stables: reply.Stables,
-		Result: result, Unknown: reply.Unknown && (leftOut(reply) || reply.Object.Empty()),
+		Result: result, Unknown: reply.Unknown && (notTargeted(reply) || reply.Object.Empty()),
 	}, nil
 }

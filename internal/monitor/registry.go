@@ -1,4 +1,4 @@
-package activities
+package monitor
 
 import (
 	"context"
@@ -8,13 +8,13 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 )
 
-// registered is what a monitor remembers of a resource of this epoch.
+// registered is a resource of this epoch.
 type registered struct {
 	parent urn.URN
 	custom bool
 	id     string
 	object engine.Bag
-	// What its children inherit.
+	// Its children inherit these.
 	protect, retainOnDelete *bool
 	deletedWith             urn.URN
 	provider                string
@@ -22,13 +22,13 @@ type registered struct {
 	constructedBy           string            // the provider that serves a component's methods
 }
 
-// registry knows the resources of an epoch as they are answered. It is safe for concurrent use.
+// registry holds the resources that were registered in an epoch. It is safe for concurrent use.
 type registry struct {
 	mu       sync.Mutex
 	changed  *sync.Cond
 	byURN    map[urn.URN]registered
 	children map[urn.URN][]urn.URN
-	open     map[urn.URN]int // registrations that are not answered, by parent
+	open     map[urn.URN]int // registrations without a reply, by parent
 }
 
 func newRegistry() *registry {
@@ -63,7 +63,7 @@ func (r *registry) outputs(u urn.URN, object engine.Bag) {
 	}
 }
 
-// begin notes that a registration below parent is open until the returned function is called.
+// begin counts a registration below parent as open until the returned function is called.
 func (r *registry) begin(parent urn.URN) func() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -78,9 +78,9 @@ func (r *registry) begin(parent urn.URN) func() {
 	}
 }
 
-// allExist tells whether every custom resource among the roots, or below components among them, has been made. It waits
-// for registrations that are open below those components, or until ctx ends. Resources that this epoch did not register
-// count as made.
+// allExist reports whether every custom resource among the roots, or below components among them, exists. It waits for
+// registrations that are open below those components, or until ctx ends. Resources that this epoch did not register
+// count as existing.
 func (r *registry) allExist(ctx context.Context, roots []urn.URN) (bool, error) {
 	defer context.AfterFunc(ctx, func() {
 		r.mu.Lock()

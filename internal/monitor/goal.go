@@ -1,4 +1,4 @@
-package activities
+package monitor
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/assets"
 	"github.com/deployctl/deployctl/internal/bags"
 	"github.com/deployctl/deployctl/internal/properties"
 	"github.com/deployctl/deployctl/internal/token"
@@ -20,8 +21,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// read turns a request into a goal. Its Inputs bag is left to the caller.
-func (m *monitor) read(ctx context.Context, req *pulumirpc.RegisterResourceRequest) (*goal, error) {
+// read makes a goal of a request. The caller sets its Inputs.
+func (m *Monitor) read(ctx context.Context, req *pulumirpc.RegisterResourceRequest) (*goal, error) {
 	g := &goal{Registration: engine.Registration{
 		Type: tokens.Type(req.GetType()), Name: req.GetName(), Custom: req.GetCustom(), Remote: req.GetRemote(),
 		Parent: urn.URN(req.GetParent()), Protect: req.Protect, RetainOnDelete: req.RetainOnDelete,
@@ -53,13 +54,13 @@ func (m *monitor) read(ctx context.Context, req *pulumirpc.RegisterResourceReque
 	return g, err
 }
 
-// readInputs reads the properties, what each depends on, and what all depend on.
-func (m *monitor) readInputs(ctx context.Context, req *pulumirpc.RegisterResourceRequest, g *goal) error {
+// readInputs reads the properties, the dependencies of each, and the resource's own dependencies.
+func (m *Monitor) readInputs(ctx context.Context, req *pulumirpc.RegisterResourceRequest, g *goal) error {
 	options := m.unmarshalOptions(string(g.Type) + " " + g.Name)
 	options.KeepOutputValues, options.UpgradeToOutputValues = true, true
 	inputs, err := plugin.UnmarshalProperties(req.GetObject(), options)
 	if err == nil {
-		err = m.hashAssets(ctx, inputs)
+		err = assets.Hash(ctx, m.project.Box, m.project.ProgramDir, inputs)
 	}
 	if err != nil {
 		return status.Errorf(codes.InvalidArgument, "inputs of %s %s: %v", g.Type, g.Name, err)
@@ -78,7 +79,7 @@ func (m *monitor) readInputs(ctx context.Context, req *pulumirpc.RegisterResourc
 			return err
 		}
 	}
-	everywhere := len(req.GetPropertyDependencies()) == 0 && !g.Remote // older SDKs do not tell
+	everywhere := len(req.GetPropertyDependencies()) == 0 && !g.Remote // older SDKs do not send them
 	for key, v := range inputs {
 		name := string(key)
 		if everywhere {
@@ -92,7 +93,7 @@ func (m *monitor) readInputs(ctx context.Context, req *pulumirpc.RegisterResourc
 }
 
 // readReferences reads the options that name other resources.
-func (m *monitor) readReferences(_ context.Context, req *pulumirpc.RegisterResourceRequest, g *goal) error {
+func (m *Monitor) readReferences(_ context.Context, req *pulumirpc.RegisterResourceRequest, g *goal) error {
 	var err error
 	if g.DeletedWith, err = urn.ParseOptional(req.GetDeletedWith()); err != nil {
 		return status.Errorf(codes.InvalidArgument, "deletedWith of %s: %v", g.Name, err)
@@ -101,7 +102,7 @@ func (m *monitor) readReferences(_ context.Context, req *pulumirpc.RegisterResou
 	return err
 }
 
-func (m *monitor) readTimeouts(_ context.Context, req *pulumirpc.RegisterResourceRequest, g *goal) error {
+func (m *Monitor) readTimeouts(_ context.Context, req *pulumirpc.RegisterResourceRequest, g *goal) error {
 	t := req.GetCustomTimeouts()
 	if t == nil {
 		return nil
@@ -130,7 +131,7 @@ func (m *monitor) readTimeouts(_ context.Context, req *pulumirpc.RegisterResourc
 	return nil
 }
 
-func (m *monitor) readTrigger(ctx context.Context, req *pulumirpc.RegisterResourceRequest, g *goal) error {
+func (m *Monitor) readTrigger(ctx context.Context, req *pulumirpc.RegisterResourceRequest, g *goal) error {
 	if req.GetReplacementTrigger() == nil {
 		return nil
 	}
@@ -138,7 +139,7 @@ func (m *monitor) readTrigger(ctx context.Context, req *pulumirpc.RegisterResour
 	options.KeepOutputValues = true
 	v, err := plugin.UnmarshalPropertyValue("replacementTrigger", req.GetReplacementTrigger(), options)
 	if err == nil && v != nil {
-		err = m.hashAssets(ctx, resource.PropertyMap{"replacementTrigger": *v})
+		err = assets.Hash(ctx, m.project.Box, m.project.ProgramDir, resource.PropertyMap{"replacementTrigger": *v})
 	}
 	if err != nil {
 		return status.Errorf(codes.InvalidArgument, "replacementTrigger of %s: %v", g.Name, err)
@@ -150,17 +151,17 @@ func (m *monitor) readTrigger(ctx context.Context, req *pulumirpc.RegisterResour
 		return status.Errorf(codes.InvalidArgument, "replacementTrigger of %s is not known", g.Name)
 	}
 	trigger := properties.WithoutOutputs(resource.PropertyMap{"value": *v})
-	if g.TriggerValue, err = bags.TriggerValue(m.session.values.Key, trigger); err != nil {
+	if g.TriggerValue, err = bags.TriggerValue(m.values.Key, trigger); err != nil {
 		return err
 	}
-	g.Trigger, err = m.session.values.Encode(ctx, trigger)
+	g.Trigger, err = m.values.Encode(ctx, trigger)
 	return err
 }
 
-// readProvider decides which provider manages the resource, and which ones a component's children get.
-func (m *monitor) readProvider(ctx context.Context, req *pulumirpc.RegisterResourceRequest, g *goal) error {
+// readProvider finds the provider that manages the resource, and those that a component's children inherit.
+func (m *Monitor) readProvider(ctx context.Context, req *pulumirpc.RegisterResourceRequest, g *goal) error {
 	g.providers = maps.Clone(req.GetProviders())
-	parent, _ := m.seen.get(g.Parent)
+	parent, _ := m.registry.get(g.Parent)
 	if !g.Custom {
 		if g.providers == nil {
 			g.providers = map[string]string{}
@@ -190,7 +191,7 @@ func (m *monitor) readProvider(ctx context.Context, req *pulumirpc.RegisterResou
 	return err
 }
 
-// readAliases reads the names that the resource had. Older Node SDKs write an alias's parent the wrong way round.
+// readAliases reads the earlier names of the resource. Older Node SDKs invert NoParent of aliases: wrongParents.
 func readAliases(req *pulumirpc.RegisterResourceRequest, wrongParents bool) ([]engine.Alias, error) {
 	var aliases []engine.Alias
 	add := func(text string) error {
@@ -230,7 +231,7 @@ func readAliases(req *pulumirpc.RegisterResourceRequest, wrongParents bool) ([]e
 	return aliases, nil
 }
 
-// fromNode tells whether a call comes from the Node SDK.
+// fromNode reports whether a call comes from the Node SDK.
 func fromNode(ctx context.Context) bool {
 	md, _ := metadata.FromIncomingContext(ctx)
 	if runtime := md.Get("pulumi-runtime"); len(runtime) > 0 {

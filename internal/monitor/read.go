@@ -1,4 +1,4 @@
-package activities
+package monitor
 
 import (
 	"context"
@@ -15,8 +15,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// ReadResource reads a resource that exists and that the stack does not own.
-func (m *monitor) ReadResource(
+// ReadResource reads an existing resource that the stack does not own.
+func (m *Monitor) ReadResource(
 	ctx context.Context, req *pulumirpc.ReadResourceRequest,
 ) (*pulumirpc.ReadResourceResponse, error) {
 	resp, err := m.readResource(ctx, req)
@@ -28,38 +28,38 @@ func (m *monitor) ReadResource(
 	return resp, nil
 }
 
-func (m *monitor) readResource(
+func (m *Monitor) readResource(
 	ctx context.Context, req *pulumirpc.ReadResourceRequest,
 ) (*pulumirpc.ReadResourceResponse, error) {
-	if err := m.open(); err != nil {
+	if err := m.refusedBefore(); err != nil {
 		return nil, err
 	}
 	read, err := m.readRequested(ctx, req)
 	if err != nil {
 		return nil, err
 	}
-	defer m.seen.begin(read.Parent)()
-	reply, err := m.ask(ctx, func(epoch, seq int) deployments.Message {
+	defer m.registry.begin(read.Parent)()
+	reply, err := m.call(ctx, func(epoch, seq int) deployments.Message {
 		read.Epoch, read.Seq = epoch, seq
 		return deployments.Message{ReadRequested: &read}
 	})
-	if err := m.refusal(reply, err); err != nil {
+	if err := m.replyError(reply, err); err != nil {
 		return nil, err
 	}
 	if reply.Result != engine.ResultSuccess {
-		return nil, &toldError{status.Newf(codes.Internal, "resource %s %s could not be read", read.Type, read.Name)}
+		return nil, &endingError{status.Newf(codes.Internal, "resource %s %s could not be read", read.Type, read.Name)}
 	}
-	m.seen.put(reply.URN, registered{
+	m.registry.put(reply.URN, registered{
 		parent: read.Parent, custom: true, id: reply.ID, object: reply.Object, provider: read.Provider,
 	})
-	outputs, err := m.session.values.Decode(ctx, reply.Object)
+	outputs, err := m.values.Decode(ctx, reply.Object)
 	if err != nil {
 		return nil, rpcError(err)
 	}
 	properties, err := plugin.MarshalProperties(outputs, plugin.MarshalOptions{
 		Label: "outputs of " + string(reply.URN), KeepUnknowns: true,
 		KeepSecrets: req.GetAcceptSecrets(), KeepResources: req.GetAcceptResources(),
-		KeepByteString: req.GetAcceptsByteString(), WorkingDirectory: m.session.programDir(),
+		KeepByteString: req.GetAcceptsByteString(), WorkingDirectory: m.project.ProgramDir,
 	})
 	if err != nil {
 		return nil, rpcError(err)
@@ -67,7 +67,7 @@ func (m *monitor) readResource(
 	return &pulumirpc.ReadResourceResponse{Urn: string(reply.URN), Properties: properties}, nil
 }
 
-func (m *monitor) readRequested(ctx context.Context, req *pulumirpc.ReadResourceRequest) (engine.ReadRequested, error) {
+func (m *Monitor) readRequested(ctx context.Context, req *pulumirpc.ReadResourceRequest) (engine.ReadRequested, error) {
 	read := engine.ReadRequested{
 		Type: tokens.Type(req.GetType()), Name: req.GetName(), ID: req.GetId(), Provider: req.GetProvider(),
 		AdditionalSecretOutputs: req.GetAdditionalSecretOutputs(),
@@ -92,7 +92,7 @@ func (m *monitor) readRequested(ctx context.Context, req *pulumirpc.ReadResource
 	if err != nil {
 		return read, status.Errorf(codes.InvalidArgument, "inputs of %s %s: %v", read.Type, read.Name, err)
 	}
-	if read.Inputs, err = m.session.values.Encode(ctx, properties.WithoutOutputs(inputs)); err != nil {
+	if read.Inputs, err = m.values.Encode(ctx, properties.WithoutOutputs(inputs)); err != nil {
 		return read, rpcError(err)
 	}
 	if !token.IsProvider(read.Type) {
@@ -106,6 +106,6 @@ func (m *monitor) readRequested(ctx context.Context, req *pulumirpc.ReadResource
 	}
 	goal := read
 	goal.SourcePosition, goal.Inputs = "", engine.Bag{Digest: read.Inputs.Digest}
-	read.Digest = m.session.digest(goal)
+	read.Digest = m.digest(goal)
 	return read, nil
 }

@@ -1,4 +1,4 @@
-package activities
+package monitor
 
 import (
 	"context"
@@ -15,11 +15,11 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// getResource is the function with which SDKs fill in references to resources. The monitor answers it itself.
+// getResource is the function by which SDKs resolve references to resources. The monitor implements it itself.
 const getResource = "pulumi:pulumi:getResource"
 
-// Invoke calls a function of a provider. It is unknown while a resource that it depends on does not exist.
-func (m *monitor) Invoke(
+// Invoke calls a function of a provider. The result is unknown while a resource that it depends on does not exist.
+func (m *Monitor) Invoke(
 	ctx context.Context, req *pulumirpc.ResourceInvokeRequest,
 ) (*pulumirpc.ResourceInvokeResponse, error) {
 	function, err := token.ParseFunction(req.GetTok())
@@ -38,7 +38,7 @@ func (m *monitor) Invoke(
 	if err != nil {
 		return nil, err
 	}
-	switch exist, err := m.seen.allExist(ctx, dependencies); {
+	switch exist, err := m.registry.allExist(ctx, dependencies); {
 	case err != nil:
 		return nil, status.FromContextError(err).Err()
 	case !exist:
@@ -51,7 +51,7 @@ func (m *monitor) Invoke(
 	returned, err := plugin.MarshalProperties(result.Properties, plugin.MarshalOptions{
 		Label: req.GetTok(), KeepUnknowns: true, KeepSecrets: true,
 		KeepResources:  req.GetAcceptResources() || req.GetTok() == getResource,
-		KeepByteString: req.GetAcceptsByteString(), WorkingDirectory: m.session.programDir(),
+		KeepByteString: req.GetAcceptsByteString(), WorkingDirectory: m.project.ProgramDir,
 	})
 	if err != nil {
 		return nil, rpcError(err)
@@ -59,7 +59,7 @@ func (m *monitor) Invoke(
 	return &pulumirpc.ResourceInvokeResponse{Return: returned, Failures: rpcFailures(result.Failures)}, nil
 }
 
-func (m *monitor) invoke(
+func (m *Monitor) invoke(
 	ctx context.Context, req *pulumirpc.ResourceInvokeRequest, parent urn.URN, args resource.PropertyMap,
 ) (plugin.InvokeResponse, error) {
 	function := tokens.ModuleMember(req.GetTok())
@@ -67,7 +67,7 @@ func (m *monitor) invoke(
 		return m.getResource(ctx, args)
 	}
 	named := req.GetProvider()
-	if above, ok := m.seen.get(parent); ok && named == "" {
+	if above, ok := m.registry.get(parent); ok && named == "" {
 		named = above.providers[string(token.Package(function))]
 	}
 	p, err := m.request(token.Package(function), req)
@@ -78,7 +78,7 @@ func (m *monitor) invoke(
 	if err != nil {
 		return plugin.InvokeResponse{}, err
 	}
-	provider, err := m.running(ctx, ref)
+	provider, err := m.configured(ctx, ref)
 	if err != nil {
 		return plugin.InvokeResponse{}, err
 	}
@@ -92,17 +92,17 @@ func (m *monitor) invoke(
 	return result, nil
 }
 
-// getResource gives what a resource of this epoch is.
-func (m *monitor) getResource(ctx context.Context, args resource.PropertyMap) (plugin.InvokeResponse, error) {
+// getResource returns the state of a resource of this epoch.
+func (m *Monitor) getResource(ctx context.Context, args resource.PropertyMap) (plugin.InvokeResponse, error) {
 	if !args["urn"].IsString() {
 		return plugin.InvokeResponse{}, status.Errorf(codes.InvalidArgument, "%s needs a urn", getResource)
 	}
 	u := urn.URN(args["urn"].StringValue())
-	res, ok := m.seen.get(u)
+	res, ok := m.registry.get(u)
 	if !ok {
 		return plugin.InvokeResponse{}, status.Errorf(codes.NotFound, "unknown resource %s", u)
 	}
-	state, err := m.session.values.Decode(ctx, res.object)
+	state, err := m.values.Decode(ctx, res.object)
 	if err != nil {
 		return plugin.InvokeResponse{}, rpcError(err)
 	}
@@ -116,18 +116,18 @@ func (m *monitor) getResource(ctx context.Context, args resource.PropertyMap) (p
 }
 
 // Call calls a method of a component, or of a provider.
-func (m *monitor) Call(ctx context.Context, req *pulumirpc.ResourceCallRequest) (*pulumirpc.CallResponse, error) {
+func (m *Monitor) Call(ctx context.Context, req *pulumirpc.ResourceCallRequest) (*pulumirpc.CallResponse, error) {
 	options := m.unmarshalOptions(req.GetTok())
 	options.KeepOutputValues, options.UpgradeToOutputValues = true, true
 	args, err := plugin.UnmarshalProperties(req.GetArgs(), options)
 	if err != nil {
 		return nil, status.Errorf(codes.InvalidArgument, "arguments of %s: %v", req.GetTok(), err)
 	}
-	ref, err := m.callee(ctx, req)
+	ref, err := m.calledProvider(ctx, req)
 	if err != nil {
 		return nil, err
 	}
-	provider, err := m.running(ctx, ref)
+	provider, err := m.configured(ctx, ref)
 	if err != nil {
 		return nil, err
 	}
@@ -151,7 +151,7 @@ func (m *monitor) Call(ctx context.Context, req *pulumirpc.ResourceCallRequest) 
 	}
 	returned, err := plugin.MarshalProperties(result.Return, plugin.MarshalOptions{
 		Label: req.GetTok(), KeepUnknowns: true, KeepSecrets: true, KeepResources: true,
-		KeepByteString: req.GetAcceptsByteString(), WorkingDirectory: m.session.programDir(),
+		KeepByteString: req.GetAcceptsByteString(), WorkingDirectory: m.project.ProgramDir,
 	})
 	if err != nil {
 		return nil, rpcError(err)
@@ -165,9 +165,9 @@ func (m *monitor) Call(ctx context.Context, req *pulumirpc.ResourceCallRequest) 
 	}, nil
 }
 
-// callee is the provider that a call is for: the provider itself whose method it is, the named one, or that of the
-// resource whose method it is.
-func (m *monitor) callee(ctx context.Context, req *pulumirpc.ResourceCallRequest) (string, error) {
+// calledProvider returns the provider that a call is for: the provider itself if the method is its own, the named one,
+// or that of the resource whose method is called.
+func (m *Monitor) calledProvider(ctx context.Context, req *pulumirpc.ResourceCallRequest) (string, error) {
 	self := req.GetArgs().GetFields()["__self__"].GetStructValue().GetFields()
 	if token.IsProvider(req.GetTok()) {
 		ref := self["urn"].GetStringValue() + resource.URNNameDelimiter + self["id"].GetStringValue()
@@ -178,7 +178,7 @@ func (m *monitor) callee(ctx context.Context, req *pulumirpc.ResourceCallRequest
 	}
 	named := req.GetProvider()
 	if u := self["urn"].GetStringValue(); named == "" && u != "" {
-		res, ok := m.seen.get(urn.URN(u))
+		res, ok := m.registry.get(urn.URN(u))
 		if !ok {
 			return "", status.Errorf(codes.NotFound, "unknown resource %s", u)
 		}
@@ -198,9 +198,9 @@ func (m *monitor) callee(ctx context.Context, req *pulumirpc.ResourceCallRequest
 	return m.provider(ctx, named, p)
 }
 
-func (m *monitor) callInfo() plugin.CallInfo {
+func (m *Monitor) callInfo() plugin.CallInfo {
 	return plugin.CallInfo{
-		Project: m.goal.Project, Stack: m.goal.Stack, Config: m.session.config.RevealByKey(), DryRun: m.goal.DryRun,
+		Project: m.goal.Project, Stack: m.goal.Stack, Config: m.config.RevealByKey(), DryRun: m.goal.DryRun,
 		Parallel: parallel32(m.goal.Parallel), MonitorAddress: m.address,
 	}
 }

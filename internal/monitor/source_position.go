@@ -1,16 +1,15 @@
-package activities
+package monitor
 
 import (
 	"net/url"
 	"path/filepath"
 	"strconv"
 
-	"github.com/deployctl/deployctl/internal/sandbox"
 	pulumirpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
 )
 
-// places tell where in a project the files are that a program names: it goes by other names for directories that are
-// links, as modules are that another bundle of the stack has installed.
+// places map the file names that a program reports to places in the project. A program may use other names for
+// directories that are links, such as modules that another bundle of the stack has installed.
 type places struct {
 	root  string
 	links []link
@@ -18,19 +17,20 @@ type places struct {
 
 type link struct{ name, real string }
 
-// placesOf looks at the directory of a project and at the one that its program runs in.
-func placesOf(root, program string, box *sandbox.Box) places {
+// placesOf resolves the links among the directories of a project.
+func placesOf(project Project) places {
+	root := project.Root
 	p := places{root: root, links: []link{{root, root}}}
-	for _, name := range []string{root, filepath.Join(program, "node_modules")} {
-		if real, err := box.RealPath(name); err == nil && real != name {
+	for _, name := range []string{root, filepath.Join(project.ProgramDir, "node_modules")} {
+		if real, err := project.Box.RealPath(name); err == nil && real != name {
 			p.links = append(p.links, link{name, real})
 		}
 	}
 	return p
 }
 
-// position writes a source position relative to the project, so that it is the same on every machine; empty if it is
-// elsewhere.
+// position returns a source position relative to the project, so that it is the same on every machine; empty if the
+// file is outside the project.
 func (p places) position(at *pulumirpc.SourcePosition) string {
 	if at == nil || at.GetLine() < 0 {
 		return ""

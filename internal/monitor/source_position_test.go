@@ -1,6 +1,6 @@
 //go:build unix
 
-package activities
+package monitor
 
 import (
 	"os"
@@ -28,7 +28,7 @@ func TestPositionsAreThoseInTheProjectByWhateverNameTheProgramGoes(t *testing.T)
 			t.Fatal(err)
 		}
 	}
-	p := placesOf(root, program, nil)
+	p := placesOf(Project{Root: root, ProgramDir: program})
 	for uri, want := range map[string]string{
 		"file://" + program + "/index.js":                "project:///src/index.js#3,4",
 		"file://" + real + "/src/a b.js":                 "project:///src/a%20b.js#3,4",

@@ -1,4 +1,4 @@
-package activities
+package assets
 
 import (
 	"archive/tar"

@@ -1,4 +1,6 @@
-package activities
+// Package assets computes the hashes of assets and archives that a program leaves to its engine, with the ecosystem's
+// algorithm. It reads files through the sandbox, as the program itself could, and fetches URLs.
+package assets
 
 import (
 	"archive/tar"
@@ -30,9 +32,10 @@ type hasher struct {
 	dir string // of the program: relative paths begin there
 }
 
-// hashAssets sets the hashes that are missing in values of a program.
-func (m *monitor) hashAssets(ctx context.Context, values resource.PropertyMap) error {
-	h := hasher{ctx, m.session.box, m.session.programDir()}
+// Hash sets the missing hashes in values of a program, whose relative paths begin in dir. A nil box reads files without
+// a sandbox.
+func Hash(ctx context.Context, box *sandbox.Box, dir string, values resource.PropertyMap) error {
+	h := hasher{ctx, box, dir}
 	for key, v := range values {
 		if err := h.value(v); err != nil {
 			return fmt.Errorf("the hash of the asset in %q cannot be computed: %w", key, err)

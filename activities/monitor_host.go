@@ -1,0 +1,72 @@
+package activities
+
+import (
+	"context"
+	"net"
+
+	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/bags"
+	"github.com/deployctl/deployctl/internal/monitor"
+	"github.com/deployctl/deployctl/internal/pluginhost"
+	"github.com/deployctl/deployctl/internal/runlink"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/workspace"
+)
+
+// monitorHost is a session as its monitor sees it.
+type monitorHost struct{ *session }
+
+// serveMonitor serves a monitor for one epoch of the program. The caller stops it.
+func (s *session) serveMonitor(
+	link *runlink.Link, goal engine.Goal, required []pluginhost.Package,
+) (*monitor.Monitor, error) {
+	return monitor.Serve(monitor.Options{
+		Host: monitorHost{s}, Link: link, Goal: goal, Values: s.values, Config: s.config,
+		Project:  monitor.Project{Root: s.root(), ProgramDir: s.programDir(), Box: s.box},
+		Required: required, Refusals: &s.refusals, Started: s.phases.begin(startingPhase(s.project)),
+	})
+}
+
+// startingPhase says what happens until the program makes its first call.
+func startingPhase(p *workspace.Project) string {
+	switch p.Runtime.Name() {
+	case "go", "dotnet", "java":
+		return "compiling and starting the program"
+	}
+	return "starting the program"
+}
+
+// Listen implements monitor.Host.
+func (h monitorHost) Listen() (net.Listener, error) { return h.host.Listen() }
+
+// Provider implements monitor.Host.
+func (h monitorHost) Provider(
+	ctx context.Context, reference string, config resource.PropertyMap,
+) (*pluginhost.Provider, error) {
+	return h.provider(ctx, reference, config)
+}
+
+// Redact implements monitor.Host.
+func (h monitorHost) Redact(ctx context.Context, text string) string { return h.curtain(ctx)(text) }
+
+// LastKnown implements monitor.Host. A value is unknown if it depends on a resource that the update leaves out or that
+// failed.
+func (h monitorHost) LastKnown(
+	ctx context.Context, u urn.URN, outputs resource.PropertyMap,
+) (resource.PropertyMap, error) {
+	if !bags.HasUnknown(resource.NewProperty(outputs)) {
+		return outputs, nil
+	}
+	base, err := h.store.Checkpoint(ctx, h.update.StackName, h.base, h.request.Secrets)
+	if err != nil {
+		return nil, err
+	}
+	for _, state := range base.States() {
+		if state.URN == u && !state.Delete {
+			last, err := h.values.Decode(ctx, state.Outputs)
+			return bags.Known(outputs, last), err
+		}
+	}
+	return bags.Known(outputs, nil), nil
+}
