@@ -53,13 +53,13 @@ func (c *Cache) Entry(stack deployments.StackName, bundle string) string {
 
 // EntryOf returns the entry of an organization that contains a path, if one does.
 func (c *Cache) EntryOf(organization, path string) (entry string, ok bool) {
-	all := entries(c.room(organization))
-	real, err := filepath.EvalSymlinks(all)
+	rooms, err := filepath.EvalSymlinks(c.Rooms()) //nolint:forbidigo // the worker's own directory
 	if err != nil {
 		return "", false
 	}
-	name, ok := firstBelow(real, path)
-	return filepath.Join(all, name), ok
+	room := sandbox.RoomName(organization)
+	name, ok := firstBelow(entries(filepath.Join(rooms, room)), path)
+	return filepath.Join(entries(c.room(organization)), name), ok
 }
 
 // firstBelow returns the first part of a path below a directory, if the path is below it.
@@ -81,9 +81,9 @@ func (c *Cache) Pin(ctx context.Context, entry string) (io.Closer, error) {
 	if _, err := lock.TryRLockContext(ctx, lockRetry); err != nil {
 		return nil, lockError(ctx, err)
 	}
-	if dir, err := os.OpenRoot(filepath.Dir(entry)); err == nil {
+	if all, err := sandbox.OpenDirectory(filepath.Dir(entry)); err == nil {
 		now := time.Now()
-		_ = errors.Join(dir.Chtimes(filepath.Base(entry), now, now), dir.Close()) // at worst it is unpacked again
+		_ = errors.Join(all.Chtimes(filepath.Base(entry), now, now), all.Close()) // at worst it is unpacked again
 	}
 	return lock, nil
 }
@@ -106,17 +106,28 @@ func Unavailable(err error) error {
 // notes is the directory of lock files and of notes about entries.
 func (c *Cache) notes() string { return filepath.Join(c.dir, "uses") }
 
+// openNotes opens the directory of notes.
+func (c *Cache) openNotes() (*os.Root, error) {
+	if err := os.MkdirAll(c.notes(), 0o700); err != nil { //nolint:forbidigo // the worker's own directory
+		return nil, Unavailable(err)
+	}
+	notes, err := os.OpenRoot(c.notes())
+	return notes, Unavailable(err)
+}
+
 // lock returns the lock of an entry. Some entries share one, so the number of lock files is bounded, and none is
 // removed.
 func (c *Cache) lock(entry string) (*flock.Flock, error) {
-	if err := os.MkdirAll(c.notes(), 0o700); err != nil {
-		return nil, Unavailable(err)
+	notes, err := c.openNotes()
+	if err != nil {
+		return nil, err
 	}
+	defer func() { _ = notes.Close() }()
 	return flock.New(filepath.Join(c.notes(), filepath.Base(entry)[:2]), flock.SetPermissions(0o600)), nil
 }
 
-// note returns a file about a directory of a program, which the program can neither see nor replace.
-func (c *Cache) note(dir, suffix string) string {
+// note returns the name of a file about a directory of a program, which the program can neither see nor replace.
+func note(dir, suffix string) string {
 	name := sha256.Sum256([]byte(dir))
-	return filepath.Join(c.notes(), hex.EncodeToString(name[:16])+suffix)
+	return hex.EncodeToString(name[:16]) + suffix
 }

@@ -1,16 +1,17 @@
 package bundlecache
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/deployctl/deployctl/internal/sandbox"
 )
 
 // KeepFor is how long an entry stays after it was last pinned.
 const KeepFor = 24 * time.Hour
 
-// GC removes the entries that nobody has pinned, nor began to pin within KeepFor, with what was installed into them. It
+// GC removes the entries that nobody has pinned, nor begun to pin within KeepFor, with what was installed into them. It
 // also removes what interrupted processes have left. What cannot be removed stays until the next GC. It returns false,
 // without doing anything, while this process runs another GC.
 func (c *Cache) GC(now time.Time) bool {
@@ -18,78 +19,92 @@ func (c *Cache) GC(now time.Time) bool {
 		return false
 	}
 	defer c.collecting.Unlock()
-	for _, former := range []string{"bundles", "modules"} { // the layout before organizations had rooms
-		_ = os.RemoveAll(filepath.Join(c.dir, former))
+	rooms, err := sandbox.OpenDirectory(c.Rooms())
+	if err != nil {
+		return true // there are none
 	}
-	rooms, _ := os.ReadDir(c.Rooms())
-	for _, r := range rooms {
+	defer func() { _ = rooms.Close() }()
+	found, _ := rooms.Entries(".")
+	for _, r := range found {
 		c.collectRoom(filepath.Join(c.Rooms(), r.Name()), now)
 	}
 	return true
 }
 
-func (c *Cache) collectRoom(room string, now time.Time) {
-	found, _ := os.ReadDir(entries(room))
+// collectRoom collects what is in one room.
+func (c *Cache) collectRoom(path string, now time.Time) {
+	room, err := sandbox.OpenDirectory(path)
+	if err != nil {
+		return
+	}
+	defer func() { _ = room.Close() }()
+	old := func(path string) bool {
+		info, err := room.Lstat(path)
+		return err == nil && now.Sub(info.ModTime()) >= KeepFor
+	}
+	found, _ := room.Entries(sandbox.Bundles)
 	for _, e := range found {
-		path := filepath.Join(entries(room), e.Name())
-		info, err := e.Info()
+		entry := filepath.Join(sandbox.Bundles, e.Name())
 		switch {
-		case err != nil || now.Sub(info.ModTime()) < KeepFor:
+		case !old(entry):
 		case strings.HasPrefix(e.Name(), "."):
-			_ = os.RemoveAll(path)
+			_ = room.RemoveAll(entry)
 		case e.IsDir():
-			c.evict(path, now)
+			c.evict(room, entry, old)
 		}
 	}
-	temporary, _ := os.ReadDir(filepath.Join(room, "tmp"))
+	temporary, _ := room.Entries("tmp")
 	for _, e := range temporary { // of sessions whose process was interrupted
-		if info, err := e.Info(); err == nil && now.Sub(info.ModTime()) >= KeepFor {
-			_ = os.RemoveAll(filepath.Join(room, "tmp", e.Name()))
+		if path := filepath.Join("tmp", e.Name()); old(path) {
+			_ = room.RemoveAll(path)
 		}
 	}
-	links, _ := os.ReadDir(sharedModules(room))
+	links, _ := room.Entries(sandbox.Modules)
 	for _, l := range links {
-		if link := filepath.Join(sharedModules(room), l.Name()); !leadsToEntry(room, link) {
-			_ = os.Remove(link)
+		if link := filepath.Join(sandbox.Modules, l.Name()); !leadsToEntry(room, link) {
+			_ = room.Remove(link)
 		}
 	}
 }
 
 // leadsToEntry reports whether a link leads into an entry that exists. It does not follow the link: what GC does with
 // it must not tell a program which other files exist.
-func leadsToEntry(room, link string) bool {
-	to, err := os.Readlink(link)
+func leadsToEntry(room sandbox.Directory, link string) bool {
+	to, err := room.Readlink(link)
 	if err != nil {
 		return false
 	}
-	name, ok := firstBelow(entries(room), to)
+	name, ok := firstBelow(entries(room.Name()), to)
 	if !ok {
 		return false
 	}
-	_, err = os.Lstat(filepath.Join(entries(room), name))
+	_, err = room.Lstat(filepath.Join(sandbox.Bundles, name))
 	return err == nil
 }
 
 // evict removes an entry unless it is pinned. It renames the entry first, so that no part of one is ever seen.
-func (c *Cache) evict(entry string, now time.Time) {
-	lock, err := c.lock(entry)
+func (c *Cache) evict(room sandbox.Directory, entry string, old func(path string) bool) {
+	path := filepath.Join(room.Name(), entry)
+	lock, err := c.lock(path)
 	if err != nil {
 		return
 	}
 	defer func() { _ = lock.Close() }()
-	if free, err := lock.TryLock(); err != nil || !free {
+	if free, err := lock.TryLock(); err != nil || !free || !old(entry) {
 		return
 	}
-	if info, err := os.Stat(entry); err != nil || now.Sub(info.ModTime()) < KeepFor {
+	gone := filepath.Join(sandbox.Bundles, ".gone-"+filepath.Base(entry))
+	_ = room.RemoveAll(gone)
+	if room.Rename(entry, gone) != nil {
 		return
 	}
-	gone := filepath.Join(filepath.Dir(entry), ".gone-"+filepath.Base(entry))
-	_ = os.RemoveAll(gone)
-	if os.Rename(entry, gone) != nil {
+	_ = room.RemoveAll(gone)
+	notes, err := c.openNotes()
+	if err != nil {
 		return
 	}
-	_ = os.RemoveAll(gone)
+	defer func() { _ = notes.Close() }()
 	for _, suffix := range []string{installing, installLock} { // of a program in the entry's own directory
-		_ = os.Remove(c.note(entry, suffix))
+		_ = notes.Remove(note(path, suffix))
 	}
 }

@@ -2,6 +2,7 @@ package bundlecache
 
 import (
 	"context"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -19,7 +20,7 @@ const (
 // LockInstall waits until no other session, of whichever process, installs packages for a program. Closing the result
 // lets the next one install.
 func (c *Cache) LockInstall(ctx context.Context, program string) (io.Closer, error) {
-	lock := flock.New(c.note(program, installLock), flock.SetPermissions(0o600))
+	lock := flock.New(filepath.Join(c.notes(), note(program, installLock)), flock.SetPermissions(0o600))
 	if _, err := lock.TryLockContext(ctx, lockRetry); err != nil {
 		return nil, lockError(ctx, err)
 	}
@@ -28,16 +29,29 @@ func (c *Cache) LockInstall(ctx context.Context, program string) (io.Closer, err
 
 // BeginInstall notes that packages are being installed into a directory. Until EndInstall, the directory is Incomplete.
 func (c *Cache) BeginInstall(dir string) error {
-	return Unavailable(os.WriteFile(c.note(dir, installing), nil, 0o600))
+	return c.inNotes(func(notes *os.Root) error { return notes.WriteFile(note(dir, installing), nil, 0o600) })
 }
 
 // EndInstall notes that all packages are installed.
-func (c *Cache) EndInstall(dir string) error { return Unavailable(os.Remove(c.note(dir, installing))) }
+func (c *Cache) EndInstall(dir string) error {
+	return c.inNotes(func(notes *os.Root) error { return notes.Remove(note(dir, installing)) })
+}
 
 // Incomplete reports whether an installation into a directory has begun and not ended.
 func (c *Cache) Incomplete(dir string) bool {
-	_, err := os.Stat(c.note(dir, installing))
-	return err == nil
+	return c.inNotes(func(notes *os.Root) error {
+		_, err := notes.Stat(note(dir, installing))
+		return err
+	}) == nil
+}
+
+// inNotes does something with the notes.
+func (c *Cache) inNotes(do func(notes *os.Root) error) error {
+	notes, err := c.openNotes()
+	if err != nil {
+		return err
+	}
+	return Unavailable(errors.Join(do(notes), notes.Close()))
 }
 
 // SharedModules returns the link through which the bundles of an organization share installed modules. The key says
@@ -51,6 +65,11 @@ func sharedModules(room string) string { return filepath.Join(room, sandbox.Modu
 
 // ShareModules makes a link of SharedModules lead to modules that are installed. It runs as the user of the room.
 func ShareModules(modules, link string) error {
-	_ = os.Remove(link) // it may lead to an entry that was collected
-	return os.Symlink(modules, link)
+	all, err := sandbox.OpenDirectory(filepath.Dir(link))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = all.Close() }()
+	_ = all.Remove(filepath.Base(link)) // it may lead to an entry that was collected
+	return all.Symlink(modules, filepath.Base(link))
 }

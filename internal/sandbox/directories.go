@@ -14,11 +14,16 @@ type Directory struct {
 	Path string
 }
 
+// OpenDirectory opens a directory of a room, or one above it, for the service's own housekeeping. The caller closes it.
+func OpenDirectory(path string) (Directory, error) {
+	root, err := os.OpenRoot(path)
+	return Directory{root, "."}, err
+}
+
 // Bundles opens the directory of the box's bundles. Use it within Do, so that what is made belongs to the box's user,
 // and close it.
 func (b *Box) Bundles() (Directory, error) {
-	root, err := os.OpenRoot(filepath.Join(b.room, Bundles))
-	return Directory{root, "."}, err
+	return OpenDirectory(filepath.Join(b.room, Bundles))
 }
 
 // Cache opens the directory in which this process keeps what it has its tools make for the box's organization. Use it
