@@ -35,8 +35,9 @@ func serveCommand(s *command.Surroundings) *cli.Command {
 }
 
 // memoryLimit is the soft memory limit of the garbage collector, unless GOMEMLIMIT is set: without one it would let the
-// garbage of large files double the memory; see the budget of grpcapi.
-const memoryLimit = 320 << 20
+// garbage of large files double the memory. It is well above what can be in use at a time (grpcapi.MaxContent and some
+// 50 MiB): where it is close to that, the collector runs without a pause, and Go then lets memory grow instead.
+const memoryLimit = 384 << 20
 
 // serve serves the API until ctx ends; with check it ends where it would begin to.
 func serve(ctx context.Context, o *start, check bool) error {

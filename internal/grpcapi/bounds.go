@@ -26,9 +26,10 @@ const (
 	messagePatience = 20 * time.Second
 	chunkPatience   = time.Minute
 
-	// budget is for contents that are gathered, and for large messages while their calls last; the memory limit of
-	// serve leaves room for it. A file is sealed where it is, a deployment is also parsed.
-	budget         = 256 << 20
+	// budget bounds the memory of the contents that are being received, and of large messages while their calls last. A
+	// file is sealed in place, a deployment is also parsed. A single content may be larger; it is then received alone.
+	// The memory limit of serve leaves room for MaxContent and for the garbage that is made while it is received.
+	budget         = 192 << 20
 	leastShare     = 8 << 20 // of a content: at least some chunks of it are in memory
 	largeMessage   = 1 << 20
 	parsedTimes    = 4
