@@ -3,6 +3,8 @@ SHELL := /bin/bash -o pipefail
 export GOFLAGS := -buildvcs=false
 # Without debugging information a binary is a fifth smaller, and linked in two thirds of the time. Stack traces do not need it.
 LINK = -ldflags=-w
+# Compilers, linters and the services of tests spend a tenth of their time on collecting garbage, where memory is plenty.
+build next lint unit fuzz e2e: export GOGC := 400
 # The stock CLI, language hosts, and a provider on a fake cloud: without them there is nothing to test.
 WITH_PEERS = peers=$$(tools/peers/build) && PATH="$$peers:$(CURDIR)/bin:$$PATH"
 PKGS = $$(go list ./... | grep -v -e /internal/devserver -e /e2e$$ -e /e2e/attack -e /e2e/hostile -e /e2e/languages -e /e2e/interop -e /e2e/secrecy -e /e2e/recovery -e /bench$$ -e /chaos$$)
@@ -27,7 +29,7 @@ test: build lint workflowcheck imports cross unit fuzz e2e ## everything that mu
 lint:
 	@mkdir -p bin
 	go build -C tools/lint -o $(CURDIR)/bin/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint
-	GOGC=400 bin/golangci-lint run ./...
+	bin/golangci-lint run ./...
 	go run ./tools/words
 
 workflowcheck:
@@ -49,25 +51,24 @@ cross-build: ## build it for macOS and Windows (10 minutes without a cache)
 
 # lint has vetted everything already.
 unit:
-	$(WITH_PEERS) go test -vet=off -parallel 4 -timeout 20m $(PKGS)
+	$(WITH_PEERS) go test -vet=off -p 3 -parallel 4 -timeout 20m $(PKGS)
 	go -C tools/fakeprovider test ./...
 	go -C tools/crosscheck test ./...
 
 # Two processes look for this long at each target. A protocol of several targets takes it in parts, so that each gets a minute.
 FUZZTIME ?= 30s
 FUZZPART ?= 4s
-FUZZED = internal/pluginhost:FuzzEngine internal/pluginhost:FuzzProviderAnswers internal/pluginhost:FuzzLanguageHostAnswers \
-	internal/grpcapi:FuzzCalls
-FUZZED_PARTS = internal/token:FuzzTokens activities:FuzzRegisterResource activities:FuzzReadResource activities:FuzzInvoke activities:FuzzCall \
+FUZZED = internal/pluginhost:FuzzEngine internal/pluginhost:FuzzProviderAnswers internal/pluginhost:FuzzLanguageHostAnswers
+FUZZED_PARTS = internal/grpcapi:FuzzCalls internal/token:FuzzTokens activities:FuzzRegisterResource activities:FuzzReadResource activities:FuzzInvoke activities:FuzzCall \
 	activities:FuzzRegisterResourceOutputs activities:FuzzRegisterPackage activities:FuzzStepsOverAnswers
 
 fuzz: ## each protocol that programs, plugins and clients speak, a minute of processor time; findings stay in testdata/fuzz
 	tools/fuzz $(FUZZTIME) $(FUZZED)
 	tools/fuzz $(FUZZPART) $(FUZZED_PARTS)
 
-# Two packages at a time, and four tests of each: the services that they start mostly wait.
+# Three packages at a time, and four tests of each: they wait for a fifth of their time.
 e2e: build next
-	$(WITH_PEERS) go test -vet=off -p 2 -parallel 4 -timeout 40m ./chaos ./internal/devserver/... ./e2e/...
+	$(WITH_PEERS) go test -vet=off -p 3 -parallel 4 -timeout 40m ./chaos ./internal/devserver/... ./e2e/...
 
 bench: build ## the table against the stock CLI
 	$(WITH_PEERS) go run ./bench
@@ -77,7 +78,8 @@ chaos: build next ## show every claim of docs/durability.md; CLAIM=kills SEEDS=1
 
 attack: build next ## play every attack of docs/security.md at full size
 	$(WITH_PEERS) go test -p 1 -count=1 -timeout 1h ./e2e/attack -args -full
-	$(WITH_PEERS) go test -p 1 -count=1 -timeout 30m ./e2e/hostile ./e2e/secrecy
+	$(WITH_PEERS) go test -count=1 -timeout 30m ./e2e/hostile
+	$(WITH_PEERS) go test -count=1 -timeout 30m ./e2e/secrecy -args -full
 	$(WITH_PEERS) go test -count=1 -timeout 30m -run 'AnotherUser|APayload' ./e2e
 
 ROUNDS ?= 20

@@ -50,7 +50,7 @@ func TestHistoriesOfALargerStackStaySmall(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer w.close()
-	z, err := sized(t.Context(), w, 1500)
+	z, err := sized(t.Context(), w, 800)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,17 +1,8 @@
 package e2e
 
 import (
-	"crypto/rand"
-	"fmt"
-	"os"
-	"strconv"
 	"strings"
-	"sync"
 	"testing"
-
-	"github.com/deployctl/deployctl/client"
-	"github.com/deployctl/deployctl/deployments"
-	"github.com/deployctl/deployctl/statestore"
 )
 
 // apart starts a service on the shared home's servers with a state of its own, and gives its address; stop ends it.
@@ -86,43 +77,4 @@ func TestWhoMayDoWhatOnAServiceOfManyOrganizations(t *testing.T) {
 	viewer.fails(t, 6, []string{"needs the role admin"}, "audit", "--organization", "acme")
 	root.must(t, "member", "rm", "ann", "--everywhere")
 	viewer.fails(t, 6, []string{"the access token is not valid"}, "stack", "ls", "--all")
-}
-
-func TestManyLargeUploadsAtOnceDoNotTakeMoreMemoryThanTheirBudget(t *testing.T) {
-	t.Parallel()
-	served, address, stop := apart(t, "uploads/")
-	defer stop()
-	c, err := client.Dial(client.Options{Address: address, Token: "the-first-token"})
-	must(t, err)
-	defer func() { _ = c.Close() }()
-	name := deployments.StackName{Organization: "acme", Project: "large", Stack: "dev"}
-	must(t, c.CreateStack(t.Context(), name, nil))
-	content := make([]byte, 200<<20)
-	_, _ = rand.Read(content) // never fails
-	digest := statestore.Digest(content)
-	var uploads sync.WaitGroup
-	for range 12 {
-		uploads.Go(func() {
-			if err := c.PutFile(t.Context(), name, digest, content); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	uploads.Wait()
-	if peak := peakMemory(t, served.cmd.Process.Pid); peak > 512<<20 {
-		t.Errorf("serve took %d MiB", peak>>20)
-	} else {
-		t.Logf("serve took %d MiB", peak>>20)
-	}
-}
-
-// peakMemory is the most that a process had in memory.
-func peakMemory(t *testing.T, pid int) int {
-	t.Helper()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	must(t, err)
-	_, rest, _ := strings.Cut(string(text), "VmHWM:")
-	kib, err := strconv.Atoi(strings.Fields(rest)[0])
-	must(t, err)
-	return kib << 10
 }

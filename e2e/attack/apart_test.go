@@ -69,7 +69,8 @@ func newApart(t *testing.T) *apart {
 		forward.ServeHTTP(w, r)
 	}))
 	t.Cleanup(proxy.Close)
-	env := append(h.Env, "DEPLOYCTL_SANDBOX_MODE=off")
+	// serve collects its garbage as it does where nobody has set GOGC
+	env := append(h.Env, "DEPLOYCTL_SANDBOX_MODE=off", "GOGC=100")
 	a.Cluster, err = cluster.Start(t.Context(), h.Binary, h.Dir, env, home, proxy.URL, 1)
 	harness.Must(t, err)
 	t.Cleanup(a.Stop)
