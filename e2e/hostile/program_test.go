@@ -24,7 +24,8 @@ for p in $PPID $(pgrep -x deployctl); do
   [ -d /proc/$p ] || continue
   echo "environ of $p: $(tr '\0' '\n' < /proc/$p/environ 2>&1)"
   for file in mem maps auxv stack; do
-    head -c 64 /proc/$p/$file > /dev/null 2>&1 && echo "LEAK: /proc/$p/$file can be read"
+    # of a process that ends, an empty one can be read
+    [ "$(head -c 64 /proc/$p/$file 2> /dev/null | wc -c)" -gt 0 ] && echo "LEAK: /proc/$p/$file can be read"
   done
   for file in /proc/$p/fd/*; do readlink $file > /dev/null 2>&1 && echo "LEAK: the files of $p can be seen"; done
   for link in cwd root exe; do
