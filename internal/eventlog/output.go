@@ -33,8 +33,7 @@ type Output struct {
 	store   Appender
 	update  deployments.UpdateName
 	stream  string
-	secrets *redaction.Redactor
-	sources sync.Map // by source: *sourceText
+	sources *sources
 
 	mu      sync.Mutex
 	queue   []deployments.WatchEvent
@@ -52,7 +51,7 @@ type Output struct {
 func NewOutput(store Appender, u deployments.UpdateName, secrets []string) *Output {
 	ctx, cancel := context.WithCancel(context.Background())
 	o := &Output{
-		store: store, update: u, stream: "output-" + uuid.NewString(), secrets: redaction.New(secrets),
+		store: store, update: u, stream: "output-" + uuid.NewString(), sources: newSources(redaction.New(secrets)),
 		pending: make(chan struct{}, 1), cancel: cancel, stopped: make(chan struct{}),
 	}
 	go o.run(ctx)
@@ -91,33 +90,17 @@ func (o *Output) wake() {
 	}
 }
 
-// Print records a message. The source names the plugin that wrote it, or is empty. Debug messages are not recorded.
-func (o *Output) Print(source string, e apitype.DiagnosticEvent) {
+// Print records a message. The plugin is the name of the plugin that wrote it, or empty. Debug messages are not recorded.
+func (o *Output) Print(plugin string, e apitype.DiagnosticEvent) {
 	if e.Severity == string(diag.Debug) {
 		return
 	}
-	e.Message = o.redact(source, e)
+	e.Message = o.sources.get(source{plugin, e.Severity, e.URN}).next(e.Message)
 	if !strings.HasSuffix(e.Message, "\n") {
 		e.Message += "\n"
 	}
 	e.Color = "never"
 	o.Put(apitype.EngineEvent{Timestamp: int(time.Now().Unix()), DiagnosticEvent: &e})
-}
-
-// sourceText is the text of one source so far: a secret may begin at the end of one message and end in the next one.
-type sourceText struct {
-	mu     sync.Mutex
-	stream *redaction.Stream
-}
-
-// redact returns a message without secrets and without control sequences.
-func (o *Output) redact(source string, e apitype.DiagnosticEvent) string {
-	type key struct{ source, severity, urn string }
-	found, _ := o.sources.LoadOrStore(key{source, e.Severity, e.URN}, &sourceText{stream: o.secrets.Stream()})
-	text := found.(*sourceText)
-	text.mu.Lock()
-	defer text.mu.Unlock()
-	return text.stream.Next(redaction.Controls(e.Message))
 }
 
 // Phase records what the host of the update does now.

@@ -23,6 +23,8 @@ const (
 	shortestEncoded = 8
 	// shortestPart is the length from which the beginning of a secret is redacted at the end of a text.
 	shortestPart = 6
+	// maxTail bounds the text that a Stream keeps, in bytes.
+	maxTail = 64 << 10
 )
 
 // Leaves are the texts in a secret: the secret itself, and if it is a JSON object or list, every string and number in
@@ -61,6 +63,7 @@ func leaves(value any, into []string) []string {
 // URLs, in hexadecimal digits and in base64. It is safe for concurrent use.
 type Redactor struct {
 	secrets  []string
+	longest  int // of the secrets, at most maxTail
 	replacer *strings.Replacer
 }
 
@@ -81,6 +84,9 @@ func New(secrets []string) *Redactor {
 	}
 	slices.Sort(r.secrets)
 	r.secrets = slices.Compact(r.secrets)
+	for _, s := range r.secrets {
+		r.longest = min(max(r.longest, len(s)), maxTail)
+	}
 	var forms []string
 	for _, s := range r.secrets {
 		forms = append(forms, formsOf(s)...)
@@ -151,8 +157,8 @@ func (s *Stream) Next(text string) string {
 		tail = max(tail, overlap(plain, secret))
 	}
 	s.tail = plain
-	if longest := 64 << 10; len(s.tail) > longest {
-		s.tail = s.tail[len(s.tail)-longest:]
+	if longest := s.redactor.longest; len(s.tail) > longest {
+		s.tail = strings.Clone(s.tail[len(s.tail)-longest:])
 	}
 	if tail < shortestPart || head+tail > len(plain) {
 		tail = 0

@@ -1,0 +1,25 @@
+package eventlog
+
+import (
+	"strconv"
+	"testing"
+
+	"github.com/deployctl/deployctl/internal/redaction"
+)
+
+func TestTheSourcesOfOutputAreBoundedAndThoseThatPrintAreKept(t *testing.T) {
+	s := newSources(redaction.New([]string{"hush-hush"}))
+	s.get(source{urn: "chatty"}).next("it is hush")
+	for i := range 3 * maxSources {
+		s.get(source{urn: strconv.Itoa(i)}).next("a message")
+		if i%10 == 0 {
+			s.get(source{urn: "chatty"})
+		}
+	}
+	if n := s.recent.Len(); n != maxSources || len(s.elements) != n {
+		t.Errorf("%d sources are kept in a list, %d in the map, not %d", n, len(s.elements), maxSources)
+	}
+	if got := s.get(source{urn: "chatty"}).next("-hush!"); got != redaction.Placeholder+"!" {
+		t.Errorf("the rest of a secret is %q", got)
+	}
+}
