@@ -37,8 +37,8 @@ type Options struct {
 	// Env is the service's own environment, of which programs get what they cannot run without.
 	Env []string
 	// Builtin are the packages that are served in this process, by name; each call makes one provider for an update in
-	// those surroundings.
-	Builtin map[string]func(process.Surroundings) pulumirpc.ResourceProviderServer
+	// that environment.
+	Builtin map[string]func(process.Environment) pulumirpc.ResourceProviderServer
 	Housekeeping
 	// Unseen, if not nil, gives the first version from next on that no ended update has outside of the store: a store
 	// that was put back from a backup gives out versions again.

@@ -145,9 +145,9 @@ func processesOf(kind engine.Kind) int {
 }
 
 // builtin are the packages that are served in this process: the worker's own, and the engine's.
-func (a *Activities) builtin(s *session) map[string]func(process.Surroundings) pulumirpc.ResourceProviderServer {
-	packages := map[string]func(process.Surroundings) pulumirpc.ResourceProviderServer{
-		enginePackage: func(process.Surroundings) pulumirpc.ResourceProviderServer {
+func (a *Activities) builtin(s *session) map[string]func(process.Environment) pulumirpc.ResourceProviderServer {
+	packages := map[string]func(process.Environment) pulumirpc.ResourceProviderServer{
+		enginePackage: func(process.Environment) pulumirpc.ResourceProviderServer {
 			return &engineProvider{session: s}
 		},
 	}

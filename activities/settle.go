@@ -113,7 +113,7 @@ var (
 	unnamed = engine.StepFinished{Outcome: engine.OutcomeUndecidable,
 		Error: "its answer was lost, and the property by which to find it is not known"}
 	others = engine.StepFinished{Outcome: engine.OutcomeUndecidable, Foreign: true,
-		Error: "its answer was lost, and what was found under its name may be somebody else's"}
+		Error: "its answer was lost, and what was found under its name may belong to another owner"}
 )
 
 // unsettled is the answer when looking did not work: what may pass is looked at again.

@@ -26,8 +26,8 @@ func TestALostRunOfACommandIsSettledByItsReadCommand(t *testing.T) {
 	const runType = "deployctl:command:Run"
 	u := urn.New("dev", "test", "", runType, "run")
 	h := newHouse(t)
-	h.acts.Builtin = map[string]func(process.Surroundings) pulumirpc.ResourceProviderServer{
-		"deployctl": func(s process.Surroundings) pulumirpc.ResourceProviderServer {
+	h.acts.Builtin = map[string]func(process.Environment) pulumirpc.ResourceProviderServer{
+		"deployctl": func(s process.Environment) pulumirpc.ResourceProviderServer {
 			return provider.Server(provider.Package{Name: "deployctl", Version: "0.1.0",
 				Modules: []provider.Module{command.Module(s.Env, s.Box)}})
 		}}
@@ -110,8 +110,8 @@ func (p visiblePart) Read(
 
 func TestALostConvergentCreateThatIsNotMadeAgainIsLookedFor(t *testing.T) {
 	h := newHouse(t)
-	h.acts.Builtin = map[string]func(process.Surroundings) pulumirpc.ResourceProviderServer{
-		"parts": func(s process.Surroundings) pulumirpc.ResourceProviderServer {
+	h.acts.Builtin = map[string]func(process.Environment) pulumirpc.ResourceProviderServer{
+		"parts": func(s process.Environment) pulumirpc.ResourceProviderServer {
 			return provider.Server(provider.Package{Name: "parts", Version: "0.1.0", Environment: s.Env,
 				Modules: []provider.Module{{Resources: []provider.Resource{
 					provider.NewResource[partIn, partIn]("parts:index:Blind", part{h.world}),
@@ -164,8 +164,8 @@ func TestALostConvergentCreateThatIsNotMadeAgainIsLookedFor(t *testing.T) {
 func TestPluginsAreToldWhichStackTheyWorkForWhateverItIsCalled(t *testing.T) {
 	h := newHouse(t)
 	var env []string
-	h.acts.Builtin = map[string]func(process.Surroundings) pulumirpc.ResourceProviderServer{
-		"deployctl": func(s process.Surroundings) pulumirpc.ResourceProviderServer {
+	h.acts.Builtin = map[string]func(process.Environment) pulumirpc.ResourceProviderServer{
+		"deployctl": func(s process.Environment) pulumirpc.ResourceProviderServer {
 			env = s.Env
 			return provider.Server(provider.Package{Name: "deployctl", Version: "0.1.0"})
 		}}
@@ -393,8 +393,8 @@ func (p silentPart) Read(
 func TestAForcedCancelEndsALookThatIsNotAnswered(t *testing.T) {
 	h := newHouse(t)
 	asked := make(chan struct{})
-	h.acts.Builtin = map[string]func(process.Surroundings) pulumirpc.ResourceProviderServer{
-		"parts": func(s process.Surroundings) pulumirpc.ResourceProviderServer {
+	h.acts.Builtin = map[string]func(process.Environment) pulumirpc.ResourceProviderServer{
+		"parts": func(s process.Environment) pulumirpc.ResourceProviderServer {
 			return provider.Server(provider.Package{Name: "parts", Version: "0.1.0", Environment: s.Env,
 				Modules: []provider.Module{{Resources: []provider.Resource{
 					provider.NewResource[partIn, partIn]("parts:index:Silent", silentPart{part{h.world}, asked}),

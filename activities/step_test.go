@@ -257,7 +257,7 @@ func TestAThingOfAnothersThatHasTheNameIsNotAdopted(t *testing.T) {
 		t.Fatal(err)
 	}
 	if result, err := h.settleStep(step); err != nil || result.Outcome != engine.OutcomeUndecidable ||
-		!strings.Contains(result.Error, "somebody else's") {
+		!strings.Contains(result.Error, "another owner") {
 		t.Fatalf("%+v %v", result, err)
 	}
 }

@@ -243,7 +243,7 @@ func (l *losingStage) untouched(ctx context.Context) error {
 			return now.ID == o.ID && now.Foreign && now.Owner == "" &&
 				fmt.Sprint(now.Properties) == fmt.Sprint(o.Properties)
 		}) {
-			return fmt.Errorf("somebody else's object in the place of %s was touched", name)
+			return fmt.Errorf("a foreign object in the place of %s was touched", name)
 		}
 	}
 	return nil
@@ -274,7 +274,7 @@ func losingLine(all []outcome, whole bool) (string, []string) {
 			}
 		}
 	}
-	return fmt.Sprintf("%d that may have happened, %d settled by themselves, %d by an answer where nobody can tell, "+
+	return fmt.Sprintf("%d that may have happened, %d settled by themselves, %d by a person's answer, "+
 		"%d foreign objects left alone, %s",
 		sum["lost"], sum["by itself"], sum["asked"], sum["foreign"], counts), append(broken, counts.broken()...)
 }

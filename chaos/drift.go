@@ -191,14 +191,14 @@ func (s *stage) looks(ctx context.Context, api *client.Client) error {
 // drifted, and whether it still ran when it was first asked about.
 func (s *stage) looked(ctx context.Context, api *client.Client) (found, running int, err error) {
 	name := deployments.ScheduleName{StackName: s.name(), Name: lookName}
-	err = eventually(ctx, "the look is over", func() (bool, error) {
+	err = eventually(ctx, "the drift check is over", func() (bool, error) {
 		runs, err := api.ScheduleRuns(ctx, name, 1)
 		if err != nil || len(runs) == 0 || runs[0].Status == "running" {
 			running = 1
 			return false, err
 		}
 		if found = runs[0].Drifted; runs[0].Status != "succeeded" {
-			return false, fmt.Errorf("its look for drift %s: %s", runs[0].Status, runs[0].Error)
+			return false, fmt.Errorf("its drift check %s: %s", runs[0].Status, runs[0].Error)
 		}
 		return true, nil
 	})

@@ -189,7 +189,7 @@ func outlasting(ctx context.Context, w *world) (o outcome, err error) {
 	case len(before) >= heldResources:
 		err = errors.New("nothing waited for the slow step")
 	case held["histories"] < 3: // one of the Update, and more than one of the Run
-		err = errors.New("a full history was not begun anew once its slow step was over")
+		err = errors.New("a run with a full history did not continue as new after its slow step")
 	case held["events"] >= mostHeld:
 		err = fmt.Errorf("the largest history, which a step held, has %d events", held["events"])
 	}

@@ -33,7 +33,7 @@ func (c *Client) Missing(ctx context.Context, s deployments.StackName, m deploym
 
 // PutFile stores one file's content under its digest.
 func (c *Client) PutFile(ctx context.Context, s deployments.StackName, digest string, content []byte) error {
-	return c.patiently(ctx, func(ctx context.Context) error {
+	return c.retryUntilReached(ctx, func(ctx context.Context) error {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
 		stream, err := c.bundles.PutFile(ctx)

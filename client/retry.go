@@ -29,7 +29,7 @@ type unary[Req, Resp any] func(context.Context, Req, ...grpc.CallOption) (Resp, 
 // repeat makes a call that may be made any number of times, until it is answered or patience ends.
 func repeat[Req, Resp any](ctx context.Context, c *Client, method unary[Req, Resp], req Req) (Resp, error) {
 	var resp Resp
-	err := c.patiently(ctx, func(ctx context.Context) (err error) {
+	err := c.retryUntilReached(ctx, func(ctx context.Context) (err error) {
 		resp, err = method(ctx, req)
 		return err
 	})
@@ -48,9 +48,9 @@ func once[Req, Resp any](ctx context.Context, c *Client, method unary[Req, Resp]
 	return resp, wire.ToError(err)
 }
 
-// patiently runs attempt until it succeeds, fails for good, or the service has been unreachable for as long as
+// retryUntilReached runs attempt until it succeeds, fails for good, or the service has been unreachable for as long as
 // the options allow.
-func (c *Client) patiently(ctx context.Context, attempt func(context.Context) error) error {
+func (c *Client) retryUntilReached(ctx context.Context, attempt func(context.Context) error) error {
 	patience := c.options.Patience
 	if !c.silence.everReached() {
 		patience = c.options.FirstPatience

@@ -53,7 +53,7 @@ func (c *Client) Export(
 	ctx context.Context, s deployments.StackName, version int, secrets deployments.SecretsProvider, showSecrets bool,
 ) (apitype.UntypedDeployment, error) {
 	var text []byte
-	err := c.patiently(ctx, func(ctx context.Context) error {
+	err := c.retryUntilReached(ctx, func(ctx context.Context) error {
 		text = nil
 		stream, err := c.stacks.Export(ctx, &api.ExportRequest{
 			Stack: wire.FromStack(s), Version: int64(version), Secrets: wire.FromSecrets(secrets),

@@ -59,7 +59,7 @@ func (c *Client) Watch(ctx context.Context, u deployments.UpdateName, fn func(de
 		return err
 	}
 	for {
-		err := c.patiently(ctx, follow)
+		err := c.retryUntilReached(ctx, follow)
 		switch {
 		case stopped != nil:
 			return stopped

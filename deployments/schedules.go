@@ -111,7 +111,7 @@ func (s Schedule) Validate() error {
 	case s.Every != 0 && s.Every < leastPause:
 		return Errorf(CodeInvalid, "a schedule can run every minute at most, not every %s", s.Every)
 	case s.Remediate && s.Kind != ScheduleDrift:
-		return Errorf(CodeInvalid, "--remediate is for schedules that look for drift")
+		return Errorf(CodeInvalid, "--remediate is for drift schedules")
 	}
 	if err := validateText("cron expression", s.Cron, maxCronLength); err != nil {
 		return err

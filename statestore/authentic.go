@@ -55,7 +55,7 @@ func (s *Store) authentic(name deployments.StackName, key string, data []byte) e
 		return nil
 	}
 	return deployments.Errorf(deployments.CodeFormat,
-		"%s was changed by somebody else than this service: put back the last good copy of this object, or, if the "+
+		"%s was not written by this service: put back the last good copy of this object, or, if the "+
 			"change is meant, "+
 			"accept it with `deployctl key adopt %s`", key, name)
 }
@@ -78,7 +78,7 @@ func (s *Store) checked(ctx context.Context, name deployments.StackName, version
 	if digest, ok = h.Digests[number]; !ok || digest == sum {
 		return nil
 	}
-	return unusable(checkpointKey(name, version), fmt.Errorf("it was changed by somebody else than this service, "+
+	return unusable(checkpointKey(name, version), fmt.Errorf("it was not written by this service, "+
 		"which `deployctl key adopt %s` accepts", name))
 }
 

@@ -211,7 +211,7 @@ func parseDeployment(data []byte) (deploymentFile, []storedResource, error) {
 		return f, nil, fmt.Errorf("it has deployment version %d; this deployctl knows up to %d: use a newer one",
 			f.Version, deploymentVersionFeatures)
 	case f.Version < deploymentVersion:
-		return f, nil, fmt.Errorf("it has deployment version %d, which is too old; export it anew with a current "+
+		return f, nil, fmt.Errorf("it has deployment version %d, which is too old; export it again with a current "+
 			"pulumi", f.Version)
 	case err != nil:
 		return f, nil, err

@@ -161,8 +161,8 @@ func (s *Store) replace(ctx context.Context, x Exchange, d *draft) (int, error) 
 		}
 	}
 	u := deployments.UpdateName{StackName: x.Stack, Version: strconv.Itoa(version)}
-	lasting := context.WithoutCancel(ctx)
-	claim, err := s.Claim(lasting, Claimant{Update: u, Writer: exchanging + rand.Text(), Unclaimed: true})
+	uncancelled := context.WithoutCancel(ctx)
+	claim, err := s.Claim(uncancelled, Claimant{Update: u, Writer: exchanging + rand.Text(), Unclaimed: true})
 	if err != nil {
 		return 0, err
 	}
@@ -174,14 +174,14 @@ func (s *Store) replace(ctx context.Context, x Exchange, d *draft) (int, error) 
 		w, err = s.write(ctx, claim, d)
 	}
 	if err == nil {
-		err = s.Commit(lasting, claim, w)
+		err = s.Commit(uncancelled, claim, w)
 	}
 	if deployments.CodeOf(err) == deployments.CodeConflict {
 		err = deployments.Errorf(deployments.CodeConflict,
 			"%s has not become the state, for the stack was given to another update meanwhile: do it again", u)
 	}
 	if err != nil {
-		return 0, errors.Join(err, s.Commit(lasting, claim, Written{}))
+		return 0, errors.Join(err, s.Commit(uncancelled, claim, Written{}))
 	}
 	s.Sweep(ctx, x.Stack, claim.Base)
 	return w.Version, nil

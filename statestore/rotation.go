@@ -101,7 +101,7 @@ func (s *Store) DropKey(ctx context.Context, id string) error {
 				"be in use: try again later", id, dropGrace)
 		case info.Objects > 0:
 			return deployments.Errorf(deployments.CodeConflict,
-				"%s of the bucket are sealed with the key %s: seal them anew with `deployctl key reseal`",
+				"%s of the bucket are sealed with the key %s: seal them again with `deployctl key reseal`",
 				plural(info.Objects, "object"), id)
 		}
 		return s.forgetKey(ctx, id)

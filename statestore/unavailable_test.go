@@ -158,7 +158,7 @@ func TestAnotherMasterKeyDoesNotOpenTheStore(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := other.Request(t.Context(), u); deployments.CodeOf(err) != deployments.CodeFormat ||
-		!strings.Contains(err.Error(), "changed by somebody else than this service") {
+		!strings.Contains(err.Error(), "not written by this service") {
 		t.Fatalf("got %v", err)
 	}
 }

@@ -34,7 +34,7 @@ func (c *Connection) NeedSealedBefore(ctx context.Context, at time.Time) (string
 			return "", fmt.Errorf("look at the schedule %s: %w", entry.ID, err)
 		}
 		if described.Info.CreatedAt.Before(at) {
-			return "the schedule " + entry.ID + " was made before: remove it, and make it anew", nil
+			return "the schedule " + entry.ID + " was made before: remove it, and create it again", nil
 		}
 	}
 	return "", nil

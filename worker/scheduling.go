@@ -140,7 +140,7 @@ func (s *scheduling) Compile(ctx context.Context, in deployments.DriftReportInpu
 	}
 	found := deployments.DriftSummary{Drifted: len(drift.Resources), Details: display.DriftMarkdown(drift.Resources)}
 	if in.Remediation != nil {
-		found.Details += "\nPut right by " + in.Remediation.String() + ".\n"
+		found.Details += "\nRemediated by " + in.Remediation.String() + ".\n"
 	}
 	return found, nil
 }

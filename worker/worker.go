@@ -35,7 +35,7 @@ type Options struct {
 	// Sandbox isolates the processes of updates from this one and from each other; nil: no isolation.
 	Sandbox *sandbox.Policy
 	// Builtin are the packages that this process serves itself, by name, with the environment of the update.
-	Builtin map[string]func(process.Surroundings) pulumirpc.ResourceProviderServer
+	Builtin map[string]func(process.Environment) pulumirpc.ResourceProviderServer
 	// Retention is what is kept of stacks; nil: everything. Collected, if not nil, is called with what was removed.
 	Retention *statestore.Retention
 	Collected func(statestore.Collected)

@@ -12,9 +12,9 @@ import (
 func TestAnActivityWhoseWorkerIsGoneHasNotStartedWhateverFailedBefore(t *testing.T) {
 	before := temporal.NewApplicationError("connection reset by peer", deployments.ErrorNotDone)
 	for _, c := range []struct {
-		name            string
-		err             error
-		unstarted, lost bool
+		name               string
+		err                error
+		neverStarted, lost bool
 	}{
 		{"it waited in vain", temporal.NewTimeoutError(enumspb.TIMEOUT_TYPE_SCHEDULE_TO_START, nil), true, true},
 		{"its second attempt waited in vain", temporal.NewTimeoutError(enumspb.TIMEOUT_TYPE_SCHEDULE_TO_START, before),
@@ -25,8 +25,8 @@ func TestAnActivityWhoseWorkerIsGoneHasNotStartedWhateverFailedBefore(t *testing
 		{"it failed", before, false, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if neverStarted(c.err) != c.unstarted || workerLost(c.err) != c.lost {
-				t.Errorf("unstarted %t, lost %t", neverStarted(c.err), workerLost(c.err))
+			if neverStarted(c.err) != c.neverStarted || workerLost(c.err) != c.lost {
+				t.Errorf("neverStarted %t, lost %t", neverStarted(c.err), workerLost(c.err))
 			}
 		})
 	}

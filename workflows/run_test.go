@@ -206,9 +206,9 @@ func TestAnUndecidableCreateIsLeftPending(t *testing.T) {
 
 func TestOnlyAnActivityThatNeverBeganIsNotStarted(t *testing.T) {
 	for _, c := range []struct {
-		name            string
-		err             error
-		unstarted, lost bool
+		name               string
+		err                error
+		neverStarted, lost bool
 	}{
 		{"nobody took it", temporal.NewTimeoutError(enumspb.TIMEOUT_TYPE_SCHEDULE_TO_START, nil), true, true},
 		{"another worker took it", errNotStarted, true, true},
@@ -217,8 +217,8 @@ func TestOnlyAnActivityThatNeverBeganIsNotStarted(t *testing.T) {
 		{"its provider died", errUnknown, false, false},
 		{"it ended well", nil, false, false},
 	} {
-		if neverStarted(c.err) != c.unstarted || workerLost(c.err) != c.lost {
-			t.Errorf("%s: unstarted %t, lost %t", c.name, neverStarted(c.err), workerLost(c.err))
+		if neverStarted(c.err) != c.neverStarted || workerLost(c.err) != c.lost {
+			t.Errorf("%s: neverStarted %t, lost %t", c.name, neverStarted(c.err), workerLost(c.err))
 		}
 	}
 }

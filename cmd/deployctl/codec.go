@@ -21,7 +21,7 @@ func (c *uiCodec) handler(keys devserver.Keys) (http.Handler, error) {
 	if c.keys, err = seal.NewKeyring(keys.Master); err != nil {
 		return nil, err
 	}
-	return converter.NewPayloadCodecHTTPHandler(blinding{worker.NewViewer(c.keys)}), nil
+	return converter.NewPayloadCodecHTTPHandler(redactingCodec{worker.NewViewer(c.keys)}), nil
 }
 
 // follow has it use the keys of the bucket.
@@ -33,15 +33,15 @@ func (c *uiCodec) follow(keys *seal.Keyring) {
 	})
 }
 
-// blinding opens what is text for people and blinds everything else.
-type blinding struct{ converter.PayloadCodec }
+// redactingCodec opens text for people and replaces everything else.
+type redactingCodec struct{ converter.PayloadCodec }
 
-var blinded = &commonpb.Payload{
+var sealedText = &commonpb.Payload{
 	Metadata: map[string][]byte{converter.MetadataEncoding: []byte(converter.MetadataEncodingJSON)},
 	Data:     []byte(`"[sealed]"`),
 }
 
-func (b blinding) Decode(payloads []*commonpb.Payload) ([]*commonpb.Payload, error) {
+func (b redactingCodec) Decode(payloads []*commonpb.Payload) ([]*commonpb.Payload, error) {
 	opened := make([]*commonpb.Payload, len(payloads))
 	for i, p := range payloads {
 		one, err := b.PayloadCodec.Decode([]*commonpb.Payload{p})
@@ -51,7 +51,7 @@ func (b blinding) Decode(payloads []*commonpb.Payload) ([]*commonpb.Payload, err
 		case forPeople(one[0]):
 			opened[i] = one[0]
 		default:
-			opened[i] = blinded
+			opened[i] = sealedText
 		}
 	}
 	return opened, nil

@@ -15,7 +15,7 @@ import (
 
 // connect connects to the service that the settings name; without one, to the embedded service, which it starts if
 // necessary.
-func connect(ctx context.Context, s settings.Settings, n command.Notices) (command.Connection, error) {
+func connect(ctx context.Context, s settings.Settings, n command.Notifier) (command.Connection, error) {
 	if address := s.Get(settings.Server); address != "" {
 		token, err := s.Secret(settings.Token)
 		if err != nil {
@@ -28,7 +28,7 @@ func connect(ctx context.Context, s settings.Settings, n command.Notices) (comma
 }
 
 // connectEmbedded connects to the embedded service. If it dies meanwhile, it is restarted once.
-func connectEmbedded(ctx context.Context, s settings.Settings, n command.Notices) (command.Connection, error) {
+func connectEmbedded(ctx context.Context, s settings.Settings, n command.Notifier) (command.Connection, error) {
 	for attempt := 1; ; attempt++ {
 		status, err := findEmbedded(ctx, s, n)
 		if err != nil {
@@ -78,7 +78,7 @@ const (
 
 // findEmbedded returns the status of the embedded service once it answers, and starts it if it is not running. Of two
 // that start it at once, one gets the home's lock; the other's process ends, and both wait for the one that runs.
-func findEmbedded(ctx context.Context, s settings.Settings, n command.Notices) (devserver.Status, error) {
+func findEmbedded(ctx context.Context, s settings.Settings, n command.Notifier) (devserver.Status, error) {
 	home := s.Get(settings.Home)
 	status, err := devserver.ReadStatus(home)
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 )
 
 // serviceCommands are the commands that need the service's own parts.
-func serviceCommands(s *command.Surroundings) []*cli.Command {
+func serviceCommands(s *command.Env) []*cli.Command {
 	return []*cli.Command{devCommand(s), serveCommand(s), workerCommand(s), keyCommand(s), organizationCommand(s)}
 }
 
@@ -31,7 +31,7 @@ var (
 		"or ${XDG_CONFIG_HOME}/deployctl/config.yaml"}
 )
 
-func devCommand(s *command.Surroundings) *cli.Command {
+func devCommand(s *command.Env) *cli.Command {
 	return &cli.Command{
 		Name: "dev", Usage: "run the service on this machine: Temporal, its Web UI, an S3 server, the API and a worker",
 		Flags: []cli.Flag{homeFlag, settingsFlag, metricsFlag, &cli.BoolFlag{Name: "background",
@@ -49,7 +49,7 @@ func devCommand(s *command.Surroundings) *cli.Command {
 
 // devCall is one command of dev at work.
 type devCall struct {
-	*command.Surroundings
+	*command.Env
 	flags    *cli.Context
 	settings settings.Settings
 	home     string
@@ -58,7 +58,7 @@ type devCall struct {
 func (d *devCall) say(format string, args ...any) { _, _ = fmt.Fprintf(d.Out, format+"\n", args...) }
 
 // devAction makes a command's action; its context ends with the first interrupt.
-func devAction(s *command.Surroundings, run func(context.Context, *devCall) error) cli.ActionFunc {
+func devAction(s *command.Env, run func(context.Context, *devCall) error) cli.ActionFunc {
 	return func(c *cli.Context) error {
 		loaded, err := command.LoadSettings(s, c)
 		if err != nil {
@@ -72,7 +72,7 @@ func devAction(s *command.Surroundings, run func(context.Context, *devCall) erro
 
 // untilInterrupted returns a context that ends with the first interrupt. A Ctrl-C after that one ends the process at
 // once.
-func untilInterrupted(ctx context.Context, s *command.Surroundings) (context.Context, context.CancelFunc) {
+func untilInterrupted(ctx context.Context, s *command.Env) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	go func() {
 		select {
@@ -102,7 +102,7 @@ func runDev(ctx context.Context, d *devCall) error {
 		if err := d.ignoredFlags(); err != nil {
 			return err
 		}
-		status, err := findEmbedded(ctx, d.settings, command.Notices{Say: func(text string) { d.say("%s", text) }})
+		status, err := findEmbedded(ctx, d.settings, command.Notifier{Say: func(text string) { d.say("%s", text) }})
 		if err == nil {
 			d.sayStatus(status)
 		}

@@ -21,7 +21,7 @@ import (
 // stopPatience is how long dev stop waits: for the steps that run, their plugins, and the servers.
 const stopPatience = 2 * time.Minute
 
-func devStopCommand(s *command.Surroundings) *cli.Command {
+func devStopCommand(s *command.Env) *cli.Command {
 	return &cli.Command{
 		Name: "stop", Usage: "stop the embedded service; running updates continue when it starts again",
 		Flags: []cli.Flag{homeFlag, settingsFlag},
@@ -41,7 +41,7 @@ func devStopCommand(s *command.Surroundings) *cli.Command {
 	}
 }
 
-func devStatusCommand(s *command.Surroundings) *cli.Command {
+func devStatusCommand(s *command.Env) *cli.Command {
 	return &cli.Command{
 		Name: "status", Usage: "show whether the embedded service runs, and its addresses",
 		Flags: []cli.Flag{homeFlag, settingsFlag, &cli.BoolFlag{Name: "json", Aliases: []string{"j"},
@@ -85,7 +85,7 @@ func (d *devCall) sayStatus(s devserver.Status) {
 	d.say("Stop it with deployctl dev stop; nothing is lost.")
 }
 
-func devLogsCommand(s *command.Surroundings) *cli.Command {
+func devLogsCommand(s *command.Env) *cli.Command {
 	return &cli.Command{
 		Name: "logs", Usage: "print the end of the embedded service's logs", ArgsUsage: "[NAME]",
 		Flags: []cli.Flag{homeFlag, settingsFlag, &cli.Int64Flag{Name: "bytes",
@@ -145,7 +145,7 @@ func tail(out io.Writer, path string, limit int64) error {
 	return err
 }
 
-func devResetCommand(s *command.Surroundings) *cli.Command {
+func devResetCommand(s *command.Env) *cli.Command {
 	return &cli.Command{
 		Name: "reset", Usage: "delete all data of the embedded service; resources that updates created stay, unmanaged",
 		Flags: []cli.Flag{homeFlag, settingsFlag, &cli.BoolFlag{Name: "yes", Aliases: []string{"y"},

@@ -18,7 +18,7 @@ var shellBlock = regexp.MustCompile("(?ms)^ *```sh\n(.*?)^ *```$")
 // TestEveryCommandLineInTheDocsIsOne parses the shell scripts in the docs and checks each command line of deployctl in
 // them: its commands, its flags, and how many arguments it has.
 func TestEveryCommandLineInTheDocsIsOne(t *testing.T) {
-	app := command.NewApp(&command.Surroundings{More: serviceCommands})
+	app := command.NewApp(&command.Env{More: serviceCommands})
 	pages, err := filepath.Glob("../../docs/*.md")
 	if err != nil {
 		t.Fatal(err)

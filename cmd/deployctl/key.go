@@ -19,7 +19,7 @@ import (
 
 // keyCommand manages the keys that everything is sealed with. It works on the bucket itself, as serve and worker do;
 // without a bucket and a server among the settings, on that of this user's embedded service, which must be running.
-func keyCommand(s *command.Surroundings) *cli.Command {
+func keyCommand(s *command.Env) *cli.Command {
 	flags := []cli.Flag{settingsFlag, homeFlag}
 	return &cli.Command{
 		Name: "key", Usage: "manage the keys that seal the service's bucket",
@@ -147,7 +147,7 @@ func (d *devCall) reseal(ctx context.Context, store *statestore.Store) error {
 }
 
 // offers lists the keys that may be dropped.
-func offers(ctx context.Context, s *command.Surroundings, place string, flags *cli.Context) []string {
+func offers(ctx context.Context, s *command.Env, place string, flags *cli.Context) []string {
 	if place != "key drop ID" {
 		return nil
 	}
@@ -155,7 +155,7 @@ func offers(ctx context.Context, s *command.Surroundings, place string, flags *c
 	if err != nil {
 		return nil
 	}
-	quiet := &command.Surroundings{Err: io.Discard, Environ: s.Environ}
+	quiet := &command.Env{Err: io.Discard, Environ: s.Environ}
 	store, err := (&devCall{quiet, flags, loaded, loaded.Get(settings.Home)}).keyStore(ctx, false)
 	if err != nil {
 		return nil

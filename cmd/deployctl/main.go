@@ -37,7 +37,7 @@ func run() int {
 	// A terminal that goes away is no reason to end an update: SIGHUP detaches, as Ctrl-C does.
 	interrupts := make(chan os.Signal, 2)
 	signal.Notify(interrupts, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	s := &command.Surroundings{
+	s := &command.Env{
 		In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Environ: os.Environ(), Dir: dir,
 		Interactive: term.IsTerminal(int(os.Stdin.Fd())), Hidden: readHidden,
 		Interrupts: interrupts, Connect: connect, More: serviceCommands, Offers: offers, Version: versionText(),

@@ -11,7 +11,7 @@ import (
 
 // organizationCommand manages which organizations have workers of their own. Like keyCommand it works on what serve and
 // worker stand on.
-func organizationCommand(s *command.Surroundings) *cli.Command {
+func organizationCommand(s *command.Env) *cli.Command {
 	flags := []cli.Flag{settingsFlag, homeFlag}
 	return &cli.Command{
 		Name: "organization", Usage: "manage which organizations have their own workers",

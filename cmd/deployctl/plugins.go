@@ -34,7 +34,7 @@ func dynamicProvider(args []string) int {
 	dir, err := os.Getwd()
 	var node, script string
 	if err == nil {
-		node, script, err = languagehost.DynamicProvider(dir, process.Surroundings{Env: os.Environ()})
+		node, script, err = languagehost.DynamicProvider(dir, process.Environment{Env: os.Environ()})
 	}
 	if err == nil {
 		err = syscall.Exec(node, append([]string{"node", script}, args...), os.Environ())

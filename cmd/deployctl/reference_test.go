@@ -21,7 +21,7 @@ const docColumns = 130
 
 // TestTheReferenceIsWhatHelpSays compares the generated part of docs/commands.md with the tree of commands.
 func TestTheReferenceIsWhatHelpSays(t *testing.T) {
-	app := command.NewApp(&command.Surroundings{More: serviceCommands})
+	app := command.NewApp(&command.Env{More: serviceCommands})
 	before := generated(t, "../../docs/commands.md", "## Every command and its flags\n", reference(app))
 	for _, c := range app.Commands {
 		if !c.Hidden && !strings.Contains(before, "`"+c.Name) {

@@ -73,14 +73,14 @@ func newRoom(ctx context.Context, in infrastructure, connection *worker.Connecti
 
 // builtin are the packages that are served in the worker's own process. On the embedded service, buckets are made in
 // its S3 server unless the user configures another.
-func builtin(in infrastructure) map[string]func(process.Surroundings) pulumirpc.ResourceProviderServer {
+func builtin(in infrastructure) map[string]func(process.Environment) pulumirpc.ResourceProviderServer {
 	var own s3.Config
 	if in.embedded {
 		own = s3.Config{Endpoint: in.s3.endpoint, Region: in.s3.region, AccessKey: in.s3.accessKey,
 			SecretKey: in.s3.secretKey}
 	}
-	return map[string]func(process.Surroundings) pulumirpc.ResourceProviderServer{
-		"deployctl": func(s process.Surroundings) pulumirpc.ResourceProviderServer {
+	return map[string]func(process.Environment) pulumirpc.ResourceProviderServer{
+		"deployctl": func(s process.Environment) pulumirpc.ResourceProviderServer {
 			return provider.Server(providers.Package(providers.Defaults{S3: own, Environment: s.Env, Box: s.Box}))
 		},
 	}

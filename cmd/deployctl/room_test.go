@@ -12,7 +12,7 @@ import (
 
 func TestCommandsOfAnUpdateSeeItsEnvironmentAndNoneOfTheServices(t *testing.T) {
 	t.Setenv("SERVICE_SECRET", "hidden")
-	server := builtin(infrastructure{})["deployctl"](process.Surroundings{
+	server := builtin(infrastructure{})["deployctl"](process.Environment{
 		Env: []string{"PATH=" + os.Getenv("PATH"), "USERS=own"}})
 	c, stop, err := provider.Client(server)
 	if err != nil {

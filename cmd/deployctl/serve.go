@@ -17,7 +17,7 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-func serveCommand(s *command.Surroundings) *cli.Command {
+func serveCommand(s *command.Env) *cli.Command {
 	return &cli.Command{
 		Name: "serve", Usage: "serve the API, with your own Temporal cluster and S3 bucket",
 		Flags: append([]cli.Flag{settingsFlag, checkFlag}, command.SettingFlags(settings.ForServe,

@@ -20,7 +20,7 @@ import (
 // working is opened here, for --check as for a real start, so that both find the same. It continues after a fault: all
 // are reported at once.
 type start struct {
-	*command.Surroundings
+	*command.Env
 	settings settings.Settings
 	in       infrastructure
 	health   net.Listener     // nil without one
@@ -35,8 +35,8 @@ type start struct {
 const silence = 3 * time.Second
 
 // newStart reads the settings of serve and worker and opens the addresses that both have.
-func newStart(s *command.Surroundings, loaded settings.Settings) *start {
-	o := &start{Surroundings: s, settings: loaded}
+func newStart(s *command.Env, loaded settings.Settings) *start {
+	o := &start{Env: s, settings: loaded}
 	in, err := infrastructureOf(loaded, slog.New(slog.NewTextHandler(s.Err, nil)))
 	o.setting(err)
 	o.in = in

@@ -13,7 +13,7 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-func workerCommand(s *command.Surroundings) *cli.Command {
+func workerCommand(s *command.Env) *cli.Command {
 	return &cli.Command{
 		Name: "worker", Usage: "run updates, with your own Temporal cluster and S3 bucket",
 		Flags: append([]cli.Flag{settingsFlag, checkFlag, organizationsFlag},

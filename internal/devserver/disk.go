@@ -24,7 +24,7 @@ func DiskFull(path string) error {
 		}
 		if why := Full(dir); why != "" {
 			return deployments.Errorf(deployments.CodeUnavailable,
-				"the embedded service cannot write: the disk of %s %s, and it goes on by itself", h, why)
+				"the embedded service cannot write: the disk of %s %s; it continues once there is space", h, why)
 		}
 		return nil
 	}

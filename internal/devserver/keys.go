@@ -38,14 +38,14 @@ func ensureKeys(h home) (Keys, error) {
 	}
 	if found {
 		if len(k.Master) != 32 || k.S3AccessKey == "" || k.S3SecretKey == "" {
-			return k, fmt.Errorf("%s is not whole: put it back from a copy, or start anew with `deployctl dev reset`",
+			return k, fmt.Errorf("%s is not whole: put it back from a copy, or start over with `deployctl dev reset`",
 				h.keys())
 		}
 		return k, nil
 	}
 	if exists(h.database()) {
 		return k, fmt.Errorf("%s is gone, and the state beside it cannot be read without it: put it back from a copy, "+
-			"or start anew with `deployctl dev reset`", h.keys())
+			"or start over with `deployctl dev reset`", h.keys())
 	}
 	k = Keys{S3AccessKey: "DEPLOYCTL" + token(8), S3SecretKey: token(32), Master: make([]byte, 32)}
 	_, _ = rand.Read(k.Master) // never fails

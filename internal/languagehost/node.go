@@ -67,7 +67,7 @@ func NeedsInstall(runtime, dir string, box *sandbox.Box) bool {
 
 // DynamicProvider is the command of the provider whose resources are implemented in the Node program in dir: node with
 // a script. Its further argument is the address of the engine.
-func DynamicProvider(dir string, in process.Surroundings) (path, script string, err error) {
+func DynamicProvider(dir string, in process.Environment) (path, script string, err error) {
 	t := tools{env: in.Env, box: in.Box}
 	if path, err = t.look("node", "dynamic providers"); err != nil {
 		return "", "", err

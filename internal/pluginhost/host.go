@@ -57,7 +57,7 @@ type Options struct {
 	Spares int
 	// Builtin are the packages that this process serves itself; each call makes one provider, with what its process
 	// would have.
-	Builtin map[string]func(process.Surroundings) pulumirpc.ResourceProviderServer
+	Builtin map[string]func(process.Environment) pulumirpc.ResourceProviderServer
 }
 
 // Host runs the plugins of one update. Its methods may be called from any goroutine. Close it.

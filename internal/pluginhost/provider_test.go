@@ -251,8 +251,8 @@ func TestABuiltInProviderLearnsWhereTheProgramIsAndWhatItMayAnswer(t *testing.T)
 	}
 	h := open(t, Options{
 		RootDir: root, Project: &workspace.Project{Name: "web", Main: "program"},
-		Builtin: map[string]func(process.Surroundings) pulumirpc.ResourceProviderServer{
-			"deployctl": func(process.Surroundings) pulumirpc.ResourceProviderServer { return served }},
+		Builtin: map[string]func(process.Environment) pulumirpc.ResourceProviderServer{
+			"deployctl": func(process.Environment) pulumirpc.ResourceProviderServer { return served }},
 	})
 	configured(t, h, "deployctl", "a")
 	if dir := served.shaken.GetProgramDirectory(); dir != filepath.Join(root, "program") {
@@ -272,8 +272,8 @@ func TestABuiltInProviderHasTheEnvironmentOfTheUpdateAndNoneOfOurs(t *testing.T)
 		t.Run(name, func(t *testing.T) {
 			var got []string
 			h := open(t, Options{Env: c.given, Builtin: map[string]func(
-				process.Surroundings) pulumirpc.ResourceProviderServer{
-				"deployctl": func(s process.Surroundings) pulumirpc.ResourceProviderServer {
+				process.Environment) pulumirpc.ResourceProviderServer{
+				"deployctl": func(s process.Environment) pulumirpc.ResourceProviderServer {
 					got = s.Env
 					return &tiny{
 						shakes: true}
@@ -291,8 +291,8 @@ func TestABuiltInProviderHasTheEnvironmentOfTheUpdateAndNoneOfOurs(t *testing.T)
 }
 
 func TestABuiltInProviderNeedsNoProcess(t *testing.T) {
-	h := open(t, Options{Builtin: map[string]func(process.Surroundings) pulumirpc.ResourceProviderServer{
-		"deployctl": func(process.Surroundings) pulumirpc.ResourceProviderServer { return &tiny{shakes: true} },
+	h := open(t, Options{Builtin: map[string]func(process.Environment) pulumirpc.ResourceProviderServer{
+		"deployctl": func(process.Environment) pulumirpc.ResourceProviderServer { return &tiny{shakes: true} },
 	}})
 	if schema, err := h.schema(t.Context(), Package{Name: "deployctl"}); err != nil || len(schema) == 0 {
 		t.Errorf("schema %s %v", schema, err)

@@ -154,7 +154,7 @@ func (h *Host) startProvider(pkg Package) (*Provider, error) {
 // process serves, where it would run.
 func (h *Host) providerEndpoint(pkg Package) (*endpoint, string, error) {
 	if serve, ok := h.opts.Builtin[pkg.Name]; ok {
-		p := serve(process.Surroundings{Env: h.providerEnv(pkg), Box: h.opts.Box})
+		p := serve(process.Environment{Env: h.providerEnv(pkg), Box: h.opts.Box})
 		e, err := embed("provider "+pkg.Name, func(s *grpc.Server) { pulumirpc.RegisterResourceProviderServer(s, p) })
 		return e, h.program.dir, err
 	}
@@ -166,7 +166,7 @@ func (h *Host) providerEndpoint(pkg Package) (*endpoint, string, error) {
 	if pkg.Name == NodeDynamicProvider && isMissing(err) {
 		var script string
 		spec.path, script, err = languagehost.DynamicProvider(h.program.dir,
-			process.Surroundings{Env: h.env, Box: h.opts.Box})
+			process.Environment{Env: h.env, Box: h.opts.Box})
 		spec.args = []string{script, h.address}
 	}
 	if missing := (*MissingPluginError)(nil); errors.As(err, &missing) {

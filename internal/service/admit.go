@@ -61,7 +61,7 @@ func (s *Service) admit(ctx context.Context, in deployments.SubmitInput, run wor
 func noSchedule(n deployments.ScheduleName) error {
 	return deployments.Errorf(deployments.CodeInvalid,
 		"the schedule %s of %s does not run: it was removed, or made by an earlier build of deployctl; "+
-			"remove it with `deployctl schedule rm %s`, and make it anew",
+			"remove it with `deployctl schedule rm %s`, and create it again",
 		n.Name, n.StackName, n.Name)
 }
 

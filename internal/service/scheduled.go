@@ -80,8 +80,8 @@ func (s *Service) permit(ctx context.Context, sched deployments.Schedule, run wo
 		return err
 	}
 	return deployments.Errorf(deployments.CodeInvalid,
-		"the schedule %s does not run: %w. Remove it with `deployctl schedule rm %s`, and have somebody make it anew "+
-			"who may deploy to %s",
+		"the schedule %s does not run: %w. Remove it with `deployctl schedule rm %s`, and have it created again by "+
+			"someone who may deploy to %s",
 		sched.Name.Name, err, sched.Name.Name, sched.Name.StackName)
 }
 

@@ -161,7 +161,7 @@ func (s *Service) Schedules(ctx context.Context, name deployments.StackName) ([]
 			continue // removed meanwhile
 		case deployments.CodeOf(err) == deployments.CodeFormat:
 			sched = deployments.Schedule{Name: n, Note: err.Error() + ": remove it with `deployctl schedule rm " +
-				n.Name + "`, and make it anew"}
+				n.Name + "`, and create it again"}
 		case err != nil:
 			return nil, err
 		}
@@ -366,7 +366,7 @@ func (s *Service) RenameStack(ctx context.Context, r deployments.RenameRequest) 
 	if len(names) > 0 {
 		return deployments.Errorf(deployments.CodeConflict,
 			"%s has a schedule %s, which knows it by its name: remove it with `deployctl schedule rm %s`, rename the "+
-				"stack, and make it anew", r.From, names[0].Name, names[0].Name)
+				"stack, and create it again", r.From, names[0].Name, names[0].Name)
 	}
 	if err := s.Store.RenameStack(ctx, r.From, r.To); err != nil {
 		return err

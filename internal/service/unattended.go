@@ -201,12 +201,12 @@ func (s *Service) noWorker(queue string) error {
 	if !own {
 		return deployments.Errorf(deployments.CodeNoWorker, "Waiting for a worker: none of the task queue %s takes "+
 			"this up. Start one with `deployctl worker`, "+
-			"with the settings of the service; it goes on by itself then.", queue)
+			"with the settings of the service; the update then continues.", queue)
 	}
 	return deployments.Errorf(deployments.CodeNoWorker, "Waiting for a worker of organization %s, which has workers "+
 		"of its own: none takes this up. "+
-		"Start one with `deployctl worker --organization %s`, with the settings of the service; it goes on by itself "+
-		"then.", organization, organization)
+		"Start one with `deployctl worker --organization %s`, with the settings of the service; the update "+
+		"then continues.", organization, organization)
 }
 
 // sleep waits for d, and reports whether ctx did not end before.

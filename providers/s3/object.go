@@ -213,7 +213,7 @@ func (o *opened) put(ctx context.Context, in ObjectIn, body *content, want obser
 	}
 	resp, err := o.client.PutObject(ctx, req)
 	if is(err, "PreconditionFailed", "ConditionalRequestConflict") {
-		return "", &provider.NotDone{Err: fmt.Errorf("somebody else is writing it: %w", err)}
+		return "", &provider.NotDone{Err: fmt.Errorf("another writer is changing it: %w", err)}
 	}
 	if err != nil {
 		return "", err

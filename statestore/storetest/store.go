@@ -49,7 +49,7 @@ func Store(t *testing.T, open func(t *testing.T) statestore.Objects) {
 		{"pending operations and their seeds outlive the update", pendingOperations},
 		{"an update's request, events, outcomes and description come back", updateRecords},
 		{"history is newest first", history},
-		{"the last look for drift comes back", drift},
+		{"the last drift check comes back", drift},
 		{"a project's files arrive whole and once", bundles},
 		{"a token opens the door until it is removed", tokens},
 		{"a token of a member may do what the member may at the time", members},

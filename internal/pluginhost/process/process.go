@@ -33,8 +33,8 @@ type Command struct {
 	Spares *Spares
 }
 
-// Surroundings are what every process of an update gets.
-type Surroundings struct {
+// Environment is what every process of an update gets.
+type Environment struct {
 	Env []string     // as KEY=value
 	Box *sandbox.Box // nil: none
 }

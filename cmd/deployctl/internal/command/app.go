@@ -1,5 +1,5 @@
 // Package command is deployctl's command line: a file per command. It calls deployments.Service, wherever that is, and
-// reaches the world only through Surroundings, so that tests run the commands in their own process against a service in
+// reaches the world only through Env, so that tests run the commands in their own process against a service in
 // memory. Commands that need the service's own parts (dev, serve, worker) are passed in.
 package command
 
@@ -19,8 +19,8 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// Surroundings are what a command sees of the world.
-type Surroundings struct {
+// Env is the environment of a command: its streams, variables, directory and connection.
+type Env struct {
 	In       io.Reader
 	Out, Err io.Writer
 	// Screen is the terminal that Out is, nil if it is none. Interactive says that In is a person's keyboard, and
@@ -32,23 +32,23 @@ type Surroundings struct {
 	Dir         string
 	// Interrupts is where Ctrl-C and SIGTERM arrive.
 	Interrupts <-chan os.Signal
-	Connect    Connector
+	Connect    Dialer
 	// More are the commands that this package does not have.
-	More func(*Surroundings) []*cli.Command
+	More func(*Env) []*cli.Command
 	// Offers lists what may stand for an argument of those, which is named as in "key drop ID"; nil offers nothing.
-	Offers  func(ctx context.Context, s *Surroundings, place string, flags *cli.Context) []string
+	Offers  func(ctx context.Context, s *Env, place string, flags *cli.Context) []string
 	Version string
 
 	lines *lineReader // see reader
 	once  sync.Once
 }
 
-// Connector connects to the service that the settings name; without one, to the embedded service, which it starts if
+// Dialer connects to the service that the settings name; without one, to the embedded service, which it starts if
 // necessary.
-type Connector func(ctx context.Context, s settings.Settings, n Notices) (Connection, error)
+type Dialer func(ctx context.Context, s settings.Settings, n Notifier) (Connection, error)
 
-// Notices are how a connection reports its state to the user.
-type Notices struct {
+// Notifier are how a connection reports its state to the user.
+type Notifier struct {
 	Say         func(string) // one line
 	Found       bool         // only a running service is called: the embedded one is not started
 	Unreachable func(bool)   // see client.Options
@@ -64,12 +64,12 @@ type Connection struct {
 }
 
 // Variable returns an environment variable.
-func (s *Surroundings) Variable(name string) string {
+func (s *Env) Variable(name string) string {
 	value, _ := s.lookup(name)
 	return value
 }
 
-func (s *Surroundings) lookup(name string) (string, bool) {
+func (s *Env) lookup(name string) (string, bool) {
 	for i := len(s.Environ) - 1; i >= 0; i-- {
 		if value, ok := strings.CutPrefix(s.Environ[i], name+"="); ok {
 			return value, true
@@ -79,10 +79,10 @@ func (s *Surroundings) lookup(name string) (string, bool) {
 }
 
 // Color says whether output may be coloured.
-func (s *Surroundings) Color() bool { return s.Screen != nil && s.Variable("NO_COLOR") == "" }
+func (s *Env) Color() bool { return s.Screen != nil && s.Variable("NO_COLOR") == "" }
 
 // Main runs one command line and returns the process's exit code; see ExitCode. It prints errors on Err.
-func Main(ctx context.Context, s *Surroundings, args []string) int {
+func Main(ctx context.Context, s *Env, args []string) int {
 	app := NewApp(s)
 	if n := len(args); n > 1 && args[n-1] == completionFlag {
 		s.complete(ctx, app, args[1:n-1])
@@ -111,7 +111,7 @@ func paintError(color bool) string {
 }
 
 // NewApp makes the tree of commands. Main runs it; what describes it may read it.
-func NewApp(s *Surroundings) *cli.App {
+func NewApp(s *Env) *cli.App {
 	commands := []*cli.Command{
 		upCommand(s), previewCommand(s), refreshCommand(s), destroyCommand(s),
 		cancelCommand(s), attachCommand(s), resolveCommand(s),

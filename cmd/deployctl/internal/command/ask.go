@@ -18,7 +18,7 @@ type lineReader struct {
 	lines chan string
 }
 
-func (s *Surroundings) reader() *lineReader {
+func (s *Env) reader() *lineReader {
 	s.once.Do(func() {
 		s.lines = &lineReader{lines: make(chan string)}
 		go func() {

@@ -7,7 +7,7 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-func attachCommand(s *Surroundings) *cli.Command {
+func attachCommand(s *Env) *cli.Command {
 	return &cli.Command{
 		Name: "attach", Usage: "replay an update from its start, and follow it to its end", ArgsUsage: "[UPDATE]",
 		Description: "UPDATE is ORG/PROJECT/STACK/VERSION, as deployctl prints it, or VERSION; not given: the " +

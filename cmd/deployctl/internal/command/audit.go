@@ -11,7 +11,7 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-func auditCommand(s *Surroundings) *cli.Command {
+func auditCommand(s *Env) *cli.Command {
 	return &cli.Command{
 		Name: "audit", Usage: "show the audit log: who did what",
 		Description: "Shows the entries of one organization, oldest first. --organization '*' shows every " +

@@ -7,7 +7,7 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-func cancelCommand(s *Surroundings) *cli.Command {
+func cancelCommand(s *Env) *cli.Command {
 	return &cli.Command{
 		Name: "cancel", Usage: "cancel a running or waiting update", ArgsUsage: "[UPDATE]",
 		Description: "Running steps finish, and nothing new starts. UPDATE is ORG/PROJECT/STACK/VERSION or VERSION; " +

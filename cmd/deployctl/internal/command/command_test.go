@@ -100,15 +100,15 @@ type outcome struct {
 // run runs a command line.
 func (d *desk) run(args ...string) outcome {
 	var out, errs syncBuffer
-	code := Main(context.Background(), d.surroundings(&out, &errs), append([]string{"deployctl"}, args...))
+	code := Main(context.Background(), d.env(&out, &errs), append([]string{"deployctl"}, args...))
 	return outcome{code, out.String(), errs.String()}
 }
 
-func (d *desk) surroundings(out, errs *syncBuffer) *Surroundings {
-	s := &Surroundings{
+func (d *desk) env(out, errs *syncBuffer) *Env {
+	s := &Env{
 		In: strings.NewReader(d.input), Out: out, Err: errs, Environ: d.environ, Dir: d.dir, Interrupts: d.signals,
 		Version: "test",
-		Connect: func(context.Context, settings.Settings, Notices) (Connection, error) {
+		Connect: func(context.Context, settings.Settings, Notifier) (Connection, error) {
 			return Connection{Service: d.service, Embedded: true}, d.fail
 		},
 	}

@@ -54,7 +54,7 @@ var argumentSources = map[string]source{
 }
 
 // complete lists what may stand in the place of the last word of a command line. What cannot be found out is left out.
-func (s *Surroundings) complete(ctx context.Context, app *cli.App, words []string) {
+func (s *Env) complete(ctx context.Context, app *cli.App, words []string) {
 	if len(words) == 0 {
 		words = []string{""}
 	}
@@ -72,7 +72,7 @@ func (s *Surroundings) complete(ctx context.Context, app *cli.App, words []strin
 	}
 }
 
-func (s *Surroundings) candidates(ctx context.Context, app *cli.App, before []string, current string) []string {
+func (s *Env) candidates(ctx context.Context, app *cli.App, before []string, current string) []string {
 	takes := valued(app.Commands)
 	l := line{path: []string{app.Name}, below: app.Commands}
 	pending := "" // a flag that waits for its value
@@ -137,7 +137,7 @@ func (l line) flagCandidates() []string {
 }
 
 // flagValues lists the values of a flag.
-func (s *Surroundings) flagValues(ctx context.Context, app *cli.App, l line, name string) []string {
+func (s *Env) flagValues(ctx context.Context, app *cli.App, l line, name string) []string {
 	if l.command == nil { // the flag stands before its command: one that has it is as good as any
 		l.command = withFlag(app.Commands, name)
 	}
@@ -171,7 +171,7 @@ func withFlag(commands []*cli.Command, name string) *cli.Command {
 }
 
 // arguments lists the values of the argument at the cursor.
-func (s *Surroundings) arguments(ctx context.Context, app *cli.App, l line) []string {
+func (s *Env) arguments(ctx context.Context, app *cli.App, l line) []string {
 	if l.command == nil {
 		return nil
 	}
@@ -197,7 +197,7 @@ func (s *Surroundings) arguments(ctx context.Context, app *cli.App, l line) []st
 
 // from asks a source, with the flags that the command line has so far. It never starts the embedded service, and says
 // nothing.
-func (s *Surroundings) from(ctx context.Context, app *cli.App, l line, list source) []string {
+func (s *Env) from(ctx context.Context, app *cli.App, l line, list source) []string {
 	if list == nil || l.command == nil {
 		return nil
 	}
@@ -223,7 +223,7 @@ func (s *Surroundings) from(ctx context.Context, app *cli.App, l line, list sour
 	}
 	ctx, cancel := context.WithTimeout(ctx, completionTime)
 	defer cancel()
-	quiet := &session{Surroundings: s, flags: c, settings: loaded, dir: s.workingDir(c), completing: true}
+	quiet := &session{Env: s, flags: c, settings: loaded, dir: s.workingDir(c), completing: true}
 	defer quiet.close()
 	return list(ctx, quiet)
 }

@@ -59,7 +59,7 @@ complete -c deployctl -f -a '(__deployctl_complete)'
 `,
 }
 
-func completionCommand(s *Surroundings) *cli.Command {
+func completionCommand(s *Env) *cli.Command {
 	return &cli.Command{
 		Name: "completion", Usage: "print a shell's completion script", ArgsUsage: "SHELL",
 		Description: "SHELL is bash, zsh or fish. For bash: source <(deployctl completion bash)",

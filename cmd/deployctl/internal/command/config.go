@@ -11,7 +11,7 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-func configCommand(s *Surroundings) *cli.Command {
+func configCommand(s *Env) *cli.Command {
 	return &cli.Command{
 		Name: "config", Usage: "show and change the stack's configuration",
 		Flags:  onStack(jsonFlag, showSecretsFlag),

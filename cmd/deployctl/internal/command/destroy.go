@@ -5,7 +5,7 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-func destroyCommand(s *Surroundings) *cli.Command {
+func destroyCommand(s *Env) *cli.Command {
 	return &cli.Command{
 		Name: "destroy", Aliases: []string{"down"}, Usage: "delete every resource of the stack; the stack itself stays",
 		Description: changeExits,

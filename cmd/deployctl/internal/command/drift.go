@@ -7,7 +7,7 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-func driftCommand(s *Surroundings) *cli.Command {
+func driftCommand(s *Env) *cli.Command {
 	return &cli.Command{
 		Name: "drift", Usage: "show the result of the last drift check (same as drift status)",
 		Flags: onStack(jsonFlag), Action: action(s, runDriftStatus),

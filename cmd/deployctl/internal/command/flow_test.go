@@ -234,7 +234,7 @@ func (d *desk) interrupted(shows string, args ...string) outcome {
 	d.t.Helper()
 	var out, errs syncBuffer
 	code := make(chan int, 1)
-	s := d.surroundings(&out, &errs)
+	s := d.env(&out, &errs)
 	if d.person {
 		reader, writer, err := os.Pipe()
 		if err != nil {
@@ -303,8 +303,8 @@ func (u unanswered) Submit(ctx context.Context, r deployments.UpdateRequest) (de
 func TestAnInterruptOfTheSubmissionSaysThatTheUpdateMayGoOn(t *testing.T) {
 	d := inProject(t)
 	var out, errs syncBuffer
-	s := d.surroundings(&out, &errs)
-	s.Connect = func(context.Context, settings.Settings, Notices) (Connection, error) {
+	s := d.env(&out, &errs)
+	s.Connect = func(context.Context, settings.Settings, Notifier) (Connection, error) {
 		return Connection{Service: unanswered{d.service, func() { d.signals <- os.Interrupt }}}, nil
 	}
 	code := Main(context.Background(), s, []string{"deployctl", "up", "--yes"})
@@ -335,9 +335,9 @@ func (f *forgetful) Watch(
 func TestAnUpdateThatLosesItsPlaceAgainAndAgainIsGivenUp(t *testing.T) {
 	d := inProject(t)
 	var out, errs syncBuffer
-	s := d.surroundings(&out, &errs)
+	s := d.env(&out, &errs)
 	service := &forgetful{Service: d.service}
-	s.Connect = func(context.Context, settings.Settings, Notices) (Connection, error) {
+	s.Connect = func(context.Context, settings.Settings, Notifier) (Connection, error) {
 		return Connection{Service: service}, nil
 	}
 	code := Main(context.Background(), s, []string{"deployctl", "up", "--yes"})

@@ -21,7 +21,7 @@ func everyCommand(commands []*cli.Command, path []string, fn func([]string, *cli
 
 func TestHelpOfEveryCommandFitsEightyColumnsAndHasItsParts(t *testing.T) {
 	d := newDesk(t, nil)
-	everyCommand(NewApp(&Surroundings{}).Commands, nil, func(words []string, c *cli.Command) {
+	everyCommand(NewApp(&Env{}).Commands, nil, func(words []string, c *cli.Command) {
 		help := d.must(append(words, "--help")...)
 		name := strings.Join(words, " ")
 		if display.Widest(help) > 80 {

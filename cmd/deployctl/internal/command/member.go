@@ -9,7 +9,7 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-func memberCommand(s *Surroundings) *cli.Command {
+func memberCommand(s *Env) *cli.Command {
 	return &cli.Command{
 		Name: "member", Usage: "manage members and their roles",
 		Subcommands: []*cli.Command{

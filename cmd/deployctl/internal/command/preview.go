@@ -8,7 +8,7 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-func previewCommand(s *Surroundings) *cli.Command {
+func previewCommand(s *Env) *cli.Command {
 	return &cli.Command{
 		Name: "preview", Aliases: []string{"pre"}, Usage: "show what an update would do",
 		Flags: updateFlags(refreshFlag, replaceFlag,

@@ -5,7 +5,7 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-func refreshCommand(s *Surroundings) *cli.Command {
+func refreshCommand(s *Env) *cli.Command {
 	return &cli.Command{
 		Name: "refresh", Usage: "read every resource's real properties into the stack's state",
 		Description: changeExits,

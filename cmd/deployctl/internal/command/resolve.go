@@ -8,7 +8,7 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-func resolveCommand(s *Surroundings) *cli.Command {
+func resolveCommand(s *Env) *cli.Command {
 	return &cli.Command{
 		Name: "resolve", Usage: "tell an update whether a create with an unknown outcome took effect", ArgsUsage: "URN",
 		Description: "The exit code is 4 if the update does not wait for this URN, and 2 if there is no such update.",

@@ -9,7 +9,7 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-func scheduleCommand(s *Surroundings) *cli.Command {
+func scheduleCommand(s *Env) *cli.Command {
 	about := func(name, usage string, run func(context.Context, *session) error, flags ...cli.Flag) *cli.Command {
 		return &cli.Command{Name: name, Usage: usage, ArgsUsage: "NAME", Flags: onStack(flags...),
 			Action: action(s, run)}

@@ -10,7 +10,7 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-func scheduleNewCommand(s *Surroundings) *cli.Command {
+func scheduleNewCommand(s *Env) *cli.Command {
 	return &cli.Command{
 		Name: "new", Usage: "create a schedule of drift checks, updates or destroys", ArgsUsage: "KIND",
 		Description: "KIND is drift, update or destroy. Each run repeats the program, configuration and environment " +

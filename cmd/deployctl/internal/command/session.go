@@ -20,7 +20,7 @@ import (
 
 // session is one command at work.
 type session struct {
-	*Surroundings
+	*Env
 	flags    *cli.Context
 	settings settings.Settings
 	service  Connection
@@ -35,13 +35,13 @@ type session struct {
 }
 
 // action makes a command's action: it opens a session, and closes it.
-func action(s *Surroundings, run func(context.Context, *session) error) cli.ActionFunc {
+func action(s *Env, run func(context.Context, *session) error) cli.ActionFunc {
 	return func(c *cli.Context) error {
 		loaded, err := LoadSettings(s, c)
 		if err != nil {
 			return err
 		}
-		session := &session{Surroundings: s, flags: c, settings: loaded, dir: s.workingDir(c)}
+		session := &session{Env: s, flags: c, settings: loaded, dir: s.workingDir(c)}
 		defer session.close()
 		ctx, stop := session.interruptible(c.Context)
 		defer stop()
@@ -54,7 +54,7 @@ func action(s *Surroundings, run func(context.Context, *session) error) cli.Acti
 }
 
 // workingDir is where a command works: --cwd, from where it was started.
-func (s *Surroundings) workingDir(c *cli.Context) string {
+func (s *Env) workingDir(c *cli.Context) string {
 	switch cwd := c.String("cwd"); {
 	case cwd == "":
 		return s.Dir
@@ -66,7 +66,7 @@ func (s *Surroundings) workingDir(c *cli.Context) string {
 }
 
 // LoadSettings reads the settings for a command.
-func LoadSettings(s *Surroundings, c *cli.Context) (settings.Settings, error) {
+func LoadSettings(s *Env, c *cli.Context) (settings.Settings, error) {
 	file, named := c.String("settings"), true
 	if file == "" {
 		file = s.Variable(settings.FileVariable)
@@ -105,7 +105,7 @@ func (s *session) connect(ctx context.Context) error {
 	if address := s.settings.Get(settings.Server); address != "" {
 		where = "the service at " + address
 	}
-	service, err := s.Connect(ctx, s.settings, Notices{Say: s.note, Found: s.completing, Waiting: func(why string) {
+	service, err := s.Connect(ctx, s.settings, Notifier{Say: s.note, Found: s.completing, Waiting: func(why string) {
 		s.note(why + "; waiting…")
 	}, Unreachable: func(lost bool) {
 		if lost {

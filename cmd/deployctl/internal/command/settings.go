@@ -8,7 +8,7 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-func settingsCommand(s *Surroundings) *cli.Command {
+func settingsCommand(s *Env) *cli.Command {
 	return &cli.Command{
 		Name: "settings", Usage: "print every setting and where its value comes from",
 		Description: "Precedence: flag, environment variable, configuration file (YAML; a dot in a name is a level), " +
@@ -20,7 +20,7 @@ func settingsCommand(s *Surroundings) *cli.Command {
 			if err != nil {
 				return err
 			}
-			return printSettings(&session{Surroundings: s, flags: c, settings: loaded})
+			return printSettings(&session{Env: s, flags: c, settings: loaded})
 		},
 	}
 }

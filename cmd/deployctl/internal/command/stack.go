@@ -9,7 +9,7 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-func stackCommand(s *Surroundings) *cli.Command {
+func stackCommand(s *Env) *cli.Command {
 	return &cli.Command{
 		Name: "stack", Usage: "show the stack, or manage stacks",
 		Flags:  onStack(jsonFlag),

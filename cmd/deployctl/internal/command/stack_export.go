@@ -13,7 +13,7 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-func stackExportCommand(s *Surroundings) *cli.Command {
+func stackExportCommand(s *Env) *cli.Command {
 	return &cli.Command{
 		Name: "export", Usage: "print the stack's deployment as JSON, in Pulumi's format",
 		Flags: onStack(showSecretsFlag,
@@ -70,7 +70,7 @@ func (s *session) path(name string) string {
 	return filepath.Join(s.dir, name)
 }
 
-func stackImportCommand(s *Surroundings) *cli.Command {
+func stackImportCommand(s *Env) *cli.Command {
 	return &cli.Command{
 		Name: "import", Usage: "replace the stack's deployment with an exported one",
 		Flags: onStack(

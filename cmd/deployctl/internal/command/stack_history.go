@@ -11,7 +11,7 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-func stackHistoryCommand(s *Surroundings) *cli.Command {
+func stackHistoryCommand(s *Env) *cli.Command {
 	return &cli.Command{
 		Name: "history", Aliases: []string{"hist"}, Usage: "list the stack's updates, latest first",
 		Description: "A waiting update has the STATUS queued. STATE is newest for the stack's current state, kept if " +

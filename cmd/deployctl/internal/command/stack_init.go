@@ -8,7 +8,7 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-func stackInitCommand(s *Surroundings) *cli.Command {
+func stackInitCommand(s *Env) *cli.Command {
 	return &cli.Command{
 		Name: "init", Usage: "create a stack and select it", ArgsUsage: "[STACK]",
 		Flags: onStack(

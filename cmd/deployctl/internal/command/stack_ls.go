@@ -8,7 +8,7 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-func stackLsCommand(s *Surroundings) *cli.Command {
+func stackLsCommand(s *Env) *cli.Command {
 	return &cli.Command{
 		Name: "ls", Usage: "list the project's stacks",
 		Flags: common(jsonFlag, &cli.BoolFlag{Name: "all", Aliases: []string{"a"},

@@ -10,7 +10,7 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-func stackOutputCommand(s *Surroundings) *cli.Command {
+func stackOutputCommand(s *Env) *cli.Command {
 	return &cli.Command{
 		Name: "output", Usage: "print the stack's outputs, or one of them", ArgsUsage: "[NAME]",
 		Flags:  onStack(jsonFlag, showSecretsFlag),

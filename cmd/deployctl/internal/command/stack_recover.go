@@ -10,7 +10,7 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-func stackRecoverCommand(s *Surroundings) *cli.Command {
+func stackRecoverCommand(s *Env) *cli.Command {
 	return &cli.Command{
 		Name: "recover", Usage: "finish an update whose workflow was terminated in Temporal, keeping all that it did",
 		Description: "The next update does this too, so the command is only needed if you do not want to update now. " +

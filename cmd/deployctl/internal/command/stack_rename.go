@@ -10,7 +10,7 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-func stackRenameCommand(s *Surroundings) *cli.Command {
+func stackRenameCommand(s *Env) *cli.Command {
 	return &cli.Command{
 		Name: "rename", Usage: "rename the stack; its resources stay", ArgsUsage: "NEW",
 		Flags:  onStack(),

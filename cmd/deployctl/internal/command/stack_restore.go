@@ -9,7 +9,7 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-func stackRestoreCommand(s *Surroundings) *cli.Command {
+func stackRestoreCommand(s *Env) *cli.Command {
 	return &cli.Command{
 		Name: "restore", Usage: "make an earlier state the stack's newest; real resources are not touched",
 		ArgsUsage: "VERSION",

@@ -11,7 +11,7 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-func stackRmCommand(s *Surroundings) *cli.Command {
+func stackRmCommand(s *Env) *cli.Command {
 	return &cli.Command{
 		Name: "rm", Usage: "remove a stack, its history and its configuration file", ArgsUsage: "[STACK]",
 		Flags: onStack(yesFlag,

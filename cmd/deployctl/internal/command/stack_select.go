@@ -7,7 +7,7 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-func stackSelectCommand(s *Surroundings) *cli.Command {
+func stackSelectCommand(s *Env) *cli.Command {
 	return &cli.Command{
 		Name: "select", Usage: "select the stack that commands in this project use", ArgsUsage: "[STACK]",
 		Flags:  onStack(&cli.BoolFlag{Name: "create", Usage: "create it if it does not exist"}),

@@ -8,7 +8,7 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-func stackTagCommand(s *Surroundings) *cli.Command {
+func stackTagCommand(s *Env) *cli.Command {
 	return &cli.Command{
 		Name: "tag", Usage: "read and set the stack's tags",
 		Subcommands: []*cli.Command{

@@ -232,7 +232,7 @@ func TestSettingsNameTheirSourcesAndHideSecrets(t *testing.T) {
 
 func TestEveryFlagMeansTheSameOnEveryCommand(t *testing.T) {
 	seen := map[string]bool{}
-	app := NewApp(newDesk(t, nil).surroundings(&syncBuffer{}, &syncBuffer{}))
+	app := NewApp(newDesk(t, nil).env(&syncBuffer{}, &syncBuffer{}))
 	for range 20 { // maps are walked in another order each time
 		for name, takes := range valued(app.Commands) {
 			if before, ok := seen[name]; ok && before != takes {

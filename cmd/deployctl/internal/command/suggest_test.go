@@ -139,7 +139,7 @@ func TestWhatOnlyTheStockCLIHasIsAnsweredWithWhatToDoInstead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	app := NewApp(&Surroundings{})
+	app := NewApp(&Env{})
 	for words := range stockOnly {
 		if !strings.Contains(string(page), "`"+words+"`") {
 			t.Errorf("docs/compatibility.md does not name `%s`", words)

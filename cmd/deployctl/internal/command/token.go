@@ -11,7 +11,7 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-func tokenCommand(s *Surroundings) *cli.Command {
+func tokenCommand(s *Env) *cli.Command {
 	return &cli.Command{
 		Name: "token", Usage: "manage access tokens of the service",
 		Subcommands: []*cli.Command{

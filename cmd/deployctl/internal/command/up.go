@@ -5,7 +5,7 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-func upCommand(s *Surroundings) *cli.Command {
+func upCommand(s *Env) *cli.Command {
 	return &cli.Command{
 		Name: "up", Aliases: []string{"update"}, Usage: "update the stack to what the program declares",
 		Description: changeExits,

@@ -7,7 +7,7 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-func versionCommand(s *Surroundings) *cli.Command {
+func versionCommand(s *Env) *cli.Command {
 	return &cli.Command{
 		Name: "version", Usage: "print the version",
 		Action: func(*cli.Context) error {
