@@ -38,7 +38,7 @@ func (r *Run) predecessor(e *entry) predecessor {
 				"one of them", e.URN, by, name)}
 		case old == nil:
 			continue
-		case r.condemned[old.Key] != nil:
+		case r.deletionOf[old.Key] != nil:
 			return predecessor{wait: true}
 		case name != e.URN && r.byURN[name] != nil:
 			return predecessor{conflict: fmt.Sprintf("%s claims to be what was %s, which the program also registers",
@@ -67,7 +67,7 @@ func (r *Run) claim(u, old urn.URN) {
 	r.mark(u).Claims = old
 }
 
-// aliasesOf gives every other name that a resource may have been stored under: its own aliases, then those that follow
+// aliasesOf returns every other name that a resource may have been stored under: its own aliases, then those that follow
 // from its parent's.
 func (r *Run) aliasesOf(u urn.URN, g Registration) []urn.URN {
 	var out []urn.URN
@@ -90,7 +90,7 @@ func (r *Run) aliasesOf(u urn.URN, g Registration) []urn.URN {
 	return out
 }
 
-// formerNames gives the names that the children of a resource may have been stored under: the one that it was found by
+// formerNames returns the names that the children of a resource may have been stored under: the one that it was found by
 // in this update, or those that it still has because an earlier update ended before all of its children were
 // registered. Of a resource that failed before it was found, every alias counts.
 func (r *Run) formerNames(parent urn.URN) []urn.URN {

@@ -6,7 +6,7 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 )
 
-// candidates gives the dependents that may have to go before the old resource can. Who asks has to wait while another
+// candidates returns the dependents that may have to go before the old resource can. Who asks has to wait while another
 // cascade is being found, while an earlier registered dependent is on its way, and while a step of a dependent runs.
 func (r *Run) candidates(e *entry) (candidates []State, wait bool) {
 	if r.cascading != 0 || r.sweeper != nil && r.sweeper.Stage == stageSweeping {
@@ -17,7 +17,7 @@ func (r *Run) candidates(e *entry) (candidates []State, wait bool) {
 		other := r.byURN[r.current(state.URN)]
 		switch {
 		case other != nil && other.Order < e.Order && other.Stage != stageDone,
-			r.stepOf(state.URN) != nil, r.condemned[k] != nil:
+			r.stepOf(state.URN) != nil, r.deletionOf[k] != nil:
 			return nil, true
 		case other != nil && other.committed(), state.Delete:
 			continue
@@ -30,7 +30,7 @@ func (r *Run) candidates(e *entry) (candidates []State, wait bool) {
 // startCascade asks which of the candidates must go first: those that a change of the old resource would replace.
 func (r *Run) startCascade(e *entry, old *State, candidates []State) {
 	if len(candidates) == 0 {
-		r.clear(e, nil)
+		r.deleteFirst(e, nil)
 		return
 	}
 	providers := map[string]Provider{}
@@ -39,14 +39,14 @@ func (r *Run) startCascade(e *entry, old *State, candidates []State) {
 			providers[c.Provider] = *p
 		}
 	}
-	r.cascading = r.ask(&operation{URN: e.URN, Entry: e, For: forCascade})
+	r.cascading = r.newQuery(&operation{URN: e.URN, Entry: e, For: forCascade})
 	r.become(e, stageCascading, r.cascading)
 	r.ready.Start = append(r.ready.Start, Cascade{
 		Op: e.Op, Root: r.snap.renamed(*old), Candidates: candidates, Providers: providers,
 	})
 }
 
-// dependents gives every state that depends on one, however far, in snapshot order.
+// dependents returns every state that depends on one, however far, in snapshot order.
 func (r *Run) dependents(root Key) []Key {
 	reached := map[urn.URN]bool{r.snap.Get(root).URN: true}
 	var out []Key
@@ -75,7 +75,7 @@ func (r *Run) cascadePlanned(ev CascadePlanned) {
 	if r.cascading == ev.Op {
 		r.cascading = 0
 	}
-	op := r.answered(ev.Op)
+	op := r.takeQuery(ev.Op)
 	if op == nil {
 		return
 	}
@@ -84,11 +84,11 @@ func (r *Run) cascadePlanned(ev CascadePlanned) {
 		r.reject(e, "what depends on %s could not be found: %s", e.URN, ev.Error)
 		return
 	}
-	r.clear(e, ev.Members)
+	r.deleteFirst(e, ev.Members)
 }
 
-// protectsMember refuses a replacement that would delete a protected resource first. A preview says so and goes on.
-func (r *Run) protectsMember(e *entry, group []*deletion) bool {
+// refuseProtectedMember refuses a replacement that would delete a protected resource first. A preview says so and goes on.
+func (r *Run) refuseProtectedMember(e *entry, group []*deletion) bool {
 	const message = "a protected resource would be replaced"
 	for _, d := range group {
 		if state := r.snap.Get(d.Key); !state.Protect || state.Delete {
@@ -106,9 +106,9 @@ func (r *Run) protectsMember(e *entry, group []*deletion) bool {
 	return false
 }
 
-// leavesMember refuses a replacement that would delete a resource outside the targets first, which nothing would make
+// refuseUntargetedMember refuses a replacement that would delete a resource outside the targets first, which nothing would make
 // again.
-func (r *Run) leavesMember(e *entry, group []*deletion) bool {
+func (r *Run) refuseUntargetedMember(e *entry, group []*deletion) bool {
 	byPosition := func(a, b *deletion) int { return r.snap.position(a.Key) - r.snap.position(b.Key) }
 	for _, d := range slices.SortedFunc(slices.Values(group), byPosition) {
 		state := r.snap.Get(d.Key)
@@ -123,9 +123,9 @@ func (r *Run) leavesMember(e *entry, group []*deletion) bool {
 	return false
 }
 
-// wantsMember refuses a replacement that would first delete a resource whose registration failed or was refused:
+// refuseWantedMember refuses a replacement that would first delete a resource whose registration failed or was refused:
 // nothing would make it again.
-func (r *Run) wantsMember(e *entry, group []*deletion) bool {
+func (r *Run) refuseWantedMember(e *entry, group []*deletion) bool {
 	for _, d := range group {
 		if r.wants(d.URN) && !r.snap.Get(d.Key).Delete {
 			r.reject(e, "%s cannot be replaced: %s would have to be replaced with it, and could not be registered",
@@ -136,27 +136,27 @@ func (r *Run) wantsMember(e *entry, group []*deletion) bool {
 	return false
 }
 
-// clear deletes the members of a cascade and the old resource itself, dependents first; the entry goes on when its old
+// deleteFirst deletes the members of a cascade and the old resource itself, dependents first; the entry goes on when its old
 // resource is gone. Entries of members begin again once theirs are.
-func (r *Run) clear(e *entry, members []Dependent) {
+func (r *Run) deleteFirst(e *entry, members []Dependent) {
 	var group []*deletion
 	for _, m := range members {
 		state := r.snap.Get(m.Key)
-		if state == nil || r.condemned[m.Key] != nil || state.PendingReplacement || r.settled(state.URN) {
+		if state == nil || r.deletionOf[m.Key] != nil || state.PendingReplacement || r.decided(state.URN) {
 			continue
 		}
-		group = append(group, r.condemnation(state, e.URN))
+		group = append(group, r.newDeletion(state, e.URN))
 	}
 	for _, with := range r.replacedWith(e) {
 		if !slices.ContainsFunc(group, func(d *deletion) bool { return d.Key == with.Key }) {
-			group = append(group, r.condemnation(with, e.URN))
+			group = append(group, r.newDeletion(with, e.URN))
 		}
 	}
-	if r.protectsMember(e, group) || r.leavesMember(e, group) || r.wantsMember(e, group) {
+	if r.refuseProtectedMember(e, group) || r.refuseUntargetedMember(e, group) || r.refuseWantedMember(e, group) {
 		return
 	}
 	ahead, along := r.copiesInTheWay(e, group)
-	if r.leavesMember(e, ahead) || r.leavesMember(e, along) {
+	if r.refuseUntargetedMember(e, ahead) || r.refuseUntargetedMember(e, along) {
 		return
 	}
 	if len(ahead) > 0 {
@@ -164,16 +164,16 @@ func (r *Run) clear(e *entry, members []Dependent) {
 		return
 	}
 	for _, d := range group {
-		r.restart(d)
+		r.replan(d)
 	}
-	group = append(append(group, along...), r.condemnation(r.snap.Get(e.Old), e.URN))
+	group = append(append(group, along...), r.newDeletion(r.snap.Get(e.Old), e.URN))
 	e.Members = nil
 	r.become(e, stageClearing, 0)
-	r.condemn(group)
+	r.markForDeletion(group)
 }
 
-// restart sends the entry of a member back: its plan was made over a state that goes.
-func (r *Run) restart(d *deletion) {
+// replan sends the entry of a member back: its plan was made over a state that goes.
+func (r *Run) replan(d *deletion) {
 	other := r.byURN[r.current(d.URN)]
 	if other == nil || other.committed() {
 		return
@@ -183,23 +183,23 @@ func (r *Run) restart(d *deletion) {
 	r.become(other, stageHeld, 0)
 }
 
-// replacedWith gives the stored resources that ask to be replaced together with the entry's, and are undecided.
+// replacedWith returns the stored resources that ask to be replaced together with the entry's, and are undecided.
 func (r *Run) replacedWith(e *entry) []*State {
 	var out []*State
 	r.snap.All(func(s *State) {
-		if len(s.ReplaceWith) == 0 || s.Key == e.Old || s.Delete || s.PendingReplacement || r.condemned[s.Key] != nil {
+		if len(s.ReplaceWith) == 0 || s.Key == e.Old || s.Delete || s.PendingReplacement || r.deletionOf[s.Key] != nil {
 			return
 		}
 		names := func(u urn.URN) bool { return r.current(u) == e.URN }
-		if slices.ContainsFunc(s.ReplaceWith, names) && !r.settled(s.URN) {
+		if slices.ContainsFunc(s.ReplaceWith, names) && !r.decided(s.URN) {
 			out = append(out, s)
 		}
 	})
 	return out
 }
 
-// cleared goes on with a replacement whose old resource is gone; it reports whether it is.
-func (r *Run) cleared(e *entry) bool {
+// deletedFirst goes on with a replacement whose old resource is gone; it reports whether it is.
+func (r *Run) deletedFirst(e *entry) bool {
 	if old := r.snap.Get(e.Old); old == nil || !old.PendingReplacement {
 		return false
 	}

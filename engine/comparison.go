@@ -25,7 +25,7 @@ func (r *Run) compare(e *entry, old *State) bool {
 			return true
 		}
 	}
-	op := r.ask(&operation{URN: e.URN, Pair: pair, For: forCompare})
+	op := r.newQuery(&operation{URN: e.URN, Pair: pair, For: forCompare})
 	r.comparing = append(r.comparing, op)
 	r.ready.Start = append(r.ready.Start, Compare{Op: op, Old: *r.providerOf(was), New: *r.providerOf(now)})
 	return true
@@ -33,7 +33,7 @@ func (r *Run) compare(e *entry, old *State) bool {
 
 // providerDiffed goes on with every entry that waited for the comparison.
 func (r *Run) providerDiffed(ev ProviderDiffed) {
-	op := r.answered(ev.Op)
+	op := r.takeQuery(ev.Op)
 	if op == nil {
 		return
 	}

@@ -23,26 +23,26 @@ type deletion struct {
 	Started  bool
 }
 
-// condemnation makes the deletion of a member of a cascade: the state stays, pending its replacement. A copy that
+// newDeletion makes the deletion of a member of a cascade: the state stays, pending its replacement. A copy that
 // waited for its deletion anyway just goes.
-func (r *Run) condemnation(s *State, root urn.URN) *deletion {
+func (r *Run) newDeletion(s *State, root urn.URN) *deletion {
 	return &deletion{Key: s.Key, URN: s.URN, Kind: StepDeleteReplaced, For: root}
 }
 
-// condemn adds a group of deletions, given in any order, and works out who waits for whom: a state waits for those
+// markForDeletion adds a group of deletions, given in any order, and works out who waits for whom: a state waits for those
 // condemned states of the group that refer to its URN. In a cascade only those count that stand after it, which is what
 // may use it: so no two of them wait for each other. A deletion that has started waits for nothing any more, and what
 // becomes of the group does not concern it.
-func (r *Run) condemn(group []*deletion) {
+func (r *Run) markForDeletion(group []*deletion) {
 	position := r.snap.position
 	slices.SortFunc(group, func(a, b *deletion) int { return position(b.Key) - position(a.Key) })
 	for _, d := range group {
 		r.Deletions = append(r.Deletions, d)
-		r.condemned[d.Key] = d
+		r.deletionOf[d.Key] = d
 	}
 	for _, d := range group {
 		for _, k := range r.needs(d.Key) {
-			other := r.condemned[k]
+			other := r.deletionOf[k]
 			if other == nil || other.Started {
 				continue
 			}
@@ -59,7 +59,7 @@ func (r *Run) condemn(group []*deletion) {
 	}
 }
 
-// needs gives every copy of what a state refers to, each once: by the names of its time, by those of now, and by those
+// needs returns every copy of what a state refers to, each once: by the names of its time, by those of now, and by those
 // that what is live had before, which a copy that waits for its deletion keeps.
 func (r *Run) needs(k Key) []Key {
 	var out []Key
@@ -81,9 +81,9 @@ func (r *Run) needs(k Key) []Key {
 	return out
 }
 
-// condemnUnseen condemns, at the end of the program, every state that waits for deletion or that the program did not
+// deleteUnregistered condemns, at the end of the program, every state that waits for deletion or that the program did not
 // register.
-func (r *Run) condemnUnseen() {
+func (r *Run) deleteUnregistered() {
 	var group []*deletion
 	r.snap.All(func(s *State) {
 		if !r.mayChange(s) {
@@ -96,7 +96,7 @@ func (r *Run) condemnUnseen() {
 			d.Kind = StepDiscardReplaced
 		case s.Delete:
 			d.Kind = StepDeleteReplaced
-		case r.seen(s.URN), r.wants(s.URN):
+		case r.registered(s.URN), r.wants(s.URN):
 			return
 		case s.PendingReplacement:
 			d.Kind = StepRemovePendingReplace
@@ -107,7 +107,7 @@ func (r *Run) condemnUnseen() {
 		}
 		group = append(group, d)
 	})
-	r.condemn(r.withoutNeeded(r.withoutReferenced(group)))
+	r.markForDeletion(r.withoutNeeded(r.withoutReferenced(group)))
 }
 
 // withoutNeeded takes out of a group what stays because something that stays refers to it: after an error, a resource
@@ -135,8 +135,8 @@ func (r *Run) withoutNeeded(group []*deletion) []*deletion {
 	return slices.DeleteFunc(group, func(d *deletion) bool { return !dying[d.Key] })
 }
 
-// seen reports that the program registered the URN, or what the URN is now called, in the epoch that ended well.
-func (r *Run) seen(u urn.URN) bool {
+// registered reports that the program registered the URN, or what the URN is now called, in the epoch that ended well.
+func (r *Run) registered(u urn.URN) bool {
 	return r.byURN[u] != nil || r.marked(u).ClaimedBy != "" || r.marked(u).Kept
 }
 
@@ -146,7 +146,7 @@ func (r *Run) advanceDeletions() bool {
 	for len(r.free) > 0 {
 		k := r.free[0]
 		r.free = r.free[1:]
-		if d := r.condemned[k]; d != nil && !d.Started && d.Blockers == 0 { // a later group may block it again
+		if d := r.deletionOf[k]; d != nil && !d.Started && d.Blockers == 0 { // a later group may block it again
 			d.Started, moved = true, true
 			r.startDeletion(d)
 		}
@@ -157,7 +157,7 @@ func (r *Run) advanceDeletions() bool {
 // breakCycle frees the deletion that stands last, when all that are left wait for each other: copies from different
 // times can refer to each other's URNs. It reports whether there was one.
 func (r *Run) breakCycle() bool {
-	open := r.underway() // from the last to the first
+	open := r.openDeletions() // from the last to the first
 	i := slices.IndexFunc(open, func(d *deletion) bool { return !d.Started })
 	if i < 0 {
 		return false
@@ -173,7 +173,7 @@ func (r *Run) breakCycle() bool {
 func (r *Run) startDeletion(d *deletion) {
 	state := r.snap.Get(d.Key)
 	if state == nil {
-		r.freed(d)
+		r.unblock(d)
 		return
 	}
 	op := &operation{Op: r.newOp(), URN: d.URN, For: forDeletion, Key: d.Key}
@@ -208,7 +208,7 @@ func (r *Run) protectedDeletion(d *deletion, op *operation) {
 	if !r.goal.DryRun {
 		r.emit(Emit{Kind: EmitPre, Op: op.Op, Step: d.Kind, URN: d.URN, Type: op.Step.Type, Old: op.Step.Old})
 		r.emitFailed(op, message)
-		r.withhold(d)
+		r.failDeletion(d)
 	}
 	r.noteError(message)
 }
@@ -217,34 +217,34 @@ func (r *Run) protectedDeletion(d *deletion, op *operation) {
 func (r *Run) deletesNothing(d *deletion, s *State) bool {
 	logical := d.Kind == StepReadDiscard || d.Kind == StepDiscardReplaced || d.Kind == StepRemovePendingReplace
 	return r.goal.DryRun || logical || !s.Custom || s.External || s.RetainOnDelete || s.PendingReplacement ||
-		IsProvider(s.Type) || r.standsFor(s) || (s.DeletedWith != "" && r.dies(r.current(s.DeletedWith)))
+		IsProvider(s.Type) || r.sharesID(s) || (s.DeletedWith != "" && r.deletedHere(r.current(s.DeletedWith)))
 }
 
-// standsFor reports that the replacement of a state is the same thing in the world: a create that found what was there.
+// sharesID reports that the replacement of a state is the same thing in the world: a create that found what was there.
 // To delete the one would delete the other.
-func (r *Run) standsFor(s *State) bool {
+func (r *Run) sharesID(s *State) bool {
 	live := r.snap.Live(r.current(s.URN))
 	return s.Delete && s.ID != "" && live != nil && live.Key != s.Key && !live.Delete && live.Type == s.Type &&
 		live.ID == s.ID &&
 		live.Provider == s.Provider
 }
 
-// dies reports that a URN's live resource is deleted in this update.
-func (r *Run) dies(u urn.URN) bool {
+// deletedHere reports that a URN's live resource is deleted in this update.
+func (r *Run) deletedHere(u urn.URN) bool {
 	if r.marked(u).Deleted {
 		return true
 	}
 	k, ok := r.snap.live[u]
-	return ok && r.condemned[k] != nil
+	return ok && r.deletionOf[k] != nil
 }
 
 // deletionFinished ends a delete step.
 func (r *Run) deletionFinished(op *operation, ev StepFinished) {
-	d := r.condemned[op.Key]
+	d := r.deletionOf[op.Key]
 	if ev.Outcome != OutcomeDone && ev.Outcome != OutcomePartial {
 		message := ev.Error
 		if ev.Outcome == OutcomeCancelled || ev.Outcome == OutcomeAbsent {
-			r.emitCut(op, "cut off by the cancel before the resource was deleted")
+			r.emitCancelled(op, "cut off by the cancel before the resource was deleted")
 		} else {
 			r.emitFailed(op, message)
 		}
@@ -253,7 +253,7 @@ func (r *Run) deletionFinished(op *operation, ev StepFinished) {
 			r.fail(message)
 		}
 		if d != nil {
-			r.withhold(d)
+			r.failDeletion(d)
 		}
 		return
 	}
@@ -286,14 +286,14 @@ func (r *Run) deleted(d *deletion, op *operation) {
 	r.emit(Emit{
 		Kind: EmitOutputs, Op: op.Op, Step: d.Kind, URN: d.URN, Type: op.Step.Type, Old: op.Step.Old,
 	})
-	r.freed(d)
+	r.unblock(d)
 }
 
-// freed lets those start that waited for a deletion.
-func (r *Run) freed(d *deletion) {
-	r.acquit(d)
+// unblock lets those start that waited for a deletion.
+func (r *Run) unblock(d *deletion) {
+	r.unmarkDeletion(d)
 	for _, k := range d.Frees {
-		other := r.condemned[k]
+		other := r.deletionOf[k]
 		if other == nil {
 			continue
 		}
@@ -303,32 +303,32 @@ func (r *Run) freed(d *deletion) {
 	}
 }
 
-// acquit takes a deletion out. The room is cleared when half of it is empty.
-func (r *Run) acquit(d *deletion) {
-	delete(r.condemned, d.Key)
-	if len(r.Deletions) > 2*len(r.condemned) {
-		r.Deletions = r.underway()
+// unmarkDeletion takes a deletion out. The room is cleared when half of it is empty.
+func (r *Run) unmarkDeletion(d *deletion) {
+	delete(r.deletionOf, d.Key)
+	if len(r.Deletions) > 2*len(r.deletionOf) {
+		r.Deletions = r.openDeletions()
 	}
 }
 
-// underway gives the deletions that are not over, in order.
-func (r *Run) underway() []*deletion {
+// openDeletions returns the deletions that are not over, in order.
+func (r *Run) openDeletions() []*deletion {
 	var out []*deletion
 	for _, d := range r.Deletions {
-		if r.condemned[d.Key] == d {
+		if r.deletionOf[d.Key] == d {
 			out = append(out, d)
 		}
 	}
 	return out
 }
 
-// withhold gives a failed deletion up, and with it those that had to wait for it. A replacement that waits for it
+// failDeletion returns a failed deletion up, and with it those that had to wait for it. A replacement that waits for it
 // fails.
-func (r *Run) withhold(d *deletion) {
-	r.acquit(d)
+func (r *Run) failDeletion(d *deletion) {
+	r.unmarkDeletion(d)
 	for _, k := range d.Frees {
-		if other := r.condemned[k]; other != nil {
-			r.withhold(other)
+		if other := r.deletionOf[k]; other != nil {
+			r.failDeletion(other)
 		}
 	}
 	if e := r.byURN[d.For]; e != nil && (e.Stage == stageClearing || e.Stage == stageSweeping) {
@@ -346,7 +346,7 @@ func (r *Run) dropDeletions() {
 			keep = append(keep, d)
 			continue
 		}
-		delete(r.condemned, d.Key)
+		delete(r.deletionOf, d.Key)
 	}
 	r.Deletions = keep
 }

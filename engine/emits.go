@@ -43,8 +43,8 @@ func (r *Run) emitFailed(op *operation, message string) {
 	})
 }
 
-// emitCut shows that a step which had begun was cancelled, and why its row ends so.
-func (r *Run) emitCut(op *operation, message string) {
+// emitCancelled shows that a step which had begun was cancelled, and why its row ends so.
+func (r *Run) emitCancelled(op *operation, message string) {
 	r.diagnose("warning", op.URN, "%s", message)
 	r.emitFailed(op, message)
 }

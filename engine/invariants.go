@@ -47,9 +47,9 @@ func (r *Run) checkEntry(c *checker, e *entry) {
 		asked := func(op int) bool { return r.Ops[op] != nil && r.Ops[op].Pair == e.pair }
 		c.that(slices.ContainsFunc(r.comparing, asked), "nothing compares the providers of %s", e.URN)
 	}
-	c.that(e.listed || !e.restless(), "%s is %s and not listed", e.URN, e.Stage)
-	c.that(e.listed == slices.Contains(r.restless, e), "%s: listed is %v", e.URN, e.listed)
-	if w := e.waits; w != nil {
+	c.that(e.listed || !e.runnable(), "%s is %s and not listed", e.URN, e.Stage)
+	c.that(e.listed == slices.Contains(r.runnable, e), "%s: listed is %v", e.URN, e.listed)
+	if w := e.blockedOn; w != nil {
 		c.that(r.byURN[w.URN] == w && w.Order < e.Order, "%s waits for %s, which is not before it", e.URN, w.URN)
 	}
 	c.that(e.Stage != stageDone || e.Result != "", "%s is done without a result", e.URN)
@@ -91,13 +91,13 @@ func (r *Run) checkOperations(c *checker) {
 // checkDeletions checks the invariants of deletion.
 func (r *Run) checkDeletions(c *checker) {
 	blockers := map[Key]int{}
-	for _, d := range r.underway() {
+	for _, d := range r.openDeletions() {
 		for _, k := range d.Frees {
 			blockers[k]++
 		}
 	}
-	open := r.underway()
-	c.that(len(open) == len(r.condemned), "%d deletions are marked, %d listed", len(r.condemned), len(open))
+	open := r.openDeletions()
+	c.that(len(open) == len(r.deletionOf), "%d deletions are marked, %d listed", len(r.deletionOf), len(open))
 	for _, d := range open {
 		c.that(d.Blockers == blockers[d.Key], "%s waits for %d deletions, not %d", d.URN, blockers[d.Key], d.Blockers)
 		c.that(!d.Started || d.Blockers == 0, "%s is being deleted and waits for %d deletions", d.URN, d.Blockers)

@@ -39,8 +39,8 @@ type memory struct {
 // derive builds what follows from memory.
 func (r *Run) derive() {
 	r.byURN, r.bySeq = map[urn.URN]*entry{}, map[int]bool{}
-	r.restless = nil
-	r.undone, r.cascading, r.sweeper, r.comparing = 0, 0, nil, nil
+	r.runnable = nil
+	r.openFrom, r.cascading, r.sweeper, r.comparing = 0, 0, nil, nil
 	for _, e := range r.Entries {
 		if e.Stage == stageSweeping {
 			r.sweeper = e
@@ -52,9 +52,9 @@ func (r *Run) derive() {
 	for _, seq := range r.Seen {
 		r.bySeq[seq] = true
 	}
-	r.condemned, r.free = map[Key]*deletion{}, nil
+	r.deletionOf, r.free = map[Key]*deletion{}, nil
 	for _, d := range r.Deletions {
-		r.condemned[d.Key] = d
+		r.deletionOf[d.Key] = d
 		if d.Blockers == 0 && !d.Started {
 			r.free = append(r.free, d.Key)
 		}

@@ -27,7 +27,7 @@ var mutants = []mutant{
 	},
 	{
 		"what could not be registered is deleted", "deletion.go",
-		`case r.seen(s.URN), r.wants(s.URN):`, `case r.seen(s.URN):`,
+		`case r.registered(s.URN), r.wants(s.URN):`, `case r.registered(s.URN):`,
 	},
 	{
 		"a copy stays in the way of a cascade", "cascade.go",
@@ -88,7 +88,7 @@ var mutants = []mutant{
 	},
 	{
 		"a resource outside the targets is deleted for another's replacement", "cascade.go",
-		`|| r.leavesMember(e, group)`, ``,
+		`|| r.refuseUntargetedMember(e, group)`, ``,
 	},
 	{
 		"a replacement does not wait for what was registered before it", "cascade.go",
@@ -100,7 +100,7 @@ var mutants = []mutant{
 	},
 	{
 		"an entry that has ended still has an operation", "stages.go",
-		`e.Stage, e.Op, e.waits = to, op, nil`, `e.Stage, e.Op, e.waits = to, max(e.Op, op), nil`,
+		`e.Stage, e.Op, e.blockedOn = to, op, nil`, `e.Stage, e.Op, e.blockedOn = to, max(e.Op, op), nil`,
 	},
 	{
 		"a deletion that is over goes on blocking another", "deletion.go",
@@ -120,7 +120,7 @@ var mutants = []mutant{
 	},
 	{
 		"another start of the program is told of what was deleted meanwhile", "registration.go",
-		`!live.PendingReplacement && r.condemned[k] == nil`, `true`,
+		`!live.PendingReplacement && r.deletionOf[k] == nil`, `true`,
 	},
 	{
 		"more steps run than may", "operations.go",
@@ -128,7 +128,7 @@ var mutants = []mutant{
 	},
 	{
 		"a plan is answered before it is certain", "replies.go",
-		`if !certain || r.Entries[r.firstUndone()] != e {`, `if !certain {`,
+		`if !certain || r.Entries[r.firstOpen()] != e {`, `if !certain {`,
 	},
 	{
 		"an answer to an earlier start of the program counts for this one", "replies.go",

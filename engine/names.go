@@ -17,7 +17,7 @@ import (
 // rootType is the type of the stack's own resource.
 const rootType tokens.Type = "pulumi:pulumi:Stack"
 
-// urnOf gives a registration its URN.
+// urnOf returns a registration its URN.
 func (r *Run) urnOf(g Registration) urn.URN {
 	return urn.New(tokens.QName(r.goal.Stack), tokens.PackageName(r.goal.Project), parentType(g.Parent), g.Type, g.Name)
 }
@@ -77,7 +77,7 @@ func packageOf(t tokens.Type) string {
 	return pkg
 }
 
-// seed gives the randomness from which a resource's physical name is made. It is the same in every attempt at one
+// seed returns the randomness from which a resource's physical name is made. It is the same in every attempt at one
 // create of this update, and in the next ones while the create is pending; another create gets another name.
 func (r *Run) seed(u urn.URN) []byte {
 	m := r.marked(u)
@@ -94,7 +94,7 @@ func (r *Run) seed(u urn.URN) []byte {
 	return sum[:]
 }
 
-// ProviderID gives a provider resource its id, a UUID: the same for every attempt with the same seed.
+// ProviderID returns a provider resource its id, a UUID: the same for every attempt with the same seed.
 func ProviderID(seed []byte) string {
 	sum := sha256.Sum256(append([]byte("provider\x00"), seed...))
 	sum[6], sum[8] = sum[6]&0x0f|0x50, sum[8]&0x3f|0x80

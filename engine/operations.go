@@ -53,16 +53,16 @@ func (r *Run) newOp() int {
 	return r.NextOp
 }
 
-// ask numbers a question that goes out at once.
-func (r *Run) ask(op *operation) int {
+// newQuery numbers a question that goes out at once.
+func (r *Run) newQuery(op *operation) int {
 	op.Op = r.newOp()
 	r.Ops[op.Op] = op
 	r.Asked++
 	return op.Op
 }
 
-// answered takes a question back; nil when nobody waits for its answer any more.
-func (r *Run) answered(op int) *operation {
+// takeQuery takes a question back; nil when nobody waits for its answer any more.
+func (r *Run) takeQuery(op int) *operation {
 	o := r.Ops[op]
 	if o == nil || o.Step != nil {
 		return nil
@@ -75,7 +75,7 @@ func (r *Run) answered(op int) *operation {
 	return o
 }
 
-// issueSteps gives free slots to the steps that wait, in order.
+// issueSteps returns free slots to the steps that wait, in order.
 func (r *Run) issueSteps() {
 	for len(r.Queue) > 0 && len(r.Slots) < r.goal.Parallel+r.goal.Ahead {
 		op := r.Ops[r.Queue[0]]
@@ -144,7 +144,7 @@ func (r *Run) running(e *entry) bool {
 	return e.Op != 0 && (slices.Contains(r.Slots, e.Op) || slices.Contains(r.Waiting, e.Op))
 }
 
-// stepOf gives the issued operation of a URN, a create that waits for a person included; nil when there is none.
+// stepOf returns the issued operation of a URN, a create that waits for a person included; nil when there is none.
 func (r *Run) stepOf(u urn.URN) *operation {
 	for _, list := range [][]int{r.Slots, r.Waiting} {
 		for _, op := range list {

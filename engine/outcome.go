@@ -109,21 +109,21 @@ func (r *Run) Result() (Result, bool) {
 	case r.FirstError != "":
 		res.Status = StatusFailed
 	case r.Cancelled:
-		res.Status, res.Error = StatusCancelled, "the update was cancelled"+doubts(pending)
+		res.Status, res.Error = StatusCancelled, "the update was cancelled"+unknownOutcomes(pending)
 	}
 	return res, true
 }
 
-// mostDoubts is how many operations doubts names.
-const mostDoubts = 10
+// mostUnknown is how many operations unknownOutcomes names.
+const mostUnknown = 10
 
-// doubts names what a cancelled update leaves for the next one to find out.
-func doubts(pending []PendingOperation) string {
+// unknownOutcomes names what a cancelled update leaves for the next one to find out.
+func unknownOutcomes(pending []PendingOperation) string {
 	if len(pending) == 0 {
 		return ""
 	}
-	names := make([]string, 0, mostDoubts)
-	for _, p := range pending[:min(len(pending), mostDoubts)] {
+	names := make([]string, 0, mostUnknown)
+	for _, p := range pending[:min(len(pending), mostUnknown)] {
 		names = append(names, p.Kind+" "+string(p.State.URN))
 	}
 	text := strings.Join(names, ", ")
@@ -133,8 +133,8 @@ func doubts(pending []PendingOperation) string {
 	return "; it is not known what became of " + text + ": the next update looks"
 }
 
-// faulty says that the state breaks an invariant, and what comes of that.
-func faulty(broken string) string {
+// integrityMessage says that the state breaks an invariant, and what comes of that.
+func integrityMessage(broken string) string {
 	return "the state breaks an invariant, which is a fault of this program: " + broken +
 		"; all that was done is recorded, and the " +
 		"state is repaired as it is stored. If it cannot be, the next update says so and starts nothing: then export " +

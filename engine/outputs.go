@@ -23,7 +23,7 @@ func (r *Run) registerOutputs(ev OutputsRegistered) {
 	r.ready.Replies = append(r.ready.Replies, reply)
 }
 
-// exportOutputs gives the stack the outputs that its program registered. After an error they may be less than all, so
+// exportOutputs returns the stack the outputs that its program registered. After an error they may be less than all, so
 // that those it had stay.
 func (r *Run) exportOutputs() {
 	if r.Exports == nil {

@@ -66,7 +66,7 @@ func (r *Run) advanceProgram() bool {
 	if !r.idle() || r.undecided() {
 		return false
 	}
-	unmatched := r.hasProgram() && !r.Stopped && r.namedNothing()
+	unmatched := r.hasProgram() && !r.Stopped && r.failUnmatched()
 	r.exportOutputs()
 	if r.Stopped || r.Refusals > 0 || unmatched || (r.Exit != nil && r.Exit.Error != "") ||
 		(r.FirstError != "" && !r.goal.ContinueOnError) {
@@ -76,7 +76,7 @@ func (r *Run) advanceProgram() bool {
 	r.Phase = phaseDeleting
 	switch r.goal.Kind {
 	case KindUp, KindDestroy:
-		r.condemnUnseen()
+		r.deleteUnregistered()
 	default: // no other kind deletes
 	}
 	return true
@@ -91,7 +91,7 @@ func (r *Run) end() {
 	states, _ := r.snap.States()
 	if err := Verify(states); err != nil {
 		r.Integrity = err.Error()
-		r.noteError(faulty(err.Error()))
+		r.noteError(integrityMessage(err.Error()))
 	}
 }
 

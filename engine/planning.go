@@ -59,7 +59,7 @@ func (r *Run) carryOut(e *entry) {
 	r.succeed(e, op)
 }
 
-// force gives the reasons for which the core itself replaces a resource; none is an ordinary plan.
+// force returns the reasons for which the core itself replaces a resource; none is an ordinary plan.
 func (r *Run) force(e *entry, old *State) []string {
 	switch {
 	case old == nil || e.Imported || r.marked(e.URN).Replaced:
@@ -90,7 +90,7 @@ func (r *Run) plan(e *entry, old *State) {
 		return
 	}
 	e.Forced = r.force(e, old)
-	r.become(e, stagePlanning, r.ask(&operation{URN: e.URN, Entry: e, For: forPlan}))
+	r.become(e, stagePlanning, r.newQuery(&operation{URN: e.URN, Entry: e, For: forPlan}))
 	goal := e.Reg
 	r.ready.Start = append(r.ready.Start, Plan{
 		Op: e.Op, URN: e.URN, Goal: goal, Old: r.reference(e.Old), Provider: r.providerOf(e.New.Provider), Seed: e.Seed,
@@ -101,7 +101,7 @@ func (r *Run) plan(e *entry, old *State) {
 
 // planned notes a plan; it is committed when it is its turn.
 func (r *Run) planned(ev Planned) {
-	op := r.answered(ev.Op)
+	op := r.takeQuery(ev.Op)
 	if op == nil {
 		return
 	}
@@ -112,7 +112,7 @@ func (r *Run) planned(ev Planned) {
 // commit turns a plan into a step, unless something that was registered earlier must be decided first; it reports
 // whether the entry left its place.
 func (r *Run) commit(e *entry) bool {
-	if e.waits = r.waitsFor(e); e.waits != nil {
+	if e.blockedOn = r.waitsFor(e); e.blockedOn != nil {
 		return false
 	}
 	p, old := e.Plan, r.snap.Get(e.Old)

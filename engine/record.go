@@ -6,8 +6,8 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 )
 
-// take puts what a step found, and when, into the entry's new state.
-func (r *Run) take(e *entry, ev StepFinished) {
+// applyResult puts what a step found, and when, into the entry's new state.
+func (r *Run) applyResult(e *entry, ev StepFinished) {
 	e.New.learn(ev)
 	switch {
 	case ev.At == "":

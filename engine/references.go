@@ -19,7 +19,7 @@ func SplitReference(ref string) (urn.URN, string) {
 	return urn.URN(ref[:i]), ref[i+2:]
 }
 
-// References gives every URN that a state refers to, in a fixed order: parent, provider, dependencies, property
+// References returns every URN that a state refers to, in a fixed order: parent, provider, dependencies, property
 // dependencies, deletedWith, replaceWith.
 func (s *State) References() []urn.URN {
 	out := make([]urn.URN, 0, 2+len(s.Dependencies))
@@ -39,7 +39,7 @@ func (s *State) References() []urn.URN {
 	return append(out, s.ReplaceWith...)
 }
 
-// references gives every URN that a registration names, in a fixed order.
+// references returns every URN that a registration names, in a fixed order.
 func (g *Registration) references() []urn.URN {
 	s := State{
 		Parent: g.Parent, Provider: g.Provider, Dependencies: g.Dependencies,
@@ -48,7 +48,7 @@ func (g *Registration) references() []urn.URN {
 	return s.References()
 }
 
-// without gives the state without its references to some URNs; its provider stays.
+// without returns the state without its references to some URNs; its provider stays.
 func (s State) without(gone func(urn.URN) bool) State {
 	if gone(s.Parent) {
 		s.Parent = ""
@@ -67,7 +67,7 @@ func (s State) without(gone func(urn.URN) bool) State {
 	return s
 }
 
-// mapped gives URNs by other names; nil stays nil.
+// mapped returns URNs by other names; nil stays nil.
 func mapped(us []urn.URN, name func(urn.URN) urn.URN) []urn.URN {
 	out := slices.Clone(us)
 	for i, u := range us {
@@ -76,7 +76,7 @@ func mapped(us []urn.URN, name func(urn.URN) urn.URN) []urn.URN {
 	return out
 }
 
-// reference gives a copy of a state for a command; nil when there is none.
+// reference returns a copy of a state for a command; nil when there is none.
 func (r *Run) reference(k Key) *State {
 	state := r.snap.Get(k)
 	if state == nil {

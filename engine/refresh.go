@@ -39,7 +39,7 @@ func (r *Run) refreshFinished(op *operation, ev StepFinished) {
 	state := r.snap.Get(op.Key)
 	switch {
 	case ev.Outcome == OutcomeCancelled:
-		r.emitCut(op, "cut off by the cancel before the resource was read")
+		r.emitCancelled(op, "cut off by the cancel before the resource was read")
 		return
 	case ev.Outcome != OutcomeDone && ev.Outcome != OutcomePartial:
 		r.emitFailed(op, ev.Error)

@@ -63,13 +63,13 @@ func (r *Run) start(e *entry) bool {
 	if op := r.stepOf(e.URN); op != nil {
 		return r.attach(e, op)
 	}
-	if f := r.marked(e.URN).Done; f != nil && f.Digest == e.Reg.Digest && r.stands(e.URN, f.Key) {
-		r.repeat(e, f)
+	if f := r.marked(e.URN).Done; f != nil && f.Digest == e.Reg.Digest && r.isLive(e.URN, f.Key) {
+		r.repeatAnswer(e, f)
 		return true
 	}
 	switch missing, on := r.missing(e); {
 	case on != nil:
-		e.waits = on
+		e.blockedOn = on
 		return false
 	case missing != "":
 		r.reject(e, "%s depends on %s, which the program has not registered", e.URN, missing)
@@ -94,7 +94,7 @@ func (r *Run) start(e *entry) bool {
 		r.continueOld(e, old)
 	}
 	r.prepare(e)
-	if !r.targeted(e) && r.undecidedOld(e) {
+	if !r.targeted(e) && r.oldInProgress(e) {
 		return false
 	}
 	r.decide(e)
@@ -161,14 +161,14 @@ func (r *Run) prepare(e *entry) {
 	e.Seed = r.seed(e.URN)
 }
 
-// stands reports that a state is still what its URN stands for.
-func (r *Run) stands(u urn.URN, k Key) bool {
+// isLive reports that a state is still what its URN stands for.
+func (r *Run) isLive(u urn.URN, k Key) bool {
 	live := r.snap.Live(u)
-	return live != nil && live.Key == k && !live.PendingReplacement && r.condemned[k] == nil
+	return live != nil && live.Key == k && !live.PendingReplacement && r.deletionOf[k] == nil
 }
 
-// repeat gives an entry the answer that the same goal got in an earlier epoch.
-func (r *Run) repeat(e *entry, f *finished) {
+// repeatAnswer returns an entry the answer that the same goal got in an earlier epoch.
+func (r *Run) repeatAnswer(e *entry, f *finished) {
 	state := r.snap.Get(f.Key)
 	e.Old, e.New, e.Kind = f.Key, *state, f.Kind
 	if len(state.Aliases) > 0 && r.snap.current(state.Aliases[0]) == e.URN { // renamed in this update

@@ -6,7 +6,7 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 )
 
-// Repair gives the states of a broken snapshot in an order in which everything stands behind what it refers to, and
+// Repair returns the states of a broken snapshot in an order in which everything stands behind what it refers to, and
 // without references to what is not there. What is in order keeps its place. It repairs no more than that: a state that
 // stands there twice or has no provider is beyond it, which Verify tells.
 func Repair(states []State) []State {

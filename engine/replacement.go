@@ -18,7 +18,7 @@ func (r *Run) replace(e *entry, old *State) bool {
 			return false
 		}
 	}
-	if r.protects(e, old) {
+	if r.refuseProtected(e, old) {
 		return true
 	}
 	if e.Reg.ImportID != "" && !old.PendingReplacement {
@@ -37,8 +37,8 @@ func (r *Run) replace(e *entry, old *State) bool {
 	return true
 }
 
-// protects refuses to replace a protected resource. A preview says so and goes on.
-func (r *Run) protects(e *entry, old *State) bool {
+// refuseProtected refuses to replace a protected resource. A preview says so and goes on.
+func (r *Run) refuseProtected(e *entry, old *State) bool {
 	if !old.Protect || !e.New.Protect {
 		return false
 	}
@@ -57,7 +57,7 @@ func (r *Run) protects(e *entry, old *State) bool {
 // none: a stored resource that the entry's old state depends on, however far, may turn out to be deleted before it is
 // replaced.
 func (r *Run) waitsFor(e *entry) (on *entry) {
-	if e.Old == "" || r.firstUndone() >= e.Order {
+	if e.Old == "" || r.firstOpen() >= e.Order {
 		return nil
 	}
 	seen := map[urn.URN]bool{}

@@ -90,20 +90,20 @@ func (r *Run) afterStep(e *entry) *Reply {
 	if r.goal.DryRun || !e.New.Custom || !slices.Contains(mutating, e.Kind) {
 		return nil
 	}
-	return r.foresee(e, Reply{Stables: e.stables(), Result: ResultSuccess})
+	return r.precomputed(e, Reply{Stables: e.stables(), Result: ResultSuccess})
 }
 
 // afterPlan is the reply to the entry if its plan comes to no change; nil if that is not certain before. Only what was
 // registered earlier and is still on its way could decide otherwise.
 func (r *Run) afterPlan(e *entry, old *State) *Reply {
 	certain := old != nil && e.New.Custom && !e.Imported && e.Forced == nil && !old.External && !old.PendingReplacement
-	if !certain || r.Entries[r.firstUndone()] != e {
+	if !certain || r.Entries[r.firstOpen()] != e {
 		return nil
 	}
-	return r.foresee(e, Reply{ID: old.ID, Object: old.Outputs, Result: ResultSuccess})
+	return r.precomputed(e, Reply{ID: old.ID, Object: old.Outputs, Result: ResultSuccess})
 }
 
-func (r *Run) foresee(e *entry, reply Reply) *Reply {
+func (r *Run) precomputed(e *entry, reply Reply) *Reply {
 	if e.Epoch != r.Epoch {
 		return nil
 	}

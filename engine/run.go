@@ -14,14 +14,14 @@ type Run struct {
 	memory
 
 	// Derived from memory, see derive.
-	byURN     map[urn.URN]*entry // entries of this epoch
-	bySeq     map[int]bool       // sequence numbers seen in this epoch
-	condemned map[Key]*deletion
+	byURN      map[urn.URN]*entry // entries of this epoch
+	bySeq      map[int]bool       // sequence numbers seen in this epoch
+	deletionOf map[Key]*deletion
 
 	// Meaningful only while something is in flight or an answer is being worked out, so not put away.
-	restless  []*entry // entries that do not wait for an answer
-	spare     []*entry // room for the next restless
-	undone    int      // entries before this one have ended
+	runnable  []*entry // entries that do not wait for an answer
+	spare     []*entry // room for the next runnable
+	openFrom  int      // entries before this one have ended
 	cascading int      // the cascade being found
 	sweeper   *entry   // the entry whose copies go first; see sweep
 	comparing []int    // the comparisons being made
@@ -44,7 +44,7 @@ func New(goal Goal, base []State, pending []PendingOperation) *Run {
 		r.goal.Parallel = 1
 	}
 	r.resetEpoch()
-	if !r.mayStart(base, pending) {
+	if !r.accept(base, pending) {
 		r.Phase = phaseEnded
 		return r
 	}
@@ -53,8 +53,8 @@ func New(goal Goal, base []State, pending []PendingOperation) *Run {
 	return r
 }
 
-// mayStart reports whether the update can be carried out at all; if not, it has told why.
-func (r *Run) mayStart(base []State, pending []PendingOperation) bool {
+// accept reports whether the update can be carried out at all; if not, it has told why.
+func (r *Run) accept(base []State, pending []PendingOperation) bool {
 	switch err := errors.Join(Verify(base), VerifyPending(pending)); {
 	case !r.goal.Kind.known():
 		r.unsupported(fmt.Sprintf("the update kind %q", r.goal.Kind))
@@ -66,7 +66,7 @@ func (r *Run) mayStart(base []State, pending []PendingOperation) bool {
 		r.noteError(message)
 		return false
 	}
-	return r.goal.Kind == KindImport || !r.namesNothing()
+	return r.goal.Kind == KindImport || !r.refuseUnmatched()
 }
 
 // hasProgram reports whether a program takes part in the update.
@@ -109,8 +109,8 @@ func (r *Run) Handle(ev Event) {
 // may stop the update.
 func (r *Run) Ready() Ready {
 	if r.Broken != "" && !r.Stopped { // what runs finishes, and what it does is recorded
-		r.diagnose("error", "", "%s", faulty(r.Broken))
-		r.noteError(faulty(r.Broken))
+		r.diagnose("error", "", "%s", integrityMessage(r.Broken))
+		r.noteError(integrityMessage(r.Broken))
 		r.stop()
 	}
 	for r.advance() {
@@ -139,7 +139,7 @@ func (r *Run) TakeChanges() []Delta {
 	return out
 }
 
-// Snapshot gives the states as they stand, in snapshot order, and the pending operations.
+// Snapshot returns the states as they stand, in snapshot order, and the pending operations.
 func (r *Run) Snapshot() ([]State, []PendingOperation) { return r.snap.States() }
 
 // change applies a delta to the snapshot and records it.

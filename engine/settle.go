@@ -69,7 +69,7 @@ func (p PendingOperation) Answered(ev StepFinished) PendingOperation {
 	return p
 }
 
-// answer gives back what Answered was told.
+// answer returns back what Answered was told.
 func (p PendingOperation) answer() StepFinished {
 	return StepFinished{
 		Outcome: OutcomeDone, ID: p.State.ID, Outputs: p.State.Outputs, InitErrors: p.State.InitErrors,
@@ -95,7 +95,7 @@ func (r *Run) pendingSettled(op *operation, ev StepFinished) {
 		// What it refers to may be gone since.
 		e.New = e.New.without(func(u urn.URN) bool { return u != "" && r.snap.Live(r.current(u)) == nil })
 		r.keepReferences(e.New)
-		r.take(e, ev)
+		r.applyResult(e, ev)
 		r.record(e, op.Op)
 		r.change(Delta{Kind: DeltaEnd, Op: op.Pending}) // last, so that it is never neither stored nor pending
 		r.diagnose("info", op.URN, "an earlier update had created %s; it is taken over", op.URN)
@@ -134,8 +134,8 @@ func lastError(reason string) string {
 	return " (the last error was: " + reason + ")"
 }
 
-// keepReason records with a pending operation why its answer was lost, for later updates to tell.
-func (r *Run) keepReason(op *operation) {
+// recordReason records with a pending operation why its answer was lost, for later updates to tell.
+func (r *Run) recordReason(op *operation) {
 	id := op.Op
 	if op.For == forPending {
 		id = op.Pending
@@ -172,15 +172,15 @@ func (r *Run) leavePending(op *operation, why string) {
 	} else {
 		r.diagnose("error", op.URN, "%s. If the next update cannot tell either, %s", message, remedy(op.URN))
 		r.mark(op.URN).Undecided = true
-		r.keepReason(op)
+		r.recordReason(op)
 	}
 	switch goesOn := doubt && !r.Stopped; {
 	case op.Entry != nil && goesOn:
 		r.finish(op.Entry, Reply{Result: ResultFail})
 	case op.Entry != nil:
 		r.finish(op.Entry, r.failure(message))
-	case r.condemned[op.Key] != nil:
-		r.withhold(r.condemned[op.Key])
+	case r.deletionOf[op.Key] != nil:
+		r.failDeletion(r.deletionOf[op.Key])
 	}
 	r.failUnknown(message, doubt)
 }

@@ -87,7 +87,7 @@ func (s *Snapshot) slot(k Key) *slot {
 	}
 }
 
-// Get gives the state with a key; nil when it is not there (any more).
+// Get returns the state with a key; nil when it is not there (any more).
 func (s *Snapshot) Get(k Key) *State {
 	if at := s.slot(k); at != nil && !at.Gone {
 		return &at.State
@@ -95,7 +95,7 @@ func (s *Snapshot) Get(k Key) *State {
 	return nil
 }
 
-// Live gives the state of a URN that does not wait for deletion; nil when there is none.
+// Live returns the state of a URN that does not wait for deletion; nil when there is none.
 func (s *Snapshot) Live(u urn.URN) *State {
 	if k, ok := s.live[u]; ok {
 		return s.Get(k)
@@ -186,7 +186,7 @@ func (s *Snapshot) All(visit func(*State)) {
 	}
 }
 
-// States gives the states in snapshot order, with renamed references, and the pending operations.
+// States returns the states in snapshot order, with renamed references, and the pending operations.
 func (s *Snapshot) States() ([]State, []PendingOperation) {
 	out := make([]State, 0, len(s.base)+len(s.news))
 	s.All(func(state *State) { out = append(out, s.renamed(*state)) })
@@ -216,7 +216,7 @@ func (s *Snapshot) end(op int) {
 	}
 }
 
-// unfinished gives the pending operations.
+// unfinished returns the pending operations.
 func (s *Snapshot) unfinished() []PendingOperation {
 	var out []PendingOperation
 	for _, p := range s.pending {
@@ -227,7 +227,7 @@ func (s *Snapshot) unfinished() []PendingOperation {
 	return out
 }
 
-// renamed gives a state whose references are normalised: an aliased resource is known by its new name everywhere. Only
+// renamed returns a state whose references are normalised: an aliased resource is known by its new name everywhere. Only
 // what waits for its deletion goes on naming a copy that does, too: they must go in their order.
 func (s *Snapshot) renamed(state State) State {
 	if len(s.renames) == 0 {
@@ -262,7 +262,7 @@ func (s *Snapshot) current(u urn.URN) urn.URN {
 	return u
 }
 
-// provider gives the state that a provider reference means, waiting for deletion or not.
+// provider returns the state that a provider reference means, waiting for deletion or not.
 func (s *Snapshot) provider(ref string) *State {
 	u, id := SplitReference(ref)
 	if state := s.identified(u, id); state != nil {
@@ -271,7 +271,7 @@ func (s *Snapshot) provider(ref string) *State {
 	return s.identified(s.current(u), id)
 }
 
-// identified gives the state with a URN and an id.
+// identified returns the state with a URN and an id.
 func (s *Snapshot) identified(u urn.URN, id string) *State {
 	for _, k := range s.copies[u] {
 		if state := s.Get(k); state != nil && state.ID == id {

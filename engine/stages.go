@@ -40,7 +40,7 @@ var transitions = map[stage][]stage{
 //
 // Invariant: in the stages planning, cascading and stepping, Op is the operation in flight (or queued) that has this
 // entry; in every other stage it is 0. In comparing, the operation is the one in Run.comparing with the entry's pair.
-// Invariant: a runnable entry is listed, and an entry is listed exactly if it is in Run.restless.
+// Invariant: a runnable entry is listed, and an entry is listed exactly if it is in Run.runnable.
 // Invariant: waits is nil, or an entry of this epoch that was registered earlier.
 // Invariant: a done entry has a Result.
 type entry struct {
@@ -58,15 +58,15 @@ type entry struct {
 	Seed    []byte `json:",omitempty"`
 	Changed bool   `json:",omitempty"` // the old provider cannot go on
 	// Forced says why the core replaces on its own account: the keys to show.
-	Forced   []string    `json:",omitempty"`
-	Members  []Dependent `json:",omitempty"` // of its cascade, while it sweeps
-	Plan     *Planned    `json:",omitempty"`
-	Imported bool        `json:",omitempty"` // what follows is the ordinary plan over what was imported
-	waits    *entry      // must move before this entry can
-	listed   bool        // is in Run.restless
-	pair     string      // the comparison that it waits for in stageComparing
-	Kind     StepKind    `json:",omitempty"` // of the step it came to
-	Result   ResultKind
+	Forced    []string    `json:",omitempty"`
+	Members   []Dependent `json:",omitempty"` // of its cascade, while it sweeps
+	Plan      *Planned    `json:",omitempty"`
+	Imported  bool        `json:",omitempty"` // what follows is the ordinary plan over what was imported
+	blockedOn *entry      // must move before this entry can
+	listed    bool        // is in Run.runnable
+	pair      string      // the comparison that it waits for in stageComparing
+	Kind      StepKind    `json:",omitempty"` // of the step it came to
+	Result    ResultKind
 	// Answered: the program has its reply already.
 	Answered bool `json:",omitempty"`
 }
@@ -77,23 +77,23 @@ func (r *Run) become(e *entry, to stage, op int) {
 	if !slices.Contains(transitions[e.Stage], to) {
 		panic(fmt.Sprintf("%s cannot move from stage %q to %q", e.URN, e.Stage, to))
 	}
-	e.Stage, e.Op, e.waits = to, op, nil
+	e.Stage, e.Op, e.blockedOn = to, op, nil
 	r.list(e)
 }
 
 // list makes advanceEntries visit the entry if it is runnable.
 func (r *Run) list(e *entry) {
-	if e.restless() && !e.listed {
+	if e.runnable() && !e.listed {
 		e.listed = true
-		r.restless = append(r.restless, e)
+		r.runnable = append(r.runnable, e)
 	}
 }
 
 // advanceEntries moves every entry that can move, in order of registration; it reports whether one did.
 func (r *Run) advanceEntries() bool {
 	moved := false
-	looking, order := r.restless, func(a, b *entry) int { return a.Order - b.Order }
-	r.restless = r.spare[:0]
+	looking, order := r.runnable, func(a, b *entry) int { return a.Order - b.Order }
+	r.runnable = r.spare[:0]
 	if !slices.IsSortedFunc(looking, order) {
 		slices.SortFunc(looking, order)
 	}
@@ -101,8 +101,8 @@ func (r *Run) advanceEntries() bool {
 		if !e.blocked() {
 			moved = r.advanceEntry(e) || moved
 		}
-		if e.listed = e.restless(); e.listed {
-			r.restless = append(r.restless, e)
+		if e.listed = e.runnable(); e.listed {
+			r.runnable = append(r.runnable, e)
 		}
 	}
 	r.spare = looking
@@ -111,7 +111,7 @@ func (r *Run) advanceEntries() bool {
 
 // advanceEntry moves an entry that is not waiting for an answer.
 func (r *Run) advanceEntry(e *entry) bool {
-	e.waits = nil
+	e.blockedOn = nil
 	switch e.Stage {
 	case stageHeld:
 		return r.start(e)
@@ -120,26 +120,26 @@ func (r *Run) advanceEntry(e *entry) bool {
 	case stageSweeping:
 		return r.swept(e)
 	case stageClearing:
-		return r.cleared(e)
+		return r.deletedFirst(e)
 	default:
 		return false
 	}
 }
 
-// restless reports that an entry waits for something of the run's own, and not for an answer.
-func (e *entry) restless() bool {
+// runnable reports that an entry waits for something of the run's own, and not for an answer.
+func (e *entry) runnable() bool {
 	return e.Stage == stageHeld || e.Stage == stagePlanned || e.Stage == stageSweeping || e.Stage == stageClearing
 }
 
 // blocked reports that what the entry was found to wait for has not come about.
 func (e *entry) blocked() bool {
 	switch {
-	case e.waits == nil:
+	case e.blockedOn == nil:
 		return false
 	case e.Stage == stagePlanned:
-		return !e.waits.committed()
+		return !e.blockedOn.committed()
 	}
-	return e.waits.Stage != stageDone
+	return e.blockedOn.Stage != stageDone
 }
 
 // committed reports that the entry's decision stands.
@@ -147,16 +147,16 @@ func (e *entry) committed() bool {
 	return e.Stage == stageDone || e.Stage == stageStepping || e.Stage == stageClearing
 }
 
-// firstUndone skips the entries that have ended, so that a long run does not visit them again and again.
-func (r *Run) firstUndone() int {
-	for r.undone < len(r.Entries) && r.Entries[r.undone].Stage == stageDone {
-		r.undone++
+// firstOpen skips the entries that have ended, so that a long run does not visit them again and again.
+func (r *Run) firstOpen() int {
+	for r.openFrom < len(r.Entries) && r.Entries[r.openFrom].Stage == stageDone {
+		r.openFrom++
 	}
-	return r.undone
+	return r.openFrom
 }
 
-// settled reports that a stored resource was registered in this epoch and its decision stands.
-func (r *Run) settled(u urn.URN) bool {
+// decided reports that a stored resource was registered in this epoch and its decision stands.
+func (r *Run) decided(u urn.URN) bool {
 	e := r.byURN[r.current(u)]
 	return e != nil && e.committed()
 }

@@ -95,11 +95,11 @@ func (r *Run) stepFinished(ev StepFinished) {
 			r.undecidable(op, ev)
 			return
 		}
-		if r.looksBack(op, ev) {
+		if r.reconcileEarlier(op, ev) {
 			return
 		}
 	case OutcomeCancelled:
-		if r.looksBack(op, ev) {
+		if r.reconcileEarlier(op, ev) {
 			return
 		}
 	case OutcomeDone:
@@ -112,9 +112,9 @@ func (r *Run) stepFinished(ev StepFinished) {
 	r.complete(op, ev)
 }
 
-// looksBack finds out, before a create ends without effect, whether an attempt that was lost before it had one: that
+// reconcileEarlier finds out, before a create ends without effect, whether an attempt that was lost before it had one: that
 // was left to this attempt. It reports whether the end is put off.
-func (r *Run) looksBack(op *operation, ev StepFinished) bool {
+func (r *Run) reconcileEarlier(op *operation, ev StepFinished) bool {
 	if !op.Lost || op.Step.Kind != StepCreate && op.Step.Kind != StepCreateReplacement {
 		return false
 	}
@@ -158,7 +158,7 @@ func (r *Run) goalFinished(op *operation, ev StepFinished) {
 		r.rejectInputs(e, ev.Failures)
 		return
 	case ev.Outcome == OutcomeCancelled || ev.Outcome == OutcomeAbsent:
-		r.emitCut(op, "cut off by the cancel; the next update carries it out")
+		r.emitCancelled(op, "cut off by the cancel; the next update carries it out")
 		r.finish(e, Reply{Result: ResultFail, Error: "the update was cancelled"})
 		return
 	case ev.Outcome == OutcomeFailed:
@@ -166,7 +166,7 @@ func (r *Run) goalFinished(op *operation, ev StepFinished) {
 		r.reject(e, "%s", ev.Error)
 		return
 	}
-	r.take(e, ev)
+	r.applyResult(e, ev)
 	r.record(e, op.Op)
 	if e.Kind == StepImport || e.Kind == StepImportReplacement {
 		r.imported(e, op.Op)

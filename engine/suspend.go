@@ -14,7 +14,7 @@ type suspended struct {
 	News    []slot             `json:"news,omitempty"`
 	Pending []PendingOperation `json:"pending,omitempty"`
 	Aliases []Delta            `json:"aliases,omitempty"`
-	Out     []said             `json:"out,omitempty"`
+	Out     []heldOutput       `json:"out,omitempty"`
 }
 
 // storedMemory is memory in its stored form, in which marks are maps.
@@ -23,8 +23,8 @@ type storedMemory struct {
 	storedMarks
 }
 
-// said is a reply or an event that Ready has not returned yet. With nothing in flight, no command is left.
-type said struct {
+// heldOutput is a reply or an event that Ready has not returned yet. With nothing in flight, no command is left.
+type heldOutput struct {
 	Reply *Reply `json:"reply,omitempty"`
 	Emit  *Emit  `json:"emit,omitempty"`
 }
@@ -39,7 +39,7 @@ func (r *Run) Suspend() (json.RawMessage, error) {
 	if n := r.InFlight(); n > 0 {
 		return nil, fmt.Errorf("a run with %d commands in flight cannot be put away", n)
 	}
-	r.Deletions = r.underway()
+	r.Deletions = r.openDeletions()
 	out := suspended{
 		Memory:  storedMemory{r.lightMemory(), storeMarks(r.marks)},
 		Pending: r.snap.unfinished(), Aliases: r.snap.aliases,
@@ -61,10 +61,10 @@ func (r *Run) Suspend() (json.RawMessage, error) {
 		out.News = append(out.News, r.stored(at))
 	}
 	for i := range r.ready.Replies {
-		out.Out = append(out.Out, said{Reply: &r.ready.Replies[i]})
+		out.Out = append(out.Out, heldOutput{Reply: &r.ready.Replies[i]})
 	}
 	for i := range r.ready.Events {
-		out.Out = append(out.Out, said{Emit: &r.ready.Events[i]})
+		out.Out = append(out.Out, heldOutput{Emit: &r.ready.Events[i]})
 	}
 	return json.Marshal(out)
 }

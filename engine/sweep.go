@@ -10,7 +10,7 @@ import (
 // resource while such a copy is there, and the live members of the cascade would then be gone for nothing. So the
 // copies go first.
 
-// copiesInTheWay gives the deletions of the copies that depend on the old resource of an entry or on a member of its
+// copiesInTheWay returns the deletions of the copies that depend on the old resource of an entry or on a member of its
 // group, in two parts. Those in ahead go before the group: nothing else uses them. Those in along go with it, because a
 // member may use them. A copy that something else may use, which has not been registered yet, is in neither.
 func (r *Run) copiesInTheWay(e *entry, group []*deletion) (ahead, along []*deletion) {
@@ -44,7 +44,7 @@ func (r *Run) copiesInTheWay(e *entry, group []*deletion) (ahead, along []*delet
 	return ahead, along
 }
 
-// dependentCopies gives the copies that refer to the old resource of an entry, to a member of its group, or to one
+// dependentCopies returns the copies that refer to the old resource of an entry, to a member of its group, or to one
 // another.
 func (r *Run) dependentCopies(e *entry, group []*deletion) []Key {
 	names := map[urn.URN]bool{r.current(r.snap.Get(e.Old).URN): true}
@@ -54,7 +54,7 @@ func (r *Run) dependentCopies(e *entry, group []*deletion) []Key {
 	var copies []Key
 	for _, k := range r.dependents(e.Old) {
 		s := r.snap.Get(k)
-		if !s.Delete || r.condemned[k] != nil {
+		if !s.Delete || r.deletionOf[k] != nil {
 			continue
 		}
 		if slices.ContainsFunc(s.References(), func(u urn.URN) bool { return names[u] || names[r.current(u)] }) {
@@ -83,16 +83,16 @@ func (r *Run) usersOfCopies() map[Key][]Key {
 func (r *Run) sweep(e *entry, members []Dependent, ahead []*deletion) {
 	e.Members, r.sweeper = members, e
 	r.become(e, stageSweeping, 0)
-	r.condemn(ahead)
+	r.markForDeletion(ahead)
 }
 
 // swept goes on with a cascade once the copies in its way are gone; it reports whether they are.
 func (r *Run) swept(e *entry) bool {
 	for _, d := range r.Deletions {
-		if d.For == e.URN && r.condemned[d.Key] == d {
+		if d.For == e.URN && r.deletionOf[d.Key] == d {
 			return false
 		}
 	}
-	r.clear(e, e.Members)
+	r.deleteFirst(e, e.Members)
 	return true
 }

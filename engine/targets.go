@@ -156,8 +156,8 @@ func (k *keeping) state(key Key) {
 	}
 }
 
-// undecidedOld reports that something which an entry's old state refers to was registered before it and is on its way.
-func (r *Run) undecidedOld(e *entry) bool {
+// oldInProgress reports that something which an entry's old state refers to was registered before it and is on its way.
+func (r *Run) oldInProgress(e *entry) bool {
 	old := r.snap.Get(e.Old)
 	return old != nil && slices.ContainsFunc(old.References(), func(u urn.URN) bool {
 		other := r.byURN[r.current(u)]
@@ -165,7 +165,7 @@ func (r *Run) undecidedOld(e *entry) bool {
 	})
 }
 
-// skippedReference gives a resource that the entry needs and that targets leave out.
+// skippedReference returns a resource that the entry needs and that targets leave out.
 func (r *Run) skippedReference(e *entry) urn.URN {
 	for _, u := range e.Reg.references() {
 		if r.marked(u).LeftOut {
@@ -175,7 +175,7 @@ func (r *Run) skippedReference(e *entry) urn.URN {
 	return ""
 }
 
-// circularReference gives a resource that the entry needs and that, left alone by targets, still depends on what the
+// circularReference returns a resource that the entry needs and that, left alone by targets, still depends on what the
 // entry is to change, however far: no snapshot could put one of them before the other.
 func (r *Run) circularReference(e *entry) urn.URN {
 	if len(r.goal.Targets) == 0 || e.Old == "" {

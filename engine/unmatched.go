@@ -18,10 +18,10 @@ func (r *Run) options() []option {
 	return []option{{"--target", r.goal.Targets}, {"--replace", r.goal.Replace}}
 }
 
-// namesNothing fails an update, before anything starts, that names resources which cannot be there: by something else
+// refuseUnmatched fails an update, before anything starts, that names resources which cannot be there: by something else
 // than a URN, or, if no program can declare them, by a URN that the stack does not have. It reports whether there are
 // any.
-func (r *Run) namesNothing() bool {
+func (r *Run) refuseUnmatched() bool {
 	return r.eachUnmatched(func(o option, p string) string {
 		switch {
 		case !urn.URN(p).IsValid():
@@ -33,9 +33,9 @@ func (r *Run) namesNothing() bool {
 	})
 }
 
-// namedNothing fails an update whose program has not declared a resource that the request names and that the stack did
+// failUnmatched fails an update whose program has not declared a resource that the request names and that the stack did
 // not have either. It reports whether there are any.
-func (r *Run) namedNothing() bool {
+func (r *Run) failUnmatched() bool {
 	return r.eachUnmatched(r.notFound)
 }
 
