@@ -67,8 +67,8 @@ func (r *Run) claim(u, old urn.URN) {
 	r.mark(u).Claims = old
 }
 
-// aliasesOf returns every other name that a resource may have been stored under: its own aliases, then those that follow
-// from its parent's.
+// aliasesOf returns every other name that a resource may have been stored under: its own aliases, then those that
+// follow from its parent's.
 func (r *Run) aliasesOf(u urn.URN, g Registration) []urn.URN {
 	var out []urn.URN
 	add := func(a urn.URN) {
@@ -90,8 +90,8 @@ func (r *Run) aliasesOf(u urn.URN, g Registration) []urn.URN {
 	return out
 }
 
-// formerNames returns the names that the children of a resource may have been stored under: the one that it was found by
-// in this update, or those that it still has because an earlier update ended before all of its children were
+// formerNames returns the names that the children of a resource may have been stored under: the one that it was found
+// by in this update, or those that it still has because an earlier update ended before all of its children were
 // registered. Of a resource that failed before it was found, every alias counts.
 func (r *Run) formerNames(parent urn.URN) []urn.URN {
 	if parent == "" {

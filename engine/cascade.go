@@ -6,8 +6,11 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 )
 
-// candidates returns the dependents that may have to go before the old resource can. Who asks has to wait while another
-// cascade is being found, while an earlier registered dependent is on its way, and while a step of a dependent runs.
+// candidates returns the dependents that may have to be deleted before the old resource is. The entry waits while
+// another cascade is being found or swept for, while a dependent that was registered earlier is not done, and while a
+// step or a deletion of a dependent is in progress: a state must have one fate.
+//
+// Invariant: at most one entry is cascading or sweeping.
 func (r *Run) candidates(e *entry) (candidates []State, wait bool) {
 	if r.cascading != 0 || r.sweeper != nil && r.sweeper.Stage == stageSweeping {
 		return nil, true
@@ -27,7 +30,8 @@ func (r *Run) candidates(e *entry) (candidates []State, wait bool) {
 	return candidates, false
 }
 
-// startCascade asks which of the candidates must go first: those that a change of the old resource would replace.
+// startCascade asks which of the candidates must be deleted first: those that a change of the old resource would
+// replace.
 func (r *Run) startCascade(e *entry, old *State, candidates []State) {
 	if len(candidates) == 0 {
 		r.deleteFirst(e, nil)
@@ -70,7 +74,7 @@ func (r *Run) dependents(root Key) []Key {
 	return out
 }
 
-// cascadePlanned condemns the members of a cascade, unless one is protected.
+// cascadePlanned goes on with the replacement for which a cascade was computed.
 func (r *Run) cascadePlanned(ev CascadePlanned) {
 	if r.cascading == ev.Op {
 		r.cascading = 0
@@ -87,7 +91,8 @@ func (r *Run) cascadePlanned(ev CascadePlanned) {
 	r.deleteFirst(e, ev.Members)
 }
 
-// refuseProtectedMember refuses a replacement that would delete a protected resource first. A preview says so and goes on.
+// refuseProtectedMember fails an entry whose replacement would first delete a protected resource. A preview reports it
+// and goes on. It reports whether the entry failed.
 func (r *Run) refuseProtectedMember(e *entry, group []*deletion) bool {
 	const message = "a protected resource would be replaced"
 	for _, d := range group {
@@ -106,8 +111,9 @@ func (r *Run) refuseProtectedMember(e *entry, group []*deletion) bool {
 	return false
 }
 
-// refuseUntargetedMember refuses a replacement that would delete a resource outside the targets first, which nothing would make
-// again.
+// refuseUntargetedMember fails an entry whose replacement would first delete a resource outside the targets: nothing
+// would create it again. It reports whether the entry failed. It goes through the group in snapshot order, as mayChange
+// requires.
 func (r *Run) refuseUntargetedMember(e *entry, group []*deletion) bool {
 	byPosition := func(a, b *deletion) int { return r.snap.position(a.Key) - r.snap.position(b.Key) }
 	for _, d := range slices.SortedFunc(slices.Values(group), byPosition) {
@@ -123,8 +129,8 @@ func (r *Run) refuseUntargetedMember(e *entry, group []*deletion) bool {
 	return false
 }
 
-// refuseWantedMember refuses a replacement that would first delete a resource whose registration failed or was refused:
-// nothing would make it again.
+// refuseWantedMember fails an entry whose replacement would first delete a resource whose registration failed or was
+// refused: nothing would create it again. It reports whether the entry failed.
 func (r *Run) refuseWantedMember(e *entry, group []*deletion) bool {
 	for _, d := range group {
 		if r.wants(d.URN) && !r.snap.Get(d.Key).Delete {
@@ -136,8 +142,9 @@ func (r *Run) refuseWantedMember(e *entry, group []*deletion) bool {
 	return false
 }
 
-// deleteFirst deletes the members of a cascade and the old resource itself, dependents first; the entry goes on when its old
-// resource is gone. Entries of members begin again once theirs are.
+// deleteFirst deletes the members of a cascade and then the old resource of an entry, dependents first. The entry goes
+// on when its old resource is deleted; the entries of members are planned again once theirs are. If copies stand in the
+// way, they are swept first, and deleteFirst runs again with the same members.
 func (r *Run) deleteFirst(e *entry, members []Dependent) {
 	var group []*deletion
 	for _, m := range members {
@@ -152,7 +159,8 @@ func (r *Run) deleteFirst(e *entry, members []Dependent) {
 			group = append(group, r.newDeletion(with, e.URN))
 		}
 	}
-	if r.refuseProtectedMember(e, group) || r.refuseUntargetedMember(e, group) || r.refuseWantedMember(e, group) {
+	if r.refuseProtectedMember(e, group) || r.refuseUntargetedMember(e, group) ||
+		r.refuseWantedMember(e, group) {
 		return
 	}
 	ahead, along := r.copiesInTheWay(e, group)
@@ -172,7 +180,7 @@ func (r *Run) deleteFirst(e *entry, members []Dependent) {
 	r.markForDeletion(group)
 }
 
-// replan sends the entry of a member back: its plan was made over a state that goes.
+// replan discards the plan of a cascade member: it was made against a state that is being deleted.
 func (r *Run) replan(d *deletion) {
 	other := r.byURN[r.current(d.URN)]
 	if other == nil || other.committed() {
@@ -183,7 +191,8 @@ func (r *Run) replan(d *deletion) {
 	r.become(other, stageHeld, 0)
 }
 
-// replacedWith returns the stored resources that ask to be replaced together with the entry's, and are undecided.
+// replacedWith returns the stored resources that ask, by replaceWith, to be replaced together with the entry's, and
+// whose own decision is not final.
 func (r *Run) replacedWith(e *entry) []*State {
 	var out []*State
 	r.snap.All(func(s *State) {
@@ -198,7 +207,7 @@ func (r *Run) replacedWith(e *entry) []*State {
 	return out
 }
 
-// deletedFirst goes on with a replacement whose old resource is gone; it reports whether it is.
+// deletedFirst creates the replacement once its old resource is deleted; it reports whether that is so.
 func (r *Run) deletedFirst(e *entry) bool {
 	if old := r.snap.Get(e.Old); old == nil || !old.PendingReplacement {
 		return false

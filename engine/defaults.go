@@ -21,7 +21,7 @@ func (s *State) NeedsProvider() (pkg string, needs bool) {
 	return pkg, s.Custom && s.Provider == "" && !IsProvider(s.Type) && pkg != "" && pkg != "pulumi"
 }
 
-// giveDefaults returns the stored resources that lack one their package's default provider, which is made if the stack
+// giveDefaults gives the stored resources that lack one their package's default provider, which is made if the stack
 // has none of that name. Without a provider they could neither be read nor deleted.
 func (r *Run) giveDefaults() {
 	for _, d := range r.goal.Defaults {
@@ -49,7 +49,8 @@ func (r *Run) giveDefaults() {
 	}
 }
 
-// defaultProvider returns the reference of a package's default provider, which then stands before everything in the base.
+// defaultProvider returns the reference of a package's default provider, which then precedes everything in the base. It
+// is recorded without a step: it is configured when it is used.
 func (r *Run) defaultProvider(d DefaultProvider) string {
 	u := r.defaultURN(d.Package)
 	if live := r.snap.Live(u); live != nil {
@@ -70,7 +71,7 @@ func (r *Run) defaultURN(pkg string) urn.URN {
 		defaultName)
 }
 
-// withDefault returns a pending operation's state its package's default provider if it lacks one.
+// withDefault returns the state of a pending operation with its package's default provider, if it lacks one.
 func (r *Run) withDefault(s State) State {
 	if pkg, needs := s.NeedsProvider(); needs {
 		if live := r.snap.Live(r.defaultURN(pkg)); live != nil {

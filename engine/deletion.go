@@ -17,22 +17,23 @@ type deletion struct {
 	Kind StepKind
 	// For is the URN whose replacement waits for it; "" in the delete phase.
 	For urn.URN `json:",omitempty"`
-	// Blockers counts the condemned states that must go first; Frees are those for which this one counts.
+	// Blockers counts the deletions that must end first; Frees are the deletions for which this one counts.
 	Blockers int
 	Frees    []Key `json:",omitempty"`
 	Started  bool
 }
 
-// newDeletion makes the deletion of a member of a cascade: the state stays, pending its replacement. A copy that
-// waited for its deletion anyway just goes.
+// newDeletion returns the deletion of a member of a cascade: its state stays, pending its replacement. A copy that
+// waits for its deletion anyway leaves the snapshot.
 func (r *Run) newDeletion(s *State, root urn.URN) *deletion {
 	return &deletion{Key: s.Key, URN: s.URN, Kind: StepDeleteReplaced, For: root}
 }
 
-// markForDeletion adds a group of deletions, given in any order, and works out who waits for whom: a state waits for those
-// condemned states of the group that refer to its URN. In a cascade only those count that stand after it, which is what
-// may use it: so no two of them wait for each other. A deletion that has started waits for nothing any more, and what
-// becomes of the group does not concern it.
+// markForDeletion adds a group of deletions, given in any order, and finds which blocks which: a state is deleted after
+// the states of the group that refer to its URN. In a cascade only those count that stand after it in the snapshot, for
+// only they can use it; so no two of them block each other. In the delete phase every reference counts; breakCycle
+// resolves what then waits in a circle. A deletion that has started is not blocked any more, whatever becomes of the
+// group.
 func (r *Run) markForDeletion(group []*deletion) {
 	position := r.snap.position
 	slices.SortFunc(group, func(a, b *deletion) int { return position(b.Key) - position(a.Key) })
@@ -59,8 +60,9 @@ func (r *Run) markForDeletion(group []*deletion) {
 	}
 }
 
-// needs returns every copy of what a state refers to, each once: by the names of its time, by those of now, and by those
-// that what is live had before, which a copy that waits for its deletion keeps.
+// needs returns every copy of what a state refers to, each once. A reference may name a copy by the name that it had
+// when it was stored, by the name of now, or by a former name of what is live, which a copy that waits for its deletion
+// keeps.
 func (r *Run) needs(k Key) []Key {
 	var out []Key
 	seen := map[urn.URN]bool{}
@@ -81,8 +83,9 @@ func (r *Run) needs(k Key) []Key {
 	return out
 }
 
-// deleteUnregistered condemns, at the end of the program, every state that waits for deletion or that the program did not
-// register.
+// deleteUnregistered marks for deletion, once the program has ended well, every state that waits for its deletion or
+// that the program did not register. Without a program that is every state. Targets, and after an error what is still
+// referred to, take states out.
 func (r *Run) deleteUnregistered() {
 	var group []*deletion
 	r.snap.All(func(s *State) {
@@ -110,8 +113,8 @@ func (r *Run) deleteUnregistered() {
 	r.markForDeletion(r.withoutNeeded(r.withoutReferenced(group)))
 }
 
-// withoutNeeded takes out of a group what stays because something that stays refers to it: after an error, a resource
-// that could not be updated is what it was.
+// withoutNeeded takes out of a group what must stay because something that stays refers to it. That happens only after
+// an error: a resource that could not be updated still refers to what it did before.
 func (r *Run) withoutNeeded(group []*deletion) []*deletion {
 	if r.FirstError == "" {
 		return group
@@ -135,12 +138,14 @@ func (r *Run) withoutNeeded(group []*deletion) []*deletion {
 	return slices.DeleteFunc(group, func(d *deletion) bool { return !dying[d.Key] })
 }
 
-// registered reports that the program registered the URN, or what the URN is now called, in the epoch that ended well.
+// registered reports that the program registered the URN, or what the URN is now called, in the epoch that ended well,
+// or that something which it registered needs it.
 func (r *Run) registered(u urn.URN) bool {
 	return r.byURN[u] != nil || r.marked(u).ClaimedBy != "" || r.marked(u).Kept
 }
 
-// advanceDeletions starts every deletion that nothing condemned depends on; it reports whether one started.
+// advanceDeletions starts every deletion that nothing blocks; it reports whether one started. Those that call no
+// provider end at once and may free others.
 func (r *Run) advanceDeletions() bool {
 	moved := false
 	for len(r.free) > 0 {
@@ -154,8 +159,8 @@ func (r *Run) advanceDeletions() bool {
 	return moved
 }
 
-// breakCycle frees the deletion that stands last, when all that are left wait for each other: copies from different
-// times can refer to each other's URNs. It reports whether there was one.
+// breakCycle frees the deletion that stands last, when all that are left block each other: copies from different times
+// can refer to each other's URNs. It reports whether there was one.
 func (r *Run) breakCycle() bool {
 	open := r.openDeletions() // from the last to the first
 	i := slices.IndexFunc(open, func(d *deletion) bool { return !d.Started })
@@ -170,6 +175,7 @@ func (r *Run) breakCycle() bool {
 	return true
 }
 
+// startDeletion queues the step of a deletion, or ends it at once if it calls no provider.
 func (r *Run) startDeletion(d *deletion) {
 	state := r.snap.Get(d.Key)
 	if state == nil {
@@ -199,7 +205,8 @@ func (r *Run) startDeletion(d *deletion) {
 	r.Queue = append(r.Queue, op.Op)
 }
 
-// protectedDeletion fails the deletion of a protected resource; the update goes on with what does not depend on it.
+// protectedDeletion fails the deletion of a protected resource. What it depends on stays, too; the update goes on with
+// the rest. A preview reports it and goes on as if it were deleted, to show everything that would happen.
 func (r *Run) protectedDeletion(d *deletion, op *operation) {
 	message := fmt.Sprintf("%s is protected and cannot be deleted; remove its protect option and update again; "+
 		"without its "+
@@ -213,15 +220,15 @@ func (r *Run) protectedDeletion(d *deletion, op *operation) {
 	r.noteError(message)
 }
 
-// deletesNothing reports that no provider has to be asked.
+// deletesNothing reports that a deletion changes the state only, and calls no provider.
 func (r *Run) deletesNothing(d *deletion, s *State) bool {
 	logical := d.Kind == StepReadDiscard || d.Kind == StepDiscardReplaced || d.Kind == StepRemovePendingReplace
 	return r.goal.DryRun || logical || !s.Custom || s.External || s.RetainOnDelete || s.PendingReplacement ||
 		IsProvider(s.Type) || r.sharesID(s) || (s.DeletedWith != "" && r.deletedHere(r.current(s.DeletedWith)))
 }
 
-// sharesID reports that the replacement of a state is the same thing in the world: a create that found what was there.
-// To delete the one would delete the other.
+// sharesID reports that the live replacement has the same provider, type and id: its create found what was there.
+// Deleting the old state would delete the new resource.
 func (r *Run) sharesID(s *State) bool {
 	live := r.snap.Live(r.current(s.URN))
 	return s.Delete && s.ID != "" && live != nil && live.Key != s.Key && !live.Delete && live.Type == s.Type &&
@@ -229,7 +236,7 @@ func (r *Run) sharesID(s *State) bool {
 		live.Provider == s.Provider
 }
 
-// deletedHere reports that a URN's live resource is deleted in this update.
+// deletedHere reports that a URN's live resource was deleted in this update or is marked for it.
 func (r *Run) deletedHere(u urn.URN) bool {
 	if r.marked(u).Deleted {
 		return true
@@ -238,7 +245,9 @@ func (r *Run) deletedHere(u urn.URN) bool {
 	return ok && r.deletionOf[k] != nil
 }
 
-// deletionFinished ends a delete step.
+// deletionFinished ends a delete step. If it failed, what the resource depends on stays, too. A step of an epoch that
+// is over has no deletion any more, but its effect is recorded as that of a replacement: the next registration creates
+// it again.
 func (r *Run) deletionFinished(op *operation, ev StepFinished) {
 	d := r.deletionOf[op.Key]
 	if ev.Outcome != OutcomeDone && ev.Outcome != OutcomePartial {
@@ -257,13 +266,14 @@ func (r *Run) deletionFinished(op *operation, ev StepFinished) {
 		}
 		return
 	}
-	if d == nil { // its epoch is over; the effect is not
+	if d == nil { // its epoch is over, its effect is not
 		d = &deletion{Key: op.Key, URN: op.URN, Kind: op.Step.Kind, For: op.URN}
 	}
 	r.deleted(d, op)
 }
 
-// deleted records that a state's resource is gone. A member of a cascade stays, pending its replacement.
+// deleted records that a state's resource does not exist any more. A member of a cascade stays in the snapshot, pending
+// its replacement, so that an update that ends here still knows what to create again.
 func (r *Run) deleted(d *deletion, op *operation) {
 	state := r.snap.Get(d.Key)
 	switch {
@@ -289,7 +299,7 @@ func (r *Run) deleted(d *deletion, op *operation) {
 	r.unblock(d)
 }
 
-// unblock lets those start that waited for a deletion.
+// unblock ends a deletion that was done: those for which it counted may start.
 func (r *Run) unblock(d *deletion) {
 	r.unmarkDeletion(d)
 	for _, k := range d.Frees {
@@ -303,7 +313,7 @@ func (r *Run) unblock(d *deletion) {
 	}
 }
 
-// unmarkDeletion takes a deletion out. The room is cleared when half of it is empty.
+// unmarkDeletion removes a deletion. The list is compacted once more than half of it is dead.
 func (r *Run) unmarkDeletion(d *deletion) {
 	delete(r.deletionOf, d.Key)
 	if len(r.Deletions) > 2*len(r.deletionOf) {
@@ -311,7 +321,7 @@ func (r *Run) unmarkDeletion(d *deletion) {
 	}
 }
 
-// openDeletions returns the deletions that are not over, in order.
+// openDeletions returns the deletions that have not ended, in order: from the last state to the first within a group.
 func (r *Run) openDeletions() []*deletion {
 	var out []*deletion
 	for _, d := range r.Deletions {
@@ -322,8 +332,8 @@ func (r *Run) openDeletions() []*deletion {
 	return out
 }
 
-// failDeletion returns a failed deletion up, and with it those that had to wait for it. A replacement that waits for it
-// fails.
+// failDeletion drops a failed deletion and, transitively, every deletion that it was blocking: what still exists may
+// use them. A replacement that waits for one of them fails.
 func (r *Run) failDeletion(d *deletion) {
 	r.unmarkDeletion(d)
 	for _, k := range d.Frees {
@@ -336,7 +346,7 @@ func (r *Run) failDeletion(d *deletion) {
 	}
 }
 
-// dropDeletions forgets what has not been sent: when the update stops, or when another epoch decides anew.
+// dropDeletions forgets the deletions whose steps were not issued: the update stops, or another epoch decides anew.
 func (r *Run) dropDeletions() {
 	r.free = nil
 	keep := r.Deletions[:0]
@@ -351,6 +361,7 @@ func (r *Run) dropDeletions() {
 	r.Deletions = keep
 }
 
+// deletingNow reports that the delete step of a state was issued.
 func (r *Run) deletingNow(k Key) bool {
 	return slices.ContainsFunc(r.Slots, func(op int) bool { o := r.Ops[op]; return o.For == forDeletion && o.Key == k })
 }

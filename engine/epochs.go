@@ -1,7 +1,8 @@
 package engine
 
-// startEpoch begins another registration pass over the state reached so far. Steps that run go on; plans and whatever
-// has not been sent are forgotten, because the program will ask again.
+// startEpoch begins another registration pass over the state reached so far: the program was lost and starts again.
+// Steps that were issued go on, and attach finds them; queries and what was not issued are forgotten, because the
+// program will ask again. Epochs only grow, so an event that repeats an earlier one is ignored.
 func (r *Run) startEpoch(epoch int) {
 	if epoch <= r.Epoch || r.Phase > phaseProgram {
 		return
@@ -28,15 +29,16 @@ func (r *Run) startEpoch(epoch int) {
 	r.resetEpoch()
 }
 
-// resetEpoch forgets the facts of an epoch.
+// resetEpoch forgets what holds for one epoch only.
 func (r *Run) resetEpoch() {
 	r.Entries, r.Seen, r.Exit, r.Exports = nil, nil, nil, nil
 	r.forgetEpoch()
 	r.derive()
 }
 
-// attach sends an entry to the step of its URN that an earlier start of the program began: the same goal takes the
-// step over, another one waits for it. It reports whether the entry left its place.
+// attach connects an entry with the step of its URN that an earlier epoch began: the same goal takes the step over,
+// another one waits for its end. It reports whether the entry left its stage. The entry of the earlier epoch takes the
+// place of the new one, because the operation refers to it.
 func (r *Run) attach(e *entry, op *operation) bool {
 	if op.For != forGoal || op.Entry.Reg.Digest != e.Reg.Digest || op.Entry.Read != e.Read {
 		return false
@@ -52,7 +54,8 @@ func (r *Run) attach(e *entry, op *operation) bool {
 	return true
 }
 
-// programExited closes the epoch. What the program asked for before goes on; if it failed, nothing is deleted.
+// programExited closes the epoch. What the program asked for before goes on; if it failed, nothing more starts and
+// nothing is deleted. An exit before any epoch is that of a program which could not be started.
 func (r *Run) programExited(ev ProgramExited) {
 	if ev.Epoch != r.Epoch && !(ev.Epoch == 0 && r.Epoch == 0) || r.Exit != nil {
 		return
@@ -65,6 +68,6 @@ func (r *Run) programExited(ev ProgramExited) {
 		r.diagnose("error", "", "%s", ev.Error)
 	}
 	r.noteError(ev.Error)
-	// Nobody is there any more to be answered: what has not been sent is not begun.
+	// There is no program to answer any more, so what was not issued does not begin.
 	r.stop()
 }

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Key identifies one stored state. A URN does not: several copies of one URN may wait for deletion. "b17" is index 17 of
-// the base, "p3" is that of the base's pending operation 3, "o42" is what operation 42 of this update made.
+// Key identifies one stored state. A URN does not: several copies of one URN may wait for deletion. "b17" is index 17
+// of the base, "p3" is that of the base's pending operation 3, "o42" is what operation 42 of this update made.
 //
 // Invariant: an operation makes at most one state, so an operation's number and its key identify each other.
 type Key string
@@ -62,9 +62,9 @@ func (s *State) Bag(p Part) *Bag {
 	}
 }
 
-// Ref says where a value is stored that a header refers to: a part of a state of the base ("base:17/in", "base:p3/out"),
-// a part of a state in the update's own deltas ("op:42/in"), or a blob ("blob:HASH"). Without a part it means the state
-// as it is stored ("base:17").
+// Ref says where a value is stored that a header refers to: a part of a state of the base ("base:17/in",
+// "base:p3/out"), a part of a state in the update's own deltas ("op:42/in"), or a blob ("blob:HASH"). Without a part it
+// means the state as it is stored ("base:17").
 type Ref string
 
 const (

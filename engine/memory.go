@@ -2,7 +2,11 @@ package engine
 
 import "github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 
-// memory is what a Run remembers besides its snapshot; Suspend puts it away as it is. Maps are for look-up only.
+// memory is the persistent state of a Run besides its snapshot. Suspend stores it; the names of its fields are the
+// stored names. Maps are for look-up only: iterating over one would make the order of commands depend on chance.
+//
+// Invariant: every operation in Slots and Waiting is in Ops. Queue may hold some that were dropped.
+// Invariant: once the run has stopped, Queue is empty, and every entry is done or has a running step.
 type memory struct {
 	Phase   phase
 	Epoch   int
@@ -36,7 +40,9 @@ type memory struct {
 	Broken     string `json:",omitempty"` // the first invariant that a change broke
 }
 
-// derive builds what follows from memory.
+// derive rebuilds what follows from memory: look-up tables, the list of runnable entries, the deletions that nothing
+// blocks and the entry that sweeps. It runs when an epoch begins and when a suspended run resumes; both are moments at
+// which no cascade and no comparison is in flight.
 func (r *Run) derive() {
 	r.byURN, r.bySeq = map[urn.URN]*entry{}, map[int]bool{}
 	r.runnable = nil

@@ -55,7 +55,7 @@ var mutants = []mutant{
 	},
 	{
 		"a failed deletion lets go what it depends on", "deletion.go",
-		"if d != nil {\n\t\t\tr.withhold(d)", "if d != nil {\n\t\t\tr.freed(d)",
+		"if d != nil {\n\t\t\tr.failDeletion(d)", "if d != nil {\n\t\t\tr.unblock(d)",
 	},
 	{
 		"a protected resource is deleted", "deletion.go",

@@ -17,7 +17,7 @@ import (
 // rootType is the type of the stack's own resource.
 const rootType tokens.Type = "pulumi:pulumi:Stack"
 
-// urnOf returns a registration its URN.
+// urnOf returns the URN of a registration.
 func (r *Run) urnOf(g Registration) urn.URN {
 	return urn.New(tokens.QName(r.goal.Stack), tokens.PackageName(r.goal.Project), parentType(g.Parent), g.Type, g.Name)
 }
@@ -78,7 +78,8 @@ func packageOf(t tokens.Type) string {
 }
 
 // seed returns the randomness from which a resource's physical name is made. It is the same in every attempt at one
-// create of this update, and in the next ones while the create is pending; another create gets another name.
+// create of this update, and in the next ones while the create is pending, so an attempt finds what a lost one made.
+// Another create of the URN gets another seed, so a replacement can exist beside what it replaces.
 func (r *Run) seed(u urn.URN) []byte {
 	m := r.marked(u)
 	if m.Seed != nil {
@@ -94,7 +95,7 @@ func (r *Run) seed(u urn.URN) []byte {
 	return sum[:]
 }
 
-// ProviderID returns a provider resource its id, a UUID: the same for every attempt with the same seed.
+// ProviderID returns the id of a provider resource, a UUID: the same for every attempt with the same seed.
 func ProviderID(seed []byte) string {
 	sum := sha256.Sum256(append([]byte("provider\x00"), seed...))
 	sum[6], sum[8] = sum[6]&0x0f|0x50, sum[8]&0x3f|0x80

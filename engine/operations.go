@@ -47,13 +47,15 @@ const (
 	forPending  purpose = "pending" // settles what an earlier update left
 )
 
-// newOp numbers an operation.
+// newOp returns the number of the next operation. Numbers are never reused: keys, pending operations and results are
+// found by them.
 func (r *Run) newOp() int {
 	r.NextOp++
 	return r.NextOp
 }
 
-// newQuery numbers a question that goes out at once.
+// newQuery registers a plan, a cascade or a comparison as in flight and returns its number. Queries need no slot: they
+// change nothing.
 func (r *Run) newQuery(op *operation) int {
 	op.Op = r.newOp()
 	r.Ops[op.Op] = op
@@ -61,7 +63,8 @@ func (r *Run) newQuery(op *operation) int {
 	return op.Op
 }
 
-// takeQuery takes a question back; nil when nobody waits for its answer any more.
+// takeQuery removes a query whose result is there. It returns nil when the result concerns no one any more: it came
+// twice, or its entry belongs to an earlier epoch.
 func (r *Run) takeQuery(op int) *operation {
 	o := r.Ops[op]
 	if o == nil || o.Step != nil {
@@ -75,7 +78,8 @@ func (r *Run) takeQuery(op int) *operation {
 	return o
 }
 
-// issueSteps returns free slots to the steps that wait, in order.
+// issueSteps gives free slots to the steps that wait, in order. It issues Goal.Ahead more than may run at a time: those
+// wait where they are carried out, so that a slot is not empty while the core hears that it is free.
 func (r *Run) issueSteps() {
 	for len(r.Queue) > 0 && len(r.Slots) < r.goal.Parallel+r.goal.Ahead {
 		op := r.Ops[r.Queue[0]]
@@ -100,7 +104,8 @@ var pendingKinds = map[StepKind]string{
 	StepImportReplacement: "importing",
 }
 
-// begin tells that a step starts, and records it as pending.
+// begin shows that a step starts, and records it as pending in the snapshot. The command follows in the same Ready: a
+// step that the checkpoint does not know to be pending is never sent.
 func (r *Run) begin(op *operation) {
 	step := op.Step
 	if op.For == forPending {
@@ -124,13 +129,14 @@ func (r *Run) begin(op *operation) {
 	}})
 }
 
-// release frees the slot of an operation.
+// release removes an operation that has ended and frees its slot.
 func (r *Run) release(op *operation) {
 	delete(r.Ops, op.Op)
 	r.Slots = slices.DeleteFunc(r.Slots, func(o int) bool { return o == op.Op })
 }
 
-// drop forgets an operation that was not issued; of one that was, only its meaning.
+// drop forgets an operation that its entry gives up. A query is in flight and keeps its number until its result is
+// there, which is then ignored. A step must not have been issued.
 func (r *Run) drop(op int) {
 	if o, ok := r.Ops[op]; ok && o.Step == nil {
 		o.For, o.Entry = forNothing, nil
@@ -139,12 +145,14 @@ func (r *Run) drop(op int) {
 	delete(r.Ops, op)
 }
 
-// running reports that a step of the entry was issued, so that its end will be told, be it by a person.
+// running reports that a step of the entry was issued, so that its outcome will come: from the driver, or from a
+// person.
 func (r *Run) running(e *entry) bool {
 	return e.Op != 0 && (slices.Contains(r.Slots, e.Op) || slices.Contains(r.Waiting, e.Op))
 }
 
-// stepOf returns the issued operation of a URN, a create that waits for a person included; nil when there is none.
+// stepOf returns the issued step of a URN, including a create that waits for a person; nil when there is none. No
+// second step of the URN may begin before it has ended. Refreshes do not count: they end before anything is decided.
 func (r *Run) stepOf(u urn.URN) *operation {
 	for _, list := range [][]int{r.Slots, r.Waiting} {
 		for _, op := range list {
@@ -156,6 +164,6 @@ func (r *Run) stepOf(u urn.URN) *operation {
 	return nil
 }
 
-// InFlight counts the commands that were issued and not answered; an undecidable create that waits for a person is
-// not among them.
+// InFlight counts the commands whose completion the driver owes. An undecidable create that waits for a person is not
+// among them, so a Run can be suspended while it waits.
 func (r *Run) InFlight() int { return r.Asked + len(r.Slots) }

@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// fail takes note of an error that makes the update fail. Unless the update goes on after errors, nothing new starts.
+// fail records an error that makes the update fail; the first one becomes the error of the update. Unless the update
+// goes on after errors, nothing new starts. It does not report the error: diagnose does.
 func (r *Run) fail(message string) {
 	if r.FirstError == "" {
 		r.FirstError = message
@@ -16,7 +17,7 @@ func (r *Run) fail(message string) {
 	}
 }
 
-// noteError makes the update fail at its end, without stopping it.
+// noteError makes the update fail at its end without stopping it.
 func (r *Run) noteError(message string) {
 	if r.FirstError == "" {
 		r.FirstError = message
@@ -35,7 +36,8 @@ func (r *Run) failUnknown(message string, create bool) {
 	}
 }
 
-// stop refuses what has not started; what runs finishes.
+// stop ends the update early: what has not started is refused, creates that wait for a person are left pending, what
+// runs finishes. It happens once.
 func (r *Run) stop() {
 	if r.Stopped {
 		return
@@ -57,7 +59,9 @@ func (r *Run) stop() {
 	r.dropDeletions()
 }
 
-// cancelled ends the update: what runs finishes, and if forced is abandoned.
+// cancelled stops the update at a person's request: what runs finishes or, if the cancel is forced, is abandoned. A
+// forced cancel may follow a first one; repeating either does nothing. A phase that a stopped update would wait in is
+// skipped.
 func (r *Run) cancelled(c Cancelled) {
 	if !r.Cancelled {
 		r.Cancelled = true
@@ -84,7 +88,7 @@ func (r *Run) cancelled(c Cancelled) {
 	}
 }
 
-// unsupported is the diagnostic and the error of an update whose driver passes on what this core does not know.
+// unsupported fails an update whose driver passes on what this core does not know: a newer client or service sent it.
 func (r *Run) unsupported(what string) {
 	message := "this build does not know " + what + "; upgrade the worker"
 	if !r.Stopped {
@@ -95,7 +99,7 @@ func (r *Run) unsupported(what string) {
 	r.stop()
 }
 
-// Result sums the update up once it has ended.
+// Result returns the summary of the update; false while it has not ended.
 func (r *Run) Result() (Result, bool) {
 	if r.Phase != phaseEnded || !r.idle() {
 		return Result{}, false
@@ -117,7 +121,7 @@ func (r *Run) Result() (Result, bool) {
 // mostUnknown is how many operations unknownOutcomes names.
 const mostUnknown = 10
 
-// unknownOutcomes names what a cancelled update leaves for the next one to find out.
+// unknownOutcomes names the operations that a cancelled update leaves for the next one to settle.
 func unknownOutcomes(pending []PendingOperation) string {
 	if len(pending) == 0 {
 		return ""
@@ -133,7 +137,7 @@ func unknownOutcomes(pending []PendingOperation) string {
 	return "; it is not known what became of " + text + ": the next update looks"
 }
 
-// integrityMessage says that the state breaks an invariant, and what comes of that.
+// integrityMessage is the error of an update whose state breaks an invariant: what is wrong, and what to do next.
 func integrityMessage(broken string) string {
 	return "the state breaks an invariant, which is a fault of this program: " + broken +
 		"; all that was done is recorded, and the " +

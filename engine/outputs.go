@@ -2,7 +2,8 @@ package engine
 
 import "fmt"
 
-// registerOutputs attaches outputs to a component.
+// registerOutputs attaches outputs to a component, whose registration must have its reply. Those of the stack are kept
+// for exportOutputs.
 func (r *Run) registerOutputs(ev OutputsRegistered) {
 	if ev.Epoch != r.Epoch || r.bySeq[ev.Seq] {
 		return
@@ -23,8 +24,8 @@ func (r *Run) registerOutputs(ev OutputsRegistered) {
 	r.ready.Replies = append(r.ready.Replies, reply)
 }
 
-// exportOutputs returns the stack the outputs that its program registered. After an error they may be less than all, so
-// that those it had stay.
+// exportOutputs records the outputs that the program registered for the stack. It waits for the end of the program,
+// because a later epoch may register others. After an error they may be incomplete, so the stack keeps those it had.
 func (r *Run) exportOutputs() {
 	if r.Exports == nil {
 		return

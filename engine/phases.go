@@ -2,18 +2,31 @@ package engine
 
 import "slices"
 
-// phase is where an update stands. Phases only move forward.
+// phase is where an update stands. Its number stands in suspended runs.
+//
+//	phase       begins when                            ends when
+//	settling    the update starts                      every unknown outcome of earlier updates is settled or, if a
+//	                                                   program follows, waits for a person
+//	refreshing  settling has ended                     every read has ended; what is gone leaves the snapshot at once
+//	program     refreshing has ended                   the program has exited and every registration is done
+//	deleting    the program ended well; at once for    every deletion has ended
+//	            kinds without a program
+//	ended       nothing more will happen, or an error
+//	            forbids deletions
+//
+// Invariant: phases only move forward. An epoch can begin up to phaseProgram.
 type phase int
 
 const (
-	phaseSettling   phase = iota // what earlier updates left undecided
-	phaseRefreshing              // reading what is stored
-	phaseProgram                 // registrations are decided
-	phaseDeleting                // what the program no longer declares goes
+	phaseSettling   phase = iota // settle what earlier updates left undecided
+	phaseRefreshing              // read what is stored
+	phaseProgram                 // decide registrations
+	phaseDeleting                // delete what the program no longer declares
 	phaseEnded
 )
 
-// advance moves entries and phases on; it reports whether anything moved.
+// advance moves entries, deletions and phases on by one pass; it reports whether anything moved. Ready calls it until
+// nothing moves.
 func (r *Run) advance() bool {
 	moved := false
 	switch r.Phase {
@@ -35,7 +48,8 @@ func (r *Run) advance() bool {
 	return moved
 }
 
-// advanceOpening goes through what precedes every decision: settling what earlier updates left, then refreshing.
+// advanceOpening goes through the phases that precede every decision, so that decisions are made over what is true:
+// settling, then refreshing. Creates that wait for a person do not hold a program up.
 func (r *Run) advanceOpening() bool {
 	if !r.idle() && !r.onlyWaiting() {
 		return false
@@ -53,12 +67,14 @@ func (r *Run) advanceOpening() bool {
 	r.removeLost()
 	r.Phase = phaseProgram
 	if r.goal.Kind == KindRefresh {
-		r.Phase = phaseDeleting // without condemning anything
+		r.Phase = phaseDeleting // without marking anything for deletion
 	}
 	return true
 }
 
-// advanceProgram ends the program's phase once the program has ended and everything it asked for has, too.
+// advanceProgram ends the program's phase once the program has exited and everything that it asked for has ended.
+// Nothing is deleted after an error, a refused request or a target that names nothing: what the program did not get to
+// declare would be taken for undeclared.
 func (r *Run) advanceProgram() bool {
 	if r.hasProgram() && r.Exit == nil && !r.abandoned() {
 		return false
@@ -82,7 +98,8 @@ func (r *Run) advanceProgram() bool {
 	return true
 }
 
-// end closes the update. What its steps have done is never thrown away: a snapshot that breaks an invariant is told of.
+// end closes the update. What its steps have done is never thrown away: a snapshot that breaks an invariant fails the
+// update and is committed nevertheless, with the error.
 func (r *Run) end() {
 	r.Phase = phaseEnded
 	if r.goal.DryRun {

@@ -6,7 +6,7 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 )
 
-// applyResult puts what a step found, and when, into the entry's new state.
+// applyResult puts into the entry's new state what its step found, and when.
 func (r *Run) applyResult(e *entry, ev StepFinished) {
 	e.New.learn(ev)
 	switch {
@@ -29,7 +29,11 @@ func (s *State) learn(ev StepFinished) {
 	s.Outputs, s.InitErrors, s.RefreshBeforeUpdate = ev.Outputs, ev.InitErrors, ev.RefreshBeforeUpdate
 }
 
-// record stores the entry's new state under the operation that made it, and takes the old one's place or condemns it.
+// record stores the entry's new state under the operation that made it. The old state is removed or, if another
+// resource takes its place, kept as a copy that waits for its deletion.
+//
+// The new state goes to the end of the new list: everything that it refers to was recorded before. A copy stays where
+// it is, so a state that depended on the old one may now stand before the new one: moveDependents mends that.
 func (r *Run) record(e *entry, op int) {
 	e.New.Key = OpKey(op)
 	next := e.New
@@ -67,7 +71,7 @@ func (r *Run) record(e *entry, op int) {
 
 // moveDependents moves the states of a stretch of the new list that depend on a URN, however far, behind what now
 // stands for it: an earlier start of the program, or targets, had put them there. A copy that waits for its deletion
-// moves only when nothing that it refers to stands before it any more, and takes nobody along: nobody refers to it.
+// moves only when nothing that it refers to stands before it any more, and takes nothing along: nothing refers to it.
 func (r *Run) moveDependents(u urn.URN, from, end int) {
 	moved := map[urn.URN]bool{u: true}
 	depends := func(ref urn.URN) bool { return moved[r.current(ref)] }
@@ -92,7 +96,8 @@ func (e *entry) replaces() bool {
 	return e.Kind == StepCreateReplacement || e.Kind == StepReadReplacement || e.Kind == StepImportReplacement
 }
 
-// same keeps a resource: it stores its new checked inputs and keeps its old outputs.
+// same keeps a resource without a step: its new checked inputs are stored with its old outputs. A state that would be
+// stored exactly as it is only moves to the new list, which costs no write of its own.
 func (r *Run) same(e *entry, old *State, stables []string) {
 	e.Kind = StepSame
 	e.New.ID, e.New.Outputs, e.New.InitErrors = old.ID, old.Outputs, old.InitErrors

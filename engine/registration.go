@@ -6,7 +6,7 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 )
 
-// register takes a registration in.
+// register admits a registration. Nothing is decided before the next Ready.
 func (r *Run) register(ev Registered) {
 	e := r.admit(ev.Epoch, ev.Seq, ev.Registration)
 	if e != nil && r.Stopped {
@@ -14,7 +14,7 @@ func (r *Run) register(ev Registered) {
 	}
 }
 
-// requestRead takes a read in; it is a registration whose resource belongs to somebody else.
+// requestRead admits a read: a registration of a resource that this stack does not own.
 func (r *Run) requestRead(ev ReadRequested) {
 	e := r.admit(ev.Epoch, ev.Seq, Registration{
 		Type: ev.Type, Name: ev.Name, Custom: true, Parent: ev.Parent, Provider: ev.Provider, Inputs: ev.Inputs,
@@ -33,7 +33,8 @@ func (r *Run) requestRead(ev ReadRequested) {
 	}
 }
 
-// admit makes an entry of what the program asked for; nil when the message is old, repeated or refused at once.
+// admit makes an entry of what the program asked for; nil when the message is of another epoch, repeated, or refused at
+// once. Messages may come in any order and more than once; their sequence numbers tell.
 func (r *Run) admit(epoch, seq int, reg Registration) *entry {
 	if epoch != r.Epoch || r.bySeq[seq] {
 		return nil
@@ -54,7 +55,9 @@ func (r *Run) admit(epoch, seq int, reg Registration) *entry {
 	return e
 }
 
-// start decides what an entry needs first; it reports whether the entry left its place.
+// start takes a held entry to its first operation; it reports whether the entry left its stage. The order of the checks
+// matters: an earlier epoch's step or answer comes first, because whatever else has changed since must not repeat it;
+// then what the entry refers to; then the stored state that it continues, which may be claimed only by one entry.
 func (r *Run) start(e *entry) bool {
 	if r.Stopped {
 		r.refuse(e)
@@ -130,7 +133,9 @@ func (r *Run) failedDependency(e *entry) urn.URN {
 	return ""
 }
 
-// prepare makes the new state that the entry asks for.
+// prepare makes the new state that the entry asks for, from its registration alone. What the old state adds follows:
+// its times, whether its provider wants it read first, and the aliases by which copies and children are still known. A
+// field of State that a program sets is set here.
 func (r *Run) prepare(e *entry) {
 	g := e.Reg
 	e.New = State{
@@ -161,13 +166,13 @@ func (r *Run) prepare(e *entry) {
 	e.Seed = r.seed(e.URN)
 }
 
-// isLive reports that a state is still what its URN stands for.
+// isLive reports that a state is still the live state of its URN, and stays.
 func (r *Run) isLive(u urn.URN, k Key) bool {
 	live := r.snap.Live(u)
 	return live != nil && live.Key == k && !live.PendingReplacement && r.deletionOf[k] == nil
 }
 
-// repeatAnswer returns an entry the answer that the same goal got in an earlier epoch.
+// repeatAnswer answers an entry as the same goal was answered in an earlier epoch, and does nothing else.
 func (r *Run) repeatAnswer(e *entry, f *finished) {
 	state := r.snap.Get(f.Key)
 	e.Old, e.New, e.Kind = f.Key, *state, f.Kind

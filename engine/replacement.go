@@ -53,9 +53,9 @@ func (r *Run) refuseProtected(e *entry, old *State) bool {
 	return false
 }
 
-// waitsFor returns an entry that was registered earlier and that may still change this one's decision, nil when there is
-// none: a stored resource that the entry's old state depends on, however far, may turn out to be deleted before it is
-// replaced.
+// waitsFor returns an entry that was registered earlier and that may still change this one's decision, nil when there
+// is none: a stored resource that the entry's old state depends on, however far, may turn out to be deleted before it
+// is replaced.
 func (r *Run) waitsFor(e *entry) (on *entry) {
 	if e.Old == "" || r.firstOpen() >= e.Order {
 		return nil

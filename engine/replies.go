@@ -5,9 +5,10 @@ import (
 	"slices"
 )
 
-// A reply often depends on nothing but how a step or a plan ends. It is then sent along, and whoever carries the
-// command out hands it to the program, which goes on while the end travels to the core. What the program asks next
-// finds an entry that is not done yet and waits for it like for any other: so nothing is decided in another order.
+// A reply often depends on nothing but how a step or a plan ends. It is then sent with the command, and the host that
+// executes the command hands it to the program, which goes on while the result travels to the core. What the program
+// registers next finds an entry that is not done yet and waits for it as for any other: so nothing is decided in
+// another order. A reply is sent ahead only if nothing that happens meanwhile can change it.
 
 func (r *Run) answer(e *entry, reply Reply) {
 	if e.Epoch != r.Epoch || e.Answered {
@@ -17,7 +18,7 @@ func (r *Run) answer(e *entry, reply Reply) {
 	r.ready.Replies = append(r.ready.Replies, reply)
 }
 
-// refuse answers an entry that will not be carried out because the update is ending.
+// refuse answers an entry that will not be carried out because the update is ending. It is no error of its own.
 func (r *Run) refuse(e *entry) {
 	r.drop(e.Op)
 	r.finish(e, Reply{Result: ResultFail, Error: "the update is ending; see its diagnostics"})
@@ -30,7 +31,7 @@ func (r *Run) reject(e *entry, format string, args ...any) {
 	r.failEntry(e, message)
 }
 
-// failEntry fails an entry whose error has been told.
+// failEntry fails an entry whose error has been reported.
 func (r *Run) failEntry(e *entry, message string) {
 	r.finish(e, r.failure(message))
 	r.fail(message)

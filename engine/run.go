@@ -7,7 +7,8 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 )
 
-// Run is one update at work. It is not safe for concurrent use.
+// Run is one update in progress. It is not safe for concurrent use. Every method that takes an event may change any
+// part of it; only Ready and Urgent hand work out.
 type Run struct {
 	goal Goal
 	snap *Snapshot
@@ -18,8 +19,8 @@ type Run struct {
 	bySeq      map[int]bool       // sequence numbers seen in this epoch
 	deletionOf map[Key]*deletion
 
-	// Meaningful only while something is in flight or an answer is being worked out, so not put away.
-	runnable  []*entry // entries that do not wait for an answer
+	// Needed only while something is in flight or Ready runs, so Suspend does not store it.
+	runnable  []*entry // entries that may advance without an external event
 	spare     []*entry // room for the next runnable
 	openFrom  int      // entries before this one have ended
 	cascading int      // the cascade being found
@@ -30,7 +31,8 @@ type Run struct {
 	ready Ready // what Urgent takes
 }
 
-// New starts an update from the stored states and pending operations of its base.
+// New starts an update from the stored states and pending operations of its base. An update that cannot be carried out
+// at all has ended when New returns: its diagnostics are in the first Ready, and Result says why it failed.
 func New(goal Goal, base []State, pending []PendingOperation) *Run {
 	r := &Run{
 		goal: goal,
@@ -53,7 +55,8 @@ func New(goal Goal, base []State, pending []PendingOperation) *Run {
 	return r
 }
 
-// accept reports whether the update can be carried out at all; if not, it has told why.
+// accept refuses an update that cannot be carried out at all, with a diagnostic that says why. It reports whether the
+// update may start. An unknown kind is refused because what a kind does not declare would be deleted.
 func (r *Run) accept(base []State, pending []PendingOperation) bool {
 	switch err := errors.Join(Verify(base), VerifyPending(pending)); {
 	case !r.goal.Kind.known():
@@ -69,11 +72,11 @@ func (r *Run) accept(base []State, pending []PendingOperation) bool {
 	return r.goal.Kind == KindImport || !r.refuseUnmatched()
 }
 
-// hasProgram reports whether a program takes part in the update.
+// hasProgram reports whether a program takes part in the update. Only then are there epochs and registrations.
 func (r *Run) hasProgram() bool { return r.goal.Kind == KindUp }
 
-// Handle takes note of an event. It never fails: what cannot be right is reported as a diagnostic, refused by a Reply
-// or, if it is old or repeated, ignored.
+// Handle applies an event. It starts nothing: Ready does. It never fails: what cannot be right is reported as a
+// diagnostic, refused by a Reply or, if it is old or repeated, ignored. So a driver may deliver an event twice.
 func (r *Run) Handle(ev Event) {
 	switch ev := ev.(type) {
 	case RunStarted:
@@ -105,8 +108,11 @@ func (r *Run) Handle(ev Event) {
 	}
 }
 
-// Ready lets everything move that can, and takes what came of it. Call it until it returns nothing: what a change broke
-// may stop the update.
+// Ready advances everything that can advance and returns the work that follows. Call it until it returns nothing: a
+// change that breaks an invariant stops the update only at the next call.
+//
+// Order: entries advance in order of registration, then deletions in the order in which they were freed, then steps get
+// free slots in the order of the queue. Replays depend on it.
 func (r *Run) Ready() Ready {
 	if r.Broken != "" && !r.Stopped { // what runs finishes, and what it does is recorded
 		r.diagnose("error", "", "%s", integrityMessage(r.Broken))
@@ -119,8 +125,9 @@ func (r *Run) Ready() Ready {
 	return r.Urgent()
 }
 
-// Urgent takes what events have led to, and starts no new operation: its commands settle or repeat operations that are
-// in flight.
+// Urgent returns only what events have led to by themselves: commands for operations in flight (settles and repeated
+// steps), changes, replies and output. It starts no new operation, so a driver that wants a quiet moment calls it
+// instead of Ready.
 func (r *Run) Urgent() Ready {
 	out := r.ready
 	r.ready = Ready{}
@@ -130,7 +137,7 @@ func (r *Run) Urgent() Ready {
 	return out
 }
 
-// TakeChanges takes the changes alone, so that they can be saved before Suspend, which keeps what else is ready.
+// TakeChanges returns the changes alone, so that they can be saved before Suspend; Suspend stores what else is ready.
 func (r *Run) TakeChanges() []Delta {
 	rest := r.ready
 	rest.Changes = nil
@@ -139,10 +146,12 @@ func (r *Run) TakeChanges() []Delta {
 	return out
 }
 
-// Snapshot returns the states as they stand, in snapshot order, and the pending operations.
+// Snapshot returns the states in snapshot order, with renamed references, and the pending operations.
 func (r *Run) Snapshot() ([]State, []PendingOperation) { return r.snap.States() }
 
-// change applies a delta to the snapshot and records it.
+// change applies a delta to the snapshot and records it for the driver. It is the only way in which the snapshot
+// changes. The first state that breaks an invariant is remembered in Broken; what was done is recorded nevertheless.
+// Adjacent keeps become one delta, because an unchanged stack consists of them.
 func (r *Run) change(d Delta) {
 	r.NextSeq++
 	d.Seq = r.NextSeq
@@ -159,7 +168,7 @@ func (r *Run) change(d Delta) {
 	r.ready.Changes = append(r.ready.Changes, d)
 }
 
-// emit tells people something.
+// emit adds an event for people.
 func (r *Run) emit(e Emit) { r.ready.Events = append(r.ready.Events, e) }
 
 // diagnose reports a sentence about a URN ("" for the update as a whole).

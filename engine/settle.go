@@ -7,9 +7,10 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 )
 
-// settlePending asks what became of the creates that earlier updates left undecided, once for each: of two with one
-// seed the later is the earlier one repeated. Other pending operations need no answer: the ordinary plan over what is
-// stored repeats them if they are still wanted.
+// settlePending settles the creates that earlier updates left undecided, each once: of two with one seed the later is
+// the earlier one repeated. Other pending operations need no settling: the ordinary plan over what is stored repeats
+// them if they are still wanted. The seeds are kept in the marks, so that a create that was not made is made under the
+// same name.
 func (r *Run) settlePending() {
 	_, pending := r.snap.States()
 	for i, p := range pending {
@@ -49,7 +50,8 @@ func (r *Run) settlePending() {
 	}
 }
 
-// settle asks what became of a step. Who answers may leave a create to be found by making it again, if it will be.
+// settle asks for the outcome of a step whose answer was lost. If the create will be made again in this update,
+// settling may leave the lost attempt to be found by that.
 func (r *Run) settle(op *operation) {
 	op.Again = op.For != forPending && !r.Stopped && op.Ended == nil
 	r.ready.Start = append(r.ready.Start, Settle{Step: *op.Step, Again: op.Again})
@@ -60,8 +62,8 @@ func (p PendingOperation) repeated(by PendingOperation) bool {
 	return p.Kind == by.Kind && p.State.URN == by.State.URN && len(p.Seed) > 0 && slices.Equal(p.Seed, by.Seed)
 }
 
-// Answered is a create whose answer is known, though it could not be recorded as the update does it: its state holds
-// what was created, and to settle it nobody is asked.
+// Answered returns a pending create whose answer is known although it could not be recorded as usual: its state holds
+// what was created, and settling it asks no provider.
 func (p PendingOperation) Answered(ev StepFinished) PendingOperation {
 	p.State.learn(ev)
 	p.State.Created, p.State.Modified = ev.At, ev.At
@@ -69,7 +71,7 @@ func (p PendingOperation) Answered(ev StepFinished) PendingOperation {
 	return p
 }
 
-// answer returns back what Answered was told.
+// answer returns what Answered was given.
 func (p PendingOperation) answer() StepFinished {
 	return StepFinished{
 		Outcome: OutcomeDone, ID: p.State.ID, Outputs: p.State.Outputs, InitErrors: p.State.InitErrors,
@@ -77,7 +79,8 @@ func (p PendingOperation) answer() StepFinished {
 	}
 }
 
-// pendingSettled ends the doubt about a create of an earlier update.
+// pendingSettled records the outcome of a create of an earlier update. What it made becomes a state of the snapshot:
+// the live one of its URN, with what was live before as a copy that waits for its deletion.
 func (r *Run) pendingSettled(op *operation, ev StepFinished) {
 	switch ev.Outcome {
 	case OutcomeDone, OutcomePartial:
@@ -108,7 +111,8 @@ func (r *Run) pendingSettled(op *operation, ev StepFinished) {
 	}
 }
 
-// undecidable leaves a create, of which nobody can tell whether it happened, to a person, or as a pending operation.
+// undecidable leaves a step whose outcome settling could not find out to a person, if the update is to wait for one, or
+// as a pending operation.
 func (r *Run) undecidable(op *operation, ev StepFinished) {
 	if op.Step.Kind != StepCreate && op.Step.Kind != StepCreateReplacement {
 		// Only creates can make a duplicate; anything else is decided again by the next update.
@@ -134,7 +138,7 @@ func lastError(reason string) string {
 	return " (the last error was: " + reason + ")"
 }
 
-// recordReason records with a pending operation why its answer was lost, for later updates to tell.
+// recordReason records with a pending operation why its answer was lost, so that later updates can say so.
 func (r *Run) recordReason(op *operation) {
 	id := op.Op
 	if op.For == forPending {
@@ -149,32 +153,32 @@ func (r *Run) recordReason(op *operation) {
 	}
 }
 
-// remedy says how a person answers for a create of which no update can tell whether it happened.
+// remedy says how a person resolves a create that no update can settle.
 func remedy(u urn.URN) string {
 	return fmt.Sprintf("look for it yourself, run `deployctl up --on-unknown wait`, and answer from another terminal "+
 		"while that waits: "+
 		"`deployctl resolve '%s' --created ID` or `--absent`", u)
 }
 
-// leavePending ends a step whose outcome stays unknown: it stands as a pending operation for the next update. It fails
-// the update, unless that was cancelled: what a cancel leaves unknown is no failure of its own. What does not need a
-// create that is in doubt goes on.
+// leavePending ends a step whose outcome stays unknown: the next update finds it as a pending operation. It fails the
+// update, unless that was cancelled: what a cancel leaves unknown is no failure of its own. What does not depend on an
+// undecided create goes on.
 func (r *Run) leavePending(op *operation, why string) {
 	r.release(op)
 	r.Waiting = slices.DeleteFunc(r.Waiting, func(o int) bool { return o == op.Op })
 	message := "it is not known whether " + string(op.URN) + " was changed: " + why
-	if op.For != forPending { // of those, the beginning was told in an earlier update
+	if op.For != forPending { // an earlier update showed the beginning of those
 		r.emitFailed(op, message)
 	}
-	doubt := pendingKinds[op.Step.Kind] == "creating"
-	if !doubt {
+	undecided := pendingKinds[op.Step.Kind] == "creating"
+	if !undecided {
 		r.diagnose("error", op.URN, "%s; the next update decides about it again", message)
 	} else {
 		r.diagnose("error", op.URN, "%s. If the next update cannot tell either, %s", message, remedy(op.URN))
 		r.mark(op.URN).Undecided = true
 		r.recordReason(op)
 	}
-	switch goesOn := doubt && !r.Stopped; {
+	switch goesOn := undecided && !r.Stopped; {
 	case op.Entry != nil && goesOn:
 		r.finish(op.Entry, Reply{Result: ResultFail})
 	case op.Entry != nil:
@@ -182,10 +186,11 @@ func (r *Run) leavePending(op *operation, why string) {
 	case r.deletionOf[op.Key] != nil:
 		r.failDeletion(r.deletionOf[op.Key])
 	}
-	r.failUnknown(message, doubt)
+	r.failUnknown(message, undecided)
 }
 
-// resolved takes a person's answer.
+// resolved applies a person's answer about a create that waits for one: it is read under the id that was named, made
+// again, or, if it belongs to an earlier update, forgotten. An answer about anything else is ignored.
 func (r *Run) resolved(ev Resolved) {
 	for _, n := range r.Waiting {
 		op := r.Ops[n]

@@ -227,8 +227,8 @@ func (s *Snapshot) unfinished() []PendingOperation {
 	return out
 }
 
-// renamed returns a state whose references are normalised: an aliased resource is known by its new name everywhere. Only
-// what waits for its deletion goes on naming a copy that does, too: they must go in their order.
+// renamed returns a state whose references are normalised: an aliased resource is known by its new name everywhere.
+// Only what waits for its deletion goes on naming a copy that does, too: they must go in their order.
 func (s *Snapshot) renamed(state State) State {
 	if len(s.renames) == 0 {
 		return state

@@ -23,6 +23,12 @@ const (
 )
 
 // transitions are the stages to which an entry may move from each stage; become permits no other move.
+//
+// The usual ways are held → planning → planned → stepping → done; held → stepping → done for a create; and, for a
+// resource that is deleted before it is replaced, planned → cascading → (sweeping →) clearing → stepping → done. An
+// entry goes back to held when its decision has to be made anew: its old state is deleted in another entry's cascade,
+// the comparison of its provider is there, or its import was read. An entry whose old resource is being deleted for it
+// never goes back.
 var transitions = map[stage][]stage{
 	"":             {stageHeld, stageDone}, // a duplicate is refused at once
 	stageHeld:      {stageComparing, stagePlanning, stagePlanned, stageStepping, stageHeld, stageDone},
@@ -81,7 +87,7 @@ func (r *Run) become(e *entry, to stage, op int) {
 	r.list(e)
 }
 
-// list makes advanceEntries visit the entry if it is runnable.
+// list makes advanceEntries visit an entry that is runnable. It is the only way into Run.runnable.
 func (r *Run) list(e *entry) {
 	if e.runnable() && !e.listed {
 		e.listed = true
@@ -89,7 +95,9 @@ func (r *Run) list(e *entry) {
 	}
 }
 
-// advanceEntries moves every entry that can move, in order of registration; it reports whether one did.
+// advanceEntries moves every runnable entry that is not blocked, in order of registration; it reports whether one
+// moved. The order is a part of the contract: what was registered earlier is decided first, whatever the order of
+// answers.
 func (r *Run) advanceEntries() bool {
 	moved := false
 	looking, order := r.runnable, func(a, b *entry) int { return a.Order - b.Order }
@@ -109,7 +117,7 @@ func (r *Run) advanceEntries() bool {
 	return moved
 }
 
-// advanceEntry moves an entry that is not waiting for an answer.
+// advanceEntry advances a runnable entry by one stage; it reports whether the entry left its stage.
 func (r *Run) advanceEntry(e *entry) bool {
 	e.blockedOn = nil
 	switch e.Stage {
@@ -126,12 +134,13 @@ func (r *Run) advanceEntry(e *entry) bool {
 	}
 }
 
-// runnable reports that an entry waits for something of the run's own, and not for an answer.
+// runnable reports that the entry may advance without an external event.
 func (e *entry) runnable() bool {
 	return e.Stage == stageHeld || e.Stage == stagePlanned || e.Stage == stageSweeping || e.Stage == stageClearing
 }
 
-// blocked reports that what the entry was found to wait for has not come about.
+// blocked reports that the entry on which this one waits has not got far enough: its decision for a plan, its end
+// otherwise. It saves a visit; advanceEntry finds the same.
 func (e *entry) blocked() bool {
 	switch {
 	case e.blockedOn == nil:
@@ -142,12 +151,13 @@ func (e *entry) blocked() bool {
 	return e.blockedOn.Stage != stageDone
 }
 
-// committed reports that the entry's decision stands.
+// committed reports that the entry's decision is final: its step has begun, or its old resource is being deleted.
 func (e *entry) committed() bool {
 	return e.Stage == stageDone || e.Stage == stageStepping || e.Stage == stageClearing
 }
 
-// firstOpen skips the entries that have ended, so that a long run does not visit them again and again.
+// firstOpen returns the index of the first entry that has not ended. It remembers how far it got, so that a long run
+// does not visit what has ended again and again.
 func (r *Run) firstOpen() int {
 	for r.openFrom < len(r.Entries) && r.Entries[r.openFrom].Stage == stageDone {
 		r.openFrom++
@@ -155,7 +165,7 @@ func (r *Run) firstOpen() int {
 	return r.openFrom
 }
 
-// decided reports that a stored resource was registered in this epoch and its decision stands.
+// decided reports that a stored resource was registered in this epoch and that its decision is final.
 func (r *Run) decided(u urn.URN) bool {
 	e := r.byURN[r.current(u)]
 	return e != nil && e.committed()

@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// enqueue makes the entry's step. In a preview it is over at once: nothing is changed.
+// enqueue queues the step that the entry's Kind says, and decides with it what the program may be told in advance. A
+// component has no step, and in a preview a step that would change something has ended at once.
 func (r *Run) enqueue(e *entry, check bool) {
 	if !e.New.Custom {
 		r.carryOut(e)
@@ -55,7 +56,17 @@ func (e *entry) timeout() float64 {
 	return t.Create
 }
 
-// stepFinished takes the outcome of a step, or of its settling.
+// stepFinished handles the outcome of a step, or what settling found out about one.
+//
+//	unknown      the step is settled
+//	absent       the lost attempt had no effect: the step is issued again, unless the update is ending
+//	undecidable  it is left to a person or to the next update
+//	failed,      a create first settles an attempt that was lost before it and was left to it
+//	cancelled
+//	done,        recorded
+//	partial
+//
+// The operation keeps its slot until its outcome is final: what may be running counts as running.
 func (r *Run) stepFinished(ev StepFinished) {
 	op := r.Ops[ev.Op]
 	if op == nil || op.Step == nil || !slices.Contains(r.Slots, ev.Op) {
@@ -112,8 +123,8 @@ func (r *Run) stepFinished(ev StepFinished) {
 	r.complete(op, ev)
 }
 
-// reconcileEarlier finds out, before a create ends without effect, whether an attempt that was lost before it had one: that
-// was left to this attempt. It reports whether the end is put off.
+// reconcileEarlier settles an earlier lost attempt before this create is reported as failed; true means that the result
+// waits for that. While the create was to be made again, settling could leave the lost attempt to be found by it.
 func (r *Run) reconcileEarlier(op *operation, ev StepFinished) bool {
 	if !op.Lost || op.Step.Kind != StepCreate && op.Step.Kind != StepCreateReplacement {
 		return false
@@ -123,7 +134,7 @@ func (r *Run) reconcileEarlier(op *operation, ev StepFinished) bool {
 	return true
 }
 
-// why says why a step failed.
+// why joins the reasons for which a step failed.
 func (ev StepFinished) why() string {
 	reasons := []string{ev.Error}
 	for _, f := range ev.Failures {
@@ -132,7 +143,8 @@ func (ev StepFinished) why() string {
 	return strings.TrimPrefix(strings.Join(reasons, "; "), "; ")
 }
 
-// complete sends a final outcome to whom it concerns. The operation is pending until what it made is stored.
+// complete hands a final outcome to the purpose of its operation. The pending operation ends after what it made is
+// stored, in this order: between the two the snapshot holds both, never neither.
 func (r *Run) complete(op *operation, ev StepFinished) {
 	if op.For != forPending && pendingKinds[op.Step.Kind] != "" && !r.goal.DryRun {
 		defer func() { r.change(Delta{Kind: DeltaEnd, Op: op.Op}) }()
@@ -150,7 +162,8 @@ func (r *Run) complete(op *operation, ev StepFinished) {
 	}
 }
 
-// goalFinished ends the step of an entry: the state is recorded before the program is answered.
+// goalFinished ends the step of an entry: the state is recorded before the program is answered, so that what the
+// program registers next finds it.
 func (r *Run) goalFinished(op *operation, ev StepFinished) {
 	e := op.Entry
 	switch {
@@ -180,7 +193,7 @@ func (r *Run) goalFinished(op *operation, ev StepFinished) {
 	r.succeed(e, op.Op)
 }
 
-// succeed tells of a step's success and answers the program.
+// succeed shows that a step succeeded, counts it and answers the program.
 func (r *Run) succeed(e *entry, op int) {
 	r.emitStep(EmitOutputs, op, e)
 	if e.Kind == StepCreateReplacement || e.Kind == StepReadReplacement {
@@ -191,7 +204,8 @@ func (r *Run) succeed(e *entry, op int) {
 	r.done(e, e.stables())
 }
 
-// partial records a resource that exists but did not initialise: the update fails and the next one repairs it.
+// partial fails an entry whose resource exists but did not initialise. Its state is recorded with the reasons; the next
+// update repairs it by an update step.
 func (r *Run) partial(e *entry, op *operation, ev StepFinished) {
 	for _, reason := range ev.InitErrors {
 		r.diagnose("error", e.URN, "%s", reason)

@@ -7,8 +7,8 @@ import (
 )
 
 // A copy that waits for its deletion may depend on what a cascade is to delete. A provider may refuse to delete a
-// resource while such a copy is there, and the live members of the cascade would then be gone for nothing. So the
-// copies go first.
+// resource while such a copy exists, and the live members of the cascade would then have been deleted for nothing. So
+// the copies are deleted first: that is the sweep.
 
 // copiesInTheWay returns the deletions of the copies that depend on the old resource of an entry or on a member of its
 // group, in two parts. Those in ahead go before the group: nothing else uses them. Those in along go with it, because a
@@ -79,14 +79,15 @@ func (r *Run) usersOfCopies() map[Key][]Key {
 	return users
 }
 
-// sweep deletes the copies that go ahead of a cascade; the entry goes on when they are gone.
+// sweep deletes the copies that are deleted ahead of a cascade; the entry goes on when they are. No other cascade
+// starts meanwhile, because the members were computed without it.
 func (r *Run) sweep(e *entry, members []Dependent, ahead []*deletion) {
 	e.Members, r.sweeper = members, e
 	r.become(e, stageSweeping, 0)
 	r.markForDeletion(ahead)
 }
 
-// swept goes on with a cascade once the copies in its way are gone; it reports whether they are.
+// swept goes on with a cascade once the copies in its way are deleted; it reports whether they are.
 func (r *Run) swept(e *entry) bool {
 	for _, d := range r.Deletions {
 		if d.For == e.URN && r.deletionOf[d.Key] == d {

@@ -18,9 +18,9 @@ func (r *Run) options() []option {
 	return []option{{"--target", r.goal.Targets}, {"--replace", r.goal.Replace}}
 }
 
-// refuseUnmatched fails an update, before anything starts, that names resources which cannot be there: by something else
-// than a URN, or, if no program can declare them, by a URN that the stack does not have. It reports whether there are
-// any.
+// refuseUnmatched fails an update, before anything starts, that names resources which cannot be there: by something
+// else than a URN, or, if no program can declare them, by a URN that the stack does not have. It reports whether there
+// are any.
 func (r *Run) refuseUnmatched() bool {
 	return r.eachUnmatched(func(o option, p string) string {
 		switch {
