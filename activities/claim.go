@@ -16,9 +16,6 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
 
-// defaultParallel is how many steps are in flight where the request does not say.
-const defaultParallel = 32
-
 // Head tells where a stack stands.
 func (a *Activities) Head(ctx context.Context, name deployments.StackName) (deployments.Head, error) {
 	h, err := a.Store.Head(ctx, name)
@@ -196,8 +193,9 @@ func (a *Activities) started(ctx context.Context, u deployments.UpdateName) time
 
 func running(u deployments.UpdateName, r deployments.UpdateRequest, since time.Time) deployments.UpdateInfo {
 	return deployments.UpdateInfo{
-		Update: u, Kind: r.Kind, DryRun: r.DryRun, Status: "running", Message: r.Message, Initiator: r.Initiator,
-		Started: since,
+		Update: u, Kind: r.Kind, DryRun: r.DryRun, Status: deployments.StatusRunning, Message: r.Message,
+		Initiator: r.Initiator,
+		Started:   since,
 	}
 }
 
@@ -210,7 +208,7 @@ func goalOf(u deployments.UpdateName, version int, r deployments.UpdateRequest) 
 		ContinueOnError: r.ContinueOnError, Parallel: r.Parallel, WaitOnUnknown: r.WaitOnUnknown,
 	}
 	if g.Parallel < 1 {
-		g.Parallel = defaultParallel
+		g.Parallel = deployments.DefaultParallel
 	}
 	g.Parallel = min(g.Parallel, deployments.MaxParallel)
 	g.Ahead = ahead(g.Parallel)

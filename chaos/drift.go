@@ -193,11 +193,11 @@ func (s *stage) looked(ctx context.Context, api *client.Client) (found, running 
 	name := deployments.ScheduleName{StackName: s.name(), Name: lookName}
 	err = eventually(ctx, "the drift check is over", func() (bool, error) {
 		runs, err := api.ScheduleRuns(ctx, name, 1)
-		if err != nil || len(runs) == 0 || runs[0].Status == "running" {
+		if err != nil || len(runs) == 0 || runs[0].Status == deployments.StatusRunning {
 			running = 1
 			return false, err
 		}
-		if found = runs[0].Drifted; runs[0].Status != "succeeded" {
+		if found = runs[0].Drifted; runs[0].Status != deployments.StatusSucceeded {
 			return false, fmt.Errorf("its drift check %s: %s", runs[0].Status, runs[0].Error)
 		}
 		return true, nil

@@ -87,6 +87,19 @@ const (
 	SecretsPassphrase = "passphrase"
 )
 
+// The statuses of updates. An update that has ended has a status of the core.
+const (
+	StatusQueued    = "queued"
+	StatusRunning   = "running"
+	StatusSucceeded = string(engine.StatusSucceeded)
+	StatusFailed    = string(engine.StatusFailed)
+	StatusCancelled = string(engine.StatusCancelled)
+	StatusDamaged   = "damaged" // its description in the history cannot be read
+)
+
+// DefaultParallel is how many steps run at a time if the request does not say.
+const DefaultParallel = 16
+
 // SecretsProvider says how a stack's secrets are encrypted in its checkpoints.
 type SecretsProvider struct {
 	// Type is "service" (the service's own key for this stack) or "passphrase".

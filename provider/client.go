@@ -5,6 +5,7 @@ import (
 	"net"
 
 	"github.com/deployctl/deployctl/internal/panics"
+	"github.com/deployctl/deployctl/internal/pluginprotocol"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/util/rpcutil"
 	pulumirpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
 	"google.golang.org/grpc"
@@ -17,7 +18,7 @@ import (
 func Client(s pulumirpc.ResourceProviderServer) (pulumirpc.ResourceProviderClient, func(), error) {
 	const buffer = 1 << 20
 	listener := bufconn.Listen(buffer)
-	srv := grpc.NewServer(append(panics.ServerOptions(nil), grpc.MaxRecvMsgSize(maxMessage))...)
+	srv := grpc.NewServer(append(panics.ServerOptions(nil), grpc.MaxRecvMsgSize(pluginprotocol.MaxMessage))...)
 	pulumirpc.RegisterResourceProviderServer(srv, s)
 	go func() { _ = srv.Serve(listener) }() // ends with Stop
 	conn, err := grpc.NewClient("passthrough:///in-process",
@@ -32,6 +33,3 @@ func Client(s pulumirpc.ResourceProviderServer) (pulumirpc.ResourceProviderClien
 	}
 	return pulumirpc.NewResourceProviderClient(conn), func() { _ = conn.Close(); srv.Stop() }, nil
 }
-
-// maxMessage is the largest message that a Pulumi engine sends.
-const maxMessage = 400 << 20

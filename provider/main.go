@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/deployctl/deployctl/internal/panics"
+	"github.com/deployctl/deployctl/internal/pluginprotocol"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/util/rpcutil"
 	pulumirpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
 	"google.golang.org/grpc"
@@ -46,7 +47,7 @@ func Serve(ctx context.Context, p Package, port io.Writer) error {
 		return fmt.Errorf("listening for the engine: %w", err)
 	}
 	s := newServer(p)
-	srv := grpc.NewServer(append(panics.ServerOptions(nil), grpc.MaxRecvMsgSize(maxMessage))...)
+	srv := grpc.NewServer(append(panics.ServerOptions(nil), grpc.MaxRecvMsgSize(pluginprotocol.MaxMessage))...)
 	pulumirpc.RegisterResourceProviderServer(srv, s)
 	if _, err := fmt.Fprintf(port, "%d\n", listener.Addr().(*net.TCPAddr).Port); err != nil {
 		return err

@@ -60,7 +60,7 @@ func (s *Store) Stack(ctx context.Context, name deployments.StackName) (deployme
 			return info, err
 		}
 		if err != nil {
-			active = deployments.UpdateInfo{Update: u, Status: "running", Started: h.Active.Since}
+			active = deployments.UpdateInfo{Update: u, Status: deployments.StatusRunning, Started: h.Active.Since}
 		}
 		info.Active = &active
 	}

@@ -88,7 +88,7 @@ func (s *Store) kept(ctx context.Context, name deployments.StackName, h Head) ([
 
 // damagedInfo replaces an entry of a history that cannot be read; its key tells the version.
 func damagedInfo(name deployments.StackName, key string, err error) deployments.UpdateInfo {
-	info := deployments.UpdateInfo{Status: "damaged", Error: err.Error() +
+	info := deployments.UpdateInfo{Status: deployments.StatusDamaged, Error: err.Error() +
 		", or remove the object: nothing depends on it"}
 	info.Update.StackName, info.Update.Version = name, "?"
 	if version := versionOfEntry(key); version > 0 {

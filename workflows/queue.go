@@ -191,7 +191,7 @@ func (q *queue) info() deployments.StackInfo {
 	i := deployments.StackInfo{Stack: q.Stack, Version: q.Version}
 	if q.Active != nil {
 		active := describe(*q.Active)
-		active.Status, active.Error = "running", q.Trouble
+		active.Status, active.Error = deployments.StatusRunning, q.Trouble
 		i.Active = &active
 	}
 	for _, w := range q.Queue {
@@ -203,7 +203,7 @@ func (q *queue) info() deployments.StackInfo {
 // describe returns the description of an update that has not ended.
 func describe(u deployments.QueuedUpdate) deployments.UpdateInfo {
 	return deployments.UpdateInfo{
-		Update: u.Update, Kind: u.Request.Kind, Status: "queued", Message: u.Request.Message,
+		Update: u.Update, Kind: u.Request.Kind, Status: deployments.StatusQueued, Message: u.Request.Message,
 		Initiator: u.Request.Initiator, Started: u.Since,
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 
+	"github.com/deployctl/deployctl/internal/pluginprotocol"
 	rpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -16,9 +17,6 @@ import (
 
 // Version is the host's.
 const Version = "0.1.0"
-
-// maxMessage is what engines allow for one message, in bytes.
-const maxMessage = 400 << 20
 
 // Host is the language host; one process may run programs one after the other or at once.
 type Host struct {
@@ -184,5 +182,6 @@ func dial(address string) (*grpc.ClientConn, error) {
 		return nil, fmt.Errorf("no address to dial")
 	}
 	return grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage), grpc.MaxCallSendMsgSize(maxMessage)))
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(pluginprotocol.MaxMessage),
+			grpc.MaxCallSendMsgSize(pluginprotocol.MaxMessage)))
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/deployctl/deployctl/internal/valuediff"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/sig"
 )
 
 // Change is a property, or a place inside of one, that differs.
@@ -244,11 +245,11 @@ func lookup(properties map[string]any, path string) any {
 
 // Marks of values that are no JSON of their own. Source: the deployment format.
 const (
-	signatureKey = "4dabf18193072939515e22adb298388d"
-	secretMark   = "1b47061264138c4ac30d75fd1eb44270"
-	assetMark    = "c44067f5952c0a294b673a41bacd8c17"
-	archiveMark  = "0def7320c3a5731c473e5ecbe6d01bc7"
-	unknownText  = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
+	signatureKey = sig.Key
+	secretMark   = sig.Secret
+	assetMark    = sig.AssetSig
+	archiveMark  = sig.ArchiveSig
+	unknownText  = sig.UnknownStringValue
 )
 
 // format writes a value on one line.

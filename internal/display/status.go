@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/deployctl/deployctl/deployments"
 )
 
 // tally is how many rows stand where. The stack and the providers that nobody declared are not among them, and
@@ -102,7 +104,7 @@ func (s *State) phase(now time.Time) string {
 // undone tells of what an update that did not succeed has left: steps that failed or were cut off, and resources to
 // which it did not come.
 func (s *State) undone(o Options, paint painter) []string {
-	if s.End == nil || s.End.Status == "succeeded" {
+	if s.End == nil || s.End.Status == deployments.StatusSucceeded {
 		return nil
 	}
 	wrong, cut := 0, 0

@@ -121,12 +121,12 @@ func verdict(s *State, o Options, paint painter) string {
 	took := elapsed(end.Ended.Sub(end.Started))
 	text := ""
 	switch end.Status {
-	case "succeeded":
+	case deployments.StatusSucceeded:
 		text = paint.paint(green, what+" succeeded")
 		if !o.Preview && !changed(end.Changes) && !s.Changed() {
 			text += ", nothing changed,"
 		}
-	case "cancelled":
+	case deployments.StatusCancelled:
 		text = paint.paint(yellow, what+" cancelled")
 	default:
 		text = paint.paint(red, what+" "+end.Status)

@@ -11,11 +11,10 @@ import (
 	"syscall"
 
 	"github.com/deployctl/deployctl/internal/panics"
+	"github.com/deployctl/deployctl/internal/pluginprotocol"
 	pulumirpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
 	"google.golang.org/grpc"
 )
-
-const maxMessage = 400 << 20 // bytes, as in the rest of the ecosystem
 
 // Main is the plugin pulumi-language-RUNTIME: it serves on a loopback port, prints that port, and runs until it is told
 // to end by a signal or by the end of its stdin. The last argument is the address of the engine; flags are accepted and
@@ -47,7 +46,8 @@ func serve(ctx context.Context, runtime string, args []string) error {
 		return err
 	}
 	server := grpc.NewServer(append(panics.ServerOptions(nil), // its Stop waits for programs to be killed
-		grpc.MaxRecvMsgSize(maxMessage), grpc.MaxSendMsgSize(maxMessage), grpc.WaitForHandlers(true))...)
+		grpc.MaxRecvMsgSize(pluginprotocol.MaxMessage), grpc.MaxSendMsgSize(pluginprotocol.MaxMessage),
+		grpc.WaitForHandlers(true))...)
 	pulumirpc.RegisterLanguageRuntimeServer(server, host)
 	fmt.Println(listener.Addr().(*net.TCPAddr).Port)
 

@@ -15,6 +15,7 @@ import (
 	"github.com/deployctl/deployctl/internal/doors"
 	"github.com/deployctl/deployctl/internal/panics"
 	"github.com/deployctl/deployctl/internal/pluginhost/process"
+	"github.com/deployctl/deployctl/internal/pluginprotocol"
 	"github.com/deployctl/deployctl/internal/sandbox"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/diag"
 	pulumirpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
@@ -186,7 +187,8 @@ func (e *endpoint) dial(ctx context.Context, target string, opts ...grpc.DialOpt
 	conn, err := grpc.NewClient(target, append(opts,
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithNoProxy(),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage), grpc.MaxCallSendMsgSize(maxMessage)),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(pluginprotocol.MaxMessage),
+			grpc.MaxCallSendMsgSize(pluginprotocol.MaxMessage)),
 		grpc.WithStatsHandler(callWatcher{}),
 		grpc.WithChainUnaryInterceptor(markFate, checkAnswer),
 		grpc.WithChainStreamInterceptor(markStream),
@@ -222,7 +224,8 @@ func (e *endpoint) dial(ctx context.Context, target string, opts ...grpc.DialOpt
 func embed(name string, register func(*grpc.Server), opts ...grpc.ServerOption) (*endpoint, error) {
 	listener := bufconn.Listen(1 << 20)
 	opts = append(opts, panics.ServerOptions(nil)...)
-	server := grpc.NewServer(append(opts, grpc.MaxRecvMsgSize(maxMessage), grpc.MaxSendMsgSize(maxMessage))...)
+	server := grpc.NewServer(append(opts, grpc.MaxRecvMsgSize(pluginprotocol.MaxMessage),
+		grpc.MaxSendMsgSize(pluginprotocol.MaxMessage))...)
 	register(server)
 	go func() { _ = server.Serve(listener) }() // ends by Stop
 

@@ -29,9 +29,6 @@ import (
 )
 
 const (
-	// maxMessage is the largest message in bytes that is sent to or taken from a plugin, as in the rest of the
-	// ecosystem.
-	maxMessage = 400 << 20
 	// startTimeout bounds the time from starting a plugin to its first answer; slow disks and cold caches fit in.
 	startTimeout = 2 * time.Minute
 	// stopGrace is how long a plugin may take to end by itself once it is asked to.

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/deployctl/deployctl/internal/panics"
+	"github.com/deployctl/deployctl/internal/pluginprotocol"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -32,7 +33,8 @@ func ServerOptions(told func(error)) []grpc.ServerOption {
 		return handle(ctx, req)
 	}
 	return append(panics.ServerOptions(told),
-		grpc.MaxRecvMsgSize(maxMessage), grpc.MaxSendMsgSize(maxMessage), grpc.ChainUnaryInterceptor(check))
+		grpc.MaxRecvMsgSize(pluginprotocol.MaxMessage), grpc.MaxSendMsgSize(pluginprotocol.MaxMessage),
+		grpc.ChainUnaryInterceptor(check))
 }
 
 // checkAnswer refuses answers of plugins, and details of their errors, with values that cannot be read. The call has

@@ -40,7 +40,7 @@ type Secrets struct {
 // kind reads which provider the stack's file names.
 func (s *Stack) kind() (string, error) {
 	switch provider := s.file.SecretsProvider; {
-	case provider == "passphrase", provider == "" && s.file.EncryptionSalt != "":
+	case provider == SecretsPassphrase, provider == "" && s.file.EncryptionSalt != "":
 		return SecretsPassphrase, nil
 	case provider == "", provider == "default", provider == "service":
 		return SecretsService, nil
@@ -68,7 +68,7 @@ func (s *Secrets) UsePassphrase() error {
 	if err != nil {
 		return err
 	}
-	s.Stack.file.SecretsProvider = "passphrase"
+	s.Stack.file.SecretsProvider = SecretsPassphrase
 	s.Stack.file.EncryptionSalt = "v1:" + base64.StdEncoding.EncodeToString(salt) + ":" + check
 	return nil
 }

@@ -140,7 +140,7 @@ func (s *Service) templateOf(ctx context.Context, u deployments.UpdateName) (dep
 	if err != nil {
 		return r, err
 	}
-	if r.Secrets.Type == "passphrase" {
+	if r.Secrets.Type == deployments.SecretsPassphrase {
 		return r, deployments.Errorf(deployments.CodeInvalid,
 			"the secrets of %s are under a passphrase, which the service does not know: what runs by schedule needs "+
 				"a stack with the service's own secrets provider (deployctl stack init --secrets-provider default)",
@@ -177,15 +177,15 @@ func (s *Service) ScheduleRuns(
 }
 
 // statusOf maps the status of a run's workflow.
-var statusOf = map[enums.WorkflowExecutionStatus]engine.Status{
-	enums.WORKFLOW_EXECUTION_STATUS_RUNNING:   "running",
-	enums.WORKFLOW_EXECUTION_STATUS_COMPLETED: engine.StatusSucceeded,
-	enums.WORKFLOW_EXECUTION_STATUS_CANCELED:  engine.StatusCancelled,
+var statusOf = map[enums.WorkflowExecutionStatus]string{
+	enums.WORKFLOW_EXECUTION_STATUS_RUNNING:   deployments.StatusRunning,
+	enums.WORKFLOW_EXECUTION_STATUS_COMPLETED: deployments.StatusSucceeded,
+	enums.WORKFLOW_EXECUTION_STATUS_CANCELED:  deployments.StatusCancelled,
 }
 
 // run describes a run of a schedule, as far as Temporal still has it.
 func (s *Service) run(ctx context.Context, id, execution string) deployments.ScheduleRun {
-	run := deployments.ScheduleRun{ID: id, Status: string(engine.StatusFailed)}
+	run := deployments.ScheduleRun{ID: id, Status: deployments.StatusFailed}
 	described, err := s.temporal.DescribeWorkflowExecution(ctx, id, execution)
 	if err != nil {
 		run.Error = "Temporal does not tell of it any more"
@@ -193,7 +193,7 @@ func (s *Service) run(ctx context.Context, id, execution string) deployments.Sch
 	}
 	info := described.GetWorkflowExecutionInfo()
 	if status, ok := statusOf[info.GetStatus()]; ok {
-		run.Status = string(status)
+		run.Status = status
 	}
 	run.Started = info.GetStartTime().AsTime()
 	if info.GetCloseTime() == nil {

@@ -88,7 +88,7 @@ func (s *Service) RunSchedule(_ context.Context, n deployments.ScheduleName) err
 	if err != nil {
 		return err
 	}
-	sched.Last = &deployments.ScheduleRun{ID: "run", Started: begun, Ended: begun, Status: "succeeded"}
+	sched.Last = &deployments.ScheduleRun{ID: "run", Started: begun, Ended: begun, Status: deployments.StatusSucceeded}
 	return nil
 }
 

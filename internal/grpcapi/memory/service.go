@@ -129,8 +129,9 @@ func (s *Service) Submit(_ context.Context, r deployments.UpdateRequest) (deploy
 	}
 	name := deployments.UpdateName{StackName: r.Stack, Version: s.version(found, r.DryRun)}
 	u := &update{cancel: make(chan struct{}), info: deployments.UpdateInfo{
-		Update: name, Kind: r.Kind, DryRun: r.DryRun, Status: "running", Message: r.Message, Initiator: r.Initiator,
-		Started: begun,
+		Update: name, Kind: r.Kind, DryRun: r.DryRun, Status: deployments.StatusRunning, Message: r.Message,
+		Initiator: r.Initiator,
+		Started:   begun,
 	}}
 	if s.Play != nil {
 		u.script = s.Play(r)
@@ -166,7 +167,7 @@ func (s *Service) Watch(ctx context.Context, name deployments.UpdateName, fn fun
 			return err
 		}
 	}
-	status := "succeeded"
+	status := deployments.StatusSucceeded
 	if u.script.Status != "" {
 		status = u.script.Status
 	}
@@ -174,7 +175,7 @@ func (s *Service) Watch(ctx context.Context, name deployments.UpdateName, fn fun
 		select {
 		case <-u.script.Hold:
 		case <-u.cancel:
-			status = "cancelled"
+			status = deployments.StatusCancelled
 		case <-ctx.Done():
 			return ctx.Err()
 		}

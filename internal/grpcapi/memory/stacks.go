@@ -163,7 +163,7 @@ func (s *Service) Recover(_ context.Context, name deployments.StackName) (deploy
 	if !u.script.Lost {
 		return deployments.UpdateInfo{}, deployments.Errorf(deployments.CodeConflict, "%s is running", u.info.Update)
 	}
-	return s.settle(u, "failed"), nil
+	return s.settle(u, deployments.StatusFailed), nil
 }
 
 // History lists the updates of a stack.

@@ -30,7 +30,7 @@ const (
 // choices are the values of flags that take one of a few.
 var choices = map[string][]string{
 	"on-busy": {"queue", "fail", "supersede"}, "on-unknown": {"wait", "fail"}, "kind": {"up", "refresh", "destroy"},
-	"secrets-provider": {"default", "passphrase"},
+	"secrets-provider": {"default", deployments.SecretsPassphrase},
 }
 
 // source lists the values that may stand in a place.

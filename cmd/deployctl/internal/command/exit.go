@@ -72,9 +72,9 @@ func ExitCode(err error) int {
 // exitOfEnd returns the error with which a command ends after its update has ended.
 func exitOfEnd(end deployments.UpdateInfo) error {
 	switch end.Status {
-	case "succeeded":
+	case deployments.StatusSucceeded:
 		return nil
-	case "cancelled":
+	case deployments.StatusCancelled:
 		return &reportedError{exitCancelled}
 	}
 	if code, ok := exitOf[end.Code]; ok {

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/settings"
 	"github.com/urfave/cli/v2"
 )
@@ -52,7 +53,8 @@ func updateFlags(more ...cli.Flag) []cli.Flag {
 	return onStack(append(more, jsonFlag, quietFlag,
 		&cli.BoolFlag{Name: "diff", Usage: "show every change in full, and all properties of created and deleted " +
 			"resources"},
-		&cli.IntFlag{Name: "parallel", Aliases: []string{"p"}, Usage: "run at most `N` steps at a time", Value: 16},
+		&cli.IntFlag{Name: "parallel", Aliases: []string{"p"}, Usage: "run at most `N` steps at a time",
+			Value: deployments.DefaultParallel},
 		&cli.StringSliceFlag{Name: "target", Aliases: []string{"t"},
 			Usage: "restrict the update to this `URN`; * and ** are wildcards; may be repeated"},
 		&cli.BoolFlag{Name: "target-dependents", Usage: "include the dependents of targets"},

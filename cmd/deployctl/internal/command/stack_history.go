@@ -39,7 +39,7 @@ func runStackHistory(ctx context.Context, s *session) error {
 	}
 	rows := [][]string{{"VERSION", "KIND", "STATUS", "STATE", "STARTED", "CHANGES", "BY", "MESSAGE"}}
 	for _, u := range list {
-		if u.Status == "damaged" {
+		if u.Status == deployments.StatusDamaged {
 			s.note("error: update " + u.Update.Version + " cannot be shown: " + u.Error)
 		}
 		rows = append(rows, historyRow(u, info.Version))

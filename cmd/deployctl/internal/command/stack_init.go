@@ -36,18 +36,18 @@ func runStackInit(ctx context.Context, s *session) error {
 		return err
 	}
 	provider := s.flags.String("secrets-provider")
-	if provider != "default" && provider != "passphrase" {
+	if provider != "default" && provider != deployments.SecretsPassphrase {
 		return deployments.Errorf(deployments.CodeInvalid, "--secrets-provider takes default or passphrase, not %q",
 			provider)
 	}
-	if provider == "passphrase" && s.project == nil {
+	if provider == deployments.SecretsPassphrase && s.project == nil {
 		return deployments.Errorf(deployments.CodeInvalid, "create a stack with a passphrase in its project's "+
 			"directory, where its configuration file is stored")
 	}
 	if err := s.connect(ctx); err != nil {
 		return err
 	}
-	if provider == "passphrase" {
+	if provider == deployments.SecretsPassphrase {
 		if err := s.initPassphrase(name); err != nil {
 			return err
 		}
@@ -77,7 +77,7 @@ func (s *session) initPassphrase(name deployments.StackName) error {
 	if err != nil {
 		return err
 	}
-	if found, err := secrets.Provider(); err != nil || found.Type == "passphrase" {
+	if found, err := secrets.Provider(); err != nil || found.Type == deployments.SecretsPassphrase {
 		return err
 	}
 	if err := secrets.UsePassphrase(); err != nil {

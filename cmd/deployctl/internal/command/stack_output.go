@@ -7,6 +7,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/sig"
 	"github.com/urfave/cli/v2"
 )
 
@@ -81,8 +82,8 @@ const (
 )
 
 // unknownText stands in a deployment for a value that was not known when it was written. Source:
-// plugin.UnknownStringValue.
-const unknownText = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
+// sig.UnknownStringValue.
+const unknownText = sig.UnknownStringValue
 
 // open replaces secrets by their plain values where the export has them, else by "[secret]", and unknown values by
 // "(unknown)".

@@ -1,0 +1,5 @@
+// Package pluginprotocol has what all ends of the gRPC protocols between engine, plugins and programs agree on.
+package pluginprotocol
+
+// MaxMessage is the largest message in bytes. Pulumi's engine and its plugins have the same limit.
+const MaxMessage = 400 << 20
