@@ -1,239 +1,158 @@
 package engine_test
 
 import (
-	"context"
-	"encoding/json"
-	"errors"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"strings"
 	"testing"
-	"time"
+
+	"github.com/deployctl/deployctl/internal/mutanttest"
 )
 
-// mutant is a way to break the engine.
-type mutant struct{ name, file, old, now string }
-
 // mutants must each be noticed by a transcript or a random run.
-var mutants = []mutant{
+var mutants = []mutanttest.Mutant{
 	{
-		"a program that failed has its resources deleted", "phases.go",
-		`if r.Stopped || r.Refusals > 0 || unmatched || (r.Exit != nil && r.Exit.Error != "") ||`, `if unmatched ||`,
+		Name: "a program that failed has its resources deleted", File: "phases.go",
+		Old: `if r.Stopped || r.Refusals > 0 || unmatched || (r.Exit != nil && r.Exit.Error != "") ||`,
+		New: `if unmatched ||`,
 	},
 	{
-		"a request that was refused lets the update delete", "refused.go",
-		"r.Refusals++\n\tvar about", "var about",
+		Name: "a request that was refused lets the update delete", File: "refused.go",
+		Old: "r.Refusals++\n\tvar about", New: "var about",
 	},
 	{
-		"what could not be registered is deleted", "deletion.go",
-		`case r.registered(s.URN), r.wants(s.URN):`, `case r.registered(s.URN):`,
+		Name: "what could not be registered is deleted", File: "deletion.go",
+		Old: `case r.registered(s.URN), r.wants(s.URN):`, New: `case r.registered(s.URN):`,
 	},
 	{
-		"a copy stays in the way of a cascade", "cascade.go",
-		`if len(ahead) > 0 {`, `if false {`,
+		Name: "a copy stays in the way of a cascade", File: "cascade.go",
+		Old: `if len(ahead) > 0 {`, New: `if false {`,
 	},
 	{
-		"a copy that something uses goes ahead of a cascade", "sweep.go",
-		`case all(sweeps):`, `case true:`,
+		Name: "a copy that something uses goes ahead of a cascade", File: "sweep.go",
+		Old: `case all(sweeps):`, New: `case true:`,
 	},
 	{
-		"an alias is claimed twice", "aliases.go",
-		`case name != e.URN && by != "" && by != e.URN:`, `case false:`,
+		Name: "an alias is claimed twice", File: "aliases.go",
+		Old: `case name != e.URN && by != "" && by != e.URN:`, New: `case false:`,
 	},
 	{
-		"a target that names nothing is ignored", "phases.go",
-		`|| unmatched ||`, `|| unmatched && false ||`,
+		Name: "a target that names nothing is ignored", File: "phases.go",
+		Old: `|| unmatched ||`, New: `|| unmatched && false ||`,
 	},
 	{
-		"a replaced resource is forgotten instead of deleted", "record.go",
-		`if e.replaces() && !old.PendingReplacement {`, `if false {`,
+		Name: "a replaced resource is forgotten instead of deleted", File: "record.go",
+		Old: `if e.replaces() && !old.PendingReplacement {`, New: `if false {`,
 	},
 	{
-		"deletions do not wait for what depends on them", "deletion.go",
-		`other.Blockers++`, `other.Blockers += 0`,
+		Name: "deletions do not wait for what depends on them", File: "deletion.go",
+		Old: `other.Blockers++`, New: `other.Blockers += 0`,
 	},
 	{
-		"a failed deletion lets go what it depends on", "deletion.go",
-		"if d != nil {\n\t\t\tr.failDeletion(d)", "if d != nil {\n\t\t\tr.unblock(d)",
+		Name: "a failed deletion lets go what it depends on", File: "deletion.go",
+		Old: "if d != nil {\n\t\t\tr.failDeletion(d)", New: "if d != nil {\n\t\t\tr.unblock(d)",
 	},
 	{
-		"a protected resource is deleted", "deletion.go",
-		`if state.Protect && d.Kind == StepDelete {`, `if false {`,
+		Name: "a protected resource is deleted", File: "deletion.go",
+		Old: `if state.Protect && d.Kind == StepDelete {`, New: `if false {`,
 	},
 	{
-		"an unknown outcome is taken for a failure and tried again", "steps.go",
-		"r.settle(op)\n\t\treturn\n\tcase OutcomeAbsent",
-		"r.ready.Start = append(r.ready.Start, *op.Step)\n\t\treturn\n\tcase OutcomeAbsent",
+		Name: "an unknown outcome is taken for a failure and tried again", File: "steps.go",
+		Old: "r.settle(op)\n\t\treturn\n\tcase OutcomeAbsent",
+		New: "r.ready.Start = append(r.ready.Start, *op.Step)\n\t\treturn\n\tcase OutcomeAbsent",
 	},
 	{
-		"another start of the program repeats what runs", "registration.go",
-		`if op := r.stepOf(e.URN); op != nil {`, `if op := r.stepOf(e.URN); op != nil && op.For != forGoal {`,
+		Name: "another start of the program repeats what runs", File: "registration.go",
+		Old: `if op := r.stepOf(e.URN); op != nil {`, New: `if op := r.stepOf(e.URN); op != nil && op.For != forGoal {`,
 	},
 	{
-		"a create that will not be made again is not looked for", "steps.go",
-		`case op.Again:`, `case false:`,
+		Name: "a create that will not be made again is not looked for", File: "steps.go",
+		Old: `case op.Again:`, New: `case false:`,
 	},
 	{
-		"a create that fails forgets the attempt that was lost before it", "steps.go",
-		`if !op.Lost || op.Step.Kind`, `if true || op.Step.Kind`,
+		Name: "a create that fails forgets the attempt that was lost before it", File: "steps.go",
+		Old: `if !op.Lost || op.Step.Kind`, New: `if true || op.Step.Kind`,
 	},
 	{
-		"outputs of a program that failed take the place of the stack's", "outputs.go",
-		`!r.Stopped && r.FirstError == "" || had.Outputs.Empty()`, `had != nil`,
+		Name: "outputs of a program that failed take the place of the stack's", File: "outputs.go",
+		Old: `!r.Stopped && r.FirstError == "" || had.Outputs.Empty()`, New: `had != nil`,
 	},
 	{
-		"an import of an earlier start of the program goes on beside the next one", "imports.go",
-		`if e.Epoch != r.Epoch {`, `if false {`,
+		Name: "an import of an earlier start of the program goes on beside the next one", File: "imports.go",
+		Old: `if e.Epoch != r.Epoch {`, New: `if false {`,
 	},
 	{
-		"a resource outside the targets is deleted for another's replacement", "cascade.go",
-		`|| r.refuseUntargetedMember(e, group)`, ``,
+		Name: "a resource outside the targets is deleted for another's replacement", File: "cascade.go",
+		Old: `|| r.refuseUntargetedMember(e, group)`, New: ``,
 	},
 	{
-		"a replacement does not wait for what was registered before it", "cascade.go",
-		`case other != nil && other.Order < e.Order && other.Stage != stageDone,`, `case false,`,
+		Name: "a replacement does not wait for what was registered before it", File: "cascade.go",
+		Old: `case other != nil && other.Order < e.Order && other.Stage != stageDone,`, New: `case false,`,
 	},
 	{
-		"members of a cascade keep the plans that were made before it", "cascade.go",
-		"other.Plan, other.Old = nil, \"\"\n\tr.become(other, stageHeld, 0)", "",
+		Name: "members of a cascade keep the plans that were made before it", File: "cascade.go",
+		Old: "other.Plan, other.Old = nil, \"\"\n\tr.become(other, stageHeld, 0)", New: "",
 	},
 	{
-		"an entry that has ended still has an operation", "stages.go",
-		`e.Stage, e.Op, e.blockedOn = to, op, nil`, `e.Stage, e.Op, e.blockedOn = to, max(e.Op, op), nil`,
+		Name: "an entry that has ended still has an operation", File: "stages.go",
+		Old: `e.Stage, e.Op, e.blockedOn = to, op, nil`, New: `e.Stage, e.Op, e.blockedOn = to, max(e.Op, op), nil`,
 	},
 	{
-		"a deletion that is over goes on blocking another", "deletion.go",
-		`if other.Blockers--; other.Blockers == 0 {`, `if other.Blockers == 1 {`,
+		Name: "a deletion that is over goes on blocking another", File: "deletion.go",
+		Old: `if other.Blockers--; other.Blockers == 0 {`, New: `if other.Blockers == 1 {`,
 	},
 	{
-		"references keep the name from before an alias", "snapshot.go",
-		`s.renames[d.From] = d.To`, ``,
+		Name: "references keep the name from before an alias", File: "snapshot.go",
+		Old: `s.renames[d.From] = d.To`, New: ``,
 	},
 	{
-		"a resource that did not initialise is not repaired", "planning.go",
-		`|| len(old.InitErrors) > 0:`, `:`,
+		Name: "a resource that did not initialise is not repaired", File: "planning.go",
+		Old: `|| len(old.InitErrors) > 0:`, New: `:`,
 	},
 	{
-		"a create that nobody could decide on is made again", "aliases.go",
-		`case r.marked(name).Undecided:`, `case false:`,
+		Name: "a create that nobody could decide on is made again", File: "aliases.go",
+		Old: `case r.marked(name).Undecided:`, New: `case false:`,
 	},
 	{
-		"another start of the program is told of what was deleted meanwhile", "registration.go",
-		`!live.PendingReplacement && r.deletionOf[k] == nil`, `true`,
+		Name: "another start of the program is told of what was deleted meanwhile", File: "registration.go",
+		Old: `!live.PendingReplacement && r.deletionOf[k] == nil`, New: `true`,
 	},
 	{
-		"more steps run than may", "operations.go",
-		`len(r.Slots) < r.goal.Parallel+`, `len(r.Slots) <= r.goal.Parallel+`,
+		Name: "more steps run than may", File: "operations.go",
+		Old: `len(r.Slots) < r.goal.Parallel+`, New: `len(r.Slots) <= r.goal.Parallel+`,
 	},
 	{
-		"a plan is answered before it is certain", "replies.go",
-		`if !certain || r.Entries[r.firstOpen()] != e {`, `if !certain {`,
+		Name: "a plan is answered before it is certain", File: "replies.go",
+		Old: `if !certain || r.Entries[r.firstOpen()] != e {`, New: `if !certain {`,
 	},
 	{
-		"an answer to an earlier start of the program counts for this one", "replies.go",
-		`return a != nil && a.Epoch == e.Epoch && a.Seq == e.Seq`, `return a != nil`,
+		Name: "an answer to an earlier start of the program counts for this one", File: "replies.go",
+		Old: `return a != nil && a.Epoch == e.Epoch && a.Seq == e.Seq`, New: `return a != nil`,
 	},
 	{
-		"what waits for a person is lost when the run is put away", "suspend.go",
-		`Pending: r.snap.unfinished(), Aliases`, `Aliases`,
+		Name: "what waits for a person is lost when the run is put away", File: "suspend.go",
+		Old: `Pending: r.snap.unfinished(), Aliases`, New: `Aliases`,
 	},
 	{
-		"a target comes to depend on what still depends on it", "targets.go",
-		`if len(r.goal.Targets) == 0 || e.Old == "" {`, `if true {`,
+		Name: "a target comes to depend on what still depends on it", File: "targets.go",
+		Old: `if len(r.goal.Targets) == 0 || e.Old == "" {`, New: `if true {`,
 	},
 	{
-		"what is taken over refers to what is gone", "settle.go",
-		`u != "" && r.snap.Live(r.current(u)) == nil`, `false`,
+		Name: "what is taken over refers to what is gone", File: "settle.go",
+		Old: `u != "" && r.snap.Live(r.current(u)) == nil`, New: `false`,
 	},
 	{
-		"a resource keeps an id that it should lose when a program starts again", "planning.go",
-		`e.Forced != nil || p.Diff.Change == ChangeReplace:`,
-		`e.Forced != nil || p.Diff.Change == ChangeReplace && r.Epoch == 1:`,
+		Name: "a resource keeps an id that it should lose when a program starts again", File: "planning.go",
+		Old: `e.Forced != nil || p.Diff.Change == ChangeReplace:`,
+		New: `e.Forced != nil || p.Diff.Change == ChangeReplace && r.Epoch == 1:`,
+	},
+	{
+		Name: "what the program of an earlier start has said is believed of the next one", File: "marks.go",
+		Old: `m.inEpoch = inEpoch{}`, New: ``,
+	},
+	{
+		Name: "a suspended run forgets how often a resource was created, so that a seed is used again", File: "marks.go",
+		Old: `put(s.Made, u, m.Creates, m.Creates > 0)`, New: ``,
 	},
 }
 
-// TestMutantsAreCaught plays the other tests against engines that are wrong in one place, and first against one that
-// is not: what fails there says nothing about the others.
 func TestMutantsAreCaught(t *testing.T) {
-	if testing.Short() {
-		t.Skip("compiles the engine once for each mutant")
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
-	t.Cleanup(cancel)
-	if verdict, out := try(ctx, t, mutant{file: "run.go"}); verdict != "passed" {
-		t.Fatalf("the engine as it is: the tests %s\n%s", verdict, out)
-	}
-	for _, m := range mutants {
-		t.Run(m.name, func(t *testing.T) {
-			t.Parallel()
-			if verdict, out := try(ctx, t, m); verdict != "failed" {
-				t.Errorf("the tests %s\n%s", verdict, out)
-			}
-		})
-	}
-}
-
-// try plays the tests against a mutant, and says whether they passed, failed, or could not say.
-func try(ctx context.Context, t *testing.T, m mutant) (verdict, out string) {
-	source, err := os.ReadFile(m.file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if m.old != "" && strings.Count(string(source), m.old) != 1 {
-		t.Fatalf("%s no longer has exactly one %q: write the mutant anew", m.file, m.old)
-	}
-	original, err := filepath.Abs(m.file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := t.TempDir()
-	changed, overlay := filepath.Join(dir, m.file), filepath.Join(dir, "overlay.json")
-	replace, _ := json.Marshal(map[string]any{"Replace": map[string]string{original: changed}})
-	for name, data := range map[string]string{
-		changed: strings.Replace(string(source), m.old, m.now, 1),
-		overlay: string(replace),
-	} {
-		if err := os.WriteFile(name, []byte(data), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for _, tests := range []string{".", "./modeltest"} { // those of the model take longer
-		//nolint:gosec // the go tool and this module
-		cmd := exec.CommandContext(ctx, "go", "test", "-short", "-vet=off", "-overlay", overlay, "-timeout", "180s",
-			tests)
-		output, err := cmd.CombinedOutput()
-		if verdict, out = judge(string(output), err), string(output); verdict != "passed" {
-			break
-		}
-	}
-	return verdict, out
-}
-
-// judge tells a test that noticed something from one that came to no end, or was never built.
-func judge(out string, err error) string {
-	switch {
-	case err == nil:
-		return "passed"
-	case strings.Contains(out, "--- FAIL"), strings.Contains(out, "panic:") &&
-		!strings.Contains(out, "panic: test timed out"):
-		return "failed"
-	case strings.Contains(out, "panic: test timed out"):
-		return "came to no end"
-	}
-	return "could not be run"
-}
-
-func TestAMutantThatComesToNoEndIsNotCaught(t *testing.T) {
-	failure := errors.New("exit status 1")
-	for out, want := range map[string]string{
-		"--- FAIL: TestTranscripts (0.1s)":                "failed",
-		"panic: runtime error: index out of range":        "failed",
-		"panic: test timed out after 3m0s\nrunning":       "came to no end",
-		"steps.go:1:1: syntax error\nFAIL [build failed]": "could not be run",
-	} {
-		if got := judge(out, failure); got != want {
-			t.Errorf("%q: the tests %s, not %s", out, got, want)
-		}
-	}
+	mutanttest.Play(t, mutants, []string{"."}, []string{"./modeltest"}) // those of the model take longer
 }

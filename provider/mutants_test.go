@@ -1,0 +1,16 @@
+package provider
+
+import (
+	"testing"
+
+	"github.com/deployctl/deployctl/internal/mutanttest"
+)
+
+func TestMutantsAreCaught(t *testing.T) {
+	mutanttest.Play(t, []mutanttest.Mutant{
+		{
+			Name: "an output that is declared secret is stored in plaintext", File: "codec.go",
+			Old: "if f.secret {", New: "if false {",
+		},
+	}, []string{"-run", "TestAStruct", "."})
+}
