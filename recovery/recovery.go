@@ -75,7 +75,7 @@ type salvage struct {
 func (r *Recovery) salvageOf(ctx context.Context, u deployments.UpdateName) (salvage, error) {
 	h, err := r.readHistory(ctx, deployments.RunWorkflowID(u))
 	switch {
-	case notFound(err): // it never started, or its retention has ended: only what was saved is outcomeOf
+	case notFound(err): // it never started, or its retention has ended: only the saves are left
 		last, err := r.Store.LastSave(ctx, u)
 		return salvage{Salvage: workflows.Salvage{Last: last}}, err
 	case err != nil:

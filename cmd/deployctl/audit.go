@@ -8,10 +8,10 @@ import (
 	"github.com/deployctl/deployctl/statestore"
 )
 
-// auditEvery is how often the audit log is rid of what is not kept any more.
+// auditEvery is how often old entries of the audit log are removed.
 const auditEvery = 6 * time.Hour
 
-// collectAudit removes what the audit log does not keep any more, until ctx ends. Any number of processes may do it.
+// collectAudit removes old entries of the audit log until ctx ends. Any number of processes may do it.
 func collectAudit(ctx context.Context, store *statestore.Store, kept time.Duration, log *slog.Logger) error {
 	for {
 		if err := store.CollectAudit(ctx, time.Now().Add(-kept)); err != nil && ctx.Err() == nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/deployctl/deployctl/internal/settings"
 )
 
-// background is a child process that is to outlive this one.
+// background is a child process that outlives this one.
 type background struct {
 	log  string // path of what it prints
 	from int64  // where its part of the log begins
@@ -20,8 +20,8 @@ type background struct {
 	err  error // how it ended, once done is closed
 }
 
-// startBackground starts this binary as the embedded service of a home, with the settings of this process, in a session
-// of its own, so that no terminal's signals reach it.
+// startBackground starts this binary as the embedded service of a home, with the settings of this process, in its own
+// session, so that it gets no signals of a terminal.
 func startBackground(home string, s settings.Settings) (*background, error) {
 	self, err := os.Executable()
 	if err != nil {

@@ -17,7 +17,7 @@ var checkFlag = &cli.BoolFlag{Name: "check", Usage: "check everything that the p
 // checkPatience is how long a check waits for a part that does not answer.
 const checkPatience = 5 * time.Second
 
-// patience is how long parts that do not answer are waited for; 0 leaves it to the worker package.
+// patience returns how long to wait for parts that do not answer; 0 is the default of the worker package.
 func patience(check bool) time.Duration {
 	if check {
 		return checkPatience

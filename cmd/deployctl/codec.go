@@ -11,8 +11,8 @@ import (
 	"go.temporal.io/sdk/converter"
 )
 
-// uiCodec opens sealed payloads for the Web UI, in the browser of whoever may open that. Summaries, details and
-// failures are opened; what may hold values is only said to be sealed, so that no secret is ever shown.
+// uiCodec opens sealed payloads for the Web UI, for users who may open that. It opens summaries, details and failures;
+// payloads that may contain values are only shown as sealed.
 type uiCodec struct{ keys *seal.Keyring }
 
 // handler answers with the keys of a home, until follow is called.
@@ -24,7 +24,7 @@ func (c *uiCodec) handler(keys devserver.Keys) (http.Handler, error) {
 	return converter.NewPayloadCodecHTTPHandler(redactingCodec{worker.NewViewer(c.keys)}), nil
 }
 
-// follow has it use the keys of the bucket.
+// follow switches to the keys of the bucket.
 func (c *uiCodec) follow(keys *seal.Keyring) {
 	c.keys.Replace(keys.Keys())
 	c.keys.OnUnknown(func() error {
@@ -57,7 +57,7 @@ func (b redactingCodec) Decode(payloads []*commonpb.Payload) ([]*commonpb.Payloa
 	return opened, nil
 }
 
-// forPeople says whether a payload is a summary, details, a table of progress, or what a failure says.
+// forPeople reports whether a payload is a summary, details, a table of progress, or a failure's message.
 func forPeople(p *commonpb.Payload) bool {
 	data := p.GetData()
 	return string(p.GetMetadata()[converter.MetadataMessageType]) == "temporal.api.sdk.v1.WorkflowMetadata" ||

@@ -42,7 +42,7 @@ func connectEmbedded(ctx context.Context, s settings.Settings, n command.Notifie
 		connection, err := dial(ctx, client.Options{
 			Address: status.APIAddress, Token: strings.TrimSpace(string(token)), Unreachable: n.Unreachable,
 			Waiting: n.Waiting, FirstPatience: firstPatience,
-			Missed: (&reviver{home: status.Home, settings: s, say: n.Say}).look,
+			Missed: (&restarter{home: status.Home, settings: s, say: n.Say}).look,
 		}, true)
 		if err == nil {
 			stop := watchDisk(status.Home, n.Say)

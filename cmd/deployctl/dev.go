@@ -47,7 +47,7 @@ func devCommand(s *command.Env) *cli.Command {
 	}
 }
 
-// devCall is one command of dev at work.
+// devCall is one call of a command of dev.
 type devCall struct {
 	*command.Env
 	flags    *cli.Context
@@ -85,7 +85,7 @@ func untilInterrupted(ctx context.Context, s *command.Env) (context.Context, con
 	return ctx, cancel
 }
 
-// ignoredFlags refuses flags that a service which runs already cannot take.
+// ignoredFlags rejects flags that a running service cannot apply.
 func (d *devCall) ignoredFlags() error {
 	status, err := devserver.ReadStatus(d.home)
 	if err != nil || status.State != devserver.Running || !d.flags.IsSet(metricsFlag.Name) {
@@ -96,7 +96,7 @@ func (d *devCall) ignoredFlags() error {
 			"deployctl dev stop", metricsFlag.Name)
 }
 
-// runDev is the embedded service. Everything runs in this process but the S3 server, which is its child.
+// runDev runs the embedded service. Everything runs in this process except the S3 server, which is its child.
 func runDev(ctx context.Context, d *devCall) error {
 	if d.flags.Bool("background") {
 		if err := d.ignoredFlags(); err != nil {
@@ -123,11 +123,10 @@ func runDev(ctx context.Context, d *devCall) error {
 	return errors.Join(err, server.Close(closing))
 }
 
-// closePatience is how long the servers may take to end, once nobody uses them any more.
+// closePatience is how long the servers may take to end.
 const closePatience = 20 * time.Second
 
-// serveEmbedded runs the API and a worker until ctx ends or one of them fails. It returns once all that they do has
-// ended.
+// serveEmbedded runs the API and a worker until ctx ends or one of them fails, and returns once both have ended.
 func serveEmbedded(ctx context.Context, d *devCall, server *devserver.Server, codec *uiCodec) error {
 	token, tokenFile, err := localToken(server.Status.Home)
 	if err != nil {
@@ -153,12 +152,12 @@ func serveEmbedded(ctx context.Context, d *devCall, server *devserver.Server, co
 	if err != nil {
 		return err
 	}
-	room, err := openRoom(ctx, in)
+	node, err := openNode(ctx, in)
 	if err != nil {
 		return err
 	}
-	defer room.close()
-	codec.follow(room.store.Keyring())
+	defer node.close()
+	codec.follow(node.store.Keyring())
 	listener, err := grpcapi.Listen(server.Status.APIAddress, nil)
 	if err != nil {
 		return err
@@ -166,20 +165,20 @@ func serveEmbedded(ctx context.Context, d *devCall, server *devserver.Server, co
 	return together(ctx,
 		func(ctx context.Context) error {
 			return grpcapi.Serve(ctx, listener, in.metrics.calls(grpcapi.Config{
-				Service: room.service, Authority: grpcapi.OneToken(token, room.authority), Auditor: room.audit,
-				Log: server.Log, Health: room.vitals.grpc,
-				Away: room.vitals.away,
+				Service: node.service, Authority: grpcapi.OneToken(token, node.authority), Auditor: node.audit,
+				Log: server.Log, Health: node.readiness.grpc,
+				Away: node.readiness.away,
 			}))
 		},
-		room.work,
-		func(ctx context.Context) error { return collectAudit(ctx, room.store, kept, server.Log) },
-		room.vitals.watch,
+		node.work,
+		func(ctx context.Context) error { return collectAudit(ctx, node.store, kept, server.Log) },
+		node.readiness.watch,
 		func(ctx context.Context) error {
 			defer watchDisk(server.Status.Home, func(text string) { server.Log.Error(text) })()
 			<-ctx.Done()
 			return nil
 		},
-		func(ctx context.Context) error { return in.metrics.serve(ctx, room.vitals) },
+		func(ctx context.Context) error { return in.metrics.serve(ctx, node.readiness) },
 		func(ctx context.Context) error {
 			if err := server.Announce(tokenFile); err != nil {
 				return err

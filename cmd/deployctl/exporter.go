@@ -16,8 +16,8 @@ import (
 	"go.temporal.io/sdk/interceptor"
 )
 
-// exporter counts what this process does and shows it on the address of the setting metrics-listen, off loopback with
-// the certificate of the settings if there is one. Without an address it is nil, and counts nothing.
+// exporter counts what this process does and serves the metrics on the address of the setting metrics-listen, off
+// loopback with the certificate of the settings, if there is one. Without an address it is nil and counts nothing.
 type exporter struct {
 	*metrics.Metrics
 	listener net.Listener
@@ -58,7 +58,7 @@ func openExporter(s settings.Settings, log *slog.Logger) (*exporter, error) {
 }
 
 // serve answers /metrics, /livez and /readyz until ctx ends.
-func (e *exporter) serve(ctx context.Context, v *vitals) error {
+func (e *exporter) serve(ctx context.Context, v *readiness) error {
 	if e == nil {
 		<-ctx.Done()
 		return nil
@@ -90,7 +90,7 @@ func (e *exporter) work() []interceptor.WorkerInterceptor {
 	return []interceptor.WorkerInterceptor{e.Work()}
 }
 
-// unattended counts what waits for a worker.
+// unattended counts waits for a worker.
 func (e *exporter) unattended() func() {
 	if e == nil {
 		return nil
@@ -114,7 +114,7 @@ func (e *exporter) objects() func(statestore.Objects) statestore.Objects {
 	return e.Objects
 }
 
-// calls makes the API's calls count.
+// calls counts calls of the API.
 func (e *exporter) calls(c grpcapi.Config) grpcapi.Config {
 	if e != nil {
 		c.Unary, c.Stream = e.Unary, e.Stream

@@ -21,24 +21,24 @@ import (
 	"github.com/deployctl/deployctl/worker"
 )
 
-// infrastructure is what a service and its workers stand on.
+// infrastructure is what a service and its workers connect to, and their own settings.
 type infrastructure struct {
 	temporal temporalSettings
 	s3       s3Settings
-	keepers  []seal.Keeper // of the keys that everything is sealed with
+	keepers  []seal.Keeper // of the keys with which everything is sealed
 	adopt    bool          // see statestore.Options
 	// instance names this process; gone are instances that are known to have ended (see devserver.Status).
 	instance string
 	gone     []string
 	// organizations are those that a worker is of; see worker.Options.
 	organizations []string
-	// retention is what workers leave of stacks.
+	// retention is what is kept of stacks.
 	retention statestore.Retention
-	// dir is where a worker keeps the files of programs.
+	// dir is the directory of a worker for the files of programs.
 	dir string
-	// embedded: the service is one user's own, on one machine.
+	// embedded means that the service is one user's own, on one machine.
 	embedded bool
-	// sandbox is what a worker runs programs in.
+	// sandbox isolates the programs of a worker.
 	sandbox *sandbox.Policy
 	metrics *exporter
 	log     *slog.Logger
@@ -73,7 +73,7 @@ func infrastructureOf(s settings.Settings, log *slog.Logger) (infrastructure, er
 	return in, errors.Join(err, wrong)
 }
 
-// foundationOf reads which Temporal, which bucket and which key it is.
+// foundationOf reads the settings of Temporal, of the bucket and of the key.
 func foundationOf(s settings.Settings, log *slog.Logger) (infrastructure, error) {
 	in := infrastructure{
 		temporal: temporalSettings{
@@ -107,8 +107,8 @@ func foundationOf(s settings.Settings, log *slog.Logger) (infrastructure, error)
 	return in, errors.Join(append(faults, err)...)
 }
 
-// keepersOf reads what wraps the keys that everything is sealed with: a key of a key management service, and master
-// keys, the first of which is the service's.
+// keepersOf reads the keepers of the service's keys: a key of a key management service, and master keys, the first of
+// which is the current one.
 func keepersOf(s settings.Settings) ([]seal.Keeper, error) {
 	var keepers []seal.Keeper
 	if text := s.Get(settings.KeyURL); text != "" {
@@ -151,7 +151,7 @@ func keepersOf(s settings.Settings) ([]seal.Keeper, error) {
 	return keepers, nil
 }
 
-// keySource says where the service's key comes from.
+// keySource says which setting the service's key comes from.
 func keySource(s settings.Settings) string {
 	if s.Get(settings.Master) != "" {
 		return s.Source(settings.Master)
@@ -159,7 +159,7 @@ func keySource(s settings.Settings) string {
 	return fmt.Sprintf("the file %s (key-file, set by %s)", s.Get(settings.MasterF), s.Source(settings.MasterF))
 }
 
-// config is what connects to it.
+// config returns the configuration of a connection.
 func (in infrastructure) config() worker.Config {
 	return worker.Config{
 		Temporal: worker.Temporal{
@@ -175,7 +175,7 @@ func (in infrastructure) config() worker.Config {
 	}
 }
 
-// retentionOf reads what is kept of stacks.
+// retentionOf reads the settings of retention.
 func retentionOf(s settings.Settings) (statestore.Retention, error) {
 	versions, err := countOf(s, settings.RetentionVersions)
 	days, wrong := countOf(s, settings.RetentionDays)
@@ -198,10 +198,10 @@ func countOf(s settings.Settings, key settings.Key) (int, error) {
 	return n, nil
 }
 
-// most is how much of anything can be kept: a hundred years of days.
+// most is the largest number of anything that is kept: a hundred years of days.
 const most = 36_500
 
-// embeddedInfrastructure is what a running embedded service stands on.
+// embeddedInfrastructure returns the infrastructure of a running embedded service.
 func embeddedInfrastructure(server *devserver.Server, dir string) (infrastructure, error) {
 	status := server.Status
 	keeper, err := seal.NewMasterKeeper(server.Keys.Master)
@@ -214,7 +214,7 @@ func embeddedInfrastructure(server *devserver.Server, dir string) (infrastructur
 			endpoint: status.S3Endpoint, bucket: status.Bucket, region: devserver.Region,
 			accessKey: server.Keys.S3AccessKey, secretKey: server.Keys.S3SecretKey,
 		},
-		// Nobody but the user can write the home's bucket, so one of an older version is taken over without a question.
+		// Only the user can write the home's bucket, so one of an older release is adopted.
 		keepers: []seal.Keeper{keeper}, adopt: true, instance: status.Instance, gone: status.Gone,
 		dir: dir, embedded: true, log: server.Log,
 	}, err

@@ -17,8 +17,8 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// keyCommand manages the keys that everything is sealed with. It works on the bucket itself, as serve and worker do;
-// without a bucket and a server among the settings, on that of this user's embedded service, which must be running.
+// keyCommand manages the sealing keys. It works on the bucket itself, as serve and worker do; if the settings name no
+// bucket and no server, on that of this user's embedded service, which must be running.
 func keyCommand(s *command.Env) *cli.Command {
 	flags := []cli.Flag{settingsFlag, homeFlag}
 	return &cli.Command{
@@ -41,8 +41,8 @@ func keyCommand(s *command.Env) *cli.Command {
 	}
 }
 
-// keyInfrastructure returns what the settings name, or the embedded service of this user, and says on stderr which it
-// is.
+// keyInfrastructure returns the infrastructure in the settings, or the embedded service of this user, and says on
+// stderr which one.
 func (d *devCall) keyInfrastructure() (infrastructure, error) {
 	if d.settings.Get(settings.S3Bucket) == "" {
 		return d.embeddedInfrastructure()

@@ -9,8 +9,8 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// organizationCommand manages which organizations have workers of their own. Like keyCommand it works on what serve and
-// worker stand on.
+// organizationCommand manages which organizations have their own workers. Like keyCommand it works on the bucket
+// itself.
 func organizationCommand(s *command.Env) *cli.Command {
 	flags := []cli.Flag{settingsFlag, homeFlag}
 	return &cli.Command{

@@ -13,8 +13,7 @@ import (
 	"github.com/deployctl/deployctl/internal/settings"
 )
 
-// openSandbox makes the sandbox that the settings ask for: o has what the settings do not say. What falls short of it
-// is logged, once.
+// openSandbox returns the sandbox that the settings and o ask for. It logs, once, which of it is not possible.
 func openSandbox(s settings.Settings, o sandbox.Options, log *slog.Logger) (*sandbox.Policy, error) {
 	policy, warnings, err := newSandbox(s, o)
 	if err != nil {
@@ -26,7 +25,7 @@ func openSandbox(s settings.Settings, o sandbox.Options, log *slog.Logger) (*san
 	return policy, nil
 }
 
-// newSandbox makes the sandbox that the settings ask for, and returns what falls short of it.
+// newSandbox returns the sandbox that the settings ask for, and which of it is not possible.
 func newSandbox(s settings.Settings, o sandbox.Options) (*sandbox.Policy, []string, error) {
 	limits, err := limitsOf(s)
 	if err != nil {
@@ -55,7 +54,7 @@ func newSandbox(s settings.Settings, o sandbox.Options) (*sandbox.Policy, []stri
 	return policy, warnings, nil
 }
 
-// limitsOf reads what processes of a program may use.
+// limitsOf reads the limits of programs' processes.
 func limitsOf(s settings.Settings) (sandbox.Limits, error) {
 	var limits sandbox.Limits
 	for _, limit := range []struct {
@@ -79,7 +78,7 @@ func limitsOf(s settings.Settings) (sandbox.Limits, error) {
 	return limits, nil
 }
 
-// secretFiles are the files with secrets of a service that stands on these settings.
+// secretFiles returns the files with secrets of a service with these settings.
 func secretFiles(s settings.Settings) []string {
 	files := []string{s.File()}
 	for _, key := range []settings.Key{
@@ -93,7 +92,7 @@ func secretFiles(s settings.Settings) []string {
 	return files
 }
 
-// cloudFiles are where the AWS SDK, and those of key services, look for this process's own credentials.
+// cloudFiles returns the paths where the SDKs of AWS and of key services look for this process's own credentials.
 func cloudFiles() []string {
 	var files []string
 	for _, variable := range []string{

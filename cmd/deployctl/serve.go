@@ -56,23 +56,23 @@ func serve(ctx context.Context, o *start, check bool) error {
 	if begins, err := o.begins(check); !begins {
 		return err
 	}
-	in, room, log := o.in, o.room, o.in.log
+	in, node, log := o.in, o.node, o.in.log
 	if api.secure != nil {
 		// so that the log says why clients do not come in
-		room.vitals.alsoNeeds(func() error { return expired(api.secure) })
+		node.readiness.alsoNeeds(func() error { return expired(api.secure) })
 	}
 	log.Info("serving", "address", api.Addr().String(), "temporal", in.temporal.address, "bucket", in.s3.bucket)
 	config := in.metrics.calls(grpcapi.Config{
-		Service: room.service, Authority: authority, Auditor: room.audit, TLS: api.secure, Log: log,
-		Health: room.vitals.grpc,
-		Away:   room.vitals.away,
+		Service: node.service, Authority: authority, Auditor: node.audit, TLS: api.secure, Log: log,
+		Health: node.readiness.grpc,
+		Away:   node.readiness.away,
 	})
 	return together(ctx,
 		func(ctx context.Context) error { return grpcapi.Serve(ctx, api, config) },
-		func(ctx context.Context) error { return collectAudit(ctx, room.store, kept, log) },
-		room.vitals.watch,
-		func(ctx context.Context) error { return room.vitals.serveHealth(ctx, o.health) },
-		func(ctx context.Context) error { return in.metrics.serve(ctx, room.vitals) })
+		func(ctx context.Context) error { return collectAudit(ctx, node.store, kept, log) },
+		node.readiness.watch,
+		func(ctx context.Context) error { return node.readiness.serveHealth(ctx, o.health) },
+		func(ctx context.Context) error { return in.metrics.serve(ctx, node.readiness) })
 }
 
 // apiListener listens for calls; secure is nil on loopback without a certificate.
@@ -125,28 +125,28 @@ func expired(secure *tls.Config) error {
 // its kin, which once were serve's own, are a client's, and may be set for one in the same shell: they count while
 // nobody has an admin's token.
 func (o *start) authority(ctx context.Context, token string) grpcapi.Authority {
-	if o.room == nil {
+	if o.node == nil {
 		return nil
 	}
 	if token != "" {
 		o.add("first token", "serve has its own ("+string(settings.BootstrapToken)+")", nil)
-		return grpcapi.BootstrapToken(token, o.room.authority, o.in.log)
+		return grpcapi.BootstrapToken(token, o.node.authority, o.in.log)
 	}
-	admin, err := o.room.authority.HasAdmin(ctx)
+	admin, err := o.node.authority.HasAdmin(ctx)
 	switch {
 	case err != nil:
 		o.warn("first token", err)
-		return o.room.authority
+		return o.node.authority
 	case admin:
 		o.add("first token", "an admin of all organizations has one", nil)
-		return o.room.authority
+		return o.node.authority
 	}
 	if token, err = o.settings.Secret(settings.Token); err == nil && token != "" {
 		o.warn("first token", errClientsToken)
-		return grpcapi.BootstrapToken(token, o.room.authority, o.in.log)
+		return grpcapi.BootstrapToken(token, o.node.authority, o.in.log)
 	}
 	o.warn("first token", errNoToken)
-	return o.room.authority
+	return o.node.authority
 }
 
 var (

@@ -16,22 +16,22 @@ import (
 	"github.com/deployctl/deployctl/worker"
 )
 
-// start prepares a serve or a worker up to the moment in which it begins to work. Everything that can keep it from
-// working is opened here, for --check as for a real start, so that both find the same. It continues after a fault: all
-// are reported at once.
+// start prepares a serve or a worker until it can begin to work. Everything that could prevent that is opened here, for
+// --check as for a real start, so that both find the same. It continues after a fault, so that all are reported at
+// once.
 type start struct {
 	*command.Env
 	settings settings.Settings
 	in       infrastructure
 	health   net.Listener     // nil without one
 	setUp    bool             // an empty bucket is set up
-	room     *room            // nil if something is wrong with the settings, Temporal or S3
+	node     *node            // nil if the settings, Temporal or S3 have a fault
 	faults   []error          // of settings
-	found    []worker.Finding // of all else
-	opened   []func()         // what close closes
+	found    []worker.Finding // of everything else
+	opened   []func()         // what close closes, in reverse
 }
 
-// silence is how long a part may take to answer at the start before the log mentions it.
+// silence is how long a part may take to answer at the start before that is logged.
 const silence = 3 * time.Second
 
 // newStart reads the settings of serve and worker and opens the addresses that both have.
@@ -49,7 +49,7 @@ func newStart(s *command.Env, loaded settings.Settings) *start {
 	return o
 }
 
-// setting remembers what is wrong with settings: nil, an error, or several that were joined.
+// setting adds faults of settings: nil, an error, or several that were joined.
 func (o *start) setting(err error) {
 	var joined interface{ Unwrap() []error }
 	switch {
@@ -62,17 +62,17 @@ func (o *start) setting(err error) {
 	}
 }
 
-// add remembers what was found.
+// add adds a finding.
 func (o *start) add(what, said string, err error) {
 	o.found = append(o.found, worker.Finding{What: what, Detail: said, Err: err})
 }
 
-// warn remembers a finding that does not keep the process from starting.
+// warn adds a finding that does not prevent the start.
 func (o *start) warn(what string, err error) {
 	o.found = append(o.found, worker.Finding{What: what, Err: err, Tolerable: true})
 }
 
-// address remembers whether an address could be opened; one that is not set is not reported.
+// address adds whether an address could be opened; one that is not set is not reported.
 func (o *start) address(what, address string, err error) {
 	if address != "" || err != nil {
 		o.add(what, address, err)
@@ -81,7 +81,7 @@ func (o *start) address(what, address string, err error) {
 
 func (o *start) closes(listener net.Listener) {
 	if listener != nil {
-		o.opened = append(o.opened, func() { _ = listener.Close() }) // whoever served on it may have closed it
+		o.opened = append(o.opened, func() { _ = listener.Close() }) // its server may have closed it
 	}
 }
 
@@ -109,8 +109,8 @@ func (o *start) stand(ctx context.Context, look bool) {
 	if connection == nil {
 		return
 	}
-	o.room = newRoom(ctx, o.in, connection)
-	o.opened = append(o.opened, o.room.close)
+	o.node = newNode(ctx, o.in, connection)
+	o.opened = append(o.opened, o.node.close)
 }
 
 func (o *start) close() {
@@ -119,7 +119,7 @@ func (o *start) close() {
 	}
 }
 
-// begins reports whether the process shall begin its work: not if it cannot, and not for --check, which prints the
+// begins reports whether the process should begin its work: not after a fault, and not for --check, which prints the
 // findings.
 func (o *start) begins(check bool) (bool, error) {
 	if check {
@@ -129,12 +129,12 @@ func (o *start) begins(check bool) (bool, error) {
 	return err == nil, err
 }
 
-// failed returns the findings that keep the process from starting.
+// failed returns the findings that prevent the start.
 func (o *start) failed() []worker.Finding {
 	return slices.DeleteFunc(slices.Clone(o.found), func(f worker.Finding) bool { return f.Err == nil || f.Tolerable })
 }
 
-// earnest logs what should be fixed, and returns an error with everything that must be.
+// earnest logs warnings, and returns an error with everything that must be fixed.
 func (o *start) earnest() error {
 	for _, f := range o.found {
 		if f.Err != nil && f.Tolerable {

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// localToken reads the token by which this user's clients speak to the embedded service, or makes it. It stays the same
-// over restarts, so that waiting clients go on. The caller holds the home.
+// localToken reads or creates the token of this user's clients of the embedded service. It stays the same over
+// restarts, so that waiting clients continue. The caller holds the home.
 func localToken(home string) (text, path string, err error) {
 	path = filepath.Join(home, "token")
 	found, err := os.ReadFile(path)
@@ -32,7 +32,7 @@ func localToken(home string) (text, path string, err error) {
 	return text, path, os.Rename(path+".new", path)
 }
 
-// selfPath is this binary.
+// selfPath returns the path of this binary.
 func selfPath() string {
 	path, err := os.Executable()
 	if err != nil {

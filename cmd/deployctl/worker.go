@@ -50,12 +50,12 @@ func work(ctx context.Context, o *start, check bool) error {
 	if begins, err := o.begins(check); !begins {
 		return err
 	}
-	o.room.vitals.alsoNeeds(func() error { return noRoom(o.in.dir) })
+	o.node.readiness.alsoNeeds(func() error { return diskFull(o.in.dir) })
 	return together(ctx,
-		o.room.work,
-		o.room.vitals.watch,
-		func(ctx context.Context) error { return o.room.vitals.serveHealth(ctx, o.health) },
-		func(ctx context.Context) error { return o.in.metrics.serve(ctx, o.room.vitals) })
+		o.node.work,
+		o.node.readiness.watch,
+		func(ctx context.Context) error { return o.node.readiness.serveHealth(ctx, o.health) },
+		func(ctx context.Context) error { return o.in.metrics.serve(ctx, o.node.readiness) })
 }
 
 // openPlace creates the sandbox of programs, and the directory of their files.
@@ -79,14 +79,14 @@ func (o *start) openPlace() {
 	}
 	o.in.dir = dir
 	o.opened = append(o.opened, remove)
-	if err := noRoom(dir); err != nil {
+	if err := diskFull(dir); err != nil {
 		o.warn("files of programs", err)
 	}
 }
 
-// noRoom returns an error if the worker cannot store the files of programs, because the disk of their directory is
+// diskFull returns an error if the worker cannot store the files of programs, because the disk of their directory is
 // full.
-func noRoom(dir string) error {
+func diskFull(dir string) error {
 	if why := devserver.Full(dir); why != "" {
 		return deployments.Errorf(deployments.CodeUnavailable, "the worker cannot store the files of programs: the "+
 			"disk of %s %s; the worker continues by itself once there is space", dir, why)

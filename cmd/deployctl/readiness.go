@@ -16,36 +16,36 @@ import (
 	"google.golang.org/grpc/health/grpc_health_v1"
 )
 
-// How often Temporal and S3 are asked, how long an answer may take, and for how long the last answer of both makes a
-// process ready.
+// How often Temporal and S3 are checked, how long an answer may take, and how long the last answers keep a process
+// ready.
 const (
-	vitalsPause, vitalsPatience = 5 * time.Second, 2 * time.Second
-	vitalsRest                  = time.Second // between looks, however much somebody wants to know
-	readyFor                    = 12 * time.Second
+	readinessPause, readinessTimeout = 5 * time.Second, 2 * time.Second
+	readinessRest                    = time.Second // between checks that clients ask for
+	readyFor                         = 12 * time.Second
 )
 
-// vitals reports whether a process can do its work: over HTTP, and for serve also by gRPC's health protocol.
-type vitals struct {
+// readiness reports whether a process can do its work: over HTTP, and for serve also by gRPC's health protocol.
+type readiness struct {
 	// answers reports which part does not answer now.
 	answers  func(context.Context) error
 	grpc     *health.Server
 	log      *slog.Logger
-	reported bool          // what was reported last; of watch alone
-	asked    chan struct{} // somebody wants to know
+	reported bool          // last reported state; used by watch only
+	asked    chan struct{} // asks for a check
 
 	mu       sync.Mutex
-	answered time.Time // when all parts last did
-	err      error     // why they do not, now
+	answered time.Time // when all parts last answered
+	err      error     // of the last check
 }
 
-// newVitals begins with everything well: the caller has just connected.
-func newVitals(answers func(context.Context) error, log *slog.Logger) *vitals {
-	return &vitals{answers: answers, grpc: health.NewServer(), log: log, reported: true, answered: time.Now(),
+// newReadiness starts as ready: the caller has just connected.
+func newReadiness(answers func(context.Context) error, log *slog.Logger) *readiness {
+	return &readiness{answers: answers, grpc: health.NewServer(), log: log, reported: true, answered: time.Now(),
 		asked: make(chan struct{}, 1)}
 }
 
-// alsoNeeds has the process be ready only while need says nothing, too. It is called before watch.
-func (v *vitals) alsoNeeds(need func() error) {
+// alsoNeeds adds a condition: the process is ready only while need returns nil. Call it before watch.
+func (v *readiness) alsoNeeds(need func() error) {
 	answers := v.answers
 	v.answers = func(ctx context.Context) error {
 		if err := need(); err != nil {
@@ -55,16 +55,16 @@ func (v *vitals) alsoNeeds(need func() error) {
 	}
 }
 
-// watch asks the parts again and again until ctx ends.
-func (v *vitals) watch(ctx context.Context) error {
-	ticks := time.NewTicker(vitalsPause)
+// watch checks the parts until ctx ends.
+func (v *readiness) watch(ctx context.Context) error {
+	ticks := time.NewTicker(readinessPause)
 	defer ticks.Stop()
 	for {
 		v.look(ctx)
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-time.After(vitalsRest):
+		case <-time.After(readinessRest):
 		}
 		select {
 		case <-ctx.Done():
@@ -75,9 +75,9 @@ func (v *vitals) watch(ctx context.Context) error {
 	}
 }
 
-// look asks the parts once, and tells what that changes.
-func (v *vitals) look(ctx context.Context) {
-	asking, cancel := context.WithTimeout(ctx, vitalsPatience)
+// look checks the parts once, and reports a change.
+func (v *readiness) look(ctx context.Context) {
+	asking, cancel := context.WithTimeout(ctx, readinessTimeout)
 	defer cancel()
 	err := v.answers(asking)
 	if ctx.Err() != nil {
@@ -100,19 +100,19 @@ func (v *vitals) look(ctx context.Context) {
 	v.reported = now
 }
 
-// away says which part did not answer when they were asked last, and has them asked again soon.
-func (v *vitals) away() error {
+// away returns which part did not answer at the last check, and asks for another check.
+func (v *readiness) away() error {
 	select {
 	case v.asked <- struct{}{}:
-	default: // somebody else has asked
+	default: // a check was requested already
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.err
 }
 
-// ready says whether all parts answered lately, and why not.
-func (v *vitals) ready() (bool, error) {
+// ready reports whether all parts answered lately, and why not.
+func (v *readiness) ready() (bool, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.err == nil || time.Since(v.answered) < readyFor {
@@ -121,11 +121,11 @@ func (v *vitals) ready() (bool, error) {
 	return false, v.err
 }
 
-// register adds /livez, which answers while the process does, and /readyz, which answers 200 while it can work.
-func (v *vitals) register(mux *http.ServeMux) {
+// register adds /livez, which answers while the process runs, and /readyz, which answers 200 while it can work.
+func (v *readiness) register(mux *http.ServeMux) {
 	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprintln(w, "alive") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
-		if ready, _ := v.ready(); !ready { // why not is in the log: anybody may ask here
+		if ready, _ := v.ready(); !ready { // the reason is in the log: this is public
 			http.Error(w, "not ready: see the log for the reason", http.StatusServiceUnavailable)
 			return
 		}
@@ -133,8 +133,8 @@ func (v *vitals) register(mux *http.ServeMux) {
 	})
 }
 
-// openHealth opens the address of the setting health-listen; nil without one. It shows nothing that is anybody's, so it
-// may be off loopback.
+// openHealth opens the address of the setting health-listen; nil without one. It shows nothing private, so it may be
+// off loopback.
 func openHealth(s settings.Settings) (net.Listener, error) {
 	address := s.Get(settings.Health)
 	if address == "" {
@@ -148,8 +148,8 @@ func openHealth(s settings.Settings) (net.Listener, error) {
 	return listener, nil
 }
 
-// serveHealth answers on the listener, which it closes, until ctx ends; without one it waits for that.
-func (v *vitals) serveHealth(ctx context.Context, listener net.Listener) error {
+// serveHealth serves on the listener, which it closes, until ctx ends; without one it waits for that.
+func (v *readiness) serveHealth(ctx context.Context, listener net.Listener) error {
 	if listener == nil {
 		<-ctx.Done()
 		return nil
@@ -159,7 +159,7 @@ func (v *vitals) serveHealth(ctx context.Context, listener net.Listener) error {
 	return serveHTTP(ctx, listener, mux)
 }
 
-// serveHTTP answers on the listener, which it closes, until ctx ends. A handler that panics ends its own request.
+// serveHTTP serves on the listener, which it closes, until ctx ends. A handler that panics ends its own request.
 func serveHTTP(ctx context.Context, listener net.Listener, handler http.Handler) error {
 	server := &http.Server{
 		Handler: handler, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second, IdleTimeout: time.Minute,

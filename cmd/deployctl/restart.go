@@ -10,25 +10,25 @@ import (
 	"github.com/deployctl/deployctl/internal/settings"
 )
 
-// reviver restarts a killed embedded service for a client that waits for it. A service that was stopped stays stopped,
-// because a user wanted that.
-type reviver struct {
+// restarter restarts a killed embedded service for a client that waits for it. A service that a user has stopped stays
+// stopped.
+type restarter struct {
 	home     string
 	settings settings.Settings // of the client
 	say      func(string)
 
 	mu       sync.Mutex
-	child    *background // the one that was started last
+	child    *background // started last
 	started  time.Time
-	reported *background // the one whose failure has been reported
+	reported *background // whose failure has been reported
 }
 
-// revivePause is the least time between two starts, so that a service that dies at once is not started in a hot loop.
-const revivePause = 2 * time.Second
+// restartPause is the shortest time between two starts, so that a service that fails at once is not started in a loop.
+const restartPause = 2 * time.Second
 
-// look is client.Options.Missed: it starts the service unless somebody has the home. Of several clients that do so at
-// once, one gets the home's lock, and the others' processes end.
-func (r *reviver) look() {
+// look is client.Options.Missed: it starts the service unless a process has locked the home. If several clients do so
+// at once, one gets the lock, and the processes of the others end.
+func (r *restarter) look() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	status, err := devserver.ReadStatus(r.home)
@@ -39,7 +39,7 @@ func (r *reviver) look() {
 		r.reported = r.child
 		r.say(r.child.failure().Error())
 	}
-	if !status.Died || time.Since(r.started) < revivePause {
+	if !status.Died || time.Since(r.started) < restartPause {
 		return
 	}
 	if r.reported == nil {
@@ -53,7 +53,7 @@ func (r *reviver) look() {
 	}
 }
 
-// failed says whether the process has ended by itself, with an error; a kill is none.
+// failed reports whether the process ended by itself with an error; being killed does not count.
 func (b *background) failed() bool {
 	var exit *exec.ExitError
 	return b != nil && b.ended() && errors.As(b.err, &exit) && exit.Exited()

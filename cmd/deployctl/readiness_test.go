@@ -14,7 +14,7 @@ import (
 
 func TestAProcessIsReadyWhileItsPartsAnsweredLately(t *testing.T) {
 	var away error
-	v := newVitals(func(context.Context) error { return away }, slog.New(slog.DiscardHandler))
+	v := newReadiness(func(context.Context) error { return away }, slog.New(slog.DiscardHandler))
 	mux := http.NewServeMux()
 	v.register(mux)
 	is := func(when string, ready bool) {

@@ -15,35 +15,35 @@ import (
 	pulumirpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
 )
 
-// room is a service and a worker on one infrastructure.
-type room struct {
+// node is a service and a worker on one infrastructure.
+type node struct {
 	service   deployments.Service
 	store     *statestore.Store
 	authority grpcapi.Admins
 	audit     *statestore.AuditLog
-	// work carries out updates until its context ends.
+	// work executes updates until its context ends.
 	work  func(context.Context) error
 	close func()
-	// vitals tell whether Temporal and S3 answer.
-	vitals *vitals
+	// readiness reports whether Temporal and S3 answer.
+	readiness *readiness
 }
 
 // auditPatience is how long the last entries of the audit log may take to be written.
 const auditPatience = 10 * time.Second
 
-// openRoom connects to the Temporal and the S3 of the embedded service, which are known to be whole.
-func openRoom(ctx context.Context, in infrastructure) (*room, error) {
+// openNode connects to the Temporal and the S3 of the embedded service, which are running.
+func openNode(ctx context.Context, in infrastructure) (*node, error) {
 	config := in.config()
 	config.SetUp = true
 	connection, err := worker.Connect(ctx, config)
 	if err != nil {
 		return nil, err
 	}
-	return newRoom(ctx, in, connection), nil
+	return newNode(ctx, in, connection), nil
 }
 
-// newRoom makes a room on a connection, which it closes.
-func newRoom(ctx context.Context, in infrastructure, connection *worker.Connection) *room {
+// newNode returns a node on a connection, which it closes.
+func newNode(ctx context.Context, in infrastructure, connection *worker.Connection) *node {
 	options := worker.Options{
 		Instance: in.instance, Gone: in.gone, Organizations: in.organizations, Dir: in.dir, Sandbox: in.sandbox,
 		Builtin: builtin(in), Interceptors: in.metrics.work(),
@@ -51,10 +51,10 @@ func newRoom(ctx context.Context, in infrastructure, connection *worker.Connecti
 		Deployment: in.temporal.deployment,
 	}
 	audit := connection.Store.OpenAudit(in.log)
-	vitals, service := newVitals(connection.CheckReachable, in.log), connection.Service()
-	service.Unavailable, service.Unattended = vitals.away, in.metrics.unattended()
-	return &room{
-		vitals:    vitals,
+	readiness, service := newReadiness(connection.CheckReachable, in.log), connection.Service()
+	service.Unavailable, service.Unattended = readiness.away, in.metrics.unattended()
+	return &node{
+		readiness: readiness,
 		service:   service,
 		store:     connection.Store,
 		authority: connection.Store,
@@ -71,7 +71,7 @@ func newRoom(ctx context.Context, in infrastructure, connection *worker.Connecti
 	}
 }
 
-// builtin are the packages that are served in the worker's own process. On the embedded service, buckets are made in
+// builtin returns the packages that the worker's own process serves. On the embedded service, buckets are created in
 // its S3 server unless the user configures another.
 func builtin(in infrastructure) map[string]func(process.Environment) pulumirpc.ResourceProviderServer {
 	var own s3.Config
