@@ -55,7 +55,7 @@ func TestAnEntryIsCollectedOnceNobodyPinsItAndItIsOld(t *testing.T) {
 	}
 }
 
-func TestAPinMakesAnEntryYoung(t *testing.T) {
+func TestAPinMakesAnEntryRecent(t *testing.T) {
 	c, entry, _ := newCache(t)
 	longAgo := time.Now().Add(-2 * KeepFor)
 	must(t, os.Chtimes(entry, longAgo, longAgo))
