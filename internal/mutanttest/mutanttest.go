@@ -49,7 +49,7 @@ func (m Mutant) overlay(t *testing.T) string {
 		t.Fatal(err)
 	}
 	if strings.Count(string(source), m.Old) != 1 {
-		t.Fatalf("%s does not have exactly one %q: write the mutant anew", m.File, m.Old)
+		t.Fatalf("%s does not have exactly one %q: adapt the mutant", m.File, m.Old)
 	}
 	original, err := filepath.Abs(m.File)
 	if err != nil {
