@@ -80,23 +80,11 @@ func main() {
 `
 )
 
-// TestAProgramThatIsKilledIsStartedAgain kills the program's own process, not its host, while the create of the second
-// of three resources is held before its effect, and after it. The create is let go when the program has begun again.
-func TestAProgramThatIsKilledIsStartedAgain(t *testing.T) {
-	t.Parallel()
-	for _, program := range []struct{ language, example, file, text string }{
-		{"a Node program", "typescript", "index.ts", chainInNode},
-		{"a Go program", "go", "main.go", chainInGo},
-	} {
-		t.Run(program.language, func(t *testing.T) {
-			t.Parallel()
-			h := harness.NewHome(t, harness.Binary())
-			dir := harness.Example(t, program.example)
-			harness.Files{program.file: program.text}.Write(t, dir)
-			for _, at := range []fakecloud.Moment{fakecloud.Before, fakecloud.After} {
-				t.Run(string(at)+" an effect", func(t *testing.T) { killAndGoOn(t, h, dir, at) })
-			}
-		})
+// startedAgain kills the program's own process, not its host, while the create of the second of three resources is held
+// before its effect, and after it. The create is let go when the program has begun again.
+func startedAgain(t *testing.T, h *harness.Home, dir string) {
+	for _, at := range []fakecloud.Moment{fakecloud.Before, fakecloud.After} {
+		t.Run(string(at)+" an effect", func(t *testing.T) { killAndGoOn(t, h, dir, at) })
 	}
 }
 

@@ -16,6 +16,40 @@ import (
 	"github.com/deployctl/deployctl/e2e/harness"
 )
 
+// The tests of one language share a service, on which packages are installed and compiled once.
+
+func TestNodePrograms(t *testing.T) {
+	t.Parallel()
+	h := harness.NewHome(t, harness.Binary())
+	t.Run("a program with a dynamic provider lives", func(t *testing.T) { nodeProgramLives(t, h) })
+	t.Run("a program that is killed is started again", func(t *testing.T) {
+		startedAgain(t, h, projectOf(t, "typescript", "index.ts", chainInNode))
+	})
+	t.Run("what is not supported fails the update in our words", func(t *testing.T) {
+		refusedInOurWords(t, h, projectOf(t, "typescript", "index.ts", askingInNode))
+	})
+}
+
+func TestGoPrograms(t *testing.T) {
+	t.Parallel()
+	h := harness.NewHome(t, harness.Binary())
+	t.Run("a program lives", func(t *testing.T) { goProgramLives(t, h) })
+	t.Run("a program that is killed is started again", func(t *testing.T) {
+		startedAgain(t, h, projectOf(t, "go", "main.go", chainInGo))
+	})
+	t.Run("what is not supported fails the update in our words", func(t *testing.T) {
+		refusedInOurWords(t, h, projectOf(t, "go", "main.go", askingInGo))
+	})
+}
+
+// projectOf makes a project of an example with another program.
+func projectOf(t *testing.T, example, file, program string) (dir string) {
+	t.Helper()
+	dir = harness.Example(t, example)
+	harness.Files{file: program}.Write(t, dir)
+	return dir
+}
+
 func TestAYAMLProgramLives(t *testing.T) {
 	t.Parallel()
 	h := harness.NewHome(t, harness.Binary())
@@ -72,9 +106,7 @@ outputs:
 	}
 }
 
-func TestANodeProgramWithADynamicProviderLives(t *testing.T) {
-	t.Parallel()
-	h := harness.NewHome(t, harness.Binary())
+func nodeProgramLives(t *testing.T, h *harness.Home) {
 	p := h.Deployctl(harness.Example(t, "typescript"))
 	post := t.TempDir()
 	p.Must(t, "stack", "init", "dev")
@@ -116,9 +148,7 @@ func TestANodeProgramWithADynamicProviderLives(t *testing.T) {
 	gone(t, file)
 }
 
-func TestAGoProgramLives(t *testing.T) {
-	t.Parallel()
-	h := harness.NewHome(t, harness.Binary())
+func goProgramLives(t *testing.T, h *harness.Home) {
 	p := h.Deployctl(harness.Example(t, "go"))
 	p.Must(t, "stack", "init", "dev")
 	p.Expect(t, harness.Changes{"create": 16}, "up") // the stack, the bucket, 12 months, the index, the command

@@ -67,43 +67,30 @@ func transform(context.Context, *pulumi.ResourceTransformArgs) *pulumi.ResourceT
 `
 )
 
-// TestWhatIsNotSupportedFailsTheUpdateInOurWords lets programs ask for what is not supported. Whatever their SDKs make
-// of the refusal, the update fails, says what to remove, first and last, and deletes nothing.
-func TestWhatIsNotSupportedFailsTheUpdateInOurWords(t *testing.T) {
-	t.Parallel()
-	for _, program := range []struct{ language, example, file, text string }{
-		{"a Go program", "go", "main.go", askingInGo},
-		{"a Node program", "typescript", "index.ts", askingInNode},
+// refusedInOurWords lets a program ask for what is not supported. Whatever its SDK makes of the refusal, the update
+// fails, says what to remove, first and last, and deletes nothing.
+func refusedInOurWords(t *testing.T, h *harness.Home, dir string) {
+	cloud, env := harness.Cloud(t)
+	p := h.Deployctl(dir, env)
+	p.Must(t, "stack", "init", "asking")
+	p.Must(t, "up", "--yes", "--skip-preview")
+	for ask, refusal := range map[string]string{
+		"hook":            `resource hooks ("greet") are not supported yet; remove them from the program`,
+		"transform":       "transforms (of fake:index:Auto kept) are not supported yet; remove them from the program",
+		"stack transform": "stack transforms are not supported yet; remove them from the program",
 	} {
-		t.Run(program.language, func(t *testing.T) {
-			t.Parallel()
-			h := harness.NewHome(t, harness.Binary())
-			dir := harness.Example(t, program.example)
-			harness.Files{program.file: program.text}.Write(t, dir)
-			cloud, env := harness.Cloud(t)
-			p := h.Deployctl(dir, env)
-			p.Must(t, "stack", "init", "dev")
-			p.Must(t, "up", "--yes", "--skip-preview")
-			for ask, refusal := range map[string]string{
-				"hook": `resource hooks ("greet") are not supported yet; remove them from the program`,
-				"transform": "transforms (of fake:index:Auto kept) are not supported yet; remove them from the " +
-					"program",
-				"stack transform": "stack transforms are not supported yet; remove them from the program",
-			} {
-				t.Run(ask, func(t *testing.T) {
-					end := h.Deployctl(dir, env, "ASK="+ask).Run(t, "up", "--yes", "--skip-preview")
-					said := end.Said()
-					if end.Code == 0 || !strings.Contains(said, refusal) || strings.Contains(said, "Pulumi CLI") {
-						t.Errorf("up ends with %d and says\n%s", end.Code, said)
-					}
-					if i := strings.Index(said, "rror"); i < 0 || !strings.Contains(line(said[i:]), refusal) {
-						t.Errorf("the first error is another one:\n%s", said)
-					}
-					left, err := cloud.Objects(t.Context(), "")
-					if err != nil || len(left) != 1 {
-						t.Errorf("the cloud has %v (%v)", left, err)
-					}
-				})
+		t.Run(ask, func(t *testing.T) {
+			end := h.Deployctl(dir, env, "ASK="+ask).Run(t, "up", "--yes", "--skip-preview")
+			said := end.Said()
+			if end.Code == 0 || !strings.Contains(said, refusal) || strings.Contains(said, "Pulumi CLI") {
+				t.Errorf("up ends with %d and says\n%s", end.Code, said)
+			}
+			if i := strings.Index(said, "rror"); i < 0 || !strings.Contains(line(said[i:]), refusal) {
+				t.Errorf("the first error is another one:\n%s", said)
+			}
+			left, err := cloud.Objects(t.Context(), "")
+			if err != nil || len(left) != 1 {
+				t.Errorf("the cloud has %v (%v)", left, err)
 			}
 		})
 	}
