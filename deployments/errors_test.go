@@ -22,7 +22,7 @@ func TestTheCodeOfAnErrorIsThatOfTheFirstErrorInItsChain(t *testing.T) {
 		"an error that causes one": {deployments.Errorf(deployments.CodeFormat, "read: %w", missing),
 			deployments.CodeFormat},
 		"an error among others":      {errors.Join(io.EOF, missing), deployments.CodeNotFound},
-		"an error that is quoted":    {fmt.Errorf("read: %v", missing), deployments.CodeInternal},
+		"an error that is quoted":    {errors.New("read: " + missing.Error()), deployments.CodeInternal},
 		"an error without a message": {&deployments.Error{Code: deployments.CodeConflict}, deployments.CodeConflict},
 	} {
 		if got := deployments.CodeOf(c.err); got != c.want {

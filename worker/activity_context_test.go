@@ -31,7 +31,8 @@ func TestAWorkerThatStopsInterruptsItsActivitiesAndFailsNone(t *testing.T) {
 		<-w.began
 		stop(worker.ErrWorkerShutdown)
 	}()
-	if _, err := (&activityContexts{}).InterceptActivity(ctx, w).ExecuteActivity(ctx, nil); !errors.Is(err, context.Canceled) {
+	_, err := (&activityContexts{}).InterceptActivity(ctx, w).ExecuteActivity(ctx, nil)
+	if !errors.Is(err, context.Canceled) {
 		t.Errorf("it ends with %v", err)
 	}
 }

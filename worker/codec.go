@@ -76,8 +76,8 @@ func (c codec) Encode(payloads []*commonpb.Payload) ([]*commonpb.Payload, error)
 }
 
 // errWrongWorkflow rejects a payload of another workflow.
-var errWrongWorkflow = errors.New("a payload was sealed with another key, or for another workflow than this one, so it " +
-	"is refused")
+var errWrongWorkflow = errors.New("a payload was sealed with another key, or for another workflow than this one, " +
+	"so it is refused")
 
 // Decode opens payloads.
 func (c codec) Decode(payloads []*commonpb.Payload) ([]*commonpb.Payload, error) {

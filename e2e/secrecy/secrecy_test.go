@@ -70,7 +70,7 @@ func TestNothingSecretIsReadable(t *testing.T) {
 	}
 }
 
-var full = flag.Bool("full", false, "show also that the search finds what is not encrypted, which builds another binary")
+var full = flag.Bool("full", false, "show that the search finds what is not encrypted, which builds another binary")
 
 func TestTheSearchFindsEverySecretWhenNothingIsEncrypted(t *testing.T) {
 	if !*full {

@@ -90,7 +90,8 @@ func (o *Output) wake() {
 	}
 }
 
-// Print records a message. The plugin is the name of the plugin that wrote it, or empty. Debug messages are not recorded.
+// Print records a message. The plugin is the name of the plugin that wrote it, or empty. Debug messages are not
+// recorded.
 func (o *Output) Print(plugin string, e apitype.DiagnosticEvent) {
 	if e.Severity == string(diag.Debug) {
 		return

@@ -135,7 +135,8 @@ func (l *Link) Call(
 	}
 }
 
-// Flush waits until every message was delivered. Polls and results may come back late: what they carry is retransmitted.
+// Flush waits until every message was delivered. Polls and results may come back late: what they carry is
+// retransmitted.
 func (l *Link) Flush(ctx context.Context) error {
 	l.mu.Lock()
 	carried := slices.Clone(l.carried)

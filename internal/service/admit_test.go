@@ -49,8 +49,9 @@ func TestARunOfAScheduleIsLetThroughWhenItIsWanted(t *testing.T) {
 		{"a run of one that is paused", hourly(func(w *statestore.DesiredSchedule) { w.Paused = true }), onTime, false},
 		{"a run that was asked for", hourly(func(w *statestore.DesiredSchedule) { w.Paused, w.RunRequested = true, due }),
 			shifted(time.Minute, time.Minute), true},
-		{"a run that was asked for long ago", hourly(func(w *statestore.DesiredSchedule) { w.RunRequested = due.Add(-2 * requestExpiry) }),
-			shifted(time.Minute, time.Minute), false},
+		{"a run that was asked for long ago", hourly(func(w *statestore.DesiredSchedule) {
+			w.RunRequested = due.Add(-2 * requestExpiry)
+		}), shifted(time.Minute, time.Minute), false},
 		{"what happens once, days late", hourly(func(w *statestore.DesiredSchedule) {
 			w.Schedule.Cron, w.Schedule.At = "",
 				due

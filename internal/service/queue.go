@@ -115,7 +115,9 @@ func timedOut(err error) bool {
 }
 
 // infoFromHead describes a stack whose workflow does not run.
-func (s *Service) infoFromHead(ctx context.Context, name deployments.StackName) (info deployments.StackInfo, err error) {
+func (s *Service) infoFromHead(
+	ctx context.Context, name deployments.StackName,
+) (info deployments.StackInfo, err error) {
 	head, err := s.Head(ctx, name)
 	if err != nil || head.Active == nil {
 		return info, err
