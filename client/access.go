@@ -8,7 +8,7 @@ import (
 	"github.com/deployctl/deployctl/internal/grpcapi/wire"
 )
 
-// CreateToken makes an access token; its text cannot be read again.
+// CreateToken creates an access token; its text cannot be read again.
 func (c *Client) CreateToken(ctx context.Context, t deployments.Token) (string, error) {
 	m, err := once(ctx, c, c.tokens.CreateToken, wire.FromNewToken(t))
 	return m.GetText(), err
@@ -20,31 +20,31 @@ func (c *Client) ListTokens(ctx context.Context) ([]deployments.Token, error) {
 	return wire.ToTokens(m.GetTokens()), err
 }
 
-// RemoveToken makes a token useless.
+// RemoveToken revokes a token.
 func (c *Client) RemoveToken(ctx context.Context, name string) error {
 	_, err := once(ctx, c, c.tokens.RemoveToken, &api.RemoveTokenRequest{Name: name})
 	return err
 }
 
-// GrantMember makes a member, or gives one another grant for the grant's organization.
+// GrantMember creates a member, or replaces a member's grant for the grant's organization.
 func (c *Client) GrantMember(ctx context.Context, name string, g deployments.Grant) error {
 	_, err := repeat(ctx, c, c.members.GrantMember, &api.GrantMemberRequest{Name: name, Grant: wire.FromGrant(g)})
 	return err
 }
 
-// ListMembers lists the members, with what they may do where the caller is an admin.
+// ListMembers lists the members, with their grants where the caller is an admin.
 func (c *Client) ListMembers(ctx context.Context) ([]deployments.Member, error) {
 	m, err := repeat(ctx, c, c.members.ListMembers, &api.ListMembersRequest{})
 	return wire.ToMembers(m.GetMembers()), err
 }
 
-// RemoveMember takes what a member may do in an organization; an empty organization means everywhere.
+// RemoveMember removes a member's grants for an organization; an empty organization means all.
 func (c *Client) RemoveMember(ctx context.Context, name, organization string) error {
 	_, err := once(ctx, c, c.members.RemoveMember, &api.RemoveMemberRequest{Name: name, Organization: organization})
 	return err
 }
 
-// Audit sends the entries of the audit log that the query selects. It is not begun anew when the connection is lost.
+// Audit sends the entries of the audit log that the query selects. It does not continue after a lost connection.
 func (c *Client) Audit(ctx context.Context, q deployments.AuditQuery, fn func(deployments.AuditEntry) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -11,7 +11,7 @@ import (
 
 const chunkSize = 1 << 20
 
-// chunks cuts content into parts that fit a message; empty content is one empty part.
+// chunks splits content into parts that fit a message; empty content is one empty part.
 func chunks(content []byte) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		for {
@@ -24,7 +24,7 @@ func chunks(content []byte) iter.Seq[[]byte] {
 	}
 }
 
-// Missing answers which files the service does not have yet.
+// Missing returns which files the service does not have yet.
 func (c *Client) Missing(ctx context.Context, s deployments.StackName, m deployments.Manifest) ([]string, error) {
 	answer, err := repeat(ctx, c, c.bundles.Missing, &api.MissingRequest{Stack: wire.FromStack(s),
 		Manifest: wire.FromManifest(m)})
@@ -44,7 +44,7 @@ func (c *Client) PutFile(ctx context.Context, s deployments.StackName, digest st
 		for chunk := range chunks(content) {
 			m.Chunk = chunk
 			if stream.Send(m) != nil {
-				break // the answer says why
+				break // the response says why
 			}
 			m = &api.PutFileRequest{}
 		}

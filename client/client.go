@@ -17,30 +17,30 @@ import (
 	"google.golang.org/grpc/keepalive"
 )
 
-// Options say which service is spoken to, and how.
+// Options are those of a connection to a service.
 type Options struct {
 	Address string // HOST:PORT
 	Token   string
-	// CAFile holds the certificates (PEM) that the service's is checked against; empty means the system's off loopback,
-	// and a plain connection on it.
+	// CAFile has the certificates (PEM) that must have signed the service's; empty means the system's off loopback, and
+	// a connection without TLS on loopback.
 	CAFile string
-	// Patience is how long a call goes on trying to reach the service; zero means one minute. A Watch that has begun
-	// goes on for as long as its context does.
+	// Patience is how long a call tries to reach the service; 0 means one minute. A Watch that has begun retries for as
+	// long as its context lasts.
 	Patience time.Duration
-	// FirstPatience is Patience until the service has answered once; zero means the same.
+	// FirstPatience is Patience until the service has answered once; 0 means the same.
 	FirstPatience time.Duration
-	// Missed is called after every attempt that did not reach the service, before the next one; it returns soon, and
-	// may be called from several goroutines. It may be nil.
+	// Missed is called after every attempt that did not reach the service, before the next one. It must return soon,
+	// and may be called concurrently. It may be nil.
 	Missed func()
-	// Waiting is told, once until the next call succeeds, which part of the service does not answer, in the service's
-	// words. It may be nil.
+	// Waiting is called with the part of the service that does not answer, in the service's words, once until the next
+	// call succeeds. It may be nil.
 	Waiting func(why string)
-	// Unreachable is told when the service has not been reached for a few seconds (true) and when it is back (false).
-	// It may be nil.
+	// Unreachable is called with true when the service has not been reached for a few seconds, and with false when it
+	// is reached again. It may be nil.
 	Unreachable func(bool)
 }
 
-// Client is a connection to the service. It may be used from several goroutines.
+// Client is a connection to the service. It may be used concurrently.
 type Client struct {
 	options    Options
 	connection *grpc.ClientConn
@@ -58,7 +58,7 @@ var _ deployments.Service = (*Client)(nil)
 
 const maxMessage = 16 << 20
 
-// Dial makes a client. It does not wait for the service; the first call does.
+// Dial returns a client without waiting for the service; the first call does that.
 func Dial(o Options) (*Client, error) {
 	if o.Patience == 0 {
 		o.Patience = time.Minute
@@ -113,13 +113,13 @@ func Dial(o Options) (*Client, error) {
 // Close ends the connection, and with it every call.
 func (c *Client) Close() error { return c.connection.Close() }
 
-// isLoopback says whether a host is this machine: then the connection is plain and no proxy is used.
+// isLoopback reports whether a host is this machine: then no TLS and no proxy are used.
 func isLoopback(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// certificates reads the roots that the service's certificate is checked against.
+// certificates reads the roots for the service's certificate.
 func certificates(file string) (*x509.CertPool, error) {
 	if file == "" {
 		return nil, nil // the system's

@@ -86,7 +86,7 @@ func events(n int) []deployments.WatchEvent {
 	return items
 }
 
-func TestTheTokensNameBeatsWhatTheClientSays(t *testing.T) {
+func TestTheTokensNameIsUsedInsteadOfTheClients(t *testing.T) {
 	service := memory.New()
 	e := newEdge(t, service)
 	text, err := e.dial(client.Options{}).CreateToken(t.Context(), deployments.Token{
@@ -123,7 +123,7 @@ func TestAWrongTokenIsRefused(t *testing.T) {
 	}
 }
 
-func TestAWatchGoesOnBehindItsLastEventAfterARestartOfTheService(t *testing.T) {
+func TestAWatchContinuesAfterItsLastEventWhenTheServiceRestarts(t *testing.T) {
 	service, hold := memory.New(), make(chan struct{})
 	service.Play = func(deployments.UpdateRequest) memory.Script { return memory.Script{Items: events(50), Hold: hold} }
 	e := newEdge(t, service)
@@ -192,7 +192,7 @@ func (c *crossing) Watch(_ context.Context, _ deployments.UpdateName, fn func(de
 	return nil
 }
 
-func TestAWatchGoesOnBehindTheLastEventOfEachStream(t *testing.T) {
+func TestAWatchContinuesAfterTheLastEventOfEachStream(t *testing.T) {
 	c := newEdge(t, &crossing{Service: memory.New()}).dial(client.Options{})
 	var got []int
 	err := c.Watch(t.Context(), deployments.UpdateName{StackName: dev, Version: "1"},
@@ -207,7 +207,7 @@ func TestAWatchGoesOnBehindTheLastEventOfEachStream(t *testing.T) {
 	}
 }
 
-func TestALongSilenceIsToldOnceAndEnds(t *testing.T) {
+func TestALongSilenceIsReportedOnceAndItsEndToo(t *testing.T) {
 	e := newEdge(t, memory.New())
 	told := make(chan bool, 10)
 	c := e.dial(client.Options{Unreachable: func(lost bool) { told <- lost }})
@@ -302,7 +302,7 @@ func TestOffLoopbackOnlyTLSIsServed(t *testing.T) {
 	}
 }
 
-func TestATakenPortIsSaid(t *testing.T) {
+func TestAPortInUseIsReported(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -1,6 +1,6 @@
-// Package client is deployments.Service over gRPC: what deployctl itself uses, and any Go program may.
+// Package client implements deployments.Service over gRPC, for deployctl and for any Go program.
 //
-// Connections come and go without its user noticing: calls that may be repeated are repeated, others wait until the
-// service can be reached before they are sent, and a Watch goes on behind the last event it has seen.
-// Options.Unreachable hears of it when that takes long. Errors are *deployments.Error.
+// It hides lost connections: calls that may be repeated are repeated, others wait until the service can be reached
+// before they are sent, and a Watch continues after the last event that it has received. Options.Unreachable is called
+// when that takes long. Errors are *deployments.Error.
 package client

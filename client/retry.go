@@ -20,13 +20,13 @@ const (
 	lastPause  = 2 * time.Second
 )
 
-// Quiet is how long the service is silent before the user hears of it.
+// Quiet is how long the service may be silent before Options.Unreachable is called.
 const Quiet = 3 * time.Second
 
 // unary is a generated method with a request to send.
 type unary[Req, Resp any] func(context.Context, Req, ...grpc.CallOption) (Resp, error)
 
-// repeat makes a call that may be made any number of times, until it is answered or patience ends.
+// repeat makes a call that may be repeated, until it is answered or patience ends.
 func repeat[Req, Resp any](ctx context.Context, c *Client, method unary[Req, Resp], req Req) (Resp, error) {
 	var resp Resp
 	err := c.retryUntilReached(ctx, func(ctx context.Context) (err error) {
@@ -36,7 +36,7 @@ func repeat[Req, Resp any](ctx context.Context, c *Client, method unary[Req, Res
 	return resp, err
 }
 
-// once makes a call that must not be made twice: it waits for a connection, then sends once.
+// once makes a call that must not be repeated: it waits for a connection, then sends once.
 func once[Req, Resp any](ctx context.Context, c *Client, method unary[Req, Resp], req Req) (Resp, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -84,8 +84,8 @@ func (c *Client) retryUntilReached(ctx context.Context, attempt func(context.Con
 	}
 }
 
-// unreachable says which part of the service does not answer, in its words if it is reached; else that the service does
-// not answer, and where it was looked for if it never has, or that what answers has no certificate that can be trusted.
+// unreachable returns the error about a service that was not reached: the part that does not answer, in the service's
+// words, an untrusted certificate, or the address if the service has never been reached.
 func (c *Client) unreachable(err error) error {
 	if wire.Answered(err) {
 		return err
@@ -103,7 +103,7 @@ func (c *Client) unreachable(err error) error {
 		c.options.Address, hint, err)
 }
 
-// sleep waits, or until ctx ends.
+// sleep waits for d, or until ctx ends.
 func sleep(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -115,7 +115,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// silence tells the user when the service has not been reached for a while, and when it is back, each once.
+// silence reports when the service has not been reached for a while, and when it is reached again, each once.
 type silence struct {
 	tell     func(bool)
 	tellPart func(string)
@@ -123,8 +123,8 @@ type silence struct {
 	mu    sync.Mutex
 	since time.Time // zero while it is reached
 	told  bool
-	ever  bool // it has been reached
-	part  bool // it has said, since a call succeeded last, which part does not answer
+	ever  bool // it has been reached once
+	part  bool // the service has named a part that does not answer, since the last successful call
 }
 
 func (s *silence) everReached() bool {
@@ -172,7 +172,7 @@ func receive[T any](next func() (T, error), fn func(T) error) error {
 	}
 }
 
-// waits tells the user, once, which part of a service that is reached does not answer.
+// waits reports, once, which part of a reached service does not answer.
 func (s *silence) waits(why string) {
 	s.mu.Lock()
 	told := s.part
@@ -183,7 +183,7 @@ func (s *silence) waits(why string) {
 	}
 }
 
-// HandleRPC implements stats.Handler: the service says in the header of a call that goes on what it waits for.
+// HandleRPC implements stats.Handler: the header of a call in progress says what the service waits for.
 func (s *silence) HandleRPC(_ context.Context, e stats.RPCStats) {
 	if header, ok := e.(*stats.InHeader); ok {
 		for _, why := range header.Header.Get(wire.WaitingHeader) {

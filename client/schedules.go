@@ -8,7 +8,7 @@ import (
 	"github.com/deployctl/deployctl/internal/grpcapi/wire"
 )
 
-// CreateSchedule makes a schedule.
+// CreateSchedule creates a schedule.
 func (c *Client) CreateSchedule(ctx context.Context, s deployments.Schedule) error {
 	_, err := once(ctx, c, c.schedules.CreateSchedule, &api.CreateScheduleRequest{Schedule: wire.FromSchedule(s)})
 	return err
@@ -45,7 +45,7 @@ func (c *Client) RunSchedule(ctx context.Context, n deployments.ScheduleName) er
 	return err
 }
 
-// ScheduleRuns lists the runs of a schedule, the latest first.
+// ScheduleRuns lists the runs of a schedule, latest first.
 func (c *Client) ScheduleRuns(
 	ctx context.Context, n deployments.ScheduleName, limit int,
 ) ([]deployments.ScheduleRun, error) {
@@ -54,7 +54,7 @@ func (c *Client) ScheduleRuns(
 	return wire.ToRuns(m.GetRuns()), err
 }
 
-// Drift gives what the last look for drift has found.
+// Drift returns the result of the last drift check.
 func (c *Client) Drift(ctx context.Context, s deployments.StackName) (deployments.Drift, error) {
 	m, err := repeat(ctx, c, c.schedules.GetDrift, &api.GetDriftRequest{Stack: wire.FromStack(s)})
 	return wire.ToDrift(m.GetDrift()), err

@@ -10,7 +10,7 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
 
-// CreateStack makes an empty stack.
+// CreateStack creates an empty stack.
 func (c *Client) CreateStack(ctx context.Context, s deployments.StackName, tags map[string]string) error {
 	_, err := once(ctx, c, c.stacks.CreateStack, &api.CreateStackRequest{Stack: wire.FromStack(s), Tags: tags})
 	return err
@@ -34,7 +34,7 @@ func (c *Client) RemoveStack(ctx context.Context, s deployments.StackName, force
 	return err
 }
 
-// RenameStack gives a stack another name.
+// RenameStack renames a stack.
 func (c *Client) RenameStack(ctx context.Context, r deployments.RenameRequest) error {
 	_, err := once(ctx, c, c.stacks.RenameStack, &api.RenameStackRequest{
 		From: wire.FromStack(r.From), To: wire.FromStack(r.To), Initiator: r.Initiator,
@@ -48,7 +48,7 @@ func (c *Client) TagStack(ctx context.Context, s deployments.StackName, tags map
 	return err
 }
 
-// Export gives a stored deployment.
+// Export returns a stored deployment.
 func (c *Client) Export(
 	ctx context.Context, s deployments.StackName, version int, secrets deployments.SecretsProvider, showSecrets bool,
 ) (apitype.UntypedDeployment, error) {
@@ -100,7 +100,7 @@ func (c *Client) Import(ctx context.Context, r deployments.ImportRequest) (int, 
 	for chunk := range chunks(text) {
 		first.Chunk = chunk
 		if stream.Send(first) != nil {
-			break // the answer says why
+			break // the response says why
 		}
 		first = &api.ImportRequest{}
 	}
@@ -117,25 +117,25 @@ func (c *Client) Restore(ctx context.Context, r deployments.RestoreRequest) (int
 	return int(m.GetVersion()), err
 }
 
-// Recover ends the update that has the stack in the place of its closed workflow.
+// Recover ends the active update in place of its closed workflow.
 func (c *Client) Recover(ctx context.Context, s deployments.StackName) (deployments.UpdateInfo, error) {
 	m, err := repeat(ctx, c, c.stacks.Recover, &api.RecoverRequest{Stack: wire.FromStack(s)})
 	return wire.ToInfo(m.GetUpdate()), err
 }
 
-// History lists a stack's updates, the latest first.
+// History lists a stack's updates, latest first.
 func (c *Client) History(ctx context.Context, s deployments.StackName, limit int) ([]deployments.UpdateInfo, error) {
 	m, err := repeat(ctx, c, c.stacks.History, &api.HistoryRequest{Stack: wire.FromStack(s), Limit: int32(limit)})
 	return wire.ToInfos(m.GetUpdates()), err
 }
 
-// Encrypt seals texts with the service's own key for the stack.
+// Encrypt encrypts texts with the service's own key for the stack.
 func (c *Client) Encrypt(ctx context.Context, s deployments.StackName, plain []string) ([]string, error) {
 	m, err := repeat(ctx, c, c.stacks.Encrypt, &api.EncryptRequest{Stack: wire.FromStack(s), Plain: plain})
 	return m.GetSealed(), err
 }
 
-// Decrypt opens what Encrypt sealed.
+// Decrypt returns the texts that Encrypt encrypted.
 func (c *Client) Decrypt(ctx context.Context, s deployments.StackName, sealed []string) ([]string, error) {
 	m, err := repeat(ctx, c, c.stacks.Decrypt, &api.DecryptRequest{Stack: wire.FromStack(s), Sealed: sealed})
 	return m.GetPlain(), err

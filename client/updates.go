@@ -10,7 +10,7 @@ import (
 	"google.golang.org/grpc/health/grpc_health_v1"
 )
 
-// Submit asks for an update. Lost answers are asked for again: the request id makes that harmless.
+// Submit submits an update. It is repeated after a lost answer; the request id makes that idempotent.
 func (c *Client) Submit(ctx context.Context, r deployments.UpdateRequest) (deployments.Accepted, error) {
 	m, err := repeat(ctx, c, c.updates.Submit, wire.FromRequest(r))
 	return wire.ToAccepted(m), err
@@ -19,14 +19,14 @@ func (c *Client) Submit(ctx context.Context, r deployments.UpdateRequest) (deplo
 // errEnded ends a stream from inside its callback.
 var errEnded = errors.New("the event log is complete")
 
-// Watch sends every event once, however often the connection is lost. Progress is sent as it is at the time.
+// Watch sends every event once, however often the connection is lost. Progress is that of the moment.
 func (c *Client) Watch(ctx context.Context, u deployments.UpdateName, fn func(deployments.WatchEvent) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var (
 		seen    = map[string]int64{} // by stream
 		begun   bool
-		stopped error // fn's verdict
+		stopped error // the error of fn
 	)
 	follow := func(ctx context.Context) error {
 		stream, err := c.updates.Watch(ctx, &api.WatchRequest{Update: wire.FromUpdate(u), After: seen})
@@ -52,7 +52,7 @@ func (c *Client) Watch(ctx context.Context, u deployments.UpdateName, fn func(de
 			}
 			return nil
 		})
-		if err == nil { // a log without an end: whoever wrote it has gone
+		if err == nil { // a log without an end: its writer has died
 			err = deployments.Errorf(deployments.CodeUnavailable, "the service closed the event log of %s before its "+
 				"end", u)
 		}
@@ -66,13 +66,13 @@ func (c *Client) Watch(ctx context.Context, u deployments.UpdateName, fn func(de
 		case errors.Is(err, errEnded):
 			return nil
 		case deployments.CodeOf(err) == deployments.CodeUnavailable && begun:
-			continue // for as long as ctx does
+			continue // as long as ctx lasts
 		}
 		return err
 	}
 }
 
-// Cancel asks an update to end.
+// Cancel cancels an update.
 func (c *Client) Cancel(ctx context.Context, u deployments.UpdateName, forced bool) error {
 	_, err := repeat(ctx, c, c.updates.Cancel, &api.CancelRequest{Update: wire.FromUpdate(u), Forced: forced})
 	return err

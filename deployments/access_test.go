@@ -82,7 +82,7 @@ func TestNobodyAdministersMoreThanTheyHave(t *testing.T) {
 	}
 }
 
-func TestAGrantThatCannotBeMeantIsRefused(t *testing.T) {
+func TestAGrantThatIsNotValidIsRejected(t *testing.T) {
 	for _, g := range []Grant{
 		{}, {Role: "root", Organization: "acme"}, {Role: RoleViewer}, {Role: RoleViewer, Organization: "a/b"},
 		{Role: RoleViewer, Organization: "**"},
@@ -114,7 +114,7 @@ func TestWhatTwoAllowIsWhatBothAllow(t *testing.T) {
 	}
 }
 
-func TestNobodyCoversATokenThatMayDoMore(t *testing.T) {
+func TestNoAuthorityCoversATokenThatMayDoMore(t *testing.T) {
 	acme := Authority{Grants: [][]Grant{{{Role: RoleAdmin, Organization: "acme"}}}}
 	own, foreign := Grant{Role: RoleViewer, Organization: "acme"}, Grant{Role: RoleViewer, Organization: "initech"}
 	for _, c := range []struct {

@@ -75,7 +75,7 @@ func TestNamesOfUpdatesAreWrittenAndRead(t *testing.T) {
 	}
 }
 
-func TestATaskQueueTellsItsStoreAndItsOrganization(t *testing.T) {
+func TestATaskQueueNamesItsStoreAndItsOrganization(t *testing.T) {
 	for _, identity := range []string{"", "f81d4fae"} {
 		shared := deployments.StoreTaskQueue(identity)
 		own := deployments.OrganizationTaskQueue(shared, "acme")

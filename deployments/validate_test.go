@@ -39,7 +39,7 @@ func TestARequestThatCanBeCarriedOutIsValid(t *testing.T) {
 	}
 }
 
-func TestARequestThatCannotBeCarriedOutIsRefused(t *testing.T) {
+func TestARequestThatIsNotValidIsRejected(t *testing.T) {
 	minus := -1
 	for name, spoil := range map[string]func(*deployments.UpdateRequest){
 		"no kind":                   func(r *deployments.UpdateRequest) { r.Kind = "" },

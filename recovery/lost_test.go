@@ -43,7 +43,7 @@ func activityNames(t *testing.T) (names []string) {
 	return names
 }
 
-func TestWhatAnyWorkerCanDoIsDoneAgainWhenTheOneThatDidItIsGone(t *testing.T) {
+func TestSharedActivitiesAreRetriedWhenTheirWorkerIsGone(t *testing.T) {
 	const again, elsewhere, asked = deployments.ErrorNotDone, deployments.ErrorNotStarted,
 		deployments.ErrorUnknownOutcome
 	want := map[string]string{

@@ -135,7 +135,7 @@ func TestAnUpdateWhoseRunHadEndedIsRecoveredWithTheSaveThatTheResultCarries(t *t
 	}
 }
 
-func TestAnUpdateWhoseHistoryIsGoneIsRecoveredFromWhatItHasSaved(t *testing.T) {
+func TestAnUpdateWhoseHistoryIsGoneIsRecoveredFromItsSaves(t *testing.T) {
 	r, store := lostHouse(t, &archive{})
 	info, err := r.Recover(t.Context(), deployments.RecoverInput{Update: lostUpdate, Status: engine.StatusFailed,
 		Error: "its workflow was ended from outside"})
@@ -195,7 +195,7 @@ func TestAnUpdateThatHasDoneNothingEndsThoughItsCheckpointIsDamaged(t *testing.T
 	}
 }
 
-func TestWhatKeepsARecoveryFromSucceedingIsNamedAndLeftToTheStackToTryAgain(t *testing.T) {
+func TestAFailedRecoveryNamesTheCauseAndIsRetriedByTheStack(t *testing.T) {
 	objects := &statestore.Memory{}
 	r, second := damagedHouse(t, objects)
 	const key = "stacks/o/p/s/checkpoints/1.json.zst"
@@ -218,7 +218,7 @@ func TestWhatKeepsARecoveryFromSucceedingIsNamedAndLeftToTheStackToTryAgain(t *t
 	}
 }
 
-func TestRecoveryTriesAgainWhatMayPassAndNothingElse(t *testing.T) {
+func TestRecoveryRetriesOnlyErrorsThatMayPass(t *testing.T) {
 	for _, c := range []struct {
 		err   error
 		again bool

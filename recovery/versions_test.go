@@ -12,7 +12,7 @@ import (
 	"github.com/deployctl/deployctl/workflows"
 )
 
-func TestAnUpdateWhoseBuildIsGoneGoesOnUnlessItWasCancelled(t *testing.T) {
+func TestAnUpdateWhoseBuildIsGoneContinuesUnlessItWasCancelled(t *testing.T) {
 	terminated := func(reason string) *historypb.HistoryEvent {
 		return &historypb.HistoryEvent{Attributes: &historypb.HistoryEvent_WorkflowExecutionTerminatedEventAttributes{
 			WorkflowExecutionTerminatedEventAttributes: &historypb.WorkflowExecutionTerminatedEventAttributes{

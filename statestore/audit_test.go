@@ -30,7 +30,7 @@ func audited(t *testing.T, s *Store, organization string) []string {
 	return told
 }
 
-func TestWhatWasAuditedIsThereWhenTheCallerIsAnswered(t *testing.T) {
+func TestTheAuditEntryIsDurableWhenTheCallerIsAnswered(t *testing.T) {
 	objects := &Memory{}
 	s, err := New(objects, Options{Master: make([]byte, 32)})
 	if err != nil {

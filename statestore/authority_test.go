@@ -24,7 +24,7 @@ func (w *watched) Get(ctx context.Context, key string) (Object, error) {
 	return o, err
 }
 
-func TestWhatSomebodyAskedForIsAllowedByWhatTheyMayDoNow(t *testing.T) {
+func TestRequestedWorkIsAllowedByWhatTheRequesterMayDoNow(t *testing.T) {
 	acme := deployments.StackName{Organization: "acme", Project: "shop", Stack: "prod"}
 	deployer := deployments.Grant{Role: deployments.RoleDeployer, Organization: "acme"}
 	must := func(err error) {
@@ -106,7 +106,7 @@ func TestWhatSomebodyAskedForIsAllowedByWhatTheyMayDoNow(t *testing.T) {
 	}
 }
 
-func TestAnObjectStoreThatRefusesTakesNobodysRightsAway(t *testing.T) {
+func TestARejectionByTheObjectStoreRevokesNoRights(t *testing.T) {
 	objects := &watched{Memory: &Memory{}}
 	s, err := New(objects, Options{Master: make([]byte, 32)})
 	if err != nil {

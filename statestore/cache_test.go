@@ -29,7 +29,7 @@ func (h *held) Get(ctx context.Context, key string) (Object, error) {
 	}
 }
 
-func TestWhoLeavesEndsTheOpeningOfACheckpointForNobodyElse(t *testing.T) {
+func TestACancelledReaderDoesNotCancelTheReadForOthers(t *testing.T) {
 	h := &held{Objects: &Memory{}, reading: make(chan struct{}), free: make(chan struct{})}
 	s, err := New(h, Options{Master: make([]byte, 32)})
 	if err == nil {

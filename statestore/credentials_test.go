@@ -204,7 +204,7 @@ func TestCredentialsThatWereNeverAcceptedAreSaidAtOnceAndOthersAfterAWhile(t *te
 	}
 }
 
-func TestWhyABucketCannotBeUsedIsSaidWhateverIsAskedOfIt(t *testing.T) {
+func TestEveryCallSaysWhyTheBucketCannotBeUsed(t *testing.T) {
 	withoutAWS(t)
 	for _, c := range []struct {
 		status int

@@ -303,8 +303,8 @@ func TestAHeadOfANewerFormatIsRefused(t *testing.T) {
 	}
 }
 
-// TestTheStockCLIReadsWhatWeExport needs the stock CLI on PATH.
-func TestTheStockCLIReadsWhatWeExport(t *testing.T) {
+// TestTheStockCLIReadsAnExport needs the stock CLI on PATH.
+func TestTheStockCLIReadsAnExport(t *testing.T) {
 	cli, err := exec.LookPath("pulumi")
 	if err != nil {
 		t.Fatal("pulumi is not on PATH: put the directory there that tools/peers/build prints, as make unit does")
@@ -369,7 +369,7 @@ func (r reads) Get(ctx context.Context, key string) (statestore.Object, error) {
 	return r.Objects.Get(ctx, key)
 }
 
-func TestACheckpointIsNotReadByWhoWroteItUnlessItWasEdited(t *testing.T) {
+func TestAWriterDoesNotReadItsOwnCheckpointUnlessItWasEdited(t *testing.T) {
 	objects := reads{&statestore.Memory{}, map[string]int{}}
 	s, stock := newStack(t, objects), golden(t, "stock.json")
 	x := statestore.Exchange{Stack: dev, Secrets: provider(t, stock)}

@@ -84,7 +84,7 @@ func TestAHeadIsMigratedForward(t *testing.T) {
 	}
 }
 
-func TestAHeadTellsWhatTheLatestRequestsWereAnswered(t *testing.T) {
+func TestAHeadHasTheAnswersToTheLatestRequests(t *testing.T) {
 	name := deployments.StackName{Organization: "o", Project: "p", Stack: "s"}
 	h := Head{}
 	h.Requests = []RequestVersion{{ID: "a", Version: 3}}

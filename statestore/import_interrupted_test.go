@@ -33,7 +33,7 @@ func moves(data []byte) bool {
 	return json.Unmarshal(data, &h) != nil || h.Active == nil
 }
 
-func TestAnImportWhoseClientGoesAwayIsWholeOrGivesTheStackBack(t *testing.T) {
+func TestAnImportWhoseClientLeavesIsCompleteOrReleasesTheStack(t *testing.T) {
 	for _, c := range []struct {
 		name, key string
 		version   int

@@ -88,7 +88,7 @@ func TestARestoreThatForgetsEverythingNeedsConsent(t *testing.T) {
 	}
 }
 
-func TestWhatAnUpdateHasMadeMeanwhileIsNotForgotten(t *testing.T) {
+func TestAnImportKeepsResourcesThatAnUpdateMadeMeanwhile(t *testing.T) {
 	s := newStack(t, &statestore.Memory{})
 	x := statestore.Exchange{Stack: dev}
 	meanwhile := x
@@ -105,7 +105,7 @@ func TestWhatAnUpdateHasMadeMeanwhileIsNotForgotten(t *testing.T) {
 	}
 }
 
-func TestWhatOverADamagedStateForgetsEverythingNeedsConsentToo(t *testing.T) {
+func TestAnImportOverADamagedStateNeedsConsentToForgetEverything(t *testing.T) {
 	objects := &statestore.Memory{}
 	s := newStack(t, objects)
 	x := statestore.Exchange{Stack: dev}
@@ -153,7 +153,7 @@ var refusedStates = map[string]struct {
 		strings.ReplaceAll(thingState, "cloud:index:Thing", "a:b") + `}`}, says: `"a:b" is not of the form`},
 }
 
-func TestAStateThatNoUpdateCouldCarryIsRefusedAtImportAndAtLoad(t *testing.T) {
+func TestAStateThatNoUpdateCouldHandleIsRejectedAtImportAndAtLoad(t *testing.T) {
 	for name, c := range refusedStates {
 		t.Run(name, func(t *testing.T) {
 			objects := &statestore.Memory{}
@@ -194,7 +194,7 @@ func TestAStateThatNoUpdateCouldCarryIsRefusedAtImportAndAtLoad(t *testing.T) {
 	}
 }
 
-func TestWhatSaysSomethingThatCannotBeIsRefusedAtImport(t *testing.T) {
+func TestAnImportWithImpossibleValuesIsRejected(t *testing.T) {
 	with := func(field string) []string {
 		return []string{rootState, strings.Replace(thingState, `"id"`, field+`,"id"`, 1)}
 	}

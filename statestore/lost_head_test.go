@@ -82,7 +82,7 @@ func TestAStackWhoseHeadWasLostIsDamagedAndNotAbsent(t *testing.T) {
 	}
 }
 
-func TestWhatIsWrittenLateOfARemovedStackKeepsItsNameFree(t *testing.T) {
+func TestLateWritesOfARemovedStackDoNotTakeItsName(t *testing.T) {
 	objects := &statestore.Memory{}
 	s := newStack(t, objects)
 	late := deployments.UpdateInfo{Update: deployments.UpdateName{StackName: dev, Version: "3"}, Status: "failed"}

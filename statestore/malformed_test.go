@@ -129,7 +129,7 @@ func change(r *rand.Rand, node any, put *[]string) any {
 	return fmt.Sprintf("<%d>", len(*put)-1)
 }
 
-func TestAMalformedDeploymentIsRefusedOrCarriedWhole(t *testing.T) {
+func TestAMalformedDeploymentIsRejectedOrKeptWhole(t *testing.T) {
 	good := full(t)
 	if !carried(t, 0, good) {
 		t.Fatal("what is not malformed is refused")

@@ -110,7 +110,7 @@ func TestARenamingThatWasCutOffIsFinishedByDoingItAgain(t *testing.T) {
 	}
 }
 
-func TestARenamingThatIsDoneAgainLeavesAloneWhatHasHappenedUnderTheNewName(t *testing.T) {
+func TestARepeatedRenameKeepsChangesMadeUnderTheNewName(t *testing.T) {
 	s, c := cuttable(t)
 	again := func() error { return s.RenameStack(t.Context(), dev, live) }
 	c.off(t, "put", "removed/", again)
@@ -192,7 +192,7 @@ func TestARenamingThatWasCutOffIsNotUndoneByTheOppositeOne(t *testing.T) {
 	wantStock(t, s, dev)
 }
 
-func TestAStackThatGetsANameGoesOnFromTheVersionsOfTheOneThatHadIt(t *testing.T) {
+func TestAStackContinuesTheVersionsOfAnEarlierStackOfItsName(t *testing.T) {
 	s, c := cuttable(t)
 	wantNext := func(name deployments.StackName, next int) {
 		t.Helper()

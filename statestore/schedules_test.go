@@ -8,7 +8,7 @@ import (
 	"github.com/deployctl/deployctl/statestore"
 )
 
-func TestWhatIsWantedOfAScheduleIsNotTakenForAnothers(t *testing.T) {
+func TestTheDesiredScheduleIsBoundToItsName(t *testing.T) {
 	objects := &statestore.Memory{}
 	s := newStack(t, objects)
 	name := deployments.ScheduleName{StackName: dev, Name: "one"}

@@ -21,7 +21,7 @@ func (a *away) Get(ctx context.Context, key string) (statestore.Object, error) {
 	return a.Objects.Get(ctx, key)
 }
 
-func TestAnEmptyBucketThatGoesAwayIsStillNotSetUp(t *testing.T) {
+func TestAnEmptyBucketThatBecomesUnreachableIsStillNotSetUp(t *testing.T) {
 	objects := &away{Objects: &statestore.Memory{}}
 	s, err := statestore.New(objects, statestore.Options{Master: storetest.Master, KeepEmpty: true})
 	if err != nil {

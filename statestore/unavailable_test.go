@@ -16,7 +16,7 @@ import (
 	"github.com/deployctl/deployctl/statestore/storetest"
 )
 
-func TestWhatIsWrongWithABucketIsSaid(t *testing.T) {
+func TestAFaultOfABucketIsReported(t *testing.T) {
 	address, err := freeAddress()
 	if err != nil {
 		t.Fatal(err)

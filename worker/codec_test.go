@@ -61,7 +61,7 @@ func TestAPayloadOpensWhereItBelongsAndNowhereElse(t *testing.T) {
 	}
 }
 
-func TestTheRunsOfAScheduleOpenWhatWasSealedForIt(t *testing.T) {
+func TestTheRunsOfAScheduleOpenPayloadsSealedForIt(t *testing.T) {
 	payload, err := converterOf(t, "ours", "scheduled/o/p/dev/nightly").ToPayload("drift")
 	must(t, err)
 	var said string
@@ -82,7 +82,7 @@ func TestAnActivityOpensWhatItsWorkflowSealed(t *testing.T) {
 	must(t, there.FromPayload(payload, &said))
 }
 
-func TestWhatAFailureSaysIsReadWhereItBelongs(t *testing.T) {
+func TestAFailureIsReadOnlyInItsWorkflow(t *testing.T) {
 	at := converter.WorkflowSerializationContext{Namespace: "ours", WorkflowID: "run/o/p/dev/1"}
 	any := newFailures(converter.NewCodecDataConverter(converter.GetDefaultDataConverter(),
 		NewCodec(someKeys(t), "ours")))

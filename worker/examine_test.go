@@ -158,7 +158,7 @@ func (s *objectServer) serve(t *testing.T) statestore.S3Options {
 	return statestore.S3Options{Endpoint: server.URL, Region: "us-east-1", Bucket: "b", AccessKey: "a", SecretKey: "s"}
 }
 
-func TestWhatAServiceStandsOnIsExamined(t *testing.T) {
+func TestAStartExaminesTemporalAndTheBucket(t *testing.T) {
 	all := func() *whole { return &whole{version: "1.30.0", attributes: keywords(deployments.SearchAttributes...)} }
 	for _, c := range []struct {
 		name     string
@@ -243,7 +243,7 @@ func TestWhatAServiceStandsOnIsExamined(t *testing.T) {
 	}
 }
 
-func TestEveryPartThatIsAwayIsNamed(t *testing.T) {
+func TestEveryUnreachablePartIsNamed(t *testing.T) {
 	gone := func() net.Addr {
 		l := listen(t)
 		defer func() { must(t, l.Close()) }()

@@ -20,7 +20,7 @@ func (s *objectServer) keys() []string {
 	return slices.Sorted(maps.Keys(s.objects))
 }
 
-func TestWhatIsNotTheNamespacesStoreIsRefusedAndNothingIsWrittenThere(t *testing.T) {
+func TestAStoreOfAnotherNamespaceIsRejectedAndNotWritten(t *testing.T) {
 	master := slices.Repeat([]byte{0}, 32)
 	// earlier sets up the store of a time before there were identities, with a stack.
 	earlier := func(t *testing.T, c Config, stack string) {

@@ -15,7 +15,7 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 )
 
-func TestAPanicEndsItsActivityAndOnlyWhatKeepsValuesIsTriedAgain(t *testing.T) {
+func TestAPanicFailsItsActivityAndOnlyThoseThatSaveAreRetried(t *testing.T) {
 	for name, again := range map[string]bool{
 		deployments.ActivityPlan: false, deployments.ActivitySettle: false, deployments.ActivityClaim: false,
 		deployments.ActivitySave: true, deployments.ActivityCommit: true,

@@ -20,7 +20,7 @@ import (
 // The run of the SDK's test environment.
 const testRun = "default-test-run-id"
 
-func TestAnActivityThatAResetHandsOutAgainIsRefused(t *testing.T) {
+func TestAnActivityThatAResetRepeatsIsRejected(t *testing.T) {
 	for name, c := range map[string]struct {
 		beganAs string
 		refused bool

@@ -188,7 +188,7 @@ func (t Temporal) config(s3 statestore.S3Options, patience time.Duration) Config
 
 const ample = time.Minute // for what succeeds
 
-func TestAClusterIsEnteredWithWhatItAsksFor(t *testing.T) {
+func TestAClientAuthenticatesAsTheClusterRequires(t *testing.T) {
 	a := newAuthority(t)
 	a.sign("client", a.cert)
 	ca, cert, key := a.path("authority.crt"), a.path("client.crt"), a.path("client.key")
@@ -218,7 +218,7 @@ func TestAClusterIsEnteredWithWhatItAsksFor(t *testing.T) {
 	}
 }
 
-func TestWhatIsWrongWithAClusterIsSaid(t *testing.T) {
+func TestAFaultOfAClusterIsReported(t *testing.T) {
 	a, other := newAuthority(t), newAuthority(t)
 	a.sign("client", a.cert)
 	ca := a.path("authority.crt")

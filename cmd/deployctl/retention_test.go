@@ -10,7 +10,7 @@ import (
 	"github.com/deployctl/deployctl/statestore"
 )
 
-func TestWhatIsKeptIsAWholeNumberOfVersionsAndDays(t *testing.T) {
+func TestRetentionIsAWholeNumberOfVersionsAndDays(t *testing.T) {
 	for _, c := range []struct {
 		versions, days string
 		want           statestore.Retention

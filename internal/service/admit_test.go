@@ -70,7 +70,7 @@ func TestARunOfAScheduleIsLetThroughWhenItIsWanted(t *testing.T) {
 	}
 }
 
-func TestAnIntervalIsDueWhenTemporalIsToldSo(t *testing.T) {
+func TestAnIntervalIsDueAtTheTimesThatTemporalComputes(t *testing.T) {
 	for _, every := range []time.Duration{time.Minute, 90 * time.Second, 6 * time.Hour, 7 * 24 * time.Hour} {
 		w := statestore.DesiredSchedule{Made: now}
 		w.Schedule = deployments.Schedule{Every: every}

@@ -78,7 +78,7 @@ func warmed(t *testing.T) {
 	must(t, err)
 }
 
-func TestManyWhoWatchASleepingUpdateCostTheStoreWhatOneDoes(t *testing.T) {
+func TestManyWatchersOfAnIdleUpdateCostTheStoreAsMuchAsOne(t *testing.T) {
 	warmed(t)
 	synctest.Test(t, func(t *testing.T) {
 		const watchers, patience = 20, 10 * time.Minute
@@ -132,7 +132,7 @@ func TestManyWhoWatchASleepingUpdateCostTheStoreWhatOneDoes(t *testing.T) {
 	})
 }
 
-func TestWhatIsKeptOfLogsIsBounded(t *testing.T) {
+func TestTheCacheOfLogsIsBounded(t *testing.T) {
 	var f feeds
 	for i := range 100 {
 		f.keep(statestore.Part{Stream: "output", Number: i + 1}, [][]byte{make([]byte, 1<<20)})

@@ -25,7 +25,7 @@ func TestRecoveringIsOverWhenAnImportEndsByItself(t *testing.T) {
 	}
 }
 
-func TestWhoRecoversAnUpdateIsToldWhatIsToBeRepairedFirst(t *testing.T) {
+func TestAFailedStackRecoverSaysWhatToRepair(t *testing.T) {
 	s, f := newFake(t)
 	_, err := s.Claim(t.Context(), statestore.Claimant{Update: deployments.UpdateName{StackName: dev, Version: "1"},
 		Writer: "w#1"})

@@ -35,7 +35,7 @@ func TestAnIntervalCountsFromTheMomentItIsMade(t *testing.T) {
 	}
 }
 
-func TestWhatIsToHappenOnceHappensOnceHoweverLate(t *testing.T) {
+func TestAOneTimeRunHappensOnceHoweverLate(t *testing.T) {
 	o := optionsAt(deployments.Schedule{Kind: deployments.ScheduleDestroy, At: now.In(time.FixedZone("east", 3600))})
 	c := o.Spec.Calendars[0]
 	got := time.Date(c.Year[0].Start, time.Month(c.Month[0].Start), c.DayOfMonth[0].Start, c.Hour[0].Start,
@@ -71,7 +71,7 @@ func TestANoteOfTemporalsOwnGivesWayToTheErrorOfItsRun(t *testing.T) {
 	}
 }
 
-func TestWhatAScheduleSubmitsMayReadIsWhatItsMakerAndTheProgramsDeployerMayBothRead(t *testing.T) {
+func TestAScheduledUpdateMayReadWhatBothItsCreatorAndTheDeployerMayRead(t *testing.T) {
 	grant := func(organization string) *deployments.Authority {
 		return &deployments.Authority{Grants: [][]deployments.Grant{
 			{{Role: deployments.RoleViewer, Organization: organization}}}}
@@ -97,7 +97,7 @@ func TestWhatAScheduleSubmitsMayReadIsWhatItsMakerAndTheProgramsDeployerMayBothR
 	}
 }
 
-func TestWhatIsToHappenOnceNeedsATokenThatLastsUntilThen(t *testing.T) {
+func TestAOneTimeScheduleNeedsATokenThatIsValidUntilThen(t *testing.T) {
 	s := newService(t)
 	text, err := s.CreateToken(t.Context(), deployments.Token{
 		Name: "ci", Grant: &deployments.Grant{Role: deployments.RoleDeployer, Organization: "*"},

@@ -130,7 +130,7 @@ func TestAnAnswerReachesTheRunThatWaitsForIt(t *testing.T) {
 	}
 }
 
-func TestAStackShowsWhatRunsAndWaits(t *testing.T) {
+func TestAStackShowsItsActiveAndWaitingUpdates(t *testing.T) {
 	s, f := newFake(t)
 	if info, err := s.Stack(t.Context(), dev); err != nil || info.Active != nil || len(info.Queued) > 0 {
 		t.Errorf("an idle stack shows %+v, %v", info, err)

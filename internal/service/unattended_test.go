@@ -74,7 +74,7 @@ func toldOf(t *testing.T, r *retrying, u deployments.UpdateName) (told []string)
 	return told
 }
 
-func TestAWatcherIsToldOnceWhyAnActivityIsTriedAgain(t *testing.T) {
+func TestAWatcherLearnsOnceWhyAnActivityIsRetried(t *testing.T) {
 	u := deployments.UpdateName{StackName: dev, Version: "1"}
 	full, refused := errors.New("no space left on device"), errors.New("the credentials are refused")
 	const again = "; it is tried again by itself"

@@ -8,7 +8,7 @@ import (
 )
 
 // The service under test has no Temporal: what is refused does not get there.
-func TestTheServiceRefusesWhatNobodyCouldCarryOut(t *testing.T) {
+func TestTheServiceRejectsImpossibleRequests(t *testing.T) {
 	s := New(nil, nil, Readers{})
 	for name, r := range map[string]deployments.UpdateRequest{
 		"a forgotten kind":         {Stack: dev, RequestID: "r"},

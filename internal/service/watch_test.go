@@ -54,7 +54,7 @@ func closeLog(t *testing.T, s *Service, info deployments.UpdateInfo) {
 }
 
 // The end of an update that moves is written before the update that it goes on as is queued.
-func TestAWatcherWaitsForWhatAnUpdateGoesOnAs(t *testing.T) {
+func TestAWatcherWaitsForTheContinuationOfAnUpdate(t *testing.T) {
 	s := newService(t)
 	first, second := deployments.UpdateName{StackName: dev, Version: "1"},
 		deployments.UpdateName{StackName: dev, Version: "2"}
@@ -104,7 +104,7 @@ func TestEveryEventSaysWhichStreamOfWhichUpdateItIsOf(t *testing.T) {
 	}
 }
 
-func TestADamagedPartOfALogIsNamedAndTheWatchGoesOn(t *testing.T) {
+func TestADamagedPartOfALogIsReportedAndTheWatchContinues(t *testing.T) {
 	for name, number := range map[string]int{"a part in the middle": 2, "the part with the end": 3} {
 		t.Run(name, func(t *testing.T) {
 			objects := &statestore.Memory{}
