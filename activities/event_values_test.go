@@ -9,6 +9,7 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/display"
+	"github.com/deployctl/deployctl/internal/projection"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 )
 
@@ -53,7 +54,7 @@ func testValues(t *testing.T, text string) resource.PropertyMap {
 
 // displayed plays one step and gives what --diff shows of it, and the state that is shown. Nothing of a secret may be
 // in the event.
-func displayed(t *testing.T, e engine.Emit, values valuesByDigest) (string, *display.State) {
+func displayed(t *testing.T, e engine.Emit, values valuesByDigest) (string, *projection.State) {
 	t.Helper()
 	e.Kind = engine.EmitOutputs
 	event, err := telling{values: values, preview: true}.event(t.Context(), e)
@@ -63,7 +64,7 @@ func displayed(t *testing.T, e engine.Emit, values valuesByDigest) (string, *dis
 	if data, _ := json.Marshal(event); strings.Contains(string(data), "hush") {
 		t.Errorf("a secret leaves the worker: %s", data)
 	}
-	state := display.NewState()
+	state := projection.NewState()
 	state.Apply(deployments.WatchEvent{Event: &event})
 	return strings.Join(display.Details(state, display.Options{Kind: string(e.Step)}), "\n"), state
 }

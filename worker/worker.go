@@ -16,6 +16,7 @@ import (
 	"github.com/deployctl/deployctl/internal/pluginhost/process"
 	"github.com/deployctl/deployctl/internal/runclient"
 	"github.com/deployctl/deployctl/internal/sandbox"
+	"github.com/deployctl/deployctl/internal/scheduled"
 	"github.com/deployctl/deployctl/recovery"
 	"github.com/deployctl/deployctl/statestore"
 	"github.com/deployctl/deployctl/workflows"
@@ -150,10 +151,10 @@ func (c *Connection) serving(
 	workflows.New(o.Workflows).Register(shared)
 	shared.RegisterActivity(acts)
 	shared.RegisterActivity(c.recovery().Activities(acts))
-	scheduled := &scheduling{c, c.Service()}
-	shared.RegisterActivity(scheduled)
+	runs := &scheduled.Activities{Temporal: c.Client, Store: c.Store, Service: c.Service()}
+	shared.RegisterActivity(runs)
 	beginning := worker.New(c.Client, deployments.ScheduledTaskQueue(queue), few)
-	beginning.RegisterActivity(scheduled)
+	beginning.RegisterActivity(runs)
 	return []worker.Worker{shared, beginning}
 }
 

@@ -5,7 +5,9 @@ import (
 	"testing"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/projection"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/sig"
 )
 
 // network is a resource with nested values, JSON in a text, a list and a text of several lines.
@@ -71,7 +73,7 @@ func TestOnANarrowScreenOldAndNewStandBelowEachOther(t *testing.T) {
 func TestDetailsAndDiffShowTextWithItsContextAndWhatIsCreatedWithAllProperties(t *testing.T) {
 	made := step{op: apitype.OpCreate, typ: object, name: "page", new: map[string]any{
 		"content": "<h1>\nhello\n</h1>\n", "tags": map[string]any{"a": strings.Repeat("x", 80)}}}
-	state := NewState()
+	state := projection.NewState()
 	for _, e := range []deployments.WatchEvent{networkStep().ends(), made.ends()} {
 		state.Apply(e)
 	}
@@ -245,12 +247,12 @@ func TestALoggedRefreshShowsWhatItFindsAndNothingElse(t *testing.T) {
 }
 
 func TestAnUpdateThatPutsRightWhatWasChangedOutsideShowsWhat(t *testing.T) {
-	inputs := map[string]any{"path": "/a", "text": "ours", "password": map[string]any{signatureKey: secretMark,
+	inputs := map[string]any{"path": "/a", "text": "ours", "password": map[string]any{sig.Key: sig.Secret,
 		"ciphertext": "x"}}
 	one := step{op: apitype.OpUpdate, typ: object, name: "card", old: inputs, new: inputs}.ends()
 	m := &one.Event.ResOutputsEvent.Metadata
 	m.Old.Outputs = map[string]any{"path": "/a", "text": "theirs",
-		"password": map[string]any{signatureKey: secretMark, "ciphertext": "y"}}
+		"password": map[string]any{sig.Key: sig.Secret, "ciphertext": "y"}}
 	want := "~ deployctl:s3:Object card update (text)\n    ~ text: \"theirs\" → \"ours\"\n"
 	if got := shown(Options{Preview: true}, one); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
@@ -268,7 +270,7 @@ func TestARefreshShowsOutputsThatNoInputStandsFor(t *testing.T) {
 	one := step{op: apitype.OpRefresh, typ: object, name: "file", old: map[string]any{}, new: map[string]any{}}.ends()
 	m := &one.Event.ResOutputsEvent.Metadata
 	m.Old.Outputs, m.New.Outputs = map[string]any{"size": 1.0}, map[string]any{"size": 2.0}
-	state := NewState()
+	state := projection.NewState()
 	state.Apply(one)
 	if got := shown(Options{Preview: true, Kind: "refresh"}, one); got != "~ deployctl:s3:Object file changed "+
 		"outside (size)\n    ~ size: 1 → 2\n" {
@@ -280,7 +282,7 @@ func TestARefreshShowsOutputsThatNoInputStandsFor(t *testing.T) {
 }
 
 func TestOutputsAreMarkedAndAPreviewListsOnlyThoseThatChange(t *testing.T) {
-	one := step{op: apitype.OpSame, typ: stackType, name: "shop-dev",
+	one := step{op: apitype.OpSame, typ: projection.StackType, name: "shop-dev",
 		old: map[string]any{"url": "a", "same": 1.0, "gone": true},
 		new: map[string]any{"url": "b", "same": 1.0, "more": "x"}}
 	changed := "Outputs:\n  - gone: true\n  + more: \"x\"\n"

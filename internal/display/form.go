@@ -5,6 +5,8 @@ import (
 	"reflect"
 	"strings"
 
+	"github.com/deployctl/deployctl/internal/projection"
+	"github.com/deployctl/deployctl/internal/safetext"
 	"github.com/deployctl/deployctl/internal/valuediff"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
@@ -33,7 +35,7 @@ var signs = map[valuediff.Kind]struct {
 }
 
 // changes writes the changed properties of a row, without indentation.
-func (f form) changes(changes []Change) []string {
+func (f form) changes(changes []projection.Change) []string {
 	var out []string
 	for _, c := range changes {
 		out = append(out, f.change(c)...)
@@ -41,9 +43,9 @@ func (f form) changes(changes []Change) []string {
 	return out
 }
 
-func (f form) change(c Change) []string {
+func (f form) change(c projection.Change) []string {
 	sign := signs[c.Kind]
-	head := f.paint.paint(sign.color, sign.sign) + " " + visible(c.Path)
+	head := f.paint.paint(sign.color, sign.sign) + " " + safetext.Visible(c.Path)
 	tail := ""
 	if c.Replaces {
 		tail = f.paint.paint(magenta, " (replaces)")
@@ -52,7 +54,7 @@ func (f form) change(c Change) []string {
 	case c.Hidden:
 		return []string{head + ": (not shown: hideDiffs)" + tail}
 	case c.Kind == valuediff.Moved:
-		return []string{head + ": moved from " + visible(c.From) + tail}
+		return []string{head + ": moved from " + safetext.Visible(c.From) + tail}
 	case c.Kind == valuediff.Added:
 		return f.value(head+":", c.New, tail)
 	case c.Kind == valuediff.Removed:
@@ -71,17 +73,17 @@ func (f form) value(head string, value any, tail string) []string {
 		return []string{head + " " + f.cut(value, f.columns-width(head)) + tail}
 	}
 	block := valuediff.Block(value)
-	out := []string{strings.TrimRight(head+" "+visible(block[0]), " ") + tail}
+	out := []string{strings.TrimRight(head+" "+safetext.Visible(block[0]), " ") + tail}
 	for _, line := range block[1:] {
-		out = append(out, "  "+visible(line))
+		out = append(out, "  "+safetext.Visible(line))
 	}
 	return out
 }
 
 // pair writes an old and a new value: on one line if they fit, else one below the other.
-func (f form) pair(head string, c Change, tail string) []string {
-	old, now := format(c.Old), format(c.New)
-	if composite(c.Old) && reflect.DeepEqual(c.Old, c.New) {
+func (f form) pair(head string, c projection.Change, tail string) []string {
+	old, now := projection.FormatValue(c.Old), projection.FormatValue(c.New)
+	if projection.Composite(c.Old) && reflect.DeepEqual(c.Old, c.New) {
 		if strings.Contains(old, "[secret]") {
 			return []string{head + ": a secret inside of it differs" + tail}
 		}
@@ -153,7 +155,7 @@ func tabOf(list []valuediff.Line) string {
 func (f form) texts(list []valuediff.Line) []string {
 	texts := make([]string, len(list))
 	room, tab := max(leastRoom, f.columns-leastRoom), tabOf(list)
-	whole := func(i int) string { return visible(strings.ReplaceAll(list[i].Text, "\t", tab)) }
+	whole := func(i int) string { return safetext.Visible(strings.ReplaceAll(list[i].Text, "\t", tab)) }
 	var removed []int // those that no added line stands for yet
 	for i, line := range list {
 		switch {
@@ -176,33 +178,33 @@ func (f form) texts(list []valuediff.Line) []string {
 
 // cut writes a value in about a number of columns.
 func (f form) cut(value any, columns int) string {
-	return valuediff.Cut(format(value), max(leastRoom, columns-leastRoom))
+	return valuediff.Cut(projection.FormatValue(value), max(leastRoom, columns-leastRoom))
 }
 
 // properties lists what is created, deleted or gone with all its properties.
-func (f form) properties(r *Row) []string {
-	state, kind := r.metadata.New, valuediff.Added
+func (f form) properties(r *projection.Row) []string {
+	state, kind := r.Metadata.New, valuediff.Added
 	if state == nil {
-		state, kind = r.metadata.Old, valuediff.Removed
+		state, kind = r.Metadata.Old, valuediff.Removed
 	}
 	if state == nil {
 		return nil
 	}
 	var out []string
-	for _, c := range valuediff.Diff("", map[string]any{}, readableMap(state.Inputs)) {
+	for _, c := range valuediff.Diff("", map[string]any{}, projection.ReadableProperties(state.Inputs)) {
 		if strings.HasPrefix(c.Path, "__") {
 			continue
 		}
 		if c.Kind = kind; kind == valuediff.Removed {
 			c.Old = c.New
 		}
-		out = append(out, f.change(Change{Change: c})...)
+		out = append(out, f.change(projection.Change{Change: c})...)
 	}
 	return out
 }
 
 // row lists what becomes of a resource's properties, in full.
-func (f form) row(r *Row) []string {
+func (f form) row(r *projection.Row) []string {
 	f.full = true
 	if len(r.Changes) == 0 && r.Op != apitype.OpUpdate {
 		return f.properties(r)
@@ -211,7 +213,7 @@ func (f form) row(r *Row) []string {
 }
 
 // brief lists the changes of a row. An update without any that can be seen says so.
-func (f form) brief(r *Row) []string {
+func (f form) brief(r *projection.Row) []string {
 	if len(r.Changes) == 0 && r.Op == apitype.OpUpdate {
 		return []string{f.paint.paint(dim, "the provider finds a difference that its values do not show")}
 	}
@@ -219,7 +221,7 @@ func (f form) brief(r *Row) []string {
 }
 
 // some lists what becomes of a resource's properties: in short, what does not fit being counted, or in full.
-func (f form) some(r *Row, full bool) []string {
+func (f form) some(r *projection.Row, full bool) []string {
 	if full {
 		return f.row(r)
 	}

@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/projection"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
 
@@ -43,7 +44,7 @@ func seconds(end deployments.UpdateInfo) float64 {
 // jsonLines prints engine events as they are.
 type jsonLines struct {
 	encoder *json.Encoder
-	state   *State
+	state   *projection.State
 	begun   map[string]bool // URNs of which an event was printed
 }
 

@@ -7,13 +7,15 @@ import (
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/projection"
+	"github.com/deployctl/deployctl/internal/safetext"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
 
 // lines shows an update as plain lines: one for each step that begins or ends, one for each diagnostic, a summary.
 type lines struct {
 	options Options
-	state   *State
+	state   *projection.State
 	paint   painter
 	said    map[string]bool // what must be said once: retries, waits, planned steps
 	queue   string
@@ -57,31 +59,32 @@ func (l *lines) Item(e deployments.WatchEvent) {
 	case e.Progress != nil:
 		l.progress(*e.Progress)
 	case row != nil && e.Event.DiagnosticEvent != nil:
-		l.diagnostic(row.Diags[len(row.Diags)-1], row.label())
+		l.diagnostic(row.Diags[len(row.Diags)-1], label(row))
 	case row != nil && !l.options.Quiet:
 		l.step(row)
 	}
 }
 
 // step prints a line for a row whose step has moved on; resources that are unchanged, or found to be, are only counted.
-func (l *lines) step(r *Row) {
-	if r.current == apitype.OpSame || r.current == apitype.OpRefresh && r.Phase != failed || r.Type == stackType &&
-		r.current != apitype.OpDelete || r.internal() || l.repeated(r) {
+func (l *lines) step(r *projection.Row) {
+	if r.Current == apitype.OpSame || r.Current == apitype.OpRefresh && r.Phase != projection.PhaseFailed ||
+		r.Type == projection.StackType &&
+			r.Current != apitype.OpDelete || r.Internal() || l.repeated(r) {
 		return
 	}
-	o := r.operation(r.current)
-	line := l.paint.paint(o.color, o.sign) + " " + r.label() + " "
+	o := operationOfRow(r, r.Current)
+	line := l.paint.paint(o.color, o.sign) + " " + label(r) + " "
 	switch {
-	case l.options.Preview && r.Phase != failed && halves[r.current]:
+	case l.options.Preview && r.Phase != projection.PhaseFailed && projection.ReplacementSteps[r.Current]:
 		return
-	case l.options.Preview && r.Phase != failed:
+	case l.options.Preview && r.Phase != projection.PhaseFailed:
 		l.planned(r, line+o.plan+changedNames(r))
 		return
-	case r.Phase == running:
+	case r.Phase == projection.PhaseRunning:
 		line += o.present + changedNames(r)
-	case r.cutOff():
+	case r.CutOff():
 		line += l.paint.paint(red, o.present+": cut off")
-	case r.Phase == failed:
+	case r.Phase == projection.PhaseFailed:
 		line += l.paint.paint(red, o.present+" failed")
 	default:
 		line += o.past
@@ -97,9 +100,9 @@ func (l *lines) step(r *Row) {
 }
 
 // planned prints what a preview says of a row, once, with its properties.
-func (l *lines) planned(r *Row, line string) {
-	deletes := r.Op == apitype.OpDelete || r.Op == opRetain
-	if r.Phase != done && !deletes || !r.changes() || l.said[line] {
+func (l *lines) planned(r *projection.Row, line string) {
+	deletes := r.Op == apitype.OpDelete || r.Op == projection.OpRetain
+	if r.Phase != projection.PhaseDone && !deletes || !r.IsChange() || l.said[line] {
 		return // a refresh knows at its end only what it finds
 	}
 	l.once(line)
@@ -110,14 +113,15 @@ func (l *lines) planned(r *Row, line string) {
 // other.
 func (l *lines) loneHalves() {
 	for _, r := range l.state.Rows {
-		if o := r.operation(r.Op); halves[r.Op] && r.Phase == done && !r.internal() {
-			l.planned(r, l.paint.paint(o.color, o.sign)+" "+r.label()+" "+o.plan+changedNames(r))
+		if o := operationOfRow(r, r.Op); projection.ReplacementSteps[r.Op] && r.Phase == projection.PhaseDone &&
+			!r.Internal() {
+			l.planned(r, l.paint.paint(o.color, o.sign)+" "+label(r)+" "+o.plan+changedNames(r))
 		}
 	}
 }
 
 // properties prints what becomes of a row's properties.
-func (l *lines) properties(r *Row) {
+func (l *lines) properties(r *projection.Row) {
 	f := form{paint: l.paint, columns: pipeColumns}
 	for _, change := range f.some(r, l.options.Diff) {
 		l.print("    " + change)
@@ -125,21 +129,21 @@ func (l *lines) properties(r *Row) {
 }
 
 // repeated says whether the step has been shown as far as it is: a component is done again when its outputs come.
-func (l *lines) repeated(r *Row) bool {
-	stage := fmt.Sprintf("\x00%s %s %d", r.URN, r.current, r.Phase)
+func (l *lines) repeated(r *projection.Row) bool {
+	stage := fmt.Sprintf("\x00%s %s %d", r.URN, r.Current, r.Phase)
 	before := l.said[stage]
 	l.said[stage] = true
 	return before
 }
 
 // changedNames lists the properties that change or in which something does, in brackets.
-func changedNames(r *Row) string {
+func changedNames(r *projection.Row) string {
 	if len(r.Changes) == 0 {
 		return ""
 	}
 	var names []string
 	for _, c := range r.Changes {
-		name := visible(c.Path)
+		name := safetext.Visible(c.Path)
 		if end := strings.IndexAny(name, ".[ "); end > 0 {
 			name = name[:end]
 		}
@@ -150,7 +154,7 @@ func changedNames(r *Row) string {
 	return " (" + strings.Join(names, ", ") + ")"
 }
 
-func (l *lines) diagnostic(d Diag, label string) {
+func (l *lines) diagnostic(d projection.Diag, label string) {
 	if l.options.Quiet && d.Severity != "error" && d.Severity != "warning" {
 		return
 	}
@@ -182,33 +186,33 @@ func (l *lines) progress(p deployments.Progress) {
 	}
 	l.howFar(p)
 	for _, step := range p.Running {
-		if row := l.state.byURN[step.URN]; row != nil {
+		if row := l.state.ByURN[step.URN]; row != nil {
 			l.retry(row, step.Attempt)
 		}
 	}
 	for _, wait := range p.Waiting {
-		l.once("waiting for you: " + l.state.waitLine(wait))
+		l.once("waiting for you: " + waitLine(l.state, wait))
 	}
 }
 
 // howFar says from time to time how far a long update is.
 func (l *lines) howFar(p deployments.Progress) {
 	now := l.options.Now()
-	if p.Position > 0 || now.Sub(l.state.begun(now)) < tellEvery || now.Sub(l.told) < tellEvery {
+	if p.Position > 0 || now.Sub(l.state.StartedBy(now)) < tellEvery || now.Sub(l.told) < tellEvery {
 		return
 	}
 	l.told = now
-	l.print(l.state.status(l.options, l.paint))
+	l.print(statusLine(l.state, l.options, l.paint))
 }
 
 // retry prints a line for every attempt but the first of a running step.
-func (l *lines) retry(r *Row, attempt int) {
-	stage := fmt.Sprintf("\x00%s %s attempt %d", r.URN, r.current, attempt)
-	if attempt < 2 || r.Phase != running || l.said[stage] {
+func (l *lines) retry(r *projection.Row, attempt int) {
+	stage := fmt.Sprintf("\x00%s %s attempt %d", r.URN, r.Current, attempt)
+	if attempt < 2 || r.Phase != projection.PhaseRunning || l.said[stage] {
 		return
 	}
 	l.said[stage] = true
-	line := "  " + r.label() + ":" + strings.TrimPrefix(retries(r, l.options.Now()), ",")
+	line := "  " + label(r) + ":" + strings.TrimPrefix(retries(r, l.options.Now()), ",")
 	if text := lastError(attempt, r.LastError); text != "" {
 		line += ", " + text
 	}

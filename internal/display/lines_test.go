@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/projection"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/sig"
 )
 
 // shown gives what a view without a terminal prints of some items.
@@ -135,12 +137,12 @@ func TestProgramsCannotMoveTheCursor(t *testing.T) {
 
 func TestSecretsAssetsAndUnknownsAreReadable(t *testing.T) {
 	for want, value := range map[string]any{
-		`"[secret]"`:                 map[string]any{signatureKey: secretMark, "ciphertext": "x"},
-		`"asset a.html 0123abcd"`:    map[string]any{signatureKey: assetMark, "path": "a.html", "hash": "0123abcdef"},
-		`"(known after the update)"`: unknownText,
+		`"[secret]"`:                 map[string]any{sig.Key: sig.Secret, "ciphertext": "x"},
+		`"asset a.html 0123abcd"`:    map[string]any{sig.Key: sig.AssetSig, "path": "a.html", "hash": "0123abcdef"},
+		`"(known after the update)"`: sig.UnknownStringValue,
 		`[{"a":"<b>"}]`:              []any{map[string]any{"a": "<b>"}},
 	} {
-		if got := format(value); got != want {
+		if got := projection.FormatValue(value); got != want {
 			t.Errorf("%v is shown as %s, want %s", value, got, want)
 		}
 	}
@@ -162,15 +164,15 @@ func TestWithoutATerminalALongUpdateSaysFromTimeToTimeHowFarItIs(t *testing.T) {
 
 func TestAPhaseIsSaidOnceAndInTheMovingLineForAsLongAsItLasts(t *testing.T) {
 	since := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	s := NewState()
+	s := projection.NewState()
 	s.Apply(deployments.WatchEvent{Progress: &deployments.Progress{
 		Phase: &deployments.Phase{Text: "installing packages", Since: since}}})
 	s.Apply(deployments.WatchEvent{Progress: &deployments.Progress{}}) // of the steps, which leaves it
-	if got := s.phase(since.Add(12 * time.Second)); got != "installing packages (12s)" {
+	if got := phaseText(s, since.Add(12*time.Second)); got != "installing packages (12s)" {
 		t.Errorf("%q", got)
 	}
 	s.Apply(deployments.WatchEvent{Progress: &deployments.Progress{Phase: &deployments.Phase{}}})
-	if got := s.phase(since.Add(13 * time.Second)); got != "" {
+	if got := phaseText(s, since.Add(13*time.Second)); got != "" {
 		t.Errorf("%q after its end", got)
 	}
 }

@@ -7,23 +7,25 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/deployctl/deployctl/internal/projection"
+	"github.com/deployctl/deployctl/internal/safetext"
 	"github.com/deployctl/deployctl/internal/valuediff"
 )
 
 // outputLines writes the stack's outputs and how they changed. A preview lists only what changes: the update lists all.
-func outputLines(s *State, o Options, f form) []string {
+func outputLines(s *projection.State, o Options, f form) []string {
 	names := slices.AppendSeq(slices.Collect(maps.Keys(s.Outputs)), maps.Keys(s.Previous))
 	slices.Sort(names)
 	names = slices.Compact(names)
 	column := 0
 	for _, name := range names {
-		column = max(column, width(visible(name))+1)
+		column = max(column, width(safetext.Visible(name))+1)
 	}
 	var out []string
 	for _, name := range names {
 		old, had := s.Previous[name]
 		now, has := s.Outputs[name]
-		old, now = readable(old), readable(now)
+		old, now = projection.Readable(old), projection.Readable(now)
 		switch {
 		case had && has && reflect.DeepEqual(old, now):
 			if !o.Preview {
@@ -45,15 +47,15 @@ func outputLines(s *State, o Options, f form) []string {
 
 // output writes an output that is the same, new or gone.
 func (f form) output(sign, name string, value any, column int) []string {
-	text := format(value)
+	text := projection.FormatValue(value)
 	if object, ok := value.(map[string]any); ok && len(text) > longOutput {
-		out := []string{fmt.Sprintf("%s %s:", sign, visible(name))}
+		out := []string{fmt.Sprintf("%s %s:", sign, safetext.Visible(name))}
 		for _, key := range slices.Sorted(maps.Keys(object)) {
-			out = append(out, fmt.Sprintf("      %s: %s", visible(key), format(object[key])))
+			out = append(out, fmt.Sprintf("      %s: %s", safetext.Visible(key), projection.FormatValue(object[key])))
 		}
 		return out
 	}
-	return []string{fmt.Sprintf("%s %s %s", sign, padded(visible(name)+":", column), text)}
+	return []string{fmt.Sprintf("%s %s %s", sign, padded(safetext.Visible(name)+":", column), text)}
 }
 
 func padded(text string, columns int) string {
@@ -64,15 +66,16 @@ func padded(text string, columns int) string {
 func (f form) outputChange(name string, old, now any, column int) []string {
 	changes := valuediff.Diff(name, old, now)
 	if len(changes) == 1 && changes[0].Path == name && len(changes[0].Lines) == 0 {
-		one := fmt.Sprintf("%s %s %s → %s", f.paint.paint(yellow, "~"), padded(visible(name)+":", column), format(old),
-			format(now))
+		one := fmt.Sprintf("%s %s %s → %s", f.paint.paint(yellow, "~"), padded(safetext.Visible(name)+":", column),
+			projection.FormatValue(old),
+			projection.FormatValue(now))
 		if width(one) <= f.columns {
 			return []string{one}
 		}
 	}
 	var out []string
 	for _, c := range changes {
-		out = append(out, f.change(Change{Change: c})...)
+		out = append(out, f.change(projection.Change{Change: c})...)
 	}
 	return out
 }
@@ -80,16 +83,11 @@ func (f form) outputChange(name string, old, now any, column int) []string {
 // longOutput is how long an object may be that is written on one line.
 const longOutput = 60
 
-// outputsChanged says whether the stack's outputs are other than before.
-func (s *State) outputsChanged() bool {
-	return len(s.Outputs)+len(s.Previous) > 0 && !reflect.DeepEqual(s.Outputs, s.Previous)
-}
-
 // detailIndent is how far properties stand below their resource.
 const detailIndent = 4
 
 // Details writes every change of a preview with its properties, in full.
-func Details(s *State, o Options) []string {
+func Details(s *projection.State, o Options) []string {
 	f := form{paint: painter(o.Color), columns: pipeColumns, full: true}
 	if o.Screen != nil {
 		columns, _ := o.Screen.Size()
@@ -97,12 +95,12 @@ func Details(s *State, o Options) []string {
 	}
 	o.Preview = true
 	var out []string
-	for _, r := range s.sorted() {
-		if !r.changes() || r.internal() {
+	for _, r := range s.Sorted() {
+		if !r.IsChange() || r.Internal() {
 			continue
 		}
 		op := operationOf(r.Op)
-		out = append(out, f.paint.paint(op.color, op.sign+" "+r.label())+f.paint.paint(dim, "  "+op.plan))
+		out = append(out, f.paint.paint(op.color, op.sign+" "+label(r))+f.paint.paint(dim, "  "+op.plan))
 		for _, line := range f.row(r) {
 			out = append(out, "    "+line)
 		}

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/projection"
 	"github.com/mattn/go-runewidth"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
@@ -114,7 +115,7 @@ type scene struct {
 func newScene(t *testing.T, columns, rows int, o Options) *scene {
 	t.Helper()
 	s := &scene{t: t, term: &terminal{columns: columns, rows: rows}, now: start}
-	o.Out, o.State, o.Now = s.term, NewState(), func() time.Time { return s.now }
+	o.Out, o.State, o.Now = s.term, projection.NewState(), func() time.Time { return s.now }
 	o.Screen = &Screen{Size: func() (int, int) { return s.term.columns, s.term.rows }}
 	if o.Kind == "" {
 		o.Kind = "up"
@@ -157,7 +158,7 @@ const (
 	object = "deployctl:s3:Object"
 )
 
-var stackURN = id(stackType, "shop-dev")
+var stackURN = id(projection.StackType, "shop-dev")
 
 // step makes the events of a step: of what kind, on what, with what inputs before and after.
 type step struct {
@@ -172,16 +173,18 @@ type step struct {
 
 func (s step) metadata() apitype.StepEventMetadata {
 	m := apitype.StepEventMetadata{Op: s.op, URN: id(s.typ, s.name), Type: s.typ, DetailedDiff: s.detailed}
-	if s.parent == "" && s.typ != stackType {
+	if s.parent == "" && s.typ != projection.StackType {
 		s.parent = stackURN
 	}
 	if s.old != nil {
-		m.Old = &apitype.StepEventStateMetadata{URN: m.URN, Type: s.typ, Custom: s.typ != stackType, Parent: s.parent,
+		m.Old = &apitype.StepEventStateMetadata{URN: m.URN, Type: s.typ, Custom: s.typ != projection.StackType,
+			Parent: s.parent,
 			Inputs: s.old, Outputs: s.old}
 		m.Old.RetainOnDelete, m.Old.Delete = s.retain, s.condemned
 	}
 	if s.new != nil {
-		m.New = &apitype.StepEventStateMetadata{URN: m.URN, Type: s.typ, Custom: s.typ != stackType, Parent: s.parent,
+		m.New = &apitype.StepEventStateMetadata{URN: m.URN, Type: s.typ, Custom: s.typ != projection.StackType,
+			Parent: s.parent,
 			Inputs: s.new, Outputs: s.new}
 	}
 	return m
@@ -218,6 +221,7 @@ func ended(status, message string, seconds float64, changes map[string]int) depl
 }
 
 func stackStep() step {
-	return step{op: apitype.OpSame, typ: stackType, name: "shop-dev", old: map[string]any{"url": "http://a/"},
+	return step{op: apitype.OpSame, typ: projection.StackType, name: "shop-dev",
+		old: map[string]any{"url": "http://a/"},
 		new: map[string]any{"url": "http://b/"}}
 }

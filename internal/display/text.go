@@ -8,12 +8,14 @@ import (
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/projection"
+	"github.com/deployctl/deployctl/internal/safetext"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
 
 // label names a resource: "deployctl:s3:Bucket site".
-func (r *Row) label() string {
-	return visible(strings.TrimPrefix(shortType(r.Type)+" "+r.Name, " "))
+func label(r *projection.Row) string {
+	return safetext.Visible(strings.TrimPrefix(shortType(r.Type)+" "+r.Name, " "))
 }
 
 // shortType leaves out the middle of a type token where it only repeats the type's name: "aws:s3/bucket:Bucket" is
@@ -31,7 +33,7 @@ func shortType(token string) string {
 }
 
 // diagLines writes a diagnostic; the lines after its first are indented.
-func diagLines(d Diag, paint painter) []string {
+func diagLines(d projection.Diag, paint painter) []string {
 	lines := strings.Split(d.Message, "\n")
 	switch d.Severity {
 	case "error":
@@ -50,26 +52,28 @@ func diagLines(d Diag, paint painter) []string {
 }
 
 // summaryLines writes what an update came to.
-func summaryLines(s *State, o Options, paint painter) []string {
+func summaryLines(s *projection.State, o Options, paint painter) []string {
 	end := *s.End
 	if end.Kind != "" {
 		o.Kind = string(end.Kind) // who attached by a version does not know it before
 	}
 	var out []string
-	if counts := append(countLines(end, o, paint), s.undone(o, paint)...); len(counts) > 0 {
+	if counts := append(countLines(end, o, paint), undone(s, o, paint)...); len(counts) > 0 {
 		out = append(append(out, paint.paint(bold, "Resources:")), counts...)
 	}
-	if end.Error != "" && !s.told(end.Error) {
-		out = append(out, diagLines(Diag{Severity: "error", Message: plain(end.Error)}, paint)...)
+	if end.Error != "" && !reported(s, end.Error) {
+		out = append(out, diagLines(projection.Diag{Severity: "error", Message: safetext.Message(end.Error)}, paint)...)
 	}
 	return append(out, verdict(s, o, paint))
 }
 
-// told says whether a diagnostic has said it already.
-func (s *State) told(message string) bool {
-	said := func(d Diag) bool { return d.Severity == "error" && strings.Contains(d.Message, plain(message)) }
+// reported says whether a diagnostic has said it already.
+func reported(s *projection.State, message string) bool {
+	said := func(d projection.Diag) bool {
+		return d.Severity == "error" && strings.Contains(d.Message, safetext.Message(message))
+	}
 	return slices.ContainsFunc(s.Diags, said) ||
-		slices.ContainsFunc(s.Rows, func(r *Row) bool { return slices.ContainsFunc(r.Diags, said) })
+		slices.ContainsFunc(s.Rows, func(r *projection.Row) bool { return slices.ContainsFunc(r.Diags, said) })
 }
 
 // countLines writes how many resources had what done to them.
@@ -94,7 +98,7 @@ func countLines(end deployments.UpdateInfo, options Options, paint painter) []st
 		if options.Preview && op != apitype.OpSame {
 			word = "to " + o.plan
 		}
-		if op == opGone || op == opDrifted {
+		if op == projection.OpGone || op == projection.OpDrifted {
 			word = o.past // a preview finds the same
 		}
 		out = append(out, fmt.Sprintf("  %s %d %s", paint.paint(o.color, o.sign), n, word))
@@ -104,7 +108,8 @@ func countLines(end deployments.UpdateInfo, options Options, paint painter) []st
 
 // found gives what a refresh came to in its own words: nothing was updated or deleted.
 func found(changes map[string]int) map[string]int {
-	names := map[string]string{string(apitype.OpUpdate): string(opDrifted), string(apitype.OpDelete): string(opGone)}
+	names := map[string]string{string(apitype.OpUpdate): string(projection.OpDrifted),
+		string(apitype.OpDelete): string(projection.OpGone)}
 	out := map[string]int{}
 	for op, n := range changes {
 		if name, ok := names[op]; ok {
@@ -116,7 +121,7 @@ func found(changes map[string]int) map[string]int {
 }
 
 // verdict is the last line.
-func verdict(s *State, o Options, paint painter) string {
+func verdict(s *projection.State, o Options, paint painter) string {
 	end, what := *s.End, o.what()
 	took := elapsed(end.Ended.Sub(end.Started))
 	text := ""
@@ -164,13 +169,13 @@ func elapsed(d time.Duration) string {
 }
 
 // waitLine says what a person has to answer about a create of which nobody knows whether it happened.
-func (s *State) waitLine(urn string) string {
+func waitLine(s *projection.State, urn string) string {
 	name := urn
-	if row, ok := s.byURN[urn]; ok {
-		name = row.label()
+	if row, ok := s.ByURN[urn]; ok {
+		name = label(row)
 	}
 	return fmt.Sprintf("was %s created? Look, and answer: deployctl resolve '%s' --created ID, or --absent", name,
-		plain(urn))
+		safetext.Message(urn))
 }
 
 // queueLine says who is ahead; empty when the update runs.
@@ -189,7 +194,7 @@ func queueLine(p deployments.Progress) string {
 func Holder(u deployments.UpdateInfo) string {
 	text := "update " + u.Update.Version
 	if u.Initiator != "" {
-		text += " of " + plain(u.Initiator)
+		text += " of " + safetext.Message(u.Initiator)
 	}
 	if !u.Started.IsZero() {
 		text += ", running since " + u.Started.Local().Format(time.TimeOnly)

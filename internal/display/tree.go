@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/projection"
 )
 
 // redraw is how often the tree moves while nothing happens.
@@ -19,7 +20,7 @@ type tree struct {
 	paint   painter
 
 	mu     sync.Mutex // guards everything below, and the state
-	state  *State
+	state  *projection.State
 	ticks  int
 	drawn  []string // the lines on the screen
 	note   string   // what Note has said, until the next item arrives
@@ -172,14 +173,14 @@ func (t *tree) foot() []string {
 	}
 	lines = lines[max(0, len(lines)-footDiags):]
 	for _, wait := range t.state.Progress.Waiting {
-		lines = append(lines, t.whole(t.paint.paint(yellow, "waiting for you: ")+t.state.waitLine(wait))...)
+		lines = append(lines, t.whole(t.paint.paint(yellow, "waiting for you: ")+waitLine(t.state, wait))...)
 	}
 	if t.note != "" {
 		lines = append(lines, t.whole(t.note)...)
 	}
 	status := queueLine(t.state.Progress)
 	if status == "" {
-		status = t.state.status(t.options, t.paint)
+		status = statusLine(t.state, t.options, t.paint)
 	}
 	return append(lines, string(spinner[t.ticks%len(spinner)])+" "+status)
 }
@@ -194,7 +195,7 @@ func (t *tree) whole(text string) (lines []string) {
 }
 
 // diagnostic writes a diagnostic into a number of columns; what a program has printed stays as it is.
-func (t *tree) diagnostic(d Diag, columns int) []string {
+func (t *tree) diagnostic(d projection.Diag, columns int) []string {
 	lines := diagLines(d, t.paint)
 	if d.Severity != "error" && d.Severity != "warning" {
 		return lines

@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/deployctl/deployctl/internal/projection"
+	"github.com/deployctl/deployctl/internal/safetext"
 )
 
 // detail says how much of the tree is shown.
@@ -21,10 +24,10 @@ const maxChanges = 12
 
 // rows draws the resources, children below their parents.
 func (t *tree) rows(how detail) []string {
-	children := map[string][]*Row{}
-	for _, r := range t.state.sorted() {
+	children := map[string][]*projection.Row{}
+	for _, r := range t.state.Sorted() {
 		parent := r.Parent
-		if _, known := t.state.byURN[parent]; !known || parent == r.URN {
+		if _, known := t.state.ByURN[parent]; !known || parent == r.URN {
 			parent = ""
 		}
 		children[parent] = append(children[parent], r)
@@ -46,7 +49,7 @@ const statusColumns = 36
 type branch struct {
 	*tree
 	how      detail
-	children map[string][]*Row
+	children map[string][]*projection.Row
 	shown    map[string]bool
 	labels   int // width of the column of names
 	lines    []string
@@ -64,24 +67,24 @@ func (b *branch) choose(parent string) bool {
 }
 
 // wanted says whether a row is shown for its own sake.
-func (b *branch) wanted(r *Row) bool {
-	if r.internal() {
+func (b *branch) wanted(r *projection.Row) bool {
+	if r.Internal() {
 		return false
 	}
-	if r.Phase == running || r.Phase == failed {
+	if r.Phase == projection.PhaseRunning || r.Phase == projection.PhaseFailed {
 		return true
 	}
 	if b.how == onlyActive {
 		return false
 	}
-	return r.changes() && r.Type != stackType || len(r.Diags) > 0 || len(r.Changes) > 0
+	return r.IsChange() && r.Type != projection.StackType || len(r.Diags) > 0 || len(r.Changes) > 0
 }
 
 // measure finds the width of the column of names.
 func (b *branch) measure(parent string, depth int) {
 	for _, r := range b.children[parent] {
 		if b.shown[r.URN] {
-			b.labels = max(b.labels, width(r.label())+3*depth)
+			b.labels = max(b.labels, width(label(r))+3*depth)
 			b.measure(r.URN, depth+1)
 		}
 	}
@@ -89,7 +92,7 @@ func (b *branch) measure(parent string, depth int) {
 
 // draw writes what is below a parent. indent stands before each line; roots have no branches drawn to them.
 func (b *branch) draw(parent, indent string, roots bool) {
-	var list []*Row
+	var list []*projection.Row
 	for _, r := range b.children[parent] {
 		if b.shown[r.URN] {
 			list = append(list, r)
@@ -110,14 +113,15 @@ func (b *branch) draw(parent, indent string, roots bool) {
 }
 
 // row writes a resource's own line.
-func (b *branch) row(r *Row, lead string, leadWidth int) {
+func (b *branch) row(r *projection.Row, lead string, leadWidth int) {
 	o := operationOf(r.Op)
 	sign := o.sign
-	if !r.changes() && r.Phase != running || r.Type == stackType && r.Phase != running && r.Op != "create" &&
+	if !r.IsChange() && r.Phase != projection.PhaseRunning || r.Type == projection.StackType &&
+		r.Phase != projection.PhaseRunning && r.Op != "create" &&
 		r.Op != "delete" {
 		sign = " "
 	}
-	label := r.label()
+	label := label(r)
 	if b.how != everything {
 		label = clip(label, max(1, b.labels-leadWidth))
 	}
@@ -137,23 +141,23 @@ func (b *branch) row(r *Row, lead string, leadWidth int) {
 const hanging = 4
 
 // status says what becomes of a resource.
-func (b *branch) status(r *Row) string {
-	o := r.operation(r.current)
+func (b *branch) status(r *projection.Row) string {
+	o := operationOfRow(r, r.Current)
 	now := b.options.Now()
 	switch {
-	case r.cutOff():
+	case r.CutOff():
 		return b.paint.paint(red, o.present+": cut off")
-	case r.Phase == failed:
+	case r.Phase == projection.PhaseFailed:
 		return b.paint.paint(red, o.present+" failed")
-	case r.Phase == waiting:
+	case r.Phase == projection.PhaseWaiting:
 		return ""
 	case b.options.Preview:
-		if !r.changes() || r.Type == stackType && r.Op != "create" && r.Op != "delete" {
+		if !r.IsChange() || r.Type == projection.StackType && r.Op != "create" && r.Op != "delete" {
 			return ""
 		}
-		return b.paint.paint(r.operation(r.Op).color, r.operation(r.Op).plan)
-	case r.Phase == running:
-		if r.Type == stackType {
+		return b.paint.paint(operationOfRow(r, r.Op).color, operationOfRow(r, r.Op).plan)
+	case r.Phase == projection.PhaseRunning:
+		if r.Type == projection.StackType {
 			o.present = "running"
 		}
 		text := b.paint.paint(o.color, o.present) + took(now.Sub(r.Started))
@@ -164,13 +168,13 @@ func (b *branch) status(r *Row) string {
 			return b.paint.paint(dim, "waiting for its turn")
 		}
 		return text + retries(r, now)
-	case r.Type == stackType && b.state.End == nil && r.Op != "delete":
+	case r.Type == projection.StackType && b.state.End == nil && r.Op != "delete":
 		return "running" + took(now.Sub(r.Started))
-	case !r.changes():
+	case !r.IsChange():
 		return ""
 	}
 	if b.state.End != nil {
-		o = r.operation(r.Op)
+		o = operationOfRow(r, r.Op)
 	}
 	return b.paint.paint(o.color, o.past) + took(r.Finished.Sub(r.Started))
 }
@@ -184,7 +188,7 @@ func took(d time.Duration) string {
 }
 
 // retries tells of a step that is being tried again.
-func retries(r *Row, now time.Time) string {
+func retries(r *projection.Row, now time.Time) string {
 	if r.Attempt < 2 {
 		return ""
 	}
@@ -197,7 +201,7 @@ func retries(r *Row, now time.Time) string {
 
 // lastError says why the attempt before failed; empty when there is none.
 func lastError(attempt int, message string) string {
-	first, _, _ := strings.Cut(plain(message), "\n")
+	first, _, _ := strings.Cut(safetext.Message(message), "\n")
 	if attempt < 2 || first == "" {
 		return ""
 	}
@@ -205,14 +209,14 @@ func lastError(attempt int, message string) string {
 }
 
 // below writes a resource's changed properties and diagnostics.
-func (b *branch) below(r *Row, indent string) {
+func (b *branch) below(r *projection.Row, indent string) {
 	lead := "  " + b.paint.paint(dim, indent) + "  "
 	if b.how == everything || b.how == withChanges {
 		for _, line := range b.form(width(lead)).some(r, b.options.Diff && b.how == everything) {
 			b.lines = append(b.lines, lead+line)
 		}
 	}
-	if text := lastError(r.Attempt, r.LastError); text != "" && r.Phase == running {
+	if text := lastError(r.Attempt, r.LastError); text != "" && r.Phase == projection.PhaseRunning {
 		b.lines = append(b.lines, lead+b.paint.paint(yellow, clip(text, b.form(width(lead)).columns)))
 	}
 	columns := b.form(width(lead)).columns
@@ -234,7 +238,7 @@ func (t *tree) form(lead int) form {
 }
 
 // diags are the diagnostics that are shown of a row: moving, only the latest ones.
-func (b *branch) diags(r *Row) []Diag {
+func (b *branch) diags(r *projection.Row) []projection.Diag {
 	if b.how == everything {
 		return r.Diags
 	}

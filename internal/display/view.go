@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/projection"
 )
 
 // View shows one update. Its methods are called from one goroutine at a time.
@@ -28,7 +29,7 @@ type Options struct {
 	// Screen is the terminal that Out is; nil if it is none, or a dumb one.
 	Screen *Screen
 	// State is filled as items arrive; nil means that the view has its own.
-	State *State
+	State *projection.State
 	// Preview and Kind say what is shown: "preview of up".
 	Preview bool
 	Kind    string
@@ -47,12 +48,12 @@ type Options struct {
 // New makes the view that the options ask for.
 func New(o Options) View {
 	if o.State == nil {
-		o.State = NewState()
+		o.State = projection.NewState()
 	}
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	o.State.begun(o.Now())
+	o.State.StartedBy(o.Now())
 	switch {
 	case o.JSON:
 		return newJSON(o)

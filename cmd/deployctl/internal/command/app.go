@@ -15,6 +15,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/display"
+	"github.com/deployctl/deployctl/internal/safetext"
 	"github.com/deployctl/deployctl/internal/settings"
 	"github.com/urfave/cli/v2"
 )
@@ -98,7 +99,7 @@ func Main(ctx context.Context, s *Env, args []string) int {
 	var reported *reportedError
 	if !errors.As(err, &reported) {
 		_, _ = fmt.Fprintln(s.Err, display.Fold(fmt.Sprintf("%s %s", paintError(s.Color()),
-			display.Harmless(err.Error())), s.Screen))
+			safetext.Text(err.Error())), s.Screen))
 	}
 	return ExitCode(err)
 }

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
-	"github.com/deployctl/deployctl/internal/display"
+	"github.com/deployctl/deployctl/internal/safetext"
 	"github.com/deployctl/deployctl/internal/settings"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 	"github.com/urfave/cli/v2"
@@ -64,9 +64,9 @@ func (s *Env) complete(ctx context.Context, app *cli.App, words []string) {
 		if !strings.HasPrefix(value, current) && value != filesWanted {
 			continue
 		}
-		text := display.HarmlessLine(value)
+		text := safetext.Line(value)
 		if described {
-			text += "\t" + display.HarmlessLine(about)
+			text += "\t" + safetext.Line(about)
 		}
 		_, _ = fmt.Fprintln(s.Out, text)
 	}

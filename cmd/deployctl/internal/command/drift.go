@@ -3,7 +3,7 @@ package command
 import (
 	"context"
 
-	"github.com/deployctl/deployctl/internal/display"
+	"github.com/deployctl/deployctl/internal/projection"
 	"github.com/urfave/cli/v2"
 )
 
@@ -35,7 +35,7 @@ func runDriftStatus(ctx context.Context, s *session) error {
 		return nil
 	}
 	s.say("%d resources of %s had drifted at %s.", len(drift.Resources), info.Stack, when(drift.At))
-	rows := append([][]string{{"RESOURCE", "PROPERTY", "EXPECTED", "ACTUAL"}}, display.DriftRows(drift.Resources)...)
+	rows := append([][]string{{"RESOURCE", "PROPERTY", "EXPECTED", "ACTUAL"}}, projection.DriftRows(drift.Resources)...)
 	if err := s.sayTable(rows); err != nil {
 		return err
 	}

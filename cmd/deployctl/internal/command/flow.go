@@ -9,6 +9,7 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/display"
+	"github.com/deployctl/deployctl/internal/projection"
 )
 
 // questions ask for a confirmation, by kind.
@@ -38,7 +39,7 @@ func change(kind engine.Kind) func(context.Context, *session) error {
 		}
 		s.warnOfOtherDirectory(kind, stack)
 		skip := s.flags.Bool("skip-preview") || s.flags.Bool("json")
-		var previewed *display.State
+		var previewed *projection.State
 		for {
 			if !skip {
 				if previewed, err = s.previewAndAsk(ctx, request); err != nil {
@@ -144,7 +145,7 @@ func (s *session) askBlindly(ctx context.Context, kind engine.Kind) error {
 }
 
 // previewAndAsk shows what the request would do, and asks for a yes.
-func (s *session) previewAndAsk(ctx context.Context, request deployments.UpdateRequest) (*display.State, error) {
+func (s *session) previewAndAsk(ctx context.Context, request deployments.UpdateRequest) (*projection.State, error) {
 	state, err := s.preview(ctx, request, fmt.Sprintf("Preview of %s (%s):", request.Kind, request.Stack))
 	if err != nil || s.flags.Bool("yes") {
 		return state, err
@@ -164,13 +165,13 @@ func (s *session) previewAndAsk(ctx context.Context, request deployments.UpdateR
 // The heading stands before it where an update follows.
 func (s *session) preview(
 	ctx context.Context, request deployments.UpdateRequest, heading string,
-) (*display.State, error) {
+) (*projection.State, error) {
 	request.DryRun, request.RequestID, request.Message, request.BaseVersion = true, newRequestID(), "", nil
 	accepted, err := s.service.Submit(ctx, request)
 	if err != nil {
 		return nil, err
 	}
-	state := display.NewState()
+	state := projection.NewState()
 	options := s.viewOptions(request.Kind, state)
 	options.Preview, options.Heading = true, heading
 	if err := s.watch(ctx, accepted, options); err != nil {
@@ -195,9 +196,9 @@ func (s *session) abandon(u deployments.UpdateName) {
 // follow shows an update until its end. From here on an interrupt only detaches.
 // The preview before it, if there was one, says how much is to be expected.
 func (s *session) follow(
-	ctx context.Context, accepted deployments.Accepted, kind engine.Kind, previewed *display.State,
+	ctx context.Context, accepted deployments.Accepted, kind engine.Kind, previewed *projection.State,
 ) error {
-	state, u := display.NewState(), accepted.Update
+	state, u := projection.NewState(), accepted.Update
 	options := s.viewOptions(kind, state)
 	if previewed != nil {
 		options.Total, options.Previewed, options.Diff = previewed.Total(), true, false
@@ -219,7 +220,7 @@ func (s *session) follow(
 }
 
 // viewOptions say how this command shows an update.
-func (s *session) viewOptions(kind engine.Kind, state *display.State) display.Options {
+func (s *session) viewOptions(kind engine.Kind, state *projection.State) display.Options {
 	screen := s.Screen
 	if s.flags.Bool("non-interactive") {
 		screen = nil

@@ -9,6 +9,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/deployctl/deployctl/internal/display"
+	"github.com/deployctl/deployctl/internal/safetext"
 )
 
 // sayJSON prints a value as indented JSON.
@@ -26,7 +27,7 @@ func (s *session) sayTable(rows [][]string) error {
 	w := tabwriter.NewWriter(&b, 0, 0, 3, ' ', 0)
 	for _, row := range rows {
 		for i := range row {
-			row[i] = display.HarmlessLine(row[i])
+			row[i] = safetext.Line(row[i])
 		}
 		line := strings.TrimRight(strings.Join(row, "\t"), "\t") + "\n"
 		if _, err := w.Write([]byte(line)); err != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/display"
 	"github.com/deployctl/deployctl/internal/project"
+	"github.com/deployctl/deployctl/internal/safetext"
 	"github.com/deployctl/deployctl/internal/settings"
 	"github.com/urfave/cli/v2"
 )
@@ -133,17 +134,17 @@ func (s *session) note(text string) {
 	s.showing.Lock()
 	defer s.showing.Unlock()
 	if s.view != nil {
-		s.view.Note(display.Harmless(text))
+		s.view.Note(safetext.Text(text))
 		return
 	}
-	_, _ = fmt.Fprintln(s.Err, display.Fold(display.Harmless(text), s.Screen))
+	_, _ = fmt.Fprintln(s.Err, display.Fold(safetext.Text(text), s.Screen))
 }
 
 // say prints a line of the command's output. On a terminal nothing in it is obeyed; in a pipe it is data.
 func (s *session) say(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	if s.Screen != nil {
-		text = display.Harmless(text)
+		text = safetext.Text(text)
 	}
 	_, _ = fmt.Fprintln(s.Out, text)
 }

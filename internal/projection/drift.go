@@ -1,10 +1,11 @@
-package display
+package projection
 
 import (
 	"fmt"
 	"strings"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/safetext"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 )
 
@@ -13,10 +14,10 @@ import (
 func (s *State) Drift() []deployments.DriftedResource {
 	var drifted []deployments.DriftedResource
 	for _, row := range s.Rows {
-		if row.Op != opGone && row.Op != opDrifted || row.Phase != done {
+		if row.Op != OpGone && row.Op != OpDrifted || row.Phase != PhaseDone {
 			continue
 		}
-		r := deployments.DriftedResource{URN: row.URN, Gone: row.Op == opGone}
+		r := deployments.DriftedResource{URN: row.URN, Gone: row.Op == OpGone}
 		for _, c := range row.Changes {
 			if !c.Output {
 				r.Properties = append(r.Properties, deployments.DriftedProperty{Path: c.Path,
@@ -35,7 +36,7 @@ func valueText(value any) string {
 	if value == nil {
 		return ""
 	}
-	return format(value)
+	return FormatValue(value)
 }
 
 // DriftRows lists what drifted in columns: resource, property, what was expected, what is.
@@ -47,7 +48,7 @@ func DriftRows(drifted []deployments.DriftedResource) [][]string {
 			rows = append(rows, []string{name, "", "it exists", "it is gone"})
 		}
 		for _, p := range r.Properties {
-			rows = append(rows, []string{name, visible(p.Path), orNothing(p.Expected), orNothing(p.Actual)})
+			rows = append(rows, []string{name, safetext.Visible(p.Path), orNothing(p.Expected), orNothing(p.Actual)})
 		}
 	}
 	return rows
@@ -64,9 +65,9 @@ func orNothing(text string) string {
 func resourceName(id string) string {
 	u, err := urn.Parse(id)
 	if err != nil {
-		return visible(id)
+		return safetext.Visible(id)
 	}
-	return visible(fmt.Sprintf("%s %s", u.Type(), u.Name()))
+	return safetext.Visible(fmt.Sprintf("%s %s", u.Type(), u.Name()))
 }
 
 // markdownRows bounds the table that DriftMarkdown makes, cellWidth what is shown of a value in it.

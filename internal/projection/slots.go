@@ -1,4 +1,4 @@
-package display
+package projection
 
 import (
 	"slices"
@@ -13,7 +13,7 @@ func (s *State) issue(r *Row, m apitype.StepEventMetadata, at time.Time) {
 	s.release(r, at)
 	for _, state := range []*apitype.StepEventStateMetadata{m.New, m.Old} {
 		if state != nil && state.Custom {
-			s.issued = append(s.issued, r)
+			s.Issued = append(s.Issued, r)
 			break
 		}
 	}
@@ -22,7 +22,7 @@ func (s *State) issue(r *Row, m apitype.StepEventMetadata, at time.Time) {
 
 // release takes in that a step has ended.
 func (s *State) release(r *Row, at time.Time) {
-	s.issued = slices.DeleteFunc(s.issued, func(other *Row) bool { return other == r })
+	s.Issued = slices.DeleteFunc(s.Issued, func(other *Row) bool { return other == r })
 	r.Turnless = false
 	s.turns(at)
 }
@@ -30,7 +30,7 @@ func (s *State) release(r *Row, at time.Time) {
 // turns says which steps run: the ones that were issued first, as many as the update runs at a time. The clock of the
 // others starts when theirs comes.
 func (s *State) turns(at time.Time) {
-	for i, r := range s.issued {
+	for i, r := range s.Issued {
 		turnless := s.Parallel > 0 && i >= s.Parallel
 		if r.Turnless && !turnless {
 			r.Started = at

@@ -1,4 +1,6 @@
-package display
+// Package safetext makes text of others safe to show: it removes or escapes what a terminal would obey, and what a
+// reader cannot see.
+package safetext
 
 import (
 	"strconv"
@@ -9,16 +11,16 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/diag/colors"
 )
 
-// plain makes a message of others fit to be printed: colour tags and whole escape sequences are taken out, and whatever
-// else would move the cursor or turn the direction of writing. Line feeds stay; those at the end do not.
-func plain(text string) string {
-	return strings.TrimRight(Harmless(colors.Never.Colorize(text)), "\n")
+// Message returns a message of others that is safe to print: without colour tags, without whole escape sequences, and
+// without anything else that moves the cursor or changes the direction of writing. Line feeds stay, except at the end.
+func Message(text string) string {
+	return strings.TrimRight(Text(colors.Never.Colorize(text)), "\n")
 }
 
-// Harmless takes out of a text of others everything that a terminal obeys: escape sequences (ECMA-48) as a whole,
+// Text takes out of a text of others everything that a terminal obeys: escape sequences (ECMA-48) as a whole,
 // whichever way they are introduced, all other controls but line feeds, and marks that turn the direction of writing. A
 // tab becomes spaces.
-func Harmless(text string) string {
+func Text(text string) string {
 	if printable(text) {
 		return text
 	}
@@ -38,8 +40,8 @@ func Harmless(text string) string {
 	}, text)
 }
 
-// HarmlessLine is Harmless for what stands on one line: line feeds become spaces.
-func HarmlessLine(text string) string { return strings.ReplaceAll(Harmless(text), "\n", " ") }
+// Line is Text for what stands on one line: line feeds become spaces.
+func Line(text string) string { return strings.ReplaceAll(Text(text), "\n", " ") }
 
 // introduced writes the 8-bit introducers of sequences as they are in UTF-8 the 7-bit way.
 var introduced = strings.NewReplacer(
@@ -47,10 +49,10 @@ var introduced = strings.NewReplacer(
 	"\u009f", "\x1b_",
 )
 
-// visible shows, escaped, what Harmless would take out and what a reader cannot see or tell from a space: a value is
+// Visible shows, escaped, what Text would take out and what a reader cannot see or tell from a space: a value is
 // shown with all that is in it, so that two that differ never look the same. Emoji that are joined by such characters
 // come apart.
-func visible(text string) string {
+func Visible(text string) string {
 	if !strings.ContainsFunc(text, unseen) {
 		return text
 	}

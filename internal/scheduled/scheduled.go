@@ -1,4 +1,7 @@
-package worker
+// Package scheduled has the activities of scheduled runs: they submit updates as clients do, wait for their end, and
+// make the report of a drift check from its event log. Workers register them on a task queue of its own as well, from
+// which each takes only a few at a time. Errors are translated for Temporal as those of activities are.
+package scheduled
 
 import (
 	"context"
@@ -6,22 +9,23 @@ import (
 	"time"
 
 	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/deployctl/deployctl/activities"
 	"github.com/deployctl/deployctl/deployments"
-	"github.com/deployctl/deployctl/engine"
-	"github.com/deployctl/deployctl/internal/display"
 	"github.com/deployctl/deployctl/internal/eventlog"
+	"github.com/deployctl/deployctl/internal/projection"
 	"github.com/deployctl/deployctl/internal/service"
 	"github.com/deployctl/deployctl/statestore"
 	"github.com/deployctl/deployctl/workflows"
 )
 
-// scheduling has the activities of scheduled runs.
-type scheduling struct {
-	connection *Connection
-	service    *service.Service
+// Activities are the activities of scheduled runs; register them as a whole. All fields are set.
+type Activities struct {
+	Temporal client.Client
+	Store    *statestore.Store
+	Service  *service.Service
 }
 
 const (
@@ -35,8 +39,8 @@ const (
 
 // Submit submits an update as clients do, and retries while another update is changing the stack. It returns when the
 // update has ended or has run for slotTime, so that only a few begin at a time.
-func (s *scheduling) Submit(ctx context.Context, in deployments.SubmitInput) (deployments.Accepted, error) {
-	accepted, err := s.service.SubmitScheduled(ctx, in, activity.GetInfo(ctx).WorkflowExecution)
+func (a *Activities) Submit(ctx context.Context, in deployments.SubmitInput) (deployments.Accepted, error) {
+	accepted, err := a.Service.SubmitScheduled(ctx, in, activity.GetInfo(ctx).WorkflowExecution)
 	if err != nil && deployments.CodeOf(err) == deployments.CodeConflict {
 		return accepted, temporal.NewApplicationError(err.Error(), string(deployments.CodeConflict))
 	}
@@ -45,13 +49,13 @@ func (s *scheduling) Submit(ctx context.Context, in deployments.SubmitInput) (de
 	}
 	ctx, cancel := context.WithTimeout(ctx, slotTime)
 	defer cancel()
-	_, _ = s.Follow(ctx, accepted.Update) // Follow reports its end
+	_, _ = a.Follow(ctx, accepted.Update) // Follow reports its end
 	return accepted, nil
 }
 
 // Follow returns once the update has ended, by its own workflow or by recovery, and so has its continuation. If this
 // worker stops, another one continues.
-func (s *scheduling) Follow(ctx context.Context, u deployments.UpdateName) (deployments.UpdateInfo, error) {
+func (a *Activities) Follow(ctx context.Context, u deployments.UpdateName) (deployments.UpdateInfo, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() {
@@ -61,21 +65,21 @@ func (s *scheduling) Follow(ctx context.Context, u deployments.UpdateName) (depl
 		case <-ctx.Done():
 		}
 	}()
-	info, err := s.follow(ctx, u)
+	info, err := a.follow(ctx, u)
 	for err == nil && info.Next != "" {
 		u.Version = info.Next
-		info, err = s.follow(ctx, u)
+		info, err = a.follow(ctx, u)
 	}
 	switch {
 	case err != nil && ctx.Err() != nil:
 		err = ctx.Err()
-	case err == nil && info.Status != string(engine.StatusSucceeded):
-		err = s.service.ScheduleFailed(ctx, activity.GetInfo(ctx).WorkflowExecution)
+	case err == nil && info.Status != deployments.StatusSucceeded:
+		err = a.Service.ScheduleFailed(ctx, activity.GetInfo(ctx).WorkflowExecution)
 	}
 	return info, err
 }
 
-func (s *scheduling) follow(ctx context.Context, u deployments.UpdateName) (deployments.UpdateInfo, error) {
+func (a *Activities) follow(ctx context.Context, u deployments.UpdateName) (deployments.UpdateInfo, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() {
@@ -86,7 +90,7 @@ func (s *scheduling) follow(ctx context.Context, u deployments.UpdateName) (depl
 	}()
 	for {
 		var info deployments.UpdateInfo
-		err := s.connection.Client.GetWorkflow(ctx, deployments.UpdateWorkflowID(u), "").Get(ctx, &info)
+		err := a.Temporal.GetWorkflow(ctx, deployments.UpdateWorkflowID(u), "").Get(ctx, &info)
 		if err == nil || ctx.Err() != nil {
 			return info, err
 		}
@@ -96,7 +100,7 @@ func (s *scheduling) follow(ctx context.Context, u deployments.UpdateName) (depl
 		if refused := (*temporal.WorkflowExecutionError)(nil); u.Number() == 0 && errors.As(err, &refused) {
 			return refusedPreview(u, refused), nil
 		}
-		if info, err := s.ended(ctx, u); err != nil || !info.Ended.IsZero() {
+		if info, err := a.ended(ctx, u); err != nil || !info.Ended.IsZero() {
 			return info, activities.Failure(err)
 		}
 		pause(ctx, pollEvery) // it waits in its queue or is being recovered, or Temporal is unreachable
@@ -104,11 +108,11 @@ func (s *scheduling) follow(ctx context.Context, u deployments.UpdateName) (depl
 }
 
 // ended returns the description of an ended update; one without an end if it has not ended.
-func (s *scheduling) ended(ctx context.Context, u deployments.UpdateName) (deployments.UpdateInfo, error) {
-	if _, err := s.connection.Store.Head(ctx, u.StackName); err != nil {
+func (a *Activities) ended(ctx context.Context, u deployments.UpdateName) (deployments.UpdateInfo, error) {
+	if _, err := a.Store.Head(ctx, u.StackName); err != nil {
 		return deployments.UpdateInfo{}, err // its stack was removed
 	}
-	info, err := s.connection.Store.Info(ctx, u)
+	info, err := a.Store.Info(ctx, u)
 	if deployments.CodeOf(err) == deployments.CodeNotFound {
 		err = nil
 	}
@@ -117,7 +121,7 @@ func (s *scheduling) ended(ctx context.Context, u deployments.UpdateName) (deplo
 
 // refusedPreview describes a preview that did not begin: previews are not recovered.
 func refusedPreview(u deployments.UpdateName, err error) deployments.UpdateInfo {
-	info := deployments.UpdateInfo{Update: u, DryRun: true, Status: string(engine.StatusFailed), Error: err.Error()}
+	info := deployments.UpdateInfo{Update: u, DryRun: true, Status: deployments.StatusFailed, Error: err.Error()}
 	if failure := (*temporal.ApplicationError)(nil); errors.As(err, &failure) {
 		info.Error = failure.Message()
 	}
@@ -125,20 +129,21 @@ func refusedPreview(u deployments.UpdateName, err error) deployments.UpdateInfo 
 }
 
 // Compile makes the report of a drift check from its event log, and stores it.
-func (s *scheduling) Compile(ctx context.Context, in deployments.DriftReportInput) (deployments.DriftSummary, error) {
-	state, err := s.eventLog(ctx, in.Check)
+func (a *Activities) Compile(ctx context.Context, in deployments.DriftReportInput) (deployments.DriftSummary, error) {
+	state, err := a.eventLog(ctx, in.Check)
 	if err != nil {
 		return deployments.DriftSummary{}, activities.Failure(err)
 	}
-	if moved, err := s.changedSince(ctx, in, state.End.Started); err != nil || moved {
+	if moved, err := a.changedSince(ctx, in, state.End.Started); err != nil || moved {
 		return deployments.DriftSummary{Details: "The stack was updated meanwhile: the next look will tell."},
 			activities.Failure(err)
 	}
-	drift := deployments.Drift{Update: in.Check, At: state.End.Ended, Resources: state.Drift(), Remediation: in.Remediation}
-	if err := s.connection.Store.PutDrift(ctx, in.Check.StackName, drift); err != nil {
+	drift := deployments.Drift{Update: in.Check, At: state.End.Ended, Resources: state.Drift(),
+		Remediation: in.Remediation}
+	if err := a.Store.PutDrift(ctx, in.Check.StackName, drift); err != nil {
 		return deployments.DriftSummary{}, activities.Failure(err)
 	}
-	found := deployments.DriftSummary{Drifted: len(drift.Resources), Details: display.DriftMarkdown(drift.Resources)}
+	found := deployments.DriftSummary{Drifted: len(drift.Resources), Details: projection.DriftMarkdown(drift.Resources)}
 	if in.Remediation != nil {
 		found.Details += "\nRemediated by " + in.Remediation.String() + ".\n"
 	}
@@ -147,20 +152,20 @@ func (s *scheduling) Compile(ctx context.Context, in deployments.DriftReportInpu
 
 // changedSince reports whether someone else changed the stack since the drift check began: those changes would look
 // like drift.
-func (s *scheduling) changedSince(ctx context.Context, in deployments.DriftReportInput, since time.Time) (bool, error) {
+func (a *Activities) changedSince(ctx context.Context, in deployments.DriftReportInput, since time.Time) (bool, error) {
 	if in.Remediation != nil {
 		return false, nil
 	}
-	head, err := s.connection.Store.Head(ctx, in.Check.StackName)
+	head, err := a.Store.Head(ctx, in.Check.StackName)
 	return head.Active != nil || head.Updated.After(since), err
 }
 
 // eventLog returns the state that the log of an ended update shows.
-func (s *scheduling) eventLog(ctx context.Context, u deployments.UpdateName) (*display.State, error) {
-	state := display.NewState()
+func (a *Activities) eventLog(ctx context.Context, u deployments.UpdateName) (*projection.State, error) {
+	state := projection.NewState()
 	next := statestore.Part{Update: u, Stream: eventlog.RunStream, Number: 1}
 	for state.End == nil {
-		parts, err := s.connection.Store.ReadEvents(ctx, next, partsAtOnce)
+		parts, err := a.Store.ReadEvents(ctx, next, partsAtOnce)
 		if err != nil {
 			return nil, err
 		}

@@ -1,4 +1,4 @@
-package display
+package safetext
 
 import (
 	"strings"
@@ -21,14 +21,14 @@ func TestEscapeSequencesOfOthersAreTakenOutWhole(t *testing.T) {
 		"<{%fg 1%}>tag<{%reset%}>\n\n":          "tag",
 		"Grüße 世界 🎉":                            "Grüße 世界 🎉",
 	} {
-		if got := plain(given); got != want {
+		if got := Message(given); got != want {
 			t.Errorf("%q is shown as %q, want %q", given, got, want)
 		}
 	}
 }
 
 func TestAValueIsShownWithTheControlsInIt(t *testing.T) {
-	if got, want := visible("a\x1b[0m\u009b\u202e\r"), `a\x1b[0m\u009b\u202e\r`; got != want {
+	if got, want := Visible("a\x1b[0m\u009b\u202e\r"), `a\x1b[0m\u009b\u202e\r`; got != want {
 		t.Errorf("%q", got)
 	}
 }
@@ -43,7 +43,7 @@ func TestWhatCannotBeSeenInAValueIsEscaped(t *testing.T) {
 	}
 	for _, span := range ranges {
 		for r := span[0]; r <= span[1]; r++ {
-			if got := visible("ad" + string(r) + "min"); !strings.HasPrefix(got, `ad\`) ||
+			if got := Visible("ad" + string(r) + "min"); !strings.HasPrefix(got, `ad\`) ||
 				strings.ContainsRune(got, r) {
 				t.Errorf("%U is shown as %q", r, got)
 			}
@@ -53,7 +53,7 @@ func TestWhatCannotBeSeenInAValueIsEscaped(t *testing.T) {
 		"ad\u200bmin": `ad\u200bmin`, "x\ufe0f": `x\ufe0f`, "\U000e0041": `\U000e0041`, "👩\u200d💻": `👩\u200d💻`,
 		"Grüße 世界 🎉 e\u0301 ع": "Grüße 世界 🎉 e\u0301 ع",
 	} {
-		if got := visible(given); got != want {
+		if got := Visible(given); got != want {
 			t.Errorf("%+q is shown as %q, want %q", given, got, want)
 		}
 	}
@@ -65,7 +65,7 @@ func FuzzNothingThatATerminalObeysIsLeft(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		for _, shown := range []string{plain(text), Harmless(text), visible(text), HarmlessLine(text)} {
+		for _, shown := range []string{Message(text), Text(text), Visible(text), Line(text)} {
 			if bad := strings.ReplaceAll(shown, "\n", ""); !printable(bad) {
 				t.Errorf("%q is shown as %q", text, shown)
 			}

@@ -1,4 +1,4 @@
-package display
+package projection
 
 import (
 	"cmp"
@@ -7,18 +7,19 @@ import (
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/safetext"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 )
 
-// phase is where a step stands.
-type phase int
+// Phase is where a step stands.
+type Phase int
 
 const (
-	waiting phase = iota // known of only as a parent, or by a diagnostic
-	running
-	done
-	failed
+	PhaseWaiting Phase = iota // known of only as a parent, or by a diagnostic
+	PhaseRunning
+	PhaseDone
+	PhaseFailed
 )
 
 // Row is one resource of an update.
@@ -28,7 +29,7 @@ type Row struct {
 	Name     string
 	Parent   string // URN
 	Op       apitype.OpType
-	Phase    phase
+	Phase    Phase
 	Started  time.Time
 	Finished time.Time
 	// Attempt, LastError and NextRetry are of a step that is being retried.
@@ -40,10 +41,10 @@ type Row struct {
 	Changes  []Change
 	Diags    []Diag
 
-	current  apitype.OpType // the step that Phase is about; Op is the most telling one so far
-	metadata apitype.StepEventMetadata
-	// deletesFirst says that what is replaced is deleted before its replacement is made.
-	deletesFirst bool
+	Current  apitype.OpType // the step that Phase is about; Op is the most telling one so far
+	Metadata apitype.StepEventMetadata
+	// DeletesFirst says that what is replaced is deleted before its replacement is made.
+	DeletesFirst bool
 }
 
 // Diag is one diagnostic.
@@ -66,14 +67,14 @@ type State struct {
 	// Parallel is how many steps run at a time; 0 until it is known. More are issued, and wait for their turn.
 	Parallel int
 
-	byURN  map[string]*Row
-	issued []*Row // those of steps that have not ended, in the order of their turns
+	ByURN  map[string]*Row
+	Issued []*Row // those of steps that have not ended, in the order of their turns
 }
 
 // NewState gives the state of an update of which nothing is known.
-func NewState() *State { return &State{byURN: map[string]*Row{}} }
+func NewState() *State { return &State{ByURN: map[string]*Row{}} }
 
-const stackType = "pulumi:pulumi:Stack"
+const StackType = "pulumi:pulumi:Stack"
 
 // Apply takes in one item. It returns the row that the item is about, or nil.
 func (s *State) Apply(e deployments.WatchEvent) *Row {
@@ -96,22 +97,22 @@ func (s *State) event(e apitype.EngineEvent) *Row {
 	switch {
 	case e.ResourcePreEvent != nil:
 		s.Planning = e.ResourcePreEvent.Planning
-		return s.step(e.ResourcePreEvent.Metadata, running, at)
+		return s.step(e.ResourcePreEvent.Metadata, PhaseRunning, at)
 	case e.ResOutputsEvent != nil:
 		s.Planning = e.ResOutputsEvent.Planning
-		row := s.step(e.ResOutputsEvent.Metadata, done, at)
-		if row.Type == stackType {
+		row := s.step(e.ResOutputsEvent.Metadata, PhaseDone, at)
+		if row.Type == StackType {
 			s.outputs(e.ResOutputsEvent.Metadata)
 		}
 		return row
 	case e.ResOpFailedEvent != nil:
-		return s.step(e.ResOpFailedEvent.Metadata, failed, at)
+		return s.step(e.ResOpFailedEvent.Metadata, PhaseFailed, at)
 	case e.DiagnosticEvent != nil:
 		return s.diagnostic(*e.DiagnosticEvent)
 	case e.ErrorEvent != nil:
-		s.Diags = append(s.Diags, Diag{Severity: "error", Message: plain(e.ErrorEvent.Error)})
+		s.Diags = append(s.Diags, Diag{Severity: "error", Message: safetext.Message(e.ErrorEvent.Error)})
 	case e.StdoutEvent != nil:
-		s.Diags = append(s.Diags, Diag{Severity: "info", Message: plain(e.StdoutEvent.Message)})
+		s.Diags = append(s.Diags, Diag{Severity: "info", Message: safetext.Message(e.StdoutEvent.Message)})
 	}
 	return nil
 }
@@ -131,28 +132,28 @@ func (s *State) outputs(m apitype.StepEventMetadata) {
 
 // row finds or makes the row of a URN.
 func (s *State) row(id string) *Row {
-	if row, ok := s.byURN[id]; ok {
+	if row, ok := s.ByURN[id]; ok {
 		return row
 	}
 	row := &Row{URN: id, Name: id}
 	if u, err := urn.Parse(id); err == nil {
 		row.Type, row.Name = string(u.Type()), u.Name()
 	}
-	s.byURN[id] = row
+	s.ByURN[id] = row
 	s.Rows = append(s.Rows, row)
 	return row
 }
 
-func (s *State) step(m apitype.StepEventMetadata, p phase, at time.Time) *Row {
+func (s *State) step(m apitype.StepEventMetadata, p Phase, at time.Time) *Row {
 	row := s.row(m.URN)
 	op := shownOp(m)
-	if operationOf(op).rank >= operationOf(row.Op).rank || row.Op == "" {
+	if rankOf(op) >= rankOf(row.Op) || row.Op == "" {
 		row.Op = op
-		row.metadata = m
+		row.Metadata = m
 	}
 	// A state that is replaced after its replacement was made is marked to be deleted.
-	row.deletesFirst = row.deletesFirst || op == apitype.OpDeleteReplaced && m.Old != nil && !m.Old.Delete
-	if p == running {
+	row.DeletesFirst = row.DeletesFirst || op == apitype.OpDeleteReplaced && m.Old != nil && !m.Old.Delete
+	if p == PhaseRunning {
 		row.Started, row.Finished = at, time.Time{}
 		s.issue(row, m, at)
 	} else {
@@ -160,7 +161,7 @@ func (s *State) step(m apitype.StepEventMetadata, p phase, at time.Time) *Row {
 		row.Finished = at
 		row.Attempt, row.LastError, row.NextRetry = 0, "", time.Time{}
 	}
-	row.Phase, row.current = p, op
+	row.Phase, row.Current = p, op
 	for _, state := range []*apitype.StepEventStateMetadata{m.Old, m.New} {
 		if state != nil && state.Parent != "" {
 			row.Parent = state.Parent
@@ -169,7 +170,7 @@ func (s *State) step(m apitype.StepEventMetadata, p phase, at time.Time) *Row {
 	if changes := changesOf(m); len(changes) > 0 {
 		row.Changes = changes
 	}
-	if m.Op == apitype.OpRefresh && p == done {
+	if m.Op == apitype.OpRefresh && p == PhaseDone {
 		row.found(m)
 	}
 	return row
@@ -181,16 +182,16 @@ func (r *Row) found(m apitype.StepEventMetadata) {
 	case r.Op != apitype.OpRefresh:
 		return
 	case m.New == nil:
-		r.Op = opGone
+		r.Op = OpGone
 	case len(r.Changes) > 0:
-		r.Op = opDrifted
+		r.Op = OpDrifted
 	}
-	r.current = r.Op
+	r.Current = r.Op
 }
 
-// sorted gives the rows by type and name, numbers in names by their value: the same in a preview and in the update
+// Sorted gives the rows by type and name, numbers in names by their value: the same in a preview and in the update
 // after it.
-func (s *State) sorted() []*Row {
+func (s *State) Sorted() []*Row {
 	rows := slices.Clone(s.Rows)
 	slices.SortStableFunc(rows, func(a, b *Row) int {
 		if c := strings.Compare(a.Type, b.Type); c != 0 {
@@ -231,7 +232,7 @@ func (s *State) diagnostic(e apitype.DiagnosticEvent) *Row {
 	if e.Ephemeral || e.Severity == "debug" {
 		return nil
 	}
-	d := Diag{URN: e.URN, Severity: e.Severity, Message: plain(e.Prefix + e.Message)}
+	d := Diag{URN: e.URN, Severity: e.Severity, Message: safetext.Message(e.Prefix + e.Message)}
 	if e.URN == "" {
 		s.Diags = append(s.Diags, d)
 		return nil
@@ -252,8 +253,8 @@ func (s *State) progress(p deployments.Progress, at time.Time) {
 	s.learn(p.Running)
 	s.turns(at)
 	for _, step := range p.Running {
-		row, ok := s.byURN[step.URN]
-		if !ok || row.Phase != running {
+		row, ok := s.ByURN[step.URN]
+		if !ok || row.Phase != PhaseRunning {
 			continue
 		}
 		row.Attempt, row.LastError, row.NextRetry = step.Attempt, step.LastError, step.NextRetry
@@ -265,17 +266,17 @@ func (s *State) progress(p deployments.Progress, at time.Time) {
 
 // Changed says whether any resource changes, or its outputs do.
 func (s *State) Changed() bool {
-	return s.outputsChanged() || slices.ContainsFunc(s.Rows, func(r *Row) bool { return r.changes() && !r.internal() })
+	return s.OutputsChanged() || slices.ContainsFunc(s.Rows, func(r *Row) bool { return r.IsChange() && !r.Internal() })
 }
 
-// changes says whether the row's step does anything.
-func (r *Row) changes() bool {
+// IsChange says whether the row's step does anything.
+func (r *Row) IsChange() bool {
 	return r.Op != "" && r.Op != apitype.OpSame && r.Op != apitype.OpRefresh
 }
 
-// internal says whether the row is of a provider that nobody declared: it is shown only when something is wrong with
+// Internal says whether the row is of a provider that nobody declared: it is shown only when something is wrong with
 // it.
-func (r *Row) internal() bool {
+func (r *Row) Internal() bool {
 	return strings.HasPrefix(r.Type, "pulumi:providers:") && strings.HasPrefix(r.Name, "default") &&
-		r.Phase != failed && len(r.Diags) == 0
+		r.Phase != PhaseFailed && len(r.Diags) == 0
 }

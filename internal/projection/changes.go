@@ -1,4 +1,4 @@
-package display
+package projection
 
 import (
 	"maps"
@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/deployctl/deployctl/internal/safetext"
 	"github.com/deployctl/deployctl/internal/valuediff"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
@@ -26,8 +27,8 @@ func changesOf(m apitype.StepEventMetadata) []Change {
 		return nil
 	}
 	s := sides{
-		oldInputs: readableMap(m.Old.Inputs), oldOutputs: readableMap(m.Old.Outputs),
-		newInputs: readableMap(m.New.Inputs), newOutputs: readableMap(m.New.Outputs),
+		oldInputs: ReadableProperties(m.Old.Inputs), oldOutputs: ReadableProperties(m.Old.Outputs),
+		newInputs: ReadableProperties(m.New.Inputs), newOutputs: ReadableProperties(m.New.Outputs),
 	}
 	var changes []Change
 	if m.DetailedDiff == nil {
@@ -126,13 +127,13 @@ func (s sides) at(path string, d apitype.PropertyDiff) (old, now any) {
 	if now = lookup(s.newInputs, path); now == nil {
 		now = lookup(s.newOutputs, path)
 	}
-	if d.InputDiff || output == nil || composite(input) && !reflect.DeepEqual(input, now) {
+	if d.InputDiff || output == nil || Composite(input) && !reflect.DeepEqual(input, now) {
 		return input, now
 	}
 	return output, now
 }
 
-func composite(value any) bool {
+func Composite(value any) bool {
 	switch value.(type) {
 	case map[string]any, []any:
 		return true
@@ -252,17 +253,17 @@ const (
 	unknownText  = sig.UnknownStringValue
 )
 
-// format writes a value on one line.
-func format(value any) string { return visible(valuediff.OneLine(readable(value))) }
+// FormatValue writes a value on one line.
+func FormatValue(value any) string { return safetext.Visible(valuediff.OneLine(Readable(value))) }
 
-// readableMap is readable for properties; without any it is empty.
-func readableMap(properties map[string]any) map[string]any {
-	object, _ := readable(properties).(map[string]any)
+// ReadableProperties is readable for properties; without any it is empty.
+func ReadableProperties(properties map[string]any) map[string]any {
+	object, _ := Readable(properties).(map[string]any)
 	return object
 }
 
-// readable replaces secrets, assets and unknowns by what a person wants to read of them.
-func readable(value any) any {
+// Readable replaces secrets, assets and unknowns by what a person wants to read of them.
+func Readable(value any) any {
 	switch v := value.(type) {
 	case string:
 		if v == unknownText {
@@ -271,7 +272,7 @@ func readable(value any) any {
 	case []any:
 		list := make([]any, len(v))
 		for i := range v {
-			list[i] = readable(v[i])
+			list[i] = Readable(v[i])
 		}
 		return list
 	case map[string]any:
@@ -285,7 +286,7 @@ func readable(value any) any {
 		}
 		object := make(map[string]any, len(v))
 		for key, item := range v {
-			object[key] = readable(item)
+			object[key] = Readable(item)
 		}
 		return object
 	}
