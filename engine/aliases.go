@@ -19,7 +19,8 @@ type predecessor struct {
 	conflict  string // the error of an entry that claims what another one does; "" when there is none
 }
 
-// predecessor finds the stored state that an entry continues, by its URN or else by its aliases in order.
+// predecessor finds the stored state that an entry continues, by its URN or else by its aliases in order. The first
+// name that has a live state decides. It changes nothing: continueOld claims what was found.
 func (r *Run) predecessor(e *entry) predecessor {
 	if by := r.marked(e.URN).ClaimedBy; by != "" && by != e.URN {
 		return predecessor{conflict: fmt.Sprintf("%s is also an alias of %s; remove the alias or rename one of them",
@@ -60,8 +61,8 @@ func (r *Run) continueOld(e *entry, p predecessor) {
 	}
 }
 
-// claim notes that a URN continues what had another name. The snapshot follows when the state is recorded under its new
-// name, not before: references must never name what is not there.
+// claim records that a URN continues what had another name, so that no other entry can. The snapshot follows when the
+// state is recorded under its new name, not before: references must never name what is not there.
 func (r *Run) claim(u, old urn.URN) {
 	r.mark(old).ClaimedBy = u
 	r.mark(u).Claims = old

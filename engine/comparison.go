@@ -31,7 +31,8 @@ func (r *Run) compare(e *entry, old *State) bool {
 	return true
 }
 
-// providerDiffed goes on with every entry that waited for the comparison.
+// providerDiffed goes on with every entry that waited for this comparison; those that wait for another are left alone.
+// An error is not remembered: the next epoch compares again.
 func (r *Run) providerDiffed(ev ProviderDiffed) {
 	op := r.takeQuery(ev.Op)
 	if op == nil {

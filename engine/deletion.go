@@ -110,7 +110,7 @@ func (r *Run) deleteUnregistered() {
 		}
 		group = append(group, d)
 	})
-	r.markForDeletion(r.withoutNeeded(r.withoutReferenced(group)))
+	r.markForDeletion(r.withoutNeeded(r.refuseReferenced(group)))
 }
 
 // withoutNeeded takes out of a group what must stay because something that stays refers to it. That happens only after

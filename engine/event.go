@@ -176,7 +176,7 @@ const (
 	OutcomePartial Outcome = "partial"
 	// OutcomeFailed: answered with an error; there was no effect.
 	OutcomeFailed Outcome = "failed"
-	// OutcomeUnknown: nobody can tell yet whether there was an effect.
+	// OutcomeUnknown: the answer was lost; there may have been an effect.
 	OutcomeUnknown Outcome = "unknown"
 	// OutcomeAbsent: settling found, by the rule of the type, that there was no effect. Only of a Settle.
 	OutcomeAbsent Outcome = "absent"
@@ -196,7 +196,7 @@ type StepFinished struct {
 	// Inputs are set when the step checked them (Step.Check), read them, or imported them.
 	Inputs  *Bag `json:"inputs,omitempty"`
 	Outputs Bag  `json:"outputs"`
-	// Foreign: what was found belongs to somebody else. Only of a Settle.
+	// Foreign: what was found belongs to another owner. Only of a Settle.
 	Foreign             bool     `json:"foreign,omitempty"`
 	InitErrors          []string `json:"initErrors,omitempty"`
 	RefreshBeforeUpdate bool     `json:"refreshBeforeUpdate,omitempty"`

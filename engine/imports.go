@@ -35,7 +35,8 @@ func (r *Run) decideImport(e *entry, old *State) {
 	r.enqueue(e, false)
 }
 
-// imported goes on with an entry whose resource was adopted: its goal is compared with what the world has.
+// imported goes on with an entry whose resource was adopted: its goal is compared with what was read, by the ordinary
+// plan. The adopted state is recorded before that, so a failure of the plan loses nothing.
 func (r *Run) imported(e *entry, op int) {
 	r.emitStep(EmitOutputs, op, e)
 	r.count(StepImport, e.URN)

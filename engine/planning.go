@@ -6,7 +6,8 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 )
 
-// decide sends an entry the way that its kind of resource goes.
+// decide sends an entry the way that its kind of resource goes: outside the targets, a read, an import, a component, a
+// comparison of providers, or a plan. It runs again, from held, when an import was read or providers were compared.
 func (r *Run) decide(e *entry) {
 	old := r.snap.Get(e.Old)
 	r.markTarget(e)
@@ -32,7 +33,7 @@ func (r *Run) decide(e *entry) {
 	}
 }
 
-// decideComponent carries out a component: only the snapshot knows it.
+// decideComponent decides about a component. Only the snapshot has it, so there is no plan, and its step ends at once.
 func (r *Run) decideComponent(e *entry, old *State) {
 	e.Forced = r.force(e, old)
 	switch {
@@ -51,7 +52,7 @@ func (r *Run) decideComponent(e *entry, old *State) {
 	r.carryOut(e)
 }
 
-// carryOut makes the step of a component, which calls nobody.
+// carryOut makes the step of a component, which calls no provider.
 func (r *Run) carryOut(e *entry) {
 	op := r.newOp()
 	r.emitStep(EmitPre, op, e)
@@ -99,7 +100,8 @@ func (r *Run) plan(e *entry, old *State) {
 	})
 }
 
-// planned notes a plan; it is committed when it is its turn.
+// planned keeps a plan. It is committed in order of registration, because what was registered earlier may still delete
+// the entry's old state.
 func (r *Run) planned(ev Planned) {
 	op := r.takeQuery(ev.Op)
 	if op == nil {
@@ -140,7 +142,7 @@ func (r *Run) commit(e *entry) bool {
 	return true
 }
 
-// rejectInputs fails an entry whose inputs its provider does not accept; every failure is told.
+// rejectInputs fails an entry whose inputs its provider does not accept; every failure is reported.
 func (r *Run) rejectInputs(e *entry, failures []CheckFailure) {
 	for _, f := range failures {
 		if f.Property == "" {

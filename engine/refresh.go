@@ -34,7 +34,8 @@ func (r *Run) startRefreshes(every bool) {
 	})
 }
 
-// refreshFinished takes over what was read. Its step counts as what it came to: same, update or delete.
+// refreshFinished records what was read. The step counts as what it came to: same, update or delete. A resource that
+// does not exist any more leaves the snapshot only with all others, see removeLost.
 func (r *Run) refreshFinished(op *operation, ev StepFinished) {
 	state := r.snap.Get(op.Key)
 	switch {
@@ -92,8 +93,8 @@ func (r *Run) emitRefresh(op *operation, next *State, diff *Diff) {
 	})
 }
 
-// removeLost removes what refreshes found gone, all at once and with the references to it, so that the snapshot is
-// whole at any time. A reference stays while a copy of what it names stands before it.
+// removeLost removes the resources that refreshes did not find, all at once and with the references to them, so that
+// the snapshot breaks no invariant at any time. A reference stays while a copy of what it names precedes it.
 func (r *Run) removeLost() {
 	if len(r.Lost) == 0 {
 		return

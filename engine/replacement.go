@@ -2,8 +2,8 @@ package engine
 
 import "github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 
-// replace puts a new resource in the place of the old one: create before delete, unless the resource or its provider
-// want the old one gone first. It reports whether the entry left its place.
+// replace puts a new resource in the place of the old one: it is created before the old one is deleted, unless the
+// program or the provider wants the old one deleted first. It reports whether the entry left its stage.
 func (r *Run) replace(e *entry, old *State) bool {
 	e.Kind = StepCreateReplacement
 	before := e.Plan.Diff.DeleteBeforeReplace
@@ -37,7 +37,9 @@ func (r *Run) replace(e *entry, old *State) bool {
 	return true
 }
 
-// refuseProtected refuses to replace a protected resource. A preview says so and goes on.
+// refuseProtected fails an entry that would replace a protected resource. A preview reports it and goes on. It reports
+// whether the entry failed. The protection ends with the update that removes the option, so the old and the new state
+// must agree.
 func (r *Run) refuseProtected(e *entry, old *State) bool {
 	if !old.Protect || !e.New.Protect {
 		return false

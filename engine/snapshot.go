@@ -49,7 +49,8 @@ func NewSnapshot(base []State, pending []PendingOperation) *Snapshot {
 	return s
 }
 
-// position is where a state stands in snapshot order.
+// position is where a state stands in snapshot order: the new list precedes what is left of the base. Positions change
+// when states move, so they are compared and never kept.
 func (s *Snapshot) position(k Key) int {
 	if i := s.place[k]; i < 0 {
 		return -1 - i
@@ -57,7 +58,7 @@ func (s *Snapshot) position(k Key) int {
 	return len(s.news) + s.place[k]
 }
 
-// stranded reports that a state refers to something of which no copy stands before it.
+// stranded reports that a state refers to something of which no copy precedes it, which no stored snapshot may have.
 func (s *Snapshot) stranded(state State) bool {
 	state = s.renamed(state)
 	earlier := func(k Key) bool { return s.position(k) < s.position(state.Key) }
@@ -67,6 +68,9 @@ func (s *Snapshot) stranded(state State) bool {
 }
 
 // index makes a state findable. Base states are found at i, new ones at -1-i.
+//
+// Invariant: place has every key that the snapshot ever had; Get hides those that were removed.
+// Invariant: live has the one state of a URN that does not wait for deletion; copies has all that are there.
 func (s *Snapshot) index(state State, i int) {
 	s.place[state.Key] = i
 	s.copies[state.URN] = append(s.copies[state.URN], state.Key)
@@ -103,7 +107,9 @@ func (s *Snapshot) Live(u urn.URN) *State {
 	return nil
 }
 
-// Apply changes the snapshot by one delta. Applying is total: a delta about a state that is not there does nothing.
+// Apply changes the snapshot by one delta. It is total: a delta about a state that is not there does nothing, so deltas
+// can be applied that were saved twice. The core, the commit and recovery apply the same deltas and get the same
+// snapshot.
 func (s *Snapshot) Apply(d Delta) {
 	switch d.Kind {
 	case DeltaBegin:
@@ -132,11 +138,13 @@ func (s *Snapshot) Apply(d Delta) {
 	}
 }
 
+// put appends a state to the new list.
 func (s *Snapshot) put(state State) {
 	s.news = append(s.news, slot{State: state})
 	s.index(state, -len(s.news))
 }
 
+// keep moves a base state to the end of the new list; a state that is there already stays where it is.
 func (s *Snapshot) keep(k Key) {
 	at := s.slot(k)
 	if at == nil || at.Gone || s.place[k] < 0 {
@@ -148,6 +156,7 @@ func (s *Snapshot) keep(k Key) {
 	s.place[k] = -len(s.news)
 }
 
+// set replaces a state where it stands, and makes it live or not as its Delete says.
 func (s *Snapshot) set(state State) {
 	at := s.slot(state.Key)
 	if at == nil || at.Gone {
@@ -162,6 +171,7 @@ func (s *Snapshot) set(state State) {
 	}
 }
 
+// remove takes a state out. Its slot stays, so that the positions of others do.
 func (s *Snapshot) remove(k Key) {
 	at := s.slot(k)
 	if at == nil || at.Gone {
@@ -175,7 +185,8 @@ func (s *Snapshot) remove(k Key) {
 	s.copies[u] = slices.DeleteFunc(s.copies[u], func(o Key) bool { return o == k })
 }
 
-// All visits every state in snapshot order: the new list, then what is left of the base.
+// All visits every state in snapshot order: the new list, then what is left of the base. The visitor must not change
+// the snapshot: collect what is to be changed, then change it.
 func (s *Snapshot) All(visit func(*State)) {
 	for _, list := range [][]slot{s.news, s.base} {
 		for i := range list {
@@ -255,6 +266,7 @@ func (s *Snapshot) renamed(state State) State {
 	return state
 }
 
+// current returns the newest name of a URN; renames never go in a circle, see Apply.
 func (s *Snapshot) current(u urn.URN) urn.URN {
 	for to, ok := s.renames[u]; ok; to, ok = s.renames[u] {
 		u = to

@@ -37,8 +37,9 @@ type Timeouts struct {
 	Read   float64 `json:"read,omitempty"`
 }
 
-// State is the header of a stored resource: every field of it but its bags' contents.
-// Source: the deployment format version 3 (apitype.ResourceV3).
+// State is the header of a stored resource: every field of it but its bags' contents. Tests hold that each field is set
+// from the registration, compared, stored, read back and shown, or say why not. Source: the deployment format version 3
+// (apitype.ResourceV3).
 type State struct {
 	Key                     Key                  `json:"key"`
 	URN                     urn.URN              `json:"urn"`

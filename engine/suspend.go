@@ -6,7 +6,9 @@ import (
 	"slices"
 )
 
-// suspended is a Run put away: its memory, and how its snapshot differs from the base.
+// suspended is the stored form of a Run: its memory, and how its snapshot differs from the base. Builds of one revision
+// resume each other's runs, so the names of its fields and of those below stay; a field may be added if its zero value
+// means what was true before.
 type suspended struct {
 	Memory  storedMemory       `json:"memory"`
 	Base    []slot             `json:"base,omitempty"` // base states that were changed where they stand
@@ -32,9 +34,9 @@ type heldOutput struct {
 // run is a stretch of base indexes.
 type run struct{ First, Count int }
 
-// Suspend puts the run away, so that Resume takes it up over the same base. Deltas that were not taken are lost, so
-// take and save them first: large values are then referred to where they were saved. It fails while something is in
-// flight.
+// Suspend returns the stored form of a run, from which Resume continues over the same base. Take the changes and make
+// them durable before: the stored form refers to values where they were saved, and changes that were not taken are
+// lost. It fails while a command is in flight. Whatever can be derived is not stored.
 func (r *Run) Suspend() (json.RawMessage, error) {
 	if n := r.InFlight(); n > 0 {
 		return nil, fmt.Errorf("a run with %d commands in flight cannot be put away", n)
@@ -69,7 +71,8 @@ func (r *Run) Suspend() (json.RawMessage, error) {
 	return json.Marshal(out)
 }
 
-// lightMemory is what the run remembers, without what nobody asks of an entry that has ended: its plan and its values.
+// lightMemory is the run's memory without what is not needed of an entry that has ended: its plan and its values.
+// Without that, a suspended run would grow with the size of all values.
 func (r *Run) lightMemory() memory {
 	m := r.memory
 	m.Entries = make([]*entry, len(r.Entries))
@@ -104,7 +107,8 @@ func (r *Run) stored(at slot) slot {
 	return at
 }
 
-// Resume takes up a run that Suspend put away. Base and pending are those that New was given.
+// Resume continues a run that was suspended. Base and pending are those that New was given. What Ready had not returned
+// comes with the next Ready.
 func Resume(goal Goal, base []State, pending []PendingOperation, data json.RawMessage) (*Run, error) {
 	var s suspended
 	if err := json.Unmarshal(data, &s); err != nil {
@@ -144,7 +148,8 @@ func Resume(goal Goal, base []State, pending []PendingOperation, data json.RawMe
 	return r, nil
 }
 
-// relink restores what several places share.
+// relink restores the sharing that the stored form cannot express: an operation and the list of entries mean the same
+// entry. The operation of an entry of an earlier epoch keeps an entry of its own.
 func (r *Run) relink() {
 	for _, n := range slices.Concat(r.Queue, r.Slots, r.Waiting) {
 		op := r.Ops[n]

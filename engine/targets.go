@@ -83,7 +83,8 @@ func (r *Run) markKept(kept []urn.URN) {
 	}
 }
 
-// leaveUntargeted keeps what a resource outside the targets was; one that was not there is left out.
+// leaveUntargeted keeps a resource outside the targets as it was, whatever the program declares now. One that is not
+// stored is left out: the program gets its inputs, and everything else of it is unknown.
 func (r *Run) leaveUntargeted(e *entry, old *State) {
 	if old == nil {
 		r.mark(e.URN).LeftOut = true
@@ -165,7 +166,7 @@ func (r *Run) oldInProgress(e *entry) bool {
 	})
 }
 
-// skippedReference returns a resource that the entry needs and that targets leave out.
+// skippedReference returns a resource that the entry needs and that targets leave out; "" when there is none.
 func (r *Run) skippedReference(e *entry) urn.URN {
 	for _, u := range e.Reg.references() {
 		if r.marked(u).LeftOut {
@@ -225,7 +226,8 @@ func (r *Run) markDependent(s *State) {
 	}
 }
 
-// withoutManagers takes replaced providers out of a group that still manage resources outside the targets.
+// withoutManagers takes replaced providers out of a group that still manage resources outside the targets: those
+// resources keep the provider that they have.
 func (r *Run) withoutManagers(group []*deletion) []*deletion {
 	dying := map[Key]bool{}
 	for _, d := range group {
@@ -240,8 +242,9 @@ func (r *Run) withoutManagers(group []*deletion) []*deletion {
 	return slices.DeleteFunc(group, func(d *deletion) bool { return manages[d.Key] })
 }
 
-// withoutReferenced takes out of a group, with an error each, what resources outside the targets still depend on.
-func (r *Run) withoutReferenced(group []*deletion) []*deletion {
+// refuseReferenced returns the group of deletions or, if resources outside the targets still depend on one of them,
+// none: then the update fails with an error for each.
+func (r *Run) refuseReferenced(group []*deletion) []*deletion {
 	if len(r.goal.Targets) == 0 {
 		return group
 	}

@@ -8,7 +8,12 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 )
 
-// registered is a resource of this epoch.
+// registered is what the monitor keeps of a resource of this epoch. The core keeps more, and decides by it; this copy
+// stays beside it because it answers other questions, where the core cannot be asked. Before a registration is sent,
+// its child inherits options and providers from it; without another message, dependsOn waits for the resources below a
+// component, and a method is called on what served its component. It is made of the same messages: of what was sent,
+// and of the reply to it. It never decides what happens to a resource, and a new epoch starts with an empty one, as the
+// core does.
 type registered struct {
 	parent urn.URN
 	custom bool
