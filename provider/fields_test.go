@@ -57,6 +57,7 @@ func TestATagThatCannotMeanAnythingIsRefusedWhereItIsDeclared(t *testing.T) {
 		declare func()
 		says    string
 	}{
+		"no struct": {func() { objectOf[string]() }, "string is not a struct"},
 		"an unknown option": {func() {
 			objectOf[struct {
 				A string `pulumi:"a,optoinal"`
@@ -105,7 +106,6 @@ func TestATagThatCannotMeanAnythingIsRefusedWhereItIsDeclared(t *testing.T) {
 				A int `pulumi:"a" default:"\"three\""`
 			}]()
 		}, `default of "a" must be a whole number, not string`},
-		"what is not a struct": {func() { objectOf[string]() }, "string is not a struct"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if said := panicOf(c.declare); !strings.HasPrefix(said, "provider: ") || !strings.Contains(said, c.says) {

@@ -180,42 +180,57 @@ func TestAScheduleIsMadeShownPausedRunAndRemoved(t *testing.T) {
 	}
 }
 
-// TestACallThatIsRefusedSaysWhy has a line for each way in which a call that needs Temporal is refused.
-func TestACallThatIsRefusedSaysWhy(t *testing.T) {
-	ctx := t.Context()
-	schedule := deployments.Schedule{Name: nightly, Kind: deployments.ScheduleUpdate, Every: time.Hour}
-	scheduled := func(t *testing.T, s *Service) {
-		settled(t, s, deployments.SecretsProvider{})
-		must(t, s.CreateSchedule(ctx, schedule))
+// refusal is a way in which a call that needs Temporal is refused.
+type refusal struct {
+	name  string
+	given func(*testing.T, *Service, *fakeTemporal)
+	call  func(*Service) error
+	want  deployments.Code
+}
+
+func (r refusal) check(t *testing.T) {
+	s, f := newFake(t)
+	if r.given != nil {
+		r.given(t, s, f)
 	}
-	request := func(change func(*deployments.UpdateRequest)) deployments.UpdateRequest {
+	if err := r.call(s); deployments.CodeOf(err) != r.want {
+		t.Errorf("it is answered %q: %v", deployments.CodeOf(err), err)
+	}
+}
+
+// busy and claimed make update 1 run; of one that is claimed, the head says so.
+func busy(_ *testing.T, _ *Service, f *fakeTemporal) { f.begin(version(1)) }
+
+func claimed(t *testing.T, s *Service, f *fakeTemporal) {
+	t.Helper()
+	_, err := s.Claim(t.Context(), statestore.Claimant{Update: version(1), Writer: "w"})
+	must(t, err)
+	f.begin(version(1))
+}
+
+var hourly = deployments.Schedule{Name: nightly, Kind: deployments.ScheduleUpdate, Every: time.Hour}
+
+// scheduled makes a schedule.
+func scheduled(t *testing.T, s *Service, _ *fakeTemporal) {
+	t.Helper()
+	settled(t, s, deployments.SecretsProvider{})
+	must(t, s.CreateSchedule(t.Context(), hourly))
+}
+
+func TestACallAboutAnUpdateThatIsRefusedSaysWhy(t *testing.T) {
+	ctx := t.Context()
+	submit := func(change func(*deployments.UpdateRequest)) func(*Service) error {
 		r := asking("r")
 		change(&r)
-		return r
-	}
-	submit := func(r deployments.UpdateRequest) func(*Service) error {
 		return func(s *Service) error { _, err := s.Submit(ctx, r); return err }
 	}
-	recovers := func(s *Service) error { _, err := s.Recover(ctx, dev); return err }
-	type given func(*testing.T, *Service, *fakeTemporal)
-	busy := func(_ *testing.T, _ *Service, f *fakeTemporal) { f.begin(version(1)) }
-	claimed := func(t *testing.T, s *Service, f *fakeTemporal) {
-		_, err := s.Claim(ctx, statestore.Claimant{Update: version(1), Writer: "w"})
-		must(t, err)
-		f.begin(version(1))
-	}
-	for _, c := range []struct {
-		name  string
-		given given
-		call  func(*Service) error
-		want  deployments.Code
-	}{
+	for _, c := range []refusal{
 		{"an update of a stack that is not there", nil,
-			submit(request(func(r *deployments.UpdateRequest) { r.Stack = gone })), deployments.CodeNotFound},
-		{"an update of no kind", nil, submit(request(func(r *deployments.UpdateRequest) { r.Kind = "" })),
+			submit(func(r *deployments.UpdateRequest) { r.Stack = gone }), deployments.CodeNotFound},
+		{"an update of no kind", nil, submit(func(r *deployments.UpdateRequest) { r.Kind = "" }),
 			deployments.CodeInvalid},
 		{"an update that does not wait", busy,
-			submit(request(func(r *deployments.UpdateRequest) { r.OnBusy = deployments.OnBusyFail })),
+			submit(func(r *deployments.UpdateRequest) { r.OnBusy = deployments.OnBusyFail }),
 			deployments.CodeConflict},
 		{"the cancel of an update that has ended", nil,
 			func(s *Service) error { return s.Cancel(ctx, version(1), false) }, deployments.CodeNotFound},
@@ -231,7 +246,8 @@ func TestACallThatIsRefusedSaysWhy(t *testing.T) {
 		{"watching an update that never was", nil, func(s *Service) error {
 			return s.Watch(ctx, version(9), func(deployments.WatchEvent) error { return nil })
 		}, deployments.CodeNotFound},
-		{"recovering an update that runs", claimed, recovers, deployments.CodeConflict},
+		{"recovering an update that runs", claimed, func(s *Service) error { _, err := s.Recover(ctx, dev); return err },
+			deployments.CodeConflict},
 		{"recovering a stack that is not there", nil,
 			func(s *Service) error { _, err := s.Recover(ctx, gone); return err }, deployments.CodeNotFound},
 		{"importing while an update runs", busy, func(s *Service) error {
@@ -240,16 +256,24 @@ func TestACallThatIsRefusedSaysWhy(t *testing.T) {
 					Deployment: []byte(`{"manifest":{"time":"0001-01-01T00:00:00Z","magic":"","version":""}}`)}})
 			return err
 		}, deployments.CodeConflict},
-		{"renaming a stack that has a schedule", func(t *testing.T, s *Service, _ *fakeTemporal) { scheduled(t, s) },
+		{"renaming a stack that has a schedule", scheduled,
 			func(s *Service) error { return s.RenameStack(ctx, deployments.RenameRequest{From: dev, To: gone}) },
 			deployments.CodeConflict},
-		{"a schedule that is there", func(t *testing.T, s *Service, _ *fakeTemporal) { scheduled(t, s) },
-			func(s *Service) error { return s.CreateSchedule(ctx, schedule) }, deployments.CodeExists},
+	} {
+		t.Run(c.name, c.check)
+	}
+}
+
+func TestACallAboutAScheduleThatIsRefusedSaysWhy(t *testing.T) {
+	ctx := t.Context()
+	for _, c := range []refusal{
+		{"a schedule that is there", scheduled,
+			func(s *Service) error { return s.CreateSchedule(ctx, hourly) }, deployments.CodeExists},
 		{"a schedule of a stack without an update", nil,
-			func(s *Service) error { return s.CreateSchedule(ctx, schedule) }, deployments.CodeInvalid},
+			func(s *Service) error { return s.CreateSchedule(ctx, hourly) }, deployments.CodeInvalid},
 		{"a schedule of a stack under a passphrase", func(t *testing.T, s *Service, _ *fakeTemporal) {
 			settled(t, s, deployments.SecretsProvider{Type: deployments.SecretsPassphrase})
-		}, func(s *Service) error { return s.CreateSchedule(ctx, schedule) }, deployments.CodeInvalid},
+		}, func(s *Service) error { return s.CreateSchedule(ctx, hourly) }, deployments.CodeInvalid},
 		{"a schedule in the past", nil, func(s *Service) error {
 			past := deployments.Schedule{Name: nightly, Kind: deployments.ScheduleDestroy,
 				At: time.Now().Add(-time.Hour)}
@@ -267,26 +291,18 @@ func TestACallThatIsRefusedSaysWhy(t *testing.T) {
 			func(s *Service) error { return s.PauseSchedule(ctx, nightly, false, "ann") }, deployments.CodeNotFound},
 		{"running a schedule that is not there", nil,
 			func(s *Service) error { return s.RunSchedule(ctx, nightly) }, deployments.CodeNotFound},
-		{"running a schedule that runs", func(t *testing.T, s *Service, _ *fakeTemporal) {
-			scheduled(t, s)
+		{"running a schedule that runs", func(t *testing.T, s *Service, f *fakeTemporal) {
+			scheduled(t, s, f)
 			must(t, s.RunSchedule(ctx, nightly))
 		}, func(s *Service) error { return s.RunSchedule(ctx, nightly) }, deployments.CodeConflict},
 		{"running a schedule that the store does not have", func(t *testing.T, s *Service, f *fakeTemporal) {
-			scheduled(t, s)
+			scheduled(t, s, f)
 			kept := f.schedules[deployments.ScheduleID(nightly)]
 			must(t, s.RemoveSchedule(ctx, nightly))
 			f.schedules[deployments.ScheduleID(nightly)] = kept
 		}, func(s *Service) error { return s.RunSchedule(ctx, nightly) }, deployments.CodeInvalid},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			s, f := newFake(t)
-			if c.given != nil {
-				c.given(t, s, f)
-			}
-			if err := c.call(s); deployments.CodeOf(err) != c.want {
-				t.Errorf("it is answered %q: %v", deployments.CodeOf(err), err)
-			}
-		})
+		t.Run(c.name, c.check)
 	}
 }
 
