@@ -190,7 +190,7 @@ func (e *endpoint) dial(ctx context.Context, target string, opts ...grpc.DialOpt
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(pluginprotocol.MaxMessage),
 			grpc.MaxCallSendMsgSize(pluginprotocol.MaxMessage)),
 		grpc.WithStatsHandler(callWatcher{}),
-		grpc.WithChainUnaryInterceptor(markFate, checkAnswer),
+		grpc.WithChainUnaryInterceptor(markDelivery, checkAnswer),
 		grpc.WithChainStreamInterceptor(markStream),
 	)...)
 	if err != nil {

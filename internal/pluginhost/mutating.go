@@ -12,12 +12,12 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 )
 
-// garbledAnswer is an error about an answer of the provider: the effect has happened or not, but the answer cannot be
+// malformedResponse is an error about an answer of the provider: the effect has happened or not, but the answer cannot be
 // used.
-type garbledAnswer struct{ err error }
+type malformedResponse struct{ err error }
 
-func (e *garbledAnswer) Error() string { return e.err.Error() }
-func (e *garbledAnswer) Unwrap() error { return e.err }
+func (e *malformedResponse) Error() string { return e.err.Error() }
+func (e *malformedResponse) Unwrap() error { return e.err }
 
 // Create makes a resource; see Classify about its errors.
 func (p *Provider) Create(ctx context.Context, req plugin.CreateRequest) (plugin.CreateResponse, error) {
@@ -40,7 +40,7 @@ func (p *Provider) Delete(ctx context.Context, req plugin.DeleteRequest) (plugin
 	return resp, p.wire.explain(err, req.URN, before)
 }
 
-// explain turns errors that the SDK made out of an answer into garbledAnswer: they come without a status, and after a
+// explain turns errors that the SDK made out of an answer into malformedResponse: they come without a status, and after a
 // call was made for the URN. One made before the call has no effect and stays as it is.
 func (w *wire) explain(err error, urn resource.URN, before int) error {
 	var answer *rpcerror.Error
@@ -48,7 +48,7 @@ func (w *wire) explain(err error, urn resource.URN, before int) error {
 	if err == nil || errors.As(err, &answer) || errors.As(err, &initialisation) || w.calls(urn) == before {
 		return err
 	}
-	return &garbledAnswer{err}
+	return &malformedResponse{err}
 }
 
 func (w *wire) calls(urn resource.URN) int {

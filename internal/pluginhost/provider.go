@@ -63,8 +63,8 @@ func (p *Provider) Close() error {
 	return nil
 }
 
-// spoiled tells whether Configure has failed: the process cannot be configured again.
-func (p *Provider) spoiled() bool {
+// unusable reports whether Configure has failed: the process cannot be configured again.
+func (p *Provider) unusable() bool {
 	select {
 	case <-p.configured:
 		return p.configErr != nil

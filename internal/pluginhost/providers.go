@@ -48,7 +48,7 @@ type providerSlot struct {
 func (s *providerSlot) usable() bool {
 	select {
 	case <-s.ready:
-		return s.err == nil && s.provider.Alive() && !s.provider.spoiled()
+		return s.err == nil && s.provider.Alive() && !s.provider.unusable()
 	default:
 		return true
 	}
@@ -146,7 +146,7 @@ func (h *Host) startProvider(pkg Package) (*Provider, error) {
 		e.stop(0)
 		return nil, fmt.Errorf("provider %s: %w%s", pkg.Name, err, e.tail.text())
 	}
-	go p.mourn(h.ctx, h.opts.Log)
+	go p.reportUnexpectedExit(h.ctx, h.opts.Log)
 	return p, nil
 }
 
@@ -250,8 +250,8 @@ func (p *Provider) parameterize(ctx context.Context, parameter Parameter) error 
 	return err
 }
 
-// mourn reports the death of a process that nobody asked to end, with what it wrote last.
-func (p *Provider) mourn(host context.Context, log func(Message)) {
+// reportUnexpectedExit reports the death of a process that was not asked to end, with its last output.
+func (p *Provider) reportUnexpectedExit(host context.Context, log func(Message)) {
 	<-p.end.died
 	if p.end.proc == nil || host.Err() != nil || p.end.stopping.Load() {
 		return

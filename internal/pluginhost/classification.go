@@ -16,21 +16,21 @@ import (
 type Outcome int
 
 const (
-	// Answered means: it was done, and the result is what the call returned.
+	// Answered means that the change was made; the call has returned its result.
 	Answered Outcome = iota
-	// Exists means: it was done, but the resource failed to initialise; the call returned its id and state, and the
-	// error's reasons belong into them.
+	// Exists means that the resource exists but failed to initialise; the call has returned its id and state, to which
+	// the error's reasons belong.
 	Exists
-	// Failed means: the provider refused or failed, and has changed nothing (the contract of providers). Retrying
-	// blindly is wrong.
+	// Failed means that the provider rejected the call or failed, and has changed nothing (the contract of providers).
+	// Do not retry it blindly.
 	Failed
-	// NotDone means: it never reached the provider or was turned away for now. It may be made again after RetryAfter.
+	// NotDone means that the call never reached the provider or was throttled. It may be repeated after RetryAfter.
 	NotDone
-	// Unknown means: it may or may not have been done. It must be found out before anything else happens to the
-	// resource.
+	// Unknown means that the change may or may not have been made. It must be settled before anything else happens to
+	// the resource.
 	Unknown
-	// Unreadable means: the provider has answered, and the answer cannot be used. What it did is done. Made again, the
-	// call would be answered the same way.
+	// Unreadable means that the provider's answer cannot be used. Its effect stands, and a repeated call would get the
+	// same answer.
 	Unreadable
 )
 
@@ -39,18 +39,18 @@ func (o Outcome) String() string {
 	return [...]string{"answered", "exists, not initialised", "failed", "not done", "unknown", "unreadable"}[o]
 }
 
-// Verdict is the reading of a mutating call's error.
-type Verdict struct {
+// Classification says what the error of a mutating call means.
+type Classification struct {
 	Outcome    Outcome
-	RetryAfter time.Duration // with NotDone: what the provider asked for, or 0
+	RetryAfter time.Duration // with NotDone: the pause that the provider asked for, or 0
 	Died       bool          // the provider's process has ended; Host.Provider starts another
 	Reason     string        // for people
 }
 
-// Classify reads the error of a Create, Update or Delete.
-func (p *Provider) Classify(err error) Verdict {
+// Classify classifies the error of a Create, Update or Delete.
+func (p *Provider) Classify(err error) Classification {
 	v := classify(err)
-	lost := fateOf(err) == lostFate
+	lost := deliveryOf(err) == deliveryLost
 	if lost {
 		p.end.awaitDeath()
 	}
@@ -60,22 +60,22 @@ func (p *Provider) Classify(err error) Verdict {
 	return v
 }
 
-func classify(err error) Verdict {
+func classify(err error) Classification {
 	if err == nil {
-		return Verdict{Outcome: Answered}
+		return Classification{Outcome: Answered}
 	}
-	v := Verdict{Reason: err.Error()}
+	v := Classification{Reason: err.Error()}
 	var initialisation *plugin.InitError
-	var garbled *garbledAnswer
+	var malformed *malformedResponse
 	var answer *rpcerror.Error
 	switch {
 	case errors.As(err, &initialisation):
 		v.Outcome = Exists
-	case errors.As(err, &garbled):
+	case errors.As(err, &malformed):
 		v.Outcome = Unreadable
 	case errors.As(err, &answer):
 		v.Outcome, v.RetryAfter = readStatus(answer)
-	default: // the call could not even be made
+	default: // the call could not be made
 		v.Outcome = Failed
 	}
 	return v
@@ -84,12 +84,12 @@ func classify(err error) Verdict {
 // readStatus maps a gRPC status. Providers report whatever went wrong for them as Unknown, so that code is the plain
 // error.
 func readStatus(e *rpcerror.Error) (Outcome, time.Duration) {
-	switch fateOf(e) {
-	case unsentFate:
+	switch deliveryOf(e) {
+	case deliveryUnsent:
 		return NotDone, 0
-	case oversizeFate:
+	case deliveryOversize:
 		return Failed, 0
-	case lostFate:
+	case deliveryLost:
 		if tooLarge(e) {
 			return Unreadable, 0
 		}

@@ -15,31 +15,31 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// fate is how far a call that ended with an error got. The status code does not tell: an Unavailable of the provider,
+// delivery is how far a call that ended with an error got. The status code does not say: an Unavailable of the provider,
 // one of a connection that broke, and one of a connection that could not be made look alike.
-type fate string
+type delivery string
 
 const (
-	answeredFate fate = ""            // the error is the provider's own
-	unsentFate   fate = "CALL_UNSENT" // nothing was given to the transport: no effect
-	lostFate     fate = "CALL_LOST"   // sent, and no answer came back
-	oversizeFate fate = "CALL_LARGE"  // the request is too large for gRPC, and was not sent
+	deliveryAnswered delivery = ""            // the error is the provider's own
+	deliveryUnsent   delivery = "CALL_UNSENT" // nothing was sent: no effect
+	deliveryLost     delivery = "CALL_LOST"   // sent, without an answer
+	deliveryOversize delivery = "CALL_LARGE"  // the request is too large for gRPC, and was not sent
 )
 
-const fateDomain = "deployctl" // of the detail that carries a fate
+const deliveryDomain = "deployctl" // of the status detail with a delivery
 
-// fateOf reads the mark of markFate.
-func fateOf(err error) fate {
+// deliveryOf returns the delivery with which markDelivery marked an error.
+func deliveryOf(err error) delivery {
 	var e *rpcerror.Error
 	if !errors.As(err, &e) {
-		return answeredFate
+		return deliveryAnswered
 	}
 	for _, detail := range e.Details() {
-		if d, ok := detail.(*errdetails.ErrorInfo); ok && d.GetDomain() == fateDomain {
-			return fate(d.GetReason())
+		if d, ok := detail.(*errdetails.ErrorInfo); ok && d.GetDomain() == deliveryDomain {
+			return delivery(d.GetReason())
 		}
 	}
-	return answeredFate
+	return deliveryAnswered
 }
 
 // progress is what the transport did for one call.
@@ -47,9 +47,9 @@ type progress struct{ sent, payload, answered atomic.Bool }
 
 type progressKey struct{}
 
-// markFate marks the errors of calls that the provider has not answered. The mark is a detail of the status, because
-// that is all of an error that comes through the SDK.
-func markFate(
+// markDelivery marks the errors of calls that the provider has not answered. The mark is a detail of the status, because
+// the SDK passes nothing else of an error on.
+func markDelivery(
 	ctx context.Context, method string, req, reply any, conn *grpc.ClientConn,
 	invoke grpc.UnaryInvoker, opts ...grpc.CallOption,
 ) error {
@@ -58,26 +58,26 @@ func markFate(
 	if err == nil || p.answered.Load() {
 		return err
 	}
-	reached := lostFate
+	reached := deliveryLost
 	if !p.sent.Load() {
-		reached = unsentFate
+		reached = deliveryUnsent
 	}
 	st := status.Convert(err)
 	if st.Code() == codes.ResourceExhausted && !p.payload.Load() && strings.Contains(st.Message(), "larger than max") {
-		reached = oversizeFate
+		reached = deliveryOversize
 	}
 	if st.Code() == codes.Canceled && ctx.Err() == nil {
 		// we closed the connection as the process died; nobody cancelled
 		st = status.New(codes.Unavailable, st.Message())
 	}
-	info := &errdetails.ErrorInfo{Reason: string(reached), Domain: fateDomain}
+	info := &errdetails.ErrorInfo{Reason: string(reached), Domain: deliveryDomain}
 	if marked, detailErr := st.WithDetails(info); detailErr == nil {
 		return marked.Err()
 	}
 	return err
 }
 
-// markStream does for calls with many answers, which change nothing, what is needed of markFate: that a lost provider
+// markStream does for calls with many answers, which change nothing, what is needed of markDelivery: that a lost provider
 // is told from one that refuses, or was asked to give up.
 func markStream(
 	ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, method string, open grpc.Streamer,
