@@ -34,7 +34,9 @@ func (s *Store) AuthorityAt(ctx context.Context, a deployments.Authority, at tim
 }
 
 // holderAuthority returns what a holder may do; the token must be valid at the given time.
-func (s *Store) holderAuthority(ctx context.Context, h deployments.Holder, at time.Time) (deployments.Authority, error) {
+func (s *Store) holderAuthority(
+	ctx context.Context, h deployments.Holder, at time.Time,
+) (deployments.Authority, error) {
 	t, _, err := s.getToken(ctx, h.Token)
 	switch {
 	case errors.Is(err, ErrAbsent), err == nil && !t.Created.Equal(h.Made):

@@ -15,8 +15,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// delivery is how far a call that ended with an error got. The status code does not say: an Unavailable of the provider,
-// one of a connection that broke, and one of a connection that could not be made look alike.
+// delivery is how far a call that ended with an error got. The status code does not say: an Unavailable of the
+// provider, one of a connection that broke, and one of a connection that could not be made look alike.
 type delivery string
 
 const (
@@ -47,8 +47,8 @@ type progress struct{ sent, payload, answered atomic.Bool }
 
 type progressKey struct{}
 
-// markDelivery marks the errors of calls that the provider has not answered. The mark is a detail of the status, because
-// the SDK passes nothing else of an error on.
+// markDelivery marks the errors of calls that the provider has not answered. The mark is a detail of the status,
+// because the SDK passes nothing else of an error on.
 func markDelivery(
 	ctx context.Context, method string, req, reply any, conn *grpc.ClientConn,
 	invoke grpc.UnaryInvoker, opts ...grpc.CallOption,
@@ -77,8 +77,8 @@ func markDelivery(
 	return err
 }
 
-// markStream does for calls with many answers, which change nothing, what is needed of markDelivery: that a lost provider
-// is told from one that refuses, or was asked to give up.
+// markStream does for calls with many answers, which change nothing, what is needed of markDelivery: that a lost
+// provider is told from one that refuses, or was asked to give up.
 func markStream(
 	ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, method string, open grpc.Streamer,
 	opts ...grpc.CallOption,

@@ -12,8 +12,8 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 )
 
-// malformedResponse is an error about an answer of the provider: the effect has happened or not, but the answer cannot be
-// used.
+// malformedResponse is an error about an answer of the provider: the effect has happened or not, but the answer cannot
+// be used.
 type malformedResponse struct{ err error }
 
 func (e *malformedResponse) Error() string { return e.err.Error() }
@@ -40,8 +40,8 @@ func (p *Provider) Delete(ctx context.Context, req plugin.DeleteRequest) (plugin
 	return resp, p.wire.explain(err, req.URN, before)
 }
 
-// explain turns errors that the SDK made out of an answer into malformedResponse: they come without a status, and after a
-// call was made for the URN. One made before the call has no effect and stays as it is.
+// explain turns errors that the SDK made out of an answer into malformedResponse: they come without a status, and after
+// a call was made for the URN. One made before the call has no effect and stays as it is.
 func (w *wire) explain(err error, urn resource.URN, before int) error {
 	var answer *rpcerror.Error
 	var initialisation *plugin.InitError
