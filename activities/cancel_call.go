@@ -14,39 +14,39 @@ func (at *attempt) wait(ctx context.Context, p *pluginhost.Provider, done <-chan
 	select {
 	case <-done:
 		return true
-	case <-at.pulse.cancelled:
+	case <-at.heartbeat.cancelled:
 	case <-ctx.Done():
 		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 			return false
 		}
-		if !at.pulse.cancelRequested(ctx) { // Temporal is out of reach, or the worker stops: the call goes on
+		if !at.heartbeat.cancelRequested(ctx) { // Temporal is out of reach, or the worker stops: the call goes on
 			select {
 			case <-done:
 				return true
-			case <-at.pulse.cancelled:
+			case <-at.heartbeat.cancelled:
 			}
 		}
 	}
-	giveUp(ctx, p, done)
+	cancelCall(ctx, p, done)
 	return true
 }
 
-// surrender is how long a provider that was asked to give up may take to answer, and tidying how long its answer to
+// cancelGrace is how long a provider that was asked to give up may take to answer, and tidying how long its answer to
 // that is waited for once its call has ended: what comes next may end the provider.
-const surrender, tidying = 10 * time.Second, time.Second
+const cancelGrace, tidying = 10 * time.Second, time.Second
 
-// giveUp asks a provider to give up, and ends it if it does not: then its calls end without an answer.
-func giveUp(ctx context.Context, p *pluginhost.Provider, done <-chan struct{}) {
+// cancelCall asks a provider to cancel its calls. If it does not, its process is ended, and the calls have no answer.
+func cancelCall(ctx context.Context, p *pluginhost.Provider, done <-chan struct{}) {
 	asked := make(chan struct{})
 	go func() {
 		defer close(asked)
-		asking, stop := context.WithTimeout(context.WithoutCancel(ctx), surrender)
+		asking, stop := context.WithTimeout(context.WithoutCancel(ctx), cancelGrace)
 		defer stop()
 		_ = p.SignalCancellation(asking) // what counts is whether the call ends
 	}()
 	select {
 	case <-done:
-	case <-time.After(surrender):
+	case <-time.After(cancelGrace):
 		_ = p.Close()
 		<-done
 	}

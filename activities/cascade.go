@@ -20,7 +20,7 @@ func (a *Activities) Cascade(ctx context.Context, in deployments.CascadeInput) (
 	if err != nil {
 		return engine.CascadePlanned{}, failure(err)
 	}
-	defer startPulse(ctx, a.Heart).stopPulse()
+	defer startHeartbeat(ctx, a.Heart).stop()
 
 	c := cascade{session: s, providers: in.Cascade.Providers, condemned: map[urn.URN]bool{in.Cascade.Root.URN: true}}
 	planned := engine.CascadePlanned{Op: in.Cascade.Op}
@@ -32,12 +32,12 @@ func (a *Activities) Cascade(ctx context.Context, in deployments.CascadeInput) (
 			return err
 		})
 		provider := c.providers[candidate.Provider]
-		hide := s.curtain(ctx, bagsOf(&provider, &candidate)...)
+		hide := s.redactor(ctx, bagsOf(&provider, &candidate)...)
 		var own *serviceError
 		switch {
 		case ctx.Err() != nil:
 			return planned, ctx.Err()
-		case asService(err, &own):
+		case isInternal(err, &own):
 			return planned, hide.failure(own.err)
 		case err != nil:
 			return engine.CascadePlanned{Op: in.Cascade.Op, Error: hide(pluginhost.ErrorText(err))}, nil
@@ -70,11 +70,11 @@ func (c cascade) replaces(ctx context.Context, r engine.State) (bool, []string, 
 	}
 	inputs, err := c.session.values.Decode(ctx, r.Inputs)
 	if err != nil {
-		return false, nil, ours(err)
+		return false, nil, internalError(err)
 	}
 	outputs, err := c.session.values.Decode(ctx, r.Outputs)
 	if err != nil {
-		return false, nil, ours(err)
+		return false, nil, internalError(err)
 	}
 	news := inputs.Copy()
 	affected := false
@@ -123,7 +123,8 @@ func (c cascade) providerOf(ctx context.Context, r engine.State) (differ, error)
 	}
 	p, ok := c.providers[r.Provider]
 	if !ok {
-		return nil, ours(deployments.Errorf(deployments.CodeInternal, "a cascade lacks provider %s of %s", r.Provider,
+		return nil, internalError(deployments.Errorf(deployments.CodeInternal, "a cascade lacks provider %s of %s",
+			r.Provider,
 			r.URN))
 	}
 	return c.session.providerOf(ctx, &p)

@@ -2,16 +2,17 @@ package activities
 
 import "strings"
 
-// allowed are the variables of the service's own environment that programs and plugins get when the client sends none
-// of the name: without them nothing runs.
-var allowed = []string{"PATH", "HOME", "TMPDIR", "LANG", "LC_ALL", "TZ", "USER", "SSL_CERT_FILE", "SSL_CERT_DIR",
+// inheritedVariables are the variables of the service's own environment that programs and plugins get when the client
+// sends none of the name: without them nothing runs.
+var inheritedVariables = []string{"PATH", "HOME", "TMPDIR", "LANG", "LC_ALL", "TZ", "USER", "SSL_CERT_FILE",
+	"SSL_CERT_DIR",
 	"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy", "PULUMI_HOME"}
 
 // environment is what programs and plugins of an update get: what the client sent, and of the service's own environment
 // only what is allowed. Of two equal names the last counts.
 func environment(sent, own []string) []string {
 	var env []string
-	for _, name := range allowed {
+	for _, name := range inheritedVariables {
 		for _, entry := range own {
 			if strings.HasPrefix(entry, name+"=") {
 				env = append(env, entry)

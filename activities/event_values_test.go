@@ -57,7 +57,7 @@ func testValues(t *testing.T, text string) resource.PropertyMap {
 func displayed(t *testing.T, e engine.Emit, values valuesByDigest) (string, *projection.State) {
 	t.Helper()
 	e.Kind = engine.EmitOutputs
-	event, err := telling{values: values, preview: true}.event(t.Context(), e)
+	event, err := eventEncoder{values: values, preview: true}.event(t.Context(), e)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,14 +18,14 @@ type decoder interface {
 	Decode(ctx context.Context, bag engine.Bag) (resource.PropertyMap, error)
 }
 
-// telling turns what the core emits into events as the field's displays know them.
-type telling struct {
+// eventEncoder makes engine events, as Pulumi's displays read them, of what the core emits.
+type eventEncoder struct {
 	values  decoder
 	preview bool
 	now     time.Time
 }
 
-func (t telling) events(ctx context.Context, emits []engine.Emit) ([]deployments.WatchEvent, error) {
+func (t eventEncoder) events(ctx context.Context, emits []engine.Emit) ([]deployments.WatchEvent, error) {
 	var events []deployments.WatchEvent
 	for _, e := range emits {
 		if e.Kind == engine.EmitPre && e.Step == engine.StepSame {
@@ -40,7 +40,7 @@ func (t telling) events(ctx context.Context, emits []engine.Emit) ([]deployments
 	return events, nil
 }
 
-func (t telling) event(ctx context.Context, e engine.Emit) (apitype.EngineEvent, error) {
+func (t eventEncoder) event(ctx context.Context, e engine.Emit) (apitype.EngineEvent, error) {
 	event := apitype.EngineEvent{Timestamp: int(t.now.Unix())}
 	if e.Kind == engine.EmitDiagnostic {
 		event.DiagnosticEvent = &apitype.DiagnosticEvent{
@@ -66,22 +66,22 @@ func (t telling) event(ctx context.Context, e engine.Emit) (apitype.EngineEvent,
 	return event, nil
 }
 
-// logical are the steps that stand for what the program wants; the others only carry it out.
-var logical = map[engine.StepKind]bool{
+// logicalSteps are the steps that stand for what the program wants; the others only carry it out.
+var logicalSteps = map[engine.StepKind]bool{
 	engine.StepCreate: true, engine.StepUpdate: true, engine.StepDelete: true, engine.StepSame: true,
 	engine.StepReplace: true, engine.StepRead: true, engine.StepReadReplacement: true, engine.StepReadDiscard: true,
 	engine.StepImport: true, engine.StepRefresh: true,
 }
 
-func (t telling) metadata(ctx context.Context, e engine.Emit) (apitype.StepEventMetadata, error) {
+func (t eventEncoder) metadata(ctx context.Context, e engine.Emit) (apitype.StepEventMetadata, error) {
 	meta := apitype.StepEventMetadata{
-		Op: apitype.OpType(e.Step), URN: string(e.URN), Type: string(e.Type), Logical: logical[e.Step],
+		Op: apitype.OpType(e.Step), URN: string(e.URN), Type: string(e.Type), Logical: logicalSteps[e.Step],
 	}
-	old, err := t.open(ctx, e.Old)
+	old, err := t.decode(ctx, e.Old)
 	if err != nil {
 		return meta, err
 	}
-	now, err := t.open(ctx, e.New)
+	now, err := t.decode(ctx, e.New)
 	if err != nil {
 		return meta, err
 	}
@@ -125,10 +125,10 @@ func detailed(old, now resource.PropertyMap) map[string]apitype.PropertyDiff {
 	return diff
 }
 
-// opened are the values of a state.
-type opened struct{ inputs, outputs resource.PropertyMap }
+// stateValues are the inputs and outputs of a state.
+type stateValues struct{ inputs, outputs resource.PropertyMap }
 
-func (t telling) open(ctx context.Context, s *engine.State) (o opened, err error) {
+func (t eventEncoder) decode(ctx context.Context, s *engine.State) (o stateValues, err error) {
 	if s == nil {
 		return o, nil
 	}
@@ -159,7 +159,7 @@ func stateMetadata(s *engine.State) *apitype.StepEventStateMetadata {
 }
 
 // showValues puts values into an event, so that secrets that differ are seen to differ.
-func showValues(meta *apitype.StepEventMetadata, diff *engine.Diff, old, now opened) {
+func showValues(meta *apitype.StepEventMetadata, diff *engine.Diff, old, now stateValues) {
 	if meta.Old != nil {
 		meta.Old.Inputs, meta.Old.Outputs = redaction.Values(old.inputs), redaction.Values(old.outputs)
 	}

@@ -19,17 +19,17 @@ type Heart interface {
 const (
 	// defaultTimeout stands in for an activity without a heartbeat timeout.
 	defaultTimeout = 30 * time.Second
-	// prompt is how fresh an attempt is without asking.
-	prompt = 3 * time.Second
+	// freshFor is how long after its start an attempt counts as alive without a heartbeat.
+	freshFor = 3 * time.Second
 )
 
-// pulse keeps an activity alive, and knows when it last was. The SDK's own heartbeats tell neither, and take a lost
-// connection for a cancel.
-type pulse struct {
+// heartbeater sends an activity's heartbeats and knows when the last one was accepted. The SDK's own heartbeats do not
+// report that, and treat a lost connection as a cancel.
+type heartbeater struct {
 	heart   Heart
 	token   []byte
 	timeout time.Duration
-	stop    context.CancelFunc
+	cancel  context.CancelFunc
 	stopped chan struct{}
 
 	received time.Time // when this worker got the activity
@@ -43,10 +43,10 @@ type pulse struct {
 	once      sync.Once
 }
 
-// startPulse beats until stopPulse. It outlives the context, because what the activity does may.
-func startPulse(ctx context.Context, heart Heart) *pulse {
+// startHeartbeat sends heartbeats until stop. It outlives the context, because what the activity does may.
+func startHeartbeat(ctx context.Context, heart Heart) *heartbeater {
 	info := activity.GetInfo(ctx)
-	p := &pulse{
+	p := &heartbeater{
 		heart: heart, token: info.TaskToken, timeout: info.HeartbeatTimeout,
 		stopped: make(chan struct{}), cancelled: make(chan struct{}), stopping: activity.GetWorkerStopChannel(ctx),
 		received: time.Now(),
@@ -55,39 +55,40 @@ func startPulse(ctx context.Context, heart Heart) *pulse {
 		p.timeout = defaultTimeout
 	}
 	// else the clocks differ, or the task was held up
-	if lag := time.Since(info.StartedTime); lag >= 0 && lag < prompt {
+	if lag := time.Since(info.StartedTime); lag >= 0 && lag < freshFor {
 		p.accepted = info.StartedTime
 	}
 	if activity.HasHeartbeatDetails(ctx) {
 		_ = activity.GetHeartbeatDetails(ctx, &p.asked) // else it counts from the beginning
 	}
 	var beating context.Context
-	beating, p.stop = context.WithCancel(context.WithoutCancel(ctx))
+	beating, p.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	go p.run(beating)
 	return p
 }
 
-func (p *pulse) run(ctx context.Context) {
+func (p *heartbeater) run(ctx context.Context) {
 	defer close(p.stopped)
 	tick := time.NewTicker(p.timeout / 4)
 	defer tick.Stop()
 	for {
 		select {
 		case <-tick.C:
-			_ = p.beat(ctx) // noted in the pulse
+			_ = p.beat(ctx) // the result is in accepted and refused
 		case <-ctx.Done():
 			return
 		}
 	}
 }
 
-func (p *pulse) stopPulse() {
-	p.stop()
+// stop ends the heartbeats.
+func (p *heartbeater) stop() {
+	p.cancel()
 	<-p.stopped
 }
 
 // beat tells Temporal now that the activity is alive.
-func (p *pulse) beat(ctx context.Context) error {
+func (p *heartbeater) beat(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, p.timeout/4)
 	defer cancel()
 	sent := time.Now()
@@ -106,7 +107,7 @@ func (p *pulse) beat(ctx context.Context) error {
 }
 
 // details are what a heartbeat carries: each replaces those of the one before.
-func (p *pulse) details() []any {
+func (p *heartbeater) details() []any {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.asked == 0 {
@@ -116,7 +117,7 @@ func (p *pulse) details() []any {
 }
 
 // turnedAway counts an attempt that the provider has turned away, and gives how many there were.
-func (p *pulse) turnedAway(ctx context.Context) int {
+func (p *heartbeater) turnedAway(ctx context.Context) int {
 	p.mu.Lock()
 	p.asked++
 	asked := p.asked
@@ -127,32 +128,32 @@ func (p *pulse) turnedAway(ctx context.Context) int {
 
 // alive tells whether Temporal still counts on this attempt: its start or last accepted heartbeat is younger than half
 // the timeout.
-func (p *pulse) alive() bool {
+func (p *heartbeater) alive() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return time.Since(p.accepted) < p.timeout/2
 }
 
-// fading tells whether Temporal is about to give this attempt up.
-func (p *pulse) fading() bool {
+// expiring reports whether this attempt is about to reach its heartbeat timeout.
+func (p *heartbeater) expiring() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	since := min(time.Since(p.accepted), time.Since(p.received))
 	return since > p.timeout*3/4
 }
 
-// unheard tells whether the last heartbeat was not accepted, so that a result may not be, either.
-func (p *pulse) unheard() bool {
+// lastBeatRejected reports that the last heartbeat was not accepted, so that a result may not be accepted either.
+func (p *heartbeater) lastBeatRejected() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.refused
 }
 
-// mayMutate is nil if a mutating call may be sent now: this attempt is the only one, and will be for half a timeout,
+// holdsLease is nil if a mutating call may be sent now: this attempt is the only one, and will be for half a timeout,
 // and its worker is to stay.
-func (p *pulse) mayMutate(ctx context.Context) error {
+func (p *heartbeater) holdsLease(ctx context.Context) error {
 	p.mu.Lock()
-	fresh := time.Since(p.accepted) < prompt
+	fresh := time.Since(p.accepted) < freshFor
 	p.mu.Unlock()
 	if !fresh {
 		_ = p.beat(context.WithoutCancel(ctx)) // judged by alive
@@ -172,8 +173,8 @@ func (p *pulse) mayMutate(ctx context.Context) error {
 
 // cancelRequested tells, after an activity's context has ended, whether that was a request to end. The SDK also ends
 // the context when it cannot reach Temporal or the worker stops.
-func (p *pulse) cancelRequested(ctx context.Context) bool {
-	_ = p.beat(context.WithoutCancel(ctx)) // noted in the pulse
+func (p *heartbeater) cancelRequested(ctx context.Context) bool {
+	_ = p.beat(context.WithoutCancel(ctx)) // the result is in accepted and refused
 	select {
 	case <-p.cancelled:
 		return true

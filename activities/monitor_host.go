@@ -48,7 +48,7 @@ func (h monitorHost) Provider(
 }
 
 // Redact implements monitor.Host.
-func (h monitorHost) Redact(ctx context.Context, text string) string { return h.curtain(ctx)(text) }
+func (h monitorHost) Redact(ctx context.Context, text string) string { return h.redactor(ctx)(text) }
 
 // LastKnown implements monitor.Host. A value is unknown if it depends on a resource that the update leaves out or that
 // failed.

@@ -31,7 +31,7 @@ func (a *Activities) Plan(ctx context.Context, in deployments.PlanInput) (deploy
 	if err != nil {
 		return deployments.PlanOutput{}, failure(err)
 	}
-	defer startPulse(ctx, a.Heart).stopPulse()
+	defer startHeartbeat(ctx, a.Heart).stop()
 
 	results := make([]engine.Planned, len(in.Plans))
 	errs := make([]error, len(in.Plans))
@@ -45,7 +45,7 @@ func (a *Activities) Plan(ctx context.Context, in deployments.PlanInput) (deploy
 				results[i], err = s.planOne(ctx, p)
 				return err
 			})
-			hide := s.curtain(ctx, append(bagsOf(p.Provider, p.Old), p.Goal.Inputs)...)
+			hide := s.redactor(ctx, append(bagsOf(p.Provider, p.Old), p.Goal.Inputs)...)
 			results[i].Error, errs[i] = hide(results[i].Error), hide.failure(errs[i])
 			hide.failures(results[i].Failures)
 		})
@@ -92,7 +92,7 @@ func (s *session) planOne(ctx context.Context, p engine.Plan) (engine.Planned, e
 	})
 	planned.Op = p.Op
 	var own *serviceError
-	if asService(err, &own) {
+	if isInternal(err, &own) {
 		return planned, own.err
 	}
 	if err != nil {
@@ -169,7 +169,7 @@ func (pl *planner) plan(ctx context.Context) (engine.Planned, error) {
 	}
 	planned := engine.Planned{Diff: diff}
 	if planned.Inputs, err = pl.session.values.Encode(ctx, checked); err != nil {
-		return planned, ours(err)
+		return planned, internalError(err)
 	}
 	if pl.ask.Preview {
 		err = pl.preview(ctx, checked, replaces, &planned)
@@ -245,7 +245,7 @@ func (pl *planner) preview(
 	properties.ProtectOutputs(outputs, checked, p.Goal.AdditionalSecretOutputs)
 	var err error
 	if planned.Preview, err = pl.session.values.Encode(ctx, outputs); err != nil {
-		return ours(err)
+		return internalError(err)
 	}
 	return nil
 }

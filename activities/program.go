@@ -19,8 +19,8 @@ var errOutOfSight = errors.New("the service lost sight of the program's host")
 // errWorkerStops ends a program whose worker is asked to stop.
 var errWorkerStops = errors.New("the worker that hosts the program stops")
 
-// farewell bounds how long the end of a program is tried to be told.
-const farewell = time.Minute
+// exitDeadline bounds the attempts to report a program's exit to its Run.
+const exitDeadline = time.Minute
 
 // Program runs the program once, as one epoch: it serves the program what an engine serves, tells the Run what the
 // program says, and the program what the Run answers. It ends with the program.
@@ -29,8 +29,8 @@ func (a *Activities) Program(ctx context.Context, in deployments.ProgramInput) (
 	if err != nil {
 		return deployments.ProgramOutput{}, failure(err)
 	}
-	p := startPulse(ctx, a.Heart)
-	defer p.stopPulse()
+	p := startHeartbeat(ctx, a.Heart)
+	defer p.stop()
 
 	e := &epoch{session: s, goal: in.Goal, number: in.Epoch, link: runlink.New(a.Runs, in.Update, in.Epoch)}
 	s.link.Store(e.link)
@@ -46,7 +46,7 @@ type epoch struct {
 	link    *runlink.Link
 }
 
-func (e *epoch) run(ctx context.Context, p *pulse) (deployments.ProgramOutput, error) {
+func (e *epoch) run(ctx context.Context, p *heartbeater) (deployments.ProgramOutput, error) {
 	serving, closeLink := context.WithCancel(context.WithoutCancel(ctx))
 	var closed sync.WaitGroup
 	closed.Go(func() { e.link.Serve(serving) })
@@ -62,7 +62,7 @@ func (e *epoch) run(ctx context.Context, p *pulse) (deployments.ProgramOutput, e
 	if living.Err() != nil && err != nil {
 		err = context.Cause(living)
 	}
-	flushing, done := context.WithTimeout(context.WithoutCancel(ctx), farewell)
+	flushing, done := context.WithTimeout(context.WithoutCancel(ctx), exitDeadline)
 	defer done()
 	_ = e.session.log.Flush(flushing) // only output is lost
 	if interrupted(err) {
@@ -75,7 +75,7 @@ func (e *epoch) run(ctx context.Context, p *pulse) (deployments.ProgramOutput, e
 }
 
 // guard ends the program when nobody would know of it any more.
-func (e *epoch) guard(ctx context.Context, kill context.CancelCauseFunc, p *pulse) {
+func (e *epoch) guard(ctx context.Context, kill context.CancelCauseFunc, p *heartbeater) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for {
@@ -89,7 +89,7 @@ func (e *epoch) guard(ctx context.Context, kill context.CancelCauseFunc, p *puls
 		case <-e.link.Ended():
 			kill(e.link.Err())
 		case <-tick.C:
-			if p.fading() {
+			if p.expiring() {
 				kill(errOutOfSight)
 			}
 		}
@@ -131,7 +131,7 @@ func (e *epoch) program(ctx context.Context) error {
 
 // end tells the Run how the program ended, if it did by itself, and reports it.
 func (e *epoch) end(ctx context.Context, err error) (deployments.ProgramOutput, error) {
-	hide := e.session.curtain(ctx)
+	hide := e.session.redactor(ctx)
 	exited := engine.ProgramExited{Epoch: e.number}
 	var lost *pluginhost.LostError
 	var program *pluginhost.ProgramError

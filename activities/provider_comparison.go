@@ -17,19 +17,19 @@ func (a *Activities) Compare(ctx context.Context, in deployments.CompareInput) (
 	if err != nil {
 		return engine.ProviderDiffed{}, failure(err)
 	}
-	defer startPulse(ctx, a.Heart).stopPulse()
+	defer startHeartbeat(ctx, a.Heart).stop()
 
 	result := engine.ProviderDiffed{Op: in.Compare.Op}
 	err = s.retried(ctx, func() (err error) {
 		result.Replace, err = s.providerReplaces(ctx, in.Compare.Old, in.Compare.New)
 		return err
 	})
-	hide := s.curtain(ctx, in.Compare.Old.Inputs, in.Compare.New.Inputs)
+	hide := s.redactor(ctx, in.Compare.Old.Inputs, in.Compare.New.Inputs)
 	var own *serviceError
 	switch {
 	case ctx.Err() != nil:
 		return result, ctx.Err()
-	case asService(err, &own):
+	case isInternal(err, &own):
 		return result, hide.failure(own.err)
 	case err != nil:
 		result.Error = hide(pluginhost.ErrorText(err))
@@ -40,14 +40,14 @@ func (a *Activities) Compare(ctx context.Context, in deployments.CompareInput) (
 func (s *session) providerReplaces(ctx context.Context, old, new engine.Provider) (bool, error) {
 	ref, err := token.ParseReference(new.Ref)
 	if err != nil {
-		return false, ours(deployments.Errorf(deployments.CodeInternal, "provider %q: %w", new.Ref, err))
+		return false, internalError(deployments.Errorf(deployments.CodeInternal, "provider %q: %w", new.Ref, err))
 	}
 	var olds, news resource.PropertyMap
 	if olds, err = s.values.Decode(ctx, old.Inputs); err != nil {
-		return false, ours(err)
+		return false, internalError(err)
 	}
 	if news, err = s.values.Decode(ctx, new.Inputs); err != nil {
-		return false, ours(err)
+		return false, internalError(err)
 	}
 	p, err := s.provider(ctx, new.Ref, news)
 	if err != nil {

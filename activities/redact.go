@@ -14,11 +14,11 @@ import (
 
 // A curtain replaces the secrets in a text of a provider, before it leaves an activity: people read it, it is stored,
 // and Temporal shows why an attempt failed.
-type curtain func(text string) string
+type redactor func(text string) string
 
-// curtain hides the configuration's secrets and those in the bags, which are what a call was made with. The bags are
-// opened when there is something to hide.
-func (s *session) curtain(ctx context.Context, bags ...engine.Bag) curtain {
+// redactor returns a redactor of the configuration's secrets and of those in the bags, with which a call was made. The
+// bags are decoded when there is a text to redact.
+func (s *session) redactor(ctx context.Context, bags ...engine.Bag) redactor {
 	replacer := sync.OnceValue(func() *redaction.Redactor {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 		defer cancel()
@@ -57,13 +57,13 @@ func bagsOf(p *engine.Provider, states ...*engine.State) []engine.Bag {
 	return bags
 }
 
-func (c curtain) failures(failures []engine.CheckFailure) {
+func (c redactor) failures(failures []engine.CheckFailure) {
 	for i := range failures {
 		failures[i].Reason = c(failures[i].Reason)
 	}
 }
 
-func (c curtain) step(result *engine.StepFinished) {
+func (c redactor) step(result *engine.StepFinished) {
 	result.Error = c(result.Error)
 	c.failures(result.Failures)
 	for i, reason := range result.InitErrors {
@@ -72,7 +72,7 @@ func (c curtain) step(result *engine.StepFinished) {
 }
 
 // failure is the error for Temporal; see there. What caused it is left out where it holds a secret.
-func (c curtain) failure(err error) error {
+func (c redactor) failure(err error) error {
 	err = failure(err)
 	var application *temporal.ApplicationError
 	if !errors.As(err, &application) || c(application.Error()) == application.Error() {

@@ -99,14 +99,14 @@ func readPause(field, text string) (time.Duration, error) {
 func (at *attempt) turnedAway(ctx context.Context, err *temporal.ApplicationError) (engine.StepFinished, error) {
 	policy := at.session.retries.Of(at.step.Type)
 	if policy == (deployments.Retry{}) && err.NextRetryDelay() == 0 && at.pause > 0 {
-		n := at.pulse.turnedAway(ctx)
+		n := at.heartbeat.turnedAway(ctx)
 		return engine.StepFinished{}, notDone(err.Message(), ratelimit.Backoff(at.pause, n))
 	}
 	allowed := policy.Attempts
 	if allowed == 0 {
 		return engine.StepFinished{}, err
 	}
-	if n := at.pulse.turnedAway(ctx); n < allowed {
+	if n := at.heartbeat.turnedAway(ctx); n < allowed {
 		return engine.StepFinished{}, err
 	}
 	return failed(fmt.Sprintf("%s; it was asked %d times, which is all that %s allows", err.Message(), allowed,

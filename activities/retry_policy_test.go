@@ -72,7 +72,8 @@ func TestAnAttemptThatDidNotGetItsTurnIsNotCounted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	at := &attempt{session: s, step: engine.Step{Type: thingType}, pulse: &pulse{heart: h.heart, timeout: time.Minute}}
+	at := &attempt{session: s, step: engine.Step{Type: thingType},
+		heartbeat: &heartbeater{heart: h.heart, timeout: time.Minute}}
 	if _, ok := turnAway(postponed("it waits for its turn", time.Millisecond)); ok {
 		t.Error("a wait is taken for an answer of the provider")
 	}
@@ -101,7 +102,7 @@ func TestACallToASlowedAccountIsRepeatedWhenItsLimiterSays(t *testing.T) {
 			t.Fatal(err)
 		}
 		at := &attempt{session: s, step: engine.Step{Type: thingType}, pause: first,
-			pulse: &pulse{heart: h.heart, timeout: time.Minute}}
+			heartbeat: &heartbeater{heart: h.heart, timeout: time.Minute}}
 		for nth := range 20 {
 			reason, _ := turnAway(notDone("slow down", c.says))
 			_, err = at.turnedAway(t.Context(), reason)

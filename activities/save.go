@@ -24,7 +24,7 @@ func (a *Activities) save(ctx context.Context, in deployments.SaveInput) error {
 	if err != nil {
 		return err
 	}
-	events, err := telling{values: values, preview: request.DryRun, now: time.Now()}.events(ctx, in.Events)
+	events, err := eventEncoder{values: values, preview: request.DryRun, now: time.Now()}.events(ctx, in.Events)
 	if err != nil {
 		return err
 	}

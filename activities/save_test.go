@@ -109,7 +109,8 @@ func TestWhatAStepMadeIsKeptUntilTheStoreTakesIt(t *testing.T) {
 		create.Check = false
 		objects.refuse("put", "/blob/", code, 3)
 		result, err := h.step(create, 1)
-		if err != nil || result.Outcome != engine.OutcomeDone || !strings.HasPrefix(string(result.Outputs.Ref), "blob:") ||
+		if err != nil || result.Outcome != engine.OutcomeDone || !strings.HasPrefix(string(result.Outputs.Ref),
+			"blob:") ||
 			objects.left > 0 {
 			t.Errorf("%s: %+v %v, %d left", code, result, err, objects.left)
 		}

@@ -135,7 +135,7 @@ type account struct {
 // accountOf gives the account of the provider that a command names. It is looked up once: every step needs it.
 func (s *session) accountOf(ctx context.Context, p *engine.Provider) (*account, error) {
 	if p == nil {
-		return nil, ours(deployments.Errorf(deployments.CodeInternal, "a resource has no provider"))
+		return nil, internalError(deployments.Errorf(deployments.CodeInternal, "a resource has no provider"))
 	}
 	name := p.Ref + "#" + p.Inputs.Digest
 	if known, ok := s.accounts.Load(name); ok {
@@ -143,7 +143,7 @@ func (s *session) accountOf(ctx context.Context, p *engine.Provider) (*account, 
 	}
 	inputs, err := s.values.Decode(ctx, p.Inputs)
 	if err != nil {
-		return nil, ours(err)
+		return nil, internalError(err)
 	}
 	a, err := s.account(p.Ref, inputs)
 	if err == nil {
@@ -156,7 +156,7 @@ func (s *session) accountOf(ctx context.Context, p *engine.Provider) (*account, 
 func (s *session) account(reference string, inputs resource.PropertyMap) (a *account, err error) {
 	a = &account{config: pluginhost.ProviderConfig(inputs)}
 	if a.reference, err = token.ParseReference(reference); err != nil {
-		return nil, ours(deployments.Errorf(deployments.CodeInternal, "provider %q: %w", reference, err))
+		return nil, internalError(deployments.Errorf(deployments.CodeInternal, "provider %q: %w", reference, err))
 	}
 	if a.pkg, err = pluginhost.PackageOf(a.reference.URN().Type(), inputs); err != nil {
 		return nil, err
@@ -221,7 +221,7 @@ func (s *session) unconfigured(
 func (s *session) retried(ctx context.Context, call func() error) error {
 	var err error
 	for attempt := range planAttempts {
-		if err = call(); err == nil || !passing(err) {
+		if err = call(); err == nil || !isTransient(err) {
 			return err
 		}
 		if pause(ctx, firstRetry<<(2*attempt)) != nil {
@@ -231,8 +231,8 @@ func (s *session) retried(ctx context.Context, call func() error) error {
 	return err
 }
 
-// passing tells whether an error of a call that changes nothing may be gone when the call is made again.
-func passing(err error) bool {
+// isTransient reports whether a call that changes nothing may succeed when it is repeated.
+func isTransient(err error) bool {
 	if lost := (*pluginhost.LostError)(nil); errors.As(err, &lost) {
 		return true
 	}
@@ -254,15 +254,15 @@ type serviceError struct{ err error }
 func (e *serviceError) Error() string { return e.err.Error() }
 func (e *serviceError) Unwrap() error { return e.err }
 
-// ours marks an error as one of the service.
-func ours(err error) error {
+// internalError marks an error as one of the service, not of a provider.
+func internalError(err error) error {
 	if err == nil {
 		return nil
 	}
 	return &serviceError{err}
 }
 
-func asService(err error, target **serviceError) bool { return errors.As(err, target) }
+func isInternal(err error, target **serviceError) bool { return errors.As(err, target) }
 
 // leaveOutcome stores what an attempt came to, however long the store takes; it gives up when ctx ends.
 func (s *session) leaveOutcome(ctx context.Context, round int, result engine.StepFinished) {

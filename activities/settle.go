@@ -29,20 +29,20 @@ func (a *Activities) Settle(ctx context.Context, in deployments.SettleInput) (en
 	if err != nil {
 		return engine.StepFinished{}, failure(err)
 	}
-	at := &attempt{session: s, step: in.Settle.Step, round: in.Round, pulse: startPulse(ctx, a.Heart)}
-	defer at.pulse.stopPulse()
+	at := &attempt{session: s, step: in.Settle.Step, round: in.Round, heartbeat: startHeartbeat(ctx, a.Heart)}
+	defer at.heartbeat.stop()
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	go func() {
 		select {
-		case <-at.pulse.cancelled:
+		case <-at.heartbeat.cancelled:
 			end(temporal.NewCanceledError())
 		case <-ctx.Done():
 		}
 	}()
 
 	result, err := at.settle(ctx, in.Settle.Again)
-	return result, at.sign(ctx, &result).failure(err)
+	return result, at.redactResult(ctx, &result).failure(err)
 }
 
 // outlast waits for the end of the attempt that was lost, and tells whether it came. A cancel ends it.
@@ -63,16 +63,16 @@ func (at *attempt) outlast(ctx context.Context) (bool, error) {
 				return false, nil
 			}
 			timer.Reset(lastRetry) // it was answered, and its answer is on its way to the store
-		case <-at.pulse.cancelled:
+		case <-at.heartbeat.cancelled:
 			waiting = false
 		case <-ctx.Done():
-			if !at.pulse.cancelRequested(ctx) {
+			if !at.heartbeat.cancelRequested(ctx) {
 				return false, context.Cause(ctx)
 			}
 			waiting = false
 		}
 	}
-	giveUp(ctx, lost.provider, lost.over)
+	cancelCall(ctx, lost.provider, lost.over)
 	return true, nil
 }
 
@@ -118,7 +118,7 @@ var (
 
 // unsettled is the answer when looking did not work: what may pass is looked at again.
 func (at *attempt) unsettled(err error) (engine.StepFinished, error) {
-	result, err := at.unprovided(err)
+	result, err := at.providerUnavailable(err)
 	if err == nil {
 		return engine.StepFinished{Outcome: engine.OutcomeUndecidable, Error: result.Error}, nil
 	}
@@ -217,7 +217,7 @@ func (at *attempt) checked(
 	ctx context.Context, p *pluginhost.Provider,
 ) (declared, inputs resource.PropertyMap, err error) {
 	if declared, err = at.session.values.Decode(ctx, at.step.New.Inputs); err != nil {
-		return nil, nil, ours(err)
+		return nil, nil, internalError(err)
 	}
 	if !at.step.Check {
 		return declared, declared, nil

@@ -20,7 +20,7 @@ func (at *attempt) look(
 	}
 	ids, err := pluginhost.Await(ctx, func() ([]string, error) { return at.listed(ctx, p) })
 	if err != nil {
-		result, err := at.unprovided(err)
+		result, err := at.providerUnavailable(err)
 		return found, nil, &result, err
 	}
 	match := ""

@@ -33,9 +33,9 @@ func (a *Activities) Step(ctx context.Context, in deployments.StepInput) (deploy
 		}
 		return out, failure(err)
 	}
-	at := &attempt{session: s, step: in.Step, round: in.Round, pulse: startPulse(ctx, a.Heart),
+	at := &attempt{session: s, step: in.Step, round: in.Round, heartbeat: startHeartbeat(ctx, a.Heart),
 		over: make(chan struct{})}
-	defer at.pulse.stopPulse()
+	defer at.heartbeat.stop()
 	defer func() {
 		if !at.overdue {
 			at.end()
@@ -51,18 +51,18 @@ func (a *Activities) Step(ctx context.Context, in deployments.StepInput) (deploy
 	if err != nil && !at.sent {
 		result, err = unsent(result, err)
 	}
-	if interrupted(err) && !at.pulse.cancelRequested(ctx) {
+	if interrupted(err) && !at.heartbeat.cancelRequested(ctx) {
 		err = postponed("the worker stops", 0)
 	} else if interrupted(err) {
 		result, err = engine.StepFinished{Outcome: engine.OutcomeCancelled}, nil
 	} else if reason, ok := turnAway(err); ok {
 		result, err = at.turnedAway(ctx, reason)
 	}
-	hide := at.sign(ctx, &result)
+	hide := at.redactResult(ctx, &result)
 	out := deployments.StepOutput{StepFinished: result}
 	switch {
 	case err != nil:
-	case at.pulse.unheard() || errors.Is(ctx.Err(), context.DeadlineExceeded):
+	case at.heartbeat.lastBeatRejected() || errors.Is(ctx.Err(), context.DeadlineExceeded):
 		at.leave(ctx, result)
 	case in.Step.Answer != nil && result.Outcome == engine.OutcomeDone:
 		reply := *in.Step.Answer
@@ -80,12 +80,12 @@ func (a *Activities) Step(ctx context.Context, in deployments.StepInput) (deploy
 
 // attempt is one attempt of a step.
 type attempt struct {
-	session *session
-	step    engine.Step
-	round   int
-	pulse   *pulse
-	limiter *ratelimit.Limiter // of the account that its provider calls
-	pause   time.Duration      // before the first repetition of a throttled call; 0: the retry policy decides
+	session   *session
+	step      engine.Step
+	round     int
+	heartbeat *heartbeater
+	limiter   *ratelimit.Limiter // of the account that its provider calls
+	pause     time.Duration      // before the first repetition of a throttled call; 0: the retry policy decides
 
 	provider *pluginhost.Provider // of its call
 	until    time.Time            // when its time is over
@@ -101,10 +101,10 @@ func (at *attempt) end() {
 	close(at.over)
 }
 
-// sign makes a result that of the step, without secrets, and gives what hides them.
-func (at *attempt) sign(ctx context.Context, result *engine.StepFinished) curtain {
+// redactResult makes a result that of the step, without secrets, and gives what hides them.
+func (at *attempt) redactResult(ctx context.Context, result *engine.StepFinished) redactor {
 	result.Op = at.step.Op
-	hide := at.session.curtain(ctx, bagsOf(at.step.Provider, at.step.New, at.step.Old)...)
+	hide := at.session.redactor(ctx, bagsOf(at.step.Provider, at.step.New, at.step.Old)...)
 	hide.step(result)
 	cutStep(ctx, result)
 	return hide
@@ -128,7 +128,7 @@ func (at *attempt) leave(ctx context.Context, result engine.StepFinished) {
 	defer cancel()
 	go func() {
 		select {
-		case <-at.pulse.stopping:
+		case <-at.heartbeat.stopping:
 			_ = pause(ctx, lastLeave)
 			cancel()
 		case <-ctx.Done():
@@ -141,7 +141,7 @@ func (at *attempt) leave(ctx context.Context, result engine.StepFinished) {
 const lastLeave = 20 * time.Second
 
 func (at *attempt) run(ctx context.Context) (engine.StepFinished, error) {
-	if err := at.session.parallel.Acquire(ctx, at.pulse.cancelled); err != nil {
+	if err := at.session.parallel.Acquire(ctx, at.heartbeat.cancelled); err != nil {
 		return engine.StepFinished{}, notCalled(err)
 	}
 	defer at.session.parallel.Release()
@@ -153,11 +153,11 @@ func (at *attempt) run(ctx context.Context) (engine.StepFinished, error) {
 	}
 	account, err := at.session.accountOf(ctx, at.step.Provider)
 	if err != nil {
-		return at.unprovided(err)
+		return at.providerUnavailable(err)
 	}
 	provider, err := at.session.open(ctx, account)
 	if err != nil {
-		return at.unprovided(err)
+		return at.providerUnavailable(err)
 	}
 	at.limiter = account.limiter
 	switch at.step.Kind {
@@ -178,15 +178,16 @@ func (at *attempt) run(ctx context.Context) (engine.StepFinished, error) {
 		"a step of kind %q is not for a provider", at.step.Kind)
 }
 
-// unprovided is the end of a step whose provider cannot be had: nothing was done. What may pass is tried again.
-func (at *attempt) unprovided(err error) (engine.StepFinished, error) {
+// providerUnavailable ends a step whose provider cannot be started or configured: nothing was done. Transient errors
+// are retried.
+func (at *attempt) providerUnavailable(err error) (engine.StepFinished, error) {
 	var own *serviceError
 	switch {
 	case interrupted(err):
 		return engine.StepFinished{}, err
-	case asService(err, &own):
+	case isInternal(err, &own):
 		return engine.StepFinished{}, own.err
-	case passing(err):
+	case isTransient(err):
 		return engine.StepFinished{}, notDone(pluginhost.ErrorText(err), pluginhost.RetryAfter(err))
 	}
 	return failed(pluginhost.ErrorText(err)), nil
@@ -213,7 +214,7 @@ func mutate[T any](
 		if err := at.keepRate(ctx); err != nil {
 			return engine.StepFinished{}, err
 		}
-		if err := at.pulse.mayMutate(ctx); err != nil {
+		if err := at.heartbeat.holdsLease(ctx); err != nil {
 			return engine.StepFinished{}, err
 		}
 		at.provider = p
@@ -255,7 +256,7 @@ func mutate[T any](
 			result, err := answered()
 			if err == nil {
 				ctx := context.WithoutCancel(ctx)
-				at.sign(ctx, &result)
+				at.redactResult(ctx, &result)
 				at.leave(ctx, result)
 			}
 			return err
@@ -266,11 +267,11 @@ func mutate[T any](
 
 // keepRate waits until a call to the account may be made. If it fails, no call was made.
 func (at *attempt) keepRate(ctx context.Context) error {
-	err := notCalled(at.limiter.Wait(ctx, at.pulse.cancelled, at.session.request.Scheduled))
+	err := notCalled(at.limiter.Wait(ctx, at.heartbeat.cancelled, at.session.request.Scheduled))
 	switch {
 	case !interrupted(err):
 		return err
-	case at.pulse.cancelRequested(ctx):
+	case at.heartbeat.cancelRequested(ctx):
 		return temporal.NewCanceledError()
 	}
 	return postponed("the worker stops", 0)
@@ -324,8 +325,8 @@ func judge(p *pluginhost.Provider, err error) (result engine.StepFinished, reaso
 	}
 }
 
-// had tells whether a call is known to have had its effect.
-func had(result engine.StepFinished) bool {
+// hadEffect tells whether a call is known to have had its effect.
+func hadEffect(result engine.StepFinished) bool {
 	return result.Outcome == engine.OutcomeDone || result.Outcome == engine.OutcomePartial
 }
 

@@ -33,7 +33,7 @@ func (at *attempt) create(ctx context.Context, p *pluginhost.Provider) (engine.S
 	}, func(resp plugin.CreateResponse, err error) (engine.StepFinished, error) {
 		result, reasons, err := judge(p, err)
 		result.Inputs = checked
-		if err != nil || !had(result) {
+		if err != nil || !hadEffect(result) {
 			return result, err
 		}
 		result.ID, result.InitErrors, result.RefreshBeforeUpdate = string(resp.ID), reasons, resp.RefreshBeforeUpdate
@@ -72,7 +72,7 @@ func (at *attempt) inputs(
 		URN: u, Name: u.Name(), Type: u.Type(), News: inputs, AllowUnknowns: at.step.Preview, RandomSeed: at.step.Seed,
 	})
 	if err != nil {
-		result, err := at.unprovided(err)
+		result, err := at.providerUnavailable(err)
 		return nil, nil, &result, err
 	}
 	if len(resp.Failures) > 0 {
@@ -142,7 +142,7 @@ func (at *attempt) update(ctx context.Context, p *pluginhost.Provider) (engine.S
 		})
 	}, func(resp plugin.UpdateResponse, err error) (engine.StepFinished, error) {
 		result, reasons, err := judge(p, err)
-		if err != nil || !had(result) {
+		if err != nil || !hadEffect(result) {
 			return result, err
 		}
 		result.ID, result.InitErrors, result.RefreshBeforeUpdate = at.step.Old.ID, reasons, resp.RefreshBeforeUpdate
@@ -167,7 +167,7 @@ func (at *attempt) delete(ctx context.Context, p *pluginhost.Provider) (engine.S
 		})
 	}, func(_ plugin.DeleteResponse, err error) (engine.StepFinished, error) {
 		result, _, err := judge(p, err)
-		if err != nil || !had(result) {
+		if err != nil || !hadEffect(result) {
 			return result, err
 		}
 		return at.finish(ctx, result, nil, nil)
@@ -201,7 +201,7 @@ func (at *attempt) configure(ctx context.Context) (engine.StepFinished, error) {
 		return failed(err.Error()), nil
 	}
 	if _, err := at.session.provider(ctx, ref.String(), inputs); err != nil {
-		return at.unprovided(err)
+		return at.providerUnavailable(err)
 	}
 	return at.finish(ctx, result, pluginhost.ProviderConfig(inputs), inputs)
 }

@@ -41,7 +41,7 @@ func (at *attempt) ask(
 	case ctx.Err() != nil:
 		return found, nil, nil, context.Cause(ctx)
 	}
-	result, err := at.unprovided(err)
+	result, err := at.providerUnavailable(err)
 	return found, nil, &result, err
 }
 
@@ -98,7 +98,7 @@ func (at *attempt) refresh(ctx context.Context, p *pluginhost.Provider) (engine.
 		ignoreChanges: old.IgnoreChanges, unknowns: at.step.Preview,
 	}, oldOutputs)
 	if err != nil {
-		return at.unprovided(err)
+		return at.providerUnavailable(err)
 	}
 	bag, err := at.keep(ctx, inputs)
 	if err != nil {
@@ -173,7 +173,7 @@ func (at *attempt) adopt(ctx context.Context, p *pluginhost.Provider) (engine.St
 	if !at.session.plannedImport() {
 		failures, err := at.deviation(ctx, p, id, found, &result)
 		if err != nil {
-			return at.unprovided(err)
+			return at.providerUnavailable(err)
 		}
 		if len(failures) > 0 {
 			return engine.StepFinished{Outcome: engine.OutcomeFailed, Failures: failures}, nil
@@ -194,7 +194,7 @@ func (at *attempt) deviation(
 	u := at.step.URN
 	declared, err := at.session.values.Decode(ctx, at.step.New.Inputs)
 	if err != nil {
-		return nil, ours(err)
+		return nil, internalError(err)
 	}
 	declared, _ = properties.IgnoreChanges(declared, found.Inputs, at.step.IgnoreChanges)
 	checked, err := p.Check(ctx, plugin.CheckRequest{

@@ -187,18 +187,18 @@ func waitFor(t testing.TB, condition func() bool) {
 
 func TestNothingIsSentByAnAttemptThatNobodyCountsOn(t *testing.T) {
 	h := bench(t, nil)
-	p := &pulse{heart: h.heart, timeout: time.Second, received: time.Now(), cancelled: make(chan struct{})}
+	p := &heartbeater{heart: h.heart, timeout: time.Second, received: time.Now(), cancelled: make(chan struct{})}
 	h.heart.answer(errors.New("no connection"))
-	if err := p.mayMutate(t.Context()); errorType(err) != deployments.ErrorPostponed {
+	if err := p.holdsLease(t.Context()); errorType(err) != deployments.ErrorPostponed {
 		t.Errorf("with a lost connection: %v", err)
 	}
 	h.heart.answer(nil)
-	if err := p.mayMutate(t.Context()); err != nil {
+	if err := p.holdsLease(t.Context()); err != nil {
 		t.Errorf("with an accepted heartbeat: %v", err)
 	}
 	h.heart.answer(temporal.NewCanceledError())
 	p.accepted = time.Time{}
-	if err := p.mayMutate(t.Context()); !temporal.IsCanceledError(err) {
+	if err := p.holdsLease(t.Context()); !temporal.IsCanceledError(err) {
 		t.Errorf("with a cancel: %v", err)
 	}
 }
@@ -452,13 +452,13 @@ func TestFewStepsAreIssuedOneByOne(t *testing.T) {
 
 func TestAProgramIsGivenUpBeforeItsHeartbeatTimeout(t *testing.T) {
 	heart := &testHeart{err: errors.New("no connection")}
-	p := &pulse{heart: heart, timeout: time.Minute, received: time.Now().Add(-50 * time.Second),
+	p := &heartbeater{heart: heart, timeout: time.Minute, received: time.Now().Add(-50 * time.Second),
 		cancelled: make(chan struct{})}
-	if _ = p.beat(t.Context()); !p.fading() || p.alive() || !p.unheard() {
+	if _ = p.beat(t.Context()); !p.expiring() || p.alive() || !p.lastBeatRejected() {
 		t.Error("nobody heard of it for 50 of 60 seconds")
 	}
 	heart.answer(nil)
-	if _ = p.beat(t.Context()); p.fading() || !p.alive() || p.unheard() {
+	if _ = p.beat(t.Context()); p.expiring() || !p.alive() || p.lastBeatRejected() {
 		t.Error("its heartbeat was accepted")
 	}
 }

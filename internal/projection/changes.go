@@ -133,6 +133,7 @@ func (s sides) at(path string, d apitype.PropertyDiff) (old, now any) {
 	return output, now
 }
 
+// Composite reports whether a value is an object or a list.
 func Composite(value any) bool {
 	switch value.(type) {
 	case map[string]any, []any:

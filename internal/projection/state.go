@@ -15,6 +15,7 @@ import (
 // Phase is where a step stands.
 type Phase int
 
+// The phases of a step.
 const (
 	PhaseWaiting Phase = iota // known of only as a parent, or by a diagnostic
 	PhaseRunning
@@ -74,6 +75,7 @@ type State struct {
 // NewState gives the state of an update of which nothing is known.
 func NewState() *State { return &State{ByURN: map[string]*Row{}} }
 
+// StackType is the type of the resource that stands for the stack.
 const StackType = "pulumi:pulumi:Stack"
 
 // Apply takes in one item. It returns the row that the item is about, or nil.

@@ -10,6 +10,7 @@ import (
 // components only once they are done: they have no steps that run.
 type Tally struct{ Running, Turnless, Done, Failed int }
 
+// Tally counts the rows by phase.
 func (s *State) Tally() Tally {
 	var n Tally
 	for _, r := range s.Rows {
