@@ -29,7 +29,7 @@ test: build lint workflowcheck imports cross unit fuzz e2e ## everything that mu
 lint:
 	@mkdir -p bin
 	go build -C tools/lint -o $(CURDIR)/bin/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint
-	bin/golangci-lint run ./...
+	bin/golangci-lint run --allow-parallel-runners ./...
 	go run ./tools/words
 
 workflowcheck:
