@@ -78,7 +78,9 @@ func (s *Store) ChangeSchedule(
 }
 
 // getSchedule also returns the tag of the object.
-func (s *Store) getSchedule(ctx context.Context, n deployments.ScheduleName) (w DesiredSchedule, tag string, err error) {
+func (s *Store) getSchedule(
+	ctx context.Context, n deployments.ScheduleName,
+) (w DesiredSchedule, tag string, err error) {
 	key := stackKey(n.StackName, scheduleFolder, n.Name)
 	plain, tag, err := s.getTagged(ctx, n.StackName, key)
 	if errors.Is(err, ErrAbsent) {
