@@ -1,8 +1,9 @@
 // Package activities carries out everything of an update that has an effect or takes time: hosting its program and
-// plugins, planning, the steps, finding out what lost steps came to, and saving.
+// plugins, planning, steps, settling lost steps, and saving.
 //
-// Every activity may run more than once for the same input. Those that read may do so at any time; those that write to
-// the store write the same objects; a Step that may have changed the world says so instead of trying again (see Step).
+// Every activity may run more than once for the same input. Activities that read may do so at any time; activities that
+// write to the store write the same objects; a Step whose call may have had an effect fails with ErrorUnknownOutcome
+// instead of repeating it (see Step).
 package activities
 
 import (
@@ -20,28 +21,28 @@ import (
 	pulumirpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
 )
 
-// Options are what a worker's activities need of it.
+// Options are what activities need from their worker.
 type Options struct {
 	Store *statestore.Store
 	Runs  runlink.Runs
 	Heart Heart
 	// Worker is the private task queue of this worker process.
 	Worker string
-	// Organizations are those that this worker hosts updates of, and no others; empty: all that have no workers of
-	// their own.
+	// Organizations are the only organizations whose updates this worker hosts; empty: all that have no workers of their
+	// own.
 	Organizations []string
 	// Dir is where this worker keeps the files of the programs that it runs; it is made with mode 0700.
 	Dir string
-	// Sandbox keeps what is run for updates apart; nil: nothing does.
+	// Sandbox isolates the processes of updates; nil: they are not isolated.
 	Sandbox *sandbox.Policy
-	// Env is the service's own environment, of which programs get what they cannot run without.
+	// Env is the service's own environment; programs receive its inheritedVariables.
 	Env []string
-	// Builtin are the packages that are served in this process, by name; each call makes one provider for an update in
+	// Builtin are the packages that are served in this process, by name; each call creates one provider for an update with
 	// that environment.
 	Builtin map[string]func(process.Environment) pulumirpc.ResourceProviderServer
 	Housekeeping
-	// Unseen, if not nil, gives the first version from next on that no ended update has outside of the store: a store
-	// that was put back from a backup gives out versions again.
+	// Unseen, if not nil, returns the first version from next on that no ended update has in Temporal: a store that was
+	// restored from a backup would assign such versions a second time.
 	Unseen func(ctx context.Context, name deployments.StackName, next int) (int, error)
 }
 
@@ -52,10 +53,10 @@ type Activities struct {
 	accounts  *ratelimit.Accounts
 	mu        sync.Mutex
 	sessions  map[string]*session                 // by update
-	collected map[deployments.StackName]time.Time // when, last
+	collected map[deployments.StackName]time.Time // when the worker last collected garbage of a stack
 }
 
-// New makes the activities of a worker.
+// New returns the activities of a worker.
 func New(o Options) *Activities {
 	return &Activities{
 		Options: o, bundles: bundlecache.New(o.Dir), accounts: ratelimit.NewAccounts(), sessions: map[string]*session{},
@@ -76,10 +77,10 @@ func Close(ctx context.Context, a *Activities) {
 	closing.Wait()
 }
 
-// Ping tells that the worker is alive.
+// Ping returns at once; its success shows that the worker is alive.
 func (a *Activities) Ping(context.Context) error { return nil }
 
-// Release ends the update's plugins on this worker and forgets what is kept of it here.
+// Release ends the update's session on this worker, with its plugins.
 func (a *Activities) Release(ctx context.Context, in deployments.ReleaseInput) error {
 	a.forget(ctx, in.Update)
 	return nil

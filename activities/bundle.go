@@ -17,11 +17,11 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/workspace"
 )
 
-// unpackParallel bounds the files that are fetched at a time.
+// unpackParallel bounds the files that are fetched at the same time.
 const unpackParallel = 16
 
-// unpack gives the directory of a project on this worker and what its Pulumi.yaml says. The directory of a bundle is
-// made once; what is installed into it stays there. Without a bundle it is empty. The caller pins dir.
+// unpack returns the directory of a project on this worker and its Pulumi.yaml. The directory of a bundle is created
+// once; packages that are installed into it stay there. Without a bundle it is empty. The caller pins dir.
 func (a *Activities) unpack(ctx context.Context, s *session, dir string) (string, *workspace.Project, error) {
 	stack, bundle := s.update.StackName, s.request.Bundle
 	var manifest deployments.Manifest
@@ -44,8 +44,8 @@ func (a *Activities) unpack(ctx context.Context, s *session, dir string) (string
 	return root, project, err
 }
 
-// loadProject reads what a program may have changed since it was unpacked: the program sees what is wrong with it, and
-// may have made it a link to what it is not to see.
+// loadProject reads Pulumi.yaml through the sandbox, because a program may have changed it since it was unpacked: it
+// may be a link to a file that the program must not see, and the error quotes the file.
 func loadProject(box *sandbox.Box, root string) (*workspace.Project, error) {
 	for _, name := range []string{"Pulumi.yaml", "Pulumi.yml", "Pulumi.json"} {
 		path := filepath.Join(root, name)
@@ -60,7 +60,7 @@ func loadProject(box *sandbox.Box, root string) (*workspace.Project, error) {
 		if filepath.Ext(name) == ".json" {
 			language = encoding.JSON
 		}
-		text = bytes.TrimPrefix(text, []byte("\xef\xbb\xbf")) // which some editors begin files with
+		text = bytes.TrimPrefix(text, []byte("\xef\xbb\xbf")) // the byte order mark, which some editors write
 		project, err := workspace.LoadProjectBytes(text, path, language)
 		if err != nil {
 			return nil, deployments.Errorf(deployments.CodeInvalid, "%s cannot be read: %w", name, err)
@@ -70,14 +70,14 @@ func loadProject(box *sandbox.Box, root string) (*workspace.Project, error) {
 	return nil, deployments.Errorf(deployments.CodeInvalid, "the bundle has no Pulumi.yaml")
 }
 
-// fetch makes a directory of the manifest's files, whole or not at all.
+// fetch creates a directory with the manifest's files, all or none.
 func (a *Activities) fetch(ctx context.Context, s *session, m deployments.Manifest, dir string) (err error) {
 	bundles, err := s.box.Bundles()
 	if err != nil {
 		return bundlecache.Unavailable(err)
 	}
 	files := unpacking{s, bundles, ".unpacking-" + rand.Text()}
-	// it was renamed, unless something failed
+	// removes what is left after a failure; after a success it was renamed
 	defer func() { _ = errors.Join(bundles.RemoveAll(files.name), bundles.Close()) }()
 	if err := s.box.Do(func() error { return bundles.Mkdir(files.name, 0o700) }); err != nil {
 		return bundlecache.Unavailable(err)
@@ -100,22 +100,21 @@ func (a *Activities) fetch(ctx context.Context, s *session, m deployments.Manife
 		return err
 	}
 	if err := bundles.Rename(files.name, filepath.Base(dir)); err != nil && !errors.Is(err, fs.ErrExist) {
-		if _, there := bundles.Stat(filepath.Base(dir)); there != nil { // else another session was faster
+		if _, there := bundles.Stat(filepath.Base(dir)); there != nil { // otherwise another session was faster
 			return bundlecache.Unavailable(err)
 		}
 	}
 	return nil
 }
 
-// unpacking is a directory of a bundle that is not there as a whole. Programs of the organization, which may run, can
-// change it.
+// unpacking is the directory of a bundle that is not complete yet. Running programs of the organization can change it.
 type unpacking struct {
 	session *session
 	bundles sandbox.Directory
 	name    string
 }
 
-// write makes a file. One that is there already, which may be a pipe, is an error.
+// write creates a file. An existing file is an error: it may be a pipe.
 func (u unpacking) write(path string, data []byte, mode fs.FileMode) error {
 	path = filepath.Join(u.name, path)
 	return u.session.box.Do(func() error {

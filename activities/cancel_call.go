@@ -8,8 +8,8 @@ import (
 	"github.com/deployctl/deployctl/internal/pluginhost"
 )
 
-// wait waits for a call, and passes a cancel on to its provider. It tells whether the call was answered before the
-// step's time was over.
+// wait waits for a call, and passes a cancel on to its provider. It returns false if the call was not answered by the
+// step's deadline.
 func (at *attempt) wait(ctx context.Context, p *pluginhost.Provider, done <-chan struct{}) (answered bool) {
 	select {
 	case <-done:
@@ -31,18 +31,19 @@ func (at *attempt) wait(ctx context.Context, p *pluginhost.Provider, done <-chan
 	return true
 }
 
-// cancelGrace is how long a provider that was asked to give up may take to answer, and tidying how long its answer to
-// that is waited for once its call has ended: what comes next may end the provider.
+// cancelGrace is how long a call may take to end after its provider was asked to cancel it. tidying is how long the
+// answer to that request is awaited once the call has ended, because the caller may then end the provider.
 const cancelGrace, tidying = 10 * time.Second, time.Second
 
-// cancelCall asks a provider to cancel its calls. If it does not, its process is ended, and the calls have no answer.
+// cancelCall asks a provider to cancel its calls. If the call does not end within cancelGrace, the provider's process
+// is killed, and its calls fail without an answer.
 func cancelCall(ctx context.Context, p *pluginhost.Provider, done <-chan struct{}) {
 	asked := make(chan struct{})
 	go func() {
 		defer close(asked)
 		asking, stop := context.WithTimeout(context.WithoutCancel(ctx), cancelGrace)
 		defer stop()
-		_ = p.SignalCancellation(asking) // what counts is whether the call ends
+		_ = p.SignalCancellation(asking) // only the end of the call matters
 	}()
 	select {
 	case <-done:

@@ -13,8 +13,8 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 )
 
-// Cascade finds the resources that must be replaced together with one that is deleted before it is replaced. It changes
-// nothing.
+// Cascade finds the dependents that must be replaced together with a resource that is deleted before it is replaced. It
+// changes nothing.
 func (a *Activities) Cascade(ctx context.Context, in deployments.CascadeInput) (engine.CascadePlanned, error) {
 	s, err := a.hosted(ctx, in.Update, in.Base)
 	if err != nil {
@@ -49,14 +49,16 @@ func (a *Activities) Cascade(ctx context.Context, in deployments.CascadeInput) (
 	return planned, nil
 }
 
-// cascade grows the set of condemned resources; candidates come in dependency order, so one pass is enough.
+// cascade grows the set of resources to be deleted (condemned). Candidates come in dependency order, so one pass is
+// enough.
 type cascade struct {
 	session   *session
 	providers map[string]engine.Provider
 	condemned map[urn.URN]bool
 }
 
-// replaces tells whether a candidate must be replaced because something that it is made from is condemned.
+// replaces reports whether a candidate must be replaced because its provider or one of its inputs comes from a
+// condemned resource; with it, the properties that force it.
 func (c cascade) replaces(ctx context.Context, r engine.State) (bool, []string, error) {
 	if !r.Custom || r.External {
 		return false, nil, nil
@@ -106,7 +108,7 @@ func (c cascade) replaces(ctx context.Context, r engine.State) (bool, []string, 
 	return d.Replace(), propertyNames(d.ReplaceKeys), nil
 }
 
-// lost are the properties of a resource that come from something condemned.
+// lost returns the properties of a resource that depend on a condemned resource.
 func (c cascade) lost(r engine.State) []resource.PropertyKey {
 	var lost []resource.PropertyKey
 	for _, d := range r.PropertyDependencies {

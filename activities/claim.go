@@ -16,14 +16,14 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
 
-// Head tells where a stack stands.
+// Head returns the version of a stack, its next version and its active update.
 func (a *Activities) Head(ctx context.Context, name deployments.StackName) (deployments.Head, error) {
 	h, err := a.Store.Head(ctx, name)
 	if err != nil {
 		return deployments.Head{}, told(err)
 	}
 	head := h.Contract(name)
-	latest, err := a.Store.History(ctx, name, 1) // among them those that never had the stack
+	latest, err := a.Store.History(ctx, name, 1) // the history also has updates that never held the claim
 	if err != nil {
 		return head, told(err)
 	}
@@ -36,7 +36,7 @@ func (a *Activities) Head(ctx context.Context, name deployments.StackName) (depl
 		}
 	}
 	if head.Active != nil {
-		// else it has not begun, or its watchers are told less
+		// without it the update has not begun, or its watchers see less
 		if info, err := a.Store.Info(ctx, *head.Active); err == nil {
 			head.Running = &info
 		}
@@ -44,8 +44,8 @@ func (a *Activities) Head(ctx context.Context, name deployments.StackName) (depl
 	return head, nil
 }
 
-// Claim makes this worker the host of an update and, if it changes the stack, the one writer of the stack's head.
-// Claiming with the same epoch twice is claiming once.
+// Claim makes this worker the host of an update and, if the update changes the stack, the only writer of the stack's
+// head. Claiming twice with the same number is the same as claiming once.
 func (a *Activities) Claim(ctx context.Context, in deployments.ClaimInput) (deployments.Claimed, error) {
 	claimed, err := a.claim(ctx, in)
 	return claimed, told(err)
@@ -93,8 +93,9 @@ func (a *Activities) claim(ctx context.Context, in deployments.ClaimInput) (depl
 	}, nil
 }
 
-// permit refuses to begin an update whose caller may not deploy to the stack any more: it may have waited for long. One
-// that has begun goes on, to leave nothing half done, unless it moves to another build.
+// permit fails if the caller may no longer deploy to the stack, because an update may wait in the queue for long. An
+// update that has begun continues, so that nothing is left half done; only when it is migrated to another build is it
+// checked again.
 func (a *Activities) permit(ctx context.Context, in deployments.ClaimInput) error {
 	if in.Number > 1 || in.Request.Authority == nil {
 		return nil
@@ -109,8 +110,8 @@ func (a *Activities) permit(ctx context.Context, in deployments.ClaimInput) erro
 	return err
 }
 
-// elsewhere returns the queue of the workers that host an organization's updates, if this worker is none of them; else
-// nothing.
+// elsewhere returns the task queue of the workers that host an organization's updates, or "" if this worker is one of
+// them.
 func (a *Activities) elsewhere(ctx context.Context, organization string) (string, error) {
 	if slices.Contains(a.Organizations, organization) {
 		return "", nil
@@ -122,8 +123,8 @@ func (a *Activities) elsewhere(ctx context.Context, organization string) (string
 	return queue, err
 }
 
-// missing tells of versions before a claim's that have been and that the store knows nothing of; empty when there are
-// none.
+// missing returns a warning about versions before the claim's that Temporal knows and the store does not; "" if there
+// are none.
 func (a *Activities) missing(ctx context.Context, c statestore.Claim) (string, error) {
 	if a.Unseen == nil || c.Next == 0 || c.Next >= c.Update.Number() {
 		return "", nil
@@ -149,8 +150,9 @@ func (a *Activities) missing(ctx context.Context, c statestore.Claim) (string, e
 		"the state is different.", known+1, last), nil
 }
 
-// fence takes the stack for this worker, and gives the version that it has, the one that the update makes, and what is
-// to be said of those between. A preview takes nothing; it makes what the next update would, with the same names.
+// fence claims the stack for this worker. It returns the stack's version, the version that the update makes, and a
+// warning about missing versions between the two. A preview claims nothing; it has the version of the next update, so
+// that both generate the same names.
 func (a *Activities) fence(
 	ctx context.Context, in deployments.ClaimInput,
 ) (base, version int, missing string, err error) {
@@ -168,7 +170,7 @@ func (a *Activities) fence(
 	if err != nil && deployments.CodeOf(err) != deployments.CodeNotFound {
 		return 0, 0, "", err
 	}
-	if !info.Ended.IsZero() { // it was given up while this claim was on its way
+	if !info.Ended.IsZero() { // it was ended while this claim was under way
 		if err := a.Store.Commit(ctx, c, statestore.Written{}); err != nil {
 			return 0, 0, "", err
 		}
@@ -178,12 +180,12 @@ func (a *Activities) fence(
 	return c.Base, in.Update.Number(), missing, err
 }
 
-// changesHead tells whether an update makes a version of its stack; a preview does not.
+// changesHead reports whether an update makes a version of its stack; a preview does not.
 func changesHead(u deployments.UpdateName, r deployments.UpdateRequest) bool {
 	return !r.DryRun && u.Number() > 0
 }
 
-// started is when the update was claimed first.
+// started returns when the update was first claimed.
 func (a *Activities) started(ctx context.Context, u deployments.UpdateName) time.Time {
 	if info, err := a.Store.Info(ctx, u); err == nil && !info.Started.IsZero() {
 		return info.Started
@@ -199,7 +201,7 @@ func running(u deployments.UpdateName, r deployments.UpdateRequest, since time.T
 	}
 }
 
-// goalOf is what a request comes to for the core, in an update that makes a version of the stack.
+// goalOf returns the core's goal for a request, in an update that makes that version of the stack.
 func goalOf(u deployments.UpdateName, version int, r deployments.UpdateRequest) engine.Goal {
 	g := engine.Goal{
 		Kind: r.Kind, DryRun: r.DryRun, Version: version,
@@ -215,7 +217,7 @@ func goalOf(u deployments.UpdateName, version int, r deployments.UpdateRequest) 
 	return g
 }
 
-// prelude is the event that opens a log: the configuration, secrets blinded.
+// prelude returns the first event of a log: the configuration, with secrets redacted.
 func prelude(c stackconfig.Config) apitype.EngineEvent {
 	shown := map[string]string{}
 	for key, v := range c {
@@ -228,7 +230,8 @@ func prelude(c stackconfig.Config) apitype.EngineEvent {
 }
 
 // ahead returns how many steps the core issues beyond those that may run, so that when one ends the next begins here,
-// not after a round trip through the core. With few parallel steps it is 0: then people want to see them one by one.
+// not after a round trip through the core. With few parallel steps it is 0, because then users want to see the steps
+// start one by one.
 func ahead(parallel int) int {
 	const few = 4
 	if parallel <= few {

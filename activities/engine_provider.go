@@ -21,9 +21,9 @@ import (
 )
 
 const (
-	// enginePackage is the package whose resources and functions the engine itself has.
+	// enginePackage is the package whose resources and functions the engine itself provides.
 	enginePackage = "pulumi"
-	// stackReference is a resource that is another stack; its id is the stack's name.
+	// stackReference is the type of a reference to another stack; its id is the stack's name.
 	stackReference = "pulumi:pulumi:StackReference"
 )
 
@@ -35,7 +35,7 @@ type engineProvider struct {
 
 var engineMarshal = plugin.MarshalOptions{KeepUnknowns: true, KeepSecrets: true, KeepResources: true}
 
-// Handshake accepts whatever there is to accept.
+// Handshake accepts secrets and resources.
 func (*engineProvider) Handshake(
 	context.Context, *pulumirpc.ProviderHandshakeRequest,
 ) (*pulumirpc.ProviderHandshakeResponse, error) {
@@ -60,7 +60,7 @@ func (*engineProvider) Check(_ context.Context, req *pulumirpc.CheckRequest) (*p
 	return resp, nil
 }
 
-// Diff replaces on another name.
+// Diff requires a replacement if the name has changed.
 func (*engineProvider) Diff(_ context.Context, req *pulumirpc.DiffRequest) (*pulumirpc.DiffResponse, error) {
 	old, new := req.GetOldInputs().GetFields()["name"], req.GetNews().GetFields()["name"]
 	if old.GetStringValue() == new.GetStringValue() {
@@ -103,7 +103,7 @@ func supported(u string) error {
 	return nil
 }
 
-// stack gives the outputs of a StackReference: those of the stack, and which of them are secret.
+// stack returns the properties of a StackReference: the stack's outputs and the names of the secret ones.
 func (p *engineProvider) stack(ctx context.Context, text string) (*structpb.Struct, error) {
 	name, err := deployments.ParseStackName(text, p.session.update.StackName)
 	if err != nil {
@@ -125,8 +125,8 @@ func (p *engineProvider) stack(ctx context.Context, text string) (*structpb.Stru
 	}, engineMarshal)
 }
 
-// visible gives the outputs of a stack that whoever asked for the update may see now: secret ones only if they may read
-// the stack's secrets. A stack that they may not see looks not found.
+// visible returns the outputs of a stack that the update's caller may see now: secret ones only if the caller may read
+// the stack's secrets. A stack that the caller may not see is reported as not found.
 func (p *engineProvider) visible(ctx context.Context, name deployments.StackName) (resource.PropertyMap, error) {
 	s, asked := p.session, p.session.request
 	if asked.Authority != nil {
@@ -164,7 +164,7 @@ func (p *engineProvider) visible(ctx context.Context, name deployments.StackName
 	return seen, nil
 }
 
-// outputsOf gives the outputs of a stack of this service, as its last update left them.
+// outputsOf returns the outputs of a stack of this service, from its current checkpoint.
 func (s *session) outputsOf(ctx context.Context, name deployments.StackName) (resource.PropertyMap, error) {
 	head, err := s.store.Head(ctx, name)
 	if err != nil {

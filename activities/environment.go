@@ -2,14 +2,14 @@ package activities
 
 import "strings"
 
-// inheritedVariables are the variables of the service's own environment that programs and plugins get when the client
-// sends none of the name: without them nothing runs.
+// inheritedVariables are the variables of the service's own environment that programs and plugins receive unless the
+// client sends its own value: many programs cannot run without them.
 var inheritedVariables = []string{"PATH", "HOME", "TMPDIR", "LANG", "LC_ALL", "TZ", "USER", "SSL_CERT_FILE",
 	"SSL_CERT_DIR",
 	"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy", "PULUMI_HOME"}
 
-// environment is what programs and plugins of an update get: what the client sent, and of the service's own environment
-// only what is allowed. Of two equal names the last counts.
+// environment returns the environment of an update's programs and plugins: the inherited variables, and after them the
+// ones that the client sent. Of two equal names the last one counts.
 func environment(sent, own []string) []string {
 	var env []string
 	for _, name := range inheritedVariables {

@@ -10,29 +10,28 @@ import (
 	"go.temporal.io/sdk/temporal"
 )
 
-// retryable tells of each code whether the same activity may succeed when it runs again. What is not listed will not.
-// Credentials that were refused have expired, or somebody changes them or what they may do: a running update waits
-// for others.
+// retryable lists the codes with which the same activity may succeed when it runs again. Refused credentials are among
+// them: a running update waits until they are renewed or their permissions are corrected.
 var retryable = map[deployments.Code]bool{
 	deployments.CodeNoWorker:    true,
 	deployments.CodeUnavailable: true, deployments.CodeUnauthorized: true, deployments.CodeForbidden: true,
 }
 
-// storePasses tells of each code whether the store may answer otherwise after a while: with another one, it says
-// something of the object itself. It is for calls whose values exist nowhere else.
+// storePasses lists the store's codes that may pass; any other code is about the object itself. It is used for calls
+// whose values exist nowhere else.
 var storePasses = map[deployments.Code]bool{
 	deployments.CodeUnavailable: true, deployments.CodeUnauthorized: true, deployments.CodeForbidden: true,
 	deployments.CodeInternal: true, deployments.CodeInvalid: true,
 }
 
-// mayPass tells whether an error is one that the store answers for reasons that may pass.
+// mayPass reports whether an error comes from the store for a reason that may pass.
 func mayPass(err error) bool {
 	var answer *deployments.Error
 	return errors.As(err, &answer) && storePasses[answer.Code]
 }
 
-// kept is failure for an activity that keeps what steps have done, which must not be lost: it is repeated until the
-// store takes it.
+// kept is failure for an activity that stores the results of steps, which must not be lost: the activity is repeated
+// until the store accepts them.
 func kept(err error) error {
 	if !mayPass(err) {
 		return failure(err)
@@ -41,8 +40,8 @@ func kept(err error) error {
 		temporal.ApplicationErrorOptions{Cause: err})
 }
 
-// told is failure for an activity whose failure somebody waits for who can do something about it: credentials that
-// are refused are said at once.
+// told is failure for an activity whose caller waits for the result and can act on it: refused credentials fail at once
+// instead of being retried.
 func told(err error) error {
 	if statestore.CredentialsRefused(err) {
 		return temporal.NewNonRetryableApplicationError(err.Error(), string(deployments.CodeOf(err)), err)
@@ -56,7 +55,7 @@ const (
 	lastRetry  = 5 * time.Second
 )
 
-// persist makes a call again, after a growing pause, until it succeeds, fails for good, or ctx ends.
+// persist repeats a call with a growing pause until it succeeds, fails for good, or ctx ends.
 func persist(ctx context.Context, passes func(error) bool, call func() error) error {
 	for wait := firstRetry; ; wait = min(2*wait, lastRetry) {
 		err := call()
@@ -69,8 +68,8 @@ func persist(ctx context.Context, passes func(error) bool, call func() error) er
 // Failure is failure, for activities of other packages.
 func Failure(err error) error { return failure(err) }
 
-// failure translates an error of an activity for Temporal: its code becomes the type, and says whether it is retried.
-// Errors that are made for Temporal, and ends of the context, stay as they are.
+// failure translates an error of an activity for Temporal: the code becomes the type and decides whether Temporal
+// retries. Temporal's own errors and those of an ended context stay as they are.
 func failure(err error) error {
 	var application *temporal.ApplicationError
 	switch {
@@ -85,7 +84,8 @@ func failure(err error) error {
 		})
 }
 
-// notDone says that a call had no effect and is to be made again, after a while if that is not zero.
+// notDone is the error of a call that had no effect and is to be repeated; after, if not zero, is the delay that the
+// provider asked for.
 func notDone(text string, after time.Duration) error {
 	kind := deployments.ErrorNotDone
 	if after > 0 {
@@ -94,19 +94,19 @@ func notDone(text string, after time.Duration) error {
 	return temporal.NewApplicationErrorWithOptions(text, kind, temporal.ApplicationErrorOptions{NextRetryDelay: after})
 }
 
-// postponed says that an attempt ended before it asked the provider for anything. Another is to begin, after a while if
-// that is not zero.
+// postponed is the error of an attempt that ended before it called the provider. The next attempt starts after the
+// delay, if that is not zero.
 func postponed(text string, after time.Duration) error {
 	return temporal.NewApplicationErrorWithOptions(text, deployments.ErrorPostponed,
 		temporal.ApplicationErrorOptions{NextRetryDelay: after})
 }
 
-// unknownOutcome says that a call may or may not have had its effect.
+// unknownOutcome is the error of a call that may or may not have had its effect.
 func unknownOutcome(text string) error {
 	return temporal.NewNonRetryableApplicationError(text, deployments.ErrorUnknownOutcome, nil)
 }
 
-// notStarted says that this worker does not host the update.
+// notStarted is the error of a worker that does not host the update.
 func notStarted(text string) error {
 	return temporal.NewNonRetryableApplicationError(text, deployments.ErrorNotStarted, nil)
 }

@@ -13,12 +13,12 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
 )
 
-// decoder gives the values of bags.
+// decoder returns the values of bags.
 type decoder interface {
 	Decode(ctx context.Context, bag engine.Bag) (resource.PropertyMap, error)
 }
 
-// eventEncoder makes engine events, as Pulumi's displays read them, of what the core emits.
+// eventEncoder translates what the core emits into engine events, as Pulumi's displays read them.
 type eventEncoder struct {
 	values  decoder
 	preview bool
@@ -29,7 +29,7 @@ func (t eventEncoder) events(ctx context.Context, emits []engine.Emit) ([]deploy
 	var events []deployments.WatchEvent
 	for _, e := range emits {
 		if e.Kind == engine.EmitPre && e.Step == engine.StepSame {
-			continue // an unchanged resource is told of once: there may be very many
+			continue // an unchanged resource has one event: there may be very many
 		}
 		event, err := t.event(ctx, e)
 		if err != nil {
@@ -66,7 +66,7 @@ func (t eventEncoder) event(ctx context.Context, e engine.Emit) (apitype.EngineE
 	return event, nil
 }
 
-// logicalSteps are the steps that stand for what the program wants; the others only carry it out.
+// logicalSteps are the steps that show what the program wants; the others only carry it out.
 var logicalSteps = map[engine.StepKind]bool{
 	engine.StepCreate: true, engine.StepUpdate: true, engine.StepDelete: true, engine.StepSame: true,
 	engine.StepReplace: true, engine.StepRead: true, engine.StepReadReplacement: true, engine.StepReadDiscard: true,
@@ -107,8 +107,8 @@ func (t eventEncoder) metadata(ctx context.Context, e engine.Emit) (apitype.Step
 	return meta, nil
 }
 
-// detailed is the diff of a provider that names no properties, made from the inputs: from their true values, so that a
-// secret that changes is among them. It is nil when they are equal, or on one side there are none.
+// detailed computes a detailed diff from the inputs, for a provider that names no properties. It compares unredacted
+// values, so that a changed secret is in the diff. It returns nil if the inputs are equal or one side has none.
 func detailed(old, now resource.PropertyMap) map[string]apitype.PropertyDiff {
 	if old == nil || now == nil {
 		return nil
@@ -139,7 +139,7 @@ func (t eventEncoder) decode(ctx context.Context, s *engine.State) (o stateValue
 	return o, err
 }
 
-// stateMetadata is a state without its values.
+// stateMetadata returns a state without its values.
 func stateMetadata(s *engine.State) *apitype.StepEventStateMetadata {
 	if s == nil {
 		return nil
@@ -158,7 +158,7 @@ func stateMetadata(s *engine.State) *apitype.StepEventStateMetadata {
 	return state
 }
 
-// showValues puts values into an event, so that secrets that differ are seen to differ.
+// showValues puts redacted values into an event; redacted secrets that differ look different.
 func showValues(meta *apitype.StepEventMetadata, diff *engine.Diff, old, now stateValues) {
 	if meta.Old != nil {
 		meta.Old.Inputs, meta.Old.Outputs = redaction.Values(old.inputs), redaction.Values(old.outputs)
@@ -171,7 +171,7 @@ func showValues(meta *apitype.StepEventMetadata, diff *engine.Diff, old, now sta
 		meta.Op == apitype.OpRefresh {
 		return
 	}
-	for key, output := range old.outputs { // what was changed outside, and will be put right
+	for key, output := range old.outputs { // an output that was changed outside, and that the update remediates
 		if input, ok := now.inputs[key]; ok && names(diff, string(key)) && input.DeepEquals(old.inputs[key]) {
 			meta.Old.Outputs[string(key)] = redaction.ValuesAfter(
 				resource.PropertyMap{key: input}, resource.PropertyMap{key: output})[string(key)]
@@ -179,7 +179,7 @@ func showValues(meta *apitype.StepEventMetadata, diff *engine.Diff, old, now sta
 	}
 }
 
-// names says whether a diff is about a property. One that names none is about all.
+// names reports whether a diff is about a property. A diff that names no property is about all of them.
 func names(d *engine.Diff, key string) bool {
 	return len(d.Detailed)+len(d.ChangedKeys) == 0 || slices.Contains(d.ChangedKeys, key) ||
 		slices.ContainsFunc(d.Detailed, func(p engine.PropertyDiff) bool {

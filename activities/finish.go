@@ -12,8 +12,8 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
 
-// Settled ends an update: its checkpoint is written, the head moves, the history and the event log are closed. Doing it
-// twice is doing it once.
+// Settled commits an update: it writes the checkpoint, moves the head, and closes the history and the event log. It may
+// run more than once.
 func (a *Activities) Settled(ctx context.Context, in deployments.CommitInput) (deployments.UpdateInfo, error) {
 	defer Beat(ctx)()
 	info, err := a.settled(ctx, in)
@@ -31,7 +31,7 @@ func (a *Activities) settled(ctx context.Context, in deployments.CommitInput) (d
 	}
 	var said sync.WaitGroup
 	if s := a.find(in.Update); s != nil && s.log != nil {
-		said.Go(func() { _ = s.log.Flush(ctx) }) // only output is lost
+		said.Go(func() { _ = s.log.Flush(ctx) }) // an error loses only output
 	}
 	defer said.Wait()
 	if info.Ended.IsZero() {
@@ -67,7 +67,7 @@ func (a *Activities) settled(ctx context.Context, in deployments.CommitInput) (d
 	return info, err
 }
 
-// finish writes the update's checkpoint and moves the head, and gives the number of resources that the stack has now.
+// finish writes the update's checkpoint, moves the head, and returns the number of resources of the stack.
 func (a *Activities) finish(
 	ctx context.Context, in deployments.CommitInput, request deployments.UpdateRequest,
 ) (int, error) {

@@ -11,11 +11,11 @@ import (
 	"github.com/deployctl/deployctl/statestore"
 )
 
-// maxHeaders bounds one part of the headers where the caller does not.
+// maxHeaders bounds one part of the headers if the caller sets no limit.
 const maxHeaders = 500
 
-// Headers gives a part of the headers of the checkpoint that an update starts from. None starts from one that is known
-// to be broken.
+// Headers returns a part of the headers of the checkpoint from which an update starts. It fails if the checkpoint is
+// known to be broken: no update starts from such a state.
 func (a *Activities) Headers(ctx context.Context, in deployments.HeadersInput) (deployments.Headers, error) {
 	request, err := a.requestOf(ctx, in.Update)
 	if err != nil {
@@ -39,7 +39,8 @@ func (a *Activities) Headers(ctx context.Context, in deployments.HeadersInput) (
 	return headers, failure(err)
 }
 
-// repairable says that an update over a damaged state did nothing; what repairs the state is in the error.
+// repairable adds to the error about a damaged state that nothing was done; the error itself says how to repair the
+// state.
 func repairable(err error) error {
 	if deployments.CodeOf(err) != deployments.CodeFormat {
 		return err
@@ -48,7 +49,7 @@ func repairable(err error) error {
 		"the stack's state cannot be read, and nothing was done: %w", err)
 }
 
-// defaults gives the default providers of packages, as the stack's configuration has them.
+// defaults returns the default providers of packages, as the stack's configuration defines them.
 func (a *Activities) defaults(
 	ctx context.Context, in deployments.HeadersInput, packages []statestore.Plugin,
 ) ([]engine.DefaultProvider, error) {
@@ -72,7 +73,7 @@ func (a *Activities) defaults(
 	return out, nil
 }
 
-// requestOf gives what an update was asked for, from its session if this worker has one.
+// requestOf returns the request of an update, from its session if this worker has one.
 func (a *Activities) requestOf(ctx context.Context, u deployments.UpdateName) (deployments.UpdateRequest, error) {
 	if s := a.find(u); s != nil {
 		return s.request, nil
@@ -80,7 +81,7 @@ func (a *Activities) requestOf(ctx context.Context, u deployments.UpdateName) (d
 	return a.Store.Request(ctx, u)
 }
 
-// valuesOf gives the codec of an update's bags, whoever hosts the update, and what it was asked for.
+// valuesOf returns the codec of an update's bags and its request, whichever worker hosts the update.
 func (a *Activities) valuesOf(
 	ctx context.Context, u deployments.UpdateName, base int,
 ) (*bags.Codec, deployments.UpdateRequest, error) {

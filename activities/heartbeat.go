@@ -10,14 +10,14 @@ import (
 	"go.temporal.io/sdk/temporal"
 )
 
-// Heart tells Temporal that an activity is alive, at once and with an answer: nil is an accepted heartbeat, a
-// CanceledError a request to end. A Temporal client is one.
+// Heart sends a heartbeat at once and returns Temporal's answer: nil if it was accepted, a CanceledError if the
+// activity is to end. A Temporal client implements it.
 type Heart interface {
 	RecordActivityHeartbeat(ctx context.Context, taskToken []byte, details ...any) error
 }
 
 const (
-	// defaultTimeout stands in for an activity without a heartbeat timeout.
+	// defaultTimeout is the timeout of an activity without a heartbeat timeout.
 	defaultTimeout = 30 * time.Second
 	// freshFor is how long after its start an attempt counts as alive without a heartbeat.
 	freshFor = 3 * time.Second
@@ -32,18 +32,18 @@ type heartbeater struct {
 	cancel  context.CancelFunc
 	stopped chan struct{}
 
-	received time.Time // when this worker got the activity
+	received time.Time // when this worker received the activity
 	mu       sync.Mutex
 	accepted time.Time // start or last accepted heartbeat; zero when neither is certain
 	refused  bool      // the last heartbeat was not accepted
-	asked    int       // attempts that the provider turned away; heartbeats carry it to the next attempt
+	asked    int       // attempts that the provider rejected; heartbeats carry the number to the next attempt
 
 	cancelled chan struct{}   // closed once a cancel was requested
 	stopping  <-chan struct{} // closed once the worker was asked to stop
 	once      sync.Once
 }
 
-// startHeartbeat sends heartbeats until stop. It outlives the context, because what the activity does may.
+// startHeartbeat sends heartbeats until stop. They outlive the context, because a call of the activity may outlive it.
 func startHeartbeat(ctx context.Context, heart Heart) *heartbeater {
 	info := activity.GetInfo(ctx)
 	p := &heartbeater{
@@ -54,12 +54,12 @@ func startHeartbeat(ctx context.Context, heart Heart) *heartbeater {
 	if p.timeout <= 0 {
 		p.timeout = defaultTimeout
 	}
-	// else the clocks differ, or the task was held up
+	// otherwise the clocks differ, or the task was delayed
 	if lag := time.Since(info.StartedTime); lag >= 0 && lag < freshFor {
 		p.accepted = info.StartedTime
 	}
 	if activity.HasHeartbeatDetails(ctx) {
-		_ = activity.GetHeartbeatDetails(ctx, &p.asked) // else it counts from the beginning
+		_ = activity.GetHeartbeatDetails(ctx, &p.asked) // on an error the count starts at 0
 	}
 	var beating context.Context
 	beating, p.cancel = context.WithCancel(context.WithoutCancel(ctx))
@@ -87,7 +87,7 @@ func (p *heartbeater) stop() {
 	<-p.stopped
 }
 
-// beat tells Temporal now that the activity is alive.
+// beat sends a heartbeat now.
 func (p *heartbeater) beat(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, p.timeout/4)
 	defer cancel()
@@ -106,7 +106,7 @@ func (p *heartbeater) beat(ctx context.Context) error {
 	return err
 }
 
-// details are what a heartbeat carries: each replaces those of the one before.
+// details returns what a heartbeat carries. Temporal keeps only the details of the last heartbeat.
 func (p *heartbeater) details() []any {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -116,18 +116,18 @@ func (p *heartbeater) details() []any {
 	return []any{p.asked}
 }
 
-// turnedAway counts an attempt that the provider has turned away, and gives how many there were.
+// turnedAway counts an attempt that the provider has rejected, and returns the number of such attempts.
 func (p *heartbeater) turnedAway(ctx context.Context) int {
 	p.mu.Lock()
 	p.asked++
 	asked := p.asked
 	p.mu.Unlock()
-	_ = p.beat(context.WithoutCancel(ctx)) // else the next attempt counts one less
+	_ = p.beat(context.WithoutCancel(ctx)) // if it fails, the next attempt counts one less
 	return asked
 }
 
-// alive tells whether Temporal still counts on this attempt: its start or last accepted heartbeat is younger than half
-// the timeout.
+// alive reports whether Temporal still regards this attempt as running: its start or last accepted heartbeat is younger
+// than half the timeout.
 func (p *heartbeater) alive() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -149,14 +149,14 @@ func (p *heartbeater) lastBeatRejected() bool {
 	return p.refused
 }
 
-// holdsLease is nil if a mutating call may be sent now: this attempt is the only one, and will be for half a timeout,
-// and its worker is to stay.
+// holdsLease returns nil if a changing call may be sent now: this attempt is the only one for at least half a timeout,
+// it is not cancelled, and its worker does not stop.
 func (p *heartbeater) holdsLease(ctx context.Context) error {
 	p.mu.Lock()
 	fresh := time.Since(p.accepted) < freshFor
 	p.mu.Unlock()
 	if !fresh {
-		_ = p.beat(context.WithoutCancel(ctx)) // judged by alive
+		_ = p.beat(context.WithoutCancel(ctx)) // alive checks the result
 	}
 	if !p.alive() {
 		return postponed("the service lost sight of this attempt before the call was made", 0)
@@ -171,8 +171,8 @@ func (p *heartbeater) holdsLease(ctx context.Context) error {
 	}
 }
 
-// cancelRequested tells, after an activity's context has ended, whether that was a request to end. The SDK also ends
-// the context when it cannot reach Temporal or the worker stops.
+// cancelRequested reports, after an activity's context has ended, whether the reason is a requested cancel. The SDK
+// also ends the context when it cannot reach Temporal or the worker stops.
 func (p *heartbeater) cancelRequested(ctx context.Context) bool {
 	_ = p.beat(context.WithoutCancel(ctx)) // the result is in accepted and refused
 	select {
@@ -183,7 +183,7 @@ func (p *heartbeater) cancelRequested(ctx context.Context) bool {
 	}
 }
 
-// Beat tells Temporal that an activity which may be repeated at any time is alive, until it is stopped.
+// Beat sends heartbeats for an activity that may be repeated at any time, until stop is called.
 func Beat(ctx context.Context) (stop func()) {
 	if !activity.IsActivity(ctx) {
 		return func() {}

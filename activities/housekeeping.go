@@ -8,24 +8,25 @@ import (
 	"github.com/deployctl/deployctl/statestore"
 )
 
-// Housekeeping says what a worker removes from the store.
+// Housekeeping configures what a worker removes from the store.
 type Housekeeping struct {
-	// Retention is what it leaves of a stack; nil: all.
+	// Retention is what the worker keeps of a stack; nil: everything.
 	Retention *statestore.Retention
-	// Collected, if not nil, is told of every time that it looked. It may be called concurrently.
+	// Collected, if not nil, is called after every collection. It may be called concurrently.
 	Collected func(deployments.StackName, statestore.Collected, error)
 }
 
 const (
-	// collectEvery is how often a worker looks at a stack, at most: what it collects is many days old.
+	// collectEvery is the minimum interval between two collections of a stack on one worker; garbage is days old, so there
+	// is no hurry.
 	collectEvery = time.Hour
-	// collecting bounds the time that one look may take; the next goes on.
+	// collecting bounds the time of one collection; the next one continues.
 	collecting = 10 * time.Minute
 )
 
-// tidy keeps the bundle that a stack's update used, since it may be used again without being sent, and removes what the
-// update before left and what is not kept of the stack. It is no part of the update after which it is done: nobody
-// waits for it, and what is not done now is done after a later one.
+// tidy marks the bundle of the update as used, so that a later update need not send it again. It removes the working
+// objects of the update that made the base version, and collects garbage. It runs after the update has ended and
+// ignores errors: a later update does what this one leaves.
 func (a *Activities) tidy(ctx context.Context, in deployments.CommitInput, request deployments.UpdateRequest) {
 	ctx, cancel := context.WithTimeout(ctx, collecting)
 	defer cancel()
@@ -37,7 +38,7 @@ func (a *Activities) tidy(ctx context.Context, in deployments.CommitInput, reque
 		return
 	}
 	if request.Bundle != "" {
-		_ = a.Store.KeepBundle(ctx, stack, request.Bundle) // it is kept for a month at least
+		_ = a.Store.KeepBundle(ctx, stack, request.Bundle) // a bundle is kept for at least a month anyway
 	}
 	if !a.due(stack, time.Now()) {
 		return
@@ -48,7 +49,7 @@ func (a *Activities) tidy(ctx context.Context, in deployments.CommitInput, reque
 	}
 }
 
-// due tells whether a stack is to be looked at, and remembers that it was.
+// due reports whether garbage of a stack is to be collected now, and notes that it is.
 func (a *Activities) due(stack deployments.StackName, now time.Time) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -18,10 +18,10 @@ import (
 	"github.com/deployctl/deployctl/internal/npmworkspace"
 )
 
-// installDependencies installs what a Node program and its dynamic providers import, unless its bundle has it or
-// another bundle of the stack installed just that on this worker: then that is linked, so that an edited program or
-// configuration does not wait for npm. It stays with the bundle's directory, in which sessions install one after
-// another, whichever process they belong to.
+// installDependencies installs the packages that a Node program and its dynamic providers import, unless the bundle
+// contains them. If another bundle of the stack has installed the same packages on this worker, they are linked, so
+// that an edited program or configuration does not wait for npm. The packages stay in the bundle's directory; a lock
+// makes sessions, also those of other processes, install one after another.
 func (s *session) installDependencies(ctx context.Context) error {
 	if s.project == nil || s.project.Runtime.Name() != "nodejs" {
 		return nil
@@ -41,8 +41,8 @@ func (s *session) installDependencies(ctx context.Context) error {
 	return err
 }
 
-// packageDir is where the program's dependencies are installed: at its package.json, in its directory or above it in
-// the bundle, or at the root of the workspace that this belongs to. Empty when there is none.
+// packageDir returns where the program's dependencies are installed: the directory of its package.json, which is the
+// program's or one above it in the bundle, or the root of the workspace of that package. "" if there is none.
 func (s *session) packageDir() string {
 	dir := npmworkspace.Package(s.programDir(), s.place, s.box.ReadFile)
 	if dir == "" {
@@ -54,7 +54,7 @@ func (s *session) packageDir() string {
 	return dir
 }
 
-// install makes the program's node_modules, unless they are there and whole.
+// install creates the program's node_modules, unless they exist and are complete.
 func (s *session) install(ctx context.Context) error {
 	dir := s.packageDir()
 	if dir == "" {
@@ -67,7 +67,7 @@ func (s *session) install(ctx context.Context) error {
 	}
 	shared, shareable := s.sharedModules(dir)
 	if _, err := s.box.Stat(modules); err != nil {
-		_ = s.inBundles(modules, (*os.Root).Remove) // it may lead to a bundle that is gone
+		_ = s.inBundles(modules, (*os.Root).Remove) // it may be a link to a bundle that was removed
 		if shareable && s.linkModules(ctx, shared, modules) {
 			return nil
 		}
@@ -94,7 +94,7 @@ func (s *session) install(ctx context.Context) error {
 	return nil
 }
 
-// linkModules takes modules that another bundle has installed; false when there are none.
+// linkModules links modules that another bundle has installed; false if there are none.
 func (s *session) linkModules(ctx context.Context, shared, modules string) bool {
 	there, err := s.box.RealPath(shared)
 	link := func(bundles *os.Root, modules string) error { return bundles.Symlink(there, modules) }
@@ -108,8 +108,8 @@ func (s *session) linkModules(ctx context.Context, shared, modules string) bool 
 	return false
 }
 
-// inBundles changes something in the bundle's directory, in which a program may put a link in the place of any
-// directory.
+// inBundles runs a change inside the directory of bundles, which it cannot leave: a program may have replaced any
+// directory of its bundle by a link.
 func (s *session) inBundles(path string, change func(bundles *os.Root, path string) error) error {
 	bundles, err := s.box.Bundles()
 	if err != nil {
@@ -123,7 +123,7 @@ func (s *session) inBundles(path string, change func(bundles *os.Root, path stri
 	return s.box.Do(func() error { return change(bundles.Root, path) })
 }
 
-// useModules keeps modules that another bundle may have installed; false when they are gone.
+// useModules pins modules that another bundle may have installed; false if they were removed.
 func (s *session) useModules(ctx context.Context, modules string) bool {
 	real, err := s.box.RealPath(modules)
 	if err != nil {
@@ -140,7 +140,7 @@ func (s *session) useModules(ctx context.Context, modules string) bool {
 	return err == nil
 }
 
-// manifest is as much of a package.json as tells whether an installation depends on other files of the program.
+// manifest is the part of a package.json that shows whether an installation depends on other files of the program.
 type manifest struct {
 	Scripts                                             map[string]string
 	Workspaces                                          json.RawMessage
@@ -156,8 +156,9 @@ var (
 	lifecycle = []string{"preinstall", "install", "postinstall", "prepublish", "preprepare", "prepare", "postprepare"}
 )
 
-// sharedModules is where it is kept which bundle of the stack installed what the program in dir wants. It is false when
-// the installation is only good for that program: it runs scripts or links other directories.
+// sharedModules returns the link to the modules that a bundle of the stack has installed for the same lock files as
+// those of the program in dir. shareable is false if the installation runs scripts of the program or links other
+// directories, so that it fits only this program.
 func (s *session) sharedModules(dir string) (path string, shareable bool) {
 	key := sha256.New()
 	_, _ = fmt.Fprintln(key, s.update.StackName, s.host.InstallScripts())
@@ -192,7 +193,7 @@ func selfContained(text []byte) bool {
 	return true
 }
 
-// localDependency tells whether a dependency is somewhere in the file system.
+// localDependency reports whether a dependency is a path in the file system.
 func localDependency(version string) bool {
 	for _, prefix := range []string{"file:", "link:", "portal:", "workspace:", ".", "/", "~/"} {
 		if strings.HasPrefix(version, prefix) {

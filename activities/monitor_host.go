@@ -14,7 +14,7 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/workspace"
 )
 
-// monitorHost is a session as its monitor sees it.
+// monitorHost implements monitor.Host for a session.
 type monitorHost struct{ *session }
 
 // serveMonitor serves a monitor for one epoch of the program. The caller stops it.
@@ -50,8 +50,8 @@ func (h monitorHost) Provider(
 // Redact implements monitor.Host.
 func (h monitorHost) Redact(ctx context.Context, text string) string { return h.redactor(ctx)(text) }
 
-// LastKnown implements monitor.Host. A value is unknown if it depends on a resource that the update leaves out or that
-// failed.
+// LastKnown implements monitor.Host: an unknown output gets its value from the base, and is left out if the base has
+// none. An output is unknown if it depends on a resource that failed or is not a target of the update.
 func (h monitorHost) LastKnown(
 	ctx context.Context, u urn.URN, outputs resource.PropertyMap,
 ) (resource.PropertyMap, error) {

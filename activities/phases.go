@@ -8,10 +8,11 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 )
 
-// phaseDelay is how long a phase lasts before people are told of it.
+// phaseDelay is how long a phase lasts before it is shown.
 const phaseDelay = time.Second
 
-// phases are what the host of an update is doing that may take a while. Of several at a time the oldest is told.
+// phases are the long-running activities of an update's host, such as installing packages. Of several at the same time
+// the oldest is shown.
 type phases struct {
 	tell func(deployments.Phase)
 
@@ -20,7 +21,7 @@ type phases struct {
 	shown  *deployments.Phase
 }
 
-// begin notes a phase until the returned function is called, which may be done more than once.
+// begin records a phase until end is called, which may be called more than once.
 func (p *phases) begin(text string) (end func()) {
 	phase := &deployments.Phase{Text: text, Since: time.Now().UTC()}
 	p.mu.Lock()
@@ -39,7 +40,7 @@ func (p *phases) begin(text string) (end func()) {
 	}
 }
 
-// show tells the oldest phase that lasts, or that there is none any more.
+// show reports the oldest active phase, or that there is none.
 func (p *phases) show() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

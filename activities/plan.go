@@ -18,14 +18,14 @@ import (
 )
 
 const (
-	// planParallel bounds the plans of one vector that are made at a time.
+	// planParallel bounds the plans of one call that are made at the same time.
 	planParallel = 32
-	// planAttempts is how often a plan is tried while its provider dies or turns it away.
+	// planAttempts bounds the attempts of a plan whose provider dies or throttles it.
 	planAttempts = 3
 )
 
-// Plan checks and compares a vector of resources. It changes nothing, so it may run any number of times. What a
-// provider has against a plan is in its result.
+// Plan runs Check and Diff of a list of resources. It changes nothing, so it may run any number of times. A provider's
+// error or check failure is part of the result of its resource; the activity then succeeds.
 func (a *Activities) Plan(ctx context.Context, in deployments.PlanInput) (deployments.PlanOutput, error) {
 	s, err := a.hosted(ctx, in.Update, in.Base)
 	if err != nil {
@@ -51,7 +51,7 @@ func (a *Activities) Plan(ctx context.Context, in deployments.PlanInput) (deploy
 		})
 	}
 	planning.Wait()
-	if ctx.Err() != nil { // what providers said then is not theirs
+	if ctx.Err() != nil { // errors of providers after the end of the context are its errors
 		return deployments.PlanOutput{}, ctx.Err()
 	}
 	for _, err := range errs {
@@ -61,7 +61,7 @@ func (a *Activities) Plan(ctx context.Context, in deployments.PlanInput) (deploy
 	}
 	out := deployments.PlanOutput{Plans: results}
 	for i, p := range in.Plans {
-		if p.Answer != nil && same(results[i]) { // one at most: it needs that nothing registered earlier is on its way
+		if p.Answer != nil && same(results[i]) { // at most one plan has an Answer: no earlier registration may be in flight
 			reply := *p.Answer
 			reply.Stables = results[i].Diff.StableKeys
 			results[i].Answered, out.Messages = s.replyEarly(ctx, reply)
@@ -70,12 +70,12 @@ func (a *Activities) Plan(ctx context.Context, in deployments.PlanInput) (deploy
 	return out, nil
 }
 
-// same tells of a plan that comes to no change.
+// same reports whether a plan is without error and changes nothing.
 func same(p engine.Planned) bool {
 	return p.Error == "" && len(p.Failures) == 0 && p.Diff.Change == engine.ChangeNone
 }
 
-// planOne plans one resource. Its error is one of the service; that of a provider is in the result.
+// planOne plans one resource. It returns errors of the service; a provider's error is part of the result.
 func (s *session) planOne(ctx context.Context, p engine.Plan) (engine.Planned, error) {
 	planner, err := s.newPlanner(ctx, p)
 	if err != nil {
@@ -108,10 +108,10 @@ type planner struct {
 	provider resourceProvider
 	// The values of the goal and, unless it is a recreation, of the stored resource.
 	news, oldInputs, oldOutputs resource.PropertyMap
-	continues                   bool // there is a stored resource to continue from
+	continues                   bool // a stored resource exists and is kept or updated
 }
 
-// resourceProvider is the part of a provider that plans; provider resources have one of their own.
+// resourceProvider is the part of a provider that planning needs. For provider resources it is a configurator.
 type resourceProvider interface {
 	Check(context.Context, plugin.CheckRequest) (plugin.CheckResponse, error)
 	Diff(context.Context, plugin.DiffRequest) (plugin.DiffResponse, error)
@@ -132,7 +132,7 @@ func (s *session) newPlanner(ctx context.Context, p engine.Plan) (*planner, erro
 	return pl, err
 }
 
-// planningProvider gives the provider that plans a resource.
+// planningProvider returns the provider that plans a resource.
 func (s *session) planningProvider(ctx context.Context, p engine.Plan) (resourceProvider, error) {
 	if token.IsProvider(p.URN.Type()) {
 		return configurator{s}, nil
@@ -162,7 +162,7 @@ func (pl *planner) plan(ctx context.Context) (engine.Planned, error) {
 		}
 	}
 	replaces := pl.continues && (diff.Change == engine.ChangeReplace || pl.ask.Old.PendingReplacement)
-	if replaces { // defaults made for the old resource are not for the new one
+	if replaces { // check again without the old inputs: their generated defaults are not for the replacement
 		if checked, failures, err = pl.check(ctx, pl.news, nil); err != nil || len(failures) > 0 {
 			return engine.Planned{Failures: failures, Diff: diff}, err
 		}
@@ -188,7 +188,7 @@ func (pl *planner) check(
 	return resp.Properties, engineFailures(resp.Failures), err
 }
 
-// compare decides what the goal means for the stored resource.
+// compare returns the change of the stored resource that the goal needs: none, update or replace.
 func (pl *planner) compare(ctx context.Context, checked resource.PropertyMap) (engine.Diff, error) {
 	p := pl.ask
 	d, err := comparison{
@@ -206,14 +206,14 @@ func (pl *planner) compare(ctx context.Context, checked resource.PropertyMap) (e
 	if d, err = replaceOnChanges(d, p.Goal.ReplaceOnChanges, initFailed); err != nil {
 		return engine.Diff{}, err
 	}
-	if initFailed && d.Changes != plugin.DiffSome { // an update is what repairs it
+	if initFailed && d.Changes != plugin.DiffSome { // an update repairs a failed initialisation
 		d.Changes = plugin.DiffSome
 		d.ChangedKeys = append(d.ChangedKeys, initErrorKey)
 	}
 	return engineDiff(d), nil
 }
 
-// preview finds the outputs that the resource would have.
+// preview computes the outputs that the resource would have.
 func (pl *planner) preview(
 	ctx context.Context, checked resource.PropertyMap, replaces bool, planned *engine.Planned,
 ) error {

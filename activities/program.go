@@ -13,7 +13,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 )
 
-// errOutOfSight ends a program whose heartbeats are not accepted any more: another worker may start it soon.
+// errOutOfSight ends a program whose heartbeats are no longer accepted: another worker may start it soon.
 var errOutOfSight = errors.New("the service lost sight of the program's host")
 
 // errWorkerStops ends a program whose worker is asked to stop.
@@ -22,8 +22,8 @@ var errWorkerStops = errors.New("the worker that hosts the program stops")
 // exitDeadline bounds the attempts to report a program's exit to its Run.
 const exitDeadline = time.Minute
 
-// Program runs the program once, as one epoch: it serves the program what an engine serves, tells the Run what the
-// program says, and the program what the Run answers. It ends with the program.
+// Program runs the program once, as one epoch. It serves the resource monitor, passes the program's requests to the Run
+// and the Run's replies to the program, and returns when the program has ended.
 func (a *Activities) Program(ctx context.Context, in deployments.ProgramInput) (deployments.ProgramOutput, error) {
 	s, err := a.hosted(ctx, in.Update, in.Base)
 	if err != nil {
@@ -74,7 +74,8 @@ func (e *epoch) run(ctx context.Context, p *heartbeater) (deployments.ProgramOut
 	return e.end(flushing, err)
 }
 
-// guard ends the program when nobody would know of it any more.
+// guard ends the program when it is cancelled, the worker stops, the Run has ended, or the heartbeats are about to
+// expire.
 func (e *epoch) guard(ctx context.Context, kill context.CancelCauseFunc, p *heartbeater) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
@@ -115,7 +116,7 @@ func (e *epoch) program(ctx context.Context) error {
 		return err
 	}
 	for _, pkg := range required {
-		s.host.Prepare(pkg) // it starts while the program does
+		s.host.Prepare(pkg) // the plugin starts while the program does
 	}
 	m, err := s.serveMonitor(e.link, e.goal, required)
 	if err != nil {
@@ -129,7 +130,7 @@ func (e *epoch) program(ctx context.Context) error {
 	})
 }
 
-// end tells the Run how the program ended, if it did by itself, and reports it.
+// end returns the activity's result for err. If the program ended by itself, it first reports the exit to the Run.
 func (e *epoch) end(ctx context.Context, err error) (deployments.ProgramOutput, error) {
 	hide := e.session.redactor(ctx)
 	exited := engine.ProgramExited{Epoch: e.number}
@@ -137,7 +138,7 @@ func (e *epoch) end(ctx context.Context, err error) (deployments.ProgramOutput, 
 	var program *pluginhost.ProgramError
 	switch {
 	case err == nil:
-	// nobody waits until what it said is heard, here and below: its next start says it again
+	// the cases that return do not flush the link: the program's next start sends its messages again
 	case errors.Is(err, errWorkerStops):
 		return deployments.ProgramOutput{}, notStarted(err.Error())
 	case errors.As(err, &lost), errors.Is(err, errOutOfSight):

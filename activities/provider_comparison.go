@@ -11,7 +11,8 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
 )
 
-// Compare asks the new one of two providers whether it can go on managing what the old one made.
+// Compare asks a provider with a new configuration whether it can manage the resources of the old configuration, or
+// they must be replaced.
 func (a *Activities) Compare(ctx context.Context, in deployments.CompareInput) (engine.ProviderDiffed, error) {
 	s, err := a.hosted(ctx, in.Update, in.Base)
 	if err != nil {

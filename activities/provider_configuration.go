@@ -9,7 +9,7 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
 )
 
-// configurator is the provider of provider resources: creating one is configuring it.
+// configurator is the provider of provider resources: to create one is to configure a plugin.
 type configurator struct{ session *session }
 
 // Check checks a provider's configuration.
@@ -40,7 +40,7 @@ func (c configurator) Check(ctx context.Context, req plugin.CheckRequest) (plugi
 	return plugin.CheckResponse{Properties: checked}, nil
 }
 
-// Diff compares configurations; what the provider has no opinion on is a change if it is not equal.
+// Diff compares configurations. If the provider cannot say, any inequality is a change.
 func (c configurator) Diff(ctx context.Context, req plugin.DiffRequest) (plugin.DiffResponse, error) {
 	p, err := c.session.unconfigured(ctx, req.URN.Type(), req.NewInputs)
 	if err != nil {
@@ -62,7 +62,7 @@ func (c configurator) Diff(ctx context.Context, req plugin.DiffRequest) (plugin.
 	return d, nil
 }
 
-// Create previews the creation of a provider; see engine.ProviderID about the real one.
+// Create previews the creation of a provider resource; a real one gets its id from engine.ProviderID.
 func (c configurator) Create(_ context.Context, req plugin.CreateRequest) (plugin.CreateResponse, error) {
 	return plugin.CreateResponse{ID: providers.UnknownID, Properties: pluginhost.ProviderConfig(req.Properties)}, nil
 }

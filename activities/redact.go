@@ -12,12 +12,12 @@ import (
 	"go.temporal.io/sdk/temporal"
 )
 
-// A curtain replaces the secrets in a text of a provider, before it leaves an activity: people read it, it is stored,
-// and Temporal shows why an attempt failed.
+// redactor replaces the secrets in a text of a provider before it leaves an activity: users read the text, the store
+// keeps it, and Temporal shows it as the failure of an attempt.
 type redactor func(text string) string
 
-// redactor returns a redactor of the configuration's secrets and of those in the bags, with which a call was made. The
-// bags are decoded when there is a text to redact.
+// redactor returns a redactor of the secrets in the configuration and in the bags of a call. The bags are decoded only
+// when there is a text to redact.
 func (s *session) redactor(ctx context.Context, bags ...engine.Bag) redactor {
 	replacer := sync.OnceValue(func() *redaction.Redactor {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
@@ -34,7 +34,7 @@ func (s *session) redactor(ctx context.Context, bags ...engine.Bag) redactor {
 	})
 	return func(text string) string {
 		if text == "" {
-			return "" // as nearly always
+			return "" // the usual case, without decoding
 		}
 		if r := replacer(); r != nil {
 			return cut(ctx, r.Replace(redaction.Controls(text)), maxText)
@@ -43,7 +43,7 @@ func (s *session) redactor(ctx context.Context, bags ...engine.Bag) redactor {
 	}
 }
 
-// bagsOf are the bags that a call about a resource is made with.
+// bagsOf returns the bags that a call about a resource uses.
 func bagsOf(p *engine.Provider, states ...*engine.State) []engine.Bag {
 	var bags []engine.Bag
 	if p != nil {
@@ -71,7 +71,8 @@ func (c redactor) step(result *engine.StepFinished) {
 	}
 }
 
-// failure is the error for Temporal; see there. What caused it is left out where it holds a secret.
+// failure translates an error for Temporal, as the function failure does. If its text has a secret, the text is
+// redacted and the cause left out.
 func (c redactor) failure(err error) error {
 	err = failure(err)
 	var application *temporal.ApplicationError

@@ -13,15 +13,15 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 )
 
-// initErrorKey is the property under which a failed initialisation shows in a diff.
+// initErrorKey is the property that stands for a failed initialisation in a diff.
 const initErrorKey = "#initerror"
 
-// differ is the part of a provider that compares.
+// differ is the Diff of a provider.
 type differ interface {
 	Diff(context.Context, plugin.DiffRequest) (plugin.DiffResponse, error)
 }
 
-// comparison is what there is to compare: a stored resource and what it shall be.
+// comparison is a stored resource and its desired inputs.
 type comparison struct {
 	urn                              urn.URN
 	id                               string
@@ -30,7 +30,7 @@ type comparison struct {
 	unknowns                         bool // newInputs may hold unknown values
 }
 
-// diff asks the provider how the resource differs. Where the provider has no opinion, the inputs are compared.
+// diff asks the provider how the resource differs. If the provider cannot say, the inputs are compared.
 func (c comparison) diff(ctx context.Context, p differ) (plugin.DiffResult, error) {
 	d, err := p.Diff(ctx, plugin.DiffRequest{
 		URN: c.urn, Name: c.urn.Name(), Type: c.urn.Type(), ID: resource.ID(c.id),
@@ -52,7 +52,7 @@ func (c comparison) diff(ctx context.Context, p differ) (plugin.DiffResult, erro
 	return d, nil
 }
 
-// unavailable tells whether a provider could not compare because its own configuration is not known yet.
+// unavailable reports whether a provider could not compare because its own configuration is not known yet.
 func unavailable(err error) bool {
 	var d plugin.DiffUnavailableError
 	return errors.As(err, &d)
@@ -98,7 +98,7 @@ func replaceOnChanges(d plugin.DiffResult, paths []string, initFailed bool) (plu
 	return d, nil
 }
 
-// engineDiff writes a provider's diff as the engine reads it.
+// engineDiff converts a provider's diff to the engine's.
 func engineDiff(d plugin.DiffResult) engine.Diff {
 	e := engine.Diff{
 		Change: engine.ChangeNone, DeleteBeforeReplace: d.DeleteBeforeReplace,
@@ -121,7 +121,7 @@ func engineDiff(d plugin.DiffResult) engine.Diff {
 	return e
 }
 
-// engineFailures writes failed checks as the engine reads them.
+// engineFailures converts failed checks to the engine's.
 func engineFailures(failures []plugin.CheckFailure) []engine.CheckFailure {
 	var list []engine.CheckFailure
 	for _, f := range failures {

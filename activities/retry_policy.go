@@ -17,8 +17,8 @@ import (
 	"go.temporal.io/sdk/temporal"
 )
 
-// retryKey is the stack's configuration of retries, by package or type: {"aws": {"attempts": 5, "initial": "1s",
-// "backoff": 2, "longest": "1m"}}.
+// retryKey is the configuration key of the stack's retry policies, by package or type: {"aws": {"attempts": 5,
+// "initial": "1s", "backoff": 2, "longest": "1m"}}.
 const retryKey = "deployctl:retry"
 
 // readRetries reads the stack's configuration of retries.
@@ -46,7 +46,7 @@ func readRetries(config stackconfig.Config) (deployments.Retries, error) {
 	return retries, nil
 }
 
-// readRetry reads one policy, and refuses what Temporal would.
+// readRetry reads one policy and rejects values that Temporal would reject.
 func readRetry(text json.RawMessage) (policy deployments.Retry, err error) {
 	var written struct {
 		Attempts *int     `json:"attempts"`
@@ -93,9 +93,9 @@ func readPause(field, text string) (time.Duration, error) {
 	return d, nil
 }
 
-// turnedAway is the end of an attempt that asked the provider, and was turned away: the step is made again, when the
-// provider says, or else the stack, or else the limiter of the account; or it fails if the stack allows no more.
-// Temporal cannot count these: for it, an attempt that only waited for its turn is one too.
+// turnedAway ends an attempt whose call the provider rejected without effect. The step is repeated after the delay that
+// the provider, or else the stack's policy, or else the account's limiter sets; it fails once the policy allows no more
+// attempts. Temporal's count of attempts cannot be used: it includes attempts that only waited for their turn.
 func (at *attempt) turnedAway(ctx context.Context, err *temporal.ApplicationError) (engine.StepFinished, error) {
 	policy := at.session.retries.Of(at.step.Type)
 	if policy == (deployments.Retry{}) && err.NextRetryDelay() == 0 && at.pause > 0 {
@@ -113,7 +113,7 @@ func (at *attempt) turnedAway(ctx context.Context, err *temporal.ApplicationErro
 		retryKey)), nil
 }
 
-// turnAway tells whether an error says that the provider turned the attempt away.
+// turnAway reports whether an error means that the provider rejected the call without effect.
 func turnAway(err error) (*temporal.ApplicationError, bool) {
 	var application *temporal.ApplicationError
 	if !errors.As(err, &application) {

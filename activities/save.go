@@ -31,7 +31,7 @@ func (a *Activities) save(ctx context.Context, in deployments.SaveInput) error {
 	return a.append(ctx, in.Update, in.Number, events)
 }
 
-// append writes a part of the Run's stream, an empty one, too: readers stop at the first part that is missing.
+// append writes a part of the Run's stream, even if it is empty: readers stop at the first missing part.
 func (a *Activities) append(
 	ctx context.Context, u deployments.UpdateName, n int, events []deployments.WatchEvent,
 ) error {

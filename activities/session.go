@@ -32,8 +32,8 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// session is what this worker keeps of an update that it hosts: its files, plugins, values and configuration.
-// Everything in it can be made again from the stored request. It is safe for concurrent use.
+// session is what this worker keeps of an update that it hosts: its files, plugins, values and configuration. All of it
+// can be rebuilt from the stored request. It is safe for concurrent use.
 type session struct {
 	update  deployments.UpdateName
 	stackID string
@@ -45,22 +45,22 @@ type session struct {
 	rules   map[string]settleRule
 	retries deployments.Retries
 	project *workspace.Project // nil without a program
-	place   string             // where the bundle is
-	dir     string             // where its Pulumi.yaml is
-	box     *sandbox.Box       // what its processes are started in
+	place   string             // the directory of the bundle
+	dir     string             // the directory of its Pulumi.yaml
+	box     *sandbox.Box       // in which its processes start
 	bundles *bundlecache.Cache
 	limits  *ratelimit.Accounts
-	// accounts are those that were looked up, by reference and digest of the inputs.
+	// accounts caches results of accountOf, by reference and digest of the inputs.
 	accounts sync.Map
 	host     *pluginhost.Host
 	log      *eventlog.Output
 	refusals monitor.Refusals
 	phases   phases
-	ready    chan struct{}                // see sessions
+	ready    chan struct{}                // closed once the session is filled or has failed; see open
 	parallel ratelimit.Semaphore          // held by each step that runs
-	sent     sync.Map                     // by operation: attempts that called and are not over
+	sent     sync.Map                     // by operation: attempts that have sent their call and are not over
 	spent    sync.Map                     // by operation: the last round whose call may have had an effect
-	link     atomic.Pointer[runlink.Link] // of the program that runs now, if one does
+	link     atomic.Pointer[runlink.Link] // of the running program; nil if none runs
 
 	installing sync.Mutex  // guards installed
 	installed  bool        // see installDependencies
@@ -74,15 +74,15 @@ func (s *session) root() string { return s.dir }
 // programDir is the directory that the program runs in.
 func (s *session) programDir() string { return s.host.ProgramDir() }
 
-// plannedImport tells whether the update takes over resources that no program declares yet.
+// plannedImport reports whether the update imports resources that no program declares yet.
 func (s *session) plannedImport() bool { return s.request.Kind == engine.KindImport }
 
-// tell tells people something about a resource.
+// tell prints a message about a resource.
 func (s *session) tell(severity diag.Severity, u urn.URN, text string) {
 	s.print(pluginhost.Message{Severity: severity, URN: u, Text: text})
 }
 
-// hear takes what the program and the plugins say.
+// hear receives the messages of the program and the plugins.
 func (s *session) hear(m pluginhost.Message) {
 	if !s.refusals.Explain(m) {
 		s.print(m)
@@ -105,7 +105,7 @@ func (s *session) close(ctx context.Context) {
 	if s.log != nil {
 		s.log.Close(ctx)
 	}
-	_ = s.box.Close() // what is left of its temporary files is removed later: see bundlecache.Cache.GC
+	_ = s.box.Close() // bundlecache.Cache.GC removes temporary files that are left
 	s.installing.Lock()
 	defer s.installing.Unlock()
 	for _, pin := range s.pins {
@@ -114,7 +114,7 @@ func (s *session) close(ctx context.Context) {
 	s.pins = nil
 }
 
-// pin keeps an entry of the bundle cache until the session is closed. One call at a time.
+// pin keeps an entry of the bundle cache until the session is closed. Calls must not overlap.
 func (s *session) pin(ctx context.Context, entry string) error {
 	pin, err := s.bundles.Pin(ctx, entry)
 	if err == nil {
@@ -123,7 +123,7 @@ func (s *session) pin(ctx context.Context, entry string) error {
 	return err
 }
 
-// account is what a provider is configured with, and the limiter of its calls.
+// account is a provider's configuration and the limiter of its calls.
 type account struct {
 	reference providers.Reference
 	pkg       pluginhost.Package
@@ -132,7 +132,7 @@ type account struct {
 	limiter   *ratelimit.Limiter
 }
 
-// accountOf gives the account of the provider that a command names. It is looked up once: every step needs it.
+// accountOf returns the account of the provider that a command names. It is cached, because every step needs it.
 func (s *session) accountOf(ctx context.Context, p *engine.Provider) (*account, error) {
 	if p == nil {
 		return nil, internalError(deployments.Errorf(deployments.CodeInternal, "a resource has no provider"))
@@ -152,7 +152,7 @@ func (s *session) accountOf(ctx context.Context, p *engine.Provider) (*account, 
 	return a, err
 }
 
-// account gives the account of the provider with a reference and these inputs.
+// account returns the account of the provider with a reference and these inputs.
 func (s *session) account(reference string, inputs resource.PropertyMap) (a *account, err error) {
 	a = &account{config: pluginhost.ProviderConfig(inputs)}
 	if a.reference, err = token.ParseReference(reference); err != nil {
@@ -168,7 +168,7 @@ func (s *session) account(reference string, inputs resource.PropertyMap) (a *acc
 	return a, err
 }
 
-// providerOf gives the provider that a command names, configured.
+// providerOf returns the provider that a command names, configured.
 func (s *session) providerOf(ctx context.Context, p *engine.Provider) (*pluginhost.Provider, error) {
 	a, err := s.accountOf(ctx, p)
 	if err != nil {
@@ -177,7 +177,7 @@ func (s *session) providerOf(ctx context.Context, p *engine.Provider) (*pluginho
 	return s.open(ctx, a)
 }
 
-// provider gives the provider with a reference and these inputs, configured.
+// provider returns the provider with a reference and these inputs, configured.
 func (s *session) provider(
 	ctx context.Context, reference string, inputs resource.PropertyMap,
 ) (*pluginhost.Provider, error) {
@@ -188,7 +188,7 @@ func (s *session) provider(
 	return s.open(ctx, a)
 }
 
-// open gives the provider of an account, configured. Configuring may be tried again: it changes nothing outside the
+// open returns the provider of an account, configured. Configuring may be repeated: it changes nothing outside the
 // plugin.
 func (s *session) open(ctx context.Context, a *account) (*pluginhost.Provider, error) {
 	if a.pkg.Name == pluginhost.NodeDynamicProvider {
@@ -206,7 +206,7 @@ func (s *session) open(ctx context.Context, a *account) (*pluginhost.Provider, e
 	return p, err
 }
 
-// unconfigured gives a provider that may check configurations.
+// unconfigured returns a provider without a configuration, which can only check and compare configurations.
 func (s *session) unconfigured(
 	ctx context.Context, t tokens.Type, inputs resource.PropertyMap,
 ) (*pluginhost.Provider, error) {
@@ -217,7 +217,7 @@ func (s *session) unconfigured(
 	return s.host.Provider(ctx, pkg, "")
 }
 
-// retried makes a call that changes nothing, again if its provider died or turned it away.
+// retried makes a call that changes nothing, and repeats it if its provider dies or throttles it.
 func (s *session) retried(ctx context.Context, call func() error) error {
 	var err error
 	for attempt := range planAttempts {
@@ -248,7 +248,7 @@ func isTransient(err error) bool {
 	}
 }
 
-// serviceError is an error of the service itself among those of providers.
+// serviceError marks an error of the service itself, to tell it from an error of a provider.
 type serviceError struct{ err error }
 
 func (e *serviceError) Error() string { return e.err.Error() }
@@ -264,12 +264,13 @@ func internalError(err error) error {
 
 func isInternal(err error, target **serviceError) bool { return errors.As(err, target) }
 
-// leaveOutcome stores what an attempt came to, however long the store takes; it gives up when ctx ends.
+// leaveOutcome stores the result of an attempt for Settle. It retries until the store accepts it or ctx ends.
 func (s *session) leaveOutcome(ctx context.Context, round int, result engine.StepFinished) {
 	_ = persist(ctx, mayPass, func() error { return s.store.PutOutcome(ctx, s.update, round, result) })
 }
 
-// leftOutcome gives what the lost attempt of a round has left, or one of a round before that had its effect after all.
+// leftOutcome returns the result that the lost attempt of the last round has stored, or a result of an earlier round
+// that had its effect.
 func (s *session) leftOutcome(ctx context.Context, op, last int) (engine.StepFinished, bool, error) {
 	for round := last; round > 0; round-- {
 		left, err := s.store.Outcome(ctx, s.update, op, round)
@@ -284,7 +285,8 @@ func (s *session) leftOutcome(ctx context.Context, op, last int) (engine.StepFin
 	return engine.StepFinished{}, false, nil
 }
 
-// replyEarly gives the program a reply from where its step or plan was made; see runlink.Link.ReplyEarly.
+// replyEarly delivers a reply to the program directly from the activity of its step or plan; see
+// runlink.Link.ReplyEarly.
 func (s *session) replyEarly(ctx context.Context, r engine.Reply) (delivered bool, next *deployments.Messages) {
 	if link := s.link.Load(); link != nil {
 		return link.ReplyEarly(ctx, r)

@@ -18,8 +18,8 @@ import (
 	pulumirpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
 )
 
-// hosted gives the session of an update that this worker hosts, making it again if it was lost. ErrorNotStarted:
-// another worker hosts the update.
+// hosted returns the session of an update that this worker hosts, and rebuilds it if it was lost. It fails with
+// ErrorNotStarted if another worker hosts the update.
 func (a *Activities) hosted(ctx context.Context, u deployments.UpdateName, base int) (*session, error) {
 	if s := a.find(u); s != nil {
 		return s.await(ctx)
@@ -46,10 +46,10 @@ func (a *Activities) hosted(ctx context.Context, u deployments.UpdateName, base 
 	return a.host(ctx, u, base, request)
 }
 
-// writer names a claim by the worker that makes it.
+// writer returns the name of a claim's writer: the worker and the number of the claim.
 func writer(worker string, epoch string) string { return worker + "#" + epoch }
 
-// HostOf is the task queue of the worker that made a claim, by the claim's writer.
+// HostOf returns the task queue of the worker that made a claim, from the claim's writer.
 func HostOf(writer string) string {
 	worker, _, _ := strings.Cut(writer, "#")
 	return worker
@@ -61,7 +61,7 @@ func (a *Activities) find(u deployments.UpdateName) *session {
 	return a.sessions[u.String()]
 }
 
-// host makes the session of an update, unless there is one already.
+// host returns the session of an update, and creates it if there is none.
 func (a *Activities) host(
 	ctx context.Context, u deployments.UpdateName, base int, request deployments.UpdateRequest,
 ) (*session, error) {
@@ -80,7 +80,7 @@ func (a *Activities) host(
 	return s.await(ctx)
 }
 
-// open fills a session, and takes it out again if that fails.
+// open fills a session, and removes it if that fails.
 func (a *Activities) open(ctx context.Context, s *session) {
 	defer close(s.ready)
 	if s.err = panics.Do("opening update "+s.update.String(), func() error { return a.fill(ctx, s) }); s.err == nil {
@@ -136,7 +136,8 @@ func (a *Activities) fill(ctx context.Context, s *session) error {
 	return nil
 }
 
-// processesOf is how many processes an update surely starts: a provider, and if it has a program, what runs that.
+// processesOf returns how many processes an update certainly starts: a provider, and a language host if it has a
+// program.
 func processesOf(kind engine.Kind) int {
 	if kind == engine.KindUp {
 		return 2
@@ -144,7 +145,7 @@ func processesOf(kind engine.Kind) int {
 	return 1
 }
 
-// builtin are the packages that are served in this process: the worker's own, and the engine's.
+// builtin returns the packages that are served in this process: the worker's and the engine's own.
 func (a *Activities) builtin(s *session) map[string]func(process.Environment) pulumirpc.ResourceProviderServer {
 	packages := map[string]func(process.Environment) pulumirpc.ResourceProviderServer{
 		enginePackage: func(process.Environment) pulumirpc.ResourceProviderServer {
@@ -178,7 +179,8 @@ func (a *Activities) forget(ctx context.Context, u deployments.UpdateName) {
 	}
 }
 
-// end closes a session that nobody finds any more, once it is filled: what is being started is to be ended, too.
+// end closes a session that is no longer registered. It waits until the session is filled, so that processes that are
+// just starting are ended, too.
 func (s *session) end(ctx context.Context) {
 	select {
 	case <-s.ready:
@@ -189,12 +191,12 @@ func (s *session) end(ctx context.Context) {
 		}()
 		return
 	}
-	if s.err == nil { // else it was closed when that became clear
+	if s.err == nil { // after an error, open has closed it
 		s.close(ctx)
 	}
 }
 
-// Hosted are the updates of which a worker keeps something.
+// Hosted returns the updates of which this worker has a session.
 func Hosted(a *Activities) []deployments.UpdateName {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -205,5 +207,5 @@ func Hosted(a *Activities) []deployments.UpdateName {
 	return updates
 }
 
-// Forget ends what a worker keeps of an update.
+// Forget ends the session of an update on this worker.
 func Forget(ctx context.Context, a *Activities, u deployments.UpdateName) { a.forget(ctx, u) }

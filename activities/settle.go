@@ -15,15 +15,15 @@ import (
 	"go.temporal.io/sdk/temporal"
 )
 
-// secondLook is the pause between the two reads that establish an absence: clouds are not always consistent at once.
+// secondLook is the pause between the two reads that establish an absence: many clouds are eventually consistent.
 const secondLook = 2 * time.Second
 
-// overtime is how long after the step's time the answer to its call is still waited for.
+// overtime is how long after the step's deadline Settle still waits for the answer to its call.
 const overtime = time.Minute
 
-// Settle finds out what became of a step whose outcome is unknown. It changes nothing. It waits first until the attempt
-// that was lost is over, if that is this worker's: as long as its call is under way, what is absent may still come. Its
-// result is done or partial (the effect is there), absent (it is not: the step may be made again) or undecidable.
+// Settle finds out the outcome of a step whose answer was lost. It changes nothing. If the lost attempt ran on this
+// worker, Settle first waits until it is over: while its call runs, a resource that is absent may still appear. The
+// result is done or partial (the effect exists), absent (it does not: the step may be repeated) or undecidable.
 func (a *Activities) Settle(ctx context.Context, in deployments.SettleInput) (engine.StepFinished, error) {
 	s, err := a.hosted(ctx, in.Update, in.Base)
 	if err != nil {
@@ -45,7 +45,8 @@ func (a *Activities) Settle(ctx context.Context, in deployments.SettleInput) (en
 	return result, at.redactResult(ctx, &result).failure(err)
 }
 
-// outlast waits for the end of the attempt that was lost, and tells whether it came. A cancel ends it.
+// outlast waits until the lost attempt's call has returned and its result is stored. It returns false if the call still
+// runs overtime after its deadline. A requested cancel is passed on to the lost call, which ends it.
 func (at *attempt) outlast(ctx context.Context) (bool, error) {
 	found, ok := at.session.sent.Load(at.step.Op)
 	if !ok {
@@ -62,7 +63,7 @@ func (at *attempt) outlast(ctx context.Context) (bool, error) {
 			if !lost.keeping.Load() {
 				return false, nil
 			}
-			timer.Reset(lastRetry) // it was answered, and its answer is on its way to the store
+			timer.Reset(lastRetry) // it was answered, and its result is being stored
 		case <-at.heartbeat.cancelled:
 			waiting = false
 		case <-ctx.Done():
@@ -85,7 +86,7 @@ func (at *attempt) settle(ctx context.Context, again bool) (engine.StepFinished,
 		return found, err
 	}
 	if at.step.Preview || at.step.Provider == nil || token.IsProvider(at.step.Type) {
-		return absent, nil // it has no effect that could have happened
+		return absent, nil // such a step has no effect on a provider
 	}
 	p, err := at.session.providerOf(ctx, at.step.Provider)
 	if err != nil {
@@ -107,7 +108,7 @@ var (
 	absent     = engine.StepFinished{Outcome: engine.OutcomeAbsent}
 	unanswered = engine.StepFinished{Outcome: engine.OutcomeUndecidable,
 		Error: "its call was not answered in its time, and may still have its effect"}
-	// Why nobody but a person can tell what became of a create.
+	// The reasons for which only a person can decide the outcome of a create.
 	unruled = engine.StepFinished{Outcome: engine.OutcomeUndecidable,
 		Error: "its answer was lost, and no rule (deployctl:settle in the stack's configuration) says how to find it"}
 	unnamed = engine.StepFinished{Outcome: engine.OutcomeUndecidable,
@@ -116,7 +117,7 @@ var (
 		Error: "its answer was lost, and what was found under its name may belong to another owner"}
 )
 
-// unsettled is the answer when looking did not work: what may pass is looked at again.
+// unsettled ends a Settle that could not read: a transient error is retried, any other makes the outcome undecidable.
 func (at *attempt) unsettled(err error) (engine.StepFinished, error) {
 	result, err := at.providerUnavailable(err)
 	if err == nil {
@@ -125,8 +126,8 @@ func (at *attempt) unsettled(err error) (engine.StepFinished, error) {
 	return result, err
 }
 
-// settleCreate looks for the resource by the rule of its type. A convergent type needs no look if it is created again,
-// which finds it.
+// settleCreate looks for the resource by the settle rule of its type. With a convergent provider there is no need to
+// look if the create is repeated: the repeated create finds the resource.
 func (at *attempt) settleCreate(ctx context.Context, p *pluginhost.Provider, again bool) (engine.StepFinished, error) {
 	rule := at.session.settleRule(ctx, p, at.step.Type)
 	switch {
@@ -136,7 +137,7 @@ func (at *attempt) settleCreate(ctx context.Context, p *pluginhost.Provider, aga
 		found, err := at.settleByLookup(ctx, p)
 		switch {
 		case err == nil && found.Foreign:
-			return absent, nil // what is not ours, creating it refuses
+			return absent, nil // a repeated create refuses a resource that is not ours
 		case found.Outcome == engine.OutcomeDone:
 			found.InitErrors = []string{"it was found after its answer was lost; the next update makes it as declared"}
 		}
@@ -153,7 +154,7 @@ func (at *attempt) settleCreate(ctx context.Context, p *pluginhost.Provider, aga
 	if rule.value(inputs) == "" {
 		return unnamed, nil
 	}
-	seeded := at.step.Check && rule.value(declared) == "" // its name is of our making
+	seeded := at.step.Check && rule.value(declared) == "" // a name generated from the seed
 	return twice(ctx, func() (engine.StepFinished, error) {
 		found, reasons, ended, err := at.look(ctx, p, rule, inputs)
 		switch {
@@ -167,13 +168,13 @@ func (at *attempt) settleCreate(ctx context.Context, p *pluginhost.Provider, aga
 			return at.found(ctx, found, reasons, inputs)
 		}
 		if seen, err := at.sawAbsence(ctx); err != nil || !seen {
-			return others, err // it may be somebody else's
+			return others, err // it may have existed before the create
 		}
 		return at.found(ctx, found, reasons, inputs)
 	})
 }
 
-// settleByLookup asks the provider, which says whose the resource is that it finds.
+// settleByLookup uses the provider's own look-up, which also reports who owns the resource that it finds.
 func (at *attempt) settleByLookup(ctx context.Context, p *pluginhost.Provider) (engine.StepFinished, error) {
 	_, inputs, err := at.checked(ctx, p)
 	if err != nil {
@@ -200,7 +201,7 @@ func (at *attempt) settleByLookup(ctx context.Context, p *pluginhost.Provider) (
 	})
 }
 
-// twice looks again for what was absent, before it is believed to be.
+// twice looks a second time before it reports an absence.
 func twice(ctx context.Context, look func() (engine.StepFinished, error)) (engine.StepFinished, error) {
 	result, err := look()
 	if err != nil || result.Outcome != engine.OutcomeAbsent {
@@ -212,7 +213,7 @@ func twice(ctx context.Context, look func() (engine.StepFinished, error)) (engin
 	return look()
 }
 
-// checked gives the inputs of a create as the program has declared them and as they were sent.
+// checked returns the inputs of a create as the program declared them and as they were sent.
 func (at *attempt) checked(
 	ctx context.Context, p *pluginhost.Provider,
 ) (declared, inputs resource.PropertyMap, err error) {
@@ -229,7 +230,7 @@ func (at *attempt) checked(
 	return declared, resp.Properties, err
 }
 
-// found is the end of a step whose effect is there.
+// found returns the result of a step whose effect exists.
 func (at *attempt) found(
 	ctx context.Context, r plugin.ReadResponse, reasons []string, inputs resource.PropertyMap,
 ) (engine.StepFinished, error) {
@@ -249,7 +250,7 @@ func (at *attempt) found(
 	return at.finish(ctx, result, r.Outputs, inputs)
 }
 
-// settleUpdate compares the world with what the update wanted.
+// settleUpdate compares the real resource with the inputs of the update.
 func (at *attempt) settleUpdate(ctx context.Context, p *pluginhost.Provider) (engine.StepFinished, error) {
 	if at.session.settleRule(ctx, p, at.step.Type).reconcile {
 		return absent, nil
@@ -269,7 +270,7 @@ func (at *attempt) settleUpdate(ctx context.Context, p *pluginhost.Provider) (en
 	case ended != nil:
 		return engine.StepFinished{Outcome: engine.OutcomeUndecidable, Error: ended.Error}, nil
 	case found.ID == "" || found.Outputs == nil:
-		return absent, nil // updating what is not there fails in a defined way
+		return absent, nil // the repeated update fails with the provider's own error
 	}
 	inputs := oldInputs
 	if found.Inputs != nil {
@@ -289,7 +290,7 @@ func (at *attempt) settleUpdate(ctx context.Context, p *pluginhost.Provider) (en
 	return at.found(ctx, found, reasons, news)
 }
 
-// settleDelete looks whether the resource is still there.
+// settleDelete checks whether the resource still exists.
 func (at *attempt) settleDelete(ctx context.Context, p *pluginhost.Provider) (engine.StepFinished, error) {
 	if at.session.settleRule(ctx, p, at.step.Type).reconcile {
 		return absent, nil

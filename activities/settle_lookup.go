@@ -10,7 +10,7 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
 )
 
-// look finds the resource that a create with these inputs makes, by a rule with a path; it answers as ask does.
+// look finds the resource that a create with these inputs makes, by a rule with a path. Its results are those of ask.
 func (at *attempt) look(
 	ctx context.Context, p *pluginhost.Provider, rule settleRule, inputs resource.PropertyMap,
 ) (found plugin.ReadResponse, reasons []string, ended *engine.StepFinished, err error) {
@@ -43,7 +43,7 @@ func (at *attempt) look(
 	return at.ask(ctx, p, match, inputs, nil)
 }
 
-// listed gives the ids of all resources of the step's type.
+// listed returns the ids of all resources of the step's type.
 func (at *attempt) listed(ctx context.Context, p *pluginhost.Provider) ([]string, error) {
 	var ids []string
 	for token := ""; ; {

@@ -16,20 +16,20 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/tokens"
 )
 
-// settleKey is the stack's configuration of rules: {"TYPE": {"read": "property:NAME"}} says that the id of a resource
-// of the type is its input NAME, so that Read finds it; {"TYPE": {"list": "property:PATH"}} that it is the one, of all
-// that its provider lists, which has what its input has at PATH, such as tags.Name.
+// settleKey is the configuration key of the stack's settle rules. {"TYPE": {"read": "property:NAME"}} means: the id of
+// a resource of the type is its input NAME, so Read finds it. {"TYPE": {"list": "property:PATH"}} means: the resource
+// is the one, of all that its provider lists, that has the same value as the input at PATH, such as tags.Name.
 const settleKey = "deployctl:settle"
 
-// settleRule says how to find out whether a lost create happened. The zero rule: nobody can tell.
+// settleRule is how to settle a create. Under the zero rule a lost create is undecidable.
 type settleRule struct {
-	reconcile bool                  // creating it again is safe and finds it
-	lookup    bool                  // its provider finds it by its inputs
-	path      resource.PropertyPath // of the input that is the id, or that tells it from all others
-	list      bool                  // which of the two
+	reconcile bool                  // the provider is convergent: a repeated create finds the resource
+	lookup    bool                  // the provider has a look-up by inputs
+	path      resource.PropertyPath // the input that is the id or, with list, identifies the resource
+	list      bool                  // find it in the provider's list; else read it by its id
 }
 
-// value is what tells the resource; empty when nothing does.
+// value returns the property that identifies the resource; "" if it has none.
 func (r settleRule) value(inputs resource.PropertyMap) string {
 	if v, ok := r.path.Get(bags.Bare(resource.NewProperty(inputs))); ok && len(r.path) > 0 && v.IsString() {
 		return v.StringValue()
@@ -65,7 +65,8 @@ func readRules(config stackconfig.Config) (map[string]settleRule, error) {
 	return rules, nil
 }
 
-// settleRule gives the rule of a type: the stack's own, or else what its provider says of itself.
+// settleRule returns the rule of a type: the one in the stack's configuration, or else the one that its provider
+// declares.
 func (s *session) settleRule(ctx context.Context, p *pluginhost.Provider, t tokens.Type) settleRule {
 	if rule, ok := s.rules[string(t)]; ok {
 		return rule

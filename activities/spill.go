@@ -11,7 +11,7 @@ func (a *Activities) PutAside(ctx context.Context, p deployments.SpilledPart) er
 	return kept(a.Store.Spill(ctx, p))
 }
 
-// TakeUp gives it back.
+// TakeUp returns a part that PutAside stored.
 func (a *Activities) TakeUp(ctx context.Context, p deployments.SpilledPart) ([]byte, error) {
 	data, err := a.Store.LoadSpilled(ctx, p)
 	return data, kept(err)

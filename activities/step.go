@@ -19,9 +19,9 @@ import (
 	"go.temporal.io/sdk/temporal"
 )
 
-// Step makes one call that may change the world, or reads. Its result is a definite end: done, partial, failed, or
-// cancelled before it was sent. Its errors are ErrorNotDone, ErrorThrottled and ErrorPostponed (make it again),
-// ErrorUnknownOutcome (find out first), ErrorNotStarted, and those of the service.
+// Step makes one provider call of an update: a change or a read. A result is definite: done, partial, failed, or
+// cancelled before the call was sent. The errors are ErrorNotDone, ErrorThrottled and ErrorPostponed (the step may be
+// repeated), ErrorUnknownOutcome (settle the step first), ErrorNotStarted, and those of the service.
 func (a *Activities) Step(ctx context.Context, in deployments.StepInput) (deployments.StepOutput, error) {
 	s, err := a.hosted(ctx, in.Update, in.Base)
 	if err != nil {
@@ -84,24 +84,25 @@ type attempt struct {
 	step      engine.Step
 	round     int
 	heartbeat *heartbeater
-	limiter   *ratelimit.Limiter // of the account that its provider calls
+	limiter   *ratelimit.Limiter // the rate limit of the provider's account
 	pause     time.Duration      // before the first repetition of a throttled call; 0: the retry policy decides
 
-	provider *pluginhost.Provider // of its call
-	until    time.Time            // when its time is over
-	overdue  bool                 // its call was not answered until then, and goes on
-	sent     bool                 // its call was made, which may have an effect
-	keeping  atomic.Bool          // it has an answer, and waits for the store
-	over     chan struct{}        // closed when nothing comes of it any more
+	provider *pluginhost.Provider // the provider that is called
+	until    time.Time            // the deadline of the call
+	overdue  bool                 // the call was not answered by the deadline and still runs
+	sent     bool                 // the call was sent, so it may have had an effect
+	keeping  atomic.Bool          // the call was answered, and its result is being stored
+	over     chan struct{}        // closed when the attempt can have no further effect or result
 }
 
-// end says that nothing comes of the attempt any more.
+// end marks the attempt as over: it can have no further effect or result.
 func (at *attempt) end() {
 	at.session.sent.CompareAndDelete(at.step.Op, at)
 	close(at.over)
 }
 
-// redactResult makes a result that of the step, without secrets, and gives what hides them.
+// redactResult sets the operation number of a result, removes secrets from it, and returns the redactor for the step's
+// errors.
 func (at *attempt) redactResult(ctx context.Context, result *engine.StepFinished) redactor {
 	result.Op = at.step.Op
 	hide := at.session.redactor(ctx, bagsOf(at.step.Provider, at.step.New, at.step.Old)...)
@@ -110,8 +111,8 @@ func (at *attempt) redactResult(ctx context.Context, result *engine.StepFinished
 	return hide
 }
 
-// rest is the pause before a round of a step. The second begins at once: most steps are lost with a worker, and that
-// once.
+// rest returns the pause before a round of a step. The first two rounds start at once: most steps lose their worker at
+// most once.
 func rest(round int) time.Duration {
 	if round < 3 {
 		return 0
@@ -119,8 +120,8 @@ func rest(round int) time.Duration {
 	return time.Second << min(round-3, 6)
 }
 
-// leave writes the result where settling looks first, for the case that it cannot be reported. It waits for the store
-// until the worker stops, and then for a while.
+// leave stores the result where Settle looks first, because the activity may be unable to report it. It retries until
+// the result is stored; once the worker stops, for at most lastLeave.
 func (at *attempt) leave(ctx context.Context, result engine.StepFinished) {
 	at.keeping.Store(true)
 	defer at.keeping.Store(false)
@@ -137,7 +138,7 @@ func (at *attempt) leave(ctx context.Context, result engine.StepFinished) {
 	at.session.leaveOutcome(ctx, at.round, result)
 }
 
-// lastLeave is how long a worker that stops tries to store what a step came to.
+// lastLeave is how long a stopping worker tries to store the result of a step.
 const lastLeave = 20 * time.Second
 
 func (at *attempt) run(ctx context.Context) (engine.StepFinished, error) {
@@ -148,7 +149,7 @@ func (at *attempt) run(ctx context.Context) (engine.StepFinished, error) {
 	if token.IsProvider(at.step.Type) {
 		return at.configure(ctx)
 	}
-	if at.step.Provider == nil { // a component is nothing but its children
+	if at.step.Provider == nil { // a component has no provider: it only groups its children
 		return at.finish(ctx, engine.StepFinished{Outcome: engine.OutcomeDone}, nil, nil)
 	}
 	account, err := at.session.accountOf(ctx, at.step.Provider)
@@ -193,7 +194,8 @@ func (at *attempt) providerUnavailable(err error) (engine.StepFinished, error) {
 	return failed(pluginhost.ErrorText(err)), nil
 }
 
-// interrupted tells whether something ended with the activity, before anything was sent that could have an effect.
+// interrupted reports whether err is the end of the activity's context, rather than an answer of a provider or of the
+// store.
 func interrupted(err error) bool {
 	return temporal.IsCanceledError(err) || errors.Is(err, context.Canceled)
 }
@@ -202,10 +204,10 @@ func failed(text string) engine.StepFinished {
 	return engine.StepFinished{Outcome: engine.OutcomeFailed, Error: text}
 }
 
-// mutate makes a call that may change the world, if this attempt still may, and concludes from its answer. The call
-// goes on whatever happens to the context; only a request to cancel reaches the provider. After the step's time the
-// activity does not wait for the answer, and others get the step's turn; but settling does, which finds there what it
-// came to.
+// mutate makes a changing call, if this attempt still holds its lease, and turns the answer into the step's result. The
+// call does not end with the context; only a requested cancel reaches the provider. At the step's deadline the activity
+// stops waiting with an unknown outcome, and frees its place for another step. The call goes on: its late answer is
+// stored where Settle finds it.
 func mutate[T any](
 	ctx context.Context, at *attempt, p *pluginhost.Provider,
 	call func(context.Context) (T, error), conclude func(T, error) (engine.StepFinished, error),
@@ -222,7 +224,7 @@ func mutate[T any](
 		if round, spent := at.session.spent.Load(at.step.Op); spent && round.(int) >= at.round {
 			return engine.StepFinished{}, unknownOutcome("an earlier attempt was answered already")
 		}
-		// somebody has told the server that it ended
+		// the server counts the earlier attempt as ended, but its call still runs here
 		if _, underWay := at.session.sent.LoadOrStore(at.step.Op, at); underWay {
 			return engine.StepFinished{}, unknownOutcome("an earlier attempt is still under way")
 		}
@@ -265,7 +267,7 @@ func mutate[T any](
 	return engine.StepFinished{}, unknownOutcome("it was not answered in its time")
 }
 
-// keepRate waits until a call to the account may be made. If it fails, no call was made.
+// keepRate waits until the rate limit of the account admits a call. If it fails, no call was made.
 func (at *attempt) keepRate(ctx context.Context) error {
 	err := notCalled(at.limiter.Wait(ctx, at.heartbeat.cancelled, at.session.request.Scheduled))
 	switch {
@@ -294,7 +296,7 @@ func (at *attempt) observe(err error) {
 	at.pause = at.limiter.Observe(at.session.request.Scheduled, pluginhost.Throttled(err))
 }
 
-// judge turns what a mutating call answered into the end of the step, or into an error of the activity. Reasons are
+// judge turns the answer of a changing call into the result of the step, or into an error of the activity. Reasons are
 // those of a failed initialisation.
 func judge(p *pluginhost.Provider, err error) (result engine.StepFinished, reasons []string, end error) {
 	if temporal.IsCanceledError(err) || isApplication(err) {
@@ -317,7 +319,7 @@ func judge(p *pluginhost.Provider, err error) (result engine.StepFinished, reaso
 			v.Reason = pluginhost.ErrorText(err)
 		}
 		return engine.StepFinished{}, nil, unknownOutcome(head(v.Reason, maxFailure))
-	case pluginhost.Unreadable: // to make it again would have the same answer, and maybe another effect
+	case pluginhost.Unreadable: // a repeated call would have the same answer, and possibly a second effect
 		return engine.StepFinished{Outcome: engine.OutcomeUndecidable,
 			Error: "the call was made, and its answer cannot be read: " + v.Reason}, nil, nil
 	default:
@@ -325,7 +327,7 @@ func judge(p *pluginhost.Provider, err error) (result engine.StepFinished, reaso
 	}
 }
 
-// hadEffect tells whether a call is known to have had its effect.
+// hadEffect reports whether a call is known to have had its effect.
 func hadEffect(result engine.StepFinished) bool {
 	return result.Outcome == engine.OutcomeDone || result.Outcome == engine.OutcomePartial
 }
@@ -340,7 +342,8 @@ func isType(err error, kind string) bool {
 	return errors.As(err, &application) && application.Type() == kind
 }
 
-// finish completes a step that had its effect: outputs are protected and become a bag, however long the store takes.
+// finish completes the result of a step that had its effect: it marks secret outputs and stores the outputs as a bag.
+// It retries until the store accepts them.
 func (at *attempt) finish(
 	ctx context.Context, result engine.StepFinished, outputs, inputs resource.PropertyMap,
 ) (engine.StepFinished, error) {
@@ -358,7 +361,8 @@ func (at *attempt) finish(
 	return result, err
 }
 
-// keep makes a bag, however long the store takes: what was done must not be forgotten.
+// keep stores values as a bag. It ignores the end of ctx and retries while the store's error may pass, because the
+// values of a completed step exist nowhere else.
 func (at *attempt) keep(ctx context.Context, values resource.PropertyMap) (engine.Bag, error) {
 	ctx = context.WithoutCancel(ctx)
 	at.keeping.Store(true)

@@ -12,7 +12,7 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
 )
 
-// create makes the resource, after checking its inputs if nobody has.
+// create creates the resource. It checks the inputs first if the plan did not.
 func (at *attempt) create(ctx context.Context, p *pluginhost.Provider) (engine.StepFinished, error) {
 	if at.step.Adopt {
 		return at.takeOver(ctx, p)
@@ -41,8 +41,9 @@ func (at *attempt) create(ctx context.Context, p *pluginhost.Provider) (engine.S
 	})
 }
 
-// takeOver reads the resource that a person found, in the place of creating it. Its inputs are those of a create, so
-// that the next update finds nothing changed; what an earlier update began may not have been checked.
+// takeOver reads the resource that a person named for an undecidable create, instead of creating it. It checks the
+// inputs as a create does, so that the next update finds no difference; the inputs of a create that an earlier update
+// began may be unchecked.
 func (at *attempt) takeOver(ctx context.Context, p *pluginhost.Provider) (engine.StepFinished, error) {
 	at.step.Check = true
 	inputs, _, ended, err := at.inputs(ctx, p)
@@ -59,8 +60,8 @@ func (at *attempt) takeOver(ctx context.Context, p *pluginhost.Provider) (engine
 	return at.found(ctx, found, reasons, inputs)
 }
 
-// inputs gives the inputs to create with. If the step says so they are checked first: then checked is their bag, and a
-// step whose check failed has ended.
+// inputs returns the inputs to create with. If the step asks for it, they are checked first: checked is then their bag,
+// and ended is the result of a step whose check failed.
 func (at *attempt) inputs(
 	ctx context.Context, p resourceProvider,
 ) (inputs resource.PropertyMap, checked *engine.Bag, ended *engine.StepFinished, err error) {
@@ -83,9 +84,9 @@ func (at *attempt) inputs(
 	return resp.Properties, &bag, nil, err
 }
 
-// lookBefore records, once, before an attempt that there is no resource such as the create would make, where the stack
-// has a rule for that: only then can what is found after a lost answer be taken for ours. Earlier attempts, of which
-// none is alive, may have ended before they looked.
+// lookBefore records, once per create, that no such resource exists before the call, if the stack has a settle rule for
+// the type. Only with this record can a resource that is found after a lost answer count as created by this step. Every
+// attempt looks until one has recorded it: an earlier attempt may have ended before it looked.
 func (at *attempt) lookBefore(ctx context.Context, p *pluginhost.Provider, inputs resource.PropertyMap) error {
 	rule, ok := at.session.rules[string(at.step.Type)]
 	if !ok || at.step.Preview || rule.value(inputs) == "" {
@@ -102,7 +103,8 @@ func (at *attempt) lookBefore(ctx context.Context, p *pluginhost.Provider, input
 	return at.session.store.NoteAbsence(ctx, at.session.update.StackName, at.step.Seed)
 }
 
-// sawAbsence tells whether an attempt of this create, be it in an earlier update, saw that there was nothing before it.
+// sawAbsence reports whether an attempt of this create, also one of an earlier update, recorded that the resource did
+// not exist before the call.
 func (at *attempt) sawAbsence(ctx context.Context) (bool, error) {
 	return at.session.store.SawAbsence(ctx, at.session.update.StackName, at.step.Seed)
 }
@@ -114,7 +116,7 @@ func deref(result *engine.StepFinished) engine.StepFinished {
 	return *result
 }
 
-// olds gives the stored values.
+// olds returns the stored inputs and outputs.
 func (at *attempt) olds(ctx context.Context) (inputs, outputs resource.PropertyMap, err error) {
 	if inputs, err = at.session.values.Decode(ctx, at.step.Old.Inputs); err != nil {
 		return nil, nil, err
@@ -174,8 +176,8 @@ func (at *attempt) delete(ctx context.Context, p *pluginhost.Provider) (engine.S
 	})
 }
 
-// configure is the step of a provider resource. It has no effect outside this worker, so it may run any number of
-// times.
+// configure carries out the step of a provider resource. It has no effect outside this worker, so it may run any number
+// of times.
 func (at *attempt) configure(ctx context.Context) (engine.StepFinished, error) {
 	result := engine.StepFinished{Outcome: engine.OutcomeDone}
 	switch at.step.Kind {
@@ -206,7 +208,7 @@ func (at *attempt) configure(ctx context.Context) (engine.StepFinished, error) {
 	return at.finish(ctx, result, pluginhost.ProviderConfig(inputs), inputs)
 }
 
-// unchanged answers a refresh or read of what has nothing to read.
+// unchanged returns the stored state as the result of a refresh or read of a resource that no provider can read.
 func (at *attempt) unchanged(ctx context.Context) (engine.StepFinished, error) {
 	state := at.step.Old
 	if state == nil {

@@ -10,8 +10,8 @@ import (
 	"go.temporal.io/sdk/temporal"
 )
 
-// guarded carries the step out. A panic ends it: as failed before its call, and after that as one of which nobody
-// knows the end, for to make it again would panic again.
+// guarded carries out the step. A panic ends it: before the call as failed, after it as undecidable. It is not
+// repeated, because a repeated attempt would panic again.
 func (at *attempt) guarded(ctx context.Context) (result engine.StepFinished, err error) {
 	err = panics.Do("carrying out "+string(at.step.Kind)+" "+string(at.step.URN), func() (err error) {
 		result, err = at.run(ctx)
@@ -27,8 +27,8 @@ func (at *attempt) guarded(ctx context.Context) (result engine.StepFinished, err
 	return failed(defect.Error()), nil
 }
 
-// unsuccessful is the error of a step that has failed, with what it came to as a detail, so that Temporal counts it
-// as failed, too; nil for others.
+// unsuccessful returns an error for a failed, partial or undecidable step, with the output as its detail, so that
+// Temporal counts the activity as failed, too. It returns nil for other outcomes.
 func unsuccessful(ctx context.Context, out deployments.StepOutput) error {
 	switch out.Outcome {
 	case engine.OutcomeFailed, engine.OutcomePartial, engine.OutcomeUndecidable:
@@ -45,8 +45,8 @@ func unsuccessful(ctx context.Context, out deployments.StepOutput) error {
 		})
 }
 
-// unsent is the end of an attempt that made no call because of an error of the service itself: what may pass is tried
-// again, and anything else fails the step, which had no effect.
+// unsent ends an attempt that made no call because of an error of the service itself: a transient error is retried, any
+// other fails the step, which had no effect.
 func unsent(result engine.StepFinished, err error) (engine.StepFinished, error) {
 	if isApplication(err) || interrupted(err) || errors.Is(err, context.DeadlineExceeded) {
 		return result, err

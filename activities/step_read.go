@@ -14,8 +14,9 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
 )
 
-// ask reads the resource with an id. What is secret in inputs and state stays secret in what is found. Reasons are
-// those for which its initialisation has failed. A read that did not work has ended the step, or is made again.
+// ask reads the resource with an id. Values that are secret in inputs or state stay secret in the values that are
+// found. Reasons are those of a failed initialisation. If the read fails for good, ended is the step's result; a
+// transient failure is an error, and the step is repeated.
 func (at *attempt) ask(
 	ctx context.Context, p *pluginhost.Provider, id string, inputs, state resource.PropertyMap,
 ) (found plugin.ReadResponse, reasons []string, ended *engine.StepFinished, err error) {
@@ -45,7 +46,7 @@ func (at *attempt) ask(
 	return found, nil, &result, err
 }
 
-// read reads a resource that the stack does not own. In a preview its id may not be known yet.
+// read reads an external resource, which the stack does not own. In a preview its id may not be known yet.
 func (at *attempt) read(ctx context.Context, p *pluginhost.Provider) (engine.StepFinished, error) {
 	id := at.step.New.ID
 	if id == plugin.UnknownStringValue {
@@ -72,7 +73,7 @@ func (at *attempt) read(ctx context.Context, p *pluginhost.Provider) (engine.Ste
 	return at.finish(ctx, result, found.Outputs, inputs)
 }
 
-// refresh reads a stored resource and tells how the world differs from the state.
+// refresh reads a stored resource and reports how the real resource differs from the state.
 func (at *attempt) refresh(ctx context.Context, p *pluginhost.Provider) (engine.StepFinished, error) {
 	old := at.step.Old
 	if !old.Custom || old.PendingReplacement {
@@ -115,8 +116,8 @@ func (at *attempt) refresh(ctx context.Context, p *pluginhost.Provider) (engine.
 	return at.finish(ctx, result, found.Outputs, inputs)
 }
 
-// drift is what an update right after would change, told the other way round: as what has happened to the resource. Of
-// what the stack does not own, only the outputs count.
+// drift returns the inverse of the diff that an update right after would have: the changes that were made to the
+// resource outside of the stack. Of an external resource only the outputs are compared.
 func (at *attempt) drift(
 	ctx context.Context, p differ, c comparison, oldOutputs resource.PropertyMap,
 ) (engine.Diff, error) {
@@ -139,12 +140,12 @@ func (at *attempt) drift(
 	}
 	diff := engineDiff(d.Invert())
 	if diff.Change == engine.ChangeReplace {
-		diff.Change = engine.ChangeUpdate // nothing is replaced by looking
+		diff.Change = engine.ChangeUpdate // a refresh replaces nothing
 	}
 	return diff, nil
 }
 
-// adopt brings an existing resource under management, and tells how the program's inputs differ from it.
+// adopt imports an existing resource and reports how the program's inputs differ from it.
 func (at *attempt) adopt(ctx context.Context, p *pluginhost.Provider) (engine.StepFinished, error) {
 	id := at.step.New.ImportID
 	found, reasons, ended, err := at.ask(ctx, p, id, nil, nil)
@@ -187,7 +188,8 @@ func (at *attempt) adopt(ctx context.Context, p *pluginhost.Provider) (engine.St
 	return at.finish(ctx, result, found.Outputs, inputs)
 }
 
-// deviation puts into the result how what the program declares differs from the resource that was found.
+// deviation puts into the result the difference between the declared inputs and the resource that was found. It returns
+// the failures of the provider's Check.
 func (at *attempt) deviation(
 	ctx context.Context, p *pluginhost.Provider, id string, found plugin.ReadResponse, result *engine.StepFinished,
 ) ([]engine.CheckFailure, error) {

@@ -10,16 +10,16 @@ import (
 )
 
 const (
-	// maxFailure bounds the message of an activity's failure, of which the server keeps little.
+	// maxFailure bounds the message of an activity's failure; the Temporal server limits the size of failures.
 	maxFailure = 4 << 10
-	// maxText bounds what a provider says in one text, and maxTexts how many of one kind a step has: a result travels
-	// through Temporal, which takes 2 MiB, and becomes events, which travel through gRPC.
+	// maxText bounds one text of a provider, and maxTexts the number of texts of one kind in a step: a result passes
+	// through Temporal, which limits it to 2 MiB, and becomes events, which pass through gRPC.
 	maxText, maxTexts = 32 << 10, 50
-	// maxLogged bounds what of a longer text is logged.
+	// maxLogged bounds the part of a longer text that is logged.
 	maxLogged = 1 << 20
 )
 
-// cut shortens a text to about limit bytes and says so. The whole is in the worker's log.
+// cut shortens a text to about limit bytes and notes it in the text. The worker's log has up to maxLogged bytes of it.
 func cut(ctx context.Context, text string, limit int) string {
 	if len(text) <= limit {
 		return text
@@ -32,7 +32,7 @@ func cut(ctx context.Context, text string, limit int) string {
 		len(text))
 }
 
-// head is the beginning of a text, of whole characters.
+// head returns the beginning of a text, cut between characters.
 func head(text string, limit int) string {
 	if len(text) <= limit {
 		return text
@@ -43,7 +43,7 @@ func head(text string, limit int) string {
 	return text[:limit]
 }
 
-// cutStep shortens everything that a step's provider says in words.
+// cutStep shortens all texts of a step's provider.
 func cutStep(ctx context.Context, result *engine.StepFinished) {
 	result.Error = cut(ctx, result.Error, maxText)
 	if n := len(result.Failures); n > maxTexts {

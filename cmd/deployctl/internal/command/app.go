@@ -1,6 +1,6 @@
-// Package command is deployctl's command line: a file per command. It calls deployments.Service, wherever that is, and
-// reaches the world only through Env, so that tests run the commands in their own process against a service in
-// memory. Commands that need the service's own parts (dev, serve, worker) are passed in.
+// Package command is deployctl's command line: a file per command. It calls a local or remote deployments.Service, and
+// accesses its environment only through Env, so that tests run the commands in their own process against a service in
+// memory. Commands that need parts of the service itself (dev, serve, worker) are passed in.
 package command
 
 import (
@@ -24,19 +24,20 @@ import (
 type Env struct {
 	In       io.Reader
 	Out, Err io.Writer
-	// Screen is the terminal that Out is, nil if it is none. Interactive says that In is a person's keyboard, and
-	// Hidden reads a line from it without showing it.
+	// Screen is the terminal of Out, nil if Out is no terminal. Interactive says that In is a terminal too, and Hidden
+	// reads a line from it without showing it.
 	Screen      *display.Screen
 	Interactive bool
 	Hidden      func() (string, error)
 	Environ     []string
 	Dir         string
-	// Interrupts is where Ctrl-C and SIGTERM arrive.
+	// Interrupts receives Ctrl-C and SIGTERM.
 	Interrupts <-chan os.Signal
 	Connect    Dialer
 	// More are the commands that this package does not have.
 	More func(*Env) []*cli.Command
-	// Offers lists what may stand for an argument of those, which is named as in "key drop ID"; nil offers nothing.
+	// Offers lists the completions of an argument of a command of More; place names the argument, as in "key drop ID". nil
+	// offers none.
 	Offers  func(ctx context.Context, s *Env, place string, flags *cli.Context) []string
 	Version string
 
@@ -44,14 +45,14 @@ type Env struct {
 	once  sync.Once
 }
 
-// Dialer connects to the service that the settings name; without one, to the embedded service, which it starts if
-// necessary.
+// Dialer connects to the service that the settings name. If they name none, it connects to the embedded service and
+// starts it if necessary.
 type Dialer func(ctx context.Context, s settings.Settings, n Notifier) (Connection, error)
 
 // Notifier are how a connection reports its state to the user.
 type Notifier struct {
 	Say         func(string) // one line
-	Found       bool         // only a running service is called: the embedded one is not started
+	Found       bool         // connect only to a running service: do not start the embedded one
 	Unreachable func(bool)   // see client.Options
 	Waiting     func(string) // see client.Options
 }
@@ -111,7 +112,7 @@ func paintError(color bool) string {
 	return "error:"
 }
 
-// NewApp makes the tree of commands. Main runs it; what describes it may read it.
+// NewApp returns the tree of commands. Main runs it; generators of documentation may read it.
 func NewApp(s *Env) *cli.App {
 	commands := []*cli.Command{
 		upCommand(s), previewCommand(s), refreshCommand(s), destroyCommand(s),
@@ -148,7 +149,7 @@ func complement(commands []*cli.Command, path string) {
 		}
 		for _, f := range c.Flags {
 			if b, ok := f.(*cli.BoolFlag); ok {
-				b.DisableDefaultText = true // it is always false
+				b.DisableDefaultText = true // the default is always false
 			}
 		}
 		slices.SortStableFunc(c.Flags, func(a, b cli.Flag) int { return strings.Compare(a.Names()[0], b.Names()[0]) })

@@ -9,15 +9,15 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// given is a flag as it stands on the command line: its own word, and its value's if that is a word of its own.
+// given is a flag of a command line: its name, and its word with the value.
 type given struct {
 	name  string
 	words []string
 }
 
-// Parse puts a command line in the order that the parser wants: commands, flags, arguments. The parser takes a flag
-// after an argument as an argument, which would store a secret in plain text. Flags that the command does not have,
-// unknown commands and a wrong number of arguments are errors.
+// Parse puts a command line into the order that the parser needs: commands, flags, arguments. The parser would take a
+// flag after an argument as another argument: `config set KEY VALUE --secret` would store a secret in plain text.
+// Unknown flags, unknown commands and a wrong number of arguments are errors.
 func Parse(app *cli.App, args []string) ([]string, error) {
 	if len(args) == 2 && (args[1] == "--version" || args[1] == "-version" || args[1] == "-v") {
 		return []string{args[0], "version"}, nil
@@ -51,7 +51,8 @@ func Parse(app *cli.App, args []string) ([]string, error) {
 	return append(append(arranged, "--"), l.words...), nil
 }
 
-// valued lists the flags, of any command, that have a value. A name means the same on every command.
+// valued returns, for every flag of any command, whether it takes a value. A name has the same meaning on every
+// command.
 func valued(commands []*cli.Command) map[string]bool {
 	names := map[string]bool{}
 	for _, c := range commands {
@@ -92,13 +93,13 @@ func split(args []string, valued map[string]bool) (flags []given, words []string
 	return flags, words, nil
 }
 
-// line is a command line that was taken apart.
+// line is a command line, split into its parts.
 type line struct {
 	path    []string       // the program and the commands
-	command *cli.Command   // the last of them; nil when there is none
-	below   []*cli.Command // those that may follow
+	command *cli.Command   // the last of them; nil if there is none
+	below   []*cli.Command // the commands that may follow
 	flags   []given
-	words   []string // what else there is
+	words   []string // all other words
 }
 
 func (l line) String() string {
@@ -106,7 +107,7 @@ func (l line) String() string {
 	return text[strings.LastIndexByte(l.path[0], '/')+1:]
 }
 
-// check reports what the command cannot take.
+// check returns an error if the command does not accept the line.
 func (l line) check() error {
 	help, err := l.checkFlags()
 	if err != nil {
@@ -133,7 +134,7 @@ func (l line) check() error {
 	return nil
 }
 
-// checkFlags reports a flag that the command does not have, and says whether help is asked for.
+// checkFlags returns an error for a flag that the command does not have. help is true if the line asks for help.
 func (l line) checkFlags() (help bool, err error) {
 	var known []cli.Flag
 	if l.command != nil {
@@ -167,7 +168,7 @@ func orNone(usage string) string {
 	return usage
 }
 
-// arity reads how many arguments "KEY [VALUE]" stands for; most is -1 after "...".
+// arity returns how many arguments a usage such as "KEY [VALUE]" allows; most is -1 if it ends in "...".
 func arity(usage string) (least, most int) {
 	for _, word := range strings.Fields(usage) {
 		if strings.HasSuffix(word, "...") || strings.HasSuffix(word, "...]") {

@@ -74,7 +74,7 @@ func (s *session) confirm(ctx context.Context, question string, details func()) 
 	}
 }
 
-// understood reports whether an answer needs no repetition of the question's choices.
+// understood reports whether an answer, neither yes nor no, is one of the question's choices.
 func understood(answer string, details bool) bool {
 	answer = strings.ToLower(answer)
 	return details && (answer == "d" || answer == "details")
@@ -95,7 +95,7 @@ func (s *session) mustAsk() error {
 		"pass --yes to confirm")
 }
 
-// passphrase finds the passphrase in the environment, in the file that it names, or asks for it.
+// passphrase returns the passphrase from the environment, or from the file that it names, or asks for it.
 func (s *session) passphrase(confirm bool) (string, error) {
 	if phrase, set := s.lookup("PULUMI_CONFIG_PASSPHRASE"); set {
 		return phrase, nil

@@ -26,8 +26,7 @@ func runAttach(ctx context.Context, s *session) error {
 	return s.follow(ctx, deployments.Accepted{Update: u.Update}, u.Kind, nil)
 }
 
-// updateOf finds the update that the user means: by its name, or the stack's running one. With ended, the latest will
-// do.
+// updateOf returns the update that text names; if text is empty, the stack's running update or, with ended, its latest.
 func (s *session) updateOf(ctx context.Context, text string, ended bool) (deployments.UpdateInfo, error) {
 	if err := s.connect(ctx); err != nil {
 		return deployments.UpdateInfo{}, err

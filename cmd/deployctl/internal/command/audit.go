@@ -52,7 +52,7 @@ func runAudit(ctx context.Context, s *session) error {
 	return s.sayTable(auditRows(entries, query.Organization == deployments.AnyOrganization))
 }
 
-// auditRows is the audit log as a table; of several organizations it says which one an entry is about.
+// auditRows returns the audit log as a table. It has a column for the organization only if several are shown.
 func auditRows(entries []deployments.AuditEntry, several bool) [][]string {
 	rows := [][]string{{"TIME", "WHO", "FROM", "WHAT", "ORGANIZATION", "STACK", "ABOUT", "RESULT"}}
 	for _, e := range entries {

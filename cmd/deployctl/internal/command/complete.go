@@ -17,26 +17,26 @@ import (
 )
 
 const (
-	// completionFlag ends a command line that is to be completed at its last word.
+	// completionFlag ends a command line whose last word is to be completed.
 	completionFlag = "--generate-bash-completion"
-	// filesWanted has the shell complete the name of a file.
+	// filesWanted tells the shell to complete the name of a file.
 	filesWanted = "<files>"
-	// completionTime bounds how long the service is asked: somebody waits with a finger on the key.
+	// completionTime bounds the calls to the service, because the user waits for the completion.
 	completionTime = 2 * time.Second
-	// completedVersions is how many of the latest updates are offered.
+	// completedVersions is how many of the latest updates are listed.
 	completedVersions = 50
 )
 
-// choices are the values of flags that take one of a few.
+// choices are the values of the flags that accept only a few.
 var choices = map[string][]string{
 	"on-busy": {"queue", "fail", "supersede"}, "on-unknown": {"wait", "fail"}, "kind": {"up", "refresh", "destroy"},
 	"secrets-provider": {"default", deployments.SecretsPassphrase},
 }
 
-// source lists the values that may stand in a place.
+// source lists the possible values of a flag or argument.
 type source func(context.Context, *session) []string
 
-// flagSources are where values of flags come from.
+// flagSources are the sources of the values of flags.
 var flagSources = map[string]source{
 	"stack": stackNames, "target": urns, "replace": urns, "exclude": urns, "update": versions,
 }
@@ -44,7 +44,7 @@ var flagSources = map[string]source{
 // fileFlags take the name of a file or a directory.
 var fileFlags = []string{"file", "cwd", "settings", "home", "token-file", "ca-cert", "tls-cert", "tls-key", "key-file"}
 
-// argumentSources are where arguments come from, by the command and the word for the argument; or by that word alone.
+// argumentSources are the sources of arguments, by command and name of the argument, or by its name alone.
 var argumentSources = map[string]source{
 	"STACK": stackNames, "UPDATE": versions, "VERSION": versions, "URN": urns, "KEY": configKeys,
 	"schedule NAME": scheduleNames, "stack output NAME": outputNames, "stack tag KEY": tagNames,
@@ -53,7 +53,8 @@ var argumentSources = map[string]source{
 	"schedule new KIND": func(context.Context, *session) []string { return []string{"drift", "update", "destroy"} },
 }
 
-// complete lists what may stand in the place of the last word of a command line. What cannot be found out is left out.
+// complete prints the completions of the last word of a command line. It ignores errors: what it cannot find out is
+// left out.
 func (s *Env) complete(ctx context.Context, app *cli.App, words []string) {
 	if len(words) == 0 {
 		words = []string{""}
@@ -138,7 +139,7 @@ func (l line) flagCandidates() []string {
 
 // flagValues lists the values of a flag.
 func (s *Env) flagValues(ctx context.Context, app *cli.App, l line, name string) []string {
-	if l.command == nil { // the flag stands before its command: one that has it is as good as any
+	if l.command == nil { // the flag precedes its command: take any command that has it
 		l.command = withFlag(app.Commands, name)
 	}
 	if l.command != nil {
@@ -157,7 +158,7 @@ func (s *Env) flagValues(ctx context.Context, app *cli.App, l line, name string)
 	return s.from(ctx, app, l, flagSources[name])
 }
 
-// withFlag finds a command that has a flag; nil when there is none.
+// withFlag returns a command that has a flag; nil if there is none.
 func withFlag(commands []*cli.Command, name string) *cli.Command {
 	for _, c := range commands {
 		if slices.ContainsFunc(c.Flags, func(f cli.Flag) bool { return slices.Contains(f.Names(), name) }) {
@@ -195,8 +196,8 @@ func (s *Env) arguments(ctx context.Context, app *cli.App, l line) []string {
 	})
 }
 
-// from asks a source, with the flags that the command line has so far. It never starts the embedded service, and says
-// nothing.
+// from returns the values of a source, for the flags that the command line has so far. It never starts the embedded
+// service, and prints nothing.
 func (s *Env) from(ctx context.Context, app *cli.App, l line, list source) []string {
 	if list == nil || l.command == nil {
 		return nil
@@ -211,7 +212,7 @@ func (s *Env) from(ctx context.Context, app *cli.App, l line, list source) []str
 		for _, known := range l.command.Flags {
 			for _, name := range known.Names() {
 				if slices.Contains(known.Names(), f.name) {
-					_ = set.Set(name, f.words[0]) // a wrong one is reported when the command runs
+					_ = set.Set(name, f.words[0]) // an invalid value is reported when the command runs
 				}
 			}
 		}
@@ -251,7 +252,7 @@ func stackNames(ctx context.Context, s *session) []string {
 	return names
 }
 
-// ofStack runs fn for the stack that the command line is about.
+// ofStack returns the result of fn for the command's stack; nil if the stack cannot be determined.
 func ofStack(ctx context.Context, s *session, fn func(deployments.StackName) []string) []string {
 	if s.connect(ctx) != nil {
 		return nil

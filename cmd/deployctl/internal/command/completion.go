@@ -7,8 +7,8 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// completions are what each shell runs: deployctl itself lists what may stand where the cursor is, one a line, what it
-// is behind a tab; or filesWanted.
+// completions are the scripts of the shells. They run deployctl with completionFlag, which prints one completion a
+// line, followed by a tab and a description, or filesWanted.
 var completions = map[string]string{
 	"bash": `_deployctl() {
   local line="${COMP_LINE:0:COMP_POINT}" found prefix cur

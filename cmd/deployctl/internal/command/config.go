@@ -88,8 +88,8 @@ func runConfigSet(ctx context.Context, s *session) error {
 	return secrets.Stack.Save()
 }
 
-// settableKey reads the key of a value that is to be set. What other commands find in a file may have a stranger one. A
-// key that the project declares secret takes no plain value.
+// settableKey returns the key of a value to be set. Its rules are stricter than those for keys that are already in a
+// file. It fails if the project declares the key secret and the value is to be plaintext.
 func (s *session) settableKey(stack *project.Stack, path, secret bool) (config.Key, error) {
 	text := s.flags.Args().First()
 	key, err := stack.Key(text, path)
@@ -97,7 +97,7 @@ func (s *session) settableKey(stack *project.Stack, path, secret bool) (config.K
 		return key, err
 	}
 	whole := key.String()
-	if path { // the rest of the path is no part of the key
+	if path { // the rest of the path does not belong to the key
 		if i := strings.IndexAny(whole, ".[\""); i > 0 {
 			whole = whole[:i]
 		}
@@ -113,8 +113,8 @@ func (s *session) settableKey(stack *project.Stack, path, secret bool) (config.K
 	return key, err
 }
 
-// configText returns the value: the argument, what a person types, or standard input, which must hold something:
-// nothing there is a pipe that was forgotten.
+// configText returns the value: from the argument, the terminal or standard input. Empty standard input is an error,
+// because it usually means that a pipe was forgotten.
 func (s *session) configText(ctx context.Context, secret bool) (string, error) {
 	switch {
 	case s.flags.NArg() > 1:
@@ -162,7 +162,7 @@ func runConfigGet(ctx context.Context, s *session) error {
 	return nil
 }
 
-// plainConfig decrypts a value if it needs to be.
+// plainConfig returns a value in plain text; it decrypts a secret.
 func (s *session) plainConfig(
 	ctx context.Context, secrets *project.Secrets, key config.Key, v config.Value,
 ) (string, error) {
@@ -195,7 +195,7 @@ func runConfigRm(ctx context.Context, s *session) error {
 	return secrets.Stack.Save()
 }
 
-// configItem is one value in --json, as the field's tools print it. A secret's value is left out unless it is shown.
+// configItem is one value in --json, in Pulumi's format. The value of a secret is left out unless it is to be shown.
 type configItem struct {
 	Value  *string `json:"value,omitempty"`
 	Secret bool    `json:"secret"`
@@ -214,7 +214,7 @@ func runConfigLs(ctx context.Context, s *session) error {
 			return err
 		}
 		text, item := "[secret]", configItem{Secret: v.Secure()}
-		// it was set before it was declared secret
+		// the value was set before its key was declared secret
 		if open := secrets.Stack.CheckPlain(key, false); open != nil && !v.Secure() {
 			item.Secret = true
 			s.note("warning: " + open.Error())

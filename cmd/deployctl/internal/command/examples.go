@@ -1,6 +1,6 @@
 package command
 
-// examples are command lines of each command, by its path.
+// examples are example command lines of each command, by its path.
 var examples = map[string][]string{
 	"deployctl up": {
 		"deployctl up",

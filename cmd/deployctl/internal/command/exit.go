@@ -32,7 +32,7 @@ EXIT CODES:
         being submitted, check with deployctl attach)
 `
 
-// exitOf is the table of codes; what is not in it is exitFailed.
+// exitOf maps error codes to exit codes; any other code is exitFailed.
 var exitOf = map[deployments.Code]int{
 	deployments.CodeInvalid:      exitInvalid,
 	deployments.CodeNotFound:     exitInvalid,
@@ -47,12 +47,12 @@ var exitOf = map[deployments.Code]int{
 	deployments.CodeForbidden:    exitUnauthorized,
 }
 
-// reportedError ends the process with a code; the user has seen the reason already.
+// reportedError ends the process with an exit code; its reason has been printed already.
 type reportedError struct{ code int }
 
 func (*reportedError) Error() string { return "the error has been reported" }
 
-// ExitCode translates an error for the process's parent.
+// ExitCode returns the exit code for the error of a command.
 func ExitCode(err error) int {
 	var reported *reportedError
 	switch {

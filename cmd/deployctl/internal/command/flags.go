@@ -6,7 +6,7 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// Flags that several commands have.
+// Flags of several commands.
 var (
 	stackFlag = &cli.StringFlag{Name: "stack", Aliases: []string{"s"},
 		Usage: "`STACK`, or ORG/PROJECT/STACK; not set: DEPLOYCTL_STACK, or the selected stack"}
@@ -25,16 +25,16 @@ var (
 	pathFlag  = &cli.BoolFlag{Name: "path", Usage: "KEY is a path into a value, such as servers[0].port"}
 )
 
-// common are the flags of every command that speaks to a service.
+// common returns the flags of every command that calls a service, and more.
 func common(more ...cli.Flag) []cli.Flag {
 	return append(append([]cli.Flag{cwdFlag, settingsFlag, nonInteractiveFlag}, SettingFlags(settings.ForClient)...),
 		more...)
 }
 
-// onStack are the flags of every command that is about one stack.
+// onStack returns the flags of every command that is about one stack, and more.
 func onStack(more ...cli.Flag) []cli.Flag { return common(append(more, stackFlag)...) }
 
-// SettingFlags are the flags of a group's settings; secrets have none.
+// SettingFlags returns the flags of the settings of some groups; secrets have no flag.
 func SettingFlags(groups ...settings.Group) []cli.Flag {
 	var flags []cli.Flag
 	for _, d := range settings.Table {
@@ -48,7 +48,7 @@ func SettingFlags(groups ...settings.Group) []cli.Flag {
 	return flags
 }
 
-// updateFlags are the flags of up, preview, refresh and destroy.
+// updateFlags returns the flags of up, preview, refresh and destroy, and more.
 func updateFlags(more ...cli.Flag) []cli.Flag {
 	return onStack(append(more, jsonFlag, quietFlag,
 		&cli.BoolFlag{Name: "diff", Usage: "show every change in full, and all properties of created and deleted " +
@@ -65,12 +65,12 @@ func updateFlags(more ...cli.Flag) []cli.Flag {
 	)...)
 }
 
-// changeExits describes the exit codes of what changes a stack.
+// changeExits describes the exit codes of the commands that change a stack.
 const changeExits = "Exit codes: 0 the update succeeded, 1 it failed, 3 it was cancelled or you declined, 4 the " +
 	"stack was busy (--on-busy " +
 	"fail), 130 you interrupted the command, and the update continues."
 
-// changeFlags are the flags of what changes a stack.
+// changeFlags returns the flags of the commands that change a stack, and more.
 func changeFlags(more ...cli.Flag) []cli.Flag {
 	return updateFlags(append(more, yesFlag,
 		&cli.BoolFlag{Name: "skip-preview", Aliases: []string{"f"}, Usage: "update without a preview"},

@@ -12,15 +12,15 @@ import (
 	"github.com/deployctl/deployctl/internal/projection"
 )
 
-// questions ask for a confirmation, by kind.
+// questions are the questions for a confirmation, by kind of update.
 var questions = map[engine.Kind]string{
 	engine.KindUp:      "Perform this update?",
 	engine.KindRefresh: "Write this to the stack's state?",
 	engine.KindDestroy: "Destroy all of this? It cannot be undone.",
 }
 
-// change previews, asks for confirmation, and updates. What was confirmed is what runs: the same bundle on the same
-// version of the stack. If the stack has moved meanwhile, the preview is repeated.
+// change previews, asks for confirmation, and updates. The update runs exactly what was confirmed: the same bundle on
+// the same version of the stack. If the stack was updated meanwhile, the preview is repeated.
 func change(kind engine.Kind) func(context.Context, *session) error {
 	return func(ctx context.Context, s *session) error {
 		if err := s.needProject(); err != nil {
@@ -62,7 +62,7 @@ func change(kind engine.Kind) func(context.Context, *session) error {
 				if !pause(ctx, time.Duration(lost)*time.Second) {
 					return err
 				}
-				// the same request is the same update, should it be known after all
+				// the RequestID makes this the same update if the service has it after all
 				accepted, err = s.submit(ctx, request)
 			}
 			now, moved := s.moved(ctx, err, request)
@@ -75,11 +75,11 @@ func change(kind engine.Kind) func(context.Context, *session) error {
 	}
 }
 
-// mostLost is how many times in a row an update may lose its place in the queue: after that, something terminates the
-// stack's workflow again and again, and submitting again does not help.
+// mostLost is how many times in a row an update may lose its place in the queue. After that, submitting again does not
+// help: the stack's workflow is terminated again and again.
 const mostLost = 3
 
-// pause waits, and reports whether it did before ctx ended.
+// pause waits for d; it returns false if ctx ends first.
 func pause(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-ctx.Done():
@@ -89,8 +89,8 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// submit submits the confirmed update, and waits for a worker that takes it up. If it is interrupted before the answer,
-// it is unknown whether the service has accepted the update.
+// submit submits the confirmed update, and repeats that while no worker is running. If it is interrupted before the
+// answer, it is unknown whether the service has accepted the update.
 func (s *session) submit(ctx context.Context, r deployments.UpdateRequest) (deployments.Accepted, error) {
 	accepted, err := s.service.Submit(ctx, r)
 	for warned := false; deployments.CodeOf(err) == deployments.CodeNoWorker; warned = true {
@@ -100,7 +100,7 @@ func (s *session) submit(ctx context.Context, r deployments.UpdateRequest) (depl
 		if !pause(ctx, time.Second) {
 			break
 		}
-		accepted, err = s.service.Submit(ctx, r) // the same request is the same update
+		accepted, err = s.service.Submit(ctx, r) // the same RequestID is the same update
 	}
 	if err == nil && r.Kind == engine.KindUp {
 		s.rememberDirectory(r.Stack)
@@ -114,9 +114,8 @@ func (s *session) submit(ctx context.Context, r deployments.UpdateRequest) (depl
 	return accepted, err
 }
 
-// moved says whether a request was refused because the stack is not at the version that was previewed any more, and
-// gives it as it is now. An update that is just changing it is waited for, as in the queue, unless nobody wants to
-// queue.
+// moved reports whether a request was rejected because the stack is no longer at the previewed version, and returns the
+// current stack. It first waits for a running update of the stack, as the queue would, unless --on-busy is fail.
 func (s *session) moved(ctx context.Context, refusal error, r deployments.UpdateRequest) (deployments.StackInfo, bool) {
 	previewed, confirmed := r.Previewed()
 	if !confirmed || deployments.CodeOf(refusal) != deployments.CodeConflict {
@@ -136,7 +135,7 @@ func (s *session) moved(ctx context.Context, refusal error, r deployments.Update
 	return now, err == nil && (waited || now.Version != previewed)
 }
 
-// askBlindly asks when there was no preview.
+// askBlindly asks for confirmation without a preview.
 func (s *session) askBlindly(ctx context.Context, kind engine.Kind) error {
 	if s.flags.Bool("yes") {
 		return nil
@@ -144,7 +143,7 @@ func (s *session) askBlindly(ctx context.Context, kind engine.Kind) error {
 	return s.confirm(ctx, questions[kind], nil)
 }
 
-// previewAndAsk shows what the request would do, and asks for a yes.
+// previewAndAsk shows what the request would do, and asks for confirmation.
 func (s *session) previewAndAsk(ctx context.Context, request deployments.UpdateRequest) (*projection.State, error) {
 	state, err := s.preview(ctx, request, fmt.Sprintf("Preview of %s (%s):", request.Kind, request.Stack))
 	if err != nil || s.flags.Bool("yes") {
@@ -161,8 +160,8 @@ func (s *session) previewAndAsk(ctx context.Context, request deployments.UpdateR
 	})
 }
 
-// preview shows what the request would do. An interrupt ends the preview too.
-// The heading stands before it where an update follows.
+// preview runs and shows a preview of the request. An interrupt cancels the preview too. The heading is printed above
+// it.
 func (s *session) preview(
 	ctx context.Context, request deployments.UpdateRequest, heading string,
 ) (*projection.State, error) {
@@ -183,18 +182,18 @@ func (s *session) preview(
 	return state, exitOfEnd(*state.End)
 }
 
-// abandonTime is how long an interrupted command tries to end its preview.
+// abandonTime is how long an interrupted command tries to cancel its preview.
 const abandonTime = 5 * time.Second
 
 // abandon cancels the preview of an interrupted command.
 func (s *session) abandon(u deployments.UpdateName) {
 	ctx, cancel := context.WithTimeout(context.Background(), abandonTime)
 	defer cancel()
-	_ = s.service.Cancel(ctx, u, true) // it changes nothing, and ends by itself
+	_ = s.service.Cancel(ctx, u, true) // an error does not matter: a preview changes nothing and ends by itself
 }
 
-// follow shows an update until its end. From here on an interrupt only detaches.
-// The preview before it, if there was one, says how much is to be expected.
+// follow shows an update until its end. From here on an interrupt only detaches. previewed is the preview of the
+// update, for the expected number of changes; nil if there was none.
 func (s *session) follow(
 	ctx context.Context, accepted deployments.Accepted, kind engine.Kind, previewed *projection.State,
 ) error {
@@ -210,7 +209,7 @@ func (s *session) follow(
 			"cancel %s   cancels it\n", u, u, u)
 		return &reportedError{exitDetached}
 	}
-	if code := deployments.CodeOf(err); err != nil && code != deployments.CodeNotFound { // see change
+	if code := deployments.CodeOf(err); err != nil && code != deployments.CodeNotFound { // change submits such an update again
 		return deployments.Errorf(code, "%w; update %s may continue: check with deployctl attach %s", err, u, u)
 	}
 	if err != nil {
@@ -219,20 +218,20 @@ func (s *session) follow(
 	return exitOfEnd(*state.End)
 }
 
-// viewOptions say how this command shows an update.
+// viewOptions returns how this command shows an update.
 func (s *session) viewOptions(kind engine.Kind, state *projection.State) display.Options {
 	screen := s.Screen
 	if s.flags.Bool("non-interactive") {
 		screen = nil
 	}
-	state.Parallel = s.flags.Int("parallel") // 0 where the command has no such flag
+	state.Parallel = s.flags.Int("parallel") // 0 if the command has no such flag
 	return display.Options{
 		Out: s.Out, Color: s.Color(), Screen: screen, State: state, Kind: string(kind),
 		JSON: s.flags.Bool("json"), Quiet: s.flags.Bool("quiet"), Diff: s.flags.Bool("diff"),
 	}
 }
 
-// watch shows an update until its end, first of all who is ahead of it.
+// watch shows an update until its end; if it is queued, first its position.
 func (s *session) watch(ctx context.Context, accepted deployments.Accepted, o display.Options) error {
 	view := display.New(o)
 	s.showing.Lock()

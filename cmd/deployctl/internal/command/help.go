@@ -10,13 +10,13 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// helpColumns is the width for which help is laid out, helpLeft what names have of it.
+// helpColumns is the width of help texts, helpLeft the width of the column of names.
 const helpColumns, helpLeft = 80, 26
 
 // helpPage is one page of help.
 type helpPage struct{ strings.Builder }
 
-// printHelp writes the help of an application or of a command. It stands in for the templates of the parser.
+// printHelp writes the help of an application or of a command. It replaces the templates of the parser.
 func printHelp(w io.Writer, _ string, data any) {
 	var page helpPage
 	switch about := data.(type) {
@@ -55,7 +55,7 @@ func (p *helpPage) head(name, usage string) {
 
 func (p *helpPage) section(title, text string) { p.WriteString("\n" + title + ":\n" + text) }
 
-// usage writes how the command is called.
+// usage writes the command's usage line.
 func (p *helpPage) usage(c *cli.Command) {
 	line := "  " + c.HelpName
 	visible := slices.ContainsFunc(c.Subcommands, func(c *cli.Command) bool { return !c.Hidden })
@@ -69,7 +69,7 @@ func (p *helpPage) usage(c *cli.Command) {
 	p.section("USAGE", text)
 }
 
-// paragraphs writes a description, each of its lines folded below its own beginning.
+// paragraphs writes a description. Lines that are too long are wrapped with the indentation of their beginning.
 func (p *helpPage) paragraphs(text string) {
 	for _, line := range strings.Split(strings.TrimRight(text, "\n"), "\n") {
 		body := strings.TrimLeft(line, " ")
@@ -89,7 +89,7 @@ func (p *helpPage) commands(list []*cli.Command) {
 	}
 }
 
-// flags writes the flags of a command; those that are settings only by their names.
+// flags writes the flags of a command; flags of settings are only listed by name.
 func (p *helpPage) flags(list []cli.Flag) {
 	p.section("FLAGS", "")
 	var settings []string
@@ -112,7 +112,7 @@ func (p *helpPage) flags(list []cli.Flag) {
 	}
 }
 
-// flagText returns a flag with its names and the word for its value, and what it is for.
+// flagText returns a flag's names with the placeholder of its value, and its usage.
 func flagText(f cli.Flag, doc cli.DocGenerationFlag) (name, usage string) {
 	short, long := "", ""
 	for _, n := range f.Names() {
@@ -140,7 +140,7 @@ func flagText(f cli.Flag, doc cli.DocGenerationFlag) (name, usage string) {
 	return short + long, usage
 }
 
-// entry writes a name and what it is in two columns.
+// entry writes a name and its description in two columns.
 func (p *helpPage) entry(name, usage string) {
 	lines := strings.Split(fold(usage, helpColumns-helpLeft-2, ""), "\n")
 	if display.Widest(name) > helpLeft-2 {
@@ -154,7 +154,7 @@ func (p *helpPage) entry(name, usage string) {
 	}
 }
 
-// fold breaks a text at spaces into lines of a width; those after the first are indented.
+// fold wraps a text at spaces to a width; all lines but the first are indented.
 func fold(text string, columns int, indent string) string {
 	screen := &display.Screen{Size: func() (int, int) { return columns - len(indent) + 1, 0 }}
 	return strings.ReplaceAll(display.Fold(text, screen), "\n", "\n"+indent)
