@@ -14,8 +14,8 @@ import (
 
 // background is a child process that outlives this one.
 type background struct {
-	log  string // path of what it prints
-	from int64  // where its part of the log begins
+	log  string // path of its output
+	from int64  // where its output begins in the log
 	done chan struct{}
 	err  error // how it ended, once done is closed
 }
@@ -40,13 +40,13 @@ func startBackground(home string, s settings.Settings) (*background, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = log.Close() }() // the child has its own
+	defer func() { _ = log.Close() }() // the child has its own file descriptor
 	info, err := log.Stat()
 	if err != nil {
 		return nil, err
 	}
 	cmd := exec.Command(self, "dev", "--home", home)
-	cmd.Env = append(environ, settings.Metrics.Variable()+"="+s.Get(settings.Metrics)) // which dev has as a flag, too
+	cmd.Env = append(environ, settings.Metrics.Variable()+"="+s.Get(settings.Metrics)) // it may be set by a flag
 	cmd.Stdout, cmd.Stderr, cmd.Dir, cmd.SysProcAttr = log, log, home, detached()
 	if err := cmd.Start(); err != nil {
 		return nil, deployments.Errorf(deployments.CodeUnavailable, "cannot start the embedded service: %w", err)
@@ -54,7 +54,7 @@ func startBackground(home string, s settings.Settings) (*background, error) {
 	b := &background{log: path, from: info.Size(), done: make(chan struct{})}
 	go func() {
 		defer close(b.done)
-		b.err = cmd.Wait() // its log says more
+		b.err = cmd.Wait() // the log has the reason
 	}()
 	return b, nil
 }
@@ -72,7 +72,7 @@ func (b *background) ended() bool {
 	}
 }
 
-// failure returns an error with the last words of the process.
+// failure returns an error with the error message that the process has printed.
 func (b *background) failure() error {
 	said := ""
 	if file, err := os.Open(b.log); err == nil {

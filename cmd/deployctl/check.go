@@ -10,14 +10,14 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// checkFlag makes serve and worker check everything that they need, and exit.
+// checkFlag lets serve and worker check everything that they need, and exit.
 var checkFlag = &cli.BoolFlag{Name: "check", Usage: "check everything that the process needs, print a line for each " +
 	"check, and exit with 0 if it could start, else 1"}
 
-// checkPatience is how long a check waits for a part that does not answer.
+// checkPatience is how long a check waits for an answer of Temporal or S3.
 const checkPatience = 5 * time.Second
 
-// patience returns how long to wait for parts that do not answer; 0 is the default of the worker package.
+// patience returns how long to wait for answers of Temporal and S3; 0 is the default of the worker package.
 func patience(check bool) time.Duration {
 	if check {
 		return checkPatience
@@ -25,7 +25,7 @@ func patience(check bool) time.Duration {
 	return 0
 }
 
-// check prints the findings of a start.
+// check prints the findings of a start, and returns an error if one of them prevents it.
 func (o *start) check() error {
 	for _, f := range o.found {
 		printFinding(o.Out, f)

@@ -11,11 +11,11 @@ import (
 	"go.temporal.io/sdk/converter"
 )
 
-// uiCodec opens sealed payloads for the Web UI, for users who may open that. It opens summaries, details and failures;
-// payloads that may contain values are only shown as sealed.
+// uiCodec opens sealed payloads for the Web UI, whose users are authorised by its link. It opens summaries, details and
+// failures; other payloads may have property values, and are shown as "[sealed]".
 type uiCodec struct{ keys *seal.Keyring }
 
-// handler answers with the keys of a home, until follow is called.
+// handler returns the codec's HTTP handler. It uses the keys of a home until follow is called.
 func (c *uiCodec) handler(keys devserver.Keys) (http.Handler, error) {
 	var err error
 	if c.keys, err = seal.NewKeyring(keys.Master); err != nil {
@@ -33,7 +33,7 @@ func (c *uiCodec) follow(keys *seal.Keyring) {
 	})
 }
 
-// redactingCodec opens text for people and replaces everything else.
+// redactingCodec opens texts for users and replaces all other payloads by sealedText.
 type redactingCodec struct{ converter.PayloadCodec }
 
 var sealedText = &commonpb.Payload{
@@ -46,7 +46,7 @@ func (b redactingCodec) Decode(payloads []*commonpb.Payload) ([]*commonpb.Payloa
 	for i, p := range payloads {
 		one, err := b.PayloadCodec.Decode([]*commonpb.Payload{p})
 		switch {
-		case err != nil: // somebody else's: as it is
+		case err != nil: // a payload that is not ours: unchanged
 			opened[i] = p
 		case forPeople(one[0]):
 			opened[i] = one[0]

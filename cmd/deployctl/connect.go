@@ -13,8 +13,8 @@ import (
 	"github.com/deployctl/deployctl/internal/settings"
 )
 
-// connect connects to the service that the settings name; without one, to the embedded service, which it starts if
-// necessary.
+// connect connects to the service that the settings name. If they name none, it connects to the embedded service and
+// starts it if necessary.
 func connect(ctx context.Context, s settings.Settings, n command.Notifier) (command.Connection, error) {
 	if address := s.Get(settings.Server); address != "" {
 		token, err := s.Secret(settings.Token)
@@ -55,8 +55,8 @@ func connectEmbedded(ctx context.Context, s settings.Settings, n command.Notifie
 	}
 }
 
-// firstPatience is how long a service that has never answered is tried: its address may be wrong. One that was reached
-// before is waited for.
+// firstPatience is how long to retry a service that has never answered, because its address may be wrong. A service
+// that has answered before is retried without a limit.
 const firstPatience = 4 * time.Second
 
 func dial(ctx context.Context, o client.Options, embedded bool) (command.Connection, error) {
@@ -76,8 +76,9 @@ const (
 	startPoll     = 50 * time.Millisecond
 )
 
-// findEmbedded returns the status of the embedded service once it answers, and starts it if it is not running. Of two
-// that start it at once, one gets the home's lock; the other's process ends, and both wait for the one that runs.
+// findEmbedded returns the status of the embedded service once it answers, and starts it if it is not running. If two
+// commands start it at once, one process gets the home's lock and the other ends; both commands wait for the process
+// that runs.
 func findEmbedded(ctx context.Context, s settings.Settings, n command.Notifier) (devserver.Status, error) {
 	home := s.Get(settings.Home)
 	status, err := devserver.ReadStatus(home)

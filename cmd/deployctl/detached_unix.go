@@ -4,5 +4,5 @@ package main
 
 import "syscall"
 
-// detached makes a child survive its parent's terminal.
+// detached returns attributes with which a child survives the end of its parent's terminal.
 func detached() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }

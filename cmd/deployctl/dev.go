@@ -18,7 +18,7 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// serviceCommands are the commands that need the service's own parts.
+// serviceCommands returns the commands that need parts of the service itself.
 func serviceCommands(s *command.Env) []*cli.Command {
 	return []*cli.Command{devCommand(s), serveCommand(s), workerCommand(s), keyCommand(s), organizationCommand(s)}
 }
@@ -57,7 +57,7 @@ type devCall struct {
 
 func (d *devCall) say(format string, args ...any) { _, _ = fmt.Fprintf(d.Out, format+"\n", args...) }
 
-// devAction makes a command's action; its context ends with the first interrupt.
+// devAction returns a command's action, whose context ends with the first interrupt.
 func devAction(s *command.Env, run func(context.Context, *devCall) error) cli.ActionFunc {
 	return func(c *cli.Context) error {
 		loaded, err := command.LoadSettings(s, c)
@@ -192,7 +192,7 @@ func serveEmbedded(ctx context.Context, d *devCall, server *devserver.Server, co
 		})
 }
 
-// devError says what to do about a service that cannot start.
+// devError adds an error code to the errors of a service that cannot start. An interrupt during the start is no error.
 func devError(ctx context.Context, err error) error {
 	var running *devserver.RunningError
 	var taken *devserver.PortTakenError

@@ -18,7 +18,7 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// stopPatience is how long dev stop waits: for the steps that run, their plugins, and the servers.
+// stopPatience is how long dev stop waits for running steps, plugins and servers to end.
 const stopPatience = 2 * time.Minute
 
 func devStopCommand(s *command.Env) *cli.Command {
@@ -62,7 +62,7 @@ func devStatusCommand(s *command.Env) *cli.Command {
 	}
 }
 
-// sayStatus prints where a service is.
+// sayStatus prints the state and the addresses of a service.
 func (d *devCall) sayStatus(s devserver.Status) {
 	if s.State != devserver.Running {
 		d.say("The embedded service is %s (%s).", s.State, s.Home)

@@ -16,8 +16,8 @@ import (
 	"go.temporal.io/sdk/interceptor"
 )
 
-// exporter counts what this process does and serves the metrics on the address of the setting metrics-listen, off
-// loopback with the certificate of the settings, if there is one. Without an address it is nil and counts nothing.
+// exporter collects the metrics of this process and serves them on the address of the setting metrics-listen. Off
+// loopback it uses the certificate of the settings, if there is one. Without an address it is nil and collects nothing.
 type exporter struct {
 	*metrics.Metrics
 	listener net.Listener

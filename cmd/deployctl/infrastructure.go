@@ -30,9 +30,9 @@ type infrastructure struct {
 	// instance names this process; gone are instances that are known to have ended (see devserver.Status).
 	instance string
 	gone     []string
-	// organizations are those that a worker is of; see worker.Options.
+	// organizations are the organizations of a worker; see worker.Options.
 	organizations []string
-	// retention is what is kept of stacks.
+	// retention is what garbage collection keeps of a stack.
 	retention statestore.Retention
 	// dir is the directory of a worker for the files of programs.
 	dir string
@@ -57,7 +57,7 @@ type s3Settings struct {
 	secretKeyFile                    string // see statestore.S3Options
 }
 
-// under describes the prefix.
+// under describes the prefix for a message.
 func (s s3Settings) under() string {
 	if s.prefix == "" {
 		return ""
@@ -65,7 +65,7 @@ func (s s3Settings) under() string {
 	return " with the prefix " + s.prefix
 }
 
-// infrastructureOf reads the settings of serve and worker. All that is wrong with them is in the error, joined.
+// infrastructureOf reads the settings of serve and worker. The error joins all faults of the settings.
 func infrastructureOf(s settings.Settings, log *slog.Logger) (infrastructure, error) {
 	in, err := foundationOf(s, log)
 	var wrong error
@@ -151,7 +151,7 @@ func keepersOf(s settings.Settings) ([]seal.Keeper, error) {
 	return keepers, nil
 }
 
-// keySource says which setting the service's key comes from.
+// keySource returns the setting from which the service's key comes.
 func keySource(s settings.Settings) string {
 	if s.Get(settings.Master) != "" {
 		return s.Source(settings.Master)
@@ -198,7 +198,7 @@ func countOf(s settings.Settings, key settings.Key) (int, error) {
 	return n, nil
 }
 
-// most is the largest number of anything that is kept: a hundred years of days.
+// most is the largest number in a retention setting: the days of a hundred years.
 const most = 36_500
 
 // embeddedInfrastructure returns the infrastructure of a running embedded service.

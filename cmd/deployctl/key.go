@@ -17,8 +17,8 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// keyCommand manages the sealing keys. It works on the bucket itself, as serve and worker do; if the settings name no
-// bucket and no server, on that of this user's embedded service, which must be running.
+// keyCommand manages the sealing keys. It accesses the bucket directly, as serve and worker do. If the settings name no
+// bucket and no server, it uses the bucket of this user's embedded service, which must be running.
 func keyCommand(s *command.Env) *cli.Command {
 	flags := []cli.Flag{settingsFlag, homeFlag}
 	return &cli.Command{

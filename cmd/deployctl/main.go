@@ -34,7 +34,7 @@ func run() int {
 	if err != nil {
 		dir = "."
 	}
-	// A terminal that goes away is no reason to end an update: SIGHUP detaches, as Ctrl-C does.
+	// An update does not end with its terminal: SIGHUP detaches, as Ctrl-C does.
 	interrupts := make(chan os.Signal, 2)
 	signal.Notify(interrupts, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	s := &command.Env{

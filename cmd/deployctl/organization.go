@@ -9,8 +9,8 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// organizationCommand manages which organizations have their own workers. Like keyCommand it works on the bucket
-// itself.
+// organizationCommand manages which organizations have their own workers. Like keyCommand, it accesses the bucket
+// directly.
 func organizationCommand(s *command.Env) *cli.Command {
 	flags := []cli.Flag{settingsFlag, homeFlag}
 	return &cli.Command{

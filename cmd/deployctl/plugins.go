@@ -11,7 +11,7 @@ import (
 	"github.com/deployctl/deployctl/providers"
 )
 
-// plugins are the programs that this binary is under other names.
+// plugins are the programs that this binary runs when it is started under another name.
 var plugins = map[string]func(args []string) int{
 	"pulumi-language-nodejs":        func(args []string) int { return languagehost.Main("nodejs", args) },
 	"pulumi-language-go":            func(args []string) int { return languagehost.Main("go", args) },
@@ -28,8 +28,8 @@ func resourcePlugin(args []string) int {
 	return 0
 }
 
-// dynamicProvider runs the provider of the dynamic resources of the Node program in the working directory, for other
-// engines; deployctl itself starts it directly.
+// dynamicProvider runs the provider of dynamic resources of the Node program in the working directory. Only other
+// engines use it; deployctl starts the provider directly.
 func dynamicProvider(args []string) int {
 	dir, err := os.Getwd()
 	var node, script string

@@ -111,7 +111,7 @@ func (v *readiness) away() error {
 	return v.err
 }
 
-// ready reports whether all parts answered lately, and why not.
+// ready reports whether all parts have answered within readyFor; if not, it returns the reason.
 func (v *readiness) ready() (bool, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

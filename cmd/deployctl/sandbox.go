@@ -13,7 +13,7 @@ import (
 	"github.com/deployctl/deployctl/internal/settings"
 )
 
-// openSandbox returns the sandbox that the settings and o ask for. It logs, once, which of it is not possible.
+// openSandbox returns the sandbox that the settings and o ask for. It logs, once, which parts of it are not possible.
 func openSandbox(s settings.Settings, o sandbox.Options, log *slog.Logger) (*sandbox.Policy, error) {
 	policy, warnings, err := newSandbox(s, o)
 	if err != nil {
@@ -25,7 +25,7 @@ func openSandbox(s settings.Settings, o sandbox.Options, log *slog.Logger) (*san
 	return policy, nil
 }
 
-// newSandbox returns the sandbox that the settings ask for, and which of it is not possible.
+// newSandbox returns the sandbox that the settings ask for, and warnings about the parts of it that are not possible.
 func newSandbox(s settings.Settings, o sandbox.Options) (*sandbox.Policy, []string, error) {
 	limits, err := limitsOf(s)
 	if err != nil {

@@ -39,7 +39,7 @@ func serveCommand(s *command.Env) *cli.Command {
 // 50 MiB): where it is close to that, the collector runs without a pause, and Go then lets memory grow instead.
 const memoryLimit = 384 << 20
 
-// serve serves the API until ctx ends; with check it ends where it would begin to.
+// serve serves the API until ctx ends; with check it returns before it begins to serve.
 func serve(ctx context.Context, o *start, check bool) error {
 	defer o.close()
 	if o.Variable("GOMEMLIMIT") == "" {
@@ -58,7 +58,7 @@ func serve(ctx context.Context, o *start, check bool) error {
 	}
 	in, node, log := o.in, o.node, o.in.log
 	if api.secure != nil {
-		// so that the log says why clients do not come in
+		// so that the log shows why clients cannot connect
 		node.readiness.alsoNeeds(func() error { return expired(api.secure) })
 	}
 	log.Info("serving", "address", api.Addr().String(), "temporal", in.temporal.address, "bucket", in.s3.bucket)
@@ -98,10 +98,10 @@ func (o *start) openAPI() apiListener {
 	return apiListener{listener, secure}
 }
 
-// soon is how long before its end a certificate is warned of.
+// soon is how long before a certificate's expiry a warning is logged.
 const soon = 7 * 24 * time.Hour
 
-// certificateEnds remembers when the certificate expires.
+// certificateEnds adds a finding about the certificate's expiry.
 func (o *start) certificateEnds(secure *tls.Config) {
 	switch ends, err := grpcapi.CertificateEnds(secure); {
 	case err != nil:
@@ -121,9 +121,9 @@ func expired(secure *tls.Config) error {
 	return nil
 }
 
-// authority knows the service's tokens, and serve's own, with which the first admin's is created. DEPLOYCTL_TOKEN and
-// its kin, which once were serve's own, are a client's, and may be set for one in the same shell: they count while
-// nobody has an admin's token.
+// authority returns the authority of the service's tokens and of serve's own token, with which the first admin's token
+// is created. The setting token belongs to clients, and may be set for one in the same shell. For compatibility with
+// older releases it counts as serve's own token while no admin of all organizations has one.
 func (o *start) authority(ctx context.Context, token string) grpcapi.Authority {
 	if o.node == nil {
 		return nil
@@ -159,7 +159,7 @@ var (
 		"`DEPLOYCTL_TOKEN_FILE=FILE deployctl token create NAME --role admin --organization '*' --server HOST:PORT`")
 )
 
-// certificate reads the service's certificate; nil when there is none.
+// certificate reads the service's certificate; nil if there is none.
 func certificate(loaded settings.Settings, log *slog.Logger) (*tls.Config, error) {
 	cert, key := loaded.Get(settings.TLSCert), loaded.Get(settings.TLSKey)
 	if cert == "" && key == "" {
@@ -168,7 +168,7 @@ func certificate(loaded settings.Settings, log *slog.Logger) (*tls.Config, error
 	return grpcapi.Certificate(cert, key, log)
 }
 
-// together runs parts until all have ended; the first that ends, well or not, ends the others.
+// together runs parts until all have ended; the first that ends, with or without an error, ends the others.
 func together(ctx context.Context, parts ...func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -85,8 +85,8 @@ func (o *start) closes(listener net.Listener) {
 	}
 }
 
-// stand reports the faults of the settings or, if there are none, connects to Temporal and S3. With look it writes
-// nothing.
+// stand adds the faults of the settings to the findings or, if there are none, connects to Temporal and S3. With look
+// it writes nothing.
 func (o *start) stand(ctx context.Context, look bool) {
 	var wrong []worker.Finding
 	for _, fault := range o.faults {
@@ -134,7 +134,7 @@ func (o *start) failed() []worker.Finding {
 	return slices.DeleteFunc(slices.Clone(o.found), func(f worker.Finding) bool { return f.Err == nil || f.Tolerable })
 }
 
-// earnest logs warnings, and returns an error with everything that must be fixed.
+// earnest logs the tolerable findings, and returns an error with all findings that prevent the start.
 func (o *start) earnest() error {
 	for _, f := range o.found {
 		if f.Err != nil && f.Tolerable {

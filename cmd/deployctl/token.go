@@ -11,7 +11,7 @@ import (
 )
 
 // localToken reads or creates the token of this user's clients of the embedded service. It stays the same over
-// restarts, so that waiting clients continue. The caller holds the home.
+// restarts, so that waiting clients continue. The caller holds the home's lock.
 func localToken(home string) (text, path string, err error) {
 	path = filepath.Join(home, "token")
 	found, err := os.ReadFile(path)

@@ -32,14 +32,14 @@ func workerCommand(s *command.Env) *cli.Command {
 	}
 }
 
-// organizationsFlag is not a setting: a worker that lost it with its configuration would run the programs of all
-// organizations.
+// organizationsFlag is a flag only, not a setting: a worker whose configuration file was lost would otherwise run the
+// programs of all organizations.
 var organizationsFlag = &cli.StringSliceFlag{
 	Name: "organization", Usage: "run only the updates of the organization `NAME`, which then run on no other " +
 		"workers; may be repeated",
 }
 
-// work executes updates until ctx ends; with check it ends where it would begin to.
+// work executes updates until ctx ends; with check it returns before it begins.
 func work(ctx context.Context, o *start, check bool) error {
 	defer o.close()
 	for _, organization := range o.in.organizations {

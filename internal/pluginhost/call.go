@@ -7,7 +7,8 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/util/rpcutil/rpcerror"
 )
 
-// Await makes a call to a provider that does not end with its context, and stops waiting when the context ends.
+// Await makes a call to a provider and waits for its result until the context ends. The call itself continues after
+// that.
 func Await[T any](ctx context.Context, call func() (T, error)) (T, error) {
 	type outcome struct {
 		value T
@@ -31,7 +32,7 @@ func Await[T any](ctx context.Context, call func() (T, error)) (T, error) {
 	}
 }
 
-// ErrorText returns what an error of a provider says to people, with its details about properties.
+// ErrorText returns the message of a provider's error, with its details about properties.
 func ErrorText(err error) string {
 	e, ok := rpcerror.FromError(err)
 	if !ok {

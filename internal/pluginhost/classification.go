@@ -12,7 +12,7 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// Outcome is what is known about the effect of a mutating call.
+// Outcome is what is known about the effect of a changing call.
 type Outcome int
 
 const (
@@ -34,17 +34,17 @@ const (
 	Unreadable
 )
 
-// String is the outcome in words.
+// String returns the outcome in words.
 func (o Outcome) String() string {
 	return [...]string{"answered", "exists, not initialised", "failed", "not done", "unknown", "unreadable"}[o]
 }
 
-// Classification says what the error of a mutating call means.
+// Classification is the meaning of a changing call's error.
 type Classification struct {
 	Outcome    Outcome
 	RetryAfter time.Duration // with NotDone: the pause that the provider asked for, or 0
 	Died       bool          // the provider's process has ended; Host.Provider starts another
-	Reason     string        // for people
+	Reason     string        // the reason, for messages
 }
 
 // Classify classifies the error of a Create, Update or Delete.
@@ -75,14 +75,13 @@ func classify(err error) Classification {
 		v.Outcome = Unreadable
 	case errors.As(err, &answer):
 		v.Outcome, v.RetryAfter = readStatus(answer)
-	default: // the call could not be made
+	default: // an error without a status: the call could not be made
 		v.Outcome = Failed
 	}
 	return v
 }
 
-// readStatus maps a gRPC status. Providers report whatever went wrong for them as Unknown, so that code is the plain
-// error.
+// readStatus maps a gRPC status. Providers report ordinary errors with the code Unknown, so that code means Failed.
 func readStatus(e *rpcerror.Error) (Outcome, time.Duration) {
 	switch deliveryOf(e) {
 	case deliveryUnsent:
@@ -114,26 +113,25 @@ func readStatus(e *rpcerror.Error) (Outcome, time.Duration) {
 	}
 }
 
-// Throttled tells whether a call was turned away because there were too many.
+// Throttled reports whether the provider throttled a call.
 func Throttled(err error) bool {
 	var answer *rpcerror.Error
 	return errors.As(err, &answer) && answer.Code() == codes.ResourceExhausted && !tooLarge(answer)
 }
 
-// tooLarge tells whether gRPC itself, on either side, refused a message for its size. Its code for that is the one
-// that providers turn calls away with.
+// tooLarge reports whether gRPC itself, on either side, rejected a message for its size. It uses the same code as
+// providers that throttle.
 func tooLarge(e *rpcerror.Error) bool {
 	return e.Code() == codes.ResourceExhausted && strings.Contains(e.Message(), "larger than max")
 }
 
-// TooLarge tells whether a call failed because of the size of a message: made again, it would fail again.
+// TooLarge reports whether a call failed because of the size of a message: a repeated call would fail again.
 func TooLarge(err error) bool {
 	var answer *rpcerror.Error
 	return errors.As(err, &answer) && tooLarge(answer)
 }
 
-// RetryAfter is the time after which a provider that turned a call away asks to be called again; 0 when it does not
-// say.
+// RetryAfter returns the delay that a provider asked for when it rejected a call; 0 if it named none.
 func RetryAfter(err error) time.Duration {
 	var answer *rpcerror.Error
 	if !errors.As(err, &answer) {
@@ -143,7 +141,7 @@ func RetryAfter(err error) time.Duration {
 	return after
 }
 
-// retryInfo is the time after which the provider asks to be called again, if it does.
+// retryInfo returns the delay that the provider asked for; ok is false if it named none.
 func retryInfo(e *rpcerror.Error) (after time.Duration, ok bool) {
 	for _, detail := range e.Details() {
 		if d, isRetry := detail.(*errdetails.RetryInfo); isRetry {

@@ -15,8 +15,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// delivery is how far a call that ended with an error got. The status code does not say: an Unavailable of the
-// provider, one of a connection that broke, and one of a connection that could not be made look alike.
+// delivery is how far a call got that ended with an error. The status code does not show it: Unavailable may come from
+// the provider, from a connection that broke, or from a connection that could not be made.
 type delivery string
 
 const (
@@ -26,7 +26,7 @@ const (
 	deliveryOversize delivery = "CALL_LARGE"  // the request is too large for gRPC, and was not sent
 )
 
-const deliveryDomain = "deployctl" // of the status detail with a delivery
+const deliveryDomain = "deployctl" // the domain of the status detail with a delivery
 
 // deliveryOf returns the delivery with which markDelivery marked an error.
 func deliveryOf(err error) delivery {
@@ -42,13 +42,13 @@ func deliveryOf(err error) delivery {
 	return deliveryAnswered
 }
 
-// progress is what the transport did for one call.
+// progress records what the transport did for one call.
 type progress struct{ sent, payload, answered atomic.Bool }
 
 type progressKey struct{}
 
 // markDelivery marks the errors of calls that the provider has not answered. The mark is a detail of the status,
-// because the SDK passes nothing else of an error on.
+// because the SDK passes on nothing else of an error.
 func markDelivery(
 	ctx context.Context, method string, req, reply any, conn *grpc.ClientConn,
 	invoke grpc.UnaryInvoker, opts ...grpc.CallOption,
@@ -67,7 +67,7 @@ func markDelivery(
 		reached = deliveryOversize
 	}
 	if st.Code() == codes.Canceled && ctx.Err() == nil {
-		// we closed the connection as the process died; nobody cancelled
+		// we closed the connection because the process died: not a cancel
 		st = status.New(codes.Unavailable, st.Message())
 	}
 	info := &errdetails.ErrorInfo{Reason: string(reached), Domain: deliveryDomain}
@@ -77,8 +77,8 @@ func markDelivery(
 	return err
 }
 
-// markStream does for calls with many answers, which change nothing, what is needed of markDelivery: that a lost
-// provider is told from one that refuses, or was asked to give up.
+// markStream is markDelivery for streaming calls. They change nothing, so it only distinguishes a lost provider from
+// one that returns an error or was cancelled.
 func markStream(
 	ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, method string, open grpc.Streamer,
 	opts ...grpc.CallOption,
@@ -95,11 +95,11 @@ type markedStream struct {
 	conn *grpc.ClientConn
 }
 
-// RecvMsg receives an answer.
+// RecvMsg receives a message.
 func (s markedStream) RecvMsg(m any) error { return ifClosed(s.conn, s.ClientStream.RecvMsg(m)) }
 
-// ifClosed is the error of a call: where gRPC says that it was cancelled because we closed the connection as the
-// process died, nobody cancelled it.
+// ifClosed returns the error of a call. If gRPC reports a cancel because we closed the connection when the process
+// died, the error becomes Unavailable.
 func ifClosed(conn *grpc.ClientConn, err error) error {
 	if status.Code(err) != codes.Canceled || conn.GetState() != connectivity.Shutdown {
 		return err
@@ -107,8 +107,8 @@ func ifClosed(conn *grpc.ClientConn, err error) error {
 	return status.Error(codes.Unavailable, status.Convert(err).Message())
 }
 
-// callWatcher notes the progress of calls: sent from when the headers are given to the transport, payload from when
-// the request was, answered when the status has come back.
+// callWatcher records the progress of calls: sent once the transport has the headers, payload once it has the request,
+// answered once the status was received.
 type callWatcher struct{}
 
 func (callWatcher) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context   { return ctx }

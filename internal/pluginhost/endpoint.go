@@ -26,27 +26,27 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 )
 
-// endpoint is a running plugin: a connection, and a process or a server in this process behind it.
+// endpoint is a running plugin: a connection to a process, or to a server in this process.
 type endpoint struct {
 	name string
 	conn *grpc.ClientConn
-	proc *process.Process // nil: in this process
-	died chan struct{}    // closed when it cannot answer any more
+	proc *process.Process // nil if the server is in this process
+	died chan struct{}    // closed once it can no longer answer
 	tail *tail
 
-	stopping atomic.Bool // the end is wanted
+	stopping atomic.Bool // stop was called
 	shutdown func(grace time.Duration)
 }
 
-// stop ends the plugin, politely within the grace period, and returns when it is gone.
+// stop asks the plugin to end, kills it after the grace period, and returns when it has ended.
 func (e *endpoint) stop(grace time.Duration) {
 	e.stopping.Store(true)
 	e.shutdown(grace)
 }
 
-// launchSpec says how to start a plugin.
+// launchSpec describes how to start a plugin.
 type launchSpec struct {
-	name   string // for people
+	name   string // for messages
 	path   string
 	args   []string
 	dir    string
@@ -56,7 +56,7 @@ type launchSpec struct {
 	output func(diag.Severity, string) // Info for stdout, Infoerr for stderr
 }
 
-// launch starts a plugin, reads from its first line of output where it listens, and connects.
+// launch starts a plugin, reads its port from its first line of output, and connects.
 func launch(ctx context.Context, spec launchSpec) (*endpoint, error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -89,12 +89,12 @@ func launch(ctx context.Context, spec launchSpec) (*endpoint, error) {
 	}
 	go func() {
 		<-e.died
-		_ = e.conn.Close() // it must not connect again: the port may be another's by then
+		_ = e.conn.Close() // prevents a reconnect: another process may have the port by then
 	}()
 	return e, nil
 }
 
-// connect waits for the line that names the port, then for the connection.
+// connect waits for the line with the port, and then for the connection.
 func (e *endpoint) connect(ctx context.Context, first <-chan string, box *sandbox.Box) error {
 	var line string
 	select {
@@ -123,14 +123,14 @@ func (e *endpoint) connect(ctx context.Context, first <-chan string, box *sandbo
 	return nil
 }
 
-// door is the way to a plugin, which is closed once we are connected: there is one connection, and no other.
+// door dials a plugin. Once it is sealed, the plugin accepts no further connection, so a broken one cannot be replaced.
 type door struct {
 	box  *sandbox.Box
 	port uint16
 
 	mu     sync.Mutex
 	sealed bool
-	err    error // why it must not be used
+	err    error // why the port must not be used
 }
 
 func (d *door) dial(ctx context.Context, _ string) (net.Conn, error) {
@@ -162,10 +162,10 @@ func (d *door) refused() error {
 	return d.err
 }
 
-// callPause is less than the time after which any server hangs up on a client that asks for nothing.
+// callPause is the interval of keepConnected. It is shorter than the idle timeout of any server.
 const callPause = time.Minute
 
-// keepConnected asks the plugin for something now and then, so that it does not hang up: there is no second connection.
+// keepConnected calls the plugin regularly, so that it does not close the only connection as idle.
 func (e *endpoint) keepConnected() {
 	tick := time.NewTicker(callPause)
 	defer tick.Stop()
@@ -176,13 +176,13 @@ func (e *endpoint) keepConnected() {
 			return
 		case <-tick.C:
 			ctx, cancel := context.WithTimeout(context.Background(), callPause)
-			_, _ = client.GetPluginInfo(ctx, &emptypb.Empty{}) // any answer will do
+			_, _ = client.GetPluginInfo(ctx, &emptypb.Empty{}) // any answer keeps the connection open
 			cancel()
 		}
 	}
 }
 
-// dial connects and waits until the other side can take calls.
+// dial connects and waits until the plugin accepts calls.
 func (e *endpoint) dial(ctx context.Context, target string, opts ...grpc.DialOption) error {
 	conn, err := grpc.NewClient(target, append(opts,
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
@@ -220,7 +220,8 @@ func (e *endpoint) dial(ctx context.Context, target string, opts ...grpc.DialOpt
 	return nil
 }
 
-// embed runs a server in this process as if it were a plugin; register adds its services. It listens nowhere.
+// embed runs a server in this process as if it were a plugin; register adds its services. It listens on no network
+// address.
 func embed(name string, register func(*grpc.Server), opts ...grpc.ServerOption) (*endpoint, error) {
 	listener := bufconn.Listen(1 << 20)
 	opts = append(opts, panics.ServerOptions(nil)...)
@@ -258,7 +259,8 @@ func (e *endpoint) alive() bool {
 // deathTime bounds the wait for the end of a process whose connection has broken.
 const deathTime = 5 * time.Second
 
-// awaitDeath is for when the connection broke: mostly because the process is ending, but that is seen a little later.
+// awaitDeath waits, after the connection broke, until the end of the process is known. The usual reason of a broken
+// connection is the end of the process, which is noticed a little later.
 func (e *endpoint) awaitDeath() {
 	timer := time.NewTimer(deathTime)
 	defer timer.Stop()
@@ -268,7 +270,7 @@ func (e *endpoint) awaitDeath() {
 	}
 }
 
-// exit is how the process ended, in brackets after a space, or empty if there is none or it goes on.
+// exit returns how the process ended, in brackets after a space; "" if it still runs or there is no process.
 func (e *endpoint) exit() string {
 	if e.proc == nil || e.alive() {
 		return ""
@@ -276,7 +278,7 @@ func (e *endpoint) exit() string {
 	return " (" + e.proc.Exit().String() + ")"
 }
 
-// tail keeps the last lines that a plugin wrote, to be shown when it dies.
+// tail keeps the last lines that a plugin wrote, for the message about its unexpected end.
 type tail struct {
 	mu    sync.Mutex
 	lines []string
@@ -293,7 +295,7 @@ func (t *tail) add(line string) {
 	}
 }
 
-// text is the lines, indented below a message, or empty.
+// text returns the lines, indented below a message; "" if there are none.
 func (t *tail) text() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -79,7 +79,7 @@ func (s *engineServer) RequirePulumiVersion(
 	return &pulumirpc.RequirePulumiVersionResponse{}, nil
 }
 
-// mapperServer has no mappings: they are for converting programs from elsewhere.
+// mapperServer has no mappings: only the conversion of programs from other tools needs them.
 type mapperServer struct {
 	codegenrpc.UnimplementedMapperServer
 }

@@ -15,14 +15,14 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/workspace"
 )
 
-// MissingPluginError says that a plugin is not installed, or not in the version that is asked for.
+// MissingPluginError is the error of a plugin that is not installed, or not in the requested version.
 type MissingPluginError struct {
 	Kind    apitype.PluginKind
 	Name    string
-	Version string   // asked for; empty: any
+	Version string   // the requested version; empty: any
 	Found   []string // other versions that are installed
 	Dir     string   // where plugins are installed
-	Server  string   // where the program says it is to be had, or empty
+	Server  string   // the download URL that the program names, or empty
 }
 
 func (e *MissingPluginError) Error() string {
@@ -51,7 +51,7 @@ func (e *MissingPluginError) Error() string {
 		kind, what, e.Dir, found, dir, install)
 }
 
-// isMissing tells whether nothing at all of the plugin is installed.
+// isMissing reports whether err is a MissingPluginError.
 func isMissing(err error) bool {
 	var missing *MissingPluginError
 	return errors.As(err, &missing)
@@ -63,14 +63,14 @@ type finder struct {
 	home    string
 	root    string
 	project *workspace.Project
-	box     *sandbox.Box // that the project's plugins are in
+	box     *sandbox.Box // in which the project's plugins are
 }
 
-// pluginName is what a plugin can be called: a name that leads nowhere else than to a plugin.
+// pluginName matches valid names of plugins; a valid name cannot lead to a path outside the plugin directories.
 var pluginName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
 
-// find returns the path of a plugin's executable. The version counts in the Pulumi home only, and there exactly: what
-// is on PATH or in the project was put there by the user, to be used. Without a version it is the newest.
+// find returns the path of a plugin's executable. The version applies only to the Pulumi home, where it must match
+// exactly: a plugin on PATH or in the project is the user's choice. Without a version, find returns the newest.
 func (f finder) find(kind apitype.PluginKind, name, version string) (string, error) {
 	if !pluginName.MatchString(name) {
 		return "", fmt.Errorf("%q is not the name of a %s plugin: those have letters, digits, '-', '_' and '.'", name,
@@ -118,7 +118,7 @@ func wanted(version *semver.Version, asked string) bool {
 	return err == nil && version.EQ(want)
 }
 
-// inProject is the path that the project's "plugins" give for a plugin, or empty.
+// inProject returns the path of a plugin in the project's "plugins"; "" if it is not listed there.
 func (f finder) inProject(kind apitype.PluginKind, name string) (string, error) {
 	if f.project == nil || f.project.Plugins == nil {
 		return "", nil
@@ -147,5 +147,5 @@ func (f finder) inProject(kind apitype.PluginKind, name string) (string, error) 
 	return "", nil
 }
 
-// executable is the path with the extension that the system wants, if it can be run.
+// executable returns the path with the extension that the system needs; an error if it cannot be executed.
 func executable(path string) (string, error) { return exec.LookPath(path) }

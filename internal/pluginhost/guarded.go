@@ -8,8 +8,8 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
 )
 
-// guarded makes an error of a panic in the SDK's client of a provider, which asserts what providers are supposed to
-// answer. Methods of plugin.Provider that are not here are not called.
+// guarded turns panics of the SDK's client of a provider into errors: the client panics if a provider's answer is not
+// as it expects. Methods of plugin.Provider that guarded lacks are not called.
 type guarded struct{ plugin.Provider }
 
 func guard[Request, Response any](
@@ -37,7 +37,7 @@ func (g guarded) GetSchema(ctx context.Context, req plugin.GetSchemaRequest) (pl
 
 func (g guarded) CheckConfig(ctx context.Context, req plugin.CheckConfigRequest) (plugin.CheckConfigResponse, error) {
 	resp, err := guard(ctx, "CheckConfig", req, g.Provider.CheckConfig)
-	if resp.Properties == nil { // an answer without inputs: further calls assert that there are some
+	if resp.Properties == nil { // an answer without inputs: the SDK's later calls panic on nil
 		resp.Properties = resource.PropertyMap{}
 	}
 	return resp, err

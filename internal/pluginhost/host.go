@@ -1,9 +1,9 @@
-// Package pluginhost finds, starts, configures and stops what one update needs beside the service: the host of its
-// program's language and the providers of its packages.
+// Package pluginhost finds, starts, configures and stops the plugins of one update: the language host of its program
+// and the providers of its packages.
 //
 // A Host belongs to one update and owns every process it starts: Cancel, handshake and parameterisation are per
-// process, so processes are never shared. They run in the program's directory with the environment of the update and
-// nothing of the service's own, each in a process group of its own, and none survives Close.
+// process, so processes are never shared. They run in the program's directory with only the environment of the update,
+// each in a process group of its own, and none survives Close.
 package pluginhost
 
 import (
@@ -29,9 +29,10 @@ import (
 )
 
 const (
-	// startTimeout bounds the time from starting a plugin to its first answer; slow disks and cold caches fit in.
+	// startTimeout bounds the time from the start of a plugin to its first answer, with room for slow disks and cold
+	// caches.
 	startTimeout = 2 * time.Minute
-	// stopGrace is how long a plugin may take to end by itself once it is asked to.
+	// stopGrace is how long a plugin may take to end after it was asked to.
 	stopGrace = 5 * time.Second
 	// claimedVersion is the version of the Pulumi CLI whose behaviour programs may rely on.
 	claimedVersion = "3.263.0"
@@ -39,21 +40,20 @@ const (
 
 // Options describe the update whose plugins a Host runs.
 type Options struct {
-	RootDir    string             // where Pulumi.yaml is
-	Project    *workspace.Project // names the program, its runtime and overrides of plugins; nil for none
+	RootDir    string             // the directory of Pulumi.yaml
+	Project    *workspace.Project // the program, its runtime and its "plugins"; nil without a program
 	PulumiHome string             // where plugins are installed; empty: PULUMI_HOME or HOME of Env
 	Env        []string           // the whole environment of plugins and program, as KEY=value
 	Config     map[string]string  // the stack's configuration in plain text, by "namespace:key"
-	Log        func(Message)      // receives everything said by plugins and program, from many goroutines
-	// Phase notes something that may take a while, until the function that it returns is called; nil: nobody wants to
-	// know.
+	Log        func(Message)      // receives all messages of plugins and program, from many goroutines
+	// Phase is called at the start of something that may take long; the function that it returns, at its end. May be nil.
 	Phase func(text string) (end func())
-	// Box is what every process of the update is started in; nil: they are started as they are.
+	// Box is the sandbox in which every process of the update is started; nil: none.
 	Box *sandbox.Box
-	// Spares is the number of processes that will surely be needed. They are started at once; see process.Spares.
+	// Spares is the number of processes that are certainly needed. They are started in advance; see process.Spares.
 	Spares int
-	// Builtin are the packages that this process serves itself; each call makes one provider, with what its process
-	// would have.
+	// Builtin are the packages that this process serves itself; each call creates one provider, with the environment that
+	// its process would have.
 	Builtin map[string]func(process.Environment) pulumirpc.ResourceProviderServer
 }
 
@@ -76,11 +76,11 @@ type Host struct {
 	providers map[providerKey]*providerSlot
 	languages []*Language
 	schemas   schemaCache
-	refusal   sync.Once // is told
+	refusal   sync.Once // of the message about a refused connection
 }
 
-// New makes a Host and serves, on one loopback address, what plugins and programs call back: Engine, Loader and Mapper.
-// No plugin is started yet.
+// New returns a Host. It serves, on one loopback address, the services that plugins and programs call: Engine, Loader
+// and Mapper. It starts no plugin yet.
 func New(opts Options) (*Host, error) {
 	root, err := filepath.Abs(opts.RootDir)
 	if err != nil {
@@ -131,7 +131,7 @@ func (h *Host) serve() error {
 	return nil
 }
 
-// Listen listens on a loopback address for the processes of the update, and for nobody else.
+// Listen listens on a loopback address; only processes of the update can connect.
 func (h *Host) Listen() (net.Listener, error) {
 	return doors.Listen(h.opts.Box, func(net.Addr) { h.refusal.Do(h.tellRefusal) })
 }
@@ -141,17 +141,17 @@ func (h *Host) tellRefusal() {
 		"port of its engine, and was refused."})
 }
 
-// Address is where the Engine, Loader and Mapper services are, as host:port.
+// Address returns the address of the Engine, Loader and Mapper services, as host:port.
 func (h *Host) Address() string { return h.address }
 
-// ProgramDir is the directory that the program and all plugins run in.
+// ProgramDir returns the directory in which the program and all plugins run.
 func (h *Host) ProgramDir() string { return h.program.dir }
 
-// RootResource is the URN of the stack as the program announced it, or empty.
+// RootResource returns the URN of the stack, once the program has set it; else "".
 func (h *Host) RootResource() string { return h.engine.root() }
 
-// Cancel asks every provider to abort what it is doing (its Cancel RPC). It returns once all were asked; calls in
-// flight end by themselves, with an answer or an error.
+// Cancel asks every provider to abort its calls (the Cancel RPC). It returns when all have answered; the calls in
+// flight end on their own, with an answer or an error.
 func (h *Host) Cancel(ctx context.Context) error {
 	var asking sync.WaitGroup
 	running := h.running()
@@ -163,8 +163,8 @@ func (h *Host) Cancel(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// Close stops the program and every plugin, gracefully if they let it, and returns when all their processes are gone.
-// The context bounds the polite part only: when it ends, what is left is killed.
+// Close asks the program and every plugin to end, and returns when all their processes have ended. Processes that still
+// run after stopGrace, or at the context's deadline, are killed.
 func (h *Host) Close(ctx context.Context) {
 	h.mu.Lock()
 	h.closed = true
@@ -199,7 +199,7 @@ func (h *Host) slots() []*providerSlot {
 	return slices.Collect(maps.Values(h.providers))
 }
 
-// running are the providers that have started and are alive.
+// running returns the providers that have started and are alive.
 func (h *Host) running() []*Provider {
 	var running []*Provider
 	for _, slot := range h.slots() {

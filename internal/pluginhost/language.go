@@ -18,8 +18,8 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
-// Language runs programs of one runtime: over a pulumi-language-RUNTIME process, or for nodejs and go, if there is no
-// such plugin, over the host of package languagehost in this process.
+// Language runs a program of one runtime: with a pulumi-language-RUNTIME process or, for nodejs and go without such a
+// plugin, with the host of package languagehost in this process.
 type Language struct {
 	host    *Host
 	runtime string
@@ -28,8 +28,8 @@ type Language struct {
 	info    *pulumirpc.ProgramInfo
 }
 
-// Language starts the host of a runtime. What it and the program write is given to Options.Log line by line, as Info
-// and Infoerr. Each call starts another host, which ends with Run, or with the Host.
+// Language starts the host of a runtime. The output of the host and of the program goes to Options.Log line by line, as
+// Info and Infoerr. Each call starts another host, which ends with Run or with the Host.
 func (h *Host) Language(ctx context.Context, runtime string) (*Language, error) {
 	options, err := structpb.NewStruct(h.program.options)
 	if err != nil {
@@ -69,7 +69,7 @@ func (h *Host) languageEndpoint(ctx context.Context, runtime string) (*endpoint,
 		})
 		if ok {
 			register := func(s *grpc.Server) { pulumirpc.RegisterLanguageRuntimeServer(s, builtin) }
-			// stopping it waits for its program to be gone
+			// its stop waits until its program has ended
 			return embed("language host "+runtime, register, grpc.WaitForHandlers(true))
 		}
 	}
@@ -84,7 +84,8 @@ func (h *Host) languageEndpoint(ctx context.Context, runtime string) (*endpoint,
 	})
 }
 
-// InstallScripts tells whether packages may run scripts while they are installed: deploy.installScripts in Pulumi.yaml.
+// InstallScripts reports whether packages may run scripts while they are installed: deploy.installScripts in
+// Pulumi.yaml.
 func (h *Host) InstallScripts() bool {
 	if h.opts.Project == nil {
 		return false
@@ -104,7 +105,8 @@ func (l *Language) handshake(ctx context.Context) error {
 	return nil
 }
 
-// RequiredPackages are the packages that the program says it needs, as far as its language can tell before running it.
+// RequiredPackages returns the packages that the program needs, as far as its language host can determine them without
+// running it.
 func (l *Language) RequiredPackages(ctx context.Context) ([]Package, error) {
 	resp, err := l.client.GetRequiredPackages(ctx, &pulumirpc.GetRequiredPackagesRequest{Info: l.info})
 	if status.Code(err) == codes.Unimplemented {
@@ -127,7 +129,7 @@ func (l *Language) RequiredPackages(ctx context.Context) ([]Package, error) {
 	return packages, nil
 }
 
-// requiredPlugins asks in the way that older hosts understand. Hosts that understand neither need nothing.
+// requiredPlugins is RequiredPackages for older language hosts. A host that implements neither call needs no packages.
 func (l *Language) requiredPlugins(ctx context.Context) ([]Package, error) {
 	request := &pulumirpc.GetRequiredPluginsRequest{
 		Project: "deprecated", Pwd: l.info.ProgramDirectory, Info: l.info, //nolint:staticcheck // older hosts
@@ -150,13 +152,13 @@ func (l *Language) requiredPlugins(ctx context.Context) ([]Package, error) {
 	return packages, nil
 }
 
-// NeedsInstall tells whether the program cannot run before InstallDependencies, as far as that can be seen from here.
+// NeedsInstall reports whether the program's directory shows that it cannot run before InstallDependencies.
 func (l *Language) NeedsInstall() bool {
 	return languagehost.NeedsInstall(l.runtime, l.info.ProgramDirectory, l.host.opts.Box)
 }
 
-// InstallDependencies installs what the program imports, with the tools of its language; their output is logged. For
-// nodejs, dir is where, unless the language host decides that itself.
+// InstallDependencies installs the packages that the program imports, with the tools of its language; their output is
+// logged. For nodejs they are installed in dir, unless the language host chooses another directory.
 func (l *Language) InstallDependencies(ctx context.Context, dir string) error {
 	stream, err := l.client.InstallDependencies(ctx, &pulumirpc.InstallDependenciesRequest{
 		Directory: dir, Info: l.info, //nolint:staticcheck // older hosts
@@ -180,7 +182,7 @@ func (l *Language) log(severity diag.Severity, text []byte) {
 	}
 }
 
-// RunRequest says for which stack to run the program, and where the ResourceMonitor is.
+// RunRequest names the stack for which to run the program, and the address of the resource monitor.
 type RunRequest struct {
 	Organization, Project, Stack string
 
@@ -191,10 +193,10 @@ type RunRequest struct {
 	MonitorAddress string
 }
 
-// ProgramError says that the program ran and failed: it threw, or it exited with a code other than 0.
+// ProgramError is the error of a program that ran and failed: it threw an exception, or its exit code was not 0.
 type ProgramError struct {
 	Message string // may be empty if Logged
-	Logged  bool   // the program has told the user already
+	Logged  bool   // the program has already logged the reason
 }
 
 func (e *ProgramError) Error() string {
@@ -204,15 +206,15 @@ func (e *ProgramError) Error() string {
 	return e.Message
 }
 
-// LostError says that the program did not come to an end of its own: its process or its host was killed. Running it
-// again may well succeed, and so may starting a plugin again that was killed before it listened.
+// LostError is the error of a program that did not end by itself: its process or its language host was killed, so
+// another run may succeed. It is also the error of a plugin that was killed before it listened.
 type LostError struct{ Reason string }
 
 func (e *LostError) Error() string { return "the program was lost: " + e.Reason }
 
 // Run runs the program to its end: nil if it succeeded, *ProgramError if it failed, *LostError if it was killed. When
-// the context ends, the program is killed and the context's cause returned. All that it wrote has been logged when Run
-// returns: to that end the language host is stopped, so that a Language runs one program.
+// the context ends, the program is killed and the context's cause returned. All output of the program has been logged
+// when Run returns. For this, Run stops the language host, so a Language runs only one program.
 func (l *Language) Run(ctx context.Context, req RunRequest) error {
 	result := l.run(ctx, req)
 	grace := stopGrace
@@ -240,7 +242,7 @@ func (l *Language) run(ctx context.Context, req RunRequest) error {
 		return &ProgramError{Message: status.Convert(err).Message()}
 	}
 	switch message := resp.GetError(); {
-	case strings.HasSuffix(message, "exit code: -1"): // how hosts of the ecosystem report a signal
+	case strings.HasSuffix(message, "exit code: -1"): // how Pulumi's language hosts report a signal
 		return &LostError{message}
 	case message != "" || resp.GetBail():
 		return &ProgramError{Message: message, Logged: resp.GetBail()}
@@ -248,7 +250,7 @@ func (l *Language) run(ctx context.Context, req RunRequest) error {
 	return nil
 }
 
-// explain is an error of the host with what it was doing; a *LostError if the host was killed.
+// explain returns an error of the language host with the call that failed; a *LostError if the host was killed.
 func (l *Language) explain(doing string, err error) error {
 	reason := l.reason(err)
 	if !l.end.alive() && l.end.proc != nil && l.end.proc.Exit().Signal != "" {
@@ -257,7 +259,7 @@ func (l *Language) explain(doing string, err error) error {
 	return fmt.Errorf("%s: %s", doing, reason)
 }
 
-// reason is what an error of the host says, or what became of the host if it is gone.
+// reason returns the message of the language host's error or, if the host has ended, how it ended.
 func (l *Language) reason(err error) string {
 	if status.Code(err) == codes.Unavailable {
 		l.end.awaitDeath()
@@ -268,5 +270,5 @@ func (l *Language) reason(err error) string {
 	return l.end.name + " ended" + l.end.exit()
 }
 
-// Close stops the language host, and with it a program that still runs.
+// Close stops the language host, and its program if it still runs.
 func (l *Language) Close() { l.end.stop(stopGrace) }

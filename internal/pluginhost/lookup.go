@@ -12,15 +12,15 @@ import (
 	"google.golang.org/grpc/metadata"
 )
 
-// Found is the answer of a Lookup. What is Absent or Undecidable has nothing else.
+// Found is the answer of a Lookup. Only if the resource is Owned are the other fields set.
 type Found struct {
 	Ownership provider.Ownership
 	plugin.ReadResult
 }
 
-// Lookup asks a provider for the resource that a lost create with these inputs would have made: a Read without an id,
-// which only types that settle by reading answer (provider.SettleByRead). A provider that says no Ownership has not
-// understood.
+// Lookup asks a provider for the resource that a lost create with these inputs would have created. It is a Read without
+// an id, which only types with provider.SettleByRead support. If the answer has no Ownership, the provider does not
+// support it, and the result is Undecidable.
 func (p *Provider) Lookup(ctx context.Context, req plugin.ReadRequest) (Found, error) {
 	inputs, err := plugin.MarshalProperties(req.Inputs, plugin.MarshalOptions{KeepSecrets: true,
 		ElideAssetContents: true})

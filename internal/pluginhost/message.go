@@ -11,13 +11,13 @@ import (
 type Message struct {
 	Severity  diag.Severity // program output is Info (stdout) or Infoerr (stderr), plugin output is Debug
 	URN       urn.URN       // the resource it is about, or empty
-	Text      string        // without a line end where it is a line of output
-	Stream    int32         // equal and not 0: pieces of one text
-	Ephemeral bool          // a status, shown while it holds and not kept
+	Text      string        // a line of output has no line end here
+	Stream    int32         // messages with the same Stream, not 0, are pieces of one text
+	Ephemeral bool          // a status that is shown for a while and not stored
 	Source    string        // the plugin that wrote it, or empty for a log call
 }
 
-// sink is what the Pulumi SDK reports through when it has something to say about a call.
+// sink receives the Pulumi SDK's own messages about a call.
 type sink func(Message)
 
 func (s sink) Logf(sev diag.Severity, d *diag.Diag, args ...any) {

@@ -12,36 +12,35 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 )
 
-// malformedResponse is an error about an answer of the provider: the effect has happened or not, but the answer cannot
-// be used.
+// malformedResponse is the error of a call whose answer cannot be used. The call may have had its effect.
 type malformedResponse struct{ err error }
 
 func (e *malformedResponse) Error() string { return e.err.Error() }
 func (e *malformedResponse) Unwrap() error { return e.err }
 
-// Create makes a resource; see Classify about its errors.
+// Create creates a resource; see Classify about its errors.
 func (p *Provider) Create(ctx context.Context, req plugin.CreateRequest) (plugin.CreateResponse, error) {
 	before := p.wire.calls(req.URN)
 	resp, err := p.Provider.Create(ctx, req)
 	return resp, p.wire.explain(err, req.URN, before)
 }
 
-// Update changes a resource; see Classify about its errors.
+// Update updates a resource; see Classify about its errors.
 func (p *Provider) Update(ctx context.Context, req plugin.UpdateRequest) (plugin.UpdateResponse, error) {
 	before := p.wire.calls(req.URN)
 	resp, err := p.Provider.Update(ctx, req)
 	return resp, p.wire.explain(err, req.URN, before)
 }
 
-// Delete removes a resource; see Classify about its errors.
+// Delete deletes a resource; see Classify about its errors.
 func (p *Provider) Delete(ctx context.Context, req plugin.DeleteRequest) (plugin.DeleteResponse, error) {
 	before := p.wire.calls(req.URN)
 	resp, err := p.Provider.Delete(ctx, req)
 	return resp, p.wire.explain(err, req.URN, before)
 }
 
-// explain turns errors that the SDK made out of an answer into malformedResponse: they come without a status, and after
-// a call was made for the URN. One made before the call has no effect and stays as it is.
+// explain turns an error with which the SDK rejects an answer into a malformedResponse: such an error has no status,
+// and a call was made for the URN. An error before the call stays as it is, because nothing had an effect.
 func (w *wire) explain(err error, urn resource.URN, before int) error {
 	var answer *rpcerror.Error
 	var initialisation *plugin.InitError

@@ -9,11 +9,11 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/workspace"
 )
 
-// program is where the program of a project is.
+// program is the location of a project's program.
 type program struct {
 	root    string         // directory of Pulumi.yaml
-	dir     string         // directory to run in
-	entry   string         // file within dir, or "."
+	dir     string         // the directory in which it runs
+	entry   string         // a file within dir, or "."
 	options map[string]any // runtime options of the project
 }
 
@@ -52,12 +52,12 @@ func (e environment) get(key string) string {
 	return value
 }
 
-// lookup tells an empty value from none.
+// lookup distinguishes an empty value from a missing one.
 func (e environment) lookup(key string) (string, bool) {
 	return process.Variable(e, key)
 }
 
-// with is a copy of the environment in which the given ones count; it is never nil.
+// with returns a copy of the environment with more variables, which override equal names; it is never nil.
 func (e environment) with(more ...string) environment {
 	return append(append(environment{}, e...), more...)
 }

@@ -11,13 +11,13 @@ import (
 	"google.golang.org/grpc"
 )
 
-// Package names a package and where its provider comes from.
+// Package identifies a package and the source of its provider.
 type Package struct {
 	Name        string
 	Version     string // empty: the newest that is installed
 	DownloadURL string
-	Parameter   *Parameter // makes one provider serve another package
-	// Env gives the process variables of the environment under other names: what is in KEY, it sees in Env[KEY].
+	Parameter   *Parameter // lets the provider serve another package
+	// Env copies variables of the environment to other names: the process has the value of KEY in the variable Env[KEY].
 	Env map[string]string
 }
 
@@ -43,13 +43,13 @@ type Provider struct {
 	configErr   error
 }
 
-// Died is closed when the provider cannot answer any more.
+// Died returns a channel that is closed once the provider can no longer answer.
 func (p *Provider) Died() <-chan struct{} { return p.end.died }
 
-// Alive tells whether the provider can still answer.
+// Alive reports whether the provider can still answer.
 func (p *Provider) Alive() bool { return p.end.alive() }
 
-// Pid is the id of the provider's process, or 0 if it has none of its own.
+// Pid returns the id of the provider's process, or 0 if it has none of its own.
 func (p *Provider) Pid() int {
 	if p.end.proc == nil {
 		return 0
@@ -57,7 +57,7 @@ func (p *Provider) Pid() int {
 	return p.end.proc.Pid()
 }
 
-// Close stops the provider: politely, then by force.
+// Close asks the provider to end, and kills it after stopGrace.
 func (p *Provider) Close() error {
 	p.end.stop(stopGrace)
 	return nil
@@ -102,18 +102,19 @@ func (p *Provider) configure(ctx context.Context, req plugin.ConfigureRequest) e
 	if <-answered == nil {
 		return nil
 	}
-	// The SDK keeps the explained error for the next call that needs the configuration; this one gets no further.
+	// The SDK returns the explained error only from the next call that needs the configuration: this Read, which is never
+	// sent.
 	_, err := p.Read(ctx, plugin.ReadRequest{URN: "urn:pulumi:none::none::none::none", ID: "none"})
 	return err
 }
 
-// wire is the client below the SDK. It notes what the SDK's answers do not tell: when Configure was answered, and which
-// mutating calls were made.
+// wire is the client below the SDK. It records what the SDK does not report: when Configure was answered, and which
+// changing calls were made.
 type wire struct {
 	pulumirpc.ResourceProviderClient
 
 	mu         sync.Mutex
-	sent       map[string]int // mutating calls by URN
+	sent       map[string]int // changing calls by URN
 	configured chan error
 }
 

@@ -10,17 +10,17 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/tokens"
 )
 
-// Where a provider resource's inputs hold what is for the engine and not for the provider. These are the names that the
-// ecosystem's checkpoints have.
+// The keys of a provider resource's inputs that are for the engine and not for the provider, as Pulumi's checkpoints
+// name them.
 const (
-	// InternalKey holds what only the engine reads.
+	// InternalKey holds the values that only the engine reads.
 	InternalKey resource.PropertyKey = "__internal"
 	// VersionKey holds the version of the plugin, or of the parameterised package.
 	VersionKey        resource.PropertyKey = "version"
 	envVarMappingsKey resource.PropertyKey = "envVarMappings"
 )
 
-// ProviderConfig returns a provider resource's inputs as its provider gets them.
+// ProviderConfig returns the part of a provider resource's inputs that its provider receives.
 func ProviderConfig(inputs resource.PropertyMap) resource.PropertyMap {
 	filtered := make(resource.PropertyMap, len(inputs))
 	for k, v := range inputs {
@@ -31,10 +31,10 @@ func ProviderConfig(inputs resource.PropertyMap) resource.PropertyMap {
 	return filtered
 }
 
-// PackageOf reads from a provider resource's type and inputs which plugin serves it.
+// PackageOf returns the package of the plugin that serves a provider resource, from the resource's type and inputs.
 func PackageOf(t tokens.Type, inputs resource.PropertyMap) (Package, error) {
 	provides := string(token.ProviderPackage(t))
-	internal := inputs // where older checkpoints have it
+	internal := inputs // older checkpoints have these keys at the top level
 	if v := inputs[InternalKey]; v.IsObject() {
 		internal = v.ObjectValue()
 	}
@@ -72,8 +72,8 @@ func PackageOf(t tokens.Type, inputs resource.PropertyMap) (Package, error) {
 	return pkg, nil
 }
 
-// PutInto writes which plugin serves a provider resource, and the plugin's checksums, into its inputs, where the
-// ecosystem's checkpoints have it. PackageOf reads it.
+// PutInto writes the package and the plugin's checksums into a provider resource's inputs, under the keys of Pulumi's
+// checkpoints. PackageOf reads them.
 func (p Package) PutInto(inputs resource.PropertyMap, checksums map[string][]byte) {
 	internal := resource.PropertyMap{}
 	if v := inputs[InternalKey]; v.IsObject() {

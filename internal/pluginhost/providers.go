@@ -32,7 +32,7 @@ const (
 // IsDynamic reports whether the resources of a package are implemented by functions of a program.
 func IsDynamic(pkg string) bool { return pkg == NodeDynamicProvider || pkg == PythonDynamicProvider }
 
-// errClosed is what a Host says after Close.
+// errClosed is the error of a Host after Close.
 var errClosed = errors.New("the update's plugins have been stopped")
 
 type providerKey struct{ pkg, instance string }
@@ -44,7 +44,7 @@ type providerSlot struct {
 	err      error
 }
 
-// usable tells whether a slot's provider can still be waited for or called.
+// usable reports whether a slot's provider is starting or can be called.
 func (s *providerSlot) usable() bool {
 	select {
 	case <-s.ready:
@@ -66,7 +66,7 @@ func (h *Host) Provider(ctx context.Context, pkg Package, instance string) (*Pro
 	return slot.wait(ctx)
 }
 
-// anyProvider returns any provider of a package, and starts one that is nobody's if there is none.
+// anyProvider returns any provider of a package. If there is none, it starts one that belongs to no instance.
 func (h *Host) anyProvider(ctx context.Context, pkg Package) (*Provider, error) {
 	slot, err := h.share(pkg)
 	if err != nil {
@@ -75,11 +75,11 @@ func (h *Host) anyProvider(ctx context.Context, pkg Package) (*Provider, error) 
 	return slot.wait(ctx)
 }
 
-// Prepare starts a provider of a package that will soon be asked for, unless one runs. Whoever asks is told what goes
-// wrong.
+// Prepare starts a provider of a package that is needed soon, unless one runs. Its error is returned by the call that
+// needs the provider.
 func (h *Host) Prepare(pkg Package) { _, _ = h.share(pkg) }
 
-// claim is the slot of an instance: its own, or the one that is nobody's, or a new one.
+// claim returns the slot of an instance: its own, or a slot that belongs to no instance yet, or a new one.
 func (h *Host) claim(pkg Package, instance string) (*providerSlot, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -95,7 +95,7 @@ func (h *Host) claim(pkg Package, instance string) (*providerSlot, error) {
 	return h.fill(key, pkg)
 }
 
-// share is a slot of the package, whosever it is, or a new one that is nobody's.
+// share returns any slot of the package, or a new one that belongs to no instance.
 func (h *Host) share(pkg Package) (*providerSlot, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -108,7 +108,7 @@ func (h *Host) share(pkg Package) (*providerSlot, error) {
 	return h.fill(nobody, pkg)
 }
 
-// fill starts a provider into a slot, in place of a useless one. The lock is held.
+// fill starts a provider in a new slot, which replaces an unusable one. The caller holds the lock.
 func (h *Host) fill(key providerKey, pkg Package) (*providerSlot, error) {
 	if h.closed {
 		return nil, errClosed
@@ -150,8 +150,8 @@ func (h *Host) startProvider(pkg Package) (*Provider, error) {
 	return p, nil
 }
 
-// providerEndpoint starts the plugin of a package and says in which directory its executable is; of one that this
-// process serves, where it would run.
+// providerEndpoint starts the plugin of a package and returns the directory of its executable; for a package that this
+// process serves, the program's directory.
 func (h *Host) providerEndpoint(pkg Package) (*endpoint, string, error) {
 	if serve, ok := h.opts.Builtin[pkg.Name]; ok {
 		p := serve(process.Environment{Env: h.providerEnv(pkg), Box: h.opts.Box})
@@ -177,7 +177,7 @@ func (h *Host) providerEndpoint(pkg Package) (*endpoint, string, error) {
 	}
 	spec.output = func(severity diag.Severity, line string) {
 		if !dynamic {
-			severity = diag.Debug // a dynamic provider's output is the program's, others' is noise
+			severity = diag.Debug // the output of a dynamic provider is the program's; others print only details
 		}
 		h.opts.Log(Message{Severity: severity, Text: line, Source: spec.name})
 	}
@@ -185,7 +185,7 @@ func (h *Host) providerEndpoint(pkg Package) (*endpoint, string, error) {
 	return e, filepath.Dir(spec.path), err
 }
 
-// providerEnv is the environment of a provider. Only dynamic ones, which run the user's own code, get the
+// providerEnv returns the environment of a provider. Only dynamic providers, which run the user's own code, receive the
 // configuration.
 func (h *Host) providerEnv(pkg Package) []string {
 	var own []string
@@ -209,7 +209,7 @@ func (h *Host) providerEnv(pkg Package) []string {
 	return h.env.with(own...)
 }
 
-// openProvider shakes hands with a started plugin, and gives it its parameter.
+// openProvider makes the handshake with a started plugin, and sends its parameter.
 func (h *Host) openProvider(e *endpoint, dir string, parameter *Parameter) (*Provider, error) {
 	host := sdkHost{address: h.address, log: h.opts.Log}
 	pctx, err := plugin.NewContextWithHost(h.ctx, sink(h.opts.Log), sink(h.opts.Log), host, h.program.dir,
@@ -230,7 +230,7 @@ func (h *Host) openProvider(e *endpoint, dir string, parameter *Parameter) (*Pro
 		ConfigureWithUrn: true, InvokeWithPreview: true, AcceptsByteString: true, SupportsRefreshBeforeUpdate: true,
 		MapperTarget: &h.address, LoaderTarget: &h.address,
 	})
-	if err != nil && status.Code(err) != codes.Unimplemented { // then Configure negotiates, as it did before handshakes
+	if err != nil && status.Code(err) != codes.Unimplemented { // without a handshake, Configure negotiates
 		return nil, fmt.Errorf("handshake: %w", err)
 	}
 	if parameter != nil {
@@ -263,7 +263,7 @@ func (p *Provider) reportUnexpectedExit(host context.Context, log func(Message))
 	})
 }
 
-// sdkHost is as much of a plugin.Host as the SDK needs to talk to a plugin that was started for it.
+// sdkHost is the part of a plugin.Host that the SDK needs for calls to a plugin that it has not started itself.
 type sdkHost struct {
 	plugin.Host
 	address string

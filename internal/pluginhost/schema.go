@@ -34,14 +34,14 @@ func (s *loaderServer) GetSchema(
 	return &codegenrpc.GetSchemaResponse{Schema: schema}, nil
 }
 
-// schemaCache keeps what GetSchema answered: schemas are large, constant, and asked for once per resource type.
+// schemaCache keeps the answers of GetSchema: schemas are large and constant, and requested once per resource type.
 type schemaCache struct {
 	mu    sync.Mutex
 	known map[string][]byte
 }
 
-// schema asks any provider of the package, and starts one if there is none; the first user of the package takes it
-// over.
+// schema returns the schema of a package from any of its providers. If there is none, it starts one, which the first
+// instance of the package takes over.
 func (h *Host) schema(ctx context.Context, pkg Package) ([]byte, error) {
 	key := pkg.key()
 	h.schemas.mu.Lock()
@@ -72,7 +72,7 @@ func (h *Host) schema(ctx context.Context, pkg Package) ([]byte, error) {
 	return resp.Schema, nil
 }
 
-// key tells packages apart: by name, version, parameter and the names of their environment.
+// key returns a string that identifies a package: its name, version, parameter and the names in Env.
 func (p Package) key() string {
 	parts := []string{p.Name, strings.TrimPrefix(p.Version, "v")}
 	if p.Parameter != nil {

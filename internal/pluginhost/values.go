@@ -15,12 +15,12 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
-// deepest is how many objects and lists may be nested in a value of a program or plugin.
+// deepest is how deep objects and lists may be nested in a value of a program or plugin.
 const deepest = 500
 
-// ServerOptions are those of every server that programs and plugins call: messages of the size that the ecosystem uses,
-// values that can be read, and panics that end their call only. Told, which may be nil, is called with the error of
-// each call that is answered so without its handler's doing.
+// ServerOptions returns the options of every server that programs and plugins call: Pulumi's maximum message size, a
+// check that values can be read, and panics that end only their call. told, which may be nil, receives the error of
+// each call that fails for one of these reasons rather than in its handler.
 func ServerOptions(told func(error)) []grpc.ServerOption {
 	check := func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
 		if err := checkValues(req); err != nil {
@@ -37,8 +37,8 @@ func ServerOptions(told func(error)) []grpc.ServerOption {
 		grpc.ChainUnaryInterceptor(check))
 }
 
-// checkAnswer refuses answers of plugins, and details of their errors, with values that cannot be read. The call has
-// been made by then.
+// checkAnswer rejects answers of plugins, and details of their errors, that have values which cannot be read. The call
+// may have had its effect.
 func checkAnswer(
 	ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker,
 	opts ...grpc.CallOption,
@@ -56,8 +56,7 @@ func checkAnswer(
 	return err
 }
 
-// checkValues checks the values in a message that the SDK's readers take for granted: each has a kind, and they are not
-// nested without end.
+// checkValues checks what the SDK assumes about the values of a message: each has a kind, and their nesting is limited.
 func checkValues(message any) (err error) {
 	m, ok := message.(proto.Message)
 	if !ok {

@@ -189,7 +189,7 @@ const abandonTime = 5 * time.Second
 func (s *session) abandon(u deployments.UpdateName) {
 	ctx, cancel := context.WithTimeout(context.Background(), abandonTime)
 	defer cancel()
-	_ = s.service.Cancel(ctx, u, true) // an error does not matter: a preview changes nothing and ends by itself
+	_ = s.service.Cancel(ctx, u, true) // a preview changes nothing, and ends by itself
 }
 
 // follow shows an update until its end. From here on an interrupt only detaches. previewed is the preview of the
@@ -209,7 +209,7 @@ func (s *session) follow(
 			"cancel %s   cancels it\n", u, u, u)
 		return &reportedError{exitDetached}
 	}
-	if code := deployments.CodeOf(err); err != nil && code != deployments.CodeNotFound { // change submits such an update again
+	if code := deployments.CodeOf(err); err != nil && code != deployments.CodeNotFound { // see change
 		return deployments.Errorf(code, "%w; update %s may continue: check with deployctl attach %s", err, u, u)
 	}
 	if err != nil {

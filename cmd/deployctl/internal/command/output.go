@@ -20,8 +20,8 @@ func (s *session) sayJSON(value any) error {
 	return encoder.Encode(value)
 }
 
-// sayTable prints rows in columns; the first is the heading. Where the screen is too narrow for that, each row is a
-// block with a line for each of its cells.
+// sayTable prints rows in columns; the first row is the heading. If the screen is too narrow, each row is printed as a
+// block with a line for each cell.
 func (s *session) sayTable(rows [][]string) error {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 3, ' ', 0)
@@ -47,7 +47,7 @@ func (s *session) sayTable(rows [][]string) error {
 	return err
 }
 
-// blocks writes each row below its first cell, with the headings before the others.
+// blocks returns each row as a block: its first cell, and below it a line for each other cell with its heading.
 func blocks(rows [][]string) string {
 	widest := 0
 	for _, heading := range rows[0][1:] {

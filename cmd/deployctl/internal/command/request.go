@@ -10,7 +10,7 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/config"
 )
 
-// request makes what is asked for, but for what differs between a preview and the update after it.
+// request returns the request that the flags describe, without the fields that differ between a preview and its update.
 func (s *session) request(
 	ctx context.Context, kind engine.Kind, stack deployments.StackName,
 ) (deployments.UpdateRequest, error) {
@@ -65,7 +65,8 @@ func (s *session) modes(r *deployments.UpdateRequest) error {
 	return nil
 }
 
-// configure sets what --config says, and adds the stack's configuration and secrets provider.
+// configure stores the values of --config in the stack's configuration, and adds the configuration and its secrets
+// provider to the request.
 func (s *session) configure(ctx context.Context, r *deployments.UpdateRequest) error {
 	secrets, err := s.secrets(r.Stack)
 	if err != nil {
@@ -96,10 +97,11 @@ func (s *session) configure(ctx context.Context, r *deployments.UpdateRequest) e
 	return err
 }
 
-// hiddenVariables are not for programs: deployctl's own settings, and what unlocks secrets.
+// hiddenVariables are prefixes of variables that programs must not see: deployctl's own settings, and passwords of
+// secrets.
 var hiddenVariables = []string{"DEPLOYCTL_", "PULUMI_CONFIG_PASSPHRASE", "PULUMI_ACCESS_TOKEN"}
 
-// programEnvironment returns the part of the user's environment that programs and plugins get.
+// programEnvironment returns the variables of the user's environment that programs and plugins receive.
 func programEnvironment(environ []string) []string {
 	var kept []string
 	for _, variable := range environ {
@@ -114,5 +116,5 @@ func programEnvironment(environ []string) []string {
 	return kept
 }
 
-// newRequestID makes an id for one submission, however often it is sent.
+// newRequestID returns an id for one submission; the service accepts it once, however often it is sent.
 func newRequestID() string { return uuid.NewString() }

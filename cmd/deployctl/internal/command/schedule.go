@@ -30,7 +30,7 @@ func scheduleCommand(s *Env) *cli.Command {
 	}
 }
 
-// schedule names the schedule that a command is about.
+// schedule returns the name of the command's schedule.
 func (s *session) schedule(ctx context.Context) (deployments.ScheduleName, error) {
 	info, err := s.knownStack(ctx)
 	return deployments.ScheduleName{StackName: info.Stack, Name: s.flags.Args().First()}, err
@@ -67,7 +67,7 @@ func runScheduleLs(ctx context.Context, s *session) error {
 	return nil
 }
 
-// kindText says what a schedule does.
+// kindText describes what a schedule does.
 func kindText(sched deployments.Schedule) string {
 	if sched.Remediate {
 		return string(sched.Kind) + ", remediate"
@@ -75,7 +75,7 @@ func kindText(sched deployments.Schedule) string {
 	return string(sched.Kind)
 }
 
-// whenText says when a schedule runs.
+// whenText describes when a schedule runs.
 func whenText(sched deployments.Schedule) string {
 	if sched.At.IsZero() {
 		return sched.When()
@@ -116,7 +116,7 @@ func runScheduleShow(ctx context.Context, s *session) error {
 	return nil
 }
 
-// runText says what a run came to.
+// runText describes the result of a run.
 func runText(run deployments.ScheduleRun) string {
 	text := run.Status
 	if run.Drifted > 0 {

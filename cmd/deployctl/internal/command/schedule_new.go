@@ -82,7 +82,7 @@ func (s *session) times(sched *deployments.Schedule) (err error) {
 	return err
 }
 
-// duration reads a duration, with days.
+// duration parses a duration, which may have days, such as 7d or 1d12h.
 func duration(flag, text string) (time.Duration, error) {
 	days, rest, found := strings.Cut(text, "d")
 	if !found {
@@ -101,7 +101,7 @@ func duration(flag, text string) (time.Duration, error) {
 	return d, nil
 }
 
-// moment reads a time.
+// moment parses a time.
 func moment(text string) (time.Time, error) {
 	for _, layout := range []string{time.DateTime, "2006-01-02 15:04"} {
 		if at, err := time.ParseInLocation(layout, text, time.Local); err == nil {

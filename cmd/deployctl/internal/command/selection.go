@@ -11,10 +11,10 @@ import (
 	"github.com/deployctl/deployctl/internal/settings"
 )
 
-// selections is where selected stacks are remembered.
+// selections returns the file of the selected stacks.
 func (s *session) selections() project.Selections { return project.DefaultSelections(s.Variable) }
 
-// defaults fill the parts that a stack's name leaves out. A project is loaded if there is one.
+// defaults returns the organization and project for a stack's name that leaves them out. It loads the project.
 func (s *session) defaults() (deployments.StackName, error) {
 	name := deployments.StackName{Organization: s.settings.Get(settings.Organization)}
 	if err := s.needProject(); err != nil {
@@ -24,7 +24,7 @@ func (s *session) defaults() (deployments.StackName, error) {
 	return name, nil
 }
 
-// parseStack reads a stack's name as users write it. Outside a project the name must be whole.
+// parseStack parses a stack's name as users write it. Outside a project the name must be complete.
 func (s *session) parseStack(text string) (deployments.StackName, error) {
 	defaults, err := s.defaults()
 	if err != nil && strings.Count(text, "/") < 2 {
@@ -32,7 +32,7 @@ func (s *session) parseStack(text string) (deployments.StackName, error) {
 	}
 	name, err := deployments.ParseStackName(text, defaults)
 	if err == nil && s.project != nil && name.Project != s.project.Name() {
-		s.project = nil // the stack is another project's; this one's files are not about it
+		s.project = nil // the stack belongs to another project: do not use this project's files
 	}
 	return name, err
 }
@@ -69,7 +69,7 @@ func (s *session) stackName(ctx context.Context) (deployments.StackName, error) 
 	return s.onlyStack(ctx)
 }
 
-// onlyStack gives the project's stack if it has one; of several, it lets the user choose.
+// onlyStack returns the project's stack if it has exactly one; if it has several, it asks the user.
 func (s *session) onlyStack(ctx context.Context) (deployments.StackName, error) {
 	if err := s.connect(ctx); err != nil {
 		return deployments.StackName{}, err
@@ -101,7 +101,7 @@ func (s *session) onlyStack(ctx context.Context) (deployments.StackName, error) 
 	return s.parseStack(answer)
 }
 
-// existingStack returns the stack that an update is for. On a terminal, one that does not exist can be made.
+// existingStack returns the stack of an update. On a terminal, it offers to create a stack that does not exist.
 func (s *session) existingStack(ctx context.Context) (deployments.StackInfo, error) {
 	if err := s.connect(ctx); err != nil {
 		return deployments.StackInfo{}, err
@@ -126,8 +126,8 @@ func (s *session) existingStack(ctx context.Context) (deployments.StackInfo, err
 	return info, err
 }
 
-// warnOfOtherDirectory says, before an up, that a stack was last updated from another directory, whose project has the
-// same name by accident or because it is a copy: what only that program declares is deleted.
+// warnOfOtherDirectory warns before an up if the stack was last updated from another directory with a project of the
+// same name, such as a copy: resources that only that program declares are deleted.
 func (s *session) warnOfOtherDirectory(kind engine.Kind, stack deployments.StackInfo) {
 	if kind != engine.KindUp || s.project == nil || stack.Version == 0 {
 		return
@@ -139,12 +139,12 @@ func (s *session) warnOfOtherDirectory(kind engine.Kind, stack deployments.Stack
 	}
 }
 
-// rememberDirectory is for the next warnOfOtherDirectory; an update does not fail for it.
+// rememberDirectory records the directory for warnOfOtherDirectory. An error is ignored: it must not fail an update.
 func (s *session) rememberDirectory(stack deployments.StackName) {
 	_ = s.selections().Updated(s.project, s.settings.Get(settings.Server), stack.String())
 }
 
-// offerStack makes the project's first stack.
+// offerStack asks for the name of the project's first stack, and creates it.
 func (s *session) offerStack(ctx context.Context) (deployments.StackInfo, error) {
 	answer, ok, err := s.ask(ctx, fmt.Sprintf("Project %s has no stack yet. Name of the first one [dev]: ",
 		s.project.Name()))
@@ -164,7 +164,7 @@ func (s *session) offerStack(ctx context.Context) (deployments.StackInfo, error)
 	return s.createStack(ctx, name)
 }
 
-// createStack makes a stack and selects it.
+// createStack creates a stack and selects it.
 func (s *session) createStack(ctx context.Context, name deployments.StackName) (deployments.StackInfo, error) {
 	if err := s.service.CreateStack(ctx, name, nil); err != nil {
 		return deployments.StackInfo{}, err

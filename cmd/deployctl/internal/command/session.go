@@ -19,7 +19,7 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// session is one command at work.
+// session is one run of a command.
 type session struct {
 	*Env
 	flags    *cli.Context
@@ -35,7 +35,7 @@ type session struct {
 	view    display.View // while an update is shown
 }
 
-// action makes a command's action: it opens a session, and closes it.
+// action returns a command's action, which runs run in a session of its own.
 func action(s *Env, run func(context.Context, *session) error) cli.ActionFunc {
 	return func(c *cli.Context) error {
 		loaded, err := LoadSettings(s, c)
@@ -54,7 +54,7 @@ func action(s *Env, run func(context.Context, *session) error) cli.ActionFunc {
 	}
 }
 
-// workingDir is where a command works: --cwd, from where it was started.
+// workingDir returns the command's working directory: --cwd, relative to the directory in which deployctl was started.
 func (s *Env) workingDir(c *cli.Context) string {
 	switch cwd := c.String("cwd"); {
 	case cwd == "":
@@ -81,7 +81,7 @@ func LoadSettings(s *Env, c *cli.Context) (settings.Settings, error) {
 	})
 }
 
-// errInterrupted is Ctrl-C before anything was confirmed.
+// errInterrupted is the error after Ctrl-C before anything was confirmed.
 var errInterrupted = errors.New("interrupted; nothing was changed")
 
 // interruptible returns a context that ends with the next interrupt.
@@ -97,7 +97,7 @@ func (s *session) interruptible(ctx context.Context) (context.Context, func()) {
 	return ctx, func() { cancel(nil) }
 }
 
-// connect finds the service; later calls do nothing.
+// connect connects to the service; later calls do nothing.
 func (s *session) connect(ctx context.Context) error {
 	if s.service.Service != nil {
 		return nil
@@ -140,7 +140,8 @@ func (s *session) note(text string) {
 	_, _ = fmt.Fprintln(s.Err, display.Fold(safetext.Text(text), s.Screen))
 }
 
-// say prints a line of the command's output. On a terminal nothing in it is obeyed; in a pipe it is data.
+// say prints a line of the command's output. On a terminal, control sequences in it are escaped; in a pipe it is
+// printed as it is.
 func (s *session) say(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	if s.Screen != nil {
@@ -149,7 +150,7 @@ func (s *session) say(format string, args ...any) {
 	_, _ = fmt.Fprintln(s.Out, text)
 }
 
-// asks reports whether a person can be asked.
+// asks reports whether the command can ask the user.
 func (s *session) asks() bool {
 	return s.Interactive && s.Screen != nil && !s.completing && !s.flags.Bool("non-interactive") &&
 		!s.flags.Bool("json")

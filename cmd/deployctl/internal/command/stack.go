@@ -23,7 +23,7 @@ func stackCommand(s *Env) *cli.Command {
 	}
 }
 
-// knownStack returns what the service knows of the command's stack.
+// knownStack returns the command's stack from the service.
 func (s *session) knownStack(ctx context.Context) (deployments.StackInfo, error) {
 	if err := s.connect(ctx); err != nil {
 		return deployments.StackInfo{}, err
@@ -94,12 +94,12 @@ func (s *session) leftPending(ctx context.Context, info deployments.StackInfo) [
 func (s *session) driftOf(ctx context.Context, info deployments.StackInfo) int {
 	drift, err := s.service.Drift(ctx, info.Stack)
 	if err != nil || drift.Remediation != nil || info.Updated.After(drift.At) {
-		return 0 // mostly because there was no drift check
+		return 0 // usually there was no drift check
 	}
 	return len(drift.Resources)
 }
 
-// when writes a time for people.
+// when formats a time for the user.
 func when(t time.Time) string {
 	if t.IsZero() {
 		return "never"

@@ -42,7 +42,7 @@ func runStackExport(ctx context.Context, s *session) error {
 		if err != nil {
 			return err
 		}
-		return os.WriteFile(s.path(path), append(text, '\n'), 0o600) // it may hold secrets
+		return os.WriteFile(s.path(path), append(text, '\n'), 0o600) // it may have secrets
 	}
 	return s.sayJSON(deployment)
 }
@@ -62,7 +62,7 @@ func (s *session) exportSecrets(name deployments.StackName, plain bool) (deploym
 	return secrets.Provider()
 }
 
-// path makes a file's name, relative to the working directory, absolute.
+// path returns the absolute path of a file, whose name is relative to the working directory.
 func (s *session) path(name string) string {
 	if filepath.IsAbs(name) {
 		return name
@@ -80,13 +80,14 @@ func stackImportCommand(s *Env) *cli.Command {
 	}
 }
 
-// forgetFlag has an import or a restore forget all of the stack's resources.
+// forgetFlag lets an import or a restore forget all of the stack's resources.
 var forgetFlag = &cli.BoolFlag{
 	Name: "force", Usage: "do not ask before forgetting all resources, if the deployment has none of them; needs the " +
 		"role admin",
 }
 
-// confirmForgetting asks about what refused would forget, if somebody can be asked.
+// confirmForgetting asks whether to forget the resources that the error refused names. If it cannot ask, it returns an
+// error.
 func (s *session) confirmForgetting(ctx context.Context, refused error, askable bool) error {
 	if !askable || !s.asks() {
 		return deployments.Errorf(deployments.CodeUnconfirmed, "%w; pass --force if this is intended", refused)
@@ -121,7 +122,7 @@ func runStackImport(ctx context.Context, s *session) error {
 		Forget: s.flags.Bool("force"), Initiator: initiator()}
 	version, err := s.service.Import(ctx, request)
 	if deployments.CodeOf(err) == deployments.CodeUnconfirmed {
-		// else the input is the deployment
+		// without --file, standard input is the deployment, so nothing can be asked
 		if err := s.confirmForgetting(ctx, err, s.flags.String("file") != ""); err != nil {
 			return err
 		}

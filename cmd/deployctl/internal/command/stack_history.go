@@ -58,8 +58,8 @@ func historyRow(u deployments.UpdateInfo, newest int) []string {
 		changesText(u), u.Initiator, u.Message}
 }
 
-// stateText says what is there of the state that an update left: it is the stack's, and perhaps damaged, it can be
-// restored, or neither.
+// stateText describes the state that an update left: newest (or damaged) if it is the stack's current one, kept if it
+// can be restored, else "-".
 func stateText(u deployments.UpdateInfo, newest int) string {
 	switch {
 	case u.Update.Number() == newest && u.Kept:

@@ -71,7 +71,7 @@ func runStackInit(ctx context.Context, s *session) error {
 	return nil
 }
 
-// initPassphrase returns the stack's configuration file a salt, unless it has one from before.
+// initPassphrase adds the salt of a passphrase to the stack's configuration file, unless it has one.
 func (s *session) initPassphrase(name deployments.StackName) error {
 	secrets, err := s.secrets(name)
 	if err != nil {

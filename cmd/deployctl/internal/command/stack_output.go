@@ -49,7 +49,7 @@ func runStackOutput(ctx context.Context, s *session) error {
 	return s.sayTable(rows)
 }
 
-// outputs reads the outputs out of the stack's deployment.
+// outputs returns the stack's outputs, from its exported deployment.
 func (s *session) outputs(ctx context.Context, name deployments.StackName) (map[string]any, error) {
 	show := s.flags.Bool("show-secrets")
 	provider, err := s.exportSecrets(name, show)
@@ -81,11 +81,11 @@ const (
 	secretMark   = "1b47061264138c4ac30d75fd1eb44270"
 )
 
-// unknownText stands in a deployment for a value that was not known when it was written. Source:
+// unknownText is the value in a deployment of a property that was unknown when the deployment was written. Source:
 // sig.UnknownStringValue.
 const unknownText = sig.UnknownStringValue
 
-// open replaces secrets by their plain values where the export has them, else by "[secret]", and unknown values by
+// open replaces secrets by their plaintext values if the export has them, else by "[secret]", and unknown values by
 // "(unknown)".
 func open(value any) any {
 	switch v := value.(type) {
@@ -113,7 +113,7 @@ func open(value any) any {
 	return value
 }
 
-// bare writes text as it is and everything else as JSON.
+// bare formats text as it is and any other value as JSON.
 func bare(value any) string {
 	if text, ok := value.(string); ok {
 		return text

@@ -51,10 +51,10 @@ func runStackRecover(ctx context.Context, s *session) error {
 	return nil
 }
 
-// pending names the resources on which the state that an update left has pending operations.
+// pending returns the resources with pending operations in the state that an update left.
 func (s *session) pending(ctx context.Context, u deployments.UpdateName) ([]string, error) {
 	exported, err := s.service.Export(ctx, u.StackName, u.Number(), deployments.SecretsProvider{}, false)
-	if deployments.CodeOf(err) == deployments.CodeNotFound { // it made no version
+	if deployments.CodeOf(err) == deployments.CodeNotFound { // the update made no version
 		return nil, nil
 	}
 	if err != nil {

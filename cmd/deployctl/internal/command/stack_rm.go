@@ -63,7 +63,7 @@ func runStackRm(ctx context.Context, s *session) error {
 	return s.forget(name)
 }
 
-// confirmName asks the user to type the stack's name, which does not happen by accident.
+// confirmName asks the user to type the stack's name, to prevent an accidental confirmation.
 func (s *session) confirmName(ctx context.Context, name deployments.StackName) error {
 	answer, _, err := s.ask(ctx, fmt.Sprintf("This removes stack %s and its history. Type its name to confirm: ", name))
 	if err != nil {
@@ -75,7 +75,7 @@ func (s *session) confirmName(ctx context.Context, name deployments.StackName) e
 	return nil
 }
 
-// forget removes what the project remembers of a stack.
+// forget removes a stack's selection and configuration file.
 func (s *session) forget(name deployments.StackName) error {
 	if s.project == nil {
 		return nil

@@ -61,7 +61,7 @@ func runTagRm(ctx context.Context, s *session) error {
 	return s.retag(ctx, func(tags map[string]string) { delete(tags, s.flags.Args().First()) })
 }
 
-// retag replaces the stack's tags by what change makes of them.
+// retag applies change to the stack's tags.
 func (s *session) retag(ctx context.Context, change func(map[string]string)) error {
 	info, err := s.knownStack(ctx)
 	if err != nil {

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// stockOnly are the commands and flags that the stock CLI has and deployctl has not, by the words after the program's
-// name, with what to do instead. docs/compatibility.md lists them.
+// stockOnly are the commands and flags of the stock CLI that deployctl does not have, by the words after the program's
+// name, with advice on what to use instead. docs/compatibility.md lists them.
 var stockOnly = map[string]string{
 	"about":                            "see `deployctl version` and `deployctl settings`",
 	"console":                          "see `deployctl stack`",
@@ -51,7 +51,7 @@ var stockOnly = map[string]string{
 	"preview --exclude":                "use --target",
 }
 
-// stock is the hint for a word that the stock CLI knows in this place; empty if it does not.
+// stock returns a hint for a word that the stock CLI accepts in this place; "" if it does not.
 func (l line) stock(word string) string {
 	_, place, _ := strings.Cut(l.String(), " ")
 	advice, known := stockOnly[strings.TrimSpace(place+" "+word)]

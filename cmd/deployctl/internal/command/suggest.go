@@ -12,7 +12,7 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// nearest returns the candidate that a mistyped word is most like; empty when none has at least half of its letters.
+// nearest returns the candidate that is most similar to a mistyped word; "" if none is similar enough.
 func nearest(word string, candidates []string) string {
 	letters := strings.ToLower(strings.TrimLeft(word, "-"))
 	best, least := "", min(len([]rune(letters))/3+2, len([]rune(letters))/2+1)
@@ -28,7 +28,7 @@ func nearest(word string, candidates []string) string {
 	return best
 }
 
-// swapped says whether two words differ by two neighbours that changed places.
+// swapped reports whether two words differ only by two adjacent characters that are swapped.
 func swapped(a, b string) bool {
 	if len(a) != len(b) {
 		return false
@@ -41,7 +41,7 @@ func swapped(a, b string) bool {
 	return false
 }
 
-// didYouMean is the part of a message that suggests a candidate; empty when none is like the word.
+// didYouMean returns the part of a message that suggests a candidate; "" if none is similar to the word.
 func didYouMean(word string, candidates []string) string {
 	if found := nearest(word, candidates); found != "" {
 		return "; did you mean " + found + "?"
@@ -49,7 +49,7 @@ func didYouMean(word string, candidates []string) string {
 	return ""
 }
 
-// commandNames lists what may stand in the place of a command.
+// commandNames returns the names and aliases of commands that are not hidden.
 func commandNames(commands []*cli.Command) []string {
 	var names []string
 	for _, c := range commands {
@@ -60,7 +60,7 @@ func commandNames(commands []*cli.Command) []string {
 	return names
 }
 
-// flagNames lists the flags of a command as they are written.
+// flagNames returns the long flags, with their dashes.
 func flagNames(flags []cli.Flag) []string {
 	var names []string
 	for _, f := range flags {
@@ -73,7 +73,8 @@ func flagNames(flags []cli.Flag) []string {
 	return names
 }
 
-// unknownStack says that a stack does not exist, and which one may be meant; if none is, how it is made.
+// unknownStack returns the error that a stack does not exist. It suggests a similar stack or, if there is none, how to
+// create it.
 func (s *session) unknownStack(ctx context.Context, name deployments.StackName) error {
 	if meant := s.meantStack(ctx, name); meant != "" {
 		return deployments.Errorf(deployments.CodeNotFound, "there is no stack %s; did you mean %s?", name, meant)
@@ -83,11 +84,11 @@ func (s *session) unknownStack(ctx context.Context, name deployments.StackName) 
 		name, name.Stack)
 }
 
-// meantStack returns the stack of the same project whose name is most like one that does not exist.
+// meantStack returns the name of the project's stack that is most similar to one that does not exist.
 func (s *session) meantStack(ctx context.Context, name deployments.StackName) string {
 	list, err := s.service.ListStacks(ctx, name.Organization, name.Project)
 	if err != nil {
-		return "" // the message does without
+		return "" // the message then has no suggestion
 	}
 	var names []string
 	for _, info := range list {
@@ -96,7 +97,7 @@ func (s *session) meantStack(ctx context.Context, name deployments.StackName) st
 	return nearest(name.Stack, names)
 }
 
-// unknownKey says that a key has no value in a stack's configuration, and which one may be meant.
+// unknownKey returns the error that a key has no value in a stack's configuration. It suggests a similar key.
 func unknownKey(secrets *project.Secrets, key config.Key) error {
 	var names []string
 	for _, other := range secrets.Stack.Keys() {

@@ -32,7 +32,7 @@ func tokenCommand(s *Env) *cli.Command {
 	}
 }
 
-// grantFlags describe a grant; its organization is a setting.
+// grantFlags returns the flags of a grant; its organization is a setting.
 func grantFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "role", Usage: "`ROLE` in the organization of --organization, or in all if that is " +
@@ -106,7 +106,7 @@ func runTokenLs(ctx context.Context, s *session) error {
 	return s.sayTable(rows)
 }
 
-// scopeText says what a token may do.
+// scopeText describes what a token may do.
 func scopeText(t deployments.Token) string {
 	switch {
 	case t.Grant == nil && t.Member == "":
@@ -117,7 +117,7 @@ func scopeText(t deployments.Token) string {
 	return grantText(*t.Grant)
 }
 
-// grantText says what a grant allows, such as "deployer of acme: shop/*".
+// grantText describes a grant, such as "deployer of acme: shop/*".
 func grantText(g deployments.Grant) string {
 	organization := g.Organization
 	if organization == deployments.AnyOrganization {
