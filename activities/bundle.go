@@ -45,7 +45,7 @@ func (a *Activities) unpack(ctx context.Context, s *session, dir string) (string
 }
 
 // loadProject reads Pulumi.yaml through the sandbox, because a program may have changed it since it was unpacked: it
-// may be a link to a file that the program must not see, and the error quotes the file.
+// may be a link to a file that the program must not see, and the program sees the errors about it.
 func loadProject(box *sandbox.Box, root string) (*workspace.Project, error) {
 	for _, name := range []string{"Pulumi.yaml", "Pulumi.yml", "Pulumi.json"} {
 		path := filepath.Join(root, name)

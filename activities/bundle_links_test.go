@@ -15,7 +15,7 @@ import (
 	"github.com/deployctl/deployctl/statestore"
 )
 
-// hooked are objects on whose reading a test does something first.
+// hooked is an object store that calls a test's function before a read.
 type hooked struct {
 	statestore.Memory
 	mu   sync.Mutex

@@ -14,7 +14,7 @@ import (
 	"github.com/deployctl/deployctl/internal/bundlecache"
 )
 
-// shelved are the bundles of a test, each with another file.
+// shelved are the bundles of a test, each with a different file.
 type shelved struct {
 	*house
 	session *session
@@ -42,7 +42,7 @@ func (b shelved) installed() bool {
 	return err == nil
 }
 
-// collectBundles runs the garbage collection of bundles, after that which the start of a session began.
+// collectBundles runs the garbage collection of bundles, after the one that the start of a session has begun.
 func (h *house) collectBundles(now time.Time) {
 	for !h.acts.bundles.GC(now) {
 		runtime.Gosched()
@@ -110,5 +110,5 @@ func TestModulesThatAnotherBundleInstalledStayWhileTheyAreUsed(t *testing.T) {
 	if entries, err := os.ReadDir(shared); err != nil || len(entries) != 0 {
 		t.Errorf("links to what is gone: %v %v", entries, err)
 	}
-	installed(h.shelve(project, "second")) // by itself, this time
+	installed(h.shelve(project, "second")) // not linked this time
 }

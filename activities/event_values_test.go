@@ -20,7 +20,7 @@ func (v valuesByDigest) Decode(_ context.Context, b engine.Bag) (resource.Proper
 	return v[b.Digest], nil
 }
 
-// testValue makes a value of JSON. A text that begins with "hush" is a secret.
+// testValue parses a value from JSON. A text that begins with "hush" is a secret.
 func testValue(v any) resource.PropertyValue {
 	switch v := v.(type) {
 	case string:
@@ -52,8 +52,8 @@ func testValues(t *testing.T, text string) resource.PropertyMap {
 	return testValue(value).ObjectValue()
 }
 
-// displayed plays one step and gives what --diff shows of it, and the state that is shown. Nothing of a secret may be
-// in the event.
+// displayed returns what --diff shows of one step, and the projection of its events. It fails the test if the event has
+// any part of a secret.
 func displayed(t *testing.T, e engine.Emit, values valuesByDigest) (string, *projection.State) {
 	t.Helper()
 	e.Kind = engine.EmitOutputs

@@ -15,7 +15,7 @@ import (
 func TestASessionThatIsForgottenWhileItIsMadeIsClosed(t *testing.T) {
 	h := newHouse(t)
 	file := filepath.Join(t.TempDir(), "lock")
-	held, wanted := flock.New(file), flock.New(file) // closing the session frees it
+	held, wanted := flock.New(file), flock.New(file) // the end of the session releases it
 	if err := held.Lock(); err != nil {
 		t.Fatal(err)
 	}

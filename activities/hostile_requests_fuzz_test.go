@@ -19,7 +19,7 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
-// wild makes requests that no SDK would.
+// wild generates requests that no SDK would send.
 type wild struct{ *rand.Rand }
 
 var (
@@ -134,7 +134,7 @@ func (w wild) registration() *pulumirpc.RegisterResourceRequest {
 	return req
 }
 
-// TestTenThousandHostileRegistrationsHarmNobody sends them in one run of a program, among some good ones.
+// TestTenThousandHostileRegistrationsHarmNobody sends them in one run of a program, among some valid ones.
 func TestTenThousandHostileRegistrationsHarmNobody(t *testing.T) {
 	h := newHouse(t)
 	w := h.openWild(deployments.UpdateRequest{ContinueOnError: true})
@@ -187,7 +187,7 @@ func TestTenThousandHostileRegistrationsHarmNobody(t *testing.T) {
 	})
 }
 
-// fuzzed fuzzes one call of the monitor. Whatever is asked, the monitor answers.
+// fuzzed fuzzes one call of the monitor, which must answer every request.
 func fuzzed[Request any, Message interface {
 	*Request
 	proto.Message

@@ -18,7 +18,7 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
-// wildProgram is a program that speaks to its monitor as it likes: the test.
+// wildProgram is a program whose calls to its monitor the test makes itself.
 type wildProgram struct {
 	pulumirpc.ResourceMonitorClient
 	session *session
@@ -27,7 +27,7 @@ type wildProgram struct {
 	run     *realRun
 }
 
-// openWild begins an update whose program is the test, before the real core.
+// openWild starts an update with the real core, whose program is the test itself.
 func (h *house) openWild(request deployments.UpdateRequest) *wildProgram {
 	h.t.Helper()
 	if request.Bundle == "" {
@@ -71,7 +71,7 @@ func (h *house) openWild(request deployments.UpdateRequest) *wildProgram {
 	return w
 }
 
-// register registers a resource, and gives its URN.
+// register registers a resource, and returns its URN.
 func (w *wildProgram) register(
 	t *testing.T, req *pulumirpc.RegisterResourceRequest,
 ) *pulumirpc.RegisterResourceResponse {
@@ -90,7 +90,7 @@ func TestTokensOfAnyFormAreRefusedWithASentence(t *testing.T) {
 	}})
 	for what, c := range map[string]struct {
 		call  func(context.Context, *wildProgram) error
-		fails bool // the update, too: a resource would be lost
+		fails bool // the update fails, too: a resource would be lost
 	}{
 		"a function of one part":              {invoke(&pulumirpc.ResourceInvokeRequest{Tok: "foo"}), false},
 		"a function of two parts":             {invoke(&pulumirpc.ResourceInvokeRequest{Tok: "foo:bar"}), false},
@@ -123,7 +123,7 @@ func TestTokensOfAnyFormAreRefusedWithASentence(t *testing.T) {
 		err := c.call(t.Context(), w)
 		want := codes.InvalidArgument
 		if c.fails && what != "a value of no kind" {
-			want = codes.Unavailable // which SDKs leave quietly at
+			want = codes.Unavailable // SDKs end without a message after this code
 		}
 		if status.Code(err) != want || strings.Contains(err.Error(), "assertion") {
 			t.Errorf("%s: %v", what, err)
@@ -214,7 +214,7 @@ func TestWhatIsRefusedFailsTheUpdateWhateverTheProgramMakesOfIt(t *testing.T) {
 	}
 }
 
-// refusals are the errors that the update was told.
+// refusals returns the errors that were reported to the update.
 func (w *wildProgram) refusals(t *testing.T) []string {
 	t.Helper()
 	if err := w.link.Flush(t.Context()); err != nil {
@@ -231,7 +231,7 @@ func (w *wildProgram) refusals(t *testing.T) []string {
 	return said
 }
 
-// exit ends the program as if all were well, and gives the result of the update.
+// exit ends the program without an error, and returns the result of the update.
 func (w *wildProgram) exit(t *testing.T) engine.Result {
 	t.Helper()
 	w.link.Send(deployments.Message{Exited: &engine.ProgramExited{Epoch: 1}})

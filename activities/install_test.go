@@ -13,7 +13,7 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 )
 
-// npm makes a script the npm of programs.
+// npm installs a script as the npm of programs.
 func (h *house) npm(script string) {
 	h.t.Helper()
 	tools := h.t.TempDir()
@@ -26,7 +26,7 @@ func (h *house) npm(script string) {
 func TestSessionsOfOneBundleInstallOneAfterAnother(t *testing.T) {
 	h := newHouse(t)
 	log := filepath.Join(h.world, "installed")
-	h.npm("#!/bin/sh\nmkdir node_modules || exit 1\necho installed >> " + log + "\n") // it bears no other one beside it
+	h.npm("#!/bin/sh\nmkdir node_modules || exit 1\necho installed >> " + log + "\n") // mkdir fails if it exists
 	bundle := h.upload(map[string]string{
 		"Pulumi.yaml": "name: test\nruntime: nodejs\n", "package.json": `{"scripts": {"prepare": "true"}}`,
 	})
@@ -79,8 +79,8 @@ func TestPackagesAreInstalledWhereTheyAreListedAndRunNoScripts(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		files map[string]string
-		dir   string // of Pulumi.yaml
-		made  string // by the installation
+		dir   string // the directory of Pulumi.yaml
+		made  string // a file that the installation creates
 		not   string
 	}{
 		"beside the program": {map[string]string{
@@ -100,7 +100,7 @@ func TestPackagesAreInstalledWhereTheyAreListedAndRunNoScripts(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHouse(t)
-			// nobody is asked
+			// no registry can be reached
 			h.env = append(h.env, "npm_config_registry=http://127.0.0.1:1", "npm_config_fetch_retries=0")
 			h.claim(deployments.UpdateRequest{Bundle: h.uploadBelow(c.files, c.dir)})
 			s, err := h.acts.hosted(t.Context(), h.update, h.base)

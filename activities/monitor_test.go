@@ -20,7 +20,7 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 )
 
-// runScenario runs a scenario to its end, which must be a good one.
+// runScenario runs a scenario to its end, which must be a success.
 func runScenario(t *testing.T, script string, config map[string]deployments.ConfigValue) (*house, *coreRun) {
 	t.Helper()
 	h := newHouse(t)

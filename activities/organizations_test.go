@@ -17,7 +17,7 @@ func TestOnlyAWorkerOfItsOrganizationHostsAnUpdateOfOneThatHasItsOwn(t *testing.
 		name      string
 		dedicated bool
 		serves    []string
-		queue     string // where it is to be claimed instead
+		queue     string // the task queue on which it is to be claimed instead
 	}{
 		{"a shared worker, and nobody has workers of their own", false, nil, ""},
 		{"a shared worker", true, nil, own},

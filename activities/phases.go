@@ -11,8 +11,8 @@ import (
 // phaseDelay is how long a phase lasts before it is shown.
 const phaseDelay = time.Second
 
-// phases are the long-running activities of an update's host, such as installing packages. Of several at the same time
-// the oldest is shown.
+// phases are what the host of an update is doing that may take long, such as installing packages. Of several at the
+// same time the oldest is shown.
 type phases struct {
 	tell func(deployments.Phase)
 

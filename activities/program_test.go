@@ -85,7 +85,7 @@ func TestAProgramIsHostedPlannedAndSaved(t *testing.T) {
 		t.Errorf("effects: %v, before: %v", h.effects(), before)
 	}
 
-	// A change of one property is one update.
+	// A change of one property causes one update.
 	request.Config["test:size"] = deployments.ConfigValue{Value: "6"}
 	release(h)
 	claimed = h.reclaim(request)
@@ -182,7 +182,7 @@ func TestAProgramIsLeftToAnotherWorkerWhenItsOwnIsAskedToStop(t *testing.T) {
 	}()
 	waitFor(t, func() bool { _, err := os.Stat(filepath.Join(h.world, ".hangs")); return err == nil })
 	close(h.stop)
-	// though the step that it waits for has not ended
+	// although the step that it waits for has not ended
 	if err := <-ended; errorType(err) != deployments.ErrorNotStarted {
 		t.Error(err)
 	}

@@ -26,11 +26,11 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
-// dictation is a file of the toy provider's world with what the provider answers to a method, in place of its own
-// answer: a byte for the code, and the message, or the detail of the error.
+// dictation returns the path of a file in the toy provider's world that replaces the provider's answer to a method. It
+// has a byte for the code, and the message or the detail of the error.
 func dictation(world, method string) string { return filepath.Join(world, ".answers-"+method) }
 
-// dictated are the options of a server that answers what files of a world say.
+// dictated returns the options of a server whose answers come from the dictation files of a world.
 func dictated(world string) []grpc.ServerOption {
 	answer := func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
 		data, err := os.ReadFile(dictation(world, path.Base(info.FullMethod)))
@@ -47,10 +47,10 @@ func dictated(world string) []grpc.ServerOption {
 		mixedCodec{encoding.GetCodecV2("proto")})}
 }
 
-// encoded is a message as it is sent.
+// encoded is a message in its wire format.
 type encoded []byte
 
-// mixedCodec also takes messages that are encoded.
+// mixedCodec also accepts messages that are encoded already.
 type mixedCodec struct{ encoding.CodecV2 }
 
 func (c mixedCodec) Marshal(v any) (mem.BufferSlice, error) {
@@ -60,7 +60,7 @@ func (c mixedCodec) Marshal(v any) (mem.BufferSlice, error) {
 	return c.CodecV2.Marshal(v)
 }
 
-// dictatedSteps are what is done with a resource while the provider's answer to a method is another's.
+// dictatedSteps are operations on a resource, by the method whose answer is replaced.
 var dictatedSteps = []struct {
 	method string
 	step   func(h *house, op int) (any, error)
@@ -98,7 +98,7 @@ func (h *house) planned(op int) (any, error) {
 	})
 }
 
-// FuzzStepsOverAnswers does what an update does with a resource, over a provider that answers what it likes.
+// FuzzStepsOverAnswers runs the operations of an update on a resource, with a provider that returns arbitrary answers.
 func FuzzStepsOverAnswers(f *testing.F) {
 	add := func(method string, code codes.Code, m proto.Message) {
 		data, err := proto.Marshal(m)

@@ -15,17 +15,16 @@ import (
 	"github.com/deployctl/deployctl/statestore"
 )
 
-// refusing is a store that answers calls ("get" or "put") of keys that contain part with an error, as often as left
-// says.
+// refusing is an object store that fails calls ("get" or "put") for keys that contain part, as often as left says.
 type refusing struct {
 	statestore.Objects
 	mu   sync.Mutex
-	what string // the call and the part
+	what string // the call and a part of the key
 	err  error
 	left int
 }
 
-// refuse answers the next calls with an error.
+// refuse makes the next calls fail.
 func (r *refusing) refuse(call, part string, code deployments.Code, times int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -57,7 +56,7 @@ func (r *refusing) Get(ctx context.Context, key string) (statestore.Object, erro
 	return r.Objects.Get(ctx, key)
 }
 
-// perhaps are the codes of answers after which the store may give another.
+// perhaps are the codes of the store's errors that may pass.
 var perhaps = []deployments.Code{
 	deployments.CodeUnauthorized, deployments.CodeForbidden, deployments.CodeInternal, deployments.CodeInvalid,
 	deployments.CodeUnavailable,

@@ -18,8 +18,8 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/tokens"
 )
 
-// coreRun is a Run as simple as can be: it plans and carries out each registration by itself through the activities,
-// and answers as the contract of the engine says. It knows nothing of replacements, deletions and epochs.
+// coreRun is a minimal Run: it plans and carries out each registration through the activities, and replies as the
+// contract of the engine says. It has no replacements, deletions or epochs.
 type coreRun struct {
 	t     testing.TB
 	house *house
@@ -126,7 +126,7 @@ func (r *coreRun) next() int {
 	return r.op
 }
 
-// provider is how a command names the provider of a reference.
+// provider returns the provider of a reference, as commands name it.
 func (r *coreRun) provider(ref string) *engine.Provider {
 	if ref == "" {
 		return nil
@@ -239,7 +239,7 @@ func (r *coreRun) read(m engine.ReadRequested) engine.Reply {
 	return r.done(engine.Registered{Epoch: m.Epoch, Seq: m.Seq}, state)
 }
 
-// find gives the state with a name.
+// find returns the state with a name.
 func (r *coreRun) find(name string) engine.State {
 	r.t.Helper()
 	r.mu.Lock()
@@ -253,7 +253,7 @@ func (r *coreRun) find(name string) engine.State {
 	return engine.State{}
 }
 
-// exited is how the program said that it ended, or nil.
+// exited returns the reported exit of the program, or nil.
 func (r *coreRun) exited() *engine.ProgramExited {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -265,7 +265,7 @@ func (r *coreRun) exited() *engine.ProgramExited {
 	return nil
 }
 
-// told is why the program did not get what it asked for: the first of what its host refused, or of what the run did.
+// told returns why a request of the program failed: the first refusal of its host or of the run.
 func (r *coreRun) told() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -282,7 +282,7 @@ func (r *coreRun) told() string {
 	return ""
 }
 
-// deltas are what the run's states come to.
+// deltas returns the deltas of the run's states.
 func (r *coreRun) deltas() []engine.Delta {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -75,7 +75,7 @@ func TestALostRunOfACommandIsSettledByItsReadCommand(t *testing.T) {
 	}
 }
 
-// part is a convergent type: a file of its name.
+// part is a convergent type: a file with the part's name.
 type part struct{ dir string }
 
 type partIn struct {
@@ -90,7 +90,7 @@ func (p part) Delete(_ context.Context, e provider.Existing[partIn, partIn]) err
 	return os.Remove(filepath.Join(p.dir, e.ID))
 }
 
-// visiblePart is one that can be looked for.
+// visiblePart is a part with a look-up.
 type visiblePart struct{ part }
 
 func (p visiblePart) Read(
@@ -224,7 +224,7 @@ func TestALostCreateIsFoundAmongAllByWhatTellsItFromOthers(t *testing.T) {
 	tagged := func(name string) string { return `{"name": "n", "tags": {"Name": "` + name + `"}}` }
 	for name, c := range map[string]struct {
 		do            string
-		before, after map[string]string // other things in the world
+		before, after map[string]string // other things in the world, before and after the create
 		outcome       engine.Outcome
 	}{
 		"it is there, and was not before": {"die-after", map[string]string{"a": tagged("other"), "z": "{}"}, nil,
@@ -266,12 +266,12 @@ func TestALostCreateIsFoundAmongAllByWhatTellsItFromOthers(t *testing.T) {
 	}
 }
 
-// The attempt before it was lost before it had looked.
+// The first attempt was lost before it looked for the resource.
 func TestARepeatedAttemptLooksToo(t *testing.T) {
 	h := bench(t, map[string]deployments.ConfigValue{settleKey: {Value: `{"` + thingType +
 		`": {"read": "property:name"}}`}})
 	step := h.create(texts("name", "ours", "do", "die-after"))
-	step.Check = false // a name that the program gives
+	step.Check = false // the program sets the name
 	if _, err := h.step(step, 2); errorType(err) != deployments.ErrorUnknownOutcome {
 		t.Fatalf("%v", err)
 	}
@@ -301,7 +301,7 @@ func TestAProviderThatStopsInTheMiddleOfAListIsAskedAgain(t *testing.T) {
 	}
 }
 
-// timed is the context of an activity whose time is over when the test says so, whatever was said before.
+// timed is the context of an activity that reaches its deadline when the test says so.
 type timed struct {
 	context.Context
 	until time.Time
@@ -321,7 +321,7 @@ func (c timed) Err() error {
 	}
 }
 
-// overrun begins a create whose call has no answer in the step's time.
+// overrun starts a create whose call is not answered by the step's deadline.
 func (h *house) overrun(until time.Time) engine.Step {
 	h.t.Helper()
 	ctx := timed{h.t.Context(), until, make(chan struct{})}
@@ -367,7 +367,7 @@ func TestACallThatIsNeverAnsweredIsNotTakenForAbsent(t *testing.T) {
 	h := bench(t, map[string]deployments.ConfigValue{settleKey: {Value: `{"` + thingType +
 		`": {"read": "property:name"}}`}})
 	step := h.overrun(time.Now().Add(-overtime))
-	if err := os.Remove(filepath.Join(h.world, "n")); err != nil { // what it does is still to come
+	if err := os.Remove(filepath.Join(h.world, "n")); err != nil { // its effect is still to come
 		t.Fatal(err)
 	}
 	result, err := h.settleStep(step)
@@ -376,7 +376,7 @@ func TestACallThatIsNeverAnsweredIsNotTakenForAbsent(t *testing.T) {
 	}
 }
 
-// silentPart is a part whose Read says that it was asked, and no more.
+// silentPart is a part whose Read reports that it was called, and does not answer.
 type silentPart struct {
 	part
 	asked chan struct{}

@@ -23,7 +23,7 @@ const thingType = "toy:index:Thing"
 
 var thingURN = urn.New("dev", "test", "", thingType, "thing")
 
-// bench is a house with a claimed update without a program and a toy provider.
+// bench returns a house with a claimed update without a program, and the toy provider.
 func bench(t *testing.T, config map[string]deployments.ConfigValue) *house {
 	h := newHouse(t)
 	h.claim(deployments.UpdateRequest{Kind: engine.KindDestroy, Config: config})
@@ -36,7 +36,7 @@ func (h *house) toy() *engine.Provider {
 		resource.PropertyMap{"region": resource.NewProperty("north")})}
 }
 
-// thing is the state of a thing with inputs and, if it exists, outputs.
+// thing returns the state of a thing with inputs and, if it exists, outputs.
 func (h *house) thing(id string, inputs, outputs resource.PropertyMap) *engine.State {
 	return &engine.State{
 		Key: "o1", URN: thingURN, Type: thingType, Custom: true, ID: id, Provider: h.toy().Ref,
@@ -401,7 +401,7 @@ func TestNothingIsSentTwiceInOneRound(t *testing.T) {
 		sent <- result
 	}()
 	waitFor(t, func() bool { _, err := os.Stat(filepath.Join(h.world, ".hangs")); return err == nil })
-	// Somebody has told the server that the first attempt ended, so it hands out another.
+	// The server regards the first attempt as ended, so it starts another.
 	if _, err := h.step(step, 1); errorType(err) != deployments.ErrorUnknownOutcome || len(h.effects()) != 1 {
 		t.Errorf("the second attempt: %v, %v", err, h.effects())
 	}

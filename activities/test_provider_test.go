@@ -27,7 +27,7 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
-// TestMain makes the test binary a plugin when it is called by the name of one.
+// TestMain lets the test binary run as a plugin if it is started under the name of one.
 func TestMain(m *testing.M) {
 	switch filepath.Base(os.Args[0]) {
 	case "pulumi-resource-toy":
@@ -56,12 +56,12 @@ func serve(register func(*grpc.Server), opts ...grpc.ServerOption) {
 }
 
 // toy is a provider whose things are files in a directory, named by their id. Its resources do what their input "do"
-// says, once: what was done leaves a mark.
+// says, once: a mark records that it was done.
 type toy struct {
 	pulumirpc.UnimplementedResourceProviderServer
 	world     string
 	cancelled chan struct{}
-	tidies    atomic.Bool // whether Cancel goes on after it has let the calls end
+	tidies    atomic.Bool // whether Cancel takes longer than the calls that it ends
 	region    string
 }
 
@@ -126,7 +126,7 @@ func (p *toy) Diff(_ context.Context, req *pulumirpc.DiffRequest) (*pulumirpc.Di
 	return resp, nil
 }
 
-// indiscreet is what the provider lets slip of a resource's input "secret".
+// indiscreet returns a text with a resource's input "secret", as a careless provider reports it.
 func indiscreet(in map[string]*structpb.Value) string {
 	s := in["secret"].GetStructValue().GetFields()["value"].GetStringValue()
 	if s != "" {
@@ -135,7 +135,7 @@ func indiscreet(in map[string]*structpb.Value) string {
 	return s
 }
 
-// act does what a mutating request says it should do instead of, or after, its effect.
+// act does what a changing request asks for instead of its effect, or after it.
 func (p *toy) act(do, id string, effect func() error) error {
 	do, slip, _ := strings.Cut(do, ": ")
 	if slip != "" {
@@ -216,10 +216,10 @@ func (p *toy) record(line string) {
 	}
 }
 
-// stopListing is a file in the world that makes the next List stop in the middle.
+// stopListing is a file in the world that makes the next List end in the middle.
 const stopListing = ".stop-listing"
 
-// List gives one thing a page.
+// List returns one thing per page.
 func (p *toy) List(req *pulumirpc.ListRequest, stream pulumirpc.ResourceProvider_ListServer) error {
 	if os.Remove(filepath.Join(p.world, stopListing)) == nil {
 		_ = stream.Send(&pulumirpc.ListResponse{Response: &pulumirpc.ListResponse_Result_{
@@ -300,7 +300,7 @@ func (p *toy) Invoke(_ context.Context, req *pulumirpc.InvokeRequest) (*pulumirp
 	return &pulumirpc.InvokeResponse{Return: out}, err
 }
 
-// Cancel lets calls that hang end. For one that "tidies up", it goes on for a while afterwards.
+// Cancel ends calls that hang. For a call that "tidies up", it takes longer than the call.
 func (p *toy) Cancel(ctx context.Context, _ *emptypb.Empty) (*emptypb.Empty, error) {
 	select {
 	case <-p.cancelled:
@@ -319,7 +319,7 @@ func (p *toy) Cancel(ctx context.Context, _ *emptypb.Empty) (*emptypb.Empty, err
 	return &emptypb.Empty{}, nil
 }
 
-// Construct makes a component of one thing.
+// Construct creates a component of one thing.
 func (p *toy) Construct(ctx context.Context, req *pulumirpc.ConstructRequest) (*pulumirpc.ConstructResponse, error) {
 	conn, err := grpc.NewClient("passthrough:///"+req.GetMonitorEndpoint(),
 		grpc.WithTransportCredentials(insecure.NewCredentials()))

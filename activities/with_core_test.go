@@ -14,7 +14,7 @@ import (
 	"github.com/deployctl/deployctl/internal/runlink/runlinktest"
 )
 
-// realRun drives the real core with the real activities, in this process: what a Run workflow does, without Temporal.
+// realRun drives the real core with the real activities in this process, as a Run workflow does, but without Temporal.
 type realRun struct {
 	house   *house
 	core    *engine.Run
@@ -35,7 +35,7 @@ func (r *realRun) Signal(_ context.Context, _ deployments.UpdateName, m deployme
 	return nil
 }
 
-// hear tells the core what the program says. The lock is held.
+// hear passes the program's messages to the core. The caller holds the lock.
 func (r *realRun) hear(m deployments.Messages) {
 	for _, item := range r.Take(m) {
 		switch {
@@ -76,7 +76,7 @@ func (r *realRun) Poll(ctx context.Context, _ deployments.UpdateName, p deployme
 	return deployments.Replies{Cursor: p.Cursor}, nil
 }
 
-// issue starts what may start. The lock is held.
+// issue starts the commands that may start. The caller holds the lock.
 func (r *realRun) issue() {
 	for ready := r.core.Ready(); !ready.Empty(); ready = r.core.Ready() {
 		r.deltas = append(r.deltas, ready.Changes...)
@@ -139,7 +139,7 @@ func (r *realRun) carryOut(c engine.Command) {
 	r.issue()
 }
 
-// carryOut runs a whole update with the real core and settles it.
+// carryOut runs a whole update with the real core and commits it.
 func (h *house) carryOut(request deployments.UpdateRequest) (engine.Result, *realRun) {
 	h.t.Helper()
 	claimed := h.claim(request)

@@ -27,28 +27,28 @@ import (
 	"go.temporal.io/sdk/worker"
 )
 
-// house is a worker with a store, on which one stack is updated.
+// house is a worker with a store that has one stack.
 type house struct {
 	t      testing.TB
 	store  *statestore.Store
 	acts   *Activities
 	heart  *testHeart
-	world  string // of the toy provider
+	world  string // the directory of the toy provider's things
 	env    []string
 	update deployments.UpdateName
 	base   int
 	runs   *switchboard
-	stop   chan struct{} // closed when the worker is asked to stop; nil: it never is
-	// background, if not nil, is what the contexts of activities are made from.
+	stop   chan struct{} // closed when the worker is asked to stop; nil: never
+	// background, if not nil, is the parent of the activities' contexts.
 	background context.Context
 }
 
-// testHeart accepts heartbeats as long as nobody says otherwise.
+// testHeart accepts heartbeats until the test sets an error.
 type testHeart struct {
 	mu    sync.Mutex
 	err   error
 	beats int
-	last  []any // details, which the next attempt gets
+	last  []any // details for the next attempt
 }
 
 func (h *testHeart) RecordActivityHeartbeat(_ context.Context, _ []byte, details ...any) error {
@@ -65,7 +65,7 @@ func (h *testHeart) answer(err error) {
 	h.err = err
 }
 
-// switchboard connects programs with whatever run there is.
+// switchboard connects programs with the current run.
 type switchboard struct {
 	mu  sync.Mutex
 	run runlink.Runs
@@ -116,7 +116,7 @@ func newHouseOn(t testing.TB, objects statestore.Objects) *house {
 	return h
 }
 
-// plugins is a directory with the test binary under the names of plugins.
+// plugins returns a directory with the test binary under the names of plugins.
 func plugins(t testing.TB) string {
 	t.Helper()
 	self, err := os.Executable()
@@ -132,10 +132,10 @@ func plugins(t testing.TB) string {
 	return dir
 }
 
-// upload stores a project and gives its bundle.
+// upload stores a project and returns its bundle.
 func (h *house) upload(files map[string]string) string { return h.uploadBelow(files, "") }
 
-// uploadBelow does so for one whose Pulumi.yaml is in a directory of it.
+// uploadBelow is upload for a project whose Pulumi.yaml is in a subdirectory.
 func (h *house) uploadBelow(files map[string]string, dir string) string {
 	h.t.Helper()
 	m := deployments.Manifest{Dir: dir}
@@ -154,7 +154,7 @@ func (h *house) uploadBelow(files map[string]string, dir string) string {
 	return bundle
 }
 
-// scenario is a project with a scenario for a program.
+// scenarioProject returns the files of a project whose program is a scenario.
 func scenarioProject(script string) map[string]string {
 	return map[string]string{
 		"Pulumi.yaml": "name: test\nruntime: {name: scenario}\n", "scenario.yaml": script,
@@ -186,7 +186,7 @@ func (h *house) claim(r deployments.UpdateRequest) deployments.Claimed {
 	return claimed
 }
 
-// play runs the program of a claimed update against a simple core.
+// play runs the program of a claimed update with a coreRun.
 func (h *house) play(claimed deployments.Claimed, old []engine.State) (*coreRun, deployments.ProgramOutput, error) {
 	h.t.Helper()
 	run := newCoreRun(h.t, h, claimed.Goal, old)
@@ -199,7 +199,7 @@ func (h *house) play(claimed deployments.Claimed, old []engine.State) (*coreRun,
 	return run, out, err
 }
 
-// settle saves what a run did and ends the update.
+// settle saves the results of a run and ends the update.
 func (h *house) settle(run *coreRun) deployments.UpdateInfo {
 	h.t.Helper()
 	_, err := call[struct{}](h, h.acts.Save, deployments.SaveInput{Update: h.update, Base: h.base, Number: 1,
@@ -216,7 +216,7 @@ func (h *house) settle(run *coreRun) deployments.UpdateInfo {
 	return info
 }
 
-// call runs an activity as a worker would: its input and its result cross the wire.
+// call runs an activity as a worker does: its input and its result are serialised.
 func call[T any](h *house, activity any, in any) (T, error) {
 	var suite testsuite.WorkflowTestSuite
 	env := suite.NewTestActivityEnvironment()
@@ -242,7 +242,7 @@ func call[T any](h *house, activity any, in any) (T, error) {
 	return out, err
 }
 
-// bag seals values with the update's codec.
+// bag stores values with the update's codec.
 func (h *house) bag(m resource.PropertyMap) engine.Bag {
 	h.t.Helper()
 	bag, err := h.codec().Encode(h.t.Context(), m)
@@ -262,13 +262,13 @@ func (h *house) values(bag engine.Bag) resource.PropertyMap {
 	return m
 }
 
-// effects are the lines that the toy provider has recorded.
+// effects returns the lines that the toy provider has recorded.
 func (h *house) effects() []string {
 	data, _ := os.ReadFile(filepath.Join(h.world, ".effects"))
 	return strings.Fields(strings.ReplaceAll(string(data), " ", ":"))
 }
 
-// errorType is the type of an activity's error, as a workflow sees it.
+// errorType returns the type of an activity's error, as a workflow sees it.
 func errorType(err error) string {
 	var application *temporal.ApplicationError
 	if errors.As(err, &application) {
@@ -286,7 +286,7 @@ func (h *house) codec() *bags.Codec {
 	return codec
 }
 
-// log is everything in the update's event log, as text.
+// log returns the update's event log, as text.
 func (h *house) log() string {
 	h.t.Helper()
 	streams, err := h.store.Streams(h.t.Context(), h.update)
@@ -311,7 +311,7 @@ func (h *house) log() string {
 	return text.String()
 }
 
-// release ends the update's session, as after a move to another worker.
+// release ends the update's session, as after a failover to another worker.
 func release(h *house) {
 	h.t.Helper()
 	if _, err := call[struct{}](h, h.acts.Release, deployments.ReleaseInput{Update: h.update}); err != nil {

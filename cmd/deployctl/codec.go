@@ -11,8 +11,8 @@ import (
 	"go.temporal.io/sdk/converter"
 )
 
-// uiCodec opens sealed payloads for the Web UI, whose users are authorised by its link. It opens summaries, details and
-// failures; other payloads may have property values, and are shown as "[sealed]".
+// uiCodec opens sealed payloads for the Web UI, whose users may read them. It opens summaries, details and failures;
+// other payloads may have property values, and are shown as "[sealed]".
 type uiCodec struct{ keys *seal.Keyring }
 
 // handler returns the codec's HTTP handler. It uses the keys of a home until follow is called.

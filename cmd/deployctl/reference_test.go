@@ -40,8 +40,8 @@ func TestThePageOfSettingsHasEverySetting(t *testing.T) {
 	generated(t, "../../docs/settings.md", "## Every setting\n", settingsReference())
 }
 
-// generated compares the part of a document that follows a heading with the text that it should be, or with -update
-// writes it. It returns the part before the heading.
+// generated compares the part of a document after a heading with its expected text, or with -update writes it. It
+// returns the part before the heading.
 func generated(t *testing.T, document, heading, want string) string {
 	t.Helper()
 	text, err := os.ReadFile(document)
@@ -103,7 +103,7 @@ func reference(app *cli.App) string {
 	return b.String()
 }
 
-// everywhere says whether a flag is common to the commands that call a service.
+// everywhere reports whether a flag is common to the commands that call a service.
 func everywhere(f cli.Flag) bool {
 	switch name := f.Names()[0]; name {
 	case "cwd", "settings", "stack", "non-interactive":
@@ -113,8 +113,7 @@ func everywhere(f cli.Flag) bool {
 	}
 }
 
-// flagItems lists the flags of a command but for those that are shared. Flags of settings are listed in
-// docs/settings.md.
+// flagItems lists the flags of a command except the common ones. Flags of settings are listed in docs/settings.md.
 func flagItems(c *cli.Command, shared map[string]bool) string {
 	var b strings.Builder
 	calls := slices.ContainsFunc(c.Flags, func(f cli.Flag) bool { return f.Names()[0] == "non-interactive" })
@@ -134,13 +133,14 @@ func flagItems(c *cli.Command, shared map[string]bool) string {
 	return b.String()
 }
 
-// isSetting says whether a flag sets a setting, and is listed with the settings.
+// isSetting reports whether a flag sets a setting, and is listed with the settings.
 func isSetting(f cli.Flag) bool {
 	category, ok := f.(cli.CategorizableFlag)
 	return ok && category.GetCategory() != ""
 }
 
-// sentences say what a command does. What follows the first paragraph of its description is a list of settings.
+// sentences returns the sentences that describe a command, without the list of settings after the first paragraph of
+// its description.
 func sentences(c *cli.Command) string {
 	text := strings.ToUpper(c.Usage[:1]) + c.Usage[1:] + "."
 	if len(c.Aliases) > 0 {
@@ -153,7 +153,7 @@ func sentences(c *cli.Command) string {
 	return text
 }
 
-// folded breaks a text into lines of docs; those after the first are indented.
+// folded wraps a text to the width of docs; all lines but the first are indented.
 func folded(text, indent string) string {
 	screen := &display.Screen{Size: func() (int, int) { return docColumns - len(indent) + 1, 0 }}
 	return strings.ReplaceAll(display.Fold(text, screen), "\n", "\n"+indent)

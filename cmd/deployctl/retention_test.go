@@ -14,7 +14,7 @@ func TestRetentionIsAWholeNumberOfVersionsAndDays(t *testing.T) {
 	for _, c := range []struct {
 		versions, days string
 		want           statestore.Retention
-		says           string // or it is accepted
+		says           string // the error; empty: the value is accepted
 	}{
 		{"", "", statestore.Retention{Versions: 100, Age: 30 * 24 * time.Hour}, ""},
 		{"1", "1", statestore.Retention{Versions: 1, Age: 24 * time.Hour}, ""},

@@ -11,21 +11,21 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
 
-// form says how changes of properties are written: in short, where what is long is cut around what differs and counted,
-// or in full.
+// form formats changes of properties: in full, or in short, where long values are cut to the part that differs and
+// surplus lines are only counted.
 type form struct {
 	paint   painter
-	columns int // room for a line; a change that is wider takes several
+	columns int // the width of a line; a wider change takes several lines
 	full    bool
 }
 
-// pipeColumns is the room for a line where there is no terminal.
+// pipeColumns is the width of a line without a terminal.
 const pipeColumns = 120
 
 // leastRoom is how many characters of a value are shown on the narrowest screen.
 const leastRoom = 24
 
-// signs are how kinds of changes begin.
+// signs are the signs with which changes begin, by kind.
 var signs = map[valuediff.Kind]struct {
 	sign  string
 	color color
@@ -34,7 +34,7 @@ var signs = map[valuediff.Kind]struct {
 	valuediff.Moved: {"~", yellow},
 }
 
-// changes writes the changed properties of a row, without indentation.
+// changes formats the changed properties of a row, without indentation.
 func (f form) changes(changes []projection.Change) []string {
 	var out []string
 	for _, c := range changes {
@@ -67,7 +67,7 @@ func (f form) change(c projection.Change) []string {
 	return f.pair(head, c, tail)
 }
 
-// value writes one value behind its name.
+// value formats one value after its name.
 func (f form) value(head string, value any, tail string) []string {
 	if !f.full {
 		return []string{head + " " + f.cut(value, f.columns-width(head)) + tail}
@@ -80,7 +80,7 @@ func (f form) value(head string, value any, tail string) []string {
 	return out
 }
 
-// pair writes an old and a new value: on one line if they fit, else one below the other.
+// pair formats an old and a new value: on one line if they fit, else on two.
 func (f form) pair(head string, c projection.Change, tail string) []string {
 	old, now := projection.FormatValue(c.Old), projection.FormatValue(c.New)
 	if projection.Composite(c.Old) && reflect.DeepEqual(c.Old, c.New) {
@@ -110,7 +110,7 @@ func indented(lines []string) []string {
 	return out
 }
 
-// lines writes how two texts differ; in short, without the lines that they have in common.
+// lines formats the difference of two texts; in short, without the lines that they have in common.
 func (f form) lines(head string, list []valuediff.Line, tail string) []string {
 	added, removed := 0, 0
 	var out []string
@@ -134,7 +134,7 @@ func (f form) lines(head string, list []valuediff.Line, tail string) []string {
 	return append([]string{fmt.Sprintf("%s: +%d -%d lines%s", head, added, removed, tail)}, out...)
 }
 
-// tabOf is how tabs are shown: as the spaces that they look like, unless lines differ by just that.
+// tabOf returns the text that replaces tabs: spaces, unless two lines differ only by tabs and spaces.
 func tabOf(list []valuediff.Line) string {
 	const spaces = "    "
 	looks := map[string]valuediff.Kind{}
@@ -150,13 +150,13 @@ func tabOf(list []valuediff.Line) string {
 	return spaces
 }
 
-// texts are the lines as they are shown: in short, what is long is cut around what differs from the line in whose place
-// one stands.
+// texts returns the lines as they are shown. In short, a long line is cut to the part that differs from the line that
+// it replaces.
 func (f form) texts(list []valuediff.Line) []string {
 	texts := make([]string, len(list))
 	room, tab := max(leastRoom, f.columns-leastRoom), tabOf(list)
 	whole := func(i int) string { return safetext.Visible(strings.ReplaceAll(list[i].Text, "\t", tab)) }
-	var removed []int // those that no added line stands for yet
+	var removed []int // removed lines that no added line has replaced yet
 	for i, line := range list {
 		switch {
 		case f.full:
@@ -176,12 +176,12 @@ func (f form) texts(list []valuediff.Line) []string {
 	return texts
 }
 
-// cut writes a value in about a number of columns.
+// cut formats a value in about a number of columns.
 func (f form) cut(value any, columns int) string {
 	return valuediff.Cut(projection.FormatValue(value), max(leastRoom, columns-leastRoom))
 }
 
-// properties lists what is created, deleted or gone with all its properties.
+// properties lists all properties of a resource that is created, deleted or gone.
 func (f form) properties(r *projection.Row) []string {
 	state, kind := r.Metadata.New, valuediff.Added
 	if state == nil {
@@ -203,7 +203,7 @@ func (f form) properties(r *projection.Row) []string {
 	return out
 }
 
-// row lists what becomes of a resource's properties, in full.
+// row lists the changes of a resource's properties, in full.
 func (f form) row(r *projection.Row) []string {
 	f.full = true
 	if len(r.Changes) == 0 && r.Op != apitype.OpUpdate {
@@ -212,7 +212,7 @@ func (f form) row(r *projection.Row) []string {
 	return f.brief(r)
 }
 
-// brief lists the changes of a row. An update without any that can be seen says so.
+// brief lists the changes of a row. For an update without visible changes it returns a line that says so.
 func (f form) brief(r *projection.Row) []string {
 	if len(r.Changes) == 0 && r.Op == apitype.OpUpdate {
 		return []string{f.paint.paint(dim, "the provider finds a difference that its values do not show")}
@@ -220,7 +220,7 @@ func (f form) brief(r *projection.Row) []string {
 	return f.changes(r.Changes)
 }
 
-// some lists what becomes of a resource's properties: in short, what does not fit being counted, or in full.
+// some lists the changes of a resource's properties, in full or in short: then surplus lines are only counted.
 func (f form) some(r *projection.Row, full bool) []string {
 	if full {
 		return f.row(r)

@@ -17,11 +17,11 @@ type Summary struct {
 	Changes map[string]int `json:"changes"`
 	Seconds float64        `json:"seconds"`
 	Update  string         `json:"update"`
-	// Error is the first error in a sentence.
+	// Error is the update's error in one sentence.
 	Error string `json:"error,omitempty"`
 }
 
-// SummaryOf sums an ended update up. The usual changes are always there, others when they happened.
+// SummaryOf summarises an ended update. The common kinds of changes are always listed, others only if they occurred.
 func SummaryOf(end deployments.UpdateInfo) Summary {
 	changes := map[string]int{"create": 0, "update": 0, "replace": 0, "delete": 0, "same": 0}
 	for op, n := range end.Changes {
@@ -33,7 +33,7 @@ func SummaryOf(end deployments.UpdateInfo) Summary {
 	}
 }
 
-// seconds is how long an update took, to the millisecond.
+// seconds returns the duration of an update, to the millisecond.
 func seconds(end deployments.UpdateInfo) float64 {
 	if end.Started.IsZero() || end.Ended.Before(end.Started) {
 		return 0
@@ -41,7 +41,7 @@ func seconds(end deployments.UpdateInfo) float64 {
 	return float64(end.Ended.Sub(end.Started).Milliseconds()) / 1000
 }
 
-// jsonLines prints engine events as they are.
+// jsonLines prints engine events unchanged.
 type jsonLines struct {
 	encoder *json.Encoder
 	state   *projection.State
@@ -59,7 +59,7 @@ func (j *jsonLines) Item(e deployments.WatchEvent) {
 	switch {
 	case e.Event != nil:
 		if m := e.Event.ResOutputsEvent; m != nil && m.Metadata.Op == apitype.OpSame && !j.begun[m.Metadata.URN] {
-			// The log tells of an unchanged resource once. Readers of events expect that what ends has begun.
+			// The log has one event for an unchanged resource. Readers expect a begin event before each end.
 			begin := apitype.ResourcePreEvent{Metadata: m.Metadata, Planning: m.Planning}
 			_ = j.encoder.Encode(apitype.EngineEvent{Sequence: e.Event.Sequence, Timestamp: e.Event.Timestamp,
 				ResourcePreEvent: &begin})
@@ -70,13 +70,13 @@ func (j *jsonLines) Item(e deployments.WatchEvent) {
 		if m := e.Event.ResourcePreEvent; m != nil {
 			j.begun[m.Metadata.URN] = true
 		}
-		_ = j.encoder.Encode(e.Event) // a reader that has gone must not end the update
+		_ = j.encoder.Encode(e.Event) // a reader that has closed the pipe must not end the update
 	case e.End != nil:
 		_ = j.encoder.Encode(SummaryOf(*e.End))
 	}
 }
 
-// Note goes to standard error, out of the programs' way.
+// Note prints to standard error, so that programs that read the output do not see it.
 func (j *jsonLines) Note(text string) { _, _ = fmt.Fprintln(os.Stderr, text) }
 
 func (j *jsonLines) Close() {}

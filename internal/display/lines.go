@@ -12,17 +12,17 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
 
-// lines shows an update as plain lines: one for each step that begins or ends, one for each diagnostic, a summary.
+// lines shows an update as lines of text: one for each step that begins or ends, one for each diagnostic, a summary.
 type lines struct {
 	options Options
 	state   *projection.State
 	paint   painter
-	said    map[string]bool // what must be said once: retries, waits, planned steps
+	said    map[string]bool // texts to print only once: retries, waits, planned steps
 	queue   string
-	told    time.Time // when it was last said how far the update is
+	told    time.Time // when the progress was last printed
 }
 
-// tellEvery is how often a long update says in lines how far it is.
+// tellEvery is the interval in which the progress of a long update is printed.
 const tellEvery = 15 * time.Second
 
 func newLines(o Options) *lines {
@@ -35,7 +35,7 @@ func newLines(o Options) *lines {
 
 func (l *lines) print(text string) { _, _ = fmt.Fprintln(l.options.Out, text) }
 
-// once prints a line unless it has been printed.
+// once prints a line unless it was printed before.
 func (l *lines) once(text string) {
 	if text != "" && !l.said[text] {
 		l.said[text] = true
@@ -65,7 +65,7 @@ func (l *lines) Item(e deployments.WatchEvent) {
 	}
 }
 
-// step prints a line for a row whose step has moved on; resources that are unchanged, or found to be, are only counted.
+// step prints a line for a row whose step has begun or ended. Unchanged resources are only counted.
 func (l *lines) step(r *projection.Row) {
 	if r.Current == apitype.OpSame || r.Current == apitype.OpRefresh && r.Phase != projection.PhaseFailed ||
 		r.Type == projection.StackType &&
@@ -99,18 +99,18 @@ func (l *lines) step(r *projection.Row) {
 	}
 }
 
-// planned prints what a preview says of a row, once, with its properties.
+// planned prints a row of a preview, once, with its properties.
 func (l *lines) planned(r *projection.Row, line string) {
 	deletes := r.Op == apitype.OpDelete || r.Op == projection.OpRetain
 	if r.Phase != projection.PhaseDone && !deletes || !r.IsChange() || l.said[line] {
-		return // a refresh knows at its end only what it finds
+		return // the result of a refresh is known only at its end
 	}
 	l.once(line)
 	l.properties(r)
 }
 
-// loneHalves prints the halves of replacements that are not part of one in this preview: an earlier update has made the
-// other.
+// loneHalves prints half replacements, such as the deletion of an original whose replacement an earlier update has
+// created.
 func (l *lines) loneHalves() {
 	for _, r := range l.state.Rows {
 		if o := operationOfRow(r, r.Op); projection.ReplacementSteps[r.Op] && r.Phase == projection.PhaseDone &&
@@ -120,7 +120,7 @@ func (l *lines) loneHalves() {
 	}
 }
 
-// properties prints what becomes of a row's properties.
+// properties prints the changes of a row's properties.
 func (l *lines) properties(r *projection.Row) {
 	f := form{paint: l.paint, columns: pipeColumns}
 	for _, change := range f.some(r, l.options.Diff) {
@@ -128,7 +128,8 @@ func (l *lines) properties(r *projection.Row) {
 	}
 }
 
-// repeated says whether the step has been shown as far as it is: a component is done again when its outputs come.
+// repeated reports whether the row's step was printed in this phase already: a component ends a second time when its
+// outputs arrive.
 func (l *lines) repeated(r *projection.Row) bool {
 	stage := fmt.Sprintf("\x00%s %s %d", r.URN, r.Current, r.Phase)
 	before := l.said[stage]
@@ -136,7 +137,7 @@ func (l *lines) repeated(r *projection.Row) bool {
 	return before
 }
 
-// changedNames lists the properties that change or in which something does, in brackets.
+// changedNames lists the top-level properties that change, in brackets.
 func changedNames(r *projection.Row) string {
 	if len(r.Changes) == 0 {
 		return ""
@@ -167,7 +168,7 @@ func (l *lines) diagnostic(d projection.Diag, label string) {
 	}
 }
 
-// progress says what keeps the update from going on: the queue, retries, a person.
+// progress prints what the update waits for: the queue, retries, an answer of the user.
 func (l *lines) progress(p deployments.Progress) {
 	if l.options.Quiet {
 		return
@@ -195,7 +196,7 @@ func (l *lines) progress(p deployments.Progress) {
 	}
 }
 
-// howFar says from time to time how far a long update is.
+// howFar prints the progress of a long update, every tellEvery.
 func (l *lines) howFar(p deployments.Progress) {
 	now := l.options.Now()
 	if p.Position > 0 || now.Sub(l.state.StartedBy(now)) < tellEvery || now.Sub(l.told) < tellEvery {

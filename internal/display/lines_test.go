@@ -12,7 +12,7 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/sig"
 )
 
-// shown gives what a view without a terminal prints of some items.
+// shown returns what a view without a terminal prints for some items.
 func shown(o Options, items ...deployments.WatchEvent) string {
 	var out bytes.Buffer
 	o.Out = &out

@@ -5,7 +5,7 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
 
-// operation says how a step is shown.
+// operation describes how a step is shown.
 type operation struct {
 	sign  string
 	color color
@@ -13,7 +13,7 @@ type operation struct {
 	present, past, plan string
 }
 
-// operations is the table of steps. Steps that are not in it are shown by their name.
+// operations is the table of steps. A step that is not in it is shown by its name.
 var operations = map[apitype.OpType]operation{
 	apitype.OpSame:   {" ", none, "checking", "unchanged", "keep"},
 	apitype.OpCreate: {"+", green, "creating", "created", "create"},
@@ -38,7 +38,7 @@ var operations = map[apitype.OpType]operation{
 
 const fromStateOnly = " from the state only (retainOnDelete)"
 
-// operationOfRow says how the step that a row is about is shown: of a replacement, also what becomes of the original.
+// operationOfRow returns how a row's step is shown. For a replacement the texts also say what happens to the original.
 func operationOfRow(r *projection.Row, op apitype.OpType) operation {
 	o := operationOf(op)
 	replaced := r.Metadata.Old != nil && r.Metadata.Old.RetainOnDelete
@@ -63,7 +63,7 @@ func operationOf(op apitype.OpType) operation {
 	return operation{"*", none, name, name, name}
 }
 
-// summaryOrder is how changes are listed at the end.
+// summaryOrder is the order of changes in the summary.
 var summaryOrder = []apitype.OpType{
 	apitype.OpCreate, apitype.OpUpdate, apitype.OpReplace, apitype.OpDelete, projection.OpRetain, projection.OpDrifted,
 	projection.OpGone,

@@ -12,7 +12,7 @@ import (
 	"github.com/deployctl/deployctl/internal/valuediff"
 )
 
-// outputLines writes the stack's outputs and how they changed. A preview lists only what changes: the update lists all.
+// outputLines formats the stack's outputs and their changes. A preview lists only changes, an update all outputs.
 func outputLines(s *projection.State, o Options, f form) []string {
 	names := slices.AppendSeq(slices.Collect(maps.Keys(s.Outputs)), maps.Keys(s.Previous))
 	slices.Sort(names)
@@ -45,7 +45,7 @@ func outputLines(s *projection.State, o Options, f form) []string {
 	return append([]string{f.paint.paint(bold, "Outputs:")}, indented(out)...)
 }
 
-// output writes an output that is the same, new or gone.
+// output formats an output that is unchanged, new or removed.
 func (f form) output(sign, name string, value any, column int) []string {
 	text := projection.FormatValue(value)
 	if object, ok := value.(map[string]any); ok && len(text) > longOutput {
@@ -62,7 +62,7 @@ func padded(text string, columns int) string {
 	return text + strings.Repeat(" ", max(0, columns-width(text)))
 }
 
-// outputChange writes an output that changes: inside of it where only a part does.
+// outputChange formats an output that changes; if only a part of it changes, that part.
 func (f form) outputChange(name string, old, now any, column int) []string {
 	changes := valuediff.Diff(name, old, now)
 	if len(changes) == 1 && changes[0].Path == name && len(changes[0].Lines) == 0 {
@@ -80,13 +80,13 @@ func (f form) outputChange(name string, old, now any, column int) []string {
 	return out
 }
 
-// longOutput is how long an object may be that is written on one line.
+// longOutput is the maximum length of an object on one line.
 const longOutput = 60
 
-// detailIndent is how far properties stand below their resource.
+// detailIndent is the indentation of properties below their resource.
 const detailIndent = 4
 
-// Details writes every change of a preview with its properties, in full.
+// Details returns every change of a preview with its properties, in full.
 func Details(s *projection.State, o Options) []string {
 	f := form{paint: painter(o.Color), columns: pipeColumns, full: true}
 	if o.Screen != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
 
-// replacing gives the events of a replacement: creating first or deleting first.
+// replacing returns the events of a replacement that creates first or deletes first.
 func replacing(name string, s step, deletesFirst bool) []deployments.WatchEvent {
 	s.typ, s.name = bucket, name
 	at := func(op apitype.OpType) step {

@@ -8,11 +8,11 @@ import (
 
 // Screen is a terminal that understands cursor movements.
 type Screen struct {
-	// Size gives columns and rows, which change when the user resizes the window.
+	// Size returns columns and rows, which change when the user resizes the window.
 	Size func() (columns, rows int)
 }
 
-// FindScreen gives the terminal that a file is; nil if it is none, or TERM=dumb.
+// FindScreen returns the terminal of a file; nil if the file is no terminal, or TERM=dumb.
 func FindScreen(file *os.File, variable func(string) string) *Screen {
 	fd := int(file.Fd())
 	if !term.IsTerminal(fd) || variable("TERM") == "dumb" || variable("TERM") == "" && os.PathSeparator == '/' {

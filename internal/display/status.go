@@ -8,7 +8,7 @@ import (
 	"github.com/deployctl/deployctl/internal/projection"
 )
 
-// statusLine says how far an update is, and for how long it has been running: "up: 37 of 61 done, 16 running, 1m12s".
+// statusLine returns the progress and the duration of an update: "up: 37 of 61 done, 16 running, 1m12s".
 func statusLine(s *projection.State, o Options, paint painter) string {
 	n, now := s.Tally(), o.Now()
 	took := ""
@@ -36,7 +36,7 @@ func statusLine(s *projection.State, o Options, paint painter) string {
 	return text
 }
 
-// what names the update: "preview" or its kind.
+// what returns the word for the update: "preview" or its kind.
 func (o Options) what() string {
 	if o.Preview {
 		return "preview"
@@ -44,7 +44,7 @@ func (o Options) what() string {
 	return o.Kind
 }
 
-// phaseText says what is being done besides steps, and for how long.
+// phaseText returns the current phase besides the steps, and its duration.
 func phaseText(s *projection.State, now time.Time) string {
 	p := s.Progress.Phase
 	if p == nil || p.Text == "" {
@@ -53,8 +53,8 @@ func phaseText(s *projection.State, now time.Time) string {
 	return p.Text + " (" + elapsed(max(0, now.Sub(p.Since)).Truncate(time.Second)) + ")"
 }
 
-// undone tells of what an update that did not succeed has left: steps that failed or were cut off, and resources to
-// which it did not come.
+// undone returns lines that count what an update that did not succeed has not done: steps that failed or were cut off,
+// and resources that it has not begun.
 func undone(s *projection.State, o Options, paint painter) []string {
 	if s.End == nil || s.End.Status == deployments.StatusSucceeded {
 		return nil

@@ -13,10 +13,10 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
 
-// terminal is a small model of one: a screen that scrolls, a cursor, and the controls that a tree uses.
+// terminal is a model of a terminal: a screen that scrolls, a cursor, and the control sequences that a tree uses.
 type terminal struct {
 	columns, rows int
-	lines         [][]rune // the screen and what has scrolled off it
+	lines         [][]rune // the lines on the screen and those that have scrolled off it
 	row, column   int      // row counts from the first line ever
 	hidden        bool
 }
@@ -92,7 +92,7 @@ func (t *terminal) control(arguments string, command byte) {
 	}
 }
 
-// String is all that has been on the screen and has not been overwritten.
+// String returns everything that was on the screen and was not overwritten.
 func (t *terminal) String() string {
 	var b strings.Builder
 	for _, line := range t.lines {
@@ -104,7 +104,7 @@ func (t *terminal) String() string {
 
 var start = time.Date(2026, 1, 2, 3, 4, 0, 0, time.UTC)
 
-// scene is an update on a model terminal, with a clock that stands still.
+// scene is an update on a model terminal, with a clock that the test sets.
 type scene struct {
 	t    *testing.T
 	term *terminal
@@ -122,7 +122,7 @@ func newScene(t *testing.T, columns, rows int, o Options) *scene {
 	}
 	s.tree = &tree{options: o, paint: painter(o.Color), state: o.State, stop: make(chan struct{}),
 		stopped: make(chan struct{})}
-	close(s.tree.stopped) // nothing moves by itself
+	close(s.tree.stopped) // the tree is not redrawn by itself
 	return s
 }
 
@@ -138,7 +138,7 @@ func (s *scene) at(second int, items ...deployments.WatchEvent) *scene {
 	return s
 }
 
-// shows compares the screen.
+// shows compares the screen with a text.
 func (s *scene) shows(want string) *scene {
 	s.t.Helper()
 	if !s.tree.closed {
@@ -160,7 +160,7 @@ const (
 
 var stackURN = id(projection.StackType, "shop-dev")
 
-// step makes the events of a step: of what kind, on what, with what inputs before and after.
+// step describes the events of a step: its kind, its resource, and the inputs before and after it.
 type step struct {
 	op        apitype.OpType
 	typ, name string

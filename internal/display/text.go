@@ -13,12 +13,12 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
 
-// label names a resource: "deployctl:s3:Bucket site".
+// label returns a resource's type and name: "deployctl:s3:Bucket site".
 func label(r *projection.Row) string {
 	return safetext.Visible(strings.TrimPrefix(shortType(r.Type)+" "+r.Name, " "))
 }
 
-// shortType leaves out the middle of a type token where it only repeats the type's name: "aws:s3/bucket:Bucket" is
+// shortType removes the middle of a type token if it only repeats the type's name: "aws:s3/bucket:Bucket" becomes
 // "aws:s3:Bucket".
 func shortType(token string) string {
 	parts := strings.Split(token, ":")
@@ -32,7 +32,7 @@ func shortType(token string) string {
 	return token
 }
 
-// diagLines writes a diagnostic; the lines after its first are indented.
+// diagLines formats a diagnostic; all lines but the first are indented.
 func diagLines(d projection.Diag, paint painter) []string {
 	lines := strings.Split(d.Message, "\n")
 	switch d.Severity {
@@ -51,11 +51,11 @@ func diagLines(d projection.Diag, paint painter) []string {
 	return lines
 }
 
-// summaryLines writes what an update came to.
+// summaryLines returns the summary of an update.
 func summaryLines(s *projection.State, o Options, paint painter) []string {
 	end := *s.End
 	if end.Kind != "" {
-		o.Kind = string(end.Kind) // who attached by a version does not know it before
+		o.Kind = string(end.Kind) // a client that attached by version learns the kind only here
 	}
 	var out []string
 	if counts := append(countLines(end, o, paint), undone(s, o, paint)...); len(counts) > 0 {
@@ -67,7 +67,7 @@ func summaryLines(s *projection.State, o Options, paint painter) []string {
 	return append(out, verdict(s, o, paint))
 }
 
-// reported says whether a diagnostic has said it already.
+// reported reports whether a diagnostic has the message already.
 func reported(s *projection.State, message string) bool {
 	said := func(d projection.Diag) bool {
 		return d.Severity == "error" && strings.Contains(d.Message, safetext.Message(message))
@@ -76,7 +76,7 @@ func reported(s *projection.State, message string) bool {
 		slices.ContainsFunc(s.Rows, func(r *projection.Row) bool { return slices.ContainsFunc(r.Diags, said) })
 }
 
-// countLines writes how many resources had what done to them.
+// countLines returns a line with the number of resources for each kind of change.
 func countLines(end deployments.UpdateInfo, options Options, paint painter) []string {
 	ops, changes := slices.Clone(summaryOrder), end.Changes
 	if options.Kind == "refresh" {
@@ -99,14 +99,14 @@ func countLines(end deployments.UpdateInfo, options Options, paint painter) []st
 			word = "to " + o.plan
 		}
 		if op == projection.OpGone || op == projection.OpDrifted {
-			word = o.past // a preview finds the same
+			word = o.past // the words of a preview are the same
 		}
 		out = append(out, fmt.Sprintf("  %s %d %s", paint.paint(o.color, o.sign), n, word))
 	}
 	return out
 }
 
-// found gives what a refresh came to in its own words: nothing was updated or deleted.
+// found renames the changes of a refresh, which updates and deletes nothing: "drifted" and "gone".
 func found(changes map[string]int) map[string]int {
 	names := map[string]string{string(apitype.OpUpdate): string(projection.OpDrifted),
 		string(apitype.OpDelete): string(projection.OpGone)}
@@ -120,7 +120,7 @@ func found(changes map[string]int) map[string]int {
 	return out
 }
 
-// verdict is the last line.
+// verdict returns the last line.
 func verdict(s *projection.State, o Options, paint painter) string {
 	end, what := *s.End, o.what()
 	took := elapsed(end.Ended.Sub(end.Started))
@@ -152,7 +152,7 @@ func changed(changes map[string]int) bool {
 	return false
 }
 
-// elapsed writes a duration as people say it: "0.4s", "12s", "3m05s", "2h07m".
+// elapsed formats a duration: "0.4s", "12s", "3m05s", "2h07m".
 func elapsed(d time.Duration) string {
 	switch {
 	case d < 0:
@@ -168,7 +168,7 @@ func elapsed(d time.Duration) string {
 	}
 }
 
-// waitLine says what a person has to answer about a create of which nobody knows whether it happened.
+// waitLine returns the question to the user about a create with an undecidable outcome.
 func waitLine(s *projection.State, urn string) string {
 	name := urn
 	if row, ok := s.ByURN[urn]; ok {
@@ -178,7 +178,7 @@ func waitLine(s *projection.State, urn string) string {
 		safetext.Message(urn))
 }
 
-// queueLine says who is ahead; empty when the update runs.
+// queueLine returns the position of a queued update; "" if the update runs.
 func queueLine(p deployments.Progress) string {
 	if p.Position == 0 {
 		return ""
@@ -190,7 +190,7 @@ func queueLine(p deployments.Progress) string {
 	return fmt.Sprintf("waiting for %s; position %d", ahead, p.Position)
 }
 
-// Holder names an update that runs, whose it is, and since when: it is in somebody's way.
+// Holder describes a running update that others wait for: its version, its initiator and its start.
 func Holder(u deployments.UpdateInfo) string {
 	text := "update " + u.Update.Version
 	if u.Initiator != "" {

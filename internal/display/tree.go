@@ -10,11 +10,11 @@ import (
 	"github.com/deployctl/deployctl/internal/projection"
 )
 
-// redraw is how often the tree moves while nothing happens.
+// redraw is the interval in which the tree is drawn again.
 const redraw = 100 * time.Millisecond
 
-// tree shows an update on a terminal: a region at the bottom of the screen that is drawn again and again, and in the
-// end once for good.
+// tree shows an update on a terminal: a region at the bottom of the screen that is redrawn while the update runs, and
+// printed once in full at its end.
 type tree struct {
 	options Options
 	paint   painter
@@ -23,7 +23,7 @@ type tree struct {
 	state  *projection.State
 	ticks  int
 	drawn  []string // the lines on the screen
-	note   string   // what Note has said, until the next item arrives
+	note   string   // the last Note, until the next item arrives
 	closed bool
 
 	stop    chan struct{}
@@ -38,7 +38,7 @@ func newTree(o Options) *tree {
 	return t
 }
 
-// Controls of the terminal.
+// Control sequences of the terminal.
 const (
 	hideCursor = "\x1b[?25l"
 	showCursor = "\x1b[?25h"
@@ -94,7 +94,7 @@ func (t *tree) Close() {
 	t.write(showCursor)
 }
 
-// draw puts the present frame in the place of the one before.
+// draw replaces the frame on the screen by the current one.
 func (t *tree) draw() {
 	columns, rows := t.options.Screen.Size()
 	lines := t.frame(rows - 1)
@@ -104,8 +104,8 @@ func (t *tree) draw() {
 	t.replace(lines)
 }
 
-// replace writes lines over the drawn ones, in one piece so that nothing flickers. Lines that a narrower window has
-// wrapped count as the rows that they have become.
+// replace writes lines over the drawn ones, with one write so that nothing flickers. A line that a narrower window has
+// wrapped counts as several rows.
 func (t *tree) replace(lines []string) {
 	columns, _ := t.options.Screen.Size()
 	var b strings.Builder
@@ -124,7 +124,7 @@ func (t *tree) replace(lines []string) {
 	t.drawn = lines
 }
 
-// last is the frame that stays: everything that changed, not bounded by the screen.
+// last returns the final frame: everything that changed, not limited by the height of the screen.
 func (t *tree) last() []string {
 	lines, columns := t.rows(everything), t.form(0).columns
 	for _, d := range t.state.Diags {
@@ -143,7 +143,8 @@ func (t *tree) last() []string {
 	return lines
 }
 
-// frame is what the screen shows now, in at most height lines: of what does not fit, what is done goes first.
+// frame returns the current frame, in at most height lines. If not everything fits, completed resources are left out
+// first.
 func (t *tree) frame(height int) []string {
 	foot := t.foot()
 	for _, how := range []detail{withChanges, withoutChanges, onlyActive} {
@@ -162,10 +163,10 @@ func (t *tree) frame(height int) []string {
 
 var spinner = []rune("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏")
 
-// footDiags is how many lines of general diagnostics the moving frame shows.
+// footDiags is how many lines of general diagnostics a live frame shows.
 const footDiags = 4
 
-// foot is what stands below the tree: diagnostics of no resource, waits, and the line that moves.
+// foot returns the lines below the tree: diagnostics without a resource, waits, and the status line.
 func (t *tree) foot() []string {
 	var lines []string
 	for _, d := range t.state.Diags {
@@ -185,7 +186,7 @@ func (t *tree) foot() []string {
 	return append(lines, string(spinner[t.ticks%len(spinner)])+" "+status)
 }
 
-// whole breaks a sentence that must not be clipped, where that cannot be helped within a word.
+// whole wraps a sentence that must not be clipped; if necessary, within a word.
 func (t *tree) whole(text string) (lines []string) {
 	columns, _ := t.options.Screen.Size()
 	for _, line := range fold(text, columns-1) {
@@ -194,7 +195,7 @@ func (t *tree) whole(text string) (lines []string) {
 	return lines
 }
 
-// diagnostic writes a diagnostic into a number of columns; what a program has printed stays as it is.
+// diagnostic formats a diagnostic in a number of columns; the output of a program is not wrapped.
 func (t *tree) diagnostic(d projection.Diag, columns int) []string {
 	lines := diagLines(d, t.paint)
 	if d.Severity != "error" && d.Severity != "warning" {

@@ -9,20 +9,20 @@ import (
 	"github.com/deployctl/deployctl/internal/safetext"
 )
 
-// detail says how much of the tree is shown.
+// detail is how much of the tree is shown.
 type detail int
 
 const (
-	everything     detail = iota // for good: every change, every diagnostic
-	withChanges                  // moving: changed properties too
-	withoutChanges               // moving: a line for each resource, with its diagnostics
-	onlyActive                   // moving: what runs or has failed, and what it is below
+	everything     detail = iota // the final frame: every change, every diagnostic
+	withChanges                  // live: with changed properties
+	withoutChanges               // live: a line for each resource, with its diagnostics
+	onlyActive                   // live: running and failed resources, and their parents
 )
 
-// maxChanges is how many lines about changed properties of a resource are shown in short.
+// maxChanges is how many lines of a resource's changed properties are shown in short.
 const maxChanges = 12
 
-// rows draws the resources, children below their parents.
+// rows returns the lines of the resources, children below their parents.
 func (t *tree) rows(how detail) []string {
 	children := map[string][]*projection.Row{}
 	for _, r := range t.state.Sorted() {
@@ -41,8 +41,8 @@ func (t *tree) rows(how detail) []string {
 	return b.lines
 }
 
-// statusColumns is what names leave to what becomes of their resources, on a screen that is wide enough: "creating
-// (1m05s), attempt 12 in 30s".
+// statusColumns is the width that is left for a resource's status on a wide screen: "creating (1m05s), attempt 12 in
+// 30s".
 const statusColumns = 36
 
 // branch is a tree being drawn.
@@ -55,7 +55,7 @@ type branch struct {
 	lines    []string
 }
 
-// choose marks what is shown below a parent, and says whether anything is.
+// choose marks the rows to be shown below a parent, and reports whether there are any.
 func (b *branch) choose(parent string) bool {
 	any := false
 	for _, r := range b.children[parent] {
@@ -66,7 +66,7 @@ func (b *branch) choose(parent string) bool {
 	return any
 }
 
-// wanted says whether a row is shown for its own sake.
+// wanted reports whether a row is to be shown even if it has no children.
 func (b *branch) wanted(r *projection.Row) bool {
 	if r.Internal() {
 		return false
@@ -80,7 +80,7 @@ func (b *branch) wanted(r *projection.Row) bool {
 	return r.IsChange() && r.Type != projection.StackType || len(r.Diags) > 0 || len(r.Changes) > 0
 }
 
-// measure finds the width of the column of names.
+// measure computes the width of the column of names.
 func (b *branch) measure(parent string, depth int) {
 	for _, r := range b.children[parent] {
 		if b.shown[r.URN] {
@@ -90,7 +90,7 @@ func (b *branch) measure(parent string, depth int) {
 	}
 }
 
-// draw writes what is below a parent. indent stands before each line; roots have no branches drawn to them.
+// draw adds the rows below a parent. indent precedes each line; roots have no branches before them.
 func (b *branch) draw(parent, indent string, roots bool) {
 	var list []*projection.Row
 	for _, r := range b.children[parent] {
@@ -112,7 +112,7 @@ func (b *branch) draw(parent, indent string, roots bool) {
 	}
 }
 
-// row writes a resource's own line.
+// row adds a resource's own line.
 func (b *branch) row(r *projection.Row, lead string, leadWidth int) {
 	o := operationOf(r.Op)
 	sign := o.sign
@@ -137,10 +137,10 @@ func (b *branch) row(r *projection.Row, lead string, leadWidth int) {
 	b.lines = append(b.lines, strings.Split(line, "\n")...)
 }
 
-// hanging is by how much the second line of a row's own stands to the right of its first.
+// hanging is the indentation of the second line of a resource's own line.
 const hanging = 4
 
-// status says what becomes of a resource.
+// status returns what happens to a resource.
 func (b *branch) status(r *projection.Row) string {
 	o := operationOfRow(r, r.Current)
 	now := b.options.Now()
@@ -179,7 +179,7 @@ func (b *branch) status(r *projection.Row) string {
 	return b.paint.paint(o.color, o.past) + took(r.Finished.Sub(r.Started))
 }
 
-// took writes a duration in brackets, from a second on.
+// took formats a duration of at least a second in brackets.
 func took(d time.Duration) string {
 	if d < time.Second || d > 10000*time.Hour {
 		return ""
@@ -187,7 +187,7 @@ func took(d time.Duration) string {
 	return " (" + elapsed(d.Truncate(time.Second)) + ")"
 }
 
-// retries tells of a step that is being tried again.
+// retries returns the attempt of a step that is being repeated, and when it starts.
 func retries(r *projection.Row, now time.Time) string {
 	if r.Attempt < 2 {
 		return ""
@@ -199,7 +199,7 @@ func retries(r *projection.Row, now time.Time) string {
 	return text
 }
 
-// lastError says why the attempt before failed; empty when there is none.
+// lastError returns why the attempt before failed; "" for the first attempt.
 func lastError(attempt int, message string) string {
 	first, _, _ := strings.Cut(safetext.Message(message), "\n")
 	if attempt < 2 || first == "" {
@@ -208,7 +208,7 @@ func lastError(attempt int, message string) string {
 	return "last error: " + first
 }
 
-// below writes a resource's changed properties and diagnostics.
+// below adds a resource's changed properties and diagnostics.
 func (b *branch) below(r *projection.Row, indent string) {
 	lead := "  " + b.paint.paint(dim, indent) + "  "
 	if b.how == everything || b.how == withChanges {
@@ -231,13 +231,13 @@ func (b *branch) below(r *projection.Row, indent string) {
 	}
 }
 
-// form is how changes are written behind a lead of a width.
+// form returns the form of changes after a lead of some width.
 func (t *tree) form(lead int) form {
 	columns, _ := t.options.Screen.Size()
 	return form{paint: t.paint, columns: max(leastRoom, columns-1-lead)}
 }
 
-// diags are the diagnostics that are shown of a row: moving, only the latest ones.
+// diags returns the diagnostics to be shown of a row: in a live frame only the latest ones.
 func (b *branch) diags(r *projection.Row) []projection.Diag {
 	if b.how == everything {
 		return r.Diags

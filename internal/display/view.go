@@ -10,15 +10,15 @@ import (
 
 // View shows one update. Its methods are called from one goroutine at a time.
 type View interface {
-	// Item shows the next item of the event log; after an End there are no more.
+	// Item shows the next item of the event log; End is the last item.
 	Item(deployments.WatchEvent)
-	// Note says something about the way to the service, not about the update.
+	// Note shows a message about the connection to the service, not about the update.
 	Note(string)
-	// Close puts the screen in order, whether the update has ended or not. It may be called twice.
+	// Close restores the screen, whether the update has ended or not. It may be called twice.
 	Close()
 }
 
-// Options say how an update is shown.
+// Options describe how an update is shown.
 type Options struct {
 	Out   io.Writer
 	Color bool
@@ -26,26 +26,26 @@ type Options struct {
 	JSON bool
 	// Quiet shows diagnostics and the summary only.
 	Quiet bool
-	// Screen is the terminal that Out is; nil if it is none, or a dumb one.
+	// Screen is the terminal of Out; nil if Out is no terminal, or a dumb one.
 	Screen *Screen
-	// State is filled as items arrive; nil means that the view has its own.
+	// State is filled as items arrive; nil means that the view creates its own.
 	State *projection.State
-	// Preview and Kind say what is shown: "preview of up".
+	// Preview and Kind are what is shown: "preview of up".
 	Preview bool
 	Kind    string
-	// Diff shows every change in full, and what is created and deleted with all its properties.
+	// Diff shows every change in full, and created and deleted resources with all their properties.
 	Diff bool
-	// Previewed says that a preview has shown every change already: lines then name the steps alone.
+	// Previewed means that a preview has shown every change already: lines then show steps without their changes.
 	Previewed bool
-	// Total is of how many resources the update is expected to tell; zero when nobody knows.
+	// Total is the expected number of resources in the update's events; zero if it is unknown.
 	Total int
-	// Heading is a line that stands before the update where it is shown in lines; empty means none.
+	// Heading is a line that is printed first if the update is shown in lines; empty means none.
 	Heading string
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
 }
 
-// New makes the view that the options ask for.
+// New returns the view that the options ask for.
 func New(o Options) View {
 	if o.State == nil {
 		o.State = projection.NewState()

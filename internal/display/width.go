@@ -8,7 +8,7 @@ import (
 	"github.com/mattn/go-runewidth"
 )
 
-// width is how many columns a text takes; controls that begin with ESC take none.
+// width returns how many columns a text takes; escape sequences take none.
 func width(text string) int {
 	n := 0
 	walk(text, func(part string, columns int) bool {
@@ -18,7 +18,7 @@ func width(text string) int {
 	return n
 }
 
-// Widest is how many columns the widest line of a text takes.
+// Widest returns how many columns the widest line of a text takes.
 func Widest(text string) int {
 	widest := 0
 	for _, line := range strings.Split(text, "\n") {
@@ -27,7 +27,7 @@ func Widest(text string) int {
 	return widest
 }
 
-// clip shortens a text to a number of columns, and marks that. Colours end where it does.
+// clip shortens a text to a number of columns, and marks the cut with "…". It resets colours at the end.
 func clip(text string, columns int) string {
 	if columns < 1 {
 		return ""
@@ -54,7 +54,7 @@ func clip(text string, columns int) string {
 	return b.String()
 }
 
-// wrap cuts a text that must be readable whole into lines of a number of columns.
+// wrap cuts a text into lines of a number of columns, also within words.
 func wrap(text string, columns int) []string {
 	if columns < 1 {
 		return nil
@@ -71,7 +71,7 @@ func wrap(text string, columns int) []string {
 	return lines
 }
 
-// Fold breaks sentences so that they fit the screen; nil, which is no terminal, leaves them whole.
+// Fold wraps sentences to the width of the screen; with a nil screen it returns them unchanged.
 func Fold(text string, screen *Screen) string {
 	if screen == nil {
 		return text
@@ -80,8 +80,8 @@ func Fold(text string, screen *Screen) string {
 	return strings.Join(fold(text, columns-1), "\n")
 }
 
-// fold breaks sentences into lines of a number of columns at spaces, and words that are longer, as paths may be,
-// between their parts. A part that is longer still stays whole, and so do URNs and URLs, which are there to be copied.
+// fold wraps sentences at spaces into lines of a number of columns, and words that are longer, such as paths, after
+// separators. A longer part stays whole, and so do URNs and URLs, because users copy them.
 func fold(text string, columns int) (lines []string) {
 	for _, whole := range strings.Split(text, "\n") {
 		line, n := "", 0
@@ -98,11 +98,11 @@ func fold(text string, columns int) (lines []string) {
 	return lines
 }
 
-// separators are what words may be broken behind, and copied is what is in a word that may not.
+// separators are where long words may be broken; a word that matches copied is never broken.
 var separators, copied = regexp.MustCompile(`/+|::|\.+`), regexp.MustCompile(`urn:|://`)
 
-// breakable splits a line where it may be broken: behind spaces, and in words that are longer than a number of columns
-// behind separators.
+// breakable splits a line where it may be wrapped: after spaces and, in words that are longer than a number of columns,
+// after separators.
 func breakable(line string, columns int) (parts []string) {
 	for _, word := range strings.SplitAfter(line, " ") {
 		if width(strings.TrimRight(word, " ")) > columns && !copied.MatchString(word) {
@@ -114,7 +114,7 @@ func breakable(line string, columns int) (parts []string) {
 	return parts
 }
 
-// walk goes over characters and escape sequences until fn says no.
+// walk calls fn for each character and each escape sequence, until fn returns false.
 func walk(text string, fn func(part string, columns int) bool) {
 	for len(text) > 0 {
 		if strings.HasPrefix(text, "\x1b[") {

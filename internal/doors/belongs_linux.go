@@ -12,17 +12,18 @@ import (
 	"strconv"
 )
 
-// belongs tells whether a process of the household, or this one, has the other end of a connection from there to here.
+// belongs reports whether the other end of a connection (there) belongs to a process of the household or to this
+// process.
 func belongs(h Household, there, here *net.TCPAddr) bool {
 	if _, err := os.Stat("/proc/net/tcp"); err != nil {
-		return true // a system that only looks like Linux: as on the others
+		return true // a system that only resembles Linux: accept, as on other systems
 	}
 	s, ok := connection(there.AddrPort(), here.AddrPort())
 	return ok && owned(h, s)
 }
 
-// OfThisUser tells whether a connection on loopback was made by this process's user or root. One that its maker has
-// closed belongs to nobody.
+// OfThisUser reports whether a connection on loopback was made by this process's user or by root. It returns false if
+// the other end is closed already.
 func OfThisUser(conn net.Conn) bool {
 	if _, err := os.Stat("/proc/net/tcp"); err != nil {
 		return true
@@ -32,7 +33,7 @@ func OfThisUser(conn net.Conn) bool {
 	return ok && s.inode != "0" && (s.uid == 0 || s.uid == os.Getuid())
 }
 
-// owned tells whether a process of the household, or this one, has a socket.
+// owned reports whether a process of the household, or this process, has a socket open.
 func owned(h Household, s socket) bool {
 	if s.inode == "0" {
 		return false
@@ -50,16 +51,17 @@ func owned(h Household, s socket) bool {
 	if s.uid == os.Geteuid() && holds(os.Getpid(), s) == nil {
 		return true
 	}
-	return hidden // one of the household shows its files to nobody: then the user has to do
+	return hidden // the files of a process of the household cannot be read: then the user id must suffice
 }
 
-// holds is nil if a process has a socket open, and else fs.ErrNotExist, or why that cannot be seen.
+// holds returns nil if a process has a socket open, fs.ErrNotExist if it does not, or the error that prevents the
+// check.
 func holds(pid int, s socket) error {
 	_, err := descriptor(pid, s)
 	return err
 }
 
-// descriptor is the number under which a process has a socket open.
+// descriptor returns the file descriptor under which a process has a socket open.
 func descriptor(pid int, s socket) (int, error) {
 	dir := filepath.Join("/proc", strconv.Itoa(pid), "fd")
 	files, err := os.ReadDir(dir)
@@ -74,10 +76,11 @@ func descriptor(pid int, s socket) (int, error) {
 	return 0, fs.ErrNotExist
 }
 
-// members are the processes that were started, and then those in their process groups, and all below them.
+// members returns the processes that were started, then the members of their process groups, and all descendants of
+// these.
 func members(started []int) iter.Seq[int] {
 	return func(yield func(int) bool) {
-		for _, pid := range started { // most often it is one of them, and nothing has to be looked through
+		for _, pid := range started { // the usual case, without a search of /proc
 			if !yield(pid) {
 				return
 			}
@@ -93,7 +96,7 @@ func members(started []int) iter.Seq[int] {
 func descendants(started []int) (found []int) {
 	type process struct{ parent, group int }
 	all := map[int]process{}
-	entries, _ := os.ReadDir("/proc") // none are found where that cannot be read
+	entries, _ := os.ReadDir("/proc") // if /proc cannot be read, none are found
 	for _, e := range entries {
 		pid, err := strconv.Atoi(e.Name())
 		if err != nil {
@@ -101,9 +104,9 @@ func descendants(started []int) (found []int) {
 		}
 		text, err := os.ReadFile(filepath.Join("/proc", e.Name(), "stat"))
 		if err != nil {
-			continue // it has ended
+			continue // the process has ended
 		}
-		// pid (name, which may hold anything) state parent group
+		// the format is: pid (name) state parent group; the name may have any characters
 		rest := bytes.Fields(text[bytes.LastIndexByte(text, ')')+1:])
 		if len(rest) < 3 {
 			continue

@@ -16,12 +16,12 @@ import (
 // nowhere is the index of a network interface that no system has.
 const nowhere = 1 << 30
 
-// Dial connects to the port on which a plugin of the household listens, and closes the port: plugins listen for one
-// engine, and take whoever comes. It is an error if a stranger is connected already. Where the kernel does not let this
-// process reach into the plugin's sockets, it only connects, and sealed is false.
+// Dial connects to the port on which a plugin of the household listens, and closes the port to others: a plugin serves
+// one engine, but accepts every connection. It fails with a StrangerError if another process is connected already. If
+// the kernel does not give this process access to the plugin's sockets, Dial only connects, and sealed is false.
 //
-// A closed port is a listening socket that belongs to an interface that does not exist, at which nothing arrives. The
-// connections that were made before are other sockets and stay as they are.
+// A port is closed by binding its listening socket to a network interface that does not exist, so that nothing arrives
+// there. Existing connections are other sockets and are not affected.
 func Dial(ctx context.Context, h Household, port uint16) (conn net.Conn, sealed bool, err error) {
 	var dialer net.Dialer
 	if conn, err = dialer.DialContext(ctx, "tcp4", "127.0.0.1:"+strconv.Itoa(int(port))); err != nil {
@@ -32,14 +32,14 @@ func Dial(ctx context.Context, h Household, port uint16) (conn net.Conn, sealed 
 		err = strangers(h, port, at, conn.LocalAddr().(*net.TCPAddr).AddrPort())
 	}
 	if err != nil {
-		_ = conn.Close() // nothing was said
+		_ = conn.Close() // nothing was sent
 		return nil, false, err
 	}
 	return conn, sealed, nil
 }
 
-// closePort closes every socket with which processes of the household listen on a port, and returns the addresses at
-// which they do; false if this process may not.
+// closePort closes every socket with which processes of the household listen on a port, and returns the addresses of
+// these sockets. closed is false if this process has no access to one of them.
 func closePort(h Household, port uint16) (at []netip.Addr, closed bool, err error) {
 	at, listening, err := listeners(h, port)
 	if err != nil {
@@ -53,8 +53,8 @@ func closePort(h Household, port uint16) (at []netip.Addr, closed bool, err erro
 	return at, closed, nil
 }
 
-// listeners are duplicates of the sockets with which processes of the household listen on a port. There are none if
-// this process may not have them.
+// listeners returns duplicates of the sockets with which processes of the household listen on a port, and their
+// addresses; none if this process has no access to one of them.
 func listeners(h Household, port uint16) (at []netip.Addr, fds []int, err error) {
 	for _, s := range sockets(listening, func(s socket) bool { return s.local.Port() == port }) {
 		fd, err := duplicate(h, s)
@@ -78,8 +78,8 @@ func closeAll(fds []int) {
 	}
 }
 
-// duplicate is a descriptor of this process for a socket of the household; fs.ErrNotExist if it is none of the
-// household's.
+// duplicate returns a descriptor in this process for a socket of the household; fs.ErrNotExist if no process of the
+// household has the socket.
 func duplicate(h Household, s socket) (int, error) {
 	result := fs.ErrNotExist
 	for pid := range members(h.Processes()) {
@@ -105,9 +105,9 @@ func get(pid, fd int) (int, error) {
 	return unix.PidfdGetfd(process, fd, 0)
 }
 
-// strangers is an error if somebody other than the household is connected to a port on which it listens, at whatever
-// address. One who has gone already is noticed while the household has its end open. Connections that both have closed
-// are not looked at: they may be of whoever had the port before.
+// strangers returns a StrangerError if a process outside the household is connected to a port on which the household
+// listens, at any of its addresses. A process that has closed its end is still noticed while the household has the
+// other end open. Connections that both sides have closed are ignored: they may belong to an earlier user of the port.
 func strangers(h Household, port uint16, at []netip.Addr, own netip.AddrPort) error {
 	own = netip.AddrPortFrom(own.Addr().Unmap(), own.Port())
 	all := sockets(others&^waiting, func(s socket) bool {
@@ -128,8 +128,8 @@ func strangers(h Household, port uint16, at []netip.Addr, own netip.AddrPort) er
 	return nil
 }
 
-// user is the user id of who connected to a port; -1 if it is the port's end of the connection, or no process has it
-// any more.
+// user returns the user id of the process that connected to a port; -1 if the socket is the port's end of the
+// connection, or no process has it any more.
 func (s socket) user(port uint16) int {
 	if s.inode == "0" || s.remote.Port() != port {
 		return -1
@@ -137,12 +137,12 @@ func (s socket) user(port uint16) int {
 	return s.uid
 }
 
-// listensAt tells whether what comes to an address reaches who listens at some.
+// listensAt reports whether a connection to an address reaches a socket that listens at one of the addresses.
 func listensAt(at []netip.Addr, address netip.Addr) bool {
 	return slices.ContainsFunc(at, func(a netip.Addr) bool { return a.IsUnspecified() || a == address })
 }
 
-// ofThisMachine tells whether an address is one of this machine's. Those that cannot be told from others are.
+// ofThisMachine reports whether an address belongs to this machine. In doubt it returns true.
 func ofThisMachine(address netip.Addr) bool {
 	known, err := net.InterfaceAddrs()
 	return err != nil || address.IsLoopback() || slices.ContainsFunc(known, func(a net.Addr) bool {

@@ -1,11 +1,12 @@
-// Package doors guards the loopback ports of an update, at which anybody on the machine can knock: those where this
-// process answers the update's program and plugins (Listen), and those where plugins answer this process (Dial).
+// Package doors guards the loopback ports of an update, to which any process on the machine could connect: the ports on
+// which this process serves the update's program and plugins (Listen), and the ports on which plugins serve this
+// process (Dial).
 //
-// What speaks there is gRPC without any credentials, by programs and plugins whose SDKs take an address and nothing
-// else. So whoever connects is looked up in the kernel's tables: a connection is served if a process of the update made
-// it. Only Linux has such tables. Elsewhere every local user can connect while an update runs.
+// The protocol is gRPC without credentials, because the SDKs of programs and plugins accept only an address. So the
+// owner of each connection is looked up in the kernel's tables, and a connection is served only if a process of the
+// update made it. Only Linux has such tables. On other systems every local user can connect while an update runs.
 //
-// OfThisUser is the simpler question, for ports of the embedded service.
+// OfThisUser is a simpler check, for the ports of the embedded service.
 package doors
 
 import (
@@ -13,16 +14,16 @@ import (
 	"net"
 )
 
-// Household is the processes of an update.
+// Household is the set of the processes of an update.
 type Household interface {
-	// UID is the user id that they run as.
+	// UID returns the user id of the processes.
 	UID() int
-	// Processes are those that were started for the update; what they have started belongs to the household, too.
+	// Processes returns the processes that were started for the update; their descendants belong to the household, too.
 	Processes() []int
 }
 
-// Listen listens on a loopback address, for the household and this process. Whoever else connects is hung up on, and
-// refused is told.
+// Listen listens on a loopback address for the household and this process. Any other connection is closed, after a call
+// of refused with its remote address.
 func Listen(h Household, refused func(net.Addr)) (net.Listener, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -31,14 +32,14 @@ func Listen(h Household, refused func(net.Addr)) (net.Listener, error) {
 	return &door{listener, h, refused}, nil
 }
 
-// door is a listener that looks at who comes.
+// door is a listener that checks the owner of each connection.
 type door struct {
 	net.Listener
 	household Household
 	refused   func(net.Addr)
 }
 
-// Accept waits for the next connection that is to be served.
+// Accept waits for the next connection of the household or this process.
 func (d *door) Accept() (net.Conn, error) {
 	for {
 		conn, err := d.Listener.Accept()
@@ -53,8 +54,8 @@ func (d *door) Accept() (net.Conn, error) {
 	}
 }
 
-// StrangerError says that somebody who is none of the household was connected to a plugin before it could be closed to
-// others. UID is -1 if it is not known who.
+// StrangerError is the error of a plugin to which a process outside the household was connected before the port was
+// closed. UID is the user of that process, -1 if it is unknown.
 type StrangerError struct{ Port, UID int }
 
 func (e *StrangerError) Error() string {

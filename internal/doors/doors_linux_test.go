@@ -15,20 +15,20 @@ import (
 	"testing"
 )
 
-// household is a fixed one.
+// household is a Household with fixed processes.
 type household []int
 
 func (household) UID() int           { return os.Geteuid() }
 func (h household) Processes() []int { return h }
 
-// TestMain makes the test binary a process that connects, or listens, when it is started as one.
+// TestMain lets the test binary connect or listen instead of testing, if DOORS_TEST_KNOCK says so.
 func TestMain(m *testing.M) {
 	address := os.Getenv("DOORS_TEST_KNOCK")
 	at, listens := strings.CutPrefix(address, "listen ")
 	from, reads := strings.CutPrefix(address, "read ")
 	switch {
 	case listens:
-		listen(at, func(conn net.Conn) { _, _ = conn.Write([]byte("hello\n")) }) // it may be gone
+		listen(at, func(conn net.Conn) { _, _ = conn.Write([]byte("hello\n")) }) // the client may have gone
 	case reads:
 		listen(from, func(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) })
 	case address != "":
@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// listen is a plugin: it says where it listens, and serves each who connects.
+// listen acts as a plugin: it prints its port and serves every connection.
 func listen(at string, serve func(net.Conn)) {
 	listener, err := net.Listen("tcp", at)
 	if err != nil {
@@ -55,7 +55,7 @@ func listen(at string, serve func(net.Conn)) {
 	}
 }
 
-// knock is what somebody hears who connects: "hello", or nothing.
+// knock connects and returns the line that it receives: "hello", or nothing.
 func knock(address string) string {
 	conn, err := net.DialTimeout("tcp", address, 2e9)
 	if err != nil {
@@ -66,7 +66,7 @@ func knock(address string) string {
 	return strings.TrimSpace(line)
 }
 
-// process is this binary in another role, as another user if uid is not 0.
+// process returns a command that runs this binary in another role, as another user if uid is not 0.
 func process(t *testing.T, role string, uid uint32, wrapper ...string) *exec.Cmd {
 	t.Helper()
 	if uid != 0 && os.Geteuid() != 0 {
@@ -88,7 +88,7 @@ func process(t *testing.T, role string, uid uint32, wrapper ...string) *exec.Cmd
 	return cmd
 }
 
-// heard starts a process and returns the first line that it says.
+// heard starts a process and returns the first line that it prints.
 func heard(t *testing.T, cmd *exec.Cmd, started func(pid int)) string {
 	t.Helper()
 	out, err := cmd.StdoutPipe()
@@ -109,7 +109,7 @@ func heard(t *testing.T, cmd *exec.Cmd, started func(pid int)) string {
 	return strings.TrimSpace(line)
 }
 
-// serve says hello to whoever is let in. The household is asked for anew with each connection.
+// serve sends hello on every connection that is accepted. The household's processes are read again for each connection.
 func serve(t *testing.T, h Household) (address string, refused chan net.Addr) {
 	t.Helper()
 	refused = make(chan net.Addr, 10)
@@ -172,7 +172,7 @@ func TestWhoeverElseConnectsHearsNothing(t *testing.T) {
 	}
 }
 
-// plugin starts a process that listens, and gives its port and household.
+// plugin starts a process that listens, and returns its household and port.
 func plugin(t *testing.T) (household, uint16) {
 	t.Helper()
 	return pluginThat(t, "listen 127.0.0.1:0")
@@ -238,8 +238,8 @@ func TestAPortThatIsAnothersIsNotTakenForThePlugins(t *testing.T) {
 	}
 }
 
-// TestAPluginToWhichAStrangerHasTalkedIsNotUsed: who writes a request and closes at once leaves a socket that is
-// nobody's any more, unless the plugin has closed its end, too, or the connection is reset.
+// TestAPluginToWhichAStrangerHasTalkedIsNotUsed covers clients that write a request and close at once: their socket
+// then has no owner, until the plugin has closed its end, too, or the connection is reset.
 func TestAPluginToWhichAStrangerHasTalkedIsNotUsed(t *testing.T) {
 	for _, c := range []struct{ name, at, by string }{
 		{"and has gone", "127.0.0.1:0", "127.0.0.1"},
@@ -285,7 +285,7 @@ func TestAPluginToWhichAStrangerHasTalkedIsNotUsed(t *testing.T) {
 	}
 }
 
-// machine is an address of this machine other than loopback; one of loopback if it has none.
+// machine returns an address of this machine other than loopback; a loopback address if it has no other.
 func machine(t *testing.T) string {
 	t.Helper()
 	all, err := net.InterfaceAddrs()

@@ -8,13 +8,13 @@ import (
 	"strconv"
 )
 
-// belongs is true of everybody: see the package.
+// belongs accepts every connection: see the package comment.
 func belongs(Household, *net.TCPAddr, *net.TCPAddr) bool { return true }
 
-// OfThisUser is true of everybody: see the package.
+// OfThisUser accepts every connection: see the package comment.
 func OfThisUser(net.Conn) bool { return true }
 
-// Dial connects to the port on which a plugin listens. Others can, too: see the package.
+// Dial connects to the port on which a plugin listens. Other processes can connect, too: see the package comment.
 func Dial(ctx context.Context, _ Household, port uint16) (conn net.Conn, sealed bool, err error) {
 	var dialer net.Dialer
 	conn, err = dialer.DialContext(ctx, "tcp4", "127.0.0.1:"+strconv.Itoa(int(port)))

@@ -17,7 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// socket is a TCP socket as the kernel has it.
+// socket is the kernel's record of a TCP socket.
 type socket struct {
 	local, remote netip.AddrPort
 	listens       bool
@@ -40,7 +40,7 @@ func connection(local, remote netip.AddrPort) (socket, bool) {
 	if i := slices.IndexFunc(found, matches); err == nil && i >= 0 {
 		return found[i], true
 	}
-	found = read(matches) // the kernel answers a socket that it does not have as a question that it does not know
+	found = read(matches) // the kernel's error is the same for a missing socket and for an unsupported request
 	if len(found) == 0 {
 		return socket{}, false
 	}
@@ -49,7 +49,7 @@ func connection(local, remote netip.AddrPort) (socket, bool) {
 
 // sockets returns the sockets in some states that match.
 func sockets(states uint32, matches func(socket) bool) (found []socket) {
-	for _, family := range []uint8{unix.AF_INET, unix.AF_INET6} { // a socket of IPv6 may be connected over IPv4
+	for _, family := range []uint8{unix.AF_INET, unix.AF_INET6} { // an IPv6 socket may have a connection over IPv4
 		all, err := diagnose(netlink.Request|netlink.Dump, family, states, netip.AddrPort{}, netip.AddrPort{})
 		if err != nil {
 			return read(func(s socket) bool { return s.listens == (states == listening) && matches(s) })
@@ -63,7 +63,7 @@ func sockets(states uint32, matches func(socket) bool) (found []socket) {
 	return found
 }
 
-// endpoints are the two ends of a socket in a question to the kernel, and in its answer.
+// endpoints are the two ends of a socket in a request to the kernel and in its answer.
 type endpoints struct {
 	LocalPort, RemotePort [2]byte // in network byte order
 	Local, Remote         [16]byte
@@ -85,8 +85,8 @@ type (
 	}
 )
 
-// diagnose asks the kernel for sockets: with Dump for all in some states, else for the one with the given ends. Unlike
-// the tables in /proc this takes microseconds for one socket: the kernel does not walk through its whole hash table.
+// diagnose asks the kernel for sockets: with the flag Dump for all in some states, else for the one with the given
+// ends. A request for one socket takes microseconds, while /proc makes the kernel walk through its whole hash table.
 func diagnose(flags netlink.HeaderFlags, family uint8, states uint32, local, remote netip.AddrPort) ([]socket, error) {
 	conn, err := netlink.Dial(unix.NETLINK_SOCK_DIAG, nil)
 	if err != nil {
@@ -135,7 +135,7 @@ func (a answer) end(address [16]byte, port [2]byte) netip.AddrPort {
 	return netip.AddrPortFrom(ip, binary.BigEndian.Uint16(port[:]))
 }
 
-// read returns the sockets that match from the tables in /proc, for a kernel that does not answer questions.
+// read returns the matching sockets from the tables in /proc, for a kernel that does not support requests.
 func read(matches func(socket) bool) (found []socket) {
 	for _, table := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
 		f, err := os.Open(table)
@@ -152,7 +152,7 @@ func read(matches func(socket) bool) (found []socket) {
 	return found
 }
 
-// parse reads a line: sl local_address rem_address st tx:rx tr:when retrnsmt uid timeout inode.
+// parse parses a line: sl local_address rem_address st tx:rx tr:when retrnsmt uid timeout inode.
 func parse(line string) (s socket, ok bool) {
 	x := strings.Fields(line)
 	if len(x) < 10 {
@@ -167,7 +167,7 @@ func parse(line string) (s socket, ok bool) {
 	return s, errors.Join(err1, err2, err3) == nil && x[3] != timeWait
 }
 
-// address reads ADDRESS:PORT in hexadecimal. The address is in words of the machine's byte order.
+// address parses ADDRESS:PORT in hexadecimal. The address consists of 32-bit words in the machine's byte order.
 func address(text string) (netip.AddrPort, error) {
 	host, port, _ := strings.Cut(text, ":")
 	raw, err := hex.DecodeString(host)

@@ -31,7 +31,7 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
-// rawCodec carries bytes as they are.
+// rawCodec passes bytes on unchanged.
 type rawCodec struct{}
 
 func (rawCodec) Name() string { return "proto" }
@@ -47,10 +47,10 @@ func (rawCodec) Unmarshal(data mem.BufferSlice, v any) error {
 
 var _ encoding.CodecV2 = rawCodec{}
 
-// parrot is a plugin that answers one method with what it was told to, and every other with an empty message.
+// parrot is a plugin that answers one method with a given answer, and every other with an empty message.
 type parrot struct{ says atomic.Pointer[answer] }
 
-// answer is what a parrot says: bytes for a message, twice if the method streams, or an error with bytes for its
+// answer is a parrot's answer: bytes of a message, sent twice if the method streams, or an error with bytes as its
 // detail.
 type answer struct {
 	method, detail string
@@ -58,7 +58,7 @@ type answer struct {
 	data           []byte
 }
 
-// open makes the parrot a running plugin.
+// open starts the parrot as a plugin.
 func (p *parrot) open(f *testing.F, name string) *endpoint {
 	f.Helper()
 	e, err := embed(name, func(*grpc.Server) {}, grpc.ForceServerCodecV2(rawCodec{}),
@@ -136,7 +136,7 @@ const (
 
 var none = resource.PropertyMap{}
 
-// providerMethods call a provider as an update does, and give the values that it answered.
+// providerMethods call a provider as an update does, and return the values of its answer.
 var providerMethods = []struct {
 	name string
 	call func(ctx context.Context, h *Host, p *Provider) ([]resource.PropertyMap, error)
@@ -223,7 +223,7 @@ var providerMethods = []struct {
 	}},
 }
 
-// addAnswers adds hostile answers of every method that carries values.
+// addAnswers adds hostile answers of every method that returns values.
 func addAnswers(f *testing.F) {
 	f.Helper()
 	add := func(method string, code codes.Code, m proto.Message) {
@@ -299,7 +299,7 @@ func FuzzProviderAnswers(f *testing.F) {
 	})
 }
 
-// wellSaid fails the test if a call hung, or ended as no call should however hostile the other side is.
+// wellSaid fails the test if a call was not answered, or made the service fail internally.
 func wellSaid(ctx context.Context, t *testing.T, err error) {
 	t.Helper()
 	switch {
@@ -310,7 +310,7 @@ func wellSaid(ctx context.Context, t *testing.T, err error) {
 	}
 }
 
-// FuzzLanguageHostAnswers has a language host answer what it likes, from its handshake to the end of its program.
+// FuzzLanguageHostAnswers tests arbitrary answers of a language host, from the handshake to the end of its program.
 func FuzzLanguageHostAnswers(f *testing.F) {
 	methods := []string{"Handshake", "GetRequiredPackages", "GetRequiredPlugins", "InstallDependencies", "Run",
 		"GetPluginInfo"}
@@ -347,7 +347,7 @@ func FuzzLanguageHostAnswers(f *testing.F) {
 	l := &Language{host: h, runtime: "strange", end: end, client: pulumirpc.NewLanguageRuntimeClient(end.conn),
 		info: &pulumirpc.ProgramInfo{}}
 	f.Fuzz(func(t *testing.T, method, code uint8, data []byte) {
-		// Not Unavailable: that is taken for the end of the host, which is waited for.
+		// Not Unavailable: that code means the end of the host, for which the caller waits.
 		bird.says.Store(&answer{
 			method: methods[int(method)%len(methods)], data: data, code: codes.Code(code % 14),
 			detail: "pulumirpc.ErrorCause",
@@ -367,7 +367,7 @@ func FuzzLanguageHostAnswers(f *testing.F) {
 	})
 }
 
-// FuzzEngine sends anything to what programs and plugins call back, beside their monitor.
+// FuzzEngine sends arbitrary requests to the services that programs and plugins call, other than the monitor.
 func FuzzEngine(f *testing.F) {
 	methods := []string{
 		pulumirpc.Engine_Log_FullMethodName, pulumirpc.Engine_GetRootResource_FullMethodName,

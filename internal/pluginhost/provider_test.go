@@ -141,7 +141,7 @@ func TestAProviderKilledDuringACallLeavesTheOutcomeUnknownAndIsReplaced(t *testi
 	}
 }
 
-// list lists resources, and gives the error that ends it.
+// list lists resources, and returns the error that ends the list.
 func list(t *testing.T, p *Provider) error {
 	t.Helper()
 	stream, err := p.List(t.Context(), plugin.ListRequest{Token: "tiny:index:Thing"})
@@ -167,7 +167,7 @@ func TestAProviderThatIsLostWhileItListsIsUnavailable(t *testing.T) {
 		t.Fatal(err)
 	}
 	during := <-result
-	said.await(t, "ended unexpectedly") // and its connection is being closed
+	said.await(t, "ended unexpectedly") // its connection is being closed now
 	for i, err := range []error{during, list(t, p), list(t, p)} {
 		if e, ok := rpcerror.FromError(err); !ok || e.Code() != codes.Unavailable {
 			t.Errorf("list %d: %v", i, err)
@@ -283,7 +283,7 @@ func TestABuiltInProviderHasTheEnvironmentOfTheUpdateAndNoneOfOurs(t *testing.T)
 				"a"); err != nil {
 				t.Fatal(err)
 			}
-			if got == nil || !slices.Equal(got, c.want) { // nil would stand for ours
+			if got == nil || !slices.Equal(got, c.want) { // nil would mean our own environment
 				t.Errorf("it has %#v, not %#v", got, c.want)
 			}
 		})
@@ -392,7 +392,7 @@ func TestTheVersionThatIsAskedForIsFoundElseTheNewest(t *testing.T) {
 	}
 }
 
-// install puts the test binary into a Pulumi home as version v of the plugin tiny.
+// install copies the test binary into a Pulumi home as version v of the plugin tiny.
 func install(t *testing.T, home, v string) {
 	t.Helper()
 	plugins := filepath.Join(home, "plugins")

@@ -28,7 +28,7 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
-// TestMain makes the test binary a provider plugin when it is called by such a name.
+// TestMain lets the test binary run as a provider plugin if it is started under the name of one.
 func TestMain(m *testing.M) {
 	name := strings.TrimSuffix(filepath.Base(os.Args[0]), ".exe")
 	switch name {
@@ -171,7 +171,7 @@ func (p *tiny) Create(ctx context.Context, req *pulumirpc.CreateRequest) (*pulum
 	return &pulumirpc.CreateResponse{Id: "made", Properties: req.GetProperties()}, nil
 }
 
-// bin is a directory with the test binary under the names of plugins.
+// bin returns a directory with the test binary under the names of plugins.
 func bin(t *testing.T, names ...string) string {
 	t.Helper()
 	self, err := os.Executable()
@@ -191,7 +191,7 @@ func bin(t *testing.T, names ...string) string {
 type journal struct {
 	mu       sync.Mutex
 	messages []Message
-	news     chan struct{} // gets one, without blocking, on each message
+	news     chan struct{} // receives a value on each message, without blocking
 }
 
 func newJournal() *journal { return &journal{news: make(chan struct{}, 1)} }
@@ -227,7 +227,7 @@ func (j *journal) await(t *testing.T, text string) Message {
 	}
 }
 
-// open makes a host for a test, closed at its end.
+// open returns a host that is closed at the end of the test.
 func open(t *testing.T, opts Options) *Host {
 	t.Helper()
 	if opts.RootDir == "" {
@@ -244,7 +244,7 @@ func open(t *testing.T, opts Options) *Host {
 	return h
 }
 
-// configured is a running provider that has been configured.
+// configured returns a running, configured provider.
 func configured(t *testing.T, h *Host, name, instance string) *Provider {
 	t.Helper()
 	p, err := h.Provider(t.Context(), Package{Name: name}, instance)
@@ -269,5 +269,5 @@ func creating(do string) plugin.CreateRequest {
 	}
 }
 
-// convert makes an error what the SDK makes of it.
+// convert converts an error as the SDK does.
 func convert(err error) error { return rpcerror.Convert(err) }

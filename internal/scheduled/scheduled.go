@@ -1,6 +1,6 @@
 // Package scheduled has the activities of scheduled runs: they submit updates as clients do, wait for their end, and
-// make the report of a drift check from its event log. Workers register them on a task queue of its own as well, from
-// which each takes only a few at a time. Errors are translated for Temporal as those of activities are.
+// compile the report of a drift check from its event log. Workers register them also on a separate task queue, of which
+// each worker runs only a few tasks at a time. Errors are translated for Temporal as in package activities.
 package scheduled
 
 import (
@@ -29,11 +29,12 @@ type Activities struct {
 }
 
 const (
-	// heartbeatEvery is the heartbeat of Follow; pollEvery is how often it looks for an update that waits in its queue.
+	// heartbeatEvery is the interval of Follow's heartbeats; pollEvery is how often it checks an update that waits in its
+	// queue.
 	heartbeatEvery, pollEvery = 10 * time.Second, time.Second
-	// slotTime is how long a submitted update keeps its slot, unless it ends before: a long one must not delay others.
+	// slotTime is how long a submitted update keeps its slot, unless it ends before: a long update must not delay others.
 	slotTime = time.Minute
-	// partsAtOnce limits the parts of a log that are read in one call.
+	// partsAtOnce bounds the parts of a log that are read in one call.
 	partsAtOnce = 50
 )
 
@@ -53,8 +54,8 @@ func (a *Activities) Submit(ctx context.Context, in deployments.SubmitInput) (de
 	return accepted, nil
 }
 
-// Follow returns once the update has ended, by its own workflow or by recovery, and so has its continuation. If this
-// worker stops, another one continues.
+// Follow returns once the update has ended, by its own workflow or by recovery, and its continuation too, if it was
+// migrated. If this worker stops, another worker continues the activity.
 func (a *Activities) Follow(ctx context.Context, u deployments.UpdateName) (deployments.UpdateInfo, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -128,7 +129,7 @@ func refusedPreview(u deployments.UpdateName, err error) deployments.UpdateInfo 
 	return info
 }
 
-// Compile makes the report of a drift check from its event log, and stores it.
+// Compile compiles the report of a drift check from its event log, and stores it.
 func (a *Activities) Compile(ctx context.Context, in deployments.DriftReportInput) (deployments.DriftSummary, error) {
 	state, err := a.eventLog(ctx, in.Check)
 	if err != nil {
@@ -150,7 +151,7 @@ func (a *Activities) Compile(ctx context.Context, in deployments.DriftReportInpu
 	return found, nil
 }
 
-// changedSince reports whether someone else changed the stack since the drift check began: those changes would look
+// changedSince reports whether another update has changed the stack since the drift check began: its changes would look
 // like drift.
 func (a *Activities) changedSince(ctx context.Context, in deployments.DriftReportInput, since time.Time) (bool, error) {
 	if in.Remediation != nil {
@@ -160,7 +161,7 @@ func (a *Activities) changedSince(ctx context.Context, in deployments.DriftRepor
 	return head.Active != nil || head.Updated.After(since), err
 }
 
-// eventLog returns the state that the log of an ended update shows.
+// eventLog returns the projection of the event log of an ended update.
 func (a *Activities) eventLog(ctx context.Context, u deployments.UpdateName) (*projection.State, error) {
 	state := projection.NewState()
 	next := statestore.Part{Update: u, Stream: eventlog.RunStream, Number: 1}

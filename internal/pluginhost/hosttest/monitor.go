@@ -1,4 +1,4 @@
-// Package hosttest has a small ResourceMonitor that programs can really run against, for tests of what runs programs.
+// Package hosttest has a small ResourceMonitor against which tests run real programs.
 package hosttest
 
 import (
@@ -13,7 +13,7 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
-// Registration is a resource as a program registered it.
+// Registration is the registration of a resource by a program.
 type Registration struct {
 	Type, Name, Parent string
 	Custom             bool
@@ -48,7 +48,7 @@ func New(t *testing.T) *Monitor {
 	return m
 }
 
-// Find is the registration of a resource by its name, or nil.
+// Find returns the registration of a resource by its name, or nil.
 func (m *Monitor) Find(name string) *Registration {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -61,7 +61,7 @@ func (m *Monitor) Find(name string) *Registration {
 	return nil
 }
 
-// Stack is the registration of the stack itself, or nil.
+// Stack returns the registration of the stack itself, or nil.
 func (m *Monitor) Stack() *Registration {
 	m.mu.Lock()
 	defer m.mu.Unlock()

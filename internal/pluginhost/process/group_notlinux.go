@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// ownGroup makes the child lead a group of its own. There is no parent-death signal here: the end of its stdin tells a
-// child that we are gone.
+// ownGroup makes the child lead a group of its own. These systems have no parent-death signal: a child notices our end
+// by the end of its stdin.
 func ownGroup(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 }

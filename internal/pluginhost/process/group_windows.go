@@ -7,12 +7,12 @@ import (
 	"syscall"
 )
 
-// ownGroup keeps console signals meant for us from the child.
+// ownGroup keeps the console's signals to this process away from the child.
 func ownGroup(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{CreationFlags: syscall.CREATE_NEW_PROCESS_GROUP}
 }
 
-// terminateGroup does nothing: there is no polite signal here but the end of stdin, which Stop has already sent.
+// terminateGroup does nothing: Windows has no signal for it, and Stop has already closed stdin.
 func terminateGroup(*os.Process) {}
 
 func killGroup(p *os.Process) {

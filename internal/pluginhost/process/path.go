@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Variable gives a variable of an environment, in which the last of equal names counts, and tells an empty one from
-// none.
+// Variable returns a variable of an environment, in which the last of equal names counts. It returns false if the
+// variable is missing, true if it is empty.
 func Variable(env []string, name string) (string, bool) {
 	for i := len(env) - 1; i >= 0; i-- {
 		key, value, _ := strings.Cut(env[i], "=")
@@ -19,8 +19,8 @@ func Variable(env []string, name string) (string, bool) {
 	return "", false
 }
 
-// Look finds an executable on the PATH of an environment, which need not be ours. What lies in a current directory is
-// not found.
+// Look returns the path of an executable on the PATH of an environment, which may differ from ours. It ignores relative
+// directories in PATH.
 func Look(env []string, name string) (string, error) {
 	path, _ := Variable(env, "PATH")
 	for _, dir := range filepath.SplitList(path) {

@@ -13,13 +13,13 @@ import (
 	"github.com/deployctl/deployctl/internal/sandbox"
 )
 
-// drainTime bounds how long the output of a process that has ended is still read: a grandchild that escaped the group
-// may hold the pipe open for ever.
+// drainTime bounds how long the output of a process is read after its end: a grandchild that left the group may hold
+// the pipe open for ever.
 const drainTime = 2 * time.Second
 
-// Command says what to run. Env is the whole environment: nothing is inherited, so that a child never sees credentials
-// of this process by accident. Stdout and Stderr are called with one line at a time, without its line end, each from a
-// goroutine of its own; nil discards.
+// Command describes what to run. Env is the whole environment: nothing is inherited, so that a child never sees
+// credentials of this process by accident. Stdout and Stderr are called with one line at a time, without its line end,
+// each from a goroutine of its own; nil discards.
 type Command struct {
 	Path   string
 	Args   []string
@@ -27,13 +27,13 @@ type Command struct {
 	Env    []string
 	Stdout func(line string)
 	Stderr func(line string)
-	// Box is the sandbox that it is started in; nil for none.
+	// Box is the sandbox in which it is started; nil for none.
 	Box *sandbox.Box
-	// Spares are processes of the box that one is taken from, as long as there are any; nil for none.
+	// Spares are processes of the box that were started in advance; one of them is used, if there is any. May be nil.
 	Spares *Spares
 }
 
-// Environment is what every process of an update gets.
+// Environment is what every process of an update receives.
 type Environment struct {
 	Env []string     // as KEY=value
 	Box *sandbox.Box // nil: none
@@ -45,7 +45,7 @@ type Exit struct {
 	Signal string // name of the signal that ended it, or empty
 }
 
-// String says it in words: "exit status 7" or "signal: killed".
+// String returns it in words: "exit status 7" or "signal: killed".
 func (e Exit) String() string {
 	if e.Signal != "" {
 		return "signal: " + e.Signal
@@ -63,7 +63,7 @@ type Process struct {
 	exit  Exit
 }
 
-// Start starts the command. The owner must see to it that Stop or Kill is called, or that the process ends by itself.
+// Start starts the command. The caller must call Stop or Kill, unless the process ends by itself.
 func Start(c Command) (*Process, error) {
 	s := c.Spares.take()
 	if s == nil {
@@ -75,7 +75,7 @@ func Start(c Command) (*Process, error) {
 	return s.become(c)
 }
 
-// wait reaps the process, ends what is left of its group, and lets the rest of its output through.
+// wait reaps the process, kills what is left of its group, and delivers the rest of its output.
 func (p *Process) wait(streams *pipes) {
 	_ = p.cmd.Wait() // how it ended is in ProcessState
 	p.box.Ended(p.Pid())
@@ -86,22 +86,22 @@ func (p *Process) wait(streams *pipes) {
 	close(p.done)
 }
 
-// Pid is the process id, and on Unix also that of its group.
+// Pid returns the process id, which on Unix is also the id of its group.
 func (p *Process) Pid() int { return p.cmd.Process.Pid }
 
-// Done is closed when the process has ended, was reaped, and all its output was delivered.
+// Done returns a channel that is closed once the process was reaped and all its output was delivered.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// Ended is closed as soon as the process has ended; output may still follow.
+// Ended returns a channel that is closed as soon as the process has ended; output may still follow.
 func (p *Process) Ended() <-chan struct{} { return p.ended }
 
-// Exit is how the process ended. It waits for Ended.
+// Exit waits for Ended and returns how the process ended.
 func (p *Process) Exit() Exit {
 	<-p.ended
 	return p.exit
 }
 
-// Stop asks the group to end (SIGTERM, end of stdin), kills it after the grace period, and returns when it is gone.
+// Stop asks the group to end (SIGTERM, end of stdin), kills it after the grace period, and returns when it has ended.
 func (p *Process) Stop(grace time.Duration) {
 	_ = p.stdin.Close()
 	p.signal(terminateGroup)
@@ -115,13 +115,13 @@ func (p *Process) Stop(grace time.Duration) {
 	p.Kill()
 }
 
-// Kill ends the whole group at once and returns when it is gone.
+// Kill kills the whole group and returns when it has ended.
 func (p *Process) Kill() {
 	p.signal(killGroup)
 	<-p.done
 }
 
-// signal does nothing once the process has been reaped: its id may belong to another by then.
+// signal does nothing once the process was reaped: another process may have its id by then.
 func (p *Process) signal(send func(*os.Process)) {
 	select {
 	case <-p.ended:
@@ -136,8 +136,8 @@ type pipes struct {
 	reading          sync.WaitGroup
 }
 
-// open makes a stream. Real pipes are used, not the copying that exec offers, so that waiting for the process does not
-// wait for whoever inherited its output.
+// open creates a stream. It uses pipes of its own instead of exec's copying, so that waiting for the process does not
+// wait for other processes that inherited its output.
 func (s *pipes) open() (*os.File, error) {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -147,21 +147,21 @@ func (s *pipes) open() (*os.File, error) {
 	return w, nil
 }
 
-// started closes our copies of the ends that the child has now.
+// started closes our copies of the child's ends.
 func (s *pipes) started() {
 	for _, w := range s.writers {
 		_ = w.Close()
 	}
 }
 
-// read begins to read: the lines of each stream go to the sink at its place.
+// read starts to read: the lines of each stream go to the sink with the same index.
 func (s *pipes) read(sinks ...func(line string)) {
 	for i, r := range s.readers {
 		s.reading.Go(func() { Lines(r, sinks[i]) })
 	}
 }
 
-// drain waits for the ends of the streams, within bounds.
+// drain waits for the ends of the streams, for at most drainTime.
 func (s *pipes) drain() {
 	timer := time.AfterFunc(drainTime, s.closeReaders)
 	s.reading.Wait()

@@ -22,7 +22,7 @@ import (
 	"github.com/deployctl/deployctl/internal/sandbox"
 )
 
-// TestMain makes the test binary an owner of a child when it is called by such a name.
+// TestMain lets the test binary run as the owner of a child if it is started under that name.
 func TestMain(m *testing.M) {
 	if filepath.Base(os.Args[0]) == "owner" {
 		box, err := ownersBox(os.Args[1:])
@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// sh starts a shell script whose lines of output go to a channel.
+// sh starts a shell script and returns a channel of its lines of output.
 func sh(t *testing.T, script string) (*Process, <-chan string) {
 	t.Helper()
 	lines := make(chan string, 100)
@@ -52,7 +52,7 @@ func sh(t *testing.T, script string) (*Process, <-chan string) {
 	return p, lines
 }
 
-// gone waits until there is no process of that id but perhaps an unreaped one.
+// gone waits until no process has that id, except perhaps an unreaped one.
 func gone(t *testing.T, pid string) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
@@ -110,7 +110,7 @@ func TestStopLetsAProcessEndByItself(t *testing.T) {
 	p, lines := sh(t, `trap 'echo bye; exit 3' TERM; echo ready; while :; do sleep 0.01; done`)
 	<-lines
 	p.Stop(time.Minute)
-	for line := range lines { // the shell may say that its sleep was ended, too
+	for line := range lines { // the shell may also report the end of its sleep
 		if line == "bye" {
 			break
 		}
@@ -127,7 +127,7 @@ func TestStopKillsAProcessThatDoesNotListen(t *testing.T) {
 	if p.Exit().Signal != "killed" {
 		t.Errorf("%v", p.Exit())
 	}
-	p.Stop(time.Minute) // again, which does nothing
+	p.Stop(time.Minute) // a second call does nothing
 }
 
 func TestAProcessSeesTheEndOfItsStdinWhenItIsStopped(t *testing.T) {
@@ -139,7 +139,7 @@ func TestAProcessSeesTheEndOfItsStdinWhenItIsStopped(t *testing.T) {
 	}
 }
 
-// ownersBox is the box of an owner whose argument is its directory; without one there is none.
+// ownersBox returns a box with the directory of an owner's argument; nil without an argument.
 func ownersBox(args []string) (*sandbox.Box, error) {
 	if len(args) == 0 {
 		return nil, nil
@@ -151,7 +151,7 @@ func ownersBox(args []string) (*sandbox.Box, error) {
 	return policy.Box("mine", args[0])
 }
 
-// boxed is a box with namespaces.
+// boxed returns a box with namespaces.
 func boxed(t *testing.T) *sandbox.Box {
 	t.Helper()
 	if runtime.GOOS != "linux" {
@@ -220,7 +220,7 @@ func TestASpareProcessBecomesACommand(t *testing.T) {
 	}
 }
 
-// In a session of the service's a process could change the priority that the service has among all that runs.
+// In the service's own session, a process could change the scheduling priority of the service.
 func TestAProcessLeadsASessionOfItsOwn(t *testing.T) {
 	for name, box := range map[string]*sandbox.Box{"without a sandbox": nil, "in namespaces": boxed(t)} {
 		t.Run(name, func(t *testing.T) {

@@ -9,8 +9,8 @@ import (
 	"github.com/deployctl/deployctl/internal/sandbox"
 )
 
-// Spares are processes of a box that were started before anybody knew what they would run: in a sandbox starting one
-// takes a while. Its methods may be called from any goroutine; nil has none.
+// Spares are processes of a box that are started before their commands are known, because a start in a sandbox takes a
+// while. Its methods may be called from any goroutine; a nil Spares has no processes.
 type Spares struct {
 	mu      sync.Mutex
 	closed  bool
@@ -18,7 +18,7 @@ type Spares struct {
 	adding  sync.WaitGroup
 }
 
-// NewSpares begins to start some processes of a box; none if the box starts them as they are. Close it.
+// NewSpares starts processes of a box in the background; none if the box does not isolate its processes. Close it.
 func NewSpares(box *sandbox.Box, number int) *Spares {
 	s := &Spares{}
 	if !box.Apart() {
@@ -30,7 +30,7 @@ func NewSpares(box *sandbox.Box, number int) *Spares {
 	return s
 }
 
-// add starts a spare process. If that fails, so will the start of a command, and say why.
+// add starts a spare process. It ignores an error: the start of a command will report the same.
 func (s *Spares) add(box *sandbox.Box) {
 	one, err := newSpare(box)
 	if err != nil {
@@ -45,7 +45,7 @@ func (s *Spares) add(box *sandbox.Box) {
 	s.waiting = append(s.waiting, one)
 }
 
-// take gives a spare process, or nil.
+// take returns a spare process, or nil.
 func (s *Spares) take() *spare {
 	if s == nil {
 		return nil
@@ -60,7 +60,7 @@ func (s *Spares) take() *spare {
 	return one
 }
 
-// Close ends those that were not taken, and returns when they are gone.
+// Close ends the processes that were not taken, and returns when they have ended.
 func (s *Spares) Close() {
 	s.mu.Lock()
 	s.closed = true
@@ -73,12 +73,12 @@ func (s *Spares) Close() {
 	s.adding.Wait()
 }
 
-// spare is a process that is to become a command, or where the box starts processes as they are, all of it but the
-// process.
+// spare is a process that is to become a command. If the box does not isolate processes, it is only the streams: the
+// process is started by become.
 type spare struct {
 	cmd     *exec.Cmd
 	box     *sandbox.Box
-	launch  *sandbox.Launch // nil: it has not started
+	launch  *sandbox.Launch // nil if the process has not started
 	stdin   io.Closer
 	streams pipes
 }
@@ -105,7 +105,7 @@ func newSpare(box *sandbox.Box) (s *spare, err error) {
 	return s, nil
 }
 
-// become makes it the process of a command.
+// become turns it into the process of a command.
 func (s *spare) become(c Command) (*Process, error) {
 	cmd := exec.Command(c.Path, c.Args...)
 	cmd.Dir, cmd.Env = c.Dir, c.Env
@@ -127,7 +127,7 @@ func (s *spare) become(c Command) (*Process, error) {
 	return p, nil
 }
 
-// start starts a command in a box that starts them as they are.
+// start starts a command in a box that does not isolate processes.
 func (s *spare) start(cmd *exec.Cmd) error {
 	s.cmd.Path, s.cmd.Args, s.cmd.Env, s.cmd.Dir, s.cmd.Err = cmd.Path, cmd.Args, cmd.Env, cmd.Dir, cmd.Err
 	launch, err := s.box.Prepare(s.cmd)
@@ -138,7 +138,7 @@ func (s *spare) start(cmd *exec.Cmd) error {
 	return err
 }
 
-// discard ends a process that has started and is no command, and returns when it is gone.
+// discard ends a started process that runs no command yet, and returns when it has ended.
 func (s *spare) discard() {
 	err := s.launch.Discard()
 	killGroup(s.cmd.Process)

@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// ownGroup makes the child lead a group and a session of its own and die with us. Processes of one session share their
-// priority against the others of the machine, which each of them may set (/proc/PID/autogroup).
+// ownGroup makes the child lead a group and a session of its own and die with us. The session is separate because the
+// processes of a session share their scheduling priority, which each of them may set (/proc/PID/autogroup).
 func ownGroup(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/deployctl/deployctl/internal/settings"
 )
 
-// desk is a user at work: a project directory, an environment, and a service in memory.
+// desk is the environment of a user: a project directory, variables, and a service in memory.
 type desk struct {
 	t       *testing.T
 	service *memory.Service
@@ -23,14 +23,14 @@ type desk struct {
 	environ []string
 	input   string
 	hidden  []string
-	person  bool // somebody sits at the terminal
+	person  bool // a user is at the terminal
 	signals chan os.Signal
-	fail    error // of Connect
+	fail    error // the error of Connect
 }
 
 const yamlProject = "name: shop\nruntime: yaml\n"
 
-// newDesk sits down in an empty directory below a fresh home, or in a project with these files.
+// newDesk returns a desk in an empty directory below a new home, or in a project with these files.
 func newDesk(t *testing.T, files map[string]string) *desk {
 	t.Helper()
 	root := t.TempDir()
@@ -66,14 +66,14 @@ func (d *desk) read(name string) string {
 	return string(text)
 }
 
-// stack makes a stack of the project and selects it.
+// stack creates a stack of the project and selects it.
 func (d *desk) stack(name string) deployments.StackName {
 	d.t.Helper()
 	d.must("stack", "init", name)
 	return deployments.StackName{Organization: "organization", Project: "shop", Stack: name}
 }
 
-// syncBuffer may be written and read at once.
+// syncBuffer may be written and read concurrently.
 type syncBuffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -91,7 +91,7 @@ func (s *syncBuffer) String() string {
 	return s.b.String()
 }
 
-// outcome is what a command line came to.
+// outcome is the result of a command line.
 type outcome struct {
 	code     int
 	out, err string
@@ -125,7 +125,7 @@ func (d *desk) env(out, errs *syncBuffer) *Env {
 	return s
 }
 
-// must runs a command line that has to succeed, and returns its output.
+// must runs a command line that must succeed, and returns its output.
 func (d *desk) must(args ...string) string {
 	d.t.Helper()
 	o := d.run(args...)
@@ -135,7 +135,7 @@ func (d *desk) must(args ...string) string {
 	return o.out
 }
 
-// refused runs a command line that has to fail with this code, and say this.
+// refused runs a command line that must fail with this exit code and this sentence.
 func (d *desk) refused(code int, sentence string, args ...string) {
 	d.t.Helper()
 	o := d.run(args...)

@@ -10,7 +10,7 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 )
 
-// offered returns what is offered for the last of some words.
+// offered returns the completions of the last of some words.
 func (d *desk) offered(words ...string) string {
 	d.t.Helper()
 	var values []string
@@ -91,7 +91,7 @@ func TestCompletionStartsNoServiceAndSaysNothing(t *testing.T) {
 	}
 }
 
-// TestBashCompletesWordsWithColons plays the script in a real bash, with a deployctl that offers URNs.
+// TestBashCompletesWordsWithColons runs the script in a real bash, with a deployctl that lists URNs.
 func TestBashCompletesWordsWithColons(t *testing.T) {
 	bash, err := exec.LookPath("bash")
 	if err != nil {

@@ -32,7 +32,7 @@ func creating(r deployments.UpdateRequest) memoryScript {
 	}
 }
 
-// inProject sits down in a project with a stack, where updates create a bucket.
+// inProject returns a desk in a project with a stack, whose updates create a bucket.
 func inProject(t *testing.T) *desk {
 	t.Helper()
 	d := newDesk(t, map[string]string{"Pulumi.yaml": yamlProject, "index.html": "hello", "node_modules/x/y.js": "no",
@@ -241,7 +241,7 @@ func (d *desk) interrupted(shows string, args ...string) outcome {
 			d.t.Fatal(err)
 		}
 		d.t.Cleanup(func() { _ = writer.Close() })
-		s.In = reader // nobody types
+		s.In = reader // the user types nothing
 	}
 	go func() { code <- Main(context.Background(), s, append([]string{"deployctl"}, args...)) }()
 	deadline := time.Now().Add(30 * time.Second)
@@ -284,7 +284,7 @@ func TestAnInterruptAfterTheConfirmationDetaches(t *testing.T) {
 	}
 }
 
-// unanswered is a service whose answer to the submission of an update is overtaken by Ctrl-C.
+// unanswered is a service with which Ctrl-C arrives before the answer to the submission of an update.
 type unanswered struct {
 	deployments.Service
 	interrupt func()
@@ -316,7 +316,7 @@ func TestAnInterruptOfTheSubmissionSaysThatTheUpdateMayGoOn(t *testing.T) {
 	d.must("attach", "--stack", "organization/shop/dev")
 }
 
-// forgetful is a service whose stack loses every update that waits.
+// forgetful is a service whose stack loses every waiting update.
 type forgetful struct {
 	deployments.Service
 	watched atomic.Int32

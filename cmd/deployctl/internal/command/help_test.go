@@ -8,7 +8,7 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// everyCommand calls fn with each command that is not hidden, and the words that lead to it.
+// everyCommand calls fn with each command that is not hidden, and its path.
 func everyCommand(commands []*cli.Command, path []string, fn func([]string, *cli.Command)) {
 	for _, c := range commands {
 		if !c.Hidden {

@@ -233,7 +233,7 @@ func TestSettingsNameTheirSourcesAndHideSecrets(t *testing.T) {
 func TestEveryFlagMeansTheSameOnEveryCommand(t *testing.T) {
 	seen := map[string]bool{}
 	app := NewApp(newDesk(t, nil).env(&syncBuffer{}, &syncBuffer{}))
-	for range 20 { // maps are walked in another order each time
+	for range 20 { // the order of a map differs each time
 		for name, takes := range valued(app.Commands) {
 			if before, ok := seen[name]; ok && before != takes {
 				t.Fatalf("--%s takes a value on some commands only", name)
