@@ -19,7 +19,7 @@ func (at *attempt) wait(ctx context.Context, p *pluginhost.Provider, done <-chan
 		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 			return false
 		}
-		if !at.heartbeat.cancelRequested(ctx) { // Temporal is out of reach, or the worker stops: the call goes on
+		if !at.heartbeat.cancelRequested(ctx) { // Temporal is unreachable, or the worker stops: the call continues
 			select {
 			case <-done:
 				return true

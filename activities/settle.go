@@ -117,7 +117,7 @@ var (
 		Error: "its answer was lost, and what was found under its name may belong to another owner"}
 )
 
-// unsettled ends a Settle that could not read: a transient error is retried, any other makes the outcome undecidable.
+// unsettled ends a Settle whose call failed: a transient error is retried, any other makes the outcome undecidable.
 func (at *attempt) unsettled(err error) (engine.StepFinished, error) {
 	result, err := at.providerUnavailable(err)
 	if err == nil {

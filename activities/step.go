@@ -206,7 +206,7 @@ func failed(text string) engine.StepFinished {
 
 // mutate makes a changing call, if this attempt still holds its lease, and turns the answer into the step's result. The
 // call does not end with the context; only a requested cancel reaches the provider. At the step's deadline the activity
-// stops waiting with an unknown outcome, and frees its place for another step. The call goes on: its late answer is
+// stops waiting with an unknown outcome, and frees its place for another step. The call continues: its late answer is
 // stored where Settle finds it.
 func mutate[T any](
 	ctx context.Context, at *attempt, p *pluginhost.Provider,

@@ -50,7 +50,7 @@ func (d *door) Accept() (net.Conn, error) {
 			return conn, nil
 		}
 		d.refused(conn.RemoteAddr())
-		_ = conn.Close() // nothing was said
+		_ = conn.Close() // nothing was sent
 	}
 }
 

@@ -140,8 +140,8 @@ func (s *session) note(text string) {
 	_, _ = fmt.Fprintln(s.Err, display.Fold(safetext.Text(text), s.Screen))
 }
 
-// say prints a line of the command's output. On a terminal, control sequences in it are escaped; in a pipe it is
-// printed as it is.
+// say prints a line of the command's output. On a terminal, control sequences are removed from it; in a pipe it is
+// printed unchanged.
 func (s *session) say(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	if s.Screen != nil {
