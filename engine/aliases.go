@@ -9,7 +9,8 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/tokens"
 )
 
-// predecessor is what an entry continues, or why it cannot tell yet.
+// predecessor is what an entry continues, or why it cannot tell yet. At most one of key, wait, undecided and conflict
+// is set; with none of them the resource is new.
 type predecessor struct {
 	key  Key     // of the stored state; "" when the resource is new
 	name urn.URN // that it was stored under
@@ -20,7 +21,11 @@ type predecessor struct {
 }
 
 // predecessor finds the stored state that an entry continues, by its URN or else by its aliases in order. The first
-// name that has a live state decides. It changes nothing: continueOld claims what was found.
+// name that has a live state decides; a copy that waits for its deletion is nobody's predecessor. It changes nothing:
+// continueOld claims what was found.
+//
+// Must be called only when everything that the entry refers to is done: the aliases of a child depend on the name by
+// which its parent was found.
 func (r *Run) predecessor(e *entry) predecessor {
 	if by := r.marked(e.URN).ClaimedBy; by != "" && by != e.URN {
 		return predecessor{conflict: fmt.Sprintf("%s is also an alias of %s; remove the alias or rename one of them",
@@ -30,8 +35,11 @@ func (r *Run) predecessor(e *entry) predecessor {
 	for _, name := range names {
 		by, old := r.marked(name).ClaimedBy, r.snap.Live(name)
 		switch {
+		// The create may have made a resource that no state describes. Another create could make a duplicate.
 		case r.marked(name).Undecided:
 			return predecessor{undecided: true}
+		// Its step, of this epoch or of an earlier one, decides what is stored under the name. A step of the entry's own URN
+		// has been handled by attach.
 		case name != e.URN && r.stepOf(name) != nil:
 			return predecessor{wait: true}
 		case name != e.URN && by != "" && by != e.URN:
@@ -39,8 +47,10 @@ func (r *Run) predecessor(e *entry) predecessor {
 				"one of them", e.URN, by, name)}
 		case old == nil:
 			continue
+		// A cascade deletes it. The state stays, pending its replacement, and the entry continues it then.
 		case r.deletionOf[old.Key] != nil:
 			return predecessor{wait: true}
+		// The program gave the former name to another registration, so the state is that one's.
 		case name != e.URN && r.byURN[name] != nil:
 			return predecessor{conflict: fmt.Sprintf("%s claims to be what was %s, which the program also registers",
 				e.URN, name)}
@@ -50,7 +60,8 @@ func (r *Run) predecessor(e *entry) predecessor {
 	return predecessor{}
 }
 
-// continueOld makes an entry start from what it continues.
+// continueOld makes an entry start from what it continues. From here on no other entry of this epoch may continue the
+// same state: a second one that has it as an alias fails with a conflict.
 func (r *Run) continueOld(e *entry, p predecessor) {
 	if p.key == "" {
 		return
@@ -62,7 +73,8 @@ func (r *Run) continueOld(e *entry, p predecessor) {
 }
 
 // claim records that a URN continues what had another name, so that no other entry can. The snapshot follows when the
-// state is recorded under its new name, not before: references must never name what is not there.
+// state is recorded under its new name, not before: references must never name what is not there. A claim holds for one
+// epoch; repeatAnswer and attach restore it in the next one.
 func (r *Run) claim(u, old urn.URN) {
 	r.mark(old).ClaimedBy = u
 	r.mark(u).Claims = old
@@ -70,6 +82,10 @@ func (r *Run) claim(u, old urn.URN) {
 
 // aliasesOf returns every other name that a resource may have been stored under: its own aliases, then those that
 // follow from its parent's.
+//
+// As in Pulumi, a child inherits the aliases of its parent: each former name of the parent is combined with the child's
+// own name and type, and with each of the child's own aliases. The order is fixed, because the first match decides: own
+// aliases as declared, then the inherited ones.
 func (r *Run) aliasesOf(u urn.URN, g Registration) []urn.URN {
 	var out []urn.URN
 	add := func(a urn.URN) {
@@ -98,12 +114,16 @@ func (r *Run) formerNames(parent urn.URN) []urn.URN {
 	if parent == "" {
 		return nil
 	}
+	// Found by an alias in this epoch: only that name can be in the names of its children.
 	if old := r.marked(parent).Claims; old != "" {
 		return []urn.URN{old}
 	}
+	// It failed and continues no stored state. It may have failed before one was looked for, so every alias counts.
 	if e := r.byURN[parent]; e != nil && e.Old == "" && e.Stage == stageDone && e.Result != ResultSuccess {
 		return r.aliasesOf(e.URN, e.Reg)
 	}
+	// Stored under its present name already, but children may still have names that follow from former ones. A former name
+	// that the program has given to another registration does not count: its children are that one's.
 	live := r.snap.Live(parent)
 	if live == nil || len(live.Aliases) == 0 {
 		return nil
@@ -116,6 +136,7 @@ func (r *Run) formerNames(parent urn.URN) []urn.URN {
 
 // parented reports that a child of a resource is still stored under a name that follows from a former name of its
 // parent.
+// It visits the whole snapshot, so callers ask only about states that have aliases.
 func (r *Run) parented(former, parent urn.URN) bool {
 	found := false
 	r.snap.All(func(s *State) {
@@ -124,7 +145,9 @@ func (r *Run) parented(former, parent urn.URN) bool {
 	return found
 }
 
-// follows reports that the URN of a child follows from its parent's former name, and not from the one of now.
+// follows reports that the URN of a child follows from its parent's former name, and not from the one of now. If the
+// parent's type has changed, the type in the child's URN shows it; otherwise only the name can, by the convention that
+// the name of a child begins with its parent's.
 func follows(child, former, now urn.URN) bool {
 	if qualifiedType(former) != qualifiedType(now) {
 		return strings.HasPrefix(string(qualifiedType(child)), string(qualifiedType(former))+urn.TypeDelimiter)
@@ -132,7 +155,8 @@ func follows(child, former, now urn.URN) bool {
 	return strings.HasPrefix(NameOf(child), NameOf(former)) && !strings.HasPrefix(NameOf(child), NameOf(now))
 }
 
-// collapse makes a URN of an alias; parts that it leaves out are those of the registration.
+// collapse makes a URN of an alias; parts that it leaves out are those of the registration. A parent that the alias
+// names is taken by the name under which it was stored, since that one is in the stored URN; NoParent overrides Parent.
 func (r *Run) collapse(a Alias, g Registration) urn.URN {
 	if a.URN != "" {
 		return a.URN
@@ -151,7 +175,8 @@ func (r *Run) collapse(a Alias, g Registration) urn.URN {
 	return urn.New(tokens.QName(stack), tokens.PackageName(project), parentType(parent), tokens.Type(typ), name)
 }
 
-// current is what a stored URN is called in this epoch.
+// current is what a stored URN is called in this epoch. The renames in the snapshot come first: they are those of
+// states that are recorded under their new names. A claim is a rename that has not been recorded yet.
 func (r *Run) current(u urn.URN) urn.URN {
 	u = r.snap.current(u)
 	if to := r.marked(u).ClaimedBy; to != "" {
@@ -169,6 +194,7 @@ func or(s, fallback string) string {
 
 // inherited is what a child was called when its parent had its old name. A child whose name begins with its parent's
 // is taken to have been named after it.
+// Pulumi makes the same assumption, so states that it has stored are found.
 func (r *Run) inherited(typ tokens.Type, name string, parent, parentOld urn.URN) urn.URN {
 	if rest, ok := strings.CutPrefix(name, NameOf(parent)); ok {
 		name = NameOf(parentOld) + rest

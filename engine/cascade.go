@@ -6,6 +6,16 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 )
 
+// A resource that is deleted before it is replaced takes along the dependents that its absence would replace. In order:
+//
+//  1. candidates waits until the fate of every dependent is known, and lists those that are not decided yet.
+//  2. The Cascade command finds, by Diffs of their providers, which of them must be replaced.
+//  3. deleteFirst refuses the replacement, or marks the members and the old resource for deletion, dependents first.
+//  4. A deleted member stays in the snapshot, pending its replacement; so does the old resource.
+//  5. deletedFirst queues the create of the entry. Members are created when their own registrations are decided.
+//
+// If the update ends between 3 and 5, the next one finds the states pending replacement and creates them.
+
 // candidates returns the dependents that may have to be deleted before the old resource is. The entry waits while
 // another cascade is being found or swept for, while a dependent that was registered earlier is not done, and while a
 // step or a deletion of a dependent is in progress: a state must have one fate.
@@ -19,9 +29,12 @@ func (r *Run) candidates(e *entry) (candidates []State, wait bool) {
 		state := r.snap.renamed(*r.snap.Get(k))
 		other := r.byURN[r.current(state.URN)]
 		switch {
+		// A decision that was registered earlier, or a step or a deletion in progress, could change the state while the
+		// cascade is computed.
 		case other != nil && other.Order < e.Order && other.Stage != stageDone,
 			r.stepOf(state.URN) != nil, r.deletionOf[k] != nil:
 			return nil, true
+		// Its decision is final; or it is a copy, which copiesInTheWay looks for.
 		case other != nil && other.committed(), state.Delete:
 			continue
 		}
@@ -31,7 +44,8 @@ func (r *Run) candidates(e *entry) (candidates []State, wait bool) {
 }
 
 // startCascade asks which of the candidates must be deleted first: those that a change of the old resource would
-// replace.
+// replace. The states of the command have renamed references, so that the host finds what depends on what by URN alone.
+// Without candidates there is nothing to ask, and the deletion begins at once.
 func (r *Run) startCascade(e *entry, old *State, candidates []State) {
 	if len(candidates) == 0 {
 		r.deleteFirst(e, nil)
@@ -50,7 +64,9 @@ func (r *Run) startCascade(e *entry, old *State, candidates []State) {
 	})
 }
 
-// dependents returns every state that depends on one, however far, in snapshot order.
+// dependents returns every state that depends on one, however far, in snapshot order. One pass is enough, because
+// everything in the snapshot stands behind what it refers to: before the root there is no dependent, and a dependent of
+// a dependent comes after it.
 func (r *Run) dependents(root Key) []Key {
 	reached := map[urn.URN]bool{r.snap.Get(root).URN: true}
 	var out []Key
@@ -74,7 +90,8 @@ func (r *Run) dependents(root Key) []Key {
 	return out
 }
 
-// cascadePlanned goes on with the replacement for which a cascade was computed.
+// cascadePlanned goes on with the replacement for which a cascade was computed. The result of a cascade that belongs to
+// an earlier epoch leaves cascading alone: this epoch may be finding another one.
 func (r *Run) cascadePlanned(ev CascadePlanned) {
 	if r.cascading == ev.Op {
 		r.cascading = 0
@@ -93,6 +110,9 @@ func (r *Run) cascadePlanned(ev CascadePlanned) {
 
 // refuseProtectedMember fails an entry whose replacement would first delete a protected resource. A preview reports it
 // and goes on. It reports whether the entry failed.
+//
+// This and the other refusals are called before anything of the group is marked, so a refused replacement has changed
+// nothing. A copy is exempt: its replacement exists, so the protection has been lifted already.
 func (r *Run) refuseProtectedMember(e *entry, group []*deletion) bool {
 	const message = "a protected resource would be replaced"
 	for _, d := range group {
@@ -145,6 +165,9 @@ func (r *Run) refuseWantedMember(e *entry, group []*deletion) bool {
 // deleteFirst deletes the members of a cascade and then the old resource of an entry, dependents first. The entry goes
 // on when its old resource is deleted; the entries of members are planned again once theirs are. If copies stand in the
 // way, they are swept first, and deleteFirst runs again with the same members.
+//
+// A member that the Cascade named is left out if something else has happened to it while the question was in flight:
+// its state is gone, marked for deletion, pending its replacement already, or its own entry has decided.
 func (r *Run) deleteFirst(e *entry, members []Dependent) {
 	var group []*deletion
 	for _, m := range members {
@@ -180,7 +203,9 @@ func (r *Run) deleteFirst(e *entry, members []Dependent) {
 	r.markForDeletion(group)
 }
 
-// replan discards the plan of a cascade member: it was made against a state that is being deleted.
+// replan discards the plan of a cascade member: it was made against a state that is being deleted. The entry goes back
+// to held, where predecessor makes it wait until its state is pending replacement. It must be called before the group
+// is marked; an entry whose decision is final cannot be moved back and is left alone.
 func (r *Run) replan(d *deletion) {
 	other := r.byURN[r.current(d.URN)]
 	if other == nil || other.committed() {
@@ -193,6 +218,8 @@ func (r *Run) replan(d *deletion) {
 
 // replacedWith returns the stored resources that ask, by replaceWith, to be replaced together with the entry's, and
 // whose own decision is not final.
+// They join the cascade whatever their providers' Diffs say. If the old resource is not deleted first, replaceWith
+// takes effect in force instead, when the entries of those resources are planned.
 func (r *Run) replacedWith(e *entry) []*State {
 	var out []*State
 	r.snap.All(func(s *State) {
@@ -208,6 +235,7 @@ func (r *Run) replacedWith(e *entry) []*State {
 }
 
 // deletedFirst creates the replacement once its old resource is deleted; it reports whether that is so.
+// If one of the deletions fails, failDeletion fails the entry, so the wait always ends.
 func (r *Run) deletedFirst(e *entry) bool {
 	if old := r.snap.Get(e.Old); old == nil || !old.PendingReplacement {
 		return false

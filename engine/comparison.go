@@ -2,13 +2,21 @@ package engine
 
 import "slices"
 
-// compare starts the comparison of the entry's provider with the one that manages the old resource; it reports
-// whether the answer is awaited.
+// compare starts the comparison of the entry's provider with the one that manages the old resource; it reports whether
+// the answer is awaited. If it is not, e.Changed says whether the resource must be replaced.
+//
+// As in Pulumi, a resource may move to another provider, such as the default provider of a new plugin version, without
+// being replaced, unless the DiffConfig of the new provider calls for a replacement. There is nothing to compare for a
+// provider resource, for what was only read, and for what was just imported with the new provider.
+//
+// Each pair of references is compared once per update, for all resources that move from one to the other. The reference
+// contains the provider's id, so a provider that was replaced makes another pair.
 func (r *Run) compare(e *entry, old *State) bool {
 	was, now := r.snap.renamed(*old).Provider, e.New.Provider
 	if was == now || IsProvider(e.New.Type) || old.External || e.Imported {
 		return false
 	}
+	// One of the two cannot be asked: the resource was or becomes one without a provider, or the old provider is gone.
 	if was == "" || now == "" || r.snap.provider(was) == nil {
 		e.Changed = true
 		return false
@@ -20,6 +28,7 @@ func (r *Run) compare(e *entry, old *State) bool {
 	}
 	e.pair = pair
 	r.become(e, stageComparing, 0)
+	// Another entry has asked already; providerDiffed goes on with both.
 	for _, op := range r.comparing {
 		if r.Ops[op].Pair == pair {
 			return true

@@ -15,7 +15,8 @@ type DefaultProvider struct {
 const defaultName = "default"
 
 // NeedsProvider reports whether a stored resource lacks the provider that manages it. Old and hand-made states have
-// such resources; the resources of the engine's own package have none.
+// such resources. Provider resources need none, nor do the resources of the package "pulumi", which the engine itself
+// implements.
 func (s *State) NeedsProvider() (pkg string, needs bool) {
 	pkg = packageOf(s.Type)
 	return pkg, s.Custom && s.Provider == "" && !IsProvider(s.Type) && pkg != "" && pkg != "pulumi"
@@ -23,6 +24,9 @@ func (s *State) NeedsProvider() (pkg string, needs bool) {
 
 // giveDefaults gives the stored resources that lack one their package's default provider, which is made if the stack
 // has none of that name. Without a provider they could neither be read nor deleted.
+//
+// It must run after the stored state was accepted and before settlePending, whose steps need the provider as well. The
+// change is recorded like any other, so the checkpoint names the provider even if nothing else happens in the update.
 func (r *Run) giveDefaults() {
 	for _, d := range r.goal.Defaults {
 		var lacking []State
@@ -32,6 +36,7 @@ func (r *Run) giveDefaults() {
 			}
 		})
 		ref := ""
+		// A pending create only needs the provider to exist: withDefault puts the reference into its step.
 		for _, p := range r.snap.unfinished() {
 			if pkg, needs := p.State.NeedsProvider(); needs && pkg == d.Package {
 				ref = r.defaultProvider(d)
@@ -49,8 +54,10 @@ func (r *Run) giveDefaults() {
 	}
 }
 
-// defaultProvider returns the reference of a package's default provider, which then precedes everything in the base. It
-// is recorded without a step: it is configured when it is used.
+// defaultProvider returns the reference of a package's default provider, which then precedes everything in the base:
+// what gets the reference keeps its place there, and a provider must stand before what it manages. It is recorded
+// without a step: it is configured when it is used. Its id comes from its seed, as for any provider that a program
+// registers.
 func (r *Run) defaultProvider(d DefaultProvider) string {
 	u := r.defaultURN(d.Package)
 	if live := r.snap.Live(u); live != nil {

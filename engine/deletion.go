@@ -24,7 +24,7 @@ type deletion struct {
 }
 
 // newDeletion returns the deletion of a member of a cascade: its state stays, pending its replacement. A copy that
-// waits for its deletion anyway leaves the snapshot.
+// waits for its deletion anyway leaves the snapshot. The entry of root waits for the deletion, and fails with it.
 func (r *Run) newDeletion(s *State, root urn.URN) *deletion {
 	return &deletion{Key: s.Key, URN: s.URN, Kind: StepDeleteReplaced, For: root}
 }
@@ -86,6 +86,9 @@ func (r *Run) needs(k Key) []Key {
 // deleteUnregistered marks for deletion, once the program has ended well, every state that waits for its deletion or
 // that the program did not register. Without a program that is every state. Targets, and after an error what is still
 // referred to, take states out.
+//
+// The cases follow Pulumi: a copy is deleted as "delete-replaced", which is not protected; an external state is only
+// forgotten; a state that is pending its replacement has been deleted already, and only its entry goes.
 func (r *Run) deleteUnregistered() {
 	var group []*deletion
 	r.snap.All(func(s *State) {
@@ -125,6 +128,7 @@ func (r *Run) withoutNeeded(group []*deletion) []*deletion {
 	}
 	states := make([]*State, 0, len(group))
 	r.snap.All(func(s *State) { states = append(states, s) })
+	// From the last state to the first: what stays keeps what it needs, which in turn keeps what that needs.
 	for _, s := range slices.Backward(states) {
 		if dying[s.Key] {
 			continue
@@ -221,6 +225,9 @@ func (r *Run) protectedDeletion(d *deletion, op *operation) {
 }
 
 // deletesNothing reports that a deletion changes the state only, and calls no provider.
+//
+// retainOnDelete keeps the real resource. deletedWith says that it disappears together with another one, so no call is
+// needed if that one was deleted in this update or is marked for deletion.
 func (r *Run) deletesNothing(d *deletion, s *State) bool {
 	logical := d.Kind == StepReadDiscard || d.Kind == StepDiscardReplaced || d.Kind == StepRemovePendingReplace
 	return r.goal.DryRun || logical || !s.Custom || s.External || s.RetainOnDelete || s.PendingReplacement ||
@@ -266,6 +273,7 @@ func (r *Run) deletionFinished(op *operation, ev StepFinished) {
 		}
 		return
 	}
+	// For is set, so the state is kept pending its replacement: a program that runs again may still want it.
 	if d == nil { // its epoch is over, its effect is not
 		d = &deletion{Key: op.Key, URN: op.URN, Kind: op.Step.Kind, For: op.URN}
 	}
@@ -334,6 +342,8 @@ func (r *Run) openDeletions() []*deletion {
 
 // failDeletion drops a failed deletion and, transitively, every deletion that it was blocking: what still exists may
 // use them. A replacement that waits for one of them fails.
+//
+// It ends what unblock would otherwise end, so each deletion ends by exactly one of the two, or by dropDeletions.
 func (r *Run) failDeletion(d *deletion) {
 	r.unmarkDeletion(d)
 	for _, k := range d.Frees {
@@ -347,6 +357,7 @@ func (r *Run) failDeletion(d *deletion) {
 }
 
 // dropDeletions forgets the deletions whose steps were not issued: the update stops, or another epoch decides anew.
+// Those whose steps run no longer block or free any other: their Frees name deletions that are forgotten.
 func (r *Run) dropDeletions() {
 	r.free = nil
 	keep := r.Deletions[:0]

@@ -6,7 +6,11 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 )
 
-// emitStep shows a step of an entry. Old is what the entry started from, as it was.
+// emitStep shows a step of an entry. Old is the state that the entry started from, even if the step has just removed
+// it: the slot of a removed state keeps its contents. Both states are copies, because the entry goes on changing.
+//
+// Each step is shown twice, with the same operation number: as EmitPre when it begins, and as EmitOutputs or EmitFailed
+// when it has ended. A reader of the event log matches them by that number.
 func (r *Run) emitStep(kind EmitKind, op int, e *entry) {
 	next := e.New
 	em := Emit{Kind: kind, Op: op, Step: e.Kind, URN: e.URN, Type: e.New.Type, New: &next}
@@ -25,7 +29,9 @@ func (r *Run) emitStep(kind EmitKind, op int, e *entry) {
 	r.emit(em)
 }
 
-// emitReplace shows the logical step that a create (or a read) and a delete are the halves of.
+// emitReplace shows the logical step that a create (or a read) and a delete are the halves of. Like Pulumi's display,
+// it follows the create half. The summary counts this step and neither half, so a replacement counts once even if the
+// delete of the old resource is left to a later update.
 func (r *Run) emitReplace(e *entry, op int) {
 	kind := e.Kind
 	e.Kind = StepReplace
@@ -35,6 +41,7 @@ func (r *Run) emitReplace(e *entry, op int) {
 	e.Kind = kind
 }
 
+// emitFailed ends the row of a step without outputs. The error itself is a diagnostic of its own.
 func (r *Run) emitFailed(op *operation, message string) {
 	r.emit(Emit{
 		Kind: EmitFailed, Op: op.Op, Step: op.Step.Kind, URN: op.URN, Type: op.Step.Type, Old: op.Step.Old,
@@ -53,8 +60,8 @@ func (r *Run) emitCancelled(op *operation, message string) {
 // deleted. No step is of this kind.
 const CountRetained StepKind = "retain"
 
-// count adds a step that took effect to the summary, which is about what a person declared: a provider that nobody did
-// is left out.
+// count adds a step that took effect to the summary, which is about what a person declared: a default provider is left
+// out. A replacement that was created but did not initialise counts as a replacement, too.
 func (r *Run) count(kind StepKind, u urn.URN) {
 	if isDefaultProvider(u) {
 		return
@@ -65,7 +72,8 @@ func (r *Run) count(kind StepKind, u urn.URN) {
 	r.Changes[string(kind)]++
 }
 
-// countRead counts an entry's step. A read counts when it brings something new.
+// countRead counts an entry's step. A read counts only when it brings something new: another id or other outputs than
+// those that are stored. Otherwise an update that changes nothing would report changes for every program that reads.
 func (r *Run) countRead(e *entry) {
 	if slot := r.snap.slot(e.Old); e.Kind == StepRead && slot != nil && slot.State.ID == e.New.ID &&
 		slot.State.Outputs.Same(e.New.Outputs) {
@@ -74,7 +82,8 @@ func (r *Run) countRead(e *entry) {
 	r.count(e.Kind, e.URN)
 }
 
-// isDefaultProvider reports whether a URN is of a provider that nobody declared.
+// isDefaultProvider reports whether a URN is of a provider that nobody declared: "default" here, and "default_" with a
+// plugin version behind it where an SDK asks for one.
 func isDefaultProvider(u urn.URN) bool {
 	return IsProvider(u.Type()) && (u.Name() == "default" || strings.HasPrefix(u.Name(), "default_"))
 }

@@ -1,8 +1,17 @@
 package engine
 
 // startEpoch begins another registration pass over the state reached so far: the program was lost and starts again.
-// Steps that were issued go on, and attach finds them; queries and what was not issued are forgotten, because the
-// program will ask again. Epochs only grow, so an event that repeats an earlier one is ignored.
+// Epochs only grow, so an event that repeats an earlier one is ignored; and once deletions have begun, no program may
+// start.
+//
+//   - Steps that were issued go on, since they may have had an effect. attach or predecessor finds them when their
+//     resources are registered again. Creates that wait for a person wait on.
+//   - Queries and steps that were not issued are forgotten, because the program will ask again. A query keeps its
+//     number until its result is there.
+//   - Refreshes and settles belong to the update and not to the program, so they keep their places in the queue.
+//   - The update's errors and refusals stay: a program that starts again does not undo them.
+//
+// The entries are dropped before resetEpoch clears the lists in which they are found.
 func (r *Run) startEpoch(epoch int) {
 	if epoch <= r.Epoch || r.Phase > phaseProgram {
 		return
@@ -29,7 +38,8 @@ func (r *Run) startEpoch(epoch int) {
 	r.resetEpoch()
 }
 
-// resetEpoch forgets what holds for one epoch only.
+// resetEpoch forgets what holds for one epoch only. What the update has learnt about each URN stays in the first group
+// of its mark, so that a goal which is done is answered and not carried out a second time.
 func (r *Run) resetEpoch() {
 	r.Entries, r.Seen, r.Exit, r.Exports = nil, nil, nil, nil
 	r.forgetEpoch()
@@ -37,8 +47,12 @@ func (r *Run) resetEpoch() {
 }
 
 // attach connects an entry with the step of its URN that an earlier epoch began: the same goal takes the step over,
-// another one waits for its end. It reports whether the entry left its stage. The entry of the earlier epoch takes the
-// place of the new one, because the operation refers to it.
+// another one waits for its end and is then compared with what the step left. Any other operation of the URN, such as a
+// deletion, is waited for as well. It reports whether the entry left its stage.
+//
+// The entry of the earlier epoch takes the place of the new one, because the operation refers to it. It gets the new
+// epoch and sequence number, so its reply goes to the program that is running now; a reply that was sent ahead for the
+// earlier epoch does not count as an answer, see Reply.to.
 func (r *Run) attach(e *entry, op *operation) bool {
 	if op.For != forGoal || op.Entry.Reg.Digest != e.Reg.Digest || op.Entry.Read != e.Read {
 		return false

@@ -1,7 +1,10 @@
 package engine
 
-// decideRead reads a resource that this stack does not own. One that it owned under the same id is let go; one with
-// another id is replaced: read now, the old one deleted at the end.
+// decideRead reads a resource that this stack does not own. The cases are Pulumi's:
+//
+//	no state, or an external one   read; the result takes the place of the old state
+//	owned under the same id        read; the stack lets the resource go and keeps it as external
+//	owned under another id         read as a replacement; the owned resource is deleted in the delete phase
 func (r *Run) decideRead(e *entry, old *State) {
 	e.Kind = StepRead
 	if old != nil && !old.External && old.ID != e.New.ID {
@@ -10,7 +13,10 @@ func (r *Run) decideRead(e *entry, old *State) {
 	r.enqueue(e, false)
 }
 
-// imports reports that the entry's resource is to be adopted from the world.
+// imports reports that the entry's resource is to be adopted from the world: the import option names an id, and the
+// stack does not own the resource under it. The option may therefore stay in the program after the import. The id that
+// was imported is compared first, because a provider may have returned another one; a state without it was created
+// here.
 func (e *entry) imports(old *State) bool {
 	if e.Read || e.Imported || !e.New.Custom || e.Reg.ImportID == "" {
 		return false
@@ -25,7 +31,8 @@ func (e *entry) imports(old *State) bool {
 	return was != e.Reg.ImportID
 }
 
-// decideImport reads the resource to adopt; the ordinary plan over what was read follows.
+// decideImport reads the resource to adopt; the ordinary plan over what was read follows. A live old resource becomes a
+// copy that waits for its deletion. One that is pending its replacement has been deleted, so this is a plain import.
 func (r *Run) decideImport(e *entry, old *State) {
 	e.Kind = StepImport
 	if old != nil && !old.PendingReplacement {
@@ -37,6 +44,9 @@ func (r *Run) decideImport(e *entry, old *State) {
 
 // imported goes on with an entry whose resource was adopted: its goal is compared with what was read, by the ordinary
 // plan. The adopted state is recorded before that, so a failure of the plan loses nothing.
+//
+// Imported keeps decide from reading it a second time, from comparing providers and from forcing a replacement. New is
+// prepared again, because the step has put the imported inputs into it; the times are those of the import.
 func (r *Run) imported(e *entry, op int) {
 	r.emitStep(EmitOutputs, op, e)
 	r.count(StepImport, e.URN)

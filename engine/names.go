@@ -17,7 +17,7 @@ import (
 // rootType is the type of the stack's own resource.
 const rootType tokens.Type = "pulumi:pulumi:Stack"
 
-// urnOf returns the URN of a registration.
+// urnOf returns the URN of a registration. The parent's URN must be the one of this epoch, as the program knows it.
 func (r *Run) urnOf(g Registration) urn.URN {
 	return urn.New(tokens.QName(r.goal.Stack), tokens.PackageName(r.goal.Project), parentType(g.Parent), g.Type, g.Name)
 }
@@ -82,12 +82,14 @@ func packageOf(t tokens.Type) string {
 // Another create of the URN gets another seed, so a replacement can exist beside what it replaces.
 func (r *Run) seed(u urn.URN) []byte {
 	m := r.marked(u)
+	// An earlier update began this create; its attempts used this seed.
 	if m.Seed != nil {
 		return m.Seed
 	}
 	g := r.goal
 	text := cmp.Or(g.StackID, g.Organization+"/"+g.Project+"/"+g.Stack) + "\x00" + string(u) + "\x00" +
 		strconv.Itoa(g.Version)
+	// Each recorded create of the URN changes the seed of the next one.
 	if m.Creates > 0 {
 		text += "\x00" + strconv.Itoa(m.Creates)
 	}

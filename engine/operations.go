@@ -64,7 +64,8 @@ func (r *Run) newQuery(op *operation) int {
 }
 
 // takeQuery removes a query whose result is there. It returns nil when the result concerns no one any more: it came
-// twice, or its entry belongs to an earlier epoch.
+// twice, or its entry was dropped when the update stopped, a new epoch began, or a cascade discarded the plan. A
+// handler of a result calls it first, so it acts at most once on each query.
 func (r *Run) takeQuery(op int) *operation {
 	o := r.Ops[op]
 	if o == nil || o.Step != nil {
@@ -105,7 +106,9 @@ var pendingKinds = map[StepKind]string{
 }
 
 // begin shows that a step starts, and records it as pending in the snapshot. The command follows in the same Ready: a
-// step that the checkpoint does not know to be pending is never sent.
+// step that the checkpoint does not know to be pending is never sent. A step that settles an operation of an earlier
+// update is pending already, under the number of that operation. A refresh is never pending; reads and imports are, as
+// in Pulumi's states.
 func (r *Run) begin(op *operation) {
 	step := op.Step
 	if op.For == forPending {
@@ -129,7 +132,8 @@ func (r *Run) begin(op *operation) {
 	}})
 }
 
-// release removes an operation that has ended and frees its slot.
+// release removes an operation that has ended and frees its slot. It comes before complete, which may decide about the
+// same entry again.
 func (r *Run) release(op *operation) {
 	delete(r.Ops, op.Op)
 	r.Slots = slices.DeleteFunc(r.Slots, func(o int) bool { return o == op.Op })

@@ -6,6 +6,17 @@ import (
 	"strings"
 )
 
+// The ways in which an error affects an update:
+//
+//              the first error is kept   nothing new starts               reported by
+//  diagnose    no                        no                               itself
+//  noteError   yes                       no                               the caller
+//  fail        yes                       yes, unless --continue-on-error  the caller
+//  stop        no                        yes                              the caller
+//
+// A first error forbids the deletions at the end of the program, unless --continue-on-error allows them; see
+// advanceProgram.
+
 // fail records an error that makes the update fail; the first one becomes the error of the update. Unless the update
 // goes on after errors, nothing new starts. It does not report the error: diagnose does.
 func (r *Run) fail(message string) {
@@ -18,6 +29,8 @@ func (r *Run) fail(message string) {
 }
 
 // noteError makes the update fail at its end without stopping it.
+// It is for errors of which the rest of the update is independent: a preview that shows what would be refused, a
+// protected resource among deletions, an undecided create.
 func (r *Run) noteError(message string) {
 	if r.FirstError == "" {
 		r.FirstError = message
@@ -37,7 +50,12 @@ func (r *Run) failUnknown(message string, create bool) {
 }
 
 // stop ends the update early: what has not started is refused, creates that wait for a person are left pending, what
-// runs finishes. It happens once.
+// runs finishes. It happens once. After it an entry is done or has an issued step, and the run ends once those steps
+// have ended.
+//
+// Stopped is set first: leavePending replies otherwise while the update goes on, and fail, which it calls, must not
+// begin here again. Resources that a refresh found gone leave the snapshot here, because a phase that a cancel skips
+// does not remove them any more.
 func (r *Run) stop() {
 	if r.Stopped {
 		return
@@ -60,8 +78,11 @@ func (r *Run) stop() {
 }
 
 // cancelled stops the update at a person's request: what runs finishes or, if the cancel is forced, is abandoned. A
-// forced cancel may follow a first one; repeating either does nothing. A phase that a stopped update would wait in is
-// skipped.
+// forced cancel may follow a first one; repeating either does nothing.
+//
+// A phase that a stopped update would wait in is skipped. Without a program there is nothing to wait for but the steps
+// that run. With one, the program's phase still waits for its exit, unless it was never started. An abandoned step ends
+// with a StepFinished like any other; its outcome may be unknown.
 func (r *Run) cancelled(c Cancelled) {
 	if !r.Cancelled {
 		r.Cancelled = true
@@ -89,6 +110,8 @@ func (r *Run) cancelled(c Cancelled) {
 }
 
 // unsupported fails an update whose driver passes on what this core does not know: a newer client or service sent it.
+// It counts as a refusal, so nothing is deleted, not even with --continue-on-error: what was not understood may have
+// declared a resource.
 func (r *Run) unsupported(what string) {
 	message := "this build does not know " + what + "; upgrade the worker"
 	if !r.Stopped {
@@ -99,7 +122,9 @@ func (r *Run) unsupported(what string) {
 	r.stop()
 }
 
-// Result returns the summary of the update; false while it has not ended.
+// Result returns the summary of the update; false while it has not ended. An error precedes a cancel: an update that
+// failed and was cancelled has failed. Operations that stay unknown after a cancel are no error; the sentence names
+// them.
 func (r *Run) Result() (Result, bool) {
 	if r.Phase != phaseEnded || !r.idle() {
 		return Result{}, false

@@ -3,7 +3,8 @@ package engine
 import "fmt"
 
 // registerOutputs attaches outputs to a component, whose registration must have its reply. Those of the stack are kept
-// for exportOutputs.
+// for exportOutputs. Like a registration it has a sequence number, and a repeated message is ignored. Outputs of a
+// resource that failed, or that targets leave out, are accepted and dropped: the program has done nothing wrong.
 func (r *Run) registerOutputs(ev OutputsRegistered) {
 	if ev.Epoch != r.Epoch || r.bySeq[ev.Seq] {
 		return
@@ -25,7 +26,8 @@ func (r *Run) registerOutputs(ev OutputsRegistered) {
 }
 
 // exportOutputs records the outputs that the program registered for the stack. It waits for the end of the program,
-// because a later epoch may register others. After an error they may be incomplete, so the stack keeps those it had.
+// because a later epoch may register others. After an error they may be incomplete, so the stack keeps those it had;
+// one that had none gets them all the same.
 func (r *Run) exportOutputs() {
 	if r.Exports == nil {
 		return
@@ -37,6 +39,7 @@ func (r *Run) exportOutputs() {
 	r.Exports = nil
 }
 
+// setOutputs stores outputs in the live state of an entry, and shows them even if they are those that it had.
 func (r *Run) setOutputs(e *entry, outputs Bag) {
 	state := r.snap.Live(e.URN)
 	if state == nil {

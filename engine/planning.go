@@ -6,8 +6,14 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 )
 
+// A decision has two halves. decide issues the question that has to be asked, as soon as all that the entry refers to
+// is done; questions of independent entries are in flight together. commit acts on the answer, in order of registration
+// where an earlier decision can change it. A create outside a preview has no question and goes straight to its step.
+
 // decide sends an entry the way that its kind of resource goes: outside the targets, a read, an import, a component, a
-// comparison of providers, or a plan. It runs again, from held, when an import was read or providers were compared.
+// comparison of providers, or a plan. It runs again, from held, when an import was read or providers were compared. So
+// nothing in it may depend on being the first call. The order of the cases is the order of their precedence: targets
+// restrict every kind, and a read or an import decides by id before any provider is compared.
 func (r *Run) decide(e *entry) {
 	old := r.snap.Get(e.Old)
 	r.markTarget(e)
@@ -34,6 +40,8 @@ func (r *Run) decide(e *entry) {
 }
 
 // decideComponent decides about a component. Only the snapshot has it, so there is no plan, and its step ends at once.
+// A replacement of one goes through commit all the same, with a plan made here, because resources that are replaced
+// with it may have to be deleted first.
 func (r *Run) decideComponent(e *entry, old *State) {
 	e.Forced = r.force(e, old)
 	switch {
@@ -43,6 +51,7 @@ func (r *Run) decideComponent(e *entry, old *State) {
 		e.Plan = &Planned{Inputs: e.New.Inputs, Diff: Diff{Change: ChangeReplace}} // as if it had been asked for
 		r.become(e, stagePlanned, 0)
 		return
+	// same stores the goal's header even so: other fields of it may have changed.
 	case old.Inputs.Same(e.New.Inputs):
 		r.same(e, old, nil)
 		return
@@ -52,7 +61,8 @@ func (r *Run) decideComponent(e *entry, old *State) {
 	r.carryOut(e)
 }
 
-// carryOut makes the step of a component, which calls no provider.
+// carryOut makes the step of a component, which calls no provider: shown, recorded and answered in this order, as a
+// step with a call is.
 func (r *Run) carryOut(e *entry) {
 	op := r.newOp()
 	r.emitStep(EmitPre, op, e)
@@ -60,7 +70,10 @@ func (r *Run) carryOut(e *entry) {
 	r.succeed(e, op)
 }
 
-// force returns the reasons for which the core itself replaces a resource; none is an ordinary plan.
+// force returns the reasons for which the core itself replaces a resource, in the place of property names; none is an
+// ordinary plan. They are Pulumi's: a taint or --replace, a provider that cannot go on, replaceWith and
+// replacementTrigger. The first that applies is shown. A resource that was replaced in this update, by an earlier epoch
+// for example, is not replaced a second time; nor is one that was just imported.
 func (r *Run) force(e *entry, old *State) []string {
 	switch {
 	case old == nil || e.Imported || r.marked(e.URN).Replaced:
@@ -69,6 +82,7 @@ func (r *Run) force(e *entry, old *State) []string {
 		return []string{"id"}
 	case e.Changed:
 		return []string{"provider"}
+	// The entry refers to what replaceWith names, so that is done and the mark is final.
 	case slices.ContainsFunc(e.New.ReplaceWith, func(u urn.URN) bool { return r.marked(u).Replaced }):
 		return []string{"replaceWith"}
 	case triggers(old.TriggerValue, e.New.TriggerValue):
@@ -82,8 +96,12 @@ func triggers(was, now string) bool {
 	return now == UnknownTrigger || was != "" && now != "" && was != now
 }
 
-// plan asks for Check and Diff. A resource without an old state needs no decision between Check and Create: outside
-// a preview it goes straight to its step.
+// plan asks for Check and Diff. A resource without an old state needs no decision between Check and Create: outside a
+// preview it goes straight to its step, which checks first.
+//
+// Recreate is set where a Diff has no meaning: a replacement is certain, the old resource has been deleted, or it was
+// never owned. The inputs are then checked without the old ones, because defaults that a provider made for the old
+// resource, such as its name, must not be used for the new one.
 func (r *Run) plan(e *entry, old *State) {
 	if old == nil && !r.goal.DryRun {
 		e.Kind = StepCreate
@@ -100,8 +118,9 @@ func (r *Run) plan(e *entry, old *State) {
 	})
 }
 
-// planned keeps a plan. It is committed in order of registration, because what was registered earlier may still delete
-// the entry's old state.
+// planned keeps a plan for commit. Until it is committed, what was registered earlier may still delete the entry's old
+// state: then replan discards the plan, and the entry plans again. An error in the plan is kept, too, and fails the
+// entry only when it is committed.
 func (r *Run) planned(ev Planned) {
 	op := r.takeQuery(ev.Op)
 	if op == nil {
@@ -112,7 +131,7 @@ func (r *Run) planned(ev Planned) {
 }
 
 // commit turns a plan into a step, unless something that was registered earlier must be decided first; it reports
-// whether the entry left its place.
+// whether the entry left its stage.
 func (r *Run) commit(e *entry) bool {
 	if e.blockedOn = r.waitsFor(e); e.blockedOn != nil {
 		return false
@@ -131,8 +150,10 @@ func (r *Run) commit(e *entry) bool {
 	case old == nil:
 		e.Kind = StepCreate
 		r.enqueue(e, false)
+	// replace also makes the create of a resource that is pending its replacement: the delete half is done.
 	case old.External || old.PendingReplacement || e.Forced != nil || p.Diff.Change == ChangeReplace:
 		return r.replace(e, old)
+	// A resource that did not initialise is updated even without a difference, which is how its provider repairs it.
 	case p.Diff.Change == ChangeUpdate || len(old.InitErrors) > 0:
 		e.Kind, e.New.ID = StepUpdate, old.ID
 		r.enqueue(e, false)

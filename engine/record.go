@@ -18,7 +18,9 @@ func (r *Run) applyResult(e *entry, ev StepFinished) {
 	}
 }
 
-// learn puts what a step found into a state.
+// learn puts what a step found into a state. An id and inputs that the step did not report stay as they were; outputs,
+// initialisation errors and RefreshBeforeUpdate are always those of the last step, so that a step which succeeds clears
+// the errors of the one before.
 func (s *State) learn(ev StepFinished) {
 	if ev.ID != "" {
 		s.ID = ev.ID
@@ -56,6 +58,7 @@ func (r *Run) record(e *entry, op int) {
 		if e.replaces() {
 			r.mark(e.URN).Replaced = true
 		}
+		// The old resource still exists. Its state becomes a copy where it stands, and the delete phase deletes it.
 		if e.replaces() && !old.PendingReplacement {
 			waits := *old
 			waits.Delete = true
@@ -72,6 +75,9 @@ func (r *Run) record(e *entry, op int) {
 // moveDependents moves the states of a stretch of the new list that depend on a URN, however far, behind what now
 // stands for it: an earlier start of the program, or targets, had put them there. A copy that waits for its deletion
 // moves only when nothing that it refers to stands before it any more, and takes nothing along: nothing refers to it.
+//
+// The stretch begins where the old state stood, or at the end of the list if that was in the base, and ends before the
+// new state. Moved states go to the end in the order in which they stood, so they keep their order among each other.
 func (r *Run) moveDependents(u urn.URN, from, end int) {
 	moved := map[urn.URN]bool{u: true}
 	depends := func(ref urn.URN) bool { return moved[r.current(ref)] }
@@ -92,12 +98,15 @@ func (r *Run) moveDependents(u urn.URN, from, end int) {
 
 // replaces reports that the entry's step puts something else in the place of the old resource, which stays until the
 // delete phase if it was not deleted before.
+// The same kinds are used when the old resource has been deleted first; record tells the two cases apart by
+// PendingReplacement.
 func (e *entry) replaces() bool {
 	return e.Kind == StepCreateReplacement || e.Kind == StepReadReplacement || e.Kind == StepImportReplacement
 }
 
-// same keeps a resource without a step: its new checked inputs are stored with its old outputs. A state that would be
-// stored exactly as it is only moves to the new list, which costs no write of its own.
+// same keeps a resource without a step: its new checked inputs are stored with its old outputs. A state of the base
+// that would be stored exactly as it is only moves to the new list, which costs no write of its own. One that an
+// earlier epoch put into the new list is recorded again, at the end of it.
 func (r *Run) same(e *entry, old *State, stables []string) {
 	e.Kind = StepSame
 	e.New.ID, e.New.Outputs, e.New.InitErrors = old.ID, old.Outputs, old.InitErrors

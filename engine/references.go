@@ -10,7 +10,8 @@ import (
 // JoinReference makes a provider reference of a provider's URN and id.
 func JoinReference(u urn.URN, id string) string { return string(u) + "::" + id }
 
-// SplitReference takes a provider reference apart; the URN is empty when the reference is.
+// SplitReference takes a provider reference apart; the URN is empty when the reference is. The last "::" separates the
+// two, because a URN contains that delimiter and the id of a provider does not.
 func SplitReference(ref string) (urn.URN, string) {
 	i := strings.LastIndex(ref, "::")
 	if i < 0 {
@@ -20,7 +21,11 @@ func SplitReference(ref string) (urn.URN, string) {
 }
 
 // References returns every URN that a state refers to, in a fixed order: parent, provider, dependencies, property
-// dependencies, deletedWith, replaceWith.
+// dependencies, deletedWith, replaceWith. A URN may occur more than once.
+//
+// Every one of them must stand before the state in a snapshot, see Verify. What orders states (dependents,
+// markForDeletion, moveDependents, Repair) goes by this list, so a new field of State that names a resource must be
+// added here, and to without and Snapshot.renamed.
 func (s *State) References() []urn.URN {
 	out := make([]urn.URN, 0, 2+len(s.Dependencies))
 	if s.Parent != "" {
@@ -39,7 +44,8 @@ func (s *State) References() []urn.URN {
 	return append(out, s.ReplaceWith...)
 }
 
-// references returns every URN that a registration names, in a fixed order.
+// references returns every URN that a registration names, in the order of State.References. An entry waits until all of
+// them are done.
 func (g *Registration) references() []urn.URN {
 	s := State{
 		Parent: g.Parent, Provider: g.Provider, Dependencies: g.Dependencies,
@@ -48,7 +54,9 @@ func (g *Registration) references() []urn.URN {
 	return s.References()
 }
 
-// without returns the state without its references to some URNs; its provider stays.
+// without returns the state without its references to some URNs. Its provider stays, because the resource could not be
+// managed without one. gone is also asked about the empty URN of an unset parent or deletedWith. The receiver's slices
+// are not changed: the snapshot shares them.
 func (s State) without(gone func(urn.URN) bool) State {
 	if gone(s.Parent) {
 		s.Parent = ""
@@ -76,7 +84,8 @@ func mapped(us []urn.URN, name func(urn.URN) urn.URN) []urn.URN {
 	return out
 }
 
-// reference returns a copy of a state for a command; nil when there is none.
+// reference returns a copy of a state for a command, with renamed references; nil when there is none. A command
+// outlives the event that led to it, so it must not share a state that the core goes on changing.
 func (r *Run) reference(k Key) *State {
 	state := r.snap.Get(k)
 	if state == nil {
@@ -86,7 +95,9 @@ func (r *Run) reference(k Key) *State {
 	return &out
 }
 
-// providerOf says with which provider a reference's calls are made; nil for components.
+// providerOf says with which provider a reference's calls are made; nil for components. A provider that has been
+// renamed in this update is found by its old reference, too. A reference that no state has is passed on as it is,
+// without inputs.
 func (r *Run) providerOf(ref string) *Provider {
 	if ref == "" {
 		return nil
