@@ -7,7 +7,11 @@ import (
 )
 
 // startRefreshes reads every stored resource that its provider manages, or only those that their providers want to be
-// read before they are compared with their goals.
+// read before they are compared with their goals. The reads are queued steps that belong to no entry. They have a phase
+// of their own before any decision, so what is decided is decided over what was read.
+//
+// A copy goes in any case, and what is pending its replacement is deleted already, so neither is read. It goes through
+// the states in snapshot order, as mayChange requires.
 func (r *Run) startRefreshes(every bool) {
 	r.snap.All(func(s *State) {
 		if !every && !s.RefreshBeforeUpdate || !r.mayChange(s) {
@@ -36,6 +40,9 @@ func (r *Run) startRefreshes(every bool) {
 
 // refreshFinished records what was read. The step counts as what it came to: same, update or delete. A resource that
 // does not exist any more leaves the snapshot only with all others, see removeLost.
+//
+// A read that fails fails the update before anything is decided: to plan over a state that could not be confirmed would
+// be to guess. One that a cancel has cut off is no failure.
 func (r *Run) refreshFinished(op *operation, ev StepFinished) {
 	state := r.snap.Get(op.Key)
 	switch {
@@ -51,6 +58,7 @@ func (r *Run) refreshFinished(op *operation, ev StepFinished) {
 		return
 	case ev.ID == "":
 		r.Lost = append(r.Lost, op.Key)
+		// No phase will do it any more.
 		if r.Stopped {
 			r.removeLost()
 		}
@@ -61,6 +69,7 @@ func (r *Run) refreshFinished(op *operation, ev StepFinished) {
 	next := *state
 	next.ID, next.Outputs, next.InitErrors, next.RefreshBeforeUpdate = ev.ID, ev.Outputs, ev.InitErrors,
 		ev.RefreshBeforeUpdate
+	// They are stored, so the next up repairs the resource by an update.
 	for _, reason := range ev.InitErrors {
 		r.diagnose("warning", op.URN, "%s is not healthy: %s", op.URN, reason)
 	}
@@ -70,6 +79,7 @@ func (r *Run) refreshFinished(op *operation, ev StepFinished) {
 	if equalStates(*state, next) {
 		r.countRefresh(StepSame, op.URN)
 	} else {
+		// Modified is the time of a change to the resource; that its health was learnt is none.
 		if ev.At != "" && !(state.Inputs.Same(next.Inputs) && state.Outputs.Same(next.Outputs)) {
 			next.Modified = ev.At
 		}
@@ -93,8 +103,9 @@ func (r *Run) emitRefresh(op *operation, next *State, diff *Diff) {
 	})
 }
 
-// removeLost removes the resources that refreshes did not find, all at once and with the references to them, so that
-// the snapshot breaks no invariant at any time. A reference stays while a copy of what it names precedes it.
+// removeLost removes the resources that refreshes did not find, all at once and with the references to them, as
+// Pulumi's refresh does. A reference stays while a copy of what it names precedes it. It does nothing if nothing was
+// lost, so it may be called more than once.
 func (r *Run) removeLost() {
 	if len(r.Lost) == 0 {
 		return

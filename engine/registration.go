@@ -6,7 +6,8 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 )
 
-// register admits a registration. Nothing is decided before the next Ready.
+// register admits a registration. Nothing is decided before the next Ready; only once the update is ending is the
+// program answered at once.
 func (r *Run) register(ev Registered) {
 	e := r.admit(ev.Epoch, ev.Seq, ev.Registration)
 	if e != nil && r.Stopped {
@@ -14,7 +15,9 @@ func (r *Run) register(ev Registered) {
 	}
 }
 
-// requestRead admits a read: a registration of a resource that this stack does not own.
+// requestRead admits a read: a registration of a resource that this stack does not own. It is handled as a registration
+// of a custom resource with the id in ImportID, so that references, aliases and epochs need no case of their own;
+// prepare turns it into an external state with that id.
 func (r *Run) requestRead(ev ReadRequested) {
 	e := r.admit(ev.Epoch, ev.Seq, Registration{
 		Type: ev.Type, Name: ev.Name, Custom: true, Parent: ev.Parent, Provider: ev.Provider, Inputs: ev.Inputs,
@@ -34,7 +37,12 @@ func (r *Run) requestRead(ev ReadRequested) {
 }
 
 // admit makes an entry of what the program asked for; nil when the message is of another epoch, repeated, or refused at
-// once. Messages may come in any order and more than once; their sequence numbers tell.
+// once. A message may come more than once: its sequence number identifies it within the epoch. Numbers may arrive in
+// any order, but the order of arrival is the order of registration, so a driver that replays must deliver in the same
+// order.
+//
+// A duplicate never becomes an entry: the URN stays that of the first registration. Its number is kept in Seen, from
+// which a resumed run knows that it was handled.
 func (r *Run) admit(epoch, seq int, reg Registration) *entry {
 	if epoch != r.Epoch || r.bySeq[seq] {
 		return nil
@@ -58,6 +66,8 @@ func (r *Run) admit(epoch, seq int, reg Registration) *entry {
 // start takes a held entry to its first operation; it reports whether the entry left its stage. The order of the checks
 // matters: an earlier epoch's step or answer comes first, because whatever else has changed since must not repeat it;
 // then what the entry refers to; then the stored state that it continues, which may be claimed only by one entry.
+//
+// While it returns false it has no lasting effect, so it may run any number of times.
 func (r *Run) start(e *entry) bool {
 	if r.Stopped {
 		r.refuse(e)
@@ -66,6 +76,8 @@ func (r *Run) start(e *entry) bool {
 	if op := r.stepOf(e.URN); op != nil {
 		return r.attach(e, op)
 	}
+	// The same goal was carried out in an earlier epoch. If a cascade has deleted the result since, or another goal has
+	// replaced it, the answer would be wrong, and the entry is decided like a new one.
 	if f := r.marked(e.URN).Done; f != nil && f.Digest == e.Reg.Digest && r.isLive(e.URN, f.Key) {
 		r.repeatAnswer(e, f)
 		return true
@@ -97,6 +109,7 @@ func (r *Run) start(e *entry) bool {
 		r.continueOld(e, old)
 	}
 	r.prepare(e)
+	// It is left as it is stored, with the references of its old state and not those of its goal.
 	if !r.targeted(e) && r.oldInProgress(e) {
 		return false
 	}
@@ -105,8 +118,8 @@ func (r *Run) start(e *entry) bool {
 }
 
 // missing finds what an entry names and what is not decided: a URN that is not registered, or else the last of the
-// entries that are on their way. Only what was registered before may be named, so that no two wait for each other; and
-// while targets leave resources alone, what is stored.
+// entries that are not done. Only what was registered before may be named, so that no two wait for each other; and
+// while targets leave resources alone, what is stored, because the program need not register those.
 func (r *Run) missing(e *entry) (missing urn.URN, on *entry) {
 	for _, u := range e.Reg.references() {
 		other := r.byURN[u]
@@ -123,7 +136,8 @@ func (r *Run) missing(e *entry) (missing urn.URN, on *entry) {
 }
 
 // failedDependency returns a failed or skipped resource that the entry needs. There is one only while the update goes
-// on: after errors, or beside a create that is undecided.
+// on: after errors, or beside a create that is undecided. What targets leave out is skipped without having failed;
+// skippedReference reports it.
 func (r *Run) failedDependency(e *entry) urn.URN {
 	for _, u := range e.Reg.references() {
 		if other := r.byURN[u]; other != nil && other.Result != ResultSuccess && !r.marked(u).LeftOut {
@@ -136,6 +150,9 @@ func (r *Run) failedDependency(e *entry) urn.URN {
 // prepare makes the new state that the entry asks for, from its registration alone. What the old state adds follows:
 // its times, whether its provider wants it read first, and the aliases by which copies and children are still known. A
 // field of State that a program sets is set here.
+//
+// Every reference of the entry must be done and its old state claimed. It runs again after an import, whose result is
+// the old state then.
 func (r *Run) prepare(e *entry) {
 	g := e.Reg
 	e.New = State{
@@ -172,7 +189,8 @@ func (r *Run) isLive(u urn.URN, k Key) bool {
 	return live != nil && live.Key == k && !live.PendingReplacement && r.deletionOf[k] == nil
 }
 
-// repeatAnswer answers an entry as the same goal was answered in an earlier epoch, and does nothing else.
+// repeatAnswer answers an entry as the same goal was answered in an earlier epoch, and does nothing else: no event, no
+// count, no change. Only the claim of a former name is restored, because aliases of children follow from it.
 func (r *Run) repeatAnswer(e *entry, f *finished) {
 	state := r.snap.Get(f.Key)
 	e.Old, e.New, e.Kind = f.Key, *state, f.Kind

@@ -9,6 +9,9 @@ import (
 // Repair returns the states of a broken snapshot in an order in which everything stands behind what it refers to, and
 // without references to what is not there. What is in order keeps its place. It repairs no more than that: a state that
 // stands there twice or has no provider is beyond it, which Verify tells.
+//
+// The commit calls it when a snapshot breaks an invariant, so that a fault of this package does not make the stack
+// unusable. Verify must be called on the result.
 func Repair(states []State) []State {
 	r := repair{states: states, copies: map[urn.URN][]int{}, reached: make([]bool, len(states))}
 	for i, s := range states {
@@ -28,7 +31,9 @@ type repair struct {
 	out     []State
 }
 
-// place puts a state out, behind what it refers to; of what refers to each other, the first comes last.
+// place puts a state out, behind what it refers to; of what refers to each other, the first comes last. A state is
+// marked as reached before its references are followed, which ends the recursion in a circle. A provider that is
+// missing stays named, since Verify must report it.
 func (r *repair) place(i int) {
 	if r.reached[i] {
 		return

@@ -4,6 +4,10 @@ import "github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 
 // replace puts a new resource in the place of the old one: it is created before the old one is deleted, unless the
 // program or the provider wants the old one deleted first. It reports whether the entry left its stage.
+//
+// The program's deleteBeforeReplace decides in both directions; the provider's Diff decides if the option is not set.
+// An external resource is not deleted at all, and one that is pending its replacement has been deleted, so for both
+// only the create is left.
 func (r *Run) replace(e *entry, old *State) bool {
 	e.Kind = StepCreateReplacement
 	before := e.Plan.Diff.DeleteBeforeReplace
@@ -14,6 +18,7 @@ func (r *Run) replace(e *entry, old *State) bool {
 	var candidates []State
 	if before {
 		var wait bool
+		// Before the refusals: replace runs again after the wait, and a preview would report them twice.
 		if candidates, wait = r.candidates(e); wait {
 			return false
 		}
@@ -21,6 +26,7 @@ func (r *Run) replace(e *entry, old *State) bool {
 	if r.refuseProtected(e, old) {
 		return true
 	}
+	// As in Pulumi. Otherwise the next update would import the old id in the place of the new resource.
 	if e.Reg.ImportID != "" && !old.PendingReplacement {
 		const message = "%s still says that it is imported, so it cannot be replaced; remove the import option"
 		if !r.goal.DryRun {
@@ -40,6 +46,8 @@ func (r *Run) replace(e *entry, old *State) bool {
 // refuseProtected fails an entry that would replace a protected resource. A preview reports it and goes on. It reports
 // whether the entry failed. The protection ends with the update that removes the option, so the old and the new state
 // must agree.
+//
+// The preview shows the replacement all the same, so that a user sees all that the update would do.
 func (r *Run) refuseProtected(e *entry, old *State) bool {
 	if !old.Protect || !e.New.Protect {
 		return false
@@ -58,6 +66,10 @@ func (r *Run) refuseProtected(e *entry, old *State) bool {
 // waitsFor returns an entry that was registered earlier and that may still change this one's decision, nil when there
 // is none: a stored resource that the entry's old state depends on, however far, may turn out to be deleted before it
 // is replaced.
+//
+// It follows the references of stored states, not those of goals: a cascade takes what depended on the old resource. An
+// entry of which everything earlier is done waits for nothing, which spares long runs the search. No two entries wait
+// for each other, because each waits only for an earlier one.
 func (r *Run) waitsFor(e *entry) (on *entry) {
 	if e.Old == "" || r.firstOpen() >= e.Order {
 		return nil

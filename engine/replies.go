@@ -10,6 +10,7 @@ import (
 // registers next finds an entry that is not done yet and waits for it as for any other: so nothing is decided in
 // another order. A reply is sent ahead only if nothing that happens meanwhile can change it.
 
+// answer queues the reply to an entry, unless the program has it already or is not the one that asked.
 func (r *Run) answer(e *entry, reply Reply) {
 	if e.Epoch != r.Epoch || e.Answered {
 		return
@@ -18,7 +19,8 @@ func (r *Run) answer(e *entry, reply Reply) {
 	r.ready.Replies = append(r.ready.Replies, reply)
 }
 
-// refuse answers an entry that will not be carried out because the update is ending. It is no error of its own.
+// refuse answers an entry that will not be carried out because the update is ending. It is no error of its own. It must
+// not be called for an entry whose step was issued: the outcome of that step is still to be recorded.
 func (r *Run) refuse(e *entry) {
 	r.drop(e.Op)
 	r.finish(e, Reply{Result: ResultFail, Error: "the update is ending; see its diagnostics"})
@@ -31,13 +33,15 @@ func (r *Run) reject(e *entry, format string, args ...any) {
 	r.failEntry(e, message)
 }
 
-// failEntry fails an entry whose error has been reported.
+// failEntry fails an entry whose error has been reported. The entry ends before the update is stopped, so that it gets
+// its own error and not the general one of refuse.
 func (r *Run) failEntry(e *entry, message string) {
 	r.finish(e, r.failure(message))
 	r.fail(message)
 }
 
-// failure returns the reply of an entry that failed. A program that goes on after errors is not told which.
+// failure returns the reply of an entry that failed. In an update that goes on after errors it has no error text: the
+// program's call returns, with the result "fail", and the program goes on.
 func (r *Run) failure(message string) Reply {
 	if r.goal.ContinueOnError {
 		message = ""
@@ -45,23 +49,26 @@ func (r *Run) failure(message string) Reply {
 	return Reply{Result: ResultFail, Error: message}
 }
 
-// finish ends an entry with its reply.
+// finish ends an entry with its reply. Every entry ends here, exactly once, except one that gives way in attach.
 func (r *Run) finish(e *entry, reply Reply) {
 	r.become(e, stageDone, 0)
 	e.Result = reply.Result
+	// It may have failed before its stored state was found, which must then not be deleted as undeclared.
 	if reply.Result != ResultSuccess && e.Old == "" {
 		r.want(e.URN, e.Reg)
 	}
 	r.answer(e, reply)
 }
 
-// done ends an entry well and remembers it for later epochs.
+// done ends an entry well and remembers it for later epochs. Its state must be recorded before: Done refers to it by
+// key.
 func (r *Run) done(e *entry, stables []string) {
 	r.mark(e.URN).Done = &finished{Digest: e.Reg.Digest, Key: e.New.Key, Kind: e.Kind, Stables: stables}
 	r.finish(e, r.success(e, stables))
 }
 
-// success is the reply of an entry that ended well; its object is what the program sees.
+// success is the reply of an entry that ended well; its object is what the program sees: the outputs of a custom
+// resource, and the inputs of a component, whose outputs the program registers itself later.
 func (r *Run) success(e *entry, stables []string) Reply {
 	object := e.New.Outputs
 	if !e.New.Custom {
@@ -86,7 +93,8 @@ func (e *entry) stables() []string {
 	return e.Plan.Diff.StableKeys
 }
 
-// afterStep is the reply to the entry if its step is done; nil if that is not certain before.
+// afterStep is the reply to the entry if its step is done; nil if that is not certain before. After an import a plan
+// follows. A preview has no step to send it with.
 func (r *Run) afterStep(e *entry) *Reply {
 	if r.goal.DryRun || !e.New.Custom || !slices.Contains(mutating, e.Kind) {
 		return nil
@@ -95,7 +103,8 @@ func (r *Run) afterStep(e *entry) *Reply {
 }
 
 // afterPlan is the reply to the entry if its plan comes to no change; nil if that is not certain before. Only what was
-// registered earlier and is still on its way could decide otherwise.
+// registered earlier and is not done could decide otherwise, by a cascade that takes the entry's old state. What is
+// registered later cannot: its cascades leave out what is decided.
 func (r *Run) afterPlan(e *entry, old *State) *Reply {
 	certain := old != nil && e.New.Custom && !e.Imported && e.Forced == nil && !old.External && !old.PendingReplacement
 	if !certain || r.Entries[r.firstOpen()] != e {
@@ -104,6 +113,7 @@ func (r *Run) afterPlan(e *entry, old *State) *Reply {
 	return r.precomputed(e, Reply{ID: old.ID, Object: old.Outputs, Result: ResultSuccess})
 }
 
+// precomputed addresses a reply that is sent ahead; nil for an entry of an earlier epoch, which nobody waits for.
 func (r *Run) precomputed(e *entry, reply Reply) *Reply {
 	if e.Epoch != r.Epoch {
 		return nil
@@ -112,5 +122,6 @@ func (r *Run) precomputed(e *entry, reply Reply) *Reply {
 	return &reply
 }
 
-// to reports that a foreseen reply is the one that the entry waits for, and not one of an earlier epoch.
+// to reports that a reply which was sent ahead is the one that the entry waits for. It is not if the entry has been
+// taken over by a later epoch since: then the reply went to a program that is gone.
 func (a *Reply) to(e *entry) bool { return a != nil && a.Epoch == e.Epoch && a.Seq == e.Seq }

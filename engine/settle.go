@@ -7,10 +7,24 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 )
 
+// Settling of a step goes through these outcomes, see stepFinished:
+//
+//  unknown      Settle is issued; the operation keeps its slot
+//  absent       nothing was made: the step is issued again, or ends without effect if the update is ending
+//  done         something was made: it is recorded as if the answer had come
+//  undecidable  a create waits for a person (Waiting), or stays in the state as a pending operation
+//
+// Only creates can make a duplicate, so nothing else waits for a person. If settling cannot find out the outcome of an
+// update or a delete, the next update plans over what is stored and repeats the step if it is still wanted.
+
 // settlePending settles the creates that earlier updates left undecided, each once: of two with one seed the later is
 // the earlier one repeated. Other pending operations need no settling: the ordinary plan over what is stored repeats
 // them if they are still wanted. The seeds are kept in the marks, so that a create that was not made is made under the
 // same name.
+//
+// It runs once, in New, after giveDefaults. A pending operation leaves the snapshot at once if it needs no settling,
+// and otherwise when its outcome is recorded. A preview settles nothing: to ask providers would take time, and nothing
+// could be recorded.
 func (r *Run) settlePending() {
 	_, pending := r.snap.States()
 	for i, p := range pending {
@@ -50,8 +64,10 @@ func (r *Run) settlePending() {
 	}
 }
 
-// settle asks for the outcome of a step whose answer was lost. If the create will be made again in this update,
-// settling may leave the lost attempt to be found by that.
+// settle asks for the outcome of a step whose answer was lost. Again says that the create will be made again in this
+// update if it is absent; for a convergent provider, whose create finds the earlier attempt, nothing has to be looked
+// for then. It is not set for an operation of an earlier update, in an update that is ending, and when the create has
+// ended and only an earlier attempt is in question: then the answer must be definite.
 func (r *Run) settle(op *operation) {
 	op.Again = op.For != forPending && !r.Stopped && op.Ended == nil
 	r.ready.Start = append(r.ready.Start, Settle{Step: *op.Step, Again: op.Again})
@@ -81,6 +97,10 @@ func (p PendingOperation) answer() StepFinished {
 
 // pendingSettled records the outcome of a create of an earlier update. What it made becomes a state of the snapshot:
 // the live one of its URN, with what was live before as a copy that waits for its deletion.
+//
+// There is no entry of a program for it, so it makes one for record; the program's own registration then finds the
+// state as any other. Like complete, it ends the pending operation after the state is stored. After "failed" it stays
+// pending.
 func (r *Run) pendingSettled(op *operation, ev StepFinished) {
 	switch ev.Outcome {
 	case OutcomeDone, OutcomePartial:
@@ -179,6 +199,7 @@ func (r *Run) leavePending(op *operation, why string) {
 		r.recordReason(op)
 	}
 	switch goesOn := undecided && !r.Stopped; {
+	// No error text: the program goes on with what does not depend on it.
 	case op.Entry != nil && goesOn:
 		r.finish(op.Entry, Reply{Result: ResultFail})
 	case op.Entry != nil:
@@ -191,6 +212,9 @@ func (r *Run) leavePending(op *operation, why string) {
 
 // resolved applies a person's answer about a create that waits for one: it is read under the id that was named, made
 // again, or, if it belongs to an earlier update, forgotten. An answer about anything else is ignored.
+//
+// An id is not believed: the step is issued with Adopt, which reads the resource, and a read that finds nothing puts
+// the question again. "It was not made" is believed. The operation keeps its number throughout.
 func (r *Run) resolved(ev Resolved) {
 	for _, n := range r.Waiting {
 		op := r.Ops[n]

@@ -6,7 +6,8 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 )
 
-// slot is a place in the base or in the new list.
+// slot is a place in the base or in the new list. Slots are never removed or reordered, so an index stays valid; Gone
+// hides a state that was removed or moved, and keeps its contents for events that show what was before.
 type slot struct {
 	State State `json:"s"`
 	Gone  bool  `json:"g,omitempty"`
@@ -16,6 +17,9 @@ type slot struct {
 
 // Snapshot is a base with deltas applied: what a checkpoint holds. Maps are for look-up only; every order comes from
 // the two lists.
+//
+// A state that is written goes to the new list; what has not been reached stays in the base. The new list precedes the
+// base, so at every moment the whole is a valid checkpoint if each state is recorded after what it refers to.
 type Snapshot struct {
 	base    []slot // in stored order; gone when removed or moved to the new list
 	news    []slot // in order of completion
@@ -138,7 +142,7 @@ func (s *Snapshot) Apply(d Delta) {
 	}
 }
 
-// put appends a state to the new list.
+// put appends a state to the new list. The caller removes the state whose place it takes, in the same delta.
 func (s *Snapshot) put(state State) {
 	s.news = append(s.news, slot{State: state})
 	s.index(state, -len(s.news))
@@ -156,7 +160,8 @@ func (s *Snapshot) keep(k Key) {
 	s.place[k] = -len(s.news)
 }
 
-// set replaces a state where it stands, and makes it live or not as its Delete says.
+// set replaces a state where it stands, and makes it live or not as its Delete says. Its URN must not change, because
+// it is indexed by that, and it must not come to refer to what stands behind it.
 func (s *Snapshot) set(state State) {
 	at := s.slot(state.Key)
 	if at == nil || at.Gone {
@@ -240,6 +245,9 @@ func (s *Snapshot) unfinished() []PendingOperation {
 
 // renamed returns a state whose references are normalised: an aliased resource is known by its new name everywhere.
 // Only what waits for its deletion goes on naming a copy that does, too: they must go in their order.
+//
+// States are stored with the names that they had when they were recorded, and renamed when they are read: a rename
+// costs one delta, however many states refer to the name. It returns a copy; the state in the snapshot is not changed.
 func (s *Snapshot) renamed(state State) State {
 	if len(s.renames) == 0 {
 		return state
@@ -274,7 +282,8 @@ func (s *Snapshot) current(u urn.URN) urn.URN {
 	return u
 }
 
-// provider returns the state that a provider reference means, waiting for deletion or not.
+// provider returns the state that a provider reference means, waiting for deletion or not. The id in the reference
+// tells a provider from its replacement, which has the same URN.
 func (s *Snapshot) provider(ref string) *State {
 	u, id := SplitReference(ref)
 	if state := s.identified(u, id); state != nil {

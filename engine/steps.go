@@ -6,8 +6,19 @@ import (
 	"strings"
 )
 
-// enqueue queues the step that the entry's Kind says, and decides with it what the program may be told in advance. A
-// component has no step, and in a preview a step that would change something has ended at once.
+// A step that calls a provider passes through these places:
+//
+//  enqueue       the entry moves to stepping, the operation waits in Queue
+//  issueSteps    it takes a slot; its pending operation and its command go out in one Ready
+//  stepFinished  the outcome is final, or the step is settled or issued again in its slot
+//  complete      the effect is recorded, the program is answered, the pending operation ends
+//
+// A step keeps its operation number and its seed through all attempts. The number is the key of the state that the step
+// makes; the seed gives the name under which a repeated create finds what an earlier one has made.
+
+// enqueue queues the step that the entry's Kind says, and decides with it which reply is sent ahead. A component has no
+// step, and in a preview a step that would change something ends at once with the outputs of the plan. The caller sets
+// e.Kind and all of e.New but what the step itself finds; check means that the inputs have not been checked by a plan.
 func (r *Run) enqueue(e *entry, check bool) {
 	if !e.New.Custom {
 		r.carryOut(e)
@@ -23,15 +34,18 @@ func (r *Run) enqueue(e *entry, check bool) {
 	if e.Kind == StepImport || e.Kind == StepImportReplacement {
 		step.IgnoreChanges = e.Reg.IgnoreChanges
 	}
+	// The core assigns the ids of providers, so a step that is repeated makes no other id.
 	if IsProvider(e.New.Type) && slices.Contains([]StepKind{StepCreate, StepCreateReplacement}, e.Kind) {
 		e.New.ID = ProviderID(e.Seed)
 	}
+	// The step has a copy, so that a repetition sends what the first attempt sent.
 	next := e.New
 	step.New, step.Answer = &next, r.afterStep(e)
 	r.become(e, stageStepping, step.Op)
 	op := &operation{Op: step.Op, URN: e.URN, Step: step, Entry: e, For: forGoal}
 	if r.goal.DryRun && slices.Contains(mutating, e.Kind) {
 		r.emitStep(EmitPre, step.Op, e)
+		// No create of a preview comes here without a plan: plan makes a direct step only outside previews.
 		id := e.Plan.PreviewID
 		if e.Kind == StepUpdate || IsProvider(e.New.Type) {
 			id = e.New.ID
@@ -43,6 +57,7 @@ func (r *Run) enqueue(e *entry, check bool) {
 	r.Queue = append(r.Queue, step.Op)
 }
 
+// timeout returns the customTimeouts of the entry's step. An import counts as a create.
 func (e *entry) timeout() float64 {
 	t := e.New.Timeouts
 	switch {
@@ -72,6 +87,9 @@ func (r *Run) stepFinished(ev StepFinished) {
 	if op == nil || op.Step == nil || !slices.Contains(r.Slots, ev.Op) {
 		return
 	}
+	// Ended and Lost tell whether this is an answer about the step itself or about an attempt before it: Ended is set
+	// while an earlier attempt of a create that has ended is settled, and Lost while such an attempt is left to the next
+	// one.
 	switch ev.Outcome {
 	case OutcomeUnknown:
 		op.Reason = ev.Error
@@ -79,12 +97,14 @@ func (r *Run) stepFinished(ev StepFinished) {
 		return
 	case OutcomeAbsent:
 		switch {
+		// The earlier attempt made nothing, so the create ended as its last attempt did.
 		case op.Ended != nil:
 			ev = *op.Ended
 		case op.For != forPending && !r.Stopped:
 			op.Lost = true
 			r.ready.Start = append(r.ready.Start, *op.Step) // it had no effect, so it is made now
 			return
+		// The update is ending, so the step is not made again. The answer may have relied on that: settle once more.
 		case op.Again:
 			r.settle(op)
 			return
@@ -114,6 +134,7 @@ func (r *Run) stepFinished(ev StepFinished) {
 			return
 		}
 	case OutcomeDone:
+		// The earlier attempt made the resource, and the last one failed: it exists, and has not become what was asked for.
 		if op.Ended != nil && op.Ended.Outcome == OutcomeFailed {
 			ev.Outcome, ev.InitErrors = OutcomePartial, []string{op.Ended.why()}
 		}
@@ -124,7 +145,8 @@ func (r *Run) stepFinished(ev StepFinished) {
 }
 
 // reconcileEarlier settles an earlier lost attempt before this create is reported as failed; true means that the result
-// waits for that. While the create was to be made again, settling could leave the lost attempt to be found by it.
+// waits for that. While the create was to be made again, settling could leave the lost attempt to be found by it. Now
+// that it has failed, a resource of the lost attempt would be recorded nowhere.
 func (r *Run) reconcileEarlier(op *operation, ev StepFinished) bool {
 	if !op.Lost || op.Step.Kind != StepCreate && op.Step.Kind != StepCreateReplacement {
 		return false
@@ -164,6 +186,8 @@ func (r *Run) complete(op *operation, ev StepFinished) {
 
 // goalFinished ends the step of an entry: the state is recorded before the program is answered, so that what the
 // program registers next finds it.
+//
+// An outcome without effect changes no state: the old one stays live, and the next update decides again.
 func (r *Run) goalFinished(op *operation, ev StepFinished) {
 	e := op.Entry
 	switch {
@@ -193,7 +217,8 @@ func (r *Run) goalFinished(op *operation, ev StepFinished) {
 	r.succeed(e, op.Op)
 }
 
-// succeed shows that a step succeeded, counts it and answers the program.
+// succeed shows that a step succeeded, counts it and answers the program. The entry's state is recorded already. An
+// import never comes here: imported lets the plan that follows do the rest.
 func (r *Run) succeed(e *entry, op int) {
 	r.emitStep(EmitOutputs, op, e)
 	if e.Kind == StepCreateReplacement || e.Kind == StepReadReplacement {
@@ -206,6 +231,8 @@ func (r *Run) succeed(e *entry, op int) {
 
 // partial fails an entry whose resource exists but did not initialise. Its state is recorded with the reasons; the next
 // update repairs it by an update step.
+//
+// It is not remembered as Done: another epoch decides about the resource again.
 func (r *Run) partial(e *entry, op *operation, ev StepFinished) {
 	for _, reason := range ev.InitErrors {
 		r.diagnose("error", e.URN, "%s", reason)

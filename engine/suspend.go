@@ -37,6 +37,9 @@ type run struct{ First, Count int }
 // Suspend returns the stored form of a run, from which Resume continues over the same base. Take the changes and make
 // them durable before: the stored form refers to values where they were saved, and changes that were not taken are
 // lost. It fails while a command is in flight. Whatever can be derived is not stored.
+//
+// The run stays usable: if it cannot be stored, or more events come first, the driver goes on with it and suspends it
+// again. Replies and events that are ready are stored with it, so nothing of them is lost or sent twice.
 func (r *Run) Suspend() (json.RawMessage, error) {
 	if n := r.InFlight(); n > 0 {
 		return nil, fmt.Errorf("a run with %d commands in flight cannot be put away", n)
@@ -73,6 +76,8 @@ func (r *Run) Suspend() (json.RawMessage, error) {
 
 // lightMemory is the run's memory without what is not needed of an entry that has ended: its plan and its values.
 // Without that, a suspended run would grow with the size of all values.
+//
+// The digests stay: by them a later epoch recognises the same goal. The entries of the run itself are not changed.
 func (r *Run) lightMemory() memory {
 	m := r.memory
 	m.Entries = make([]*entry, len(r.Entries))
@@ -90,11 +95,13 @@ func (r *Run) lightMemory() memory {
 	return m
 }
 
-// light is the bag without its value.
+// light is the bag without its inline value. It can be compared, but it can be decoded only if it has a Ref.
 func (b Bag) light() Bag { return Bag{Digest: b.Digest, Ref: b.Ref} }
 
 // stored refers to the bags of a saved state where the save put them. What a refresh made of a base state has no
 // operation to be found under, and is carried as it is; so is what a preview made, which saves nothing.
+//
+// It works on its copy of the slot, whose bags it replaces; the snapshot keeps its values.
 func (r *Run) stored(at slot) slot {
 	if _, made := at.State.Key.Op(); !made || r.goal.DryRun {
 		return at
@@ -109,6 +116,11 @@ func (r *Run) stored(at slot) slot {
 
 // Resume continues a run that was suspended. Base and pending are those that New was given. What Ready had not returned
 // comes with the next Ready.
+//
+// The snapshot is rebuilt in an order of its own. What is gone leaves the base first, because a base state that was
+// kept has the same key in the new list. The new list is rebuilt slot by slot, with those that are gone, so that
+// positions are what they were. Renames come last, and their order is that in which they happened. derive and relink
+// run at the end, since they read what was restored.
 func Resume(goal Goal, base []State, pending []PendingOperation, data json.RawMessage) (*Run, error) {
 	var s suspended
 	if err := json.Unmarshal(data, &s); err != nil {
@@ -116,6 +128,7 @@ func Resume(goal Goal, base []State, pending []PendingOperation, data json.RawMe
 	}
 	r := &Run{goal: goal, snap: NewSnapshot(base, pending), memory: s.Memory.memory}
 	s.Memory.load(r)
+	// As in New, which gets the same goal.
 	r.goal.Parallel = max(r.goal.Parallel, 1)
 	for _, g := range s.Gone {
 		for i := g.First; i < g.First+g.Count; i++ {

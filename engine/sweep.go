@@ -18,6 +18,7 @@ func (r *Run) copiesInTheWay(e *entry, group []*deletion) (ahead, along []*delet
 	if len(copies) == 0 {
 		return nil, nil
 	}
+	// From the last copy to the first: a copy that uses another one stands after it, so its own place is known first.
 	users := r.usersOfCopies()
 	sweeps, goes := map[Key]bool{}, map[Key]bool{}
 	for _, d := range group {
@@ -46,6 +47,7 @@ func (r *Run) copiesInTheWay(e *entry, group []*deletion) (ahead, along []*delet
 
 // dependentCopies returns the copies that refer to the old resource of an entry, to a member of its group, or to one
 // another.
+// One pass in snapshot order is enough, as in dependents. A copy that is marked for deletion goes already.
 func (r *Run) dependentCopies(e *entry, group []*deletion) []Key {
 	names := map[urn.URN]bool{r.current(r.snap.Get(e.Old).URN): true}
 	for _, d := range group {
@@ -80,7 +82,8 @@ func (r *Run) usersOfCopies() map[Key][]Key {
 }
 
 // sweep deletes the copies that are deleted ahead of a cascade; the entry goes on when they are. No other cascade
-// starts meanwhile, because the members were computed without it.
+// starts meanwhile, because the members were computed without it. The members are kept in the entry, because a sweep
+// may last beyond a suspension; the sweeper is found again by its stage.
 func (r *Run) sweep(e *entry, members []Dependent, ahead []*deletion) {
 	e.Members, r.sweeper = members, e
 	r.become(e, stageSweeping, 0)
@@ -88,6 +91,9 @@ func (r *Run) sweep(e *entry, members []Dependent, ahead []*deletion) {
 }
 
 // swept goes on with a cascade once the copies in its way are deleted; it reports whether they are.
+//
+// The deletions that it waits for are those marked for its URN: sweep marked them, and the cascade itself marks none
+// before deleteFirst runs again. One that fails fails the entry, and live members have not been touched.
 func (r *Run) swept(e *entry) bool {
 	for _, d := range r.Deletions {
 		if d.For == e.URN && r.deletionOf[d.Key] == d {

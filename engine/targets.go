@@ -7,6 +7,17 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 )
 
+// Targets restrict an update as Pulumi's --target does:
+//
+//  - Providers, reads and the stack's own resource always take part, because targets need them.
+//  - A stored resource outside the targets stays as it is stored, with its old references, whatever its goal is now.
+//  - A resource outside the targets that is not stored is left out, and no target may refer to it.
+//  - Only targets are deleted. What still refers to a target stops its deletion unless dependents go along.
+//
+// An untargeted resource that stays must still stand behind all that it refers to. Therefore what it refers to is moved
+// to the new list before it (keepReferences), even if the program does not register it any more, and is then not
+// deleted (mark.Kept).
+
 // matches reports whether a URN is named by one of the patterns: "*" stands for anything within a part between colons,
 // "**" for anything.
 func (r *Run) matches(patterns []string, u urn.URN) bool {
@@ -41,7 +52,7 @@ func glob(pattern, s string) bool {
 	return reached[len(s)]
 }
 
-// matchesTargets reports whether a stored URN takes part in the update.
+// matchesTargets reports whether a stored URN takes part in the update. Without targets everything does.
 func (r *Run) matchesTargets(u urn.URN) bool {
 	return len(r.goal.Targets) == 0 || r.matches(r.goal.Targets, u)
 }
@@ -57,6 +68,7 @@ func (r *Run) outsideTargeting(e *entry) bool {
 }
 
 // isTarget reports that an entry is named by the targets or, if dependents go with them, refers to one that is.
+// markTarget must have run for what the entry refers to: the marks make it transitive.
 func (r *Run) isTarget(e *entry) bool {
 	return r.matches(r.goal.Targets, e.URN) || r.goal.TargetDependents &&
 		slices.ContainsFunc(e.New.References(), func(u urn.URN) bool { return r.marked(u).Targeted })
@@ -84,7 +96,8 @@ func (r *Run) markKept(kept []urn.URN) {
 }
 
 // leaveUntargeted keeps a resource outside the targets as it was, whatever the program declares now. One that is not
-// stored is left out: the program gets its inputs, and everything else of it is unknown.
+// stored is left out: the program gets its inputs, and everything else of it is unknown. Under a former name it is
+// recorded under the new one, because the program and other states refer to it by that.
 func (r *Run) leaveUntargeted(e *entry, old *State) {
 	if old == nil {
 		r.mark(e.URN).LeftOut = true
@@ -107,7 +120,8 @@ func (r *Run) leaveUntargeted(e *entry, old *State) {
 }
 
 // keepReferences moves everything that a state refers to, as it is stored, to the new list, so that it precedes the
-// state; that includes a provider that has been replaced since. It returns what it moved.
+// state; that includes a provider that has been replaced since. It returns the URNs of the live states that it found by
+// reference and moved, however far. It must be called before the state itself is moved or recorded.
 func (r *Run) keepReferences(s State) []urn.URN {
 	k := keeping{r: r, seen: map[urn.URN]bool{}}
 	k.references(s)
@@ -120,7 +134,8 @@ func (r *Run) keep(key Key) {
 	k.state(key)
 }
 
-// keeping is keepReferences or keep at work. By their URNs, copies from different times can refer to each other.
+// keeping is keepReferences or keep at work. By their URNs, copies from different times can refer to each other, so
+// seen ends what would be an endless recursion.
 type keeping struct {
 	r     *Run
 	seen  map[urn.URN]bool
@@ -150,6 +165,7 @@ func (k *keeping) references(s State) {
 	}
 }
 
+// state moves a state behind its references, unless it stands in the new list already.
 func (k *keeping) state(key Key) {
 	if i := k.r.snap.place[key]; i >= 0 {
 		k.references(*k.r.snap.Get(key))
@@ -157,7 +173,8 @@ func (k *keeping) state(key Key) {
 	}
 }
 
-// oldInProgress reports that something which an entry's old state refers to was registered before it and is on its way.
+// oldInProgress reports that something which an entry's old state refers to was registered before it and is not done.
+// start has waited only for the references of the goal, and these may differ.
 func (r *Run) oldInProgress(e *entry) bool {
 	old := r.snap.Get(e.Old)
 	return old != nil && slices.ContainsFunc(old.References(), func(u urn.URN) bool {
@@ -244,6 +261,8 @@ func (r *Run) withoutManagers(group []*deletion) []*deletion {
 
 // refuseReferenced returns the group of deletions or, if resources outside the targets still depend on one of them,
 // none: then the update fails with an error for each.
+//
+// Nothing of the group is deleted then, not even what nobody refers to, so that the user can decide about all of it.
 func (r *Run) refuseReferenced(group []*deletion) []*deletion {
 	if len(r.goal.Targets) == 0 {
 		return group

@@ -8,7 +8,7 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 )
 
-// option is a list of URNs and patterns that a request names resources by.
+// option is a list of URNs and patterns by which a request names resources, with the flag that users know it by.
 type option struct {
 	name     string
 	patterns []string
@@ -20,7 +20,8 @@ func (r *Run) options() []option {
 
 // refuseUnmatched fails an update, before anything starts, that names resources which cannot be there: by something
 // else than a URN, or, if no program can declare them, by a URN that the stack does not have. It reports whether there
-// are any.
+// are any. An update with a program accepts a URN that the stack does not have, because the program may declare the
+// resource for the first time; failUnmatched asks again at the end of the program.
 func (r *Run) refuseUnmatched() bool {
 	return r.eachUnmatched(func(o option, p string) string {
 		switch {
@@ -35,10 +36,13 @@ func (r *Run) refuseUnmatched() bool {
 
 // failUnmatched fails an update whose program has not declared a resource that the request names and that the stack did
 // not have either. It reports whether there are any.
+// It runs before the deletions. A target with a typing error would otherwise restrict the update to nothing, and the
+// update would look like one that found nothing to do. A program that failed is not asked: it may not have come as far.
 func (r *Run) failUnmatched() bool {
 	return r.eachUnmatched(r.notFound)
 }
 
+// notFound is the error about a URN that names nothing, with the URNs of the same name, if any.
 func (r *Run) notFound(o option, p string) string {
 	return fmt.Sprintf("%s %s could not be found in the stack%s", o.name, p, r.meant(NameOf(urn.URN(p))))
 }
@@ -59,6 +63,7 @@ func (r *Run) eachUnmatched(why func(o option, pattern string) string) bool {
 			default:
 				if message := why(o, p); message != "" {
 					failed = true
+					// Before noteError, which sets FirstError.
 					r.Misnamed = r.Misnamed || r.FirstError == ""
 					r.diagnose("error", "", "%s", message)
 					r.noteError(message)
@@ -70,7 +75,7 @@ func (r *Run) eachUnmatched(why func(o option, pattern string) string) bool {
 }
 
 // known has the URNs that the stack had at first, and those that the program has declared; it is empty if nothing is
-// named.
+// named. What was deleted in this update counts: its slot in the base stays, with its state.
 func (r *Run) known() map[urn.URN]bool {
 	known := map[urn.URN]bool{}
 	if len(r.goal.Targets)+len(r.goal.Replace) == 0 {
@@ -85,6 +90,7 @@ func (r *Run) known() map[urn.URN]bool {
 	return known
 }
 
+// matchesAny reports whether a pattern matches anything that known has.
 func (r *Run) matchesAny(pattern string) bool {
 	return slices.ContainsFunc(r.snap.base, func(at slot) bool { return glob(pattern, string(at.State.URN)) }) ||
 		slices.ContainsFunc(r.Entries, func(e *entry) bool { return glob(pattern, string(e.URN)) })
@@ -93,7 +99,8 @@ func (r *Run) matchesAny(pattern string) bool {
 // mostMeant is how many URNs a sentence suggests.
 const mostMeant = 5
 
-// meant suggests the URNs of the resources with a name.
+// meant suggests the URNs of the resources with a name: users often give the name alone, or a URN with another type or
+// parent.
 func (r *Run) meant(name string) string {
 	var found []string
 	add := func(u urn.URN) {

@@ -52,6 +52,7 @@ func Verify(states []State) error {
 var operations = []string{"creating", "updating", "deleting", "reading", "importing"}
 
 // VerifyPending reports every pending operation that cannot be one, joined. What its state refers to may be gone since.
+// It is checked less strictly than a state for that reason: settling removes references to what is gone.
 func VerifyPending(pending []PendingOperation) error {
 	var errs []error
 	for _, p := range pending {
@@ -71,7 +72,8 @@ func VerifyPending(pending []PendingOperation) error {
 }
 
 // flaw is the first invariant that one state breaks where it stands; empty when it breaks none. A run looks at every
-// state that it changes, because looking at all takes as long as there are states.
+// state that it changes, because looking at all takes as long as there are states. The checks are those of Verify,
+// which end makes over the whole: flaw names the change that broke the invariant, and stops the update early.
 func (s *Snapshot) flaw(k Key) string {
 	at := s.Get(k)
 	if at == nil {
@@ -103,6 +105,7 @@ func (s *Snapshot) flaw(k Key) string {
 	return found
 }
 
+// verifyShape reports the first thing that is wrong with a state by itself, without the others.
 func verifyShape(s State, report func(State, string, ...any)) {
 	switch {
 	case !s.URN.IsValid():
