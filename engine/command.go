@@ -35,6 +35,9 @@ type Provider struct {
 
 // Plan asks for Check and Diff of one resource, and in a preview for its previewed outputs. The driver gathers plans
 // into vectors. Answered by Planned.
+//
+// Old is nil for a resource that the stack does not have, which is planned only in a preview. The result of a Plan
+// changes nothing by itself, so a plan may be made again if its worker is lost.
 type Plan struct {
 	Op       int          `json:"op"`
 	URN      urn.URN      `json:"urn"`
@@ -61,7 +64,8 @@ type Cascade struct {
 	Providers  map[string]Provider `json:"providers"` // by reference
 }
 
-// Compare asks whether the new provider can go on managing what the old one made. Answered by ProviderDiffed.
+// Compare asks whether the new provider can go on managing what the old one made. Answered by ProviderDiffed. Only the
+// new provider is asked; the old one is given by its inputs and need not be running.
 type Compare struct {
 	Op  int      `json:"op"`
 	Old Provider `json:"old"`
@@ -93,6 +97,11 @@ const (
 )
 
 // Step asks for one call that may change the world, or for a read. Answered by StepFinished.
+//
+// Old is the stored state that the step continues or replaces; a plain create has none. New is what the state becomes,
+// but for what the step itself finds; a delete and a refresh have none. References in Old have their present names.
+//
+// A Step that is issued again has the same Op and the same Seed, also on another worker: the driver numbers the rounds.
 type Step struct {
 	Op       int         `json:"op"`
 	Kind     StepKind    `json:"kind"`
@@ -117,8 +126,12 @@ type Step struct {
 	Answer *Reply `json:"answer,omitempty"`
 }
 
-// Settle asks whether an attempt of the step, whose outcome is unknown, had its effect. Answered by StepFinished of
-// the same Op, with done, partial, absent or undecidable.
+// Settle asks whether an attempt of the step, whose outcome is unknown, had its effect. Answered by StepFinished of the
+// same Op, with done, partial, absent or undecidable.
+//
+// The attempt may still be running: the worker that settles must wait until it can have no effect any more. The answer
+// "absent" must be certain, because the step may be made again; only if Again is set and a repeated create would find
+// the resource, nothing needs to be looked for.
 type Settle struct {
 	Step Step `json:"step"`
 	// Again: if it is absent, this update makes it again. Otherwise it must really be found out whether it is there.
@@ -136,6 +149,10 @@ const (
 )
 
 // Reply answers a registration, a read or registered outputs.
+//
+// Epoch and Seq say which message of the program it answers. Result is "skip" if something that the resource depends on
+// failed, or if targets leave the resource out; only the latter has an Object. Stables are the properties that keep
+// their values whatever the step does.
 type Reply struct {
 	Epoch   int        `json:"epoch"`
 	Seq     int        `json:"seq"`
@@ -162,6 +179,9 @@ const (
 )
 
 // Emit tells people something. Old and New are references; whoever writes the event log resolves and blinds them.
+//
+// Op identifies a step: its pre and its end have the same number. Diagnostics have a Severity and a Message, and a URN
+// if they are about one resource. Old is nil for what is new, New for what goes.
 type Emit struct {
 	Kind     EmitKind    `json:"kind"`
 	Op       int         `json:"op,omitempty"`
@@ -176,6 +196,9 @@ type Emit struct {
 }
 
 // Abandon asks to cancel a running step; only after a forced cancel.
+//
+// The step still has to end with StepFinished: cancelled if its call was not sent, unknown if it may have been, or with
+// its real outcome if that came first.
 type Abandon struct {
 	Op int `json:"op"`
 }

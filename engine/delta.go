@@ -25,6 +25,9 @@ const (
 
 // Delta is one durable change of the snapshot. Applying the deltas of an update in order to its base gives its
 // snapshot: the new list in order of sequence, then what is left of the base.
+//
+// Seq counts all deltas of an update without gaps, except that adjacent keeps are merged into the first. Which of the
+// other fields are set is said at the kinds. Op is that of the operation which made State, if one did.
 type Delta struct {
 	Seq     int               `json:"seq"`
 	Kind    DeltaKind         `json:"kind"`

@@ -28,12 +28,14 @@ func equalStates(a, b State) bool {
 		a.Trigger.Same(b.Trigger) && a.TriggerValue == b.TriggerValue
 }
 
+// equalProperties compares lists that are sorted by property; the order of URNs within a property counts.
 func equalProperties(a, b []PropertyDependency) bool {
 	return slices.EqualFunc(a, b, func(x, y PropertyDependency) bool {
 		return x.Property == y.Property && slices.Equal[[]urn.URN](x.URNs, y.URNs)
 	})
 }
 
+// equalTimeouts treats timeouts that are all zero like none.
 func equalTimeouts(a, b *Timeouts) bool {
 	if a == nil || b == nil {
 		return a == b || a == nil && *b == Timeouts{} || b == nil && *a == Timeouts{}

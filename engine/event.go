@@ -5,15 +5,18 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/tokens"
 )
 
-// Event is something that happened. See Run.Handle.
+// Event is something that happened. See Run.Handle. Events about the program carry its epoch, so those of a program
+// that was lost are ignored; events that complete a command carry its Op.
 type Event interface{ event() }
 
-// RunStarted opens an epoch: a new start of the program over the state reached so far. Epochs count from 1.
+// RunStarted opens an epoch: a new start of the program over the state reached so far. Epochs count from 1. It must
+// come before every message of its epoch, since a message of an epoch that has not begun is ignored.
 type RunStarted struct {
 	Epoch int `json:"epoch"`
 }
 
-// Registration is a resource that the program declares, after transforms and before Check.
+// Registration is a resource that the program declares, after transforms and before Check. A nil Protect or
+// RetainOnDelete means no; a nil DeleteBeforeReplace leaves the decision to the provider.
 type Registration struct {
 	Type   tokens.Type `json:"type"`
 	Name   string      `json:"name"`
@@ -45,6 +48,7 @@ type Registration struct {
 }
 
 // Alias is another name that a resource had: a URN, or the parts in which it differed.
+// Parts that are empty are those of the registration itself; a URN overrides all parts.
 type Alias struct {
 	URN      urn.URN `json:"urn,omitempty"`
 	Name     string  `json:"name,omitempty"`
@@ -87,6 +91,9 @@ type ReadRequested struct {
 }
 
 // ProgramExited closes an epoch.
+//
+// It must come after all messages of the epoch: the core takes what was not registered before it for undeclared. Its
+// epoch is 0 if the program could not be started at all.
 type ProgramExited struct {
 	Epoch int `json:"epoch"`
 	// Error is empty when the program ended well. Otherwise the update fails and nothing is deleted.
@@ -120,6 +127,9 @@ type CheckFailure struct {
 }
 
 // Diff is how a resource's goal differs from its stored state.
+//
+// It is the zero Diff if there was nothing to compare with: no stored state, or a plan with Recreate. ReplaceKeys,
+// ChangedKeys and Detailed are for the display; what is done follows from Change and DeleteBeforeReplace.
 type Diff struct {
 	Change              ChangeKind     `json:"change,omitempty"`
 	DeleteBeforeReplace bool           `json:"deleteBeforeReplace,omitempty"`
@@ -146,6 +156,7 @@ type Planned struct {
 }
 
 // Dependent is a member of a delete-before-replace cascade: a stored resource that must be replaced as well.
+// Its state stands behind the root of the cascade, and was among the candidates.
 type Dependent struct {
 	Key  Key      `json:"key"`
 	Keys []string `json:"keys,omitempty"` // the properties that force it
@@ -187,6 +198,9 @@ const (
 )
 
 // StepFinished is the result of a Step or of a Settle.
+//
+// After done and partial of anything but a delete, Outputs are all outputs of the resource, not a difference. After
+// every other outcome no state is stored, and Error or Failures say why.
 type StepFinished struct {
 	Op       int            `json:"op"`
 	Outcome  Outcome        `json:"outcome"`
@@ -208,12 +222,15 @@ type StepFinished struct {
 	Answered bool `json:"answered,omitempty"`
 }
 
-// Cancelled asks the run to end: running steps finish, nothing new starts. Forced also cancels running steps.
+// Cancelled asks the run to end: running steps finish, nothing new starts. Forced also cancels running steps. It may
+// come in any phase and more than once.
 type Cancelled struct {
 	Forced bool `json:"forced,omitempty"`
 }
 
 // Resolved is a person's answer about an undecidable create.
+//
+// It is ignored unless a create of the URN waits for a person. What the person says about an id is confirmed by a read.
 type Resolved struct {
 	URN urn.URN `json:"urn"`
 	// ID of the resource that was created; empty means that there is none.

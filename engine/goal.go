@@ -21,7 +21,8 @@ func (k Kind) known() bool {
 	}
 }
 
-// Goal is what an update is to do, fixed when it is accepted.
+// Goal is what an update is to do, fixed when it is accepted. It must be the same whenever a run is resumed or
+// replayed: StackID (or else the names of the stack) and Version enter the seeds.
 type Goal struct {
 	Kind    Kind `json:"kind"`
 	DryRun  bool `json:"dryRun,omitempty"`
@@ -61,7 +62,8 @@ const (
 	StatusCancelled Status = "cancelled"
 )
 
-// Result sums an update up.
+// Result sums an update up. A preview counts the steps that the update would make. Pending operations are counted
+// whatever the status is; a preview leaves those of earlier updates.
 type Result struct {
 	Status Status `json:"status"`
 	// Changes counts the steps that took effect by kind: create, update, delete, same, replace, read, refresh, import.

@@ -9,7 +9,8 @@ import (
 )
 
 // Check reports every invariant of the run's memory that does not hold, joined; nil when all hold. It visits everything
-// that the run holds, so only tests call it: after every event, once Ready has returned nothing.
+// that the run holds, so only tests call it: after every event, once Ready has returned nothing. The invariants stand
+// in the comments of entry, operation, deletion, mark and memory; those of the snapshot are Verify's.
 func (r *Run) Check() error {
 	var c checker
 	for i, e := range r.Entries {
@@ -34,7 +35,7 @@ func (c *checker) that(holds bool, format string, args ...any) {
 	}
 }
 
-// checkEntry checks the invariants of entry.
+// checkEntry checks the invariants of entry, and that of memory about a run that has stopped.
 func (r *Run) checkEntry(c *checker, e *entry) {
 	purposes := map[stage]purpose{stagePlanning: forPlan, stageCascading: forCascade, stageStepping: forGoal}
 	if want, waits := purposes[e.Stage]; waits {
@@ -49,6 +50,7 @@ func (r *Run) checkEntry(c *checker, e *entry) {
 	}
 	c.that(e.listed || !e.runnable(), "%s is %s and not listed", e.URN, e.Stage)
 	c.that(e.listed == slices.Contains(r.runnable, e), "%s: listed is %v", e.URN, e.listed)
+	// Each entry waits only for an earlier one, so there is no circle of entries that wait for each other.
 	if w := e.blockedOn; w != nil {
 		c.that(r.byURN[w.URN] == w && w.Order < e.Order, "%s waits for %s, which is not before it", e.URN, w.URN)
 	}
@@ -58,6 +60,8 @@ func (r *Run) checkEntry(c *checker, e *entry) {
 }
 
 // checkOperations checks the invariants of operations, and that what mutates is pending in the snapshot until it ends.
+// Queue may still hold the number of a dropped operation, so the check goes by Ops and not by the lists. A preview
+// changes nothing and has nothing pending.
 func (r *Run) checkOperations(c *checker) {
 	questions, places := 0, map[int]int{}
 	for _, list := range [][]int{r.Queue, r.Slots, r.Waiting} {
@@ -90,7 +94,8 @@ func (r *Run) checkOperations(c *checker) {
 	}
 }
 
-// checkDeletions checks the invariants of deletion.
+// checkDeletions checks the invariants of deletion. It counts the blockers from the other side, by what each deletion
+// frees, and compares: a difference would start a deletion too early, or never.
 func (r *Run) checkDeletions(c *checker) {
 	blockers := map[Key]int{}
 	for _, d := range r.openDeletions() {

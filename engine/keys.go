@@ -74,6 +74,9 @@ const (
 )
 
 // Ref refers to a part of the state with the key, or with an empty part to the state as it is stored.
+//
+// A state of this update is found by its operation in the deltas, everything else in the base, so a reference stays
+// valid when its state moves.
 func (k Key) Ref(p Part) Ref {
 	ref := refBase + strings.TrimPrefix(string(k), "b")
 	if op, made := k.Op(); made {
@@ -88,7 +91,8 @@ func (k Key) Ref(p Part) Ref {
 // BlobRef refers to a blob by its hash.
 func BlobRef(hash string) Ref { return Ref(refBlob + hash) }
 
-// State returns the key and the part that Key.Ref was given.
+// State returns the key and the part that Key.Ref was given; ok is false for a reference to a blob and for what is no
+// reference at all.
 func (r Ref) State() (k Key, p Part, ok bool) {
 	where, part, _ := strings.Cut(string(r), "/")
 	if op, made := strings.CutPrefix(where, refOp); made {

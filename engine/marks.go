@@ -6,6 +6,16 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 )
 
+// Who writes the marks that hold for the whole update:
+//
+//  Done       done, when an entry has ended well; a later epoch replaces it when it decides otherwise
+//  Replaced   record, when a replacement is stored; force and replaceWith go by it
+//  Deleted    deleted, when a delete step of the delete phase has ended
+//  Seed       settlePending; record removes it once the create is stored
+//  Creates    record
+//  Undecided  leavePending, when a create is left as a pending operation
+//  Targeted   markTarget for entries, markDependent for stored states
+
 // mark is what a Run knows about one URN. The first group holds for the whole update, whichever epoch learned it, so
 // that a program that starts again repeats nothing. The second group, inEpoch, is forgotten when an epoch begins.
 //
@@ -21,7 +31,8 @@ type mark struct {
 	inEpoch
 }
 
-// inEpoch is what the program of this epoch has said about a URN.
+// inEpoch is what the program of this epoch has said about a URN. It is forgotten as a whole when an epoch begins,
+// because another start of the program may declare something else.
 type inEpoch struct {
 	ClaimedBy urn.URN // the URN that continues the resource stored under this name
 	Claims    urn.URN // the name that the resource of this URN was stored under
@@ -31,6 +42,9 @@ type inEpoch struct {
 }
 
 // finished remembers how a URN's registration ended, so that the same goal in a later epoch gets the same answer.
+//
+// The answer holds only while Key is still the live state of the URN, see isLive. Kind is that of the step which was
+// made, for the event log.
 type finished struct {
 	Digest  string
 	Key     Key
@@ -38,7 +52,8 @@ type finished struct {
 	Stables []string
 }
 
-// marked returns what is known about a URN; the zero mark when nothing is. It is for reading: mark is for writing.
+// marked returns a copy of what is known about a URN; the zero mark when nothing is. It is for reading, and makes no
+// mark: mark is for writing.
 func (r *Run) marked(u urn.URN) mark {
 	if m := r.marks[u]; m != nil {
 		return *m
@@ -46,7 +61,7 @@ func (r *Run) marked(u urn.URN) mark {
 	return mark{}
 }
 
-// mark returns the mark of a URN to write to.
+// mark returns the mark of a URN to write to; it makes one if there is none.
 func (r *Run) mark(u urn.URN) *mark {
 	m := r.marks[u]
 	if m == nil {
@@ -78,7 +93,7 @@ type storedMarks struct {
 	Wanted   []urn.URN `json:",omitempty"`
 }
 
-// storeMarks returns the stored form of marks.
+// storeMarks returns the stored form of marks. Facts that have their zero value are left out.
 func storeMarks(marks map[urn.URN]*mark) storedMarks {
 	s := storedMarks{
 		Done: map[urn.URN]*finished{}, Replaced: map[urn.URN]bool{}, Gone: map[urn.URN]bool{},
@@ -105,6 +120,7 @@ func storeMarks(marks map[urn.URN]*mark) storedMarks {
 	return s
 }
 
+// put stores a fact about a URN, if it is known.
 func put[V any](facts map[urn.URN]V, u urn.URN, fact V, known bool) {
 	if known {
 		facts[u] = fact
@@ -131,7 +147,8 @@ func (s storedMarks) load(r *Run) {
 	}
 }
 
-// each visits the entries of a map in the order of their URNs.
+// each visits the entries of a map in the order of their URNs. It is the only way in which the core goes through a map
+// whose visits could have an effect: the order of a range statement is random, and a replay would differ.
 func each[V any](of map[urn.URN]V, visit func(urn.URN, V)) {
 	urns := make([]urn.URN, 0, len(of))
 	//workflowcheck:ignore the keys are sorted before anything is done with them

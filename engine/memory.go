@@ -5,6 +5,10 @@ import "github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 // memory is the persistent state of a Run besides its snapshot. Suspend stores it; the names of its fields are the
 // stored names. Maps are for look-up only: iterating over one would make the order of commands depend on chance.
 //
+// Entries, Seen, Exit and Exports belong to the epoch, and resetEpoch clears them. The rest belongs to the update and
+// outlives the program. Deletions lists those that have ended as well, until it is compacted: deletionOf says which are
+// open. Forced implies Cancelled, and Cancelled implies Stopped; an error stops a run without cancelling it.
+//
 // Invariant: every operation in Slots and Waiting is in Ops. Queue may hold some that were dropped.
 // Invariant: once the run has stopped, Queue is empty, and every entry is done or has a running step.
 type memory struct {
@@ -58,6 +62,7 @@ func (r *Run) derive() {
 	for _, seq := range r.Seen {
 		r.bySeq[seq] = true
 	}
+	// A deletion that has started has its step in the queue or in a slot, so it is not freed again.
 	r.deletionOf, r.free = map[Key]*deletion{}, nil
 	for _, d := range r.Deletions {
 		r.deletionOf[d.Key] = d

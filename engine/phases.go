@@ -50,6 +50,8 @@ func (r *Run) advance() bool {
 
 // advanceOpening goes through the phases that precede every decision, so that decisions are made over what is true:
 // settling, then refreshing. Creates that wait for a person do not hold a program up.
+//
+// Without a program there is nothing that could go on beside a create that waits, so the phase waits for the person.
 func (r *Run) advanceOpening() bool {
 	if !r.idle() && !r.onlyWaiting() {
 		return false
@@ -75,6 +77,9 @@ func (r *Run) advanceOpening() bool {
 // advanceProgram ends the program's phase once the program has exited and everything that it asked for has ended.
 // Nothing is deleted after an error, a refused request or a target that names nothing: what the program did not get to
 // declare would be taken for undeclared.
+//
+// The outputs of the stack are recorded before the deletions and whatever the result, because exportOutputs itself
+// knows when they are incomplete. A kind without a program passes through this phase at once.
 func (r *Run) advanceProgram() bool {
 	if r.hasProgram() && r.Exit == nil && !r.abandoned() {
 		return false
@@ -100,6 +105,10 @@ func (r *Run) advanceProgram() bool {
 
 // end closes the update. What its steps have done is never thrown away: a snapshot that breaks an invariant fails the
 // update and is committed nevertheless, with the error.
+//
+// Every state has been checked as it was changed; Verify checks the whole once more, because a change can also break an
+// invariant of a state that was not changed, for example by removing what that refers to. A preview has states without
+// ids, which Verify would report.
 func (r *Run) end() {
 	r.Phase = phaseEnded
 	if r.goal.DryRun {
@@ -121,7 +130,8 @@ func (r *Run) onlyWaiting() bool { return len(r.Ops) == len(r.Waiting) }
 // abandoned reports that the update was cancelled before its program ever started.
 func (r *Run) abandoned() bool { return r.Cancelled && r.Epoch == 0 }
 
-// undecided reports that an entry still waits for something that can happen.
+// undecided reports that an entry has not ended. Every one does at last: it waits only for operations, for deletions,
+// or for entries that were registered before it.
 func (r *Run) undecided() bool {
 	return slices.ContainsFunc(r.Entries, func(e *entry) bool { return e.Stage != stageDone })
 }

@@ -2,7 +2,7 @@ package engine
 
 import "github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 
-// Progress is a summary for people.
+// Progress is a summary for people. Nothing is decided by it, and it may be asked for at any time.
 type Progress struct {
 	Done    map[string]int `json:"done,omitempty"`
 	Running []RunningStep  `json:"running,omitempty"` // in order of start
@@ -19,7 +19,9 @@ type RunningStep struct {
 	Ahead bool `json:"ahead,omitempty"`
 }
 
-// Progress tells where the update stands.
+// Progress tells where the update stands. Steps whose outcome is being settled count as running. Of the steps that were
+// issued, the first Goal.Parallel in order are shown as running and the others as ahead; the host decides which really
+// run. Done is the run's own map: do not change it.
 func (r *Run) Progress() Progress {
 	p := Progress{Done: r.Changes, Queued: len(r.Queue)}
 	for i, op := range r.Slots {

@@ -89,13 +89,16 @@ func (r *Run) refreshFinished(op *operation, ev StepFinished) {
 	r.emitRefresh(op, &next, ev.Diff)
 }
 
-// countRefresh counts what a refresh came to. Where it only opens another update, that one's steps are counted.
+// countRefresh counts what a refresh came to. Where it only opens another update, that one's steps are counted: a
+// resource would otherwise count twice.
 func (r *Run) countRefresh(kind StepKind, u urn.URN) {
 	if r.goal.Kind == KindRefresh {
 		r.count(kind, u)
 	}
 }
 
+// emitRefresh shows the end of a read. New is nil for a resource that was not found, which the display shows as a
+// delete.
 func (r *Run) emitRefresh(op *operation, next *State, diff *Diff) {
 	r.emit(Emit{
 		Kind: EmitOutputs, Op: op.Op, Step: StepRefresh, URN: op.URN, Type: op.Step.Type, Old: op.Step.Old, New: next,
@@ -116,6 +119,7 @@ func (r *Run) removeLost() {
 	gone := func(u urn.URN) bool { return !earlier[u] && !earlier[r.snap.current(u)] }
 	var repaired []State
 	r.snap.All(func(s *State) {
+		// Collected first: a visitor must not change the snapshot.
 		if slices.ContainsFunc(s.References(), gone) {
 			repaired = append(repaired, s.without(gone))
 		}

@@ -22,7 +22,8 @@ type Refused struct {
 func (Refused) event() {}
 
 // refused fails the update. The stored resource that a refused registration means is not deleted for another's
-// replacement either.
+// replacement either. A refusal that is repeated counts again, which changes nothing: it only matters whether there was
+// one.
 func (r *Run) refused(ev Refused) {
 	if ev.Epoch != r.Epoch || r.Phase == phaseEnded {
 		return
@@ -42,6 +43,8 @@ func (r *Run) refused(ev Refused) {
 
 // want keeps every stored resource that a registration which failed or was refused may mean: the program wants it, so
 // it is not deleted in this update.
+//
+// The mark holds for the epoch. Refusals count for the whole update, so a later epoch does not delete either.
 func (r *Run) want(u urn.URN, g Registration) {
 	for _, name := range append([]urn.URN{u}, r.aliasesOf(u, g)...) {
 		if r.snap.Live(name) != nil {

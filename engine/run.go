@@ -9,6 +9,10 @@ import (
 
 // Run is one update in progress. It is not safe for concurrent use. Every method that takes an event may change any
 // part of it; only Ready and Urgent hand work out.
+//
+// Its parts differ in how long they live. The goal is fixed. The snapshot and memory are the state of the update: they
+// are suspended, and all else follows from them. The look-up tables are rebuilt by derive. The lists of what is
+// runnable or free spare a search through all entries and deletions after each event.
 type Run struct {
 	goal Goal
 	snap *Snapshot
@@ -45,6 +49,8 @@ func New(goal Goal, base []State, pending []PendingOperation) *Run {
 	if r.goal.Parallel < 1 {
 		r.goal.Parallel = 1
 	}
+	// The order: marks and look-up tables exist before anything is diagnosed or decided, a refused update has no effect on
+	// the snapshot, and pending creates are settled with the providers that giveDefaults has recorded.
 	r.resetEpoch()
 	if !r.accept(base, pending) {
 		r.Phase = phaseEnded
@@ -56,7 +62,8 @@ func New(goal Goal, base []State, pending []PendingOperation) *Run {
 }
 
 // accept refuses an update that cannot be carried out at all, with a diagnostic that says why. It reports whether the
-// update may start. An unknown kind is refused because what a kind does not declare would be deleted.
+// update may start. An unknown kind is refused because what a kind does not declare would be deleted. A state that
+// breaks an invariant is refused because every decision relies on them, above all on the order.
 func (r *Run) accept(base []State, pending []PendingOperation) bool {
 	switch err := errors.Join(Verify(base), VerifyPending(pending)); {
 	case !r.goal.Kind.known():
@@ -76,7 +83,11 @@ func (r *Run) accept(base []State, pending []PendingOperation) bool {
 func (r *Run) hasProgram() bool { return r.goal.Kind == KindUp }
 
 // Handle applies an event. It starts nothing: Ready does. It never fails: what cannot be right is reported as a
-// diagnostic, refused by a Reply or, if it is old or repeated, ignored. So a driver may deliver an event twice.
+// diagnostic, refused by a Reply or, if it is old or repeated, ignored. So a driver may deliver an event twice, with
+// one exception: a StepFinished that does not end its operation, see stepFinished, leads to another command each time.
+//
+// A command that has become pointless since it was returned must be completed all the same; its result is ignored then.
+// Call Ready after each event, or after all that arrived together.
 func (r *Run) Handle(ev Event) {
 	switch ev := ev.(type) {
 	case RunStarted:
@@ -113,6 +124,10 @@ func (r *Run) Handle(ev Event) {
 //
 // Order: entries advance in order of registration, then deletions in the order in which they were freed, then steps get
 // free slots in the order of the queue. Replays depend on it.
+//
+// More than one pass may be needed, because what one entry does can let an earlier one advance; each pass begins with
+// the first entry again. The passes end, because an entry or a deletion moves a bounded number of times without an
+// event.
 func (r *Run) Ready() Ready {
 	if r.Broken != "" && !r.Stopped { // what runs finishes, and what it does is recorded
 		r.diagnose("error", "", "%s", integrityMessage(r.Broken))
@@ -138,6 +153,7 @@ func (r *Run) Urgent() Ready {
 }
 
 // TakeChanges returns the changes alone, so that they can be saved before Suspend; Suspend stores what else is ready.
+// It starts nothing, so it may be called while the driver waits until nothing is in flight.
 func (r *Run) TakeChanges() []Delta {
 	rest := r.ready
 	rest.Changes = nil

@@ -54,7 +54,8 @@ func NewSnapshot(base []State, pending []PendingOperation) *Snapshot {
 }
 
 // position is where a state stands in snapshot order: the new list precedes what is left of the base. Positions change
-// when states move, so they are compared and never kept.
+// when states move or the new list grows, so they are compared at once and never kept. The key must be one that the
+// snapshot has or had.
 func (s *Snapshot) position(k Key) int {
 	if i := s.place[k]; i < 0 {
 		return -1 - i
@@ -63,6 +64,7 @@ func (s *Snapshot) position(k Key) int {
 }
 
 // stranded reports that a state refers to something of which no copy precedes it, which no stored snapshot may have.
+// The state must be in the snapshot under its key.
 func (s *Snapshot) stranded(state State) bool {
 	state = s.renamed(state)
 	earlier := func(k Key) bool { return s.position(k) < s.position(state.Key) }
@@ -83,6 +85,8 @@ func (s *Snapshot) index(state State, i int) {
 	}
 }
 
+// slot returns the place of a key, even if its state is gone; nil for a key that the snapshot never had. The pointer
+// holds until the next delta.
 func (s *Snapshot) slot(k Key) *slot {
 	i, ok := s.place[k]
 	switch {
@@ -95,7 +99,8 @@ func (s *Snapshot) slot(k Key) *slot {
 	}
 }
 
-// Get returns the state with a key; nil when it is not there (any more).
+// Get returns the state with a key; nil when it is not there (any more). The state must not be changed: make a copy,
+// and record that by a delta. The pointer holds until the next delta.
 func (s *Snapshot) Get(k Key) *State {
 	if at := s.slot(k); at != nil && !at.Gone {
 		return &at.State
@@ -148,7 +153,8 @@ func (s *Snapshot) put(state State) {
 	s.index(state, -len(s.news))
 }
 
-// keep moves a base state to the end of the new list; a state that is there already stays where it is.
+// keep moves a base state to the end of the new list; a state that is there already stays where it is. Its key stays,
+// so its values are still found in the base.
 func (s *Snapshot) keep(k Key) {
 	at := s.slot(k)
 	if at == nil || at.Gone || s.place[k] < 0 {
@@ -209,7 +215,8 @@ func (s *Snapshot) States() ([]State, []PendingOperation) {
 	return out, s.unfinished()
 }
 
-// begin adds a pending operation, or replaces the one with its number.
+// begin adds a pending operation, or replaces the one with its number. Pending operations are few, as many as steps run
+// at a time, so they are searched.
 func (s *Snapshot) begin(p PendingOperation) {
 	if i := slices.IndexFunc(s.pending, func(other PendingOperation) bool { return other.Op == p.Op }); i >= 0 {
 		s.pending[i] = p
@@ -292,7 +299,8 @@ func (s *Snapshot) provider(ref string) *State {
 	return s.identified(s.current(u), id)
 }
 
-// identified returns the state with a URN and an id.
+// identified returns the state with a URN and an id. It looks at copies too: a resource may still be managed by a
+// provider that has been replaced.
 func (s *Snapshot) identified(u urn.URN, id string) *State {
 	for _, k := range s.copies[u] {
 		if state := s.Get(k); state != nil && state.ID == id {

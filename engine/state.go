@@ -40,6 +40,18 @@ type Timeouts struct {
 // State is the header of a stored resource: every field of it but its bags' contents. Tests hold that each field is set
 // from the registration, compared, stored, read back and shown, or say why not. Source: the deployment format version 3
 // (apitype.ResourceV3).
+//
+// Fields that the core itself sets or goes by:
+//
+//   - Key identifies the state within an update. It is not part of the stored format.
+//   - Delete: a replacement exists, and this copy waits for its deletion.
+//   - PendingReplacement: the resource was deleted, and its replacement has not been created yet.
+//   - External: the resource was read; the stack does not own it and never deletes it.
+//   - Taint: a person asks for a replacement. The next up makes it.
+//   - InitErrors: the resource exists but did not initialise. The next up updates it.
+//   - RefreshBeforeUpdate: its provider wants it to be read before it is compared with a goal.
+//   - ImportID: the id under which it was adopted, while the program still says so.
+//   - Aliases: former names under which copies or children are still stored.
 type State struct {
 	Key                     Key                  `json:"key"`
 	URN                     urn.URN              `json:"urn"`
@@ -85,7 +97,9 @@ type State struct {
 // UnknownTrigger is the TriggerValue of a trigger that a preview does not know. It counts as changed.
 const UnknownTrigger = "?"
 
-// PendingOperation is a mutating call that was begun and whose outcome is not known.
+// PendingOperation is a mutating call that was begun and whose outcome is not known. State is what the call was to make
+// or, for a delete, what is stored. Op is the operation of the update that began it. In the snapshot of a later update
+// it is a negative number instead, which no operation of that update has.
 type PendingOperation struct {
 	Op    int    `json:"op"`
 	Kind  string `json:"kind"` // creating, updating, deleting, reading, importing

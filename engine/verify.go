@@ -29,6 +29,7 @@ func Verify(states []State) error {
 			report(s, "its provider %s is missing or listed after it", s.Provider)
 		}
 		providerURN, _ := SplitReference(s.Provider)
+		// A copy that stands earlier satisfies a reference: what was not updated still uses the old resource.
 		for _, u := range s.References() {
 			if u != providerURN && !earlier[u] {
 				report(s, "it refers to %s, which is missing or listed after it", u)
@@ -88,6 +89,7 @@ func (s *Snapshot) flaw(k Key) string {
 	}
 	verifyShape(state, report)
 	stands := func(o Key) bool { return s.position(o) < s.position(k) }
+	// A pending replacement gets the provider of its registration when it is created.
 	if p := s.provider(state.Provider); state.Provider != "" && !state.PendingReplacement &&
 		(p == nil || !stands(p.Key)) {
 		report(state, "its provider %s is missing or listed after it", state.Provider)
