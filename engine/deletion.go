@@ -7,6 +7,14 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 )
 
+// A deletion goes through these places; in Deletions and deletionOf it stands from the first to the last:
+//
+//  markForDeletion  it counts its blockers; without any it is put into free
+//  startDeletion    its step is queued; if it calls no provider, it ends at once
+//  deleted          the effect is recorded, and unblock frees those that waited for it
+//  failDeletion     or it failed, and with it all that waited for it
+//  dropDeletions    or it was not issued when the update stopped or a new epoch began
+
 // deletion is a state that is marked for deletion. It starts when every marked state that depends on it is deleted.
 //
 // Invariant: Blockers is the number of unfinished deletions whose Frees contain Key, and 0 once it has started.
@@ -117,7 +125,8 @@ func (r *Run) deleteUnregistered() {
 }
 
 // withoutNeeded takes out of a group what must stay because something that stays refers to it. That happens only after
-// an error: a resource that could not be updated still refers to what it did before.
+// an error: a resource that could not be updated still refers to what it did before. Without an error everything that
+// stays was recorded with the references of its goal, which name only what is registered.
 func (r *Run) withoutNeeded(group []*deletion) []*deletion {
 	if r.FirstError == "" {
 		return group
@@ -194,6 +203,7 @@ func (r *Run) startDeletion(d *deletion) {
 	if state.Timeouts != nil {
 		op.Step.Timeout = state.Timeouts.Delete
 	}
+	// Members of a cascade were checked by refuseProtectedMember, before anything was deleted.
 	if state.Protect && d.Kind == StepDelete {
 		r.protectedDeletion(d, op)
 		if !r.goal.DryRun {
@@ -264,6 +274,7 @@ func (r *Run) deletionFinished(op *operation, ev StepFinished) {
 		} else {
 			r.emitFailed(op, message)
 		}
+		// An unknown outcome has been reported by leavePending and does not come here.
 		if ev.Outcome == OutcomeFailed {
 			r.diagnose("error", op.URN, "%s", message)
 			r.fail(message)

@@ -17,6 +17,7 @@ type RunStarted struct {
 
 // Registration is a resource that the program declares, after transforms and before Check. A nil Protect or
 // RetainOnDelete means no; a nil DeleteBeforeReplace leaves the decision to the provider.
+// Options that a resource inherits from its parent have been put into it by the host.
 type Registration struct {
 	Type   tokens.Type `json:"type"`
 	Name   string      `json:"name"`

@@ -81,6 +81,8 @@ func (r *Run) takeQuery(op int) *operation {
 
 // issueSteps gives free slots to the steps that wait, in order. It issues Goal.Ahead more than may run at a time: those
 // wait where they are carried out, so that a slot is not empty while the core hears that it is free.
+//
+// A step that settles an operation of an earlier update takes a slot as well, but is sent as a Settle.
 func (r *Run) issueSteps() {
 	for len(r.Queue) > 0 && len(r.Slots) < r.goal.Parallel+r.goal.Ahead {
 		op := r.Ops[r.Queue[0]]

@@ -15,6 +15,7 @@ func (r *Run) registerOutputs(ev OutputsRegistered) {
 	e := r.byURN[ev.URN]
 	switch {
 	case e == nil || e.Stage != stageDone:
+		// A program can only have the URN of a resource from its reply, so this is no race.
 		reply.Result, reply.Error = ResultFail, fmt.Sprintf("outputs of %s, which the program has not registered",
 			ev.URN)
 	case e.New.Type == rootType:
@@ -46,6 +47,7 @@ func (r *Run) setOutputs(e *entry, outputs Bag) {
 		return
 	}
 	shown := Emit{Kind: EmitOutputs, Step: e.Kind, URN: e.URN, Type: e.New.Type}
+	// Even if the step has removed the old state: its slot keeps it.
 	if slot := r.snap.slot(e.Old); slot != nil {
 		old := slot.State // a copy: with the outputs before
 		shown.Old = &old

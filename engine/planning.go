@@ -92,6 +92,7 @@ func (r *Run) force(e *entry, old *State) []string {
 }
 
 // triggers reports that a replacementTrigger replaces. One that is new, was taken away, or only became secret does not.
+// A TriggerValue that is empty stands for a trigger that is null or not set.
 func triggers(was, now string) bool {
 	return now == UnknownTrigger || was != "" && now != "" && was != now
 }

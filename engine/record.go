@@ -7,6 +7,8 @@ import (
 )
 
 // applyResult puts into the entry's new state what its step found, and when.
+// The time of a create is also that of its first modification. An update keeps Created, which prepare took from the old
+// state. A step that reports no time leaves both.
 func (r *Run) applyResult(e *entry, ev StepFinished) {
 	e.New.learn(ev)
 	switch {
@@ -40,6 +42,7 @@ func (r *Run) record(e *entry, op int) {
 	e.New.Key = OpKey(op)
 	next := e.New
 	if e.Kind == StepCreate || e.Kind == StepCreateReplacement {
+		// The next create of the URN makes another resource, so it must get another seed, and with it another name.
 		m := r.mark(e.URN)
 		m.Creates, m.Seed = m.Creates+1, nil
 	}
@@ -64,6 +67,7 @@ func (r *Run) record(e *entry, op int) {
 			waits.Delete = true
 			r.change(Delta{Kind: DeltaSet, State: &waits})
 		} else {
+			// In one delta with the new state, so that the resource is never missing from the snapshot.
 			put.Removes = []Key{old.Key}
 		}
 	}
@@ -132,6 +136,7 @@ func (r *Run) same(e *entry, old *State, stables []string) {
 }
 
 // emitSame shows an unchanged resource, without what it holds: there may be very many.
+// The summary still counts them, and the header is enough to name each in the display.
 func (r *Run) emitSame(op int, e *entry) {
 	s := e.New
 	shown := State{

@@ -86,10 +86,12 @@ func (r *Run) start(e *entry) bool {
 	case on != nil:
 		e.blockedOn = on
 		return false
+	// The program names what it has not registered, or what it registers only later.
 	case missing != "":
 		r.reject(e, "%s depends on %s, which the program has not registered", e.URN, missing)
 		return true
 	}
+	// Skipped without an error of its own: the one that failed has been reported.
 	if failed := r.failedDependency(e); failed != "" {
 		r.finish(e, Reply{Result: ResultSkip})
 		return true
@@ -97,6 +99,7 @@ func (r *Run) start(e *entry) bool {
 	switch old := r.predecessor(e); {
 	case old.wait:
 		return false
+	// It fails without stopping the update: what does not depend on it goes on.
 	case old.undecided:
 		r.diagnose("error", e.URN, "%s may exist already: an attempt to create it is undecided, and must be settled "+
 			"first", e.URN)
@@ -184,6 +187,7 @@ func (r *Run) prepare(e *entry) {
 }
 
 // isLive reports that a state is still the live state of its URN, and stays.
+// A state that is marked for deletion or pending its replacement is about to go, although it is still live by URN.
 func (r *Run) isLive(u urn.URN, k Key) bool {
 	live := r.snap.Live(u)
 	return live != nil && live.Key == k && !live.PendingReplacement && r.deletionOf[k] == nil

@@ -125,6 +125,7 @@ func (s *Snapshot) Apply(d Delta) {
 		s.begin(*d.Pending)
 	case DeltaEnd:
 		s.end(d.Op)
+	// The old state goes first: the new one may have the same key or be the live one of the same URN.
 	case DeltaPut:
 		for _, k := range d.Removes {
 			s.remove(k)
@@ -140,6 +141,7 @@ func (s *Snapshot) Apply(d Delta) {
 		for _, k := range d.Removes {
 			s.remove(k)
 		}
+	// The references themselves are renamed when states are read.
 	case DeltaAlias:
 		s.renames[d.From] = d.To
 		delete(s.renames, d.To) // so that names never go in a circle
@@ -209,6 +211,7 @@ func (s *Snapshot) All(visit func(*State)) {
 }
 
 // States returns the states in snapshot order, with renamed references, and the pending operations.
+// The order of the states is that of the checkpoint; Verify checks it.
 func (s *Snapshot) States() ([]State, []PendingOperation) {
 	out := make([]State, 0, len(s.base)+len(s.news))
 	s.All(func(state *State) { out = append(out, s.renamed(*state)) })
@@ -282,6 +285,7 @@ func (s *Snapshot) renamed(state State) State {
 }
 
 // current returns the newest name of a URN; renames never go in a circle, see Apply.
+// Several renames may follow each other when a resource is renamed more than once before its copies are gone.
 func (s *Snapshot) current(u urn.URN) urn.URN {
 	for to, ok := s.renames[u]; ok; to, ok = s.renames[u] {
 		u = to

@@ -49,6 +49,11 @@ var transitions = map[stage][]stage{
 // Invariant: a runnable entry is listed, and an entry is listed exactly if it is in Run.runnable.
 // Invariant: waits is nil, or an entry of this epoch that was registered earlier.
 // Invariant: a done entry has a Result.
+//
+// Old and what follows from it (Plan, Forced, Changed) are set by start and decide. They are cleared or set anew when
+// the entry goes back to held, because its decision is made from the beginning then. New is prepared from the goal,
+// gets its inputs from the plan, and the rest from the step. Kind is set when the decision is made. Result is set by
+// finish alone.
 type entry struct {
 	Epoch int
 	Seq   int
@@ -88,6 +93,9 @@ func (r *Run) become(e *entry, to stage, op int) {
 }
 
 // list makes advanceEntries visit an entry that is runnable. It is the only way into Run.runnable.
+//
+// The entry leaves the list when advanceEntries visits it and it is no longer runnable. Until then it may be listed
+// without being runnable, which does no harm.
 func (r *Run) list(e *entry) {
 	if e.runnable() && !e.listed {
 		e.listed = true
@@ -98,6 +106,9 @@ func (r *Run) list(e *entry) {
 // advanceEntries moves every runnable entry that is not blocked, in order of registration; it reports whether one
 // moved. The order is a part of the contract: what was registered earlier is decided first, whatever the order of
 // answers.
+//
+// A visit may list further entries, or move others. These are visited in the next pass: this one goes through the
+// entries that were listed when it began. The two slices take turns, so that a pass allocates nothing.
 func (r *Run) advanceEntries() bool {
 	moved := false
 	looking, order := r.runnable, func(a, b *entry) int { return a.Order - b.Order }
@@ -152,6 +163,9 @@ func (e *entry) blocked() bool {
 }
 
 // committed reports that the entry's decision is final: its step has begun, or its old resource is being deleted.
+//
+// Cascades and plans of what depends on it wait for this and not for the end of its step. A stage before it can still
+// go back to held.
 func (e *entry) committed() bool {
 	return e.Stage == stageDone || e.Stage == stageStepping || e.Stage == stageClearing
 }

@@ -26,6 +26,7 @@ type storedMemory struct {
 }
 
 // heldOutput is a reply or an event that Ready has not returned yet. With nothing in flight, no command is left.
+// Each has one of the two. Replies precede events, as they were; there is no order between the two kinds.
 type heldOutput struct {
 	Reply *Reply `json:"reply,omitempty"`
 	Emit  *Emit  `json:"emit,omitempty"`
@@ -163,6 +164,8 @@ func Resume(goal Goal, base []State, pending []PendingOperation, data json.RawMe
 
 // relink restores the sharing that the stored form cannot express: an operation and the list of entries mean the same
 // entry. The operation of an entry of an earlier epoch keeps an entry of its own.
+//
+// Only operations with a step can have such an entry: queries are in flight, and then Suspend fails.
 func (r *Run) relink() {
 	for _, n := range slices.Concat(r.Queue, r.Slots, r.Waiting) {
 		op := r.Ops[n]

@@ -80,6 +80,7 @@ func (r *Run) markTarget(e *entry) {
 	if r.outsideTargeting(e) {
 		return
 	}
+	// A mark of an earlier epoch may say otherwise, because the references of the goal may differ.
 	if is := r.isTarget(e); is != r.marked(e.URN).Targeted {
 		r.mark(e.URN).Targeted = is
 	}
@@ -237,6 +238,7 @@ func (r *Run) matchesState(s *State) bool {
 }
 
 // markDependent records that a stored resource may change although no target names it, so that its dependents may, too.
+// A state that targets name needs no mark: mayChange asks the patterns themselves.
 func (r *Run) markDependent(s *State) {
 	if !r.matchesState(s) {
 		r.mark(s.URN).Targeted = true
@@ -245,6 +247,7 @@ func (r *Run) markDependent(s *State) {
 
 // withoutManagers takes replaced providers out of a group that still manage resources outside the targets: those
 // resources keep the provider that they have.
+// Those providers stay as copies, and a later update without targets deletes them.
 func (r *Run) withoutManagers(group []*deletion) []*deletion {
 	dying := map[Key]bool{}
 	for _, d := range group {

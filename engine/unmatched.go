@@ -55,7 +55,9 @@ func (r *Run) eachUnmatched(why func(o option, pattern string) string) bool {
 	for _, o := range r.options() {
 		for _, p := range o.patterns {
 			switch isPattern := strings.Contains(p, "*"); {
+			// It names something.
 			case known[urn.URN(p)], isPattern && r.matchesAny(p):
+			// A pattern may match nothing. That is certain when the program has ended, or at once without one.
 			case isPattern:
 				if r.Exit != nil || !r.hasProgram() {
 					r.diagnose("warning", "", "no resource matches %s %s", o.name, p)

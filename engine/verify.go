@@ -8,6 +8,9 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 )
 
+// The order of a snapshot is the order in which its resources can be created, and its reverse that in which they can be
+// deleted. Pulumi relies on it as well, so an exported state must keep it. References to copies count by URN alone.
+
 // Verify reports every invariant of a snapshot that the states break, joined; nil when they hold.
 //
 // Invariant: every state has a valid URN and a type, and they agree.
@@ -31,6 +34,7 @@ func Verify(states []State) error {
 		providerURN, _ := SplitReference(s.Provider)
 		// A copy that stands earlier satisfies a reference: what was not updated still uses the old resource.
 		for _, u := range s.References() {
+			// The provider has been checked above, by its id.
 			if u != providerURN && !earlier[u] {
 				report(s, "it refers to %s, which is missing or listed after it", u)
 			}
@@ -41,6 +45,7 @@ func Verify(states []State) error {
 			}
 			live[s.URN] = true
 		}
+		// After the checks: a state must not refer to itself.
 		earlier[s.URN] = true
 		if IsProvider(s.Type) {
 			providers[JoinReference(s.URN, s.ID)] = true
