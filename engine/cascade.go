@@ -111,8 +111,8 @@ func (r *Run) cascadePlanned(ev CascadePlanned) {
 // refuseProtectedMember fails an entry whose replacement would first delete a protected resource. A preview reports it
 // and goes on. It reports whether the entry failed.
 //
-// This and the other refusals are called before anything of the group is marked, so a refused replacement has changed
-// nothing. A copy is exempt: its replacement exists, so the protection has been lifted already.
+// This and the other refusals are called before anything of the group is marked, so a refused replacement has deleted
+// nothing live. A copy is exempt: its replacement exists, so the protection has been lifted already.
 func (r *Run) refuseProtectedMember(e *entry, group []*deletion) bool {
 	const message = "a protected resource would be replaced"
 	for _, d := range group {

@@ -10,7 +10,7 @@ import (
 // it: the slot of a removed state keeps its contents. Both states are copies, because the entry goes on changing.
 //
 // Each step is shown twice, with the same operation number: as EmitPre when it begins, and as EmitOutputs or EmitFailed
-// when it has ended. A reader of the event log matches them by that number.
+// when it has ended.
 func (r *Run) emitStep(kind EmitKind, op int, e *entry) {
 	next := e.New
 	em := Emit{Kind: kind, Op: op, Step: e.Kind, URN: e.URN, Type: e.New.Type, New: &next}

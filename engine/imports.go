@@ -15,8 +15,8 @@ func (r *Run) decideRead(e *entry, old *State) {
 
 // imports reports that the entry's resource is to be adopted from the world: the import option names an id, and the
 // stack does not own the resource under it. The option may therefore stay in the program after the import. The id that
-// was imported is compared first, because a provider may have returned another one; a state without it was created
-// here.
+// was imported is compared first, because a provider may have returned another one; in a state without one, the id
+// itself counts.
 func (e *entry) imports(old *State) bool {
 	if e.Read || e.Imported || !e.New.Custom || e.Reg.ImportID == "" {
 		return false

@@ -9,7 +9,7 @@ import (
 // Who writes the marks that hold for the whole update:
 //
 //  Done       done, when an entry has ended well; a later epoch replaces it when it decides otherwise
-//  Replaced   record, when a replacement is stored; force and replaceWith go by it
+//  Replaced   record, when a replacement is stored; force goes by it, for replaceWith as well
 //  Deleted    deleted, when a delete step of the delete phase has ended
 //  Seed       settlePending; record removes it once the create is stored
 //  Creates    record

@@ -15,7 +15,7 @@ func (r *Run) registerOutputs(ev OutputsRegistered) {
 	e := r.byURN[ev.URN]
 	switch {
 	case e == nil || e.Stage != stageDone:
-		// A program can only have the URN of a resource from its reply, so this is no race.
+		// The reply to a component is never sent ahead, so a program that has its URN finds the entry done.
 		reply.Result, reply.Error = ResultFail, fmt.Sprintf("outputs of %s, which the program has not registered",
 			ev.URN)
 	case e.New.Type == rootType:

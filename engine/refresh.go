@@ -49,7 +49,7 @@ func (r *Run) refreshFinished(op *operation, ev StepFinished) {
 	case ev.Outcome == OutcomeCancelled:
 		r.emitCancelled(op, "cut off by the cancel before the resource was read")
 		return
-	// Unknown outcomes do not come here: a read that was lost is settled as absent and made again.
+	// An unknown outcome does not come here: it is settled first.
 	case ev.Outcome != OutcomeDone && ev.Outcome != OutcomePartial:
 		r.emitFailed(op, ev.Error)
 		r.diagnose("error", op.URN, "%s", ev.Error)
@@ -57,7 +57,7 @@ func (r *Run) refreshFinished(op *operation, ev StepFinished) {
 		return
 	case state == nil:
 		return
-	// Its state stays until all reads have ended, because other states refer to it and are compared as stored.
+	// Its state stays until all reads have ended, because other states refer to it.
 	case ev.ID == "":
 		r.Lost = append(r.Lost, op.Key)
 		// No phase will do it any more.

@@ -67,7 +67,7 @@ func (r *Run) admit(epoch, seq int, reg Registration) *entry {
 // matters: an earlier epoch's step or answer comes first, because whatever else has changed since must not repeat it;
 // then what the entry refers to; then the stored state that it continues, which may be claimed only by one entry.
 //
-// While it returns false it has no lasting effect, so it may run any number of times.
+// It may return false any number of times: what it has done until then, such as a claim, can be repeated.
 func (r *Run) start(e *entry) bool {
 	if r.Stopped {
 		r.refuse(e)

@@ -49,7 +49,7 @@ func (r *Run) failure(message string) Reply {
 	return Reply{Result: ResultFail, Error: message}
 }
 
-// finish ends an entry with its reply. Every entry ends here, exactly once, except one that gives way in attach.
+// finish ends an entry with its reply. Every entry of the epoch ends here, once, except one that gives way in attach.
 func (r *Run) finish(e *entry, reply Reply) {
 	r.become(e, stageDone, 0)
 	e.Result = reply.Result
@@ -104,7 +104,7 @@ func (r *Run) afterStep(e *entry) *Reply {
 
 // afterPlan is the reply to the entry if its plan comes to no change; nil if that is not certain before. Only what was
 // registered earlier and is not done could decide otherwise, by a cascade that takes the entry's old state. What is
-// registered later cannot: its cascades leave out what is decided.
+// registered later cannot: its cascades wait for the entry.
 func (r *Run) afterPlan(e *entry, old *State) *Reply {
 	certain := old != nil && e.New.Custom && !e.Imported && e.Forced == nil && !old.External && !old.PendingReplacement
 	if !certain || r.Entries[r.firstOpen()] != e {

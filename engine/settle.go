@@ -10,7 +10,8 @@ import (
 // Settling of a step goes through these outcomes, see stepFinished:
 //
 //  unknown      Settle is issued; the operation keeps its slot
-//  absent       nothing was made: the step is issued again, or ends without effect if the update is ending
+//  absent       nothing was made: the step is issued again, or ends without effect if the update is
+//               ending or an earlier update began it
 //  done         something was made: it is recorded as if the answer had come
 //  undecidable  a create waits for a person (Waiting), or stays in the state as a pending operation
 //

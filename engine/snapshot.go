@@ -149,7 +149,7 @@ func (s *Snapshot) Apply(d Delta) {
 	}
 }
 
-// put appends a state to the new list. The caller removes the state whose place it takes, in the same delta.
+// put appends a state to the new list.
 func (s *Snapshot) put(state State) {
 	s.news = append(s.news, slot{State: state})
 	s.index(state, -len(s.news))

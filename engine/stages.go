@@ -50,10 +50,10 @@ var transitions = map[stage][]stage{
 // Invariant: waits is nil, or an entry of this epoch that was registered earlier.
 // Invariant: a done entry has a Result.
 //
-// Old and what follows from it (Plan, Forced, Changed) are set by start and decide. They are cleared or set anew when
-// the entry goes back to held, because its decision is made from the beginning then. New is prepared from the goal,
-// gets its inputs from the plan, and the rest from the step. Kind is set when the decision is made. Result is set by
-// finish alone.
+// Old and what follows from it (Plan, Forced, Changed) are set by start and decide. What is not valid any more is
+// cleared when the entry goes back to held, because its decision is then made from the beginning. New is prepared from
+// the goal, gets its inputs from the plan, and the rest from the step. Kind is set when the decision is made. Result is
+// set by finish alone.
 type entry struct {
 	Epoch int
 	Seq   int
@@ -107,8 +107,8 @@ func (r *Run) list(e *entry) {
 // moved. The order is a part of the contract: what was registered earlier is decided first, whatever the order of
 // answers.
 //
-// A visit may list further entries, or move others. These are visited in the next pass: this one goes through the
-// entries that were listed when it began. The two slices take turns, so that a pass allocates nothing.
+// A visit may list further entries. These are visited in the next pass: this one goes through the entries that were
+// listed when it began. The two slices take turns, so that a pass allocates nothing.
 func (r *Run) advanceEntries() bool {
 	moved := false
 	looking, order := r.runnable, func(a, b *entry) int { return a.Order - b.Order }
@@ -164,8 +164,8 @@ func (e *entry) blocked() bool {
 
 // committed reports that the entry's decision is final: its step has begun, or its old resource is being deleted.
 //
-// Cascades and plans of what depends on it wait for this and not for the end of its step. A stage before it can still
-// go back to held.
+// waitsFor waits for this, and not for the end of the step. In most stages before it an entry can still go back to
+// held.
 func (e *entry) committed() bool {
 	return e.Stage == stageDone || e.Stage == stageStepping || e.Stage == stageClearing
 }

@@ -25,8 +25,8 @@ type storedMemory struct {
 	storedMarks
 }
 
-// heldOutput is a reply or an event that Ready has not returned yet. With nothing in flight, no command is left.
-// Each has one of the two. Replies precede events, as they were; there is no order between the two kinds.
+// heldOutput is a reply or an event that Ready has not returned yet. With nothing in flight, no command is left. Each
+// has one of the two. There is no order between replies and events.
 type heldOutput struct {
 	Reply *Reply `json:"reply,omitempty"`
 	Emit  *Emit  `json:"emit,omitempty"`

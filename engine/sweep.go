@@ -18,7 +18,8 @@ func (r *Run) copiesInTheWay(e *entry, group []*deletion) (ahead, along []*delet
 	if len(copies) == 0 {
 		return nil, nil
 	}
-	// From the last copy to the first: a copy that uses another one stands after it, so its own place is known first.
+	// From the last copy to the first: a copy that uses another one stands after it, so the decision about the user is
+	// known first.
 	users := r.usersOfCopies()
 	sweeps, goes := map[Key]bool{}, map[Key]bool{}
 	for _, d := range group {

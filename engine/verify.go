@@ -9,7 +9,7 @@ import (
 )
 
 // The order of a snapshot is the order in which its resources can be created, and its reverse that in which they can be
-// deleted. Pulumi relies on it as well, so an exported state must keep it. References to copies count by URN alone.
+// deleted. Pulumi relies on it as well, so an exported state must keep it.
 
 // Verify reports every invariant of a snapshot that the states break, joined; nil when they hold.
 //
@@ -79,7 +79,7 @@ func VerifyPending(pending []PendingOperation) error {
 
 // flaw is the first invariant that one state breaks where it stands; empty when it breaks none. A run looks at every
 // state that it changes, because looking at all takes as long as there are states. The checks are those of Verify,
-// which end makes over the whole: flaw names the change that broke the invariant, and stops the update early.
+// which end makes over the whole: flaw names the change that broke the invariant, so that the update can stop early.
 func (s *Snapshot) flaw(k Key) string {
 	at := s.Get(k)
 	if at == nil {
