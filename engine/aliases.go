@@ -9,8 +9,8 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/tokens"
 )
 
-// predecessor is what an entry continues, or why it cannot tell yet. At most one of key, wait, undecided and conflict
-// is set; with none of them the resource is new.
+// predecessor is what an entry continues, or why that is not known yet. At most one of key, wait, undecided and
+// conflict is set; with none of them the resource is new.
 type predecessor struct {
 	key  Key     // of the stored state; "" when the resource is new
 	name urn.URN // that it was stored under

@@ -47,10 +47,10 @@ type Plan struct {
 	Seed     []byte       `json:"seed"`
 	// Recreate means that the core has decided to replace: check without the olds, do not diff.
 	Recreate bool `json:"recreate,omitempty"`
-	// Preview asks for the previewed outputs of what the plan comes to.
+	// Preview asks for the outputs that the planned create or update would have.
 	Preview bool `json:"preview,omitempty"`
-	// Answer is the reply that the program gets if the plan comes to no change, but for its Stables, which are the
-	// plan's. Whoever makes the plan may hand it over at once, and then says so in Planned.
+	// Answer is the reply that the program gets if the plan shows no change, but for its Stables, which are the plan's.
+	// The host that makes the plan may send it to the program at once, and then sets Planned.Answered.
 	Answer *Reply `json:"answer,omitempty"`
 }
 
@@ -122,7 +122,7 @@ type Step struct {
 	// Timeout in seconds from customTimeouts; zero means none.
 	Timeout float64 `json:"timeout,omitempty"`
 	// Answer is the reply that the program gets when the step is done, but for its ID and Object, which are the step's.
-	// Whoever makes the step may hand it over at once, and then says so in StepFinished.
+	// The host that executes the step may send it to the program at once, and then sets StepFinished.Answered.
 	Answer *Reply `json:"answer,omitempty"`
 }
 
@@ -178,7 +178,8 @@ const (
 	EmitDiagnostic EmitKind = "diagnostic"
 )
 
-// Emit tells people something. Old and New are references; whoever writes the event log resolves and blinds them.
+// Emit is an event for people. The bags of Old and New may be references; the writer of the event log resolves them and
+// redacts secrets.
 //
 // Op identifies a step: its pre and its end have the same number. Diagnostics have a Severity and a Message, and a URN
 // if they are about one resource. Old is nil for what is new, New for what goes.

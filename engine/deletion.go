@@ -367,8 +367,8 @@ func (r *Run) failDeletion(d *deletion) {
 	}
 }
 
-// dropDeletions forgets the deletions whose steps were not issued: the update stops, or another epoch decides anew.
-// Those whose steps run no longer block or free any other: their Frees name deletions that are forgotten.
+// dropDeletions forgets the deletions whose steps were not issued: the update stops, or another epoch decides about
+// them. Those whose steps run no longer block or free any other: their Frees name deletions that are forgotten.
 func (r *Run) dropDeletions() {
 	r.free = nil
 	keep := r.Deletions[:0]

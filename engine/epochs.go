@@ -75,7 +75,7 @@ func (r *Run) programExited(ev ProgramExited) {
 		return
 	}
 	r.Exit = &ev
-	if ev.Error == "" || r.Cancelled { // a cancelled update turns its program away
+	if ev.Error == "" || r.Cancelled { // a cancelled update has refused what its program asked for
 		return
 	}
 	if !ev.Bailed && !r.Stopped {

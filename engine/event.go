@@ -106,7 +106,7 @@ type ProgramExited struct {
 // ChangeKind is what a plan decided for a resource that exists.
 type ChangeKind string
 
-// What a provider's Diff, seen through the resource's options, came to.
+// The results of a provider's Diff, after the resource's options have been applied to it.
 const (
 	ChangeNone    ChangeKind = "none"
 	ChangeUpdate  ChangeKind = "update"
@@ -192,7 +192,7 @@ const (
 	OutcomeUnknown Outcome = "unknown"
 	// OutcomeAbsent: settling found, by the rule of the type, that there was no effect. Only of a Settle.
 	OutcomeAbsent Outcome = "absent"
-	// OutcomeUndecidable: there is no rule by which to tell. Only of a Settle.
+	// OutcomeUndecidable: settling could not find out whether there was an effect. Only of a Settle.
 	OutcomeUndecidable Outcome = "undecidable"
 	// OutcomeCancelled: the call was cancelled before it was sent.
 	OutcomeCancelled Outcome = "cancelled"

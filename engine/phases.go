@@ -48,8 +48,8 @@ func (r *Run) advance() bool {
 	return moved
 }
 
-// advanceOpening goes through the phases that precede every decision, so that decisions are made over what is true:
-// settling, then refreshing. Creates that wait for a person do not hold a program up.
+// advanceOpening goes through the phases that precede every decision, so that decisions are made over a state that has
+// been confirmed: settling, then refreshing. Creates that wait for a person do not hold a program up.
 //
 // Without a program there is nothing that could go on beside a create that waits, so the phase waits for the person.
 func (r *Run) advanceOpening() bool {
@@ -103,8 +103,8 @@ func (r *Run) advanceProgram() bool {
 	return true
 }
 
-// end closes the update. What its steps have done is never thrown away: a snapshot that breaks an invariant fails the
-// update and is committed nevertheless, with the error.
+// end closes the update. What its steps have done is always kept: a snapshot that breaks an invariant fails the update
+// and is committed nevertheless, with the error.
 //
 // Every state has been checked as it was changed; Verify checks the whole once more, because a change can also break an
 // invariant of a state that was not changed, for example by removing what that refers to. A preview has states without

@@ -38,8 +38,8 @@ func (r *Run) startRefreshes(every bool) {
 	})
 }
 
-// refreshFinished records what was read. The step counts as what it came to: same, update or delete. A resource that
-// does not exist any more leaves the snapshot only with all others, see removeLost.
+// refreshFinished records what was read. The step counts as its result: same, update or delete. A resource that does
+// not exist any more leaves the snapshot only with all others, see removeLost.
 //
 // A read that fails fails the update before anything is decided: to plan over a state that could not be confirmed would
 // be to guess. One that a cancel has cut off is no failure.
@@ -91,7 +91,7 @@ func (r *Run) refreshFinished(op *operation, ev StepFinished) {
 	r.emitRefresh(op, &next, ev.Diff)
 }
 
-// countRefresh counts what a refresh came to. Where it only opens another update, that one's steps are counted: a
+// countRefresh counts the result of a refresh. Where it only opens another update, that one's steps are counted: a
 // resource would otherwise count twice.
 func (r *Run) countRefresh(kind StepKind, u urn.URN) {
 	if r.goal.Kind == KindRefresh {

@@ -102,7 +102,7 @@ func (r *Run) afterStep(e *entry) *Reply {
 	return r.precomputed(e, Reply{Stables: e.stables(), Result: ResultSuccess})
 }
 
-// afterPlan is the reply to the entry if its plan comes to no change; nil if that is not certain before. Only what was
+// afterPlan is the reply to the entry if its plan shows no change; nil if that is not certain before. Only what was
 // registered earlier and is not done could decide otherwise, by a cascade that takes the entry's old state. What is
 // registered later cannot: its cascades wait for the entry.
 func (r *Run) afterPlan(e *entry, old *State) *Reply {

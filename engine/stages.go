@@ -26,7 +26,7 @@ const (
 //
 // The usual ways are held → planning → planned → stepping → done; held → stepping → done for a create; and, for a
 // resource that is deleted before it is replaced, planned → cascading → (sweeping →) clearing → stepping → done. An
-// entry goes back to held when its decision has to be made anew: its old state is deleted in another entry's cascade,
+// entry goes back to held when its decision has to be made again: its old state is deleted in another entry's cascade,
 // the comparison of its provider is there, or its import was read. An entry whose old resource is being deleted for it
 // never goes back.
 var transitions = map[stage][]stage{
@@ -47,7 +47,7 @@ var transitions = map[stage][]stage{
 // Invariant: in the stages planning, cascading and stepping, Op is the operation in flight (or queued) that has this
 // entry; in every other stage it is 0. In comparing, the operation is the one in Run.comparing with the entry's pair.
 // Invariant: a runnable entry is listed, and an entry is listed exactly if it is in Run.runnable.
-// Invariant: waits is nil, or an entry of this epoch that was registered earlier.
+// Invariant: blockedOn is nil, or an entry of this epoch that was registered earlier.
 // Invariant: a done entry has a Result.
 //
 // Old and what follows from it (Plan, Forced, Changed) are set by start and decide. What is not valid any more is
@@ -68,7 +68,7 @@ type entry struct {
 	New     State  // what it becomes
 	Seed    []byte `json:",omitempty"`
 	Changed bool   `json:",omitempty"` // the old provider cannot go on
-	// Forced says why the core replaces on its own account: the keys to show.
+	// Forced says why the core itself replaces the resource: the keys to show. It is set by force.
 	Forced    []string    `json:",omitempty"`
 	Members   []Dependent `json:",omitempty"` // of its cascade, while it sweeps
 	Plan      *Planned    `json:",omitempty"`
@@ -76,7 +76,7 @@ type entry struct {
 	blockedOn *entry      // must move before this entry can
 	listed    bool        // is in Run.runnable
 	pair      string      // the comparison that it waits for in stageComparing
-	Kind      StepKind    `json:",omitempty"` // of the step it came to
+	Kind      StepKind    `json:",omitempty"` // of the step that was decided
 	Result    ResultKind
 	// Answered: the program has its reply already.
 	Answered bool `json:",omitempty"`

@@ -68,8 +68,8 @@ func (r *Run) dependentCopies(e *entry, group []*deletion) []Key {
 	return copies
 }
 
-// usersOfCopies gives, for every copy that waits for its deletion, the states that may use it: those that refer to its
-// URN and stand after it. What has been registered since the copy was replaced stands before it.
+// usersOfCopies returns, for every copy that waits for its deletion, the states that may use it: those that refer to
+// its URN and stand after it. What has been registered since the copy was replaced stands before it.
 func (r *Run) usersOfCopies() map[Key][]Key {
 	users := map[Key][]Key{}
 	r.snap.All(func(s *State) {

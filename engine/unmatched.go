@@ -47,7 +47,7 @@ func (r *Run) notFound(o option, p string) string {
 	return fmt.Sprintf("%s %s could not be found in the stack%s", o.name, p, r.meant(NameOf(urn.URN(p))))
 }
 
-// eachUnmatched tells of every name that means no resource: as an error, with the sentence that why gives, or, of a
+// eachUnmatched reports every name that means no resource: as an error, with the sentence that why returns, or, of a
 // pattern, as a warning once it is certain. It reports whether there was an error.
 func (r *Run) eachUnmatched(why func(o option, pattern string) string) bool {
 	failed := false
