@@ -42,12 +42,12 @@ func (*engineProvider) Handshake(
 	return &pulumirpc.ProviderHandshakeResponse{AcceptSecrets: true, AcceptResources: true}, nil
 }
 
-// Configure needs nothing.
+// Configure needs no configuration.
 func (*engineProvider) Configure(context.Context, *pulumirpc.ConfigureRequest) (*pulumirpc.ConfigureResponse, error) {
 	return &pulumirpc.ConfigureResponse{AcceptSecrets: true, AcceptResources: true, SupportsPreview: true}, nil
 }
 
-// Check requires a name.
+// Check requires the property name.
 func (*engineProvider) Check(_ context.Context, req *pulumirpc.CheckRequest) (*pulumirpc.CheckResponse, error) {
 	if err := supported(req.GetUrn()); err != nil {
 		return nil, err
@@ -86,12 +86,12 @@ func (p *engineProvider) Read(ctx context.Context, req *pulumirpc.ReadRequest) (
 	return &pulumirpc.ReadResponse{Id: req.GetId(), Inputs: req.GetInputs(), Properties: outputs}, err
 }
 
-// Delete forgets the reference.
+// Delete does nothing: the other stack stays.
 func (*engineProvider) Delete(context.Context, *pulumirpc.DeleteRequest) (*emptypb.Empty, error) {
 	return &emptypb.Empty{}, nil
 }
 
-// Cancel has nothing to cancel.
+// Cancel does nothing: all calls are short.
 func (*engineProvider) Cancel(context.Context, *emptypb.Empty) (*emptypb.Empty, error) {
 	return &emptypb.Empty{}, nil
 }

@@ -65,7 +65,7 @@ func persist(ctx context.Context, passes func(error) bool, call func() error) er
 	}
 }
 
-// Failure is failure, for activities of other packages.
+// Failure translates an error as the activities of this package do, for activities of other packages.
 func Failure(err error) error { return failure(err) }
 
 // failure translates an error of an activity for Temporal: the code becomes the type and decides whether Temporal

@@ -34,7 +34,7 @@ type heartbeater struct {
 
 	received time.Time // when this worker received the activity
 	mu       sync.Mutex
-	accepted time.Time // start or last accepted heartbeat; zero when neither is certain
+	accepted time.Time // start or last accepted heartbeat; zero if neither is known
 	refused  bool      // the last heartbeat was not accepted
 	asked    int       // attempts that the provider rejected; heartbeats carry the number to the next attempt
 

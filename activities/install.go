@@ -147,8 +147,8 @@ type manifest struct {
 	Dependencies, DevDependencies, OptionalDependencies map[string]string
 }
 
-// The files that, with package.json, decide what is installed, and the scripts that an installation runs in the
-// program.
+// lockFiles are the files of a program that decide what is installed; lifecycle are the scripts of a package.json that
+// an installation runs.
 var (
 	lockFiles = []string{"package.json", "package-lock.json", "npm-shrinkwrap.json", "yarn.lock", "pnpm-lock.yaml",
 		".npmrc", ".yarnrc", ".yarnrc.yml",

@@ -28,7 +28,7 @@ func (s *session) serveMonitor(
 	})
 }
 
-// startingPhase says what happens until the program makes its first call.
+// startingPhase returns the text of the phase until the program makes its first call.
 func startingPhase(p *workspace.Project) string {
 	switch p.Runtime.Name() {
 	case "go", "dotnet", "java":

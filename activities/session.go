@@ -68,10 +68,10 @@ type session struct {
 	err        error
 }
 
-// root is the directory of Pulumi.yaml.
+// root returns the directory of Pulumi.yaml.
 func (s *session) root() string { return s.dir }
 
-// programDir is the directory that the program runs in.
+// programDir returns the directory in which the program runs.
 func (s *session) programDir() string { return s.host.ProgramDir() }
 
 // plannedImport reports whether the update imports resources that no program declares yet.

@@ -125,7 +125,7 @@ func (at *attempt) olds(ctx context.Context) (inputs, outputs resource.PropertyM
 	return inputs, outputs, err
 }
 
-// update changes the resource.
+// update updates the resource.
 func (at *attempt) update(ctx context.Context, p *pluginhost.Provider) (engine.StepFinished, error) {
 	u := at.step.URN
 	oldInputs, oldOutputs, err := at.olds(ctx)
@@ -152,7 +152,7 @@ func (at *attempt) update(ctx context.Context, p *pluginhost.Provider) (engine.S
 	})
 }
 
-// delete removes the resource.
+// delete deletes the resource.
 func (at *attempt) delete(ctx context.Context, p *pluginhost.Provider) (engine.StepFinished, error) {
 	u := at.step.URN
 	inputs, outputs, err := at.olds(ctx)

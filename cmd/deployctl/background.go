@@ -21,7 +21,7 @@ type background struct {
 }
 
 // startBackground starts this binary as the embedded service of a home, with the settings of this process, in its own
-// session, so that it gets no signals of a terminal.
+// session, so that it receives no signals of a terminal.
 func startBackground(home string, s settings.Settings) (*background, error) {
 	self, err := os.Executable()
 	if err != nil {

@@ -123,7 +123,7 @@ func runDev(ctx context.Context, d *devCall) error {
 	return errors.Join(err, server.Close(closing))
 }
 
-// closePatience is how long the servers may take to end.
+// closePatience bounds the time in which the servers end.
 const closePatience = 20 * time.Second
 
 // serveEmbedded runs the API and a worker until ctx ends or one of them fails, and returns once both have ended.

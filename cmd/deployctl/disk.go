@@ -11,7 +11,7 @@ import (
 const diskPause = 2 * time.Second
 
 // watchDisk reports, until stop is called, each time that the disk of the embedded service becomes full: without a
-// message, a command that waits for the service would look as if it hung.
+// message, a command that waits for the service would seem to hang.
 func watchDisk(home string, say func(string)) (stop func()) {
 	ended := make(chan struct{})
 	go func() {

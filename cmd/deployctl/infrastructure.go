@@ -25,7 +25,7 @@ import (
 type infrastructure struct {
 	temporal temporalSettings
 	s3       s3Settings
-	keepers  []seal.Keeper // of the keys with which everything is sealed
+	keepers  []seal.Keeper // of the keys that seal everything
 	adopt    bool          // see statestore.Options
 	// instance names this process; gone are instances that are known to have ended (see devserver.Status).
 	instance string

@@ -16,11 +16,11 @@ import (
 	"google.golang.org/grpc/health/grpc_health_v1"
 )
 
-// How often Temporal and S3 are checked, how long an answer may take, and how long the last answers keep a process
-// ready.
+// readinessPause is the interval of checks of Temporal and S3, readinessTimeout bounds one check, and readyFor is how
+// long a process stays ready after the last successful check.
 const (
 	readinessPause, readinessTimeout = 5 * time.Second, 2 * time.Second
-	readinessRest                    = time.Second // between checks that clients ask for
+	readinessRest                    = time.Second // the pause between checks that clients request
 	readyFor                         = 12 * time.Second
 )
 
@@ -75,7 +75,7 @@ func (v *readiness) watch(ctx context.Context) error {
 	}
 }
 
-// look checks the parts once, and reports a change.
+// look checks the parts once, and logs a change.
 func (v *readiness) look(ctx context.Context) {
 	asking, cancel := context.WithTimeout(ctx, readinessTimeout)
 	defer cancel()

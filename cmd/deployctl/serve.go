@@ -34,9 +34,9 @@ func serveCommand(s *command.Env) *cli.Command {
 	}
 }
 
-// memoryLimit is the soft memory limit of the garbage collector, unless GOMEMLIMIT is set: without one it would let the
-// garbage of large files double the memory. It is well above what can be in use at a time (grpcapi.MaxContent and some
-// 50 MiB): where it is close to that, the collector runs without a pause, and Go then lets memory grow instead.
+// memoryLimit is the soft memory limit of the Go runtime, unless GOMEMLIMIT is set. Without a limit, the garbage of
+// large files would double the memory of the process. It is well above the memory that can be in use at a time
+// (grpcapi.MaxContent and some 50 MiB), because close to the limit the collector runs all the time.
 const memoryLimit = 384 << 20
 
 // serve serves the API until ctx ends; with check it returns before it begins to serve.

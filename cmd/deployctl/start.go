@@ -31,10 +31,10 @@ type start struct {
 	opened   []func()         // what close closes, in reverse
 }
 
-// silence is how long a part may take to answer at the start before that is logged.
+// silence is how long Temporal and S3 may take to answer at the start before a warning is logged.
 const silence = 3 * time.Second
 
-// newStart reads the settings of serve and worker and opens the addresses that both have.
+// newStart reads the settings of serve and worker, and opens the addresses for metrics and health checks.
 func newStart(s *command.Env, loaded settings.Settings) *start {
 	o := &start{Env: s, settings: loaded}
 	in, err := infrastructureOf(loaded, slog.New(slog.NewTextHandler(s.Err, nil)))

@@ -58,7 +58,7 @@ func work(ctx context.Context, o *start, check bool) error {
 		func(ctx context.Context) error { return o.in.metrics.serve(ctx, o.node.readiness) })
 }
 
-// openPlace creates the sandbox of programs, and the directory of their files.
+// openPlace creates the sandbox of programs and the directory of their files.
 func (o *start) openPlace() {
 	policy, warnings, err := newSandbox(o.settings, sandbox.Options{
 		Hide: append(secretFiles(o.settings), cloudFiles()...)})

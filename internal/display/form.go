@@ -22,7 +22,7 @@ type form struct {
 // pipeColumns is the width of a line without a terminal.
 const pipeColumns = 120
 
-// leastRoom is how many characters of a value are shown on the narrowest screen.
+// leastRoom is the minimum number of characters that are shown of a value, on a screen of any width.
 const leastRoom = 24
 
 // signs are the signs with which changes begin, by kind.

@@ -21,8 +21,8 @@ const (
 	// Exists means that the resource exists but failed to initialise; the call has returned its id and state, to which
 	// the error's reasons belong.
 	Exists
-	// Failed means that the provider rejected the call or failed, and has changed nothing (the contract of providers).
-	// Do not retry it blindly.
+	// Failed means that the provider rejected the call or failed, and has changed nothing (the contract of providers). A
+	// repeated call would usually fail again.
 	Failed
 	// NotDone means that the call never reached the provider or was throttled. It may be repeated after RetryAfter.
 	NotDone

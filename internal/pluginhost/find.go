@@ -57,7 +57,7 @@ func isMissing(err error) bool {
 	return errors.As(err, &missing)
 }
 
-// finder looks for the executables of plugins: in the project's "plugins", on PATH, in the Pulumi home, in this order.
+// finder finds the executables of plugins: first in the project's "plugins", then on PATH, then in the Pulumi home.
 type finder struct {
 	env     environment
 	home    string

@@ -53,7 +53,7 @@ func (g guarded) Configure(ctx context.Context, req plugin.ConfigureRequest) (pl
 
 func (g guarded) Check(ctx context.Context, req plugin.CheckRequest) (plugin.CheckResponse, error) {
 	resp, err := guard(ctx, "Check", req, g.Provider.Check)
-	if resp.Properties == nil { // as above
+	if resp.Properties == nil { // as in CheckConfig
 		resp.Properties = resource.PropertyMap{}
 	}
 	return resp, err

@@ -30,9 +30,9 @@ type Parameter struct {
 
 // Provider is a running provider plugin. Calls are those of plugin.Provider, with these differences:
 //   - Configure returns when the provider has answered; further calls of it return the first one's result;
-//   - an error is to be given to Classify before anything is decided on it;
-//   - a call is not cut off by its context: it runs until the provider answers or its process ends, so that no outcome
-//     is lost by losing interest. SignalCancellation asks for an early end, Close forces it.
+//   - the meaning of an error is decided by Classify alone;
+//   - a call does not end with its context: it runs until the provider answers or its process ends, so that no outcome
+//     is lost because the caller stopped waiting. SignalCancellation asks for an early end, Close forces it.
 type Provider struct {
 	plugin.Provider
 	end  *endpoint

@@ -7,11 +7,12 @@ import (
 	"strings"
 )
 
-// longestLine is the length, in bytes, from which a line is delivered in pieces.
+// longestLine is the length in bytes from which a line is delivered in pieces.
 const longestLine = 64 << 10
 
-// Lines calls sink for each line of r until r ends, without line ends (LF or CRLF). The last one need not have any.
-// Lines over 64 KiB come in pieces, so that a child that never ends its line costs no memory. A nil sink discards.
+// Lines calls sink for each line of r until r ends, without line ends (LF or CRLF), which the last line may lack.
+// Longer lines than longestLine are delivered in pieces, so that a child that never ends its line costs no memory. A
+// nil sink discards the lines.
 func Lines(r io.Reader, sink func(line string)) {
 	if sink == nil {
 		_, _ = io.Copy(io.Discard, r)

@@ -49,7 +49,7 @@ type Env struct {
 // starts it if necessary.
 type Dialer func(ctx context.Context, s settings.Settings, n Notifier) (Connection, error)
 
-// Notifier are how a connection reports its state to the user.
+// Notifier has the functions with which a connection reports its state to the user.
 type Notifier struct {
 	Say         func(string) // one line
 	Found       bool         // connect only to a running service: do not start the embedded one
@@ -80,7 +80,7 @@ func (s *Env) lookup(name string) (string, bool) {
 	return "", false
 }
 
-// Color says whether output may be coloured.
+// Color reports whether output may be coloured.
 func (s *Env) Color() bool { return s.Screen != nil && s.Variable("NO_COLOR") == "" }
 
 // Main runs one command line and returns the process's exit code; see ExitCode. It prints errors on Err.
@@ -137,8 +137,8 @@ func NewApp(s *Env) *cli.App {
 	return app
 }
 
-// complement sets what all commands have in common, and the examples of each, as its UsageText. The path leads to the
-// commands.
+// complement sets the fields that all commands have in common, and the examples of each command as its UsageText. path
+// is the name of the parent command.
 func complement(commands []*cli.Command, path string) {
 	for _, c := range commands {
 		name := path + " " + c.Name

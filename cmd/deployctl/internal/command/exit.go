@@ -6,7 +6,7 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 )
 
-// The exit codes.
+// The exit codes; exitCodesHelp describes them.
 const (
 	exitFailed       = 1
 	exitInvalid      = 2

@@ -50,8 +50,8 @@ func (s *session) named() (deployments.StackName, bool, error) {
 	return name, true, err
 }
 
-// stackName returns the stack that the command is about: the named one, the selected one, or the only one. It does not
-// check whether a named one exists.
+// stackName returns the command's stack: the named one, the selected one, or the only one. It does not check whether a
+// named one exists.
 func (s *session) stackName(ctx context.Context) (deployments.StackName, error) {
 	if name, ok, err := s.named(); ok || err != nil {
 		return name, err

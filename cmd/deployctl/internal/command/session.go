@@ -166,7 +166,7 @@ func (s *session) needProject() error {
 	return err
 }
 
-// initiator names the local user.
+// initiator returns the local user and host, such as ann@laptop.
 func initiator() string {
 	if u, err := user.Current(); err == nil && u.Username != "" {
 		if host, err := os.Hostname(); err == nil {
@@ -186,7 +186,7 @@ func (s *session) secrets(name deployments.StackName) (*project.Secrets, error) 
 	return &project.Secrets{Stack: file, Name: name, Service: lazySealer{s}, Passphrase: s.passphrase}, nil
 }
 
-// lazySealer connects only when a secret needs the service.
+// lazySealer encrypts and decrypts with the service. It connects at the first use: many commands need no secret.
 type lazySealer struct{ s *session }
 
 func (l lazySealer) Encrypt(ctx context.Context, name deployments.StackName, plain []string) ([]string, error) {
