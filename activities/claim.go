@@ -36,7 +36,7 @@ func (a *Activities) Head(ctx context.Context, name deployments.StackName) (depl
 		}
 	}
 	if head.Active != nil {
-		// without it the update has not begun, or its watchers see less
+		// after an error it has not begun, or watchers just see less
 		if info, err := a.Store.Info(ctx, *head.Active); err == nil {
 			head.Running = &info
 		}

@@ -26,7 +26,7 @@ const (
 
 // tidy marks the bundle of the update as used, so that a later update need not send it again. It removes the working
 // objects of the update that made the base version, and collects garbage. It runs after the update has ended and
-// ignores errors: a later update does what this one leaves.
+// ignores errors: a later update repeats what failed here.
 func (a *Activities) tidy(ctx context.Context, in deployments.CommitInput, request deployments.UpdateRequest) {
 	ctx, cancel := context.WithTimeout(ctx, collecting)
 	defer cancel()

@@ -51,7 +51,7 @@ func (a *Activities) Plan(ctx context.Context, in deployments.PlanInput) (deploy
 		})
 	}
 	planning.Wait()
-	if ctx.Err() != nil { // errors of providers after the end of the context are its errors
+	if ctx.Err() != nil { // the providers' errors are caused by the end of the context
 		return deployments.PlanOutput{}, ctx.Err()
 	}
 	for _, err := range errs {
@@ -108,7 +108,7 @@ type planner struct {
 	provider resourceProvider
 	// The values of the goal and, unless it is a recreation, of the stored resource.
 	news, oldInputs, oldOutputs resource.PropertyMap
-	continues                   bool // a stored resource exists and is kept or updated
+	continues                   bool // the goal is compared with a stored resource
 }
 
 // resourceProvider is the part of a provider that planning needs. For provider resources it is a configurator.
