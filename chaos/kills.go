@@ -158,11 +158,7 @@ func killing(ctx context.Context, w *world, seed int) (o outcome, err error) {
 	}
 	defer s.close()
 	r := rand.New(rand.NewPCG(uint64(seed), 1))
-	places := s.places(r, seed)
-	var planned []killed
-	for i := range places {
-		planned = append(planned, killed{Moment: pick(r, moments, seed+i, i), Victim: pick(r, victims, seed, i)})
-	}
+	places, planned := s.plan(r, seed)
 	armed := 0
 	arm := func(upTo int) (err error) {
 		for ; err == nil && armed < min(upTo, len(places)); armed++ {
@@ -206,7 +202,16 @@ func killing(ctx context.Context, w *world, seed int) (o outcome, err error) {
 	return o, errors.Join(err, end.differs(plain))
 }
 
-// places chooses before or after which creates somebody is killed.
+// plan chooses the creates around which something is killed, and what is killed at which moment.
+func (s *stage) plan(r *rand.Rand, seed int) (places []int, planned []killed) {
+	places = s.places(r, seed)
+	for i := range places {
+		planned = append(planned, killed{Moment: pick(r, moments, seed+i, i), Victim: pick(r, victims, seed, i)})
+	}
+	return places, planned
+}
+
+// places chooses before or after which creates something is killed.
 func (s *stage) places(r *rand.Rand, seed int) []int {
 	all := make([]int, 1+(seed-1)%perRun)
 	for i := range all {

@@ -146,26 +146,7 @@ func outlasting(ctx context.Context, w *world) (o outcome, err error) {
 	if err := gate.Wait(ctx); err != nil {
 		return o, err
 	}
-	err = eventually(ctx, "the history is full", func() (bool, error) {
-		if up.over() {
-			return false, up.wait(ctx)
-		}
-		run, err := s.temporal.DescribeWorkflowExecution(ctx, s.workflow("Run"), "")
-		return err == nil && run.GetWorkflowExecutionInfo().GetHistoryLength() >= heldEvents, err
-	})
-	if err != nil {
-		return o, err
-	}
-	var before []fakecloud.Object
-	still := 0 // looks in a row that found nothing new
-	err = eventually(ctx, "what was under way is done", func() (bool, error) {
-		now, err := s.cloud.Objects(ctx, "")
-		if still++; len(now) != len(before) {
-			still = 0
-		}
-		before = now
-		return still == 30, err
-	})
+	before, err := s.filled(ctx, up)
 	if err != nil {
 		return o, err
 	}
@@ -194,6 +175,30 @@ func outlasting(ctx context.Context, w *world) (o outcome, err error) {
 		err = fmt.Errorf("the largest history, which a step held, has %d events", held["events"])
 	}
 	return o, err
+}
+
+// filled waits until the history of a running update takes nothing new, and returns what the cloud has then.
+func (s *stage) filled(ctx context.Context, up *command) (there []fakecloud.Object, err error) {
+	err = eventually(ctx, "the history is full", func() (bool, error) {
+		if up.over() {
+			return false, up.wait(ctx)
+		}
+		run, err := s.temporal.DescribeWorkflowExecution(ctx, s.workflow("Run"), "")
+		return err == nil && run.GetWorkflowExecutionInfo().GetHistoryLength() >= heldEvents, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	unchanged := 0 // listings in a row
+	err = eventually(ctx, "the steps that had started have ended", func() (bool, error) {
+		now, err := s.cloud.Objects(ctx, "")
+		if unchanged++; len(now) != len(there) {
+			unchanged = 0
+		}
+		there = now
+		return unchanged == 30, err
+	})
+	return there, err
 }
 
 // sizingLine sums the sizes up.

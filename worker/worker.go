@@ -75,31 +75,15 @@ func (c *Connection) Run(ctx context.Context, o Options) error {
 	}
 	private := deployments.PrivateTaskQueue(o.Instance)
 	c.eager.serve(private)
-	acts := activities.New(activities.Options{
-		Store: c.Store, Runs: runclient.New(c.Client), Heart: heartbeatRecorder{c.Client}, Worker: private,
-		Organizations: o.Organizations, Dir: o.Dir,
-		Env: os.Environ(), Builtin: o.Builtin, Sandbox: o.Sandbox,
-		Housekeeping: activities.Housekeeping{Retention: o.Retention, Collected: c.collected(o.Collected)},
-		Unseen:       c.unseenVersion,
-	})
+	acts := c.newActivities(o, private)
 	defer func() {
 		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
 		defer cancel()
 		activities.Close(closing, acts)
 	}()
 	failed := make(chan error, 2)
-	options := worker.Options{
-		Identity: private,
-		DeploymentOptions: worker.DeploymentOptions{Version: worker.WorkerDeploymentVersion{
-			DeploymentName: deployments.SharedTaskQueue,
-			BuildID:        recovery.Build, // else the SDK hashes the whole binary at every start
-		}},
-		WorkerStopTimeout: stopTimeout, DeadlockDetectionTimeout: deadlock, StickyScheduleToStartTimeout: sticky,
-		MaxConcurrentActivityExecutionSize: concurrent,
-		Interceptors: append([]interceptor.WorkerInterceptor{&panicGuard{}, &activityContexts{}, &resetFence{},
-			&workflowNames{}}, o.Interceptors...),
-		OnFatalError: func(err error) { failed <- err },
-	}
+	options := workerOptions(private, o.Interceptors)
+	options.OnFatalError = func(err error) { failed <- err }
 	alone := options
 	alone.DisableWorkflowWorker = true
 	hosting, err := c.eager.withSlots(alone)
@@ -133,6 +117,32 @@ func (c *Connection) Run(ctx context.Context, o Options) error {
 		return nil
 	case err := <-failed:
 		return deployments.Errorf(deployments.CodeUnavailable, "the worker cannot go on: %w", err)
+	}
+}
+
+// newActivities makes the activities of this worker, whose private task queue is given.
+func (c *Connection) newActivities(o Options, private string) *activities.Activities {
+	return activities.New(activities.Options{
+		Store: c.Store, Runs: runclient.New(c.Client), Heart: heartbeatRecorder{c.Client}, Worker: private,
+		Organizations: o.Organizations, Dir: o.Dir,
+		Env: os.Environ(), Builtin: o.Builtin, Sandbox: o.Sandbox,
+		Housekeeping: activities.Housekeeping{Retention: o.Retention, Collected: c.collected(o.Collected)},
+		Unseen:       c.unseenVersion,
+	})
+}
+
+// workerOptions returns what the workers of all task queues have in common. More interceptors run after our own.
+func workerOptions(identity string, more []interceptor.WorkerInterceptor) worker.Options {
+	return worker.Options{
+		Identity: identity,
+		DeploymentOptions: worker.DeploymentOptions{Version: worker.WorkerDeploymentVersion{
+			DeploymentName: deployments.SharedTaskQueue,
+			BuildID:        recovery.Build, // else the SDK hashes the whole binary at every start
+		}},
+		WorkerStopTimeout: stopTimeout, DeadlockDetectionTimeout: deadlock, StickyScheduleToStartTimeout: sticky,
+		MaxConcurrentActivityExecutionSize: concurrent,
+		Interceptors: append([]interceptor.WorkerInterceptor{&panicGuard{}, &activityContexts{}, &resetFence{},
+			&workflowNames{}}, more...),
 	}
 }
 

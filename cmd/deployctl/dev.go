@@ -132,19 +132,8 @@ func serveEmbedded(ctx context.Context, d *devCall, server *devserver.Server, co
 	if err != nil {
 		return err
 	}
-	in, err := embeddedInfrastructure(server, filepath.Join(server.Status.Home, "work"))
+	in, err := d.infrastructure(server)
 	if err != nil {
-		return err
-	}
-	if in.sandbox, err = openSandbox(d.settings, sandbox.Options{
-		Hide: append(secretFiles(d.settings), server.Status.Home), KeepTemp: true,
-	}, server.Log); err != nil {
-		return err
-	}
-	if in.retention, err = retentionOf(d.settings); err != nil {
-		return err
-	}
-	if in.metrics, err = openExporter(d.settings, server.Log); err != nil {
 		return err
 	}
 	defer in.metrics.close()
@@ -190,6 +179,22 @@ func serveEmbedded(ctx context.Context, d *devCall, server *devserver.Server, co
 			d.say("Stopping: running steps may finish, for up to 30 seconds; press Ctrl-C to stop at once.")
 			return server.AnnounceEnd()
 		})
+}
+
+// infrastructure returns the embedded servers, with the sandbox, the retention and the metrics of the settings.
+func (d *devCall) infrastructure(server *devserver.Server) (in infrastructure, err error) {
+	if in, err = embeddedInfrastructure(server, filepath.Join(server.Status.Home, "work")); err != nil {
+		return in, err
+	}
+	hide := append(secretFiles(d.settings), server.Status.Home)
+	if in.sandbox, err = openSandbox(d.settings, sandbox.Options{Hide: hide, KeepTemp: true}, server.Log); err != nil {
+		return in, err
+	}
+	if in.retention, err = retentionOf(d.settings); err != nil {
+		return in, err
+	}
+	in.metrics, err = openExporter(d.settings, server.Log)
+	return in, err
 }
 
 // devError adds an error code to the errors of a service that cannot start. An interrupt during the start is no error.
