@@ -9,7 +9,7 @@ build next lint unit fuzz e2e: export GOGC := 400
 WITH_PEERS = peers=$$(tools/peers/build) && PATH="$$peers:$(CURDIR)/bin:$$PATH"
 PKGS = $$(go list ./... | grep -v -e /internal/devserver -e /e2e$$ -e /e2e/attack -e /e2e/hostile -e /e2e/languages -e /e2e/interop -e /e2e/secrecy -e /e2e/recovery -e /bench$$ -e /chaos$$)
 
-.PHONY: all build next demo test fuzz unit lint workflowcheck imports cross cross-build e2e attack bench chaos record generate clean help
+.PHONY: all build next demo test fuzz unit mutants lint workflowcheck imports cross cross-build e2e attack bench chaos record generate clean help
 
 help: ## say what can be made
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -54,6 +54,11 @@ unit:
 	$(WITH_PEERS) go test -vet=off -p 3 -parallel 4 -timeout 20m $(PKGS)
 	go -C tools/fakeprovider test ./...
 	go -C tools/crosscheck test ./...
+
+MUTATED = $$(grep -rl --include=mutants_test.go mutanttest.Play . | xargs -n1 dirname)
+
+mutants: ## the tests notice each way in which the code is broken on purpose
+	go test -vet=off -count=1 -parallel 2 -timeout 20m -run TestMutantsAreCaught $(MUTATED) -args -mutants
 
 # Two processes look for this long at each target. A protocol of several targets takes it in parts, so that each gets a minute.
 FUZZTIME ?= 30s

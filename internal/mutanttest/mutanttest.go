@@ -5,6 +5,7 @@ package mutanttest
 import (
 	"context"
 	"encoding/json"
+	"flag"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,13 +22,15 @@ type Mutant struct {
 	File, Old, New string
 }
 
+var play = flag.Bool("mutants", false, "play the tests against mutants, which compiles the package once for each")
+
 // Play fails the test for each mutant that no test notices. Tests are runs of `go test -short` in the package's
 // directory, as arguments; the second is made if the first notices nothing. That they pass without a mutant is shown by
 // the package's own run of them.
 func Play(t *testing.T, mutants []Mutant, tests ...[]string) {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("compiles the package once for each mutant")
+	if !*play {
+		t.Skip("make mutants plays them")
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	t.Cleanup(cancel)
