@@ -167,8 +167,8 @@ func TestAWatchContinuesAfterItsLastEventWhenTheServiceRestarts(t *testing.T) {
 	}
 }
 
-// crossing is a service whose streams come in another order to the second watcher than to the first, who is not told
-// all.
+// crossing is a service whose streams come in another order to the second watcher than to the first, which does not get
+// all events. Each gets one message of the service itself.
 type crossing struct {
 	*memory.Service
 	watched int
@@ -180,9 +180,11 @@ func (c *crossing) Watch(_ context.Context, _ deployments.UpdateName, fn func(de
 	}
 	steps, output := []deployments.WatchEvent{event("steps", 1), event("steps", 2)},
 		[]deployments.WatchEvent{event("output", 3), event("output", 4)}
-	log := slices.Concat(output, steps, []deployments.WatchEvent{{End: &deployments.UpdateInfo{}}})
+	own := deployments.ServiceStream("1")
+	log := slices.Concat([]deployments.WatchEvent{event(own, 6)}, output, steps,
+		[]deployments.WatchEvent{{End: &deployments.UpdateInfo{}}})
 	if c.watched++; c.watched == 1 {
-		log = []deployments.WatchEvent{steps[0], output[0]}
+		log = []deployments.WatchEvent{steps[0], output[0], event(own, 5)}
 	}
 	for _, e := range log {
 		if err := fn(e); err != nil {
@@ -202,7 +204,7 @@ func TestAWatchContinuesAfterTheLastEventOfEachStream(t *testing.T) {
 			}
 			return nil
 		})
-	if want := []int{1, 3, 4, 2}; err != nil || !slices.Equal(got, want) {
+	if want := []int{1, 3, 5, 6, 4, 2}; err != nil || !slices.Equal(got, want) {
 		t.Errorf("watched %v, %v; want %v", got, err, want)
 	}
 }

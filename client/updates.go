@@ -44,7 +44,7 @@ func (c *Client) Watch(ctx context.Context, u deployments.UpdateName, fn func(de
 				stopped = err
 				return errEnded
 			}
-			if e.Event != nil {
+			if e.Logged() {
 				seen[e.Stream]++
 			}
 			if e.End != nil {

@@ -2,6 +2,7 @@ package deployments
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/deployctl/deployctl/engine"
@@ -177,6 +178,19 @@ type WatchEvent struct {
 	Progress *Progress `json:"progress,omitempty"`
 	// End closes the log.
 	End *UpdateInfo `json:"end,omitempty"`
+}
+
+// serviceStream ends the name of a stream whose events the service itself sends.
+const serviceStream = "/service"
+
+// ServiceStream returns the stream of the service's own messages to the watchers of an update's version. They are in no
+// log, so that a watcher that comes back does not get them again.
+func ServiceStream(version string) string { return version + serviceStream }
+
+// Logged reports whether the event is in the update's log, and so is part of the position from which a watcher that
+// comes back continues.
+func (e WatchEvent) Logged() bool {
+	return e.Event != nil && !strings.HasSuffix(e.Stream, serviceStream)
 }
 
 // Progress is the state of a running update.

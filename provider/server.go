@@ -174,7 +174,7 @@ func (s *server) List(*pulumirpc.ListRequest, pulumirpc.ResourceProvider_ListSer
 	return status.Errorf(codes.Unimplemented, "package %s lists nothing", s.pkg.Name)
 }
 
-// identity is that of the resource with a URN.
+// identity returns a URN, which is not checked, with the ID of this server's stack.
 func (s *server) identity(text string) Identity {
 	return Identity{URN: urn.URN(text), StackID: s.stackID}
 }

@@ -153,7 +153,8 @@ func (a *Activities) recover(ctx context.Context, in deployments.RecoverInput) (
 	return a.acts.Settled(ctx, settled)
 }
 
-// releaseClaim releases the claim of an ended update, if it still has one. The head keeps its version.
+// releaseClaim releases the claim of an update, if it still has one, without a new version: the head stays. A writer
+// that still runs then fails to commit.
 func (a *Activities) releaseClaim(ctx context.Context, u deployments.UpdateName) error {
 	claim, err := a.recovery.Store.ClaimOf(ctx, u)
 	if deployments.CodeOf(err) == deployments.CodeConflict || deployments.CodeOf(err) == deployments.CodeNotFound {

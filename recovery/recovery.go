@@ -2,7 +2,7 @@
 // whose worker is known to be gone, and those whose build no worker has any more. It reads what they did from their
 // histories in Temporal and from the store.
 //
-// Errors of its activities are translated once, at the edge of the room: see Activities.
+// Every exported method of Activities translates its error once.
 package recovery
 
 import (

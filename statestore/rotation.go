@@ -31,11 +31,12 @@ func (s *Store) Keys(ctx context.Context) ([]KeyInfo, error) {
 	}
 	var infos []KeyInfo
 	counts := map[seal.KeyID]*atomic.Int64{}
-	for _, key := range s.keys.Keys().Sealing {
+	keys := s.keys.Keys().Sealing // another process may drop one while the bucket is read
+	for _, key := range keys {
 		infos = append(infos, KeyInfo{ID: key.ID().String(), Created: key.Created, Retired: key.Retired})
 		counts[key.ID()] = &atomic.Int64{}
 	}
-	first := s.keys.Keys().Sealing[0].ID()
+	first := keys[0].ID()
 	err := s.eachSealed(ctx, func(key string) error {
 		o, err := s.objects.Get(ctx, key)
 		if errors.Is(err, ErrAbsent) {
@@ -53,14 +54,14 @@ func (s *Store) Keys(ctx context.Context) ([]KeyInfo, error) {
 		}
 		return nil
 	})
-	for i, key := range s.keys.Keys().Sealing[:len(infos)] {
+	for i, key := range keys {
 		infos[i].Objects = int(counts[key.ID()].Load())
 	}
 	return infos, err
 }
 
-// RotateKeys creates a new sealing key and makes it the current one, and wraps all keys with the keepers of this
-// process, the first of which is the service's. Other processes load it by themselves.
+// RotateKeys creates a new sealing key and makes it the current one. All keys are wrapped again, with each of this
+// process's keepers; the first is the service's. Other processes find the new key by FollowKeys.
 func (s *Store) RotateKeys(ctx context.Context) (KeyInfo, error) {
 	for {
 		content, tag, err := s.readKeyring(ctx)

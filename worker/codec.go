@@ -162,6 +162,7 @@ type failures struct {
 	data converter.DataConverter
 }
 
+// newFailures returns a failure converter that seals failures with the codec of data.
 func newFailures(data converter.DataConverter) converter.FailureConverter {
 	return failures{temporal.NewDefaultFailureConverter(temporal.DefaultFailureConverterOptions{
 		DataConverter: data, EncodeCommonAttributes: true,

@@ -155,8 +155,9 @@ func (c *Connection) version(ctx context.Context) (string, error) {
 	return text, nil
 }
 
-// ensureAttributes creates the search attributes that the namespace lacks, and returns their names. If that is not
-// allowed, the error says how an administrator can. With look it only returns what a start would create.
+// ensureAttributes creates the search attributes that the namespace lacks, and returns a sentence that
+// names them. If that is not allowed, the error says how an administrator can. With look it creates nothing, and the
+// sentence says what a start would create.
 func (c *Connection) ensureAttributes(ctx context.Context, look bool) (made string, err error) {
 	operator, namespace := c.Client.OperatorService(), c.config.Temporal.Namespace
 	have, err := operator.ListSearchAttributes(ctx, &operatorservice.ListSearchAttributesRequest{Namespace: namespace})

@@ -125,8 +125,8 @@ func (s *stacks) Decrypt(ctx context.Context, m *api.DecryptRequest) (*api.Decry
 	return &api.DecryptResponse{Plain: plain}, err
 }
 
-// tidy gives memory that is not needed any more back to the system, before and after a large content: else the one
-// before is still there beside it.
+// tidy returns freed memory to the system. It is called before and after a large content is received, so that two
+// buffers are never resident together.
 func tidy(size int64) {
 	if size >= largeContent {
 		debug.FreeOSMemory()
@@ -158,7 +158,7 @@ func gather(size int64, first []byte, next func() ([]byte, error)) ([]byte, erro
 		}
 		if need := int64(len(content) + len(chunk)); need+sealRoom > int64(cap(content)) && len(content) > 0 {
 			tidy(max(size, need))
-			// whoever sent two chunks means it
+			// the announced size is reserved at the second chunk only: to announce a size must not allocate it
 			content = slices.Grow(content, int(max(size, need)-int64(len(content)))+sealRoom)
 		}
 		content = append(content, chunk...)

@@ -72,8 +72,8 @@ func (c *call) sendWaiting(why error) {
 	_ = c.SendHeader(metadata.Pairs(wire.WaitingHeader, why.Error())) // it is a help only
 }
 
-// unanswered gives the error of a call that has ended because a part of the service does not answer the sentence that
-// names it.
+// unanswered returns the error of a call. If the call failed because Temporal or the bucket does not answer, the error
+// names which.
 func (e *edge) unanswered(ctx context.Context, err error) error {
 	late := errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil
 	if err == nil || ctx.Err() != nil || !late && deployments.CodeOf(

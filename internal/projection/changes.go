@@ -142,8 +142,8 @@ func Composite(value any) bool {
 	return false
 }
 
-// between compares two values at a path of which a provider says that they differ. Where they do not, they do not for
-// people: a secret stands for both.
+// between compares two values at a path of which a provider says that they differ. If both look alike, for example two
+// secrets, the path is still reported.
 func between(path string, old, now any) []valuediff.Change {
 	found := valuediff.Diff(path, old, now)
 	switch {
@@ -157,8 +157,8 @@ func between(path string, old, now any) []valuediff.Change {
 	return found
 }
 
-// byKeys compares inputs, for steps without a detailed diff. What a provider names without a difference that people can
-// see is named.
+// byKeys compares inputs, for steps without a detailed diff. A property that the provider reports as changed is listed
+// even if both of its values look alike.
 func (s sides) byKeys(m apitype.StepEventMetadata) []Change {
 	named := slices.Concat(m.Diffs, m.Keys)
 	if len(named) == 0 && (m.Op == apitype.OpSame || m.Op == apitype.OpRefresh) {
@@ -174,7 +174,7 @@ func (s sides) byKeys(m apitype.StepEventMetadata) []Change {
 		path := valuediff.Join("", key)
 		switch {
 		case strings.HasPrefix(key, "__") || reflect.DeepEqual(old, now) && had == has &&
-			!slices.Contains(m.Diffs, key):
+			!slices.Contains(named, key):
 			continue
 		case had && !has:
 			found = []valuediff.Change{{Path: path, Kind: valuediff.Removed, Old: old}}

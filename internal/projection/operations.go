@@ -32,7 +32,7 @@ func rankOf(op apitype.OpType) int {
 	return unknownRank
 }
 
-// shownOp is the operation that a step is shown as.
+// shownOp returns the operation that a step is shown as: OpRetain for a delete that removes only the state.
 func shownOp(m apitype.StepEventMetadata) apitype.OpType {
 	if m.Op == apitype.OpDelete && m.Old != nil && m.Old.RetainOnDelete {
 		return OpRetain

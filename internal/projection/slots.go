@@ -39,7 +39,7 @@ func (s *State) turns(at time.Time) {
 	}
 }
 
-// learn finds out how many steps run at a time, which is told by those that wait.
+// learn finds out how many steps may run at a time: if some steps that were issued wait, those that run are the limit.
 func (s *State) learn(steps []deployments.RunningStep) {
 	run := 0
 	for _, step := range steps {

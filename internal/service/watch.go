@@ -73,7 +73,7 @@ func (s *Service) queues(ctx context.Context, u deployments.UpdateName) error {
 
 // serviceMessage returns a message of the service to the watchers of an update.
 func serviceMessage(u deployments.UpdateName, text string) deployments.WatchEvent {
-	return deployments.WatchEvent{Stream: u.Version + "/service", Event: &apitype.EngineEvent{
+	return deployments.WatchEvent{Stream: deployments.ServiceStream(u.Version), Event: &apitype.EngineEvent{
 		Timestamp: int(time.Now().Unix()), DiagnosticEvent: &apitype.DiagnosticEvent{Message: text + "\n",
 			Color: "never", Severity: "info"},
 	}}
