@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// schemaOf is the Pulumi schema of a Go type. It panics where there is none.
+// schemaOf returns the Pulumi schema of the Go type of a property. A struct is an object whose properties the schema
+// does not list. It panics for a type that has no schema.
 func schemaOf(t reflect.Type) map[string]any {
 	if reflect.PointerTo(t).Implements(valueType) {
 		return reflect.New(t).Interface().(Value).PropertySchema()

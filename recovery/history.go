@@ -196,7 +196,8 @@ func (h *history) replay() (replayed *workflows.Replayed, err error) {
 	return replayed, err
 }
 
-// verify replays the history and returns how this build deviates from it; nil if it does not.
+// verify replays the history, without its closing event, and returns how this build deviates from it; nil if it does
+// not. The settings s see the replayed workflows.
 func (h *history) verify(s workflows.Settings) error {
 	replayer, err := worker.NewWorkflowReplayerWithOptions(h.WorkflowReplayerOptions)
 	if err != nil {

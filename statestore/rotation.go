@@ -231,8 +231,8 @@ func (s *Store) eachSealed(ctx context.Context, f func(key string) error) error 
 	return each(keys, f)
 }
 
-// sealedKey reports whether the object of a key is sealed: all except heads, checkpoints, the keyring, and objects
-// under removed/ and organizations/.
+// sealedKey reports whether what is stored under an object key is sealed: everything except heads, checkpoints, the
+// keyring, and objects under removed/ and organizations/.
 func sealedKey(key string) bool {
 	folder, rest, ok := strings.Cut(key, "/")
 	switch folder {

@@ -132,7 +132,8 @@ func empty(store *objects) error {
 		"to those of the service", store.s3)
 }
 
-// openStore opens a bucket and its store, and checks that it can be used with its keys.
+// openStore opens a bucket and its store, and checks that the bucket answers and belongs to the keys of c. An empty
+// bucket is accepted.
 func openStore(ctx context.Context, c Config) (*objects, error) {
 	bucket, err := statestore.OpenS3(ctx, c.S3)
 	if err != nil {

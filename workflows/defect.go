@@ -15,8 +15,9 @@ import (
 // Another build may fit, so the workflow waits for one.
 const nondeterminism = "TMPRL"
 
-// panicToError turns a panic of a workflow into its error; without it the workflow task would be retried forever. The
-// update then ends without a commit, and its stack recovers it from its history. Call it with defer.
+// panicToError turns a panic of an Update or a Run into its error; without it the workflow task would be retried
+// forever. The update then ends without a commit, and its stack recovers it from its history. A history that does not
+// fit the code panics again: its workflow waits for another build. Call it with defer.
 func panicToError(ctx workflow.Context, err *error) {
 	value := recover()
 	if value == nil {

@@ -7,10 +7,12 @@ import (
 	"github.com/deployctl/deployctl/engine"
 )
 
-// issue starts the commands that the core returns.
+// issue takes everything that the core has ready: it queues changes and events for the saver and replies for the
+// program, and starts the commands. While the history is too long, it takes only what belongs to operations in flight.
 func (r *run) issue(ctx workflow.Context) {
 	if r.saver.failed != nil {
-		r.handle(engine.Cancelled{}) // what cannot be saved must not begin
+		// No step may start that cannot be saved. For the core that is a cancel; finish reports the cause.
+		r.handle(engine.Cancelled{})
 	}
 	take := r.core.Ready
 	if r.quiescing(ctx) {

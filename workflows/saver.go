@@ -109,8 +109,8 @@ func (s *saver) startSave(ctx workflow.Context) {
 		*s.sent)
 }
 
-// collectResult handles a save that has ended. A save fails only for good: another writer has the stack, or what is
-// stored cannot be read.
+// collectResult handles a save that has ended. A save that fails is not repeated: another writer has the stack, or what
+// is stored cannot be read. Nothing can be saved then, so what is queued is dropped; failed says why.
 func (s *saver) collectResult(ctx workflow.Context) {
 	if s.flight == nil || !s.flight.IsReady() {
 		return

@@ -23,7 +23,8 @@ func (l *Link) ReplyEarly(ctx context.Context, r engine.Reply) (delivered bool, 
 	return delivered, l.release(delivered && alone)
 }
 
-// holdBack keeps calls out of signals until release, and reports whether the program waits for this reply alone.
+// holdBack keeps calls out of signals until release is called, and reports whether the program waits for this reply
+// alone. The calls that awaitCalls waits for are those made from here on.
 func (l *Link) holdBack(seq int) (alone bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -82,6 +82,7 @@ func (l *Link) awaitCalls(ctx context.Context) {
 }
 
 // deliver hands a reply to its caller and reports whether there was one. Repeats and replies of other epochs have none.
+// The reply also confirms the batch that carried its call.
 func (l *Link) deliver(r engine.Reply) bool {
 	if r.Epoch != l.epoch {
 		return false

@@ -17,7 +17,8 @@ import (
 // store implements the part of the service that needs no Temporal.
 type store struct{ *statestore.Store }
 
-// Export gives a stored deployment.
+// Export returns the deployment of a version, 0 for the latest. Its secrets are sealed for p, or in plaintext with
+// showSecrets.
 func (s store) Export(
 	ctx context.Context, name deployments.StackName, version int, p deployments.SecretsProvider, showSecrets bool,
 ) (apitype.UntypedDeployment, error) {

@@ -11,7 +11,7 @@ import (
 	"github.com/deployctl/deployctl/statestore"
 )
 
-// dueAt reports whether the desired schedule is due at a time, to the second.
+// dueAt reports whether the desired schedule is due at a time, which must be a whole second.
 func dueAt(w *statestore.DesiredSchedule, at time.Time) bool {
 	switch sched := w.Schedule; {
 	case sched.Every != 0:

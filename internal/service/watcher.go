@@ -32,7 +32,8 @@ type watcher struct {
 	trouble       string      // of the stack, as last reported
 }
 
-// send publishes a message that is in no log.
+// send publishes a message of the service, which is in no log. It replaces one that a watcher has not read yet. The
+// error is always nil.
 func (w *watcher) send(e deployments.WatchEvent) error {
 	w.feed.publish(e)
 	return nil

@@ -47,8 +47,8 @@ var codeOf = map[codes.Code]deployments.Code{
 // WaitingHeader is the header in which a service says, while a call goes on, which part of it does not answer.
 const WaitingHeader = "deployctl-waiting"
 
-// FromError makes the status of an error. An error without a code is a defect: its text goes to the service's log, not
-// over the wire, since it may name anything.
+// FromError converts an error to a gRPC status. An error without a code is a defect: its text, which may name anything,
+// is left out, and the caller writes it to the service's log.
 func FromError(err error) error {
 	if err == nil {
 		return nil
