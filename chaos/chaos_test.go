@@ -50,7 +50,7 @@ func TestHistoriesOfALargerStackStaySmall(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer w.close()
-	z, err := sized(t.Context(), w, 800)
+	z, err := sized(t.Context(), w, 1200) // a run is continued after some 4,000 events
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -168,8 +168,8 @@ var results = map[engine.ResultKind]pulumirpc.Result{
 func notTargeted(reply engine.Reply) bool { return reply.Result == engine.ResultSkip && reply.Unknown }
 
 // respond encodes a reply for the program. A component gets no outputs, because they may refer to resources that are
-// not registered yet. A resource outside the targets that does not exist is a success with unknown outputs; any other reply
-// with unknown outputs is noted in later.
+// not registered yet. A resource outside the targets that does not exist is a success with unknown outputs; any other
+// reply with unknown outputs is noted in later.
 func (m *Monitor) respond(
 	ctx context.Context, req *pulumirpc.RegisterResourceRequest, reply engine.Reply,
 ) (*pulumirpc.RegisterResourceResponse, error) {
