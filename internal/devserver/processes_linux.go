@@ -66,31 +66,39 @@ func describe(pid int) string {
 	return fmt.Sprintf("process %d (%s)", pid, command)
 }
 
-// hasLocked says whether the process holds the lock on the file: that a process id, read from a file, is not somebody
-// else by now. The service's files are open to nobody's eyes, but the kernel's table of locks is.
+// hasLocked reports whether the process holds the lock on the file: a process id that was read from a file may be
+// another process by now. The service's files are not readable for every user, but the kernel's table of locks is.
 func hasLocked(pid int, file string) bool {
 	var at syscall.Stat_t
 	if err := syscall.Stat(file, &at); err != nil {
 		return false
 	}
-	locks, err := os.ReadFile("/proc/locks")
-	if err != nil {
-		return true // nobody can tell
+	// The kernel lists locks in pages. A lock may be missing from a listing if another one goes while it is read.
+	for range 3 {
+		locks, err := os.ReadFile("/proc/locks")
+		if err != nil || listsLock(string(locks), strconv.Itoa(pid), at.Ino) {
+			return true // without a table, the process id is trusted
+		}
 	}
+	return false
+}
+
+// listsLock reports whether a table of locks has a lock of the process on the inode.
+func listsLock(locks, pid string, inode uint64) bool {
 	seen, some := false, false
-	for line := range strings.Lines(string(locks)) {
+	for line := range strings.Lines(locks) {
 		// 1: FLOCK ADVISORY WRITE PID MAJOR:MINOR:INODE START END
 		x := strings.Fields(line)
 		if len(x) < 6 || x[1] != "FLOCK" {
 			continue
 		}
-		this := strings.HasSuffix(x[5], fmt.Sprintf(":%d", at.Ino))
-		if this && x[4] == strconv.Itoa(pid) {
+		this := strings.HasSuffix(x[5], fmt.Sprintf(":%d", inode))
+		if this && x[4] == pid {
 			return true
 		}
-		seen, some = seen || this, some || x[4] == strconv.Itoa(pid)
+		seen, some = seen || this, some || x[4] == pid
 	}
-	return !seen && some // some file systems have other numbers there: then any lock of the process has to do
+	return !seen && some // some file systems have other numbers there: then any lock of the process suffices
 }
 
 // tieToParent makes a child die with its parent, and puts it into a process group of its own so that a Ctrl-C on the
