@@ -158,7 +158,7 @@ func killing(ctx context.Context, w *world, seed int) (o outcome, err error) {
 	}
 	defer s.close()
 	r := rand.New(rand.NewPCG(uint64(seed), 1))
-	places, planned := s.plan(r, seed)
+	places, planned := planKills(r, seed)
 	armed := 0
 	arm := func(upTo int) (err error) {
 		for ; err == nil && armed < min(upTo, len(places)); armed++ {
@@ -202,23 +202,17 @@ func killing(ctx context.Context, w *world, seed int) (o outcome, err error) {
 	return o, errors.Join(err, end.differs(plain))
 }
 
-// plan chooses the creates around which something is killed, and what is killed at which moment.
-func (s *stage) plan(r *rand.Rand, seed int) (places []int, planned []killed) {
-	places = s.places(r, seed)
+// planKills chooses the creates around which something is killed, and what is killed at which moment.
+func planKills(r *rand.Rand, seed int) (places []int, planned []killed) {
+	for range 1 + (seed-1)%perRun {
+		places = append(places, 1+r.IntN(165)) // of 200, because some are in progress while a gate is set
+	}
+	slices.Sort(places)
+	places = slices.Compact(places)
 	for i := range places {
 		planned = append(planned, killed{Moment: pick(r, moments, seed+i, i), Victim: pick(r, victims, seed, i)})
 	}
 	return places, planned
-}
-
-// places chooses before or after which creates something is killed.
-func (s *stage) places(r *rand.Rand, seed int) []int {
-	all := make([]int, 1+(seed-1)%perRun)
-	for i := range all {
-		all[i] = 1 + r.IntN(165) // of 200, for some are on their way while a gate is set
-	}
-	slices.Sort(all)
-	return slices.Compact(all)
 }
 
 // pick makes sure, with the first of a seed, that every one has its turn; the others are by chance.

@@ -71,7 +71,7 @@ func (r *Run) attach(e *entry, op *operation) bool {
 // programExited closes the epoch. What the program asked for before goes on; if it failed, nothing more starts and
 // nothing is deleted. An exit before any epoch is that of a program which could not be started.
 func (r *Run) programExited(ev ProgramExited) {
-	if ev.Epoch != r.Epoch && !(ev.Epoch == 0 && r.Epoch == 0) || r.Exit != nil {
+	if ev.Epoch != r.Epoch || r.Exit != nil {
 		return
 	}
 	r.Exit = &ev

@@ -25,11 +25,11 @@ func (u *updates) Submit(ctx context.Context, m *api.SubmitRequest) (*api.Submit
 	return wire.FromAccepted(accepted), nil
 }
 
-// Watch leaves out the engine events that the client has already.
+// Watch leaves out the logged events that the client has already.
 func (u *updates) Watch(m *api.WatchRequest, stream api.Deployments_WatchServer) error {
 	skip := m.GetAfter() // by stream
 	return u.service.Watch(stream.Context(), wire.ToUpdate(m.GetUpdate()), func(e deployments.WatchEvent) error {
-		if e.Event != nil && skip[e.Stream] > 0 {
+		if e.Logged() && skip[e.Stream] > 0 {
 			skip[e.Stream]--
 			return nil
 		}
