@@ -51,7 +51,7 @@ cross-build: ## build it for macOS and Windows (10 minutes without a cache)
 
 # lint has vetted everything already.
 unit:
-	$(WITH_PEERS) go test -vet=off -p 3 -parallel 4 -timeout 20m $(PKGS)
+	$(WITH_PEERS) go test -vet=off -p 4 -parallel 4 -timeout 20m $(PKGS)
 	go -C tools/fakeprovider test ./...
 	go -C tools/crosscheck test ./...
 
