@@ -84,6 +84,14 @@ func (r *recorder) Restore(_ context.Context, q deployments.RestoreRequest) (int
 	return answer[int](r, "Restore", q)
 }
 
+func (r *recorder) EditState(_ context.Context, q deployments.EditRequest) (deployments.Edited, error) {
+	return answer[deployments.Edited](r, "EditState", q)
+}
+
+func (r *recorder) MoveState(_ context.Context, q deployments.MoveRequest) (deployments.Moved, error) {
+	return answer[deployments.Moved](r, "MoveState", q)
+}
+
 func (r *recorder) Recover(_ context.Context, s deployments.StackName) (deployments.UpdateInfo, error) {
 	return answer[deployments.UpdateInfo](r, "Recover", s)
 }

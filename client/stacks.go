@@ -95,7 +95,7 @@ func (c *Client) Import(ctx context.Context, r deployments.ImportRequest) (int, 
 	}
 	first := &api.ImportRequest{
 		Stack: wire.FromStack(r.Stack), Secrets: wire.FromSecrets(r.Secrets), Forget: r.Forget,
-		Initiator: r.Initiator, Size: int64(len(text)),
+		Initiator: r.Initiator, Size: int64(len(text)), BaseVersion: wire.FromVersion(r.BaseVersion),
 	}
 	for chunk := range chunks(text) {
 		first.Chunk = chunk
@@ -115,6 +115,20 @@ func (c *Client) Restore(ctx context.Context, r deployments.RestoreRequest) (int
 		Forget: r.Forget, Initiator: r.Initiator,
 	})
 	return int(m.GetVersion()), err
+}
+
+// EditState changes single resources of the stack's state.
+func (c *Client) EditState(ctx context.Context, r deployments.EditRequest) (deployments.Edited, error) {
+	m, err := once(ctx, c, c.stacks.EditState, wire.FromEdit(r))
+	return deployments.Edited{Version: int(m.GetVersion()), Changes: m.GetChanges()}, err
+}
+
+// MoveState moves resources from the state of a stack to that of another.
+func (c *Client) MoveState(ctx context.Context, r deployments.MoveRequest) (deployments.Moved, error) {
+	m, err := once(ctx, c, c.stacks.MoveState, wire.FromMove(r))
+	return deployments.Moved{
+		FromVersion: int(m.GetFromVersion()), ToVersion: int(m.GetToVersion()), Changes: m.GetChanges(),
+	}, err
 }
 
 // Recover ends the active update in place of its closed workflow.

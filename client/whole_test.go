@@ -70,8 +70,11 @@ var (
 	deployment = apitype.UntypedDeployment{Version: 3, Features: []string{"f"}, Deployment: []byte(`{"a":1}`)}
 )
 
+const aURN = "urn:pulumi:dev::shop::a:b:C::n"
+
+var three = 3
+
 func fullRequest() deployments.UpdateRequest {
-	three := 3
 	return deployments.UpdateRequest{
 		Stack: dev, RequestID: "r1", Kind: engine.KindUp, DryRun: true, OnBusy: deployments.OnBusySupersede,
 		Bundle: digest, BaseVersion: &three,
@@ -119,7 +122,15 @@ var wholes = map[string]whole{
 	},
 	"Import": func(ctx context.Context, s deployments.Service) (any, error) {
 		return of(s.Import(ctx, deployments.ImportRequest{Stack: dev, Deployment: deployment, Secrets: passphrase,
-			Forget: true, Initiator: "ann"}))
+			Forget: true, BaseVersion: &three, Initiator: "ann"}))
+	},
+	"EditState": func(ctx context.Context, s deployments.Service) (any, error) {
+		return of(s.EditState(ctx, fullEdit()))
+	},
+	"MoveState": func(ctx context.Context, s deployments.Service) (any, error) {
+		return of(s.MoveState(ctx, deployments.MoveRequest{From: dev, To: live, Resources: []string{aURN},
+			Parents: true, Forget: true, DryRun: true, BaseVersion: &three, FromSecrets: passphrase,
+			ToSecrets: passphrase, Initiator: "ann"}))
 	},
 	"Restore": func(ctx context.Context, s deployments.Service) (any, error) {
 		return of(s.Restore(ctx, deployments.RestoreRequest{Stack: dev, Version: 3, Secrets: passphrase, Forget: true,
@@ -229,6 +240,8 @@ func wantFull(t *testing.T, arg any) {
 	switch arg.(type) {
 	case deployments.Schedule: // of the times, a schedule has one; the rest is told by the service
 		elsewhere = append(elsewhere, "Cron", "At", "Note", "Created", "Next", "Last")
+	case deployments.EditRequest: // it names resources instead
+		elsewhere = append(elsewhere, "All")
 	case deployments.Token:
 		elsewhere = append(elsewhere, "Created", "Used", "Damaged")
 	}
@@ -236,5 +249,12 @@ func wantFull(t *testing.T, arg any) {
 		if name := v.Type().Field(i).Name; v.Field(i).IsZero() && !slices.Contains(elsewhere, name) {
 			t.Errorf("the test does not set %s of %T", name, arg)
 		}
+	}
+}
+
+func fullEdit() deployments.EditRequest {
+	return deployments.EditRequest{
+		Stack: dev, Edit: deployments.EditRename, Resources: []string{aURN}, ID: "i", Name: "m", Force: true,
+		Dependents: true, Forget: true, DryRun: true, BaseVersion: &three, Secrets: passphrase, Initiator: "ann",
 	}
 }

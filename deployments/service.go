@@ -152,6 +152,7 @@ const StatusMigrated engine.Status = "moved"
 const (
 	KindRestore engine.Kind = "restore"
 	KindRename  engine.Kind = "rename"
+	KindEdit    engine.Kind = "edit"
 )
 
 // StackInfo describes a stack.
@@ -294,6 +295,15 @@ type Stacks interface {
 	// RoleAdmin with Forget. CodeNotFound: also when the version has no state, or it is no longer kept. CodeInvalid:
 	// also when it cannot be the stack's state now. CodeUnconfirmed, CodeConflict and CodeNoWorker: as for Import.
 	Restore(ctx context.Context, r RestoreRequest) (int, error)
+	// EditState changes single resources of the stack's state, as a new version. Needs RoleDeployer, or RoleAdmin with
+	// Forget. CodeInvalid: also when the state would break an invariant, or others depend on what is to be deleted.
+	// CodeNotFound: also when the state has no such resource. CodeExists: it has one of the new name. CodeUnconfirmed:
+	// none of the stack's resources would be left, and Forget is false. CodeConflict: an update is running, or the
+	// stack is not at BaseVersion any more. CodeNoWorker: no worker takes the request up.
+	EditState(ctx context.Context, r EditRequest) (Edited, error)
+	// MoveState moves resources from the state of a stack to that of another, both as new versions. The
+	// caller needs the role on both stacks. Needs RoleDeployer, or RoleAdmin with Forget. It fails as EditState does. CodeExists: To has such a resource already.
+	MoveState(ctx context.Context, r MoveRequest) (Moved, error)
 	// Recover finishes the active update in the place of its workflow, which somebody has closed, and describes how it
 	// ended; it returns the zero UpdateInfo when no update is active. Needs RoleDeployer. CodeConflict: the update is
 	// running, or the stack is being removed or renamed. CodeNoWorker: no worker takes the request up.
@@ -307,32 +317,6 @@ type Stacks interface {
 	// Decrypt returns what Encrypt encrypted. Needs RoleDeployer. CodeInvalid: also when a text was not encrypted for
 	// this stack.
 	Decrypt(ctx context.Context, s StackName, sealed []string) ([]string, error)
-}
-
-// ImportRequest asks for a deployment to become the state of a stack.
-type ImportRequest struct {
-	Stack      StackName
-	Deployment apitype.UntypedDeployment
-	Secrets    SecretsProvider
-	// Forget: the stack's resources may all be forgotten, which needs RoleAdmin. They go on existing, and nothing
-	// manages them any more.
-	Forget    bool
-	Initiator string // who asked
-}
-
-// RestoreRequest asks for the deployment of an earlier version to become the state of a stack.
-type RestoreRequest struct {
-	Stack     StackName
-	Version   int
-	Secrets   SecretsProvider
-	Forget    bool   // all of the stack's resources may be forgotten
-	Initiator string // who asked
-}
-
-// RenameRequest asks for a stack to have another name.
-type RenameRequest struct {
-	From, To  StackName
-	Initiator string // who asked
 }
 
 // Bundles takes project files, by digest.

@@ -47,6 +47,10 @@ type Exchange struct {
 	Secrets deployments.SecretsProvider
 	// Forget allows an import or a restore to drop all resources of the stack from its state.
 	Forget bool
+	// Base, if not nil, is the version that the deployment was made from: it must be the stack's newest.
+	Base *int
+	// DryRun checks an edit, and writes nothing.
+	DryRun bool
 	// Reserve, if not nil, returns the version for an import or a restore, which no update has or waits for.
 	Reserve func(context.Context, deployments.StackName) (int, error)
 }
@@ -151,7 +155,10 @@ func (s *Store) replace(ctx context.Context, x Exchange, d *draft) (int, error) 
 	if err != nil {
 		return 0, err
 	}
-	if err := s.confirmForget(ctx, x, d.base); err != nil {
+	if err := x.stands(h.Version); err != nil {
+		return 0, err
+	}
+	if err := s.confirmForget(ctx, x, d); err != nil {
 		return 0, err
 	}
 	version := max(h.Next, h.Version+1)
@@ -168,7 +175,9 @@ func (s *Store) replace(ctx context.Context, x Exchange, d *draft) (int, error) 
 	}
 	var w Written
 	if claim.Base != h.Version { // an update has ended meanwhile
-		err = s.confirmForget(ctx, x, d.base)
+		if err = x.stands(claim.Base); err == nil {
+			err = s.confirmForget(ctx, x, d)
+		}
 	}
 	if err == nil {
 		w, err = s.write(ctx, claim, d)

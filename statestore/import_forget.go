@@ -10,15 +10,15 @@ import (
 // confirmForget rejects, as CodeUnconfirmed, a deployment that would drop all of a stack's resources from its state: it
 // has none of them, though they still exist. The stack's resources are read without secrets. If its checkpoint is
 // damaged, their number is taken from the head, because the new deployment may be meant to repair that.
-func (s *Store) confirmForget(ctx context.Context, x Exchange, in *Checkpoint) error {
+func (s *Store) confirmForget(ctx context.Context, x Exchange, in *draft) error {
 	h, err := s.Head(ctx, x.Stack)
 	if err != nil || x.Forget || h.Version == 0 || h.Resources == 0 {
 		return err
 	}
 	kept := map[outside]bool{}
-	for i := range in.resources {
-		if r := &in.resources[i]; r.managed() {
-			kept[r.outside()] = true
+	for i := range in.states {
+		if s := storedHeader(in.states[i]); s.managed() {
+			kept[s.outside()] = true
 		}
 	}
 	lost, example := h.Resources, ""

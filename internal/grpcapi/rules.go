@@ -118,6 +118,14 @@ var rules = map[string]rule{
 		role: deployer, touches: stack("stack"), raised: "forget", to: admin, does: changes,
 		subject: subject("version", "forget"),
 	},
+	api.Stacks_EditState_FullMethodName: {
+		role: deployer, touches: stack("stack"), raised: "forget", to: admin, does: changes,
+		subject: subject("edit", "resources", "all", "name", "force", "dependents", "forget", "dry_run"),
+	},
+	api.Stacks_MoveState_FullMethodName: {
+		role: deployer, touches: stack("from", "to"), raised: "forget", to: admin, does: changes,
+		subject: subject("to.project", "to.stack", "resources", "parents", "forget", "dry_run"),
+	},
 	api.Stacks_Recover_FullMethodName: {role: deployer, touches: stack("stack"), does: changes},
 	api.Stacks_History_FullMethodName: {role: viewer, touches: stack("stack"), does: reads},
 	api.Stacks_Encrypt_FullMethodName: {role: deployer, touches: stack("stack"), does: reads},

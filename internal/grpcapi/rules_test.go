@@ -261,7 +261,8 @@ func TestWhichRoleAMethodNeeds(t *testing.T) {
 		deployer: "Bundles/Missing Bundles/PutFile Bundles/PutManifest Deployments/Cancel Deployments/Resolve " +
 			"Deployments/Submit " +
 			"Schedules/CreateSchedule Schedules/PauseSchedule Schedules/RemoveSchedule Schedules/RunSchedule " +
-			"Stacks/CreateStack Stacks/Decrypt Stacks/Encrypt Stacks/Import Stacks/Recover Stacks/RemoveStack " +
+			"Stacks/CreateStack Stacks/Decrypt Stacks/EditState Stacks/Encrypt Stacks/Import Stacks/MoveState " +
+			"Stacks/Recover Stacks/RemoveStack " +
 			"Stacks/RenameStack " +
 			"Stacks/Restore Stacks/TagStack",
 		admin: "Audit/ReadAudit Members/GrantMember Members/ListMembers Members/RemoveMember Tokens/CreateToken " +
@@ -280,7 +281,8 @@ func TestWhichRoleAMethodNeeds(t *testing.T) {
 	for full, to := range map[string]deployments.Role{
 		api.Stacks_Export_FullMethodName: deployer, api.Stacks_RemoveStack_FullMethodName: admin,
 		api.Stacks_Import_FullMethodName:  admin,
-		api.Stacks_Restore_FullMethodName: admin,
+		api.Stacks_Restore_FullMethodName: admin, api.Stacks_EditState_FullMethodName: admin,
+		api.Stacks_MoveState_FullMethodName: admin,
 	} {
 		if rules[full].to != to || rules[full].raised == "" {
 			t.Errorf("%s is raised to %q by %q", full, rules[full].to, rules[full].raised)

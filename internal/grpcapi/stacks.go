@@ -87,7 +87,7 @@ func (s *stacks) Import(stream api.Stacks_ImportServer) error {
 	}
 	version, err := s.service.Import(stream.Context(), deployments.ImportRequest{
 		Stack: wire.ToStack(first.GetStack()), Deployment: deployment, Secrets: wire.ToSecrets(first.GetSecrets()),
-		Forget:    first.GetForget(),
+		Forget: first.GetForget(), BaseVersion: wire.ToVersion(first.BaseVersion),
 		Initiator: initiatorOf(stream.Context(), first.GetInitiator()),
 	})
 	if err != nil {
@@ -103,6 +103,22 @@ func (s *stacks) Restore(ctx context.Context, m *api.RestoreRequest) (*api.Resto
 		Initiator: initiatorOf(ctx, m.GetInitiator()),
 	})
 	return &api.RestoreResponse{Version: int64(version)}, err
+}
+
+func (s *stacks) EditState(ctx context.Context, m *api.EditStateRequest) (*api.EditStateResponse, error) {
+	request := wire.ToEdit(m)
+	request.Initiator = initiatorOf(ctx, request.Initiator)
+	edited, err := s.service.EditState(ctx, request)
+	return &api.EditStateResponse{Version: int64(edited.Version), Changes: edited.Changes}, err
+}
+
+func (s *stacks) MoveState(ctx context.Context, m *api.MoveStateRequest) (*api.MoveStateResponse, error) {
+	request := wire.ToMove(m)
+	request.Initiator = initiatorOf(ctx, request.Initiator)
+	moved, err := s.service.MoveState(ctx, request)
+	return &api.MoveStateResponse{
+		FromVersion: int64(moved.FromVersion), ToVersion: int64(moved.ToVersion), Changes: moved.Changes,
+	}, err
 }
 
 func (s *stacks) Recover(ctx context.Context, m *api.RecoverRequest) (*api.RecoverResponse, error) {

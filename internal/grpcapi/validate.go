@@ -34,6 +34,10 @@ func validate(request any) error {
 	case *api.ListTokensRequest, *api.ListMembersRequest, *grpc_health_v1.HealthCheckRequest,
 		*grpc_health_v1.HealthListRequest:
 		return nil
+	case *api.EditStateRequest:
+		return wire.ToEdit(m).Validate()
+	case *api.MoveStateRequest:
+		return wire.ToMove(m).Validate()
 	case interface{ GetName() *api.ScheduleName }:
 		return validateScheduleName(m)
 	case *api.CreateScheduleRequest:
@@ -81,7 +85,8 @@ func validateRest(request any) error {
 	case *api.ExportRequest:
 		return first(atLeast(0, m.GetVersion(), "version"), wire.ToSecrets(m.GetSecrets()).Validate())
 	case *api.ImportRequest:
-		return first(wire.ToSecrets(m.GetSecrets()).Validate(), deployments.ValidateInitiator(m.GetInitiator()))
+		return first(wire.ToSecrets(m.GetSecrets()).Validate(), deployments.ValidateInitiator(m.GetInitiator()),
+			atLeast(0, m.GetBaseVersion(), "version"))
 	case *api.RestoreRequest:
 		return first(atLeast(1, m.GetVersion(), "version"), wire.ToSecrets(m.GetSecrets()).Validate(),
 			deployments.ValidateInitiator(m.GetInitiator()))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
@@ -11,6 +12,7 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/eventlog"
+	"github.com/deployctl/deployctl/internal/stateedit"
 	"github.com/deployctl/deployctl/statestore"
 )
 
@@ -27,13 +29,64 @@ func (s store) Export(
 
 // Import replaces a stack's deployment.
 func (s *Service) Import(ctx context.Context, r deployments.ImportRequest) (int, error) {
-	x := statestore.Exchange{Stack: r.Stack, Secrets: r.Secrets, Reserve: s.reserve, Forget: r.Forget}
+	x := statestore.Exchange{Stack: r.Stack, Secrets: r.Secrets, Reserve: s.reserve, Forget: r.Forget,
+		Base: r.BaseVersion}
 	version, err := s.Store.Import(ctx, x, r.Deployment)
 	if err != nil {
 		return version, err
 	}
 	return version, s.record(ctx, r.Stack, version, deployments.UpdateInfo{Kind: engine.KindImport,
 		Initiator: r.Initiator})
+}
+
+// EditState changes single resources of a stack's state.
+func (s *Service) EditState(ctx context.Context, r deployments.EditRequest) (deployments.Edited, error) {
+	if err := r.Validate(); err != nil {
+		return deployments.Edited{}, err
+	}
+	x := statestore.Exchange{Stack: r.Stack, Secrets: r.Secrets, Reserve: s.reserve, Forget: r.Forget,
+		Base: r.BaseVersion, DryRun: r.DryRun}
+	var edited deployments.Edited
+	var err error
+	edited.Version, err = s.Store.Edit(ctx, x, func(states []engine.State) (out []engine.State, err error) {
+		out, edited.Changes, err = stateedit.Apply(states, r)
+		return out, err
+	})
+	if err != nil || r.DryRun || len(edited.Changes) == 0 {
+		return edited, err
+	}
+	return edited, s.record(ctx, r.Stack, edited.Version, deployments.UpdateInfo{
+		Kind: deployments.KindEdit, Initiator: r.Initiator, Message: summary(edited.Changes),
+	})
+}
+
+// MoveState moves resources from a stack's state to another's. The destination gets them first: if this process dies in
+// between, both have them, and the same request again removes them from the first.
+func (s *Service) MoveState(ctx context.Context, r deployments.MoveRequest) (deployments.Moved, error) {
+	if err := r.Validate(); err != nil {
+		return deployments.Moved{}, err
+	}
+	from := statestore.Exchange{Stack: r.From, Secrets: r.FromSecrets, Reserve: s.reserve, Forget: r.Forget,
+		Base: r.BaseVersion, DryRun: r.DryRun}
+	to := statestore.Exchange{Stack: r.To, Secrets: r.ToSecrets, Reserve: s.reserve, DryRun: r.DryRun}
+	moved, err := s.Store.Move(ctx, from, to, r)
+	if err != nil || r.DryRun {
+		return moved, err
+	}
+	if err := s.record(ctx, r.To, moved.ToVersion, deployments.UpdateInfo{Kind: deployments.KindEdit,
+		Initiator: r.Initiator, Message: "from " + r.From.String() + ": " + summary(moved.Changes)}); err != nil {
+		return moved, err
+	}
+	return moved, s.record(ctx, r.From, moved.FromVersion, deployments.UpdateInfo{Kind: deployments.KindEdit,
+		Initiator: r.Initiator, Message: "to " + r.To.String() + ": " + summary(moved.Changes)})
+}
+
+// summary describes changes in one line.
+func summary(changes []string) string {
+	if len(changes) > 1 {
+		return fmt.Sprintf("%s and %d more", changes[0], len(changes)-1)
+	}
+	return strings.Join(changes, "")
 }
 
 // Restore makes an earlier deployment of a stack its next one.

@@ -2065,6 +2065,7 @@ type ImportRequest struct {
 	Forget        bool                   `protobuf:"varint,4,opt,name=forget,proto3" json:"forget,omitempty"` // a deployment that has none of the stack's resources may replace its own
 	Size          int64                  `protobuf:"varint,5,opt,name=size,proto3" json:"size,omitempty"`     // of the whole text
 	Initiator     string                 `protobuf:"bytes,6,opt,name=initiator,proto3" json:"initiator,omitempty"`
+	BaseVersion   *int64                 `protobuf:"varint,7,opt,name=base_version,json=baseVersion,proto3,oneof" json:"base_version,omitempty"` // the version that the deployment was made from; absent: any
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2139,6 +2140,13 @@ func (x *ImportRequest) GetInitiator() string {
 		return x.Initiator
 	}
 	return ""
+}
+
+func (x *ImportRequest) GetBaseVersion() int64 {
+	if x != nil && x.BaseVersion != nil {
+		return *x.BaseVersion
+	}
+	return 0
 }
 
 type ImportResponse struct {
@@ -2305,6 +2313,374 @@ func (x *RestoreResponse) GetVersion() int64 {
 	return 0
 }
 
+type EditStateRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Stack         *StackName             `protobuf:"bytes,1,opt,name=stack,proto3" json:"stack,omitempty"`
+	Edit          string                 `protobuf:"bytes,2,opt,name=edit,proto3" json:"edit,omitempty"`              // delete, protect, unprotect, taint, untaint, rename, repair
+	Resources     []string               `protobuf:"bytes,3,rep,name=resources,proto3" json:"resources,omitempty"`    // URNs
+	All           bool                   `protobuf:"varint,4,opt,name=all,proto3" json:"all,omitempty"`               // every resource, instead of resources
+	Id            string                 `protobuf:"bytes,5,opt,name=id,proto3" json:"id,omitempty"`                  // of several copies with one URN, that with this id
+	Name          string                 `protobuf:"bytes,6,opt,name=name,proto3" json:"name,omitempty"`              // of rename: the new name
+	Force         bool                   `protobuf:"varint,7,opt,name=force,proto3" json:"force,omitempty"`           // of delete: protected ones, too
+	Dependents    bool                   `protobuf:"varint,8,opt,name=dependents,proto3" json:"dependents,omitempty"` // of delete: what depends on them, too
+	Forget        bool                   `protobuf:"varint,9,opt,name=forget,proto3" json:"forget,omitempty"`         // all of the stack's resources may be deleted from its state
+	DryRun        bool                   `protobuf:"varint,10,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	BaseVersion   *int64                 `protobuf:"varint,11,opt,name=base_version,json=baseVersion,proto3,oneof" json:"base_version,omitempty"` // the version that the caller has seen; absent: any
+	Secrets       *SecretsProvider       `protobuf:"bytes,12,opt,name=secrets,proto3" json:"secrets,omitempty"`
+	Initiator     string                 `protobuf:"bytes,13,opt,name=initiator,proto3" json:"initiator,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EditStateRequest) Reset() {
+	*x = EditStateRequest{}
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[36]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EditStateRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EditStateRequest) ProtoMessage() {}
+
+func (x *EditStateRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[36]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EditStateRequest.ProtoReflect.Descriptor instead.
+func (*EditStateRequest) Descriptor() ([]byte, []int) {
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{36}
+}
+
+func (x *EditStateRequest) GetStack() *StackName {
+	if x != nil {
+		return x.Stack
+	}
+	return nil
+}
+
+func (x *EditStateRequest) GetEdit() string {
+	if x != nil {
+		return x.Edit
+	}
+	return ""
+}
+
+func (x *EditStateRequest) GetResources() []string {
+	if x != nil {
+		return x.Resources
+	}
+	return nil
+}
+
+func (x *EditStateRequest) GetAll() bool {
+	if x != nil {
+		return x.All
+	}
+	return false
+}
+
+func (x *EditStateRequest) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *EditStateRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *EditStateRequest) GetForce() bool {
+	if x != nil {
+		return x.Force
+	}
+	return false
+}
+
+func (x *EditStateRequest) GetDependents() bool {
+	if x != nil {
+		return x.Dependents
+	}
+	return false
+}
+
+func (x *EditStateRequest) GetForget() bool {
+	if x != nil {
+		return x.Forget
+	}
+	return false
+}
+
+func (x *EditStateRequest) GetDryRun() bool {
+	if x != nil {
+		return x.DryRun
+	}
+	return false
+}
+
+func (x *EditStateRequest) GetBaseVersion() int64 {
+	if x != nil && x.BaseVersion != nil {
+		return *x.BaseVersion
+	}
+	return 0
+}
+
+func (x *EditStateRequest) GetSecrets() *SecretsProvider {
+	if x != nil {
+		return x.Secrets
+	}
+	return nil
+}
+
+func (x *EditStateRequest) GetInitiator() string {
+	if x != nil {
+		return x.Initiator
+	}
+	return ""
+}
+
+type EditStateResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Version       int64                  `protobuf:"varint,1,opt,name=version,proto3" json:"version,omitempty"` // the new version; the unchanged one if nothing changed, or in a dry run
+	Changes       []string               `protobuf:"bytes,2,rep,name=changes,proto3" json:"changes,omitempty"`  // one a line
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EditStateResponse) Reset() {
+	*x = EditStateResponse{}
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[37]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EditStateResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EditStateResponse) ProtoMessage() {}
+
+func (x *EditStateResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[37]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EditStateResponse.ProtoReflect.Descriptor instead.
+func (*EditStateResponse) Descriptor() ([]byte, []int) {
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{37}
+}
+
+func (x *EditStateResponse) GetVersion() int64 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+func (x *EditStateResponse) GetChanges() []string {
+	if x != nil {
+		return x.Changes
+	}
+	return nil
+}
+
+type MoveStateRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	From          *StackName             `protobuf:"bytes,1,opt,name=from,proto3" json:"from,omitempty"`
+	To            *StackName             `protobuf:"bytes,2,opt,name=to,proto3" json:"to,omitempty"`
+	Resources     []string               `protobuf:"bytes,3,rep,name=resources,proto3" json:"resources,omitempty"` // URNs
+	Parents       bool                   `protobuf:"varint,4,opt,name=parents,proto3" json:"parents,omitempty"`    // take their parents along
+	DryRun        bool                   `protobuf:"varint,5,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	BaseVersion   *int64                 `protobuf:"varint,6,opt,name=base_version,json=baseVersion,proto3,oneof" json:"base_version,omitempty"` // the version of from that the caller has seen; absent: any
+	FromSecrets   *SecretsProvider       `protobuf:"bytes,7,opt,name=from_secrets,json=fromSecrets,proto3" json:"from_secrets,omitempty"`
+	ToSecrets     *SecretsProvider       `protobuf:"bytes,8,opt,name=to_secrets,json=toSecrets,proto3" json:"to_secrets,omitempty"`
+	Initiator     string                 `protobuf:"bytes,9,opt,name=initiator,proto3" json:"initiator,omitempty"`
+	Forget        bool                   `protobuf:"varint,10,opt,name=forget,proto3" json:"forget,omitempty"` // all of the resources of from may be moved
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MoveStateRequest) Reset() {
+	*x = MoveStateRequest{}
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[38]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MoveStateRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MoveStateRequest) ProtoMessage() {}
+
+func (x *MoveStateRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[38]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MoveStateRequest.ProtoReflect.Descriptor instead.
+func (*MoveStateRequest) Descriptor() ([]byte, []int) {
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{38}
+}
+
+func (x *MoveStateRequest) GetFrom() *StackName {
+	if x != nil {
+		return x.From
+	}
+	return nil
+}
+
+func (x *MoveStateRequest) GetTo() *StackName {
+	if x != nil {
+		return x.To
+	}
+	return nil
+}
+
+func (x *MoveStateRequest) GetResources() []string {
+	if x != nil {
+		return x.Resources
+	}
+	return nil
+}
+
+func (x *MoveStateRequest) GetParents() bool {
+	if x != nil {
+		return x.Parents
+	}
+	return false
+}
+
+func (x *MoveStateRequest) GetDryRun() bool {
+	if x != nil {
+		return x.DryRun
+	}
+	return false
+}
+
+func (x *MoveStateRequest) GetBaseVersion() int64 {
+	if x != nil && x.BaseVersion != nil {
+		return *x.BaseVersion
+	}
+	return 0
+}
+
+func (x *MoveStateRequest) GetFromSecrets() *SecretsProvider {
+	if x != nil {
+		return x.FromSecrets
+	}
+	return nil
+}
+
+func (x *MoveStateRequest) GetToSecrets() *SecretsProvider {
+	if x != nil {
+		return x.ToSecrets
+	}
+	return nil
+}
+
+func (x *MoveStateRequest) GetInitiator() string {
+	if x != nil {
+		return x.Initiator
+	}
+	return ""
+}
+
+func (x *MoveStateRequest) GetForget() bool {
+	if x != nil {
+		return x.Forget
+	}
+	return false
+}
+
+type MoveStateResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	FromVersion   int64                  `protobuf:"varint,1,opt,name=from_version,json=fromVersion,proto3" json:"from_version,omitempty"`
+	ToVersion     int64                  `protobuf:"varint,2,opt,name=to_version,json=toVersion,proto3" json:"to_version,omitempty"`
+	Changes       []string               `protobuf:"bytes,3,rep,name=changes,proto3" json:"changes,omitempty"` // one a line
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MoveStateResponse) Reset() {
+	*x = MoveStateResponse{}
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[39]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MoveStateResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MoveStateResponse) ProtoMessage() {}
+
+func (x *MoveStateResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[39]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MoveStateResponse.ProtoReflect.Descriptor instead.
+func (*MoveStateResponse) Descriptor() ([]byte, []int) {
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{39}
+}
+
+func (x *MoveStateResponse) GetFromVersion() int64 {
+	if x != nil {
+		return x.FromVersion
+	}
+	return 0
+}
+
+func (x *MoveStateResponse) GetToVersion() int64 {
+	if x != nil {
+		return x.ToVersion
+	}
+	return 0
+}
+
+func (x *MoveStateResponse) GetChanges() []string {
+	if x != nil {
+		return x.Changes
+	}
+	return nil
+}
+
 type RecoverRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Stack         *StackName             `protobuf:"bytes,1,opt,name=stack,proto3" json:"stack,omitempty"`
@@ -2314,7 +2690,7 @@ type RecoverRequest struct {
 
 func (x *RecoverRequest) Reset() {
 	*x = RecoverRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[36]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2326,7 +2702,7 @@ func (x *RecoverRequest) String() string {
 func (*RecoverRequest) ProtoMessage() {}
 
 func (x *RecoverRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[36]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2339,7 +2715,7 @@ func (x *RecoverRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecoverRequest.ProtoReflect.Descriptor instead.
 func (*RecoverRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{36}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *RecoverRequest) GetStack() *StackName {
@@ -2358,7 +2734,7 @@ type RecoverResponse struct {
 
 func (x *RecoverResponse) Reset() {
 	*x = RecoverResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[37]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2370,7 +2746,7 @@ func (x *RecoverResponse) String() string {
 func (*RecoverResponse) ProtoMessage() {}
 
 func (x *RecoverResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[37]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2383,7 +2759,7 @@ func (x *RecoverResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecoverResponse.ProtoReflect.Descriptor instead.
 func (*RecoverResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{37}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *RecoverResponse) GetUpdate() *UpdateInfo {
@@ -2403,7 +2779,7 @@ type HistoryRequest struct {
 
 func (x *HistoryRequest) Reset() {
 	*x = HistoryRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[38]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2415,7 +2791,7 @@ func (x *HistoryRequest) String() string {
 func (*HistoryRequest) ProtoMessage() {}
 
 func (x *HistoryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[38]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2428,7 +2804,7 @@ func (x *HistoryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HistoryRequest.ProtoReflect.Descriptor instead.
 func (*HistoryRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{38}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *HistoryRequest) GetStack() *StackName {
@@ -2454,7 +2830,7 @@ type HistoryResponse struct {
 
 func (x *HistoryResponse) Reset() {
 	*x = HistoryResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[39]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2466,7 +2842,7 @@ func (x *HistoryResponse) String() string {
 func (*HistoryResponse) ProtoMessage() {}
 
 func (x *HistoryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[39]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2479,7 +2855,7 @@ func (x *HistoryResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HistoryResponse.ProtoReflect.Descriptor instead.
 func (*HistoryResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{39}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *HistoryResponse) GetUpdates() []*UpdateInfo {
@@ -2499,7 +2875,7 @@ type EncryptRequest struct {
 
 func (x *EncryptRequest) Reset() {
 	*x = EncryptRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[40]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2511,7 +2887,7 @@ func (x *EncryptRequest) String() string {
 func (*EncryptRequest) ProtoMessage() {}
 
 func (x *EncryptRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[40]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2524,7 +2900,7 @@ func (x *EncryptRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EncryptRequest.ProtoReflect.Descriptor instead.
 func (*EncryptRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{40}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *EncryptRequest) GetStack() *StackName {
@@ -2550,7 +2926,7 @@ type EncryptResponse struct {
 
 func (x *EncryptResponse) Reset() {
 	*x = EncryptResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[41]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2562,7 +2938,7 @@ func (x *EncryptResponse) String() string {
 func (*EncryptResponse) ProtoMessage() {}
 
 func (x *EncryptResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[41]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2575,7 +2951,7 @@ func (x *EncryptResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EncryptResponse.ProtoReflect.Descriptor instead.
 func (*EncryptResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{41}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *EncryptResponse) GetSealed() []string {
@@ -2595,7 +2971,7 @@ type DecryptRequest struct {
 
 func (x *DecryptRequest) Reset() {
 	*x = DecryptRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[42]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2607,7 +2983,7 @@ func (x *DecryptRequest) String() string {
 func (*DecryptRequest) ProtoMessage() {}
 
 func (x *DecryptRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[42]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2620,7 +2996,7 @@ func (x *DecryptRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecryptRequest.ProtoReflect.Descriptor instead.
 func (*DecryptRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{42}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *DecryptRequest) GetStack() *StackName {
@@ -2646,7 +3022,7 @@ type DecryptResponse struct {
 
 func (x *DecryptResponse) Reset() {
 	*x = DecryptResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[43]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2658,7 +3034,7 @@ func (x *DecryptResponse) String() string {
 func (*DecryptResponse) ProtoMessage() {}
 
 func (x *DecryptResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[43]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2671,7 +3047,7 @@ func (x *DecryptResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecryptResponse.ProtoReflect.Descriptor instead.
 func (*DecryptResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{43}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *DecryptResponse) GetPlain() []string {
@@ -2693,7 +3069,7 @@ type File struct {
 
 func (x *File) Reset() {
 	*x = File{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[44]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2705,7 +3081,7 @@ func (x *File) String() string {
 func (*File) ProtoMessage() {}
 
 func (x *File) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[44]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2718,7 +3094,7 @@ func (x *File) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use File.ProtoReflect.Descriptor instead.
 func (*File) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{44}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *File) GetPath() string {
@@ -2759,7 +3135,7 @@ type Manifest struct {
 
 func (x *Manifest) Reset() {
 	*x = Manifest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[45]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2771,7 +3147,7 @@ func (x *Manifest) String() string {
 func (*Manifest) ProtoMessage() {}
 
 func (x *Manifest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[45]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2784,7 +3160,7 @@ func (x *Manifest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Manifest.ProtoReflect.Descriptor instead.
 func (*Manifest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{45}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *Manifest) GetFiles() []*File {
@@ -2811,7 +3187,7 @@ type MissingRequest struct {
 
 func (x *MissingRequest) Reset() {
 	*x = MissingRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[46]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2823,7 +3199,7 @@ func (x *MissingRequest) String() string {
 func (*MissingRequest) ProtoMessage() {}
 
 func (x *MissingRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[46]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2836,7 +3212,7 @@ func (x *MissingRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MissingRequest.ProtoReflect.Descriptor instead.
 func (*MissingRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{46}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *MissingRequest) GetStack() *StackName {
@@ -2862,7 +3238,7 @@ type MissingResponse struct {
 
 func (x *MissingResponse) Reset() {
 	*x = MissingResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[47]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2874,7 +3250,7 @@ func (x *MissingResponse) String() string {
 func (*MissingResponse) ProtoMessage() {}
 
 func (x *MissingResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[47]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2887,7 +3263,7 @@ func (x *MissingResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MissingResponse.ProtoReflect.Descriptor instead.
 func (*MissingResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{47}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *MissingResponse) GetDigests() []string {
@@ -2910,7 +3286,7 @@ type PutFileRequest struct {
 
 func (x *PutFileRequest) Reset() {
 	*x = PutFileRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[48]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2922,7 +3298,7 @@ func (x *PutFileRequest) String() string {
 func (*PutFileRequest) ProtoMessage() {}
 
 func (x *PutFileRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[48]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2935,7 +3311,7 @@ func (x *PutFileRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutFileRequest.ProtoReflect.Descriptor instead.
 func (*PutFileRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{48}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *PutFileRequest) GetStack() *StackName {
@@ -2974,7 +3350,7 @@ type PutFileResponse struct {
 
 func (x *PutFileResponse) Reset() {
 	*x = PutFileResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[49]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2986,7 +3362,7 @@ func (x *PutFileResponse) String() string {
 func (*PutFileResponse) ProtoMessage() {}
 
 func (x *PutFileResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[49]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2999,7 +3375,7 @@ func (x *PutFileResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutFileResponse.ProtoReflect.Descriptor instead.
 func (*PutFileResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{49}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{53}
 }
 
 type PutManifestRequest struct {
@@ -3012,7 +3388,7 @@ type PutManifestRequest struct {
 
 func (x *PutManifestRequest) Reset() {
 	*x = PutManifestRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[50]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3024,7 +3400,7 @@ func (x *PutManifestRequest) String() string {
 func (*PutManifestRequest) ProtoMessage() {}
 
 func (x *PutManifestRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[50]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3037,7 +3413,7 @@ func (x *PutManifestRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutManifestRequest.ProtoReflect.Descriptor instead.
 func (*PutManifestRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{50}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *PutManifestRequest) GetStack() *StackName {
@@ -3063,7 +3439,7 @@ type PutManifestResponse struct {
 
 func (x *PutManifestResponse) Reset() {
 	*x = PutManifestResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[51]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3075,7 +3451,7 @@ func (x *PutManifestResponse) String() string {
 func (*PutManifestResponse) ProtoMessage() {}
 
 func (x *PutManifestResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[51]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3088,7 +3464,7 @@ func (x *PutManifestResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutManifestResponse.ProtoReflect.Descriptor instead.
 func (*PutManifestResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{51}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *PutManifestResponse) GetBundle() string {
@@ -3110,7 +3486,7 @@ type Grant struct {
 
 func (x *Grant) Reset() {
 	*x = Grant{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[52]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3122,7 +3498,7 @@ func (x *Grant) String() string {
 func (*Grant) ProtoMessage() {}
 
 func (x *Grant) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[52]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3135,7 +3511,7 @@ func (x *Grant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Grant.ProtoReflect.Descriptor instead.
 func (*Grant) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{52}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *Grant) GetRole() string {
@@ -3171,7 +3547,7 @@ type CreateTokenRequest struct {
 
 func (x *CreateTokenRequest) Reset() {
 	*x = CreateTokenRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[53]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3183,7 +3559,7 @@ func (x *CreateTokenRequest) String() string {
 func (*CreateTokenRequest) ProtoMessage() {}
 
 func (x *CreateTokenRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[53]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3196,7 +3572,7 @@ func (x *CreateTokenRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateTokenRequest.ProtoReflect.Descriptor instead.
 func (*CreateTokenRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{53}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *CreateTokenRequest) GetName() string {
@@ -3236,7 +3612,7 @@ type CreateTokenResponse struct {
 
 func (x *CreateTokenResponse) Reset() {
 	*x = CreateTokenResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[54]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3248,7 +3624,7 @@ func (x *CreateTokenResponse) String() string {
 func (*CreateTokenResponse) ProtoMessage() {}
 
 func (x *CreateTokenResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[54]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3261,7 +3637,7 @@ func (x *CreateTokenResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateTokenResponse.ProtoReflect.Descriptor instead.
 func (*CreateTokenResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{54}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *CreateTokenResponse) GetText() string {
@@ -3279,7 +3655,7 @@ type ListTokensRequest struct {
 
 func (x *ListTokensRequest) Reset() {
 	*x = ListTokensRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[55]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3291,7 +3667,7 @@ func (x *ListTokensRequest) String() string {
 func (*ListTokensRequest) ProtoMessage() {}
 
 func (x *ListTokensRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[55]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3304,7 +3680,7 @@ func (x *ListTokensRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTokensRequest.ProtoReflect.Descriptor instead.
 func (*ListTokensRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{55}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{59}
 }
 
 type ListTokensResponse struct {
@@ -3316,7 +3692,7 @@ type ListTokensResponse struct {
 
 func (x *ListTokensResponse) Reset() {
 	*x = ListTokensResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[56]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3328,7 +3704,7 @@ func (x *ListTokensResponse) String() string {
 func (*ListTokensResponse) ProtoMessage() {}
 
 func (x *ListTokensResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[56]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3341,7 +3717,7 @@ func (x *ListTokensResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTokensResponse.ProtoReflect.Descriptor instead.
 func (*ListTokensResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{56}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *ListTokensResponse) GetTokens() []*Token {
@@ -3366,7 +3742,7 @@ type Token struct {
 
 func (x *Token) Reset() {
 	*x = Token{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[57]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3378,7 +3754,7 @@ func (x *Token) String() string {
 func (*Token) ProtoMessage() {}
 
 func (x *Token) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[57]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3391,7 +3767,7 @@ func (x *Token) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Token.ProtoReflect.Descriptor instead.
 func (*Token) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{57}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *Token) GetName() string {
@@ -3455,7 +3831,7 @@ type Member struct {
 
 func (x *Member) Reset() {
 	*x = Member{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[58]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3467,7 +3843,7 @@ func (x *Member) String() string {
 func (*Member) ProtoMessage() {}
 
 func (x *Member) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[58]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3480,7 +3856,7 @@ func (x *Member) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Member.ProtoReflect.Descriptor instead.
 func (*Member) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{58}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *Member) GetName() string {
@@ -3521,7 +3897,7 @@ type GrantMemberRequest struct {
 
 func (x *GrantMemberRequest) Reset() {
 	*x = GrantMemberRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[59]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3533,7 +3909,7 @@ func (x *GrantMemberRequest) String() string {
 func (*GrantMemberRequest) ProtoMessage() {}
 
 func (x *GrantMemberRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[59]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3546,7 +3922,7 @@ func (x *GrantMemberRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GrantMemberRequest.ProtoReflect.Descriptor instead.
 func (*GrantMemberRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{59}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *GrantMemberRequest) GetName() string {
@@ -3571,7 +3947,7 @@ type GrantMemberResponse struct {
 
 func (x *GrantMemberResponse) Reset() {
 	*x = GrantMemberResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[60]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3583,7 +3959,7 @@ func (x *GrantMemberResponse) String() string {
 func (*GrantMemberResponse) ProtoMessage() {}
 
 func (x *GrantMemberResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[60]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3596,7 +3972,7 @@ func (x *GrantMemberResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GrantMemberResponse.ProtoReflect.Descriptor instead.
 func (*GrantMemberResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{60}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{64}
 }
 
 type ListMembersRequest struct {
@@ -3607,7 +3983,7 @@ type ListMembersRequest struct {
 
 func (x *ListMembersRequest) Reset() {
 	*x = ListMembersRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[61]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3619,7 +3995,7 @@ func (x *ListMembersRequest) String() string {
 func (*ListMembersRequest) ProtoMessage() {}
 
 func (x *ListMembersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[61]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3632,7 +4008,7 @@ func (x *ListMembersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMembersRequest.ProtoReflect.Descriptor instead.
 func (*ListMembersRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{61}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{65}
 }
 
 type ListMembersResponse struct {
@@ -3644,7 +4020,7 @@ type ListMembersResponse struct {
 
 func (x *ListMembersResponse) Reset() {
 	*x = ListMembersResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[62]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3656,7 +4032,7 @@ func (x *ListMembersResponse) String() string {
 func (*ListMembersResponse) ProtoMessage() {}
 
 func (x *ListMembersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[62]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3669,7 +4045,7 @@ func (x *ListMembersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMembersResponse.ProtoReflect.Descriptor instead.
 func (*ListMembersResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{62}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *ListMembersResponse) GetMembers() []*Member {
@@ -3689,7 +4065,7 @@ type RemoveMemberRequest struct {
 
 func (x *RemoveMemberRequest) Reset() {
 	*x = RemoveMemberRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[63]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3701,7 +4077,7 @@ func (x *RemoveMemberRequest) String() string {
 func (*RemoveMemberRequest) ProtoMessage() {}
 
 func (x *RemoveMemberRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[63]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3714,7 +4090,7 @@ func (x *RemoveMemberRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveMemberRequest.ProtoReflect.Descriptor instead.
 func (*RemoveMemberRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{63}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *RemoveMemberRequest) GetName() string {
@@ -3739,7 +4115,7 @@ type RemoveMemberResponse struct {
 
 func (x *RemoveMemberResponse) Reset() {
 	*x = RemoveMemberResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[64]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3751,7 +4127,7 @@ func (x *RemoveMemberResponse) String() string {
 func (*RemoveMemberResponse) ProtoMessage() {}
 
 func (x *RemoveMemberResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[64]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3764,7 +4140,7 @@ func (x *RemoveMemberResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveMemberResponse.ProtoReflect.Descriptor instead.
 func (*RemoveMemberResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{64}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{68}
 }
 
 type ReadAuditRequest struct {
@@ -3779,7 +4155,7 @@ type ReadAuditRequest struct {
 
 func (x *ReadAuditRequest) Reset() {
 	*x = ReadAuditRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[65]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3791,7 +4167,7 @@ func (x *ReadAuditRequest) String() string {
 func (*ReadAuditRequest) ProtoMessage() {}
 
 func (x *ReadAuditRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[65]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3804,7 +4180,7 @@ func (x *ReadAuditRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadAuditRequest.ProtoReflect.Descriptor instead.
 func (*ReadAuditRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{65}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *ReadAuditRequest) GetOrganization() string {
@@ -3844,7 +4220,7 @@ type ReadAuditResponse struct {
 
 func (x *ReadAuditResponse) Reset() {
 	*x = ReadAuditResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[66]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3856,7 +4232,7 @@ func (x *ReadAuditResponse) String() string {
 func (*ReadAuditResponse) ProtoMessage() {}
 
 func (x *ReadAuditResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[66]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3869,7 +4245,7 @@ func (x *ReadAuditResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadAuditResponse.ProtoReflect.Descriptor instead.
 func (*ReadAuditResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{66}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *ReadAuditResponse) GetEntries() []*AuditEntry {
@@ -3900,7 +4276,7 @@ type AuditEntry struct {
 
 func (x *AuditEntry) Reset() {
 	*x = AuditEntry{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[67]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3912,7 +4288,7 @@ func (x *AuditEntry) String() string {
 func (*AuditEntry) ProtoMessage() {}
 
 func (x *AuditEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[67]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3925,7 +4301,7 @@ func (x *AuditEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditEntry.ProtoReflect.Descriptor instead.
 func (*AuditEntry) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{67}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *AuditEntry) GetTime() *timestamppb.Timestamp {
@@ -4028,7 +4404,7 @@ type RemoveTokenRequest struct {
 
 func (x *RemoveTokenRequest) Reset() {
 	*x = RemoveTokenRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[68]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4040,7 +4416,7 @@ func (x *RemoveTokenRequest) String() string {
 func (*RemoveTokenRequest) ProtoMessage() {}
 
 func (x *RemoveTokenRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[68]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4053,7 +4429,7 @@ func (x *RemoveTokenRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveTokenRequest.ProtoReflect.Descriptor instead.
 func (*RemoveTokenRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{68}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *RemoveTokenRequest) GetName() string {
@@ -4071,7 +4447,7 @@ type RemoveTokenResponse struct {
 
 func (x *RemoveTokenResponse) Reset() {
 	*x = RemoveTokenResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[69]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4083,7 +4459,7 @@ func (x *RemoveTokenResponse) String() string {
 func (*RemoveTokenResponse) ProtoMessage() {}
 
 func (x *RemoveTokenResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[69]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4096,7 +4472,7 @@ func (x *RemoveTokenResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveTokenResponse.ProtoReflect.Descriptor instead.
 func (*RemoveTokenResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{69}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{73}
 }
 
 type ScheduleName struct {
@@ -4109,7 +4485,7 @@ type ScheduleName struct {
 
 func (x *ScheduleName) Reset() {
 	*x = ScheduleName{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[70]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4121,7 +4497,7 @@ func (x *ScheduleName) String() string {
 func (*ScheduleName) ProtoMessage() {}
 
 func (x *ScheduleName) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[70]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4134,7 +4510,7 @@ func (x *ScheduleName) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScheduleName.ProtoReflect.Descriptor instead.
 func (*ScheduleName) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{70}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *ScheduleName) GetStack() *StackName {
@@ -4172,7 +4548,7 @@ type Schedule struct {
 
 func (x *Schedule) Reset() {
 	*x = Schedule{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[71]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4184,7 +4560,7 @@ func (x *Schedule) String() string {
 func (*Schedule) ProtoMessage() {}
 
 func (x *Schedule) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[71]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4197,7 +4573,7 @@ func (x *Schedule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Schedule.ProtoReflect.Descriptor instead.
 func (*Schedule) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{71}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *Schedule) GetName() *ScheduleName {
@@ -4299,7 +4675,7 @@ type ScheduleRun struct {
 
 func (x *ScheduleRun) Reset() {
 	*x = ScheduleRun{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[72]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4311,7 +4687,7 @@ func (x *ScheduleRun) String() string {
 func (*ScheduleRun) ProtoMessage() {}
 
 func (x *ScheduleRun) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[72]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4324,7 +4700,7 @@ func (x *ScheduleRun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScheduleRun.ProtoReflect.Descriptor instead.
 func (*ScheduleRun) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{72}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *ScheduleRun) GetId() string {
@@ -4385,7 +4761,7 @@ type CreateScheduleRequest struct {
 
 func (x *CreateScheduleRequest) Reset() {
 	*x = CreateScheduleRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[73]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4397,7 +4773,7 @@ func (x *CreateScheduleRequest) String() string {
 func (*CreateScheduleRequest) ProtoMessage() {}
 
 func (x *CreateScheduleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[73]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4410,7 +4786,7 @@ func (x *CreateScheduleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateScheduleRequest.ProtoReflect.Descriptor instead.
 func (*CreateScheduleRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{73}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *CreateScheduleRequest) GetSchedule() *Schedule {
@@ -4428,7 +4804,7 @@ type CreateScheduleResponse struct {
 
 func (x *CreateScheduleResponse) Reset() {
 	*x = CreateScheduleResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[74]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4440,7 +4816,7 @@ func (x *CreateScheduleResponse) String() string {
 func (*CreateScheduleResponse) ProtoMessage() {}
 
 func (x *CreateScheduleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[74]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4453,7 +4829,7 @@ func (x *CreateScheduleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateScheduleResponse.ProtoReflect.Descriptor instead.
 func (*CreateScheduleResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{74}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{78}
 }
 
 type ListSchedulesRequest struct {
@@ -4465,7 +4841,7 @@ type ListSchedulesRequest struct {
 
 func (x *ListSchedulesRequest) Reset() {
 	*x = ListSchedulesRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[75]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4477,7 +4853,7 @@ func (x *ListSchedulesRequest) String() string {
 func (*ListSchedulesRequest) ProtoMessage() {}
 
 func (x *ListSchedulesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[75]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4490,7 +4866,7 @@ func (x *ListSchedulesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSchedulesRequest.ProtoReflect.Descriptor instead.
 func (*ListSchedulesRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{75}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *ListSchedulesRequest) GetStack() *StackName {
@@ -4509,7 +4885,7 @@ type ListSchedulesResponse struct {
 
 func (x *ListSchedulesResponse) Reset() {
 	*x = ListSchedulesResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[76]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4521,7 +4897,7 @@ func (x *ListSchedulesResponse) String() string {
 func (*ListSchedulesResponse) ProtoMessage() {}
 
 func (x *ListSchedulesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[76]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4534,7 +4910,7 @@ func (x *ListSchedulesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSchedulesResponse.ProtoReflect.Descriptor instead.
 func (*ListSchedulesResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{76}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *ListSchedulesResponse) GetSchedules() []*Schedule {
@@ -4553,7 +4929,7 @@ type GetScheduleRequest struct {
 
 func (x *GetScheduleRequest) Reset() {
 	*x = GetScheduleRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[77]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4565,7 +4941,7 @@ func (x *GetScheduleRequest) String() string {
 func (*GetScheduleRequest) ProtoMessage() {}
 
 func (x *GetScheduleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[77]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4578,7 +4954,7 @@ func (x *GetScheduleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetScheduleRequest.ProtoReflect.Descriptor instead.
 func (*GetScheduleRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{77}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *GetScheduleRequest) GetName() *ScheduleName {
@@ -4597,7 +4973,7 @@ type GetScheduleResponse struct {
 
 func (x *GetScheduleResponse) Reset() {
 	*x = GetScheduleResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[78]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4609,7 +4985,7 @@ func (x *GetScheduleResponse) String() string {
 func (*GetScheduleResponse) ProtoMessage() {}
 
 func (x *GetScheduleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[78]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4622,7 +4998,7 @@ func (x *GetScheduleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetScheduleResponse.ProtoReflect.Descriptor instead.
 func (*GetScheduleResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{78}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *GetScheduleResponse) GetSchedule() *Schedule {
@@ -4641,7 +5017,7 @@ type RemoveScheduleRequest struct {
 
 func (x *RemoveScheduleRequest) Reset() {
 	*x = RemoveScheduleRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[79]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4653,7 +5029,7 @@ func (x *RemoveScheduleRequest) String() string {
 func (*RemoveScheduleRequest) ProtoMessage() {}
 
 func (x *RemoveScheduleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[79]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4666,7 +5042,7 @@ func (x *RemoveScheduleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveScheduleRequest.ProtoReflect.Descriptor instead.
 func (*RemoveScheduleRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{79}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *RemoveScheduleRequest) GetName() *ScheduleName {
@@ -4684,7 +5060,7 @@ type RemoveScheduleResponse struct {
 
 func (x *RemoveScheduleResponse) Reset() {
 	*x = RemoveScheduleResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[80]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4696,7 +5072,7 @@ func (x *RemoveScheduleResponse) String() string {
 func (*RemoveScheduleResponse) ProtoMessage() {}
 
 func (x *RemoveScheduleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[80]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4709,7 +5085,7 @@ func (x *RemoveScheduleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveScheduleResponse.ProtoReflect.Descriptor instead.
 func (*RemoveScheduleResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{80}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{84}
 }
 
 type PauseScheduleRequest struct {
@@ -4723,7 +5099,7 @@ type PauseScheduleRequest struct {
 
 func (x *PauseScheduleRequest) Reset() {
 	*x = PauseScheduleRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[81]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4735,7 +5111,7 @@ func (x *PauseScheduleRequest) String() string {
 func (*PauseScheduleRequest) ProtoMessage() {}
 
 func (x *PauseScheduleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[81]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4748,7 +5124,7 @@ func (x *PauseScheduleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseScheduleRequest.ProtoReflect.Descriptor instead.
 func (*PauseScheduleRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{81}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *PauseScheduleRequest) GetName() *ScheduleName {
@@ -4780,7 +5156,7 @@ type PauseScheduleResponse struct {
 
 func (x *PauseScheduleResponse) Reset() {
 	*x = PauseScheduleResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[82]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4792,7 +5168,7 @@ func (x *PauseScheduleResponse) String() string {
 func (*PauseScheduleResponse) ProtoMessage() {}
 
 func (x *PauseScheduleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[82]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4805,7 +5181,7 @@ func (x *PauseScheduleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseScheduleResponse.ProtoReflect.Descriptor instead.
 func (*PauseScheduleResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{82}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{86}
 }
 
 type RunScheduleRequest struct {
@@ -4817,7 +5193,7 @@ type RunScheduleRequest struct {
 
 func (x *RunScheduleRequest) Reset() {
 	*x = RunScheduleRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[83]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4829,7 +5205,7 @@ func (x *RunScheduleRequest) String() string {
 func (*RunScheduleRequest) ProtoMessage() {}
 
 func (x *RunScheduleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[83]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4842,7 +5218,7 @@ func (x *RunScheduleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunScheduleRequest.ProtoReflect.Descriptor instead.
 func (*RunScheduleRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{83}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *RunScheduleRequest) GetName() *ScheduleName {
@@ -4860,7 +5236,7 @@ type RunScheduleResponse struct {
 
 func (x *RunScheduleResponse) Reset() {
 	*x = RunScheduleResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[84]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4872,7 +5248,7 @@ func (x *RunScheduleResponse) String() string {
 func (*RunScheduleResponse) ProtoMessage() {}
 
 func (x *RunScheduleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[84]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4885,7 +5261,7 @@ func (x *RunScheduleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunScheduleResponse.ProtoReflect.Descriptor instead.
 func (*RunScheduleResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{84}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{88}
 }
 
 type ScheduleRunsRequest struct {
@@ -4898,7 +5274,7 @@ type ScheduleRunsRequest struct {
 
 func (x *ScheduleRunsRequest) Reset() {
 	*x = ScheduleRunsRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[85]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4910,7 +5286,7 @@ func (x *ScheduleRunsRequest) String() string {
 func (*ScheduleRunsRequest) ProtoMessage() {}
 
 func (x *ScheduleRunsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[85]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4923,7 +5299,7 @@ func (x *ScheduleRunsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScheduleRunsRequest.ProtoReflect.Descriptor instead.
 func (*ScheduleRunsRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{85}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *ScheduleRunsRequest) GetName() *ScheduleName {
@@ -4949,7 +5325,7 @@ type ScheduleRunsResponse struct {
 
 func (x *ScheduleRunsResponse) Reset() {
 	*x = ScheduleRunsResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[86]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4961,7 +5337,7 @@ func (x *ScheduleRunsResponse) String() string {
 func (*ScheduleRunsResponse) ProtoMessage() {}
 
 func (x *ScheduleRunsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[86]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4974,7 +5350,7 @@ func (x *ScheduleRunsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScheduleRunsResponse.ProtoReflect.Descriptor instead.
 func (*ScheduleRunsResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{86}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{90}
 }
 
 func (x *ScheduleRunsResponse) GetRuns() []*ScheduleRun {
@@ -4993,7 +5369,7 @@ type GetDriftRequest struct {
 
 func (x *GetDriftRequest) Reset() {
 	*x = GetDriftRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[87]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[91]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5005,7 +5381,7 @@ func (x *GetDriftRequest) String() string {
 func (*GetDriftRequest) ProtoMessage() {}
 
 func (x *GetDriftRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[87]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[91]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5018,7 +5394,7 @@ func (x *GetDriftRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetDriftRequest.ProtoReflect.Descriptor instead.
 func (*GetDriftRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{87}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{91}
 }
 
 func (x *GetDriftRequest) GetStack() *StackName {
@@ -5037,7 +5413,7 @@ type GetDriftResponse struct {
 
 func (x *GetDriftResponse) Reset() {
 	*x = GetDriftResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[88]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[92]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5049,7 +5425,7 @@ func (x *GetDriftResponse) String() string {
 func (*GetDriftResponse) ProtoMessage() {}
 
 func (x *GetDriftResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[88]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[92]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5062,7 +5438,7 @@ func (x *GetDriftResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetDriftResponse.ProtoReflect.Descriptor instead.
 func (*GetDriftResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{88}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{92}
 }
 
 func (x *GetDriftResponse) GetDrift() *Drift {
@@ -5084,7 +5460,7 @@ type Drift struct {
 
 func (x *Drift) Reset() {
 	*x = Drift{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[89]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[93]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5096,7 +5472,7 @@ func (x *Drift) String() string {
 func (*Drift) ProtoMessage() {}
 
 func (x *Drift) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[89]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[93]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5109,7 +5485,7 @@ func (x *Drift) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Drift.ProtoReflect.Descriptor instead.
 func (*Drift) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{89}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{93}
 }
 
 func (x *Drift) GetUpdate() *UpdateName {
@@ -5151,7 +5527,7 @@ type DriftedResource struct {
 
 func (x *DriftedResource) Reset() {
 	*x = DriftedResource{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[90]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[94]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5163,7 +5539,7 @@ func (x *DriftedResource) String() string {
 func (*DriftedResource) ProtoMessage() {}
 
 func (x *DriftedResource) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[90]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[94]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5176,7 +5552,7 @@ func (x *DriftedResource) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DriftedResource.ProtoReflect.Descriptor instead.
 func (*DriftedResource) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{90}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{94}
 }
 
 func (x *DriftedResource) GetUrn() string {
@@ -5211,7 +5587,7 @@ type DriftedProperty struct {
 
 func (x *DriftedProperty) Reset() {
 	*x = DriftedProperty{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[91]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[95]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5223,7 +5599,7 @@ func (x *DriftedProperty) String() string {
 func (*DriftedProperty) ProtoMessage() {}
 
 func (x *DriftedProperty) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[91]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[95]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5236,7 +5612,7 @@ func (x *DriftedProperty) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DriftedProperty.ProtoReflect.Descriptor instead.
 func (*DriftedProperty) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{91}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{95}
 }
 
 func (x *DriftedProperty) GetPath() string {
@@ -5431,14 +5807,16 @@ const file_deployctl_v1_deployctl_proto_rawDesc = "" +
 	"\asecrets\x18\x03 \x01(\v2\x1d.deployctl.v1.SecretsProviderR\asecrets\x12!\n" +
 	"\fshow_secrets\x18\x04 \x01(\bR\vshowSecrets\"&\n" +
 	"\x0eExportResponse\x12\x14\n" +
-	"\x05chunk\x18\x01 \x01(\fR\x05chunk\"\xd7\x01\n" +
+	"\x05chunk\x18\x01 \x01(\fR\x05chunk\"\x90\x02\n" +
 	"\rImportRequest\x12-\n" +
 	"\x05stack\x18\x01 \x01(\v2\x17.deployctl.v1.StackNameR\x05stack\x127\n" +
 	"\asecrets\x18\x02 \x01(\v2\x1d.deployctl.v1.SecretsProviderR\asecrets\x12\x14\n" +
 	"\x05chunk\x18\x03 \x01(\fR\x05chunk\x12\x16\n" +
 	"\x06forget\x18\x04 \x01(\bR\x06forget\x12\x12\n" +
 	"\x04size\x18\x05 \x01(\x03R\x04size\x12\x1c\n" +
-	"\tinitiator\x18\x06 \x01(\tR\tinitiator\"*\n" +
+	"\tinitiator\x18\x06 \x01(\tR\tinitiator\x12&\n" +
+	"\fbase_version\x18\a \x01(\x03H\x00R\vbaseVersion\x88\x01\x01B\x0f\n" +
+	"\r_base_version\"*\n" +
 	"\x0eImportResponse\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\x03R\aversion\"\xc8\x01\n" +
 	"\x0eRestoreRequest\x12-\n" +
@@ -5448,7 +5826,47 @@ const file_deployctl_v1_deployctl_proto_rawDesc = "" +
 	"\tinitiator\x18\x04 \x01(\tR\tinitiator\x12\x16\n" +
 	"\x06forget\x18\x05 \x01(\bR\x06forget\"+\n" +
 	"\x0fRestoreResponse\x12\x18\n" +
-	"\aversion\x18\x01 \x01(\x03R\aversion\"?\n" +
+	"\aversion\x18\x01 \x01(\x03R\aversion\"\xa0\x03\n" +
+	"\x10EditStateRequest\x12-\n" +
+	"\x05stack\x18\x01 \x01(\v2\x17.deployctl.v1.StackNameR\x05stack\x12\x12\n" +
+	"\x04edit\x18\x02 \x01(\tR\x04edit\x12\x1c\n" +
+	"\tresources\x18\x03 \x03(\tR\tresources\x12\x10\n" +
+	"\x03all\x18\x04 \x01(\bR\x03all\x12\x0e\n" +
+	"\x02id\x18\x05 \x01(\tR\x02id\x12\x12\n" +
+	"\x04name\x18\x06 \x01(\tR\x04name\x12\x14\n" +
+	"\x05force\x18\a \x01(\bR\x05force\x12\x1e\n" +
+	"\n" +
+	"dependents\x18\b \x01(\bR\n" +
+	"dependents\x12\x16\n" +
+	"\x06forget\x18\t \x01(\bR\x06forget\x12\x17\n" +
+	"\adry_run\x18\n" +
+	" \x01(\bR\x06dryRun\x12&\n" +
+	"\fbase_version\x18\v \x01(\x03H\x00R\vbaseVersion\x88\x01\x01\x127\n" +
+	"\asecrets\x18\f \x01(\v2\x1d.deployctl.v1.SecretsProviderR\asecrets\x12\x1c\n" +
+	"\tinitiator\x18\r \x01(\tR\tinitiatorB\x0f\n" +
+	"\r_base_version\"G\n" +
+	"\x11EditStateResponse\x12\x18\n" +
+	"\aversion\x18\x01 \x01(\x03R\aversion\x12\x18\n" +
+	"\achanges\x18\x02 \x03(\tR\achanges\"\xa8\x03\n" +
+	"\x10MoveStateRequest\x12+\n" +
+	"\x04from\x18\x01 \x01(\v2\x17.deployctl.v1.StackNameR\x04from\x12'\n" +
+	"\x02to\x18\x02 \x01(\v2\x17.deployctl.v1.StackNameR\x02to\x12\x1c\n" +
+	"\tresources\x18\x03 \x03(\tR\tresources\x12\x18\n" +
+	"\aparents\x18\x04 \x01(\bR\aparents\x12\x17\n" +
+	"\adry_run\x18\x05 \x01(\bR\x06dryRun\x12&\n" +
+	"\fbase_version\x18\x06 \x01(\x03H\x00R\vbaseVersion\x88\x01\x01\x12@\n" +
+	"\ffrom_secrets\x18\a \x01(\v2\x1d.deployctl.v1.SecretsProviderR\vfromSecrets\x12<\n" +
+	"\n" +
+	"to_secrets\x18\b \x01(\v2\x1d.deployctl.v1.SecretsProviderR\ttoSecrets\x12\x1c\n" +
+	"\tinitiator\x18\t \x01(\tR\tinitiator\x12\x16\n" +
+	"\x06forget\x18\n" +
+	" \x01(\bR\x06forgetB\x0f\n" +
+	"\r_base_version\"o\n" +
+	"\x11MoveStateResponse\x12!\n" +
+	"\ffrom_version\x18\x01 \x01(\x03R\vfromVersion\x12\x1d\n" +
+	"\n" +
+	"to_version\x18\x02 \x01(\x03R\ttoVersion\x12\x18\n" +
+	"\achanges\x18\x03 \x03(\tR\achanges\"?\n" +
 	"\x0eRecoverRequest\x12-\n" +
 	"\x05stack\x18\x01 \x01(\v2\x17.deployctl.v1.StackNameR\x05stack\"C\n" +
 	"\x0fRecoverResponse\x120\n" +
@@ -5631,7 +6049,7 @@ const file_deployctl_v1_deployctl_proto_rawDesc = "" +
 	"\x06Submit\x12\x1b.deployctl.v1.SubmitRequest\x1a\x1c.deployctl.v1.SubmitResponse\x12B\n" +
 	"\x05Watch\x12\x1a.deployctl.v1.WatchRequest\x1a\x1b.deployctl.v1.WatchResponse0\x01\x12C\n" +
 	"\x06Cancel\x12\x1b.deployctl.v1.CancelRequest\x1a\x1c.deployctl.v1.CancelResponse\x12F\n" +
-	"\aResolve\x12\x1c.deployctl.v1.ResolveRequest\x1a\x1d.deployctl.v1.ResolveResponse2\xe1\a\n" +
+	"\aResolve\x12\x1c.deployctl.v1.ResolveRequest\x1a\x1d.deployctl.v1.ResolveResponse2\xfd\b\n" +
 	"\x06Stacks\x12R\n" +
 	"\vCreateStack\x12 .deployctl.v1.CreateStackRequest\x1a!.deployctl.v1.CreateStackResponse\x12O\n" +
 	"\n" +
@@ -5642,7 +6060,9 @@ const file_deployctl_v1_deployctl_proto_rawDesc = "" +
 	"\bTagStack\x12\x1d.deployctl.v1.TagStackRequest\x1a\x1e.deployctl.v1.TagStackResponse\x12E\n" +
 	"\x06Export\x12\x1b.deployctl.v1.ExportRequest\x1a\x1c.deployctl.v1.ExportResponse0\x01\x12E\n" +
 	"\x06Import\x12\x1b.deployctl.v1.ImportRequest\x1a\x1c.deployctl.v1.ImportResponse(\x01\x12F\n" +
-	"\aRestore\x12\x1c.deployctl.v1.RestoreRequest\x1a\x1d.deployctl.v1.RestoreResponse\x12F\n" +
+	"\aRestore\x12\x1c.deployctl.v1.RestoreRequest\x1a\x1d.deployctl.v1.RestoreResponse\x12L\n" +
+	"\tEditState\x12\x1e.deployctl.v1.EditStateRequest\x1a\x1f.deployctl.v1.EditStateResponse\x12L\n" +
+	"\tMoveState\x12\x1e.deployctl.v1.MoveStateRequest\x1a\x1f.deployctl.v1.MoveStateResponse\x12F\n" +
 	"\aRecover\x12\x1c.deployctl.v1.RecoverRequest\x1a\x1d.deployctl.v1.RecoverResponse\x12F\n" +
 	"\aHistory\x12\x1c.deployctl.v1.HistoryRequest\x1a\x1d.deployctl.v1.HistoryResponse\x12F\n" +
 	"\aEncrypt\x12\x1c.deployctl.v1.EncryptRequest\x1a\x1d.deployctl.v1.EncryptResponse\x12F\n" +
@@ -5684,7 +6104,7 @@ func file_deployctl_v1_deployctl_proto_rawDescGZIP() []byte {
 	return file_deployctl_v1_deployctl_proto_rawDescData
 }
 
-var file_deployctl_v1_deployctl_proto_msgTypes = make([]protoimpl.MessageInfo, 99)
+var file_deployctl_v1_deployctl_proto_msgTypes = make([]protoimpl.MessageInfo, 103)
 var file_deployctl_v1_deployctl_proto_goTypes = []any{
 	(*ErrorDetail)(nil),            // 0: deployctl.v1.ErrorDetail
 	(*StackName)(nil),              // 1: deployctl.v1.StackName
@@ -5722,103 +6142,107 @@ var file_deployctl_v1_deployctl_proto_goTypes = []any{
 	(*ImportResponse)(nil),         // 33: deployctl.v1.ImportResponse
 	(*RestoreRequest)(nil),         // 34: deployctl.v1.RestoreRequest
 	(*RestoreResponse)(nil),        // 35: deployctl.v1.RestoreResponse
-	(*RecoverRequest)(nil),         // 36: deployctl.v1.RecoverRequest
-	(*RecoverResponse)(nil),        // 37: deployctl.v1.RecoverResponse
-	(*HistoryRequest)(nil),         // 38: deployctl.v1.HistoryRequest
-	(*HistoryResponse)(nil),        // 39: deployctl.v1.HistoryResponse
-	(*EncryptRequest)(nil),         // 40: deployctl.v1.EncryptRequest
-	(*EncryptResponse)(nil),        // 41: deployctl.v1.EncryptResponse
-	(*DecryptRequest)(nil),         // 42: deployctl.v1.DecryptRequest
-	(*DecryptResponse)(nil),        // 43: deployctl.v1.DecryptResponse
-	(*File)(nil),                   // 44: deployctl.v1.File
-	(*Manifest)(nil),               // 45: deployctl.v1.Manifest
-	(*MissingRequest)(nil),         // 46: deployctl.v1.MissingRequest
-	(*MissingResponse)(nil),        // 47: deployctl.v1.MissingResponse
-	(*PutFileRequest)(nil),         // 48: deployctl.v1.PutFileRequest
-	(*PutFileResponse)(nil),        // 49: deployctl.v1.PutFileResponse
-	(*PutManifestRequest)(nil),     // 50: deployctl.v1.PutManifestRequest
-	(*PutManifestResponse)(nil),    // 51: deployctl.v1.PutManifestResponse
-	(*Grant)(nil),                  // 52: deployctl.v1.Grant
-	(*CreateTokenRequest)(nil),     // 53: deployctl.v1.CreateTokenRequest
-	(*CreateTokenResponse)(nil),    // 54: deployctl.v1.CreateTokenResponse
-	(*ListTokensRequest)(nil),      // 55: deployctl.v1.ListTokensRequest
-	(*ListTokensResponse)(nil),     // 56: deployctl.v1.ListTokensResponse
-	(*Token)(nil),                  // 57: deployctl.v1.Token
-	(*Member)(nil),                 // 58: deployctl.v1.Member
-	(*GrantMemberRequest)(nil),     // 59: deployctl.v1.GrantMemberRequest
-	(*GrantMemberResponse)(nil),    // 60: deployctl.v1.GrantMemberResponse
-	(*ListMembersRequest)(nil),     // 61: deployctl.v1.ListMembersRequest
-	(*ListMembersResponse)(nil),    // 62: deployctl.v1.ListMembersResponse
-	(*RemoveMemberRequest)(nil),    // 63: deployctl.v1.RemoveMemberRequest
-	(*RemoveMemberResponse)(nil),   // 64: deployctl.v1.RemoveMemberResponse
-	(*ReadAuditRequest)(nil),       // 65: deployctl.v1.ReadAuditRequest
-	(*ReadAuditResponse)(nil),      // 66: deployctl.v1.ReadAuditResponse
-	(*AuditEntry)(nil),             // 67: deployctl.v1.AuditEntry
-	(*RemoveTokenRequest)(nil),     // 68: deployctl.v1.RemoveTokenRequest
-	(*RemoveTokenResponse)(nil),    // 69: deployctl.v1.RemoveTokenResponse
-	(*ScheduleName)(nil),           // 70: deployctl.v1.ScheduleName
-	(*Schedule)(nil),               // 71: deployctl.v1.Schedule
-	(*ScheduleRun)(nil),            // 72: deployctl.v1.ScheduleRun
-	(*CreateScheduleRequest)(nil),  // 73: deployctl.v1.CreateScheduleRequest
-	(*CreateScheduleResponse)(nil), // 74: deployctl.v1.CreateScheduleResponse
-	(*ListSchedulesRequest)(nil),   // 75: deployctl.v1.ListSchedulesRequest
-	(*ListSchedulesResponse)(nil),  // 76: deployctl.v1.ListSchedulesResponse
-	(*GetScheduleRequest)(nil),     // 77: deployctl.v1.GetScheduleRequest
-	(*GetScheduleResponse)(nil),    // 78: deployctl.v1.GetScheduleResponse
-	(*RemoveScheduleRequest)(nil),  // 79: deployctl.v1.RemoveScheduleRequest
-	(*RemoveScheduleResponse)(nil), // 80: deployctl.v1.RemoveScheduleResponse
-	(*PauseScheduleRequest)(nil),   // 81: deployctl.v1.PauseScheduleRequest
-	(*PauseScheduleResponse)(nil),  // 82: deployctl.v1.PauseScheduleResponse
-	(*RunScheduleRequest)(nil),     // 83: deployctl.v1.RunScheduleRequest
-	(*RunScheduleResponse)(nil),    // 84: deployctl.v1.RunScheduleResponse
-	(*ScheduleRunsRequest)(nil),    // 85: deployctl.v1.ScheduleRunsRequest
-	(*ScheduleRunsResponse)(nil),   // 86: deployctl.v1.ScheduleRunsResponse
-	(*GetDriftRequest)(nil),        // 87: deployctl.v1.GetDriftRequest
-	(*GetDriftResponse)(nil),       // 88: deployctl.v1.GetDriftResponse
-	(*Drift)(nil),                  // 89: deployctl.v1.Drift
-	(*DriftedResource)(nil),        // 90: deployctl.v1.DriftedResource
-	(*DriftedProperty)(nil),        // 91: deployctl.v1.DriftedProperty
-	nil,                            // 92: deployctl.v1.SubmitRequest.ConfigEntry
-	nil,                            // 93: deployctl.v1.UpdateInfo.ChangesEntry
-	nil,                            // 94: deployctl.v1.WatchRequest.AfterEntry
-	nil,                            // 95: deployctl.v1.Progress.DoneEntry
-	nil,                            // 96: deployctl.v1.StackInfo.TagsEntry
-	nil,                            // 97: deployctl.v1.CreateStackRequest.TagsEntry
-	nil,                            // 98: deployctl.v1.TagStackRequest.TagsEntry
-	(*timestamppb.Timestamp)(nil),  // 99: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),    // 100: google.protobuf.Duration
+	(*EditStateRequest)(nil),       // 36: deployctl.v1.EditStateRequest
+	(*EditStateResponse)(nil),      // 37: deployctl.v1.EditStateResponse
+	(*MoveStateRequest)(nil),       // 38: deployctl.v1.MoveStateRequest
+	(*MoveStateResponse)(nil),      // 39: deployctl.v1.MoveStateResponse
+	(*RecoverRequest)(nil),         // 40: deployctl.v1.RecoverRequest
+	(*RecoverResponse)(nil),        // 41: deployctl.v1.RecoverResponse
+	(*HistoryRequest)(nil),         // 42: deployctl.v1.HistoryRequest
+	(*HistoryResponse)(nil),        // 43: deployctl.v1.HistoryResponse
+	(*EncryptRequest)(nil),         // 44: deployctl.v1.EncryptRequest
+	(*EncryptResponse)(nil),        // 45: deployctl.v1.EncryptResponse
+	(*DecryptRequest)(nil),         // 46: deployctl.v1.DecryptRequest
+	(*DecryptResponse)(nil),        // 47: deployctl.v1.DecryptResponse
+	(*File)(nil),                   // 48: deployctl.v1.File
+	(*Manifest)(nil),               // 49: deployctl.v1.Manifest
+	(*MissingRequest)(nil),         // 50: deployctl.v1.MissingRequest
+	(*MissingResponse)(nil),        // 51: deployctl.v1.MissingResponse
+	(*PutFileRequest)(nil),         // 52: deployctl.v1.PutFileRequest
+	(*PutFileResponse)(nil),        // 53: deployctl.v1.PutFileResponse
+	(*PutManifestRequest)(nil),     // 54: deployctl.v1.PutManifestRequest
+	(*PutManifestResponse)(nil),    // 55: deployctl.v1.PutManifestResponse
+	(*Grant)(nil),                  // 56: deployctl.v1.Grant
+	(*CreateTokenRequest)(nil),     // 57: deployctl.v1.CreateTokenRequest
+	(*CreateTokenResponse)(nil),    // 58: deployctl.v1.CreateTokenResponse
+	(*ListTokensRequest)(nil),      // 59: deployctl.v1.ListTokensRequest
+	(*ListTokensResponse)(nil),     // 60: deployctl.v1.ListTokensResponse
+	(*Token)(nil),                  // 61: deployctl.v1.Token
+	(*Member)(nil),                 // 62: deployctl.v1.Member
+	(*GrantMemberRequest)(nil),     // 63: deployctl.v1.GrantMemberRequest
+	(*GrantMemberResponse)(nil),    // 64: deployctl.v1.GrantMemberResponse
+	(*ListMembersRequest)(nil),     // 65: deployctl.v1.ListMembersRequest
+	(*ListMembersResponse)(nil),    // 66: deployctl.v1.ListMembersResponse
+	(*RemoveMemberRequest)(nil),    // 67: deployctl.v1.RemoveMemberRequest
+	(*RemoveMemberResponse)(nil),   // 68: deployctl.v1.RemoveMemberResponse
+	(*ReadAuditRequest)(nil),       // 69: deployctl.v1.ReadAuditRequest
+	(*ReadAuditResponse)(nil),      // 70: deployctl.v1.ReadAuditResponse
+	(*AuditEntry)(nil),             // 71: deployctl.v1.AuditEntry
+	(*RemoveTokenRequest)(nil),     // 72: deployctl.v1.RemoveTokenRequest
+	(*RemoveTokenResponse)(nil),    // 73: deployctl.v1.RemoveTokenResponse
+	(*ScheduleName)(nil),           // 74: deployctl.v1.ScheduleName
+	(*Schedule)(nil),               // 75: deployctl.v1.Schedule
+	(*ScheduleRun)(nil),            // 76: deployctl.v1.ScheduleRun
+	(*CreateScheduleRequest)(nil),  // 77: deployctl.v1.CreateScheduleRequest
+	(*CreateScheduleResponse)(nil), // 78: deployctl.v1.CreateScheduleResponse
+	(*ListSchedulesRequest)(nil),   // 79: deployctl.v1.ListSchedulesRequest
+	(*ListSchedulesResponse)(nil),  // 80: deployctl.v1.ListSchedulesResponse
+	(*GetScheduleRequest)(nil),     // 81: deployctl.v1.GetScheduleRequest
+	(*GetScheduleResponse)(nil),    // 82: deployctl.v1.GetScheduleResponse
+	(*RemoveScheduleRequest)(nil),  // 83: deployctl.v1.RemoveScheduleRequest
+	(*RemoveScheduleResponse)(nil), // 84: deployctl.v1.RemoveScheduleResponse
+	(*PauseScheduleRequest)(nil),   // 85: deployctl.v1.PauseScheduleRequest
+	(*PauseScheduleResponse)(nil),  // 86: deployctl.v1.PauseScheduleResponse
+	(*RunScheduleRequest)(nil),     // 87: deployctl.v1.RunScheduleRequest
+	(*RunScheduleResponse)(nil),    // 88: deployctl.v1.RunScheduleResponse
+	(*ScheduleRunsRequest)(nil),    // 89: deployctl.v1.ScheduleRunsRequest
+	(*ScheduleRunsResponse)(nil),   // 90: deployctl.v1.ScheduleRunsResponse
+	(*GetDriftRequest)(nil),        // 91: deployctl.v1.GetDriftRequest
+	(*GetDriftResponse)(nil),       // 92: deployctl.v1.GetDriftResponse
+	(*Drift)(nil),                  // 93: deployctl.v1.Drift
+	(*DriftedResource)(nil),        // 94: deployctl.v1.DriftedResource
+	(*DriftedProperty)(nil),        // 95: deployctl.v1.DriftedProperty
+	nil,                            // 96: deployctl.v1.SubmitRequest.ConfigEntry
+	nil,                            // 97: deployctl.v1.UpdateInfo.ChangesEntry
+	nil,                            // 98: deployctl.v1.WatchRequest.AfterEntry
+	nil,                            // 99: deployctl.v1.Progress.DoneEntry
+	nil,                            // 100: deployctl.v1.StackInfo.TagsEntry
+	nil,                            // 101: deployctl.v1.CreateStackRequest.TagsEntry
+	nil,                            // 102: deployctl.v1.TagStackRequest.TagsEntry
+	(*timestamppb.Timestamp)(nil),  // 103: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),    // 104: google.protobuf.Duration
 }
 var file_deployctl_v1_deployctl_proto_depIdxs = []int32{
 	1,   // 0: deployctl.v1.UpdateName.stack:type_name -> deployctl.v1.StackName
 	1,   // 1: deployctl.v1.SubmitRequest.stack:type_name -> deployctl.v1.StackName
-	92,  // 2: deployctl.v1.SubmitRequest.config:type_name -> deployctl.v1.SubmitRequest.ConfigEntry
+	96,  // 2: deployctl.v1.SubmitRequest.config:type_name -> deployctl.v1.SubmitRequest.ConfigEntry
 	4,   // 3: deployctl.v1.SubmitRequest.secrets:type_name -> deployctl.v1.SecretsProvider
 	2,   // 4: deployctl.v1.SubmitResponse.update:type_name -> deployctl.v1.UpdateName
 	7,   // 5: deployctl.v1.SubmitResponse.behind:type_name -> deployctl.v1.UpdateInfo
 	2,   // 6: deployctl.v1.UpdateInfo.update:type_name -> deployctl.v1.UpdateName
-	99,  // 7: deployctl.v1.UpdateInfo.started:type_name -> google.protobuf.Timestamp
-	99,  // 8: deployctl.v1.UpdateInfo.ended:type_name -> google.protobuf.Timestamp
-	93,  // 9: deployctl.v1.UpdateInfo.changes:type_name -> deployctl.v1.UpdateInfo.ChangesEntry
+	103, // 7: deployctl.v1.UpdateInfo.started:type_name -> google.protobuf.Timestamp
+	103, // 8: deployctl.v1.UpdateInfo.ended:type_name -> google.protobuf.Timestamp
+	97,  // 9: deployctl.v1.UpdateInfo.changes:type_name -> deployctl.v1.UpdateInfo.ChangesEntry
 	2,   // 10: deployctl.v1.WatchRequest.update:type_name -> deployctl.v1.UpdateName
-	94,  // 11: deployctl.v1.WatchRequest.after:type_name -> deployctl.v1.WatchRequest.AfterEntry
+	98,  // 11: deployctl.v1.WatchRequest.after:type_name -> deployctl.v1.WatchRequest.AfterEntry
 	10,  // 12: deployctl.v1.WatchResponse.progress:type_name -> deployctl.v1.Progress
 	7,   // 13: deployctl.v1.WatchResponse.end:type_name -> deployctl.v1.UpdateInfo
 	7,   // 14: deployctl.v1.Progress.behind:type_name -> deployctl.v1.UpdateInfo
 	12,  // 15: deployctl.v1.Progress.running:type_name -> deployctl.v1.RunningStep
-	95,  // 16: deployctl.v1.Progress.done:type_name -> deployctl.v1.Progress.DoneEntry
+	99,  // 16: deployctl.v1.Progress.done:type_name -> deployctl.v1.Progress.DoneEntry
 	11,  // 17: deployctl.v1.Progress.phase:type_name -> deployctl.v1.Phase
-	99,  // 18: deployctl.v1.Phase.since:type_name -> google.protobuf.Timestamp
-	99,  // 19: deployctl.v1.RunningStep.started:type_name -> google.protobuf.Timestamp
-	99,  // 20: deployctl.v1.RunningStep.next_retry:type_name -> google.protobuf.Timestamp
+	103, // 18: deployctl.v1.Phase.since:type_name -> google.protobuf.Timestamp
+	103, // 19: deployctl.v1.RunningStep.started:type_name -> google.protobuf.Timestamp
+	103, // 20: deployctl.v1.RunningStep.next_retry:type_name -> google.protobuf.Timestamp
 	2,   // 21: deployctl.v1.CancelRequest.update:type_name -> deployctl.v1.UpdateName
 	2,   // 22: deployctl.v1.ResolveRequest.update:type_name -> deployctl.v1.UpdateName
 	1,   // 23: deployctl.v1.StackInfo.stack:type_name -> deployctl.v1.StackName
-	99,  // 24: deployctl.v1.StackInfo.updated:type_name -> google.protobuf.Timestamp
+	103, // 24: deployctl.v1.StackInfo.updated:type_name -> google.protobuf.Timestamp
 	7,   // 25: deployctl.v1.StackInfo.active:type_name -> deployctl.v1.UpdateInfo
 	7,   // 26: deployctl.v1.StackInfo.queued:type_name -> deployctl.v1.UpdateInfo
-	96,  // 27: deployctl.v1.StackInfo.tags:type_name -> deployctl.v1.StackInfo.TagsEntry
+	100, // 27: deployctl.v1.StackInfo.tags:type_name -> deployctl.v1.StackInfo.TagsEntry
 	1,   // 28: deployctl.v1.CreateStackRequest.stack:type_name -> deployctl.v1.StackName
-	97,  // 29: deployctl.v1.CreateStackRequest.tags:type_name -> deployctl.v1.CreateStackRequest.TagsEntry
+	101, // 29: deployctl.v1.CreateStackRequest.tags:type_name -> deployctl.v1.CreateStackRequest.TagsEntry
 	17,  // 30: deployctl.v1.ListStacksResponse.stacks:type_name -> deployctl.v1.StackInfo
 	1,   // 31: deployctl.v1.GetStackRequest.stack:type_name -> deployctl.v1.StackName
 	17,  // 32: deployctl.v1.GetStackResponse.stack:type_name -> deployctl.v1.StackInfo
@@ -5826,142 +6250,152 @@ var file_deployctl_v1_deployctl_proto_depIdxs = []int32{
 	1,   // 34: deployctl.v1.RenameStackRequest.from:type_name -> deployctl.v1.StackName
 	1,   // 35: deployctl.v1.RenameStackRequest.to:type_name -> deployctl.v1.StackName
 	1,   // 36: deployctl.v1.TagStackRequest.stack:type_name -> deployctl.v1.StackName
-	98,  // 37: deployctl.v1.TagStackRequest.tags:type_name -> deployctl.v1.TagStackRequest.TagsEntry
+	102, // 37: deployctl.v1.TagStackRequest.tags:type_name -> deployctl.v1.TagStackRequest.TagsEntry
 	1,   // 38: deployctl.v1.ExportRequest.stack:type_name -> deployctl.v1.StackName
 	4,   // 39: deployctl.v1.ExportRequest.secrets:type_name -> deployctl.v1.SecretsProvider
 	1,   // 40: deployctl.v1.ImportRequest.stack:type_name -> deployctl.v1.StackName
 	4,   // 41: deployctl.v1.ImportRequest.secrets:type_name -> deployctl.v1.SecretsProvider
 	1,   // 42: deployctl.v1.RestoreRequest.stack:type_name -> deployctl.v1.StackName
 	4,   // 43: deployctl.v1.RestoreRequest.secrets:type_name -> deployctl.v1.SecretsProvider
-	1,   // 44: deployctl.v1.RecoverRequest.stack:type_name -> deployctl.v1.StackName
-	7,   // 45: deployctl.v1.RecoverResponse.update:type_name -> deployctl.v1.UpdateInfo
-	1,   // 46: deployctl.v1.HistoryRequest.stack:type_name -> deployctl.v1.StackName
-	7,   // 47: deployctl.v1.HistoryResponse.updates:type_name -> deployctl.v1.UpdateInfo
-	1,   // 48: deployctl.v1.EncryptRequest.stack:type_name -> deployctl.v1.StackName
-	1,   // 49: deployctl.v1.DecryptRequest.stack:type_name -> deployctl.v1.StackName
-	44,  // 50: deployctl.v1.Manifest.files:type_name -> deployctl.v1.File
-	1,   // 51: deployctl.v1.MissingRequest.stack:type_name -> deployctl.v1.StackName
-	45,  // 52: deployctl.v1.MissingRequest.manifest:type_name -> deployctl.v1.Manifest
-	1,   // 53: deployctl.v1.PutFileRequest.stack:type_name -> deployctl.v1.StackName
-	1,   // 54: deployctl.v1.PutManifestRequest.stack:type_name -> deployctl.v1.StackName
-	45,  // 55: deployctl.v1.PutManifestRequest.manifest:type_name -> deployctl.v1.Manifest
-	52,  // 56: deployctl.v1.CreateTokenRequest.grant:type_name -> deployctl.v1.Grant
-	99,  // 57: deployctl.v1.CreateTokenRequest.expires:type_name -> google.protobuf.Timestamp
-	57,  // 58: deployctl.v1.ListTokensResponse.tokens:type_name -> deployctl.v1.Token
-	99,  // 59: deployctl.v1.Token.created:type_name -> google.protobuf.Timestamp
-	99,  // 60: deployctl.v1.Token.used:type_name -> google.protobuf.Timestamp
-	52,  // 61: deployctl.v1.Token.grant:type_name -> deployctl.v1.Grant
-	99,  // 62: deployctl.v1.Token.expires:type_name -> google.protobuf.Timestamp
-	52,  // 63: deployctl.v1.Member.grants:type_name -> deployctl.v1.Grant
-	99,  // 64: deployctl.v1.Member.created:type_name -> google.protobuf.Timestamp
-	52,  // 65: deployctl.v1.GrantMemberRequest.grant:type_name -> deployctl.v1.Grant
-	58,  // 66: deployctl.v1.ListMembersResponse.members:type_name -> deployctl.v1.Member
-	99,  // 67: deployctl.v1.ReadAuditRequest.since:type_name -> google.protobuf.Timestamp
-	67,  // 68: deployctl.v1.ReadAuditResponse.entries:type_name -> deployctl.v1.AuditEntry
-	99,  // 69: deployctl.v1.AuditEntry.time:type_name -> google.protobuf.Timestamp
-	1,   // 70: deployctl.v1.ScheduleName.stack:type_name -> deployctl.v1.StackName
-	70,  // 71: deployctl.v1.Schedule.name:type_name -> deployctl.v1.ScheduleName
-	100, // 72: deployctl.v1.Schedule.every:type_name -> google.protobuf.Duration
-	99,  // 73: deployctl.v1.Schedule.at:type_name -> google.protobuf.Timestamp
-	99,  // 74: deployctl.v1.Schedule.created:type_name -> google.protobuf.Timestamp
-	99,  // 75: deployctl.v1.Schedule.next:type_name -> google.protobuf.Timestamp
-	72,  // 76: deployctl.v1.Schedule.last:type_name -> deployctl.v1.ScheduleRun
-	99,  // 77: deployctl.v1.ScheduleRun.started:type_name -> google.protobuf.Timestamp
-	99,  // 78: deployctl.v1.ScheduleRun.ended:type_name -> google.protobuf.Timestamp
-	2,   // 79: deployctl.v1.ScheduleRun.updates:type_name -> deployctl.v1.UpdateName
-	71,  // 80: deployctl.v1.CreateScheduleRequest.schedule:type_name -> deployctl.v1.Schedule
-	1,   // 81: deployctl.v1.ListSchedulesRequest.stack:type_name -> deployctl.v1.StackName
-	71,  // 82: deployctl.v1.ListSchedulesResponse.schedules:type_name -> deployctl.v1.Schedule
-	70,  // 83: deployctl.v1.GetScheduleRequest.name:type_name -> deployctl.v1.ScheduleName
-	71,  // 84: deployctl.v1.GetScheduleResponse.schedule:type_name -> deployctl.v1.Schedule
-	70,  // 85: deployctl.v1.RemoveScheduleRequest.name:type_name -> deployctl.v1.ScheduleName
-	70,  // 86: deployctl.v1.PauseScheduleRequest.name:type_name -> deployctl.v1.ScheduleName
-	70,  // 87: deployctl.v1.RunScheduleRequest.name:type_name -> deployctl.v1.ScheduleName
-	70,  // 88: deployctl.v1.ScheduleRunsRequest.name:type_name -> deployctl.v1.ScheduleName
-	72,  // 89: deployctl.v1.ScheduleRunsResponse.runs:type_name -> deployctl.v1.ScheduleRun
-	1,   // 90: deployctl.v1.GetDriftRequest.stack:type_name -> deployctl.v1.StackName
-	89,  // 91: deployctl.v1.GetDriftResponse.drift:type_name -> deployctl.v1.Drift
-	2,   // 92: deployctl.v1.Drift.update:type_name -> deployctl.v1.UpdateName
-	99,  // 93: deployctl.v1.Drift.at:type_name -> google.protobuf.Timestamp
-	90,  // 94: deployctl.v1.Drift.resources:type_name -> deployctl.v1.DriftedResource
-	2,   // 95: deployctl.v1.Drift.remedy:type_name -> deployctl.v1.UpdateName
-	91,  // 96: deployctl.v1.DriftedResource.properties:type_name -> deployctl.v1.DriftedProperty
-	3,   // 97: deployctl.v1.SubmitRequest.ConfigEntry.value:type_name -> deployctl.v1.ConfigValue
-	5,   // 98: deployctl.v1.Deployments.Submit:input_type -> deployctl.v1.SubmitRequest
-	8,   // 99: deployctl.v1.Deployments.Watch:input_type -> deployctl.v1.WatchRequest
-	13,  // 100: deployctl.v1.Deployments.Cancel:input_type -> deployctl.v1.CancelRequest
-	15,  // 101: deployctl.v1.Deployments.Resolve:input_type -> deployctl.v1.ResolveRequest
-	18,  // 102: deployctl.v1.Stacks.CreateStack:input_type -> deployctl.v1.CreateStackRequest
-	20,  // 103: deployctl.v1.Stacks.ListStacks:input_type -> deployctl.v1.ListStacksRequest
-	22,  // 104: deployctl.v1.Stacks.GetStack:input_type -> deployctl.v1.GetStackRequest
-	24,  // 105: deployctl.v1.Stacks.RemoveStack:input_type -> deployctl.v1.RemoveStackRequest
-	26,  // 106: deployctl.v1.Stacks.RenameStack:input_type -> deployctl.v1.RenameStackRequest
-	28,  // 107: deployctl.v1.Stacks.TagStack:input_type -> deployctl.v1.TagStackRequest
-	30,  // 108: deployctl.v1.Stacks.Export:input_type -> deployctl.v1.ExportRequest
-	32,  // 109: deployctl.v1.Stacks.Import:input_type -> deployctl.v1.ImportRequest
-	34,  // 110: deployctl.v1.Stacks.Restore:input_type -> deployctl.v1.RestoreRequest
-	36,  // 111: deployctl.v1.Stacks.Recover:input_type -> deployctl.v1.RecoverRequest
-	38,  // 112: deployctl.v1.Stacks.History:input_type -> deployctl.v1.HistoryRequest
-	40,  // 113: deployctl.v1.Stacks.Encrypt:input_type -> deployctl.v1.EncryptRequest
-	42,  // 114: deployctl.v1.Stacks.Decrypt:input_type -> deployctl.v1.DecryptRequest
-	46,  // 115: deployctl.v1.Bundles.Missing:input_type -> deployctl.v1.MissingRequest
-	48,  // 116: deployctl.v1.Bundles.PutFile:input_type -> deployctl.v1.PutFileRequest
-	50,  // 117: deployctl.v1.Bundles.PutManifest:input_type -> deployctl.v1.PutManifestRequest
-	53,  // 118: deployctl.v1.Tokens.CreateToken:input_type -> deployctl.v1.CreateTokenRequest
-	55,  // 119: deployctl.v1.Tokens.ListTokens:input_type -> deployctl.v1.ListTokensRequest
-	68,  // 120: deployctl.v1.Tokens.RemoveToken:input_type -> deployctl.v1.RemoveTokenRequest
-	59,  // 121: deployctl.v1.Members.GrantMember:input_type -> deployctl.v1.GrantMemberRequest
-	61,  // 122: deployctl.v1.Members.ListMembers:input_type -> deployctl.v1.ListMembersRequest
-	63,  // 123: deployctl.v1.Members.RemoveMember:input_type -> deployctl.v1.RemoveMemberRequest
-	65,  // 124: deployctl.v1.Audit.ReadAudit:input_type -> deployctl.v1.ReadAuditRequest
-	73,  // 125: deployctl.v1.Schedules.CreateSchedule:input_type -> deployctl.v1.CreateScheduleRequest
-	75,  // 126: deployctl.v1.Schedules.ListSchedules:input_type -> deployctl.v1.ListSchedulesRequest
-	77,  // 127: deployctl.v1.Schedules.GetSchedule:input_type -> deployctl.v1.GetScheduleRequest
-	79,  // 128: deployctl.v1.Schedules.RemoveSchedule:input_type -> deployctl.v1.RemoveScheduleRequest
-	81,  // 129: deployctl.v1.Schedules.PauseSchedule:input_type -> deployctl.v1.PauseScheduleRequest
-	83,  // 130: deployctl.v1.Schedules.RunSchedule:input_type -> deployctl.v1.RunScheduleRequest
-	85,  // 131: deployctl.v1.Schedules.ScheduleRuns:input_type -> deployctl.v1.ScheduleRunsRequest
-	87,  // 132: deployctl.v1.Schedules.GetDrift:input_type -> deployctl.v1.GetDriftRequest
-	6,   // 133: deployctl.v1.Deployments.Submit:output_type -> deployctl.v1.SubmitResponse
-	9,   // 134: deployctl.v1.Deployments.Watch:output_type -> deployctl.v1.WatchResponse
-	14,  // 135: deployctl.v1.Deployments.Cancel:output_type -> deployctl.v1.CancelResponse
-	16,  // 136: deployctl.v1.Deployments.Resolve:output_type -> deployctl.v1.ResolveResponse
-	19,  // 137: deployctl.v1.Stacks.CreateStack:output_type -> deployctl.v1.CreateStackResponse
-	21,  // 138: deployctl.v1.Stacks.ListStacks:output_type -> deployctl.v1.ListStacksResponse
-	23,  // 139: deployctl.v1.Stacks.GetStack:output_type -> deployctl.v1.GetStackResponse
-	25,  // 140: deployctl.v1.Stacks.RemoveStack:output_type -> deployctl.v1.RemoveStackResponse
-	27,  // 141: deployctl.v1.Stacks.RenameStack:output_type -> deployctl.v1.RenameStackResponse
-	29,  // 142: deployctl.v1.Stacks.TagStack:output_type -> deployctl.v1.TagStackResponse
-	31,  // 143: deployctl.v1.Stacks.Export:output_type -> deployctl.v1.ExportResponse
-	33,  // 144: deployctl.v1.Stacks.Import:output_type -> deployctl.v1.ImportResponse
-	35,  // 145: deployctl.v1.Stacks.Restore:output_type -> deployctl.v1.RestoreResponse
-	37,  // 146: deployctl.v1.Stacks.Recover:output_type -> deployctl.v1.RecoverResponse
-	39,  // 147: deployctl.v1.Stacks.History:output_type -> deployctl.v1.HistoryResponse
-	41,  // 148: deployctl.v1.Stacks.Encrypt:output_type -> deployctl.v1.EncryptResponse
-	43,  // 149: deployctl.v1.Stacks.Decrypt:output_type -> deployctl.v1.DecryptResponse
-	47,  // 150: deployctl.v1.Bundles.Missing:output_type -> deployctl.v1.MissingResponse
-	49,  // 151: deployctl.v1.Bundles.PutFile:output_type -> deployctl.v1.PutFileResponse
-	51,  // 152: deployctl.v1.Bundles.PutManifest:output_type -> deployctl.v1.PutManifestResponse
-	54,  // 153: deployctl.v1.Tokens.CreateToken:output_type -> deployctl.v1.CreateTokenResponse
-	56,  // 154: deployctl.v1.Tokens.ListTokens:output_type -> deployctl.v1.ListTokensResponse
-	69,  // 155: deployctl.v1.Tokens.RemoveToken:output_type -> deployctl.v1.RemoveTokenResponse
-	60,  // 156: deployctl.v1.Members.GrantMember:output_type -> deployctl.v1.GrantMemberResponse
-	62,  // 157: deployctl.v1.Members.ListMembers:output_type -> deployctl.v1.ListMembersResponse
-	64,  // 158: deployctl.v1.Members.RemoveMember:output_type -> deployctl.v1.RemoveMemberResponse
-	66,  // 159: deployctl.v1.Audit.ReadAudit:output_type -> deployctl.v1.ReadAuditResponse
-	74,  // 160: deployctl.v1.Schedules.CreateSchedule:output_type -> deployctl.v1.CreateScheduleResponse
-	76,  // 161: deployctl.v1.Schedules.ListSchedules:output_type -> deployctl.v1.ListSchedulesResponse
-	78,  // 162: deployctl.v1.Schedules.GetSchedule:output_type -> deployctl.v1.GetScheduleResponse
-	80,  // 163: deployctl.v1.Schedules.RemoveSchedule:output_type -> deployctl.v1.RemoveScheduleResponse
-	82,  // 164: deployctl.v1.Schedules.PauseSchedule:output_type -> deployctl.v1.PauseScheduleResponse
-	84,  // 165: deployctl.v1.Schedules.RunSchedule:output_type -> deployctl.v1.RunScheduleResponse
-	86,  // 166: deployctl.v1.Schedules.ScheduleRuns:output_type -> deployctl.v1.ScheduleRunsResponse
-	88,  // 167: deployctl.v1.Schedules.GetDrift:output_type -> deployctl.v1.GetDriftResponse
-	133, // [133:168] is the sub-list for method output_type
-	98,  // [98:133] is the sub-list for method input_type
-	98,  // [98:98] is the sub-list for extension type_name
-	98,  // [98:98] is the sub-list for extension extendee
-	0,   // [0:98] is the sub-list for field type_name
+	1,   // 44: deployctl.v1.EditStateRequest.stack:type_name -> deployctl.v1.StackName
+	4,   // 45: deployctl.v1.EditStateRequest.secrets:type_name -> deployctl.v1.SecretsProvider
+	1,   // 46: deployctl.v1.MoveStateRequest.from:type_name -> deployctl.v1.StackName
+	1,   // 47: deployctl.v1.MoveStateRequest.to:type_name -> deployctl.v1.StackName
+	4,   // 48: deployctl.v1.MoveStateRequest.from_secrets:type_name -> deployctl.v1.SecretsProvider
+	4,   // 49: deployctl.v1.MoveStateRequest.to_secrets:type_name -> deployctl.v1.SecretsProvider
+	1,   // 50: deployctl.v1.RecoverRequest.stack:type_name -> deployctl.v1.StackName
+	7,   // 51: deployctl.v1.RecoverResponse.update:type_name -> deployctl.v1.UpdateInfo
+	1,   // 52: deployctl.v1.HistoryRequest.stack:type_name -> deployctl.v1.StackName
+	7,   // 53: deployctl.v1.HistoryResponse.updates:type_name -> deployctl.v1.UpdateInfo
+	1,   // 54: deployctl.v1.EncryptRequest.stack:type_name -> deployctl.v1.StackName
+	1,   // 55: deployctl.v1.DecryptRequest.stack:type_name -> deployctl.v1.StackName
+	48,  // 56: deployctl.v1.Manifest.files:type_name -> deployctl.v1.File
+	1,   // 57: deployctl.v1.MissingRequest.stack:type_name -> deployctl.v1.StackName
+	49,  // 58: deployctl.v1.MissingRequest.manifest:type_name -> deployctl.v1.Manifest
+	1,   // 59: deployctl.v1.PutFileRequest.stack:type_name -> deployctl.v1.StackName
+	1,   // 60: deployctl.v1.PutManifestRequest.stack:type_name -> deployctl.v1.StackName
+	49,  // 61: deployctl.v1.PutManifestRequest.manifest:type_name -> deployctl.v1.Manifest
+	56,  // 62: deployctl.v1.CreateTokenRequest.grant:type_name -> deployctl.v1.Grant
+	103, // 63: deployctl.v1.CreateTokenRequest.expires:type_name -> google.protobuf.Timestamp
+	61,  // 64: deployctl.v1.ListTokensResponse.tokens:type_name -> deployctl.v1.Token
+	103, // 65: deployctl.v1.Token.created:type_name -> google.protobuf.Timestamp
+	103, // 66: deployctl.v1.Token.used:type_name -> google.protobuf.Timestamp
+	56,  // 67: deployctl.v1.Token.grant:type_name -> deployctl.v1.Grant
+	103, // 68: deployctl.v1.Token.expires:type_name -> google.protobuf.Timestamp
+	56,  // 69: deployctl.v1.Member.grants:type_name -> deployctl.v1.Grant
+	103, // 70: deployctl.v1.Member.created:type_name -> google.protobuf.Timestamp
+	56,  // 71: deployctl.v1.GrantMemberRequest.grant:type_name -> deployctl.v1.Grant
+	62,  // 72: deployctl.v1.ListMembersResponse.members:type_name -> deployctl.v1.Member
+	103, // 73: deployctl.v1.ReadAuditRequest.since:type_name -> google.protobuf.Timestamp
+	71,  // 74: deployctl.v1.ReadAuditResponse.entries:type_name -> deployctl.v1.AuditEntry
+	103, // 75: deployctl.v1.AuditEntry.time:type_name -> google.protobuf.Timestamp
+	1,   // 76: deployctl.v1.ScheduleName.stack:type_name -> deployctl.v1.StackName
+	74,  // 77: deployctl.v1.Schedule.name:type_name -> deployctl.v1.ScheduleName
+	104, // 78: deployctl.v1.Schedule.every:type_name -> google.protobuf.Duration
+	103, // 79: deployctl.v1.Schedule.at:type_name -> google.protobuf.Timestamp
+	103, // 80: deployctl.v1.Schedule.created:type_name -> google.protobuf.Timestamp
+	103, // 81: deployctl.v1.Schedule.next:type_name -> google.protobuf.Timestamp
+	76,  // 82: deployctl.v1.Schedule.last:type_name -> deployctl.v1.ScheduleRun
+	103, // 83: deployctl.v1.ScheduleRun.started:type_name -> google.protobuf.Timestamp
+	103, // 84: deployctl.v1.ScheduleRun.ended:type_name -> google.protobuf.Timestamp
+	2,   // 85: deployctl.v1.ScheduleRun.updates:type_name -> deployctl.v1.UpdateName
+	75,  // 86: deployctl.v1.CreateScheduleRequest.schedule:type_name -> deployctl.v1.Schedule
+	1,   // 87: deployctl.v1.ListSchedulesRequest.stack:type_name -> deployctl.v1.StackName
+	75,  // 88: deployctl.v1.ListSchedulesResponse.schedules:type_name -> deployctl.v1.Schedule
+	74,  // 89: deployctl.v1.GetScheduleRequest.name:type_name -> deployctl.v1.ScheduleName
+	75,  // 90: deployctl.v1.GetScheduleResponse.schedule:type_name -> deployctl.v1.Schedule
+	74,  // 91: deployctl.v1.RemoveScheduleRequest.name:type_name -> deployctl.v1.ScheduleName
+	74,  // 92: deployctl.v1.PauseScheduleRequest.name:type_name -> deployctl.v1.ScheduleName
+	74,  // 93: deployctl.v1.RunScheduleRequest.name:type_name -> deployctl.v1.ScheduleName
+	74,  // 94: deployctl.v1.ScheduleRunsRequest.name:type_name -> deployctl.v1.ScheduleName
+	76,  // 95: deployctl.v1.ScheduleRunsResponse.runs:type_name -> deployctl.v1.ScheduleRun
+	1,   // 96: deployctl.v1.GetDriftRequest.stack:type_name -> deployctl.v1.StackName
+	93,  // 97: deployctl.v1.GetDriftResponse.drift:type_name -> deployctl.v1.Drift
+	2,   // 98: deployctl.v1.Drift.update:type_name -> deployctl.v1.UpdateName
+	103, // 99: deployctl.v1.Drift.at:type_name -> google.protobuf.Timestamp
+	94,  // 100: deployctl.v1.Drift.resources:type_name -> deployctl.v1.DriftedResource
+	2,   // 101: deployctl.v1.Drift.remedy:type_name -> deployctl.v1.UpdateName
+	95,  // 102: deployctl.v1.DriftedResource.properties:type_name -> deployctl.v1.DriftedProperty
+	3,   // 103: deployctl.v1.SubmitRequest.ConfigEntry.value:type_name -> deployctl.v1.ConfigValue
+	5,   // 104: deployctl.v1.Deployments.Submit:input_type -> deployctl.v1.SubmitRequest
+	8,   // 105: deployctl.v1.Deployments.Watch:input_type -> deployctl.v1.WatchRequest
+	13,  // 106: deployctl.v1.Deployments.Cancel:input_type -> deployctl.v1.CancelRequest
+	15,  // 107: deployctl.v1.Deployments.Resolve:input_type -> deployctl.v1.ResolveRequest
+	18,  // 108: deployctl.v1.Stacks.CreateStack:input_type -> deployctl.v1.CreateStackRequest
+	20,  // 109: deployctl.v1.Stacks.ListStacks:input_type -> deployctl.v1.ListStacksRequest
+	22,  // 110: deployctl.v1.Stacks.GetStack:input_type -> deployctl.v1.GetStackRequest
+	24,  // 111: deployctl.v1.Stacks.RemoveStack:input_type -> deployctl.v1.RemoveStackRequest
+	26,  // 112: deployctl.v1.Stacks.RenameStack:input_type -> deployctl.v1.RenameStackRequest
+	28,  // 113: deployctl.v1.Stacks.TagStack:input_type -> deployctl.v1.TagStackRequest
+	30,  // 114: deployctl.v1.Stacks.Export:input_type -> deployctl.v1.ExportRequest
+	32,  // 115: deployctl.v1.Stacks.Import:input_type -> deployctl.v1.ImportRequest
+	34,  // 116: deployctl.v1.Stacks.Restore:input_type -> deployctl.v1.RestoreRequest
+	36,  // 117: deployctl.v1.Stacks.EditState:input_type -> deployctl.v1.EditStateRequest
+	38,  // 118: deployctl.v1.Stacks.MoveState:input_type -> deployctl.v1.MoveStateRequest
+	40,  // 119: deployctl.v1.Stacks.Recover:input_type -> deployctl.v1.RecoverRequest
+	42,  // 120: deployctl.v1.Stacks.History:input_type -> deployctl.v1.HistoryRequest
+	44,  // 121: deployctl.v1.Stacks.Encrypt:input_type -> deployctl.v1.EncryptRequest
+	46,  // 122: deployctl.v1.Stacks.Decrypt:input_type -> deployctl.v1.DecryptRequest
+	50,  // 123: deployctl.v1.Bundles.Missing:input_type -> deployctl.v1.MissingRequest
+	52,  // 124: deployctl.v1.Bundles.PutFile:input_type -> deployctl.v1.PutFileRequest
+	54,  // 125: deployctl.v1.Bundles.PutManifest:input_type -> deployctl.v1.PutManifestRequest
+	57,  // 126: deployctl.v1.Tokens.CreateToken:input_type -> deployctl.v1.CreateTokenRequest
+	59,  // 127: deployctl.v1.Tokens.ListTokens:input_type -> deployctl.v1.ListTokensRequest
+	72,  // 128: deployctl.v1.Tokens.RemoveToken:input_type -> deployctl.v1.RemoveTokenRequest
+	63,  // 129: deployctl.v1.Members.GrantMember:input_type -> deployctl.v1.GrantMemberRequest
+	65,  // 130: deployctl.v1.Members.ListMembers:input_type -> deployctl.v1.ListMembersRequest
+	67,  // 131: deployctl.v1.Members.RemoveMember:input_type -> deployctl.v1.RemoveMemberRequest
+	69,  // 132: deployctl.v1.Audit.ReadAudit:input_type -> deployctl.v1.ReadAuditRequest
+	77,  // 133: deployctl.v1.Schedules.CreateSchedule:input_type -> deployctl.v1.CreateScheduleRequest
+	79,  // 134: deployctl.v1.Schedules.ListSchedules:input_type -> deployctl.v1.ListSchedulesRequest
+	81,  // 135: deployctl.v1.Schedules.GetSchedule:input_type -> deployctl.v1.GetScheduleRequest
+	83,  // 136: deployctl.v1.Schedules.RemoveSchedule:input_type -> deployctl.v1.RemoveScheduleRequest
+	85,  // 137: deployctl.v1.Schedules.PauseSchedule:input_type -> deployctl.v1.PauseScheduleRequest
+	87,  // 138: deployctl.v1.Schedules.RunSchedule:input_type -> deployctl.v1.RunScheduleRequest
+	89,  // 139: deployctl.v1.Schedules.ScheduleRuns:input_type -> deployctl.v1.ScheduleRunsRequest
+	91,  // 140: deployctl.v1.Schedules.GetDrift:input_type -> deployctl.v1.GetDriftRequest
+	6,   // 141: deployctl.v1.Deployments.Submit:output_type -> deployctl.v1.SubmitResponse
+	9,   // 142: deployctl.v1.Deployments.Watch:output_type -> deployctl.v1.WatchResponse
+	14,  // 143: deployctl.v1.Deployments.Cancel:output_type -> deployctl.v1.CancelResponse
+	16,  // 144: deployctl.v1.Deployments.Resolve:output_type -> deployctl.v1.ResolveResponse
+	19,  // 145: deployctl.v1.Stacks.CreateStack:output_type -> deployctl.v1.CreateStackResponse
+	21,  // 146: deployctl.v1.Stacks.ListStacks:output_type -> deployctl.v1.ListStacksResponse
+	23,  // 147: deployctl.v1.Stacks.GetStack:output_type -> deployctl.v1.GetStackResponse
+	25,  // 148: deployctl.v1.Stacks.RemoveStack:output_type -> deployctl.v1.RemoveStackResponse
+	27,  // 149: deployctl.v1.Stacks.RenameStack:output_type -> deployctl.v1.RenameStackResponse
+	29,  // 150: deployctl.v1.Stacks.TagStack:output_type -> deployctl.v1.TagStackResponse
+	31,  // 151: deployctl.v1.Stacks.Export:output_type -> deployctl.v1.ExportResponse
+	33,  // 152: deployctl.v1.Stacks.Import:output_type -> deployctl.v1.ImportResponse
+	35,  // 153: deployctl.v1.Stacks.Restore:output_type -> deployctl.v1.RestoreResponse
+	37,  // 154: deployctl.v1.Stacks.EditState:output_type -> deployctl.v1.EditStateResponse
+	39,  // 155: deployctl.v1.Stacks.MoveState:output_type -> deployctl.v1.MoveStateResponse
+	41,  // 156: deployctl.v1.Stacks.Recover:output_type -> deployctl.v1.RecoverResponse
+	43,  // 157: deployctl.v1.Stacks.History:output_type -> deployctl.v1.HistoryResponse
+	45,  // 158: deployctl.v1.Stacks.Encrypt:output_type -> deployctl.v1.EncryptResponse
+	47,  // 159: deployctl.v1.Stacks.Decrypt:output_type -> deployctl.v1.DecryptResponse
+	51,  // 160: deployctl.v1.Bundles.Missing:output_type -> deployctl.v1.MissingResponse
+	53,  // 161: deployctl.v1.Bundles.PutFile:output_type -> deployctl.v1.PutFileResponse
+	55,  // 162: deployctl.v1.Bundles.PutManifest:output_type -> deployctl.v1.PutManifestResponse
+	58,  // 163: deployctl.v1.Tokens.CreateToken:output_type -> deployctl.v1.CreateTokenResponse
+	60,  // 164: deployctl.v1.Tokens.ListTokens:output_type -> deployctl.v1.ListTokensResponse
+	73,  // 165: deployctl.v1.Tokens.RemoveToken:output_type -> deployctl.v1.RemoveTokenResponse
+	64,  // 166: deployctl.v1.Members.GrantMember:output_type -> deployctl.v1.GrantMemberResponse
+	66,  // 167: deployctl.v1.Members.ListMembers:output_type -> deployctl.v1.ListMembersResponse
+	68,  // 168: deployctl.v1.Members.RemoveMember:output_type -> deployctl.v1.RemoveMemberResponse
+	70,  // 169: deployctl.v1.Audit.ReadAudit:output_type -> deployctl.v1.ReadAuditResponse
+	78,  // 170: deployctl.v1.Schedules.CreateSchedule:output_type -> deployctl.v1.CreateScheduleResponse
+	80,  // 171: deployctl.v1.Schedules.ListSchedules:output_type -> deployctl.v1.ListSchedulesResponse
+	82,  // 172: deployctl.v1.Schedules.GetSchedule:output_type -> deployctl.v1.GetScheduleResponse
+	84,  // 173: deployctl.v1.Schedules.RemoveSchedule:output_type -> deployctl.v1.RemoveScheduleResponse
+	86,  // 174: deployctl.v1.Schedules.PauseSchedule:output_type -> deployctl.v1.PauseScheduleResponse
+	88,  // 175: deployctl.v1.Schedules.RunSchedule:output_type -> deployctl.v1.RunScheduleResponse
+	90,  // 176: deployctl.v1.Schedules.ScheduleRuns:output_type -> deployctl.v1.ScheduleRunsResponse
+	92,  // 177: deployctl.v1.Schedules.GetDrift:output_type -> deployctl.v1.GetDriftResponse
+	141, // [141:178] is the sub-list for method output_type
+	104, // [104:141] is the sub-list for method input_type
+	104, // [104:104] is the sub-list for extension type_name
+	104, // [104:104] is the sub-list for extension extendee
+	0,   // [0:104] is the sub-list for field type_name
 }
 
 func init() { file_deployctl_v1_deployctl_proto_init() }
@@ -5975,13 +6409,16 @@ func file_deployctl_v1_deployctl_proto_init() {
 		(*WatchResponse_Progress)(nil),
 		(*WatchResponse_End)(nil),
 	}
+	file_deployctl_v1_deployctl_proto_msgTypes[32].OneofWrappers = []any{}
+	file_deployctl_v1_deployctl_proto_msgTypes[36].OneofWrappers = []any{}
+	file_deployctl_v1_deployctl_proto_msgTypes[38].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_deployctl_v1_deployctl_proto_rawDesc), len(file_deployctl_v1_deployctl_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   99,
+			NumMessages:   103,
 			NumExtensions: 0,
 			NumServices:   7,
 		},

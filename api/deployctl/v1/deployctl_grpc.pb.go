@@ -259,6 +259,8 @@ const (
 	Stacks_Export_FullMethodName      = "/deployctl.v1.Stacks/Export"
 	Stacks_Import_FullMethodName      = "/deployctl.v1.Stacks/Import"
 	Stacks_Restore_FullMethodName     = "/deployctl.v1.Stacks/Restore"
+	Stacks_EditState_FullMethodName   = "/deployctl.v1.Stacks/EditState"
+	Stacks_MoveState_FullMethodName   = "/deployctl.v1.Stacks/MoveState"
 	Stacks_Recover_FullMethodName     = "/deployctl.v1.Stacks/Recover"
 	Stacks_History_FullMethodName     = "/deployctl.v1.Stacks/History"
 	Stacks_Encrypt_FullMethodName     = "/deployctl.v1.Stacks/Encrypt"
@@ -280,6 +282,10 @@ type StacksClient interface {
 	Import(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[ImportRequest, ImportResponse], error)
 	// Restore makes the deployment of an earlier version the stack's next one.
 	Restore(ctx context.Context, in *RestoreRequest, opts ...grpc.CallOption) (*RestoreResponse, error)
+	// EditState changes single resources of the state, as the stack's next version.
+	EditState(ctx context.Context, in *EditStateRequest, opts ...grpc.CallOption) (*EditStateResponse, error)
+	// MoveState moves resources from the state of one stack to that of another, each as the stack's next version.
+	MoveState(ctx context.Context, in *MoveStateRequest, opts ...grpc.CallOption) (*MoveStateResponse, error)
 	// Recover ends the update that has the stack in the place of its closed workflow.
 	Recover(ctx context.Context, in *RecoverRequest, opts ...grpc.CallOption) (*RecoverResponse, error)
 	History(ctx context.Context, in *HistoryRequest, opts ...grpc.CallOption) (*HistoryResponse, error)
@@ -397,6 +403,26 @@ func (c *stacksClient) Restore(ctx context.Context, in *RestoreRequest, opts ...
 	return out, nil
 }
 
+func (c *stacksClient) EditState(ctx context.Context, in *EditStateRequest, opts ...grpc.CallOption) (*EditStateResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(EditStateResponse)
+	err := c.cc.Invoke(ctx, Stacks_EditState_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *stacksClient) MoveState(ctx context.Context, in *MoveStateRequest, opts ...grpc.CallOption) (*MoveStateResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(MoveStateResponse)
+	err := c.cc.Invoke(ctx, Stacks_MoveState_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *stacksClient) Recover(ctx context.Context, in *RecoverRequest, opts ...grpc.CallOption) (*RecoverResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(RecoverResponse)
@@ -452,6 +478,10 @@ type StacksServer interface {
 	Import(grpc.ClientStreamingServer[ImportRequest, ImportResponse]) error
 	// Restore makes the deployment of an earlier version the stack's next one.
 	Restore(context.Context, *RestoreRequest) (*RestoreResponse, error)
+	// EditState changes single resources of the state, as the stack's next version.
+	EditState(context.Context, *EditStateRequest) (*EditStateResponse, error)
+	// MoveState moves resources from the state of one stack to that of another, each as the stack's next version.
+	MoveState(context.Context, *MoveStateRequest) (*MoveStateResponse, error)
 	// Recover ends the update that has the stack in the place of its closed workflow.
 	Recover(context.Context, *RecoverRequest) (*RecoverResponse, error)
 	History(context.Context, *HistoryRequest) (*HistoryResponse, error)
@@ -493,6 +523,12 @@ func (UnimplementedStacksServer) Import(grpc.ClientStreamingServer[ImportRequest
 }
 func (UnimplementedStacksServer) Restore(context.Context, *RestoreRequest) (*RestoreResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Restore not implemented")
+}
+func (UnimplementedStacksServer) EditState(context.Context, *EditStateRequest) (*EditStateResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method EditState not implemented")
+}
+func (UnimplementedStacksServer) MoveState(context.Context, *MoveStateRequest) (*MoveStateResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method MoveState not implemented")
 }
 func (UnimplementedStacksServer) Recover(context.Context, *RecoverRequest) (*RecoverResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Recover not implemented")
@@ -671,6 +707,42 @@ func _Stacks_Restore_Handler(srv interface{}, ctx context.Context, dec func(inte
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Stacks_EditState_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(EditStateRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(StacksServer).EditState(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Stacks_EditState_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(StacksServer).EditState(ctx, req.(*EditStateRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Stacks_MoveState_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(MoveStateRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(StacksServer).MoveState(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Stacks_MoveState_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(StacksServer).MoveState(ctx, req.(*MoveStateRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Stacks_Recover_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(RecoverRequest)
 	if err := dec(in); err != nil {
@@ -777,6 +849,14 @@ var Stacks_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Restore",
 			Handler:    _Stacks_Restore_Handler,
+		},
+		{
+			MethodName: "EditState",
+			Handler:    _Stacks_EditState_Handler,
+		},
+		{
+			MethodName: "MoveState",
+			Handler:    _Stacks_MoveState_Handler,
 		},
 		{
 			MethodName: "Recover",

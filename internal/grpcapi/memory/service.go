@@ -55,6 +55,8 @@ type Service struct {
 	// Requests are all submissions that were accepted, Resolved all answers, in order.
 	Requests []deployments.UpdateRequest
 	Resolved []string
+	// Edits are all edits of states, dry runs too.
+	Edits []deployments.EditRequest
 	// Audited is the audit log.
 	Audited []deployments.AuditEntry
 }

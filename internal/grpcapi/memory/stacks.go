@@ -127,6 +127,43 @@ func (s *Service) Import(_ context.Context, r deployments.ImportRequest) (int, e
 	return found.info.Version, nil
 }
 
+// EditState notes the edit of a state, which it does not look into.
+func (s *Service) EditState(_ context.Context, r deployments.EditRequest) (deployments.Edited, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	found, err := s.find(r.Stack)
+	if err != nil {
+		return deployments.Edited{}, err
+	}
+	s.Edits = append(s.Edits, r)
+	edited := deployments.Edited{Version: found.info.Version}
+	for _, name := range r.Resources {
+		edited.Changes = append(edited.Changes, string(r.Edit)+" "+name)
+	}
+	if !r.DryRun {
+		found.info.Version++
+		edited.Version++
+	}
+	return edited, nil
+}
+
+// MoveState counts the versions of both stacks, and moves nothing.
+func (s *Service) MoveState(_ context.Context, r deployments.MoveRequest) (deployments.Moved, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	from, err := s.find(r.From)
+	if err != nil {
+		return deployments.Moved{}, err
+	}
+	to, err := s.find(r.To)
+	if err != nil {
+		return deployments.Moved{}, err
+	}
+	from.info.Version++
+	to.info.Version++
+	return deployments.Moved{FromVersion: from.info.Version, ToVersion: to.info.Version, Changes: r.Resources}, nil
+}
+
 // Restore gives a stack that has been at a version before that one again; only its number, and whether it had
 // resources, is kept.
 func (s *Service) Restore(_ context.Context, r deployments.RestoreRequest) (int, error) {

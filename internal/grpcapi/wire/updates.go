@@ -18,7 +18,7 @@ func FromRequest(r deployments.UpdateRequest) *api.SubmitRequest {
 	return &api.SubmitRequest{
 		Stack: FromStack(r.Stack), RequestId: r.RequestID, Kind: string(r.Kind), DryRun: r.DryRun,
 		OnBusy: string(r.OnBusy),
-		Bundle: r.Bundle, BaseVersion: fromVersion(r.BaseVersion),
+		Bundle: r.Bundle, BaseVersion: FromVersion(r.BaseVersion),
 		Config: config, Environment: r.Environment, Secrets: FromSecrets(r.Secrets),
 		Refresh: r.Refresh, Targets: r.Targets, TargetDependents: r.TargetDependents, Replace: r.Replace,
 		ContinueOnError: r.ContinueOnError, Parallel: int32(r.Parallel), WaitOnUnknown: r.WaitOnUnknown,
@@ -38,7 +38,7 @@ func ToRequest(m *api.SubmitRequest) deployments.UpdateRequest {
 	return deployments.UpdateRequest{
 		Stack: ToStack(m.GetStack()), RequestID: m.GetRequestId(), Kind: engine.Kind(m.GetKind()),
 		DryRun: m.GetDryRun(),
-		OnBusy: deployments.OnBusy(m.GetOnBusy()), Bundle: m.GetBundle(), BaseVersion: toVersion(m.BaseVersion),
+		OnBusy: deployments.OnBusy(m.GetOnBusy()), Bundle: m.GetBundle(), BaseVersion: ToVersion(m.BaseVersion),
 		Config: config, Environment: m.GetEnvironment(), Secrets: ToSecrets(m.GetSecrets()),
 		Refresh: m.GetRefresh(), Targets: m.GetTargets(), TargetDependents: m.GetTargetDependents(),
 		Replace:         m.GetReplace(),
@@ -47,7 +47,8 @@ func ToRequest(m *api.SubmitRequest) deployments.UpdateRequest {
 	}
 }
 
-func fromVersion(v *int) *int64 {
+// FromVersion writes the version that a request is about; nil means any.
+func FromVersion(v *int) *int64 {
 	if v == nil {
 		return nil
 	}
@@ -55,7 +56,8 @@ func fromVersion(v *int) *int64 {
 	return &wide
 }
 
-func toVersion(wide *int64) *int {
+// ToVersion reads the version that a request is about.
+func ToVersion(wide *int64) *int {
 	if wide == nil {
 		return nil
 	}

@@ -50,6 +50,8 @@ var pairs = []pair{
 	pairOf(FromRequest, ToRequest, func(got *deployments.UpdateRequest, sent deployments.UpdateRequest) {
 		unsent(&got.Authority, sent.Authority)
 	}),
+	pairOf(FromEdit, ToEdit, nil),
+	pairOf(FromMove, ToMove, nil),
 	pairOf(FromAccepted, ToAccepted, nil),
 	pairOf(FromInfo, ToInfo, nil),
 	pairOf(fromProgress, func(m *api.Progress) deployments.Progress { return *toProgress(m) }, nil),

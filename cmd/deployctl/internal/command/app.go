@@ -117,7 +117,8 @@ func NewApp(s *Env) *cli.App {
 	commands := []*cli.Command{
 		upCommand(s), previewCommand(s), refreshCommand(s), destroyCommand(s),
 		cancelCommand(s), attachCommand(s), resolveCommand(s),
-		stackCommand(s), configCommand(s), scheduleCommand(s), driftCommand(s), tokenCommand(s), memberCommand(s),
+		stackCommand(s), stateCommand(s), graphCommand(s), whyCommand(s), configCommand(s), scheduleCommand(s),
+		driftCommand(s), tokenCommand(s), memberCommand(s),
 		auditCommand(s),
 	}
 	if s.More != nil {

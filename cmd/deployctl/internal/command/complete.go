@@ -38,7 +38,8 @@ type source func(context.Context, *session) []string
 
 // flagSources are the sources of the values of flags.
 var flagSources = map[string]source{
-	"stack": stackNames, "target": urns, "replace": urns, "exclude": urns, "update": versions,
+	"stack": stackNames, "dest": stackNames, "source": stackNames, "target": urns, "replace": urns, "exclude": urns,
+	"update": versions,
 }
 
 // fileFlags take the name of a file or a directory.
@@ -46,7 +47,8 @@ var fileFlags = []string{"file", "cwd", "settings", "home", "token-file", "ca-ce
 
 // argumentSources are the sources of arguments, by command and name of the argument, or by its name alone.
 var argumentSources = map[string]source{
-	"STACK": stackNames, "UPDATE": versions, "VERSION": versions, "URN": urns, "KEY": configKeys,
+	"STACK": stackNames, "UPDATE": versions, "VERSION": versions, "URN": urns, "RESOURCE": resourceNames,
+	"KEY":           configKeys,
 	"schedule NAME": scheduleNames, "stack output NAME": outputNames, "stack tag KEY": tagNames,
 	"token rm NAME": tokenNames, "member rm NAME": memberNames,
 	"SHELL":             func(context.Context, *session) []string { return sorted(completions) },
@@ -177,10 +179,14 @@ func (s *Env) arguments(ctx context.Context, app *cli.App, l line) []string {
 		return nil
 	}
 	kinds := strings.Fields(l.command.ArgsUsage)
-	if len(l.words) >= len(kinds) {
+	i := len(l.words)
+	if last := len(kinds) - 1; last >= 0 && i > last && strings.Contains(kinds[last], "...") {
+		i = last
+	}
+	if i >= len(kinds) {
 		return nil
 	}
-	kind := strings.Trim(kinds[len(l.words)], "[].")
+	kind := strings.Trim(kinds[i], "[].")
 	for i := 1; i <= len(l.path); i++ {
 		outer := strings.Join(append(slices.Clone(l.path[1:len(l.path)-i+1]), kind), " ")
 		if from, ok := argumentSources[outer]; ok {

@@ -81,6 +81,11 @@ func TestCompletionOffersTheURNsOfTheStack(t *testing.T) {
 	if got := d.offered("up", "--target", "urn:"); got != one {
 		t.Errorf("offered %q", got)
 	}
+	for _, words := range [][]string{{"state", "show", "si"}, {"state", "delete", "other", "si"}} {
+		if got := d.offered(words...); !strings.HasPrefix(got, "site") {
+			t.Errorf("%q: offered %q", words, got)
+		}
+	}
 }
 
 func TestCompletionStartsNoServiceAndSaysNothing(t *testing.T) {

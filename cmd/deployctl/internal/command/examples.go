@@ -40,6 +40,25 @@ var examples = map[string][]string{
 	"deployctl stack tag rm":  {"deployctl stack tag rm owner"},
 	"deployctl stack rename":  {"deployctl stack rename staging"},
 
+	"deployctl state":    {"deployctl state ls"},
+	"deployctl state ls": {"deployctl state ls", "deployctl state ls --urns"},
+	"deployctl state show": {"deployctl state show site",
+		"deployctl state show 'urn:pulumi:dev::shop::aws:s3/bucket:Bucket::site' --json"},
+	"deployctl state delete": {"deployctl state delete site", "deployctl state delete net --target-dependents " +
+		"--yes"},
+	"deployctl state protect":   {"deployctl state protect site", "deployctl state protect --all"},
+	"deployctl state unprotect": {"deployctl state unprotect site"},
+	"deployctl state taint":     {"deployctl state taint site"},
+	"deployctl state untaint":   {"deployctl state untaint site"},
+	"deployctl state rename":    {"deployctl state rename site website"},
+	"deployctl state move": {"deployctl state move site --dest prod",
+		"deployctl state move net --source dev --dest network/dev"},
+	"deployctl state repair": {"deployctl state repair"},
+	"deployctl state edit":   {"deployctl state edit"},
+
+	"deployctl graph": {"deployctl graph", "deployctl graph --short-node-name graph.dot"},
+	"deployctl why":   {"deployctl why site"},
+
 	"deployctl config": {"deployctl config", "deployctl config --show-secrets"},
 	"deployctl config set": {
 		"deployctl config set region eu-central-1",

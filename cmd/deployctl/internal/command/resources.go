@@ -1,0 +1,90 @@
+package command
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
+)
+
+// resources returns the resources of a stack's state at the version of info. Secrets are ciphertexts, or in plaintext
+// with show.
+func (s *session) resources(
+	ctx context.Context, info deployments.StackInfo, show bool,
+) ([]apitype.ResourceV3, error) {
+	if info.Version == 0 {
+		return nil, nil
+	}
+	provider, err := s.exportSecrets(info.Stack, show)
+	if err != nil {
+		return nil, err
+	}
+	untyped, err := s.service.Export(ctx, info.Stack, info.Version, provider, show)
+	if err != nil {
+		return nil, err
+	}
+	return parseResources(untyped)
+}
+
+func parseResources(untyped apitype.UntypedDeployment) ([]apitype.ResourceV3, error) {
+	var deployment apitype.DeploymentV3
+	if err := json.Unmarshal(untyped.Deployment, &deployment); err != nil {
+		return nil, deployments.Errorf(deployments.CodeFormat, "the stack's deployment cannot be read: %w", err)
+	}
+	return deployment.Resources, nil
+}
+
+// findURN returns the URN that a word means: the URN itself, or the name of the only resource that has it.
+func findURN(list []apitype.ResourceV3, word string) (urn.URN, error) {
+	if strings.HasPrefix(word, urn.Prefix) {
+		if slices.ContainsFunc(list, func(r apitype.ResourceV3) bool { return string(r.URN) == word }) {
+			return urn.URN(word), nil
+		}
+		return "", unknownResource(word, list, func(u urn.URN) string { return string(u) })
+	}
+	var found []string
+	for _, r := range list {
+		if r.URN.Name() == word && !slices.Contains(found, string(r.URN)) {
+			found = append(found, string(r.URN))
+		}
+	}
+	switch len(found) {
+	case 0:
+		return "", unknownResource(word, list, urn.URN.Name)
+	case 1:
+		return urn.URN(found[0]), nil
+	}
+	return "", deployments.Errorf(deployments.CodeInvalid, "%d resources are named %s; write the URN of the one that "+
+		"you "+
+		"mean:\n  %s", len(found), word, strings.Join(found, "\n  "))
+}
+
+// unknownResource returns the error that a word names no resource. It suggests a similar one.
+func unknownResource(word string, list []apitype.ResourceV3, text func(urn.URN) string) error {
+	var names []string
+	for _, r := range list {
+		names = append(names, text(r.URN))
+	}
+	hint := didYouMean(word, names)
+	if hint == "" {
+		hint = "; see deployctl state ls"
+	}
+	return deployments.Errorf(deployments.CodeNotFound, "the state has no resource %s%s", word, hint)
+}
+
+// findURNs returns the URNs that words mean.
+func findURNs(list []apitype.ResourceV3, words []string) ([]string, error) {
+	var out []string
+	for _, word := range words {
+		u, err := findURN(list, word)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, string(u))
+	}
+	return out, nil
+}

@@ -1,0 +1,146 @@
+package command
+
+import (
+	"context"
+	"strings"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
+	"github.com/urfave/cli/v2"
+)
+
+func stateCommand(s *Env) *cli.Command {
+	return &cli.Command{
+		Name: "state", Usage: "show the stack's state, or change single resources of it",
+		Description: "A change is a new version of the stack: deployctl stack restore brings the version before it " +
+			"back. " +
+			"No real resource is changed.",
+		Subcommands: []*cli.Command{
+			stateLsCommand(s), stateShowCommand(s), stateDeleteCommand(s), stateProtectCommand(s),
+			stateUnprotectCommand(s), stateTaintCommand(s), stateUntaintCommand(s), stateRenameCommand(s),
+			stateMoveCommand(s), stateRepairCommand(s), stateEditCommand(s),
+		},
+	}
+}
+
+func stateLsCommand(s *Env) *cli.Command {
+	return &cli.Command{
+		Name: "ls", Aliases: []string{"list"}, Usage: "list the resources of the state",
+		Description: "NOTES are: protected, tainted (the next up replaces it), external (read, not owned), deleting " +
+			"(a " +
+			"copy that waits for its deletion), replacing (deleted, not created again yet), and failed (it did not " +
+			"initialise).",
+		Flags:  onStack(jsonFlag, &cli.BoolFlag{Name: "urns", Usage: "print only URNs, one a line"}),
+		Action: action(s, runStateLs),
+	}
+}
+
+// listedResource is one item of `state ls --json`.
+type listedResource struct {
+	URN      string   `json:"urn"`
+	Type     string   `json:"type"`
+	Name     string   `json:"name"`
+	ID       string   `json:"id,omitempty"`
+	Parent   string   `json:"parent,omitempty"`
+	Provider string   `json:"provider,omitempty"`
+	Notes    []string `json:"notes,omitempty"`
+}
+
+func runStateLs(ctx context.Context, s *session) error {
+	info, err := s.knownStack(ctx)
+	if err != nil {
+		return err
+	}
+	list, err := s.resources(ctx, info, false)
+	if err != nil {
+		return err
+	}
+	items, rows := []listedResource{}, [][]string{{"NAME", "TYPE", "ID", "NOTES"}}
+	for _, r := range list {
+		notes := stateNotes(r)
+		items = append(items, listedResource{
+			URN: string(r.URN), Type: string(r.Type), Name: r.URN.Name(), ID: string(r.ID), Parent: string(r.Parent),
+			Provider: r.Provider, Notes: notes,
+		})
+		rows = append(rows, []string{r.URN.Name(), string(r.Type), string(r.ID), strings.Join(notes, ", ")})
+	}
+	switch {
+	case s.flags.Bool("json"):
+		return s.sayJSON(items)
+	case s.flags.Bool("urns"):
+		for _, item := range items {
+			s.say("%s", item.URN)
+		}
+		return nil
+	}
+	return s.sayTable(rows)
+}
+
+// stateNotes lists what is special about a resource.
+func stateNotes(r apitype.ResourceV3) []string {
+	var notes []string
+	for _, note := range []struct {
+		text  string
+		holds bool
+	}{
+		{"protected", r.Protect}, {"tainted", r.Taint}, {"external", r.External}, {"deleting", r.Delete},
+		{"replacing", r.PendingReplacement}, {"failed", len(r.InitErrors) > 0},
+	} {
+		if note.holds {
+			notes = append(notes, note.text)
+		}
+	}
+	return notes
+}
+
+// edit makes an edit of the state. If the edit needs a confirmation, it shows first what would change, and then changes
+// only the version that it has shown.
+func (s *session) edit(ctx context.Context, r deployments.EditRequest, question string) error {
+	if question != "" && !s.flags.Bool("yes") {
+		if err := s.mustAsk(); err != nil {
+			return err
+		}
+		r.DryRun = true
+		edited, err := s.service.EditState(ctx, r)
+		if err != nil {
+			return err
+		}
+		if len(edited.Changes) > 0 {
+			s.sayChanges(edited.Changes)
+			if err := s.confirm(ctx, question, nil); err != nil {
+				return err
+			}
+		}
+		r.DryRun, r.BaseVersion = false, &edited.Version
+	}
+	edited, err := s.service.EditState(ctx, r)
+	if deployments.CodeOf(err) == deployments.CodeUnconfirmed {
+		if !r.Force {
+			if err := s.confirmForgetting(ctx, err, true); err != nil {
+				return err
+			}
+		}
+		r.Forget = true
+		edited, err = s.service.EditState(ctx, r)
+	}
+	switch {
+	case err != nil:
+		return err
+	case s.flags.Bool("json"):
+		return s.sayJSON(edited)
+	case len(edited.Changes) == 0:
+		s.say("There is nothing to change.")
+		return nil
+	case question == "" || s.flags.Bool("yes"):
+		s.sayChanges(edited.Changes)
+	}
+	s.say("Version %d of %s has the change.", edited.Version, r.Stack)
+	return nil
+}
+
+// sayChanges prints a line for each change.
+func (s *session) sayChanges(changes []string) {
+	for _, change := range changes {
+		s.say("  %s", change)
+	}
+}

@@ -1,0 +1,156 @@
+package e2e
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
+)
+
+// wired is a program of a net, and of a web server that is linked to it and has a secret.
+func wired(net, zone string) string {
+	return steps("{register: "+net+", type: fake:index:Auto, properties: {zone: "+zone+"}}",
+		"{register: web, type: fake:index:Auto, properties: {links: ['${"+net+".arn}'], secretText: sesame}}")
+}
+
+// inState returns the resource of the stack's state that has a name.
+func (s *scene) inState(t *testing.T, name string) apitype.ResourceV3 {
+	t.Helper()
+	list := s.exported(t).Resources
+	i := slices.IndexFunc(list, func(r apitype.ResourceV3) bool { return r.URN.Name() == name && !r.Delete })
+	if i < 0 {
+		return apitype.ResourceV3{}
+	}
+	return list[i]
+}
+
+func TestTheStateIsChangedByCommand(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, wired("net", "a"))
+	net := string(s.inState(t, "net").URN)
+	web := string(s.inState(t, "web").URN)
+
+	var listed []struct{ URN, Name, ID string }
+	must(t, json.Unmarshal([]byte(s.must(t, "state", "ls", "--json")), &listed))
+	if urns := s.must(t, "state", "ls", "--urns"); len(listed) != 4 || !strings.Contains(urns, net+"\n"+web+"\n") {
+		t.Errorf("the state has %v, and as URNs\n%s", listed, urns)
+	}
+	shown := s.must(t, "state", "show", "web")
+	if !strings.Contains(shown, `secretText: "[secret]"`) || strings.Contains(shown, "sesame") {
+		t.Errorf("it is shown as\n%s", shown)
+	}
+	for _, args := range [][]string{{"state", "show", web, "--show-secrets"},
+		{"state", "show", "web", "--json", "--show-secrets"}} {
+		if shown := s.must(t, args...); !strings.Contains(shown, "sesame") {
+			t.Errorf("%q does not show the secret but\n%s", args, shown)
+		}
+	}
+	s.fails(t, 2, []string{"no resource wbe; did you mean web?"}, "state", "show", "wbe")
+
+	s.must(t, "state", "protect", "net")
+	if !s.inState(t, "net").Protect {
+		t.Error("it is not protected")
+	}
+	s.fails(t, 2, []string{"cannot be deleted", web, "--target-dependents"}, "state", "delete", "net", "--yes")
+	s.fails(t, 2, []string{net, "protection", "--force"}, "state", "delete", "net", "--target-dependents", "--yes")
+	s.fails(t, 2, []string{"needs confirmation"}, "state", "unprotect", net)
+	s.must(t, "state", "unprotect", net, "--yes")
+	if said := s.must(t, "state", "repair", "--yes"); !strings.Contains(said, "nothing to change") {
+		t.Errorf("a repair says %s", said)
+	}
+
+	s.must(t, "state", "rename", "net", "lan", "--yes")
+	s.write(t, "scenario.yaml", wired("lan", "a"))
+	s.update(t, "up").expect(t, map[string]int{"same": 3})
+	s.must(t, "state", "taint", "web")
+	s.update(t, "preview").expect(t, map[string]int{"replace": 1, "same": 2})
+	s.must(t, "state", "untaint", "web")
+	s.does(t)
+	s.must(t, "state", "taint", "web")
+	s.update(t, "up")
+	s.does(t, "create web", "delete web")
+
+	s.env = append(s.env, "EDITOR=sed -i 's/fake:index:Auto::web/fake:index:Auto::www/'")
+	s.must(t, "state", "edit", "--yes")
+	if s.inState(t, "web").URN != "" || s.inState(t, "www").URN == "" {
+		t.Error("what was edited is not the state")
+	}
+	s.env = append(s.env, `EDITOR=sed -i 's/"urn": "\(.*\)::lan"/"urn": "\1::gone"/'`)
+	s.fails(t, 2, []string{"cannot be imported"}, "state", "edit", "--yes")
+	s.must(t, "state", "delete", "www", "--yes")
+	s.must(t, "state", "delete", "lan", "--force", "--yes")
+	s.update(t, "up").expect(t, map[string]int{"create": 2, "same": 1})
+
+	var history []struct{ Kind, Message string }
+	must(t, json.Unmarshal([]byte(s.must(t, "stack", "history", "--json")), &history))
+	if !slices.ContainsFunc(history, func(u struct{ Kind, Message string }) bool {
+		return u.Kind == "edit" && strings.HasPrefix(u.Message, "rename "+net)
+	}) {
+		t.Errorf("the history is %v", history)
+	}
+}
+
+func TestResourcesMoveToTheStateOfAnotherStack(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, wired("net", "a"))
+	s.must(t, "stack", "init", "prod")
+	s.must(t, "stack", "select", "dev")
+	s.fails(t, 2, []string{"needs confirmation"}, "state", "move", "web", "--dest", "prod")
+	s.must(t, "state", "move", "web", "--dest", "prod", "--yes")
+	if s.inState(t, "web").URN != "" || s.inState(t, "net").URN == "" {
+		t.Error("the first stack has not the rest")
+	}
+	if shown := s.must(t, "state", "show", "web", "--stack", "prod", "--show-secrets"); !strings.Contains(shown,
+		"sesame") || !strings.Contains(shown, "urn:pulumi:prod::") {
+		t.Errorf("it is shown as\n%s", shown)
+	}
+	s.fails(t, 2, []string{"name another stack"}, "state", "move", "web", "--stack", "prod", "--dest", "prod", "--yes")
+	s.must(t, "refresh", "--yes", "--skip-preview", "--stack", "prod")
+	s.does(t)
+	s.must(t, "destroy", "--yes", "--skip-preview", "--stack", "prod")
+	s.does(t, "delete web")
+}
+
+func TestWhyAndGraphFollowDependencies(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, wired("net", "a"))
+	s.write(t, "scenario.yaml", wired("net", "b"))
+	s.update(t, "up", "--message", "another zone")
+	s.must(t, "state", "protect", "web")
+
+	type why struct {
+		URN, Op, Reason string
+		Changes         []struct {
+			Path string
+			From []struct{ URN, Op, Reason string }
+		}
+	}
+	var answer struct {
+		Changed, Made struct {
+			Update struct{ Version string }
+		}
+		Cause why
+		Since []struct{ Kind string }
+	}
+	must(t, json.Unmarshal([]byte(s.must(t, "why", "web", "--json")), &answer))
+	if answer.Changed.Update.Version != "2" || answer.Made.Update.Version != "1" || len(answer.Since) != 1 {
+		t.Errorf("it was made and changed by %+v", answer)
+	}
+	changes := answer.Cause.Changes
+	if len(changes) != 1 || !strings.HasPrefix(changes[0].Path, "links") || len(changes[0].From) != 1 ||
+		!strings.HasSuffix(changes[0].From[0].URN, "::net") || !strings.Contains(changes[0].From[0].Reason, "arn") {
+		t.Errorf("the cause is %+v", answer.Cause)
+	}
+	for _, text := range []string{"last changed by version 2: up", "another zone", "because of ",
+		"zone: \"a\" → \"b\"", "made by version 1: up"} {
+		if said := s.must(t, "why", "web"); !strings.Contains(said, text) {
+			t.Errorf("it does not say %q but\n%s", text, said)
+		}
+	}
+	drawn := s.must(t, "graph", "--short-node-name", "--ignore-parent-edges")
+	if !strings.Contains(drawn, `label="links"`) || strings.Count(drawn, "->") != 1 {
+		t.Errorf("the graph is\n%s", drawn)
+	}
+}

@@ -1,0 +1,167 @@
+package statestore_test
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/statestore"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
+)
+
+func taintAll(states []engine.State) ([]engine.State, error) {
+	for i := range states {
+		states[i].Taint = states[i].Custom
+	}
+	return states, nil
+}
+
+// untainted returns a deployment without the marks of tainted resources.
+func untainted(t *testing.T, d apitype.UntypedDeployment) apitype.UntypedDeployment {
+	t.Helper()
+	fields := decoded(t, string(d.Deployment)).(map[string]any)
+	for _, r := range fields["resources"].([]any) {
+		delete(r.(map[string]any), "taint")
+	}
+	text, err := json.Marshal(fields)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.Deployment = text
+	return d
+}
+
+func TestAnEditKeepsCiphertextsAndWhatItDoesNotChange(t *testing.T) {
+	s, stock := newStack(t, &statestore.Memory{}), golden(t, "stock.json")
+	x := statestore.Exchange{Stack: dev, Secrets: provider(t, stock)}
+	if _, err := s.Import(t.Context(), x, stock); err != nil {
+		t.Fatal(err)
+	}
+	version, err := s.Edit(t.Context(), x, taintAll)
+	if err != nil || version != 2 {
+		t.Fatalf("version %d, %v", version, err)
+	}
+	got, err := s.Export(t.Context(), x, 0, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Contains(got.Features, "taint") || !strings.Contains(string(got.Deployment), `"taint":true`) {
+		t.Errorf("nothing is tainted: %s", got.Deployment)
+	}
+	wantSame(t, untainted(t, got), untainted(t, stock)) // ciphertexts included
+
+	if version, err := s.Edit(t.Context(), x, taintAll); err != nil || version != 2 {
+		t.Errorf("an edit that changes nothing makes version %d, %v", version, err)
+	}
+}
+
+func TestAnEditThatWouldBreakTheStateIsRefused(t *testing.T) {
+	s := newStack(t, &statestore.Memory{})
+	x := statestore.Exchange{Stack: dev}
+	if _, err := s.Import(t.Context(), x, deployment([]string{rootState, thingState}, nil)); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		change func([]engine.State) ([]engine.State, error)
+		code   deployments.Code
+	}{
+		"listed twice": {func(s []engine.State) ([]engine.State, error) { return append(s, s[1]), nil },
+			deployments.CodeInvalid},
+		"forgets all": {func(s []engine.State) ([]engine.State, error) { return s[:1], nil },
+			deployments.CodeUnconfirmed},
+		"fails": {func([]engine.State) ([]engine.State, error) {
+			return nil, deployments.Errorf(deployments.CodeNotFound, "no such resource")
+		}, deployments.CodeNotFound},
+	} {
+		if _, err := s.Edit(t.Context(), x, c.change); deployments.CodeOf(err) != c.code {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if h, err := s.Head(t.Context(), dev); err != nil || h.Version != 1 || h.Active != nil {
+		t.Errorf("the stack is at %+v, %v", h, err)
+	}
+}
+
+// TestAChangeOfAnOlderVersionNeverReplacesANewerOne makes a version at each moment at which an edit or an import could
+// overwrite it.
+func TestAChangeOfAnOlderVersionNeverReplacesANewerOne(t *testing.T) {
+	s := newStack(t, &statestore.Memory{})
+	plain := statestore.Exchange{Stack: dev}
+	both := deployment([]string{rootState, thingState}, nil)
+	first, err := s.Import(t.Context(), plain, both)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Edit(t.Context(), plain, taintAll); err != nil {
+		t.Fatal(err)
+	}
+	stale := plain
+	stale.Base = &first
+	if _, err := s.Edit(t.Context(), stale, taintAll); deployments.CodeOf(err) != deployments.CodeConflict {
+		t.Errorf("an edit of an old version: %v", err)
+	}
+	if _, err := s.Import(t.Context(), stale, both); deployments.CodeOf(err) != deployments.CodeConflict {
+		t.Errorf("an import made from an old version: %v", err)
+	}
+	late := plain
+	late.Reserve = func(context.Context, deployments.StackName) (int, error) {
+		version, err := s.Import(t.Context(), plain, both)
+		return version + 1, err
+	}
+	clear := func(states []engine.State) ([]engine.State, error) {
+		states[1].Protect = true
+		return states, nil
+	}
+	if _, err := s.Edit(t.Context(), late, clear); deployments.CodeOf(err) != deployments.CodeConflict {
+		t.Errorf("an edit while another version is made: %v", err)
+	}
+	if h, err := s.Head(t.Context(), dev); err != nil || h.Version != 3 || h.Active != nil {
+		t.Errorf("the stack is at %+v, %v", h, err)
+	}
+}
+
+func TestAMoveEncryptsSecretsForTheOtherStack(t *testing.T) {
+	s := newStack(t, &statestore.Memory{})
+	prod := deployments.StackName{Organization: "organization", Project: "web", Stack: "prod"}
+	if err := s.CreateStack(t.Context(), prod, nil); err != nil {
+		t.Fatal(err)
+	}
+	secret := strings.Replace(thingState, `"id":"i"`, `"id":"i","inputs":{"password":{`+
+		`"4dabf18193072939515e22adb298388d":"1b47061264138c4ac30d75fd1eb44270","plaintext":"\"sesame\""}}`, 1)
+	other := strings.NewReplacer("::a", "::b", `"id":"i"`, `"id":"j"`).Replace(thingState)
+	from, to := statestore.Exchange{Stack: dev}, statestore.Exchange{Stack: prod}
+	if _, err := s.Import(t.Context(), from, deployment([]string{rootState, secret, other}, nil)); err != nil {
+		t.Fatal(err)
+	}
+	request := deployments.MoveRequest{From: dev, To: prod,
+		Resources: []string{"urn:pulumi:dev::web::cloud:index:Thing::a"}}
+	for range 2 { // the second time there is nothing left to move, as after an interruption between the two
+		moved, err := s.Move(t.Context(), from, to, request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if moved.ToVersion != 1 {
+			t.Errorf("it is version %d of the other stack", moved.ToVersion)
+		}
+		if _, err := s.Restore(t.Context(), from, 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for show, want := range map[bool]string{true: `sesame`, false: `ciphertext`} {
+		d, err := s.Export(t.Context(), to, 0, show)
+		if err != nil || !strings.Contains(string(d.Deployment), want) ||
+			!strings.Contains(string(d.Deployment), "urn:pulumi:prod::web::cloud:index:Thing::a") {
+			t.Errorf("with secrets %v: %s, %v", show, d.Deployment, err)
+		}
+	}
+	if _, err := s.Move(t.Context(), from, to, request); err != nil {
+		t.Fatal(err)
+	}
+	if d, err := s.Export(t.Context(), from, 0, false); err != nil || strings.Contains(string(d.Deployment), "::a") {
+		t.Errorf("the first stack still has it: %s, %v", d.Deployment, err)
+	}
+}
