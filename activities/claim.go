@@ -20,19 +20,19 @@ import (
 func (a *Activities) Head(ctx context.Context, name deployments.StackName) (deployments.Head, error) {
 	h, err := a.Store.Head(ctx, name)
 	if err != nil {
-		return deployments.Head{}, told(err)
+		return deployments.Head{}, failureAtOnce(err)
 	}
 	head := h.Contract(name)
 	latest, err := a.Store.History(ctx, name, 1) // the history also has updates that never held the claim
 	if err != nil {
-		return head, told(err)
+		return head, failureAtOnce(err)
 	}
 	for _, info := range latest {
 		head.Next = max(head.Next, info.Update.Number()+1)
 	}
 	if a.Unseen != nil {
 		if head.Next, err = a.Unseen(ctx, name, max(head.Next, head.Version+1)); err != nil {
-			return head, told(err)
+			return head, failureAtOnce(err)
 		}
 	}
 	if head.Active != nil {
@@ -48,7 +48,7 @@ func (a *Activities) Head(ctx context.Context, name deployments.StackName) (depl
 // head. Claiming twice with the same number is the same as claiming once.
 func (a *Activities) Claim(ctx context.Context, in deployments.ClaimInput) (deployments.Claimed, error) {
 	claimed, err := a.claim(ctx, in)
-	return claimed, told(err)
+	return claimed, failureAtOnce(err)
 }
 
 func (a *Activities) claim(ctx context.Context, in deployments.ClaimInput) (deployments.Claimed, error) {
@@ -213,7 +213,7 @@ func goalOf(u deployments.UpdateName, version int, r deployments.UpdateRequest) 
 		g.Parallel = deployments.DefaultParallel
 	}
 	g.Parallel = min(g.Parallel, deployments.MaxParallel)
-	g.Ahead = ahead(g.Parallel)
+	g.Ahead, g.ReadAhead = ahead(g.Parallel)
 	return g
 }
 
@@ -230,12 +230,12 @@ func prelude(c stackconfig.Config) apitype.EngineEvent {
 }
 
 // ahead returns how many steps the core issues beyond those that may run, so that when one ends the next begins here,
-// not after a round trip through the core. With few parallel steps it is 0, because then users want to see the steps
-// start one by one.
-func ahead(parallel int) int {
-	const few = 4
+// not after a round trip through the core, and how many refreshes in addition, which are made in groups. With few
+// parallel steps both are 0, because then users want to see the steps start one by one.
+func ahead(parallel int) (steps, refreshes int) {
+	const few, mostRefreshes = 4, 256
 	if parallel <= few {
-		return 0
+		return 0, 0
 	}
-	return parallel / 2
+	return parallel / 2, mostRefreshes
 }

@@ -443,9 +443,9 @@ func TestAWorkerThatIsAskedToStopFinishesWhatWasSentAndSendsNothing(t *testing.T
 }
 
 func TestFewStepsAreIssuedOneByOne(t *testing.T) {
-	for parallel, more := range map[int]int{1: 0, 4: 0, 5: 2, 16: 8} {
-		if got := ahead(parallel); got != more {
-			t.Errorf("%d at a time: %d ahead, want %d", parallel, got, more)
+	for parallel, want := range map[int][2]int{1: {0, 0}, 4: {0, 0}, 5: {2, 256}, 16: {8, 256}} {
+		if steps, refreshes := ahead(parallel); [2]int{steps, refreshes} != want {
+			t.Errorf("%d at a time: %d steps and %d refreshes ahead, want %v", parallel, steps, refreshes, want)
 		}
 	}
 }

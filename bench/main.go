@@ -22,8 +22,8 @@ type row struct {
 	chain bool
 	delay int // milliseconds of every create, update and delete
 	reps  int
-	// stock says that the stock CLI plays it, too.
-	stock bool
+	// stock says that the stock CLI plays it, too; large that it does not on S3, which would take half an hour.
+	stock, large bool
 }
 
 var rows = []row{
@@ -32,6 +32,7 @@ var rows = []row{
 	{name: "chain of 100", n: 100, chain: true, reps: 5, stock: true},
 	{name: "200 flat, 200 ms", n: 200, delay: 200, reps: 3, stock: true},
 	{name: "1000 flat", n: 1000, reps: 3, stock: true},
+	{name: "5000 flat", n: 5000, reps: 3, stock: true, large: true},
 }
 
 // parallel is every contestant's --parallel.
@@ -72,7 +73,7 @@ func run(ctx context.Context, only *regexp.Regexp, reps int, apart bool) (failed
 			return 0, fmt.Errorf("%s: %w", r.name, err)
 		}
 		found.print(r)
-		if r.delay == 0 {
+		if r.delay == 0 && !r.large {
 			played = append(played, r)
 		}
 	}

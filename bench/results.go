@@ -119,6 +119,8 @@ func (r results) targets() []target {
 		against("1000 flat", destroy, "stock, S3", 0.10),
 		against("1000 flat", noChange, "stock, file", 1),
 		against("1000 flat", preview, "stock, file", 1),
+		against("1000 flat", refresh, "stock, file", 0.5),
+		against("5000 flat", refresh, "stock, file", 0.5),
 		against("100 flat", create, "stock, file", 1),
 		against("chain of 100", create, "stock, file", 1),
 		{slow.name + ": T/T_floor", r.median(key(slow.name, ours, create), wall) / r.floor(slow), 1.3},

@@ -110,7 +110,8 @@ func (s *stage) project(r row, contestant string, n, changed int) (string, error
 	return dir, err
 }
 
-// measure plays a row: in each round every contestant creates, updates without a change, previews and destroys.
+// measure plays a row: in each round every contestant creates, updates without a change, previews, refreshes
+// and destroys.
 func (s *stage) measure(ctx context.Context, r row, found results) error {
 	for _, op := range []fakecloud.Op{fakecloud.Create, fakecloud.Delete} {
 		if r.delay == 0 {
@@ -125,7 +126,7 @@ func (s *stage) measure(ctx context.Context, r row, found results) error {
 	}
 	contestants := []contestant{s.house}
 	for _, c := range s.stock {
-		if r.stock {
+		if r.stock && !(r.large && c.name == "stock, S3") {
 			contestants = append(contestants, c)
 		}
 	}
@@ -159,10 +160,11 @@ const (
 	create   operation = "create"
 	noChange operation = "no change"
 	preview  operation = "preview"
+	refresh  operation = "refresh"
 	destroy  operation = "destroy"
 )
 
-var operations = []operation{create, noChange, preview, destroy}
+var operations = []operation{create, noChange, preview, refresh, destroy}
 
 // arguments are those that both command lines understand.
 func (o operation) arguments() []string {
@@ -170,8 +172,8 @@ func (o operation) arguments() []string {
 	switch o {
 	case preview:
 		return []string{"preview", "--stack", "dev", p}
-	case destroy:
-		return []string{"destroy", "--yes", "--skip-preview", "--stack", "dev", p}
+	case refresh, destroy:
+		return []string{string(o), "--yes", "--skip-preview", "--stack", "dev", p}
 	default:
 		return []string{"up", "--yes", "--skip-preview", "--stack", "dev", p}
 	}

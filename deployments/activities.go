@@ -26,6 +26,7 @@ const (
 	ActivityCascade = "Cascade" // CascadeInput → engine.CascadePlanned
 	ActivityCompare = "Compare" // CompareInput → engine.ProviderDiffed
 	ActivityStep    = "Step"    // StepInput → StepOutput
+	ActivityRefresh = "Refresh" // RefreshInput → RefreshOutput
 	ActivitySettle  = "Settle"  // SettleInput → engine.StepFinished
 	ActivityRelease = "Release" // ReleaseInput → nothing
 	ActivityPing    = "Ping"    // nothing → nothing, if the worker is alive
@@ -217,6 +218,18 @@ type StepInput struct {
 	Step   engine.Step `json:"step"`
 	// Round counts how often the core has issued this step, from 1; a step that settling found absent is issued again.
 	Round int `json:"round"`
+}
+
+// RefreshInput is a group of refreshes, at most some dozens.
+type RefreshInput struct {
+	Update UpdateName    `json:"update"`
+	Base   int           `json:"base"`
+	Steps  []engine.Step `json:"steps"`
+}
+
+// RefreshOutput has the results of the refreshes that succeeded. The others are to be repeated, each as a step.
+type RefreshOutput struct {
+	Done []engine.StepFinished `json:"done"`
 }
 
 // SettleInput asks for the outcome of a step whose answer was lost.

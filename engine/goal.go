@@ -46,6 +46,8 @@ type Goal struct {
 	// carried out, so that none waits for the core.
 	Parallel int `json:"parallel"`
 	Ahead    int `json:"ahead,omitempty"`
+	// ReadAhead is how many refreshes may be issued in addition, so that the driver can gather them into groups.
+	ReadAhead int `json:"readAhead,omitempty"`
 	// Defaults are the default providers of the packages of which stored resources name no provider, by package.
 	Defaults []DefaultProvider `json:"defaults,omitempty"`
 	// WaitOnUnknown: an undecidable create waits for Resolved; otherwise it is left as a pending operation.

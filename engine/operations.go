@@ -84,8 +84,11 @@ func (r *Run) takeQuery(op int) *operation {
 //
 // A step that settles an operation of an earlier update takes a slot as well, but is sent as a Settle.
 func (r *Run) issueSteps() {
-	for len(r.Queue) > 0 && len(r.Slots) < r.goal.Parallel+r.goal.Ahead {
+	for len(r.Queue) > 0 {
 		op := r.Ops[r.Queue[0]]
+		if len(r.Slots) >= r.slots(op) {
+			return
+		}
 		r.Queue = r.Queue[1:]
 		if op == nil {
 			continue
@@ -98,6 +101,16 @@ func (r *Run) issueSteps() {
 		}
 		r.ready.Start = append(r.ready.Start, *op.Step)
 	}
+}
+
+// slots returns the number of slots that a step may find taken for it to be issued; op is nil for a step that was
+// dropped.
+func (r *Run) slots(op *operation) int {
+	n := r.goal.Parallel + r.goal.Ahead
+	if op != nil && op.For == forRefresh {
+		n += r.goal.ReadAhead
+	}
+	return n
 }
 
 // pendingKinds names what an unfinished step was doing, as stored pending operations do.

@@ -18,7 +18,7 @@ type call struct {
 	name    string // of the activity type
 	id      string // unique among those in flight
 	summary string
-	op      int // the operation that Abandon names
+	ops     []int // the operations that Abandon may name
 	input   any
 	timeout time.Duration // start to close; zero means longestActivity
 	retry   *temporal.RetryPolicy
@@ -140,7 +140,7 @@ func (r *run) stepCall(s engine.Step) call {
 		timeout = stepGrace + time.Duration(s.Timeout*float64(time.Second))
 	}
 	return call{
-		name: deployments.ActivityStep, id: fmt.Sprintf("%s-%d", s.Kind, s.Op), op: s.Op, timeout: timeout,
+		name: deployments.ActivityStep, id: fmt.Sprintf("%s-%d", s.Kind, s.Op), ops: []int{s.Op}, timeout: timeout,
 		retry:   stepRetryPolicy(r.in.Retries.Of(s.Type)),
 		summary: fmt.Sprintf("%s %s %s", s.Kind, s.Type, s.URN.Name()),
 		input:   deployments.StepInput{Update: r.in.Update, Base: r.in.Base, Step: s, Round: round},
@@ -194,7 +194,7 @@ func (r *run) settleCall(s engine.Settle) call {
 		retry, timeout = &retryBriefly, short
 	}
 	return call{
-		name: deployments.ActivitySettle, id: fmt.Sprintf("settle-%d", op), op: op, retry: retry, timeout: timeout,
+		name: deployments.ActivitySettle, id: fmt.Sprintf("settle-%d", op), ops: []int{op}, retry: retry, timeout: timeout,
 		summary: fmt.Sprintf("settle %s %s %s", s.Step.Kind, s.Step.Type, s.Step.URN.Name()),
 		input:   deployments.SettleInput{Update: r.in.Update, Base: r.in.Base, Settle: s, Round: r.in.Rounds[op]},
 		events: eventsOf(func(f engine.StepFinished) []engine.Event {

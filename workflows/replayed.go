@@ -41,7 +41,9 @@ func (m *Replayed) Finish(outcomeOf OutcomeOf) Salvage {
 	}
 	r.handle(engine.Cancelled{})
 	for _, c := range slices.Clone(r.waitingForWorker) {
-		r.abandon(c.op)
+		for _, op := range slices.Clone(c.ops) {
+			r.abandon(op)
+		}
 	}
 	for _, f := range r.flights {
 		op, round := f.stepRound()

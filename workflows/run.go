@@ -26,9 +26,10 @@ type run struct {
 	cancelDelivered                                  bool                   // that cancel was delivered to the core
 	outgoing                                         []workflow.Future      // signals to the Update
 
-	flights          []flight // in order of start
-	waitingForWorker []call   // calls that found no worker
-	suspect          string   // the worker that was reported as lost
+	flights          []flight      // in order of start
+	waitingForWorker []call        // calls that found no worker
+	suspect          string        // the worker that was reported as lost
+	notRefreshed     []engine.Step // refreshes of groups that are to be repeated as steps
 
 	broken      bool        // it has panicked
 	closing     bool        // it ends or continues as new: nothing starts, polls return

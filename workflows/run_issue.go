@@ -1,6 +1,8 @@
 package workflows
 
 import (
+	"slices"
+
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/deployctl/deployctl/deployments"
@@ -19,6 +21,7 @@ func (r *run) issue(ctx workflow.Context) {
 		take = r.core.Urgent
 	}
 	var plans []engine.Plan
+	var refreshes []engine.Step
 	for ready := take(); !ready.Empty(); ready = take() {
 		r.saver.add(ready.Changes, ready.Events...)
 		r.outbox.add(ready.Replies...)
@@ -31,7 +34,11 @@ func (r *run) issue(ctx workflow.Context) {
 			case engine.Compare:
 				r.start(ctx, r.compareCall(c))
 			case engine.Step:
-				r.start(ctx, r.stepCall(c))
+				if c.Kind == engine.StepRefresh && r.in.Goal.ReadAhead > 0 && c.Timeout == 0 {
+					refreshes = append(refreshes, c)
+				} else {
+					r.start(ctx, r.stepCall(c))
+				}
 			case engine.Settle:
 				r.start(ctx, r.settleCall(c))
 			case engine.Abandon:
@@ -39,9 +46,13 @@ func (r *run) issue(ctx workflow.Context) {
 			}
 		}
 	}
-	for _, c := range r.planCalls(plans) {
+	for _, c := range slices.Concat(r.planCalls(plans), r.refreshCalls(refreshes)) {
 		r.start(ctx, c)
 	}
+	for _, s := range r.notRefreshed {
+		r.start(ctx, r.stepCall(s))
+	}
+	r.notRefreshed = nil
 }
 
 // start begins a call, unless its worker may be lost; then the call waits for a message from the Update.
@@ -56,15 +67,19 @@ func (r *run) start(ctx workflow.Context, c call) {
 // abandon cancels a step, or the settling of one. A call that waits for a worker ends at once.
 func (r *run) abandon(op int) {
 	for _, f := range r.flights {
-		if f.op == op {
+		if slices.Contains(f.ops, op) {
 			f.cancel()
 		}
 	}
 	waiting := r.waitingForWorker[:0]
 	for _, c := range r.waitingForWorker {
-		if c.op != op {
+		if !slices.Contains(c.ops, op) {
 			waiting = append(waiting, c)
 			continue
+		}
+		// A group of refreshes goes on without those that were abandoned.
+		if c.ops = slices.DeleteFunc(c.ops, func(o int) bool { return o == op }); len(c.ops) > 0 {
+			waiting = append(waiting, c)
 		}
 		outcome := engine.OutcomeCancelled
 		if c.name == deployments.ActivitySettle {

@@ -1,6 +1,7 @@
 package workflows
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,22 +29,25 @@ var theUpdate = deployments.UpdateName{StackName: theStack, Version: "1"}
 
 // world records the effects of these tests' activities: resources that exist, saves that were made.
 type world struct {
-	aside    map[string][]byte
-	mu       sync.Mutex
-	created  map[urn.URN]int
-	saves    map[int]deployments.SaveInput
-	rounds   []int                        // of steps, in order
-	queues   []string                     // of steps
-	dead     map[string]bool              // workers that do not answer
-	outcomes map[string]func(n int) error // by resource name: the error of its nth step, after its effect
-	calls    map[string]int               // steps by resource name
-	settled  engine.Outcome
-	settling error                                    // the error of settling, if not nil
-	looked   []int                                    // the rounds that were settled
-	asked    int                                      // reports of a lost worker
-	away     int                                      // saves that fail first
-	putting  func(*testsuite.TestWorkflowEnvironment) // while a core is spilled
-	env      *testsuite.TestWorkflowEnvironment
+	aside      map[string][]byte
+	mu         sync.Mutex
+	created    map[urn.URN]int
+	saves      map[int]deployments.SaveInput
+	base       []engine.State               // of the stack
+	groups     []int                        // the sizes of the groups that were refreshed
+	refreshing error                        // the error of each group
+	rounds     []int                        // of steps, in order
+	queues     []string                     // of steps
+	dead       map[string]bool              // workers that do not answer
+	outcomes   map[string]func(n int) error // by resource name: the error of its nth step, after its effect
+	calls      map[string]int               // steps by resource name
+	settled    engine.Outcome
+	settling   error                                    // the error of settling, if not nil
+	looked     []int                                    // the rounds that were settled
+	asked      int                                      // reports of a lost worker
+	away       int                                      // saves that fail first
+	putting    func(*testsuite.TestWorkflowEnvironment) // while a core is spilled
+	env        *testsuite.TestWorkflowEnvironment
 }
 
 func newWorld() *world {
@@ -113,8 +117,24 @@ func (w *world) Save(_ context.Context, in deployments.SaveInput) error {
 	return nil
 }
 
+// Refresh reads a group of resources; those with an outcome of their own are left to Step.
+func (w *world) Refresh(ctx context.Context, in deployments.RefreshInput) (out deployments.RefreshOutput, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.dead[activity.GetInfo(ctx).TaskQueue] {
+		return out, errNotStarted
+	}
+	w.groups = append(w.groups, len(in.Steps))
+	for _, s := range in.Steps {
+		if w.outcomes[s.URN.Name()] == nil {
+			out.Done = append(out.Done, engine.StepFinished{Op: s.Op, Outcome: engine.OutcomeDone, ID: s.Old.ID})
+		}
+	}
+	return out, w.refreshing
+}
+
 func (w *world) Headers(context.Context, deployments.HeadersInput) (deployments.Headers, error) {
-	return deployments.Headers{}, nil
+	return deployments.Headers{States: w.base}, nil
 }
 
 func (w *world) PutAside(_ context.Context, p deployments.SpilledPart) error {
@@ -252,8 +272,8 @@ func perform(
 ) (deployments.RunOutput, int) {
 	t.Helper()
 	in.Update, in.Goal = theUpdate, engine.Goal{
-		Kind: engine.KindUp, Version: 1, Organization: "organization", Project: "shop", Stack: "dev", Parallel: 10,
-		WaitOnUnknown: in.Goal.WaitOnUnknown,
+		Kind: cmp.Or(in.Goal.Kind, engine.KindUp), Version: 1, Organization: "organization", Project: "shop",
+		Stack: "dev", Parallel: 10, ReadAhead: in.Goal.ReadAhead, WaitOnUnknown: in.Goal.WaitOnUnknown,
 	}
 	in.Worker = "first"
 	for runs := 1; ; runs++ {
@@ -277,12 +297,14 @@ func perform(
 				}
 				return nil
 			})
-		if runs == 1 {
+		if runs == 1 && at != nil {
+			at(env)
+		}
+		switch {
+		case p == nil: // no program takes part
+		case runs == 1:
 			env.RegisterDelayedCallback(func() { p.begin(env) }, 0)
-			if at != nil {
-				at(env)
-			}
-		} else if !p.exited || p.asked == len(p.names) {
+		case !p.exited || p.asked == len(p.names):
 			env.RegisterDelayedCallback(func() { p.poll(env) }, 0)
 		}
 		env.ExecuteWorkflow(deployments.WorkflowRun, in)

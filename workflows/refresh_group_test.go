@@ -1,0 +1,87 @@
+package workflows
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/testsuite"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/engine"
+)
+
+// storedThings returns the states of n resources.
+func storedThings(n int) []engine.State {
+	out := make([]engine.State, n)
+	for i := range out {
+		name := fmt.Sprintf("thing-%d", i)
+		out[i] = engine.State{
+			Key: engine.Key(fmt.Sprint(i + 1)), URN: urn.New("dev", "shop", "", theType, name), Type: theType,
+			Custom: true, ID: "id-" + name,
+		}
+	}
+	return out
+}
+
+func TestRefreshesAreMadeInGroups(t *testing.T) {
+	const resources = planItems*2 + 10
+	failing := func(int) error { return nil } // it is read by Step alone
+	for name, c := range map[string]struct {
+		outcomes map[string]func(int) error
+		err      error
+		groups   []int
+		steps    []string
+	}{
+		"all are read by groups": {groups: []int{planItems, planItems, 10}},
+		"those that a group could not read are read one by one": {
+			outcomes: map[string]func(int) error{"thing-3": failing, "thing-60": failing},
+			groups:   []int{planItems, planItems, 10}, steps: []string{"thing-3", "thing-60"},
+		},
+		"a group that fails is read one by one": {
+			err:    temporal.NewNonRetryableApplicationError("no", "Unexpected", nil),
+			groups: []int{planItems, planItems, 10}, steps: nil,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld()
+			w.base, w.refreshing = storedThings(resources), c.err
+			maps.Copy(w.outcomes, c.outcomes)
+			out, _ := perform(t, w, nil, deployments.RunInput{
+				Base: 1, Goal: engine.Goal{Kind: engine.KindRefresh, ReadAhead: resources},
+			}, nil)
+			if out.Result.Status != engine.StatusSucceeded || out.Result.Changes["same"] != resources {
+				t.Errorf("came to %+v", out.Result)
+			}
+			slices.Sort(w.groups)
+			slices.Reverse(w.groups)
+			if !slices.Equal(w.groups, c.groups) {
+				t.Errorf("groups of %v, want %v", w.groups, c.groups)
+			}
+			if steps := slices.Sorted(maps.Keys(w.calls)); c.err == nil && !slices.Equal(steps, c.steps) ||
+				c.err != nil && len(steps) != resources {
+				t.Errorf("read one by one: %v, want %v", steps, c.steps)
+			}
+		})
+	}
+}
+
+func TestAForcedCancelEndsGroupsOfRefreshesThatWaitForAWorker(t *testing.T) {
+	w := newWorld()
+	w.base = storedThings(planItems)
+	w.dead["first"], w.dead["second"] = true, true
+	out, _ := perform(t, w, nil, deployments.RunInput{
+		Base: 1, Goal: engine.Goal{Kind: engine.KindRefresh, ReadAhead: planItems},
+	}, func(env *testsuite.TestWorkflowEnvironment) {
+		env.RegisterDelayedCallback(func() {
+			env.SignalWorkflow(deployments.SignalCancel, engine.Cancelled{Forced: true})
+		}, time.Second)
+	})
+	if out.Result.Status != engine.StatusCancelled || len(w.calls)+len(w.groups) != 0 {
+		t.Errorf("came to %+v, and read %v", out.Result, w.calls)
+	}
+}
