@@ -219,16 +219,15 @@ func (s *session) unconfigured(
 
 // retried makes a call that changes nothing, and repeats it if its provider dies or throttles it.
 func (s *session) retried(ctx context.Context, call func() error) error {
-	var err error
-	for attempt := range planAttempts {
-		if err = call(); err == nil || !isTransient(err) {
+	for attempt := 1; ; attempt++ {
+		err := call()
+		if err == nil || !isTransient(err) || attempt == planAttempts {
 			return err
 		}
-		if pause(ctx, firstRetry<<(2*attempt)) != nil {
+		if pause(ctx, firstRetry<<(2*(attempt-1))) != nil {
 			return err
 		}
 	}
-	return err
 }
 
 // isTransient reports whether a call that changes nothing may succeed when it is repeated.

@@ -292,7 +292,8 @@ func (r *Run) deletionFinished(op *operation, ev StepFinished) {
 }
 
 // deleted records that a state's resource does not exist any more. A member of a cascade stays in the snapshot, pending
-// its replacement, so that an update that ends here still knows what to create again.
+// its replacement, so that an update that ends here still knows what to create again. A copy that is deleted with the
+// cascade does not stay, so members lose their references to it.
 func (r *Run) deleted(d *deletion, op *operation) {
 	state := r.snap.Get(d.Key)
 	switch {
@@ -303,6 +304,9 @@ func (r *Run) deleted(d *deletion, op *operation) {
 		r.change(Delta{Kind: DeltaSet, State: &next})
 	default:
 		r.change(Delta{Kind: DeltaRemove, Removes: []Key{d.Key}})
+		if d.For != "" {
+			r.dropReferences() // of members, which stay
+		}
 	}
 	if d.Kind == StepDelete {
 		r.mark(d.URN).Deleted = true

@@ -46,7 +46,7 @@ func (r *Run) startRefreshes(every bool) {
 func (r *Run) refreshFinished(op *operation, ev StepFinished) {
 	state := r.snap.Get(op.Key)
 	switch {
-	case ev.Outcome == OutcomeCancelled:
+	case ev.Outcome == OutcomeCancelled || ev.Outcome == OutcomeAbsent:
 		r.emitCancelled(op, "cut off by the cancel before the resource was read")
 		return
 	// An unknown outcome does not come here: it is settled first.
@@ -109,14 +109,19 @@ func (r *Run) emitRefresh(op *operation, next *State, diff *Diff) {
 }
 
 // removeLost removes the resources that refreshes did not find, all at once and with the references to them, as
-// Pulumi's refresh does. A reference stays while a copy of what it names precedes it. It does nothing if nothing was
-// lost, so it may be called more than once.
+// Pulumi's refresh does. It does nothing if nothing was lost, so it may be called more than once.
 func (r *Run) removeLost() {
 	if len(r.Lost) == 0 {
 		return
 	}
 	r.change(Delta{Kind: DeltaRemove, Removes: r.Lost})
 	r.Lost = nil
+	r.dropReferences()
+}
+
+// dropReferences removes from all states the references to what has left the snapshot. A reference stays while a copy of
+// what it names precedes it.
+func (r *Run) dropReferences() {
 	earlier := map[urn.URN]bool{"": true}
 	gone := func(u urn.URN) bool { return !earlier[u] && !earlier[r.snap.current(u)] }
 	var repaired []State

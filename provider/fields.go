@@ -52,7 +52,10 @@ var (
 func objectOf[T any]() *object { return objectOfType(reflect.TypeFor[T]()) }
 
 // objectOfType reads the tags of a struct type. It panics where a type has no wire form.
-func objectOfType(t reflect.Type) *object {
+func objectOfType(t reflect.Type) *object { return objectWithin(t, nil) }
+
+// objectWithin is objectOfType for a type within structs.
+func objectWithin(t reflect.Type, structs []reflect.Type) *object {
 	if t.Kind() != reflect.Struct {
 		panic(fmt.Sprintf("provider: %s is not a struct", t))
 	}
@@ -68,7 +71,7 @@ func objectOfType(t reflect.Type) *object {
 		f := parseTag(tag)
 		f.index, f.typ, f.doc, f.def = sf.Index, sf.Type, sf.Tag.Get("doc"), sf.Tag.Get("default")
 		f.optional = f.optional || f.def != "" || f.autoname
-		schemaOf(f.typ) // panics where there is none
+		schemaWithin(f.typ, append(structs, t)) // panics where there is none
 		o.accept(f, sf)
 		o.fields = append(o.fields, f)
 	}

@@ -209,3 +209,25 @@ func TestAnInputIsCompletedAndWhatTheTagsForbidIsReported(t *testing.T) {
 		})
 	}
 }
+
+// tree is a struct that contains values of its own type.
+type tree struct {
+	Name     string `pulumi:"name"`
+	Children []tree `pulumi:"children,optional"`
+}
+
+func TestAStructMayContainValuesOfItsOwnType(t *testing.T) {
+	want := tree{Name: "root", Children: []tree{{Name: "a", Children: []tree{{Name: "b"}}}, {Name: "c"}}}
+	o := objectOf[tree]()
+	encoded, err := o.encode(want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got tree
+	if _, failures := o.decodeKnown(t.Context(), encoded, reflect.ValueOf(&got).Elem()); len(failures) > 0 {
+		t.Fatal(failures)
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v, not %+v", got, want)
+	}
+}

@@ -5,12 +5,17 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
+	"slices"
 	"strings"
 )
 
 // schemaOf returns the Pulumi schema of the Go type of a property. A struct is an object whose properties the schema
 // does not list. It panics for a type that has no schema.
-func schemaOf(t reflect.Type) map[string]any {
+func schemaOf(t reflect.Type) map[string]any { return schemaWithin(t, nil) }
+
+// schemaWithin is schemaOf for a type within structs, which are not read again: a struct may contain values of its own
+// type.
+func schemaWithin(t reflect.Type, structs []reflect.Type) map[string]any {
 	if reflect.PointerTo(t).Implements(valueType) {
 		return reflect.New(t).Interface().(Value).PropertySchema()
 	}
@@ -22,7 +27,7 @@ func schemaOf(t reflect.Type) map[string]any {
 	}
 	switch t.Kind() {
 	case reflect.Pointer:
-		return schemaOf(t.Elem())
+		return schemaWithin(t.Elem(), structs)
 	case reflect.String:
 		return map[string]any{"type": "string"}
 	case reflect.Bool:
@@ -32,13 +37,15 @@ func schemaOf(t reflect.Type) map[string]any {
 	case reflect.Float64:
 		return map[string]any{"type": "number"}
 	case reflect.Slice:
-		return map[string]any{"type": "array", "items": schemaOf(t.Elem())}
+		return map[string]any{"type": "array", "items": schemaWithin(t.Elem(), structs)}
 	case reflect.Map:
 		if t.Key().Kind() == reflect.String {
-			return map[string]any{"type": "object", "additionalProperties": schemaOf(t.Elem())}
+			return map[string]any{"type": "object", "additionalProperties": schemaWithin(t.Elem(), structs)}
 		}
 	case reflect.Struct:
-		objectOfType(t)
+		if !slices.Contains(structs, t) {
+			objectWithin(t, structs) // panics where a field has no schema
+		}
 		return map[string]any{"type": "object", "additionalProperties": map[string]any{"$ref": "pulumi.json#/Any"}}
 	}
 	panic(fmt.Sprintf("provider: %s has no schema", t))

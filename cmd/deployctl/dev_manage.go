@@ -154,7 +154,7 @@ func devResetCommand(s *command.Env) *cli.Command {
 	}
 }
 
-func runDevReset(_ context.Context, d *devCall) error {
+func runDevReset(ctx context.Context, d *devCall) error {
 	status, err := devserver.ReadStatus(d.home)
 	if err != nil {
 		return err
@@ -164,14 +164,14 @@ func runDevReset(_ context.Context, d *devCall) error {
 			return deployments.Errorf(deployments.CodeInvalid, "this command needs confirmation, but cannot ask for "+
 				"it here; pass --yes to confirm")
 		}
-		_, _ = fmt.Fprintf(d.Out, "This deletes the state of every stack in %s. Type yes to confirm: ", status.Home)
-		var answer string
-		if _, err := fmt.Fscanln(d.In, &answer); err != nil || answer != "yes" {
+		answer, _, err := d.Ask(ctx, fmt.Sprintf("This deletes the state of every stack in %s. Type yes to confirm: ",
+			status.Home))
+		if err != nil || answer != "yes" {
 			return deployments.Errorf(deployments.CodeCancelled, "nothing was removed")
 		}
 	}
 	if err := devserver.Reset(status.Home); err != nil {
-		return devError(context.Background(), err)
+		return devError(ctx, err)
 	}
 	d.say("Removed all state in %s.", status.Home)
 	return nil

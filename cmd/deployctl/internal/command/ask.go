@@ -32,8 +32,8 @@ func (s *Env) reader() *lineReader {
 	return s.lines
 }
 
-// ask prints a question and reads one line; false at the end of input.
-func (s *session) ask(ctx context.Context, question string) (string, bool, error) {
+// Ask prints a question and reads one line; false at the end of input. The error is that of ctx, if it ends first.
+func (s *Env) Ask(ctx context.Context, question string) (string, bool, error) {
 	_, _ = fmt.Fprint(s.Out, display.Fold(question, s.Screen))
 	select {
 	case <-ctx.Done():
@@ -51,7 +51,7 @@ func (s *session) confirm(ctx context.Context, question string, details func()) 
 		choices += "/details"
 	}
 	for {
-		answer, ok, err := s.ask(ctx, fmt.Sprintf("\n%s [%s]: ", question, choices))
+		answer, ok, err := s.Ask(ctx, fmt.Sprintf("\n%s [%s]: ", question, choices))
 		if err != nil {
 			return err
 		}

@@ -122,7 +122,7 @@ func (s *session) configText(ctx context.Context, secret bool) (string, error) {
 	case s.asks() && secret && s.Hidden != nil:
 		return s.hidden("Value: ")
 	case s.asks():
-		text, _, err := s.ask(ctx, "Value: ")
+		text, _, err := s.Ask(ctx, "Value: ")
 		return text, err
 	}
 	text, err := io.ReadAll(s.In)

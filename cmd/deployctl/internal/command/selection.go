@@ -94,7 +94,7 @@ func (s *session) onlyStack(ctx context.Context) (deployments.StackName, error) 
 			"project %s has several stacks (%s) and none is selected; pass --stack, or run deployctl stack select",
 			s.project.Name(), strings.Join(names, ", "))
 	}
-	answer, _, err := s.ask(ctx, fmt.Sprintf("Which stack (%s)? ", strings.Join(names, ", ")))
+	answer, _, err := s.Ask(ctx, fmt.Sprintf("Which stack (%s)? ", strings.Join(names, ", ")))
 	if err != nil {
 		return deployments.StackName{}, err
 	}
@@ -146,7 +146,7 @@ func (s *session) rememberDirectory(stack deployments.StackName) {
 
 // offerStack asks for the name of the project's first stack, and creates it.
 func (s *session) offerStack(ctx context.Context) (deployments.StackInfo, error) {
-	answer, ok, err := s.ask(ctx, fmt.Sprintf("Project %s has no stack yet. Name of the first one [dev]: ",
+	answer, ok, err := s.Ask(ctx, fmt.Sprintf("Project %s has no stack yet. Name of the first one [dev]: ",
 		s.project.Name()))
 	if err != nil {
 		return deployments.StackInfo{}, err

@@ -25,7 +25,7 @@ func runStackInit(ctx context.Context, s *session) error {
 		text = s.flags.String("stack")
 	}
 	if text == "" && s.asks() {
-		answer, _, err := s.ask(ctx, "Name of the stack: ")
+		answer, _, err := s.Ask(ctx, "Name of the stack: ")
 		if err != nil {
 			return err
 		}

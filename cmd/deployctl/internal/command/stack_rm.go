@@ -65,7 +65,7 @@ func runStackRm(ctx context.Context, s *session) error {
 
 // confirmName asks the user to type the stack's name, to prevent an accidental confirmation.
 func (s *session) confirmName(ctx context.Context, name deployments.StackName) error {
-	answer, _, err := s.ask(ctx, fmt.Sprintf("This removes stack %s and its history. Type its name to confirm: ", name))
+	answer, _, err := s.Ask(ctx, fmt.Sprintf("This removes stack %s and its history. Type its name to confirm: ", name))
 	if err != nil {
 		return err
 	}
