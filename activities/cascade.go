@@ -22,7 +22,7 @@ func (a *Activities) Cascade(ctx context.Context, in deployments.CascadeInput) (
 	}
 	defer startHeartbeat(ctx, a.Heart).stop()
 
-	c := cascade{session: s, providers: in.Cascade.Providers, condemned: map[urn.URN]bool{in.Cascade.Root.URN: true}}
+	c := cascade{session: s, providers: in.Cascade.Providers, members: map[urn.URN]bool{in.Cascade.Root.URN: true}}
 	planned := engine.CascadePlanned{Op: in.Cascade.Op}
 	for _, candidate := range in.Cascade.Candidates {
 		var keys []string
@@ -42,28 +42,28 @@ func (a *Activities) Cascade(ctx context.Context, in deployments.CascadeInput) (
 		case err != nil:
 			return engine.CascadePlanned{Op: in.Cascade.Op, Error: hide(pluginhost.ErrorText(err))}, nil
 		case replaces:
-			c.condemned[candidate.URN] = true
+			c.members[candidate.URN] = true
 			planned.Members = append(planned.Members, engine.Dependent{Key: candidate.Key, Keys: keys})
 		}
 	}
 	return planned, nil
 }
 
-// cascade grows the set of resources to be deleted (condemned). Candidates come in dependency order, so one pass is
+// cascade grows the set of resources to be deleted (members). Candidates come in dependency order, so one pass is
 // enough.
 type cascade struct {
 	session   *session
 	providers map[string]engine.Provider
-	condemned map[urn.URN]bool
+	members   map[urn.URN]bool
 }
 
 // replaces reports whether a candidate must be replaced because its provider or one of its inputs comes from a
-// condemned resource; with it, the properties that force it.
+// members resource; with it, the properties that force it.
 func (c cascade) replaces(ctx context.Context, r engine.State) (bool, []string, error) {
 	if !r.Custom || r.External {
 		return false, nil, nil
 	}
-	if ref, err := token.ParseReference(r.Provider); err == nil && c.condemned[ref.URN()] {
+	if ref, err := token.ParseReference(r.Provider); err == nil && c.members[ref.URN()] {
 		return true, nil, nil
 	}
 	lost := c.lost(r)
@@ -108,11 +108,11 @@ func (c cascade) replaces(ctx context.Context, r engine.State) (bool, []string, 
 	return d.Replace(), propertyNames(d.ReplaceKeys), nil
 }
 
-// lost returns the properties of a resource that depend on a condemned resource.
+// lost returns the properties of a resource that depend on a members resource.
 func (c cascade) lost(r engine.State) []resource.PropertyKey {
 	var lost []resource.PropertyKey
 	for _, d := range r.PropertyDependencies {
-		if slices.ContainsFunc(d.URNs, func(u urn.URN) bool { return c.condemned[u] }) {
+		if slices.ContainsFunc(d.URNs, func(u urn.URN) bool { return c.members[u] }) {
 			lost = append(lost, resource.PropertyKey(d.Property))
 		}
 	}

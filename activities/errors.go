@@ -30,9 +30,9 @@ func mayPass(err error) bool {
 	return errors.As(err, &answer) && storePasses[answer.Code]
 }
 
-// kept is failure for an activity that stores the results of steps, which must not be lost: the activity is repeated
+// failureUntilStored is failure for an activity that stores the results of steps, which must not be lost: the activity is repeated
 // until the store accepts them.
-func kept(err error) error {
+func failureUntilStored(err error) error {
 	if !mayPass(err) {
 		return failure(err)
 	}
@@ -40,9 +40,9 @@ func kept(err error) error {
 		temporal.ApplicationErrorOptions{Cause: err})
 }
 
-// told is failure for an activity whose caller waits for the result and can act on it: refused credentials fail at once
+// failureAtOnce is failure for an activity whose caller waits for the result and can act on it: refused credentials fail at once
 // instead of being retried.
-func told(err error) error {
+func failureAtOnce(err error) error {
 	if statestore.CredentialsRefused(err) {
 		return temporal.NewNonRetryableApplicationError(err.Error(), string(deployments.CodeOf(err)), err)
 	}

@@ -17,7 +17,7 @@ import (
 func (a *Activities) Settled(ctx context.Context, in deployments.CommitInput) (deployments.UpdateInfo, error) {
 	defer Beat(ctx)()
 	info, err := a.settled(ctx, in)
-	return info, kept(err)
+	return info, failureUntilStored(err)
 }
 
 func (a *Activities) settled(ctx context.Context, in deployments.CommitInput) (deployments.UpdateInfo, error) {

@@ -116,8 +116,8 @@ func (p *heartbeater) details() []any {
 	return []any{p.asked}
 }
 
-// turnedAway counts an attempt that the provider has rejected, and returns the number of such attempts.
-func (p *heartbeater) turnedAway(ctx context.Context) int {
+// rejected counts an attempt that the provider has rejected, and returns the number of such attempts.
+func (p *heartbeater) rejected(ctx context.Context) int {
 	p.mu.Lock()
 	p.asked++
 	asked := p.asked

@@ -39,7 +39,7 @@ func (s *session) redactor(ctx context.Context, bags ...engine.Bag) redactor {
 		if r := replacer(); r != nil {
 			return cut(ctx, r.Replace(redaction.Controls(text)), maxText)
 		}
-		return "what the provider said may hold secrets, and is not shown, because the store does not tell them"
+		return "the message of the provider is not shown: it may contain secrets, and these could not be read from the store"
 	}
 }
 

@@ -93,28 +93,28 @@ func readPause(field, text string) (time.Duration, error) {
 	return d, nil
 }
 
-// turnedAway ends an attempt whose call the provider rejected without effect. The step is repeated after the delay that
+// rejected ends an attempt whose call the provider rejected without effect. The step is repeated after the delay that
 // the provider, or else the stack's policy, or else the account's limiter sets; it fails once the policy allows no more
 // attempts. Temporal's count of attempts cannot be used: it includes attempts that only waited for their turn.
-func (at *attempt) turnedAway(ctx context.Context, err *temporal.ApplicationError) (engine.StepFinished, error) {
+func (at *attempt) rejected(ctx context.Context, err *temporal.ApplicationError) (engine.StepFinished, error) {
 	policy := at.session.retries.Of(at.step.Type)
 	if policy == (deployments.Retry{}) && err.NextRetryDelay() == 0 && at.pause > 0 {
-		n := at.heartbeat.turnedAway(ctx)
+		n := at.heartbeat.rejected(ctx)
 		return engine.StepFinished{}, notDone(err.Message(), ratelimit.Backoff(at.pause, n))
 	}
 	allowed := policy.Attempts
 	if allowed == 0 {
 		return engine.StepFinished{}, err
 	}
-	if n := at.heartbeat.turnedAway(ctx); n < allowed {
+	if n := at.heartbeat.rejected(ctx); n < allowed {
 		return engine.StepFinished{}, err
 	}
 	return failed(fmt.Sprintf("%s; it was asked %d times, which is all that %s allows", err.Message(), allowed,
 		retryKey)), nil
 }
 
-// turnAway reports whether an error means that the provider rejected the call without effect.
-func turnAway(err error) (*temporal.ApplicationError, bool) {
+// rejection reports whether an error means that the provider rejected the call without effect.
+func rejection(err error) (*temporal.ApplicationError, bool) {
 	var application *temporal.ApplicationError
 	if !errors.As(err, &application) {
 		return nil, false

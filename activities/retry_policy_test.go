@@ -74,14 +74,14 @@ func TestAnAttemptThatDidNotGetItsTurnIsNotCounted(t *testing.T) {
 	}
 	at := &attempt{session: s, step: engine.Step{Type: thingType},
 		heartbeat: &heartbeater{heart: h.heart, timeout: time.Minute}}
-	if _, ok := turnAway(postponed("it waits for its turn", time.Millisecond)); ok {
+	if _, ok := rejection(postponed("it waits for its turn", time.Millisecond)); ok {
 		t.Error("a wait is taken for an answer of the provider")
 	}
-	reason, ok := turnAway(notDone("connection refused", 0))
+	reason, ok := rejection(notDone("connection refused", 0))
 	if !ok {
 		t.Fatal("a refused connection is not taken for an answer of the provider")
 	}
-	if result, err := at.turnedAway(t.Context(), reason); err != nil || result.Outcome != engine.OutcomeFailed {
+	if result, err := at.rejected(t.Context(), reason); err != nil || result.Outcome != engine.OutcomeFailed {
 		t.Errorf("%+v %v", result, err)
 	}
 }
@@ -104,13 +104,13 @@ func TestACallToASlowedAccountIsRepeatedWhenItsLimiterSays(t *testing.T) {
 		at := &attempt{session: s, step: engine.Step{Type: thingType}, pause: first,
 			heartbeat: &heartbeater{heart: h.heart, timeout: time.Minute}}
 		for nth := range 20 {
-			reason, _ := turnAway(notDone("slow down", c.says))
-			_, err = at.turnedAway(t.Context(), reason)
+			reason, _ := rejection(notDone("slow down", c.says))
+			_, err = at.rejected(t.Context(), reason)
 			want := c.want
 			if want == first {
 				want = min(first<<nth, 64*time.Second)
 			}
-			if next, ok := turnAway(err); !ok || next.NextRetryDelay() != want {
+			if next, ok := rejection(err); !ok || next.NextRetryDelay() != want {
 				t.Errorf("%s, the %d. time: %v", name, nth+1, err)
 			}
 		}

@@ -11,7 +11,7 @@ import (
 
 // Save makes deltas durable and events visible. Saving the same number twice writes the same objects.
 func (a *Activities) Save(ctx context.Context, in deployments.SaveInput) error {
-	return kept(a.save(ctx, in))
+	return failureUntilStored(a.save(ctx, in))
 }
 
 func (a *Activities) save(ctx context.Context, in deployments.SaveInput) error {

@@ -45,9 +45,9 @@ func (a *Activities) Settle(ctx context.Context, in deployments.SettleInput) (en
 	return result, at.redactResult(ctx, &result).failure(err)
 }
 
-// outlast waits until the lost attempt's call has returned and its result is stored. It returns false if the call still
+// awaitLostCall waits until the lost attempt's call has returned and its result is stored. It returns false if the call still
 // runs overtime after its deadline. A requested cancel is passed on to the lost call, which ends it.
-func (at *attempt) outlast(ctx context.Context) (bool, error) {
+func (at *attempt) awaitLostCall(ctx context.Context) (bool, error) {
 	found, ok := at.session.sent.Load(at.step.Op)
 	if !ok {
 		return true, nil
@@ -78,8 +78,8 @@ func (at *attempt) outlast(ctx context.Context) (bool, error) {
 }
 
 func (at *attempt) settle(ctx context.Context, again bool) (engine.StepFinished, error) {
-	if over, err := at.outlast(ctx); err != nil || !over {
-		return unanswered, err
+	if over, err := at.awaitLostCall(ctx); err != nil || !over {
+		return undecidableNoAnswer, err
 	}
 	found, ok, err := at.session.leftOutcome(context.WithoutCancel(ctx), at.step.Op, at.round)
 	if err != nil || ok {
@@ -90,7 +90,7 @@ func (at *attempt) settle(ctx context.Context, again bool) (engine.StepFinished,
 	}
 	p, err := at.session.providerOf(ctx, at.step.Provider)
 	if err != nil {
-		return at.unsettled(err)
+		return at.settleFailed(err)
 	}
 	switch at.step.Kind {
 	case engine.StepCreate, engine.StepCreateReplacement:
@@ -105,20 +105,20 @@ func (at *attempt) settle(ctx context.Context, again bool) (engine.StepFinished,
 }
 
 var (
-	absent     = engine.StepFinished{Outcome: engine.OutcomeAbsent}
-	unanswered = engine.StepFinished{Outcome: engine.OutcomeUndecidable,
+	absent              = engine.StepFinished{Outcome: engine.OutcomeAbsent}
+	undecidableNoAnswer = engine.StepFinished{Outcome: engine.OutcomeUndecidable,
 		Error: "its call was not answered in its time, and may still have its effect"}
 	// The reasons for which only a person can decide the outcome of a create.
-	unruled = engine.StepFinished{Outcome: engine.OutcomeUndecidable,
+	undecidableNoRule = engine.StepFinished{Outcome: engine.OutcomeUndecidable,
 		Error: "its answer was lost, and no rule (deployctl:settle in the stack's configuration) says how to find it"}
-	unnamed = engine.StepFinished{Outcome: engine.OutcomeUndecidable,
+	undecidableNoName = engine.StepFinished{Outcome: engine.OutcomeUndecidable,
 		Error: "its answer was lost, and the property by which to find it is not known"}
-	others = engine.StepFinished{Outcome: engine.OutcomeUndecidable, Foreign: true,
+	undecidableForeign = engine.StepFinished{Outcome: engine.OutcomeUndecidable, Foreign: true,
 		Error: "its answer was lost, and what was found under its name may belong to another owner"}
 )
 
-// unsettled ends a Settle whose call failed: a transient error is retried, any other makes the outcome undecidable.
-func (at *attempt) unsettled(err error) (engine.StepFinished, error) {
+// settleFailed ends a Settle whose call failed: a transient error is retried, any other makes the outcome undecidable.
+func (at *attempt) settleFailed(err error) (engine.StepFinished, error) {
 	result, err := at.providerUnavailable(err)
 	if err == nil {
 		return engine.StepFinished{Outcome: engine.OutcomeUndecidable, Error: result.Error}, nil
@@ -145,14 +145,14 @@ func (at *attempt) settleCreate(ctx context.Context, p *pluginhost.Provider, aga
 	case rule.lookup:
 		return at.settleByLookup(ctx, p)
 	case rule.path == nil:
-		return unruled, nil
+		return undecidableNoRule, nil
 	}
 	declared, inputs, err := at.checked(ctx, p)
 	if err != nil {
-		return at.unsettled(err)
+		return at.settleFailed(err)
 	}
 	if rule.value(inputs) == "" {
-		return unnamed, nil
+		return undecidableNoName, nil
 	}
 	seeded := at.step.Check && rule.value(declared) == "" // a name generated from the seed
 	return twice(ctx, func() (engine.StepFinished, error) {
@@ -168,7 +168,7 @@ func (at *attempt) settleCreate(ctx context.Context, p *pluginhost.Provider, aga
 			return at.found(ctx, found, reasons, inputs)
 		}
 		if seen, err := at.sawAbsence(ctx); err != nil || !seen {
-			return others, err // it may have existed before the create
+			return undecidableForeign, err // it may have existed before the create
 		}
 		return at.found(ctx, found, reasons, inputs)
 	})
@@ -178,7 +178,7 @@ func (at *attempt) settleCreate(ctx context.Context, p *pluginhost.Provider, aga
 func (at *attempt) settleByLookup(ctx context.Context, p *pluginhost.Provider) (engine.StepFinished, error) {
 	_, inputs, err := at.checked(ctx, p)
 	if err != nil {
-		return at.unsettled(err)
+		return at.settleFailed(err)
 	}
 	return twice(ctx, func() (engine.StepFinished, error) {
 		found, err := pluginhost.Await(ctx, func() (pluginhost.Found, error) {
@@ -188,16 +188,16 @@ func (at *attempt) settleByLookup(ctx context.Context, p *pluginhost.Provider) (
 		case ctx.Err() != nil:
 			return engine.StepFinished{}, context.Cause(ctx)
 		case err != nil:
-			return at.unsettled(err)
+			return at.settleFailed(err)
 		case found.Ownership == provider.Owned:
 			found.Outputs = properties.KeepSecrets(found.Outputs, inputs)
 			return at.found(ctx, plugin.ReadResponse{ReadResult: found.ReadResult}, nil, inputs)
 		case found.Ownership == provider.Absent:
 			return absent, nil
 		case found.Ownership == provider.Unowned:
-			return others, nil
+			return undecidableForeign, nil
 		}
-		return unruled, nil
+		return undecidableNoRule, nil
 	})
 }
 
@@ -282,7 +282,7 @@ func (at *attempt) settleUpdate(ctx context.Context, p *pluginhost.Provider) (en
 	}.diff(ctx, p)
 	switch {
 	case err != nil && !unavailable(err):
-		return at.unsettled(err)
+		return at.settleFailed(err)
 	case err != nil || d.Changes == plugin.DiffSome:
 		return absent, nil
 	}

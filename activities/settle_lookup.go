@@ -32,7 +32,7 @@ func (at *attempt) look(
 		case one.ID == "" || rule.value(one.Outputs) != value:
 			continue
 		case match != "":
-			result := failed(fmt.Sprintf("both %s and %s have what tells it from others", match, id))
+			result := failed(fmt.Sprintf("both %s and %s match the settle rule, which must find one resource", match, id))
 			return found, nil, &result, nil
 		}
 		match = id

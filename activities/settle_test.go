@@ -371,7 +371,7 @@ func TestACallThatIsNeverAnsweredIsNotTakenForAbsent(t *testing.T) {
 		t.Fatal(err)
 	}
 	result, err := h.settleStep(step)
-	if err != nil || result.Outcome != engine.OutcomeUndecidable || result.Error != unanswered.Error {
+	if err != nil || result.Outcome != engine.OutcomeUndecidable || result.Error != undecidableNoAnswer.Error {
 		t.Errorf("%+v %v", result, err)
 	}
 }

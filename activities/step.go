@@ -55,8 +55,8 @@ func (a *Activities) Step(ctx context.Context, in deployments.StepInput) (deploy
 		err = postponed("the worker stops", 0)
 	} else if interrupted(err) {
 		result, err = engine.StepFinished{Outcome: engine.OutcomeCancelled}, nil
-	} else if reason, ok := turnAway(err); ok {
-		result, err = at.turnedAway(ctx, reason)
+	} else if reason, ok := rejection(err); ok {
+		result, err = at.rejected(ctx, reason)
 	}
 	hide := at.redactResult(ctx, &result)
 	out := deployments.StepOutput{StepFinished: result}

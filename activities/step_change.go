@@ -15,7 +15,7 @@ import (
 // create creates the resource. It checks the inputs first if the plan did not.
 func (at *attempt) create(ctx context.Context, p *pluginhost.Provider) (engine.StepFinished, error) {
 	if at.step.Adopt {
-		return at.takeOver(ctx, p)
+		return at.adoptNamed(ctx, p)
 	}
 	u := at.step.URN
 	inputs, checked, ended, err := at.inputs(ctx, p)
@@ -41,10 +41,10 @@ func (at *attempt) create(ctx context.Context, p *pluginhost.Provider) (engine.S
 	})
 }
 
-// takeOver reads the resource that a person named for an undecidable create, instead of creating it. It checks the
+// adoptNamed reads the resource that a person named for an undecidable create, instead of creating it. It checks the
 // inputs as a create does, so that the next update finds no difference; the inputs of a create that an earlier update
 // began may be unchecked.
-func (at *attempt) takeOver(ctx context.Context, p *pluginhost.Provider) (engine.StepFinished, error) {
+func (at *attempt) adoptNamed(ctx context.Context, p *pluginhost.Provider) (engine.StepFinished, error) {
 	at.step.Check = true
 	inputs, _, ended, err := at.inputs(ctx, p)
 	if err != nil || ended != nil {

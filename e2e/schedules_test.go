@@ -85,7 +85,7 @@ func (s *scene) sizes(t *testing.T) map[string]any {
 func TestDriftIsFoundShownAndPutRightBySchedule(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, twoThings)
-	s.fails(t, 2, []string{"nobody has looked for drift"}, "drift", "status")
+	s.fails(t, 2, []string{"has not been checked for drift"}, "drift", "status")
 	s.must(t, "schedule", "new", "drift", "--every", "1h")
 	s.must(t, "schedule", "new", "drift", "--name", "heal", "--cron", "0 3 * * *", "--remediate", "--paused")
 	s.succeeds(t, "drift", 0, 1)

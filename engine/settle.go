@@ -46,8 +46,7 @@ func (r *Run) settlePending() {
 		}
 		if r.goal.DryRun {
 			r.diagnose("warning", p.State.URN, "an earlier update may have created %s%s; if the next update cannot "+
-				"tell, "+
-				"%s", p.State.URN, lastError(p.Reason), remedy(p.State.URN))
+				"find out, %s", p.State.URN, lastError(p.Reason), remedy(p.State.URN))
 			continue
 		}
 		op := &operation{Op: r.newOp(), URN: p.State.URN, For: forPending, Pending: p.Op, Reason: p.Reason}
@@ -146,9 +145,9 @@ func (r *Run) undecidable(op *operation, ev StepFinished) {
 	}
 	r.Slots = slices.DeleteFunc(r.Slots, func(o int) bool { return o == op.Op })
 	r.Waiting = append(r.Waiting, op.Op)
-	r.diagnose("warning", op.URN, "%s may have been created: %s. Look for it, then say `deployctl resolve '%s' "+
+	r.diagnose("warning", op.URN, "%s may have been created: %s. Look for the resource, then run `deployctl resolve '%s' "+
 		"--created ID` or "+
-		"`--absent`; everything that does not depend on it goes on", op.URN, ev.Error, op.URN)
+		"`--absent`; everything that does not depend on it continues", op.URN, ev.Error, op.URN)
 }
 
 // lastError says in brackets with which error the answer of a create was lost, if that is known.
@@ -176,7 +175,7 @@ func (r *Run) recordReason(op *operation) {
 
 // remedy says how a person resolves a create that no update can settle.
 func remedy(u urn.URN) string {
-	return fmt.Sprintf("look for it yourself, run `deployctl up --on-unknown wait`, and answer from another terminal "+
+	return fmt.Sprintf("look for the resource yourself, run `deployctl up --on-unknown wait`, and answer from another terminal "+
 		"while that waits: "+
 		"`deployctl resolve '%s' --created ID` or `--absent`", u)
 }
@@ -195,7 +194,7 @@ func (r *Run) leavePending(op *operation, why string) {
 	if !undecided {
 		r.diagnose("error", op.URN, "%s; the next update decides about it again", message)
 	} else {
-		r.diagnose("error", op.URN, "%s. If the next update cannot tell either, %s", message, remedy(op.URN))
+		r.diagnose("error", op.URN, "%s. If the next update cannot find out either, %s", message, remedy(op.URN))
 		r.mark(op.URN).Undecided = true
 		r.recordReason(op)
 	}

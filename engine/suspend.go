@@ -43,7 +43,7 @@ type run struct{ First, Count int }
 // again. Replies and events that are ready are stored with it, so nothing of them is lost or sent twice.
 func (r *Run) Suspend() (json.RawMessage, error) {
 	if n := r.InFlight(); n > 0 {
-		return nil, fmt.Errorf("a run with %d commands in flight cannot be put away", n)
+		return nil, fmt.Errorf("a run with %d commands in flight cannot be suspended", n)
 	}
 	r.Deletions = r.openDeletions()
 	out := suspended{
@@ -125,7 +125,7 @@ func (r *Run) stored(at slot) slot {
 func Resume(goal Goal, base []State, pending []PendingOperation, data json.RawMessage) (*Run, error) {
 	var s suspended
 	if err := json.Unmarshal(data, &s); err != nil {
-		return nil, fmt.Errorf("a run that was put away cannot be read: %w", err)
+		return nil, fmt.Errorf("a suspended run cannot be read: %w", err)
 	}
 	r := &Run{goal: goal, snap: NewSnapshot(base, pending), memory: s.Memory.memory}
 	s.Memory.load(r)

@@ -175,7 +175,7 @@ func (s *Store) KeepBundle(ctx context.Context, name deployments.StackName, dige
 		return err
 	}
 	if _, err := s.objects.Tag(ctx, s.month(r)+fileHash(r, digest)); !errors.Is(err, ErrAbsent) {
-		return failed(err, "look for the bundle "+digest)
+		return failed(err, "find the bundle "+digest)
 	}
 	m, err := s.Bundle(ctx, name, digest)
 	if err != nil {

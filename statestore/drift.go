@@ -18,8 +18,8 @@ func (s *Store) Drift(ctx context.Context, name deployments.StackName) (deployme
 	err := s.getJSON(ctx, name, stackKey(name, "drift"), &d)
 	if errors.Is(err, ErrAbsent) {
 		return d, deployments.Errorf(deployments.CodeNotFound,
-			"nobody has looked for drift of %s yet: have it done with `deployctl schedule new drift --every 1h`, and "+
-				"at once with `deployctl schedule run drift`", name)
+			"%s has not been checked for drift yet: schedule a check with `deployctl schedule new drift --every 1h`, "+
+				"and run it at once with `deployctl schedule run drift`", name)
 	}
 	return d, err
 }

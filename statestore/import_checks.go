@@ -90,7 +90,7 @@ func (r *storedResource) wellFormed() error {
 		return errors.New("its URN, type or id has control characters")
 	}
 	if sig.IsUnknown(r.ID) {
-		return errors.New("its id stands for one that is not known yet")
+		return errors.New("its id is the placeholder of an id that is not known yet")
 	}
 	named := slices.Concat(r.Dependencies, r.Aliases, r.ReplaceWith)
 	for _, urns := range r.PropertyDependencies {

@@ -139,7 +139,7 @@ func (c *Connection) clocks(ctx context.Context) error {
 func (c *Connection) version(ctx context.Context) (string, error) {
 	info, err := c.Client.WorkflowService().GetSystemInfo(ctx, &workflowservice.GetSystemInfoRequest{})
 	if err != nil {
-		return "", deployments.Errorf(deployments.CodeUnavailable, "Temporal at %s does not tell its version: %s",
+		return "", deployments.Errorf(deployments.CodeUnavailable, "Temporal at %s does not report its version: %s",
 			c.config.Temporal.Address, reason(err))
 	}
 	var major, minor int
@@ -202,7 +202,7 @@ func (c *Connection) askForAttributes(ctx context.Context) (string, error) {
 			missing = append(missing, name)
 		default:
 			return "", deployments.Errorf(deployments.CodeUnavailable,
-				"the search attributes of namespace %s cannot be looked at: %s", c.config.Temporal.Namespace,
+				"the search attributes of namespace %s cannot be read: %s", c.config.Temporal.Namespace,
 				reason(err))
 		}
 	}
@@ -281,9 +281,9 @@ func (c *Connection) restoredFromBackup(ctx context.Context) error {
 		head, err := c.Store.Head(ctx, u.StackName)
 		if err == nil && head.Next <= u.Number() {
 			return deployments.Errorf(deployments.CodeInvalid, "the bucket is older than Temporal's namespace %s: "+
-				"Temporal knows the update %s, the bucket gives that version "+
-				"out next. If the bucket was restored from a backup, stacks go on with versions that nobody has "+
-				"seen; run `deployctl refresh` in each before `deployctl up`", c.config.Temporal.Namespace, u)
+				"Temporal has update %s, which the bucket would assign next. If the bucket was restored from a "+
+				"backup, the states of its stacks are older than their resources: run `deployctl refresh` for each "+
+				"stack before `deployctl up`", c.config.Temporal.Namespace, u)
 		}
 	}
 	return nil

@@ -31,7 +31,7 @@ func (c *Connection) NeedSealedBefore(ctx context.Context, at time.Time) (string
 		}
 		described, err := c.Client.ScheduleClient().GetHandle(ctx, entry.ID).Describe(ctx)
 		if err != nil {
-			return "", fmt.Errorf("look at the schedule %s: %w", entry.ID, err)
+			return "", fmt.Errorf("read the schedule %s: %w", entry.ID, err)
 		}
 		if described.Info.CreatedAt.Before(at) {
 			return "the schedule " + entry.ID + " was made before: remove it, and create it again", nil

@@ -136,7 +136,7 @@ func (a *Activities) Compile(ctx context.Context, in deployments.DriftReportInpu
 		return deployments.DriftSummary{}, activities.Failure(err)
 	}
 	if moved, err := a.changedSince(ctx, in, state.End.Started); err != nil || moved {
-		return deployments.DriftSummary{Details: "The stack was updated meanwhile: the next look will tell."},
+		return deployments.DriftSummary{Details: "The stack was updated during the check. The next check reports its drift."},
 			activities.Failure(err)
 	}
 	drift := deployments.Drift{Update: in.Check, At: state.End.Ended, Resources: state.Drift(),

@@ -101,8 +101,8 @@ func (f *follower) reportDamage(p statestore.Part, err error) error {
 	}
 	f.endDamaged = f.endDamaged || p.Stream == eventlog.RunStream
 	e := serviceMessage(p.Update, fmt.Sprintf(
-		"part %d of the log %q of update %s is damaged (%v): what it told is missing here; the stack's state does "+
-			"not depend on it",
+		"part %d of the log %q of update %s is damaged (%v): its events are missing here; the stack's state does "+
+			"not depend on them",
 		p.Number, p.Stream, p.Update.Version, err))
 	e.Event.DiagnosticEvent.Severity = "warning"
 	return f.send(e)

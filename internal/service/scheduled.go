@@ -188,7 +188,7 @@ func (s *Service) run(ctx context.Context, id, execution string) deployments.Sch
 	run := deployments.ScheduleRun{ID: id, Status: deployments.StatusFailed}
 	described, err := s.temporal.DescribeWorkflowExecution(ctx, id, execution)
 	if err != nil {
-		run.Error = "Temporal does not tell of it any more"
+		run.Error = "Temporal has no record of it any more"
 		return run
 	}
 	info := described.GetWorkflowExecutionInfo()

@@ -44,7 +44,7 @@ func (s *Service) Watch(ctx context.Context, u deployments.UpdateName, send func
 				return send(e)
 			}
 			next = e.End.Next
-			return send(serviceMessage(u, fmt.Sprintf("update %s goes on as update %s: %s", u.Version, next, e.End.Error)))
+			return send(serviceMessage(u, fmt.Sprintf("update %s continues as update %s: %s", u.Version, next, e.End.Error)))
 		})
 		if err != nil || next == "" {
 			return err

@@ -75,7 +75,7 @@ func TestAWatcherWaitsForTheContinuationOfAnUpdate(t *testing.T) {
 		}
 		return nil
 	}))
-	if want := "update 1 goes on as update 2: its build is gone\n"; said != want || status != "succeeded" {
+	if want := "update 1 continues as update 2: its build is gone\n"; said != want || status != "succeeded" {
 		t.Errorf("it said %q and ended %q after %d looks", said, status, temporal.looks)
 	}
 }

@@ -111,7 +111,7 @@ func (s *Service) Drift(_ context.Context, name deployments.StackName) (deployme
 	defer s.mu.Unlock()
 	d, ok := s.Drifted[name]
 	if !ok {
-		return d, deployments.Errorf(deployments.CodeNotFound, "nobody has looked for drift of %s yet", name)
+		return d, deployments.Errorf(deployments.CodeNotFound, "%s has not been checked for drift yet", name)
 	}
 	return d, nil
 }

@@ -10,7 +10,7 @@ import (
 
 func resolveCommand(s *Env) *cli.Command {
 	return &cli.Command{
-		Name: "resolve", Usage: "tell an update whether a create with an unknown outcome took effect", ArgsUsage: "URN",
+		Name: "resolve", Usage: "answer whether a create with an unknown outcome took effect", ArgsUsage: "URN",
 		Description: "The exit code is 4 if the update does not wait for this URN, and 2 if there is no such update.",
 		Flags: onStack(
 			&cli.StringFlag{Name: "created", Usage: "the resource exists and has this `ID`"},

@@ -62,7 +62,7 @@ func TestTimesOfSchedulesAreReadAsPeopleWriteThem(t *testing.T) {
 
 func TestDriftIsToldPropertyByProperty(t *testing.T) {
 	d := inProject(t)
-	d.refused(2, "nobody has looked for drift", "drift", "status")
+	d.refused(2, "has not been checked for drift", "drift", "status")
 	stack := deployments.StackName{Organization: "organization", Project: "shop", Stack: "dev"}
 	drift := deployments.Drift{At: time.Unix(1700000000, 0), Resources: []deployments.DriftedResource{{
 		URN: "urn:pulumi:dev::shop::aws:s3/bucket:Bucket::site", Properties: []deployments.DriftedProperty{
