@@ -30,8 +30,8 @@ func mayPass(err error) bool {
 	return errors.As(err, &answer) && storePasses[answer.Code]
 }
 
-// failureUntilStored is failure for an activity that stores the results of steps, which must not be lost: the activity is repeated
-// until the store accepts them.
+// failureUntilStored is failure for an activity that stores the results of steps, which must not be lost: the activity
+// is repeated until the store accepts them.
 func failureUntilStored(err error) error {
 	if !mayPass(err) {
 		return failure(err)
@@ -40,8 +40,8 @@ func failureUntilStored(err error) error {
 		temporal.ApplicationErrorOptions{Cause: err})
 }
 
-// failureAtOnce is failure for an activity whose caller waits for the result and can act on it: refused credentials fail at once
-// instead of being retried.
+// failureAtOnce is failure for an activity whose caller waits for the result and can act on it: refused credentials
+// fail at once instead of being retried.
 func failureAtOnce(err error) error {
 	if statestore.CredentialsRefused(err) {
 		return temporal.NewNonRetryableApplicationError(err.Error(), string(deployments.CodeOf(err)), err)

@@ -45,8 +45,8 @@ func (a *Activities) Settle(ctx context.Context, in deployments.SettleInput) (en
 	return result, at.redactResult(ctx, &result).failure(err)
 }
 
-// awaitLostCall waits until the lost attempt's call has returned and its result is stored. It returns false if the call still
-// runs overtime after its deadline. A requested cancel is passed on to the lost call, which ends it.
+// awaitLostCall waits until the lost attempt's call has returned and its result is stored. It returns false if the call
+// still runs overtime after its deadline. A requested cancel is passed on to the lost call, which ends it.
 func (at *attempt) awaitLostCall(ctx context.Context) (bool, error) {
 	found, ok := at.session.sent.Load(at.step.Op)
 	if !ok {

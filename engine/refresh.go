@@ -119,8 +119,8 @@ func (r *Run) removeLost() {
 	r.dropReferences()
 }
 
-// dropReferences removes from all states the references to what has left the snapshot. A reference stays while a copy of
-// what it names precedes it.
+// dropReferences removes from all states the references to what has left the snapshot. A reference stays while a copy
+// of what it names precedes it.
 func (r *Run) dropReferences() {
 	earlier := map[urn.URN]bool{"": true}
 	gone := func(u urn.URN) bool { return !earlier[u] && !earlier[r.snap.current(u)] }
