@@ -80,14 +80,20 @@ func fullRequest() deployments.UpdateRequest {
 		Bundle: digest, BaseVersion: &three,
 		Config:      map[string]deployments.ConfigValue{"shop:size": {Value: "3", Secret: true, Object: true}},
 		Environment: []string{"A=B"}, Secrets: passphrase, Refresh: true, Targets: []string{"t"},
-		TargetDependents: true, Replace: []string{"r"}, ContinueOnError: true, Parallel: 7, WaitOnUnknown: true,
-		Message: "m", Initiator: "ann", Scheduled: true,
+		TargetDependents: true, ExcludeDependents: true, Replace: []string{"r"}, ContinueOnError: true, Parallel: 7,
+		WaitOnUnknown: true,
+		Message:       "m", Initiator: "ann", Scheduled: true,
 	}
 }
 
 // wholes has a call of every method of deployments.Service, by its name.
 var wholes = map[string]whole{
 	"Submit": func(ctx context.Context, s deployments.Service) (any, error) {
+		excluding := fullRequest()
+		excluding.Targets, excluding.Excludes = nil, []string{"x"}
+		if _, err := s.Submit(ctx, excluding); err != nil {
+			return nil, err
+		}
 		return of(s.Submit(ctx, fullRequest()))
 	},
 	"Watch": func(ctx context.Context, s deployments.Service) (any, error) {
@@ -236,7 +242,7 @@ func wantFull(t *testing.T, arg any) {
 	if v.Kind() != reflect.Struct {
 		return
 	}
-	elsewhere := []string{"Authority"} // the edge's
+	elsewhere := []string{"Authority", "Targets", "Excludes"} // the edge's; a request has one of the other two
 	switch arg.(type) {
 	case deployments.Schedule: // of the times, a schedule has one; the rest is told by the service
 		elsewhere = append(elsewhere, "Cron", "At", "Note", "Created", "Next", "Last")

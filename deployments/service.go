@@ -44,15 +44,17 @@ type UpdateRequest struct {
 	// Secrets is the stack's secrets provider as its configuration file names it.
 	Secrets SecretsProvider `json:"secrets"`
 
-	Refresh          bool     `json:"refresh,omitempty"`
-	Targets          []string `json:"targets,omitempty"`
-	TargetDependents bool     `json:"targetDependents,omitempty"`
-	Replace          []string `json:"replace,omitempty"`
-	ContinueOnError  bool     `json:"continueOnError,omitempty"`
-	Parallel         int      `json:"parallel,omitempty"`
-	WaitOnUnknown    bool     `json:"waitOnUnknown,omitempty"`
-	Message          string   `json:"message,omitempty"`
-	Initiator        string   `json:"initiator,omitempty"` // a token's name or the local user's
+	Refresh           bool     `json:"refresh,omitempty"`
+	Targets           []string `json:"targets,omitempty"`
+	TargetDependents  bool     `json:"targetDependents,omitempty"`
+	Excludes          []string `json:"excludes,omitempty"` // not together with Targets
+	ExcludeDependents bool     `json:"excludeDependents,omitempty"`
+	Replace           []string `json:"replace,omitempty"`
+	ContinueOnError   bool     `json:"continueOnError,omitempty"`
+	Parallel          int      `json:"parallel,omitempty"`
+	WaitOnUnknown     bool     `json:"waitOnUnknown,omitempty"`
+	Message           string   `json:"message,omitempty"`
+	Initiator         string   `json:"initiator,omitempty"` // a token's name or the local user's
 	// Authority is what the caller may do, for as long as the caller may: the update does not begin without it, and
 	// limits which other stacks its program can read. The service sets it, never a client. It is nil in requests of
 	// older releases, which could read every stack.

@@ -248,7 +248,11 @@ func (r UpdateRequest) validateProgram() error {
 }
 
 func (r UpdateRequest) validateSelection() error {
-	for _, list := range [][]string{r.Targets, r.Replace} {
+	if len(r.Targets) > 0 && len(r.Excludes) > 0 {
+		return Errorf(CodeInvalid, "the request has targets and excludes: name either what is updated (--target) or "+
+			"what is not (--exclude)")
+	}
+	for _, list := range [][]string{r.Targets, r.Excludes, r.Replace} {
 		if len(list) > MaxTargets {
 			return Errorf(CodeInvalid, "the request names %d resources; at most %d are allowed: use patterns with '*'",
 				len(list), MaxTargets)
@@ -267,7 +271,7 @@ func (r UpdateRequest) validateSize() error {
 	for key, v := range r.Config {
 		size += len(key) + len(v.Value)
 	}
-	for _, list := range [][]string{r.Environment, r.Targets, r.Replace} {
+	for _, list := range [][]string{r.Environment, r.Targets, r.Excludes, r.Replace} {
 		for _, text := range list {
 			size += len(text)
 		}

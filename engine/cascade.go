@@ -131,20 +131,23 @@ func (r *Run) refuseProtectedMember(e *entry, group []*deletion) bool {
 	return false
 }
 
-// refuseUntargetedMember fails an entry whose replacement would first delete a resource outside the targets: nothing
-// would create it again. It reports whether the entry failed. It goes through the group in snapshot order, as mayChange
-// requires.
-func (r *Run) refuseUntargetedMember(e *entry, group []*deletion) bool {
+// refuseUnselectedMember fails an entry whose replacement would first delete a resource that the update leaves alone:
+// nothing would create it again. It reports whether the entry failed. It goes through the group in snapshot order, as
+// mayChange requires.
+func (r *Run) refuseUnselectedMember(e *entry, group []*deletion) bool {
 	byPosition := func(a, b *deletion) int { return r.snap.position(a.Key) - r.snap.position(b.Key) }
 	for _, d := range slices.SortedFunc(slices.Values(group), byPosition) {
-		state := r.snap.Get(d.Key)
-		if !r.mayChange(state) {
+		switch {
+		case r.mayChange(r.snap.Get(d.Key)):
+			continue
+		case r.excludes():
+			r.reject(e, "%s cannot be replaced: %s would have to be replaced with it, and is excluded; exclude both, "+
+				"or neither", e.URN, d.URN)
+		default:
 			r.reject(e, "%s cannot be replaced: %s would have to be replaced with it, and is not a target; target it "+
-				"too, or use "+
-				"--target-dependents", e.URN, d.URN)
-			return true
+				"too, or use --target-dependents", e.URN, d.URN)
 		}
-		r.markDependent(state)
+		return true
 	}
 	return false
 }
@@ -182,12 +185,12 @@ func (r *Run) deleteFirst(e *entry, members []Dependent) {
 			group = append(group, r.newDeletion(with, e.URN))
 		}
 	}
-	if r.refuseProtectedMember(e, group) || r.refuseUntargetedMember(e, group) ||
+	if r.refuseProtectedMember(e, group) || r.refuseUnselectedMember(e, group) ||
 		r.refuseWantedMember(e, group) {
 		return
 	}
 	ahead, along := r.copiesInTheWay(e, group)
-	if r.refuseUntargetedMember(e, ahead) || r.refuseUntargetedMember(e, along) {
+	if r.refuseUnselectedMember(e, ahead) || r.refuseUnselectedMember(e, along) {
 		return
 	}
 	if len(ahead) > 0 {

@@ -103,7 +103,6 @@ func (r *Run) deleteUnregistered() {
 		if !r.mayChange(s) {
 			return
 		}
-		r.markDependent(s)
 		d := &deletion{Key: s.Key, URN: s.URN}
 		switch {
 		case s.Delete && s.External:

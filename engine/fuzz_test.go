@@ -30,6 +30,9 @@ func (h hostile) goal() engine.Goal {
 	if h.has(5) {
 		g.Targets, g.Replace = []string{h.target}, []string{h.u}
 	}
+	if h.has(11) {
+		g.Excludes, g.ExcludeDependents = []string{h.alias}, h.has(3)
+	}
 	return g
 }
 

@@ -36,9 +36,12 @@ type Goal struct {
 
 	// Refresh reads every stored resource before anything is decided.
 	Refresh bool `json:"refresh,omitempty"`
-	// Targets restrict the update to these URNs; "*" and "**" are wildcards.
-	Targets          []string `json:"targets,omitempty"`
-	TargetDependents bool     `json:"targetDependents,omitempty"`
+	// Targets restrict the update to these URNs, or Excludes to all others: only one of the two is set. "*" and "**" are
+	// wildcards. With TargetDependents or ExcludeDependents, what depends on them is meant as well.
+	Targets           []string `json:"targets,omitempty"`
+	TargetDependents  bool     `json:"targetDependents,omitempty"`
+	Excludes          []string `json:"excludes,omitempty"`
+	ExcludeDependents bool     `json:"excludeDependents,omitempty"`
 	// Replace forces these URNs to be replaced.
 	Replace         []string `json:"replace,omitempty"`
 	ContinueOnError bool     `json:"continueOnError,omitempty"`
@@ -76,6 +79,6 @@ type Result struct {
 	Pending int `json:"pending,omitempty"`
 	// IntegrityError is set when the snapshot breaks an invariant and could not be repaired.
 	IntegrityError string `json:"integrityError,omitempty"`
-	// NamesNothing: the first error is that a URN of the goal's Targets or Replace names no resource.
+	// NamesNothing: the first error is that a URN of the goal's Targets, Excludes or Replace names no resource.
 	NamesNothing bool `json:"namesNothing,omitempty"`
 }

@@ -14,7 +14,7 @@ import (
 //  Seed       settlePending; record removes it once the create is stored
 //  Creates    record
 //  Undecided  leavePending, when a create is left as a pending operation
-//  Targeted   markTarget for entries, markDependent for stored states
+//  Named      markNamed for entries, mayChange for stored states
 
 // mark is what a Run knows about one URN. The first group holds for the whole update, whichever epoch learned it, so
 // that a program that starts again repeats nothing. The second group, inEpoch, is forgotten when an epoch begins.
@@ -27,7 +27,7 @@ type mark struct {
 	Seed      []byte    // of its pending create
 	Creates   int       // that were recorded; each gets a seed of its own
 	Undecided bool      // its create was left undecided: it must not be made again
-	Targeted  bool      // it is a target or, if they are to go with targets, a dependent of one
+	Named     bool      // by --target or --exclude, itself or what it depends on; see namesOneOf
 	inEpoch
 }
 
@@ -36,7 +36,7 @@ type mark struct {
 type inEpoch struct {
 	ClaimedBy urn.URN // the URN that continues the resource stored under this name
 	Claims    urn.URN // the name that the resource of this URN was stored under
-	LeftOut   bool    // targets exclude its create
+	LeftOut   bool    // --target or --exclude leaves its create out
 	Kept      bool    // it was moved ahead of something that refers to it, so it stays
 	Wanted    bool    // it is stored, and its registration failed or was refused: it stays
 }
@@ -108,7 +108,7 @@ func storeMarks(marks map[urn.URN]*mark) storedMarks {
 		put(s.Seeds, u, m.Seed, m.Seed != nil)
 		put(s.Made, u, m.Creates, m.Creates > 0)
 		put(s.Doubtful, u, true, m.Undecided)
-		put(s.Targeted, u, true, m.Targeted)
+		put(s.Targeted, u, true, m.Named)
 		put(s.Aliased, u, m.ClaimedBy, m.ClaimedBy != "")
 		put(s.AliasOf, u, m.Claims, m.Claims != "")
 		put(s.Skipped, u, true, m.LeftOut)
@@ -137,7 +137,7 @@ func (s storedMarks) load(r *Run) {
 	each(s.Seeds, func(u urn.URN, v []byte) { r.mark(u).Seed = v })
 	each(s.Made, func(u urn.URN, v int) { r.mark(u).Creates = v })
 	each(s.Doubtful, func(u urn.URN, v bool) { r.mark(u).Undecided = v })
-	each(s.Targeted, func(u urn.URN, v bool) { r.mark(u).Targeted = v })
+	each(s.Targeted, func(u urn.URN, v bool) { r.mark(u).Named = v })
 	each(s.Aliased, func(u, v urn.URN) { r.mark(u).ClaimedBy = v })
 	each(s.AliasOf, func(u, v urn.URN) { r.mark(u).Claims = v })
 	each(s.Skipped, func(u urn.URN, v bool) { r.mark(u).LeftOut = v })

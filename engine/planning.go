@@ -10,22 +10,23 @@ import (
 // is done; questions of independent entries are in flight together. commit acts on the answer, in order of registration
 // where an earlier decision can change it. A create outside a preview has no question and goes straight to its step.
 
-// decide sends an entry the way that its kind of resource goes: outside the targets, a read, an import, a component, a
+// decide sends an entry the way that its kind of resource goes: left alone, a read, an import, a component, a
 // comparison of providers, or a plan. It runs again, from held, when an import was read or providers were compared. So
-// nothing in it may depend on being the first call. The order of the cases is the order of their precedence: targets
-// restrict every kind, and a read or an import decides by id before any provider is compared.
+// nothing in it may depend on being the first call. The order of the cases is that of their precedence: a selection
+// restricts every kind, and a read or an import decides by id before any provider is compared.
 func (r *Run) decide(e *entry) {
 	old := r.snap.Get(e.Old)
-	r.markTarget(e)
+	r.markNamed(e)
+	option, advice := r.leftOutBy()
 	switch {
-	case !r.targeted(e):
-		r.leaveUntargeted(e, old)
+	case !r.selected(e):
+		r.leaveAlone(e, old)
 	case r.skippedReference(e) != "":
-		r.reject(e, "%s depends on %s, which --target leaves out and which does not exist yet; target it as well",
-			e.URN, r.skippedReference(e))
+		r.reject(e, "%s depends on %s, which %s leaves out and which does not exist yet; %s",
+			e.URN, r.skippedReference(e), option, advice)
 	case r.circularReference(e) != "":
-		r.reject(e, "%s now depends on %s, which --target leaves as it was: depending on %s; target it as well",
-			e.URN, r.circularReference(e), e.URN)
+		r.reject(e, "%s now depends on %s, which %s leaves as it was: depending on %s; %s",
+			e.URN, r.circularReference(e), option, e.URN, advice)
 	case e.Read:
 		r.decideRead(e, old)
 	case e.imports(old):

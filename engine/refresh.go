@@ -17,7 +17,6 @@ func (r *Run) startRefreshes(every bool) {
 		if !every && !s.RefreshBeforeUpdate || !r.mayChange(s) {
 			return
 		}
-		r.markDependent(s)
 		switch {
 		case s.PendingReplacement || s.Delete:
 			return

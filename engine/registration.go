@@ -113,7 +113,7 @@ func (r *Run) start(e *entry) bool {
 	}
 	r.prepare(e)
 	// It is left as it is stored, with the references of its old state and not those of its goal.
-	if !r.targeted(e) && r.oldInProgress(e) {
+	if !r.selected(e) && r.oldInProgress(e) {
 		return false
 	}
 	r.decide(e)
@@ -122,12 +122,12 @@ func (r *Run) start(e *entry) bool {
 
 // missing finds what an entry names and what is not decided: a URN that is not registered, or else the last of the
 // entries that are not done. Only what was registered before may be named, so that no two wait for each other; and
-// while targets leave resources alone, what is stored, because the program need not register those.
+// in a restricted update, what is stored, because the program need not register that.
 func (r *Run) missing(e *entry) (missing urn.URN, on *entry) {
 	for _, u := range e.Reg.references() {
 		other := r.byURN[u]
 		switch {
-		case other == nil && (len(r.goal.Targets) == 0 || r.snap.Live(u) == nil):
+		case other == nil && (!r.restricted() || r.snap.Live(u) == nil):
 			return u, nil
 		case other != nil && other.Order >= e.Order:
 			return u, nil
@@ -139,7 +139,7 @@ func (r *Run) missing(e *entry) (missing urn.URN, on *entry) {
 }
 
 // failedDependency returns a failed or skipped resource that the entry needs. There is one only while the update goes
-// on: after errors, or beside a create that is undecided. What targets leave out is skipped without having failed;
+// on: after errors, or beside a create that is undecided. What is left out is skipped without having failed;
 // skippedReference reports it.
 func (r *Run) failedDependency(e *entry) urn.URN {
 	for _, u := range e.Reg.references() {

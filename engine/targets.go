@@ -2,92 +2,21 @@ package engine
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 )
 
-// Targets restrict an update as Pulumi's --target does:
+// A restricted update, see selection.go, does as Pulumi's --target and --exclude do:
 //
-//  - Providers, reads and the stack's own resource always take part, because targets need them.
-//  - A stored resource outside the targets stays as it is stored, with its old references, whatever its goal is now.
-//  - A resource outside the targets that is not stored is left out, and no target may refer to it.
-//  - Only targets are deleted. What still refers to a target stops its deletion unless dependents go along.
+//  - Providers, reads and the stack's own resource always take part, because other resources need them.
+//  - A stored resource that is left alone stays as it is stored, with its old references, whatever its goal is now.
+//  - A resource that is left alone and is not stored is left out, and nothing that takes part may refer to it.
+//  - With targets, only they are deleted. What still refers to a target stops its deletion unless dependents go along.
+//  - With excludes, everything else is deleted as ever, but for what an excluded resource needs.
 //
-// An untargeted resource that stays must still stand behind all that it refers to. Therefore what it refers to is moved
+// A resource that is left alone must still stand behind all that it refers to. Therefore what it refers to is moved
 // to the new list before it (keepReferences), even if the program does not register it any more, and is then not
 // deleted (mark.Kept).
-
-// matches reports whether a URN is named by one of the patterns: "*" stands for anything within a part between colons,
-// "**" for anything.
-func (r *Run) matches(patterns []string, u urn.URN) bool {
-	return slices.ContainsFunc(patterns, func(p string) bool { return glob(p, string(u)) })
-}
-
-// glob reports whether a text matches a pattern; "**" may cross "::", "*" may not. Its time is bounded by the product
-// of their lengths: a pattern is what a user has written.
-func glob(pattern, s string) bool {
-	if !strings.Contains(pattern, "*") {
-		return pattern == s
-	}
-	reached := make([]bool, len(s)+1) // the lengths of s that the pattern matches so far
-	reached[0] = true
-	for pattern != "" {
-		next := make([]bool, len(s)+1)
-		if pattern[0] != '*' {
-			for i := range len(s) {
-				next[i+1] = reached[i] && s[i] == pattern[0]
-			}
-			pattern, reached = pattern[1:], next
-			continue
-		}
-		deep, open := strings.HasPrefix(pattern, "**"), false
-		for i := range next {
-			open = open || reached[i]
-			next[i] = open
-			open = open && (deep || !strings.HasPrefix(s[i:], "::"))
-		}
-		pattern, reached = strings.TrimLeft(pattern, "*"), next
-	}
-	return reached[len(s)]
-}
-
-// matchesTargets reports whether a stored URN takes part in the update. Without targets everything does.
-func (r *Run) matchesTargets(u urn.URN) bool {
-	return len(r.goal.Targets) == 0 || r.matches(r.goal.Targets, u)
-}
-
-// targeted reports whether an entry takes part in the update. Providers, reads and the stack always do.
-func (r *Run) targeted(e *entry) bool {
-	return r.outsideTargeting(e) || e.Read || r.isTarget(e)
-}
-
-// outsideTargeting reports that targets do not concern an entry at all.
-func (r *Run) outsideTargeting(e *entry) bool {
-	return len(r.goal.Targets) == 0 || IsProvider(e.New.Type) || e.New.Type == rootType
-}
-
-// isTarget reports that an entry is named by the targets or, if dependents go with them, refers to one that is.
-// markTarget must have run for what the entry refers to: the marks make it transitive.
-func (r *Run) isTarget(e *entry) bool {
-	return r.matches(r.goal.Targets, e.URN) || r.goal.TargetDependents &&
-		slices.ContainsFunc(e.New.References(), func(u urn.URN) bool { return r.marked(u).Targeted })
-}
-
-// markTarget records whether an entry is a target, for those that depend on it. What a target refers to then precedes
-// it, although the program may not register it.
-func (r *Run) markTarget(e *entry) {
-	if r.outsideTargeting(e) {
-		return
-	}
-	// A mark of an earlier epoch may say otherwise, because the references of the goal may differ.
-	if is := r.isTarget(e); is != r.marked(e.URN).Targeted {
-		r.mark(e.URN).Targeted = is
-	}
-	if r.targeted(e) {
-		r.markKept(r.keepReferences(e.New))
-	}
-}
 
 // markKept records what was moved ahead of a state that refers to it.
 func (r *Run) markKept(kept []urn.URN) {
@@ -96,10 +25,10 @@ func (r *Run) markKept(kept []urn.URN) {
 	}
 }
 
-// leaveUntargeted keeps a resource outside the targets as it was, whatever the program declares now. One that is not
-// stored is left out: the program gets its inputs, and everything else of it is unknown. Under a former name it is
-// recorded under the new one, because the program and other states refer to it by that.
-func (r *Run) leaveUntargeted(e *entry, old *State) {
+// leaveAlone keeps a resource as it was, whatever the program declares now. One that is not stored is left out: the
+// program gets its inputs, and everything else of it is unknown. Under a former name it is recorded under the new one,
+// because the program and other states refer to it by that.
+func (r *Run) leaveAlone(e *entry, old *State) {
 	if old == nil {
 		r.mark(e.URN).LeftOut = true
 		r.finish(e, Reply{Object: e.New.Inputs, Result: ResultSkip, Unknown: true})
@@ -184,7 +113,7 @@ func (r *Run) oldInProgress(e *entry) bool {
 	})
 }
 
-// skippedReference returns a resource that the entry needs and that targets leave out; "" when there is none.
+// skippedReference returns a resource that the entry needs and that the update leaves out; "" when there is none.
 func (r *Run) skippedReference(e *entry) urn.URN {
 	for _, u := range e.Reg.references() {
 		if r.marked(u).LeftOut {
@@ -194,10 +123,10 @@ func (r *Run) skippedReference(e *entry) urn.URN {
 	return ""
 }
 
-// circularReference returns a resource that the entry needs and that, left alone by targets, still depends on what the
-// entry is to change, however far: no snapshot could put one of them before the other.
+// circularReference returns a resource that the entry needs and that, left alone, still depends on what the entry is to
+// change, however far: no snapshot could put one of them before the other.
 func (r *Run) circularReference(e *entry) urn.URN {
-	if len(r.goal.Targets) == 0 || e.Old == "" {
+	if !r.restricted() || e.Old == "" {
 		return ""
 	}
 	seen := map[urn.URN]bool{}
@@ -219,32 +148,6 @@ func (r *Run) circularReference(e *entry) urn.URN {
 	return ""
 }
 
-// mayChange reports whether targets let a stored resource be deleted, replaced with another, or refreshed. Whether a
-// dependent may depends on the marks of what it refers to: go through states in snapshot order, and call markDependent
-// for each that may change before asking about the next.
-func (r *Run) mayChange(s *State) bool {
-	if r.matchesState(s) {
-		return true
-	}
-	target := func(u urn.URN) bool { return r.marked(u).Targeted || r.matches(r.goal.Targets, u) }
-	return r.goal.TargetDependents && slices.ContainsFunc(s.References(), func(u urn.URN) bool {
-		return target(u) || target(r.current(u))
-	})
-}
-
-// matchesState reports whether targets name a stored resource; a replaced copy keeps its old name.
-func (r *Run) matchesState(s *State) bool {
-	return r.matchesTargets(s.URN) || r.matchesTargets(r.current(s.URN))
-}
-
-// markDependent records that a stored resource may change although no target names it, so that its dependents may, too.
-// A state that targets name needs no mark: mayChange asks the patterns themselves.
-func (r *Run) markDependent(s *State) {
-	if !r.matchesState(s) {
-		r.mark(s.URN).Targeted = true
-	}
-}
-
 // withoutManagers takes replaced providers out of a group that still manage resources outside the targets: those
 // resources keep the provider that they have.
 // Those providers stay as copies, and a later update without targets deletes them.
@@ -262,12 +165,40 @@ func (r *Run) withoutManagers(group []*deletion) []*deletion {
 	return slices.DeleteFunc(group, func(d *deletion) bool { return manages[d.Key] })
 }
 
+// withoutNeededByExcluded takes out of a group what excluded resources refer to, however far. It goes by URN, as Pulumi
+// does: an excluded resource was made with the copy that waits for its deletion, not with the one that replaced it.
+func (r *Run) withoutNeededByExcluded(group []*deletion) []*deletion {
+	var states []*State
+	excluded := map[Key]bool{}
+	r.snap.All(func(s *State) {
+		states = append(states, s)
+		excluded[s.Key] = !r.mayChange(s)
+	})
+	stays := map[urn.URN]bool{}
+	stay := func(us ...urn.URN) {
+		for _, u := range us {
+			stays[u], stays[r.current(u)] = true, true
+		}
+	}
+	for _, s := range slices.Backward(states) {
+		if excluded[s.Key] || stays[s.URN] {
+			stay(s.References()...)
+		}
+	}
+	return slices.DeleteFunc(group, func(d *deletion) bool { return stays[d.URN] })
+}
+
 // refuseReferenced returns the group of deletions or, if resources outside the targets still depend on one of them,
 // none: then the update fails with an error for each.
 //
 // Nothing of the group is deleted then, not even what nobody refers to, so that the user can decide about all of it.
+//
+// With excludes nothing is refused: what an excluded resource needs stays, as in Pulumi.
 func (r *Run) refuseReferenced(group []*deletion) []*deletion {
-	if len(r.goal.Targets) == 0 {
+	switch {
+	case r.excludes():
+		return r.withoutNeededByExcluded(group)
+	case !r.restricted():
 		return group
 	}
 	group = r.withoutManagers(group)

@@ -108,16 +108,15 @@ func (w *stage) begin(rest string) error {
 			w.goal.DryRun = true
 		case "refresh":
 			w.goal.Refresh = true
-		case "target", "replace":
-			list := &w.goal.Targets
-			if key == "replace" {
-				list = &w.goal.Replace
-			}
+		case "target", "exclude", "replace":
+			list := map[string]*[]string{
+				"target": &w.goal.Targets, "exclude": &w.goal.Excludes, "replace": &w.goal.Replace,
+			}[key]
 			for _, u := range w.urnsOf(value) {
 				*list = append(*list, string(u))
 			}
 		case "dependents":
-			w.goal.TargetDependents = true
+			w.goal.TargetDependents, w.goal.ExcludeDependents = w.goal.Targets != nil, w.goal.Excludes != nil
 		case "continue-on-error":
 			w.goal.ContinueOnError = true
 		case "default":

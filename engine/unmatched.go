@@ -15,7 +15,7 @@ type option struct {
 }
 
 func (r *Run) options() []option {
-	return []option{{"--target", r.goal.Targets}, {"--replace", r.goal.Replace}}
+	return []option{{"--target", r.goal.Targets}, {"--exclude", r.goal.Excludes}, {"--replace", r.goal.Replace}}
 }
 
 // refuseUnmatched fails an update, before anything starts, that names resources which cannot be there: by something
@@ -80,7 +80,7 @@ func (r *Run) eachUnmatched(why func(o option, pattern string) string) bool {
 // named. What was deleted in this update counts: its slot in the base stays, with its state.
 func (r *Run) known() map[urn.URN]bool {
 	known := map[urn.URN]bool{}
-	if len(r.goal.Targets)+len(r.goal.Replace) == 0 {
+	if !r.restricted() && len(r.goal.Replace) == 0 {
 		return known
 	}
 	for i := range r.snap.base {

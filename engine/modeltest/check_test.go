@@ -35,8 +35,8 @@ func (d *driver) check(states []engine.State, pending []engine.PendingOperation)
 			now[numberOf(s.URN)] = s
 		}
 	}
-	if len(d.goal.Targets) > 0 {
-		return d.checkTargeted(now)
+	if d.restricted() {
+		return d.checkRestricted(now)
 	}
 	if len(states) != len(d.registered) {
 		return fmt.Errorf("%d resources are there, %d were declared", len(states), len(d.registered))
@@ -72,11 +72,22 @@ func (d *driver) checkKind(states []engine.State) error {
 	return nil
 }
 
-// checkTargeted compares the end of an update with targets: they are what the program declares, everything else is what
-// it was, but for what was deleted before a target was replaced.
-func (d *driver) checkTargeted(now map[int]engine.State) error {
+// restricted reports that the update leaves resources alone.
+func (d *driver) restricted() bool { return len(d.goal.Targets)+len(d.goal.Excludes) > 0 }
+
+// selected reports that a resource takes part in a restricted update.
+func (d *driver) selected(u urn.URN) bool {
+	if len(d.goal.Excludes) > 0 {
+		return !slices.Contains(d.goal.Excludes, string(u))
+	}
+	return slices.Contains(d.goal.Targets, string(u))
+}
+
+// checkRestricted compares the end of a restricted update: what takes part is what the program declares, everything
+// else is what it was, but for what was deleted before a target was replaced.
+func (d *driver) checkRestricted(now map[int]engine.State) error {
 	for _, r := range d.registered {
-		if !slices.Contains(d.goal.Targets, string(r.urn())) {
+		if !d.selected(r.urn()) {
 			continue
 		}
 		if err := d.declared(now[r.number], r); err != nil {
@@ -92,10 +103,9 @@ func (d *driver) checkTargeted(now map[int]engine.State) error {
 			continue
 		}
 		s := now[numberOf(old.URN)]
-		targeted := slices.Contains(d.goal.Targets, string(old.URN)) || slices.Contains(d.goal.Targets, string(s.URN))
-		if !targeted && !old.Delete && !swept[numberOf(old.URN)] &&
+		if !d.selected(old.URN) && !d.selected(s.URN) && !old.Delete && !swept[numberOf(old.URN)] &&
 			(s.ID != old.ID || s.Inputs.Digest != old.Inputs.Digest) {
-			return fmt.Errorf("%s is no target, but has become %s with %q", old.URN, s.ID, s.Inputs.Digest)
+			return fmt.Errorf("%s is left alone, but has become %s with %q", old.URN, s.ID, s.Inputs.Digest)
 		}
 	}
 	return nil
@@ -132,7 +142,7 @@ func (d *driver) identity(s engine.State, want string, now map[int]engine.State)
 	old, stored := stands(d.world, n)
 	kept := slices.ContainsFunc(d.world, func(o engine.State) bool { return o.ID == s.ID && !o.PendingReplacement })
 	surelyNew := !stored || change(n, old.Inputs.Digest, s.Inputs.Digest) == engine.ChangeReplace
-	if d.epochs == 1 && len(d.pending) == 0 && len(d.goal.Targets) == 0 {
+	if d.epochs == 1 && len(d.pending) == 0 && !d.restricted() {
 		if want != "" && s.ID != want || want == "" && kept {
 			return fmt.Errorf("it has the id %s, not %q", s.ID, want)
 		}

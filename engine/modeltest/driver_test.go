@@ -90,7 +90,9 @@ func (d *driver) settle() error {
 			if e.Kind == engine.EmitDiagnostic {
 				d.say("> " + line(e))
 			}
-			refused := strings.Contains(e.Message, "protect") || strings.Contains(e.Message, "target")
+			refused := slices.ContainsFunc([]string{"protect", "target", "exclude"}, func(option string) bool {
+				return strings.Contains(e.Message, option)
+			})
 			d.failed = d.failed || refused && e.Severity == "error"
 		}
 		for _, c := range ready.Start {
@@ -135,7 +137,7 @@ func (d *driver) retain(delta engine.Delta) {
 func (d *driver) reply(c engine.Reply) {
 	d.replied[c.Seq] = true
 	if d.ids[numberOf(c.URN)] = c.ID; c.Result == engine.ResultSkip && c.Unknown {
-		d.ids[numberOf(c.URN)] = "?" // targets leave it out
+		d.ids[numberOf(c.URN)] = "?" // it is left out
 	} else if c.Result != engine.ResultSuccess {
 		delete(d.ids, numberOf(c.URN))
 	}

@@ -77,9 +77,13 @@ func (d *driver) vary() {
 		d.goal.Refresh = true
 	case n < 3:
 		d.cloud.tangled = true // what is no target goes on using what was replaced
+		names := &d.goal.Targets
+		if d.rng.IntN(2) == 0 {
+			names = &d.goal.Excludes
+		}
 		for _, r := range d.program {
 			if d.rng.IntN(2) == 0 {
-				d.goal.Targets = append(d.goal.Targets, string(r.urn()))
+				*names = append(*names, string(r.urn()))
 			}
 		}
 	}

@@ -21,6 +21,7 @@ func FromRequest(r deployments.UpdateRequest) *api.SubmitRequest {
 		Bundle: r.Bundle, BaseVersion: FromVersion(r.BaseVersion),
 		Config: config, Environment: r.Environment, Secrets: FromSecrets(r.Secrets),
 		Refresh: r.Refresh, Targets: r.Targets, TargetDependents: r.TargetDependents, Replace: r.Replace,
+		Excludes: r.Excludes, ExcludeDependents: r.ExcludeDependents,
 		ContinueOnError: r.ContinueOnError, Parallel: int32(r.Parallel), WaitOnUnknown: r.WaitOnUnknown,
 		Message: r.Message, Initiator: r.Initiator, Scheduled: r.Scheduled,
 	}
@@ -41,7 +42,7 @@ func ToRequest(m *api.SubmitRequest) deployments.UpdateRequest {
 		OnBusy: deployments.OnBusy(m.GetOnBusy()), Bundle: m.GetBundle(), BaseVersion: ToVersion(m.BaseVersion),
 		Config: config, Environment: m.GetEnvironment(), Secrets: ToSecrets(m.GetSecrets()),
 		Refresh: m.GetRefresh(), Targets: m.GetTargets(), TargetDependents: m.GetTargetDependents(),
-		Replace:         m.GetReplace(),
+		Replace: m.GetReplace(), Excludes: m.GetExcludes(), ExcludeDependents: m.GetExcludeDependents(),
 		ContinueOnError: m.GetContinueOnError(), Parallel: int(m.GetParallel()), WaitOnUnknown: m.GetWaitOnUnknown(),
 		Message: m.GetMessage(), Initiator: m.GetInitiator(), Scheduled: m.GetScheduled(),
 	}

@@ -18,7 +18,8 @@ func (s *session) request(
 		Stack: stack, Kind: kind, Initiator: initiator(), Message: s.flags.String("message"),
 		Refresh: s.flags.Bool("refresh"), Targets: s.flags.StringSlice("target"),
 		TargetDependents: s.flags.Bool("target-dependents"),
-		Replace:          s.flags.StringSlice("replace"), ContinueOnError: s.flags.Bool("continue-on-error"),
+		Excludes:         s.flags.StringSlice("exclude"), ExcludeDependents: s.flags.Bool("exclude-dependents"),
+		Replace: s.flags.StringSlice("replace"), ContinueOnError: s.flags.Bool("continue-on-error"),
 		Parallel: s.flags.Int("parallel"),
 	}
 	if r.Parallel < 1 || r.Parallel > deployments.MaxParallel {

@@ -45,10 +45,8 @@ var stockOnly = map[string]string{
 	"stack history --page":             "use --limit",
 	"stack history --page-size":        "use --limit",
 	"up --config-file":                 "use Pulumi.STACK.yaml or --config",
-	"up --exclude":                     "use --target",
 	"up --plan":                        "",
 	"preview --config-file":            "use Pulumi.STACK.yaml or --config",
-	"preview --exclude":                "use --target",
 }
 
 // stock returns a hint for a word that the stock CLI accepts in this place; "" if it does not.

@@ -1,0 +1,120 @@
+package engine
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
+)
+
+// A selection restricts an update to some resources: to those that --target names, or to all but those that --exclude
+// names. With --target-dependents or --exclude-dependents, what depends on a named resource is named as well, however
+// far. A goal has one of the two options, or none.
+
+// restricted reports whether the update leaves resources alone.
+func (r *Run) restricted() bool { return len(r.goal.Targets)+len(r.goal.Excludes) > 0 }
+
+// excludes reports whether the named resources are those that the update leaves alone.
+func (r *Run) excludes() bool { return len(r.goal.Excludes) > 0 }
+
+// takesPart reports whether a resource takes part in the update, from whether it is named.
+func (r *Run) takesPart(named bool) bool { return !r.restricted() || named != r.excludes() }
+
+// names reports whether an option names a URN.
+func (r *Run) names(u urn.URN) bool {
+	return r.matches(r.goal.Targets, u) || r.matches(r.goal.Excludes, u)
+}
+
+// namesOneOf reports whether dependents are named as well, and one of the URNs is named. Providers and resources that
+// the program does not register have no mark, so the patterns are asked, too.
+func (r *Run) namesOneOf(us []urn.URN) bool {
+	return (r.goal.TargetDependents || r.goal.ExcludeDependents) && slices.ContainsFunc(us, func(u urn.URN) bool {
+		now := r.current(u)
+		return r.marked(u).Named || r.marked(now).Named || r.names(u) || r.names(now)
+	})
+}
+
+// selected reports whether an entry takes part in the update. Providers, reads and the stack always do.
+func (r *Run) selected(e *entry) bool {
+	return e.Read || alwaysSelected(e) || r.takesPart(r.isNamed(e))
+}
+
+// alwaysSelected reports that an entry takes part in every update.
+func alwaysSelected(e *entry) bool { return IsProvider(e.New.Type) || e.New.Type == rootType }
+
+// isNamed reports whether an entry is named. markNamed must have run for what the entry refers to: the marks make it
+// transitive.
+func (r *Run) isNamed(e *entry) bool { return r.names(e.URN) || r.namesOneOf(e.New.References()) }
+
+// markNamed records whether an entry is named, for those that depend on it. What an entry refers to then precedes it,
+// although the program may not register it. A provider that depends on an excluded resource is updated all the same, so
+// what uses it is not excluded.
+func (r *Run) markNamed(e *entry) {
+	if !r.restricted() {
+		return
+	}
+	is := r.isNamed(e) && !(r.excludes() && alwaysSelected(e))
+	// A mark of an earlier epoch may say otherwise, because the references of the goal may differ.
+	if is != r.marked(e.URN).Named {
+		r.mark(e.URN).Named = is
+	}
+	if r.selected(e) {
+		r.markKept(r.keepReferences(e.New))
+	}
+}
+
+// mayChange reports whether the update may delete, refresh or replace a stored resource. It marks what is named only as
+// a dependent, for its own dependents: go through states in snapshot order. A replaced copy keeps its old name.
+func (r *Run) mayChange(s *State) bool {
+	if !r.restricted() {
+		return true
+	}
+	named := r.names(s.URN) || r.names(r.current(s.URN))
+	if !named && r.namesOneOf(s.References()) {
+		named = true
+		r.mark(s.URN).Named = true
+	}
+	return r.takesPart(named)
+}
+
+// leftOutBy names the option that leaves resources alone, and says how to include one.
+func (r *Run) leftOutBy() (option, advice string) {
+	if r.excludes() {
+		return "--exclude", "do not exclude it"
+	}
+	return "--target", "target it as well"
+}
+
+// matches reports whether a URN is named by one of the patterns: "*" stands for anything within a part between colons,
+// "**" for anything.
+func (r *Run) matches(patterns []string, u urn.URN) bool {
+	return slices.ContainsFunc(patterns, func(p string) bool { return glob(p, string(u)) })
+}
+
+// glob reports whether a text matches a pattern; "**" may cross "::", "*" may not. Its time is bounded by the product
+// of their lengths: a pattern is what a user has written.
+func glob(pattern, s string) bool {
+	if !strings.Contains(pattern, "*") {
+		return pattern == s
+	}
+	reached := make([]bool, len(s)+1) // the lengths of s that the pattern matches so far
+	reached[0] = true
+	for pattern != "" {
+		next := make([]bool, len(s)+1)
+		if pattern[0] != '*' {
+			for i := range len(s) {
+				next[i+1] = reached[i] && s[i] == pattern[0]
+			}
+			pattern, reached = pattern[1:], next
+			continue
+		}
+		deep, open := strings.HasPrefix(pattern, "**"), false
+		for i := range next {
+			open = open || reached[i]
+			next[i] = open
+			open = open && (deep || !strings.HasPrefix(s[i:], "::"))
+		}
+		pattern, reached = strings.TrimLeft(pattern, "*"), next
+	}
+	return reached[len(s)]
+}
