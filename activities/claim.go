@@ -208,6 +208,7 @@ func goalOf(u deployments.UpdateName, version int, r deployments.UpdateRequest) 
 		Organization: u.Organization, Project: u.Project, Stack: u.Stack,
 		Refresh: r.Refresh, Targets: r.Targets, TargetDependents: r.TargetDependents, Replace: r.Replace,
 		Excludes: r.Excludes, ExcludeDependents: r.ExcludeDependents,
+		ExcludeProtected: r.ExcludeProtected, IgnoreProtect: r.IgnoreProtect,
 		ContinueOnError: r.ContinueOnError, Parallel: r.Parallel, WaitOnUnknown: r.WaitOnUnknown,
 	}
 	if g.Parallel < 1 {

@@ -80,7 +80,7 @@ func fullRequest() deployments.UpdateRequest {
 		Bundle: digest, BaseVersion: &three,
 		Config:      map[string]deployments.ConfigValue{"shop:size": {Value: "3", Secret: true, Object: true}},
 		Environment: []string{"A=B"}, Secrets: passphrase, Refresh: true, Targets: []string{"t"},
-		TargetDependents: true, ExcludeDependents: true, Replace: []string{"r"}, ContinueOnError: true, Parallel: 7,
+		TargetDependents: true, ExcludeDependents: true, IgnoreProtect: true, Replace: []string{"r"}, ContinueOnError: true, Parallel: 7,
 		WaitOnUnknown: true,
 		Message:       "m", Initiator: "ann", Scheduled: true,
 	}
@@ -90,7 +90,8 @@ func fullRequest() deployments.UpdateRequest {
 var wholes = map[string]whole{
 	"Submit": func(ctx context.Context, s deployments.Service) (any, error) {
 		excluding := fullRequest()
-		excluding.Targets, excluding.Excludes = nil, []string{"x"}
+		excluding.Kind, excluding.Targets, excluding.Excludes = engine.KindDestroy, nil, []string{"x"}
+		excluding.ExcludeProtected, excluding.IgnoreProtect = true, false
 		if _, err := s.Submit(ctx, excluding); err != nil {
 			return nil, err
 		}
@@ -242,7 +243,8 @@ func wantFull(t *testing.T, arg any) {
 	if v.Kind() != reflect.Struct {
 		return
 	}
-	elsewhere := []string{"Authority", "Targets", "Excludes"} // the edge's; a request has one of the other two
+	// Authority is the edge's; a request has only some of the others.
+	elsewhere := []string{"Authority", "Targets", "Excludes", "ExcludeProtected", "IgnoreProtect"}
 	switch arg.(type) {
 	case deployments.Schedule: // of the times, a schedule has one; the rest is told by the service
 		elsewhere = append(elsewhere, "Cron", "At", "Note", "Created", "Next", "Last")

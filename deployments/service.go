@@ -49,6 +49,8 @@ type UpdateRequest struct {
 	TargetDependents  bool     `json:"targetDependents,omitempty"`
 	Excludes          []string `json:"excludes,omitempty"` // not together with Targets
 	ExcludeDependents bool     `json:"excludeDependents,omitempty"`
+	ExcludeProtected  bool     `json:"excludeProtected,omitempty"` // of a destroy: it keeps what is protected
+	IgnoreProtect     bool     `json:"ignoreProtect,omitempty"`    // what is protected is deleted like anything else
 	Replace           []string `json:"replace,omitempty"`
 	ContinueOnError   bool     `json:"continueOnError,omitempty"`
 	Parallel          int      `json:"parallel,omitempty"`

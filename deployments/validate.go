@@ -252,6 +252,16 @@ func (r UpdateRequest) validateSelection() error {
 		return Errorf(CodeInvalid, "the request has targets and excludes: name either what is updated (--target) or "+
 			"what is not (--exclude)")
 	}
+	switch {
+	case r.ExcludeProtected && r.Kind != engine.KindDestroy:
+		return Errorf(CodeInvalid, "only a destroy keeps protected resources (--exclude-protected)")
+	case r.ExcludeProtected && len(r.Targets) > 0:
+		return Errorf(CodeInvalid, "the request has targets and excludes what is protected: leave out --target or "+
+			"--exclude-protected")
+	case r.ExcludeProtected && r.IgnoreProtect:
+		return Errorf(CodeInvalid, "the request both keeps and deletes what is protected: leave out "+
+			"--exclude-protected or --ignore-protect")
+	}
 	for _, list := range [][]string{r.Targets, r.Excludes, r.Replace} {
 		if len(list) > MaxTargets {
 			return Errorf(CodeInvalid, "the request names %d resources; at most %d are allowed: use patterns with '*'",

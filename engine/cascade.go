@@ -116,7 +116,7 @@ func (r *Run) cascadePlanned(ev CascadePlanned) {
 func (r *Run) refuseProtectedMember(e *entry, group []*deletion) bool {
 	const message = "a protected resource would be replaced"
 	for _, d := range group {
-		if state := r.snap.Get(d.Key); !state.Protect || state.Delete {
+		if state := r.snap.Get(d.Key); !state.Protect || state.Delete || r.goal.IgnoreProtect {
 			continue
 		}
 		r.diagnose("error", e.URN, "%s cannot be replaced: %s would have to be replaced with it, and is protected; "+

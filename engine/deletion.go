@@ -121,6 +121,21 @@ func (r *Run) deleteUnregistered() {
 		group = append(group, d)
 	})
 	r.markForDeletion(r.withoutNeeded(r.refuseReferenced(group)))
+	r.reportProtected()
+}
+
+// reportProtected says how many protected resources --exclude-protected has kept.
+func (r *Run) reportProtected() {
+	if !r.goal.ExcludeProtected {
+		return
+	}
+	n := 0
+	r.snap.All(func(s *State) {
+		if s.Protect && !s.Delete {
+			n++
+		}
+	})
+	r.diagnose("info", "", "%d protected resources stay, with what they depend on", n)
 }
 
 // withoutNeeded takes out of a group what must stay because something that stays refers to it. That happens only after
@@ -203,7 +218,7 @@ func (r *Run) startDeletion(d *deletion) {
 		op.Step.Timeout = state.Timeouts.Delete
 	}
 	// Members of a cascade were checked by refuseProtectedMember, before anything was deleted.
-	if state.Protect && d.Kind == StepDelete {
+	if state.Protect && d.Kind == StepDelete && !r.goal.IgnoreProtect {
 		r.protectedDeletion(d, op)
 		if !r.goal.DryRun {
 			return

@@ -42,6 +42,10 @@ type Goal struct {
 	TargetDependents  bool     `json:"targetDependents,omitempty"`
 	Excludes          []string `json:"excludes,omitempty"`
 	ExcludeDependents bool     `json:"excludeDependents,omitempty"`
+	// ExcludeProtected excludes every protected resource as well.
+	ExcludeProtected bool `json:"excludeProtected,omitempty"`
+	// IgnoreProtect deletes and replaces protected resources like any other.
+	IgnoreProtect bool `json:"ignoreProtect,omitempty"`
 	// Replace forces these URNs to be replaced.
 	Replace         []string `json:"replace,omitempty"`
 	ContinueOnError bool     `json:"continueOnError,omitempty"`

@@ -51,7 +51,7 @@ var mutants = []mutanttest.Mutant{
 	},
 	{
 		Name: "a protected resource is deleted", File: "deletion.go",
-		Old: `if state.Protect && d.Kind == StepDelete {`, New: `if false {`,
+		Old: `if state.Protect && d.Kind == StepDelete && !r.goal.IgnoreProtect {`, New: `if false {`,
 	},
 	{
 		Name: "an unknown outcome is taken for a failure and tried again", File: "steps.go",

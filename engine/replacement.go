@@ -49,7 +49,7 @@ func (r *Run) replace(e *entry, old *State) bool {
 //
 // The preview shows the replacement all the same, so that a user sees all that the update would do.
 func (r *Run) refuseProtected(e *entry, old *State) bool {
-	if !old.Protect || !e.New.Protect {
+	if !old.Protect || !e.New.Protect || r.goal.IgnoreProtect {
 		return false
 	}
 	const message = "%s is protected and would have to be replaced; remove its protect option and update again to " +

@@ -9,20 +9,27 @@ import (
 
 // A selection restricts an update to some resources: to those that --target names, or to all but those that --exclude
 // names. With --target-dependents or --exclude-dependents, what depends on a named resource is named as well, however
-// far. A goal has one of the two options, or none.
+// far. A goal has one of the two options, or none. --exclude-protected names the protected resources.
 
 // restricted reports whether the update leaves resources alone.
-func (r *Run) restricted() bool { return len(r.goal.Targets)+len(r.goal.Excludes) > 0 }
+func (r *Run) restricted() bool { return len(r.goal.Targets) > 0 || r.excludes() }
 
 // excludes reports whether the named resources are those that the update leaves alone.
-func (r *Run) excludes() bool { return len(r.goal.Excludes) > 0 }
+func (r *Run) excludes() bool { return len(r.goal.Excludes) > 0 || r.goal.ExcludeProtected }
 
 // takesPart reports whether a resource takes part in the update, from whether it is named.
 func (r *Run) takesPart(named bool) bool { return !r.restricted() || named != r.excludes() }
 
 // names reports whether an option names a URN.
 func (r *Run) names(u urn.URN) bool {
-	return r.matches(r.goal.Targets, u) || r.matches(r.goal.Excludes, u)
+	return r.matches(r.goal.Targets, u) || r.matches(r.goal.Excludes, u) ||
+		r.goal.ExcludeProtected && r.protects(u)
+}
+
+// protects reports whether a stored resource is protected.
+func (r *Run) protects(u urn.URN) bool {
+	live := r.snap.Live(u)
+	return live != nil && live.Protect
 }
 
 // namesOneOf reports whether dependents are named as well, and one of the URNs is named. Providers and resources that

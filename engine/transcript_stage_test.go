@@ -117,6 +117,10 @@ func (w *stage) begin(rest string) error {
 			}
 		case "dependents":
 			w.goal.TargetDependents, w.goal.ExcludeDependents = w.goal.Targets != nil, w.goal.Excludes != nil
+		case "exclude-protected":
+			w.goal.ExcludeProtected = true
+		case "ignore-protect":
+			w.goal.IgnoreProtect = true
 		case "continue-on-error":
 			w.goal.ContinueOnError = true
 		case "default":

@@ -22,6 +22,7 @@ func FromRequest(r deployments.UpdateRequest) *api.SubmitRequest {
 		Config: config, Environment: r.Environment, Secrets: FromSecrets(r.Secrets),
 		Refresh: r.Refresh, Targets: r.Targets, TargetDependents: r.TargetDependents, Replace: r.Replace,
 		Excludes: r.Excludes, ExcludeDependents: r.ExcludeDependents,
+		ExcludeProtected: r.ExcludeProtected, IgnoreProtect: r.IgnoreProtect,
 		ContinueOnError: r.ContinueOnError, Parallel: int32(r.Parallel), WaitOnUnknown: r.WaitOnUnknown,
 		Message: r.Message, Initiator: r.Initiator, Scheduled: r.Scheduled,
 	}
@@ -43,6 +44,7 @@ func ToRequest(m *api.SubmitRequest) deployments.UpdateRequest {
 		Config: config, Environment: m.GetEnvironment(), Secrets: ToSecrets(m.GetSecrets()),
 		Refresh: m.GetRefresh(), Targets: m.GetTargets(), TargetDependents: m.GetTargetDependents(),
 		Replace: m.GetReplace(), Excludes: m.GetExcludes(), ExcludeDependents: m.GetExcludeDependents(),
+		ExcludeProtected: m.GetExcludeProtected(), IgnoreProtect: m.GetIgnoreProtect(),
 		ContinueOnError: m.GetContinueOnError(), Parallel: int(m.GetParallel()), WaitOnUnknown: m.GetWaitOnUnknown(),
 		Message: m.GetMessage(), Initiator: m.GetInitiator(), Scheduled: m.GetScheduled(),
 	}

@@ -9,7 +9,7 @@ func destroyCommand(s *Env) *cli.Command {
 	return &cli.Command{
 		Name: "destroy", Aliases: []string{"down"}, Usage: "delete every resource of the stack; the stack itself stays",
 		Description: changeExits,
-		Flags:       changeFlags(refreshFlag),
+		Flags:       changeFlags(refreshFlag, ignoreProtectFlag, excludeProtectedFlag),
 		Action:      action(s, change(engine.KindDestroy)),
 	}
 }

@@ -87,6 +87,10 @@ func changeFlags(more ...cli.Flag) []cli.Flag {
 }
 
 var (
-	refreshFlag = &cli.BoolFlag{Name: "refresh", Aliases: []string{"r"}, Usage: "refresh every resource first"}
+	refreshFlag       = &cli.BoolFlag{Name: "refresh", Aliases: []string{"r"}, Usage: "refresh every resource first"}
+	ignoreProtectFlag = &cli.BoolFlag{Name: "ignore-protect", Usage: "delete and replace protected resources like any " +
+		"other"}
+	excludeProtectedFlag = &cli.BoolFlag{Name: "exclude-protected", Usage: "of a destroy: keep protected resources, " +
+		"and what they depend on"}
 	replaceFlag = &cli.StringSliceFlag{Name: "replace", Usage: "replace this `URN`; may be repeated"}
 )

@@ -19,6 +19,7 @@ func (s *session) request(
 		Refresh: s.flags.Bool("refresh"), Targets: s.flags.StringSlice("target"),
 		TargetDependents: s.flags.Bool("target-dependents"),
 		Excludes:         s.flags.StringSlice("exclude"), ExcludeDependents: s.flags.Bool("exclude-dependents"),
+		ExcludeProtected: s.flags.Bool("exclude-protected"), IgnoreProtect: s.flags.Bool("ignore-protect"),
 		Replace: s.flags.StringSlice("replace"), ContinueOnError: s.flags.Bool("continue-on-error"),
 		Parallel: s.flags.Int("parallel"),
 	}

@@ -34,7 +34,6 @@ var stockOnly = map[string]string{
 	"stack change-secrets-provider":    "",
 	"stack graph":                      "use `deployctl graph`",
 	"stack unselect":                   "use `deployctl stack select` for another one",
-	"destroy --exclude-protected":      "use --target",
 	"destroy --preview-only":           "",
 	"destroy --remove":                 "follow it with `deployctl stack rm`",
 	"preview --import-file":            "",
