@@ -57,13 +57,16 @@ type cascade struct {
 	members   map[urn.URN]bool
 }
 
-// replaces reports whether a candidate must be replaced because its provider or one of its inputs comes from a
-// members resource; with it, the properties that force it.
+// replaces reports whether a candidate must be replaced because its provider, its deletedWith or one of its inputs is a
+// member's; with it, the properties that force it.
 func (c cascade) replaces(ctx context.Context, r engine.State) (bool, []string, error) {
 	if !r.Custom || r.External {
 		return false, nil, nil
 	}
 	if ref, err := token.ParseReference(r.Provider); err == nil && c.members[ref.URN()] {
+		return true, nil, nil
+	}
+	if c.members[r.DeletedWith] { // its delete takes this one along
 		return true, nil, nil
 	}
 	lost := c.lost(r)

@@ -80,9 +80,8 @@ func fullRequest() deployments.UpdateRequest {
 		Bundle: digest, BaseVersion: &three,
 		Config:      map[string]deployments.ConfigValue{"shop:size": {Value: "3", Secret: true, Object: true}},
 		Environment: []string{"A=B"}, Secrets: passphrase, Refresh: true, Targets: []string{"t"},
-		TargetDependents: true, ExcludeDependents: true, IgnoreProtect: true, Replace: []string{"r"}, ContinueOnError: true, Parallel: 7,
-		WaitOnUnknown: true,
-		Message:       "m", Initiator: "ann", Scheduled: true,
+		TargetDependents: true, ExcludeDependents: true, IgnoreProtect: true, Replace: []string{"r"},
+		ContinueOnError: true, Parallel: 7, WaitOnUnknown: true, Message: "m", Initiator: "ann", Scheduled: true,
 	}
 }
 

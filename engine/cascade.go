@@ -219,18 +219,17 @@ func (r *Run) replan(d *deletion) {
 	r.become(other, stageHeld, 0)
 }
 
-// replacedWith returns the stored resources that ask, by replaceWith, to be replaced together with the entry's, and
-// whose own decision is not final.
-// They join the cascade whatever their providers' Diffs say. If the old resource is not deleted first, replaceWith
-// takes effect in force instead, when the entries of those resources are planned.
+// replacedWith returns the stored resources that are replaced together with the entry's, by replaceWith or deletedWith,
+// and whose own decision is not final. They join the cascade whatever their providers' Diffs say. If the old resource
+// is not deleted first, both options take effect in force instead, when the entries of those resources are planned.
 func (r *Run) replacedWith(e *entry) []*State {
 	var out []*State
 	r.snap.All(func(s *State) {
-		if len(s.ReplaceWith) == 0 || s.Key == e.Old || s.Delete || s.PendingReplacement || r.deletionOf[s.Key] != nil {
+		if s.Key == e.Old || s.Delete || s.PendingReplacement || r.deletionOf[s.Key] != nil {
 			return
 		}
 		names := func(u urn.URN) bool { return r.current(u) == e.URN }
-		if slices.ContainsFunc(s.ReplaceWith, names) && !r.decided(s.URN) {
+		if (names(s.DeletedWith) || slices.ContainsFunc(s.ReplaceWith, names)) && !r.decided(s.URN) {
 			out = append(out, s)
 		}
 	})

@@ -55,8 +55,8 @@ type Plan struct {
 }
 
 // Cascade asks which of the candidates must be replaced when Root is deleted before it is replaced: those whose Diff
-// says so when the properties that come from a member are unknown. Candidates are in dependency order. Answered by
-// CascadePlanned.
+// says so when the properties that come from a member are unknown, and those that are deletedWith a member. Candidates
+// are in dependency order. Answered by CascadePlanned.
 type Cascade struct {
 	Op         int                 `json:"op"`
 	Root       State               `json:"root"`

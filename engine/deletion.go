@@ -250,12 +250,11 @@ func (r *Run) protectedDeletion(d *deletion, op *operation) {
 
 // deletesNothing reports that a deletion changes the state only, and calls no provider.
 //
-// retainOnDelete keeps the real resource. deletedWith says that it disappears together with another one, so no call is
-// needed if that one was deleted in this update or is marked for deletion.
+// retainOnDelete keeps the real resource. deletedWith says that it disappears together with another one.
 func (r *Run) deletesNothing(d *deletion, s *State) bool {
 	logical := d.Kind == StepReadDiscard || d.Kind == StepDiscardReplaced || d.Kind == StepRemovePendingReplace
 	return r.goal.DryRun || logical || !s.Custom || s.External || s.RetainOnDelete || s.PendingReplacement ||
-		IsProvider(s.Type) || r.sharesID(s) || (s.DeletedWith != "" && r.deletedHere(r.current(s.DeletedWith)))
+		IsProvider(s.Type) || r.sharesID(s) || r.goesAlong(s)
 }
 
 // sharesID reports that the live replacement has the same provider, type and id: its create found what was there.
@@ -267,13 +266,16 @@ func (r *Run) sharesID(s *State) bool {
 		live.Provider == s.Provider
 }
 
-// deletedHere reports that a URN's live resource was deleted in this update or is marked for it.
-func (r *Run) deletedHere(u urn.URN) bool {
-	if r.marked(u).Deleted {
-		return true
+// goesAlong reports that the resource which a state is deletedWith was deleted in this update or is marked for it. Of
+// its copies only one that stands before the state counts: a later one was created without this resource.
+func (r *Run) goesAlong(s *State) bool {
+	if s.DeletedWith == "" {
+		return false
 	}
-	k, ok := r.snap.live[u]
-	return ok && r.deletionOf[k] != nil
+	goes := func(k Key) bool { return r.deletionOf[k] != nil && r.snap.position(k) < r.snap.position(s.Key) }
+	return slices.ContainsFunc([]urn.URN{s.DeletedWith, r.current(s.DeletedWith)}, func(u urn.URN) bool {
+		return r.marked(u).Deleted || slices.ContainsFunc(r.snap.copies[u], goes)
+	})
 }
 
 // deletionFinished ends a delete step. If it failed, what the resource depends on stays, too. A step of an epoch that
@@ -319,7 +321,7 @@ func (r *Run) deleted(d *deletion, op *operation) {
 	default:
 		r.change(Delta{Kind: DeltaRemove, Removes: []Key{d.Key}})
 		if d.For != "" {
-			r.dropReferences() // of members, which stay
+			r.dropReferences(nil) // of members, which stay
 		}
 	}
 	if d.Kind == StepDelete {
@@ -340,13 +342,16 @@ func (r *Run) deleted(d *deletion, op *operation) {
 func (r *Run) unblock(d *deletion) {
 	r.unmarkDeletion(d)
 	for _, k := range d.Frees {
-		other := r.deletionOf[k]
-		if other == nil {
-			continue
+		if other := r.deletionOf[k]; other != nil {
+			r.unblocked(other)
 		}
-		if other.Blockers--; other.Blockers == 0 {
-			r.free = append(r.free, k)
-		}
+	}
+}
+
+// unblocked counts that one of the deletions for which this one waits has ended.
+func (r *Run) unblocked(d *deletion) {
+	if d.Blockers--; d.Blockers == 0 {
+		r.free = append(r.free, d.Key)
 	}
 }
 
@@ -369,15 +374,19 @@ func (r *Run) openDeletions() []*deletion {
 	return out
 }
 
-// failDeletion drops a failed deletion and, transitively, every deletion that it was blocking: what still exists may
-// use them. A replacement that waits for one of them fails.
+// failDeletion drops a failed deletion and, transitively, the deletions of what still exists may use: of what stands
+// before it. What it was blocking beyond that goes on. A replacement that waits for one of them fails.
 //
 // It ends what unblock would otherwise end, so each deletion ends by exactly one of the two, or by dropDeletions.
 func (r *Run) failDeletion(d *deletion) {
 	r.unmarkDeletion(d)
 	for _, k := range d.Frees {
-		if other := r.deletionOf[k]; other != nil {
+		switch other := r.deletionOf[k]; {
+		case other == nil:
+		case r.snap.position(k) < r.snap.position(d.Key):
 			r.failDeletion(other)
+		default:
+			r.unblocked(other)
 		}
 	}
 	if e := r.byURN[d.For]; e != nil && (e.Stage == stageClearing || e.Stage == stageSweeping) {

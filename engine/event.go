@@ -64,6 +64,8 @@ type Alias struct {
 type Registered struct {
 	Epoch int `json:"epoch"`
 	Seq   int `json:"seq"`
+	// At is when a component was registered, RFC 3339 in UTC; empty for other resources, whose steps have a time.
+	At string `json:"at,omitempty"`
 	Registration
 }
 

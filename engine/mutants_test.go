@@ -96,7 +96,7 @@ var mutants = []mutanttest.Mutant{
 	},
 	{
 		Name: "a deletion that is over goes on blocking another", File: "deletion.go",
-		Old: `if other.Blockers--; other.Blockers == 0 {`, New: `if other.Blockers == 1 {`,
+		Old: `if d.Blockers--; d.Blockers == 0 {`, New: `if d.Blockers == 1 {`,
 	},
 	{
 		Name: "references keep the name from before an alias", File: "snapshot.go",

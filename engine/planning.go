@@ -67,12 +67,13 @@ func (r *Run) decideComponent(e *entry, old *State) {
 func (r *Run) carryOut(e *entry) {
 	op := r.newOp()
 	r.emitStep(EmitPre, op, e)
+	e.stamp(e.At)
 	r.record(e, op)
 	r.succeed(e, op)
 }
 
 // force returns the reasons for which the core itself replaces a resource, in the place of property names; none is an
-// ordinary plan. They are Pulumi's: a taint or --replace, a provider that cannot go on, replaceWith and
+// ordinary plan. They are Pulumi's: a taint or --replace, a provider that cannot go on, replaceWith, deletedWith and
 // replacementTrigger. The first that applies is shown. A resource that was replaced in this update, by an earlier epoch
 // for example, is not replaced a second time; nor is one that was just imported.
 func (r *Run) force(e *entry, old *State) []string {
@@ -86,6 +87,9 @@ func (r *Run) force(e *entry, old *State) []string {
 	// The entry refers to what replaceWith names, so that is done and the mark is final.
 	case slices.ContainsFunc(e.New.ReplaceWith, func(u urn.URN) bool { return r.marked(u).Replaced }):
 		return []string{"replaceWith"}
+	// What it was deleted with takes it along.
+	case r.marked(e.New.DeletedWith).Replaced:
+		return []string{"deletedWith"}
 	case triggers(old.TriggerValue, e.New.TriggerValue):
 		return []string{"replacementTrigger"}
 	}

@@ -7,16 +7,20 @@ import (
 )
 
 // applyResult puts into the entry's new state what its step found, and when.
-// The time of a create is also that of its first modification. An update keeps Created, which prepare took from the old
-// state. A step that reports no time leaves both.
 func (r *Run) applyResult(e *entry, ev StepFinished) {
 	e.New.learn(ev)
+	e.stamp(ev.At)
+}
+
+// stamp puts the time of the entry's step into its new state. The time of a create is also that of its first
+// modification. An update keeps Created, which prepare took from the old state. A step without a time leaves both.
+func (e *entry) stamp(at string) {
 	switch {
-	case ev.At == "":
+	case at == "":
 	case e.Kind == StepUpdate:
-		e.New.Modified = ev.At
+		e.New.Modified = at
 	default:
-		e.New.Created, e.New.Modified = ev.At, ev.At
+		e.New.Created, e.New.Modified = at, at
 	}
 }
 

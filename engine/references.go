@@ -68,8 +68,9 @@ func (s State) without(gone func(urn.URN) bool) State {
 	s.ReplaceWith = slices.DeleteFunc(slices.Clone(s.ReplaceWith), gone)
 	properties := make([]PropertyDependency, 0, len(s.PropertyDependencies))
 	for _, p := range s.PropertyDependencies {
-		p.URNs = slices.DeleteFunc(slices.Clone(p.URNs), gone)
-		properties = append(properties, p)
+		if p.URNs = slices.DeleteFunc(slices.Clone(p.URNs), gone); len(p.URNs) > 0 {
+			properties = append(properties, p)
+		}
 	}
 	s.PropertyDependencies = properties
 	return s

@@ -108,26 +108,37 @@ func (r *Run) emitRefresh(op *operation, next *State, diff *Diff) {
 }
 
 // removeLost removes the resources that refreshes did not find, all at once and with the references to them, as
-// Pulumi's refresh does. It does nothing if nothing was lost, so it may be called more than once.
+// Pulumi's refresh does; a child of a lost resource becomes a child of that one's parent. It does nothing if nothing was
+// lost, so it may be called more than once.
 func (r *Run) removeLost() {
 	if len(r.Lost) == 0 {
 		return
 	}
+	above := map[urn.URN]urn.URN{}
+	for _, k := range r.Lost {
+		if s := r.snap.Get(k); s != nil {
+			above[r.current(s.URN)] = r.current(s.Parent)
+		}
+	}
 	r.change(Delta{Kind: DeltaRemove, Removes: r.Lost})
 	r.Lost = nil
-	r.dropReferences()
+	r.dropReferences(above)
 }
 
 // dropReferences removes from all states the references to what has left the snapshot. A reference stays while a copy
-// of what it names precedes it.
-func (r *Run) dropReferences() {
+// of what it names precedes it. A parent that has left is replaced by the one above it, if above says which that is.
+func (r *Run) dropReferences(above map[urn.URN]urn.URN) {
 	earlier := map[urn.URN]bool{"": true}
 	gone := func(u urn.URN) bool { return !earlier[u] && !earlier[r.snap.current(u)] }
 	var repaired []State
 	r.snap.All(func(s *State) {
 		// Collected first: a visitor must not change the snapshot.
 		if slices.ContainsFunc(s.References(), gone) {
-			repaired = append(repaired, s.without(gone))
+			next := *s
+			for next.Parent != "" && gone(next.Parent) {
+				next.Parent = above[r.current(next.Parent)]
+			}
+			repaired = append(repaired, next.without(gone))
 		}
 		earlier[s.URN] = true
 	})

@@ -10,7 +10,11 @@ import (
 // program answered at once.
 func (r *Run) register(ev Registered) {
 	e := r.admit(ev.Epoch, ev.Seq, ev.Registration)
-	if e != nil && r.Stopped {
+	if e == nil {
+		return
+	}
+	e.At = ev.At
+	if r.Stopped {
 		r.refuse(e)
 	}
 }

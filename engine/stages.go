@@ -67,6 +67,7 @@ type entry struct {
 	Old     Key    `json:",omitempty"` // state it starts from; "" when there is none
 	New     State  // what it becomes
 	Seed    []byte `json:",omitempty"`
+	At      string `json:",omitempty"` // when a component was registered
 	Changed bool   `json:",omitempty"` // the old provider cannot go on
 	// Forced says why the core itself replaces the resource: the keys to show. It is set by force.
 	Forced    []string    `json:",omitempty"`

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/blang/semver"
 	"github.com/deployctl/deployctl/deployments"
@@ -237,8 +238,12 @@ func (m *Monitor) configured(ctx context.Context, ref string) (*pluginhost.Provi
 // register sends a registration to the Run and returns its reply.
 func (m *Monitor) register(ctx context.Context, reg engine.Registration) (engine.Reply, error) {
 	reg.Digest = m.digest(withoutPosition(reg))
+	at := ""
+	if !reg.Custom {
+		at = time.Now().UTC().Format(time.RFC3339Nano)
+	}
 	return m.call(ctx, func(epoch, seq int) deployments.Message {
-		return deployments.Message{Registered: &engine.Registered{Epoch: epoch, Seq: seq, Registration: reg}}
+		return deployments.Message{Registered: &engine.Registered{Epoch: epoch, Seq: seq, At: at, Registration: reg}}
 	})
 }
 
