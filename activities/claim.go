@@ -88,7 +88,7 @@ func (a *Activities) claim(ctx context.Context, in deployments.ClaimInput) (depl
 	goal := goalOf(u, version, r)
 	goal.StackID = s.stackID
 	return deployments.Claimed{
-		Worker: a.Worker, Base: base, Goal: goal, HasProgram: r.Kind == engine.KindUp,
+		Worker: a.Worker, Base: base, Goal: goal, HasProgram: r.HasProgram(),
 		Retries: s.retries,
 	}, nil
 }
@@ -209,6 +209,7 @@ func goalOf(u deployments.UpdateName, version int, r deployments.UpdateRequest) 
 		Refresh: r.Refresh, Targets: r.Targets, TargetDependents: r.TargetDependents, Replace: r.Replace,
 		Excludes: r.Excludes, ExcludeDependents: r.ExcludeDependents,
 		ExcludeProtected: r.ExcludeProtected, IgnoreProtect: r.IgnoreProtect,
+		RunProgram: r.RunProgram, ClearPendingCreates: r.ClearPendingCreates,
 		ContinueOnError: r.ContinueOnError, Parallel: r.Parallel, WaitOnUnknown: r.WaitOnUnknown,
 	}
 	if g.Parallel < 1 {

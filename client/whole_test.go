@@ -90,7 +90,12 @@ var wholes = map[string]whole{
 	"Submit": func(ctx context.Context, s deployments.Service) (any, error) {
 		excluding := fullRequest()
 		excluding.Kind, excluding.Targets, excluding.Excludes = engine.KindDestroy, nil, []string{"x"}
-		excluding.ExcludeProtected, excluding.IgnoreProtect = true, false
+		excluding.ExcludeProtected, excluding.IgnoreProtect, excluding.RunProgram = true, false, true
+		refreshing := fullRequest()
+		refreshing.Kind, refreshing.RunProgram, refreshing.ClearPendingCreates = engine.KindRefresh, true, true
+		if _, err := s.Submit(ctx, refreshing); err != nil {
+			return nil, err
+		}
 		if _, err := s.Submit(ctx, excluding); err != nil {
 			return nil, err
 		}
@@ -243,7 +248,8 @@ func wantFull(t *testing.T, arg any) {
 		return
 	}
 	// Authority is the edge's; a request has only some of the others.
-	elsewhere := []string{"Authority", "Targets", "Excludes", "ExcludeProtected", "IgnoreProtect"}
+	elsewhere := []string{"Authority", "Targets", "Excludes", "ExcludeProtected", "IgnoreProtect", "RunProgram",
+		"ClearPendingCreates"}
 	switch arg.(type) {
 	case deployments.Schedule: // of the times, a schedule has one; the rest is told by the service
 		elsewhere = append(elsewhere, "Cron", "At", "Note", "Created", "Next", "Last")

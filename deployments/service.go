@@ -51,12 +51,15 @@ type UpdateRequest struct {
 	ExcludeDependents bool     `json:"excludeDependents,omitempty"`
 	ExcludeProtected  bool     `json:"excludeProtected,omitempty"` // of a destroy: it keeps what is protected
 	IgnoreProtect     bool     `json:"ignoreProtect,omitempty"`    // what is protected is deleted like anything else
-	Replace           []string `json:"replace,omitempty"`
-	ContinueOnError   bool     `json:"continueOnError,omitempty"`
-	Parallel          int      `json:"parallel,omitempty"`
-	WaitOnUnknown     bool     `json:"waitOnUnknown,omitempty"`
-	Message           string   `json:"message,omitempty"`
-	Initiator         string   `json:"initiator,omitempty"` // a token's name or the local user's
+	RunProgram        bool     `json:"runProgram,omitempty"`       // of a refresh or a destroy
+	// ClearPendingCreates forgets creates of earlier updates whose outcome cannot be found out; of a refresh.
+	ClearPendingCreates bool     `json:"clearPendingCreates,omitempty"`
+	Replace             []string `json:"replace,omitempty"`
+	ContinueOnError     bool     `json:"continueOnError,omitempty"`
+	Parallel            int      `json:"parallel,omitempty"`
+	WaitOnUnknown       bool     `json:"waitOnUnknown,omitempty"`
+	Message             string   `json:"message,omitempty"`
+	Initiator           string   `json:"initiator,omitempty"` // a token's name or the local user's
 	// Authority is what the caller may do, for as long as the caller may: the update does not begin without it, and
 	// limits which other stacks its program can read. The service sets it, never a client. It is nil in requests of
 	// older releases, which could read every stack.
@@ -124,6 +127,9 @@ type Accepted struct {
 	// Behind is the update that runs, when Position is not 0.
 	Behind *UpdateInfo `json:"behind,omitempty"`
 }
+
+// HasProgram reports whether the update runs the program.
+func (r UpdateRequest) HasProgram() bool { return r.Kind == engine.KindUp || r.RunProgram }
 
 // UpdateInfo describes an update, past or present.
 type UpdateInfo struct {

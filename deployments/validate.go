@@ -209,6 +209,10 @@ func (r UpdateRequest) validateModes() error {
 			quoted(string(r.OnBusy)))
 	}
 	switch {
+	case r.RunProgram && r.Kind == engine.KindUp:
+		return Errorf(CodeInvalid, "an up runs the program anyway: leave out --run-program")
+	case r.ClearPendingCreates && r.Kind != engine.KindRefresh:
+		return Errorf(CodeInvalid, "only a refresh forgets pending creates (--clear-pending-creates)")
 	case r.Parallel < 0 || r.Parallel > MaxParallel:
 		return Errorf(CodeInvalid, "%d steps at a time are not possible: ask for 1 to %d", r.Parallel, MaxParallel)
 	case r.BaseVersion != nil && *r.BaseVersion < 0:

@@ -92,7 +92,7 @@ func (r *Run) needs(k Key) []Key {
 }
 
 // deleteUnregistered marks for deletion, once the program has ended well, every state that waits for its deletion or
-// that the program did not register. Without a program that is every state. Targets, and after an error what is still
+// that the program did not register. In a destroy that is every state. Targets, and after an error what is still
 // referred to, take states out.
 //
 // The cases follow Pulumi: a copy is deleted as "delete-replaced", which is not protected; an external state is only
@@ -109,7 +109,7 @@ func (r *Run) deleteUnregistered() {
 			d.Kind = StepDiscardReplaced
 		case s.Delete:
 			d.Kind = StepDeleteReplaced
-		case r.registered(s.URN), r.wants(s.URN):
+		case r.goal.Kind == KindUp && (r.registered(s.URN) || r.wants(s.URN)):
 			return
 		case s.PendingReplacement:
 			d.Kind = StepRemovePendingReplace

@@ -44,6 +44,10 @@ type Goal struct {
 	ExcludeDependents bool     `json:"excludeDependents,omitempty"`
 	// ExcludeProtected excludes every protected resource as well.
 	ExcludeProtected bool `json:"excludeProtected,omitempty"`
+	// RunProgram runs the program of a refresh or a destroy, too; see run_program.go.
+	RunProgram bool `json:"runProgram,omitempty"`
+	// ClearPendingCreates forgets creates of earlier updates whose outcome cannot be found out.
+	ClearPendingCreates bool `json:"clearPendingCreates,omitempty"`
 	// IgnoreProtect deletes and replaces protected resources like any other.
 	IgnoreProtect bool `json:"ignoreProtect,omitempty"`
 	// Replace forces these URNs to be replaced.

@@ -19,7 +19,7 @@ var mutants = []mutanttest.Mutant{
 	},
 	{
 		Name: "what could not be registered is deleted", File: "deletion.go",
-		Old: `case r.registered(s.URN), r.wants(s.URN):`, New: `case r.registered(s.URN):`,
+		Old: `(r.registered(s.URN) || r.wants(s.URN))`, New: `r.registered(s.URN)`,
 	},
 	{
 		Name: "a copy stays in the way of a cascade", File: "cascade.go",

@@ -9,8 +9,8 @@ import "slices"
 //	                                                   program follows, waits for a person
 //	refreshing  settling has ended                     every read has ended; what is gone leaves the snapshot at once
 //	program     refreshing has ended                   the program has exited and every registration is done
-//	deleting    the program ended well; at once for    every deletion has ended
-//	            kinds without a program
+//	deleting    the program ended well; at once for    every deletion has ended, or, of a refresh with a program,
+//	            kinds without a program                every read of what that did not register
 //	ended       nothing more will happen, or an error
 //	            forbids deletions
 //
@@ -40,6 +40,7 @@ func (r *Run) advance() bool {
 		moved = r.advanceDeletions()
 		if !moved && r.idle() {
 			if moved = r.breakCycle(); !moved {
+				r.removeLost()
 				r.end()
 				moved = true
 			}
@@ -61,14 +62,14 @@ func (r *Run) advanceOpening() bool {
 			return false
 		}
 		r.Phase = phaseRefreshing
-		if !r.Stopped && r.goal.Kind != KindImport {
+		if !r.Stopped && r.goal.Kind != KindImport && !r.refreshesAlong() {
 			r.startRefreshes(r.goal.Refresh || r.goal.Kind == KindRefresh)
 		}
 		return true
 	}
 	r.removeLost()
 	r.Phase = phaseProgram
-	if r.goal.Kind == KindRefresh {
+	if r.goal.Kind == KindRefresh && !r.hasProgram() {
 		r.Phase = phaseDeleting // without marking anything for deletion
 	}
 	return true
@@ -98,6 +99,8 @@ func (r *Run) advanceProgram() bool {
 	switch r.goal.Kind {
 	case KindUp, KindDestroy:
 		r.deleteUnregistered()
+	case KindRefresh:
+		r.startRefreshes(true)
 	default: // no other kind deletes
 	}
 	return true

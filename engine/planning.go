@@ -21,6 +21,8 @@ func (r *Run) decide(e *entry) {
 	switch {
 	case !r.selected(e):
 		r.leaveAlone(e, old)
+	case r.decideWithoutCreates(e, old):
+		// a refresh or a destroy
 	case r.skippedReference(e) != "":
 		r.reject(e, "%s depends on %s, which %s leaves out and which does not exist yet; %s",
 			e.URN, r.skippedReference(e), option, advice)

@@ -8,7 +8,8 @@ import (
 
 // startRefreshes reads every stored resource that its provider manages, or only those that their providers want to be
 // read before they are compared with their goals. The reads are queued steps that belong to no entry. They have a phase
-// of their own before any decision, so what is decided is decided over what was read.
+// of their own before any decision, so what is decided is decided over what was read. Only a refresh with a program
+// comes here after that, for what the program did not register.
 //
 // A copy goes in any case, and what is pending its replacement is deleted already, so neither is read. It goes through
 // the states in snapshot order, as mayChange requires.
@@ -20,21 +21,29 @@ func (r *Run) startRefreshes(every bool) {
 		switch {
 		case s.PendingReplacement || s.Delete:
 			return
+		case r.refreshesAlong() && r.byURN[r.current(s.URN)] != nil: // its entry has read it
+			return
 		case !s.Custom || IsProvider(s.Type): // there is nothing to read
 			r.countRefresh(StepSame, s.URN)
 			return
 		}
-		op := &operation{Op: r.newOp(), URN: s.URN, For: forRefresh, Key: s.Key}
-		op.Step = &Step{
-			Op: op.Op, Kind: StepRefresh, URN: s.URN, Type: s.Type, Old: r.reference(s.Key),
-			Provider: r.providerOf(s.Provider), Preview: r.goal.DryRun,
-		}
-		if s.Timeouts != nil {
-			op.Step.Timeout = s.Timeouts.Read
-		}
+		op := r.refreshOf(s)
 		r.Ops[op.Op] = op
 		r.Queue = append(r.Queue, op.Op)
 	})
+}
+
+// refreshOf returns the operation that reads a stored resource.
+func (r *Run) refreshOf(s *State) *operation {
+	op := &operation{Op: r.newOp(), URN: s.URN, For: forRefresh, Key: s.Key}
+	op.Step = &Step{
+		Op: op.Op, Kind: StepRefresh, URN: s.URN, Type: s.Type, Old: r.reference(s.Key),
+		Provider: r.providerOf(s.Provider), Preview: r.goal.DryRun,
+	}
+	if s.Timeouts != nil {
+		op.Step.Timeout = s.Timeouts.Read
+	}
+	return op
 }
 
 // refreshFinished records what was read. The step counts as its result: same, update or delete. A resource that does

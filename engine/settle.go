@@ -139,6 +139,13 @@ func (r *Run) undecidable(op *operation, ev StepFinished) {
 		r.leavePending(op, ev.Error)
 		return
 	}
+	if op.For == forPending && r.goal.ClearPendingCreates {
+		r.diagnose("warning", op.URN, "it is not known whether %s was created: %s; it is forgotten, as "+
+			"--clear-pending-creates asks", op.URN, ev.Error)
+		r.release(op)
+		r.change(Delta{Kind: DeltaEnd, Op: op.Pending})
+		return
+	}
 	if !r.goal.WaitOnUnknown || r.Stopped {
 		r.leavePending(op, ev.Error)
 		return

@@ -191,6 +191,9 @@ func (r *Run) complete(op *operation, ev StepFinished) {
 func (r *Run) goalFinished(op *operation, ev StepFinished) {
 	e := op.Entry
 	switch {
+	case e.Kind == StepRefresh:
+		r.entryRefreshed(op, ev)
+		return
 	case len(ev.Failures) > 0:
 		r.rejectInputs(e, ev.Failures)
 		return

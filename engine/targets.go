@@ -30,23 +30,35 @@ func (r *Run) markKept(kept []urn.URN) {
 // because the program and other states refer to it by that.
 func (r *Run) leaveAlone(e *entry, old *State) {
 	if old == nil {
-		r.mark(e.URN).LeftOut = true
-		r.finish(e, Reply{Object: e.New.Inputs, Result: ResultSkip, Unknown: true})
+		r.leaveOut(e, e.New.Inputs)
 		return
 	}
-	r.markKept(r.keepReferences(*old))
 	op := r.newOp()
-	e.Kind, e.New = StepSame, *old
+	e.Kind = StepSame
+	r.keepOld(e, old, op)
+	r.count(StepSame, e.URN)
+	r.emitSame(op, e)
+	r.done(e, nil)
+}
+
+// leaveOut answers an entry that is not carried out: the program gets the object, and everything else is unknown.
+func (r *Run) leaveOut(e *entry, object Bag) {
+	r.mark(e.URN).LeftOut = true
+	r.finish(e, Reply{Object: object, Result: ResultSkip, Unknown: true})
+}
+
+// keepOld moves the old state of an entry to the new list, behind what it refers to. Under a new name it is recorded by
+// the operation.
+func (r *Run) keepOld(e *entry, old *State, op int) {
+	r.markKept(r.keepReferences(*old))
+	e.New = *r.snap.Get(old.Key)
 	e.New.URN = e.URN
-	if i, ok := r.snap.place[old.Key]; ok && i >= 0 && old.URN == e.URN {
+	if i, ok := r.snap.place[e.New.Key]; ok && i >= 0 && old.URN == e.URN {
 		r.change(Delta{Kind: DeltaKeep, First: i, Count: 1})
 	} else if old.URN != e.URN {
 		e.New.Aliases = []urn.URN{old.URN}
 		r.record(e, op)
 	}
-	r.count(StepSame, e.URN)
-	r.emitSame(op, e)
-	r.done(e, nil)
 }
 
 // keepReferences moves everything that a state refers to, as it is stored, to the new list, so that it precedes the

@@ -117,6 +117,10 @@ func (w *stage) begin(rest string) error {
 			}
 		case "dependents":
 			w.goal.TargetDependents, w.goal.ExcludeDependents = w.goal.Targets != nil, w.goal.Excludes != nil
+		case "run-program":
+			w.goal.RunProgram = true
+		case "clear-pending-creates":
+			w.goal.ClearPendingCreates = true
 		case "exclude-protected":
 			w.goal.ExcludeProtected = true
 		case "ignore-protect":

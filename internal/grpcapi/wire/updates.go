@@ -23,6 +23,7 @@ func FromRequest(r deployments.UpdateRequest) *api.SubmitRequest {
 		Refresh: r.Refresh, Targets: r.Targets, TargetDependents: r.TargetDependents, Replace: r.Replace,
 		Excludes: r.Excludes, ExcludeDependents: r.ExcludeDependents,
 		ExcludeProtected: r.ExcludeProtected, IgnoreProtect: r.IgnoreProtect,
+		RunProgram: r.RunProgram, ClearPendingCreates: r.ClearPendingCreates,
 		ContinueOnError: r.ContinueOnError, Parallel: int32(r.Parallel), WaitOnUnknown: r.WaitOnUnknown,
 		Message: r.Message, Initiator: r.Initiator, Scheduled: r.Scheduled,
 	}
@@ -45,6 +46,7 @@ func ToRequest(m *api.SubmitRequest) deployments.UpdateRequest {
 		Refresh: m.GetRefresh(), Targets: m.GetTargets(), TargetDependents: m.GetTargetDependents(),
 		Replace: m.GetReplace(), Excludes: m.GetExcludes(), ExcludeDependents: m.GetExcludeDependents(),
 		ExcludeProtected: m.GetExcludeProtected(), IgnoreProtect: m.GetIgnoreProtect(),
+		RunProgram: m.GetRunProgram(), ClearPendingCreates: m.GetClearPendingCreates(),
 		ContinueOnError: m.GetContinueOnError(), Parallel: int(m.GetParallel()), WaitOnUnknown: m.GetWaitOnUnknown(),
 		Message: m.GetMessage(), Initiator: m.GetInitiator(), Scheduled: m.GetScheduled(),
 	}

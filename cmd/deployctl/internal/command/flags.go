@@ -92,5 +92,8 @@ var (
 		"other"}
 	excludeProtectedFlag = &cli.BoolFlag{Name: "exclude-protected", Usage: "of a destroy: keep protected resources, " +
 		"and what they depend on"}
-	replaceFlag = &cli.StringSliceFlag{Name: "replace", Usage: "replace this `URN`; may be repeated"}
+	runProgramFlag = &cli.BoolFlag{Name: "run-program", Usage: "of a refresh or a destroy: run the program, so that " +
+		"providers get the configuration that it computes now"}
+	previewOnlyFlag = &cli.BoolFlag{Name: "preview-only", Usage: "only show a preview"}
+	replaceFlag     = &cli.StringSliceFlag{Name: "replace", Usage: "replace this `URN`; may be repeated"}
 )

@@ -26,7 +26,8 @@ func change(kind engine.Kind) func(context.Context, *session) error {
 		if err := s.needProject(); err != nil {
 			return err
 		}
-		if err := s.mustAsk(); err != nil {
+		previewOnly, err := s.previewOnly()
+		if err != nil {
 			return err
 		}
 		stack, err := s.existingStack(ctx)
@@ -38,6 +39,10 @@ func change(kind engine.Kind) func(context.Context, *session) error {
 			return err
 		}
 		s.warnOfOtherDirectory(kind, stack)
+		if previewOnly {
+			_, err := s.preview(ctx, request, "")
+			return err
+		}
 		skip := s.flags.Bool("skip-preview") || s.flags.Bool("json")
 		var previewed *projection.State
 		for {
@@ -73,6 +78,20 @@ func change(kind engine.Kind) func(context.Context, *session) error {
 			stack = now
 		}
 	}
+}
+
+// previewOnly reports whether the command only previews. If it does not, it must be possible to ask for confirmation.
+func (s *session) previewOnly() (bool, error) {
+	if !s.flags.Bool("preview-only") {
+		return false, s.mustAsk()
+	}
+	for _, other := range []string{"yes", "skip-preview"} {
+		if s.flags.Bool(other) {
+			return false, deployments.Errorf(deployments.CodeInvalid, "--preview-only and --%s exclude each other; pass "+
+				"one of them", other)
+		}
+	}
+	return true, nil
 }
 
 // mostLost is how many times in a row an update may lose its place in the queue. After that, submitting again does not

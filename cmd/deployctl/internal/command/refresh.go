@@ -9,7 +9,9 @@ func refreshCommand(s *Env) *cli.Command {
 	return &cli.Command{
 		Name: "refresh", Usage: "read every resource's real properties into the stack's state",
 		Description: changeExits,
-		Flags:       changeFlags(),
-		Action:      action(s, change(engine.KindRefresh)),
+		Flags: changeFlags(runProgramFlag, previewOnlyFlag,
+			&cli.BoolFlag{Name: "clear-pending-creates", Usage: "forget creates of earlier updates if it cannot be found " +
+				"out whether they were made"}),
+		Action: action(s, change(engine.KindRefresh)),
 	}
 }

@@ -20,6 +20,7 @@ func (s *session) request(
 		TargetDependents: s.flags.Bool("target-dependents"),
 		Excludes:         s.flags.StringSlice("exclude"), ExcludeDependents: s.flags.Bool("exclude-dependents"),
 		ExcludeProtected: s.flags.Bool("exclude-protected"), IgnoreProtect: s.flags.Bool("ignore-protect"),
+		RunProgram: s.flags.Bool("run-program"), ClearPendingCreates: s.flags.Bool("clear-pending-creates"),
 		Replace: s.flags.StringSlice("replace"), ContinueOnError: s.flags.Bool("continue-on-error"),
 		Parallel: s.flags.Int("parallel"),
 	}

@@ -56,6 +56,11 @@ func runStackRm(ctx context.Context, s *session) error {
 			return err
 		}
 	}
+	return s.remove(ctx, name)
+}
+
+// remove removes a stack, its selection and its configuration file.
+func (s *session) remove(ctx context.Context, name deployments.StackName) error {
 	if err := s.service.RemoveStack(ctx, name, s.flags.Bool("force")); err != nil {
 		return err
 	}

@@ -1,0 +1,72 @@
+package engine
+
+// A refresh or a destroy may run the program, as Pulumi's --run-program does, so that providers get the configuration
+// that it computes now:
+//
+//   - Providers, components, reads and the stack are registered as in an up.
+//   - A custom resource that is stored keeps its inputs and outputs in a destroy, and gets the options of its
+//     registration; in a refresh it is read. The program gets its outputs.
+//   - A custom resource that is not stored is left out, and so is what refers to it: nothing is created.
+//
+// When the program has ended well, a destroy deletes everything, and a refresh reads what was not registered.
+
+// decideWithoutCreates decides an entry as a refresh or a destroy does; it reports whether it did. The kinds of
+// resources that these register as an up does are left to decide.
+func (r *Run) decideWithoutCreates(e *entry, old *State) bool {
+	if r.goal.Kind == KindUp {
+		return false
+	}
+	custom := e.New.Custom && !e.Read && !IsProvider(e.New.Type)
+	leftOut := r.skippedReference(e) != ""
+	stored := old != nil && !old.PendingReplacement
+	switch {
+	case !custom && !leftOut:
+		return false
+	case custom && stored && r.goal.Kind == KindRefresh:
+		r.refreshEntry(e, old)
+	case leftOut && old != nil:
+		r.leaveOut(e, old.Outputs)
+	case leftOut || !stored:
+		r.leaveOut(e, e.New.Inputs)
+	case old.External: // the stack does not own it, whatever its registration says
+		r.leaveAlone(e, old)
+	default:
+		e.New.Inputs = old.Inputs
+		r.same(e, old, nil)
+	}
+	return true
+}
+
+// refreshEntry reads the stored resource of an entry, before the program gets its outputs.
+func (r *Run) refreshEntry(e *entry, old *State) {
+	e.Kind = StepRefresh
+	op := r.refreshOf(old)
+	op.For, op.Entry = forGoal, e
+	r.become(e, stageStepping, op.Op)
+	r.Ops[op.Op] = op
+	r.Queue = append(r.Queue, op.Op)
+}
+
+// entryRefreshed answers an entry whose resource was read. A resource that is gone leaves the snapshot at once: what
+// the program registers next is decided without it.
+func (r *Run) entryRefreshed(op *operation, ev StepFinished) {
+	e := op.Entry
+	r.refreshFinished(op, ev)
+	state := r.snap.Get(op.Key)
+	switch {
+	case e.Stage == stageDone: // the update was stopped
+	case ev.Outcome == OutcomeCancelled:
+		r.finish(e, Reply{Result: ResultFail, Error: "the update was cancelled"})
+	case ev.Outcome != OutcomeDone && ev.Outcome != OutcomePartial:
+		r.finish(e, r.failure(ev.Error))
+	case ev.ID == "" || state == nil:
+		r.removeLost()
+		r.leaveOut(e, e.New.Inputs)
+	default:
+		r.keepOld(e, state, op.Op)
+		r.done(e, nil)
+	}
+}
+
+// refreshesAlong reports that the program's registrations are read one by one, and not before it starts.
+func (r *Run) refreshesAlong() bool { return r.goal.Kind == KindRefresh && r.hasProgram() }
