@@ -66,7 +66,7 @@ func TestFlagsAndOptionsDoWhatTheySay(t *testing.T) {
 	)
 	for _, c := range []struct {
 		name          string
-		before, after []string
+		before, after []string // the program; without after it stays
 		args          []string // the command's; a name before an @ becomes its URN
 		changes       map[string]int
 		effects       []string
@@ -78,6 +78,27 @@ func TestFlagsAndOptionsDoWhatTheySay(t *testing.T) {
 		{"--target-dependents takes along what depends on a target", []string{a, linkedB}, []string{a, linkedB},
 			[]string{"destroy", "--target", "a@", "--target-dependents"}, map[string]int{"delete": 2},
 			[]string{"delete b", "delete a"}},
+		{"--exclude leaves a resource alone", []string{a, b}, []string{biggerA, biggerB},
+			[]string{"up", "--exclude", "a@"}, map[string]int{"update": 1, "same": 2}, []string{"update b"}},
+		{"--exclude keeps a resource from a destroy, and lets go what depends on it", []string{a, linkedB},
+			[]string{a, linkedB}, []string{"destroy", "--exclude", "**::a"}, map[string]int{"delete": 1},
+			[]string{"delete b"}},
+		{"--exclude-dependents keeps what depends on it as well", []string{a, linkedB, "{register: c, type: " +
+			"fake:index:Auto}"}, nil, []string{"destroy", "--exclude", "a@", "--exclude-dependents"},
+			map[string]int{"delete": 1}, []string{"delete c"}},
+		{"--exclude-protected destroys the rest",
+			[]string{"{register: a, type: fake:index:Named, properties: {name: a}, options: {protect: true}}", b}, nil,
+			[]string{"destroy", "--exclude-protected"}, map[string]int{"delete": 1}, []string{"delete b"}},
+		{"--ignore-protect destroys what is protected",
+			[]string{"{register: a, type: fake:index:Named, properties: {name: a}, options: {protect: true}}"}, nil,
+			[]string{"destroy", "--ignore-protect"}, map[string]int{"delete": 2}, []string{"delete a"}},
+		{"deletedWith replaces along, and only the first old one is deleted by a call",
+			[]string{"{register: a, type: fake:index:Auto}", "{register: b, type: fake:index:Auto, options: " +
+				"{deletedWith: a}}"},
+			[]string{"{register: a, type: fake:index:Auto, properties: {zone: b}}",
+				"{register: b, type: fake:index:Auto, options: {deletedWith: a}}"},
+			[]string{"up", "--parallel", "1"}, map[string]int{"replace": 2, "same": 1},
+			[]string{"create a", "create b", "delete a"}},
 		{"--replace replaces what is as it should be", []string{"{register: a, type: fake:index:Auto}", b},
 			[]string{"{register: a, type: fake:index:Auto}", b},
 			[]string{"up", "--replace", "**::a"}, map[string]int{"replace": 1, "same": 2},
@@ -112,7 +133,9 @@ func TestFlagsAndOptionsDoWhatTheySay(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			s := newScene(t, steps(c.before...))
-			s.write(t, "scenario.yaml", steps(c.after...))
+			if c.after != nil {
+				s.write(t, "scenario.yaml", steps(c.after...))
+			}
 			args := slices.Clone(c.args[1:])
 			for i, arg := range args {
 				if name, is := strings.CutSuffix(arg, "@"); is {

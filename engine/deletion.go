@@ -135,14 +135,16 @@ func (r *Run) reportProtected() {
 			n++
 		}
 	})
-	r.diagnose("info", "", "%d protected resources stay, with what they depend on", n)
+	if n > 0 {
+		r.diagnose("info", "", "protected resources that stay, with what they depend on: %d", n)
+	}
 }
 
 // withoutNeeded takes out of a group what must stay because something that stays refers to it. That happens only after
-// an error: a resource that could not be updated still refers to what it did before. Without an error everything that
-// stays was recorded with the references of its goal, which name only what is registered.
+// an error, because a resource that could not be updated still refers to what it did before, and with excludes.
+// Otherwise everything that stays was recorded with the references of its goal, which name only what is registered.
 func (r *Run) withoutNeeded(group []*deletion) []*deletion {
-	if r.FirstError == "" {
+	if r.FirstError == "" && !r.excludes() {
 		return group
 	}
 	dying := make(map[Key]bool, len(group))

@@ -177,24 +177,18 @@ func (r *Run) withoutManagers(group []*deletion) []*deletion {
 	return slices.DeleteFunc(group, func(d *deletion) bool { return manages[d.Key] })
 }
 
-// withoutNeededByExcluded takes out of a group what excluded resources refer to, however far. It goes by URN, as Pulumi
-// does: an excluded resource was made with the copy that waits for its deletion, not with the one that replaced it.
+// withoutNeededByExcluded takes out of a group what excluded resources referred to when the update began, however far.
+// It goes by URN, as Pulumi does: an excluded resource was made with the copy that waits for its deletion, not with the
+// one that replaced it.
 func (r *Run) withoutNeededByExcluded(group []*deletion) []*deletion {
-	var states []*State
-	excluded := map[Key]bool{}
-	r.snap.All(func(s *State) {
-		states = append(states, s)
-		excluded[s.Key] = !r.mayChange(s)
-	})
 	stays := map[urn.URN]bool{}
-	stay := func(us ...urn.URN) {
-		for _, u := range us {
-			stays[u], stays[r.current(u)] = true, true
+	for i := range slices.Backward(r.snap.base) {
+		s := &r.snap.base[i].State
+		if lost := len(r.snap.copies[r.current(s.URN)]) == 0; lost || r.mayChange(s) && !stays[s.URN] {
+			continue
 		}
-	}
-	for _, s := range slices.Backward(states) {
-		if excluded[s.Key] || stays[s.URN] {
-			stay(s.References()...)
+		for _, u := range s.References() {
+			stays[u], stays[r.current(u)] = true, true
 		}
 	}
 	return slices.DeleteFunc(group, func(d *deletion) bool { return stays[d.URN] })

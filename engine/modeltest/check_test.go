@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/deployctl/deployctl/engine"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 )
 
 // check compares the end of an update with the model and the cloud.

@@ -306,29 +306,35 @@ func (x *SecretsProvider) GetKey() []byte {
 }
 
 type SubmitRequest struct {
-	state            protoimpl.MessageState  `protogen:"open.v1"`
-	Stack            *StackName              `protobuf:"bytes,1,opt,name=stack,proto3" json:"stack,omitempty"`
-	RequestId        string                  `protobuf:"bytes,2,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
-	Kind             string                  `protobuf:"bytes,3,opt,name=kind,proto3" json:"kind,omitempty"`
-	DryRun           bool                    `protobuf:"varint,4,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
-	OnBusy           string                  `protobuf:"bytes,5,opt,name=on_busy,json=onBusy,proto3" json:"on_busy,omitempty"`
-	Bundle           string                  `protobuf:"bytes,6,opt,name=bundle,proto3" json:"bundle,omitempty"`
-	BaseVersion      *int64                  `protobuf:"varint,7,opt,name=base_version,json=baseVersion,proto3,oneof" json:"base_version,omitempty"` // 0: before the first update; absent: nothing was previewed
-	Config           map[string]*ConfigValue `protobuf:"bytes,8,rep,name=config,proto3" json:"config,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	Environment      []string                `protobuf:"bytes,9,rep,name=environment,proto3" json:"environment,omitempty"`
-	Secrets          *SecretsProvider        `protobuf:"bytes,10,opt,name=secrets,proto3" json:"secrets,omitempty"`
-	Refresh          bool                    `protobuf:"varint,11,opt,name=refresh,proto3" json:"refresh,omitempty"`
-	Targets          []string                `protobuf:"bytes,12,rep,name=targets,proto3" json:"targets,omitempty"`
-	TargetDependents bool                    `protobuf:"varint,13,opt,name=target_dependents,json=targetDependents,proto3" json:"target_dependents,omitempty"`
-	Replace          []string                `protobuf:"bytes,14,rep,name=replace,proto3" json:"replace,omitempty"`
-	ContinueOnError  bool                    `protobuf:"varint,15,opt,name=continue_on_error,json=continueOnError,proto3" json:"continue_on_error,omitempty"`
-	Parallel         int32                   `protobuf:"varint,16,opt,name=parallel,proto3" json:"parallel,omitempty"`
-	WaitOnUnknown    bool                    `protobuf:"varint,17,opt,name=wait_on_unknown,json=waitOnUnknown,proto3" json:"wait_on_unknown,omitempty"`
-	Message          string                  `protobuf:"bytes,18,opt,name=message,proto3" json:"message,omitempty"`
-	Initiator        string                  `protobuf:"bytes,19,opt,name=initiator,proto3" json:"initiator,omitempty"` // what the client says; the service prefers the token's name
-	Scheduled        bool                    `protobuf:"varint,20,opt,name=scheduled,proto3" json:"scheduled,omitempty"`
-	unknownFields    protoimpl.UnknownFields
-	sizeCache        protoimpl.SizeCache
+	state               protoimpl.MessageState  `protogen:"open.v1"`
+	Stack               *StackName              `protobuf:"bytes,1,opt,name=stack,proto3" json:"stack,omitempty"`
+	RequestId           string                  `protobuf:"bytes,2,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	Kind                string                  `protobuf:"bytes,3,opt,name=kind,proto3" json:"kind,omitempty"`
+	DryRun              bool                    `protobuf:"varint,4,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	OnBusy              string                  `protobuf:"bytes,5,opt,name=on_busy,json=onBusy,proto3" json:"on_busy,omitempty"`
+	Bundle              string                  `protobuf:"bytes,6,opt,name=bundle,proto3" json:"bundle,omitempty"`
+	BaseVersion         *int64                  `protobuf:"varint,7,opt,name=base_version,json=baseVersion,proto3,oneof" json:"base_version,omitempty"` // 0: before the first update; absent: nothing was previewed
+	Config              map[string]*ConfigValue `protobuf:"bytes,8,rep,name=config,proto3" json:"config,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Environment         []string                `protobuf:"bytes,9,rep,name=environment,proto3" json:"environment,omitempty"`
+	Secrets             *SecretsProvider        `protobuf:"bytes,10,opt,name=secrets,proto3" json:"secrets,omitempty"`
+	Refresh             bool                    `protobuf:"varint,11,opt,name=refresh,proto3" json:"refresh,omitempty"`
+	Targets             []string                `protobuf:"bytes,12,rep,name=targets,proto3" json:"targets,omitempty"`
+	TargetDependents    bool                    `protobuf:"varint,13,opt,name=target_dependents,json=targetDependents,proto3" json:"target_dependents,omitempty"`
+	Replace             []string                `protobuf:"bytes,14,rep,name=replace,proto3" json:"replace,omitempty"`
+	ContinueOnError     bool                    `protobuf:"varint,15,opt,name=continue_on_error,json=continueOnError,proto3" json:"continue_on_error,omitempty"`
+	Parallel            int32                   `protobuf:"varint,16,opt,name=parallel,proto3" json:"parallel,omitempty"`
+	WaitOnUnknown       bool                    `protobuf:"varint,17,opt,name=wait_on_unknown,json=waitOnUnknown,proto3" json:"wait_on_unknown,omitempty"`
+	Message             string                  `protobuf:"bytes,18,opt,name=message,proto3" json:"message,omitempty"`
+	Initiator           string                  `protobuf:"bytes,19,opt,name=initiator,proto3" json:"initiator,omitempty"` // what the client says; the service prefers the token's name
+	Scheduled           bool                    `protobuf:"varint,20,opt,name=scheduled,proto3" json:"scheduled,omitempty"`
+	Excludes            []string                `protobuf:"bytes,21,rep,name=excludes,proto3" json:"excludes,omitempty"` // not together with targets
+	ExcludeDependents   bool                    `protobuf:"varint,22,opt,name=exclude_dependents,json=excludeDependents,proto3" json:"exclude_dependents,omitempty"`
+	ExcludeProtected    bool                    `protobuf:"varint,23,opt,name=exclude_protected,json=excludeProtected,proto3" json:"exclude_protected,omitempty"` // of a destroy
+	IgnoreProtect       bool                    `protobuf:"varint,24,opt,name=ignore_protect,json=ignoreProtect,proto3" json:"ignore_protect,omitempty"`
+	RunProgram          bool                    `protobuf:"varint,25,opt,name=run_program,json=runProgram,proto3" json:"run_program,omitempty"`                              // of a refresh or a destroy
+	ClearPendingCreates bool                    `protobuf:"varint,26,opt,name=clear_pending_creates,json=clearPendingCreates,proto3" json:"clear_pending_creates,omitempty"` // of a refresh
+	unknownFields       protoimpl.UnknownFields
+	sizeCache           protoimpl.SizeCache
 }
 
 func (x *SubmitRequest) Reset() {
@@ -497,6 +503,48 @@ func (x *SubmitRequest) GetInitiator() string {
 func (x *SubmitRequest) GetScheduled() bool {
 	if x != nil {
 		return x.Scheduled
+	}
+	return false
+}
+
+func (x *SubmitRequest) GetExcludes() []string {
+	if x != nil {
+		return x.Excludes
+	}
+	return nil
+}
+
+func (x *SubmitRequest) GetExcludeDependents() bool {
+	if x != nil {
+		return x.ExcludeDependents
+	}
+	return false
+}
+
+func (x *SubmitRequest) GetExcludeProtected() bool {
+	if x != nil {
+		return x.ExcludeProtected
+	}
+	return false
+}
+
+func (x *SubmitRequest) GetIgnoreProtect() bool {
+	if x != nil {
+		return x.IgnoreProtect
+	}
+	return false
+}
+
+func (x *SubmitRequest) GetRunProgram() bool {
+	if x != nil {
+		return x.RunProgram
+	}
+	return false
+}
+
+func (x *SubmitRequest) GetClearPendingCreates() bool {
+	if x != nil {
+		return x.ClearPendingCreates
 	}
 	return false
 }
@@ -5658,7 +5706,7 @@ const file_deployctl_v1_deployctl_proto_rawDesc = "" +
 	"\x0fSecretsProvider\x12\x12\n" +
 	"\x04type\x18\x01 \x01(\tR\x04type\x12\x12\n" +
 	"\x04salt\x18\x02 \x01(\tR\x04salt\x12\x10\n" +
-	"\x03key\x18\x03 \x01(\fR\x03key\"\xa7\x06\n" +
+	"\x03key\x18\x03 \x01(\fR\x03key\"\x9b\b\n" +
 	"\rSubmitRequest\x12-\n" +
 	"\x05stack\x18\x01 \x01(\v2\x17.deployctl.v1.StackNameR\x05stack\x12\x1d\n" +
 	"\n" +
@@ -5681,7 +5729,14 @@ const file_deployctl_v1_deployctl_proto_rawDesc = "" +
 	"\x0fwait_on_unknown\x18\x11 \x01(\bR\rwaitOnUnknown\x12\x18\n" +
 	"\amessage\x18\x12 \x01(\tR\amessage\x12\x1c\n" +
 	"\tinitiator\x18\x13 \x01(\tR\tinitiator\x12\x1c\n" +
-	"\tscheduled\x18\x14 \x01(\bR\tscheduled\x1aT\n" +
+	"\tscheduled\x18\x14 \x01(\bR\tscheduled\x12\x1a\n" +
+	"\bexcludes\x18\x15 \x03(\tR\bexcludes\x12-\n" +
+	"\x12exclude_dependents\x18\x16 \x01(\bR\x11excludeDependents\x12+\n" +
+	"\x11exclude_protected\x18\x17 \x01(\bR\x10excludeProtected\x12%\n" +
+	"\x0eignore_protect\x18\x18 \x01(\bR\rignoreProtect\x12\x1f\n" +
+	"\vrun_program\x18\x19 \x01(\bR\n" +
+	"runProgram\x122\n" +
+	"\x15clear_pending_creates\x18\x1a \x01(\bR\x13clearPendingCreates\x1aT\n" +
 	"\vConfigEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12/\n" +
 	"\x05value\x18\x02 \x01(\v2\x19.deployctl.v1.ConfigValueR\x05value:\x028\x01B\x0f\n" +

@@ -41,6 +41,7 @@ var stockOnly = map[string]string{
 	"stack history --page-size":        "use --limit",
 	"up --config-file":                 "use Pulumi.STACK.yaml or --config",
 	"up --plan":                        "",
+	"up --run-program":                 "an up runs the program anyway",
 	"preview --config-file":            "use Pulumi.STACK.yaml or --config",
 }
 
