@@ -7,9 +7,9 @@ LINK = -ldflags=-w
 build next lint unit fuzz e2e: export GOGC := 400
 # The stock CLI, language hosts, and a provider on a fake cloud: without them there is nothing to test.
 WITH_PEERS = peers=$$(tools/peers/build) && PATH="$$peers:$(CURDIR)/bin:$$PATH"
-PKGS = $$(go list ./... | grep -v -e /internal/devserver -e /e2e$$ -e /e2e/attack -e /e2e/hostile -e /e2e/languages -e /e2e/interop -e /e2e/secrecy -e /e2e/recovery -e /bench$$ -e /chaos$$)
+PKGS = $$(go list ./... | grep -v -e /internal/devserver -e /e2e$$ -e /e2e/attack -e /e2e/hostile -e /e2e/languages -e /e2e/interop -e /e2e/secrecy -e /e2e/recovery -e /bench$$ -e /chaos$$ -e /differential$$)
 
-.PHONY: all build next demo test fuzz unit mutants lint workflowcheck imports cross cross-build e2e attack bench chaos record generate clean help
+.PHONY: all build next stockengine differential demo test fuzz unit mutants lint workflowcheck imports cross cross-build e2e attack bench chaos record generate clean help
 
 help: ## say what can be made
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -71,15 +71,21 @@ fuzz: ## each protocol that programs, plugins and clients speak, a minute of pro
 	tools/fuzz $(FUZZTIME) $(FUZZED)
 	tools/fuzz $(FUZZPART) $(FUZZED_PARTS)
 
+stockengine: # Pulumi's own engine, which differential compares with; it shares what it compiles with the stock CLI
+	@tools/peers/build pulumi stockengine >/dev/null
+
 # Four packages at a time, the longest first, and four tests of each: they wait for a fifth of their time.
-e2e: build next
-	$(WITH_PEERS) go test -vet=off -p 4 -parallel 4 -timeout 40m ./e2e ./e2e/attack ./chaos ./internal/devserver/... ./e2e/...
+e2e: build next stockengine
+	$(WITH_PEERS) go test -vet=off -p 4 -parallel 4 -timeout 40m ./e2e ./e2e/attack ./chaos ./internal/devserver/... ./e2e/... ./differential
 
 bench: build ## the table against the stock CLI
 	$(WITH_PEERS) go run ./bench
 
 chaos: build next ## show every claim of docs/durability.md; CLAIM=kills SEEDS=1-20 shows, or resumes, a part
 	$(WITH_PEERS) go run ./chaos -claim '$(CLAIM)' -seeds '$(SEEDS)'
+
+differential: build stockengine ## compare random programs with Pulumi's own engine; SEEDS=1-2000 plays, or resumes, these
+	$(WITH_PEERS) go run ./differential $(if $(SEEDS),-seeds '$(SEEDS)') $(ARGS)
 
 attack: build next ## play every attack of docs/security.md at full size
 	$(WITH_PEERS) go test -p 1 -count=1 -timeout 1h ./e2e/attack -args -full

@@ -215,7 +215,34 @@ func (s *Snapshot) All(visit func(*State)) {
 func (s *Snapshot) States() ([]State, []PendingOperation) {
 	out := make([]State, 0, len(s.base)+len(s.news))
 	s.All(func(state *State) { out = append(out, s.renamed(*state)) })
+	s.dropAliases(out)
 	return out, s.unfinished()
+}
+
+// dropAliases removes, as Pulumi does, the former names that nothing needs any more from states with renamed
+// references. A former name stays while a copy bears it, or while a child is stored under a name that follows from it.
+func (s *Snapshot) dropAliases(states []State) {
+	names := map[urn.URN][]urn.URN{} // by what is live
+	for _, state := range states {
+		if !state.Delete && len(state.Aliases) > 0 {
+			names[state.URN] = state.Aliases
+		}
+	}
+	needed := map[urn.URN]bool{}
+	for _, state := range states {
+		for _, a := range names[state.Parent] {
+			needed[a] = needed[a] || !state.Delete && follows(state.URN, a, state.Parent)
+		}
+	}
+	for i := range states {
+		state := &states[i]
+		state.Aliases = slices.DeleteFunc(slices.Clone(state.Aliases), func(a urn.URN) bool {
+			return state.Delete || !needed[a] && len(s.copies[a]) == 0
+		})
+		if len(state.Aliases) == 0 {
+			state.Aliases = nil
+		}
+	}
 }
 
 // begin adds a pending operation, or replaces the one with its number. Pending operations are few, as many as steps run

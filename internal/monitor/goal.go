@@ -85,7 +85,9 @@ func (m *Monitor) readInputs(ctx context.Context, req *pulumirpc.RegisterResourc
 		if everywhere {
 			byProperty[name] = append(byProperty[name], all...)
 		}
-		byProperty[name] = properties.Dependencies(v, byProperty[name])
+		if urns := properties.Dependencies(v, byProperty[name]); len(urns) > 0 || everywhere {
+			byProperty[name] = urns
+		}
 	}
 	g.Dependencies = properties.Sorted(all)
 	g.PropertyDependencies = properties.DependenciesByProperty(byProperty)

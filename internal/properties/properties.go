@@ -129,7 +129,8 @@ func WithoutUnknowns(m resource.PropertyMap) resource.PropertyMap {
 	return result
 }
 
-// DependenciesByProperty returns a map of dependencies as a list, in the order of the properties.
+// DependenciesByProperty returns a map of dependencies as a list, in the order of the properties. A property without
+// dependencies stays: where the map has it, the program has said that it has none.
 func DependenciesByProperty(m map[string][]urn.URN) []engine.PropertyDependency {
 	names := make([]string, 0, len(m))
 	for name := range m {
@@ -138,9 +139,7 @@ func DependenciesByProperty(m map[string][]urn.URN) []engine.PropertyDependency 
 	slices.Sort(names)
 	var list []engine.PropertyDependency
 	for _, name := range names {
-		if deps := Sorted(m[name]); len(deps) > 0 {
-			list = append(list, engine.PropertyDependency{Property: name, URNs: deps})
-		}
+		list = append(list, engine.PropertyDependency{Property: name, URNs: Sorted(m[name])})
 	}
 	return list
 }

@@ -1,0 +1,188 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
+
+	"github.com/deployctl/deployctl/e2e/fakecloud"
+)
+
+// view is a state or a cloud without what differs between two runs of the same engine: ids that are made at random,
+// times, and the address of the cloud.
+type view struct {
+	resources []map[string]any
+	pending   []string
+	objects   []string
+}
+
+// random are the texts that are made anew in each run: ids of providers and of servers, names from autonaming, keys
+// that are made of ids.
+var random = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|` +
+	`\b(?:server|tagged)-[a-z2-7]{12}\b|\b[a-z0-9-]+-[0-9a-f]{7}\b|\bAK[0-9a-f]{32}\b`)
+
+// normaliser replaces random texts by the number of their first appearance, so that it still shows where two are the
+// same.
+type normaliser struct {
+	cloud string
+	known map[string]string
+}
+
+func (n *normaliser) text(s string) string {
+	return random.ReplaceAllStringFunc(strings.ReplaceAll(s, n.cloud, "CLOUD"), func(found string) string {
+		if n.known[found] == "" {
+			n.known[found] = fmt.Sprintf("<%d>", len(n.known)+1)
+		}
+		return n.known[found]
+	})
+}
+
+// json returns a value's JSON, normalised.
+func (n *normaliser) json(v any) string {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return err.Error() // it came from JSON
+	}
+	return n.text(string(text))
+}
+
+// volatile are the fields of a resource that no two runs have in common.
+var volatile = []string{"created", "modified", "sourcePosition", "stackTrace"}
+
+// look makes a view. Where order means nothing, resources are sorted first.
+func look(state apitype.DeploymentV3, objects []fakecloud.Object, cloud string, ordered bool) (v view, err error) {
+	n := &normaliser{cloud: cloud, known: map[string]string{}}
+	resources := slices.Clone(state.Resources)
+	if !ordered {
+		slices.SortStableFunc(resources, func(a, b apitype.ResourceV3) int {
+			return strings.Compare(rank(a), rank(b))
+		})
+	}
+	for _, r := range resources {
+		fields := map[string]any{}
+		text := n.json(r)
+		if err := json.Unmarshal([]byte(text), &fields); err != nil {
+			return v, err
+		}
+		for _, field := range volatile {
+			delete(fields, field)
+		}
+		v.resources = append(v.resources, fields)
+	}
+	for _, o := range state.PendingOperations {
+		v.pending = append(v.pending, fmt.Sprint(o.Type, " ", o.Resource.URN))
+	}
+	slices.Sort(v.pending)
+	slices.SortStableFunc(objects, func(a, b fakecloud.Object) int { return strings.Compare(a.Owner, b.Owner) })
+	for _, o := range objects {
+		v.objects = append(v.objects, n.json(o))
+	}
+	slices.Sort(v.objects)
+	return v, nil
+}
+
+// rank orders resources: by URN, the live one first.
+func rank(r apitype.ResourceV3) string { return fmt.Sprint(r.URN, " ", r.Delete) }
+
+// differences says how our view differs from the stock engine's, a line each.
+func differences(ours, stock view, ordered bool) (all []string) {
+	mine, theirs := urns(ours.resources), urns(stock.resources)
+	if !slices.Equal(mine, theirs) {
+		if same := slices.Equal(slices.Sorted(slices.Values(mine)), slices.Sorted(slices.Values(theirs))); same && ordered {
+			return []string{fmt.Sprintf("the order of resources:\n    ours  %s\n    stock %s", short(mine), short(theirs))}
+		}
+		return []string{fmt.Sprintf("the resources:\n    ours  %s\n    stock %s", short(mine), short(theirs))}
+	}
+	for i := range ours.resources {
+		all = append(all, fieldDifferences(mine[i], ours.resources[i], stock.resources[i])...)
+	}
+	if !slices.Equal(ours.pending, stock.pending) {
+		all = append(all, fmt.Sprintf("pending operations: ours %v, stock %v", ours.pending, stock.pending))
+	}
+	if len(all) == 0 && !slices.Equal(ours.objects, stock.objects) {
+		all = append(all, fmt.Sprintf("the cloud:\n    ours  %s\n    stock %s",
+			strings.Join(lacking(ours.objects, stock.objects), " "), strings.Join(lacking(stock.objects, ours.objects), " ")))
+	}
+	return all
+}
+
+// lacking are the texts of a that b lacks.
+func lacking(a, b []string) []string {
+	return slices.DeleteFunc(slices.Clone(a), func(s string) bool { return slices.Contains(b, s) })
+}
+
+func fieldDifferences(urn string, ours, stock map[string]any) (all []string) {
+	fields := map[string]bool{}
+	for name := range ours {
+		fields[name] = true
+	}
+	for name := range stock {
+		fields[name] = true
+	}
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		a, b := jsonText(ours[name]), jsonText(stock[name])
+		if a != b {
+			all = append(all, fmt.Sprintf("%s of %s:\n    ours  %s\n    stock %s", name, short([]string{urn}), a, b))
+		}
+	}
+	return all
+}
+
+func jsonText(v any) string {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return err.Error() // it came from JSON
+	}
+	return string(text)
+}
+
+func urns(resources []map[string]any) (all []string) {
+	for _, r := range resources {
+		urn := fmt.Sprint(r["urn"])
+		if r["delete"] == true {
+			urn += " (delete)"
+		}
+		all = append(all, urn)
+	}
+	return all
+}
+
+var urnStart = regexp.MustCompile(`urn:pulumi:[^:]+::[^:]+::`)
+
+// short is a list of URNs without what they have in common.
+func short(urns []string) string { return urnStart.ReplaceAllString(strings.Join(urns, ", "), "") }
+
+// unaccounted are the objects that a state does not know, though nobody asked to keep them, and the resources that have
+// no object.
+func unaccounted(state apitype.DeploymentV3, objects []fakecloud.Object) (all []string) {
+	known, pending, present := map[string]bool{}, map[string]bool{}, map[string]bool{}
+	for _, r := range state.Resources {
+		known[string(r.Type)+" "+string(r.ID)] = true
+	}
+	for _, o := range state.PendingOperations {
+		pending[string(o.Resource.URN)] = true
+	}
+	for _, o := range objects {
+		typ := cloudTypes[o.Kind]
+		present[typ+" "+o.ID] = true
+		if !o.Foreign && !known[typ+" "+o.ID] && !pending[o.Owner] {
+			all = append(all, "the state does not know the object "+short([]string{o.Owner}))
+		}
+	}
+	for _, r := range state.Resources {
+		if r.Custom && !r.External && strings.HasPrefix(string(r.Type), "fake:") && !present[string(r.Type)+" "+string(r.ID)] {
+			all = append(all, "there is no object of "+short([]string{string(r.URN)}))
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// cloudTypes are the types of the kinds in the cloud.
+var cloudTypes = map[string]string{"auto": autoType, "named": namedType, "exclusive": exclusiveType,
+	"server": serverType, "tagged": taggedType}

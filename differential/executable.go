@@ -1,0 +1,87 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os/exec"
+	"strings"
+
+	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
+)
+
+// executable plays updates with a command line tool: deployctl, or the stock CLI.
+type executable struct {
+	path  string
+	env   []string
+	stock bool
+}
+
+func (e *executable) play(ctx context.Context, s stage, u update) (r result, err error) {
+	if _, err := e.run(ctx, s, "stack", "select", s.stack); err != nil {
+		for _, args := range [][]string{{"stack", "init", s.stack}, {"config", "set", "fake:endpoint", s.cloud}} {
+			if out, err := e.run(ctx, s, args...); err != nil {
+				return r, fmt.Errorf("%w: %s", err, out)
+			}
+		}
+	}
+	out, err := e.run(ctx, s, e.arguments(s, u)...)
+	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
+		r.failed, r.errors = true, []string{out}
+	} else if err != nil {
+		return r, err
+	}
+	out, err = e.run(ctx, s, "stack", "export", "--show-secrets")
+	if err != nil {
+		return r, fmt.Errorf("%w: %s", err, out)
+	}
+	var exported apitype.UntypedDeployment
+	if err := json.Unmarshal([]byte(out), &exported); err != nil {
+		return r, err
+	}
+	if len(exported.Deployment) == 0 {
+		return r, nil
+	}
+	return r, json.Unmarshal(exported.Deployment, &r.state)
+}
+
+// arguments are those of an update.
+func (e *executable) arguments(s stage, u update) []string {
+	args := []string{u.Kind, "--yes", "--skip-preview", "--parallel", fmt.Sprint(s.parallel)}
+	if e.stock {
+		args = append(args, "--non-interactive")
+	}
+	for flag, set := range map[string]bool{"--refresh": u.Refresh, "--target-dependents": u.TargetDependents,
+		"--continue-on-error": u.ContinueOnError} {
+		if set {
+			args = append(args, flag)
+		}
+	}
+	for _, urn := range u.urns(s.stack, u.Targets) {
+		args = append(args, "--target", urn)
+	}
+	for _, urn := range u.urns(s.stack, u.Replace) {
+		args = append(args, "--replace", urn)
+	}
+	return args
+}
+
+// run runs a command in the stage's directory and returns what it writes to standard output, or, if it fails, all that
+// it writes.
+func (e *executable) run(ctx context.Context, s stage, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, e.path, args...)
+	cmd.Dir, cmd.Env = s.dir, e.env
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); err != nil {
+		return strings.TrimSpace(stdout.String() + stderr.String()), err
+	}
+	return stdout.String(), nil
+}
+
+func (e *executable) remove(ctx context.Context, s stage) error {
+	_, err := e.run(ctx, s, "stack", "rm", s.stack, "--yes", "--force")
+	return err
+}

@@ -1,0 +1,206 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+
+	"github.com/deployctl/deployctl/e2e/fakecloud"
+)
+
+// The types of the fake cloud's package.
+const (
+	autoType      = "fake:index:Auto"
+	namedType     = "fake:index:Named"
+	exclusiveType = "fake:index:Exclusive"
+	serverType    = "fake:index:Server"
+	taggedType    = "fake:index:Tagged"
+	groupType     = "fake:index:Group"
+	providerType  = "pulumi:providers:fake"
+	componentType = "app:index:Owner"
+)
+
+// generator makes a program: it keeps the steps of the last update and changes some of them for the next.
+type generator struct {
+	*rand.Rand
+	steps   []step // in an order in which each comes after those that it refers to
+	next    int    // number of the next name
+	outputs values
+	made    []change       // in the cloud, before the next update: what is imported
+	used    map[string]int // options and operations of the program, by name
+}
+
+// generate makes the program of a seed, and says what it uses.
+func generate(seed int) (program, map[string]int) {
+	g := &generator{Rand: rand.New(rand.NewPCG(uint64(seed), 17)), used: map[string]int{}} //nolint:gosec // seeds repeat
+	p := program{Seed: seed, Concurrent: seed%4 == 0}
+	faulty := seed%3 == 0
+	for range 3 + g.IntN(5) {
+		g.add()
+	}
+	p.Updates = append(p.Updates, g.up())
+	for n := 2 + g.IntN(3); n > 0; n-- {
+		for range 1 + g.IntN(3) {
+			g.mutate()
+		}
+		p.Updates = append(p.Updates, g.operation(faulty)...)
+	}
+	if g.chance(50) {
+		p.Updates = append(p.Updates, update{Kind: "destroy"})
+		if slices.ContainsFunc(g.steps, func(s step) bool { return s.Options["protect"] == "true" }) {
+			g.use("destroy of a protected resource")
+		}
+	}
+	if p.Concurrent {
+		g.use("concurrency")
+	}
+	return p, g.used
+}
+
+func (g *generator) chance(percent int) bool { return g.IntN(100) < percent }
+
+func (g *generator) use(what string) { g.used[what]++ }
+
+// up is the update to the steps as they are now.
+func (g *generator) up() update {
+	u := update{Kind: "up", Outputs: maps.Clone(g.outputs), Outside: g.made}
+	g.made = nil
+	for _, s := range g.steps {
+		u.Steps = append(u.Steps, s.clone())
+	}
+	return u
+}
+
+func (s step) clone() step {
+	s.Fields, s.Properties, s.Options = maps.Clone(s.Fields), maps.Clone(s.Properties), maps.Clone(s.Options)
+	return s
+}
+
+// operation is what comes after some changes of the program: mostly an up, at times with flags, a refresh, or an update
+// that fails and the same once more when nothing is in its way.
+func (g *generator) operation(faulty bool) []update {
+	u := g.up()
+	again := u
+	again.Outside = nil
+	switch {
+	case faulty && g.chance(60):
+		broken := g.broken(u)
+		if g.chance(40) {
+			g.mutate()
+			again = g.up()
+		}
+		return []update{broken, again}
+	case g.chance(12):
+		u.Refresh = true
+		u.Outside = append(u.Outside, g.outside(u)...)
+		g.use("up --refresh")
+	case g.chance(12):
+		g.use("refresh")
+		return []update{{Kind: "refresh", Steps: u.Steps, Outside: append(u.Outside, g.outside(u)...)}, again}
+	case g.chance(8):
+		if r := g.pick(isCustom); r != nil {
+			u.Replace = []string{r.Name}
+			g.use("up --replace")
+		}
+	case g.chance(8):
+		if r := g.pick(isCustom); r != nil {
+			targeted := u
+			targeted.Targets, targeted.TargetDependents = []string{r.Name}, g.chance(50)
+			g.use("up --target")
+			return []update{targeted, again}
+		}
+	}
+	return []update{u}
+}
+
+// broken is an update in which something fails.
+func (g *generator) broken(u update) update {
+	u.ContinueOnError = g.chance(25)
+	if u.ContinueOnError {
+		g.use("up --continue-on-error")
+	}
+	r := g.pick(isCustom)
+	switch {
+	case r == nil || g.chance(20):
+		g.use("the program fails")
+		at := g.IntN(len(u.Steps) + 1)
+		u.Steps = slices.Insert(slices.Clone(u.Steps), at, step{Verb: "fail", Name: "broken"})
+	default:
+		op := []fakecloud.Op{fakecloud.Create, fakecloud.Update, fakecloud.Delete}[g.IntN(3)]
+		g.use("a failing " + string(op))
+		f := fakecloud.Fault{Name: "broken", Do: fakecloud.Fail, Op: op, Status: http.StatusBadRequest}
+		if g.chance(60) {
+			f.Object = u.logical(r.Name)
+		}
+		u.Faults = []fakecloud.Fault{f}
+	}
+	return u
+}
+
+// outside are changes that somebody makes in the cloud.
+func (g *generator) outside(u update) (all []change) {
+	r := g.pick(isManaged)
+	if r == nil {
+		return nil
+	}
+	c := change{Step: r.Name}
+	if g.chance(60) {
+		c.Size = 50 + g.IntN(9)
+	}
+	g.use("drift")
+	return []change{c}
+}
+
+// pick returns one of the steps that a condition holds for, or nil.
+func (g *generator) pick(holds func(step) bool) *step {
+	var found []*step
+	for i := range g.steps {
+		if holds(g.steps[i]) {
+			found = append(found, &g.steps[i])
+		}
+	}
+	if len(found) == 0 {
+		return nil
+	}
+	return found[g.IntN(len(found))]
+}
+
+func isRegistered(s step) bool { return s.Verb == "register" }
+
+func isCustom(s step) bool {
+	return isRegistered(s) && s.Fields["component"] == "" && s.Fields["remote"] == ""
+}
+
+// isManaged holds for what has an object in the cloud.
+func isManaged(s step) bool { return isCustom(s) && s.Fields["type"] != providerType }
+
+func isComponent(s step) bool { return s.Fields["component"] != "" }
+
+func isProvider(s step) bool { return s.Fields["type"] == providerType }
+
+// before returns the step of a condition that stands before position at, or nil.
+func (g *generator) before(at int, holds func(step) bool) *step {
+	kept := g.steps
+	g.steps = g.steps[:at]
+	defer func() { g.steps = kept }()
+	return g.pick(holds)
+}
+
+// index returns where a step stands.
+func (g *generator) index(name string) int {
+	return slices.IndexFunc(g.steps, func(s step) bool { return s.Name == name })
+}
+
+// newName is a name that no step of the program has had.
+func (g *generator) newName() string {
+	g.next++
+	return fmt.Sprintf("r%d", g.next)
+}
+
+// physical is a name in the cloud that nothing of the program has had.
+func (g *generator) physical(name string) string {
+	g.next++
+	return fmt.Sprintf("%s-n%d", name, g.next)
+}

@@ -1,0 +1,208 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/deployctl/deployctl/e2e/fakecloud"
+)
+
+// patience ends a program that hangs; none takes nearly as long.
+const patience = 3 * time.Minute
+
+// arena is where programs are played: both engines, and their clouds.
+type arena struct {
+	dir         string
+	ours, stock player
+	checker     *stockEngine
+	clouds      *clouds
+	service     *embedded
+}
+
+// outcome is what a program came to.
+type outcome struct {
+	Seed    int            `json:"seed"`
+	Build   string         `json:"build"`
+	Seconds float64        `json:"seconds"`
+	Updates int            `json:"updates"`
+	Failed  int            `json:"failed"` // updates that failed, as they should
+	Used    map[string]int `json:"used"`
+	// Rules are the intended differences that were seen.
+	Rules map[string]int `json:"rules,omitempty"`
+	// Differs says how the engines differ where they should not.
+	Differs string `json:"differs,omitempty"`
+}
+
+// side is a program on one of the engines.
+type side struct {
+	player
+	stage
+	cloud   *fakecloud.Client
+	objects []fakecloud.Object
+	result
+}
+
+// compare plays a program on both engines and compares after each update. An error means that it could not be played.
+func (a *arena) compare(ctx context.Context, p program) (o outcome, err error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	begin := time.Now()
+	o = outcome{Seed: p.Seed, Rules: map[string]int{}}
+	sides, err := a.sides(p)
+	if err != nil {
+		return o, err
+	}
+	defer a.leave(p, sides)
+	refreshed := false
+	for i, u := range p.Updates {
+		if err := a.playBoth(ctx, u, p, sides); err != nil {
+			return o, fmt.Errorf("update %d: %w", i+1, err)
+		}
+		o.Updates++
+		if sides[0].failed {
+			o.Failed++
+		}
+		refreshed = refreshed || u.Refresh || u.Kind == "refresh"
+		found := a.judge(ctx, u, p, sides, match{refreshed, o.Rules})
+		if len(found) > 0 {
+			o.Differs = fmt.Sprintf("after update %d (%s%s):\n  %s\n%s", i+1, u.Kind, flags(u),
+				strings.Join(found, "\n  "), report(sides))
+			break
+		}
+	}
+	o.Seconds = time.Since(begin).Seconds()
+	return o, nil
+}
+
+// sides makes the stages of a program; ours is the first.
+func (a *arena) sides(p program) (all []*side, err error) {
+	for _, e := range []struct {
+		name string
+		player
+	}{{"ours", a.ours}, {"stock", a.stock}} {
+		name := fmt.Sprintf("%s-%d", e.name, p.Seed)
+		cloud, err := a.clouds.open(name)
+		if err != nil {
+			return nil, err
+		}
+		parallel := 1
+		if p.Concurrent {
+			parallel = 8
+		}
+		all = append(all, &side{player: e.player, cloud: cloud, stage: stage{
+			dir: filepath.Join(a.dir, name), stack: fmt.Sprintf("s%d", p.Seed), cloud: cloud.URL(), parallel: parallel,
+		}})
+	}
+	return all, nil
+}
+
+// leave removes what a program leaves behind.
+func (a *arena) leave(p program, sides []*side) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	for i, s := range sides {
+		_ = s.remove(ctx, s.stage) // of no consequence: its name is not used again before the service ends
+		_ = os.RemoveAll(s.dir)
+		a.clouds.forget(fmt.Sprintf("%s-%d", []string{"ours", "stock"}[i], p.Seed))
+	}
+}
+
+// playBoth plays an update on both engines.
+func (a *arena) playBoth(ctx context.Context, u update, p program, sides []*side) error {
+	for _, s := range sides {
+		if err := u.write(s.dir, p.Concurrent); err != nil {
+			return err
+		}
+		if err := disturb(ctx, s.cloud, u, s.stack); err != nil {
+			return err
+		}
+		var err error
+		if s.result, err = s.play(ctx, s.stage, u); err != nil {
+			return err
+		}
+		if err := calm(ctx, s.cloud, u); err != nil {
+			return err
+		}
+		if s.objects, err = s.cloud.Objects(ctx, ""); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// match is what the comparison depends on besides the update.
+type match struct {
+	refreshed bool
+	rules     map[string]int // counts the intended differences
+}
+
+// judge says how the engines differ after an update, or what does not hold of ours.
+func (a *arena) judge(ctx context.Context, u update, p program, sides []*side, m match) (found []string) {
+	ours, stock := sides[0], sides[1]
+	if ours.failed != stock.failed && !(p.Concurrent && u.failing()) {
+		return []string{fmt.Sprintf("the end: ours failed: %v, stock failed: %v", ours.failed, stock.failed)}
+	}
+	if err := a.checker.verify(ctx, &ours.state); err != nil {
+		return []string{"Pulumi's engine does not accept our state: " + err.Error()}
+	}
+	mine, theirs := unaccounted(ours.state, ours.objects), unaccounted(stock.state, stock.objects)
+	if more := lacking(mine, theirs); len(more) > 0 {
+		return more
+	}
+	if p.Concurrent && (u.failing() || ours.failed) {
+		return nil // which part was done depends on chance
+	}
+	ordered := !p.Concurrent
+	mineView, err := look(ours.state, ours.objects, ours.stage.cloud, ordered)
+	if err != nil {
+		return []string{err.Error()}
+	}
+	theirsView, err := look(stock.state, stock.objects, stock.stage.cloud, ordered)
+	if err != nil {
+		return []string{err.Error()}
+	}
+	for _, r := range intended {
+		if r.applies(situation{ours.failed, m.refreshed}) && r.level(&mineView, &theirsView) {
+			m.rules[r.name]++
+		}
+	}
+	return differences(mineView, theirsView, ordered)
+}
+
+// flags are an update's, for people.
+func flags(u update) (text string) {
+	for _, f := range []struct {
+		flag string
+		set  bool
+	}{
+		{"--refresh", u.Refresh}, {"--continue-on-error", u.ContinueOnError},
+		{"--target " + strings.Join(u.Targets, ","), len(u.Targets) > 0},
+		{"--target-dependents", u.TargetDependents},
+		{"--replace " + strings.Join(u.Replace, ","), len(u.Replace) > 0},
+	} {
+		if f.set {
+			text += " " + f.flag
+		}
+	}
+	return text
+}
+
+// report is what both engines did and said in the last update.
+func report(sides []*side) string {
+	var b strings.Builder
+	for i, name := range []string{"ours", "stock"} {
+		steps := slices.DeleteFunc(slices.Clone(sides[i].steps), func(s string) bool {
+			return strings.HasPrefix(s, "same ")
+		})
+		fmt.Fprintf(&b, "  %s: %s\n", name, short(steps))
+		for _, e := range sides[i].errors {
+			fmt.Fprintf(&b, "    error: %s\n", strings.ReplaceAll(e, "\n", "\n      "))
+		}
+	}
+	return b.String()
+}

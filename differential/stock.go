@@ -1,0 +1,211 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"sync"
+
+	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
+)
+
+// stage is where a program is played on one engine: a project directory, a stack and a cloud.
+type stage struct {
+	dir, stack, cloud string
+	parallel          int
+}
+
+// result is what an update came to.
+type result struct {
+	failed bool
+	errors []string
+	steps  []string // OPERATION URN, in order
+	state  apitype.DeploymentV3
+}
+
+// player plays updates on an engine.
+type player interface {
+	play(ctx context.Context, s stage, u update) (result, error)
+	// remove forgets the stage's stack.
+	remove(ctx context.Context, s stage) error
+}
+
+// stockEngine is Pulumi's own engine in a process of tools/peers/stockengine.
+type stockEngine struct {
+	binary string
+	env    []string
+
+	mu      sync.Mutex
+	running *stockProcess // nil until it is needed
+}
+
+// stockProcess is a running one.
+type stockProcess struct {
+	cmd  *exec.Cmd
+	in   io.WriteCloser
+	done chan struct{}
+
+	mu      sync.Mutex
+	next    int
+	waiting map[int]chan stockAnswer
+	writing sync.Mutex
+}
+
+// stockRequest and stockAnswer are those of tools/peers/stockengine.
+type stockRequest struct {
+	ID               int                   `json:"id"`
+	Kind             string                `json:"kind"`
+	Stack            string                `json:"stack,omitempty"`
+	Dir              string                `json:"dir,omitempty"`
+	Config           map[string]string     `json:"config,omitempty"`
+	Secrets          map[string]string     `json:"secrets,omitempty"`
+	Parallel         int                   `json:"parallel,omitempty"`
+	Refresh          bool                  `json:"refresh,omitempty"`
+	Targets          []string              `json:"targets,omitempty"`
+	TargetDependents bool                  `json:"targetDependents,omitempty"`
+	Replace          []string              `json:"replace,omitempty"`
+	ContinueOnError  bool                  `json:"continueOnError,omitempty"`
+	State            *apitype.DeploymentV3 `json:"state,omitempty"`
+}
+
+type stockAnswer struct {
+	ID     int                  `json:"id"`
+	Error  string               `json:"error"`
+	Errors []string             `json:"errors"`
+	Steps  []string             `json:"steps"`
+	State  apitype.DeploymentV3 `json:"state"`
+}
+
+// errStockEnded is the error of a request during which the process ended.
+var errStockEnded = errors.New("the stock engine's process ended")
+
+func (e *stockEngine) play(ctx context.Context, s stage, u update) (result, error) {
+	a, err := e.ask(ctx, stockRequest{
+		Kind: u.Kind, Stack: s.stack, Dir: s.dir, Config: map[string]string{"fake:endpoint": s.cloud},
+		Parallel: s.parallel, Refresh: u.Refresh, Targets: u.urns(s.stack, u.Targets),
+		TargetDependents: u.TargetDependents, Replace: u.urns(s.stack, u.Replace), ContinueOnError: u.ContinueOnError,
+	})
+	r := result{failed: a.Error != "", errors: a.Errors, steps: a.Steps, state: a.State}
+	if r.failed {
+		r.errors = append(r.errors, a.Error)
+	}
+	return r, err
+}
+
+func (e *stockEngine) remove(ctx context.Context, s stage) error {
+	_, err := e.ask(ctx, stockRequest{Kind: "remove", Stack: s.stack})
+	return err
+}
+
+// verify returns why Pulumi's engine would not accept a state.
+func (e *stockEngine) verify(ctx context.Context, state *apitype.DeploymentV3) error {
+	a, err := e.ask(ctx, stockRequest{Kind: "verify", State: state})
+	if err == nil && a.Error != "" {
+		err = errors.New(a.Error)
+	}
+	return err
+}
+
+// urns are the URNs of steps.
+func (u update) urns(stack string, names []string) (all []string) {
+	for _, name := range names {
+		all = append(all, u.urn(stack, name))
+	}
+	return all
+}
+
+// ask sends a request and waits for its answer.
+func (e *stockEngine) ask(ctx context.Context, r stockRequest) (stockAnswer, error) {
+	p, err := e.process()
+	if err != nil {
+		return stockAnswer{}, err
+	}
+	answer := make(chan stockAnswer, 1)
+	p.mu.Lock()
+	p.next++
+	r.ID = p.next
+	p.waiting[r.ID] = answer
+	p.mu.Unlock()
+	line, err := json.Marshal(r)
+	if err != nil {
+		return stockAnswer{}, err
+	}
+	p.writing.Lock()
+	_, err = p.in.Write(append(line, '\n'))
+	p.writing.Unlock()
+	if err != nil {
+		return stockAnswer{}, err
+	}
+	select {
+	case a := <-answer:
+		return a, nil
+	case <-p.done:
+		return stockAnswer{}, errStockEnded
+	case <-ctx.Done():
+		return stockAnswer{}, fmt.Errorf("the stock engine does not answer: %w", ctx.Err())
+	}
+}
+
+// process returns the running process, and starts one if there is none.
+func (e *stockEngine) process() (*stockProcess, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.running != nil {
+		select {
+		case <-e.running.done:
+		default:
+			return e.running, nil
+		}
+	}
+	p := &stockProcess{cmd: exec.Command(e.binary), done: make(chan struct{}), waiting: map[int]chan stockAnswer{}}
+	p.cmd.Env, p.cmd.Stderr = e.env, os.Stderr
+	var err error
+	if p.in, err = p.cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
+	out, err := p.cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := p.cmd.Start(); err != nil {
+		return nil, err
+	}
+	go p.receive(out)
+	e.running = p
+	return p, nil
+}
+
+// receive hands out the answers until the process ends.
+func (p *stockProcess) receive(out io.Reader) {
+	defer close(p.done)
+	answers := json.NewDecoder(bufio.NewReader(out))
+	for {
+		var a stockAnswer
+		if answers.Decode(&a) != nil {
+			_ = p.cmd.Wait() // its answers have ended, whatever it says
+			return
+		}
+		p.mu.Lock()
+		waiting := p.waiting[a.ID]
+		delete(p.waiting, a.ID)
+		p.mu.Unlock()
+		if waiting != nil {
+			waiting <- a
+		}
+	}
+}
+
+// close ends the process.
+func (e *stockEngine) close() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.running != nil {
+		_ = e.running.in.Close()
+		<-e.running.done
+	}
+}
