@@ -58,6 +58,9 @@ var volatile = []string{"created", "modified", "sourcePosition", "stackTrace"}
 func look(state apitype.DeploymentV3, objects []fakecloud.Object, cloud string, ordered bool) (v view, err error) {
 	n := &normaliser{cloud: cloud, known: map[string]string{}}
 	resources := slices.Clone(state.Resources)
+	for i := range resources {
+		resources[i].Dependencies = slices.Clone(resources[i].Dependencies)
+	}
 	if !ordered {
 		slices.SortStableFunc(resources, func(a, b apitype.ResourceV3) int {
 			return strings.Compare(rank(a), rank(b))
@@ -65,6 +68,7 @@ func look(state apitype.DeploymentV3, objects []fakecloud.Object, cloud string, 
 	}
 	for _, r := range resources {
 		fields := map[string]any{}
+		slices.Sort(r.Dependencies) // a set: its order means nothing
 		text := n.json(r)
 		if err := json.Unmarshal([]byte(text), &fields); err != nil {
 			return v, err

@@ -101,8 +101,9 @@ func (g *generator) operation(faulty bool) []update {
 		return []update{{Kind: "refresh", Steps: u.Steps, Outside: append(u.Outside, g.outside(u)...)}, again}
 	case g.chance(8):
 		if r := g.pick(isCustom); r != nil {
-			u.Replace = []string{r.Name}
+			again.Replace = []string{r.Name}
 			g.use("up --replace")
+			return []update{u, again}
 		}
 	case g.chance(8):
 		if r := g.pick(isCustom); r != nil {

@@ -99,6 +99,9 @@ func (e *embedded) play(ctx context.Context, s stage, u update) (r result, err e
 		return r, err
 	}
 	accepted, err := e.client.Submit(ctx, request)
+	for deployments.CodeOf(err) == deployments.CodeNoWorker && ctx.Err() == nil { // on a loaded machine
+		accepted, err = e.client.Submit(ctx, request)
+	}
 	if err != nil {
 		return r, err
 	}

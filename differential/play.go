@@ -58,7 +58,7 @@ func (a *arena) compare(ctx context.Context, p program) (o outcome, err error) {
 		return o, err
 	}
 	defer a.leave(p, sides)
-	refreshed := false
+	m := match{rules: o.Rules}
 	for i, u := range p.Updates {
 		if err := a.playBoth(ctx, u, p, sides); err != nil {
 			return o, fmt.Errorf("update %d: %w", i+1, err)
@@ -67,8 +67,12 @@ func (a *arena) compare(ctx context.Context, p program) (o outcome, err error) {
 		if sides[0].failed {
 			o.Failed++
 		}
-		refreshed = refreshed || u.Refresh || u.Kind == "refresh"
-		found := a.judge(ctx, u, p, sides, match{refreshed, o.Rules})
+		m.refreshed = m.refreshed || u.Refresh || u.Kind == "refresh"
+		m.secretOutputs = m.secretOutputs || slices.ContainsFunc(u.Steps, func(s step) bool {
+			return s.Options["additionalSecretOutputs"] != ""
+		})
+		m.failed = sides[0].failed
+		found := a.judge(ctx, u, p, sides, m)
 		if len(found) > 0 {
 			o.Differs = fmt.Sprintf("after update %d (%s%s):\n  %s\n%s", i+1, u.Kind, flags(u),
 				strings.Join(found, "\n  "), report(sides))
@@ -137,8 +141,8 @@ func (a *arena) playBoth(ctx context.Context, u update, p program, sides []*side
 
 // match is what the comparison depends on besides the update.
 type match struct {
-	refreshed bool
-	rules     map[string]int // counts the intended differences
+	situation
+	rules map[string]int // counts the intended differences
 }
 
 // judge says how the engines differ after an update, or what does not hold of ours.
@@ -167,7 +171,7 @@ func (a *arena) judge(ctx context.Context, u update, p program, sides []*side, m
 		return []string{err.Error()}
 	}
 	for _, r := range intended {
-		if r.applies(situation{ours.failed, m.refreshed}) && r.level(&mineView, &theirsView) {
+		if r.applies(m.situation) && r.level(&mineView, &theirsView) {
 			m.rules[r.name]++
 		}
 	}

@@ -1,9 +1,13 @@
 package main
 
+import "encoding/json"
+
 // situation is what a rule depends on.
 type situation struct {
 	failed    bool // the update, on both engines
 	refreshed bool // by this update, or an earlier one
+	// secretOutputs: a resource has the option additionalSecretOutputs, or had it.
+	secretOutputs bool
 }
 
 // rule is an intended difference: where it applies, both views are made equal in what it is about.
@@ -27,6 +31,18 @@ var intended = []rule{
 		reason:  "a refresh that finds nothing writes nothing; Pulumi's drops them until the next up",
 		applies: func(s situation) bool { return s.refreshed },
 		level:   levelEmptyDependencies,
+	},
+	{
+		name:    "secrets after a refresh",
+		reason:  "what was secret stays secret, though the provider returns it as plaintext",
+		applies: func(s situation) bool { return s.refreshed },
+		level:   levelSecrets("inputs", "outputs"),
+	},
+	{
+		name:    "open: additionalSecretOutputs of an unchanged resource",
+		reason:  "the outputs become secret with the next change of the resource",
+		applies: func(s situation) bool { return s.secretOutputs },
+		level:   levelSecrets("outputs"),
 	},
 }
 
@@ -57,4 +73,45 @@ func levelEmptyDependencies(ours, stock *view) (differed bool) {
 		}
 	}
 	return differed
+}
+
+// levelSecrets reveals the secrets in some fields of a resource that differs in them.
+func levelSecrets(fields ...string) func(ours, stock *view) bool {
+	return func(ours, stock *view) (differed bool) {
+		for i := range min(len(ours.resources), len(stock.resources)) {
+			for _, field := range fields {
+				mine, theirs := ours.resources[i], stock.resources[i]
+				if jsonText(mine[field]) != jsonText(theirs[field]) {
+					mine[field], theirs[field] = reveal(mine[field]), reveal(theirs[field])
+					differed = differed || jsonText(mine[field]) == jsonText(theirs[field])
+				}
+			}
+		}
+		return differed
+	}
+}
+
+// reveal returns a value without its secretness, at any depth.
+func reveal(v any) any {
+	switch v := v.(type) {
+	case []any:
+		all := make([]any, len(v))
+		for i, e := range v {
+			all[i] = reveal(e)
+		}
+		return all
+	case map[string]any:
+		if text, is := v["plaintext"].(string); is {
+			var inner any
+			if json.Unmarshal([]byte(text), &inner) == nil {
+				return reveal(inner)
+			}
+		}
+		all := map[string]any{}
+		for key, e := range v {
+			all[key] = reveal(e)
+		}
+		return all
+	}
+	return v
 }
