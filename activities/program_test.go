@@ -46,8 +46,8 @@ func TestAProgramIsHostedPlannedAndSaved(t *testing.T) {
 	if first.ID != "one" || h.values(first.Outputs)["region"].StringValue() != "north" {
 		t.Errorf("first: %+v %v", first, h.values(first.Outputs))
 	}
-	if !slices.Contains(second.Dependencies, first.URN) || len(second.PropertyDependencies) != 1 ||
-		second.PropertyDependencies[0].Property != "note" {
+	if !slices.Contains(second.Dependencies, first.URN) || len(second.PropertyDependencies) != 3 ||
+		!slices.Contains(second.PropertyDependencies[0].URNs, first.URN) {
 		t.Errorf("dependencies: %v %v", second.Dependencies, second.PropertyDependencies)
 	}
 	if !h.values(second.Outputs)["secret"].IsSecret() {
