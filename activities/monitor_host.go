@@ -47,6 +47,11 @@ func (h monitorHost) Provider(
 	return h.provider(ctx, reference, config)
 }
 
+// Callbacks implements monitor.Host.
+func (h monitorHost) Callbacks(ctx context.Context, target string) (*pluginhost.Callbacks, error) {
+	return h.host.Callbacks(ctx, target)
+}
+
 // Redact implements monitor.Host.
 func (h monitorHost) Redact(ctx context.Context, text string) string { return h.redactor(ctx)(text) }
 

@@ -54,14 +54,15 @@ func closePort(h Household, port uint16) (at []netip.Addr, closed bool, err erro
 }
 
 // listeners returns duplicates of the sockets with which processes of the household listen on a port, and their
-// addresses; none if this process has no access to one of them.
+// addresses; none if this process has no access to one of them. It fails if none of the household listens there: a
+// socket of another user is never the household's.
 func listeners(h Household, port uint16) (at []netip.Addr, fds []int, err error) {
 	for _, s := range sockets(listening, func(s socket) bool { return s.local.Port() == port }) {
 		fd, err := duplicate(h, s)
 		switch {
 		case err == nil:
 			at, fds = append(at, s.local.Addr()), append(fds, fd)
-		case !errors.Is(err, fs.ErrNotExist):
+		case !errors.Is(err, fs.ErrNotExist) && s.uid == h.UID():
 			closeAll(fds)
 			return nil, nil, nil
 		}

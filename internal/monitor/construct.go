@@ -47,7 +47,7 @@ func (m *Monitor) construct(
 	}
 	m.registry.put(result.URN, registered{
 		parent: g.Parent, object: bag, protect: g.Protect, retainOnDelete: g.RetainOnDelete,
-		deletedWith: g.DeletedWith, providers: g.providers, constructedBy: g.Provider,
+		deletedWith: g.DeletedWith, providers: g.providers, constructedBy: g.Provider, transforms: g.own,
 	})
 	if !req.GetSupportsPartialValues() {
 		outputs = properties.WithoutUnknowns(outputs)

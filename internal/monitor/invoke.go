@@ -34,6 +34,9 @@ func (m *Monitor) Invoke(
 	if err != nil {
 		return nil, status.Errorf(codes.InvalidArgument, "parent of %s: %v", function, err)
 	}
+	if args, err = m.transformInvoke(ctx, req, args); err != nil {
+		return nil, err
+	}
 	dependencies, err := parseURNs("dependency of "+req.GetTok(), req.GetDependsOn())
 	if err != nil {
 		return nil, err

@@ -35,6 +35,8 @@ type Host interface {
 	// LastKnown returns outputs of a component or of the stack in which the stack's values before the update replace
 	// what is unknown.
 	LastKnown(ctx context.Context, u urn.URN, outputs resource.PropertyMap) (resource.PropertyMap, error)
+	// Callbacks connects to the process of the update that serves functions of the program at a target.
+	Callbacks(ctx context.Context, target string) (*pluginhost.Callbacks, error)
 	// Redact replaces the secrets of the stack's configuration in a text.
 	Redact(ctx context.Context, text string) string
 }
@@ -77,6 +79,9 @@ type Monitor struct {
 	places   places
 	server   *grpc.Server
 
+	callbacks  *callbacks
+	transforms transforms
+
 	mu       sync.Mutex
 	defaults map[string]*defaultProvider // by package, version and URL
 	packages map[string]packageRequest   // by reference
@@ -99,6 +104,8 @@ func Serve(o Options) (*Monitor, error) {
 		required: map[string]pluginhost.Package{},
 		defaults: map[string]*defaultProvider{}, packages: map[string]packageRequest{},
 		configs: map[string]resource.PropertyMap{}, registry: newRegistry(), places: placesOf(o.Project),
+		callbacks:  &callbacks{host: o.Host, targets: map[string]*target{}},
+		transforms: transforms{constructing: map[string][]*pulumirpc.Callback{}},
 	}
 	for _, p := range o.Required {
 		m.required[p.Name] = p
@@ -115,6 +122,7 @@ func (m *Monitor) Address() string { return m.address }
 // Stop ends every call that is still open.
 func (m *Monitor) Stop() {
 	m.started()
+	m.callbacks.close()
 	m.server.Stop()
 }
 
@@ -128,12 +136,12 @@ var features = map[string]pulumirpc.ResourceMonitorFeature{
 	"deletedWith":        pulumirpc.ResourceMonitorFeature_RESOURCE_MONITOR_FEATURE_DELETED_WITH,
 	"replaceWith":        pulumirpc.ResourceMonitorFeature_RESOURCE_MONITOR_FEATURE_REPLACE_WITH,
 	"parameterization":   pulumirpc.ResourceMonitorFeature_RESOURCE_MONITOR_FEATURE_PARAMETERIZATION,
+	"transforms":         pulumirpc.ResourceMonitorFeature_RESOURCE_MONITOR_FEATURE_TRANSFORMS,
+	"invokeTransforms":   pulumirpc.ResourceMonitorFeature_RESOURCE_MONITOR_FEATURE_INVOKE_TRANSFORMS,
 	// These are refused when a program uses them. If they were not reported as supported, SDKs would tell the user to
 	// update the Pulumi CLI or leave the resource out, and the monitor could not refuse them.
-	"transforms":       pulumirpc.ResourceMonitorFeature_RESOURCE_MONITOR_FEATURE_TRANSFORMS,
-	"invokeTransforms": pulumirpc.ResourceMonitorFeature_RESOURCE_MONITOR_FEATURE_INVOKE_TRANSFORMS,
-	"resourceHooks":    pulumirpc.ResourceMonitorFeature_RESOURCE_MONITOR_FEATURE_RESOURCE_HOOKS,
-	"errorHooks":       pulumirpc.ResourceMonitorFeature_RESOURCE_MONITOR_FEATURE_ERROR_HOOKS,
+	"resourceHooks": pulumirpc.ResourceMonitorFeature_RESOURCE_MONITOR_FEATURE_RESOURCE_HOOKS,
+	"errorHooks":    pulumirpc.ResourceMonitorFeature_RESOURCE_MONITOR_FEATURE_ERROR_HOOKS,
 }
 
 // SupportsFeature reports single features to older SDKs.
@@ -222,16 +230,6 @@ func (m *Monitor) registerOutputs(
 // SignalAndWaitForShutdown returns at once: nothing calls back into the program after its last registration.
 func (m *Monitor) SignalAndWaitForShutdown(context.Context, *emptypb.Empty) (*emptypb.Empty, error) {
 	return &emptypb.Empty{}, nil
-}
-
-// RegisterStackTransform refuses: see features.
-func (m *Monitor) RegisterStackTransform(ctx context.Context, _ *pulumirpc.Callback) (*emptypb.Empty, error) {
-	return m.refuseFeature(ctx, "stack transforms")
-}
-
-// RegisterStackInvokeTransform refuses: see features.
-func (m *Monitor) RegisterStackInvokeTransform(ctx context.Context, _ *pulumirpc.Callback) (*emptypb.Empty, error) {
-	return m.refuseFeature(ctx, "invoke transforms")
 }
 
 // RegisterResourceHook refuses: see features.

@@ -20,6 +20,7 @@ type goal struct {
 	inputs    resource.PropertyMap // with output values
 	providers map[string]string    // by package
 	timeouts  *plugin.CustomTimeouts
+	own       []*pulumirpc.Callback // its own transforms
 }
 
 // RegisterResource registers a resource; a remote component is constructed by its provider. It returns when the
@@ -41,14 +42,18 @@ func (m *Monitor) registerResource(
 	if err := m.refusedBefore(); err != nil {
 		return nil, err
 	}
-	if err := refuseOptions(req); err != nil {
-		return nil, err
-	}
 	parent, err := urn.ParseOptional(req.GetParent())
 	if err != nil {
 		return nil, status.Errorf(codes.InvalidArgument, "parent of %s: %v", req.GetName(), err)
 	}
 	defer m.registry.begin(parent)()
+	own := m.transforms.own(req)
+	if err := m.transform(ctx, req, m.transformsOf(parent, own)); err != nil {
+		return nil, err
+	}
+	if err := refuseOptions(req); err != nil {
+		return nil, err
+	}
 	if above, ok := m.registry.get(parent); ok {
 		inherit(req, above)
 	}
@@ -56,6 +61,7 @@ func (m *Monitor) registerResource(
 	if err != nil {
 		return nil, err
 	}
+	g.own = own
 	if g.Remote {
 		return m.construct(ctx, req, g)
 	}
@@ -84,10 +90,7 @@ func (m *Monitor) registerResource(
 
 // refuseOptions refuses options that are not supported: otherwise they would be ignored.
 func refuseOptions(req *pulumirpc.RegisterResourceRequest) error {
-	switch {
-	case len(req.GetTransforms()) > 0:
-		return unsupported("transforms (of " + req.GetType() + " " + req.GetName() + ")")
-	case len(req.GetStateMigrations()) > 0:
+	if len(req.GetStateMigrations()) > 0 {
 		return unsupported("state migrations (of " + req.GetType() + " " + req.GetName() + ")")
 	}
 	h := req.GetHooks()
@@ -145,6 +148,7 @@ func (m *Monitor) remember(ctx context.Context, g *goal, reply engine.Reply) err
 	res := registered{
 		parent: g.Parent, custom: g.Custom, id: reply.ID, object: reply.Object,
 		protect: g.Protect, retainOnDelete: g.RetainOnDelete, deletedWith: g.DeletedWith, provider: g.Provider,
+		transforms: g.own,
 	}
 	if !g.Custom {
 		res.providers = g.providers

@@ -6,6 +6,7 @@ import (
 
 	"github.com/deployctl/deployctl/engine"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
+	pulumirpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
 )
 
 // registered is what the monitor keeps of a resource of this epoch. The core keeps more, and decides by it; this copy
@@ -25,6 +26,7 @@ type registered struct {
 	provider                string
 	providers               map[string]string // by package; of components
 	constructedBy           string            // the provider that serves a component's methods
+	transforms              []*pulumirpc.Callback
 }
 
 // registry holds the resources that were registered in an epoch. It is safe for concurrent use.

@@ -56,7 +56,8 @@ func checkAnswer(
 	return err
 }
 
-// checkValues checks what the SDK assumes about the values of a message: each has a kind, and their nesting is limited.
+// checkValues checks what the SDK assumes about the values of a message, and of messages in it: each has a kind, and
+// their nesting is limited.
 func checkValues(message any) (err error) {
 	m, ok := message.(proto.Message)
 	if !ok {
@@ -71,6 +72,8 @@ func checkValues(message any) (err error) {
 			err = checkStruct(x, string(field.Name()), deepest)
 		case *structpb.Value:
 			err = checkValue(x, string(field.Name()), deepest)
+		default:
+			err = checkValues(x)
 		}
 		return err == nil
 	})

@@ -113,6 +113,20 @@ func Dependencies(v resource.PropertyValue, into []urn.URN) []urn.URN {
 	return into
 }
 
+// DependingOn returns v as an output value that depends on these resources as well; v itself if it does already.
+func DependingOn(v resource.PropertyValue, deps []urn.URN) resource.PropertyValue {
+	known := Dependencies(v, nil)
+	if !slices.ContainsFunc(deps, func(u urn.URN) bool { return !slices.Contains(known, u) }) {
+		return v
+	}
+	o := resource.Output{Element: v, Known: true}
+	if v.IsOutput() {
+		o = v.OutputValue()
+	}
+	o.Dependencies = Sorted(slices.Concat(o.Dependencies, deps))
+	return resource.NewProperty(o)
+}
+
 // Sorted returns the list in order and without repeats.
 func Sorted[T cmp.Ordered](list []T) []T {
 	return slices.Compact(slices.Sorted(slices.Values(list)))
