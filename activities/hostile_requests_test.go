@@ -2,6 +2,7 @@ package activities
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -151,26 +152,21 @@ func reading(req *pulumirpc.ReadResourceRequest) func(context.Context, *wildProg
 }
 
 func TestWhatIsRefusedFailsTheUpdateWhateverTheProgramMakesOfIt(t *testing.T) {
-	callback := &pulumirpc.Callback{Target: "127.0.0.1:1", Token: "t"}
+	elsewhere := &pulumirpc.Callback{Target: "example.com:80", Token: "t"}
 	for what, call := range map[string]func(context.Context, *wildProgram) error{
-		"resource hooks (\"h\") are not supported yet; remove them from the program": func(ctx context.Context,
-			w *wildProgram) error {
-			_, err := w.RegisterResourceHook(ctx, &pulumirpc.RegisterResourceHookRequest{Name: "h", Callback: callback})
+		"a hook needs a name": func(ctx context.Context, w *wildProgram) error {
+			_, err := w.RegisterResourceHook(ctx, &pulumirpc.RegisterResourceHookRequest{Callback: elsewhere})
 			return err
 		},
-		"error hooks (\"h\") are not supported yet; remove them from the program": func(ctx context.Context,
+		"the program registers two hooks of the name \"h\"; rename one": func(ctx context.Context,
 			w *wildProgram) error {
-			_, err := w.RegisterErrorHook(ctx, &pulumirpc.RegisterErrorHookRequest{Name: "h", Callback: callback})
-			return err
+			hook := &pulumirpc.RegisterErrorHookRequest{Name: "h", Callback: elsewhere}
+			_, err := w.RegisterErrorHook(ctx, hook)
+			_, twice := w.RegisterErrorHook(ctx, hook)
+			return errors.Join(err, twice)
 		},
-		"stack transforms are not supported yet; remove them from the program": func(ctx context.Context,
-			w *wildProgram) error {
-			_, err := w.RegisterStackTransform(ctx, callback)
-			return err
-		},
-		"invoke transforms are not supported yet; remove them from the program": func(ctx context.Context,
-			w *wildProgram) error {
-			_, err := w.RegisterStackInvokeTransform(ctx, callback)
+		"a function of the program must have a target": func(ctx context.Context, w *wildProgram) error {
+			_, err := w.RegisterStackTransform(ctx, &pulumirpc.Callback{})
 			return err
 		},
 		"extension packages are not supported yet; remove them from the program": func(ctx context.Context,
@@ -179,15 +175,14 @@ func TestWhatIsRefusedFailsTheUpdateWhateverTheProgramMakesOfIt(t *testing.T) {
 				Extension: &pulumirpc.Parameterization{}})
 			return err
 		},
-		"transforms (of toy:index:Thing a) are not supported yet; remove them from the program": registration(
+		"state migrations (of toy:index:Thing a) are not supported yet; remove them from the program": registration(
 			&pulumirpc.RegisterResourceRequest{
-				Type: "toy:index:Thing", Name: "a", Custom: true, Transforms: []*pulumirpc.Callback{callback},
+				Type: "toy:index:Thing", Name: "a", Custom: true, StateMigrations: []*pulumirpc.Callback{elsewhere},
 			}),
-		"resource hooks (of toy:index:Thing a) are not supported yet; remove them from the program": registration(
-			&pulumirpc.RegisterResourceRequest{
-				Type: "toy:index:Thing", Name: "a", Custom: true,
-				Hooks: &pulumirpc.RegisterResourceRequest_ResourceHooksBinding{AfterCreate: []string{"h"}},
-			}),
+		"a transform of toy:index:Thing a failed: functions of the program are called at 127.0.0.1:PORT only, and the " +
+			"program says \"example.com:80\"": registration(&pulumirpc.RegisterResourceRequest{
+			Type: "toy:index:Thing", Name: "a", Custom: true, Transforms: []*pulumirpc.Callback{elsewhere},
+		}),
 		"outputs of urn:pulumi:dev::test::my:Comp::c, which the program has not registered": func(ctx context.Context,
 			w *wildProgram) error {
 			_, err := w.RegisterResourceOutputs(ctx, &pulumirpc.RegisterResourceOutputsRequest{

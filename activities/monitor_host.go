@@ -24,7 +24,7 @@ func (s *session) serveMonitor(
 	return monitor.Serve(monitor.Options{
 		Host: monitorHost{s}, Link: link, Goal: goal, Values: s.values, Config: s.config,
 		Project:  monitor.Project{Root: s.root(), ProgramDir: s.programDir(), Box: s.box},
-		Required: required, Refusals: &s.refusals, Started: s.phases.begin(startingPhase(s.project)),
+		Required: required, Refusals: &s.refusals, Hooks: &s.hooks, Started: s.phases.begin(startingPhase(s.project)),
 	})
 }
 

@@ -55,6 +55,7 @@ type session struct {
 	host     *pluginhost.Host
 	log      *eventlog.Output
 	refusals monitor.Refusals
+	hooks    monitor.Hooks
 	phases   phases
 	ready    chan struct{}                // closed once the session is filled or has failed; see open
 	parallel ratelimit.Semaphore          // held by each step that runs

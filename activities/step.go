@@ -43,7 +43,7 @@ func (a *Activities) Step(ctx context.Context, in deployments.StepInput) (deploy
 	}()
 
 	var result engine.StepFinished
-	if wait := rest(in.Round); wait > 0 && activity.GetInfo(ctx).Attempt == 1 {
+	if wait := rest(in.Round - in.Step.Retries); wait > 0 && activity.GetInfo(ctx).Attempt == 1 {
 		err = postponed("it was lost before, and had no effect", wait)
 	} else {
 		result, err = at.guarded(ctx)

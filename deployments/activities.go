@@ -25,6 +25,7 @@ const (
 	ActivityPlan    = "Plan"    // PlanInput → PlanOutput
 	ActivityCascade = "Cascade" // CascadeInput → engine.CascadePlanned
 	ActivityCompare = "Compare" // CompareInput → engine.ProviderDiffed
+	ActivityHook    = "Hook"    // HookInput → engine.HookFinished
 	ActivityStep    = "Step"    // StepInput → StepOutput
 	ActivityRefresh = "Refresh" // RefreshInput → RefreshOutput
 	ActivitySettle  = "Settle"  // SettleInput → engine.StepFinished
@@ -209,6 +210,13 @@ type CompareInput struct {
 	Update  UpdateName     `json:"update"`
 	Base    int            `json:"base"`
 	Compare engine.Compare `json:"compare"`
+}
+
+// HookInput runs a function of the program.
+type HookInput struct {
+	Update UpdateName  `json:"update"`
+	Base   int         `json:"base"`
+	Hook   engine.Hook `json:"hook"`
 }
 
 // StepInput is one call that may change a real resource.

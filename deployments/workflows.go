@@ -187,6 +187,7 @@ type Message struct {
 	Registered        *engine.Registered        `json:"registered,omitempty"`
 	OutputsRegistered *engine.OutputsRegistered `json:"outputsRegistered,omitempty"`
 	ReadRequested     *engine.ReadRequested     `json:"readRequested,omitempty"`
+	Waits             *engine.ProgramWaits      `json:"waits,omitempty"`
 	Exited            *engine.ProgramExited     `json:"exited,omitempty"`
 	// Refused is a request of the program that the host has rejected: the update fails, whatever the program does then.
 	Refused *engine.Refused `json:"refused,omitempty"`

@@ -239,7 +239,8 @@ func (r *Run) replacedWith(e *entry) []*State {
 // deletedFirst creates the replacement once its old resource is deleted; it reports whether that is so.
 // If one of the deletions fails, failDeletion fails the entry, so the wait always ends.
 func (r *Run) deletedFirst(e *entry) bool {
-	if old := r.snap.Get(e.Old); old == nil || !old.PendingReplacement {
+	// The hooks of the deletion may still run.
+	if old := r.snap.Get(e.Old); old == nil || !old.PendingReplacement || r.deletionOf[e.Old] != nil {
 		return false
 	}
 	r.enqueue(e, false)

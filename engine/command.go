@@ -124,6 +124,28 @@ type Step struct {
 	// Answer is the reply that the program gets when the step is done, but for its ID and Object, which are the step's.
 	// The host that executes the step may send it to the program at once, and then sets StepFinished.Answered.
 	Answer *Reply `json:"answer,omitempty"`
+	// Retries counts the repetitions that error hooks have asked for.
+	Retries int `json:"retries,omitempty"`
+}
+
+// Hook asks to run a function of the program before or after a step, or after it failed. Answered by HookFinished with
+// the same Op, Point and Nth.
+//
+// It runs in the program's process, at least once: if its worker is lost, it waits until the program has started again
+// and has registered the hook, and runs again. Old and New are those of the step; after the step, New has what it found.
+type Hook struct {
+	Op    int         `json:"op"`
+	Point HookPoint   `json:"point"`
+	Nth   int         `json:"nth"` // among the hooks of the point
+	Name  string      `json:"name"`
+	Kind  StepKind    `json:"kind"` // of the step
+	URN   urn.URN     `json:"urn"`
+	Type  tokens.Type `json:"type"`
+	Old   *State      `json:"old,omitempty"`
+	New   *State      `json:"new,omitempty"`
+	// Errors are those of the step's attempts, the latest first; only an error hook has them.
+	Errors  []string `json:"errors,omitempty"`
+	Preview bool     `json:"preview,omitempty"`
 }
 
 // Settle asks whether an attempt of the step, whose outcome is unknown, had its effect. Answered by StepFinished of the
@@ -208,5 +230,6 @@ func (Plan) command()    {}
 func (Cascade) command() {}
 func (Compare) command() {}
 func (Step) command()    {}
+func (Hook) command()    {}
 func (Settle) command()  {}
 func (Abandon) command() {}

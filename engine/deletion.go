@@ -226,7 +226,8 @@ func (r *Run) startDeletion(d *deletion) {
 			return
 		}
 	}
-	if r.deletesNothing(d, state) {
+	op.Silent = r.deletesNothing(d, state)
+	if op.Silent && !op.Step.hooked() {
 		r.emit(Emit{Kind: EmitPre, Op: op.Op, Step: d.Kind, URN: d.URN, Type: state.Type, Old: op.Step.Old})
 		r.deleted(d, op)
 		return
@@ -334,10 +335,9 @@ func (r *Run) deleted(d *deletion, op *operation) {
 		}
 		r.count(kind, d.URN)
 	}
-	r.emit(Emit{
-		Kind: EmitOutputs, Op: op.Op, Step: d.Kind, URN: d.URN, Type: op.Step.Type, Old: op.Step.Old,
-	})
-	r.unblock(d)
+	if !r.runAfterHooks(op) {
+		r.deletionEnded(d, op)
+	}
 }
 
 // unblock ends a deletion that was done: those for which it counted may start.

@@ -1,8 +1,8 @@
 package engine
 
 // startEpoch begins another registration pass over the state reached so far: the program was lost and starts again.
-// Epochs only grow, so an event that repeats an earlier one is ignored; and once deletions have begun, no program may
-// start.
+// Epochs only grow, so an event that repeats an earlier one is ignored. Once deletions have begun, a program starts
+// again only if it waited for their hooks.
 //
 //   - Steps that were issued go on, since they may have had an effect. attach or predecessor finds them when their
 //     resources are registered again. Creates that wait for a person wait on.
@@ -13,9 +13,14 @@ package engine
 //
 // The entries are dropped before resetEpoch clears the lists in which they are found.
 func (r *Run) startEpoch(epoch int) {
-	if epoch <= r.Epoch || r.Phase > phaseProgram {
+	switch {
+	case epoch <= r.Epoch || r.Phase > phaseProgram && !r.lingers():
+		return
+	case r.Phase == phaseEnded: // the program was only to exit
+		r.Exit = &ProgramExited{Epoch: r.Epoch}
 		return
 	}
+	r.Phase = min(r.Phase, phaseProgram)
 	r.Epoch = epoch
 	for _, e := range r.Entries {
 		if e.Stage != stageDone && !r.running(e) {
@@ -41,7 +46,7 @@ func (r *Run) startEpoch(epoch int) {
 // resetEpoch forgets what holds for one epoch only. What the update has learnt about each URN stays in the first group
 // of its mark, so that a goal which is done is answered and not carried out a second time.
 func (r *Run) resetEpoch() {
-	r.Entries, r.Seen, r.Exit, r.Exports = nil, nil, nil, nil
+	r.Entries, r.Seen, r.Exit, r.Waits, r.Exports = nil, nil, nil, nil, nil
 	r.forgetEpoch()
 	r.derive()
 }
@@ -75,6 +80,7 @@ func (r *Run) programExited(ev ProgramExited) {
 		return
 	}
 	r.Exit = &ev
+	r.abandonHooks()
 	if ev.Error == "" || r.Cancelled { // a cancelled update has refused what its program asked for
 		return
 	}

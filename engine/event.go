@@ -41,6 +41,7 @@ type Registration struct {
 	ImportID                string               `json:"importID,omitempty"`
 	DeletedWith             urn.URN              `json:"deletedWith,omitempty"`
 	ReplaceWith             []urn.URN            `json:"replaceWith,omitempty"`
+	Hooks                   Hooks                `json:"hooks,omitempty"`
 	Trigger                 Bag                  `json:"trigger"`
 	TriggerValue            string               `json:"triggerValue,omitempty"` // see State
 	SourcePosition          string               `json:"sourcePosition,omitempty"`
@@ -103,6 +104,25 @@ type ProgramExited struct {
 	Error string `json:"error,omitempty"`
 	// Bailed means that the error has been reported to the user already.
 	Bailed bool `json:"bailed,omitempty"`
+}
+
+// ProgramWaits says that the program has registered everything, and waits until its hooks are not needed any more. The
+// answer is a Reply; the program then exits.
+type ProgramWaits struct {
+	Epoch int `json:"epoch"`
+	Seq   int `json:"seq"`
+}
+
+// HookFinished is the result of a Hook.
+type HookFinished struct {
+	Op    int       `json:"op"`
+	Point HookPoint `json:"point"`
+	Nth   int       `json:"nth"`
+	// Error is why the hook failed, Warning the same of a hook whose errors are ignored.
+	Error   string `json:"error,omitempty"`
+	Warning string `json:"warning,omitempty"`
+	// Retry: an error hook wants the step to be repeated.
+	Retry bool `json:"retry,omitempty"`
 }
 
 // ChangeKind is what a plan decided for a resource that exists.
@@ -249,5 +269,7 @@ func (Planned) event()           {}
 func (CascadePlanned) event()    {}
 func (ProviderDiffed) event()    {}
 func (StepFinished) event()      {}
+func (HookFinished) event()      {}
+func (ProgramWaits) event()      {}
 func (Cancelled) event()         {}
 func (Resolved) event()          {}

@@ -85,6 +85,9 @@ func (r *Run) checkOperations(c *checker) {
 		if c.that(op != nil, "operation %d was issued and is forgotten", n); op == nil || r.goal.DryRun {
 			continue
 		}
+		if op.Hooks != nil || op.Silent {
+			continue
+		}
 		recorded := op.Op
 		if op.For == forPending {
 			recorded = op.Pending

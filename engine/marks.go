@@ -50,6 +50,7 @@ type finished struct {
 	Key     Key
 	Kind    StepKind
 	Stables []string
+	Hooked  bool `json:",omitempty"` // the after hooks of the component have run
 }
 
 // marked returns a copy of what is known about a URN; the zero mark when nothing is. It is for reading, and makes no

@@ -10,7 +10,8 @@ import (
 //
 // Invariant: an operation with a Step stands in exactly one of Queue, Slots and Waiting; one without is counted in
 // Asked.
-// Invariant: a mutating operation that was issued is pending in the snapshot until its outcome is recorded.
+// Invariant: a mutating operation that was issued is pending in the snapshot until its outcome is recorded. While hooks
+// run for it, its call was not made yet, or its outcome is recorded.
 type operation struct {
 	Op    int
 	URN   urn.URN
@@ -29,6 +30,14 @@ type operation struct {
 	Lost bool `json:",omitempty"`
 	// Reason is why the attempt that was lost last was.
 	Reason string `json:",omitempty"`
+	// Hooks says which hook runs for the step; nil while none does.
+	Hooks *hooking `json:",omitempty"`
+	// Errors are those of the attempts about which error hooks were asked, the latest first.
+	Errors []string `json:",omitempty"`
+	// Silent: nothing is called but the hooks.
+	Silent bool `json:",omitempty"`
+	// Reply waits for the after hooks of a component.
+	Reply *Reply `json:",omitempty"`
 	// Ended is how a create ended, while it is found out whether an attempt that was lost before made it after all.
 	Ended *StepFinished `json:",omitempty"`
 }
@@ -45,6 +54,7 @@ const (
 	forDeletion purpose = "deletion"
 	forRefresh  purpose = "refresh"
 	forPending  purpose = "pending" // settles what an earlier update left
+	forOutputs  purpose = "outputs" // only runs the after hooks of a component
 )
 
 // newOp returns the number of the next operation. Numbers are never reused: keys, pending operations and results are
@@ -94,23 +104,52 @@ func (r *Run) issueSteps() {
 			continue
 		}
 		r.Slots = append(r.Slots, op.Op)
-		r.begin(op)
 		if op.For == forPending {
 			r.settle(op)
 			continue
 		}
-		r.ready.Start = append(r.ready.Start, *op.Step)
+		r.show(op)
+		if !r.runHooks(op, hookPoints[op.Step.Kind].before) {
+			r.send(op)
+		}
 	}
 }
 
 // slots returns the number of slots that a step may find taken for it to be issued; op is nil for a step that was
-// dropped.
+// dropped. A step with hooks is not issued ahead: its hooks would run beside more steps than may run at a time.
 func (r *Run) slots(op *operation) int {
 	n := r.goal.Parallel + r.goal.Ahead
+	if op != nil && op.Step.hooked() {
+		return r.goal.Parallel
+	}
 	if op != nil && op.For == forRefresh {
 		n += r.goal.ReadAhead
 	}
 	return n
+}
+
+// send issues the step of an operation that has a slot. A silent one has no call, and ends.
+func (r *Run) send(op *operation) {
+	if op.Silent {
+		r.release(op)
+		r.complete(op, op.silent())
+		return
+	}
+	r.begin(op)
+	r.ready.Start = append(r.ready.Start, *op.Step)
+}
+
+// silent returns the outcome of an operation that calls nothing: of a step in a preview, the outputs of its plan.
+func (op *operation) silent() StepFinished {
+	ev := StepFinished{Op: op.Op, Outcome: OutcomeDone}
+	switch e := op.Entry; {
+	case e == nil:
+	case e.New.Custom:
+		ev.ID, ev.Outputs = e.previewID(), e.Plan.Preview
+	default:
+		ev.Outputs = e.New.Outputs
+	}
+	return ev
 }
 
 // pendingKinds names what an unfinished step was doing, as stored pending operations do.
@@ -120,20 +159,21 @@ var pendingKinds = map[StepKind]string{
 	StepImportReplacement: "importing",
 }
 
-// begin shows that a step starts, and records it as pending in the snapshot. The command follows in the same Ready: a
-// step that the checkpoint does not know to be pending is never sent. A step that settles an operation of an earlier
-// update is pending already, under the number of that operation. A refresh is never pending; reads and imports are, as
-// in Pulumi's states.
-func (r *Run) begin(op *operation) {
+// show shows that a step starts.
+func (r *Run) show(op *operation) {
 	step := op.Step
-	if op.For == forPending {
-		return
-	}
 	e := Emit{Kind: EmitPre, Op: op.Op, Step: step.Kind, URN: op.URN, Type: step.Type, Old: step.Old, New: step.New}
 	if op.Entry != nil && op.Entry.Plan != nil {
 		e.Diff = &op.Entry.Plan.Diff
 	}
 	r.emit(e)
+}
+
+// begin records a step as pending in the snapshot. The command follows in the same Ready: a step that the checkpoint
+// does not know to be pending is never sent. A step that settles an operation of an earlier update is pending already,
+// under the number of that operation. A refresh is never pending; reads and imports are, as in Pulumi's states.
+func (r *Run) begin(op *operation) {
+	step := op.Step
 	kind, mutates := pendingKinds[step.Kind]
 	if !mutates || r.goal.DryRun {
 		return

@@ -126,7 +126,7 @@ func (r *Run) unsupported(what string) {
 // failed and was cancelled has failed. Operations that stay unknown after a cancel are no error; the sentence names
 // them.
 func (r *Run) Result() (Result, bool) {
-	if r.Phase != phaseEnded || !r.idle() {
+	if r.Phase != phaseEnded || !r.idle() || r.lingers() {
 		return Result{}, false
 	}
 	_, pending := r.snap.States()

@@ -22,6 +22,9 @@ func (r *Run) registerOutputs(ev OutputsRegistered) {
 		r.Exports = &ev // taken over at the program's end
 	case e.Result == ResultSuccess && !r.marked(ev.URN).LeftOut:
 		r.setOutputs(e, ev.Outputs)
+		if r.runComponentHooks(e, reply) {
+			return
+		}
 	}
 	r.ready.Replies = append(r.ready.Replies, reply)
 }

@@ -8,13 +8,15 @@ import "slices"
 //	settling    the update starts                      every unknown outcome of earlier updates is settled or, if a
 //	                                                   program follows, waits for a person
 //	refreshing  settling has ended                     every read has ended; what is gone leaves the snapshot at once
-//	program     refreshing has ended                   the program has exited and every registration is done
+//	program     refreshing has ended                   the program has exited, or waits for its hooks, and every
+//	                                                   registration is done
 //	deleting    the program ended well; at once for    every deletion has ended, or, of a refresh with a program,
 //	            kinds without a program                every read of what that did not register
 //	ended       nothing more will happen, or an error
 //	            forbids deletions
 //
-// Invariant: phases only move forward. An epoch can begin up to phaseProgram.
+// Invariant: phases only move forward, but for an epoch that begins while deletions go on: the program that waited for
+// their hooks was lost. Without such a program an epoch can begin up to phaseProgram.
 type phase int
 
 const (
@@ -82,7 +84,7 @@ func (r *Run) advanceOpening() bool {
 // The outputs of the stack are recorded before the deletions and whatever the result, because exportOutputs itself
 // knows when they are incomplete. A kind without a program passes through this phase at once.
 func (r *Run) advanceProgram() bool {
-	if r.hasProgram() && r.Exit == nil && !r.abandoned() {
+	if r.hasProgram() && r.Exit == nil && r.Waits == nil && !r.abandoned() {
 		return false
 	}
 	if !r.idle() || r.undecided() {
@@ -114,6 +116,7 @@ func (r *Run) advanceProgram() bool {
 // ids, which Verify would report.
 func (r *Run) end() {
 	r.Phase = phaseEnded
+	r.dismiss()
 	if r.goal.DryRun {
 		return
 	}

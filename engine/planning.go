@@ -61,7 +61,7 @@ func (r *Run) decideComponent(e *entry, old *State) {
 	default:
 		e.Kind, e.New.Outputs = StepUpdate, old.Outputs
 	}
-	r.carryOut(e)
+	r.enqueue(e, false)
 }
 
 // carryOut makes the step of a component, which calls no provider: shown, recorded and answered in this order, as a
@@ -111,7 +111,8 @@ func triggers(was, now string) bool {
 // never owned. The inputs are then checked without the old ones, because defaults that a provider made for the old
 // resource, such as its name, must not be used for the new one.
 func (r *Run) plan(e *entry, old *State) {
-	if old == nil && !r.goal.DryRun {
+	// A hook gets the inputs that the provider has checked.
+	if old == nil && !r.goal.DryRun && len(e.New.Hooks[BeforeCreate])+len(e.New.Hooks[OnError]) == 0 {
 		e.Kind = StepCreate
 		r.enqueue(e, true)
 		return

@@ -14,7 +14,7 @@ func (r *Run) register(ev Registered) {
 		return
 	}
 	e.At = ev.At
-	if r.Stopped {
+	if r.Stopped || r.Waits != nil {
 		r.refuse(e)
 	}
 }
@@ -33,7 +33,7 @@ func (r *Run) requestRead(ev ReadRequested) {
 	}
 	e.Read = true
 	switch {
-	case r.Stopped:
+	case r.Stopped, r.Waits != nil:
 		r.refuse(e)
 	case ev.ID == "":
 		r.reject(e, "the read of %s names no id", e.URN)
@@ -169,7 +169,7 @@ func (r *Run) prepare(e *entry) {
 		AdditionalSecretOutputs: g.AdditionalSecretOutputs, Timeouts: g.Timeouts, ImportID: g.ImportID,
 		DeletedWith: g.DeletedWith, ReplaceWith: g.ReplaceWith, IgnoreChanges: g.IgnoreChanges, HideDiff: g.HideDiff,
 		ReplaceOnChanges: g.ReplaceOnChanges, SourcePosition: g.SourcePosition, Inputs: g.Inputs, Trigger: g.Trigger,
-		TriggerValue: g.TriggerValue,
+		TriggerValue: g.TriggerValue, Hooks: g.Hooks,
 	}
 	if e.Read {
 		e.New.External, e.New.ImportID, e.New.ID = true, "", g.ImportID

@@ -96,7 +96,8 @@ func (e *entry) stables() []string {
 // afterStep is the reply to the entry if its step is done; nil if that is not certain before. After an import a plan
 // follows. A preview has no step to send it with.
 func (r *Run) afterStep(e *entry) *Reply {
-	if r.goal.DryRun || !e.New.Custom || !slices.Contains(mutating, e.Kind) {
+	if r.goal.DryRun || !e.New.Custom || !slices.Contains(mutating, e.Kind) ||
+		len(e.New.Hooks[hookPoints[e.Kind].after]) > 0 {
 		return nil
 	}
 	return r.precomputed(e, Reply{Stables: e.stables(), Result: ResultSuccess})

@@ -76,6 +76,9 @@ func (r *Run) accept(base []State, pending []PendingOperation) bool {
 		r.noteError(message)
 		return false
 	}
+	if r.refuseDeleteHooks(base) {
+		return false
+	}
 	return r.goal.Kind == KindImport || !r.refuseUnmatched()
 }
 
@@ -108,6 +111,10 @@ func (r *Run) Handle(ev Event) {
 		r.providerDiffed(ev)
 	case StepFinished:
 		r.stepFinished(ev)
+	case HookFinished:
+		r.hookFinished(ev)
+	case ProgramWaits:
+		r.programWaits(ev)
 	case Cancelled:
 		r.cancelled(ev)
 	case Resolved:

@@ -255,6 +255,11 @@ func (s *Snapshot) begin(p PendingOperation) {
 	s.pending = append(s.pending, p)
 }
 
+// isPending reports that an operation is pending.
+func (s *Snapshot) isPending(op int) bool {
+	return slices.ContainsFunc(s.pending, func(p PendingOperation) bool { return p.Op == op })
+}
+
 // end removes a pending operation. The slice is compacted once more than half of it is dead.
 func (s *Snapshot) end(op int) {
 	for i := range s.pending {

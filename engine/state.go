@@ -82,6 +82,7 @@ type State struct {
 	Created                 string               `json:"created,omitempty"`  // RFC 3339, UTC
 	Modified                string               `json:"modified,omitempty"` // RFC 3339, UTC
 	SourcePosition          string               `json:"sourcePosition,omitempty"`
+	Hooks                   Hooks                `json:"hooks,omitempty"`
 
 	Inputs  Bag `json:"inputs"`
 	Outputs Bag `json:"outputs"`
@@ -90,7 +91,7 @@ type State struct {
 	// TriggerValue is a keyed digest of the replacementTrigger without secretness: what decides whether it has changed.
 	// Empty for null, which never triggers; UnknownTrigger while it is not known.
 	TriggerValue string `json:"triggerValue,omitempty"`
-	// Rest refers to fields that only pass through (views, hooks, snippets, stack traces), as stored in the base.
+	// Rest refers to fields that only pass through (views, snippets, stack traces), as stored in the base.
 	Rest Ref `json:"rest,omitempty"`
 }
 

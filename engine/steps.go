@@ -20,7 +20,8 @@ import (
 // step, and in a preview a step that would change something ends at once with the outputs of the plan. The caller sets
 // e.Kind and all of e.New but what the step itself finds; check means that the inputs have not been checked by a plan.
 func (r *Run) enqueue(e *entry, check bool) {
-	if !e.New.Custom {
+	at := hookPoints[e.Kind]
+	if !e.New.Custom && len(e.New.Hooks[at.before]) == 0 {
 		r.carryOut(e)
 		return
 	}
@@ -43,18 +44,23 @@ func (r *Run) enqueue(e *entry, check bool) {
 	step.New, step.Answer = &next, r.afterStep(e)
 	r.become(e, stageStepping, step.Op)
 	op := &operation{Op: step.Op, URN: e.URN, Step: step, Entry: e, For: forGoal}
-	if r.goal.DryRun && slices.Contains(mutating, e.Kind) {
+	op.Silent = !e.New.Custom || r.goal.DryRun && slices.Contains(mutating, e.Kind)
+	if op.Silent && !step.hooked() {
 		r.emitStep(EmitPre, step.Op, e)
-		// No create of a preview comes here without a plan: plan makes a direct step only outside previews.
-		id := e.Plan.PreviewID
-		if e.Kind == StepUpdate || IsProvider(e.New.Type) {
-			id = e.New.ID
-		}
-		r.goalFinished(op, StepFinished{Op: step.Op, Outcome: OutcomeDone, ID: id, Outputs: e.Plan.Preview})
+		r.goalFinished(op, op.silent())
 		return
 	}
 	r.Ops[step.Op] = op
 	r.Queue = append(r.Queue, step.Op)
+}
+
+// previewID returns the id that a step of a preview makes. No create of a preview is without a plan: plan makes a
+// direct step only outside previews.
+func (e *entry) previewID() string {
+	if e.Kind == StepUpdate || IsProvider(e.New.Type) {
+		return e.New.ID
+	}
+	return e.Plan.PreviewID
 }
 
 // timeout returns the customTimeouts of the entry's step. An import counts as a create.
@@ -84,7 +90,7 @@ func (e *entry) timeout() float64 {
 // The operation keeps its slot until its outcome is final: what may be running counts as running.
 func (r *Run) stepFinished(ev StepFinished) {
 	op := r.Ops[ev.Op]
-	if op == nil || op.Step == nil || !slices.Contains(r.Slots, ev.Op) {
+	if op == nil || op.Step == nil || op.Hooks != nil || !slices.Contains(r.Slots, ev.Op) {
 		return
 	}
 	// Ended and Lost tell whether this is an answer about the step itself or about an attempt before it: Ended is set
@@ -140,6 +146,9 @@ func (r *Run) stepFinished(ev StepFinished) {
 		}
 	default:
 	}
+	if r.askErrorHooks(op, ev) {
+		return
+	}
 	r.release(op)
 	r.complete(op, ev)
 }
@@ -168,7 +177,7 @@ func (ev StepFinished) why() string {
 // complete hands a final outcome to the purpose of its operation. The pending operation ends after what it made is
 // stored, in this order: between the two the snapshot holds both, never neither.
 func (r *Run) complete(op *operation, ev StepFinished) {
-	if op.For != forPending && pendingKinds[op.Step.Kind] != "" && !r.goal.DryRun {
+	if r.snap.isPending(op.Op) && op.For != forPending {
 		defer func() { r.change(Delta{Kind: DeltaEnd, Op: op.Op}) }()
 	}
 	switch op.For {
@@ -217,6 +226,13 @@ func (r *Run) goalFinished(op *operation, ev StepFinished) {
 		return
 	}
 	e.Answered = ev.Answered && op.Step.Answer.to(e)
+	if e.New.Custom {
+		next := e.New
+		op.Step.New = &next
+		if r.runAfterHooks(op) {
+			return
+		}
+	}
 	r.succeed(e, op.Op)
 }
 

@@ -25,6 +25,10 @@ func (w *stage) command(c engine.Command) {
 	case engine.Step:
 		w.open = append(w.open, c)
 		w.printf("> %s\n", stepLine(c))
+	case engine.Hook:
+		w.open = append(w.open, c)
+		w.printf("> hook %s %s of %s%s\n", c.Point, c.Name, stepLine(engine.Step{Kind: c.Kind, URN: c.URN, Old: c.Old,
+			New: c.New}), when(len(c.Errors) > 0, " after: "+strings.Join(c.Errors, ", ")))
 	case engine.Settle:
 		w.open = append(w.open, c)
 		how := "settle"
@@ -39,6 +43,9 @@ func (w *stage) command(c engine.Command) {
 
 func (w *stage) stepWithOp(op int) string {
 	for _, c := range w.open {
+		if h, ok := c.(engine.Hook); ok && h.Op == op {
+			return "hook " + h.Name
+		}
 		if stepOf(c).Op == op {
 			return stepLine(stepOf(c))
 		}
@@ -184,6 +191,11 @@ func printed(states []engine.State, pending []engine.PendingOperation) string {
 	return out.String()
 }
 
+var hookPoints = []engine.HookPoint{
+	engine.BeforeCreate, engine.AfterCreate, engine.BeforeUpdate, engine.AfterUpdate, engine.BeforeDelete,
+	engine.AfterDelete, engine.OnError,
+}
+
 func stateLine(s engine.State) string {
 	line := short(s.URN) + when(s.ID != "", " id="+id(s.ID)) + values(s.Inputs)
 	if !s.Inputs.Same(s.Outputs) {
@@ -225,6 +237,9 @@ func stateLine(s engine.State) string {
 		opts = append(opts, "alias="+short(u))
 	}
 	add(len(s.InitErrors) > 0, "init-error="+strings.Join(s.InitErrors, ","))
+	for _, p := range hookPoints {
+		add(len(s.Hooks[p]) > 0, string(p)+"="+strings.Join(s.Hooks[p], ","))
+	}
 	add(s.ImportID != "", "import="+s.ImportID)
 	add(s.RefreshBeforeUpdate, "refresh-before-update")
 	add(!s.Trigger.Empty(), "trigger="+s.Trigger.Digest)

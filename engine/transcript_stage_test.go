@@ -155,6 +155,11 @@ func (w *stage) event(word, rest string) (engine.Event, error) {
 		return w.asked(word, rest)
 	case "refused":
 		return w.refused(rest)
+	case "waits":
+		w.seq++
+		return engine.ProgramWaits{Epoch: w.epoch, Seq: w.seq}, nil
+	case "hook":
+		return w.hook(rest)
 	case "exit":
 		return engine.ProgramExited{Epoch: w.epoch, Error: rest}, nil
 	case "cancel":
@@ -269,6 +274,31 @@ func (w *stage) plan(rest string) (engine.Event, error) {
 	}
 	if p.Preview {
 		ev.Preview = ev.Inputs
+	}
+	return ev, nil
+}
+
+// hook reads "NAME of RESOURCE", "…: retry", "…: error why" or "…: warning why".
+func (w *stage) hook(rest string) (engine.Event, error) {
+	who, what, _ := strings.Cut(rest, ": ")
+	name, of, _ := strings.Cut(who, " of ")
+	i := slices.IndexFunc(w.open, func(c engine.Command) bool {
+		h, ok := c.(engine.Hook)
+		return ok && h.Name == name && h.URN == w.urnOf(of)
+	})
+	if i < 0 {
+		return nil, fmt.Errorf("no hook %s of %s runs", name, of)
+	}
+	h := w.open[i].(engine.Hook)
+	w.open = slices.Delete(w.open, i, i+1)
+	ev := engine.HookFinished{Op: h.Op, Point: h.Point, Nth: h.Nth, Retry: what == "retry"}
+	ev.Error, _ = strings.CutPrefix(what, "error ")
+	ev.Warning, _ = strings.CutPrefix(what, "warning ")
+	if !strings.HasPrefix(what, "error ") {
+		ev.Error = ""
+	}
+	if !strings.HasPrefix(what, "warning ") {
+		ev.Warning = ""
 	}
 	return ev, nil
 }

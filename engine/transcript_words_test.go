@@ -134,8 +134,8 @@ func (w *stage) state(it item) (engine.State, error) {
 		PropertyDependencies: reg.PropertyDependencies, Protect: reg.Protect != nil && *reg.Protect,
 		RetainOnDelete: reg.RetainOnDelete != nil && *reg.RetainOnDelete, DeletedWith: reg.DeletedWith,
 		ReplaceWith: reg.ReplaceWith, Trigger: reg.Trigger, TriggerValue: reg.TriggerValue, ImportID: reg.ImportID,
-		IgnoreChanges: reg.IgnoreChanges,
-		Timeouts:      reg.Timeouts,
+		IgnoreChanges: reg.IgnoreChanges, Hooks: reg.Hooks,
+		Timeouts: reg.Timeouts,
 	}
 	if s.Custom {
 		s.ID = it.name + "-0"
@@ -242,7 +242,13 @@ func (w *stage) option(g *engine.Registration, key, value string) bool {
 		seconds, _ := strconv.ParseFloat(value, 64)
 		g.Timeouts = &engine.Timeouts{Create: seconds, Update: seconds, Delete: seconds}
 	default:
-		return false
+		if !slices.Contains(hookPoints, engine.HookPoint(key)) {
+			return false
+		}
+		if g.Hooks == nil {
+			g.Hooks = engine.Hooks{}
+		}
+		g.Hooks[engine.HookPoint(key)] = strings.Split(value, ",")
 	}
 	return true
 }

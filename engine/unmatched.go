@@ -59,7 +59,7 @@ func (r *Run) eachUnmatched(why func(o option, pattern string) string) bool {
 			case known[urn.URN(p)], isPattern && r.matchesAny(p):
 			// A pattern may match nothing. That is certain when the program has ended, or at once without one.
 			case isPattern:
-				if r.Exit != nil || !r.hasProgram() {
+				if r.Exit != nil || r.Waits != nil || !r.hasProgram() {
 					r.diagnose("warning", "", "no resource matches %s %s", o.name, p)
 				}
 			default:

@@ -143,7 +143,7 @@ func (r *run) stepCall(s engine.Step) call {
 		name: deployments.ActivityStep, id: fmt.Sprintf("%s-%d", s.Kind, s.Op), ops: []int{s.Op}, timeout: timeout,
 		retry:   stepRetryPolicy(r.in.Retries.Of(s.Type)),
 		summary: fmt.Sprintf("%s %s %s", s.Kind, s.Type, s.URN.Name()),
-		input:   deployments.StepInput{Update: r.in.Update, Base: r.in.Base, Step: s, Round: round},
+		input:   deployments.StepInput{Update: r.in.Update, Base: r.in.Base, Step: s, Round: round + s.Retries},
 		events: eventsOf(func(out deployments.StepOutput) []engine.Event {
 			if out.Op != s.Op { // not from a worker: somebody completed the activity by hand
 				r.recordOutcome(s.Op, engine.OutcomeUnknown)
@@ -163,6 +163,24 @@ func (r *run) stepCall(s engine.Step) call {
 			return single(engine.StepFinished{Op: s.Op, Outcome: outcome, Error: messageOf(err)})
 		}),
 	}
+}
+
+// hookCall runs a function of the program. If its worker is lost, it waits for the next one, like a plan.
+func (r *run) hookCall(h engine.Hook) call {
+	return call{
+		name: deployments.ActivityHook, id: fmt.Sprintf("hook-%d-%s-%d-%d", h.Op, h.Point, h.Nth, len(h.Errors)),
+		ops: []int{h.Op}, retry: &retryForever,
+		summary: fmt.Sprintf("hook %s (%s) of %s %s", h.Name, h.Point, h.Type, h.URN.Name()),
+		input:   deployments.HookInput{Update: r.in.Update, Base: r.in.Base, Hook: h},
+		events: eventsOf(single[engine.HookFinished], func(err error) []engine.Event {
+			return single(hookLost(h, err))
+		}),
+	}
+}
+
+// hookLost returns the result of a hook whose activity failed.
+func hookLost(h engine.Hook, err error) engine.HookFinished {
+	return engine.HookFinished{Op: h.Op, Point: h.Point, Nth: h.Nth, Error: messageOf(err)}
 }
 
 // stepFinished records the result of a step.
@@ -196,7 +214,8 @@ func (r *run) settleCall(s engine.Settle) call {
 	return call{
 		name: deployments.ActivitySettle, id: fmt.Sprintf("settle-%d", op), ops: []int{op}, retry: retry, timeout: timeout,
 		summary: fmt.Sprintf("settle %s %s %s", s.Step.Kind, s.Step.Type, s.Step.URN.Name()),
-		input:   deployments.SettleInput{Update: r.in.Update, Base: r.in.Base, Settle: s, Round: r.in.Rounds[op]},
+		input: deployments.SettleInput{Update: r.in.Update, Base: r.in.Base, Settle: s,
+			Round: r.in.Rounds[op] + s.Step.Retries},
 		events: eventsOf(func(f engine.StepFinished) []engine.Event {
 			if f.Op != op {
 				f = engine.StepFinished{Op: op, Outcome: engine.OutcomeUndecidable,

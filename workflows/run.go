@@ -260,6 +260,8 @@ func (r *run) deliver(ctx workflow.Context, m deployments.Message) {
 		r.handle(*m.OutputsRegistered)
 	case m.ReadRequested != nil:
 		r.handle(*m.ReadRequested)
+	case m.Waits != nil:
+		r.handle(*m.Waits)
 	case m.Exited != nil:
 		r.outbox.ended = true
 		r.handle(*m.Exited)

@@ -1,6 +1,7 @@
 package workflows
 
 import (
+	"errors"
 	"slices"
 
 	"go.temporal.io/sdk/workflow"
@@ -39,6 +40,8 @@ func (r *run) issue(ctx workflow.Context) {
 				} else {
 					r.start(ctx, r.stepCall(c))
 				}
+			case engine.Hook:
+				r.start(ctx, r.hookCall(c))
 			case engine.Settle:
 				r.start(ctx, r.settleCall(c))
 			case engine.Abandon:
@@ -80,6 +83,10 @@ func (r *run) abandon(op int) {
 		// A group of refreshes goes on without those that were abandoned.
 		if c.ops = slices.DeleteFunc(c.ops, func(o int) bool { return o == op }); len(c.ops) > 0 {
 			waiting = append(waiting, c)
+		}
+		if in, ok := c.input.(deployments.HookInput); ok {
+			r.handle(hookLost(in.Hook, errors.New("it was cancelled")))
+			continue
 		}
 		outcome := engine.OutcomeCancelled
 		if c.name == deployments.ActivitySettle {

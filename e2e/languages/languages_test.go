@@ -25,8 +25,16 @@ func TestNodePrograms(t *testing.T) {
 	t.Run("a program that is killed is started again", func(t *testing.T) {
 		startedAgain(t, h, projectOf(t, "typescript", "index.ts", chainInNode))
 	})
-	t.Run("what is not supported fails the update in our words", func(t *testing.T) {
-		refusedInOurWords(t, h, projectOf(t, "typescript", "index.ts", askingInNode))
+	t.Run("transforms are applied in order", func(t *testing.T) {
+		dir := projectOf(t, "typescript", "index.ts", transformsInNode)
+		transforms(t, h, dir, map[string]string{"first": "own box stack", "second": "late stack",
+			"group-auto": "remote stack", "group-named": "remote stack"})
+		optionsByTransforms(t, h.Deployctl(dir))
+	})
+	t.Run("hooks run around steps", func(t *testing.T) {
+		dir := projectOf(t, "typescript", "index.ts", hooksInNode)
+		hooks(t, h, dir)
+		afterHookRunsAgain(t, h, dir)
 	})
 }
 
@@ -37,8 +45,11 @@ func TestGoPrograms(t *testing.T) {
 	t.Run("a program that is killed is started again", func(t *testing.T) {
 		startedAgain(t, h, projectOf(t, "go", "main.go", chainInGo))
 	})
-	t.Run("what is not supported fails the update in our words", func(t *testing.T) {
-		refusedInOurWords(t, h, projectOf(t, "go", "main.go", askingInGo))
+	t.Run("transforms are applied in order", func(t *testing.T) {
+		said := transforms(t, h, projectOf(t, "go", "main.go", transformsInGo), map[string]string{"first": "own box stack"})
+		if !strings.Contains(said, "the hook is told of first near 1") {
+			t.Errorf("the update says\n%s", said)
+		}
 	})
 }
 

@@ -77,6 +77,12 @@ func (m *Monitor) constructOptions(ctx context.Context, g *goal) (plugin.Constru
 		ReplaceWith: g.ReplaceWith, DeleteBeforeReplace: g.DeleteBeforeReplace, IgnoreChanges: g.IgnoreChanges,
 		ReplaceOnChanges: g.ReplaceOnChanges, RetainOnDelete: g.RetainOnDelete,
 	}
+	for point, names := range g.Hooks {
+		if options.ResourceHooks == nil {
+			options.ResourceHooks = map[resource.HookType][]string{}
+		}
+		options.ResourceHooks[resource.HookType(point)] = names
+	}
 	for _, d := range g.PropertyDependencies {
 		options.PropertyDependencies[resource.PropertyKey(d.Property)] = d.URNs
 	}

@@ -29,7 +29,7 @@ func (m *Monitor) read(ctx context.Context, req *pulumirpc.RegisterResourceReque
 		IgnoreChanges: req.GetIgnoreChanges(), ReplaceOnChanges: req.GetReplaceOnChanges(),
 		HideDiff:                req.GetHideDiffs(),
 		AdditionalSecretOutputs: req.GetAdditionalSecretOutputs(), ImportID: req.GetImportId(),
-		SourcePosition: m.places.position(req.GetSourcePosition()),
+		SourcePosition: m.places.position(req.GetSourcePosition()), Hooks: readHooks(req.GetHooks()),
 	}}
 	if req.GetDeleteBeforeReplaceDefined() || req.GetDeleteBeforeReplace() {
 		g.DeleteBeforeReplace = &req.DeleteBeforeReplace

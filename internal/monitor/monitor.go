@@ -2,7 +2,6 @@ package monitor
 
 import (
 	"context"
-	"fmt"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -51,6 +50,7 @@ type Options struct {
 	Project  Project
 	Required []pluginhost.Package // what the program says it needs
 	Refusals *Refusals
+	Hooks    *Hooks
 	// Started is called with the program's first call and when the monitor stops, so more than once.
 	Started func()
 }
@@ -81,6 +81,8 @@ type Monitor struct {
 
 	callbacks  *callbacks
 	transforms transforms
+	hooks      *Hooks
+	hooked     *hookedProgram
 
 	mu       sync.Mutex
 	defaults map[string]*defaultProvider // by package, version and URL
@@ -106,7 +108,9 @@ func Serve(o Options) (*Monitor, error) {
 		configs: map[string]resource.PropertyMap{}, registry: newRegistry(), places: placesOf(o.Project),
 		callbacks:  &callbacks{host: o.Host, targets: map[string]*target{}},
 		transforms: transforms{constructing: map[string][]*pulumirpc.Callback{}},
+		hooks:      o.Hooks,
 	}
+	m.hooked = m.hooks.begin(m.link.Epoch(), m.callbacks)
 	for _, p := range o.Required {
 		m.required[p.Name] = p
 	}
@@ -122,26 +126,26 @@ func (m *Monitor) Address() string { return m.address }
 // Stop ends every call that is still open.
 func (m *Monitor) Stop() {
 	m.started()
+	m.hooks.end(m.hooked)
 	m.callbacks.close()
 	m.server.Stop()
 }
 
 // features are those that SupportsFeature reports as supported.
 var features = map[string]pulumirpc.ResourceMonitorFeature{
-	"secrets":            pulumirpc.ResourceMonitorFeature_RESOURCE_MONITOR_FEATURE_SECRETS,
-	"resourceReferences": pulumirpc.ResourceMonitorFeature_RESOURCE_MONITOR_FEATURE_RESOURCE_REFERENCES,
-	"outputValues":       pulumirpc.ResourceMonitorFeature_RESOURCE_MONITOR_FEATURE_OUTPUT_VALUES,
-	"aliasSpecs":         pulumirpc.ResourceMonitorFeature_RESOURCE_MONITOR_FEATURE_ALIAS_SPECS,
-	"replacementTrigger": pulumirpc.ResourceMonitorFeature_RESOURCE_MONITOR_FEATURE_REPLACEMENT_TRIGGER,
-	"deletedWith":        pulumirpc.ResourceMonitorFeature_RESOURCE_MONITOR_FEATURE_DELETED_WITH,
-	"replaceWith":        pulumirpc.ResourceMonitorFeature_RESOURCE_MONITOR_FEATURE_REPLACE_WITH,
-	"parameterization":   pulumirpc.ResourceMonitorFeature_RESOURCE_MONITOR_FEATURE_PARAMETERIZATION,
-	"transforms":         pulumirpc.ResourceMonitorFeature_RESOURCE_MONITOR_FEATURE_TRANSFORMS,
-	"invokeTransforms":   pulumirpc.ResourceMonitorFeature_RESOURCE_MONITOR_FEATURE_INVOKE_TRANSFORMS,
-	// These are refused when a program uses them. If they were not reported as supported, SDKs would tell the user to
-	// update the Pulumi CLI or leave the resource out, and the monitor could not refuse them.
-	"resourceHooks": pulumirpc.ResourceMonitorFeature_RESOURCE_MONITOR_FEATURE_RESOURCE_HOOKS,
-	"errorHooks":    pulumirpc.ResourceMonitorFeature_RESOURCE_MONITOR_FEATURE_ERROR_HOOKS,
+	"secrets":             pulumirpc.ResourceMonitorFeature_RESOURCE_MONITOR_FEATURE_SECRETS,
+	"resourceReferences":  pulumirpc.ResourceMonitorFeature_RESOURCE_MONITOR_FEATURE_RESOURCE_REFERENCES,
+	"outputValues":        pulumirpc.ResourceMonitorFeature_RESOURCE_MONITOR_FEATURE_OUTPUT_VALUES,
+	"aliasSpecs":          pulumirpc.ResourceMonitorFeature_RESOURCE_MONITOR_FEATURE_ALIAS_SPECS,
+	"replacementTrigger":  pulumirpc.ResourceMonitorFeature_RESOURCE_MONITOR_FEATURE_REPLACEMENT_TRIGGER,
+	"deletedWith":         pulumirpc.ResourceMonitorFeature_RESOURCE_MONITOR_FEATURE_DELETED_WITH,
+	"replaceWith":         pulumirpc.ResourceMonitorFeature_RESOURCE_MONITOR_FEATURE_REPLACE_WITH,
+	"parameterization":    pulumirpc.ResourceMonitorFeature_RESOURCE_MONITOR_FEATURE_PARAMETERIZATION,
+	"transforms":          pulumirpc.ResourceMonitorFeature_RESOURCE_MONITOR_FEATURE_TRANSFORMS,
+	"invokeTransforms":    pulumirpc.ResourceMonitorFeature_RESOURCE_MONITOR_FEATURE_INVOKE_TRANSFORMS,
+	"resourceHooks":       pulumirpc.ResourceMonitorFeature_RESOURCE_MONITOR_FEATURE_RESOURCE_HOOKS,
+	"errorHooks":          pulumirpc.ResourceMonitorFeature_RESOURCE_MONITOR_FEATURE_ERROR_HOOKS,
+	"sendsOptionsToHooks": pulumirpc.ResourceMonitorFeature_RESOURCE_MONITOR_FEATURE_SENDS_OPTIONS_TO_HOOKS,
 }
 
 // SupportsFeature reports single features to older SDKs.
@@ -160,7 +164,7 @@ func (m *Monitor) GetDeploymentInfo(context.Context, *emptypb.Empty) (*pulumirpc
 		pulumirpc.ResourceMonitorFeature_RESOURCE_MONITOR_FEATURE_BYTE_STRING,
 		pulumirpc.ResourceMonitorFeature_RESOURCE_MONITOR_FEATURE_INVOKE_DEPENDS_ON,
 		pulumirpc.ResourceMonitorFeature_RESOURCE_MONITOR_FEATURE_INVOKE_PARENT,
-		pulumirpc.ResourceMonitorFeature_RESOURCE_MONITOR_FEATURE_STATE_MIGRATIONS, // refused, as some of features
+		pulumirpc.ResourceMonitorFeature_RESOURCE_MONITOR_FEATURE_STATE_MIGRATIONS, // refused when used
 	}
 	for _, f := range features {
 		supported = append(supported, f)
@@ -225,25 +229,6 @@ func (m *Monitor) registerOutputs(
 	}
 	m.registry.outputs(u, bag)
 	return &emptypb.Empty{}, nil
-}
-
-// SignalAndWaitForShutdown returns at once: nothing calls back into the program after its last registration.
-func (m *Monitor) SignalAndWaitForShutdown(context.Context, *emptypb.Empty) (*emptypb.Empty, error) {
-	return &emptypb.Empty{}, nil
-}
-
-// RegisterResourceHook refuses: see features.
-func (m *Monitor) RegisterResourceHook(
-	ctx context.Context, req *pulumirpc.RegisterResourceHookRequest,
-) (*emptypb.Empty, error) {
-	return m.refuseFeature(ctx, fmt.Sprintf("resource hooks (%.100q)", req.GetName()))
-}
-
-// RegisterErrorHook refuses: see features.
-func (m *Monitor) RegisterErrorHook(
-	ctx context.Context, req *pulumirpc.RegisterErrorHookRequest,
-) (*emptypb.Empty, error) {
-	return m.refuseFeature(ctx, fmt.Sprintf("error hooks (%.100q)", req.GetName()))
 }
 
 // unmarshalOptions keep everything that programs send.

@@ -132,10 +132,10 @@ func (m *Monitor) callFailed(err error) {
 	_ = m.refuse(context.Background(), err, engine.Refused{})
 }
 
-// refuseFeature refuses a feature that is not about one resource. The call itself succeeds, because SDKs ignore such
-// errors; the program fails at its next registration.
-func (m *Monitor) refuseFeature(ctx context.Context, what string) (*emptypb.Empty, error) {
-	if err := m.refuse(ctx, unsupported(what), engine.Refused{}); err != nil {
+// refuseFeature refuses a request for a feature that is not about one resource. The call itself succeeds, because SDKs
+// ignore such errors; the program fails at its next registration.
+func (m *Monitor) refuseFeature(ctx context.Context, err error) (*emptypb.Empty, error) {
+	if err := m.refuse(ctx, err, engine.Refused{}); err != nil {
 		m.closed.CompareAndSwap(nil, &err)
 	}
 	return &emptypb.Empty{}, nil

@@ -93,12 +93,6 @@ func refuseOptions(req *pulumirpc.RegisterResourceRequest) error {
 	if len(req.GetStateMigrations()) > 0 {
 		return unsupported("state migrations (of " + req.GetType() + " " + req.GetName() + ")")
 	}
-	h := req.GetHooks()
-	hooks := len(h.GetBeforeCreate()) + len(h.GetAfterCreate()) + len(h.GetBeforeUpdate()) + len(h.GetAfterUpdate()) +
-		len(h.GetBeforeDelete()) + len(h.GetAfterDelete()) + len(h.GetOnError())
-	if hooks > 0 {
-		return unsupported("resource hooks (of " + req.GetType() + " " + req.GetName() + ")")
-	}
 	if len(req.GetEnvVarMappings()) > 0 && !token.IsProvider(req.GetType()) {
 		return status.Error(codes.InvalidArgument, "envVarMappings can only be used with provider resources")
 	}

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/assets"
 	"github.com/deployctl/deployctl/internal/pluginhost"
 	"github.com/deployctl/deployctl/internal/properties"
@@ -44,7 +43,7 @@ func (m *Monitor) addTransform(
 	ctx context.Context, cb *pulumirpc.Callback, to *[]*pulumirpc.Callback,
 ) (*emptypb.Empty, error) {
 	if err := m.callbacks.check(cb); err != nil {
-		return nil, m.refuse(ctx, err, engine.Refused{})
+		return m.refuseFeature(ctx, err)
 	}
 	m.transforms.mu.Lock()
 	defer m.transforms.mu.Unlock()
