@@ -268,6 +268,7 @@ func wantFull(t *testing.T, arg any) {
 func fullEdit() deployments.EditRequest {
 	return deployments.EditRequest{
 		Stack: dev, Edit: deployments.EditRename, Resources: []string{aURN}, ID: "i", Name: "m", Force: true,
-		Dependents: true, Forget: true, DryRun: true, BaseVersion: &three, Secrets: passphrase, Initiator: "ann",
+		Dependents: true, Forget: true, DryRun: true, BaseVersion: &three, Secrets: passphrase, NewSecrets: passphrase,
+		Initiator: "ann",
 	}
 }

@@ -48,10 +48,12 @@ const (
 	EditUntaint   EditKind = "untaint"   // the next up does not replace them
 	EditRename    EditKind = "rename"    // one resource gets another name
 	EditRepair    EditKind = "repair"    // the order is repaired, and references to what is missing are removed
+	EditEncrypt   EditKind = "encrypt"   // secrets are encrypted with another provider
 )
 
 // EditKinds are all kinds of edits.
-var EditKinds = []EditKind{EditDelete, EditProtect, EditUnprotect, EditTaint, EditUntaint, EditRename, EditRepair}
+var EditKinds = []EditKind{EditDelete, EditProtect, EditUnprotect, EditTaint, EditUntaint, EditRename, EditRepair,
+	EditEncrypt}
 
 // EditRequest asks for a change of single resources in the state of a stack.
 type EditRequest struct {
@@ -75,7 +77,9 @@ type EditRequest struct {
 	// the stack has changed since.
 	BaseVersion *int
 	Secrets     SecretsProvider
-	Initiator   string // who asked
+	// NewSecrets is the provider with which EditEncrypt encrypts secrets anew; Secrets is the one that they have.
+	NewSecrets SecretsProvider
+	Initiator  string // who asked
 }
 
 // Edited says what an edit has changed or, in a dry run, would change.
@@ -116,11 +120,11 @@ func (r EditRequest) Validate() error {
 	if !slices.Contains(EditKinds, r.Edit) {
 		return Errorf(CodeInvalid, "%s is not a kind of edit", quoted(string(r.Edit)))
 	}
-	named := len(r.Resources) > 0
+	named, whole := len(r.Resources) > 0, r.Edit == EditRepair || r.Edit == EditEncrypt
 	switch {
-	case r.Edit == EditRepair && (named || r.All):
-		return Errorf(CodeInvalid, "a repair is of the whole state: name no resource")
-	case r.Edit != EditRepair && named == r.All:
+	case whole && (named || r.All):
+		return Errorf(CodeInvalid, "this edit is of the whole state: name no resource")
+	case !whole && named == r.All:
 		return Errorf(CodeInvalid, "name the resources, or ask for all of them")
 	case r.Edit == EditRename && len(r.Resources) != 1:
 		return Errorf(CodeInvalid, "one resource at a time can be renamed")
@@ -130,7 +134,7 @@ func (r EditRequest) Validate() error {
 	for _, err := range []error{
 		r.Stack.Validate(), validateURNs(r.Resources), validateText("id", r.ID, MaxResourceIDLength),
 		validateText("new name", r.Name, MaxTargetLength), validateBase(r.BaseVersion), r.Secrets.Validate(),
-		ValidateInitiator(r.Initiator),
+		r.NewSecrets.Validate(), ValidateInitiator(r.Initiator),
 	} {
 		if err != nil {
 			return err

@@ -311,8 +311,9 @@ type Stacks interface {
 	// none of the stack's resources would be left, and Forget is false. CodeConflict: an update is running, or the
 	// stack is not at BaseVersion any more. CodeNoWorker: no worker takes the request up.
 	EditState(ctx context.Context, r EditRequest) (Edited, error)
-	// MoveState moves resources from the state of a stack to that of another, both as new versions. The
-	// caller needs the role on both stacks. Needs RoleDeployer, or RoleAdmin with Forget. It fails as EditState does. CodeExists: To has such a resource already.
+	// MoveState moves resources from the state of a stack to that of another, both as new versions. The caller needs the
+	// role on both stacks. Needs RoleDeployer, or RoleAdmin with Forget. It fails as EditState does. CodeExists: To has
+	// such a resource already.
 	MoveState(ctx context.Context, r MoveRequest) (Moved, error)
 	// Recover finishes the active update in the place of its workflow, which somebody has closed, and describes how it
 	// ended; it returns the zero UpdateInfo when no update is active. Needs RoleDeployer. CodeConflict: the update is

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/deployctl/deployctl/e2e/fakecloud"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
 
@@ -153,4 +154,45 @@ func TestWhyAndGraphFollowDependencies(t *testing.T) {
 	if !strings.Contains(drawn, `label="links"`) || strings.Count(drawn, "->") != 1 {
 		t.Errorf("the graph is\n%s", drawn)
 	}
+}
+
+func TestTheSecretsProviderOfAStackIsChanged(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, wired("net", "a"))
+	s.must(t, "config", "set", "token", "swordfish", "--secret")
+	service := s.project.env
+	for _, kind := range []string{"passphrase", "default"} {
+		s.project.env = append(slices.Clone(service), "PULUMI_CONFIG_PASSPHRASE=open")
+		s.must(t, "stack", "change-secrets-provider", kind)
+		if kind == "default" {
+			s.project.env = service
+		}
+		if got := strings.TrimSpace(s.must(t, "config", "get", "token")); got != "swordfish" {
+			t.Errorf("%s: the configuration has %q", kind, got)
+		}
+		if shown := s.must(t, "state", "show", "web", "--show-secrets"); !strings.Contains(shown, "sesame") {
+			t.Errorf("%s: the state has\n%s", kind, shown)
+		}
+		stored := map[string]string{"passphrase": "passphrase", "default": "service"}[kind]
+		if got := s.must(t, "stack", "export"); !strings.Contains(got, `"type": "`+stored+`"`) ||
+			strings.Contains(got, "sesame") {
+			t.Errorf("%s: the state is\n%s", kind, got)
+		}
+		s.update(t, "up").expect(t, map[string]int{"same": 3})
+	}
+	s.does(t)
+}
+
+func TestTheStateIsNotEditedDuringAnUpdate(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, steps("{register: b, type: fake:index:Named, properties: {name: b}}"))
+	gate := s.gate(t, "a", fakecloud.Before)
+	s.write(t, "scenario.yaml", steps("{register: b, type: fake:index:Named, properties: {name: b}}",
+		"{register: a, type: fake:index:Named, properties: {name: a}}"))
+	running := s.start(t, "up", "--yes", "--skip-preview")
+	must(t, gate.Wait(waiting(t)))
+	s.fails(t, 4, []string{"update ", "has the stack"}, "state", "delete", "b", "--yes")
+	must(t, gate.Open(t.Context()))
+	running.mustEnd(t, 0)
+	s.must(t, "state", "delete", "b", "--yes")
 }

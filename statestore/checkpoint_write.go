@@ -16,6 +16,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/sig"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 )
 
 // engineVersion is the writer's name in a manifest.
@@ -32,6 +33,7 @@ type draft struct {
 	showSecrets bool
 	// integrity, if not empty, is an invariant that the states break and that could not be repaired.
 	integrity string
+	index     map[urn.URN][]int // see copiesOf
 }
 
 // Written describes a checkpoint that was written.
@@ -159,13 +161,13 @@ func (d *draft) resource(ctx context.Context, s engine.State, features map[strin
 	}
 	r.features(func(f string) { features[f] = true })
 	var err error
-	if r.Inputs, err = d.values(ctx, s.Inputs, features); err != nil {
+	if r.Inputs, err = d.values(ctx, s.URN, s.Inputs, features); err != nil {
 		return r, fmt.Errorf("the inputs of %s: %w", s.URN, err)
 	}
-	if r.Outputs, err = d.values(ctx, s.Outputs, features); err != nil {
+	if r.Outputs, err = d.values(ctx, s.URN, s.Outputs, features); err != nil {
 		return r, fmt.Errorf("the outputs of %s: %w", s.URN, err)
 	}
-	trigger, err := d.values(ctx, s.Trigger, features)
+	trigger, err := d.values(ctx, s.URN, s.Trigger, features)
 	if err != nil {
 		return r, fmt.Errorf("the replacement trigger of %s: %w", s.URN, err)
 	}
@@ -179,8 +181,10 @@ func (d *draft) resource(ctx context.Context, s engine.State, features map[strin
 	return r, err
 }
 
-// values returns the stored form of a bag; nil when it is empty.
-func (d *draft) values(ctx context.Context, bag engine.Bag, features map[string]bool) (json.RawMessage, error) {
+// values returns the stored form of a bag of a resource; nil when it is empty.
+func (d *draft) values(
+	ctx context.Context, u urn.URN, bag engine.Bag, features map[string]bool,
+) (json.RawMessage, error) {
 	if r, part := d.base.find(bag.Ref); r != nil {
 		if raw := r.raw(part); len(raw) > 0 && d.copies(raw) {
 			return raw, nil
@@ -191,11 +195,7 @@ func (d *draft) values(ctx context.Context, bag engine.Bag, features map[string]
 	if err != nil || len(values) == 0 {
 		return nil, err
 	}
-	var encrypt bags.Encrypt
-	if !d.showSecrets {
-		encrypt = func(plain string) (string, error) { return d.secrets.EncryptValue(ctx, plain) }
-	}
-	stored, err := bags.Stored(values, encrypt)
+	stored, err := bags.Stored(values, d.encrypt(ctx, u))
 	if stored.ByteStrings {
 		features[featureByteString] = true
 	}

@@ -27,8 +27,11 @@ func (s *Store) Edit(
 	if err := engine.Verify(states); err != nil {
 		return 0, deployments.Errorf(deployments.CodeInvalid, "the state would not be valid: %w", err)
 	}
-	if x.DryRun || reflect.DeepEqual(states, base.states) {
+	if x.DryRun || x.Encrypt == nil && reflect.DeepEqual(states, base.states) {
 		return base.Version, nil
+	}
+	if x.Encrypt != nil {
+		x.Secrets = *x.Encrypt
 	}
 	return s.replaceWith(ctx, x, base, states)
 }

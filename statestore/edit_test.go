@@ -9,8 +9,10 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/bags"
 	"github.com/deployctl/deployctl/statestore"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 )
 
 func taintAll(states []engine.State) ([]engine.State, error) {
@@ -56,6 +58,51 @@ func TestAnEditKeepsCiphertextsAndWhatItDoesNotChange(t *testing.T) {
 
 	if version, err := s.Edit(t.Context(), x, taintAll); err != nil || version != 2 {
 		t.Errorf("an edit that changes nothing makes version %d, %v", version, err)
+	}
+}
+
+func TestASecretThatDoesNotChangeKeepsItsCiphertextBesideOnesThatDo(t *testing.T) {
+	s, x := newStack(t, &statestore.Memory{}), statestore.Exchange{Stack: dev}
+	const secret = `{"4dabf18193072939515e22adb298388d":"1b47061264138c4ac30d75fd1eb44270","plaintext":"\"sesame\""}`
+	thing := strings.Replace(thingState, `"id":"i"`, `"id":"i","inputs":{"size":1,"password":`+secret+`}`, 1)
+	if _, err := s.Import(t.Context(), x, deployment([]string{rootState, thing}, nil)); err != nil {
+		t.Fatal(err)
+	}
+	ciphertexts := func() map[string]any {
+		d, err := s.Export(t.Context(), x, 0, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resources := decoded(t, string(d.Deployment)).(map[string]any)["resources"].([]any)
+		out := map[string]any{}
+		for name, value := range resources[1].(map[string]any)["inputs"].(map[string]any) {
+			if fields, ok := value.(map[string]any); ok {
+				out[name] = fields["ciphertext"]
+			}
+		}
+		return out
+	}
+	before := ciphertexts()
+	codec := bags.Codec{Key: make([]byte, 32)}
+	inputs, err := codec.Encode(t.Context(), resource.PropertyMap{
+		"size": resource.NewProperty(2.0), "password": resource.MakeSecret(resource.NewProperty("sesame")),
+		"other": resource.MakeSecret(resource.NewProperty("another")),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Edit(t.Context(), x, func(states []engine.State) ([]engine.State, error) {
+		states[1].Inputs = inputs
+		return states, nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	after := ciphertexts()
+	if before["password"] == nil || after["password"] != before["password"] {
+		t.Errorf("its ciphertext is %v, and was %v", after["password"], before["password"])
+	}
+	if after["other"] == nil || after["other"] == after["password"] {
+		t.Errorf("the ciphertexts are %v", after)
 	}
 }
 

@@ -49,6 +49,8 @@ type Exchange struct {
 	Forget bool
 	// Base, if not nil, is the version that the deployment was made from: it must be the stack's newest.
 	Base *int
+	// Encrypt, if not nil, is the provider with which an edit encrypts all secrets anew.
+	Encrypt *deployments.SecretsProvider
 	// DryRun checks an edit, and writes nothing.
 	DryRun bool
 	// Reserve, if not nil, returns the version for an import or a restore, which no update has or waits for.

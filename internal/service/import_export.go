@@ -46,6 +46,9 @@ func (s *Service) EditState(ctx context.Context, r deployments.EditRequest) (dep
 	}
 	x := statestore.Exchange{Stack: r.Stack, Secrets: r.Secrets, Reserve: s.reserve, Forget: r.Forget,
 		Base: r.BaseVersion, DryRun: r.DryRun}
+	if r.Edit == deployments.EditEncrypt {
+		x.Encrypt = &r.NewSecrets
+	}
 	var edited deployments.Edited
 	var err error
 	edited.Version, err = s.Store.Edit(ctx, x, func(states []engine.State) (out []engine.State, err error) {

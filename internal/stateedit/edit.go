@@ -15,9 +15,12 @@ import (
 // is taken. CodeInvalid: the edit would break the state, for example because another resource depends on one that is to
 // be deleted.
 func Apply(states []engine.State, r deployments.EditRequest) ([]engine.State, []string, error) {
-	if r.Edit == deployments.EditRepair {
+	switch r.Edit {
+	case deployments.EditRepair:
 		edited, changes := repaired(states)
 		return edited, changes, nil
+	case deployments.EditEncrypt: // headers have no secrets
+		return states, []string{"encrypt secrets with the provider " + r.NewSecrets.Type}, nil
 	}
 	chosen, err := choose(states, r)
 	if err != nil {

@@ -2364,7 +2364,7 @@ func (x *RestoreResponse) GetVersion() int64 {
 type EditStateRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Stack         *StackName             `protobuf:"bytes,1,opt,name=stack,proto3" json:"stack,omitempty"`
-	Edit          string                 `protobuf:"bytes,2,opt,name=edit,proto3" json:"edit,omitempty"`              // delete, protect, unprotect, taint, untaint, rename, repair
+	Edit          string                 `protobuf:"bytes,2,opt,name=edit,proto3" json:"edit,omitempty"`              // delete, protect, unprotect, taint, untaint, rename, repair, encrypt
 	Resources     []string               `protobuf:"bytes,3,rep,name=resources,proto3" json:"resources,omitempty"`    // URNs
 	All           bool                   `protobuf:"varint,4,opt,name=all,proto3" json:"all,omitempty"`               // every resource, instead of resources
 	Id            string                 `protobuf:"bytes,5,opt,name=id,proto3" json:"id,omitempty"`                  // of several copies with one URN, that with this id
@@ -2376,6 +2376,7 @@ type EditStateRequest struct {
 	BaseVersion   *int64                 `protobuf:"varint,11,opt,name=base_version,json=baseVersion,proto3,oneof" json:"base_version,omitempty"` // the version that the caller has seen; absent: any
 	Secrets       *SecretsProvider       `protobuf:"bytes,12,opt,name=secrets,proto3" json:"secrets,omitempty"`
 	Initiator     string                 `protobuf:"bytes,13,opt,name=initiator,proto3" json:"initiator,omitempty"`
+	NewSecrets    *SecretsProvider       `protobuf:"bytes,14,opt,name=new_secrets,json=newSecrets,proto3" json:"new_secrets,omitempty"` // of encrypt: the provider that the secrets get
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2499,6 +2500,13 @@ func (x *EditStateRequest) GetInitiator() string {
 		return x.Initiator
 	}
 	return ""
+}
+
+func (x *EditStateRequest) GetNewSecrets() *SecretsProvider {
+	if x != nil {
+		return x.NewSecrets
+	}
+	return nil
 }
 
 type EditStateResponse struct {
@@ -5881,7 +5889,7 @@ const file_deployctl_v1_deployctl_proto_rawDesc = "" +
 	"\tinitiator\x18\x04 \x01(\tR\tinitiator\x12\x16\n" +
 	"\x06forget\x18\x05 \x01(\bR\x06forget\"+\n" +
 	"\x0fRestoreResponse\x12\x18\n" +
-	"\aversion\x18\x01 \x01(\x03R\aversion\"\xa0\x03\n" +
+	"\aversion\x18\x01 \x01(\x03R\aversion\"\xe0\x03\n" +
 	"\x10EditStateRequest\x12-\n" +
 	"\x05stack\x18\x01 \x01(\v2\x17.deployctl.v1.StackNameR\x05stack\x12\x12\n" +
 	"\x04edit\x18\x02 \x01(\tR\x04edit\x12\x1c\n" +
@@ -5898,7 +5906,9 @@ const file_deployctl_v1_deployctl_proto_rawDesc = "" +
 	" \x01(\bR\x06dryRun\x12&\n" +
 	"\fbase_version\x18\v \x01(\x03H\x00R\vbaseVersion\x88\x01\x01\x127\n" +
 	"\asecrets\x18\f \x01(\v2\x1d.deployctl.v1.SecretsProviderR\asecrets\x12\x1c\n" +
-	"\tinitiator\x18\r \x01(\tR\tinitiatorB\x0f\n" +
+	"\tinitiator\x18\r \x01(\tR\tinitiator\x12>\n" +
+	"\vnew_secrets\x18\x0e \x01(\v2\x1d.deployctl.v1.SecretsProviderR\n" +
+	"newSecretsB\x0f\n" +
 	"\r_base_version\"G\n" +
 	"\x11EditStateResponse\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\x03R\aversion\x12\x18\n" +
@@ -6314,143 +6324,144 @@ var file_deployctl_v1_deployctl_proto_depIdxs = []int32{
 	4,   // 43: deployctl.v1.RestoreRequest.secrets:type_name -> deployctl.v1.SecretsProvider
 	1,   // 44: deployctl.v1.EditStateRequest.stack:type_name -> deployctl.v1.StackName
 	4,   // 45: deployctl.v1.EditStateRequest.secrets:type_name -> deployctl.v1.SecretsProvider
-	1,   // 46: deployctl.v1.MoveStateRequest.from:type_name -> deployctl.v1.StackName
-	1,   // 47: deployctl.v1.MoveStateRequest.to:type_name -> deployctl.v1.StackName
-	4,   // 48: deployctl.v1.MoveStateRequest.from_secrets:type_name -> deployctl.v1.SecretsProvider
-	4,   // 49: deployctl.v1.MoveStateRequest.to_secrets:type_name -> deployctl.v1.SecretsProvider
-	1,   // 50: deployctl.v1.RecoverRequest.stack:type_name -> deployctl.v1.StackName
-	7,   // 51: deployctl.v1.RecoverResponse.update:type_name -> deployctl.v1.UpdateInfo
-	1,   // 52: deployctl.v1.HistoryRequest.stack:type_name -> deployctl.v1.StackName
-	7,   // 53: deployctl.v1.HistoryResponse.updates:type_name -> deployctl.v1.UpdateInfo
-	1,   // 54: deployctl.v1.EncryptRequest.stack:type_name -> deployctl.v1.StackName
-	1,   // 55: deployctl.v1.DecryptRequest.stack:type_name -> deployctl.v1.StackName
-	48,  // 56: deployctl.v1.Manifest.files:type_name -> deployctl.v1.File
-	1,   // 57: deployctl.v1.MissingRequest.stack:type_name -> deployctl.v1.StackName
-	49,  // 58: deployctl.v1.MissingRequest.manifest:type_name -> deployctl.v1.Manifest
-	1,   // 59: deployctl.v1.PutFileRequest.stack:type_name -> deployctl.v1.StackName
-	1,   // 60: deployctl.v1.PutManifestRequest.stack:type_name -> deployctl.v1.StackName
-	49,  // 61: deployctl.v1.PutManifestRequest.manifest:type_name -> deployctl.v1.Manifest
-	56,  // 62: deployctl.v1.CreateTokenRequest.grant:type_name -> deployctl.v1.Grant
-	103, // 63: deployctl.v1.CreateTokenRequest.expires:type_name -> google.protobuf.Timestamp
-	61,  // 64: deployctl.v1.ListTokensResponse.tokens:type_name -> deployctl.v1.Token
-	103, // 65: deployctl.v1.Token.created:type_name -> google.protobuf.Timestamp
-	103, // 66: deployctl.v1.Token.used:type_name -> google.protobuf.Timestamp
-	56,  // 67: deployctl.v1.Token.grant:type_name -> deployctl.v1.Grant
-	103, // 68: deployctl.v1.Token.expires:type_name -> google.protobuf.Timestamp
-	56,  // 69: deployctl.v1.Member.grants:type_name -> deployctl.v1.Grant
-	103, // 70: deployctl.v1.Member.created:type_name -> google.protobuf.Timestamp
-	56,  // 71: deployctl.v1.GrantMemberRequest.grant:type_name -> deployctl.v1.Grant
-	62,  // 72: deployctl.v1.ListMembersResponse.members:type_name -> deployctl.v1.Member
-	103, // 73: deployctl.v1.ReadAuditRequest.since:type_name -> google.protobuf.Timestamp
-	71,  // 74: deployctl.v1.ReadAuditResponse.entries:type_name -> deployctl.v1.AuditEntry
-	103, // 75: deployctl.v1.AuditEntry.time:type_name -> google.protobuf.Timestamp
-	1,   // 76: deployctl.v1.ScheduleName.stack:type_name -> deployctl.v1.StackName
-	74,  // 77: deployctl.v1.Schedule.name:type_name -> deployctl.v1.ScheduleName
-	104, // 78: deployctl.v1.Schedule.every:type_name -> google.protobuf.Duration
-	103, // 79: deployctl.v1.Schedule.at:type_name -> google.protobuf.Timestamp
-	103, // 80: deployctl.v1.Schedule.created:type_name -> google.protobuf.Timestamp
-	103, // 81: deployctl.v1.Schedule.next:type_name -> google.protobuf.Timestamp
-	76,  // 82: deployctl.v1.Schedule.last:type_name -> deployctl.v1.ScheduleRun
-	103, // 83: deployctl.v1.ScheduleRun.started:type_name -> google.protobuf.Timestamp
-	103, // 84: deployctl.v1.ScheduleRun.ended:type_name -> google.protobuf.Timestamp
-	2,   // 85: deployctl.v1.ScheduleRun.updates:type_name -> deployctl.v1.UpdateName
-	75,  // 86: deployctl.v1.CreateScheduleRequest.schedule:type_name -> deployctl.v1.Schedule
-	1,   // 87: deployctl.v1.ListSchedulesRequest.stack:type_name -> deployctl.v1.StackName
-	75,  // 88: deployctl.v1.ListSchedulesResponse.schedules:type_name -> deployctl.v1.Schedule
-	74,  // 89: deployctl.v1.GetScheduleRequest.name:type_name -> deployctl.v1.ScheduleName
-	75,  // 90: deployctl.v1.GetScheduleResponse.schedule:type_name -> deployctl.v1.Schedule
-	74,  // 91: deployctl.v1.RemoveScheduleRequest.name:type_name -> deployctl.v1.ScheduleName
-	74,  // 92: deployctl.v1.PauseScheduleRequest.name:type_name -> deployctl.v1.ScheduleName
-	74,  // 93: deployctl.v1.RunScheduleRequest.name:type_name -> deployctl.v1.ScheduleName
-	74,  // 94: deployctl.v1.ScheduleRunsRequest.name:type_name -> deployctl.v1.ScheduleName
-	76,  // 95: deployctl.v1.ScheduleRunsResponse.runs:type_name -> deployctl.v1.ScheduleRun
-	1,   // 96: deployctl.v1.GetDriftRequest.stack:type_name -> deployctl.v1.StackName
-	93,  // 97: deployctl.v1.GetDriftResponse.drift:type_name -> deployctl.v1.Drift
-	2,   // 98: deployctl.v1.Drift.update:type_name -> deployctl.v1.UpdateName
-	103, // 99: deployctl.v1.Drift.at:type_name -> google.protobuf.Timestamp
-	94,  // 100: deployctl.v1.Drift.resources:type_name -> deployctl.v1.DriftedResource
-	2,   // 101: deployctl.v1.Drift.remedy:type_name -> deployctl.v1.UpdateName
-	95,  // 102: deployctl.v1.DriftedResource.properties:type_name -> deployctl.v1.DriftedProperty
-	3,   // 103: deployctl.v1.SubmitRequest.ConfigEntry.value:type_name -> deployctl.v1.ConfigValue
-	5,   // 104: deployctl.v1.Deployments.Submit:input_type -> deployctl.v1.SubmitRequest
-	8,   // 105: deployctl.v1.Deployments.Watch:input_type -> deployctl.v1.WatchRequest
-	13,  // 106: deployctl.v1.Deployments.Cancel:input_type -> deployctl.v1.CancelRequest
-	15,  // 107: deployctl.v1.Deployments.Resolve:input_type -> deployctl.v1.ResolveRequest
-	18,  // 108: deployctl.v1.Stacks.CreateStack:input_type -> deployctl.v1.CreateStackRequest
-	20,  // 109: deployctl.v1.Stacks.ListStacks:input_type -> deployctl.v1.ListStacksRequest
-	22,  // 110: deployctl.v1.Stacks.GetStack:input_type -> deployctl.v1.GetStackRequest
-	24,  // 111: deployctl.v1.Stacks.RemoveStack:input_type -> deployctl.v1.RemoveStackRequest
-	26,  // 112: deployctl.v1.Stacks.RenameStack:input_type -> deployctl.v1.RenameStackRequest
-	28,  // 113: deployctl.v1.Stacks.TagStack:input_type -> deployctl.v1.TagStackRequest
-	30,  // 114: deployctl.v1.Stacks.Export:input_type -> deployctl.v1.ExportRequest
-	32,  // 115: deployctl.v1.Stacks.Import:input_type -> deployctl.v1.ImportRequest
-	34,  // 116: deployctl.v1.Stacks.Restore:input_type -> deployctl.v1.RestoreRequest
-	36,  // 117: deployctl.v1.Stacks.EditState:input_type -> deployctl.v1.EditStateRequest
-	38,  // 118: deployctl.v1.Stacks.MoveState:input_type -> deployctl.v1.MoveStateRequest
-	40,  // 119: deployctl.v1.Stacks.Recover:input_type -> deployctl.v1.RecoverRequest
-	42,  // 120: deployctl.v1.Stacks.History:input_type -> deployctl.v1.HistoryRequest
-	44,  // 121: deployctl.v1.Stacks.Encrypt:input_type -> deployctl.v1.EncryptRequest
-	46,  // 122: deployctl.v1.Stacks.Decrypt:input_type -> deployctl.v1.DecryptRequest
-	50,  // 123: deployctl.v1.Bundles.Missing:input_type -> deployctl.v1.MissingRequest
-	52,  // 124: deployctl.v1.Bundles.PutFile:input_type -> deployctl.v1.PutFileRequest
-	54,  // 125: deployctl.v1.Bundles.PutManifest:input_type -> deployctl.v1.PutManifestRequest
-	57,  // 126: deployctl.v1.Tokens.CreateToken:input_type -> deployctl.v1.CreateTokenRequest
-	59,  // 127: deployctl.v1.Tokens.ListTokens:input_type -> deployctl.v1.ListTokensRequest
-	72,  // 128: deployctl.v1.Tokens.RemoveToken:input_type -> deployctl.v1.RemoveTokenRequest
-	63,  // 129: deployctl.v1.Members.GrantMember:input_type -> deployctl.v1.GrantMemberRequest
-	65,  // 130: deployctl.v1.Members.ListMembers:input_type -> deployctl.v1.ListMembersRequest
-	67,  // 131: deployctl.v1.Members.RemoveMember:input_type -> deployctl.v1.RemoveMemberRequest
-	69,  // 132: deployctl.v1.Audit.ReadAudit:input_type -> deployctl.v1.ReadAuditRequest
-	77,  // 133: deployctl.v1.Schedules.CreateSchedule:input_type -> deployctl.v1.CreateScheduleRequest
-	79,  // 134: deployctl.v1.Schedules.ListSchedules:input_type -> deployctl.v1.ListSchedulesRequest
-	81,  // 135: deployctl.v1.Schedules.GetSchedule:input_type -> deployctl.v1.GetScheduleRequest
-	83,  // 136: deployctl.v1.Schedules.RemoveSchedule:input_type -> deployctl.v1.RemoveScheduleRequest
-	85,  // 137: deployctl.v1.Schedules.PauseSchedule:input_type -> deployctl.v1.PauseScheduleRequest
-	87,  // 138: deployctl.v1.Schedules.RunSchedule:input_type -> deployctl.v1.RunScheduleRequest
-	89,  // 139: deployctl.v1.Schedules.ScheduleRuns:input_type -> deployctl.v1.ScheduleRunsRequest
-	91,  // 140: deployctl.v1.Schedules.GetDrift:input_type -> deployctl.v1.GetDriftRequest
-	6,   // 141: deployctl.v1.Deployments.Submit:output_type -> deployctl.v1.SubmitResponse
-	9,   // 142: deployctl.v1.Deployments.Watch:output_type -> deployctl.v1.WatchResponse
-	14,  // 143: deployctl.v1.Deployments.Cancel:output_type -> deployctl.v1.CancelResponse
-	16,  // 144: deployctl.v1.Deployments.Resolve:output_type -> deployctl.v1.ResolveResponse
-	19,  // 145: deployctl.v1.Stacks.CreateStack:output_type -> deployctl.v1.CreateStackResponse
-	21,  // 146: deployctl.v1.Stacks.ListStacks:output_type -> deployctl.v1.ListStacksResponse
-	23,  // 147: deployctl.v1.Stacks.GetStack:output_type -> deployctl.v1.GetStackResponse
-	25,  // 148: deployctl.v1.Stacks.RemoveStack:output_type -> deployctl.v1.RemoveStackResponse
-	27,  // 149: deployctl.v1.Stacks.RenameStack:output_type -> deployctl.v1.RenameStackResponse
-	29,  // 150: deployctl.v1.Stacks.TagStack:output_type -> deployctl.v1.TagStackResponse
-	31,  // 151: deployctl.v1.Stacks.Export:output_type -> deployctl.v1.ExportResponse
-	33,  // 152: deployctl.v1.Stacks.Import:output_type -> deployctl.v1.ImportResponse
-	35,  // 153: deployctl.v1.Stacks.Restore:output_type -> deployctl.v1.RestoreResponse
-	37,  // 154: deployctl.v1.Stacks.EditState:output_type -> deployctl.v1.EditStateResponse
-	39,  // 155: deployctl.v1.Stacks.MoveState:output_type -> deployctl.v1.MoveStateResponse
-	41,  // 156: deployctl.v1.Stacks.Recover:output_type -> deployctl.v1.RecoverResponse
-	43,  // 157: deployctl.v1.Stacks.History:output_type -> deployctl.v1.HistoryResponse
-	45,  // 158: deployctl.v1.Stacks.Encrypt:output_type -> deployctl.v1.EncryptResponse
-	47,  // 159: deployctl.v1.Stacks.Decrypt:output_type -> deployctl.v1.DecryptResponse
-	51,  // 160: deployctl.v1.Bundles.Missing:output_type -> deployctl.v1.MissingResponse
-	53,  // 161: deployctl.v1.Bundles.PutFile:output_type -> deployctl.v1.PutFileResponse
-	55,  // 162: deployctl.v1.Bundles.PutManifest:output_type -> deployctl.v1.PutManifestResponse
-	58,  // 163: deployctl.v1.Tokens.CreateToken:output_type -> deployctl.v1.CreateTokenResponse
-	60,  // 164: deployctl.v1.Tokens.ListTokens:output_type -> deployctl.v1.ListTokensResponse
-	73,  // 165: deployctl.v1.Tokens.RemoveToken:output_type -> deployctl.v1.RemoveTokenResponse
-	64,  // 166: deployctl.v1.Members.GrantMember:output_type -> deployctl.v1.GrantMemberResponse
-	66,  // 167: deployctl.v1.Members.ListMembers:output_type -> deployctl.v1.ListMembersResponse
-	68,  // 168: deployctl.v1.Members.RemoveMember:output_type -> deployctl.v1.RemoveMemberResponse
-	70,  // 169: deployctl.v1.Audit.ReadAudit:output_type -> deployctl.v1.ReadAuditResponse
-	78,  // 170: deployctl.v1.Schedules.CreateSchedule:output_type -> deployctl.v1.CreateScheduleResponse
-	80,  // 171: deployctl.v1.Schedules.ListSchedules:output_type -> deployctl.v1.ListSchedulesResponse
-	82,  // 172: deployctl.v1.Schedules.GetSchedule:output_type -> deployctl.v1.GetScheduleResponse
-	84,  // 173: deployctl.v1.Schedules.RemoveSchedule:output_type -> deployctl.v1.RemoveScheduleResponse
-	86,  // 174: deployctl.v1.Schedules.PauseSchedule:output_type -> deployctl.v1.PauseScheduleResponse
-	88,  // 175: deployctl.v1.Schedules.RunSchedule:output_type -> deployctl.v1.RunScheduleResponse
-	90,  // 176: deployctl.v1.Schedules.ScheduleRuns:output_type -> deployctl.v1.ScheduleRunsResponse
-	92,  // 177: deployctl.v1.Schedules.GetDrift:output_type -> deployctl.v1.GetDriftResponse
-	141, // [141:178] is the sub-list for method output_type
-	104, // [104:141] is the sub-list for method input_type
-	104, // [104:104] is the sub-list for extension type_name
-	104, // [104:104] is the sub-list for extension extendee
-	0,   // [0:104] is the sub-list for field type_name
+	4,   // 46: deployctl.v1.EditStateRequest.new_secrets:type_name -> deployctl.v1.SecretsProvider
+	1,   // 47: deployctl.v1.MoveStateRequest.from:type_name -> deployctl.v1.StackName
+	1,   // 48: deployctl.v1.MoveStateRequest.to:type_name -> deployctl.v1.StackName
+	4,   // 49: deployctl.v1.MoveStateRequest.from_secrets:type_name -> deployctl.v1.SecretsProvider
+	4,   // 50: deployctl.v1.MoveStateRequest.to_secrets:type_name -> deployctl.v1.SecretsProvider
+	1,   // 51: deployctl.v1.RecoverRequest.stack:type_name -> deployctl.v1.StackName
+	7,   // 52: deployctl.v1.RecoverResponse.update:type_name -> deployctl.v1.UpdateInfo
+	1,   // 53: deployctl.v1.HistoryRequest.stack:type_name -> deployctl.v1.StackName
+	7,   // 54: deployctl.v1.HistoryResponse.updates:type_name -> deployctl.v1.UpdateInfo
+	1,   // 55: deployctl.v1.EncryptRequest.stack:type_name -> deployctl.v1.StackName
+	1,   // 56: deployctl.v1.DecryptRequest.stack:type_name -> deployctl.v1.StackName
+	48,  // 57: deployctl.v1.Manifest.files:type_name -> deployctl.v1.File
+	1,   // 58: deployctl.v1.MissingRequest.stack:type_name -> deployctl.v1.StackName
+	49,  // 59: deployctl.v1.MissingRequest.manifest:type_name -> deployctl.v1.Manifest
+	1,   // 60: deployctl.v1.PutFileRequest.stack:type_name -> deployctl.v1.StackName
+	1,   // 61: deployctl.v1.PutManifestRequest.stack:type_name -> deployctl.v1.StackName
+	49,  // 62: deployctl.v1.PutManifestRequest.manifest:type_name -> deployctl.v1.Manifest
+	56,  // 63: deployctl.v1.CreateTokenRequest.grant:type_name -> deployctl.v1.Grant
+	103, // 64: deployctl.v1.CreateTokenRequest.expires:type_name -> google.protobuf.Timestamp
+	61,  // 65: deployctl.v1.ListTokensResponse.tokens:type_name -> deployctl.v1.Token
+	103, // 66: deployctl.v1.Token.created:type_name -> google.protobuf.Timestamp
+	103, // 67: deployctl.v1.Token.used:type_name -> google.protobuf.Timestamp
+	56,  // 68: deployctl.v1.Token.grant:type_name -> deployctl.v1.Grant
+	103, // 69: deployctl.v1.Token.expires:type_name -> google.protobuf.Timestamp
+	56,  // 70: deployctl.v1.Member.grants:type_name -> deployctl.v1.Grant
+	103, // 71: deployctl.v1.Member.created:type_name -> google.protobuf.Timestamp
+	56,  // 72: deployctl.v1.GrantMemberRequest.grant:type_name -> deployctl.v1.Grant
+	62,  // 73: deployctl.v1.ListMembersResponse.members:type_name -> deployctl.v1.Member
+	103, // 74: deployctl.v1.ReadAuditRequest.since:type_name -> google.protobuf.Timestamp
+	71,  // 75: deployctl.v1.ReadAuditResponse.entries:type_name -> deployctl.v1.AuditEntry
+	103, // 76: deployctl.v1.AuditEntry.time:type_name -> google.protobuf.Timestamp
+	1,   // 77: deployctl.v1.ScheduleName.stack:type_name -> deployctl.v1.StackName
+	74,  // 78: deployctl.v1.Schedule.name:type_name -> deployctl.v1.ScheduleName
+	104, // 79: deployctl.v1.Schedule.every:type_name -> google.protobuf.Duration
+	103, // 80: deployctl.v1.Schedule.at:type_name -> google.protobuf.Timestamp
+	103, // 81: deployctl.v1.Schedule.created:type_name -> google.protobuf.Timestamp
+	103, // 82: deployctl.v1.Schedule.next:type_name -> google.protobuf.Timestamp
+	76,  // 83: deployctl.v1.Schedule.last:type_name -> deployctl.v1.ScheduleRun
+	103, // 84: deployctl.v1.ScheduleRun.started:type_name -> google.protobuf.Timestamp
+	103, // 85: deployctl.v1.ScheduleRun.ended:type_name -> google.protobuf.Timestamp
+	2,   // 86: deployctl.v1.ScheduleRun.updates:type_name -> deployctl.v1.UpdateName
+	75,  // 87: deployctl.v1.CreateScheduleRequest.schedule:type_name -> deployctl.v1.Schedule
+	1,   // 88: deployctl.v1.ListSchedulesRequest.stack:type_name -> deployctl.v1.StackName
+	75,  // 89: deployctl.v1.ListSchedulesResponse.schedules:type_name -> deployctl.v1.Schedule
+	74,  // 90: deployctl.v1.GetScheduleRequest.name:type_name -> deployctl.v1.ScheduleName
+	75,  // 91: deployctl.v1.GetScheduleResponse.schedule:type_name -> deployctl.v1.Schedule
+	74,  // 92: deployctl.v1.RemoveScheduleRequest.name:type_name -> deployctl.v1.ScheduleName
+	74,  // 93: deployctl.v1.PauseScheduleRequest.name:type_name -> deployctl.v1.ScheduleName
+	74,  // 94: deployctl.v1.RunScheduleRequest.name:type_name -> deployctl.v1.ScheduleName
+	74,  // 95: deployctl.v1.ScheduleRunsRequest.name:type_name -> deployctl.v1.ScheduleName
+	76,  // 96: deployctl.v1.ScheduleRunsResponse.runs:type_name -> deployctl.v1.ScheduleRun
+	1,   // 97: deployctl.v1.GetDriftRequest.stack:type_name -> deployctl.v1.StackName
+	93,  // 98: deployctl.v1.GetDriftResponse.drift:type_name -> deployctl.v1.Drift
+	2,   // 99: deployctl.v1.Drift.update:type_name -> deployctl.v1.UpdateName
+	103, // 100: deployctl.v1.Drift.at:type_name -> google.protobuf.Timestamp
+	94,  // 101: deployctl.v1.Drift.resources:type_name -> deployctl.v1.DriftedResource
+	2,   // 102: deployctl.v1.Drift.remedy:type_name -> deployctl.v1.UpdateName
+	95,  // 103: deployctl.v1.DriftedResource.properties:type_name -> deployctl.v1.DriftedProperty
+	3,   // 104: deployctl.v1.SubmitRequest.ConfigEntry.value:type_name -> deployctl.v1.ConfigValue
+	5,   // 105: deployctl.v1.Deployments.Submit:input_type -> deployctl.v1.SubmitRequest
+	8,   // 106: deployctl.v1.Deployments.Watch:input_type -> deployctl.v1.WatchRequest
+	13,  // 107: deployctl.v1.Deployments.Cancel:input_type -> deployctl.v1.CancelRequest
+	15,  // 108: deployctl.v1.Deployments.Resolve:input_type -> deployctl.v1.ResolveRequest
+	18,  // 109: deployctl.v1.Stacks.CreateStack:input_type -> deployctl.v1.CreateStackRequest
+	20,  // 110: deployctl.v1.Stacks.ListStacks:input_type -> deployctl.v1.ListStacksRequest
+	22,  // 111: deployctl.v1.Stacks.GetStack:input_type -> deployctl.v1.GetStackRequest
+	24,  // 112: deployctl.v1.Stacks.RemoveStack:input_type -> deployctl.v1.RemoveStackRequest
+	26,  // 113: deployctl.v1.Stacks.RenameStack:input_type -> deployctl.v1.RenameStackRequest
+	28,  // 114: deployctl.v1.Stacks.TagStack:input_type -> deployctl.v1.TagStackRequest
+	30,  // 115: deployctl.v1.Stacks.Export:input_type -> deployctl.v1.ExportRequest
+	32,  // 116: deployctl.v1.Stacks.Import:input_type -> deployctl.v1.ImportRequest
+	34,  // 117: deployctl.v1.Stacks.Restore:input_type -> deployctl.v1.RestoreRequest
+	36,  // 118: deployctl.v1.Stacks.EditState:input_type -> deployctl.v1.EditStateRequest
+	38,  // 119: deployctl.v1.Stacks.MoveState:input_type -> deployctl.v1.MoveStateRequest
+	40,  // 120: deployctl.v1.Stacks.Recover:input_type -> deployctl.v1.RecoverRequest
+	42,  // 121: deployctl.v1.Stacks.History:input_type -> deployctl.v1.HistoryRequest
+	44,  // 122: deployctl.v1.Stacks.Encrypt:input_type -> deployctl.v1.EncryptRequest
+	46,  // 123: deployctl.v1.Stacks.Decrypt:input_type -> deployctl.v1.DecryptRequest
+	50,  // 124: deployctl.v1.Bundles.Missing:input_type -> deployctl.v1.MissingRequest
+	52,  // 125: deployctl.v1.Bundles.PutFile:input_type -> deployctl.v1.PutFileRequest
+	54,  // 126: deployctl.v1.Bundles.PutManifest:input_type -> deployctl.v1.PutManifestRequest
+	57,  // 127: deployctl.v1.Tokens.CreateToken:input_type -> deployctl.v1.CreateTokenRequest
+	59,  // 128: deployctl.v1.Tokens.ListTokens:input_type -> deployctl.v1.ListTokensRequest
+	72,  // 129: deployctl.v1.Tokens.RemoveToken:input_type -> deployctl.v1.RemoveTokenRequest
+	63,  // 130: deployctl.v1.Members.GrantMember:input_type -> deployctl.v1.GrantMemberRequest
+	65,  // 131: deployctl.v1.Members.ListMembers:input_type -> deployctl.v1.ListMembersRequest
+	67,  // 132: deployctl.v1.Members.RemoveMember:input_type -> deployctl.v1.RemoveMemberRequest
+	69,  // 133: deployctl.v1.Audit.ReadAudit:input_type -> deployctl.v1.ReadAuditRequest
+	77,  // 134: deployctl.v1.Schedules.CreateSchedule:input_type -> deployctl.v1.CreateScheduleRequest
+	79,  // 135: deployctl.v1.Schedules.ListSchedules:input_type -> deployctl.v1.ListSchedulesRequest
+	81,  // 136: deployctl.v1.Schedules.GetSchedule:input_type -> deployctl.v1.GetScheduleRequest
+	83,  // 137: deployctl.v1.Schedules.RemoveSchedule:input_type -> deployctl.v1.RemoveScheduleRequest
+	85,  // 138: deployctl.v1.Schedules.PauseSchedule:input_type -> deployctl.v1.PauseScheduleRequest
+	87,  // 139: deployctl.v1.Schedules.RunSchedule:input_type -> deployctl.v1.RunScheduleRequest
+	89,  // 140: deployctl.v1.Schedules.ScheduleRuns:input_type -> deployctl.v1.ScheduleRunsRequest
+	91,  // 141: deployctl.v1.Schedules.GetDrift:input_type -> deployctl.v1.GetDriftRequest
+	6,   // 142: deployctl.v1.Deployments.Submit:output_type -> deployctl.v1.SubmitResponse
+	9,   // 143: deployctl.v1.Deployments.Watch:output_type -> deployctl.v1.WatchResponse
+	14,  // 144: deployctl.v1.Deployments.Cancel:output_type -> deployctl.v1.CancelResponse
+	16,  // 145: deployctl.v1.Deployments.Resolve:output_type -> deployctl.v1.ResolveResponse
+	19,  // 146: deployctl.v1.Stacks.CreateStack:output_type -> deployctl.v1.CreateStackResponse
+	21,  // 147: deployctl.v1.Stacks.ListStacks:output_type -> deployctl.v1.ListStacksResponse
+	23,  // 148: deployctl.v1.Stacks.GetStack:output_type -> deployctl.v1.GetStackResponse
+	25,  // 149: deployctl.v1.Stacks.RemoveStack:output_type -> deployctl.v1.RemoveStackResponse
+	27,  // 150: deployctl.v1.Stacks.RenameStack:output_type -> deployctl.v1.RenameStackResponse
+	29,  // 151: deployctl.v1.Stacks.TagStack:output_type -> deployctl.v1.TagStackResponse
+	31,  // 152: deployctl.v1.Stacks.Export:output_type -> deployctl.v1.ExportResponse
+	33,  // 153: deployctl.v1.Stacks.Import:output_type -> deployctl.v1.ImportResponse
+	35,  // 154: deployctl.v1.Stacks.Restore:output_type -> deployctl.v1.RestoreResponse
+	37,  // 155: deployctl.v1.Stacks.EditState:output_type -> deployctl.v1.EditStateResponse
+	39,  // 156: deployctl.v1.Stacks.MoveState:output_type -> deployctl.v1.MoveStateResponse
+	41,  // 157: deployctl.v1.Stacks.Recover:output_type -> deployctl.v1.RecoverResponse
+	43,  // 158: deployctl.v1.Stacks.History:output_type -> deployctl.v1.HistoryResponse
+	45,  // 159: deployctl.v1.Stacks.Encrypt:output_type -> deployctl.v1.EncryptResponse
+	47,  // 160: deployctl.v1.Stacks.Decrypt:output_type -> deployctl.v1.DecryptResponse
+	51,  // 161: deployctl.v1.Bundles.Missing:output_type -> deployctl.v1.MissingResponse
+	53,  // 162: deployctl.v1.Bundles.PutFile:output_type -> deployctl.v1.PutFileResponse
+	55,  // 163: deployctl.v1.Bundles.PutManifest:output_type -> deployctl.v1.PutManifestResponse
+	58,  // 164: deployctl.v1.Tokens.CreateToken:output_type -> deployctl.v1.CreateTokenResponse
+	60,  // 165: deployctl.v1.Tokens.ListTokens:output_type -> deployctl.v1.ListTokensResponse
+	73,  // 166: deployctl.v1.Tokens.RemoveToken:output_type -> deployctl.v1.RemoveTokenResponse
+	64,  // 167: deployctl.v1.Members.GrantMember:output_type -> deployctl.v1.GrantMemberResponse
+	66,  // 168: deployctl.v1.Members.ListMembers:output_type -> deployctl.v1.ListMembersResponse
+	68,  // 169: deployctl.v1.Members.RemoveMember:output_type -> deployctl.v1.RemoveMemberResponse
+	70,  // 170: deployctl.v1.Audit.ReadAudit:output_type -> deployctl.v1.ReadAuditResponse
+	78,  // 171: deployctl.v1.Schedules.CreateSchedule:output_type -> deployctl.v1.CreateScheduleResponse
+	80,  // 172: deployctl.v1.Schedules.ListSchedules:output_type -> deployctl.v1.ListSchedulesResponse
+	82,  // 173: deployctl.v1.Schedules.GetSchedule:output_type -> deployctl.v1.GetScheduleResponse
+	84,  // 174: deployctl.v1.Schedules.RemoveSchedule:output_type -> deployctl.v1.RemoveScheduleResponse
+	86,  // 175: deployctl.v1.Schedules.PauseSchedule:output_type -> deployctl.v1.PauseScheduleResponse
+	88,  // 176: deployctl.v1.Schedules.RunSchedule:output_type -> deployctl.v1.RunScheduleResponse
+	90,  // 177: deployctl.v1.Schedules.ScheduleRuns:output_type -> deployctl.v1.ScheduleRunsResponse
+	92,  // 178: deployctl.v1.Schedules.GetDrift:output_type -> deployctl.v1.GetDriftResponse
+	142, // [142:179] is the sub-list for method output_type
+	105, // [105:142] is the sub-list for method input_type
+	105, // [105:105] is the sub-list for extension type_name
+	105, // [105:105] is the sub-list for extension extendee
+	0,   // [0:105] is the sub-list for field type_name
 }
 
 func init() { file_deployctl_v1_deployctl_proto_init() }

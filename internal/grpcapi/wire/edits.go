@@ -11,6 +11,7 @@ func FromEdit(r deployments.EditRequest) *api.EditStateRequest {
 		Stack: FromStack(r.Stack), Edit: string(r.Edit), Resources: r.Resources, All: r.All, Id: r.ID, Name: r.Name,
 		Force: r.Force, Dependents: r.Dependents, Forget: r.Forget, DryRun: r.DryRun,
 		BaseVersion: FromVersion(r.BaseVersion), Secrets: FromSecrets(r.Secrets), Initiator: r.Initiator,
+		NewSecrets: FromSecrets(r.NewSecrets),
 	}
 }
 
@@ -20,7 +21,7 @@ func ToEdit(m *api.EditStateRequest) deployments.EditRequest {
 		Stack: ToStack(m.GetStack()), Edit: deployments.EditKind(m.GetEdit()), Resources: m.GetResources(),
 		All: m.GetAll(), ID: m.GetId(), Name: m.GetName(), Force: m.GetForce(), Dependents: m.GetDependents(),
 		Forget: m.GetForget(), DryRun: m.GetDryRun(), BaseVersion: ToVersion(m.BaseVersion),
-		Secrets: ToSecrets(m.GetSecrets()), Initiator: m.GetInitiator(),
+		Secrets: ToSecrets(m.GetSecrets()), NewSecrets: ToSecrets(m.GetNewSecrets()), Initiator: m.GetInitiator(),
 	}
 }
 

@@ -51,6 +51,7 @@ var argumentSources = map[string]source{
 	"KEY":           configKeys,
 	"schedule NAME": scheduleNames, "stack output NAME": outputNames, "stack tag KEY": tagNames,
 	"token rm NAME": tokenNames, "member rm NAME": memberNames,
+	"PROVIDER":          func(context.Context, *session) []string { return choices["secrets-provider"] },
 	"SHELL":             func(context.Context, *session) []string { return sorted(completions) },
 	"schedule new KIND": func(context.Context, *session) []string { return []string{"drift", "update", "destroy"} },
 }

@@ -40,6 +40,8 @@ var examples = map[string][]string{
 	"deployctl stack tag rm":  {"deployctl stack tag rm owner"},
 	"deployctl stack rename":  {"deployctl stack rename staging"},
 
+	"deployctl stack change-secrets-provider": {"deployctl stack change-secrets-provider passphrase"},
+
 	"deployctl state":    {"deployctl state ls"},
 	"deployctl state ls": {"deployctl state ls", "deployctl state ls --urns"},
 	"deployctl state show": {"deployctl state show site",

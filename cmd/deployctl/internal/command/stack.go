@@ -18,7 +18,7 @@ func stackCommand(s *Env) *cli.Command {
 			stackInitCommand(s), stackLsCommand(s), stackSelectCommand(s), stackRmCommand(s), stackOutputCommand(s),
 			stackExportCommand(s), stackImportCommand(s), stackHistoryCommand(s), stackRestoreCommand(s),
 			stackRecoverCommand(s),
-			stackTagCommand(s), stackRenameCommand(s),
+			stackTagCommand(s), stackRenameCommand(s), stackSecretsCommand(s),
 		},
 	}
 }

@@ -66,8 +66,9 @@ func runStateEdit(ctx context.Context, s *session) error {
 	}
 	request := deployments.ImportRequest{Stack: info.Stack, Secrets: provider, BaseVersion: &info.Version,
 		Forget: s.flags.Bool("force"), Initiator: initiator()}
-	for text := before; ; {
-		if text, err = s.edited(ctx, editor, path); err != nil {
+	for {
+		text, err := s.edited(ctx, editor, path)
+		if err != nil {
 			return err
 		}
 		if bytes.Equal(bytes.TrimSpace(text), before) {

@@ -31,7 +31,6 @@ var stockOnly = map[string]string{
 	"config refresh":                   "",
 	"config rm-all":                    "use `deployctl config rm` for each key",
 	"config set-all":                   "use `deployctl config set` for each key",
-	"stack change-secrets-provider":    "",
 	"stack graph":                      "use `deployctl graph`",
 	"stack unselect":                   "use `deployctl stack select` for another one",
 	"preview --import-file":            "",

@@ -1,0 +1,104 @@
+package command
+
+import (
+	"context"
+	"os"
+	"strings"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/urfave/cli/v2"
+)
+
+func stackSecretsCommand(s *Env) *cli.Command {
+	return &cli.Command{
+		Name: "change-secrets-provider", ArgsUsage: "PROVIDER",
+		Usage: "encrypt the secrets of the stack's configuration and state with another provider",
+		Description: "PROVIDER is default (the service's own key) or passphrase, which gets a new salt. The state " +
+			"becomes a " +
+			"new version; versions before it keep their encryption, and so need the passphrase that they had.",
+		Flags:  onStack(),
+		Action: action(s, runStackSecrets),
+	}
+}
+
+func runStackSecrets(ctx context.Context, s *session) error {
+	kind := s.flags.Args().First()
+	if kind == "default" {
+		kind = deployments.SecretsService
+	}
+	if kind != deployments.SecretsService && kind != deployments.SecretsPassphrase {
+		return deployments.Errorf(deployments.CodeInvalid, "%q is not a secrets provider: write default or passphrase",
+			kind)
+	}
+	info, err := s.knownStack(ctx)
+	if err != nil {
+		return err
+	}
+	if err := s.needProject(); err != nil {
+		return err
+	}
+	if s.project.Name() != info.Stack.Project {
+		return deployments.Errorf(deployments.CodeInvalid, "%s is of another project: run the command in its "+
+			"directory, "+
+			"where its configuration file is", info.Stack)
+	}
+	secrets, err := s.secrets(info.Stack)
+	if err != nil {
+		return err
+	}
+	from, to, err := secrets.Change(ctx, kind)
+	if err != nil {
+		return err
+	}
+	if from.Type == kind && kind == deployments.SecretsService {
+		s.say("The secrets of %s are encrypted with the service's own key already.", info.Stack)
+		return nil
+	}
+	// The new salt must not be lost once the state needs it, nor the old one while the state needs that.
+	path := secrets.Stack.Path
+	secrets.Stack.Path = strings.TrimSuffix(path, ".yaml") + ".new.yaml"
+	if err := copyFile(path, secrets.Stack.Path); err != nil {
+		return err
+	}
+	if err := secrets.Stack.Save(); err != nil {
+		return err
+	}
+	version, err := s.encryptState(ctx, info, from, to)
+	if err != nil {
+		return deployments.Errorf(deployments.CodeOf(err), "%w; the configuration with the new encryption is in %s",
+			err,
+			secrets.Stack.Path)
+	}
+	if err := os.Rename(secrets.Stack.Path, path); err != nil {
+		return err
+	}
+	s.say("The secrets of %s are encrypted with the provider %s, in %s and in version %d of its state.", info.Stack,
+		s.flags.Args().First(), path, version)
+	return nil
+}
+
+// encryptState makes a version of the stack whose secrets are encrypted by another provider.
+func (s *session) encryptState(
+	ctx context.Context, info deployments.StackInfo, from, to deployments.SecretsProvider,
+) (int, error) {
+	if info.Version == 0 {
+		return 0, nil
+	}
+	edited, err := s.service.EditState(ctx, deployments.EditRequest{
+		Stack: info.Stack, Edit: deployments.EditEncrypt, BaseVersion: &info.Version, Secrets: from, NewSecrets: to,
+		Initiator: initiator(),
+	})
+	return edited.Version, err
+}
+
+// copyFile copies a file, so that what is saved over the copy keeps its comments. A file that does not exist has none.
+func copyFile(from, to string) error {
+	text, err := os.ReadFile(from)
+	if os.IsNotExist(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(to, text, 0o600)
+}
