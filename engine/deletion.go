@@ -91,88 +91,6 @@ func (r *Run) needs(k Key) []Key {
 	return out
 }
 
-// deleteUnregistered marks for deletion, once the program has ended well, every state that waits for its deletion or
-// that the program did not register. In a destroy that is every state. Targets, and after an error what is still
-// referred to, take states out.
-//
-// The cases follow Pulumi: a copy is deleted as "delete-replaced", which is not protected; an external state is only
-// forgotten; a state that is pending its replacement has been deleted already, and only its entry goes.
-func (r *Run) deleteUnregistered() {
-	var group []*deletion
-	r.snap.All(func(s *State) {
-		if !r.mayChange(s) {
-			return
-		}
-		d := &deletion{Key: s.Key, URN: s.URN}
-		switch {
-		case s.Delete && s.External:
-			d.Kind = StepDiscardReplaced
-		case s.Delete:
-			d.Kind = StepDeleteReplaced
-		case r.goal.Kind == KindUp && (r.registered(s.URN) || r.wants(s.URN)):
-			return
-		case s.PendingReplacement:
-			d.Kind = StepRemovePendingReplace
-		case s.External:
-			d.Kind = StepReadDiscard
-		default:
-			d.Kind = StepDelete
-		}
-		group = append(group, d)
-	})
-	r.markForDeletion(r.withoutNeeded(r.refuseReferenced(group)))
-	r.reportProtected()
-}
-
-// reportProtected says how many protected resources --exclude-protected has kept.
-func (r *Run) reportProtected() {
-	if !r.goal.ExcludeProtected {
-		return
-	}
-	n := 0
-	r.snap.All(func(s *State) {
-		if s.Protect && !s.Delete {
-			n++
-		}
-	})
-	if n > 0 {
-		r.diagnose("info", "", "protected resources that stay, with what they depend on: %d", n)
-	}
-}
-
-// withoutNeeded takes out of a group what must stay because something that stays refers to it. That happens only after
-// an error, because a resource that could not be updated still refers to what it did before, and with excludes.
-// Otherwise everything that stays was recorded with the references of its goal, which name only what is registered.
-func (r *Run) withoutNeeded(group []*deletion) []*deletion {
-	if r.FirstError == "" && !r.excludes() {
-		return group
-	}
-	dying := make(map[Key]bool, len(group))
-	for _, d := range group {
-		dying[d.Key] = true
-	}
-	states := make([]*State, 0, len(group))
-	r.snap.All(func(s *State) { states = append(states, s) })
-	// From the last state to the first: what stays keeps what it needs, which in turn keeps what that needs.
-	for _, s := range slices.Backward(states) {
-		if dying[s.Key] {
-			continue
-		}
-		for _, k := range r.needs(s.Key) {
-			if r.snap.position(k) < r.snap.position(s.Key) {
-				delete(dying, k)
-			}
-		}
-	}
-	return slices.DeleteFunc(group, func(d *deletion) bool { return !dying[d.Key] })
-}
-
-// registered reports that the program registered the URN, or what the URN is now called, in the epoch that ended well,
-// or that something which it registered needs it.
-func (r *Run) registered(u urn.URN) bool {
-	return r.byURN[u] != nil || r.marked(u).ClaimedBy != "" || r.marked(u).Kept
-}
-
 // advanceDeletions starts every deletion that nothing blocks; it reports whether one started. Those that call no
 // provider end at once and may free others.
 func (r *Run) advanceDeletions() bool {
@@ -289,7 +207,11 @@ func (r *Run) deletionFinished(op *operation, ev StepFinished) {
 	if ev.Outcome != OutcomeDone && ev.Outcome != OutcomePartial {
 		message := ev.Error
 		if ev.Outcome == OutcomeCancelled || ev.Outcome == OutcomeAbsent {
-			r.emitCancelled(op, "cut off by the cancel before the resource was deleted")
+			why := "cut off by the cancel"
+			if !r.Cancelled { // its before hooks ran while the update failed
+				why = "the update failed"
+			}
+			r.emitCancelled(op, why+" before the resource was deleted")
 		} else {
 			r.emitFailed(op, message)
 		}

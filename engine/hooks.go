@@ -45,6 +45,9 @@ func (h Hooks) equal(o Hooks) bool {
 // maxErrorRetries is how many failures of one step error hooks may answer, as in Pulumi's engine.
 const maxErrorRetries = 100
 
+// longestReason bounds each error that error hooks get, in bytes: a command with all of them must fit a message.
+const longestReason = 4 << 10
+
 // hookPoints are the points around each kind of step that has hooks.
 var hookPoints = map[StepKind]struct{ before, after HookPoint }{
 	StepCreate:            {BeforeCreate, AfterCreate},
@@ -228,6 +231,9 @@ func (r *Run) askErrorHooks(op *operation, ev StepFinished) bool {
 	reason := ev.Error
 	if ev.Outcome == OutcomePartial {
 		reason = strings.Join(ev.InitErrors, "; ")
+	}
+	if len(reason) > longestReason {
+		reason = strings.ToValidUTF8(reason[:longestReason], "") + "…"
 	}
 	op.Errors = append([]string{reason}, op.Errors...)
 	if len(op.Errors) >= maxErrorRetries {

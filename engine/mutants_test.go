@@ -18,7 +18,7 @@ var mutants = []mutanttest.Mutant{
 		Old: "r.Refusals++\n\tvar about", New: "var about",
 	},
 	{
-		Name: "what could not be registered is deleted", File: "deletion.go",
+		Name: "what could not be registered is deleted", File: "undeclared.go",
 		Old: `(r.registered(s.URN) || r.wants(s.URN))`, New: `r.registered(s.URN)`,
 	},
 	{
@@ -80,7 +80,7 @@ var mutants = []mutanttest.Mutant{
 	},
 	{
 		Name: "a resource outside the targets is deleted for another's replacement", File: "cascade.go",
-		Old: `|| r.refuseUntargetedMember(e, group)`, New: ``,
+		Old: `|| r.refuseUnselectedMember(e, group)`, New: ``,
 	},
 	{
 		Name: "a replacement does not wait for what was registered before it", File: "cascade.go",
@@ -116,7 +116,7 @@ var mutants = []mutanttest.Mutant{
 	},
 	{
 		Name: "more steps run than may", File: "operations.go",
-		Old: `len(r.Slots) < r.goal.Parallel+`, New: `len(r.Slots) <= r.goal.Parallel+`,
+		Old: `len(r.Slots) >= r.slots(op)`, New: `len(r.Slots) > r.slots(op)`,
 	},
 	{
 		Name: "a plan is answered before it is certain", File: "replies.go",

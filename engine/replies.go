@@ -23,8 +23,11 @@ func (r *Run) answer(e *entry, reply Reply) {
 // not be called for an entry whose step was issued: the outcome of that step is still to be recorded.
 func (r *Run) refuse(e *entry) {
 	r.drop(e.Op)
-	r.finish(e, Reply{Result: ResultFail, Error: "the update is ending; see its diagnostics"})
+	r.finish(e, Reply{Result: ResultFail, Error: updateEnds})
 }
+
+// updateEnds is the answer to what is not carried out because of an error elsewhere.
+const updateEnds = "the update is ending; see its diagnostics"
 
 // reject fails an entry with an error that is its own.
 func (r *Run) reject(e *entry, format string, args ...any) {

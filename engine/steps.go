@@ -207,6 +207,11 @@ func (r *Run) goalFinished(op *operation, ev StepFinished) {
 		r.rejectInputs(e, ev.Failures)
 		return
 	case ev.Outcome == OutcomeCancelled || ev.Outcome == OutcomeAbsent:
+		if !r.Cancelled { // its before hooks ran while the update failed
+			r.emitCancelled(op, "the update failed before the step began; the next update carries it out")
+			r.finish(e, Reply{Result: ResultFail, Error: updateEnds})
+			return
+		}
 		r.emitCancelled(op, "cut off by the cancel; the next update carries it out")
 		r.finish(e, Reply{Result: ResultFail, Error: "the update was cancelled"})
 		return

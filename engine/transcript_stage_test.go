@@ -278,31 +278,6 @@ func (w *stage) plan(rest string) (engine.Event, error) {
 	return ev, nil
 }
 
-// hook reads "NAME of RESOURCE", "…: retry", "…: error why" or "…: warning why".
-func (w *stage) hook(rest string) (engine.Event, error) {
-	who, what, _ := strings.Cut(rest, ": ")
-	name, of, _ := strings.Cut(who, " of ")
-	i := slices.IndexFunc(w.open, func(c engine.Command) bool {
-		h, ok := c.(engine.Hook)
-		return ok && h.Name == name && h.URN == w.urnOf(of)
-	})
-	if i < 0 {
-		return nil, fmt.Errorf("no hook %s of %s runs", name, of)
-	}
-	h := w.open[i].(engine.Hook)
-	w.open = slices.Delete(w.open, i, i+1)
-	ev := engine.HookFinished{Op: h.Op, Point: h.Point, Nth: h.Nth, Retry: what == "retry"}
-	ev.Error, _ = strings.CutPrefix(what, "error ")
-	ev.Warning, _ = strings.CutPrefix(what, "warning ")
-	if !strings.HasPrefix(what, "error ") {
-		ev.Error = ""
-	}
-	if !strings.HasPrefix(what, "warning ") {
-		ev.Warning = ""
-	}
-	return ev, nil
-}
-
 // compare reads "OLD NEW: keep", "OLD NEW: replace" or "OLD NEW: error why".
 func (w *stage) compare(rest string) (engine.Event, error) {
 	_, what, _ := strings.Cut(rest, ": ")

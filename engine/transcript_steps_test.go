@@ -79,6 +79,31 @@ func (w *stage) finish(word, rest string) (engine.Event, error) {
 	return ev, nil
 }
 
+// hook reads "NAME of RESOURCE", "…: retry", "…: error why" or "…: warning why".
+func (w *stage) hook(rest string) (engine.Event, error) {
+	who, what, _ := strings.Cut(rest, ": ")
+	name, of, _ := strings.Cut(who, " of ")
+	i := slices.IndexFunc(w.open, func(c engine.Command) bool {
+		h, ok := c.(engine.Hook)
+		return ok && h.Name == name && h.URN == w.urnOf(of)
+	})
+	if i < 0 {
+		return nil, fmt.Errorf("no hook %s of %s runs", name, of)
+	}
+	h := w.open[i].(engine.Hook)
+	w.open = slices.Delete(w.open, i, i+1)
+	ev := engine.HookFinished{Op: h.Op, Point: h.Point, Nth: h.Nth, Retry: what == "retry"}
+	ev.Error, _ = strings.CutPrefix(what, "error ")
+	ev.Warning, _ = strings.CutPrefix(what, "warning ")
+	if !strings.HasPrefix(what, "error ") {
+		ev.Error = ""
+	}
+	if !strings.HasPrefix(what, "warning ") {
+		ev.Warning = ""
+	}
+	return ev, nil
+}
+
 // takeStep closes the open step or settling that "[KIND] NAME …" names, and gives the words that follow.
 func (w *stage) takeStep(s string) (engine.Step, string, error) {
 	words := strings.SplitN(s, " ", 3)

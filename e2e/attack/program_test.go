@@ -129,7 +129,8 @@ func anyOf(conn *grpc.ClientConn, methods []grpcMethod) func(context.Context, *r
 	}
 }
 
-// callMonitor calls every method, but those that are refused for good: what comes after them is not looked at any more.
+// callMonitor calls every method, but those whose refusal ends the program's registrations: what comes after them would
+// not be read any more.
 func (p *program) callMonitor() {
 	p.flood(anyOf(dialVariable("PULUMI_MONITOR"), methodsOf(pulumirpc.File_pulumi_resource_proto,
 		"RegisterStackTransform", "RegisterStackInvokeTransform", "RegisterResourceHook", "RegisterErrorHook")))
@@ -187,8 +188,11 @@ func (p *program) register() {
 		hostile.Type, hostile.Name, hostile.Custom = pick(random, programTypes), pick(random, programNames),
 			random.IntN(2) == 0
 		hostile.Parent, hostile.Provider = pick(random, programURNs), pick(random, programURNs)
-		hostile.Protect, hostile.RetainOnDelete = nil, nil // it is destroyed
-		if random.IntN(2) == 0 {                           // some get further
+		hostile.Protect, hostile.RetainOnDelete = nil, nil // it is destroyed, without the program
+		if hooks := hostile.GetHooks(); hooks != nil {
+			hooks.BeforeDelete, hooks.AfterDelete = nil, nil
+		}
+		if random.IntN(2) == 0 { // some get further
 			hostile.Transforms, hostile.Hooks, hostile.CustomTimeouts, hostile.ImportId, hostile.Version = nil, nil,
 				nil, "", "0.1.0"
 			hostile.PackageRef, hostile.PluginDownloadURL = "", ""
