@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/deployctl/deployctl/e2e/cluster"
+	"github.com/deployctl/deployctl/e2e/harness"
 )
 
 // patience ends a test that hangs; nothing is expected to take nearly as long.
@@ -197,11 +198,7 @@ func processTable(t *testing.T) (parents map[int]int, lines map[int]string) {
 // eventually polls for what cannot be waited for; its deadline is only there to end a hanging test.
 func eventually(t *testing.T, what string, done func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); !done(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("never: %s", what)
-		}
-	}
+	harness.Eventually(t, what, done)
 }
 
 func must(t *testing.T, err error) {

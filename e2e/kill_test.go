@@ -261,8 +261,7 @@ func TestASaveIsInterrupted(t *testing.T) {
 func TestAFirstStartThatIsKilledIsStartedAgain(t *testing.T) {
 	t.Parallel()
 	const rounds = 20
-	for _, sign := range []string{"service.json", "data/keys.json", "data/ports.json", "data/temporal/temporal.db",
-		"data/s3", "token"} {
+	for _, sign := range []string{"service.json", "data/temporal/temporal.db", "token"} { // internal/devserver has more
 		t.Run("when "+sign+" is there", func(t *testing.T) {
 			for range rounds {
 				h := openHome(t.TempDir())

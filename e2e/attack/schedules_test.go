@@ -3,7 +3,6 @@
 package attack
 
 import (
-	"context"
 	"strings"
 	"testing"
 	"time"
@@ -121,15 +120,10 @@ func (s *timetable) asked(t *testing.T, again *schedulepb.SchedulePatch) {
 	if state := s.Must(t, "stack", "export"); !strings.Contains(state, "::only") {
 		t.Error("the stack was destroyed")
 	}
-	before, cancel := context.WithTimeout(patient(t), time.Minute)
-	defer cancel()
 	s.Must(t, "schedule", "run", "later")
-	for !strings.Contains(s.Must(t, "schedule", "runs", "later"), "succeeded") {
-		if before.Err() != nil {
-			t.Fatalf("the schedule does not run when it is asked to: %s", s.Must(t, "schedule", "runs", "later"))
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
+	harness.Eventually(t, "the schedule runs when it is asked to", func() bool {
+		return strings.Contains(s.Must(t, "schedule", "runs", "later"), "succeeded")
+	})
 	runs, err := s.c.ListWorkflow(patient(t), &workflowservice.ListWorkflowExecutionsRequest{
 		Query: "WorkflowType = 'Scheduled' AND ExecutionStatus = 'Completed' AND WorkflowId STARTS_WITH '" + timed +
 			"later'",

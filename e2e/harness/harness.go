@@ -166,6 +166,19 @@ func (r *Tool) Run(t *testing.T, args ...string) End {
 	return End{args, stdout.String(), stderr.String(), cmd.ProcessState.ExitCode()}
 }
 
+// Eventually waits for what cannot be waited for otherwise; its deadline only ends a test that hangs. The pauses grow,
+// because a look often runs a command.
+func Eventually(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(patience)
+	for pause := 2 * time.Millisecond; !done(); pause = min(pause*5/4, 100*time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("never: %s", what)
+		}
+		time.Sleep(pause)
+	}
+}
+
 // Must runs a command that must succeed and gives what it prints on standard output.
 func (r *Tool) Must(t *testing.T, args ...string) string {
 	t.Helper()

@@ -139,10 +139,12 @@ func (p *process) says(t *testing.T, line string) {
 // until polls for what cannot be waited for; its deadline is only there to end a hanging test.
 func until(t *testing.T, what string, done func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(90 * time.Second); !done(); time.Sleep(2 * time.Millisecond) {
+	deadline, pause := time.Now().Add(90*time.Second), 2*time.Millisecond
+	for ; !done(); pause = min(pause*5/4, 50*time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("never: %s", what)
 		}
+		time.Sleep(pause)
 	}
 }
 
