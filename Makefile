@@ -4,12 +4,12 @@ export GOFLAGS := -buildvcs=false
 # Without debugging information a binary is a fifth smaller, and linked in two thirds of the time. Stack traces do not need it.
 LINK = -ldflags=-w
 # Compilers, linters and the services of tests spend a tenth of their time on collecting garbage, where memory is plenty.
-build next lint unit fuzz e2e: export GOGC := 400
+build next peers stockengine lint unit fuzz e2e: export GOGC := 400
 # The stock CLI, language hosts, and a provider on a fake cloud: without them there is nothing to test.
 WITH_PEERS = peers=$$(tools/peers/build) && PATH="$$peers:$(CURDIR)/bin:$$PATH"
 PKGS = $$(go list ./... | grep -v -e /internal/devserver -e /e2e$$ -e /e2e/attack -e /e2e/hostile -e /e2e/languages -e /e2e/interop -e /e2e/secrecy -e /e2e/recovery -e /bench$$ -e /chaos$$ -e /differential$$)
 
-.PHONY: all build next stockengine differential demo test fuzz unit mutants lint workflowcheck imports cross cross-build e2e attack bench chaos record generate clean help
+.PHONY: all build next peers stockengine differential demo test fuzz unit mutants lint workflowcheck imports cross cross-build e2e attack bench chaos record generate clean help
 
 help: ## say what can be made
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -24,7 +24,9 @@ next: # another build, for tests of upgrades
 demo: ## run the main job for real: a website on the embedded service
 	@tools/demo
 
-test: build lint workflowcheck imports cross unit fuzz e2e ## everything that must hold
+# Two targets at a time: each of them leaves the processors idle now and then.
+test: build peers ## everything that must hold
+	@$(MAKE) --no-print-directory -j2 e2e lint unit fuzz workflowcheck imports cross
 
 lint:
 	@mkdir -p bin
@@ -51,7 +53,7 @@ cross-build: ## build it for macOS and Windows (10 minutes without a cache)
 
 # lint has vetted everything already.
 unit:
-	$(WITH_PEERS) go test -vet=off -p 4 -parallel 4 -timeout 20m $(PKGS)
+	$(WITH_PEERS) go test -vet=off -p 3 -parallel 4 -timeout 20m $(PKGS)
 	go -C tools/fakeprovider test ./...
 	go -C tools/crosscheck test ./...
 
@@ -71,12 +73,15 @@ fuzz: ## each protocol that programs, plugins and clients speak, a minute of pro
 	tools/fuzz $(FUZZTIME) $(FUZZED)
 	tools/fuzz $(FUZZPART) $(FUZZED_PARTS)
 
+peers:
+	@tools/peers/build >/dev/null
+
 stockengine: # Pulumi's own engine, which differential compares with; it shares what it compiles with the stock CLI
 	@tools/peers/build pulumi stockengine >/dev/null
 
-# Four packages at a time, the longest first, and four tests of each: they wait for a fifth of their time.
+# Three packages at a time, the longest first, and four tests of each: they wait for a fifth of their time.
 e2e: build next stockengine
-	$(WITH_PEERS) go test -vet=off -p 4 -parallel 4 -timeout 40m ./e2e ./e2e/attack ./chaos ./internal/devserver/... ./e2e/... ./differential
+	$(WITH_PEERS) go test -vet=off -p 3 -parallel 4 -timeout 40m ./e2e ./e2e/attack ./chaos ./internal/devserver/... ./e2e/... ./differential
 
 bench: build ## the table against the stock CLI
 	$(WITH_PEERS) go run ./bench
