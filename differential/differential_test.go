@@ -7,6 +7,9 @@ import (
 	"testing"
 )
 
+// few is how many programs the test plays: each takes some seconds of processor time.
+const few = 8
+
 // What `make differential` compares for many seeds is compared for a few here.
 func TestFewProgramsEndInTheSameStatesOnBothEngines(t *testing.T) {
 	t.Parallel()
@@ -21,7 +24,7 @@ func TestFewProgramsEndInTheSameStatesOnBothEngines(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, err := run{from: 1, to: 30, atOnce: 3, shrink: 0}.play(t.Context(), bin, b)
+	all, err := run{from: 1, to: few, atOnce: 4}.play(t.Context(), bin, b)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,7 +33,7 @@ func TestFewProgramsEndInTheSameStatesOnBothEngines(t *testing.T) {
 			t.Errorf("seed %d: the engines differ %s", o.Seed, o.Differs)
 		}
 	}
-	if len(all) != 30 {
+	if len(all) != few {
 		t.Errorf("%d programs were played", len(all))
 	}
 }
