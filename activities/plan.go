@@ -3,6 +3,7 @@ package activities
 import (
 	"context"
 	"fmt"
+	"maps"
 	"strings"
 	"sync"
 
@@ -72,7 +73,7 @@ func (a *Activities) Plan(ctx context.Context, in deployments.PlanInput) (deploy
 
 // same reports whether a plan is without error and changes nothing.
 func same(p engine.Planned) bool {
-	return p.Error == "" && len(p.Failures) == 0 && p.Diff.Change == engine.ChangeNone
+	return p.Error == "" && len(p.Failures) == 0 && p.Diff.Change == engine.ChangeNone && p.Outputs == nil
 }
 
 // planOne plans one resource. It returns errors of the service; a provider's error is part of the result.
@@ -171,10 +172,30 @@ func (pl *planner) plan(ctx context.Context) (engine.Planned, error) {
 	if planned.Inputs, err = pl.session.values.Encode(ctx, checked); err != nil {
 		return planned, internalError(err)
 	}
-	if pl.ask.Preview {
+	if pl.continues && diff.Change == engine.ChangeNone {
+		planned.Outputs, err = pl.protect(ctx, checked)
+	}
+	if err == nil && pl.ask.Preview {
 		err = pl.preview(ctx, checked, replaces, &planned)
 	}
 	return planned, err
+}
+
+// protect returns the stored outputs with what has to be secret now: the program may list more outputs than before, or
+// have made an input secret. It returns nil if nothing becomes secret.
+func (pl *planner) protect(ctx context.Context, checked resource.PropertyMap) (*engine.Bag, error) {
+	outputs := maps.Clone(pl.oldOutputs)
+	properties.ProtectOutputs(outputs, checked, pl.ask.Goal.AdditionalSecretOutputs)
+	for key, v := range outputs {
+		if v.IsSecret() && !pl.oldOutputs[key].IsSecret() {
+			bag, err := pl.session.values.Encode(ctx, outputs)
+			if err != nil {
+				return nil, internalError(err)
+			}
+			return &bag, nil
+		}
+	}
+	return nil, nil
 }
 
 func (pl *planner) check(

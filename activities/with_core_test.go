@@ -269,3 +269,23 @@ steps:
 		}
 	}
 }
+
+func TestAnOutputOfAnUnchangedResourceBecomesSecretThroughTheRealCore(t *testing.T) {
+	h := newHouse(t)
+	for _, option := range []string{"", ", options: {additionalSecretOutputs: [region]}"} {
+		result, run := h.carryOut(deployments.UpdateRequest{Bundle: h.upload(scenarioProject(
+			"steps: [{register: thing, type: 'toy:index:Thing'" + option + "}]"))})
+		if result.Status != engine.StatusSucceeded || result.Changes["update"] != 0 {
+			t.Errorf("%+v %+v", result, run.emits)
+		}
+		secret := false
+		for _, d := range run.deltas {
+			if d.State != nil && d.State.Type == thingType {
+				secret = h.values(d.State.Outputs)["region"].IsSecret()
+			}
+		}
+		if secret != (option != "") {
+			t.Errorf("with the option %q the output is secret: %v", option, secret)
+		}
+	}
+}

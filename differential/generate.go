@@ -106,11 +106,14 @@ func (g *generator) operation(faulty bool) []update {
 			return []update{u, again}
 		}
 	case g.chance(8):
-		if r := g.pick(isCustom); r != nil {
-			targeted := u
+		if r := g.pick(isManaged); r != nil {
+			r.Properties["size"] = fmt.Sprint(60 + g.IntN(9))
+			_ = g.update() // of another one, or of the same
+			targeted := g.up()
+			again = targeted
 			targeted.Targets, targeted.TargetDependents = []string{r.Name}, g.chance(50)
 			g.use("up --target")
-			return []update{targeted, again}
+			return []update{u, targeted, again}
 		}
 	}
 	return []update{u}

@@ -39,8 +39,8 @@ var intended = []rule{
 		level:   levelSecrets("inputs", "outputs"),
 	},
 	{
-		name:    "open: additionalSecretOutputs of an unchanged resource",
-		reason:  "the outputs become secret with the next change of the resource",
+		name:    "outputs that become secret",
+		reason:  "they are stored as secrets at once; Pulumi's engine does that with the next update",
 		applies: func(s situation) bool { return s.secretOutputs },
 		level:   levelSecrets("outputs"),
 	},

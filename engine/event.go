@@ -171,6 +171,8 @@ type Planned struct {
 	// Inputs are the checked inputs; of a replacement, those checked without the olds.
 	Inputs Bag  `json:"inputs"`
 	Diff   Diff `json:"diff"`
+	// Outputs are those of an unchanged resource of which more is secret now than is stored; nil if nothing more is.
+	Outputs *Bag `json:"outputs,omitempty"`
 	// Preview holds the outputs that a previewed create or update would have, with unknowns; only in a preview.
 	Preview   Bag    `json:"preview"`
 	PreviewID string `json:"previewID,omitempty"`

@@ -118,6 +118,9 @@ func (e *entry) replaces() bool {
 func (r *Run) same(e *entry, old *State, stables []string) {
 	e.Kind = StepSame
 	e.New.ID, e.New.Outputs, e.New.InitErrors = old.ID, old.Outputs, old.InitErrors
+	if e.Plan != nil && e.Plan.Outputs != nil {
+		e.New.Outputs = *e.Plan.Outputs
+	}
 	if e.Imported {
 		// The import was the step; what it stored takes the goal's header.
 		e.New.Key = old.Key

@@ -229,8 +229,8 @@ func (w *stage) refused(rest string) (engine.Event, error) {
 	return ev, err
 }
 
-// plan reads "NAME: same|answered|unanswered|update|replace [before] (keys)", "NAME: invalid prop: reason; …" or
-// "NAME: error why".
+// plan reads "NAME: same|answered|unanswered|update|replace [before] (keys)", "NAME: protected OUTPUTS" of what is the
+// same but for the secretness of outputs, "NAME: invalid prop: reason; …" or "NAME: error why".
 func (w *stage) plan(rest string) (engine.Event, error) {
 	who, what, _ := strings.Cut(rest, ": ")
 	p, err := take[engine.Plan](w, w.urnOf(who))
@@ -257,6 +257,9 @@ func (w *stage) plan(rest string) (engine.Event, error) {
 		if ev.Answered != (p.Answer != nil) {
 			return nil, fmt.Errorf("%s: %s is wrong", who, word)
 		}
+	case "protected":
+		outputs := bag(strings.Fields(tail))
+		ev.Diff.Change, ev.Outputs = engine.ChangeNone, &outputs
 	case "update":
 		ev.Diff = engine.Diff{Change: engine.ChangeUpdate, ChangedKeys: keys(tail)}
 	case "replace":
