@@ -132,7 +132,8 @@ type Step struct {
 // the same Op, Point and Nth.
 //
 // It runs in the program's process, at least once: if its worker is lost, it waits until the program has started again
-// and has registered the hook, and runs again. Old and New are those of the step; after the step, New has what it found.
+// and has registered the hook, and runs again. Old and New are those of the step; after the step, New has what it
+// found.
 type Hook struct {
 	Op    int         `json:"op"`
 	Point HookPoint   `json:"point"`

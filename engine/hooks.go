@@ -122,10 +122,10 @@ func (r *Run) hookFinished(ev HookFinished) {
 		return
 	}
 	op.Hooks = nil
-	switch at := hookPoints[op.Step.Kind]; {
-	case h.Point == OnError:
+	switch h.Point {
+	case OnError:
 		r.errorHooksEnded(op, h, hookError("error", name, ev.Error))
-	case h.Point == at.before:
+	case hookPoints[op.Step.Kind].before:
 		r.beforeHooksEnded(op, hookError("before", name, ev.Error))
 	default:
 		r.afterHooksEnded(op, hookError("after", name, ev.Error))

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestFunctionsAreCalledInProcessesOfTheUpdateAlone names addresses as a program may: of another machine, of a port that
-// nobody listens on, and of one that belongs to another process, which is sent nothing.
+// TestFunctionsAreCalledInProcessesOfTheUpdateAlone names addresses as a program may: of another machine, of a port
+// that nobody listens on, and of one that belongs to another process, which is sent nothing.
 func TestFunctionsAreCalledInProcessesOfTheUpdateAlone(t *testing.T) {
 	host, err := New(Options{RootDir: t.TempDir()})
 	if err != nil {
