@@ -72,6 +72,10 @@ func (a *arena) compare(ctx context.Context, p program) (o outcome, err error) {
 			return s.Options["additionalSecretOutputs"] != ""
 		})
 		m.failed = sides[0].failed
+		if replacesWithTarget(u, sides[0]) {
+			o.Rules[newerDeletedWith]++
+			break
+		}
 		found := a.judge(ctx, u, p, sides, m)
 		if len(found) > 0 {
 			o.Differs = fmt.Sprintf("after update %d (%s%s):\n  %s\n%s", i+1, u.Kind, flags(u),

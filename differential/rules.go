@@ -1,6 +1,10 @@
 package main
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+)
 
 // situation is what a rule depends on.
 type situation struct {
@@ -114,4 +118,18 @@ func reveal(v any) any {
 		return all
 	}
 	return v
+}
+
+// newerDeletedWith is the intended difference that ends the comparison of a program: as in Pulumi from 3.260 on, what is
+// deleted with a resource is replaced with it. The stock engine here is older.
+const newerDeletedWith = "deletedWith a replaced resource"
+
+// replacesWithTarget reports whether the update has replaced something that another resource is deleted with.
+func replacesWithTarget(u update, ours *side) bool {
+	return slices.ContainsFunc(u.Steps, func(s step) bool {
+		with := s.Options["deletedWith"]
+		return with != "" && slices.ContainsFunc(ours.steps, func(done string) bool {
+			return strings.Contains(done, "replace") && strings.HasSuffix(done, " "+u.urn(ours.stack, with))
+		})
+	})
 }
