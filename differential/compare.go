@@ -179,7 +179,8 @@ func unaccounted(state apitype.DeploymentV3, objects []fakecloud.Object) (all []
 		}
 	}
 	for _, r := range state.Resources {
-		if r.Custom && !r.External && strings.HasPrefix(string(r.Type), "fake:") && !present[string(r.Type)+" "+string(r.ID)] {
+		managed := r.Custom && !r.External && strings.HasPrefix(string(r.Type), "fake:")
+		if managed && !present[string(r.Type)+" "+string(r.ID)] {
 			all = append(all, "there is no object of "+short([]string{string(r.URN)}))
 		}
 	}

@@ -371,7 +371,8 @@ func (g *generator) output() bool {
 	if g.outputs == nil {
 		g.outputs = values{}
 	}
-	g.outputs[fmt.Sprintf("o%d", g.IntN(3))] = "'${" + s.Name + "." + []string{"arn", "size", "accessKey"}[g.IntN(3)] + "}'"
+	of := []string{"arn", "size", "accessKey"}[g.IntN(3)]
+	g.outputs[fmt.Sprintf("o%d", g.IntN(3))] = "'${" + s.Name + "." + of + "}'"
 	g.use("stack output")
 	return true
 }

@@ -26,7 +26,7 @@ type rule struct {
 var intended = []rule{
 	{
 		name:    "outputs after an error",
-		reason:  "a stack keeps its last outputs when an update fails: half of the new ones would be no result of any program",
+		reason:  "a stack keeps its last outputs when an update fails: a part of the new ones is no result of a program",
 		applies: func(s situation) bool { return s.failed },
 		level:   levelStackOutputs,
 	},
@@ -120,7 +120,7 @@ func reveal(v any) any {
 	return v
 }
 
-// newerDeletedWith is the intended difference that ends the comparison of a program: as in Pulumi from 3.260 on, what is
+// newerDeletedWith is the difference that ends the comparison of a program: as in Pulumi from 3.260 on, what is
 // deleted with a resource is replaced with it. The stock engine here is older.
 const newerDeletedWith = "deletedWith a replaced resource"
 
