@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
-	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/bundlecache"
 	"github.com/deployctl/deployctl/internal/eventlog"
 	"github.com/deployctl/deployctl/internal/panics"
@@ -127,7 +126,7 @@ func (a *Activities) fill(ctx context.Context, s *session) error {
 		RootDir: s.dir, Project: s.project, Config: s.config.Reveal(), Log: s.hear, Phase: s.phases.begin,
 		Env: append(append(environment(s.request.Environment, a.Env), provider.StackVariable+"="+s.stackID),
 			s.box.Environment()...),
-		Box: s.box, Spares: processesOf(s.request.Kind),
+		Box: s.box, Spares: processesOf(s.request),
 		Builtin: a.builtin(s),
 	})
 	if err != nil {
@@ -138,8 +137,8 @@ func (a *Activities) fill(ctx context.Context, s *session) error {
 
 // processesOf returns how many processes an update certainly starts: a provider, and a language host if it has a
 // program.
-func processesOf(kind engine.Kind) int {
-	if kind == engine.KindUp {
+func processesOf(r deployments.UpdateRequest) int {
+	if r.HasProgram() {
 		return 2
 	}
 	return 1

@@ -135,6 +135,24 @@ var mutants = []mutanttest.Mutant{
 		Old: `if !r.restricted() || e.Old == "" {`, New: `if true {`,
 	},
 	{
+		Name: "a destroy with a program creates", File: "run_program.go",
+		Old: `case leftOut || !stored:`, New: `case leftOut:`,
+	},
+	{
+		Name: "a refresh with a program reads twice", File: "refresh.go",
+		Old: `case r.refreshesAlong() && r.byURN[r.current(s.URN)] != nil:`, New: `case false:`,
+	},
+	{
+		Name: "what an excluded resource needs is deleted", File: "targets.go",
+		Old: `case r.excludes():
+		return r.withoutNeededByExcluded(group)`, New: `case r.excludes():
+		return group`,
+	},
+	{
+		Name: "what is deleted with a replaced resource is deleted by a call", File: "deletion.go",
+		Old: `|| r.goesAlong(s)`, New: `|| false`,
+	},
+	{
 		Name: "what is taken over refers to what is gone", File: "settle.go",
 		Old: `u != "" && r.snap.Live(r.current(u)) == nil`, New: `false`,
 	},

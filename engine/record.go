@@ -112,9 +112,7 @@ func (e *entry) replaces() bool {
 	return e.Kind == StepCreateReplacement || e.Kind == StepReadReplacement || e.Kind == StepImportReplacement
 }
 
-// same keeps a resource without a step: its new checked inputs are stored with its old outputs. A state of the base
-// that would be stored exactly as it is only moves to the new list, which costs no write of its own. One that an
-// earlier epoch put into the new list is recorded again, at the end of it.
+// same keeps a resource without a step: its new checked inputs are stored with its old outputs.
 func (r *Run) same(e *entry, old *State, stables []string) {
 	e.Kind = StepSame
 	e.New.ID, e.New.Outputs, e.New.InitErrors = old.ID, old.Outputs, old.InitErrors
@@ -130,6 +128,16 @@ func (r *Run) same(e *entry, old *State, stables []string) {
 		return
 	}
 	op := r.newOp()
+	r.keepValues(e, old, op)
+	r.count(StepSame, e.URN)
+	r.emitSame(op, e)
+	r.done(e, stables)
+}
+
+// keepValues records the entry's new state, which has the values of the old one. A state of the base that would be
+// stored exactly as it is only moves to the new list, which costs no write of its own. One that an earlier epoch put
+// into the new list is recorded again, at the end of it.
+func (r *Run) keepValues(e *entry, old *State, op int) {
 	if i, ok := r.snap.place[old.Key]; ok && i >= 0 && unchanged(*old, e.New) {
 		e.New = *old
 		r.change(Delta{Kind: DeltaKeep, First: i, Count: 1})
@@ -137,9 +145,6 @@ func (r *Run) same(e *entry, old *State, stables []string) {
 		e.New.Rest = old.Rest
 		r.record(e, op)
 	}
-	r.count(StepSame, e.URN)
-	r.emitSame(op, e)
-	r.done(e, stables)
 }
 
 // emitSame shows an unchanged resource, without what it holds: there may be very many.

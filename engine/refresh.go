@@ -117,8 +117,8 @@ func (r *Run) emitRefresh(op *operation, next *State, diff *Diff) {
 }
 
 // removeLost removes the resources that refreshes did not find, all at once and with the references to them, as
-// Pulumi's refresh does; a child of a lost resource becomes a child of that one's parent. It does nothing if nothing was
-// lost, so it may be called more than once.
+// Pulumi's refresh does; a child of a lost resource becomes a child of that one's parent. It does nothing if nothing
+// was lost, so it may be called more than once.
 func (r *Run) removeLost() {
 	if len(r.Lost) == 0 {
 		return

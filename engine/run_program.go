@@ -4,8 +4,8 @@ package engine
 // that it computes now:
 //
 //   - Providers, components, reads and the stack are registered as in an up.
-//   - A custom resource that is stored keeps its inputs and outputs in a destroy, and gets the options of its
-//     registration; in a refresh it is read. The program gets its outputs.
+//   - A custom resource that is stored gets the options of its registration. A destroy keeps its inputs and outputs, a
+//     refresh reads them. The program gets its outputs.
 //   - A custom resource that is not stored is left out, and so is what refers to it: nothing is created.
 //
 // When the program has ended well, a destroy deletes everything, and a refresh reads what was not registered.
@@ -42,6 +42,9 @@ func (r *Run) refreshEntry(e *entry, old *State) {
 	e.Kind = StepRefresh
 	op := r.refreshOf(old)
 	op.For, op.Entry = forGoal, e
+	if r.skippedReference(e) == "" {
+		op.Step.Provider = r.providerOf(e.New.Provider)
+	}
 	r.become(e, stageStepping, op.Op)
 	r.Ops[op.Op] = op
 	r.Queue = append(r.Queue, op.Op)
@@ -62,8 +65,13 @@ func (r *Run) entryRefreshed(op *operation, ev StepFinished) {
 	case ev.ID == "" || state == nil:
 		r.removeLost()
 		r.leaveOut(e, e.New.Inputs)
-	default:
+	case r.skippedReference(e) != "": // the references of its registration lead to nothing
 		r.keepOld(e, state, op.Op)
+		r.done(e, nil)
+	default:
+		e.New.ID, e.New.Outputs, e.New.InitErrors = state.ID, state.Outputs, state.InitErrors
+		e.New.Inputs, e.New.RefreshBeforeUpdate, e.New.Modified = state.Inputs, state.RefreshBeforeUpdate, state.Modified
+		r.keepValues(e, state, op.Op)
 		r.done(e, nil)
 	}
 }
