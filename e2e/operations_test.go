@@ -29,17 +29,22 @@ func TestARefreshAndADestroyRunTheProgramForTheConfigurationOfProviders(t *testi
 	s.seen = s.effects(t)
 
 	s.strandProvider(t)
-	// The program declares a new resource, and one of what it declared before; neither refresh nor destroy creates it.
+	// The program declares a new resource, and one of what it declared before; neither refresh nor destroy creates the
+	// new one. Its first start in each is killed.
+	killed := s.path("killed")
 	s.write(t, "scenario.yaml", steps(provider,
 		"{register: a, type: fake:index:Named, properties: {name: a, size: 9}, options: {provider: cloud}}",
+		"{await: []}", "{kill: true, once: '"+killed+"'}",
 		"{register: new, type: fake:index:Named, properties: {name: new, links: ['${a.arn}']}, options: "+
 			"{provider: cloud}}"))
 	s.update(t, "refresh", "--run-program").expect(t, map[string]int{"update": 2, "delete": 1, "same": 1})
 	if size := s.exported(t).Resources[2].Inputs["size"]; size != 5.0 {
 		t.Errorf("the size that was read is %v", size)
 	}
+	must(t, os.Remove(killed))
 	s.strandProvider(t)
 	s.update(t, "destroy", "--run-program")
+	must(t, os.Remove(killed))
 	s.does(t, "delete a")
 	if left := s.exported(t).Resources; len(left) > 0 {
 		t.Errorf("the destroy leaves %+v", left)
