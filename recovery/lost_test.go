@@ -58,7 +58,7 @@ func TestSharedActivitiesAreRetriedWhenTheirWorkerIsGone(t *testing.T) {
 		deployments.ActivityCascade: elsewhere,
 		deployments.ActivityCompare: elsewhere, deployments.ActivitySettle: elsewhere,
 		deployments.ActivityRelease: elsewhere,
-		deployments.ActivityPing:    elsewhere,
+		deployments.ActivityPing:    elsewhere, deployments.ActivityRefresh: elsewhere, deployments.ActivityHook: elsewhere,
 
 		deployments.ActivityStep: asked,
 	}
