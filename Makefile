@@ -24,9 +24,10 @@ next: # another build, for tests of upgrades
 demo: ## run the main job for real: a website on the embedded service
 	@tools/demo
 
-# Two targets at a time: each of them leaves the processors idle now and then.
-test: build peers ## everything that must hold
-	@$(MAKE) --no-print-directory -j2 e2e lint unit fuzz workflowcheck imports cross
+# What comes before the end-to-end tests is made two targets at a time: each leaves the processors idle now and then.
+test: build next peers stockengine ## everything that must hold
+	@$(MAKE) --no-print-directory -j2 lint unit fuzz workflowcheck imports cross
+	@$(MAKE) --no-print-directory e2e
 
 lint:
 	@mkdir -p bin
@@ -81,7 +82,7 @@ stockengine: # Pulumi's own engine, which differential compares with; it shares 
 
 # Three packages at a time, the longest first, and four tests of each: they wait for a fifth of their time.
 e2e: build next stockengine
-	$(WITH_PEERS) go test -vet=off -p 3 -parallel 4 -timeout 40m ./e2e ./e2e/attack ./chaos ./internal/devserver/... ./e2e/... ./differential
+	$(WITH_PEERS) go test -vet=off -p 3 -parallel 4 -timeout 40m ./e2e ./e2e/attack ./e2e/languages ./chaos ./internal/devserver/... ./e2e/... ./differential
 
 bench: build ## the table against the stock CLI
 	$(WITH_PEERS) go run ./bench

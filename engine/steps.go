@@ -116,20 +116,11 @@ func (r *Run) stepFinished(ev StepFinished) {
 			return
 		}
 	case OutcomeUndecidable:
-		if op.Ended != nil && op.Ended.Outcome == OutcomeFailed {
-			r.diagnose("error", op.URN, "%s", op.Ended.why())
-		}
-		if !strings.Contains(ev.Error, op.Reason) {
-			ev.Error += lastError(op.Reason)
-		}
-		r.undecidable(op, ev)
+		r.stillUndecidable(op, ev)
 		return
 	case OutcomeFailed:
-		if op.Step.Adopt { // what the person named is not there, and the create is as uncertain as before
-			next := *op.Step.New
-			next.ID = ""
-			op.Step.New, op.Step.Adopt, op.Step.Check = &next, false, op.Check
-			r.undecidable(op, ev)
+		if op.Step.Adopt {
+			r.notAdopted(op, ev)
 			return
 		}
 		if r.reconcileEarlier(op, ev) {
@@ -151,6 +142,26 @@ func (r *Run) stepFinished(ev StepFinished) {
 	}
 	r.release(op)
 	r.complete(op, ev)
+}
+
+// stillUndecidable reports why a step cannot be settled, and leaves it to a person or to the next update.
+func (r *Run) stillUndecidable(op *operation, ev StepFinished) {
+	if op.Ended != nil && op.Ended.Outcome == OutcomeFailed {
+		r.diagnose("error", op.URN, "%s", op.Ended.why())
+	}
+	if !strings.Contains(ev.Error, op.Reason) {
+		ev.Error += lastError(op.Reason)
+	}
+	r.undecidable(op, ev)
+}
+
+// notAdopted asks again about a create for which a person named a resource that is not there: it is as uncertain as
+// before.
+func (r *Run) notAdopted(op *operation, ev StepFinished) {
+	next := *op.Step.New
+	next.ID = ""
+	op.Step.New, op.Step.Adopt, op.Step.Check = &next, false, op.Check
+	r.undecidable(op, ev)
 }
 
 // reconcileEarlier settles an earlier lost attempt before this create is reported as failed; true means that the result

@@ -168,8 +168,10 @@ func certificate(loaded settings.Settings, log *slog.Logger) (*tls.Config, error
 	return grpcapi.Certificate(cert, key, log)
 }
 
-// together runs parts until all have ended; the first that ends, with or without an error, ends the others.
+// together runs parts until all have ended; the first that ends, with or without an error, ends the others. A call that
+// was cut off because ctx ended is no error.
 func together(ctx context.Context, parts ...func(context.Context) error) error {
+	asked := ctx
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	group, ctx := errgroup.WithContext(ctx)
@@ -179,5 +181,9 @@ func together(ctx context.Context, parts ...func(context.Context) error) error {
 			return part(ctx)
 		})
 	}
-	return group.Wait()
+	err := group.Wait()
+	if asked.Err() != nil && errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
 }
