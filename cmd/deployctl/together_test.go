@@ -14,9 +14,10 @@ func TestPartsThatAreAskedToEndFailOnlyForReasonsOfTheirOwn(t *testing.T) {
 		part  func(context.Context) error
 		want  error
 	}{
-		"a call is cut off":                      {true, cutOff, nil},
-		"a part fails while it ends":             {true, func(context.Context) error { return full }, full},
-		"a call is cut off, and nobody asked":    {false, func(context.Context) error { return context.Canceled }, context.Canceled},
+		"a call is cut off":          {true, cutOff, nil},
+		"a part fails while it ends": {true, func(context.Context) error { return full }, full},
+		"a call is cut off, and nobody asked": {false, func(context.Context) error { return context.Canceled },
+			context.Canceled},
 		"a part ends, which ends all the others": {false, func(context.Context) error { return nil }, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
