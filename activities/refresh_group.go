@@ -6,6 +6,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/panics"
 )
 
 // Refresh reads stored resources and reports how the real resources differ from the state. It has no effect, so it may
@@ -23,12 +24,16 @@ func (a *Activities) Refresh(ctx context.Context, in deployments.RefreshInput) (
 	var reading sync.WaitGroup
 	for i, step := range in.Steps {
 		reading.Go(func() {
-			at := &attempt{session: s, step: step, heartbeat: heartbeat}
-			result, err := at.guarded(ctx)
-			if err == nil && hadEffect(result) {
-				at.redactResult(ctx, &result)
-				results[i] = result
-			}
+			// After a panic there is no result, so Step repeats the refresh and reports it.
+			_ = panics.Do("refreshing "+string(step.URN), func() error {
+				at := &attempt{session: s, step: step, heartbeat: heartbeat}
+				result, err := at.guarded(ctx)
+				if err == nil && hadEffect(result) {
+					at.redactResult(ctx, &result)
+					results[i] = result
+				}
+				return err
+			})
 		})
 	}
 	reading.Wait()

@@ -1,17 +1,14 @@
 package main
 
 import (
-	"bufio"
 	"context"
-	"crypto/sha256"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"sync"
 	"time"
+
+	"github.com/deployctl/deployctl/e2e/seeds"
 )
 
 // outcome is what a seed came to.
@@ -74,53 +71,26 @@ func openBook(dir string) (*book, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
-	f, err := os.Open(binary)
-	if err != nil {
-		return nil, fmt.Errorf("make build first: %w", err)
-	}
-	defer func() { _ = f.Close() }()
-	digest := sha256.New()
-	if _, err := io.Copy(digest, f); err != nil {
-		return nil, err
-	}
-	return &book{dir: dir, build: fmt.Sprintf("%x", digest.Sum(nil)[:6])}, nil
+	build, err := seeds.Build(binary)
+	return &book{dir: dir, build: build}, err
 }
 
 func (b *book) path(claim string) string { return filepath.Join(b.dir, claim+".jsonl") }
 
-// known gives the outcomes of this build that held.
+// known returns the outcomes of this build that held.
 func (b *book) known(claim string) (map[int]outcome, error) {
+	played, err := seeds.Read(b.path(claim), func(o outcome) bool { return o.Build == b.build && o.Failed == "" })
 	known := map[int]outcome{}
-	f, err := os.Open(b.path(claim))
-	if errors.Is(err, os.ErrNotExist) {
-		return known, nil
+	for _, o := range played {
+		known[o.Seed] = o
 	}
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = f.Close() }()
-	for lines := bufio.NewScanner(f); lines.Scan(); {
-		var o outcome
-		if json.Unmarshal(lines.Bytes(), &o) == nil && o.Build == b.build && o.Failed == "" {
-			known[o.Seed] = o
-		}
-	}
-	return known, nil
+	return known, err
 }
 
 func (b *book) add(o outcome) error {
-	line, err := json.Marshal(o)
-	if err != nil {
-		return err
-	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	f, err := os.OpenFile(b.path(o.Claim), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(append(line, '\n'))
-	return errors.Join(err, f.Close())
+	return seeds.Append(b.path(o.Claim), o)
 }
 
 // play plays the seeds that are not known, several at once, each in a world of its own for the time, and the control.

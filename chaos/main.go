@@ -10,14 +10,14 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"os/signal"
-	"strconv"
 	"strings"
 	"syscall"
+
+	"github.com/deployctl/deployctl/e2e/seeds"
 )
 
 // claim is something that docs/durability.md promises.
@@ -49,13 +49,13 @@ var claims = []claim{
 
 func main() {
 	only := flag.String("claim", "", "show only the claim of this `NAME`")
-	seeds := flag.String("seeds", "", "play only these seeds, `FROM-TO`")
+	span := flag.String("seeds", "", "play only these seeds, `FROM-TO`")
 	atOnce := flag.Int("at-once", 4, "how many seeds are played at a time")
 	results := flag.String("results", "bin/chaos", "`DIR` where results are kept")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	holds, err := run(ctx, *only, *seeds, *atOnce, *results)
+	holds, err := run(ctx, *only, *span, *atOnce, *results)
 	switch {
 	case err != nil:
 		fmt.Fprintln(os.Stderr, "chaos:", err)
@@ -66,7 +66,7 @@ func main() {
 }
 
 // run plays what was not played yet and prints the claims' lines.
-func run(ctx context.Context, only, seeds string, atOnce int, results string) (holds bool, err error) {
+func run(ctx context.Context, only, span string, atOnce int, results string) (holds bool, err error) {
 	book, err := openBook(results)
 	if err != nil {
 		return false, err
@@ -78,8 +78,8 @@ func run(ctx context.Context, only, seeds string, atOnce int, results string) (h
 			continue
 		}
 		from, to := 1, c.seeds
-		if seeds != "" {
-			if from, to, err = parseSeeds(seeds); err != nil {
+		if span != "" {
+			if from, to, err = seeds.Parse(span); err != nil {
 				return false, err
 			}
 		}
@@ -111,17 +111,4 @@ func run(ctx context.Context, only, seeds string, atOnce int, results string) (h
 	}
 	fmt.Println(strings.Join(lines, "\n"))
 	return holds, nil
-}
-
-func parseSeeds(text string) (from, to int, err error) {
-	first, last, ranged := strings.Cut(text, "-")
-	if !ranged {
-		last = first
-	}
-	from, errFrom := strconv.Atoi(first)
-	to, errTo := strconv.Atoi(last)
-	if err := errors.Join(errFrom, errTo); err != nil || from < 1 || to < from {
-		return 0, 0, fmt.Errorf("seeds are FROM-TO, such as 1-20, not %q", text)
-	}
-	return from, to, nil
 }

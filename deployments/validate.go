@@ -292,8 +292,7 @@ func (r UpdateRequest) validateSize() error {
 	}
 	if size > MaxRequestSize {
 		return Errorf(CodeInvalid, "the request's configuration, environment and targets are %d KiB; at most %d KiB "+
-			"are possible: "+
-			"put large values into files of the project", size>>10, MaxRequestSize>>10)
+			"are possible: put large values into files of the project", size>>10, MaxRequestSize>>10)
 	}
 	return nil
 }

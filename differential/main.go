@@ -19,10 +19,10 @@ import (
 	"os/signal"
 	"path/filepath"
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"syscall"
+
+	"github.com/deployctl/deployctl/e2e/seeds"
 )
 
 // run says what is played, and how.
@@ -33,7 +33,7 @@ type run struct {
 }
 
 func main() {
-	seeds := flag.String("seeds", "1-200", "play these seeds, `FROM-TO`")
+	span := flag.String("seeds", "1-200", "play these seeds, `FROM-TO`")
 	var r run
 	flag.IntVar(&r.atOnce, "at-once", 2, "how many programs are played at a time")
 	flag.IntVar(&r.shrink, "shrink", 0, "make programs that differ smaller, with at most `N` tries each")
@@ -43,7 +43,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	var err error
-	if r.from, r.to, err = parseSeeds(*seeds); err == nil {
+	if r.from, r.to, err = seeds.Parse(*span); err == nil {
 		err = r.main(ctx)
 	}
 	if err != nil {
@@ -66,19 +66,6 @@ func (r run) main(ctx context.Context) error {
 		err = errDiffer
 	}
 	return err
-}
-
-func parseSeeds(text string) (from, to int, err error) {
-	first, last, ranged := strings.Cut(text, "-")
-	if !ranged {
-		last = first
-	}
-	from, errFrom := strconv.Atoi(first)
-	to, errTo := strconv.Atoi(last)
-	if err := errors.Join(errFrom, errTo); err != nil || from < 1 || to < from {
-		return 0, 0, fmt.Errorf("-seeds takes FROM-TO, such as 1-20, not %q", text)
-	}
-	return from, to, nil
 }
 
 // play plays the seeds that the book does not know yet, in an arena with the binaries of a directory.

@@ -120,8 +120,7 @@ func (r *Run) refuseProtectedMember(e *entry, group []*deletion) bool {
 			continue
 		}
 		r.diagnose("error", e.URN, "%s cannot be replaced: %s would have to be replaced with it, and is protected; "+
-			"remove its "+
-			"protect option and update first", e.URN, d.URN)
+			"remove its protect option and update first", e.URN, d.URN)
 		if !r.goal.DryRun {
 			r.failEntry(e, message)
 			return true

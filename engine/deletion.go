@@ -158,8 +158,7 @@ func (r *Run) startDeletion(d *deletion) {
 // the rest. A preview reports it and goes on as if it were deleted, to show everything that would happen.
 func (r *Run) protectedDeletion(d *deletion, op *operation) {
 	message := fmt.Sprintf("%s is protected and cannot be deleted; remove its protect option and update again; "+
-		"without its "+
-		"program, set protect to false in an exported state and import that", d.URN)
+		"without its program, set protect to false in an exported state and import that", d.URN)
 	r.diagnose("error", d.URN, "%s", message)
 	if !r.goal.DryRun {
 		r.emit(Emit{Kind: EmitPre, Op: op.Op, Step: d.Kind, URN: d.URN, Type: op.Step.Type, Old: op.Step.Old})

@@ -237,7 +237,8 @@ func (r *Run) askErrorHooks(op *operation, ev StepFinished) bool {
 	}
 	op.Errors = append([]string{reason}, op.Errors...)
 	if len(op.Errors) >= maxErrorRetries {
-		r.diagnose("warning", op.URN, "maximum number of error hook retries (%d) reached", maxErrorRetries)
+		r.diagnose("warning", op.URN, "the step is not repeated any more: error hooks have asked for it %d times",
+			maxErrorRetries)
 		return false
 	}
 	op.Hooks = &hooking{Point: OnError, Failed: &ev}
@@ -255,8 +256,8 @@ func (r *Run) errorHooksEnded(op *operation, h *hooking, failed string) {
 	case failed != "":
 		r.diagnose("error", op.URN, "%s", failed)
 	case h.Retry && !r.Stopped:
-		r.diagnose("warning", op.URN, "retrying %s due to on-error hook request (%d/%d)", operationOf(op.Step.Kind),
-			len(op.Errors), maxErrorRetries)
+		r.diagnose("warning", op.URN, "the %s is repeated, as an error hook asks: %d of at most %d times",
+			operationOf(op.Step.Kind), len(op.Errors), maxErrorRetries)
 		op.Step.Retries++
 		r.ready.Start = append(r.ready.Start, *op.Step)
 		return

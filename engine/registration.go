@@ -56,8 +56,7 @@ func (r *Run) admit(epoch, seq int, reg Registration) *entry {
 	e.URN = r.urnOf(reg)
 	if first := r.byURN[e.URN]; first != nil {
 		r.reject(e, "duplicate resource URN %s: the program registers two resources of this type and name under the "+
-			"same "+
-			"parent; give one of them another name", e.URN)
+			"same parent; give one of them another name", e.URN)
 		r.Seen = append(r.Seen, seq)
 		return nil
 	}

@@ -223,8 +223,7 @@ func (r *Run) refuseReferenced(group []*deletion) []*deletion {
 			if !byKey[s.Key] && dying[u] && !needed[u] {
 				needed[u] = true
 				r.diagnose("error", u, "%s would be deleted, but %s depends on it and is not a target; target it "+
-					"too, or use "+
-					"--target-dependents", u, s.URN)
+					"too, or use --target-dependents", u, s.URN)
 				r.noteError("a resource outside the targets depends on one that would be deleted")
 			}
 		}

@@ -59,8 +59,7 @@ var settling = map[provider.Settle]string{
 	provider.SettleByReconcile: "The type is convergent: a create whose answer was lost is repeated, and makes no " +
 		"second resource.",
 	provider.SettleByRead: "The type is not convergent: the outcome of a create whose answer was lost is found out " +
-		"by " +
-		"[its read command](command-run.md#when-read-counts), or by a person.",
+		"by [its read command](command-run.md#when-read-counts), or by a person.",
 	"": "A component: its resources have their own rules.",
 }
 

@@ -42,6 +42,5 @@ func (x Exchange) stands(version int) error {
 		return nil
 	}
 	return deployments.Errorf(deployments.CodeConflict, "the stack %s is at version %d, and what you change is "+
-		"version "+
-		"%d: look at the new state, and do it again", x.Stack, version, *x.Base)
+		"version %d: look at the new state, and do it again", x.Stack, version, *x.Base)
 }

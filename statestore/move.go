@@ -57,8 +57,7 @@ func (s *Store) Move(ctx context.Context, from, to Exchange, r deployments.MoveR
 	moved.FromVersion, err = s.replaceWith(ctx, from, source, plan.Left)
 	if err != nil {
 		err = deployments.Errorf(deployments.CodeOf(err), "version %d of %s has the resources, and %s still has "+
-			"them, too; "+
-			"do the same again to remove them there: %w", moved.ToVersion, to.Stack, from.Stack, err)
+			"them, too; do the same again to remove them there: %w", moved.ToVersion, to.Stack, from.Stack, err)
 	}
 	return moved, err
 }

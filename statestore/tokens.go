@@ -139,8 +139,7 @@ func (s *Store) authenticate(ctx context.Context, name string, hash [sha256.Size
 	t, tag, err := s.getToken(ctx, name)
 	if unreadable(err) != nil && s.KeysOutdated() == nil {
 		err = failed(err, "the access token "+name+" cannot be checked: use another token, or have an admin remove "+
-			"this "+
-			"one with `deployctl token rm "+name+"` and make another")
+			"this one with `deployctl token rm "+name+"` and make another")
 	}
 	if err != nil {
 		return knownCaller{}, err

@@ -76,10 +76,8 @@ func (t Temporal) refused(err error) error {
 	switch serviceerror.ToStatus(err).Code() {
 	case codes.NotFound:
 		return deployments.Errorf(deployments.CodeInvalid, "there is no namespace %s in Temporal at %s: create it "+
-			"with "+
-			"`temporal operator namespace create --address %[2]s --namespace %[1]s --retention 720h`, on Temporal "+
-			"Cloud in "+
-			"its console, or name another one (temporal.namespace)",
+			"with `temporal operator namespace create --address %[2]s --namespace %[1]s --retention 720h`, on Temporal "+
+			"Cloud in its console, or name another one (temporal.namespace)",
 			t.Namespace, t.Address)
 	case codes.Unauthenticated:
 		return deployments.Errorf(deployments.CodeUnauthorized,

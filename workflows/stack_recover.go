@@ -34,8 +34,7 @@ func (s *stack) noteTrouble(ctx workflow.Context, what string, err error) {
 	timing, stop := workflow.WithCancel(ctx)
 	timer := workflow.NewTimerWithOptions(timing, pause, workflow.TimerOptions{Summary: "try again"})
 	text := fmt.Sprintf("%s: %s. The service retries, and so does every command for the stack: once the cause "+
-		"is repaired, "+
-		"run the command again", what, messageOf(err))
+		"is repaired, run the command again", what, messageOf(err))
 	s.trouble = &trouble{clientError(deployments.Errorf(codeOf(err), "%s", text)), failed, timer, stop}
 	s.Trouble = text
 	workflow.SetCurrentDetails(ctx, clip(text, detailsBytes))

@@ -33,8 +33,7 @@ func (u *update) programs(ctx workflow.Context) {
 		}
 		if u.countFruitless(ctx, epoch) >= limit {
 			u.abandonProgram(ctx, epoch+1, engine.ProgramExited{Error: "the program was lost several times in a row " +
-				"without " +
-				"progress; look at its output and at the worker's log"})
+				"without progress; look at its output and at the worker's log"})
 			return
 		}
 		if err == nil {

@@ -129,8 +129,7 @@ func keepersOf(s settings.Settings) ([]seal.Keeper, error) {
 		if err != nil || len(key) != 32 {
 			return nil, deployments.Errorf(deployments.CodeInvalid,
 				"the service's key must be 32 bytes in base64, or several such keys, one a line, the current one "+
-					"first; "+
-					"the content of %s is not", keySource(s))
+					"first; the content of %s is not", keySource(s))
 		}
 		keeper, err := seal.NewMasterKeeper(key)
 		if err != nil {

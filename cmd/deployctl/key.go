@@ -61,8 +61,7 @@ func (d *devCall) embeddedInfrastructure() (infrastructure, error) {
 		return infrastructure{}, deployments.Errorf(deployments.CodeInvalid,
 			"this command does not call the service at %s (set by %s), but works on "+
 				"its bucket: run it with the settings of serve (s3.bucket, key-file and so on), or with --home DIR "+
-				"for "+
-				"an embedded service",
+				"for an embedded service",
 			server, d.settings.Source(settings.Server))
 	}
 	status, err := devserver.ReadStatus(d.home)

@@ -155,8 +155,7 @@ var (
 		"everything: give serve its own with bootstrap-token-file")
 	errNoToken = errors.New("no admin of all organizations has a token, and serve has none of its own: create one " +
 		"(`openssl rand -hex 32 > FILE`), start serve with --bootstrap-token-file FILE, and create the admin's token " +
-		"with " +
-		"`DEPLOYCTL_TOKEN_FILE=FILE deployctl token create NAME --role admin --organization '*' --server HOST:PORT`")
+		"with `DEPLOYCTL_TOKEN_FILE=FILE deployctl token create NAME --role admin --organization '*' --server HOST:PORT`")
 )
 
 // certificate reads the service's certificate; nil if there is none.

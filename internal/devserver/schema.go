@@ -72,8 +72,7 @@ func ensureDatabase(h home, database *config.SQL) error {
 		}
 	case !recorded || version != currentSchema:
 		return fmt.Errorf("the database %s has schema %v, this version of deployctl works with %v: use the version "+
-			"that made it, "+
-			"or start over with `deployctl dev reset`", h.database(), version, currentSchema)
+			"that made it, or start over with `deployctl dev reset`", h.database(), version, currentSchema)
 	}
 	namespace, err := sqliteschema.NewNamespaceConfig(clusterName, Namespace, false, SearchAttributes())
 	if err != nil {

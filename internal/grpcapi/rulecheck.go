@@ -89,8 +89,7 @@ func (r rule) checkRoom(m protoreflect.MethodDescriptor) error {
 	}
 	if !fits {
 		return deployments.Errorf(deployments.CodeInternal, "the rule of %s does not say what memory its streams "+
-			"need: "+
-			"ofContent or ofParsed, with the size in the first message, for what it receives; ofExport or ofParts "+
+			"need: ofContent or ofParsed, with the size in the first message, for what it receives; ofExport or ofParts "+
 			"for what it sends", m.FullName())
 	}
 	return nil

@@ -74,8 +74,7 @@ func (m *mover) choose() error {
 				"`deployctl stack rename` renames it", name)
 		case engine.IsProvider(s.Type):
 			return deployments.Errorf(deployments.CodeInvalid, "%s is a provider: move the resources that use it, "+
-				"and it "+
-				"is copied", name)
+				"and it is copied", name)
 		}
 		m.moving[urn.URN(name)] = true
 		for u := m.From[i].Parent; m.request.Parents && u != "" && u.Type() != rootType; u = m.From[at[u]].Parent {
@@ -115,8 +114,7 @@ func (m *mover) place(s engine.State) error {
 		}
 		if !same {
 			return deployments.Errorf(deployments.CodeInvalid, "%s has a provider %s with another configuration: "+
-				"rename "+
-				"one of the two, or make them equal, first", m.request.To, there.URN)
+				"rename one of the two, or make them equal, first", m.request.To, there.URN)
 		}
 		m.kept[engine.JoinReference(s.URN, s.ID)] = engine.JoinReference(there.URN, there.ID)
 	case there.ID != s.ID:

@@ -20,8 +20,7 @@ func graphCommand(s *Env) *cli.Command {
 		Name: "graph", Usage: "print the resources and their dependencies as a graph in the DOT language",
 		ArgsUsage: "[FILE]",
 		Description: "An edge leads from a resource to one that depends on it, or to its child. The graph is written " +
-			"to FILE, " +
-			"or to standard output: deployctl graph | dot -Tsvg > graph.svg draws it with Graphviz.",
+			"to FILE, or to standard output: deployctl graph | dot -Tsvg > graph.svg draws it with Graphviz.",
 		Flags: onStack(
 			&cli.BoolFlag{Name: "ignore-parent-edges", Usage: "leave out the edges from parents to children"},
 			&cli.BoolFlag{Name: "ignore-dependency-edges", Usage: "leave out the edges of dependencies"},

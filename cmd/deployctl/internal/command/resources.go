@@ -59,8 +59,7 @@ func findURN(list []apitype.ResourceV3, word string) (urn.URN, error) {
 		return urn.URN(found[0]), nil
 	}
 	return "", deployments.Errorf(deployments.CodeInvalid, "%d resources are named %s; write the URN of the one that "+
-		"you "+
-		"mean:\n  %s", len(found), word, strings.Join(found, "\n  "))
+		"you mean:\n  %s", len(found), word, strings.Join(found, "\n  "))
 }
 
 // unknownResource returns the error that a word names no resource. It suggests a similar one.

@@ -16,8 +16,7 @@ func stackRecoverCommand(s *Env) *cli.Command {
 		Description: "The next update does this too, so the command is only needed if you do not want to update now. " +
 			"Steps with an unknown " +
 			"outcome stay in the state as pending operations, which the next update settles. If it cannot settle a " +
-			"create, run " +
-			"deployctl up --on-unknown wait, and deployctl resolve.\nThe exit code is 4 while an update runs.",
+			"create, run deployctl up --on-unknown wait, and deployctl resolve.\nThe exit code is 4 while an update runs.",
 		Flags:  onStack(jsonFlag),
 		Action: action(s, runStackRecover),
 	}

@@ -14,8 +14,7 @@ func stackSecretsCommand(s *Env) *cli.Command {
 		Name: "change-secrets-provider", ArgsUsage: "PROVIDER",
 		Usage: "encrypt the secrets of the stack's configuration and state with another provider",
 		Description: "PROVIDER is default (the service's own key) or passphrase, which gets a new salt. The state " +
-			"becomes a " +
-			"new version; versions before it keep their encryption, and so need the passphrase that they had.",
+			"becomes a new version; versions before it keep their encryption, and so need the passphrase that they had.",
 		Flags:  onStack(),
 		Action: action(s, runStackSecrets),
 	}
@@ -39,8 +38,7 @@ func runStackSecrets(ctx context.Context, s *session) error {
 	}
 	if s.project.Name() != info.Stack.Project {
 		return deployments.Errorf(deployments.CodeInvalid, "%s is of another project: run the command in its "+
-			"directory, "+
-			"where its configuration file is", info.Stack)
+			"directory, where its configuration file is", info.Stack)
 	}
 	secrets, err := s.secrets(info.Stack)
 	if err != nil {

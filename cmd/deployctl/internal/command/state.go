@@ -13,8 +13,7 @@ func stateCommand(s *Env) *cli.Command {
 	return &cli.Command{
 		Name: "state", Usage: "show the stack's state, or change single resources of it",
 		Description: "A change is a new version of the stack: deployctl stack restore brings the version before it " +
-			"back. " +
-			"No real resource is changed.",
+			"back. No real resource is changed.",
 		Subcommands: []*cli.Command{
 			stateLsCommand(s), stateShowCommand(s), stateDeleteCommand(s), stateProtectCommand(s),
 			stateUnprotectCommand(s), stateTaintCommand(s), stateUntaintCommand(s), stateRenameCommand(s),
@@ -27,8 +26,7 @@ func stateLsCommand(s *Env) *cli.Command {
 	return &cli.Command{
 		Name: "ls", Aliases: []string{"list"}, Usage: "list the resources of the state",
 		Description: "NOTES are: protected, tainted (the next up replaces it), external (read, not owned), deleting " +
-			"(a " +
-			"copy that waits for its deletion), replacing (deleted, not created again yet), and failed (it did not " +
+			"(a copy that waits for its deletion), replacing (deleted, not created again yet), and failed (it did not " +
 			"initialise).",
 		Flags:  onStack(jsonFlag, &cli.BoolFlag{Name: "urns", Usage: "print only URNs, one a line"}),
 		Action: action(s, runStateLs),

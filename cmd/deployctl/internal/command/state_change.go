@@ -19,12 +19,10 @@ func stateDeleteCommand(s *Env) *cli.Command {
 		Name: "delete", Aliases: []string{"rm"}, ArgsUsage: "[RESOURCE...]",
 		Usage: "delete resources from the state; they go on existing, and nothing manages them any more",
 		Description: "RESOURCE is a URN, or a name that only one resource has. A resource on which others depend is " +
-			"not " +
-			"deleted without them.",
+			"not deleted without them.",
 		Flags: onStack(yesFlag, jsonFlag, allResourcesFlag, copyFlag,
 			&cli.BoolFlag{Name: "force", Usage: "delete protected resources, too, and the last ones of the stack " +
-				"(which " +
-				"needs the role admin)"},
+				"(which needs the role admin)"},
 			&cli.BoolFlag{Name: "target-dependents", Usage: "delete what depends on the resources, too"}),
 		Action: action(s, func(ctx context.Context, session *session) error {
 			return session.editResources(ctx, deployments.EditDelete,
@@ -67,8 +65,7 @@ func (s *session) editResources(ctx context.Context, edit deployments.EditKind, 
 	words, all := s.flags.Args().Slice(), s.flags.Bool("all")
 	if len(words) > 0 == all {
 		return deployments.Errorf(deployments.CodeInvalid, "name the resources, or pass --all; deployctl state ls "+
-			"lists "+
-			"them")
+			"lists them")
 	}
 	request, err := s.editRequest(ctx, edit, words)
 	if err != nil {
@@ -109,8 +106,7 @@ func stateRenameCommand(s *Env) *cli.Command {
 	return &cli.Command{
 		Name: "rename", Usage: "give a resource another name in the state", ArgsUsage: "RESOURCE NAME",
 		Description: "RESOURCE is a URN, or a name that only one resource has. Rename it in the program, too: " +
-			"otherwise " +
-			"the next up replaces it. The option aliases in the program does both.",
+			"otherwise the next up replaces it. The option aliases in the program does both.",
 		Flags: onStack(yesFlag, jsonFlag),
 		Action: action(s, func(ctx context.Context, session *session) error {
 			words := session.flags.Args().Slice()
@@ -142,8 +138,7 @@ func stateMoveCommand(s *Env) *cli.Command {
 	return &cli.Command{
 		Name: "move", Usage: "move resources to the state of another stack", ArgsUsage: "RESOURCE...",
 		Description: "RESOURCE is a URN, or a name that only one resource has. What is below it moves, too, and " +
-			"providers " +
-			"are copied. Both stacks get a new version. If the command is interrupted between the two, do it again.",
+			"providers are copied. Both stacks get a new version. If the command is interrupted between the two, do it again.",
 		Flags: onStack(yesFlag, jsonFlag,
 			&cli.StringFlag{Name: "source", Usage: "the `STACK` to move from; not set: --stack"},
 			&cli.StringFlag{Name: "dest", Usage: "the `STACK` to move to", Required: true},

@@ -20,8 +20,7 @@ func stateEditCommand(s *Env) *cli.Command {
 	return &cli.Command{
 		Name: "edit", Usage: "edit the whole state with VISUAL or EDITOR",
 		Description: "What you save is checked like an import. Secrets are ciphertexts, as in an export. It is " +
-			"rejected if " +
-			"the stack has changed meanwhile.",
+			"rejected if the stack has changed meanwhile.",
 		Flags: onStack(yesFlag, &cli.BoolFlag{Name: "force", Usage: "do not ask before forgetting all resources; " +
 			"needs the role admin"}),
 		Action: action(s, runStateEdit),

@@ -18,8 +18,7 @@ func whyCommand(s *Env) *cli.Command {
 		Name: "why", Usage: "show which update last changed a resource, which one made it, and what led to the change",
 		ArgsUsage: "RESOURCE",
 		Description: "RESOURCE is a URN, or a name that only one resource has; the URN may be that of a deleted " +
-			"resource. " +
-			"The answer comes from the event logs of the updates in the history, as far as these are kept.",
+			"resource. The answer comes from the event logs of the updates in the history, as far as these are kept.",
 		Flags: onStack(jsonFlag, &cli.IntFlag{Name: "limit", Usage: "search the latest `N` updates; 0 searches all",
 			Value: 0}),
 		Action: action(s, runWhy),
