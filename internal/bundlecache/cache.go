@@ -1,4 +1,5 @@
-// Package bundlecache keeps the unpacked bundles of a worker: one directory, called an entry, per stack and bundle.
+// Package bundlecache keeps the unpacked bundles of a worker: one directory, called an entry, per stack and bundle. The
+// plugins that the worker has downloaded for an organization are entries, too.
 //
 // The entries of an organization are in its room, a directory that belongs to the sandbox of its programs. Several
 // worker processes may share a cache: an entry that one of them has pinned is not collected by another. Programs run in

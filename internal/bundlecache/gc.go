@@ -42,15 +42,17 @@ func (c *Cache) collectRoom(path string, now time.Time) {
 		info, err := room.Lstat(path)
 		return err == nil && now.Sub(info.ModTime()) >= KeepFor
 	}
-	found, _ := room.Entries(sandbox.Bundles)
-	for _, e := range found {
-		entry := filepath.Join(sandbox.Bundles, e.Name())
-		switch {
-		case !old(entry):
-		case strings.HasPrefix(e.Name(), "."):
-			_ = room.RemoveAll(entry)
-		case e.IsDir():
-			c.evict(room, entry, old)
+	for _, part := range []string{sandbox.Bundles, sandbox.Plugins} {
+		found, _ := room.Entries(part)
+		for _, e := range found {
+			entry := filepath.Join(part, e.Name())
+			switch {
+			case !old(entry):
+			case strings.HasPrefix(e.Name(), "."):
+				_ = room.RemoveAll(entry)
+			case e.IsDir():
+				c.evict(room, entry, old)
+			}
 		}
 	}
 	temporary, _ := room.Entries("tmp")
@@ -93,7 +95,7 @@ func (c *Cache) evict(room sandbox.Directory, entry string, old func(path string
 	if free, err := lock.TryLock(); err != nil || !free || !old(entry) {
 		return
 	}
-	gone := filepath.Join(sandbox.Bundles, ".gone-"+filepath.Base(entry))
+	gone := filepath.Join(filepath.Dir(entry), ".gone-"+filepath.Base(entry))
 	_ = room.RemoveAll(gone)
 	if room.Rename(entry, gone) != nil {
 		return

@@ -83,11 +83,33 @@ func (b *Box) furnish() error {
 			return err
 		}
 	}
+	if err := b.furnishPlugins(); err != nil {
+		return err
+	}
 	return b.Do(func() (err error) {
 		b.temp, err = os.MkdirTemp(filepath.Join(b.room, temps), "")
 		return err
 	})
 }
+
+// furnishPlugins makes the directory of plugins. It stays this process's own.
+func (b *Box) furnishPlugins() error {
+	dir := b.Plugins()
+	err := os.MkdirAll(dir, 0o755)
+	if err == nil && b.id != nil {
+		err = os.Chmod(dir, 0o755) // whatever the umask
+	}
+	if err != nil {
+		return err
+	}
+	real, err := filepath.EvalSymlinks(dir)
+	b.own = append(b.own, real)
+	return err
+}
+
+// Plugins returns the directory of the plugins that the worker has downloaded for the box's organization. The box's
+// processes can read it and cannot change it, except where processes are not kept apart.
+func (b *Box) Plugins() string { return filepath.Join(b.room, Plugins) }
 
 // passable makes the directory of all rooms one through which everybody may pass, and nothing more, and checks that
 // there is a way to it.

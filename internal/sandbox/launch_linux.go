@@ -49,6 +49,8 @@ func (b *Box) Spare(cmd *exec.Cmd) (*Launch, error) {
 	for _, part := range parts {
 		o.Show = append(o.Show, filepath.Join(b.room, part))
 	}
+	o.ReadOnly = []string{b.Plugins()}
+	o.Show = append(o.Show, o.ReadOnly...)
 	l := &Launch{box: b}
 	return l, l.make(cmd, o, b.policy.mode, b.id)
 }

@@ -106,14 +106,17 @@ func (p *Policy) Mode() Mode {
 	return p.mode
 }
 
-// The parts of a room: what belongs to an organization's processes.
+// The parts of a room: what belongs to an organization's processes, and what they only read.
 const (
 	Bundles = "bundles"
 	Modules = "modules"
 	temps   = "tmp"
 	homes   = "home"
+	// Plugins has the plugins that the worker has downloaded for the organization.
+	Plugins = "plugins"
 )
 
+// parts are the parts of a room that its processes may change.
 var parts = []string{Bundles, Modules, temps, homes}
 
 // RoomName is the name of an organization's directory on a worker. It tells nothing and fits in every file system.

@@ -220,6 +220,27 @@ func TestAProcessKeepsToItsLimits(t *testing.T) {
 	})
 }
 
+func TestAProcessRunsThePluginsOfItsOrganizationAndCannotChangeThem(t *testing.T) {
+	modes(t, func(t *testing.T, o Options) {
+		b := box(t, policy(t, o), "acme", place(t))
+		dir := filepath.Join(b.Plugins(), "one")
+		plugin := filepath.Join(dir, "plugin")
+		err := errors.Join(os.Mkdir(dir, 0o755), os.WriteFile(plugin, []byte("#!/bin/sh\necho runs\n"), 0o755))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if said, err := inBox(t, b, plugin); said != "runs\n" || err != nil {
+			t.Errorf("it says %q: %v", said, err)
+		}
+		for _, change := range []string{"echo x >> " + plugin, "rm -f " + plugin, "mv " + dir + " " + dir + "-away",
+			"touch " + dir + "/new", "chmod 777 " + plugin, "mkdir " + dir + "-new"} {
+			if said, err := inBox(t, b, change); err == nil {
+				t.Errorf("%s succeeded: %s", change, said)
+			}
+		}
+	})
+}
+
 func TestTwoOrganizationsNeverShareAUserID(t *testing.T) {
 	record := filepath.Join(place(t), "uids.json")
 	given := map[int]string{}

@@ -25,6 +25,8 @@ type Orders struct {
 	Confine bool
 	Hide    []string
 	Show    []string
+	// ReadOnly are those of Show in which the command can change nothing.
+	ReadOnly []string
 	// UID and GID are those that the command is to have in the user namespace: the ones that it has outside.
 	UID, GID int
 	// Parent is the process with whose end the launcher, and the command, is to end by DeathSignal; 0: none.

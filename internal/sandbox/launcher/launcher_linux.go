@@ -209,6 +209,14 @@ func hide(o Orders) error {
 			""); err != nil {
 			return &os.PathError{Op: "show", Path: dir, Err: err}
 		}
+		if slices.Contains(o.ReadOnly, dir) {
+			attributes := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}
+			err := unix.MountSetattr(unix.AT_FDCWD, dir, unix.AT_RECURSIVE, &attributes)
+			// before Linux 5.12, and where a container forbids the call, the command can change its own plugins
+			if err != nil && !errors.Is(err, unix.ENOSYS) && !errors.Is(err, unix.EPERM) {
+				return &os.PathError{Op: "protect", Path: dir, Err: err}
+			}
+		}
 	}
 	return nil
 }
