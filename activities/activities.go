@@ -14,6 +14,7 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/bundlecache"
 	"github.com/deployctl/deployctl/internal/pluginhost/process"
+	"github.com/deployctl/deployctl/internal/plugins"
 	"github.com/deployctl/deployctl/internal/ratelimit"
 	"github.com/deployctl/deployctl/internal/runlink"
 	"github.com/deployctl/deployctl/internal/sandbox"
@@ -37,6 +38,8 @@ type Options struct {
 	Sandbox *sandbox.Policy
 	// Env is the service's own environment; programs receive its inheritedVariables.
 	Env []string
+	// Plugins are the servers from which plugins that are not installed may be downloaded; nil: none.
+	Plugins *plugins.Network
 	// Builtin are the packages that are served in this process, by name; each call creates one provider for an update with
 	// that environment.
 	Builtin map[string]func(process.Environment) pulumirpc.ResourceProviderServer

@@ -44,6 +44,9 @@ func (a *Activities) tidy(ctx context.Context, in deployments.CommitInput, reque
 		return
 	}
 	collected, err := a.Store.Collect(ctx, stack, *a.Retention)
+	if err == nil {
+		err = a.Store.PluginArchives(stack.Organization).Collect(ctx, a.Retention.Age)
+	}
 	if a.Collected != nil {
 		a.Collected(stack, collected, err)
 	}

@@ -263,7 +263,7 @@ func TestAYAMLProgramRunsThroughTheRealLanguageHost(t *testing.T) {
 			"unit does")
 	}
 	h := newHouse(t)
-	h.env = append(h.env, "PATH="+plugins(t)+string(os.PathListSeparator)+filepath.Dir(host))
+	h.env = append(h.env, "PATH="+pluginDir(t)+string(os.PathListSeparator)+filepath.Dir(host))
 	claimed := h.claim(deployments.UpdateRequest{Bundle: h.upload(map[string]string{"Pulumi.yaml": `
 name: test
 runtime: yaml

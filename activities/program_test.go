@@ -153,7 +153,7 @@ func TestTheEndsOfAProgram(t *testing.T) {
 				if exited == nil || !exited.Bailed {
 					t.Errorf("%+v %+v", out, exited)
 				}
-			}, "pulumi plugin install resource nosuch"},
+			}, "deployctl plugin install resource nosuch"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHouse(t)

@@ -53,6 +53,7 @@ type session struct {
 	// accounts caches results of accountOf, by reference and digest of the inputs.
 	accounts sync.Map
 	host     *pluginhost.Host
+	plugins  *pluginSource // nil: nothing is downloaded
 	log      *eventlog.Output
 	refusals monitor.Refusals
 	hooks    monitor.Hooks
@@ -103,6 +104,7 @@ func (s *session) close(ctx context.Context) {
 	if s.host != nil {
 		s.host.Close(ctx)
 	}
+	s.plugins.close()
 	if s.log != nil {
 		s.log.Close(ctx)
 	}

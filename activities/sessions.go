@@ -122,12 +122,15 @@ func (a *Activities) fill(ctx context.Context, s *session) error {
 	s.parallel = ratelimit.NewSemaphore(goalOf(s.update, s.base, s.request).Parallel)
 	s.log = eventlog.NewOutput(a.Store, s.update, s.config.SecretTexts())
 	s.phases.tell = s.log.Phase
+	env := append(append(environment(s.request.Environment, a.Env), provider.StackVariable+"="+s.stackID),
+		s.box.Environment()...)
+	fetch, err := a.openPlugins(s, s.request.Environment)
+	if err != nil {
+		return err
+	}
 	s.host, err = pluginhost.New(pluginhost.Options{
 		RootDir: s.dir, Project: s.project, Config: s.config.Reveal(), Log: s.hear, Phase: s.phases.begin,
-		Env: append(append(environment(s.request.Environment, a.Env), provider.StackVariable+"="+s.stackID),
-			s.box.Environment()...),
-		Box: s.box, Spares: processesOf(s.request),
-		Builtin: a.builtin(s),
+		Env: env, Box: s.box, Spares: processesOf(s.request), Builtin: a.builtin(s), Fetch: fetch,
 	})
 	if err != nil {
 		return deployments.Errorf(deployments.CodeInvalid, "%w", err)

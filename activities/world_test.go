@@ -106,7 +106,7 @@ func newHouseOn(t testing.TB, objects statestore.Objects) *house {
 	h := &house{t: t, store: store, heart: &testHeart{}, world: t.TempDir(), runs: &switchboard{}}
 	h.env = []string{
 		"HOME=" + t.TempDir(), "PULUMI_HOME=" + t.TempDir(), "TOY_WORLD=" + h.world,
-		"PATH=" + plugins(t) + string(os.PathListSeparator) + os.Getenv("PATH"),
+		"PATH=" + pluginDir(t) + string(os.PathListSeparator) + os.Getenv("PATH"),
 	}
 	h.acts = New(Options{
 		Store: store, Runs: h.runs, Heart: h.heart, Worker: "worker-1", Dir: t.TempDir(),
@@ -116,8 +116,8 @@ func newHouseOn(t testing.TB, objects statestore.Objects) *house {
 	return h
 }
 
-// plugins returns a directory with the test binary under the names of plugins.
-func plugins(t testing.TB) string {
+// pluginDir returns a directory with the test binary under the names of plugins.
+func pluginDir(t testing.TB) string {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {

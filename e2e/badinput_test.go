@@ -26,7 +26,7 @@ func TestBadPrograms(t *testing.T) {
 	}{
 		{"a provider plugin that is not installed",
 			"packages: [{name: nowhere, version: 1.2.3}]\nsteps: [{register: x, type: 'nowhere:index:Thing'}]\n",
-			[]string{"pulumi-resource-nowhere", "pulumi plugin install resource nowhere"}, 0},
+			[]string{"pulumi-resource-nowhere", "deployctl plugin install resource nowhere"}, 0},
 		{"a program that throws", fake + "  - await: []\n  - throw: the sky falls\n", []string{"the sky falls"}, 1},
 		{"a program that exits with 7", fake + "  - await: []\n  - exit: 7\n",
 			[]string{"the program exited with code 7"}, 1},
@@ -117,7 +117,7 @@ func TestAProviderPluginOfAnotherVersion(t *testing.T) {
 		"properties: {name: one}}]\n"
 	s.write(t, "scenario.yaml", strings.Replace(script, "VERSION", "9.9.9", 1))
 	s.fails(t, 1, []string{"pulumi-resource-fake v9.9.9 was not found", "found there: v0.1.0",
-		"pulumi plugin install resource fake 9.9.9"},
+		"deployctl plugin install resource fake 9.9.9"},
 		"up", "--yes", "--skip-preview")
 	s.write(t, "scenario.yaml", strings.Replace(script, "VERSION", "0.1.0", 1))
 	s.update(t, "up")
@@ -149,7 +149,7 @@ func TestALanguageHostThatIsMissing(t *testing.T) {
 	p := sharedHome(t).in(t.TempDir())
 	p.write(t, "Pulumi.yaml", "name: "+projectName(t)+"\nruntime: cobol\n")
 	p.must(t, "stack", "init", "dev")
-	p.fails(t, 1, []string{"pulumi-language-cobol", "pulumi plugin install language cobol"}, "up", "--yes")
+	p.fails(t, 1, []string{"pulumi-language-cobol", "deployctl plugin install language cobol"}, "up", "--yes")
 	p.write(t, "Pulumi.yaml", "name: "+projectName(t)+"\nruntime: ''\n")
 	p.fails(t, 2, []string{"runtime"}, "up", "--yes")
 }

@@ -51,7 +51,8 @@ func openHome(dir string) *home {
 	}
 	h.env = append(h.env, "XDG_STATE_HOME="+filepath.Join(dir, "state"),
 		"XDG_CONFIG_HOME="+filepath.Join(dir, "config"),
-		"PULUMI_HOME="+filepath.Join(dir, "pulumi"), "NO_COLOR=1")
+		"PULUMI_HOME="+filepath.Join(dir, "pulumi"), "NO_COLOR=1",
+		"DEPLOYCTL_PLUGINS_DOWNLOAD="+mirror.URL)
 	return h
 }
 

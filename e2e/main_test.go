@@ -18,16 +18,21 @@ import (
 // binary is the deployctl under test, an absolute path; root is the repository.
 var binary, root string
 
+// mirror is where the services of homes download plugins from.
+var mirror *releases
+
 func TestMain(m *testing.M) {
 	if err := findBinaries(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
+	mirror = newReleases()
 	code := m.Run()
 	if err := endShared(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		code = 1
 	}
+	mirror.Close()
 	os.Exit(code)
 }
 

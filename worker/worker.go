@@ -14,6 +14,7 @@ import (
 	"github.com/deployctl/deployctl/activities"
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/pluginhost/process"
+	"github.com/deployctl/deployctl/internal/plugins"
 	"github.com/deployctl/deployctl/internal/runclient"
 	"github.com/deployctl/deployctl/internal/sandbox"
 	"github.com/deployctl/deployctl/internal/scheduled"
@@ -35,6 +36,8 @@ type Options struct {
 	Dir string
 	// Sandbox isolates the processes of updates from this one and from each other; nil: no isolation.
 	Sandbox *sandbox.Policy
+	// Plugins are the servers from which plugins may be downloaded; nil: none.
+	Plugins *plugins.Network
 	// Builtin are the packages that this process serves itself, by name, with the environment of the update.
 	Builtin map[string]func(process.Environment) pulumirpc.ResourceProviderServer
 	// Retention is what is kept of stacks; nil: everything. Collected, if not nil, is called with what was removed.
@@ -125,7 +128,7 @@ func (c *Connection) newActivities(o Options, private string) *activities.Activi
 	return activities.New(activities.Options{
 		Store: c.Store, Runs: runclient.New(c.Client), Heart: heartbeatRecorder{c.Client}, Worker: private,
 		Organizations: o.Organizations, Dir: o.Dir,
-		Env: os.Environ(), Builtin: o.Builtin, Sandbox: o.Sandbox,
+		Env: os.Environ(), Builtin: o.Builtin, Sandbox: o.Sandbox, Plugins: o.Plugins,
 		Housekeeping: activities.Housekeeping{Retention: o.Retention, Collected: c.collected(o.Collected)},
 		Unseen:       c.unseenVersion,
 	})

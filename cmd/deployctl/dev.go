@@ -193,6 +193,12 @@ func (d *devCall) infrastructure(server *devserver.Server) (in infrastructure, e
 	if in.retention, err = retentionOf(d.settings); err != nil {
 		return in, err
 	}
+	if in.plugins, err = pluginsOf(d.settings); err != nil {
+		return in, err
+	}
+	if in.plugins != nil {
+		in.plugins.Private = true // the programs of its one user reach this machine anyway
+	}
 	in.metrics, err = openExporter(d.settings, server.Log)
 	return in, err
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/devserver"
 	"github.com/deployctl/deployctl/internal/kms"
+	"github.com/deployctl/deployctl/internal/plugins"
 	"github.com/deployctl/deployctl/internal/sandbox"
 	"github.com/deployctl/deployctl/internal/seal"
 	"github.com/deployctl/deployctl/internal/settings"
@@ -34,6 +35,8 @@ type infrastructure struct {
 	organizations []string
 	// retention is what garbage collection keeps of a stack.
 	retention statestore.Retention
+	// plugins are the servers from which plugins may be downloaded; nil: none.
+	plugins *plugins.Network
 	// dir is the directory of a worker for the files of programs.
 	dir string
 	// embedded means that the service is one user's own, on one machine.
@@ -68,9 +71,20 @@ func (s s3Settings) under() string {
 // infrastructureOf reads the settings of serve and worker. The error joins all faults of the settings.
 func infrastructureOf(s settings.Settings, log *slog.Logger) (infrastructure, error) {
 	in, err := foundationOf(s, log)
-	var wrong error
-	in.retention, wrong = retentionOf(s)
-	return in, errors.Join(err, wrong)
+	faults := []error{err, nil, nil}
+	in.retention, faults[1] = retentionOf(s)
+	in.plugins, faults[2] = pluginsOf(s)
+	return in, errors.Join(faults...)
+}
+
+// pluginsOf reads the settings of downloads of plugins.
+func pluginsOf(s settings.Settings) (*plugins.Network, error) {
+	network, err := plugins.ParseNetwork(s.Get(settings.PluginsDownload), s.Get(settings.PluginsPrivateHosts))
+	if err != nil {
+		return nil, deployments.Errorf(deployments.CodeInvalid, "%s (set by %s): %w", settings.PluginsDownload,
+			s.Source(settings.PluginsDownload), err)
+	}
+	return network, nil
 }
 
 // foundationOf reads the settings of Temporal, of the bucket and of the key.

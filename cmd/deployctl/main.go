@@ -22,7 +22,7 @@ var version = ""
 
 func main() {
 	name := strings.TrimSuffix(filepath.Base(os.Args[0]), ".exe")
-	if plugin, ok := plugins[name]; ok {
+	if plugin, ok := pluginMains[name]; ok {
 		os.Exit(plugin(os.Args[1:]))
 	}
 	os.Exit(run())

@@ -11,8 +11,8 @@ import (
 	"github.com/deployctl/deployctl/providers"
 )
 
-// plugins are the programs that this binary runs when it is started under another name.
-var plugins = map[string]func(args []string) int{
+// pluginMains are the plugins that this binary is when it is started under another name.
+var pluginMains = map[string]func(args []string) int{
 	"pulumi-language-nodejs":        func(args []string) int { return languagehost.Main("nodejs", args) },
 	"pulumi-language-go":            func(args []string) int { return languagehost.Main("go", args) },
 	"pulumi-resource-deployctl":     resourcePlugin,

@@ -72,7 +72,7 @@ func NewHome(t *testing.T, binary string) *Home {
 			h.Env = append(h.Env, variable)
 		}
 	}
-	h.Env = append(h.Env, "NO_COLOR=1", "PULUMI_CONFIG_PASSPHRASE="+Passphrase,
+	h.Env = append(h.Env, "NO_COLOR=1", "DEPLOYCTL_PLUGINS_DOWNLOAD=off", "PULUMI_CONFIG_PASSPHRASE="+Passphrase,
 		"PATH="+strings.Join(append(peers, os.Getenv("PATH")), string(os.PathListSeparator)),
 		"XDG_STATE_HOME="+filepath.Join(dir, "state"), "XDG_CONFIG_HOME="+filepath.Join(dir, "config"),
 		"PULUMI_HOME="+filepath.Join(dir, "pulumi"))

@@ -125,6 +125,9 @@ func (m *Monitor) complete(p packageRequest) packageRequest {
 	if p.DownloadURL == "" {
 		p.DownloadURL = strings.TrimSuffix(required.DownloadURL, "/")
 	}
+	if p.checksums == nil {
+		p.checksums = required.Checksums
+	}
 	if p.Parameter == nil && required.Parameter != nil {
 		p.Parameter = required.Parameter
 	}

@@ -73,10 +73,15 @@ func (s *engineServer) StartDebugging(
 func (s *engineServer) RequirePulumiVersion(
 	_ context.Context, req *pulumirpc.RequirePulumiVersionRequest,
 ) (*pulumirpc.RequirePulumiVersionResponse, error) {
-	if err := plugin.ValidatePulumiVersionRange(req.GetPulumiVersionRange(), claimedVersion); err != nil {
+	if err := requireVersion(req.GetPulumiVersionRange()); err != nil {
 		return nil, status.Error(codes.FailedPrecondition, err.Error())
 	}
 	return &pulumirpc.RequirePulumiVersionResponse{}, nil
+}
+
+// requireVersion returns an error if the version of Pulumi that deployctl stands for is not in a range.
+func requireVersion(versions string) error {
+	return plugin.ValidatePulumiVersionRange(versions, claimedVersion)
 }
 
 // mapperServer has no mappings: only the conversion of programs from other tools needs them.

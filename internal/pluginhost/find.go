@@ -1,15 +1,16 @@
 package pluginhost
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 
 	"github.com/blang/semver"
 	"github.com/deployctl/deployctl/internal/pluginhost/process"
+	"github.com/deployctl/deployctl/internal/plugins"
 	"github.com/deployctl/deployctl/internal/sandbox"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/workspace"
@@ -17,39 +18,31 @@ import (
 
 // MissingPluginError is the error of a plugin that is not installed, or not in the requested version.
 type MissingPluginError struct {
-	Kind    apitype.PluginKind
-	Name    string
-	Version string   // the requested version; empty: any
-	Found   []string // other versions that are installed
-	Dir     string   // where plugins are installed
-	Server  string   // the download URL that the program names, or empty
+	plugins.Request
+	Found    []string // other versions that are installed
+	Dir      string   // where plugins are installed
+	Download error    // why it could not be downloaded; nil: nothing is downloaded
 }
 
 func (e *MissingPluginError) Error() string {
-	kind := "provider plugin"
-	if e.Kind == apitype.LanguagePlugin {
-		kind = "language host"
-	}
-	what := fmt.Sprintf("pulumi-%s-%s", e.Kind, e.Name)
-	if e.Version != "" {
-		what += " v" + e.Version
-	}
 	found := ""
 	if len(e.Found) > 0 {
 		found = " (found there: v" + strings.Join(e.Found, ", v") + ")"
 	}
-	dir := fmt.Sprintf("%s-%s", e.Kind, e.Name)
-	if e.Version != "" {
-		dir += "-v" + e.Version
+	download := "downloads are switched off (the setting plugins.download of the service)"
+	if e.Download != nil {
+		download = e.Download.Error()
 	}
-	install := strings.TrimSpace(fmt.Sprintf("pulumi plugin install %s %s %s", e.Kind, e.Name, e.Version))
-	if e.Server != "" {
-		install += " --server " + e.Server
+	install := strings.TrimSpace(fmt.Sprintf("deployctl plugin install %s %s %s", e.Kind, e.Name, e.Version))
+	if e.URL != "" {
+		install += " --server " + e.URL
 	}
-	return fmt.Sprintf("%s %s was not found on PATH or in %s%s; unpack its release there as %s, or, with Pulumi's "+
-		"command line, run `%s`",
-		kind, what, e.Dir, found, dir, install)
+	return fmt.Sprintf("%s was not found on PATH or in %s%s, and %s; to install it there, run `%s` or unpack its release "+
+		"as %s", e.Plugin, e.Dir, found, download, install, e.Plugin.Dir())
 }
+
+// Unwrap returns why the plugin could not be downloaded.
+func (e *MissingPluginError) Unwrap() error { return e.Download }
 
 // isMissing reports whether err is a MissingPluginError.
 func isMissing(err error) bool {
@@ -66,20 +59,36 @@ type finder struct {
 	box     *sandbox.Box // in which the project's plugins are
 }
 
-// pluginName matches valid names of plugins; a valid name cannot lead to a path outside the plugin directories.
-var pluginName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
+// locate returns the path of a plugin's executable. A plugin that is not installed is fetched.
+func (h *Host) locate(ctx context.Context, r plugins.Request) (string, error) {
+	path, err := h.finder.find(r)
+	var missing *MissingPluginError
+	if h.opts.Fetch == nil || !errors.As(err, &missing) {
+		return path, err
+	}
+	dir, err := h.opts.Fetch(ctx, r)
+	if err != nil {
+		missing.Download = err
+		return "", missing
+	}
+	path, err = executable(filepath.Join(dir, r.File()))
+	if err != nil {
+		return "", fmt.Errorf("%s was downloaded, but cannot be run: %w", r.Plugin, err)
+	}
+	return path, nil
+}
 
 // find returns the path of a plugin's executable. The version applies only to the Pulumi home, where it must match
 // exactly: a plugin on PATH or in the project is the user's choice. Without a version, find returns the newest.
-func (f finder) find(kind apitype.PluginKind, name, version string) (string, error) {
-	if !pluginName.MatchString(name) {
-		return "", fmt.Errorf("%q is not the name of a %s plugin: those have letters, digits, '-', '_' and '.'", name,
-			kind)
+func (f finder) find(r plugins.Request) (string, error) {
+	r, err := r.Normalized()
+	if err != nil {
+		return "", err
 	}
-	if path, err := f.inProject(kind, name); path != "" || err != nil {
+	if path, err := f.inProject(r.Plugin); path != "" || err != nil {
 		return path, err
 	}
-	file := fmt.Sprintf("pulumi-%s-%s", kind, name)
+	file := r.File()
 	if path, err := process.Look(f.env, file); err == nil {
 		return path, nil
 	}
@@ -89,13 +98,13 @@ func (f finder) find(kind apitype.PluginKind, name, version string) (string, err
 	if err != nil {
 		return "", fmt.Errorf("listing installed plugins: %w", err)
 	}
-	missing := &MissingPluginError{Kind: kind, Name: name, Version: version, Dir: dir}
+	missing := &MissingPluginError{Request: r, Dir: dir}
 	var best *workspace.PluginInfo
 	for _, p := range installed {
-		if p.Kind != kind || p.Name != name || p.Version == nil {
+		if p.Kind != r.Kind || p.Name != r.Name || p.Version == nil {
 			continue
 		}
-		if wanted(p.Version, version) && (best == nil || best.Version.LT(*p.Version)) {
+		if wanted(p.Version, r.Version) && (best == nil || best.Version.LT(*p.Version)) {
 			best = &p
 		}
 		missing.Found = append(missing.Found, p.Version.String())
@@ -119,16 +128,20 @@ func wanted(version *semver.Version, asked string) bool {
 }
 
 // inProject returns the path of a plugin in the project's "plugins"; "" if it is not listed there.
-func (f finder) inProject(kind apitype.PluginKind, name string) (string, error) {
+func (f finder) inProject(p plugins.Plugin) (string, error) {
 	if f.project == nil || f.project.Plugins == nil {
 		return "", nil
 	}
 	options := f.project.Plugins.Providers
-	if kind == apitype.LanguagePlugin {
+	switch p.Kind {
+	case apitype.LanguagePlugin:
 		options = f.project.Plugins.Languages
+	case apitype.AnalyzerPlugin:
+		options = f.project.Plugins.Analyzers
+	default:
 	}
 	for _, o := range options {
-		if o.Name != name {
+		if o.Name != p.Name {
 			continue
 		}
 		path := o.Path
@@ -136,11 +149,11 @@ func (f finder) inProject(kind apitype.PluginKind, name string) (string, error) 
 			path = filepath.Join(f.root, path)
 		}
 		if info, err := f.box.Stat(path); err == nil && info.IsDir() {
-			path = filepath.Join(path, fmt.Sprintf("pulumi-%s-%s", kind, name))
+			path = filepath.Join(path, p.File())
 		}
 		found, err := executable(path)
 		if err != nil {
-			return "", fmt.Errorf("plugins in Pulumi.yaml, %s: %w", name, err)
+			return "", fmt.Errorf("plugins in Pulumi.yaml, %s: %w", p.Name, err)
 		}
 		return found, nil
 	}
@@ -149,3 +162,13 @@ func (f finder) inProject(kind apitype.PluginKind, name string) (string, error) 
 
 // executable returns the path with the extension that the system needs; an error if it cannot be executed.
 func executable(path string) (string, error) { return exec.LookPath(path) }
+
+// Chosen reports whether the user has put a plugin into the project or on PATH, so that none is installed for it.
+func (h *Host) Chosen(r plugins.Request) bool {
+	path, err := h.finder.find(r)
+	if err != nil {
+		return false
+	}
+	below, err := filepath.Rel(filepath.Join(h.finder.home, "plugins"), path)
+	return err != nil || !filepath.IsLocal(below)
+}

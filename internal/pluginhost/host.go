@@ -20,6 +20,7 @@ import (
 
 	"github.com/deployctl/deployctl/internal/doors"
 	"github.com/deployctl/deployctl/internal/pluginhost/process"
+	"github.com/deployctl/deployctl/internal/plugins"
 	"github.com/deployctl/deployctl/internal/sandbox"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/diag"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/workspace"
@@ -50,6 +51,8 @@ type Options struct {
 	Phase func(text string) (end func())
 	// Box is the sandbox in which every process of the update is started; nil: none.
 	Box *sandbox.Box
+	// Fetch returns the directory of a plugin that is not installed, after it was downloaded; nil: nothing is downloaded.
+	Fetch func(context.Context, plugins.Request) (dir string, err error)
 	// Spares is the number of processes that are certainly needed. They are started in advance; see process.Spares.
 	Spares int
 	// Builtin are the packages that this process serves itself; each call creates one provider, with the environment that
@@ -95,6 +98,11 @@ func New(opts Options) (*Host, error) {
 	}
 	if opts.Phase == nil {
 		opts.Phase = func(string) func() { return func() {} }
+	}
+	if opts.Project != nil {
+		if err := requireVersion(opts.Project.RequiredPulumiVersion); err != nil {
+			return nil, fmt.Errorf("requiredPulumiVersion in Pulumi.yaml: %w", err)
+		}
 	}
 	prog, err := findProgram(root, opts.Project, opts.Box)
 	if err != nil {

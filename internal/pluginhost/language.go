@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/deployctl/deployctl/internal/languagehost"
+	"github.com/deployctl/deployctl/internal/plugins"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/diag"
 	pulumirpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
@@ -60,7 +61,8 @@ func (h *Host) languageEndpoint(ctx context.Context, runtime string) (*endpoint,
 	output := func(severity diag.Severity, line string) {
 		h.opts.Log(Message{Severity: severity, Text: line, Source: runtime})
 	}
-	path, err := h.finder.find(apitype.LanguagePlugin, runtime, "")
+	request := plugins.Request{Plugin: plugins.Plugin{Kind: apitype.LanguagePlugin, Name: runtime}}
+	path, err := h.finder.find(request)
 	if isMissing(err) {
 		builtin, ok := languagehost.New(runtime, languagehost.Options{
 			Engine: h.address, Env: h.env, Box: h.opts.Box, Spares: h.spares, InstallScripts: h.InstallScripts(),
@@ -72,6 +74,7 @@ func (h *Host) languageEndpoint(ctx context.Context, runtime string) (*endpoint,
 			// its stop waits until its program has ended
 			return embed("language host "+runtime, register, grpc.WaitForHandlers(true))
 		}
+		path, err = h.locate(ctx, request)
 	}
 	if err != nil {
 		return nil, err
@@ -120,7 +123,8 @@ func (l *Language) RequiredPackages(ctx context.Context) ([]Package, error) {
 		if p.GetKind() != string(apitype.ResourcePlugin) {
 			continue
 		}
-		pkg := Package{Name: p.GetName(), Version: strings.TrimPrefix(p.GetVersion(), "v"), DownloadURL: p.GetServer()}
+		pkg := Package{Name: p.GetName(), Version: strings.TrimPrefix(p.GetVersion(), "v"), DownloadURL: p.GetServer(),
+			Checksums: p.GetChecksums()}
 		if q := p.GetParameterization(); q != nil {
 			pkg.Parameter = &Parameter{Name: q.GetName(), Version: q.GetVersion(), Value: q.GetValue()}
 		}
@@ -146,7 +150,8 @@ func (l *Language) requiredPlugins(ctx context.Context) ([]Package, error) {
 	for _, p := range resp.GetPlugins() {
 		if p.GetKind() == string(apitype.ResourcePlugin) {
 			version := strings.TrimPrefix(p.GetVersion(), "v")
-			packages = append(packages, Package{Name: p.GetName(), Version: version, DownloadURL: p.GetServer()})
+			packages = append(packages, Package{Name: p.GetName(), Version: version, DownloadURL: p.GetServer(),
+				Checksums: p.GetChecksums()})
 		}
 	}
 	return packages, nil

@@ -2,10 +2,13 @@ package pluginhost
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"sync"
 
 	"github.com/deployctl/deployctl/internal/panics"
+	"github.com/deployctl/deployctl/internal/plugins"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
 	pulumirpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
 	"google.golang.org/grpc"
@@ -16,9 +19,22 @@ type Package struct {
 	Name        string
 	Version     string // empty: the newest that is installed
 	DownloadURL string
-	Parameter   *Parameter // lets the provider serve another package
+	Checksums   map[string][]byte // accepted SHA-256 digests of the plugin's archive, by platform
+	Parameter   *Parameter        // lets the provider serve another package
 	// Env copies variables of the environment to other names: the process has the value of KEY in the variable Env[KEY].
 	Env map[string]string
+}
+
+// Request asks for the package's plugin.
+func (p Package) Request() plugins.Request {
+	r := plugins.Request{
+		Plugin: plugins.Plugin{Kind: apitype.ResourcePlugin, Name: p.Name, Version: p.Version}, URL: p.DownloadURL,
+		Sums: map[string]string{},
+	}
+	for platform, sum := range p.Checksums {
+		r.Sums[platform] = hex.EncodeToString(sum)
+	}
+	return r
 }
 
 // Parameter is the value of a parameterised package.

@@ -47,6 +47,16 @@ func PackageOf(t tokens.Type, inputs resource.PropertyMap) (Package, error) {
 	pkg := Package{
 		Name: provides, Version: text(inputs, VersionKey), DownloadURL: text(internal, "pluginDownloadURL"),
 	}
+	if sums := internal["pluginChecksums"]; sums.IsObject() {
+		pkg.Checksums = map[string][]byte{}
+		for platform := range sums.ObjectValue() {
+			sum, err := hex.DecodeString(text(sums.ObjectValue(), platform))
+			if err != nil {
+				return pkg, fmt.Errorf("provider %s: its checksum for %s: %w", provides, platform, err)
+			}
+			pkg.Checksums[string(platform)] = sum
+		}
+	}
 	if names := internal[envVarMappingsKey]; names.IsObject() {
 		pkg.Env = map[string]string{}
 		for from := range names.ObjectValue() {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/deployctl/deployctl/internal/pluginhost/process"
+	"github.com/deployctl/deployctl/internal/plugins"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/diag"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
@@ -351,25 +352,51 @@ func TestAMissingPluginAndAWrongVersionSayWhatToDo(t *testing.T) {
 	install(t, home, "1.0.0")
 	h := open(t, Options{PulumiHome: home, Env: []string{"PATH=" + t.TempDir()}})
 	_, err := h.Provider(t.Context(), Package{Name: "acme", DownloadURL: "https://acme.example"}, "")
-	if err == nil || !strings.HasSuffix(err.Error(), "`pulumi plugin install resource acme --server "+
+	if err == nil || !strings.Contains(err.Error(), "run `deployctl plugin install resource acme --server "+
 		"https://acme.example`") {
 		t.Errorf("%v", err)
 	}
 	_, err = h.Provider(t.Context(), Package{Name: "aws", Version: "6.1.2"}, "")
 	want := "provider plugin pulumi-resource-aws v6.1.2 was not found on PATH or in " + filepath.Join(home, "plugins") +
-		"; unpack its release there as resource-aws-v6.1.2, or, with Pulumi's command line, run `pulumi plugin " +
-		"install resource aws 6.1.2`"
+		", and downloads are switched off (the setting plugins.download of the service); to install it there, run " +
+		"`deployctl plugin install resource aws 6.1.2` or unpack its release as resource-aws-v6.1.2"
 	if err == nil || err.Error() != want {
 		t.Errorf("%v", err)
 	}
 	_, err = h.Provider(t.Context(), Package{Name: "tiny", Version: "2.0.0"}, "")
-	if err == nil || !strings.Contains(err.Error(), "(found there: v1.0.0); unpack its release there as "+
-		"resource-tiny-v2.0.0, or, with Pulumi's command line, run `pulumi plugin install resource tiny 2.0.0`") {
+	if err == nil || !strings.Contains(err.Error(), "(found there: v1.0.0), and") {
 		t.Errorf("%v", err)
 	}
 	if _, err = h.Language(t.Context(), "cobol"); err == nil || !strings.Contains(err.Error(),
 		"language host pulumi-language-cobol was not found") {
 		t.Errorf("%v", err)
+	}
+}
+
+func TestAPluginThatIsMissingIsFetched(t *testing.T) {
+	var asked []plugins.Request
+	h := open(t, Options{PulumiHome: t.TempDir(), Env: []string{"PATH=" + t.TempDir()},
+		Fetch: func(_ context.Context, r plugins.Request) (string, error) {
+			asked = append(asked, r)
+			if r.Name != "tiny" {
+				return "", errors.New("nobody has it")
+			}
+			return bin(t, "pulumi-resource-tiny"), nil
+		}})
+	sum := []byte{0xab}
+	pkg := Package{Name: "tiny", Version: "v1.2", DownloadURL: "https://tiny.example",
+		Checksums: map[string][]byte{"linux-amd64": sum}}
+	if _, err := h.Provider(t.Context(), pkg, ""); err != nil {
+		t.Error(err)
+	}
+	_, err := h.Language(t.Context(), "cobol")
+	if err == nil || !strings.Contains(err.Error(), "pulumi-language-cobol was not found") ||
+		!strings.Contains(err.Error(), "nobody has it") {
+		t.Errorf("%v", err)
+	}
+	if len(asked) != 2 || asked[0].URL != "https://tiny.example" || asked[0].Sums["linux-amd64"] != "ab" ||
+		asked[1].Kind != "language" {
+		t.Errorf("what is asked for is %+v", asked)
 	}
 }
 
@@ -380,26 +407,30 @@ func TestTheVersionThatIsAskedForIsFoundElseTheNewest(t *testing.T) {
 	}
 	f := finder{home: home, root: home}
 	for asked, want := range map[string]string{"": "1.10.0", "1.9.0": "1.9.0", "v1.2.0": "1.2.0"} {
-		if path, err := f.find("resource", "tiny", asked); err != nil || !strings.Contains(path, "-v"+want) {
+		if path, err := f.find(tinyRequest(asked)); err != nil || !strings.Contains(path, "-v"+want) {
 			t.Errorf("asked for %q: %s %v", asked, path, err)
 		}
 	}
 	dir := bin(t, "pulumi-resource-tiny")
 	f.project = &workspace.Project{Plugins: &workspace.Plugins{Providers: []workspace.PluginOptions{
 		{Name: "tiny", Path: dir}}}}
-	if path, err := f.find("resource", "tiny", "1.9.0"); err != nil || filepath.Dir(path) != dir {
+	if path, err := f.find(tinyRequest("1.9.0")); err != nil || filepath.Dir(path) != dir {
 		t.Errorf("the project's own plugin: %s %v", path, err)
 	}
+}
+
+func tinyRequest(version string) plugins.Request {
+	return Package{Name: "tiny", Version: version}.Request()
 }
 
 // install copies the test binary into a Pulumi home as version v of the plugin tiny.
 func install(t *testing.T, home, v string) {
 	t.Helper()
-	plugins := filepath.Join(home, "plugins")
-	if err := os.MkdirAll(plugins, 0o700); err != nil {
+	dir := filepath.Join(home, "plugins")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Rename(bin(t, "pulumi-resource-tiny"), filepath.Join(plugins, "resource-tiny-v"+v)); err != nil {
+	if err := os.Rename(bin(t, "pulumi-resource-tiny"), filepath.Join(dir, "resource-tiny-v"+v)); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -505,6 +536,19 @@ func TestProgramsAndPluginsReachTheEngine(t *testing.T) {
 			PulumiVersionRange: asked})
 		if status.Code(err) != want {
 			t.Errorf("%s: %v", asked, err)
+		}
+	}
+}
+
+func TestAProjectMayRequireVersionsOfPulumi(t *testing.T) {
+	for versions, says := range map[string]string{">=3.0.0": "", ">=4.0.0": `does not satisfy the version range ">=4.0.0"`,
+		"three": "requiredPulumiVersion in Pulumi.yaml"} {
+		h, err := New(Options{RootDir: t.TempDir(), Project: &workspace.Project{RequiredPulumiVersion: versions}})
+		if (err == nil) != (says == "") || err != nil && !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %v", versions, err)
+		}
+		if err == nil {
+			h.Close(t.Context())
 		}
 	}
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/deployctl/deployctl/internal/languagehost"
 	"github.com/deployctl/deployctl/internal/panics"
 	"github.com/deployctl/deployctl/internal/pluginhost/process"
-	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/diag"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
 	pulumirpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
@@ -160,17 +159,17 @@ func (h *Host) providerEndpoint(pkg Package) (*endpoint, string, error) {
 	}
 	spec := launchSpec{name: "provider " + pkg.Name, dir: h.program.dir, env: h.providerEnv(pkg), box: h.opts.Box,
 		spares: h.spares}
-	path, err := h.finder.find(apitype.ResourcePlugin, pkg.Name, pkg.Version)
+	path, err := h.finder.find(pkg.Request())
 	spec.path, spec.args = path, []string{h.address}
 	dynamic := IsDynamic(pkg.Name)
-	if pkg.Name == NodeDynamicProvider && isMissing(err) {
+	switch {
+	case pkg.Name == NodeDynamicProvider && isMissing(err):
 		var script string
 		spec.path, script, err = languagehost.DynamicProvider(h.program.dir,
 			process.Environment{Env: h.env, Box: h.opts.Box})
 		spec.args = []string{script, h.address}
-	}
-	if missing := (*MissingPluginError)(nil); errors.As(err, &missing) {
-		missing.Server = pkg.DownloadURL
+	case !dynamic && isMissing(err):
+		spec.path, err = h.locate(h.ctx, pkg.Request())
 	}
 	if err != nil {
 		return nil, "", err

@@ -50,6 +50,9 @@ const (
 	SandboxFileSize  Key = "sandbox.file-size"
 	SandboxCPU       Key = "sandbox.cpu-time"
 
+	PluginsDownload     Key = "plugins.download"
+	PluginsPrivateHosts Key = "plugins.private-hosts"
+
 	RetentionVersions Key = "retention.versions"
 	RetentionDays     Key = "retention.days"
 	RetentionAudit    Key = "retention.audit-days"
@@ -137,6 +140,11 @@ var Table = []Definition{
 		"or none"},
 	{SandboxCPU, ForService, "24h", false, "limit of the processor time of each process of a program: a `DURATION`, " +
 		"or none"},
+
+	{PluginsDownload, ForService, "auto", false, "download plugins that are not installed: auto (from their own " +
+		"addresses), off, or the `URL` of a mirror, which may have ${NAME}, ${VERSION}, ${OS} and ${ARCH}"},
+	{PluginsPrivateHosts, ForService, "", false, "`HOSTS`, separated by commas, at private addresses from which " +
+		"plugins may be downloaded"},
 
 	{RetentionVersions, ForService, "100", false, "keep at least the latest `N` versions of a stack, whatever their " +
 		"age"},

@@ -118,7 +118,7 @@ func NewApp(s *Env) *cli.App {
 		upCommand(s), previewCommand(s), refreshCommand(s), destroyCommand(s),
 		cancelCommand(s), attachCommand(s), resolveCommand(s),
 		stackCommand(s), stateCommand(s), graphCommand(s), whyCommand(s), configCommand(s), scheduleCommand(s),
-		driftCommand(s), tokenCommand(s), memberCommand(s),
+		driftCommand(s), installCommand(s), pluginCommand(s), tokenCommand(s), memberCommand(s),
 		auditCommand(s),
 	}
 	if s.More != nil {

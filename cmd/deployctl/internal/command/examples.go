@@ -61,6 +61,13 @@ var examples = map[string][]string{
 	"deployctl graph": {"deployctl graph", "deployctl graph --short-node-name graph.dot"},
 	"deployctl why":   {"deployctl why site"},
 
+	"deployctl install": {"deployctl install", "deployctl install --platform linux-amd64"},
+	"deployctl plugin":  {"deployctl plugin ls"},
+	"deployctl plugin install": {"deployctl plugin install", "deployctl plugin install resource random 4.16.0",
+		"deployctl plugin install resource acme 1.2.0 --server https://acme.example"},
+	"deployctl plugin ls": {"deployctl plugin ls", "deployctl plugin ls --project --json"},
+	"deployctl plugin rm": {"deployctl plugin rm resource random 4.15.0", "deployctl plugin rm --all --yes"},
+
 	"deployctl config": {"deployctl config", "deployctl config --show-secrets"},
 	"deployctl config set": {
 		"deployctl config set region eu-central-1",

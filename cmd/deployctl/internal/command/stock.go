@@ -13,14 +13,12 @@ var stockOnly = map[string]string{
 	"convert":                          "use `pulumi convert`",
 	"env":                              "",
 	"import":                           "use the resource option `import` in the program",
-	"install":                          "use `pulumi install`",
 	"login":                            "see `deployctl settings` for the service's address and token",
 	"logout":                           "see `deployctl settings` for the service's address and token",
 	"logs":                             "",
 	"new":                              "write Pulumi.yaml by hand, or use `pulumi new`",
 	"org":                              "see `deployctl member` and `deployctl token`",
 	"package":                          "use `pulumi package`",
-	"plugin":                           "use `pulumi plugin`",
 	"policy":                           "",
 	"schema":                           "use `pulumi schema`",
 	"state upgrade":                    "nothing is needed: older formats are read",
@@ -41,6 +39,7 @@ var stockOnly = map[string]string{
 	"up --config-file":                 "use Pulumi.STACK.yaml or --config",
 	"up --plan":                        "",
 	"up --run-program":                 "an up runs the program anyway",
+	"plugin run":                       "use `pulumi plugin run`",
 	"preview --config-file":            "use Pulumi.STACK.yaml or --config",
 }
 

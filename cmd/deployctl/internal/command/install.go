@@ -1,0 +1,106 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/npmworkspace"
+	"github.com/deployctl/deployctl/internal/pluginhost"
+	"github.com/deployctl/deployctl/internal/plugins"
+	"github.com/deployctl/deployctl/internal/safetext"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/diag"
+	"github.com/urfave/cli/v2"
+)
+
+func installCommand(s *Env) *cli.Command {
+	return &cli.Command{
+		Name: "install", Usage: "install the dependencies and the plugins of the project",
+		Description: "The dependencies are installed in the project's directory with the tools of its language, the " +
+			"plugins as `deployctl plugin install` does it. An update installs what it needs by itself: this command " +
+			"is for editors, tests, and the lock file.",
+		Flags: local(reinstallFlag, platformFlag,
+			&cli.BoolFlag{Name: "no-dependencies", Usage: "install only plugins"},
+			&cli.BoolFlag{Name: "no-plugins", Usage: "install only dependencies"}),
+		Action: action(s, func(ctx context.Context, s *session) error {
+			i, err := s.pluginInstaller()
+			if err != nil {
+				return err
+			}
+			return s.installProject(ctx, i, !s.flags.Bool("no-dependencies"), !s.flags.Bool("no-plugins"))
+		}),
+	}
+}
+
+// ownPackages are the packages that deployctl serves itself.
+var ownPackages = map[string]bool{"deployctl": true, "pulumi": true}
+
+// installProject installs the dependencies of the project, and the plugins that it needs.
+func (s *session) installProject(ctx context.Context, i *plugins.Installer, dependencies, packages bool) (err error) {
+	if err := s.needProject(); err != nil {
+		return err
+	}
+	fetch := func(ctx context.Context, r plugins.Request) (string, error) {
+		r, _, err := i.Install(ctx, r)
+		return filepath.Join(i.Dir, r.Plugin.Dir()), err
+	}
+	host, err := pluginhost.New(pluginhost.Options{
+		RootDir: s.project.Dir, Project: s.project.Definition, Env: s.Environ, Log: s.hear, Fetch: fetch,
+	})
+	if err != nil {
+		return deployments.Errorf(deployments.CodeInvalid, "%w", err)
+	}
+	defer host.Close(context.WithoutCancel(ctx))
+	defer func() { err = errors.Join(err, s.writeLock(i)) }()
+	language, err := host.Language(ctx, s.project.Definition.Runtime.Name())
+	if err != nil {
+		return deployments.Errorf(deployments.CodeInvalid, "%w", err)
+	}
+	defer language.Close()
+	if dependencies {
+		if err := language.InstallDependencies(ctx, s.dependencyDir(host.ProgramDir())); err != nil {
+			return deployments.Errorf(deployments.CodeInvalid, "%w", err)
+		}
+	}
+	if !packages {
+		return nil
+	}
+	needed, err := language.RequiredPackages(ctx)
+	if err != nil {
+		return deployments.Errorf(deployments.CodeInvalid, "%w", err)
+	}
+	for _, pkg := range needed {
+		if ownPackages[pkg.Name] || pluginhost.IsDynamic(pkg.Name) || host.Chosen(pkg.Request()) {
+			continue
+		}
+		if err := s.installPlugin(ctx, i, pkg.Request()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// dependencyDir returns where the dependencies of a program are installed: for Node, at the root of its workspace.
+func (s *session) dependencyDir(program string) string {
+	if s.project.Definition.Runtime.Name() != "nodejs" {
+		return program
+	}
+	top := filepath.VolumeName(program) + string(filepath.Separator)
+	dir := npmworkspace.Package(program, top, os.ReadFile)
+	if root := npmworkspace.Root(dir, top, os.ReadFile); dir != "" && root != "" {
+		return root
+	}
+	if dir == "" {
+		return program
+	}
+	return dir
+}
+
+// hear prints the messages of a language host and its tools.
+func (s *session) hear(m pluginhost.Message) {
+	if m.Severity != diag.Debug {
+		s.note(safetext.Text(m.Text))
+	}
+}
