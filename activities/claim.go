@@ -217,6 +217,7 @@ func goalOf(u deployments.UpdateName, version int, r deployments.UpdateRequest) 
 	}
 	g.Parallel = min(g.Parallel, deployments.MaxParallel)
 	g.Ahead, g.ReadAhead = ahead(g.Parallel)
+	g.Policies = len(r.PolicyPacks) > 0
 	return g
 }
 

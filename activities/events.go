@@ -49,6 +49,15 @@ func (t eventEncoder) event(ctx context.Context, e engine.Emit) (apitype.EngineE
 		}
 		return event, nil
 	}
+	if e.Kind == engine.EmitViolation && e.Violation != nil {
+		event.PolicyEvent = policyEvent(e)
+		return event, nil
+	}
+	if e.Kind == engine.EmitRemediation && e.Remediation != nil {
+		var err error
+		event.PolicyRemediationEvent, err = t.remediation(ctx, e)
+		return event, err
+	}
 	meta, err := t.metadata(ctx, e)
 	if err != nil {
 		return event, err
@@ -64,6 +73,29 @@ func (t eventEncoder) event(ctx context.Context, e engine.Emit) (apitype.EngineE
 		return event, deployments.Errorf(deployments.CodeInternal, "an event of kind %q cannot be shown", e.Kind)
 	}
 	return event, nil
+}
+
+func policyEvent(e engine.Emit) *apitype.PolicyEvent {
+	v := e.Violation
+	return &apitype.PolicyEvent{
+		ResourceURN: string(e.URN), Message: v.Message + "\n", Color: "never", PolicyName: v.Policy,
+		PolicyPackName: v.Pack.Name, PolicyPackVersion: v.Pack.Version, EnforcementLevel: string(v.Level),
+		Severity: v.Severity,
+	}
+}
+
+// remediation returns the event of a remediation, with redacted values.
+func (t eventEncoder) remediation(ctx context.Context, e engine.Emit) (*apitype.PolicyRemediationEvent, error) {
+	r := e.Remediation
+	before, err := t.values.Decode(ctx, r.Before)
+	if err != nil {
+		return nil, err
+	}
+	after, err := t.values.Decode(ctx, r.After)
+	return &apitype.PolicyRemediationEvent{
+		ResourceURN: string(e.URN), Color: "never", PolicyName: r.Policy, PolicyPackName: r.Pack.Name,
+		PolicyPackVersion: r.Pack.Version, Before: redaction.Values(before), After: redaction.ValuesAfter(before, after),
+	}, err
 }
 
 // logicalSteps are the steps that show what the program wants; the others only carry it out.

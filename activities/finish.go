@@ -95,6 +95,6 @@ func summaryOf(info deployments.UpdateInfo, r engine.Result) *apitype.SummaryEve
 	}
 	return &apitype.SummaryEvent{
 		MaybeCorrupt: r.IntegrityError != "", DurationSeconds: int(info.Ended.Sub(info.Started).Seconds()),
-		ResourceChanges: changes, IsPreview: info.DryRun, Result: operationResults[r.Status],
+		ResourceChanges: changes, IsPreview: info.DryRun, Result: operationResults[r.Status], PolicyPacks: r.Policies,
 	}
 }

@@ -54,12 +54,24 @@ func (s *session) packageDir() string {
 	return dir
 }
 
-// install creates the program's node_modules, unless they exist and are complete.
+// install installs what the program imports.
 func (s *session) install(ctx context.Context) error {
 	dir := s.packageDir()
 	if dir == "" {
 		return nil
 	}
+	return s.installModules(ctx, dir, func(ctx context.Context) error {
+		language, err := s.host.Language(ctx, s.project.Runtime.Name())
+		if err != nil {
+			return err
+		}
+		defer language.Close()
+		return language.InstallDependencies(ctx, dir)
+	})
+}
+
+// installModules creates the node_modules of the package.json in dir, unless they exist and are complete.
+func (s *session) installModules(ctx context.Context, dir string, install func(context.Context) error) error {
 	modules := filepath.Join(dir, "node_modules")
 	_, missing := s.box.Stat(modules)
 	if missing == nil && !s.bundles.Incomplete(dir) && s.useModules(ctx, modules) {
@@ -75,13 +87,8 @@ func (s *session) install(ctx context.Context) error {
 	if err := s.bundles.BeginInstall(dir); err != nil {
 		return err
 	}
-	language, err := s.host.Language(ctx, s.project.Runtime.Name())
-	if err != nil {
-		return err
-	}
-	defer language.Close()
 	defer s.phases.begin("installing packages")()
-	if err := language.InstallDependencies(ctx, dir); err != nil {
+	if err := install(ctx); err != nil {
 		return err
 	}
 	if err := s.bundles.EndInstall(dir); err != nil {

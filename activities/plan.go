@@ -49,6 +49,7 @@ func (a *Activities) Plan(ctx context.Context, in deployments.PlanInput) (deploy
 			hide := s.redactor(ctx, append(bagsOf(p.Provider, p.Old), p.Goal.Inputs)...)
 			results[i].Error, errs[i] = hide(results[i].Error), hide.failure(errs[i])
 			hide.failures(results[i].Failures)
+			hide.analysis(results[i].Analysis)
 		})
 	}
 	planning.Wait()
@@ -73,7 +74,8 @@ func (a *Activities) Plan(ctx context.Context, in deployments.PlanInput) (deploy
 
 // same reports whether a plan is without error and changes nothing.
 func same(p engine.Planned) bool {
-	return p.Error == "" && len(p.Failures) == 0 && p.Diff.Change == engine.ChangeNone && p.Outputs == nil
+	return p.Error == "" && len(p.Failures) == 0 && p.Diff.Change == engine.ChangeNone && p.Outputs == nil &&
+		p.Analysis.Mandatory() == nil
 }
 
 // planOne plans one resource. It returns errors of the service; a provider's error is part of the result.
@@ -135,13 +137,19 @@ func (s *session) newPlanner(ctx context.Context, p engine.Plan) (*planner, erro
 
 // planningProvider returns the provider that plans a resource.
 func (s *session) planningProvider(ctx context.Context, p engine.Plan) (resourceProvider, error) {
-	if token.IsProvider(p.URN.Type()) {
+	switch {
+	case !p.Goal.Custom: // a component has none
+		return nil, nil
+	case token.IsProvider(p.URN.Type()):
 		return configurator{s}, nil
 	}
 	return s.providerOf(ctx, p.Provider)
 }
 
 func (pl *planner) plan(ctx context.Context) (engine.Planned, error) {
+	if !pl.ask.Goal.Custom {
+		return pl.planComponent(ctx)
+	}
 	inputs := pl.news
 	if pl.continues {
 		var skipped []string
@@ -156,6 +164,10 @@ func (pl *planner) plan(ctx context.Context) (engine.Planned, error) {
 	if err != nil || len(failures) > 0 {
 		return engine.Planned{Failures: failures}, err
 	}
+	checked, analysis, err := pl.analyze(ctx, checked)
+	if err != nil {
+		return engine.Planned{}, err
+	}
 	var diff engine.Diff
 	if pl.continues {
 		if diff, err = pl.compare(ctx, checked); err != nil {
@@ -167,8 +179,11 @@ func (pl *planner) plan(ctx context.Context) (engine.Planned, error) {
 		if checked, failures, err = pl.check(ctx, pl.news, nil); err != nil || len(failures) > 0 {
 			return engine.Planned{Failures: failures, Diff: diff}, err
 		}
+		if checked, analysis, err = pl.analyze(ctx, checked); err != nil {
+			return engine.Planned{}, err
+		}
 	}
-	planned := engine.Planned{Diff: diff}
+	planned := engine.Planned{Diff: diff, Analysis: analysis}
 	if planned.Inputs, err = pl.session.values.Encode(ctx, checked); err != nil {
 		return planned, internalError(err)
 	}
@@ -179,6 +194,29 @@ func (pl *planner) plan(ctx context.Context) (engine.Planned, error) {
 		err = pl.preview(ctx, checked, replaces, &planned)
 	}
 	return planned, err
+}
+
+// planComponent plans a component, which only policy packs look at.
+func (pl *planner) planComponent(ctx context.Context) (planned engine.Planned, err error) {
+	inputs, analysis, err := pl.analyze(ctx, pl.news)
+	if err != nil {
+		return planned, err
+	}
+	planned.Analysis, planned.Inputs = analysis, pl.ask.Goal.Inputs
+	if analysis != nil && len(analysis.Remediations) > 0 {
+		planned.Inputs, err = pl.session.values.Encode(ctx, inputs)
+	}
+	return planned, internalError(err)
+}
+
+// analyze asks the policy packs, if there are any, about the checked inputs, and returns those with the remediations.
+func (pl *planner) analyze(
+	ctx context.Context, checked resource.PropertyMap,
+) (resource.PropertyMap, *engine.Analysis, error) {
+	if !pl.ask.Analyze {
+		return checked, nil, nil
+	}
+	return pl.session.analyze(ctx, pl.ask, checked)
 }
 
 // protect returns the stored outputs with what has to be secret now: the program may list more outputs than before, or

@@ -57,12 +57,14 @@ type session struct {
 	log      *eventlog.Output
 	refusals monitor.Refusals
 	hooks    monitor.Hooks
-	phases   phases
-	ready    chan struct{}                // closed once the session is filled or has failed; see open
-	parallel ratelimit.Semaphore          // held by each step that runs
-	sent     sync.Map                     // by operation: attempts that have sent their call and are not over
-	spent    sync.Map                     // by operation: the last round whose call may have had an effect
-	link     atomic.Pointer[runlink.Link] // of the running program; nil if none runs
+	// policyPacks check what the program registers, and the stack.
+	policyPacks []*policyPack
+	phases      phases
+	ready       chan struct{}                // closed once the session is filled or has failed; see open
+	parallel    ratelimit.Semaphore          // held by each step that runs
+	sent        sync.Map                     // by operation: attempts that have sent their call and are not over
+	spent       sync.Map                     // by operation: the last round whose call may have had an effect
+	link        atomic.Pointer[runlink.Link] // of the running program; nil if none runs
 
 	installing sync.Mutex  // guards installed
 	installed  bool        // see installDependencies

@@ -135,6 +135,7 @@ func (a *Activities) fill(ctx context.Context, s *session) error {
 	if err != nil {
 		return deployments.Errorf(deployments.CodeInvalid, "%w", err)
 	}
+	s.policyPacks = newPolicyPacks(s)
 	return nil
 }
 

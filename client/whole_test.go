@@ -82,6 +82,7 @@ func fullRequest() deployments.UpdateRequest {
 		Environment: []string{"A=B"}, Secrets: passphrase, Refresh: true, Targets: []string{"t"},
 		TargetDependents: true, ExcludeDependents: true, IgnoreProtect: true, Replace: []string{"r"},
 		ContinueOnError: true, Parallel: 7, WaitOnUnknown: true, Message: "m", Initiator: "ann", Scheduled: true,
+		PolicyPacks: []deployments.PolicyPack{{Dir: "pack", Config: "{}"}},
 	}
 }
 
@@ -91,8 +92,10 @@ var wholes = map[string]whole{
 		excluding := fullRequest()
 		excluding.Kind, excluding.Targets, excluding.Excludes = engine.KindDestroy, nil, []string{"x"}
 		excluding.ExcludeProtected, excluding.IgnoreProtect, excluding.RunProgram = true, false, true
+		excluding.PolicyPacks = nil
 		refreshing := fullRequest()
 		refreshing.Kind, refreshing.RunProgram, refreshing.ClearPendingCreates = engine.KindRefresh, true, true
+		refreshing.PolicyPacks = nil
 		if _, err := s.Submit(ctx, refreshing); err != nil {
 			return nil, err
 		}

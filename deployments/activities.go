@@ -26,11 +26,13 @@ const (
 	ActivityCascade = "Cascade" // CascadeInput → engine.CascadePlanned
 	ActivityCompare = "Compare" // CompareInput → engine.ProviderDiffed
 	ActivityHook    = "Hook"    // HookInput → engine.HookFinished
-	ActivityStep    = "Step"    // StepInput → StepOutput
-	ActivityRefresh = "Refresh" // RefreshInput → RefreshOutput
-	ActivitySettle  = "Settle"  // SettleInput → engine.StepFinished
-	ActivityRelease = "Release" // ReleaseInput → nothing
-	ActivityPing    = "Ping"    // nothing → nothing, if the worker is alive
+	// ActivityAnalyzeStack asks the policy packs about the stack: AnalyzeStackInput → engine.StackAnalyzed
+	ActivityAnalyzeStack = "AnalyzeStack"
+	ActivityStep         = "Step"    // StepInput → StepOutput
+	ActivityRefresh      = "Refresh" // RefreshInput → RefreshOutput
+	ActivitySettle       = "Settle"  // SettleInput → engine.StepFinished
+	ActivityRelease      = "Release" // ReleaseInput → nothing
+	ActivityPing         = "Ping"    // nothing → nothing, if the worker is alive
 )
 
 // Head is the content of head.json: the stack's version and its active update.
@@ -107,13 +109,13 @@ type CommitInput struct {
 	Next string `json:"next,omitempty"`
 }
 
-// Spilled names a suspended core that is stored in parts.
+// Spilled names a suspended core, or the states of a stack, that are stored in parts.
 type Spilled struct {
 	Name  string `json:"name"`
 	Parts int    `json:"parts"`
 }
 
-// SpilledPart is one part of a spilled core.
+// SpilledPart is one part of what is spilled.
 type SpilledPart struct {
 	Update UpdateName `json:"update"`
 	Name   string     `json:"name"`
@@ -217,6 +219,15 @@ type HookInput struct {
 	Update UpdateName  `json:"update"`
 	Base   int         `json:"base"`
 	Hook   engine.Hook `json:"hook"`
+}
+
+// AnalyzeStackInput asks the policy packs about the stack. States that are too large for the input are spilled: as the
+// JSON text of Command.States.
+type AnalyzeStackInput struct {
+	Update  UpdateName          `json:"update"`
+	Base    int                 `json:"base"`
+	Command engine.AnalyzeStack `json:"command"`
+	Spilled *Spilled            `json:"spilled,omitempty"`
 }
 
 // StepInput is one call that may change a real resource.

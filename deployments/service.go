@@ -33,6 +33,8 @@ type UpdateRequest struct {
 	OnBusy    OnBusy      `json:"onBusy,omitempty"`
 	// Bundle is the digest of the uploaded project manifest; empty when the update needs no program.
 	Bundle string `json:"bundle,omitempty"`
+	// PolicyPacks analyse an up or its preview. Their files are in the bundle.
+	PolicyPacks []PolicyPack `json:"policyPacks,omitempty"`
 	// BaseVersion, if not nil, is the stack version that was previewed and confirmed, 0 before its first update. The
 	// request is rejected with CodeConflict if the stack has changed since or is being changed.
 	BaseVersion *int `json:"baseVersion,omitempty"`
@@ -66,6 +68,14 @@ type UpdateRequest struct {
 	Authority *Authority `json:"authority,omitempty"`
 	// Scheduled gives the update a lower priority, because nobody waits for it.
 	Scheduled bool `json:"scheduled,omitempty"`
+}
+
+// PolicyPack is a policy pack of a request.
+type PolicyPack struct {
+	// Dir is its directory in the bundle, where PulumiPolicy.yaml is.
+	Dir string `json:"dir"`
+	// Config is the JSON text of its configuration, by policy; empty: none.
+	Config string `json:"config,omitempty"`
 }
 
 // MayRead reports whether the update's program may read another stack as a holder of the role.

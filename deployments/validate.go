@@ -1,6 +1,7 @@
 package deployments
 
 import (
+	"encoding/json"
 	"maps"
 	"math"
 	"regexp"
@@ -20,6 +21,7 @@ const (
 	MaxConfigKeyLength  = 256
 	MaxConfigKeys       = 10_000
 	MaxTargets          = 10_000
+	MaxPolicyPacks      = 50
 	MaxTargetLength     = 8 << 10
 	MaxMessageLength    = 8 << 10
 	MaxInitiatorLength  = 256
@@ -248,7 +250,29 @@ func (r UpdateRequest) validateProgram() error {
 			return Errorf(CodeInvalid, "an environment variable is not written as NAME=VALUE, or has a NUL")
 		}
 	}
+	if err := r.validatePolicyPacks(); err != nil {
+		return err
+	}
 	return r.Secrets.Validate()
+}
+
+func (r UpdateRequest) validatePolicyPacks() error {
+	switch {
+	case len(r.PolicyPacks) > MaxPolicyPacks:
+		return Errorf(CodeInvalid, "the request has %d policy packs; at most %d are allowed", len(r.PolicyPacks),
+			MaxPolicyPacks)
+	case len(r.PolicyPacks) > 0 && (r.Kind != engine.KindUp || r.Bundle == ""):
+		return Errorf(CodeInvalid, "only an up, or the preview of one, takes policy packs (--policy-pack)")
+	}
+	for _, p := range r.PolicyPacks {
+		if !localPath(p.Dir) {
+			return Errorf(CodeInvalid, "%s is not the directory of a policy pack in the bundle", quoted(p.Dir))
+		}
+		if p.Config != "" && !json.Valid([]byte(p.Config)) {
+			return Errorf(CodeInvalid, "the configuration of a policy pack is not JSON")
+		}
+	}
+	return nil
 }
 
 func (r UpdateRequest) validateSelection() error {
@@ -284,6 +308,9 @@ func (r UpdateRequest) validateSize() error {
 	size := len(r.Message)
 	for key, v := range r.Config {
 		size += len(key) + len(v.Value)
+	}
+	for _, p := range r.PolicyPacks {
+		size += len(p.Dir) + len(p.Config)
 	}
 	for _, list := range [][]string{r.Environment, r.Targets, r.Excludes, r.Replace} {
 		for _, text := range list {

@@ -91,6 +91,15 @@ func TestARequestThatIsNotValidIsRejected(t *testing.T) {
 		"a short key":              func(r *deployments.UpdateRequest) { r.Secrets.Key = []byte("short") },
 		"a message with an escape": func(r *deployments.UpdateRequest) { r.Message = "\x1b]0;PWNED\a" },
 		"a long message":           func(r *deployments.UpdateRequest) { r.Message = strings.Repeat("x", 9<<10) },
+		"a policy pack outside the bundle": func(r *deployments.UpdateRequest) {
+			r.PolicyPacks = []deployments.PolicyPack{{Dir: "../pack"}}
+		},
+		"a policy pack's configuration that is no JSON": func(r *deployments.UpdateRequest) {
+			r.PolicyPacks = []deployments.PolicyPack{{Dir: "pack", Config: "{"}}
+		},
+		"policy packs of a destroy": func(r *deployments.UpdateRequest) {
+			r.Kind, r.PolicyPacks = engine.KindDestroy, []deployments.PolicyPack{{Dir: "pack"}}
+		},
 		"more than can travel": func(r *deployments.UpdateRequest) {
 			r.Environment = []string{"A=" +
 				strings.Repeat("x", 2<<20)}
@@ -150,6 +159,12 @@ func TestALimitIsWhereItIsSaidToBe(t *testing.T) {
 		}},
 		"replacements": {10_000, func(n int) error {
 			return request(func(r *deployments.UpdateRequest) { r.Replace = slices.Repeat([]string{"a"}, n) })
+		}},
+		"policy packs": {50, func(n int) error {
+			return request(func(r *deployments.UpdateRequest) {
+				r.Bundle = "sha256:" + strings.Repeat("0", 64)
+				r.PolicyPacks = slices.Repeat([]deployments.PolicyPack{{Dir: "a"}}, n)
+			})
 		}},
 		"a target": {8 << 10, func(n int) error { return deployments.ValidateTarget(text(n)) }},
 		"a message": {8 << 10, func(n int) error {

@@ -218,6 +218,8 @@ type summary struct {
 	Changes map[string]int
 	Seconds float64
 	Update  string
+	// Policies counts what policy packs have found.
+	Policies map[string]int
 }
 
 // report is what --json tells of an update.

@@ -49,6 +49,10 @@ type Plan struct {
 	Recreate bool `json:"recreate,omitempty"`
 	// Preview asks for the outputs that the planned create or update would have.
 	Preview bool `json:"preview,omitempty"`
+	// Analyze asks the policy packs about the checked inputs. A component is planned only for that: it has no Check and
+	// no Diff. Aliases are all former names that the resource may have.
+	Analyze bool      `json:"analyze,omitempty"`
+	Aliases []urn.URN `json:"aliases,omitempty"`
 	// Answer is the reply that the program gets if the plan shows no change, but for its Stables, which are the plan's.
 	// The host that makes the plan may send it to the program at once, and then sets Planned.Answered.
 	Answer *Reply `json:"answer,omitempty"`
@@ -70,6 +74,15 @@ type Compare struct {
 	Op  int      `json:"op"`
 	Old Provider `json:"old"`
 	New Provider `json:"new"`
+}
+
+// AnalyzeStack asks the policy packs about what the stack holds. Answered by StackAnalyzed. It changes nothing, so it
+// may be made again if its worker is lost. Outside a preview the states refer to values where they were saved: the
+// changes that came before must be durable when it starts.
+type AnalyzeStack struct {
+	Op      int     `json:"op"`
+	States  []State `json:"states"`
+	Preview bool    `json:"preview,omitempty"`
 }
 
 // StepKind names a step as the display and the stored operations do.
@@ -199,6 +212,9 @@ const (
 	EmitOutputs    EmitKind = "outputs"
 	EmitFailed     EmitKind = "failed"
 	EmitDiagnostic EmitKind = "diagnostic"
+	// EmitRemediation and EmitViolation are what policy packs have found out.
+	EmitRemediation EmitKind = "remediation"
+	EmitViolation   EmitKind = "violation"
 )
 
 // Emit is an event for people. The bags of Old and New may be references; the writer of the event log resolves them and
@@ -217,20 +233,24 @@ type Emit struct {
 	Diff     *Diff       `json:"diff,omitempty"`
 	Severity string      `json:"severity,omitempty"` // info, warning, error
 	Message  string      `json:"message,omitempty"`
+
+	Remediation *Remediation `json:"remediation,omitempty"`
+	Violation   *Violation   `json:"violation,omitempty"`
 }
 
-// Abandon asks to cancel a running step; only after a forced cancel.
+// Abandon asks to cancel a running step or the analysis of the stack; only after a forced cancel.
 //
-// The step still has to end with StepFinished: cancelled if its call was not sent, unknown if it may have been, or with
-// its real outcome if that came first.
+// The command still has to be answered: a step by StepFinished, cancelled if its call was not sent, unknown if it may
+// have been, or with its real outcome if that came first; the analysis of the stack by StackAnalyzed.
 type Abandon struct {
 	Op int `json:"op"`
 }
 
-func (Plan) command()    {}
-func (Cascade) command() {}
-func (Compare) command() {}
-func (Step) command()    {}
-func (Hook) command()    {}
-func (Settle) command()  {}
-func (Abandon) command() {}
+func (Plan) command()         {}
+func (AnalyzeStack) command() {}
+func (Cascade) command()      {}
+func (Compare) command()      {}
+func (Step) command()         {}
+func (Hook) command()         {}
+func (Settle) command()       {}
+func (Abandon) command()      {}

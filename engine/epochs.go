@@ -21,6 +21,7 @@ func (r *Run) startEpoch(epoch int) {
 		return
 	}
 	r.Phase = min(r.Phase, phaseProgram)
+	r.forgetStackAnalysis()
 	r.Epoch = epoch
 	for _, e := range r.Entries {
 		if e.Stage != stageDone && !r.running(e) {

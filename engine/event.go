@@ -178,6 +178,16 @@ type Planned struct {
 	PreviewID string `json:"previewID,omitempty"`
 	// Answered means that the program has got Plan.Answer: no Reply follows.
 	Answered bool `json:"answered,omitempty"`
+	// Analysis is what the policy packs found out; only of a Plan with Analyze. Inputs are the remediated ones.
+	Analysis *Analysis `json:"analysis,omitempty"`
+}
+
+// StackAnalyzed is the result of an AnalyzeStack.
+type StackAnalyzed struct {
+	Op int `json:"op"`
+	// Error is set when a policy pack could not answer.
+	Error    string    `json:"error,omitempty"`
+	Analysis *Analysis `json:"analysis,omitempty"`
 }
 
 // Dependent is a member of a delete-before-replace cascade: a stored resource that must be replaced as well.
@@ -271,6 +281,7 @@ func (Planned) event()           {}
 func (CascadePlanned) event()    {}
 func (ProviderDiffed) event()    {}
 func (StepFinished) event()      {}
+func (StackAnalyzed) event()     {}
 func (HookFinished) event()      {}
 func (ProgramWaits) event()      {}
 func (Cancelled) event()         {}

@@ -61,6 +61,8 @@ type Goal struct {
 	ReadAhead int `json:"readAhead,omitempty"`
 	// Defaults are the default providers of the packages of which stored resources name no provider, by package.
 	Defaults []DefaultProvider `json:"defaults,omitempty"`
+	// Policies: policy packs analyse every registration and, at the end, the stack; see policies.go.
+	Policies bool `json:"policies,omitempty"`
 	// WaitOnUnknown: an undecidable create waits for Resolved; otherwise it is left as a pending operation.
 	WaitOnUnknown bool `json:"waitOnUnknown,omitempty"`
 }
@@ -89,4 +91,6 @@ type Result struct {
 	IntegrityError string `json:"integrityError,omitempty"`
 	// NamesNothing: the first error is that a URN of the goal's Targets, Excludes or Replace names no resource.
 	NamesNothing bool `json:"namesNothing,omitempty"`
+	// Policies are the versions of the policy packs that analysed the update, by name.
+	Policies map[string]string `json:"policies,omitempty"`
 }

@@ -35,6 +35,10 @@ type memory struct {
 
 	marks map[urn.URN]*mark // what is known about each URN; stored as storedMarks
 
+	Packs         []PolicyPack `json:",omitempty"` // that analysed something
+	StackAnalysis int          `json:",omitempty"` // the operation that analyses the stack; 0 before it is issued
+	Violated      string       `json:",omitempty"` // the first violation of a mandatory policy in a preview
+
 	FirstError string
 	Misnamed   bool `json:",omitempty"` // FirstError is that the goal names a resource which is not there
 	Refusals   int  `json:",omitempty"` // requests of the program that were refused: nothing is deleted after one

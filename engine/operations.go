@@ -55,6 +55,7 @@ const (
 	forRefresh  purpose = "refresh"
 	forPending  purpose = "pending" // settles what an earlier update left
 	forOutputs  purpose = "outputs" // only runs the after hooks of a component
+	forStack    purpose = "stack"   // the policy packs analyse the stack
 )
 
 // newOp returns the number of the next operation. Numbers are never reused: keys, pending operations and results are

@@ -107,6 +107,9 @@ func (r *Run) cancelled(c Cancelled) {
 	for _, op := range r.Slots {
 		r.ready.Start = append(r.ready.Start, Abandon{Op: op})
 	}
+	if r.Ops[r.StackAnalysis] != nil {
+		r.ready.Start = append(r.ready.Start, Abandon{Op: r.StackAnalysis})
+	}
 }
 
 // unsupported fails an update whose driver passes on what this core does not know: a newer client or service sent it.
@@ -132,11 +135,13 @@ func (r *Run) Result() (Result, bool) {
 	_, pending := r.snap.States()
 	res := Result{
 		Status: StatusSucceeded, Changes: r.Changes, Error: r.FirstError, Pending: len(pending),
-		IntegrityError: r.Integrity, NamesNothing: r.Misnamed,
+		IntegrityError: r.Integrity, NamesNothing: r.Misnamed, Policies: r.policyPacks(),
 	}
 	switch {
 	case r.FirstError != "":
 		res.Status = StatusFailed
+	case r.Violated != "":
+		res.Status, res.Error = StatusFailed, r.Violated
 	case r.Cancelled:
 		res.Status, res.Error = StatusCancelled, "the update was cancelled"+unknownOutcomes(pending)
 	}

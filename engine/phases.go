@@ -43,8 +43,9 @@ func (r *Run) advance() bool {
 		if !moved && r.idle() {
 			if moved = r.breakCycle(); !moved {
 				r.removeLost()
-				r.end()
-				moved = true
+				if moved = true; !r.analyzeStack() {
+					r.end()
+				}
 			}
 		}
 	}

@@ -42,20 +42,24 @@ func (r *Run) decide(e *entry) {
 	}
 }
 
-// decideComponent decides about a component. Only the snapshot has it, so there is no plan, and its step ends at once.
-// A replacement of one goes through commit all the same, with a plan made here, because resources that are replaced
-// with it may have to be deleted first.
+// decideComponent decides about a component. Only the snapshot has it, so there is no plan unless policy packs analyse
+// it, and its step ends at once. A replacement of one goes through commit all the same, with a plan made here, because
+// resources that are replaced with it may have to be deleted first.
 func (r *Run) decideComponent(e *entry, old *State) {
+	if r.goal.Policies {
+		r.plan(e, old)
+		return
+	}
 	e.Forced = r.force(e, old)
-	switch {
+	switch diff := e.componentDiff(old); {
 	case old == nil:
 		e.Kind = StepCreate
-	case e.Forced != nil || old.PendingReplacement || old.Custom: // what its provider made goes
-		e.Plan = &Planned{Inputs: e.New.Inputs, Diff: Diff{Change: ChangeReplace}} // as if it had been asked for
+	case diff.Change == ChangeReplace:
+		e.Plan = &Planned{Inputs: e.New.Inputs, Diff: diff} // as if it had been asked for
 		r.become(e, stagePlanned, 0)
 		return
 	// same stores the goal's header even so: other fields of it may have changed.
-	case old.Inputs.Same(e.New.Inputs):
+	case diff.Change == ChangeNone:
 		r.same(e, old, nil)
 		return
 	default:
@@ -112,19 +116,22 @@ func triggers(was, now string) bool {
 // resource, such as its name, must not be used for the new one.
 func (r *Run) plan(e *entry, old *State) {
 	// A hook gets the inputs that the provider has checked.
-	if old == nil && !r.goal.DryRun && len(e.New.Hooks[BeforeCreate])+len(e.New.Hooks[OnError]) == 0 {
+	if old == nil && !r.goal.DryRun && len(e.New.Hooks[BeforeCreate])+len(e.New.Hooks[OnError]) == 0 && !r.analyses(e) {
 		e.Kind = StepCreate
 		r.enqueue(e, true)
 		return
 	}
 	e.Forced = r.force(e, old)
 	r.become(e, stagePlanning, r.newQuery(&operation{URN: e.URN, Entry: e, For: forPlan}))
-	goal := e.Reg
-	r.ready.Start = append(r.ready.Start, Plan{
-		Op: e.Op, URN: e.URN, Goal: goal, Old: r.reference(e.Old), Provider: r.providerOf(e.New.Provider), Seed: e.Seed,
+	p := Plan{
+		Op: e.Op, URN: e.URN, Goal: e.Reg, Old: r.reference(e.Old), Provider: r.providerOf(e.New.Provider), Seed: e.Seed,
 		Recreate: old != nil && (e.Forced != nil || old.PendingReplacement || old.External),
 		Preview:  r.goal.DryRun, Answer: r.afterPlan(e, old),
-	})
+	}
+	if r.analyses(e) {
+		p.Analyze, p.Aliases = true, r.aliasesOf(e.URN, e.Reg)
+	}
+	r.ready.Start = append(r.ready.Start, p)
 }
 
 // planned keeps a plan for commit. Until it is committed, what was registered earlier may still delete the entry's old
@@ -153,8 +160,13 @@ func (r *Run) commit(e *entry) bool {
 	case len(p.Failures) > 0:
 		r.rejectInputs(e, p.Failures)
 		return true
+	case r.violates(e):
+		return true
 	}
 	e.New.Inputs = p.Inputs
+	if !e.New.Custom {
+		p.Diff = e.componentDiff(old)
+	}
 	switch {
 	case old == nil:
 		e.Kind = StepCreate
@@ -165,6 +177,9 @@ func (r *Run) commit(e *entry) bool {
 	// A resource that did not initialise is updated even without a difference, which is how its provider repairs it.
 	case p.Diff.Change == ChangeUpdate || len(old.InitErrors) > 0:
 		e.Kind, e.New.ID = StepUpdate, old.ID
+		if !e.New.Custom {
+			e.New.Outputs = old.Outputs
+		}
 		r.enqueue(e, false)
 	default:
 		r.same(e, old, p.Diff.StableKeys)

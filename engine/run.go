@@ -111,6 +111,8 @@ func (r *Run) Handle(ev Event) {
 		r.providerDiffed(ev)
 	case StepFinished:
 		r.stepFinished(ev)
+	case StackAnalyzed:
+		r.stackAnalyzed(ev)
 	case HookFinished:
 		r.hookFinished(ev)
 	case ProgramWaits:

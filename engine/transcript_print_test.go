@@ -29,6 +29,9 @@ func (w *stage) command(c engine.Command) {
 		w.open = append(w.open, c)
 		w.printf("> hook %s %s of %s%s\n", c.Point, c.Name, stepLine(engine.Step{Kind: c.Kind, URN: c.URN, Old: c.Old,
 			New: c.New}), when(len(c.Errors) > 0, " after: "+strings.Join(c.Errors, ", ")))
+	case engine.AnalyzeStack:
+		w.open = append(w.open, c)
+		w.printf("> analyze the stack: %s\n", list(c.States))
 	case engine.Settle:
 		w.open = append(w.open, c)
 		how := "settle"
@@ -45,6 +48,9 @@ func (w *stage) stepWithOp(op int) string {
 	for _, c := range w.open {
 		if h, ok := c.(engine.Hook); ok && h.Op == op {
 			return "hook " + h.Name
+		}
+		if a, ok := c.(engine.AnalyzeStack); ok && a.Op == op {
+			return "the analysis of the stack"
 		}
 		if stepOf(c).Op == op {
 			return stepLine(stepOf(c))
@@ -134,6 +140,11 @@ func (w *stage) emitted(e engine.Emit) error {
 	switch e.Kind {
 	case engine.EmitPre:
 		w.pre[e.Op] = true
+	case engine.EmitRemediation:
+		w.printf("> remediation %s of %s:%s becomes%s\n", e.Remediation.Policy, short(e.URN),
+			values(e.Remediation.Before), values(e.Remediation.After))
+	case engine.EmitViolation:
+		w.printf("> violation of %s by %s: %s\n", e.Violation.Policy, short(e.URN), e.Violation.Level)
 	case engine.EmitDiagnostic:
 		w.printf("> %s: %s\n", e.Severity, words(e.Message))
 	case engine.EmitOutputs, engine.EmitFailed:

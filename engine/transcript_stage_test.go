@@ -130,6 +130,8 @@ func (w *stage) begin(rest string) error {
 		case "default":
 			w.goal.Defaults = append(w.goal.Defaults, engine.DefaultProvider{Package: value,
 				Inputs: bag([]string{"region=1"})})
+		case "policies":
+			w.goal.Policies = true
 		case "wait-on-unknown":
 			w.goal.WaitOnUnknown = true
 		case "parallel":
@@ -160,6 +162,8 @@ func (w *stage) event(word, rest string) (engine.Event, error) {
 		return engine.ProgramWaits{Epoch: w.epoch, Seq: w.seq}, nil
 	case "hook":
 		return w.hook(rest)
+	case "stack-analyzed":
+		return w.stackAnalyzed(rest)
 	case "exit":
 		return engine.ProgramExited{Epoch: w.epoch, Error: rest}, nil
 	case "cancel":
@@ -230,7 +234,8 @@ func (w *stage) refused(rest string) (engine.Event, error) {
 }
 
 // plan reads "NAME: same|answered|unanswered|update|replace [before] (keys)", "NAME: protected OUTPUTS" of what is the
-// same but for the secretness of outputs, "NAME: invalid prop: reason; …" or "NAME: error why".
+// same but for the secretness of outputs, "NAME: invalid prop: reason; …" or "NAME: error why". What policies have found
+// may come first: "violates LEVEL POLICY: …" and "remediated POLICY prop=value…: …".
 func (w *stage) plan(rest string) (engine.Event, error) {
 	who, what, _ := strings.Cut(rest, ": ")
 	p, err := take[engine.Plan](w, w.urnOf(who))
@@ -244,6 +249,16 @@ func (w *stage) plan(rest string) (engine.Event, error) {
 		props, what, _ = strings.Cut(tail, ": ")
 		ev.Inputs = bag(strings.Fields(props))
 		word, tail, _ = strings.Cut(what, " ")
+	}
+	if p.Analyze {
+		ev.Analysis = &engine.Analysis{Packs: []engine.PolicyPack{pack}}
+	}
+	for ; word == "violates" || word == "remediated"; word, tail, _ = strings.Cut(what, " ") {
+		var found string
+		found, what, _ = strings.Cut(tail, ": ")
+		if err := analyzed(&ev, word, found); err != nil {
+			return nil, err
+		}
 	}
 	keys := func(s string) []string {
 		return strings.FieldsFunc(s, func(r rune) bool { return strings.ContainsRune("() ,", r) })

@@ -59,6 +59,7 @@ func TestSharedActivitiesAreRetriedWhenTheirWorkerIsGone(t *testing.T) {
 		deployments.ActivityCompare: elsewhere, deployments.ActivitySettle: elsewhere,
 		deployments.ActivityRelease: elsewhere,
 		deployments.ActivityPing:    elsewhere, deployments.ActivityRefresh: elsewhere, deployments.ActivityHook: elsewhere,
+		deployments.ActivityAnalyzeStack: elsewhere,
 
 		deployments.ActivityStep: asked,
 	}

@@ -144,16 +144,17 @@ func (r *run) nextInput(ctx workflow.Context, nth int) (in deployments.RunInput,
 	in = r.in
 	in.Saves, in.Spilled = r.saver.number, nil
 	if in.Suspended, err = r.core.Suspend(); err == nil && len(in.Suspended) > spillBytes {
-		in.Spilled, err = r.spill(ctx, nth, in.Suspended)
+		name := fmt.Sprintf("%s-%d", workflow.GetInfo(ctx).WorkflowExecution.RunID, nth)
+		in.Spilled, err = r.spill(ctx, name, in.Suspended)
 		in.Suspended = nil
 	}
 	return in, err
 }
 
-// spill stores a core that is too large for an input.
-func (r *run) spill(ctx workflow.Context, nth int, core []byte) (*deployments.Spilled, error) {
-	a := &deployments.Spilled{Name: fmt.Sprintf("%s-%d", workflow.GetInfo(ctx).WorkflowExecution.RunID, nth)}
-	for part := range slices.Chunk(core, spillBytes) {
+// spill stores what is too large for an input, such as a suspended core.
+func (r *run) spill(ctx workflow.Context, name string, data []byte) (*deployments.Spilled, error) {
+	a := &deployments.Spilled{Name: name}
+	for part := range slices.Chunk(data, spillBytes) {
 		in := deployments.SpilledPart{Update: r.in.Update, Name: a.Name, Part: a.Parts, Data: part}
 		if err := workflow.ExecuteActivity(onShared(ctx, "spill the core"), deployments.ActivitySpill,
 			in).Get(ctx, nil); err != nil {

@@ -42,6 +42,8 @@ func (r *run) issue(ctx workflow.Context) {
 				}
 			case engine.Hook:
 				r.start(ctx, r.hookCall(c))
+			case engine.AnalyzeStack:
+				r.analyzeStack(ctx, c)
 			case engine.Settle:
 				r.start(ctx, r.settleCall(c))
 			case engine.Abandon:
@@ -67,7 +69,7 @@ func (r *run) start(ctx workflow.Context, c call) {
 	r.flights = append(r.flights, c.start(ctx, r.in.Worker))
 }
 
-// abandon cancels a step, or the settling of one. A call that waits for a worker ends at once.
+// abandon cancels a step, the settling of one, or the analysis of the stack. A call that waits for a worker ends at once.
 func (r *run) abandon(op int) {
 	for _, f := range r.flights {
 		if slices.Contains(f.ops, op) {
@@ -86,6 +88,10 @@ func (r *run) abandon(op int) {
 		}
 		if in, ok := c.input.(deployments.HookInput); ok {
 			r.handle(hookLost(in.Hook, errors.New("it was cancelled")))
+			continue
+		}
+		if c.name == deployments.ActivityAnalyzeStack {
+			r.handle(engine.StackAnalyzed{Op: op, Error: "it was cancelled"})
 			continue
 		}
 		outcome := engine.OutcomeCancelled

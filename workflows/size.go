@@ -50,7 +50,14 @@ func deltaSize(d engine.Delta) int {
 }
 
 func emitSize(e engine.Emit) int {
-	return itemSize + len(e.Message) + stateSize(e.Old) + stateSize(e.New)
+	n := itemSize + len(e.Message) + stateSize(e.Old) + stateSize(e.New)
+	if e.Remediation != nil {
+		n += bagSize(e.Remediation.Before) + bagSize(e.Remediation.After)
+	}
+	if e.Violation != nil {
+		n += len(e.Violation.Message)
+	}
+	return n
 }
 
 // fits returns how many of n items stay within both limits; at least one, if there is one.

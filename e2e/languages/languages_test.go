@@ -31,6 +31,7 @@ func TestNodePrograms(t *testing.T) {
 			"group-auto": "remote stack", "group-named": "remote stack"})
 		optionsByTransforms(t, h.Deployctl(dir))
 	})
+	t.Run("a policy pack checks a program", func(t *testing.T) { nodePolicies(t, h) })
 	t.Run("hooks run around steps", func(t *testing.T) {
 		dir := projectOf(t, "typescript", "index.ts", hooksInNode)
 		hooks(t, h, dir)

@@ -19,6 +19,8 @@ type Summary struct {
 	Update  string         `json:"update"`
 	// Error is the update's error in one sentence.
 	Error string `json:"error,omitempty"`
+	// Policies counts what policy packs found; nil without a pack.
+	Policies *PolicyCounts `json:"policies,omitempty"`
 }
 
 // SummaryOf summarises an ended update. The common kinds of changes are always listed, others only if they occurred.
@@ -72,7 +74,9 @@ func (j *jsonLines) Item(e deployments.WatchEvent) {
 		}
 		_ = j.encoder.Encode(e.Event) // a reader that has closed the pipe must not end the update
 	case e.End != nil:
-		_ = j.encoder.Encode(SummaryOf(*e.End))
+		summary := SummaryOf(*e.End)
+		summary.Policies = policyCounts(j.state)
+		_ = j.encoder.Encode(summary)
 	}
 }
 

@@ -57,7 +57,7 @@ func summaryLines(s *projection.State, o Options, paint painter) []string {
 	if end.Kind != "" {
 		o.Kind = string(end.Kind) // a client that attached by version learns the kind only here
 	}
-	var out []string
+	out := policyLines(s, paint)
 	if counts := append(countLines(end, o, paint), undone(s, o, paint)...); len(counts) > 0 {
 		out = append(append(out, paint.paint(bold, "Resources:")), counts...)
 	}

@@ -53,6 +53,22 @@ func (g golang) program(ctx context.Context, req *pulumirpc.RunRequest, out outp
 	return process.Command{Path: binary, Args: req.GetArgs(), Env: env, Dir: info.GetProgramDirectory()}, nil
 }
 
+// plugin builds the plugin, unless an option names its binary.
+func (g golang) plugin(ctx context.Context, req *pulumirpc.RunPluginRequest, out output) (process.Command, error) {
+	info := req.GetInfo()
+	binary, prebuilt := option[string](info, "binary")
+	switch {
+	case !prebuilt:
+		var err error
+		if binary, err = g.build(ctx, info, out); err != nil {
+			return process.Command{}, err
+		}
+	case !filepath.IsAbs(binary):
+		binary = filepath.Join(info.GetProgramDirectory(), binary)
+	}
+	return process.Command{Path: binary, Args: req.GetArgs(), Dir: req.GetPwd()}, nil
+}
+
 // build builds the program in its directory and returns the path of the binary. Builds of one program wait for each
 // other: only the first writes the binary, so none is changed while it is run.
 func (g golang) build(ctx context.Context, info *pulumirpc.ProgramInfo, out output) (string, error) {

@@ -39,6 +39,8 @@ type Options struct {
 type language interface {
 	// program prepares a program and returns the command that runs it. Tools it runs for that report to out.
 	program(ctx context.Context, req *pulumirpc.RunRequest, out output) (process.Command, error)
+	// plugin prepares a plugin that is run from its source and returns the command that runs it.
+	plugin(ctx context.Context, req *pulumirpc.RunPluginRequest, out output) (process.Command, error)
 	// installation is the command that installs dependencies, in dir if that is the program's directory or one above
 	// it; its Path is empty if there is nothing to install.
 	installation(info *pulumirpc.ProgramInfo, dir string) (process.Command, error)
@@ -112,6 +114,43 @@ func (s *server) Run(ctx context.Context, req *pulumirpc.RunRequest) (*pulumirpc
 		return &pulumirpc.RunResponse{Error: fmt.Sprintf("the program exited with code %d", exit.Code)}, nil
 	}
 	return &pulumirpc.RunResponse{}, nil
+}
+
+// RunPlugin runs a plugin to its end, and streams what it writes. When the call ends early, the plugin's process group
+// is killed.
+func (s *server) RunPlugin(
+	req *pulumirpc.RunPluginRequest, stream grpc.ServerStreamingServer[pulumirpc.RunPluginResponse],
+) error {
+	var sending sync.Mutex // stdout and stderr are read by two goroutines
+	send := func(part *pulumirpc.RunPluginResponse) {
+		sending.Lock()
+		defer sending.Unlock()
+		_ = stream.Send(part) // nobody listens any more: the call's context tells
+	}
+	stdout := func(line string) {
+		send(&pulumirpc.RunPluginResponse{Output: &pulumirpc.RunPluginResponse_Stdout{Stdout: []byte(line + "\n")}})
+	}
+	stderr := func(line string) {
+		send(&pulumirpc.RunPluginResponse{Output: &pulumirpc.RunPluginResponse_Stderr{Stderr: []byte(line + "\n")}})
+	}
+	// What tools write before the plugin runs is not the line with its port.
+	cmd, err := s.lang.plugin(stream.Context(), req, output{stderr, stderr})
+	if err != nil {
+		return status.Error(codes.FailedPrecondition, err.Error())
+	}
+	cmd.Stdout, cmd.Stderr = stdout, stderr
+	cmd.Env = append(append([]string(nil), req.GetEnv()...), cmd.Env...)
+	exit, err := s.tools.run(stream.Context(), cmd)
+	switch {
+	case stream.Context().Err() != nil:
+		return status.FromContextError(stream.Context().Err()).Err()
+	case err != nil:
+		return status.Error(codes.FailedPrecondition, err.Error())
+	case exit.Signal != "":
+		return status.Errorf(codes.Aborted, "the plugin was killed (%s)", exit)
+	}
+	send(&pulumirpc.RunPluginResponse{Output: &pulumirpc.RunPluginResponse_Exitcode{Exitcode: int32(exit.Code)}})
+	return nil
 }
 
 // InstallDependencies runs the language's package manager and streams what it writes.

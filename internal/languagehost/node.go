@@ -16,6 +16,7 @@ import (
 	"github.com/deployctl/deployctl/internal/npmworkspace"
 	"github.com/deployctl/deployctl/internal/pluginhost/process"
 	"github.com/deployctl/deployctl/internal/sandbox"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 	pulumirpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
 )
 
@@ -109,6 +110,29 @@ func (n node) program(_ context.Context, req *pulumirpc.RunRequest, _ output) (p
 	}
 	return process.Command{
 		Path: path, Args: append(append(args, entry), req.GetArgs()...), Env: env, Dir: info.GetProgramDirectory(),
+	}, nil
+}
+
+// plugin runs a policy pack with the runner that comes with @pulumi/pulumi.
+func (n node) plugin(_ context.Context, req *pulumirpc.RunPluginRequest, _ output) (process.Command, error) {
+	info := req.GetInfo()
+	if req.GetKind() != string(apitype.AnalyzerPlugin) {
+		return process.Command{}, fmt.Errorf("plugins of the kind %q in Node.js cannot be run from their source",
+			req.GetKind())
+	}
+	path, err := n.tools.look("node", "policy packs in Node.js")
+	if err != nil {
+		return process.Command{}, err
+	}
+	runner, err := n.tools.sdkModule(info.GetProgramDirectory(), "run-policy-pack")
+	if err != nil {
+		return process.Command{}, errors.New("the package @pulumi/pulumi is not installed for the policy pack: list " +
+			"@pulumi/policy and @pulumi/pulumi in its package.json")
+	}
+	nodeArgs, _ := option[string](info, "nodeargs")
+	args := append(strings.Fields(nodeArgs), runner)
+	return process.Command{
+		Path: path, Args: append(append(args, req.GetArgs()...), info.GetEntryPoint()), Dir: req.GetPwd(),
 	}, nil
 }
 

@@ -108,6 +108,11 @@ func (e *endpoint) connect(ctx context.Context, first <-chan string, box *sandbo
 	case <-ctx.Done():
 		return fmt.Errorf("it did not say where it listens: %w", context.Cause(ctx))
 	}
+	return e.connectPort(ctx, line, box)
+}
+
+// connectPort connects to the port that a plugin's first line of output names.
+func (e *endpoint) connectPort(ctx context.Context, line string, box *sandbox.Box) error {
 	port, err := strconv.ParseUint(strings.TrimSpace(line), 10, 16)
 	if err != nil || port == 0 {
 		return fmt.Errorf("its first line of output must be the port that it listens on, and is %q", line)

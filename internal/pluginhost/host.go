@@ -1,5 +1,5 @@
-// Package pluginhost finds, starts, configures and stops the plugins of one update: the language host of its program
-// and the providers of its packages.
+// Package pluginhost finds, starts, configures and stops the plugins of one update: the language host of its program,
+// the providers of its packages, and its policy packs.
 //
 // A Host belongs to one update and owns every process it starts: Cancel, handshake and parameterisation are per
 // process, so processes are never shared. They run in the program's directory with only the environment of the update,
@@ -78,6 +78,7 @@ type Host struct {
 	closed    bool
 	providers map[providerKey]*providerSlot
 	languages []*Language
+	analyzers []*endpoint
 	schemas   schemaCache
 	refusal   sync.Once // of the message about a refused connection
 }
@@ -176,7 +177,7 @@ func (h *Host) Cancel(ctx context.Context) error {
 func (h *Host) Close(ctx context.Context) {
 	h.mu.Lock()
 	h.closed = true
-	languages := h.languages
+	languages, analyzers := h.languages, h.analyzers
 	h.mu.Unlock()
 
 	grace := stopGrace
@@ -186,6 +187,9 @@ func (h *Host) Close(ctx context.Context) {
 	var stopping sync.WaitGroup
 	for _, l := range languages {
 		stopping.Go(func() { l.end.stop(grace) })
+	}
+	for _, a := range analyzers {
+		stopping.Go(func() { a.stop(grace) })
 	}
 	for _, slot := range h.slots() {
 		stopping.Go(func() {

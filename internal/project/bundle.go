@@ -35,8 +35,9 @@ type Bundle struct {
 }
 
 // Gather lists and digests the project's files: everything below its directory and below the paths of deploy.include
-// that .deployctlignore does not exclude. Symbolic links are followed, and must not lead out.
-func (p *Project) Gather() (*Bundle, error) {
+// that .deployctlignore does not exclude; and those of policy packs, given by their directories. Symbolic links are
+// followed, and must not lead out.
+func (p *Project) Gather(policyPacks ...string) (*Bundle, error) {
 	includes, err := p.includes()
 	if err != nil {
 		return nil, err
@@ -51,6 +52,11 @@ func (p *Project) Gather() (*Bundle, error) {
 	w := walker{roots: append([]string{p.Dir}, includes...), base: b.root}
 	for _, root := range w.roots {
 		if err := w.enter(root); err != nil {
+			return nil, err
+		}
+	}
+	for n, pack := range policyPacks {
+		if err := w.policyPack(n, pack); err != nil {
 			return nil, err
 		}
 	}

@@ -86,6 +86,34 @@ func TestADefaultThatIsIgnoredCanBeTakenBack(t *testing.T) {
 	}
 }
 
+func TestPolicyPacksAreDirectoriesOfTheBundle(t *testing.T) {
+	dir := lay(t, map[string]string{
+		"project/Pulumi.yaml": definition, "rules/PulumiPolicy.yaml": "runtime: nodejs\n", "rules/index.js": "1",
+		"rules/node_modules/x.js": "no", "rules/secret": "no", "rules/.deployctlignore": "secret\n", "empty/x": "1",
+	})
+	p, err := Find(filepath.Join(dir, "project"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := p.Gather(filepath.Join(dir, "rules"), filepath.Join(dir, "rules"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"Pulumi.yaml"}
+	for n := range 2 {
+		for _, name := range []string{".deployctlignore", "PulumiPolicy.yaml", "index.js"} {
+			want = append(want, PolicyPackDir(n)+"/"+name)
+		}
+	}
+	slices.Sort(want)
+	if got := paths(b); !slices.Equal(got, want) {
+		t.Errorf("the bundle holds %q, want %q", got, want)
+	}
+	if _, err := p.Gather(filepath.Join(dir, "empty")); err == nil || !strings.Contains(err.Error(), "PulumiPolicy.yaml") {
+		t.Errorf("a directory without PulumiPolicy.yaml: %v", err)
+	}
+}
+
 func TestPathsOutsideAreIncludedOnRequest(t *testing.T) {
 	root := lay(t, map[string]string{
 		"app/Pulumi.yaml": definition + "deploy:\n  include: [../shared, ../VERSION]\n",

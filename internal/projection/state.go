@@ -68,7 +68,11 @@ type State struct {
 	// Parallel is how many steps run at a time; 0 until it is known. More are issued, and wait for their turn.
 	Parallel int
 
-	ByURN  map[string]*Row
+	ByURN map[string]*Row
+	// policyPacks and remediated are what policy packs have found; see PolicyPacks.
+	policyPacks []*PolicyPack
+	remediated  map[[4]string]bool
+
 	Issued []*Row // those of steps that have not ended, in the order of their turns
 }
 
@@ -111,6 +115,12 @@ func (s *State) event(e apitype.EngineEvent) *Row {
 		return s.step(e.ResOpFailedEvent.Metadata, PhaseFailed, at)
 	case e.DiagnosticEvent != nil:
 		return s.diagnostic(*e.DiagnosticEvent)
+	case e.PolicyEvent != nil:
+		s.violation(*e.PolicyEvent)
+	case e.PolicyRemediationEvent != nil:
+		s.remediation(*e.PolicyRemediationEvent)
+	case e.SummaryEvent != nil:
+		s.finished(*e.SummaryEvent)
 	case e.ErrorEvent != nil:
 		s.Diags = append(s.Diags, Diag{Severity: "error", Message: safetext.Message(e.ErrorEvent.Error)})
 	case e.StdoutEvent != nil:

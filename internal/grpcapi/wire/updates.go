@@ -15,6 +15,10 @@ func FromRequest(r deployments.UpdateRequest) *api.SubmitRequest {
 	for key, v := range r.Config {
 		config[key] = &api.ConfigValue{Value: v.Value, Secret: v.Secret, Object: v.Object}
 	}
+	var packs []*api.PolicyPack
+	for _, p := range r.PolicyPacks {
+		packs = append(packs, &api.PolicyPack{Dir: p.Dir, Config: p.Config})
+	}
 	return &api.SubmitRequest{
 		Stack: FromStack(r.Stack), RequestId: r.RequestID, Kind: string(r.Kind), DryRun: r.DryRun,
 		OnBusy: string(r.OnBusy),
@@ -25,7 +29,7 @@ func FromRequest(r deployments.UpdateRequest) *api.SubmitRequest {
 		ExcludeProtected: r.ExcludeProtected, IgnoreProtect: r.IgnoreProtect,
 		RunProgram: r.RunProgram, ClearPendingCreates: r.ClearPendingCreates,
 		ContinueOnError: r.ContinueOnError, Parallel: int32(r.Parallel), WaitOnUnknown: r.WaitOnUnknown,
-		Message: r.Message, Initiator: r.Initiator, Scheduled: r.Scheduled,
+		Message: r.Message, Initiator: r.Initiator, Scheduled: r.Scheduled, PolicyPacks: packs,
 	}
 }
 
@@ -38,6 +42,10 @@ func ToRequest(m *api.SubmitRequest) deployments.UpdateRequest {
 	for key, v := range m.GetConfig() {
 		config[key] = deployments.ConfigValue{Value: v.GetValue(), Secret: v.GetSecret(), Object: v.GetObject()}
 	}
+	var packs []deployments.PolicyPack
+	for _, p := range m.GetPolicyPacks() {
+		packs = append(packs, deployments.PolicyPack{Dir: p.GetDir(), Config: p.GetConfig()})
+	}
 	return deployments.UpdateRequest{
 		Stack: ToStack(m.GetStack()), RequestID: m.GetRequestId(), Kind: engine.Kind(m.GetKind()),
 		DryRun: m.GetDryRun(),
@@ -48,7 +56,7 @@ func ToRequest(m *api.SubmitRequest) deployments.UpdateRequest {
 		ExcludeProtected: m.GetExcludeProtected(), IgnoreProtect: m.GetIgnoreProtect(),
 		RunProgram: m.GetRunProgram(), ClearPendingCreates: m.GetClearPendingCreates(),
 		ContinueOnError: m.GetContinueOnError(), Parallel: int(m.GetParallel()), WaitOnUnknown: m.GetWaitOnUnknown(),
-		Message: m.GetMessage(), Initiator: m.GetInitiator(), Scheduled: m.GetScheduled(),
+		Message: m.GetMessage(), Initiator: m.GetInitiator(), Scheduled: m.GetScheduled(), PolicyPacks: packs,
 	}
 }
 

@@ -95,5 +95,9 @@ var (
 	runProgramFlag = &cli.BoolFlag{Name: "run-program", Usage: "of a refresh or a destroy: run the program, so that " +
 		"providers get the configuration that it computes now"}
 	previewOnlyFlag = &cli.BoolFlag{Name: "preview-only", Usage: "only show a preview"}
-	replaceFlag     = &cli.StringSliceFlag{Name: "replace", Usage: "replace this `URN`; may be repeated"}
+	policyPackFlag  = &cli.StringSliceFlag{Name: "policy-pack", Usage: "check the update with the policy pack in " +
+		"`DIR`; may be repeated"}
+	policyPackConfigFlag = &cli.StringSliceFlag{Name: "policy-pack-config", Usage: "the configuration of a policy pack " +
+		"as a JSON `FILE`; once for each --policy-pack, in the same order"}
+	replaceFlag = &cli.StringSliceFlag{Name: "replace", Usage: "replace this `URN`; may be repeated"}
 )

@@ -12,7 +12,7 @@ func previewCommand(s *Env) *cli.Command {
 	return &cli.Command{
 		Name: "preview", Aliases: []string{"pre"}, Usage: "show what an update would do",
 		Flags: updateFlags(refreshFlag, replaceFlag, ignoreProtectFlag, excludeProtectedFlag,
-			runProgramFlag,
+			runProgramFlag, policyPackFlag, policyPackConfigFlag,
 			&cli.StringFlag{Name: "kind", Usage: "`KIND` of update to preview: up, refresh or destroy", Value: "up"},
 			&cli.BoolFlag{Name: "expect-no-changes", Usage: "exit with 1 if anything would change"}),
 		Action: action(s, runPreview),

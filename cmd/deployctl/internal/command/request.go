@@ -2,10 +2,15 @@ package command
 
 import (
 	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/project"
 	"github.com/google/uuid"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/config"
 )
@@ -35,18 +40,63 @@ func (s *session) request(
 		return r, deployments.Errorf(deployments.CodeInvalid, "stack %s does not belong to the project in %s; change "+
 			"to its project's directory", stack, s.dir)
 	}
-	if err := s.configure(ctx, &r); err != nil {
+	err := s.configure(ctx, &r)
+	if err != nil {
 		return r, err
 	}
 	if s.service.Embedded {
 		r.Environment = programEnvironment(s.Environ)
 	}
-	bundle, err := s.project.Gather()
+	if r.PolicyPacks, err = s.policyPacks(kind); err != nil {
+		return r, err
+	}
+	bundle, err := s.project.Gather(s.paths("policy-pack")...)
 	if err != nil {
 		return r, err
 	}
 	r.Bundle, err = bundle.Upload(ctx, s.service, stack)
 	return r, err
+}
+
+// policyPacks reads --policy-pack and --policy-pack-config.
+func (s *session) policyPacks(kind engine.Kind) ([]deployments.PolicyPack, error) {
+	paths, configs := s.paths("policy-pack"), s.paths("policy-pack-config")
+	switch {
+	case len(paths) > 0 && kind != engine.KindUp:
+		return nil, deployments.Errorf(deployments.CodeInvalid, "only an up, or the preview of one, takes --policy-pack")
+	case len(configs) > 0 && len(configs) != len(paths):
+		return nil, deployments.Errorf(deployments.CodeInvalid, "--policy-pack is given %d times and "+
+			"--policy-pack-config %d times; give one configuration for each policy pack, or none at all", len(paths),
+			len(configs))
+	}
+	packs := make([]deployments.PolicyPack, len(paths))
+	for n := range paths {
+		packs[n].Dir = project.PolicyPackDir(n)
+		if len(configs) == 0 {
+			continue
+		}
+		text, err := os.ReadFile(configs[n])
+		if err != nil {
+			return nil, deployments.Errorf(deployments.CodeInvalid, "--policy-pack-config: %w", err)
+		}
+		packs[n].Config = strings.TrimSpace(string(text))
+		if packs[n].Config != "" && !json.Valid(text) {
+			return nil, deployments.Errorf(deployments.CodeInvalid, "%s is not JSON: correct it, or name another file "+
+				"with --policy-pack-config", configs[n])
+		}
+	}
+	return packs, nil
+}
+
+// paths returns the values of a flag as paths, which are relative to the command's working directory.
+func (s *session) paths(flag string) []string {
+	paths := slices.Clone(s.flags.StringSlice(flag))
+	for i, path := range paths {
+		if !filepath.IsAbs(path) {
+			paths[i] = filepath.Join(s.dir, path)
+		}
+	}
+	return paths
 }
 
 // modes reads --on-busy and --on-unknown.

@@ -19,7 +19,7 @@ var stockOnly = map[string]string{
 	"new":                              "write Pulumi.yaml by hand, or use `pulumi new`",
 	"org":                              "see `deployctl member` and `deployctl token`",
 	"package":                          "use `pulumi package`",
-	"policy":                           "",
+	"policy":                           "use --policy-pack of `deployctl up` for a policy pack in a directory",
 	"schema":                           "use `pulumi schema`",
 	"state upgrade":                    "nothing is needed: older formats are read",
 	"watch":                            "run `deployctl up` again",

@@ -9,7 +9,7 @@ func upCommand(s *Env) *cli.Command {
 	return &cli.Command{
 		Name: "up", Aliases: []string{"update"}, Usage: "update the stack to what the program declares",
 		Description: changeExits,
-		Flags:       changeFlags(refreshFlag, replaceFlag, ignoreProtectFlag),
+		Flags:       changeFlags(refreshFlag, replaceFlag, ignoreProtectFlag, policyPackFlag, policyPackConfigFlag),
 		Action:      action(s, change(engine.KindUp)),
 	}
 }

@@ -1,5 +1,5 @@
 // Command pulumi-language-scenario is the language host for scenarios. Its argument is the engine's address; it prints
-// its port and serves until the engine goes away.
+// its port and serves until the engine goes away. With the arguments "analyze DIR" it is the policy pack in a directory.
 package main
 
 import (
@@ -24,12 +24,21 @@ func main() {
 	flag.String("tracing", "", "accepted and not used")
 	flag.String("root", "", "accepted and not used")
 	flag.Parse()
-	if err := serve(flag.Arg(0)); err != nil {
+	register := func(s *grpc.Server) { rpc.RegisterLanguageRuntimeServer(s, scenario.NewHost(flag.Arg(0))) }
+	engine := flag.Arg(0)
+	if flag.Arg(0) == scenario.AnalyzeCommand {
+		analyzer, err := scenario.NewAnalyzer(flag.Arg(1))
+		if err != nil {
+			log.Fatal(err)
+		}
+		register, engine = func(s *grpc.Server) { rpc.RegisterAnalyzerServer(s, analyzer) }, ""
+	}
+	if err := serve(engine, register); err != nil {
 		log.Fatal(err)
 	}
 }
 
-func serve(engine string) error {
+func serve(engine string, register func(*grpc.Server)) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	if engine != "" {
@@ -42,7 +51,7 @@ func serve(engine string) error {
 	handle, err := rpcutil.ServeWithOptions(rpcutil.ServeOptions{
 		Cancel: cancel,
 		Init: func(s *grpc.Server) error {
-			rpc.RegisterLanguageRuntimeServer(s, scenario.NewHost(engine))
+			register(s)
 			return nil
 		},
 	})

@@ -1,0 +1,206 @@
+package activities
+
+import (
+	"context"
+	"time"
+
+	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/pluginhost"
+	"github.com/deployctl/deployctl/internal/policies"
+	"github.com/deployctl/deployctl/internal/token"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
+)
+
+// analysis asks the policy packs of a session about one resource.
+type analysis struct {
+	session  *session
+	resource plugin.AnalyzerResource
+	result   engine.Analysis
+}
+
+// analyze asks the policy packs about the checked inputs of a plan. It returns the inputs as the remediations have
+// changed them. First every pack remediates, in order; then every pack analyses what came out of that.
+func (s *session) analyze(
+	ctx context.Context, p engine.Plan, checked resource.PropertyMap,
+) (resource.PropertyMap, *engine.Analysis, error) {
+	a := analysis{session: s}
+	var err error
+	if a.resource, err = s.analyzerResource(ctx, p); err != nil {
+		return nil, nil, err
+	}
+	a.resource.Properties = checked
+	for _, pack := range s.policyPacks {
+		if err := a.remediate(ctx, pack); err != nil {
+			return nil, nil, err
+		}
+	}
+	for _, pack := range s.policyPacks {
+		if err := a.check(ctx, pack); err != nil {
+			return nil, nil, err
+		}
+	}
+	return a.resource.Properties, &a.result, nil
+}
+
+// analyzerResource returns what policy packs get of a plan, but for the properties.
+func (s *session) analyzerResource(ctx context.Context, p engine.Plan) (plugin.AnalyzerResource, error) {
+	g := p.Goal
+	r := plugin.AnalyzerResource{
+		URN: p.URN, Type: g.Type, Name: p.URN.Name(),
+		Options: plugin.AnalyzerResourceOptions{
+			Protect: g.Protect != nil && *g.Protect, IgnoreChanges: g.IgnoreChanges,
+			DeleteBeforeReplace: g.DeleteBeforeReplace, AdditionalSecretOutputs: keysOf(g.AdditionalSecretOutputs),
+			AliasURNs: p.Aliases, CustomTimeouts: customTimeouts(g.Timeouts), Parent: g.Parent,
+		},
+	}
+	if p.Provider == nil {
+		return r, nil
+	}
+	ref, err := token.ParseReference(p.Provider.Ref)
+	if err != nil {
+		return r, internalError(err)
+	}
+	inputs, err := s.values.Decode(ctx, p.Provider.Inputs)
+	r.Provider = providerResource(ref.URN(), inputs)
+	return r, internalError(err)
+}
+
+func providerResource(u urn.URN, inputs resource.PropertyMap) *plugin.AnalyzerProviderResource {
+	return &plugin.AnalyzerProviderResource{URN: u, Type: u.Type(), Name: u.Name(), Properties: inputs}
+}
+
+func keysOf(names []string) []resource.PropertyKey {
+	keys := make([]resource.PropertyKey, len(names))
+	for i, name := range names {
+		keys[i] = resource.PropertyKey(name)
+	}
+	return keys
+}
+
+func customTimeouts(t *engine.Timeouts) resource.CustomTimeouts {
+	if t == nil {
+		return resource.CustomTimeouts{}
+	}
+	return resource.CustomTimeouts{Create: t.Create, Update: t.Update, Delete: t.Delete, Read: t.Read}
+}
+
+// remediate lets one pack change the properties. A remediation that only has something to say is an advisory violation.
+func (a *analysis) remediate(ctx context.Context, pack *policyPack) error {
+	return pack.use(ctx, func(analyzer *pluginhost.Analyzer) error {
+		response, err := analyzer.Remediate(ctx, a.resource)
+		if err != nil {
+			return err
+		}
+		var found []string
+		for _, r := range response.Remediations {
+			found = append(found, r.PolicyName)
+			of := pack.named(r.PolicyPackName, r.PolicyPackVersion)
+			switch {
+			case r.Diagnostic != "":
+				a.result.Violations = append(a.result.Violations, engine.Violation{
+					Pack: of, Policy: r.PolicyName, Level: engine.PolicyAdvisory, Message: r.Diagnostic,
+				})
+			case r.Properties != nil:
+				done := engine.Remediation{Pack: of, Policy: r.PolicyName}
+				if done.Before, err = a.session.values.Encode(ctx, a.resource.Properties); err != nil {
+					return internalError(err)
+				}
+				if done.After, err = a.session.values.Encode(ctx, r.Properties); err != nil {
+					return internalError(err)
+				}
+				a.result.Remediations = append(a.result.Remediations, done)
+				a.resource.Properties = r.Properties
+			}
+		}
+		summary := pack.summarize(plugin.AnalyzerPolicyTypeResource, found, response.NotApplicable)
+		a.session.put(apitype.EngineEvent{PolicyRemediateSummaryEvent: &apitype.PolicyRemediateSummaryEvent{
+			ResourceURN: string(a.resource.URN), PolicyPackName: pack.info.Name, PolicyPackVersion: pack.info.Version,
+			Passed: summary.passed, Failed: summary.failed,
+		}})
+		return nil
+	})
+}
+
+// check lets one pack analyse the properties.
+func (a *analysis) check(ctx context.Context, pack *policyPack) error {
+	return pack.use(ctx, func(analyzer *pluginhost.Analyzer) error {
+		response, err := analyzer.Analyze(ctx, a.resource)
+		if err != nil {
+			return err
+		}
+		a.result.Packs = append(a.result.Packs, pack.named("", ""))
+		violations, found := pack.violations(response)
+		for i := range violations {
+			violations[i].URN = "" // it is the resource's, whatever the policy says
+		}
+		a.result.Violations = append(a.result.Violations, violations...)
+		summary := pack.summarize(plugin.AnalyzerPolicyTypeResource, found, response.NotApplicable)
+		a.session.put(apitype.EngineEvent{PolicyAnalyzeSummaryEvent: &apitype.PolicyAnalyzeSummaryEvent{
+			ResourceURN: string(a.resource.URN), PolicyPackName: pack.info.Name, PolicyPackVersion: pack.info.Version,
+			Passed: summary.passed, Failed: summary.failed,
+		}})
+		return nil
+	})
+}
+
+// violations returns what a pack has found, and the names of the policies that found it. What a remediation has left is
+// mandatory.
+func (p *policyPack) violations(response plugin.AnalyzeResponse) (list []engine.Violation, names []string) {
+	for _, d := range response.Diagnostics {
+		level := engine.PolicyMandatory
+		switch d.EnforcementLevel {
+		case apitype.Advisory:
+			level = engine.PolicyAdvisory
+		case apitype.Disabled:
+			continue
+		default:
+		}
+		list = append(list, engine.Violation{
+			Pack: p.named(d.PolicyPackName, d.PolicyPackVersion), Policy: d.PolicyName, Level: level,
+			Severity: string(d.Severity), Message: d.Message, URN: d.URN,
+		})
+		names = append(names, d.PolicyName)
+	}
+	return list, names
+}
+
+// named returns the name and the version of the pack: those of an answer, or else of the pack itself. The version of
+// PulumiPolicy.yaml goes before both.
+func (p *policyPack) named(name, version string) engine.PolicyPack {
+	if name == "" {
+		name = p.info.Name
+	}
+	if version == "" || p.analyzer != nil && p.analyzer.Version != "" {
+		version = p.info.Version
+	}
+	return engine.PolicyPack{Name: name, Version: version}
+}
+
+// summary has the names of the policies that passed and that failed.
+type summary struct{ passed, failed []string }
+
+func (p *policyPack) summarize(
+	kind plugin.AnalyzerPolicyType, found []string, notApplicable []plugin.PolicyNotApplicable,
+) (s summary) {
+	s.passed, s.failed = policies.Summarize(p.info, kind, found, notApplicable)
+	return s
+}
+
+// put records an event that nothing depends on.
+func (s *session) put(event apitype.EngineEvent) {
+	event.Timestamp = int(time.Now().Unix())
+	s.log.Put(event)
+}
+
+// analysis redacts what policies say.
+func (c redactor) analysis(a *engine.Analysis) {
+	if a == nil {
+		return
+	}
+	for i := range a.Violations {
+		a.Violations[i].Message = c(a.Violations[i].Message)
+	}
+}

@@ -1,0 +1,166 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/panics"
+	"github.com/deployctl/deployctl/internal/pluginhost"
+	"github.com/deployctl/deployctl/internal/policies"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
+)
+
+// policyPack is a policy pack of a session. It starts with its first call, and again if its process has ended. One call
+// is made to it at a time, as Pulumi's engine does: its policies may keep something from one resource to the next.
+type policyPack struct {
+	session *session
+	dir     string
+	config  string // see deployments.PolicyPack
+
+	calling  sync.Mutex
+	prepared bool // its dependencies are installed
+	analyzer *pluginhost.Analyzer
+	info     plugin.AnalyzerInfo
+}
+
+// newPolicyPacks returns the policy packs of a session's request.
+func newPolicyPacks(s *session) []*policyPack {
+	var packs []*policyPack
+	for _, p := range s.request.PolicyPacks {
+		packs = append(packs, &policyPack{session: s, dir: filepath.Join(s.place, filepath.FromSlash(p.Dir)),
+			config: p.Config})
+	}
+	return packs
+}
+
+// loadPolicyPacks starts the policy packs, so that an update whose packs cannot be started does not begin.
+func (s *session) loadPolicyPacks(ctx context.Context) error {
+	if len(s.policyPacks) == 0 {
+		return nil
+	}
+	s.log.Put(apitype.EngineEvent{Timestamp: int(time.Now().Unix()), PolicyLoadEvent: &apitype.PolicyLoadEvent{}})
+	defer s.phases.begin("loading policy packs")()
+	var loading sync.WaitGroup
+	errs := make([]error, len(s.policyPacks))
+	for i, p := range s.policyPacks {
+		loading.Go(func() {
+			errs[i] = panics.Do("loading a policy pack", func() error {
+				return p.use(ctx, func(*pluginhost.Analyzer) error { return nil })
+			})
+		})
+	}
+	loading.Wait()
+	return errors.Join(errs...)
+}
+
+// use makes calls to the policy pack.
+func (p *policyPack) use(ctx context.Context, call func(*pluginhost.Analyzer) error) error {
+	p.calling.Lock()
+	defer p.calling.Unlock()
+	if err := ctx.Err(); err != nil {
+		return context.Cause(ctx)
+	}
+	if p.analyzer == nil || !p.analyzer.Alive() {
+		if err := p.start(ctx); err != nil {
+			return err
+		}
+	}
+	// What a pack answers is not trusted: the SDK panics on some of it.
+	return p.analyzer.Explain(panics.Do("calling a policy pack", func() error { return call(p.analyzer) }))
+}
+
+// start starts and configures the policy pack. An error of the pack is CodeInvalid: a repetition would fail, too.
+func (p *policyPack) start(ctx context.Context) error {
+	s := p.session
+	if !p.prepared {
+		if err := s.installPolicyPack(ctx, p.dir); err != nil {
+			return p.invalid(err)
+		}
+		p.prepared = true
+	}
+	analyzer, err := s.host.Analyzer(ctx, pluginhost.PolicyPack{
+		Dir: p.dir, Organization: s.update.Organization, Project: s.update.Project, Stack: s.update.Stack,
+		SecretKeys: s.config.SecretKeys(), DryRun: s.request.DryRun,
+	})
+	if err != nil {
+		return p.invalid(err)
+	}
+	if p.info, err = analyzer.GetAnalyzerInfo(ctx); err == nil {
+		if analyzer.Version != "" {
+			p.info.Version = analyzer.Version
+		}
+		err = p.configure(ctx, analyzer)
+	}
+	if err != nil {
+		err = analyzer.Explain(err)
+		_ = analyzer.Close()
+		return p.invalid(err)
+	}
+	p.analyzer = analyzer
+	return nil
+}
+
+func (p *policyPack) configure(ctx context.Context, analyzer *pluginhost.Analyzer) error {
+	if !p.info.SupportsConfig {
+		if p.config != "" {
+			return errors.New("it supports no configuration: leave out --policy-pack-config")
+		}
+		return nil
+	}
+	given, err := policies.Parse(p.config)
+	if err != nil {
+		return err
+	}
+	config, err := policies.Complete(p.info, given)
+	if err != nil {
+		return err
+	}
+	if err := analyzer.Configure(ctx, config); err != nil {
+		return err
+	}
+	for i, policy := range p.info.Policies {
+		p.info.Policies[i].EnforcementLevel = config[policy.Name].EnforcementLevel
+	}
+	return nil
+}
+
+// invalid returns an error about the policy pack. Whether its process was lost, and what the worker is not able to do
+// now, stay known.
+func (p *policyPack) invalid(err error) error {
+	if lost := (*pluginhost.LostError)(nil); errors.As(err, &lost) || retryable[deployments.CodeOf(err)] {
+		return err
+	}
+	name := p.info.Name
+	if name == "" {
+		name = filepath.Base(p.dir)
+	}
+	return deployments.Errorf(deployments.CodeInvalid, "policy pack %s: %w", name, err)
+}
+
+// installPolicyPack installs the packages that a policy pack imports.
+func (s *session) installPolicyPack(ctx context.Context, dir string) error {
+	runtime, err := s.host.PolicyPackRuntime(dir)
+	if err != nil || runtime == "go" { // which fetches modules as it builds
+		return err
+	}
+	s.installing.Lock()
+	defer s.installing.Unlock()
+	lock, err := s.bundles.LockInstall(ctx, dir)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = lock.Close() }()
+	install := func(ctx context.Context) error { return s.host.InstallPolicyPack(ctx, dir) }
+	if runtime != "nodejs" {
+		return install(ctx)
+	}
+	if _, err := s.box.Stat(filepath.Join(dir, "package.json")); err != nil {
+		return nil
+	}
+	return s.installModules(ctx, dir, install)
+}

@@ -1,0 +1,47 @@
+package project
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/workspace"
+)
+
+// policyPackFile is the file that makes a directory a policy pack.
+const policyPackFile = "PulumiPolicy.yaml"
+
+// PolicyPackDir returns the directory that a bundle has for its nth policy pack.
+func PolicyPackDir(n int) string { return fmt.Sprintf(".deployctl-policies/%d", n) }
+
+// policyPack adds the files of the nth policy pack, those that its .deployctlignore does not exclude.
+func (w *walker) policyPack(n int, dir string) error {
+	dir, err := filepath.Abs(dir)
+	if err == nil {
+		dir, err = filepath.EvalSymlinks(dir)
+	}
+	if err != nil {
+		return deployments.Errorf(deployments.CodeInvalid, "the policy pack cannot be read; correct --policy-pack: %w",
+			err)
+	}
+	file := filepath.Join(dir, policyPackFile)
+	if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
+		return deployments.Errorf(deployments.CodeInvalid, "%s is not a policy pack: it has no %s; name the directory of "+
+			"one with --policy-pack", dir, policyPackFile)
+	}
+	if _, err := workspace.LoadPolicyPack(file); err != nil {
+		return deployments.Errorf(deployments.CodeInvalid, "%s is not valid; correct it and try again: %w", file, err)
+	}
+	pack := walker{roots: []string{dir}, base: dir}
+	if err := pack.enter(dir); err != nil {
+		return err
+	}
+	for name, from := range pack.found {
+		w.found[path.Join(PolicyPackDir(n), name)] = from
+	}
+	return nil
+}
