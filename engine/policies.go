@@ -117,7 +117,11 @@ func (r *Run) showAnalysis(u urn.URN, a *Analysis) string {
 	if v == nil {
 		return ""
 	}
-	sentence := fmt.Sprintf("%s violates the mandatory policy %s of the policy pack %s", u, v.Policy, v.Pack.Name)
+	subject := string(u)
+	if u == r.root() {
+		subject = "the stack"
+	}
+	sentence := fmt.Sprintf("%s violates the mandatory policy %s of the policy pack %s", subject, v.Policy, v.Pack.Name)
 	if r.goal.DryRun && r.Violated == "" {
 		r.Violated = sentence
 	}
