@@ -71,7 +71,8 @@ func (p *policyPack) use(ctx context.Context, call func(*pluginhost.Analyzer) er
 		}
 	}
 	// What a pack answers is not trusted: the SDK panics on some of it.
-	return p.analyzer.Explain(panics.Do("calling a policy pack", func() error { return call(p.analyzer) }))
+	err := panics.Do("calling a policy pack", func() error { return call(p.analyzer) })
+	return p.invalid(p.analyzer.Explain(err))
 }
 
 // start starts and configures the policy pack. An error of the pack is CodeInvalid: a repetition would fail, too.
@@ -129,17 +130,19 @@ func (p *policyPack) configure(ctx context.Context, analyzer *pluginhost.Analyze
 	return nil
 }
 
-// invalid returns an error about the policy pack. Whether its process was lost, and what the worker is not able to do
-// now, stay known.
+// invalid returns an error of the policy pack, as CodeInvalid with its name. That its process was lost, and errors of
+// the service, stay known.
 func (p *policyPack) invalid(err error) error {
-	if lost := (*pluginhost.LostError)(nil); errors.As(err, &lost) || retryable[deployments.CodeOf(err)] {
+	var lost *pluginhost.LostError
+	var own *serviceError
+	if err == nil || errors.As(err, &lost) || isInternal(err, &own) || retryable[deployments.CodeOf(err)] {
 		return err
 	}
 	name := p.info.Name
 	if name == "" {
 		name = filepath.Base(p.dir)
 	}
-	return deployments.Errorf(deployments.CodeInvalid, "policy pack %s: %w", name, err)
+	return deployments.Errorf(deployments.CodeInvalid, "policy pack %s: %s", name, pluginhost.ErrorText(err))
 }
 
 // installPolicyPack installs the packages that a policy pack imports.

@@ -151,6 +151,6 @@ func TestAPolicyPackThatCannotBeUsedEndsTheUpdateBeforeItBegins(t *testing.T) {
 	} {
 		s.fails(t, c.code, []string{c.text}, append([]string{"up", "--yes", "--skip-preview"}, c.args...)...)
 	}
-	s.fails(t, 2, []string{"flag provided but not defined: -policy-pack"}, "destroy", "--policy-pack", "rules")
+	s.fails(t, 2, []string{"deployctl destroy has no flag --policy-pack"}, "destroy", "--policy-pack", "rules")
 	s.does(t)
 }

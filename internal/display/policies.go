@@ -53,7 +53,7 @@ func policyLines(s *projection.State, paint painter) []string {
 				p.Remediated[policy]))
 		}
 		for _, v := range p.Violations {
-			out = append(out, violationLines(v, s, paint)...)
+			out = append(out, violationLines(v, paint)...)
 		}
 	}
 	return out
@@ -81,7 +81,7 @@ func packStatus(p *projection.PolicyPack) color {
 }
 
 // violationLines returns a line with the level, the policy and the resource, and the policy's message below it.
-func violationLines(v projection.Violation, s *projection.State, paint painter) []string {
+func violationLines(v projection.Violation, paint painter) []string {
 	level, tint := v.Level, yellow
 	if v.Mandatory() {
 		tint = red
@@ -90,10 +90,8 @@ func violationLines(v projection.Violation, s *projection.State, paint painter) 
 		level += " (" + v.Severity + ")"
 	}
 	line := "    " + paint.paint(tint, safetext.Visible(level)) + " " + safetext.Visible(v.Policy)
-	if row := s.ByURN[v.URN]; row == nil {
-		line += paint.paint(dim, " ("+safetext.Visible(v.URN)+")")
-	} else if row.Type != projection.StackType {
-		line += paint.paint(dim, " ("+label(row)+")")
+	if of := v.Of(); of.Type != projection.StackType {
+		line += paint.paint(dim, " ("+label(of)+")")
 	}
 	out := []string{line}
 	for _, text := range strings.Split(v.Message, "\n") {

@@ -49,7 +49,7 @@ func (a *Analyzer) Close() error {
 	return nil
 }
 
-// Explain returns the error of a call to the policy pack; a *LostError if its process has ended.
+// Explain returns the error of a call to the policy pack, or a *LostError if its process has ended.
 func (a *Analyzer) Explain(err error) error {
 	if err == nil {
 		return nil
@@ -59,7 +59,7 @@ func (a *Analyzer) Explain(err error) error {
 		a.end.awaitDeath()
 	}
 	if a.end.alive() {
-		return fmt.Errorf("%s: %w", a.end.name, err)
+		return err
 	}
 	return &LostError{a.end.name + " ended" + a.end.exit() + a.end.tail.text()}
 }

@@ -22,6 +22,9 @@ type Violation struct {
 	URN                              string // of the resource, or of the stack
 }
 
+// Of returns a row that names the resource of the violation.
+func (v Violation) Of() *Row { return newRow(v.URN) }
+
 // Mandatory reports that the violation makes the update fail.
 func (v Violation) Mandatory() bool { return v.Level == string(apitype.Mandatory) }
 

@@ -147,12 +147,17 @@ func (s *State) row(id string) *Row {
 	if row, ok := s.ByURN[id]; ok {
 		return row
 	}
+	row := newRow(id)
+	s.ByURN[id] = row
+	s.Rows = append(s.Rows, row)
+	return row
+}
+
+func newRow(id string) *Row {
 	row := &Row{URN: id, Name: id}
 	if u, err := urn.Parse(id); err == nil {
 		row.Type, row.Name = string(u.Type()), u.Name()
 	}
-	s.ByURN[id] = row
-	s.Rows = append(s.Rows, row)
 	return row
 }
 

@@ -20,6 +20,7 @@ import (
 
 func main() {
 	log.SetFlags(0)
+	log.SetOutput(os.Stderr) // a library discards it
 	log.SetPrefix("pulumi-language-scenario: ")
 	flag.String("tracing", "", "accepted and not used")
 	flag.String("root", "", "accepted and not used")
