@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strconv"
 
+	"github.com/deployctl/deployctl/internal/plugins"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/diag"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/encoding"
@@ -197,7 +198,9 @@ func (h *Host) analyzerEndpoint(
 	if !isMissing(err) {
 		return nil, err
 	}
-	path, missing := h.finder.find(apitype.AnalyzerPlugin, "policy-"+runtime, "")
+	path, missing := h.locate(ctx, plugins.Request{
+		Plugin: plugins.Plugin{Kind: apitype.AnalyzerPlugin, Name: "policy-" + runtime},
+	})
 	if isMissing(missing) {
 		return nil, fmt.Errorf("nothing can run a policy pack of the runtime %s: %w", runtime, err)
 	}
